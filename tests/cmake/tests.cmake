@@ -1,0 +1,114 @@
+# How a test is declared. Every test has a label (its folder's name), a time limit, and 77 as its word for "skipped".
+#
+#   fl_test(NAME test_region_extent LABELS unit SOURCES test_region_extent.c UPTO region)
+#   fl_preload_test(NAME test_preload_ls LABELS preload SOURCES test_preload_ls.c)
+#   fl_victim(NAME victim_double_free SOURCES victim_double_free.c)
+#   fl_script_test(NAME test_tools_setup LABELS tools COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_tools_setup)
+
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+find_package(Threads REQUIRED)
+
+set(FL_VICTIM_DIR ${PROJECT_BINARY_DIR}/tests/victims)
+file(STRINGS ${PROJECT_SOURCE_DIR}/src/layers.txt FL_LAYERS REGEX "^[a-z]")
+
+# fl_test_properties(NAME LABELS TIMEOUT ENV): what every test has, whatever runs it.
+function(fl_test_properties name labels timeout env)
+    if(NOT labels)
+        message(FATAL_ERROR "test ${name}: LABELS is missing")
+    endif()
+    if(NOT timeout)
+        set(timeout 60)
+    endif()
+    if(FL_SANITIZE)
+        math(EXPR timeout "${timeout} * 4")
+    endif()
+    set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77
+                         ENVIRONMENT "${env}")
+endfunction()
+
+# fl_layer_objects(OUT UPTO LAYER...): the objects of the named layers and, with UPTO, of all up to that one.
+function(fl_layer_objects out upto)
+    set(layers ${ARGN})
+    if(upto)
+        if(NOT upto IN_LIST FL_LAYERS)
+            message(FATAL_ERROR "UPTO ${upto}: not in src/layers.txt")
+        endif()
+        foreach(layer IN LISTS FL_LAYERS)
+            list(APPEND layers ${layer})
+            if(layer STREQUAL upto)
+                break()
+            endif()
+        endforeach()
+    endif()
+    list(REMOVE_DUPLICATES layers)
+    set(objects "")
+    foreach(layer IN LISTS layers)
+        list(APPEND objects $<TARGET_OBJECTS:fl_${layer}>)
+    endforeach()
+    set(${out} ${objects} PARENT_SCOPE)
+endfunction()
+
+# fl_test(NAME n LABELS l SOURCES f... [LAYERS x...] [UPTO x] [LIBS t...] [DEFINITIONS d...] [INCLUDES d...]
+#         [TIMEOUT s] [ENV k=v...] [ARGS a...] [SERIAL])
+# A cmocka program linked with the layers' objects, so with the core under its fl_ names: malloc stays libc's.
+# UNIT_TESTING is never defined: cmocka's header would rename malloc.
+function(fl_test)
+    cmake_parse_arguments(T "SERIAL" "NAME;TIMEOUT;UPTO" "LABELS;SOURCES;LAYERS;LIBS;DEFINITIONS;INCLUDES;ENV;ARGS"
+                          ${ARGN})
+    fl_layer_objects(objects "${T_UPTO}" ${T_LAYERS})
+    add_executable(${T_NAME} ${T_SOURCES} ${objects})
+    target_link_libraries(${T_NAME} PRIVATE fl_library_flags PkgConfig::CMOCKA Threads::Threads ${T_LIBS})
+    target_compile_definitions(${T_NAME} PRIVATE ${T_DEFINITIONS})
+    target_include_directories(${T_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${T_INCLUDES})
+    set_target_properties(${T_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    add_test(NAME ${T_NAME} COMMAND ${T_NAME} ${T_ARGS})
+    fl_test_properties(${T_NAME} "${T_LABELS}" "${T_TIMEOUT}" "${T_ENV}")
+    if(T_SERIAL)
+        set_tests_properties(${T_NAME} PROPERTIES RUN_SERIAL ON)
+    endif()
+endfunction()
+
+# fl_preload_test(as fl_test): a parent that is not preloaded and starts real programs under libfaultless.so. It finds
+# the library by FL_LIB_PATH and the victims by FL_VICTIM_DIR. Nothing to do where the library cannot be built.
+function(fl_preload_test)
+    if(NOT FL_PRELOADABLE)
+        return()
+    endif()
+    cmake_parse_arguments(T "" "NAME" "" ${ARGN})
+    fl_test(${ARGN})
+    target_compile_definitions(${T_NAME} PRIVATE FL_LIB_PATH="${PROJECT_BINARY_DIR}/libfaultless.so"
+                               FL_VICTIM_DIR="${FL_VICTIM_DIR}" FL_BUILD_DIR="${PROJECT_BINARY_DIR}"
+                               FL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+endfunction()
+
+# fl_victim(NAME n SOURCES f... [SHARED] [LIBS t...] [OPTIONS o...]): a program (or a library for it to load) that knows
+# nothing of faultless, put where preload tests look for it.
+function(fl_victim)
+    if(NOT FL_PRELOADABLE)
+        return()
+    endif()
+    cmake_parse_arguments(V "SHARED" "NAME" "SOURCES;LIBS;OPTIONS" ${ARGN})
+    if(V_SHARED)
+        add_library(${V_NAME} MODULE ${V_SOURCES})
+        set_target_properties(${V_NAME} PROPERTIES PREFIX "")
+    else()
+        add_executable(${V_NAME} ${V_SOURCES})
+    endif()
+    # -fno-builtin: the compiler must not remove an allocation that the victim exists to make.
+    target_compile_options(${V_NAME} PRIVATE -fno-builtin ${V_OPTIONS})
+    target_compile_definitions(${V_NAME} PRIVATE _GNU_SOURCE)
+    target_include_directories(${V_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(${V_NAME} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} ${V_LIBS})
+    set_target_properties(${V_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${FL_VICTIM_DIR}
+                          LIBRARY_OUTPUT_DIRECTORY ${FL_VICTIM_DIR})
+endfunction()
+
+# fl_script_test(NAME n LABELS l COMMAND c... [TIMEOUT s] [ENV k=v...]): a test that is a script. It gets the build
+# folder, the source folder and the library's path in FL_BUILD_DIR, FL_SOURCE_DIR and FL_LIB_PATH.
+function(fl_script_test)
+    cmake_parse_arguments(T "" "NAME;TIMEOUT" "LABELS;COMMAND;ENV" ${ARGN})
+    add_test(NAME ${T_NAME} COMMAND ${T_COMMAND})
+    fl_test_properties(${T_NAME} "${T_LABELS}" "${T_TIMEOUT}"
+                       "FL_BUILD_DIR=${PROJECT_BINARY_DIR};FL_SOURCE_DIR=${PROJECT_SOURCE_DIR};FL_LIB_PATH=${PROJECT_BINARY_DIR}/libfaultless.so;${T_ENV}")
+endfunction()
