@@ -18,6 +18,13 @@ done
 build=${build:-$root/build/release}
 violations=0
 
+# The clone may belong to another user than the one who checks it (sudo, a container).
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0="$root"
+if [ -e "$root/.git" ] && ! git -C "$root" ls-files >/dev/null; then
+    echo "$check_name: git cannot list the files of $root"
+    exit 2
+fi
+
 violation() { # violation TEXT...
     echo "$check_name: $*"
     violations=$((violations + 1))
@@ -39,7 +46,7 @@ tree() {
         local pattern
         for pattern in "$@"; do
             # A git pathspec's * crosses directories, as find's -path does.
-            (cd "$root" && find . -type f -path "./$pattern" -printf '%P\n')
+            (cd "$root" && find . -type f -path "./$pattern" ! -path './build/*' -printf '%P\n')
         done | sort -u
     fi
 }
