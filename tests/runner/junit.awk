@@ -23,5 +23,5 @@ output && said == "" && /^SKIP/ { said = plain($0); sub(/<\/system-out>.*/, "", 
     if (status == "run") result = "pass"
     else if (status == "disabled" || (status == "notrun" && message ~ /^SKIP_/)) result = "skip"
     else result = "fail"
-    print result "\t" name "\t" (said != "" ? said : message != "" ? message : status == "disabled" ? "disabled" : "no reason given")
+    print result "\t" name "\t" (said != "" ? said : message != "" ? message : status == "disabled" ? "disabled" : result == "fail" ? "see its output" : "no reason given")
 }
