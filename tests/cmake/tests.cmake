@@ -4,6 +4,7 @@
 #   fl_preload_test(NAME test_preload_ls LABELS preload SOURCES test_preload_ls.c)
 #   fl_victim(NAME victim_double_free SOURCES victim_double_free.c)
 #   fl_script_test(NAME test_tools_setup LABELS tools COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_tools_setup)
+#   fl_fuzz(NAME fuzz_core_options SOURCES fuzz_core_options.c UPTO core CORPUS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/options)
 
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
@@ -111,4 +112,29 @@ function(fl_script_test)
     add_test(NAME ${T_NAME} COMMAND ${T_COMMAND})
     fl_test_properties(${T_NAME} "${T_LABELS}" "${T_TIMEOUT}"
                        "FL_BUILD_DIR=${PROJECT_BINARY_DIR};FL_SOURCE_DIR=${PROJECT_SOURCE_DIR};FL_LIB_PATH=${PROJECT_BINARY_DIR}/libfaultless.so;${T_ENV}")
+endfunction()
+
+# fl_fuzz(NAME n SOURCES f... [UPTO x] [LAYERS x...] [LIBS t...] [CORPUS dir] [SECONDS s]): a libFuzzer target, in the fuzz
+# preset only. As a test (label fuzz) it replays the committed corpus, then searches for s seconds (30) from it; what it
+# finds goes to the build folder, never to the committed corpus.
+function(fl_fuzz)
+    if(NOT FL_FUZZ)
+        return()
+    endif()
+    cmake_parse_arguments(F "" "NAME;UPTO;CORPUS;SECONDS" "SOURCES;LAYERS;LIBS" ${ARGN})
+    if(NOT F_SECONDS)
+        set(F_SECONDS 30)
+    endif()
+    fl_layer_objects(objects "${F_UPTO}" ${F_LAYERS})
+    add_executable(${F_NAME} ${F_SOURCES} ${objects})
+    target_link_libraries(${F_NAME} PRIVATE fl_library_flags Threads::Threads ${F_LIBS})
+    target_compile_options(${F_NAME} PRIVATE -fsanitize=fuzzer)
+    target_link_options(${F_NAME} PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${F_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    set(found ${PROJECT_BINARY_DIR}/tests/corpus-${F_NAME})
+    file(MAKE_DIRECTORY ${found})
+    add_test(NAME ${F_NAME} COMMAND ${F_NAME} -max_total_time=${F_SECONDS} -print_final_stats=1
+             -artifact_prefix=${PROJECT_BINARY_DIR}/tests/ ${found} ${F_CORPUS})
+    math(EXPR timeout "${F_SECONDS} + 60")
+    fl_test_properties(${F_NAME} fuzz ${timeout} "")
 endfunction()
