@@ -1,0 +1,16 @@
+/* The subcommands. Each parses its own options with argp and returns the program's exit status. */
+#ifndef FAULTLESS_FAULTSTAT_FAULTSTAT_H
+#define FAULTLESS_FAULTSTAT_FAULTSTAT_H
+
+enum {
+    FL_EXIT_SOME_FAILED = 1, /* compare: a run ended with another status than 0 */
+    FL_EXIT_OWN = 125,       /* a wrong option, or faultstat itself failed; as env(1) does */
+    FL_EXIT_INTERRUPTED = 130,
+};
+
+int fl_run_main(int argc, char **argv);
+int fl_compare_main(int argc, char **argv);
+int fl_probe_main(int argc, char **argv);
+int fl_warm_main(int argc, char **argv);
+
+#endif

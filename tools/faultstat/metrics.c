@@ -1,0 +1,73 @@
+/* From a watched run to named figures. */
+#include "faultstat/metrics.h"
+
+#include <errno.h>
+#include <math.h>
+
+#define FL_METRIC_INFO(symbol, key, heading, decimals, shown) {key, heading, decimals, shown},
+const struct fl_metric_info fl_metric_info[FL_METRIC_COUNT] = {FL_METRICS(FL_METRIC_INFO)};
+#undef FL_METRIC_INFO
+
+static double mib(uint64_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
+static double seconds(const struct timeval *t)
+{
+    return (double)t->tv_sec + (double)t->tv_usec / 1e6;
+}
+
+static void get_step_metrics(const struct fl_steps_summary *s, double *value)
+{
+    value[FL_METRIC_STEP_MS] = s->wall_ms_median;
+    value[FL_METRIC_STEP_MS_MEAN] = s->wall_ms_mean;
+    value[FL_METRIC_STEP_MS_MIN] = s->wall_ms_min;
+    value[FL_METRIC_STEP_FAULTS] = s->minor_median;
+    value[FL_METRIC_STEP_FAULTS_MEAN] = s->minor_mean;
+    value[FL_METRIC_STEP_FAULTS_MAX] = s->minor_max;
+    value[FL_METRIC_STEP_HELPER_FAULTS] = s->helper_minor_mean;
+    value[FL_METRIC_STEP_MAJOR_FAULTS] = s->major_mean;
+    value[FL_METRIC_STEP_USER_MS] = s->user_ms_mean;
+    value[FL_METRIC_STEP_SYS_MS] = s->sys_ms_mean;
+    value[FL_METRIC_FIRST_STEP_MS] = s->first.wall_ms;
+    value[FL_METRIC_FIRST_STEP_FAULTS] = (double)s->first.minor;
+    value[FL_METRIC_BASE_RSS_MIB] = mib(s->base_rss);
+    value[FL_METRIC_PEAK_ABOVE_MIB] = mib(s->peak_above);
+}
+
+int fl_metrics_get(const struct fl_watch *watch, int warmup, double value[static FL_METRIC_COUNT])
+{
+    const struct fl_peaks *peaks = &watch->peaks;
+    for (int i = 0; i < FL_METRIC_COUNT; i++) {
+        value[i] = NAN;
+    }
+    value[FL_METRIC_WALL_S] = watch->wall_s;
+    value[FL_METRIC_USER_S] = seconds(&watch->usage.ru_utime);
+    value[FL_METRIC_SYS_S] = seconds(&watch->usage.ru_stime);
+    value[FL_METRIC_FAULTS] = (double)fl_watch_app_minor(watch);
+    value[FL_METRIC_MAJOR_FAULTS] = (double)fl_watch_app_major(watch);
+    value[FL_METRIC_HELPER_FAULTS] = (double)watch->helper.minor;
+    value[FL_METRIC_PEAK_MIB] = (double)watch->usage.ru_maxrss / 1024;
+    value[FL_METRIC_SWITCHES] = (double)watch->usage.ru_nvcsw;
+    value[FL_METRIC_FORCED_SWITCHES] = (double)watch->usage.ru_nivcsw;
+    value[FL_METRIC_THP_ALLOC] = (double)watch->thp.fault_alloc;
+    value[FL_METRIC_THP_FALLBACK] = (double)watch->thp.fault_fallback;
+    value[FL_METRIC_THP_SPLIT] = (double)watch->thp.split_page;
+    if (watch->perf_error == 0) {
+        value[FL_METRIC_PERF_FAULTS] = (double)watch->perf_minor;
+    }
+    if (peaks->samples > 0) {
+        value[FL_METRIC_HUGE_PEAK_MIB] = mib(peaks->huge);
+    }
+    if (peaks->at_peak.anonymous > 0) {
+        value[FL_METRIC_HUGE_PCT] =
+            100.0 * (double)peaks->at_peak.huge / (double)peaks->at_peak.anonymous;
+    }
+    struct fl_steps_summary steps;
+    int rc = fl_steps_summarise(&watch->steps, warmup, &steps);
+    if (rc == 0) {
+        get_step_metrics(&steps, value);
+    }
+    return rc == -ENODATA ? 0 : rc;
+}

@@ -1,0 +1,237 @@
+/* The table of allocators. The tuned settings are the strongest that are known for large buffers:
+ * with them both keep what they have, in huge pages, and fault almost never in a steady loop. */
+#include "faultstat/peers.h"
+
+#include "faultstat/watch.h"
+#include "launcher/find.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct known {
+    const char *name;
+    const char *candidate[FL_PEER_CANDIDATES]; /* tried in order; the loader searches for those without a slash */
+    struct fl_env env;      /* name NULL: none */
+} known_peers[] = {
+    {"glibc", {0}, {0}},
+    {"glibc-tuned",
+     {0},
+     {"GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=1073741824:"
+                        "glibc.malloc.trim_threshold=68719476736:"
+                        "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1"}},
+    {"jemalloc", {"libjemalloc.so.2", "libjemalloc.so"}, {0}},
+    {"jemalloc-tuned",
+     {"libjemalloc.so.2", "libjemalloc.so"},
+     {"MALLOC_CONF", "oversize_threshold:0,thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1,"
+                     "background_thread:true"}},
+    {"tcmalloc", {"libtcmalloc_minimal.so.4", "libtcmalloc.so.4", "libtcmalloc.so"}, {0}},
+    {"mimalloc", {"libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so"}, {0}},
+    {"tbbmalloc", {"libtbbmalloc_proxy.so.2", "libtbbmalloc_proxy.so"}, {0}},
+    {"faultless", {"libfaultless.so"}, {0}},
+};
+
+static const struct known *find_known(const char *name)
+{
+    for (size_t i = 0; i < sizeof(known_peers) / sizeof(known_peers[0]); i++) {
+        if (strcmp(known_peers[i].name, name) == 0) {
+            return &known_peers[i];
+        }
+    }
+    return NULL;
+}
+
+static int add_env(struct fl_peer *peer, const char *name, const char *value)
+{
+    if (peer->env_count == FL_PEER_ENV_MAX) {
+        return -ENOSPC;
+    }
+    peer->env[peer->env_count++] = (struct fl_env){name, value};
+    return 0;
+}
+
+/* Start a peer from nothing: no preload, and none of the variables that tune an allocator here.
+ *   base   a known peer, or NULL and then `path` is its library. */
+static struct fl_peer *add_peer(struct fl_peers *peers, const char *name, const struct known *base,
+                                const char *path)
+{
+    if (peers->count == FL_PEERS_MAX) {
+        return NULL;
+    }
+    struct fl_peer *peer = &peers->peer[peers->count++];
+    memset(peer, 0, sizeof(*peer));
+    snprintf(peer->name, sizeof(peer->name), "%s", name);
+    (void)add_env(peer, "LD_PRELOAD", NULL);
+    (void)add_env(peer, "GLIBC_TUNABLES", NULL);
+    (void)add_env(peer, "MALLOC_CONF", NULL);
+    for (size_t i = 0; i < peers->common_count; i++) {
+        (void)add_env(peer, peers->common[i].name, peers->common[i].value);
+    }
+    if (base == NULL) {
+        peer->candidate[0] = path;
+    } else {
+        memcpy(peer->candidate, base->candidate, sizeof(peer->candidate));
+        if (base->env.name != NULL) {
+            (void)add_env(peer, base->env.name, base->env.value);
+        }
+    }
+    return peer;
+}
+
+static bool is_assignment(const char *text)
+{
+    size_t len = 0;
+    while (isupper((unsigned char)text[len]) || isdigit((unsigned char)text[len]) ||
+           text[len] == '_') {
+        len++;
+    }
+    return len > 0 && text[len] == '=';
+}
+
+/* The rest of a definition, after its base: ENV=VALUE,ENV=VALUE with commas allowed in values. */
+static int add_definition_env(struct fl_peer *peer, char *text, char error[160])
+{
+    while (text != NULL) {
+        if (!is_assignment(text)) {
+            snprintf(error, 160, "'%.80s' is not ENV=VALUE", text);
+            return -EINVAL;
+        }
+        char *next = strchr(text, ',');
+        while (next != NULL && !is_assignment(next + 1)) {
+            next = strchr(next + 1, ',');
+        }
+        if (next != NULL) {
+            *next++ = '\0';
+        }
+        char *equals = strchr(text, '=');
+        *equals = '\0';
+        int rc = add_env(peer, text, equals + 1);
+        if (rc != 0) {
+            snprintf(error, 160, "more than %d variables", FL_PEER_ENV_MAX);
+            return rc;
+        }
+        text = next;
+    }
+    return 0;
+}
+
+static int add_definition(struct fl_peers *peers, char *text, char error[160])
+{
+    char *base = strchr(text, '=');
+    *base++ = '\0';
+    char *rest = strchr(base, ',');
+    if (rest != NULL) {
+        *rest++ = '\0';
+    }
+    const struct known *k = find_known(base);
+    if (k == NULL && strchr(base, '/') == NULL) {
+        snprintf(error, 160, "'%.80s' is neither a known allocator nor a path", base);
+        return -EINVAL;
+    }
+    struct fl_peer *peer = add_peer(peers, text, k, base);
+    if (peer == NULL) {
+        snprintf(error, 160, "more than %d allocators", FL_PEERS_MAX);
+        return -ENOSPC;
+    }
+    return add_definition_env(peer, rest, error);
+}
+
+int fl_peers_add(struct fl_peers *peers, char *text, char error[160])
+{
+    while (text != NULL && *text != '\0') {
+        char *comma = strchr(text, ',');
+        char *equals = strchr(text, '=');
+        if (equals != NULL && (comma == NULL || equals < comma)) {
+            return add_definition(peers, text, error);
+        }
+        if (comma != NULL) {
+            *comma++ = '\0';
+        }
+        const struct known *k = find_known(text);
+        if (k == NULL) {
+            snprintf(error, 160, "no allocator '%.80s'; NAME=/path/lib.so names another", text);
+            return -EINVAL;
+        }
+        if (add_peer(peers, text, k, NULL) == NULL) {
+            snprintf(error, 160, "more than %d allocators", FL_PEERS_MAX);
+            return -ENOSPC;
+        }
+        text = comma;
+    }
+    return 0;
+}
+
+int fl_peers_set_common(struct fl_peers *peers, char *text)
+{
+    char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text) {
+        return -EINVAL;
+    }
+    if (peers->common_count == FL_PEER_COMMON_MAX) {
+        return -ENOSPC;
+    }
+    *equals = '\0';
+    peers->common[peers->common_count++] = (struct fl_env){text, equals + 1};
+    return 0;
+}
+
+/* Copy the value of a line `key=value`. Returns whether there is one that is not empty. */
+static bool copy_answer(const char *text, const char *key, char *out, size_t len)
+{
+    const char *at = strstr(text, key);
+    if (at == NULL) {
+        return false;
+    }
+    at += strlen(key);
+    size_t n = strcspn(at, "\n");
+    snprintf(out, len, "%.*s", (int)n, at);
+    return n > 0;
+}
+
+/* Ask a process that has `library` preloaded (NULL: none) what it got. */
+static int probe_one(struct fl_peer *peer, const char *library)
+{
+    static struct fl_watch watch; /* static for its size */
+    static char self[] = "/proc/self/exe";
+    static char probe[] = "probe";
+    char name[PATH_MAX];
+    snprintf(name, sizeof(name), "%s", library != NULL ? library : "");
+    char *argv[] = {self, probe, name, NULL};
+    struct fl_env env = {"LD_PRELOAD", library};
+    struct fl_watch_spec spec = {.argv = argv, .env = &env, .env_count = 1, .capture = true};
+    int rc = fl_watch_run(&watch, &spec);
+    if (rc == 0 && fl_watch_exit_status(&watch) == 0) {
+        peer->is_present =
+            copy_answer(watch.out.text, "path=", peer->library, sizeof(peer->library)) ||
+            library == NULL;
+        (void)copy_answer(watch.out.text, "version=", peer->version, sizeof(peer->version));
+    }
+    fl_watch_clear(&watch);
+    return rc;
+}
+
+int fl_peers_probe(struct fl_peers *peers)
+{
+    for (size_t i = 0; i < peers->count; i++) {
+        struct fl_peer *peer = &peers->peer[i];
+        char own[PATH_MAX];
+        int rc = peer->candidate[0] == NULL ? probe_one(peer, NULL) : 0;
+        for (size_t c = 0; c < FL_PEER_CANDIDATES && rc == 0 && !peer->is_present; c++) {
+            const char *candidate = peer->candidate[c];
+            if (candidate == NULL) {
+                break;
+            }
+            bool is_own = strcmp(candidate, "libfaultless.so") == 0 && fl_find_library(own) == 0;
+            rc = probe_one(peer, is_own ? own : candidate);
+        }
+        if (rc != 0) {
+            return rc;
+        }
+        if (peer->library[0] != '\0') {
+            peer->env[0].value = peer->library;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,135 @@
+/* The sampling thread. smaps_rollup is read without our lock: a mark never waits for it. */
+#include "faultstat/sampler.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { FL_FIRST_REST_NS = 1000000, FL_TASK_REST_NS = 20000000, FL_REST_FACTOR = 100 };
+
+static uint64_t at_least(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void note_rollup(struct fl_peaks *peaks, const struct fl_rollup *rollup)
+{
+    peaks->samples++;
+    peaks->huge = at_least(peaks->huge, rollup->huge);
+    if (rollup->anonymous > peaks->at_peak.anonymous) {
+        peaks->at_peak = *rollup;
+    }
+}
+
+/* Sleep for `rest_ns` or until told to stop. Called with the lock held. */
+static void rest(struct fl_sampler *sampler, uint64_t rest_ns)
+{
+    uint64_t until = fl_proc_now_ns() + rest_ns;
+    struct timespec when = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
+    while (!sampler->stop &&
+           pthread_cond_clockwait(&sampler->wake, &sampler->lock, CLOCK_MONOTONIC, &when) == 0) {
+    }
+}
+
+/* The rests start short, so that a program of a few milliseconds is seen, and double up to the full
+ * interval or to 100 times what the last reading cost, whichever is longer. */
+static void *sample_until_stopped(void *arg)
+{
+    struct fl_sampler *sampler = arg;
+    uint64_t interval_ns = (uint64_t)sampler->interval_ms * 1000000;
+    uint64_t rest_ns = FL_FIRST_REST_NS;
+    uint64_t rollup_rest_ns = FL_FIRST_REST_NS;
+    uint64_t rollup_due = 0;
+    pthread_mutex_lock(&sampler->lock);
+    while (!sampler->stop) {
+        rest(sampler, rest_ns);
+        if (sampler->stop) {
+            break;
+        }
+        pid_t pid = sampler->pid;
+        uint64_t begin = fl_proc_now_ns();
+        (void)fl_threads_sample(&sampler->threads, pid);
+        uint64_t now = fl_proc_now_ns();
+        rest_ns = rest_ns * 2 < FL_TASK_REST_NS ? rest_ns * 2 : FL_TASK_REST_NS;
+        rest_ns = at_least(rest_ns, FL_REST_FACTOR * (now - begin));
+        if (now < rollup_due) {
+            continue;
+        }
+        struct fl_rollup rollup;
+        pthread_mutex_unlock(&sampler->lock);
+        int rc = fl_proc_read_rollup(pid, &rollup);
+        uint64_t cost = fl_proc_now_ns() - now;
+        pthread_mutex_lock(&sampler->lock);
+        if (rc == 0) {
+            note_rollup(&sampler->peaks, &rollup);
+        }
+        rollup_rest_ns = rollup_rest_ns * 2 < interval_ns ? rollup_rest_ns * 2 : interval_ns;
+        rollup_due = now + at_least(rollup_rest_ns, FL_REST_FACTOR * cost);
+    }
+    pthread_mutex_unlock(&sampler->lock);
+    return NULL;
+}
+
+int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms)
+{
+    memset(sampler, 0, sizeof(*sampler));
+    pthread_mutex_init(&sampler->lock, NULL);
+    pthread_cond_init(&sampler->wake, NULL);
+    sampler->pid = pid;
+    sampler->interval_ms = interval_ms;
+    if (interval_ms == 0) {
+        return 0;
+    }
+    int error = pthread_create(&sampler->thread, NULL, sample_until_stopped, sampler);
+    if (error != 0) {
+        sampler->interval_ms = 0; /* nothing to join */
+    }
+    return -error;
+}
+
+void fl_sampler_focus(struct fl_sampler *sampler, pid_t pid)
+{
+    pthread_mutex_lock(&sampler->lock);
+    sampler->pid = pid;
+    pthread_mutex_unlock(&sampler->lock);
+}
+
+int fl_sampler_look(struct fl_sampler *sampler, struct fl_look *out)
+{
+    struct fl_usage all;
+    memset(out, 0, sizeof(*out));
+    pthread_mutex_lock(&sampler->lock);
+    pid_t pid = sampler->pid;
+    (void)fl_threads_sample(&sampler->threads, pid);
+    out->helper = fl_threads_sum(&sampler->threads, pid);
+    pthread_mutex_unlock(&sampler->lock);
+    int rc = fl_proc_read_usage(pid, 0, &all, NULL);
+    rc = rc != 0 ? rc : fl_proc_read_memory(pid, &out->memory);
+    if (rc != 0) {
+        return rc;
+    }
+    out->app = (struct fl_usage){
+        .minor = all.minor - out->helper.minor,
+        .major = all.major - out->helper.major,
+        .user_ns = all.user_ns, /* time is the whole process's: ticks are too coarse to split */
+        .sys_ns = all.sys_ns,
+    };
+    if (fl_proc_read_rollup(pid, &out->rollup) == 0) {
+        pthread_mutex_lock(&sampler->lock);
+        note_rollup(&sampler->peaks, &out->rollup);
+        pthread_mutex_unlock(&sampler->lock);
+    }
+    return 0;
+}
+
+void fl_sampler_stop(struct fl_sampler *sampler)
+{
+    pthread_mutex_lock(&sampler->lock);
+    sampler->stop = true;
+    pthread_cond_signal(&sampler->wake);
+    pthread_mutex_unlock(&sampler->lock);
+    if (sampler->interval_ms != 0) {
+        pthread_join(sampler->thread, NULL);
+    }
+    pthread_cond_destroy(&sampler->wake);
+    pthread_mutex_destroy(&sampler->lock);
+}

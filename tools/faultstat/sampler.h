@@ -1,0 +1,54 @@
+/* Reads a running process now and then, from a thread of its own, so that a step mark is answered at
+ * once; and reads it at each mark. Leaves /proc to proc.h and the helper threads' table to threads.h.
+ *
+ * It spends at most 1 % of one CPU: after a reading that took t it rests at least 100 t.
+ * S1: `threads` and the peaks only grow. */
+#ifndef FAULTLESS_FAULTSTAT_SAMPLER_H
+#define FAULTLESS_FAULTSTAT_SAMPLER_H
+
+#include "faultstat/threads.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/* A paused or running process, read whole. */
+struct fl_look {
+    struct fl_usage app;    /* all threads but the helpers */
+    struct fl_usage helper; /* threads named fl-* */
+    struct fl_memory memory;
+    struct fl_rollup rollup;
+};
+
+struct fl_peaks {
+    uint64_t huge;             /* most AnonHugePages seen */
+    struct fl_rollup at_peak;  /* the sample with most anonymous memory */
+    uint64_t samples;          /* of smaps_rollup */
+};
+
+struct fl_sampler {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;       /* with `stop` */
+    unsigned interval_ms;      /* constant after start; 0 = at marks only */
+    bool stop;                 /* Lock: lock */
+    pid_t pid;                 /* whom to read. Lock: lock */
+    struct fl_threads threads; /* Lock: lock */
+    struct fl_peaks peaks;     /* Lock: lock */
+};
+
+/* Start to read `pid` every `interval_ms` (0: only when fl_sampler_look asks).
+ * Returns 0; -errno of pthread_create.  Threads: one. */
+int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms);
+
+/* Read another process from now on.  Threads: any. */
+void fl_sampler_focus(struct fl_sampler *sampler, pid_t pid);
+
+/* Read the process in focus now. Helpers are read before the total: what they fault in between counts
+ * as the application's, so its figure errs upward.
+ * Returns 0, or -errno when the process has gone.  Threads: any. */
+int fl_sampler_look(struct fl_sampler *sampler, struct fl_look *out);
+
+/* End the thread; the peaks and the table stay readable.  Threads: the one that started it. */
+void fl_sampler_stop(struct fl_sampler *sampler);
+
+#endif

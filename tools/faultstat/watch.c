@@ -1,0 +1,251 @@
+/* The loop around one running command: its end, its marks, its output, our signals. */
+#include "faultstat/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FL_POLL_END, FL_POLL_STEP, FL_POLL_OUT, FL_POLL_ERR, FL_POLL_SIGNAL, FL_POLL_COUNT };
+
+struct loop {
+    struct fl_watch *watch;
+    struct fl_child child;
+    struct fl_sampler sampler;
+    struct pollfd poll[FL_POLL_COUNT];
+    int rc; /* the first error of our own: -errno */
+};
+
+/* Append, forgetting the older half when there is no room. */
+static void keep_tail(struct fl_tail *tail, const char *text, size_t len)
+{
+    if (tail->len + len >= sizeof(tail->text)) {
+        size_t kept = tail->len < sizeof(tail->text) / 2 ? tail->len : sizeof(tail->text) / 2;
+        memmove(tail->text, tail->text + tail->len - kept, kept);
+        tail->len = kept;
+    }
+    memcpy(tail->text + tail->len, text, len);
+    tail->len += len;
+    tail->text[tail->len] = '\0';
+}
+
+/* Take what a pipe holds; close the pipe at its end. */
+static void drain(struct pollfd *slot, struct fl_tail *tail)
+{
+    char text[4096];
+    ssize_t n;
+    if (slot->fd < 0) {
+        return;
+    }
+    while ((n = read(slot->fd, text, sizeof(text))) > 0) {
+        keep_tail(tail, text, (size_t)n);
+    }
+    if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        close(slot->fd);
+        slot->fd = -1;
+    }
+}
+
+/* Receive one byte and the pid of its sender. Returns 1, 0 at the end of the channel, -errno. */
+static int receive_mark(int fd, pid_t *sender)
+{
+    char byte;
+    char control[CMSG_SPACE(sizeof(struct ucred))] __attribute__((aligned(8)));
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {
+        .msg_iov = &data,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = sizeof(control),
+    };
+    ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n <= 0) {
+        return n == 0 ? 0 : -errno;
+    }
+    const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS) {
+        struct ucred who;
+        memcpy(&who, CMSG_DATA(head), sizeof(who));
+        *sender = who.pid;
+    }
+    return 1;
+}
+
+/* One mark: the process whose mark comes first owns the steps; it may be a child of the command. */
+static void take_mark(struct loop *l)
+{
+    struct fl_steps *steps = &l->watch->steps;
+    struct fl_mark mark = {.arrive_ns = fl_proc_now_ns()};
+    pid_t sender = 0;
+    int rc = receive_mark(l->poll[FL_POLL_STEP].fd, &sender);
+    if (rc <= 0) {
+        if (rc != -EAGAIN && rc != -EINTR) {
+            l->poll[FL_POLL_STEP].fd = -1; /* every holder has closed it */
+        }
+        return;
+    }
+    if (steps->pid == 0 && sender != 0) {
+        steps->pid = sender;
+        fl_sampler_focus(&l->sampler, sender);
+    }
+    bool is_owner = sender == steps->pid;
+    if (is_owner) {
+        rc = fl_sampler_look(&l->sampler, &mark.look);
+        l->rc = l->rc != 0 ? l->rc : (rc < 0 ? rc : 0);
+    } else {
+        steps->foreign++;
+    }
+    mark.leave_ns = fl_proc_now_ns();
+    char answer = 'a';
+    (void)send(l->poll[FL_POLL_STEP].fd, &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (is_owner && rc == 0 && (rc = fl_steps_add(steps, &mark)) != 0) {
+        l->rc = rc;
+    }
+}
+
+static void take_signal(struct loop *l)
+{
+    struct signalfd_siginfo info;
+    if (read(l->poll[FL_POLL_SIGNAL].fd, &info, sizeof(info)) != (ssize_t)sizeof(info)) {
+        return;
+    }
+    l->watch->interrupt = (int)info.ssi_signo;
+    if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP) {
+        kill(l->child.pid, (int)info.ssi_signo);
+    }
+}
+
+static void loop_until_end(struct loop *l)
+{
+    const short wanted = POLLIN;
+    while (true) {
+        if (poll(l->poll, FL_POLL_COUNT, -1) < 0 && errno != EINTR) {
+            l->rc = -errno;
+            return;
+        }
+        if (l->poll[FL_POLL_STEP].revents != 0) {
+            take_mark(l);
+        }
+        if (l->poll[FL_POLL_OUT].revents != 0) {
+            drain(&l->poll[FL_POLL_OUT], &l->watch->out);
+        }
+        if (l->poll[FL_POLL_ERR].revents != 0) {
+            drain(&l->poll[FL_POLL_ERR], &l->watch->err);
+        }
+        if ((l->poll[FL_POLL_SIGNAL].revents & wanted) != 0) {
+            take_signal(l);
+        }
+        if ((l->poll[FL_POLL_END].revents & wanted) != 0) {
+            return;
+        }
+    }
+}
+
+static int block_signals(sigset_t *before)
+{
+    sigset_t handled;
+    sigemptyset(&handled);
+    sigaddset(&handled, SIGINT);
+    sigaddset(&handled, SIGQUIT);
+    sigaddset(&handled, SIGTERM);
+    sigaddset(&handled, SIGHUP);
+    sigprocmask(SIG_BLOCK, &handled, before);
+    int fd = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+static void open_slots(struct loop *l, int signal_fd)
+{
+    l->poll[FL_POLL_END] = (struct pollfd){l->child.pidfd, POLLIN, 0};
+    l->poll[FL_POLL_STEP] = (struct pollfd){l->child.step_fd, POLLIN, 0};
+    l->poll[FL_POLL_OUT] = (struct pollfd){l->child.out_fd, POLLIN, 0};
+    l->poll[FL_POLL_ERR] = (struct pollfd){l->child.err_fd, POLLIN, 0};
+    l->poll[FL_POLL_SIGNAL] = (struct pollfd){signal_fd, POLLIN, 0};
+}
+
+static void finish(struct loop *l, const struct fl_thp *thp_before)
+{
+    struct fl_watch *watch = l->watch;
+    struct fl_thp after;
+    drain(&l->poll[FL_POLL_OUT], &watch->out);
+    drain(&l->poll[FL_POLL_ERR], &watch->err);
+    for (int i = FL_POLL_OUT; i <= FL_POLL_ERR; i++) {
+        if (l->poll[i].fd >= 0) {
+            close(l->poll[i].fd); /* a process that the command left behind holds the other end */
+        }
+    }
+    watch->helper = fl_threads_sum(&l->sampler.threads, 0);
+    watch->helper_lost = l->sampler.threads.lost;
+    watch->peaks = l->sampler.peaks;
+    watch->perf_user_only = l->child.perf.user_only;
+    watch->perf_error = fl_perf_stop(&l->child.perf, &watch->perf_minor, &watch->perf_major);
+    if (fl_proc_read_thp(&after) == 0) {
+        watch->thp = (struct fl_thp){
+            after.fault_alloc - thp_before->fault_alloc,
+            after.fault_fallback - thp_before->fault_fallback,
+            after.split_page - thp_before->split_page,
+            after.split_pmd - thp_before->split_pmd,
+        };
+    }
+    close(l->child.pidfd);
+    close(l->child.step_fd);
+}
+
+int fl_watch_run(struct fl_watch *watch, const struct fl_watch_spec *spec)
+{
+    struct loop l = {.watch = watch};
+    struct fl_thp thp_before = {0};
+    sigset_t signals_before;
+    memset(watch, 0, sizeof(*watch));
+    int signal_fd = block_signals(&signals_before);
+    if (signal_fd < 0) {
+        return signal_fd;
+    }
+    (void)fl_proc_read_thp(&thp_before);
+    l.rc = fl_spawn(&l.child, spec->argv, spec->env, spec->env_count, spec->capture);
+    if (l.rc == 0) {
+        watch->exec_error = l.child.exec_error;
+        open_slots(&l, signal_fd);
+        l.rc = fl_sampler_start(&l.sampler, l.child.pid, spec->interval_ms);
+        if (l.rc != 0) {
+            kill(l.child.pid, SIGKILL);
+        }
+        loop_until_end(&l);
+        watch->wall_s = (double)(fl_proc_now_ns() - l.child.start_ns) / 1e9;
+        fl_sampler_stop(&l.sampler);
+        while (wait4(l.child.pid, &watch->status, 0, &watch->usage) < 0 && errno == EINTR) {
+        }
+        finish(&l, &thp_before);
+    }
+    close(signal_fd);
+    sigprocmask(SIG_SETMASK, &signals_before, NULL);
+    return l.rc;
+}
+
+int fl_watch_exit_status(const struct fl_watch *watch)
+{
+    return WIFSIGNALED(watch->status) ? 128 + WTERMSIG(watch->status) : WEXITSTATUS(watch->status);
+}
+
+/* The total is exact (wait4), the helpers' part was sampled: the difference is too high by at most
+ * what helpers faulted after their last sample, one interval of 20 ms. */
+uint64_t fl_watch_app_minor(const struct fl_watch *watch)
+{
+    uint64_t all = (uint64_t)watch->usage.ru_minflt;
+    return all > watch->helper.minor ? all - watch->helper.minor : 0;
+}
+
+uint64_t fl_watch_app_major(const struct fl_watch *watch)
+{
+    uint64_t all = (uint64_t)watch->usage.ru_majflt;
+    return all > watch->helper.major ? all - watch->helper.major : 0;
+}
+
+void fl_watch_clear(struct fl_watch *watch)
+{
+    fl_steps_clear(&watch->steps);
+}
