@@ -1,0 +1,51 @@
+/* faultless: what a program may ask of the allocator that it runs under.
+ *
+ * Link with libfaultless.so, or look the functions up with dlsym(RTLD_DEFAULT, ...) to stay independent of it.
+ * Status is 0 or -errno. */
+#ifndef FAULTLESS_FAULTLESS_H
+#define FAULTLESS_FAULTLESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef FL_API
+#define FL_API __attribute__((visibility("default")))
+#endif
+
+/* The library's version, such as "0.1.0". Constant.  Threads: any.  Signals: safe. */
+FL_API const char *fl_version(void);
+
+/* One snapshot. Sizes are bytes, the rest are counts since the process began (a fork's child goes on counting from its
+ * parent's figures). Our own counters: for facts of the kernel's, such as page faults, see getrusage(2) and faultstat(1). */
+struct fl_stats {
+    uint64_t size;     /* set by the caller to sizeof(struct fl_stats) */
+    uint64_t active;   /* 1: large requests are served from the window; 0: all is passed through */
+    uint64_t requests; /* large requests served */
+    uint64_t cache_hits;   /* of these by a thread's cache */
+    uint64_t stalls;       /* of these that had to populate memory */
+    uint64_t lazy;         /* of these handed out unpopulated */
+    uint64_t refused;      /* large requests left to the next allocator */
+    uint64_t frees;        /* large frees */
+    uint64_t live_extents; /* now */
+    uint64_t in_use_bytes; /* now; what thread caches hold is in it */
+    uint64_t in_use_peak_bytes;
+    uint64_t populated_bytes; /* now: in use, or free and kept */
+    uint64_t populated_peak_bytes;
+    uint64_t populate_bytes;  /* so far */
+    uint64_t populate_errors; /* populations that the kernel refused */
+    uint64_t purge_bytes;     /* given back to the kernel so far */
+    uint64_t window_bytes;    /* address space reserved */
+};
+
+/* Fills `*out`, as many fields as out->size covers. 0; -EINVAL when `out` is NULL or out->size is too small for `active`.
+ * Threads: any; takes the region lock.  Signals: not safe.  Fork: child may call. */
+FL_API int fl_stats_read(struct fl_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,79 @@
+/* malloc-shaped functions under fl_ names: which allocator serves a request, which one owns a pointer.
+ *
+ * A request of at least the threshold is served from the window; the rest, and what the window refuses, goes to the
+ * next allocator in the preload order. A pointer is ours when it lies in the window: one subtract and compare.
+ * State: fl_route, written at boot by runtime/, read-mostly afterwards. */
+#ifndef FL_ALLOC_ALLOC_H
+#define FL_ALLOC_ALLOC_H
+
+#include "uffd/uffd.h"
+
+/* The next allocator, all of one object: never a mixture of two. NULL where that object lacks the name; malloc,
+ * calloc, realloc and free are never NULL. */
+struct fl_next {
+    void *(*malloc)(size_t n);
+    void (*free)(void *p);
+    void *(*calloc)(size_t count, size_t size);
+    void *(*realloc)(void *p, size_t n);
+    void *(*memalign)(size_t align, size_t n);
+    int (*posix_memalign)(void **out, size_t align, size_t n);
+    void *(*aligned_alloc)(size_t align, size_t n);
+    size_t (*usable_size)(void *p);
+    void *(*valloc)(size_t n);
+    void *(*pvalloc)(size_t n);
+    int (*trim)(size_t pad);
+    int (*mallopt)(int param, int value);
+    void (*stats)(void);
+    void *mallinfo2; /* struct mallinfo2 (*)(void): preload/ knows the type */
+    void *mallinfo;
+    void *info; /* int (*)(int, FILE *) */
+};
+
+enum fl_boot_state { FL_BOOT_NONE, FL_BOOT_RUNNING, FL_BOOT_DONE };
+
+struct fl_route {
+    size_t
+        threshold; /* bytes. 0 before boot, so that the first request of any size comes to us; SIZE_MAX: off */
+    uintptr_t window_base;
+    size_t window_len; /* 0 before boot */
+    struct fl_next next;
+    struct fl_region *region;
+    struct fl_worker *worker; /* NULL: nothing decays by itself */
+    bool caches;              /* thread caches are in use */
+    _Atomic uint32_t booted;  /* enum fl_boot_state */
+    void (*boot)(void);       /* plugged in by runtime/ at compile time: idempotent, any thread */
+    void (*thread_ends)(
+        struct fl_cache
+            *c); /* plugged in by boot: has fl_thread_end called when this thread ends */
+    void (*first_large)(void); /* plugged in by boot: once, before the first large request */
+};
+
+extern struct fl_route fl_route;
+
+static inline bool fl_is_ours(const void *p)
+{
+    return (uintptr_t)p - fl_route.window_base < fl_route.window_len;
+}
+
+/* Requests of at least the threshold, or any before boot. NULL with errno ENOMEM when neither the window nor the next
+ * allocator has the memory.  Threads: any.  Signals: as far as the next allocator allows.  Context: early. */
+void *fl_malloc_large(size_t n);
+void *fl_calloc_large(size_t n);
+/* `align` a power of two. */
+void *fl_memalign_large(size_t align, size_t n);
+/* Any `p` and `n` of which one is ours, large, or early. */
+void *fl_realloc_any(void *p, size_t n);
+
+/* `p` is in the window. A line and abort when it is not the start of a live block. Keeps errno. */
+void fl_free_ours(void *p);
+size_t fl_usable_ours(const void *p);
+
+/* Gives back all that is free; bytes. */
+size_t fl_trim(void);
+
+/* The calling thread's cache, or NULL. */
+struct fl_cache *fl_thread_cache(void);
+/* The calling thread ends: its cache goes to the next thread. */
+void fl_thread_end(struct fl_cache *c);
+
+#endif

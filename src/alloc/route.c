@@ -1,0 +1,292 @@
+/* Requests and frees of large blocks: this thread's cache, else the region, else the next allocator. */
+#include "alloc/alloc.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* This thread's cache; NULL: not asked for yet. `ending` says that it must not be asked for again. */
+static _Thread_local struct fl_cache *my_cache;
+static _Thread_local bool ending;
+
+static void *block(const struct fl_extent *e)
+{
+    return (void *)e->base; /* NOLINT(performance-no-int-to-ptr): an extent is memory */
+}
+
+static void call_worker(void)
+{
+    if (FL_UNLIKELY(atomic_load_explicit(&fl_route.region->wants_worker, memory_order_relaxed)) &&
+        fl_route.worker != NULL && !fl_region_busy()) {
+        fl_worker_call(fl_route.worker);
+    }
+}
+
+static FL_COLD void *no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* Before boot is done, in the thread that boots: dlsym and the like. */
+static FL_COLD void *early(size_t n)
+{
+    void *p = fl_region_boot_alloc(fl_route.region, n);
+
+    return p != NULL ? p : no_memory();
+}
+
+/* True when requests may take the usual way; false in the midst of this thread's own boot. */
+static bool ready(void)
+{
+    if (FL_LIKELY(atomic_load_explicit(&fl_route.booted, memory_order_acquire) == FL_BOOT_DONE)) {
+        return true;
+    }
+    fl_route.boot();
+    return atomic_load_explicit(&fl_route.booted, memory_order_acquire) == FL_BOOT_DONE;
+}
+
+static FL_COLD void get_cache(void)
+{
+    if (ending || fl_region_busy()) {
+        return;
+    }
+    fl_route.first_large();
+    if (fl_route.caches) {
+        ending = true; /* what thread_ends allocates takes the way without a cache */
+        struct fl_cache *c = fl_cache_acquire(fl_route.region);
+        if (c != NULL) {
+            fl_route.thread_ends(c);
+        }
+        my_cache = c;
+        ending = false;
+    }
+}
+
+struct fl_cache *fl_thread_cache(void)
+{
+    return my_cache;
+}
+
+void fl_thread_end(struct fl_cache *c)
+{
+    ending = true;
+    my_cache = NULL;
+    fl_cache_release(fl_route.region, c);
+}
+
+/* From the region; NULL when it has none. errno is kept. */
+static FL_COLD void *from_region(size_t len, size_t align, bool zero)
+{
+    int saved = errno;
+    struct fl_extent *e = NULL;
+
+    if (!fl_region_busy()) { /* a signal handler that interrupted us goes to the next allocator */
+        e = fl_region_take(fl_route.region, len, align, zero);
+    }
+    errno = saved;
+    return e != NULL ? block(e) : NULL;
+}
+
+static struct fl_extent *from_cache(size_t len)
+{
+    struct fl_cache *c = my_cache;
+
+    if (FL_UNLIKELY(c == NULL)) {
+        get_cache();
+        return NULL;
+    }
+    struct fl_extent *e = fl_cache_take(fl_route.region, c, len);
+    if (e != NULL) {
+        fl_stats_bump(&c->stats.cache_hits);
+    }
+    return e;
+}
+
+/* Page-rounded length; 0: more than any object may have, or not for us. */
+static size_t extent_len(size_t n)
+{
+    return n > PTRDIFF_MAX || n < fl_route.threshold ? 0 : fl_align_up(n, fl_page.base);
+}
+
+void *fl_malloc_large(size_t n)
+{
+    if (FL_UNLIKELY(!ready())) {
+        return early(n);
+    }
+    size_t len = extent_len(n);
+    if (FL_UNLIKELY(len == 0)) {
+        return fl_route.next.malloc(n);
+    }
+    struct fl_extent *e = from_cache(len);
+    if (FL_LIKELY(e != NULL)) {
+        return block(e);
+    }
+    void *p = from_region(len, fl_page.base, false);
+    return p != NULL ? p : fl_route.next.malloc(n);
+}
+
+void *fl_calloc_large(size_t n)
+{
+    if (FL_UNLIKELY(!ready())) {
+        return early(n); /* never reused, so zero */
+    }
+    size_t len = extent_len(n);
+    if (FL_UNLIKELY(len == 0)) {
+        return fl_route.next.calloc(1, n);
+    }
+    struct fl_extent *e = from_cache(len);
+    if (e != NULL) {
+        return memset(block(e), 0, n);
+    }
+    void *p = from_region(len, fl_page.base, true);
+    return p != NULL ? p : fl_route.next.calloc(1, n);
+}
+
+void *fl_memalign_large(size_t align, size_t n)
+{
+    if (align <= fl_page.base) {
+        return fl_malloc_large(n);
+    }
+    if (!ready()) {
+        return no_memory();
+    }
+    size_t len = extent_len(n);
+    void *p = len != 0 ? from_region(len, align, false) : NULL;
+    if (p == NULL && fl_route.next.memalign == NULL) {
+        return no_memory();
+    }
+    return p != NULL ? p : fl_route.next.memalign(align, n);
+}
+
+static FL_COLD _Noreturn void die(const char *call, const void *p)
+{
+    char line[160];
+    struct fl_text t = fl_text_on(line, sizeof line);
+
+    fl_text_str(&t, call);
+    fl_text_str(&t, " of a pointer that is not a live block (freed twice, or never allocated): ");
+    fl_text_hex(&t, (uintptr_t)p);
+    fl_fatal(line);
+}
+
+static FL_COLD void give(struct fl_extent *e)
+{
+    int saved = errno;
+
+    if (fl_region_busy()) {
+        fl_region_defer(fl_route.region, e);
+    } else {
+        fl_region_give(fl_route.region, e);
+    }
+    errno = saved;
+}
+
+void fl_free_ours(void *p)
+{
+    struct fl_extent *e = fl_region_find(fl_route.region, (uintptr_t)p);
+
+    if (FL_UNLIKELY(e == NULL || !fl_extent_claim(e))) {
+        if (fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
+            return;
+        }
+        die("free", p);
+    }
+    struct fl_cache *c = my_cache;
+    uint32_t epoch = atomic_load_explicit(&fl_route.region->epoch, memory_order_relaxed);
+    if (FL_LIKELY(c != NULL && e->content != FL_CONTENT_LAZY && fl_cache_put(c, e, epoch))) {
+        fl_stats_bump(&c->stats.cache_puts);
+    } else {
+        give(e);
+    }
+    call_worker();
+}
+
+static size_t boot_size(const void *p)
+{
+    return ((const size_t *)p)[-2];
+}
+
+size_t fl_usable_ours(const void *p)
+{
+    if (fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
+        return boot_size(p);
+    }
+    const struct fl_extent *e = fl_region_find(fl_route.region, (uintptr_t)p);
+    if (e == NULL) {
+        die("malloc_usable_size", p);
+    }
+    return e->len;
+}
+
+static void *any_malloc(size_t n)
+{
+    return n >= fl_route.threshold ? fl_malloc_large(n) : fl_route.next.malloc(n);
+}
+
+/* A new block with the old one's bytes; the old one is released. NULL: the old one is untouched. */
+static void *move_block(void *p, size_t old_len, size_t n)
+{
+    void *q = any_malloc(n);
+
+    if (q == NULL) {
+        return NULL;
+    }
+    memcpy(q, p, fl_min(old_len, n));
+    if (fl_is_ours(p)) {
+        fl_free_ours(p);
+    } else {
+        fl_route.next.free(p);
+    }
+    return q;
+}
+
+static void *realloc_ours(void *p, size_t n)
+{
+    struct fl_extent *e = fl_region_find(fl_route.region, (uintptr_t)p);
+
+    if (e == NULL && !fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
+        die("realloc", p);
+    }
+    if (n == 0) {
+        fl_free_ours(p);
+        return NULL;
+    }
+    if (n > PTRDIFF_MAX) {
+        return no_memory();
+    }
+    size_t len = extent_len(n);
+    if (e != NULL && len != 0) {
+        int saved = errno;
+        bool in_place =
+            len == e->len || (!fl_region_busy() && fl_region_resize(fl_route.region, e, len));
+        errno = saved;
+        if (in_place) {
+            return p;
+        }
+    }
+    return move_block(p, fl_usable_ours(p), n);
+}
+
+void *fl_realloc_any(void *p, size_t n)
+{
+    bool usual = ready();
+
+    if (p == NULL) {
+        return usual ? any_malloc(n) : early(n);
+    }
+    if (fl_is_ours(p)) {
+        return realloc_ours(p, n);
+    }
+    if (n > PTRDIFF_MAX || n < fl_route.threshold || fl_route.next.usable_size == NULL) {
+        return fl_route.next.realloc(p, n);
+    }
+    return move_block(p, fl_route.next.usable_size(p), n);
+}
+
+size_t fl_trim(void)
+{
+    if (!ready() || fl_region_busy()) {
+        return 0;
+    }
+    return fl_region_purge(fl_route.region, 0);
+}

@@ -1,0 +1,89 @@
+/* Pure helpers: ranges, rounding, text building, number parsing. No system call, no global, any context.
+ *
+ * Everything here may run before libc is initialised and inside signal handlers. */
+#ifndef FL_BASE_BASE_H
+#define FL_BASE_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FL_LIKELY(x) __builtin_expect(!!(x), 1)
+#define FL_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define FL_CACHE_LINE 64 /* bytes; x86-64 and arm64 */
+#define FL_COLD __attribute__((cold, noinline))
+
+enum { FL_KIB = 1 << 10, FL_MIB = 1 << 20 };
+
+/* Half-open span of addresses [base, base + len). len is bytes; an empty range has len 0 and any base. */
+struct fl_range {
+    uintptr_t base;
+    size_t len;
+};
+
+/* `align` is a power of two in all three. fl_align_up may wrap: callers bound `v` first. */
+static inline bool fl_is_pow2(size_t v)
+{
+    return v != 0 && (v & (v - 1)) == 0;
+}
+
+static inline uintptr_t fl_align_down(uintptr_t v, size_t align)
+{
+    return v & ~(uintptr_t)(align - 1);
+}
+
+static inline uintptr_t fl_align_up(uintptr_t v, size_t align)
+{
+    return (v + align - 1) & ~(uintptr_t)(align - 1);
+}
+
+static inline uintptr_t fl_range_end(struct fl_range r)
+{
+    return r.base + r.len;
+}
+
+static inline size_t fl_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t fl_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The whole `align`-sized units inside `r`; len 0 when there is none. */
+struct fl_range fl_range_inner(struct fl_range r, size_t align);
+
+/* A line of text under construction in caller memory: cut, never overrun. Always NUL-terminated. */
+struct fl_text {
+    char *buf;
+    size_t size; /* bytes of buf, at least 1 */
+    size_t len;  /* bytes used, without the NUL */
+};
+
+struct fl_text fl_text_on(char *buf, size_t size);
+void fl_text_str(struct fl_text *t, const char *s);
+void fl_text_u64(struct fl_text *t, uint64_t v);
+void fl_text_hex(struct fl_text *t, uint64_t v);
+/* Bytes with the largest binary unit that divides them: 65536 -> 64K, 4097 -> 4097. */
+void fl_text_size(struct fl_text *t, uint64_t bytes);
+
+/* Decimal number with an optional K, M, G or T (binary) behind it, nothing else.
+ * Returns 0; -EINVAL when it is not a number of that form; -ERANGE above UINT64_MAX. */
+int fl_parse_size(const char *s, uint64_t *out);
+
+/* Plain decimal number. Errors as fl_parse_size. */
+int fl_parse_u64(const char *s, uint64_t *out);
+
+/* 1 for 1, on, yes, true; 0 for 0, off, no, false and the empty string; -EINVAL else. */
+int fl_parse_bool(const char *s);
+
+/* Number that follows the first occurrence of `key` in `text` (spaces skipped), as in /proc/meminfo.
+ * Returns false when the key is absent or no digit follows. */
+bool fl_parse_after(const char *text, const char *key, uint64_t *out);
+
+/* How many single-letter edits turn `a` into `b`; at most 64 letters of each are looked at. */
+unsigned fl_edit_distance(const char *a, const char *b);
+
+#endif

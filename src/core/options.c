@@ -1,0 +1,225 @@
+/* Reads FAULTLESS_* into the option table. One concept: environment in, validated values out. */
+#include "core/core.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum kind { SIZE, TIME, BOOL, WORDS, LEVEL, TEXT };
+
+static const struct row {
+    enum kind kind;
+    const char *name;
+    uint64_t preset, min, max;
+    const char *unit;
+} table[] = {
+#define X(kind, name, preset, min, max, unit, text) {kind, #name, preset, min, max, unit},
+#include "core/options.def"
+#undef X
+};
+
+static const char prefix[] = "FAULTLESS_";
+static const char *const words[] = {"all", "thp", "populate", "worker", "cache"};
+/* Rungs of later stages: accepted, so that one launch line serves every version. */
+static const char *const absent[] = {"move", "uffd", "uring", "numa"};
+static const char *const levels[] = {"none", "warn", "info", "debug"};
+
+static bool name_matches(const char *entry, const char *name)
+{
+    for (; *name != '\0'; entry++, name++) {
+        if (*entry != (char)(*name >= 'a' && *name <= 'z' ? *name - 'a' + 'A' : *name)) {
+            return false;
+        }
+    }
+    return *entry == '=';
+}
+
+/* Index of the list's member that equals the first `len` letters of `s`; -EINVAL when none does. */
+static int find_word(const char *const list[], size_t n, const char *s, size_t len)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strlen(list[i]) == len && strncmp(list[i], s, len) == 0) {
+            return (int)i;
+        }
+    }
+    return -EINVAL;
+}
+
+static int parse_words(const char *s, uint64_t *out)
+{
+    *out = 0;
+    while (*s != '\0') {
+        size_t len = strcspn(s, ",");
+        int i = find_word(words, sizeof words / sizeof words[0], s, len);
+        if (i >= 0) {
+            *out |= 1u << i;
+        } else if (len != 0 && find_word(absent, sizeof absent / sizeof absent[0], s, len) < 0) {
+            return -EINVAL;
+        }
+        s += len + (s[len] == ',');
+    }
+    return 0;
+}
+
+static int parse_value(const struct row *r, const char *s, uint64_t *out)
+{
+    int rc = 0;
+
+    switch (r->kind) {
+    case SIZE:
+        rc = fl_parse_size(s, out);
+        break;
+    case TIME:
+        rc = fl_parse_u64(s, out);
+        break;
+    case BOOL:
+        rc = fl_parse_bool(s);
+        *out = rc > 0;
+        break;
+    case WORDS:
+        return parse_words(s, out);
+    case LEVEL:
+        rc = find_word(levels, sizeof levels / sizeof levels[0], s, strlen(s));
+        *out = (uint64_t)rc;
+        break;
+    case TEXT:
+        *out = 0;
+        return 0;
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    return *out < r->min || *out > r->max ? -ERANGE : 0;
+}
+
+static void append_value(struct fl_text *t, const struct row *r, uint64_t v)
+{
+    if (r->kind == SIZE) {
+        fl_text_size(t, v);
+    } else if (r->kind == LEVEL) {
+        fl_text_str(t, levels[v]);
+    } else {
+        fl_text_u64(t, v);
+    }
+}
+
+static void append_name(struct fl_text *t, const char *name)
+{
+    fl_text_str(t, prefix);
+    for (; *name != '\0'; name++) {
+        char up[2] = {(char)(*name >= 'a' && *name <= 'z' ? *name - 'a' + 'A' : *name), '\0'};
+        fl_text_str(t, up);
+    }
+}
+
+static void complain_value(const struct row *r, const char *value, int rc)
+{
+    char line[400];
+    struct fl_text t = fl_text_on(line, sizeof line);
+
+    append_name(&t, r->name);
+    fl_text_str(&t, "=");
+    fl_text_str(&t, value);
+    if (rc == -ERANGE) {
+        fl_text_str(&t, " is out of range (");
+        append_value(&t, r, r->min);
+        fl_text_str(&t, " to ");
+        append_value(&t, r, r->max);
+        fl_text_str(&t, ")");
+    } else {
+        fl_text_str(&t, " is not understood (");
+        fl_text_str(&t, r->unit);
+        fl_text_str(&t, ")");
+    }
+    fl_text_str(&t, "; using ");
+    if (r->kind == WORDS) {
+        fl_text_str(&t, "none");
+    } else {
+        append_value(&t, r, r->preset);
+    }
+    fl_say(line);
+}
+
+static void complain_name(const char *entry)
+{
+    char line[400], given[64];
+    struct fl_text t = fl_text_on(line, sizeof line), g = fl_text_on(given, sizeof given);
+    size_t best = 0;
+    unsigned best_edits = UINT32_MAX;
+
+    for (const char *p = entry; *p != '=' && *p != '\0'; p++) {
+        char low[2] = {(char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p), '\0'};
+        fl_text_str(&g, low);
+    }
+    for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
+        unsigned edits = fl_edit_distance(given, table[i].name);
+        if (edits < best_edits) {
+            best_edits = edits;
+            best = i;
+        }
+    }
+    append_name(&t, given);
+    fl_text_str(&t, " is not an option; did you mean ");
+    append_name(&t, table[best].name);
+    fl_text_str(&t, "?");
+    fl_say(line);
+}
+
+static void read_entry(struct fl_options *o, const char *entry)
+{
+    for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
+        if (!name_matches(entry, table[i].name)) {
+            continue;
+        }
+        const char *value = strchr(entry, '=') + 1;
+        uint64_t v;
+        int rc = parse_value(&table[i], value, &v);
+        if (rc != 0) {
+            complain_value(&table[i], value, rc);
+            o->nbad++;
+            return;
+        }
+        o->value[i] = v;
+        o->text[i] = table[i].kind == TEXT && *value != '\0' ? value : NULL;
+        o->origin[i] = FL_ORIGIN_ENVIRONMENT;
+        return;
+    }
+    complain_name(entry);
+    o->nbad++;
+}
+
+void fl_options_read(struct fl_options *o, char *const env[])
+{
+    *o = (struct fl_options){.nbad = 0};
+    for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
+        o->value[i] = table[i].preset;
+    }
+    for (; env != NULL && *env != NULL; env++) {
+        if (strncmp(*env, prefix, sizeof prefix - 1) == 0) {
+            read_entry(o, *env + sizeof prefix - 1);
+        }
+    }
+}
+
+void fl_options_confirm(const struct fl_options *o)
+{
+    for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
+        char line[400];
+        struct fl_text t = fl_text_on(line, sizeof line);
+        append_name(&t, table[i].name);
+        fl_text_str(&t, "=");
+        if (table[i].kind == WORDS) {
+            for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
+                if ((o->value[i] >> w & 1) != 0) {
+                    fl_text_str(&t, words[w]);
+                    fl_text_str(&t, " ");
+                }
+            }
+        } else if (table[i].kind == TEXT) {
+            fl_text_str(&t, o->text[i] != NULL ? o->text[i] : "");
+        } else {
+            append_value(&t, &table[i], o->value[i]);
+        }
+        fl_text_str(&t, o->origin[i] == FL_ORIGIN_DEFAULT ? " (default)" : " (environment)");
+        fl_say(line);
+    }
+}

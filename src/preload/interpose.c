@@ -1,0 +1,252 @@
+/* libc's allocation functions, each one comparison and one call. Interposed names exist here and in operators.c alone.
+ *
+ * A small request costs three instructions over the next allocator, a foreign free five: the threshold is 0 and the
+ * window empty until boot, so there is no "are we ready" on the way. */
+#include "alloc/alloc.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/runtime.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT void *malloc(size_t n)
+{
+    if (FL_LIKELY(n < fl_route.threshold)) {
+        return fl_route.next.malloc(n);
+    }
+    return fl_malloc_large(n);
+}
+
+EXPORT void free(void *p)
+{
+    if (FL_LIKELY(!fl_is_ours(p))) {
+        fl_route.next.free(p);
+        return;
+    }
+    fl_free_ours(p);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+    size_t n;
+
+    if (FL_UNLIKELY(__builtin_mul_overflow(count, size, &n))) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (FL_LIKELY(n < fl_route.threshold)) {
+        return fl_route.next.calloc(count, size);
+    }
+    return fl_calloc_large(n);
+}
+
+EXPORT void *realloc(void *p, size_t n)
+{
+    if (FL_LIKELY(!fl_is_ours(p) && n < fl_route.threshold)) {
+        return fl_route.next.realloc(p, n);
+    }
+    return fl_realloc_any(p, n);
+}
+
+EXPORT void *reallocarray(void *p, size_t count, size_t size)
+{
+    size_t n;
+
+    if (__builtin_mul_overflow(count, size, &n)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(p, n);
+}
+
+/* The next allocator judges what it serves, and every alignment that is no power of two. */
+static bool is_for_us(size_t align, size_t n)
+{
+    fl_boot();
+    return n >= fl_route.threshold && fl_is_pow2(align);
+}
+
+EXPORT int posix_memalign(void **out, size_t align, size_t n)
+{
+    if (!is_for_us(align, n) || align < sizeof(void *)) {
+        if (fl_route.next.posix_memalign == NULL) {
+            return EINVAL;
+        }
+        return fl_route.next.posix_memalign(out, align, n);
+    }
+    int saved = errno;
+    void *p = fl_memalign_large(align, n);
+    errno = saved;
+    if (p == NULL) {
+        return ENOMEM;
+    }
+    *out = p;
+    return 0;
+}
+
+static void *aligned(void *(*next)(size_t, size_t), size_t align, size_t n)
+{
+    if (next == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return next(align, n);
+}
+
+EXPORT void *memalign(size_t align, size_t n)
+{
+    return is_for_us(align, n) ? fl_memalign_large(align, n)
+                               : aligned(fl_route.next.memalign, align, n);
+}
+
+EXPORT void *aligned_alloc(size_t align, size_t n)
+{
+    return is_for_us(align, n) ? fl_memalign_large(align, n)
+                               : aligned(fl_route.next.aligned_alloc, align, n);
+}
+
+EXPORT void *valloc(size_t n)
+{
+    return memalign(fl_page.base, n);
+}
+
+EXPORT void *pvalloc(size_t n)
+{
+    size_t whole = fl_align_up(n, fl_page.base);
+
+    if (whole < n) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return memalign(fl_page.base, whole);
+}
+
+EXPORT void free_sized(void *p, size_t size);
+EXPORT void free_sized(void *p, size_t size)
+{
+    (void)size;
+    free(p);
+}
+
+EXPORT void free_aligned_sized(void *p, size_t align, size_t size);
+EXPORT void free_aligned_sized(void *p, size_t align, size_t size)
+{
+    (void)align;
+    (void)size;
+    free(p);
+}
+
+EXPORT size_t malloc_usable_size(void *p)
+{
+    fl_boot();
+    if (p == NULL) {
+        return 0;
+    }
+    if (fl_is_ours(p)) {
+        return fl_usable_ours(p);
+    }
+    return fl_route.next.usable_size != NULL ? fl_route.next.usable_size(p) : 0;
+}
+
+EXPORT int malloc_trim(size_t pad)
+{
+    fl_boot();
+    bool ours = fl_trim() != 0;
+    int theirs = fl_route.next.trim != NULL ? fl_route.next.trim(pad) : 0;
+
+    return ours || theirs != 0;
+}
+
+EXPORT int mallopt(int param, int value)
+{
+    fl_boot();
+    return fl_route.next.mallopt != NULL ? fl_route.next.mallopt(param, value) : 0;
+}
+
+/* Our blocks are told as mapped ones, which is what they are to glibc's words. */
+EXPORT struct mallinfo2 mallinfo2(void)
+{
+    struct mallinfo2 info = {.arena = 0};
+    struct fl_stats_values v;
+
+    fl_boot();
+    if (fl_route.next.mallinfo2 != NULL) {
+        struct mallinfo2 (*next)(void);
+        memcpy(&next, &fl_route.next.mallinfo2, sizeof next);
+        info = next();
+    }
+    fl_read_stats(&v);
+    info.hblks += v.live_extents;
+    info.hblkhd += v.in_use_bytes;
+    return info;
+}
+
+static int cut(size_t v)
+{
+    return (int)v; /* mallinfo(3): its fields are int and wrap */
+}
+
+EXPORT struct mallinfo mallinfo(void)
+{
+    struct mallinfo2 m = mallinfo2();
+
+    return (struct mallinfo){cut(m.arena),    cut(m.ordblks), cut(m.smblks),  cut(m.hblks),
+                             cut(m.hblkhd),   cut(m.usmblks), cut(m.fsmblks), cut(m.uordblks),
+                             cut(m.fordblks), cut(m.keepcost)};
+}
+
+EXPORT void malloc_stats(void)
+{
+    enum { TABLE_BYTES = 4096 };
+    char text[TABLE_BYTES];
+    struct fl_text t = fl_text_on(text, sizeof text);
+    struct fl_stats_values v;
+
+    fl_boot();
+    if (fl_route.next.stats != NULL) {
+        fl_route.next.stats();
+    }
+    fl_read_stats(&v);
+    fl_stats_format_table(&v, &t);
+    fputs(text, stderr);
+}
+
+/* The next allocator's document with our element before its end; a document of our own where it has none. */
+EXPORT int malloc_info(int options, FILE *out)
+{
+    struct fl_stats_values v;
+    char *text = NULL;
+    size_t len = 0;
+    int rc = 0;
+
+    fl_boot();
+    if (options != 0) {
+        return EINVAL;
+    }
+    FILE *memory = open_memstream(&text, &len);
+    if (memory == NULL) {
+        return errno;
+    }
+    if (fl_route.next.info != NULL) {
+        int (*next)(int, FILE *);
+        memcpy(&next, &fl_route.next.info, sizeof next);
+        rc = next(options, memory);
+    } else {
+        fputs("<malloc version=\"1\">\n</malloc>\n", memory);
+    }
+    if (fclose(memory) == 0 && rc == 0) {
+        fl_read_stats(&v);
+        char *end = strstr(text, "</malloc>");
+        int head = end != NULL ? (int)(end - text) : (int)len;
+        fprintf(out, "%.*s<faultless extents=\"%llu\" in_use=\"%llu\" populated=\"%llu\"/>\n%s",
+                head, text, (unsigned long long)v.live_extents, (unsigned long long)v.in_use_bytes,
+                (unsigned long long)v.populated_bytes, end != NULL ? end : "");
+    }
+    free(text);
+    return rc;
+}

@@ -1,0 +1,89 @@
+/* Thread caches: making, draining, handing on. Put and take are inline in region.h. */
+#include "region/internal.h"
+
+static struct fl_cache *adopt(struct fl_region *r)
+{
+    for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
+        bool free_one = false;
+        if (atomic_compare_exchange_strong(&c->owned, &free_one, true)) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+/* Caches live in the descriptors' span: a cache is a whole number of descriptor slots, zeroed by the kernel. */
+static struct fl_cache *make(struct fl_region *r)
+{
+    size_t slots =
+        (sizeof(struct fl_cache) + sizeof(struct fl_extent) - 1) / sizeof(struct fl_extent);
+    size_t index = r->descriptors_used + 1;
+    size_t end = (index + slots) * sizeof(struct fl_extent);
+
+    if (fl_vspace_commit(&r->descriptors, fl_align_up(end, fl_page.base)) != 0) {
+        return NULL;
+    }
+    r->descriptors_used += slots;
+    struct fl_cache *c = (struct fl_cache *)(r->descriptors.all.base +
+                                             index * sizeof(struct fl_extent)); /* NOLINT */
+    atomic_store_explicit(&c->owned, true, memory_order_relaxed);
+    c->next = r->caches;
+    r->caches = c;
+    return c;
+}
+
+struct fl_cache *fl_cache_acquire(struct fl_region *r)
+{
+    fl_region_lock(r);
+    struct fl_cache *c = adopt(r);
+    if (c == NULL) {
+        c = make(r);
+    }
+    fl_region_unlock(r);
+    return c;
+}
+
+void fl_cache_release(struct fl_region *r, struct fl_cache *c)
+{
+    fl_region_lock(r);
+    (void)fl_cache_drain(r, c, 0);
+    fl_region_unlock(r);
+    atomic_store(&c->owned, false);
+}
+
+static bool is_older(const struct fl_region *r, const struct fl_extent *e, uint32_t age)
+{
+    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
+
+    return now - atomic_load_explicit(&e->epoch, memory_order_relaxed) >= age;
+}
+
+size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
+{
+    size_t n = 0;
+
+    for (struct fl_cache_slot *s = c->slot[0]; s < c->slot[FL_CACHE_SETS]; s++) {
+        struct fl_extent *e = atomic_load_explicit(&s->extent, memory_order_relaxed);
+        /* The peek at its age may be stale; the exchange decides whose it is. */
+        if (e == NULL || !is_older(r, e, age)) {
+            continue;
+        }
+        e = atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire);
+        if (e != NULL) {
+            fl_region_give_locked(r, e);
+            r->stats.drained++;
+            n++;
+        }
+    }
+    return n;
+}
+
+size_t fl_cache_drain_all(struct fl_region *r, uint32_t age)
+{
+    size_t n = 0;
+
+    for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
+        n += fl_cache_drain(r, c, age);
+    }
+    return n;
+}

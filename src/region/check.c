@@ -1,0 +1,77 @@
+/* The invariants of region.h, walked over the whole window. For tests: cost grows with the number of extents. */
+#include "region/internal.h"
+
+static struct fl_extent *at(struct fl_region *r, uintptr_t addr)
+{
+    size_t page = (addr - r->window.all.base) >> fl_page.shift;
+    const uint32_t *map =
+        (const uint32_t *)r->pagemap.all.base; /* NOLINT(performance-no-int-to-ptr) */
+
+    return (struct fl_extent *)r->descriptors.all.base +
+           map[page]; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static size_t count_tree(struct fl_extent_tree *tree)
+{
+    size_t n = 0;
+
+    for (struct fl_extent *e = fl_fit_last(tree); e != NULL; e = fl_fit_previous(e)) {
+        n++;
+    }
+    return n;
+}
+
+static const char *check_pair(const struct fl_extent *left, const struct fl_extent *right)
+{
+    bool both_free = left->state == FL_EXTENT_FREE && right->state == FL_EXTENT_FREE;
+
+    if (both_free && (left->content == FL_CONTENT_EMPTY) == (right->content == FL_CONTENT_EMPTY)) {
+        return "R4";
+    }
+    return NULL;
+}
+
+static const char *check_all(struct fl_region *r)
+{
+    uintptr_t end = fl_range_end(r->window.all);
+    size_t populated = 0, nfree[2] = {0, 0}, free_bytes = 0;
+    const struct fl_extent *left = NULL;
+
+    for (uintptr_t addr = r->first; addr < end;) {
+        const struct fl_extent *e = at(r, addr);
+        if (e->base != addr || e->len == 0 || e->len > end - addr || e->state == FL_EXTENT_UNUSED) {
+            return "R1";
+        }
+        if (addr + e->len < end && at(r, addr + e->len - fl_page.base) != e) {
+            return "R2";
+        }
+        bool empty = e->content == FL_CONTENT_EMPTY;
+        if (empty && (addr % fl_page.huge != 0 || (addr + e->len) % fl_page.huge != 0)) {
+            return "R3";
+        }
+        if (left != NULL && check_pair(left, e) != NULL) {
+            return "R4";
+        }
+        if (e->state == FL_EXTENT_FREE) {
+            nfree[empty]++;
+            free_bytes += empty ? 0 : e->len;
+        }
+        populated +=
+            !empty && e->content != FL_CONTENT_LAZY && e->state != FL_EXTENT_PURGING ? e->len : 0;
+        left = e;
+        addr += e->len;
+    }
+    if (count_tree(&r->populated) != nfree[0] || count_tree(&r->empty) != nfree[1] ||
+        free_bytes != r->free_bytes) {
+        return "R5";
+    }
+    return populated != r->populated_bytes ? "R6" : NULL;
+}
+
+const char *fl_region_check(struct fl_region *r)
+{
+    fl_region_lock(r);
+    const char *broken = r->seeded ? check_all(r) : NULL;
+    fl_region_unlock(r);
+    return broken;
+}

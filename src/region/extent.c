@@ -1,0 +1,130 @@
+/* Descriptors and the pagemap that leads from an address to them.
+ *
+ * The pagemap holds a descriptor's index for the first and the last page of each extent; entries of pages inside are
+ * stale and never believed: whoever looks checks base, len and state. */
+#include "region/internal.h"
+
+#include <errno.h>
+
+static struct fl_extent *descriptor(const struct fl_region *r, uint32_t index)
+{
+    return (struct fl_extent *)r->descriptors.all.base +
+           index; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static _Atomic uint32_t *entry(const struct fl_region *r, uintptr_t addr)
+{
+    size_t page = (addr - r->window.all.base) >> fl_page.shift;
+
+    return (_Atomic uint32_t *)r->pagemap.all.base + page; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static bool has_entry(const struct fl_region *r, uintptr_t addr)
+{
+    size_t page = (addr - r->window.all.base) >> fl_page.shift;
+
+    return (page + 1) * sizeof(uint32_t) <=
+           atomic_load_explicit(&r->pagemap.committed, memory_order_relaxed);
+}
+
+/* The descriptor that the pagemap names for the page of `addr`; NULL when it names none. */
+static struct fl_extent *look_up(const struct fl_region *r, uintptr_t addr)
+{
+    if (addr < r->first || addr >= fl_range_end(r->window.all) || !has_entry(r, addr)) {
+        return NULL;
+    }
+    uint32_t index = atomic_load_explicit(entry(r, addr), memory_order_relaxed);
+    return index != 0 ? descriptor(r, index) : NULL;
+}
+
+struct fl_extent *fl_region_find(const struct fl_region *r, uintptr_t addr)
+{
+    struct fl_extent *e = look_up(r, addr);
+
+    if (e == NULL || atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_LIVE ||
+        e->base != addr) {
+        return NULL;
+    }
+    return e;
+}
+
+int fl_extent_reserve(struct fl_region *r, size_t n)
+{
+    size_t have = 0;
+    struct fl_extent *e;
+
+    TAILQ_FOREACH(e, &r->spare, by_age)
+    {
+        if (++have == n) {
+            return 0;
+        }
+    }
+    while (have < n) {
+        size_t index = r->descriptors_used + 1;
+        if (index > UINT32_MAX ||
+            fl_vspace_commit(&r->descriptors, fl_align_up((index + 1) * sizeof(struct fl_extent),
+                                                          fl_page.base)) != 0) {
+            return -ENOMEM;
+        }
+        r->descriptors_used = index;
+        e = descriptor(r, (uint32_t)index);
+        TAILQ_INSERT_TAIL(&r->spare, e, by_age);
+        have++;
+    }
+    return 0;
+}
+
+void fl_extent_publish(struct fl_region *r, struct fl_extent *e)
+{
+    uint32_t index = (uint32_t)(e - descriptor(r, 0));
+    uintptr_t last = e->base + e->len - fl_page.base;
+
+    atomic_store_explicit(entry(r, e->base), index, memory_order_relaxed);
+    if (has_entry(
+            r,
+            last)) { /* the last extent of the window ends where nothing is committed, and has no right
+                                 neighbour that would look */
+        atomic_store_explicit(entry(r, last), index, memory_order_relaxed);
+    }
+}
+
+struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum fl_content content)
+{
+    struct fl_extent *e = TAILQ_FIRST(&r->spare);
+
+    TAILQ_REMOVE(&r->spare, e, by_age);
+    e->base = range.base;
+    e->len = range.len;
+    e->content = content;
+    e->aged = false;
+    atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(&e->state, FL_EXTENT_FREE, memory_order_relaxed);
+    fl_extent_publish(r, e);
+    return e;
+}
+
+void fl_extent_drop(struct fl_region *r, struct fl_extent *e)
+{
+    atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
+    TAILQ_INSERT_HEAD(&r->spare, e, by_age);
+}
+
+static bool is_free(const struct fl_extent *e)
+{
+    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_FREE;
+}
+
+struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr)
+{
+    struct fl_extent *e = look_up(r, addr);
+
+    return e != NULL && is_free(e) && e->base == addr ? e : NULL;
+}
+
+struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr)
+{
+    struct fl_extent *e = look_up(r, addr - fl_page.base);
+
+    return e != NULL && is_free(e) && e->base + e->len == addr ? e : NULL;
+}

@@ -1,0 +1,44 @@
+/* fork(2): the child gets a region that nobody is in the middle of changing. */
+#include "region/internal.h"
+
+bool fl_region_fork_prepare(struct fl_region *r)
+{
+    if (fl_region_busy()) {
+        return false;
+    }
+    fl_region_lock(r);
+    return true;
+}
+
+void fl_region_fork_parent(struct fl_region *r)
+{
+    fl_region_unlock(r);
+}
+
+void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
+{
+    struct fl_extent *e;
+
+    /* The threads that were purging are not here: their extents may or may not have pages. */
+    while ((e = TAILQ_FIRST(&r->purging)) != NULL) {
+        TAILQ_REMOVE(&r->purging, e, by_age);
+        e->content = FL_CONTENT_DIRTY;
+        (void)fl_fit_insert(r, e);
+    }
+    r->has_worker = false;
+    atomic_store(&r->wants_worker, r->populated_bytes >= FL_WORKER_FROM);
+    r->survivor = survivor;
+    r->orphans = true; /* drained by the first use, so that fork and exec costs nothing */
+    fl_region_unlock(r);
+}
+
+void fl_region_adopt_orphans(struct fl_region *r)
+{
+    r->orphans = false;
+    for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
+        if (c != r->survivor) {
+            (void)fl_cache_drain(r, c, 0);
+            atomic_store(&c->owned, false);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+/* Shared by the files of region/ alone. Every function here wants the region lock held, unless it says otherwise. */
+#ifndef FL_REGION_INTERNAL_H
+#define FL_REGION_INTERNAL_H
+
+#include "region/region.h"
+
+enum { FL_WORKER_FROM = 16 * FL_MIB }; /* bytes populated that make a worker worth a thread */
+enum { FL_CARVE_DESCRIPTORS = 5 };     /* the most that one carve makes */
+
+/* Lock with the signal guard: see fl_region_busy. Unlock hands deferred frees back first. */
+void fl_region_lock(struct fl_region *r);
+void fl_region_unlock(struct fl_region *r);
+
+/* At least `n` spare descriptors; -ENOMEM when no more are to be had. */
+int fl_extent_reserve(struct fl_region *r, size_t n);
+/* A descriptor for [base, base + len), from the reserved ones; in the pagemap, in no tree, state FREE. */
+struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range,
+                                enum fl_content content);
+void fl_extent_drop(struct fl_region *r, struct fl_extent *e);
+/* Writes the pagemap after base or len changed. */
+void fl_extent_publish(struct fl_region *r, struct fl_extent *e);
+/* The extent that begins at, or ends at, `addr`, when it is FREE; NULL else. */
+struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr);
+struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr);
+/* Makes window and pagemap usable up to `end`. -ENOMEM when the kernel refuses. */
+int fl_window_commit(struct fl_region *r, uintptr_t end);
+
+static inline bool fl_extent_is_populated(const struct fl_extent *e)
+{
+    return e->content == FL_CONTENT_ZEROED || e->content == FL_CONTENT_DIRTY;
+}
+
+static inline struct fl_range fl_extent_range(const struct fl_extent *e)
+{
+    return (struct fl_range){e->base, e->len};
+}
+
+/* FREE extents in and out of their tree and the age list. Insert merges with neighbours of its kind and returns what
+ * became of `e`. Remove leaves `e` in no tree, state FREE. */
+struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e);
+void fl_fit_remove(struct fl_region *r, struct fl_extent *e);
+/* The smallest FREE extent of that kind that holds `len` bytes at a multiple of `align`, lowest address first. */
+struct fl_extent *fl_fit_best(struct fl_extent_tree *tree, size_t len, size_t align);
+/* The largest FREE extents of a kind: the last of the tree, then the one before. NULL at the end. */
+struct fl_extent *fl_fit_last(struct fl_extent_tree *tree);
+struct fl_extent *fl_fit_previous(struct fl_extent *e);
+
+/* What has to be done, outside the lock, before an extent may be handed out. */
+struct fl_grant {
+    struct fl_range fresh;    /* to be populated; len 0: nothing */
+    struct fl_range dirty[2]; /* to be cleared for calloc; len 0: nothing */
+};
+
+/* Takes [start, start + len) out of the adjacent FREE extents that begin with `e` and hold it all. What lies before and
+ * behind stays FREE; an EMPTY part is cut at huge pages, so some of it becomes populated FREE memory: `g->fresh` says
+ * what to populate. Descriptors have been reserved. Returns the extent, LIVE, or NULL when the window cannot grow. */
+struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
+                           struct fl_grant *g);
+
+/* Does what the grant says: populates, then clears when `zero`. Not under the lock. */
+void fl_grant_fulfil(struct fl_region *r, const struct fl_grant *g, bool zero);
+
+/* All extents out of all caches, or those older than `age` ticks. Returns how many. */
+size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age);
+size_t fl_cache_drain_all(struct fl_region *r, uint32_t age);
+
+/* After fork: empties the caches of threads that are gone, for others to use. */
+void fl_region_adopt_orphans(struct fl_region *r);
+
+/* fl_region_give, with the lock held. */
+void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);
+
+/* May `fresh` bytes be populated for a request of `len`, under limit, eager_max and what the machine has left? Takes
+ * them off the budget when it may. Cost: some 30 us when it has to ask the kernel. */
+bool fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh);
+
+/* Statistics after `in_use` bytes more (or fewer) are handed out. */
+void fl_region_count_use(struct fl_region *r, int64_t in_use);
+
+#endif

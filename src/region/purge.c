@@ -1,0 +1,112 @@
+/* Gives memory back to the kernel, oldest first, in whole huge pages, with no lock held during the system calls. */
+#include "region/internal.h"
+
+static const size_t purge_chunk = (size_t)256 << 20; /* bytes a madvise: some 0.7 ms */
+
+static bool is_old(const struct fl_region *r, const struct fl_extent *e, uint32_t age)
+{
+    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
+
+    return now - atomic_load_explicit(&e->epoch, memory_order_relaxed) >= age;
+}
+
+/* The oldest extent's whole huge pages, out of the trees and PURGING; its edges stay FREE. NULL: nothing is due. */
+static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age)
+{
+    struct fl_extent *e = TAILQ_FIRST(&r->by_age);
+
+    if (e == NULL || !is_old(r, e, age) || fl_extent_reserve(r, 2) != 0) {
+        return NULL;
+    }
+    fl_fit_remove(r, e);
+    struct fl_range whole = fl_extent_range(e), inner = fl_range_inner(whole, fl_page.huge);
+    inner.len = fl_min(inner.len, fl_align_down(purge_chunk, fl_page.huge));
+    enum fl_content content = e->content;
+    uint32_t epoch = atomic_load_explicit(&e->epoch, memory_order_relaxed);
+    e->base = inner.base;
+    e->len = inner.len;
+    atomic_store_explicit(&e->state, FL_EXTENT_PURGING, memory_order_relaxed);
+    fl_extent_publish(r, e);
+    TAILQ_INSERT_TAIL(&r->purging, e, by_age);
+    struct fl_range edges[2] = {{whole.base, inner.base - whole.base},
+                                {fl_range_end(inner), fl_range_end(whole) - fl_range_end(inner)}};
+    for (int i = 0; i < 2; i++) {
+        if (edges[i].len != 0) {
+            struct fl_extent *edge = fl_extent_new(r, edges[i], content);
+            atomic_store_explicit(&edge->epoch, epoch, memory_order_relaxed);
+            (void)fl_fit_insert(r, edge);
+        }
+    }
+    return e;
+}
+
+static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
+{
+    TAILQ_REMOVE(&r->purging, e, by_age);
+    if (gone) {
+        r->populated_bytes -= e->len;
+        r->stats.purge_bytes += e->len;
+        r->budget += e->len;
+        e->content = FL_CONTENT_EMPTY;
+    } else { /* locked pages: the kernel keeps them, so do we, and do not ask again soon */
+        atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
+                              memory_order_relaxed);
+    }
+    (void)fl_fit_insert(r, e);
+}
+
+size_t fl_region_purge(struct fl_region *r, uint32_t age)
+{
+    size_t given = 0;
+    bool gone = true;
+
+    fl_region_lock(r);
+    (void)fl_cache_drain_all(r, age);
+    for (struct fl_extent *e; gone && (e = claim_oldest(r, age)) != NULL;) {
+        fl_region_unlock(r);
+        gone = fl_sys.purge(fl_extent_range(e)) == 0;
+        fl_region_lock(r);
+        given += gone ? e->len : 0;
+        purged(r, e, gone);
+    }
+    fl_region_unlock(r);
+    return given;
+}
+
+static bool anything_to_age(const struct fl_region *r)
+{
+    if (!TAILQ_EMPTY(&r->by_age)) {
+        return true;
+    }
+    for (const struct fl_cache *c = r->caches; c != NULL; c = c->next) {
+        for (const struct fl_cache_slot *s = c->slot[0]; s < c->slot[FL_CACHE_SETS]; s++) {
+            if (atomic_load_explicit(&s->extent, memory_order_relaxed) != NULL) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool fl_region_tick(struct fl_region *r, uint32_t age)
+{
+    atomic_fetch_add_explicit(&r->epoch, 1, memory_order_relaxed);
+    (void)fl_region_purge(r, age);
+    fl_region_lock(r);
+    /* Raised before the look: a free after the look sees it and calls. */
+    atomic_store(&r->wants_worker, true);
+    bool more = anything_to_age(r);
+    if (more) {
+        atomic_store(&r->wants_worker, false);
+    }
+    fl_region_unlock(r);
+    return more;
+}
+
+void fl_region_set_worker(struct fl_region *r, bool there)
+{
+    fl_region_lock(r);
+    r->has_worker = there;
+    atomic_store(&r->wants_worker, !there && r->populated_bytes >= FL_WORKER_FROM);
+    fl_region_unlock(r);
+}

@@ -1,0 +1,157 @@
+/* The region's lock with its signal guard, populating, giving back, and statistics. */
+#include "region/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+static _Thread_local int busy; /* depth of this thread's critical sections */
+
+bool fl_region_busy(void)
+{
+    return busy != 0;
+}
+
+void fl_region_lock(struct fl_region *r)
+{
+    busy++;
+    atomic_signal_fence(memory_order_seq_cst); /* a handler from here on sees busy */
+    fl_lock_acquire(&r->lock);
+    if (FL_UNLIKELY(r->orphans)) {
+        fl_region_adopt_orphans(r);
+    }
+}
+
+static void take_over_deferred(struct fl_region *r)
+{
+    /* acquire: pairs with fl_region_defer */
+    struct fl_extent *e = atomic_exchange_explicit(&r->deferred, NULL, memory_order_acquire);
+
+    while (e != NULL) {
+        struct fl_extent *next = e->deferred_next;
+        fl_region_give_locked(r, e);
+        e = next;
+    }
+}
+
+void fl_region_unlock(struct fl_region *r)
+{
+    if (FL_UNLIKELY(atomic_load_explicit(&r->deferred, memory_order_relaxed) != NULL)) {
+        take_over_deferred(r);
+    }
+    fl_lock_release(&r->lock);
+    atomic_signal_fence(memory_order_seq_cst);
+    busy--;
+}
+
+void fl_region_defer(struct fl_region *r, struct fl_extent *e)
+{
+    e->deferred_next = atomic_load_explicit(&r->deferred, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&r->deferred, &e->deferred_next, e,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+void fl_region_count_use(struct fl_region *r, int64_t in_use)
+{
+    r->stats.in_use += (uint64_t)in_use;
+    if (r->stats.in_use > r->stats.in_use_peak) {
+        r->stats.in_use_peak = r->stats.in_use;
+    }
+    if (r->populated_bytes > r->stats.populated_peak) {
+        r->stats.populated_peak = r->populated_bytes;
+        if (!r->has_worker && r->populated_bytes >= FL_WORKER_FROM) {
+            atomic_store_explicit(&r->wants_worker, true, memory_order_relaxed);
+        }
+    }
+}
+
+/* One write a base page: what kernels without MADV_POPULATE_WRITE leave. The range holds nothing yet but zeroes. */
+static void populate_by_touch(struct fl_range range)
+{
+    for (uintptr_t p = range.base; p < fl_range_end(range); p += fl_page.base) {
+        *(volatile char *)p = 0; /* NOLINT(performance-no-int-to-ptr) */
+    }
+}
+
+void fl_grant_fulfil(struct fl_region *r, const struct fl_grant *g, bool zero)
+{
+    int rc = 0;
+
+    if (g->fresh.len != 0) {
+        rc = r->config.populate_by_touch ? -EINVAL : fl_sys.populate(g->fresh);
+        if (rc == -EINVAL || rc == -ENOSYS) {
+            populate_by_touch(g->fresh);
+            rc = 0;
+        }
+        __atomic_fetch_add(&r->stats.populate_bytes, g->fresh.len, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
+    }
+    for (size_t i = 0; zero && i < 2; i++) {
+        if (g->dirty[i].len != 0) {
+            memset((void *)g->dirty[i].base, 0,
+                   g->dirty[i].len); /* NOLINT(performance-no-int-to-ptr) */
+        }
+    }
+}
+
+void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
+{
+    r->stats.gives++;
+    fl_region_count_use(r, -(int64_t)e->len);
+    (void)fl_fit_insert(r, e);
+}
+
+/* What a LAZY extent has become: nearly all there, so worth keeping, or sparse, so given back at once. */
+static void settle_lazy(struct fl_extent *e)
+{
+    size_t resident = 0;
+    int rc = fl_sys.resident(fl_extent_range(e), &resident);
+
+    if (rc == 0 && resident >= e->len - e->len / 16) {
+        e->content = FL_CONTENT_DIRTY;
+        return;
+    }
+    e->content = fl_sys.purge(fl_extent_range(e)) == 0 ? FL_CONTENT_EMPTY : FL_CONTENT_DIRTY;
+}
+
+void fl_region_give(struct fl_region *r, struct fl_extent *e)
+{
+    bool lazy = e->content == FL_CONTENT_LAZY;
+
+    if (lazy) {
+        settle_lazy(e);
+    }
+    fl_region_lock(r);
+    if (lazy && e->content == FL_CONTENT_DIRTY) {
+        r->populated_bytes += e->len;
+    }
+    fl_region_give_locked(r, e);
+    fl_region_unlock(r);
+}
+
+void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
+{
+    uint64_t hits = 0, puts = 0;
+
+    fl_region_lock(r);
+    for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
+        hits += atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed);
+        puts += atomic_load_explicit(&c->stats.cache_puts, memory_order_relaxed);
+    }
+    out->requests = r->stats.takes + hits;
+    out->cache_hits = hits;
+    out->frees = r->stats.gives - r->stats.drained + puts;
+    out->live_extents = out->requests - out->frees;
+    out->stalls = r->stats.stalls;
+    out->lazy = r->stats.lazy;
+    out->refused = r->stats.refused;
+    out->in_use_bytes = r->stats.in_use;
+    out->in_use_peak_bytes = r->stats.in_use_peak;
+    out->populated_bytes = r->populated_bytes;
+    out->populated_peak_bytes = r->stats.populated_peak;
+    out->populate_bytes = __atomic_load_n(&r->stats.populate_bytes, __ATOMIC_RELAXED);
+    out->populate_errors = __atomic_load_n(&r->stats.populate_errors, __ATOMIC_RELAXED);
+    out->purge_bytes = r->stats.purge_bytes;
+    out->window_bytes = r->window.all.len;
+    fl_region_unlock(r);
+}

@@ -1,0 +1,228 @@
+/* The window and its extents: who has which base pages, what is populated, what goes back to the kernel.
+ *
+ * Left to others: which requests come here (alloc/), when to purge (uffd/), which node (later).
+ * State: struct fl_region, one a process, under its one lock (rank REGION) but for what is marked atomic.
+ * Descriptors are out of band and type-stable: once made, their memory stays readable for ever, so a stale pointer to
+ * one may be read (never trusted) without the lock.
+ *
+ * Invariants, checked by fl_region_check:
+ * R1  extents tile the window: each ends where the next begins; no address is in two.
+ * R2  pagemap[first page] and, below the frontier, pagemap[last page] of an extent name its descriptor.
+ * R3  EMPTY extents begin and end at multiples of the huge page (the window's end included).
+ * R4  two neighbours are never both FREE with memory, nor both FREE and EMPTY: they would have been merged.
+ * R5  FREE extents are in exactly one tree: `by_len` of their kind; nothing else is.
+ * R6  populated_bytes == sum of len over all extents that are neither EMPTY nor LAZY. */
+#ifndef FL_REGION_REGION_H
+#define FL_REGION_REGION_H
+
+#include "core/core.h"
+#include "stats/stats.h"
+
+#include <bsd/sys/tree.h>
+#include <sys/queue.h>
+
+enum fl_extent_state {
+    FL_EXTENT_UNUSED,  /* a descriptor on the spare list */
+    FL_EXTENT_FREE,    /* in a tree */
+    FL_EXTENT_LIVE,    /* handed out */
+    FL_EXTENT_CACHED,  /* freed, in a thread's cache */
+    FL_EXTENT_PURGING, /* between tree and kernel: no lock is held while its pages go */
+};
+
+enum fl_content {
+    FL_CONTENT_EMPTY,  /* no memory under it; reads as zero */
+    FL_CONTENT_ZEROED, /* populated, and nobody has written to it */
+    FL_CONTENT_DIRTY,  /* populated */
+    FL_CONTENT_LAZY,   /* handed out unpopulated: the kernel fills it on touch */
+};
+
+struct fl_extent {
+    uintptr_t base; /* page-aligned. Constant while LIVE or CACHED, else lock: region */
+    size_t len;     /* bytes, a multiple of the base page. As base */
+    _Atomic uint32_t
+        state; /* enum fl_extent_state. LIVE -> CACHED by the freeing thread, the rest under the lock */
+    _Atomic uint32_t
+        epoch; /* when it was freed, in ticks of the worker. Relaxed: an age, orders nothing */
+    enum fl_content content;         /* Lock: region, or the owner while LIVE */
+    bool aged;                       /* on the region's age list. Lock: region */
+    struct fl_extent *deferred_next; /* chain of frees that a signal handler could not finish */
+    _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_len; /* Lock: region */
+    TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the spare list and the purge list */
+};
+
+RB_HEAD(fl_extent_tree, fl_extent);
+TAILQ_HEAD(fl_extent_list, fl_extent);
+
+enum { FL_CACHE_SETS = 32, FL_CACHE_WAYS = 2 };
+
+/* A thread's freed extents, kept for the next request of the same size. The owner puts and takes, anybody may take
+ * away: each slot changes by one atomic operation, so signal handlers, fork and the worker need no lock. */
+struct fl_cache {
+    struct fl_cache_slot {
+        _Atomic(struct fl_extent *) extent;
+        _Atomic size_t
+            len; /* of the extent put here last; a hint that spares a look at its descriptor */
+    } slot[FL_CACHE_SETS][FL_CACHE_WAYS];
+    _Alignas(FL_CACHE_LINE) struct fl_thread_stats stats;
+    struct fl_cache *next; /* registry, never shrinks. Lock: region */
+    _Atomic bool owned;    /* by a living thread */
+};
+
+struct fl_region_config {
+    size_t
+        eager_max; /* bytes; larger requests are populated by touch. 0: an eighth of what is available */
+    size_t limit;           /* bytes held populated at most; 0: what fl_memory_available leaves */
+    bool huge;              /* advise huge pages */
+    bool populate_by_touch; /* without MADV_POPULATE_WRITE */
+};
+
+struct fl_region {
+    struct fl_lock lock;
+    struct fl_vspace window, pagemap, descriptors;
+    struct fl_region_config config;
+    uintptr_t first;                 /* where extents begin; below it is the boot area */
+    struct fl_extent_tree populated; /* FREE with memory */
+    struct fl_extent_tree empty;     /* FREE without */
+    struct fl_extent_list
+        by_age; /* FREE with memory and at least one whole huge page; oldest first */
+    struct fl_extent_list spare;   /* UNUSED descriptors */
+    struct fl_extent_list purging; /* PURGING */
+    size_t descriptors_used;       /* count; index 0 is never used */
+    struct fl_cache *caches;       /* every cache ever made */
+    size_t populated_bytes;        /* R6 */
+    size_t free_bytes;             /* part of it that is FREE */
+    size_t budget;          /* bytes that may be populated before the memory is looked at again */
+    _Atomic uint32_t epoch; /* ticks of the worker; read on free */
+    _Atomic(struct fl_extent *)
+        deferred; /* frees from signal handlers that interrupted the lock's holder */
+    struct fl_region_stats stats; /* Lock: region */
+    _Atomic bool wants_worker;    /* something may age and nobody watches it: see fl_region_tick */
+    bool has_worker;              /* Lock: region */
+    bool seeded;  /* the window is one EMPTY extent or more: done by the first request */
+    bool orphans; /* after fork: caches of threads that are not in this process */
+    struct fl_cache *survivor; /* then: the one that it does have, or NULL */
+};
+
+/* Reserves the window: as large as address space, RLIMIT_AS and memory allow, at least 64 MiB. Populates nothing but
+ * the boot area's first touch. Returns 0; -ENOMEM when no window is to be had.  Context: early, boot only. */
+int fl_region_start(struct fl_region *r, const struct fl_region_config *c);
+
+/* Boot area: `*out` a zeroed block inside the window that is never reused; NULL when it is full (2 MiB).
+ * Context: early, one thread. */
+void *fl_region_boot_alloc(struct fl_region *r, size_t size);
+
+static inline bool fl_region_in_boot_area(const struct fl_region *r, uintptr_t addr)
+{
+    return addr - r->window.all.base < r->first - r->window.all.base;
+}
+
+/* An extent of at least `len` bytes (a multiple of the base page) at a multiple of `align` (power of two, at least the
+ * base page), LIVE, populated unless larger than eager_max or memory is short; all zero when `zero`.
+ * NULL when the window, the descriptors or the memory do not allow it: ask the next allocator.
+ * Threads: any; takes the region lock.  Signals: see fl_region_busy.  Cost: O(log free extents), and the kernel's
+ * clearing for what has to be populated. */
+struct fl_extent *fl_region_take(struct fl_region *r, size_t len, size_t align, bool zero);
+
+/* Back to the free ones; merges with its neighbours. `e` is CACHED (claimed by fl_extent_claim). Never fails. */
+void fl_region_give(struct fl_region *r, struct fl_extent *e);
+
+/* Makes the LIVE extent `e` `len` bytes long without moving it, populated. False: not possible, nothing changed.
+ * Shrinking always succeeds. */
+bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len);
+
+/* Gives whole huge pages of FREE extents back to the kernel: those freed at least `age` ticks ago (0: all, thread
+ * caches included). Returns bytes given back. Threads: any; no lock is held during the system calls. */
+size_t fl_region_purge(struct fl_region *r, uint32_t age);
+
+/* One tick of the worker's clock, then fl_region_purge(age). False when nothing is left that could age: then the region
+ * sets wants_worker at the next free, and the worker may sleep until it is called. */
+bool fl_region_tick(struct fl_region *r, uint32_t age);
+/* Tells the region whether a worker watches it. Without one, wants_worker is raised once enough is populated. */
+void fl_region_set_worker(struct fl_region *r, bool there);
+
+/* The extent that begins at `addr` and is LIVE; NULL when there is none. `addr` is anything. Lock-free. */
+struct fl_extent *fl_region_find(const struct fl_region *r, uintptr_t addr);
+
+/* LIVE -> CACHED by exactly one caller; false: it was not LIVE (a double free). Lock-free. */
+static inline bool fl_extent_claim(struct fl_extent *e)
+{
+    uint32_t live = FL_EXTENT_LIVE;
+
+    /* acq_rel: what the last owner wrote is seen by the next one, whoever that is */
+    return atomic_compare_exchange_strong_explicit(&e->state, &live, FL_EXTENT_CACHED,
+                                                   memory_order_acq_rel, memory_order_relaxed);
+}
+
+/* True inside this thread's critical section: a signal handler that sees it must not call take, give, resize. */
+bool fl_region_busy(void);
+
+/* For such handlers: leaves the claimed `e` to whoever unlocks next. Signal-safe. */
+void fl_region_defer(struct fl_region *r, struct fl_extent *e);
+
+/* A cache for the calling thread (a dead thread's, if there is one); NULL when descriptors ran out. */
+struct fl_cache *fl_cache_acquire(struct fl_region *r);
+/* Empties it and lets another thread have it. */
+void fl_cache_release(struct fl_region *r, struct fl_cache *c);
+
+static inline struct fl_cache_slot *fl_cache_set(struct fl_cache *c, size_t len)
+{
+    uint64_t mixed = (len >> 12) * 0x9E3779B97F4A7C15ull;
+
+    return c->slot[mixed >> 59];
+}
+
+/* An extent of exactly `len` bytes, LIVE; NULL when the cache has none. O(1), no lock, signal-safe. */
+static inline struct fl_extent *fl_cache_take(struct fl_region *r, struct fl_cache *c, size_t len)
+{
+    struct fl_cache_slot *set = fl_cache_set(c, len);
+
+    for (int w = 0; w < FL_CACHE_WAYS; w++) {
+        if (atomic_load_explicit(&set[w].len, memory_order_relaxed) != len) {
+            continue;
+        }
+        /* acquire: pairs with fl_cache_put's release, which may have been another owner's of this cache */
+        struct fl_extent *e = atomic_exchange_explicit(&set[w].extent, NULL, memory_order_acquire);
+        if (FL_LIKELY(e != NULL && e->len == len)) {
+            atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
+            return e;
+        }
+        if (e != NULL) {
+            fl_region_defer(r, e); /* a signal handler changed the slot between the two loads */
+        }
+    }
+    return NULL;
+}
+
+/* Keeps the claimed `e`; false when its set is full. O(1), no lock, signal-safe. */
+static inline bool fl_cache_put(struct fl_cache *c, struct fl_extent *e, uint32_t epoch)
+{
+    size_t len = e->len; /* once it is in the slot, e is anybody's */
+    struct fl_cache_slot *set = fl_cache_set(c, len);
+
+    atomic_store_explicit(&e->epoch, epoch, memory_order_relaxed);
+    for (int w = 0; w < FL_CACHE_WAYS; w++) {
+        struct fl_extent *none = NULL;
+        if (atomic_load_explicit(&set[w].extent, memory_order_relaxed) == NULL &&
+            atomic_compare_exchange_strong_explicit(&set[w].extent, &none, e, memory_order_release,
+                                                    memory_order_relaxed)) {
+            atomic_store_explicit(&set[w].len, len, memory_order_relaxed);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Around fork(2): prepare takes the lock and returns false when this thread holds it already (a handler that forks);
+ * then the child must not use the region. */
+bool fl_region_fork_prepare(struct fl_region *r);
+void fl_region_fork_parent(struct fl_region *r);
+/* `survivor`: the forking thread's cache, or NULL. */
+void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor);
+
+/* Adds this region's figures, with those of all thread caches, to `out`. */
+void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out);
+
+/* Invariants R1 to R6 over the whole window; NULL, or the name of the first that does not hold. For tests. */
+const char *fl_region_check(struct fl_region *r);
+
+#endif

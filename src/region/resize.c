@@ -1,0 +1,59 @@
+/* realloc without a move: a LIVE extent gives up its tail, or takes over the FREE memory behind it. */
+#include "region/internal.h"
+
+static void shrink(struct fl_region *r, struct fl_extent *e, size_t len)
+{
+    struct fl_range tail = {e->base + len, e->len - len};
+
+    fl_region_count_use(r, -(int64_t)tail.len);
+    e->len = len;
+    fl_extent_publish(r, e);
+    (void)fl_fit_insert(r, fl_extent_new(r, tail, FL_CONTENT_DIRTY));
+}
+
+static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_grant *g)
+{
+    uintptr_t end = e->base + e->len;
+    size_t more = len - e->len, have = 0;
+    struct fl_extent *first = fl_extent_free_at(r, end), *f = first;
+
+    for (int i = 0; i < 3 && f != NULL && have < more; i++) {
+        have += f->len;
+        f = fl_extent_free_at(r, f->base + f->len);
+    }
+    if (have < more || !fl_region_may_populate(r, len, more)) {
+        return false;
+    }
+    struct fl_extent *tail = fl_carve(r, first, end, more, g);
+    if (tail == NULL) {
+        return false;
+    }
+    fl_extent_drop(r, tail);
+    e->len = len;
+    fl_extent_publish(r, e);
+    fl_region_count_use(r, (int64_t)more);
+    return true;
+}
+
+bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
+{
+    struct fl_grant g = {.fresh = {0, 0}};
+    bool done = true;
+
+    if (e->content == FL_CONTENT_LAZY) {
+        return len <= e->len && len >= e->len / 2;
+    }
+    fl_region_lock(r);
+    if (fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
+        done = len <= e->len;
+    } else if (len < e->len) {
+        shrink(r, e, len);
+    } else if (len > e->len) {
+        done = extend(r, e, len, &g);
+    }
+    fl_region_unlock(r);
+    if (done) {
+        fl_grant_fulfil(r, &g, false);
+    }
+    return done;
+}

@@ -1,0 +1,181 @@
+/* Boot, fork and exit. */
+#include "runtime/runtime.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+struct fl_runtime fl_runtime;
+
+static _Thread_local bool booting;
+static pthread_key_t
+    thread_key; /* its destructor hands a thread's cache on; the value is the cache */
+static bool have_key;
+
+static void free_at_boot(void *p)
+{
+    fl_boot();
+    if (atomic_load(&fl_route.booted) == FL_BOOT_DONE && p != NULL) {
+        fl_route.next.free(p);
+    }
+}
+
+struct fl_route fl_route = {
+    .threshold = 0,
+    .next.free = free_at_boot,
+    .region = &fl_runtime.region,
+    .boot = fl_boot,
+};
+
+static void thread_ends(void *cache)
+{
+    fl_thread_end(cache);
+}
+
+static void note_thread(struct fl_cache *c)
+{
+    if (have_key) {
+        (void)pthread_setspecific(thread_key, c);
+    }
+}
+
+/* What stays with glibc must not be mapped and unmapped, or trimmed, at each use either. The user's own settings win. */
+static void tune_next(void)
+{
+    static _Atomic bool done;
+    const size_t trim = (size_t)64 << 20; /* bytes of free heap top that glibc keeps */
+
+    if (atomic_exchange(&done, true) || !fl_runtime.next_is_libc || fl_route.next.mallopt == NULL) {
+        return;
+    }
+    const char *tunables = getenv("GLIBC_TUNABLES");
+    if (getenv("MALLOC_MMAP_THRESHOLD_") == NULL && getenv("MALLOC_TRIM_THRESHOLD_") == NULL &&
+        (tunables == NULL || strstr(tunables, "_threshold") == NULL)) {
+        size_t map_from = fl_min(fl_max(fl_route.threshold, 128 * FL_KIB), 32 * FL_MIB);
+        (void)fl_route.next.mallopt(M_MMAP_THRESHOLD, (int)map_from);
+        (void)fl_route.next.mallopt(M_TRIM_THRESHOLD, (int)trim);
+    }
+}
+
+static bool prepared; /* the forking thread holds the region lock */
+
+static void fork_prepare(void)
+{
+    prepared = fl_region_fork_prepare(&fl_runtime.region);
+}
+
+static void fork_parent(void)
+{
+    if (prepared) {
+        fl_region_fork_parent(&fl_runtime.region);
+    }
+}
+
+static void fork_child(void)
+{
+    if (!prepared) { /* forked by a signal handler amid our own work: nothing here can be trusted any more */
+        fl_route.threshold = SIZE_MAX;
+        return;
+    }
+    fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
+    fl_worker_fork_child(&fl_runtime.worker);
+}
+
+static void log_choice(void)
+{
+    char line[256];
+    struct fl_text t = fl_text_on(line, sizeof line);
+
+    if (fl_runtime.options.value[FL_OPTION_log] < FL_LOG_INFO) {
+        return;
+    }
+    if (!fl_runtime.active) {
+        fl_say("inactive: every request goes to the next allocator");
+        return;
+    }
+    fl_text_str(&t, "active: window ");
+    fl_text_size(&t, fl_runtime.region.window.all.len);
+    fl_text_str(&t, fl_runtime.region.window.reserved ? " reserved" : " unreserved (RLIMIT_AS)");
+    fl_text_str(&t, fl_runtime.region.config.huge ? ", huge pages" : ", base pages");
+    fl_text_str(&t, fl_runtime.region.config.populate_by_touch ? ", populated by touch"
+                                                               : ", populated by madvise");
+    fl_text_str(&t,
+                fl_runtime.next_is_libc ? ", next allocator glibc" : ", next allocator not glibc");
+    fl_say(line);
+}
+
+static void start_region(void)
+{
+    const uint64_t *value = fl_runtime.options.value;
+    uint64_t disable = value[FL_OPTION_disable];
+    struct fl_region_config config = {
+        .eager_max = value[FL_OPTION_eager_max],
+        .limit = value[FL_OPTION_limit],
+        .huge = fl_page.thp && (disable & FL_DISABLE_THP) == 0,
+        .populate_by_touch = (disable & FL_DISABLE_POPULATE) != 0,
+    };
+
+    int rc = fl_region_start(&fl_runtime.region, &config);
+    fl_runtime.active = rc == 0 && (disable & FL_DISABLE_ALL) == 0;
+    fl_route.window_base = fl_runtime.region.window.all.base;
+    fl_route.window_len = fl_runtime.region.window.all.len;
+    fl_route.caches = (disable & FL_DISABLE_CACHE) == 0;
+    if (value[FL_OPTION_decay_ms] != 0 && (disable & FL_DISABLE_WORKER) == 0) {
+        fl_worker_init(&fl_runtime.worker, &fl_runtime.region, value[FL_OPTION_decay_ms]);
+        fl_route.worker = &fl_runtime.worker;
+    }
+}
+
+static void boot_once(void)
+{
+    struct fl_next next = {.malloc = NULL};
+
+    fl_sys_boot();
+    fl_options_read(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
+    if (fl_runtime.options.value[FL_OPTION_confirm] != 0) {
+        fl_options_confirm(&fl_runtime.options);
+    }
+    if (fl_runtime.options.nbad != 0 && fl_runtime.options.value[FL_OPTION_strict] != 0) {
+        _exit(EXIT_FAILURE);
+    }
+    start_region();
+    if (!fl_find_next(&next, &fl_runtime.next_is_libc)) {
+        fl_fatal("no next allocator: libc's malloc was not found");
+    }
+    fl_route.next = next;
+    fl_route.thread_ends = note_thread;
+    fl_route.first_large = tune_next;
+    have_key = pthread_key_create(&thread_key, thread_ends) == 0;
+    (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+    log_choice();
+    fl_route.threshold =
+        fl_runtime.active ? fl_runtime.options.value[FL_OPTION_threshold] : SIZE_MAX;
+}
+
+void fl_boot(void)
+{
+    uint32_t none = FL_BOOT_NONE;
+
+    if (booting || atomic_load(&fl_route.booted) == FL_BOOT_DONE) {
+        return;
+    }
+    if (!atomic_compare_exchange_strong(&fl_route.booted, &none, FL_BOOT_RUNNING)) {
+        while (atomic_load(&fl_route.booted) != FL_BOOT_DONE) {
+            sched_yield();
+        }
+        return;
+    }
+    booting = true;
+    boot_once();
+    atomic_store(&fl_route.booted, FL_BOOT_DONE);
+    booting = false;
+}
+
+__attribute__((constructor(101))) static void at_load(void)
+{
+    fl_boot();
+}

@@ -1,0 +1,63 @@
+/* Statistics: the snapshot, the public API and the report at exit. */
+#include "runtime/runtime.h"
+
+#include "faultless/faultless.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+void fl_read_stats(struct fl_stats_values *out)
+{
+    *out = (struct fl_stats_values){.active = fl_runtime.active};
+    fl_region_stats_read(&fl_runtime.region, out);
+}
+
+const char *fl_version(void)
+{
+    return FL_VERSION;
+}
+
+#define X(field, text) +1
+_Static_assert(sizeof(struct fl_stats) == sizeof(uint64_t) * (1 FL_STATS_FIELDS(X)),
+               "the public struct has one field for each of FL_STATS_FIELDS, in that order");
+#undef X
+
+int fl_stats_read(struct fl_stats *out)
+{
+    struct fl_stats_values values;
+
+    if (out == NULL || out->size < 2 * sizeof(uint64_t)) {
+        return -EINVAL;
+    }
+    fl_boot();
+    fl_read_stats(&values);
+    memcpy(&out->active, &values, fl_min(out->size - sizeof out->size, sizeof values));
+    return 0;
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+    enum { REPORT_BYTES = 4096 };
+    const char *where = fl_runtime.options.text[FL_OPTION_stats];
+    char text[REPORT_BYTES], program[256];
+    struct fl_text t = fl_text_on(text, sizeof text);
+    struct fl_stats_values values;
+
+    if (where == NULL || fl_region_busy()) {
+        return;
+    }
+    fl_read_stats(&values);
+    if (strcmp(where, "1") == 0 || strcmp(where, "stderr") == 0) {
+        fl_stats_format_table(&values, &t);
+        (void)fl_sys.write(STDERR_FILENO, text, t.len);
+        return;
+    }
+    if (fl_sys.read_file("/proc/self/comm", program, sizeof program) != 0) {
+        program[0] = '\0';
+    }
+    fl_stats_format_json(&values, getpid(), program, &t);
+    if (fl_sys.append_file(where, text, t.len) != 0) {
+        fl_say("the file of FAULTLESS_STATS cannot be written");
+    }
+}

@@ -1,0 +1,29 @@
+/* Composition root: boots the layers upward, joins fork, reports at exit. The process's only global state is here.
+ *
+ * Order of boot: pages, options, window, next allocator, fork and thread hooks, route. */
+#ifndef FL_RUNTIME_RUNTIME_H
+#define FL_RUNTIME_RUNTIME_H
+
+#include "alloc/alloc.h"
+
+struct fl_runtime {
+    struct fl_options options;
+    struct fl_region region;
+    struct fl_worker worker;
+    bool next_is_libc; /* the next allocator is glibc's own */
+    bool active;       /* large requests are served from the window */
+};
+
+extern struct fl_runtime fl_runtime;
+
+/* Boots once, whoever comes first; others wait. Returns at once when this thread is in the midst of it.
+ * Context: early. */
+void fl_boot(void);
+
+/* Fills fl_route.next from the object that defines the next malloc. False: there is none. Sets fl_runtime.next_is_libc. */
+bool fl_find_next(struct fl_next *out, bool *out_is_libc);
+
+/* One snapshot of everything. */
+void fl_read_stats(struct fl_stats_values *out);
+
+#endif

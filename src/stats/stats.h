@@ -1,0 +1,67 @@
+/* Counters and their printed forms. Knows no layer above; figures of the kernel's are read by tools, not here.
+ *
+ * Per-thread counters are written by their thread alone (relaxed, plain stores) and summed when somebody reads. */
+#ifndef FL_STATS_STATS_H
+#define FL_STATS_STATS_H
+
+#include "sys/sys.h"
+
+/* Written by the owning thread. Relaxed: statistics, order nothing. */
+struct fl_thread_stats {
+    _Atomic uint64_t cache_hits; /* requests served by the thread's cache */
+    _Atomic uint64_t cache_puts; /* frees that went there */
+};
+
+/* Lock: region. */
+struct fl_region_stats {
+    uint64_t takes;          /* requests served by the region */
+    uint64_t stalls;         /* of these, how many had to populate memory */
+    uint64_t lazy;           /* of these, handed out unpopulated */
+    uint64_t gives;          /* extents that came back */
+    uint64_t drained;        /* of these, out of a thread's cache */
+    uint64_t refused;        /* requests left to the next allocator */
+    uint64_t populate_bytes; /* populated so far */
+    uint64_t populate_errors;
+    uint64_t purge_bytes;               /* given back to the kernel so far */
+    uint64_t in_use, in_use_peak;       /* bytes out of the trees: LIVE and CACHED */
+    uint64_t populated, populated_peak; /* bytes */
+};
+
+/* One snapshot, in the order it is printed. X(field, text). Units: bytes where the text says so, else counts. */
+#define FL_STATS_FIELDS(X)                                                                         \
+    X(active, "window reserved (1) or every request passed through (0)")                           \
+    X(requests, "large requests served")                                                           \
+    X(cache_hits, "of these by a thread cache")                                                    \
+    X(stalls, "of these that had to populate memory")                                              \
+    X(lazy, "of these handed out unpopulated")                                                     \
+    X(refused, "large requests left to the next allocator")                                        \
+    X(frees, "large frees")                                                                        \
+    X(live_extents, "extents live now")                                                            \
+    X(in_use_bytes, "bytes in use now, thread caches included")                                    \
+    X(in_use_peak_bytes, "peak of that, bytes")                                                    \
+    X(populated_bytes, "bytes held populated now")                                                 \
+    X(populated_peak_bytes, "peak of that, bytes")                                                 \
+    X(populate_bytes, "bytes populated so far")                                                    \
+    X(populate_errors, "populations the kernel refused")                                           \
+    X(purge_bytes, "bytes given back to the kernel so far")                                        \
+    X(window_bytes, "bytes of address space reserved")
+
+struct fl_stats_values {
+#define X(field, text) uint64_t field;
+    FL_STATS_FIELDS(X)
+#undef X
+};
+
+static inline void fl_stats_bump(_Atomic uint64_t *counter)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+
+/* A table, one field a line. */
+void fl_stats_format_table(const struct fl_stats_values *v, struct fl_text *t);
+/* One line of JSON with pid and program first, newline behind. */
+void fl_stats_format_json(const struct fl_stats_values *v, int pid, const char *program,
+                          struct fl_text *t);
+
+#endif

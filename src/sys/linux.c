@@ -1,0 +1,213 @@
+/* The real system calls. Nothing else in src/ spells mmap or madvise.
+ *
+ * Sources: mmap(2), madvise(2), futex(2), prctl(2); constants that Debian 12's headers lack are given here. */
+#include "sys/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
+#endif
+
+static void *at(uintptr_t addr)
+{
+    return (
+        void *)addr; /* NOLINT(performance-no-int-to-ptr): the kernel's interface takes pointers */
+}
+
+static int linux_reserve(uintptr_t hint, size_t len, uintptr_t *out_base)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (hint != 0 ? MAP_FIXED_NOREPLACE : 0);
+    void *p = mmap(at(hint), len, PROT_NONE, flags, -1, 0);
+
+    if (p == MAP_FAILED) {
+        return -errno;
+    }
+    *out_base = (uintptr_t)p;
+    if (hint != 0 && *out_base != hint) { /* a kernel before 4.17 took it for a mere hint */
+        munmap(p, len);
+        return -EEXIST;
+    }
+    return 0;
+}
+
+static int linux_unreserve(struct fl_range r)
+{
+    return munmap(at(r.base), r.len) == 0 ? 0 : -errno;
+}
+
+static int linux_commit(struct fl_range r)
+{
+    return mprotect(at(r.base), r.len, PROT_READ | PROT_WRITE) == 0 ? 0 : -errno;
+}
+
+static int linux_map_at(struct fl_range r)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    void *p = mmap(at(r.base), r.len, PROT_READ | PROT_WRITE, flags, -1, 0);
+
+    if (p == MAP_FAILED) {
+        return -errno;
+    }
+    if ((uintptr_t)p != r.base) {
+        munmap(p, r.len);
+        return -EEXIST;
+    }
+    return 0;
+}
+
+static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
+{
+    int how = advice == FL_ADVICE_HUGE ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
+
+    return madvise(at(r.base), r.len, how) == 0 ? 0 : -errno;
+}
+
+static int linux_populate(struct fl_range r)
+{
+    while (madvise(at(r.base), r.len, MADV_POPULATE_WRITE) != 0) {
+        if (errno != EAGAIN && errno != EINTR) {
+            return -errno;
+        }
+    }
+    return 0;
+}
+
+static int linux_purge(struct fl_range r)
+{
+    return madvise(at(r.base), r.len, MADV_DONTNEED) == 0 ? 0 : -errno;
+}
+
+static int linux_resident(struct fl_range r, size_t *out_bytes)
+{
+    unsigned char present[4096];
+    size_t step = sizeof present * fl_page.base;
+
+    *out_bytes = 0;
+    for (size_t done = 0; done < r.len; done += step) {
+        size_t len = fl_min(step, r.len - done);
+        if (mincore(at(r.base + done), len, present) != 0) {
+            return -errno;
+        }
+        for (size_t i = 0; i < len / fl_page.base; i++) {
+            *out_bytes += (present[i] & 1) != 0 ? fl_page.base : 0;
+        }
+    }
+    return 0;
+}
+
+static int linux_name(struct fl_range r, const char *name)
+{
+    return prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, r.base, r.len, name) == 0 ? 0 : -errno;
+}
+
+static uint64_t linux_now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Raw calls: other preloaded libraries interpose open and read, and some of those allocate. */
+static int linux_read_file(const char *path, char *buf, size_t size)
+{
+    long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    size_t have = 0;
+    int rc = 0;
+
+    buf[0] = '\0';
+    if (fd < 0) {
+        return -errno;
+    }
+    while (have + 1 < size) {
+        long n = syscall(SYS_read, fd, buf + have, size - 1 - have);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        rc = n < 0 ? -errno : 0;
+        if (n <= 0) {
+            break;
+        }
+        have += (size_t)n;
+    }
+    buf[have] = '\0';
+    syscall(SYS_close, fd);
+    return rc;
+}
+
+static uint64_t linux_limit(int resource)
+{
+    struct rlimit r;
+
+    if (getrlimit((__rlimit_resource_t)resource, &r) != 0 || r.rlim_cur == RLIM_INFINITY) {
+        return UINT64_MAX;
+    }
+    return r.rlim_cur;
+}
+
+static int linux_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+{
+    struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
+    struct timespec *limit = timeout_ns == 0 ? NULL : &t;
+
+    return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, limit, NULL, 0) == 0 ? 0 : -errno;
+}
+
+static int linux_wake(_Atomic uint32_t *word, int count)
+{
+    return syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0) >= 0 ? 0 : -errno;
+}
+
+static int linux_write(int fd, const char *text, size_t len)
+{
+    while (len > 0) {
+        long n = syscall(SYS_write, fd, text, len);
+        if (n < 0 && errno != EINTR) {
+            return -errno;
+        }
+        if (n > 0) {
+            text += n;
+            len -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+static int linux_append_file(const char *path, const char *text, size_t len)
+{
+    long fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+
+    if (fd < 0) {
+        return -errno;
+    }
+    int rc = linux_write((int)fd, text, len);
+    syscall(SYS_close, fd);
+    return rc;
+}
+
+/* Written once, for the constant and for the copy that tests overwrite. */
+#define LINUX_TABLE                                                                                \
+    {                                                                                              \
+        .reserve = linux_reserve, .unreserve = linux_unreserve, .commit = linux_commit,            \
+        .map_at = linux_map_at, .advise = linux_advise, .populate = linux_populate,                \
+        .purge = linux_purge, .resident = linux_resident, .name = linux_name,                      \
+        .now_ns = linux_now_ns, .read_file = linux_read_file, .limit = linux_limit,                \
+        .wait = linux_wait, .wake = linux_wake, .write = linux_write,                              \
+        .append_file = linux_append_file,                                                          \
+    }
+
+const struct fl_sys fl_sys_linux = LINUX_TABLE;
+struct fl_sys fl_sys = LINUX_TABLE;

@@ -1,0 +1,27 @@
+/* Page sizes and the THP mode, read once at boot. */
+#include "sys/sys.h"
+
+#include <string.h>
+#include <sys/auxv.h>
+
+struct fl_page fl_page = {.base = 4096, .huge = 2u << 20, .shift = 12, .thp = true};
+
+void fl_sys_boot(void)
+{
+    char text[128];
+    uint64_t huge;
+    unsigned long base = getauxval(AT_PAGESZ);
+
+    if (base != 0) {
+        fl_page.base = base;
+        fl_page.shift = (unsigned)__builtin_ctzl(base);
+    }
+    if (fl_sys.read_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", text, sizeof text) ==
+            0 &&
+        fl_parse_after(text, "", &huge) && fl_is_pow2(huge)) {
+        fl_page.huge = huge;
+    }
+    fl_page.thp =
+        fl_sys.read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text) == 0 &&
+        strstr(text, "[never]") == NULL;
+}

@@ -1,0 +1,82 @@
+/* The one door to the kernel: every system call, procfs read and the clock, behind a table that tests replace.
+ *
+ * Contract for all slots of fl_sys: 0 or -errno out, results by pointer; errno itself may change (alloc/ saves it).
+ * They may be called early (before libc is initialised), from any thread, with our locks held.
+ * State: fl_sys (constant after boot; tests write it single-threaded), fl_page (constant after fl_sys_boot). */
+#ifndef FL_SYS_SYS_H
+#define FL_SYS_SYS_H
+
+#include "base/base.h"
+
+#include <stdatomic.h>
+
+enum fl_sys_advice {
+    FL_ADVICE_HUGE, /* MADV_HUGEPAGE, Linux 2.6.38; -EINVAL without CONFIG_TRANSPARENT_HUGEPAGE */
+    FL_ADVICE_NO_HUGE, /* MADV_NOHUGEPAGE, Linux 2.6.38 */
+};
+
+struct fl_sys {
+    /* Address space without memory: PROT_NONE, MAP_NORESERVE. `hint` 0: anywhere. A hint is taken exactly or refused
+     * with -EEXIST (MAP_FIXED_NOREPLACE, Linux 4.17). Else -ENOMEM. */
+    int (*reserve)(uintptr_t hint, size_t len, uintptr_t *out_base);
+    int (*unreserve)(struct fl_range r);
+    /* Readable and writable from now on; charged where the kernel charges. -ENOMEM when it refuses. */
+    int (*commit)(struct fl_range r);
+    /* Readable and writable memory at exactly `r`, which nobody reserved. -EEXIST when something is mapped there. */
+    int (*map_at)(struct fl_range r);
+    int (*advise)(struct fl_range r, enum fl_sys_advice advice);
+    /* Brings every page into memory, writable. MADV_POPULATE_WRITE, Linux 5.14: -EINVAL where the kernel lacks it;
+     * -ENOMEM, -EFAULT or -EHWPOISON with the range partly filled. Blocks for the kernel's clearing. */
+    int (*populate)(struct fl_range r);
+    /* Drops the pages; the next touch reads zeroes. MADV_DONTNEED. */
+    int (*purge)(struct fl_range r);
+    /* Bytes of `r` that are resident. mincore(2); cost about 0.2 ms a GiB of huge pages. */
+    int (*resident)(struct fl_range r, size_t *out_bytes);
+    /* Name shown in /proc/PID/maps. PR_SET_VMA_ANON_NAME, Linux 5.17; -EINVAL without it. */
+    int (*name)(struct fl_range r, const char *name);
+    uint64_t (*now_ns)(void); /* CLOCK_MONOTONIC */
+    /* Whole small file into buf, NUL-terminated, cut at size - 1. */
+    int (*read_file)(const char *path, char *buf, size_t size);
+    /* Soft limit; UINT64_MAX when there is none. `resource`: RLIMIT_AS, RLIMIT_DATA. */
+    uint64_t (*limit)(int resource);
+    /* Sleeps while *word == expected; timeout_ns 0: for ever. -EAGAIN, -EINTR, -ETIMEDOUT are answers. */
+    int (*wait)(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+    int (*wake)(_Atomic uint32_t *word, int count);
+    int (*write)(int fd, const char *text, size_t len);
+    int (*append_file)(const char *path, const char *text, size_t len);
+};
+
+extern struct fl_sys fl_sys;             /* the table in use */
+extern const struct fl_sys fl_sys_linux; /* the real one */
+
+struct fl_page {
+    size_t base;    /* bytes of a base page (AT_PAGESZ) */
+    size_t huge;    /* bytes of a PMD-sized huge page */
+    unsigned shift; /* log2(base) */
+    bool thp;       /* transparent huge pages are to be had for advised ranges */
+};
+extern struct fl_page fl_page;
+
+/* Reads page sizes and the THP mode. Idempotent. Context: early. */
+void fl_sys_boot(void);
+
+/* Locks, by rank: acquire left to right only. Follows the layers, highest first (src/layers.txt). */
+enum fl_rank { FL_RANK_RUNTIME, FL_RANK_REGION, FL_RANK_LEAF };
+
+/* Futex lock, not recursive. Zero-initialised is unlocked (rank RUNTIME). Signals: not safe. */
+struct fl_lock {
+    _Atomic uint32_t word; /* 0 free, 1 held, 2 held and somebody sleeps */
+    enum fl_rank rank;
+};
+
+void fl_lock_init(struct fl_lock *l, enum fl_rank rank);
+void fl_lock_acquire(struct fl_lock *l);
+void fl_lock_release(struct fl_lock *l);
+
+/* One line on stderr with the prefix "faultless: " and a newline. Context: any, signal-safe. */
+void fl_say(const char *text);
+
+/* fl_say, then abort. For bugs, ours or the program's, after which going on would corrupt memory. */
+_Noreturn void fl_fatal(const char *text);
+
+#endif

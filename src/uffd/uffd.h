@@ -1,0 +1,28 @@
+/* The `fl-uffd` thread: today the decay timer. It never allocates and never touches a user's memory.
+ *
+ * It starts with the first free after enough has been populated, sleeps without a timer when nothing is left to age,
+ * and is gone after fork: the child starts its own when it needs one. All signals are blocked on it.
+ * State: struct fl_worker, one a process. */
+#ifndef FL_UFFD_UFFD_H
+#define FL_UFFD_UFFD_H
+
+#include "region/region.h"
+
+enum fl_worker_state { FL_WORKER_NONE, FL_WORKER_RUNNING, FL_WORKER_ASLEEP, FL_WORKER_STARTING };
+
+struct fl_worker {
+    struct fl_region *region;
+    uint64_t decay_ms;      /* constant after init; not 0 */
+    _Atomic uint32_t state; /* enum fl_worker_state; also the futex that it sleeps on */
+};
+
+void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms);
+
+/* Starts the thread, or wakes it. Cheap when it runs already. When no thread is to be had, nothing decays.
+ * Threads: any, no lock of ours held.  Signals: not safe (pthread_create).  Fork: child may call. */
+void fl_worker_call(struct fl_worker *w);
+
+/* In the child after fork: the thread is not here. */
+void fl_worker_fork_child(struct fl_worker *w);
+
+#endif
