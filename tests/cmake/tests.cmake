@@ -6,8 +6,6 @@
 #   fl_script_test(NAME test_tools_setup LABELS tools COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_tools_setup)
 #   fl_fuzz(NAME fuzz_core_options SOURCES fuzz_core_options.c UPTO core CORPUS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/options)
 
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 find_package(Threads REQUIRED)
 
 set(FL_VICTIM_DIR ${PROJECT_BINARY_DIR}/tests/victims)
