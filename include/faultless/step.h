@@ -1,10 +1,13 @@
-/* Marks step boundaries for faultstat(1). Header only, C and C++; a program that includes it links nothing more.
+/* Marks step boundaries for faultstat(1). Header only, C and C++; a program that includes it links
+ * nothing more.
  *
- * faultstat passes one end of an AF_UNIX SOCK_SEQPACKET pair and its number in FAULTSTAT_STEP_FD. A mark sends the byte
- * 's' and waits for one byte; faultstat reads the paused process's figures from /proc meanwhile, so what measuring costs
- * is in no step. The first mark opens step 0, each later one closes a step and opens the next: n steps take n + 1 marks.
+ * faultstat passes one end of an AF_UNIX SOCK_SEQPACKET pair and its number in FAULTSTAT_STEP_FD. A
+ * mark sends the byte 's' and waits for one byte; faultstat reads the paused process's figures from
+ * /proc meanwhile, so what measuring costs is in no step. The first mark opens step 0, each later
+ * one closes a step and opens the next: n steps take n + 1 marks.
  *
- * State: one descriptor number for each translation unit that includes this file. Lock: none (see fl_step_mark).
+ * State: one descriptor number for each translation unit that includes this file. Lock: none (see
+ * fl_step_mark).
  */
 #ifndef FAULTLESS_STEP_H
 #define FAULTLESS_STEP_H
@@ -14,7 +17,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* Is `fd` the kind of socket that faultstat hands over? A program that closed every descriptor may have reused the number.
+/* Is `fd` the kind of socket that faultstat hands over? A program that closed every descriptor may
+ * have reused the number.
  *   fd   any integer.
  * Returns 1 or 0; errno is left as it was.  Threads: any.  Signals: safe.  Fork: child may call. */
 static inline int fl_step_is_channel(int fd)
@@ -31,12 +35,16 @@ static inline int fl_step_is_channel(int fd)
     return is_channel;
 }
 
-/* Say that a step ends here and the next one begins; wait while faultstat reads this process's figures.
- * Returns 0; -ENOTCONN when no faultstat listens (the variable is absent, the descriptor was closed or reused, or
- * faultstat has gone), and then at once and for ever. Never raises SIGPIPE; errno is left as it was.
+/* Say that a step ends here and the next one begins; wait while faultstat reads this process's
+ * figures.
+ * Returns 0; -ENOTCONN when no faultstat listens (the variable is absent, the descriptor was closed
+ * or reused, or faultstat has gone), and then at once and for ever. Never raises SIGPIPE; errno is
+ * left as it was.
  * Threads: one at a time; the others run on during the wait.  Signals: not safe.
- * Fork: child may call; faultstat answers and ignores the marks of any process but the first that marked.
- * Cost: without faultstat one getenv at the first call, then one load; with it two wake-ups and the reading of /proc.
+ * Fork: child may call; faultstat answers and ignores the marks of any process but the first that
+ * marked.
+ * Cost: without faultstat one getenv at the first call, then one load; with it two wake-ups and the
+ * reading of /proc.
  * Source: unix(7), send(2) MSG_NOSIGNAL. */
 static inline int fl_step_mark(void)
 {

@@ -8,9 +8,9 @@
 
 /* One run under one allocator. */
 struct fl_run {
-    bool is_done;     /* false: interrupted before its turn */
-    int exit_status;  /* of the command; 128 + signal */
-    unsigned order;   /* 0, 1, ...: its place among all runs */
+    bool is_done;    /* false: interrupted before its turn */
+    int exit_status; /* of the command; 128 + signal */
+    unsigned order;  /* 0, 1, ...: its place among all runs */
     size_t steps;
     double value[FL_METRIC_COUNT];
     json_t *reported; /* numbers of its SUMMARY line, or NULL; owned */

@@ -74,8 +74,7 @@ static void print_head(const struct fl_comparison *c, FILE *file)
             "\nmachine   Linux %s, %s, %d cores, %d node%s, %.1f GiB (%.1f available), THP %s, "
             "defrag %s\n",
             m->kernel, m->cpu, m->cores, m->nodes, m->nodes == 1 ? "" : "s",
-            (double)m->memory / (1 << 30), (double)m->available / (1 << 30), m->thp,
-            m->thp_defrag);
+            (double)m->memory / (1 << 30), (double)m->available / (1 << 30), m->thp, m->thp_defrag);
     fprintf(file, "runs      %u interleaved round%s, medians; warmed by %u MiB before each run\n\n",
             c->rounds, c->rounds == 1 ? "" : "s", c->warm_mib);
     for (size_t i = 0; i < c->peers.count; i++) {

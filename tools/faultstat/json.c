@@ -82,7 +82,8 @@ json_t *fl_json_reported(const char *text)
     json_t *numbers = json_object();
     const char *key;
     json_t *value;
-    json_object_foreach(whole, key, value) {
+    json_object_foreach(whole, key, value)
+    {
         if (json_is_number(value)) {
             json_object_set(numbers, key, value);
         }
@@ -99,7 +100,10 @@ int fl_json_write(const json_t *value, const char *path)
         return -errno;
     }
     errno = 0;
-    int rc = json_dumpf(value, file, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 && fputc('\n', file) != EOF ? 0 : -EIO;
+    int rc = json_dumpf(value, file, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 &&
+                     fputc('\n', file) != EOF
+                 ? 0
+                 : -EIO;
     if ((is_stdout ? fflush(file) : fclose(file)) != 0 && rc == 0) {
         rc = -errno;
     }

@@ -8,7 +8,8 @@
 
 enum { FL_JSON_SCHEMA = 1 }; /* raised when a key changes its meaning or goes away */
 
-/* An object of every figure that is not NAN, by its key. Returns a new reference; NULL: no memory. */
+/* An object of every figure that is not NAN, by its key. Returns a new reference; NULL: no
+ * memory. */
 json_t *fl_json_metrics(const double value[static FL_METRIC_COUNT]);
 
 /* An array of a command's arguments; bytes that are not UTF-8 become '?'. As above. */

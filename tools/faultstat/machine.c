@@ -73,7 +73,6 @@ json_t *fl_machine_json(const struct fl_machine *machine)
     return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:I}", "kernel", machine->kernel,
                      "cpu", machine->cpu, "thp", machine->thp, "thp_defrag", machine->thp_defrag,
                      "cores", machine->cores, "nodes", machine->nodes, "memory_bytes",
-                     (json_int_t)machine->memory, "available_bytes",
-                     (json_int_t)machine->available, "huge_page_bytes",
-                     (json_int_t)machine->huge_page);
+                     (json_int_t)machine->memory, "available_bytes", (json_int_t)machine->available,
+                     "huge_page_bytes", (json_int_t)machine->huge_page);
 }

@@ -31,7 +31,8 @@ static void print_usage(FILE *file)
             fprintf(file, "  %-9s %s\n", subcommands[i].name, subcommands[i].summary);
         }
     }
-    fprintf(file, "\nfaultstat COMMAND --help lists the options; faultstat(1) explains the figures.\n");
+    fprintf(file,
+            "\nfaultstat COMMAND --help lists the options; faultstat(1) explains the figures.\n");
 }
 
 int main(int argc, char **argv)

@@ -50,8 +50,8 @@ struct fl_metric_info {
 
 extern const struct fl_metric_info fl_metric_info[FL_METRIC_COUNT];
 
-/* Fill in every figure of one run; NAN where the run has none, as the steps' of a program that marks
- * no steps.
+/* Fill in every figure of one run; NAN where the run has none, as the steps' of a program that
+ * marks no steps.
  *   warmup   as for fl_steps_summarise.
  *   value    indexed by enum fl_metric.
  * Returns 0; -ENOMEM. */

@@ -13,8 +13,9 @@
 
 static const struct known {
     const char *name;
-    const char *candidate[FL_PEER_CANDIDATES]; /* tried in order; the loader searches for those without a slash */
-    struct fl_env env;      /* name NULL: none */
+    const char *candidate
+        [FL_PEER_CANDIDATES]; /* tried in order; the loader searches for those without a slash */
+    struct fl_env env;        /* name NULL: none */
 } known_peers[] = {
     {"glibc", {0}, {0}},
     {"glibc-tuned",

@@ -32,8 +32,8 @@ struct fl_peers {
 };
 
 /* Add the allocators of one -a argument: NAME,NAME,... of known ones; the first NAME=BASE begins a
- * definition that takes the rest: NAME=BASE,ENV=VALUE,..., BASE a known name or a path with a slash.
- * A piece after the first that is not ENV=... continues the value before it, comma included.
+ * definition that takes the rest: NAME=BASE,ENV=VALUE,..., BASE a known name or a path with a
+ * slash. A piece after the first that is not ENV=... continues the value before it, comma included.
  *   text    kept by reference and cut up; must outlive `peers`.
  *   error   on failure says what is wrong with `text`; 160 bytes.
  * Returns 0; -EINVAL; -ENOSPC past FL_PEERS_MAX or FL_PEER_ENV_MAX. */
@@ -47,7 +47,8 @@ int fl_peers_set_common(struct fl_peers *peers, char *text);
 
 /* Find each peer's library by starting a process with it preloaded, which names the file that was
  * loaded and its version. Sets is_present.
- * Returns 0; -errno when no process can be started.  Threads: the caller must be the only thread. */
+ * Returns 0; -errno when no process can be started.  Threads: the caller must be the only
+ * thread. */
 int fl_peers_probe(struct fl_peers *peers);
 
 #endif

@@ -1,5 +1,6 @@
-/* What compare has done by a process of its own: `probe` says which library a preload really brought
- * in and its version, `warm` touches memory and frees it. Both are faultstat itself, started anew. */
+/* What compare has done by a process of its own: `probe` says which library a preload really
+ * brought in and its version, `warm` touches memory and frees it. Both are faultstat itself,
+ * started anew. */
 #include "faultstat/faultstat.h"
 
 #include <dlfcn.h>
@@ -85,8 +86,8 @@ int fl_warm_main(int argc, char **argv)
 {
     size_t len = (size_t)strtoul(argc > 1 ? argv[1] : "0", NULL, 10) << 20;
     long page_len = sysconf(_SC_PAGESIZE);
-    char *base = mmap(NULL, len, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *base =
+        mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) {
         perror("faultstat: --warm");
         return FL_EXIT_OWN;

@@ -63,9 +63,10 @@ int fl_proc_read_usage(pid_t pid, pid_t tid, struct fl_usage *out, char name[16]
         return -EPROTO;
     }
     unsigned long long minor, major, user, sys, born;
-    if (sscanf(close_mark + 1,
-               " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu",
-               &minor, &major, &user, &sys, &born) != 5) {
+    if (sscanf(
+            close_mark + 1,
+            " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu",
+            &minor, &major, &user, &sys, &born) != 5) {
         return -EPROTO;
     }
     uint64_t tick_ns = UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK);

@@ -1,4 +1,5 @@
-/* Reads the figures of one process, and of the system, from /proc. Values are bytes and nanoseconds.
+/* Reads the figures of one process, and of the system, from /proc. Values are bytes and
+ * nanoseconds.
  * Leaves to threads.h what is counted for each thread. Holds no state. */
 #ifndef FAULTLESS_FAULTSTAT_PROC_H
 #define FAULTLESS_FAULTSTAT_PROC_H
@@ -39,20 +40,23 @@ ssize_t fl_proc_read_text(const char *path, char *text, size_t len);
 
 /* Read /proc/PID/stat (`tid` 0: all threads, the ended ones included) or /proc/PID/task/TID/stat.
  *   name   receives the command name when not NULL; 16 bytes.
- * Returns 0; -ESRCH or -ENOENT when it has ended; -EPROTO when the line is not understood.  Threads: any. */
+ * Returns 0; -ESRCH or -ENOENT when it has ended; -EPROTO when the line is not understood.
+ * Threads: any. */
 int fl_proc_read_usage(pid_t pid, pid_t tid, struct fl_usage *out, char name[16]);
 
 /* Read /proc/PID/status. Returns 0 or -errno.  Threads: any. */
 int fl_proc_read_memory(pid_t pid, struct fl_memory *out);
 
 /* Read /proc/PID/smaps_rollup. Returns 0 or -errno.  Threads: any.
- * Cost: the kernel walks every page table of the process under its mmap lock: 5 to 10 ms/GiB of base pages. */
+ * Cost: the kernel walks every page table of the process under its mmap lock: 5 to 10 ms/GiB of
+ * base pages. */
 int fl_proc_read_rollup(pid_t pid, struct fl_rollup *out);
 
 /* Read /proc/vmstat. Returns 0 or -errno; absent counters are 0.  Threads: any. */
 int fl_proc_read_thp(struct fl_thp *out);
 
-/* Find the number after `key` at the start of a line of `text`. Returns `otherwise` when there is none.  Threads: any. */
+/* Find the number after `key` at the start of a line of `text`. Returns `otherwise` when there
+ * is none.  Threads: any. */
 uint64_t fl_proc_find_number(const char *text, const char *key, uint64_t otherwise);
 
 /* CLOCK_MONOTONIC, in nanoseconds.  Threads: any. */

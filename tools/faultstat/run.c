@@ -82,7 +82,8 @@ static void print_faults(FILE *f, const struct fl_watch *w, const double *v)
                 strerror(-w->perf_error));
     } else {
         fprintf(f, "  %-24s %12.0f   taken by instructions%s; the rest was populated ahead\n",
-                "perf minor faults", (double)w->perf_minor, w->perf_user_only ? " in user mode" : "");
+                "perf minor faults", (double)w->perf_minor,
+                w->perf_user_only ? " in user mode" : "");
     }
 }
 
@@ -169,14 +170,14 @@ static int write_json(const struct fl_watch *w, const struct options *o, const d
     json_object_set_new(root, "exit", json_integer(fl_watch_exit_status(w)));
     json_object_set_new(root, "thp_split_pmd", json_integer((json_int_t)w->thp.split_pmd));
     json_object_set_new(root, "perf",
-                        json_string(w->perf_error != 0    ? "not permitted"
+                        json_string(w->perf_error != 0  ? "not permitted"
                                     : w->perf_user_only ? "user mode only"
                                                         : "permitted"));
     json_object_set_new(root, "rollup_samples", json_integer((json_int_t)w->peaks.samples));
     json_object_set_new(root, "foreign_marks", json_integer((json_int_t)w->steps.foreign));
     json_object_set_new(root, "steps", fl_json_steps(&w->steps));
-    int rc = root != NULL ? fl_json_write(root, o->output != NULL ? o->output : "/dev/stderr")
-                          : -ENOMEM;
+    int rc =
+        root != NULL ? fl_json_write(root, o->output != NULL ? o->output : "/dev/stderr") : -ENOMEM;
     json_decref(root);
     return rc;
 }

@@ -1,5 +1,6 @@
-/* Reads a running process now and then, from a thread of its own, so that a step mark is answered at
- * once; and reads it at each mark. Leaves /proc to proc.h and the helper threads' table to threads.h.
+/* Reads a running process now and then, from a thread of its own, so that a step mark is answered
+ * at once; and reads it at each mark. Leaves /proc to proc.h and the helper threads' table to
+ * threads.h.
  *
  * It spends at most 1 % of one CPU: after a reading that took t it rests at least 100 t.
  * S1: `threads` and the peaks only grow. */
@@ -20,9 +21,9 @@ struct fl_look {
 };
 
 struct fl_peaks {
-    uint64_t huge;             /* most AnonHugePages seen */
-    struct fl_rollup at_peak;  /* the sample with most anonymous memory */
-    uint64_t samples;          /* of smaps_rollup */
+    uint64_t huge;            /* most AnonHugePages seen */
+    struct fl_rollup at_peak; /* the sample with most anonymous memory */
+    uint64_t samples;         /* of smaps_rollup */
 };
 
 struct fl_sampler {
@@ -43,8 +44,8 @@ int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms
 /* Read another process from now on.  Threads: any. */
 void fl_sampler_focus(struct fl_sampler *sampler, pid_t pid);
 
-/* Read the process in focus now. Helpers are read before the total: what they fault in between counts
- * as the application's, so its figure errs upward.
+/* Read the process in focus now. Helpers are read before the total: what they fault in between
+ * counts as the application's, so its figure errs upward.
  * Returns 0, or -errno when the process has gone.  Threads: any. */
 int fl_sampler_look(struct fl_sampler *sampler, struct fl_look *out);
 

@@ -1,5 +1,6 @@
-/* Starts a command so that it can be watched: perf events in place before its first instruction, one
- * end of the step channel inherited, output captured when asked. Leaves waiting for it to watch.h. */
+/* Starts a command so that it can be watched: perf events in place before its first instruction,
+ * one end of the step channel inherited, output captured when asked. Leaves waiting for it to
+ * watch.h. */
 #ifndef FAULTLESS_FAULTSTAT_SPAWN_H
 #define FAULTLESS_FAULTSTAT_SPAWN_H
 
@@ -17,19 +18,20 @@ struct fl_env {
 struct fl_child {
     pid_t pid;
     uint64_t start_ns; /* when it was let go towards exec, CLOCK_MONOTONIC */
-    int pidfd;   /* readable when the command has ended */
-    int step_fd; /* our end of the step channel; messages carry the sender's pid */
-    int out_fd;  /* the command's standard output, -1 when it is not captured */
-    int err_fd;  /* its standard error, likewise */
+    int pidfd;         /* readable when the command has ended */
+    int step_fd;       /* our end of the step channel; messages carry the sender's pid */
+    int out_fd;        /* the command's standard output, -1 when it is not captured */
+    int err_fd;        /* its standard error, likewise */
     int exec_error; /* 0, or why exec failed: -errno; the child then ends with status 127 or 126 */
     struct fl_perf perf;
 };
 
 /* Start argv[0] with the arguments and changes of the environment given.
  *   argv      ends with NULL.
- *   capture   standard output and error go to out_fd and err_fd, non-blocking; else they are inherited.
- * Returns 0; -errno when no process could be made. A command that cannot be executed is no error here:
- * exec_error says why and the child ends as a shell's would.
+ *   capture   standard output and error go to out_fd and err_fd, non-blocking; else they are
+ *             inherited.
+ * Returns 0; -errno when no process could be made. A command that cannot be executed is no error
+ * here: exec_error says why and the child ends as a shell's would.
  * Threads: the caller must be the only thread.
  * Signals: the child starts with none blocked and SIGINT, SIGQUIT, SIGPIPE at their defaults. */
 int fl_spawn(struct fl_child *child, char *const argv[], const struct fl_env *env, size_t env_count,

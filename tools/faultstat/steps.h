@@ -27,14 +27,15 @@ struct fl_step {
     double wall_ms;
     double user_ms; /* resolution 10 ms: good as a mean over steps, not for one */
     double sys_ms;
-    uint64_t minor;  /* application threads */
+    uint64_t minor; /* application threads */
     uint64_t major;
     uint64_t helper_minor; /* threads named fl-* */
 };
 
 struct fl_steps_summary {
-    size_t steps;  /* all */
-    size_t steady; /* those after the warm-up; the figures below are theirs unless named otherwise */
+    size_t steps; /* all */
+    size_t
+        steady; /* those after the warm-up; the figures below are theirs unless named otherwise */
     struct fl_step first;
     double wall_ms_median, wall_ms_mean, wall_ms_min;
     double minor_median, minor_mean, minor_max;

@@ -25,9 +25,9 @@ struct fl_threads {
  * Cost: one open, read and close a thread, about 10 us. */
 int fl_threads_sample(struct fl_threads *table, pid_t pid);
 
-/* What the helper threads of `pid` (0: of every process sampled), living and ended, have used as far
- * as sampled: a lower bound. It misses what a thread did between the last sample and its end, so the
- * error of "all minus helpers" is at most what they fault in one sampling interval.
+/* What the helper threads of `pid` (0: of every process sampled), living and ended, have used as
+ * far as sampled: a lower bound. It misses what a thread did between the last sample and its end,
+ * so the error of "all minus helpers" is at most what they fault in one sampling interval.
  * Threads: as for fl_threads_sample. */
 struct fl_usage fl_threads_sum(const struct fl_threads *table, pid_t pid);
 

@@ -44,8 +44,8 @@ struct fl_watch {
 };
 
 /* Run a command and watch it until it ends.
- * SIGINT and SIGQUIT are left to the command (the terminal sends them to it too), SIGTERM and SIGHUP
- * are passed on to it.
+ * SIGINT and SIGQUIT are left to the command (the terminal sends them to it too), SIGTERM and
+ * SIGHUP are passed on to it.
  *   watch   overwritten; fl_watch_clear releases it, also after an error.
  * Returns 0, whatever became of the command; -errno when it could not be started or watched.
  * Threads: the caller must be the only thread. */

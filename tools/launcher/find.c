@@ -1,5 +1,5 @@
-/* Finds libfaultless.so from the place of the running binary: the build folder and the installed prefix look alike to it.
- * Holds no state. */
+/* Finds libfaultless.so from the place of the running binary: the build folder and the installed
+ * prefix look alike to it. Holds no state. */
 #include "launcher/find.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* faultless: runs a command with libfaultless.so preloaded. It sets variables and calls exec, nothing else: the process
- * keeps its identity, its NUMA policy (numactl), limits, cgroup and open files. */
+/* faultless: runs a command with libfaultless.so preloaded. It sets variables and calls exec,
+ * nothing else: the process keeps its identity, its NUMA policy (numactl), limits, cgroup and
+ * open files. */
 #include "launcher/find.h"
 
 #include <argp.h>
@@ -16,8 +17,10 @@ const char *argp_program_version = "faultless " FL_VERSION;
 
 static const char doc[] =
     "Run CMD with the faultless allocator preloaded.\v"
-    "The library is taken from FAULTLESS_LIB, else from this program's folder, ../lib or ../lib/" FL_MULTIARCH ". What "
-    "LD_PRELOAD held follows it. The exit status is that of CMD; 125: this program failed, 126: CMD "
+    "The library is taken from FAULTLESS_LIB, else from this program's folder, ../lib or "
+    "../lib/" FL_MULTIARCH ". What "
+    "LD_PRELOAD held follows it. The exit status is that of CMD; 125: this program failed, 126: "
+    "CMD "
     "cannot be run, 127: CMD was not found. Options of the allocator: faultless(7).";
 
 static const struct argp_option option[] = {
@@ -25,7 +28,8 @@ static const struct argp_option option[] = {
     {0},
 };
 
-/* Put OPTION=VALUE into the environment as FAULTLESS_OPTION; "decay-ms" and "DECAY_MS" are the same name. */
+/* Put OPTION=VALUE into the environment as FAULTLESS_OPTION; "decay-ms" and "DECAY_MS" are the
+ * same name. */
 static void set_option(const char *text, struct argp_state *state)
 {
     char name[128] = "FAULTLESS_";
@@ -73,11 +77,13 @@ static int preload(void)
     char path[PATH_MAX];
     int rc = fl_find_library(path);
     if (rc != 0) {
-        fprintf(stderr, "faultless: libfaultless.so: %s; FAULTLESS_LIB may name it\n", strerror(-rc));
+        fprintf(stderr, "faultless: libfaultless.so: %s; FAULTLESS_LIB may name it\n",
+                strerror(-rc));
         return FL_EXIT_OWN;
     }
     if (strpbrk(path, ": \t\n") != NULL) {
-        fprintf(stderr, "faultless: '%s' holds a space or colon, which LD_PRELOAD cannot express\n", path);
+        fprintf(stderr, "faultless: '%s' holds a space or colon, which LD_PRELOAD cannot express\n",
+                path);
         return FL_EXIT_OWN;
     }
     const char *before = getenv("LD_PRELOAD");

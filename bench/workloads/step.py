@@ -1,0 +1,53 @@
+"""Marks step boundaries for faultstat(1): the Python twin of include/faultless/step.h.
+
+    import step
+    step.mark()              # start of step 0
+    for batch in data:
+        train(batch)
+        step.mark()          # end of this step, start of the next
+
+Without faultstat (no FAULTSTAT_STEP_FD) a mark is one comparison and changes nothing."""
+import os
+import socket
+
+_channel = None
+_inode = 0
+
+
+def _open():
+    global _inode
+    text = os.environ.get("FAULTSTAT_STEP_FD", "")
+    if not text.isdigit():
+        return None
+    try:
+        channel = socket.socket(fileno=os.dup(int(text)))
+    except OSError:
+        return None
+    if channel.family == socket.AF_UNIX and channel.type == socket.SOCK_SEQPACKET:
+        _inode = os.fstat(channel.fileno()).st_ino
+        return channel
+    channel.close()
+    return None
+
+
+def mark():
+    """Say that a step ends here and the next one begins; wait while faultstat reads this process.
+
+    Returns True when faultstat answered, False when nobody listens (then and from then on).
+    Threads: one at a time. A forked child's marks are answered and ignored."""
+    global _channel
+    if _channel is None:
+        return False
+    try:
+        if os.fstat(_channel.fileno()).st_ino == _inode:    # else closed, and the number reused
+            _channel.send(b"s", socket.MSG_NOSIGNAL)
+            if _channel.recv(1):
+                return True
+    except OSError:
+        pass
+    _channel.detach()
+    _channel = None
+    return False
+
+
+_channel = _open()
