@@ -1,0 +1,27 @@
+/* Runs a program to its end and keeps what it printed. The tests' parent is never preloaded. */
+#ifndef FAULTLESS_TESTS_TOOLS_CHILD_H
+#define FAULTLESS_TESTS_TOOLS_CHILD_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+enum { FL_OUTPUT_LEN = 131072 };
+
+struct fl_output {
+    int status; /* exit status, or 128 + signal */
+    char out[FL_OUTPUT_LEN];
+    char err[FL_OUTPUT_LEN];
+};
+
+/* Run argv[0]; any failure to do so ends the test.
+ *   argv   ends with NULL.
+ *   env    NAME=VALUE to set, NAME to remove; ends with NULL; may be NULL. */
+void fl_child_run(struct fl_output *output, const char *const argv[], const char *const env[]);
+
+/* Parse text as JSON; failing that ends the test. The caller owns the result. */
+json_t *fl_child_json(const char *text);
+
+/* The number at `key` of an object; its absence ends the test. */
+double fl_child_number(const json_t *object, const char *key);
+
+#endif

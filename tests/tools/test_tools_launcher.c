@@ -1,0 +1,144 @@
+/* The faultless launcher: what it puts into the environment, where it finds the library, exit
+ * codes. */
+#include "child.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct fl_output output;
+
+#define LAUNCH(...)                                                                                \
+    fl_child_run(&output, (const char *const[]){FL_LAUNCHER, __VA_ARGS__, NULL},                   \
+                 (const char *const[]){"FAULTLESS_LIB=" FL_PRELOAD, "LD_PRELOAD", NULL})
+
+static void the_library_comes_before_what_was_preloaded(void **state)
+{
+    (void)state;
+    static const char *const argv[] = {FL_LAUNCHER, "sh", "-c", "echo $LD_PRELOAD", NULL};
+    LAUNCH("sh", "-c", "echo $LD_PRELOAD");
+    assert_string_equal(output.out, FL_PRELOAD "\n");
+    fl_child_run(&output, argv,
+                 (const char *const[]){"FAULTLESS_LIB=" FL_PRELOAD, "LD_PRELOAD=libm.so.6", NULL});
+    assert_string_equal(output.out, FL_PRELOAD ":libm.so.6\n");
+    assert_int_equal(output.status, 0);
+}
+
+static void options_become_variables(void **state)
+{
+    (void)state;
+    LAUNCH("-o", "decay-ms=5", "--option=THRESHOLD=64K", "-o", "log=", "--", "sh", "-c",
+           "echo $FAULTLESS_DECAY_MS $FAULTLESS_THRESHOLD ${FAULTLESS_LOG-unset}.");
+    assert_string_equal(output.out, "5 64K .\n");
+}
+
+static void what_follows_the_command_is_the_commands(void **state)
+{
+    (void)state;
+    LAUNCH("echo", "-o", "--help", "--", "x");
+    assert_string_equal(output.out, "-o --help -- x\n");
+}
+
+static void exit_codes_are_those_of_a_shell(void **state)
+{
+    (void)state;
+    LAUNCH("sh", "-c", "exit 5");
+    assert_int_equal(output.status, 5);
+    LAUNCH("sh", "-c", "kill -KILL $$");
+    assert_int_equal(output.status, 128 + 9);
+    LAUNCH("/nonexistent/program");
+    assert_int_equal(output.status, 127);
+    assert_non_null(strstr(output.err, "/nonexistent/program: No such file"));
+    LAUNCH("/etc/passwd");
+    assert_int_equal(output.status, 126);
+}
+
+static void wrong_use_is_125_and_runs_nothing(void **state)
+{
+    (void)state;
+    LAUNCH("-o", "novalue", "echo", "ran");
+    assert_int_equal(output.status, 125);
+    assert_string_equal(output.out, "");
+    LAUNCH("-o", "sp ace=1", "echo", "ran");
+    assert_int_equal(output.status, 125);
+    LAUNCH("--nosuch", "echo", "ran");
+    assert_int_equal(output.status, 125);
+    LAUNCH("--");
+    assert_int_equal(output.status, 125);
+    fl_child_run(&output, (const char *const[]){FL_LAUNCHER, "echo", "ran", NULL},
+                 (const char *const[]){"FAULTLESS_LIB=/nonexistent/lib.so", NULL});
+    assert_int_equal(output.status, 125);
+    assert_string_equal(output.out, "");
+}
+
+static void version_and_help_run_nothing(void **state)
+{
+    (void)state;
+    LAUNCH("--version");
+    assert_int_equal(output.status, 0);
+    assert_memory_equal(output.out, "faultless ", strlen("faultless "));
+    LAUNCH("--help");
+    assert_int_equal(output.status, 0);
+    assert_non_null(strstr(output.out, "FAULTLESS_LIB"));
+}
+
+/* Copies launcher and library into PREFIX/bin and PREFIX/`folder`, and asks what is preloaded. */
+static void assert_found_in(const char *folder)
+{
+    char prefix[] = "/tmp/faultless-test-XXXXXX";
+    char script[1024];
+    char wanted[256];
+    assert_non_null(mkdtemp(prefix));
+    snprintf(script, sizeof(script),
+             "cd %s && mkdir -p bin %s && cp %s bin/faultless && cp %s %s/libfaultless.so && "
+             "bin/faultless sh -c 'echo $LD_PRELOAD'; rm -rf %s",
+             prefix, folder, FL_LAUNCHER, FL_PRELOAD, folder, prefix);
+    fl_child_run(&output, (const char *const[]){"sh", "-c", script, NULL},
+                 (const char *const[]){"FAULTLESS_LIB", "LD_PRELOAD", NULL});
+    snprintf(wanted, sizeof(wanted), "%s/%s/libfaultless.so\n", prefix, folder);
+    assert_string_equal(output.out, wanted);
+}
+
+static void the_library_is_found_as_built_and_as_installed(void **state)
+{
+    (void)state;
+    assert_found_in("bin");
+    assert_found_in("lib");
+    assert_found_in("lib/" FL_MULTIARCH);
+}
+
+static void a_path_that_LD_PRELOAD_cannot_express_is_refused(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/faultless test-XXXXXX";
+    char script[1024];
+    assert_non_null(mkdtemp(folder));
+    snprintf(script, sizeof(script),
+             "cp %s '%s/lib.so'; FAULTLESS_LIB='%s/lib.so' %s echo ran; s=$?; rm -rf '%s'; exit $s",
+             FL_PRELOAD, folder, folder, FL_LAUNCHER, folder);
+    fl_child_run(&output, (const char *const[]){"sh", "-c", script, NULL}, NULL);
+    assert_int_equal(output.status, 125);
+    assert_string_equal(output.out, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_library_comes_before_what_was_preloaded),
+        cmocka_unit_test(options_become_variables),
+        cmocka_unit_test(what_follows_the_command_is_the_commands),
+        cmocka_unit_test(exit_codes_are_those_of_a_shell),
+        cmocka_unit_test(wrong_use_is_125_and_runs_nothing),
+        cmocka_unit_test(version_and_help_run_nothing),
+        cmocka_unit_test(the_library_is_found_as_built_and_as_installed),
+        cmocka_unit_test(a_path_that_LD_PRELOAD_cannot_express_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

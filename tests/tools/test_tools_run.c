@@ -1,0 +1,212 @@
+/* faultstat run, judged from outside: exit status, output left alone, faults against a victim that
+ * takes a known number of them, marks. Never a time. */
+#include "child.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Faults of a step that the victim did not ask for: stack growth, a first call through the PLT. */
+enum { FL_TOLERANCE = 8, FL_PAGES = 3000, FL_HELPER_PAGES = 700, FL_STEPS = 6 };
+
+static struct fl_output output;
+
+#define RUN(...)                                                                                   \
+    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "run", __VA_ARGS__, NULL}, NULL)
+
+static void assert_near(double value, double wanted)
+{
+    if (value < wanted || value > wanted + FL_TOLERANCE) {
+        fail_msg("%.1f is not within %.0f..%.0f", value, wanted, wanted + FL_TOLERANCE);
+    }
+}
+
+static void exit_status_is_the_commands(void **state)
+{
+    (void)state;
+    RUN("--", "sh", "-c", "exit 7");
+    assert_int_equal(output.status, 7);
+    RUN("--", "sh", "-c", "kill -TERM $$");
+    assert_int_equal(output.status, 128 + 15);
+}
+
+static void a_command_that_cannot_run_ends_as_in_a_shell(void **state)
+{
+    (void)state;
+    RUN("--", "/nonexistent/program");
+    assert_int_equal(output.status, 127);
+    assert_non_null(strstr(output.err, "/nonexistent/program: No such file"));
+    RUN("--", "/etc/passwd");
+    assert_int_equal(output.status, 126);
+}
+
+static void wrong_options_are_refused_before_anything_runs(void **state)
+{
+    (void)state;
+    RUN("--no-such-option", "--", "echo", "ran");
+    assert_int_equal(output.status, 125);
+    assert_string_equal(output.out, "");
+    RUN("--warmup", "x", "--", "echo", "ran");
+    assert_int_equal(output.status, 125);
+    assert_string_equal(output.out, "");
+    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "run", NULL}, NULL);
+    assert_int_equal(output.status, 125);
+    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "walk", NULL}, NULL);
+    assert_int_equal(output.status, 125);
+}
+
+static void the_commands_output_and_options_are_its_own(void **state)
+{
+    (void)state;
+    RUN("echo", "--json", "-o", "x");
+    assert_int_equal(output.status, 0);
+    assert_string_equal(output.out, "--json -o x\n");
+    assert_non_null(strstr(output.err, "minor faults"));
+}
+
+static void output_goes_to_the_file_named(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/faultstat-test-XXXXXX";
+    int fd = mkstemp(path);
+    char text[16384] = "";
+    assert_true(fd >= 0);
+    RUN("--json", "-o", path, "--", "true");
+    assert_int_equal(output.status, 0);
+    assert_string_equal(output.err, "");
+    assert_true(read(fd, text, sizeof(text) - 1) > 0);
+    json_t *root = fl_child_json(text);
+    assert_int_equal(fl_child_number(root, "exit"), 0);
+    json_decref(root);
+    close(fd);
+    unlink(path);
+    RUN("--json", "-o", "/nonexistent/folder/file", "--", "true");
+    assert_int_equal(output.status, 125);
+}
+
+static double faults_of(const char *pages)
+{
+    RUN("--json", "-o", "-", "--", "sh", "-c", "exec \"$0\" \"$@\" >/dev/null", FL_VICTIM, pages,
+        "0", "0");
+    assert_int_equal(output.status, 0);
+    json_t *root = fl_child_json(output.out);
+    double faults = fl_child_number(root, "faults");
+    json_decref(root);
+    return faults;
+}
+
+/* Two starts of one program differ by some faults (address space layout): hence 64. */
+static void a_run_counts_the_faults_that_were_taken(void **state)
+{
+    (void)state;
+    double extra = faults_of("5000") - faults_of("0");
+    if (extra < 5000 - 64 || extra > 5000 + 64) {
+        fail_msg("5000 pages made %.0f faults", extra);
+    }
+}
+
+static json_t *run_victim(const char *mode)
+{
+    RUN("--json", "-o", "/dev/stderr", "--", FL_VICTIM, "3000", "700", "6", mode);
+    assert_int_equal(output.status, 0);
+    return fl_child_json(output.err);
+}
+
+static void each_step_has_its_faults_and_helpers_are_apart(void **state)
+{
+    (void)state;
+    json_t *root = run_victim("");
+    const json_t *steps = json_object_get(root, "steps");
+    assert_string_equal(output.out, "marks 7\n");
+    assert_int_equal(json_array_size(steps), FL_STEPS);
+    for (size_t i = 1; i < FL_STEPS; i++) {
+        assert_near(fl_child_number(json_array_get(steps, i), "minor"), FL_PAGES);
+        assert_near(fl_child_number(json_array_get(steps, i), "helper_minor"), FL_HELPER_PAGES);
+    }
+    assert_near(fl_child_number(root, "step_faults"), FL_PAGES);
+    assert_near(fl_child_number(root, "step_helper_faults_mean"), FL_HELPER_PAGES);
+    double helper = fl_child_number(root, "helper_faults");
+    assert_true(helper >= FL_STEPS * FL_HELPER_PAGES && helper < (FL_STEPS + 1) * FL_HELPER_PAGES);
+    double all = fl_child_number(root, "faults");
+    assert_true(all >= FL_STEPS * FL_PAGES && all < FL_STEPS * FL_PAGES + 1000);
+    json_decref(root);
+}
+
+static void marks_of_a_grandchild_count(void **state)
+{
+    (void)state;
+    RUN("--json", "-o", "/dev/stderr", "--", "sh", "-c", "\"$0\" 3000 0 6; true", FL_VICTIM);
+    assert_int_equal(output.status, 0);
+    json_t *root = fl_child_json(output.err);
+    assert_int_equal(json_array_size(json_object_get(root, "steps")), FL_STEPS);
+    assert_near(fl_child_number(root, "step_faults"), FL_PAGES);
+    json_decref(root);
+}
+
+static void marks_of_another_process_are_answered_and_ignored(void **state)
+{
+    (void)state;
+    json_t *root = run_victim("fork");
+    assert_string_equal(output.out, "marks 7\n");
+    assert_int_equal(json_array_size(json_object_get(root, "steps")), FL_STEPS);
+    assert_int_equal(fl_child_number(root, "foreign_marks"), FL_STEPS);
+    json_decref(root);
+}
+
+static void marks_stop_when_the_program_closes_the_channel(void **state)
+{
+    (void)state;
+    json_t *root = run_victim("close");
+    assert_string_equal(output.out, "marks 1\n");
+    assert_int_equal(json_array_size(json_object_get(root, "steps")), 0);
+    json_decref(root);
+}
+
+static void without_faultstat_a_mark_does_nothing(void **state)
+{
+    (void)state;
+    static const char *const argv[] = {FL_VICTIM, "1", "1", "3", NULL};
+    fl_child_run(&output, argv, (const char *const[]){"FAULTSTAT_STEP_FD", NULL});
+    assert_string_equal(output.out, "marks 0\n");
+    fl_child_run(&output, argv, (const char *const[]){"FAULTSTAT_STEP_FD=1", NULL});
+    assert_string_equal(output.out, "marks 0\n"); /* a number that is another file's */
+}
+
+static void python_marks_as_c_does(void **state)
+{
+    (void)state;
+    static const char script[] = "import sys; sys.path.insert(0, sys.argv[1]); import step\n"
+                                 "print([step.mark() for i in range(4)])";
+    RUN("--json", "-o", "/dev/stderr", "--", "python3", "-c", script, FL_WORKLOADS);
+    assert_int_equal(output.status, 0);
+    assert_string_equal(output.out, "[True, True, True, True]\n");
+    json_t *root = fl_child_json(output.err);
+    assert_int_equal(json_array_size(json_object_get(root, "steps")), 3);
+    json_decref(root);
+    fl_child_run(&output, (const char *const[]){"python3", "-c", script, FL_WORKLOADS, NULL}, NULL);
+    assert_string_equal(output.out, "[False, False, False, False]\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exit_status_is_the_commands),
+        cmocka_unit_test(a_command_that_cannot_run_ends_as_in_a_shell),
+        cmocka_unit_test(wrong_options_are_refused_before_anything_runs),
+        cmocka_unit_test(the_commands_output_and_options_are_its_own),
+        cmocka_unit_test(output_goes_to_the_file_named),
+        cmocka_unit_test(a_run_counts_the_faults_that_were_taken),
+        cmocka_unit_test(each_step_has_its_faults_and_helpers_are_apart),
+        cmocka_unit_test(marks_of_a_grandchild_count),
+        cmocka_unit_test(marks_of_another_process_are_answered_and_ignored),
+        cmocka_unit_test(marks_stop_when_the_program_closes_the_channel),
+        cmocka_unit_test(without_faultstat_a_mark_does_nothing),
+        cmocka_unit_test(python_marks_as_c_does),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
