@@ -296,9 +296,10 @@ int fl_compare_main(int argc, char **argv)
     if (rc != 0 && rc != -EINTR) {
         fprintf(stderr, "faultstat: %s\n", strerror(-rc));
     }
+    int status = exit_status(&c, rc);
     for (size_t i = 0; c.run != NULL && i < c.peers.count * c.rounds; i++) {
         json_decref(c.run[i].reported);
     }
     free(c.run);
-    return exit_status(&c, rc);
+    return status;
 }
