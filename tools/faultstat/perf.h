@@ -10,7 +10,7 @@
 struct fl_perf {
     int minor_fd; /* -1: not open */
     int major_fd;
-    int error; /* why not: -errno; 0 when open */
+    int error;     /* why not: -errno; 0 when open */
     int user_only; /* 1: faults inside system calls are left out, for perf_event_paranoid >= 2 */
 };
 

@@ -189,7 +189,7 @@ int fl_run_main(int argc, char **argv)
     struct options o = {.warmup = FL_WARMUP_DEFAULT, .interval_ms = FL_INTERVAL_MS};
     double value[FL_METRIC_COUNT];
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
-    struct fl_watch_spec spec = {.argv = o.command, .interval_ms = o.interval_ms};
+    struct fl_watch_spec spec = {.argv = o.command, .use_perf = true, .interval_ms = o.interval_ms};
     int rc = fl_watch_run(&watch, &spec);
     if (rc == 0 && watch.exec_error != 0) {
         fprintf(stderr, "faultstat: %s: %s\n", o.command[0], strerror(-watch.exec_error));

@@ -104,7 +104,7 @@ static _Noreturn void run_child(struct plumbing *p, char *const argv[], const st
 }
 
 int fl_spawn(struct fl_child *child, char *const argv[], const struct fl_env *env, size_t env_count,
-             bool capture)
+             bool use_perf, bool capture)
 {
     struct plumbing p;
     int rc = open_plumbing(&p, capture);
@@ -126,7 +126,10 @@ int fl_spawn(struct fl_child *child, char *const argv[], const struct fl_env *en
     child->step_fd = p.step[FL_OURS];
     child->out_fd = p.out[FL_OURS];
     child->err_fd = p.err[FL_OURS];
-    (void)fl_perf_start(&child->perf, child->pid); /* perf.error keeps the answer */
+    child->perf = (struct fl_perf){.minor_fd = -1, .major_fd = -1, .error = -ENODATA};
+    if (use_perf) {
+        (void)fl_perf_start(&child->perf, child->pid); /* perf.error keeps the answer */
+    }
     child->exec_error = 0;
     char go = 'g';
     int error;

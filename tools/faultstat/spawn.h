@@ -28,6 +28,7 @@ struct fl_child {
 
 /* Start argv[0] with the arguments and changes of the environment given.
  *   argv      ends with NULL.
+ *   use_perf  count faults by perf events too; that work sits in the path of every fault.
  *   capture   standard output and error go to out_fd and err_fd, non-blocking; else they are
  *             inherited.
  * Returns 0; -errno when no process could be made. A command that cannot be executed is no error
@@ -35,6 +36,6 @@ struct fl_child {
  * Threads: the caller must be the only thread.
  * Signals: the child starts with none blocked and SIGINT, SIGQUIT, SIGPIPE at their defaults. */
 int fl_spawn(struct fl_child *child, char *const argv[], const struct fl_env *env, size_t env_count,
-             bool capture);
+             bool use_perf, bool capture);
 
 #endif

@@ -206,7 +206,8 @@ int fl_watch_run(struct fl_watch *watch, const struct fl_watch_spec *spec)
         return signal_fd;
     }
     (void)fl_proc_read_thp(&thp_before);
-    l.rc = fl_spawn(&l.child, spec->argv, spec->env, spec->env_count, spec->capture);
+    l.rc =
+        fl_spawn(&l.child, spec->argv, spec->env, spec->env_count, spec->use_perf, spec->capture);
     if (l.rc == 0) {
         watch->exec_error = l.child.exec_error;
         open_slots(&l, signal_fd);

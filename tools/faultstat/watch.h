@@ -14,6 +14,7 @@ struct fl_watch_spec {
     char *const *argv;
     const struct fl_env *env;
     size_t env_count;
+    bool use_perf;        /* count by perf events too */
     bool capture;         /* keep the end of the command's output instead of showing it */
     unsigned interval_ms; /* of sampling; 0: at marks only */
 };
@@ -34,7 +35,7 @@ struct fl_watch {
     unsigned helper_lost;   /* helper threads past the table's end */
     struct fl_peaks peaks;
     struct fl_thp thp; /* events of the whole system while the command ran */
-    int perf_error;    /* 0, or why the next two are absent: -errno */
+    int perf_error;    /* 0, or why the next two are absent: -errno; -ENODATA: not asked for */
     int perf_user_only;
     uint64_t perf_minor;
     uint64_t perf_major;
