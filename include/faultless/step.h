@@ -24,10 +24,10 @@
 static inline int fl_step_is_channel(int fd)
 {
     int saved_errno = errno;
-    int domain = 0;
+    struct sockaddr name;
     int type = 0;
-    socklen_t len = sizeof(domain);
-    int is_channel = getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX;
+    socklen_t len = sizeof(name);
+    int is_channel = getsockname(fd, &name, &len) == 0 && name.sa_family == AF_UNIX;
     len = sizeof(type);
     is_channel = is_channel && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
                  type == SOCK_SEQPACKET;
