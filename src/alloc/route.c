@@ -81,7 +81,7 @@ static FL_COLD void *from_region(size_t len, size_t align, bool zero)
     struct fl_extent *e = NULL;
 
     if (!fl_region_busy()) { /* a signal handler that interrupted us goes to the next allocator */
-        e = fl_region_take(fl_route.region, len, align, zero);
+        e = fl_region_take(fl_route.region, my_cache, len, align, zero);
     }
     errno = saved;
     return e != NULL ? block(e) : NULL;
@@ -193,9 +193,10 @@ void fl_free_ours(void *p)
     }
     struct fl_cache *c = my_cache;
     uint32_t epoch = atomic_load_explicit(&fl_route.region->epoch, memory_order_relaxed);
-    if (FL_LIKELY(c != NULL && e->content != FL_CONTENT_LAZY && fl_cache_put(c, e, epoch))) {
-        fl_stats_bump(&c->stats.cache_puts);
-    } else {
+    if (FL_LIKELY(c != NULL && e->content != FL_CONTENT_LAZY)) {
+        e = fl_cache_put(c, e, epoch);
+    }
+    if (e != NULL) {
         give(e);
     }
     call_worker();

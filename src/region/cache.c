@@ -62,7 +62,7 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
 {
     size_t n = 0;
 
-    for (struct fl_cache_slot *s = c->slot[0]; s < c->slot[FL_CACHE_SETS]; s++) {
+    for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
         struct fl_extent *e = atomic_load_explicit(&s->extent, memory_order_relaxed);
         /* The peek at its age may be stale; the exchange decides whose it is. */
         if (e == NULL || !is_older(r, e, age)) {
@@ -71,7 +71,6 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
         e = atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire);
         if (e != NULL) {
             fl_region_give_locked(r, e);
-            r->stats.drained++;
             n++;
         }
     }

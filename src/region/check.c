@@ -15,7 +15,7 @@ static size_t count_tree(struct fl_extent_tree *tree)
 {
     size_t n = 0;
 
-    for (struct fl_extent *e = fl_fit_last(tree); e != NULL; e = fl_fit_previous(e)) {
+    for (struct fl_extent *e = fl_fit_lowest(tree); e != NULL; e = fl_fit_higher(e)) {
         n++;
     }
     return n;

@@ -39,11 +39,12 @@ static inline struct fl_range fl_extent_range(const struct fl_extent *e)
  * became of `e`. Remove leaves `e` in no tree, state FREE. */
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e);
 void fl_fit_remove(struct fl_region *r, struct fl_extent *e);
-/* The smallest FREE extent of that kind that holds `len` bytes at a multiple of `align`, lowest address first. */
-struct fl_extent *fl_fit_best(struct fl_extent_tree *tree, size_t len, size_t align);
-/* The largest FREE extents of a kind: the last of the tree, then the one before. NULL at the end. */
-struct fl_extent *fl_fit_last(struct fl_extent_tree *tree);
-struct fl_extent *fl_fit_previous(struct fl_extent *e);
+/* The FREE extent of that kind at the lowest address that holds `len` bytes at a multiple of `align`; NULL when none
+ * does. Above the base page a fit is only seen with room for any start. Cost: O(log n). */
+struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t align);
+/* All of a kind by address: the lowest, then the next higher one. NULL at the end. */
+struct fl_extent *fl_fit_lowest(struct fl_extent_tree *tree);
+struct fl_extent *fl_fit_higher(struct fl_extent *e);
 
 /* What has to be done, outside the lock, before an extent may be handed out. */
 struct fl_grant {

@@ -79,7 +79,7 @@ static bool anything_to_age(const struct fl_region *r)
         return true;
     }
     for (const struct fl_cache *c = r->caches; c != NULL; c = c->next) {
-        for (const struct fl_cache_slot *s = c->slot[0]; s < c->slot[FL_CACHE_SETS]; s++) {
+        for (const struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
             if (atomic_load_explicit(&s->extent, memory_order_relaxed) != NULL) {
                 return true;
             }

@@ -131,17 +131,19 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
 
 void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
 {
-    uint64_t hits = 0, puts = 0;
+    uint64_t hits = 0, cached = 0;
 
     fl_region_lock(r);
     for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
         hits += atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed);
-        puts += atomic_load_explicit(&c->stats.cache_puts, memory_order_relaxed);
+        for (int i = 0; i < FL_CACHE_SLOTS; i++) {
+            cached += atomic_load_explicit(&c->slot[i].extent, memory_order_relaxed) != NULL;
+        }
     }
     out->requests = r->stats.takes + hits;
     out->cache_hits = hits;
-    out->frees = r->stats.gives - r->stats.drained + puts;
-    out->live_extents = out->requests - out->frees;
+    out->live_extents = r->stats.takes - r->stats.gives - cached;
+    out->frees = out->requests - out->live_extents;
     out->stalls = r->stats.stalls;
     out->lazy = r->stats.lazy;
     out->refused = r->stats.refused;

@@ -10,7 +10,7 @@
  * R2  pagemap[first page] and, below the frontier, pagemap[last page] of an extent name its descriptor.
  * R3  EMPTY extents begin and end at multiples of the huge page (the window's end included).
  * R4  two neighbours are never both FREE with memory, nor both FREE and EMPTY: they would have been merged.
- * R5  FREE extents are in exactly one tree: `by_len` of their kind; nothing else is.
+ * R5  FREE extents are in the tree of their kind, by address; nothing else is.
  * R6  populated_bytes == sum of len over all extents that are neither EMPTY nor LAZY. */
 #ifndef FL_REGION_REGION_H
 #define FL_REGION_REGION_H
@@ -46,24 +46,28 @@ struct fl_extent {
     enum fl_content content;         /* Lock: region, or the owner while LIVE */
     bool aged;                       /* on the region's age list. Lock: region */
     struct fl_extent *deferred_next; /* chain of frees that a signal handler could not finish */
-    _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_len; /* Lock: region */
+    _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_address; /* Lock: region */
+    size_t longest; /* bytes of the longest extent in the subtree below. Lock: region */
     TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the spare list and the purge list */
 };
 
 RB_HEAD(fl_extent_tree, fl_extent);
 TAILQ_HEAD(fl_extent_list, fl_extent);
 
-enum { FL_CACHE_SETS = 32, FL_CACHE_WAYS = 2 };
+enum { FL_CACHE_SLOTS = 4 };
 
-/* A thread's freed extents, kept for the next request of the same size. The owner puts and takes, anybody may take
- * away: each slot changes by one atomic operation, so signal handlers, fork and the worker need no lock. */
+/* A thread's last freed extents, kept for the next request of the same size. Few on purpose: an extent that waits here
+ * cannot be merged with its neighbours (64 of them made a ResNet step's window 1.26 times its live maximum, 4 make it
+ * 1.05). The owner puts and takes, anybody may take away: each slot changes by one atomic operation, so signal
+ * handlers, fork and the worker need no lock. */
 struct fl_cache {
     struct fl_cache_slot {
         _Atomic(struct fl_extent *) extent;
         _Atomic size_t
             len; /* of the extent put here last; a hint that spares a look at its descriptor */
-    } slot[FL_CACHE_SETS][FL_CACHE_WAYS];
+    } slot[FL_CACHE_SLOTS];
     _Alignas(FL_CACHE_LINE) struct fl_thread_stats stats;
+    uint32_t oldest;       /* slot that the next put replaces. The owner alone */
     struct fl_cache *next; /* registry, never shrinks. Lock: region */
     _Atomic bool owned;    /* by a living thread */
 };
@@ -118,10 +122,12 @@ static inline bool fl_region_in_boot_area(const struct fl_region *r, uintptr_t a
 
 /* An extent of at least `len` bytes (a multiple of the base page) at a multiple of `align` (power of two, at least the
  * base page), LIVE, populated unless larger than eager_max or memory is short; all zero when `zero`.
+ * `own`: the calling thread's cache, emptied first; NULL when it has none.
  * NULL when the window, the descriptors or the memory do not allow it: ask the next allocator.
  * Threads: any; takes the region lock.  Signals: see fl_region_busy.  Cost: O(log free extents), and the kernel's
  * clearing for what has to be populated. */
-struct fl_extent *fl_region_take(struct fl_region *r, size_t len, size_t align, bool zero);
+struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
+                                 size_t align, bool zero);
 
 /* Back to the free ones; merges with its neighbours. `e` is CACHED (claimed by fl_extent_claim). Never fails. */
 void fl_region_give(struct fl_region *r, struct fl_extent *e);
@@ -164,52 +170,46 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r);
 /* Empties it and lets another thread have it. */
 void fl_cache_release(struct fl_region *r, struct fl_cache *c);
 
-static inline struct fl_cache_slot *fl_cache_set(struct fl_cache *c, size_t len)
-{
-    uint64_t mixed = (len >> 12) * 0x9E3779B97F4A7C15ull;
-
-    return c->slot[mixed >> 59];
-}
-
 /* An extent of exactly `len` bytes, LIVE; NULL when the cache has none. O(1), no lock, signal-safe. */
 static inline struct fl_extent *fl_cache_take(struct fl_region *r, struct fl_cache *c, size_t len)
 {
-    struct fl_cache_slot *set = fl_cache_set(c, len);
-
-    for (int w = 0; w < FL_CACHE_WAYS; w++) {
-        if (atomic_load_explicit(&set[w].len, memory_order_relaxed) != len) {
+    for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
+        if (atomic_load_explicit(&s->len, memory_order_relaxed) != len ||
+            atomic_load_explicit(&s->extent, memory_order_relaxed) == NULL) {
             continue;
         }
-        /* acquire: pairs with fl_cache_put's release, which may have been another owner's of this cache */
-        struct fl_extent *e = atomic_exchange_explicit(&set[w].extent, NULL, memory_order_acquire);
+        /* acquire: pairs with the release in fl_cache_put */
+        struct fl_extent *e = atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire);
         if (FL_LIKELY(e != NULL && e->len == len)) {
             atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
             return e;
         }
         if (e != NULL) {
-            fl_region_defer(r, e); /* a signal handler changed the slot between the two loads */
+            fl_region_defer(r, e); /* a signal handler changed the slot between the loads */
         }
     }
     return NULL;
 }
 
-/* Keeps the claimed `e`; false when its set is full. O(1), no lock, signal-safe. */
-static inline bool fl_cache_put(struct fl_cache *c, struct fl_extent *e, uint32_t epoch)
+/* Keeps the claimed `e`. Returns the extent that had to make room, for the region; NULL when a slot was free.
+ * O(1), no lock, signal-safe. */
+static inline struct fl_extent *fl_cache_put(struct fl_cache *c, struct fl_extent *e,
+                                             uint32_t epoch)
 {
-    size_t len = e->len; /* once it is in the slot, e is anybody's */
-    struct fl_cache_slot *set = fl_cache_set(c, len);
+    size_t len = e->len; /* once it is in a slot, e is anybody's */
+    struct fl_cache_slot *s = c->slot;
 
-    atomic_store_explicit(&e->epoch, epoch, memory_order_relaxed);
-    for (int w = 0; w < FL_CACHE_WAYS; w++) {
-        struct fl_extent *none = NULL;
-        if (atomic_load_explicit(&set[w].extent, memory_order_relaxed) == NULL &&
-            atomic_compare_exchange_strong_explicit(&set[w].extent, &none, e, memory_order_release,
-                                                    memory_order_relaxed)) {
-            atomic_store_explicit(&set[w].len, len, memory_order_relaxed);
-            return true;
-        }
+    while (s < c->slot + FL_CACHE_SLOTS &&
+           atomic_load_explicit(&s->extent, memory_order_relaxed) != NULL) {
+        s++;
     }
-    return false;
+    if (s == c->slot + FL_CACHE_SLOTS) {
+        s = &c->slot[c->oldest++ % FL_CACHE_SLOTS];
+    }
+    atomic_store_explicit(&e->epoch, epoch, memory_order_relaxed);
+    struct fl_extent *old = atomic_exchange_explicit(&s->extent, e, memory_order_acq_rel);
+    atomic_store_explicit(&s->len, len, memory_order_relaxed);
+    return old;
 }
 
 /* Around fork(2): prepare takes the lock and returns false when this thread holds it already (a handler that forks);

@@ -9,7 +9,6 @@
 /* Written by the owning thread. Relaxed: statistics, order nothing. */
 struct fl_thread_stats {
     _Atomic uint64_t cache_hits; /* requests served by the thread's cache */
-    _Atomic uint64_t cache_puts; /* frees that went there */
 };
 
 /* Lock: region. */
@@ -18,7 +17,6 @@ struct fl_region_stats {
     uint64_t stalls;         /* of these, how many had to populate memory */
     uint64_t lazy;           /* of these, handed out unpopulated */
     uint64_t gives;          /* extents that came back */
-    uint64_t drained;        /* of these, out of a thread's cache */
     uint64_t refused;        /* requests left to the next allocator */
     uint64_t populate_bytes; /* populated so far */
     uint64_t populate_errors;
