@@ -9,9 +9,12 @@
 Without faultstat (no FAULTSTAT_STEP_FD) a mark is one comparison and changes nothing."""
 import os
 import socket
+import struct
+import time
 
 _channel = None
 _inode = 0
+_resumed_ns = 0                 # when the last mark returned
 
 
 def _open():
@@ -35,13 +38,15 @@ def mark():
 
     Returns True when faultstat answered, False when nobody listens (then and from then on).
     Threads: one at a time. A forked child's marks are answered and ignored."""
-    global _channel
+    global _channel, _resumed_ns
     if _channel is None:
         return False
+    message = struct.pack("=cQQ", b"s", _resumed_ns, time.monotonic_ns())
     try:
         if os.fstat(_channel.fileno()).st_ino == _inode:    # else closed, and the number reused
-            _channel.send(b"s", socket.MSG_NOSIGNAL)
+            _channel.send(message, socket.MSG_NOSIGNAL)
             if _channel.recv(1):
+                _resumed_ns = time.monotonic_ns()
                 return True
     except OSError:
         pass

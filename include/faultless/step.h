@@ -1,21 +1,40 @@
 /* Marks step boundaries for faultstat(1). Header only, C and C++; a program that includes it links
- * nothing more.
+ * nothing more. It needs POSIX.1-2008, so with -std=c17 a definition of _GNU_SOURCE.
  *
  * faultstat passes one end of an AF_UNIX SOCK_SEQPACKET pair and its number in FAULTSTAT_STEP_FD. A
- * mark sends the byte 's' and waits for one byte; faultstat reads the paused process's figures from
+ * mark sends one message and waits for one byte; faultstat reads the paused process's figures from
  * /proc meanwhile, so what measuring costs is in no step. The first mark opens step 0, each later
  * one closes a step and opens the next: n steps take n + 1 marks.
  *
- * State: one descriptor number for each translation unit that includes this file. Lock: none (see
- * fl_step_mark).
+ * | offset | width | of the message, in host byte order                                          |
+ * |      0 |     1 | 's'                                                                          |
+ * |      1 |     8 | CLOCK_MONOTONIC in ns when the mark before this one returned; 0 at the first |
+ * |      9 |     8 | the same clock when this mark was called                                     |
+ * A message of the first byte alone is good too: faultstat's own clock then includes its wake-up.
+ *
+ * State: a descriptor number and a time for each translation unit that includes this file.
+ * Lock: none (see fl_step_mark).
  */
 #ifndef FAULTLESS_STEP_H
 #define FAULTLESS_STEP_H
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <time.h>
+
+enum { FL_STEP_MESSAGE_LEN = 17 };
+
+/* CLOCK_MONOTONIC in nanoseconds.  Threads: any.  Signals: safe.  Fork: child may call. */
+static inline uint64_t fl_step_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 /* Is `fd` the kind of socket that faultstat hands over? A program that closed every descriptor may
  * have reused the number.
@@ -48,7 +67,8 @@ static inline int fl_step_is_channel(int fd)
  * Source: unix(7), send(2) MSG_NOSIGNAL. */
 static inline int fl_step_mark(void)
 {
-    static int fd = -2; /* -2: not looked up yet; -1: nobody listens */
+    static int fd = -2;             /* -2: not looked up yet; -1: nobody listens */
+    static uint64_t resumed_ns = 0; /* when the last mark returned */
     if (fd == -2) {
         const char *text = getenv("FAULTSTAT_STEP_FD");
         fd = text != NULL ? atoi(text) : -1;
@@ -57,17 +77,21 @@ static inline int fl_step_mark(void)
         fd = -1;
         return -ENOTCONN;
     }
+    uint64_t called_ns = fl_step_now_ns();
     int saved_errno = errno;
-    char byte = 's';
+    char message[FL_STEP_MESSAGE_LEN] = {'s'};
     ssize_t done;
+    memcpy(message + 1, &resumed_ns, sizeof(resumed_ns));
+    memcpy(message + 9, &called_ns, sizeof(called_ns));
     do {
-        done = send(fd, &byte, 1, MSG_NOSIGNAL);
+        done = send(fd, message, sizeof(message), MSG_NOSIGNAL);
     } while (done < 0 && errno == EINTR);
-    if (done == 1) {
+    if (done == FL_STEP_MESSAGE_LEN) {
         do {
-            done = recv(fd, &byte, 1, 0);
+            done = recv(fd, message, 1, 0);
         } while (done < 0 && errno == EINTR);
     }
+    resumed_ns = fl_step_now_ns();
     errno = saved_errno;
     if (done != 1) {
         fd = -1;

@@ -192,6 +192,19 @@ static void python_marks_as_c_does(void **state)
     assert_string_equal(output.out, "[False, False, False, False]\n");
 }
 
+static void a_bare_byte_is_a_mark_too(void **state)
+{
+    (void)state;
+    static const char script[] =
+        "import os, socket; s = socket.socket(fileno=int(os.environ['FAULTSTAT_STEP_FD']))\n"
+        "for i in range(4): s.send(b's'); assert len(s.recv(1)) == 1";
+    RUN("--json", "-o", "/dev/stderr", "--", "python3", "-c", script);
+    assert_int_equal(output.status, 0);
+    json_t *root = fl_child_json(output.err);
+    assert_int_equal(json_array_size(json_object_get(root, "steps")), 3);
+    json_decref(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +220,7 @@ int main(void)
         cmocka_unit_test(marks_stop_when_the_program_closes_the_channel),
         cmocka_unit_test(without_faultstat_a_mark_does_nothing),
         cmocka_unit_test(python_marks_as_c_does),
+        cmocka_unit_test(a_bare_byte_is_a_mark_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

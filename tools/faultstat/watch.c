@@ -1,6 +1,8 @@
 /* The loop around one running command: its end, its marks, its output, our signals. */
 #include "faultstat/watch.h"
 
+#include "faultless/step.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -50,29 +52,56 @@ static void drain(struct pollfd *slot, struct fl_tail *tail)
     }
 }
 
-/* Receive one byte and the pid of its sender. Returns 1, 0 at the end of the channel, -errno. */
-static int receive_mark(int fd, pid_t *sender)
+/* What a program sends at a mark: see faultless/step.h. */
+struct message {
+    pid_t sender;
+    uint64_t resumed_ns; /* 0: it did not say */
+    uint64_t called_ns;
+};
+
+/* Receive one message into `out`, which is all 0. Returns 1, 0 at the end of the channel, -errno. */
+static int receive_message(int fd, struct message *out)
 {
-    char byte;
+    char text[FL_STEP_MESSAGE_LEN];
     char control[CMSG_SPACE(sizeof(struct ucred))] __attribute__((aligned(8)));
-    struct iovec data = {&byte, 1};
-    struct msghdr message = {
+    struct iovec data = {text, sizeof(text)};
+    struct msghdr header = {
         .msg_iov = &data,
         .msg_iovlen = 1,
         .msg_control = control,
         .msg_controllen = sizeof(control),
     };
-    ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t n = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n <= 0) {
         return n == 0 ? 0 : -errno;
     }
-    const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (n == FL_STEP_MESSAGE_LEN) {
+        memcpy(&out->resumed_ns, text + 1, sizeof(out->resumed_ns));
+        memcpy(&out->called_ns, text + 9, sizeof(out->called_ns));
+    }
+    const struct cmsghdr *head = CMSG_FIRSTHDR(&header);
     if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS) {
         struct ucred who;
         memcpy(&who, CMSG_DATA(head), sizeof(who));
-        *sender = who.pid;
+        out->sender = who.pid;
     }
     return 1;
+}
+
+/* Prefer the program's own times, which hold no wake-up of ours; but only such as fit between ours
+ * (a program in a time namespace of its own has another clock). */
+static void refine_times(struct fl_steps *steps, struct fl_mark *mark, const struct message *m)
+{
+    struct fl_mark *before = steps->count > 0 ? &steps->mark[steps->count - 1] : NULL;
+    if (m->called_ns == 0 || m->called_ns > mark->arrive_ns) {
+        return;
+    }
+    if (before == NULL) {
+        mark->arrive_ns = m->called_ns;
+    } else if (m->resumed_ns >= before->leave_ns && m->resumed_ns <= m->called_ns) {
+        before->leave_ns = m->resumed_ns;
+        mark->arrive_ns = m->called_ns;
+    }
 }
 
 /* One mark: the process whose mark comes first owns the steps; it may be a child of the command. */
@@ -80,22 +109,23 @@ static void take_mark(struct loop *l)
 {
     struct fl_steps *steps = &l->watch->steps;
     struct fl_mark mark = {.arrive_ns = fl_proc_now_ns()};
-    pid_t sender = 0;
-    int rc = receive_mark(l->poll[FL_POLL_STEP].fd, &sender);
+    struct message message = {0};
+    int rc = receive_message(l->poll[FL_POLL_STEP].fd, &message);
     if (rc <= 0) {
         if (rc != -EAGAIN && rc != -EINTR) {
             l->poll[FL_POLL_STEP].fd = -1; /* every holder has closed it */
         }
         return;
     }
-    if (steps->pid == 0 && sender != 0) {
-        steps->pid = sender;
-        fl_sampler_focus(&l->sampler, sender);
+    if (steps->pid == 0 && message.sender != 0) {
+        steps->pid = message.sender;
+        fl_sampler_focus(&l->sampler, message.sender);
     }
-    bool is_owner = sender == steps->pid;
+    bool is_owner = message.sender == steps->pid;
     if (is_owner) {
+        refine_times(steps, &mark, &message);
         rc = fl_sampler_look(&l->sampler, &mark.look);
-        l->rc = l->rc != 0 ? l->rc : (rc < 0 ? rc : 0);
+        l->rc = l->rc != 0 ? l->rc : rc;
     } else {
         steps->foreign++;
     }
