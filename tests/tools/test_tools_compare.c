@@ -40,6 +40,11 @@ static void an_absent_allocator_is_named_and_skipped(void **state)
     assert_true(json_is_false(json_object_get(allocator(root, 1), "present")));
     assert_null(json_object_get(allocator(root, 1), "runs"));
     json_decref(root);
+    COMPARE("-a", "ghost=/nonexistent/ghost.so", "-a", "glibc", "-n", "1", "-j", "-", "--", "true");
+    assert_non_null(strstr(output.err, "ratio to glibc"));
+    root = fl_child_json(output.out);
+    assert_true(fl_child_number(json_object_get(allocator(root, 1), "ratio"), "faults") == 1.0);
+    json_decref(root);
     COMPARE("-a", "ghost=/nonexistent/ghost.so", "--", "true");
     assert_int_equal(output.status, 125);
 }

@@ -49,11 +49,21 @@ size_t fl_comparison_failures(const struct fl_comparison *c, size_t peer, int *s
     return failures;
 }
 
+/* The allocator that ratios refer to: the first that is there. */
+static size_t reference(const struct fl_comparison *c)
+{
+    size_t i = 0;
+    while (i + 1 < c->peers.count && !c->peers.peer[i].is_present) {
+        i++;
+    }
+    return i;
+}
+
 /* The median's ratio to the first allocator's; NAN when there is none. */
 static double ratio_to_first(const struct fl_comparison *c, size_t peer, enum fl_metric metric)
 {
     struct fl_spread own = fl_comparison_spread(c, peer, metric);
-    struct fl_spread first = fl_comparison_spread(c, 0, metric);
+    struct fl_spread first = fl_comparison_spread(c, reference(c), metric);
     return own.count > 0 && first.count > 0 && first.median > 0 ? own.median / first.median : NAN;
 }
 
@@ -147,7 +157,7 @@ void fl_comparison_print(const struct fl_comparison *c, FILE *file)
     memset(&medians, 0, sizeof(medians));
     memset(&ratios, 0, sizeof(ratios));
     fl_table_set(&medians, 0, 0, "allocator");
-    fl_table_set(&ratios, 0, 0, "ratio to %s", c->peers.peer[0].name);
+    fl_table_set(&ratios, 0, 0, "ratio to %s", c->peers.peer[reference(c)].name);
     for (size_t i = 0; i < c->peers.count; i++) {
         if (c->peers.peer[i].is_present) {
             fill_row(c, i, has_steps, &medians, row);

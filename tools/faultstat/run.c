@@ -81,9 +81,10 @@ static void print_faults(FILE *f, const struct fl_watch *w, const double *v)
         fprintf(f, "  %-24s %12s   (%s)\n", "perf minor faults", "not permitted",
                 strerror(-w->perf_error));
     } else {
-        fprintf(f, "  %-24s %12.0f   taken by instructions%s; the rest was populated ahead\n",
-                "perf minor faults", (double)w->perf_minor,
-                w->perf_user_only ? " in user mode" : "");
+        fprintf(
+            f,
+            "  %-24s %12.0f   taken by instructions%s; the rest by system calls such as madvise\n",
+            "perf minor faults", (double)w->perf_minor, w->perf_user_only ? " in user mode" : "");
     }
 }
 
