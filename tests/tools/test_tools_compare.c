@@ -136,6 +136,29 @@ static void a_failed_run_shows_in_the_table_and_the_exit_status(void **state)
     assert_int_equal(output.status, 125);
 }
 
+static void an_interrupt_ends_the_comparison_after_that_run(void **state)
+{
+    (void)state;
+    COMPARE("-a", "glibc,glibc-tuned", "-n", "3", "-j", "-", "--", "sh", "-c", "kill -INT $PPID");
+    assert_int_equal(output.status, 130);
+    json_t *root = fl_child_json(output.out);
+    assert_int_equal(json_array_size(json_object_get(allocator(root, 0), "runs")), 0);
+    assert_int_equal(json_array_size(json_object_get(allocator(root, 1), "runs")), 0);
+    json_decref(root);
+}
+
+static void long_output_neither_blocks_nor_hides_the_summary(void **state)
+{
+    (void)state;
+    COMPARE("-a", "glibc", "-n", "1", "-j", "-", "--", "sh", "-c",
+            "yes 0123456789 | head -c 1000000; yes 0123456789 | head -c 1000000 >&2; echo;"
+            "echo 'SUMMARY {\"a\": 4}'");
+    assert_int_equal(output.status, 0);
+    json_t *root = fl_child_json(output.out);
+    assert_int_equal(fl_child_number(json_object_get(run_of(root, 0, 0), "reported"), "a"), 4);
+    json_decref(root);
+}
+
 static void steps_are_summed_up_for_each_allocator(void **state)
 {
     (void)state;
@@ -176,6 +199,8 @@ int main(void)
         cmocka_unit_test(only_that_library_is_preloaded),
         cmocka_unit_test(the_tuned_settings_are_the_strong_ones),
         cmocka_unit_test(a_failed_run_shows_in_the_table_and_the_exit_status),
+        cmocka_unit_test(an_interrupt_ends_the_comparison_after_that_run),
+        cmocka_unit_test(long_output_neither_blocks_nor_hides_the_summary),
         cmocka_unit_test(steps_are_summed_up_for_each_allocator),
         cmocka_unit_test(the_table_has_a_row_an_allocator_and_the_machine),
     };

@@ -35,6 +35,16 @@ static void exit_status_is_the_commands(void **state)
     assert_int_equal(output.status, 128 + 15);
 }
 
+/* The command sends the signals itself, to its parent: no race, no waiting. */
+static void termination_is_passed_on_and_interrupts_are_left_to_the_command(void **state)
+{
+    (void)state;
+    RUN("--", "sh", "-c", "kill -TERM $PPID; sleep 60");
+    assert_int_equal(output.status, 128 + 15);
+    RUN("--", "sh", "-c", "kill -INT $PPID; kill -QUIT $PPID; exit 4");
+    assert_int_equal(output.status, 4);
+}
+
 static void a_command_that_cannot_run_ends_as_in_a_shell(void **state)
 {
     (void)state;
@@ -209,6 +219,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_status_is_the_commands),
+        cmocka_unit_test(termination_is_passed_on_and_interrupts_are_left_to_the_command),
         cmocka_unit_test(a_command_that_cannot_run_ends_as_in_a_shell),
         cmocka_unit_test(wrong_options_are_refused_before_anything_runs),
         cmocka_unit_test(the_commands_output_and_options_are_its_own),
