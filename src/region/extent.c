@@ -48,6 +48,18 @@ struct fl_extent *fl_region_find(const struct fl_region *r, uintptr_t addr)
     return e;
 }
 
+/* Descriptors come into memory in batches, so that the steps after the first ones take no fault for them. */
+static void populate_ahead(struct fl_region *r, size_t used)
+{
+    static const size_t batch = 64 * FL_KIB;
+    size_t end = used + batch;
+
+    if (used % batch == 0 &&
+        end <= atomic_load_explicit(&r->descriptors.committed, memory_order_relaxed)) {
+        (void)fl_sys.populate((struct fl_range){r->descriptors.all.base + used, batch});
+    }
+}
+
 int fl_extent_reserve(struct fl_region *r, size_t n)
 {
     size_t have = 0;
@@ -60,13 +72,14 @@ int fl_extent_reserve(struct fl_region *r, size_t n)
         }
     }
     while (have < n) {
-        size_t index = r->descriptors_used + 1;
+        size_t index = r->descriptors_used + 1; /* index 0 means none in the pagemap */
         if (index > UINT32_MAX ||
             fl_vspace_commit(&r->descriptors, fl_align_up((index + 1) * sizeof(struct fl_extent),
                                                           fl_page.base)) != 0) {
             return -ENOMEM;
         }
         r->descriptors_used = index;
+        populate_ahead(r, index * sizeof(struct fl_extent));
         e = descriptor(r, (uint32_t)index);
         TAILQ_INSERT_TAIL(&r->spare, e, by_age);
         have++;
@@ -86,6 +99,14 @@ void fl_extent_publish(struct fl_region *r, struct fl_extent *e)
                                  neighbour that would look */
         atomic_store_explicit(entry(r, last), index, memory_order_relaxed);
     }
+}
+
+void fl_extent_populate_map(struct fl_region *r, struct fl_range range)
+{
+    uintptr_t first = fl_align_down((uintptr_t)entry(r, range.base), fl_page.base);
+    uintptr_t last = fl_align_up((uintptr_t)entry(r, fl_range_end(range)), fl_page.base);
+
+    (void)fl_sys.populate((struct fl_range){first, last - first}); /* a mere saving: it may fail */
 }
 
 struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum fl_content content)

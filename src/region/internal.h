@@ -19,6 +19,9 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range,
 void fl_extent_drop(struct fl_region *r, struct fl_extent *e);
 /* Writes the pagemap after base or len changed. */
 void fl_extent_publish(struct fl_region *r, struct fl_extent *e);
+/* Brings the pagemap of `range` into memory, so that later steps, which cut the range in other places, take no fault
+ * there. 1 KiB a MiB. No lock needed. */
+void fl_extent_populate_map(struct fl_region *r, struct fl_range range);
 /* The extent that begins at, or ends at, `addr`, when it is FREE; NULL else. */
 struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr);
 struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr);

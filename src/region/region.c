@@ -83,6 +83,7 @@ void fl_grant_fulfil(struct fl_region *r, const struct fl_grant *g, bool zero)
             populate_by_touch(g->fresh);
             rc = 0;
         }
+        fl_extent_populate_map(r, g->fresh);
         __atomic_fetch_add(&r->stats.populate_bytes, g->fresh.len, __ATOMIC_RELAXED);
         __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
     }

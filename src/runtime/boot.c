@@ -55,7 +55,8 @@ static void tune_next(void)
     const char *tunables = getenv("GLIBC_TUNABLES");
     if (getenv("MALLOC_MMAP_THRESHOLD_") == NULL && getenv("MALLOC_TRIM_THRESHOLD_") == NULL &&
         (tunables == NULL || strstr(tunables, "_threshold") == NULL)) {
-        size_t map_from = fl_min(fl_max(fl_route.threshold, 128 * FL_KIB), 32 * FL_MIB);
+        size_t map_from =
+            fl_min(fl_max(fl_route.threshold, (size_t)128 * FL_KIB), (size_t)32 * FL_MIB);
         (void)fl_route.next.mallopt(M_MMAP_THRESHOLD, (int)map_from);
         (void)fl_route.next.mallopt(M_TRIM_THRESHOLD, (int)trim);
     }

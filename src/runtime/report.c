@@ -18,8 +18,8 @@ const char *fl_version(void)
     return FL_VERSION;
 }
 
-#define X(field, text) +1
-_Static_assert(sizeof(struct fl_stats) == sizeof(uint64_t) * (1 FL_STATS_FIELDS(X)),
+#define X(field, text) (1) +
+_Static_assert(sizeof(struct fl_stats) == sizeof(uint64_t) * (FL_STATS_FIELDS(X) 1),
                "the public struct has one field for each of FL_STATS_FIELDS, in that order");
 #undef X
 
