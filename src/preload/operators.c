@@ -82,10 +82,30 @@ static void *new_or_throw(size_t align, size_t n)
     return p;
 }
 
-/* libstdc++'s own nothrow forms catch what a new-handler throws; C cannot, so the handler is not called here. */
-static void *new_or_null(size_t align, size_t n)
+/* A new-handler may throw, which C cannot catch: libstdc++'s own form can. It calls our operator new. */
+static FL_COLD void *retry_nothrow(size_t align, size_t n, const void *tag)
 {
-    return allocate(align, n + (n == 0));
+    void *lib = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    const char *name = align == 0 ? "_ZnwmRKSt9nothrow_t" : "_ZnwmSt11align_val_tRKSt9nothrow_t";
+    void *f = lib != NULL ? dlsym(lib, name) : NULL;
+    void *(*plain)(size_t, const void *), *(*aligned)(size_t, size_t, const void *);
+
+    if (f == NULL) {
+        return NULL;
+    }
+    memcpy(&plain, &f, sizeof plain);
+    memcpy(&aligned, &f, sizeof aligned);
+    return align == 0 ? plain(n, tag) : aligned(n, align, tag);
+}
+
+static void *new_or_null(size_t align, size_t n, const void *tag)
+{
+    n += n == 0;
+    void *p = allocate(align, n);
+    if (FL_UNLIKELY(p == NULL) && new_handler() != NULL) {
+        p = retry_nothrow(align, n, tag);
+    }
+    return p;
 }
 
 /* new, new[]: plain, nothrow, aligned, aligned nothrow */
@@ -99,13 +119,11 @@ DECLARE_AND_DEFINE(void *, _Znam, (size_t n))
 }
 DECLARE_AND_DEFINE(void *, _ZnwmRKSt9nothrow_t, (size_t n, const void *t))
 {
-    (void)t;
-    return new_or_null(0, n);
+    return new_or_null(0, n, t);
 }
 DECLARE_AND_DEFINE(void *, _ZnamRKSt9nothrow_t, (size_t n, const void *t))
 {
-    (void)t;
-    return new_or_null(0, n);
+    return new_or_null(0, n, t);
 }
 DECLARE_AND_DEFINE(void *, _ZnwmSt11align_val_t, (size_t n, size_t a))
 {
@@ -117,13 +135,11 @@ DECLARE_AND_DEFINE(void *, _ZnamSt11align_val_t, (size_t n, size_t a))
 }
 DECLARE_AND_DEFINE(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, (size_t n, size_t a, const void *t))
 {
-    (void)t;
-    return new_or_null(a, n);
+    return new_or_null(a, n, t);
 }
 DECLARE_AND_DEFINE(void *, _ZnamSt11align_val_tRKSt9nothrow_t, (size_t n, size_t a, const void *t))
 {
-    (void)t;
-    return new_or_null(a, n);
+    return new_or_null(a, n, t);
 }
 
 /* delete, delete[]: plain, nothrow, sized, aligned, sized aligned, aligned nothrow */

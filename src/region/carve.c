@@ -37,7 +37,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     uintptr_t end = start + len;
     struct fl_extent *last = e;
 
-    *g = (struct fl_grant){.fresh = {0, 0}};
+    *g = (struct fl_grant){.refusal = 0};
     while (last->base + last->len < end) {
         last = fl_extent_free_at(r, last->base + last->len);
     }

@@ -5,7 +5,8 @@
 #include "region/region.h"
 
 enum { FL_WORKER_FROM = 16 * FL_MIB }; /* bytes populated that make a worker worth a thread */
-enum { FL_CARVE_DESCRIPTORS = 5 };     /* the most that one carve makes */
+enum { FL_RUN_EXTENTS = 3 }; /* adjacent FREE extents that one request is carved from at most */
+enum { FL_CARVE_DESCRIPTORS = 5 }; /* the most that one carve makes */
 
 /* Lock with the signal guard: see fl_region_busy. Unlock hands deferred frees back first. */
 void fl_region_lock(struct fl_region *r);
@@ -53,6 +54,7 @@ struct fl_extent *fl_fit_higher(struct fl_extent *e);
 struct fl_grant {
     struct fl_range fresh;    /* to be populated; len 0: nothing */
     struct fl_range dirty[2]; /* to be cleared for calloc; len 0: nothing */
+    int refusal;              /* there is room, but fl_region_may_populate says no, and why */
 };
 
 /* Takes [start, start + len) out of the adjacent FREE extents that begin with `e` and hold it all. What lies before and
@@ -74,9 +76,10 @@ void fl_region_adopt_orphans(struct fl_region *r);
 /* fl_region_give, with the lock held. */
 void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);
 
-/* May `fresh` bytes be populated for a request of `len`, under limit, eager_max and what the machine has left? Takes
- * them off the budget when it may. Cost: some 30 us when it has to ask the kernel. */
-bool fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh);
+/* May `fresh` bytes be populated for a request of `len`? 0, and they are off the budget; -E2BIG when the request is
+ * larger than eager_max; -ENOMEM when limit or machine leave too little. The kernel is asked anew when a quarter of what
+ * was available the last time has been used up: some 30 us. */
+int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh);
 
 /* Statistics after `in_use` bytes more (or fewer) are handed out. */
 void fl_region_count_use(struct fl_region *r, int64_t in_use);

@@ -17,11 +17,11 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
     size_t more = len - e->len, have = 0;
     struct fl_extent *first = fl_extent_free_at(r, end), *f = first;
 
-    for (int i = 0; i < 3 && f != NULL && have < more; i++) {
+    for (int i = 0; i < FL_RUN_EXTENTS && f != NULL && have < more; i++) {
         have += f->len;
         f = fl_extent_free_at(r, f->base + f->len);
     }
-    if (have < more || !fl_region_may_populate(r, len, more)) {
+    if (have < more || fl_region_may_populate(r, len, more) != 0) {
         return false;
     }
     struct fl_extent *tail = fl_carve(r, first, end, more, g);
@@ -37,7 +37,7 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
 
 bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 {
-    struct fl_grant g = {.fresh = {0, 0}};
+    struct fl_grant g = {.refusal = 0};
     bool done = true;
 
     if (e->content == FL_CONTENT_LAZY) {

@@ -4,6 +4,9 @@
 #include <errno.h>
 
 enum { GROWTH_CANDIDATES = 16 }; /* EMPTY extents that growth looks at */
+enum {
+    EAGER_SHARE = 8
+}; /* of what is available, the part that one request may have populated unasked */
 
 /* The whole window as one EMPTY extent. Left to the first request, so that a process without any touches nothing. */
 static int seed(struct fl_region *r)
@@ -21,16 +24,20 @@ static int seed(struct fl_region *r)
 }
 
 /* Bytes that would have to be populated to serve the request from the run that begins with `e`; SIZE_MAX: it does not
- * fit. The run: `e`, an EMPTY neighbour, and a populated one behind that. */
+ * fit, or an aligned start lies behind `e`. The run: `e`, an EMPTY neighbour, and a populated one behind that. */
 static size_t growth_from(struct fl_region *r, const struct fl_extent *e, size_t len, size_t align)
 {
-    uintptr_t end = fl_align_up(e->base, align) + len;
+    uintptr_t start = fl_align_up(e->base, align), end = start + len;
     size_t fresh = 0;
 
-    for (int i = 0; i < 3 && e != NULL; i++) {
+    if (start >= e->base + e->len) {
+        return SIZE_MAX;
+    }
+    for (int i = 0; i < FL_RUN_EXTENTS && e != NULL; i++) {
         uintptr_t e_end = e->base + e->len;
         if (e->content == FL_CONTENT_EMPTY) {
-            fresh += fl_min(e_end, fl_align_up(end, fl_page.huge)) - e->base;
+            fresh += fl_min(e_end, fl_align_up(end, fl_page.huge)) -
+                     fl_max(e->base, fl_align_down(start, fl_page.huge));
         }
         if (e_end >= end) {
             return fresh;
@@ -40,51 +47,62 @@ static size_t growth_from(struct fl_region *r, const struct fl_extent *e, size_t
     return SIZE_MAX;
 }
 
-/* The first extent of the run that serves the request with the least population, the lowest such: an EMPTY extent, with
- * the populated one before it where there is one. */
-static struct fl_extent *find_growth(struct fl_region *r, size_t len, size_t align,
-                                     size_t *out_fresh)
-{
-    struct fl_extent *best = NULL, *e = fl_fit_lowest(&r->empty);
+struct growth {
+    struct fl_extent *start; /* first of the run; NULL: none found */
+    size_t fresh;            /* bytes to populate */
+};
 
-    *out_fresh = SIZE_MAX;
+static void consider(struct fl_region *r, struct growth *best, struct fl_extent *start, size_t len,
+                     size_t align)
+{
+    size_t fresh = start != NULL ? growth_from(r, start, len, align) : SIZE_MAX;
+
+    if (fresh < best->fresh) {
+        *best = (struct growth){start, fresh};
+    }
+}
+
+/* The run that serves the request with the least population, the lowest such: an EMPTY extent, with the populated one
+ * before it where there is one. */
+static struct growth find_growth(struct fl_region *r, size_t len, size_t align)
+{
+    struct growth best = {NULL, SIZE_MAX};
+    struct fl_extent *e = fl_fit_lowest(&r->empty);
+
     for (int i = 0; i < GROWTH_CANDIDATES && e != NULL; i++) {
-        struct fl_extent *before = fl_extent_free_before(r, e->base);
-        struct fl_extent *start = before != NULL ? before : e;
-        size_t fresh = growth_from(r, start, len, align);
-        if (fresh < *out_fresh) {
-            *out_fresh = fresh;
-            best = start;
-        }
+        consider(r, &best, fl_extent_free_before(r, e->base), len, align);
+        consider(r, &best, e, len, align);
         e = fl_fit_higher(e);
     }
-    if (best == NULL && (best = fl_fit_first(&r->empty, len, align)) != NULL) {
-        *out_fresh = growth_from(r, best, len, align);
+    if (best.start == NULL) {
+        consider(r, &best, fl_fit_first(&r->empty, len, align), len, align);
     }
     return best;
 }
 
-static size_t eager_max(const struct fl_region *r, uint64_t available)
+int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
 {
-    return r->config.eager_max != 0 ? r->config.eager_max : available / 8;
-}
+    const struct fl_region_config *c = &r->config;
 
-/* The kernel is asked anew when a quarter of what was available the last time has been used up. */
-bool fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
-{
-    if (r->config.limit != 0 && r->populated_bytes + fresh > r->config.limit) {
-        return false;
+    if (c->eager_max != 0 && len > c->eager_max) {
+        return -E2BIG;
     }
-    if (fresh <= r->budget && len <= r->budget / 2) {
+    if (c->limit != 0 && r->populated_bytes + fresh > c->limit) {
+        return -ENOMEM;
+    }
+    if (fresh <= r->budget && (c->eager_max != 0 || len <= r->budget / 2)) {
         r->budget -= fresh;
-        return true;
+        return 0;
     }
     uint64_t available = fl_memory_available();
-    if (len > eager_max(r, available) || fresh > available) {
-        return false;
+    if (c->eager_max == 0 && len > available / EAGER_SHARE) {
+        return -E2BIG;
+    }
+    if (fresh > available) {
+        return -ENOMEM;
     }
     r->budget = (available - fresh) / 4;
-    return true;
+    return 0;
 }
 
 /* Unpopulated, in whole huge pages, so that the kernel's fault does as much as it can. For large requests only: a small
@@ -111,17 +129,17 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
 
 static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, struct fl_grant *g)
 {
-    size_t fresh;
-    struct fl_extent *e = find_growth(r, len, align, &fresh);
+    struct growth run = find_growth(r, len, align);
 
-    if (e == NULL) {
+    if (run.start == NULL) {
         return NULL;
     }
-    if (!fl_region_may_populate(r, len, fresh)) {
-        return take_lazy(r, len, align);
+    g->refusal = fl_region_may_populate(r, len, run.fresh);
+    if (g->refusal != 0) {
+        return NULL;
     }
     r->stats.stalls++;
-    return fl_carve(r, e, fl_align_up(e->base, align), len, g);
+    return fl_carve(r, run.start, fl_align_up(run.start->base, align), len, g);
 }
 
 static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t align,
@@ -149,16 +167,36 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     return e != NULL ? e : grow(r, len, align, g);
 }
 
+/* Where memory is short, what is free here goes back to the kernel first and the request is tried once more. Then, or
+ * where it is larger than one may have unasked, it is handed out for the kernel to fill on touch. */
+static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own, size_t len,
+                                      size_t align, struct fl_grant *g)
+{
+    if (g->refusal == -ENOMEM && r->free_bytes >= fl_page.huge) {
+        fl_region_unlock(r);
+        size_t given = fl_region_purge(r, 0);
+        fl_region_lock(r);
+        struct fl_extent *e = given != 0 ? take_locked(r, own, len, align, g) : NULL;
+        if (e != NULL) {
+            return e;
+        }
+    }
+    return fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) == 0 ? take_lazy(r, len, align) : NULL;
+}
+
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
                                  size_t align, bool zero)
 {
-    struct fl_grant g = {.fresh = {0, 0}};
+    struct fl_grant g = {.refusal = 0};
 
     if (len > r->window.all.len || align > r->window.all.len) {
         return NULL;
     }
     fl_region_lock(r);
     struct fl_extent *e = take_locked(r, own, len, align, &g);
+    if (e == NULL && g.refusal != 0) {
+        e = take_refused(r, own, len, align, &g);
+    }
     if (e != NULL) {
         r->stats.takes++;
         fl_region_count_use(r, (int64_t)e->len);

@@ -49,7 +49,8 @@ static void tune_next(void)
     static _Atomic bool done;
     const size_t trim = (size_t)64 << 20; /* bytes of free heap top that glibc keeps */
 
-    if (atomic_exchange(&done, true) || !fl_runtime.next_is_libc || fl_route.next.mallopt == NULL) {
+    if (atomic_load(&done) || atomic_exchange(&done, true) || !fl_runtime.next_is_libc ||
+        fl_route.next.mallopt == NULL) {
         return;
     }
     const char *tunables = getenv("GLIBC_TUNABLES");
@@ -62,7 +63,7 @@ static void tune_next(void)
     }
 }
 
-static bool prepared; /* the forking thread holds the region lock */
+static _Thread_local bool prepared; /* this thread forks and holds the region lock */
 
 static void fork_prepare(void)
 {

@@ -19,6 +19,9 @@ void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms)
 static void sleep_until_called(struct fl_worker *w)
 {
     atomic_store(&w->state, FL_WORKER_ASLEEP);
+    if (!atomic_load(&w->region->wants_worker)) { /* called between the last tick and now */
+        atomic_store(&w->state, FL_WORKER_RUNNING);
+    }
     while (atomic_load(&w->state) == FL_WORKER_ASLEEP) {
         (void)fl_sys.wait(&w->state, FL_WORKER_ASLEEP, 0);
     }
