@@ -1,0 +1,11 @@
+/* cmocka's header with what it wants included before it. UNIT_TESTING stays undefined: it would rename malloc. */
+#ifndef FL_TESTS_UNIT_CMOCKA_ALL_H
+#define FL_TESTS_UNIT_CMOCKA_ALL_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#endif

@@ -1,0 +1,405 @@
+#include "unit/fake_sys.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct fake fake;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const int refusal[FAKE_SLOTS] = {
+    [FAKE_RESERVE] = -ENOMEM,  [FAKE_UNRESERVE] = -ENOMEM, [FAKE_COMMIT] = -ENOMEM,
+    [FAKE_MAP_AT] = -EEXIST,   [FAKE_ADVISE] = -EINVAL,    [FAKE_POPULATE] = -ENOMEM,
+    [FAKE_PURGE] = -EINVAL,    [FAKE_RESIDENT] = -ENOMEM,  [FAKE_NAME] = -EINVAL,
+    [FAKE_READ_FILE] = -ENOENT};
+
+static void enter(void)
+{
+    if (!fake.quiet) {
+        pthread_mutex_lock(&lock);
+    }
+}
+
+static void leave(void)
+{
+    if (!fake.quiet) {
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+/* The scripted answer to the call; 0: let it happen. */
+static int scripted(enum fake_slot slot)
+{
+    int rc = fake.rc[slot];
+
+    if (fake.quiet) {
+        return rc;
+    }
+    enter();
+    if ((fake.fail_slots >> slot & 1) != 0 && ++fake.ncalls == fake.fail_at) {
+        fake.failed = slot;
+        rc = refusal[slot];
+    }
+    leave();
+    return rc;
+}
+
+static int note(enum fake_slot slot, struct fl_range r, int rc)
+{
+    if (!fake.quiet) {
+        enter();
+        if (fake.nlog < FAKE_LOG) {
+            fake.log[fake.nlog] = (struct fake_call){slot, r, rc};
+        }
+        fake.nlog++;
+        fake.count[slot]++;
+        leave();
+    }
+    return rc;
+}
+
+static void add_map(struct fl_range r, bool pretended)
+{
+    if (fake.nmap == FAKE_MAPS) {
+        abort(); /* the test maps more pieces than it should */
+    }
+    fake.map[fake.nmap].range = r;
+    fake.map[fake.nmap++].pretended = pretended;
+}
+
+/* Takes `r` out of the list of mappings; what sticks out of it stays. */
+static void remove_map(struct fl_range r)
+{
+    uintptr_t end = fl_range_end(r);
+
+    for (size_t i = 0; i < fake.nmap;) {
+        struct fl_range m = fake.map[i].range;
+        bool pretended = fake.map[i].pretended;
+        uintptr_t m_end = fl_range_end(m);
+        if (m_end <= r.base || m.base >= end) {
+            i++;
+            continue;
+        }
+        fake.map[i] = fake.map[--fake.nmap];
+        if (m.base < r.base) {
+            add_map((struct fl_range){m.base, r.base - m.base}, pretended);
+        }
+        if (m_end > end) {
+            add_map((struct fl_range){end, m_end - end}, pretended);
+        }
+    }
+}
+
+static bool is_pretended(struct fl_range r)
+{
+    bool found = false;
+
+    enter();
+    for (size_t i = 0; i < fake.nmap; i++) {
+        found |= fake.map[i].pretended && r.base - fake.map[i].range.base < fake.map[i].range.len;
+    }
+    leave();
+    return found;
+}
+
+static int fake_reserve(uintptr_t hint, size_t len, uintptr_t *out_base)
+{
+    int rc = scripted(FAKE_RESERVE);
+    struct fl_range r = {hint, len};
+
+    if (rc == 0 && len > fake.reserve_max) {
+        rc = -ENOMEM;
+    } else if (rc == 0 && fake.reserve_skip != 0) {
+        fake.reserve_skip--;
+    } else if (rc == 0 && fake.reserve_refuse != 0) {
+        fake.reserve_refuse--;
+        rc = -ENOMEM;
+    }
+    if (rc == 0 && (rc = fl_sys_linux.reserve(hint, len, out_base)) == 0) {
+        r.base = *out_base;
+        enter();
+        add_map(r, false);
+        leave();
+    }
+    return note(FAKE_RESERVE, r, rc);
+}
+
+static int fake_unreserve(struct fl_range r)
+{
+    int rc = scripted(FAKE_UNRESERVE);
+
+    if (rc == 0 && (is_pretended(r) || (rc = fl_sys_linux.unreserve(r)) == 0)) {
+        enter();
+        remove_map(r);
+        leave();
+    }
+    return note(FAKE_UNRESERVE, r, rc);
+}
+
+static int fake_commit(struct fl_range r)
+{
+    int rc = scripted(FAKE_COMMIT);
+
+    if (rc == 0) {
+        rc = r.len > fake.commit_max ? -ENOMEM : fl_sys_linux.commit(r);
+    }
+    return note(FAKE_COMMIT, r, rc);
+}
+
+static int fake_map_at(struct fl_range r)
+{
+    int rc = scripted(FAKE_MAP_AT);
+
+    if (rc == 0 && r.len > fake.commit_max) {
+        rc = -ENOMEM;
+    } else if (rc == 0 && !fake.pretend_map_at) {
+        rc = fl_sys_linux.map_at(r);
+    }
+    if (rc == 0) {
+        enter();
+        add_map(r, fake.pretend_map_at);
+        leave();
+    }
+    return note(FAKE_MAP_AT, r, rc);
+}
+
+static int fake_advise(struct fl_range r, enum fl_sys_advice advice)
+{
+    int rc = scripted(FAKE_ADVISE);
+
+    return note(FAKE_ADVISE, r, rc != 0 || is_pretended(r) ? rc : fl_sys_linux.advise(r, advice));
+}
+
+static int fake_populate(struct fl_range r)
+{
+    int rc = scripted(FAKE_POPULATE);
+
+    if (fake.on_populate != NULL) {
+        fake.on_populate(r);
+    }
+    if (rc == 0 && !fake.pretend_populate && !is_pretended(r)) {
+        rc = fl_sys_linux.populate(r);
+    }
+    return note(FAKE_POPULATE, r, rc);
+}
+
+static int fake_purge(struct fl_range r)
+{
+    int rc = scripted(FAKE_PURGE);
+
+    if (fake.on_purge != NULL) {
+        fake.on_purge();
+    }
+    if (rc == 0 && !is_pretended(r)) {
+        rc = fl_sys_linux.purge(r);
+    }
+    return note(FAKE_PURGE, r, rc);
+}
+
+static int fake_resident(struct fl_range r, size_t *out_bytes)
+{
+    int rc = scripted(FAKE_RESIDENT);
+
+    *out_bytes = 0;
+    return note(FAKE_RESIDENT, r, rc != 0 ? rc : fl_sys_linux.resident(r, out_bytes));
+}
+
+static int fake_name(struct fl_range r, const char *name)
+{
+    (void)name;
+    return note(FAKE_NAME, r, scripted(FAKE_NAME));
+}
+
+static uint64_t fake_now(void)
+{
+    return atomic_load(&fake.now_ns);
+}
+
+static int fake_read_file(const char *path, char *buf, size_t size)
+{
+    struct fl_range none = {0, 0};
+    int rc = scripted(FAKE_READ_FILE);
+
+    buf[0] = '\0';
+    for (size_t i = 0; rc == 0 && i < fake.nfile; i++) {
+        if (strcmp(fake.file[i].path, path) == 0 && fake.file[i].text != NULL) {
+            size_t len = fl_min(strlen(fake.file[i].text), size - 1);
+            memcpy(buf, fake.file[i].text, len);
+            buf[len] = '\0';
+            return note(FAKE_READ_FILE, none, 0);
+        }
+    }
+    return note(FAKE_READ_FILE, none, rc != 0 ? rc : -ENOENT);
+}
+
+static uint64_t fake_limit(int resource)
+{
+    return resource == RLIMIT_AS ? fake.limit_as : fake.limit_data;
+}
+
+static int fake_write(int fd, const char *text, size_t len)
+{
+    if (fd != STDERR_FILENO) {
+        return fl_sys_linux.write(fd, text, len);
+    }
+    enter();
+    size_t fits = fl_min(len, FAKE_SAID - 1 - fake.nsaid);
+    memcpy(fake.said + fake.nsaid, text, fits);
+    fake.nsaid += fits;
+    fake.said[fake.nsaid] = '\0';
+    leave();
+    return 0;
+}
+
+void fake_file(const char *path, const char *text)
+{
+    for (size_t i = 0; i < fake.nfile; i++) {
+        if (strcmp(fake.file[i].path, path) == 0) {
+            fake.file[i].text = text;
+            return;
+        }
+    }
+    if (fake.nfile == FAKE_FILES) {
+        abort(); /* more files than there is room for */
+    }
+    fake.file[fake.nfile].path = path;
+    fake.file[fake.nfile++].text = text;
+}
+
+void fake_forget(void)
+{
+    fake.nlog = 0;
+    fake.nsaid = 0;
+    fake.said[0] = '\0';
+    memset(fake.count, 0, sizeof fake.count);
+}
+
+void fake_install(void)
+{
+    for (size_t i = 0; i < fake.nmap; i++) {
+        if (!fake.map[i].pretended) {
+            (void)fl_sys_linux.unreserve(fake.map[i].range);
+        }
+    }
+    memset(&fake, 0, sizeof fake);
+    fake.reserve_max = (size_t)1100 << 20;
+    fake.commit_max = SIZE_MAX;
+    fake.limit_as = fake.limit_data = UINT64_MAX;
+    fake_file("/proc/meminfo", "MemTotal:       16777216 kB\nMemFree:         1000 kB\n"
+                               "MemAvailable:    8388608 kB\n");
+    fake_file("/proc/sys/vm/overcommit_memory", "0\n");
+    fake_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "2097152\n");
+    fake_file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    fl_sys = (struct fl_sys){
+        .reserve = fake_reserve,
+        .unreserve = fake_unreserve,
+        .commit = fake_commit,
+        .map_at = fake_map_at,
+        .advise = fake_advise,
+        .populate = fake_populate,
+        .purge = fake_purge,
+        .resident = fake_resident,
+        .name = fake_name,
+        .now_ns = fake_now,
+        .read_file = fake_read_file,
+        .limit = fake_limit,
+        .wait = fl_sys_linux.wait,
+        .wake = fl_sys_linux.wake,
+        .write = fake_write,
+        .append_file = fl_sys_linux.append_file,
+    };
+    fl_page = (struct fl_page){.base = 4096, .huge = 2u << 20, .shift = 12, .thp = true};
+}
+
+const struct fake_call *fake_nth(enum fake_slot slot, size_t i)
+{
+    for (size_t k = 0; k < fl_min(fake.nlog, FAKE_LOG); k++) {
+        if (fake.log[k].slot == slot && i-- == 0) {
+            return &fake.log[k];
+        }
+    }
+    fl_fatal("the test asks for a call that was not made");
+}
+
+size_t fake_bytes(enum fake_slot slot)
+{
+    size_t sum = 0;
+
+    for (size_t k = 0; k < fl_min(fake.nlog, FAKE_LOG); k++) {
+        sum += fake.log[k].slot == slot && fake.log[k].rc == 0 ? fake.log[k].range.len : 0;
+    }
+    return sum;
+}
+
+size_t fake_mapped(void)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < fake.nmap; i++) {
+        sum += fake.map[i].range.len;
+    }
+    return sum;
+}
+
+void fake_fail_at(unsigned n, unsigned slots)
+{
+    fake.fail_at = n;
+    fake.fail_slots = slots != 0 ? slots : ((1u << FAKE_SLOTS) - 1) & ~(1u << FAKE_UNRESERVE);
+    fake.ncalls = 0;
+}
+
+bool fake_fired(void)
+{
+    return fake.fail_at != 0 && fake.ncalls >= fake.fail_at;
+}
+
+static void become_child(int stderr_fd)
+{
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    (void)signal(SIGABRT, SIG_DFL);
+    (void)dup2(stderr_fd, STDERR_FILENO);
+    fl_sys.write = fl_sys_linux.write;
+}
+
+bool fake_dies(void (*f)(void), char *out, size_t size)
+{
+    int fd[2], status;
+    size_t have = 0;
+
+    if (pipe(fd) != 0) {
+        return false;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        become_child(fd[1]);
+        f();
+        _exit(0);
+    }
+    close(fd[1]);
+    for (ssize_t n; have + 1 < size && (n = read(fd[0], out + have, size - 1 - have)) > 0;) {
+        have += (size_t)n;
+    }
+    out[have] = '\0';
+    close(fd[0]);
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) &&
+           WTERMSIG(status) == SIGABRT;
+}
+
+int fake_child(int (*f)(void))
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        fl_sys.write = fl_sys_linux.write; /* what it says is to be seen */
+        _exit(f());
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
+                                                                           : -1;
+}

@@ -1,0 +1,94 @@
+/* A kernel for tests: fl_sys replaced by a table that records each call, can refuse it, and keeps real memory behind.
+ *
+ * What is scripted: files for read_file, limits, the clock, the largest reservation, one failing call of a sequence.
+ * What is real: reserved, committed and populated memory, so that tests touch it and a purge really drops it.
+ * State: one `fake` a process. Threads: the log has a lock; `quiet` leaves log and lock out, so that TSan sees the
+ * product's own order and nothing else. */
+#ifndef FL_TESTS_UNIT_FAKE_SYS_H
+#define FL_TESTS_UNIT_FAKE_SYS_H
+
+#include "sys/sys.h"
+
+enum fake_slot {
+    FAKE_RESERVE,
+    FAKE_UNRESERVE,
+    FAKE_COMMIT,
+    FAKE_MAP_AT,
+    FAKE_ADVISE,
+    FAKE_POPULATE,
+    FAKE_PURGE,
+    FAKE_RESIDENT,
+    FAKE_NAME,
+    FAKE_READ_FILE,
+    FAKE_SLOTS
+};
+
+struct fake_call {
+    enum fake_slot slot;
+    struct fl_range range; /* zero for read_file */
+    int rc;
+};
+
+enum { FAKE_LOG = 4096, FAKE_FILES = 24, FAKE_SAID = 8192, FAKE_MAPS = 4096 };
+
+struct fake {
+    /* the script */
+    size_t reserve_max;      /* bytes; a larger reservation is refused with -ENOMEM */
+    unsigned reserve_skip;   /* this many reservations pass before reserve_refuse counts */
+    unsigned reserve_refuse; /* this many are refused with -ENOMEM, then they pass again */
+    size_t commit_max;       /* bytes of one commit or map_at; more is refused with -ENOMEM */
+    uint64_t limit_as, limit_data;
+    int rc[FAKE_SLOTS];     /* not 0: what the slot answers, always */
+    bool pretend_map_at;    /* map_at takes note and maps nothing */
+    bool pretend_populate;  /* populate takes note; the kernel fills on touch */
+    bool quiet;             /* no log, no lock */
+    void (*on_purge)(void); /* called within each purge: no lock of ours is held then */
+    void (*on_populate)(struct fl_range r); /* as on_purge */
+    unsigned fail_at;    /* the n-th call of a slot in fail_slots is refused; 0: none */
+    unsigned fail_slots; /* bit s: enum fake_slot s counts */
+    /* what happened */
+    unsigned ncalls;         /* calls of slots in fail_slots since fail_at was set */
+    enum fake_slot failed;   /* the slot that the fault hit */
+    _Atomic uint64_t now_ns; /* the clock; only tests move it */
+    struct fake_call log[FAKE_LOG];
+    size_t nlog; /* calls since fake_forget; the first FAKE_LOG are kept */
+    unsigned count[FAKE_SLOTS];
+    char said[FAKE_SAID]; /* all of it that went to stderr */
+    size_t nsaid;
+    struct {
+        struct fl_range range;
+        bool pretended;
+    } map[FAKE_MAPS]; /* what is reserved or mapped and not given back */
+    size_t nmap;
+    struct {
+        const char *path, *text;
+    } file[FAKE_FILES];
+    size_t nfile;
+};
+
+extern struct fake fake;
+
+/* Puts the table in place with: page sizes 4 KiB and 2 MiB, THP madvise, MemAvailable 8 GiB, no cgroup, overcommit 0,
+ * no limits, reservations up to 1 GiB. Unmaps what an earlier test left. */
+void fake_install(void);
+/* Scripts one file; `text` NULL: it is not there. Both stay the caller's. */
+void fake_file(const char *path, const char *text);
+/* Forgets log, counts and what was said. */
+void fake_forget(void);
+/* The i-th logged call of the slot; fails the test when there is none. */
+const struct fake_call *fake_nth(enum fake_slot slot, size_t i);
+/* Bytes of all logged calls of that slot that were answered with 0. */
+size_t fake_bytes(enum fake_slot slot);
+/* Bytes mapped now. */
+size_t fake_mapped(void);
+/* Sweeps failures: the n-th call of the slots (all but unreserve, if `slots` is 0) is refused. */
+void fake_fail_at(unsigned n, unsigned slots);
+/* Did the fault of fake_fail_at fire? */
+bool fake_fired(void);
+
+/* Runs f in a child. True when it ended by SIGABRT; `out` gets its stderr. */
+bool fake_dies(void (*f)(void), char *out, size_t size);
+/* Runs f in a child, whose exit status (0 to 255) is what f returns; -1 when it ended otherwise. */
+int fake_child(int (*f)(void));
+
+#endif

@@ -1,0 +1,80 @@
+#include "unit/region_fixture.h"
+
+#include "unit/cmocka_all.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct fl_region region;
+
+void region_clear(void)
+{
+    fake_install();
+    memset(&region, 0, sizeof region);
+}
+
+void region_begin(const struct fl_region_config *config)
+{
+    struct fl_region_config plain = {.huge = true};
+
+    region_clear();
+    assert_int_equal(fl_region_start(&region, config != NULL ? config : &plain), 0);
+    fake_forget();
+}
+
+struct fl_extent *take(size_t len)
+{
+    return fl_region_take(&region, NULL, len, fl_page.base, false);
+}
+
+struct fl_extent *take_aligned(size_t len, size_t align)
+{
+    return fl_region_take(&region, NULL, len, align, false);
+}
+
+struct fl_extent *take_zeroed(size_t len)
+{
+    return fl_region_take(&region, NULL, len, fl_page.base, true);
+}
+
+void give(struct fl_extent *e)
+{
+    assert_non_null(e);
+    assert_true(fl_extent_claim(e));
+    fl_region_give(&region, e);
+}
+
+unsigned char *bytes(const struct fl_extent *e)
+{
+    return (unsigned char *)e->base;
+}
+
+bool is_filled(const struct fl_extent *e, unsigned char with)
+{
+    const unsigned char *p = bytes(e);
+
+    return p[0] == with && memcmp(p, p + 1, e->len - 1) == 0;
+}
+
+void fill(struct fl_extent *e, unsigned char with)
+{
+    memset(bytes(e), with, e->len);
+}
+
+void assert_sound_at(const char *file, int line)
+{
+    const char *broken = fl_region_check(&region);
+
+    if (broken != NULL) {
+        print_error("invariant %s of region.h does not hold\n", broken);
+        _fail(file, line);
+    }
+}
+
+struct fl_stats_values stats(void)
+{
+    struct fl_stats_values v = {.active = 1};
+
+    fl_region_stats_read(&region, &v);
+    return v;
+}

@@ -1,0 +1,35 @@
+/* A region on the fake kernel, and the handful of verbs that its tests are written in. */
+#ifndef FL_TESTS_UNIT_REGION_FIXTURE_H
+#define FL_TESTS_UNIT_REGION_FIXTURE_H
+
+#include "region/internal.h"
+#include "unit/fake_sys.h"
+
+#define KIB(n) ((size_t)(n) << 10)
+#define MIB(n) ((size_t)(n) << 20)
+
+extern struct fl_region region;
+
+/* fake_install, then a region with huge pages and no limits but those in `config` (NULL: none). */
+void region_begin(const struct fl_region_config *config);
+/* The first half without the second: for tests that script the kernel in between. */
+void region_clear(void);
+
+/* fl_region_take without a cache at the base page. NULL is an answer. */
+struct fl_extent *take(size_t len);
+struct fl_extent *take_aligned(size_t len, size_t align);
+struct fl_extent *take_zeroed(size_t len);
+/* Claims and gives. */
+void give(struct fl_extent *e);
+
+unsigned char *bytes(const struct fl_extent *e);
+bool is_filled(const struct fl_extent *e, unsigned char with);
+void fill(struct fl_extent *e, unsigned char with);
+
+/* Every invariant holds; the name of the broken one is in the failure. */
+#define assert_sound() assert_sound_at(__FILE__, __LINE__)
+void assert_sound_at(const char *file, int line);
+
+struct fl_stats_values stats(void);
+
+#endif

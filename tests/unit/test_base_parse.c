@@ -1,0 +1,152 @@
+/* Numbers, sizes, words and edit distance: tables, the overflows among them. */
+#include "base/base.h"
+#include "unit/cmocka_all.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct number {
+    const char *text;
+    int rc;
+    uint64_t value;
+};
+
+static void check_table(int (*parse)(const char *, uint64_t *), const struct number *row, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t v = 0;
+        int rc = parse(row[i].text, &v);
+        if (rc != row[i].rc || (rc == 0 && v != row[i].value)) {
+            fail_msg("'%s': rc %d value %llu", row[i].text, rc, (unsigned long long)v);
+        }
+    }
+}
+
+static void plain_numbers_are_decimal_and_whole(void **state)
+{
+    static const struct number table[] = {
+        {"0", 0, 0},
+        {"007", 0, 7},
+        {"18446744073709551615", 0, UINT64_MAX},
+        {"18446744073709551616", -ERANGE, 0},
+        {"18446744073709551620", -ERANGE, 0},
+        {"99999999999999999999999", -ERANGE, 0},
+        {"", -EINVAL, 0},
+        {" 1", -EINVAL, 0},
+        {"1 ", -EINVAL, 0},
+        {"-1", -EINVAL, 0},
+        {"+1", -EINVAL, 0},
+        {"0x10", -EINVAL, 0},
+        {"1e3", -EINVAL, 0},
+        {"1K", -EINVAL, 0},
+    };
+    (void)state;
+    check_table(fl_parse_u64, table, sizeof table / sizeof table[0]);
+}
+
+static void sizes_take_one_binary_unit(void **state)
+{
+    static const struct number table[] = {
+        {"4096", 0, 4096},
+        {"1k", 0, 1 << 10},
+        {"64K", 0, 64 << 10},
+        {"3m", 0, 3 << 20},
+        {"2G", 0, 2ull << 30},
+        {"1T", 0, 1ull << 40},
+        {"0T", 0, 0},
+        {"16777215T", 0, 16777215ull << 40},
+        {"16777216T", -ERANGE, 0},
+        {"18014398509481983K", 0, 18014398509481983ull << 10},
+        {"18014398509481984K", -ERANGE, 0},
+        {"99999999999999999999K", -ERANGE, 0},
+        {"1KB", -EINVAL, 0},
+        {"1Ki", -EINVAL, 0},
+        {"1 K", -EINVAL, 0},
+        {"K", -EINVAL, 0},
+        {"", -EINVAL, 0},
+        {"1P", -EINVAL, 0},
+        {"1.5G", -EINVAL, 0},
+        {"-1K", -EINVAL, 0},
+    };
+    (void)state;
+    check_table(fl_parse_size, table, sizeof table / sizeof table[0]);
+}
+
+static void booleans_are_a_closed_list_of_words(void **state)
+{
+    static const char *const yes[] = {"1", "on", "yes", "true"};
+    static const char *const no[] = {"0", "off", "no", "false", ""};
+    static const char *const neither[] = {"2", "ON", "yes ", "y", "tru", "-1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
+        assert_int_equal(fl_parse_bool(yes[i]), 1);
+    }
+    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) {
+        assert_int_equal(fl_parse_bool(no[i]), 0);
+    }
+    for (size_t i = 0; i < sizeof neither / sizeof neither[0]; i++) {
+        assert_int_equal(fl_parse_bool(neither[i]), -EINVAL);
+    }
+}
+
+static void number_after_a_key_is_found_or_absent(void **state)
+{
+    const char *text =
+        "MemTotal:       100 kB\nMemAvailable:\t 42 kB\nEmpty:\nHugePages_Total:    x\n";
+    uint64_t v = 7;
+    (void)state;
+    assert_true(fl_parse_after(text, "MemAvailable:", &v));
+    assert_int_equal(v, 42);
+    assert_true(fl_parse_after("2097152\n", "", &v));
+    assert_int_equal(v, 2097152);
+    assert_false(fl_parse_after(text, "Missing:", &v));
+    assert_false(fl_parse_after(text, "Empty:", &v));
+    assert_false(fl_parse_after(text, "HugePages_Total:", &v));
+    assert_false(fl_parse_after("max\n", "", &v));
+    assert_false(fl_parse_after("", "", &v));
+    assert_false(fl_parse_after("k 18446744073709551616", "k", &v));
+}
+
+static void edit_distance_counts_single_letters(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        unsigned edits;
+    } table[] = {
+        {"", "", 0},
+        {"", "abc", 3},
+        {"abc", "", 3},
+        {"limit", "limit", 0},
+        {"limt", "limit", 1},
+        {"limits", "limit", 1},
+        {"limet", "limit", 1},
+        {"kitten", "sitting", 3},
+        {"treshold", "threshold", 1},
+        {"decay", "decay_ms", 3},
+        {"ab", "ba", 2},
+    };
+    char longer[200], other[200];
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        assert_int_equal(fl_edit_distance(table[i].a, table[i].b), table[i].edits);
+        assert_int_equal(fl_edit_distance(table[i].b, table[i].a), table[i].edits);
+    }
+    memset(longer, 'x', sizeof longer - 1);
+    memset(other, 'y', sizeof other - 1);
+    longer[sizeof longer - 1] = other[sizeof other - 1] = '\0';
+    assert_int_equal(fl_edit_distance(longer, longer), 0);
+    assert_int_equal(fl_edit_distance(longer, other), 64); /* no more letters are looked at */
+    assert_int_equal(fl_edit_distance(longer, ""), 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_numbers_are_decimal_and_whole),
+        cmocka_unit_test(sizes_take_one_binary_unit),
+        cmocka_unit_test(booleans_are_a_closed_list_of_words),
+        cmocka_unit_test(number_after_a_key_is_found_or_absent),
+        cmocka_unit_test(edit_distance_counts_single_letters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

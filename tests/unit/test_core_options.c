@@ -1,0 +1,229 @@
+/* The environment's FAULTLESS_ names: values, origins, and the one line that each mistake gets. */
+#include "core/core.h"
+#include "unit/cmocka_all.h"
+#include "unit/fake_sys.h"
+
+#include <string.h>
+
+#define READ(...)                                                                                  \
+    read_env((const char *[]){__VA_ARGS__, NULL},                                                  \
+             sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))
+
+static struct fl_options o;
+
+static void read_env(const char *const entries[], size_t n)
+{
+    char *env[16];
+
+    for (size_t i = 0; i <= n; i++) {
+        memcpy(&env[i], &entries[i], sizeof env[i]); /* environ is not const by tradition */
+    }
+    fake_install();
+    fl_options_read(&o, env);
+}
+
+static int each(void **state)
+{
+    (void)state;
+    fake_install();
+    return 0;
+}
+
+static void without_environment_all_is_default(void **state)
+{
+    (void)state;
+    fl_options_read(&o, NULL);
+    assert_int_equal(o.value[FL_OPTION_threshold], 65536);
+    assert_int_equal(o.value[FL_OPTION_decay_ms], 10000);
+    assert_int_equal(o.value[FL_OPTION_log], FL_LOG_WARN);
+    assert_int_equal(o.nbad, 0);
+    for (int i = 0; i < FL_OPTION_COUNT; i++) {
+        assert_int_equal(o.origin[i], FL_ORIGIN_DEFAULT);
+        assert_null(o.text[i]);
+    }
+    assert_string_equal(fake.said, "");
+}
+
+static void each_kind_takes_its_good_values(void **state)
+{
+    (void)state;
+    READ("PATH=/bin", "FAULTLESS_THRESHOLD=1M", "FAULTLESS_DECAY_MS=0", "FAULTLESS_EAGER_MAX=64g",
+         "FAULTLESS_DISABLE=thp,cache", "FAULTLESS_LOG=debug", "FAULTLESS_STATS=/tmp/s",
+         "FAULTLESS_CONFIRM=yes", "FAULTLESS_LIB=x.so");
+    assert_int_equal(o.value[FL_OPTION_threshold], 1 << 20);
+    assert_int_equal(o.value[FL_OPTION_decay_ms], 0);
+    assert_true(o.value[FL_OPTION_eager_max] == 64ull << 30);
+    assert_int_equal(o.value[FL_OPTION_disable], FL_DISABLE_THP | FL_DISABLE_CACHE);
+    assert_int_equal(o.value[FL_OPTION_log], FL_LOG_DEBUG);
+    assert_string_equal(o.text[FL_OPTION_stats], "/tmp/s");
+    assert_string_equal(o.text[FL_OPTION_lib], "x.so");
+    assert_int_equal(o.value[FL_OPTION_confirm], 1);
+    assert_int_equal(o.origin[FL_OPTION_threshold], FL_ORIGIN_ENVIRONMENT);
+    assert_int_equal(o.origin[FL_OPTION_limit], FL_ORIGIN_DEFAULT);
+    assert_int_equal(o.nbad, 0);
+    assert_string_equal(fake.said, "");
+}
+
+static void bounds_are_inclusive(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_THRESHOLD=4096", "FAULTLESS_DECAY_MS=3600000", "FAULTLESS_LIMIT=64T");
+    assert_int_equal(o.nbad, 0);
+    assert_int_equal(o.value[FL_OPTION_threshold], 4096);
+    assert_int_equal(o.value[FL_OPTION_decay_ms], 3600000);
+    READ("FAULTLESS_THRESHOLD=1T");
+    assert_int_equal(o.nbad, 0);
+}
+
+static void bad_values_get_one_exact_line_and_the_default(void **state)
+{
+    static const struct {
+        const char *entry, *line;
+        enum fl_option_id id;
+        uint64_t kept;
+    } table[] = {
+        {"FAULTLESS_THRESHOLD=4095",
+         "faultless: FAULTLESS_THRESHOLD=4095 is out of range (4K to 1T); using 64K\n",
+         FL_OPTION_threshold, 65536},
+        {"FAULTLESS_THRESHOLD=64KB",
+         "faultless: FAULTLESS_THRESHOLD=64KB is not understood (bytes); using 64K\n",
+         FL_OPTION_threshold, 65536},
+        {"FAULTLESS_THRESHOLD=",
+         "faultless: FAULTLESS_THRESHOLD= is not understood (bytes); using 64K\n",
+         FL_OPTION_threshold, 65536},
+        {"FAULTLESS_LIMIT=99999999999999999999",
+         "faultless: FAULTLESS_LIMIT=99999999999999999999 is out of range (0 to 64T); using 0\n",
+         FL_OPTION_limit, 0},
+        {"FAULTLESS_DECAY_MS=10s",
+         "faultless: FAULTLESS_DECAY_MS=10s is not understood (ms); using 10000\n",
+         FL_OPTION_decay_ms, 10000},
+        {"FAULTLESS_DECAY_MS=3600001",
+         "faultless: FAULTLESS_DECAY_MS=3600001 is out of range (0 to 3600000); using 10000\n",
+         FL_OPTION_decay_ms, 10000},
+        {"FAULTLESS_LOG=loud",
+         "faultless: FAULTLESS_LOG=loud is not understood (level); using warn\n", FL_OPTION_log,
+         FL_LOG_WARN},
+        {"FAULTLESS_CONFIRM=maybe",
+         "faultless: FAULTLESS_CONFIRM=maybe is not understood (0/1); using 0\n", FL_OPTION_confirm,
+         0},
+        {"FAULTLESS_DISABLE=thp,turbo",
+         "faultless: FAULTLESS_DISABLE=thp,turbo is not understood (words); using none\n",
+         FL_OPTION_disable, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        READ(table[i].entry);
+        assert_string_equal(fake.said, table[i].line);
+        assert_true(o.value[table[i].id] == table[i].kept);
+        assert_int_equal(o.origin[table[i].id], FL_ORIGIN_DEFAULT);
+        assert_int_equal(o.nbad, 1);
+    }
+}
+
+static void unknown_names_are_told_the_nearest(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_TRESHOLD=1M");
+    assert_string_equal(
+        fake.said,
+        "faultless: FAULTLESS_TRESHOLD is not an option; did you mean FAULTLESS_THRESHOLD?\n");
+    READ("FAULTLESS_DECAY=1");
+    assert_string_equal(
+        fake.said,
+        "faultless: FAULTLESS_DECAY is not an option; did you mean FAULTLESS_DECAY_MS?\n");
+    READ("FAULTLESS_threshold=1M"); /* names are upper case */
+    assert_int_equal(o.nbad, 1);
+    assert_int_equal(o.value[FL_OPTION_threshold], 65536);
+}
+
+static void names_without_a_value_are_survived(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_LIMIT", "FAULTLESS_", "FAULTLESS_=1", "FAULTLESS");
+    assert_int_equal(o.nbad, 3);
+    assert_int_equal(o.value[FL_OPTION_limit], 0);
+}
+
+static void every_mistake_counts_for_strict(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_STRICT=1", "FAULTLESS_LIMIT=x", "FAULTLESS_NOPE=1", "FAULTLESS_LOG=info",
+         "FAULTLESS_THRESHOLD=1");
+    assert_int_equal(o.value[FL_OPTION_strict], 1);
+    assert_int_equal(o.nbad, 3);
+    assert_int_equal(o.value[FL_OPTION_log], FL_LOG_INFO);
+}
+
+static void empty_text_is_no_text(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_STATS=");
+    assert_null(o.text[FL_OPTION_stats]);
+    assert_int_equal(o.nbad, 0);
+}
+
+static void words_combine_and_later_rungs_are_accepted(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_DISABLE=all,thp,populate,worker,cache");
+    assert_int_equal(o.value[FL_OPTION_disable], FL_DISABLE_ALL | FL_DISABLE_THP |
+                                                     FL_DISABLE_POPULATE | FL_DISABLE_WORKER |
+                                                     FL_DISABLE_CACHE);
+    READ("FAULTLESS_DISABLE=move,uffd,uring,numa");
+    assert_int_equal(o.value[FL_OPTION_disable], 0);
+    assert_int_equal(o.nbad, 0);
+    READ("FAULTLESS_DISABLE=,worker,,");
+    assert_int_equal(o.value[FL_OPTION_disable], FL_DISABLE_WORKER);
+    READ("FAULTLESS_DISABLE=");
+    assert_int_equal(o.value[FL_OPTION_disable], 0);
+    assert_int_equal(o.nbad, 0);
+    READ("FAULTLESS_DISABLE=th"); /* part of a word is no word */
+    assert_int_equal(o.nbad, 1);
+}
+
+static void a_value_longer_than_the_line_is_cut(void **state)
+{
+    char entry[2000] = "FAULTLESS_LIMIT=";
+    (void)state;
+    memset(entry + strlen(entry), 'x', sizeof entry - strlen(entry) - 1);
+    entry[sizeof entry - 1] = '\0';
+    READ(entry);
+    assert_int_equal(o.nbad, 1);
+    assert_in_range(strlen(fake.said), 100, 512);
+    assert_ptr_equal(strchr(fake.said, '\n'), fake.said + strlen(fake.said) - 1);
+}
+
+static void confirm_names_value_and_origin_of_each(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_THRESHOLD=2M", "FAULTLESS_DISABLE=thp,cache", "FAULTLESS_STATS=f");
+    fl_options_confirm(&o);
+    assert_string_equal(fake.said, "faultless: FAULTLESS_THRESHOLD=2M (environment)\n"
+                                   "faultless: FAULTLESS_DECAY_MS=10000 (default)\n"
+                                   "faultless: FAULTLESS_EAGER_MAX=0 (default)\n"
+                                   "faultless: FAULTLESS_LIMIT=0 (default)\n"
+                                   "faultless: FAULTLESS_DISABLE=thp cache  (environment)\n"
+                                   "faultless: FAULTLESS_LOG=warn (default)\n"
+                                   "faultless: FAULTLESS_STATS=f (environment)\n"
+                                   "faultless: FAULTLESS_CONFIRM=0 (default)\n"
+                                   "faultless: FAULTLESS_STRICT=0 (default)\n"
+                                   "faultless: FAULTLESS_LIB= (default)\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(without_environment_all_is_default, each),
+        cmocka_unit_test_setup(each_kind_takes_its_good_values, each),
+        cmocka_unit_test_setup(bounds_are_inclusive, each),
+        cmocka_unit_test_setup(bad_values_get_one_exact_line_and_the_default, each),
+        cmocka_unit_test_setup(unknown_names_are_told_the_nearest, each),
+        cmocka_unit_test_setup(names_without_a_value_are_survived, each),
+        cmocka_unit_test_setup(every_mistake_counts_for_strict, each),
+        cmocka_unit_test_setup(empty_text_is_no_text, each),
+        cmocka_unit_test_setup(words_combine_and_later_rungs_are_accepted, each),
+        cmocka_unit_test_setup(a_value_longer_than_the_line_is_cut, each),
+        cmocka_unit_test_setup(confirm_names_value_and_origin_of_each, each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+/* The futex lock, its ranks, page sizes, and what fl_say writes. */
+#include "sys/sys.h"
+#include "unit/cmocka_all.h"
+#include "unit/fake_sys.h"
+
+#include <pthread.h>
+#include <string.h>
+
+static struct fl_lock a, b;
+static unsigned long shared; /* guarded by a */
+
+static int each(void **state)
+{
+    (void)state;
+    fake_install();
+    fl_lock_init(&a, FL_RANK_REGION);
+    fl_lock_init(&b, FL_RANK_LEAF);
+    return 0;
+}
+
+static void *add_many(void *arg)
+{
+    for (int i = 0; i < 20000; i++) {
+        fl_lock_acquire(&a);
+        shared++;
+        fl_lock_release(&a);
+    }
+    return arg;
+}
+
+static void lock_excludes_four_threads(void **state)
+{
+    pthread_t t[4];
+    (void)state;
+    shared = 0;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&t[i], NULL, add_many, NULL), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(t[i], NULL);
+    }
+    assert_int_equal(shared, 4 * 20000);
+    assert_int_equal(a.word, 0);
+}
+
+#if FL_CHECK_LEVEL >= 2
+static void take_in_rank_order(void)
+{
+    fl_lock_acquire(&a);
+    fl_lock_acquire(&b);
+    fl_lock_release(&b);
+    fl_lock_release(&a);
+}
+
+static void take_against_rank_order(void)
+{
+    fl_lock_acquire(&b);
+    fl_lock_acquire(&a);
+}
+
+static void take_twice(void)
+{
+    fl_lock_acquire(&a);
+    fl_lock_acquire(&a);
+}
+
+static void ranks_are_kept(void **state)
+{
+    char said[256];
+    (void)state;
+    assert_false(fake_dies(take_in_rank_order, said, sizeof said));
+    assert_true(fake_dies(take_against_rank_order, said, sizeof said));
+    assert_string_equal(said, "faultless: lock rank inversion\n");
+    assert_true(fake_dies(take_twice, said, sizeof said));
+    assert_string_equal(said, "faultless: lock rank inversion\n");
+}
+#endif
+
+static void say_something_wrong(void)
+{
+    fl_fatal("something is wrong");
+}
+
+static void fatal_says_its_line_and_aborts(void **state)
+{
+    char said[256];
+    (void)state;
+    assert_true(fake_dies(say_something_wrong, said, sizeof said));
+    assert_string_equal(said, "faultless: something is wrong\n");
+}
+
+static void a_long_line_is_cut_and_still_ends(void **state)
+{
+    char text[2000];
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    fl_say(text);
+    assert_int_equal(fake.nsaid, 511);
+    assert_int_equal(fake.said[510], '\n');
+}
+
+static void page_sizes_come_from_the_kernel(void **state)
+{
+    (void)state;
+    fake_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "33554432\n");
+    fl_sys_boot();
+    assert_int_equal(fl_page.huge, 32 << 20);
+    assert_true(fl_page.thp);
+    assert_int_equal((size_t)1 << fl_page.shift, fl_page.base);
+}
+
+static void nonsense_page_sizes_are_ignored(void **state)
+{
+    (void)state;
+    fake_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "0\n");
+    fl_sys_boot();
+    assert_int_equal(fl_page.huge, 2 << 20);
+    fake_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "3000000\n");
+    fl_sys_boot();
+    assert_int_equal(fl_page.huge, 2 << 20);
+}
+
+static void thp_never_or_absent_means_none(void **state)
+{
+    (void)state;
+    fake_file("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
+    fl_sys_boot();
+    assert_false(fl_page.thp);
+    fake_file("/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
+    fl_sys_boot();
+    assert_true(fl_page.thp);
+    fake_file("/sys/kernel/mm/transparent_hugepage/enabled", NULL);
+    fl_sys_boot();
+    assert_false(fl_page.thp);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(lock_excludes_four_threads, each),
+#if FL_CHECK_LEVEL >= 2
+        cmocka_unit_test_setup(ranks_are_kept, each),
+#endif
+        cmocka_unit_test_setup(fatal_says_its_line_and_aborts, each),
+        cmocka_unit_test_setup(a_long_line_is_cut_and_still_ends, each),
+        cmocka_unit_test_setup(page_sizes_come_from_the_kernel, each),
+        cmocka_unit_test_setup(nonsense_page_sizes_are_ignored, each),
+        cmocka_unit_test_setup(thp_never_or_absent_means_none, each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
