@@ -50,6 +50,7 @@ static FL_COLD void get_cache(void)
     if (ending || fl_region_busy()) {
         return;
     }
+    int saved = errno;
     fl_route.first_large();
     if (fl_route.caches) {
         ending = true; /* what thread_ends allocates takes the way without a cache */
@@ -60,6 +61,7 @@ static FL_COLD void get_cache(void)
         my_cache = c;
         ending = false;
     }
+    errno = saved;
 }
 
 struct fl_cache *fl_thread_cache(void)
@@ -144,18 +146,18 @@ void *fl_calloc_large(size_t n)
 
 void *fl_memalign_large(size_t align, size_t n)
 {
-    if (align <= fl_page.base) {
-        return fl_malloc_large(n);
-    }
-    if (!ready()) {
-        return no_memory();
+    if (FL_UNLIKELY(!ready())) {
+        return align <= _Alignof(max_align_t) ? early(n) : no_memory();
     }
     size_t len = extent_len(n);
-    void *p = len != 0 ? from_region(len, align, false) : NULL;
-    if (p == NULL && fl_route.next.memalign == NULL) {
-        return no_memory();
+    if (FL_LIKELY(len != 0)) {
+        struct fl_extent *e = align <= fl_page.base ? from_cache(len) : NULL;
+        void *p = e != NULL ? block(e) : from_region(len, fl_max(align, fl_page.base), false);
+        if (FL_LIKELY(p != NULL)) {
+            return p;
+        }
     }
-    return p != NULL ? p : fl_route.next.memalign(align, n);
+    return fl_route.next.memalign != NULL ? fl_route.next.memalign(align, n) : no_memory();
 }
 
 static FL_COLD _Noreturn void die(const char *call, const void *p)

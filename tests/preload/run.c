@@ -1,0 +1,216 @@
+/* fork, memfds for both outputs (no pipe to fill up), exec, a pidfd to wait with a limit. */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ENV_MAX = 256, DEFAULT_SECONDS = 60, EXEC_FAILED = 99 };
+
+extern char **environ;
+
+static bool is_ours(const char *entry)
+{
+    static const char *const names[] = {"LD_PRELOAD=", "FAULTLESS_", "GLIBC_TUNABLES=", "MALLOC_"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strncmp(entry, names[i], strlen(names[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put(char **env, size_t *n, const char *entry)
+{
+    size_t name_len = strcspn(entry, "=") + 1;
+
+    for (size_t i = 0; i < *n; i++) {
+        if (strncmp(env[i], entry, name_len) == 0) {
+            env[i] = strdup(entry);
+            return;
+        }
+    }
+    assert_true(*n + 1 < ENV_MAX);
+    env[(*n)++] = strdup(entry);
+    env[*n] = NULL;
+}
+
+static void put2(char **env, size_t *n, const char *name, const char *value)
+{
+    char *entry;
+
+    assert_true(asprintf(&entry, "%s=%s", name, value) > 0);
+    put(env, n, entry);
+    free(entry);
+}
+
+/* The parent's environment without anything of ours, then what the test asks for. */
+static void make_env(char **env, const struct fl_how *how, const char *stats)
+{
+    size_t n = 0;
+
+    for (char **e = environ; *e != NULL; e++) {
+        if (!is_ours(*e)) {
+            put(env, &n, *e);
+        }
+    }
+    if (how->preload == NULL || how->preload[0] != '\0') {
+        put2(env, &n, "LD_PRELOAD", how->preload != NULL ? how->preload : FL_LIB_PATH);
+        put2(env, &n, "FAULTLESS_STATS", stats);
+        if (getenv("FL_TEST_DISABLE") != NULL) { /* by hand: the whole suite under one word */
+            put2(env, &n, "FAULTLESS_DISABLE", getenv("FL_TEST_DISABLE"));
+        }
+    }
+    for (size_t i = 0; how->env != NULL && how->env[i] != NULL; i++) {
+        put(env, &n, how->env[i]);
+    }
+}
+
+static void take(int fd, char *text)
+{
+    ssize_t n = pread(fd, text, FL_RUN_TEXT - 1, 0);
+
+    text[n > 0 ? n : 0] = '\0';
+    close(fd);
+}
+
+static _Noreturn void child(const struct fl_how *how, const char *program, char **env, int out,
+                            int err)
+{
+    const struct rlimit no_core = {0, 0};
+    union {
+        const char *const *in;
+        char *const *out;
+    } args = {.in = how->argv}; /* exec leaves them alone; its prototype is older than const */
+
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    setrlimit(RLIMIT_CORE, &no_core);
+    if (how->in_child != NULL) {
+        how->in_child(how->arg);
+    }
+    execve(program, args.out, env);
+    _exit(EXEC_FAILED);
+}
+
+static void wait_for(struct fl_run *r, pid_t pid, int seconds)
+{
+    int status, fd = pidfd_open(pid, 0);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    assert_true(fd >= 0);
+    if (poll(&p, 1, seconds * 1000) == 0) {
+        r->timed_out = true;
+        kill(pid, SIGKILL);
+    }
+    close(fd);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    r->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    r->term_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+const struct fl_run *fl_run_how(const struct fl_how *how)
+{
+    static struct fl_run runs[2];
+    static unsigned turn;
+    struct fl_run *r = &runs[turn++ % 2];
+    char stats[] = "/tmp/fl-preload-XXXXXX", program[512];
+    char *env[ENV_MAX] = {NULL};
+    int out = memfd_create("out", MFD_CLOEXEC), err = memfd_create("err", MFD_CLOEXEC);
+    int stats_fd = mkostemp(stats, O_CLOEXEC);
+
+    memset(r, 0, sizeof *r);
+    assert_true(out >= 0 && err >= 0 && stats_fd >= 0);
+    assert_int_equal(fchmod(stats_fd, 0666), 0); /* victims may run as another user */
+    make_env(env, how, stats);
+    bool is_path = strchr(how->argv[0], '/') != NULL;
+    snprintf(program, sizeof program, "%s%s", is_path ? "" : FL_VICTIM_DIR "/", how->argv[0]);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        child(how, program, env, out, err);
+    }
+    wait_for(r, pid, how->seconds != 0 ? how->seconds : DEFAULT_SECONDS);
+    take(out, r->out);
+    take(err, r->err);
+    take(stats_fd, r->stats);
+    unlink(stats);
+    for (char **e = env; *e != NULL; e++) {
+        free(*e);
+    }
+    if (r->exit_status == EXEC_FAILED) {
+        fail_msg("%s cannot be run", program);
+    }
+    return r;
+}
+
+const struct fl_run *fl_preload_run(const char *const argv[], const char *const env[])
+{
+    return fl_run_how(&(struct fl_how){.argv = argv, .env = env});
+}
+
+const struct fl_run *fl_plain_run(const char *const argv[])
+{
+    return fl_run_how(&(struct fl_how){.argv = argv, .preload = ""});
+}
+
+long long fl_run_stat(const struct fl_run *r, const char *field)
+{
+    char key[64];
+    long long sum = -1;
+
+    snprintf(key, sizeof key, "\"%s\": ", field);
+    for (const char *p = r->stats; (p = strstr(p, key)) != NULL;) {
+        p += strlen(key);
+        sum = (sum < 0 ? 0 : sum) + atoll(p);
+    }
+    return sum;
+}
+
+size_t fl_run_lines(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text != '\0'; text++) {
+        n += *text == '\n';
+    }
+    return n;
+}
+
+void fl_run_assert_clean(const struct fl_run *r)
+{
+    if (r->exit_status != 0 || r->err[0] != '\0') {
+        fail_msg("exit status %d, signal %d%s\nstdout: %s\nstderr: %s", r->exit_status,
+                 r->term_signal, r->timed_out ? " (timed out)" : "", r->out, r->err);
+    }
+}
+
+void fl_run_assert_active(const struct fl_run *r)
+{
+    fl_run_assert_clean(r);
+    if (fl_run_stat(r, "requests") <= 0) {
+        fail_msg("faultless served nothing: %s", r->stats);
+    }
+}
+
+void fl_run_modes(const char *victim, const char *const modes[], const char *const env[])
+{
+    long long requests = 0;
+
+    for (; *modes != NULL; modes++) {
+        print_message("           %s %s\n", victim, *modes);
+        const struct fl_run *r = fl_preload_run(FL_ARGV(victim, *modes), env);
+        fl_run_assert_clean(r);
+        requests += fl_run_stat(r, "requests");
+    }
+    assert_true(requests > 0);
+}

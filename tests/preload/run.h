@@ -1,0 +1,77 @@
+/* Runs a victim under libfaultless.so and keeps all that can be judged from outside. The parent is never preloaded. */
+#ifndef FAULTLESS_TESTS_PRELOAD_RUN_H
+#define FAULTLESS_TESTS_PRELOAD_RUN_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+enum { FL_RUN_TEXT = 65536, FL_SKIP = 77 };
+
+struct fl_run {
+    int exit_status; /* -1 when a signal ended it */
+    int term_signal; /* 0 when it exited */
+    bool timed_out;  /* the parent killed it */
+    char out[FL_RUN_TEXT];
+    char err[FL_RUN_TEXT];
+    char stats[FL_RUN_TEXT]; /* what FAULTLESS_STATS got: a line of JSON a process */
+};
+
+struct fl_how {
+    const char *const *argv; /* ends with NULL */
+    const char *const *env;  /* NAME=VALUE, ends with NULL; may be NULL. Later ones win */
+    const char *preload;     /* NULL: libfaultless.so alone; "": nothing */
+    void (*in_child)(
+        void *); /* between fork and exec: limits, cgroup, another user. NULL: nothing */
+    void *arg;
+    int seconds; /* then it is killed; 0: 60 */
+};
+
+/* Victims are named by their file in FL_VICTIM_DIR; anything with a slash is taken as it is. A failure to start ends the
+ * test. The result lives until the next run but one: two runs may be compared. */
+const struct fl_run *fl_run_how(const struct fl_how *how);
+/* Under libfaultless.so. */
+const struct fl_run *fl_preload_run(const char *const argv[], const char *const env[]);
+/* The same without: what glibc does. */
+const struct fl_run *fl_plain_run(const char *const argv[]);
+
+/* Sum of a field over the lines of stats; -1 when there is no line. */
+long long fl_run_stat(const struct fl_run *r, const char *field);
+size_t fl_run_lines(const char *text);
+
+/* Exit status 0 and nothing on stderr; else the test fails and shows what there was. */
+void fl_run_assert_clean(const struct fl_run *r);
+/* The same, and faultless served large requests. */
+void fl_run_assert_active(const struct fl_run *r);
+
+/* Runs the victim in each of the modes under env: each clean, and faultless active in one or more. */
+void fl_run_modes(const char *victim, const char *const modes[], const char *const env[]);
+
+#define FL_ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define FL_ENV(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* For main, before cmocka starts. */
+#define FL_SKIP_UNLESS(cond, test, reason)                                                         \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            printf("SKIP %s: %s\n", test, reason);                                                 \
+            return FL_SKIP;                                                                        \
+        }                                                                                          \
+    } while (0)
+
+/* A file under /proc or /sys that a test changes for a while. A watcher process puts the old value back even when the
+ * test is killed. False: it cannot be written. */
+bool fl_sysctl_set(const char *path, const char *value);
+/* Puts everything back that fl_sysctl_set changed. */
+void fl_sysctl_restore(void);
+/* First number in the file at `path` behind `key` ("" for its start); -1 when there is none. */
+long long fl_read_number(const char *path, const char *key);
+
+#endif

@@ -1,0 +1,105 @@
+/* What the victims share. They know nothing of faultless: every word here would hold under glibc. */
+#ifndef FAULTLESS_TESTS_PRELOAD_VICTIM_H
+#define FAULTLESS_TESTS_PRELOAD_VICTIM_H
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+#define GIB ((size_t)1 << 30)
+
+#define CHECK(cond)                                                                                \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            dprintf(2, "%s:%d: %s does not hold (errno %d)\n", __FILE__, __LINE__, #cond, errno);  \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+/* Marks a block: a word every 512 bytes, and the last byte. */
+static inline void stamp(void *p, size_t n, uint64_t seed)
+{
+    for (size_t at = 0; at + sizeof seed <= n; at += 512) {
+        uint64_t v = seed + at;
+        memcpy((char *)p + at, &v, sizeof v);
+    }
+    ((unsigned char *)p)[n - 1] = (unsigned char)seed;
+}
+
+/* The first `n` bytes of a block that was stamped when it had `whole`. */
+static inline int is_stamped_part(const void *p, size_t n, size_t whole, uint64_t seed)
+{
+    for (size_t at = 0; at + sizeof seed <= n; at += 512) {
+        uint64_t v;
+        memcpy(&v, (const char *)p + at, sizeof v);
+        if (v != seed + at && at + sizeof v < whole) {
+            return 0;
+        }
+    }
+    return n < whole || ((const unsigned char *)p)[n - 1] == (unsigned char)seed;
+}
+
+static inline int is_stamped(const void *p, size_t n, uint64_t seed)
+{
+    return is_stamped_part(p, n, n, seed);
+}
+
+static inline uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+/* The number behind `key` in a file of /proc; 0 when there is none. Allocates nothing. */
+#include <fcntl.h>
+static inline size_t proc_number(const char *path, const char *key)
+{
+    char text[8192];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *p = strstr(text, key);
+    return p != NULL ? strtoull(p + strlen(key), NULL, 10) : 0;
+}
+
+struct mode {
+    const char *name;
+    void (*run)(void);
+};
+
+#define MODE(f)                                                                                    \
+    {                                                                                              \
+#f, f                                                                                      \
+    }
+
+static inline int run_mode(const struct mode *modes, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (name != NULL && strcmp(modes[i].name, name) == 0) {
+            modes[i].run();
+            return 0;
+        }
+    }
+    dprintf(2, "no mode %s\n", name != NULL ? name : "given");
+    return 2;
+}
+
+#define MAIN(...)                                                                                  \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        static const struct mode modes[] = {__VA_ARGS__};                                          \
+        (void)argc;                                                                                \
+        return run_mode(modes, sizeof modes / sizeof modes[0], argv[1]);                           \
+    }
+
+#endif

@@ -1,0 +1,137 @@
+/* One interposed function a mode: a large block is got, written in full and freed. */
+#include "victim.h"
+
+#include <dlfcn.h>
+
+#define LARGE (3 * MIB + 100)
+
+static void use(void *p, size_t n, size_t align)
+{
+    CHECK(p != NULL && (uintptr_t)p % align == 0);
+    CHECK(malloc_usable_size(p) >= n);
+    memset(p, 0x5a, n);
+    free(p);
+}
+
+static void f_malloc(void)
+{
+    use(malloc(LARGE), LARGE, 16);
+}
+static void f_calloc(void)
+{
+    unsigned char *p = calloc(LARGE / 100, 100);
+    for (size_t i = 0; i < LARGE / 100 * 100; i++) {
+        CHECK(p[i] == 0);
+    }
+    use(p, LARGE / 100 * 100, 16);
+}
+static void f_realloc(void)
+{
+    use(realloc(NULL, LARGE), LARGE, 16);
+}
+static void f_reallocarray(void)
+{
+    use(reallocarray(NULL, LARGE / 100, 100), LARGE / 100 * 100, 16);
+}
+static void f_posix_memalign(void)
+{
+    void *p = NULL;
+    CHECK(posix_memalign(&p, 64 * KIB, LARGE) == 0);
+    use(p, LARGE, 64 * KIB);
+}
+static void f_aligned_alloc(void)
+{
+    use(aligned_alloc(64, 3 * MIB), 3 * MIB, 64);
+}
+static void f_memalign(void)
+{
+    use(memalign(8 * MIB, LARGE), LARGE, 8 * MIB);
+}
+static void f_valloc(void)
+{
+    use(valloc(LARGE), LARGE, 4096);
+}
+static void f_pvalloc(void)
+{
+    void *p = pvalloc(LARGE);
+    CHECK(malloc_usable_size(p) >= (LARGE + 4095) / 4096 * 4096);
+    use(p, LARGE, 4096);
+}
+static void f_free_sized(void)
+{
+    void (*f)(void *, size_t) = (void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");
+    CHECK(f != NULL);
+    f(malloc(LARGE), LARGE);
+    f(malloc(10), 10);
+    f(NULL, 0);
+}
+static void f_free_aligned_sized(void)
+{
+    void (*f)(void *, size_t, size_t) =
+        (void (*)(void *, size_t, size_t))dlsym(RTLD_DEFAULT, "free_aligned_sized");
+    CHECK(f != NULL);
+    f(aligned_alloc(4096, 3 * MIB), 4096, 3 * MIB);
+    f(aligned_alloc(64, 64), 64, 64);
+    f(NULL, 64, 0);
+}
+static void f_malloc_usable_size(void)
+{
+    void *p = malloc(LARGE), *q = malloc(33);
+    CHECK(malloc_usable_size(NULL) == 0);
+    CHECK(malloc_usable_size(p) >= LARGE && malloc_usable_size(p) < LARGE + 2 * MIB);
+    CHECK(malloc_usable_size(q) >= 33 && malloc_usable_size(q) < 4096);
+    free(p);
+    free(q);
+}
+static void f_mallinfo2(void)
+{
+    free(malloc(100)); /* so that the next allocator has a heap */
+    struct mallinfo2 before = mallinfo2();
+    void *p = malloc(LARGE);
+    struct mallinfo2 during = mallinfo2();
+    CHECK(during.hblks == before.hblks + 1);
+    CHECK(during.hblkhd >= before.hblkhd + LARGE);
+    CHECK(during.arena > 0);
+    free(p);
+    CHECK(mallinfo2().hblks == before.hblks);
+}
+static void f_mallinfo(void)
+{
+    void *p = malloc(LARGE);
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    CHECK(mallinfo().hblks >= 1 && (size_t)mallinfo().hblkhd >= LARGE);
+    free(p);
+}
+static void f_malloc_stats(void)
+{
+    free(malloc(LARGE));
+    malloc_stats();
+}
+static void f_malloc_info(void)
+{
+    void *p = malloc(LARGE);
+    CHECK(malloc_info(0, stdout) == 0);
+    CHECK(malloc_info(1, stdout) == EINVAL);
+    free(p);
+}
+static void f_mallopt(void)
+{
+    free(malloc(LARGE));
+    CHECK(mallopt(M_MXFAST, 64) == 1);
+    CHECK(mallopt(M_MXFAST, 1 << 20) == 0);
+}
+static void f_malloc_trim(void)
+{
+    char *p = malloc(64 * MIB);
+    memset(p, 1, 64 * MIB);
+    size_t before = proc_number("/proc/self/status", "VmRSS:");
+    free(p);
+    CHECK(malloc_trim(0) == 1);
+    CHECK(proc_number("/proc/self/status", "VmRSS:") + 60 * 1024 < before);
+    CHECK(malloc_trim(0) == 0 || malloc_trim(0) == 0);
+}
+
+MAIN(MODE(f_malloc), MODE(f_calloc), MODE(f_realloc), MODE(f_reallocarray), MODE(f_posix_memalign),
+     MODE(f_aligned_alloc), MODE(f_memalign), MODE(f_valloc), MODE(f_pvalloc), MODE(f_free_sized),
+     MODE(f_free_aligned_sized), MODE(f_malloc_usable_size), MODE(f_mallinfo2), MODE(f_mallinfo),
+     MODE(f_malloc_stats), MODE(f_malloc_info), MODE(f_mallopt), MODE(f_malloc_trim))
