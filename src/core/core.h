@@ -41,29 +41,33 @@ void fl_options_read(struct fl_options *o, char *const env[]);
 /* One line an option on stderr: name, value, origin. */
 void fl_options_confirm(const struct fl_options *o);
 
-/* A reserved span of addresses whose front part is readable and writable.
- * V1: committed <= len, both multiples of the base page.  Lock: the owner's. */
+/* A span of addresses and how its parts become memory.  Lock: the owner's, but for `grown`. */
 struct fl_vspace {
     struct fl_range all;
     _Atomic size_t
-        committed; /* bytes from all.base; only grows. Read without the lock to bound look-ups. */
-    size_t chunk;  /* bytes committed at a time, while the kernel allows it */
-    bool reserved; /* false: nothing is mapped behind the committed part (under RLIMIT_AS) */
-    bool huge;     /* advise huge pages on what is committed */
-    const char *name;
+        grown; /* bytes from all.base that fl_vspace_grow made usable; only grows. Read without the lock */
+    bool reserved;    /* PROT_NONE lies where nothing is in use; else nothing is mapped there */
+    bool huge;        /* advise huge pages on what is committed */
+    bool unnamed;     /* the kernel takes no names */
+    const char *name; /* shown in /proc/PID/maps */
 };
 
-/* Reserves `len` bytes at a multiple of `align`. Where addresses are counted (RLIMIT_AS) nothing is reserved: a span
- * that the kernel does not hand out by itself is used, and mapped as it is committed.
- * Returns 0; -ENOMEM; -EEXIST. Huge advice and name are set by the first commit.  Context: early. */
-int fl_vspace_reserve(struct fl_vspace *v, size_t len, size_t align, bool counted,
-                      const char *name);
+/* Takes `len` bytes of addresses. `at` != 0: exactly there, mapping nothing; -EEXIST when something is mapped at its
+ * first page, or another -errno where such addresses do not exist. `at` 0: anywhere at a multiple of `align`, reserved;
+ * -ENOMEM.  Context: early. */
+int fl_vspace_claim(struct fl_vspace *v, size_t len, size_t align, uintptr_t at, const char *name);
+void fl_vspace_release(struct fl_vspace *v);
 
-/* Makes the first `upto` bytes usable. 0; -ENOMEM with nothing changed. Cost: at most one mprotect a `chunk`. */
-int fl_vspace_commit(struct fl_vspace *v, size_t upto);
+/* Makes `part` (whole base pages, not committed) readable and writable, unpopulated. 0; -ENOMEM with nothing changed. */
+int fl_vspace_commit(struct fl_vspace *v, struct fl_range part);
+/* Gives memory, charge and map of `part` back. Its pages are gone when it returns 0; -errno with nothing changed. */
+int fl_vspace_decommit(struct fl_vspace *v, struct fl_range part);
 
-/* Memory that this process may still take without pushing the machine or its cgroup into reclaim or OOM: the least of
- * MemAvailable and each cgroup's room (v1 and v2, with ancestors), less a small reserve. Bytes; UINT64_MAX if unknown.
+/* For spans that are filled from the front: makes the first `upto` bytes usable. 0; -ENOMEM with nothing changed. */
+int fl_vspace_grow(struct fl_vspace *v, size_t upto);
+
+/* Memory that this process may populate unasked: the least of what MemAvailable and each cgroup (v1 and v2, with
+ * ancestors) leave when an eighth of the machine, or of the cgroup's limit, stays free. Bytes; UINT64_MAX if unknown.
  * Cost: some 30 us (reads procfs). */
 uint64_t fl_memory_available(void);
 

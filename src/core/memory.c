@@ -25,6 +25,13 @@ static const struct flavour v2 = {"/sys/fs/cgroup", "/memory.max", "/memory.curr
 static const struct flavour v1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_bytes",
                                   "/memory.usage_in_bytes", "\ntotal_inactive_file "};
 
+/* What is left of `available` when an eighth of `total` stays free: for whoever touches what he asked for later than
+ * we populate, and for the rest of the machine. */
+static uint64_t less_reserve(uint64_t available, uint64_t total)
+{
+    return available > total / 8 ? available - total / 8 : 0;
+}
+
 /* Room in one cgroup: limit less what is used and cannot be reclaimed at once. "max" does not parse: no limit. */
 static uint64_t room_of(const struct flavour *f, const char *folder)
 {
@@ -42,7 +49,7 @@ static uint64_t room_of(const struct flavour *f, const char *folder)
         (void)fl_parse_after(text, f->reclaimable, &cache);
     }
     usage -= cache < usage ? cache : usage;
-    return limit > usage ? limit - usage : 0;
+    return less_reserve(limit > usage ? limit - usage : 0, limit);
 }
 
 /* The least room from the process's own cgroup up to the mount. */
@@ -91,16 +98,13 @@ static uint64_t cgroup_room(void)
 uint64_t fl_memory_available(void)
 {
     char text[BUFFER];
-    uint64_t kib, least = cgroup_room();
+    uint64_t available_kib, total_kib, least = cgroup_room();
 
     if (fl_sys.read_file("/proc/meminfo", text, sizeof text) == 0 &&
-        fl_parse_after(text, "MemAvailable:", &kib)) {
-        least = kib * 1024 < least ? kib * 1024 : least;
+        fl_parse_after(text, "MemAvailable:", &available_kib) &&
+        fl_parse_after(text, "MemTotal:", &total_kib)) {
+        uint64_t room = less_reserve(available_kib * 1024, total_kib * 1024);
+        least = room < least ? room : least;
     }
-    if (least == UINT64_MAX) {
-        return least;
-    }
-    uint64_t reserve =
-        least / 32; /* room for what others take between this reading and our touch */
-    return least - reserve;
+    return least;
 }

@@ -1,37 +1,33 @@
-/* Reserved address space, committed from the front as it is needed.
+/* A span of addresses that is ours, and the parts of it that are mapped.
  *
- * A span starts as PROT_NONE, which no limit but RLIMIT_AS counts; commit makes a front part writable. So
- * overcommit_memory=2 and RLIMIT_DATA charge what is in use, not the whole span. Sources: mmap(2), mprotect(2). */
+ * Usually nothing is mapped where nothing is in use: the span lies where the kernel places no map by itself, and each
+ * part is mapped when it is wanted (MAP_FIXED_NOREPLACE, Linux 4.17) and unmapped when it is given back. So RLIMIT_AS,
+ * RLIMIT_DATA, overcommit_memory=2, mlockall and a setrlimit at run time count what is held and no more. Where those
+ * addresses are not to be had, the span is reserved as PROT_NONE and parts of it are made writable. Source: mmap(2). */
 #include "core/core.h"
 
 #include <errno.h>
 
-/* Far above brk heaps and far below where the kernel places maps top-down: free unless somebody asked for it. */
-static const uintptr_t quiet_addresses[] = {0x200000000000, 0x280000000000, 0x300000000000,
-                                            0x180000000000};
+static const size_t grow_chunk = (size_t)2 << 20;
 
-static int reserve_unmapped(struct fl_vspace *v, size_t len, size_t align)
+static int claim_unmapped(struct fl_vspace *v, size_t len, uintptr_t at)
 {
-    for (size_t i = 0; i < sizeof quiet_addresses / sizeof quiet_addresses[0]; i++) {
-        struct fl_range first = {fl_align_up(quiet_addresses[i], align), fl_page.base};
-        if (fl_sys.map_at(first) == 0) {
-            v->all = (struct fl_range){first.base, len};
-            v->committed = first.len;
-            return 0;
-        }
+    struct fl_range probe = {at, fl_page.base};
+    int rc = fl_sys.map_at(probe);
+
+    if (rc != 0) {
+        return rc;
     }
-    return -ENOMEM;
+    (void)fl_sys.unmap(probe);
+    v->all = (struct fl_range){at, len};
+    return 0;
 }
 
-int fl_vspace_reserve(struct fl_vspace *v, size_t len, size_t align, bool counted, const char *name)
+static int reserve_mapped(struct fl_vspace *v, size_t len, size_t align)
 {
     uintptr_t base;
+    int rc = fl_sys.reserve(len + align, &base);
 
-    *v = (struct fl_vspace){.chunk = align, .name = name, .reserved = !counted};
-    if (counted) {
-        return reserve_unmapped(v, len, align);
-    }
-    int rc = fl_sys.reserve(0, len + align, &base);
     if (rc != 0) {
         return rc;
     }
@@ -39,39 +35,68 @@ int fl_vspace_reserve(struct fl_vspace *v, size_t len, size_t align, bool counte
     struct fl_range head = {base, v->all.base - base};
     struct fl_range tail = {fl_range_end(v->all), align - head.len};
     if (head.len != 0) {
-        (void)fl_sys.unreserve(head);
+        (void)fl_sys.unmap(head);
     }
     if (tail.len != 0) {
-        (void)fl_sys.unreserve(tail);
+        (void)fl_sys.unmap(tail);
     }
     return 0;
 }
 
-static int commit_exact(struct fl_vspace *v, size_t upto)
+int fl_vspace_claim(struct fl_vspace *v, size_t len, size_t align, uintptr_t at, const char *name)
 {
-    struct fl_range more = {v->all.base + v->committed, upto - v->committed};
-    int rc = v->reserved ? fl_sys.commit(more) : fl_sys.map_at(more);
+    *v = (struct fl_vspace){.name = name, .reserved = at == 0};
+    return at != 0 ? claim_unmapped(v, len, at) : reserve_mapped(v, len, align);
+}
+
+void fl_vspace_release(struct fl_vspace *v)
+{
+    if (v->reserved) {
+        (void)fl_sys.unmap(v->all);
+    }
+    v->all.len = 0;
+}
+
+int fl_vspace_commit(struct fl_vspace *v, struct fl_range part)
+{
+    int rc = v->reserved ? fl_sys.commit(part) : fl_sys.map_at(part);
 
     if (rc != 0) {
         return -ENOMEM;
     }
-    v->committed = upto;
-    (void)fl_sys.advise(more, v->huge ? FL_ADVICE_HUGE : FL_ADVICE_NO_HUGE);
-    (void)fl_sys.name(more, v->name);
+    (void)fl_sys.advise(part, v->huge ? FL_ADVICE_HUGE : FL_ADVICE_NO_HUGE);
+    if (!v->unnamed) {
+        v->unnamed = fl_sys.name(part, v->name) != 0;
+    }
     return 0;
 }
 
-int fl_vspace_commit(struct fl_vspace *v, size_t upto)
+int fl_vspace_decommit(struct fl_vspace *v, struct fl_range part)
 {
-    if (upto <= v->committed) {
+    return v->reserved ? fl_sys.decommit(part) : fl_sys.unmap(part);
+}
+
+int fl_vspace_grow(struct fl_vspace *v, size_t upto)
+{
+    size_t now = atomic_load_explicit(&v->grown, memory_order_relaxed);
+
+    if (upto <= now) {
         return 0;
     }
     if (upto > v->all.len) {
         return -ENOMEM;
     }
-    size_t wanted = fl_min(fl_align_up(upto, v->chunk), v->all.len);
-    if (commit_exact(v, wanted) == 0) {
-        return 0;
+    size_t exact = fl_align_up(upto, fl_page.base);
+    size_t ample = fl_min(fl_align_up(upto, grow_chunk), v->all.len);
+    size_t end = ample;
+    int rc = fl_vspace_commit(v, (struct fl_range){v->all.base + now, ample - now});
+    if (rc != 0 && exact < ample) {
+        end = exact;
+        rc = fl_vspace_commit(v, (struct fl_range){v->all.base + now, exact - now});
     }
-    return wanted > upto ? commit_exact(v, fl_align_up(upto, fl_page.base)) : -ENOMEM;
+    if (rc == 0) {
+        /* release: whoever reads the new bound may read what lies below it */
+        atomic_store_explicit(&v->grown, end, memory_order_release);
+    }
+    return rc;
 }

@@ -20,7 +20,7 @@ static struct fl_cache *make(struct fl_region *r)
     size_t index = r->descriptors_used + 1;
     size_t end = (index + slots) * sizeof(struct fl_extent);
 
-    if (fl_vspace_commit(&r->descriptors, fl_align_up(end, fl_page.base)) != 0) {
+    if (fl_vspace_grow(&r->descriptors, end) != 0) {
         return NULL;
     }
     r->descriptors_used += slots;

@@ -3,11 +3,7 @@
  * Two phases: what can fail (growing the window, spare descriptors) comes first, the rest cannot. */
 #include "region/internal.h"
 
-/* Where the run has to be cut behind `end`: an EMPTY extent only at a huge page (R3). */
-static uintptr_t cut_after(const struct fl_extent *last, uintptr_t end)
-{
-    return last->content == FL_CONTENT_EMPTY ? fl_align_up(end, fl_page.huge) : end;
-}
+#include <errno.h>
 
 /* What taking `part` of the FREE extent `e` costs: population or, for calloc, clearing. */
 static void note_part(struct fl_grant *g, const struct fl_extent *e, struct fl_range part)
@@ -31,44 +27,75 @@ static void put_back(struct fl_region *r, uintptr_t base, uintptr_t end, enum fl
     }
 }
 
+/* What the request takes of `e`: of an EMPTY extent whole huge pages. */
+static struct fl_range part_of(const struct fl_extent *e, uintptr_t start, uintptr_t end)
+{
+    uintptr_t from = fl_max(e->base, start), to = fl_min(e->base + e->len, end);
+
+    if (e->content == FL_CONTENT_EMPTY) {
+        from = fl_align_down(from, fl_page.huge);
+        to = fl_align_up(to, fl_page.huge);
+    }
+    return (struct fl_range){from, to - from};
+}
+
+/* The FREE neighbour behind `e` that the request reaches into; NULL behind the last. */
+static struct fl_extent *next_of(struct fl_region *r, const struct fl_extent *e, uintptr_t end)
+{
+    return e->base + e->len < end ? fl_extent_free_at(r, e->base + e->len) : NULL;
+}
+
+/* Commits the EMPTY parts; all or none. */
+static int commit_parts(struct fl_region *r, struct fl_extent *first, uintptr_t start,
+                        uintptr_t end)
+{
+    struct fl_extent *e = first, *failed = NULL;
+
+    for (; e != NULL && failed == NULL; e = next_of(r, e, end)) {
+        if (e->content == FL_CONTENT_EMPTY &&
+            fl_vspace_commit(&r->window, part_of(e, start, end)) != 0) {
+            failed = e;
+        }
+    }
+    for (e = first; failed != NULL && e != failed; e = next_of(r, e, end)) {
+        if (e->content == FL_CONTENT_EMPTY) {
+            (void)fl_vspace_decommit(&r->window, part_of(e, start, end));
+        }
+    }
+    return failed == NULL ? 0 : -ENOMEM;
+}
+
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                            struct fl_grant *g)
 {
-    uintptr_t end = start + len;
-    struct fl_extent *last = e;
+    uintptr_t end = start + len, cut = end, run_base = e->base, run_end = e->base;
+    enum fl_content first_content = e->content, last_content = e->content;
+    uint32_t epoch = atomic_load_explicit(&e->epoch, memory_order_relaxed);
 
     *g = (struct fl_grant){.refusal = 0};
-    while (last->base + last->len < end) {
-        last = fl_extent_free_at(r, last->base + last->len);
-    }
-    if (fl_window_commit(r, cut_after(last, end)) != 0) {
+    if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge)) != 0 ||
+        commit_parts(r, e, start, end) != 0) {
         return NULL;
     }
-    struct fl_range whole = {e->base, last->base + last->len - e->base};
-    enum fl_content first_content = e->content, last_content = last->content;
-    uint32_t epoch = atomic_load_explicit(&last->epoch, memory_order_relaxed);
-    uint32_t first_epoch = atomic_load_explicit(&e->epoch, memory_order_relaxed);
-    uintptr_t cut = cut_after(last, end);
     for (struct fl_extent *next; e != NULL; e = next) {
-        uintptr_t from = fl_max(e->base, start), to = fl_min(e->base + e->len, end);
-        next = e == last ? NULL : fl_extent_free_at(r, e->base + e->len);
-        if (e->content == FL_CONTENT_EMPTY) {
-            from = fl_align_down(from, fl_page.huge);
-            to = e == last ? cut : e->base + e->len;
-            r->populated_bytes += to - from;
-        }
-        note_part(g, e, (struct fl_range){from, to - from});
+        struct fl_range part = part_of(e, start, end);
+        next = next_of(r, e, end);
+        run_end = e->base + e->len;
+        last_content = e->content;
+        cut = fl_max(end, fl_range_end(part));
+        r->populated_bytes += e->content == FL_CONTENT_EMPTY ? part.len : 0;
+        note_part(g, e, part);
         fl_fit_remove(r, e);
         fl_extent_drop(r, e);
     }
     struct fl_extent *live = fl_extent_new(r, (struct fl_range){start, len}, FL_CONTENT_DIRTY);
     atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
-    /* An EMPTY extent cut for alignment leaves whole huge pages EMPTY and the odd piece populated. */
+    /* An EMPTY extent is cut at huge pages (R3): what is committed beyond the request is populated and FREE. */
     uintptr_t front =
         first_content == FL_CONTENT_EMPTY ? fl_align_down(start, fl_page.huge) : start;
-    put_back(r, whole.base, front, first_content, first_epoch);
+    put_back(r, run_base, front, first_content, epoch);
     put_back(r, front, start, FL_CONTENT_ZEROED, epoch);
     put_back(r, end, cut, FL_CONTENT_ZEROED, epoch);
-    put_back(r, cut, fl_range_end(whole), last_content, epoch);
+    put_back(r, cut, run_end, last_content, epoch);
     return live;
 }

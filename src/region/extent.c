@@ -24,7 +24,7 @@ static bool has_entry(const struct fl_region *r, uintptr_t addr)
     size_t page = (addr - r->window.all.base) >> fl_page.shift;
 
     return (page + 1) * sizeof(uint32_t) <=
-           atomic_load_explicit(&r->pagemap.committed, memory_order_relaxed);
+           atomic_load_explicit(&r->pagemap.grown, memory_order_acquire);
 }
 
 /* The descriptor that the pagemap names for the page of `addr`; NULL when it names none. */
@@ -55,7 +55,7 @@ static void populate_ahead(struct fl_region *r, size_t used)
     size_t end = used + batch;
 
     if (used % batch == 0 &&
-        end <= atomic_load_explicit(&r->descriptors.committed, memory_order_relaxed)) {
+        end <= atomic_load_explicit(&r->descriptors.grown, memory_order_relaxed)) {
         (void)fl_sys.populate((struct fl_range){r->descriptors.all.base + used, batch});
     }
 }
@@ -74,8 +74,7 @@ int fl_extent_reserve(struct fl_region *r, size_t n)
     while (have < n) {
         size_t index = r->descriptors_used + 1; /* index 0 means none in the pagemap */
         if (index > UINT32_MAX ||
-            fl_vspace_commit(&r->descriptors, fl_align_up((index + 1) * sizeof(struct fl_extent),
-                                                          fl_page.base)) != 0) {
+            fl_vspace_grow(&r->descriptors, (index + 1) * sizeof(struct fl_extent)) != 0) {
             return -ENOMEM;
         }
         r->descriptors_used = index;

@@ -19,10 +19,14 @@ void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
 {
     struct fl_extent *e;
 
-    /* The threads that were purging are not here: their extents may or may not have pages. */
+    /* The threads that were purging are not here: their extents may or may not be mapped. */
     while ((e = TAILQ_FIRST(&r->purging)) != NULL) {
         TAILQ_REMOVE(&r->purging, e, by_age);
-        e->content = FL_CONTENT_DIRTY;
+        if (fl_vspace_decommit(&r->window, fl_extent_range(e)) != 0) {
+            continue; /* neither is sure: nobody gets these addresses any more */
+        }
+        r->populated_bytes -= e->len;
+        e->content = FL_CONTENT_EMPTY;
         (void)fl_fit_insert(r, e);
     }
     r->has_worker = false;

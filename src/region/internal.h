@@ -26,8 +26,8 @@ void fl_extent_populate_map(struct fl_region *r, struct fl_range range);
 /* The extent that begins at, or ends at, `addr`, when it is FREE; NULL else. */
 struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr);
 struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr);
-/* Makes window and pagemap usable up to `end`. -ENOMEM when the kernel refuses. */
-int fl_window_commit(struct fl_region *r, uintptr_t end);
+/* Makes the pagemap usable up to the entry of `end`. -ENOMEM when the kernel refuses. */
+int fl_pagemap_reach(struct fl_region *r, uintptr_t end);
 
 static inline bool fl_extent_is_populated(const struct fl_extent *e)
 {

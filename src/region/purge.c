@@ -48,7 +48,7 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
         r->stats.purge_bytes += e->len;
         r->budget += e->len;
         e->content = FL_CONTENT_EMPTY;
-    } else { /* locked pages: the kernel keeps them, so do we, and do not ask again soon */
+    } else { /* too many maps, say: the kernel keeps the pages, so do we, and do not ask again soon */
         atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                               memory_order_relaxed);
     }
@@ -64,7 +64,7 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age)
     (void)fl_cache_drain_all(r, age);
     for (struct fl_extent *e; gone && (e = claim_oldest(r, age)) != NULL;) {
         fl_region_unlock(r);
-        gone = fl_sys.purge(fl_extent_range(e)) == 0;
+        gone = fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
         fl_region_lock(r);
         given += gone ? e->len : 0;
         purged(r, e, gone);

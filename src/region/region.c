@@ -28,6 +28,10 @@ static void take_over_deferred(struct fl_region *r)
 
     while (e != NULL) {
         struct fl_extent *next = e->deferred_next;
+        if (e->content == FL_CONTENT_LAZY) { /* no time to look: as if it were all there */
+            e->content = FL_CONTENT_DIRTY;
+            r->populated_bytes += e->len;
+        }
         fl_region_give_locked(r, e);
         e = next;
     }
@@ -103,7 +107,7 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
 }
 
 /* What a LAZY extent has become: nearly all there, so worth keeping, or sparse, so given back at once. */
-static void settle_lazy(struct fl_extent *e)
+static void settle_lazy(struct fl_region *r, struct fl_extent *e)
 {
     size_t resident = 0;
     int rc = fl_sys.resident(fl_extent_range(e), &resident);
@@ -112,7 +116,8 @@ static void settle_lazy(struct fl_extent *e)
         e->content = FL_CONTENT_DIRTY;
         return;
     }
-    e->content = fl_sys.purge(fl_extent_range(e)) == 0 ? FL_CONTENT_EMPTY : FL_CONTENT_DIRTY;
+    e->content = fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0 ? FL_CONTENT_EMPTY
+                                                                         : FL_CONTENT_DIRTY;
 }
 
 void fl_region_give(struct fl_region *r, struct fl_extent *e)
@@ -120,7 +125,7 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
     bool lazy = e->content == FL_CONTENT_LAZY;
 
     if (lazy) {
-        settle_lazy(e);
+        settle_lazy(r, e);
     }
     fl_region_lock(r);
     if (lazy && e->content == FL_CONTENT_DIRTY) {

@@ -30,7 +30,7 @@ enum fl_extent_state {
 };
 
 enum fl_content {
-    FL_CONTENT_EMPTY,  /* no memory under it; reads as zero */
+    FL_CONTENT_EMPTY,  /* addresses alone: nothing is committed */
     FL_CONTENT_ZEROED, /* populated, and nobody has written to it */
     FL_CONTENT_DIRTY,  /* populated */
     FL_CONTENT_LAZY,   /* handed out unpopulated: the kernel fills it on touch */
@@ -107,11 +107,11 @@ struct fl_region {
     struct fl_cache *survivor; /* then: the one that it does have, or NULL */
 };
 
-/* Reserves the window: as large as address space, RLIMIT_AS and memory allow, at least 64 MiB. Populates nothing but
- * the boot area's first touch. Returns 0; -ENOMEM when no window is to be had.  Context: early, boot only. */
+/* Claims the window's addresses: eight times the memory, 4 to 16 TiB, less where that is refused. Populates nothing.
+ * Returns 0; -ENOMEM when no window of 64 MiB is to be had.  Context: early, boot only. */
 int fl_region_start(struct fl_region *r, const struct fl_region_config *c);
 
-/* Boot area: `*out` a zeroed block inside the window that is never reused; NULL when it is full (2 MiB).
+/* Boot area: `*out` a zeroed block inside the window that is never reused; NULL when it is full (64 KiB).
  * Context: early, one thread. */
 void *fl_region_boot_alloc(struct fl_region *r, size_t size);
 

@@ -14,7 +14,7 @@ static int seed(struct fl_region *r)
     if (r->seeded) {
         return 0;
     }
-    if (fl_extent_reserve(r, 1) != 0 || fl_window_commit(r, r->first) != 0) {
+    if (fl_extent_reserve(r, 1) != 0 || fl_pagemap_reach(r, r->first) != 0) {
         return -ENOMEM;
     }
     struct fl_range all = {r->first, fl_range_end(r->window.all) - r->first};
@@ -98,7 +98,9 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
     if (c->eager_max == 0 && len > available / EAGER_SHARE) {
         return -E2BIG;
     }
-    if (fresh > available) {
+    if (fresh >
+        available /
+            2) { /* whoever never touches what he asked for must not drive the machine into the ground */
         return -ENOMEM;
     }
     r->budget = (available - fresh) / 4;

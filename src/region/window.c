@@ -2,50 +2,69 @@
 #include "region/internal.h"
 
 #include <errno.h>
-#include <sys/resource.h>
 
-enum {
-    BOOT_AREA_HUGE = 1
-}; /* huge pages at the window's start that the boot area has, in base pages */
+enum { BOOT_BYTES = 64 * FL_KIB, ADDRESS_TRIES = 4 };
 
-static const size_t window_max = (size_t)1 << 42; /* 4 TiB: its pagemap is 4 GiB of address space */
-static const size_t window_min = (size_t)64 << 20;
-/* Extents average at least 16 KiB: a descriptor is 128 bytes, so 1/128 of the window in address space. */
+/* Whatever memory there is: sparse requests need addresses too. */
+static const size_t window_least = (size_t)4 << 40;
+static const size_t window_most = (size_t)16 << 40;
+static const size_t window_worthless = (size_t)64 << 20;
+/* Where the kernel places nothing by itself: above brk heaps and sanitizers' shadows, below the legacy layout's
+ * 42 TiB, far below the top. A random base in it keeps large blocks' addresses as hard to guess as mmap's. */
+static const uintptr_t quiet_base = (uintptr_t)20 << 40;
+static const size_t quiet_spread = (size_t)4 << 40;
+/* Extents average at least 16 KiB: a descriptor is 128 bytes, so descriptors take 1/128 of the window in addresses. */
 static const size_t bytes_per_descriptor = (size_t)16 << 10;
 
-static int reserve_parts(struct fl_region *r, size_t len, bool counted)
+/* Window, pagemap and descriptors side by side from `at`, or anywhere when it is 0. */
+static int claim_parts(struct fl_region *r, size_t len, uintptr_t at)
 {
     size_t pagemap_len = fl_align_up((len >> fl_page.shift) * sizeof(uint32_t), fl_page.huge);
     size_t descriptors_len =
         fl_align_up(len / bytes_per_descriptor * sizeof(struct fl_extent), fl_page.huge);
-    int rc = fl_vspace_reserve(&r->window, len, fl_page.huge, counted, "faultless:window");
+    uintptr_t pagemap_at = at != 0 ? at + len : 0,
+              descriptors_at = at != 0 ? at + len + pagemap_len : 0;
+    int rc = fl_vspace_claim(&r->window, len, fl_page.huge, at, "faultless:window");
 
     if (rc != 0) {
         return rc;
     }
-    rc = fl_vspace_reserve(&r->pagemap, pagemap_len, fl_page.huge, false, "faultless:pagemap");
+    rc = fl_vspace_claim(&r->pagemap, pagemap_len, fl_page.huge, pagemap_at, "faultless:pagemap");
     if (rc != 0) {
         goto no_pagemap;
     }
-    rc = fl_vspace_reserve(&r->descriptors, descriptors_len, fl_page.huge, false,
-                           "faultless:extents");
+    rc = fl_vspace_claim(&r->descriptors, descriptors_len, fl_page.huge, descriptors_at,
+                         "faultless:extents");
     if (rc == 0) {
         return 0;
     }
-    (void)fl_sys.unreserve(r->pagemap.all);
+    fl_vspace_release(&r->pagemap);
 no_pagemap:
-    (void)fl_sys.unreserve(
-        (struct fl_range){r->window.all.base, counted ? r->window.committed : len});
+    fl_vspace_release(&r->window);
+    return rc;
+}
+
+static int claim_anywhere(struct fl_region *r, size_t len)
+{
+    uint64_t dice = fl_sys.entropy();
+    int rc = -ENOMEM;
+
+    for (int i = 0; i < ADDRESS_TRIES && rc != 0; i++) {
+        uintptr_t at = quiet_base + fl_align_down(dice % quiet_spread, fl_page.huge);
+        rc = claim_parts(r, len, at);
+        dice = dice * 6364136223846793005u + 1442695040888963407u;
+    }
+    while (rc != 0 && len >= window_worthless) {
+        rc = claim_parts(r, len, 0);
+        len = fl_align_down(len / 2, fl_page.huge);
+    }
     return rc;
 }
 
 int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
 {
-    uint64_t as_limit = fl_sys.limit(RLIMIT_AS), data_limit = fl_sys.limit(RLIMIT_DATA);
-    bool counted = as_limit != UINT64_MAX;
-    size_t len = counted ? fl_min(fl_align_down(as_limit, fl_page.huge), window_max) : window_max;
-    char mode[8];
-    int rc = -ENOMEM;
+    size_t memory = fl_sys.memory_total();
+    size_t len = fl_min(fl_max(fl_align_up(8 * memory, fl_page.huge), window_least), window_most);
 
     r->config = *c;
     fl_lock_init(&r->lock, FL_RANK_REGION);
@@ -54,20 +73,15 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     TAILQ_INIT(&r->by_age);
     TAILQ_INIT(&r->spare);
     TAILQ_INIT(&r->purging);
-    while (len >= window_min && (rc = reserve_parts(r, len, counted)) != 0) {
-        len = fl_align_down(len / 2, fl_page.huge);
-    }
-    if (rc != 0 || fl_vspace_commit(&r->window, fl_page.huge) != 0) {
+    int rc = claim_anywhere(r, len);
+    if (rc != 0) {
         return -ENOMEM;
     }
-    r->first = r->window.all.base + BOOT_AREA_HUGE * fl_page.huge;
+    rc = fl_vspace_commit(&r->window, (struct fl_range){r->window.all.base, BOOT_BYTES});
+    r->first =
+        r->window.all.base + fl_page.huge; /* the boot area has the first huge page's addresses */
     r->window.huge = c->huge;
-    bool strict = fl_sys.read_file("/proc/sys/vm/overcommit_memory", mode, sizeof mode) == 0 &&
-                  mode[0] == '2';
-    if (!strict && !counted && data_limit == UINT64_MAX) {
-        r->window.chunk = (size_t)1 << 30; /* nobody counts it: one mprotect a GiB */
-    }
-    return 0;
+    return rc;
 }
 
 void *fl_region_boot_alloc(struct fl_region *r, size_t size)
@@ -75,7 +89,7 @@ void *fl_region_boot_alloc(struct fl_region *r, size_t size)
     static size_t used; /* bytes; boot is single-threaded */
     size_t want = fl_align_up(fl_max(size, 1), 16);
 
-    if (size > fl_page.huge || used + want + 16 > fl_page.huge) {
+    if (size > BOOT_BYTES || used + want + 16 > BOOT_BYTES) {
         return NULL;
     }
     char *block = (char *)r->window.all.base + used; /* NOLINT(performance-no-int-to-ptr) */
@@ -84,12 +98,10 @@ void *fl_region_boot_alloc(struct fl_region *r, size_t size)
     return block + 16;
 }
 
-int fl_window_commit(struct fl_region *r, uintptr_t end)
+int fl_pagemap_reach(struct fl_region *r, uintptr_t end)
 {
-    size_t upto = end - r->window.all.base;
     /* one entry more: the extent that begins at `end` is published too */
-    size_t entries = fl_min((upto >> fl_page.shift) + 1, r->window.all.len >> fl_page.shift);
-    int rc = fl_vspace_commit(&r->pagemap, fl_align_up(entries * sizeof(uint32_t), fl_page.base));
+    size_t entries = ((end - r->window.all.base) >> fl_page.shift) + 1;
 
-    return rc == 0 ? fl_vspace_commit(&r->window, upto) : rc;
+    return fl_vspace_grow(&r->pagemap, fl_min(entries * sizeof(uint32_t), r->pagemap.all.len));
 }

@@ -101,7 +101,7 @@ static void log_choice(void)
     }
     fl_text_str(&t, "active: window ");
     fl_text_size(&t, fl_runtime.region.window.all.len);
-    fl_text_str(&t, fl_runtime.region.window.reserved ? " reserved" : " unreserved (RLIMIT_AS)");
+    fl_text_str(&t, fl_runtime.region.window.reserved ? " reserved" : " unreserved");
     fl_text_str(&t, fl_runtime.region.config.huge ? ", huge pages" : ", base pages");
     fl_text_str(&t, fl_runtime.region.config.populate_by_touch ? ", populated by touch"
                                                                : ", populated by madvise");

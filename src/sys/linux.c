@@ -6,10 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,30 +30,12 @@ static void *at(uintptr_t addr)
         void *)addr; /* NOLINT(performance-no-int-to-ptr): the kernel's interface takes pointers */
 }
 
-static int linux_reserve(uintptr_t hint, size_t len, uintptr_t *out_base)
+static int linux_reserve(size_t len, uintptr_t *out_base)
 {
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (hint != 0 ? MAP_FIXED_NOREPLACE : 0);
-    void *p = mmap(at(hint), len, PROT_NONE, flags, -1, 0);
+    void *p = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    if (p == MAP_FAILED) {
-        return -errno;
-    }
     *out_base = (uintptr_t)p;
-    if (hint != 0 && *out_base != hint) { /* a kernel before 4.17 took it for a mere hint */
-        munmap(p, len);
-        return -EEXIST;
-    }
-    return 0;
-}
-
-static int linux_unreserve(struct fl_range r)
-{
-    return munmap(at(r.base), r.len) == 0 ? 0 : -errno;
-}
-
-static int linux_commit(struct fl_range r)
-{
-    return mprotect(at(r.base), r.len, PROT_READ | PROT_WRITE) == 0 ? 0 : -errno;
+    return p != MAP_FAILED ? 0 : -errno;
 }
 
 static int linux_map_at(struct fl_range r)
@@ -61,11 +46,29 @@ static int linux_map_at(struct fl_range r)
     if (p == MAP_FAILED) {
         return -errno;
     }
-    if ((uintptr_t)p != r.base) {
+    if ((uintptr_t)p != r.base) { /* a kernel before 4.17 took the address for a mere hint */
         munmap(p, r.len);
         return -EEXIST;
     }
     return 0;
+}
+
+static int linux_unmap(struct fl_range r)
+{
+    return munmap(at(r.base), r.len) == 0 ? 0 : -errno;
+}
+
+static int linux_commit(struct fl_range r)
+{
+    return mprotect(at(r.base), r.len, PROT_READ | PROT_WRITE) == 0 ? 0 : -errno;
+}
+
+/* A new map in place of the old: unlike mprotect it gives the charge back too. */
+static int linux_decommit(struct fl_range r)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+
+    return mmap(at(r.base), r.len, PROT_NONE, flags, -1, 0) != MAP_FAILED ? 0 : -errno;
 }
 
 static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
@@ -83,11 +86,6 @@ static int linux_populate(struct fl_range r)
         }
     }
     return 0;
-}
-
-static int linux_purge(struct fl_range r)
-{
-    return madvise(at(r.base), r.len, MADV_DONTNEED) == 0 ? 0 : -errno;
 }
 
 static int linux_resident(struct fl_range r, size_t *out_bytes)
@@ -158,6 +156,24 @@ static uint64_t linux_limit(int resource)
     return r.rlim_cur;
 }
 
+static uint64_t linux_memory_total(void)
+{
+    struct sysinfo info;
+
+    return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
+}
+
+static uint64_t linux_entropy(void)
+{
+    const void *bytes = at(getauxval(AT_RANDOM));
+    uint64_t v = 0;
+
+    if (bytes != NULL) {
+        memcpy(&v, bytes, sizeof v);
+    }
+    return v;
+}
+
 static int linux_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
     struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
@@ -201,12 +217,12 @@ static int linux_append_file(const char *path, const char *text, size_t len)
 /* Written once, for the constant and for the copy that tests overwrite. */
 #define LINUX_TABLE                                                                                \
     {                                                                                              \
-        .reserve = linux_reserve, .unreserve = linux_unreserve, .commit = linux_commit,            \
-        .map_at = linux_map_at, .advise = linux_advise, .populate = linux_populate,                \
-        .purge = linux_purge, .resident = linux_resident, .name = linux_name,                      \
+        .reserve = linux_reserve, .map_at = linux_map_at, .unmap = linux_unmap,                    \
+        .commit = linux_commit, .decommit = linux_decommit, .advise = linux_advise,                \
+        .populate = linux_populate, .resident = linux_resident, .name = linux_name,                \
         .now_ns = linux_now_ns, .read_file = linux_read_file, .limit = linux_limit,                \
-        .wait = linux_wait, .wake = linux_wake, .write = linux_write,                              \
-        .append_file = linux_append_file,                                                          \
+        .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
+        .wake = linux_wake, .write = linux_write, .append_file = linux_append_file                 \
     }
 
 const struct fl_sys fl_sys_linux = LINUX_TABLE;

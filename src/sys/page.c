@@ -6,6 +6,9 @@
 
 struct fl_page fl_page = {.base = 4096, .huge = 2u << 20, .shift = 12, .thp = true};
 
+/* Larger ones (512 MiB with 64 KiB base pages) are no unit to grow by: there the default stays. */
+static const uint64_t huge_max = (uint64_t)32 << 20;
+
 void fl_sys_boot(void)
 {
     char text[128];
@@ -18,7 +21,7 @@ void fl_sys_boot(void)
     }
     if (fl_sys.read_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", text, sizeof text) ==
             0 &&
-        fl_parse_after(text, "", &huge) && fl_is_pow2(huge)) {
+        fl_parse_after(text, "", &huge) && fl_is_pow2(huge) && huge <= huge_max) {
         fl_page.huge = huge;
     }
     fl_page.thp =

@@ -16,20 +16,19 @@ enum fl_sys_advice {
 };
 
 struct fl_sys {
-    /* Address space without memory: PROT_NONE, MAP_NORESERVE. `hint` 0: anywhere. A hint is taken exactly or refused
-     * with -EEXIST (MAP_FIXED_NOREPLACE, Linux 4.17). Else -ENOMEM. */
-    int (*reserve)(uintptr_t hint, size_t len, uintptr_t *out_base);
-    int (*unreserve)(struct fl_range r);
-    /* Readable and writable from now on; charged where the kernel charges. -ENOMEM when it refuses. */
-    int (*commit)(struct fl_range r);
-    /* Readable and writable memory at exactly `r`, which nobody reserved. -EEXIST when something is mapped there. */
+    /* Address space without memory, anywhere: PROT_NONE, MAP_NORESERVE. -ENOMEM. */
+    int (*reserve)(size_t len, uintptr_t *out_base);
+    /* Readable and writable memory at exactly `r`, where nothing was mapped (MAP_FIXED_NOREPLACE, Linux 4.17).
+     * -EEXIST when something is; -ENOMEM when a limit or the overcommit rule refuses, or there are no such addresses. */
     int (*map_at)(struct fl_range r);
+    int (*unmap)(struct fl_range r);
+    /* Reserved addresses become readable and writable, and back. Charged and uncharged where the kernel charges. */
+    int (*commit)(struct fl_range r);
+    int (*decommit)(struct fl_range r);
     int (*advise)(struct fl_range r, enum fl_sys_advice advice);
     /* Brings every page into memory, writable. MADV_POPULATE_WRITE, Linux 5.14: -EINVAL where the kernel lacks it;
      * -ENOMEM, -EFAULT or -EHWPOISON with the range partly filled. Blocks for the kernel's clearing. */
     int (*populate)(struct fl_range r);
-    /* Drops the pages; the next touch reads zeroes. MADV_DONTNEED. */
-    int (*purge)(struct fl_range r);
     /* Bytes of `r` that are resident. mincore(2); cost about 0.2 ms a GiB of huge pages. */
     int (*resident)(struct fl_range r, size_t *out_bytes);
     /* Name shown in /proc/PID/maps. PR_SET_VMA_ANON_NAME, Linux 5.17; -EINVAL without it. */
@@ -39,6 +38,8 @@ struct fl_sys {
     int (*read_file)(const char *path, char *buf, size_t size);
     /* Soft limit; UINT64_MAX when there is none. `resource`: RLIMIT_AS, RLIMIT_DATA. */
     uint64_t (*limit)(int resource);
+    uint64_t (*memory_total)(void); /* bytes of RAM; 0 when unknown. sysinfo(2) */
+    uint64_t (*entropy)(void);      /* the same value each time in one process: AT_RANDOM */
     /* Sleeps while *word == expected; timeout_ns 0: for ever. -EAGAIN, -EINTR, -ETIMEDOUT are answers. */
     int (*wait)(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
     int (*wake)(_Atomic uint32_t *word, int count);
