@@ -4,9 +4,10 @@
 
 #include "region/region.h"
 
-enum { FL_WORKER_FROM = 16 * FL_MIB }; /* bytes populated that make a worker worth a thread */
-enum { FL_RUN_EXTENTS = 3 }; /* adjacent FREE extents that one request is carved from at most */
-enum { FL_CARVE_DESCRIPTORS = 5 }; /* the most that one carve makes */
+/* Bytes populated that make a worker worth a thread. */
+enum { FL_WORKER_FROM = 16 * FL_MIB };
+/* Adjacent FREE extents that one request is carved from at most, and descriptors that one carve makes at most. */
+enum { FL_RUN_EXTENTS = 3, FL_CARVE_DESCRIPTORS = 5 };
 
 /* Lock with the signal guard: see fl_region_busy. Unlock hands deferred frees back first. */
 void fl_region_lock(struct fl_region *r);

@@ -3,10 +3,8 @@
 
 #include <errno.h>
 
-enum { GROWTH_CANDIDATES = 16 }; /* EMPTY extents that growth looks at */
-enum {
-    EAGER_SHARE = 8
-}; /* of what is available, the part that one request may have populated unasked */
+/* EMPTY extents that growth looks at, and the part of what is available that one request may have populated unasked. */
+enum { GROWTH_CANDIDATES = 16, EAGER_SHARE = 8 };
 
 /* The whole window as one EMPTY extent. Left to the first request, so that a process without any touches nothing. */
 static int seed(struct fl_region *r)
@@ -98,9 +96,7 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
     if (c->eager_max == 0 && len > available / EAGER_SHARE) {
         return -E2BIG;
     }
-    if (fresh >
-        available /
-            2) { /* whoever never touches what he asked for must not drive the machine into the ground */
+    if (fresh > available) {
         return -ENOMEM;
     }
     r->budget = (available - fresh) / 4;
