@@ -42,10 +42,10 @@ struct fl_route {
     bool caches;              /* thread caches are in use */
     _Atomic uint32_t booted;  /* enum fl_boot_state */
     void (*boot)(void);       /* plugged in by runtime/ at compile time: idempotent, any thread */
-    void (*thread_ends)(
-        struct fl_cache
-            *c); /* plugged in by boot: has fl_thread_end called when this thread ends */
-    void (*first_large)(void); /* plugged in by boot: once, before the first large request */
+    /* Plugged in by boot: has fl_thread_end called with `c` when this thread ends. */
+    void (*thread_ends)(struct fl_cache *c);
+    /* Plugged in by boot: what has to be done once before the first large request. Cheap when it has been. */
+    void (*first_large)(void);
 };
 
 extern struct fl_route fl_route;

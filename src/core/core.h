@@ -23,14 +23,20 @@ enum fl_option_id {
     FL_OPTION_COUNT
 };
 
+enum {
+    FL_OPTION_TEXTS = 4096 + 256
+}; /* bytes for the texts of all options: a path as long as they come */
+
 enum fl_option_origin { FL_ORIGIN_DEFAULT, FL_ORIGIN_ENVIRONMENT };
 
-/* Values by FL_OPTION_<name>; texts point into the environment as it was at boot. */
+/* Values by FL_OPTION_<name>. Texts are copies: a program may write its title over the environment (setproctitle). */
 struct fl_options {
     uint64_t value[FL_OPTION_COUNT];   /* unit as in the table; WORDS: bits of enum fl_disable */
     const char *text[FL_OPTION_COUNT]; /* TEXT options: NULL when unset or empty */
     enum fl_option_origin origin[FL_OPTION_COUNT];
     unsigned nbad; /* values and names that were refused; each has had its line on stderr */
+    size_t kept;   /* bytes of texts in use */
+    char texts[FL_OPTION_TEXTS];
 };
 
 /* Fills `o` from the defaults and from `env` (NULL: defaults only, as for AT_SECURE).

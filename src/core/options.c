@@ -164,6 +164,23 @@ static void complain_name(const char *entry)
     fl_say(line);
 }
 
+/* A copy of the text in `*out`; NULL when it is empty. -EINVAL: too long to be any file's name. */
+static int keep_text(struct fl_options *o, const char *s, const char **out)
+{
+    size_t n = strlen(s) + 1;
+
+    *out = NULL;
+    if (n == 1) {
+        return 0;
+    }
+    if (n > sizeof o->texts - o->kept) {
+        return -EINVAL;
+    }
+    *out = memcpy(o->texts + o->kept, s, n);
+    o->kept += n;
+    return 0;
+}
+
 static void read_entry(struct fl_options *o, const char *entry)
 {
     for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
@@ -172,14 +189,18 @@ static void read_entry(struct fl_options *o, const char *entry)
         }
         const char *value = strchr(entry, '=') + 1;
         uint64_t v;
+        const char *text = NULL;
         int rc = parse_value(&table[i], value, &v);
+        if (rc == 0 && table[i].kind == TEXT) {
+            rc = keep_text(o, value, &text);
+        }
         if (rc != 0) {
             complain_value(&table[i], value, rc);
             o->nbad++;
             return;
         }
         o->value[i] = v;
-        o->text[i] = table[i].kind == TEXT && *value != '\0' ? value : NULL;
+        o->text[i] = text;
         o->origin[i] = FL_ORIGIN_ENVIRONMENT;
         return;
     }

@@ -92,10 +92,8 @@ void fl_extent_publish(struct fl_region *r, struct fl_extent *e)
     uintptr_t last = e->base + e->len - fl_page.base;
 
     atomic_store_explicit(entry(r, e->base), index, memory_order_relaxed);
-    if (has_entry(
-            r,
-            last)) { /* the last extent of the window ends where nothing is committed, and has no right
-                                 neighbour that would look */
+    /* The window's last extent ends beyond the pagemap, where no right neighbour will look. */
+    if (has_entry(r, last)) {
         atomic_store_explicit(entry(r, last), index, memory_order_relaxed);
     }
 }

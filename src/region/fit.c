@@ -91,8 +91,8 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     struct fl_extent *before = fl_extent_free_before(r, e->base);
     struct fl_extent *after = fl_extent_free_at(r, e->base + e->len);
 
-    atomic_store_explicit(&e->state, FL_EXTENT_UNUSED,
-                          memory_order_relaxed); /* not yet a neighbour to anybody */
+    /* not yet a neighbour to anybody */
+    atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
     if (before != NULL && (before->content == FL_CONTENT_EMPTY) == empty) {
         absorb(r, e, before);
     }

@@ -69,11 +69,12 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use)
     }
 }
 
-/* One write a base page: what kernels without MADV_POPULATE_WRITE leave. The range holds nothing yet but zeroes. */
+/* One write a base page: what kernels without MADV_POPULATE_WRITE leave. It must change nothing: the edges of the range
+ * may be another thread's block by now. */
 static void populate_by_touch(struct fl_range range)
 {
     for (uintptr_t p = range.base; p < fl_range_end(range); p += fl_page.base) {
-        *(volatile char *)p = 0; /* NOLINT(performance-no-int-to-ptr) */
+        __atomic_fetch_or((char *)p, 0, __ATOMIC_RELAXED); /* NOLINT(performance-no-int-to-ptr) */
     }
 }
 
@@ -93,8 +94,8 @@ void fl_grant_fulfil(struct fl_region *r, const struct fl_grant *g, bool zero)
     }
     for (size_t i = 0; zero && i < 2; i++) {
         if (g->dirty[i].len != 0) {
-            memset((void *)g->dirty[i].base, 0,
-                   g->dirty[i].len); /* NOLINT(performance-no-int-to-ptr) */
+            void *part = (void *)g->dirty[i].base; /* NOLINT(performance-no-int-to-ptr) */
+            memset(part, 0, g->dirty[i].len);
         }
     }
 }

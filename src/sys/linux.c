@@ -26,8 +26,8 @@
 
 static void *at(uintptr_t addr)
 {
-    return (
-        void *)addr; /* NOLINT(performance-no-int-to-ptr): the kernel's interface takes pointers */
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's interface takes pointers */
+    return (void *)addr;
 }
 
 static int linux_reserve(size_t len, uintptr_t *out_base)
