@@ -162,6 +162,26 @@ static void empty_text_is_no_text(void **state)
     assert_int_equal(o.nbad, 0);
 }
 
+static void texts_outlive_the_environment(void **state)
+{
+    (void)state;
+    char entry[] = "FAULTLESS_STATS=/tmp/stats", *env[] = {entry, NULL};
+    fl_options_read(&o, env);
+    memset(entry, 'x', sizeof entry - 1); /* what redis-server's title does */
+    assert_string_equal(o.text[FL_OPTION_stats], "/tmp/stats");
+}
+
+static void a_text_longer_than_any_path_is_refused(void **state)
+{
+    (void)state;
+    static char entry[FL_OPTION_TEXTS + 32] = "FAULTLESS_STATS=";
+    char *env[] = {entry, NULL};
+    memset(entry + strlen(entry), 'x', FL_OPTION_TEXTS);
+    fl_options_read(&o, env);
+    assert_null(o.text[FL_OPTION_stats]);
+    assert_int_equal(o.nbad, 1);
+}
+
 static void words_combine_and_later_rungs_are_accepted(void **state)
 {
     (void)state;
@@ -221,6 +241,8 @@ int main(void)
         cmocka_unit_test_setup(names_without_a_value_are_survived, each),
         cmocka_unit_test_setup(every_mistake_counts_for_strict, each),
         cmocka_unit_test_setup(empty_text_is_no_text, each),
+        cmocka_unit_test_setup(texts_outlive_the_environment, each),
+        cmocka_unit_test_setup(a_text_longer_than_any_path_is_refused, each),
         cmocka_unit_test_setup(words_combine_and_later_rungs_are_accepted, each),
         cmocka_unit_test_setup(a_value_longer_than_the_line_is_cut, each),
         cmocka_unit_test_setup(confirm_names_value_and_origin_of_each, each),
