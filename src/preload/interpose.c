@@ -213,7 +213,7 @@ EXPORT void malloc_stats(void)
     }
     fl_read_stats(&v);
     fl_stats_format_table(&v, &t);
-    fputs(text, stderr);
+    (void)fputs(text, stderr);
 }
 
 /* The next allocator's document with our element before its end; a document of our own where it has none. */
@@ -237,15 +237,16 @@ EXPORT int malloc_info(int options, FILE *out)
         memcpy(&next, &fl_route.next.info, sizeof next);
         rc = next(options, memory);
     } else {
-        fputs("<malloc version=\"1\">\n</malloc>\n", memory);
+        (void)fputs("<malloc version=\"1\">\n</malloc>\n", memory);
     }
     if (fclose(memory) == 0 && rc == 0) {
         fl_read_stats(&v);
         char *end = strstr(text, "</malloc>");
         int head = end != NULL ? (int)(end - text) : (int)len;
-        fprintf(out, "%.*s<faultless extents=\"%llu\" in_use=\"%llu\" populated=\"%llu\"/>\n%s",
-                head, text, (unsigned long long)v.live_extents, (unsigned long long)v.in_use_bytes,
-                (unsigned long long)v.populated_bytes, end != NULL ? end : "");
+        (void)fprintf(
+            out, "%.*s<faultless extents=\"%llu\" in_use=\"%llu\" populated=\"%llu\"/>\n%s", head,
+            text, (unsigned long long)v.live_extents, (unsigned long long)v.in_use_bytes,
+            (unsigned long long)v.populated_bytes, end != NULL ? end : "");
     }
     free(text);
     return rc;

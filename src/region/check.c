@@ -56,8 +56,7 @@ static const char *check_all(struct fl_region *r)
             nfree[empty]++;
             free_bytes += empty ? 0 : e->len;
         }
-        populated +=
-            !empty && e->content != FL_CONTENT_LAZY && e->state != FL_EXTENT_PURGING ? e->len : 0;
+        populated += !empty && e->content != FL_CONTENT_LAZY ? e->len : 0;
         left = e;
         addr += e->len;
     }

@@ -51,7 +51,7 @@ struct fl_extent *fl_region_find(const struct fl_region *r, uintptr_t addr)
 /* Descriptors come into memory in batches, so that the steps after the first ones take no fault for them. */
 static void populate_ahead(struct fl_region *r, size_t used)
 {
-    static const size_t batch = 64 * FL_KIB;
+    static const size_t batch = (size_t)64 * FL_KIB;
     size_t end = used + batch;
 
     if (used % batch == 0 &&

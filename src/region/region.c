@@ -74,7 +74,9 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use)
 static void populate_by_touch(struct fl_range range)
 {
     for (uintptr_t p = range.base; p < fl_range_end(range); p += fl_page.base) {
-        __atomic_fetch_or((char *)p, 0, __ATOMIC_RELAXED); /* NOLINT(performance-no-int-to-ptr) */
+        char none = 0;        /* a page that is not there reads as 0: then 0 is written */
+        char *at = (char *)p; /* NOLINT(performance-no-int-to-ptr) */
+        (void)__atomic_compare_exchange_n(at, &none, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     }
 }
 
@@ -102,35 +104,37 @@ void fl_grant_fulfil(struct fl_region *r, const struct fl_grant *g, bool zero)
 
 void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
 {
+    if (e->content == FL_CONTENT_LAZY) { /* whatever of it is there: the purge will tell */
+        e->content = FL_CONTENT_DIRTY;
+        r->populated_bytes += e->len;
+    }
     r->stats.gives++;
     fl_region_count_use(r, -(int64_t)e->len);
     (void)fl_fit_insert(r, e);
 }
 
-/* What a LAZY extent has become: nearly all there, so worth keeping, or sparse, so given back at once. */
-static void settle_lazy(struct fl_region *r, struct fl_extent *e)
+/* Is a LAZY extent nearly all there, and may as much be held? Else it goes back to the kernel at once. */
+static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
 {
     size_t resident = 0;
-    int rc = fl_sys.resident(fl_extent_range(e), &resident);
 
-    if (rc == 0 && resident >= e->len - e->len / 16) {
-        e->content = FL_CONTENT_DIRTY;
-        return;
+    if (fl_sys.resident(fl_extent_range(e), &resident) != 0 || resident < e->len - e->len / 16) {
+        return false;
     }
-    e->content = fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0 ? FL_CONTENT_EMPTY
-                                                                         : FL_CONTENT_DIRTY;
+    fl_region_lock(r);
+    bool fits = r->config.limit == 0 || r->populated_bytes + e->len <= r->config.limit;
+    fl_region_unlock(r);
+    return fits;
 }
 
 void fl_region_give(struct fl_region *r, struct fl_extent *e)
 {
-    bool lazy = e->content == FL_CONTENT_LAZY;
+    bool gone = e->content == FL_CONTENT_LAZY && !is_worth_keeping(r, e) &&
+                fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
 
-    if (lazy) {
-        settle_lazy(r, e);
-    }
     fl_region_lock(r);
-    if (lazy && e->content == FL_CONTENT_DIRTY) {
-        r->populated_bytes += e->len;
+    if (gone) {
+        e->content = FL_CONTENT_EMPTY;
     }
     fl_region_give_locked(r, e);
     fl_region_unlock(r);

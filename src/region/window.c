@@ -73,15 +73,19 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     TAILQ_INIT(&r->by_age);
     TAILQ_INIT(&r->spare);
     TAILQ_INIT(&r->purging);
-    int rc = claim_anywhere(r, len);
-    if (rc != 0) {
+    if (claim_anywhere(r, len) != 0) {
         return -ENOMEM;
     }
-    rc = fl_vspace_commit(&r->window, (struct fl_range){r->window.all.base, BOOT_BYTES});
+    if (fl_vspace_commit(&r->window, (struct fl_range){r->window.all.base, BOOT_BYTES}) != 0) {
+        fl_vspace_release(&r->descriptors);
+        fl_vspace_release(&r->pagemap);
+        fl_vspace_release(&r->window); /* or pointers of others could count as ours */
+        return -ENOMEM;
+    }
     r->first =
         r->window.all.base + fl_page.huge; /* the boot area has the first huge page's addresses */
     r->window.huge = c->huge;
-    return rc;
+    return 0;
 }
 
 void *fl_region_boot_alloc(struct fl_region *r, size_t size)

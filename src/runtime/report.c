@@ -18,10 +18,8 @@ const char *fl_version(void)
     return FL_VERSION;
 }
 
-#define X(field, text) (1) +
-_Static_assert(sizeof(struct fl_stats) == sizeof(uint64_t) * (FL_STATS_FIELDS(X) 1),
-               "the public struct has one field for each of FL_STATS_FIELDS, in that order");
-#undef X
+_Static_assert(sizeof(struct fl_stats) == sizeof(uint64_t) + sizeof(struct fl_stats_values),
+               "the public struct is its size and then FL_STATS_FIELDS, in that order");
 
 int fl_stats_read(struct fl_stats *out)
 {
