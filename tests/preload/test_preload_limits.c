@@ -1,0 +1,146 @@
+/* Where memory or address space is limited: nearly as much as under glibc, then ENOMEM, then life goes on. */
+#include "run.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+struct limit {
+    int resource;
+    size_t mib;
+};
+
+static void set_limit(void *arg)
+{
+    const struct limit *l = arg;
+    const struct rlimit r = {l->mib << 20, l->mib << 20};
+
+    setrlimit((__rlimit_resource_t)l->resource, &r);
+}
+
+static void no_thp(void *arg)
+{
+    (void)arg;
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+}
+
+static long said(const struct fl_run *r, const char *word)
+{
+    const char *p = strstr(r->out, word);
+
+    return p != NULL ? atol(p + strlen(word)) : -1;
+}
+
+/* The same program, under the same limit, gets at least `percent` of what it gets from glibc, each time. */
+static void nearly_as_much(struct limit l, const char *const argv[], long percent)
+{
+    static const char *const words[] = {"first ", "again ", "small "};
+    const struct fl_how ours = {.argv = argv, .in_child = set_limit, .arg = &l};
+    const struct fl_how plain = {.argv = argv, .in_child = set_limit, .arg = &l, .preload = ""};
+    const struct fl_run *a = fl_run_how(&ours), *b = fl_run_how(&plain);
+
+    for (size_t i = 0; i < 3 && said(b, words[i]) >= 0; i++) {
+        print_message("           limit %zu MiB, blocks of %s KiB: %s%ld MiB, glibc %ld MiB\n", l.mib, argv[1],
+                      words[i], said(a, words[i]), said(b, words[i]));
+    }
+    fl_run_assert_clean(b);
+    fl_run_assert_clean(a);
+    for (size_t i = 0; i < 3 && said(b, words[i]) >= 0; i++) {
+        assert_true(said(a, words[i]) * 100 >= said(b, words[i]) * percent);
+    }
+}
+
+static void address_space_limits_are_used_nearly_in_full(void **state)
+{
+    (void)state;
+    nearly_as_much((struct limit){RLIMIT_AS, 100}, FL_ARGV("victim_fill", "1024", "100", "9999"), 85);
+    nearly_as_much((struct limit){RLIMIT_AS, 256}, FL_ARGV("victim_fill", "100", "100", "9999"), 90);
+    nearly_as_much((struct limit){RLIMIT_AS, 512}, FL_ARGV("victim_fill", "3000", "100", "9999"), 90);
+    nearly_as_much((struct limit){RLIMIT_AS, 2048}, FL_ARGV("victim_fill", "16384", "1", "9999"), 90);
+}
+
+static void data_limits_are_used_nearly_in_full(void **state)
+{
+    (void)state;
+    nearly_as_much((struct limit){RLIMIT_DATA, 100}, FL_ARGV("victim_fill", "1024", "100", "9999"), 85);
+    nearly_as_much((struct limit){RLIMIT_DATA, 512}, FL_ARGV("victim_fill", "3000", "100", "9999"), 90);
+    nearly_as_much((struct limit){RLIMIT_DATA, 2048}, FL_ARGV("victim_fill", "16384", "1", "9999"), 90);
+}
+
+/* So small that no window can be had: everything passes through. */
+static void a_tiny_address_space_still_runs(void **state)
+{
+    (void)state;
+    for (size_t mib = 8; mib <= 96; mib += 8) {
+        nearly_as_much((struct limit){RLIMIT_AS, mib}, FL_ARGV("victim_fill", "100", "100", "9999"), 60);
+    }
+}
+
+static void what_large_blocks_leave_small_ones_may_have(void **state)
+{
+    (void)state;
+    nearly_as_much((struct limit){RLIMIT_AS, 512}, FL_ARGV("victim_fill", "1024", "100", "300", "small"), 90);
+    nearly_as_much((struct limit){RLIMIT_DATA, 512}, FL_ARGV("victim_fill", "1024", "100", "300", "small"), 90);
+}
+
+static void a_program_may_limit_itself(void **state)
+{
+    (void)state;
+    nearly_as_much((struct limit){RLIMIT_CORE, 0}, FL_ARGV("victim_fill", "1024", "100", "300", "late", "1024"),
+                   90);
+}
+
+static void sparse_giants_stay_small(void **state)
+{
+    (void)state;
+    fl_run_modes("victim_sparse", FL_ARGV("by_malloc", "by_calloc", "by_memalign", "grown"), NULL);
+    fl_run_modes("victim_sparse", FL_ARGV("by_malloc", "by_calloc", "grown"), FL_ENV("FAULTLESS_DISABLE=thp"));
+}
+
+static void eager_max_is_obeyed(void **state)
+{
+    (void)state;
+    const struct fl_run *r =
+        fl_preload_run(FL_ARGV("victim_sparse", "above_eager_max"), FL_ENV("FAULTLESS_EAGER_MAX=32M"));
+    fl_run_assert_active(r);
+    assert_true(fl_run_stat(r, "lazy") >= 1);
+}
+
+static void limit_is_obeyed(void **state)
+{
+    (void)state;
+    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_sparse", "above_limit"), FL_ENV("FAULTLESS_LIMIT=64M"));
+    fl_run_assert_active(r);
+    assert_true(fl_run_stat(r, "populated_peak_bytes") <= 64 << 20);
+}
+
+static void locked_memory_is_what_was_asked_for(void **state)
+{
+    (void)state;
+    fl_run_modes("victim_sparse", FL_ARGV("locked"), NULL);
+}
+
+static void without_huge_pages_all_is_served(void **state)
+{
+    (void)state;
+    const struct fl_how how = {.argv = FL_ARGV("victim_contents", "realloc_random"), .in_child = no_thp};
+    fl_run_assert_active(fl_run_how(&how));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(address_space_limits_are_used_nearly_in_full),
+        cmocka_unit_test(data_limits_are_used_nearly_in_full),
+        cmocka_unit_test(a_tiny_address_space_still_runs),
+        cmocka_unit_test(what_large_blocks_leave_small_ones_may_have),
+        cmocka_unit_test(a_program_may_limit_itself),
+        cmocka_unit_test(sparse_giants_stay_small),
+        cmocka_unit_test(eager_max_is_obeyed),
+        cmocka_unit_test(limit_is_obeyed),
+        cmocka_unit_test(locked_memory_is_what_was_asked_for),
+        cmocka_unit_test(without_huge_pages_all_is_served),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,249 @@
+/* Children of a process whose threads are allocating. */
+#include "victim.h"
+
+#include <pthread.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+extern char **environ;
+static atomic_bool stop;
+
+static void *churn(void *arg)
+{
+    uint64_t seed = (uintptr_t)arg + 1;
+    while (!stop) {
+        size_t n = 10 * KIB + next_random(&seed) % (2 * MIB);
+        char *p = malloc(n);
+        stamp(p, n, seed);
+        CHECK(is_stamped(p, n, seed));
+        free(p);
+    }
+    return NULL;
+}
+
+static void *work_once(void *arg)
+{
+    for (size_t i = 0; i < 5; i++) {
+        size_t n = 100 * KIB + i * MIB;
+        char *p = malloc(n);
+        stamp(p, n, i);
+        CHECK(is_stamped(p, n, i));
+        free(p);
+    }
+    return arg;
+}
+
+static void reap(pid_t pid)
+{
+    int status;
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    CHECK(status == 0);
+}
+
+static void live_in_child(char *inherited, int depth)
+{
+    pthread_t t[2];
+    CHECK(is_stamped(inherited, 3 * MIB, 9));
+    stamp(inherited, 3 * MIB, 10);
+    char *grown = realloc(inherited, 5 * MIB);
+    CHECK(is_stamped_part(grown, 3 * MIB, 3 * MIB, 10));
+    for (size_t i = 0; i < 2; i++) {
+        CHECK(pthread_create(&t[i], NULL, work_once, NULL) == 0);
+    }
+    work_once(NULL);
+    for (size_t i = 0; i < 2; i++) {
+        pthread_join(t[i], NULL);
+    }
+    if (depth > 0) {
+        stamp(grown, 3 * MIB, 9);
+        CHECK(grown[3 * MIB - 1] == 9);
+        pid_t pid = fork();
+        if (pid == 0) {
+            live_in_child(grown, depth - 1);
+            _exit(0);
+        }
+        reap(pid);
+    }
+    free(grown);
+}
+
+static void forks(int n, int depth, int by_exit)
+{
+    pthread_t t[3];
+    char *p = malloc(3 * MIB);
+    stamp(p, 3 * MIB, 9);
+    for (size_t i = 0; i < 3; i++) {
+        CHECK(pthread_create(&t[i], NULL, churn, (void *)i) == 0);
+    }
+    for (int i = 0; i < n; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            live_in_child(p, depth);
+            if (by_exit) {
+                exit(0);
+            }
+            _exit(0);
+        }
+        reap(pid);
+        CHECK(is_stamped(p, 3 * MIB, 9));
+    }
+    stop = 1;
+    for (size_t i = 0; i < 3; i++) {
+        pthread_join(t[i], NULL);
+    }
+    free(p);
+}
+
+static void many(void)
+{
+    forks(200, 0, 0);
+}
+static void nested(void)
+{
+    forks(20, 3, 0);
+}
+static void by_exit(void)
+{
+    forks(20, 0, 1);
+}
+
+/* Two threads that fork, against each other. */
+static void *fork_loop(void *arg)
+{
+    for (int i = 0; i < 50; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            work_once(NULL);
+            _exit(0);
+        }
+        reap(pid);
+        work_once(NULL);
+    }
+    return arg;
+}
+static void two_forkers(void)
+{
+    pthread_t t[2];
+    for (size_t i = 0; i < 2; i++) {
+        CHECK(pthread_create(&t[i], NULL, fork_loop, NULL) == 0);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        pthread_join(t[i], NULL);
+    }
+}
+
+/* The child frees what threads that it does not have had in their caches. */
+static void others_blocks(void)
+{
+    enum { N = 64 };
+    char *p[N];
+    pthread_t t[4];
+    for (size_t i = 0; i < 4; i++) {
+        CHECK(pthread_create(&t[i], NULL, work_once, NULL) == 0 && pthread_join(t[i], NULL) == 0);
+    }
+    for (size_t i = 0; i < N; i++) {
+        p[i] = malloc(100 * KIB * (i + 1));
+        stamp(p[i], 100 * KIB * (i + 1), i);
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (size_t i = 0; i < N; i++) {
+            CHECK(is_stamped(p[i], 100 * KIB * (i + 1), i));
+            memset(p[i], 0xee, 100 * KIB);
+            free(p[i]);
+        }
+        malloc_trim(0);
+        _exit(0);
+    }
+    reap(pid);
+    for (size_t i = 0; i < N; i++) {
+        CHECK(is_stamped(p[i], 100 * KIB * (i + 1), i));
+        free(p[i]);
+    }
+}
+
+static void with_churn(void (*f)(void))
+{
+    pthread_t t[2];
+    for (size_t i = 0; i < 2; i++) {
+        CHECK(pthread_create(&t[i], NULL, churn, (void *)i) == 0);
+    }
+    for (int i = 0; i < 100; i++) {
+        f();
+    }
+    stop = 1;
+    for (size_t i = 0; i < 2; i++) {
+        pthread_join(t[i], NULL);
+    }
+}
+static char self[] = "/proc/self/exe", mode_after[] = "after_exec";
+static char *const after[] = {self, mode_after, NULL};
+
+static void one_vfork(void)
+{
+    pid_t pid = vfork();
+    if (pid == 0) {
+        execv(self, after);
+        _exit(9);
+    }
+    reap(pid);
+}
+static void one_spawn(void)
+{
+    pid_t pid;
+    CHECK(posix_spawn(&pid, self, NULL, NULL, after, environ) == 0);
+    reap(pid);
+}
+static void one_system(void)
+{
+    CHECK(system("exit 0") == 0);
+}
+static void vforks(void)
+{
+    with_churn(one_vfork);
+}
+static void spawns(void)
+{
+    with_churn(one_spawn);
+}
+static void systems(void)
+{
+    with_churn(one_system);
+}
+static void after_exec(void)
+{
+    work_once(NULL);
+}
+static void exec_amid(void)
+{
+    pthread_t t;
+    for (size_t i = 0; i < 3; i++) {
+        CHECK(pthread_create(&t, NULL, churn, (void *)i) == 0);
+    }
+    usleep(20000);
+    execv(self, after);
+}
+
+/* What is huge before a fork is huge after it, when the child has ended. */
+static size_t huge_kib(void)
+{
+    return proc_number("/proc/self/smaps_rollup", "AnonHugePages:");
+}
+static void keeps_huge(void)
+{
+    char *p = malloc(64 * MIB);
+    stamp(p, 64 * MIB, 1);
+    size_t before = huge_kib();
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(is_stamped(p, 64 * MIB, 1) ? 0 : 1);
+    }
+    reap(pid);
+    stamp(p, 64 * MIB, 2);
+    printf("huge %zu %zu\n", before, huge_kib());
+    free(p);
+}
+
+MAIN(MODE(many), MODE(nested), MODE(by_exit), MODE(two_forkers), MODE(others_blocks), MODE(vforks), MODE(spawns),
+     MODE(systems), MODE(after_exec), MODE(exec_amid), MODE(keeps_huge))

@@ -1,0 +1,202 @@
+/* A handler that frees and allocates large blocks, whatever the main program is in the midst of. */
+#include "victim.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { SLOTS = 16 };
+static char *_Atomic slots[SLOTS];
+static volatile sig_atomic_t fired;
+static size_t block_len = 700 * KIB;
+
+static size_t len_of(size_t i)
+{
+    return block_len + i * 100 * KIB;
+}
+
+static void swap_one(size_t i, int refill)
+{
+    char *p = atomic_exchange(&slots[i], NULL);
+    if (p != NULL) {
+        CHECK(is_stamped(p, len_of(i), i));
+        free(p);
+    }
+    if (refill) {
+        p = malloc(len_of(i));
+        CHECK(p != NULL);
+        stamp(p, len_of(i), i);
+        p = atomic_exchange(&slots[i], p);
+        free(p);
+    }
+}
+
+static void on_signal_free(int sig)
+{
+    (void)sig;
+    int e = errno;
+    swap_one((size_t)fired++ % SLOTS, 0);
+    errno = e;
+}
+
+static void on_signal_both(int sig)
+{
+    (void)sig;
+    int e = errno;
+    swap_one((size_t)fired++ % SLOTS, 1);
+    errno = e;
+}
+
+static void storm(void (*handler)(int), void (*work)(size_t), int seconds)
+{
+    struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    struct itimerval t = {{0, 97}, {0, 97}}, off = {{0, 0}, {0, 0}};
+    time_t end = time(NULL) + seconds;
+    for (size_t i = 0; i < SLOTS; i++) {
+        swap_one(i, 1);
+    }
+    CHECK(sigaction(SIGALRM, &a, NULL) == 0 && setitimer(ITIMER_REAL, &t, NULL) == 0);
+    for (size_t i = 0; time(NULL) < end; i++) {
+        work(i);
+    }
+    setitimer(ITIMER_REAL, &off, NULL);
+    CHECK(fired > 100);
+    for (size_t i = 0; i < SLOTS; i++) {
+        swap_one(i, 0);
+    }
+}
+
+static void large_work(size_t i)
+{
+    swap_one(i * 5 % SLOTS, 1);
+    char *p = realloc(malloc(100 * KIB), 3 * MIB);
+    free(realloc(p, 200 * KIB));
+}
+
+static void small_work(size_t i)
+{
+    char *p[32];
+    for (size_t k = 0; k < 32; k++) {
+        p[k] = malloc(1 + (i * 37 + k * 101) % 5000);
+    }
+    for (size_t k = 0; k < 32; k++) {
+        free(p[k]);
+    }
+    if (i % 64 == 0) {
+        swap_one(i / 64 % SLOTS, 1);
+    }
+}
+
+static void free_in_handler(void)
+{
+    storm(on_signal_free, large_work, 2);
+}
+static void both_in_handler(void)
+{
+    storm(on_signal_both, large_work, 2);
+}
+/* Only frees: the main program may be inside the next allocator. */
+static void amid_small(void)
+{
+    storm(on_signal_free, small_work, 2);
+}
+
+/* Blocks above eager_max (32M in this test), freed by a handler, must not show up in calloc. */
+static char *_Atomic giant;
+static void on_signal_giant(int sig)
+{
+    (void)sig;
+    fired++;
+    free(atomic_exchange(&giant, NULL));
+}
+static void giant_work(size_t i)
+{
+    char *p = malloc(40 * MIB), *q;
+    memset(p, 0xff, 40 * MIB);
+    free(atomic_exchange(&giant, p));
+    for (size_t k = 0; k < 50; k++) { /* inside the region as much as can be */
+        q = malloc(100 * KIB + k * 4096);
+        free(realloc(q, 300 * KIB + (i + k) % 7 * 4096));
+    }
+    q = calloc(1, 40 * MIB);
+    for (size_t k = 0; k < 40 * MIB; k += 512) {
+        CHECK(q[k] == 0);
+    }
+    free(q);
+}
+static void giants(void)
+{
+    storm(on_signal_giant, giant_work, 2);
+}
+
+static void *threads_loop(void *arg)
+{
+    for (size_t i = 0; i < 3000; i++) {
+        free(malloc(100 * KIB + i % 50 * 8192));
+    }
+    return arg;
+}
+static void thread_work(size_t i)
+{
+    pthread_t t;
+    CHECK(pthread_create(&t, NULL, threads_loop, NULL) == 0);
+    large_work(i);
+    CHECK(pthread_join(t, NULL) == 0);
+}
+static void with_threads(void)
+{
+    storm(on_signal_free, thread_work, 2);
+}
+
+/* fork in a handler; the child exits, after a large block of its own. */
+static void on_signal_fork(int sig)
+{
+    (void)sig;
+    if (fired++ % 16 == 0) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            char *p = malloc(MIB);
+            p[5] = 1;
+            free(p);
+            _exit(0);
+        }
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    }
+}
+static void fork_in_handler(void)
+{
+    storm(on_signal_fork, large_work, 2);
+}
+
+/* The stack overflows; the handler on its own stack allocates and ends well. */
+static char alt_stack[64 * KIB];
+static void on_overflow(int sig)
+{
+    (void)sig;
+    char *p = malloc(2 * MIB);
+    stamp(p, 2 * MIB, 3);
+    int fine = is_stamped(p, 2 * MIB, 3);
+    free(p);
+    exit(fine ? 0 : 1);
+}
+static int dig(volatile char *above)
+{
+    volatile char here[4096];
+    here[0] = above != NULL ? above[0] : 1;
+    return dig(here) + here[0];
+}
+static void overflow(void)
+{
+    stack_t s = {.ss_sp = alt_stack, .ss_size = sizeof alt_stack};
+    struct sigaction a = {.sa_handler = on_overflow, .sa_flags = SA_ONSTACK};
+    free(malloc(MIB));
+    CHECK(sigaltstack(&s, NULL) == 0 && sigaction(SIGSEGV, &a, NULL) == 0);
+    exit(dig(NULL) == 12345);
+}
+
+MAIN(MODE(free_in_handler), MODE(both_in_handler), MODE(amid_small), MODE(giants), MODE(with_threads),
+     MODE(fork_in_handler), MODE(overflow))

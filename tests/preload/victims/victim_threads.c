@@ -1,0 +1,236 @@
+/* Threads that come, go, and free each other's blocks. */
+#include "victim.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+static void start(pthread_t *t, void *(*f)(void *), void *arg)
+{
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 64 * KIB);
+    CHECK(pthread_create(t, &attr, f, arg) == 0);
+    pthread_attr_destroy(&attr);
+}
+
+/* 1000 threads, 50 at a time, each leaves a block behind; the main thread checks and frees them all. */
+static void *leave_block(void *arg)
+{
+    size_t i = (size_t)arg;
+    size_t n = 64 * KIB + i * 64;
+    free(malloc(200 * KIB)); /* something in the cache when the thread ends */
+    char *p = malloc(n);
+    stamp(p, n, i);
+    return p;
+}
+
+static void thousand(void)
+{
+    pthread_t t[50];
+    static char *left[1000];
+    for (size_t i = 0; i < 1000; i += 50) {
+        for (size_t k = 0; k < 50; k++) {
+            start(&t[k], leave_block, (void *)(i + k));
+        }
+        for (size_t k = 0; k < 50; k++) {
+            CHECK(pthread_join(t[k], (void **)&left[i + k]) == 0);
+        }
+    }
+    for (size_t i = 0; i < 1000; i++) {
+        CHECK(is_stamped(left[i], 64 * KIB + i * 64, i));
+        free(left[i]);
+    }
+}
+
+static void at_once(void)
+{
+    static pthread_t t[1000];
+    char *p;
+    for (size_t i = 0; i < 1000; i++) {
+        start(&t[i], leave_block, (void *)i);
+    }
+    for (size_t i = 0; i < 1000; i++) {
+        CHECK(pthread_join(t[i], (void **)&p) == 0 && is_stamped(p, 64 * KIB + i * 64, i));
+        free(p);
+    }
+}
+
+/* Four threads swap blocks through shared slots: who takes one out checks and frees it. */
+enum { SLOTS = 64, HEADER = 2 };
+static _Atomic(uint64_t *) slots[SLOTS];
+static atomic_bool stop;
+
+static void check_and_free(uint64_t *p)
+{
+    if (p != NULL) {
+        uint64_t n = p[0], seed = p[1];
+        CHECK(is_stamped(p + HEADER, n, seed));
+        free(p);
+    }
+}
+
+static uint64_t *make_block(uint64_t *seed)
+{
+    uint64_t n = 20 * KIB + next_random(seed) % (next_random(seed) % 4 == 0 ? 3 * MIB : 300 * KIB);
+    uint64_t *p;
+    void *q = NULL;
+    switch (next_random(seed) % 4) {
+    case 0:
+        p = calloc(1, n + 16);
+        for (size_t i = 0; i < n / 8; i += 61) {
+            CHECK(p[i] == 0);
+        }
+        break;
+    case 1:
+        CHECK(posix_memalign(&q, (size_t)64 << next_random(seed) % 12, n + 16) == 0);
+        p = q;
+        break;
+    case 2:
+        p = realloc(malloc(n / 2 + 16), n + 16);
+        break;
+    default:
+        p = malloc(n + 16);
+    }
+    CHECK(p != NULL);
+    p[0] = n;
+    p[1] = next_random(seed);
+    stamp(p + HEADER, n, p[1]);
+    return p;
+}
+
+static void *churn_thread(void *arg)
+{
+    uint64_t seed = 0x9e3779b97f4a7c15u * ((uintptr_t)arg + 1);
+    while (!stop) {
+        check_and_free(atomic_exchange(&slots[next_random(&seed) % SLOTS], make_block(&seed)));
+    }
+    return NULL;
+}
+
+static void churn(void)
+{
+    pthread_t t[4];
+    const struct timespec two = {2, 0};
+    for (size_t i = 0; i < 4; i++) {
+        start(&t[i], churn_thread, (void *)i);
+    }
+    nanosleep(&two, NULL);
+    stop = 1;
+    for (size_t i = 0; i < 4; i++) {
+        pthread_join(t[i], NULL);
+    }
+    for (size_t i = 0; i < SLOTS; i++) {
+        check_and_free(slots[i]);
+    }
+}
+
+/* Destructors of thread-specific data allocate and free, several rounds of them; before and after ours. */
+static pthread_key_t first_key, keys[40];
+static atomic_int destroyed;
+
+static void destroy(void *p)
+{
+    destroyed++;
+    CHECK(is_stamped(p, 300 * KIB, 7));
+    free(p);
+    char *q = malloc(MIB);
+    stamp(q, MIB, 8);
+    free(realloc(q, 2 * MIB));
+    if (destroyed % 3 != 0) {
+        p = malloc(300 * KIB);
+        stamp(p, 300 * KIB, 7);
+        pthread_setspecific(first_key, p); /* once more around */
+    }
+}
+
+static void *with_specific(void *arg)
+{
+    for (size_t i = 0; i < 40; i++) {
+        char *p = malloc(300 * KIB);
+        stamp(p, 300 * KIB, 7);
+        pthread_setspecific(i == 0 ? first_key : keys[i], p);
+    }
+    return arg;
+}
+
+static void specific(void)
+{
+    pthread_t t;
+    CHECK(pthread_key_create(&first_key, destroy) == 0);
+    free(malloc(MIB));
+    for (size_t i = 0; i < 40; i++) {
+        CHECK(pthread_key_create(&keys[i], destroy) == 0);
+    }
+    for (int i = 0; i < 20; i++) {
+        start(&t, with_specific, NULL);
+        pthread_join(t, NULL);
+    }
+    CHECK(destroyed >= 20 * 40);
+}
+
+/* All 1024 keys are the program's. */
+static void no_key_left(void)
+{
+    pthread_key_t k;
+    pthread_t t;
+    int n = 0;
+    void *p;
+    while (pthread_key_create(&k, NULL) == 0) {
+        n++;
+    }
+    CHECK(n > 1000);
+    start(&t, leave_block, (void *)5);
+    CHECK(pthread_join(t, &p) == 0 && is_stamped(p, 64 * KIB + 5 * 64, 5));
+    free(p);
+}
+
+/* A thread that only frees what others made while those end. */
+static void *free_slots(void *arg)
+{
+    while (!stop) {
+        for (size_t i = 0; i < SLOTS; i++) {
+            check_and_free(atomic_exchange(&slots[i], NULL));
+        }
+    }
+    return arg;
+}
+
+static void *fill_and_end(void *arg)
+{
+    uint64_t seed = (uintptr_t)arg + 77;
+    for (size_t i = 0; i < 8; i++) {
+        check_and_free(atomic_exchange(&slots[next_random(&seed) % SLOTS], make_block(&seed)));
+    }
+    return NULL;
+}
+
+static void end_while_freed(void)
+{
+    pthread_t freer, t[4];
+    start(&freer, free_slots, NULL);
+    for (size_t i = 0; i < 200; i++) {
+        for (size_t k = 0; k < 4; k++) {
+            start(&t[k], fill_and_end, (void *)(i * 4 + k));
+        }
+        for (size_t k = 0; k < 4; k++) {
+            pthread_join(t[k], NULL);
+        }
+    }
+    stop = 1;
+    pthread_join(freer, NULL);
+}
+
+/* exit() while others are in the midst of it. */
+static void exit_amid(void)
+{
+    pthread_t t;
+    for (size_t i = 0; i < 3; i++) {
+        start(&t, churn_thread, (void *)i);
+    }
+    const struct timespec a_while = {0, 50000000};
+    nanosleep(&a_while, NULL);
+    exit(0);
+}
+
+MAIN(MODE(thousand), MODE(at_once), MODE(churn), MODE(specific), MODE(no_key_left), MODE(end_while_freed), MODE(exit_amid))
