@@ -10,13 +10,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#if defined(__SANITIZE_THREAD__)
+static const bool under_tsan = true;
+#else
+static const bool under_tsan = false;
+#endif
+
 struct fake fake;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const int refusal[FAKE_SLOTS] = {
-    [FAKE_RESERVE] = -ENOMEM,  [FAKE_UNRESERVE] = -ENOMEM, [FAKE_COMMIT] = -ENOMEM,
-    [FAKE_MAP_AT] = -EEXIST,   [FAKE_ADVISE] = -EINVAL,    [FAKE_POPULATE] = -ENOMEM,
-    [FAKE_PURGE] = -EINVAL,    [FAKE_RESIDENT] = -ENOMEM,  [FAKE_NAME] = -EINVAL,
+    [FAKE_RESERVE] = -ENOMEM,  [FAKE_MAP_AT] = -EEXIST,   [FAKE_UNMAP] = -ENOMEM,
+    [FAKE_COMMIT] = -ENOMEM,   [FAKE_DECOMMIT] = -ENOMEM, [FAKE_ADVISE] = -EINVAL,
+    [FAKE_POPULATE] = -ENOMEM, [FAKE_RESIDENT] = -ENOMEM, [FAKE_NAME] = -EINVAL,
     [FAKE_READ_FILE] = -ENOENT};
 
 static void enter(void)
@@ -64,54 +70,83 @@ static int note(enum fake_slot slot, struct fl_range r, int rc)
     return rc;
 }
 
-static void add_map(struct fl_range r, bool pretended)
+/* Adds `r`, which overlaps nothing in the list, and joins it with its neighbours of the same kind. */
+static void add_map(struct fl_range r, bool usable)
 {
+    for (size_t i = 0; i < fake.nmap;) {
+        struct fake_map m = fake.map[i];
+        if (m.usable == usable &&
+            (fl_range_end(m.range) == r.base || fl_range_end(r) == m.range.base)) {
+            r = (struct fl_range){m.range.base < r.base ? m.range.base : r.base,
+                                  m.range.len + r.len};
+            fake.map[i] = fake.map[--fake.nmap];
+            i = 0;
+        } else {
+            i++;
+        }
+    }
     if (fake.nmap == FAKE_MAPS) {
         abort(); /* the test maps more pieces than it should */
     }
-    fake.map[fake.nmap].range = r;
-    fake.map[fake.nmap++].pretended = pretended;
+    fake.map[fake.nmap++] = (struct fake_map){r, usable};
 }
 
-/* Takes `r` out of the list of mappings; what sticks out of it stays. */
-static void remove_map(struct fl_range r)
+/* Takes `r` out of the list; what sticks out of it stays. Returns the bytes taken out. */
+static size_t remove_map(struct fl_range r)
 {
     uintptr_t end = fl_range_end(r);
+    size_t removed = 0;
 
     for (size_t i = 0; i < fake.nmap;) {
-        struct fl_range m = fake.map[i].range;
-        bool pretended = fake.map[i].pretended;
-        uintptr_t m_end = fl_range_end(m);
-        if (m_end <= r.base || m.base >= end) {
+        struct fake_map m = fake.map[i];
+        uintptr_t m_end = fl_range_end(m.range);
+        if (m_end <= r.base || m.range.base >= end) {
             i++;
             continue;
         }
         fake.map[i] = fake.map[--fake.nmap];
-        if (m.base < r.base) {
-            add_map((struct fl_range){m.base, r.base - m.base}, pretended);
+        removed += m.range.len;
+        if (m.range.base < r.base) {
+            add_map((struct fl_range){m.range.base, r.base - m.range.base}, m.usable);
+            removed -= r.base - m.range.base;
         }
         if (m_end > end) {
-            add_map((struct fl_range){end, m_end - end}, pretended);
+            add_map((struct fl_range){end, m_end - end}, m.usable);
+            removed -= m_end - end;
         }
+        i = 0;
     }
+    return removed;
 }
 
-static bool is_pretended(struct fl_range r)
-{
-    bool found = false;
+enum change { ADD_RESERVED, ADD_USABLE, REMOVE, BECOME_USABLE, BECOME_RESERVED };
 
+static void change_map(struct fl_range r, enum change how)
+{
+    if (fake.quiet) {
+        return;
+    }
     enter();
-    for (size_t i = 0; i < fake.nmap; i++) {
-        found |= fake.map[i].pretended && r.base - fake.map[i].range.base < fake.map[i].range.len;
+    size_t removed = how >= REMOVE ? remove_map(r) : 0;
+    if (how >= REMOVE && removed != r.len) {
+        abort(); /* somebody gives back, or makes usable, what is not his */
+    }
+    if (how != REMOVE) {
+        add_map(r, how == ADD_USABLE || how == BECOME_USABLE);
     }
     leave();
-    return found;
 }
 
-static int fake_reserve(uintptr_t hint, size_t len, uintptr_t *out_base)
+static bool is_too_much(size_t len)
+{
+    return !fake.quiet && (len > fake.commit_max ||
+                           (fake.charge_max != SIZE_MAX && fake_usable() + len > fake.charge_max));
+}
+
+static int fake_reserve(size_t len, uintptr_t *out_base)
 {
     int rc = scripted(FAKE_RESERVE);
-    struct fl_range r = {hint, len};
+    struct fl_range r = {0, len};
 
     if (rc == 0 && len > fake.reserve_max) {
         rc = -ENOMEM;
@@ -121,25 +156,39 @@ static int fake_reserve(uintptr_t hint, size_t len, uintptr_t *out_base)
         fake.reserve_refuse--;
         rc = -ENOMEM;
     }
-    if (rc == 0 && (rc = fl_sys_linux.reserve(hint, len, out_base)) == 0) {
+    if (rc == 0 && (rc = fl_sys_linux.reserve(len, out_base)) == 0) {
         r.base = *out_base;
-        enter();
-        add_map(r, false);
-        leave();
+        change_map(r, ADD_RESERVED);
     }
     return note(FAKE_RESERVE, r, rc);
 }
 
-static int fake_unreserve(struct fl_range r)
+static int fake_map_at(struct fl_range r)
 {
-    int rc = scripted(FAKE_UNRESERVE);
+    int rc = scripted(FAKE_MAP_AT);
 
-    if (rc == 0 && (is_pretended(r) || (rc = fl_sys_linux.unreserve(r)) == 0)) {
-        enter();
-        remove_map(r);
-        leave();
+    if (rc == 0) {
+        rc = fake.no_quiet_addresses ? -EEXIST
+             : is_too_much(r.len)    ? -ENOMEM
+                                     : fl_sys_linux.map_at(r);
     }
-    return note(FAKE_UNRESERVE, r, rc);
+    if (rc == 0) {
+        change_map(r, ADD_USABLE);
+    }
+    return note(FAKE_MAP_AT, r, rc);
+}
+
+static int fake_unmap(struct fl_range r)
+{
+    int rc = scripted(FAKE_UNMAP);
+
+    if (fake.on_purge != NULL) {
+        fake.on_purge();
+    }
+    if (rc == 0 && (rc = fl_sys_linux.unmap(r)) == 0) {
+        change_map(r, REMOVE);
+    }
+    return note(FAKE_UNMAP, r, rc);
 }
 
 static int fake_commit(struct fl_range r)
@@ -147,33 +196,32 @@ static int fake_commit(struct fl_range r)
     int rc = scripted(FAKE_COMMIT);
 
     if (rc == 0) {
-        rc = r.len > fake.commit_max ? -ENOMEM : fl_sys_linux.commit(r);
+        rc = is_too_much(r.len) ? -ENOMEM : fl_sys_linux.commit(r);
+    }
+    if (rc == 0) {
+        change_map(r, BECOME_USABLE);
     }
     return note(FAKE_COMMIT, r, rc);
 }
 
-static int fake_map_at(struct fl_range r)
+static int fake_decommit(struct fl_range r)
 {
-    int rc = scripted(FAKE_MAP_AT);
+    int rc = scripted(FAKE_DECOMMIT);
 
-    if (rc == 0 && r.len > fake.commit_max) {
-        rc = -ENOMEM;
-    } else if (rc == 0 && !fake.pretend_map_at) {
-        rc = fl_sys_linux.map_at(r);
+    if (fake.on_purge != NULL) {
+        fake.on_purge();
     }
-    if (rc == 0) {
-        enter();
-        add_map(r, fake.pretend_map_at);
-        leave();
+    if (rc == 0 && (rc = fl_sys_linux.decommit(r)) == 0) {
+        change_map(r, BECOME_RESERVED);
     }
-    return note(FAKE_MAP_AT, r, rc);
+    return note(FAKE_DECOMMIT, r, rc);
 }
 
 static int fake_advise(struct fl_range r, enum fl_sys_advice advice)
 {
     int rc = scripted(FAKE_ADVISE);
 
-    return note(FAKE_ADVISE, r, rc != 0 || is_pretended(r) ? rc : fl_sys_linux.advise(r, advice));
+    return note(FAKE_ADVISE, r, rc != 0 ? rc : fl_sys_linux.advise(r, advice));
 }
 
 static int fake_populate(struct fl_range r)
@@ -183,23 +231,10 @@ static int fake_populate(struct fl_range r)
     if (fake.on_populate != NULL) {
         fake.on_populate(r);
     }
-    if (rc == 0 && !fake.pretend_populate && !is_pretended(r)) {
+    if (rc == 0 && !fake.pretend_populate) {
         rc = fl_sys_linux.populate(r);
     }
     return note(FAKE_POPULATE, r, rc);
-}
-
-static int fake_purge(struct fl_range r)
-{
-    int rc = scripted(FAKE_PURGE);
-
-    if (fake.on_purge != NULL) {
-        fake.on_purge();
-    }
-    if (rc == 0 && !is_pretended(r)) {
-        rc = fl_sys_linux.purge(r);
-    }
-    return note(FAKE_PURGE, r, rc);
 }
 
 static int fake_resident(struct fl_range r, size_t *out_bytes)
@@ -243,6 +278,16 @@ static uint64_t fake_limit(int resource)
     return resource == RLIMIT_AS ? fake.limit_as : fake.limit_data;
 }
 
+static uint64_t fake_memory_total(void)
+{
+    return fake.memory_total;
+}
+
+static uint64_t fake_entropy(void)
+{
+    return fake.entropy;
+}
+
 static int fake_write(int fd, const char *text, size_t len)
 {
     if (fd != STDERR_FILENO) {
@@ -282,33 +327,37 @@ void fake_forget(void)
 
 void fake_install(void)
 {
+    const char *mode = getenv("FL_TEST_WINDOW");
+
     for (size_t i = 0; i < fake.nmap; i++) {
-        if (!fake.map[i].pretended) {
-            (void)fl_sys_linux.unreserve(fake.map[i].range);
-        }
+        (void)fl_sys_linux.unmap(fake.map[i].range);
     }
     memset(&fake, 0, sizeof fake);
+    fake.no_quiet_addresses = under_tsan || (mode != NULL && strcmp(mode, "reserved") == 0);
     fake.reserve_max = (size_t)1100 << 20;
-    fake.commit_max = SIZE_MAX;
+    fake.commit_max = fake.charge_max = SIZE_MAX;
     fake.limit_as = fake.limit_data = UINT64_MAX;
+    fake.memory_total = (uint64_t)16 << 30;
+    fake.entropy = 0x123456789abcdef1;
     fake_file("/proc/meminfo", "MemTotal:       16777216 kB\nMemFree:         1000 kB\n"
                                "MemAvailable:    8388608 kB\n");
-    fake_file("/proc/sys/vm/overcommit_memory", "0\n");
     fake_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "2097152\n");
     fake_file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
     fl_sys = (struct fl_sys){
         .reserve = fake_reserve,
-        .unreserve = fake_unreserve,
-        .commit = fake_commit,
         .map_at = fake_map_at,
+        .unmap = fake_unmap,
+        .commit = fake_commit,
+        .decommit = fake_decommit,
         .advise = fake_advise,
         .populate = fake_populate,
-        .purge = fake_purge,
         .resident = fake_resident,
         .name = fake_name,
         .now_ns = fake_now,
         .read_file = fake_read_file,
         .limit = fake_limit,
+        .memory_total = fake_memory_total,
+        .entropy = fake_entropy,
         .wait = fl_sys_linux.wait,
         .wake = fl_sys_linux.wake,
         .write = fake_write,
@@ -347,10 +396,30 @@ size_t fake_mapped(void)
     return sum;
 }
 
+size_t fake_usable(void)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < fake.nmap; i++) {
+        sum += fake.map[i].usable ? fake.map[i].range.len : 0;
+    }
+    return sum;
+}
+
+size_t fake_purged(void)
+{
+    return fake_bytes(FAKE_UNMAP) + fake_bytes(FAKE_DECOMMIT);
+}
+
+unsigned fake_purges(void)
+{
+    return fake.count[FAKE_UNMAP] + fake.count[FAKE_DECOMMIT];
+}
+
 void fake_fail_at(unsigned n, unsigned slots)
 {
     fake.fail_at = n;
-    fake.fail_slots = slots != 0 ? slots : ((1u << FAKE_SLOTS) - 1) & ~(1u << FAKE_UNRESERVE);
+    fake.fail_slots = slots != 0 ? slots : ((1u << FAKE_SLOTS) - 1) & ~(1u << FAKE_UNMAP);
     fake.ncalls = 0;
 }
 

@@ -11,12 +11,12 @@
 
 enum fake_slot {
     FAKE_RESERVE,
-    FAKE_UNRESERVE,
-    FAKE_COMMIT,
     FAKE_MAP_AT,
+    FAKE_UNMAP,
+    FAKE_COMMIT,
+    FAKE_DECOMMIT,
     FAKE_ADVISE,
     FAKE_POPULATE,
-    FAKE_PURGE,
     FAKE_RESIDENT,
     FAKE_NAME,
     FAKE_READ_FILE,
@@ -33,17 +33,18 @@ enum { FAKE_LOG = 4096, FAKE_FILES = 24, FAKE_SAID = 8192, FAKE_MAPS = 4096 };
 
 struct fake {
     /* the script */
+    bool no_quiet_addresses; /* map_at is refused: as where something lies there, or under TSan */
     size_t reserve_max;      /* bytes; a larger reservation is refused with -ENOMEM */
     unsigned reserve_skip;   /* this many reservations pass before reserve_refuse counts */
     unsigned reserve_refuse; /* this many are refused with -ENOMEM, then they pass again */
     size_t commit_max;       /* bytes of one commit or map_at; more is refused with -ENOMEM */
-    uint64_t limit_as, limit_data;
+    size_t charge_max;       /* bytes readable and writable at most, as RLIMIT_DATA has it */
+    uint64_t limit_as, limit_data, memory_total, entropy;
     int rc[FAKE_SLOTS];     /* not 0: what the slot answers, always */
-    bool pretend_map_at;    /* map_at takes note and maps nothing */
     bool pretend_populate;  /* populate takes note; the kernel fills on touch */
     bool quiet;             /* no log, no lock */
-    void (*on_purge)(void); /* called within each purge: no lock of ours is held then */
-    void (*on_populate)(struct fl_range r); /* as on_purge */
+    void (*on_purge)(void); /* called within each unmap and decommit */
+    void (*on_populate)(struct fl_range r);
     unsigned fail_at;    /* the n-th call of a slot in fail_slots is refused; 0: none */
     unsigned fail_slots; /* bit s: enum fake_slot s counts */
     /* what happened */
@@ -55,10 +56,10 @@ struct fake {
     unsigned count[FAKE_SLOTS];
     char said[FAKE_SAID]; /* all of it that went to stderr */
     size_t nsaid;
-    struct {
+    struct fake_map {
         struct fl_range range;
-        bool pretended;
-    } map[FAKE_MAPS]; /* what is reserved or mapped and not given back */
+        bool usable;  /* readable and writable */
+    } map[FAKE_MAPS]; /* what is mapped; neighbours of a kind are one */
     size_t nmap;
     struct {
         const char *path, *text;
@@ -68,8 +69,9 @@ struct fake {
 
 extern struct fake fake;
 
-/* Puts the table in place with: page sizes 4 KiB and 2 MiB, THP madvise, MemAvailable 8 GiB, no cgroup, overcommit 0,
- * no limits, reservations up to 1 GiB. Unmaps what an earlier test left. */
+/* Puts the table in place with: page sizes 4 KiB and 2 MiB, THP madvise, MemAvailable 8 GiB of 16, no cgroup, no limits,
+ * reservations up to 1100 MiB. FL_TEST_WINDOW=reserved in the environment, and TSan, whose shadow lies there, set
+ * no_quiet_addresses. Unmaps what an earlier test left. */
 void fake_install(void);
 /* Scripts one file; `text` NULL: it is not there. Both stay the caller's. */
 void fake_file(const char *path, const char *text);
@@ -79,9 +81,13 @@ void fake_forget(void);
 const struct fake_call *fake_nth(enum fake_slot slot, size_t i);
 /* Bytes of all logged calls of that slot that were answered with 0. */
 size_t fake_bytes(enum fake_slot slot);
-/* Bytes mapped now. */
+/* Bytes given back: unmapped or decommitted. */
+size_t fake_purged(void);
+unsigned fake_purges(void);
+/* Bytes mapped now, and those of them that are readable and writable. */
 size_t fake_mapped(void);
-/* Sweeps failures: the n-th call of the slots (all but unreserve, if `slots` is 0) is refused. */
+size_t fake_usable(void);
+/* Sweeps failures: the n-th call of the slots (all but unmap, if `slots` is 0) is refused. */
 void fake_fail_at(unsigned n, unsigned slots);
 /* Did the fault of fake_fail_at fire? */
 bool fake_fired(void);

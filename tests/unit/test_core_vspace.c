@@ -1,4 +1,4 @@
-/* Reserved spans: aligned, committed in chunks, exact where the kernel counts. */
+/* Spans of addresses: claimed with nothing mapped or reserved, committed in parts, grown from the front. */
 #include "core/core.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
@@ -14,111 +14,140 @@ static int each(void **state)
 {
     (void)state;
     fake_install();
+    fake.no_quiet_addresses = false; /* each test picks addresses of its own */
     memset(&v, 0, sizeof v);
     return 0;
 }
 
-static void reserve_aligns_and_gives_the_rest_back(void **state)
+/* Where nothing is mapped, and sanitizers allow memory. */
+static uintptr_t free_addresses(void)
 {
-    (void)state;
-    assert_int_equal(fl_vspace_reserve(&v, MIB(8), MIB(2), false, "t"), 0);
-    assert_int_equal(v.all.base % MIB(2), 0);
-    assert_int_equal(v.all.len, MIB(8));
-    assert_int_equal(v.committed, 0);
-    assert_int_equal(fake_mapped(), MIB(8));
-    assert_int_equal(fake.count[FAKE_COMMIT], 0);
+    uintptr_t base;
+
+    assert_int_equal(fl_sys_linux.reserve(MIB(16), &base), 0);
+    assert_int_equal(fl_sys_linux.unmap((struct fl_range){base, MIB(16)}), 0);
+    return fl_align_up(base, MIB(2));
 }
 
-static void refused_reservation_leaves_nothing(void **state)
+static void claim_anywhere(void)
+{
+    assert_int_equal(fl_vspace_claim(&v, MIB(8), MIB(2), 0, "t"), 0);
+}
+
+static struct fl_range part(size_t from, size_t len)
+{
+    return (struct fl_range){v.all.base + from, len};
+}
+
+static void claim_anywhere_aligns_and_gives_the_rest_back(void **state)
+{
+    (void)state;
+    claim_anywhere();
+    assert_true(v.reserved);
+    assert_int_equal(v.all.base % MIB(2), 0);
+    assert_int_equal(v.all.len, MIB(8));
+    assert_int_equal(fake_mapped(), MIB(8));
+    assert_int_equal(fake_usable(), 0);
+    fl_vspace_release(&v);
+    assert_int_equal(fake_mapped(), 0);
+    assert_int_equal(v.all.len, 0);
+}
+
+static void claim_at_an_address_maps_nothing(void **state)
+{
+    uintptr_t at = free_addresses();
+    (void)state;
+    assert_int_equal(fl_vspace_claim(&v, MIB(8), MIB(2), at, "t"), 0);
+    assert_false(v.reserved);
+    assert_true(v.all.base == at && v.all.len == MIB(8));
+    assert_int_equal(fake_mapped(), 0);
+    fl_vspace_release(&v);
+    assert_int_equal(v.all.len, 0);
+}
+
+static void claim_of_a_taken_address_is_refused(void **state)
+{
+    struct fl_range theirs = {free_addresses(), MIB(2)};
+    (void)state;
+    assert_int_equal(fl_sys_linux.map_at(theirs), 0);
+    assert_int_equal(fl_vspace_claim(&v, MIB(8), MIB(2), theirs.base, "t"), -EEXIST);
+    assert_int_equal(v.all.len, 0);
+    assert_int_equal(fl_sys_linux.unmap(theirs), 0);
+}
+
+static void refused_claim_leaves_nothing(void **state)
 {
     (void)state;
     fake.reserve_max = MIB(4);
-    assert_int_equal(fl_vspace_reserve(&v, MIB(8), MIB(2), false, "t"), -ENOMEM);
+    assert_int_equal(fl_vspace_claim(&v, MIB(8), MIB(2), 0, "t"), -ENOMEM);
     assert_int_equal(v.all.len, 0);
     assert_int_equal(fake_mapped(), 0);
 }
 
-static void commit_goes_by_chunks_and_makes_memory_usable(void **state)
+static void parts_become_memory_and_cease_to_be(void **state)
 {
     (void)state;
-    assert_int_equal(fl_vspace_reserve(&v, MIB(8), MIB(2), false, "t"), 0);
-    v.huge = true;
-    assert_int_equal(fl_vspace_commit(&v, 1), 0);
-    assert_int_equal(v.committed, MIB(2));
-    assert_int_equal(fl_vspace_commit(&v, MIB(2)), 0);
+    for (int reserved = 0; reserved < 2; reserved++) {
+        assert_int_equal(
+            fl_vspace_claim(&v, MIB(8), MIB(2), reserved != 0 ? 0 : free_addresses(), "t"), 0);
+        size_t idle = reserved != 0 ? MIB(8) : 0;
+        struct fl_range p = part(MIB(4), MIB(2));
+        assert_int_equal(fl_vspace_commit(&v, p), 0);
+        memset((void *)p.base, 1, p.len);
+        assert_int_equal(fake_usable(), MIB(2));
+        assert_int_equal(fl_vspace_decommit(&v, p), 0);
+        assert_int_equal(fake_usable(), 0);
+        assert_int_equal(fake_mapped(), idle);
+        assert_int_equal(fl_vspace_commit(&v, p), 0);
+        assert_int_equal(*(unsigned char *)p.base, 0);
+        assert_int_equal(fl_vspace_decommit(&v, p), 0);
+        fl_vspace_release(&v);
+    }
+}
+
+static void a_refused_commit_is_no_memory_whatever_the_kernel_says(void **state)
+{
+    (void)state;
+    claim_anywhere();
+    fake.commit_max = MIB(1);
+    assert_int_equal(fl_vspace_commit(&v, part(0, MIB(2))), -ENOMEM);
+    fl_vspace_release(&v);
+    fake.commit_max = SIZE_MAX;
+    assert_int_equal(fl_vspace_claim(&v, MIB(8), MIB(2), free_addresses(), "t"), 0);
+    fake.rc[FAKE_MAP_AT] = -EEXIST; /* somebody mapped something there since */
+    assert_int_equal(fl_vspace_commit(&v, part(0, MIB(2))), -ENOMEM);
+    assert_int_equal(fake_usable(), 0);
+}
+
+static void growth_goes_by_chunks(void **state)
+{
+    (void)state;
+    claim_anywhere();
+    assert_int_equal(fl_vspace_grow(&v, 1), 0);
+    assert_int_equal(v.grown, MIB(2));
+    assert_int_equal(fl_vspace_grow(&v, MIB(2)), 0);
     assert_int_equal(fake.count[FAKE_COMMIT], 1);
-    assert_int_equal(fl_vspace_commit(&v, MIB(2) + 1), 0);
-    assert_int_equal(v.committed, MIB(4));
+    assert_int_equal(fl_vspace_grow(&v, MIB(2) + 1), 0);
+    assert_int_equal(v.grown, MIB(4));
     assert_true(fake_nth(FAKE_COMMIT, 1)->range.base == v.all.base + MIB(2));
     assert_int_equal(fake_nth(FAKE_COMMIT, 1)->range.len, MIB(2));
-    assert_int_equal(fake.count[FAKE_ADVISE], 2);
-    assert_int_equal(fake.count[FAKE_NAME], 2);
     memset((void *)v.all.base, 1, MIB(4));
+    assert_int_equal(fl_vspace_grow(&v, MIB(8)), 0);
+    assert_int_equal(fl_vspace_grow(&v, MIB(8) + 1), -ENOMEM);
+    assert_int_equal(v.grown, MIB(8));
 }
 
-static void the_last_chunk_ends_with_the_span(void **state)
+static void growth_falls_back_to_what_is_needed(void **state)
 {
     (void)state;
-    assert_int_equal(fl_vspace_reserve(&v, MIB(8), MIB(2), false, "t"), 0);
-    v.chunk = (size_t)1 << 30;
-    assert_int_equal(fl_vspace_commit(&v, 4096), 0);
-    assert_int_equal(v.committed, MIB(8));
-    assert_int_equal(fl_vspace_commit(&v, MIB(8)), 0);
-    assert_int_equal(fl_vspace_commit(&v, MIB(8) + 1), -ENOMEM);
-}
-
-static void refused_chunk_falls_back_to_what_is_needed(void **state)
-{
-    (void)state;
-    assert_int_equal(fl_vspace_reserve(&v, MIB(8), MIB(2), false, "t"), 0);
+    claim_anywhere();
     fake.commit_max = MIB(1);
-    assert_int_equal(fl_vspace_commit(&v, 5000), 0);
-    assert_int_equal(v.committed, 8192);
+    assert_int_equal(fl_vspace_grow(&v, 5000), 0);
+    assert_int_equal(v.grown, 8192);
     assert_int_equal(fake.count[FAKE_COMMIT], 2);
     fake.commit_max = 4096;
-    assert_int_equal(fl_vspace_commit(&v, MIB(3)), -ENOMEM);
-    assert_int_equal(v.committed, 8192);
-}
-
-static void counted_span_maps_only_what_is_committed(void **state)
-{
-    (void)state;
-    fake.pretend_map_at = true;
-    assert_int_equal(fl_vspace_reserve(&v, MIB(8), MIB(2), true, "t"), 0);
-    assert_false(v.reserved);
-    assert_int_equal(v.all.len, MIB(8));
-    assert_int_equal(v.all.base % MIB(2), 0);
-    assert_int_equal(fake.count[FAKE_RESERVE], 0);
-    assert_int_equal(fake_mapped(), v.committed);
-    assert_int_equal(fl_vspace_commit(&v, MIB(3)), 0);
-    assert_int_equal(v.committed, MIB(4));
-    assert_int_equal(fake_mapped(), MIB(4));
-    assert_int_equal(fake.count[FAKE_COMMIT], 0);
-    assert_int_equal(fake.count[FAKE_RESERVE], 0);
-}
-
-static void counted_span_tries_other_places_when_one_is_taken(void **state)
-{
-    (void)state;
-    fake.pretend_map_at = true;
-    fake_fail_at(1, 1u << FAKE_MAP_AT);
-    assert_int_equal(fl_vspace_reserve(&v, MIB(8), MIB(2), true, "t"), 0);
-    assert_int_equal(fake_nth(FAKE_MAP_AT, 0)->rc, -EEXIST);
-    assert_true(fake_nth(FAKE_MAP_AT, 1)->range.base == v.all.base);
-    assert_true(fake_nth(FAKE_MAP_AT, 0)->range.base != v.all.base);
-    fake.rc[FAKE_MAP_AT] = -EEXIST;
-    assert_int_equal(fl_vspace_reserve(&v, MIB(8), MIB(2), true, "t"), -ENOMEM);
-}
-
-static void commit_onto_a_foreign_mapping_is_refused(void **state)
-{
-    (void)state;
-    fake.pretend_map_at = true;
-    assert_int_equal(fl_vspace_reserve(&v, MIB(8), MIB(2), true, "t"), 0);
-    size_t before = v.committed;
-    fake.rc[FAKE_MAP_AT] = -EEXIST;
-    assert_int_equal(fl_vspace_commit(&v, MIB(2)), -ENOMEM);
-    assert_int_equal(v.committed, before);
+    assert_int_equal(fl_vspace_grow(&v, MIB(3)), -ENOMEM);
+    assert_int_equal(v.grown, 8192);
 }
 
 static void absent_names_and_advice_do_not_matter(void **state)
@@ -126,21 +155,23 @@ static void absent_names_and_advice_do_not_matter(void **state)
     (void)state;
     fake.rc[FAKE_NAME] = -EINVAL;
     fake.rc[FAKE_ADVISE] = -EINVAL;
-    assert_int_equal(fl_vspace_reserve(&v, MIB(8), MIB(2), false, "t"), 0);
-    assert_int_equal(fl_vspace_commit(&v, MIB(2)), 0);
+    claim_anywhere();
+    assert_int_equal(fl_vspace_commit(&v, part(0, 4096)), 0);
+    assert_int_equal(fl_vspace_commit(&v, part(4096, 4096)), 0);
+    assert_int_equal(fake.count[FAKE_NAME], 1); /* not asked again where there are none */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(reserve_aligns_and_gives_the_rest_back, each),
-        cmocka_unit_test_setup(refused_reservation_leaves_nothing, each),
-        cmocka_unit_test_setup(commit_goes_by_chunks_and_makes_memory_usable, each),
-        cmocka_unit_test_setup(the_last_chunk_ends_with_the_span, each),
-        cmocka_unit_test_setup(refused_chunk_falls_back_to_what_is_needed, each),
-        cmocka_unit_test_setup(counted_span_maps_only_what_is_committed, each),
-        cmocka_unit_test_setup(counted_span_tries_other_places_when_one_is_taken, each),
-        cmocka_unit_test_setup(commit_onto_a_foreign_mapping_is_refused, each),
+        cmocka_unit_test_setup(claim_anywhere_aligns_and_gives_the_rest_back, each),
+        cmocka_unit_test_setup(claim_at_an_address_maps_nothing, each),
+        cmocka_unit_test_setup(claim_of_a_taken_address_is_refused, each),
+        cmocka_unit_test_setup(refused_claim_leaves_nothing, each),
+        cmocka_unit_test_setup(parts_become_memory_and_cease_to_be, each),
+        cmocka_unit_test_setup(a_refused_commit_is_no_memory_whatever_the_kernel_says, each),
+        cmocka_unit_test_setup(growth_goes_by_chunks, each),
+        cmocka_unit_test_setup(growth_falls_back_to_what_is_needed, each),
         cmocka_unit_test_setup(absent_names_and_advice_do_not_matter, each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

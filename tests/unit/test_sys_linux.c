@@ -15,46 +15,52 @@ static struct fl_range reserved(void)
 {
     struct fl_range r = {0, LEN};
 
-    assert_int_equal(fl_sys_linux.reserve(0, LEN, &r.base), 0);
+    assert_int_equal(fl_sys_linux.reserve(LEN, &r.base), 0);
     return r;
 }
 
-static void reserved_memory_is_committed_populated_and_purged(void **state)
+static size_t resident(struct fl_range r)
 {
-    struct fl_range r = reserved();
     size_t there = 1;
-    volatile char *p = (volatile char *)r.base;
-    (void)state;
-    assert_int_equal(fl_sys_linux.commit(r), 0);
-    assert_int_equal(fl_sys_linux.advise(r, FL_ADVICE_NO_HUGE), 0);
+
     assert_int_equal(fl_sys_linux.resident(r, &there), 0);
-    assert_int_equal(there, 0);
-    int rc = fl_sys_linux.populate(r);
-    assert_true(rc == 0 || rc == -EINVAL);
-    p[4096] = 7;
-    assert_int_equal(fl_sys_linux.resident(r, &there), 0);
-    assert_int_equal(there, rc == 0 ? LEN : 4096);
-    assert_int_equal(fl_sys_linux.purge(r), 0);
-    assert_int_equal(fl_sys_linux.resident(r, &there), 0);
-    assert_int_equal(there, 0);
-    assert_int_equal(p[4096], 0);
-    assert_int_equal(fl_sys_linux.unreserve(r), 0);
+    return there;
 }
 
-static void a_hint_is_taken_exactly_or_refused(void **state)
+static void reserved_memory_is_committed_populated_and_decommitted(void **state)
 {
     struct fl_range r = reserved();
-    uintptr_t base = 0;
+    volatile char *p = (volatile char *)r.base;
     (void)state;
-    assert_int_equal(fl_sys_linux.reserve(r.base, LEN, &base), -EEXIST);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(fl_sys_linux.commit(r), 0);
+        assert_int_equal(fl_sys_linux.advise(r, FL_ADVICE_NO_HUGE), 0);
+        assert_int_equal(resident(r), 0);
+        assert_int_equal(p[8192], 0);
+        int rc = fl_sys_linux.populate(r);
+        assert_true(rc == 0 || rc == -EINVAL);
+        p[8192] = 7;
+        assert_int_equal(resident(r), rc == 0 ? LEN : 8192);
+        assert_int_equal(fl_sys_linux.decommit(r), 0);
+        assert_int_equal(resident(r), 0);
+        assert_int_not_equal(fl_sys_linux.populate(r), 0); /* no access any more */
+    }
+    assert_int_equal(fl_sys_linux.unmap(r), 0);
+}
+
+static void memory_is_mapped_exactly_there_or_refused(void **state)
+{
+    struct fl_range r = reserved();
+    (void)state;
     assert_int_equal(fl_sys_linux.map_at(r), -EEXIST);
-    assert_int_equal(fl_sys_linux.unreserve(r), 0);
+    assert_int_equal(fl_sys_linux.unmap(r), 0);
     assert_int_equal(fl_sys_linux.map_at(r), 0);
     *(volatile char *)r.base = 1;
-    assert_int_equal(fl_sys_linux.unreserve(r), 0);
-    assert_int_equal(fl_sys_linux.reserve(r.base, LEN, &base), 0);
-    assert_true(base == r.base);
-    assert_int_equal(fl_sys_linux.unreserve(r), 0);
+    assert_int_equal(fl_sys_linux.map_at((struct fl_range){r.base + 4096, 4096}), -EEXIST);
+    assert_int_equal(fl_sys_linux.unmap(r), 0);
+    assert_int_equal(fl_sys_linux.map_at(r), 0);
+    assert_int_equal(*(volatile char *)r.base, 0);
+    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 static void refusals_are_negative_errno(void **state)
@@ -63,12 +69,24 @@ static void refusals_are_negative_errno(void **state)
     uintptr_t base;
     size_t there;
     (void)state;
-    assert_int_equal(fl_sys_linux.reserve(0, (size_t)1 << 62, &base), -ENOMEM);
+    assert_int_equal(fl_sys_linux.reserve((size_t)1 << 62, &base), -ENOMEM);
     assert_int_equal(fl_sys_linux.commit(odd), -EINVAL);
-    assert_int_equal(fl_sys_linux.purge(odd), -EINVAL);
+    assert_int_equal(fl_sys_linux.decommit(odd), -EINVAL);
     assert_int_equal(fl_sys_linux.populate(odd), -EINVAL);
     assert_int_equal(fl_sys_linux.resident(odd, &there), -EINVAL);
-    assert_int_equal(fl_sys_linux.unreserve(odd), -EINVAL);
+    assert_int_equal(fl_sys_linux.unmap(odd), -EINVAL);
+}
+
+static void memory_and_entropy_are_the_machine_s(void **state)
+{
+    char text[4096];
+    uint64_t kib = 0;
+    (void)state;
+    assert_int_equal(fl_sys_linux.read_file("/proc/meminfo", text, sizeof text), 0);
+    assert_true(fl_parse_after(text, "MemTotal:", &kib));
+    assert_in_range(fl_sys_linux.memory_total(), kib * 1000, kib * 1100);
+    assert_true(fl_sys_linux.entropy() == fl_sys_linux.entropy());
+    assert_true(fl_sys_linux.entropy() != 0);
 }
 
 static void files_are_read_whole_or_cut(void **state)
@@ -122,8 +140,9 @@ static void waiting_ends_by_value_or_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reserved_memory_is_committed_populated_and_purged),
-        cmocka_unit_test(a_hint_is_taken_exactly_or_refused),
+        cmocka_unit_test(reserved_memory_is_committed_populated_and_decommitted),
+        cmocka_unit_test(memory_is_mapped_exactly_there_or_refused),
+        cmocka_unit_test(memory_and_entropy_are_the_machine_s),
         cmocka_unit_test(refusals_are_negative_errno),
         cmocka_unit_test(files_are_read_whole_or_cut),
         cmocka_unit_test(files_are_appended_to),

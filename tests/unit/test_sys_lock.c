@@ -116,6 +116,10 @@ static void nonsense_page_sizes_are_ignored(void **state)
     fake_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "0\n");
     fl_sys_boot();
     assert_int_equal(fl_page.huge, 2 << 20);
+    fake_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
+              "536870912\n"); /* too large to grow by */
+    fl_sys_boot();
+    assert_int_equal(fl_page.huge, 2 << 20);
     fake_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "3000000\n");
     fl_sys_boot();
     assert_int_equal(fl_page.huge, 2 << 20);

@@ -1,0 +1,375 @@
+/* What a request costs: what is populated, what is cleared, what is left to the kernel, what is refused. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int each(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    return 0;
+}
+
+static size_t resident(const struct fl_extent *e)
+{
+    size_t n = 0;
+
+    assert_int_equal(fl_sys_linux.resident((struct fl_range){e->base, e->len}, &n), 0);
+    return n;
+}
+
+static void memory_is_there_before_it_is_handed_out(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(3));
+    assert_int_equal(resident(e), MIB(3));
+    assert_int_equal(fake_nth(FAKE_POPULATE, 0)->range.len, MIB(4));
+    assert_true(fake_nth(FAKE_POPULATE, 0)->range.base == e->base);
+    give(e);
+    fake_forget();
+    assert_ptr_equal(bytes(take(MIB(3))), (void *)region.first);
+    assert_int_equal(fake.count[FAKE_POPULATE], 0); /* freed memory stays populated */
+}
+
+static void calloc_of_fresh_memory_clears_nothing(void **state)
+{
+    struct fl_region_config small_pages = {.huge = false};
+    (void)state;
+    region_begin(&small_pages);
+    fake.pretend_populate = true; /* so whatever becomes resident was touched by us */
+    struct fl_extent *e = take_zeroed(MIB(5));
+    assert_int_equal(resident(e), 0);
+    assert_true(is_filled(e, 0));
+}
+
+static void calloc_of_dirty_memory_clears_all_of_it(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(1));
+    uintptr_t base = e->base;
+    fill(e, 0xaa);
+    give(e);
+    e = take(MIB(1));
+    assert_true(e->base == base && is_filled(e, 0xaa)); /* malloc leaves it as it was */
+    give(e);
+    e = take_zeroed(MIB(1));
+    assert_true(e->base == base && is_filled(e, 0));
+    assert_sound();
+}
+
+static void calloc_of_a_mixed_run_clears_only_the_dirty_parts(void **state)
+{
+    struct fl_region_config small_pages = {.huge = false};
+    (void)state;
+    region_begin(&small_pages);
+    struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *z = take(MIB(2)), *guard = take(MIB(2));
+    uintptr_t x_base = x->base;
+    fill(x, 1);
+    fill(y, 2);
+    fill(z, 3);
+    give(y);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(2));
+    give(x);
+    give(z);
+    fake.pretend_populate = true;
+    struct fl_extent *e = take_zeroed(MIB(6)); /* dirty, EMPTY, dirty */
+    assert_true(e->base == x_base);
+    assert_int_equal(resident(e), MIB(4));
+    assert_true(is_filled(e, 0));
+    assert_non_null(guard);
+    assert_sound();
+}
+
+static void calloc_across_dirty_between_two_empty(void **state)
+{
+    (void)state;
+    struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *z = take(MIB(2)), *guard = take(MIB(2));
+    uintptr_t x_base = x->base;
+    fill(x, 1);
+    fill(y, 2);
+    fill(z, 3);
+    give(x);
+    give(z);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(4));
+    give(y);
+    for (int touch = 0; touch < 2; touch++) {
+        fake.rc[FAKE_POPULATE] = touch != 0 ? -EINVAL : 0;
+        struct fl_extent *e = take_zeroed(MIB(5));
+        assert_true(e->base == x_base && is_filled(e, 0));
+        assert_sound();
+        fill(e, 9);
+        give(e);
+    }
+    assert_non_null(guard);
+}
+
+static void a_kernel_without_populate_gets_a_touch_of_each_page(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 2; how++) {
+        struct fl_region_config c = {.huge = false, .populate_by_touch = how == 0};
+        region_begin(&c);
+        fake.rc[FAKE_POPULATE] = how == 0 ? 0 : -EINVAL;
+        struct fl_extent *e = take_zeroed(MIB(3));
+        assert_int_equal(resident(e), MIB(3));
+        assert_true(is_filled(e, 0));
+        assert_int_equal(stats().populate_errors, 0);
+        assert_sound();
+    }
+}
+
+static struct fl_extent *other; /* what another thread gets while ours populates */
+
+static void take_and_write_the_rest(struct fl_range r)
+{
+    if (other == NULL && r.len >= MIB(2)) {
+        fake.on_populate = NULL;
+        other = take(KIB(512));
+        fill(other, 0x77);
+    }
+}
+
+static void touching_leaves_what_others_wrote_meanwhile(void **state)
+{
+    struct fl_region_config c = {.huge = false};
+    (void)state;
+    region_begin(&c);
+    other = NULL;
+    fake.rc[FAKE_POPULATE] = -EINVAL;
+    fake.on_populate =
+        take_and_write_the_rest; /* the rest of the huge page is free to all by then */
+    struct fl_extent *e = take(KIB(512));
+    assert_non_null(other);
+    assert_true(other->base >= e->base + e->len);
+    assert_true(is_filled(other, 0x77));
+}
+
+static void a_refused_population_is_counted_and_served(void **state)
+{
+    (void)state;
+    fake.rc[FAKE_POPULATE] = -ENOMEM;
+    struct fl_extent *e = take_zeroed(MIB(2));
+    assert_non_null(e);
+    assert_true(is_filled(e, 0));
+    assert_int_equal(stats().populate_errors, 1);
+    assert_sound();
+}
+
+static void requests_beyond_eager_max_are_left_to_the_kernel(void **state)
+{
+    struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
+    (void)state;
+    region_begin(&c);
+    assert_int_equal(take(MIB(16))->content, FL_CONTENT_DIRTY);
+    size_t populated = region.populated_bytes;
+    fake_forget();
+    struct fl_extent *e = take_zeroed(MIB(33) - KIB(4));
+    assert_int_equal(e->content, FL_CONTENT_LAZY);
+    assert_int_equal(e->base % fl_page.huge, 0);
+    assert_int_equal(e->len, MIB(34)); /* whole huge pages */
+    assert_int_equal(fake.count[FAKE_POPULATE], 0);
+    assert_int_equal(resident(e), 0);
+    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(stats().lazy, 1);
+    assert_sound();
+}
+
+static void default_eager_max_is_an_eighth_of_what_is_available(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "MemTotal: 2097152 kB\nMemAvailable: 524288 kB\n"; /* 256 MiB to take */
+    fake_file("/proc/meminfo", text);
+    assert_int_equal(take(MIB(32))->content, FL_CONTENT_DIRTY);
+    region_begin(NULL);
+    fake_file("/proc/meminfo", text);
+    assert_int_equal(take(MIB(32) + KIB(4))->content, FL_CONTENT_LAZY);
+    assert_sound();
+}
+
+static void sparse_lazy_memory_goes_back_at_once(void **state)
+{
+    struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *e = take(MIB(32));
+    uintptr_t base = e->base;
+    bytes(e)[MIB(5)] = 1;
+    give(e);
+    assert_int_equal(fake_purged(), MIB(32));
+    assert_int_equal(region.populated_bytes, 0);
+    assert_sound();
+    e = take_zeroed(MIB(32));
+    assert_true(e->base == base && is_filled(e, 0));
+}
+
+static void dense_lazy_memory_is_kept(void **state)
+{
+    struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *e = take(MIB(18));
+    fill(e, 5);
+    give(e);
+    assert_int_equal(fake_purges(), 0);
+    assert_int_equal(region.populated_bytes, MIB(18));
+    assert_sound();
+    e = take_zeroed(MIB(9)); /* now served from it, and cleared */
+    assert_int_equal(e->content, FL_CONTENT_DIRTY);
+    assert_int_equal(fake.count[FAKE_POPULATE], 0);
+    assert_true(is_filled(e, 0));
+    assert_sound();
+}
+
+static void lazy_memory_whose_residency_is_unknown_goes_back(void **state)
+{
+    struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *e = take(MIB(18));
+    fill(e, 5);
+    fake.rc[FAKE_RESIDENT] = -ENOMEM;
+    give(e);
+    assert_int_equal(region.populated_bytes, 0);
+    assert_sound();
+    e = take(MIB(18));
+    fill(e, 5);
+    fake.rc[FAKE_UNMAP] = fake.rc[FAKE_DECOMMIT] = -ENOMEM; /* too many maps */
+    give(e);
+    assert_int_equal(region.populated_bytes, MIB(18));
+    assert_sound();
+    e = take_zeroed(MIB(18));
+    assert_true(is_filled(e, 0));
+}
+
+static void the_limit_bounds_what_is_populated(void **state)
+{
+    struct fl_region_config c = {.huge = true, .limit = MIB(8)};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *a = take(MIB(4)), *b = take(MIB(4));
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_null(take(KIB(64)));
+    assert_int_equal(stats().refused, 1);
+    assert_int_equal(region.populated_bytes, MIB(8));
+    give(a);
+    assert_non_null(take(MIB(3)));
+    assert_non_null(take(MIB(1)));
+    assert_null(take(KIB(64)));
+    assert_sound();
+}
+
+static void at_the_limit_free_memory_elsewhere_makes_room(void **state)
+{
+    struct fl_region_config c = {.huge = true, .limit = MIB(8)};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *a = take(MIB(2)), *b = take(MIB(2)), *d = take(MIB(2)), *e = take(MIB(2));
+    give(a);
+    give(d); /* 4 MiB free, in two pieces */
+    struct fl_extent *f = take(MIB(4));
+    assert_non_null(f);
+    assert_true(region.populated_bytes <= MIB(8));
+    assert_sound();
+    assert_non_null(b);
+    assert_non_null(e);
+}
+
+static void dense_lazy_memory_beyond_the_limit_goes_back(void **state)
+{
+    struct fl_region_config c = {.huge = true, .limit = MIB(8)};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *e = take(MIB(16));
+    assert_int_equal(e->content, FL_CONTENT_LAZY);
+    fill(e, 5);
+    give(e);
+    assert_true(region.populated_bytes <= MIB(8));
+    assert_sound();
+}
+
+static void short_memory_is_not_populated(void **state)
+{
+    (void)state;
+    fake_file("/proc/meminfo", "MemTotal: 8192 kB\nMemAvailable: 2048 kB\n");
+    assert_null(take(KIB(64))); /* a huge page would be more than there is */
+    assert_int_equal(region.populated_bytes, 0);
+    assert_sound();
+}
+
+static void the_kernel_is_not_asked_for_each_request(void **state)
+{
+    (void)state;
+    assert_non_null(take(MIB(2)));
+    unsigned asked = fake.count[FAKE_READ_FILE];
+    for (int i = 0; i < 20; i++) {
+        assert_non_null(take(MIB(2)));
+    }
+    assert_int_equal(fake.count[FAKE_READ_FILE], asked);
+}
+
+static void waste_of(size_t from, size_t step, int n, unsigned percent)
+{
+    size_t wanted = 0;
+
+    region_begin(NULL);
+    fake.pretend_populate = true;
+    for (int i = 0; i < n; i++) {
+        size_t request = from + (size_t)i * step + 1;
+        wanted += request;
+        assert_non_null(take(fl_align_up(request, fl_page.base)));
+    }
+    assert_true(region.populated_bytes - fl_page.huge < wanted / 100 * (100 + percent));
+    assert_sound();
+}
+
+static void waste_is_bounded(void **state)
+{
+    (void)state;
+    waste_of(MIB(2), 0, 100, 2);
+    waste_of(MIB(2), 12345, 100, 2);
+    waste_of(MIB(7) / 2, 54321, 100, 2);
+    waste_of(KIB(64), 0, 2000, 12);
+    waste_of(KIB(64), 777, 1000, 12);
+    waste_of(KIB(32), 0, 2000, 13); /* the smallest threshold that still keeps near the bound */
+}
+
+static void pages_without_thp_ask_for_none(void **state)
+{
+    struct fl_region_config c = {.huge = false};
+    (void)state;
+    region_begin(&c);
+    assert_non_null(take(MIB(3)));
+    assert_false(region.window.huge);
+    assert_sound();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(memory_is_there_before_it_is_handed_out, each),
+        cmocka_unit_test_setup(calloc_of_fresh_memory_clears_nothing, each),
+        cmocka_unit_test_setup(calloc_of_dirty_memory_clears_all_of_it, each),
+        cmocka_unit_test_setup(calloc_of_a_mixed_run_clears_only_the_dirty_parts, each),
+        cmocka_unit_test_setup(calloc_across_dirty_between_two_empty, each),
+        cmocka_unit_test_setup(a_kernel_without_populate_gets_a_touch_of_each_page, each),
+        cmocka_unit_test_setup(touching_leaves_what_others_wrote_meanwhile, each),
+        cmocka_unit_test_setup(a_refused_population_is_counted_and_served, each),
+        cmocka_unit_test_setup(requests_beyond_eager_max_are_left_to_the_kernel, each),
+        cmocka_unit_test_setup(default_eager_max_is_an_eighth_of_what_is_available, each),
+        cmocka_unit_test_setup(sparse_lazy_memory_goes_back_at_once, each),
+        cmocka_unit_test_setup(dense_lazy_memory_is_kept, each),
+        cmocka_unit_test_setup(lazy_memory_whose_residency_is_unknown_goes_back, each),
+        cmocka_unit_test_setup(the_limit_bounds_what_is_populated, each),
+        cmocka_unit_test_setup(at_the_limit_free_memory_elsewhere_makes_room, each),
+        cmocka_unit_test_setup(dense_lazy_memory_beyond_the_limit_goes_back, each),
+        cmocka_unit_test_setup(short_memory_is_not_populated, each),
+        cmocka_unit_test_setup(the_kernel_is_not_asked_for_each_request, each),
+        cmocka_unit_test_setup(waste_is_bounded, each),
+        cmocka_unit_test_setup(pages_without_thp_ask_for_none, each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

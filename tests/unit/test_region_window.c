@@ -1,0 +1,255 @@
+/* The window: how large under which limits, what a refusal costs, the boot area. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct fl_region_config plain = {.huge = true};
+
+static int each(void **state)
+{
+    (void)state;
+    region_clear();
+    return 0;
+}
+
+static size_t parts(void)
+{
+    return region.window.all.len + region.pagemap.all.len + region.descriptors.all.len;
+}
+
+static void start_at_quiet_addresses_maps_the_boot_area_alone(void **state)
+{
+    (void)state;
+    if (fake.no_quiet_addresses) {
+        return; /* this run is about the other way */
+    }
+    assert_int_equal(fl_region_start(&region, &plain), 0);
+    assert_false(region.window.reserved);
+    assert_int_equal(region.window.all.len, (size_t)4 << 40);
+    assert_int_equal(region.window.all.base % fl_page.huge, 0);
+    assert_int_equal(fake_mapped(), KIB(64));
+    assert_int_equal(fake.count[FAKE_RESERVE], 0);
+    assert_int_equal(fake.count[FAKE_POPULATE], 0);
+    uintptr_t base = region.window.all.base;
+    region_clear();
+    fake.entropy *= 3;
+    assert_int_equal(fl_region_start(&region, &plain), 0);
+    assert_true(region.window.all.base != base); /* as hard to guess as mmap's */
+}
+
+static void the_window_is_eight_times_the_memory(void **state)
+{
+    (void)state;
+    if (fake.no_quiet_addresses) {
+        return;
+    }
+    fake.memory_total = (uint64_t)1 << 40;
+    assert_int_equal(fl_region_start(&region, &plain), 0);
+    assert_int_equal(region.window.all.len, (size_t)8 << 40);
+    region_clear();
+    fake.memory_total = (uint64_t)8 << 40;
+    assert_int_equal(fl_region_start(&region, &plain), 0);
+    assert_int_equal(region.window.all.len, (size_t)16 << 40);
+}
+
+static void a_taken_address_makes_it_try_another(void **state)
+{
+    (void)state;
+    if (fake.no_quiet_addresses) {
+        return;
+    }
+    for (unsigned part = 1; part <= 3; part++) { /* window, pagemap, descriptors */
+        region_clear();
+        fake_fail_at(part, 1u << FAKE_MAP_AT);
+        assert_int_equal(fl_region_start(&region, &plain), 0);
+        assert_true(fake_fired());
+        assert_false(region.window.reserved);
+        assert_int_equal(fake_mapped(), KIB(64));
+    }
+}
+
+static void refusals_halve_the_window_until_it_fits(void **state)
+{
+    (void)state;
+    fake.no_quiet_addresses = true;
+    assert_int_equal(fl_region_start(&region, &plain), 0);
+    assert_true(region.window.reserved);
+    assert_int_equal(region.window.all.len, (size_t)1 << 30); /* 4 TiB wanted, 1100 MiB to be had */
+    assert_int_equal(fake_nth(FAKE_RESERVE, 0)->range.len, ((size_t)1 << 42) + MIB(2));
+    assert_int_equal(fake_mapped(), parts());
+    assert_int_equal(fake_usable(), KIB(64));
+    assert_int_equal(region.window.all.base % MIB(2), 0);
+}
+
+static void a_refused_part_gives_the_others_back(void **state)
+{
+    (void)state;
+    for (unsigned skip = 1; skip <= 2; skip++) { /* pagemap, descriptors */
+        region_clear();
+        fake.no_quiet_addresses = true;
+        fake.reserve_skip = skip;
+        fake.reserve_refuse = 1;
+        assert_int_equal(fl_region_start(&region, &plain), 0);
+        assert_int_equal(region.window.all.len, MIB(512));
+        assert_int_equal(fake_mapped(), parts());
+    }
+}
+
+static void the_smallest_window_is_64_mib(void **state)
+{
+    (void)state;
+    fake.no_quiet_addresses = true;
+    fake.reserve_max = MIB(66);
+    assert_int_equal(fl_region_start(&region, &plain), 0);
+    assert_int_equal(region.window.all.len, MIB(64));
+    region_clear();
+    fake.no_quiet_addresses = true;
+    fake.reserve_max = MIB(65);
+    assert_int_equal(fl_region_start(&region, &plain), -ENOMEM);
+    assert_int_equal(fake_mapped(), 0);
+    assert_int_equal(region.window.all.len, 0);
+}
+
+static void without_metadata_there_is_no_window_and_nothing_mapped(void **state)
+{
+    (void)state;
+    fake.no_quiet_addresses = true;
+    fake.reserve_skip = 1;
+    fake.reserve_refuse = 1000;
+    fake.reserve_max = MIB(70);
+    assert_int_equal(fl_region_start(&region, &plain), -ENOMEM);
+    assert_int_equal(fake_mapped(), 0);
+    assert_int_equal(region.window.all.len, 0); /* or pointers there would count as ours */
+}
+
+static void a_refused_boot_area_leaves_nothing_mapped(void **state)
+{
+    (void)state;
+    for (int reserved = 0; reserved < 2; reserved++) {
+        region_clear();
+        fake.no_quiet_addresses |= reserved != 0;
+        fake.charge_max = KIB(4);
+        assert_int_equal(fl_region_start(&region, &plain), -ENOMEM);
+        assert_int_equal(fake_mapped(), 0);
+        assert_int_equal(region.window.all.len, 0);
+    }
+}
+
+static void a_process_without_requests_has_no_descriptors(void **state)
+{
+    (void)state;
+    assert_int_equal(fl_region_start(&region, &plain), 0);
+    assert_int_equal(fake_usable(), KIB(64));
+    assert_int_equal(region.descriptors_used, 0);
+    assert_null(fl_region_check(&region));
+    assert_int_equal(stats().requests, 0);
+}
+
+static void what_is_charged_is_what_is_used(void **state)
+{
+    enum { METADATA = 2 << 21 };
+    (void)state;
+    assert_int_equal(fl_region_start(&region, &plain), 0);
+    size_t idle = fake_usable();
+    struct fl_extent *e = take(KIB(64));
+    assert_int_equal(fake_usable() - idle, fl_page.huge + METADATA);
+    give(e);
+    e = take(MIB(40));
+    assert_int_equal(fake_usable() - idle, MIB(40) + METADATA);
+    give(e);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(40));
+    assert_int_equal(fake_usable() - idle, METADATA);
+    assert_sound();
+}
+
+static void a_limit_on_memory_ends_growth_but_not_the_region(void **state)
+{
+    (void)state;
+    assert_int_equal(fl_region_start(&region, &plain), 0);
+    fake.charge_max =
+        fake_usable() + MIB(10); /* RLIMIT_DATA or overcommit_memory=2; metadata takes 4 */
+    struct fl_extent *a = take(MIB(2)), *b = take(MIB(2)), *c = take(MIB(2));
+    assert_non_null(c);
+    assert_null(take(MIB(4)));
+    assert_sound();
+    give(a);
+    give(b);
+    assert_non_null(take(MIB(4))); /* what is there goes on serving */
+    assert_null(take(KIB(64)));
+    give(c);
+    assert_non_null(take(KIB(64)));
+    assert_sound();
+}
+
+static void a_mapping_of_others_in_the_window_is_left_alone(void **state)
+{
+    (void)state;
+    if (fake.no_quiet_addresses) {
+        return;
+    }
+    assert_int_equal(fl_region_start(&region, &plain), 0);
+    struct fl_range theirs = {region.first + MIB(4), KIB(4)};
+    assert_int_equal(fl_sys_linux.map_at(theirs), 0);
+    *(unsigned char *)theirs.base = 9;
+    struct fl_extent *a = take(MIB(4));
+    assert_non_null(a);
+    assert_null(take(MIB(4)));
+    assert_sound();
+    assert_int_equal(*(unsigned char *)theirs.base, 9);
+    give(a);
+    assert_non_null(take(MIB(1)));
+    assert_sound();
+    assert_int_equal(fl_sys_linux.unmap(theirs), 0);
+}
+
+static void boot_blocks_are_zero_aligned_and_never_reused(void **state)
+{
+    unsigned char *last = NULL;
+    size_t total = 0;
+    (void)state;
+    assert_int_equal(fl_region_start(&region, &plain), 0);
+    assert_null(fl_region_boot_alloc(&region, SIZE_MAX));
+    assert_null(fl_region_boot_alloc(&region, KIB(64)));
+    for (size_t size = 0;; size = size * 3 / 2 + 1) {
+        unsigned char *p = fl_region_boot_alloc(&region, size);
+        if (p == NULL) {
+            break;
+        }
+        total += size;
+        assert_int_equal((uintptr_t)p % 16, 0);
+        assert_true(fl_region_in_boot_area(&region, (uintptr_t)p));
+        assert_true(fl_region_in_boot_area(&region, (uintptr_t)p + (size != 0 ? size - 1 : 0)));
+        assert_true(last == NULL || p > last);
+        for (size_t i = 0; i < size; i++) {
+            assert_int_equal(p[i], 0);
+        }
+        memset(p, 0xff, size);
+        last = p + size;
+    }
+    assert_in_range(total, KIB(16), KIB(64));
+    assert_false(fl_region_in_boot_area(&region, region.first));
+    assert_false(fl_region_in_boot_area(&region, region.window.all.base - 1));
+    assert_true(bytes(take(KIB(64))) >= last);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(start_at_quiet_addresses_maps_the_boot_area_alone, each),
+        cmocka_unit_test_setup(the_window_is_eight_times_the_memory, each),
+        cmocka_unit_test_setup(a_taken_address_makes_it_try_another, each),
+        cmocka_unit_test_setup(refusals_halve_the_window_until_it_fits, each),
+        cmocka_unit_test_setup(a_refused_part_gives_the_others_back, each),
+        cmocka_unit_test_setup(the_smallest_window_is_64_mib, each),
+        cmocka_unit_test_setup(without_metadata_there_is_no_window_and_nothing_mapped, each),
+        cmocka_unit_test_setup(a_refused_boot_area_leaves_nothing_mapped, each),
+        cmocka_unit_test_setup(a_process_without_requests_has_no_descriptors, each),
+        cmocka_unit_test_setup(what_is_charged_is_what_is_used, each),
+        cmocka_unit_test_setup(a_limit_on_memory_ends_growth_but_not_the_region, each),
+        cmocka_unit_test_setup(a_mapping_of_others_in_the_window_is_left_alone, each),
+        cmocka_unit_test_setup(boot_blocks_are_zero_aligned_and_never_reused, each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
