@@ -186,17 +186,17 @@ static FL_COLD void give(struct fl_extent *e)
 void fl_free_ours(void *p)
 {
     struct fl_extent *e = fl_region_find(fl_route.region, (uintptr_t)p);
+    uint32_t epoch = atomic_load_explicit(&fl_route.region->epoch, memory_order_relaxed);
 
-    if (FL_UNLIKELY(e == NULL || !fl_extent_claim(e))) {
+    if (FL_UNLIKELY(e == NULL || !fl_extent_claim(e, epoch))) {
         if (fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
             return;
         }
         die("free", p);
     }
     struct fl_cache *c = my_cache;
-    uint32_t epoch = atomic_load_explicit(&fl_route.region->epoch, memory_order_relaxed);
     if (FL_LIKELY(c != NULL && e->content != FL_CONTENT_LAZY)) {
-        e = fl_cache_put(c, e, epoch);
+        e = fl_cache_put(c, e);
     }
     if (e != NULL) {
         give(e);

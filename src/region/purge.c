@@ -35,6 +35,10 @@ static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age)
             struct fl_extent *edge = fl_extent_new(r, edges[i], content);
             atomic_store_explicit(&edge->epoch, epoch, memory_order_relaxed);
             (void)fl_fit_insert(r, edge);
+            if (edge->aged) { /* what is over a chunk is the oldest still: next, not last */
+                TAILQ_REMOVE(&r->by_age, edge, by_age);
+                TAILQ_INSERT_HEAD(&r->by_age, edge, by_age);
+            }
         }
     }
     return e;

@@ -149,14 +149,19 @@ void fl_region_set_worker(struct fl_region *r, bool there);
 /* The extent that begins at `addr` and is LIVE; NULL when there is none. `addr` is anything. Lock-free. */
 struct fl_extent *fl_region_find(const struct fl_region *r, uintptr_t addr);
 
-/* LIVE -> CACHED by exactly one caller; false: it was not LIVE (a double free). Lock-free. */
-static inline bool fl_extent_claim(struct fl_extent *e)
+/* LIVE -> CACHED by exactly one caller; false: it was not LIVE (a double free). Its age begins now: `epoch` is the
+ * region's. Lock-free. */
+static inline bool fl_extent_claim(struct fl_extent *e, uint32_t epoch)
 {
     uint32_t live = FL_EXTENT_LIVE;
 
     /* acq_rel: what the last owner wrote is seen by the next one, whoever that is */
-    return atomic_compare_exchange_strong_explicit(&e->state, &live, FL_EXTENT_CACHED,
-                                                   memory_order_acq_rel, memory_order_relaxed);
+    if (!atomic_compare_exchange_strong_explicit(&e->state, &live, FL_EXTENT_CACHED,
+                                                 memory_order_acq_rel, memory_order_relaxed)) {
+        return false;
+    }
+    atomic_store_explicit(&e->epoch, epoch, memory_order_relaxed);
+    return true;
 }
 
 /* True inside this thread's critical section: a signal handler that sees it must not call take, give, resize. */
@@ -193,8 +198,7 @@ static inline struct fl_extent *fl_cache_take(struct fl_region *r, struct fl_cac
 
 /* Keeps the claimed `e`. Returns the extent that had to make room, for the region; NULL when a slot was free.
  * O(1), no lock, signal-safe. */
-static inline struct fl_extent *fl_cache_put(struct fl_cache *c, struct fl_extent *e,
-                                             uint32_t epoch)
+static inline struct fl_extent *fl_cache_put(struct fl_cache *c, struct fl_extent *e)
 {
     size_t len = e->len; /* once it is in a slot, e is anybody's */
     struct fl_cache_slot *s = c->slot;
@@ -206,7 +210,6 @@ static inline struct fl_extent *fl_cache_put(struct fl_cache *c, struct fl_exten
     if (s == c->slot + FL_CACHE_SLOTS) {
         s = &c->slot[c->oldest++ % FL_CACHE_SLOTS];
     }
-    atomic_store_explicit(&e->epoch, epoch, memory_order_relaxed);
     struct fl_extent *old = atomic_exchange_explicit(&s->extent, e, memory_order_acq_rel);
     atomic_store_explicit(&s->len, len, memory_order_relaxed);
     return old;

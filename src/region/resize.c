@@ -14,14 +14,17 @@ static void shrink(struct fl_region *r, struct fl_extent *e, size_t len)
 static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_grant *g)
 {
     uintptr_t end = e->base + e->len;
-    size_t more = len - e->len, have = 0;
+    size_t more = len - e->len, have = 0, fresh = 0;
     struct fl_extent *first = fl_extent_free_at(r, end), *f = first;
 
     for (int i = 0; i < FL_RUN_EXTENTS && f != NULL && have < more; i++) {
         have += f->len;
+        if (f->content == FL_CONTENT_EMPTY) {
+            fresh += fl_min(f->base + f->len, fl_align_up(end + more, fl_page.huge)) - f->base;
+        }
         f = fl_extent_free_at(r, f->base + f->len);
     }
-    if (have < more || fl_region_may_populate(r, len, more) != 0) {
+    if (have < more || (fresh != 0 && fl_region_may_populate(r, len, fresh) != 0)) {
         return false;
     }
     struct fl_extent *tail = fl_carve(r, first, end, more, g);

@@ -40,7 +40,7 @@ struct fl_extent *take_zeroed(size_t len)
 void give(struct fl_extent *e)
 {
     assert_non_null(e);
-    assert_true(fl_extent_claim(e));
+    assert_true(fl_extent_claim(e, region.epoch));
     fl_region_give(&region, e);
 }
 

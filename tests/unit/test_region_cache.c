@@ -1,0 +1,278 @@
+/* Thread caches: hits, eviction, draining, handing on; and the claims that make a double free visible. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <pthread.h>
+
+static struct fl_cache *c;
+
+static int each(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    c = fl_cache_acquire(&region);
+    assert_non_null(c);
+    return 0;
+}
+
+/* As alloc/ frees: into the cache, what had to make room to the region. */
+static struct fl_extent *put(struct fl_extent *e)
+{
+    assert_true(fl_extent_claim(e, region.epoch));
+    struct fl_extent *old = fl_cache_put(c, e);
+    if (old != NULL) {
+        fl_region_give(&region, old);
+    }
+    return old;
+}
+
+static void the_same_size_comes_back_without_the_lock(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(KIB(256));
+    assert_null(fl_cache_take(&region, c, KIB(256)));
+    assert_null(put(e));
+    assert_int_equal(e->state, FL_EXTENT_CACHED);
+    fl_region_lock(&region); /* a cache that wanted the lock would hang here, or die of its rank */
+    assert_ptr_equal(fl_cache_take(&region, c, KIB(256)), e);
+    fl_region_unlock(&region);
+    assert_int_equal(e->state, FL_EXTENT_LIVE);
+    assert_null(fl_cache_take(&region, c, KIB(256)));
+    assert_sound();
+}
+
+static void only_the_exact_size_hits(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(KIB(256));
+    put(e);
+    assert_null(fl_cache_take(&region, c, KIB(252)));
+    assert_null(fl_cache_take(&region, c, KIB(260)));
+    assert_ptr_equal(fl_cache_take(&region, c, KIB(256)), e);
+}
+
+static void the_oldest_makes_room(void **state)
+{
+    struct fl_extent *e[FL_CACHE_SLOTS + 3];
+    (void)state;
+    for (size_t i = 0; i < FL_CACHE_SLOTS + 3; i++) {
+        e[i] = take(KIB(64) + i * KIB(4));
+    }
+    for (size_t i = 0; i < FL_CACHE_SLOTS; i++) {
+        assert_null(put(e[i]));
+    }
+    for (size_t i = FL_CACHE_SLOTS; i < FL_CACHE_SLOTS + 3; i++) {
+        assert_ptr_equal(put(e[i]), e[i - FL_CACHE_SLOTS]);
+    }
+    assert_ptr_equal(fl_cache_take(&region, c, KIB(64) + KIB(4) * 3), e[3]);
+    assert_sound();
+}
+
+static void a_cached_extent_is_nobody_s_until_it_is_taken(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(KIB(256));
+    uintptr_t base = e->base;
+    put(e);
+    assert_null(fl_region_find(&region, base));
+    assert_false(fl_extent_claim(e, region.epoch));
+    assert_int_equal(stats().live_extents, 0);
+    assert_int_equal(stats().in_use_bytes, KIB(256)); /* what caches hold is in it */
+}
+
+static void own_cache_is_emptied_before_first_fit(void **state)
+{
+    (void)state;
+    struct fl_extent *a = take(KIB(256)), *guard = take(KIB(64));
+    uintptr_t base = a->base;
+    put(a);
+    struct fl_extent *b = fl_region_take(&region, c, KIB(128), fl_page.base, false);
+    assert_true(b->base == base);
+    assert_null(c->slot[0].extent);
+    assert_non_null(guard);
+    assert_sound();
+}
+
+static void all_caches_are_emptied_before_growth(void **state)
+{
+    (void)state;
+    struct fl_cache *mine = fl_cache_acquire(&region);
+    struct fl_extent *a = take(MIB(2));
+    assert_ptr_not_equal(mine, c);
+    put(a);
+    size_t populated = region.populated_bytes;
+    struct fl_extent *b = fl_region_take(&region, mine, MIB(1), fl_page.base, false);
+    assert_non_null(b);
+    assert_int_equal(region.populated_bytes, populated);
+    assert_sound();
+}
+
+static void a_released_cache_is_empty_and_goes_to_the_next(void **state)
+{
+    (void)state;
+    put(take(KIB(256)));
+    put(take(KIB(128)));
+    fl_cache_release(&region, c);
+    assert_int_equal(region.free_bytes, MIB(2));
+    size_t used = region.descriptors_used;
+    for (int i = 0; i < 1000; i++) { /* threads that come and go use one cache */
+        struct fl_cache *next = fl_cache_acquire(&region);
+        assert_ptr_equal(next, c);
+        fl_cache_release(&region, next);
+    }
+    assert_int_equal(region.descriptors_used, used);
+    struct fl_cache *x = fl_cache_acquire(&region), *y = fl_cache_acquire(&region);
+    assert_ptr_equal(x, c);
+    assert_ptr_not_equal(y, c);
+    assert_sound();
+}
+
+static void purge_empties_caches(void **state)
+{
+    (void)state;
+    put(take(MIB(4)));
+    assert_int_equal(fl_region_purge(&region, 0), MIB(4));
+    assert_null(fl_cache_take(&region, c, MIB(4)));
+    assert_sound();
+}
+
+static void cached_memory_ages_too(void **state)
+{
+    (void)state;
+    put(take(MIB(4)));
+    for (int i = 0; i < 3; i++) {
+        assert_true(fl_region_tick(&region, 4));
+    }
+    assert_int_equal(fake_purged(), 0);
+    assert_false(fl_region_tick(&region, 4));
+    assert_int_equal(fake_purged(), MIB(4));
+    assert_sound();
+}
+
+static void without_memory_for_a_cache_there_is_none(void **state)
+{
+    (void)state;
+    fake.commit_max = 0;
+    size_t n = 0;
+    while (fl_cache_acquire(&region) != NULL) {
+        n++;
+    }
+    assert_true(n > 1000); /* what is committed already holds that many */
+    assert_null(fl_cache_acquire(&region));
+    assert_sound();
+}
+
+static void find_knows_starts_of_live_blocks_alone(void **state)
+{
+    (void)state;
+    struct fl_extent *a = take(MIB(3)), *b = take(KIB(64));
+    uintptr_t a_base = a->base, end = fl_range_end(region.window.all);
+    assert_ptr_equal(fl_region_find(&region, a_base), a);
+    assert_ptr_equal(fl_region_find(&region, b->base), b);
+    for (uintptr_t inside = 1; inside < MIB(3); inside = inside * 2 + 1) {
+        assert_null(fl_region_find(&region, a_base + inside));
+    }
+    assert_null(fl_region_find(&region, a_base + MIB(3) - KIB(4))); /* its last page */
+    const uintptr_t elsewhere[] = {0,
+                                   1,
+                                   (uintptr_t)&a,
+                                   UINTPTR_MAX,
+                                   region.window.all.base,
+                                   region.window.all.base + 16,
+                                   region.first - 1,
+                                   end - fl_page.base,
+                                   end - 1,
+                                   end,
+                                   end + fl_page.base,
+                                   region.first + (end - region.first) / 2};
+    for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
+        assert_null(fl_region_find(&region, elsewhere[i]));
+    }
+    give(a);
+    assert_null(fl_region_find(&region, a_base));
+    struct fl_extent *front = take(KIB(64)), *rest = take(KIB(64));
+    assert_ptr_equal(fl_region_find(&region, a_base), front);
+    assert_ptr_equal(fl_region_find(&region, a_base + KIB(64)), rest);
+    assert_null(fl_region_find(&region, a_base + KIB(128)));
+}
+
+static void a_stale_descriptor_is_never_believed(void **state)
+{
+    struct fl_extent *e[64];
+    uintptr_t base[64];
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 64; i++) {
+            e[i] = take(KIB(4) * (size_t)(1 + (i * 5 + round) % 9));
+            base[i] = e[i]->base;
+        }
+        for (int i = 0; i < 64; i += 2) {
+            give(e[i]);
+        }
+        for (int i = 0; i < 64; i++) {
+            assert_ptr_equal(fl_region_find(&region, base[i]), i % 2 == 0 ? NULL : e[i]);
+        }
+        for (int i = 1; i < 64; i += 2) {
+            give(e[i]);
+        }
+        for (int i = 0; i < 64; i++) {
+            assert_null(fl_region_find(&region, base[i]));
+        }
+    }
+}
+
+static struct fl_extent *contested[256];
+static _Atomic int claims;
+
+static void *claim_all(void *arg)
+{
+    for (size_t i = 0; i < 256; i++) {
+        if (fl_extent_claim(contested[i], region.epoch)) {
+            atomic_fetch_add(&claims, 1);
+            fl_region_give(&region, contested[i]);
+        }
+    }
+    return arg;
+}
+
+static void one_of_many_frees_wins(void **state)
+{
+    pthread_t t[4];
+    (void)state;
+    for (size_t i = 0; i < 256; i++) {
+        contested[i] = take(KIB(64));
+    }
+    struct fl_extent *last =
+        contested[255]; /* no takes below: descriptors are not reused as LIVE */
+    atomic_store(&claims, 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&t[i], NULL, claim_all, NULL), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(t[i], NULL);
+    }
+    assert_int_equal(claims, 256);
+    assert_int_equal(stats().live_extents, 0);
+    assert_false(fl_extent_claim(last, region.epoch));
+    assert_sound();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_same_size_comes_back_without_the_lock, each),
+        cmocka_unit_test_setup(only_the_exact_size_hits, each),
+        cmocka_unit_test_setup(the_oldest_makes_room, each),
+        cmocka_unit_test_setup(a_cached_extent_is_nobody_s_until_it_is_taken, each),
+        cmocka_unit_test_setup(own_cache_is_emptied_before_first_fit, each),
+        cmocka_unit_test_setup(all_caches_are_emptied_before_growth, each),
+        cmocka_unit_test_setup(a_released_cache_is_empty_and_goes_to_the_next, each),
+        cmocka_unit_test_setup(purge_empties_caches, each),
+        cmocka_unit_test_setup(cached_memory_ages_too, each),
+        cmocka_unit_test_setup(without_memory_for_a_cache_there_is_none, each),
+        cmocka_unit_test_setup(find_knows_starts_of_live_blocks_alone, each),
+        cmocka_unit_test_setup(a_stale_descriptor_is_never_believed, each),
+        cmocka_unit_test_setup(one_of_many_frees_wins, each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

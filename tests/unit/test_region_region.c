@@ -1,0 +1,244 @@
+/* Statistics that add up, frees from signal handlers, and fork. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+static int each(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    return 0;
+}
+
+static void figures_add_up(void **state)
+{
+    (void)state;
+    struct fl_cache *c = fl_cache_acquire(&region);
+    struct fl_extent *a = take(MIB(1)), *b = take(MIB(2)), *d = take(KIB(64));
+    struct fl_stats_values v = stats();
+    assert_int_equal(v.requests, 3);
+    assert_int_equal(v.live_extents, 3);
+    assert_int_equal(v.frees, 0);
+    assert_int_equal(v.in_use_bytes, MIB(3) + KIB(64));
+    assert_int_equal(v.populate_bytes, v.populated_bytes);
+    assert_int_equal(v.populated_bytes, MIB(4));
+    assert_int_equal(v.stalls, 2);
+    assert_int_equal(v.window_bytes, region.window.all.len);
+    give(a);
+    assert_true(fl_extent_claim(b, region.epoch));
+    assert_null(fl_cache_put(c, b));
+    v = stats();
+    assert_int_equal(v.live_extents, 1);
+    assert_int_equal(v.frees, 2);
+    assert_int_equal(v.in_use_bytes, MIB(2) + KIB(64));
+    assert_int_equal(v.in_use_peak_bytes, MIB(3) + KIB(64));
+    assert_ptr_equal(fl_cache_take(&region, c, MIB(2)), b);
+    fl_stats_bump(&c->stats.cache_hits);
+    v = stats();
+    assert_int_equal(v.requests, 4);
+    assert_int_equal(v.cache_hits, 1);
+    assert_int_equal(v.live_extents, 2);
+    assert_int_equal(v.frees, 2);
+    give(b);
+    give(d);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(4));
+    v = stats();
+    assert_int_equal(v.live_extents, 0);
+    assert_int_equal(v.requests, v.frees);
+    assert_int_equal(v.in_use_bytes, 0);
+    assert_int_equal(v.populated_bytes, 0);
+    assert_int_equal(v.populated_peak_bytes, MIB(4));
+    assert_int_equal(v.purge_bytes, MIB(4));
+    assert_int_equal(v.populate_bytes - v.purge_bytes, v.populated_bytes);
+    assert_sound();
+}
+
+static struct fl_extent *to_free[3];
+static bool was_busy;
+
+static void free_in_handler(int sig)
+{
+    (void)sig;
+    was_busy = fl_region_busy();
+    for (int i = 0; i < 3; i++) {
+        if (to_free[i] != NULL && fl_extent_claim(to_free[i], region.epoch)) {
+            fl_region_defer(&region, to_free[i]);
+        }
+    }
+}
+
+static void frees_of_a_signal_handler_wait_for_the_unlock(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        to_free[i] = take(KIB(64));
+    }
+    assert_true(signal(SIGUSR1, free_in_handler) != SIG_ERR);
+    fl_region_lock(&region);
+    raise(SIGUSR1); /* amid our critical section */
+    assert_int_equal(region.stats.gives, 0);
+    fl_region_unlock(&region);
+    (void)signal(SIGUSR1, SIG_DFL);
+    assert_true(was_busy);
+    assert_false(fl_region_busy());
+    assert_int_equal(stats().live_extents, 0);
+    assert_int_equal(region.free_bytes, MIB(2));
+    assert_sound();
+}
+
+static void a_lazy_block_freed_by_a_handler_is_dirty_memory(void **state)
+{
+    struct fl_region_config c = {.huge = true, .eager_max = MIB(8)};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *e = take(MIB(16));
+    assert_int_equal(e->content, FL_CONTENT_LAZY);
+    uintptr_t base = e->base;
+    fill(e, 0xcc);
+    fl_region_lock(&region);
+    assert_true(fl_extent_claim(e, region.epoch));
+    fl_region_defer(&region, e);
+    fl_region_unlock(&region);
+    assert_sound();
+    struct fl_extent *z = take_zeroed(MIB(1));
+    assert_true(z->base == base && is_filled(z, 0));
+    assert_sound();
+    give(z);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(16));
+    assert_int_equal(region.populated_bytes, 0);
+    assert_sound();
+}
+
+static int in_child(void)
+{
+    fl_region_fork_child(&region, NULL);
+    if (fl_region_check(&region) != NULL) {
+        return 1;
+    }
+    struct fl_extent *e = take_zeroed(MIB(3));
+    if (e == NULL || !is_filled(e, 0)) {
+        return 2;
+    }
+    fill(e, 3);
+    give(e);
+    (void)fl_region_purge(&region, 0);
+    return fl_region_check(&region) != NULL ? 3 : 0;
+}
+
+static int child_status;
+
+static void fork_now(void)
+{
+    fake.on_purge = NULL;
+    assert_true(fl_region_fork_prepare(&region));
+    child_status = fake_child(in_child);
+    fl_region_fork_parent(&region);
+}
+
+static void a_child_forked_amid_a_purge_works(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(4)), *guard = take(KIB(64));
+    fill(e, 0xdd);
+    give(e);
+    child_status = -1;
+    fake.on_purge = fork_now;
+    assert_int_equal(fl_region_purge(&region, 0), MIB(4));
+    assert_int_equal(child_status, 0);
+    assert_non_null(guard);
+    assert_sound();
+}
+
+static void *fill_a_cache(void *arg)
+{
+    struct fl_cache *c = fl_cache_acquire(&region);
+    struct fl_extent *e = take(MIB(4));
+
+    assert_true(fl_extent_claim(e, region.epoch));
+    assert_null(fl_cache_put(c, e));
+    return arg; /* the cache stays owned: as a thread that runs on in the parent */
+}
+
+static struct fl_cache *mine;
+
+static int orphans_in_child(void)
+{
+    fl_region_fork_child(&region, mine);
+    struct fl_extent *e = fl_cache_take(&region, mine, KIB(128));
+    if (e == NULL) {
+        return 1; /* the forking thread's own cache is as it was */
+    }
+    size_t populated = region.populated_bytes;
+    e = fl_region_take(&region, mine, MIB(3), fl_page.base, false);
+    if (e == NULL || region.populated_bytes != populated) {
+        return 2; /* the other thread's cached 4 MiB were to be had */
+    }
+    struct fl_cache *theirs = fl_cache_acquire(&region);
+    if (theirs == NULL || theirs == mine || region.caches->next->next != NULL) {
+        return 3; /* its cache was to be had too, instead of a third */
+    }
+    return fl_region_check(&region) != NULL ? 4 : 0;
+}
+
+static void caches_of_threads_that_fork_left_behind_are_taken_over(void **state)
+{
+    pthread_t t;
+    (void)state;
+    mine = fl_cache_acquire(&region);
+    struct fl_extent *e = take(KIB(128));
+    assert_int_equal(pthread_create(&t, NULL, fill_a_cache, NULL), 0);
+    pthread_join(t, NULL);
+    assert_true(fl_extent_claim(e, region.epoch));
+    assert_null(fl_cache_put(mine, e));
+    assert_true(fl_region_fork_prepare(&region));
+    child_status = fake_child(orphans_in_child);
+    fl_region_fork_parent(&region);
+    assert_int_equal(child_status, 0);
+    assert_false(region.orphans);
+    assert_sound();
+}
+
+static void a_handler_that_forks_amid_our_work_is_told_so(void **state)
+{
+    (void)state;
+    fl_region_lock(&region);
+    assert_false(fl_region_fork_prepare(&region));
+    fl_region_unlock(&region);
+    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_parent(&region);
+    assert_false(fl_region_busy());
+}
+
+static int check_worker_in_child(void)
+{
+    fl_region_fork_child(&region, NULL);
+    return region.has_worker || !region.wants_worker;
+}
+
+static void a_child_wants_a_worker_of_its_own(void **state)
+{
+    (void)state;
+    assert_non_null(take(MIB(32)));
+    fl_region_set_worker(&region, true);
+    assert_true(fl_region_fork_prepare(&region));
+    child_status = fake_child(check_worker_in_child);
+    fl_region_fork_parent(&region);
+    assert_int_equal(child_status, 0);
+    assert_true(region.has_worker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(figures_add_up, each),
+        cmocka_unit_test_setup(frees_of_a_signal_handler_wait_for_the_unlock, each),
+        cmocka_unit_test_setup(a_lazy_block_freed_by_a_handler_is_dirty_memory, each),
+        cmocka_unit_test_setup(a_child_forked_amid_a_purge_works, each),
+        cmocka_unit_test_setup(caches_of_threads_that_fork_left_behind_are_taken_over, each),
+        cmocka_unit_test_setup(a_handler_that_forks_amid_our_work_is_told_so, each),
+        cmocka_unit_test_setup(a_child_wants_a_worker_of_its_own, each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
