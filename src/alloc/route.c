@@ -13,11 +13,20 @@ static void *block(const struct fl_extent *e)
     return (void *)e->base; /* NOLINT(performance-no-int-to-ptr): an extent is memory */
 }
 
+static bool worker_is_wanted(void)
+{
+    return FL_UNLIKELY(
+               atomic_load_explicit(&fl_route.region->wants_worker, memory_order_relaxed)) &&
+           fl_route.worker != NULL && !fl_region_busy();
+}
+
+/* From requests alone: making a thread allocates, and a free may come from a signal handler. Keeps errno. */
 static void call_worker(void)
 {
-    if (FL_UNLIKELY(atomic_load_explicit(&fl_route.region->wants_worker, memory_order_relaxed)) &&
-        fl_route.worker != NULL && !fl_region_busy()) {
+    if (worker_is_wanted()) {
+        int saved = errno;
         fl_worker_call(fl_route.worker);
+        errno = saved;
     }
 }
 
@@ -86,6 +95,7 @@ static FL_COLD void *from_region(size_t len, size_t align, bool zero)
         e = fl_region_take(fl_route.region, my_cache, len, align, zero);
     }
     errno = saved;
+    call_worker();
     return e != NULL ? block(e) : NULL;
 }
 
@@ -100,6 +110,7 @@ static struct fl_extent *from_cache(size_t len)
     struct fl_extent *e = fl_cache_take(fl_route.region, c, len);
     if (e != NULL) {
         fl_stats_bump(&c->stats.cache_hits);
+        call_worker();
     }
     return e;
 }
@@ -201,7 +212,9 @@ void fl_free_ours(void *p)
     if (e != NULL) {
         give(e);
     }
-    call_worker();
+    if (worker_is_wanted()) {
+        fl_worker_wake(fl_route.worker);
+    }
 }
 
 static size_t boot_size(const void *p)

@@ -1,7 +1,8 @@
 /* The `fl-uffd` thread: today the decay timer. It never allocates and never touches a user's memory.
  *
- * It starts with the first free after enough has been populated, sleeps without a timer when nothing is left to age,
- * and is gone after fork: the child starts its own when it needs one. All signals are blocked on it.
+ * It starts with a request after enough has been populated (not with a free: that may come from a signal handler, where
+ * no thread can be made), sleeps without a timer when nothing is left to age, and is gone after fork: the child starts
+ * its own when it needs one. All signals are blocked on it.
  * State: struct fl_worker, one a process. */
 #ifndef FL_UFFD_UFFD_H
 #define FL_UFFD_UFFD_H
@@ -17,6 +18,9 @@ struct fl_worker {
 };
 
 void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms);
+
+/* Wakes the thread when it is there.  Threads: any.  Signals: safe. */
+void fl_worker_wake(struct fl_worker *w);
 
 /* Starts the thread, or wakes it. Cheap when it runs already. When no thread is to be had, nothing decays.
  * Threads: any, no lock of ours held.  Signals: not safe (pthread_create).  Fork: child may call. */

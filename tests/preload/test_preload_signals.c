@@ -22,7 +22,8 @@ static void handlers_free_amid_small_work(void **state)
 static void what_a_handler_frees_unpopulated_is_cleared(void **state)
 {
     (void)state;
-    fl_run_modes("victim_signals", FL_ARGV("giants"), FL_ENV("FAULTLESS_EAGER_MAX=32M", "FAULTLESS_DISABLE=cache"));
+    fl_run_modes("victim_signals", FL_ARGV("giants"),
+                 FL_ENV("FAULTLESS_EAGER_MAX=32M", "FAULTLESS_DISABLE=cache"));
 }
 
 static void handlers_free_with_threads(void **state)

@@ -1,8 +1,8 @@
 /* Threads that come and go, and free each other's blocks. */
 #include "run.h"
 
-static const char *const modes[] = {"thousand",    "at_once",         "specific",
-                                    "no_key_left", "end_while_freed", "exit_amid", NULL};
+static const char *const modes[] = {"thousand",        "at_once",   "specific", "no_key_left",
+                                    "end_while_freed", "exit_amid", NULL};
 
 static void threads_come_go_and_share(void **state)
 {
@@ -25,13 +25,15 @@ static void contents_survive_churn(void **state)
 static void contents_survive_churn_when_populated_by_touch(void **state)
 {
     (void)state;
-    fl_run_modes("victim_threads", FL_ARGV("churn"), FL_ENV("FAULTLESS_DISABLE=populate", "FAULTLESS_DECAY_MS=4"));
+    fl_run_modes("victim_threads", FL_ARGV("churn"),
+                 FL_ENV("FAULTLESS_DISABLE=populate", "FAULTLESS_DECAY_MS=4"));
 }
 
 static void contents_survive_churn_with_decay_at_its_quickest(void **state)
 {
     (void)state;
-    fl_run_modes("victim_threads", FL_ARGV("churn"), FL_ENV("FAULTLESS_DECAY_MS=1", "FAULTLESS_THRESHOLD=16K"));
+    fl_run_modes("victim_threads", FL_ARGV("churn"),
+                 FL_ENV("FAULTLESS_DECAY_MS=1", "FAULTLESS_THRESHOLD=16K"));
 }
 
 int main(void)

@@ -245,5 +245,5 @@ static void keeps_huge(void)
     free(p);
 }
 
-MAIN(MODE(many), MODE(nested), MODE(by_exit), MODE(two_forkers), MODE(others_blocks), MODE(vforks), MODE(spawns),
-     MODE(systems), MODE(after_exec), MODE(exec_amid), MODE(keeps_huge))
+MAIN(MODE(many), MODE(nested), MODE(by_exit), MODE(two_forkers), MODE(others_blocks), MODE(vforks),
+     MODE(spawns), MODE(systems), MODE(after_exec), MODE(exec_amid), MODE(keeps_huge))

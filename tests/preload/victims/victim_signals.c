@@ -198,5 +198,5 @@ static void overflow(void)
     exit(dig(NULL) == 12345);
 }
 
-MAIN(MODE(free_in_handler), MODE(both_in_handler), MODE(amid_small), MODE(giants), MODE(with_threads),
-     MODE(fork_in_handler), MODE(overflow))
+MAIN(MODE(free_in_handler), MODE(both_in_handler), MODE(amid_small), MODE(giants),
+     MODE(with_threads), MODE(fork_in_handler), MODE(overflow))

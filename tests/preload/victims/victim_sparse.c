@@ -89,5 +89,5 @@ static void locked(void)
     free(p);
 }
 
-MAIN(MODE(by_malloc), MODE(by_calloc), MODE(by_memalign), MODE(grown), MODE(above_eager_max), MODE(above_limit),
-     MODE(locked))
+MAIN(MODE(by_malloc), MODE(by_calloc), MODE(by_memalign), MODE(grown), MODE(above_eager_max),
+     MODE(above_limit), MODE(locked))

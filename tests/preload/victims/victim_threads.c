@@ -233,4 +233,5 @@ static void exit_amid(void)
     exit(0);
 }
 
-MAIN(MODE(thousand), MODE(at_once), MODE(churn), MODE(specific), MODE(no_key_left), MODE(end_while_freed), MODE(exit_amid))
+MAIN(MODE(thousand), MODE(at_once), MODE(churn), MODE(specific), MODE(no_key_left),
+     MODE(end_while_freed), MODE(exit_amid))

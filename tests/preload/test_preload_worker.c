@@ -1,0 +1,49 @@
+/* The fl-uffd thread: gives memory back, and is not there, or asleep, when there is nothing to do. */
+#include "run.h"
+
+static void free_memory_goes_back(void **state)
+{
+    (void)state;
+    fl_run_modes("victim_worker",
+                 FL_ARGV("gives_back", "gives_back_from_caches", "keeps_live", "in_child"),
+                 FL_ENV("FAULTLESS_DECAY_MS=100"));
+}
+
+static void it_blocks_all_signals(void **state)
+{
+    (void)state;
+    fl_run_modes("victim_worker", FL_ARGV("blocks_all_signals"), FL_ENV("FAULTLESS_DECAY_MS=100"));
+}
+
+static void it_sleeps_when_all_is_given_back(void **state)
+{
+    (void)state;
+    fl_run_modes("victim_worker", FL_ARGV("idles"), FL_ENV("FAULTLESS_DECAY_MS=100"));
+}
+
+static void it_is_not_there_without_work(void **state)
+{
+    (void)state;
+    fl_run_modes("victim_worker", FL_ARGV("none_below_16_mib"), FL_ENV("FAULTLESS_DECAY_MS=100"));
+    fl_run_modes("victim_worker", FL_ARGV("none_when_disabled"),
+                 FL_ENV("FAULTLESS_DECAY_MS=100", "FAULTLESS_DISABLE=worker"));
+    fl_run_modes("victim_worker", FL_ARGV("none_when_disabled"), FL_ENV("FAULTLESS_DECAY_MS=0"));
+}
+
+static void much_thread_local_storage_does_not_keep_it_away(void **state)
+{
+    (void)state;
+    fl_run_modes("victim_worker", FL_ARGV("much_tls"), FL_ENV("FAULTLESS_DECAY_MS=100"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(free_memory_goes_back),
+        cmocka_unit_test(it_blocks_all_signals),
+        cmocka_unit_test(it_sleeps_when_all_is_given_back),
+        cmocka_unit_test(it_is_not_there_without_work),
+        cmocka_unit_test(much_thread_local_storage_does_not_keep_it_away),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
