@@ -21,12 +21,13 @@ static bool worker_is_wanted(void)
 }
 
 /* From requests alone: making a thread allocates, and a free may come from a signal handler. Keeps errno. */
-static void call_worker(void)
+/* Something may age and nobody watches it. A free only wakes the worker: to start a thread takes glibc's locks, which a
+ * handler that frees may have interrupted. */
+static void call_worker(bool may_start)
 {
-    if (worker_is_wanted()) {
-        int saved = errno;
-        fl_worker_call(fl_route.worker);
-        errno = saved;
+    if (FL_UNLIKELY(atomic_load_explicit(&fl_route.region->wants_worker, memory_order_relaxed)) &&
+        fl_route.worker != NULL && !fl_region_busy()) {
+        fl_worker_call(fl_route.worker, may_start);
     }
 }
 
@@ -93,9 +94,10 @@ static FL_COLD void *from_region(size_t len, size_t align, bool zero)
 
     if (!fl_region_busy()) { /* a signal handler that interrupted us goes to the next allocator */
         e = fl_region_take(fl_route.region, my_cache, len, align, zero);
+        call_worker(true);
     }
     errno = saved;
-    call_worker();
+    call_worker(false);
     return e != NULL ? block(e) : NULL;
 }
 
@@ -110,7 +112,7 @@ static struct fl_extent *from_cache(size_t len)
     struct fl_extent *e = fl_cache_take(fl_route.region, c, len);
     if (e != NULL) {
         fl_stats_bump(&c->stats.cache_hits);
-        call_worker();
+        call_worker(false);
     }
     return e;
 }

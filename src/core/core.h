@@ -14,7 +14,7 @@ enum fl_disable {
     FL_DISABLE_CACHE = 1 << 4,    /* no thread caches */
 };
 
-enum fl_log_level { FL_LOG_NONE, FL_LOG_WARN, FL_LOG_INFO, FL_LOG_DEBUG };
+enum fl_log_level { FL_LOG_NONE, FL_LOG_WARN, FL_LOG_INFO };
 
 enum fl_option_id {
 #define X(kind, name, ...) FL_OPTION_##name,
@@ -64,7 +64,8 @@ struct fl_vspace {
 int fl_vspace_claim(struct fl_vspace *v, size_t len, size_t align, uintptr_t at, const char *name);
 void fl_vspace_release(struct fl_vspace *v);
 
-/* Makes `part` (whole base pages, not committed) readable and writable, unpopulated. 0; -ENOMEM with nothing changed. */
+/* Makes `part` (whole base pages, not committed) readable and writable, unpopulated. 0; -ENOMEM, or
+ * -EEXIST when others have mapped something there, with nothing changed. */
 int fl_vspace_commit(struct fl_vspace *v, struct fl_range part);
 /* Gives memory, charge and map of `part` back. Its pages are gone when it returns 0; -errno with nothing changed. */
 int fl_vspace_decommit(struct fl_vspace *v, struct fl_range part);

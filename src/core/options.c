@@ -21,7 +21,7 @@ static const char prefix[] = "FAULTLESS_";
 static const char *const words[] = {"all", "thp", "populate", "worker", "cache"};
 /* Rungs of later stages: accepted, so that one launch line serves every version. */
 static const char *const absent[] = {"move", "uffd", "uring", "numa"};
-static const char *const levels[] = {"none", "warn", "info", "debug"};
+static const char *const levels[] = {"none", "warn", "info"};
 
 static bool name_matches(const char *entry, const char *name)
 {
@@ -195,7 +195,9 @@ static void read_entry(struct fl_options *o, const char *entry)
             rc = keep_text(o, value, &text);
         }
         if (rc != 0) {
-            complain_value(&table[i], value, rc);
+            if (o->value[FL_OPTION_log] >= FL_LOG_WARN) {
+                complain_value(&table[i], value, rc);
+            }
             o->nbad++;
             return;
         }
@@ -204,8 +206,25 @@ static void read_entry(struct fl_options *o, const char *entry)
         o->origin[i] = FL_ORIGIN_ENVIRONMENT;
         return;
     }
-    complain_name(entry);
+    if (o->value[FL_OPTION_log] >= FL_LOG_WARN) {
+        complain_name(entry);
+    }
     o->nbad++;
+}
+
+/* The level first: it says whether the rest may complain. */
+static void read_level(struct fl_options *o, char *const env[])
+{
+    const struct row *r = &table[FL_OPTION_log];
+
+    for (; env != NULL && *env != NULL; env++) {
+        const char *entry = *env + sizeof prefix - 1;
+        uint64_t v;
+        if (strncmp(*env, prefix, sizeof prefix - 1) == 0 && name_matches(entry, r->name) &&
+            parse_value(r, strchr(entry, '=') + 1, &v) == 0) {
+            o->value[FL_OPTION_log] = v;
+        }
+    }
 }
 
 void fl_options_read(struct fl_options *o, char *const env[])
@@ -214,6 +233,7 @@ void fl_options_read(struct fl_options *o, char *const env[])
     for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
         o->value[i] = table[i].preset;
     }
+    read_level(o, env);
     for (; env != NULL && *env != NULL; env++) {
         if (strncmp(*env, prefix, sizeof prefix - 1) == 0) {
             read_entry(o, *env + sizeof prefix - 1);

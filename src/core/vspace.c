@@ -8,7 +8,8 @@
 
 #include <errno.h>
 
-static const size_t grow_chunk = (size_t)2 << 20;
+/* Small: whoever calls mlockall under the usual 8 MiB of RLIMIT_MEMLOCK counts it too. */
+static const size_t grow_chunk = (size_t)256 << 10;
 
 static int claim_unmapped(struct fl_vspace *v, size_t len, uintptr_t at)
 {
@@ -62,7 +63,7 @@ int fl_vspace_commit(struct fl_vspace *v, struct fl_range part)
     int rc = v->reserved ? fl_sys.commit(part) : fl_sys.map_at(part);
 
     if (rc != 0) {
-        return -ENOMEM;
+        return rc == -EEXIST ? rc : -ENOMEM;
     }
     (void)fl_sys.advise(part, v->huge ? FL_ADVICE_HUGE : FL_ADVICE_NO_HUGE);
     if (!v->unnamed) {

@@ -45,24 +45,44 @@ static struct fl_extent *next_of(struct fl_region *r, const struct fl_extent *e,
     return e->base + e->len < end ? fl_extent_free_at(r, e->base + e->len) : NULL;
 }
 
+/* Somebody else has mapped something in `part` of the EMPTY extent `e`: nobody gets these addresses any more. */
+static void retire(struct fl_region *r, struct fl_extent *e, struct fl_range part)
+{
+    struct fl_range whole = fl_extent_range(e);
+
+    fl_fit_remove(r, e);
+    fl_extent_drop(r, e);
+    struct fl_extent *foreign = fl_extent_new(r, part, FL_CONTENT_EMPTY);
+    atomic_store_explicit(&foreign->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
+    put_back(r, whole.base, part.base, FL_CONTENT_EMPTY, 0);
+    put_back(r, fl_range_end(part), fl_range_end(whole), FL_CONTENT_EMPTY, 0);
+}
+
 /* Commits the EMPTY parts; all or none. */
 static int commit_parts(struct fl_region *r, struct fl_extent *first, uintptr_t start,
                         uintptr_t end)
 {
-    struct fl_extent *e = first, *failed = NULL;
+    struct fl_extent *e = first;
+    int rc = 0;
 
-    for (; e != NULL && failed == NULL; e = next_of(r, e, end)) {
+    for (; e != NULL; e = next_of(r, e, end)) {
         if (e->content == FL_CONTENT_EMPTY &&
-            fl_vspace_commit(&r->window, part_of(e, start, end)) != 0) {
-            failed = e;
+            (rc = fl_vspace_commit(&r->window, part_of(e, start, end))) != 0) {
+            break;
         }
     }
-    for (e = first; failed != NULL && e != failed; e = next_of(r, e, end)) {
-        if (e->content == FL_CONTENT_EMPTY) {
-            (void)fl_vspace_decommit(&r->window, part_of(e, start, end));
+    if (rc == 0) {
+        return 0;
+    }
+    for (struct fl_extent *done = first; done != e; done = next_of(r, done, end)) {
+        if (done->content == FL_CONTENT_EMPTY) {
+            (void)fl_vspace_decommit(&r->window, part_of(done, start, end));
         }
     }
-    return failed == NULL ? 0 : -ENOMEM;
+    if (rc == -EEXIST) {
+        retire(r, e, part_of(e, start, end));
+    }
+    return rc;
 }
 
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
@@ -73,8 +93,12 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     uint32_t epoch = atomic_load_explicit(&e->epoch, memory_order_relaxed);
 
     *g = (struct fl_grant){.refusal = 0};
-    if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge)) != 0 ||
-        commit_parts(r, e, start, end) != 0) {
+    if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge)) != 0) {
+        return NULL;
+    }
+    int rc = commit_parts(r, e, start, end);
+    if (rc != 0) {
+        g->refusal = rc == -EEXIST ? rc : 0;
         return NULL;
     }
     for (struct fl_extent *next; e != NULL; e = next) {

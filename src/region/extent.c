@@ -49,14 +49,16 @@ struct fl_extent *fl_region_find(const struct fl_region *r, uintptr_t addr)
 }
 
 /* Descriptors come into memory in batches, so that the steps after the first ones take no fault for them. */
-static void populate_ahead(struct fl_region *r, size_t used)
+static void populate_ahead(struct fl_region *r)
 {
     static const size_t batch = (size_t)64 * FL_KIB;
-    size_t end = used + batch;
+    size_t end = r->descriptors_ready + batch;
 
-    if (used % batch == 0 &&
-        end <= atomic_load_explicit(&r->descriptors.grown, memory_order_relaxed)) {
-        (void)fl_sys.populate((struct fl_range){r->descriptors.all.base + used, batch});
+    if (r->descriptors_used * sizeof(struct fl_extent) >= r->descriptors_ready &&
+        fl_vspace_grow(&r->descriptors, end) == 0) {
+        (void)fl_sys.populate(
+            (struct fl_range){r->descriptors.all.base + r->descriptors_ready, batch});
+        r->descriptors_ready = end;
     }
 }
 
@@ -78,7 +80,7 @@ int fl_extent_reserve(struct fl_region *r, size_t n)
             return -ENOMEM;
         }
         r->descriptors_used = index;
-        populate_ahead(r, index * sizeof(struct fl_extent));
+        populate_ahead(r);
         e = descriptor(r, (uint32_t)index);
         TAILQ_INSERT_TAIL(&r->spare, e, by_age);
         have++;

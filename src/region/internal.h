@@ -60,7 +60,8 @@ struct fl_grant {
 
 /* Takes [start, start + len) out of the adjacent FREE extents that begin with `e` and hold it all. What lies before and
  * behind stays FREE; an EMPTY part is cut at huge pages, so some of it becomes populated FREE memory: `g->fresh` says
- * what to populate. Descriptors have been reserved. Returns the extent, LIVE, or NULL when the window cannot grow. */
+ * what to populate. Descriptors have been reserved. Returns the extent, LIVE; NULL when the memory cannot be committed,
+ * with g->refusal -EEXIST when others have mapped something there, after which `e` is no more. */
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                            struct fl_grant *g);
 
@@ -73,6 +74,9 @@ size_t fl_cache_drain_all(struct fl_region *r, uint32_t age);
 
 /* After fork: empties the caches of threads that are gone, for others to use. */
 void fl_region_adopt_orphans(struct fl_region *r);
+
+/* fl_region_purge until `want` bytes are given back. No lock held. */
+size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want);
 
 /* fl_region_give, with the lock held. */
 void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);

@@ -59,14 +59,14 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
     (void)fl_fit_insert(r, e);
 }
 
-size_t fl_region_purge(struct fl_region *r, uint32_t age)
+size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
 {
     size_t given = 0;
     bool gone = true;
 
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, age);
-    for (struct fl_extent *e; gone && (e = claim_oldest(r, age)) != NULL;) {
+    for (struct fl_extent *e; gone && given < want && (e = claim_oldest(r, age)) != NULL;) {
         fl_region_unlock(r);
         gone = fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
         fl_region_lock(r);
@@ -75,6 +75,11 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age)
     }
     fl_region_unlock(r);
     return given;
+}
+
+size_t fl_region_purge(struct fl_region *r, uint32_t age)
+{
+    return fl_region_purge_some(r, age, SIZE_MAX);
 }
 
 static bool anything_to_age(const struct fl_region *r)
@@ -95,7 +100,9 @@ static bool anything_to_age(const struct fl_region *r)
 bool fl_region_tick(struct fl_region *r, uint32_t age)
 {
     atomic_fetch_add_explicit(&r->epoch, 1, memory_order_relaxed);
-    (void)fl_region_purge(r, age);
+    bool is_short = fl_memory_available() == 0;
+    (void)fl_region_purge(r, is_short ? 1
+                                      : age); /* what others could need does not wait for its age */
     fl_region_lock(r);
     /* Raised before the look: a free after the look sees it and calls. */
     atomic_store(&r->wants_worker, true);

@@ -26,6 +26,7 @@ enum fl_extent_state {
     FL_EXTENT_FREE,    /* in a tree */
     FL_EXTENT_LIVE,    /* handed out */
     FL_EXTENT_CACHED,  /* freed, in a thread's cache */
+    FL_EXTENT_FOREIGN, /* addresses where somebody else has mapped something: never ours again */
     FL_EXTENT_PURGING, /* between tree and kernel: no lock is held while its pages go */
 };
 
@@ -57,8 +58,8 @@ TAILQ_HEAD(fl_extent_list, fl_extent);
 enum { FL_CACHE_SLOTS = 4 };
 
 /* A thread's last freed extents, kept for the next request of the same size. Few on purpose: an extent that waits here
- * cannot be merged with its neighbours (64 of them made a ResNet step's window 1.26 times its live maximum, 4 make it
- * 1.05). The owner puts and takes, anybody may take away: each slot changes by one atomic operation, so signal
+ * cannot be merged with its neighbours (64 of them, not drained, make a ResNet step's window 1.49 times its live maximum; 4, drained by
+ * the next request, 1.05: bench/fit/replay). The owner puts and takes, anybody may take away: each slot changes by one atomic operation, so signal
  * handlers, fork and the worker need no lock. */
 struct fl_cache {
     struct fl_cache_slot {
@@ -91,6 +92,7 @@ struct fl_region {
         by_age; /* FREE with memory and at least one whole huge page; oldest first */
     struct fl_extent_list spare;   /* UNUSED descriptors */
     struct fl_extent_list purging; /* PURGING */
+    size_t descriptors_ready;      /* bytes of them that are in memory */
     size_t descriptors_used;       /* count; index 0 is never used */
     struct fl_cache *caches;       /* every cache ever made */
     size_t populated_bytes;        /* R6 */
@@ -107,11 +109,11 @@ struct fl_region {
     struct fl_cache *survivor; /* then: the one that it does have, or NULL */
 };
 
-/* Claims the window's addresses: eight times the memory, 4 to 16 TiB, less where that is refused. Populates nothing.
- * Returns 0; -ENOMEM when no window of 64 MiB is to be had.  Context: early, boot only. */
+/* Claims the window's addresses: eight times the memory, 4 to 8 TiB, less where that is refused. Populates nothing.
+ * Returns 0; -ENOMEM when no window of 64 MiB is to be had: then `window` is the boot area alone.  Context: early, boot only. */
 int fl_region_start(struct fl_region *r, const struct fl_region_config *c);
 
-/* Boot area: `*out` a zeroed block inside the window that is never reused; NULL when it is full (64 KiB).
+/* Boot area: `*out` a zeroed block inside the window that is never reused; NULL when it is full (32 KiB).
  * Context: early, one thread. */
 void *fl_region_boot_alloc(struct fl_region *r, size_t size);
 

@@ -3,8 +3,13 @@
 
 #include <errno.h>
 
-/* EMPTY extents that growth looks at, and the part of what is available that one request may have populated unasked. */
-enum { GROWTH_CANDIDATES = 16, EAGER_SHARE = 8 };
+enum {
+    GROWTH_CANDIDATES = 16, /* EMPTY extents that growth looks at */
+    EAGER_SHARE =
+        8, /* of what is available, the part that one request may have populated unasked */
+    LAZY_FROM_HUGE = 8, /* huge pages from which on a request may be handed out unpopulated */
+    FOREIGN_TRIES = 4,  /* places tried when others have mapped something in the window */
+};
 
 /* The whole window as one EMPTY extent. Left to the first request, so that a process without any touches nothing. */
 static int seed(struct fl_region *r)
@@ -81,63 +86,77 @@ static struct growth find_growth(struct fl_region *r, size_t len, size_t align)
 int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
 {
     const struct fl_region_config *c = &r->config;
+    bool too_large = c->eager_max != 0 && len > c->eager_max;
 
-    if (c->eager_max != 0 && len > c->eager_max) {
-        return -E2BIG;
-    }
     if (c->limit != 0 && r->populated_bytes + fresh > c->limit) {
         return -ENOMEM;
     }
-    if (fresh <= r->budget && (c->eager_max != 0 || len <= r->budget / 2)) {
+    if (!too_large && fresh <= r->budget && (c->eager_max != 0 || len <= r->budget / 2)) {
         r->budget -= fresh;
         return 0;
     }
     uint64_t available = fl_memory_available();
-    if (c->eager_max == 0 && len > available / EAGER_SHARE) {
-        return -E2BIG;
-    }
     if (fresh > available) {
         return -ENOMEM;
     }
+    if (too_large || (c->eager_max == 0 && len > available / EAGER_SHARE)) {
+        return -E2BIG;
+    }
     r->budget = (available - fresh) / 4;
     return 0;
+}
+
+/* Carves from EMPTY memory. Where somebody else has mapped something, fl_carve retires the place: the next try looks
+ * elsewhere. */
+static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, struct fl_grant *g)
+{
+    struct fl_extent *live = NULL;
+
+    for (int i = 0; i < FOREIGN_TRIES && live == NULL; i++) {
+        struct growth run = find_growth(r, len, align);
+        if (run.start == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
+            return NULL;
+        }
+        g->refusal = fl_region_may_populate(r, len, run.fresh);
+        if (g->refusal != 0) {
+            return NULL;
+        }
+        live = fl_carve(r, run.start, fl_align_up(run.start->base, align), len, g);
+        if (live == NULL) {
+            r->budget += run.fresh;
+        }
+        if (g->refusal != -EEXIST) {
+            break;
+        }
+    }
+    r->stats.stalls += live != NULL;
+    return live;
 }
 
 /* Unpopulated, in whole huge pages, so that the kernel's fault does as much as it can. For large requests only: a small
  * one would take a huge page on its first touch. */
 static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align)
 {
-    struct fl_grant g;
-    size_t huge_len = fl_align_up(len, fl_page.huge);
-    struct fl_extent *e = len < 8 * fl_page.huge
-                              ? NULL
-                              : fl_fit_first(&r->empty, huge_len, fl_max(align, fl_page.huge));
+    struct fl_grant g = {.refusal = -EEXIST};
+    struct fl_extent *live = NULL;
+    size_t huge_len = fl_align_up(len, fl_page.huge), huge_align = fl_max(align, fl_page.huge);
 
-    if (e == NULL) {
+    if (len < LAZY_FROM_HUGE * fl_page.huge) {
         return NULL;
     }
-    e = fl_carve(r, e, fl_align_up(e->base, fl_max(align, fl_page.huge)), huge_len, &g);
-    if (e != NULL) {
+    for (int i = 0; i < FOREIGN_TRIES && g.refusal == -EEXIST; i++) {
+        struct fl_extent *e = fl_fit_first(&r->empty, huge_len, huge_align);
+        if (e == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
+            return NULL;
+        }
+        live = fl_carve(r, e, fl_align_up(e->base, huge_align), huge_len, &g);
+    }
+    if (live != NULL) {
         r->populated_bytes -= huge_len;
-        e->content = FL_CONTENT_LAZY;
+        live->content = FL_CONTENT_LAZY;
         r->stats.lazy++;
     }
-    return e;
-}
-
-static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, struct fl_grant *g)
-{
-    struct growth run = find_growth(r, len, align);
-
-    if (run.start == NULL) {
-        return NULL;
-    }
-    g->refusal = fl_region_may_populate(r, len, run.fresh);
-    if (g->refusal != 0) {
-        return NULL;
-    }
-    r->stats.stalls++;
-    return fl_carve(r, run.start, fl_align_up(run.start->base, align), len, g);
+    return live;
 }
 
 static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t align,
@@ -155,8 +174,7 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
         return NULL;
     }
     if (own != NULL) {
-        (void)fl_cache_drain(
-            r, own, 0); /* so that first fit sees it merged: it costs 5 to 20 % of memory else */
+        (void)fl_cache_drain(r, own, 0); /* first fit has to see it merged */
     }
     struct fl_extent *e = take_populated(r, len, align, g);
     if (e == NULL && fl_cache_drain_all(r, 0) != 0) {
@@ -172,14 +190,14 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
 {
     if (g->refusal == -ENOMEM && r->free_bytes >= fl_page.huge) {
         fl_region_unlock(r);
-        size_t given = fl_region_purge(r, 0);
+        size_t given = fl_region_purge_some(r, 0, len + 2 * fl_page.huge);
         fl_region_lock(r);
         struct fl_extent *e = given != 0 ? take_locked(r, own, len, align, g) : NULL;
         if (e != NULL) {
             return e;
         }
     }
-    return fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) == 0 ? take_lazy(r, len, align) : NULL;
+    return take_lazy(r, len, align);
 }
 
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,

@@ -3,18 +3,22 @@
 
 #include <errno.h>
 
-enum { BOOT_BYTES = 64 * FL_KIB, ADDRESS_TRIES = 4 };
+enum { BOOT_BYTES = 32 * FL_KIB, ADDRESS_TRIES = 4 };
 
 /* Whatever memory there is: sparse requests need addresses too. */
 static const size_t window_least = (size_t)4 << 40;
-static const size_t window_most = (size_t)16 << 40;
+static const size_t window_most = (size_t)8 << 40;
 static const size_t window_worthless = (size_t)64 << 20;
-/* Where the kernel places nothing by itself: above brk heaps and sanitizers' shadows, below the legacy layout's
- * 42 TiB, far below the top. A random base in it keeps large blocks' addresses as hard to guess as mmap's. */
-static const uintptr_t quiet_base = (uintptr_t)20 << 40;
-static const size_t quiet_spread = (size_t)4 << 40;
+/* Where nobody places anything by himself: above brk heaps, sanitizers' shadows, garbage collectors' heaps (4 to 20 TiB)
+ * and mimalloc's hints (2 to 30 TiB), below the legacy layout's 42 TiB, far below the top. A random base in it keeps
+ * large blocks' addresses as hard to guess as mmap's. */
+static const uintptr_t quiet_base = (uintptr_t)31 << 40;
+static const size_t quiet_spread = (size_t)2 << 40;
 /* Extents average at least 16 KiB: a descriptor is 128 bytes, so descriptors take 1/128 of the window in addresses. */
 static const size_t bytes_per_descriptor = (size_t)16 << 10;
+
+static _Alignas(
+    16) char boot_fallback[BOOT_BYTES]; /* untouched, so no memory, unless it is needed */
 
 /* Window, pagemap and descriptors side by side from `at`, or anywhere when it is 0. */
 static int claim_parts(struct fl_region *r, size_t len, uintptr_t at)
@@ -73,13 +77,17 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     TAILQ_INIT(&r->by_age);
     TAILQ_INIT(&r->spare);
     TAILQ_INIT(&r->purging);
-    if (claim_anywhere(r, len) != 0) {
-        return -ENOMEM;
-    }
-    if (fl_vspace_commit(&r->window, (struct fl_range){r->window.all.base, BOOT_BYTES}) != 0) {
+    int rc = claim_anywhere(r, len);
+    if (rc == 0 &&
+        fl_vspace_commit(&r->window, (struct fl_range){r->window.all.base, BOOT_BYTES}) != 0) {
         fl_vspace_release(&r->descriptors);
         fl_vspace_release(&r->pagemap);
-        fl_vspace_release(&r->window); /* or pointers of others could count as ours */
+        fl_vspace_release(&r->window);
+        rc = -ENOMEM;
+    }
+    if (rc != 0) { /* no window, but a boot area there must be */
+        r->window.all = (struct fl_range){(uintptr_t)boot_fallback, sizeof boot_fallback};
+        r->first = fl_range_end(r->window.all);
         return -ENOMEM;
     }
     r->first =

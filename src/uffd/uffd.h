@@ -22,9 +22,10 @@ void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms)
 /* Wakes the thread when it is there.  Threads: any.  Signals: safe. */
 void fl_worker_wake(struct fl_worker *w);
 
-/* Starts the thread, or wakes it. Cheap when it runs already. When no thread is to be had, nothing decays.
- * Threads: any, no lock of ours held.  Signals: not safe (pthread_create).  Fork: child may call. */
-void fl_worker_call(struct fl_worker *w);
+/* Wakes the thread, or starts it where that is allowed. Cheap when it runs. When no thread is to be had, nothing decays.
+ *   may_start  pthread_create may be called here and now: not in a signal handler.
+ * Threads: any, no lock of ours held.  Signals: safe without may_start.  Fork: child may call. */
+void fl_worker_call(struct fl_worker *w, bool may_start);
 
 /* In the child after fork: the thread is not here. */
 void fl_worker_fork_child(struct fl_worker *w);

@@ -81,14 +81,21 @@ void fl_worker_wake(struct fl_worker *w)
     }
 }
 
-void fl_worker_call(struct fl_worker *w)
+void fl_worker_call(struct fl_worker *w, bool may_start)
 {
-    uint32_t none = FL_WORKER_NONE;
+    uint32_t none = FL_WORKER_NONE, asleep = FL_WORKER_ASLEEP;
 
-    fl_worker_wake(w);
-    if (atomic_compare_exchange_strong(&w->state, &none, FL_WORKER_STARTING)) {
-        atomic_store(&w->region->wants_worker, false);
-        start(w);
+    if (atomic_load(&w->state) == FL_WORKER_NONE) {
+        if (may_start && atomic_compare_exchange_strong(&w->state, &none, FL_WORKER_STARTING)) {
+            atomic_store(&w->region->wants_worker, false);
+            start(w);
+        }
+        return;
+    }
+    /* Before the look at the state: a worker about to sleep sees that it was called. */
+    atomic_store(&w->region->wants_worker, false);
+    if (atomic_compare_exchange_strong(&w->state, &asleep, FL_WORKER_RUNNING)) {
+        (void)fl_sys.wake(&w->state, 1);
     }
 }
 
