@@ -13,6 +13,7 @@ real_name=$(basename "$0")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 lib=${FL_LIB_PATH:-$root/build/release/libfaultless.so}
 python=/usr/bin/python3 # Debian's, whatever comes first on PATH: the packages belong to it
+signals=(--default-signal=INT,QUIT,PIPE) # whoever starts us in the background has some of them ignored
 failed=0
 if [ ! -e "$lib" ]; then
     echo "$real_name: no library at $lib; build it, or name it in FL_LIB_PATH"
@@ -61,9 +62,9 @@ under() {
     local allocator=$1
     shift
     case $allocator in
-    glibc) "$@" ;;
-    default) env LD_PRELOAD="$lib" FAULTLESS_STATS="$work/default.stats" "$@" ;;
-    low) env LD_PRELOAD="$lib" FAULTLESS_STATS="$work/low.stats" FAULTLESS_THRESHOLD=4096 "$@" ;;
+    glibc) env "${signals[@]}" "$@" ;;
+    default) env "${signals[@]}" LD_PRELOAD="$lib" FAULTLESS_STATS="$work/default.stats" "$@" ;;
+    low) env "${signals[@]}" LD_PRELOAD="$lib" FAULTLESS_STATS="$work/low.stats" FAULTLESS_THRESHOLD=4096 "$@" ;;
     *) echo "$real_name: no allocator is called $allocator"; exit 2 ;;
     esac
 }
