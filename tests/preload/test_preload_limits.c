@@ -88,15 +88,6 @@ static void a_tiny_address_space_still_runs(void **state)
     }
 }
 
-static void what_large_blocks_leave_small_ones_may_have(void **state)
-{
-    (void)state;
-    nearly_as_much((struct limit){RLIMIT_AS, 512},
-                   FL_ARGV("victim_fill", "1024", "100", "300", "small"), 90);
-    nearly_as_much((struct limit){RLIMIT_DATA, 512},
-                   FL_ARGV("victim_fill", "1024", "100", "300", "small"), 90);
-}
-
 static void a_program_may_limit_itself(void **state)
 {
     (void)state;
@@ -150,7 +141,6 @@ int main(void)
         cmocka_unit_test(address_space_limits_are_used_nearly_in_full),
         cmocka_unit_test(data_limits_are_used_nearly_in_full),
         cmocka_unit_test(a_tiny_address_space_still_runs),
-        cmocka_unit_test(what_large_blocks_leave_small_ones_may_have),
         cmocka_unit_test(a_program_may_limit_itself),
         cmocka_unit_test(sparse_giants_stay_small),
         cmocka_unit_test(eager_max_is_obeyed),

@@ -1,0 +1,89 @@
+/* vm.overcommit_memory=2: what is written to may be charged, what is only reserved may not; at the limit ENOMEM.
+ *
+ * The limit is drawn close for the victims alone: they run as nobody, and what vm.admin_reserve_kbytes keeps for
+ * processes with CAP_SYS_ADMIN is all but a little of what is left. Everybody else on the machine has the usual. */
+#include "run.h"
+
+#include <grp.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { NOBODY = 65534, LEAVE_MIB = 3000 };
+
+static void as_nobody(void *arg)
+{
+    (void)arg;
+    if (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0) {
+        _exit(98);
+    }
+}
+
+static const struct fl_run *run(const char *const argv[], const char *preload)
+{
+    return fl_run_how(&(struct fl_how){.argv = argv, .preload = preload, .in_child = as_nobody});
+}
+
+static long said(const struct fl_run *r, const char *word)
+{
+    const char *p = strstr(r->out, word);
+
+    return p != NULL ? atol(p + strlen(word)) : -1;
+}
+
+static void nearly_as_much(const char *const argv[])
+{
+    const struct fl_run *plain = run(argv, ""), *ours = run(argv, NULL);
+
+    fl_run_assert_clean(plain);
+    fl_run_assert_active(ours);
+    print_message("           first %ld MiB, again %ld; glibc %ld, %ld\n", said(ours, "first "),
+                  said(ours, "again "), said(plain, "first "), said(plain, "again "));
+    assert_true(said(plain, "first ") < 2 * LEAVE_MIB); /* the limit was met */
+    /* others on the machine commit and release meanwhile: hence the wide margin */
+    assert_true(said(ours, "first ") * 100 >= said(plain, "first ") * 75);
+    assert_true(said(ours, "again ") * 100 >= said(plain, "again ") * 75);
+}
+
+static void committed_memory_is_used_nearly_in_full(void **state)
+{
+    (void)state;
+    nearly_as_much(FL_ARGV("victim_fill", "1024", "1", "9000"));
+    nearly_as_much(FL_ARGV("victim_fill", "20000", "1", "9000"));
+}
+
+static void contents_hold(void **state)
+{
+    (void)state;
+    fl_run_assert_active(run(FL_ARGV("victim_contents", "realloc_random"), NULL));
+    fl_run_assert_active(run(FL_ARGV("victim_contents", "calloc_in_pieces"), NULL));
+    fl_run_assert_active(run(FL_ARGV("victim_fork", "others_blocks"), NULL));
+}
+
+static int restore(void **state)
+{
+    (void)state;
+    fl_sysctl_restore();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(committed_memory_is_used_nearly_in_full),
+        cmocka_unit_test(contents_hold),
+    };
+    FL_SKIP_UNLESS(geteuid() == 0 && access("/proc/sys/vm/overcommit_memory", W_OK) == 0,
+                   "test_preload_overcommit", "needs to write /proc/sys/vm");
+    long long limit = fl_read_number("/proc/meminfo", "CommitLimit:");
+    long long committed = fl_read_number("/proc/meminfo", "Committed_AS:");
+    char reserve[32];
+    snprintf(reserve, sizeof reserve, "%lld", limit - committed - LEAVE_MIB * 1024LL);
+    FL_SKIP_UNLESS(limit - committed > 2LL * LEAVE_MIB * 1024, "test_preload_overcommit",
+                   "needs a machine with more memory");
+    if (!fl_sysctl_set("/proc/sys/vm/admin_reserve_kbytes", reserve) ||
+        !fl_sysctl_set("/proc/sys/vm/overcommit_memory", "2")) {
+        fl_sysctl_restore();
+        FL_SKIP_UNLESS(false, "test_preload_overcommit", "needs to write /proc/sys/vm");
+    }
+    return cmocka_run_group_tests(tests, NULL, restore);
+}

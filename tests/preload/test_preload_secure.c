@@ -1,0 +1,106 @@
+/* A program that runs with another's rights takes no options from its caller. A copy of the victim, in a folder of its
+ * own, is owned by one user, set-user-ID, and run by another; nothing of the machine changes. */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { OWNER = 65533, CALLER = 65534 };
+
+static char folder[] = "/tmp/fl-secure-XXXXXX", program[64], stats[64];
+
+static bool copy(const char *from, const char *to)
+{
+    char buf[65536];
+    int in = open(from, O_RDONLY | O_CLOEXEC),
+        out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+    ssize_t n = -1;
+
+    while (in >= 0 && out >= 0 && (n = read(in, buf, sizeof buf)) > 0 &&
+           write(out, buf, (size_t)n) == n) {
+    }
+    close(in);
+    close(out);
+    return n == 0;
+}
+
+static void become_caller(void *arg)
+{
+    (void)arg;
+    if (setgroups(0, NULL) != 0 || setgid(CALLER) != 0 || setuid(CALLER) != 0) {
+        _exit(98);
+    }
+}
+
+static const struct fl_run *run(const char *const env[])
+{
+    return fl_run_how(&(struct fl_how){.argv = (const char *const[]){program, NULL},
+                                       .env = env,
+                                       .preload = "",
+                                       .in_child = become_caller});
+}
+
+static void options_are_ignored_under_at_secure(void **state)
+{
+    char entry[128];
+    (void)state;
+    snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s", stats);
+    assert_int_equal(chown(program, OWNER, OWNER), 0);
+    assert_int_equal(chmod(program, 04755), 0);
+    const struct fl_run *r =
+        run(FL_ENV("FAULTLESS_CONFIRM=1", "FAULTLESS_DISABLE=all", "FAULTLESS_LOG=debug",
+                   "FAULTLESS_STRICT=1", "FAULTLESS_NONSENSE=1", entry));
+    fl_run_assert_clean(r);
+    assert_string_equal(r->out, "secure 1 active 1 requests 1\n");
+    assert_int_equal(access(stats, F_OK), -1);
+}
+
+/* The same program without the bit obeys: so it was the bit. */
+static void without_the_bit_they_are_obeyed(void **state)
+{
+    (void)state;
+    assert_int_equal(chmod(program, 0755), 0);
+    const struct fl_run *r = run(FL_ENV("FAULTLESS_DISABLE=all", "FAULTLESS_LOG=info"));
+    assert_string_equal(r->err, "faultless: inactive: every request goes to the next allocator\n");
+    assert_string_equal(r->out, "secure 0 active 0 requests 0\n");
+}
+
+static bool caller_reads_the_library(void)
+{
+    snprintf(program, sizeof program, "%s/program", folder);
+    snprintf(stats, sizeof stats, "%s/stats", folder);
+    if (!copy(FL_VICTIM_DIR "/victim_secure", program) || chmod(folder, 0777) != 0 ||
+        chmod(program, 0755) != 0) {
+        return false;
+    }
+    return run(NULL)->exit_status == 0; /* else the build folder is closed to others */
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    unlink(program);
+    unlink(stats);
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_are_ignored_under_at_secure),
+        cmocka_unit_test(without_the_bit_they_are_obeyed),
+    };
+    FL_SKIP_UNLESS(geteuid() == 0, "test_preload_secure",
+                   "needs root, to make a set-user-ID program");
+    FL_SKIP_UNLESS(mkdtemp(folder) != NULL, "test_preload_secure", "needs a folder under /tmp");
+    if (!caller_reads_the_library()) {
+        (void)clean(NULL);
+        FL_SKIP_UNLESS(false, "test_preload_secure",
+                       "needs a build folder that other users can read");
+    }
+    return cmocka_run_group_tests(tests, NULL, clean);
+}
