@@ -1,6 +1,7 @@
 # Sourced by the tests beside it: a real program under glibc and under faultless, and what both did side by side.
-# "default" is faultless as it comes; "low" serves every request of 4 KiB and more, which is harder on it. A test prints
-# what it compared and ends with 0 (faultless did as well), 1 (it did not) or 77 (the program is not here).
+# "default" is faultless as it comes; "low" serves every request of 4 KiB and more and gives memory back after 100 ms, which
+# is harder on it. A test prints what it compared and ends with 0 (faultless did as well), 1 (it did not) or 77 (the
+# program is not here).
 set -uo pipefail
 exec </dev/null
 export LC_ALL=C.UTF-8
@@ -64,7 +65,8 @@ under() {
     case $allocator in
     glibc) env "${signals[@]}" "$@" ;;
     default) env "${signals[@]}" LD_PRELOAD="$lib" FAULTLESS_STATS="$work/default.stats" "$@" ;;
-    low) env "${signals[@]}" LD_PRELOAD="$lib" FAULTLESS_STATS="$work/low.stats" FAULTLESS_THRESHOLD=4096 "$@" ;;
+    low) env "${signals[@]}" LD_PRELOAD="$lib" FAULTLESS_STATS="$work/low.stats" FAULTLESS_THRESHOLD=4096 \
+        FAULTLESS_DECAY_MS=100 "$@" ;;
     *) echo "$real_name: no allocator is called $allocator"; exit 2 ;;
     esac
 }
