@@ -6,7 +6,7 @@ set -uo pipefail
 exec </dev/null
 export LC_ALL=C.UTF-8
 unset LD_PRELOAD GLIBC_TUNABLES MALLOC_CONF
-for variable in $(compgen -e FAULTLESS_ MALLOC_); do
+for variable in $(compgen -e | grep -E '^(FAULTLESS|MALLOC|PYTHON)'); do
     unset "$variable"
 done
 
