@@ -13,21 +13,16 @@ static void *block(const struct fl_extent *e)
     return (void *)e->base; /* NOLINT(performance-no-int-to-ptr): an extent is memory */
 }
 
-static bool worker_is_wanted(void)
-{
-    return FL_UNLIKELY(
-               atomic_load_explicit(&fl_route.region->wants_worker, memory_order_relaxed)) &&
-           fl_route.worker != NULL && !fl_region_busy();
-}
-
-/* From requests alone: making a thread allocates, and a free may come from a signal handler. Keeps errno. */
-/* Something may age and nobody watches it. A free only wakes the worker: to start a thread takes glibc's locks, which a
- * handler that frees may have interrupted. */
+/* Something may age and nobody watches it. Requests may start the worker, also in a child whose first one is served by
+ * the cache it inherited. A free only wakes it: to start a thread takes glibc's locks, which a handler that frees may
+ * have interrupted. Keeps errno. */
 static void call_worker(bool may_start)
 {
     if (FL_UNLIKELY(atomic_load_explicit(&fl_route.region->wants_worker, memory_order_relaxed)) &&
         fl_route.worker != NULL && !fl_region_busy()) {
+        int saved = errno;
         fl_worker_call(fl_route.worker, may_start);
+        errno = saved;
     }
 }
 
@@ -97,7 +92,6 @@ static FL_COLD void *from_region(size_t len, size_t align, bool zero)
         call_worker(true);
     }
     errno = saved;
-    call_worker(false);
     return e != NULL ? block(e) : NULL;
 }
 
@@ -112,7 +106,7 @@ static struct fl_extent *from_cache(size_t len)
     struct fl_extent *e = fl_cache_take(fl_route.region, c, len);
     if (e != NULL) {
         fl_stats_bump(&c->stats.cache_hits);
-        call_worker(false);
+        call_worker(true);
     }
     return e;
 }
@@ -214,9 +208,7 @@ void fl_free_ours(void *p)
     if (e != NULL) {
         give(e);
     }
-    if (worker_is_wanted()) {
-        fl_worker_wake(fl_route.worker);
-    }
+    call_worker(false);
 }
 
 static size_t boot_size(const void *p)

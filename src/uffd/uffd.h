@@ -19,9 +19,6 @@ struct fl_worker {
 
 void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms);
 
-/* Wakes the thread when it is there.  Threads: any.  Signals: safe. */
-void fl_worker_wake(struct fl_worker *w);
-
 /* Wakes the thread, or starts it where that is allowed. Cheap when it runs. When no thread is to be had, nothing decays.
  *   may_start  pthread_create may be called here and now: not in a signal handler.
  * Threads: any, no lock of ours held.  Signals: safe without may_start.  Fork: child may call. */

@@ -68,19 +68,6 @@ static void start(struct fl_worker *w)
     }
 }
 
-void fl_worker_wake(struct fl_worker *w)
-{
-    uint32_t asleep = FL_WORKER_ASLEEP;
-
-    if (atomic_load(&w->state) == FL_WORKER_NONE) {
-        return; /* fl_worker_call's business: wants_worker stays up for it */
-    }
-    atomic_store(&w->region->wants_worker, false);
-    if (atomic_compare_exchange_strong(&w->state, &asleep, FL_WORKER_RUNNING)) {
-        (void)fl_sys.wake(&w->state, 1);
-    }
-}
-
 void fl_worker_call(struct fl_worker *w, bool may_start)
 {
     uint32_t none = FL_WORKER_NONE, asleep = FL_WORKER_ASLEEP;
