@@ -78,3 +78,16 @@ struct fl_stats_values stats(void)
     fl_region_stats_read(&region, &v);
     return v;
 }
+
+const struct fake_call *in_window(enum fake_slot slot, size_t i)
+{
+    for (size_t k = 0; k < fl_min(fake.nlog, FAKE_LOG); k++) {
+        const struct fake_call *c = &fake.log[k];
+        if (c->slot == slot &&
+            c->range.base - region.first < fl_range_end(region.window.all) - region.first &&
+            i-- == 0) {
+            return c;
+        }
+    }
+    return NULL;
+}

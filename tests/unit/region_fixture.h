@@ -32,4 +32,7 @@ void assert_sound_at(const char *file, int line);
 
 struct fl_stats_values stats(void);
 
+/* The i-th logged call of that slot whose range lies in the window; NULL when there is none. */
+const struct fake_call *in_window(enum fake_slot slot, size_t i);
+
 #endif

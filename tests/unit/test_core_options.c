@@ -48,13 +48,13 @@ static void each_kind_takes_its_good_values(void **state)
 {
     (void)state;
     READ("PATH=/bin", "FAULTLESS_THRESHOLD=1M", "FAULTLESS_DECAY_MS=0", "FAULTLESS_EAGER_MAX=64g",
-         "FAULTLESS_DISABLE=thp,cache", "FAULTLESS_LOG=debug", "FAULTLESS_STATS=/tmp/s",
+         "FAULTLESS_DISABLE=thp,cache", "FAULTLESS_LOG=info", "FAULTLESS_STATS=/tmp/s",
          "FAULTLESS_CONFIRM=yes", "FAULTLESS_LIB=x.so");
     assert_int_equal(o.value[FL_OPTION_threshold], 1 << 20);
     assert_int_equal(o.value[FL_OPTION_decay_ms], 0);
     assert_true(o.value[FL_OPTION_eager_max] == 64ull << 30);
     assert_int_equal(o.value[FL_OPTION_disable], FL_DISABLE_THP | FL_DISABLE_CACHE);
-    assert_int_equal(o.value[FL_OPTION_log], FL_LOG_DEBUG);
+    assert_int_equal(o.value[FL_OPTION_log], FL_LOG_INFO);
     assert_string_equal(o.text[FL_OPTION_stats], "/tmp/s");
     assert_string_equal(o.text[FL_OPTION_lib], "x.so");
     assert_int_equal(o.value[FL_OPTION_confirm], 1);
@@ -142,6 +142,14 @@ static void names_without_a_value_are_survived(void **state)
     READ("FAULTLESS_LIMIT", "FAULTLESS_", "FAULTLESS_=1", "FAULTLESS");
     assert_int_equal(o.nbad, 3);
     assert_int_equal(o.value[FL_OPTION_limit], 0);
+}
+
+static void log_none_silences_the_lines_but_not_the_count(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_LIMIT=x", "FAULTLESS_NOPE=1", "FAULTLESS_LOG=none");
+    assert_int_equal(o.nbad, 2);
+    assert_string_equal(fake.said, "");
 }
 
 static void every_mistake_counts_for_strict(void **state)
@@ -239,6 +247,7 @@ int main(void)
         cmocka_unit_test_setup(bad_values_get_one_exact_line_and_the_default, each),
         cmocka_unit_test_setup(unknown_names_are_told_the_nearest, each),
         cmocka_unit_test_setup(names_without_a_value_are_survived, each),
+        cmocka_unit_test_setup(log_none_silences_the_lines_but_not_the_count, each),
         cmocka_unit_test_setup(every_mistake_counts_for_strict, each),
         cmocka_unit_test_setup(empty_text_is_no_text, each),
         cmocka_unit_test_setup(texts_outlive_the_environment, each),

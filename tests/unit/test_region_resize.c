@@ -50,7 +50,7 @@ static void growing_into_empty_memory_populates_it(void **state)
     struct fl_extent *e = take(KIB(64));
     fake_forget();
     assert_true(fl_region_resize(&region, e, MIB(5)));
-    assert_int_equal(fake_nth(FAKE_POPULATE, 0)->range.len, MIB(4));
+    assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(4));
     assert_int_equal(region.populated_bytes, MIB(6));
     fill(e, 2);
     assert_sound();

@@ -25,12 +25,12 @@ static void memory_is_there_before_it_is_handed_out(void **state)
     (void)state;
     struct fl_extent *e = take(MIB(3));
     assert_int_equal(resident(e), MIB(3));
-    assert_int_equal(fake_nth(FAKE_POPULATE, 0)->range.len, MIB(4));
-    assert_true(fake_nth(FAKE_POPULATE, 0)->range.base == e->base);
+    assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(4));
+    assert_true(in_window(FAKE_POPULATE, 0)->range.base == e->base);
     give(e);
     fake_forget();
     assert_ptr_equal(bytes(take(MIB(3))), (void *)region.first);
-    assert_int_equal(fake.count[FAKE_POPULATE], 0); /* freed memory stays populated */
+    assert_null(in_window(FAKE_POPULATE, 0)); /* freed memory stays populated */
 }
 
 static void calloc_of_fresh_memory_clears_nothing(void **state)
@@ -169,7 +169,7 @@ static void requests_beyond_eager_max_are_left_to_the_kernel(void **state)
     assert_int_equal(e->content, FL_CONTENT_LAZY);
     assert_int_equal(e->base % fl_page.huge, 0);
     assert_int_equal(e->len, MIB(34)); /* whole huge pages */
-    assert_int_equal(fake.count[FAKE_POPULATE], 0);
+    assert_null(in_window(FAKE_POPULATE, 0));
     assert_int_equal(resident(e), 0);
     assert_int_equal(region.populated_bytes, populated);
     assert_int_equal(stats().lazy, 1);
@@ -218,7 +218,7 @@ static void dense_lazy_memory_is_kept(void **state)
     assert_sound();
     e = take_zeroed(MIB(9)); /* now served from it, and cleared */
     assert_int_equal(e->content, FL_CONTENT_DIRTY);
-    assert_int_equal(fake.count[FAKE_POPULATE], 0);
+    assert_null(in_window(FAKE_POPULATE, 0));
     assert_true(is_filled(e, 0));
     assert_sound();
 }

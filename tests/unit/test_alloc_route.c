@@ -1,0 +1,402 @@
+/* The malloc-shaped functions: which allocator serves, what errno says, what a wrong free gets. The next allocator
+ * is a counting one on top of libc's. */
+#include "alloc/alloc.h"
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    int malloc, free, calloc, realloc, memalign;
+} next;
+static bool next_is_out;
+
+static void *next_malloc(size_t n)
+{
+    next.malloc++;
+    return next_is_out ? NULL : malloc(n);
+}
+
+static void next_free(void *p)
+{
+    next.free++;
+    free(p);
+}
+
+static void *next_calloc(size_t count, size_t size)
+{
+    next.calloc++;
+    return next_is_out ? NULL : calloc(count, size);
+}
+
+static void *next_realloc(void *p, size_t n)
+{
+    next.realloc++;
+    return realloc(p, n);
+}
+
+static void *next_memalign(size_t align, size_t n)
+{
+    next.memalign++;
+    return memalign(align, n);
+}
+
+static void boot_nothing(void)
+{
+}
+
+static void note_nothing(struct fl_cache *c)
+{
+    (void)c;
+}
+
+struct fl_route fl_route;
+
+static int each(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    memset(&next, 0, sizeof next);
+    next_is_out = false;
+    fl_route = (struct fl_route){
+        .threshold = KIB(64),
+        .window_base = region.window.all.base,
+        .window_len = region.window.all.len,
+        .next = {.malloc = next_malloc,
+                 .free = next_free,
+                 .calloc = next_calloc,
+                 .realloc = next_realloc,
+                 .memalign = next_memalign,
+                 .usable_size = malloc_usable_size},
+        .region = &region,
+        .caches = true,
+        .booted = FL_BOOT_DONE,
+        .boot = boot_nothing,
+        .thread_ends = note_nothing,
+        .first_large = boot_nothing,
+    };
+    return 0;
+}
+
+static void large_requests_are_ours_and_small_ones_are_not(void **state)
+{
+    (void)state;
+    void *a = fl_malloc_large(KIB(64)), *b = fl_malloc_large(KIB(64) - 1);
+    assert_true(fl_is_ours(a));
+    assert_false(fl_is_ours(b));
+    assert_int_equal(next.malloc, 1);
+    assert_int_equal(fl_usable_ours(a), KIB(64));
+    fl_free_ours(a);
+    free(b);
+    assert_sound();
+}
+
+static void a_repeated_size_is_served_by_the_cache_and_calloc_clears_it(void **state)
+{
+    (void)state;
+    free(fl_malloc_large(1)); /* the first large request makes the cache */
+    unsigned char *a = fl_malloc_large(KIB(200) + 1);
+    memset(a, 0xab, KIB(200) + 1);
+    fl_free_ours(a);
+    unsigned char *b = fl_malloc_large(KIB(200) + 5);
+    assert_ptr_equal(b, a);
+    assert_int_equal(b[0], 0xab);
+    assert_int_equal(stats().cache_hits, 1);
+    fl_free_ours(b);
+    b = fl_calloc_large(KIB(200) + 9);
+    assert_ptr_equal(b, a);
+    for (size_t i = 0; i < KIB(200) + 9; i++) {
+        assert_int_equal(b[i], 0);
+    }
+    fl_free_ours(b);
+    assert_sound();
+}
+
+static void too_much_is_refused_with_enomem(void **state)
+{
+    (void)state;
+    void *volatile nothing = NULL;
+    next_is_out = true;
+    errno = 0;
+    nothing = fl_malloc_large((size_t)PTRDIFF_MAX + 1);
+    assert_null(nothing);
+    assert_int_equal(next.malloc, 1); /* libc's own refusal, which sets errno */
+    fl_route.next.memalign = NULL;
+    errno = 0;
+    assert_null(fl_memalign_large((size_t)1 << 62, KIB(64)));
+    assert_int_equal(errno, ENOMEM);
+    void *p = fl_malloc_large(KIB(64));
+    errno = 0;
+    assert_null(fl_realloc_any(p, (size_t)PTRDIFF_MAX + 1));
+    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(fl_usable_ours(p), KIB(64)); /* the old block is untouched */
+    fl_free_ours(p);
+}
+
+static void what_the_window_refuses_goes_to_the_next_and_keeps_errno(void **state)
+{
+    (void)state;
+    fake.charge_max = 0;
+    errno = 77;
+    void *p = fl_malloc_large(MIB(1));
+    assert_non_null(p);
+    assert_false(fl_is_ours(p));
+    assert_int_equal(errno, 77);
+    assert_int_equal(next.malloc, 1);
+    free(p);
+    p = fl_calloc_large(MIB(1));
+    assert_false(fl_is_ours(p));
+    assert_int_equal(next.calloc, 1);
+    free(p);
+}
+
+static void free_keeps_errno(void **state)
+{
+    void *p[8];
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        p[i] = fl_malloc_large(MIB(1) + i * KIB(64));
+    }
+    errno = 42;
+    for (size_t i = 0; i < 8; i++) { /* into the cache, and past it */
+        fl_free_ours(p[i]);
+        assert_int_equal(errno, 42);
+    }
+    errno = 42;
+    p[0] = fl_malloc_large(MIB(64));
+    assert_int_equal(errno, 42);
+    fl_free_ours(p[0]);
+}
+
+static void alignment_is_met_at_any_size(void **state)
+{
+    (void)state;
+    for (size_t align = 16; align <= MIB(8); align *= 2) {
+        void *p = fl_memalign_large(align, KIB(100)), *small = fl_memalign_large(align, 100);
+        assert_true(fl_is_ours(p));
+        assert_int_equal((uintptr_t)p % align, 0);
+        assert_false(fl_is_ours(small));
+        assert_int_equal((uintptr_t)small % align, 0);
+        fl_free_ours(p);
+        free(small);
+    }
+    assert_sound();
+}
+
+static void realloc_keeps_the_bytes_across_all_borders(void **state)
+{
+    static const size_t sizes[] = {100,     KIB(63), KIB(64), KIB(300), MIB(5), MIB(2),
+                                   KIB(64), 10,      MIB(3),  KIB(65),  MIB(9)};
+    unsigned char *p = NULL;
+    size_t old = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        p = fl_realloc_any(p, sizes[i]);
+        assert_non_null(p);
+        assert_int_equal(fl_is_ours(p), sizes[i] >= KIB(64));
+        for (size_t k = 0; k < fl_min(old, sizes[i]); k += 37) {
+            assert_int_equal(p[k], (unsigned char)(k * 7));
+        }
+        for (size_t k = 0; k < sizes[i]; k++) {
+            p[k] = (unsigned char)(k * 7);
+        }
+        old = sizes[i];
+        assert_sound();
+    }
+    assert_null(fl_realloc_any(p, 0));
+    assert_int_equal(stats().live_extents, 0);
+}
+
+static void realloc_grows_in_place_where_it_can(void **state)
+{
+    (void)state;
+    void *p = fl_malloc_large(KIB(64));
+    assert_ptr_equal(fl_realloc_any(p, MIB(1)), p);
+    assert_ptr_equal(fl_realloc_any(p, KIB(64)), p);
+    void *wall = fl_malloc_large(KIB(64));
+    void *q = fl_realloc_any(p, MIB(1));
+    assert_ptr_not_equal(q, p);
+    fl_free_ours(wall);
+    fl_free_ours(q);
+    assert_sound();
+}
+
+static void refused_realloc_leaves_the_block(void **state)
+{
+    (void)state;
+    unsigned char *p = fl_malloc_large(MIB(2));
+    p[5] = 5;
+    fake.charge_max = fake_usable();
+    next_is_out = true;
+    assert_null(fl_realloc_any(p, MIB(100)));
+    assert_int_equal(p[5], 5);
+    assert_int_equal(fl_usable_ours(p), MIB(2));
+    fl_free_ours(p);
+    assert_sound();
+}
+
+static void requests_amid_boot_come_from_the_boot_area(void **state)
+{
+    (void)state;
+    fl_route.booted = FL_BOOT_RUNNING;
+    unsigned char *a = fl_malloc_large(100), *b = fl_calloc_large(200);
+    assert_true(fl_region_in_boot_area(&region, (uintptr_t)a));
+    assert_true(fl_is_ours(b));
+    assert_int_equal(b[0] | b[199], 0);
+    assert_int_equal(fl_usable_ours(a), 100);
+    a[99] = 9;
+    unsigned char *c = fl_realloc_any(a, 1000);
+    assert_int_equal(c[99], 9);
+    fl_free_ours(a); /* never reused, but no crime */
+    fl_route.booted = FL_BOOT_DONE;
+    unsigned char *d = fl_realloc_any(c, KIB(100));
+    assert_int_equal(d[99], 9);
+    assert_false(fl_region_in_boot_area(&region, (uintptr_t)d));
+    fl_free_ours(d);
+    errno = 0;
+    fl_route.booted = FL_BOOT_RUNNING;
+    assert_null(fl_malloc_large(MIB(1)));
+    assert_int_equal(errno, ENOMEM);
+}
+
+static unsigned char *victim;
+
+static void free_twice(void)
+{
+    fl_free_ours(victim);
+    fl_free_ours(victim);
+}
+
+static void free_inside(void)
+{
+    fl_free_ours(victim + KIB(4));
+}
+
+static void free_odd(void)
+{
+    fl_free_ours(victim + 1);
+}
+
+static void realloc_freed(void)
+{
+    fl_free_ours(victim);
+    (void)fl_realloc_any(victim, KIB(100));
+}
+
+static void measure_freed(void)
+{
+    fl_free_ours(victim);
+    (void)fl_usable_ours(victim);
+}
+
+static void a_wrong_free_gets_one_line_and_abort(void **state)
+{
+    static const struct {
+        void (*crime)(void);
+        const char *call;
+        size_t offset;
+    } table[] = {{free_twice, "free", 0},
+                 {free_inside, "free", KIB(4)},
+                 {free_odd, "free", 1},
+                 {realloc_freed, "realloc", 0},
+                 {measure_freed, "malloc_usable_size", 0}};
+    (void)state;
+    victim = fl_malloc_large(KIB(64));
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        char said[512], want[512];
+        struct fl_text t = fl_text_on(want, sizeof want);
+        fl_text_str(&t, "faultless: ");
+        fl_text_str(&t, table[i].call);
+        fl_text_str(&t,
+                    " of a pointer that is not a live block (freed twice, or never allocated): ");
+        fl_text_hex(&t, (uintptr_t)victim + table[i].offset);
+        fl_text_str(&t, "\n");
+        assert_true(fake_dies(table[i].crime, said, sizeof said));
+        assert_string_equal(said, want);
+    }
+}
+
+static void a_handler_amid_our_work_uses_the_next_allocator(void **state)
+{
+    (void)state;
+    void *p = fl_malloc_large(KIB(64)), *q = fl_malloc_large(KIB(64));
+    fl_thread_end(fl_thread_cache()); /* no cache from here on */
+    fl_region_lock(&region);
+    void *r = fl_malloc_large(KIB(64));
+    assert_false(fl_is_ours(r));
+    fl_free_ours(p); /* left for the unlock */
+    assert_int_equal(fl_trim(), 0);
+    fl_region_unlock(&region);
+    assert_int_equal(stats().live_extents, 1);
+    free(r);
+    fl_free_ours(q);
+    assert_sound();
+}
+
+static void trim_gives_all_that_is_free(void **state)
+{
+    (void)state;
+    void *p = fl_malloc_large(MIB(6));
+    fl_free_ours(p);
+    assert_int_equal(fl_trim(), MIB(6));
+    assert_int_equal(fl_trim(), 0);
+    assert_int_equal(region.populated_bytes, 0);
+}
+
+static void without_caches_each_free_reaches_the_region(void **state)
+{
+    (void)state;
+    fl_route.caches = false;
+    void *p = fl_malloc_large(MIB(2));
+    fl_free_ours(p);
+    assert_int_equal(region.free_bytes, MIB(2));
+    assert_null(fl_thread_cache());
+    assert_ptr_equal(fl_malloc_large(MIB(2)), p);
+}
+
+/* Each test in a thread of its own: a thread's cache belongs to the region that it first met. */
+static void *run(void *test)
+{
+    (*(void (**)(void **))test)(NULL);
+    return NULL;
+}
+
+static void in_a_thread(void **state)
+{
+    pthread_t t;
+    void (*test)(void **);
+
+    memcpy(&test, state, sizeof test);
+    assert_int_equal(pthread_create(&t, NULL, run, &test), 0);
+    pthread_join(t, NULL);
+}
+
+#define TEST(f)                                                                                    \
+    {                                                                                              \
+#f, in_a_thread, each, NULL, (void *)(f)                                                   \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(large_requests_are_ours_and_small_ones_are_not),
+        TEST(a_repeated_size_is_served_by_the_cache_and_calloc_clears_it),
+        TEST(too_much_is_refused_with_enomem),
+        TEST(what_the_window_refuses_goes_to_the_next_and_keeps_errno),
+        TEST(free_keeps_errno),
+        TEST(alignment_is_met_at_any_size),
+        TEST(realloc_keeps_the_bytes_across_all_borders),
+        TEST(realloc_grows_in_place_where_it_can),
+        TEST(refused_realloc_leaves_the_block),
+        TEST(requests_amid_boot_come_from_the_boot_area),
+        TEST(a_wrong_free_gets_one_line_and_abort),
+        TEST(trim_gives_all_that_is_free),
+        TEST(without_caches_each_free_reaches_the_region),
+        TEST(a_handler_amid_our_work_uses_the_next_allocator),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
