@@ -86,7 +86,7 @@ must_end() { # must_end STATUS ALLOCATOR...: each run ended with that status
     for allocator in "$@"; do
         if [ "$(cat "$work/$allocator.rc")" != "$status" ]; then
             fail "$allocator ended with $(cat "$work/$allocator.rc"), not with $status"
-            tail -n 20 "$work/$allocator.err"
+            tail -n 20 "$work/$allocator".{out,err}
         fi
     done
 }
