@@ -10,7 +10,7 @@ static void children_of_an_allocating_process_live(void **state)
 static void children_live_with_quick_decay_and_touch(void **state)
 {
     (void)state;
-    fl_run_modes("victim_fork", FL_ARGV("many", "nested"),
+    fl_run_modes("victim_fork", FL_ARGV("two_forkers", "nested"),
                  FL_ENV("FAULTLESS_DECAY_MS=4", "FAULTLESS_DISABLE=populate"));
 }
 

@@ -48,7 +48,8 @@ int main(int argc, char **argv)
     struct block *b;
     static char buffer[4096];
 
-    setvbuf(stdout, buffer, _IOFBF, sizeof buffer); /* printf must not want memory when there is none */
+    setvbuf(stdout, buffer, _IOFBF,
+            sizeof buffer); /* printf must not want memory when there is none */
     if (strcmp(then, "late") == 0) {
         struct rlimit limit = {strtoul(argv[5], NULL, 10) * MIB, RLIM_INFINITY};
         free(malloc(len));

@@ -101,7 +101,7 @@ static void many(void)
 }
 static void nested(void)
 {
-    forks(20, 3, 0);
+    forks(5, 3, 0);
 }
 static void by_exit(void)
 {
@@ -169,7 +169,7 @@ static void with_churn(void (*f)(void))
     for (size_t i = 0; i < 2; i++) {
         CHECK(pthread_create(&t[i], NULL, churn, (void *)i) == 0);
     }
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 30; i++) {
         f();
     }
     stop = 1;
