@@ -70,8 +70,8 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use)
 }
 
 /* One write a base page: what kernels without MADV_POPULATE_WRITE leave. It must change nothing: the edges of the range
- * may be another thread's block by now. */
-static void populate_by_touch(struct fl_range range)
+ * may be another thread's block by now, written without any order to this: TSan has to look away. */
+__attribute__((no_sanitize("thread"))) static void populate_by_touch(struct fl_range range)
 {
     for (uintptr_t p = range.base; p < fl_range_end(range); p += fl_page.base) {
         char none = 0;        /* a page that is not there reads as 0: then 0 is written */
