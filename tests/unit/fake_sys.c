@@ -50,7 +50,7 @@ static int scripted(enum fake_slot slot)
     enter();
     if ((fake.fail_slots >> slot & 1) != 0 && ++fake.ncalls == fake.fail_at) {
         fake.failed = slot;
-        rc = refusal[slot];
+        rc = slot == FAKE_MAP_AT && fake.fail_enomem ? -ENOMEM : refusal[slot];
     }
     leave();
     return rc;

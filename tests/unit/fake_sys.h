@@ -47,6 +47,7 @@ struct fake {
     void (*on_populate)(struct fl_range r);
     unsigned fail_at;    /* the n-th call of a slot in fail_slots is refused; 0: none */
     unsigned fail_slots; /* bit s: enum fake_slot s counts */
+    bool fail_enomem;    /* map_at is then refused for want of memory, not of addresses */
     /* what happened */
     unsigned ncalls;         /* calls of slots in fail_slots since fail_at was set */
     enum fake_slot failed;   /* the slot that the fault hit */

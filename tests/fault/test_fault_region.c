@@ -1,0 +1,404 @@
+/* Every call to the kernel refused in turn: the n-th, n = 1, 2, ..., until the fault does not fire. Whatever was refused,
+ * the operation gives its documented answer, the invariants hold, and what is mapped is what is held.
+ *
+ * Benign are refusals of advice, names, population, files and residency: a fallback takes them. So is that of an address
+ * to claim (another is tried) and of a chunk of metadata (the exact size is tried). */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    GIVES_BACK = 1u << FAKE_UNMAP | 1u << FAKE_DECOMMIT,
+    MAY_REFUSE = 1u << FAKE_RESERVE | 1u << FAKE_MAP_AT | 1u << FAKE_COMMIT,
+    SWEEP_END = 200,
+};
+
+static struct fl_extent *held[8];
+static struct fl_cache *held_cache;
+
+static size_t usable_in_window(void)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < fake.nmap; i++) {
+        struct fl_range r = fake.map[i].range;
+        bool inside = r.base >= region.window.all.base && r.base < fl_range_end(region.window.all);
+        sum += inside && fake.map[i].usable ? r.len : 0;
+    }
+    return sum;
+}
+
+static size_t lazy_bytes(void)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < 8; i++) {
+        sum += held[i] != NULL && held[i]->content == FL_CONTENT_LAZY ? held[i]->len : 0;
+    }
+    return sum;
+}
+
+static size_t boot_bytes; /* of the window, before the first request */
+
+static void assert_tight(void)
+{
+    assert_sound();
+    assert_int_equal(usable_in_window() - boot_bytes, region.populated_bytes + lazy_bytes());
+}
+
+struct operation {
+    void (*prepare)(void);
+    bool (*run)(void); /* true: served */
+    unsigned slots;    /* that the sweep refuses; 0: all but those that give back */
+    unsigned may_refuse;
+    unsigned absorbs; /* refusals that a fallback takes, at least */
+    struct fl_region_config config;
+};
+
+static void sweep_as(const struct operation *op, bool enomem)
+{
+    unsigned served = 0, refused = 0;
+
+    for (unsigned n = 1;; n++) {
+        assert_true(n < SWEEP_END);
+        region_begin(&op->config);
+        boot_bytes = usable_in_window();
+        memset(held, 0, sizeof held);
+        if (op->prepare != NULL) {
+            op->prepare();
+        }
+        fake_fail_at(n, op->slots);
+        fake.fail_enomem = enomem;
+        bool ok = op->run();
+        bool fired = fake_fired();
+        enum fake_slot hit = fake.failed;
+        fake_fail_at(0, 1);
+        assert_tight();
+        if (!ok && (!fired || (op->may_refuse >> hit & 1) == 0)) {
+            fail_msg("call %u: refused, though slot %d has a fallback or nothing failed", n,
+                     (int)hit);
+        }
+        for (size_t i = 0; i < 8; i++) {
+            if (held[i] != NULL) {
+                fill(held[i], 0x5a); /* memory that was handed out is memory */
+                give(held[i]);
+                held[i] = NULL;
+                assert_tight();
+            }
+        }
+        while (fl_region_purge(&region, 0) != 0) {
+        }
+        assert_int_equal(region.populated_bytes, 0);
+        assert_tight();
+        if (!fired) {
+            break;
+        }
+        served += ok;
+        refused += !ok;
+    }
+    print_message("  %u refusals of the kernel's absorbed, %u passed on\n", served, refused);
+    assert_true(served >= op->absorbs);
+}
+
+static void sweep(const struct operation *op)
+{
+    sweep_as(op, false);
+    sweep_as(op, true);
+}
+
+static bool take_small(void)
+{
+    held[0] = take(KIB(64));
+    return held[0] != NULL;
+}
+
+static bool take_large(void)
+{
+    held[0] = take(MIB(37));
+    return held[0] != NULL;
+}
+
+static bool take_far(void)
+{
+    held[0] = take_aligned(MIB(3), MIB(16));
+    return held[0] != NULL;
+}
+
+static bool take_lazily(void)
+{
+    held[0] = take(MIB(24));
+    return held[0] != NULL;
+}
+
+static bool take_clean(void)
+{
+    held[0] = take_zeroed(MIB(5));
+    return held[0] == NULL || is_filled(held[0], 0);
+}
+
+/* Populated and dirty, EMPTY, populated and dirty: a request over all of it is carved from three. */
+static void make_run_of_three(void)
+{
+    struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *z = take(MIB(2));
+
+    held[7] = take(MIB(2));
+    fill(x, 1);
+    fill(z, 1);
+    give(y);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(2));
+    give(x);
+    give(z);
+}
+
+/* EMPTY, populated, EMPTY: two parts to commit, so that the second's refusal takes the first back. */
+static void make_two_holes(void)
+{
+    struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *z = take(MIB(2));
+
+    held[7] = take(MIB(2));
+    give(x);
+    give(z);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(4));
+    fill(y, 1);
+    give(y);
+}
+
+static void take_is_served_or_refused(void **state)
+{
+    static const struct operation table[] = {
+        {NULL, take_small, 0, MAY_REFUSE, 5, {.huge = true}},
+        {NULL, take_large, 0, MAY_REFUSE, 5, {.huge = true}},
+        {NULL, take_far, 0, MAY_REFUSE, 5, {.huge = true}},
+        {NULL, take_lazily, 0, MAY_REFUSE, 5, {.huge = true, .eager_max = MIB(16)}},
+        {NULL, take_clean, 0, 0, 5, {.huge = true}},
+        {NULL, take_clean, 0, 0, 5, {.huge = false, .populate_by_touch = true}},
+        {make_run_of_three, take_clean, 0, 0, 3, {.huge = true}},
+        {make_two_holes, take_clean, 0, 0, 5, {.huge = true}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        sweep(&table[i]);
+    }
+}
+
+static void hold_one(void)
+{
+    held[0] = take(MIB(1));
+    fill(held[0], 0x33);
+}
+
+static bool grow_it(void)
+{
+    size_t old = held[0]->len;
+    bool done = fl_region_resize(&region, held[0], MIB(9));
+
+    assert_int_equal(held[0]->len, done ? MIB(9) : old);
+    for (size_t i = 0; i < old; i += KIB(1)) {
+        assert_int_equal(bytes(held[0])[i], 0x33);
+    }
+    return done;
+}
+
+static bool shrink_it(void)
+{
+    return fl_region_resize(&region, held[0], KIB(64)) && held[0]->len == KIB(64);
+}
+
+static void resize_changes_all_or_nothing(void **state)
+{
+    static const struct operation grow = {hold_one, grow_it, 0, MAY_REFUSE, 1, {.huge = true}};
+    (void)state;
+    sweep(&grow);
+    region_begin(NULL);
+    hold_one();
+    fake_fail_at(1, ~0u);
+    assert_true(shrink_it()); /* asks the kernel for nothing */
+    assert_false(fake_fired());
+}
+
+static void hold_garbage(void)
+{
+    for (size_t i = 0; i < 6; i++) {
+        held[i] = take(MIB(3));
+        fill(held[i], (unsigned char)i);
+    }
+    for (size_t i = 0; i < 6; i += 2) {
+        give(held[i]);
+        held[i] = NULL;
+    }
+}
+
+static bool purge_it(void)
+{
+    size_t before = region.populated_bytes, given = fl_region_purge(&region, 0);
+
+    assert_int_equal(before - given, region.populated_bytes);
+    for (size_t i = 1; i < 6; i += 2) {
+        assert_true(is_filled(held[i], (unsigned char)i));
+    }
+    return given != 0;
+}
+
+static bool tick_it(void)
+{
+    for (int i = 0; i < 6; i++) {
+        (void)fl_region_tick(&region, 4);
+    }
+    return true;
+}
+
+static void purge_gives_what_it_can(void **state)
+{
+    static const struct operation table[] = {
+        {hold_garbage, purge_it, GIVES_BACK, GIVES_BACK, 1, {.huge = true}},
+        {hold_garbage, tick_it, ~0u, 0, 5, {.huge = true}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        sweep(&table[i]);
+    }
+}
+
+static void hold_lazy(void)
+{
+    held[0] = take(MIB(20));
+    fill(held[0], 0x44);
+}
+
+static void hold_sparse(void)
+{
+    held[0] = take(MIB(20));
+    bytes(held[0])[5] = 1;
+}
+
+static bool give_it(void)
+{
+    give(held[0]); /* never fails */
+    held[0] = NULL;
+    held[1] = take_zeroed(MIB(2));
+    return held[1] == NULL || is_filled(held[1], 0);
+}
+
+static void give_never_fails(void **state)
+{
+    static const struct operation table[] = {
+        {hold_one, give_it, ~0u, 0, 0, {.huge = true}},
+        {hold_lazy, give_it, ~0u, 0, 1, {.huge = true, .eager_max = MIB(16)}},
+        {hold_sparse, give_it, ~0u, 0, 1, {.huge = true, .eager_max = MIB(16)}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        sweep(&table[i]);
+    }
+}
+
+static bool acquire_cache(void)
+{
+    held_cache = fl_cache_acquire(&region);
+    return held_cache != NULL;
+}
+
+static void a_cache_is_had_or_not(void **state)
+{
+    static const struct operation op = {NULL, acquire_cache, 0, MAY_REFUSE, 2, {.huge = true}};
+    (void)state;
+    sweep(&op);
+}
+
+static void start_finds_a_window_or_leaves_nothing(void **state)
+{
+    unsigned served = 0;
+    (void)state;
+    for (unsigned n = 1;; n++) {
+        region_clear();
+        fake_fail_at(n, 0);
+        int rc = fl_region_start(&region, &(struct fl_region_config){.huge = true});
+        bool fired = fake_fired();
+        fake_fail_at(0, 1);
+        assert_true(rc == 0 || (rc == -ENOMEM && fake_mapped() == 0));
+        if (rc == 0) {
+            boot_bytes = usable_in_window();
+            memset(held, 0, sizeof held);
+            assert_true(take_small());
+            assert_tight();
+        }
+        if (!fired) {
+            assert_int_equal(rc, 0);
+            break;
+        }
+        served += rc == 0;
+    }
+    assert_true(served >= 3); /* a place refused: another is tried */
+}
+
+/* RLIMIT_DATA or overcommit_memory=2 at every height: what fits is served, what does not is refused. */
+static void a_limit_at_any_height_refuses_and_keeps_order(void **state)
+{
+    (void)state;
+    for (size_t room = 0; room <= MIB(24); room += KIB(516)) {
+        region_begin(NULL);
+        boot_bytes = usable_in_window();
+        memset(held, 0, sizeof held);
+        fake.charge_max = fake_usable() + room;
+        for (size_t i = 0; i < 8; i++) {
+            held[i] = take(KIB(200) << i % 6);
+            assert_tight();
+            assert_true(fake_usable() <= fake.charge_max);
+        }
+        for (size_t i = 0; i < 8; i++) {
+            if (held[i] != NULL) {
+                bool grown = fl_region_resize(&region, held[i], held[i]->len * 2);
+                assert_true(grown || held[i]->len == KIB(200) << i % 6);
+                fill(held[i], 1);
+                assert_tight();
+            }
+        }
+        for (size_t i = 0; i < 8; i++) {
+            if (held[i] != NULL) {
+                give(held[i]);
+                held[i] = NULL;
+                assert_tight();
+            }
+        }
+        (void)fl_region_purge(&region, 0);
+        assert_int_equal(region.populated_bytes, 0);
+    }
+}
+
+static void without_files_advice_names_and_population_all_works(void **state)
+{
+    (void)state;
+    region_clear();
+    fake.rc[FAKE_READ_FILE] = -ENOENT; /* no procfs mounted */
+    fake.rc[FAKE_ADVISE] = fake.rc[FAKE_POPULATE] = -EINVAL;
+    fake.rc[FAKE_NAME] = -EINVAL;
+    fake.rc[FAKE_RESIDENT] = -ENOSYS;
+    assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.huge = true}), 0);
+    boot_bytes = usable_in_window();
+    memset(held, 0, sizeof held);
+    assert_true(take_clean());
+    assert_non_null(held[0]);
+    assert_true(fl_region_resize(&region, held[0], MIB(12)));
+    fill(held[0], 1);
+    give(held[0]);
+    held[0] = NULL;
+    assert_int_equal(fl_region_purge(&region, 0), MIB(12));
+    assert_tight();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(start_finds_a_window_or_leaves_nothing),
+        cmocka_unit_test(take_is_served_or_refused),
+        cmocka_unit_test(resize_changes_all_or_nothing),
+        cmocka_unit_test(purge_gives_what_it_can),
+        cmocka_unit_test(give_never_fails),
+        cmocka_unit_test(a_cache_is_had_or_not),
+        cmocka_unit_test(a_limit_at_any_height_refuses_and_keeps_order),
+        cmocka_unit_test(without_files_advice_names_and_population_all_works),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
