@@ -34,35 +34,49 @@ static void swap_one(size_t i, int refill)
     }
 }
 
-static void on_signal_free(int sig)
+static void free_one(void)
 {
-    (void)sig;
-    int e = errno;
     swap_one((size_t)fired++ % SLOTS, 0);
-    errno = e;
 }
 
-static void on_signal_both(int sig)
+static void free_and_allocate(void)
+{
+    swap_one((size_t)fired++ % SLOTS, 1);
+}
+
+/* One shot, set again when the handler is done: the main program gets its turn however long that takes. */
+static void arm(void)
+{
+    const struct itimerval t = {{0, 0}, {0, 97}};
+    setitimer(ITIMER_REAL, &t, NULL);
+}
+
+static void (*volatile handle)(void);
+static void on_signal(int sig)
 {
     (void)sig;
     int e = errno;
-    swap_one((size_t)fired++ % SLOTS, 1);
+    if (handle != NULL) {
+        handle();
+        arm();
+    }
     errno = e;
 }
 
-static void storm(void (*handler)(int), void (*work)(size_t), int seconds)
+static void storm(void (*handler)(void), void (*work)(size_t), int seconds)
 {
-    struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART};
-    struct itimerval t = {{0, 97}, {0, 97}}, off = {{0, 0}, {0, 0}};
+    struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     time_t end = time(NULL) + seconds;
+    handle = handler;
     for (size_t i = 0; i < SLOTS; i++) {
         swap_one(i, 1);
     }
-    CHECK(sigaction(SIGALRM, &a, NULL) == 0 && setitimer(ITIMER_REAL, &t, NULL) == 0);
+    CHECK(sigaction(SIGALRM, &a, NULL) == 0);
+    arm();
     for (size_t i = 0; time(NULL) < end; i++) {
         work(i);
     }
-    setitimer(ITIMER_REAL, &off, NULL);
+    handle = NULL;
     CHECK(fired > 100);
     for (size_t i = 0; i < SLOTS; i++) {
         swap_one(i, 0);
@@ -92,23 +106,22 @@ static void small_work(size_t i)
 
 static void free_in_handler(void)
 {
-    storm(on_signal_free, large_work, 2);
+    storm(free_one, large_work, 2);
 }
 static void both_in_handler(void)
 {
-    storm(on_signal_both, large_work, 2);
+    storm(free_and_allocate, large_work, 2);
 }
 /* Only frees: the main program may be inside the next allocator. */
 static void amid_small(void)
 {
-    storm(on_signal_free, small_work, 2);
+    storm(free_one, small_work, 2);
 }
 
 /* Blocks above eager_max (32M in this test), freed by a handler, must not show up in calloc. */
 static char *_Atomic giant;
-static void on_signal_giant(int sig)
+static void free_giant(void)
 {
-    (void)sig;
     fired++;
     free(atomic_exchange(&giant, NULL));
 }
@@ -129,7 +142,7 @@ static void giant_work(size_t i)
 }
 static void giants(void)
 {
-    storm(on_signal_giant, giant_work, 2);
+    storm(free_giant, giant_work, 2);
 }
 
 static void *threads_loop(void *arg)
@@ -148,13 +161,12 @@ static void thread_work(size_t i)
 }
 static void with_threads(void)
 {
-    storm(on_signal_free, thread_work, 2);
+    storm(free_one, thread_work, 2);
 }
 
 /* fork in a handler; the child exits, after a large block of its own. */
-static void on_signal_fork(int sig)
+static void fork_one(void)
 {
-    (void)sig;
     if (fired++ % 16 == 0) {
         pid_t pid = fork();
         if (pid == 0) {
@@ -169,7 +181,7 @@ static void on_signal_fork(int sig)
 }
 static void fork_in_handler(void)
 {
-    storm(on_signal_fork, large_work, 2);
+    storm(fork_one, large_work, 2);
 }
 
 /* The stack overflows; the handler on its own stack allocates and ends well. */
