@@ -72,6 +72,23 @@ static void clean_memory_merged_with_dirty_counts_as_dirty(void **state)
     assert_int_equal(only_free()->content, FL_CONTENT_DIRTY);
 }
 
+static void clean_remainders_beside_dirty_memory_count_as_dirty(void **state)
+{
+    (void)state;
+    struct fl_extent *x = take(MIB(2)), *y = take(KIB(64)), *guard = take(MIB(2) - KIB(64));
+    uintptr_t base = x->base;
+    fill(y, 0xaa);
+    give(x);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(2));
+    give(y); /* EMPTY, then 64 KiB of dirt */
+    struct fl_extent *e = take(KIB(128));
+    assert_true(e->base == base); /* what is left of the huge page is clean, and touches the dirt */
+    struct fl_extent *z = take_zeroed(MIB(2) - KIB(64));
+    assert_true(z->base == base + KIB(128) && is_filled(z, 0));
+    assert_non_null(guard);
+    assert_sound();
+}
+
 static void empty_and_populated_do_not_merge(void **state)
 {
     (void)state;
@@ -251,6 +268,7 @@ int main(void)
         cmocka_unit_test_setup(too_small_holes_are_passed_over, each),
         cmocka_unit_test_setup(neighbours_merge_in_any_order, each),
         cmocka_unit_test_setup(clean_memory_merged_with_dirty_counts_as_dirty, each),
+        cmocka_unit_test_setup(clean_remainders_beside_dirty_memory_count_as_dirty, each),
         cmocka_unit_test_setup(empty_and_populated_do_not_merge, each),
         cmocka_unit_test_setup(alignment_leaves_the_front_free, each),
         cmocka_unit_test_setup(alignment_in_empty_memory_keeps_whole_huge_pages_empty, each),
