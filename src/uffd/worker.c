@@ -1,6 +1,7 @@
 /* Starting, sleeping and ticking of the fl-uffd thread. */
 #include "uffd/uffd.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -59,7 +60,15 @@ static void start(struct fl_worker *w)
         pthread_sigmask(SIG_SETMASK, &all, &old);
         (void)pthread_attr_setstacksize(&attr, (size_t)PTHREAD_STACK_MIN + STACK_BYTES);
         (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        started = pthread_create(&thread, &attr, worker_main, w) == 0;
+        int rc = pthread_create(&thread, &attr, worker_main, w);
+        if (rc ==
+            EINVAL) { /* the program's static thread-local storage fills that: as its own threads, then */
+            (void)pthread_attr_destroy(&attr);
+            (void)pthread_attr_init(&attr);
+            (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+            rc = pthread_create(&thread, &attr, worker_main, w);
+        }
+        started = rc == 0;
         pthread_sigmask(SIG_SETMASK, &old, NULL);
         pthread_attr_destroy(&attr);
     }

@@ -30,18 +30,25 @@ static long said(const struct fl_run *r, const char *word)
     return p != NULL ? atol(p + strlen(word)) : -1;
 }
 
-static void nearly_as_much(const char *const argv[])
+/* True when both ended well, the limit was met, and ours got nearly as much, each time. */
+static bool is_nearly_as_much(const char *const argv[])
 {
     const struct fl_run *plain = run(argv, ""), *ours = run(argv, NULL);
+    long first = said(plain, "first "), again = said(plain, "again ");
 
-    fl_run_assert_clean(plain);
-    fl_run_assert_active(ours);
     print_message("           first %ld MiB, again %ld; glibc %ld, %ld\n", said(ours, "first "),
-                  said(ours, "again "), said(plain, "first "), said(plain, "again "));
-    assert_true(said(plain, "first ") < 2 * LEAVE_MIB); /* the limit was met */
-    /* others on the machine commit and release meanwhile: hence the wide margin */
-    assert_true(said(ours, "first ") * 100 >= said(plain, "first ") * 75);
-    assert_true(said(ours, "again ") * 100 >= said(plain, "again ") * 75);
+                  said(ours, "again "), first, again);
+    return plain->exit_status == 0 && ours->exit_status == 0 && ours->err[0] == '\0' &&
+           first < 2 * LEAVE_MIB && fl_run_stat(ours, "requests") > 0 &&
+           said(ours, "first ") * 100 >= first * 75 && said(ours, "again ") * 100 >= again * 75;
+}
+
+/* Others on the machine commit and release meanwhile: one run of a few must be undisturbed. */
+static void nearly_as_much(const char *const argv[])
+{
+    for (int tries = 0; !is_nearly_as_much(argv); tries++) {
+        assert_true(tries < 4);
+    }
 }
 
 static void committed_memory_is_used_nearly_in_full(void **state)

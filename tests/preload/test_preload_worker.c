@@ -33,7 +33,7 @@ static void it_is_not_there_without_work(void **state)
 static void much_thread_local_storage_does_not_keep_it_away(void **state)
 {
     (void)state;
-    fl_run_modes("victim_worker", FL_ARGV("much_tls"), FL_ENV("FAULTLESS_DECAY_MS=100"));
+    fl_run_modes("victim_worker_tls", FL_ARGV("much_tls"), FL_ENV("FAULTLESS_DECAY_MS=100"));
 }
 
 int main(void)

@@ -149,7 +149,11 @@ static void none_when_disabled(void)
 }
 
 /* Thread-local storage counts against a thread's stack: the worker must not be refused for it. */
-static __thread char much[1 << 20];
+#ifdef VICTIM_TLS
+static volatile __thread char much[VICTIM_TLS];
+#else
+static volatile __thread char much[1];
+#endif
 static void much_tls(void)
 {
     much[0] = 1;
