@@ -53,7 +53,6 @@ struct fl_vspace {
     _Atomic size_t
         grown; /* bytes from all.base that fl_vspace_grow made usable; only grows. Read without the lock */
     bool reserved;    /* PROT_NONE lies where nothing is in use; else nothing is mapped there */
-    bool huge;        /* advise huge pages on what is committed */
     bool unnamed;     /* the kernel takes no names */
     const char *name; /* shown in /proc/PID/maps */
 };
@@ -65,17 +64,28 @@ int fl_vspace_claim(struct fl_vspace *v, size_t len, size_t align, uintptr_t at,
 void fl_vspace_release(struct fl_vspace *v);
 
 /* Makes `part` (whole base pages, not committed) readable and writable, unpopulated. 0; -ENOMEM, or
- * -EEXIST when others have mapped something there, with nothing changed. */
-int fl_vspace_commit(struct fl_vspace *v, struct fl_range part);
+ * -EEXIST when others have mapped something there, with nothing changed.
+ *   huge  advise huge pages; else base pages. */
+int fl_vspace_commit(struct fl_vspace *v, struct fl_range part, bool huge);
 /* Gives memory, charge and map of `part` back. Its pages are gone when it returns 0; -errno with nothing changed. */
 int fl_vspace_decommit(struct fl_vspace *v, struct fl_range part);
 
 /* For spans that are filled from the front: makes the first `upto` bytes usable. 0; -ENOMEM with nothing changed. */
 int fl_vspace_grow(struct fl_vspace *v, size_t upto);
 
-/* Memory that this process may populate unasked: the least of what MemAvailable and each cgroup (v1 and v2, with
- * ancestors) leave when an eighth of the machine, or of the cgroup's limit, stays free. Bytes; UINT64_MAX if unknown.
- * Cost: some 30 us (reads procfs). */
-uint64_t fl_memory_available(void);
+/* What the machine, the memory cgroups (v1 and v2, with ancestors) and the process's limits leave. Bytes; UINT64_MAX:
+ * no bound is known. */
+struct fl_memory {
+    uint64_t headroom; /* what can still be taken: MemAvailable, a cgroup's limit less its use */
+    uint64_t
+        eager; /* the part of it that may be populated unasked: half of each total stays for what is touched */
+    uint64_t
+        keep; /* free memory that may be held: an eighth of RLIMIT_AS, RLIMIT_DATA, or of CommitLimit under
+                          overcommit_memory=2, which count maps */
+    bool bounded; /* there is a bound of the process's own, not the machine alone */
+};
+
+/* Cost: some 60 us (reads procfs).  Context: early. */
+void fl_memory_look(struct fl_memory *m);
 
 #endif

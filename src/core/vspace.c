@@ -58,14 +58,14 @@ void fl_vspace_release(struct fl_vspace *v)
     v->all.len = 0;
 }
 
-int fl_vspace_commit(struct fl_vspace *v, struct fl_range part)
+int fl_vspace_commit(struct fl_vspace *v, struct fl_range part, bool huge)
 {
     int rc = v->reserved ? fl_sys.commit(part) : fl_sys.map_at(part);
 
     if (rc != 0) {
         return rc == -EEXIST ? rc : -ENOMEM;
     }
-    (void)fl_sys.advise(part, v->huge ? FL_ADVICE_HUGE : FL_ADVICE_NO_HUGE);
+    (void)fl_sys.advise(part, huge ? FL_ADVICE_HUGE : FL_ADVICE_NO_HUGE);
     if (!v->unnamed) {
         v->unnamed = fl_sys.name(part, v->name) != 0;
     }
@@ -90,10 +90,10 @@ int fl_vspace_grow(struct fl_vspace *v, size_t upto)
     size_t exact = fl_align_up(upto, fl_page.base);
     size_t ample = fl_min(fl_align_up(upto, grow_chunk), v->all.len);
     size_t end = ample;
-    int rc = fl_vspace_commit(v, (struct fl_range){v->all.base + now, ample - now});
+    int rc = fl_vspace_commit(v, (struct fl_range){v->all.base + now, ample - now}, false);
     if (rc != 0 && exact < ample) {
         end = exact;
-        rc = fl_vspace_commit(v, (struct fl_range){v->all.base + now, exact - now});
+        rc = fl_vspace_commit(v, (struct fl_range){v->all.base + now, exact - now}, false);
     }
     if (rc == 0) {
         /* release: whoever reads the new bound may read what lies below it */

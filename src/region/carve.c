@@ -9,6 +9,7 @@
 static void note_part(struct fl_grant *g, const struct fl_extent *e, struct fl_range part)
 {
     if (e->content == FL_CONTENT_EMPTY) {
+        g->fresh_bytes += part.len;
         g->fresh = g->fresh.len == 0
                        ? part
                        : (struct fl_range){g->fresh.base, fl_range_end(part) - g->fresh.base};
@@ -60,14 +61,14 @@ static void retire(struct fl_region *r, struct fl_extent *e, struct fl_range par
 
 /* Commits the EMPTY parts; all or none. */
 static int commit_parts(struct fl_region *r, struct fl_extent *first, uintptr_t start,
-                        uintptr_t end)
+                        uintptr_t end, bool huge)
 {
     struct fl_extent *e = first;
     int rc = 0;
 
     for (; e != NULL; e = next_of(r, e, end)) {
         if (e->content == FL_CONTENT_EMPTY &&
-            (rc = fl_vspace_commit(&r->window, part_of(e, start, end))) != 0) {
+            (rc = fl_vspace_commit(&r->window, part_of(e, start, end), huge)) != 0) {
             break;
         }
     }
@@ -92,11 +93,11 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     enum fl_content first_content = e->content, last_content = e->content;
     uint32_t epoch = atomic_load_explicit(&e->epoch, memory_order_relaxed);
 
-    *g = (struct fl_grant){.refusal = 0};
+    *g = (struct fl_grant){.on_touch = g->on_touch};
     if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge)) != 0) {
         return NULL;
     }
-    int rc = commit_parts(r, e, start, end);
+    int rc = commit_parts(r, e, start, end, r->config.huge && !g->on_touch);
     if (rc != 0) {
         g->refusal = rc == -EEXIST ? rc : 0;
         return NULL;
@@ -111,6 +112,9 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
         note_part(g, e, part);
         fl_fit_remove(r, e);
         fl_extent_drop(r, e);
+    }
+    if (g->on_touch) {
+        g->fresh.len = 0;
     }
     struct fl_extent *live = fl_extent_new(r, (struct fl_range){start, len}, FL_CONTENT_DIRTY);
     atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);

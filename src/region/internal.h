@@ -55,7 +55,10 @@ struct fl_extent *fl_fit_higher(struct fl_extent *e);
 struct fl_grant {
     struct fl_range fresh;    /* to be populated; len 0: nothing */
     struct fl_range dirty[2]; /* to be cleared for calloc; len 0: nothing */
-    int refusal;              /* there is room, but fl_region_may_populate says no, and why */
+    size_t fresh_bytes; /* of `fresh`, what is not there yet: a populated extent may lie amid */
+    int refusal;        /* there is room, but fl_region_may_populate says no, and why */
+    bool
+        on_touch; /* wish of the caller's: base pages, not populated, so that nothing is taken untouched */
 };
 
 /* Takes [start, start + len) out of the adjacent FREE extents that begin with `e` and hold it all. What lies before and
@@ -82,9 +85,16 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want);
 void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);
 
 /* May `fresh` bytes be populated for a request of `len`? 0, and they are off the budget; -E2BIG when the request is
- * larger than eager_max; -ENOMEM when limit or machine leave too little. The kernel is asked anew when a quarter of what
- * was available the last time has been used up: some 30 us. */
+ * larger than eager_max; -ENOMEM when limit or machine leave too little; -EAGAIN when they leave enough, but half of the
+ * whole is in use, so that only what is touched may be taken. The kernel is asked anew when a quarter of what was left
+ * the last time has been used up: some 60 us. */
 int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh);
+
+/* What a look at the memory says about holding free memory: tight, cache_max, keep. Returns the bytes of free memory
+ * that are too many: to be purged when the lock is released. */
+size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m);
+/* After `len` bytes came back: looks at the memory if it is time to, and purges what is too much. No lock held. */
+void fl_region_look_after(struct fl_region *r, size_t len);
 
 /* Statistics after `in_use` bytes more (or fewer) are handed out. */
 void fl_region_count_use(struct fl_region *r, int64_t in_use);

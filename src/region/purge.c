@@ -99,10 +99,19 @@ static bool anything_to_age(const struct fl_region *r)
 
 bool fl_region_tick(struct fl_region *r, uint32_t age)
 {
+    struct fl_memory m;
+
     atomic_fetch_add_explicit(&r->epoch, 1, memory_order_relaxed);
-    bool is_short = fl_memory_available() == 0;
-    (void)fl_region_purge(r, is_short ? 1
-                                      : age); /* what others could need does not wait for its age */
+    fl_memory_look(&m);
+    fl_region_lock(r);
+    size_t surplus = fl_region_note_memory(r, &m);
+    bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
+    fl_region_unlock(r);
+    if (surplus != 0) {
+        (void)fl_region_purge_some(r, 0, surplus);
+    }
+    (void)fl_region_purge(r,
+                          tight ? 1 : age); /* what others could need does not wait for its age */
     fl_region_lock(r);
     /* Raised before the look: a free after the look sees it and calls. */
     atomic_store(&r->wants_worker, true);

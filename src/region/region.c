@@ -91,7 +91,7 @@ void fl_grant_fulfil(struct fl_region *r, const struct fl_grant *g, bool zero)
             rc = 0;
         }
         fl_extent_populate_map(r, g->fresh);
-        __atomic_fetch_add(&r->stats.populate_bytes, g->fresh.len, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&r->stats.populate_bytes, g->fresh_bytes, __ATOMIC_RELAXED);
         __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
     }
     for (size_t i = 0; zero && i < 2; i++) {
@@ -129,15 +129,23 @@ static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
 
 void fl_region_give(struct fl_region *r, struct fl_extent *e)
 {
+    size_t len = e->len;
     bool gone = e->content == FL_CONTENT_LAZY && !is_worth_keeping(r, e) &&
                 fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
 
+    if (!gone && atomic_load_explicit(&r->tight, memory_order_relaxed)) {
+        struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
+        if (inner.len != 0) { /* while it is ours alone: what is written later must stay */
+            (void)fl_sys.lazy_free(inner);
+        }
+    }
     fl_region_lock(r);
     if (gone) {
         e->content = FL_CONTENT_EMPTY;
     }
     fl_region_give_locked(r, e);
     fl_region_unlock(r);
+    fl_region_look_after(r, len);
 }
 
 void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)

@@ -76,7 +76,7 @@ struct fl_cache {
 struct fl_region_config {
     size_t
         eager_max; /* bytes; larger requests are populated by touch. 0: an eighth of what is available */
-    size_t limit;           /* bytes held populated at most; 0: what fl_memory_available leaves */
+    size_t limit;           /* bytes held populated at most; 0: what fl_memory_look says is left */
     bool huge;              /* advise huge pages */
     bool populate_by_touch; /* without MADV_POPULATE_WRITE */
 };
@@ -97,8 +97,13 @@ struct fl_region {
     struct fl_cache *caches;       /* every cache ever made */
     size_t populated_bytes;        /* R6 */
     size_t free_bytes;             /* part of it that is FREE */
-    size_t budget;          /* bytes that may be populated before the memory is looked at again */
-    _Atomic uint32_t epoch; /* ticks of the worker; read on free */
+    size_t memory_total;           /* bytes of RAM; 0: unknown */
+    size_t since_look;             /* bytes that came back since the memory was looked at */
+    size_t look_after;             /* how many may before the next look */
+    _Atomic bool tight; /* free memory is handed to the kernel to take, and nothing is cached */
+    _Atomic size_t cache_max; /* longest extent that thread caches may hold */
+    size_t budget;            /* bytes that may be populated before the memory is looked at again */
+    _Atomic uint32_t epoch;   /* ticks of the worker; read on free */
     _Atomic(struct fl_extent *)
         deferred; /* frees from signal handlers that interrupted the lock's holder */
     struct fl_region_stats stats; /* Lock: region */

@@ -38,17 +38,43 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
     return true;
 }
 
+/* A LAZY extent takes over EMPTY addresses behind it, in whole huge pages, and stays LAZY. It gives nothing up until
+ * half of it is not wanted. */
+static bool resize_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
+{
+    struct fl_grant g = {.refusal = 0};
+    uintptr_t end = e->base + e->len;
+    size_t more = fl_align_up(len, fl_page.huge) - e->len;
+    struct fl_extent *next = fl_extent_free_at(r, end);
+
+    if (len <= e->len) {
+        return len >= e->len / 2;
+    }
+    if (next == NULL || next->content != FL_CONTENT_EMPTY || next->len < more) {
+        return false;
+    }
+    struct fl_extent *tail = fl_carve(r, next, end, more, &g);
+    if (tail == NULL) {
+        return false;
+    }
+    r->populated_bytes -= more;
+    fl_extent_drop(r, tail);
+    e->len += more;
+    fl_extent_publish(r, e);
+    fl_region_count_use(r, (int64_t)more);
+    return true;
+}
+
 bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     struct fl_grant g = {.refusal = 0};
     bool done = true;
 
-    if (e->content == FL_CONTENT_LAZY) {
-        return len <= e->len && len >= e->len / 2;
-    }
     fl_region_lock(r);
     if (fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
-        done = len <= e->len;
+        done = len <= e->len && len >= e->len / 2;
+    } else if (e->content == FL_CONTENT_LAZY) {
+        done = resize_lazy(r, e, len);
     } else if (len < e->len) {
         shrink(r, e, len);
     } else if (len > e->len) {

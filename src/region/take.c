@@ -8,6 +8,7 @@ enum {
     EAGER_SHARE =
         8, /* of what is available, the part that one request may have populated unasked */
     LAZY_FROM_HUGE = 8, /* huge pages from which on a request may be handed out unpopulated */
+    ABSURD_SHARE = 8,   /* times the machine's memory: no request is served from there on */
     FOREIGN_TRIES = 4,  /* places tried when others have mapped something in the window */
 };
 
@@ -95,14 +96,19 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
         r->budget -= fresh;
         return 0;
     }
-    uint64_t available = fl_memory_available();
-    if (fresh > available) {
+    struct fl_memory m;
+    fl_memory_look(&m);
+    (void)fl_region_note_memory(r, &m); /* what is too much goes with the next free */
+    if (fresh > m.headroom / 2) {
         return -ENOMEM;
     }
-    if (too_large || (c->eager_max == 0 && len > available / EAGER_SHARE)) {
+    if (too_large || (c->eager_max == 0 && len > m.eager / EAGER_SHARE)) {
         return -E2BIG;
     }
-    r->budget = (available - fresh) / 4;
+    if (fresh > m.eager) {
+        return -EAGAIN;
+    }
+    r->budget = (m.eager - fresh) / 4;
     return 0;
 }
 
@@ -111,25 +117,27 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
 static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, struct fl_grant *g)
 {
     struct fl_extent *live = NULL;
+    bool on_touch = g->on_touch;
 
     for (int i = 0; i < FOREIGN_TRIES && live == NULL; i++) {
         struct growth run = find_growth(r, len, align);
         if (run.start == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
-        g->refusal = fl_region_may_populate(r, len, run.fresh);
+        g->refusal = on_touch ? 0 : fl_region_may_populate(r, len, run.fresh);
         if (g->refusal != 0) {
             return NULL;
         }
         live = fl_carve(r, run.start, fl_align_up(run.start->base, align), len, g);
-        if (live == NULL) {
+        if (live == NULL && !on_touch) {
             r->budget += run.fresh;
         }
         if (g->refusal != -EEXIST) {
             break;
         }
     }
-    r->stats.stalls += live != NULL;
+    r->stats.stalls += live != NULL && !on_touch;
+    r->stats.lazy += live != NULL && on_touch;
     return live;
 }
 
@@ -141,9 +149,6 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
     struct fl_extent *live = NULL;
     size_t huge_len = fl_align_up(len, fl_page.huge), huge_align = fl_max(align, fl_page.huge);
 
-    if (len < LAZY_FROM_HUGE * fl_page.huge) {
-        return NULL;
-    }
     for (int i = 0; i < FOREIGN_TRIES && g.refusal == -EEXIST; i++) {
         struct fl_extent *e = fl_fit_first(&r->empty, huge_len, huge_align);
         if (e == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
@@ -184,7 +189,9 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
 }
 
 /* Where memory is short, what is free here goes back to the kernel first and the request is tried once more. Then, or
- * where it is larger than one may have unasked, it is handed out for the kernel to fill on touch. */
+ * where the request is larger than one may have unasked, it is handed out for the kernel to fill on touch: a large one in
+ * huge pages, a smaller one in base pages, which take no more than what is touched. Under FAULTLESS_LIMIT a smaller one
+ * is left to the next allocator. */
 static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own, size_t len,
                                       size_t align, struct fl_grant *g)
 {
@@ -197,7 +204,17 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
             return e;
         }
     }
-    return take_lazy(r, len, align);
+    if (len >= LAZY_FROM_HUGE * fl_page.huge) {
+        return take_lazy(r, len, align);
+    }
+    g->on_touch = true;
+    return g->refusal == -ENOMEM ? NULL : grow(r, len, align, g);
+}
+
+/* More than glibc would promise on any machine: not even addresses. */
+static bool is_absurd(const struct fl_region *r, size_t len)
+{
+    return r->memory_total != 0 && len / ABSURD_SHARE > r->memory_total;
 }
 
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
@@ -205,7 +222,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
 {
     struct fl_grant g = {.refusal = 0};
 
-    if (len > r->window.all.len || align > r->window.all.len) {
+    if (len > r->window.all.len || align > r->window.all.len || is_absurd(r, len)) {
         return NULL;
     }
     fl_region_lock(r);

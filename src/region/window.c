@@ -71,6 +71,8 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     size_t len = fl_min(fl_max(fl_align_up(8 * memory, fl_page.huge), window_least), window_most);
 
     r->config = *c;
+    r->memory_total = memory;
+    atomic_store_explicit(&r->cache_max, SIZE_MAX, memory_order_relaxed);
     fl_lock_init(&r->lock, FL_RANK_REGION);
     RB_INIT(&r->populated);
     RB_INIT(&r->empty);
@@ -78,8 +80,8 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     TAILQ_INIT(&r->spare);
     TAILQ_INIT(&r->purging);
     int rc = claim_anywhere(r, len);
-    if (rc == 0 &&
-        fl_vspace_commit(&r->window, (struct fl_range){r->window.all.base, BOOT_BYTES}) != 0) {
+    if (rc == 0 && fl_vspace_commit(&r->window, (struct fl_range){r->window.all.base, BOOT_BYTES},
+                                    false) != 0) {
         fl_vspace_release(&r->descriptors);
         fl_vspace_release(&r->pagemap);
         fl_vspace_release(&r->window);
@@ -92,7 +94,6 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     }
     r->first =
         r->window.all.base + fl_page.huge; /* the boot area has the first huge page's addresses */
-    r->window.huge = c->huge;
     return 0;
 }
 

@@ -43,24 +43,28 @@ static void note_thread(struct fl_cache *c)
     }
 }
 
-/* What stays with glibc must not be mapped and unmapped, or trimmed, at each use either. The user's own settings win. */
+/* The user's own settings of glibc's thresholds win. Read at boot: later another thread may be changing the environment. */
+static bool may_tune_next(void)
+{
+    const char *tunables = getenv("GLIBC_TUNABLES");
+
+    return fl_runtime.next_is_libc && fl_route.next.mallopt != NULL &&
+           getenv("MALLOC_MMAP_THRESHOLD_") == NULL && getenv("MALLOC_TRIM_THRESHOLD_") == NULL &&
+           (tunables == NULL || strstr(tunables, "_threshold") == NULL);
+}
+
+/* What stays with glibc must not be mapped and unmapped, or trimmed, at each use either. */
 static void tune_next(void)
 {
     static _Atomic bool done;
     const size_t trim = (size_t)64 << 20; /* bytes of free heap top that glibc keeps */
 
-    if (atomic_load(&done) || atomic_exchange(&done, true) || !fl_runtime.next_is_libc ||
-        fl_route.next.mallopt == NULL) {
+    if (!fl_runtime.tune_next || atomic_load(&done) || atomic_exchange(&done, true)) {
         return;
     }
-    const char *tunables = getenv("GLIBC_TUNABLES");
-    if (getenv("MALLOC_MMAP_THRESHOLD_") == NULL && getenv("MALLOC_TRIM_THRESHOLD_") == NULL &&
-        (tunables == NULL || strstr(tunables, "_threshold") == NULL)) {
-        size_t map_from =
-            fl_min(fl_max(fl_route.threshold, (size_t)128 * FL_KIB), (size_t)32 * FL_MIB);
-        (void)fl_route.next.mallopt(M_MMAP_THRESHOLD, (int)map_from);
-        (void)fl_route.next.mallopt(M_TRIM_THRESHOLD, (int)trim);
-    }
+    size_t map_from = fl_min(fl_max(fl_route.threshold, (size_t)128 * FL_KIB), (size_t)32 * FL_MIB);
+    (void)fl_route.next.mallopt(M_MMAP_THRESHOLD, (int)map_from);
+    (void)fl_route.next.mallopt(M_TRIM_THRESHOLD, (int)trim);
 }
 
 static _Thread_local bool prepared; /* this thread forks and holds the region lock */
@@ -149,6 +153,7 @@ static void boot_once(void)
         fl_fatal("no next allocator: libc's malloc was not found");
     }
     fl_route.next = next;
+    fl_runtime.tune_next = may_tune_next();
     fl_route.thread_ends = note_thread;
     fl_route.first_large = tune_next;
     have_key = pthread_key_create(&thread_key, thread_ends) == 0;

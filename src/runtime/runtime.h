@@ -11,6 +11,7 @@ struct fl_runtime {
     struct fl_region region;
     struct fl_worker worker;
     bool next_is_libc; /* the next allocator is glibc's own */
+    bool tune_next;    /* its thresholds are ours to raise */
     bool active;       /* large requests are served from the window */
 };
 

@@ -88,6 +88,11 @@ static int linux_populate(struct fl_range r)
     return 0;
 }
 
+static int linux_lazy_free(struct fl_range r)
+{
+    return madvise(at(r.base), r.len, MADV_FREE) == 0 ? 0 : -errno;
+}
+
 static int linux_resident(struct fl_range r, size_t *out_bytes)
 {
     unsigned char present[4096];
@@ -219,10 +224,11 @@ static int linux_append_file(const char *path, const char *text, size_t len)
     {                                                                                              \
         .reserve = linux_reserve, .map_at = linux_map_at, .unmap = linux_unmap,                    \
         .commit = linux_commit, .decommit = linux_decommit, .advise = linux_advise,                \
-        .populate = linux_populate, .resident = linux_resident, .name = linux_name,                \
-        .now_ns = linux_now_ns, .read_file = linux_read_file, .limit = linux_limit,                \
-        .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
-        .wake = linux_wake, .write = linux_write, .append_file = linux_append_file                 \
+        .populate = linux_populate, .lazy_free = linux_lazy_free, .resident = linux_resident,      \
+        .name = linux_name, .now_ns = linux_now_ns, .read_file = linux_read_file,                  \
+        .limit = linux_limit, .memory_total = linux_memory_total, .entropy = linux_entropy,        \
+        .wait = linux_wait, .wake = linux_wake, .write = linux_write,                              \
+        .append_file = linux_append_file                                                           \
     }
 
 const struct fl_sys fl_sys_linux = LINUX_TABLE;

@@ -1,0 +1,55 @@
+/* How much free memory may be held: what programs need that allocate otherwise than through us must not be missing.
+ *
+ * glibc gives a large block back when it is freed; whoever then takes as much in small blocks, in a memory cgroup or
+ * under RLIMIT_AS, must get it under faultless too. Nobody tells us of small requests, so we look at the memory at each
+ * sixteenth of what is left that comes back to us:
+ * tight    less is left than twice what we hold free. What was free is purged, and what is freed from then on is left to
+ *          the kernel (MADV_FREE): it stays populated until somebody needs it, and nobody is killed for it.
+ * keep     under limits that count maps, no more than their eighth is held free.
+ * Where there are bounds of the process's own, thread caches hold small extents alone.
+ * State: fields of struct fl_region, under its lock. */
+#include "region/internal.h"
+
+static const size_t look_least = (size_t)16
+                                 << 20; /* bytes that come back between two looks, at least */
+static const size_t cached_least = (size_t)4 << 20; /* longest cached extent in a bounded process */
+
+size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
+{
+    bool was = atomic_load_explicit(&r->tight, memory_order_relaxed);
+    /* It must get much better before it counts as better: no back and forth at each step. */
+    bool tight = m->headroom / 2 < r->free_bytes || (was && m->headroom / 4 < r->populated_bytes);
+
+    atomic_store_explicit(&r->tight, tight, memory_order_relaxed);
+    atomic_store_explicit(&r->cache_max,
+                          tight        ? 0
+                          : m->bounded ? cached_least
+                                       : SIZE_MAX,
+                          memory_order_relaxed);
+    r->since_look = 0;
+    r->look_after = fl_max(m->headroom / 16, look_least);
+    if (tight && !was) {
+        return r->free_bytes;
+    }
+    return r->free_bytes > m->keep ? r->free_bytes - m->keep : 0;
+}
+
+void fl_region_look_after(struct fl_region *r, size_t len)
+{
+    struct fl_memory m;
+
+    fl_region_lock(r);
+    r->since_look += len;
+    bool due = r->since_look >= r->look_after;
+    fl_region_unlock(r);
+    if (!due) {
+        return;
+    }
+    fl_memory_look(&m);
+    fl_region_lock(r);
+    size_t surplus = fl_region_note_memory(r, &m);
+    fl_region_unlock(r);
+    if (surplus != 0) {
+        (void)fl_region_purge_some(r, 0, surplus);
+    }
+}
