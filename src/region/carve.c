@@ -18,12 +18,19 @@ static void note_part(struct fl_grant *g, const struct fl_extent *e, struct fl_r
     }
 }
 
+/* What a free extent was before it was cut: its pieces inherit it. */
+struct origin {
+    uint32_t epoch;
+    size_t hard;
+};
+
 static void put_back(struct fl_region *r, uintptr_t base, uintptr_t end, enum fl_content content,
-                     uint32_t epoch)
+                     struct origin from)
 {
     if (end > base) {
         struct fl_extent *rest = fl_extent_new(r, (struct fl_range){base, end - base}, content);
-        atomic_store_explicit(&rest->epoch, epoch, memory_order_relaxed);
+        atomic_store_explicit(&rest->epoch, from.epoch, memory_order_relaxed);
+        rest->hard = fl_min(rest->len, from.hard);
         (void)fl_fit_insert(r, rest);
     }
 }
@@ -55,8 +62,8 @@ static void retire(struct fl_region *r, struct fl_extent *e, struct fl_range par
     fl_extent_drop(r, e);
     struct fl_extent *foreign = fl_extent_new(r, part, FL_CONTENT_EMPTY);
     atomic_store_explicit(&foreign->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
-    put_back(r, whole.base, part.base, FL_CONTENT_EMPTY, 0);
-    put_back(r, fl_range_end(part), fl_range_end(whole), FL_CONTENT_EMPTY, 0);
+    put_back(r, whole.base, part.base, FL_CONTENT_EMPTY, (struct origin){0, 0});
+    put_back(r, fl_range_end(part), fl_range_end(whole), FL_CONTENT_EMPTY, (struct origin){0, 0});
 }
 
 /* Commits the EMPTY parts; all or none. */
@@ -91,7 +98,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
 {
     uintptr_t end = start + len, cut = end, run_base = e->base, run_end = e->base;
     enum fl_content first_content = e->content, last_content = e->content;
-    uint32_t epoch = atomic_load_explicit(&e->epoch, memory_order_relaxed);
+    struct origin from = {atomic_load_explicit(&e->epoch, memory_order_relaxed), e->hard};
 
     *g = (struct fl_grant){.on_touch = g->on_touch};
     if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge)) != 0) {
@@ -121,9 +128,9 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     /* An EMPTY extent is cut at huge pages (R3): what is committed beyond the request is populated and FREE. */
     uintptr_t front =
         first_content == FL_CONTENT_EMPTY ? fl_align_down(start, fl_page.huge) : start;
-    put_back(r, run_base, front, first_content, epoch);
-    put_back(r, front, start, FL_CONTENT_ZEROED, epoch);
-    put_back(r, end, cut, FL_CONTENT_ZEROED, epoch);
-    put_back(r, cut, run_end, last_content, epoch);
+    put_back(r, run_base, front, first_content, from);
+    put_back(r, front, start, FL_CONTENT_ZEROED, from);
+    put_back(r, end, cut, FL_CONTENT_ZEROED, from);
+    put_back(r, cut, run_end, last_content, from);
     return live;
 }

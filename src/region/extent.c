@@ -116,6 +116,7 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
     e->base = range.base;
     e->len = range.len;
     e->content = content;
+    e->hard = range.len;
     e->aged = false;
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                           memory_order_relaxed);

@@ -80,6 +80,7 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
     }
     into->base = into->base < gone->base ? into->base : gone->base;
     into->len += gone->len;
+    into->hard += gone->hard;
     if (gone->content == FL_CONTENT_DIRTY) {
         into->content = FL_CONTENT_DIRTY;
     }

@@ -81,6 +81,9 @@ void fl_region_adopt_orphans(struct fl_region *r);
 /* fl_region_purge until `want` bytes are given back. No lock held. */
 size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want);
 
+/* Tells the kernel that it may take free memory when it is short. No lock held. */
+void fl_region_soften(struct fl_region *r);
+
 /* fl_region_give, with the lock held. */
 void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);
 

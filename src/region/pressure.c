@@ -4,7 +4,8 @@
  * under RLIMIT_AS, must get it under faultless too. Nobody tells us of small requests, so we look at the memory at each
  * sixteenth of what is left that comes back to us:
  * tight    less is left than twice what we hold free. What was free is purged, and what is freed from then on is left to
- *          the kernel (MADV_FREE): it stays populated until somebody needs it, and nobody is killed for it.
+ *          the kernel (MADV_FREE): it stays populated until somebody needs it, and nobody is killed for it. An extent
+ *          counts its bytes for which that has yet to be done (`hard`): small blocks have to merge to a huge page first.
  * keep     under limits that count maps, no more than their eighth is held free.
  * Where there are bounds of the process's own, thread caches hold small extents alone.
  * State: fields of struct fl_region, under its lock. */
@@ -27,7 +28,7 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
                                        : SIZE_MAX,
                           memory_order_relaxed);
     r->since_look = 0;
-    r->look_after = fl_max(m->headroom / 16, look_least);
+    r->look_after = fl_max(fl_min(m->headroom, m->keep) / 16, look_least);
     if (tight && !was) {
         return r->free_bytes;
     }
@@ -48,8 +49,12 @@ void fl_region_look_after(struct fl_region *r, size_t len)
     fl_memory_look(&m);
     fl_region_lock(r);
     size_t surplus = fl_region_note_memory(r, &m);
+    bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
     fl_region_unlock(r);
     if (surplus != 0) {
         (void)fl_region_purge_some(r, 0, surplus);
+    }
+    if (tight) {
+        fl_region_soften(r);
     }
 }

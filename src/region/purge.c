@@ -10,21 +10,18 @@ static bool is_old(const struct fl_region *r, const struct fl_extent *e, uint32_
     return now - atomic_load_explicit(&e->epoch, memory_order_relaxed) >= age;
 }
 
-/* The oldest extent's whole huge pages, out of the trees and PURGING; its edges stay FREE. NULL: nothing is due. */
-static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age)
+/* The whole huge pages of the FREE extent `e`, `most` bytes at most, out of the tree and PURGING; what is left of it
+ * stays FREE. Two descriptors have been reserved. */
+static struct fl_extent *claim(struct fl_region *r, struct fl_extent *e, size_t most)
 {
-    struct fl_extent *e = TAILQ_FIRST(&r->by_age);
-
-    if (e == NULL || !is_old(r, e, age) || fl_extent_reserve(r, 2) != 0) {
-        return NULL;
-    }
     fl_fit_remove(r, e);
     struct fl_range whole = fl_extent_range(e), inner = fl_range_inner(whole, fl_page.huge);
-    inner.len = fl_min(inner.len, fl_align_down(purge_chunk, fl_page.huge));
+    inner.len = fl_min(inner.len, fl_align_down(most, fl_page.huge));
     enum fl_content content = e->content;
     uint32_t epoch = atomic_load_explicit(&e->epoch, memory_order_relaxed);
     e->base = inner.base;
     e->len = inner.len;
+    e->hard = fl_min(e->hard, e->len);
     atomic_store_explicit(&e->state, FL_EXTENT_PURGING, memory_order_relaxed);
     fl_extent_publish(r, e);
     TAILQ_INSERT_TAIL(&r->purging, e, by_age);
@@ -35,13 +32,18 @@ static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age)
             struct fl_extent *edge = fl_extent_new(r, edges[i], content);
             atomic_store_explicit(&edge->epoch, epoch, memory_order_relaxed);
             (void)fl_fit_insert(r, edge);
-            if (edge->aged) { /* what is over a chunk is the oldest still: next, not last */
-                TAILQ_REMOVE(&r->by_age, edge, by_age);
-                TAILQ_INSERT_HEAD(&r->by_age, edge, by_age);
-            }
         }
     }
     return e;
+}
+
+/* The oldest extent, claimed, when it is due; NULL: nothing is. */
+static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age)
+{
+    struct fl_extent *e = TAILQ_FIRST(&r->by_age);
+
+    return e != NULL && is_old(r, e, age) && fl_extent_reserve(r, 2) == 0 ? claim(r, e, purge_chunk)
+                                                                          : NULL;
 }
 
 static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
@@ -75,6 +77,36 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
     }
     fl_region_unlock(r);
     return given;
+}
+
+/* Any extent with a huge page's worth of bytes that the kernel may not take yet, claimed; NULL: there is none. */
+static struct fl_extent *claim_hard(struct fl_region *r)
+{
+    struct fl_extent *e;
+
+    TAILQ_FOREACH(e, &r->by_age, by_age)
+    {
+        if (e->hard >= fl_page.huge) {
+            return fl_extent_reserve(r, 2) == 0 ? claim(r, e, SIZE_MAX) : NULL;
+        }
+    }
+    return NULL;
+}
+
+void fl_region_soften(struct fl_region *r)
+{
+    bool taken = true;
+
+    fl_region_lock(r);
+    for (struct fl_extent *e; taken && (e = claim_hard(r)) != NULL;) {
+        fl_region_unlock(r);
+        taken = fl_sys.lazy_free(fl_extent_range(e)) == 0;
+        fl_region_lock(r);
+        e->hard = taken ? 0 : e->hard;
+        TAILQ_REMOVE(&r->purging, e, by_age);
+        (void)fl_fit_insert(r, e);
+    }
+    fl_region_unlock(r);
 }
 
 size_t fl_region_purge(struct fl_region *r, uint32_t age)

@@ -28,6 +28,7 @@ static void take_over_deferred(struct fl_region *r)
 
     while (e != NULL) {
         struct fl_extent *next = e->deferred_next;
+        e->hard = e->len;
         if (e->content == FL_CONTENT_LAZY) { /* no time to look: as if it were all there */
             e->content = FL_CONTENT_DIRTY;
             r->populated_bytes += e->len;
@@ -129,17 +130,19 @@ static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
 
 void fl_region_give(struct fl_region *r, struct fl_extent *e)
 {
-    size_t len = e->len;
+    size_t len = e->len, hard = len;
     bool gone = e->content == FL_CONTENT_LAZY && !is_worth_keeping(r, e) &&
                 fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
 
     if (!gone && atomic_load_explicit(&r->tight, memory_order_relaxed)) {
         struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
-        if (inner.len != 0) { /* while it is ours alone: what is written later must stay */
-            (void)fl_sys.lazy_free(inner);
+        if (inner.len != 0 && fl_sys.lazy_free(inner) ==
+                                  0) { /* while it is ours alone: what is written later stays */
+            hard = len - inner.len;
         }
     }
     fl_region_lock(r);
+    e->hard = hard;
     if (gone) {
         e->content = FL_CONTENT_EMPTY;
     }

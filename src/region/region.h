@@ -48,6 +48,8 @@ struct fl_extent {
     bool aged;                       /* on the region's age list. Lock: region */
     struct fl_extent *deferred_next; /* chain of frees that a signal handler could not finish */
     _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_address; /* Lock: region */
+    size_t
+        hard; /* FREE: bytes that the kernel was not told it may take, see pressure.c. Lock: region */
     size_t longest; /* bytes of the longest extent in the subtree below. Lock: region */
     TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the spare list and the purge list */
 };
