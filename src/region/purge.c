@@ -79,14 +79,16 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
     return given;
 }
 
-/* Any extent with a huge page's worth of bytes that the kernel may not take yet, claimed; NULL: there is none. */
+/* Any extent with a huge page's worth of bytes that the kernel may not take yet, claimed; NULL: there is none. Its edges
+ * never are the kernel's to take: were they counted, the same extent would be claimed for ever. */
 static struct fl_extent *claim_hard(struct fl_region *r)
 {
     struct fl_extent *e;
 
     TAILQ_FOREACH(e, &r->by_age, by_age)
     {
-        if (e->hard >= fl_page.huge) {
+        size_t edges = e->len - fl_range_inner(fl_extent_range(e), fl_page.huge).len;
+        if (e->hard >= edges + fl_page.huge) {
             return fl_extent_reserve(r, 2) == 0 ? claim(r, e, SIZE_MAX) : NULL;
         }
     }
