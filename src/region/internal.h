@@ -93,6 +93,9 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);
  * the last time has been used up: some 60 us. */
 int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh);
 
+/* More than eight times the machine's memory: refused by take and resize. No lock needed. */
+bool fl_region_is_absurd(const struct fl_region *r, size_t len);
+
 /* What a look at the memory says about holding free memory: tight, cache_max, keep. Returns the bytes of free memory
  * that are too many: to be purged when the lock is released. */
 size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m);

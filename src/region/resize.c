@@ -50,7 +50,8 @@ static bool resize_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     if (len <= e->len) {
         return len >= e->len / 2;
     }
-    if (next == NULL || next->content != FL_CONTENT_EMPTY || next->len < more) {
+    if (fl_region_is_absurd(r, len) || next == NULL || next->content != FL_CONTENT_EMPTY ||
+        next->len < more) {
         return false;
     }
     struct fl_extent *tail = fl_carve(r, next, end, more, &g);
@@ -72,7 +73,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 
     fl_region_lock(r);
     if (fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
-        done = len <= e->len && len >= e->len / 2;
+        done = len <= e->len && (e->content != FL_CONTENT_LAZY || len >= e->len / 2);
     } else if (e->content == FL_CONTENT_LAZY) {
         done = resize_lazy(r, e, len);
     } else if (len < e->len) {

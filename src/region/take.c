@@ -212,7 +212,7 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
 }
 
 /* More than glibc would promise on any machine: not even addresses. */
-static bool is_absurd(const struct fl_region *r, size_t len)
+bool fl_region_is_absurd(const struct fl_region *r, size_t len)
 {
     return r->memory_total != 0 && len / ABSURD_SHARE > r->memory_total;
 }
@@ -222,7 +222,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
 {
     struct fl_grant g = {.refusal = 0};
 
-    if (len > r->window.all.len || align > r->window.all.len || is_absurd(r, len)) {
+    if (len > r->window.all.len || align > r->window.all.len || fl_region_is_absurd(r, len)) {
         return NULL;
     }
     fl_region_lock(r);
