@@ -41,14 +41,16 @@ void fl_region_look_after(struct fl_region *r, size_t len)
 
     fl_region_lock(r);
     r->since_look += len;
-    bool due = r->since_look >= r->look_after;
+    bool due = r->since_look >= r->look_after || r->surplus != 0;
+    size_t surplus = r->surplus;
+    r->surplus = 0;
     fl_region_unlock(r);
     if (!due) {
         return;
     }
     fl_memory_look(&m);
     fl_region_lock(r);
-    size_t surplus = fl_region_note_memory(r, &m);
+    surplus = fl_max(surplus, fl_region_note_memory(r, &m));
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
     fl_region_unlock(r);
     if (surplus != 0) {

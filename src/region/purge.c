@@ -53,6 +53,7 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
         r->populated_bytes -= e->len;
         r->stats.purge_bytes += e->len;
         r->budget += e->len;
+        r->surplus -= fl_min(r->surplus, e->len);
         e->content = FL_CONTENT_EMPTY;
     } else { /* too many maps, say: the kernel keeps the pages, so do we, and do not ask again soon */
         atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),

@@ -102,6 +102,8 @@ struct fl_region {
     size_t memory_total;           /* bytes of RAM; 0: unknown */
     size_t since_look;             /* bytes that came back since the memory was looked at */
     size_t look_after;             /* how many may before the next look */
+    size_t
+        surplus; /* free bytes that a look under the lock found too many; the next free purges them */
     _Atomic bool tight; /* free memory is handed to the kernel to take, and nothing is cached */
     _Atomic size_t cache_max; /* longest extent that thread caches may hold */
     size_t budget;            /* bytes that may be populated before the memory is looked at again */

@@ -98,7 +98,7 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
     }
     struct fl_memory m;
     fl_memory_look(&m);
-    (void)fl_region_note_memory(r, &m); /* what is too much goes with the next free */
+    r->surplus = fl_max(r->surplus, fl_region_note_memory(r, &m));
     if (fresh > m.headroom / 2) {
         return -ENOMEM;
     }
