@@ -20,10 +20,10 @@ struct fake fake;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const int refusal[FAKE_SLOTS] = {
-    [FAKE_RESERVE] = -ENOMEM,  [FAKE_MAP_AT] = -EEXIST,   [FAKE_UNMAP] = -ENOMEM,
-    [FAKE_COMMIT] = -ENOMEM,   [FAKE_DECOMMIT] = -ENOMEM, [FAKE_ADVISE] = -EINVAL,
-    [FAKE_POPULATE] = -ENOMEM, [FAKE_RESIDENT] = -ENOMEM, [FAKE_NAME] = -EINVAL,
-    [FAKE_READ_FILE] = -ENOENT};
+    [FAKE_RESERVE] = -ENOMEM,   [FAKE_MAP_AT] = -EEXIST,   [FAKE_UNMAP] = -ENOMEM,
+    [FAKE_COMMIT] = -ENOMEM,    [FAKE_DECOMMIT] = -ENOMEM, [FAKE_ADVISE] = -EINVAL,
+    [FAKE_POPULATE] = -ENOMEM,  [FAKE_RESIDENT] = -ENOMEM, [FAKE_NAME] = -EINVAL,
+    [FAKE_READ_FILE] = -ENOENT, [FAKE_LAZY_FREE] = -EINVAL};
 
 static void enter(void)
 {
@@ -56,18 +56,23 @@ static int scripted(enum fake_slot slot)
     return rc;
 }
 
-static int note(enum fake_slot slot, struct fl_range r, int rc)
+static int note_advice(enum fake_slot slot, struct fl_range r, int rc, enum fl_sys_advice advice)
 {
     if (!fake.quiet) {
         enter();
         if (fake.nlog < FAKE_LOG) {
-            fake.log[fake.nlog] = (struct fake_call){slot, r, rc};
+            fake.log[fake.nlog] = (struct fake_call){slot, r, rc, advice};
         }
         fake.nlog++;
         fake.count[slot]++;
         leave();
     }
     return rc;
+}
+
+static int note(enum fake_slot slot, struct fl_range r, int rc)
+{
+    return note_advice(slot, r, rc, FL_ADVICE_HUGE);
 }
 
 /* Adds `r`, which overlaps nothing in the list, and joins it with its neighbours of the same kind. */
@@ -221,7 +226,7 @@ static int fake_advise(struct fl_range r, enum fl_sys_advice advice)
 {
     int rc = scripted(FAKE_ADVISE);
 
-    return note(FAKE_ADVISE, r, rc != 0 ? rc : fl_sys_linux.advise(r, advice));
+    return note_advice(FAKE_ADVISE, r, rc != 0 ? rc : fl_sys_linux.advise(r, advice), advice);
 }
 
 static int fake_populate(struct fl_range r)
@@ -235,6 +240,16 @@ static int fake_populate(struct fl_range r)
         rc = fl_sys_linux.populate(r);
     }
     return note(FAKE_POPULATE, r, rc);
+}
+
+static int fake_lazy_free(struct fl_range r)
+{
+    int rc = scripted(FAKE_LAZY_FREE);
+
+    if (fake.on_lazy_free != NULL) {
+        fake.on_lazy_free(r);
+    }
+    return note(FAKE_LAZY_FREE, r, rc != 0 ? rc : fl_sys_linux.lazy_free(r));
 }
 
 static int fake_resident(struct fl_range r, size_t *out_bytes)
@@ -340,7 +355,7 @@ void fake_install(void)
     fake.memory_total = (uint64_t)16 << 30;
     fake.entropy = 0x123456789abcdef1;
     fake_file("/proc/meminfo", "MemTotal:       16777216 kB\nMemFree:         1000 kB\n"
-                               "MemAvailable:    8388608 kB\n");
+                               "MemAvailable:   14680064 kB\n");
     fake_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "2097152\n");
     fake_file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
     fl_sys = (struct fl_sys){
@@ -351,6 +366,7 @@ void fake_install(void)
         .decommit = fake_decommit,
         .advise = fake_advise,
         .populate = fake_populate,
+        .lazy_free = fake_lazy_free,
         .resident = fake_resident,
         .name = fake_name,
         .now_ns = fake_now,

@@ -17,6 +17,7 @@ enum fake_slot {
     FAKE_DECOMMIT,
     FAKE_ADVISE,
     FAKE_POPULATE,
+    FAKE_LAZY_FREE,
     FAKE_RESIDENT,
     FAKE_NAME,
     FAKE_READ_FILE,
@@ -27,6 +28,7 @@ struct fake_call {
     enum fake_slot slot;
     struct fl_range range; /* zero for read_file */
     int rc;
+    enum fl_sys_advice advice; /* of FAKE_ADVISE */
 };
 
 enum { FAKE_LOG = 4096, FAKE_FILES = 24, FAKE_SAID = 8192, FAKE_MAPS = 4096 };
@@ -45,6 +47,7 @@ struct fake {
     bool quiet;             /* no log, no lock */
     void (*on_purge)(void); /* called within each unmap and decommit */
     void (*on_populate)(struct fl_range r);
+    void (*on_lazy_free)(struct fl_range r);
     unsigned fail_at;    /* the n-th call of a slot in fail_slots is refused; 0: none */
     unsigned fail_slots; /* bit s: enum fake_slot s counts */
     bool fail_enomem;    /* map_at is then refused for want of memory, not of addresses */
@@ -70,7 +73,7 @@ struct fake {
 
 extern struct fake fake;
 
-/* Puts the table in place with: page sizes 4 KiB and 2 MiB, THP madvise, MemAvailable 8 GiB of 16, no cgroup, no limits,
+/* Puts the table in place with: page sizes 4 KiB and 2 MiB, THP madvise, MemAvailable 14 GiB of 16, no cgroup, no limits,
  * reservations up to 1100 MiB. FL_TEST_WINDOW=reserved in the environment, and TSan, whose shadow lies there, set
  * no_quiet_addresses. Unmaps what an earlier test left. */
 void fake_install(void);

@@ -116,6 +116,26 @@ static void a_repeated_size_is_served_by_the_cache_and_calloc_clears_it(void **s
     assert_sound();
 }
 
+static void what_is_longer_than_caches_may_hold_goes_straight_back(void **state)
+{
+    (void)state;
+    fl_free_ours(fl_malloc_large(KIB(64))); /* the first large request makes the cache */
+    void *a = fl_malloc_large(MIB(1)), *b = fl_malloc_large(MIB(2));
+    size_t idle = region.free_bytes;
+    region.cache_max = MIB(1);
+    fl_free_ours(b);
+    assert_true(region.free_bytes >= idle + MIB(2));
+    idle = region.free_bytes;
+    fl_free_ours(a);
+    assert_int_equal(region.free_bytes, idle); /* in the cache: as long as may be */
+    region.cache_max = 0;
+    a = fl_malloc_large(MIB(1));
+    assert_int_equal(stats().cache_hits, 1);
+    fl_free_ours(a);
+    assert_true(region.free_bytes > idle);
+    assert_sound();
+}
+
 static void too_much_is_refused_with_enomem(void **state)
 {
     (void)state;
@@ -385,6 +405,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(large_requests_are_ours_and_small_ones_are_not),
         TEST(a_repeated_size_is_served_by_the_cache_and_calloc_clears_it),
+        TEST(what_is_longer_than_caches_may_hold_goes_straight_back),
         TEST(too_much_is_refused_with_enomem),
         TEST(what_the_window_refuses_goes_to_the_next_and_keeps_errno),
         TEST(free_keeps_errno),

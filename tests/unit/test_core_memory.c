@@ -1,4 +1,4 @@
-/* What may still be taken: MemAvailable and the cgroups above us, each less an eighth of its whole. */
+/* What may still be taken and held: the machine, the cgroups above us, the limits that count maps. */
 #include "core/core.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
@@ -12,30 +12,54 @@ static int each(void **state)
     return 0;
 }
 
-static void assert_available(uint64_t available, uint64_t total)
+static struct fl_memory look(void)
 {
-    assert_true(fl_memory_available() == (available > total / 8 ? available - total / 8 : 0));
+    struct fl_memory m;
+
+    fl_memory_look(&m);
+    return m;
+}
+
+/* `room` of `total` is left, half of which stays for what is touched. */
+static void assert_left(uint64_t room, uint64_t total)
+{
+    struct fl_memory m = look();
+
+    assert_int_equal(m.headroom, room);
+    assert_int_equal(m.eager, room > total / 2 ? room - total / 2 : 0);
 }
 
 static void memavailable_alone(void **state)
 {
     (void)state;
-    assert_available(GIB(8), GIB(16));
-    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 2097153 kB\n");
-    assert_available(GIB(2) + 1024, GIB(16));
-    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 2097152 kB\n");
-    assert_available(0, GIB(16));
+    assert_left(GIB(14), GIB(16));
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388609 kB\n");
+    assert_left(GIB(8) + 1024, GIB(16));
+    assert_int_equal(look().eager, 1024);
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n");
+    assert_left(GIB(8), GIB(16));
+    assert_int_equal(look().eager, 0);
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 0 kB\n");
-    assert_available(0, GIB(16));
+    assert_left(0, GIB(16));
+    assert_false(look().bounded); /* the machine is everybody's */
+    assert_true(look().keep == UINT64_MAX);
+}
+
+static void assert_unknown(void)
+{
+    struct fl_memory m = look();
+
+    assert_true(m.headroom == UINT64_MAX && m.eager == UINT64_MAX && m.keep == UINT64_MAX);
+    assert_false(m.bounded);
 }
 
 static void unknown_is_no_limit(void **state)
 {
     (void)state;
     fake_file("/proc/meminfo", NULL);
-    assert_true(fl_memory_available() == UINT64_MAX);
+    assert_unknown();
     fake_file("/proc/meminfo", "MemTotal: 1 kB\n"); /* before Linux 3.14 */
-    assert_true(fl_memory_available() == UINT64_MAX);
+    assert_unknown();
 }
 
 static void cgroup_v2_room_is_limit_less_usage(void **state)
@@ -44,7 +68,7 @@ static void cgroup_v2_room_is_limit_less_usage(void **state)
     fake_file("/proc/self/cgroup", "0::/job\n");
     fake_file("/sys/fs/cgroup/job/memory.max", "4294967296\n");
     fake_file("/sys/fs/cgroup/job/memory.current", "3221225472\n");
-    assert_available(GIB(1), GIB(4));
+    assert_left(GIB(1), GIB(4));
 }
 
 static void cgroup_inactive_files_count_as_room(void **state)
@@ -53,12 +77,12 @@ static void cgroup_inactive_files_count_as_room(void **state)
     fake_file("/proc/self/cgroup", "0::/job\n");
     fake_file("/sys/fs/cgroup/job/memory.max", "4294967296\n");
     fake_file("/sys/fs/cgroup/job/memory.current", "4294967296\n");
-    assert_available(0, GIB(4));
+    assert_left(0, GIB(4));
     fake_file("/sys/fs/cgroup/job/memory.stat",
               "anon 1\nfile 9\nactive_file 7\ninactive_file 2147483648\n");
-    assert_available(GIB(2), GIB(4));
+    assert_left(GIB(2), GIB(4));
     fake_file("/sys/fs/cgroup/job/memory.stat", "anon 1\ninactive_file 99999999999\n");
-    assert_available(GIB(4), GIB(4)); /* never more than the limit */
+    assert_left(GIB(4), GIB(4)); /* never more than the limit */
 }
 
 static void cgroup_ancestors_bind_too(void **state)
@@ -69,21 +93,21 @@ static void cgroup_ancestors_bind_too(void **state)
     fake_file("/sys/fs/cgroup/user/job/task/memory.current", "10\n");
     fake_file("/sys/fs/cgroup/user/job/memory.max", "6442450944\n");
     fake_file("/sys/fs/cgroup/user/job/memory.current", "1073741824\n");
-    assert_available(GIB(5), GIB(6));
+    assert_left(GIB(5), GIB(6));
     fake_file("/sys/fs/cgroup/user/memory.max", "1073741824\n");
     fake_file("/sys/fs/cgroup/user/memory.current", "2147483648\n");
-    assert_available(0, GIB(1)); /* over its limit already */
+    assert_left(0, GIB(1)); /* over its limit already */
 }
 
 static void cgroup_of_the_root_or_with_max_does_not_bind(void **state)
 {
     (void)state;
     fake_file("/proc/self/cgroup", "0::/\n");
-    assert_available(GIB(8), GIB(16));
+    assert_left(GIB(14), GIB(16));
     fake_file("/proc/self/cgroup", "0::/job\n");
     fake_file("/sys/fs/cgroup/job/memory.max", "max\n");
     fake_file("/sys/fs/cgroup/job/memory.current", "1\n");
-    assert_available(GIB(8), GIB(16));
+    assert_left(GIB(14), GIB(16));
 }
 
 static void cgroup_namespace_root_has_its_limit_at_the_mount(void **state)
@@ -92,7 +116,7 @@ static void cgroup_namespace_root_has_its_limit_at_the_mount(void **state)
     fake_file("/proc/self/cgroup", "0::/\n");
     fake_file("/sys/fs/cgroup/memory.max", "2147483648\n");
     fake_file("/sys/fs/cgroup/memory.current", "1073741824\n");
-    assert_available(GIB(1), GIB(2));
+    assert_left(GIB(1), GIB(2));
 }
 
 static void cgroup_v1_counts_what_is_below_it(void **state)
@@ -103,7 +127,7 @@ static void cgroup_v1_counts_what_is_below_it(void **state)
     fake_file("/sys/fs/cgroup/memory/docker/abc/memory.usage_in_bytes", "2147483648\n");
     fake_file("/sys/fs/cgroup/memory/docker/abc/memory.stat",
               "inactive_file 1\ntotal_inactive_file 1073741824\n");
-    assert_available(GIB(2), GIB(3));
+    assert_left(GIB(2), GIB(3));
 }
 
 static void cgroup_v1_path_that_is_not_mounted_leaves_the_ancestors(void **state)
@@ -112,7 +136,7 @@ static void cgroup_v1_path_that_is_not_mounted_leaves_the_ancestors(void **state
     fake_file("/proc/self/cgroup", "5:memory:/docker/abc\n0::/\n");
     fake_file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
     fake_file("/sys/fs/cgroup/memory/memory.usage_in_bytes", "0\n");
-    assert_available(GIB(1), GIB(1));
+    assert_left(GIB(1), GIB(1));
 }
 
 static void cgroup_v1_without_limit_says_a_huge_number(void **state)
@@ -121,9 +145,9 @@ static void cgroup_v1_without_limit_says_a_huge_number(void **state)
     fake_file("/proc/self/cgroup", "5:memory:/\n");
     fake_file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     fake_file("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
-    assert_available(GIB(8), GIB(16));
+    assert_left(GIB(14), GIB(16));
     fake_file("/proc/meminfo", NULL);
-    assert_true(fl_memory_available() == UINT64_MAX);
+    assert_unknown();
 }
 
 static void the_tighter_of_the_two_versions_counts(void **state)
@@ -134,9 +158,65 @@ static void the_tighter_of_the_two_versions_counts(void **state)
     fake_file("/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "0\n");
     fake_file("/sys/fs/cgroup/b/memory.max", "2147483648\n");
     fake_file("/sys/fs/cgroup/b/memory.current", "0\n");
-    assert_available(GIB(2), GIB(2));
+    assert_left(GIB(2), GIB(2));
     fake_file("/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 1048576 kB\n");
-    assert_available(GIB(1), GIB(1));
+    assert_left(GIB(1), GIB(1));
+}
+
+/* The least headroom and the least eager part need not come from the same bound. */
+static void each_figure_is_the_least_of_all_bounds(void **state)
+{
+    (void)state;
+    fake_file("/proc/self/cgroup", "5:memory:/a/b\n0::/c/d\n");
+    fake_file("/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "8589934592\n");
+    fake_file("/sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "2147483648\n"); /* 6, 2 */
+    fake_file("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "12884901888\n");
+    fake_file("/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "5368709120\n"); /* 7, 1 */
+    fake_file("/sys/fs/cgroup/c/d/memory.max", "6442450944\n");
+    fake_file("/sys/fs/cgroup/c/d/memory.current", "1073741824\n"); /* 5, 2 */
+    fake_file("/sys/fs/cgroup/c/memory.max", "max\n");
+    fake_file("/sys/fs/cgroup/c/memory.current", "9\n");
+    struct fl_memory m = look();
+    assert_int_equal(m.headroom, GIB(5));
+    assert_int_equal(m.eager, GIB(1));
+    assert_true(m.bounded);
+    assert_true(m.keep == UINT64_MAX); /* cgroups count pages, not maps */
+}
+
+static void limits_that_count_maps_keep_an_eighth(void **state)
+{
+    static const struct {
+        uint64_t as, data;
+        const char *mode;
+        uint64_t keep;
+        bool bounded;
+    } table[] = {
+        {UINT64_MAX, UINT64_MAX, "0\n", UINT64_MAX, false},
+        {UINT64_MAX, UINT64_MAX, "1\n", UINT64_MAX, false},
+        {UINT64_MAX, UINT64_MAX, NULL, UINT64_MAX, false},
+        {GIB(4), UINT64_MAX, "0\n", GIB(4) / 8, true},
+        {UINT64_MAX, GIB(2), "0\n", GIB(2) / 8, true},
+        {GIB(4), GIB(2), "0\n", GIB(2) / 8, true},
+        {GIB(1), GIB(2), "0\n", GIB(1) / 8, true},
+        {0, UINT64_MAX, "0\n", 0, true},
+        {UINT64_MAX, UINT64_MAX, "2\n", GIB(8) / 8, true}, /* CommitLimit */
+        {GIB(16), UINT64_MAX, "2\n", GIB(8) / 8, true},
+        {GIB(4), UINT64_MAX, "2\n", GIB(4) / 8, true},
+    };
+    (void)state;
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 14680064 kB\n"
+                               "CommitLimit:     8388608 kB\nCommitted_AS:  1 kB\n");
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        fake.limit_as = table[i].as;
+        fake.limit_data = table[i].data;
+        fake_file("/proc/sys/vm/overcommit_memory", table[i].mode);
+        struct fl_memory m = look();
+        assert_true(m.keep == table[i].keep);
+        assert_int_equal(m.bounded, table[i].bounded);
+        assert_left(GIB(14), GIB(16)); /* what may be taken is another matter */
+    }
+    fake_file("/proc/meminfo", NULL); /* the limits hold without it */
+    assert_true(look().keep == GIB(4) / 8 && look().headroom == UINT64_MAX);
 }
 
 int main(void)
@@ -153,6 +233,8 @@ int main(void)
         cmocka_unit_test_setup(cgroup_v1_path_that_is_not_mounted_leaves_the_ancestors, each),
         cmocka_unit_test_setup(cgroup_v1_without_limit_says_a_huge_number, each),
         cmocka_unit_test_setup(the_tighter_of_the_two_versions_counts, each),
+        cmocka_unit_test_setup(each_figure_is_the_least_of_all_bounds, each),
+        cmocka_unit_test_setup(limits_that_count_maps_keep_an_eighth, each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

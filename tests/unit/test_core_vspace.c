@@ -92,13 +92,13 @@ static void parts_become_memory_and_cease_to_be(void **state)
             fl_vspace_claim(&v, MIB(8), MIB(2), reserved != 0 ? 0 : free_addresses(), "t"), 0);
         size_t idle = reserved != 0 ? MIB(8) : 0;
         struct fl_range p = part(MIB(4), MIB(2));
-        assert_int_equal(fl_vspace_commit(&v, p), 0);
+        assert_int_equal(fl_vspace_commit(&v, p, true), 0);
         memset((void *)p.base, 1, p.len);
         assert_int_equal(fake_usable(), MIB(2));
         assert_int_equal(fl_vspace_decommit(&v, p), 0);
         assert_int_equal(fake_usable(), 0);
         assert_int_equal(fake_mapped(), idle);
-        assert_int_equal(fl_vspace_commit(&v, p), 0);
+        assert_int_equal(fl_vspace_commit(&v, p, true), 0);
         assert_int_equal(*(unsigned char *)p.base, 0);
         assert_int_equal(fl_vspace_decommit(&v, p), 0);
         fl_vspace_release(&v);
@@ -110,14 +110,14 @@ static void a_refused_commit_says_whether_others_are_in_the_way(void **state)
     (void)state;
     claim_anywhere();
     fake.commit_max = MIB(1);
-    assert_int_equal(fl_vspace_commit(&v, part(0, MIB(2))), -ENOMEM);
+    assert_int_equal(fl_vspace_commit(&v, part(0, MIB(2)), true), -ENOMEM);
     fl_vspace_release(&v);
     fake.commit_max = SIZE_MAX;
     assert_int_equal(fl_vspace_claim(&v, MIB(8), MIB(2), free_addresses(), "t"), 0);
     fake.rc[FAKE_MAP_AT] = -EEXIST; /* somebody mapped something there since */
-    assert_int_equal(fl_vspace_commit(&v, part(0, MIB(2))), -EEXIST);
+    assert_int_equal(fl_vspace_commit(&v, part(0, MIB(2)), true), -EEXIST);
     fake.rc[FAKE_MAP_AT] = -EPERM; /* below vm.mmap_min_addr, say: addresses that do not exist */
-    assert_int_equal(fl_vspace_commit(&v, part(0, MIB(2))), -ENOMEM);
+    assert_int_equal(fl_vspace_commit(&v, part(0, MIB(2)), true), -ENOMEM);
     assert_int_equal(fake_usable(), 0);
 }
 
@@ -153,14 +153,28 @@ static void growth_falls_back_to_what_is_needed(void **state)
     assert_int_equal(v.grown, 8192);
 }
 
+static void advice_is_that_of_each_commit(void **state)
+{
+    (void)state;
+    claim_anywhere();
+    assert_int_equal(fl_vspace_commit(&v, part(0, MIB(2)), true), 0);
+    assert_int_equal(fl_vspace_commit(&v, part(MIB(2), MIB(2)), false), 0);
+    fl_vspace_release(&v);
+    claim_anywhere();
+    assert_int_equal(fl_vspace_grow(&v, 1), 0); /* metadata never takes a huge page */
+    assert_int_equal(fake_nth(FAKE_ADVISE, 0)->advice, FL_ADVICE_HUGE);
+    assert_int_equal(fake_nth(FAKE_ADVISE, 1)->advice, FL_ADVICE_NO_HUGE);
+    assert_int_equal(fake_nth(FAKE_ADVISE, 2)->advice, FL_ADVICE_NO_HUGE);
+}
+
 static void absent_names_and_advice_do_not_matter(void **state)
 {
     (void)state;
     fake.rc[FAKE_NAME] = -EINVAL;
     fake.rc[FAKE_ADVISE] = -EINVAL;
     claim_anywhere();
-    assert_int_equal(fl_vspace_commit(&v, part(0, 4096)), 0);
-    assert_int_equal(fl_vspace_commit(&v, part(4096, 4096)), 0);
+    assert_int_equal(fl_vspace_commit(&v, part(0, 4096), true), 0);
+    assert_int_equal(fl_vspace_commit(&v, part(4096, 4096), true), 0);
     assert_int_equal(fake.count[FAKE_NAME], 1); /* not asked again where there are none */
 }
 
@@ -175,6 +189,7 @@ int main(void)
         cmocka_unit_test_setup(a_refused_commit_says_whether_others_are_in_the_way, each),
         cmocka_unit_test_setup(growth_goes_by_chunks, each),
         cmocka_unit_test_setup(growth_falls_back_to_what_is_needed, each),
+        cmocka_unit_test_setup(advice_is_that_of_each_commit, each),
         cmocka_unit_test_setup(absent_names_and_advice_do_not_matter, each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,8 +138,94 @@ static void lazy_memory_keeps_its_size_while_half_of_it_is_used(void **state)
     assert_true(fl_region_resize(&region, e, MIB(20)));
     assert_true(fl_region_resize(&region, e, MIB(32)));
     assert_false(fl_region_resize(&region, e, MIB(10)));
-    assert_false(fl_region_resize(&region, e, MIB(34)));
     assert_int_equal(e->len, MIB(32));
+    assert_sound();
+}
+
+static void lazy_memory_grows_in_place_and_stays_lazy(void **state)
+{
+    struct fl_region_config c = {.huge = true, .eager_max = MIB(8)};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *e = take(MIB(32));
+    uintptr_t base = e->base;
+    size_t populated = region.populated_bytes;
+    bytes(e)[0] = bytes(e)[MIB(32) - 1] = 7;
+    fake_forget();
+    assert_true(fl_region_resize(&region, e, MIB(34) + KIB(4)));
+    assert_true(e->base == base && e->content == FL_CONTENT_LAZY);
+    assert_int_equal(e->len, MIB(36)); /* whole huge pages */
+    assert_null(in_window(FAKE_POPULATE, 0));
+    assert_int_equal(in_window(FAKE_ADVISE, 0)->advice, FL_ADVICE_HUGE);
+    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(stats().in_use_bytes, MIB(36));
+    assert_ptr_equal(fl_region_find(&region, base), e);
+    assert_null(fl_region_find(&region, base + MIB(32)));
+    assert_true(bytes(e)[0] == 7 && bytes(e)[MIB(32) - 1] == 7);
+    bytes(e)[MIB(36) - 1] = 7;
+    assert_sound();
+    give(e); /* hollow: all of it goes at once */
+    assert_int_equal(fake_purged(), MIB(36));
+    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(stats().in_use_bytes, 0);
+    assert_sound();
+}
+
+static void lazy_growth_needs_empty_addresses_that_suffice(void **state)
+{
+    struct fl_region_config c = {.huge = true, .eager_max = MIB(8)};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *e = take(MIB(32)), *hole = take(MIB(4)), *guard = take(MIB(2));
+    assert_true(hole->base == e->base + MIB(32));
+    assert_false(fl_region_resize(&region, e, MIB(34))); /* LIVE */
+    give(hole);
+    assert_false(fl_region_resize(&region, e, MIB(34))); /* populated: dirty, which LAZY is not */
+    assert_int_equal(fl_region_purge(&region, 0), MIB(4));
+    assert_false(fl_region_resize(&region, e, MIB(38))); /* too far */
+    fake.charge_max = fake_usable() + MIB(1);
+    assert_false(fl_region_resize(&region, e, MIB(36))); /* the kernel refuses */
+    assert_int_equal(e->len, MIB(32));
+    assert_int_equal(stats().in_use_bytes, MIB(34));
+    assert_sound();
+    fake.charge_max = SIZE_MAX;
+    assert_true(fl_region_resize(&region, e, MIB(36)));
+    assert_int_equal(e->len, MIB(36));
+    assert_sound();
+    assert_non_null(guard);
+}
+
+static void lazy_memory_does_not_grow_to_an_absurd_size(void **state)
+{
+    struct fl_region_config c = {.huge = true, .eager_max = MIB(8)};
+    (void)state;
+    region_clear();
+    fake.memory_total = MIB(8); /* 64 MiB and a little are the most */
+    assert_int_equal(fl_region_start(&region, &c), 0);
+    struct fl_extent *e = take(MIB(32));
+    assert_true(fl_region_resize(&region, e, MIB(64)));
+    assert_false(fl_region_resize(&region, e, MIB(66)));
+    assert_int_equal(e->len, MIB(64));
+    assert_sound();
+}
+
+static void shrinking_succeeds_without_descriptors_and_keeps_the_tail(void **state)
+{
+    struct fl_region_config c = {.huge = true, .eager_max = MIB(8)};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *e = take(MIB(1)), *lazy = take(MIB(32));
+    size_t used = region.descriptors_used;
+    TAILQ_INIT(&region.spare);
+    region.descriptors_used = UINT32_MAX; /* no more are to be had */
+    assert_true(fl_region_resize(&region, e, KIB(64)));
+    assert_int_equal(e->len, MIB(1));
+    assert_false(fl_region_resize(&region, e, MIB(2)));
+    assert_true(fl_region_resize(&region, lazy, MIB(16)));
+    assert_false(fl_region_resize(&region, lazy, MIB(15))); /* worth a move */
+    assert_false(fl_region_resize(&region, lazy, MIB(34)));
+    assert_true(e->len == MIB(1) && lazy->len == MIB(32));
+    region.descriptors_used = used;
     assert_sound();
 }
 
@@ -165,6 +251,10 @@ int main(void)
         cmocka_unit_test_setup(at_the_limit_growth_over_memory_that_is_there_succeeds, each),
         cmocka_unit_test_setup(growth_that_the_kernel_refuses_changes_nothing, each),
         cmocka_unit_test_setup(lazy_memory_keeps_its_size_while_half_of_it_is_used, each),
+        cmocka_unit_test_setup(lazy_memory_grows_in_place_and_stays_lazy, each),
+        cmocka_unit_test_setup(lazy_growth_needs_empty_addresses_that_suffice, each),
+        cmocka_unit_test_setup(lazy_memory_does_not_grow_to_an_absurd_size, each),
+        cmocka_unit_test_setup(shrinking_succeeds_without_descriptors_and_keeps_the_tail, each),
         cmocka_unit_test_setup(the_same_size_is_no_work, each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,6 +100,13 @@ static void a_long_line_is_cut_and_still_ends(void **state)
     assert_int_equal(fake.said[510], '\n');
 }
 
+static void what_is_said_is_one_line(void **state)
+{
+    (void)state;
+    fl_say("FAULTLESS_LIMIT=1\nfaultless: all is well\r\n");
+    assert_string_equal(fake.said, "faultless: FAULTLESS_LIMIT=1?faultless: all is well??\n");
+}
+
 static void page_sizes_come_from_the_kernel(void **state)
 {
     (void)state;
@@ -148,6 +155,7 @@ int main(void)
 #endif
         cmocka_unit_test_setup(fatal_says_its_line_and_aborts, each),
         cmocka_unit_test_setup(a_long_line_is_cut_and_still_ends, each),
+        cmocka_unit_test_setup(what_is_said_is_one_line, each),
         cmocka_unit_test_setup(page_sizes_come_from_the_kernel, each),
         cmocka_unit_test_setup(nonsense_page_sizes_are_ignored, each),
         cmocka_unit_test_setup(thp_never_or_absent_means_none, each),

@@ -1,0 +1,396 @@
+/* How much free memory is held: what is handed to the kernel, what is purged at once, when the memory is looked at. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <string.h>
+
+static int each(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    return 0;
+}
+
+/* Notes a look that found that much. */
+static size_t note(uint64_t headroom, uint64_t keep, bool bounded)
+{
+    struct fl_memory m = {
+        .headroom = headroom, .eager = headroom, .keep = keep, .bounded = bounded};
+
+    fl_region_lock(&region);
+    size_t surplus = fl_region_note_memory(&region, &m);
+    fl_region_unlock(&region);
+    return surplus;
+}
+
+static size_t note_headroom(uint64_t headroom)
+{
+    return note(headroom, UINT64_MAX, false);
+}
+
+/* Little is left, and free memory is the kernel's to take, from the next free on. */
+static void become_tight(void)
+{
+    region.tight = true;
+    region.since_look = 0;
+    region.look_after = SIZE_MAX;
+}
+
+static void tight_begins_below_twice_what_is_free(void **state)
+{
+    (void)state;
+    fake.pretend_populate = true;
+    give(take(MIB(64)));
+    assert_int_equal(region.free_bytes, MIB(64));
+    assert_int_equal(note_headroom(MIB(128)), 0);
+    assert_false(region.tight);
+    assert_int_equal(note_headroom(MIB(128) - 2), MIB(64)); /* all that is free goes */
+    assert_true(region.tight);
+    assert_int_equal(note_headroom(MIB(128) - 2), 0); /* once */
+    assert_true(region.tight);
+}
+
+static void tight_ends_when_four_times_all_that_is_held_is_left(void **state)
+{
+    (void)state;
+    fake.pretend_populate = true;
+    struct fl_extent *live = take(MIB(64));
+    give(take(MIB(64)));
+    (void)note_headroom(MIB(1));
+    assert_true(region.tight);
+    (void)note_headroom(MIB(256)); /* would not have begun here */
+    assert_true(region.tight);
+    (void)note_headroom(MIB(512) - 4);
+    assert_true(region.tight);
+    (void)note_headroom(MIB(512));
+    assert_false(region.tight);
+    (void)note_headroom(MIB(512) - 4); /* nor does it begin again */
+    assert_false(region.tight);
+    assert_non_null(live);
+}
+
+static void nothing_free_is_never_tight(void **state)
+{
+    (void)state;
+    assert_int_equal(note_headroom(0), 0);
+    assert_false(region.tight);
+    assert_int_equal(note_headroom(UINT64_MAX), 0);
+    assert_false(region.tight);
+}
+
+static void caches_hold_all_or_small_ones_or_nothing(void **state)
+{
+    (void)state;
+    assert_true(region.cache_max == SIZE_MAX);
+    (void)note(MIB(4096), UINT64_MAX, true); /* a cgroup, or a limit */
+    assert_int_equal(region.cache_max, MIB(4));
+    (void)note(MIB(4096), UINT64_MAX, false);
+    assert_true(region.cache_max == SIZE_MAX);
+    give(take(MIB(8)));
+    (void)note(MIB(1), UINT64_MAX, true);
+    assert_int_equal(region.cache_max, 0);
+}
+
+static void beyond_keep_is_surplus(void **state)
+{
+    (void)state;
+    fake.pretend_populate = true;
+    give(take(MIB(64)));
+    assert_int_equal(note(MIB(4096), MIB(64), true), 0);
+    assert_int_equal(note(MIB(4096), MIB(64) - 1, true), 1);
+    assert_int_equal(note(MIB(4096), 0, true), MIB(64));
+    assert_false(region.tight);
+}
+
+static void what_exceeds_keep_goes_as_it_comes_back(void **state)
+{
+    (void)state;
+    fake.limit_as = (uint64_t)1 << 30; /* an eighth: 128 MiB */
+    fake.pretend_populate = true;
+    struct fl_extent *e[8];
+    for (size_t i = 0; i < 8; i++) {
+        e[i] = take(MIB(32));
+        assert_non_null(take(MIB(2))); /* lest they merge */
+    }
+    for (size_t i = 0; i < 8; i++) {
+        give(e[i]);
+        assert_true(region.free_bytes <= MIB(128) + MIB(32)); /* a look each 16 MiB at most */
+        assert_sound();
+    }
+    assert_true(region.free_bytes <= MIB(128));
+    assert_true(region.free_bytes > MIB(64)); /* and no more than that */
+    assert_false(region.tight);
+}
+
+static void in_a_full_cgroup_free_memory_goes_back(void **state)
+{
+    (void)state;
+    fake_file("/proc/self/cgroup", "0::/job\n");
+    fake_file("/sys/fs/cgroup/job/memory.max", "1073741824\n");
+    fake_file("/sys/fs/cgroup/job/memory.current", "104857600\n");
+    fake.pretend_populate = true;
+    struct fl_extent *e = take(MIB(40)), *f = take(MIB(40));
+    fake_file("/sys/fs/cgroup/job/memory.current", "1063256064\n"); /* 10 MiB are left */
+    region.since_look = region.look_after;
+    give(e);
+    assert_true(region.tight);
+    assert_int_equal(region.free_bytes, 0);
+    assert_int_equal(fake_purged(), MIB(40));
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
+    give(f); /* from now on it is left to the kernel, and stays */
+    assert_int_equal(fake_purged(), MIB(40));
+    assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(40));
+    assert_int_equal(region.free_bytes, MIB(40));
+    assert_sound();
+}
+
+static void what_a_request_finds_tight_goes_with_the_next_free(void **state)
+{
+    (void)state;
+    fake.pretend_populate = true;
+    struct fl_extent *e[6];
+    for (int i = 0; i < 6; i++) {
+        e[i] = take(i % 2 == 0 ? MIB(20) : MIB(2));
+    }
+    give(e[0]);
+    give(e[2]); /* 40 MiB, in two pieces */
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 79872 kB\n");
+    region.budget = 0;
+    assert_non_null(take(MIB(22))); /* looks, for it fits into neither */
+    assert_true(region.tight);
+    assert_int_equal(fake_purges(), 0); /* not while the lock is held */
+    give(e[5]);
+    assert_int_equal(fake_purged(), MIB(40));
+    assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(2)); /* which stays */
+    assert_int_equal(region.free_bytes, MIB(2));
+    assert_sound();
+    give(e[4]); /* only once */
+    assert_int_equal(fake_purged(), MIB(40));
+}
+
+static void what_a_request_purges_itself_is_no_surplus_any_more(void **state)
+{
+    (void)state;
+    fake.pretend_populate = true;
+    struct fl_extent *e = take(MIB(40)), *f = take(MIB(4)), *guard = take(MIB(2));
+    give(e);
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 40960 kB\n");
+    region.budget = 0;
+    assert_int_equal(take(MIB(60))->content, FL_CONTENT_LAZY); /* more than is left */
+    assert_int_equal(fake_purged(), MIB(40));
+    assert_int_equal(region.surplus, 0);
+    give(f);
+    assert_int_equal(fake_purged(), MIB(40));
+    assert_non_null(guard);
+}
+
+static struct fl_range softened;
+
+static void note_softened(struct fl_range r)
+{
+    assert_false(fl_region_busy()); /* no lock is held during the system call */
+    fl_region_lock(&region);
+    assert_null(fl_extent_free_at(&region, r.base));
+    assert_null(fl_extent_free_before(&region, fl_range_end(r)));
+    for (struct fl_extent *e = fl_fit_lowest(&region.populated); e != NULL;
+         e = fl_fit_higher(e)) { /* nobody can get it before the kernel was told */
+        assert_true(e->base + e->len <= r.base || e->base >= fl_range_end(r));
+    }
+    fl_region_unlock(&region);
+    softened = r;
+}
+
+static void the_kernel_is_told_before_anybody_can_have_it(void **state)
+{
+    (void)state;
+    struct fl_extent *a = take(KIB(512)), *e = take(MIB(5)), *b = take(KIB(64));
+    fill(a, 1);
+    fill(e, 2);
+    fill(b, 3);
+    uintptr_t base = e->base;
+    become_tight();
+    fake.on_lazy_free = note_softened;
+    fake_forget();
+    give(e); /* from 512 KiB to 5.5 MiB: one whole huge page, and a half on each side */
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
+    assert_true(softened.base == fl_align_up(base, fl_page.huge));
+    assert_int_equal(softened.len, MIB(2));
+    assert_true(is_filled(a, 1) && is_filled(b, 3));
+    assert_sound();
+    fake.on_lazy_free = NULL;
+    e = take(MIB(5));
+    assert_true(e->base == base);
+    fill(e, 4); /* what is written now stays, whatever the kernel was told */
+    assert_true(is_filled(e, 4));
+    give(e);
+    e = take_zeroed(MIB(5));
+    assert_true(e->base == base && is_filled(e, 0));
+    assert_sound();
+}
+
+static void less_than_a_huge_page_is_not_worth_a_call(void **state)
+{
+    (void)state;
+    struct fl_extent *a = take(KIB(512)), *e = take(MIB(2)), *b = take(KIB(64));
+    become_tight();
+    give(e); /* no whole huge page of its own */
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
+    assert_non_null(a);
+    assert_non_null(b);
+}
+
+static void with_plenty_left_the_kernel_is_told_nothing(void **state)
+{
+    (void)state;
+    give(take(MIB(8)));
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
+    assert_int_equal(fake_purges(), 0);
+}
+
+static void a_hollow_lazy_extent_goes_back_whole(void **state)
+{
+    struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *hollow = take(MIB(32)), *full = take(MIB(18));
+    fill(full, 1);
+    become_tight();
+    give(hollow);
+    assert_int_equal(fake_purged(), MIB(32));
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
+    give(full);
+    assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(18));
+    assert_sound();
+}
+
+static void small_blocks_count_once_they_merge(void **state)
+{
+    struct fl_extent *e[32], *guard;
+    (void)state;
+    for (int i = 0; i < 32; i++) {
+        e[i] = take(KIB(256));
+    }
+    guard = take(KIB(256));
+    become_tight();
+    for (int i = 0; i < 32; i++) {
+        give(e[i]);
+    }
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
+    fake.on_lazy_free = note_softened;
+    fl_region_soften(&region);
+    assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(8));
+    assert_sound();
+    fl_region_soften(&region); /* told once */
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
+    assert_non_null(guard);
+}
+
+static void edges_that_are_longer_than_a_huge_page_together_end_it(void **state)
+{
+    (void)state;
+    struct fl_extent *a = take(KIB(512)), *e = take(MIB(5)), *b = take(KIB(64));
+    give(e); /* edges of 1.5 MiB each that nobody can tell the kernel about */
+    become_tight();
+    fl_region_soften(&region);
+    fl_region_soften(&region);
+    assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(2));
+    assert_sound();
+    assert_non_null(a);
+    assert_non_null(b);
+}
+
+static void a_kernel_without_lazy_free_is_asked_once_a_free(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(8)), *guard = take(MIB(2));
+    fake.rc[FAKE_LAZY_FREE] = -22;
+    become_tight();
+    give(e);
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
+    fl_region_soften(&region);
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 2);
+    assert_int_equal(region.free_bytes, MIB(8));
+    assert_sound();
+    assert_non_null(guard);
+}
+
+static void looks_are_a_sixteenth_of_what_is_left_apart(void **state)
+{
+    struct fl_extent *e[64];
+    (void)state;
+    fake.pretend_populate = true;
+    for (int i = 0; i < 64; i++) {
+        e[i] = take(MIB(2));
+    }
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 1048576 kB\n");
+    (void)note_headroom(MIB(1024)); /* a look each 64 MiB */
+    unsigned asked = fake.count[FAKE_READ_FILE];
+    for (int i = 0; i < 31; i++) {
+        give(e[i]);
+    }
+    assert_int_equal(fake.count[FAKE_READ_FILE], asked);
+    give(e[31]);
+    assert_true(fake.count[FAKE_READ_FILE] > asked);
+    asked = fake.count[FAKE_READ_FILE];
+    for (int i = 32; i < 63; i++) {
+        give(e[i]);
+    }
+    assert_int_equal(fake.count[FAKE_READ_FILE], asked);
+}
+
+static void looks_are_at_least_16_mib_apart(void **state)
+{
+    struct fl_extent *e[16];
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        e[i] = take(MIB(1));
+    }
+    (void)note(MIB(64), 0, true);
+    unsigned asked = fake.count[FAKE_READ_FILE];
+    for (int i = 0; i < 15; i++) {
+        give(e[i]);
+    }
+    assert_int_equal(fake.count[FAKE_READ_FILE], asked);
+    give(e[15]);
+    assert_true(fake.count[FAKE_READ_FILE] > asked);
+}
+
+static void while_it_is_tight_a_tick_of_age_is_enough(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(8)), *guard = take(MIB(2));
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 24576 kB\n");
+    become_tight();
+    give(e); /* 24 MiB are left: less than four times the 10 that are held */
+    assert_int_equal(fake_purged(), 0);
+    (void)fl_region_tick(&region, 4);
+    assert_true(region.tight);
+    assert_int_equal(fake_purged(), MIB(8));
+    assert_non_null(guard);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(tight_begins_below_twice_what_is_free, each),
+        cmocka_unit_test_setup(tight_ends_when_four_times_all_that_is_held_is_left, each),
+        cmocka_unit_test_setup(nothing_free_is_never_tight, each),
+        cmocka_unit_test_setup(caches_hold_all_or_small_ones_or_nothing, each),
+        cmocka_unit_test_setup(beyond_keep_is_surplus, each),
+        cmocka_unit_test_setup(what_exceeds_keep_goes_as_it_comes_back, each),
+        cmocka_unit_test_setup(in_a_full_cgroup_free_memory_goes_back, each),
+        cmocka_unit_test_setup(what_a_request_finds_tight_goes_with_the_next_free, each),
+        cmocka_unit_test_setup(what_a_request_purges_itself_is_no_surplus_any_more, each),
+        cmocka_unit_test_setup(the_kernel_is_told_before_anybody_can_have_it, each),
+        cmocka_unit_test_setup(less_than_a_huge_page_is_not_worth_a_call, each),
+        cmocka_unit_test_setup(with_plenty_left_the_kernel_is_told_nothing, each),
+        cmocka_unit_test_setup(a_hollow_lazy_extent_goes_back_whole, each),
+        cmocka_unit_test_setup(small_blocks_count_once_they_merge, each),
+        cmocka_unit_test_setup(edges_that_are_longer_than_a_huge_page_together_end_it, each),
+        cmocka_unit_test_setup(a_kernel_without_lazy_free_is_asked_once_a_free, each),
+        cmocka_unit_test_setup(looks_are_a_sixteenth_of_what_is_left_apart, each),
+        cmocka_unit_test_setup(looks_are_at_least_16_mib_apart, each),
+        cmocka_unit_test_setup(while_it_is_tight_a_tick_of_age_is_enough, each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
