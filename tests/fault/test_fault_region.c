@@ -132,6 +132,18 @@ static bool take_lazily(void)
     return held[0] != NULL;
 }
 
+static bool take_on_touch(void)
+{
+    held[0] = take_zeroed(MIB(5));
+    return held[0] == NULL || is_filled(held[0], 0);
+}
+
+/* Half of the machine is in use: only what is touched may be taken. */
+static void use_half(void)
+{
+    fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
+}
+
 static bool take_clean(void)
 {
     held[0] = take_zeroed(MIB(5));
@@ -173,6 +185,7 @@ static void take_is_served_or_refused(void **state)
         {NULL, take_far, 0, MAY_REFUSE, 5, {.huge = true}},
         {NULL, take_lazily, 0, MAY_REFUSE, 5, {.huge = true, .eager_max = MIB(16)}},
         {NULL, take_clean, 0, 0, 5, {.huge = true}},
+        {use_half, take_on_touch, 0, 0, 5, {.huge = true}},
         {NULL, take_clean, 0, 0, 5, {.huge = false, .populate_by_touch = true}},
         {make_run_of_three, take_clean, 0, 0, 3, {.huge = true}},
         {make_two_holes, take_clean, 0, 0, 5, {.huge = true}},
@@ -201,6 +214,22 @@ static bool grow_it(void)
     return done;
 }
 
+static void hold_hollow(void)
+{
+    held[0] = take(MIB(24));
+    bytes(held[0])[MIB(24) - 1] = 0x33;
+}
+
+static bool grow_lazily(void)
+{
+    bool done = fl_region_resize(&region, held[0], MIB(30));
+
+    assert_int_equal(held[0]->len, done ? MIB(30) : MIB(24));
+    assert_int_equal(bytes(held[0])[MIB(24) - 1], 0x33);
+    assert_int_equal(held[0]->content, FL_CONTENT_LAZY);
+    return done;
+}
+
 static bool shrink_it(void)
 {
     return fl_region_resize(&region, held[0], KIB(64)) && held[0]->len == KIB(64);
@@ -209,8 +238,11 @@ static bool shrink_it(void)
 static void resize_changes_all_or_nothing(void **state)
 {
     static const struct operation grow = {hold_one, grow_it, 0, MAY_REFUSE, 1, {.huge = true}};
+    static const struct operation lazily = {
+        hold_hollow, grow_lazily, 0, MAY_REFUSE, 1, {.huge = true, .eager_max = MIB(16)}};
     (void)state;
     sweep(&grow);
+    sweep(&lazily);
     region_begin(NULL);
     hold_one();
     fake_fail_at(1, ~0u);
@@ -281,10 +313,29 @@ static bool give_it(void)
     return held[1] == NULL || is_filled(held[1], 0);
 }
 
+static void hold_all_in_a_tight_machine(void)
+{
+    hold_garbage();
+    held[0] = take(MIB(5));
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 4096 kB\n");
+    region.since_look = region.look_after;
+}
+
+static bool give_three(void)
+{
+    for (size_t i = 0; i < 6; i += i == 0 ? 1 : 2) {
+        give(held[i]);
+        held[i] = NULL;
+        region.since_look = region.look_after;
+    }
+    return true;
+}
+
 static void give_never_fails(void **state)
 {
     static const struct operation table[] = {
         {hold_one, give_it, ~0u, 0, 0, {.huge = true}},
+        {hold_all_in_a_tight_machine, give_three, ~0u, 0, 8, {.huge = true}},
         {hold_lazy, give_it, ~0u, 0, 1, {.huge = true, .eager_max = MIB(16)}},
         {hold_sparse, give_it, ~0u, 0, 1, {.huge = true, .eager_max = MIB(16)}},
     };

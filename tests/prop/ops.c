@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define KIB(n) ((size_t)(n) << 10)
 #define MIB(n) ((size_t)(n) << 20)
@@ -170,7 +171,7 @@ static const char *let_go(const struct op *op)
         fl_region_unlock(&region);
         return NULL;
     }
-    if (op->kind == OP_FREE && e->content != FL_CONTENT_LAZY) {
+    if (op->kind == OP_FREE && e->content != FL_CONTENT_LAZY && e->len <= region.cache_max) {
         e = fl_cache_put(cache, e);
     }
     if (e != NULL) {
@@ -206,6 +207,27 @@ static const char *resize(const struct op *op)
     return NULL;
 }
 
+/* Plenty is left, half of the machine is used, or next to nothing is left. The next free looks. */
+static void press(const struct op *op)
+{
+    static const char *const left[] = {
+        "MemTotal: 16777216 kB\nMemAvailable: 14680064 kB\n",
+        "MemTotal: 16777216 kB\nMemAvailable: 8396800 kB\n",
+        "MemTotal: 16777216 kB\nMemAvailable: 65536 kB\n",
+    };
+
+    fake_file("/proc/meminfo", left[op->a % 3]);
+    fake.limit_as = op->b % 4 == 0 ? MIB(128) : UINT64_MAX;
+    region.since_look = region.look_after;
+    region.budget = 0;
+}
+
+/* The kernel takes at once what it may. */
+static void take_away(struct fl_range r)
+{
+    (void)madvise((void *)r.base, r.len, MADV_DONTNEED);
+}
+
 static const char *apply(const struct op *op)
 {
     switch ((enum op_kind)op->kind) {
@@ -230,6 +252,9 @@ static const char *apply(const struct op *op)
         return cache == NULL ? "no cache" : NULL;
     case OP_REFUSE:
         fake.commit_max = op->a % 3 == 0 ? op->a % 16 * KIB(512) : SIZE_MAX;
+        return NULL;
+    case OP_PRESS:
+        press(op);
         return NULL;
     case OP_KINDS:
         break;
@@ -283,6 +308,7 @@ const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n,
 
     fake_install();
     fake.no_quiet_addresses |= c->reserved;
+    fake.on_lazy_free = take_away;
     fake.pretend_populate = true; /* what is never touched costs nothing */
     memset(&region, 0, sizeof region);
     memset(slots, 0, sizeof slots);
@@ -315,8 +341,8 @@ const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n,
 void ops_print(const struct op *ops, size_t n)
 {
     static const char *const name[OP_KINDS] = {
-        "take",   "calloc", "free", "free past the cache", "defer",
-        "resize", "purge",  "tick", "new cache",           "refuse"};
+        "take",      "calloc", "free", "free past the cache", "defer", "resize", "purge", "tick",
+        "new cache", "refuse", "press"};
 
     for (size_t i = 0; i < n; i++) {
         fprintf(stderr, "  {%u, %u, %u}, /* %s", ops[i].kind, ops[i].a, ops[i].b,

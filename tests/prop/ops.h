@@ -18,6 +18,7 @@ enum op_kind {
     OP_TICK,
     OP_CACHE,  /* release the cache, take another */
     OP_REFUSE, /* a: the kernel refuses memory until the next of these */
+    OP_PRESS,  /* a: how much memory is left, b: a limit on maps; until the next of these */
     OP_KINDS
 };
 

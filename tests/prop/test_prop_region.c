@@ -18,7 +18,7 @@ static uint64_t seed;
 static void generate(struct op *ops, size_t n, uint64_t *random)
 {
     /* Out of 64: how often each kind occurs. */
-    static const uint8_t share[OP_KINDS] = {18, 6, 16, 4, 2, 9, 2, 4, 1, 2};
+    static const uint8_t share[OP_KINDS] = {18, 6, 16, 4, 2, 9, 2, 4, 1, 2, 2};
 
     for (size_t i = 0; i < n; i++) {
         uint64_t r = seed_next(random);
