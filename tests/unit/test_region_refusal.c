@@ -1,0 +1,193 @@
+/* What is refused, or handed out for the kernel to fill on touch, and why. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+
+static int each(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    return 0;
+}
+
+static size_t resident(const struct fl_extent *e)
+{
+    size_t n = 0;
+
+    assert_int_equal(fl_sys_linux.resident((struct fl_range){e->base, e->len}, &n), 0);
+    return n;
+}
+
+/* Half of the machine is in use, or nearly. */
+static const char half_used[] = "MemTotal: 2097152 kB\nMemAvailable: 1052672 kB\n"; /* 4 MiB less */
+
+static void may_populate_says_why_not(void **state)
+{
+    static const struct {
+        size_t eager_max, limit, len, fresh;
+        int rc;
+    } table[] = {
+        {MIB(64), 0, MIB(2), MIB(4), 0},
+        {MIB(64), 0, MIB(2), MIB(4) + KIB(4), -EAGAIN},
+        {MIB(64), 0, MIB(64), MIB(64), -EAGAIN},
+        {MIB(64), 0, MIB(64) + KIB(4), MIB(2), -E2BIG},
+        {MIB(64), 0, MIB(64), MIB(514), -EAGAIN},
+        {MIB(64), 0, MIB(64), MIB(514) + KIB(4), -ENOMEM},
+        {MIB(64), MIB(8), MIB(64), MIB(8) + KIB(4), -ENOMEM},
+        {0, 0, KIB(512), MIB(2), 0},
+        {0, 0, KIB(512) + KIB(4), MIB(2), -E2BIG}, /* an eighth of 4 MiB */
+        {0, 0, KIB(512), MIB(6), -EAGAIN},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct fl_region_config c = {
+            .huge = true, .eager_max = table[i].eager_max, .limit = table[i].limit};
+        region_begin(&c);
+        fake_file("/proc/meminfo", half_used);
+        fl_region_lock(&region);
+        int rc = fl_region_may_populate(&region, table[i].len, table[i].fresh);
+        fl_region_unlock(&region);
+        assert_int_equal(rc, table[i].rc);
+    }
+}
+
+static void beyond_half_small_requests_take_what_they_touch(void **state)
+{
+    (void)state;
+    fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
+    struct fl_extent *e = take(MIB(3));
+    assert_non_null(e);
+    assert_int_equal(e->content, FL_CONTENT_DIRTY);
+    assert_null(in_window(FAKE_POPULATE, 0));
+    assert_int_equal(in_window(FAKE_ADVISE, 0)->advice, FL_ADVICE_NO_HUGE);
+    assert_null(in_window(FAKE_ADVISE, 1));
+    assert_int_equal(resident(e), 0);
+    bytes(e)[MIB(1)] = 1;
+    assert_int_equal(resident(e), KIB(4));
+    assert_true(stats().lazy == 1 && stats().stalls == 0 && stats().populate_bytes == 0);
+    assert_int_equal(region.populated_bytes, MIB(4)); /* it is committed, so it counts */
+    assert_sound();
+    give(e);
+    e = take_zeroed(MIB(3)); /* and is first fit's from then on */
+    assert_true(is_filled(e, 0));
+    assert_sound();
+}
+
+static void beyond_half_large_requests_are_lazy_in_huge_pages(void **state)
+{
+    (void)state;
+    fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
+    assert_int_equal(take(MIB(16) - KIB(4))->content, FL_CONTENT_DIRTY);
+    fake_forget();
+    assert_int_equal(take(MIB(16))->content, FL_CONTENT_LAZY);
+    assert_int_equal(in_window(FAKE_ADVISE, 0)->advice, FL_ADVICE_HUGE);
+    assert_null(in_window(FAKE_POPULATE, 0));
+    assert_sound();
+}
+
+static void on_touch_growth_takes_what_is_there_as_it_is(void **state)
+{
+    (void)state;
+    struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *guard = take(MIB(2));
+    uintptr_t base = x->base;
+    fill(x, 1);
+    fill(y, 2);
+    give(y);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(2));
+    give(x);
+    fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
+    region.budget = 0;
+    fake_forget();
+    struct fl_extent *e = take_zeroed(MIB(3)); /* dirty, then EMPTY */
+    assert_true(e->base == base);
+    assert_null(in_window(FAKE_POPULATE, 0));
+    assert_int_equal(resident(e), MIB(2));
+    assert_true(is_filled(e, 0));
+    assert_sound();
+    assert_non_null(guard);
+}
+
+static void small_eager_max_grows_on_touch_too(void **state)
+{
+    struct fl_region_config c = {.huge = true, .eager_max = MIB(1)};
+    (void)state;
+    region_begin(&c);
+    assert_non_null(take(MIB(1)));
+    assert_int_equal(fake.count[FAKE_POPULATE] != 0, 1);
+    fake_forget();
+    struct fl_extent *e = take(MIB(4));
+    assert_int_equal(e->content, FL_CONTENT_DIRTY);
+    assert_null(in_window(FAKE_POPULATE, 0));
+    assert_sound();
+}
+
+static void under_a_limit_small_requests_are_left_to_the_next(void **state)
+{
+    struct fl_region_config c = {.huge = true, .limit = MIB(4)};
+    (void)state;
+    region_begin(&c);
+    assert_non_null(take(MIB(4)));
+    assert_null(take(MIB(16) - KIB(4)));
+    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(take(MIB(16))->content, FL_CONTENT_LAZY);
+    assert_sound();
+}
+
+static void only_what_was_missing_counts_as_populated(void **state)
+{
+    (void)state;
+    struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *z = take(MIB(2)), *guard = take(MIB(2));
+    give(x);
+    give(z);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(4));
+    give(y);
+    uint64_t before = stats().populate_bytes;
+    fake_forget();
+    assert_non_null(take(MIB(5))); /* EMPTY, dirty, EMPTY: one call over all of it */
+    assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(6));
+    assert_int_equal(stats().populate_bytes - before, MIB(4));
+    assert_non_null(guard);
+}
+
+static void absurd_sizes_are_refused_before_anything_is_asked(void **state)
+{
+    (void)state;
+    region_clear();
+    fake.memory_total = MIB(8);
+    assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.huge = true}), 0);
+    fake_forget();
+    assert_null(take(MIB(64) + KIB(4)));
+    assert_null(take_aligned(MIB(64) + KIB(4), MIB(2)));
+    assert_null(take(SIZE_MAX - KIB(4) + 1));
+    assert_int_equal(fake.nlog, 0);
+    assert_non_null(take(MIB(64)));
+    assert_sound();
+}
+
+static void nothing_is_absurd_where_the_memory_is_unknown(void **state)
+{
+    (void)state;
+    region_clear();
+    fake.memory_total = 0;
+    fake.pretend_populate = true;
+    assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.huge = true}), 0);
+    assert_non_null(take(fl_align_down(region.window.all.len / 2, fl_page.huge)));
+    assert_sound();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(may_populate_says_why_not, each),
+        cmocka_unit_test_setup(beyond_half_small_requests_take_what_they_touch, each),
+        cmocka_unit_test_setup(beyond_half_large_requests_are_lazy_in_huge_pages, each),
+        cmocka_unit_test_setup(on_touch_growth_takes_what_is_there_as_it_is, each),
+        cmocka_unit_test_setup(small_eager_max_grows_on_touch_too, each),
+        cmocka_unit_test_setup(under_a_limit_small_requests_are_left_to_the_next, each),
+        cmocka_unit_test_setup(only_what_was_missing_counts_as_populated, each),
+        cmocka_unit_test_setup(absurd_sizes_are_refused_before_anything_is_asked, each),
+        cmocka_unit_test_setup(nothing_is_absurd_where_the_memory_is_unknown, each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
