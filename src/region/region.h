@@ -84,15 +84,19 @@ struct fl_region_config {
 };
 
 struct fl_region {
-    struct fl_lock lock;
+    /* What each request and free reads: a cache line that is seldom written. */
+    _Atomic size_t cache_max; /* longest extent that thread caches may hold */
+    _Atomic uint32_t epoch;   /* ticks of the worker */
+    _Atomic bool tight; /* free memory is handed to the kernel to take, and nothing is cached */
+    _Atomic bool wants_worker; /* something may age and nobody watches it: see fl_region_tick */
+    _Alignas(FL_CACHE_LINE) struct fl_lock lock;
     struct fl_vspace window, pagemap, descriptors;
     struct fl_region_config config;
     uintptr_t first;                 /* where extents begin; below it is the boot area */
     struct fl_extent_tree populated; /* FREE with memory */
     struct fl_extent_tree empty;     /* FREE without */
-    struct fl_extent_list
-        by_age; /* FREE with memory and at least one whole huge page; oldest first */
-    struct fl_extent_list spare;   /* UNUSED descriptors */
+    struct fl_extent_list by_age; /* FREE with a whole huge page of memory at least; oldest first */
+    struct fl_extent_list spare;  /* UNUSED descriptors */
     struct fl_extent_list purging; /* PURGING */
     size_t descriptors_ready;      /* bytes of them that are in memory */
     size_t descriptors_used;       /* count; index 0 is never used */
@@ -102,17 +106,11 @@ struct fl_region {
     size_t memory_total;           /* bytes of RAM; 0: unknown */
     size_t since_look;             /* bytes that came back since the memory was looked at */
     size_t look_after;             /* how many may before the next look */
-    size_t
-        surplus; /* free bytes that a look under the lock found too many; the next free purges them */
-    _Atomic bool tight; /* free memory is handed to the kernel to take, and nothing is cached */
-    _Atomic size_t cache_max; /* longest extent that thread caches may hold */
-    size_t budget;            /* bytes that may be populated before the memory is looked at again */
-    _Atomic uint32_t epoch;   /* ticks of the worker; read on free */
-    _Atomic(struct fl_extent *)
-        deferred; /* frees from signal handlers that interrupted the lock's holder */
-    struct fl_region_stats stats; /* Lock: region */
-    _Atomic bool wants_worker;    /* something may age and nobody watches it: see fl_region_tick */
-    bool has_worker;              /* Lock: region */
+    size_t surplus; /* free bytes that a look found too many; the next free purges them */
+    size_t budget;  /* bytes that may be populated before the memory is looked at again */
+    _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
+    struct fl_region_stats stats;         /* Lock: region */
+    bool has_worker;                      /* Lock: region */
     bool seeded;  /* the window is one EMPTY extent or more: done by the first request */
     bool orphans; /* after fork: caches of threads that are not in this process */
     struct fl_cache *survivor; /* then: the one that it does have, or NULL */
