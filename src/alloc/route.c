@@ -18,8 +18,8 @@ static void *block(const struct fl_extent *e)
  * have interrupted. Keeps errno. */
 static void call_worker(bool may_start)
 {
-    if (FL_UNLIKELY(atomic_load_explicit(&fl_route.region->wants_worker, memory_order_relaxed)) &&
-        fl_route.worker != NULL && !fl_region_busy()) {
+    if (FL_UNLIKELY(atomic_load(&fl_route.region->wants_worker)) && fl_route.worker != NULL &&
+        !fl_region_busy()) {
         int saved = errno;
         fl_worker_call(fl_route.worker, may_start);
         errno = saved;
@@ -81,6 +81,15 @@ void fl_thread_end(struct fl_cache *c)
     fl_cache_release(fl_route.region, c);
 }
 
+/* Memory is short, and the next allocator may hold some that is free: it cannot serve large requests any more. */
+static void ask_next_to_trim(void)
+{
+    if (FL_UNLIKELY(atomic_load_explicit(&fl_route.region->starved, memory_order_relaxed)) &&
+        atomic_exchange(&fl_route.region->starved, false) && fl_route.next.trim != NULL) {
+        (void)fl_route.next.trim(0);
+    }
+}
+
 /* From the region; NULL when it has none. errno is kept. */
 static FL_COLD void *from_region(size_t len, size_t align, bool zero)
 {
@@ -90,6 +99,7 @@ static FL_COLD void *from_region(size_t len, size_t align, bool zero)
     if (!fl_region_busy()) { /* a signal handler that interrupted us goes to the next allocator */
         e = fl_region_take(fl_route.region, my_cache, len, align, zero);
         call_worker(true);
+        ask_next_to_trim();
     }
     errno = saved;
     return e != NULL ? block(e) : NULL;
@@ -268,11 +278,13 @@ static void *realloc_ours(void *p, size_t n)
     size_t len = extent_len(n);
     if (e != NULL && len != 0) {
         int saved = errno;
-        bool in_place =
-            len == e->len || (!fl_region_busy() && fl_region_resize(fl_route.region, e, len));
+        bool usual = !fl_region_busy();
+        bool in_place = len == e->len || (usual && fl_region_resize(fl_route.region, e, len));
+        struct fl_extent *moved =
+            usual && !in_place ? fl_region_move(fl_route.region, e, len) : NULL;
         errno = saved;
-        if (in_place) {
-            return p;
+        if (in_place || moved != NULL) {
+            return in_place ? p : block(moved);
         }
     }
     return move_block(p, fl_usable_ours(p), n);

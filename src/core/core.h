@@ -85,7 +85,12 @@ struct fl_memory {
     bool bounded; /* there is a bound of the process's own, not the machine alone */
 };
 
+/* Room to read files in: a thread that asks for memory may have a stack of a few KiB. Lock: the owner's. */
+struct fl_memory_scratch {
+    char text[4096], folder[512], path[512];
+};
+
 /* Cost: some 60 us (reads procfs).  Context: early. */
-void fl_memory_look(struct fl_memory *m);
+void fl_memory_look(struct fl_memory *m, struct fl_memory_scratch *s);
 
 #endif

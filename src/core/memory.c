@@ -6,16 +6,19 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { BUFFER = 4096, PATH = 512 };
-
-static bool read_number(const char *folder, const char *file, uint64_t *out)
+/* Reads `file` of the folder in s->folder into s->text. */
+static int read_below(struct fl_memory_scratch *s, const char *file)
 {
-    char path[PATH], text[64];
-    struct fl_text t = fl_text_on(path, sizeof path);
+    struct fl_text t = fl_text_on(s->path, sizeof s->path);
 
-    fl_text_str(&t, folder);
+    fl_text_str(&t, s->folder);
     fl_text_str(&t, file);
-    return fl_sys.read_file(path, text, sizeof text) == 0 && fl_parse_after(text, "", out);
+    return fl_sys.read_file(s->path, s->text, sizeof s->text);
+}
+
+static bool read_number(struct fl_memory_scratch *s, const char *file, uint64_t *out)
+{
+    return read_below(s, file) == 0 && fl_parse_after(s->text, "", out);
 }
 
 struct flavour {
@@ -35,21 +38,18 @@ static void bound(struct fl_memory *m, uint64_t total, uint64_t room)
     m->eager = eager < m->eager ? eager : m->eager;
 }
 
-/* One cgroup: its limit, less what is used and cannot be reclaimed at once. "max" does not parse: no limit. */
-static void bound_by_cgroup(struct fl_memory *m, const struct flavour *f, const char *folder)
+/* The cgroup of s->folder: its limit, less what is used and cannot be reclaimed at once. "max" does not parse. */
+static void bound_by_cgroup(struct fl_memory *m, struct fl_memory_scratch *s,
+                            const struct flavour *f)
 {
     uint64_t limit, usage, cache = 0;
-    char text[BUFFER], path[PATH];
 
-    if (!read_number(folder, f->limit, &limit) || !read_number(folder, f->usage, &usage) ||
+    if (!read_number(s, f->limit, &limit) || !read_number(s, f->usage, &usage) ||
         limit >= 1ull << 60) {
         return;
     }
-    struct fl_text t = fl_text_on(path, sizeof path);
-    fl_text_str(&t, folder);
-    fl_text_str(&t, "/memory.stat");
-    if (fl_sys.read_file(path, text, sizeof text) == 0) {
-        (void)fl_parse_after(text, f->reclaimable, &cache);
+    if (read_below(s, "/memory.stat") == 0) {
+        (void)fl_parse_after(s->text, f->reclaimable, &cache);
     }
     usage -= cache < usage ? cache : usage;
     bound(m, limit, limit > usage ? limit - usage : 0);
@@ -57,10 +57,10 @@ static void bound_by_cgroup(struct fl_memory *m, const struct flavour *f, const 
 }
 
 /* The process's own cgroup, and all above it up to the mount. `line` begins with its path. */
-static void bound_upwards(struct fl_memory *m, const struct flavour *f, const char *line)
+static void bound_upwards(struct fl_memory *m, struct fl_memory_scratch *s, const struct flavour *f,
+                          const char *line)
 {
-    char folder[PATH];
-    struct fl_text t = fl_text_on(folder, sizeof folder);
+    struct fl_text t = fl_text_on(s->folder, sizeof s->folder);
     size_t mount_len = strlen(f->mount);
 
     fl_text_str(&t, f->mount);
@@ -68,29 +68,41 @@ static void bound_upwards(struct fl_memory *m, const struct flavour *f, const ch
         fl_text_str(&t, (char[2]){*line, '\0'});
     }
     for (;;) {
-        bound_by_cgroup(m, f, folder);
-        char *slash = strrchr(folder, '/');
-        if (slash == NULL || (size_t)(slash - folder) < mount_len) {
+        bound_by_cgroup(m, s, f);
+        char *slash = strrchr(s->folder, '/');
+        if (slash == NULL || (size_t)(slash - s->folder) < mount_len) {
             return;
         }
         *slash = '\0';
     }
 }
 
-static void bound_by_cgroups(struct fl_memory *m)
+/* The path in the line of /proc/self/cgroup that is about memory: v2's "0::", v1's whose controllers name it. */
+static const char *find_path(const char *text, const char *mark)
 {
-    char text[BUFFER];
+    const char *at = strstr(text, mark);
 
-    if (fl_sys.read_file("/proc/self/cgroup", text, sizeof text) != 0) {
-        return;
+    return at != NULL ? at + strlen(mark) : NULL;
+}
+
+static void bound_by_cgroups(struct fl_memory *m, struct fl_memory_scratch *s)
+{
+    static const char own[] = "/proc/self/cgroup";
+
+    if (fl_sys.read_file(own, s->text, sizeof s->text) == 0) {
+        const char *path =
+            strncmp(s->text, "0::", 3) == 0 ? s->text + 3 : find_path(s->text, "\n0::");
+        if (path != NULL) {
+            bound_upwards(m, s, &v2, path);
+        }
     }
-    const char *own = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-    if (own != NULL) {
-        bound_upwards(m, &v2, strstr(own, "::") + 2);
-    }
-    const char *memory = strstr(text, ":memory:");
-    if (memory != NULL) {
-        bound_upwards(m, &v1, memory + strlen(":memory:"));
+    if (fl_sys.read_file(own, s->text, sizeof s->text) ==
+        0) { /* again: the first way used the text up */
+        const char *path = find_path(s->text, ":memory:");
+        path = path != NULL ? path : find_path(s->text, ",memory:");
+        if (path != NULL) {
+            bound_upwards(m, s, &v1, path);
+        }
     }
 }
 
@@ -103,24 +115,25 @@ static void bound_kept(struct fl_memory *m, uint64_t limit)
     }
 }
 
-void fl_memory_look(struct fl_memory *m)
+void fl_memory_look(struct fl_memory *m, struct fl_memory_scratch *s)
 {
-    char text[BUFFER], mode[8];
     uint64_t available_kib, total_kib, commit_kib;
 
     *m = (struct fl_memory){UINT64_MAX, UINT64_MAX, UINT64_MAX, false};
-    bound_by_cgroups(m);
+    bound_by_cgroups(m, s);
     bound_kept(m, fl_sys.limit(RLIMIT_AS));
     bound_kept(m, fl_sys.limit(RLIMIT_DATA));
-    if (fl_sys.read_file("/proc/meminfo", text, sizeof text) != 0) {
+    bool strict =
+        fl_sys.read_file("/proc/sys/vm/overcommit_memory", s->text, sizeof s->text) == 0 &&
+        s->text[0] == '2';
+    if (fl_sys.read_file("/proc/meminfo", s->text, sizeof s->text) != 0) {
         return;
     }
-    if (fl_parse_after(text, "MemAvailable:", &available_kib) &&
-        fl_parse_after(text, "MemTotal:", &total_kib)) {
+    if (fl_parse_after(s->text, "MemAvailable:", &available_kib) &&
+        fl_parse_after(s->text, "MemTotal:", &total_kib)) {
         bound(m, total_kib * 1024, available_kib * 1024);
     }
-    if (fl_sys.read_file("/proc/sys/vm/overcommit_memory", mode, sizeof mode) == 0 &&
-        mode[0] == '2' && fl_parse_after(text, "CommitLimit:", &commit_kib)) {
+    if (strict && fl_parse_after(s->text, "CommitLimit:", &commit_kib)) {
         bound_kept(m, commit_kib * 1024);
     }
 }

@@ -165,6 +165,10 @@ EXPORT int malloc_trim(size_t pad)
 EXPORT int mallopt(int param, int value)
 {
     fl_boot();
+    if (param == M_MMAP_THRESHOLD || param == M_TRIM_THRESHOLD || param == M_TOP_PAD ||
+        param == M_MMAP_MAX) {
+        fl_runtime.tune_next = false; /* the program knows better */
+    }
     return fl_route.next.mallopt != NULL ? fl_route.next.mallopt(param, value) : 0;
 }
 

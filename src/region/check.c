@@ -31,7 +31,7 @@ static const char *check_pair(const struct fl_extent *left, const struct fl_exte
     return NULL;
 }
 
-static const char *check_all(struct fl_region *r)
+const char *fl_region_check_locked(struct fl_region *r)
 {
     uintptr_t end = fl_range_end(r->window.all);
     size_t populated = 0, nfree[2] = {0, 0}, free_bytes = 0;
@@ -70,7 +70,7 @@ static const char *check_all(struct fl_region *r)
 const char *fl_region_check(struct fl_region *r)
 {
     fl_region_lock(r);
-    const char *broken = r->seeded ? check_all(r) : NULL;
+    const char *broken = r->seeded ? fl_region_check_locked(r) : NULL;
     fl_region_unlock(r);
     return broken;
 }

@@ -51,6 +51,9 @@ struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t a
 struct fl_extent *fl_fit_lowest(struct fl_extent_tree *tree);
 struct fl_extent *fl_fit_higher(struct fl_extent *e);
 
+/* LIVE, LAZY, not counted yet: at least `len` bytes, in whole huge pages. NULL when addresses or maps do not allow it. */
+struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align);
+
 /* What has to be done, outside the lock, before an extent may be handed out. */
 struct fl_grant {
     struct fl_range fresh;    /* to be populated; len 0: nothing */
@@ -83,6 +86,9 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want);
 
 /* Tells the kernel that it may take free memory when it is short. No lock held. */
 void fl_region_soften(struct fl_region *r);
+
+/* fl_region_check, with the lock held, once the window is seeded. */
+const char *fl_region_check_locked(struct fl_region *r);
 
 /* fl_region_give, with the lock held. */
 void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);

@@ -44,19 +44,16 @@ void fl_region_look_after(struct fl_region *r, size_t len)
     bool due = r->since_look >= r->look_after || r->surplus != 0;
     size_t surplus = r->surplus;
     r->surplus = 0;
-    fl_region_unlock(r);
-    if (!due) {
-        return;
+    if (due) {
+        fl_memory_look(&m, &r->scratch);
+        surplus = fl_max(surplus, fl_region_note_memory(r, &m));
     }
-    fl_memory_look(&m);
-    fl_region_lock(r);
-    surplus = fl_max(surplus, fl_region_note_memory(r, &m));
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
     fl_region_unlock(r);
     if (surplus != 0) {
         (void)fl_region_purge_some(r, 0, surplus);
     }
-    if (tight) {
+    if (due && tight) {
         fl_region_soften(r);
     }
 }

@@ -52,7 +52,6 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
     if (gone) {
         r->populated_bytes -= e->len;
         r->stats.purge_bytes += e->len;
-        r->budget += e->len;
         r->surplus -= fl_min(r->surplus, e->len);
         e->content = FL_CONTENT_EMPTY;
     } else { /* too many maps, say: the kernel keeps the pages, so do we, and do not ask again soon */
@@ -137,16 +136,16 @@ bool fl_region_tick(struct fl_region *r, uint32_t age)
     struct fl_memory m;
 
     atomic_fetch_add_explicit(&r->epoch, 1, memory_order_relaxed);
-    fl_memory_look(&m);
     fl_region_lock(r);
+    fl_memory_look(&m, &r->scratch);
     size_t surplus = fl_region_note_memory(r, &m);
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
     fl_region_unlock(r);
     if (surplus != 0) {
         (void)fl_region_purge_some(r, 0, surplus);
     }
-    (void)fl_region_purge(r,
-                          tight ? 1 : age); /* what others could need does not wait for its age */
+    /* What others could need does not wait for its age. */
+    (void)fl_region_purge(r, tight ? 1 : age);
     fl_region_lock(r);
     /* Raised before the look: a free after the look sees it and calls. */
     atomic_store(&r->wants_worker, true);

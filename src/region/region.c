@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
+static const size_t resident_piece = (size_t)16 << 20; /* bytes */
+static const size_t populate_piece = (size_t)32 << 20; /* bytes: some 1.5 ms */
+
 static _Thread_local int busy; /* depth of this thread's critical sections */
 
 bool fl_region_busy(void)
@@ -38,11 +41,26 @@ static void take_over_deferred(struct fl_region *r)
     }
 }
 
+/* The whole structure, at FL_CHECK_LEVEL 3: each time would be quadratic. */
+static void check_now_and_then(struct fl_region *r)
+{
+#if FL_CHECK_LEVEL >= 3
+    static unsigned turn; /* Lock: region */
+    const char *broken = r->seeded && turn++ % 64 == 0 ? fl_region_check_locked(r) : NULL;
+    if (broken != NULL) {
+        fl_fatal(broken);
+    }
+#else
+    (void)r;
+#endif
+}
+
 void fl_region_unlock(struct fl_region *r)
 {
     if (FL_UNLIKELY(atomic_load_explicit(&r->deferred, memory_order_relaxed) != NULL)) {
         take_over_deferred(r);
     }
+    check_now_and_then(r);
     fl_lock_release(&r->lock);
     atomic_signal_fence(memory_order_seq_cst);
     busy--;
@@ -81,16 +99,28 @@ __attribute__((no_sanitize("thread"))) static void populate_by_touch(struct fl_r
     }
 }
 
+/* In pieces: while one is filled, whoever maps something waits for it, and with it whoever wants the region lock. */
+static int populate(const struct fl_region *r, struct fl_range range)
+{
+    int rc = 0;
+
+    for (size_t done = 0; done < range.len && rc == 0; done += populate_piece) {
+        struct fl_range piece = {range.base + done, fl_min(populate_piece, range.len - done)};
+        rc = r->config.populate_by_touch ? -EINVAL : fl_sys.populate(piece);
+        if (rc == -EINVAL || rc == -ENOSYS) {
+            populate_by_touch(piece);
+            rc = 0;
+        }
+    }
+    return rc;
+}
+
 void fl_grant_fulfil(struct fl_region *r, const struct fl_grant *g, bool zero)
 {
     int rc = 0;
 
     if (g->fresh.len != 0) {
-        rc = r->config.populate_by_touch ? -EINVAL : fl_sys.populate(g->fresh);
-        if (rc == -EINVAL || rc == -ENOSYS) {
-            populate_by_touch(g->fresh);
-            rc = 0;
-        }
+        rc = populate(r, g->fresh);
         fl_extent_populate_map(r, g->fresh);
         __atomic_fetch_add(&r->stats.populate_bytes, g->fresh_bytes, __ATOMIC_RELAXED);
         __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
@@ -114,12 +144,24 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
     (void)fl_fit_insert(r, e);
 }
 
-/* Is a LAZY extent nearly all there, and may as much be held? Else it goes back to the kernel at once. */
+/* Is nearly all of it there? Ends as soon as too much is not: a sparse giant costs next to nothing. */
+static bool is_dense(const struct fl_extent *e)
+{
+    size_t missing = 0;
+
+    for (size_t done = 0; done < e->len && missing <= e->len / 16; done += resident_piece) {
+        struct fl_range piece = {e->base + done, fl_min(resident_piece, e->len - done)};
+        size_t there = 0;
+        (void)fl_sys.resident(piece, &there); /* a refusal counts as not there */
+        missing += piece.len - there;
+    }
+    return missing <= e->len / 16;
+}
+
+/* May a LAZY extent be kept? Else it goes back to the kernel at once. */
 static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
 {
-    size_t resident = 0;
-
-    if (fl_sys.resident(fl_extent_range(e), &resident) != 0 || resident < e->len - e->len / 16) {
+    if (!is_dense(e)) {
         return false;
     }
     fl_region_lock(r);

@@ -88,6 +88,8 @@ struct fl_region {
     _Atomic size_t cache_max; /* longest extent that thread caches may hold */
     _Atomic uint32_t epoch;   /* ticks of the worker */
     _Atomic bool tight; /* free memory is handed to the kernel to take, and nothing is cached */
+    _Atomic bool
+        starved; /* a request found the memory too short: whoever can give some back should */
     _Atomic bool wants_worker; /* something may age and nobody watches it: see fl_region_tick */
     _Alignas(FL_CACHE_LINE) struct fl_lock lock;
     struct fl_vspace window, pagemap, descriptors;
@@ -97,15 +99,16 @@ struct fl_region {
     struct fl_extent_tree empty;     /* FREE without */
     struct fl_extent_list by_age; /* FREE with a whole huge page of memory at least; oldest first */
     struct fl_extent_list spare;  /* UNUSED descriptors */
-    struct fl_extent_list purging; /* PURGING */
-    size_t descriptors_ready;      /* bytes of them that are in memory */
-    size_t descriptors_used;       /* count; index 0 is never used */
-    struct fl_cache *caches;       /* every cache ever made */
-    size_t populated_bytes;        /* R6 */
-    size_t free_bytes;             /* part of it that is FREE */
-    size_t memory_total;           /* bytes of RAM; 0: unknown */
-    size_t since_look;             /* bytes that came back since the memory was looked at */
-    size_t look_after;             /* how many may before the next look */
+    struct fl_extent_list purging;    /* PURGING */
+    size_t descriptors_ready;         /* bytes of them that are in memory */
+    size_t descriptors_used;          /* count; index 0 is never used */
+    struct fl_cache *caches;          /* every cache ever made */
+    size_t populated_bytes;           /* R6 */
+    size_t free_bytes;                /* part of it that is FREE */
+    struct fl_memory_scratch scratch; /* for looks at the memory */
+    size_t memory_total;              /* bytes of RAM; 0: unknown */
+    size_t since_look;                /* bytes that came back since the memory was looked at */
+    size_t look_after;                /* how many may before the next look */
     size_t surplus; /* free bytes that a look found too many; the next free purges them */
     size_t budget;  /* bytes that may be populated before the memory is looked at again */
     _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
@@ -144,6 +147,10 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e);
 /* Makes the LIVE extent `e` `len` bytes long without moving it, populated. False: not possible, nothing changed.
  * Shrinking always succeeds. */
 bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len);
+
+/* For realloc of a LAZY extent that cannot grow in place: a longer LAZY extent with its pages, moved and not copied; `e`
+ * is gone then. NULL: not possible, nothing changed.  Threads: any.  Source: mremap(2), MREMAP_FIXED. */
+struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_t len);
 
 /* Gives whole huge pages of FREE extents back to the kernel: those freed at least `age` ticks ago (0: all, thread
  * caches included). Returns bytes given back. Threads: any; no lock is held during the system calls. */
@@ -219,7 +226,8 @@ static inline struct fl_extent *fl_cache_put(struct fl_cache *c, struct fl_exten
     if (s == c->slot + FL_CACHE_SLOTS) {
         s = &c->slot[c->oldest++ % FL_CACHE_SLOTS];
     }
-    struct fl_extent *old = atomic_exchange_explicit(&s->extent, e, memory_order_acq_rel);
+    /* sequentially consistent: comes before the look at wants_worker, as fl_region_tick wants it */
+    struct fl_extent *old = atomic_exchange(&s->extent, e);
     atomic_store_explicit(&s->len, len, memory_order_relaxed);
     return old;
 }

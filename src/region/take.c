@@ -97,9 +97,10 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
         return 0;
     }
     struct fl_memory m;
-    fl_memory_look(&m);
+    fl_memory_look(&m, &r->scratch);
     r->surplus = fl_max(r->surplus, fl_region_note_memory(r, &m));
     if (fresh > m.headroom / 2) {
+        atomic_store_explicit(&r->starved, true, memory_order_relaxed);
         return -ENOMEM;
     }
     if (too_large || (c->eager_max == 0 && len > m.eager / EAGER_SHARE)) {
@@ -108,7 +109,8 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
     if (fresh > m.eager) {
         return -EAGAIN;
     }
-    r->budget = (m.eager - fresh) / 4;
+    r->budget =
+        m.bounded ? 0 : (m.eager - fresh) / 4; /* where little is left each growth has to look */
     return 0;
 }
 
@@ -143,7 +145,7 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
 
 /* Unpopulated, in whole huge pages, so that the kernel's fault does as much as it can. For large requests only: a small
  * one would take a huge page on its first touch. */
-static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align)
+struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align)
 {
     struct fl_grant g = {.refusal = -EEXIST};
     struct fl_extent *live = NULL;
@@ -205,13 +207,14 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
         }
     }
     if (len >= LAZY_FROM_HUGE * fl_page.huge) {
-        return take_lazy(r, len, align);
+        return fl_take_lazy(r, len, align);
     }
     g->on_touch = true;
     return g->refusal == -ENOMEM ? NULL : grow(r, len, align, g);
 }
 
-/* More than glibc would promise on any machine: not even addresses. */
+/* Sparse giants are served, though the kernel's own rule (overcommit_memory=0) would refuse what exceeds all memory;
+ * but a length that can only be a mistake is left to the next allocator, which refuses it. */
 bool fl_region_is_absurd(const struct fl_region *r, size_t len)
 {
     return r->memory_total != 0 && len / ABSURD_SHARE > r->memory_total;

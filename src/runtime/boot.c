@@ -31,9 +31,26 @@ struct fl_route fl_route = {
     .boot = fl_boot,
 };
 
-static void thread_ends(void *cache)
+/* The value of `thread_key` in a main thread that has no cache. */
+static char no_cache;
+
+static void thread_ends(void *value)
 {
-    fl_thread_end(cache);
+    if (gettid() ==
+        getpid()) { /* pthread_exit in main: the others go on, the worker must not be the last */
+        fl_worker_retire(&fl_runtime.worker);
+    }
+    if (value != &no_cache) {
+        fl_thread_end(value);
+    }
+}
+
+/* So that the end of the calling thread, which is the main one, is noticed. */
+static void watch_main_thread(void)
+{
+    if (have_key && pthread_getspecific(thread_key) == NULL) {
+        (void)pthread_setspecific(thread_key, &no_cache);
+    }
 }
 
 static void note_thread(struct fl_cache *c)
@@ -89,6 +106,7 @@ static void fork_child(void)
     }
     fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
     fl_worker_fork_child(&fl_runtime.worker);
+    watch_main_thread();
 }
 
 static void log_choice(void)
@@ -157,6 +175,9 @@ static void boot_once(void)
     fl_route.thread_ends = note_thread;
     fl_route.first_large = tune_next;
     have_key = pthread_key_create(&thread_key, thread_ends) == 0;
+    if (gettid() == getpid()) {
+        watch_main_thread();
+    }
     (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
     log_choice();
     fl_route.threshold =

@@ -30,6 +30,7 @@ int fl_stats_read(struct fl_stats *out)
     }
     fl_boot();
     fl_read_stats(&values);
+    memset(&out->active, 0, out->size - sizeof out->size); /* what a later header asks for is 0 */
     memcpy(&out->active, &values, fl_min(out->size - sizeof out->size, sizeof values));
     return 0;
 }

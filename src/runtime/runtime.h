@@ -10,9 +10,9 @@ struct fl_runtime {
     struct fl_options options;
     struct fl_region region;
     struct fl_worker worker;
-    bool next_is_libc; /* the next allocator is glibc's own */
-    bool tune_next;    /* its thresholds are ours to raise */
-    bool active;       /* large requests are served from the window */
+    bool next_is_libc;      /* the next allocator is glibc's own */
+    _Atomic bool tune_next; /* its thresholds are ours to raise */
+    bool active;            /* large requests are served from the window */
 };
 
 extern struct fl_runtime fl_runtime;

@@ -20,14 +20,14 @@ struct fl_region_stats {
     uint64_t refused;        /* requests left to the next allocator */
     uint64_t populate_bytes; /* populated so far */
     uint64_t populate_errors;
-    uint64_t purge_bytes;               /* given back to the kernel so far */
-    uint64_t in_use, in_use_peak;       /* bytes out of the trees: LIVE and CACHED */
-    uint64_t populated, populated_peak; /* bytes */
+    uint64_t purge_bytes;         /* given back to the kernel so far */
+    uint64_t in_use, in_use_peak; /* bytes out of the trees: LIVE and CACHED */
+    uint64_t populated_peak;      /* bytes */
 };
 
 /* One snapshot, in the order it is printed. X(field, text). Units: bytes where the text says so, else counts. */
 #define FL_STATS_FIELDS(X)                                                                         \
-    X(active, "window reserved (1) or every request passed through (0)")                           \
+    X(active, "large requests are served (1) or every request passed through (0)")                 \
     X(requests, "large requests served")                                                           \
     X(cache_hits, "of these by a thread cache")                                                    \
     X(stalls, "of these that had to populate memory")                                              \
@@ -42,7 +42,7 @@ struct fl_region_stats {
     X(populate_bytes, "bytes populated so far")                                                    \
     X(populate_errors, "populations the kernel refused")                                           \
     X(purge_bytes, "bytes given back to the kernel so far")                                        \
-    X(window_bytes, "bytes of address space reserved")
+    X(window_bytes, "bytes of address space claimed")
 
 struct fl_stats_values {
 #define X(field, text) uint64_t field;

@@ -88,6 +88,13 @@ static int linux_populate(struct fl_range r)
     return 0;
 }
 
+static int linux_remap(struct fl_range from, uintptr_t to)
+{
+    void *p = mremap(at(from.base), from.len, from.len, MREMAP_MAYMOVE | MREMAP_FIXED, at(to));
+
+    return p != MAP_FAILED ? 0 : -errno;
+}
+
 static int linux_lazy_free(struct fl_range r)
 {
     return madvise(at(r.base), r.len, MADV_FREE) == 0 ? 0 : -errno;
@@ -95,7 +102,7 @@ static int linux_lazy_free(struct fl_range r)
 
 static int linux_resident(struct fl_range r, size_t *out_bytes)
 {
-    unsigned char present[4096];
+    unsigned char present[512]; /* stacks may be small */
     size_t step = sizeof present * fl_page.base;
 
     *out_bytes = 0;
@@ -224,10 +231,10 @@ static int linux_append_file(const char *path, const char *text, size_t len)
     {                                                                                              \
         .reserve = linux_reserve, .map_at = linux_map_at, .unmap = linux_unmap,                    \
         .commit = linux_commit, .decommit = linux_decommit, .advise = linux_advise,                \
-        .populate = linux_populate, .lazy_free = linux_lazy_free, .resident = linux_resident,      \
-        .name = linux_name, .now_ns = linux_now_ns, .read_file = linux_read_file,                  \
-        .limit = linux_limit, .memory_total = linux_memory_total, .entropy = linux_entropy,        \
-        .wait = linux_wait, .wake = linux_wake, .write = linux_write,                              \
+        .populate = linux_populate, .remap = linux_remap, .lazy_free = linux_lazy_free,            \
+        .resident = linux_resident, .name = linux_name, .now_ns = linux_now_ns,                    \
+        .read_file = linux_read_file, .limit = linux_limit, .memory_total = linux_memory_total,    \
+        .entropy = linux_entropy, .wait = linux_wait, .wake = linux_wake, .write = linux_write,    \
         .append_file = linux_append_file                                                           \
     }
 

@@ -29,6 +29,8 @@ struct fl_sys {
     /* Brings every page into memory, writable. MADV_POPULATE_WRITE, Linux 5.14: -EINVAL where the kernel lacks it;
      * -ENOMEM, -EFAULT or -EHWPOISON with the range partly filled. Blocks for the kernel's clearing. */
     int (*populate)(struct fl_range r);
+    /* Moves pages and map of `from` to where something of ours is mapped, which goes. mremap(2). */
+    int (*remap)(struct fl_range from, uintptr_t to);
     /* The kernel may take the pages when memory is short; what is written afterwards is safe. MADV_FREE, Linux 4.5. */
     int (*lazy_free)(struct fl_range r);
     /* Bytes of `r` that are resident. mincore(2); cost about 0.2 ms a GiB of huge pages. */

@@ -9,7 +9,13 @@
 
 #include "region/region.h"
 
-enum fl_worker_state { FL_WORKER_NONE, FL_WORKER_RUNNING, FL_WORKER_ASLEEP, FL_WORKER_STARTING };
+enum fl_worker_state {
+    FL_WORKER_NONE,
+    FL_WORKER_RUNNING,
+    FL_WORKER_ASLEEP,
+    FL_WORKER_STARTING,
+    FL_WORKER_RETIRED, /* gone, and never started again */
+};
 
 struct fl_worker {
     struct fl_region *region;
@@ -23,6 +29,10 @@ void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms)
  *   may_start  pthread_create may be called here and now: not in a signal handler.
  * Threads: any, no lock of ours held.  Signals: safe without may_start.  Fork: child may call. */
 void fl_worker_call(struct fl_worker *w, bool may_start);
+
+/* The main thread ends alone (pthread_exit): the worker ends too, or the process would outlive its last thread.
+ * Threads: any.  Signals: safe. */
+void fl_worker_retire(struct fl_worker *w);
 
 /* In the child after fork: the thread is not here. */
 void fl_worker_fork_child(struct fl_worker *w);

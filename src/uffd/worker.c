@@ -16,32 +16,44 @@ void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms)
     atomic_store(&w->state, FL_WORKER_NONE);
 }
 
-/* Until somebody calls. The state says RUNNING again when it returns. */
+/* Until somebody calls. The state is another one when it returns. */
 static void sleep_until_called(struct fl_worker *w)
 {
-    atomic_store(&w->state, FL_WORKER_ASLEEP);
+    uint32_t running = FL_WORKER_RUNNING, asleep = FL_WORKER_ASLEEP;
+
+    if (!atomic_compare_exchange_strong(&w->state, &running, FL_WORKER_ASLEEP)) {
+        return;
+    }
     if (!atomic_load(&w->region->wants_worker)) { /* called between the last tick and now */
-        atomic_store(&w->state, FL_WORKER_RUNNING);
+        (void)atomic_compare_exchange_strong(&w->state, &asleep, FL_WORKER_RUNNING);
     }
     while (atomic_load(&w->state) == FL_WORKER_ASLEEP) {
         (void)fl_sys.wait(&w->state, FL_WORKER_ASLEEP, 0);
     }
 }
 
+static void sleep_a_tick(struct fl_worker *w)
+{
+    uint64_t until = fl_sys.now_ns() + w->decay_ms * 1000000 / TICKS_PER_DECAY + 1;
+
+    for (uint64_t now = fl_sys.now_ns(); now < until && atomic_load(&w->state) == FL_WORKER_RUNNING;
+         now = fl_sys.now_ns()) {
+        (void)fl_sys.wait(&w->state, FL_WORKER_RUNNING, until - now);
+    }
+}
+
 static void *worker_main(void *arg)
 {
     struct fl_worker *w = arg;
-    uint64_t tick_ns = w->decay_ms * 1000000 / TICKS_PER_DECAY + 1;
+    uint32_t starting = FL_WORKER_STARTING;
 
     (void)prctl(PR_SET_NAME, "fl-uffd", 0, 0, 0);
     fl_region_set_worker(w->region, true);
-    atomic_store(&w->state, FL_WORKER_RUNNING);
-    for (;;) {
-        uint64_t until = fl_sys.now_ns() + tick_ns;
-        for (uint64_t now = fl_sys.now_ns(); now < until; now = fl_sys.now_ns()) {
-            (void)fl_sys.wait(&w->state, FL_WORKER_RUNNING, until - now);
-        }
-        if (!fl_region_tick(w->region, TICKS_PER_DECAY)) {
+    (void)atomic_compare_exchange_strong(&w->state, &starting, FL_WORKER_RUNNING);
+    while (atomic_load(&w->state) == FL_WORKER_RUNNING) {
+        sleep_a_tick(w);
+        if (atomic_load(&w->state) == FL_WORKER_RUNNING &&
+            !fl_region_tick(w->region, TICKS_PER_DECAY)) {
             sleep_until_called(w);
         }
     }
@@ -73,7 +85,8 @@ static void start(struct fl_worker *w)
         pthread_attr_destroy(&attr);
     }
     if (!started) {
-        atomic_store(&w->state, FL_WORKER_NONE);
+        uint32_t starting = FL_WORKER_STARTING;
+        (void)atomic_compare_exchange_strong(&w->state, &starting, FL_WORKER_NONE);
     }
 }
 
@@ -93,6 +106,12 @@ void fl_worker_call(struct fl_worker *w, bool may_start)
     if (atomic_compare_exchange_strong(&w->state, &asleep, FL_WORKER_RUNNING)) {
         (void)fl_sys.wake(&w->state, 1);
     }
+}
+
+void fl_worker_retire(struct fl_worker *w)
+{
+    atomic_store(&w->state, FL_WORKER_RETIRED);
+    (void)fl_sys.wake(&w->state, 1);
 }
 
 void fl_worker_fork_child(struct fl_worker *w)

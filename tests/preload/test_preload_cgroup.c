@@ -77,6 +77,18 @@ static void small_requests_find_room_beside_untouched_blocks(void **state)
     lives_where_glibc_lives(FL_ARGV("victim_beside", "1024", "400", "10"));
     lives_where_glibc_lives(FL_ARGV("victim_beside", "8192", "400", "60"));
     lives_where_glibc_lives(FL_ARGV("victim_beside", "40960", "400", "60"));
+    lives_where_glibc_lives(FL_ARGV("victim_beside", "1024", "400", "60"));
+    lives_where_glibc_lives(FL_ARGV("victim_fill", "1024", "10", "1000"));
+}
+
+/* What is free in one kind of block has to be there for the other, in each round. */
+static void large_and_small_requests_take_turns(void **state)
+{
+    (void)state;
+    lives_where_glibc_lives(FL_ARGV("victim_fill", "100", "100", "180", "small"));
+    lives_where_glibc_lives(FL_ARGV("victim_alternate", "20", "8", "170", "3"));
+    lives_where_glibc_lives(FL_ARGV("victim_alternate", "1", "160", "170", "3"));
+    lives_where_glibc_lives(FL_ARGV("victim_alternate", "170", "1", "170", "3"));
 }
 
 static bool make_group(void)
@@ -118,6 +130,7 @@ int main(void)
         cmocka_unit_test(what_fits_is_served),
         cmocka_unit_test(what_is_not_touched_is_not_taken),
         cmocka_unit_test(small_requests_find_room_beside_untouched_blocks),
+        cmocka_unit_test(large_and_small_requests_take_turns),
     };
     FL_SKIP_UNLESS(make_group(), "test_preload_cgroup", "needs to make a memory cgroup");
     return cmocka_run_group_tests(tests, NULL, remove_group);

@@ -95,9 +95,20 @@ static void a_program_may_limit_itself(void **state)
                    FL_ARGV("victim_fill", "1024", "100", "300", "late", "1024"), 90);
 }
 
+static void small_requests_find_what_large_ones_left(void **state)
+{
+    (void)state;
+    const struct limit limits[] = {{RLIMIT_AS, 512}, {RLIMIT_DATA, 512}};
+
+    for (size_t i = 0; i < 2; i++) {
+        nearly_as_much(limits[i], FL_ARGV("victim_fill", "1024", "100", "300", "small"), 97);
+    }
+}
+
 static void sparse_giants_stay_small(void **state)
 {
     (void)state;
+    fl_run_modes("victim_giants", FL_ARGV("shrunk", "moved"), NULL);
     fl_run_modes("victim_sparse", FL_ARGV("by_malloc", "by_calloc", "by_memalign"), NULL);
     fl_run_modes("victim_sparse", FL_ARGV("by_malloc", "by_calloc"),
                  FL_ENV("FAULTLESS_DISABLE=thp"));
@@ -142,6 +153,7 @@ int main(void)
         cmocka_unit_test(data_limits_are_used_nearly_in_full),
         cmocka_unit_test(a_tiny_address_space_still_runs),
         cmocka_unit_test(a_program_may_limit_itself),
+        cmocka_unit_test(small_requests_find_what_large_ones_left),
         cmocka_unit_test(sparse_giants_stay_small),
         cmocka_unit_test(eager_max_is_obeyed),
         cmocka_unit_test(limit_is_obeyed),

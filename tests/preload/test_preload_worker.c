@@ -36,6 +36,14 @@ static void much_thread_local_storage_does_not_keep_it_away(void **state)
     fl_run_modes("victim_worker_tls", FL_ARGV("much_tls"), FL_ENV("FAULTLESS_DECAY_MS=100"));
 }
 
+static void it_is_not_the_last_thread(void **state)
+{
+    (void)state;
+    fl_run_modes("victim_last_thread", FL_ARGV("main", "other"), FL_ENV("FAULTLESS_DECAY_MS=100"));
+    fl_run_modes("victim_last_thread", FL_ARGV("main", "other"),
+                 FL_ENV("FAULTLESS_DECAY_MS=60000"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -44,6 +52,7 @@ int main(void)
         cmocka_unit_test(it_sleeps_when_all_is_given_back),
         cmocka_unit_test(it_is_not_there_without_work),
         cmocka_unit_test(much_thread_local_storage_does_not_keep_it_away),
+        cmocka_unit_test(it_is_not_the_last_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

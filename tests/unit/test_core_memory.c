@@ -16,7 +16,8 @@ static struct fl_memory look(void)
 {
     struct fl_memory m;
 
-    fl_memory_look(&m);
+    static struct fl_memory_scratch scratch;
+    fl_memory_look(&m, &scratch);
     return m;
 }
 

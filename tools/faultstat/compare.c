@@ -274,6 +274,28 @@ static int exit_status(const struct fl_comparison *c, int rc)
     return 0;
 }
 
+/* What tunes an allocator in our own environment would make its row into another one, silently. */
+static void clear_tuning(void)
+{
+    static const char *const prefix[] = {"MALLOC_", "MIMALLOC_", "TCMALLOC_", "FAULTLESS_"};
+    char name[128];
+
+    for (char **e = environ; *e != NULL;) {
+        size_t len = strcspn(*e, "=");
+        bool tunes = false;
+        for (size_t i = 0; i < sizeof(prefix) / sizeof(prefix[0]); i++) {
+            tunes |= strncmp(*e, prefix[i], strlen(prefix[i])) == 0;
+        }
+        if (tunes && len < sizeof(name) && strncmp(*e, "FAULTLESS_LIB=", 14) != 0) {
+            memcpy(name, *e, len);
+            name[len] = '\0';
+            unsetenv(name); /* moves the rest up: `e` stays */
+        } else {
+            e++;
+        }
+    }
+}
+
 int fl_compare_main(int argc, char **argv)
 {
     static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, NULL, NULL, NULL};
@@ -282,6 +304,7 @@ int fl_compare_main(int argc, char **argv)
     c.warmup = FL_WARMUP_DEFAULT;
     struct options o = {.interval_ms = FL_INTERVAL_MS, .comparison = &c};
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
+    clear_tuning();
     int rc = add_peers(&o);
     if (rc != 0) {
         return FL_EXIT_OWN;
