@@ -78,10 +78,11 @@ int fl_vspace_grow(struct fl_vspace *v, size_t upto);
 struct fl_memory {
     uint64_t headroom; /* what can still be taken: MemAvailable, a cgroup's limit less its use */
     uint64_t
-        eager; /* the part of it that may be populated unasked: half of each total stays for what is touched */
-    uint64_t
-        keep; /* free memory that may be held: an eighth of RLIMIT_AS, RLIMIT_DATA, or of CommitLimit under
-                          overcommit_memory=2, which count maps */
+        unused; /* of cgroups' limits, with nothing reclaimed: what could be is told seconds late */
+    uint64_t eager; /* of the headroom, what may be populated unasked: half of each total stays */
+    /* Free memory that may be held: an eighth of RLIMIT_AS, RLIMIT_DATA, or of CommitLimit under overcommit_memory=2,
+     * which count maps. */
+    uint64_t keep;
     bool bounded; /* there is a bound of the process's own, not the machine alone */
 };
 

@@ -51,6 +51,8 @@ static void bound_by_cgroup(struct fl_memory *m, struct fl_memory_scratch *s,
     if (read_below(s, "/memory.stat") == 0) {
         (void)fl_parse_after(s->text, f->reclaimable, &cache);
     }
+    uint64_t unused = limit > usage ? limit - usage : 0;
+    m->unused = unused < m->unused ? unused : m->unused;
     usage -= cache < usage ? cache : usage;
     bound(m, limit, limit > usage ? limit - usage : 0);
     m->bounded = true;
@@ -119,7 +121,7 @@ void fl_memory_look(struct fl_memory *m, struct fl_memory_scratch *s)
 {
     uint64_t available_kib, total_kib, commit_kib;
 
-    *m = (struct fl_memory){UINT64_MAX, UINT64_MAX, UINT64_MAX, false};
+    *m = (struct fl_memory){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, false};
     bound_by_cgroups(m, s);
     bound_kept(m, fl_sys.limit(RLIMIT_AS));
     bound_kept(m, fl_sys.limit(RLIMIT_DATA));

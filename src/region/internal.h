@@ -105,6 +105,9 @@ bool fl_region_is_absurd(const struct fl_region *r, size_t len);
 /* What a look at the memory says about holding free memory: tight, cache_max, keep. Returns the bytes of free memory
  * that are too many: to be purged when the lock is released. */
 size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m);
+/* Before `len` free bytes are handed out again: while memory is tight the kernel may have taken them, and will have to
+ * give them anew. */
+void fl_region_note_reuse(struct fl_region *r, size_t len);
 /* After `len` bytes came back: looks at the memory if it is time to, and purges what is too much. No lock held. */
 void fl_region_look_after(struct fl_region *r, size_t len);
 

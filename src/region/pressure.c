@@ -13,7 +13,24 @@
 
 static const size_t look_least = (size_t)16
                                  << 20; /* bytes that come back between two looks, at least */
+/* Bytes taken between two calls for help, at most. */
+static const size_t starve_most = (size_t)4 << 30;
 static const size_t cached_least = (size_t)4 << 20; /* longest cached extent in a bounded process */
+
+/* Nearly nothing is left: the next allocator may hold some. It is asked less and less often while that brings nothing. */
+static void note_starvation(struct fl_region *r, const struct fl_memory *m)
+{
+    uint64_t left = m->unused < m->headroom ? m->unused : m->headroom;
+
+    r->since_starved += r->since_look;
+    if (left / 4 > look_least) {
+        r->starve_after = 0;
+    } else if (left / 2 < look_least && r->since_starved >= r->starve_after) {
+        atomic_store_explicit(&r->starved, true, memory_order_relaxed);
+        r->starve_after = fl_min(2 * r->starve_after + look_least, starve_most);
+        r->since_starved = 0;
+    }
+}
 
 size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
 {
@@ -27,12 +44,27 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
                           : m->bounded ? cached_least
                                        : SIZE_MAX,
                           memory_order_relaxed);
-    r->since_look = 0;
     r->look_after = fl_max(fl_min(m->headroom, m->keep) / 16, look_least);
+    note_starvation(r, m);
+    r->since_look = 0;
     if (tight && !was) {
         return r->free_bytes;
     }
     return r->free_bytes > m->keep ? r->free_bytes - m->keep : 0;
+}
+
+void fl_region_note_reuse(struct fl_region *r, size_t len)
+{
+    struct fl_memory m;
+
+    if (!atomic_load_explicit(&r->tight, memory_order_relaxed)) {
+        return;
+    }
+    r->since_look += len;
+    if (r->since_look >= look_least) {
+        fl_memory_look(&m, &r->scratch);
+        r->surplus = fl_max(r->surplus, fl_region_note_memory(r, &m));
+    }
 }
 
 void fl_region_look_after(struct fl_region *r, size_t len)

@@ -107,10 +107,12 @@ struct fl_region {
     size_t free_bytes;                /* part of it that is FREE */
     struct fl_memory_scratch scratch; /* for looks at the memory */
     size_t memory_total;              /* bytes of RAM; 0: unknown */
-    size_t since_look;                /* bytes that came back since the memory was looked at */
-    size_t look_after;                /* how many may before the next look */
-    size_t surplus; /* free bytes that a look found too many; the next free purges them */
-    size_t budget;  /* bytes that may be populated before the memory is looked at again */
+    /* Bytes since the next allocator was asked to trim, and until it is again. */
+    size_t since_starved, starve_after;
+    size_t since_look; /* bytes that came back since the memory was looked at */
+    size_t look_after; /* how many may before the next look */
+    size_t surplus;    /* free bytes that a look found too many; the next free purges them */
+    size_t budget;     /* bytes that may be populated before the memory is looked at again */
     _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
     struct fl_region_stats stats;         /* Lock: region */
     bool has_worker;                      /* Lock: region */

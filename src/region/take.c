@@ -109,8 +109,8 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
     if (fresh > m.eager) {
         return -EAGAIN;
     }
-    r->budget =
-        m.bounded ? 0 : (m.eager - fresh) / 4; /* where little is left each growth has to look */
+    /* Where the process has bounds of its own each growth has to look. */
+    r->budget = m.bounded ? 0 : (m.eager - fresh) / 4;
     return 0;
 }
 
@@ -171,7 +171,11 @@ static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t 
 {
     struct fl_extent *e = fl_fit_first(&r->populated, len, align);
 
-    return e != NULL ? fl_carve(r, e, fl_align_up(e->base, align), len, g) : NULL;
+    if (e != NULL) {
+        fl_region_note_reuse(r, len);
+        e = fl_carve(r, e, fl_align_up(e->base, align), len, g);
+    }
+    return e;
 }
 
 static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, size_t len,
