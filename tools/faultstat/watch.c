@@ -225,6 +225,18 @@ static void finish(struct loop *l, const struct fl_thp *thp_before)
     close(l->child.step_fd);
 }
 
+/* Those that came after the last look were for the command, which has ended. */
+static void forget_interrupts(void)
+{
+    const struct timespec at_once = {0, 0};
+    sigset_t interrupts;
+    sigemptyset(&interrupts);
+    sigaddset(&interrupts, SIGINT);
+    sigaddset(&interrupts, SIGQUIT);
+    while (sigtimedwait(&interrupts, NULL, &at_once) > 0) {
+    }
+}
+
 int fl_watch_run(struct fl_watch *watch, const struct fl_watch_spec *spec)
 {
     struct loop l = {.watch = watch};
@@ -253,6 +265,7 @@ int fl_watch_run(struct fl_watch *watch, const struct fl_watch_spec *spec)
         finish(&l, &thp_before);
     }
     close(signal_fd);
+    forget_interrupts();
     sigprocmask(SIG_SETMASK, &signals_before, NULL);
     return l.rc;
 }
