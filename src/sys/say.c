@@ -12,7 +12,9 @@ void fl_say(const char *text)
     fl_text_str(&t, "faultless: ");
     fl_text_str(&t, text);
     for (size_t i = 0; i < t.len; i++) { /* one line, whatever an option's value holds */
-        line[i] = line[i] == '\n' || line[i] == '\r' ? '?' : line[i];
+        if (line[i] == '\n' || line[i] == '\r') {
+            line[i] = '?';
+        }
     }
     line[t.len++] = '\n';
     (void)fl_sys.write(STDERR_FILENO, line, t.len);
