@@ -154,6 +154,22 @@ const struct fl_run *fl_run_how(const struct fl_how *how)
     return r;
 }
 
+bool fl_copy_program(const char *from, const char *to)
+{
+    char buf[65536];
+    int in = open(from, O_RDONLY | O_CLOEXEC),
+        out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+    ssize_t n = -1;
+
+    while (in >= 0 && out >= 0 && (n = read(in, buf, sizeof buf)) > 0 &&
+           write(out, buf, (size_t)n) == n) {
+    }
+    bool done = n == 0 && fchmod(out, 0755) == 0;
+    close(in);
+    close(out);
+    return done;
+}
+
 const struct fl_run *fl_preload_run(const char *const argv[], const char *const env[])
 {
     return fl_run_how(&(struct fl_how){.argv = argv, .env = env});

@@ -37,6 +37,8 @@ struct fl_how {
 /* Victims are named by their file in FL_VICTIM_DIR; anything with a slash is taken as it is. A failure to start ends the
  * test. The result lives until the next run but one: two runs may be compared. */
 const struct fl_run *fl_run_how(const struct fl_how *how);
+/* A copy that every user may run, though the build folder may be closed to him. False: it could not be made. */
+bool fl_copy_program(const char *from, const char *to);
 /* Under libfaultless.so. */
 const struct fl_run *fl_preload_run(const char *const argv[], const char *const env[]);
 /* The same without: what glibc does. */

@@ -6,6 +6,7 @@
 
 #include <grp.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { NOBODY = 65534, LEAVE_MIB = 3000 };
@@ -18,9 +19,43 @@ static void as_nobody(void *arg)
     }
 }
 
+static char folder[] = "/tmp/fl-overcommit-XXXXXX", library[64];
+static const char *const victims[] = {"victim_fill", "victim_contents", "victim_fork"};
+enum { VICTIMS = sizeof victims / sizeof victims[0] };
+
+static const char *copy_of(const char *victim)
+{
+    static char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", folder, victim);
+    return path;
+}
+
+/* nobody may not be allowed into the build folder */
+static bool copy_all(void)
+{
+    bool done = mkdtemp(folder) != NULL && chmod(folder, 0755) == 0;
+
+    snprintf(library, sizeof library, "%s/libfaultless.so", folder);
+    done = done && fl_copy_program(FL_LIB_PATH, library);
+    for (size_t i = 0; done && i < VICTIMS; i++) {
+        char from[512];
+        snprintf(from, sizeof from, "%s/%s", FL_VICTIM_DIR, victims[i]);
+        done = fl_copy_program(from, copy_of(victims[i]));
+    }
+    return done;
+}
+
+/* preload: NULL for ours, "" for nothing */
 static const struct fl_run *run(const char *const argv[], const char *preload)
 {
-    return fl_run_how(&(struct fl_how){.argv = argv, .preload = preload, .in_child = as_nobody});
+    const char *copied[8] = {copy_of(argv[0])};
+
+    for (size_t i = 1; i < 7 && argv[i] != NULL; i++) {
+        copied[i] = argv[i];
+    }
+    return fl_run_how(&(struct fl_how){
+        .argv = copied, .preload = preload != NULL ? preload : library, .in_child = as_nobody});
 }
 
 static long said(const struct fl_run *r, const char *word)
@@ -70,7 +105,11 @@ static int restore(void **state)
 {
     (void)state;
     fl_sysctl_restore();
-    return 0;
+    for (size_t i = 0; i < VICTIMS; i++) {
+        unlink(copy_of(victims[i]));
+    }
+    unlink(library);
+    return rmdir(folder);
 }
 
 int main(void)
@@ -81,6 +120,7 @@ int main(void)
     };
     FL_SKIP_UNLESS(geteuid() == 0 && access("/proc/sys/vm/overcommit_memory", W_OK) == 0,
                    "test_preload_overcommit", "needs to write /proc/sys/vm");
+    FL_SKIP_UNLESS(copy_all(), "test_preload_overcommit", "needs a folder under /tmp");
     long long limit = fl_read_number("/proc/meminfo", "CommitLimit:");
     long long committed = fl_read_number("/proc/meminfo", "Committed_AS:");
     char reserve[32];
