@@ -51,13 +51,6 @@ void fl_cache_release(struct fl_region *r, struct fl_cache *c)
     atomic_store(&c->owned, false);
 }
 
-static bool is_older(const struct fl_region *r, const struct fl_extent *e, uint32_t age)
-{
-    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
-
-    return now - atomic_load_explicit(&e->epoch, memory_order_relaxed) >= age;
-}
-
 size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
 {
     size_t n = 0;
@@ -65,7 +58,7 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
     for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
         struct fl_extent *e = atomic_load_explicit(&s->extent, memory_order_relaxed);
         /* The peek at its age may be stale; the exchange decides whose it is. */
-        if (e == NULL || !is_older(r, e, age)) {
+        if (e == NULL || !fl_extent_is_aged(r, e, age)) {
             continue;
         }
         e = atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire);

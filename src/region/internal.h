@@ -35,6 +35,15 @@ static inline bool fl_extent_is_populated(const struct fl_extent *e)
     return e->content == FL_CONTENT_ZEROED || e->content == FL_CONTENT_DIRTY;
 }
 
+/* Was it freed `age` ticks of the worker ago, or more? */
+static inline bool fl_extent_is_aged(const struct fl_region *r, const struct fl_extent *e,
+                                     uint32_t age)
+{
+    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
+
+    return now - atomic_load_explicit(&e->epoch, memory_order_relaxed) >= age;
+}
+
 static inline struct fl_range fl_extent_range(const struct fl_extent *e)
 {
     return (struct fl_range){e->base, e->len};

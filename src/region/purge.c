@@ -3,13 +3,6 @@
 
 static const size_t purge_chunk = (size_t)256 << 20; /* bytes a madvise: some 0.7 ms */
 
-static bool is_old(const struct fl_region *r, const struct fl_extent *e, uint32_t age)
-{
-    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
-
-    return now - atomic_load_explicit(&e->epoch, memory_order_relaxed) >= age;
-}
-
 /* The whole huge pages of the FREE extent `e`, `most` bytes at most, out of the tree and PURGING; what is left of it
  * stays FREE. Two descriptors have been reserved. */
 static struct fl_extent *claim(struct fl_region *r, struct fl_extent *e, size_t most)
@@ -42,8 +35,9 @@ static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age)
 {
     struct fl_extent *e = TAILQ_FIRST(&r->by_age);
 
-    return e != NULL && is_old(r, e, age) && fl_extent_reserve(r, 2) == 0 ? claim(r, e, purge_chunk)
-                                                                          : NULL;
+    return e != NULL && fl_extent_is_aged(r, e, age) && fl_extent_reserve(r, 2) == 0
+               ? claim(r, e, purge_chunk)
+               : NULL;
 }
 
 static void purged(struct fl_region *r, struct fl_extent *e, bool gone)

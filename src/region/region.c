@@ -32,10 +32,6 @@ static void take_over_deferred(struct fl_region *r)
     while (e != NULL) {
         struct fl_extent *next = e->deferred_next;
         e->hard = e->len;
-        if (e->content == FL_CONTENT_LAZY) { /* no time to look: as if it were all there */
-            e->content = FL_CONTENT_DIRTY;
-            r->populated_bytes += e->len;
-        }
         fl_region_give_locked(r, e);
         e = next;
     }

@@ -180,6 +180,13 @@ const struct fl_run *fl_plain_run(const char *const argv[])
     return fl_run_how(&(struct fl_how){.argv = argv, .preload = ""});
 }
 
+long fl_run_said(const struct fl_run *r, const char *word)
+{
+    const char *p = strstr(r->out, word);
+
+    return p != NULL ? atol(p + strlen(word)) : -1;
+}
+
 long long fl_run_stat(const struct fl_run *r, const char *field)
 {
     char key[64];

@@ -46,6 +46,8 @@ const struct fl_run *fl_plain_run(const char *const argv[]);
 
 /* Sum of a field over the lines of stats; -1 when there is no line. */
 long long fl_run_stat(const struct fl_run *r, const char *field);
+/* The number behind `word` on stdout; -1 when the word is not there. */
+long fl_run_said(const struct fl_run *r, const char *word);
 size_t fl_run_lines(const char *text);
 
 /* Exit status 0 and nothing on stderr; else the test fails and shows what there was. */

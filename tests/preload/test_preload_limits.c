@@ -25,13 +25,6 @@ static void no_thp(void *arg)
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 }
 
-static long said(const struct fl_run *r, const char *word)
-{
-    const char *p = strstr(r->out, word);
-
-    return p != NULL ? atol(p + strlen(word)) : -1;
-}
-
 enum { OVERHEAD_MIB = 6 }; /* the library, its boot area and the first descriptors */
 
 /* The same program, under the same limit, gets at least `percent` of what it gets from glibc, each time, but for a few
@@ -43,14 +36,15 @@ static void nearly_as_much(struct limit l, const char *const argv[], long percen
     const struct fl_how plain = {.argv = argv, .in_child = set_limit, .arg = &l, .preload = ""};
     const struct fl_run *a = fl_run_how(&ours), *b = fl_run_how(&plain);
 
-    for (size_t i = 0; i < 3 && said(b, words[i]) >= 0; i++) {
+    for (size_t i = 0; i < 3 && fl_run_said(b, words[i]) >= 0; i++) {
         print_message("           limit %zu MiB, blocks of %s KiB: %s%ld MiB, glibc %ld MiB\n",
-                      l.mib, argv[1], words[i], said(a, words[i]), said(b, words[i]));
+                      l.mib, argv[1], words[i], fl_run_said(a, words[i]), fl_run_said(b, words[i]));
     }
     fl_run_assert_clean(b);
     fl_run_assert_clean(a);
-    for (size_t i = 0; i < 3 && said(b, words[i]) >= 0; i++) {
-        assert_true((said(a, words[i]) + OVERHEAD_MIB) * 100 >= said(b, words[i]) * percent);
+    for (size_t i = 0; i < 3 && fl_run_said(b, words[i]) >= 0; i++) {
+        assert_true((fl_run_said(a, words[i]) + OVERHEAD_MIB) * 100 >=
+                    fl_run_said(b, words[i]) * percent);
     }
 }
 

@@ -25,24 +25,18 @@ static const struct fl_run *run(const char *const argv[], const char *preload)
         &(struct fl_how){.argv = argv, .preload = preload, .in_child = without_admin});
 }
 
-static long said(const struct fl_run *r, const char *word)
-{
-    const char *p = strstr(r->out, word);
-
-    return p != NULL ? atol(p + strlen(word)) : -1;
-}
-
 /* True when both ended well, the limit was met, and ours got nearly as much, each time. */
 static bool is_nearly_as_much(const char *const argv[])
 {
     const struct fl_run *plain = run(argv, ""), *ours = run(argv, NULL);
-    long first = said(plain, "first "), again = said(plain, "again ");
+    long first = fl_run_said(plain, "first "), again = fl_run_said(plain, "again ");
 
-    print_message("           first %ld MiB, again %ld; glibc %ld, %ld\n", said(ours, "first "),
-                  said(ours, "again "), first, again);
+    print_message("           first %ld MiB, again %ld; glibc %ld, %ld\n",
+                  fl_run_said(ours, "first "), fl_run_said(ours, "again "), first, again);
     return plain->exit_status == 0 && ours->exit_status == 0 && ours->err[0] == '\0' &&
            first < 2 * LEAVE_MIB && fl_run_stat(ours, "requests") > 0 &&
-           said(ours, "first ") * 100 >= first * 75 && said(ours, "again ") * 100 >= again * 75;
+           fl_run_said(ours, "first ") * 100 >= first * 75 &&
+           fl_run_said(ours, "again ") * 100 >= again * 75;
 }
 
 /* Others on the machine commit and release meanwhile: one run of a few must be undisturbed. */
