@@ -1,7 +1,8 @@
 /* The real system calls. Nothing else in src/ spells mmap or madvise.
  *
  * Sources: mmap(2), madvise(2), futex(2), prctl(2); constants that Debian 12's headers lack are given here. */
-#include "sys/sys.h"
+
+#include "sys/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,9 @@
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
 #endif
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
@@ -73,9 +77,13 @@ static int linux_decommit(struct fl_range r)
 
 static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
 {
-    int how = advice == FL_ADVICE_HUGE ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
+    static const int how[] = {
+        [FL_ADVICE_HUGE] = MADV_HUGEPAGE,     [FL_ADVICE_NO_HUGE] = MADV_NOHUGEPAGE,
+        [FL_ADVICE_NO_FORK] = MADV_DONTFORK,  [FL_ADVICE_FORK] = MADV_DOFORK,
+        [FL_ADVICE_COLLAPSE] = MADV_COLLAPSE,
+    };
 
-    return madvise(at(r.base), r.len, how) == 0 ? 0 : -errno;
+    return madvise(at(r.base), r.len, how[advice]) == 0 ? 0 : -errno;
 }
 
 static int linux_populate(struct fl_range r)
@@ -232,10 +240,11 @@ static int linux_append_file(const char *path, const char *text, size_t len)
         .reserve = linux_reserve, .map_at = linux_map_at, .unmap = linux_unmap,                    \
         .commit = linux_commit, .decommit = linux_decommit, .advise = linux_advise,                \
         .populate = linux_populate, .remap = linux_remap, .lazy_free = linux_lazy_free,            \
-        .resident = linux_resident, .name = linux_name, .now_ns = linux_now_ns,                    \
-        .read_file = linux_read_file, .limit = linux_limit, .memory_total = linux_memory_total,    \
-        .entropy = linux_entropy, .wait = linux_wait, .wake = linux_wake, .write = linux_write,    \
-        .append_file = linux_append_file                                                           \
+        .move_begin = fl_linux_move_begin, .move_pages = fl_linux_move_pages,                      \
+        .move_end = fl_linux_move_end, .resident = linux_resident, .name = linux_name,             \
+        .now_ns = linux_now_ns, .read_file = linux_read_file, .limit = linux_limit,                \
+        .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
+        .wake = linux_wake, .write = linux_write, .append_file = linux_append_file                 \
     }
 
 const struct fl_sys fl_sys_linux = LINUX_TABLE;

@@ -1,5 +1,5 @@
 /* Page sizes and the THP mode, read once at boot. */
-#include "sys/sys.h"
+#include "sys/internal.h"
 
 #include <string.h>
 #include <sys/auxv.h>
@@ -15,6 +15,7 @@ void fl_sys_boot(void)
     uint64_t huge;
     unsigned long base = getauxval(AT_PAGESZ);
 
+    fl_sys_note_confinement();
     if (base != 0) {
         fl_page.base = base;
         fl_page.shift = (unsigned)__builtin_ctzl(base);

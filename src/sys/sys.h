@@ -13,6 +13,9 @@
 enum fl_sys_advice {
     FL_ADVICE_HUGE, /* MADV_HUGEPAGE, Linux 2.6.38; -EINVAL without CONFIG_TRANSPARENT_HUGEPAGE */
     FL_ADVICE_NO_HUGE, /* MADV_NOHUGEPAGE, Linux 2.6.38 */
+    FL_ADVICE_NO_FORK, /* MADV_DONTFORK: a child has no such map. Linux 2.6.16 */
+    FL_ADVICE_FORK,    /* MADV_DOFORK: takes that back */
+    FL_ADVICE_COLLAPSE, /* MADV_COLLAPSE, Linux 6.1: base pages become huge ones, with a copy; blocks for it */
 };
 
 struct fl_sys {
@@ -31,6 +34,12 @@ struct fl_sys {
     int (*populate)(struct fl_range r);
     /* Moves pages and map of `from` to where something of ours is mapped, which goes. mremap(2). */
     int (*remap)(struct fl_range from, uintptr_t to);
+    /* Moves populated huge pages without a copy, Linux 6.8. begin: `to` is mapped, empty and stays the caller's alone until end;
+     * -ENOSYS or -EPERM where there is no such thing. pages: all of `from`, or part of it with -EAGAIN (again),
+     * -EBUSY (pinned or shared after fork), -EEXIST (`to` is not empty), -EINVAL (more than one map). */
+    int (*move_begin)(struct fl_range to, int *out_fd);
+    int (*move_pages)(int fd, struct fl_range from, uintptr_t to, size_t *out_moved);
+    void (*move_end)(int fd, struct fl_range to);
     /* The kernel may take the pages when memory is short; what is written afterwards is safe. MADV_FREE, Linux 4.5. */
     int (*lazy_free)(struct fl_range r);
     /* Bytes of `r` that are resident. mincore(2); cost about 0.2 ms a GiB of huge pages. */
@@ -64,6 +73,10 @@ extern struct fl_page fl_page;
 
 /* Reads page sizes and the THP mode. Idempotent. Context: early. */
 void fl_sys_boot(void);
+
+/* True once the calling thread has got a seccomp filter that was not there at boot: then nothing is called that a program
+ * without us would not call, for it may be killed for it. One prctl(2). */
+bool fl_sys_is_confined(void);
 
 /* Locks, by rank: acquire left to right only. Follows the layers, highest first (src/layers.txt). */
 enum fl_rank { FL_RANK_RUNTIME, FL_RANK_REGION, FL_RANK_LEAF };

@@ -1,0 +1,15 @@
+/* Shared by the files of sys/ alone: the slots of the real table that have a file of their own. */
+#ifndef FL_SYS_INTERNAL_H
+#define FL_SYS_INTERNAL_H
+
+#include "sys/sys.h"
+
+/* Once, at boot: what fl_sys_is_confined compares with. */
+void fl_sys_note_confinement(void);
+
+/* move.c */
+int fl_linux_move_begin(struct fl_range to, int *out_fd);
+int fl_linux_move_pages(int fd, struct fl_range from, uintptr_t to, size_t *out_moved);
+void fl_linux_move_end(int fd, struct fl_range to);
+
+#endif
