@@ -127,10 +127,9 @@ static json_t *run_victim(const char *mode)
     return fl_child_json(output.err);
 }
 
-static void each_step_has_its_faults_and_helpers_are_apart(void **state)
+static void steps_have_their_faults_and_helpers_are_apart(const char *mode)
 {
-    (void)state;
-    json_t *root = run_victim("");
+    json_t *root = run_victim(mode);
     const json_t *steps = json_object_get(root, "steps");
     assert_string_equal(output.out, "marks 7\n");
     assert_int_equal(json_array_size(steps), FL_STEPS);
@@ -144,6 +143,27 @@ static void each_step_has_its_faults_and_helpers_are_apart(void **state)
     assert_true(helper >= FL_STEPS * FL_HELPER_PAGES && helper < (FL_STEPS + 1) * FL_HELPER_PAGES);
     double all = fl_child_number(root, "faults");
     assert_true(all >= FL_STEPS * FL_PAGES && all < FL_STEPS * FL_PAGES + 1000);
+    json_decref(root);
+}
+
+static void each_step_has_its_faults_and_helpers_are_apart(void **state)
+{
+    (void)state;
+    steps_have_their_faults_and_helpers_are_apart("");
+}
+
+static void the_uring_workers_of_a_helper_are_helpers(void **state)
+{
+    (void)state;
+    steps_have_their_faults_and_helpers_are_apart("ring");
+}
+
+static void the_uring_workers_of_the_program_are_not(void **state)
+{
+    (void)state;
+    json_t *root = run_victim("alien");
+    assert_near(fl_child_number(root, "step_faults"), FL_PAGES + FL_HELPER_PAGES);
+    assert_near(fl_child_number(root, "step_helper_faults_mean"), 0);
     json_decref(root);
 }
 
@@ -226,6 +246,8 @@ int main(void)
         cmocka_unit_test(output_goes_to_the_file_named),
         cmocka_unit_test(a_run_counts_the_faults_that_were_taken),
         cmocka_unit_test(each_step_has_its_faults_and_helpers_are_apart),
+        cmocka_unit_test(the_uring_workers_of_a_helper_are_helpers),
+        cmocka_unit_test(the_uring_workers_of_the_program_are_not),
         cmocka_unit_test(marks_of_a_grandchild_count),
         cmocka_unit_test(marks_of_another_process_are_answered_and_ignored),
         cmocka_unit_test(marks_stop_when_the_program_closes_the_channel),

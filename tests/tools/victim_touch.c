@@ -2,9 +2,11 @@
  * thread named fl-x, in each of STEPS steps with a mark at each boundary; with STEPS 0 once,
  * unmarked.
  *
- *   victim_touch PAGES HELPER_PAGES STEPS [close|fork]
+ *   victim_touch PAGES HELPER_PAGES STEPS [close|fork|ring|alien]
  *
  * close: closes every descriptor after the first mark. fork: a child marks too, once, in each step.
+ * ring: the helper's pages are touched by a thread with the name of an io_uring worker of fl-x's;
+ * alien: with the name of a worker of the main thread's.
  * Prints `marks N`, N being how many were answered. */
 #include "faultless/step.h"
 
@@ -18,6 +20,7 @@
 
 static pthread_barrier_t barrier;
 static size_t helper_pages;
+static const char *mode = "";
 static bool is_over; /* written between two barriers */
 
 /* One fault a page: base pages of a fresh mapping that no huge or middle-sized page may back. */
@@ -39,10 +42,9 @@ static void touch(size_t pages)
     munmap(base, len);
 }
 
-static void *help(void *arg)
+static void *touch_at_each_step(void *name)
 {
-    (void)arg;
-    pthread_setname_np(pthread_self(), "fl-x");
+    pthread_setname_np(pthread_self(), name);
     while (true) {
         pthread_barrier_wait(&barrier);
         if (is_over) {
@@ -51,6 +53,23 @@ static void *help(void *arg)
         touch(helper_pages);
         pthread_barrier_wait(&barrier);
     }
+}
+
+static void *help(void *arg)
+{
+    pthread_t worker;
+    char name[16];
+    bool is_ring = strcmp(mode, "ring") == 0;
+    if (!is_ring && strcmp(mode, "alien") != 0) {
+        return touch_at_each_step(arg);
+    }
+    pthread_setname_np(pthread_self(), arg);
+    snprintf(name, sizeof(name), "iou-wrk-%d", (int)(is_ring ? gettid() : getpid()));
+    if (pthread_create(&worker, NULL, touch_at_each_step, name) != 0) {
+        _exit(3);
+    }
+    pthread_join(worker, NULL);
+    return NULL;
 }
 
 static void mark_in_child(void)
@@ -64,6 +83,7 @@ static void mark_in_child(void)
 
 int main(int argc, char **argv)
 {
+    static char helper_name[] = "fl-x";
     pthread_t thread;
     if (argc < 4) {
         return 2;
@@ -71,10 +91,10 @@ int main(int argc, char **argv)
     size_t pages = strtoul(argv[1], NULL, 10);
     helper_pages = strtoul(argv[2], NULL, 10);
     int steps = atoi(argv[3]);
-    const char *mode = argc > 4 ? argv[4] : "";
+    mode = argc > 4 ? argv[4] : "";
     int marks = 0;
     pthread_barrier_init(&barrier, NULL, 2);
-    if (pthread_create(&thread, NULL, help, NULL) != 0) {
+    if (pthread_create(&thread, NULL, help, helper_name) != 0) {
         return 3;
     }
     marks += steps > 0 && fl_step_mark() == 0;

@@ -3,11 +3,28 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char helper_prefix[] = "fl-";
+static bool has_prefix(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* The kernel names the workers of io_uring after the thread that made the requests. */
+static bool is_helper(pid_t pid, const char name[16])
+{
+    static const char worker_prefix[] = "iou-wrk-";
+    struct fl_usage unused;
+    char owner[16];
+    if (!has_prefix(name, worker_prefix)) {
+        return has_prefix(name, "fl-");
+    }
+    pid_t tid = (pid_t)atoi(name + strlen(worker_prefix));
+    return tid > 0 && fl_proc_read_usage(pid, tid, &unused, owner) == 0 && has_prefix(owner, "fl-");
+}
 
 static struct fl_thread *find_or_add(struct fl_threads *table, pid_t pid, pid_t tid, uint64_t born)
 {
@@ -38,8 +55,7 @@ int fl_threads_sample(struct fl_threads *table, pid_t pid)
         pid_t tid = (pid_t)atoi(item->d_name);
         struct fl_usage usage;
         char name[16];
-        if (tid <= 0 || fl_proc_read_usage(pid, tid, &usage, name) != 0 ||
-            strncmp(name, helper_prefix, strlen(helper_prefix)) != 0) {
+        if (tid <= 0 || fl_proc_read_usage(pid, tid, &usage, name) != 0 || !is_helper(pid, name)) {
             continue;
         }
         struct fl_thread *entry = find_or_add(table, pid, tid, usage.born);

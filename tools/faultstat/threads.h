@@ -1,4 +1,5 @@
-/* Keeps what an allocator's helper threads (name starts `fl-`) have used, the ended ones included.
+/* Keeps what an allocator's helper threads have used, the ended ones included: threads whose name
+ * starts `fl-`, and the kernel's io_uring workers of such a thread, named `iou-wrk-` and its id.
  * Leaves to proc.h the reading of one thread. The caller owns the table; Lock: the caller's. */
 #ifndef FAULTLESS_FAULTSTAT_THREADS_H
 #define FAULTLESS_FAULTSTAT_THREADS_H
