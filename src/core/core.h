@@ -12,9 +12,16 @@ enum fl_disable {
     FL_DISABLE_POPULATE = 1 << 2, /* a touch loop instead of MADV_POPULATE_WRITE */
     FL_DISABLE_WORKER = 1 << 3,   /* no fl- thread: decay only by malloc_trim */
     FL_DISABLE_CACHE = 1 << 4,    /* no thread caches */
+    FL_DISABLE_STOCK = 1 << 5,    /* nothing populated ahead of demand */
+    FL_DISABLE_MOVE = 1 << 6,     /* no UFFDIO_MOVE */
+    FL_DISABLE_UFFD = 1 << 7,     /* no userfaultfd(2) at all */
+    FL_DISABLE_URING = 1 << 8,    /* no io_uring: threads */
+    FL_DISABLE_NUMA = 1 << 9,     /* as on a machine with one node */
 };
 
 enum fl_log_level { FL_LOG_NONE, FL_LOG_WARN, FL_LOG_INFO };
+
+enum fl_numa { FL_NUMA_AUTO, FL_NUMA_OFF, FL_NUMA_FIRST_TOUCH };
 
 enum fl_option_id {
 #define X(kind, name, ...) FL_OPTION_##name,
@@ -46,6 +53,12 @@ void fl_options_read(struct fl_options *o, char *const env[]);
 
 /* One line an option on stderr: name, value, origin. */
 void fl_options_confirm(const struct fl_options *o);
+
+/* How many processes share this host's memory with this one, itself counted: FAULTLESS_HOST_SHARE, else the launchers'
+ * variables in `env` (NULL, as for AT_SECURE: none). At least 1. A variable of others that is not understood is ignored.
+ * Where one launcher starts another (mpirun, torchrun) the greatest number counts.
+ * Threads: boot only.  Context: early. */
+unsigned fl_ranks(const struct fl_options *o, char *const env[]);
 
 /* A span of addresses and how its parts become memory.  Lock: the owner's, but for `grown`. */
 struct fl_vspace {
@@ -79,19 +92,41 @@ struct fl_memory {
     uint64_t headroom; /* what can still be taken: MemAvailable, a cgroup's limit less its use */
     uint64_t
         unused; /* of cgroups' limits, with nothing reclaimed: what could be is told seconds late */
-    uint64_t eager; /* of the headroom, what may be populated unasked: half of each total stays */
-    /* Free memory that may be held: an eighth of RLIMIT_AS, RLIMIT_DATA, or of CommitLimit under overcommit_memory=2,
-     * which count maps. */
+    /* Of the headroom, what may be populated unasked: half of each total stays, the rest is divided by the ranks. */
+    uint64_t eager;
+    /* Free memory that may be held: an eighth of RLIMIT_AS, RLIMIT_DATA, or, under overcommit_memory=2, of this rank's
+     * part of CommitLimit. They count maps. */
     uint64_t keep;
     bool bounded; /* there is a bound of the process's own, not the machine alone */
 };
 
-/* Room to read files in: a thread that asks for memory may have a stack of a few KiB. Lock: the owner's. */
+enum { FL_CGROUP_PATH = 512, FL_CGROUP_LEVELS = 16 };
+
+/* Room to read files in: a thread that asks for memory may have a stack of a few KiB. And what need not be looked up
+ * each time. All zero is a good beginning. Lock: the owner's. */
 struct fl_memory_scratch {
-    char text[4096], folder[512], path[512];
+    /* Written by the owner, once. */
+    unsigned ranks; /* fl_ranks; 0 is 1 */
+    /* Bytes the owner holds populated, which count as taken of its part; NULL: unknown. */
+    const size_t *held;
+    /* Written by fl_memory_look. */
+    char text[4096], path[FL_CGROUP_PATH + 64];
+    /* Folder of the process's cgroup, v2's and v1's; "": there is none. */
+    char own[2][FL_CGROUP_PATH];
+    struct fl_cgroup_level {
+        uint64_t limit; /* bytes */
+        size_t len;     /* its folder is so much of own[flavour] */
+        int flavour;    /* 0: v2, 1: v1 */
+    } level[FL_CGROUP_LEVELS];
+    size_t nlevel;     /* cgroups with a limit: the process's own, then upwards */
+    bool strict;       /* overcommit_memory is 2 */
+    unsigned looks;    /* that may still go by what was found; 0: search */
+    uint64_t found_ns; /* when it was found */
 };
 
-/* Cost: some 60 us (reads procfs).  Context: early. */
+/* Which cgroups there are, their limits and overcommit_memory are searched for at each 16th look, when a second has
+ * passed, and when a cgroup that was there is gone. How much is used is read each time.
+ * Cost: some 10 us, 20 more for a cgroup with a limit; a search 40 (reads procfs).  Context: early. */
 void fl_memory_look(struct fl_memory *m, struct fl_memory_scratch *s);
 
 #endif

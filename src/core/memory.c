@@ -1,111 +1,152 @@
 /* How much memory may still be taken, and held: the machine, the memory cgroups above this process, its limits.
  *
- * Sources: proc(5) meminfo; cgroups(7); kernel docs cgroup-v2 memory.max, cgroup-v1 memory.limit_in_bytes. */
+ * Ranks: what may be populated unasked is divided. Each rank may take an N-th of what is left above the half that stays
+ * for all: those that look at the same moment do not together take more than there is. And as long as the owner tells
+ * what it holds, no more than an N-th of that half in all: a rank that looks often, or comes first, leaves the others
+ * theirs. What is used up, and what limits the process alone, is a fact and not divided.
+ * Sources: proc(5) meminfo; cgroups(7); kernel docs cgroup-v2 memory.max and memory.high, cgroup-v1
+ * memory.limit_in_bytes. */
 #include "core/core.h"
 
 #include <string.h>
 #include <sys/resource.h>
 
-/* Reads `file` of the folder in s->folder into s->text. */
-static int read_below(struct fl_memory_scratch *s, const char *file)
-{
-    struct fl_text t = fl_text_on(s->path, sizeof s->path);
+enum { LOOKS = 16 };                                       /* between two searches, at most */
+static const uint64_t search_after_ns = 1000ull * 1000000; /* since the last one, at most */
 
-    fl_text_str(&t, s->folder);
+static const struct flavour {
+    const char *mount, *limit, *high, *usage, *reclaimable;
+} flavours[] = {
+    {"/sys/fs/cgroup", "/memory.max", "/memory.high", "/memory.current", "\ninactive_file "},
+    {"/sys/fs/cgroup/memory", "/memory.limit_in_bytes", NULL, "/memory.usage_in_bytes",
+     "\ntotal_inactive_file "},
+};
+
+/* Reads `file` of the level's folder into s->text. */
+static int read_below(struct fl_memory_scratch *s, const struct fl_cgroup_level *l,
+                      const char *file)
+{
+    memcpy(s->path, s->own[l->flavour], l->len);
+    struct fl_text t = fl_text_on(s->path + l->len, sizeof s->path - l->len);
     fl_text_str(&t, file);
     return fl_sys.read_file(s->path, s->text, sizeof s->text);
 }
 
-static bool read_number(struct fl_memory_scratch *s, const char *file, uint64_t *out)
+/* The number in that file; "max", and no such file, is UINT64_MAX. */
+static uint64_t read_number(struct fl_memory_scratch *s, const struct fl_cgroup_level *l,
+                            const char *file)
 {
-    return read_below(s, file) == 0 && fl_parse_after(s->text, "", out);
+    uint64_t v;
+
+    return file != NULL && read_below(s, l, file) == 0 && fl_parse_after(s->text, "", &v)
+               ? v
+               : UINT64_MAX;
 }
 
-struct flavour {
-    const char *mount, *limit, *usage, *reclaimable;
-};
-static const struct flavour v2 = {"/sys/fs/cgroup", "/memory.max", "/memory.current",
-                                  "\ninactive_file "};
-static const struct flavour v1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_bytes",
-                                  "/memory.usage_in_bytes", "\ntotal_inactive_file "};
+static unsigned ranks(const struct fl_memory_scratch *s)
+{
+    return s->ranks > 1 ? s->ranks : 1;
+}
+
+/* Of `room`, which is left of `total`, what may be populated unasked. Grows with `room`. */
+static uint64_t eager_part(const struct fl_memory_scratch *s, uint64_t total, uint64_t room)
+{
+    uint64_t eager = (room > total / 2 ? room - total / 2 : 0) / ranks(s);
+
+    if (ranks(s) > 1 && s->held != NULL) {
+        uint64_t share = total / 2 / ranks(s);
+        uint64_t left = share > *s->held ? share - *s->held : 0;
+        eager = eager < left ? eager : left;
+    }
+    return eager;
+}
 
 /* One bound on memory: the machine, or one cgroup. The least of all counts. */
-static void bound(struct fl_memory *m, uint64_t total, uint64_t room)
+static void bound(struct fl_memory *m, const struct fl_memory_scratch *s, uint64_t total,
+                  uint64_t room)
 {
-    uint64_t eager = room > total / 2 ? room - total / 2 : 0;
+    uint64_t eager = eager_part(s, total, room);
 
     m->headroom = room < m->headroom ? room : m->headroom;
     m->eager = eager < m->eager ? eager : m->eager;
 }
 
-/* The cgroup of s->folder: its limit, less what is used and cannot be reclaimed at once. "max" does not parse. */
-static void bound_by_cgroup(struct fl_memory *m, struct fl_memory_scratch *s,
-                            const struct flavour *f)
+/* Its limit, less what is used and cannot be reclaimed at once. False: its use cannot be read. */
+static bool bound_by_cgroup(struct fl_memory *m, struct fl_memory_scratch *s,
+                            const struct fl_cgroup_level *l)
 {
-    uint64_t limit, usage, cache = 0;
+    const struct flavour *f = &flavours[l->flavour];
+    uint64_t usage = read_number(s, l, f->usage), cache = 0;
 
-    if (!read_number(s, f->limit, &limit) || !read_number(s, f->usage, &usage) ||
-        limit >= 1ull << 60) {
-        return;
+    if (usage == UINT64_MAX) {
+        return false;
     }
-    if (read_below(s, "/memory.stat") == 0) {
+    uint64_t unused = l->limit > usage ? l->limit - usage : 0;
+    /* What is reclaimable can only add to that: it takes long to read, and where this is not the least it does not count. */
+    bool may_bind = unused < m->headroom || eager_part(s, l->limit, unused) < m->eager;
+    if (may_bind && read_below(s, l, "/memory.stat") == 0) {
         (void)fl_parse_after(s->text, f->reclaimable, &cache);
     }
-    uint64_t unused = limit > usage ? limit - usage : 0;
-    m->unused = unused < m->unused ? unused : m->unused;
     usage -= cache < usage ? cache : usage;
-    bound(m, limit, limit > usage ? limit - usage : 0);
+    m->unused = unused < m->unused ? unused : m->unused;
     m->bounded = true;
+    bound(m, s, l->limit, l->limit > usage ? l->limit - usage : 0);
+    return true;
 }
 
-/* The process's own cgroup, and all above it up to the mount. `line` begins with its path. */
-static void bound_upwards(struct fl_memory *m, struct fl_memory_scratch *s, const struct flavour *f,
-                          const char *line)
+/* The process's own cgroup, and all above it up to the mount: those that have a limit. */
+static void find_levels(struct fl_memory_scratch *s, int flavour)
 {
-    struct fl_text t = fl_text_on(s->folder, sizeof s->folder);
-    size_t mount_len = strlen(f->mount);
+    const struct flavour *f = &flavours[flavour];
+    const char *own = s->own[flavour];
+    struct fl_cgroup_level l = {.flavour = flavour, .len = strlen(own)};
 
-    fl_text_str(&t, f->mount);
-    for (; *line != '\n' && *line != '\0'; line++) {
-        fl_text_str(&t, (char[2]){*line, '\0'});
-    }
-    for (;;) {
-        bound_by_cgroup(m, s, f);
-        char *slash = strrchr(s->folder, '/');
-        if (slash == NULL || (size_t)(slash - s->folder) < mount_len) {
-            return;
+    while (l.len >= strlen(f->mount) && s->nlevel < FL_CGROUP_LEVELS) {
+        uint64_t high = read_number(s, &l, f->high);
+        l.limit = read_number(s, &l, f->limit);
+        l.limit = high < l.limit ? high : l.limit;
+        if (l.limit < 1ull << 60) {
+            s->level[s->nlevel++] = l;
         }
-        *slash = '\0';
+        while (own[--l.len] != '/') {
+        }
     }
 }
 
-/* The path in the line of /proc/self/cgroup that is about memory: v2's "0::", v1's whose controllers name it. */
-static const char *find_path(const char *text, const char *mark)
+/* Keeps the folder of the cgroup whose path begins after `mark` in s->text, and goes on to the line's end. */
+static bool keep_own(struct fl_memory_scratch *s, int flavour, const char *mark)
 {
-    const char *at = strstr(text, mark);
+    const char *path = strstr(s->text, mark);
+    struct fl_text t = fl_text_on(s->own[flavour], FL_CGROUP_PATH);
 
-    return at != NULL ? at + strlen(mark) : NULL;
+    if (path == NULL) {
+        return false;
+    }
+    fl_text_str(&t, flavours[flavour].mount);
+    for (path += strlen(mark); *path != '\n' && *path != '\0'; path++) {
+        fl_text_str(&t, (char[2]){*path, '\0'});
+    }
+    if (t.buf[t.len - 1] == '/') { /* the mount itself */
+        t.buf[t.len - 1] = '\0';
+    }
+    return true;
 }
 
-static void bound_by_cgroups(struct fl_memory *m, struct fl_memory_scratch *s)
+/* The lines of /proc/self/cgroup that are about memory: v2's "0::", v1's whose controllers name it. */
+static void search(struct fl_memory_scratch *s)
 {
-    static const char own[] = "/proc/self/cgroup";
-
-    if (fl_sys.read_file(own, s->text, sizeof s->text) == 0) {
-        const char *path =
-            strncmp(s->text, "0::", 3) == 0 ? s->text + 3 : find_path(s->text, "\n0::");
-        if (path != NULL) {
-            bound_upwards(m, s, &v2, path);
-        }
+    s->nlevel = 0;
+    s->own[0][0] = s->own[1][0] = '\0';
+    s->text[0] = '\n'; /* so that each line has one before it */
+    if (fl_sys.read_file("/proc/self/cgroup", s->text + 1, sizeof s->text - 1) == 0) {
+        (void)keep_own(s, 0, "\n0::");
+        (void)(keep_own(s, 1, ":memory:") || keep_own(s, 1, ",memory:"));
+        find_levels(s, 0);
+        find_levels(s, 1);
     }
-    if (fl_sys.read_file(own, s->text, sizeof s->text) ==
-        0) { /* again: the first way used the text up */
-        const char *path = find_path(s->text, ":memory:");
-        path = path != NULL ? path : find_path(s->text, ",memory:");
-        if (path != NULL) {
-            bound_upwards(m, s, &v1, path);
-        }
-    }
+    s->strict = fl_sys.read_file("/proc/sys/vm/overcommit_memory", s->text, sizeof s->text) == 0 &&
+                s->text[0] == '2';
+    s->looks = LOOKS;
 }
 
 /* What counts maps and not pages: an eighth of it may be free memory of ours. */
@@ -117,25 +158,49 @@ static void bound_kept(struct fl_memory *m, uint64_t limit)
     }
 }
 
-void fl_memory_look(struct fl_memory *m, struct fl_memory_scratch *s)
+static void bound_by_machine(struct fl_memory *m, struct fl_memory_scratch *s)
 {
     uint64_t available_kib, total_kib, commit_kib;
 
-    *m = (struct fl_memory){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, false};
-    bound_by_cgroups(m, s);
-    bound_kept(m, fl_sys.limit(RLIMIT_AS));
-    bound_kept(m, fl_sys.limit(RLIMIT_DATA));
-    bool strict =
-        fl_sys.read_file("/proc/sys/vm/overcommit_memory", s->text, sizeof s->text) == 0 &&
-        s->text[0] == '2';
     if (fl_sys.read_file("/proc/meminfo", s->text, sizeof s->text) != 0) {
         return;
     }
     if (fl_parse_after(s->text, "MemAvailable:", &available_kib) &&
         fl_parse_after(s->text, "MemTotal:", &total_kib)) {
-        bound(m, total_kib * 1024, available_kib * 1024);
+        bound(m, s, total_kib * 1024, available_kib * 1024);
     }
-    if (strict && fl_parse_after(s->text, "CommitLimit:", &commit_kib)) {
-        bound_kept(m, commit_kib * 1024);
+    if (s->strict && fl_parse_after(s->text, "CommitLimit:", &commit_kib)) {
+        bound_kept(m, commit_kib * 1024 / ranks(s));
+    }
+}
+
+/* False: a cgroup is no longer where it was. */
+static bool bound_all(struct fl_memory *m, struct fl_memory_scratch *s)
+{
+    bool all = true;
+
+    *m = (struct fl_memory){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, false};
+    bound_kept(m, fl_sys.limit(RLIMIT_AS));
+    bound_kept(m, fl_sys.limit(RLIMIT_DATA));
+    bound_by_machine(m, s);
+    for (size_t i = 0; i < s->nlevel; i++) {
+        all = bound_by_cgroup(m, s, &s->level[i]) && all;
+    }
+    return all;
+}
+
+void fl_memory_look(struct fl_memory *m, struct fl_memory_scratch *s)
+{
+    uint64_t now = fl_sys.now_ns();
+    bool known = s->looks != 0 && now - s->found_ns < search_after_ns;
+
+    if (!known) {
+        s->found_ns = now;
+        search(s);
+    }
+    s->looks--;
+    if (!bound_all(m, s) && known) { /* the process has been moved, and its old cgroup removed */
+        search(s);
+        (void)bound_all(m, s);
     }
 }

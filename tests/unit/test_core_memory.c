@@ -3,22 +3,34 @@
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define GIB(n) ((uint64_t)(n) << 30)
+
+static struct fl_memory_scratch scratch;
 
 static int each(void **state)
 {
     (void)state;
     fake_install();
+    scratch = (struct fl_memory_scratch){.ranks = 0};
     return 0;
+}
+
+/* By what was found, where that may be. */
+static struct fl_memory look_again(void)
+{
+    struct fl_memory m;
+
+    fl_memory_look(&m, &scratch);
+    return m;
 }
 
 static struct fl_memory look(void)
 {
-    struct fl_memory m;
-
-    static struct fl_memory_scratch scratch;
-    fl_memory_look(&m, &scratch);
-    return m;
+    scratch.looks = 0;
+    return look_again();
 }
 
 /* `room` of `total` is left, half of which stays for what is touched. */
@@ -72,6 +84,64 @@ static void cgroup_v2_room_is_limit_less_usage(void **state)
     assert_left(GIB(1), GIB(4));
 }
 
+static void the_lower_of_max_and_high_counts(void **state)
+{
+    static const struct {
+        const char *max, *high;
+        uint64_t limit;
+    } table[] = {
+        {"4294967296\n", "max\n", GIB(4)},        {"4294967296\n", NULL, GIB(4)},
+        {"4294967296\n", "3221225472\n", GIB(3)}, {"3221225472\n", "4294967296\n", GIB(3)},
+        {"max\n", "3221225472\n", GIB(3)},        {NULL, "3221225472\n", GIB(3)},
+    };
+    (void)state;
+    fake_file("/proc/self/cgroup", "0::/job\n");
+    fake_file("/sys/fs/cgroup/job/memory.current", "1073741824\n");
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        fake_file("/sys/fs/cgroup/job/memory.max", table[i].max);
+        fake_file("/sys/fs/cgroup/job/memory.high", table[i].high);
+        assert_left(table[i].limit - GIB(1), table[i].limit);
+        assert_true(look().bounded);
+        assert_int_equal(look().unused, table[i].limit - GIB(1));
+    }
+    fake_file("/sys/fs/cgroup/job/memory.max", "max\n");
+    fake_file("/sys/fs/cgroup/job/memory.high", "max\n");
+    assert_left(GIB(14), GIB(16));
+    assert_false(look().bounded);
+}
+
+/* What could be reclaimed is read only where it can make a difference. */
+static void statistics_are_read_where_they_count(void **state)
+{
+    (void)state;
+    fake_file("/proc/self/cgroup", "0::/job\n");
+    fake_file("/sys/fs/cgroup/job/memory.max", "34359738368\n"); /* 32 of 16 GiB */
+    fake_file("/sys/fs/cgroup/job/memory.current", "1073741824\n");
+    fake_file("/sys/fs/cgroup/job/memory.stat", "anon 1\ninactive_file 1073741824\n");
+    (void)look();
+    fake_forget();
+    struct fl_memory m = look_again();
+    assert_int_equal(fake.count[FAKE_READ_FILE], 2); /* meminfo, memory.current */
+    assert_int_equal(m.headroom, GIB(14));
+    assert_int_equal(m.eager, GIB(6));
+    assert_int_equal(m.unused, GIB(31));
+    assert_true(m.bounded);
+    fake_file("/sys/fs/cgroup/job/memory.current", "12884901888\n"); /* 20 left, 4 of them eager */
+    fake_forget();
+    m = look_again();
+    assert_int_equal(fake.count[FAKE_READ_FILE], 3);
+    assert_int_equal(m.headroom, GIB(14));
+    assert_int_equal(m.eager, GIB(5));
+    assert_int_equal(m.unused, GIB(20));
+    /* Of 10 GiB 7 are unused, 2 of them eager; the machine has 9, and 1. */
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 9437184 kB\n");
+    fake_file("/sys/fs/cgroup/job/memory.max", "10737418240\n");
+    fake_file("/sys/fs/cgroup/job/memory.current", "3221225472\n");
+    m = look();
+    assert_int_equal(m.headroom, GIB(8));
+    assert_int_equal(m.eager, GIB(1));
+}
+
 static void cgroup_inactive_files_count_as_room(void **state)
 {
     (void)state;
@@ -118,6 +188,9 @@ static void cgroup_namespace_root_has_its_limit_at_the_mount(void **state)
     fake_file("/sys/fs/cgroup/memory.max", "2147483648\n");
     fake_file("/sys/fs/cgroup/memory.current", "1073741824\n");
     assert_left(GIB(1), GIB(2));
+    fake_forget();
+    (void)look(); /* cgroup, memory.max, .high, .current, .stat, overcommit_memory, meminfo: once */
+    assert_int_equal(fake.count[FAKE_READ_FILE], 7);
 }
 
 static void cgroup_v1_counts_what_is_below_it(void **state)
@@ -220,6 +293,32 @@ static void limits_that_count_maps_keep_an_eighth(void **state)
     assert_true(look().keep == GIB(4) / 8 && look().headroom == UINT64_MAX);
 }
 
+/* Deeper than there is room to remember, and longer than a path may be. */
+static void deep_cgroups_are_survived(void **state)
+{
+    static char line[2048] = "0::", file[FL_CGROUP_LEVELS + 2][FL_CGROUP_PATH];
+    static char current[FL_CGROUP_PATH];
+    char folder[FL_CGROUP_PATH] = "/sys/fs/cgroup";
+    (void)state;
+    for (size_t i = 0; i < FL_CGROUP_LEVELS + 2; i++) {
+        strcat(folder, "/d");
+        strcat(line, "/d");
+        snprintf(file[i], sizeof file[i], "%s/memory.max", folder);
+        fake_file(file[i], "8589934592\n");
+    }
+    snprintf(current, sizeof current, "%s/memory.current", folder);
+    fake_file(current, "1073741824\n");
+    fake_file("/proc/self/cgroup", line);
+    assert_left(GIB(7), GIB(8));
+    assert_int_equal(scratch.nlevel, FL_CGROUP_LEVELS);
+    memset(line + 3, '/', sizeof line - 4); /* each of them a level */
+    fake_file("/proc/self/cgroup", line);
+    assert_left(GIB(14), GIB(16));
+    memset(line + 3, 'x', sizeof line - 4);
+    line[3] = '/';
+    assert_left(GIB(14), GIB(16));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +335,9 @@ int main(void)
         cmocka_unit_test_setup(the_tighter_of_the_two_versions_counts, each),
         cmocka_unit_test_setup(each_figure_is_the_least_of_all_bounds, each),
         cmocka_unit_test_setup(limits_that_count_maps_keep_an_eighth, each),
+        cmocka_unit_test_setup(the_lower_of_max_and_high_counts, each),
+        cmocka_unit_test_setup(statistics_are_read_where_they_count, each),
+        cmocka_unit_test_setup(deep_cgroups_are_survived, each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
