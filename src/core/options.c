@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum kind { SIZE, TIME, BOOL, WORDS, LEVEL, TEXT };
+enum kind { SIZE, TIME, COUNT, BOOL, WORDS, LEVEL, POLICY, TEXT };
 
 static const struct row {
     enum kind kind;
@@ -18,10 +18,11 @@ static const struct row {
 };
 
 static const char prefix[] = "FAULTLESS_";
-static const char *const words[] = {"all", "thp", "populate", "worker", "cache"};
-/* Rungs of later stages: accepted, so that one launch line serves every version. */
-static const char *const absent[] = {"move", "uffd", "uring", "numa"};
-static const char *const levels[] = {"none", "warn", "info"};
+/* By bits of enum fl_disable. */
+static const char *const words[] = {"all",   "thp",  "populate", "worker", "cache",
+                                    "stock", "move", "uffd",     "uring",  "numa"};
+static const char *const levels[] = {"none", "warn", "info"};         /* by enum fl_log_level */
+static const char *const policies[] = {"auto", "off", "first-touch"}; /* by enum fl_numa */
 
 static bool name_matches(const char *entry, const char *name)
 {
@@ -52,7 +53,7 @@ static int parse_words(const char *s, uint64_t *out)
         int i = find_word(words, sizeof words / sizeof words[0], s, len);
         if (i >= 0) {
             *out |= 1u << i;
-        } else if (len != 0 && find_word(absent, sizeof absent / sizeof absent[0], s, len) < 0) {
+        } else if (len != 0) {
             return -EINVAL;
         }
         s += len + (s[len] == ',');
@@ -69,6 +70,7 @@ static int parse_value(const struct row *r, const char *s, uint64_t *out)
         rc = fl_parse_size(s, out);
         break;
     case TIME:
+    case COUNT:
         rc = fl_parse_u64(s, out);
         break;
     case BOOL:
@@ -79,6 +81,10 @@ static int parse_value(const struct row *r, const char *s, uint64_t *out)
         return parse_words(s, out);
     case LEVEL:
         rc = find_word(levels, sizeof levels / sizeof levels[0], s, strlen(s));
+        *out = (uint64_t)rc;
+        break;
+    case POLICY:
+        rc = find_word(policies, sizeof policies / sizeof policies[0], s, strlen(s));
         *out = (uint64_t)rc;
         break;
     case TEXT:
@@ -97,6 +103,8 @@ static void append_value(struct fl_text *t, const struct row *r, uint64_t v)
         fl_text_size(t, v);
     } else if (r->kind == LEVEL) {
         fl_text_str(t, levels[v]);
+    } else if (r->kind == POLICY) {
+        fl_text_str(t, policies[v]);
     } else {
         fl_text_u64(t, v);
     }

@@ -57,7 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(memchr(data, '\n', size) != NULL || lines(fake.said) <= o.nbad);
     for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
         bool bits = i == FL_OPTION_disable;
-        must(bits ? o.value[i] < 32 : o.value[i] >= bounds[i].min && o.value[i] <= bounds[i].max);
+        must(bits ? o.value[i] < 1 << 10
+                  : o.value[i] >= bounds[i].min && o.value[i] <= bounds[i].max);
         must(o.text[i] == NULL || o.text[i][0] != '\0');
     }
     fl_options_confirm(&o);

@@ -36,6 +36,7 @@ static void without_environment_all_is_default(void **state)
     assert_int_equal(o.value[FL_OPTION_threshold], 65536);
     assert_int_equal(o.value[FL_OPTION_decay_ms], 10000);
     assert_int_equal(o.value[FL_OPTION_log], FL_LOG_WARN);
+    assert_int_equal(o.value[FL_OPTION_numa], FL_NUMA_AUTO);
     assert_int_equal(o.nbad, 0);
     for (int i = 0; i < FL_OPTION_COUNT; i++) {
         assert_int_equal(o.origin[i], FL_ORIGIN_DEFAULT);
@@ -49,7 +50,8 @@ static void each_kind_takes_its_good_values(void **state)
     (void)state;
     READ("PATH=/bin", "FAULTLESS_THRESHOLD=1M", "FAULTLESS_DECAY_MS=0", "FAULTLESS_EAGER_MAX=64g",
          "FAULTLESS_DISABLE=thp,cache", "FAULTLESS_LOG=info", "FAULTLESS_STATS=/tmp/s",
-         "FAULTLESS_CONFIRM=yes", "FAULTLESS_LIB=x.so");
+         "FAULTLESS_CONFIRM=yes", "FAULTLESS_LIB=x.so", "FAULTLESS_HOST_SHARE=8",
+         "FAULTLESS_STOCK=512M", "FAULTLESS_NUMA=first-touch");
     assert_int_equal(o.value[FL_OPTION_threshold], 1 << 20);
     assert_int_equal(o.value[FL_OPTION_decay_ms], 0);
     assert_true(o.value[FL_OPTION_eager_max] == 64ull << 30);
@@ -58,6 +60,9 @@ static void each_kind_takes_its_good_values(void **state)
     assert_string_equal(o.text[FL_OPTION_stats], "/tmp/s");
     assert_string_equal(o.text[FL_OPTION_lib], "x.so");
     assert_int_equal(o.value[FL_OPTION_confirm], 1);
+    assert_int_equal(o.value[FL_OPTION_host_share], 8);
+    assert_int_equal(o.value[FL_OPTION_stock], 512 << 20);
+    assert_int_equal(o.value[FL_OPTION_numa], FL_NUMA_FIRST_TOUCH);
     assert_int_equal(o.origin[FL_OPTION_threshold], FL_ORIGIN_ENVIRONMENT);
     assert_int_equal(o.origin[FL_OPTION_limit], FL_ORIGIN_DEFAULT);
     assert_int_equal(o.nbad, 0);
@@ -71,7 +76,20 @@ static void bounds_are_inclusive(void **state)
     assert_int_equal(o.nbad, 0);
     assert_int_equal(o.value[FL_OPTION_threshold], 4096);
     assert_int_equal(o.value[FL_OPTION_decay_ms], 3600000);
-    READ("FAULTLESS_THRESHOLD=1T");
+    READ("FAULTLESS_THRESHOLD=1T", "FAULTLESS_STOCK=64T", "FAULTLESS_HOST_SHARE=4096");
+    assert_int_equal(o.nbad, 0);
+    assert_int_equal(o.value[FL_OPTION_host_share], 4096);
+    READ("FAULTLESS_STOCK=0", "FAULTLESS_HOST_SHARE=0");
+    assert_int_equal(o.nbad, 0);
+}
+
+static void each_policy_has_its_number(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_NUMA=auto");
+    assert_int_equal(o.value[FL_OPTION_numa], FL_NUMA_AUTO);
+    READ("FAULTLESS_NUMA=off");
+    assert_int_equal(o.value[FL_OPTION_numa], FL_NUMA_OFF);
     assert_int_equal(o.nbad, 0);
 }
 
@@ -109,6 +127,23 @@ static void bad_values_get_one_exact_line_and_the_default(void **state)
         {"FAULTLESS_DISABLE=thp,turbo",
          "faultless: FAULTLESS_DISABLE=thp,turbo is not understood (words); using none\n",
          FL_OPTION_disable, 0},
+        {"FAULTLESS_HOST_SHARE=4097",
+         "faultless: FAULTLESS_HOST_SHARE=4097 is out of range (0 to 4096); using 0\n",
+         FL_OPTION_host_share, 0},
+        {"FAULTLESS_HOST_SHARE=1K",
+         "faultless: FAULTLESS_HOST_SHARE=1K is not understood (processes); using 0\n",
+         FL_OPTION_host_share, 0},
+        {"FAULTLESS_STOCK=some",
+         "faultless: FAULTLESS_STOCK=some is not understood (bytes); using 0\n", FL_OPTION_stock,
+         0},
+        {"FAULTLESS_STOCK=65T",
+         "faultless: FAULTLESS_STOCK=65T is out of range (0 to 64T); using 0\n", FL_OPTION_stock,
+         0},
+        {"FAULTLESS_NUMA=first_touch",
+         "faultless: FAULTLESS_NUMA=first_touch is not understood (policy); using auto\n",
+         FL_OPTION_numa, FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=", "faultless: FAULTLESS_NUMA= is not understood (policy); using auto\n",
+         FL_OPTION_numa, FL_NUMA_AUTO},
     };
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -190,16 +225,38 @@ static void a_text_longer_than_any_path_is_refused(void **state)
     assert_int_equal(o.nbad, 1);
 }
 
-static void words_combine_and_later_rungs_are_accepted(void **state)
+static void each_word_of_disable_has_its_bit(void **state)
+{
+    static const struct {
+        const char *entry;
+        uint64_t bit;
+    } table[] = {
+        {"FAULTLESS_DISABLE=all", FL_DISABLE_ALL},
+        {"FAULTLESS_DISABLE=thp", FL_DISABLE_THP},
+        {"FAULTLESS_DISABLE=populate", FL_DISABLE_POPULATE},
+        {"FAULTLESS_DISABLE=worker", FL_DISABLE_WORKER},
+        {"FAULTLESS_DISABLE=cache", FL_DISABLE_CACHE},
+        {"FAULTLESS_DISABLE=stock", FL_DISABLE_STOCK},
+        {"FAULTLESS_DISABLE=move", FL_DISABLE_MOVE},
+        {"FAULTLESS_DISABLE=uffd", FL_DISABLE_UFFD},
+        {"FAULTLESS_DISABLE=uring", FL_DISABLE_URING},
+        {"FAULTLESS_DISABLE=numa", FL_DISABLE_NUMA},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        READ(table[i].entry);
+        assert_int_equal(o.value[FL_OPTION_disable], table[i].bit);
+        assert_int_equal(o.nbad, 0);
+    }
+}
+
+static void words_combine(void **state)
 {
     (void)state;
-    READ("FAULTLESS_DISABLE=all,thp,populate,worker,cache");
-    assert_int_equal(o.value[FL_OPTION_disable], FL_DISABLE_ALL | FL_DISABLE_THP |
-                                                     FL_DISABLE_POPULATE | FL_DISABLE_WORKER |
-                                                     FL_DISABLE_CACHE);
-    READ("FAULTLESS_DISABLE=move,uffd,uring,numa");
-    assert_int_equal(o.value[FL_OPTION_disable], 0);
-    assert_int_equal(o.nbad, 0);
+    READ("FAULTLESS_DISABLE=all,thp,populate,worker,cache,stock,move,uffd,uring,numa");
+    assert_int_equal(o.value[FL_OPTION_disable], (1 << 10) - 1);
+    READ("FAULTLESS_DISABLE=uffd,stock");
+    assert_int_equal(o.value[FL_OPTION_disable], FL_DISABLE_STOCK | FL_DISABLE_UFFD);
     READ("FAULTLESS_DISABLE=,worker,,");
     assert_int_equal(o.value[FL_OPTION_disable], FL_DISABLE_WORKER);
     READ("FAULTLESS_DISABLE=");
@@ -224,12 +281,16 @@ static void a_value_longer_than_the_line_is_cut(void **state)
 static void confirm_names_value_and_origin_of_each(void **state)
 {
     (void)state;
-    READ("FAULTLESS_THRESHOLD=2M", "FAULTLESS_DISABLE=thp,cache", "FAULTLESS_STATS=f");
+    READ("FAULTLESS_THRESHOLD=2M", "FAULTLESS_DISABLE=thp,cache", "FAULTLESS_STATS=f",
+         "FAULTLESS_HOST_SHARE=16");
     fl_options_confirm(&o);
     assert_string_equal(fake.said, "faultless: FAULTLESS_THRESHOLD=2M (environment)\n"
                                    "faultless: FAULTLESS_DECAY_MS=10000 (default)\n"
                                    "faultless: FAULTLESS_EAGER_MAX=0 (default)\n"
                                    "faultless: FAULTLESS_LIMIT=0 (default)\n"
+                                   "faultless: FAULTLESS_HOST_SHARE=16 (environment)\n"
+                                   "faultless: FAULTLESS_STOCK=0 (default)\n"
+                                   "faultless: FAULTLESS_NUMA=auto (default)\n"
                                    "faultless: FAULTLESS_DISABLE=thp cache  (environment)\n"
                                    "faultless: FAULTLESS_LOG=warn (default)\n"
                                    "faultless: FAULTLESS_STATS=f (environment)\n"
@@ -244,6 +305,7 @@ int main(void)
         cmocka_unit_test_setup(without_environment_all_is_default, each),
         cmocka_unit_test_setup(each_kind_takes_its_good_values, each),
         cmocka_unit_test_setup(bounds_are_inclusive, each),
+        cmocka_unit_test_setup(each_policy_has_its_number, each),
         cmocka_unit_test_setup(bad_values_get_one_exact_line_and_the_default, each),
         cmocka_unit_test_setup(unknown_names_are_told_the_nearest, each),
         cmocka_unit_test_setup(names_without_a_value_are_survived, each),
@@ -252,7 +314,8 @@ int main(void)
         cmocka_unit_test_setup(empty_text_is_no_text, each),
         cmocka_unit_test_setup(texts_outlive_the_environment, each),
         cmocka_unit_test_setup(a_text_longer_than_any_path_is_refused, each),
-        cmocka_unit_test_setup(words_combine_and_later_rungs_are_accepted, each),
+        cmocka_unit_test_setup(each_word_of_disable_has_its_bit, each),
+        cmocka_unit_test_setup(words_combine, each),
         cmocka_unit_test_setup(a_value_longer_than_the_line_is_cut, each),
         cmocka_unit_test_setup(confirm_names_value_and_origin_of_each, each),
     };
