@@ -20,7 +20,7 @@ endif()
 
 # Without -fno-builtin-*, gcc 12 -O2 compiles a calloc made of malloc and memset into a call of itself.
 add_library(fl_library_flags INTERFACE)
-target_link_libraries(fl_library_flags INTERFACE fl_flags)
+target_link_libraries(fl_library_flags INTERFACE fl_flags fl_uring)
 target_include_directories(fl_library_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_options(fl_library_flags INTERFACE
     -fvisibility=hidden -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free)

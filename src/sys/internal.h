@@ -12,4 +12,7 @@ int fl_linux_move_begin(struct fl_range to, int *out_fd);
 int fl_linux_move_pages(int fd, struct fl_range from, uintptr_t to, size_t *out_moved);
 void fl_linux_move_end(int fd, struct fl_range to);
 
+/* crew.c */
+int fl_linux_populate_shared(struct fl_range r, unsigned helpers);
+
 #endif

@@ -239,12 +239,13 @@ static int linux_append_file(const char *path, const char *text, size_t len)
     {                                                                                              \
         .reserve = linux_reserve, .map_at = linux_map_at, .unmap = linux_unmap,                    \
         .commit = linux_commit, .decommit = linux_decommit, .advise = linux_advise,                \
-        .populate = linux_populate, .remap = linux_remap, .lazy_free = linux_lazy_free,            \
-        .move_begin = fl_linux_move_begin, .move_pages = fl_linux_move_pages,                      \
-        .move_end = fl_linux_move_end, .resident = linux_resident, .name = linux_name,             \
-        .now_ns = linux_now_ns, .read_file = linux_read_file, .limit = linux_limit,                \
-        .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
-        .wake = linux_wake, .write = linux_write, .append_file = linux_append_file                 \
+        .populate = linux_populate, .populate_shared = fl_linux_populate_shared,                   \
+        .remap = linux_remap, .lazy_free = linux_lazy_free, .move_begin = fl_linux_move_begin,     \
+        .move_pages = fl_linux_move_pages, .move_end = fl_linux_move_end,                          \
+        .resident = linux_resident, .name = linux_name, .now_ns = linux_now_ns,                    \
+        .read_file = linux_read_file, .limit = linux_limit, .memory_total = linux_memory_total,    \
+        .entropy = linux_entropy, .wait = linux_wait, .wake = linux_wake, .write = linux_write,    \
+        .append_file = linux_append_file                                                           \
     }
 
 const struct fl_sys fl_sys_linux = LINUX_TABLE;

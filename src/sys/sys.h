@@ -32,6 +32,8 @@ struct fl_sys {
     /* Brings every page into memory, writable. MADV_POPULATE_WRITE, Linux 5.14: -EINVAL where the kernel lacks it;
      * -ENOMEM, -EFAULT or -EHWPOISON with the range partly filled. Blocks for the kernel's clearing. */
     int (*populate)(struct fl_range r);
+    /* The same by the caller and up to `helpers` others side by side: see fl_crew_populate. Not early, no lock held. */
+    int (*populate_shared)(struct fl_range r, unsigned helpers);
     /* Moves pages and map of `from` to where something of ours is mapped, which goes. mremap(2). */
     int (*remap)(struct fl_range from, uintptr_t to);
     /* Moves populated huge pages without a copy, Linux 6.8. begin: `to` is mapped, empty and stays the caller's alone until end;
@@ -90,6 +92,33 @@ struct fl_lock {
 void fl_lock_init(struct fl_lock *l, enum fl_rank rank);
 void fl_lock_acquire(struct fl_lock *l);
 void fl_lock_release(struct fl_lock *l);
+
+/* Who helps to populate. Each kind falls back on those before it. */
+enum fl_crew_kind {
+    FL_CREW_ALONE,
+    FL_CREW_THREADS, /* short-lived threads, named fl-fill, all signals blocked */
+    FL_CREW_URING,   /* io_uring's workers; only on threads of the library's own */
+};
+
+/* Brings every page of `r` into memory, writable, by the caller and up to `helpers` others at the same time.
+ *   r         in whole base pages. Below 64 MiB the caller does it alone.
+ *   helpers   at most; never more than the CPUs that the thread may use on its node, less its own.
+ *   allowed   the best kind that may be used.
+ *   out_used  who helped; may be NULL.
+ * Returns 0, or the first refusal as fl_sys.populate has it, with the range partly filled; -EINVAL at once where the
+ * kernel lacks MADV_POPULATE_WRITE. On return nobody works on the range any more.
+ * FL_CREW_URING: the kernel signals the end of a ring to the thread that opened it, some 10 ms after it is closed; the
+ * thread's next epoll_wait(2) fails with EINTR, though no handler ran. The ring is a descriptor (close-on-exec) while
+ * this runs. So only on a thread of our own, with a table of descriptors of its own, that expects it.
+ * Threads: any; no lock of ours held: to start a thread may allocate. Signals: not safe. A handler may fork meanwhile.
+ * Fork: child may call; whoever is forked meanwhile gets neither helpers nor, on FL_CREW_URING's terms, descriptors.
+ * Context: not early. errno may change.
+ * Cost: 40 to 150 us for the helpers; the range in half the time on two CPUs. Source: madvise(2), io_uring(7). */
+int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allowed,
+                     enum fl_crew_kind *out_used);
+
+/* The calling thread is the library's own, on the terms of FL_CREW_URING: fl_sys.populate_shared may use it here. */
+void fl_crew_is_ours(void);
 
 /* One line on stderr with the prefix "faultless: " and a newline. Context: any, signal-safe. */
 void fl_say(const char *text);

@@ -242,6 +242,14 @@ static int fake_populate(struct fl_range r)
     return note(FAKE_POPULATE, r, rc);
 }
 
+/* Helpers have no part in what a test of the layers above judges. */
+static int fake_populate_shared(struct fl_range r, unsigned helpers)
+{
+    atomic_fetch_add(&fake.shared, 1);
+    atomic_store(&fake.helpers, helpers);
+    return fake_populate(r);
+}
+
 static int fake_lazy_free(struct fl_range r)
 {
     int rc = scripted(FAKE_LAZY_FREE);
@@ -338,6 +346,7 @@ void fake_forget(void)
     fake.nsaid = 0;
     fake.said[0] = '\0';
     memset(fake.count, 0, sizeof fake.count);
+    fake.shared = 0;
 }
 
 void fake_install(void)
@@ -366,6 +375,7 @@ void fake_install(void)
         .decommit = fake_decommit,
         .advise = fake_advise,
         .populate = fake_populate,
+        .populate_shared = fake_populate_shared,
         .lazy_free = fake_lazy_free,
         .resident = fake_resident,
         .name = fake_name,

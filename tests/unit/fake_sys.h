@@ -58,6 +58,8 @@ struct fake {
     struct fake_call log[FAKE_LOG];
     size_t nlog; /* calls since fake_forget; the first FAKE_LOG are kept */
     unsigned count[FAKE_SLOTS];
+    /* calls of populate_shared, each of which counts as one of populate too; helpers that the last of them asked for */
+    _Atomic unsigned shared, helpers;
     char said[FAKE_SAID]; /* all of it that went to stderr */
     size_t nsaid;
     struct fake_map {

@@ -1,0 +1,299 @@
+/* Population by several threads at once: who helps, how many, where they may run; and the helpers that are threads.
+ *
+ * The helpers of io_uring are in ring.c.
+ * State: a few jobs, each claimed by a caller and left by the last of its helpers. A helper that comes late finds nothing
+ * left and goes: the caller waits for none that has not begun.
+ * Invariants: C1 a job whose owner's process is another one is free: fork left it, and its helpers, behind. */
+#include "sys/crew.h"
+#include "sys/internal.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    ALONE_BELOW = 64 * FL_MIB, /* shorter ranges are done before a helper is awake; measured */
+    PIECE_MAX = 16 * FL_MIB,   /* the kernel holds the process's map for so long: 0.7 ms */
+    JOBS = 4,
+    STACK_BYTES = 64 * FL_KIB,
+};
+
+static const uint64_t look_again_ns = 1000000000;
+
+struct job {
+    _Atomic uint64_t owner; /* process id << 32 | threads that know of this job; those 0: free */
+    _Atomic uint32_t busy;  /* helpers that may hold a piece; the caller sleeps on it */
+    struct fl_cpus cpus;    /* where helpers may run; written before any of them starts */
+    struct fl_share share;
+};
+
+static struct job jobs[JOBS];
+static _Thread_local bool is_ours;
+
+void fl_crew_is_ours(void)
+{
+    is_ours = true;
+}
+
+void fl_share_init(struct fl_share *s, struct fl_range all, unsigned helpers)
+{
+    s->all = all;
+    s->hands = helpers + 1;
+    atomic_store_explicit(&s->handed, 0, memory_order_relaxed);
+    atomic_store_explicit(&s->rc, 0, memory_order_relaxed);
+}
+
+struct fl_range fl_share_take(struct fl_share *s)
+{
+    size_t at = atomic_load(&s->handed), len;
+
+    do {
+        size_t left = s->all.len - at;
+        if (left == 0 || atomic_load(&s->rc) != 0) {
+            return (struct fl_range){0, 0};
+        }
+        len = fl_max(fl_min(left / (2 * s->hands), PIECE_MAX), fl_page.huge);
+        len = fl_min(fl_align_up(s->all.base + at + len, fl_page.huge) - s->all.base - at, left);
+    } while (!atomic_compare_exchange_weak(&s->handed, &at, at + len));
+    return (struct fl_range){s->all.base + at, len};
+}
+
+void fl_share_fail(struct fl_share *s, int rc)
+{
+    int none = 0;
+
+    (void)atomic_compare_exchange_strong(&s->rc, &none, rc);
+}
+
+void fl_share_fill(struct fl_share *s, struct fl_range piece)
+{
+    int rc = fl_sys_linux.populate(piece);
+
+    if (rc != 0) {
+        fl_share_fail(s, rc);
+    }
+}
+
+static void work(struct fl_share *s)
+{
+    for (struct fl_range r = fl_share_take(s); r.len != 0; r = fl_share_take(s)) {
+        fl_share_fill(s, r);
+    }
+}
+
+/* Takes out of `cpus` those that a list like "0-3,8" does not name. */
+static void keep_listed(struct fl_cpus *cpus, const char *list)
+{
+    const size_t bits = 8 * sizeof cpus->bits[0];
+    struct fl_cpus listed = {{0}};
+
+    while (*list >= '0' && *list <= '9') {
+        size_t from = 0, to;
+        for (; *list >= '0' && *list <= '9'; list++) {
+            from = from * 10 + (size_t)(*list - '0');
+        }
+        to = from;
+        if (*list == '-') {
+            for (list++, to = 0; *list >= '0' && *list <= '9'; list++) {
+                to = to * 10 + (size_t)(*list - '0');
+            }
+        }
+        for (size_t i = from; i <= to && i < 8 * sizeof listed.bits; i++) {
+            listed.bits[i / bits] |= 1ul << i % bits;
+        }
+        list += *list == ',';
+    }
+    for (size_t i = 0; i < sizeof listed.bits / sizeof listed.bits[0]; i++) {
+        cpus->bits[i] &= listed.bits[i];
+    }
+}
+
+/* The CPUs that the caller may use and that are of its node, where memory without a policy comes from. Returns how many. */
+static unsigned find_cpus(struct fl_cpus *cpus)
+{
+    char list[512], path[64];
+    struct fl_text t = fl_text_on(path, sizeof path);
+    unsigned cpu, node, n = 0;
+
+    *cpus = (struct fl_cpus){{0}};
+    if (syscall(SYS_sched_getaffinity, 0, sizeof *cpus, cpus) < 0) {
+        return 0;
+    }
+    if (syscall(SYS_getcpu, &cpu, &node, NULL) == 0) {
+        fl_text_str(&t, "/sys/devices/system/node/node");
+        fl_text_u64(&t, node);
+        fl_text_str(&t, "/cpulist");
+        if (fl_sys_linux.read_file(path, list, sizeof list) == 0) {
+            keep_listed(cpus, list);
+        }
+    }
+    for (size_t i = 0; i < sizeof cpus->bits / sizeof cpus->bits[0]; i++) {
+        n += (unsigned)__builtin_popcountl(cpus->bits[i]);
+    }
+    return n;
+}
+
+static uint64_t own_tag(void)
+{
+    return (uint64_t)getpid() << 32;
+}
+
+static bool is_free(uint64_t owner, uint64_t tag)
+{
+    return (uint32_t)owner == 0 || owner - (uint32_t)owner != tag;
+}
+
+/* A job for the caller; NULL when all are taken. *out_helpers: helpers at work for others. */
+static struct job *claim(uint64_t tag, unsigned *out_helpers)
+{
+    struct job *mine = NULL;
+
+    *out_helpers = 0;
+    for (size_t i = 0; i < JOBS; i++) {
+        uint64_t owner = atomic_load(&jobs[i].owner);
+        if (!is_free(owner, tag)) {
+            *out_helpers += (uint32_t)owner - 1;
+        } else if (mine == NULL &&
+                   atomic_compare_exchange_strong(&jobs[i].owner, &owner, tag + 1)) {
+            mine = &jobs[i];
+        }
+    }
+    return mine;
+}
+
+static void leave(struct job *j)
+{
+    atomic_fetch_sub(&j->owner, 1);
+}
+
+static void *help(void *arg)
+{
+    struct job *j = arg;
+
+    (void)prctl(PR_SET_NAME, "fl-fill", 0, 0, 0);
+    /* Before the first look at what is left: when the caller has seen nobody busy, that look finds nothing. */
+    atomic_fetch_add(&j->busy, 1);
+    if (atomic_load(&j->share.handed) < j->share.all.len) {
+        (void)syscall(SYS_sched_setaffinity, 0, sizeof j->cpus, &j->cpus);
+        work(&j->share);
+    }
+    if (atomic_fetch_sub(&j->busy, 1) == 1) {
+        (void)fl_sys_linux.wake(&j->busy, 1);
+    }
+    leave(j);
+    return NULL;
+}
+
+/* As many as are to be had. Detached: to wait for the end of a thread takes longer than it had to do. */
+static unsigned start(struct job *j, unsigned helpers)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, old;
+    unsigned n = 0;
+    int rc = 0;
+
+    if (pthread_attr_init(&attr) != 0) {
+        return 0;
+    }
+    (void)pthread_attr_setstacksize(&attr, (size_t)PTHREAD_STACK_MIN + STACK_BYTES);
+    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    while (n < helpers && rc == 0) {
+        atomic_fetch_add(&j->owner, 1);
+        rc = pthread_create(&thread, &attr, help, j);
+        if (rc ==
+            EINVAL) { /* static thread-local storage fills that stack: as the program's own, then */
+            (void)pthread_attr_destroy(&attr);
+            (void)pthread_attr_init(&attr);
+            (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+            rc = pthread_create(&thread, &attr, help, j);
+        }
+        if (rc != 0) {
+            leave(j);
+        }
+        n += rc == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    return n;
+}
+
+/* Until no helper holds a piece. False in a child that a signal handler forked meanwhile: the helpers are not here. */
+static bool await(struct job *j, uint64_t tag)
+{
+    uint32_t busy;
+
+    while ((busy = atomic_load(&j->busy)) != 0 && own_tag() == tag) {
+        (void)fl_sys_linux.wait(&j->busy, busy, look_again_ns);
+    }
+    return own_tag() == tag;
+}
+
+static int with_threads(struct fl_range r, unsigned helpers, const struct fl_cpus *cpus,
+                        enum fl_crew_kind *out_used)
+{
+    uint64_t tag = own_tag();
+    unsigned others;
+    struct job *j = claim(tag, &others);
+
+    if (j == NULL) {
+        return fl_sys_linux.populate(r);
+    }
+    helpers = helpers > others ? helpers - others : 0;
+    j->cpus = *cpus;
+    atomic_store(&j->busy, 0);
+    fl_share_init(&j->share, r, helpers);
+    *out_used = start(j, helpers) != 0 ? FL_CREW_THREADS : FL_CREW_ALONE;
+    work(&j->share);
+    if (!await(j, tag)) {
+        return fl_sys_linux.populate(r);
+    }
+    int rc = atomic_load(&j->share.rc);
+    leave(j);
+    return rc;
+}
+
+int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allowed,
+                     enum fl_crew_kind *out_used)
+{
+    enum fl_crew_kind none, *used = out_used != NULL ? out_used : &none;
+    struct fl_range first = {r.base, fl_align_up(r.base + 1, fl_page.huge) - r.base};
+    struct fl_cpus cpus;
+    struct fl_share share;
+
+    *used = FL_CREW_ALONE;
+    if (r.len < ALONE_BELOW || helpers == 0 || allowed == FL_CREW_ALONE) {
+        return fl_sys_linux.populate(r);
+    }
+    int rc = fl_sys_linux.populate(
+        first); /* a kernel that cannot says so here, before anybody is called */
+    if (rc != 0) {
+        return rc;
+    }
+    r = (struct fl_range){fl_range_end(first), r.len - first.len};
+    unsigned n = find_cpus(&cpus);
+    helpers = n > 1 ? (unsigned)fl_min(fl_min(helpers, n - 1), FL_CREW_MOST) : 0;
+    if (helpers == 0) {
+        return fl_sys_linux.populate(r);
+    }
+    if (allowed == FL_CREW_URING) {
+        fl_share_init(&share, r, helpers);
+        if (fl_ring_work(&share, &cpus)) {
+            *used = FL_CREW_URING;
+            return atomic_load(&share.rc);
+        }
+    }
+    return with_threads(r, helpers, &cpus, used);
+}
+
+int fl_linux_populate_shared(struct fl_range r, unsigned helpers)
+{
+    return fl_crew_populate(r, helpers, is_ours ? FL_CREW_URING : FL_CREW_THREADS, NULL);
+}
