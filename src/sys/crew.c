@@ -57,7 +57,7 @@ struct fl_range fl_share_take(struct fl_share *s)
         if (left == 0 || atomic_load(&s->rc) != 0) {
             return (struct fl_range){0, 0};
         }
-        len = fl_max(fl_min(left / (2 * s->hands), PIECE_MAX), fl_page.huge);
+        len = fl_max(fl_min(left / 2 / s->hands, PIECE_MAX), fl_page.huge);
         len = fl_min(fl_align_up(s->all.base + at + len, fl_page.huge) - s->all.base - at, left);
     } while (!atomic_compare_exchange_weak(&s->handed, &at, at + len));
     return (struct fl_range){s->all.base + at, len};
