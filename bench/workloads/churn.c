@@ -1,27 +1,27 @@
 /* churn: large-buffer churn without a framework. Each step allocates one buffer of each size (1,
  * 1.5, 2, 3, 4, 6, ... MiB up to --max-mib), writes and reads it, and frees it.
  *
- * Orders of freeing: fifo, lifo, random lifetimes, cross (by another thread), vary (fresh sizes,
- * random lifetimes, at most 1 GiB live: fragmentation and RSS). --reuse is the ideal to compare
- * with: the same calls answered from buffers kept by exact size, in huge pages, populated in the
- * warm-up. Steps are marked for faultstat; the last line is `SUMMARY {json}`. */
-#include "faultless/step.h"
+ * Orders of freeing: fifo, lifo, random lifetimes, cross (by another thread); and with fresh sizes at
+ * each step, random lifetimes and at most --live-mib live (fragmentation and RSS) vary, and pipe,
+ * where every other thread allocates and writes, and its neighbour reads and frees. --new-threads:
+ * each step has threads of its own. --reuse is the ideal to compare with: the same calls answered
+ * from buffers kept by exact size, in huge pages, populated in the warm-up. Steps are marked for
+ * faultstat; the last line is `SUMMARY {json}`. */
+#include "meter.h"
 
-#include <dirent.h>
 #include <getopt.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { FL_SIZES = 64, FL_THREADS = 64, FL_STEPS = 1000, FL_KEPT = 16, FL_LIVE = 4096 };
+enum { FL_SIZES = 64, FL_THREADS = 64, FL_KEPT = 16, FL_LIVE = 4096, FL_QUEUE = 16 };
+enum { FL_FRESH = 40 };                /* buffers of a step of vary and pipe */
 enum { FL_PAGE = 4096, FL_LINE = 64 }; /* strides of touching, not facts of the machine */
-enum figure { FL_WALL_MS, FL_FAULTS, FL_USER_MS, FL_SYS_MS, FL_FIGURES };
 
 static const size_t mib = (size_t)1 << 20;
 
@@ -31,20 +31,33 @@ static struct {
     int warmup;
     int nap_ms;
     int max_mib;
+    int live_mib;
     char order; /* first letter of its name */
     const char *order_name;
     bool reuse;
     bool use_calloc;
     bool page_touch;
-} o = {.steps = 10, .threads = 1, .warmup = -1, .max_mib = 512, .order = 'f', .order_name = "fifo"};
+    bool new_threads;
+} o = {
+    .steps = 10,
+    .threads = 1,
+    .warmup = -1,
+    .max_mib = 512,
+    .live_mib = 1024,
+    .order = 'f',
+    .order_name = "fifo",
+};
 
 static size_t size[FL_SIZES];
 static int sizes;
 static char *buffer[FL_THREADS][FL_SIZES];
 static pthread_barrier_t barrier;
-static size_t peak_live; /* of --order vary, thread 0 */
 static volatile long sink;
-static double row[FL_STEPS][FL_FIGURES];
+
+struct block {
+    char *base; /* NULL in a queue: the step's end */
+    size_t len;
+};
 
 /* One thread's state. */
 struct worker {
@@ -53,16 +66,23 @@ struct worker {
     struct {
         char *kept[FL_KEPT];
         int count;
-    } pool[FL_SIZES]; /* --reuse */
-    struct {
-        char *base;
-        size_t len;
-    } live[FL_LIVE]; /* --order vary */
+    } pool[FL_SIZES];           /* --reuse */
+    struct block live[FL_LIVE]; /* --order vary and pipe */
     int live_count;
     size_t live_len;
 };
 
 static struct worker workers[FL_THREADS];
+
+/* --order pipe: what goes from thread 2i to thread 2i + 1. Lock: lock. */
+static struct pipe {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct block queue[FL_QUEUE];
+    int first;
+    int count;
+    size_t live_len; /* not yet freed */
+} pipes[FL_THREADS / 2];
 
 static int draw(struct worker *w, int below)
 {
@@ -81,11 +101,24 @@ static char *must_have(char *base)
     return base;
 }
 
+static char *take(size_t len)
+{
+    char *base = must_have(o.use_calloc ? calloc(1, len) : malloc(len));
+    fl_meter_live((ptrdiff_t)len);
+    return base;
+}
+
+static void give(char *base, size_t len)
+{
+    fl_meter_live(-(ptrdiff_t)len);
+    free(base);
+}
+
 static char *get(struct worker *w, int k)
 {
     const size_t huge = 2 * mib;
     if (!o.reuse) {
-        return must_have(o.use_calloc ? calloc(1, size[k]) : malloc(size[k]));
+        return take(size[k]);
     }
     if (w->pool[k].count > 0) {
         return w->pool[k].kept[--w->pool[k].count];
@@ -101,15 +134,23 @@ static char *get(struct worker *w, int k)
 static void put(struct worker *w, int k, char *base)
 {
     if (!o.reuse) {
-        free(base);
+        give(base, size[k]);
     } else if (w->pool[k].count < FL_KEPT) {
         w->pool[k].kept[w->pool[k].count++] = base;
     }
 }
 
-static void touch(char *base, size_t len)
+static void read_all(const char *base, size_t len)
 {
     long sum = 0;
+    for (size_t i = 0; i < len; i += o.page_touch ? FL_PAGE : FL_LINE) {
+        sum += base[i];
+    }
+    sink = sum;
+}
+
+static void touch(char *base, size_t len)
+{
     if (o.page_touch) {
         for (size_t i = 0; i < len; i += FL_PAGE) {
             base[i] = 1;
@@ -117,39 +158,117 @@ static void touch(char *base, size_t len)
         return;
     }
     memset(base, 1, len);
-    for (size_t i = 0; i < len; i += FL_LINE) {
-        sum += base[i];
-    }
-    sink = sum;
+    read_all(base, len);
 }
 
-static void drop_live(struct worker *w, int j)
+static void keep_live(struct worker *w, struct block block)
 {
-    free(w->live[j].base);
-    w->live_len -= w->live[j].len;
+    w->live[w->live_count++] = block;
+    w->live_len += block.len;
+}
+
+/* Returns the length. */
+static size_t drop_live(struct worker *w, int j)
+{
+    struct block block = w->live[j];
+    w->live_len -= block.len;
     w->live[j] = w->live[--w->live_count];
+    give(block.base, block.len);
+    return block.len;
 }
 
 /* Log-uniform octave, uniform inside it. */
+static size_t draw_len(struct worker *w)
+{
+    size_t len = mib << (draw(w, 1000) * __builtin_ctz((unsigned)o.max_mib) / 1000);
+    return len + (size_t)draw(w, 1 << 20) * (len >> 20);
+}
+
 static void step_vary(struct worker *w)
 {
-    size_t cap = ((size_t)1 << 30) / (size_t)o.threads;
-    for (int i = 0; i < 40; i++) {
-        size_t len = mib << (draw(w, 1000) * __builtin_ctz((unsigned)o.max_mib) / 1000);
-        len += (size_t)draw(w, 1 << 20) * (len >> 20);
+    size_t cap = (size_t)o.live_mib * mib / (size_t)o.threads;
+    for (int i = 0; i < FL_FRESH; i++) {
+        size_t len = draw_len(w);
         if (len > cap) {
             continue;
         }
         while (w->live_count > 0 && (w->live_len + len > cap || w->live_count == FL_LIVE)) {
-            drop_live(w, draw(w, w->live_count));
+            (void)drop_live(w, draw(w, w->live_count));
         }
-        char *base = must_have(malloc(len));
+        char *base = take(len);
         touch(base, len);
-        w->live[w->live_count].base = base;
-        w->live[w->live_count++].len = len;
-        w->live_len += len;
-        if (w->index == 0 && w->live_len > peak_live) {
-            peak_live = w->live_len;
+        keep_live(w, (struct block){base, len});
+    }
+}
+
+static void pipe_put(struct pipe *p, struct block block)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->count == FL_QUEUE) {
+        pthread_cond_wait(&p->changed, &p->lock);
+    }
+    p->queue[(p->first + p->count++) % FL_QUEUE] = block;
+    pthread_cond_signal(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static struct block pipe_get(struct pipe *p)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->count == 0) {
+        pthread_cond_wait(&p->changed, &p->lock);
+    }
+    struct block block = p->queue[p->first];
+    p->first = (p->first + 1) % FL_QUEUE;
+    p->count--;
+    pthread_cond_signal(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+    return block;
+}
+
+/* Wait until `len` more stays within `cap`, and count it in. */
+static void pipe_reserve(struct pipe *p, size_t len, size_t cap)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->live_len + len > cap) {
+        pthread_cond_wait(&p->changed, &p->lock);
+    }
+    p->live_len += len;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void pipe_release(struct pipe *p, size_t len)
+{
+    pthread_mutex_lock(&p->lock);
+    p->live_len -= len;
+    pthread_cond_signal(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* The reader keeps up to half of what may be live, so that the other half can always be reserved. */
+static void step_pipe(struct worker *w)
+{
+    struct pipe *p = &pipes[w->index / 2];
+    size_t cap = (size_t)o.live_mib * mib / (size_t)(o.threads / 2);
+    bool is_writer = w->index % 2 == 0;
+    for (int i = 0; is_writer && i < FL_FRESH; i++) {
+        size_t len = draw_len(w);
+        if (len <= cap / 2) {
+            pipe_reserve(p, len, cap);
+            char *base = take(len);
+            touch(base, len);
+            pipe_put(p, (struct block){base, len});
+        }
+    }
+    if (is_writer) {
+        pipe_put(p, (struct block){NULL, 0});
+        return;
+    }
+    for (struct block block = pipe_get(p); block.base != NULL; block = pipe_get(p)) {
+        read_all(block.base, block.len);
+        keep_live(w, block);
+        while (w->live_len > cap / 2 || w->live_count == FL_LIVE) {
+            pipe_release(p, drop_live(w, draw(w, w->live_count)));
         }
     }
 }
@@ -201,120 +320,77 @@ static void step_in_order(struct worker *w)
     }
 }
 
-/* Minor faults of living threads named fl-*: what an allocator populates off the program's path. */
-static unsigned long helper_faults(void)
+static void step(struct worker *w)
 {
-    unsigned long sum = 0;
-    DIR *folder = opendir("/proc/self/task");
-    const struct dirent *item;
-    while (folder != NULL && (item = readdir(folder)) != NULL) {
-        char path[64];
-        unsigned long faults;
-        snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", item->d_name);
-        FILE *file = fopen(path, "re");
-        if (file != NULL) {
-            if (fscanf(file, "%*d (fl-%*[^)]) %*c %*d %*d %*d %*d %*d %*u %lu", &faults) == 1) {
-                sum += faults;
-            }
-            fclose(file);
-        }
+    switch (o.order) {
+    case 'v':
+        step_vary(w);
+        break;
+    case 'p':
+        step_pipe(w);
+        break;
+    case 'r':
+        step_random(w);
+        break;
+    default:
+        step_in_order(w);
     }
-    if (folder != NULL) {
-        closedir(folder);
-    }
-    return sum;
-}
-
-static void sample(double now[static FL_FIGURES])
-{
-    struct timespec t;
-    struct rusage u;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    getrusage(RUSAGE_SELF, &u);
-    now[FL_WALL_MS] = (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-    now[FL_FAULTS] = (double)((unsigned long)u.ru_minflt - helper_faults());
-    now[FL_USER_MS] = (double)u.ru_utime.tv_sec * 1e3 + (double)u.ru_utime.tv_usec / 1e3;
-    now[FL_SYS_MS] = (double)u.ru_stime.tv_sec * 1e3 + (double)u.ru_stime.tv_usec / 1e3;
 }
 
 /* Every thread waits while thread 0 marks: no step leaks into the next. */
 static void *work(void *arg)
 {
     struct worker *w = arg;
-    double before[FL_FIGURES] = {0};
-    double after[FL_FIGURES];
     pthread_barrier_wait(&barrier);
     if (w->index == 0) {
-        (void)fl_step_mark();
-        sample(before);
+        fl_meter_begin();
     }
     pthread_barrier_wait(&barrier);
     for (int s = 0; s < o.steps; s++) {
-        (o.order == 'v' ? step_vary : o.order == 'r' ? step_random : step_in_order)(w);
+        step(w);
         pthread_barrier_wait(&barrier);
         if (w->index == 0) {
-            usleep((useconds_t)o.nap_ms * 1000);
-            sample(after);
-            for (int i = 0; i < FL_FIGURES; i++) {
-                row[s][i] = after[i] - before[i];
-            }
-            (void)fl_step_mark();
-            sample(before);
+            fl_meter_step(o.nap_ms);
         }
         pthread_barrier_wait(&barrier);
     }
     return NULL;
 }
 
-static long read_mib(const char *path, const char *key)
+static void *work_once(void *arg)
 {
-    char line[256];
-    long kib = 0;
-    FILE *file = fopen(path, "re");
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        if (strncmp(line, key, strlen(key)) == 0) {
-            kib = atol(line + strlen(key));
-            break;
-        }
-    }
-    if (file != NULL) {
-        fclose(file);
-    }
-    return kib / 1024;
+    step(arg);
+    return NULL;
 }
 
-static int compare_doubles(const void *a, const void *b)
+/* Thread `first` and those after it are made here; thread 0, when it is not among them, is this one. */
+static void run_threads(int first, void *(*main_of_thread)(void *))
 {
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
+    pthread_t thread[FL_THREADS];
+    for (int t = first; t < o.threads; t++) {
+        if (pthread_create(&thread[t], NULL, main_of_thread, &workers[t]) != 0) {
+            must_have(NULL);
+        }
+    }
+    if (first == 1) {
+        main_of_thread(&workers[0]);
+    }
+    for (int t = first; t < o.threads; t++) {
+        pthread_join(thread[t], NULL);
+    }
 }
 
-static void report(void)
+static void run(void)
 {
-    static double sorted[FL_FIGURES][FL_STEPS];
-    double mean[FL_FIGURES] = {0};
-    int n = o.steps - o.warmup;
-    for (int i = 0; i < FL_FIGURES; i++) {
-        for (int s = 0; s < n; s++) {
-            sorted[i][s] = row[o.warmup + s][i];
-            mean[i] += sorted[i][s] / n;
-        }
-        qsort(sorted[i], (size_t)n, sizeof(double), compare_doubles);
+    if (!o.new_threads) {
+        run_threads(1, work);
+        return;
     }
-    printf(
-        "SUMMARY {\"name\": \"churn-%s-t%d\", \"steps\": %d, \"wall_ms\": %.2f, "
-        "\"wall_mean_ms\": %.2f, \"wall_min_ms\": %.2f, \"minflt\": %.0f, \"minflt_mean\": %.1f, "
-        "\"minflt_max\": %.0f, \"user_ms\": %.1f, \"sys_ms\": %.1f, \"sys_share\": %.4f, "
-        "\"peak_live_mib\": %zu, \"hwm_mib\": %ld, \"rss_mib\": %ld, \"ahp_end_mib\": %ld, "
-        "\"first_steps_ms\": [%.0f, %.0f, %.0f]}\n",
-        o.order_name, o.threads, n, sorted[FL_WALL_MS][n / 2], mean[FL_WALL_MS],
-        sorted[FL_WALL_MS][0], sorted[FL_FAULTS][n / 2], mean[FL_FAULTS], sorted[FL_FAULTS][n - 1],
-        mean[FL_USER_MS], mean[FL_SYS_MS],
-        mean[FL_SYS_MS] / (mean[FL_USER_MS] + mean[FL_SYS_MS] + 1e-9), peak_live / mib,
-        read_mib("/proc/self/status", "VmHWM:"), read_mib("/proc/self/status", "VmRSS:"),
-        read_mib("/proc/self/smaps_rollup", "AnonHugePages:"), row[0][FL_WALL_MS],
-        row[1][FL_WALL_MS], row[2][FL_WALL_MS]);
+    fl_meter_begin();
+    for (int s = 0; s < o.steps; s++) {
+        run_threads(0, work_once);
+        fl_meter_step(o.nap_ms);
+    }
 }
 
 static const struct option option[] = {
@@ -325,6 +401,8 @@ static const struct option option[] = {
     {"order", required_argument, NULL, 'o'},
     {"touch", required_argument, NULL, 'p'},
     {"sleep", required_argument, NULL, 'n'},
+    {"live-mib", required_argument, NULL, 'l'},
+    {"new-threads", no_argument, NULL, 'N'},
     {"reuse", no_argument, NULL, 'r'},
     {"calloc", no_argument, NULL, 'c'},
     {"quiet", no_argument, NULL, 'q'},
@@ -358,6 +436,12 @@ static bool parse(int argc, char **argv)
         case 'n':
             o.nap_ms = atoi(optarg);
             break;
+        case 'l':
+            o.live_mib = atoi(optarg);
+            break;
+        case 'N':
+            o.new_threads = true;
+            break;
         case 'r':
             o.reuse = true;
             break;
@@ -370,17 +454,22 @@ static bool parse(int argc, char **argv)
             return false;
         }
     }
-    return optind == argc && o.steps > 0 && o.steps <= FL_STEPS && o.threads > 0 &&
-           o.threads <= FL_THREADS && o.max_mib > 0 && strchr("flrcv", o.order) != NULL;
+    if (o.order == 'p' && o.threads % 2 != 0) {
+        return false; /* they come in pairs */
+    }
+    return optind == argc && o.steps > 0 && o.steps <= FL_METER_STEPS && o.threads > 0 &&
+           o.threads <= FL_THREADS && o.max_mib > 0 && o.live_mib > 0 &&
+           strchr("flrcvp", o.order) != NULL;
 }
 
 int main(int argc, char **argv)
 {
-    pthread_t thread[FL_THREADS];
+    char name[64];
     if (!parse(argc, argv)) {
         fprintf(stderr, "Usage: churn [--steps N] [--warmup N] [--threads N] [--max-mib N] "
-                        "[--order fifo|lifo|random|cross|vary]\n"
-                        "             [--touch all|page] [--sleep MS] [--reuse] [--calloc]\n");
+                        "[--order fifo|lifo|random|cross|vary|pipe]\n"
+                        "             [--live-mib N] [--touch all|page] [--sleep MS] [--reuse] "
+                        "[--calloc] [--new-threads]\n");
         return 2;
     }
     if (o.warmup < 0) {
@@ -398,14 +487,12 @@ int main(int argc, char **argv)
     for (int t = 0; t < o.threads; t++) {
         workers[t].index = t;
         workers[t].random = UINT64_C(88172645463325252) + (uint64_t)t * 7919;
-        if (t > 0 && pthread_create(&thread[t], NULL, work, &workers[t]) != 0) {
-            must_have(NULL);
-        }
+        pthread_mutex_init(&pipes[t / 2].lock, NULL);
+        pthread_cond_init(&pipes[t / 2].changed, NULL);
     }
-    work(&workers[0]);
-    for (int t = 1; t < o.threads; t++) {
-        pthread_join(thread[t], NULL);
-    }
-    report();
+    run();
+    snprintf(name, sizeof(name), "churn-%s-t%d%s", o.order_name, o.threads,
+             o.new_threads ? "-new" : "");
+    fl_meter_report(name, o.warmup);
     return 0;
 }

@@ -1,12 +1,13 @@
-"""Per-step meter of the workloads: wall time, minor faults of application threads (those of threads
-named fl-* apart), CPU time, RSS and huge pages of this process, and of its children when asked. It
-marks each boundary for faultstat.
+"""Per-step meter of the workloads: wall time, minor faults of application threads (those of an
+allocator's helper threads apart), CPU time, RSS and huge pages of this process, and of its children
+when asked. It marks each boundary for faultstat, the first and the last for bench/fit's tracer.
 
     m = Meter("name", arguments())
     for i in m:
         ...
     m.report()                       # last line: SUMMARY {json}"""
 import argparse
+import array
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import time
 import step
 
 TICK = os.sysconf("SC_CLK_TCK")
+COLUMNS = 5     # of a step: see Meter._sample
 
 
 def arguments(steps=12, **extra):
@@ -67,13 +69,20 @@ def _stat(path):
 
 
 def helper_faults():
-    """Minor faults of living threads named fl-*: what an allocator populates off the program's path."""
-    total = 0
-    for tid in os.listdir("/proc/self/task"):
-        found = _stat(f"/proc/self/task/{tid}/stat")
-        if found and found[0].startswith("fl-"):
-            total += int(found[1][7])
-    return total
+    """Minor faults of living threads named fl-*, and of the io_uring workers that the kernel made for
+    one of them (iou-wrk-TID): what an allocator populates off the program's path."""
+    found = {tid: _stat(f"/proc/self/task/{tid}/stat") for tid in os.listdir("/proc/self/task")}
+    threads = {tid: f for tid, f in found.items() if f}
+    ours = {tid for tid, (name, _) in threads.items() if name.startswith("fl-")}
+    return sum(int(fields[7]) for tid, (name, fields) in threads.items()
+               if tid in ours or (name.startswith("iou-wrk-") and name[8:] in ours))
+
+
+def mark_trace():
+    """Tell bench/fit's tracer, when it is preloaded, that the steps begin or have ended."""
+    if "fit_trace" in os.environ.get("LD_PRELOAD", ""):
+        import ctypes
+        ctypes.CDLL(None).fit_mark()
 
 
 def children():
@@ -101,7 +110,12 @@ def child_usage():
 
 class Meter:
     def __init__(self, name, args, with_children=False):
-        self.name, self.a, self.with_children, self.rows = name, args, with_children, []
+        self.name, self.a, self.with_children = name, args, with_children
+        self.cells = array.array("d", [0.0] * (COLUMNS * args.steps))   # a list that grows would fault
+
+    @property
+    def rows(self):
+        return [self.cells[i:i + COLUMNS] for i in range(0, len(self.cells), COLUMNS)]
 
     def _sample(self):
         """Wall s, application faults, user s, system s, helper faults; all since the start."""
@@ -115,20 +129,23 @@ class Meter:
         return row
 
     def __iter__(self):
+        mark_trace()
         step.mark()
         before = self._sample()
         for i in range(self.a.steps):
             yield i
             after = self._sample()
             step.mark()
-            self.rows.append([b - a for a, b in zip(before, after)])
+            for k in range(COLUMNS):
+                self.cells[i * COLUMNS + k] = after[k] - before[k]
             before = self._sample()         # the pause at the mark belongs to no step
 
     def report(self):
+        mark_trace()
         pids = ["self"] + (children() if self.with_children else [])
         if not self.a.quiet:
             for i, r in enumerate(self.rows):
-                print(f"step {i:3d}  wall_ms {r[0] * 1e3:9.2f}  minflt {r[1]:8d}  "
+                print(f"step {i:3d}  wall_ms {r[0] * 1e3:9.2f}  minflt {r[1]:8.0f}  "
                       f"user_ms {r[2] * 1e3:8.1f}  sys_ms {r[3] * 1e3:8.1f}")
         steady = self.rows[self.a.warmup:]
         median = lambda k: sorted(r[k] for r in steady)[len(steady) // 2]
@@ -142,6 +159,6 @@ class Meter:
             "user_ms": round(mean(2) * 1e3, 1), "sys_ms": round(mean(3) * 1e3, 1),
             "sys_share": round(mean(3) / max(1e-9, mean(2) + mean(3)), 4),
             "hwm_mib": round(sum(status_mib("VmHWM", p) for p in pids)),
-            "rss_mib": round(sum(status_mib("VmRSS", p) for p in pids)),
+            "rss_mib": round(sum(status_mib("VmRSS", p) for p in pids), 2),
             "ahp_end_mib": round(sum(anon_huge_mib(p) for p in pids)),
             "first_steps_ms": [round(r[0] * 1e3) for r in self.rows[:3]]}), flush=True)
