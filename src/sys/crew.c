@@ -19,7 +19,7 @@
 enum {
     ALONE_BELOW = 64 * FL_MIB, /* shorter ranges are done before a helper is awake; measured */
     PIECE_MAX = 16 * FL_MIB,   /* the kernel holds the process's map for so long: 0.7 ms */
-    JOBS = 4,
+    JOBS = 8,
     STACK_BYTES = 64 * FL_KIB,
 };
 
@@ -157,7 +157,7 @@ static struct job *claim(uint64_t tag, unsigned *out_helpers)
     for (size_t i = 0; i < JOBS; i++) {
         uint64_t owner = atomic_load(&jobs[i].owner);
         if (!is_free(owner, tag)) {
-            *out_helpers += (uint32_t)owner - 1;
+            *out_helpers += atomic_load(&jobs[i].busy);
         } else if (mine == NULL &&
                    atomic_compare_exchange_strong(&jobs[i].owner, &owner, tag + 1)) {
             mine = &jobs[i];

@@ -1,0 +1,22 @@
+/* Memory to populate, and what this machine offers for it, for the tests of fl_crew_populate. */
+#ifndef FL_TESTS_UNIT_CREW_FIXTURE_H
+#define FL_TESTS_UNIT_CREW_FIXTURE_H
+
+#include "sys/sys.h"
+#include "unit/cmocka_all.h"
+
+#define MIB(n) ((size_t)(n) << 20)
+
+enum { SHARED = 96, SMALL = 32, CANNOT_SHARE = 77 }; /* MiB: enough to be shared, and not */
+
+/* Base pages at a huge page's boundary, nothing resident. */
+struct fl_range map(size_t len);
+/* Drops all pages. */
+void empty(struct fl_range r);
+size_t resident(struct fl_range r);
+/* Is there a ring to be had? By the system call itself. */
+bool has_uring(void);
+/* Two CPUs and MADV_POPULATE_WRITE are there; else says what is not. Reads the page sizes first. */
+bool can_share(const char *test);
+
+#endif
