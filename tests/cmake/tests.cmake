@@ -2,6 +2,7 @@
 #
 #   fl_test(NAME test_region_extent LABELS unit SOURCES test_region_extent.c UPTO region)
 #   fl_preload_test(NAME test_preload_ls LABELS preload SOURCES test_preload_ls.c)
+#   fl_rungs(test_preload_ls)
 #   fl_victim(NAME victim_double_free SOURCES victim_double_free.c)
 #   fl_script_test(NAME test_tools_setup LABELS tools COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_tools_setup)
 #   fl_fuzz(NAME fuzz_core_options SOURCES fuzz_core_options.c UPTO core CORPUS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/options)
@@ -79,6 +80,28 @@ function(fl_preload_test)
     target_compile_definitions(${T_NAME} PRIVATE FL_LIB_PATH="${PROJECT_BINARY_DIR}/libfaultless.so"
                                FL_VICTIM_DIR="${FL_VICTIM_DIR}" FL_BUILD_DIR="${PROJECT_BINARY_DIR}"
                                FL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+endfunction()
+
+# fl_rungs(NAME [EXCEPT r...]): the preload test once more on each rung, under the label rungs and the name NAME@RUNG. A
+# rung is what FL_TEST_RUNG takes (tests/preload/run.h), with + for the comma.
+set(FL_RUNGS move move+uffd uffd uring thp populate worker seccomp nobody seccomp+nobody)
+function(fl_rungs name)
+    cmake_parse_arguments(R "" "" "EXCEPT" ${ARGN})
+    if(NOT FL_PRELOADABLE)
+        return()
+    endif()
+    foreach(rung IN LISTS R_EXCEPT)
+        if(NOT rung IN_LIST FL_RUNGS)
+            message(FATAL_ERROR "fl_rungs ${name}: no rung ${rung}")
+        endif()
+    endforeach()
+    foreach(rung IN LISTS FL_RUNGS)
+        if(NOT rung IN_LIST R_EXCEPT)
+            string(REPLACE "+" "," words ${rung})
+            add_test(NAME ${name}@${rung} COMMAND ${name})
+            fl_test_properties(${name}@${rung} rungs 240 "FL_TEST_RUNG=${words}")
+        endif()
+    endforeach()
 endfunction()
 
 # fl_victim(NAME n SOURCES f... [SHARED] [LIBS t...] [OPTIONS o...]): a program (or a library for it to load) that knows

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ENV_MAX = 256, DEFAULT_SECONDS = 60, EXEC_FAILED = 99 };
+enum { ENV_MAX = 256, ARGS_MAX = 32, DEFAULT_SECONDS = 60, EXEC_FAILED = 99 };
 
 extern char **environ;
 
@@ -66,12 +66,42 @@ static void make_env(char **env, const struct fl_how *how, const char *stats)
     if (how->preload == NULL || how->preload[0] != '\0') {
         put2(env, &n, "LD_PRELOAD", how->preload != NULL ? how->preload : FL_LIB_PATH);
         put2(env, &n, "FAULTLESS_STATS", stats);
-        if (getenv("FL_TEST_DISABLE") != NULL) { /* by hand: the whole suite under one word */
-            put2(env, &n, "FAULTLESS_DISABLE", getenv("FL_TEST_DISABLE"));
+        if (fl_rung_disabled()[0] != '\0') {
+            put2(env, &n, "FAULTLESS_DISABLE", fl_rung_disabled());
         }
+    }
+    if (fl_rung()[0] != '\0') {
+        put(env, &n, "VICTIM_SHORT=1");
     }
     for (size_t i = 0; how->env != NULL && how->env[i] != NULL; i++) {
         put(env, &n, how->env[i]);
+    }
+}
+
+/* Texts as the victim's user must see them, to free. */
+static void translate(char **texts, unsigned as)
+{
+    for (; *texts != NULL; texts++) {
+        char *theirs = fl_for_user(*texts, as);
+        free(*texts);
+        *texts = theirs;
+    }
+}
+
+static void free_all(char **texts)
+{
+    for (; *texts != NULL; texts++) {
+        free(*texts);
+    }
+}
+
+static void make_args(char **args, const struct fl_how *how)
+{
+    size_t n = 0;
+
+    for (; how->argv[n] != NULL; n++) {
+        assert_true(n + 1 < ARGS_MAX);
+        args[n] = strdup(how->argv[n]);
     }
 }
 
@@ -83,14 +113,10 @@ static void take(int fd, char *text)
     close(fd);
 }
 
-static _Noreturn void child(const struct fl_how *how, const char *program, char **env, int out,
-                            int err)
+static _Noreturn void child(const struct fl_how *how, const char *program, char **args, char **env,
+                            int out, int err)
 {
     const struct rlimit no_core = {0, 0};
-    union {
-        const char *const *in;
-        char *const *out;
-    } args = {.in = how->argv}; /* exec leaves them alone; its prototype is older than const */
 
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
@@ -98,7 +124,8 @@ static _Noreturn void child(const struct fl_how *how, const char *program, char 
     if (how->in_child != NULL) {
         how->in_child(how->arg);
     }
-    execve(program, args.out, env);
+    fl_become(how->as | fl_rung_as());
+    execve(program, args, env);
     _exit(EXEC_FAILED);
 }
 
@@ -123,8 +150,9 @@ const struct fl_run *fl_run_how(const struct fl_how *how)
     static struct fl_run runs[2];
     static unsigned turn;
     struct fl_run *r = &runs[turn++ % 2];
-    char stats[] = "/tmp/fl-preload-XXXXXX", program[512];
-    char *env[ENV_MAX] = {NULL};
+    char stats[] = "/tmp/fl-preload-XXXXXX", path[512];
+    char *env[ENV_MAX] = {NULL}, *args[ARGS_MAX] = {NULL};
+    unsigned as = how->as | fl_rung_as();
     int out = open(FL_BUILD_DIR, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     int err = open(FL_BUILD_DIR, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     int stats_fd = mkostemp(stats, O_CLOEXEC);
@@ -133,24 +161,28 @@ const struct fl_run *fl_run_how(const struct fl_how *how)
     assert_true(out >= 0 && err >= 0 && stats_fd >= 0);
     assert_int_equal(fchmod(stats_fd, 0666), 0); /* victims may run as another user */
     make_env(env, how, stats);
+    make_args(args, how);
+    translate(env, as);
+    translate(args, as);
     bool is_path = strchr(how->argv[0], '/') != NULL;
-    snprintf(program, sizeof program, "%s%s", is_path ? "" : FL_VICTIM_DIR "/", how->argv[0]);
+    snprintf(path, sizeof path, "%s%s", is_path ? "" : FL_VICTIM_DIR "/", how->argv[0]);
+    char *program = fl_for_user(path, as);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        child(how, program, env, out, err);
+        child(how, program, args, env, out, err);
     }
     wait_for(r, pid, how->seconds != 0 ? how->seconds : DEFAULT_SECONDS);
     take(out, r->out);
     take(err, r->err);
     take(stats_fd, r->stats);
     unlink(stats);
-    for (char **e = env; *e != NULL; e++) {
-        free(*e);
-    }
+    free_all(env);
+    free_all(args);
     if (r->exit_status == EXEC_FAILED) {
         fail_msg("%s cannot be run", program);
     }
+    free(program);
     return r;
 }
 

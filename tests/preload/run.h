@@ -32,7 +32,28 @@ struct fl_how {
         void *); /* between fork and exec: limits, cgroup, another user. NULL: nothing */
     void *arg;
     int seconds; /* then it is killed; 0: 60 */
+    unsigned as; /* enum fl_as, beside what the rung says */
 };
+
+/* Taken on between in_child and exec. */
+enum fl_as {
+    FL_AS_NOBODY = 1, /* uid and gid 65534, no groups, no capabilities; needs root */
+    /* Under a seccomp filter that answers as Docker's default profile does; works for any user. */
+    FL_AS_CONTAINED = 2,
+};
+
+/* FL_TEST_RUNG: words with commas between, under which every victim of a test program runs. `nobody` and `seccomp` are
+ * FL_AS_NOBODY and FL_AS_CONTAINED; what is left becomes FAULTLESS_DISABLE where a test does not set that itself. Victims
+ * that run for a time, or often, are told to be short (VICTIM_SHORT). */
+const char *fl_rung(void); /* "" without */
+bool fl_rung_has(const char *word);
+const char *fl_rung_disabled(void);
+unsigned fl_rung_as(void);
+/* In the child: becomes so, or ends. */
+void fl_become(unsigned as);
+/* A copy, to free, of a text in which paths into the build folder lead to a place that every user may read. Then the
+ * library, victims and FL_VICTIM_DIR are found by nobody too, though the build folder may be closed to him. */
+char *fl_for_user(const char *text, unsigned as);
 
 /* Victims are named by their file in FL_VICTIM_DIR; anything with a slash is taken as it is. A failure to start ends the
  * test. The result lives until the next run but one: two runs may be compared. */

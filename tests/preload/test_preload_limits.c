@@ -57,8 +57,10 @@ static void address_space_limits_are_used_nearly_in_full(void **state)
                    97);
     nearly_as_much((struct limit){RLIMIT_AS, 512}, FL_ARGV("victim_fill", "3000", "100", "9999"),
                    97);
-    nearly_as_much((struct limit){RLIMIT_AS, 2048}, FL_ARGV("victim_fill", "16384", "1", "9999"),
-                   97);
+    if (fl_rung()[0] == '\0') {
+        nearly_as_much((struct limit){RLIMIT_AS, 2048},
+                       FL_ARGV("victim_fill", "16384", "1", "9999"), 97);
+    }
 }
 
 static void data_limits_are_used_nearly_in_full(void **state)
@@ -68,8 +70,10 @@ static void data_limits_are_used_nearly_in_full(void **state)
                    95);
     nearly_as_much((struct limit){RLIMIT_DATA, 512}, FL_ARGV("victim_fill", "3000", "100", "9999"),
                    97);
-    nearly_as_much((struct limit){RLIMIT_DATA, 2048}, FL_ARGV("victim_fill", "16384", "1", "9999"),
-                   97);
+    if (fl_rung()[0] == '\0') {
+        nearly_as_much((struct limit){RLIMIT_DATA, 2048},
+                       FL_ARGV("victim_fill", "16384", "1", "9999"), 97);
+    }
 }
 
 /* So small that no window can be had: everything passes through. */

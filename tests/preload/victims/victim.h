@@ -72,6 +72,12 @@ static inline size_t proc_number(const char *path, const char *key)
     return p != NULL ? strtoull(p + strlen(key), NULL, 10) : 0;
 }
 
+/* How long what runs for a time, or often, is to run: a part of it where the whole suite runs many times. */
+static inline long at_most(long much)
+{
+    return getenv("VICTIM_SHORT") != NULL ? much / 10 : much;
+}
+
 struct mode {
     const char *name;
     void (*run)(void);

@@ -97,7 +97,7 @@ static void forks(int n, int depth, int by_exit)
 
 static void many(void)
 {
-    forks(200, 0, 0);
+    forks((int)at_most(200), 0, 0);
 }
 static void nested(void)
 {
@@ -111,7 +111,7 @@ static void by_exit(void)
 /* Two threads that fork, against each other. */
 static void *fork_loop(void *arg)
 {
-    for (int i = 0; i < 50; i++) {
+    for (long i = 0; i < at_most(50); i++) {
         pid_t pid = fork();
         if (pid == 0) {
             work_once(NULL);
@@ -169,7 +169,7 @@ static void with_churn(void (*f)(void))
     for (size_t i = 0; i < 2; i++) {
         CHECK(pthread_create(&t[i], NULL, churn, (void *)i) == 0);
     }
-    for (int i = 0; i < 30; i++) {
+    for (long i = 0; i < at_most(30); i++) {
         f();
     }
     stop = 1;

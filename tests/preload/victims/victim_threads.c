@@ -111,11 +111,12 @@ static void *churn_thread(void *arg)
 static void churn(void)
 {
     pthread_t t[4];
-    const struct timespec two = {2, 0};
+    const long ms = at_most(2000);
+    const struct timespec a_while = {ms / 1000, ms % 1000 * 1000000};
     for (size_t i = 0; i < 4; i++) {
         start(&t[i], churn_thread, (void *)i);
     }
-    nanosleep(&two, NULL);
+    nanosleep(&a_while, NULL);
     stop = 1;
     for (size_t i = 0; i < 4; i++) {
         pthread_join(t[i], NULL);
