@@ -4,7 +4,6 @@
  * under way, so that none waits for the next. Nothing is allocated: liburing maps the ring.
  * Sources: io_uring_enter(2) IORING_OP_MADVISE, Linux 5.6; io_uring_register(2) IOWQ_AFF, 5.14, IOWQ_MAX_WORKERS, 5.15. */
 #include "sys/crew.h"
-#include "sys/internal.h"
 
 #if FL_HAVE_URING
 
@@ -40,7 +39,7 @@ static bool open_ring(struct crew_ring *c, const struct fl_cpus *cpus)
 {
     unsigned workers[2] = {c->slots / EACH, c->slots / EACH};
 
-    if (atomic_load_explicit(&refused, memory_order_relaxed) || fl_sys_is_confined()) {
+    if (atomic_load_explicit(&refused, memory_order_relaxed)) {
         return false;
     }
     int rc = io_uring_queue_init(c->slots, &c->ring, 0);

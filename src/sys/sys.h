@@ -101,9 +101,9 @@ enum fl_crew_kind {
 };
 
 /* Brings every page of `r` into memory, writable, by the caller and up to `helpers` others at the same time.
- *   r         in whole base pages. Below 64 MiB the caller does it alone.
+ *   r         in whole base pages. Below 128 MiB the caller does it alone.
  *   helpers   at most; never more than the CPUs that the thread may use on its node, less its own.
- *   allowed   the best kind that may be used.
+ *   allowed   the best kind that may be used. A program that has confined itself since boot gets none.
  *   out_used  who helped; may be NULL.
  * Returns 0, or the first refusal as fl_sys.populate has it, with the range partly filled; -EINVAL at once where the
  * kernel lacks MADV_POPULATE_WRITE. On return nobody works on the range any more.

@@ -7,7 +7,7 @@
 
 #define MIB(n) ((size_t)(n) << 20)
 
-enum { SHARED = 96, SMALL = 32, CANNOT_SHARE = 77 }; /* MiB: enough to be shared, and not */
+enum { SHARED = 136, SMALL = 120, CANNOT_SHARE = 77 }; /* MiB: enough to be shared, and not */
 
 /* Base pages at a huge page's boundary, nothing resident. */
 struct fl_range map(size_t len);
