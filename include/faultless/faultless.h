@@ -39,6 +39,12 @@ struct fl_stats {
     uint64_t populate_errors; /* populations that the kernel refused */
     uint64_t purge_bytes;     /* given back to the kernel so far */
     uint64_t window_bytes;    /* address space reserved */
+    uint64_t move_bytes;      /* huge pages moved so far */
+    uint64_t stock_bytes;     /* kept ready now */
+    uint64_t rezero_bytes;    /* cleared ahead of requests so far */
+    uint64_t repair_bytes;    /* made huge pages again after fork so far */
+    uint64_t releases;        /* times that memory pressure took what was free */
+    uint64_t rung;            /* how pages move: 0 userfaultfd, 1 mremap, 2 not at all */
 };
 
 /* Fills `*out`, as many fields as out->size covers. 0; -EINVAL when `out` is NULL or out->size is too small for `active`.

@@ -54,6 +54,10 @@ static inline size_t fl_max(size_t a, size_t b)
 
 /* The whole `align`-sized units inside `r`; len 0 when there is none. */
 struct fl_range fl_range_inner(struct fl_range r, size_t align);
+/* What is in both; len 0 when nothing is. */
+struct fl_range fl_range_common(struct fl_range a, struct fl_range b);
+/* Of two ranges one: both, where they touch, else the longer. */
+struct fl_range fl_range_join(struct fl_range a, struct fl_range b);
 
 /* Clears memory by stores that leave the caches as they are (plain memset where there are none such).
  *   base  aligned as it comes; whole cache lines inside are streamed.

@@ -5,16 +5,25 @@
 
 #include <errno.h>
 
+static void note_dirty(struct fl_grant *g, uintptr_t base, uintptr_t end)
+{
+    if (end > base) {
+        g->dirty[g->ndirty++] = (struct fl_range){base, end - base};
+    }
+}
+
 /* What taking `part` of the FREE extent `e` costs: population or, for calloc, clearing. */
 static void note_part(struct fl_grant *g, const struct fl_extent *e, struct fl_range part)
 {
+    struct fl_range zeroed = fl_range_common(part, e->zeroed);
+
     if (e->content == FL_CONTENT_EMPTY) {
-        g->fresh_bytes += part.len;
-        g->fresh = g->fresh.len == 0
-                       ? part
-                       : (struct fl_range){g->fresh.base, fl_range_end(part) - g->fresh.base};
-    } else if (e->content == FL_CONTENT_DIRTY) {
-        g->dirty[g->dirty[0].len != 0] = part;
+        g->fresh[g->nfresh++] = part;
+    } else if (zeroed.len == 0) {
+        note_dirty(g, part.base, fl_range_end(part));
+    } else {
+        note_dirty(g, part.base, zeroed.base);
+        note_dirty(g, fl_range_end(zeroed), fl_range_end(part));
     }
 }
 
@@ -22,7 +31,14 @@ static void note_part(struct fl_grant *g, const struct fl_extent *e, struct fl_r
 struct origin {
     uint32_t epoch;
     size_t hard;
+    struct fl_range zeroed;
 };
+
+static struct origin origin_of(const struct fl_extent *e)
+{
+    return (struct origin){atomic_load_explicit(&e->epoch, memory_order_relaxed), e->hard,
+                           e->zeroed};
+}
 
 static void put_back(struct fl_region *r, uintptr_t base, uintptr_t end, enum fl_content content,
                      struct origin from)
@@ -31,6 +47,7 @@ static void put_back(struct fl_region *r, uintptr_t base, uintptr_t end, enum fl
         struct fl_extent *rest = fl_extent_new(r, (struct fl_range){base, end - base}, content);
         atomic_store_explicit(&rest->epoch, from.epoch, memory_order_relaxed);
         rest->hard = fl_min(rest->len, from.hard);
+        rest->zeroed = fl_range_common(fl_extent_range(rest), from.zeroed);
         (void)fl_fit_insert(r, rest);
     }
 }
@@ -62,8 +79,9 @@ static void retire(struct fl_region *r, struct fl_extent *e, struct fl_range par
     fl_extent_drop(r, e);
     struct fl_extent *foreign = fl_extent_new(r, part, FL_CONTENT_EMPTY);
     atomic_store_explicit(&foreign->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
-    put_back(r, whole.base, part.base, FL_CONTENT_EMPTY, (struct origin){0, 0});
-    put_back(r, fl_range_end(part), fl_range_end(whole), FL_CONTENT_EMPTY, (struct origin){0, 0});
+    put_back(r, whole.base, part.base, FL_CONTENT_EMPTY, (struct origin){.epoch = 0});
+    put_back(r, fl_range_end(part), fl_range_end(whole), FL_CONTENT_EMPTY,
+             (struct origin){.epoch = 0});
 }
 
 /* Commits the EMPTY parts; all or none. */
@@ -98,9 +116,11 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
 {
     uintptr_t end = start + len, cut = end, run_base = e->base, run_end = e->base;
     enum fl_content first_content = e->content, last_content = e->content;
-    struct origin from = {atomic_load_explicit(&e->epoch, memory_order_relaxed), e->hard};
+    struct origin first = origin_of(e), last = first;
 
-    *g = (struct fl_grant){.on_touch = g->on_touch};
+    g->refusal = 0;
+    g->live = (struct fl_range){start, len};
+    g->nfresh = g->ndirty = 0;
     if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge)) != 0) {
         return NULL;
     }
@@ -114,6 +134,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
         next = next_of(r, e, end);
         run_end = e->base + e->len;
         last_content = e->content;
+        last = origin_of(e);
         cut = fl_max(end, fl_range_end(part));
         r->populated_bytes += e->content == FL_CONTENT_EMPTY ? part.len : 0;
         note_part(g, e, part);
@@ -121,16 +142,20 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
         fl_extent_drop(r, e);
     }
     if (g->on_touch) {
-        g->fresh.len = 0;
+        g->nfresh = 0;
     }
-    struct fl_extent *live = fl_extent_new(r, (struct fl_range){start, len}, FL_CONTENT_DIRTY);
+    struct fl_extent *live = fl_extent_new(r, (struct fl_range){start, len}, FL_CONTENT_POPULATED);
     atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
     /* An EMPTY extent is cut at huge pages (R3): what is committed beyond the request is populated and FREE. */
     uintptr_t front =
         first_content == FL_CONTENT_EMPTY ? fl_align_down(start, fl_page.huge) : start;
-    put_back(r, run_base, front, first_content, from);
-    put_back(r, front, start, FL_CONTENT_ZEROED, from);
-    put_back(r, end, cut, FL_CONTENT_ZEROED, from);
-    put_back(r, cut, run_end, last_content, from);
+    struct origin fringe = {last.epoch, SIZE_MAX, {start, 0}};
+    if (g->from_free == 0) { /* no page that anybody has written to comes here */
+        fringe.zeroed = (struct fl_range){front, cut - front};
+    }
+    put_back(r, run_base, front, first_content, first);
+    put_back(r, front, start, FL_CONTENT_POPULATED, fringe);
+    put_back(r, end, cut, FL_CONTENT_POPULATED, fringe);
+    put_back(r, cut, run_end, last_content, last);
     return live;
 }

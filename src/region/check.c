@@ -34,7 +34,7 @@ static const char *check_pair(const struct fl_extent *left, const struct fl_exte
 const char *fl_region_check_locked(struct fl_region *r)
 {
     uintptr_t end = fl_range_end(r->window.all);
-    size_t populated = 0, nfree[2] = {0, 0}, free_bytes = 0;
+    size_t populated = r->stock.held, nfree[2] = {0, 0}, free_bytes = 0;
     const struct fl_extent *left = NULL;
 
     for (uintptr_t addr = r->first; addr < end;) {

@@ -100,14 +100,6 @@ void fl_extent_publish(struct fl_region *r, struct fl_extent *e)
     }
 }
 
-void fl_extent_populate_map(struct fl_region *r, struct fl_range range)
-{
-    uintptr_t first = fl_align_down((uintptr_t)entry(r, range.base), fl_page.base);
-    uintptr_t last = fl_align_up((uintptr_t)entry(r, fl_range_end(range)), fl_page.base);
-
-    (void)fl_sys.populate((struct fl_range){first, last - first}); /* a mere saving: it may fail */
-}
-
 struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum fl_content content)
 {
     struct fl_extent *e = TAILQ_FIRST(&r->spare);
@@ -117,7 +109,8 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
     e->len = range.len;
     e->content = content;
     e->hard = range.len;
-    e->aged = false;
+    e->aged = e->spent = e->unforked = false;
+    e->zeroed = (struct fl_range){range.base, 0};
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                           memory_order_relaxed);
     atomic_store_explicit(&e->state, FL_EXTENT_FREE, memory_order_relaxed);

@@ -65,6 +65,7 @@ void fl_fit_remove(struct fl_region *r, struct fl_extent *e)
     }
     if (e->content != FL_CONTENT_EMPTY) {
         r->free_bytes -= e->len;
+        r->free_huge -= fl_range_inner(fl_extent_range(e), fl_page.huge).len;
     }
 }
 
@@ -81,9 +82,7 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
     into->base = into->base < gone->base ? into->base : gone->base;
     into->len += gone->len;
     into->hard += gone->hard;
-    if (gone->content == FL_CONTENT_DIRTY) {
-        into->content = FL_CONTENT_DIRTY;
-    }
+    into->zeroed = fl_range_join(into->zeroed, gone->zeroed);
     fl_extent_drop(r, gone);
 }
 
@@ -119,8 +118,10 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     fl_extent_publish(r, e);
     tree_insert(r, e);
     if (!empty) {
+        size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
         r->free_bytes += e->len;
-        if (fl_range_inner(fl_extent_range(e), fl_page.huge).len != 0) {
+        r->free_huge += huge;
+        if (huge != 0) {
             age_insert(r, e);
             e->aged = true;
         }

@@ -7,11 +7,13 @@ bool fl_region_fork_prepare(struct fl_region *r)
         return false;
     }
     fl_region_lock(r);
+    fl_lock_acquire(&r->moving); /* no descriptor of ours is open */
     return true;
 }
 
 void fl_region_fork_parent(struct fl_region *r)
 {
+    fl_lock_release(&r->moving);
     fl_region_unlock(r);
 }
 
@@ -19,15 +21,16 @@ void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
 {
     struct fl_extent *e;
 
-    /* The threads that were purging are not here: their extents may or may not be mapped. */
-    while ((e = TAILQ_FIRST(&r->purging)) != NULL) {
-        TAILQ_REMOVE(&r->purging, e, by_age);
-        if (fl_vspace_decommit(&r->window, fl_extent_range(e)) != 0) {
-            continue; /* neither is sure: nobody gets these addresses any more */
+    fl_lock_release(&r->moving);
+    r->leaving = 0;
+    fl_stock_fork_child(r);
+    /* The threads that were at it are not here: these extents may or may not be mapped. */
+    while ((e = TAILQ_FIRST(&r->apart)) != NULL) {
+        if (fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
+            fl_apart_return(r, e, true);
+        } else { /* neither is sure: nobody gets these addresses any more */
+            TAILQ_REMOVE(&r->apart, e, by_age);
         }
-        r->populated_bytes -= e->len;
-        e->content = FL_CONTENT_EMPTY;
-        (void)fl_fit_insert(r, e);
     }
     r->has_worker = false;
     atomic_store(&r->wants_worker, r->populated_bytes >= FL_WORKER_FROM);

@@ -7,7 +7,7 @@
 /* Bytes populated that make a worker worth a thread. */
 enum { FL_WORKER_FROM = 16 * FL_MIB };
 /* Adjacent FREE extents that one request is carved from at most, and descriptors that one carve makes at most. */
-enum { FL_RUN_EXTENTS = 3, FL_CARVE_DESCRIPTORS = 5 };
+enum { FL_RUN_EXTENTS = 9, FL_CARVE_DESCRIPTORS = 5 };
 
 /* Lock with the signal guard: see fl_region_busy. Unlock hands deferred frees back first. */
 void fl_region_lock(struct fl_region *r);
@@ -21,9 +21,6 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range,
 void fl_extent_drop(struct fl_region *r, struct fl_extent *e);
 /* Writes the pagemap after base or len changed. */
 void fl_extent_publish(struct fl_region *r, struct fl_extent *e);
-/* Brings the pagemap of `range` into memory, so that later steps, which cut the range in other places, take no fault
- * there. 1 KiB a MiB. No lock needed. */
-void fl_extent_populate_map(struct fl_region *r, struct fl_range range);
 /* The extent that begins at, or ends at, `addr`, when it is FREE; NULL else. */
 struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr);
 struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr);
@@ -32,7 +29,7 @@ int fl_pagemap_reach(struct fl_region *r, uintptr_t end);
 
 static inline bool fl_extent_is_populated(const struct fl_extent *e)
 {
-    return e->content == FL_CONTENT_ZEROED || e->content == FL_CONTENT_DIRTY;
+    return e->content == FL_CONTENT_POPULATED;
 }
 
 /* Was it freed `age` ticks of the worker ago, or more? */
@@ -63,25 +60,96 @@ struct fl_extent *fl_fit_higher(struct fl_extent *e);
 /* LIVE, LAZY, not counted yet: at least `len` bytes, in whole huge pages. NULL when addresses or maps do not allow it. */
 struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align);
 
-/* What has to be done, outside the lock, before an extent may be handed out. */
+/* Bytes of the stock that go to one request. */
+struct fl_stock_piece {
+    struct fl_range range;
+    size_t moved; /* bytes, from its start */
+    unsigned chunk;
+};
+
+enum {
+    FL_GRANT_PIECES = 24,
+    FL_GRANT_FRESH = (FL_RUN_EXTENTS + 1) / 2,
+    FL_GRANT_DIRTY = FL_RUN_EXTENTS + 1 + FL_GRANT_FRESH
+};
+
+/* What has to be done, outside the lock, before an extent may be handed out, and with what. */
 struct fl_grant {
-    struct fl_range fresh;    /* to be populated; len 0: nothing */
-    struct fl_range dirty[2]; /* to be cleared for calloc; len 0: nothing */
-    size_t fresh_bytes; /* of `fresh`, what is not there yet: a populated extent may lie amid */
-    int refusal;        /* there is room, but fl_region_may_populate says no, and why */
-    bool
-        on_touch; /* wish of the caller's: base pages, not populated, so that nothing is taken untouched */
+    /* Wishes of the caller's. */
+    bool zero;
+    bool on_touch; /* base pages, not populated, so that nothing is taken untouched */
+    /* The plan: where the bytes of `fresh` come from; the rest is the kernel's. */
+    size_t from_stock, from_free;
+    size_t budgeted; /* bytes for which fl_region_may_populate was asked */
+    int refusal;     /* there is room, but fl_region_may_populate says no, and why */
+    /* What there is to do. */
+    struct fl_range live;
+    struct fl_range fresh[FL_GRANT_FRESH]; /* to be filled; whole huge pages */
+    struct fl_range dirty[FL_GRANT_DIRTY];
+    struct fl_stock_piece piece[FL_GRANT_PIECES];
+    unsigned nfresh, ndirty, npieces;
+    struct fl_extent *donors; /* APART; a chain by `next` */
 };
 
 /* Takes [start, start + len) out of the adjacent FREE extents that begin with `e` and hold it all. What lies before and
  * behind stays FREE; an EMPTY part is cut at huge pages, so some of it becomes populated FREE memory: `g->fresh` says
- * what to populate. Descriptors have been reserved. Returns the extent, LIVE; NULL when the memory cannot be committed,
+ * what to fill. Descriptors have been reserved. Returns the extent, LIVE; NULL when the memory cannot be committed,
  * with g->refusal -EEXIST when others have mapped something there, after which `e` is no more. */
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                            struct fl_grant *g);
 
-/* Does what the grant says: populates, then clears when `zero`. Not under the lock. */
-void fl_grant_fulfil(struct fl_region *r, const struct fl_grant *g, bool zero);
+/* Decides where `fresh` bytes for a request of `len` come from; 0, or fl_region_may_populate's refusal.
+ *   own  bytes of free extents that the request takes as they are. */
+int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t fresh, size_t own);
+/* The request failed after the plan. */
+void fl_supply_cancel(struct fl_region *r, const struct fl_grant *g);
+/* After the carve: takes what the plan says out of stock and free extents, into the grant. */
+void fl_supply_claim(struct fl_region *r, struct fl_grant *g);
+/* Bytes that may be held populated once `more` are in use. */
+size_t fl_supply_allowed(const struct fl_region *r, size_t more);
+/* Would `fresh` bytes for a request of `len` be more than that? Then free extents give their pages. */
+bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh);
+/* Brings `range` into memory by the kernel's hand. 0 or -errno. No lock needed. */
+int fl_supply_populate(const struct fl_region *r, struct fl_range range);
+
+/* Does what the grant says: moves, populates, clears. Not under the lock. */
+void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g);
+
+/* Notes that requests needed `bytes` that were in no free extent; calls for the worker when the stock is low. */
+void fl_stock_demand(struct fl_region *r, size_t bytes);
+/* g->from_stock bytes, as far as they are there, into the grant; back after the move. */
+void fl_stock_take(struct fl_region *r, struct fl_grant *g);
+void fl_stock_return(struct fl_region *r, const struct fl_grant *g);
+/* Gives chunks that were filled `age` ticks ago back to the kernel. Returns bytes. Releases the lock in between. */
+size_t fl_stock_release(struct fl_region *r, uint32_t age);
+void fl_stock_fork_child(struct fl_region *r);
+
+/* A batch of moves to `to`, which is mapped, not populated, and the caller's alone. */
+struct fl_move {
+    struct fl_range to;
+    int fd;
+    enum fl_rung rung;
+};
+
+/* False: nothing can be moved. No lock held; between begin and end fl_region_busy is true. */
+bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to);
+/* Moves the whole huge pages `from` to `to`. Returns bytes moved, from its start, whole huge pages: less where pages are pinned,
+ * shared with a child, or in the way. Where they lay is still mapped, with nothing in it. */
+size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to);
+void fl_move_end(struct fl_region *r, struct fl_move *m);
+
+/* This thread's depth of critical sections, see fl_region_busy. */
+void fl_region_enter(void);
+void fl_region_leave(void);
+
+/* The last whole huge pages of the FREE extent `e`, `most` bytes at most, out of the tree and APART; what is left of it
+ * stays FREE. Two descriptors have been reserved. */
+struct fl_extent *fl_apart_claim(struct fl_region *r, struct fl_extent *e, size_t most);
+/* The same of `part` of it, whole base pages. */
+struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
+                                      struct fl_range part);
+/* FREE again: EMPTY when its pages are `gone`. */
+void fl_apart_return(struct fl_region *r, struct fl_extent *e, bool gone);
 
 /* All extents out of all caches, or those older than `age` ticks. Returns how many. */
 size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age);

@@ -3,56 +3,26 @@
 
 static const size_t purge_chunk = (size_t)256 << 20; /* bytes a madvise: some 0.7 ms */
 
-/* The whole huge pages of the FREE extent `e`, `most` bytes at most, out of the tree and PURGING; what is left of it
- * stays FREE. Two descriptors have been reserved. */
-static struct fl_extent *claim(struct fl_region *r, struct fl_extent *e, size_t most)
-{
-    fl_fit_remove(r, e);
-    struct fl_range whole = fl_extent_range(e), inner = fl_range_inner(whole, fl_page.huge);
-    inner.len = fl_min(inner.len, fl_align_down(most, fl_page.huge));
-    enum fl_content content = e->content;
-    uint32_t epoch = atomic_load_explicit(&e->epoch, memory_order_relaxed);
-    e->base = inner.base;
-    e->len = inner.len;
-    e->hard = fl_min(e->hard, e->len);
-    atomic_store_explicit(&e->state, FL_EXTENT_PURGING, memory_order_relaxed);
-    fl_extent_publish(r, e);
-    TAILQ_INSERT_TAIL(&r->purging, e, by_age);
-    struct fl_range edges[2] = {{whole.base, inner.base - whole.base},
-                                {fl_range_end(inner), fl_range_end(whole) - fl_range_end(inner)}};
-    for (int i = 0; i < 2; i++) {
-        if (edges[i].len != 0) {
-            struct fl_extent *edge = fl_extent_new(r, edges[i], content);
-            atomic_store_explicit(&edge->epoch, epoch, memory_order_relaxed);
-            (void)fl_fit_insert(r, edge);
-        }
-    }
-    return e;
-}
-
 /* The oldest extent, claimed, when it is due; NULL: nothing is. */
 static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age)
 {
     struct fl_extent *e = TAILQ_FIRST(&r->by_age);
 
     return e != NULL && fl_extent_is_aged(r, e, age) && fl_extent_reserve(r, 2) == 0
-               ? claim(r, e, purge_chunk)
+               ? fl_apart_claim(r, e, purge_chunk)
                : NULL;
 }
 
 static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
 {
-    TAILQ_REMOVE(&r->purging, e, by_age);
     if (gone) {
-        r->populated_bytes -= e->len;
         r->stats.purge_bytes += e->len;
         r->surplus -= fl_min(r->surplus, e->len);
-        e->content = FL_CONTENT_EMPTY;
     } else { /* too many maps, say: the kernel keeps the pages, so do we, and do not ask again soon */
         atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                               memory_order_relaxed);
     }
-    (void)fl_fit_insert(r, e);
+    fl_apart_return(r, e, gone);
 }
 
 size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
@@ -62,6 +32,7 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
 
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, age);
+    given += fl_stock_release(r, age);
     for (struct fl_extent *e; gone && given < want && (e = claim_oldest(r, age)) != NULL;) {
         fl_region_unlock(r);
         gone = fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
@@ -83,7 +54,7 @@ static struct fl_extent *claim_hard(struct fl_region *r)
     {
         size_t edges = e->len - fl_range_inner(fl_extent_range(e), fl_page.huge).len;
         if (e->hard >= edges + fl_page.huge) {
-            return fl_extent_reserve(r, 2) == 0 ? claim(r, e, SIZE_MAX) : NULL;
+            return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim(r, e, SIZE_MAX) : NULL;
         }
     }
     return NULL;
@@ -99,8 +70,7 @@ void fl_region_soften(struct fl_region *r)
         taken = fl_sys.lazy_free(fl_extent_range(e)) == 0;
         fl_region_lock(r);
         e->hard = taken ? 0 : e->hard;
-        TAILQ_REMOVE(&r->purging, e, by_age);
-        (void)fl_fit_insert(r, e);
+        fl_apart_return(r, e, false);
     }
     fl_region_unlock(r);
 }
@@ -112,7 +82,7 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age)
 
 static bool anything_to_age(const struct fl_region *r)
 {
-    if (!TAILQ_EMPTY(&r->by_age)) {
+    if (!TAILQ_EMPTY(&r->by_age) || r->stock.held != 0) {
         return true;
     }
     for (const struct fl_cache *c = r->caches; c != NULL; c = c->next) {

@@ -1,11 +1,10 @@
-/* The region's lock with its signal guard, populating, giving back, and statistics. */
+/* The region's lock with its signal guard, giving back, and statistics. */
 #include "region/internal.h"
 
 #include <errno.h>
 #include <string.h>
 
 static const size_t resident_piece = (size_t)16 << 20; /* bytes */
-static const size_t populate_piece = (size_t)32 << 20; /* bytes: some 1.5 ms */
 
 static _Thread_local int busy; /* depth of this thread's critical sections */
 
@@ -14,10 +13,21 @@ bool fl_region_busy(void)
     return busy != 0;
 }
 
-void fl_region_lock(struct fl_region *r)
+void fl_region_enter(void)
 {
     busy++;
     atomic_signal_fence(memory_order_seq_cst); /* a handler from here on sees busy */
+}
+
+void fl_region_leave(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    busy--;
+}
+
+void fl_region_lock(struct fl_region *r)
+{
+    fl_region_enter();
     fl_lock_acquire(&r->lock);
     if (FL_UNLIKELY(r->orphans)) {
         fl_region_adopt_orphans(r);
@@ -30,7 +40,7 @@ static void take_over_deferred(struct fl_region *r)
     struct fl_extent *e = atomic_exchange_explicit(&r->deferred, NULL, memory_order_acquire);
 
     while (e != NULL) {
-        struct fl_extent *next = e->deferred_next;
+        struct fl_extent *next = e->next;
         e->hard = e->len;
         fl_region_give_locked(r, e);
         e = next;
@@ -58,15 +68,14 @@ void fl_region_unlock(struct fl_region *r)
     }
     check_now_and_then(r);
     fl_lock_release(&r->lock);
-    atomic_signal_fence(memory_order_seq_cst);
-    busy--;
+    fl_region_leave();
 }
 
 void fl_region_defer(struct fl_region *r, struct fl_extent *e)
 {
-    e->deferred_next = atomic_load_explicit(&r->deferred, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&r->deferred, &e->deferred_next, e,
-                                                  memory_order_release, memory_order_relaxed)) {
+    e->next = atomic_load_explicit(&r->deferred, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&r->deferred, &e->next, e, memory_order_release,
+                                                  memory_order_relaxed)) {
     }
 }
 
@@ -76,55 +85,10 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use)
     if (r->stats.in_use > r->stats.in_use_peak) {
         r->stats.in_use_peak = r->stats.in_use;
     }
-    if (r->populated_bytes > r->stats.populated_peak) {
-        r->stats.populated_peak = r->populated_bytes;
+    if (r->populated_bytes - r->leaving > r->stats.populated_peak) {
+        r->stats.populated_peak = r->populated_bytes - r->leaving;
         if (!r->has_worker && r->populated_bytes >= FL_WORKER_FROM) {
             atomic_store_explicit(&r->wants_worker, true, memory_order_relaxed);
-        }
-    }
-}
-
-/* One write a base page: what kernels without MADV_POPULATE_WRITE leave. It must change nothing: the edges of the range
- * may be another thread's block by now, written without any order to this: TSan has to look away. */
-__attribute__((no_sanitize("thread"))) static void populate_by_touch(struct fl_range range)
-{
-    for (uintptr_t p = range.base; p < fl_range_end(range); p += fl_page.base) {
-        char none = 0;        /* a page that is not there reads as 0: then 0 is written */
-        char *at = (char *)p; /* NOLINT(performance-no-int-to-ptr) */
-        (void)__atomic_compare_exchange_n(at, &none, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    }
-}
-
-/* In pieces: while one is filled, whoever maps something waits for it, and with it whoever wants the region lock. */
-static int populate(const struct fl_region *r, struct fl_range range)
-{
-    int rc = 0;
-
-    for (size_t done = 0; done < range.len && rc == 0; done += populate_piece) {
-        struct fl_range piece = {range.base + done, fl_min(populate_piece, range.len - done)};
-        rc = r->config.populate_by_touch ? -EINVAL : fl_sys.populate(piece);
-        if (rc == -EINVAL || rc == -ENOSYS) {
-            populate_by_touch(piece);
-            rc = 0;
-        }
-    }
-    return rc;
-}
-
-void fl_grant_fulfil(struct fl_region *r, const struct fl_grant *g, bool zero)
-{
-    int rc = 0;
-
-    if (g->fresh.len != 0) {
-        rc = populate(r, g->fresh);
-        fl_extent_populate_map(r, g->fresh);
-        __atomic_fetch_add(&r->stats.populate_bytes, g->fresh_bytes, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
-    }
-    for (size_t i = 0; zero && i < 2; i++) {
-        if (g->dirty[i].len != 0) {
-            void *part = (void *)g->dirty[i].base; /* NOLINT(performance-no-int-to-ptr) */
-            memset(part, 0, g->dirty[i].len);
         }
     }
 }
@@ -132,7 +96,7 @@ void fl_grant_fulfil(struct fl_region *r, const struct fl_grant *g, bool zero)
 void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
 {
     if (e->content == FL_CONTENT_LAZY) { /* whatever of it is there: the purge will tell */
-        e->content = FL_CONTENT_DIRTY;
+        e->content = FL_CONTENT_POPULATED;
         r->populated_bytes += e->len;
     }
     r->stats.gives++;
@@ -214,6 +178,12 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->populate_bytes = __atomic_load_n(&r->stats.populate_bytes, __ATOMIC_RELAXED);
     out->populate_errors = __atomic_load_n(&r->stats.populate_errors, __ATOMIC_RELAXED);
     out->purge_bytes = r->stats.purge_bytes;
+    out->move_bytes = __atomic_load_n(&r->stats.move_bytes, __ATOMIC_RELAXED);
+    out->stock_bytes = r->stock.held;
+    out->rezero_bytes = r->stats.rezero_bytes;
+    out->repair_bytes = r->stats.repair_bytes;
+    out->releases = r->stats.releases;
+    out->rung = atomic_load_explicit(&r->rung, memory_order_relaxed);
     out->window_bytes = r->window.all.len;
     fl_region_unlock(r);
 }

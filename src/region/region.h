@@ -11,7 +11,7 @@
  * R3  EMPTY extents begin and end at multiples of the huge page (the window's end included).
  * R4  two neighbours are never both FREE with memory, nor both FREE and EMPTY: they would have been merged.
  * R5  FREE extents are in the tree of their kind, by address; nothing else is.
- * R6  populated_bytes == sum of len over all extents that are neither EMPTY nor LAZY. */
+ * R6  populated_bytes == sum of len over all extents that are neither EMPTY nor LAZY, and stock.held. */
 #ifndef FL_REGION_REGION_H
 #define FL_REGION_REGION_H
 
@@ -27,14 +27,13 @@ enum fl_extent_state {
     FL_EXTENT_LIVE,    /* handed out */
     FL_EXTENT_CACHED,  /* freed, in a thread's cache */
     FL_EXTENT_FOREIGN, /* addresses where somebody else has mapped something: never ours again */
-    FL_EXTENT_PURGING, /* between tree and kernel: no lock is held while its pages go */
+    FL_EXTENT_APART, /* whole huge pages that are being given back, moved or cleared: no lock is held meanwhile */
 };
 
 enum fl_content {
-    FL_CONTENT_EMPTY,  /* addresses alone: nothing is committed */
-    FL_CONTENT_ZEROED, /* populated, and nobody has written to it */
-    FL_CONTENT_DIRTY,  /* populated */
-    FL_CONTENT_LAZY,   /* handed out unpopulated: the kernel fills it on touch */
+    FL_CONTENT_EMPTY, /* addresses alone: nothing is committed */
+    FL_CONTENT_POPULATED,
+    FL_CONTENT_LAZY, /* handed out unpopulated: the kernel fills it on touch */
 };
 
 struct fl_extent {
@@ -44,14 +43,18 @@ struct fl_extent {
         state; /* enum fl_extent_state. LIVE -> CACHED by the freeing thread, the rest under the lock */
     _Atomic uint32_t
         epoch; /* when it was freed, in ticks of the worker. Relaxed: an age, orders nothing */
-    enum fl_content content;         /* Lock: region, or the owner while LIVE */
-    bool aged;                       /* on the region's age list. Lock: region */
-    struct fl_extent *deferred_next; /* chain of frees that a signal handler could not finish */
+    enum fl_content content; /* Lock: region, or the owner while LIVE */
+    bool aged;               /* on the region's age list. Lock: region */
+    bool spent;              /* APART: its pages have moved. The owner */
+    bool unforked; /* FREE: the child of the fork under way has no such memory. Lock: region */
+    /* Chain of frees that a signal handler could not finish, or of extents that give their pages to one request. */
+    struct fl_extent *next;
+    struct fl_range zeroed; /* FREE: bytes known to be zero. Lock: region */
     _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_address; /* Lock: region */
     size_t
         hard; /* FREE: bytes that the kernel was not told it may take, see pressure.c. Lock: region */
     size_t longest; /* bytes of the longest extent in the subtree below. Lock: region */
-    TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the spare list and the purge list */
+    TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the spare list and the apart list */
 };
 
 RB_HEAD(fl_extent_tree, fl_extent);
@@ -75,7 +78,35 @@ struct fl_cache {
     _Atomic bool owned;    /* by a living thread */
 };
 
+/* How populated pages get from one place to another. Found by trying: never climbed again. */
+enum fl_rung {
+    FL_RUNG_MOVE,  /* UFFDIO_MOVE, Linux 6.8 */
+    FL_RUNG_REMAP, /* mremap(2): moves maps along */
+    FL_RUNG_PLAIN, /* not at all */
+};
+
+enum { FL_STOCK_CHUNKS = 64 };
+
+/* See stock.c. Lock: region. */
+struct fl_stock {
+    struct fl_vspace span;
+    size_t chunk_len; /* bytes; 0: the span is not claimed yet */
+    size_t ready;     /* bytes to be had */
+    size_t held;      /* bytes that count as populated: ready, being filled, being emptied */
+    size_t demand;    /* bytes that recent requests took from the kernel or from here */
+    struct fl_stock_chunk {
+        size_t ready, held;     /* bytes, from the chunk's start */
+        unsigned moving;        /* requests that are taking pages which are no longer `ready` */
+        bool mapped, apart;     /* apart: one thread fills or empties it, with no lock */
+        bool holed;             /* a move failed: what lies there nobody knows */
+        _Atomic uint32_t epoch; /* when it was filled */
+    } chunk[FL_STOCK_CHUNKS];
+};
+
 struct fl_region_config {
+    size_t stock; /* bytes of the stock at most; 0: a thirty-second of the peak */
+    bool no_stock;
+    enum fl_rung rung; /* the best one that may be tried */
     size_t
         eager_max; /* bytes; larger requests are populated by touch. 0: an eighth of what is available */
     size_t limit;           /* bytes held populated at most; 0: what fl_memory_look says is left */
@@ -99,12 +130,17 @@ struct fl_region {
     struct fl_extent_tree empty;     /* FREE without */
     struct fl_extent_list by_age; /* FREE with a whole huge page of memory at least; oldest first */
     struct fl_extent_list spare;  /* UNUSED descriptors */
-    struct fl_extent_list purging;    /* PURGING */
-    size_t descriptors_ready;         /* bytes of them that are in memory */
-    size_t descriptors_used;          /* count; index 0 is never used */
-    struct fl_cache *caches;          /* every cache ever made */
-    size_t populated_bytes;           /* R6 */
-    size_t free_bytes;                /* part of it that is FREE */
+    struct fl_extent_list apart;  /* APART */
+    size_t descriptors_ready;     /* bytes of them that are in memory */
+    size_t descriptors_used;      /* count; index 0 is never used */
+    struct fl_cache *caches;      /* every cache ever made */
+    size_t populated_bytes;       /* R6 */
+    size_t free_bytes;            /* part of it that is FREE */
+    size_t free_huge;             /* part of that in whole huge pages */
+    size_t leaving; /* bytes of APART extents whose pages move: counted twice for a moment */
+    struct fl_stock stock;
+    struct fl_lock moving;            /* see move.c. Rank LEAF */
+    unsigned remaps;                  /* maps that mremap has made. Lock: moving */
     struct fl_memory_scratch scratch; /* for looks at the memory */
     size_t memory_total;              /* bytes of RAM; 0: unknown */
     /* Bytes since the next allocator was asked to trim, and until it is again. */
@@ -116,6 +152,8 @@ struct fl_region {
     _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
     struct fl_region_stats stats;         /* Lock: region */
     bool has_worker;                      /* Lock: region */
+    _Atomic uint32_t rung;                /* enum fl_rung */
+    _Atomic int rung_refusal;             /* -errno that made it fall; 0: it did not */
     bool seeded;  /* the window is one EMPTY extent or more: done by the first request */
     bool orphans; /* after fork: caches of threads that are not in this process */
     struct fl_cache *survivor; /* then: the one that it does have, or NULL */
@@ -157,6 +195,10 @@ struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_
 /* Gives whole huge pages of FREE extents back to the kernel: those freed at least `age` ticks ago (0: all, thread
  * caches included). Returns bytes given back. Threads: any; no lock is held during the system calls. */
 size_t fl_region_purge(struct fl_region *r, uint32_t age);
+
+/* Jobs of the worker. Each returns the ns until it wants to run again; UINT64_MAX: not before it is called.
+ * Fills the stock up to what recent requests needed. */
+uint64_t fl_region_refill(struct fl_region *r);
 
 /* One tick of the worker's clock, then fl_region_purge(age). False when nothing is left that could age: then the region
  * sets wants_worker at the next free, and the worker may sleep until it is called. */

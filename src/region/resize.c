@@ -8,30 +8,33 @@ static void shrink(struct fl_region *r, struct fl_extent *e, size_t len)
     fl_region_count_use(r, -(int64_t)tail.len);
     e->len = len;
     fl_extent_publish(r, e);
-    (void)fl_fit_insert(r, fl_extent_new(r, tail, FL_CONTENT_DIRTY));
+    (void)fl_fit_insert(r, fl_extent_new(r, tail, FL_CONTENT_POPULATED));
 }
 
 static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_grant *g)
 {
     uintptr_t end = e->base + e->len;
-    size_t more = len - e->len, have = 0, fresh = 0;
+    size_t more = len - e->len, have = 0, fresh = 0, own = 0;
     struct fl_extent *first = fl_extent_free_at(r, end), *f = first;
 
     for (int i = 0; i < FL_RUN_EXTENTS && f != NULL && have < more; i++) {
         have += f->len;
         if (f->content == FL_CONTENT_EMPTY) {
             fresh += fl_min(f->base + f->len, fl_align_up(end + more, fl_page.huge)) - f->base;
+        } else {
+            own += f->len;
         }
         f = fl_extent_free_at(r, f->base + f->len);
     }
-    if (have < more || (fresh != 0 && fl_region_may_populate(r, fresh, fresh) != 0)) {
+    if (have < more || (fresh != 0 && fl_supply_plan(r, g, more, fresh, own) != 0)) {
         return false;
     }
     struct fl_extent *tail = fl_carve(r, first, end, more, g);
     if (tail == NULL) {
-        r->budget += fresh;
+        fl_supply_cancel(r, g);
         return false;
     }
+    fl_supply_claim(r, g);
     fl_extent_drop(r, tail);
     e->len = len;
     fl_extent_publish(r, e);
@@ -104,7 +107,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
     }
     fl_region_unlock(r);
     if (done) {
-        fl_grant_fulfil(r, &g, false);
+        fl_grant_fulfil(r, &g);
     }
     return done;
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 enum {
-    GROWTH_CANDIDATES = 16, /* EMPTY extents that growth looks at */
+    GROWTH_CANDIDATES = 64, /* EMPTY extents that growth looks at */
     EAGER_SHARE =
         8, /* of what is available, the part that one request may have populated unasked */
     LAZY_FROM_HUGE = 8, /* huge pages from which on a request may be handed out unpopulated */
@@ -27,53 +27,54 @@ static int seed(struct fl_region *r)
     return 0;
 }
 
-/* Bytes that would have to be populated to serve the request from the run that begins with `e`; SIZE_MAX: it does not
- * fit, or an aligned start lies behind `e`. The run: `e`, an EMPTY neighbour, and a populated one behind that. */
-static size_t growth_from(struct fl_region *r, const struct fl_extent *e, size_t len, size_t align)
+struct growth {
+    struct fl_extent *start; /* first of the run; NULL: none found */
+    size_t fresh;            /* bytes to fill */
+    size_t own;              /* bytes of populated extents in the run: they have no pages to give */
+};
+
+/* What it takes to serve the request from the run of adjacent FREE extents that begins with `e`; fresh SIZE_MAX: it does
+ * not fit, or an aligned start lies behind `e`. */
+static struct growth growth_from(struct fl_region *r, struct fl_extent *e, size_t len, size_t align)
 {
     uintptr_t start = fl_align_up(e->base, align), end = start + len;
-    size_t fresh = 0;
+    struct growth g = {e, 0, 0};
 
-    if (start >= e->base + e->len) {
-        return SIZE_MAX;
-    }
     for (int i = 0; i < FL_RUN_EXTENTS && e != NULL; i++) {
         uintptr_t e_end = e->base + e->len;
         if (e->content == FL_CONTENT_EMPTY) {
-            fresh += fl_min(e_end, fl_align_up(end, fl_page.huge)) -
-                     fl_max(e->base, fl_align_down(start, fl_page.huge));
+            g.fresh += fl_min(e_end, fl_align_up(end, fl_page.huge)) -
+                       fl_max(e->base, fl_align_down(start, fl_page.huge));
+        } else {
+            g.own += e->len;
         }
-        if (e_end >= end) {
-            return fresh;
+        if (e_end >= end || start >= e_end) {
+            g.fresh = e_end >= end ? g.fresh : SIZE_MAX;
+            return g;
         }
         e = fl_extent_free_at(r, e_end);
     }
-    return SIZE_MAX;
+    return (struct growth){NULL, SIZE_MAX, 0};
 }
-
-struct growth {
-    struct fl_extent *start; /* first of the run; NULL: none found */
-    size_t fresh;            /* bytes to populate */
-};
 
 static void consider(struct fl_region *r, struct growth *best, struct fl_extent *start, size_t len,
                      size_t align)
 {
-    size_t fresh = start != NULL ? growth_from(r, start, len, align) : SIZE_MAX;
-
-    if (fresh < best->fresh) {
-        *best = (struct growth){start, fresh};
+    if (start != NULL) {
+        struct growth g = growth_from(r, start, len, align);
+        *best = g.fresh < best->fresh ? g : *best;
     }
 }
 
 /* The run that serves the request with the least population, the lowest such: an EMPTY extent, with the populated one
- * before it where there is one. */
+ * before it where there is one. Where pages have to move anyway it is the lowest run: the window stays short. */
 static struct growth find_growth(struct fl_region *r, size_t len, size_t align)
 {
-    struct growth best = {NULL, SIZE_MAX};
+    struct growth best = {NULL, SIZE_MAX, 0};
     struct fl_extent *e = fl_fit_lowest(&r->empty);
+    bool lowest = fl_supply_is_full(r, len, fl_page.huge);
 
-    for (int i = 0; i < GROWTH_CANDIDATES && e != NULL; i++) {
+    for (int i = 0; i < GROWTH_CANDIDATES && e != NULL && !(lowest && best.start != NULL); i++) {
         consider(r, &best, fl_extent_free_before(r, e->base), len, align);
         consider(r, &best, e, len, align);
         e = fl_fit_higher(e);
@@ -126,20 +127,23 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
         if (run.start == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
-        g->refusal = on_touch ? 0 : fl_region_may_populate(r, len, run.fresh);
+        g->refusal = on_touch ? 0 : fl_supply_plan(r, g, len, run.fresh, run.own);
         if (g->refusal != 0) {
             return NULL;
         }
         live = fl_carve(r, run.start, fl_align_up(run.start->base, align), len, g);
-        if (live == NULL && !on_touch) {
-            r->budget += run.fresh;
+        if (live == NULL) {
+            fl_supply_cancel(r, g);
         }
         if (g->refusal != -EEXIST) {
             break;
         }
     }
-    r->stats.stalls += live != NULL && !on_touch;
-    r->stats.lazy += live != NULL && on_touch;
+    if (live != NULL) {
+        r->stats.stalls += g->budgeted != 0;
+        r->stats.lazy += on_touch;
+        fl_supply_claim(r, g);
+    }
     return live;
 }
 
@@ -213,7 +217,7 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
     if (len >= LAZY_FROM_HUGE * fl_page.huge) {
         return fl_take_lazy(r, len, align);
     }
-    g->on_touch = true;
+    *g = (struct fl_grant){.zero = g->zero, .on_touch = true, .refusal = g->refusal};
     return g->refusal == -ENOMEM ? NULL : grow(r, len, align, g);
 }
 
@@ -227,7 +231,7 @@ bool fl_region_is_absurd(const struct fl_region *r, size_t len)
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
                                  size_t align, bool zero)
 {
-    struct fl_grant g = {.refusal = 0};
+    struct fl_grant g = {.zero = zero};
 
     if (len > r->window.all.len || align > r->window.all.len || fl_region_is_absurd(r, len)) {
         return NULL;
@@ -245,7 +249,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     }
     fl_region_unlock(r);
     if (e != NULL && e->content != FL_CONTENT_LAZY) {
-        fl_grant_fulfil(r, &g, zero);
+        fl_grant_fulfil(r, &g);
     }
     return e;
 }

@@ -14,6 +14,9 @@ static const size_t window_worthless = (size_t)64 << 20;
  * large blocks' addresses as hard to guess as mmap's. */
 static const uintptr_t quiet_base = (uintptr_t)31 << 40;
 static const size_t quiet_spread = (size_t)2 << 40;
+/* The pagemap is brought into memory as it grows, 1 KiB a MiB of the window, so that later steps take no fault for it;
+ * but not for a sparse giant's sake. */
+static const size_t ahead_most = (size_t)1 << 20;
 /* Extents average at least 16 KiB: a descriptor is 128 bytes, so descriptors take 1/128 of the window in addresses. */
 static const size_t bytes_per_descriptor = (size_t)16 << 10;
 
@@ -78,7 +81,9 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     RB_INIT(&r->empty);
     TAILQ_INIT(&r->by_age);
     TAILQ_INIT(&r->spare);
-    TAILQ_INIT(&r->purging);
+    TAILQ_INIT(&r->apart);
+    fl_lock_init(&r->moving, FL_RANK_LEAF);
+    atomic_store_explicit(&r->rung, c->rung, memory_order_relaxed);
     int rc = claim_anywhere(r, len);
     if (rc == 0 && fl_vspace_commit(&r->window, (struct fl_range){r->window.all.base, BOOT_BYTES},
                                     false) != 0) {
@@ -116,5 +121,12 @@ int fl_pagemap_reach(struct fl_region *r, uintptr_t end)
     /* one entry more: the extent that begins at `end` is published too */
     size_t entries = ((end - r->window.all.base) >> fl_page.shift) + 1;
 
-    return fl_vspace_grow(&r->pagemap, fl_min(entries * sizeof(uint32_t), r->pagemap.all.len));
+    size_t had = atomic_load_explicit(&r->pagemap.grown, memory_order_relaxed);
+    int rc = fl_vspace_grow(&r->pagemap, fl_min(entries * sizeof(uint32_t), r->pagemap.all.len));
+    size_t more = atomic_load_explicit(&r->pagemap.grown, memory_order_relaxed) - had;
+
+    if (more != 0 && more <= ahead_most) { /* a mere saving: it may fail */
+        (void)fl_sys.populate((struct fl_range){r->pagemap.all.base + had, more});
+    }
+    return rc;
 }

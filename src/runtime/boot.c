@@ -132,6 +132,15 @@ static void log_choice(void)
     fl_say(line);
 }
 
+/* What FAULTLESS_DISABLE leaves; whether it works is seen when it is wanted. */
+static enum fl_rung best_rung(uint64_t disable)
+{
+    if ((disable & FL_DISABLE_UFFD) != 0) {
+        return FL_RUNG_PLAIN;
+    }
+    return (disable & FL_DISABLE_MOVE) != 0 ? FL_RUNG_REMAP : FL_RUNG_MOVE;
+}
+
 static void start_region(void)
 {
     const uint64_t *value = fl_runtime.options.value;
@@ -141,8 +150,14 @@ static void start_region(void)
         .limit = value[FL_OPTION_limit],
         .huge = fl_page.thp && (disable & FL_DISABLE_THP) == 0,
         .populate_by_touch = (disable & FL_DISABLE_POPULATE) != 0,
+        .rung = best_rung(disable),
+        .stock = value[FL_OPTION_stock],
+        .no_stock = (disable & FL_DISABLE_STOCK) != 0,
     };
 
+    fl_runtime.region.scratch.ranks =
+        fl_ranks(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
+    fl_runtime.region.scratch.held = &fl_runtime.region.populated_bytes;
     int rc = fl_region_start(&fl_runtime.region, &config);
     fl_runtime.active = rc == 0 && (disable & FL_DISABLE_ALL) == 0;
     fl_route.window_base = fl_runtime.region.window.all.base;

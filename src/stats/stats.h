@@ -21,6 +21,10 @@ struct fl_region_stats {
     uint64_t populate_bytes; /* populated so far */
     uint64_t populate_errors;
     uint64_t purge_bytes;         /* given back to the kernel so far */
+    uint64_t move_bytes;          /* moved so far */
+    uint64_t rezero_bytes;        /* cleared by the worker so far */
+    uint64_t repair_bytes;        /* collapsed so far */
+    uint64_t releases;            /* calls of fl_region_release */
     uint64_t in_use, in_use_peak; /* bytes out of the trees: LIVE and CACHED */
     uint64_t populated_peak;      /* bytes */
 };
@@ -42,7 +46,13 @@ struct fl_region_stats {
     X(populate_bytes, "bytes populated so far")                                                    \
     X(populate_errors, "populations the kernel refused")                                           \
     X(purge_bytes, "bytes given back to the kernel so far")                                        \
-    X(window_bytes, "bytes of address space claimed")
+    X(window_bytes, "bytes of address space claimed")                                              \
+    X(move_bytes, "bytes of huge pages moved so far")                                              \
+    X(stock_bytes, "bytes of the stock now")                                                       \
+    X(rezero_bytes, "bytes cleared ahead of requests so far")                                      \
+    X(repair_bytes, "bytes made huge pages again after fork so far")                               \
+    X(releases, "times that memory pressure took what was free")                                   \
+    X(rung, "how pages move: 0 userfaultfd, 1 mremap, 2 not at all")
 
 struct fl_stats_values {
 #define X(field, text) uint64_t field;

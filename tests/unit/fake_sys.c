@@ -20,10 +20,11 @@ struct fake fake;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const int refusal[FAKE_SLOTS] = {
-    [FAKE_RESERVE] = -ENOMEM,   [FAKE_MAP_AT] = -EEXIST,   [FAKE_UNMAP] = -ENOMEM,
-    [FAKE_COMMIT] = -ENOMEM,    [FAKE_DECOMMIT] = -ENOMEM, [FAKE_ADVISE] = -EINVAL,
-    [FAKE_POPULATE] = -ENOMEM,  [FAKE_RESIDENT] = -ENOMEM, [FAKE_NAME] = -EINVAL,
-    [FAKE_READ_FILE] = -ENOENT, [FAKE_LAZY_FREE] = -EINVAL};
+    [FAKE_RESERVE] = -ENOMEM,   [FAKE_MAP_AT] = -EEXIST,    [FAKE_UNMAP] = -ENOMEM,
+    [FAKE_COMMIT] = -ENOMEM,    [FAKE_DECOMMIT] = -ENOMEM,  [FAKE_ADVISE] = -EINVAL,
+    [FAKE_POPULATE] = -ENOMEM,  [FAKE_RESIDENT] = -ENOMEM,  [FAKE_NAME] = -EINVAL,
+    [FAKE_READ_FILE] = -ENOENT, [FAKE_LAZY_FREE] = -EINVAL, [FAKE_MOVE_BEGIN] = -ENOMEM,
+    [FAKE_MOVE] = -EBUSY,       [FAKE_REMAP] = -ENOMEM};
 
 static void enter(void)
 {
@@ -260,6 +261,53 @@ static int fake_lazy_free(struct fl_range r)
     return note(FAKE_LAZY_FREE, r, rc != 0 ? rc : fl_sys_linux.lazy_free(r));
 }
 
+static void copy_away(struct fl_range from, uintptr_t to)
+{
+    memcpy((void *)to, (const void *)from.base, from.len);
+    (void)madvise((void *)from.base, from.len, MADV_DONTNEED);
+}
+
+static int fake_move_begin(struct fl_range to, int *out_fd)
+{
+    int rc = scripted(FAKE_MOVE_BEGIN);
+
+    *out_fd = 1000;
+    fake.moves_open += rc == 0;
+    return note(FAKE_MOVE_BEGIN, to, rc);
+}
+
+static int fake_move_pages(int fd, struct fl_range from, uintptr_t to, size_t *out_moved)
+{
+    int rc = fd == 1000 ? scripted(FAKE_MOVE) : -EBADF;
+    size_t len = fake.move_most != 0 ? fl_min(fake.move_most, from.len) : from.len;
+
+    *out_moved = rc == 0 ? len : 0;
+    if (rc == 0) {
+        copy_away((struct fl_range){from.base, len}, to);
+        rc = len < from.len ? -EAGAIN : 0;
+    }
+    return note(FAKE_MOVE, from, rc);
+}
+
+static void fake_move_end(int fd, struct fl_range to)
+{
+    (void)fd;
+    (void)to;
+    fake.moves_open--;
+}
+
+static int fake_remap(struct fl_range from, uintptr_t to)
+{
+    int rc = scripted(FAKE_REMAP);
+
+    if (rc == 0) {
+        copy_away(from, to);
+        rc = fl_sys_linux.unmap(from);
+        change_map(from, REMOVE);
+    }
+    return note(FAKE_REMAP, from, rc);
+}
+
 static int fake_resident(struct fl_range r, size_t *out_bytes)
 {
     int rc = scripted(FAKE_RESIDENT);
@@ -377,6 +425,10 @@ void fake_install(void)
         .populate = fake_populate,
         .populate_shared = fake_populate_shared,
         .lazy_free = fake_lazy_free,
+        .move_begin = fake_move_begin,
+        .move_pages = fake_move_pages,
+        .move_end = fake_move_end,
+        .remap = fake_remap,
         .resident = fake_resident,
         .name = fake_name,
         .now_ns = fake_now,

@@ -18,6 +18,9 @@ enum fake_slot {
     FAKE_ADVISE,
     FAKE_POPULATE,
     FAKE_LAZY_FREE,
+    FAKE_MOVE_BEGIN, /* its range: where to */
+    FAKE_MOVE,       /* its range: where from */
+    FAKE_REMAP,      /* likewise */
     FAKE_RESIDENT,
     FAKE_NAME,
     FAKE_READ_FILE,
@@ -45,6 +48,8 @@ struct fake {
     int rc[FAKE_SLOTS];     /* not 0: what the slot answers, always */
     bool pretend_populate;  /* populate takes note; the kernel fills on touch */
     bool quiet;             /* no log, no lock */
+    size_t move_most;       /* bytes that one move_pages moves before it says -EAGAIN; 0: all */
+    unsigned moves_open;    /* begun and not ended */
     void (*on_purge)(void); /* called within each unmap and decommit */
     void (*on_populate)(struct fl_range r);
     void (*on_lazy_free)(struct fl_range r);

@@ -162,7 +162,7 @@ static void requests_beyond_eager_max_are_left_to_the_kernel(void **state)
     struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
     (void)state;
     region_begin(&c);
-    assert_int_equal(take(MIB(16))->content, FL_CONTENT_DIRTY);
+    assert_int_equal(take(MIB(16))->content, FL_CONTENT_POPULATED);
     size_t populated = region.populated_bytes;
     fake_forget();
     struct fl_extent *e = take_zeroed(MIB(33) - KIB(4));
@@ -182,7 +182,7 @@ static void default_eager_max_is_an_eighth_of_what_is_available(void **state)
     static const char text[] =
         "MemTotal: 2097152 kB\nMemAvailable: 1310720 kB\n"; /* 256 MiB beyond half */
     fake_file("/proc/meminfo", text);
-    assert_int_equal(take(MIB(32))->content, FL_CONTENT_DIRTY);
+    assert_int_equal(take(MIB(32))->content, FL_CONTENT_POPULATED);
     region_begin(NULL);
     fake_file("/proc/meminfo", text);
     assert_int_equal(take(MIB(32) + KIB(4))->content, FL_CONTENT_LAZY);
@@ -217,7 +217,7 @@ static void dense_lazy_memory_is_kept(void **state)
     assert_int_equal(region.populated_bytes, MIB(18));
     assert_sound();
     e = take_zeroed(MIB(9)); /* now served from it, and cleared */
-    assert_int_equal(e->content, FL_CONTENT_DIRTY);
+    assert_int_equal(e->content, FL_CONTENT_POPULATED);
     assert_null(in_window(FAKE_POPULATE, 0));
     assert_true(is_filled(e, 0));
     assert_sound();

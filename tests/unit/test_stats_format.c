@@ -6,7 +6,7 @@
 
 static void json_is_one_line_with_the_program_escaped(void **state)
 {
-    struct fl_stats_values v = {.active = 1, .window_bytes = UINT64_MAX};
+    struct fl_stats_values v = {.active = 1, .rung = UINT64_MAX};
     char buf[4096];
     struct fl_text t = fl_text_on(buf, sizeof buf);
     (void)state;
@@ -14,7 +14,7 @@ static void json_is_one_line_with_the_program_escaped(void **state)
     const char *start =
         "{\"pid\": 42, \"program\": \"a\\\"b\\\\cd\", \"active\": 1, \"requests\": 0, ";
     assert_int_equal(strncmp(buf, start, strlen(start)), 0);
-    const char *end = ", \"window_bytes\": 18446744073709551615}\n";
+    const char *end = ", \"rung\": 18446744073709551615}\n";
     assert_string_equal(buf + t.len - strlen(end), end);
     assert_ptr_equal(strchr(buf, '\n'), buf + t.len - 1);
 }

@@ -1,0 +1,98 @@
+/* Carries populated huge pages from one place of the window to another.
+ *
+ * Three rungs, found by trying and never climbed again: UFFDIO_MOVE; mremap(2), which moves the maps too and leaves the kernel with
+ * more of them, so it is used so often and no more; nothing at all.
+ * State: r->rung, r->remaps; r->moving, held while anything moves, so that no child of fork(2) gets a descriptor of ours. */
+#include "region/internal.h"
+
+#include <errno.h>
+
+enum { REMAPS_MOST = 4096 }; /* of some 65,000 maps that a process may have */
+enum { TRIES = 64 };         /* EAGAIN without progress: another thread changes the maps */
+
+static enum fl_rung rung_below(const struct fl_region *r)
+{
+    return r->config.rung == FL_RUNG_MOVE && !r->window.reserved ? FL_RUNG_REMAP : FL_RUNG_PLAIN;
+}
+
+/* What refuses for good, and not for want of memory or descriptors. */
+static bool is_final(int rc)
+{
+    return rc == -ENOSYS || rc == -EPERM || rc == -EACCES || rc == -EINVAL;
+}
+
+static bool begin(struct fl_region *r, struct fl_move *m)
+{
+    if (m->rung == FL_RUNG_MOVE) {
+        int rc = fl_sys.move_begin(m->to, &m->fd);
+        if (rc == 0) {
+            return true;
+        }
+        if (!is_final(rc)) {
+            return false;
+        }
+        m->rung = rung_below(r);
+        atomic_store_explicit(&r->rung, m->rung, memory_order_relaxed);
+        atomic_store_explicit(&r->rung_refusal, rc, memory_order_relaxed);
+    }
+    return m->rung == FL_RUNG_REMAP && r->remaps < REMAPS_MOST;
+}
+
+bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to)
+{
+    *m = (struct fl_move){.to = to, .rung = atomic_load_explicit(&r->rung, memory_order_relaxed)};
+    if (m->rung == FL_RUNG_PLAIN) {
+        return false;
+    }
+    fl_region_enter();
+    fl_lock_acquire(&r->moving);
+    if (begin(r, m)) {
+        return true;
+    }
+    fl_lock_release(&r->moving);
+    fl_region_leave();
+    return false;
+}
+
+void fl_move_end(struct fl_region *r, struct fl_move *m)
+{
+    if (m->rung == FL_RUNG_MOVE) {
+        fl_sys.move_end(m->fd, m->to);
+    }
+    fl_lock_release(&r->moving);
+    fl_region_leave();
+}
+
+static size_t by_uffd(const struct fl_move *m, struct fl_range from, uintptr_t to)
+{
+    size_t done = 0, most = from.len;
+
+    for (int tries = 0; done < from.len && tries < TRIES;) {
+        size_t moved = 0;
+        struct fl_range piece = {from.base + done, fl_min(most, from.len - done)};
+        int rc = fl_sys.move_pages(m->fd, piece, to + done, &moved);
+        done += moved;
+        if (rc == -EINVAL && most > fl_page.huge) {
+            most = fl_page.huge; /* it may lie in more than one map */
+        } else if (rc != 0 && rc != -EAGAIN) {
+            break;
+        }
+        tries = moved != 0 ? 0 : tries + 1;
+    }
+    return fl_align_down(done, fl_page.huge);
+}
+
+size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to)
+{
+    size_t moved = 0;
+
+    if (m->rung == FL_RUNG_MOVE) {
+        moved = by_uffd(m, from, to);
+    } else if (r->remaps < REMAPS_MOST && fl_sys.remap(from, to) == 0) {
+        (void)fl_sys.map_at(from); /* as the other way leaves it: mapped, with nothing in it */
+        r->remaps++;
+        moved = from.len;
+    }
+    __atomic_fetch_add(&r->stats.move_bytes, moved, __ATOMIC_RELAXED);
+    return moved;
+}

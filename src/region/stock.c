@@ -1,0 +1,225 @@
+/* The stock: huge pages that are populated, zero, and under no extent. Requests take them by a move; the worker refills.
+ *
+ * Filled ahead of demand: what recent requests needed from the kernel is the goal, within a thirty-second of the peak (or
+ * FAULTLESS_STOCK) and within what may be held at all. Below half of the goal the worker is called. The dirty counterpart of the
+ * stock is every free extent's huge pages, oldest first: see supply.c.
+ * State: r->stock, under the region lock. A chunk is being filled or emptied by one thread (`apart`), or it is taken from;
+ * bytes below `ready` are there. Children of fork have none of it (MADV_DONTFORK).
+ * S1  stock.held == sum of held over chunks; held >= ready.  S2  a chunk with `moving` takers is not refilled. */
+#include "region/internal.h"
+
+enum { CAP_SHARE = 32, REST_NS = 100000000 };
+static const size_t chunk_least = (size_t)64 << 20;
+
+static size_t cap(const struct fl_region *r)
+{
+    size_t most = r->stock.chunk_len * FL_STOCK_CHUNKS;
+    size_t wish = r->config.stock != 0 ? r->config.stock : r->stats.in_use_peak / CAP_SHARE;
+
+    return r->config.no_stock ? 0 : fl_min(wish, most);
+}
+
+/* High watermark, bytes. */
+static size_t goal(const struct fl_region *r)
+{
+    size_t allowed = fl_supply_allowed(r, 0),
+           others = r->populated_bytes - r->leaving - r->stock.held;
+    size_t room = r->config.stock != 0 ? SIZE_MAX : allowed > others ? allowed - others : 0;
+
+    if (atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN ||
+        r->window.reserved || atomic_load_explicit(&r->tight, memory_order_relaxed)) {
+        return 0;
+    }
+    return fl_align_down(fl_min(fl_min(cap(r), r->stock.demand), room), fl_page.huge);
+}
+
+void fl_stock_demand(struct fl_region *r, size_t bytes)
+{
+    r->stock.demand += bytes;
+    if (bytes != 0 && r->stock.ready < goal(r) / 2) {
+        atomic_store_explicit(&r->wants_worker, true, memory_order_relaxed);
+    }
+}
+
+void fl_stock_take(struct fl_region *r, struct fl_grant *g)
+{
+    struct fl_stock *s = &r->stock;
+    size_t want = g->from_stock;
+
+    for (unsigned i = 0; i < FL_STOCK_CHUNKS && want != 0 && g->npieces < FL_GRANT_PIECES; i++) {
+        struct fl_stock_chunk *c = &s->chunk[i];
+        size_t n = fl_min(want, c->ready);
+        if (c->apart || n == 0) {
+            continue;
+        }
+        c->ready -= n;
+        c->held -= n;
+        c->moving++;
+        s->ready -= n;
+        s->held -= n;
+        r->populated_bytes -= n;
+        want -= n;
+        uintptr_t base = s->span.all.base + i * s->chunk_len + c->ready;
+        g->piece[g->npieces++] = (struct fl_stock_piece){{base, n}, 0, i};
+    }
+}
+
+void fl_stock_return(struct fl_region *r, const struct fl_grant *g)
+{
+    for (unsigned i = 0; i < g->npieces; i++) {
+        struct fl_stock_chunk *c = &r->stock.chunk[g->piece[i].chunk];
+        c->moving--;
+        c->holed |= g->piece[i].moved < g->piece[i].range.len;
+    }
+}
+
+static struct fl_range chunk_range(const struct fl_region *r, const struct fl_stock_chunk *c)
+{
+    size_t i = (size_t)(c - r->stock.chunk);
+
+    return (struct fl_range){r->stock.span.all.base + i * r->stock.chunk_len, r->stock.chunk_len};
+}
+
+static bool claim_span(struct fl_region *r)
+{
+    struct fl_stock *s = &r->stock;
+
+    if (s->chunk_len == 0) {
+        size_t wish = fl_max(r->config.stock, r->memory_total / 8) / FL_STOCK_CHUNKS;
+        s->chunk_len = fl_max(fl_align_up(wish, fl_page.huge), chunk_least);
+        if (fl_vspace_claim(&s->span, s->chunk_len * FL_STOCK_CHUNKS, fl_page.huge,
+                            fl_range_end(r->descriptors.all), "faultless:stock") != 0) {
+            r->config.no_stock = true;
+        }
+    }
+    return !r->config.no_stock;
+}
+
+/* An empty chunk to put up to `want` bytes into, apart; NULL: none, or the memory is better left alone. */
+static struct fl_stock_chunk *claim_empty(struct fl_region *r, size_t *want)
+{
+    for (struct fl_stock_chunk *c = r->stock.chunk; c < r->stock.chunk + FL_STOCK_CHUNKS; c++) {
+        if (c->apart || c->ready != 0 || c->moving != 0) {
+            continue;
+        }
+        *want = fl_min(*want, r->stock.chunk_len);
+        if (fl_region_may_populate(r, *want, *want) != 0) {
+            return NULL;
+        }
+        c->apart = true;
+        c->held = *want;
+        r->stock.held += *want;
+        r->populated_bytes += *want;
+        return c;
+    }
+    return NULL;
+}
+
+/* Not under the lock; the chunk is apart. Returns bytes that are there now. */
+static size_t fill(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
+{
+    struct fl_range all = chunk_range(r, c);
+
+    if (c->holed && fl_vspace_decommit(&r->stock.span, all) == 0) {
+        c->holed = c->mapped = false;
+    }
+    if (!c->mapped) {
+        if (fl_vspace_commit(&r->stock.span, all, r->config.huge) != 0) {
+            return 0;
+        }
+        (void)fl_sys.advise(all, FL_ADVICE_NO_FORK);
+        c->mapped = true;
+    }
+    return !c->holed && fl_supply_populate(r, (struct fl_range){all.base, want}) == 0 ? want : 0;
+}
+
+static void fill_one(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
+{
+    fl_region_unlock(r);
+    size_t there = fill(r, c, want);
+    __atomic_fetch_add(&r->stats.populate_bytes, there, __ATOMIC_RELAXED);
+    fl_region_lock(r);
+    c->apart = false;
+    c->ready = there;
+    c->held -= want - there;
+    r->stock.held -= want - there;
+    r->populated_bytes -= want - there;
+    r->stock.ready += there;
+    atomic_store_explicit(&c->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
+                          memory_order_relaxed);
+}
+
+uint64_t fl_region_refill(struct fl_region *r)
+{
+    fl_region_lock(r);
+    if (r->stock.demand != 0 && claim_span(r) && r->stock.ready < goal(r) / 2) {
+        for (size_t want; r->stock.ready < goal(r);) {
+            want = goal(r) - r->stock.ready;
+            struct fl_stock_chunk *c = claim_empty(r, &want);
+            if (c == NULL) {
+                break;
+            }
+            fill_one(r, c, want);
+            if (c->ready == 0) {
+                break;
+            }
+        }
+    }
+    r->stock.demand = fl_align_down(r->stock.demand / 2, fl_page.huge);
+    bool more = r->stock.demand != 0;
+    fl_region_unlock(r);
+    return more ? REST_NS : UINT64_MAX;
+}
+
+static bool is_aged(const struct fl_region *r, const struct fl_stock_chunk *c, uint32_t age)
+{
+    return atomic_load_explicit(&r->epoch, memory_order_relaxed) -
+               atomic_load_explicit(&c->epoch, memory_order_relaxed) >=
+           age;
+}
+
+/* The chunk's pages go back; the lock is released meanwhile. Returns bytes. */
+static size_t empty_chunk(struct fl_region *r, struct fl_stock_chunk *c)
+{
+    size_t had = c->ready;
+
+    c->apart = true;
+    c->ready = 0;
+    r->stock.ready -= had;
+    fl_region_unlock(r);
+    bool gone = fl_vspace_decommit(&r->stock.span, chunk_range(r, c)) == 0;
+    fl_region_lock(r);
+    c->apart = false;
+    if (!gone) {
+        c->ready = had;
+        r->stock.ready += had;
+        return 0;
+    }
+    c->mapped = c->holed = false;
+    c->held -= had;
+    r->stock.held -= had;
+    r->populated_bytes -= had;
+    r->stats.purge_bytes += had;
+    return had;
+}
+
+size_t fl_stock_release(struct fl_region *r, uint32_t age)
+{
+    size_t given = 0;
+
+    for (struct fl_stock_chunk *c = r->stock.chunk; c < r->stock.chunk + FL_STOCK_CHUNKS; c++) {
+        if (!c->apart && c->mapped && c->moving == 0 && is_aged(r, c, age)) {
+            given += empty_chunk(r, c);
+        }
+    }
+    return given;
+}
+
+void fl_stock_fork_child(struct fl_region *r)
+{
+    for (struct fl_stock_chunk *c = r->stock.chunk; c < r->stock.chunk + FL_STOCK_CHUNKS; c++) {
+        *c = (struct fl_stock_chunk){.mapped = false};
+    }
+    r->populated_bytes -= r->stock.held;
+    r->stock.ready = r->stock.held = r->stock.demand = 0;
+}

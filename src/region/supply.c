@@ -1,0 +1,212 @@
+/* Where the pages of a request come from that takes EMPTY addresses: the stock, free extents elsewhere, or the kernel.
+ *
+ * What is held may exceed the most that was ever in use by a thirty-second. Up to that the kernel gives new pages: they stay where
+ * they are, and a step that repeats finds them there. Beyond it whole huge pages of free extents move: the
+ * oldest free ones, whatever their size. So nothing fragments in huge pages, and shapes that vary cost no fault. */
+#include "region/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { SLACK_SHARE = 32 };
+static const size_t populate_piece = (size_t)32 << 20; /* bytes: some 1.5 ms */
+
+bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh)
+{
+    return r->populated_bytes - r->leaving + fresh > fl_supply_allowed(r, len);
+}
+
+size_t fl_supply_allowed(const struct fl_region *r, size_t more)
+{
+    size_t peak = fl_max(r->stats.in_use_peak, r->stats.in_use + more);
+
+    return peak + fl_max(peak / SLACK_SHARE, 2 * fl_page.huge);
+}
+
+int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t fresh, size_t own)
+{
+    bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
+    bool full = fl_supply_is_full(r, len, fresh);
+    size_t donors = can_move && r->free_huge > own ? r->free_huge - own : 0;
+    size_t stock = can_move ? r->stock.ready : 0;
+
+    g->from_stock = full && !g->zero ? 0 : fl_min(stock, fresh);
+    g->from_free = full ? fl_min(donors, fresh - g->from_stock) : 0;
+    size_t rest = fresh - g->from_stock - g->from_free;
+    int refusal = rest != 0 ? fl_region_may_populate(r, len, rest) : 0;
+    if (refusal == 0) {
+        g->budgeted = rest;
+    } else if (donors + stock >= fresh) {
+        g->from_free = fl_min(donors, fresh);
+        g->from_stock = fresh - g->from_free;
+        refusal = 0;
+    }
+    return refusal;
+}
+
+void fl_supply_cancel(struct fl_region *r, const struct fl_grant *g)
+{
+    r->budget += g->budgeted;
+}
+
+void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
+{
+    size_t want = g->from_free;
+
+    fl_stock_demand(r, g->budgeted + g->from_stock);
+    fl_stock_take(r, g);
+    while (want >= fl_page.huge && !TAILQ_EMPTY(&r->by_age) && fl_extent_reserve(r, 2) == 0) {
+        struct fl_extent *e = fl_apart_claim(r, TAILQ_FIRST(&r->by_age), want);
+        want -= e->len;
+        r->leaving += e->len;
+        e->next = g->donors;
+        g->donors = e;
+    }
+}
+
+/* One write a base page: what kernels without MADV_POPULATE_WRITE leave. It must change nothing: the edges of the range
+ * may be another thread's block by now, written without any order to this: TSan has to look away. */
+__attribute__((no_sanitize("thread"))) static void populate_by_touch(struct fl_range range)
+{
+    for (uintptr_t p = range.base; p < fl_range_end(range); p += fl_page.base) {
+        char none = 0;        /* a page that is not there reads as 0: then 0 is written */
+        char *at = (char *)p; /* NOLINT(performance-no-int-to-ptr) */
+        (void)__atomic_compare_exchange_n(at, &none, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
+}
+
+/* In pieces: while one is filled, whoever maps something waits for it, and with it whoever wants the region lock. */
+int fl_supply_populate(const struct fl_region *r, struct fl_range range)
+{
+    int rc = 0;
+
+    for (size_t done = 0; done < range.len && rc == 0; done += populate_piece) {
+        struct fl_range piece = {range.base + done, fl_min(populate_piece, range.len - done)};
+        rc = r->config.populate_by_touch ? -EINVAL : fl_sys.populate(piece);
+        if (rc == -EINVAL || rc == -ENOSYS) {
+            populate_by_touch(piece);
+            rc = 0;
+        }
+    }
+    return rc;
+}
+
+/* How far the fresh ranges of a grant are filled. */
+struct filling {
+    struct fl_grant *g;
+    size_t done[FL_GRANT_FRESH]; /* bytes, from the start of each */
+    unsigned i;                  /* the range that is being filled; nfresh: no more can be moved */
+    bool open;
+    struct fl_move move;
+};
+
+static void close_range(struct fl_region *r, struct filling *f)
+{
+    if (f->open) {
+        fl_move_end(r, &f->move);
+        f->open = false;
+    }
+    f->i++;
+}
+
+/* Moves `from` to where the filling stands. Returns bytes moved, from its start. */
+static size_t fill_from(struct fl_region *r, struct filling *f, struct fl_range from)
+{
+    size_t moved = 0;
+
+    while (moved < from.len && f->i < f->g->nfresh) {
+        struct fl_range to = f->g->fresh[f->i];
+        size_t *done = &f->done[f->i];
+        if (*done == to.len) {
+            close_range(r, f);
+            continue;
+        }
+        if (!f->open && !(f->open = fl_move_begin(r, &f->move, to))) {
+            f->i = f->g->nfresh;
+            break;
+        }
+        size_t piece = fl_min(from.len - moved, to.len - *done);
+        size_t n = fl_move_pages(r, &f->move, (struct fl_range){from.base + moved, piece},
+                                 to.base + *done);
+        *done += n;
+        moved += n;
+        if (n < piece) {
+            break;
+        }
+    }
+    return moved;
+}
+
+static void note_dirty(struct fl_grant *g, struct fl_range part)
+{
+    part = fl_range_common(part, g->live);
+    if (part.len != 0) {
+        g->dirty[g->ndirty++] = part;
+    }
+}
+
+static void fill_by_moves(struct fl_region *r, struct filling *f)
+{
+    struct fl_grant *g = f->g;
+    size_t clean[FL_GRANT_FRESH];
+
+    for (unsigned i = 0; i < g->npieces; i++) {
+        g->piece[i].moved = fill_from(r, f, g->piece[i].range);
+    }
+    memcpy(clean, f->done, sizeof clean);
+
+    for (struct fl_extent *e = g->donors; e != NULL; e = e->next) {
+        e->spent = fill_from(r, f, fl_extent_range(e)) != 0;
+    }
+    close_range(r, f);
+    for (unsigned i = 0; i < g->nfresh; i++) {
+        note_dirty(g, (struct fl_range){g->fresh[i].base + clean[i], f->done[i] - clean[i]});
+    }
+}
+
+/* Sources without their pages leave no map behind; what the kernel did not let go stays free memory. */
+static void settle(struct fl_region *r, struct fl_grant *g)
+{
+    for (struct fl_extent *e = g->donors; e != NULL; e = e->next) {
+        e->spent = e->spent && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
+    }
+    fl_region_lock(r);
+    fl_stock_return(r, g);
+    for (struct fl_extent *e = g->donors, *next; e != NULL; e = next) {
+        next = e->next;
+        r->leaving -= e->len;
+        fl_apart_return(r, e, e->spent);
+    }
+    fl_region_unlock(r);
+}
+
+static void populate_rest(struct fl_region *r, const struct filling *f)
+{
+    /* While memory is tight the kernel may have taken what moved: then all is looked at. */
+    bool all = atomic_load_explicit(&r->tight, memory_order_relaxed);
+
+    for (unsigned i = 0; i < f->g->nfresh; i++) {
+        size_t done = all ? 0 : f->done[i];
+        struct fl_range rest = {f->g->fresh[i].base + done, f->g->fresh[i].len - done};
+        if (rest.len != 0) {
+            int rc = fl_supply_populate(r, rest);
+            __atomic_fetch_add(&r->stats.populate_bytes, rest.len, __ATOMIC_RELAXED);
+            __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
+        }
+    }
+}
+
+void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g)
+{
+    struct filling f = {.g = g};
+
+    if (g->npieces != 0 || g->donors != NULL) {
+        fill_by_moves(r, &f);
+        settle(r, g);
+    }
+    populate_rest(r, &f);
+    for (unsigned i = 0; g->zero && i < g->ndirty; i++) {
+        void *part = (void *)g->dirty[i].base; /* NOLINT(performance-no-int-to-ptr) */
+        memset(part, 0, g->dirty[i].len);
+    }
+}
