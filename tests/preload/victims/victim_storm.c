@@ -1,5 +1,5 @@
 /* Processes that fork again and again while their threads allocate. */
-#include "victim.h"
+#include "blocks.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -9,69 +9,6 @@
 #include <time.h>
 
 enum { THREADS = 4, SLOTS = 5, COMMON = 6, FORKS = 1000, DEPTH = 2 };
-
-struct block {
-    char *p;
-    size_t n;
-    uint64_t seed;
-};
-
-static void check(const struct block *b)
-{
-    CHECK(is_stamped(b->p, b->n, b->seed));
-}
-
-static void drop(struct block *b)
-{
-    if (b->p != NULL) {
-        check(b);
-        free(b->p);
-        b->p = NULL;
-    }
-}
-
-/* 64 KiB to 64 MiB, the small ones more often. */
-static size_t some_size(uint64_t *seed)
-{
-    uint64_t a = next_random(seed) % 10, b = next_random(seed) % 10;
-    size_t from = 64 * KIB << (a < b ? a : b);
-    return from + next_random(seed) % from;
-}
-
-static void check_zero(const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i += 512) {
-        CHECK(p[i] == 0);
-    }
-    CHECK(p[n - 1] == 0);
-}
-
-static void refill(struct block *b, uint64_t *seed)
-{
-    void *q = NULL;
-    size_t n = some_size(seed);
-    uint64_t how = next_random(seed) % 4;
-
-    if (how == 0 && b->p != NULL) {
-        size_t kept = n < b->n ? n : b->n;
-        q = realloc(b->p, n);
-        CHECK(q != NULL && is_stamped_part(q, kept, b->n, b->seed));
-    } else {
-        drop(b);
-        if (how == 1) {
-            q = calloc(1, n);
-            CHECK(q != NULL);
-            check_zero(q, n);
-        } else if (how == 2) {
-            CHECK(posix_memalign(&q, 64 * KIB, n) == 0);
-        } else {
-            q = malloc(n);
-            CHECK(q != NULL);
-        }
-    }
-    *b = (struct block){q, n, next_random(seed)};
-    stamp(b->p, b->n, b->seed);
-}
 
 static struct block common[COMMON]; /* made before the first fork, left alone until the end */
 

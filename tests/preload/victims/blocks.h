@@ -1,0 +1,70 @@
+/* Blocks that know what they hold, of all sizes, by every function that makes large ones. */
+#ifndef FAULTLESS_TESTS_PRELOAD_BLOCKS_H
+#define FAULTLESS_TESTS_PRELOAD_BLOCKS_H
+
+#include "victim.h"
+
+struct block {
+    char *p;
+    size_t n;
+    uint64_t seed;
+};
+
+static inline void check(const struct block *b)
+{
+    CHECK(is_stamped(b->p, b->n, b->seed));
+}
+
+static inline void drop(struct block *b)
+{
+    if (b->p != NULL) {
+        check(b);
+        free(b->p);
+        b->p = NULL;
+    }
+}
+
+/* 64 KiB to 64 MiB, the small ones more often. */
+static inline size_t some_size(uint64_t *seed)
+{
+    uint64_t a = next_random(seed) % 10, b = next_random(seed) % 10;
+    size_t from = 64 * KIB << (a < b ? a : b);
+    return from + next_random(seed) % from;
+}
+
+static inline void check_zero(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i += 512) {
+        CHECK(p[i] == 0);
+    }
+    CHECK(p[n - 1] == 0);
+}
+
+static inline void refill(struct block *b, uint64_t *seed)
+{
+    void *q = NULL;
+    size_t n = some_size(seed);
+    uint64_t how = next_random(seed) % 4;
+
+    if (how == 0 && b->p != NULL) {
+        size_t kept = n < b->n ? n : b->n;
+        q = realloc(b->p, n);
+        CHECK(q != NULL && is_stamped_part(q, kept, b->n, b->seed));
+    } else {
+        drop(b);
+        if (how == 1) {
+            q = calloc(1, n);
+            CHECK(q != NULL);
+            check_zero(q, n);
+        } else if (how == 2) {
+            CHECK(posix_memalign(&q, 64 * KIB, n) == 0);
+        } else {
+            q = malloc(n);
+            CHECK(q != NULL);
+        }
+    }
+    *b = (struct block){q, n, next_random(seed)};
+    stamp(b->p, b->n, b->seed);
+}
+
+#endif

@@ -1,0 +1,182 @@
+/* Goes on allocating while one of its threads is held up or gone.
+ *
+ *   victim_stuck TRACER MODE N     modes are those of victim_tracer; `alone`: nobody is held up */
+#include "blocks.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { SLOTS = 8, GROWN = 24, THREADS = 2 };
+static const size_t grown_len = 12 * MIB + 100 * KIB;
+
+static atomic_bool stop;
+
+static void *churn(void *arg)
+{
+    uint64_t seed = (uintptr_t)arg + 12345;
+    struct block b = {NULL, 0, 0};
+    while (!stop) {
+        refill(&b, &seed);
+    }
+    drop(&b);
+    return NULL;
+}
+
+static void child_lives(struct block *slots, struct block *grown, size_t n, uint64_t seed)
+{
+    int status;
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        for (size_t i = 0; i < n; i++) {
+            drop(&grown[i]);
+        }
+        for (size_t i = 0; i < SLOTS; i++) {
+            refill(&slots[i], &seed);
+            drop(&slots[i]);
+        }
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* Everything a program may want of an allocator, up to 300 MiB more in the end than in the beginning. */
+static void go_on(void)
+{
+    struct block slots[SLOTS] = {{NULL, 0, 0}}, grown[GROWN];
+    uint64_t seed = 99;
+    pthread_t t[THREADS];
+
+    for (size_t i = 0; i < THREADS; i++) {
+        CHECK(pthread_create(&t[i], NULL, churn, (void *)i) == 0);
+    }
+    for (size_t i = 0; i < GROWN; i++) {
+        grown[i] = (struct block){calloc(1, grown_len), grown_len, i};
+        check_zero(grown[i].p, grown_len);
+        stamp(grown[i].p, grown_len, i);
+        for (size_t k = 0; k < SLOTS; k++) {
+            refill(&slots[k], &seed);
+        }
+        if (i % 8 == 3) {
+            child_lives(slots, grown, i + 1, seed);
+        }
+        if (i % 8 == 7) {
+            malloc_trim(0);
+        }
+    }
+    char *all = realloc(grown[0].p, 10 * grown_len); /* by moving, by copying, in place */
+    CHECK(is_stamped_part(all, grown_len, grown_len, 0));
+    grown[0].p = realloc(all, grown_len);
+    stop = 1;
+    for (size_t i = 0; i < THREADS; i++) {
+        CHECK(pthread_join(t[i], NULL) == 0);
+    }
+    for (size_t i = 0; i < GROWN; i++) {
+        drop(&grown[i]);
+    }
+    for (size_t i = 0; i < SLOTS; i++) {
+        drop(&slots[i]);
+    }
+}
+
+static pid_t find_thread(const char *name)
+{
+    DIR *d = opendir("/proc/self/task");
+    struct dirent *e;
+    pid_t found = 0;
+    while ((e = readdir(d)) != NULL) {
+        char path[300], line[64];
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", e->d_name);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : 0;
+        close(fd);
+        line[n > 0 ? n : 0] = '\0';
+        if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == '\n') {
+            found = atoi(e->d_name);
+        }
+    }
+    closedir(d);
+    return found;
+}
+
+/* One letter, as in /proc/PID/status; '-' when there is no such thread. */
+static char state_of(pid_t tid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *p = strstr(text, "State:\t");
+    return p != NULL ? p[7] : '-';
+}
+
+static pid_t wait_for_thread(void)
+{
+    const struct timespec nap = {0, 10000000};
+    for (int i = 0; i < 1000; i++) {
+        char *p = malloc(64 * MIB);
+        memset(p, 1, 64 * MIB);
+        free(p);
+        if (find_thread("fl-uffd") != 0) {
+            return find_thread("fl-uffd");
+        }
+        nanosleep(&nap, NULL);
+    }
+    CHECK(!"there is a thread fl-uffd");
+    return 0;
+}
+
+/* What the tracer says comes through the descriptor that is returned; it is ready. */
+static int start_tracer(char **argv, pid_t tid)
+{
+    char numbers[2][16], ready[6];
+    char *args[] = {argv[1], argv[2], numbers[0], numbers[1], argv[3], NULL}, *env[] = {NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    int ends[2];
+    pid_t pid;
+
+    snprintf(numbers[0], sizeof numbers[0], "%d", getpid());
+    snprintf(numbers[1], sizeof numbers[1], "%d", tid);
+    CHECK(pipe2(ends, O_CLOEXEC) == 0);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, ends[1], 1);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP); /* what stops our group spares it */
+    CHECK(posix_spawn(&pid, argv[1], &files, &attr, args, env) == 0);
+    close(ends[1]);
+    CHECK(read(ends[0], ready, sizeof ready) == sizeof ready && memcmp(ready, "ready\n", 6) == 0);
+    return ends[0];
+}
+
+int main(int argc, char **argv)
+{
+    char said[64];
+    int tracer = -1;
+    pid_t tid = 0;
+
+    CHECK(argc == 4);
+    CHECK(setpgid(0, 0) == 0);
+    (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* refused where nobody asks for it */
+    if (strcmp(argv[2], "alone") != 0) {
+        tid = wait_for_thread();
+        tracer = start_tracer(argv, tid);
+    }
+    printf("before %c\n", state_of(tid));
+    go_on();
+    printf("after %c\n", state_of(tid));
+    if (tracer >= 0) {
+        (void)fcntl(tracer, F_SETFL, O_NONBLOCK);
+        ssize_t n = read(tracer, said, sizeof said);
+        printf("%.*s", (int)(n > 0 ? n : 0), said);
+    }
+    return 0;
+}
