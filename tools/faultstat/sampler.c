@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+enum { FL_READINGS = 5 };
 enum { FL_FIRST_REST_NS = 1000000, FL_TASK_REST_NS = 20000000, FL_REST_FACTOR = 100 };
 
 static uint64_t at_least(uint64_t a, uint64_t b)
@@ -93,16 +94,38 @@ void fl_sampler_focus(struct fl_sampler *sampler, pid_t pid)
     pthread_mutex_unlock(&sampler->lock);
 }
 
+static struct fl_usage read_helpers(struct fl_sampler *sampler, pid_t pid)
+{
+    (void)fl_threads_sample(&sampler->threads, pid);
+    return fl_threads_sum(&sampler->threads, pid);
+}
+
+/* Read the process between two readings of the helpers that agree; when they never do, what a
+ * helper faults in between counts as the application's. Called with the lock held. */
+static int read_apart(struct fl_sampler *sampler, pid_t pid, struct fl_usage *all,
+                      struct fl_usage *helper)
+{
+    struct fl_usage after = read_helpers(sampler, pid);
+    int rc = 0;
+    for (int i = 0; i < FL_READINGS && rc == 0; i++) {
+        *helper = after;
+        rc = fl_proc_read_usage(pid, 0, all, NULL);
+        after = read_helpers(sampler, pid);
+        if (after.minor == helper->minor && after.major == helper->major) {
+            break;
+        }
+    }
+    return rc;
+}
+
 int fl_sampler_look(struct fl_sampler *sampler, struct fl_look *out)
 {
     struct fl_usage all;
     memset(out, 0, sizeof(*out));
     pthread_mutex_lock(&sampler->lock);
     pid_t pid = sampler->pid;
-    (void)fl_threads_sample(&sampler->threads, pid);
-    out->helper = fl_threads_sum(&sampler->threads, pid);
+    int rc = read_apart(sampler, pid, &all, &out->helper);
     pthread_mutex_unlock(&sampler->lock);
-    int rc = fl_proc_read_usage(pid, 0, &all, NULL);
     rc = rc != 0 ? rc : fl_proc_read_memory(pid, &out->memory);
     if (rc != 0) {
         return rc;

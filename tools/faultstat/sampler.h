@@ -44,8 +44,9 @@ int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms
 /* Read another process from now on.  Threads: any. */
 void fl_sampler_focus(struct fl_sampler *sampler, pid_t pid);
 
-/* Read the process in focus now. Helpers are read before the total: what they fault in between
- * counts as the application's, so its figure errs upward.
+/* Read the process in focus now. Helpers are read before and after the total, until both agree, a
+ * few times at most: then what they fault in between counts as the application's, so its figure
+ * errs upward.
  * Returns 0, or -errno when the process has gone.  Threads: any. */
 int fl_sampler_look(struct fl_sampler *sampler, struct fl_look *out);
 
