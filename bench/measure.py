@@ -45,14 +45,16 @@ class Bars:
 
     def __init__(self, name, args):
         self.name, self.args, self.rows, self.workloads, self.tables = name, args, [], {}, []
-        self.asked = " ".join(["bench/" + os.path.basename(sys.argv[0]), *sys.argv[1:]])
+        asked = [[key.replace("_", "-"), value] for key, value in vars(args).items()
+                 if key not in ("out", "build", "dir") and value not in (None, False)]
+        self.asked = " ".join([f"bench/{name}", *(f"--{k}" if v is True else f"--{k} {v}" for k, v in asked)])
 
     def row(self, what, value, limit, met, unit="", note=""):
         """`met` None: a figure without a bar. `value` infinite: it never came to that."""
         text = f"{value:12.3f}" if math.isfinite(value) else f"{'never':>12s}"
         verdict = "" if met is None else "met" if met else "MISSED"
         bound = "" if met is None else f"bar {limit:<8g} "
-        print(f"{what:60s} {text} {unit:5s} {bound}{verdict} {f'({note})' * bool(note)}".rstrip(), flush=True)
+        print(f"{what:62s} {text} {unit:5s} {bound}{verdict} {f'({note})' * bool(note)}".rstrip(), flush=True)
         self.rows.append({"bar": what, "value": value if math.isfinite(value) else None, "limit": limit, "unit": unit,
                           "met": None if met is None else bool(met), "note": note})
 
@@ -73,7 +75,7 @@ class Bars:
         print(f"  {title}, {runs.data['rounds']} rounds: " + ", ".join(heading for heading, _, _ in columns))
         for line in lines:
             cells = (f"{v:.{d}f}" if math.isfinite(v) else "never" for v, (_, d, _) in zip(line[1:], columns))
-            print(f"    {line[0]:16s}" + "".join(f"{cell:>14s}" for cell in cells), flush=True)
+            print(f"    {line[0]:24s}" + "".join(f"{cell:>12s}" for cell in cells), flush=True)
         finite = [[v if isinstance(v, str) or math.isfinite(v) else None for v in line] for line in lines]
         self.tables.append({"title": title, "columns": [[heading, decimals] for heading, decimals, _ in columns],
                             "lines": finite, "data": runs.data})
@@ -112,6 +114,10 @@ class Runs:
     def has(self, key):
         return all(key in run or key in run.get("reported", {}) for runs in self._of.values() for run in runs)
 
+    def all_median(self, key):
+        """Of every run of everyone: for what does not depend on the allocator."""
+        return statistics.median(value for name in self.names for value in self.values(name, key))
+
     def best_peer(self, key):
         """(name, median) of the least among all but ours; (none, infinite) when there are no others."""
         peers = [(self.median(n, key), n) for n in self.names if not n.startswith(OURS)]
@@ -119,7 +125,8 @@ class Runs:
         return name, value
 
 
-def compare(args, command, rounds=None, allocators=None, variants=(), env=(), warm_mib=0, warmup=None, interval_ms=None):
+def compare(args, command, rounds=None, allocators=None, variants=(), env=(), warm_mib=0, warmup=None,
+            interval_ms=None):
     """Run a command under all allocators, interleaved.
     variants: definitions of allocators as faultstat's -a takes them, each with its variables."""
     names = args.allocators if allocators is None else allocators
