@@ -124,6 +124,13 @@ void fl_extent_drop(struct fl_region *r, struct fl_extent *e)
     TAILQ_INSERT_HEAD(&r->spare, e, by_age);
 }
 
+const struct fl_extent *fl_extent_at(struct fl_region *r, uintptr_t addr)
+{
+    const struct fl_extent *e = look_up(r, addr);
+
+    return e != NULL && e->base == addr ? e : NULL;
+}
+
 static bool is_free(const struct fl_extent *e)
 {
     return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_FREE;

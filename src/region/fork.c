@@ -1,5 +1,29 @@
-/* fork(2): the child gets a region that nobody is in the middle of changing. */
+/* fork(2): the child gets a region that nobody is in the middle of changing, and none of the memory that is free.
+ *
+ * What both had would have to be copied, a base page at a time, when the parent writes it again: so free huge pages are taken out of
+ * what is inherited (MADV_DONTFORK) while the fork lasts. The child finds nothing mapped there. Where the window is
+ * reserved they are inherited like the rest: a hole in the child would be anybody's.
+ * What is live is inherited; see repair.c for what that does to the parent. */
 #include "region/internal.h"
+
+static struct fl_range inner(const struct fl_extent *e)
+{
+    return fl_range_inner(fl_extent_range(e), fl_page.huge);
+}
+
+static void keep_from_child(struct fl_region *r)
+{
+    struct fl_extent *e;
+
+    (void)fl_cache_drain_all(r, 0);
+    TAILQ_FOREACH(e, &r->by_age, by_age)
+    {
+        if (fl_sys.advise(inner(e), FL_ADVICE_NO_FORK) != 0) {
+            return; /* too many maps: the rest is inherited */
+        }
+        e->unforked = true;
+    }
+}
 
 bool fl_region_fork_prepare(struct fl_region *r)
 {
@@ -7,24 +31,34 @@ bool fl_region_fork_prepare(struct fl_region *r)
         return false;
     }
     fl_region_lock(r);
+    if (!r->window.reserved) {
+        keep_from_child(r);
+    }
     fl_lock_acquire(&r->moving); /* no descriptor of ours is open */
     return true;
 }
 
 void fl_region_fork_parent(struct fl_region *r)
 {
-    fl_lock_release(&r->moving);
-    fl_region_unlock(r);
-}
-
-void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
-{
     struct fl_extent *e;
 
     fl_lock_release(&r->moving);
-    r->leaving = 0;
-    fl_stock_fork_child(r);
-    /* The threads that were at it are not here: these extents may or may not be mapped. */
+    TAILQ_FOREACH(e, &r->by_age, by_age)
+    {
+        if (e->unforked) {
+            (void)fl_sys.advise(inner(e), FL_ADVICE_FORK);
+            e->unforked = false;
+        }
+    }
+    fl_repair_begin(r);
+    fl_region_unlock(r);
+}
+
+/* The threads that were at it are not here: these extents may or may not be mapped. */
+static void give_up_apart(struct fl_region *r)
+{
+    struct fl_extent *e;
+
     while ((e = TAILQ_FIRST(&r->apart)) != NULL) {
         if (fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
             fl_apart_return(r, e, true);
@@ -32,6 +66,34 @@ void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
             TAILQ_REMOVE(&r->apart, e, by_age);
         }
     }
+    r->leaving = 0;
+}
+
+/* What was kept from the child: addresses with nothing behind them. */
+static void note_absent(struct fl_region *r)
+{
+    for (struct fl_extent *e = TAILQ_FIRST(&r->by_age), *next; e != NULL; e = next) {
+        next = TAILQ_NEXT(e, by_age);
+        if (!e->unforked) {
+            continue;
+        }
+        if (fl_extent_reserve(r, 2) != 0) { /* then all of it is lost to us */
+            fl_fit_remove(r, e);
+            atomic_store_explicit(&e->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
+            continue;
+        }
+        e->unforked = false;
+        fl_apart_return(r, fl_apart_claim(r, e, SIZE_MAX), true);
+    }
+}
+
+void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
+{
+    fl_lock_release(&r->moving);
+    fl_stock_fork_child(r);
+    give_up_apart(r);
+    note_absent(r);
+    r->repair.active = false;
     r->has_worker = false;
     atomic_store(&r->wants_worker, r->populated_bytes >= FL_WORKER_FROM);
     r->survivor = survivor;

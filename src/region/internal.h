@@ -21,6 +21,8 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range,
 void fl_extent_drop(struct fl_region *r, struct fl_extent *e);
 /* Writes the pagemap after base or len changed. */
 void fl_extent_publish(struct fl_region *r, struct fl_extent *e);
+/* The extent that begins at `addr`, whatever its state; NULL beyond the last one in the pagemap. */
+const struct fl_extent *fl_extent_at(struct fl_region *r, uintptr_t addr);
 /* The extent that begins at, or ends at, `addr`, when it is FREE; NULL else. */
 struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr);
 struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr);
@@ -124,6 +126,12 @@ void fl_stock_return(struct fl_region *r, const struct fl_grant *g);
 size_t fl_stock_release(struct fl_region *r, uint32_t age);
 void fl_stock_fork_child(struct fl_region *r);
 
+/* After fork(2), in the parent. */
+void fl_repair_begin(struct fl_region *r);
+void fl_rezero_start(struct fl_region *r);
+/* A request for `len` zeroed bytes was served. */
+void fl_rezero_earn(struct fl_region *r, size_t len);
+
 /* A batch of moves to `to`, which is mapped, not populated, and the caller's alone. */
 struct fl_move {
     struct fl_range to;
@@ -133,8 +141,9 @@ struct fl_move {
 
 /* False: nothing can be moved. No lock held; between begin and end fl_region_busy is true. */
 bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to);
-/* Moves the whole huge pages `from` to `to`. Returns bytes moved, from its start, whole huge pages: less where pages are pinned,
- * shared with a child, or in the way. Where they lay is still mapped, with nothing in it. */
+/* Moves the whole huge pages `from` to `to`. Returns bytes moved, from its start: less where pages are pinned,
+ * shared with a child, or in the way; then part of a huge page may have moved, and the number says so. Where they lay is still
+ * mapped, with nothing in it. */
 size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to);
 void fl_move_end(struct fl_region *r, struct fl_move *m);
 

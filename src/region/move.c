@@ -79,7 +79,7 @@ static size_t by_uffd(const struct fl_move *m, struct fl_range from, uintptr_t t
         }
         tries = moved != 0 ? 0 : tries + 1;
     }
-    return fl_align_down(done, fl_page.huge);
+    return done;
 }
 
 size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to)

@@ -103,6 +103,22 @@ struct fl_stock {
     } chunk[FL_STOCK_CHUNKS];
 };
 
+/* See repair.c. The worker's, but for fork. */
+struct fl_repair {
+    bool active;
+    uintptr_t cursor; /* how far this look at the window has come */
+    size_t repaired;  /* bytes, in this look */
+    size_t left;      /* huge pages seen that are shared or split still, in this look */
+    uint64_t rest_ns, quiet_ns;
+};
+
+/* See rezero.c. Lock: region. */
+struct fl_rezero {
+    uint64_t seen; /* requests at the last look */
+    size_t credit; /* bytes that may be cleared */
+    uint64_t rest_ns;
+};
+
 struct fl_region_config {
     size_t stock; /* bytes of the stock at most; 0: a thirty-second of the peak */
     bool no_stock;
@@ -139,6 +155,8 @@ struct fl_region {
     size_t free_huge;             /* part of that in whole huge pages */
     size_t leaving; /* bytes of APART extents whose pages move: counted twice for a moment */
     struct fl_stock stock;
+    struct fl_repair repair;
+    struct fl_rezero rezero;
     struct fl_lock moving;            /* see move.c. Rank LEAF */
     unsigned remaps;                  /* maps that mremap has made. Lock: moving */
     struct fl_memory_scratch scratch; /* for looks at the memory */
@@ -188,8 +206,8 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e);
  * Shrinking always succeeds. */
 bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len);
 
-/* For realloc of a LAZY extent that cannot grow in place: a longer LAZY extent with its pages, moved and not copied; `e`
- * is gone then. NULL: not possible, nothing changed.  Threads: any.  Source: mremap(2), MREMAP_FIXED. */
+/* For realloc of a large extent that cannot grow in place: a longer one with its pages, whole huge pages moved and not copied,
+ * the edges copied; `e` is gone then. NULL: not possible, or not worth it; nothing changed.  Threads: any. */
 struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_t len);
 
 /* Gives whole huge pages of FREE extents back to the kernel: those freed at least `age` ticks ago (0: all, thread
@@ -199,6 +217,10 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age);
 /* Jobs of the worker. Each returns the ns until it wants to run again; UINT64_MAX: not before it is called.
  * Fills the stock up to what recent requests needed. */
 uint64_t fl_region_refill(struct fl_region *r);
+/* Makes huge pages again that fork(2) split. */
+uint64_t fl_region_repair(struct fl_region *r);
+/* Clears free memory while no request comes. */
+uint64_t fl_region_rezero(struct fl_region *r);
 
 /* One tick of the worker's clock, then fl_region_purge(age). False when nothing is left that could age: then the region
  * sets wants_worker at the next free, and the worker may sleep until it is called. */

@@ -1,6 +1,10 @@
 /* realloc without a move: a LIVE extent gives up its tail, or takes over the FREE memory behind it. */
 #include "region/internal.h"
 
+#include <string.h>
+
+enum { MOVE_FROM_HUGE = 4 }; /* huge pages; a smaller extent is copied sooner than moved */
+
 static void shrink(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     struct fl_range tail = {e->base + len, e->len - len};
@@ -112,11 +116,9 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
     return done;
 }
 
-struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_t len)
+/* The whole of a LAZY extent, with its map. */
+static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
-    if (e->content != FL_CONTENT_LAZY || r->window.reserved || len <= e->len) {
-        return NULL;
-    }
     fl_region_lock(r);
     struct fl_extent *to = fl_region_is_absurd(r, len) ? NULL : fl_take_lazy(r, len, fl_page.base);
     if (to != NULL) {
@@ -139,4 +141,113 @@ struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_
     fl_region_give_locked(r, e);
     fl_region_unlock(r);
     return to;
+}
+
+/* An extent of `len` bytes at EMPTY addresses, as far into a huge page as `e` is. The grant wants all of it but for the
+ * pages that `e` brings along: those are in `own`. NULL: not possible. Lock: region. */
+static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent *e, size_t len,
+                                     struct fl_range own, struct fl_grant *g)
+{
+    size_t into = e->base & (fl_page.huge - 1);
+    struct fl_extent *empty =
+        fl_fit_first(&r->empty, fl_align_up(into + len, fl_page.huge), fl_page.huge);
+    size_t fresh = fl_align_up(into + len, fl_page.huge) - own.len;
+
+    if (empty == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0 ||
+        fl_supply_plan(r, g, len - e->len, fresh, 0) != 0) {
+        return NULL;
+    }
+    struct fl_extent *to =
+        fl_carve(r, empty, fl_align_up(empty->base, fl_page.huge) + into, len, g);
+    if (to == NULL) {
+        fl_supply_cancel(r, g);
+        return NULL;
+    }
+    fl_supply_claim(r, g);
+    r->leaving += own.len;
+    fl_region_count_use(r, (int64_t)len - (int64_t)e->len);
+    r->stats.stalls += g->budgeted != 0;
+    return to;
+}
+
+/* Leaves in the grant what `e` does not bring along: before and behind `there`. */
+static void spare(struct fl_grant *g, struct fl_range there)
+{
+    struct fl_range all = g->fresh[0];
+
+    g->fresh[0].len = there.base - all.base;
+    g->fresh[1] = (struct fl_range){fl_range_end(there), fl_range_end(all) - fl_range_end(there)};
+    g->nfresh = 2;
+}
+
+static void copy(struct fl_range from, uintptr_t to)
+{
+    memcpy((void *)to, (const void *)from.base, from.len); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+/* Gives `e` up, whose pages in `moved` are elsewhere now. */
+static void give_remains(struct fl_region *r, struct fl_extent *e, struct fl_range own,
+                         struct fl_range moved)
+{
+    struct fl_extent *gone = NULL;
+
+    (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
+    fl_region_lock(r);
+    r->leaving -= own.len;
+    e->hard = e->len;
+    struct fl_extent *rest = fl_fit_insert(r, e);
+    if (moved.len != 0 && fl_extent_reserve(r, 2) == 0) {
+        gone = fl_apart_claim_part(r, rest, moved);
+    }
+    fl_region_unlock(r);
+    if (gone != NULL) {
+        bool unmapped = fl_vspace_decommit(&r->window, moved) == 0;
+        fl_region_lock(r);
+        fl_apart_return(r, gone, unmapped);
+        fl_region_unlock(r);
+    }
+}
+
+static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e, size_t len)
+{
+    struct fl_grant g = {.zero = false};
+    struct fl_range all = fl_extent_range(e), own = fl_range_inner(all, fl_page.huge);
+    struct fl_move m;
+    size_t moved = 0;
+
+    fl_region_lock(r);
+    struct fl_extent *to = carve_alike(r, e, len, own, &g);
+    fl_region_unlock(r);
+    if (to == NULL) {
+        return NULL;
+    }
+    uintptr_t shift = to->base - all.base;
+    struct fl_range there = {own.base + shift, own.len};
+    if (fl_move_begin(r, &m, there)) {
+        moved = fl_move_pages(r, &m, own, there.base);
+        fl_move_end(r, &m);
+    }
+    /* What did not move is copied: into what a part of a huge page has become, too. */
+    struct fl_range whole = {own.base, fl_align_down(moved, fl_page.huge)};
+    spare(&g, (struct fl_range){there.base, whole.len});
+    fl_grant_fulfil(r, &g);
+    copy((struct fl_range){own.base + moved, own.len - moved}, there.base + moved);
+    copy((struct fl_range){all.base, own.base - all.base}, to->base);
+    copy((struct fl_range){fl_range_end(own), fl_range_end(all) - fl_range_end(own)},
+         fl_range_end(there));
+    give_remains(r, e, own, whole);
+    return to;
+}
+
+struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_t len)
+{
+    bool plain = atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN;
+
+    if (len <= e->len || len / 2 > r->window.all.len / 2) {
+        return NULL;
+    }
+    if (e->content == FL_CONTENT_LAZY) {
+        return r->window.reserved ? NULL : move_lazy(r, e, len);
+    }
+    return plain || e->len < MOVE_FROM_HUGE * fl_page.huge ? NULL : move_populated(r, e, len);
 }

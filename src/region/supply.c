@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-enum { SLACK_SHARE = 32 };
+enum { SLACK_SHARE = 32, SHARE_HELPERS = 16 };
+static const size_t share_from = (size_t)128 << 20;    /* bytes: below it helpers do not pay */
 static const size_t populate_piece = (size_t)32 << 20; /* bytes: some 1.5 ms */
 
 bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh)
@@ -80,6 +81,13 @@ int fl_supply_populate(const struct fl_region *r, struct fl_range range)
 {
     int rc = 0;
 
+    if (range.len >= share_from && !r->config.populate_by_touch) {
+        rc = fl_sys.populate_shared(range, SHARE_HELPERS);
+        if (rc != -EINVAL && rc != -ENOSYS) {
+            return rc;
+        }
+        rc = 0;
+    }
     for (size_t done = 0; done < range.len && rc == 0; done += populate_piece) {
         struct fl_range piece = {range.base + done, fl_min(populate_piece, range.len - done)};
         rc = r->config.populate_by_touch ? -EINVAL : fl_sys.populate(piece);
@@ -91,7 +99,7 @@ int fl_supply_populate(const struct fl_region *r, struct fl_range range)
     return rc;
 }
 
-/* How far the fresh ranges of a grant are filled. */
+/* How far the fresh ranges of a grant are filled, in whole huge pages. */
 struct filling {
     struct fl_grant *g;
     size_t done[FL_GRANT_FRESH]; /* bytes, from the start of each */
@@ -128,7 +136,7 @@ static size_t fill_from(struct fl_region *r, struct filling *f, struct fl_range 
         size_t piece = fl_min(from.len - moved, to.len - *done);
         size_t n = fl_move_pages(r, &f->move, (struct fl_range){from.base + moved, piece},
                                  to.base + *done);
-        *done += n;
+        *done += fl_align_down(n, fl_page.huge);
         moved += n;
         if (n < piece) {
             break;
@@ -159,8 +167,10 @@ static void fill_by_moves(struct fl_region *r, struct filling *f)
         e->spent = fill_from(r, f, fl_extent_range(e)) != 0;
     }
     close_range(r, f);
-    for (unsigned i = 0; i < g->nfresh; i++) {
-        note_dirty(g, (struct fl_range){g->fresh[i].base + clean[i], f->done[i] - clean[i]});
+    /* The next huge page may have got part of one that is mapped by base pages. */
+    for (unsigned i = 0; i < g->nfresh && g->donors != NULL; i++) {
+        size_t upto = fl_min(f->done[i] + fl_page.huge, g->fresh[i].len);
+        note_dirty(g, (struct fl_range){g->fresh[i].base + clean[i], upto - clean[i]});
     }
 }
 

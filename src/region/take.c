@@ -244,6 +244,9 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     if (e != NULL) {
         r->stats.takes++;
         fl_region_count_use(r, (int64_t)e->len);
+        if (zero) {
+            fl_rezero_earn(r, e->len);
+        }
     } else {
         r->stats.refused++;
     }

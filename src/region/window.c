@@ -82,6 +82,7 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     TAILQ_INIT(&r->by_age);
     TAILQ_INIT(&r->spare);
     TAILQ_INIT(&r->apart);
+    fl_rezero_start(r);
     fl_lock_init(&r->moving, FL_RANK_LEAF);
     atomic_store_explicit(&r->rung, c->rung, memory_order_relaxed);
     int rc = claim_anywhere(r, len);

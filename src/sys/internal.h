@@ -15,4 +15,8 @@ void fl_linux_move_end(int fd, struct fl_range to);
 /* crew.c */
 int fl_linux_populate_shared(struct fl_range r, unsigned helpers);
 
+/* pagemap.c */
+int fl_linux_find_split(struct fl_range r, struct fl_range *out);
+int fl_linux_survey(struct fl_range r, size_t *out_present, size_t *out_own);
+
 #endif

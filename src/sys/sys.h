@@ -46,6 +46,11 @@ struct fl_sys {
     int (*lazy_free)(struct fl_range r);
     /* Bytes of `r` that are resident. mincore(2); cost about 0.2 ms a GiB of huge pages. */
     int (*resident)(struct fl_range r, size_t *out_bytes);
+    /* The next whole huge pages in `r`, itself whole huge pages, that are mapped by base pages, wholly or in part. -ENOENT: there
+     * are none; -ENOSYS before Linux 6.7 (PAGEMAP_SCAN). */
+    int (*find_split)(struct fl_range r, struct fl_range *out);
+    /* Bytes of `r` that are in memory, and those of them that no other process maps. /proc/self/pagemap, Linux 4.2. */
+    int (*survey)(struct fl_range r, size_t *out_present, size_t *out_own);
     /* Name shown in /proc/PID/maps. PR_SET_VMA_ANON_NAME, Linux 5.17; -EINVAL without it. */
     int (*name)(struct fl_range r, const char *name);
     uint64_t (*now_ns)(void); /* CLOCK_MONOTONIC */

@@ -1,0 +1,80 @@
+/* Clears free memory while the program does something else, so that calloc finds zeros.
+ *
+ * Only when no request has come for a while, a piece at a time, with stores that leave the caches alone. It may be in vain: so it
+ * lives on a credit, which requests for zeroed memory renew.
+ * State: r->rezero, under the region lock. */
+#include "region/internal.h"
+
+static const size_t piece_most = (size_t)16 << 20;                    /* bytes: some 0.2 ms */
+static const uint64_t rest_least = 100000000, rest_most = 1600000000; /* ns */
+static const size_t credit_first = (size_t)8 << 30, credit_most = (size_t)64 << 30; /* bytes */
+enum { CREDIT_EACH = 8 }; /* bytes for each that was asked for as zero */
+
+void fl_rezero_start(struct fl_region *r)
+{
+    r->rezero = (struct fl_rezero){.credit = credit_first, .rest_ns = rest_least};
+}
+
+void fl_rezero_earn(struct fl_region *r, size_t len)
+{
+    r->rezero.credit =
+        fl_min(r->rezero.credit + fl_min(len, credit_most) * CREDIT_EACH, credit_most);
+}
+
+/* What of the FREE extent `e` is not known to be zero: a piece beside what is, so that they become one. */
+static struct fl_range dirty_piece(const struct fl_extent *e)
+{
+    uintptr_t end = e->base + e->len, zeroed_end = fl_range_end(e->zeroed);
+
+    if (e->zeroed.len == 0) {
+        return (struct fl_range){e->base, fl_min(e->len, piece_most)};
+    }
+    if (end > zeroed_end) {
+        return (struct fl_range){zeroed_end, fl_min(end - zeroed_end, piece_most)};
+    }
+    size_t len = fl_min(e->zeroed.base - e->base, piece_most);
+    return (struct fl_range){e->zeroed.base - len, len};
+}
+
+static struct fl_extent *claim_dirty(struct fl_region *r)
+{
+    struct fl_extent *e;
+
+    TAILQ_FOREACH(e, &r->by_age, by_age)
+    {
+        if (e->len - e->zeroed.len >= fl_page.huge) {
+            return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim_part(r, e, dirty_piece(e)) : NULL;
+        }
+    }
+    return NULL;
+}
+
+static bool may_clear(const struct fl_region *r)
+{
+    return r->rezero.credit >= piece_most && !atomic_load_explicit(&r->tight, memory_order_relaxed);
+}
+
+uint64_t fl_region_rezero(struct fl_region *r)
+{
+    struct fl_rezero *z = &r->rezero;
+    uint64_t seen = r->stats.takes;
+    struct fl_extent *e = NULL;
+
+    fl_region_lock(r);
+    bool quiet = r->stats.takes == z->seen;
+    seen = z->seen = r->stats.takes;
+    z->rest_ns = quiet ? rest_least : z->rest_ns < rest_most ? 2 * z->rest_ns : rest_most;
+    while (quiet && seen == r->stats.takes && may_clear(r) && (e = claim_dirty(r)) != NULL) {
+        fl_region_unlock(r);
+        void *at = (void *)e->base; /* NOLINT(performance-no-int-to-ptr) */
+        fl_zero_streaming(at, e->len);
+        fl_region_lock(r);
+        z->credit -= fl_min(z->credit, e->len);
+        r->stats.rezero_bytes += e->len;
+        e->zeroed = fl_extent_range(e);
+        fl_apart_return(r, e, false);
+    }
+    bool more = may_clear(r) && r->free_huge != 0 && !(quiet && e == NULL);
+    fl_region_unlock(r);
+    return more ? z->rest_ns : UINT64_MAX;
+}
