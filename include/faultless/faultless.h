@@ -44,6 +44,7 @@ struct fl_stats {
     uint64_t rezero_bytes;    /* cleared ahead of requests so far */
     uint64_t repair_bytes;    /* made huge pages again after fork so far */
     uint64_t releases;        /* times that memory pressure took what was free */
+    uint64_t compactions;     /* populations so slow that base pages were used for a while */
     uint64_t rung;            /* how pages move: 0 userfaultfd, 1 mremap, 2 not at all */
 };
 

@@ -112,7 +112,7 @@ size_t fl_supply_allowed(const struct fl_region *r, size_t more);
 /* Would `fresh` bytes for a request of `len` be more than that? Then free extents give their pages. */
 bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh);
 /* Brings `range` into memory by the kernel's hand. 0 or -errno. No lock needed. */
-int fl_supply_populate(const struct fl_region *r, struct fl_range range);
+int fl_supply_populate(struct fl_region *r, struct fl_range range);
 
 /* Does what the grant says: moves, populates, clears. Not under the lock. */
 void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g);

@@ -96,3 +96,37 @@ size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range fro
     __atomic_fetch_add(&r->stats.move_bytes, moved, __ATOMIC_RELAXED);
     return moved;
 }
+
+/* Moves one base page between two that nobody else has. */
+static bool try_a_move(struct fl_region *r, struct fl_range two)
+{
+    struct fl_range to = {two.base, fl_page.base};
+    char *from = (char *)two.base + fl_page.base; /* NOLINT(performance-no-int-to-ptr) */
+    struct fl_move m;
+    size_t moved = 0;
+
+    *(volatile char *)from = 1;
+    if (fl_move_begin(r, &m, to)) {
+        moved = fl_move_pages(r, &m, (struct fl_range){(uintptr_t)from, fl_page.base}, to.base);
+        fl_move_end(r, &m);
+    }
+    return moved == fl_page.base;
+}
+
+void fl_region_probe(struct fl_region *r)
+{
+    /* The last pages of the boot area's huge page, which no block ever gets. */
+    struct fl_range two = {r->first - 2 * fl_page.base, 2 * fl_page.base};
+
+    if (atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_MOVE ||
+        fl_vspace_commit(&r->window, two, false) != 0) {
+        return;
+    }
+    if (!try_a_move(r, two) &&
+        atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_MOVE) {
+        atomic_store_explicit(&r->rung, rung_below(r), memory_order_relaxed);
+        atomic_store_explicit(&r->rung_refusal, -EIO, memory_order_relaxed);
+    }
+    r->stats.move_bytes = 0;
+    (void)fl_vspace_decommit(&r->window, two);
+}

@@ -80,6 +80,14 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age)
     return fl_region_purge_some(r, age, SIZE_MAX);
 }
 
+void fl_region_release(struct fl_region *r)
+{
+    fl_region_lock(r);
+    r->stats.releases++;
+    fl_region_unlock(r);
+    (void)fl_region_purge_some(r, 0, SIZE_MAX);
+}
+
 static bool anything_to_age(const struct fl_region *r)
 {
     if (!TAILQ_EMPTY(&r->by_age) || r->stock.held != 0) {

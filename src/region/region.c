@@ -183,6 +183,7 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->rezero_bytes = r->stats.rezero_bytes;
     out->repair_bytes = __atomic_load_n(&r->stats.repair_bytes, __ATOMIC_RELAXED);
     out->releases = r->stats.releases;
+    out->compactions = __atomic_load_n(&r->stats.compactions, __ATOMIC_RELAXED);
     out->rung = atomic_load_explicit(&r->rung, memory_order_relaxed);
     out->window_bytes = r->window.all.len;
     fl_region_unlock(r);

@@ -106,9 +106,10 @@ struct fl_stock {
 /* See repair.c. The worker's, but for fork. */
 struct fl_repair {
     bool active;
-    uintptr_t cursor; /* how far this look at the window has come */
-    size_t repaired;  /* bytes, in this look */
-    size_t left;      /* huge pages seen that are shared or split still, in this look */
+    _Atomic bool wanted; /* populated in base pages, see supply.c: any thread. Relaxed: a hint */
+    uintptr_t cursor;    /* how far this look at the window has come */
+    size_t repaired;     /* bytes, in this look */
+    size_t left;         /* huge pages seen that are shared or split still, in this look */
     uint64_t rest_ns, quiet_ns;
 };
 
@@ -127,6 +128,7 @@ struct fl_region_config {
         eager_max; /* bytes; larger requests are populated by touch. 0: an eighth of what is available */
     size_t limit;           /* bytes held populated at most; 0: what fl_memory_look says is left */
     bool huge;              /* advise huge pages */
+    bool verbose;           /* say what happens rarely and should be known */
     bool populate_by_touch; /* without MADV_POPULATE_WRITE */
 };
 
@@ -157,7 +159,9 @@ struct fl_region {
     struct fl_stock stock;
     struct fl_repair repair;
     struct fl_rezero rezero;
-    struct fl_lock moving;            /* see move.c. Rank LEAF */
+    struct fl_lock moving;        /* see move.c. Rank LEAF */
+    _Atomic uint64_t crawl_until; /* monotonic ns; the kernel compacts: see supply.c */
+    _Atomic bool crawl_said;
     unsigned remaps;                  /* maps that mremap has made. Lock: moving */
     struct fl_memory_scratch scratch; /* for looks at the memory */
     size_t memory_total;              /* bytes of RAM; 0: unknown */
@@ -213,6 +217,12 @@ struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_
 /* Gives whole huge pages of FREE extents back to the kernel: those freed at least `age` ticks ago (0: all, thread
  * caches included). Returns bytes given back. Threads: any; no lock is held during the system calls. */
 size_t fl_region_purge(struct fl_region *r, uint32_t age);
+
+/* Tries whether pages can be moved, once, before the first large request: then r->rung says how. Some 20 us. */
+void fl_region_probe(struct fl_region *r);
+
+/* Memory is short: all that is free goes back at once, whole huge pages. Threads: any, no lock of ours held. */
+void fl_region_release(struct fl_region *r);
 
 /* Jobs of the worker. Each returns the ns until it wants to run again; UINT64_MAX: not before it is called.
  * Fills the stock up to what recent requests needed. */

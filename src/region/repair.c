@@ -11,10 +11,18 @@ static const uint64_t rest_least = 100000000, rest_most = 1000000000; /* ns */
 static const uint64_t patience = (uint64_t)600 * 1000000000;          /* ns without a repair */
 static const size_t batch = (size_t)64 << 20; /* bytes looked at, and collapsed, in one go */
 
+static void start(struct fl_region *r)
+{
+    r->repair.active = true;
+    r->repair.cursor = r->repair.repaired = r->repair.left = 0;
+    r->repair.quiet_ns = 0;
+    r->repair.rest_ns = rest_least;
+}
+
 void fl_repair_begin(struct fl_region *r)
 {
     if (r->config.huge && r->populated_bytes >= fl_page.huge) {
-        r->repair = (struct fl_repair){.active = true, .rest_ns = rest_least};
+        start(r);
         atomic_store(&r->wants_worker, true);
     }
 }
@@ -117,6 +125,9 @@ static uint64_t end_of_pass(struct fl_region *r)
 uint64_t fl_region_repair(struct fl_region *r)
 {
     fl_region_lock(r);
+    if (!r->repair.active && atomic_exchange(&r->repair.wanted, false)) {
+        start(r);
+    }
     bool active = r->repair.active && r->seeded;
     struct fl_range run = active ? next_committed(r, r->repair.cursor) : (struct fl_range){0, 0};
     fl_region_unlock(r);

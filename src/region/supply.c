@@ -9,6 +9,8 @@
 #include <string.h>
 
 enum { SLACK_SHARE = 32, SHARE_HELPERS = 16 };
+/* ns a huge page (the kernel clears one in 0.1 ms; the host of a virtual machine may need 4 to find it), and ns to go without. */
+static const uint64_t crawl_from = 16000000, crawl_for = 1000000000;
 static const size_t share_from = (size_t)128 << 20;    /* bytes: below it helpers do not pay */
 static const size_t populate_piece = (size_t)32 << 20; /* bytes: some 1.5 ms */
 
@@ -76,25 +78,77 @@ __attribute__((no_sanitize("thread"))) static void populate_by_touch(struct fl_r
     }
 }
 
-/* In pieces: while one is filled, whoever maps something waits for it, and with it whoever wants the region lock. */
-int fl_supply_populate(const struct fl_region *r, struct fl_range range)
+/* The kernel compacts memory to make a huge page, in the caller's time: it may take a second for one. Then base pages do
+ * for a while, and the worker makes huge pages of them when nobody waits. */
+static void note_pace(struct fl_region *r, size_t len, uint64_t began)
+{
+    uint64_t now = fl_sys.now_ns();
+
+    if (r->config.huge && now - began > len / fl_page.huge * crawl_from) {
+        atomic_store_explicit(&r->crawl_until, now + crawl_for, memory_order_relaxed);
+        __atomic_fetch_add(&r->stats.compactions, 1, __ATOMIC_RELAXED);
+        atomic_store_explicit(&r->repair.wanted, true, memory_order_relaxed);
+        atomic_store(&r->wants_worker, true);
+    }
+}
+
+static bool is_crawling(const struct fl_region *r)
+{
+    uint64_t until = atomic_load_explicit(&r->crawl_until, memory_order_relaxed);
+
+    return until != 0 && fl_sys.now_ns() < until;
+}
+
+static int populate_pieces(struct fl_region *r, struct fl_range range, size_t step)
 {
     int rc = 0;
 
-    if (range.len >= share_from && !r->config.populate_by_touch) {
-        rc = fl_sys.populate_shared(range, SHARE_HELPERS);
-        if (rc != -EINVAL && rc != -ENOSYS) {
-            return rc;
-        }
-        rc = 0;
-    }
-    for (size_t done = 0; done < range.len && rc == 0; done += populate_piece) {
-        struct fl_range piece = {range.base + done, fl_min(populate_piece, range.len - done)};
+    for (size_t done = 0; done < range.len && rc == 0; done += step) {
+        struct fl_range piece = {range.base + done, fl_min(step, range.len - done)};
+        uint64_t began = fl_sys.now_ns();
         rc = r->config.populate_by_touch ? -EINVAL : fl_sys.populate(piece);
         if (rc == -EINVAL || rc == -ENOSYS) {
             populate_by_touch(piece);
             rc = 0;
         }
+        note_pace(r, piece.len, began);
+    }
+    return rc;
+}
+
+/* In base pages, yet advised as before: so that the maps stay one, and the worker may collapse what is here. */
+static int populate_base_pages(struct fl_region *r, struct fl_range range)
+{
+    (void)fl_sys.advise(range, FL_ADVICE_NO_HUGE);
+    int rc = populate_pieces(r, range, populate_piece);
+    (void)fl_sys.advise(range, FL_ADVICE_HUGE);
+    return rc;
+}
+
+/* In pieces: while one is filled, whoever maps something waits for it, and with it whoever wants the region lock. */
+int fl_supply_populate(struct fl_region *r, struct fl_range range)
+{
+    int rc = 0;
+    size_t done = 0;
+
+    if (is_crawling(r)) {
+        return populate_base_pages(r, range);
+    }
+    if (range.len >= share_from && !r->config.populate_by_touch) {
+        uint64_t began = fl_sys.now_ns();
+        rc = fl_sys.populate_shared(range, SHARE_HELPERS);
+        note_pace(r, range.len, began);
+        if (rc != -EINVAL && rc != -ENOSYS) {
+            return rc;
+        }
+        rc = 0;
+    }
+    for (; done < range.len && rc == 0 && !is_crawling(r); done += populate_piece) {
+        struct fl_range piece = {range.base + done, fl_min(populate_piece, range.len - done)};
+        rc = populate_pieces(r, piece, populate_piece);
+    }
+    if (done < range.len && rc == 0) {
+        rc = populate_base_pages(r, (struct fl_range){range.base + done, range.len - done});
     }
     return rc;
 }
@@ -206,6 +260,14 @@ static void populate_rest(struct fl_region *r, const struct filling *f)
     }
 }
 
+static void tell_once(struct fl_region *r)
+{
+    if (r->config.verbose && __atomic_load_n(&r->stats.compactions, __ATOMIC_RELAXED) != 0 &&
+        !atomic_exchange(&r->crawl_said, true)) {
+        fl_say("the kernel compacts memory for each huge page: base pages for a while");
+    }
+}
+
 void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g)
 {
     struct filling f = {.g = g};
@@ -215,6 +277,7 @@ void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g)
         settle(r, g);
     }
     populate_rest(r, &f);
+    tell_once(r);
     for (unsigned i = 0; g->zero && i < g->ndirty; i++) {
         void *part = (void *)g->dirty[i].base; /* NOLINT(performance-no-int-to-ptr) */
         memset(part, 0, g->dirty[i].len);

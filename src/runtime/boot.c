@@ -73,10 +73,9 @@ static bool may_tune_next(void)
 /* What stays with glibc must not be mapped and unmapped, or trimmed, at each use either. */
 static void tune_next(void)
 {
-    static _Atomic bool done;
     const size_t trim = (size_t)64 << 20; /* bytes of free heap top that glibc keeps */
 
-    if (!fl_runtime.tune_next || atomic_load(&done) || atomic_exchange(&done, true)) {
+    if (!fl_runtime.tune_next) {
         return;
     }
     size_t map_from = fl_min(fl_max(fl_route.threshold, (size_t)128 * FL_KIB), (size_t)32 * FL_MIB);
@@ -107,6 +106,42 @@ static void fork_child(void)
     fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
     fl_worker_fork_child(&fl_runtime.worker);
     watch_main_thread();
+}
+
+/* After the first large request: how pages move, and why not better. */
+static void log_rung(void)
+{
+    static const char *const how[] = {
+        [FL_RUNG_MOVE] = "pages move by userfaultfd",
+        [FL_RUNG_REMAP] = "pages move by mremap",
+        [FL_RUNG_PLAIN] = "pages do not move",
+    };
+    char line[128];
+    struct fl_text t = fl_text_on(line, sizeof line);
+    int refusal = atomic_load(&fl_runtime.region.rung_refusal);
+
+    fl_text_str(&t, how[atomic_load(&fl_runtime.region.rung)]);
+    if (refusal != 0) {
+        fl_text_str(&t, ": userfaultfd is refused, error ");
+        fl_text_u64(&t, (uint64_t)-refusal);
+    } else if (fl_runtime.region.config.rung != FL_RUNG_MOVE) {
+        fl_text_str(&t, ": FAULTLESS_DISABLE");
+    }
+    fl_say(line);
+}
+
+static void first_large(void)
+{
+    static _Atomic bool done;
+
+    if (atomic_load(&done) || atomic_exchange(&done, true)) {
+        return;
+    }
+    tune_next();
+    fl_region_probe(&fl_runtime.region);
+    if (fl_runtime.options.value[FL_OPTION_log] >= FL_LOG_INFO) {
+        log_rung();
+    }
 }
 
 static void log_choice(void)
@@ -151,6 +186,7 @@ static void start_region(void)
         .huge = fl_page.thp && (disable & FL_DISABLE_THP) == 0,
         .populate_by_touch = (disable & FL_DISABLE_POPULATE) != 0,
         .rung = best_rung(disable),
+        .verbose = value[FL_OPTION_log] >= FL_LOG_INFO,
         .stock = value[FL_OPTION_stock],
         .no_stock = (disable & FL_DISABLE_STOCK) != 0,
     };
@@ -188,7 +224,7 @@ static void boot_once(void)
     fl_route.next = next;
     fl_runtime.tune_next = may_tune_next();
     fl_route.thread_ends = note_thread;
-    fl_route.first_large = tune_next;
+    fl_route.first_large = first_large;
     have_key = pthread_key_create(&thread_key, thread_ends) == 0;
     if (gettid() == getpid()) {
         watch_main_thread();

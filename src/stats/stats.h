@@ -25,6 +25,7 @@ struct fl_region_stats {
     uint64_t rezero_bytes;        /* cleared by the worker so far */
     uint64_t repair_bytes;        /* collapsed so far */
     uint64_t releases;            /* calls of fl_region_release */
+    uint64_t compactions;         /* populations during which the kernel compacted */
     uint64_t in_use, in_use_peak; /* bytes out of the trees: LIVE and CACHED */
     uint64_t populated_peak;      /* bytes */
 };
@@ -52,6 +53,7 @@ struct fl_region_stats {
     X(rezero_bytes, "bytes cleared ahead of requests so far")                                      \
     X(repair_bytes, "bytes made huge pages again after fork so far")                               \
     X(releases, "times that memory pressure took what was free")                                   \
+    X(compactions, "populations that took so long that base pages were used for a while")          \
     X(rung, "how pages move: 0 userfaultfd, 1 mremap, 2 not at all")
 
 struct fl_stats_values {
