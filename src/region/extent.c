@@ -109,7 +109,7 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
     e->len = range.len;
     e->content = content;
     e->hard = range.len;
-    e->aged = e->spent = e->unforked = false;
+    e->aged = e->spent = e->unforked = e->armed = false;
     e->zeroed = (struct fl_range){range.base, 0};
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                           memory_order_relaxed);

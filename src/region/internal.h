@@ -132,6 +132,12 @@ void fl_rezero_start(struct fl_region *r);
 /* A request for `len` zeroed bytes was served. */
 void fl_rezero_earn(struct fl_region *r, size_t len);
 
+/* Is a request of `len` to be populated by its first touches? */
+bool fl_touch_wants(const struct fl_region *r, size_t len);
+/* `e` is LIVE and LAZY. disarm: false when it may still be armed. No lock held; both wait for the worker, but not for long. */
+void fl_touch_arm(struct fl_region *r, struct fl_extent *e);
+bool fl_touch_disarm(struct fl_region *r, struct fl_extent *e);
+
 /* A batch of moves to `to`, which is mapped, not populated, and the caller's alone. */
 struct fl_move {
     struct fl_range to;

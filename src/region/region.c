@@ -133,7 +133,8 @@ static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
 void fl_region_give(struct fl_region *r, struct fl_extent *e)
 {
     size_t len = e->len, hard = len;
-    bool gone = e->content == FL_CONTENT_LAZY && !is_worth_keeping(r, e) &&
+    bool disarmed = fl_touch_disarm(r, e);
+    bool gone = e->content == FL_CONTENT_LAZY && !(disarmed && is_worth_keeping(r, e)) &&
                 fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
 
     if (!gone && atomic_load_explicit(&r->tight, memory_order_relaxed)) {

@@ -46,6 +46,8 @@ struct fl_extent {
     enum fl_content content; /* Lock: region, or the owner while LIVE */
     bool aged;               /* on the region's age list. Lock: region */
     bool spent;              /* APART: its pages have moved. The owner */
+    /* LIVE and LAZY: first touches go to the worker. The owner */
+    bool armed;
     bool unforked; /* FREE: the child of the fork under way has no such memory. Lock: region */
     /* Chain of frees that a signal handler could not finish, or of extents that give their pages to one request. */
     struct fl_extent *next;
@@ -101,6 +103,26 @@ struct fl_stock {
         bool holed;             /* a move failed: what lies there nobody knows */
         _Atomic uint32_t epoch; /* when it was filled */
     } chunk[FL_STOCK_CHUNKS];
+};
+
+/* See touch.c. */
+enum { FL_TOUCH_SLOTS = 8 };
+enum fl_touch_state {
+    FL_TOUCH_FREE,
+    FL_TOUCH_TAKEN,
+    FL_TOUCH_ASKED,
+    FL_TOUCH_SERVED,
+    FL_TOUCH_DONE
+};
+struct fl_touch {
+    _Atomic bool open;  /* the worker serves first touches */
+    void (*call)(void); /* plugged in by runtime/: wakes the worker. Signal-safe */
+    struct fl_touch_slot {
+        _Atomic uint32_t state; /* enum fl_touch_state; also the futex that the asker waits on */
+        struct fl_range range;
+        bool on; /* to be armed, or disarmed */
+        int rc;
+    } slot[FL_TOUCH_SLOTS];
 };
 
 /* See repair.c. The worker's, but for fork. */
@@ -159,6 +181,7 @@ struct fl_region {
     struct fl_stock stock;
     struct fl_repair repair;
     struct fl_rezero rezero;
+    struct fl_touch touch;
     struct fl_lock moving;        /* see move.c. Rank LEAF */
     _Atomic uint64_t crawl_until; /* monotonic ns; the kernel compacts: see supply.c */
     _Atomic bool crawl_said;
@@ -217,6 +240,10 @@ struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_
 /* Gives whole huge pages of FREE extents back to the kernel: those freed at least `age` ticks ago (0: all, thread
  * caches included). Returns bytes given back. Threads: any; no lock is held during the system calls. */
 size_t fl_region_purge(struct fl_region *r, uint32_t age);
+
+/* For the worker: huge pages of the stock to the armed addresses `to`, whole huge pages, by its own door `fd`. Returns bytes, from
+ * the start of `to`; what waits there is woken. */
+size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to);
 
 /* Tries whether pages can be moved, once, before the first large request: then r->rung says how. Some 20 us. */
 void fl_region_probe(struct fl_region *r);

@@ -64,20 +64,37 @@ void fl_stock_take(struct fl_region *r, struct fl_grant *g)
     }
 }
 
-void fl_stock_return(struct fl_region *r, const struct fl_grant *g)
-{
-    for (unsigned i = 0; i < g->npieces; i++) {
-        struct fl_stock_chunk *c = &r->stock.chunk[g->piece[i].chunk];
-        c->moving--;
-        c->holed |= g->piece[i].moved < g->piece[i].range.len;
-    }
-}
-
 static struct fl_range chunk_range(const struct fl_region *r, const struct fl_stock_chunk *c)
 {
     size_t i = (size_t)(c - r->stock.chunk);
 
     return (struct fl_range){r->stock.span.all.base + i * r->stock.chunk_len, r->stock.chunk_len};
+}
+
+/* What did not move at all is stock again, if it lies where the chunk's ready bytes end. */
+static bool put_back(struct fl_region *r, struct fl_stock_chunk *c, struct fl_range piece)
+{
+    if (c->apart || chunk_range(r, c).base + c->ready != piece.base) {
+        return false;
+    }
+    c->ready += piece.len;
+    c->held += piece.len;
+    r->stock.ready += piece.len;
+    r->stock.held += piece.len;
+    r->populated_bytes += piece.len;
+    return true;
+}
+
+void fl_stock_return(struct fl_region *r, const struct fl_grant *g)
+{
+    for (unsigned i = 0; i < g->npieces; i++) {
+        const struct fl_stock_piece *p = &g->piece[i];
+        struct fl_stock_chunk *c = &r->stock.chunk[p->chunk];
+        c->moving--;
+        if (p->moved != 0 || !put_back(r, c, p->range)) {
+            c->holed |= p->moved < p->range.len;
+        }
+    }
 }
 
 static bool claim_span(struct fl_region *r)

@@ -195,6 +195,9 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     if (e == NULL && fl_cache_drain_all(r, 0) != 0) {
         e = take_populated(r, len, align, g);
     }
+    if (e == NULL && fl_touch_wants(r, len)) {
+        e = fl_take_lazy(r, len, align);
+    }
     return e != NULL ? e : grow(r, len, align, g);
 }
 
@@ -253,6 +256,8 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     fl_region_unlock(r);
     if (e != NULL && e->content != FL_CONTENT_LAZY) {
         fl_grant_fulfil(r, &g);
+    } else if (e != NULL && fl_touch_wants(r, e->len)) {
+        fl_touch_arm(r, e);
     }
     return e;
 }

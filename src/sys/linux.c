@@ -242,6 +242,8 @@ static int linux_append_file(const char *path, const char *text, size_t len)
         .populate = linux_populate, .populate_shared = fl_linux_populate_shared,                   \
         .remap = linux_remap, .lazy_free = linux_lazy_free, .move_begin = fl_linux_move_begin,     \
         .move_pages = fl_linux_move_pages, .move_end = fl_linux_move_end,                          \
+        .touch_open = fl_linux_touch_open, .touch_arm = fl_linux_touch_arm,                        \
+        .touch_read = fl_linux_touch_read, .touch_wake = fl_linux_touch_wake,                      \
         .find_split = fl_linux_find_split, .survey = fl_linux_survey, .resident = linux_resident,  \
         .name = linux_name, .now_ns = linux_now_ns, .read_file = linux_read_file,                  \
         .limit = linux_limit, .memory_total = linux_memory_total, .entropy = linux_entropy,        \

@@ -42,6 +42,13 @@ struct fl_sys {
     int (*move_begin)(struct fl_range to, int *out_fd);
     int (*move_pages)(int fd, struct fl_range from, uintptr_t to, size_t *out_moved);
     void (*move_end)(int fd, struct fl_range to);
+    /* First touches of armed ranges (mapped, ours) are told to whoever reads `fd`, and wait for a page: move_pages to there wakes. open:
+     * -EPERM where faults of system calls could not be served, -ENOSYS before Linux 6.8. arm with `on` false wakes all who wait there.
+     * read: -EAGAIN when there is none. */
+    int (*touch_open)(int *out_fd);
+    int (*touch_arm)(int fd, struct fl_range r, bool on);
+    int (*touch_read)(int fd, uintptr_t *out_addr, int *out_tid);
+    int (*touch_wake)(int fd, struct fl_range r);
     /* The kernel may take the pages when memory is short; what is written afterwards is safe. MADV_FREE, Linux 4.5. */
     int (*lazy_free)(struct fl_range r);
     /* Bytes of `r` that are resident. mincore(2); cost about 0.2 ms a GiB of huge pages. */

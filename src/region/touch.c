@@ -1,0 +1,99 @@
+/* First touch: large extents are handed out without memory, and the worker puts huge pages under them where, and for whom, they
+ * are touched. On only where the worker has opened the door (uffd/touch.c); then a request asks it to arm the extent's
+ * range, and whoever frees one to disarm it. Nobody waits long: unarmed, the kernel's own fault does the same, slower.
+ * State: r->touch; a slot belongs to who took it out of FREE, then to the worker while SERVED. */
+#include "region/internal.h"
+
+#include <errno.h>
+
+enum { PATIENCE_NS = 5000000, ROUNDS = 20 };
+
+static struct fl_touch_slot *take_slot(struct fl_region *r)
+{
+    for (struct fl_touch_slot *s = r->touch.slot; s < r->touch.slot + FL_TOUCH_SLOTS; s++) {
+        uint32_t free_one = FL_TOUCH_FREE;
+        if (atomic_compare_exchange_strong(&s->state, &free_one, FL_TOUCH_TAKEN)) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* Waits for the worker's answer; a slot that it never took is taken back. */
+static int await(struct fl_touch_slot *s)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        uint32_t now = atomic_load(&s->state);
+        if (now == FL_TOUCH_DONE) {
+            break;
+        }
+        (void)fl_sys.wait(&s->state, now, PATIENCE_NS);
+        uint32_t asked = FL_TOUCH_ASKED;
+        if (atomic_compare_exchange_strong(&s->state, &asked, FL_TOUCH_FREE)) {
+            return -ETIMEDOUT;
+        }
+    }
+    if (atomic_load(&s->state) != FL_TOUCH_DONE) {
+        return -EINPROGRESS; /* the slot is lost, until the worker is done after all */
+    }
+    int rc = s->rc;
+    atomic_store(&s->state, FL_TOUCH_FREE);
+    return rc;
+}
+
+static int ask(struct fl_region *r, struct fl_range range, bool on)
+{
+    struct fl_touch_slot *s = take_slot(r);
+
+    if (s == NULL) {
+        return -EBUSY;
+    }
+    s->range = range;
+    s->on = on;
+    atomic_store(&s->state, FL_TOUCH_ASKED);
+    r->touch.call();
+    return await(s);
+}
+
+bool fl_touch_wants(const struct fl_region *r, size_t len)
+{
+    return atomic_load_explicit(&r->touch.open, memory_order_acquire) && len >= 4 * fl_page.huge;
+}
+
+void fl_touch_arm(struct fl_region *r, struct fl_extent *e)
+{
+    int rc = ask(r, fl_extent_range(e), true);
+
+    e->armed = rc == 0 || rc == -EINPROGRESS;
+}
+
+bool fl_touch_disarm(struct fl_region *r, struct fl_extent *e)
+{
+    bool done = !e->armed || ask(r, fl_extent_range(e), false) == 0;
+
+    e->armed = false;
+    return done;
+}
+
+size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to)
+{
+    struct fl_grant g = {.from_stock = to.len};
+    size_t done = 0;
+    bool stuck = false;
+
+    fl_region_lock(r);
+    fl_stock_take(r, &g);
+    fl_stock_demand(r, to.len);
+    fl_region_unlock(r);
+    for (unsigned i = 0; i < g.npieces; i++) {
+        struct fl_stock_piece *p = &g.piece[i];
+        int rc = stuck ? -EAGAIN : fl_sys.move_pages(fd, p->range, to.base + done, &p->moved);
+        stuck = stuck || rc != 0;
+        done += p->moved;
+    }
+    fl_region_lock(r);
+    fl_stock_return(r, &g);
+    fl_region_unlock(r);
+    __atomic_fetch_add(&r->stats.move_bytes, done, __ATOMIC_RELAXED);
+    return done;
+}
