@@ -107,6 +107,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
     } else if (len < e->len) {
         shrink(r, e, len);
     } else if (len > e->len) {
+        (void)fl_cache_drain_all(r, 0);
         done = extend(r, e, len, &g);
     }
     fl_region_unlock(r);
@@ -216,6 +217,7 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
     size_t moved = 0;
 
     fl_region_lock(r);
+    (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
     struct fl_extent *to = carve_alike(r, e, len, own, &g);
     fl_region_unlock(r);
     if (to == NULL) {
