@@ -2,16 +2,18 @@
 #include "unit/fake_map.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* Adds `r`, which overlaps nothing in the list, and joins it with its neighbours of the same kind. */
-static void add_map(struct fl_range r, bool usable)
+static void add_map(struct fl_range r, bool usable, bool no_fork)
 {
     for (size_t i = 0; i < fake.nmap;) {
         struct fake_map m = fake.map[i];
-        if (m.usable == usable &&
+        if (m.usable == usable && m.no_fork == no_fork &&
             (fl_range_end(m.range) == r.base || fl_range_end(r) == m.range.base)) {
             r = (struct fl_range){m.range.base < r.base ? m.range.base : r.base,
                                   m.range.len + r.len};
@@ -24,7 +26,7 @@ static void add_map(struct fl_range r, bool usable)
     if (fake.nmap == FAKE_MAPS) {
         abort(); /* the test maps more pieces than it should */
     }
-    fake.map[fake.nmap++] = (struct fake_map){r, usable};
+    fake.map[fake.nmap++] = (struct fake_map){r, usable, no_fork};
 }
 
 /* Takes `r` out of the list; what sticks out of it stays. Returns the bytes taken out. */
@@ -43,11 +45,11 @@ static size_t remove_map(struct fl_range r)
         fake.map[i] = fake.map[--fake.nmap];
         removed += m.range.len;
         if (m.range.base < r.base) {
-            add_map((struct fl_range){m.range.base, r.base - m.range.base}, m.usable);
+            add_map((struct fl_range){m.range.base, r.base - m.range.base}, m.usable, m.no_fork);
             removed -= r.base - m.range.base;
         }
         if (m_end > end) {
-            add_map((struct fl_range){end, m_end - end}, m.usable);
+            add_map((struct fl_range){end, m_end - end}, m.usable, m.no_fork);
             removed -= m_end - end;
         }
         i = 0;
@@ -55,7 +57,14 @@ static size_t remove_map(struct fl_range r)
     return removed;
 }
 
-enum change { ADD_RESERVED, ADD_USABLE, REMOVE, BECOME_USABLE, BECOME_RESERVED };
+enum change {
+    ADD_RESERVED,
+    ADD_USABLE,
+    REMOVE,
+    BECOME_USABLE,
+    BECOME_RESERVED,
+    BECOME_NO_FORK /* usable before and after */
+};
 
 static void change_map(struct fl_range r, enum change how)
 {
@@ -68,7 +77,7 @@ static void change_map(struct fl_range r, enum change how)
         abort(); /* somebody gives back, or makes usable, what is not his */
     }
     if (how != REMOVE) {
-        add_map(r, how == ADD_USABLE || how == BECOME_USABLE);
+        add_map(r, how != ADD_RESERVED && how != BECOME_RESERVED, how == BECOME_NO_FORK);
     }
     fake_leave();
 }
@@ -153,11 +162,41 @@ static int fake_decommit(struct fl_range r)
     return fake_note(FAKE_DECOMMIT, r, rc);
 }
 
+/* A refusal may come halfway: then what was advised before stays so. */
+static int advise_fork(struct fl_range r, enum fl_sys_advice advice, int rc)
+{
+    struct fl_range part = {r.base, rc == 0 ? r.len : fl_align_down(r.len / 2, fl_page.base)};
+
+    if (part.len != 0 && fl_sys_linux.advise(part, advice) == 0) {
+        change_map(part, advice == FL_ADVICE_NO_FORK ? BECOME_NO_FORK : BECOME_USABLE);
+    }
+    return rc;
+}
+
+static int collapse(struct fl_range r, int rc)
+{
+    for (size_t i = 0; rc == 0 && i < fake.npages;) {
+        if (fake.page[i].base - r.base < r.len) {
+            memmove(&fake.page[i], &fake.page[i + 1], (--fake.npages - i) * sizeof fake.page[0]);
+        } else {
+            i++;
+        }
+    }
+    return rc;
+}
+
 static int fake_advise(struct fl_range r, enum fl_sys_advice advice)
 {
     int rc = fake_scripted(FAKE_ADVISE);
 
-    return fake_note_advice(FAKE_ADVISE, r, rc != 0 ? rc : fl_sys_linux.advise(r, advice), advice);
+    if (advice == FL_ADVICE_NO_FORK || advice == FL_ADVICE_FORK) {
+        rc = advise_fork(r, advice, rc);
+    } else if (advice == FL_ADVICE_COLLAPSE) {
+        rc = collapse(r, rc);
+    } else if (rc == 0) {
+        rc = fl_sys_linux.advise(r, advice);
+    }
+    return fake_note_advice(FAKE_ADVISE, r, rc, advice);
 }
 
 static int fake_populate(struct fl_range r)
@@ -191,10 +230,45 @@ static int fake_lazy_free(struct fl_range r)
     return fake_note(FAKE_LAZY_FREE, r, rc != 0 ? rc : fl_sys_linux.lazy_free(r));
 }
 
-static void copy_away(struct fl_range from, uintptr_t to)
+/* Which base pages of `r`, at most a huge page, are in memory. */
+static void look_at(struct fl_range r, uint64_t *entry)
 {
-    memcpy((void *)to, (const void *)from.base, from.len);
-    (void)madvise((void *)from.base, from.len, MADV_DONTNEED);
+    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    size_t n = r.len >> fl_page.shift, size = n * sizeof *entry;
+
+    if (fd < 0 || pread(fd, entry, size, (off_t)((r.base >> fl_page.shift) * sizeof *entry)) !=
+                      (ssize_t)size) {
+        abort();
+    }
+    close(fd);
+}
+
+/* As UFFDIO_MOVE does it: by base pages, past holes, until one is in the way. */
+static int move_some(struct fl_range from, uintptr_t to, size_t *out_moved)
+{
+    static const uint64_t there = (uint64_t)3 << 62; /* present, or swapped out */
+    static const size_t step = (size_t)2 << 20;
+    uint64_t source[512], target[512];
+    int rc = 0;
+
+    (void)madvise((void *)fl_align_down(to, step), fl_align_up(from.len, step), MADV_NOHUGEPAGE);
+    for (size_t done = 0; done < from.len && rc == 0; done += fl_page.base) {
+        size_t i = done % step >> fl_page.shift;
+        if (i == 0) {
+            look_at((struct fl_range){from.base + done, fl_min(step, from.len - done)}, source);
+            look_at((struct fl_range){to + done, fl_min(step, from.len - done)}, target);
+        }
+        if ((source[i] & there) == 0) {
+            *out_moved += fl_page.base;
+        } else if ((target[i] & there) != 0) {
+            rc = -EEXIST;
+        } else {
+            memcpy((void *)(to + done), (const void *)(from.base + done), fl_page.base);
+            *out_moved += fl_page.base;
+        }
+    }
+    (void)madvise((void *)from.base, *out_moved, MADV_DONTNEED);
+    return *out_moved != 0 && rc != 0 ? -EAGAIN : rc;
 }
 
 static int fake_move_begin(struct fl_range to, int *out_fd)
@@ -208,13 +282,15 @@ static int fake_move_begin(struct fl_range to, int *out_fd)
 
 static int fake_move_pages(int fd, struct fl_range from, uintptr_t to, size_t *out_moved)
 {
+    size_t most = fake.move_most != 0 ? fl_min(fake.move_most, from.len) : from.len;
     int rc = fd == 1000 ? fake_scripted(FAKE_MOVE) : -EBADF;
-    size_t len = fake.move_most != 0 ? fl_min(fake.move_most, from.len) : from.len;
 
-    *out_moved = rc == 0 ? len : 0;
+    *out_moved = 0;
     if (rc == 0) {
-        copy_away((struct fl_range){from.base, len}, to);
-        rc = len < from.len ? -EAGAIN : 0;
+        int wish = fake.on_move != NULL ? fake.on_move(from, to, &most) : 0;
+        most = wish != 0 && most == from.len ? 0 : fl_min(most, from.len);
+        rc = most != 0 ? move_some((struct fl_range){from.base, most}, to, out_moved) : wish;
+        rc = rc == 0 && most < from.len ? -EAGAIN : rc;
     }
     return fake_note(FAKE_MOVE, from, rc);
 }
@@ -226,16 +302,76 @@ static void fake_move_end(int fd, struct fl_range to)
     fake.moves_open--;
 }
 
+/* -EFAULT leaves nothing where it was to go, as kernels before 6.17 do. The map comes along with all that was said of it. */
 static int fake_remap(struct fl_range from, uintptr_t to)
 {
+    struct fl_range target = {to, from.len};
+    size_t most = from.len;
     int rc = fake_scripted(FAKE_REMAP);
 
-    if (rc == 0) {
-        copy_away(from, to);
-        rc = fl_sys_linux.unmap(from);
+    if (rc == 0 && fake.on_move != NULL) {
+        rc = fake.on_move(from, to, &most);
+    }
+    bool no_fork = fake_kept_from_child(from) != 0;
+    if (rc == 0 && (rc = fl_sys_linux.remap(from, to)) == 0) {
         change_map(from, REMOVE);
+        change_map(target, no_fork ? BECOME_NO_FORK : BECOME_USABLE);
+    } else if (rc == -EFAULT && fl_sys_linux.unmap(target) == 0) {
+        change_map(target, REMOVE);
     }
     return fake_note(FAKE_REMAP, from, rc);
+}
+
+static const struct fake_page *page_at(uintptr_t addr)
+{
+    for (size_t i = 0; i < fake.npages; i++) {
+        if (addr - fake.page[i].base < fl_page.huge) {
+            return &fake.page[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_split(uintptr_t addr)
+{
+    const struct fake_page *p = page_at(addr);
+
+    return p != NULL && !p->whole && p->present != 0;
+}
+
+static int fake_find_split(struct fl_range r, struct fl_range *out)
+{
+    uintptr_t at = r.base, end = fl_range_end(r);
+    int rc = fake_scripted(FAKE_FIND_SPLIT);
+
+    while (at < end && !is_split(at)) {
+        at += fl_page.huge;
+    }
+    *out = (struct fl_range){at, 0};
+    while (at < end && is_split(at)) {
+        at += fl_page.huge;
+    }
+    out->len = at - out->base;
+    return fake_note(FAKE_FIND_SPLIT, r, rc != 0 ? rc : out->len == 0 ? -ENOENT : 0);
+}
+
+static int fake_survey(struct fl_range r, size_t *out_present, size_t *out_own)
+{
+    int rc = fake_scripted(FAKE_SURVEY);
+
+    *out_present = *out_own = 0;
+    for (size_t done = 0; rc == 0 && done < r.len; done += fl_page.base) {
+        const struct fake_page *p = page_at(r.base + done);
+        size_t into = (r.base + done) & (fl_page.huge - 1);
+        bool present = p == NULL || into < p->present;
+        *out_present += present ? fl_page.base : 0;
+        /* its own pages are the last of those that are present */
+        *out_own += present && (p == NULL || into >= p->present - p->own) ? fl_page.base : 0;
+    }
+    if (fake.on_survey != NULL) {
+        fake.on_survey(r);
+    }
+    return fake_note(FAKE_SURVEY, r, rc);
 }
 
 static int fake_resident(struct fl_range r, size_t *out_bytes)
@@ -272,6 +408,27 @@ size_t fake_usable(void)
     return sum;
 }
 
+size_t fake_kept_from_child(struct fl_range r)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < fake.nmap; i++) {
+        sum += fake.map[i].no_fork ? fl_range_common(fake.map[i].range, r).len : 0;
+    }
+    return sum;
+}
+
+void fake_map_forked(void)
+{
+    for (size_t i = 0; i < fake.nmap;) {
+        if (fake.map[i].no_fork) {
+            fake.map[i] = fake.map[--fake.nmap];
+        } else {
+            i++;
+        }
+    }
+}
+
 void fake_map_slots(struct fl_sys *table)
 {
     table->reserve = fake_reserve;
@@ -287,6 +444,8 @@ void fake_map_slots(struct fl_sys *table)
     table->move_pages = fake_move_pages;
     table->move_end = fake_move_end;
     table->remap = fake_remap;
+    table->find_split = fake_find_split;
+    table->survey = fake_survey;
     table->resident = fake_resident;
     table->name = fake_name;
 }

@@ -13,6 +13,9 @@ int fake_scripted(enum fake_slot slot);
 int fake_note(enum fake_slot slot, struct fl_range r, int rc);
 int fake_note_advice(enum fake_slot slot, struct fl_range r, int rc, enum fl_sys_advice advice);
 
+/* In a forked child: forgets what it did not inherit. */
+void fake_map_forked(void);
+
 /* Fills in the slots of fake_map.c. */
 void fake_map_slots(struct fl_sys *table);
 

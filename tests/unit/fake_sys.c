@@ -23,7 +23,8 @@ static const int refusal[FAKE_SLOTS] = {
     [FAKE_COMMIT] = -ENOMEM,    [FAKE_DECOMMIT] = -ENOMEM,  [FAKE_ADVISE] = -EINVAL,
     [FAKE_POPULATE] = -ENOMEM,  [FAKE_RESIDENT] = -ENOMEM,  [FAKE_NAME] = -EINVAL,
     [FAKE_READ_FILE] = -ENOENT, [FAKE_LAZY_FREE] = -EINVAL, [FAKE_MOVE_BEGIN] = -ENOMEM,
-    [FAKE_MOVE] = -EBUSY,       [FAKE_REMAP] = -ENOMEM};
+    [FAKE_MOVE] = -EBUSY,       [FAKE_REMAP] = -EFAULT,     [FAKE_FIND_SPLIT] = -ENOENT,
+    [FAKE_SURVEY] = -EIO};
 
 void fake_enter(void)
 {
@@ -263,6 +264,7 @@ int fake_child(int (*f)(void))
 
     if (pid == 0) {
         fl_sys.write = fl_sys_linux.write; /* what it says is to be seen */
+        fake_map_forked();
         _exit(f());
     }
     return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)

@@ -1,7 +1,9 @@
 /* A kernel for tests: fl_sys replaced by a table that records each call, can refuse it, and keeps real memory behind.
  *
- * What is scripted: files for read_file, limits, the clock, the largest reservation, one failing call of a sequence.
- * What is real: reserved, committed and populated memory, so that tests touch it and a purge really drops it.
+ * What is scripted: files for read_file, limits, the clock, the largest reservation, one failing call of a sequence; what
+ * is told of single huge pages.
+ * What is real: reserved, committed and populated memory, so that tests touch it and a purge really drops it. Pages that
+ * move leave nothing behind, and go only where nothing is; children do not get what they are not to have.
  * State: one `fake` a process. Threads: the log has a lock; `quiet` leaves log and lock out, so that TSan sees the
  * product's own order and nothing else. */
 #ifndef FL_TESTS_UNIT_FAKE_SYS_H
@@ -21,6 +23,8 @@ enum fake_slot {
     FAKE_MOVE_BEGIN, /* its range: where to */
     FAKE_MOVE,       /* its range: where from */
     FAKE_REMAP,      /* likewise */
+    FAKE_FIND_SPLIT,
+    FAKE_SURVEY,
     FAKE_RESIDENT,
     FAKE_NAME,
     FAKE_READ_FILE,
@@ -34,7 +38,14 @@ struct fake_call {
     enum fl_sys_advice advice; /* of FAKE_ADVISE */
 };
 
-enum { FAKE_LOG = 4096, FAKE_FILES = 24, FAKE_SAID = 8192, FAKE_MAPS = 4096 };
+/* A huge page that find_split and survey know something of; of all others they say: whole, and the process's own. */
+struct fake_page {
+    uintptr_t base;
+    size_t present, own; /* bytes, as survey has it */
+    bool whole;          /* mapped by one entry still: find_split does not see it */
+};
+
+enum { FAKE_LOG = 4096, FAKE_FILES = 24, FAKE_SAID = 8192, FAKE_MAPS = 4096, FAKE_PAGES = 512 };
 
 struct fake {
     /* the script */
@@ -45,11 +56,17 @@ struct fake {
     size_t commit_max;       /* bytes of one commit or map_at; more is refused with -ENOMEM */
     size_t charge_max;       /* bytes readable and writable at most, as RLIMIT_DATA has it */
     uint64_t limit_as, limit_data, memory_total, entropy;
-    int rc[FAKE_SLOTS];     /* not 0: what the slot answers, always */
-    bool pretend_populate;  /* populate takes note; the kernel fills on touch */
-    bool quiet;             /* no log, no lock */
-    size_t move_most;       /* bytes that one move_pages moves before it says -EAGAIN; 0: all */
-    unsigned moves_open;    /* begun and not ended */
+    int rc[FAKE_SLOTS];    /* not 0: what the slot answers, always */
+    bool pretend_populate; /* populate takes note; the kernel fills on touch */
+    bool quiet;            /* no log, no lock */
+    size_t move_most;      /* bytes that one move_pages moves before it says -EAGAIN; 0: all */
+    unsigned moves_open;   /* begun and not ended */
+    /* Called within each move_pages and remap: its answer, if it is not 0, is theirs; *most: bytes that move before that
+     * (remap: all or nothing). */
+    int (*on_move)(struct fl_range from, uintptr_t to, size_t *most);
+    void (*on_survey)(struct fl_range r);
+    struct fake_page page[FAKE_PAGES]; /* a collapse that is not refused takes its pages out */
+    size_t npages;
     void (*on_purge)(void); /* called within each unmap and decommit */
     void (*on_populate)(struct fl_range r);
     void (*on_lazy_free)(struct fl_range r);
@@ -70,6 +87,7 @@ struct fake {
     struct fake_map {
         struct fl_range range;
         bool usable;  /* readable and writable */
+        bool no_fork; /* no child gets it */
     } map[FAKE_MAPS]; /* what is mapped; neighbours of a kind are one */
     size_t nmap;
     struct {
@@ -98,6 +116,8 @@ unsigned fake_purges(void);
 /* Bytes mapped now, and those of them that are readable and writable. */
 size_t fake_mapped(void);
 size_t fake_usable(void);
+/* Bytes of `r` that a child would not get. */
+size_t fake_kept_from_child(struct fl_range r);
 /* Sweeps failures: the n-th call of the slots (all but unmap, if `slots` is 0) is refused. */
 void fake_fail_at(unsigned n, unsigned slots);
 /* Did the fault of fake_fail_at fire? */
@@ -105,7 +125,8 @@ bool fake_fired(void);
 
 /* Runs f in a child. True when it ended by SIGABRT; `out` gets its stderr. */
 bool fake_dies(void (*f)(void), char *out, size_t size);
-/* Runs f in a child, whose exit status (0 to 255) is what f returns; -1 when it ended otherwise. */
+/* Runs f in a child, whose exit status (0 to 255) is what f returns; -1 when it ended otherwise. What the child did not
+ * inherit is not mapped there, neither really nor in the fake's list. */
 int fake_child(int (*f)(void));
 
 #endif
