@@ -58,6 +58,11 @@ static void tree_remove(struct fl_region *r, struct fl_extent *e)
 
 void fl_fit_remove(struct fl_region *r, struct fl_extent *e)
 {
+    if (FL_UNLIKELY(e->unforked)) {
+        struct fl_range kept = fl_range_inner(fl_extent_range(e), fl_page.huge);
+        (void)fl_sys.advise(kept, FL_ADVICE_FORK);
+        e->unforked = false;
+    }
     tree_remove(r, e);
     if (e->aged) {
         TAILQ_REMOVE(&r->by_age, e, by_age);

@@ -1,10 +1,12 @@
 /* fork(2): the child gets a region that nobody is in the middle of changing, and none of the memory that is free.
  *
  * What both had would have to be copied, a base page at a time, when the parent writes it again: so free huge pages are taken out of
- * what is inherited (MADV_DONTFORK) while the fork lasts. The child finds nothing mapped there. Where the window is
- * reserved they are inherited like the rest: a hole in the child would be anybody's.
+ * what is inherited (MADV_DONTFORK) until they are used again: see fl_fit_remove. The child finds nothing mapped there. Where the
+ * window is reserved they are inherited like the rest: a hole in the child would be anybody's.
  * What is live is inherited; see repair.c for what that does to the parent. */
 #include "region/internal.h"
+
+enum { KEPT_MOST = 4096 };
 
 static struct fl_range inner(const struct fl_extent *e)
 {
@@ -14,11 +16,16 @@ static struct fl_range inner(const struct fl_extent *e)
 static void keep_from_child(struct fl_region *r)
 {
     struct fl_extent *e;
+    unsigned n = 0;
 
     (void)fl_cache_drain_all(r, 0);
     TAILQ_FOREACH(e, &r->by_age, by_age)
     {
-        if (fl_sys.advise(inner(e), FL_ADVICE_NO_FORK) != 0) {
+        if (++n >
+            KEPT_MOST) { /* each may make a map more, and the kernel allows so many: the rest is inherited */
+            return;
+        }
+        if (!e->unforked && fl_sys.advise(inner(e), FL_ADVICE_NO_FORK) != 0) {
             return; /* too many maps: the rest is inherited */
         }
         e->unforked = true;
@@ -40,16 +47,7 @@ bool fl_region_fork_prepare(struct fl_region *r)
 
 void fl_region_fork_parent(struct fl_region *r)
 {
-    struct fl_extent *e;
-
     fl_lock_release(&r->moving);
-    TAILQ_FOREACH(e, &r->by_age, by_age)
-    {
-        if (e->unforked) {
-            (void)fl_sys.advise(inner(e), FL_ADVICE_FORK);
-            e->unforked = false;
-        }
-    }
     fl_repair_begin(r);
     fl_region_unlock(r);
 }
