@@ -72,10 +72,14 @@ static inline size_t proc_number(const char *path, const char *key)
     return p != NULL ? strtoull(p + strlen(key), NULL, 10) : 0;
 }
 
-/* How long what runs for a time, or often, is to run: a part of it where the whole suite runs many times. */
+/* Where the whole suite runs many times, what runs for a time, or often, is to be short. */
+static inline int is_short(void)
+{
+    return getenv("VICTIM_SHORT") != NULL;
+}
 static inline long at_most(long much)
 {
-    return getenv("VICTIM_SHORT") != NULL ? much / 10 : much;
+    return is_short() ? much / 10 : much;
 }
 
 struct mode {

@@ -1,0 +1,151 @@
+/* Frees blocks without undoing what it did to their pages. glibc unmaps blocks of this size when they are freed, so that
+ * nothing is left of it: the blocks that come after must be as good as new. */
+#include "trio.h"
+
+#include <sys/stat.h>
+
+enum { AGAIN = 4 };
+
+/* Blocks of the same size and of others, wherever they may lie: writable, and a child sees what the parent saw. */
+static void child_sees(struct trio *t)
+{
+    check(&t->before);
+    check(&t->it);
+    check(&t->after);
+}
+
+static void all_is_new(struct trio *t)
+{
+    struct trio next[AGAIN];
+
+    free(t->it.p);
+    for (size_t i = 0; i < AGAIN; i++) {
+        make_trio(&next[i], always_mapped / (i + 1));
+    }
+    for (size_t i = 0; i < AGAIN; i++) {
+        in_child(child_sees, &next[i]);
+        end_trio(&next[i]);
+    }
+    check(&t->before);
+    check(&t->after);
+}
+
+static void leave(void (*do_it)(const struct trio *))
+{
+    for (int i = 0; i < 3; i++) {
+        struct trio t;
+        make_trio(&t, always_mapped);
+        do_it(&t);
+        all_is_new(&t);
+        drop(&t.before);
+        drop(&t.after);
+    }
+}
+
+static void protect(const struct trio *t)
+{
+    CHECK(mprotect(t->part, t->part_len, PROT_READ) == 0);
+}
+static void read_only(void)
+{
+    leave(protect);
+}
+
+static void close_off(const struct trio *t)
+{
+    CHECK(mprotect(t->part, t->part_len, PROT_NONE) == 0);
+}
+static void inaccessible(void)
+{
+    leave(close_off);
+}
+
+static void make_hole(const struct trio *t)
+{
+    CHECK(munmap(t->part, t->part_len) == 0);
+}
+static void hole(void)
+{
+    leave(make_hole);
+}
+
+static void withhold(const struct trio *t)
+{
+    CHECK(madvise(t->part, t->part_len, MADV_DONTFORK) == 0);
+}
+static void dontfork(void)
+{
+    leave(withhold);
+}
+
+static void wipe(const struct trio *t)
+{
+    CHECK(madvise(t->part, t->part_len, MADV_WIPEONFORK) == 0);
+}
+static void wipeonfork(void)
+{
+    leave(wipe);
+}
+
+/* The child of such a process frees its blocks too, holes and all. */
+static void frees_and_goes_on(struct trio *t)
+{
+    all_is_new(t);
+}
+static void dontfork_in_child(void)
+{
+    struct trio t;
+    make_trio(&t, always_mapped);
+    withhold(&t);
+    in_child(frees_and_goes_on, &t);
+    CHECK(madvise(t.part, t.part_len, MADV_DOFORK) == 0);
+    end_trio(&t);
+}
+
+/* A file over a part of the block: what is allocated later is not written to it. */
+static int file;
+static void map_file(const struct trio *t)
+{
+    CHECK(mmap(t->part, t->part_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) ==
+          t->part);
+    memset(t->part, 0x5a, t->part_len);
+}
+static void mapped_file(void)
+{
+    char byte;
+    file = open("/tmp", O_TMPFILE | O_RDWR, 0600);
+    CHECK(file >= 0 && ftruncate(file, (off_t)always_mapped) == 0);
+    leave(map_file);
+    for (off_t at = 0; at < (off_t)(always_mapped / 4); at += 4096) {
+        CHECK(pread(file, &byte, 1, at) == 1 && byte == 0x5a);
+    }
+}
+
+/* Memory that was locked goes back when it is free, and what comes after it is not locked. */
+static void locked(void)
+{
+    struct trio t;
+    make_trio(&t, always_mapped);
+    CHECK(mlock(t.part, lockable(&t)) == 0);
+    drop(&t.it);
+    malloc_trim(0);
+    CHECK(proc_number("/proc/self/status", "VmRSS:") * KIB < 3 * always_mapped - 2 * MIB);
+    drop(&t.before);
+    drop(&t.after);
+    make_trio(&t, always_mapped);
+    CHECK(proc_number("/proc/self/status", "VmLck:") == 0);
+    end_trio(&t);
+}
+
+/* An ordinary user may lock little: what was freed must not count. */
+static void lock(const struct trio *t)
+{
+    CHECK(mlock(t->part, lockable(t)) == 0);
+}
+static void locked_again(void)
+{
+    leave(lock);
+}
+
+MAIN(MODE(read_only), MODE(inaccessible), MODE(hole), MODE(dontfork), MODE(wipeonfork),
+     MODE(dontfork_in_child), MODE(mapped_file), MODE(locked), MODE(locked_again))
