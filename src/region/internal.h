@@ -152,6 +152,10 @@ bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to);
  * mapped, with nothing in it. */
 size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to);
 void fl_move_end(struct fl_region *r, struct fl_move *m);
+/* mremap(2) of what is mapped at `from` to `to`, which is mapped too, the caller's alone, and in no reserved span. What was
+ * advised comes along. 0 or -errno; then `to` is mapped as before (kernels before 6.17 unmap it and then refuse where
+ * `from` is more than one map). */
+int fl_move_map(struct fl_region *r, struct fl_range from, uintptr_t to);
 
 /* This thread's depth of critical sections, see fl_region_busy. */
 void fl_region_enter(void);

@@ -82,14 +82,27 @@ static size_t by_uffd(const struct fl_move *m, struct fl_range from, uintptr_t t
     return done;
 }
 
+int fl_move_map(struct fl_region *r, struct fl_range from, uintptr_t to)
+{
+    struct fl_range target = {to, from.len};
+    int rc = fl_sys.remap(from, to);
+
+    if (rc != 0) {
+        (void)fl_vspace_commit(&r->window, target, r->config.huge); /* -EEXIST: it is there still */
+    }
+    return rc;
+}
+
 size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to)
 {
     size_t moved = 0;
 
     if (m->rung == FL_RUNG_MOVE) {
         moved = by_uffd(m, from, to);
-    } else if (r->remaps < REMAPS_MOST && fl_sys.remap(from, to) == 0) {
-        (void)fl_sys.map_at(from); /* as the other way leaves it: mapped, with nothing in it */
+    } else if (r->remaps < REMAPS_MOST && fl_move_map(r, from, to) == 0) {
+        /* As the other way leaves it: mapped, with nothing in it; and the stock's map was not for children. */
+        (void)fl_sys.map_at(from);
+        (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_FORK);
         r->remaps++;
         moved = from.len;
     }

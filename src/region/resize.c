@@ -130,7 +130,7 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
     if (to == NULL) {
         return NULL;
     }
-    bool moved = fl_sys.remap(fl_extent_range(e), to->base) == 0;
+    bool moved = fl_move_map(r, fl_extent_range(e), to->base) == 0;
     struct fl_extent *gone = moved ? e : to;
     (void)fl_extent_claim(gone, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     if (!moved) {

@@ -87,12 +87,15 @@ static bool put_back(struct fl_region *r, struct fl_stock_chunk *c, struct fl_ra
 
 void fl_stock_return(struct fl_region *r, const struct fl_grant *g)
 {
+    bool by_remap = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_MOVE;
+
     for (unsigned i = 0; i < g->npieces; i++) {
         const struct fl_stock_piece *p = &g->piece[i];
         struct fl_stock_chunk *c = &r->stock.chunk[p->chunk];
         c->moving--;
         if (p->moved != 0 || !put_back(r, c, p->range)) {
-            c->holed |= p->moved < p->range.len;
+            /* mremap took the map along, and all that it was told */
+            c->holed |= p->moved < p->range.len || by_remap;
         }
     }
 }

@@ -171,6 +171,18 @@ static void close_range(struct fl_region *r, struct filling *f)
     f->i++;
 }
 
+/* How much of the fresh range may be moved to. mremap puts another map there: only whole huge pages that are the
+ * request's alone; the rest of such a page is free, or somebody's, by now. */
+static size_t reach(const struct filling *f, struct fl_range to)
+{
+    struct fl_range own = fl_range_inner(fl_range_common(to, f->g->live), fl_page.huge);
+
+    if (f->move.rung == FL_RUNG_MOVE) {
+        return to.len;
+    }
+    return own.base == to.base ? own.len : 0;
+}
+
 /* Moves `from` to where the filling stands. Returns bytes moved, from its start. */
 static size_t fill_from(struct fl_region *r, struct filling *f, struct fl_range from)
 {
@@ -187,7 +199,12 @@ static size_t fill_from(struct fl_region *r, struct filling *f, struct fl_range 
             f->i = f->g->nfresh;
             break;
         }
-        size_t piece = fl_min(from.len - moved, to.len - *done);
+        size_t upto = reach(f, to);
+        if (*done >= upto) {
+            close_range(r, f);
+            continue;
+        }
+        size_t piece = fl_min(from.len - moved, upto - *done);
         size_t n = fl_move_pages(r, &f->move, (struct fl_range){from.base + moved, piece},
                                  to.base + *done);
         *done += fl_align_down(n, fl_page.huge);

@@ -84,7 +84,6 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     TAILQ_INIT(&r->apart);
     fl_rezero_start(r);
     fl_lock_init(&r->moving, FL_RANK_LEAF);
-    atomic_store_explicit(&r->rung, c->rung, memory_order_relaxed);
     int rc = claim_anywhere(r, len);
     if (rc == 0 && fl_vspace_commit(&r->window, (struct fl_range){r->window.all.base, BOOT_BYTES},
                                     false) != 0) {
@@ -98,6 +97,9 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
         r->first = fl_range_end(r->window.all);
         return -ENOMEM;
     }
+    /* mremap would leave a hole in the reserved span, for anybody to map something in */
+    bool plain = c->rung == FL_RUNG_REMAP && r->window.reserved;
+    atomic_store_explicit(&r->rung, plain ? FL_RUNG_PLAIN : c->rung, memory_order_relaxed);
     r->first =
         r->window.all.base + fl_page.huge; /* the boot area has the first huge page's addresses */
     return 0;

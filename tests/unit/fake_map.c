@@ -249,9 +249,10 @@ static int move_some(struct fl_range from, uintptr_t to, size_t *out_moved)
     static const uint64_t there = (uint64_t)3 << 62; /* present, or swapped out */
     static const size_t step = (size_t)2 << 20;
     uint64_t source[512], target[512];
+    uintptr_t begin = fl_align_down(to, step), end = fl_align_up(to + from.len, step);
     int rc = 0;
 
-    (void)madvise((void *)fl_align_down(to, step), fl_align_up(from.len, step), MADV_NOHUGEPAGE);
+    (void)madvise((void *)begin, end - begin, MADV_NOHUGEPAGE); /* a fault brings one page */
     for (size_t done = 0; done < from.len && rc == 0; done += fl_page.base) {
         size_t i = done % step >> fl_page.shift;
         if (i == 0) {

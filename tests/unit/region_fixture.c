@@ -71,6 +71,22 @@ void assert_sound_at(const char *file, int line)
     }
 }
 
+void assert_settled_at(const char *file, int line)
+{
+    assert_sound_at(file, line);
+    if (region.leaving != 0 || !TAILQ_EMPTY(&region.apart) || fake.moves_open != 0 ||
+        fl_region_busy()) {
+        print_error("leaving %zu, apart %d, open %u, busy %d\n", region.leaving,
+                    !TAILQ_EMPTY(&region.apart), fake.moves_open, fl_region_busy());
+        _fail(file, line);
+    }
+}
+
+bool is_reserved(void)
+{
+    return region.window.reserved;
+}
+
 struct fl_stats_values stats(void)
 {
     struct fl_stats_values v = {.active = 1};

@@ -30,6 +30,13 @@ void fill(struct fl_extent *e, unsigned char with);
 #define assert_sound() assert_sound_at(__FILE__, __LINE__)
 void assert_sound_at(const char *file, int line);
 
+/* The same, and nobody is at work: nothing is apart, leaving, open or locked. */
+#define assert_settled() assert_settled_at(__FILE__, __LINE__)
+void assert_settled_at(const char *file, int line);
+
+/* Is the window reserved? Then there is no stock, nothing is kept from children, and nothing moves by mremap. */
+bool is_reserved(void);
+
 struct fl_stats_values stats(void);
 
 /* The i-th logged call of that slot whose range lies in the window; NULL when there is none. */

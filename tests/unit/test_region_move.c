@@ -1,0 +1,456 @@
+/* Huge pages of free extents go where they are wanted: which ones, how, and what is left when the kernel does not let them go. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+static struct fl_extent *low, *high; /* guards: the free extents lie between them */
+
+/* Two free extents of 8 MiB, the older one full of 0xa1, the other of 0xb2; more than that may not be held: a request
+ * for more than either takes its pages from them. */
+static void two_free(const struct fl_region_config *c)
+{
+    region_begin(c);
+    struct fl_extent *a = take(MIB(8));
+    low = take(MIB(2));
+    struct fl_extent *b = take(MIB(8));
+    high = take(MIB(2));
+    fill(a, 0xa1);
+    fill(b, 0xb2);
+    fill(low, 1);
+    fill(high, 2);
+    give(a);
+    give(b);
+    fake_forget();
+}
+
+static void assert_guards(void)
+{
+    assert_true(is_filled(low, 1) && is_filled(high, 2));
+    assert_settled();
+}
+
+/* After everything is given back nothing is held, or counted, any more. */
+static void assert_nothing_lost(struct fl_extent *e)
+{
+    assert_guards();
+    give(e);
+    give(low);
+    give(high);
+    (void)fl_region_purge(&region, 0);
+    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(region.free_bytes, 0);
+    assert_int_equal(region.free_huge, 0);
+    assert_settled();
+}
+
+static bool holds(const struct fl_extent *e, size_t from, size_t upto, unsigned char what)
+{
+    const unsigned char *p = bytes(e);
+
+    return p[from] == what && memcmp(p + from, p + from + 1, upto - from - 1) == 0;
+}
+
+static void donors_are_the_oldest_and_give_their_high_ends(void **state)
+{
+    (void)state;
+    two_free(NULL);
+    uintptr_t first = region.first;
+    struct fl_extent *e = take(MIB(12));
+    assert_true(e->base == high->base + MIB(2));
+    assert_true(holds(e, 0, MIB(4), 0xb2));
+    assert_true(holds(e, MIB(4), MIB(12), 0xa1)); /* all of the older one */
+    assert_null(in_window(FAKE_POPULATE, 0));
+    assert_int_equal(fake_nth(FAKE_MOVE, 0)->range.base, first + MIB(14)); /* its last 4 MiB */
+    assert_int_equal(fake_nth(FAKE_MOVE, 0)->range.len, MIB(4));
+    assert_int_equal(fake_nth(FAKE_MOVE, 1)->range.base, first);
+    assert_int_equal(fake_nth(FAKE_MOVE_BEGIN, 0)->range.base, e->base);
+    assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 1); /* one batch */
+    assert_int_equal(region.populated_bytes, MIB(20));
+    assert_int_equal(stats().move_bytes, MIB(12));
+    assert_int_equal(stats().populated_peak_bytes, MIB(20));
+    assert_int_equal(region.free_huge, MIB(4));
+    struct fl_extent *rest = take(MIB(4)); /* what b kept */
+    assert_true(rest->base == first + MIB(10) && is_filled(rest, 0xb2));
+    give(rest);
+    assert_nothing_lost(e);
+}
+
+static void edges_of_donors_stay_free(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    struct fl_extent *edge = take(KIB(512)), *a = take(MIB(9)), *tail = take(KIB(256));
+    uintptr_t base = a->base;
+    low = take(MIB(2));
+    high = take(MIB(8));
+    fill(low, 1);
+    fill(high, 2);
+    fill(a, 0xa1);
+    give(a); /* from 512 KiB to 9.5 MiB: three whole huge pages and two edges of 1.5 MiB */
+    size_t populated = region.populated_bytes, free_bytes = region.free_bytes;
+    struct fl_extent *e = take(MIB(10));
+    assert_int_equal(fake_bytes(FAKE_MOVE), MIB(6));
+    assert_int_equal(region.populated_bytes, populated + MIB(4));
+    assert_int_equal(region.free_bytes, free_bytes - MIB(6));
+    struct fl_extent *front = take(MIB(3) / 2), *back = take(MIB(3) / 2);
+    assert_true(front->base == base && is_filled(front, 0xa1));
+    assert_true(back->base == base + MIB(15) / 2 && is_filled(back, 0xa1));
+    give(front);
+    give(back);
+    give(edge);
+    give(tail);
+    assert_nothing_lost(e);
+}
+
+static void calloc_clears_what_others_had_written(void **state)
+{
+    (void)state;
+    two_free(NULL);
+    struct fl_extent *e = take_zeroed(MIB(12));
+    assert_true(is_filled(e, 0));
+    assert_int_equal(fake_bytes(FAKE_MOVE), MIB(12));
+    assert_nothing_lost(e);
+}
+
+static void memory_that_may_be_held_is_not_moved(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    struct fl_extent *a = take(MIB(4)), *g = take(MIB(60));
+    give(a);
+    fake_forget();
+    assert_non_null(take(MIB(6))); /* in_use was never 66 before: new memory is due */
+    assert_int_equal(fake.count[FAKE_MOVE], 0);
+    assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(6));
+    assert_non_null(g);
+    assert_settled();
+}
+
+/* What the kernel answers to a move, and how much of it moves before. */
+static int answer;
+static size_t progress, longest;
+static unsigned asked;
+
+static int as_scripted(struct fl_range from, uintptr_t to, size_t *most)
+{
+    (void)to;
+    asked++;
+    if (from.len > longest) {
+        return -EINVAL;
+    }
+    if (progress != 0) {
+        *most = fl_min(progress, from.len);
+        progress = 0;
+    } else if (answer == 0) {
+        return 0;
+    }
+    return answer;
+}
+
+static void script(int rc, size_t bytes_before, size_t longest_piece)
+{
+    answer = rc;
+    progress = bytes_before;
+    longest = longest_piece;
+    asked = 0;
+    fake.on_move = as_scripted;
+}
+
+static void pages_that_do_not_move_stay_free_memory(void **state)
+{
+    static const int refusals[] = {-EBUSY, -EEXIST, -ENOENT, -ENOMEM};
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        two_free(NULL);
+        script(refusals[i], 0, SIZE_MAX);
+        struct fl_extent *e = take_zeroed(MIB(12));
+        assert_true(is_filled(e, 0));
+        assert_int_equal(region.populated_bytes, MIB(32));
+        assert_int_equal(region.free_huge, MIB(16));
+        assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(12));
+        assert_int_equal(stats().move_bytes, 0);
+        assert_int_equal(region.rung, FL_RUNG_MOVE); /* these pages, not all pages */
+        struct fl_extent *a = take(MIB(8)), *b = take(MIB(8));
+        assert_true(is_filled(a, 0xa1) && is_filled(b, 0xb2));
+        give(a);
+        give(b);
+        assert_nothing_lost(e);
+    }
+}
+
+/* The kernel stops within a huge page that is mapped by base pages: what has come of it is not lost, and not clean. */
+static void a_move_that_ends_within_a_huge_page(void **state)
+{
+    static const size_t before[] = {KIB(4), KIB(256), MIB(2) - KIB(4), MIB(2) + KIB(512), MIB(3)};
+    (void)state;
+    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
+        two_free(NULL);
+        script(-EBUSY, before[i], SIZE_MAX);
+        struct fl_extent *e = take_zeroed(MIB(12));
+        assert_true(is_filled(e, 0));
+        assert_true(asked >= 2);
+        assert_nothing_lost(e);
+        two_free(NULL);
+        script(-EBUSY, before[i], SIZE_MAX);
+        e = take(MIB(12));
+        assert_true(holds(e, 0, before[i], 0xb2)); /* malloc's may be anything, but it is this */
+        assert_nothing_lost(e);
+    }
+}
+
+static void a_kernel_that_moves_little_by_little_moves_it_all(void **state)
+{
+    static const size_t most[] = {KIB(4) * 37, MIB(1) + KIB(4), MIB(2), MIB(3)};
+    (void)state;
+    for (size_t i = 0; i < sizeof most / sizeof most[0]; i++) {
+        two_free(NULL);
+        fake.move_most = most[i];
+        struct fl_extent *e = take_zeroed(MIB(12));
+        assert_true(is_filled(e, 0));
+        assert_int_equal(stats().move_bytes, MIB(12));
+        assert_null(in_window(FAKE_POPULATE, 0));
+        assert_int_equal(region.populated_bytes, MIB(20));
+        assert_nothing_lost(e);
+    }
+}
+
+static void extents_of_several_maps_move_page_by_page(void **state)
+{
+    (void)state;
+    two_free(NULL);
+    script(0, 0, MIB(2));
+    struct fl_extent *e = take_zeroed(MIB(12));
+    assert_true(is_filled(e, 0));
+    assert_int_equal(stats().move_bytes, MIB(12));
+    assert_int_equal(asked, 2 + 6); /* each extent first as a whole */
+    assert_nothing_lost(e);
+    two_free(NULL);
+    script(0, 0, MIB(1)); /* not even that */
+    e = take_zeroed(MIB(12));
+    assert_true(is_filled(e, 0));
+    assert_int_equal(stats().move_bytes, 0);
+    assert_int_equal(region.populated_bytes, MIB(32));
+    assert_nothing_lost(e);
+}
+
+static unsigned patience;
+
+static int again_and_again(struct fl_range from, uintptr_t to, size_t *most)
+{
+    (void)from;
+    (void)to;
+    (void)most;
+    asked++;
+    return patience != 0 && asked % patience == 0 ? 0 : -EAGAIN;
+}
+
+static void eagain_is_tried_again_but_not_for_ever(void **state)
+{
+    (void)state;
+    two_free(NULL);
+    asked = 0;
+    patience = 40;
+    fake.on_move = again_and_again;
+    struct fl_extent *e = take(MIB(12));
+    assert_int_equal(stats().move_bytes, MIB(12));
+    assert_int_equal(asked, 80);
+    assert_nothing_lost(e);
+    two_free(NULL);
+    asked = patience = 0;
+    fake.on_move = again_and_again;
+    e = take_zeroed(MIB(12));
+    assert_true(is_filled(e, 0));
+    assert_in_range(asked, 64, 1000);
+    assert_int_equal(region.rung, FL_RUNG_MOVE);
+    assert_nothing_lost(e);
+}
+
+static struct fl_extent *other; /* what another thread gets while ours fills */
+
+static void *take_and_write(void *arg)
+{
+    other = take(KIB(512));
+    fill(other, 0x77);
+    return arg;
+}
+
+static int another_takes_the_rest(struct fl_range from, uintptr_t to, size_t *most)
+{
+    pthread_t t;
+
+    (void)from;
+    (void)to;
+    (void)most;
+    if (other == NULL) {
+        assert_int_equal(pthread_create(&t, NULL, take_and_write, NULL), 0);
+        pthread_join(t, NULL);
+    }
+    return 0;
+}
+
+static void what_others_write_beside_it_meanwhile_stays(void **state)
+{
+    struct fl_region_config c = {.huge = true};
+    (void)state;
+    for (int rung = FL_RUNG_MOVE; rung <= FL_RUNG_REMAP; rung++) {
+        c.rung = (enum fl_rung)rung;
+        two_free(&c);
+        other = NULL;
+        fake.on_move = another_takes_the_rest;
+        struct fl_extent *e =
+            take_zeroed(MIB(15)); /* the rest of its last huge page is free to all */
+        fake.on_move = NULL;
+        if (is_reserved() && rung == FL_RUNG_REMAP) {
+            assert_null(other); /* nothing moves there */
+            continue;
+        }
+        assert_non_null(other);
+        assert_true(other->base == e->base + MIB(15));
+        assert_true(is_filled(other, 0x77));
+        assert_true(is_filled(e, 0));
+        give(other);
+        assert_nothing_lost(e);
+    }
+}
+
+static void a_refusal_for_good_is_remembered(void **state)
+{
+    static const int refusals[] = {-ENOSYS, -EPERM, -EACCES, -EINVAL};
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        two_free(NULL);
+        fake.rc[FAKE_MOVE_BEGIN] = refusals[i];
+        struct fl_extent *e = take_zeroed(MIB(12));
+        assert_true(is_filled(e, 0));
+        assert_int_equal(region.rung, is_reserved() ? FL_RUNG_PLAIN : FL_RUNG_REMAP);
+        assert_int_equal(region.rung_refusal, refusals[i]);
+        assert_int_equal(stats().move_bytes, is_reserved() ? 0 : MIB(12));
+        assert_int_equal(stats().rung, is_reserved() ? 2 : 1);
+        assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 1);
+        fake.rc[FAKE_MOVE_BEGIN] = 0;
+        give(e);
+        e = take_zeroed(MIB(13));
+        assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 1); /* never climbed again */
+        assert_true(is_filled(e, 0));
+        assert_nothing_lost(e);
+    }
+}
+
+static void a_refusal_for_now_is_not(void **state)
+{
+    static const int refusals[] = {-EMFILE, -ENFILE, -ENOMEM, -EBUSY};
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        two_free(NULL);
+        fake.rc[FAKE_MOVE_BEGIN] = refusals[i];
+        struct fl_extent *e = take_zeroed(MIB(12));
+        assert_true(is_filled(e, 0));
+        assert_int_equal(region.rung, FL_RUNG_MOVE);
+        assert_int_equal(region.rung_refusal, 0);
+        assert_int_equal(stats().move_bytes, 0);
+        assert_int_equal(region.populated_bytes, MIB(32));
+        fake.rc[FAKE_MOVE_BEGIN] = 0;
+        struct fl_extent *f = take(MIB(10));
+        assert_int_equal(stats().move_bytes, MIB(10));
+        give(f);
+        assert_nothing_lost(e);
+    }
+}
+
+static void on_the_plain_rung_nothing_moves(void **state)
+{
+    static const struct fl_region_config plain = {.huge = true, .rung = FL_RUNG_PLAIN};
+    (void)state;
+    two_free(&plain);
+    struct fl_extent *e = take(MIB(12));
+    assert_int_equal(fake.count[FAKE_MOVE_BEGIN] + fake.count[FAKE_REMAP], 0);
+    assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(12));
+    assert_int_equal(region.populated_bytes, MIB(32));
+    assert_nothing_lost(e);
+}
+
+static const struct fl_region_config by_remap = {.huge = true, .rung = FL_RUNG_REMAP};
+
+static void remap_moves_pages_with_their_maps(void **state)
+{
+    (void)state;
+    two_free(&by_remap);
+    struct fl_extent *e = take(MIB(12));
+    assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 0);
+    if (is_reserved()) { /* a hole in the reserved span would be anybody's */
+        assert_int_equal(fake.count[FAKE_REMAP], 0);
+        assert_int_equal(region.rung, FL_RUNG_PLAIN);
+    } else {
+        assert_true(holds(e, 0, MIB(4), 0xb2) && holds(e, MIB(4), MIB(12), 0xa1));
+        assert_int_equal(region.populated_bytes, MIB(20));
+        assert_int_equal(region.remaps, 2);
+    }
+    assert_nothing_lost(e);
+}
+
+static void remap_is_not_used_for_ever(void **state)
+{
+    (void)state;
+    two_free(&by_remap);
+    if (is_reserved()) {
+        return;
+    }
+    region.remaps = 4095;
+    struct fl_extent *e = take_zeroed(MIB(12));
+    assert_int_equal(stats().move_bytes, MIB(4));
+    assert_int_equal(fake.count[FAKE_REMAP], 1);
+    assert_true(is_filled(e, 0));
+    give(e);
+    fake_forget();
+    e = take_zeroed(MIB(15));
+    assert_int_equal(fake.count[FAKE_REMAP], 0);
+    assert_true(is_filled(e, 0));
+    assert_nothing_lost(e);
+}
+
+static void a_refused_remap_leaves_memory_where_it_was_to_go(void **state)
+{
+    static const int refusals[] = {-EFAULT, -ENOMEM, -EINVAL};
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        two_free(&by_remap);
+        if (is_reserved()) {
+            return;
+        }
+        fake.rc[FAKE_REMAP] = refusals[i];
+        struct fl_extent *e = take_zeroed(MIB(12));
+        assert_true(is_filled(e, 0));
+        for (size_t k = 0; k < 2; k++) { /* mapped anew or not, it is to be huge pages */
+            const struct fake_call *c = fake_nth(FAKE_ADVISE, k * (refusals[i] == -EFAULT));
+            assert_int_equal(c->advice, FL_ADVICE_HUGE);
+        }
+        fill(e, 3);
+        assert_nothing_lost(e);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(donors_are_the_oldest_and_give_their_high_ends),
+        cmocka_unit_test(edges_of_donors_stay_free),
+        cmocka_unit_test(calloc_clears_what_others_had_written),
+        cmocka_unit_test(memory_that_may_be_held_is_not_moved),
+        cmocka_unit_test(pages_that_do_not_move_stay_free_memory),
+        cmocka_unit_test(a_move_that_ends_within_a_huge_page),
+        cmocka_unit_test(a_kernel_that_moves_little_by_little_moves_it_all),
+        cmocka_unit_test(extents_of_several_maps_move_page_by_page),
+        cmocka_unit_test(eagain_is_tried_again_but_not_for_ever),
+        cmocka_unit_test(what_others_write_beside_it_meanwhile_stays),
+        cmocka_unit_test(a_refusal_for_good_is_remembered),
+        cmocka_unit_test(a_refusal_for_now_is_not),
+        cmocka_unit_test(on_the_plain_rung_nothing_moves),
+        cmocka_unit_test(remap_moves_pages_with_their_maps),
+        cmocka_unit_test(remap_is_not_used_for_ever),
+        cmocka_unit_test(a_refused_remap_leaves_memory_where_it_was_to_go),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
