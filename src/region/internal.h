@@ -101,7 +101,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
                            struct fl_grant *g);
 
 /* Decides where `fresh` bytes for a request of `len` come from; 0, or fl_region_may_populate's refusal.
- *   own  bytes of free extents that the request takes as they are. */
+ *   own  bytes, in whole huge pages, of free extents that the request takes as they are. */
 int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t fresh, size_t own);
 /* The request failed after the plan. */
 void fl_supply_cancel(struct fl_region *r, const struct fl_grant *g);

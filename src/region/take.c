@@ -30,7 +30,7 @@ static int seed(struct fl_region *r)
 struct growth {
     struct fl_extent *start; /* first of the run; NULL: none found */
     size_t fresh;            /* bytes to fill */
-    size_t own;              /* bytes of populated extents in the run: they have no pages to give */
+    size_t own;              /* of whole huge pages in the run: they are not to be given away */
 };
 
 /* What it takes to serve the request from the run of adjacent FREE extents that begins with `e`; fresh SIZE_MAX: it does
@@ -46,7 +46,7 @@ static struct growth growth_from(struct fl_region *r, struct fl_extent *e, size_
             g.fresh += fl_min(e_end, fl_align_up(end, fl_page.huge)) -
                        fl_max(e->base, fl_align_down(start, fl_page.huge));
         } else {
-            g.own += e->len;
+            g.own += fl_range_inner(fl_extent_range(e), fl_page.huge).len;
         }
         if (e_end >= end || start >= e_end) {
             g.fresh = e_end >= end ? g.fresh : SIZE_MAX;
