@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 
+#include <poll.h>
 #include <stdatomic.h>
 
 enum fl_sys_advice {
@@ -76,6 +77,32 @@ struct fl_sys {
 
 extern struct fl_sys fl_sys;             /* the table in use */
 extern const struct fl_sys fl_sys_linux; /* the real one */
+
+/* For the library's own thread, which waits for descriptors in a table of its own: none of the program's is held open
+ * there, and the program cannot close ours. Beside fl_sys; the same contract, and -EPERM where fl_sys_is_confined. See events.c. */
+struct fl_events {
+    /* An empty table for the calling thread, in place of the one it shared. close_range(2) with CLOSE_RANGE_UNSHARE,
+     * Linux 5.9; -ENOSYS before, -EPERM in sandboxes. Afterwards descriptor 2 is not the program's: fl_say would write
+     * to nobody, or into one of ours. */
+    int (*own_table)(void);
+    /* A descriptor that is readable when somebody has woken the calling thread. It has been tried when it is given out. */
+    int (*wake_open)(int *out_fd);
+    /* Wakes thread `tid` of process `pid`, the caller's; each wake is one `take`. -EAGAIN: RLIMIT_SIGPENDING is used up.
+     * Signals: safe. */
+    int (*wake_send)(int pid, int tid);
+    int (*open)(const char *path, bool writable, int *out_fd);
+    int (*counter)(int *out_fd);                       /* eventfd(2) */
+    int (*tell)(int fd, const char *text, size_t len); /* one write(2) */
+    /* Reads what is there, from its start, and drops it. -EAGAIN: nothing. */
+    int (*take)(int fd);
+    int (*close)(int fd);
+    /* How many are ready; 0 when timeout_ns have passed (UINT64_MAX: for ever); -EINTR; -EINVAL when RLIMIT_NOFILE is
+     * below `n`. ppoll(2). What else is negative will not get better either. */
+    int (*poll)(struct pollfd *p, unsigned n, uint64_t timeout_ns);
+};
+
+extern struct fl_events fl_events;
+extern const struct fl_events fl_events_linux;
 
 struct fl_page {
     size_t base;    /* bytes of a base page (AT_PAGESZ) */

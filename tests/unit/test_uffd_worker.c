@@ -1,95 +1,29 @@
-/* The decay thread on a fake clock: it starts once, ticks, sleeps, wakes, and no call gets lost. The linker wraps
- * fl_region_tick and pthread_create (CMakeLists.txt), so the tests see each tick and can refuse the thread.
- *
- * One worker serves all tests of this program, as it serves a process: the thread never ends. */
-#include "uffd/uffd.h"
+/* The thread without descriptors, as where close_range(2) is refused: it starts once, runs its jobs, sleeps on a futex,
+ * and no call gets lost. */
 #include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/uffd_fixture.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 
-enum { DECAY_MS = 1000 };
-
-static struct fl_worker worker;
-static _Atomic int ticks, threads, refuse_threads, waits;
-static _Atomic bool more, call_at_end_of_tick, signals_blocked;
-
-/* cppcheck and clang-tidy know the wrapped names by these declarations alone. */
-bool __wrap_fl_region_tick(struct fl_region *r, uint32_t age);
-bool __real_fl_region_tick(struct fl_region *r, uint32_t age);
-int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*f)(void *), void *arg);
-int __real_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*f)(void *), void *arg);
-
-bool __wrap_fl_region_tick(struct fl_region *r, uint32_t age)
+static int begin(void **state)
 {
-    sigset_t now;
-
-    assert_int_equal(age, 4);
-    (void)pthread_sigmask(SIG_SETMASK, NULL, &now);
-    atomic_store(&signals_blocked,
-                 sigismember(&now, SIGTERM) == 1 && sigismember(&now, SIGPROF) == 1);
-    bool left = __real_fl_region_tick(r, age);
-    if (atomic_exchange(&call_at_end_of_tick, false)) {
-        fl_worker_call(&worker,
-                       false); /* as a free on another thread, just after the tick looked */
-    }
-    atomic_fetch_add(&ticks, 1);
-    return left || atomic_load(&more);
-}
-
-int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*f)(void *), void *arg)
-{
-    if (atomic_load(&refuse_threads) != 0) {
-        return EAGAIN;
-    }
-    atomic_fetch_add(&threads, 1);
-    return __real_pthread_create(t, attr, f, arg);
-}
-
-/* With a fake clock a timed wait must not last: it looks at the clock again soon. */
-static int short_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
-{
-    if (timeout_ns == 0) {
-        return fl_sys_linux.wait(word, expected, 0);
-    }
-    atomic_fetch_add(&waits, 1);
-    return fl_sys_linux.wait(word, expected, 100000);
-}
-
-/* Lets the time of one tick pass, once the worker has set its timer, and waits for the tick. */
-static void let_it_tick(void)
-{
-    int from = atomic_load(&ticks), seen = atomic_load(&waits);
-
-    while (atomic_load(&waits) == seen) {
-        sched_yield();
-    }
-    atomic_fetch_add(&fake.now_ns, DECAY_MS * UINT64_C(1000000) / 4 + 1);
-    while (atomic_load(&ticks) == from) {
-        sched_yield();
-    }
-    assert_int_equal(ticks, from + 1);
-}
-
-static void await_state(enum fl_worker_state s)
-{
-    while (atomic_load(&worker.state) != s) {
-        sched_yield();
-    }
+    (void)state;
+    worker_begin(DECAY_MS);
+    fake_events.own_table_rc = -EPERM;
+    return 0;
 }
 
 static void a_refused_thread_is_asked_for_again(void **state)
 {
     (void)state;
-    fl_worker_init(&worker, &region, DECAY_MS);
     atomic_store(&refuse_threads, 1);
     fl_worker_call(&worker, true);
     assert_int_equal(worker.state, FL_WORKER_NONE);
-    assert_int_equal(threads, 0);
+    assert_int_equal(threads_begun, 0);
     atomic_store(&refuse_threads, 0);
+    worker_start();
+    assert_int_equal(threads_begun, 1);
 }
 
 static void a_free_starts_no_thread(void **state)
@@ -98,7 +32,7 @@ static void a_free_starts_no_thread(void **state)
     atomic_store(&region.wants_worker, true);
     fl_worker_call(&worker, false); /* it may come from a signal handler */
     assert_int_equal(worker.state, FL_WORKER_NONE);
-    assert_int_equal(threads, 0);
+    assert_int_equal(threads_begun, 0);
     assert_true(region.wants_worker); /* the next request will */
 }
 
@@ -109,17 +43,31 @@ static void it_starts_once_and_ticks_four_times_a_decay(void **state)
     for (int i = 0; i < 10; i++) {
         fl_worker_call(&worker, true);
     }
-    await_state(FL_WORKER_RUNNING);
-    assert_int_equal(threads, 1);
     for (int i = 0; i < 8; i++) {
         let_it_tick();
     }
+    assert_int_equal(threads_begun, 1);
     assert_true(signals_blocked);
+}
+
+static void it_asks_for_no_descriptor(void **state)
+{
+    (void)state;
+    fake_events_file("/proc/pressure/memory", false);
+    atomic_store(&more, true);
+    worker_start();
+    let_it_tick();
+    assert_int_equal(fake_events.own_tables, 1);
+    assert_int_equal(fake_events_open(NULL), 0);
+    assert_int_equal(fake_events.polls, 0);
+    assert_int_equal(worker.state, FL_WORKER_ASLEEP);
 }
 
 static void freed_memory_decays(void **state)
 {
     (void)state;
+    atomic_store(&more, true);
+    worker_start();
     struct fl_extent *e = take(MIB(4));
     give(e);
     for (int i = 0; i < 3; i++) {
@@ -135,55 +83,92 @@ static void freed_memory_decays(void **state)
 static void it_sleeps_when_nothing_is_left_and_wakes_when_called(void **state)
 {
     (void)state;
-    atomic_store(&more, false);
+    worker_start();
     let_it_tick();
-    await_state(FL_WORKER_ASLEEP);
     assert_true(region.wants_worker);
-    int from = atomic_load(&ticks);
-    int timers = atomic_load(&waits);
-    atomic_fetch_add(&fake.now_ns, DECAY_MS * UINT64_C(100000000));
-    sched_yield();
-    assert_int_equal(ticks, from);
-    assert_int_equal(waits, timers);
+    pass_ns(100 * DECAY_MS * UINT64_C(1000000));
+    for (int i = 0; i < 100; i++) {
+        await_state(FL_WORKER_ASLEEP);
+    }
+    assert_int_equal(ticks, 1);
     atomic_store(&more, true);
     fl_worker_call(&worker, false);
     assert_false(region.wants_worker);
     let_it_tick();
     let_it_tick();
-    assert_int_equal(threads, 1);
+    assert_int_equal(threads_begun, 1);
 }
 
 static void a_call_between_tick_and_sleep_is_not_lost(void **state)
 {
     (void)state;
-    atomic_store(&more, false);
+    worker_start();
     atomic_store(&call_at_end_of_tick, true);
     let_it_tick();
     let_it_tick(); /* what the call is owed */
     assert_false(call_at_end_of_tick);
-    await_state(FL_WORKER_ASLEEP);
+    pass_ns(100 * TICK_NS);
+    await_sleep();
+    assert_int_equal(ticks, 2);
+}
+
+/* A call in the midst of a wait brings no tick earlier, and none later. */
+static void calls_do_not_change_the_time_of_a_tick(void **state)
+{
+    (void)state;
+    atomic_store(&more, true);
+    worker_start();
+    pass_ns(TICK_NS / 2);
+    for (int i = 0; i < 10; i++) {
+        fl_worker_call(&worker, false);
+        await_sleep();
+    }
+    assert_int_equal(ticks, 0);
+    pass_ns(TICK_NS - TICK_NS / 2);
+    await(&ticks, 1);
+    await_sleep();
+    assert_int_equal(ticks, 1);
+}
+
+static void a_retired_one_ends_and_stays_away(void **state)
+{
+    (void)state;
+    worker_start();
+    fl_worker_retire(&worker);
+    await(&threads_ended, 1);
+    fl_worker_call(&worker, true);
+    assert_int_equal(worker.state, FL_WORKER_RETIRED);
+    assert_int_equal(threads_begun, 1);
 }
 
 static void a_fork_s_child_starts_its_own(void **state)
 {
-    struct fl_worker child = {.region = &region, .decay_ms = DECAY_MS, .state = FL_WORKER_RUNNING};
     (void)state;
-    fl_worker_fork_child(&child);
-    assert_int_equal(child.state, FL_WORKER_NONE);
+    worker_start();
+    worker_end(NULL); /* fork leaves it there; here it must not write to what is changed below */
+    atomic_store(&worker.state, FL_WORKER_ASLEEP);
+    fl_worker_fork_child(&worker);
+    assert_int_equal(worker.state, FL_WORKER_NONE);
+    worker_start();
+    assert_int_equal(threads_begun, 2);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_refused_thread_is_asked_for_again),
-        cmocka_unit_test(a_free_starts_no_thread),
-        cmocka_unit_test(it_starts_once_and_ticks_four_times_a_decay),
-        cmocka_unit_test(freed_memory_decays),
-        cmocka_unit_test(it_sleeps_when_nothing_is_left_and_wakes_when_called),
-        cmocka_unit_test(a_call_between_tick_and_sleep_is_not_lost),
-        cmocka_unit_test(a_fork_s_child_starts_its_own),
+        cmocka_unit_test_setup_teardown(a_refused_thread_is_asked_for_again, begin, worker_end),
+        cmocka_unit_test_setup_teardown(a_free_starts_no_thread, begin, worker_end),
+        cmocka_unit_test_setup_teardown(it_starts_once_and_ticks_four_times_a_decay, begin,
+                                        worker_end),
+        cmocka_unit_test_setup_teardown(it_asks_for_no_descriptor, begin, worker_end),
+        cmocka_unit_test_setup_teardown(freed_memory_decays, begin, worker_end),
+        cmocka_unit_test_setup_teardown(it_sleeps_when_nothing_is_left_and_wakes_when_called, begin,
+                                        worker_end),
+        cmocka_unit_test_setup_teardown(a_call_between_tick_and_sleep_is_not_lost, begin,
+                                        worker_end),
+        cmocka_unit_test_setup_teardown(calls_do_not_change_the_time_of_a_tick, begin, worker_end),
+        cmocka_unit_test_setup_teardown(a_retired_one_ends_and_stays_away, begin, worker_end),
+        cmocka_unit_test_setup_teardown(a_fork_s_child_starts_its_own, begin, worker_end),
     };
-    region_begin(NULL);
-    fl_sys.wait = short_wait;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,163 @@
+/* Memory that is short: who says so, and what is done. Everything free goes back at once; what decays slowly is no help then.
+ *
+ * stall   the kernel counts how long tasks wait for memory (PSI), on the machine and in the own cgroup of v2. Where it lets
+ *         us wait for too much of it, that is the word of those who suffer.
+ * limit   the own cgroup has met its limit: memory.events of v2, the pressure level of v1. Page cache alone gets it there,
+ *         and gives way when it has to: it counts only when, without the cache, less than half of some limit is left.
+ * Between two releases lies a second; what comes meanwhile waits in its descriptor.
+ * Sources: kernel docs accounting/psi, cgroup-v2 memory.events, cgroup-v1 memory 11 (memory pressure). */
+#include "uffd/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const uint64_t quiet_ns = 1000000000; /* between two releases */
+
+/* Stalls of any task in us, and the window. Unprivileged ones get whole 2 s alone (Linux 6.5). */
+static const char *const triggers[] = {"some 70000 1000000", "some 150000 2000000"};
+
+enum { PATH_BYTES = FL_CGROUP_PATH + 64 };
+
+static void release(struct fl_worker *w)
+{
+    if (fl_sys.now_ns() < w->quiet_ns) { /* two sources spoke at once */
+        return;
+    }
+    (void)fl_region_purge(w->region, 0);
+    atomic_fetch_add_explicit(&w->releases, 1, memory_order_relaxed);
+    w->quiet_ns = fl_sys.now_ns() + quiet_ns;
+}
+
+static bool stalled(struct fl_worker *w, const struct fl_source *s, short came)
+{
+    (void)s;
+    if ((came & POLLERR) != 0) { /* its cgroup is gone */
+        return false;
+    }
+    release(w);
+    return true;
+}
+
+static bool limit_met(struct fl_worker *w, const struct fl_source *s, short came)
+{
+    struct fl_memory m;
+    (void)came; /* POLLERR is how such a file says that it has changed */
+
+    if (fl_events.take(s->fd) != 0) {
+        return false;
+    }
+    fl_memory_look(&m, &w->scratch);
+    if (m.eager == 0) {
+        release(w);
+    }
+    return true;
+}
+
+static void watch_stalls(struct fl_worker *w, int fd)
+{
+    for (size_t i = 0; i < sizeof triggers / sizeof triggers[0]; i++) {
+        if (fl_events.tell(fd, triggers[i], strlen(triggers[i]) + 1) == 0) {
+            (void)fl_source_add(w, (struct fl_source){fd, POLLPRI, true, stalled});
+            return;
+        }
+    }
+    (void)fl_events.close(fd);
+}
+
+/* Opens the file in the process's cgroup, or in the nearest one above that has it: in a container the path may be the
+ * host's, and the mount is the cgroup. `path` is left as that of the file.
+ *   own    folder of the cgroup, below `mount`; "": there is none */
+static int open_upwards(const char *own, const char *mount, const char *file, bool writable,
+                        char path[static PATH_BYTES], int *out_fd)
+{
+    for (size_t len = strlen(own); len >= strlen(mount);) {
+        struct fl_text t = fl_text_on(path, PATH_BYTES);
+        fl_text_str(&t, own);
+        t.len = len;
+        fl_text_str(&t, file);
+        if (fl_events.open(path, writable, out_fd) == 0) {
+            return 0;
+        }
+        while (own[--len] != '/') {
+        }
+    }
+    return -ENOENT;
+}
+
+static void watch_v2(struct fl_worker *w, const char *own)
+{
+    static const char mount[] = "/sys/fs/cgroup";
+    char path[PATH_BYTES];
+    int fd;
+
+    if (open_upwards(own, mount, "/memory.pressure", true, path, &fd) == 0) {
+        watch_stalls(w, fd);
+    }
+    if (open_upwards(own, mount, "/memory.events", false, path, &fd) == 0) {
+        (void)fl_events.take(fd); /* changes count from here */
+        (void)fl_source_add(w, (struct fl_source){fd, POLLPRI, true, limit_met});
+    }
+}
+
+/* The control file is told which counter to raise, and on whose level: text as in `printf "%d %d medium"`. */
+static bool tell_level(int control_fd, int counter_fd, int level_fd)
+{
+    char text[64];
+    struct fl_text t = fl_text_on(text, sizeof text);
+
+    fl_text_u64(&t, (uint64_t)counter_fd);
+    fl_text_str(&t, " ");
+    fl_text_u64(&t, (uint64_t)level_fd);
+    fl_text_str(&t, " medium");
+    return fl_events.tell(control_fd, text, t.len) == 0;
+}
+
+/* Neither file is needed once the counter is known. */
+static void watch_v1(struct fl_worker *w, const char *own)
+{
+    static const char mount[] = "/sys/fs/cgroup/memory", control[] = "/cgroup.event_control";
+    char path[PATH_BYTES];
+    int control_fd, level_fd, fd;
+
+    if (open_upwards(own, mount, control, true, path, &control_fd) != 0) {
+        return;
+    }
+    struct fl_text t = {path, sizeof path, strlen(path) - (sizeof control - 1)};
+    fl_text_str(&t, "/memory.pressure_level");
+    if (fl_events.open(path, false, &level_fd) == 0) {
+        if (fl_events.counter(&fd) == 0) {
+            if (tell_level(control_fd, fd, level_fd)) {
+                (void)fl_source_add(w, (struct fl_source){fd, POLLIN, true, limit_met});
+            } else {
+                (void)fl_events.close(fd);
+            }
+        }
+        (void)fl_events.close(level_fd);
+    }
+    (void)fl_events.close(control_fd);
+}
+
+void fl_pressure_watch(struct fl_worker *w)
+{
+    struct fl_memory m;
+    int fd;
+
+    w->watching = true;
+    if (fl_events.open("/proc/pressure/memory", true, &fd) == 0) {
+        watch_stalls(w, fd);
+    }
+    w->scratch.looks = 0; /* finds the cgroups anew */
+    fl_memory_look(&m, &w->scratch);
+    watch_v2(w, w->scratch.own[0]);
+    watch_v1(w, w->scratch.own[1]);
+}
+
+void fl_pressure_unwatch(struct fl_worker *w)
+{
+    w->watching = false;
+    for (struct fl_source *s = w->source; s < w->source + FL_WORKER_SOURCES; s++) {
+        if (s->fd >= 0 && s->pressure) {
+            fl_source_close(w, s);
+        }
+    }
+}

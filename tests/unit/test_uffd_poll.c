@@ -1,0 +1,257 @@
+/* The thread with a descriptor table of its own: it polls while something may be given back, is woken by a signal, and no
+ * wake is lost, nor sent to anybody else. */
+#include "unit/cmocka_all.h"
+#include "unit/uffd_fixture.h"
+
+#include <errno.h>
+#include <sched.h>
+
+static const char psi[] = "/proc/pressure/memory";
+static _Atomic int runs;
+
+static uint64_t at_once(struct fl_region *r)
+{
+    (void)r;
+    atomic_fetch_add(&runs, 1);
+    return FL_JOB_IDLE;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    worker_begin(DECAY_MS);
+    fake_events_file(psi, false);
+    fl_worker_add(&worker, at_once, 0);
+    runs = 0;
+    atomic_store(&more, true);
+    return 0;
+}
+
+static void it_polls_while_something_ages(void **state)
+{
+    (void)state;
+    worker_start();
+    await_state(FL_WORKER_POLLING);
+    assert_int_equal(fake_events.own_tables, 1);
+    assert_int_equal(fake_events_open("wake"), 1);
+    assert_int_equal(fake_events_open(psi), 1);
+    let_it_tick();
+    let_it_tick();
+    assert_int_equal(fake_events_open(NULL), 2);
+}
+
+static void it_has_no_timer_and_watches_nothing_when_nothing_ages(void **state)
+{
+    (void)state;
+    worker_start();
+    atomic_store(&more, false);
+    let_it_tick();
+    await_state(FL_WORKER_ASLEEP);
+    assert_int_equal(fake_events_open(NULL), 1);
+    assert_int_equal(fake_events_open("wake"), 1);
+    unsigned polls = fake_events.polls;
+    pass_ns(1000 * TICK_NS);
+    await_sleep();
+    assert_int_equal(ticks, 1);
+    assert_int_equal(fake_events.polls, polls);
+    atomic_store(&more, true);
+    fl_worker_call(&worker, false); /* by the futex */
+    let_it_tick();
+    await_state(FL_WORKER_POLLING);
+    assert_int_equal(fake_events_open(psi), 1);
+    assert_int_equal(fake_events.wakes, 0);
+}
+
+static void a_call_wakes_it_by_one_signal(void **state)
+{
+    (void)state;
+    worker_start();
+    await(&runs, 1);
+    for (int i = 1; i <= 10; i++) {
+        await_state(FL_WORKER_POLLING);
+        atomic_store(&region.wants_worker, true);
+        fl_worker_call(&worker, false);
+        assert_false(region.wants_worker);
+        await(&runs, 1 + i);
+        await_sleep();
+        assert_int_equal(fake_events.wakes, i);
+    }
+    assert_int_equal(ticks, 0);
+}
+
+static void a_wake_that_cannot_be_sent_is_left_to_the_next_call(void **state)
+{
+    (void)state;
+    worker_start();
+    atomic_store(&fake_events.wake_send_rc, -EAGAIN);
+    for (int i = 0; i < 3; i++) {
+        atomic_store(&region.wants_worker, false);
+        fl_worker_call(&worker, false);
+        assert_int_equal(worker.state, FL_WORKER_POLLING);
+        assert_true(region.wants_worker);
+    }
+    await_sleep();
+    assert_int_equal(runs, 1);
+    let_it_tick(); /* its timer is what it was */
+    atomic_store(&fake_events.wake_send_rc, 0);
+    fl_worker_call(&worker, false);
+    await(&runs, 2);
+    assert_false(region.wants_worker);
+}
+
+/* A signal that nobody waits for any more. */
+static void a_stray_wake_is_dropped(void **state)
+{
+    (void)state;
+    worker_start();
+    for (int i = 0; i < 3; i++) {
+        fake_events_stray_wake();
+        await_sleep();
+    }
+    assert_int_equal(ticks, 0);
+    let_it_tick();
+    fl_worker_call(&worker, false);
+    await(&runs, 2);
+    assert_int_equal(fake_events.wakes, 1);
+}
+
+/* The caller has changed the state, and is late with its signal: the thread must not run on and meet it elsewhere. */
+static void it_waits_for_a_signal_that_is_late(void **state)
+{
+    (void)state;
+    worker_start();
+    await(&runs, 1);
+    uint32_t polling = FL_WORKER_POLLING;
+    assert_true(atomic_compare_exchange_strong(&worker.state, &polling, FL_WORKER_CALLED));
+    unsigned from = fake_events.polls;
+    pass_ns(TICK_NS);
+    while (fake_events.polls == from) { /* it is out of its sleep, and in that wait */
+        sched_yield();
+    }
+    assert_int_equal(runs, 1);
+    fake_events_stray_wake();
+    await(&runs, 2);
+    await(&ticks, 1);
+}
+
+static void one_that_never_comes_is_not_waited_for_for_ever(void **state)
+{
+    (void)state;
+    worker_start();
+    uint32_t polling = FL_WORKER_POLLING;
+    assert_true(atomic_compare_exchange_strong(&worker.state, &polling, FL_WORKER_RETIRED));
+    while (threads_ended == 0) {
+        pass_ns(TICK_NS);
+        sched_yield();
+    }
+}
+
+static void a_retired_one_ends(void **state)
+{
+    (void)state;
+    worker_start();
+    await_state(FL_WORKER_POLLING);
+    fl_worker_retire(&worker);
+    await(&threads_ended, 1);
+    assert_int_equal(fake_events.wakes, 1);
+}
+
+static void one_that_cannot_be_woken_sees_by_its_timer_that_it_is_retired(void **state)
+{
+    (void)state;
+    worker_start();
+    await_state(FL_WORKER_POLLING);
+    atomic_store(&fake_events.wake_send_rc, -EAGAIN);
+    fl_worker_retire(&worker);
+    while (threads_ended == 0) {
+        pass_ns(TICK_NS);
+        sched_yield();
+    }
+}
+
+/* RLIMIT_NOFILE below what is polled, or a sandbox. */
+static void where_poll_is_refused_it_goes_on_without(void **state)
+{
+    (void)state;
+    worker_start();
+    atomic_store(&fake_events.poll_rc, -EINVAL);
+    fl_worker_call(&worker, false); /* out of the poll that goes on */
+    await_state(FL_WORKER_ASLEEP);
+    unsigned polls = fake_events.polls;
+    let_it_tick();
+    let_it_tick();
+    assert_int_equal(fake_events_open(NULL), 0);
+    assert_int_equal(fake_events.polls, polls);
+    fl_worker_call(&worker, false);
+    await(&runs, 3);
+}
+
+static void an_interrupted_poll_goes_on(void **state)
+{
+    (void)state;
+    worker_start();
+    atomic_store(&fake_events.poll_rc, -EINTR);
+    fl_worker_call(&worker, false);
+    await(&runs, 2);
+    unsigned polls = fake_events.polls;
+    while (fake_events.polls < polls + 10) {
+        sched_yield();
+    }
+    assert_int_equal(ticks, 0);
+    atomic_store(&fake_events.poll_rc, 0);
+    let_it_tick();
+    assert_int_equal(fake_events_open(psi), 1);
+}
+
+static void without_a_way_to_wake_it_nothing_is_watched(void **state)
+{
+    (void)state;
+    fake_events.wake_open_rc = -EPERM;
+    worker_start();
+    let_it_tick();
+    assert_int_equal(worker.state, FL_WORKER_ASLEEP);
+    assert_int_equal(fake_events.own_tables, 1);
+    assert_int_equal(fake_events_open(NULL), 0);
+    fl_worker_call(&worker, false);
+    await(&runs, 2);
+}
+
+/* After a fork that ran no handlers. The thread is not there, and its number may be anybody's. */
+static int call_in_child(void)
+{
+    for (int i = 0; i < 3; i++) {
+        fl_worker_call(&worker, true);
+    }
+    fl_worker_retire(&worker);
+    return (int)fake_events.wakes;
+}
+
+static void a_child_signals_nobody(void **state)
+{
+    (void)state;
+    worker_start();
+    await_state(FL_WORKER_POLLING);
+    assert_int_equal(fake_child(call_in_child), 0);
+    assert_int_equal(worker.state, FL_WORKER_POLLING);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, worker_end)
+    const struct CMUnitTest tests[] = {
+        TEST(it_polls_while_something_ages),
+        TEST(it_has_no_timer_and_watches_nothing_when_nothing_ages),
+        TEST(a_call_wakes_it_by_one_signal),
+        TEST(a_wake_that_cannot_be_sent_is_left_to_the_next_call),
+        TEST(a_stray_wake_is_dropped),
+        TEST(it_waits_for_a_signal_that_is_late),
+        TEST(one_that_never_comes_is_not_waited_for_for_ever),
+        TEST(a_retired_one_ends),
+        TEST(one_that_cannot_be_woken_sees_by_its_timer_that_it_is_retired),
+        TEST(where_poll_is_refused_it_goes_on_without),
+        TEST(an_interrupted_poll_goes_on),
+        TEST(without_a_way_to_wake_it_nothing_is_watched),
+        TEST(a_child_signals_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
