@@ -6,6 +6,8 @@
  * What is live is inherited; see repair.c for what that does to the parent. */
 #include "region/internal.h"
 
+#include <string.h>
+
 enum { KEPT_MOST = 4096 };
 
 static struct fl_range inner(const struct fl_extent *e)
@@ -92,6 +94,8 @@ void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     give_up_apart(r);
     note_absent(r);
     r->repair.active = false;
+    memset(&r->touch.slot, 0, sizeof r->touch.slot); /* whoever asked, or was asked, is not here */
+    atomic_store(&r->touch.open, false);
     r->has_worker = false;
     atomic_store(&r->wants_worker, r->populated_bytes >= FL_WORKER_FROM);
     r->survivor = survivor;

@@ -6,6 +6,8 @@
 
 /* Bytes populated that make a worker worth a thread. */
 enum { FL_WORKER_FROM = 16 * FL_MIB };
+/* Bytes of the longest extent in a thread cache: a longer one is worth the lock, and gives its pages to others. */
+enum { FL_CACHED_MOST = 64 * FL_MIB };
 /* Adjacent FREE extents that one request is carved from at most, and descriptors that one carve makes at most. */
 enum { FL_RUN_EXTENTS = 9, FL_CARVE_DESCRIPTORS = 5 };
 
@@ -111,8 +113,9 @@ void fl_supply_claim(struct fl_region *r, struct fl_grant *g);
 size_t fl_supply_allowed(const struct fl_region *r, size_t more);
 /* Would `fresh` bytes for a request of `len` be more than that? Then free extents give their pages. */
 bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh);
-/* Brings `range` into memory by the kernel's hand. 0 or -errno. No lock needed. */
-int fl_supply_populate(struct fl_region *r, struct fl_range range);
+/* Brings `range` into memory by the kernel's hand, with help where it is long, else `step` bytes at a time. 0 or -errno. No lock
+ * needed. */
+int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step);
 
 /* Does what the grant says: moves, populates, clears. Not under the lock. */
 void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g);

@@ -42,7 +42,7 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
     atomic_store_explicit(&r->cache_max,
                           tight        ? 0
                           : m->bounded ? cached_least
-                                       : SIZE_MAX,
+                                       : FL_CACHED_MOST,
                           memory_order_relaxed);
     r->look_after = fl_max(fl_min(m->headroom, m->keep) / 16, look_least);
     note_starvation(r, m);

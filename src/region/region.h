@@ -148,9 +148,10 @@ struct fl_region_config {
     enum fl_rung rung; /* the best one that may be tried */
     size_t
         eager_max; /* bytes; larger requests are populated by touch. 0: an eighth of what is available */
-    size_t limit;           /* bytes held populated at most; 0: what fl_memory_look says is left */
-    bool huge;              /* advise huge pages */
-    bool verbose;           /* say what happens rarely and should be known */
+    size_t limit;     /* bytes held populated at most; 0: what fl_memory_look says is left */
+    bool huge;        /* advise huge pages */
+    bool first_touch; /* large requests get their pages where they are touched, by the worker */
+    bool verbose;     /* say what happens rarely and should be known */
     bool populate_by_touch; /* without MADV_POPULATE_WRITE */
 };
 

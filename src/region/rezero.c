@@ -75,6 +75,9 @@ uint64_t fl_region_rezero(struct fl_region *r)
         fl_apart_return(r, e, false);
     }
     bool more = may_clear(r) && r->free_huge != 0 && !(quiet && e == NULL);
+    if (!more) { /* the next free calls: it may be worth a look then */
+        atomic_store(&r->wants_worker, true);
+    }
     fl_region_unlock(r);
     return more ? z->rest_ns : UINT64_MAX;
 }

@@ -9,7 +9,9 @@
 #include "region/internal.h"
 
 enum { CAP_SHARE = 32, REST_NS = 100000000 };
-static const size_t chunk_least = (size_t)64 << 20;
+static const size_t chunk_least = (size_t)128 << 20;
+static const size_t fill_step =
+    (size_t)4 << 20; /* bytes: some 0.2 ms, for which whoever maps or forks waits */
 
 static size_t cap(const struct fl_region *r)
 {
@@ -150,7 +152,9 @@ static size_t fill(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
         (void)fl_sys.advise(all, FL_ADVICE_NO_FORK);
         c->mapped = true;
     }
-    return !c->holed && fl_supply_populate(r, (struct fl_range){all.base, want}) == 0 ? want : 0;
+    return !c->holed && fl_supply_populate(r, (struct fl_range){all.base, want}, fill_step) == 0
+               ? want
+               : 0;
 }
 
 static void fill_one(struct fl_region *r, struct fl_stock_chunk *c, size_t want)

@@ -11,6 +11,8 @@
 enum { SLACK_SHARE = 32, SHARE_HELPERS = 16 };
 /* ns a huge page (the kernel clears one in 0.1 ms; the host of a virtual machine may need 4 to find it), and ns to go without. */
 static const uint64_t crawl_from = 16000000, crawl_for = 1000000000;
+/* ns; a thread that lost its processor for a while is no sign of it */
+static const uint64_t crawl_least = 250000000;
 static const size_t share_from = (size_t)128 << 20;    /* bytes: below it helpers do not pay */
 static const size_t populate_piece = (size_t)32 << 20; /* bytes: some 1.5 ms */
 
@@ -84,7 +86,7 @@ static void note_pace(struct fl_region *r, size_t len, uint64_t began)
 {
     uint64_t now = fl_sys.now_ns();
 
-    if (r->config.huge && now - began > len / fl_page.huge * crawl_from) {
+    if (r->config.huge && now - began > fl_max(len / fl_page.huge * crawl_from, crawl_least)) {
         atomic_store_explicit(&r->crawl_until, now + crawl_for, memory_order_relaxed);
         __atomic_fetch_add(&r->stats.compactions, 1, __ATOMIC_RELAXED);
         atomic_store_explicit(&r->repair.wanted, true, memory_order_relaxed);
@@ -126,7 +128,7 @@ static int populate_base_pages(struct fl_region *r, struct fl_range range)
 }
 
 /* In pieces: while one is filled, whoever maps something waits for it, and with it whoever wants the region lock. */
-int fl_supply_populate(struct fl_region *r, struct fl_range range)
+int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step)
 {
     int rc = 0;
     size_t done = 0;
@@ -143,9 +145,9 @@ int fl_supply_populate(struct fl_region *r, struct fl_range range)
         }
         rc = 0;
     }
-    for (; done < range.len && rc == 0 && !is_crawling(r); done += populate_piece) {
-        struct fl_range piece = {range.base + done, fl_min(populate_piece, range.len - done)};
-        rc = populate_pieces(r, piece, populate_piece);
+    for (; done < range.len && rc == 0 && !is_crawling(r); done += step) {
+        struct fl_range piece = {range.base + done, fl_min(step, range.len - done)};
+        rc = populate_pieces(r, piece, step);
     }
     if (done < range.len && rc == 0) {
         rc = populate_base_pages(r, (struct fl_range){range.base + done, range.len - done});
@@ -270,7 +272,7 @@ static void populate_rest(struct fl_region *r, const struct filling *f)
         size_t done = all ? 0 : f->done[i];
         struct fl_range rest = {f->g->fresh[i].base + done, f->g->fresh[i].len - done};
         if (rest.len != 0) {
-            int rc = fl_supply_populate(r, rest);
+            int rc = fl_supply_populate(r, rest, populate_piece);
             __atomic_fetch_add(&r->stats.populate_bytes, rest.len, __ATOMIC_RELAXED);
             __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
         }

@@ -75,7 +75,7 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
 
     r->config = *c;
     r->memory_total = memory;
-    atomic_store_explicit(&r->cache_max, SIZE_MAX, memory_order_relaxed);
+    atomic_store_explicit(&r->cache_max, FL_CACHED_MOST, memory_order_relaxed);
     fl_lock_init(&r->lock, FL_RANK_REGION);
     RB_INIT(&r->populated);
     RB_INIT(&r->empty);

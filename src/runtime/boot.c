@@ -11,6 +11,9 @@
 
 struct fl_runtime fl_runtime;
 
+/* From a call of the worker to the job. */
+enum { REPAIR_AFTER_NS = 50000000, REZERO_AFTER_NS = 100000000 };
+
 static _Thread_local bool booting;
 static pthread_key_t
     thread_key; /* its destructor hands a thread's cache on; the value is the cache */
@@ -176,6 +179,24 @@ static enum fl_rung best_rung(uint64_t disable)
     return (disable & FL_DISABLE_MOVE) != 0 ? FL_RUNG_REMAP : FL_RUNG_MOVE;
 }
 
+static void call_worker(void)
+{
+    fl_worker_call(&fl_runtime.worker, false);
+}
+
+static void plan_worker(uint64_t decay_ms)
+{
+    struct fl_worker *w = &fl_runtime.worker;
+
+    fl_worker_init(w, &fl_runtime.region, decay_ms);
+    fl_worker_add(w, fl_touch_requests, 0);
+    fl_worker_add(w, fl_region_refill, 0);
+    fl_worker_add(w, fl_region_repair, REPAIR_AFTER_NS);
+    fl_worker_add(w, fl_region_rezero, REZERO_AFTER_NS);
+    fl_runtime.region.touch.call = call_worker;
+    fl_route.worker = w;
+}
+
 static void start_region(void)
 {
     const uint64_t *value = fl_runtime.options.value;
@@ -186,6 +207,7 @@ static void start_region(void)
         .huge = fl_page.thp && (disable & FL_DISABLE_THP) == 0,
         .populate_by_touch = (disable & FL_DISABLE_POPULATE) != 0,
         .rung = best_rung(disable),
+        .first_touch = value[FL_OPTION_numa] == FL_NUMA_FIRST_TOUCH,
         .verbose = value[FL_OPTION_log] >= FL_LOG_INFO,
         .stock = value[FL_OPTION_stock],
         .no_stock = (disable & FL_DISABLE_STOCK) != 0,
@@ -199,9 +221,8 @@ static void start_region(void)
     fl_route.window_base = fl_runtime.region.window.all.base;
     fl_route.window_len = fl_runtime.region.window.all.len;
     fl_route.caches = (disable & FL_DISABLE_CACHE) == 0;
-    if (value[FL_OPTION_decay_ms] != 0 && (disable & FL_DISABLE_WORKER) == 0) {
-        fl_worker_init(&fl_runtime.worker, &fl_runtime.region, value[FL_OPTION_decay_ms]);
-        fl_route.worker = &fl_runtime.worker;
+    if ((disable & FL_DISABLE_WORKER) == 0) {
+        plan_worker(value[FL_OPTION_decay_ms]);
     }
 }
 

@@ -13,4 +13,7 @@ void fl_source_close(struct fl_worker *w, struct fl_source *s);
 void fl_pressure_watch(struct fl_worker *w);
 void fl_pressure_unwatch(struct fl_worker *w);
 
+/* Serves first touches from now on, where the kernel lets it. */
+void fl_touch_open(struct fl_worker *w);
+
 #endif

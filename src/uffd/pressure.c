@@ -23,7 +23,7 @@ static void release(struct fl_worker *w)
     if (fl_sys.now_ns() < w->quiet_ns) { /* two sources spoke at once */
         return;
     }
-    (void)fl_region_purge(w->region, 0);
+    fl_region_release(w->region);
     atomic_fetch_add_explicit(&w->releases, 1, memory_order_relaxed);
     w->quiet_ns = fl_sys.now_ns() + quiet_ns;
 }

@@ -228,6 +228,7 @@ static void begin(struct fl_worker *w)
         if (fl_events.wake_open(&w->wake_fd) != 0) {
             w->wake_fd = -1;
         }
+        fl_touch_open(w);
     }
 }
 

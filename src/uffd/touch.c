@@ -1,0 +1,125 @@
+/* Serves first touches: a huge page of the stock for whoever waits, and more ahead of whoever goes on in a line.
+ *
+ * Each thread that touches has a stream: the next huge page in its line doubles what is placed ahead, so that an
+ * initialisation by several threads, a chunk each, is followed chunk by chunk. Where the stock is empty, or something is
+ * there already, the kernel serves: that huge page is disarmed.
+ * When this thread ends, or the process, the kernel closes the door, and disarms all. State: `touch`, this thread's alone;
+ * r->touch as region/touch.c has it. */
+#include "uffd/internal.h"
+
+#include <poll.h>
+
+enum { RANGES = 256, STREAMS = 16, AHEAD_MOST = 16 }; /* AHEAD_MOST: huge pages */
+
+struct stream {
+    int tid;
+    uintptr_t next; /* where its line goes on */
+    size_t ahead;   /* huge pages to place beyond the one that is touched */
+};
+
+static struct {
+    int fd;
+    struct fl_range range[RANGES]; /* what is armed */
+    unsigned nrange;
+    struct stream stream[STREAMS];
+    unsigned oldest; /* the stream that the next new thread replaces */
+} touch = {.fd = -1};
+
+static struct fl_range *find_range(uintptr_t addr)
+{
+    for (struct fl_range *r = touch.range; r < touch.range + touch.nrange; r++) {
+        if (addr - r->base < r->len) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+static int arm(struct fl_range r, bool on)
+{
+    struct fl_range *known = find_range(r.base);
+
+    if (on && touch.nrange == RANGES) {
+        return -1;
+    }
+    int rc = fl_sys.touch_arm(touch.fd, r, on);
+    if (on && rc == 0) {
+        touch.range[touch.nrange++] = r;
+    } else if (!on && known != NULL) {
+        *known = touch.range[--touch.nrange];
+    }
+    return rc;
+}
+
+uint64_t fl_touch_requests(struct fl_region *r)
+{
+    for (struct fl_touch_slot *s = r->touch.slot; s < r->touch.slot + FL_TOUCH_SLOTS; s++) {
+        uint32_t asked = FL_TOUCH_ASKED;
+        if (atomic_compare_exchange_strong(&s->state, &asked, FL_TOUCH_SERVED)) {
+            s->rc = arm(s->range, s->on);
+            atomic_store(&s->state, FL_TOUCH_DONE);
+            (void)fl_sys.wake(&s->state, 1);
+        }
+    }
+    return FL_JOB_IDLE;
+}
+
+static struct stream *stream_of(int tid)
+{
+    for (struct stream *s = touch.stream; s < touch.stream + STREAMS; s++) {
+        if (s->tid == tid) {
+            return s;
+        }
+    }
+    struct stream *s = &touch.stream[touch.oldest++ % STREAMS];
+    *s = (struct stream){.tid = tid};
+    return s;
+}
+
+static void place_ahead(struct fl_region *r, struct stream *s, uintptr_t from)
+{
+    const struct fl_range *armed = find_range(from);
+
+    s->ahead = s->next == from - fl_page.huge ? fl_min(2 * s->ahead + 1, AHEAD_MOST) : 0;
+    s->next = from;
+    if (s->ahead != 0 && armed != NULL) {
+        size_t len = fl_min(s->ahead * fl_page.huge, fl_range_end(*armed) - from);
+        s->next += fl_region_place(r, touch.fd, (struct fl_range){from, len});
+    }
+}
+
+static void serve_one(struct fl_region *r, uintptr_t addr, int tid)
+{
+    struct fl_range page = {fl_align_down(addr, fl_page.huge), fl_page.huge};
+
+    if (fl_region_place(r, touch.fd, page) == 0) {
+        (void)fl_sys.touch_arm(touch.fd, page, false);
+        return;
+    }
+    place_ahead(r, stream_of(tid), fl_range_end(page));
+}
+
+static bool serve(struct fl_worker *w, const struct fl_source *s, short came)
+{
+    uintptr_t addr;
+    int tid;
+
+    if ((came & POLLIN) == 0) {
+        atomic_store(&w->region->touch.open, false);
+        return false;
+    }
+    while (fl_sys.touch_read(s->fd, &addr, &tid) == 0) {
+        serve_one(w->region, addr, tid);
+    }
+    return true;
+}
+
+void fl_touch_open(struct fl_worker *w)
+{
+    touch.fd = -1;
+    touch.nrange = 0;
+    if (w->region->config.first_touch && fl_sys.touch_open(&touch.fd) == 0 &&
+        fl_source_add(w, (struct fl_source){.fd = touch.fd, .events = POLLIN, .handle = serve})) {
+        atomic_store(&w->region->touch.open, true);
+    }
+}
