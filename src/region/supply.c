@@ -37,6 +37,9 @@ int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t f
 
     g->from_stock = full && !g->zero ? 0 : fl_min(stock, fresh);
     g->from_free = full ? fl_min(donors, fresh - g->from_stock) : 0;
+    if (full && !g->zero) { /* what is clean is for calloc, but sooner used than more is held */
+        g->from_stock = fl_min(stock, fresh - g->from_free);
+    }
     size_t rest = fresh - g->from_stock - g->from_free;
     int refusal = rest != 0 ? fl_region_may_populate(r, len, rest) : 0;
     if (refusal == 0) {
@@ -58,8 +61,8 @@ void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
 {
     size_t want = g->from_free;
 
-    fl_stock_demand(r, g->budgeted + g->from_stock);
     fl_stock_take(r, g);
+    fl_stock_demand(r, g->budgeted + g->from_stock);
     while (want >= fl_page.huge && !TAILQ_EMPTY(&r->by_age) && fl_extent_reserve(r, 2) == 0) {
         struct fl_extent *e = fl_apart_claim(r, TAILQ_FIRST(&r->by_age), want);
         want -= e->len;

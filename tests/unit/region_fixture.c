@@ -107,3 +107,37 @@ const struct fake_call *in_window(enum fake_slot slot, size_t i)
     }
     return NULL;
 }
+
+bool stock_begin(const struct fl_region_config *c)
+{
+    region_begin(c);
+    fake.pretend_populate = true;
+    return !is_reserved();
+}
+
+bool stock_filled(const struct fl_region_config *c)
+{
+    if (!stock_begin(c)) {
+        return false;
+    }
+    assert_non_null(take(c->stock)); /* so much is wanted */
+    (void)fl_region_refill(&region);
+    assert_stock(c->stock);
+    fake_forget();
+    return true;
+}
+
+void assert_stock_at(size_t ready, const char *file, int line)
+{
+    if (region.stock.ready != ready || region.stock.held != ready || stats().stock_bytes != ready) {
+        print_error("%zu ready, %zu held, %zu expected\n", region.stock.ready, region.stock.held,
+                    ready);
+        _fail(file, line);
+    }
+    assert_settled_at(file, line);
+}
+
+unsigned char *stock_chunk(unsigned i)
+{
+    return (unsigned char *)region.stock.span.all.base + i * region.stock.chunk_len;
+}

@@ -39,6 +39,16 @@ bool is_reserved(void);
 
 struct fl_stats_values stats(void);
 
+/* For tests of the stock: pages come when they are touched, so hundreds of MiB cost nothing. False where there is none: in
+ * a reserved window. */
+bool stock_begin(const struct fl_region_config *c);
+/* The same, with as much in it as c->stock says; as much is live. */
+bool stock_filled(const struct fl_region_config *c);
+/* So much is ready, and nothing else is held for it. */
+#define assert_stock(bytes) assert_stock_at(bytes, __FILE__, __LINE__)
+void assert_stock_at(size_t ready, const char *file, int line);
+unsigned char *stock_chunk(unsigned i);
+
 /* The i-th logged call of that slot whose range lies in the window; NULL when there is none. */
 const struct fake_call *in_window(enum fake_slot slot, size_t i);
 

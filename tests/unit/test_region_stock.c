@@ -1,0 +1,347 @@
+/* Huge pages ahead of demand: how many, when, and when they go back. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct fl_region_config wish = {.huge = true, .stock = MIB(64)};
+
+static const uint64_t rest = 100000000;
+
+static struct fl_stock *stock(void)
+{
+    return &region.stock;
+}
+
+static void without_demand_there_is_none(void **state)
+{
+    (void)state;
+    (void)stock_begin(&wish);
+    size_t mapped = fake_mapped();
+    assert_int_equal(fl_region_refill(&region), UINT64_MAX);
+    assert_int_equal(fake_mapped(), mapped);
+    assert_int_equal(stock()->held, 0);
+}
+
+static void the_goal_is_a_share_of_the_peak(void **state)
+{
+    (void)state;
+    if (!stock_begin(NULL)) {
+        return;
+    }
+    struct fl_extent *e = take(MIB(640)); /* 20 MiB are a thirty-second */
+    fake_forget();
+    assert_int_equal(fl_region_refill(&region), rest);
+    assert_stock(MIB(20));
+    assert_int_equal(region.populated_bytes, MIB(660));
+    assert_int_equal(fake_bytes(FAKE_POPULATE), MIB(20));
+    give(e);
+    assert_stock(MIB(20));
+}
+
+static void the_goal_is_no_more_than_was_asked_for(void **state)
+{
+    (void)state;
+    if (!stock_begin(NULL)) {
+        return;
+    }
+    struct fl_extent *e = take(MIB(640));
+    stock()->demand = 0;
+    give(e);
+    (void)fl_region_purge(&region, 0);
+    assert_non_null(take(MIB(5))); /* 6 MiB from the kernel */
+    (void)fl_region_refill(&region);
+    assert_stock(MIB(6));
+}
+
+static void the_goal_leaves_what_may_be_held_at_all(void **state)
+{
+    (void)state;
+    if (!stock_begin(NULL)) {
+        return;
+    }
+    struct fl_extent *a = take(MIB(320)), *b = take(MIB(320));
+    give(a);
+    assert_non_null(take(MIB(6)));     /* from what is free */
+    region.populated_bytes += MIB(14); /* as if so much were fragmented */
+    (void)fl_region_refill(&region);
+    region.populated_bytes -= MIB(14);
+    assert_stock(MIB(6)); /* of 660 that may be held, 654 are */
+    assert_non_null(b);
+}
+
+static void the_option_says_how_much(void **state)
+{
+    (void)state;
+    if (!stock_begin(&wish)) {
+        return;
+    }
+    assert_non_null(take(MIB(40)));
+    (void)fl_region_refill(&region);
+    assert_stock(MIB(40));
+    assert_non_null(take_zeroed(MIB(200)));
+    (void)fl_region_refill(&region);
+    assert_stock(MIB(64));
+}
+
+static void demand_fades(void **state)
+{
+    (void)state;
+    if (!stock_begin(&wish)) {
+        return;
+    }
+    assert_non_null(take(MIB(40)));
+    int n = 0;
+    while (fl_region_refill(&region) == rest) {
+        assert_true(++n < 30);
+    }
+    assert_in_range(n, 4, 6); /* 40, 20, 10, 4, 2 */
+    assert_int_equal(stock()->demand, 0);
+    assert_stock(MIB(40)); /* it is there until it has aged */
+    assert_int_equal(fl_region_refill(&region), UINT64_MAX);
+}
+
+static void it_is_refilled_below_half(void **state)
+{
+    (void)state;
+    if (!stock_filled(&wish)) {
+        return;
+    }
+    fl_region_set_worker(&region, true);
+    assert_non_null(take_zeroed(MIB(30)));
+    stock()->demand = MIB(64);
+    (void)fl_region_refill(&region);
+    assert_stock(MIB(34));
+    atomic_store(&region.wants_worker, false);
+    stock()->demand = MIB(64);
+    assert_non_null(take_zeroed(MIB(4)));
+    assert_true(region.wants_worker);
+    (void)fl_region_refill(&region);
+    assert_stock(MIB(64));
+    atomic_store(&region.wants_worker, false);
+    assert_non_null(take_zeroed(MIB(4)));
+    assert_false(region.wants_worker);
+}
+
+static struct fl_extent *meanwhile;
+
+static void take_meanwhile(struct fl_range r)
+{
+    if (r.base - stock()->span.all.base < stock()->span.all.len) {
+        fake.on_populate = NULL;
+        assert_sound(); /* what is being filled counts, and nobody gets it */
+        assert_int_equal(stock()->held, MIB(64));
+        assert_int_equal(stock()->ready, 0);
+        meanwhile = take_zeroed(MIB(10));
+        assert_int_equal(fl_region_purge(&region, 0), 0);
+        assert_int_equal(stock()->held, MIB(64));
+    }
+}
+
+static void requests_come_while_it_is_filled(void **state)
+{
+    (void)state;
+    if (!stock_begin(&wish)) {
+        return;
+    }
+    assert_non_null(take(MIB(64)));
+    meanwhile = NULL;
+    fake.on_populate = take_meanwhile;
+    (void)fl_region_refill(&region);
+    assert_non_null(meanwhile);
+    assert_true(is_filled(meanwhile, 0));
+    assert_stock(MIB(64));
+}
+
+static void it_goes_back_when_it_has_aged(void **state)
+{
+    (void)state;
+    if (!stock_filled(&wish)) {
+        return;
+    }
+    size_t usable = fake_usable();
+    for (int i = 0; i < 3; i++) {
+        assert_true(fl_region_tick(&region, 4));
+        assert_stock(MIB(64));
+    }
+    assert_false(fl_region_tick(&region, 4));
+    assert_stock(0);
+    assert_int_equal(fake_usable(), usable - stock()->chunk_len);
+    assert_int_equal(stats().purge_bytes, MIB(64));
+    assert_int_equal(region.populated_bytes, MIB(64)); /* what is live */
+}
+
+static void a_purge_of_all_takes_it(void **state)
+{
+    (void)state;
+    if (!stock_filled(&wish)) {
+        return;
+    }
+    assert_int_equal(fl_region_purge(&region, 0), MIB(64));
+    assert_stock(0);
+    stock()->demand = MIB(64);
+    (void)fl_region_refill(&region); /* and it comes again */
+    assert_stock(MIB(64));
+}
+
+static void what_the_kernel_does_not_take_back_stays_stock(void **state)
+{
+    (void)state;
+    if (!stock_filled(&wish)) {
+        return;
+    }
+    fake.rc[FAKE_UNMAP] = -ENOMEM;
+    assert_int_equal(fl_region_purge(&region, 0), 0);
+    assert_stock(MIB(64));
+    fake.rc[FAKE_UNMAP] = 0;
+    assert_true(is_filled(take_zeroed(MIB(20)), 0));
+    assert_stock(MIB(44));
+}
+
+static void what_cannot_be_filled_is_not_counted(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        if (!stock_begin(&wish)) {
+            return;
+        }
+        assert_non_null(take(MIB(64)));
+        size_t populated = region.populated_bytes;
+        fake.rc[i == 0 ? FAKE_POPULATE : FAKE_MAP_AT] = -ENOMEM;
+        (void)fl_region_refill(&region);
+        assert_stock(0);
+        assert_int_equal(region.populated_bytes, populated);
+    }
+}
+
+static void there_is_none_where_it_is_not_wanted(void **state)
+{
+    struct fl_region_config c[] = {wish, wish, wish, wish};
+    (void)state;
+    c[0].no_stock = true;
+    c[1].rung = FL_RUNG_PLAIN;
+    c[2].limit = MIB(80); /* 64 are live */
+    for (size_t i = 0; i < 4; i++) {
+        (void)stock_begin(&c[i]);
+        struct fl_extent *e = take(MIB(64));
+        if (i == 3) {
+            atomic_store(&region.tight, true);
+        }
+        (void)fl_region_refill(&region);
+        assert_stock(0);
+        assert_non_null(e);
+    }
+}
+
+static void in_a_reserved_window_there_is_none(void **state)
+{
+    (void)state;
+    region_clear();
+    fake.no_quiet_addresses = fake.pretend_populate = true;
+    assert_int_equal(fl_region_start(&region, &wish), 0);
+    assert_non_null(take(MIB(64)));
+    (void)fl_region_refill(&region);
+    assert_stock(0);
+}
+
+static void without_addresses_there_is_none(void **state)
+{
+    (void)state;
+    if (!stock_begin(&wish)) {
+        return;
+    }
+    assert_non_null(take(MIB(64)));
+    fake.rc[FAKE_MAP_AT] = -EEXIST;
+    (void)fl_region_refill(&region);
+    fake.rc[FAKE_MAP_AT] = 0;
+    assert_true(region.config.no_stock);
+    assert_non_null(take(MIB(64)));
+    (void)fl_region_refill(&region);
+    assert_stock(0);
+}
+
+static int child_without(void)
+{
+    fl_region_fork_child(&region, NULL);
+    if (stock()->held != 0 || stock()->ready != 0 || region.populated_bytes != MIB(64) ||
+        fl_region_check(&region) != NULL) {
+        return 1;
+    }
+    stock()->demand = MIB(32);
+    (void)fl_region_refill(&region);
+    if (stock()->ready != MIB(32) || fl_region_check(&region) != NULL) {
+        return 2;
+    }
+    struct fl_extent *e = take_zeroed(MIB(20));
+    if (e == NULL || !is_filled(e, 0) || stats().move_bytes != MIB(20)) {
+        return 3;
+    }
+    return fl_region_purge(&region, 0) != MIB(12) || fl_region_check(&region) != NULL ? 4 : 0;
+}
+
+static void children_have_none_of_it(void **state)
+{
+    (void)state;
+    if (!stock_filled(&wish)) {
+        return;
+    }
+    memset(stock_chunk(0), 0xcc, MIB(64));
+    assert_int_equal(fake_kept_from_child(stock()->span.all), stock()->chunk_len);
+    assert_true(fl_region_fork_prepare(&region));
+    int status = fake_child(child_without);
+    fl_region_fork_parent(&region);
+    assert_int_equal(status, 0);
+    assert_stock(MIB(64));
+    assert_true(is_filled(take_zeroed(MIB(64)), 0xcc));
+}
+
+static int child_with_maps_in_the_way(void)
+{
+    fl_region_fork_child(&region, NULL);
+    stock()->demand = MIB(32);
+    (void)fl_region_refill(&region);
+    return stock()->held != 0 || fl_region_check(&region) != NULL;
+}
+
+static void a_child_that_has_inherited_it_does_without(void **state)
+{
+    (void)state;
+    if (!stock_begin(&wish)) {
+        return;
+    }
+    struct fl_extent *e = take(MIB(64));
+    fake.rc[FAKE_ADVISE] = -EINVAL;
+    (void)fl_region_refill(&region);
+    assert_stock(MIB(64));
+    assert_true(fl_region_fork_prepare(&region));
+    int status = fake_child(child_with_maps_in_the_way);
+    fl_region_fork_parent(&region);
+    assert_int_equal(status, 0);
+    assert_non_null(e);
+    assert_stock(MIB(64));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_demand_there_is_none),
+        cmocka_unit_test(the_goal_is_a_share_of_the_peak),
+        cmocka_unit_test(the_goal_is_no_more_than_was_asked_for),
+        cmocka_unit_test(the_goal_leaves_what_may_be_held_at_all),
+        cmocka_unit_test(the_option_says_how_much),
+        cmocka_unit_test(demand_fades),
+        cmocka_unit_test(it_is_refilled_below_half),
+        cmocka_unit_test(requests_come_while_it_is_filled),
+        cmocka_unit_test(it_goes_back_when_it_has_aged),
+        cmocka_unit_test(a_purge_of_all_takes_it),
+        cmocka_unit_test(what_the_kernel_does_not_take_back_stays_stock),
+        cmocka_unit_test(what_cannot_be_filled_is_not_counted),
+        cmocka_unit_test(there_is_none_where_it_is_not_wanted),
+        cmocka_unit_test(in_a_reserved_window_there_is_none),
+        cmocka_unit_test(without_addresses_there_is_none),
+        cmocka_unit_test(children_have_none_of_it),
+        cmocka_unit_test(a_child_that_has_inherited_it_does_without),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

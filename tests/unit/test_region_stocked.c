@@ -1,0 +1,227 @@
+/* Requests that take huge pages from the stock: clean ones, whole pieces, and what becomes of those that do not move. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+static const struct fl_region_config wish = {.huge = true, .stock = MIB(64)};
+
+static struct fl_stock *stock(void)
+{
+    return &region.stock;
+}
+
+static void calloc_takes_from_it_and_clears_nothing(void **state)
+{
+    (void)state;
+    if (!stock_filled(&wish)) {
+        return;
+    }
+    size_t populated = region.populated_bytes;
+    memset(stock_chunk(0), 0xcc, MIB(64)); /* whoever cleared it would take that away */
+    struct fl_extent *e = take_zeroed(MIB(20));
+    assert_true(is_filled(e, 0xcc));
+    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(fake_bytes(FAKE_MOVE), MIB(20));
+    assert_null(in_window(FAKE_POPULATE, 0));
+    assert_stock(MIB(44));
+    assert_int_equal(stats().stalls, 1); /* the first one's */
+}
+
+static void malloc_takes_from_it_before_the_kernel_has_to_give(void **state)
+{
+    (void)state;
+    if (!stock_filled(&wish)) {
+        return;
+    }
+    struct fl_extent *e = take(MIB(20));
+    assert_non_null(e);
+    assert_int_equal(fake_bytes(FAKE_MOVE), MIB(20));
+    assert_null(in_window(FAKE_POPULATE, 0));
+    assert_stock(MIB(44));
+}
+
+static void malloc_takes_from_free_extents_before_it(void **state)
+{
+    (void)state;
+    if (!stock_filled(&wish)) {
+        return;
+    }
+    struct fl_extent *a = take_zeroed(MIB(8)), *g = take_zeroed(MIB(2)), *b = take_zeroed(MIB(8)),
+                     *h = take_zeroed(MIB(2));
+    assert_stock(MIB(44));
+    fill(a, 1);
+    fill(b, 1);
+    give(a);
+    give(b);
+    struct fl_extent *e = take(MIB(12));
+    assert_true(is_filled(e, 1));
+    assert_stock(MIB(44));
+    struct fl_extent *z = take_zeroed(MIB(12)); /* what is clean is for calloc */
+    assert_true(is_filled(z, 0));
+    assert_stock(MIB(32));
+    assert_non_null(g);
+    assert_non_null(h);
+}
+
+static void requests_take_pieces_of_several_chunks(void **state)
+{
+    (void)state;
+    if (!stock_filled(&wish)) {
+        return;
+    }
+    assert_non_null(take_zeroed(MIB(40)));
+    stock()->demand = MIB(64);
+    (void)fl_region_refill(
+        &region); /* into another chunk: one that is taken from is not refilled */
+    assert_int_equal(stock()->chunk[0].ready, MIB(24));
+    assert_int_equal(stock()->chunk[1].ready, MIB(40));
+    assert_stock(MIB(64));
+    memset(stock_chunk(0), 0xc0, MIB(24));
+    memset(stock_chunk(1), 0xc1, MIB(40));
+    fake_forget();
+    struct fl_extent *e = take_zeroed(MIB(50));
+    assert_int_equal(fake.count[FAKE_MOVE], 2);
+    assert_int_equal(fake_bytes(FAKE_MOVE), MIB(50));
+    assert_true(bytes(e)[0] == 0xc0 && bytes(e)[MIB(24) - 1] == 0xc0);
+    assert_true(bytes(e)[MIB(24)] == 0xc1 && bytes(e)[MIB(50) - 1] == 0xc1);
+    assert_stock(MIB(14));
+    e = take_zeroed(MIB(20)); /* more than there is */
+    assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(6));
+    assert_non_null(e);
+    assert_stock(0);
+}
+
+static size_t progress;
+
+static int stop_after(struct fl_range from, uintptr_t to, size_t *most)
+{
+    (void)to;
+    if (progress != 0) {
+        *most = fl_min(progress, from.len);
+        progress = 0;
+    }
+    return -EBUSY;
+}
+
+static void what_does_not_move_at_all_is_stock_again(void **state)
+{
+    (void)state;
+    if (!stock_filled(&wish)) {
+        return;
+    }
+    fake.rc[FAKE_MOVE_BEGIN] = -EMFILE;
+    size_t populated = region.populated_bytes;
+    struct fl_extent *e = take_zeroed(MIB(20));
+    assert_true(is_filled(e, 0));
+    assert_int_equal(region.populated_bytes, populated + MIB(20));
+    assert_false(stock()->chunk[0].holed);
+    assert_stock(MIB(64));
+}
+
+static void a_chunk_of_which_nobody_knows_what_is_left_is_made_anew(void **state)
+{
+    static const size_t before[] = {KIB(4), MIB(2), MIB(3), MIB(20) - KIB(4)};
+    (void)state;
+    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
+        if (!stock_filled(&wish)) {
+            return;
+        }
+        memset(stock_chunk(0), 0xcc, MIB(64)); /* so that it has pages to leave behind */
+        progress = before[i];
+        fake.on_move = stop_after;
+        struct fl_extent *e = take(MIB(20));
+        fake.on_move = NULL;
+        memset(bytes(e), 0, e->len);
+        assert_true(stock()->chunk[0].holed);
+        assert_stock(MIB(44));
+        e = take_zeroed(MIB(44)); /* what lies below is as good as ever */
+        assert_true(is_filled(e, 0xcc));
+        assert_stock(0);
+        stock()->demand = MIB(64);
+        (void)fl_region_refill(&region);
+        assert_stock(MIB(64));
+        assert_false(stock()->chunk[0].holed);
+        assert_int_equal(stock_chunk(0)[MIB(60)], 0); /* what was left there is gone */
+        e = take_zeroed(MIB(64));
+        assert_true(is_filled(e, 0));
+        assert_stock(0);
+    }
+}
+
+static void *purge_all(void *arg)
+{
+    (void)fl_region_purge(&region, 0);
+    stock()->demand = MIB(64);
+    (void)fl_region_refill(&region);
+    assert_sound();
+    return arg;
+}
+
+static int others_purge_and_refill(struct fl_range from, uintptr_t to, size_t *most)
+{
+    pthread_t t;
+
+    (void)from;
+    (void)to;
+    (void)most;
+    fake.on_move = NULL;
+    assert_int_equal(pthread_create(&t, NULL, purge_all, NULL), 0);
+    pthread_join(t, NULL);
+    return 0;
+}
+
+static void pages_on_their_way_are_nobody_else_s(void **state)
+{
+    (void)state;
+    if (!stock_filled(&wish)) {
+        return;
+    }
+    memset(stock_chunk(0), 0xcc, MIB(64));
+    fake.on_move = others_purge_and_refill;
+    struct fl_extent *e = take_zeroed(MIB(20));
+    assert_true(is_filled(e, 0xcc));
+    assert_int_equal(stock()->chunk[0].moving, 0);
+    assert_stock(stock()->ready);
+    (void)fl_region_purge(&region, 0);
+    assert_stock(0);
+}
+
+static void what_mremap_takes_from_it_is_for_children_too(void **state)
+{
+    struct fl_region_config c = wish;
+    (void)state;
+    c.rung = FL_RUNG_REMAP;
+    if (!stock_filled(&c)) {
+        return;
+    }
+    struct fl_extent *e = take_zeroed(MIB(64));
+    assert_int_equal(fake_bytes(FAKE_REMAP), MIB(64));
+    assert_int_equal(fake_kept_from_child(region.window.all), 0);
+    assert_true(is_filled(e, 0));
+    assert_stock(0);
+    fake_forget();
+    stock()->demand = MIB(64);
+    (void)fl_region_refill(&region); /* into maps that are advised as they should be */
+    assert_stock(MIB(64));
+    assert_int_equal(fake_kept_from_child(stock()->span.all), stock()->chunk_len);
+    assert_int_equal(fake_nth(FAKE_ADVISE, 0)->advice, FL_ADVICE_HUGE);
+    assert_int_equal(fake_nth(FAKE_ADVISE, 0)->range.len, stock()->chunk_len);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calloc_takes_from_it_and_clears_nothing),
+        cmocka_unit_test(malloc_takes_from_it_before_the_kernel_has_to_give),
+        cmocka_unit_test(malloc_takes_from_free_extents_before_it),
+        cmocka_unit_test(requests_take_pieces_of_several_chunks),
+        cmocka_unit_test(what_does_not_move_at_all_is_stock_again),
+        cmocka_unit_test(a_chunk_of_which_nobody_knows_what_is_left_is_made_anew),
+        cmocka_unit_test(pages_on_their_way_are_nobody_else_s),
+        cmocka_unit_test(what_mremap_takes_from_it_is_for_children_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
