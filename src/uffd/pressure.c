@@ -24,7 +24,6 @@ static void release(struct fl_worker *w)
         return;
     }
     fl_region_release(w->region);
-    atomic_fetch_add_explicit(&w->releases, 1, memory_order_relaxed);
     w->quiet_ns = fl_sys.now_ns() + quiet_ns;
 }
 

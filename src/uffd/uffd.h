@@ -42,18 +42,18 @@ struct fl_source {
     int fd; /* in the thread's own table; -1: this place is free */
     short events;
     bool pressure; /* tells of memory that is short: see pressure.c */
-    /* What poll answered. False: it is no use any more, and is closed. */
+    /* What poll answered; 0: it will be closed, and never again. False: it is no use any more, and is closed. Of pressure
+     * the 0 is not told. */
     bool (*handle)(struct fl_worker *w, const struct fl_source *s, short came);
 };
 
 struct fl_worker {
     struct fl_region *region;
     _Atomic uint32_t state; /* enum fl_worker_state; also the futex that it sleeps on */
+    _Atomic bool unsent;    /* somebody called, and could not send his signal */
     int pid, tid; /* of the thread. Written before it first polls, read after POLLING was seen */
     struct fl_job job[FL_WORKER_JOBS];
     unsigned njobs; /* constant after boot */
-    _Atomic uint64_t
-        releases; /* how often pressure made it give free memory back. Relaxed: a statistic */
     /* The rest is the thread's alone. */
     int wake_fd; /* -1: it cannot be woken from poll, so it sleeps on the futex and has no sources */
     struct fl_source source[FL_WORKER_SOURCES];

@@ -100,6 +100,9 @@ static void give_up_polling(struct fl_worker *w)
 {
     for (struct fl_source *s = w->source; s < w->source + FL_WORKER_SOURCES; s++) {
         if (s->fd >= 0) {
+            if (!s->pressure) {
+                (void)s->handle(w, s, 0);
+            }
             fl_source_close(w, s);
         }
     }
@@ -214,6 +217,7 @@ static void begin(struct fl_worker *w)
     (void)prctl(PR_SET_NAME, "fl-uffd", 0, 0, 0);
     w->pid = getpid();
     w->tid = gettid();
+    atomic_store(&w->unsent, false);
     w->wake_fd = -1;
     w->nsources = 0;
     w->watching = false;
@@ -240,7 +244,8 @@ static void *worker_main(void *arg)
     fl_region_set_worker(w->region, true);
     (void)change(w, FL_WORKER_STARTING, FL_WORKER_CALLED);
     while (atomic_load(&w->state) != FL_WORKER_RETIRED) {
-        if (change(w, FL_WORKER_CALLED, FL_WORKER_RUNNING)) {
+        bool called = change(w, FL_WORKER_CALLED, FL_WORKER_RUNNING);
+        if (atomic_exchange(&w->unsent, false) || called) {
             call_jobs(w);
         }
         sleep_until(w, run_jobs(w));
@@ -283,9 +288,12 @@ static bool call_from_poll(struct fl_worker *w)
     if (!change(w, FL_WORKER_POLLING, FL_WORKER_CALLED)) {
         return false;
     }
-    if (fl_events.wake_send(w->pid, w->tid) != 0 &&
-        change(w, FL_WORKER_CALLED, FL_WORKER_POLLING)) {
-        atomic_store(&w->region->wants_worker, true); /* the next one tries again */
+    if (fl_events.wake_send(w->pid, w->tid) != 0) {
+        /* It sees so when it wakes by itself; the next one to call tries again. */
+        atomic_store(&w->unsent, true);
+        if (change(w, FL_WORKER_CALLED, FL_WORKER_POLLING)) {
+            atomic_store(&w->region->wants_worker, true);
+        }
     }
     return true;
 }

@@ -1,5 +1,6 @@
 /* The thread with a descriptor table of its own: it polls while something may be given back, is woken by a signal, and no
  * wake is lost, nor sent to anybody else. */
+#include "uffd/internal.h"
 #include "unit/cmocka_all.h"
 #include "unit/uffd_fixture.h"
 
@@ -79,10 +80,11 @@ static void a_call_wakes_it_by_one_signal(void **state)
     assert_int_equal(ticks, 0);
 }
 
-static void a_wake_that_cannot_be_sent_is_left_to_the_next_call(void **state)
+static void a_wake_that_cannot_be_sent_is_left_to_the_timer_and_to_the_next_call(void **state)
 {
     (void)state;
     worker_start();
+    await(&runs, 1);
     atomic_store(&fake_events.wake_send_rc, -EAGAIN);
     for (int i = 0; i < 3; i++) {
         atomic_store(&region.wants_worker, false);
@@ -92,10 +94,14 @@ static void a_wake_that_cannot_be_sent_is_left_to_the_next_call(void **state)
     }
     await_sleep();
     assert_int_equal(runs, 1);
-    let_it_tick(); /* its timer is what it was */
+    let_it_tick(); /* its timer is what it was, and then it sees that it was called */
+    assert_int_equal(runs, 2);
+    let_it_tick();
+    assert_int_equal(runs, 2);
+    fl_worker_call(&worker, false);
     atomic_store(&fake_events.wake_send_rc, 0);
     fl_worker_call(&worker, false);
-    await(&runs, 2);
+    await(&runs, 3);
     assert_false(region.wants_worker);
 }
 
@@ -186,6 +192,73 @@ static void where_poll_is_refused_it_goes_on_without(void **state)
     await(&runs, 3);
 }
 
+static _Atomic int told, told_last;
+
+static bool listen(struct fl_worker *w, const struct fl_source *s, short came)
+{
+    (void)w;
+    (void)s;
+    atomic_store(&told_last, came);
+    atomic_fetch_add(&told, 1);
+    return came == POLLIN;
+}
+
+static uint64_t add_source(struct fl_region *r)
+{
+    int fd;
+    (void)r;
+
+    if (atomic_load(&told_last) == -1 && fl_events.open("/some/file", false, &fd) == 0) {
+        atomic_store(&told_last, 0);
+        (void)fl_source_add(&worker, (struct fl_source){fd, POLLIN, false, listen});
+    }
+    return FL_JOB_IDLE;
+}
+
+/* It polls as long as there is one, though nothing is held; then it is told of each event, and of the end. */
+static void another_source_is_listened_to(void **state)
+{
+    (void)state;
+    told = 0;
+    told_last = -1;
+    atomic_store(&more, false);
+    fake_events_file("/some/file", false);
+    fl_worker_add(&worker, add_source, 0);
+    worker_start();
+    let_it_tick();
+    await_state(FL_WORKER_POLLING);
+    assert_true(fake_events.untimed);
+    assert_int_equal(fake_events_open(psi), 0);
+    for (int i = 1; i <= 3; i++) {
+        fake_events_raise("/some/file", POLLIN);
+        await(&told, i);
+        fake_events_raise("/some/file", 0);
+        assert_int_equal(told_last, POLLIN);
+    }
+    fl_worker_call(&worker, false);
+    await(&runs, 2);
+    atomic_store(&fake_events.poll_rc, -EPERM);
+    fl_worker_call(&worker, false);
+    await_state(FL_WORKER_ASLEEP);
+    assert_int_equal(told_last, 0);
+    assert_int_equal(fake_events_open(NULL), 0);
+}
+
+static void a_source_that_is_of_no_use_is_closed(void **state)
+{
+    (void)state;
+    told = 0;
+    told_last = -1;
+    fake_events_file("/some/file", false);
+    fl_worker_add(&worker, add_source, 0);
+    worker_start();
+    fake_events_raise("/some/file", POLLERR);
+    await(&told, 1);
+    await_sleep();
+    assert_int_equal(told, 1);
+    assert_int_equal(fake_events_open("/some/file"), 0);
+}
+
 static void an_interrupted_poll_goes_on(void **state)
 {
     (void)state;
@@ -242,13 +315,15 @@ int main(void)
         TEST(it_polls_while_something_ages),
         TEST(it_has_no_timer_and_watches_nothing_when_nothing_ages),
         TEST(a_call_wakes_it_by_one_signal),
-        TEST(a_wake_that_cannot_be_sent_is_left_to_the_next_call),
+        TEST(a_wake_that_cannot_be_sent_is_left_to_the_timer_and_to_the_next_call),
         TEST(a_stray_wake_is_dropped),
         TEST(it_waits_for_a_signal_that_is_late),
         TEST(one_that_never_comes_is_not_waited_for_for_ever),
         TEST(a_retired_one_ends),
         TEST(one_that_cannot_be_woken_sees_by_its_timer_that_it_is_retired),
         TEST(where_poll_is_refused_it_goes_on_without),
+        TEST(another_source_is_listened_to),
+        TEST(a_source_that_is_of_no_use_is_closed),
         TEST(an_interrupted_poll_goes_on),
         TEST(without_a_way_to_wake_it_nothing_is_watched),
         TEST(a_child_signals_nobody),

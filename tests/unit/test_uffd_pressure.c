@@ -29,7 +29,7 @@ static void hold_free(void)
 static void assert_released(unsigned n)
 {
     await_sleep();
-    assert_int_equal(worker.releases, n);
+    assert_int_equal(stats().releases, n);
     assert_int_equal(stats().purge_bytes, n * MIB(4));
     assert_int_equal(ticks, 0);
     assert_sound();
