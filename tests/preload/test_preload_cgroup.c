@@ -1,45 +1,13 @@
 /* A memory cgroup: nobody is killed under faultless who is not killed under glibc. */
+#include "cgroup.h"
 #include "run.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { LIMIT_MIB = 256 };
 
-static char group[256], procs[300];
-
-static bool write_text(const char *file, const char *text)
-{
-    char path[300];
-
-    snprintf(path, sizeof path, "%s/%s", group, file);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return done;
-}
-
-static void join_group(void *arg)
-{
-    char pid[16];
-    (void)arg;
-
-    int n = snprintf(pid, sizeof pid, "%d", getpid());
-    int fd = open(procs, O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, pid, (size_t)n) != n) {
-        _exit(98);
-    }
-}
-
 static const struct fl_run *run(const char *const argv[], const char *preload)
 {
-    return fl_run_how(&(struct fl_how){.argv = argv, .preload = preload, .in_child = join_group});
+    return fl_run_how(
+        &(struct fl_how){.argv = argv, .preload = preload, .in_child = fl_cgroup_join});
 }
 
 /* Both runs end well and get as far. */
@@ -91,39 +59,6 @@ static void large_and_small_requests_take_turns(void **state)
     lives_where_glibc_lives(FL_ARGV("victim_alternate", "170", "1", "170", "3"));
 }
 
-static bool make_group(void)
-{
-    static const struct {
-        const char *mount, *limit;
-    } kinds[] = {{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"},
-                 {"/sys/fs/cgroup", "memory.max"}};
-    char bytes[32];
-
-    snprintf(bytes, sizeof bytes, "%d", LIMIT_MIB << 20);
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(group, sizeof group, "%s/faultless-test-%d", kinds[i].mount, getpid());
-        snprintf(procs, sizeof procs, "%s/cgroup.procs", group);
-        if (mkdir(group, 0755) != 0) {
-            continue;
-        }
-        if (write_text(kinds[i].limit, bytes) && access(procs, W_OK) == 0) {
-            (void)write_text("memory.swap.max", "0");
-            return true;
-        }
-        rmdir(group);
-    }
-    return false;
-}
-
-static int remove_group(void **state)
-{
-    (void)state;
-    for (int i = 0; rmdir(group) != 0 && errno == EBUSY && i < 1000; i++) {
-        usleep(1000); /* the kernel is still taking the last process out */
-    }
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +67,7 @@ int main(void)
         cmocka_unit_test(small_requests_find_room_beside_untouched_blocks),
         cmocka_unit_test(large_and_small_requests_take_turns),
     };
-    FL_SKIP_UNLESS(make_group(), "test_preload_cgroup", "needs to make a memory cgroup");
-    return cmocka_run_group_tests(tests, NULL, remove_group);
+    FL_SKIP_UNLESS(fl_cgroup_make(LIMIT_MIB), "test_preload_cgroup",
+                   "needs to make a memory cgroup");
+    return cmocka_run_group_tests(tests, NULL, fl_cgroup_remove);
 }

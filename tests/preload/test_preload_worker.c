@@ -27,7 +27,12 @@ static void it_is_not_there_without_work(void **state)
     fl_run_modes("victim_worker", FL_ARGV("none_below_16_mib"), FL_ENV("FAULTLESS_DECAY_MS=100"));
     fl_run_modes("victim_worker", FL_ARGV("none_when_disabled"),
                  FL_ENV("FAULTLESS_DECAY_MS=100", "FAULTLESS_DISABLE=worker"));
-    fl_run_modes("victim_worker", FL_ARGV("none_when_disabled"), FL_ENV("FAULTLESS_DECAY_MS=0"));
+}
+
+static void without_decay_free_memory_stays(void **state)
+{
+    (void)state;
+    fl_run_modes("victim_worker", FL_ARGV("keeps_until_trimmed"), FL_ENV("FAULTLESS_DECAY_MS=0"));
 }
 
 static void much_thread_local_storage_does_not_keep_it_away(void **state)
@@ -51,6 +56,7 @@ int main(void)
         cmocka_unit_test(it_blocks_all_signals),
         cmocka_unit_test(it_sleeps_when_all_is_given_back),
         cmocka_unit_test(it_is_not_there_without_work),
+        cmocka_unit_test(without_decay_free_memory_stays),
         cmocka_unit_test(much_thread_local_storage_does_not_keep_it_away),
         cmocka_unit_test(it_is_not_the_last_thread),
     };

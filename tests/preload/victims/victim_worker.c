@@ -1,61 +1,7 @@
 /* What the worker thread does, seen from /proc. */
-#include "victim.h"
+#include "worker.h"
 
-#include <dirent.h>
 #include <pthread.h>
-#include <time.h>
-
-static void nap(long ms)
-{
-    const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    nanosleep(&t, NULL);
-}
-
-static size_t rss_mib(void)
-{
-    char text[128];
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    return strtoull(strchr(text, ' '), NULL, 10) / 256;
-}
-
-/* /proc/self/task/ID of the thread named fl-uffd; empty when there is none. */
-static char task[300];
-static int find_worker(void)
-{
-    DIR *d = opendir("/proc/self/task");
-    struct dirent *e;
-    task[0] = '\0';
-    while ((e = readdir(d)) != NULL) {
-        char path[300], name[64];
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", e->d_name);
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : 0;
-        close(fd);
-        if (n > 0 && strncmp(name, "fl-uffd\n", 8) == 0) {
-            snprintf(task, sizeof task, "/proc/self/task/%s/status", e->d_name);
-        }
-    }
-    closedir(d);
-    return task[0] != '\0';
-}
-
-static void use(size_t n)
-{
-    char *p = malloc(n);
-    memset(p, 1, n);
-    free(p);
-}
-
-static void wait_until_small(size_t mib)
-{
-    for (int i = 0; rss_mib() > mib; i++) {
-        CHECK(i < 1000); /* 10 s */
-        nap(10);
-    }
-}
 
 static void gives_back(void)
 {
@@ -95,12 +41,9 @@ static void keeps_live(void)
 static void blocks_all_signals(void)
 {
     use(64 * MIB);
-    for (int i = 0; !find_worker(); i++) {
-        CHECK(i < 1000);
-        nap(10);
-    }
+    wait_for_worker();
     char text[4096];
-    int fd = open(task, O_RDONLY | O_CLOEXEC);
+    int fd = open(worker_file("status"), O_RDONLY | O_CLOEXEC);
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
     text[n > 0 ? n : 0] = '\0';
@@ -117,15 +60,8 @@ static void idles(void)
     use(64 * MIB);
     wait_until_small(30);
     CHECK(find_worker());
-    /* It may tick a few times more to see that nothing is left. Then it sleeps for good. */
-    for (size_t last = 0, same = 0, i = 0; same < 10; i++) {
-        size_t now = proc_number(task, "nonvoluntary_ctxt_switches:") +
-                     proc_number(task, "voluntary_ctxt_switches:");
-        same = now == last ? same + 1 : 0;
-        last = now;
-        CHECK(i < 200);
-        nap(100); /* ten of these are ten decay times */
-    }
+    wait_until_still(
+        3000); /* it may tick a few times more to see that nothing is left; then it sleeps for good */
     use(64 * MIB); /* and wakes up again */
     wait_until_small(30);
 }
@@ -140,12 +76,18 @@ static void none_below_16_mib(void)
     CHECK(proc_number("/proc/self/status", "Threads:") == 1);
 }
 
-static void none_when_disabled(void)
+static void keeps_until_trimmed(void)
 {
     use(100 * MIB);
     nap(300);
-    CHECK(!find_worker() && rss_mib() >= 100);
+    CHECK(rss_mib() >= 100);
     CHECK(malloc_trim(0) == 1 && rss_mib() < 30);
+}
+
+static void none_when_disabled(void)
+{
+    keeps_until_trimmed();
+    CHECK(!find_worker());
 }
 
 /* Thread-local storage counts against a thread's stack: the worker must not be refused for it. */
@@ -179,4 +121,5 @@ static void in_child(void)
 }
 
 MAIN(MODE(gives_back), MODE(gives_back_from_caches), MODE(keeps_live), MODE(blocks_all_signals),
-     MODE(idles), MODE(none_below_16_mib), MODE(none_when_disabled), MODE(much_tls), MODE(in_child))
+     MODE(idles), MODE(none_below_16_mib), MODE(keeps_until_trimmed), MODE(none_when_disabled),
+     MODE(much_tls), MODE(in_child))

@@ -1,0 +1,55 @@
+/* When others need memory, what is held free goes back at once: not when it has aged, an hour from now. */
+#include "cgroup.h"
+#include "refuse.h"
+#include "run.h"
+
+#include <sys/syscall.h>
+
+enum { LIMIT_MIB = 128 };
+
+/* With a descriptor table of its own refused, as where close_range(2) is not there. */
+static void join_without_table(void *arg)
+{
+    static unsigned calls[] = {SYS_close_range, 0};
+
+    fl_cgroup_join(arg);
+    fl_refuse(calls);
+}
+
+static void assert_says(const char *what, void (*in_child)(void *), const char *disable)
+{
+    char entry[64];
+
+    snprintf(entry, sizeof entry, "FAULTLESS_DISABLE=%s", disable);
+    const struct fl_run *r =
+        fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_pressure", FL_BUILD_DIR),
+                                    .env = FL_ENV("FAULTLESS_DECAY_MS=3600000", entry),
+                                    .in_child = in_child});
+    fl_run_assert_active(r);
+    assert_string_equal(r->out, what);
+}
+
+static void free_memory_goes_back_at_once(void **state)
+{
+    (void)state;
+    assert_says("released\n", fl_cgroup_join, "");
+}
+
+/* So it was the pressure: nothing else gives it back. */
+static void where_nobody_listens_it_stays(void **state)
+{
+    (void)state;
+    assert_says("kept\n", fl_cgroup_join, "worker");
+    assert_says("kept\n", join_without_table, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(free_memory_goes_back_at_once),
+        cmocka_unit_test(where_nobody_listens_it_stays),
+    };
+    FL_SKIP_UNLESS(fl_cgroup_make(LIMIT_MIB), "test_preload_pressure",
+                   "needs to make a memory cgroup");
+    return cmocka_run_group_tests(tests, NULL, fl_cgroup_remove);
+}

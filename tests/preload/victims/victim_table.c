@@ -1,0 +1,270 @@
+/* The worker's descriptors and signals and the program's do not get in each other's way. */
+#include "worker.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+/* What descriptor `fd` of the worker leads to; false: nothing. */
+static int leads_to(int fd, char *to, size_t size)
+{
+    char name[32];
+    snprintf(name, sizeof name, "fd/%d", fd);
+    ssize_t n = readlink(worker_file(name), to, size - 1);
+    to[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+/* How many descriptors of the worker lead to `what`; NULL: anywhere. */
+static int worker_has(const char *what)
+{
+    int n = 0;
+    char to[256];
+    for (int fd = 0; fd < 64; fd++) {
+        n += leads_to(fd, to, sizeof to) && (what == NULL || strcmp(to, what) == 0);
+    }
+    return n;
+}
+
+/* While memory is held; says whether the worker has a table of its own. */
+static void pipe_ends(void)
+{
+    int fd[2];
+    char name[64], text[2];
+    CHECK(pipe(fd) == 0);
+    use(64 * MIB);
+    wait_for_worker();
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd[1]);
+    ssize_t n = readlink(name, name, sizeof name - 1);
+    CHECK(n > 0);
+    name[n] = '\0';
+    nap(200); /* it may be in its first lines */
+    printf("%s\n", worker_has(name) ? "shared" : "own");
+    fflush(stdout);
+    close(fd[1]);
+    struct pollfd p = {.fd = fd[0], .events = POLLIN};
+    CHECK(poll(&p, 1, 10000) == 1);
+    CHECK(read(fd[0], text, 1) == 0);
+}
+
+/* Closes all it does not know, as daemons do; then its own files have the numbers. */
+static void closes_all(void)
+{
+    enum { FILES = 16 };
+    use(64 * MIB);
+    wait_for_worker();
+    for (int round = 0; round < 3; round++) {
+        for (int fd = 0; fd < 1024; fd++) {
+            close(fd);
+        }
+        for (int fd = 0; fd < FILES; fd++) {
+            CHECK(memfd_create("file", 0) == fd);
+        }
+        use(64 * MIB);
+        use(30 * MIB);
+        wait_until_small(30);
+        for (int fd = 0; fd < FILES; fd++) {
+            CHECK(lseek(fd, 0, SEEK_CUR) == 0 && lseek(fd, 0, SEEK_END) == 0);
+        }
+    }
+}
+
+/* Can this process wait for stalls? */
+static int stalls_are_told(void)
+{
+    int fd = open("/proc/pressure/memory", O_RDWR | O_CLOEXEC);
+    static const char trigger[] = "some 150000 2000000";
+    int told = fd >= 0 && write(fd, trigger, sizeof trigger) == (ssize_t)sizeof trigger;
+    close(fd);
+    return told;
+}
+
+/* While memory is held, and no longer. */
+static void watches(void)
+{
+    char *live = malloc(64 * MIB);
+    CHECK(live != NULL);
+    memset(live, 1, 64 * MIB);
+    wait_for_worker();
+    for (int i = 0; i < 2; i++) {
+        use(64 * MIB);
+        for (int k = 0; worker_has("/proc/pressure/memory") != stalls_are_told(); k++) {
+            CHECK(k < 1000);
+            nap(1);
+        }
+        wait_until_small(90);
+        wait_until_still(1000);
+        CHECK(worker_has("anon_inode:[signalfd]") == 1 && worker_has(NULL) == 1);
+    }
+    free(live);
+}
+
+/* Sent to the process, blocked in all its threads, taken by one that waits: nobody else may take it. */
+static void takes_each_signal(void)
+{
+    sigset_t one;
+    const struct timespec long_enough = {10, 0};
+    for (int sig = 1; sig <= SIGRTMAX; sig++) {
+        if (sig == SIGKILL || sig == SIGSTOP || (sig > 31 && sig < SIGRTMIN)) {
+            continue;
+        }
+        sigemptyset(&one);
+        sigaddset(&one, sig);
+        for (int i = 0; i < 20; i++) {
+            CHECK(kill(getpid(), sig) == 0);
+            CHECK(sigtimedwait(&one, NULL, &long_enough) == sig);
+        }
+    }
+}
+
+static void signals_are_its_own(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    CHECK(sigprocmask(SIG_BLOCK, &all, NULL) == 0);
+    use(64 * MIB);
+    wait_for_worker();
+    takes_each_signal();
+}
+
+static volatile sig_atomic_t signals;
+static void on_signal(int sig)
+{
+    (void)sig;
+    signals = signals + 1;
+}
+
+/* Nothing is left for it to do: what happens in the program is not its business. */
+static void idles_amid_signals(void)
+{
+    CHECK(signal(SIGUSR1, on_signal) != SIG_ERR);
+    use(64 * MIB);
+    wait_for_worker();
+    wait_until_small(30);
+    wait_until_still(500);
+    size_t before = worker_switches();
+    for (int i = 0; i < 1000; i++) {
+        CHECK(kill(getpid(), SIGUSR1) == 0);
+    }
+    nap(100);
+    CHECK(signals == 1000);
+    CHECK(worker_switches() == before);
+}
+
+static void *sleeps(void *arg)
+{
+    pause();
+    return arg;
+}
+
+/* The C library's own two signals: cancellation goes to one thread, a change of ids to all, ours too. */
+static void cancels_and_changes_ids(void)
+{
+    use(64 * MIB);
+    wait_for_worker();
+    for (int i = 0; i < 100; i++) {
+        pthread_t t;
+        void *ended;
+        CHECK(pthread_create(&t, NULL, sleeps, NULL) == 0);
+        CHECK(pthread_cancel(t) == 0);
+        CHECK(pthread_join(t, &ended) == 0 && ended == PTHREAD_CANCELED);
+        CHECK(setresuid(getuid(), geteuid(), (uid_t)-1) == 0);
+    }
+}
+
+static size_t held_mib(int statm)
+{
+    char text[128];
+    ssize_t n = pread(statm, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    return strtoull(strchr(text, ' '), NULL, 10) / 256;
+}
+
+/* None may be opened, and fewer are allowed than are open. */
+static void few_descriptors(void)
+{
+    int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    use(64 * MIB);
+    wait_for_worker();
+    struct rlimit usual;
+    CHECK(getrlimit(RLIMIT_NOFILE, &usual) == 0);
+    CHECK(setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, usual.rlim_max}) == 0);
+    for (int round = 0; round < 3; round++) {
+        use(64 * MIB);
+        for (int i = 0; held_mib(statm) > 30; i++) {
+            CHECK(i < 1000);
+            nap(10);
+        }
+    }
+    CHECK(open("/dev/null", O_RDONLY | O_CLOEXEC) == -1);
+    CHECK(setrlimit(RLIMIT_NOFILE, &usual) == 0);
+}
+
+/* A filter that ends the process for what it would not do by itself. */
+static void confine(unsigned flags)
+{
+    static const unsigned short fatal[] = {SYS_close_range, SYS_signalfd4, SYS_eventfd2, SYS_ppoll,
+                                           SYS_tgkill};
+    enum { N = sizeof fatal / sizeof fatal[0] };
+    struct sock_filter code[2 * N + 2] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    for (size_t i = 0; i < N; i++) {
+        code[1 + 2 * i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, fatal[i], 0, 1);
+        code[2 + 2 * i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    }
+    code[2 * N + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    const struct sock_fprog program = {2 * N + 2, code};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) == 0);
+}
+
+static void use_and_wait(void)
+{
+    for (int i = 0; i < 3; i++) {
+        use(64 * MIB);
+        wait_until_small(30);
+    }
+}
+
+static void confined_before(void)
+{
+    confine(0);
+    use_and_wait();
+    CHECK(find_worker());
+}
+
+static void confined_while_it_ticks(void)
+{
+    use(64 * MIB);
+    wait_for_worker();
+    confine(SECCOMP_FILTER_FLAG_TSYNC);
+    use_and_wait();
+}
+
+static void confined_while_it_idles(void)
+{
+    use_and_wait();
+    wait_until_still(500);
+    confine(SECCOMP_FILTER_FLAG_TSYNC);
+    use_and_wait();
+}
+
+/* This thread alone: the worker goes on as it was, but nobody may signal it from here. */
+static void confined_alone(void)
+{
+    use(64 * MIB);
+    wait_for_worker();
+    confine(0);
+    use_and_wait();
+}
+
+MAIN(MODE(pipe_ends), MODE(closes_all), MODE(watches), MODE(signals_are_its_own),
+     MODE(idles_amid_signals), MODE(cancels_and_changes_ids), MODE(few_descriptors),
+     MODE(confined_before), MODE(confined_while_it_ticks), MODE(confined_while_it_idles),
+     MODE(confined_alone))
