@@ -57,12 +57,12 @@ static bool may_clear(const struct fl_region *r)
 uint64_t fl_region_rezero(struct fl_region *r)
 {
     struct fl_rezero *z = &r->rezero;
-    uint64_t seen = r->stats.takes;
     struct fl_extent *e = NULL;
 
     fl_region_lock(r);
-    bool quiet = r->stats.takes == z->seen;
-    seen = z->seen = r->stats.takes;
+    uint64_t seen = r->stats.takes;
+    bool quiet = seen == z->seen;
+    z->seen = seen;
     z->rest_ns = quiet ? rest_least : z->rest_ns < rest_most ? 2 * z->rest_ns : rest_most;
     while (quiet && seen == r->stats.takes && may_clear(r) && (e = claim_dirty(r)) != NULL) {
         fl_region_unlock(r);
@@ -72,6 +72,7 @@ uint64_t fl_region_rezero(struct fl_region *r)
         z->credit -= fl_min(z->credit, e->len);
         r->stats.rezero_bytes += e->len;
         e->zeroed = fl_extent_range(e);
+        e->hard = e->len; /* written anew: the kernel may not take it any more */
         fl_apart_return(r, e, false);
     }
     bool more = may_clear(r) && r->free_huge != 0 && !(quiet && e == NULL);

@@ -1,0 +1,348 @@
+/* Free memory that is cleared while no request comes: when, how much of it, and that calloc then has nothing to do. The linker
+ * wraps fl_zero_streaming (CMakeLists.txt): so the tests count what is cleared, and do something meanwhile. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <string.h>
+
+static const uint64_t rest_least = 100000000, rest_most = 1600000000;
+
+static size_t cleared;
+static unsigned pieces;
+static void (*meanwhile)(void *base, size_t len); /* before it is cleared */
+
+void __wrap_fl_zero_streaming(void *base, size_t len);
+void __real_fl_zero_streaming(void *base, size_t len);
+
+void __wrap_fl_zero_streaming(void *base, size_t len)
+{
+    if (meanwhile != NULL) {
+        meanwhile(base, len);
+    }
+    __real_fl_zero_streaming(base, len);
+    cleared += len;
+    pieces++;
+}
+
+static int each(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    cleared = pieces = 0;
+    meanwhile = NULL;
+    return 0;
+}
+
+/* A look, which finds that requests came, then one that finds none. */
+static uint64_t look_twice(void)
+{
+    (void)fl_region_rezero(&region);
+    cleared = pieces = 0;
+    return fl_region_rezero(&region);
+}
+
+static struct fl_extent *guard;
+
+/* A free extent of `len` bytes full of 0xee, `into` bytes behind the first address, before a guard. */
+static struct fl_extent *dirty(size_t into, size_t len)
+{
+    if (into != 0) {
+        fill(take(into), 0x22);
+    }
+    struct fl_extent *e = take(len);
+    uintptr_t base = e->base;
+    guard = take(MIB(2));
+    fill(e, 0xee);
+    fill(guard, 0x11);
+    give(e);
+    return fl_extent_free_at(&region, base);
+}
+
+static void assert_guarded(void)
+{
+    assert_true(is_filled(guard, 0x11));
+    assert_settled();
+}
+
+static void it_waits_for_a_quiet_while(void **state)
+{
+    (void)state;
+    struct fl_extent *e = dirty(0, MIB(8));
+    uint64_t ns = rest_least;
+    for (int i = 0; i < 6; i++) { /* a request at least between two looks */
+        ns = ns < rest_most ? 2 * ns : rest_most;
+        assert_true(fl_region_rezero(&region) == ns);
+        assert_int_equal(cleared, 0);
+        give(take(KIB(4)));
+    }
+    assert_true(fl_region_rezero(&region) == rest_most);
+    assert_int_equal(e->zeroed.len, 0);
+    assert_true(fl_region_rezero(&region) == UINT64_MAX);
+    assert_int_equal(cleared, MIB(8));
+    assert_guarded();
+}
+
+static void calloc_clears_nothing_of_it(void **state)
+{
+    (void)state;
+    struct fl_extent *e = dirty(0, MIB(40));
+    uintptr_t base = e->base;
+    (void)look_twice();
+    assert_int_equal(cleared, MIB(40));
+    assert_int_equal(pieces, 3); /* 16 MiB at most: nobody waits for longer */
+    assert_int_equal(stats().rezero_bytes, MIB(40));
+    e = fl_extent_free_at(&region, base); /* one again */
+    assert_int_equal(e->len, MIB(40));
+    assert_int_equal(e->zeroed.len, MIB(40));
+    assert_guarded();
+    struct fl_extent *z = take_zeroed(MIB(10));
+    assert_true(is_filled(z, 0));
+    memset((void *)(base + MIB(10)), 0xcc, MIB(30)); /* whoever cleared it would take that away */
+    z = take_zeroed(MIB(30));
+    assert_true(is_filled(z, 0xcc));
+    assert_guarded();
+}
+
+static void what_was_used_since_is_dirty_again(void **state)
+{
+    (void)state;
+    uintptr_t base = dirty(0, MIB(16))->base;
+    (void)look_twice();
+    struct fl_extent *a = take(MIB(4)), *b = take(MIB(4));
+    fill(a, 1);
+    fill(b, 1);
+    assert_true(fl_region_resize(&region, b, MIB(6)));
+    memset(bytes(b), 1, MIB(6));
+    assert_true(fl_region_resize(&region, b, MIB(1)));
+    give(a);
+    struct fl_extent *z = take_zeroed(MIB(4));
+    assert_true(z->base == base && is_filled(z, 0));
+    give(b);
+    give(z);
+    z = take_zeroed(MIB(16));
+    assert_true(z->base == base && is_filled(z, 0));
+    assert_guarded();
+}
+
+static void dirty_parts_on_either_side_are_cleared_and_join(void **state)
+{
+    (void)state;
+    uintptr_t base = dirty(0, MIB(24))->base;
+    (void)look_twice();
+    struct fl_extent *a = take(MIB(6)), *b = take(MIB(12)), *d = take(MIB(6));
+    fill(a, 1);
+    fill(d, 1);
+    give(b); /* in the middle: dirty for all that is known */
+    (void)look_twice();
+    assert_int_equal(cleared, MIB(12));
+    give(a);
+    give(d);
+    struct fl_extent *e = fl_extent_free_at(&region, base);
+    assert_true(e->zeroed.base == base + MIB(6) && e->zeroed.len == MIB(12));
+    cleared = 0;
+    assert_true(fl_region_rezero(&region) == UINT64_MAX);
+    assert_int_equal(cleared, MIB(12));
+    e = fl_extent_free_at(&region, base);
+    assert_int_equal(e->zeroed.len, MIB(24));
+    assert_true(is_filled(take_zeroed(MIB(24)), 0));
+    assert_guarded();
+}
+
+static void small_remains_are_left_alone(void **state)
+{
+    (void)state;
+    struct fl_extent *a = take(KIB(512)), *e = take(MIB(4)), *b = take(KIB(4)),
+                     *small = take(KIB(900));
+    uintptr_t large_base = e->base, small_base = small->base;
+    guard = take(MIB(2));
+    fill(guard, 0x11);
+    give(e); /* from 0.5 to 4.5: one whole huge page */
+    give(small);
+    (void)look_twice();
+    assert_int_equal(cleared, MIB(4));
+    assert_int_equal(fl_extent_free_at(&region, large_base)->zeroed.len, MIB(4));
+    assert_int_equal(fl_extent_free_at(&region, small_base)->zeroed.len, 0);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_guarded();
+}
+
+static void clearing_in_vain_comes_to_an_end(void **state)
+{
+    (void)state;
+    (void)dirty(0, MIB(64));
+    (void)fl_region_rezero(&region);
+    region.rezero.credit = MIB(40);
+    atomic_store(&region.wants_worker, false);
+    assert_true(fl_region_rezero(&region) == UINT64_MAX);
+    assert_int_equal(cleared, MIB(32));
+    assert_int_equal(region.rezero.credit, MIB(8));
+    assert_true(fl_region_rezero(&region) == UINT64_MAX);
+    assert_int_equal(cleared, MIB(32));
+    assert_non_null(take(MIB(8))); /* malloc earns nothing */
+    assert_int_equal(region.rezero.credit, MIB(8));
+    struct fl_extent *z = take_zeroed(MIB(2)); /* eight times as much, as it was worth it */
+    assert_int_equal(region.rezero.credit, MIB(24));
+    assert_non_null(z);
+    (void)look_twice();
+    assert_int_equal(cleared, MIB(16));
+    assert_int_equal(region.rezero.credit, MIB(8));
+    assert_guarded();
+}
+
+static void credit_has_a_bound(void **state)
+{
+    (void)state;
+    region.rezero.credit = 0;
+    fl_region_lock(&region);
+    fl_rezero_earn(&region, SIZE_MAX / 2);
+    fl_region_unlock(&region);
+    assert_true(region.rezero.credit == (size_t)64 << 30);
+}
+
+static void not_while_memory_is_tight(void **state)
+{
+    (void)state;
+    struct fl_extent *e = dirty(0, MIB(8));
+    atomic_store(&region.tight, true);
+    assert_true(look_twice() == UINT64_MAX);
+    assert_int_equal(cleared, 0);
+    atomic_store(&region.tight, false);
+    (void)look_twice();
+    assert_int_equal(e->zeroed.len, MIB(8));
+    assert_guarded();
+}
+
+static struct fl_extent *got;
+
+static void request(void *base, size_t len)
+{
+    (void)base;
+    (void)len;
+    meanwhile = NULL;
+    assert_sound(); /* what is being cleared is nobody's, and counts */
+    got = take_zeroed(MIB(4));
+    fill(got, 0x44);
+}
+
+static void a_request_ends_it(void **state)
+{
+    (void)state;
+    (void)dirty(0, MIB(64));
+    (void)fl_region_rezero(&region);
+    meanwhile = request;
+    (void)fl_region_rezero(&region);
+    assert_int_equal(cleared, MIB(16));
+    assert_true(is_filled(got, 0x44));
+    assert_guarded();
+}
+
+static void purge(void *base, size_t len)
+{
+    (void)base;
+    meanwhile = NULL;
+    size_t rest = region.free_huge;
+    assert_int_equal(fl_region_purge(&region, 0), rest);
+    assert_int_equal(len, MIB(16));
+    assert_sound();
+}
+
+static void a_purge_leaves_what_is_being_cleared(void **state)
+{
+    (void)state;
+    (void)dirty(0, MIB(64));
+    (void)fl_region_rezero(&region);
+    meanwhile = purge;
+    (void)fl_region_rezero(&region);
+    assert_int_equal(region.free_bytes, MIB(16));
+    assert_true(is_filled(take_zeroed(MIB(16)), 0));
+    assert_guarded();
+}
+
+static int child(void)
+{
+    fl_region_fork_child(&region, NULL);
+    if (fl_region_check(&region) != NULL || !TAILQ_EMPTY(&region.apart)) {
+        return 1;
+    }
+    struct fl_extent *z = take_zeroed(MIB(64));
+    if (z == NULL || !is_filled(z, 0) || z->base != region.first) {
+        return 2;
+    }
+    return fl_region_check(&region) != NULL ? 3 : 0;
+}
+
+static int child_status;
+
+static void fork_now(void *base, size_t len)
+{
+    memset(base, 0xdd, len);
+    meanwhile = NULL;
+    assert_true(fl_region_fork_prepare(&region));
+    child_status = fake_child(child);
+    fl_region_fork_parent(&region);
+}
+
+static void a_child_forked_meanwhile_finds_none_of_it(void **state)
+{
+    (void)state;
+    (void)dirty(0, MIB(64));
+    (void)fl_region_rezero(&region);
+    child_status = -1;
+    meanwhile = fork_now;
+    (void)fl_region_rezero(&region);
+    assert_int_equal(child_status, 0);
+    assert_int_equal(cleared, MIB(64));
+    assert_true(is_filled(take_zeroed(MIB(64)), 0));
+    assert_guarded();
+}
+
+static void without_descriptors_nothing_is_cleared(void **state)
+{
+    (void)state;
+    (void)dirty(0, MIB(8));
+    size_t used = region.descriptors_used;
+    TAILQ_INIT(&region.spare);
+    region.descriptors_used = UINT32_MAX; /* no more are to be had */
+    assert_true(look_twice() == UINT64_MAX);
+    assert_int_equal(cleared, 0);
+    region.descriptors_used = used;
+    assert_guarded();
+}
+
+/* What the kernel was told it may take it may not any more once zeros have been written to it. */
+static void cleared_memory_is_offered_to_the_kernel_anew(void **state)
+{
+    (void)state;
+    struct fl_extent *e = dirty(0, MIB(8));
+    fl_region_soften(&region);
+    e = fl_extent_free_at(&region, region.first);
+    assert_int_equal(e->hard, 0);
+    (void)look_twice();
+    assert_int_equal(cleared, MIB(8));
+    fake_forget();
+    fl_region_soften(&region);
+    assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(8));
+    assert_true(is_filled(take_zeroed(MIB(8)), 0));
+    assert_guarded();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(it_waits_for_a_quiet_while, each),
+        cmocka_unit_test_setup(calloc_clears_nothing_of_it, each),
+        cmocka_unit_test_setup(what_was_used_since_is_dirty_again, each),
+        cmocka_unit_test_setup(dirty_parts_on_either_side_are_cleared_and_join, each),
+        cmocka_unit_test_setup(small_remains_are_left_alone, each),
+        cmocka_unit_test_setup(clearing_in_vain_comes_to_an_end, each),
+        cmocka_unit_test_setup(credit_has_a_bound, each),
+        cmocka_unit_test_setup(not_while_memory_is_tight, each),
+        cmocka_unit_test_setup(a_request_ends_it, each),
+        cmocka_unit_test_setup(a_purge_leaves_what_is_being_cleared, each),
+        cmocka_unit_test_setup(a_child_forked_meanwhile_finds_none_of_it, each),
+        cmocka_unit_test_setup(without_descriptors_nothing_is_cleared, each),
+        cmocka_unit_test_setup(cleared_memory_is_offered_to_the_kernel_anew, each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
