@@ -125,9 +125,10 @@ struct fl_touch {
     } slot[FL_TOUCH_SLOTS];
 };
 
-/* See repair.c. The worker's, but for fork. */
+/* See repair.c. Lock: region. */
 struct fl_repair {
     bool active;
+    unsigned begun;      /* how often: a look that was under way at the last time is void */
     _Atomic bool wanted; /* populated in base pages, see supply.c: any thread. Relaxed: a hint */
     uintptr_t cursor;    /* how far this look at the window has come */
     size_t repaired;     /* bytes, in this look */

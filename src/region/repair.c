@@ -4,16 +4,24 @@
  * places and collapses them (MADV_COLLAPSE, which copies): a huge page of which half is the parent's own again, so that a child
  * that lives for long does not make us hold more than twice what was rewritten. It ends when nothing is shared or split any
  * more, or when nothing has changed for some minutes.
- * State: r->repair, written by the worker, and by fork under the region lock. */
+ * State: r->repair, under the region lock. */
 #include "region/internal.h"
+
+#include <errno.h>
 
 static const uint64_t rest_least = 100000000, rest_most = 1000000000; /* ns */
 static const uint64_t patience = (uint64_t)600 * 1000000000;          /* ns without a repair */
 static const size_t batch = (size_t)64 << 20; /* bytes looked at, and collapsed, in one go */
 
+/* What a look at the window has come to so far. */
+struct tally {
+    size_t repaired, left; /* as in struct fl_repair */
+};
+
 static void start(struct fl_region *r)
 {
     r->repair.active = true;
+    r->repair.begun++;
     r->repair.cursor = r->repair.repaired = r->repair.left = 0;
     r->repair.quiet_ns = 0;
     r->repair.rest_ns = rest_least;
@@ -61,16 +69,27 @@ static bool is_worth_it(struct fl_range huge)
     return fl_sys.survey(huge, &present, &own) == 0 && present == huge.len && own >= huge.len / 2;
 }
 
-static void collapse(struct fl_region *r, struct fl_range run)
+static void collapse(struct fl_region *r, struct tally *t, struct fl_range run)
 {
-    if (run.len != 0 && fl_sys.advise(run, FL_ADVICE_COLLAPSE) == 0) {
+    int rc = run.len != 0 ? fl_sys.advise(run, FL_ADVICE_COLLAPSE) : 0;
+
+    if (rc == 0) {
         __atomic_fetch_add(&r->stats.repair_bytes, run.len, __ATOMIC_RELAXED);
-        r->repair.repaired += run.len;
+        t->repaired += run.len;
+        return;
+    }
+    /* It ends at the first map that may have no huge pages. */
+    for (uintptr_t at = run.base; run.len > fl_page.huge && at < fl_range_end(run);
+         at += fl_page.huge) {
+        collapse(r, t, (struct fl_range){at, fl_page.huge});
+    }
+    if (run.len == fl_page.huge && rc != -EINVAL) { /* none to be had now, or this one is busy */
+        t->left++;
     }
 }
 
 /* Collapses what of `split`, whole huge pages mapped by base pages, is worth it: neighbours in one call. */
-static void mend(struct fl_region *r, struct fl_range split)
+static void mend(struct fl_region *r, struct tally *t, struct fl_range split)
 {
     struct fl_range run = {split.base, 0};
 
@@ -79,34 +98,33 @@ static void mend(struct fl_region *r, struct fl_range split)
             run.len += fl_page.huge;
             continue;
         }
-        r->repair.left++;
-        collapse(r, run);
+        t->left++;
+        collapse(r, t, run);
         run = (struct fl_range){at + fl_page.huge, 0};
     }
-    collapse(r, run);
+    collapse(r, t, run);
 }
 
-static void note_shared(struct fl_region *r, struct fl_range run)
+static void note_shared(struct tally *t, struct fl_range run)
 {
     size_t present = 0, own = 0;
 
-    for (uintptr_t at = run.base; at < fl_range_end(run) && r->repair.left == 0;
-         at += fl_page.huge) {
+    for (uintptr_t at = run.base; at < fl_range_end(run) && t->left == 0; at += fl_page.huge) {
         if (fl_sys.survey((struct fl_range){at, fl_page.base}, &present, &own) == 0) {
-            r->repair.left += own < present;
+            t->left += own < present;
         }
     }
 }
 
-static void mend_batch(struct fl_region *r, struct fl_range run)
+static void mend_batch(struct fl_region *r, struct tally *t, struct fl_range run)
 {
     struct fl_range rest = run, split;
 
     while (rest.len != 0 && fl_sys.find_split(rest, &split) == 0) {
-        mend(r, split);
+        mend(r, t, split);
         rest = (struct fl_range){fl_range_end(split), fl_range_end(rest) - fl_range_end(split)};
     }
-    note_shared(r, run);
+    note_shared(t, run);
 }
 
 /* After a look at all of the window. */
@@ -129,15 +147,21 @@ uint64_t fl_region_repair(struct fl_region *r)
         start(r);
     }
     bool active = r->repair.active && r->seeded;
+    unsigned begun = r->repair.begun;
+    struct tally t = {r->repair.repaired, r->repair.left};
     struct fl_range run = active ? next_committed(r, r->repair.cursor) : (struct fl_range){0, 0};
+    uint64_t rest = !active ? UINT64_MAX : run.len == 0 ? end_of_pass(r) : 0;
     fl_region_unlock(r);
-    if (!active) {
-        return UINT64_MAX;
+    if (rest != 0) {
+        return rest;
     }
-    if (run.len == 0) {
-        return end_of_pass(r);
+    mend_batch(r, &t, run);
+    fl_region_lock(r);
+    if (begun == r->repair.begun) { /* else all is to be looked at: a fork has shared it anew */
+        r->repair.cursor = fl_range_end(run);
+        r->repair.repaired = t.repaired;
+        r->repair.left = t.left;
     }
-    mend_batch(r, run);
-    r->repair.cursor = fl_range_end(run);
+    fl_region_unlock(r);
     return 0;
 }

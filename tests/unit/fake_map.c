@@ -173,13 +173,14 @@ static int advise_fork(struct fl_range r, enum fl_sys_advice advice, int rc)
     return rc;
 }
 
+/* Page by page, until one is refused. */
 static int collapse(struct fl_range r, int rc)
 {
-    for (size_t i = 0; rc == 0 && i < fake.npages;) {
-        if (fake.page[i].base - r.base < r.len) {
-            memmove(&fake.page[i], &fake.page[i + 1], (--fake.npages - i) * sizeof fake.page[0]);
-        } else {
-            i++;
+    for (uintptr_t at = r.base; rc == 0 && at < fl_range_end(r); at += fl_page.huge) {
+        for (size_t i = 0; rc == 0 && i < fake.npages; i++) {
+            if (fake.page[i].base == at && (rc = fake.page[i].refusal) == 0) {
+                fake.page[i] = fake.page[--fake.npages];
+            }
         }
     }
     return rc;

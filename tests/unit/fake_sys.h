@@ -43,6 +43,7 @@ struct fake_page {
     uintptr_t base;
     size_t present, own; /* bytes, as survey has it */
     bool whole;          /* mapped by one entry still: find_split does not see it */
+    int refusal;         /* of a collapse that comes to it; 0: none */
 };
 
 enum { FAKE_LOG = 4096, FAKE_FILES = 24, FAKE_SAID = 8192, FAKE_MAPS = 4096, FAKE_PAGES = 512 };

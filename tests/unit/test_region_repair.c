@@ -1,0 +1,337 @@
+/* Huge pages that fork split: which are collapsed, in which calls, and when the worker leaves off. What the kernel tells of
+ * single pages is scripted. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+
+static const uint64_t ms = 1000000;
+
+/* The fate of the k-th huge page from the first address. */
+static void page(unsigned k, size_t present, size_t own, bool whole)
+{
+    fake.page[fake.npages++] =
+        (struct fake_page){region.first + k * fl_page.huge, present, own, whole, 0};
+}
+
+static void split(unsigned k)
+{
+    page(k, MIB(2), MIB(2), false);
+}
+
+static void shared(unsigned k)
+{
+    page(k, MIB(2), 0, true);
+}
+
+/* Live memory of `len` bytes, and a fork that is over. */
+static void forked(size_t len)
+{
+    region_begin(NULL);
+    fake.pretend_populate = true;
+    assert_non_null(take(len));
+    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_parent(&region);
+    fake_forget();
+}
+
+/* One look at the whole window. */
+static uint64_t look(void)
+{
+    uint64_t ns;
+    int n = 0;
+
+    while ((ns = fl_region_repair(&region)) == 0) {
+        assert_true(++n < 1000);
+    }
+    assert_settled();
+    return ns;
+}
+
+static const struct fake_call *collapsed(size_t i)
+{
+    for (size_t k = 0; k < fake.nlog; k++) {
+        if (fake.log[k].slot == FAKE_ADVISE && fake.log[k].advice == FL_ADVICE_COLLAPSE &&
+            i-- == 0) {
+            return &fake.log[k];
+        }
+    }
+    return NULL;
+}
+
+static void assert_collapsed(size_t i, unsigned first, unsigned n)
+{
+    const struct fake_call *c = collapsed(i);
+
+    assert_non_null(c);
+    assert_true(c->range.base == region.first + first * fl_page.huge);
+    assert_int_equal(c->range.len, n * fl_page.huge);
+}
+
+static void before_a_fork_nothing_is_looked_at(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    assert_non_null(take(MIB(16)));
+    split(1);
+    fake_forget();
+    assert_true(fl_region_repair(&region) == UINT64_MAX);
+    assert_int_equal(fake.nlog, 0);
+}
+
+static void a_fork_calls_the_worker_which_finds_nothing(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    assert_non_null(take(MIB(16)));
+    atomic_store(&region.wants_worker, false);
+    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_parent(&region);
+    assert_true(region.wants_worker);
+    fake_forget();
+    assert_true(look() == UINT64_MAX);
+    assert_null(collapsed(0));
+    assert_int_equal(fake_nth(FAKE_FIND_SPLIT, 0)->range.len, MIB(16));
+    fake_forget();
+    assert_true(look() == UINT64_MAX);
+    assert_int_equal(fake.nlog, 0); /* until the next one */
+}
+
+static void neighbours_that_are_worth_it_are_one_call(void **state)
+{
+    (void)state;
+    forked(MIB(40));
+    for (unsigned k = 3; k < 13; k++) {
+        if (k == 7) {
+            page(k, MIB(2), MIB(1) - KIB(4), false); /* less than half is its own */
+        } else if (k == 10) {
+            page(k, MIB(2) - KIB(4), MIB(2) - KIB(4), false); /* not all of it is there */
+        } else if (k == 11) {
+            page(k, MIB(2), MIB(1), false); /* just enough */
+        } else {
+            split(k);
+        }
+    }
+    split(19);
+    assert_true(look() == 100 * ms);
+    assert_collapsed(0, 3, 4);
+    assert_collapsed(1, 8, 2);
+    assert_collapsed(2, 11, 2);
+    assert_collapsed(3, 19, 1);
+    assert_null(collapsed(4));
+    assert_int_equal(stats().repair_bytes, MIB(18));
+}
+
+static void it_ends_when_nothing_is_left(void **state)
+{
+    (void)state;
+    forked(MIB(40));
+    split(4);
+    assert_true(look() == 100 * ms);
+    assert_int_equal(fake.npages, 0);
+    assert_true(look() == UINT64_MAX); /* a look that found nothing */
+    fake_forget();
+    assert_true(look() == UINT64_MAX);
+    assert_int_equal(fake.nlog, 0);
+    forked(MIB(40));
+    shared(4);
+    for (int i = 0; i < 20; i++) { /* as long as the child may live */
+        assert_true(look() != UINT64_MAX);
+    }
+    fake.npages = 0;
+    assert_true(look() == UINT64_MAX);
+}
+
+static void it_looks_less_and_less_often(void **state)
+{
+    (void)state;
+    forked(MIB(40));
+    shared(4);
+    static const unsigned rests[] = {200, 400, 800, 1000, 1000};
+    for (size_t i = 0; i < sizeof rests / sizeof rests[0]; i++) {
+        assert_true(look() == rests[i] * ms);
+    }
+    fake.npages = 0;
+    page(4, MIB(2), MIB(2), false); /* the parent has rewritten it */
+    shared(5);
+    assert_true(look() == 100 * ms);
+    assert_collapsed(0, 4, 1);
+    assert_true(look() == 200 * ms);
+}
+
+static void it_gives_up_when_nothing_changes_for_long(void **state)
+{
+    (void)state;
+    uint64_t sum = 0, ns;
+    forked(MIB(4));
+    shared(0);
+    while ((ns = look()) != UINT64_MAX) {
+        sum += ns;
+        assert_true(sum < 1000000 * ms);
+    }
+    assert_true(sum >= 590000 * ms); /* ten minutes */
+    split(1);
+    assert_true(look() == UINT64_MAX);
+    assert_true(fl_region_fork_prepare(&region)); /* the next fork begins anew */
+    fl_region_fork_parent(&region);
+    assert_true(look() == 100 * ms);
+    assert_collapsed(0, 1, 1);
+}
+
+static void only_what_is_committed_is_looked_at(void **state)
+{
+    static const struct fl_region_config c = {.huge = true, .eager_max = MIB(100)};
+    (void)state;
+    region_begin(&c);
+    fake.pretend_populate = true;
+    struct fl_extent *a = take(MIB(6)), *hole = take(MIB(10)), *b = take(MIB(90)),
+                     *lazy = take(MIB(200));
+    give(hole);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(10));
+    assert_int_equal(lazy->content, FL_CONTENT_LAZY);
+    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_parent(&region);
+    fake_forget();
+    assert_true(look() == UINT64_MAX);
+    uintptr_t at = region.first;
+    size_t sum = 0;
+    for (size_t i = 0; i < fake.count[FAKE_FIND_SPLIT]; i++) {
+        struct fl_range r = fake_nth(FAKE_FIND_SPLIT, i)->range;
+        assert_true(r.base >= at && r.len <= MIB(64)); /* in order, some at a time */
+        assert_true(r.base >= hole->base + MIB(10) || fl_range_end(r) <= a->base + MIB(6));
+        at = fl_range_end(r);
+        sum += r.len;
+    }
+    assert_int_equal(sum, MIB(296));
+    assert_non_null(b);
+}
+
+static void a_collapse_that_is_refused_is_tried_again(void **state)
+{
+    (void)state;
+    forked(MIB(40));
+    for (unsigned k = 2; k < 6; k++) {
+        split(k);
+    }
+    fake.rc[FAKE_ADVISE] = -EAGAIN; /* no huge page to be had, or one of them is busy */
+    assert_true(look() == 200 * ms);
+    assert_collapsed(0, 2, 4);
+    assert_int_equal(stats().repair_bytes, 0);
+    fake.rc[FAKE_ADVISE] = 0;
+    assert_true(look() == 100 * ms);
+    assert_int_equal(stats().repair_bytes, MIB(8));
+    assert_true(look() == UINT64_MAX);
+}
+
+static void one_that_cannot_be_collapsed_does_not_keep_the_others_small(void **state)
+{
+    static const int refusals[] = {-EINVAL, -EAGAIN};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        forked(MIB(40));
+        for (unsigned k = 2; k < 10; k++) {
+            split(k);
+        }
+        fake.page[2].refusal = refusals[i]; /* for good: such a map; for now: it is busy */
+        assert_true(look() == 100 * ms);
+        assert_int_equal(stats().repair_bytes, MIB(14));
+        assert_int_equal(fake.npages, 1);
+        assert_true(look() == (i == 0 ? UINT64_MAX : 200 * ms));
+        fake.page[0].refusal = 0;
+        assert_true(look() == (i == 0 ? UINT64_MAX : 100 * ms));
+    }
+}
+
+static void without_the_kernel_s_word_nothing_is_collapsed(void **state)
+{
+    (void)state;
+    forked(MIB(40));
+    split(3);
+    fake.rc[FAKE_FIND_SPLIT] = -ENOSYS;
+    assert_true(look() == UINT64_MAX);
+    forked(MIB(40));
+    split(3);
+    fake.rc[FAKE_SURVEY] = -EACCES;
+    (void)look();
+    assert_null(collapsed(0));
+}
+
+static bool forked_again;
+
+static void fork_again(struct fl_range r)
+{
+    if (!forked_again && r.base >= region.first + 20 * fl_page.huge) {
+        forked_again = true;
+        assert_true(fl_region_fork_prepare(&region));
+        fl_region_fork_parent(&region);
+        fake.npages = 0;
+        split(1); /* what was mended is split again */
+    }
+}
+
+static void a_fork_amid_a_look_begins_anew(void **state)
+{
+    (void)state;
+    for (unsigned k = 20; k < 60; k += 39) { /* in the first batch, and at the very end */
+        forked(MIB(120));
+        forked_again = false;
+        fake.on_survey = fork_again;
+        shared(k);
+        split(k);
+        uint64_t ns = look();
+        assert_true(forked_again);
+        if (ns != UINT64_MAX && fake.npages != 0) {
+            ns = look();
+        }
+        assert_int_equal(fake.npages, 0);
+        assert_collapsed(0, 1, 1);
+        assert_int_equal(stats().repair_bytes, MIB(2));
+        assert_true(look() == UINT64_MAX);
+    }
+}
+
+static void pages_that_came_small_are_made_huge(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    struct fl_extent *e = take(MIB(16));
+    split(2);
+    atomic_store(&region.repair.wanted, true);
+    assert_true(look() == 100 * ms);
+    assert_collapsed(0, 2, 1);
+    assert_true(look() == UINT64_MAX);
+    assert_non_null(e);
+}
+
+static void without_huge_pages_there_is_nothing_to_repair(void **state)
+{
+    static const struct fl_region_config c = {.huge = false};
+    (void)state;
+    region_begin(&c);
+    assert_non_null(take(MIB(16)));
+    split(2);
+    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_parent(&region);
+    assert_true(look() == UINT64_MAX);
+    assert_null(collapsed(0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(before_a_fork_nothing_is_looked_at),
+        cmocka_unit_test(a_fork_calls_the_worker_which_finds_nothing),
+        cmocka_unit_test(neighbours_that_are_worth_it_are_one_call),
+        cmocka_unit_test(it_ends_when_nothing_is_left),
+        cmocka_unit_test(it_looks_less_and_less_often),
+        cmocka_unit_test(it_gives_up_when_nothing_changes_for_long),
+        cmocka_unit_test(only_what_is_committed_is_looked_at),
+        cmocka_unit_test(a_collapse_that_is_refused_is_tried_again),
+        cmocka_unit_test(one_that_cannot_be_collapsed_does_not_keep_the_others_small),
+        cmocka_unit_test(without_the_kernel_s_word_nothing_is_collapsed),
+        cmocka_unit_test(a_fork_amid_a_look_begins_anew),
+        cmocka_unit_test(pages_that_came_small_are_made_huge),
+        cmocka_unit_test(without_huge_pages_there_is_nothing_to_repair),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
