@@ -67,6 +67,7 @@ struct fl_vspace {
         grown; /* bytes from all.base that fl_vspace_grow made usable; only grows. Read without the lock */
     bool reserved;    /* PROT_NONE lies where nothing is in use; else nothing is mapped there */
     bool unnamed;     /* the kernel takes no names */
+    bool huge;        /* what fl_vspace_grow makes usable may be huge pages */
     const char *name; /* shown in /proc/PID/maps */
 };
 

@@ -90,10 +90,10 @@ int fl_vspace_grow(struct fl_vspace *v, size_t upto)
     size_t exact = fl_align_up(upto, fl_page.base);
     size_t ample = fl_min(fl_align_up(upto, grow_chunk), v->all.len);
     size_t end = ample;
-    int rc = fl_vspace_commit(v, (struct fl_range){v->all.base + now, ample - now}, false);
+    int rc = fl_vspace_commit(v, (struct fl_range){v->all.base + now, ample - now}, v->huge);
     if (rc != 0 && exact < ample) {
         end = exact;
-        rc = fl_vspace_commit(v, (struct fl_range){v->all.base + now, exact - now}, false);
+        rc = fl_vspace_commit(v, (struct fl_range){v->all.base + now, exact - now}, v->huge);
     }
     if (rc == 0) {
         /* release: whoever reads the new bound may read what lies below it */

@@ -96,6 +96,8 @@ void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     r->repair.active = false;
     memset(&r->touch.slot, 0, sizeof r->touch.slot); /* whoever asked, or was asked, is not here */
     atomic_store(&r->touch.open, false);
+    r->stats.populated_peak = r->populated_bytes;
+    r->stats.in_use_peak = r->stats.in_use;
     r->has_worker = false;
     atomic_store(&r->wants_worker, r->populated_bytes >= FL_WORKER_FROM);
     r->survivor = survivor;

@@ -50,6 +50,17 @@ static inline struct fl_range fl_extent_range(const struct fl_extent *e)
     return (struct fl_range){e->base, e->len};
 }
 
+/* Bytes in whole huge pages that the extent loses when [from, to) is cut out of it. */
+static inline size_t fl_extent_huge_of(const struct fl_extent *e, uintptr_t from, uintptr_t to)
+{
+    struct fl_range all = fl_extent_range(e);
+    uintptr_t first = fl_max(all.base, from), end = fl_min(fl_range_end(all), to);
+    struct fl_range head = {all.base, first - all.base}, tail = {end, fl_range_end(all) - end};
+
+    return fl_range_inner(all, fl_page.huge).len - fl_range_inner(head, fl_page.huge).len -
+           fl_range_inner(tail, fl_page.huge).len;
+}
+
 /* FREE extents in and out of their tree and the age list. Insert merges with neighbours of its kind and returns what
  * became of `e`. Remove leaves `e` in no tree, state FREE. */
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e);

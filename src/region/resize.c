@@ -26,7 +26,7 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
         if (f->content == FL_CONTENT_EMPTY) {
             fresh += fl_min(f->base + f->len, fl_align_up(end + more, fl_page.huge)) - f->base;
         } else {
-            own += fl_range_inner(fl_extent_range(f), fl_page.huge).len;
+            own += fl_extent_huge_of(f, end, end + more);
         }
         f = fl_extent_free_at(r, f->base + f->len);
     }

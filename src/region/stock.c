@@ -15,7 +15,7 @@ static const size_t fill_step =
 
 static size_t cap(const struct fl_region *r)
 {
-    size_t most = r->stock.chunk_len * FL_STOCK_CHUNKS;
+    size_t most = fl_max(r->stock.chunk_len, chunk_least) * FL_STOCK_CHUNKS;
     size_t wish = r->config.stock != 0 ? r->config.stock : r->stats.in_use_peak / CAP_SHARE;
 
     return r->config.no_stock ? 0 : fl_min(wish, most);
@@ -173,10 +173,19 @@ static void fill_one(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
                           memory_order_relaxed);
 }
 
+/* Limits that count maps leave no room for what nobody asked for. */
+static bool may_hold(struct fl_region *r)
+{
+    struct fl_memory m;
+
+    fl_memory_look(&m, &r->scratch);
+    return m.keep == UINT64_MAX;
+}
+
 uint64_t fl_region_refill(struct fl_region *r)
 {
     fl_region_lock(r);
-    if (r->stock.demand != 0 && claim_span(r) && r->stock.ready < goal(r) / 2) {
+    if (r->stock.demand != 0 && r->stock.ready < goal(r) / 2 && may_hold(r) && claim_span(r)) {
         for (size_t want; r->stock.ready < goal(r);) {
             want = goal(r) - r->stock.ready;
             struct fl_stock_chunk *c = claim_empty(r, &want);

@@ -46,7 +46,7 @@ static struct growth growth_from(struct fl_region *r, struct fl_extent *e, size_
             g.fresh += fl_min(e_end, fl_align_up(end, fl_page.huge)) -
                        fl_max(e->base, fl_align_down(start, fl_page.huge));
         } else {
-            g.own += fl_range_inner(fl_extent_range(e), fl_page.huge).len;
+            g.own += fl_extent_huge_of(e, start, end);
         }
         if (e_end >= end || start >= e_end) {
             g.fresh = e_end >= end ? g.fresh : SIZE_MAX;

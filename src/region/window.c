@@ -15,8 +15,8 @@ static const size_t window_worthless = (size_t)64 << 20;
 static const uintptr_t quiet_base = (uintptr_t)31 << 40;
 static const size_t quiet_spread = (size_t)2 << 40;
 /* The pagemap is brought into memory as it grows, 1 KiB a MiB of the window, so that later steps take no fault for it;
- * but not for a sparse giant's sake. */
-static const size_t ahead_most = (size_t)1 << 20;
+ * but not for a sparse giant's sake; in larger strides once the window has half a GiB. */
+static const size_t ahead_most = (size_t)4 << 20, ample_from = (size_t)512 << 10;
 /* Extents average at least 16 KiB: a descriptor is 128 bytes, so descriptors take 1/128 of the window in addresses. */
 static const size_t bytes_per_descriptor = (size_t)16 << 10;
 
@@ -100,6 +100,7 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     /* mremap would leave a hole in the reserved span, for anybody to map something in */
     bool plain = c->rung == FL_RUNG_REMAP && r->window.reserved;
     atomic_store_explicit(&r->rung, plain ? FL_RUNG_PLAIN : c->rung, memory_order_relaxed);
+    r->pagemap.huge = c->huge;
     r->first =
         r->window.all.base + fl_page.huge; /* the boot area has the first huge page's addresses */
     return 0;
@@ -124,8 +125,13 @@ int fl_pagemap_reach(struct fl_region *r, uintptr_t end)
     /* one entry more: the extent that begins at `end` is published too */
     size_t entries = ((end - r->window.all.base) >> fl_page.shift) + 1;
 
+    size_t want = fl_min(entries * sizeof(uint32_t), r->pagemap.all.len);
     size_t had = atomic_load_explicit(&r->pagemap.grown, memory_order_relaxed);
-    int rc = fl_vspace_grow(&r->pagemap, fl_min(entries * sizeof(uint32_t), r->pagemap.all.len));
+    size_t ample = want > ample_from ? fl_align_up(want, 4 * ample_from) : want;
+    int rc = fl_vspace_grow(&r->pagemap, fl_min(ample, r->pagemap.all.len));
+    if (rc != 0 && ample != want) {
+        rc = fl_vspace_grow(&r->pagemap, want);
+    }
     size_t more = atomic_load_explicit(&r->pagemap.grown, memory_order_relaxed) - had;
 
     if (more != 0 && more <= ahead_most) { /* a mere saving: it may fail */

@@ -94,9 +94,9 @@ static void disable_all_passes_everything_through(void **state)
 
 static void each_word_of_disable_is_taken(void **state)
 {
-    static const char *const words[] = {"thp",   "populate", "worker",
-                                        "cache", "move",     "uffd",
-                                        "uring", "numa",     "thp,populate,worker,cache"};
+    static const char *const words[] = {
+        "thp",  "populate", "worker", "cache", "move",
+        "uffd", "uring",    "numa",   "stock", "thp,populate,worker,cache"};
     (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         char entry[128];
@@ -110,9 +110,14 @@ static void log_info_says_what_was_chosen(void **state)
 {
     (void)state;
     const struct fl_run *r = with("FAULTLESS_LOG=info", NULL);
-    assert_int_equal(fl_run_lines(r->err), 1);
+    assert_int_equal(fl_run_lines(r->err), 2);
     assert_non_null(strstr(r->err, "faultless: active: window "));
     assert_non_null(strstr(r->err, "next allocator glibc\n"));
+    assert_non_null(strstr(r->err, "faultless: pages "));
+    r = with("FAULTLESS_LOG=info", "FAULTLESS_DISABLE=move");
+    assert_non_null(strstr(r->err, "faultless: pages move by mremap: FAULTLESS_DISABLE\n"));
+    r = with("FAULTLESS_LOG=info", "FAULTLESS_DISABLE=uffd");
+    assert_non_null(strstr(r->err, "faultless: pages do not move: FAULTLESS_DISABLE\n"));
     r = with("FAULTLESS_LOG=info", "FAULTLESS_DISABLE=all");
     assert_string_equal(r->err, "faultless: inactive: every request goes to the next allocator\n");
     assert_string_equal(with("FAULTLESS_LOG=none", NULL)->err, "");
