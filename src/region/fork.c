@@ -28,7 +28,9 @@ static void keep_from_child(struct fl_region *r)
             return;
         }
         if (!e->unforked && fl_sys.advise(inner(e), FL_ADVICE_NO_FORK) != 0) {
-            return; /* too many maps: the rest is inherited */
+            /* Too many maps: the rest is inherited, and all of this one, of which the kernel may have done a part. */
+            (void)fl_sys.advise(inner(e), FL_ADVICE_FORK);
+            return;
         }
         e->unforked = true;
     }

@@ -1,0 +1,331 @@
+/* What children of fork get: all that is live, nothing that is free; and what it leaves the parent. The children are real. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct fl_extent *live[3], *freed[3];
+static struct fl_range kept[3]; /* whole huge pages of what is free */
+
+/* Live and free extents in turn, all of them with edges of half a huge page; the free ones full of 0xee. */
+static void in_turn(void)
+{
+    region_begin(NULL);
+    assert_non_null(take(MIB(1)));
+    for (size_t i = 0; i < 3; i++) {
+        freed[i] = take(MIB(6));
+        live[i] = take(MIB(4));
+        fill(freed[i], 0xee);
+        fill(live[i], (unsigned char)(1 + i));
+        kept[i] = fl_range_inner(fl_extent_range(freed[i]), MIB(2));
+    }
+    for (size_t i = 0; i < 3; i++) {
+        give(freed[i]);
+    }
+    fake_forget();
+}
+
+static bool live_is_as_it_was(void)
+{
+    return is_filled(live[0], 1) && is_filled(live[1], 2) && is_filled(live[2], 3);
+}
+
+static int fork_with(int (*child)(void))
+{
+    assert_true(fl_region_fork_prepare(&region));
+    int status = fake_child(child);
+    fl_region_fork_parent(&region);
+    return status;
+}
+
+/* Takes all that is free and writes to it: where nothing is mapped the child dies of it. */
+static bool all_of_it_is_memory(void)
+{
+    size_t in_use = region.stats.in_use;
+
+    for (size_t len = MIB(64); len >= KIB(4); len = len / 2) {
+        struct fl_extent *e;
+        while (region.free_bytes >= len &&
+               (e = fl_fit_first(&region.populated, len, KIB(4))) != NULL) {
+            e = take_zeroed(len);
+            if (e == NULL || !is_filled(e, 0)) {
+                return false;
+            }
+            fill(e, 0x5c);
+        }
+    }
+    return region.free_bytes == 0 && region.stats.in_use > in_use &&
+           fl_region_check(&region) == NULL && live_is_as_it_was();
+}
+
+static int child_without(void)
+{
+    fl_region_fork_child(&region, NULL);
+    if (fl_region_check(&region) != NULL || !live_is_as_it_was()) {
+        return 1;
+    }
+    for (size_t i = 0; i < 3; i++) {
+        struct fl_extent *e = fl_extent_free_at(&region, kept[i].base);
+        if (e == NULL || e->content != FL_CONTENT_EMPTY || e->len != kept[i].len) {
+            return 2;
+        }
+    }
+    if (region.populated_bytes != MIB(32) - 3 * MIB(4) || region.free_huge != 0) {
+        return 3;
+    }
+    struct fl_extent *z = take_zeroed(MIB(6)); /* over such a hole */
+    if (z == NULL || !is_filled(z, 0)) {
+        return 4;
+    }
+    return all_of_it_is_memory() ? 0 : 5;
+}
+
+static int child_with_all(void)
+{
+    fl_region_fork_child(&region, NULL);
+    if (fl_region_check(&region) != NULL || !live_is_as_it_was()) {
+        return 1;
+    }
+    if (region.populated_bytes != MIB(32)) {
+        return 2;
+    }
+    return all_of_it_is_memory() ? 0 : 3;
+}
+
+static void children_do_not_get_free_huge_pages(void **state)
+{
+    (void)state;
+    in_turn();
+    size_t populated = region.populated_bytes;
+    assert_int_equal(fork_with(is_reserved() ? child_with_all : child_without), 0);
+    assert_int_equal(region.populated_bytes, populated);
+    assert_settled();
+    assert_true(all_of_it_is_memory());
+    assert_settled();
+}
+
+static void exactly_those_are_kept(void **state)
+{
+    (void)state;
+    in_turn();
+    if (is_reserved()) {
+        assert_true(fl_region_fork_prepare(&region));
+        assert_int_equal(fake_kept_from_child(region.window.all), 0);
+        fl_region_fork_parent(&region);
+        return;
+    }
+    assert_true(fl_region_fork_prepare(&region));
+    assert_int_equal(fake.count[FAKE_ADVISE], 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(fake_kept_from_child(kept[i]), MIB(4));
+    }
+    assert_int_equal(fake_kept_from_child(region.window.all), 3 * MIB(4));
+    fl_region_fork_parent(&region);
+    fake_forget();
+    assert_true(fl_region_fork_prepare(&region)); /* they are kept already */
+    fl_region_fork_parent(&region);
+    assert_int_equal(fake.count[FAKE_ADVISE], 0);
+    assert_settled();
+}
+
+static void what_is_used_again_is_inherited(void **state)
+{
+    (void)state;
+    in_turn();
+    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_parent(&region);
+    struct fl_extent *a = take(MIB(3));
+    assert_int_equal(fake_kept_from_child(fl_extent_range(a)), 0);
+    assert_true(fl_region_resize(&region, live[1], MIB(5))); /* into the third */
+    assert_int_equal(fake_kept_from_child(fl_extent_range(live[1])), 0);
+    give(live[0]); /* merges with the first and the second */
+    live[0] = take(MIB(4));
+    fill(live[0], 1);
+    struct fl_extent *b = take(MIB(4));
+    assert_int_equal(fake_kept_from_child(fl_extent_range(live[0])), 0);
+    assert_int_equal(fake_kept_from_child(fl_extent_range(b)), 0);
+    assert_true(fl_region_fork_prepare(&region));
+    assert_int_equal(fake_kept_from_child(region.window.all), is_reserved() ? 0 : region.free_huge);
+    fl_region_fork_parent(&region);
+    assert_settled();
+}
+
+static void what_moves_out_of_kept_memory_is_inherited(void **state)
+{
+    (void)state;
+    in_turn();
+    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_parent(&region);
+    region.stats.in_use_peak = 0; /* nothing more may be held */
+    struct fl_extent *e = take(MIB(10));
+    assert_int_equal(stats().move_bytes, MIB(10));
+    assert_int_equal(fake_kept_from_child(fl_extent_range(e)), 0);
+    assert_settled();
+    (void)fl_region_purge(&region, 0);
+    assert_int_equal(fake_kept_from_child(region.window.all), 0);
+    assert_settled();
+}
+
+static void cached_extents_are_free_ones_too(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    struct fl_cache *c = fl_cache_acquire(&region);
+    struct fl_extent *e = take(MIB(8)), *guard = take(MIB(2));
+    assert_true(fl_extent_claim(e, region.epoch));
+    assert_null(fl_cache_put(c, e));
+    assert_true(fl_region_fork_prepare(&region));
+    assert_int_equal(fake_kept_from_child(region.window.all), is_reserved() ? 0 : MIB(8));
+    fl_region_fork_parent(&region);
+    assert_true((fl_cache_take(&region, c, MIB(8)) != NULL) == is_reserved());
+    assert_non_null(guard);
+    assert_settled();
+}
+
+static unsigned refused_at;
+
+static int child_after_a_refusal(void)
+{
+    fl_region_fork_child(&region, NULL);
+    if (fl_region_check(&region) != NULL || !live_is_as_it_was()) {
+        return 1;
+    }
+    if (region.populated_bytes != MIB(32) - (refused_at - 1) * MIB(4)) {
+        return 2;
+    }
+    return all_of_it_is_memory() ? 0 : 3;
+}
+
+/* The kernel has no room for more maps: it may have done a part of it by then. */
+static void what_cannot_be_kept_is_inherited_whole(void **state)
+{
+    (void)state;
+    for (refused_at = 1; refused_at <= 3; refused_at++) {
+        in_turn();
+        if (is_reserved()) {
+            return;
+        }
+        fake_fail_at(refused_at, 1u << FAKE_ADVISE);
+        assert_true(fl_region_fork_prepare(&region));
+        assert_true(fake_fired());
+        fake_fail_at(0, 1);
+        int status = fake_child(child_after_a_refusal);
+        fl_region_fork_parent(&region);
+        assert_int_equal(status, 0);
+        assert_int_equal(fake_kept_from_child(region.window.all), (refused_at - 1) * MIB(4));
+        assert_true(all_of_it_is_memory());
+        assert_int_equal(fake_kept_from_child(region.window.all), 0);
+    }
+}
+
+static int grandchild(void)
+{
+    fl_region_fork_child(&region, NULL);
+    return fl_region_check(&region) == NULL && live_is_as_it_was() && all_of_it_is_memory() ? 0 : 1;
+}
+
+static int child_that_forks(void)
+{
+    fl_region_fork_child(&region, NULL);
+    struct fl_extent *a = take(MIB(6)), *b = take(MIB(6));
+    if (a == NULL || b == NULL) {
+        return 2;
+    }
+    fill(a, 0x31);
+    give(b);
+    if (!fl_region_fork_prepare(&region)) {
+        return 3;
+    }
+    int status = fake_child(grandchild);
+    fl_region_fork_parent(&region);
+    if (status != 0) {
+        return 4;
+    }
+    return is_filled(a, 0x31) && all_of_it_is_memory() ? 0 : 5;
+}
+
+static void children_have_children(void **state)
+{
+    (void)state;
+    in_turn();
+    assert_int_equal(fork_with(child_that_forks), 0);
+    assert_int_equal(fork_with(child_that_forks), 0);
+    assert_true(all_of_it_is_memory());
+    assert_settled();
+}
+
+static int child_without_descriptors(void)
+{
+    TAILQ_INIT(&region.spare);
+    region.descriptors_used = UINT32_MAX; /* no more are to be had */
+    fl_region_fork_child(&region, NULL);
+    if (fl_region_check(&region) != NULL || !live_is_as_it_was()) {
+        return 1;
+    }
+    for (size_t i = 0; i < 3; i++) {
+        if (fl_extent_free_at(&region, freed[i]->base) != NULL) {
+            return 2; /* nobody may get these addresses */
+        }
+    }
+    return take(MIB(4)) == NULL ? 0 : 3;
+}
+
+static void a_child_without_descriptors_gives_such_addresses_up(void **state)
+{
+    (void)state;
+    in_turn();
+    if (!is_reserved()) {
+        assert_int_equal(fork_with(child_without_descriptors), 0);
+        assert_true(all_of_it_is_memory());
+    }
+}
+
+static int child_status;
+
+static int child_amid_a_move(void)
+{
+    fl_region_fork_child(&region, NULL);
+    if (fl_region_check(&region) != NULL || region.leaving != 0 || !TAILQ_EMPTY(&region.apart) ||
+        !live_is_as_it_was()) {
+        return 1;
+    }
+    return all_of_it_is_memory() ? 0 : 2;
+}
+
+/* The donors' pages have moved, their maps are being given back: on another thread, which the child has not. */
+static void fork_now(void)
+{
+    fake.on_purge = NULL;
+    child_status = fork_with(child_amid_a_move);
+}
+
+static void a_child_forked_amid_a_move_finds_donors_gone(void **state)
+{
+    (void)state;
+    in_turn();
+    region.stats.in_use_peak = 0;
+    child_status = -1;
+    fake.on_purge = fork_now;
+    struct fl_extent *e = take(MIB(10));
+    assert_int_equal(child_status, 0);
+    assert_non_null(e);
+    assert_true(live_is_as_it_was());
+    assert_settled();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(children_do_not_get_free_huge_pages),
+        cmocka_unit_test(exactly_those_are_kept),
+        cmocka_unit_test(what_is_used_again_is_inherited),
+        cmocka_unit_test(what_moves_out_of_kept_memory_is_inherited),
+        cmocka_unit_test(cached_extents_are_free_ones_too),
+        cmocka_unit_test(what_cannot_be_kept_is_inherited_whole),
+        cmocka_unit_test(children_have_children),
+        cmocka_unit_test(a_child_without_descriptors_gives_such_addresses_up),
+        cmocka_unit_test(a_child_forked_amid_a_move_finds_donors_gone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
