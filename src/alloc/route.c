@@ -213,7 +213,8 @@ void fl_free_ours(void *p)
     }
     struct fl_cache *c = my_cache;
     size_t cache_max = atomic_load_explicit(&fl_route.region->cache_max, memory_order_relaxed);
-    if (FL_LIKELY(c != NULL && e->content != FL_CONTENT_LAZY && e->len <= cache_max)) {
+    if (FL_LIKELY(c != NULL && e->content != FL_CONTENT_LAZY && e->len <= cache_max &&
+                  !fl_extent_is_handled(e))) {
         e = fl_cache_put(c, e);
     }
     if (e != NULL) {

@@ -111,6 +111,7 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
     e->hard = range.len;
     e->aged = e->spent = e->unforked = e->armed = false;
     e->zeroed = (struct fl_range){range.base, 0};
+    atomic_store_explicit(&e->handled, false, memory_order_relaxed);
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                           memory_order_relaxed);
     atomic_store_explicit(&e->state, FL_EXTENT_FREE, memory_order_relaxed);
@@ -129,6 +130,42 @@ const struct fl_extent *fl_extent_at(struct fl_region *r, uintptr_t addr)
     const struct fl_extent *e = look_up(r, addr);
 
     return e != NULL && e->base == addr ? e : NULL;
+}
+
+static bool is_around(const struct fl_extent *e, uintptr_t addr)
+{
+    return atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED &&
+           addr - e->base < e->len;
+}
+
+struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr)
+{
+    uintptr_t page = fl_align_down(addr, fl_page.base), at = page;
+    struct fl_extent *e = NULL;
+
+    if (addr < r->first || addr >= fl_range_end(r->window.all) || !has_entry(r, addr)) {
+        return NULL;
+    }
+    uint32_t seen = atomic_load_explicit(entry(r, page), memory_order_relaxed), index = seen;
+    for (;; at -= fl_page.base) {
+        e = index != 0 ? descriptor(r, index) : NULL;
+        if (e != NULL && is_around(e, at)) { /* its first page at the latest */
+            break;
+        }
+        if (at == r->first) {
+            return NULL;
+        }
+        index = atomic_load_explicit(entry(r, at - fl_page.base), memory_order_relaxed);
+    }
+    if (!is_around(e, page)) {
+        return NULL;
+    }
+    if (at !=
+        page) { /* so that the next walk is short; unless it is somebody's first page by now */
+        (void)atomic_compare_exchange_strong_explicit(entry(r, page), &seen, index,
+                                                      memory_order_relaxed, memory_order_relaxed);
+    }
+    return e;
 }
 
 static bool is_free(const struct fl_extent *e)

@@ -28,6 +28,9 @@ const struct fl_extent *fl_extent_at(struct fl_region *r, uintptr_t addr);
 /* The extent that begins at, or ends at, `addr`, when it is FREE; NULL else. */
 struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr);
 struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr);
+/* The extent that `addr` lies in, whatever its state; sure only of a block that is the caller's. NULL: none, or others are
+ * changing it. No lock needed. */
+struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr);
 /* Makes the pagemap usable up to the entry of `end`. -ENOMEM when the kernel refuses. */
 int fl_pagemap_reach(struct fl_region *r, uintptr_t end);
 
@@ -139,6 +142,13 @@ void fl_stock_return(struct fl_region *r, const struct fl_grant *g);
 /* Gives chunks that were filled `age` ticks ago back to the kernel. Returns bytes. Releases the lock in between. */
 size_t fl_stock_release(struct fl_region *r, uint32_t age);
 void fl_stock_fork_child(struct fl_region *r);
+
+/* Of an extent that was handled. renew, without the lock or with it: maps anew what it shares with neighbours, unmaps the
+ * rest; false: the kernel refuses. settle: then it is FREE, and EMPTY where it can be; or it is nobody's any more. */
+bool fl_hands_renew(struct fl_region *r, const struct fl_extent *e);
+void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed);
+/* realloc to fewer bytes: its tail goes. No lock held. */
+void fl_hands_shrink(struct fl_region *r, struct fl_extent *e, size_t len);
 
 /* After fork(2), in the parent. */
 void fl_repair_begin(struct fl_region *r);

@@ -41,8 +41,12 @@ static void take_over_deferred(struct fl_region *r)
 
     while (e != NULL) {
         struct fl_extent *next = e->next;
-        e->hard = e->len;
-        fl_region_give_locked(r, e);
+        if (FL_UNLIKELY(fl_extent_is_handled(e))) {
+            fl_hands_settle(r, e, fl_hands_renew(r, e));
+        } else {
+            e->hard = e->len;
+            fl_region_give_locked(r, e);
+        }
         e = next;
     }
 }
@@ -130,10 +134,25 @@ static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
     return fits;
 }
 
+static void give_handled(struct fl_region *r, struct fl_extent *e)
+{
+    bool renewed = fl_hands_renew(r, e);
+
+    fl_region_lock(r);
+    fl_hands_settle(r, e, renewed);
+    fl_region_unlock(r);
+}
+
 void fl_region_give(struct fl_region *r, struct fl_extent *e)
 {
     size_t len = e->len, hard = len;
     bool disarmed = fl_touch_disarm(r, e);
+
+    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
+        give_handled(r, e);
+        fl_region_look_after(r, len);
+        return;
+    }
     bool gone = e->content == FL_CONTENT_LAZY && !(disarmed && is_worth_keeping(r, e)) &&
                 fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
 

@@ -52,6 +52,9 @@ struct fl_extent {
     /* Chain of frees that a signal handler could not finish, or of extents that give their pages to one request. */
     struct fl_extent *next;
     struct fl_range zeroed; /* FREE: bytes known to be zero. Lock: region */
+    /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see hands.c. Relaxed: the call comes
+     * before the free by the program's own order */
+    _Atomic bool handled;
     _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_address; /* Lock: region */
     size_t
         hard; /* FREE: bytes that the kernel was not told it may take, see pressure.c. Lock: region */
@@ -95,6 +98,7 @@ struct fl_stock {
     size_t chunk_len; /* bytes; 0: the span is not claimed yet */
     size_t ready;     /* bytes to be had */
     size_t held;      /* bytes that count as populated: ready, being filled, being emptied */
+    bool filling;     /* up to the high watermark, once begun */
     size_t demand;    /* bytes that recent requests took from the kernel or from here */
     struct fl_stock_chunk {
         size_t ready, held;     /* bytes, from the chunk's start */
@@ -243,6 +247,9 @@ struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_
  * caches included). Returns bytes given back. Threads: any; no lock is held during the system calls. */
 size_t fl_region_purge(struct fl_region *r, uint32_t age);
 
+/* For the worker: from now on it serves first touches. */
+void fl_region_serve_touches(struct fl_region *r);
+
 /* For the worker: huge pages of the stock to the armed addresses `to`, whole huge pages, by its own door `fd`. Returns bytes, from
  * the start of `to`; what waits there is woken. */
 size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to);
@@ -269,6 +276,16 @@ void fl_region_set_worker(struct fl_region *r, bool there);
 
 /* The extent that begins at `addr` and is LIVE; NULL when there is none. `addr` is anything. Lock-free. */
 struct fl_extent *fl_region_find(const struct fl_region *r, uintptr_t addr);
+
+/* The program is about to change how `range`, anything, is mapped: blocks in it come back as new when they are freed.
+ * Lock-free; Threads: any.  Signals: safe.  Context: early, and in a child of vfork(2).
+ * Cost: a walk over the pagemap back to the block's beginning, 4 bytes a base page, or to where the last one ended. */
+void fl_region_note_hands(struct fl_region *r, struct fl_range range);
+
+static inline bool fl_extent_is_handled(const struct fl_extent *e)
+{
+    return atomic_load_explicit(&e->handled, memory_order_relaxed);
+}
 
 /* LIVE -> CACHED by exactly one caller; false: it was not LIVE (a double free). Its age begins now: `epoch` is the
  * region's. Lock-free. */

@@ -99,6 +99,10 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
     struct fl_grant g = {.refusal = 0};
     bool done = true;
 
+    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
+        fl_hands_shrink(r, e, len);
+        return len <= e->len;
+    }
     fl_region_lock(r);
     if (fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
         done = len <= e->len;
@@ -245,7 +249,7 @@ struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_
 {
     bool plain = atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN;
 
-    if (len <= e->len || len / 2 > r->window.all.len / 2) {
+    if (len <= e->len || fl_extent_is_handled(e) || len / 2 > r->window.all.len / 2) {
         return NULL;
     }
     if (e->content == FL_CONTENT_LAZY) {

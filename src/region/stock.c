@@ -10,13 +10,17 @@
 
 enum { CAP_SHARE = 32, REST_NS = 100000000 };
 static const size_t chunk_least = (size_t)128 << 20;
+static const size_t touch_step = (size_t)8 << 20,
+                    touch_least = (size_t)64 << 20; /* where first touches are served */
 static const size_t fill_step =
     (size_t)4 << 20; /* bytes: some 0.2 ms, for which whoever maps or forks waits */
 
 static size_t cap(const struct fl_region *r)
 {
     size_t most = fl_max(r->stock.chunk_len, chunk_least) * FL_STOCK_CHUNKS;
-    size_t wish = r->config.stock != 0 ? r->config.stock : r->stats.in_use_peak / CAP_SHARE;
+    size_t share =
+        fl_max(r->stats.in_use_peak / CAP_SHARE, r->config.first_touch ? touch_least : 0);
+    size_t wish = r->config.stock != 0 ? r->config.stock : share;
 
     return r->config.no_stock ? 0 : fl_min(wish, most);
 }
@@ -26,7 +30,9 @@ static size_t goal(const struct fl_region *r)
 {
     size_t allowed = fl_supply_allowed(r, 0),
            others = r->populated_bytes - r->leaving - r->stock.held;
-    size_t room = r->config.stock != 0 ? SIZE_MAX : allowed > others ? allowed - others : 0;
+    size_t room = r->config.stock != 0 || r->config.first_touch ? SIZE_MAX
+                  : allowed > others                            ? allowed - others
+                                                                : 0;
 
     if (atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN ||
         r->window.reserved || atomic_load_explicit(&r->tight, memory_order_relaxed)) {
@@ -182,26 +188,28 @@ static bool may_hold(struct fl_region *r)
     return m.keep == UINT64_MAX;
 }
 
+/* One chunk a run, so that first touches do not wait for all of it. */
 uint64_t fl_region_refill(struct fl_region *r)
 {
+    bool more = false;
+
     fl_region_lock(r);
-    if (r->stock.demand != 0 && r->stock.ready < goal(r) / 2 && may_hold(r) && claim_span(r)) {
-        for (size_t want; r->stock.ready < goal(r);) {
-            want = goal(r) - r->stock.ready;
-            struct fl_stock_chunk *c = claim_empty(r, &want);
-            if (c == NULL) {
-                break;
-            }
+    size_t high = goal(r), low = r->stock.filling ? high : high / 2;
+    if (r->stock.demand != 0 && r->stock.ready < low && may_hold(r) && claim_span(r)) {
+        size_t want = fl_min(high - r->stock.ready, r->config.first_touch ? touch_step : SIZE_MAX);
+        struct fl_stock_chunk *c = claim_empty(r, &want);
+        if (c != NULL) {
             fill_one(r, c, want);
-            if (c->ready == 0) {
-                break;
-            }
+            more = c->ready != 0 && r->stock.ready < high;
         }
     }
-    r->stock.demand = fl_align_down(r->stock.demand / 2, fl_page.huge);
-    bool more = r->stock.demand != 0;
+    r->stock.filling = more;
+    if (!more) {
+        r->stock.demand = fl_align_down(r->stock.demand / 2, fl_page.huge);
+    }
+    bool later = r->stock.demand != 0;
     fl_region_unlock(r);
-    return more ? REST_NS : UINT64_MAX;
+    return more ? 0 : later ? REST_NS : UINT64_MAX;
 }
 
 static bool is_aged(const struct fl_region *r, const struct fl_stock_chunk *c, uint32_t age)

@@ -250,11 +250,38 @@ static void fill_by_moves(struct fl_region *r, struct filling *f)
     }
 }
 
-/* Sources without their pages leave no map behind; what the kernel did not let go stays free memory. */
+/* Bytes that did not move: they come from the kernel, beyond the plan. */
+static size_t stuck_bytes(const struct fl_grant *g)
+{
+    size_t stuck = 0;
+
+    for (unsigned i = 0; i < g->npieces; i++) {
+        stuck += g->piece[i].range.len - g->piece[i].moved;
+    }
+    for (const struct fl_extent *e = g->donors; e != NULL; e = e->next) {
+        stuck += e->spent ? 0 : e->len;
+    }
+    return stuck;
+}
+
+static bool is_too_much(struct fl_region *r, size_t more)
+{
+    fl_region_lock(r);
+    bool refused = fl_region_may_populate(r, 0, more) != 0;
+    fl_region_unlock(r);
+    return refused;
+}
+
+/* Sources without their pages leave no map behind. What the kernel did not let go stays free memory, if there is room for
+ * it beside what comes instead; else it goes back. */
 static void settle(struct fl_region *r, struct fl_grant *g)
 {
+    size_t stuck = stuck_bytes(g);
+    bool too_much = stuck != 0 && is_too_much(r, stuck);
+
     for (struct fl_extent *e = g->donors; e != NULL; e = e->next) {
-        e->spent = e->spent && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
+        e->spent =
+            (e->spent || too_much) && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
     }
     fl_region_lock(r);
     fl_stock_return(r, g);
@@ -262,6 +289,9 @@ static void settle(struct fl_region *r, struct fl_grant *g)
         next = e->next;
         r->leaving -= e->len;
         fl_apart_return(r, e, e->spent);
+    }
+    if (too_much) {
+        (void)fl_stock_release(r, 0);
     }
     fl_region_unlock(r);
 }

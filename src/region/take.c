@@ -90,7 +90,7 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
     const struct fl_region_config *c = &r->config;
     bool too_large = c->eager_max != 0 && len > c->eager_max;
 
-    if (c->limit != 0 && r->populated_bytes + fresh > c->limit) {
+    if (c->limit != 0 && r->populated_bytes - r->leaving + fresh > c->limit) {
         return -ENOMEM;
     }
     if (!too_large && fresh <= r->budget && (c->eager_max != 0 || len <= r->budget / 2)) {

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-enum { PATIENCE_NS = 5000000, ROUNDS = 20 };
+enum { PATIENCE_NS = 5000000, ROUNDS = 20, TRIES = 8 };
 
 static struct fl_touch_slot *take_slot(struct fl_region *r)
 {
@@ -75,6 +75,28 @@ bool fl_touch_disarm(struct fl_region *r, struct fl_extent *e)
     return done;
 }
 
+void fl_region_serve_touches(struct fl_region *r)
+{
+    fl_region_lock(r);
+    fl_stock_demand(r, r->memory_total / 8); /* as much as the stock may be: it is what serves */
+    fl_region_unlock(r);
+    atomic_store(&r->touch.open, true);
+}
+
+static size_t place_piece(int fd, struct fl_range from, uintptr_t to)
+{
+    size_t done = 0;
+    int rc = -EAGAIN;
+
+    for (int i = 0; i < TRIES && done < from.len && rc == -EAGAIN; i++) {
+        size_t moved = 0;
+        rc = fl_sys.move_pages(fd, (struct fl_range){from.base + done, from.len - done}, to + done,
+                               &moved);
+        done += moved;
+    }
+    return done;
+}
+
 size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to)
 {
     struct fl_grant g = {.from_stock = to.len};
@@ -87,8 +109,8 @@ size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to)
     fl_region_unlock(r);
     for (unsigned i = 0; i < g.npieces; i++) {
         struct fl_stock_piece *p = &g.piece[i];
-        int rc = stuck ? -EAGAIN : fl_sys.move_pages(fd, p->range, to.base + done, &p->moved);
-        stuck = stuck || rc != 0;
+        p->moved = stuck ? 0 : place_piece(fd, p->range, to.base + done);
+        stuck = stuck || p->moved < p->range.len;
         done += p->moved;
     }
     fl_region_lock(r);

@@ -242,6 +242,7 @@ static void boot_once(void)
     if (!fl_find_next(&next, &fl_runtime.next_is_libc)) {
         fl_fatal("no next allocator: libc's malloc was not found");
     }
+    fl_find_libc(&fl_libc);
     fl_route.next = next;
     fl_runtime.tune_next = may_tune_next();
     fl_route.thread_ends = note_thread;

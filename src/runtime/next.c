@@ -58,3 +58,23 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc)
         of_libc != NULL && dladdr(of_libc, &libc) != 0 && libc.dli_fbase == info.dli_fbase;
     return out->malloc != NULL && out->free != NULL && out->calloc != NULL && out->realloc != NULL;
 }
+
+void fl_find_libc(struct fl_libc *out)
+{
+    const struct {
+        const char *name;
+        void *slot;
+    } family[] = {
+        {"mmap", &out->mmap},         {"munmap", &out->munmap},
+        {"mprotect", &out->mprotect}, {"pkey_mprotect", &out->pkey_mprotect},
+        {"madvise", &out->madvise},   {"mremap", &out->mremap},
+        {"mlock", &out->mlock},       {"mlock2", &out->mlock2},
+    };
+
+    for (size_t i = 0; i < sizeof family / sizeof family[0]; i++) {
+        void *f = dlsym(RTLD_NEXT, family[i].name);
+        if (f != NULL) { /* else the system call does */
+            memcpy(family[i].slot, &f, sizeof f);
+        }
+    }
+}

@@ -24,6 +24,9 @@ void fl_boot(void);
 /* Fills fl_route.next from the object that defines the next malloc. False: there is none. Sets fl_runtime.next_is_libc. */
 bool fl_find_next(struct fl_next *out, bool *out_is_libc);
 
+/* Fills in the next definition of each name that there is. */
+void fl_find_libc(struct fl_libc *out);
+
 /* One snapshot of everything. */
 void fl_read_stats(struct fl_stats_values *out);
 

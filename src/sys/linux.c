@@ -36,7 +36,8 @@ static void *at(uintptr_t addr)
 
 static int linux_reserve(size_t len, uintptr_t *out_base)
 {
-    void *p = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p =
+        fl_libc.mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     *out_base = (uintptr_t)p;
     return p != MAP_FAILED ? 0 : -errno;
@@ -45,13 +46,13 @@ static int linux_reserve(size_t len, uintptr_t *out_base)
 static int linux_map_at(struct fl_range r)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-    void *p = mmap(at(r.base), r.len, PROT_READ | PROT_WRITE, flags, -1, 0);
+    void *p = fl_libc.mmap(at(r.base), r.len, PROT_READ | PROT_WRITE, flags, -1, 0);
 
     if (p == MAP_FAILED) {
         return -errno;
     }
     if ((uintptr_t)p != r.base) { /* a kernel before 4.17 took the address for a mere hint */
-        munmap(p, r.len);
+        fl_libc.munmap(p, r.len);
         return -EEXIST;
     }
     return 0;
@@ -59,12 +60,12 @@ static int linux_map_at(struct fl_range r)
 
 static int linux_unmap(struct fl_range r)
 {
-    return munmap(at(r.base), r.len) == 0 ? 0 : -errno;
+    return fl_libc.munmap(at(r.base), r.len) == 0 ? 0 : -errno;
 }
 
 static int linux_commit(struct fl_range r)
 {
-    return mprotect(at(r.base), r.len, PROT_READ | PROT_WRITE) == 0 ? 0 : -errno;
+    return fl_libc.mprotect(at(r.base), r.len, PROT_READ | PROT_WRITE) == 0 ? 0 : -errno;
 }
 
 /* A new map in place of the old: unlike mprotect it gives the charge back too. */
@@ -72,7 +73,7 @@ static int linux_decommit(struct fl_range r)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
 
-    return mmap(at(r.base), r.len, PROT_NONE, flags, -1, 0) != MAP_FAILED ? 0 : -errno;
+    return fl_libc.mmap(at(r.base), r.len, PROT_NONE, flags, -1, 0) != MAP_FAILED ? 0 : -errno;
 }
 
 static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
@@ -83,12 +84,12 @@ static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
         [FL_ADVICE_COLLAPSE] = MADV_COLLAPSE,
     };
 
-    return madvise(at(r.base), r.len, how[advice]) == 0 ? 0 : -errno;
+    return fl_libc.madvise(at(r.base), r.len, how[advice]) == 0 ? 0 : -errno;
 }
 
 static int linux_populate(struct fl_range r)
 {
-    while (madvise(at(r.base), r.len, MADV_POPULATE_WRITE) != 0) {
+    while (fl_libc.madvise(at(r.base), r.len, MADV_POPULATE_WRITE) != 0) {
         if (errno != EAGAIN && errno != EINTR) {
             return -errno;
         }
@@ -98,14 +99,15 @@ static int linux_populate(struct fl_range r)
 
 static int linux_remap(struct fl_range from, uintptr_t to)
 {
-    void *p = mremap(at(from.base), from.len, from.len, MREMAP_MAYMOVE | MREMAP_FIXED, at(to));
+    void *p =
+        fl_libc.mremap(at(from.base), from.len, from.len, MREMAP_MAYMOVE | MREMAP_FIXED, at(to));
 
     return p != MAP_FAILED ? 0 : -errno;
 }
 
 static int linux_lazy_free(struct fl_range r)
 {
-    return madvise(at(r.base), r.len, MADV_FREE) == 0 ? 0 : -errno;
+    return fl_libc.madvise(at(r.base), r.len, MADV_FREE) == 0 ? 0 : -errno;
 }
 
 static int linux_resident(struct fl_range r, size_t *out_bytes)

@@ -10,6 +10,7 @@
 
 #include <poll.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 enum fl_sys_advice {
     FL_ADVICE_HUGE, /* MADV_HUGEPAGE, Linux 2.6.38; -EINVAL without CONFIG_TRANSPARENT_HUGEPAGE */
@@ -74,6 +75,22 @@ struct fl_sys {
     int (*write)(int fd, const char *text, size_t len);
     int (*append_file)(const char *path, const char *text, size_t len);
 };
+
+/* libc's functions of these names, past our own (preload/maps.c), which would take the library's calls for the program's. Raw
+ * system calls until boot, which puts the next definitions here: what writes over libc's code to be told of maps (UCX,
+ * Open MPI) is told of the library's too. */
+struct fl_libc {
+    void *(*mmap)(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
+    int (*munmap)(void *addr, size_t len);
+    int (*mprotect)(void *addr, size_t len, int prot);
+    int (*pkey_mprotect)(void *addr, size_t len, int prot, int pkey);
+    int (*madvise)(void *addr, size_t len, int advice);
+    void *(*mremap)(void *addr, size_t old_len, size_t new_len, int flags, ...);
+    int (*mlock)(const void *addr, size_t len);
+    int (*mlock2)(const void *addr, size_t len, unsigned flags);
+};
+
+extern struct fl_libc fl_libc;
 
 extern struct fl_sys fl_sys;             /* the table in use */
 extern const struct fl_sys fl_sys_linux; /* the real one */

@@ -120,6 +120,6 @@ void fl_touch_open(struct fl_worker *w)
     touch.nrange = 0;
     if (w->region->config.first_touch && fl_sys.touch_open(&touch.fd) == 0 &&
         fl_source_add(w, (struct fl_source){.fd = touch.fd, .events = POLLIN, .handle = serve})) {
-        atomic_store(&w->region->touch.open, true);
+        fl_region_serve_touches(w->region);
     }
 }

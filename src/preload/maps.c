@@ -1,0 +1,120 @@
+/* libc's functions that change how memory is mapped: each one comparison and one call. What they do to the program's blocks is noted
+ * before it is done (region/hands.c), so that free(3) leaves none of it behind.
+ *
+ * Advice that leaves nothing is not noted, so madvise(MADV_HUGEPAGE) of each array, as NumPy does, costs a few instructions.
+ * No lock, no allocation, errno untouched: these are called by handlers, before boot, and after vfork(2). */
+#include "alloc/alloc.h"
+
+#include <stdarg.h>
+#include <sys/mman.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* Advice on what the next access or the next fork(2) meets, but nothing that stays and matters. */
+enum {
+    ADVICE_BITS = 32,
+    QUIET_ADVICE = 1 << MADV_NORMAL | 1 << MADV_RANDOM | 1 << MADV_SEQUENTIAL | 1 << MADV_WILLNEED |
+                   1 << MADV_DONTNEED | 1 << MADV_FREE | 1 << MADV_REMOVE | 1 << MADV_DOFORK |
+                   1 << MADV_UNMERGEABLE | 1 << MADV_HUGEPAGE | 1 << MADV_DODUMP |
+                   1 << MADV_KEEPONFORK | 1 << MADV_COLD | 1 << MADV_PAGEOUT |
+                   1 << 22 /* POPULATE_READ */ | 1 << 23 /* POPULATE_WRITE */ |
+                   1 << 24 /* DONTNEED_LOCKED */ | 1 << 25 /* COLLAPSE */
+};
+
+static const unsigned remap_to = MREMAP_FIXED | 4 /* MREMAP_DONTUNMAP */;
+
+/* Does [p, p + len) reach into the window? Empty until boot. */
+static inline bool is_ours(const void *p, size_t len)
+{
+    return (uintptr_t)p + (len - 1) - fl_route.window_base < fl_route.window_len + (len - 1);
+}
+
+static FL_COLD void note(const void *p, size_t len)
+{
+    fl_region_note_hands(fl_route.region, (struct fl_range){(uintptr_t)p, len});
+}
+
+static FL_COLD void note_advice(const void *p, size_t len, int advice)
+{
+    if (advice < 0 || advice >= ADVICE_BITS || (QUIET_ADVICE >> advice & 1) == 0) {
+        note(p, len);
+    }
+}
+
+EXPORT void *mmap(void *p, size_t len, int prot, int flags, int fd, off_t offset)
+{
+    if (FL_UNLIKELY((flags & MAP_FIXED) != 0 && is_ours(p, len))) {
+        note(p, len);
+    }
+    return fl_libc.mmap(p, len, prot, flags, fd, offset);
+}
+
+EXPORT void *mmap64(void *p, size_t len, int prot, int flags, int fd, off_t offset)
+    __attribute__((alias("mmap")));
+
+EXPORT int munmap(void *p, size_t len)
+{
+    if (FL_UNLIKELY(is_ours(p, len))) {
+        note(p, len);
+    }
+    return fl_libc.munmap(p, len);
+}
+
+EXPORT int mprotect(void *p, size_t len, int prot)
+{
+    if (FL_UNLIKELY(prot != (PROT_READ | PROT_WRITE) && is_ours(p, len))) {
+        note(p, len);
+    }
+    return fl_libc.mprotect(p, len, prot);
+}
+
+EXPORT int pkey_mprotect(void *p, size_t len, int prot, int pkey)
+{
+    if (FL_UNLIKELY(is_ours(p, len))) {
+        note(p, len);
+    }
+    return fl_libc.pkey_mprotect(p, len, prot, pkey);
+}
+
+EXPORT int madvise(void *p, size_t len, int advice)
+{
+    if (FL_UNLIKELY(is_ours(p, len))) {
+        note_advice(p, len, advice);
+    }
+    return fl_libc.madvise(p, len, advice);
+}
+
+EXPORT int mlock(const void *p, size_t len)
+{
+    if (FL_UNLIKELY(is_ours(p, len))) {
+        note(p, len);
+    }
+    return fl_libc.mlock(p, len);
+}
+
+EXPORT int mlock2(const void *p, size_t len, unsigned flags)
+{
+    if (FL_UNLIKELY(is_ours(p, len))) {
+        note(p, len);
+    }
+    return fl_libc.mlock2(p, len, flags);
+}
+
+EXPORT void *mremap(void *p, size_t old_len, size_t new_len, int flags, ...)
+{
+    void *to = NULL;
+
+    if (((unsigned)flags & remap_to) != 0) {
+        va_list args;
+        va_start(args, flags);
+        to = va_arg(args, void *);
+        va_end(args);
+        if ((flags & MREMAP_FIXED) != 0 && is_ours(to, new_len)) {
+            note(to, new_len);
+        }
+    }
+    if (is_ours(p, old_len)) {
+        note(p, old_len);
+    }
+    return fl_libc.mremap(p, old_len, new_len, flags, to);
+}

@@ -1,0 +1,125 @@
+/* What programs do to the pages of their blocks besides reading and writing them: mprotect, munmap, mmap, mremap, some
+ * advice, mlock. glibc unmaps a large block when it is freed, and nothing of it is left; here its pages would go to the next
+ * request with that protection, hole or flag. So the call is noted in the block's extent before it is made (preload/maps.c),
+ * and an extent with a note is no thread cache's, does not move, and is mapped anew when it comes back.
+ *
+ * Its whole huge pages are unmapped: they are EMPTY then. At its edges it shares huge pages with neighbours: fresh base
+ * pages take the place of its own. What the kernel does not unmap (sealed, or too many maps) is nobody's any more. */
+#include "region/internal.h"
+
+static bool is_live(const struct fl_extent *e)
+{
+    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_LIVE;
+}
+
+void fl_region_note_hands(struct fl_region *r, struct fl_range range)
+{
+    struct fl_range extents = {r->first, fl_range_end(r->window.all) - r->first};
+    uintptr_t end = range.len < UINTPTR_MAX - range.base ? fl_range_end(range) : UINTPTR_MAX;
+    struct fl_range rest =
+        fl_range_common((struct fl_range){range.base, end - range.base}, extents);
+
+    for (uintptr_t at = rest.base; at < fl_range_end(rest);) {
+        struct fl_extent *e = fl_extent_around(r, at);
+        if (e == NULL) { /* beyond the last block, or not the program's */
+            return;
+        }
+        if (is_live(e)) {
+            atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+        }
+        at = fl_max(at + fl_page.base, e->base + e->len);
+    }
+}
+
+static bool map_anew(struct fl_region *r, uintptr_t base, uintptr_t end)
+{
+    struct fl_range edge = {base, end - base};
+
+    return edge.len == 0 || fl_vspace_commit(&r->window, edge, r->config.huge) == 0;
+}
+
+bool fl_hands_renew(struct fl_region *r, const struct fl_extent *e)
+{
+    struct fl_range all = fl_extent_range(e), inner = fl_range_inner(all, fl_page.huge);
+    uintptr_t end = fl_range_end(all);
+
+    if (fl_vspace_decommit(&r->window, all) != 0) {
+        return false;
+    }
+    if (inner.len == 0) {
+        return map_anew(r, all.base, end);
+    }
+    return map_anew(r, all.base, inner.base) && map_anew(r, fl_range_end(inner), end);
+}
+
+static void put_edge(struct fl_region *r, uintptr_t base, uintptr_t end)
+{
+    if (end > base) {
+        (void)fl_fit_insert(
+            r, fl_extent_new(r, (struct fl_range){base, end - base}, FL_CONTENT_POPULATED));
+    }
+}
+
+/* `inner` of it is EMPTY, the rest fresh. Two descriptors have been reserved. */
+static void put_apart(struct fl_region *r, struct fl_extent *e, struct fl_range inner)
+{
+    struct fl_range all = fl_extent_range(e);
+
+    r->populated_bytes -= fl_extent_is_populated(e) ? inner.len : 0;
+    e->content = FL_CONTENT_EMPTY;
+    e->base = inner.base;
+    e->len = e->hard = inner.len;
+    e->zeroed = (struct fl_range){inner.base, 0};
+    (void)fl_fit_insert(r, e);
+    put_edge(r, all.base, inner.base);
+    put_edge(r, fl_range_end(inner), fl_range_end(all));
+}
+
+void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
+{
+    struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
+    bool apart = renewed && inner.len != 0 && fl_extent_reserve(r, 2) == 0;
+
+    if (renewed && !apart && inner.len != 0) { /* no descriptors: then it stays one */
+        renewed = map_anew(r, inner.base, fl_range_end(inner));
+    }
+    atomic_store_explicit(&e->handled, false, memory_order_relaxed);
+    r->stats.gives++;
+    fl_region_count_use(r, -(int64_t)e->len);
+    if (!renewed) {
+        atomic_store_explicit(&e->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
+    } else if (apart) {
+        r->stats.purge_bytes += inner.len;
+        put_apart(r, e, inner);
+    } else {
+        r->populated_bytes += fl_extent_is_populated(e) ? 0 : e->len;
+        e->content = FL_CONTENT_POPULATED;
+        e->hard = e->len;
+        (void)fl_fit_insert(r, e);
+    }
+}
+
+void fl_hands_shrink(struct fl_region *r, struct fl_extent *e, size_t len)
+{
+    bool lazy = e->content == FL_CONTENT_LAZY;
+    size_t kept = lazy ? fl_align_up(len, fl_page.huge) : len;
+
+    if (kept >= e->len || !fl_touch_disarm(r, e)) {
+        return;
+    }
+    fl_region_lock(r);
+    bool may = fl_extent_reserve(r, 1) == 0;
+    struct fl_extent *tail = NULL;
+    if (may) {
+        tail = fl_extent_new(r, (struct fl_range){e->base + kept, e->len - kept}, e->content);
+        atomic_store_explicit(&tail->state, FL_EXTENT_CACHED, memory_order_relaxed);
+        atomic_store_explicit(&tail->handled, true, memory_order_relaxed);
+        e->len = kept;
+        fl_extent_publish(r, e);
+        r->stats.takes++;
+    }
+    fl_region_unlock(r);
+    if (may) {
+        fl_region_give(r, tail);
+    }
+}
