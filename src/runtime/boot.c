@@ -213,6 +213,9 @@ static void start_region(void)
         .no_stock = (disable & FL_DISABLE_STOCK) != 0,
     };
 
+    if ((disable & (FL_DISABLE_WORKER | FL_DISABLE_URING)) != 0) {
+        fl_crew_limit((disable & FL_DISABLE_WORKER) != 0 ? FL_CREW_ALONE : FL_CREW_THREADS);
+    }
     fl_runtime.region.scratch.ranks =
         fl_ranks(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
     fl_runtime.region.scratch.held = &fl_runtime.region.populated_bytes;

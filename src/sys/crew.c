@@ -36,10 +36,16 @@ struct job {
 
 static struct job jobs[JOBS];
 static _Thread_local bool is_ours;
+static enum fl_crew_kind most = FL_CREW_URING; /* constant after boot */
 
 void fl_crew_is_ours(void)
 {
     is_ours = true;
+}
+
+void fl_crew_limit(enum fl_crew_kind best)
+{
+    most = best;
 }
 
 void fl_share_init(struct fl_share *s, struct fl_range all, unsigned helpers)
@@ -298,5 +304,7 @@ int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allo
 
 int fl_linux_populate_shared(struct fl_range r, unsigned helpers)
 {
-    return fl_crew_populate(r, helpers, is_ours ? FL_CREW_URING : FL_CREW_THREADS, NULL);
+    enum fl_crew_kind best = is_ours ? FL_CREW_URING : FL_CREW_THREADS;
+
+    return fl_crew_populate(r, helpers, best < most ? best : most, NULL);
 }

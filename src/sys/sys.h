@@ -176,6 +176,9 @@ int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allo
 /* The calling thread is the library's own, on the terms of FL_CREW_URING: fl_sys.populate_shared may use it here. */
 void fl_crew_is_ours(void);
 
+/* The best kind that fl_sys.populate_shared may use from now on.  Context: boot only. */
+void fl_crew_limit(enum fl_crew_kind best);
+
 /* One line on stderr with the prefix "faultless: " and a newline. Context: any, signal-safe. */
 void fl_say(const char *text);
 
