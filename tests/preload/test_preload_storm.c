@@ -9,6 +9,14 @@ static void clean_under_both(const char *mode)
     fl_run_assert_active(fl_preload_run(FL_ARGV("victim_storm", mode), NULL));
 }
 
+static void sizes_that_vary_in_six_threads(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        fl_run_assert_active(fl_preload_run(FL_ARGV("victim_storm", "sizes"), NULL));
+    }
+}
+
 static void a_thousand_forks_from_four_threads(void **state)
 {
     (void)state;
@@ -55,6 +63,7 @@ static void what_copying_split_is_repaired_while_the_child_lives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_that_vary_in_six_threads),
         cmocka_unit_test(a_thousand_forks_from_four_threads),
         cmocka_unit_test(a_thousand_forks_while_memory_ages_at_once),
         cmocka_unit_test(workers_that_load_data),

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE = 30, KINDS = 64 };
+enum { PATIENCE = 60, KINDS = 64 };
 
 static const struct fl_run *run(const char *mode, const char *n, const char *decay)
 {

@@ -282,6 +282,31 @@ static void threads_in_child(void)
     with_threads(families, 0);
 }
 
+/* Without forks: threads whose blocks lie side by side, as close as can be. */
+static void *change_sizes(void *arg)
+{
+    uint64_t seed = (uintptr_t)arg * 7 + (uint64_t)getpid();
+    struct block own[2 * SLOTS] = {{NULL, 0, 0}};
+    for (int i = 0; i < 400; i++) {
+        refill(&own[next_random(&seed) % (2 * SLOTS)], &seed);
+    }
+    for (size_t i = 0; i < 2 * SLOTS; i++) {
+        drop(&own[i]);
+    }
+    return NULL;
+}
+
+static void sizes(void)
+{
+    pthread_t t[THREADS + 2];
+    for (size_t i = 0; i < THREADS + 2; i++) {
+        CHECK(pthread_create(&t[i], NULL, change_sizes, (void *)i) == 0);
+    }
+    for (size_t i = 0; i < THREADS + 2; i++) {
+        CHECK(pthread_join(t[i], NULL) == 0);
+    }
+}
+
 static size_t rss_mib(void)
 {
     return proc_number("/proc/self/smaps_rollup", "Rss:") / 1024;
@@ -355,4 +380,5 @@ static void repaired(void)
     drop(&b);
 }
 
-MAIN(MODE(storm), MODE(loader), MODE(threads_in_child), MODE(free_stays_behind), MODE(repaired))
+MAIN(MODE(storm), MODE(sizes), MODE(loader), MODE(threads_in_child), MODE(free_stays_behind),
+     MODE(repaired))
