@@ -1,0 +1,277 @@
+/* What programs did to their blocks' pages is not there any more when the blocks have been freed. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static struct fl_extent *before, *it, *after;
+
+static int each(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    before = take(KIB(64));
+    it = take(MIB(7));
+    after = take(KIB(256));
+    fill(before, 1);
+    fill(it, 2);
+    fill(after, 3);
+    return 0;
+}
+
+static void note(uintptr_t base, size_t len)
+{
+    fl_region_note_hands(&region, (struct fl_range){base, len});
+}
+
+static void neighbours_are_untouched(void)
+{
+    assert_sound();
+    assert_true(is_filled(before, 1));
+    assert_true(is_filled(after, 3));
+}
+
+static void the_block_around_an_address_is_found(void **state)
+{
+    (void)state;
+    const size_t at[] = {0, KIB(4), MIB(3), MIB(7) - 1};
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+        note(it->base + at[i], 1);
+        assert_true(fl_extent_is_handled(it));
+        assert_false(fl_extent_is_handled(before));
+        assert_false(fl_extent_is_handled(after));
+        assert_sound();
+        it->handled = false;
+    }
+}
+
+static void all_blocks_that_a_range_touches_are_found(void **state)
+{
+    (void)state;
+    note(before->base + KIB(60), KIB(4) + MIB(7) + 1);
+    assert_true(fl_extent_is_handled(before));
+    assert_true(fl_extent_is_handled(it));
+    assert_true(fl_extent_is_handled(after));
+}
+
+static void ranges_may_be_anything(void **state)
+{
+    (void)state;
+    note(0, region.first);
+    note(it->base, 0);
+    note(fl_range_end(region.window.all), MIB(2));
+    note(after->base + MIB(512), MIB(2)); /* where nobody has been yet */
+    assert_false(fl_extent_is_handled(before));
+    assert_false(fl_extent_is_handled(it));
+    assert_false(fl_extent_is_handled(after));
+    note(0, SIZE_MAX);
+    note(1, SIZE_MAX);
+    assert_true(fl_extent_is_handled(before));
+    assert_true(fl_extent_is_handled(it));
+    assert_true(fl_extent_is_handled(after));
+}
+
+/* The pagemap's entries inside a block are what earlier extents left there. */
+static void stale_entries_mislead_nobody(void **state)
+{
+    (void)state;
+    struct fl_extent *part[7];
+    give(it);
+    for (size_t i = 0; i < 7; i++) {
+        part[i] = take(MIB(1));
+    }
+    for (size_t i = 0; i < 7; i++) {
+        give(part[i]);
+    }
+    it = take(MIB(7));
+    struct fl_extent *other = take(MIB(1)); /* has a descriptor that was a part's */
+    for (size_t at = 0; at < MIB(7); at += KIB(512)) {
+        note(it->base + at, KIB(4));
+        assert_true(fl_extent_is_handled(it));
+        assert_false(fl_extent_is_handled(other));
+        it->handled = false;
+        note(it->base + at, KIB(4)); /* the second walk is short */
+        assert_true(fl_extent_is_handled(it));
+        it->handled = false;
+    }
+    assert_sound();
+}
+
+static void free_memory_takes_no_note(void **state)
+{
+    (void)state;
+    uintptr_t was = it->base;
+    give(it);
+    note(was + MIB(3), MIB(1));
+    struct fl_extent *next = take(MIB(7));
+    assert_true(next->base == was);
+    assert_false(fl_extent_is_handled(next));
+    assert_sound();
+}
+
+static void what_was_protected_is_writable_again(void **state)
+{
+    (void)state;
+    uintptr_t was = it->base;
+    size_t whole = fl_range_inner(fl_extent_range(it), MIB(2)).len,
+           populated = region.populated_bytes;
+    note(it->base, it->len);
+    assert_int_equal(mprotect(bytes(it), it->len, PROT_NONE), 0);
+    give(it);
+    neighbours_are_untouched();
+    assert_int_equal(region.populated_bytes, populated - whole);
+    assert_int_equal(stats().in_use_bytes, KIB(320));
+    it = take_zeroed(MIB(7));
+    assert_true(it->base == was);
+    assert_true(is_filled(it, 0));
+    fill(it, 4);
+    neighbours_are_untouched();
+}
+
+static void less_than_a_huge_page_stays_populated_memory(void **state)
+{
+    (void)state;
+    uintptr_t was = after->base;
+    size_t populated = region.populated_bytes;
+    note(after->base, 1);
+    assert_int_equal(mprotect(bytes(after), after->len, PROT_READ), 0);
+    give(after);
+    assert_sound();
+    assert_int_equal(region.populated_bytes, populated);
+    after = take(KIB(256));
+    assert_true(after->base == was);
+    fill(after, 3);
+    assert_true(is_filled(it, 2));
+    neighbours_are_untouched();
+}
+
+static void a_lazy_block_goes_back_whole(void **state)
+{
+    (void)state;
+    region.config.eager_max = MIB(1);
+    struct fl_extent *lazy = take(MIB(32));
+    assert_int_equal(lazy->content, FL_CONTENT_LAZY);
+    uintptr_t was = lazy->base;
+    size_t populated = region.populated_bytes, peak = region.stats.populated_peak;
+    fill(lazy, 5);
+    note(lazy->base + MIB(20), KIB(4));
+    assert_int_equal(mprotect(bytes(lazy), lazy->len, PROT_NONE), 0);
+    give(lazy);
+    neighbours_are_untouched();
+    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(region.stats.populated_peak, peak);
+    lazy = take(MIB(32));
+    assert_true(lazy->base == was);
+    assert_true(is_filled(lazy, 0));
+}
+
+static void realloc_neither_extends_nor_moves(void **state)
+{
+    (void)state;
+    give(after);
+    note(it->base + MIB(1), KIB(4));
+    assert_false(fl_region_resize(&region, it, MIB(7) + KIB(64)));
+    assert_null(fl_region_move(&region, it, MIB(64)));
+    assert_int_equal(it->len, MIB(7));
+    assert_true(is_filled(it, 2));
+    assert_sound();
+}
+
+static void realloc_gives_up_the_tail_as_new(void **state)
+{
+    (void)state;
+    uintptr_t was = it->base;
+    note(it->base, MIB(7));
+    assert_int_equal(mprotect(bytes(it) + MIB(1), MIB(6), PROT_NONE), 0);
+    assert_true(fl_region_resize(&region, it, MIB(1)));
+    assert_int_equal(it->len, MIB(1));
+    assert_true(fl_extent_is_handled(it));
+    assert_true(is_filled(it, 2));
+    neighbours_are_untouched();
+    assert_int_equal(stats().in_use_bytes, MIB(1) + KIB(320));
+    assert_int_equal(stats().live_extents, 3);
+    struct fl_extent *next = take(MIB(6));
+    assert_true(next->base == was + MIB(1));
+    fill(next, 6);
+    give(it);
+    assert_true(is_filled(next, 6));
+    neighbours_are_untouched();
+}
+
+static void a_handlers_free_is_done_by_the_next_unlock(void **state)
+{
+    (void)state;
+    uintptr_t was = it->base;
+    note(it->base, 1);
+    assert_int_equal(mprotect(bytes(it), it->len, PROT_READ), 0);
+    fl_region_lock(&region);
+    assert_true(fl_extent_claim(it, region.epoch));
+    fl_region_defer(&region, it);
+    fl_region_unlock(&region);
+    neighbours_are_untouched();
+    it = take(MIB(7));
+    assert_true(it->base == was);
+    fill(it, 7);
+    neighbours_are_untouched();
+}
+
+static void what_the_kernel_does_not_unmap_is_nobodys_any_more(void **state)
+{
+    (void)state;
+    struct fl_range was = fl_extent_range(it);
+    note(it->base, 1);
+    fake.rc[is_reserved() ? FAKE_DECOMMIT : FAKE_UNMAP] = -EPERM;
+    give(it);
+    fake.rc[is_reserved() ? FAKE_DECOMMIT : FAKE_UNMAP] = 0;
+    neighbours_are_untouched();
+    assert_int_equal(stats().live_extents, 2);
+    assert_int_equal(stats().in_use_bytes, KIB(320));
+    it = take(MIB(7));
+    assert_int_equal(fl_range_common(fl_extent_range(it), was).len, 0);
+    assert_null(fl_region_find(&region, was.base));
+}
+
+/* Each system call of a free is refused in turn: nothing is handed out twice, or without memory behind it. */
+static void every_refusal_is_survived(void **state)
+{
+    unsigned n = 1, fired = 0;
+
+    for (bool more = true; more; n++) {
+        (void)each(state);
+        note(it->base, 1);
+        fake_fail_at(n, 1u << FAKE_UNMAP | 1u << FAKE_DECOMMIT | 1u << FAKE_MAP_AT |
+                            1u << FAKE_COMMIT | 1u << FAKE_ADVISE | 1u << FAKE_NAME);
+        give(it);
+        more = fake_fired();
+        fired += more;
+        fake_fail_at(0, 0);
+        neighbours_are_untouched();
+        it = take(MIB(7));
+        fill(it, 8);
+        neighbours_are_untouched();
+    }
+    assert_true(fired >= 3); /* the unmapping, and the two edges' maps */
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup(f, each)
+    const struct CMUnitTest tests[] = {
+        T(the_block_around_an_address_is_found),
+        T(all_blocks_that_a_range_touches_are_found),
+        T(ranges_may_be_anything),
+        T(stale_entries_mislead_nobody),
+        T(free_memory_takes_no_note),
+        T(what_was_protected_is_writable_again),
+        T(less_than_a_huge_page_stays_populated_memory),
+        T(a_lazy_block_goes_back_whole),
+        T(realloc_neither_extends_nor_moves),
+        T(realloc_gives_up_the_tail_as_new),
+        T(a_handlers_free_is_done_by_the_next_unlock),
+        T(what_the_kernel_does_not_unmap_is_nobodys_any_more),
+        T(every_refusal_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
