@@ -173,9 +173,12 @@ static void realloc_neither_extends_nor_moves(void **state)
     give(after);
     note(it->base + MIB(1), KIB(4));
     assert_false(fl_region_resize(&region, it, MIB(7) + KIB(64)));
-    assert_null(fl_region_move(&region, it, MIB(64)));
     assert_int_equal(it->len, MIB(7));
     assert_true(is_filled(it, 2));
+    struct fl_extent *big = take(MIB(16));
+    note(big->base, 1);
+    assert_null(fl_region_move(&region, big, MIB(64)));
+    assert_ptr_equal(fl_region_find(&region, big->base), big);
     assert_sound();
 }
 
