@@ -3,6 +3,7 @@
 #include "region/internal.h"
 #include "unit/fake_sys.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,15 +12,6 @@
 #define MIB(n) ((size_t)(n) << 20)
 
 enum { SLOTS = 48 };
-
-const struct ops_config ops_configs[] = {
-    {"plain", 0, 0, true, false, false},
-    {"lazy from 20 MiB", MIB(20), 0, true, false, false},
-    {"limit of 24 MiB", 0, MIB(24), true, false, false},
-    {"base pages, touched", MIB(18), MIB(64), false, true, false},
-    {"reserved window", MIB(24), 0, true, false, true},
-};
-const size_t ops_nconfigs = sizeof ops_configs / sizeof ops_configs[0];
 
 struct slot {
     struct fl_extent *e;
@@ -34,40 +26,32 @@ static struct fl_cache *cache;
 static struct slot slots[SLOTS];
 static uint64_t stamps;
 
-/* Sizes from a page to 32 MiB, small ones most often, page multiples as alloc/ rounds them. */
-static size_t size_of(uint16_t v)
-{
-    size_t pages = 1 + (v >> 4) % 64;
-
-    return pages << (12 + ((v & 15) < 12 ? (v & 3) : 4 + (v & 3)));
-}
-
-static size_t align_of(uint16_t v)
-{
-    return (v & 7) != 0 ? KIB(4) : KIB(4) << (v >> 3) % 13;
-}
-
 static uint64_t *word(uintptr_t addr)
 {
     return (uint64_t *)addr;
 }
 
 /* A stamp at both ends of each page; of a lazy extent every eighth huge page is left out, so some stay sparse. */
-static void stamp(struct slot *s, uintptr_t from)
+static bool is_stamped(const struct slot *s, size_t at)
 {
-    for (uintptr_t p = s->base + (from & ~(uintptr_t)4095); p < s->base + s->len; p += 4096) {
-        if (!s->lazy || s->stamp % 2 != 0 || (p >> 21) % 8 != 0) {
-            *word(p) = s->stamp ^ p;
-            *word(p + 4096 - sizeof(uint64_t)) = s->stamp + p;
+    return !s->lazy || s->stamp % 2 != 0 || (at >> 21) % 8 != 0;
+}
+
+static void stamp(struct slot *s, size_t from)
+{
+    for (size_t at = from & ~(size_t)4095; at < s->len; at += 4096) {
+        if (is_stamped(s, at)) {
+            *word(s->base + at) = s->stamp ^ at;
+            *word(s->base + at + 4096 - sizeof(uint64_t)) = s->stamp + at;
         }
     }
 }
 
 static bool has_stamp(const struct slot *s, size_t len)
 {
-    for (uintptr_t p = s->base; p < s->base + len; p += 4096) {
-        if ((!s->lazy || s->stamp % 2 != 0 || (p >> 21) % 8 != 0) &&
-            (*word(p) != (s->stamp ^ p) || *word(p + 4096 - sizeof(uint64_t)) != s->stamp + p)) {
+    for (size_t at = 0; at < len; at += 4096) {
+        if (is_stamped(s, at) && (*word(s->base + at) != (s->stamp ^ at) ||
+                                  *word(s->base + at + 4096 - sizeof(uint64_t)) != s->stamp + at)) {
             return false;
         }
     }
@@ -102,10 +86,21 @@ static struct slot *spare_slot(void)
     return NULL;
 }
 
+static bool overlaps(const struct slot *s)
+{
+    for (size_t i = 0; i < SLOTS; i++) {
+        const struct slot *o = &slots[i];
+        if (o != s && o->e != NULL && o->base < s->base + s->len && s->base < o->base + o->len) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static const char *take(const struct op *op)
 {
     struct slot *s = spare_slot();
-    size_t len = size_of(op->a), align = align_of(op->b);
+    size_t len = ops_size(op->a), align = ops_align(op->b);
     bool zero = op->kind == OP_CALLOC;
 
     if (s == NULL) {
@@ -128,11 +123,8 @@ static const char *take(const struct op *op)
         fl_region_find(&region, e->base) != e) {
         return "an extent that is misaligned, not live or not found";
     }
-    for (size_t i = 0; i < SLOTS; i++) {
-        const struct slot *o = &slots[i];
-        if (o != s && o->e != NULL && o->base < s->base + s->len && s->base < o->base + o->len) {
-            return "two live extents share bytes";
-        }
+    if (overlaps(s)) {
+        return "two live extents share bytes";
     }
     if (zero && cached) {
         memset((void *)e->base, 0, e->len);
@@ -183,7 +175,7 @@ static const char *let_go(const struct op *op)
 static const char *resize(const struct op *op)
 {
     struct slot *s = live_slot(op->a);
-    size_t len = size_of(op->b);
+    size_t len = ops_size(op->b);
 
     if (s == NULL) {
         return NULL;
@@ -207,6 +199,39 @@ static const char *resize(const struct op *op)
     return NULL;
 }
 
+static const char *move(const struct op *op)
+{
+    struct slot *s = live_slot(op->a);
+
+    if (s == NULL) {
+        return NULL;
+    }
+    size_t old_len = s->len, len = old_len + ops_size(op->b);
+    uintptr_t old = s->base;
+    struct fl_extent *to = fl_region_move(&region, s->e, len);
+    if (to == NULL) {
+        return s->e->base == old && s->e->len == old_len && s->e->state == FL_EXTENT_LIVE &&
+                       has_stamp(s, old_len)
+                   ? NULL
+                   : "a refused move changed something";
+    }
+    s->e = to;
+    s->base = to->base;
+    s->len = to->len;
+    if (to->len < len || (to->len > len && !s->lazy) || to->state != FL_EXTENT_LIVE ||
+        s->lazy != (to->content == FL_CONTENT_LAZY) || fl_region_find(&region, to->base) != to) {
+        return "a moved extent is not what was asked for";
+    }
+    if (fl_region_find(&region, old) != NULL || overlaps(s)) {
+        return "a moved extent is where it was, or where others are";
+    }
+    if (!has_stamp(s, old_len)) {
+        return "a move changed bytes";
+    }
+    stamp(s, old_len);
+    return NULL;
+}
+
 /* Plenty is left, half of the machine is used, or next to nothing is left. The next free looks. */
 static void press(const struct op *op)
 {
@@ -216,7 +241,7 @@ static void press(const struct op *op)
         "MemTotal: 16777216 kB\nMemAvailable: 65536 kB\n",
     };
 
-    fake_file("/proc/meminfo", left[op->a % 3]);
+    fake_file("/proc/meminfo", left[op->a % 6 < 4 ? 0 : op->a % 6 - 3]);
     fake.limit_as = op->b % 4 == 0 ? MIB(128) : UINT64_MAX;
     region.since_look = region.look_after;
     region.budget = 0;
@@ -226,6 +251,114 @@ static void press(const struct op *op)
 static void take_away(struct fl_range r)
 {
     (void)madvise((void *)r.base, r.len, MADV_DONTNEED);
+}
+
+static uint64_t dice;
+
+/* Each call of the kernel's another answer; so much may move before it. */
+static int answer_at_random(struct fl_range from, uintptr_t to, size_t *most)
+{
+    static const int answers[] = {0, 0, -EBUSY, -EAGAIN, -EEXIST, -EINVAL, -ENOMEM, -EFAULT};
+
+    (void)to;
+    dice = dice * 6364136223846793005u + 1442695040888963407u;
+    if ((dice >> 40) % 2 == 0) {
+        *most = fl_min(from.len, (dice >> 20) % (from.len >> 12) << 12);
+    }
+    return answers[(dice >> 33) % 8];
+}
+
+static void answer(const struct op *op)
+{
+    fake.on_move = op->a % 8 < 3 ? answer_at_random : NULL;
+    fake.rc[FAKE_MOVE] = op->a % 8 == 3 ? -EBUSY : 0;
+    fake.rc[FAKE_MOVE_BEGIN] = op->a % 8 == 4 ? (op->a % 512 == 4 ? -EPERM : -EMFILE) : 0;
+    fake.move_most = op->b % 4 == 0 ? KIB(4) * (1 + op->b % 700) : 0;
+    fake.fail_at = 0;
+    if (op->b % 8 == 1) { /* one of the next advices, which may be about fork */
+        fake_fail_at(1 + op->b / 8 % 8, 1u << FAKE_ADVISE);
+    }
+}
+
+/* What it fills is touched, so that there is something to move. */
+static const char *refill(const struct op *op)
+{
+    region.stock.demand += (size_t)(op->a % 16) << 21;
+    while (fl_region_refill(&region) == 0) {
+    }
+    for (unsigned i = 0; i < FL_STOCK_CHUNKS; i++) {
+        const struct fl_stock_chunk *c = &region.stock.chunk[i];
+        uintptr_t base = region.stock.span.all.base + i * region.stock.chunk_len;
+        for (size_t at = 0; at < c->ready; at += 4096) {
+            if (*word(base + at) != 0) {
+                return "the stock is not zero";
+            }
+            *word(base + at) = 0;
+        }
+        if (c->held < c->ready || c->moving != 0 || c->apart) {
+            return "the stock does not add up";
+        }
+    }
+    return NULL;
+}
+
+static void clear(void)
+{
+    for (int i = 0; i < 2; i++) { /* the first look finds that requests came */
+        region.rezero.credit = MIB(32);
+        (void)fl_region_rezero(&region);
+    }
+}
+
+static void repair(const struct op *op)
+{
+    fake.npages = 0;
+    for (uint16_t i = 0; i < op->b % 8; i++) {
+        uintptr_t at = region.first + ((op->a + i * 3u) % 64 << 21);
+        size_t own = (size_t)(op->b >> 4) % 513 << 12;
+        fake.page[fake.npages++] = (struct fake_page){at, MIB(2), own, i % 3 == 0, 0};
+    }
+    for (int i = 0; i < 100 && fl_region_repair(&region) == 0; i++) {
+    }
+}
+
+static const char *check_figures(void);
+
+/* What is live is there, what is free can be used. */
+static int child(void)
+{
+    fl_region_fork_child(&region, cache);
+    if (fl_region_check(&region) != NULL || check_figures() != NULL) {
+        return 1;
+    }
+    for (size_t i = 0; i < SLOTS; i++) {
+        if (slots[i].e != NULL && !has_stamp(&slots[i], slots[i].len)) {
+            return 2;
+        }
+    }
+    for (uint16_t i = 0; i < 6; i++) {
+        uint16_t v = (uint16_t)(stamps * 7919 + i * 4099u);
+        if (take(&(struct op){i % 2 == 0 ? OP_TAKE : OP_CALLOC, v, v}) != NULL ||
+            let_go(&(struct op){OP_FREE, v, 0}) != NULL) {
+            return 3;
+        }
+    }
+    (void)fl_region_purge(&region, 0);
+    return fl_region_check(&region) != NULL || check_figures() != NULL ? 4 : 0;
+}
+
+static const char *fork_off(const struct op *op)
+{
+    static const char *const wrong[] = {NULL, "a child's region is unsound",
+                                        "a child's bytes changed", "a child's requests went wrong",
+                                        "a child's region became unsound"};
+
+    if (!fl_region_fork_prepare(&region)) {
+        return "fork was refused";
+    }
+    int status = op->a % 4 == 0 ? fake_child(child) : 0;
+    fl_region_fork_parent(&region);
+    return status >= 0 && status <= 4 ? wrong[status] : "a child died";
 }
 
 static const char *apply(const struct op *op)
@@ -256,6 +389,24 @@ static const char *apply(const struct op *op)
     case OP_PRESS:
         press(op);
         return NULL;
+    case OP_MOVE:
+        return move(op);
+    case OP_ANSWER:
+        answer(op);
+        return NULL;
+    case OP_FORGET:
+        region.stats.in_use_peak = region.stats.in_use;
+        return NULL;
+    case OP_REFILL:
+        return refill(op);
+    case OP_CLEAR:
+        clear();
+        return NULL;
+    case OP_REPAIR:
+        repair(op);
+        return NULL;
+    case OP_FORK:
+        return fork_off(op);
     case OP_KINDS:
         break;
     }
@@ -267,6 +418,8 @@ static const char *check_figures(void)
 {
     struct fl_stats_values v = {.active = 1};
     uint64_t live = 0, in_use = 0, lazy = 0, usable = 0;
+    /* without the boot area, which is no extent */
+    struct fl_range all = {region.first, fl_range_end(region.window.all) - region.first};
 
     fl_region_stats_read(&region, &v);
     for (size_t i = 0; i < SLOTS; i++) {
@@ -282,19 +435,21 @@ static const char *check_figures(void)
         return "statistics do not add up";
     }
     for (size_t i = 0; i < fake.nmap; i++) {
-        struct fl_range r = fake.map[i].range;
-        bool ours = r.base >= region.window.all.base && r.base < fl_range_end(region.window.all);
-        usable += ours && fake.map[i].usable ? r.len : 0;
+        struct fl_range r = fl_range_common(fake.map[i].range, all);
+        usable += fake.map[i].usable ? r.len : 0;
     }
-    uint64_t boot = 0;
-    for (size_t i = 0; i < fake.nmap; i++) { /* the boot area, which is no extent */
-        struct fl_range r = fake.map[i].range;
-        if (r.base == region.window.all.base && fake.map[i].usable) {
-            boot = fl_min(r.len, region.first - r.base);
+    if (usable != v.populated_bytes - region.stock.held + lazy) {
+        return "what is mapped is not what is held";
+    }
+    for (size_t i = 0; i < SLOTS; i++) {
+        if (slots[i].e != NULL &&
+            fake_kept_from_child((struct fl_range){slots[i].base, slots[i].len}) != 0) {
+            return "a live extent is kept from children";
         }
     }
-    if (usable - boot != v.populated_bytes + lazy) {
-        return "what is mapped is not what is held";
+    if (region.leaving != 0 || !TAILQ_EMPTY(&region.apart) || fake.moves_open != 0 ||
+        fl_region_busy()) {
+        return "something is under way still";
     }
     return NULL;
 }
@@ -303,6 +458,8 @@ const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n,
 {
     struct fl_region_config config = {.eager_max = c->eager_max,
                                       .limit = c->limit,
+                                      .stock = c->stock,
+                                      .rung = (enum fl_rung)c->rung,
                                       .huge = c->huge,
                                       .populate_by_touch = c->by_touch};
 
@@ -312,7 +469,7 @@ const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n,
     fake.pretend_populate = true; /* what is never touched costs nothing */
     memset(&region, 0, sizeof region);
     memset(slots, 0, sizeof slots);
-    stamps = 0;
+    stamps = dice = 0;
     *out_at = 0;
     if (fl_region_start(&region, &config) != 0 || (cache = fl_cache_acquire(&region)) == NULL) {
         return "the region did not start";
@@ -336,22 +493,4 @@ const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n,
     (void)fl_region_purge(&region, 0);
     const char *wrong = fl_region_check(&region);
     return wrong != NULL ? wrong : check_figures();
-}
-
-void ops_print(const struct op *ops, size_t n)
-{
-    static const char *const name[OP_KINDS] = {
-        "take",      "calloc", "free", "free past the cache", "defer", "resize", "purge", "tick",
-        "new cache", "refuse", "press"};
-
-    for (size_t i = 0; i < n; i++) {
-        fprintf(stderr, "  {%u, %u, %u}, /* %s", ops[i].kind, ops[i].a, ops[i].b,
-                name[ops[i].kind]);
-        if (ops[i].kind <= OP_CALLOC) {
-            fprintf(stderr, " %zu at %zu", size_of(ops[i].a), align_of(ops[i].b));
-        } else if (ops[i].kind == OP_RESIZE) {
-            fprintf(stderr, " to %zu", size_of(ops[i].b));
-        }
-        fprintf(stderr, " */\n");
-    }
 }

@@ -19,6 +19,13 @@ enum op_kind {
     OP_CACHE,  /* release the cache, take another */
     OP_REFUSE, /* a: the kernel refuses memory until the next of these */
     OP_PRESS,  /* a: how much memory is left, b: a limit on maps; until the next of these */
+    OP_MOVE,   /* realloc that may move. a: which, b: how much more */
+    OP_ANSWER, /* a: what the kernel says to moves, until the next of these */
+    OP_FORGET, /* the peak: from here on pages have to move */
+    OP_REFILL, /* the stock. a: how much was wanted */
+    OP_CLEAR,  /* free memory */
+    OP_REPAIR, /* a, b: what the kernel tells of single pages */
+    OP_FORK,   /* a: with a child */
     OP_KINDS
 };
 
@@ -30,9 +37,14 @@ struct op {
 /* How the region is set up. */
 struct ops_config {
     const char *name;
-    size_t eager_max, limit; /* bytes, as in struct fl_region_config */
+    size_t eager_max, limit, stock; /* bytes, as in struct fl_region_config */
     bool huge, by_touch, reserved;
+    int rung; /* enum fl_rung */
 };
+
+/* Bytes that `a` or `b` stands for. */
+size_t ops_size(uint16_t v);
+size_t ops_align(uint16_t v);
 
 extern const struct ops_config ops_configs[];
 extern const size_t ops_nconfigs;

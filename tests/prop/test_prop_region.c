@@ -17,13 +17,14 @@ static uint64_t seed;
 
 static void generate(struct op *ops, size_t n, uint64_t *random)
 {
-    /* Out of 64: how often each kind occurs. */
-    static const uint8_t share[OP_KINDS] = {18, 6, 16, 4, 2, 9, 2, 4, 1, 2, 2};
+    /* Out of 128: how often each kind occurs. */
+    static const uint8_t share[OP_KINDS] = {33, 13, 26, 8, 3, 11, 3, 4, 1,
+                                            2,  3,  7,  4, 3, 2,  2, 1, 2};
 
     for (size_t i = 0; i < n; i++) {
         uint64_t r = seed_next(random);
         uint8_t kind = 0;
-        for (uint8_t left = r % 64; left >= share[kind]; left = (uint8_t)(left - share[kind++])) {
+        for (uint8_t left = r % 128; left >= share[kind]; left = (uint8_t)(left - share[kind++])) {
         }
         ops[i] = (struct op){kind, (uint16_t)(r >> 16), (uint16_t)(r >> 32)};
     }

@@ -1,5 +1,6 @@
-/* Four threads on one region: each takes, stamps, resizes, purges, and frees what others took. For TSan, and for the
- * invariants, which one thread looks at all the while. The fake kernel is quiet: it adds no order of its own. */
+/* Four threads on one region: each takes, stamps, resizes, moves, purges, forks, and frees what others took; the first does the
+ * worker's jobs too. For TSan, and for the invariants, which are looked at all the while. The fake kernel is quiet: it adds
+ * no order of its own; pages move by the real one, where it can. */
 #include "prop/seed.h"
 #include "region/internal.h"
 #include "unit/cmocka_all.h"
@@ -49,6 +50,8 @@ static struct fl_extent *take(struct fl_cache *c, uint64_t r)
 
     if ((r >> 9) % 64 == 0) {
         len = (size_t)20 << 20; /* lazy */
+    } else if ((r >> 9) % 8 == 0) {
+        len = (size_t)(1 + r % 12) << 20;
     }
     struct fl_extent *e = fl_cache_take(&region, c, len);
     if (e == NULL) {
@@ -58,6 +61,71 @@ static struct fl_extent *take(struct fl_cache *c, uint64_t r)
         stamp(e);
     }
     return e;
+}
+
+/* Whoever has it, has it at `*mine`; nothing is lost on the way. */
+static void move(struct fl_extent **mine, size_t more)
+{
+    uint64_t was = *(uint64_t *)(*mine)->base, last = *last_word(*mine);
+    size_t len = (*mine)->len;
+    struct fl_extent *to = fl_region_move(&region, *mine, len + more);
+
+    if (to != NULL) {
+        assert_true(*(uint64_t *)to->base == was && *((uint64_t *)(to->base + len) - 1) == last);
+        stamp(to);
+        *mine = to;
+    }
+}
+
+static void do_a_job(uint64_t r)
+{
+    switch (r >> 44 & 3) {
+    case 0:
+        while (fl_region_refill(&region) == 0) {
+        }
+        break;
+    case 1:
+        fl_region_lock(&region);
+        region.rezero.credit = (size_t)16 << 20;
+        region.rezero.seen = region.stats.takes;
+        fl_region_unlock(&region);
+        (void)fl_region_rezero(&region);
+        break;
+    default:
+        for (int i = 0; i < 20 && fl_region_repair(&region) == 0; i++) {
+        }
+    }
+}
+
+static void on_the_whole(uint64_t r, bool is_worker)
+{
+    switch (r >> 32 & 7) {
+    case 0:
+        (void)fl_region_purge(&region, r >> 35 & 3);
+        break;
+    case 1:
+        (void)fl_region_tick(&region, 4);
+        break;
+    case 2:
+        if (fl_region_check(&region) != NULL) {
+            fail_msg("an invariant does not hold");
+        }
+        break;
+    case 3:
+        assert_true(fl_region_fork_prepare(&region));
+        fl_region_fork_parent(&region);
+        break;
+    case 4:
+    case 5: /* from here on pages have to move */
+        fl_region_lock(&region);
+        region.stats.in_use_peak = region.stats.in_use;
+        fl_region_unlock(&region);
+        break;
+    default:
+        if (is_worker) {
+            do_a_job(r);
+        }
+    }
 }
 
 static void *work(void *arg)
@@ -71,18 +139,16 @@ static void *work(void *arg)
         struct fl_extent **mine = &own[r >> 40 & 7], *e;
         switch (r >> 56 & 15) {
         case 0:
-            (void)fl_region_purge(&region, r >> 32 & 3);
-            break;
         case 1:
-            (void)fl_region_tick(&region, 4);
+            on_the_whole(r, (uintptr_t)arg == 1);
             break;
         case 2:
             fl_cache_release(&region, c);
             c = fl_cache_acquire(&region);
             break;
         case 3:
-            if (fl_region_check(&region) != NULL) {
-                fail_msg("an invariant does not hold");
+            if (*mine != NULL) {
+                move(mine, (size_t)(1 + (r >> 32 & 2047)) << 12);
             }
             break;
         case 4:
@@ -117,13 +183,22 @@ static void *work(void *arg)
 
 static void four_threads_share_a_region(void **state)
 {
-    struct fl_region_config config = {
-        .huge = true, .eager_max = (size_t)16 << 20, .populate_by_touch = seed % 2};
+    struct fl_region_config config = {.huge = true,
+                                      .eager_max = (size_t)16 << 20,
+                                      .stock = (size_t)8 << 20,
+                                      .populate_by_touch = seed % 2,
+                                      .rung = seed / 2 % 4 == 0 ? FL_RUNG_REMAP : FL_RUNG_MOVE};
     pthread_t t[THREADS];
     (void)state;
     fake_install();
     fake.quiet = true;
     fake.pretend_populate = true;
+    fl_sys.move_begin = fl_sys_linux.move_begin;
+    fl_sys.move_pages = fl_sys_linux.move_pages;
+    fl_sys.move_end = fl_sys_linux.move_end;
+    fl_sys.find_split = fl_sys_linux.find_split;
+    fl_sys.survey = fl_sys_linux.survey;
+    fl_sys.advise = fl_sys_linux.advise;
     assert_int_equal(fl_region_start(&region, &config), 0);
     for (uintptr_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, work, (void *)(i + 1)), 0);
@@ -145,6 +220,8 @@ static void four_threads_share_a_region(void **state)
     assert_int_equal(v.live_extents, 0);
     assert_int_equal(v.in_use_bytes, 0);
     assert_int_equal(v.populated_bytes, 0);
+    assert_int_equal(region.leaving, 0);
+    print_message("  %" PRIu64 " MiB moved, rung %" PRIu64 "\n", v.move_bytes >> 20, v.rung);
 }
 
 int main(void)

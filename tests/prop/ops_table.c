@@ -1,0 +1,55 @@
+/* What an operation's numbers mean, how regions are set up, and operations as text. */
+#include "prop/ops.h"
+
+#include "region/internal.h"
+
+#include <stdio.h>
+
+#define KIB(n) ((size_t)(n) << 10)
+#define MIB(n) ((size_t)(n) << 20)
+
+const struct ops_config ops_configs[] = {
+    {"plain", 0, 0, 0, true, false, false, FL_RUNG_MOVE},
+    {"lazy from 20 MiB", MIB(20), 0, 0, true, false, false, FL_RUNG_MOVE},
+    {"limit of 24 MiB", 0, MIB(24), 0, true, false, false, FL_RUNG_MOVE},
+    {"base pages, touched", MIB(18), MIB(64), 0, false, true, false, FL_RUNG_MOVE},
+    {"reserved window", MIB(24), 0, 0, true, false, true, FL_RUNG_MOVE},
+    {"stock of 16 MiB", 0, 0, MIB(16), true, false, false, FL_RUNG_MOVE},
+    {"mremap, stock, limit of 96 MiB", MIB(30), MIB(96), MIB(8), true, false, false, FL_RUNG_REMAP},
+    {"nothing moves", 0, 0, 0, true, false, false, FL_RUNG_PLAIN},
+};
+const size_t ops_nconfigs = sizeof ops_configs / sizeof ops_configs[0];
+
+/* Sizes from a page to 32 MiB, small ones more often, page multiples as alloc/ rounds them. */
+size_t ops_size(uint16_t v)
+{
+    size_t pages = 1 + (v >> 4) % 64;
+
+    return pages << (12 + ((v & 15) < 10 ? (v & 3) : 4 + (v & 3)));
+}
+
+size_t ops_align(uint16_t v)
+{
+    return (v & 7) != 0 ? KIB(4) : KIB(4) << (v >> 3) % 13;
+}
+
+void ops_print(const struct op *ops, size_t n)
+{
+    static const char *const name[OP_KINDS] = {
+        "take",      "calloc", "free",   "free past the cache",
+        "defer",     "resize", "purge",  "tick",
+        "new cache", "refuse", "press",  "move",
+        "answer",    "forget", "refill", "clear",
+        "repair",    "fork"};
+
+    for (size_t i = 0; i < n; i++) {
+        fprintf(stderr, "  {%u, %u, %u}, /* %s", ops[i].kind, ops[i].a, ops[i].b,
+                name[ops[i].kind]);
+        if (ops[i].kind <= OP_CALLOC) {
+            fprintf(stderr, " %zu at %zu", ops_size(ops[i].a), ops_align(ops[i].b));
+        } else if (ops[i].kind == OP_RESIZE || ops[i].kind == OP_MOVE) {
+            fprintf(stderr, " by or to %zu", ops_size(ops[i].b));
+        }
+        fprintf(stderr, " */\n");
+    }
+}
