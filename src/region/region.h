@@ -102,8 +102,9 @@ struct fl_stock {
     size_t demand;    /* bytes that recent requests took from the kernel or from here */
     struct fl_stock_chunk {
         size_t ready, held;     /* bytes, from the chunk's start */
+        size_t mapped;          /* likewise; what was ever wanted of it */
         unsigned moving;        /* requests that are taking pages which are no longer `ready` */
-        bool mapped, apart;     /* apart: one thread fills or empties it, with no lock */
+        bool apart;             /* one thread fills or empties it, with no lock */
         bool holed;             /* a move failed: what lies there nobody knows */
         _Atomic uint32_t epoch; /* when it was filled */
     } chunk[FL_STOCK_CHUNKS];

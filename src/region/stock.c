@@ -79,6 +79,11 @@ static struct fl_range chunk_range(const struct fl_region *r, const struct fl_st
     return (struct fl_range){r->stock.span.all.base + i * r->stock.chunk_len, r->stock.chunk_len};
 }
 
+static struct fl_range mapped_range(const struct fl_region *r, const struct fl_stock_chunk *c)
+{
+    return (struct fl_range){chunk_range(r, c).base, c->mapped};
+}
+
 /* What did not move at all is stock again, if it lies where the chunk's ready bytes end. */
 static bool put_back(struct fl_region *r, struct fl_stock_chunk *c, struct fl_range piece)
 {
@@ -143,20 +148,34 @@ static struct fl_stock_chunk *claim_empty(struct fl_region *r, size_t *want)
     return NULL;
 }
 
+/* No more than is wanted: after mlockall(MCL_FUTURE) all that is mapped is in memory. */
+static bool map_upto(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
+{
+    struct fl_range more = {chunk_range(r, c).base + c->mapped,
+                            want > c->mapped ? want - c->mapped : 0};
+
+    if (more.len == 0) {
+        return true;
+    }
+    if (fl_vspace_commit(&r->stock.span, more, r->config.huge) != 0) {
+        return false;
+    }
+    (void)fl_sys.advise(more, FL_ADVICE_NO_FORK);
+    c->mapped = want;
+    return true;
+}
+
 /* Not under the lock; the chunk is apart. Returns bytes that are there now. */
 static size_t fill(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
 {
     struct fl_range all = chunk_range(r, c);
 
-    if (c->holed && fl_vspace_decommit(&r->stock.span, all) == 0) {
-        c->holed = c->mapped = false;
+    if (c->holed && fl_vspace_decommit(&r->stock.span, mapped_range(r, c)) == 0) {
+        c->holed = false;
+        c->mapped = 0;
     }
-    if (!c->mapped) {
-        if (fl_vspace_commit(&r->stock.span, all, r->config.huge) != 0) {
-            return 0;
-        }
-        (void)fl_sys.advise(all, FL_ADVICE_NO_FORK);
-        c->mapped = true;
+    if (!map_upto(r, c, want)) {
+        return 0;
     }
     return !c->holed && fl_supply_populate(r, (struct fl_range){all.base, want}, fill_step) == 0
                ? want
@@ -228,7 +247,7 @@ static size_t empty_chunk(struct fl_region *r, struct fl_stock_chunk *c)
     c->ready = 0;
     r->stock.ready -= had;
     fl_region_unlock(r);
-    bool gone = fl_vspace_decommit(&r->stock.span, chunk_range(r, c)) == 0;
+    bool gone = fl_vspace_decommit(&r->stock.span, mapped_range(r, c)) == 0;
     fl_region_lock(r);
     c->apart = false;
     if (!gone) {
@@ -236,7 +255,8 @@ static size_t empty_chunk(struct fl_region *r, struct fl_stock_chunk *c)
         r->stock.ready += had;
         return 0;
     }
-    c->mapped = c->holed = false;
+    c->mapped = 0;
+    c->holed = false;
     c->held -= had;
     r->stock.held -= had;
     r->populated_bytes -= had;
@@ -249,7 +269,7 @@ size_t fl_stock_release(struct fl_region *r, uint32_t age)
     size_t given = 0;
 
     for (struct fl_stock_chunk *c = r->stock.chunk; c < r->stock.chunk + FL_STOCK_CHUNKS; c++) {
-        if (!c->apart && c->mapped && c->moving == 0 && is_aged(r, c, age)) {
+        if (!c->apart && c->mapped != 0 && c->moving == 0 && is_aged(r, c, age)) {
             given += empty_chunk(r, c);
         }
     }
@@ -259,7 +279,7 @@ size_t fl_stock_release(struct fl_region *r, uint32_t age)
 void fl_stock_fork_child(struct fl_region *r)
 {
     for (struct fl_stock_chunk *c = r->stock.chunk; c < r->stock.chunk + FL_STOCK_CHUNKS; c++) {
-        *c = (struct fl_stock_chunk){.mapped = false};
+        *c = (struct fl_stock_chunk){.mapped = 0};
     }
     r->populated_bytes -= r->stock.held;
     r->stock.ready = r->stock.held = r->stock.demand = 0;

@@ -85,6 +85,32 @@ static void the_option_says_how_much(void **state)
     assert_stock(MIB(64));
 }
 
+/* After mlockall(MCL_FUTURE) what is mapped is in memory. */
+static void no_more_is_mapped_than_is_wanted(void **state)
+{
+    (void)state;
+    if (!stock_begin(&wish)) {
+        return;
+    }
+    assert_non_null(take(MIB(40)));
+    stock()->demand = MIB(16);
+    size_t before = fake_mapped();
+    (void)fl_region_refill(&region);
+    assert_stock(MIB(16));
+    assert_int_equal(fake_mapped() - before, MIB(16));
+    assert_non_null(take_zeroed(MIB(16)));
+    assert_stock(0);
+    stock()->demand = MIB(40);
+    before = fake_mapped();
+    (void)fl_region_refill(&region);
+    assert_stock(MIB(40));
+    assert_int_equal(fake_mapped() - before, MIB(24)); /* 16 are mapped still */
+    assert_int_equal(fake_kept_from_child(stock()->span.all), MIB(40));
+    before = fake_mapped();
+    (void)fl_region_purge(&region, 0);
+    assert_int_equal(before - fake_mapped(), MIB(40));
+}
+
 static void demand_fades(void **state)
 {
     (void)state;
@@ -167,7 +193,7 @@ static void it_goes_back_when_it_has_aged(void **state)
     }
     assert_false(fl_region_tick(&region, 4));
     assert_stock(0);
-    assert_int_equal(fake_usable(), usable - stock()->chunk_len);
+    assert_int_equal(fake_usable(), usable - MIB(64));
     assert_int_equal(stats().purge_bytes, MIB(64));
     assert_int_equal(region.populated_bytes, MIB(64)); /* what is live */
 }
@@ -287,7 +313,7 @@ static void children_have_none_of_it(void **state)
         return;
     }
     memset(stock_chunk(0), 0xcc, MIB(64));
-    assert_int_equal(fake_kept_from_child(stock()->span.all), stock()->chunk_len);
+    assert_int_equal(fake_kept_from_child(stock()->span.all), MIB(64));
     assert_true(fl_region_fork_prepare(&region));
     int status = fake_child(child_without);
     fl_region_fork_parent(&region);
@@ -299,7 +325,7 @@ static void children_have_none_of_it(void **state)
 static int child_with_maps_in_the_way(void)
 {
     fl_region_fork_child(&region, NULL);
-    stock()->demand = MIB(32);
+    stock()->demand = MIB(64); /* of which the first half could be kept from it */
     (void)fl_region_refill(&region);
     return stock()->held != 0 || fl_region_check(&region) != NULL;
 }
@@ -330,6 +356,7 @@ int main(void)
         cmocka_unit_test(the_goal_is_no_more_than_was_asked_for),
         cmocka_unit_test(the_goal_leaves_what_may_be_held_at_all),
         cmocka_unit_test(the_option_says_how_much),
+        cmocka_unit_test(no_more_is_mapped_than_is_wanted),
         cmocka_unit_test(demand_fades),
         cmocka_unit_test(it_is_refilled_below_half),
         cmocka_unit_test(requests_come_while_it_is_filled),
