@@ -111,6 +111,26 @@ static void a_lazy_block_freed_by_a_handler_is_dirty_memory(void **state)
     assert_sound();
 }
 
+/* The handler cannot have it disarmed, for the worker may want the lock. */
+static void an_armed_block_freed_by_a_handler_loses_its_map(void **state)
+{
+    struct fl_region_config c = {.huge = true, .eager_max = MIB(8)};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *e = take(MIB(16));
+    assert_int_equal(e->content, FL_CONTENT_LAZY);
+    e->armed = true;
+    fake_forget();
+    fl_region_lock(&region);
+    assert_true(fl_extent_claim(e, region.epoch));
+    fl_region_defer(&region, e);
+    fl_region_unlock(&region);
+    assert_int_equal(fake_purged(), MIB(16));
+    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(region.free_bytes, 0);
+    assert_sound();
+}
+
 static int in_child(void)
 {
     fl_region_fork_child(&region, NULL);
@@ -236,6 +256,7 @@ int main(void)
         cmocka_unit_test_setup(figures_add_up, each),
         cmocka_unit_test_setup(frees_of_a_signal_handler_wait_for_the_unlock, each),
         cmocka_unit_test_setup(a_lazy_block_freed_by_a_handler_is_dirty_memory, each),
+        cmocka_unit_test_setup(an_armed_block_freed_by_a_handler_loses_its_map, each),
         cmocka_unit_test_setup(a_child_forked_amid_a_purge_works, each),
         cmocka_unit_test_setup(caches_of_threads_that_fork_left_behind_are_taken_over, each),
         cmocka_unit_test_setup(a_handler_that_forks_amid_our_work_is_told_so, each),
