@@ -21,6 +21,9 @@ static const uint64_t present_bit = (uint64_t)1 << 63, own_bit = (uint64_t)1 << 
 
 static int open_pagemap(void)
 {
+    if (fl_sys_is_confined()) {
+        return -EPERM;
+    }
     long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 
     return fd < 0 ? -errno : (int)fd;

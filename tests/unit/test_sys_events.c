@@ -132,6 +132,8 @@ static int is_refused_when_confined(void)
 {
     struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const struct sock_fprog program = {1, code};
+    struct fl_range none = {0, 0};
+    size_t present, own;
     int fd;
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
@@ -140,7 +142,9 @@ static int is_refused_when_confined(void)
     }
     return fl_events.own_table() == -EPERM && fl_events.wake_send(getpid(), gettid()) == -EPERM &&
                    fl_events.open("/proc/self/stat", false, &fd) == -EPERM &&
-                   fl_events.poll(NULL, 0, 0) == -EPERM
+                   fl_events.poll(NULL, 0, 0) == -EPERM &&
+                   fl_sys.find_split(none, &none) == -EPERM &&
+                   fl_sys.survey(none, &present, &own) == -EPERM
                ? 0
                : 2;
 }
