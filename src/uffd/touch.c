@@ -2,7 +2,8 @@
  *
  * Each thread that touches has a stream: the next huge page in its line doubles what is placed ahead, so that an
  * initialisation by several threads, a chunk each, is followed chunk by chunk. Where the stock is empty, or something is
- * there already, the kernel serves: that huge page is disarmed.
+ * there already, the kernel serves: that huge page is disarmed. Where even that is refused (it makes maps, of which a
+ * process may have so many) the door is closed: nobody may wait for ever.
  * When this thread ends, or the process, the kernel closes the door, and disarms all. State: `touch`, this thread's alone;
  * r->touch as region/touch.c has it. */
 #include "uffd/internal.h"
@@ -88,37 +89,41 @@ static void place_ahead(struct fl_region *r, struct stream *s, uintptr_t from)
     }
 }
 
-static void serve_one(struct fl_region *r, uintptr_t addr, int tid)
+/* False: whoever touched waits still. */
+static bool serve_one(struct fl_region *r, uintptr_t addr, int tid)
 {
     struct fl_range page = {fl_align_down(addr, fl_page.huge), fl_page.huge};
 
-    if (fl_region_place(r, touch.fd, page) == 0) {
-        (void)fl_sys.touch_arm(touch.fd, page, false);
-        return;
+    /* It ends at the first base page that is there already, which may lie before the one that is wanted. */
+    if (fl_region_place(r, touch.fd, page) <= addr - page.base) {
+        return fl_sys.touch_arm(touch.fd, page, false) == 0;
     }
     place_ahead(r, stream_of(tid), fl_range_end(page));
+    return true;
 }
 
 static bool serve(struct fl_worker *w, const struct fl_source *s, short came)
 {
     uintptr_t addr;
     int tid;
+    bool served = (came & POLLIN) != 0;
 
-    if ((came & POLLIN) == 0) {
+    while (served && fl_sys.touch_read(s->fd, &addr, &tid) == 0) {
+        served = serve_one(w->region, addr, tid);
+    }
+    if (!served) {
         atomic_store(&w->region->touch.open, false);
-        return false;
     }
-    while (fl_sys.touch_read(s->fd, &addr, &tid) == 0) {
-        serve_one(w->region, addr, tid);
-    }
-    return true;
+    return served;
 }
 
 void fl_touch_open(struct fl_worker *w)
 {
+    const struct fl_region_config *c = &w->region->config;
+
     touch.fd = -1;
     touch.nrange = 0;
-    if (w->region->config.first_touch && fl_sys.touch_open(&touch.fd) == 0 &&
+    if (c->first_touch && !c->no_stock && w->wake_fd >= 0 && fl_sys.touch_open(&touch.fd) == 0 &&
         fl_source_add(w, (struct fl_source){.fd = touch.fd, .events = POLLIN, .handle = serve})) {
         fl_region_serve_touches(w->region);
     }

@@ -1,0 +1,115 @@
+/* FAULTLESS_NUMA=first-touch: pages are put under large blocks while whoever touches them waits. All goes well, and nobody
+ * waits for ever. */
+#include "run.h"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PATIENCE = 30, CAN_MOVE = 1 << 16 };
+
+/* May this process have the kernel's own faults served, on a kernel that moves pages? */
+static bool may_be_served(void)
+{
+    struct uffdio_api api = {.api = UFFD_API};
+    int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+    bool may = fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 && (api.features & CAN_MOVE) != 0;
+
+    close(fd);
+    return may && fl_rung()[0] == '\0';
+}
+
+static const struct fl_run *run(const char *mode, const char *env)
+{
+    const struct fl_run *r = fl_run_how(&(struct fl_how){
+        .argv = FL_ARGV("victim_first_touch", mode),
+        .env = FL_ENV("FAULTLESS_NUMA=first-touch", env),
+        .seconds = PATIENCE,
+    });
+
+    fl_run_assert_clean(r);
+    return r;
+}
+
+static void goes_well(const char *mode)
+{
+    const struct fl_run *r = run(mode, "FAULTLESS_LOG=warn");
+
+    if (may_be_served()) {
+        assert_true(fl_run_stat(r, "lazy") > 0);
+        assert_true(fl_run_stat(r, "move_bytes") > 0);
+    }
+}
+
+static void the_victim_is_right_under_glibc(void **state)
+{
+    (void)state;
+    fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_first_touch", "in_parallel")));
+    fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_first_touch", "given_up_in_part")));
+    fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_first_touch", "in_a_child")));
+}
+
+static void by_several_threads(void **state)
+{
+    (void)state;
+    goes_well("in_parallel");
+}
+
+static void by_system_calls(void **state)
+{
+    (void)state;
+    goes_well("by_the_kernel");
+}
+
+static void of_holes_in_what_is_there(void **state)
+{
+    (void)state;
+    goes_well("given_up_in_part");
+}
+
+static void with_all_maps_in_use(void **state)
+{
+    (void)state;
+    (void)run("without_maps_to_spare", "FAULTLESS_STOCK=2M");
+}
+
+static void of_blocks_that_change_their_size(void **state)
+{
+    (void)state;
+    goes_well("resized");
+}
+
+static void in_children(void **state)
+{
+    (void)state;
+    goes_well("in_a_child");
+}
+
+static void features_that_are_off_stay_off(void **state)
+{
+    static const char *const off[] = {"FAULTLESS_DISABLE=uffd", "FAULTLESS_DISABLE=move",
+                                      "FAULTLESS_DISABLE=stock", "FAULTLESS_DISABLE=numa",
+                                      "FAULTLESS_DISABLE=worker"};
+    (void)state;
+    for (size_t i = 0; i < sizeof off / sizeof off[0]; i++) {
+        assert_int_equal(fl_run_stat(run("in_parallel", off[i]), "lazy"), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_victim_is_right_under_glibc),
+        cmocka_unit_test(by_several_threads),
+        cmocka_unit_test(by_system_calls),
+        cmocka_unit_test(of_holes_in_what_is_there),
+        cmocka_unit_test(with_all_maps_in_use),
+        cmocka_unit_test(of_blocks_that_change_their_size),
+        cmocka_unit_test(in_children),
+        cmocka_unit_test(features_that_are_off_stay_off),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* Large blocks, used in all the ways in which memory is touched for the first time.
+ *
+ *   victim_first_touch MODE    see main. Prints nothing. */
+#include "victim.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+enum { THREADS = 4, PRIMED = 16 };
+static const size_t huge = 2 * MIB, each = 16 * MIB;
+static char *primed[PRIMED];
+
+static bool is_there(const void *p)
+{
+    unsigned char there = 0;
+    uintptr_t page = (uintptr_t)p & ~(uintptr_t)(4 * KIB - 1);
+
+    CHECK(mincore((void *)page, 1, &there) == 0);
+    return (there & 1) != 0;
+}
+
+static char *block(size_t n)
+{
+    char *p = malloc(n);
+
+    CHECK(p != NULL);
+    return p;
+}
+
+/* Until large blocks come without memory, or some have come: whoever helps may take a moment to begin. */
+static void prime(void)
+{
+    for (int i = 0; i < PRIMED; i++) {
+        primed[i] = block(32 * MIB);
+        bool there = is_there(primed[i] + 8 * MIB);
+        memset(primed[i], 1, 32 * MIB);
+        if (!there) {
+            break;
+        }
+        usleep(50000);
+    }
+    usleep(100000);
+}
+
+static void *fill(void *arg)
+{
+    stamp(arg, each, (uintptr_t)arg);
+    return NULL;
+}
+
+static void in_parallel(void)
+{
+    pthread_t t[THREADS];
+    char *p = calloc(THREADS, each);
+
+    CHECK(p != NULL);
+    for (int i = 0; i < THREADS; i++) {
+        CHECK(pthread_create(&t[i], NULL, fill, p + i * each) == 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        CHECK(pthread_join(t[i], NULL) == 0);
+        CHECK(is_stamped(p + i * each, each, (uintptr_t)(p + i * each)));
+        CHECK(p[i * each + 511] == 0);
+    }
+    free(p);
+}
+
+/* read(2) is who touches. */
+static void by_the_kernel(void)
+{
+    int fd = open("/proc/self/exe", O_RDONLY);
+    char *p = block(4 * each), *end = p + 4 * each;
+    ssize_t whole = pread(fd, p, KIB, 0), n;
+
+    CHECK(fd >= 0 && whole == (ssize_t)KIB);
+    for (char *at = p + huge - 100; at + KIB <= end; at += huge) {
+        n = pread(fd, at, KIB, 0);
+        CHECK(n == whole && memcmp(at, p, KIB) == 0);
+    }
+    free(p);
+    close(fd);
+}
+
+/* Holes in a huge page that is there. */
+static void given_up_in_part(void)
+{
+    char *p = block(4 * each);
+    char *at = (char *)(((uintptr_t)p + 3 * huge) & ~(huge - 1));
+
+    memset(at, 1, huge);
+    usleep(100000);
+    CHECK(madvise(at, 8 * KIB, MADV_DONTNEED) == 0);
+    CHECK(madvise(at + 400 * KIB, 4 * KIB, MADV_DONTNEED) == 0);
+    CHECK(at[400 * KIB] == 0 && at[0] == 0 && at[8 * KIB] == 1);
+    at[400 * KIB] = 1;
+    free(p);
+}
+
+static void without_maps_to_spare(void)
+{
+    char *p = block(8 * each);
+    int prot = PROT_READ;
+
+    while (mmap(NULL, 4 * KIB, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
+        prot ^= PROT_WRITE;
+    }
+    for (size_t at = 3 * huge; at < 8 * each; at += 3 * huge) {
+        CHECK(p[at] == 0);
+        p[at] = 1;
+    }
+    _exit(0);
+}
+
+static void resized(void)
+{
+    char *p = block(2 * each);
+
+    for (size_t n = 2 * each; n < 4 * each; n += huge) {
+        p = realloc(p, n + huge);
+        CHECK(p != NULL);
+        p[n] = 3;
+        CHECK(p[2 * each] == 3);
+    }
+    p = realloc(p, each);
+    CHECK(p != NULL);
+    free(p);
+}
+
+static void in_a_child(void)
+{
+    char *p = block(4 * each);
+    int status;
+
+    stamp(p, each, 5);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        CHECK(is_stamped(p, each, 5));
+        stamp(p, 4 * each, 6);
+        CHECK(is_stamped(p, 4 * each, 6));
+        free(p);
+        in_parallel();
+        _exit(0);
+    }
+    stamp(p, 4 * each, 7);
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(is_stamped(p, 4 * each, 7));
+    free(p);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} modes[] = {
+    {"in_parallel", in_parallel},
+    {"by_the_kernel", by_the_kernel},
+    {"given_up_in_part", given_up_in_part},
+    {"without_maps_to_spare", without_maps_to_spare},
+    {"resized", resized},
+    {"in_a_child", in_a_child},
+};
+
+int main(int argc, char **argv)
+{
+    prime();
+    for (size_t i = 0; argc == 2 && i < sizeof modes / sizeof modes[0]; i++) {
+        if (strcmp(argv[1], modes[i].name) == 0) {
+            modes[i].run();
+            return 0;
+        }
+    }
+    return 2;
+}
