@@ -216,7 +216,7 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);
 /* May `fresh` bytes be populated for a request of `len`? 0, and they are off the budget; -E2BIG when the request is
  * larger than eager_max; -ENOMEM when limit or machine leave too little; -EAGAIN when they leave enough, but half of the
  * whole is in use, so that only what is touched may be taken. The kernel is asked anew when a quarter of what was left
- * the last time has been used up: some 60 us. */
+ * the last time has been used up: some 10 us. */
 int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh);
 
 /* More than eight times the machine's memory: refused by take and resize. No lock needed. */

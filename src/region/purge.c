@@ -108,8 +108,9 @@ bool fl_region_tick(struct fl_region *r, uint32_t age)
     struct fl_memory m;
 
     atomic_fetch_add_explicit(&r->epoch, 1, memory_order_relaxed);
+    fl_memory_look(
+        &m, &r->worker_scratch); /* no lock held: whoever holds us up there holds up nobody else */
     fl_region_lock(r);
-    fl_memory_look(&m, &r->scratch);
     size_t surplus = fl_region_note_memory(r, &m);
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
     fl_region_unlock(r);
@@ -120,9 +121,9 @@ bool fl_region_tick(struct fl_region *r, uint32_t age)
     (void)fl_region_purge(r, tight ? 1 : age);
     fl_region_lock(r);
     /* Raised before the look: a free after the look sees it and calls. */
-    atomic_store(&r->wants_worker, true);
+    bool wanted = atomic_exchange(&r->wants_worker, true);
     bool more = anything_to_age(r);
-    if (more) {
+    if (more && !wanted) {
         atomic_store(&r->wants_worker, false);
     }
     fl_region_unlock(r);

@@ -192,9 +192,10 @@ struct fl_region {
     struct fl_lock moving;        /* see move.c. Rank LEAF */
     _Atomic uint64_t crawl_until; /* monotonic ns; the kernel compacts: see supply.c */
     _Atomic bool crawl_said;
-    unsigned remaps;                  /* maps that mremap has made. Lock: moving */
-    struct fl_memory_scratch scratch; /* for looks at the memory */
-    size_t memory_total;              /* bytes of RAM; 0: unknown */
+    unsigned remaps;                         /* maps that mremap has made. Lock: moving */
+    struct fl_memory_scratch scratch;        /* for looks at the memory */
+    struct fl_memory_scratch worker_scratch; /* the worker's, without the lock */
+    size_t memory_total;                     /* bytes of RAM; 0: unknown */
     /* Bytes since the next allocator was asked to trim, and until it is again. */
     size_t since_starved, starve_after;
     size_t since_look; /* bytes that came back since the memory was looked at */

@@ -136,7 +136,8 @@ static struct fl_stock_chunk *claim_empty(struct fl_region *r, size_t *want)
             continue;
         }
         *want = fl_min(*want, r->stock.chunk_len);
-        if (fl_region_may_populate(r, *want, *want) != 0) {
+        size_t limit = r->config.limit;
+        if (*want == 0 || (limit != 0 && r->populated_bytes + *want > limit)) {
             return NULL;
         }
         c->apart = true;
@@ -198,13 +199,21 @@ static void fill_one(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
                           memory_order_relaxed);
 }
 
-/* Limits that count maps leave no room for what nobody asked for. */
-static bool may_hold(struct fl_region *r)
+static bool is_wanted(const struct fl_region *r)
+{
+    size_t high = goal(r);
+
+    return r->stock.demand != 0 && r->stock.ready < (r->stock.filling ? high : high / 2);
+}
+
+/* Bytes that the memory leaves for what nobody asked for; none under limits that count maps. No lock held: whoever holds this
+ * thread up in a system call must not hold up others. */
+static size_t room_for_stock(struct fl_region *r)
 {
     struct fl_memory m;
 
-    fl_memory_look(&m, &r->scratch);
-    return m.keep == UINT64_MAX;
+    fl_memory_look(&m, &r->worker_scratch);
+    return m.keep == UINT64_MAX && claim_span(r) ? m.eager : 0;
 }
 
 /* One chunk a run, so that first touches do not wait for all of it. */
@@ -213,13 +222,17 @@ uint64_t fl_region_refill(struct fl_region *r)
     bool more = false;
 
     fl_region_lock(r);
-    size_t high = goal(r), low = r->stock.filling ? high : high / 2;
-    if (r->stock.demand != 0 && r->stock.ready < low && may_hold(r) && claim_span(r)) {
-        size_t want = fl_min(high - r->stock.ready, r->config.first_touch ? touch_step : SIZE_MAX);
+    bool wanted = is_wanted(r);
+    fl_region_unlock(r);
+    size_t room = wanted ? room_for_stock(r) : 0;
+    fl_region_lock(r);
+    if (is_wanted(r) && room != 0) {
+        size_t want = fl_min(goal(r) - r->stock.ready, fl_align_down(room, fl_page.huge));
+        want = fl_min(want, r->config.first_touch ? touch_step : SIZE_MAX);
         struct fl_stock_chunk *c = claim_empty(r, &want);
         if (c != NULL) {
             fill_one(r, c, want);
-            more = c->ready != 0 && r->stock.ready < high;
+            more = c->ready != 0 && r->stock.ready < goal(r);
         }
     }
     r->stock.filling = more;

@@ -207,7 +207,8 @@ static void start_region(void)
         .huge = fl_page.thp && (disable & FL_DISABLE_THP) == 0,
         .populate_by_touch = (disable & FL_DISABLE_POPULATE) != 0,
         .rung = best_rung(disable),
-        .first_touch = value[FL_OPTION_numa] == FL_NUMA_FIRST_TOUCH,
+        .first_touch = value[FL_OPTION_numa] == FL_NUMA_FIRST_TOUCH &&
+                       best_rung(disable) == FL_RUNG_MOVE && (disable & FL_DISABLE_NUMA) == 0,
         .verbose = value[FL_OPTION_log] >= FL_LOG_INFO,
         .stock = value[FL_OPTION_stock],
         .no_stock = (disable & FL_DISABLE_STOCK) != 0,
@@ -219,6 +220,7 @@ static void start_region(void)
     fl_runtime.region.scratch.ranks =
         fl_ranks(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
     fl_runtime.region.scratch.held = &fl_runtime.region.populated_bytes;
+    fl_runtime.region.worker_scratch.ranks = fl_runtime.region.scratch.ranks;
     int rc = fl_region_start(&fl_runtime.region, &config);
     fl_runtime.active = rc == 0 && (disable & FL_DISABLE_ALL) == 0;
     fl_route.window_base = fl_runtime.region.window.all.base;
