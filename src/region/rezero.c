@@ -58,13 +58,15 @@ uint64_t fl_region_rezero(struct fl_region *r)
 {
     struct fl_rezero *z = &r->rezero;
     struct fl_extent *e = NULL;
+    bool pause = false; /* first touches wait for this thread: a piece a run */
 
     fl_region_lock(r);
     uint64_t seen = r->stats.takes;
     bool quiet = seen == z->seen;
     z->seen = seen;
     z->rest_ns = quiet ? rest_least : z->rest_ns < rest_most ? 2 * z->rest_ns : rest_most;
-    while (quiet && seen == r->stats.takes && may_clear(r) && (e = claim_dirty(r)) != NULL) {
+    while (!pause && quiet && seen == r->stats.takes && may_clear(r) &&
+           (e = claim_dirty(r)) != NULL) {
         fl_region_unlock(r);
         void *at = (void *)e->base; /* NOLINT(performance-no-int-to-ptr) */
         fl_zero_streaming(at, e->len);
@@ -74,11 +76,12 @@ uint64_t fl_region_rezero(struct fl_region *r)
         e->zeroed = fl_extent_range(e);
         e->hard = e->len; /* written anew: the kernel may not take it any more */
         fl_apart_return(r, e, false);
+        pause = r->config.first_touch;
     }
     bool more = may_clear(r) && r->free_huge != 0 && !(quiet && e == NULL);
     if (!more) { /* the next free calls: it may be worth a look then */
         atomic_store(&r->wants_worker, true);
     }
     fl_region_unlock(r);
-    return more ? z->rest_ns : UINT64_MAX;
+    return !more ? UINT64_MAX : pause ? 0 : z->rest_ns;
 }

@@ -64,6 +64,22 @@ static void assert_guarded(void)
     assert_settled();
 }
 
+static void where_first_touches_wait_it_takes_a_piece_at_a_time(void **state)
+{
+    const struct fl_region_config c = {.huge = true, .first_touch = true};
+    (void)state;
+    region_begin(&c);
+    (void)dirty(0, MIB(40));
+    (void)fl_region_rezero(&region);
+    for (unsigned i = 1; i <= 3; i++) {
+        assert_int_equal(fl_region_rezero(&region), 0);
+        assert_int_equal(pieces, i);
+    }
+    assert_int_equal(cleared, MIB(40));
+    assert_int_equal(fl_region_rezero(&region), UINT64_MAX);
+    assert_guarded();
+}
+
 static void it_waits_for_a_quiet_while(void **state)
 {
     (void)state;
@@ -330,6 +346,7 @@ static void cleared_memory_is_offered_to_the_kernel_anew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(where_first_touches_wait_it_takes_a_piece_at_a_time, each),
         cmocka_unit_test_setup(it_waits_for_a_quiet_while, each),
         cmocka_unit_test_setup(calloc_clears_nothing_of_it, each),
         cmocka_unit_test_setup(what_was_used_since_is_dirty_again, each),
