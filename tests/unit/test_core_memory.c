@@ -296,8 +296,8 @@ static void limits_that_count_maps_keep_an_eighth(void **state)
 /* Deeper than there is room to remember, and longer than a path may be. */
 static void deep_cgroups_are_survived(void **state)
 {
-    static char line[2048] = "0::", file[FL_CGROUP_LEVELS + 2][FL_CGROUP_PATH];
-    static char current[FL_CGROUP_PATH];
+    static char line[2048] = "0::", file[FL_CGROUP_LEVELS + 2][FL_CGROUP_PATH + 16];
+    static char current[FL_CGROUP_PATH + 16];
     char folder[FL_CGROUP_PATH] = "/sys/fs/cgroup";
     (void)state;
     for (size_t i = 0; i < FL_CGROUP_LEVELS + 2; i++) {
