@@ -131,6 +131,9 @@ bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh);
  * needed. */
 int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step);
 
+/* The kernel compacts memory for huge pages: base pages for now. No lock needed. */
+bool fl_supply_is_crawling(const struct fl_region *r);
+
 /* Does what the grant says: moves, populates, clears. Not under the lock. */
 void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g);
 

@@ -111,7 +111,7 @@ size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range fro
 }
 
 /* Moves one base page between two that nobody else has. */
-static bool try_a_move(struct fl_region *r, struct fl_range two)
+static int try_a_move(struct fl_region *r, struct fl_range two)
 {
     struct fl_range to = {two.base, fl_page.base};
     char *from = (char *)two.base + fl_page.base; /* NOLINT(performance-no-int-to-ptr) */
@@ -119,11 +119,12 @@ static bool try_a_move(struct fl_region *r, struct fl_range two)
     size_t moved = 0;
 
     *(volatile char *)from = 1;
-    if (fl_move_begin(r, &m, to)) {
+    bool begun = fl_move_begin(r, &m, to);
+    if (begun) {
         moved = fl_move_pages(r, &m, (struct fl_range){(uintptr_t)from, fl_page.base}, to.base);
         fl_move_end(r, &m);
     }
-    return moved == fl_page.base;
+    return !begun ? -EAGAIN : moved == fl_page.base ? 0 : -EIO;
 }
 
 void fl_region_probe(struct fl_region *r)
@@ -135,7 +136,8 @@ void fl_region_probe(struct fl_region *r)
         fl_vspace_commit(&r->window, two, false) != 0) {
         return;
     }
-    if (!try_a_move(r, two) &&
+    /* Not to be had now (descriptors, memory) is no answer. */
+    if (try_a_move(r, two) == -EIO &&
         atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_MOVE) {
         atomic_store_explicit(&r->rung, rung_below(r), memory_order_relaxed);
         atomic_store_explicit(&r->rung_refusal, -EIO, memory_order_relaxed);

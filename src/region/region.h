@@ -117,7 +117,8 @@ enum fl_touch_state {
     FL_TOUCH_TAKEN,
     FL_TOUCH_ASKED,
     FL_TOUCH_SERVED,
-    FL_TOUCH_DONE
+    FL_TOUCH_DONE,
+    FL_TOUCH_LEFT /* its asker did not wait so long */
 };
 struct fl_touch {
     _Atomic bool open;  /* the worker serves first touches */

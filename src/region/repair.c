@@ -10,6 +10,7 @@
 #include <errno.h>
 
 static const uint64_t rest_least = 100000000, rest_most = 1000000000; /* ns */
+enum { EXTENTS_A_RUN = 4096 };                                        /* walked under the lock */
 static const uint64_t patience = (uint64_t)600 * 1000000000;          /* ns without a repair */
 static const size_t batch = (size_t)64 << 20; /* bytes looked at, and collapsed, in one go */
 
@@ -35,15 +36,22 @@ void fl_repair_begin(struct fl_region *r)
     }
 }
 
-/* The next committed addresses from `from` on, at most a batch of whole huge pages; len 0: there are no more. */
-static struct fl_range next_committed(struct fl_region *r, uintptr_t from)
+/* The next committed addresses from `from` on, at most a batch of whole huge pages; len 0: there are none among the next so many
+ * extents. `out_on`: from where to go on; the window's end: that was the last. */
+static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintptr_t *out_on)
 {
     struct fl_range run = {0, 0};
-    uintptr_t end = fl_range_end(r->window.all);
+    uintptr_t end = fl_range_end(r->window.all), addr = r->first;
+    const struct fl_extent *first = from > addr ? fl_extent_around(r, from) : NULL;
 
-    for (uintptr_t addr = r->first; addr < end && run.len < batch;) {
+    addr = from >= end ? end : first != NULL ? first->base : addr;
+    for (int i = 0; addr < end && run.len < batch; i++) {
         const struct fl_extent *e = fl_extent_at(r, addr);
         if (e == NULL) {
+            addr = end;
+            break;
+        }
+        if (i == EXTENTS_A_RUN) {
             break;
         }
         uintptr_t e_end = e->base + e->len;
@@ -56,9 +64,11 @@ static struct fl_range next_committed(struct fl_region *r, uintptr_t from)
         }
         addr = e_end;
     }
-    run = fl_range_inner(run, fl_page.huge);
-    run.len = fl_min(run.len, batch);
-    return run;
+    struct fl_range inner = fl_range_inner(run, fl_page.huge);
+    bool cut = inner.len != 0 && addr < end && fl_range_end(run) == addr;
+    inner.len = fl_min(inner.len, batch);
+    *out_on = cut ? fl_range_end(inner) : addr; /* what was cut goes on */
+    return inner;
 }
 
 /* Is it all there, and half of it the process's own? */
@@ -149,8 +159,13 @@ uint64_t fl_region_repair(struct fl_region *r)
     bool active = r->repair.active && r->seeded;
     unsigned begun = r->repair.begun;
     struct tally t = {r->repair.repaired, r->repair.left};
-    struct fl_range run = active ? next_committed(r, r->repair.cursor) : (struct fl_range){0, 0};
-    uint64_t rest = !active ? UINT64_MAX : run.len == 0 ? end_of_pass(r) : 0;
+    uintptr_t on = fl_range_end(r->window.all);
+    struct fl_range run = {0, 0};
+    if (active) {
+        run = next_committed(r, r->repair.cursor, &on);
+    }
+    bool over = run.len == 0 && on == fl_range_end(r->window.all);
+    uint64_t rest = !active ? UINT64_MAX : over ? end_of_pass(r) : 0;
     fl_region_unlock(r);
     if (rest != 0) {
         return rest;
@@ -158,7 +173,7 @@ uint64_t fl_region_repair(struct fl_region *r)
     mend_batch(r, &t, run);
     fl_region_lock(r);
     if (begun == r->repair.begun) { /* else all is to be looked at: a fork has shared it anew */
-        r->repair.cursor = fl_range_end(run);
+        r->repair.cursor = on;
         r->repair.repaired = t.repaired;
         r->repair.left = t.left;
     }

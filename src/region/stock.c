@@ -117,13 +117,19 @@ static bool claim_span(struct fl_region *r)
 {
     struct fl_stock *s = &r->stock;
 
-    if (s->chunk_len == 0) {
+    if (s->chunk_len == 0) { /* which nobody but the worker changes */
+        struct fl_vspace span;
         size_t wish = fl_max(r->config.stock, r->memory_total / 8) / FL_STOCK_CHUNKS;
-        s->chunk_len = fl_max(fl_align_up(wish, fl_page.huge), chunk_least);
-        if (fl_vspace_claim(&s->span, s->chunk_len * FL_STOCK_CHUNKS, fl_page.huge,
-                            fl_range_end(r->descriptors.all), "faultless:stock") != 0) {
-            r->config.no_stock = true;
+        size_t chunk_len = fl_max(fl_align_up(wish, fl_page.huge), chunk_least);
+        bool claimed = fl_vspace_claim(&span, chunk_len * FL_STOCK_CHUNKS, fl_page.huge,
+                                       fl_range_end(r->descriptors.all), "faultless:stock") == 0;
+        fl_region_lock(r);
+        if (claimed) {
+            s->span = span;
         }
+        r->config.no_stock = !claimed;
+        s->chunk_len = chunk_len;
+        fl_region_unlock(r);
     }
     return !r->config.no_stock;
 }
@@ -213,7 +219,8 @@ static size_t room_for_stock(struct fl_region *r)
     struct fl_memory m;
 
     fl_memory_look(&m, &r->worker_scratch);
-    return m.keep == UINT64_MAX && claim_span(r) ? m.eager : 0;
+    bool may = m.keep == UINT64_MAX && !fl_supply_is_crawling(r);
+    return may && claim_span(r) ? m.eager : 0;
 }
 
 /* One chunk a run, so that first touches do not wait for all of it. */

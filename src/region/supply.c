@@ -41,6 +41,7 @@ int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t f
         g->from_stock = fl_min(stock, fresh - g->from_free);
     }
     size_t rest = fresh - g->from_stock - g->from_free;
+    g->budgeted = 0;
     int refusal = rest != 0 ? fl_region_may_populate(r, len, rest) : 0;
     if (refusal == 0) {
         g->budgeted = rest;
@@ -97,7 +98,7 @@ static void note_pace(struct fl_region *r, size_t len, uint64_t began)
     }
 }
 
-static bool is_crawling(const struct fl_region *r)
+bool fl_supply_is_crawling(const struct fl_region *r)
 {
     uint64_t until = atomic_load_explicit(&r->crawl_until, memory_order_relaxed);
 
@@ -136,7 +137,7 @@ int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step)
     int rc = 0;
     size_t done = 0;
 
-    if (is_crawling(r)) {
+    if (fl_supply_is_crawling(r)) {
         return populate_base_pages(r, range);
     }
     if (range.len >= share_from && !r->config.populate_by_touch) {
@@ -148,7 +149,7 @@ int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step)
         }
         rc = 0;
     }
-    for (; done < range.len && rc == 0 && !is_crawling(r); done += step) {
+    for (; done < range.len && rc == 0 && !fl_supply_is_crawling(r); done += step) {
         struct fl_range piece = {range.base + done, fl_min(step, range.len - done)};
         rc = populate_pieces(r, piece, step);
     }

@@ -33,8 +33,9 @@ static int await(struct fl_touch_slot *s)
             return -ETIMEDOUT;
         }
     }
-    if (atomic_load(&s->state) != FL_TOUCH_DONE) {
-        return -EINPROGRESS; /* the slot is lost, until the worker is done after all */
+    uint32_t served = FL_TOUCH_SERVED;
+    if (atomic_compare_exchange_strong(&s->state, &served, FL_TOUCH_LEFT)) {
+        return -EINPROGRESS; /* the slot is the worker's to give back */
     }
     int rc = s->rc;
     atomic_store(&s->state, FL_TOUCH_FREE);
@@ -69,7 +70,9 @@ void fl_touch_arm(struct fl_region *r, struct fl_extent *e)
 
 bool fl_touch_disarm(struct fl_region *r, struct fl_extent *e)
 {
-    bool done = !e->armed || ask(r, fl_extent_range(e), false) == 0;
+    /* When the door is closed nothing is armed: in a child of fork, say. */
+    bool open = atomic_load_explicit(&r->touch.open, memory_order_acquire);
+    bool done = !e->armed || !open || ask(r, fl_extent_range(e), false) == 0;
 
     e->armed = false;
     return done;

@@ -21,7 +21,7 @@ struct stream {
 static struct {
     int fd;
     struct fl_range range[RANGES]; /* what is armed */
-    unsigned nrange;
+    unsigned nrange, forgotten;
     struct stream stream[STREAMS];
     unsigned oldest; /* the stream that the next new thread replaces */
 } touch = {.fd = -1};
@@ -40,16 +40,24 @@ static int arm(struct fl_range r, bool on)
 {
     struct fl_range *known = find_range(r.base);
 
-    if (on && touch.nrange == RANGES) {
-        return -1;
-    }
     int rc = fl_sys.touch_arm(touch.fd, r, on);
-    if (on && rc == 0) {
-        touch.range[touch.nrange++] = r;
+    if (on && rc == 0) { /* what is forgotten is served as well, but nothing ahead of it */
+        touch.range[touch.nrange < RANGES ? touch.nrange++ : touch.forgotten++ % RANGES] = r;
     } else if (!on && known != NULL) {
         *known = touch.range[--touch.nrange];
     }
     return rc;
+}
+
+static void answer(struct fl_touch_slot *s)
+{
+    uint32_t served = FL_TOUCH_SERVED;
+
+    if (atomic_compare_exchange_strong(&s->state, &served, FL_TOUCH_DONE)) {
+        (void)fl_sys.wake(&s->state, 1);
+    } else {
+        atomic_store(&s->state, FL_TOUCH_FREE);
+    }
 }
 
 uint64_t fl_touch_requests(struct fl_region *r)
@@ -58,8 +66,7 @@ uint64_t fl_touch_requests(struct fl_region *r)
         uint32_t asked = FL_TOUCH_ASKED;
         if (atomic_compare_exchange_strong(&s->state, &asked, FL_TOUCH_SERVED)) {
             s->rc = arm(s->range, s->on);
-            atomic_store(&s->state, FL_TOUCH_DONE);
-            (void)fl_sys.wake(&s->state, 1);
+            answer(s);
         }
     }
     return FL_JOB_IDLE;
