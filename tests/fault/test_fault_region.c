@@ -1,112 +1,13 @@
-/* Every call to the kernel refused in turn: the n-th, n = 1, 2, ..., until the fault does not fire. Whatever was refused,
- * the operation gives its documented answer, the invariants hold, and what is mapped is what is held.
+/* Taking, resizing and giving, each call to the kernel refused in turn.
  *
  * Benign are refusals of advice, names, population, files and residency: a fallback takes them. So is that of an address
  * to claim (another is tried) and of a chunk of metadata (the exact size is tried). */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "fault/sweep.h"
 
 #include <errno.h>
 #include <string.h>
 
-enum {
-    GIVES_BACK = 1u << FAKE_UNMAP | 1u << FAKE_DECOMMIT,
-    MAY_REFUSE = 1u << FAKE_RESERVE | 1u << FAKE_MAP_AT | 1u << FAKE_COMMIT,
-    SWEEP_END = 200,
-};
-
-static struct fl_extent *held[8];
 static struct fl_cache *held_cache;
-
-static size_t usable_in_window(void)
-{
-    size_t sum = 0;
-
-    for (size_t i = 0; i < fake.nmap; i++) {
-        struct fl_range r = fake.map[i].range;
-        bool inside = r.base >= region.window.all.base && r.base < fl_range_end(region.window.all);
-        sum += inside && fake.map[i].usable ? r.len : 0;
-    }
-    return sum;
-}
-
-static size_t lazy_bytes(void)
-{
-    size_t sum = 0;
-
-    for (size_t i = 0; i < 8; i++) {
-        sum += held[i] != NULL && held[i]->content == FL_CONTENT_LAZY ? held[i]->len : 0;
-    }
-    return sum;
-}
-
-static size_t boot_bytes; /* of the window, before the first request */
-
-static void assert_tight(void)
-{
-    assert_sound();
-    assert_int_equal(usable_in_window() - boot_bytes, region.populated_bytes + lazy_bytes());
-}
-
-struct operation {
-    void (*prepare)(void);
-    bool (*run)(void); /* true: served */
-    unsigned slots;    /* that the sweep refuses; 0: all but those that give back */
-    unsigned may_refuse;
-    unsigned absorbs; /* refusals that a fallback takes, at least */
-    struct fl_region_config config;
-};
-
-static void sweep_as(const struct operation *op, bool enomem)
-{
-    unsigned served = 0, refused = 0;
-
-    for (unsigned n = 1;; n++) {
-        assert_true(n < SWEEP_END);
-        region_begin(&op->config);
-        boot_bytes = usable_in_window();
-        memset(held, 0, sizeof held);
-        if (op->prepare != NULL) {
-            op->prepare();
-        }
-        fake_fail_at(n, op->slots);
-        fake.fail_enomem = enomem;
-        bool ok = op->run();
-        bool fired = fake_fired();
-        enum fake_slot hit = fake.failed;
-        fake_fail_at(0, 1);
-        assert_tight();
-        if (!ok && (!fired || (op->may_refuse >> hit & 1) == 0)) {
-            fail_msg("call %u: refused, though slot %d has a fallback or nothing failed", n,
-                     (int)hit);
-        }
-        for (size_t i = 0; i < 8; i++) {
-            if (held[i] != NULL) {
-                fill(held[i], 0x5a); /* memory that was handed out is memory */
-                give(held[i]);
-                held[i] = NULL;
-                assert_tight();
-            }
-        }
-        while (fl_region_purge(&region, 0) != 0) {
-        }
-        assert_int_equal(region.populated_bytes, 0);
-        assert_tight();
-        if (!fired) {
-            break;
-        }
-        served += ok;
-        refused += !ok;
-    }
-    print_message("  %u refusals of the kernel's absorbed, %u passed on\n", served, refused);
-    assert_true(served >= op->absorbs);
-}
-
-static void sweep(const struct operation *op)
-{
-    sweep_as(op, false);
-    sweep_as(op, true);
-}
 
 static bool take_small(void)
 {
@@ -370,8 +271,7 @@ static void start_finds_a_window_or_leaves_nothing(void **state)
         fake_fail_at(0, 1);
         assert_true(rc == 0 || (rc == -ENOMEM && fake_mapped() == 0));
         if (rc == 0) {
-            boot_bytes = usable_in_window();
-            memset(held, 0, sizeof held);
+            sweep_begin();
             assert_true(take_small());
             assert_tight();
         }
@@ -390,8 +290,7 @@ static void a_limit_at_any_height_refuses_and_keeps_order(void **state)
     (void)state;
     for (size_t room = 0; room <= MIB(24); room += KIB(516)) {
         region_begin(NULL);
-        boot_bytes = usable_in_window();
-        memset(held, 0, sizeof held);
+        sweep_begin();
         fake.charge_max = fake_usable() + room;
         for (size_t i = 0; i < 8; i++) {
             held[i] = take(KIB(200) << i % 6);
@@ -427,8 +326,7 @@ static void without_files_advice_names_and_population_all_works(void **state)
     fake.rc[FAKE_NAME] = -EINVAL;
     fake.rc[FAKE_RESIDENT] = -ENOSYS;
     assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.huge = true}), 0);
-    boot_bytes = usable_in_window();
-    memset(held, 0, sizeof held);
+    sweep_begin();
     assert_true(take_clean());
     assert_non_null(held[0]);
     assert_true(fl_region_resize(&region, held[0], MIB(12)));

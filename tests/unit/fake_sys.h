@@ -59,9 +59,11 @@ struct fake {
     uint64_t limit_as, limit_data, memory_total, entropy;
     int rc[FAKE_SLOTS];    /* not 0: what the slot answers, always */
     bool pretend_populate; /* populate takes note; the kernel fills on touch */
-    bool quiet;            /* no log, no lock */
-    size_t move_most;      /* bytes that one move_pages moves before it says -EAGAIN; 0: all */
-    unsigned moves_open;   /* begun and not ended */
+    /* What is given back may have holes: mremap leaves them where map_at is refused after it. */
+    bool holes;
+    bool quiet;          /* no log, no lock */
+    size_t move_most;    /* bytes that one move_pages moves before it says -EAGAIN; 0: all */
+    unsigned moves_open; /* begun and not ended */
     /* Called within each move_pages and remap: its answer, if it is not 0, is theirs; *most: bytes that move before that
      * (remap: all or nothing). */
     int (*on_move)(struct fl_range from, uintptr_t to, size_t *most);
