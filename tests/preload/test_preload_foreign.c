@@ -59,8 +59,8 @@ static void mlock_of_pages_and_of_all(void **state)
 static void descriptors_closed_and_replaced(void **state)
 {
     (void)state;
-    as_under_glibc("victim_foreign",
-                   FL_ARGV("close_all", "dup2_over", "no_descriptors", "closed_and_idle"));
+    as_under_glibc("victim_foreign", FL_ARGV("close_all", "dup2_over", "no_descriptors",
+                                             "closed_and_idle", "end_of_file"));
 }
 
 static void descriptors_are_not_handed_on(void **state)

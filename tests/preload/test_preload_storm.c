@@ -4,7 +4,9 @@
 static void clean_under_both(const char *mode)
 {
     if (fl_rung()[0] == '\0') { /* the victim itself */
-        fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_storm", mode)));
+        const struct fl_how plain = {
+            .argv = FL_ARGV("victim_storm", mode), .env = FL_ENV("VICTIM_SHORT=1"), .preload = ""};
+        fl_run_assert_clean(fl_run_how(&plain));
     }
     fl_run_assert_active(fl_preload_run(FL_ARGV("victim_storm", mode), NULL));
 }

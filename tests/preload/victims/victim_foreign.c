@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <signal.h>
 #include <spawn.h>
 #include <time.h>
 
@@ -361,6 +362,22 @@ static void exec_fds(void)
     execv(self, args);
 }
 
+/* What the program closes is closed: nobody else holds it open. */
+static void end_of_file(void)
+{
+    int ends[2];
+    char byte;
+    CHECK(pipe(ends) == 0);
+    warm();
+    CHECK(close(ends[1]) == 0);
+    CHECK(read(ends[0], &byte, 1) == 0);
+    CHECK(pipe(ends) == 0);
+    while_others_allocate(warm);
+    CHECK(close(ends[0]) == 0);
+    CHECK(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+    CHECK(write(ends[1], "", 1) == -1 && errno == EPIPE);
+}
+
 static long cpu_ms(void)
 {
     struct timespec t;
@@ -385,4 +402,4 @@ MAIN(MODE(dontneed_and_free), MODE(advice), MODE(dontfork_and_dofork),
      MODE(wipeonfork_and_keeponfork), MODE(mprotect_and_back), MODE(mremap_away_and_back),
      MODE(mremap_dontunmap), MODE(munmap_and_mmap), MODE(mmap_over), MODE(mlock_and_munlock),
      MODE(mlockall_and_back), MODE(close_all), MODE(dup2_over), MODE(no_descriptors),
-     MODE(exec_fds), MODE(count_fds), MODE(closed_and_idle))
+     MODE(exec_fds), MODE(count_fds), MODE(closed_and_idle), MODE(end_of_file))
