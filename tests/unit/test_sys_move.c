@@ -1,0 +1,329 @@
+/* Huge pages that move without a copy, by the real kernel: what comes along, what is refused, and what is left behind. */
+#include "unit/crew_fixture.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void write_to(struct fl_range r, int with)
+{
+    memset((void *)r.base, with, r.len);
+}
+
+static bool is_full_of(struct fl_range r, int with)
+{
+    const unsigned char *p = (const unsigned char *)r.base;
+
+    return p[0] == with && memcmp(p, p + 1, r.len - 1) == 0;
+}
+
+/* `len` bytes full of `with`, in huge pages or not. */
+static struct fl_range filled(size_t len, int with, bool huge)
+{
+    struct fl_range r = map(len);
+
+    (void)fl_sys_linux.advise(r, huge ? FL_ADVICE_HUGE : FL_ADVICE_NO_HUGE);
+    write_to(r, with);
+    return r;
+}
+
+static bool is_huge(struct fl_range r)
+{
+    struct fl_range split;
+
+    return fl_sys_linux.find_split(r, &split) == -ENOENT;
+}
+
+static struct fl_range part(struct fl_range r, size_t from, size_t len)
+{
+    return (struct fl_range){r.base + from, len};
+}
+
+/* One batch of one piece. *out: bytes moved. */
+static int move(struct fl_range from, struct fl_range to, size_t *out)
+{
+    int fd = -1;
+
+    *out = 0;
+    assert_int_equal(fl_sys_linux.move_begin(to, &fd), 0);
+    int rc = fl_sys_linux.move_pages(fd, from, to.base, out);
+    fl_sys_linux.move_end(fd, to);
+    return rc;
+}
+
+static void unmap(struct fl_range a, struct fl_range b)
+{
+    assert_int_equal(fl_sys_linux.unmap(a), 0);
+    assert_int_equal(fl_sys_linux.unmap(b), 0);
+}
+
+static void pages_move_with_what_is_in_them(void **state)
+{
+    (void)state;
+    for (int huge = 0; huge < 2; huge++) {
+        struct fl_range from = filled(MIB(8), 0x5a, huge), to = map(MIB(8));
+        size_t moved;
+        bool was_huge = is_huge(from);
+        assert_int_equal(move(from, to, &moved), 0);
+        assert_int_equal(moved, MIB(8));
+        assert_int_equal(resident(from), 0);
+        assert_int_equal(resident(to), MIB(8));
+        assert_int_equal(is_huge(to), was_huge);
+        assert_true(is_full_of(to, 0x5a));
+        assert_true(is_full_of(from, 0)); /* mapped still, with nothing in it */
+        write_to(to, 1);                  /* and nothing is held up any more */
+        unmap(from, to);
+    }
+}
+
+static void holes_are_passed_over(void **state)
+{
+    (void)state;
+    struct fl_range from = filled(MIB(8), 0x5a, false), to = map(MIB(8));
+    size_t moved;
+    empty(part(from, MIB(1), MIB(5)));
+    assert_int_equal(move(from, to, &moved), 0);
+    assert_int_equal(moved, MIB(8));
+    assert_int_equal(resident(to), MIB(3));
+    assert_true(is_full_of(part(to, 0, MIB(1)), 0x5a) &&
+                is_full_of(part(to, MIB(6), MIB(2)), 0x5a));
+    assert_true(is_full_of(part(to, MIB(1), MIB(5)), 0));
+    unmap(from, to);
+}
+
+static void what_is_there_is_not_replaced(void **state)
+{
+    (void)state;
+    struct fl_range from = filled(MIB(4), 0x5a, true), to = map(MIB(4));
+    size_t moved;
+    write_to(part(to, MIB(3), 4096), 0x77);
+    int rc = move(from, to, &moved);
+    assert_int_equal(rc, -EAGAIN);          /* a part of it moved */
+    assert_in_range(moved, MIB(2), MIB(3)); /* the second huge page may have come to there */
+    size_t first = moved;
+    assert_int_equal(
+        move(part(from, first, MIB(4) - first), part(to, first, MIB(4) - first), &moved),
+        first == MIB(3) ? -EEXIST : -EAGAIN);
+    assert_true(is_full_of(part(to, 0, first), 0x5a));
+    assert_true(is_full_of(part(to, MIB(3), 4096), 0x77));
+    assert_true(is_full_of(part(from, MIB(3), MIB(1)), 0x5a));
+    unmap(from, to);
+}
+
+/* Runs f in a child that sees all memory as it is now, while `meanwhile` runs here. */
+static void beside_a_child(void (*meanwhile)(struct fl_range, struct fl_range),
+                           struct fl_range from, struct fl_range to)
+{
+    int ends[2], status;
+    char c;
+
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[1]);
+        (void)!read(ends[0], &c, 1); /* until the parent closes it */
+        _exit(is_full_of(from, 0x5a) ? 0 : 1);
+    }
+    close(ends[0]);
+    meanwhile(from, to);
+    close(ends[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void are_refused(struct fl_range from, struct fl_range to)
+{
+    size_t moved;
+
+    assert_int_equal(move(from, to, &moved), -EBUSY);
+    assert_int_equal(moved, 0);
+    assert_true(is_full_of(from, 0x5a));
+}
+
+static void what_a_child_shares_does_not_move(void **state)
+{
+    (void)state;
+    for (int huge = 0; huge < 2; huge++) {
+        struct fl_range from = filled(MIB(4), 0x5a, huge), to = map(MIB(4));
+        size_t moved;
+        beside_a_child(are_refused, from, to);
+        write_to(from, 0x5b); /* after the child's end it is the parent's own again */
+        assert_int_equal(move(from, to, &moved), 0);
+        assert_true(is_full_of(to, 0x5b));
+        unmap(from, to);
+    }
+}
+
+static void a_piece_of_two_maps_is_refused(void **state)
+{
+    (void)state;
+    struct fl_range from = filled(MIB(4), 0x5a, true), to = map(MIB(4));
+    size_t moved;
+    assert_int_equal(madvise((void *)from.base, MIB(2), MADV_DONTDUMP), 0);
+    assert_int_equal(move(from, to, &moved), -EINVAL);
+    assert_int_equal(moved, 0);
+    assert_int_equal(move(part(from, 0, MIB(2)), to, &moved), 0);
+    assert_int_equal(move(part(from, MIB(2), MIB(2)), part(to, MIB(2), MIB(2)), &moved), 0);
+    assert_true(is_full_of(to, 0x5a));
+    unmap(from, to);
+}
+
+static unsigned descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    assert_non_null(d);
+    while (readdir(d) != NULL) {
+        n++;
+    }
+    closedir(d);
+    return n;
+}
+
+static void descriptors_are_open_while_it_lasts(void **state)
+{
+    (void)state;
+    struct fl_range to = map(MIB(2));
+    unsigned before = descriptors();
+    int fd;
+    assert_int_equal(fl_sys_linux.move_begin(to, &fd), 0);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(descriptors(), before + 1);
+    fl_sys_linux.move_end(fd, to);
+    assert_int_equal(descriptors(), before);
+    struct rlimit old, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    none = (struct rlimit){(rlim_t)dup(0), old.rlim_max};
+    assert_int_equal(close((int)none.rlim_cur), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(fl_sys_linux.move_begin(to, &fd), -EMFILE);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_int_equal(fl_sys_linux.unmap(to), 0);
+}
+
+static void somebody_else_s_registration_is_left_alone(void **state)
+{
+    (void)state;
+    struct fl_range to = map(MIB(2));
+    int fd, theirs = (int)syscall(SYS_userfaultfd, O_CLOEXEC | 1);
+    struct uffdio_api api = {.api = UFFD_API};
+    struct uffdio_register reg = {.range = {to.base, to.len}, .mode = UFFDIO_REGISTER_MODE_WP};
+    assert_true(theirs >= 0);
+    assert_int_equal(ioctl(theirs, UFFDIO_API, &api), 0);
+    assert_int_equal(ioctl(theirs, UFFDIO_REGISTER, &reg), 0);
+    unsigned before = descriptors();
+    assert_int_equal(fl_sys_linux.move_begin(to, &fd), -EBUSY);
+    assert_int_equal(descriptors(), before);
+    close(theirs);
+    assert_int_equal(fl_sys_linux.move_begin(to, &fd), 0);
+    fl_sys_linux.move_end(fd, to);
+    assert_int_equal(fl_sys_linux.unmap(to), 0);
+}
+
+static int status_of(void (*f)(void))
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        f();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void move_as_nobody(void)
+{
+    if (setgid(65534) != 0 || setuid(65534) != 0) {
+        _exit(2);
+    }
+    struct fl_range from = filled(MIB(4), 0x5a, true), to = map(MIB(4));
+    size_t moved;
+    if (move(from, to, &moved) != 0 || moved != MIB(4) || !is_full_of(to, 0x5a)) {
+        _exit(1);
+    }
+}
+
+static void any_user_may(void **state)
+{
+    (void)state;
+    if (geteuid() == 0) { /* else the others have shown it */
+        assert_int_equal(status_of(move_as_nobody), 0);
+    }
+}
+
+/* A filter that kills whoever opens a userfaultfd. */
+static void begin_confined(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof code[0], code};
+    struct fl_range to = map(MIB(2));
+    int fd;
+
+    if (fl_sys_is_confined() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0 || !fl_sys_is_confined()) {
+        _exit(2);
+    }
+    if (fl_sys_linux.move_begin(to, &fd) != -EPERM) {
+        _exit(1);
+    }
+}
+
+static void a_program_that_has_confined_itself_is_asked_for_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(status_of(begin_confined), 0);
+}
+
+static bool can_move(void)
+{
+    struct fl_range to = map(fl_page.huge), from = filled(fl_page.huge, 1, true);
+    int fd, rc = fl_sys_linux.move_begin(to, &fd);
+
+    if (rc == 0) {
+        fl_sys_linux.move_end(fd, to);
+    }
+    unmap(from, to);
+    return rc != -ENOSYS && rc != -EPERM;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_move_with_what_is_in_them),
+        cmocka_unit_test(holes_are_passed_over),
+        cmocka_unit_test(what_is_there_is_not_replaced),
+        cmocka_unit_test(what_a_child_shares_does_not_move),
+        cmocka_unit_test(a_piece_of_two_maps_is_refused),
+        cmocka_unit_test(descriptors_are_open_while_it_lasts),
+        cmocka_unit_test(somebody_else_s_registration_is_left_alone),
+        cmocka_unit_test(any_user_may),
+        cmocka_unit_test(a_program_that_has_confined_itself_is_asked_for_nothing),
+    };
+    fl_sys_boot();
+    if (fl_page.huge != MIB(2) || !can_move()) {
+        printf("SKIP test_sys_move: needs UFFDIO_MOVE (Linux 6.8) and huge pages of 2 MiB\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
