@@ -95,11 +95,12 @@ enum { FL_STOCK_CHUNKS = 64 };
 /* See stock.c. Lock: region. */
 struct fl_stock {
     struct fl_vspace span;
-    size_t chunk_len; /* bytes; 0: the span is not claimed yet */
-    size_t ready;     /* bytes to be had */
-    size_t held;      /* bytes that count as populated: ready, being filled, being emptied */
-    bool filling;     /* up to the high watermark, once begun */
-    size_t demand;    /* bytes that recent requests took from the kernel or from here */
+    size_t chunk_len;        /* bytes; 0: the span is not claimed yet */
+    size_t ready;            /* bytes to be had */
+    size_t held;             /* bytes that count as populated: ready, being filled, being emptied */
+    uint64_t pause_until_ns; /* monotonic; the worker alone */
+    bool filling;            /* up to the high watermark, once begun */
+    size_t demand;           /* bytes that recent requests took from the kernel or from here */
     struct fl_stock_chunk {
         size_t ready, held;     /* bytes, from the chunk's start */
         size_t mapped;          /* likewise; what was ever wanted of it */

@@ -12,8 +12,10 @@ enum { CAP_SHARE = 32, REST_NS = 100000000 };
 static const size_t chunk_least = (size_t)128 << 20;
 static const size_t touch_step = (size_t)8 << 20,
                     touch_least = (size_t)64 << 20; /* where first touches are served */
-static const size_t fill_step =
-    (size_t)4 << 20; /* bytes: some 0.2 ms, for which whoever maps or forks waits */
+/* bytes: some 0.1 ms, for which whoever maps or forks waits; and in which helpers share */
+static const size_t fill_step = (size_t)2 << 20, share_from = (size_t)1 << 30;
+/* ns that a huge page may take, and ns to wait when it takes longer */
+static const uint64_t slow_huge_ns = 2000000, pause_ns = 1000000000;
 
 static size_t cap(const struct fl_region *r)
 {
@@ -172,6 +174,27 @@ static bool map_upto(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
     return true;
 }
 
+/* Whoever maps or forks waits while the kernel fills: when it has to search for huge pages, the stock can wait. */
+static size_t fill_steps(struct fl_region *r, struct fl_range all)
+{
+    size_t done = 0, step = all.len >= share_from ? all.len : fill_step;
+
+    while (done < all.len) {
+        struct fl_range piece = {all.base + done, fl_min(step, all.len - done)};
+        uint64_t began = fl_sys.now_ns();
+        if (fl_supply_populate(r, piece, fill_step) != 0) {
+            break;
+        }
+        done += piece.len;
+        uint64_t now = fl_sys.now_ns();
+        if (now - began > (piece.len / fl_page.huge + 1) * slow_huge_ns) {
+            r->stock.pause_until_ns = now + pause_ns;
+            break;
+        }
+    }
+    return done;
+}
+
 /* Not under the lock; the chunk is apart. Returns bytes that are there now. */
 static size_t fill(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
 {
@@ -184,9 +207,7 @@ static size_t fill(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
     if (!map_upto(r, c, want)) {
         return 0;
     }
-    return !c->holed && fl_supply_populate(r, (struct fl_range){all.base, want}, fill_step) == 0
-               ? want
-               : 0;
+    return c->holed ? 0 : fill_steps(r, (struct fl_range){all.base, want});
 }
 
 static void fill_one(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
@@ -219,7 +240,8 @@ static size_t room_for_stock(struct fl_region *r)
     struct fl_memory m;
 
     fl_memory_look(&m, &r->worker_scratch);
-    bool may = m.keep == UINT64_MAX && !fl_supply_is_crawling(r);
+    bool may = m.keep == UINT64_MAX && !fl_supply_is_crawling(r) &&
+               fl_sys.now_ns() >= r->stock.pause_until_ns;
     return may && claim_span(r) ? m.eager : 0;
 }
 
