@@ -180,6 +180,35 @@ static void requests_come_while_it_is_filled(void **state)
     assert_stock(MIB(64));
 }
 
+static void take_long(struct fl_range r)
+{
+    (void)r;
+    atomic_fetch_add(&fake.now_ns, 10000000);
+}
+
+static void it_waits_while_the_kernel_searches_for_huge_pages(void **state)
+{
+    (void)state;
+    if (!stock_begin(&wish)) {
+        return;
+    }
+    assert_non_null(take(MIB(64)));
+    fake.on_populate = take_long;
+    while (fl_region_refill(&region) == 0) {
+    }
+    assert_stock(MIB(2)); /* one, and then it left off */
+    assert_int_equal(stock()->chunk[0].ready, MIB(2));
+    fake.on_populate = NULL;
+    stock()->demand = MIB(64);
+    assert_true(fl_region_refill(&region) == rest);
+    assert_stock(MIB(2));
+    atomic_fetch_add(&fake.now_ns, 1000000000);
+    stock()->demand = MIB(64);
+    while (fl_region_refill(&region) == 0) {
+    }
+    assert_stock(MIB(64));
+}
+
 static void it_goes_back_when_it_has_aged(void **state)
 {
     (void)state;
@@ -360,6 +389,7 @@ int main(void)
         cmocka_unit_test(demand_fades),
         cmocka_unit_test(it_is_refilled_below_half),
         cmocka_unit_test(requests_come_while_it_is_filled),
+        cmocka_unit_test(it_waits_while_the_kernel_searches_for_huge_pages),
         cmocka_unit_test(it_goes_back_when_it_has_aged),
         cmocka_unit_test(a_purge_of_all_takes_it),
         cmocka_unit_test(what_the_kernel_does_not_take_back_stays_stock),

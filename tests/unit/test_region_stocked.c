@@ -187,6 +187,17 @@ static void pages_on_their_way_are_nobody_else_s(void **state)
     assert_stock(stock()->ready);
     (void)fl_region_purge(&region, 0);
     assert_stock(0);
+    if (!stock_filled(&wish)) {
+        return;
+    }
+    memset(stock_chunk(0), 0xcc, MIB(64));
+    fake.on_move = others_purge_and_refill;
+    e = take_zeroed(MIB(64)); /* all of it is on its way */
+    assert_true(is_filled(e, 0xcc));
+    assert_int_equal(stock()->chunk[0].ready, 0);
+    assert_int_equal(stock()->chunk[1].ready, stock()->ready); /* filled meanwhile */
+    assert_true(stock()->ready != 0);
+    assert_stock(stock()->ready);
 }
 
 static void what_mremap_takes_from_it_is_for_children_too(void **state)
