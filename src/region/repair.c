@@ -79,22 +79,30 @@ static bool is_worth_it(struct fl_range huge)
     return fl_sys.survey(huge, &present, &own) == 0 && present == huge.len && own >= huge.len / 2;
 }
 
-static void collapse(struct fl_region *r, struct tally *t, struct fl_range run)
+static int collapse_once(struct fl_region *r, struct tally *t, struct fl_range run)
 {
-    int rc = run.len != 0 ? fl_sys.advise(run, FL_ADVICE_COLLAPSE) : 0;
+    int rc = fl_sys.advise(run, FL_ADVICE_COLLAPSE);
 
     if (rc == 0) {
         __atomic_fetch_add(&r->stats.repair_bytes, run.len, __ATOMIC_RELAXED);
         t->repaired += run.len;
+    }
+    return rc;
+}
+
+static void collapse(struct fl_region *r, struct tally *t, struct fl_range run)
+{
+    int rc = run.len != 0 ? collapse_once(r, t, run) : 0;
+
+    if (rc == 0) {
         return;
     }
     /* It ends at the first map that may have no huge pages. */
-    for (uintptr_t at = run.base; run.len > fl_page.huge && at < fl_range_end(run);
-         at += fl_page.huge) {
-        collapse(r, t, (struct fl_range){at, fl_page.huge});
-    }
-    if (run.len == fl_page.huge && rc != -EINVAL) { /* none to be had now, or this one is busy */
-        t->left++;
+    for (uintptr_t at = run.base; at < fl_range_end(run); at += fl_page.huge) {
+        if (run.len > fl_page.huge) {
+            rc = collapse_once(r, t, (struct fl_range){at, fl_page.huge});
+        }
+        t->left += rc != 0 && rc != -EINVAL; /* none to be had now, or this one is busy */
     }
 }
 
