@@ -144,6 +144,8 @@ void fl_stock_take(struct fl_region *r, struct fl_grant *g);
 void fl_stock_return(struct fl_region *r, const struct fl_grant *g);
 /* Gives chunks that were filled `age` ticks ago back to the kernel. Returns bytes. Releases the lock in between. */
 size_t fl_stock_release(struct fl_region *r, uint32_t age);
+/* Is there anything to release, now or when it has aged? */
+bool fl_stock_is_mapped(const struct fl_region *r);
 void fl_stock_fork_child(struct fl_region *r);
 
 /* Of an extent that was handled. renew, without the lock or with it: maps anew what it shares with neighbours, unmaps the

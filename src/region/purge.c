@@ -90,7 +90,7 @@ void fl_region_release(struct fl_region *r)
 
 static bool anything_to_age(const struct fl_region *r)
 {
-    if (!TAILQ_EMPTY(&r->by_age) || r->stock.held != 0) {
+    if (!TAILQ_EMPTY(&r->by_age) || fl_stock_is_mapped(r)) {
         return true;
     }
     for (const struct fl_cache *c = r->caches; c != NULL; c = c->next) {

@@ -318,6 +318,16 @@ size_t fl_stock_release(struct fl_region *r, uint32_t age)
     return given;
 }
 
+bool fl_stock_is_mapped(const struct fl_region *r)
+{
+    const struct fl_stock_chunk *c = r->stock.chunk;
+
+    while (c < r->stock.chunk + FL_STOCK_CHUNKS && c->held == 0 && c->mapped == 0) {
+        c++;
+    }
+    return c < r->stock.chunk + FL_STOCK_CHUNKS;
+}
+
 void fl_stock_fork_child(struct fl_region *r)
 {
     for (struct fl_stock_chunk *c = r->stock.chunk; c < r->stock.chunk + FL_STOCK_CHUNKS; c++) {

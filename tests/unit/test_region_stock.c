@@ -227,6 +227,32 @@ static void it_goes_back_when_it_has_aged(void **state)
     assert_int_equal(region.populated_bytes, MIB(64)); /* what is live */
 }
 
+/* Of what has been taken the map remains, and what did not move. */
+static void what_is_left_of_it_goes_back_too(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        if (!stock_filled(&wish)) {
+            return;
+        }
+        size_t usable = fake_usable();
+        if (i == 1) {
+            memset(stock_chunk(0), 0xcc, MIB(64));
+            fake.move_most = MIB(20);
+            fake_fail_at(2, 1u << FAKE_MOVE);
+        }
+        struct fl_extent *e = take(MIB(64));
+        fake_fail_at(0, 1);
+        assert_non_null(e);
+        assert_stock(0);
+        int n = 0;
+        while (fl_region_tick(&region, 4)) {
+            assert_true(++n < 10);
+        }
+        assert_int_equal(fake_usable(), usable); /* 64 MiB more, and 64 less */
+    }
+}
+
 static void a_purge_of_all_takes_it(void **state)
 {
     (void)state;
@@ -351,6 +377,46 @@ static void children_have_none_of_it(void **state)
     assert_true(is_filled(take_zeroed(MIB(64)), 0xcc));
 }
 
+static int child_status;
+
+static void fork_amid_a_refill(struct fl_range r)
+{
+    if (r.base - stock()->span.all.base < stock()->span.all.len) {
+        fake.on_populate = NULL;
+        assert_true(fl_region_fork_prepare(&region));
+        child_status = fake_child(child_without);
+        fl_region_fork_parent(&region);
+    }
+}
+
+static void fork_amid_a_release(void)
+{
+    fake.on_purge = NULL;
+    assert_true(fl_region_fork_prepare(&region));
+    child_status = fake_child(child_without);
+    fl_region_fork_parent(&region);
+}
+
+static void children_forked_amid_a_change_have_none_of_it(void **state)
+{
+    (void)state;
+    if (!stock_begin(&wish)) {
+        return;
+    }
+    assert_non_null(take(MIB(64)));
+    child_status = -1;
+    fake.on_populate = fork_amid_a_refill;
+    while (fl_region_refill(&region) == 0) {
+    }
+    assert_int_equal(child_status, 0);
+    assert_stock(MIB(64));
+    child_status = -1;
+    fake.on_purge = fork_amid_a_release;
+    assert_int_equal(fl_region_purge(&region, 0), MIB(64));
+    assert_int_equal(child_status, 0);
+    assert_stock(0);
+}
+
 static int child_with_maps_in_the_way(void)
 {
     fl_region_fork_child(&region, NULL);
@@ -391,6 +457,7 @@ int main(void)
         cmocka_unit_test(requests_come_while_it_is_filled),
         cmocka_unit_test(it_waits_while_the_kernel_searches_for_huge_pages),
         cmocka_unit_test(it_goes_back_when_it_has_aged),
+        cmocka_unit_test(what_is_left_of_it_goes_back_too),
         cmocka_unit_test(a_purge_of_all_takes_it),
         cmocka_unit_test(what_the_kernel_does_not_take_back_stays_stock),
         cmocka_unit_test(what_cannot_be_filled_is_not_counted),
@@ -398,6 +465,7 @@ int main(void)
         cmocka_unit_test(in_a_reserved_window_there_is_none),
         cmocka_unit_test(without_addresses_there_is_none),
         cmocka_unit_test(children_have_none_of_it),
+        cmocka_unit_test(children_forked_amid_a_change_have_none_of_it),
         cmocka_unit_test(a_child_that_has_inherited_it_does_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

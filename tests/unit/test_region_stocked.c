@@ -94,6 +94,29 @@ static void requests_take_pieces_of_several_chunks(void **state)
     assert_stock(0);
 }
 
+static void requests_take_so_many_pieces_and_no_more(void **state)
+{
+    (void)state;
+    if (!stock_begin(&wish)) {
+        return;
+    }
+    assert_non_null(take(MIB(64)));
+    for (size_t i = 1; i <= 30; i++) { /* each into a chunk of its own */
+        stock()->demand = MIB(2) * i;
+        stock()->filling = true;
+        (void)fl_region_refill(&region);
+        assert_stock(MIB(2) * i);
+    }
+    fake_forget();
+    struct fl_extent *e = take_zeroed(MIB(60));
+    assert_true(is_filled(e, 0));
+    assert_int_equal(fake.count[FAKE_MOVE], FL_GRANT_PIECES);
+    assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(60 - 2 * FL_GRANT_PIECES));
+    assert_stock(MIB(60 - 2 * FL_GRANT_PIECES));
+    assert_true(is_filled(take_zeroed(MIB(12)), 0));
+    assert_stock(0);
+}
+
 static size_t progress;
 
 static int stop_after(struct fl_range from, uintptr_t to, size_t *most)
@@ -229,6 +252,7 @@ int main(void)
         cmocka_unit_test(malloc_takes_from_it_before_the_kernel_has_to_give),
         cmocka_unit_test(malloc_takes_from_free_extents_before_it),
         cmocka_unit_test(requests_take_pieces_of_several_chunks),
+        cmocka_unit_test(requests_take_so_many_pieces_and_no_more),
         cmocka_unit_test(what_does_not_move_at_all_is_stock_again),
         cmocka_unit_test(a_chunk_of_which_nobody_knows_what_is_left_is_made_anew),
         cmocka_unit_test(pages_on_their_way_are_nobody_else_s),
