@@ -1,6 +1,6 @@
 /* Goes on allocating while one of its threads is held up or gone.
  *
- *   victim_stuck TRACER MODE N     modes are those of victim_tracer; `alone`: nobody is held up */
+ *   victim_stuck TRACER MODE SEEN     modes are those of victim_tracer; `alone`: nobody is held up */
 #include "blocks.h"
 
 #include <dirent.h>
@@ -134,8 +134,8 @@ static pid_t wait_for_thread(void)
     return 0;
 }
 
-/* What the tracer says comes through the descriptor that is returned; it is ready. */
-static int start_tracer(char **argv, pid_t tid)
+/* Returns when it is ready. What it says besides is for whoever reads our stdout, even if we hang. */
+static void start_tracer(char **argv, pid_t tid)
 {
     char numbers[2][16], ready[6];
     char *args[] = {argv[1], argv[2], numbers[0], numbers[1], argv[3], NULL}, *env[] = {NULL};
@@ -148,19 +148,17 @@ static int start_tracer(char **argv, pid_t tid)
     snprintf(numbers[1], sizeof numbers[1], "%d", tid);
     CHECK(pipe2(ends, O_CLOEXEC) == 0);
     posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, 1, 2);
     posix_spawn_file_actions_adddup2(&files, ends[1], 1);
     posix_spawnattr_init(&attr);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP); /* what stops our group spares it */
     CHECK(posix_spawn(&pid, argv[1], &files, &attr, args, env) == 0);
     close(ends[1]);
     CHECK(read(ends[0], ready, sizeof ready) == sizeof ready && memcmp(ready, "ready\n", 6) == 0);
-    return ends[0];
 }
 
 int main(int argc, char **argv)
 {
-    char said[64];
-    int tracer = -1;
     pid_t tid = 0;
 
     CHECK(argc == 4);
@@ -168,15 +166,10 @@ int main(int argc, char **argv)
     (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* refused where nobody asks for it */
     if (strcmp(argv[2], "alone") != 0) {
         tid = wait_for_thread();
-        tracer = start_tracer(argv, tid);
+        start_tracer(argv, tid);
     }
     printf("before %c\n", state_of(tid));
     go_on();
     printf("after %c\n", state_of(tid));
-    if (tracer >= 0) {
-        (void)fcntl(tracer, F_SETFL, O_NONBLOCK);
-        ssize_t n = read(tracer, said, sizeof said);
-        printf("%.*s", (int)(n > 0 ? n : 0), said);
-    }
     return 0;
 }

@@ -1,12 +1,13 @@
 /* Holds up, or ends, one thread of another process. Started by victim_stuck, never preloaded.
  *
- *   victim_tracer MODE PID TID N
+ *   victim_tracer MODE PID TID SEEN
  *
  * hold: keeps the thread stopped where it would sleep. kill: ends it there.
- * hold_in, kill_in: the same as it enters the N-th kind of system call that it makes, futex apart.
+ * hold_in, kill_in: the same as it enters a kind of system call that is not in SEEN, futex apart. A kind is the call's
+ * number and, of calls that are many in one, what it is to do: "28:11"; SEEN has a comma before and behind each.
  * slow: stops it for a while, again and again. stop: stops and continues the whole process, then its group, by signals.
- * Says "ready" on stdout when the thread may be counted on to be in its state (hold, kill) or is followed, then what was
- * done and in which call. Ends when the thread does. */
+ * Says "ready" on stdout when the thread may be counted on to be in its state (hold, kill) or is followed; on stderr what
+ * was done and in which call. Ends when the thread does. */
 #include "victim.h"
 
 #include <signal.h>
@@ -19,9 +20,10 @@
 
 #include <linux/ptrace.h>
 
-enum { SYSCALL_STOP = SIGTRAP | 0x80, KINDS = 64, STOPS = 200 };
+enum { SYSCALL_STOP = SIGTRAP | 0x80, STOPS = 200 };
 
 static pid_t pid, tid;
+static struct __ptrace_syscall_info call; /* the one it is about to make */
 
 static void nap_us(long us)
 {
@@ -48,7 +50,6 @@ static int seize(void)
 /* On to the next call that it enters; its number. -1: it has ended. */
 static long next_call(void)
 {
-    struct __ptrace_syscall_info info;
     int signal = 0;
 
     for (;;) {
@@ -57,9 +58,9 @@ static long next_call(void)
             return -1;
         }
         if (signal == SYSCALL_STOP) {
-            CHECK(ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof info, &info) > 0);
-            if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
-                return (long)info.entry.nr;
+            CHECK(ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof call, &call) > 0);
+            if (call.op == PTRACE_SYSCALL_INFO_ENTRY) {
+                return (long)call.entry.nr;
             }
         }
     }
@@ -92,24 +93,27 @@ static long follow_to_sleep(void)
     return nr;
 }
 
-static long follow_to_kind(size_t n)
+static const char *kind_of(const struct __ptrace_syscall_info *info)
 {
-    static long seen[KINDS];
-    size_t kinds = 0;
+    static char kind[64];
+    long nr = (long)info->entry.nr;
+    unsigned long what = nr == SYS_madvise ? info->entry.args[2]
+                         : nr == SYS_ioctl || nr == SYS_prctl || nr == SYS_fcntl
+                             ? info->entry.args[nr == SYS_prctl ? 0 : 1]
+                             : 0;
+    snprintf(kind, sizeof kind, what != 0 ? ",%ld:%lu," : ",%ld,", nr, what);
+    return kind;
+}
 
+static const char *follow_to_new_kind(const char *seen)
+{
     for (long nr; (nr = next_call()) >= 0;) {
-        size_t k = 0;
-        while (k < kinds && seen[k] != nr) {
-            k++;
-        }
-        if (k == kinds && nr != SYS_futex && nr != SYS_restart_syscall && kinds < KINDS) {
-            seen[kinds++] = nr;
-            if (kinds == n) {
-                return nr;
-            }
+        const char *kind = kind_of(&call);
+        if (nr != SYS_futex && nr != SYS_restart_syscall && strstr(seen, kind) == NULL) {
+            return kind;
         }
     }
-    return -1;
+    return NULL;
 }
 
 static void stay(void)
@@ -131,16 +135,16 @@ static void end_thread(void)
     stay();
 }
 
-static void act(const char *mode, long nr)
+static void act(const char *mode, const char *kind)
 {
-    if (nr < 0) {
+    if (kind == NULL) {
         return;
     }
     if (strncmp(mode, "kill", 4) == 0) {
         end_thread();
-        printf("done in %ld\n", nr);
+        dprintf(2, "done in %s\n", kind);
     } else {
-        printf("done in %ld\n", nr);
+        dprintf(2, "done in %s\n", kind);
         stay();
     }
 }
@@ -187,7 +191,7 @@ int main(int argc, char **argv)
         slow();
     } else if (strchr(mode, '_') != NULL) {
         puts("ready");
-        act(mode, follow_to_kind(strtoul(argv[4], NULL, 10)));
+        act(mode, follow_to_new_kind(argv[4]));
     } else {
         long nr = follow_to_sleep();
         CHECK(nr >= 0);
