@@ -229,6 +229,22 @@ static void not_while_memory_is_tight(void **state)
     assert_guarded();
 }
 
+static void where_first_touches_wait_it_is_a_piece_at_a_time(void **state)
+{
+    static const struct fl_region_config c = {.huge = true, .first_touch = true};
+    (void)state;
+    region_begin(&c);
+    (void)dirty(0, MIB(40));
+    assert_true(look_twice() == 0);
+    assert_int_equal(cleared, MIB(16));
+    assert_true(fl_region_rezero(&region) == 0);
+    assert_true(fl_region_rezero(&region) == 0);
+    assert_int_equal(cleared, MIB(40));
+    assert_true(fl_region_rezero(&region) == UINT64_MAX);
+    assert_int_equal(cleared, MIB(40));
+    assert_guarded();
+}
+
 static struct fl_extent *got;
 
 static void request(void *base, size_t len)
@@ -355,6 +371,7 @@ int main(void)
         cmocka_unit_test_setup(clearing_in_vain_comes_to_an_end, each),
         cmocka_unit_test_setup(credit_has_a_bound, each),
         cmocka_unit_test_setup(not_while_memory_is_tight, each),
+        cmocka_unit_test_setup(where_first_touches_wait_it_is_a_piece_at_a_time, each),
         cmocka_unit_test_setup(a_request_ends_it, each),
         cmocka_unit_test_setup(a_purge_leaves_what_is_being_cleared, each),
         cmocka_unit_test_setup(a_child_forked_meanwhile_finds_none_of_it, each),
