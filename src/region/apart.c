@@ -12,6 +12,7 @@ static void put_edge(struct fl_region *r, struct fl_range edge, const struct fl_
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&of->epoch, memory_order_relaxed),
                           memory_order_relaxed);
     e->zeroed = fl_range_common(edge, zeroed);
+    e->unforked = of->unforked && fl_range_inner(edge, fl_page.huge).len != 0;
     (void)fl_fit_insert(r, e);
 }
 
@@ -52,6 +53,7 @@ void fl_apart_return(struct fl_region *r, struct fl_extent *e, bool gone)
         r->populated_bytes -= e->len;
         e->content = FL_CONTENT_EMPTY;
         e->zeroed.len = 0;
+        e->unforked = false;
     }
     (void)fl_fit_insert(r, e);
 }

@@ -58,11 +58,6 @@ static void tree_remove(struct fl_region *r, struct fl_extent *e)
 
 void fl_fit_remove(struct fl_region *r, struct fl_extent *e)
 {
-    if (FL_UNLIKELY(e->unforked)) {
-        struct fl_range kept = fl_range_inner(fl_extent_range(e), fl_page.huge);
-        (void)fl_sys.advise(kept, FL_ADVICE_FORK);
-        e->unforked = false;
-    }
     tree_remove(r, e);
     if (e->aged) {
         TAILQ_REMOVE(&r->by_age, e, by_age);
@@ -88,6 +83,7 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
     into->len += gone->len;
     into->hard += gone->hard;
     into->zeroed = fl_range_join(into->zeroed, gone->zeroed);
+    into->unforked |= gone->unforked;
     fl_extent_drop(r, gone);
 }
 

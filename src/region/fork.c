@@ -1,13 +1,14 @@
 /* fork(2): the child gets a region that nobody is in the middle of changing, and none of the memory that is free.
  *
  * What both had would have to be copied, a base page at a time, when the parent writes it again: so free huge pages are taken out of
- * what is inherited (MADV_DONTFORK) until they are used again: see fl_fit_remove. The child finds nothing mapped there. Where the
+ * what is inherited (MADV_DONTFORK) until they are used again: see fl_fork_undo. The child finds nothing mapped there. Where the
  * window is reserved they are inherited like the rest: a hole in the child would be anybody's.
  * What is live is inherited; see repair.c for what that does to the parent. */
 #include "region/internal.h"
 
 #include <string.h>
 
+/* extents: each may make a map more, and the kernel allows so many */
 enum { KEPT_MOST = 4096 };
 
 static struct fl_range inner(const struct fl_extent *e)
@@ -15,24 +16,38 @@ static struct fl_range inner(const struct fl_extent *e)
     return fl_range_inner(fl_extent_range(e), fl_page.huge);
 }
 
+void fl_fork_undo(struct fl_extent *e)
+{
+    if (FL_UNLIKELY(e->unforked)) {
+        (void)fl_sys.advise(inner(e), FL_ADVICE_FORK);
+        e->unforked = false;
+    }
+}
+
+static bool keep(struct fl_extent *e)
+{
+    e->unforked = true;
+    if (fl_sys.advise(inner(e), FL_ADVICE_NO_FORK) == 0) {
+        return true;
+    }
+    fl_fork_undo(e); /* too many maps: the kernel may have done a part */
+    return false;
+}
+
+/* From here on an extent that says unforked is so as a whole; what it has merged with since the last time may not be. */
 static void keep_from_child(struct fl_region *r)
 {
     struct fl_extent *e;
     unsigned n = 0;
+    bool may = true;
 
     (void)fl_cache_drain_all(r, 0);
     TAILQ_FOREACH(e, &r->by_age, by_age)
     {
-        if (++n >
-            KEPT_MOST) { /* each may make a map more, and the kernel allows so many: the rest is inherited */
-            return;
+        may = may && n++ < KEPT_MOST && keep(e);
+        if (!may) { /* the rest is inherited */
+            fl_fork_undo(e);
         }
-        if (!e->unforked && fl_sys.advise(inner(e), FL_ADVICE_NO_FORK) != 0) {
-            /* Too many maps: the rest is inherited, and all of this one, of which the kernel may have done a part. */
-            (void)fl_sys.advise(inner(e), FL_ADVICE_FORK);
-            return;
-        }
-        e->unforked = true;
     }
 }
 
@@ -84,7 +99,6 @@ static void note_absent(struct fl_region *r)
             atomic_store_explicit(&e->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
             continue;
         }
-        e->unforked = false;
         fl_apart_return(r, fl_apart_claim(r, e, SIZE_MAX), true);
     }
 }

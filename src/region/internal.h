@@ -203,6 +203,9 @@ void fl_apart_return(struct fl_region *r, struct fl_extent *e, bool gone);
 size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age);
 size_t fl_cache_drain_all(struct fl_region *r, uint32_t age);
 
+/* Before a FREE extent is used: children of later forks have it again. The worker, which must not hold others up, never does it. */
+void fl_fork_undo(struct fl_extent *e);
+
 /* After fork: empties the caches of threads that are gone, for others to use. */
 void fl_region_adopt_orphans(struct fl_region *r);
 

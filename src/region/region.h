@@ -48,7 +48,7 @@ struct fl_extent {
     bool spent;              /* APART: its pages have moved. The owner */
     /* LIVE and LAZY: first touches go to the worker. The owner */
     bool armed;
-    bool unforked; /* FREE: children of fork have no such memory. Lock: region */
+    bool unforked; /* FREE: some of it is not for children of fork. Lock: region */
     /* Chain of frees that a signal handler could not finish, or of extents that give their pages to one request. */
     struct fl_extent *next;
     struct fl_range zeroed; /* FREE: bytes known to be zero. Lock: region */

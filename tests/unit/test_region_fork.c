@@ -122,10 +122,29 @@ static void exactly_those_are_kept(void **state)
     }
     assert_int_equal(fake_kept_from_child(region.window.all), 3 * MIB(4));
     fl_region_fork_parent(&region);
-    fake_forget();
-    assert_true(fl_region_fork_prepare(&region)); /* they are kept already */
+    give(live[1]); /* merges with two of them */
+    assert_int_equal(fake_kept_from_child(region.window.all), 3 * MIB(4));
+    assert_true(fl_region_fork_prepare(&region));
+    assert_int_equal(fake_kept_from_child(region.window.all), region.free_huge);
     fl_region_fork_parent(&region);
+    assert_settled();
+}
+
+/* The worker never says under the lock what is inherited: whoever holds it up there would hold up everybody. */
+static void only_use_makes_it_inherited_again(void **state)
+{
+    (void)state;
+    in_turn();
+    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_parent(&region);
+    fake_forget();
+    give(live[0]);
+    fl_region_soften(&region);
+    (void)fl_region_purge_some(&region, 0, MIB(3));
     assert_int_equal(fake.count[FAKE_ADVISE], 0);
+    (void)fl_region_purge(&region, 0);
+    assert_int_equal(fake.count[FAKE_ADVISE], 0);
+    assert_int_equal(fake_kept_from_child(region.window.all), 0);
     assert_settled();
 }
 
@@ -319,6 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(children_do_not_get_free_huge_pages),
         cmocka_unit_test(exactly_those_are_kept),
+        cmocka_unit_test(only_use_makes_it_inherited_again),
         cmocka_unit_test(what_is_used_again_is_inherited),
         cmocka_unit_test(what_moves_out_of_kept_memory_is_inherited),
         cmocka_unit_test(cached_extents_are_free_ones_too),
