@@ -1,0 +1,144 @@
+/* Steps: what one iteration of the program's loop asks for, where it could all lie, and serving the next one from there.
+ *
+ * pack.c     lifetimes -> offsets. Pure.
+ * merge.c    recorded steps -> lifetimes of the next one, by request. Pure.
+ * detect.c   one thread's stream of large requests -> where a step ends. Pure.
+ * Left to others: where memory comes from (region/), which requests come here (alloc/), when to begin (runtime/).
+ * Sizes and offsets are bytes, times are any clock that orders events. */
+#ifndef FL_PLAN_PLAN_H
+#define FL_PLAN_PLAN_H
+
+#include "region/region.h"
+
+/* ---- pack ---- */
+
+#define FL_PACK_NONE UINT64_MAX
+
+struct fl_pack_buffer {
+    uint64_t size;  /* below 2^47; 0: lies anywhere */
+    uint64_t align; /* a power of two; 0 counts as 1 */
+    uint64_t birth,
+        death; /* [birth, death): a death at another's birth is no conflict; equal: never live */
+    uint64_t
+        previous;    /* offset in an earlier layout, kept where that costs nothing; FL_PACK_NONE */
+    uint64_t offset; /* out */
+    uint32_t
+        zone; /* buffers of one zone lie side by side, those of the lowest zone at the bottom; 0: anywhere */
+};
+
+struct fl_pack_how {
+    uint64_t budget_ns; /* by `now_ns`; 0: only what constructs a first layout */
+    uint64_t
+        budget_work; /* in placements, so that the same seed gives the same layout anywhere; 0: no such bound */
+    uint64_t capacity; /* stop at a layout that is no taller; 0: at the lower bound */
+    uint64_t seed;
+    uint64_t (*now_ns)(void);
+    const _Atomic bool *stop; /* NULL, or: end as soon as it is true */
+    /* Called with each better layout, which is in `offset`, before the search goes on; NULL: nobody wants to know. */
+    void (*better)(void *arg, uint64_t height);
+    void *arg;
+    void *scratch; /* page-aligned, zeroed or not */
+    size_t scratch_len;
+};
+
+struct fl_pack_result {
+    uint64_t bound; /* the most bytes that live at once, aligned sizes: no layout is lower */
+    uint64_t height;
+    const char *by; /* which method found it */
+};
+
+/* Bytes of scratch that `n` buffers need at least; more, up to 64 MiB, lets the search go deeper. */
+size_t fl_pack_scratch(size_t n);
+/* Fills every `offset`. 0; -EINVAL when a buffer is malformed (an end before its birth, sizes whose sum overflows);
+ * -ENOMEM when the scratch is too small; -EDOM when a layout failed its own check (a bug; nothing may be used).
+ * Never allocates.  Threads: any, each with its own scratch. */
+int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
+            struct fl_pack_result *out);
+/* Does no pair that lives at once overlap, is every offset aligned, every zone in one piece, and nothing above `height`?
+ * O(n log n), in scratch of fl_pack_scratch(n). */
+bool fl_pack_is_valid(const struct fl_pack_buffer *b, size_t n, uint64_t height, void *scratch,
+                      size_t scratch_len);
+
+/* ---- detect ---- */
+
+/* One thread's large requests and frees, as they come. */
+struct fl_detect;
+
+enum fl_detect_says {
+    FL_DETECT_NOTHING,
+    FL_DETECT_STEP, /* a step ended just before this event */
+    FL_DETECT_LOST, /* what was taken for steps does not repeat any more; goes on watching */
+};
+
+/* Bytes of memory that a detector wants, zeroed, page-aligned. It never allocates and makes no system call. */
+size_t fl_detect_size(void);
+void fl_detect_init(struct fl_detect *d);
+/* `live` is the sum of the sizes that this thread has asked for and that are not freed, before the event. O(1).
+ *   size      bytes asked for. `kind`: malloc, calloc, aligned: any small number.
+ *   distance  of a free: how many requests this thread has made since the one that is freed (0: the last one); UINT32_MAX
+ *             when the block is another thread's or was there before the detector. */
+enum fl_detect_says fl_detect_alloc(struct fl_detect *d, size_t size, unsigned kind, uint64_t live);
+enum fl_detect_says fl_detect_free(struct fl_detect *d, size_t size, uint32_t distance,
+                                   uint64_t live);
+/* Events of the period that is being followed; 0: none is confirmed. */
+uint32_t fl_detect_period(const struct fl_detect *d);
+
+/* ---- merge ---- */
+
+#define FL_LIFE_NEVER UINT64_MAX
+
+/* A request of a recorded step. */
+struct fl_life {
+    uint64_t size; /* bytes, whole base pages */
+    uint64_t birth,
+        death; /* death FL_LIFE_NEVER: not freed while this step and the next were watched */
+    uint64_t align;
+    uint32_t thread; /* of the context's threads */
+    uint32_t index;  /* of that thread's requests in the step */
+};
+
+/* A step as it was recorded: lives by (thread, index); [begin, end) by the same clock. */
+struct fl_lives {
+    const struct fl_life *life;
+    size_t n;
+    uint64_t begin, end;
+};
+
+enum fl_slot_kind {
+    FL_SLOT_PLANNED,
+    FL_SLOT_CROSSING, /* freed in the next step, before it is asked for again: one place, for all of the step */
+    FL_SLOT_DOUBLED, /* likewise, after it is asked for again: two places, in turn */
+    FL_SLOT_KEPT,    /* survives: not planned */
+    FL_SLOT_VARIES,  /* sizes that change on their own: not planned */
+};
+
+struct fl_slot {
+    uint64_t size; /* the largest seen, or what `grow` makes of it */
+    uint64_t align;
+    uint64_t birth, death; /* order of events in the merged step; 0 .. horizon */
+    uint64_t offset[2];    /* from the packer; the second for FL_SLOT_DOUBLED */
+    uint32_t thread, index;
+    enum fl_slot_kind kind;
+};
+
+struct fl_merged {
+    size_t n; /* slots */
+    uint64_t horizon;
+    uint64_t bound;   /* bytes: the most that planned slots hold at once */
+    uint64_t largest; /* bytes: the most that any one recorded step held at once */
+    unsigned
+        differing; /* recorded steps whose requests do not match the first one's in number and order */
+};
+
+/* Slots for the step that comes next, of at most 8 recorded ones, the newest first. Two slots conflict when they did in any of
+ * them. `slot` has room for as many as the newest step has lives. scratch: fl_merge_scratch(n, nsteps) bytes.
+ * 0; -EAGAIN: the steps are too different for a plan; -ENOMEM. */
+size_t fl_merge_scratch(size_t n, size_t nsteps);
+int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot,
+             struct fl_merged *out, void *scratch, size_t scratch_len);
+/* The slots as buffers for the packer: at most 2 n. Returns how many. `back` says which slot and which offset each is for:
+ * 2 * slot + (0 or 1). Sizes are rounded up to `granule`, aligned to it; from `huge_from` bytes on to `huge`. */
+size_t fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_pack_buffer *b,
+                        uint32_t *back, uint64_t granule, uint64_t huge_from, uint64_t huge);
+
+#endif
