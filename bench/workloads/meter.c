@@ -19,7 +19,10 @@ enum figure { FL_WALL_MS, FL_FAULTS, FL_USER_MS, FL_SYS_MS, FL_FIGURES };
 static double row[FL_METER_STEPS][FL_FIGURES];
 static double before[FL_FIGURES];
 static int steps;
-static atomic_ptrdiff_t live, live_peak;
+/* What the program has live, and the same with each block rounded up to whole huge pages of 2 MiB. */
+static struct tally {
+    atomic_ptrdiff_t now, peak;
+} live, live_huge;
 
 /* Name and minor faults of a thread of this process. Returns whether it is there. */
 static bool read_thread(const char *tid, char name[static 16], unsigned long *faults)
@@ -106,12 +109,22 @@ void fl_meter_step(int nap_ms)
     sample(before);
 }
 
+static void count(struct tally *t, ptrdiff_t grown)
+{
+    ptrdiff_t now = atomic_fetch_add(&t->now, grown) + grown;
+    ptrdiff_t peak = atomic_load(&t->peak);
+
+    while (now > peak && !atomic_compare_exchange_weak(&t->peak, &peak, now)) {
+    }
+}
+
 void fl_meter_live(ptrdiff_t grown)
 {
-    ptrdiff_t now = atomic_fetch_add(&live, grown) + grown;
-    ptrdiff_t peak = atomic_load(&live_peak);
-    while (now > peak && !atomic_compare_exchange_weak(&live_peak, &peak, now)) {
-    }
+    const ptrdiff_t huge = (ptrdiff_t)2 << 20;
+    ptrdiff_t rounded = ((grown < 0 ? -grown : grown) + huge - 1) / huge * huge;
+
+    count(&live, grown);
+    count(&live_huge, grown < 0 ? -rounded : rounded);
 }
 
 static double read_mib(const char *path, const char *key)
@@ -155,12 +168,14 @@ void fl_meter_report(const char *name, int warmup)
         "SUMMARY {\"name\": \"%s\", \"steps\": %d, \"wall_ms\": %.2f, "
         "\"wall_mean_ms\": %.2f, \"wall_min_ms\": %.2f, \"minflt\": %.0f, \"minflt_mean\": %.1f, "
         "\"minflt_max\": %.0f, \"user_ms\": %.1f, \"sys_ms\": %.1f, \"sys_share\": %.4f, "
-        "\"peak_live_mib\": %.2f, \"hwm_mib\": %.2f, \"rss_mib\": %.2f, \"ahp_end_mib\": %.0f, "
+        "\"peak_live_mib\": %.2f, \"peak_live_huge_mib\": %.2f, \"hwm_mib\": %.2f, \"rss_mib\": "
+        "%.2f, \"ahp_end_mib\": %.0f, "
         "\"first_steps_ms\": [%.0f, %.0f, %.0f]}\n",
         name, n, sorted[FL_WALL_MS][n / 2], mean[FL_WALL_MS], sorted[FL_WALL_MS][0],
         sorted[FL_FAULTS][n / 2], mean[FL_FAULTS], sorted[FL_FAULTS][n - 1], mean[FL_USER_MS],
         mean[FL_SYS_MS], mean[FL_SYS_MS] / (mean[FL_USER_MS] + mean[FL_SYS_MS] + 1e-9),
-        (double)atomic_load(&live_peak) / (1 << 20), read_mib("/proc/self/status", "VmHWM:"),
+        (double)atomic_load(&live.peak) / (1 << 20),
+        (double)atomic_load(&live_huge.peak) / (1 << 20), read_mib("/proc/self/status", "VmHWM:"),
         read_mib("/proc/self/status", "VmRSS:"),
         read_mib("/proc/self/smaps_rollup", "AnonHugePages:"), row[0][FL_WALL_MS],
         row[1][FL_WALL_MS], row[2][FL_WALL_MS]);
