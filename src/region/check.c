@@ -7,8 +7,9 @@ static struct fl_extent *at(struct fl_region *r, uintptr_t addr)
     const uint32_t *map =
         (const uint32_t *)r->pagemap.all.base; /* NOLINT(performance-no-int-to-ptr) */
 
-    return (struct fl_extent *)r->descriptors.all.base +
-           map[page]; /* NOLINT(performance-no-int-to-ptr) */
+    struct fl_extent *e = (struct fl_extent *)r->descriptors.all.base +
+                          map[page]; /* NOLINT(performance-no-int-to-ptr) */
+    return e->content == FL_CONTENT_INNER ? e->inner->outer : e;
 }
 
 static size_t count_tree(struct fl_extent_tree *tree)

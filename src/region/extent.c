@@ -110,6 +110,7 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
     e->content = content;
     e->hard = range.len;
     e->aged = e->spent = e->unforked = e->armed = false;
+    e->life = 0;
     e->zeroed = (struct fl_range){range.base, 0};
     atomic_store_explicit(&e->handled, false, memory_order_relaxed);
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
@@ -129,6 +130,9 @@ const struct fl_extent *fl_extent_at(struct fl_region *r, uintptr_t addr)
 {
     const struct fl_extent *e = look_up(r, addr);
 
+    if (e != NULL && e->content == FL_CONTENT_INNER) { /* its first page is its first block's */
+        e = e->inner->outer;
+    }
     return e != NULL && e->base == addr ? e : NULL;
 }
 

@@ -33,34 +33,43 @@ enum fl_extent_state {
 enum fl_content {
     FL_CONTENT_EMPTY, /* addresses alone: nothing is committed */
     FL_CONTENT_POPULATED,
-    FL_CONTENT_LAZY, /* handed out unpopulated: the kernel fills it on touch */
-};
+    FL_CONTENT_LAZY,  /* handed out unpopulated: the kernel fills it on touch */
+    FL_CONTENT_INNER, /* a block inside a LIVE extent that somebody divides: see inner.c */
+} __attribute__((packed));
+
+struct fl_inner;
 
 struct fl_extent {
     uintptr_t base; /* page-aligned. Constant while LIVE or CACHED, else lock: region */
     size_t len;     /* bytes, a multiple of the base page. As base */
-    _Atomic uint32_t
-        state; /* enum fl_extent_state. LIVE -> CACHED by the freeing thread, the rest under the lock */
-    _Atomic uint32_t
-        epoch; /* when it was freed, in ticks of the worker. Relaxed: an age, orders nothing */
+    /* enum fl_extent_state. LIVE -> CACHED by the freeing thread, the rest under the lock */
+    _Atomic uint32_t state;
+    /* When it was freed, in ticks of the worker. Relaxed: an age, orders nothing */
+    _Atomic uint32_t epoch;
     enum fl_content content; /* Lock: region, or the owner while LIVE */
     bool aged;               /* on the region's age list. Lock: region */
     bool spent;              /* APART: its pages have moved. The owner */
-    /* LIVE and LAZY: first touches go to the worker. The owner */
-    bool armed;
-    bool unforked; /* FREE: some of it is not for children of fork. Lock: region */
-    /* Chain of frees that a signal handler could not finish, or of extents that give their pages to one request. */
-    struct fl_extent *next;
-    struct fl_range zeroed; /* FREE: bytes known to be zero. Lock: region */
+    bool armed;              /* LIVE and LAZY: first touches go to the worker. The owner */
+    bool unforked;           /* FREE: some of it is not for children of fork. Lock: region */
     /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see hands.c. Relaxed: the call comes
      * before the free by the program's own order */
     _Atomic bool handled;
+    union {
+        /* Chain of frees that a signal handler could not finish, or of extents that give their pages to one request. */
+        struct fl_extent *next;
+        struct fl_inner *inner; /* FL_CONTENT_INNER: of what it is a part. Constant */
+    };
+    /* LIVE: which of its thread's requests it is, and whose; 0: nobody watches. The owner; 0 in all other states */
+    uint32_t life, watcher;
+    struct fl_range zeroed; /* FREE: bytes known to be zero. Lock: region */
     _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_address; /* Lock: region */
-    size_t
-        hard; /* FREE: bytes that the kernel was not told it may take, see pressure.c. Lock: region */
+    /* FREE: bytes that the kernel was not told it may take, see pressure.c. Lock: region */
+    size_t hard;
     size_t longest; /* bytes of the longest extent in the subtree below. Lock: region */
     TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the spare list and the apart list */
 };
+_Static_assert(sizeof(struct fl_extent) == (size_t)2 * FL_CACHE_LINE,
+               "a free reads one line, the lists the other");
 
 RB_HEAD(fl_extent_tree, fl_extent);
 TAILQ_HEAD(fl_extent_list, fl_extent);
@@ -305,6 +314,25 @@ static inline bool fl_extent_claim(struct fl_extent *e, uint32_t epoch)
     atomic_store_explicit(&e->epoch, epoch, memory_order_relaxed);
     return true;
 }
+
+/* A LIVE extent that somebody divides into blocks. A block begins at a granule and has that granule's descriptor, which is
+ * LIVE while the block is, so that fl_region_find knows it; who may have which granules is the divider's to say. */
+struct fl_inner {
+    struct fl_extent *outer; /* NULL: nothing is divided now */
+    struct fl_extent *block; /* descriptors, one a granule, UNUSED where no block begins */
+    size_t granules;         /* of the outer extent */
+    size_t room;             /* descriptors there are */
+    unsigned
+        shift; /* log2 of the granule's bytes; at least a base page's. The caller's, constant */
+};
+
+/* `outer` is LIVE, populated, begins at a multiple of the granule, and from now on has no descriptor by address of its own. 0; -ENOMEM.
+ * `in` stays where it is as long as any block may be looked up.  Threads: one at a time for one `in`. */
+int fl_inner_open(struct fl_region *r, struct fl_inner *in, struct fl_extent *outer);
+/* No block is LIVE any more, and none will be: gives the outer extent back. */
+void fl_inner_close(struct fl_region *r, struct fl_inner *in);
+/* `e`, a block that was handled and is CACHED, is new memory again; false: nobody may have these addresses any more. */
+bool fl_inner_renew(struct fl_region *r, struct fl_extent *e);
 
 /* True inside this thread's critical section: a signal handler that sees it must not call take, give, resize. */
 bool fl_region_busy(void);

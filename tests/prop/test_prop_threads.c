@@ -104,7 +104,9 @@ static void on_the_whole(uint64_t r, bool is_worker)
         (void)fl_region_purge(&region, r >> 35 & 3);
         break;
     case 1:
-        (void)fl_region_tick(&region, 4);
+        if (is_worker) {
+            (void)fl_region_tick(&region, 4);
+        }
         break;
     case 2:
         if (fl_region_check(&region) != NULL) {
