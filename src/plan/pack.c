@@ -1,0 +1,281 @@
+/* Lifetimes to offsets: which method runs when, and what becomes of its layouts.
+ *
+ * First every part by one skyline key: that layout is given out at once. Then the other keys, and, on the part that is the
+ * tallest at the time, what takes longer. All of it ends as soon as no layout can be lower.
+ * With zones all this happens a second time, zone by zone, each with its share of the time. */
+#include "plan/pack.h"
+
+#include <errno.h>
+
+enum { LOOK_AT_CLOCK = 64 }; /* placements between */
+
+bool fl_pack_spend(struct fl_pack_run *r)
+{
+    r->work++;
+    if (r->work >= r->end_work) {
+        r->is_over = true;
+    }
+    if (r->work % LOOK_AT_CLOCK == 0 && !r->is_over) {
+        const struct fl_pack_how *how = r->how;
+        r->is_over = (r->end_ns != 0 && how->now_ns() >= r->end_ns) ||
+                     (how->stop != NULL && atomic_load_explicit(how->stop, memory_order_relaxed));
+    }
+    return r->is_over;
+}
+
+/* ---- groups: the parts of one zone ---- */
+
+struct group {
+    uint32_t from, to; /* parts */
+    uint32_t zone;
+    bool is_last;
+};
+
+static uint32_t zone_of(const struct fl_pack_run *r, uint32_t part)
+{
+    return r->buffer[r->id[r->part[part].lo]].zone;
+}
+
+static struct group group_at(const struct fl_pack_run *r, uint32_t part)
+{
+    struct group g = {.from = part, .to = part, .zone = zone_of(r, part)};
+
+    while (g.to < r->parts && zone_of(r, g.to) == g.zone) {
+        g.to++;
+    }
+    g.is_last = g.to == r->parts;
+    return g;
+}
+
+static uint32_t count_groups(const struct fl_pack_run *r)
+{
+    uint32_t n = 0;
+
+    for (uint32_t at = 0; at < r->parts; n++) {
+        at = group_at(r, at).to;
+    }
+    return n;
+}
+
+static uint32_t tallest(const struct fl_pack_run *r, struct group g)
+{
+    uint32_t best = g.from;
+
+    for (uint32_t i = g.from; i < g.to; i++) {
+        if (r->part[i].height > r->part[best].height) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Where the group's parts stand: a zone on top of the one before, all else on what zones there are. */
+static bool begin(struct fl_pack_run *r, struct group g, uint64_t band)
+{
+    for (uint32_t i = g.from; i < g.to; i++) {
+        r->part[i].floor = g.zone != 0 ? band : 0;
+        r->part[i].height = UINT64_MAX;
+    }
+    return g.zone != 0 || g.from == 0 || fl_pack_floors(r, r->part[g.from].lo);
+}
+
+/* ---- layouts ---- */
+
+/* The best of each part is all there is to know of it: out with it, checked. */
+static void publish(struct fl_pack_run *r, uint64_t height)
+{
+    for (uint32_t i = 0; i < r->count; i++) {
+        r->buffer[r->id[i]].offset = r->best[i] << r->shift;
+    }
+    r->height = height;
+    r->found_by = r->by;
+    if (!fl_pack_is_valid(r->buffer, r->n, height << r->shift, r->arena.at,
+                          (size_t)(r->arena.end - r->arena.at))) {
+        r->is_wrong = true;
+        r->is_over = true;
+    } else if (r->how->better != NULL) {
+        r->how->better(r->how->arg, height << r->shift);
+    }
+}
+
+void fl_pack_keep(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t height)
+{
+    if (height >= p->height) {
+        return;
+    }
+    for (uint32_t i = p->lo; i < p->hi; i++) {
+        r->best[i] = r->offset[i];
+    }
+    p->height = height;
+    if (!r->is_whole) {
+        return;
+    }
+    uint64_t all = r->part[tallest(r, group_at(r, r->last_group))].height;
+    if (all < r->height) {
+        publish(r, all);
+    }
+}
+
+static void try_key(struct fl_pack_run *r, struct fl_pack_part *p, unsigned key, double blur,
+                    bool must)
+{
+    r->by = fl_pack_key_name[key];
+    fl_pack_keep(r, p, fl_pack_skyline(r, p, key, blur, p->height, must));
+}
+
+static bool construct(struct fl_pack_run *r, struct group g, bool must)
+{
+    for (uint32_t i = g.from; i < g.to; i++) {
+        try_key(r, &r->part[i], 0, 0, must);
+        if (r->part[i].height == UINT64_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the search for better ones ---- */
+
+/* What a layout of the group need not be lower than. */
+static uint64_t goal_of(const struct fl_pack_run *r, struct group g)
+{
+    uint64_t goal = g.is_last ? r->target : 0;
+
+    for (uint32_t i = g.from; i < g.to; i++) {
+        uint64_t bound = r->part[i].floor + r->part[i].bound;
+        goal = bound > goal ? bound : goal;
+    }
+    return goal;
+}
+
+static void improve(struct fl_pack_run *r, struct group g)
+{
+    uint64_t goal = goal_of(r, g);
+
+    for (unsigned key = 1; key < FL_PACK_KEYS; key++) {
+        for (uint32_t i = g.from; i < g.to && !r->is_over; i++) {
+            if (r->part[i].height > goal) {
+                try_key(r, &r->part[i], key, 0, false);
+            }
+        }
+    }
+    while (!r->is_over) {
+        struct fl_pack_part *p = &r->part[tallest(r, g)];
+        if (p->height <= goal) {
+            return;
+        }
+        unsigned key = (unsigned)(fl_pack_random(&r->random) % FL_PACK_KEYS);
+        double blur = 0.05 * (double)(1 + fl_pack_random(&r->random) % 20);
+        try_key(r, p, key, blur, false);
+    }
+}
+
+/* ---- all together ---- */
+
+/* The first layout, whatever it takes. */
+static bool pass_first(struct fl_pack_run *r)
+{
+    uint64_t band = 0;
+
+    for (uint32_t at = 0; at < r->parts;) {
+        struct group g = group_at(r, at);
+        if (!begin(r, g, band) || !construct(r, g, true)) {
+            return false;
+        }
+        band = r->part[tallest(r, g)].height;
+        r->last_group = at;
+        at = g.to;
+    }
+    publish(r, band);
+    return true;
+}
+
+/* Of what time and work is left, the share of one of `groups`. */
+static void share(struct fl_pack_run *r, uint32_t groups)
+{
+    const struct fl_pack_how *how = r->how;
+
+    r->is_over = r->is_wrong;
+    r->end_work = how->budget_work == 0 ? UINT64_MAX : how->budget_work;
+    r->end_ns = r->deadline_ns;
+    if (groups > 1 && r->end_work > r->work && how->budget_work != 0) {
+        r->end_work = r->work + (r->end_work - r->work) / groups;
+    }
+    if (groups > 1 && r->end_ns != 0) {
+        uint64_t now = how->now_ns();
+        r->end_ns = now < r->end_ns ? now + (r->end_ns - now) / groups : r->end_ns;
+    }
+}
+
+/* Zone by zone from the bottom, for where one ends the next begins. */
+static void pass_better(struct fl_pack_run *r, uint32_t groups)
+{
+    uint64_t band = 0;
+
+    for (uint32_t at = 0; at < r->parts; groups--) {
+        struct group g = group_at(r, at);
+        share(r, groups);
+        r->is_whole = false;
+        if (at != r->last_group || at != 0) {
+            if (!begin(r, g, band) || !construct(r, g, false)) {
+                return;
+            }
+            uint64_t height = r->part[tallest(r, g)].height;
+            if (g.is_last && height < r->height) {
+                publish(r, height);
+            }
+        }
+        r->is_whole = g.is_last;
+        improve(r, g);
+        band = r->part[tallest(r, g)].height;
+        at = g.to;
+    }
+}
+
+size_t fl_pack_scratch(size_t n)
+{
+    return n * 256 + (size_t)64 * FL_KIB;
+}
+
+int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
+            struct fl_pack_result *out)
+{
+    struct fl_pack_run r = {
+        .how = how,
+        .buffer = b,
+        .n = n,
+        .arena = {how->scratch, (char *)how->scratch + how->scratch_len},
+        .random = how->seed,
+        .height = UINT64_MAX,
+        .end_work = UINT64_MAX,
+        .found_by = "nothing to place",
+    };
+
+    *out = (struct fl_pack_result){0};
+    if (n > UINT32_MAX / 4 || how->scratch_len < fl_pack_scratch(n)) {
+        return -ENOMEM;
+    }
+    int rc = fl_pack_setup(&r);
+    if (rc != 0) {
+        return rc;
+    }
+    if (r.count != 0) {
+        if (how->budget_ns != 0) {
+            r.deadline_ns = how->now_ns() + how->budget_ns;
+        }
+        r.target = how->capacity >> r.shift > r.bound ? how->capacity >> r.shift : r.bound;
+        if (!pass_first(&r)) {
+            return -ENOMEM;
+        }
+        if (how->budget_ns != 0 || how->budget_work != 0) {
+            pass_better(&r, count_groups(&r));
+        }
+    }
+    if (r.is_wrong) {
+        return -EDOM;
+    }
+    out->bound = r.bound << r.shift;
+    out->height = r.count != 0 ? r.height << r.shift : 0;
+    out->by = r.found_by;
+    return 0;
+}
