@@ -87,57 +87,73 @@ uint32_t fl_detect_period(const struct fl_detect *d);
 
 #define FL_LIFE_NEVER UINT64_MAX
 
+enum { FL_MERGE_STEPS = 8 }; /* at most */
+
 /* A request of a recorded step. */
 struct fl_life {
-    uint64_t size; /* bytes, whole base pages */
-    uint64_t birth,
-        death; /* death FL_LIFE_NEVER: not freed while this step and the next were watched */
-    uint64_t align;
+    uint64_t size;  /* bytes, whole base pages; below 2^47 */
+    uint64_t birth; /* within the step */
+    /* Past the step's end: in the next one. FL_LIFE_NEVER: not freed while this step and the next were watched. */
+    uint64_t death;
+    uint64_t align;  /* a power of two; 0: any */
     uint32_t thread; /* of the context's threads */
     uint32_t index;  /* of that thread's requests in the step */
 };
 
-/* A step as it was recorded: lives by (thread, index); [begin, end) by the same clock. */
+/* A step as it was recorded: lives by (thread, index), those of a thread in the order of birth; [begin, end) by the same clock, which
+ * goes on from step to step. */
 struct fl_lives {
     const struct fl_life *life;
     size_t n;
     uint64_t begin, end;
 };
 
+/* The first three are planned. */
 enum fl_slot_kind {
     FL_SLOT_PLANNED,
     FL_SLOT_CROSSING, /* freed in the next step, before it is asked for again: one place, for all of the step */
     FL_SLOT_DOUBLED, /* likewise, after it is asked for again: two places, in turn */
-    FL_SLOT_KEPT,    /* survives: not planned */
-    FL_SLOT_VARIES,  /* sizes that change on their own: not planned */
+    FL_SLOT_KEPT,    /* survives */
+    FL_SLOT_VARIES,  /* of a size that changes on its own, or now and then not there at all */
 };
 
 struct fl_slot {
-    uint64_t size; /* the largest seen, or what `grow` makes of it */
-    uint64_t align;
-    uint64_t birth, death; /* order of events in the merged step; 0 .. horizon */
-    uint64_t offset[2];    /* from the packer; the second for FL_SLOT_DOUBLED */
-    uint32_t thread, index;
+    uint64_t size;         /* the largest seen */
+    uint64_t align;        /* likewise */
+    uint64_t birth, death; /* in the order of the newest step's events; 0 .. horizon */
+    /* From the packer, FL_PACK_NONE until then; the second for FL_SLOT_DOUBLED. */
+    uint64_t offset[2];
+    uint32_t thread, index; /* as in the newest step */
     enum fl_slot_kind kind;
 };
 
 struct fl_merged {
-    size_t n; /* slots */
+    size_t n; /* slots: one for each life of the newest step, in their order */
     uint64_t horizon;
-    uint64_t bound;   /* bytes: the most that planned slots hold at once */
-    uint64_t largest; /* bytes: the most that any one recorded step held at once */
-    unsigned
-        differing; /* recorded steps whose requests do not match the first one's in number and order */
+    uint64_t bound; /* bytes: the most that planned slots hold at once */
+    /* Bytes: the most that any one recorded step held at once, with what lives on from a step like it; what is never freed left
+     * out. */
+    uint64_t largest;
+    /* Recorded steps whose requests do not match the newest one's in number and order. */
+    unsigned differing;
+    /* Bit j: steps[j] was not used, since more than a quarter of its requests do not match. */
+    unsigned left_out;
 };
 
-/* Slots for the step that comes next, of at most 8 recorded ones, the newest first. Two slots conflict when they did in any of
- * them. `slot` has room for as many as the newest step has lives. scratch: fl_merge_scratch(n, nsteps) bytes.
- * 0; -EAGAIN: the steps are too different for a plan; -ENOMEM. */
-size_t fl_merge_scratch(size_t n, size_t nsteps);
+/* Slots for the step that comes next, of 1 to FL_MERGE_STEPS recorded ones, the newest first. Two planned slots that lived at once
+ * in any of them do so in the result: lives are lengthened for that, by as little as possible. Requests are matched by their
+ * order in each thread, some may be missing or too many; one that the newest step does not have gets no slot.
+ *   slot      room for as many as the newest step has lives.
+ *   scratch   fl_merge_scratch(lives of the newest step, nsteps) bytes.
+ * Returns 0; -EAGAIN: more than half of the older steps would be left out (`left_out` says which); -ENOMEM: the scratch is too small;
+ * -EINVAL: a step is malformed.
+ * Threads: any. Never allocates. Cost: 1 us a life and step; twice that where all sizes change. */
 int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot,
              struct fl_merged *out, void *scratch, size_t scratch_len);
-/* The slots as buffers for the packer: at most 2 n. Returns how many. `back` says which slot and which offset each is for:
- * 2 * slot + (0 or 1). Sizes are rounded up to `granule`, aligned to it; from `huge_from` bytes on to `huge`. */
+size_t fl_merge_scratch(size_t n, size_t nsteps);
+/* The planned slots as buffers for the packer: at most 2 n. Returns how many. `back` says which slot and which offset each is for:
+ * 2 * slot + (0 or 1). Sizes are rounded up to `granule`, aligned to it; from `huge_from` bytes on to `huge`. The slots' offsets, if
+ * they have any, become the previous ones. */
 size_t fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_pack_buffer *b,
                         uint32_t *back, uint64_t granule, uint64_t huge_from, uint64_t huge);
 

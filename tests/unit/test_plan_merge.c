@@ -1,0 +1,392 @@
+/* Recorded steps to slots: which request is which, how long it lives, and what is not planned. */
+#include "plan/plan.h"
+#include "unit/cmocka_all.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 256, K = 4096 };
+
+struct step {
+    struct fl_life life[MOST];
+    size_t n;
+    uint64_t begin, len;
+};
+
+static struct step step[FL_MERGE_STEPS + 1];
+static struct fl_slot slot[MOST];
+static struct fl_merged merged;
+
+/* Steps of `len`, one after the other; step[0] is the newest. */
+static void steps_of(uint64_t len)
+{
+    memset(step, 0, sizeof step);
+    for (size_t j = 0; j <= FL_MERGE_STEPS; j++) {
+        step[j].begin = (FL_MERGE_STEPS - j) * len;
+        step[j].len = len;
+    }
+}
+
+/* The next request of the step's last thread, or the first of a later one; times from the step's begin. */
+static void add(size_t j, uint32_t thread, uint64_t size, uint64_t birth, uint64_t death)
+{
+    struct step *s = &step[j];
+    const struct fl_life *last = s->n > 0 ? &s->life[s->n - 1] : NULL;
+
+    s->life[s->n++] = (struct fl_life){
+        .size = size,
+        .birth = s->begin + birth,
+        .death = death == FL_LIFE_NEVER ? death : s->begin + death,
+        .thread = thread,
+        .index = last != NULL && last->thread == thread ? last->index + 1 : 0,
+    };
+}
+
+static int merge(size_t nsteps)
+{
+    struct fl_lives lives[FL_MERGE_STEPS + 1];
+    size_t len = fl_merge_scratch(step[0].n, nsteps);
+    void *scratch = malloc(len);
+
+    for (size_t j = 0; j < nsteps; j++) {
+        lives[j] =
+            (struct fl_lives){step[j].life, step[j].n, step[j].begin, step[j].begin + step[j].len};
+    }
+    memset(slot, 0x5a, sizeof slot);
+    int rc = fl_merge(lives, nsteps, slot, &merged, scratch, len);
+    assert_int_equal(fl_merge(lives, nsteps, slot, &merged, scratch, len - 1),
+                     rc == -EINVAL ? -EINVAL : -ENOMEM);
+    assert_int_equal(fl_merge(lives, nsteps, slot, &merged, scratch, len), rc);
+    free(scratch);
+    return rc;
+}
+
+static bool conflict(size_t a, size_t b)
+{
+    return slot[a].birth < slot[b].death && slot[b].birth < slot[a].death;
+}
+
+static void one_step_is_its_own_order(void **state)
+{
+    (void)state;
+    steps_of(100);
+    add(0, 0, 4 * K, 10, 30);
+    add(0, 0, 2 * K, 30, 70); /* born when the other dies: no conflict */
+    add(0, 3, 8 * K, 20, 60);
+    add(0, 3, 0, 60, 60);
+    assert_int_equal(merge(1), 0);
+    assert_int_equal(merged.n, 4);
+    assert_int_equal(merged.horizon, 8);
+    assert_int_equal(merged.bound, 12 * K);
+    assert_int_equal(merged.largest, 12 * K);
+    assert_int_equal(merged.differing, 0);
+    assert_false(conflict(0, 1));
+    assert_true(conflict(0, 2) && conflict(1, 2));
+    assert_int_equal(slot[2].thread, 3);
+    assert_int_equal(slot[3].index, 1);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(slot[i].kind, FL_SLOT_PLANNED);
+        assert_true(slot[i].birth < slot[i].death && slot[i].death <= merged.horizon);
+        assert_true(slot[i].offset[0] == FL_PACK_NONE && slot[i].offset[1] == FL_PACK_NONE);
+    }
+    steps_of(100);
+    assert_int_equal(merge(1), 0);
+    assert_int_equal(merged.n, 0);
+}
+
+static void what_met_in_an_older_step_meets(void **state)
+{
+    (void)state;
+    steps_of(100);
+    for (size_t j = 0; j < 2; j++) {
+        add(j, 0, 100 * K, 10, 50);
+        add(j, 0, 100 * K, 60, 90);
+        add(j, 1, K, j == 0 ? 52 : 40, j == 0 ? 56 : 45); /* the other thread was faster */
+        add(j, 1, K, j == 0 ? 57 : 55, j == 0 ? 58 : 57);
+    }
+    assert_int_equal(merge(1), 0);
+    assert_false(conflict(0, 2));
+    assert_int_equal(merge(2), 0);
+    assert_true(conflict(0, 2));
+    /* and no others: it is the small one's life that got longer */
+    assert_false(conflict(0, 1) || conflict(0, 3) || conflict(1, 2) || conflict(1, 3) ||
+                 conflict(2, 3));
+    assert_int_equal(merged.bound, 101 * K);
+    assert_int_equal(merged.differing, 0);
+}
+
+static void what_outlasts_the_step_has_one_place_or_two(void **state)
+{
+    (void)state;
+    steps_of(100);
+    for (size_t j = 0; j < 3; j++) {
+        add(j, 0, 2 * K, 20, 110); /* freed in the next step before it is asked for again */
+        add(j, 0, 3 * K, 40, 150); /* after */
+        add(j, 0, 5 * K, 50, FL_LIFE_NEVER);
+        add(j, 0, 7 * K, 60, 70);
+    }
+    step[2].life[0].birth += 5; /* which is known from the next step, where that was recorded */
+    assert_int_equal(merge(3), 0);
+    assert_int_equal(slot[0].kind, FL_SLOT_CROSSING);
+    assert_int_equal(slot[1].kind, FL_SLOT_DOUBLED);
+    assert_int_equal(slot[2].kind, FL_SLOT_KEPT);
+    assert_int_equal(slot[3].kind, FL_SLOT_PLANNED);
+    assert_true(slot[0].birth == 0 && slot[0].death == merged.horizon);
+    assert_true(slot[1].birth == 0 && slot[1].death == merged.horizon);
+    assert_int_equal(merged.bound, (2 + 2 * 3 + 7) * K);
+    assert_int_equal(merged.largest, (2 + 3 + 7) * K);
+
+    struct fl_pack_buffer b[8];
+    uint32_t back[8];
+    assert_int_equal(fl_merge_buffers(slot, merged.n, b, back, K, UINT64_MAX, 2 * K), 4);
+    assert_true(back[0] == 0 && back[1] == 2 && back[2] == 3 && back[3] == 6);
+    assert_true(b[2].size == 3 * K && b[2].birth == 0 && b[2].death == merged.horizon);
+}
+
+static void the_next_step_says_when_it_is_asked_again(void **state)
+{
+    (void)state;
+    steps_of(100);
+    add(0, 0, K, 40, 80);
+    add(1, 0, K, 20, 130); /* asked for again at 140: one place is enough */
+    assert_int_equal(merge(2), 0);
+    assert_int_equal(slot[0].kind, FL_SLOT_CROSSING);
+    step[0].life[0].birth -= 20; /* at 120 */
+    assert_int_equal(merge(2), 0);
+    assert_int_equal(slot[0].kind, FL_SLOT_DOUBLED);
+    for (size_t i = 0; i < 2;
+         i++) { /* long after: whoever was the next step, it is not the newest */
+        step[i].begin += i == 0 ? 1000 : 0;
+    }
+    step[0].life[0].birth += 1000;
+    step[0].life[0].death += 1000;
+    assert_int_equal(merge(2), 0);
+    assert_int_equal(slot[0].kind, FL_SLOT_DOUBLED);
+}
+
+static void kept_is_what_most_steps_keep(void **state)
+{
+    static const struct {
+        uint64_t death[4]; /* newest first; 0: no such step */
+        enum fl_slot_kind kind;
+    } row[] = {
+        {{FL_LIFE_NEVER}, FL_SLOT_KEPT},
+        {{FL_LIFE_NEVER, FL_LIFE_NEVER}, FL_SLOT_KEPT},
+        {{FL_LIFE_NEVER, 50}, FL_SLOT_CROSSING}, /* the newest step's may not be over */
+        {{50, FL_LIFE_NEVER}, FL_SLOT_CROSSING},
+        {{50, FL_LIFE_NEVER, FL_LIFE_NEVER}, FL_SLOT_KEPT},
+        {{FL_LIFE_NEVER, 50, FL_LIFE_NEVER, 50}, FL_SLOT_KEPT},
+        {{50, 50, FL_LIFE_NEVER, FL_LIFE_NEVER}, FL_SLOT_CROSSING},
+        {{50, 50, 50, 50}, FL_SLOT_PLANNED},
+    };
+    (void)state;
+    for (size_t r = 0; r < sizeof row / sizeof row[0]; r++) {
+        size_t n = 0;
+        steps_of(100);
+        for (; n < 4 && row[r].death[n] != 0; n++) {
+            add(n, 0, K, 10, row[r].death[n]);
+        }
+        assert_int_equal(merge(n), 0);
+        if (slot[0].kind != row[r].kind) {
+            fail_msg("row %zu: kind %d", r, slot[0].kind);
+        }
+    }
+}
+
+static void sizes_that_move_together_are_planned_at_their_largest(void **state)
+{
+    static const uint64_t length[6] = {3, 7, 10, 5, 9, 4};
+    (void)state;
+    steps_of(1000);
+    for (size_t j = 0; j < 6; j++) {
+        add(j, 0, 64 * K, 1, 900);
+        for (size_t i = 0; i < 20; i++) {
+            add(j, 0, length[j] * (i + 1) * K, 10 + 20 * i, 25 + 20 * i + (i % 3) * 30);
+        }
+    }
+    assert_int_equal(merge(6), 0);
+    assert_int_equal(merged.left_out, 0);
+    assert_int_equal(merged.differing, 0);
+    for (size_t i = 0; i < 20; i++) {
+        assert_int_equal(slot[1 + i].kind, FL_SLOT_PLANNED);
+        assert_int_equal(slot[1 + i].size, 10 * (i + 1) * K);
+    }
+    assert_int_equal(merged.bound, merged.largest);
+}
+
+static void sizes_that_vary_on_their_own_are_not_planned(void **state)
+{
+    (void)state;
+    for (size_t nsteps = 3; nsteps <= 5; nsteps++) {
+        steps_of(1000);
+        for (size_t j = 0; j < nsteps; j++) {
+            add(j, 0, 64 * K, 1, 900);
+            for (size_t i = 0; i < 8; i++) { /* one in turn is large */
+                add(j, 0, (10 + 3 * i) * K * (i % nsteps == j ? 4 : 1), 10 + i, 500 + i);
+            }
+            add(j, 0, 32 * K, 600, 700);
+        }
+        assert_int_equal(merge(nsteps), 0);
+        assert_int_equal(slot[0].kind, FL_SLOT_PLANNED);
+        assert_int_equal(slot[9].kind, FL_SLOT_PLANNED);
+        for (size_t i = 1; i <= 8; i++) {
+            /* three steps do not tell yet */
+            assert_int_equal(slot[i].kind, nsteps < 4 ? FL_SLOT_PLANNED : FL_SLOT_VARIES);
+        }
+        if (nsteps >= 4) {
+            assert_int_equal(merged.bound, 96 * K);
+        }
+    }
+}
+
+/* Sizes as of a network: layers of six requests, no two neighbours alike. */
+static uint64_t layer_size(size_t i)
+{
+    static const uint64_t size[6] = {64, 256, 16, 1024, 64, 96};
+
+    return size[i % 6] * K * (1 + i / 60);
+}
+
+static void missing_and_inserted_requests_are_passed_over(void **state)
+{
+    uint64_t at;
+    (void)state;
+    for (uint64_t scale = 1; scale <= 4; scale += 3) { /* 4: and all sizes move */
+        steps_of(2000);
+        for (size_t i = 0; i < 120; i++) {
+            add(0, 1, layer_size(i), 2 * i, 2 * i + 1 + (i % 6) * 6);
+        }
+        at = 0;
+        for (size_t i = 0; i < 120; i++) {
+            if (i == 50 || i == 51) { /* missing */
+                continue;
+            }
+            for (size_t extra = 0; extra < 3 && i == 20; extra++) { /* inserted */
+                add(1, 1, 7 * K, 2 * at, 2 * at + 1);
+                at++;
+            }
+            add(1, 1, layer_size(i) * scale, 2 * at, 2 * at + 1 + (i % 6) * 6);
+            at++;
+        }
+        assert_int_equal(merge(2), 0);
+        assert_int_equal(merged.differing, 1);
+        for (size_t i = 0; i < 120; i++) {
+            bool missing = i == 50 || i == 51;
+            assert_int_equal(slot[i].size, layer_size(i) * (missing ? 1 : scale));
+        }
+    }
+}
+
+static void another_threads_requests_do_not_shift_ours(void **state)
+{
+    (void)state;
+    steps_of(1000);
+    for (size_t i = 0; i < 40; i++) {
+        add(0, 2, layer_size(i), 2 * i, 2 * i + 5);
+        add(1, 2, layer_size(i), 2 * i, 2 * i + 5);
+    }
+    memmove(step[1].life + 3, step[1].life, 40 * sizeof *step[1].life);
+    step[1].n = 0;
+    for (size_t i = 0; i < 3; i++) {
+        add(1, 1, K, 2 * i, 2 * i + 1); /* a thread that the newest step does not have */
+    }
+    step[1].n = 43;
+    add(0, 5, K, 1, 2); /* and one that the older one does not have */
+    assert_int_equal(merge(2), 0);
+    for (size_t i = 0; i < 40; i++) {
+        assert_int_equal(slot[i].size, layer_size(i));
+    }
+    assert_int_equal(slot[40].size, K);
+    assert_int_equal(merged.differing, 1);
+}
+
+static void a_step_of_another_kind_is_left_out(void **state)
+{
+    (void)state;
+    steps_of(1000);
+    for (size_t j = 0; j < 3; j++) {
+        for (size_t i = 0; i < 60; i++) {
+            add(j, 0, j == 1 ? (UINT64_C(1) << (12 + (i * 7) % 20)) : layer_size(i), 2 * i,
+                2 * i + 3);
+        }
+    }
+    for (size_t i = 0; i < 60; i += 2) {
+        step[1].life[i].size = UINT64_C(1) << 46;
+    }
+    assert_int_equal(merge(3), 0);
+    assert_int_equal(merged.left_out, 2);
+    for (size_t i = 0; i < 60; i++) {
+        assert_int_equal(slot[i].size, layer_size(i));
+    }
+    assert_int_equal(merge(2), -EAGAIN);
+    assert_int_equal(merged.left_out, 2);
+    step[1].n = 0; /* a step with nothing in it, and one that is much longer */
+    assert_int_equal(merge(2), -EAGAIN);
+    for (size_t i = 0; i < 100; i++) {
+        add(1, 0, layer_size(i), 2 * i, 2 * i + 3);
+    }
+    assert_int_equal(merge(2), -EAGAIN);
+}
+
+static void malformed_steps_are_refused(void **state)
+{
+    (void)state;
+    for (int fault = 0; fault <= 9; fault++) {
+        steps_of(100);
+        for (size_t j = 0; j < 2; j++) {
+            add(j, 0, K, 10, 20);
+            add(j, 0, K, 30, 40);
+        }
+        struct fl_life *l = &step[1].life[1];
+        l->thread = fault == 1 ? 0 : l->thread;
+        l->index = fault == 1 ? 0 : l->index; /* not by index */
+        l->birth = fault == 2 ? step[1].begin + 5 : fault == 3 ? step[1].begin + 101 : l->birth;
+        l->death = fault == 4 ? l->birth - 1 : l->death;
+        l->size = fault == 5 ? UINT64_C(1) << 47 : l->size;
+        l->align = fault == 6 ? 3 * K : l->align;
+        step[1].life[0].thread = fault == 7 ? 1 : 0;
+        step[1].life[0].birth = fault == 8 ? step[1].begin - 1 : step[1].life[0].birth;
+        step[1].len = fault == 9 ? (uint64_t)0 - 1 - step[1].begin : step[1].len;
+        assert_int_equal(merge(2), fault == 0 ? 0 : -EINVAL);
+    }
+    assert_int_equal(fl_merge(NULL, 0, slot, &merged, NULL, 0), -EINVAL);
+    steps_of(100);
+    assert_int_equal(merge(FL_MERGE_STEPS + 1), -EINVAL);
+}
+
+static void buffers_are_rounded_to_their_unit(void **state)
+{
+    struct fl_pack_buffer b[4];
+    uint32_t back[4];
+    struct fl_slot s[3] = {
+        {.size = 100 * K, .align = K, .birth = 1, .death = 2, .offset = {0, FL_PACK_NONE}},
+        {.size = 32 * FL_MIB - K, .align = 4 * FL_MIB, .birth = 0, .death = 5},
+        {.size = 32 * FL_MIB + K, .birth = 0, .death = 5},
+    };
+    (void)state;
+    assert_int_equal(fl_merge_buffers(s, 3, b, back, 64 * FL_KIB, 32 * FL_MIB, 2 * FL_MIB), 3);
+    assert_true(b[0].size == 448 * FL_KIB && b[0].align == 64 * FL_KIB && b[0].previous == 0);
+    assert_true(b[1].size == 32 * FL_MIB && b[1].align == 4 * FL_MIB);
+    assert_true(b[2].size == 34 * FL_MIB && b[2].align == 2 * FL_MIB && b[2].zone == 0);
+    assert_true(b[0].birth == 1 && b[0].death == 2 && back[2] == 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_step_is_its_own_order),
+        cmocka_unit_test(what_met_in_an_older_step_meets),
+        cmocka_unit_test(what_outlasts_the_step_has_one_place_or_two),
+        cmocka_unit_test(the_next_step_says_when_it_is_asked_again),
+        cmocka_unit_test(kept_is_what_most_steps_keep),
+        cmocka_unit_test(sizes_that_move_together_are_planned_at_their_largest),
+        cmocka_unit_test(sizes_that_vary_on_their_own_are_not_planned),
+        cmocka_unit_test(missing_and_inserted_requests_are_passed_over),
+        cmocka_unit_test(another_threads_requests_do_not_shift_ours),
+        cmocka_unit_test(a_step_of_another_kind_is_left_out),
+        cmocka_unit_test(malformed_steps_are_refused),
+        cmocka_unit_test(buffers_are_rounded_to_their_unit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
