@@ -1,0 +1,287 @@
+/* Where one thread's steps end, from its large requests alone.
+ *
+ * A step is a stretch of events that comes again (detect_follow.c), D1 for at least its own length, D2 at whose end as much is
+ * live as at its beginning (layers of one step repeat, but hold on to what they made), and D3 in which the live bytes rise
+ * nearly as far as they have risen for long (an optimizer's loop repeats and holds on to nothing, but is low). What repeats
+ * only within itself is no longer stretch (D4). Of two that would do, the micro-step of an accumulated gradient looks like a
+ * step until the optimizer comes: a period that ends after few repetitions must repeat more often before it is believed
+ * again, so that the longer one around it is found first. One that was followed for long is known at once when it comes back.
+ * A step ends where the fewest bytes are live. */
+#include "plan/detect.h"
+#include <string.h>
+
+enum {
+    SHORTEST = 16,       /* events */
+    CERTAIN = 64,        /* a period of so many need not come a third time */
+    FRESH = 8,           /* events that D4 asks for */
+    KNOWN = 48,          /* events after which what was followed for long is known again */
+    OFTEN = 12,          /* repetitions: what ends after so many is a phase of the program */
+    WINDOW = 8192,       /* events, at least, over which D3 is judged */
+    WINDOW_PERIODS = 64, /* and periods */
+    SETTLING = 4,        /* steps after the lock in which a better place to end may be found */
+    OLDEST = DETECT_RING - 1024,
+    LIVE_SHIFT = 12,
+};
+
+struct range {
+    uint32_t low, high;
+    uint32_t lowest; /* the event before which `low` is live; of several the first */
+};
+
+static void widen(struct fl_detect *d, struct range *r, uint32_t event)
+{
+    uint32_t live = detect_at(d, event)->live;
+
+    if (live < r->low) {
+        r->low = live;
+        r->lowest = event;
+    }
+    r->high = (uint32_t)fl_max(r->high, live);
+}
+
+/* Over the events from `first` up to `end`, which are in the ring. Cost: a load a block. */
+static struct range range_of(struct fl_detect *d, uint32_t first, uint32_t end)
+{
+    struct range r = {.low = UINT32_MAX, .lowest = first};
+    uint32_t at = first, block = UINT32_MAX;
+
+    for (; at != end && at % DETECT_BLOCK != 0; at++) {
+        widen(d, &r, at);
+    }
+    for (; end - at >= DETECT_BLOCK; at += DETECT_BLOCK) {
+        uint32_t i = at % DETECT_RING / DETECT_BLOCK;
+        r.high = (uint32_t)fl_max(r.high, d->block[i].high);
+        if (d->block[i].low < r.low) {
+            r.low = d->block[i].low;
+            block = at;
+        }
+    }
+    if (block != UINT32_MAX) {
+        for (r.lowest = block; detect_at(d, r.lowest)->live != r.low; r.lowest++) {
+        }
+    }
+    for (; at != end; at++) {
+        widen(d, &r, at);
+    }
+    return r;
+}
+
+static void record(struct fl_detect *d, uint32_t n, struct detect_event e)
+{
+    uint32_t i = n % DETECT_RING / DETECT_BLOCK;
+
+    if (n % DETECT_BLOCK == 0 || d->events == 1) {
+        d->block[i].low = e.live;
+        d->block[i].high = e.live;
+    }
+    d->block[i].low = (uint32_t)fl_min(d->block[i].low, e.live);
+    d->block[i].high = (uint32_t)fl_max(d->block[i].high, e.live);
+    d->peak = (uint32_t)fl_max(d->peak, e.live);
+    *detect_at(d, n) = e;
+}
+
+/* About the same length. */
+static bool alike(uint32_t a, uint32_t b)
+{
+    return (a > b ? a - b : b - a) <= 2 + b / 16;
+}
+
+static uint32_t run_that_convinces(const struct fl_detect *d, uint32_t period)
+{
+    size_t need = period >= CERTAIN ? period : fl_max(2 * period, CERTAIN);
+
+    for (int i = 0; i < DETECT_PHASES; i++) {
+        if (d->doubt[i].period != 0 && alike(period, d->doubt[i].period)) {
+            need = fl_max(need, (size_t)d->doubt[i].need * period);
+        }
+    }
+    return (uint32_t)need;
+}
+
+static void lock(struct fl_detect *d, enum detect_kind kind, uint32_t period)
+{
+    d->kind = kind;
+    d->period = period;
+    d->steps = 0;
+    d->old = 0;
+    d->follow[kind ^ 1].following = false;
+}
+
+/* Is the source in a phase that was followed for long? Then it goes on from there. */
+static bool knows_phase(struct fl_detect *d, enum detect_kind kind, uint32_t n)
+{
+    struct detect_follow *f = &d->follow[kind];
+
+    for (int i = 0; i < DETECT_PHASES; i++) {
+        struct detect_phase *p = &d->phase[i];
+        uint32_t first = p->bound - p->period;
+        if (p->period == 0 || p->kind != kind) {
+            continue;
+        }
+        if (n - first > OLDEST) {
+            p->period = 0;
+            continue;
+        }
+        if (f->source - first > p->end - first ||
+            n + 1 - f->from < fl_min(p->period, fl_max(KNOWN, p->period / 2))) {
+            continue;
+        }
+        lock(d, kind, p->period);
+        if (f->source - first > p->period) {
+            f->source -= p->period;
+        }
+        d->target = p->bound;
+        d->old = 2;
+        d->steps = OFTEN;
+        p->period = 0;
+        return true;
+    }
+    return false;
+}
+
+static void consider(struct fl_detect *d, enum detect_kind kind, uint32_t n)
+{
+    struct detect_follow *f = &d->follow[kind];
+
+    if (!f->following || f->astray != 0) {
+        return;
+    }
+    if (n + 1 - f->from >= KNOWN / 2 && knows_phase(d, kind, n)) {
+        return;
+    }
+    uint32_t period = n + 1 - f->source, run = n + 1 - f->from;
+    if (run < period || (int32_t)(n - f->check) < 0 || period < SHORTEST ||
+        period > DETECT_LONGEST) {
+        return;
+    }
+    uint32_t live = detect_at(d, n)->live, then = detect_at(d, f->source - 1)->live;
+    if ((live > then ? live - then : then - live) > fl_max(1, d->peak / 10000) ||
+        run < run_that_convinces(d, period) || f->fresh < FRESH) {
+        return;
+    }
+    size_t kept = fl_min(d->events - 1, OLDEST);
+    size_t window = fl_min(fl_max((size_t)WINDOW_PERIODS * period, WINDOW), kept);
+    uint32_t matched = (uint32_t)fl_min((size_t)run + period, kept);
+    struct range last = range_of(d, n + 1 - period, n + 1);
+    uint64_t high = range_of(d, n + 1 - matched, n + 1).high - last.low,
+             highest = range_of(d, n + 1 - (uint32_t)window, n + 1).high - last.low;
+    f->check = n + period / 8 + 8;
+    if (last.high == last.low || high * 10 < highest * 9) {
+        return;
+    }
+    lock(d, kind, period);
+    d->bound = last.lowest;
+    d->target = last.lowest;
+}
+
+/* The source has come to where a step ends. The event that comes is `n`. */
+static void end_step(struct fl_detect *d, uint32_t n)
+{
+    struct detect_follow *f = &d->follow[d->kind];
+    uint32_t past = f->source - d->target, now = n - past;
+
+    d->steps++;
+    if (d->old == 2) {
+        f->source -= d->period;
+        d->old = 1;
+        d->bound = now;
+        return;
+    }
+    d->old = 0;
+    d->period = now - d->bound;
+    f->source = d->bound + past;
+    d->target = now;
+    if (d->steps <= SETTLING) {
+        struct range r = range_of(d, d->bound, now);
+        uint32_t live = detect_at(d, now)->live;
+        if (r.low < live && live - r.low > d->peak / 1000) {
+            d->target = r.lowest;
+        }
+    }
+    d->bound = d->target;
+}
+
+/* What was followed does not go on. */
+static void lose(struct fl_detect *d, uint32_t n)
+{
+    uint32_t repetitions = (n - d->follow[d->kind].from) / d->period + 1;
+
+    if (d->steps >= OFTEN) {
+        bool old = d->old != 0;
+        d->phase[d->next_phase++ % DETECT_PHASES] = (struct detect_phase){
+            d->period, old ? d->target : d->bound, old ? d->target : n, d->kind};
+    } else {
+        struct detect_doubt doubt = {d->period, 2 * repetitions + 2};
+        d->doubt[d->next_doubt++ % DETECT_PHASES] = doubt;
+    }
+    d->period = 0;
+}
+
+static enum fl_detect_says event(struct fl_detect *d, struct detect_event e)
+{
+    uint32_t n = (uint32_t)++d->events;
+    enum fl_detect_says says = FL_DETECT_NOTHING;
+
+    record(d, n, e);
+    if (d->period != 0) {
+        struct detect_follow *f = &d->follow[d->kind];
+        if (f->astray == 0 && (int32_t)(f->source - d->target) >= 0) {
+            end_step(d, n);
+            says = FL_DETECT_STEP;
+        }
+    }
+    fl_detect_follow(d, DETECT_SIZES, n);
+    fl_detect_follow(d, DETECT_SHAPE, n);
+    if (d->period != 0) {
+        if (!d->follow[d->kind].following) {
+            lose(d, n);
+            return FL_DETECT_LOST;
+        }
+        return says;
+    }
+    for (int kind = 0; kind < DETECT_KINDS && d->period == 0; kind++) {
+        fl_detect_look_back(d, (enum detect_kind)kind, n);
+        consider(d, (enum detect_kind)kind, n);
+    }
+    return says;
+}
+
+static uint16_t token(uint64_t v)
+{
+    return (uint16_t)((v * UINT64_C(0x9e3779b97f4a7c15)) >> 48);
+}
+
+static uint32_t pages(uint64_t live)
+{
+    return (uint32_t)fl_min(live >> LIVE_SHIFT, UINT32_MAX);
+}
+
+size_t fl_detect_size(void)
+{
+    return fl_align_up(sizeof(struct fl_detect), 4096);
+}
+
+void fl_detect_init(struct fl_detect *d)
+{
+    (void)d; /* zeroed is new */
+}
+
+enum fl_detect_says fl_detect_alloc(struct fl_detect *d, size_t size, unsigned kind, uint64_t live)
+{
+    return event(d, (struct detect_event){token(size * 8 + kind % 7),
+                                          (uint16_t)(DETECT_ALLOC + (kind & 0xff)), pages(live)});
+}
+
+enum fl_detect_says fl_detect_free(struct fl_detect *d, size_t size, uint32_t distance,
+                                   uint64_t live)
+{
+    uint32_t shape =
+        distance == UINT32_MAX ? DETECT_FOREIGN : (uint32_t)fl_min(distance, DETECT_FOREIGN - 1);
+
+    return event(d, (struct detect_event){token(size * 8 + 7), (uint16_t)shape, pages(live)});
+}
+
+uint32_t fl_detect_period(const struct fl_detect *d)
+{
+    return d->period;
+}

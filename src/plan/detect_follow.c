@@ -1,0 +1,164 @@
+/* A stream of events compared with itself: where the last few were seen before is where the next are expected from. A few may
+ * be different, missing or too many. */
+#include "plan/detect.h"
+
+enum {
+    AGREE = 6,  /* events in a row that agree, and the two are in step again */
+    ASTRAY = 8, /* events that may be different, missing or too many in one place */
+    /* Credit, in events that agree; a foreign one costs COST of the kind. */
+    CREDIT = 48,
+    CREDIT_MOST = 400,
+    VERIFY = 8,
+    BACK = 4,         /* events a call */
+    BACK_PERIODS = 4, /* looked back to */
+    OLDEST = DETECT_RING - 1024,
+};
+
+static const int32_t cost_of[DETECT_KINDS] = {12, 25};
+
+#define MULTIPLIER UINT32_C(0x2545f491)
+/* to the power of DETECT_CONTEXT, modulo 2^32 */
+#define MULTIPLIER_FULL UINT32_C(0xe374c181)
+#define GOLDEN UINT32_C(0x9e3779b1)
+
+static uint32_t mixed(struct detect_event e, enum detect_kind kind)
+{
+    uint32_t h = ((kind == DETECT_SIZES ? e.size : e.shape) + 1u) * GOLDEN;
+
+    return h ^ (h >> 15);
+}
+
+/* Puts `n` where the context's hash says, and returns what was there: the event after which it was last seen; 0: none. */
+static uint32_t put(struct fl_detect *d, enum detect_kind kind, uint32_t hash, uint32_t n)
+{
+    uint32_t h = hash * GOLDEN, was;
+    uint32_t *small = &d->table_0[kind][h >> 23], *middle = &d->table_1[kind][h >> 20],
+             *large = &d->table_2[kind][h >> 17];
+
+    if (d->events < DETECT_TABLE_0) {
+        was = *small;
+        *small = n;
+    } else if (d->events < DETECT_TABLE_1) {
+        was = *middle != 0 ? *middle : *small;
+        *middle = n;
+    } else {
+        was = *large != 0 || d->events > 2 * DETECT_RING ? *large : *middle;
+        *large = n;
+    }
+    return was;
+}
+
+static bool agree(struct fl_detect *d, enum detect_kind kind, uint32_t a, uint32_t b, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (!detect_same(d, kind, a - i, b - i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Astray for some events, of which `n` is the last: are the last ones in step with the source at another distance? The source
+ * stays where it was when they came apart. */
+static void find_step(struct fl_detect *d, struct detect_follow *f, enum detect_kind kind,
+                      uint32_t n)
+{
+    uint32_t astray = f->astray;
+
+    for (int i = 0; i <= 2 * ASTRAY && astray >= AGREE; i++) {
+        int shift = (i & 1) != 0 ? -(i + 1) / 2 : i / 2; /* 0, -1, 1, -2, 2 ... */
+        uint32_t at = f->source + astray - 1 + (uint32_t)shift;
+        if ((shift < 0 && astray < AGREE + (uint32_t)-shift) || n - at - 1 > OLDEST ||
+            !agree(d, kind, n, at, AGREE)) {
+            continue;
+        }
+        uint32_t lost = (uint32_t)fl_max(astray - AGREE, (size_t)(shift < 0 ? -shift : shift));
+        f->credit -= cost_of[kind] * (int32_t)fl_max(lost, 1);
+        f->source = at + 1;
+        f->astray = 0;
+        f->following = f->credit >= 0;
+        return;
+    }
+    f->following = astray < AGREE + ASTRAY;
+}
+
+static void follow_on(struct fl_detect *d, struct detect_follow *f, enum detect_kind kind,
+                      uint32_t n)
+{
+    if (n - f->source > OLDEST) {
+        f->following = false;
+    } else if (f->astray == 0 && detect_same(d, kind, n, f->source)) {
+        f->source++;
+        f->credit += f->credit < CREDIT_MOST;
+    } else {
+        f->astray++;
+        find_step(d, f, kind, n);
+    }
+}
+
+void fl_detect_follow(struct fl_detect *d, enum detect_kind kind, uint32_t n)
+{
+    struct detect_follow *f = &d->follow[kind];
+
+    if (f->following) {
+        follow_on(d, f, kind, n);
+    }
+    f->hash = f->hash * MULTIPLIER + mixed(*detect_at(d, n), kind);
+    if (d->events <= DETECT_CONTEXT) {
+        return;
+    }
+    f->hash -= MULTIPLIER_FULL * mixed(*detect_at(d, n - DETECT_CONTEXT), kind);
+    uint32_t was = put(d, kind, f->hash, n);
+    if (f->following) {
+        f->fresh += was == 0 || n - was + ASTRAY > n - f->source;
+    } else if (was != 0 && n - was < OLDEST && (d->period == 0 || d->kind == kind) &&
+               agree(d, kind, n, was, VERIFY)) {
+        *f = (struct detect_follow){.hash = f->hash,
+                                    .following = true,
+                                    .source = was + 1,
+                                    .from = n,
+                                    .from_source = was,
+                                    .credit = CREDIT,
+                                    .from_credit = CREDIT,
+                                    .check = n};
+    }
+}
+
+/* Around a difference that lies just before where the run begins: how many events to leave out on either side. */
+static bool pass_over(struct fl_detect *d, struct detect_follow *f, enum detect_kind kind)
+{
+    uint32_t a = f->from - 1, b = f->from_source - 1;
+
+    for (uint32_t c = 1; c <= ASTRAY; c++) {
+        for (int how = 0; how < 3; how++) {
+            uint32_t i = how != 1 ? c : 0, j = how != 2 ? c : 0;
+            if (agree(d, kind, a - i, b - j, AGREE)) {
+                f->from -= i;
+                f->from_source -= j;
+                f->from_credit -= cost_of[kind] * (int32_t)c;
+                return f->from_credit >= 0;
+            }
+        }
+    }
+    return false;
+}
+
+void fl_detect_look_back(struct fl_detect *d, enum detect_kind kind, uint32_t n)
+{
+    struct detect_follow *f = &d->follow[kind];
+    uint32_t oldest = d->events > OLDEST ? n - OLDEST : 1;
+
+    for (int i = 0; i < BACK && f->following && !f->from_ends; i++) {
+        if (f->from_source - oldest < 2 * (AGREE + ASTRAY) ||
+            n - f->from > BACK_PERIODS * (n - f->source)) {
+            f->from_ends = true;
+        } else if (detect_same(d, kind, f->from - 1, f->from_source - 1)) {
+            f->from--;
+            f->from_source--;
+            f->from_credit += f->from_credit < CREDIT_MOST;
+        } else {
+            f->from_ends = !pass_over(d, f, kind);
+            return;
+        }
+    }
+}
