@@ -156,12 +156,14 @@ static void make_slot(const struct merge *m, size_t i)
 
     *s = (struct fl_slot){.thread = newest->thread,
                           .index = newest->index,
+                          .least = newest->size,
                           .kind = kind_of(m, i),
                           .offset = {FL_PACK_NONE, FL_PACK_NONE}};
     for (size_t j = 0; j < m->nsteps; j++) {
         const struct fl_life *l = life_of(m, j, i);
         if (l != NULL) {
             s->size = fl_max(s->size, l->size);
+            s->least = fl_min(s->least, l->size);
             s->align = fl_max(s->align, l->align);
         }
     }

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -236,6 +237,50 @@ static int linux_append_file(const char *path, const char *text, size_t len)
     return rc;
 }
 
+/* PATH, a dot and the process id: others who write the same file have another name. */
+static int name_beside(const char *path, char *out, size_t size)
+{
+    struct fl_text t = fl_text_on(out, size);
+
+    fl_text_str(&t, path);
+    fl_text_str(&t, ".");
+    fl_text_u64(&t, (uint64_t)getpid());
+    return t.len + 1 < size ? 0 : -ENAMETOOLONG;
+}
+
+static int linux_replace_file(const char *path, const void *data, size_t len)
+{
+    enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
+    char beside[1024]; /* stacks may be small */
+    struct stat old;
+    int rc = name_beside(path, beside, sizeof beside);
+
+    if (rc == 0 && fstatat(AT_FDCWD, path, &old, 0) == 0 && !S_ISREG(old.st_mode)) {
+        rc = -EINVAL; /* root could do it to /dev/null */
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    /* what a process of this id left there when it was killed */
+    (void)syscall(SYS_unlinkat, AT_FDCWD, beside, 0);
+    long fd = syscall(SYS_openat, AT_FDCWD, beside, FLAGS, 0666);
+    if (fd < 0) {
+        return -errno;
+    }
+    rc = linux_write((int)fd, data, len);
+    if (rc == 0 && syscall(SYS_fsync, fd) != 0) {
+        rc = -errno;
+    }
+    syscall(SYS_close, fd);
+    if (rc == 0 && syscall(SYS_renameat, AT_FDCWD, beside, AT_FDCWD, path) != 0) {
+        rc = -errno;
+    }
+    if (rc != 0) {
+        (void)syscall(SYS_unlinkat, AT_FDCWD, beside, 0);
+    }
+    return rc;
+}
+
 /* Written once, for the constant and for the copy that tests overwrite. */
 #define LINUX_TABLE                                                                                \
     {                                                                                              \
@@ -250,7 +295,7 @@ static int linux_append_file(const char *path, const char *text, size_t len)
         .name = linux_name, .now_ns = linux_now_ns, .read_file = linux_read_file,                  \
         .limit = linux_limit, .memory_total = linux_memory_total, .entropy = linux_entropy,        \
         .wait = linux_wait, .wake = linux_wake, .write = linux_write,                              \
-        .append_file = linux_append_file                                                           \
+        .append_file = linux_append_file, .replace_file = linux_replace_file                       \
     }
 
 const struct fl_sys fl_sys_linux = LINUX_TABLE;

@@ -74,6 +74,9 @@ struct fl_sys {
     int (*wake)(_Atomic uint32_t *word, int count);
     int (*write)(int fd, const char *text, size_t len);
     int (*append_file)(const char *path, const char *text, size_t len);
+    /* The file is this, or what it was before: written beside it, flushed, and renamed. A link is replaced, not what it leads to;
+     * -EINVAL: it is there and no regular file. */
+    int (*replace_file)(const char *path, const void *data, size_t len);
 };
 
 /* libc's functions of these names, past our own (preload/maps.c), which would take the library's calls for the program's. Raw
@@ -137,7 +140,7 @@ void fl_sys_boot(void);
 bool fl_sys_is_confined(void);
 
 /* Locks, by rank: acquire left to right only. Follows the layers, highest first (src/layers.txt). */
-enum fl_rank { FL_RANK_RUNTIME, FL_RANK_REGION, FL_RANK_LEAF };
+enum fl_rank { FL_RANK_RUNTIME, FL_RANK_PLAN, FL_RANK_REGION, FL_RANK_LEAF };
 
 /* Futex lock, not recursive. Zero-initialised is unlocked (rank RUNTIME). Signals: not safe. */
 struct fl_lock {

@@ -178,6 +178,7 @@ void fake_install(void)
         .wake = fl_sys_linux.wake,
         .write = fake_write,
         .append_file = fl_sys_linux.append_file,
+        .replace_file = fl_sys_linux.replace_file,
     };
     fake_map_slots(&fl_sys);
     fl_page = (struct fl_page){.base = 4096, .huge = 2u << 20, .shift = 12, .thp = true};

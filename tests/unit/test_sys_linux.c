@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -117,6 +118,29 @@ static void files_are_appended_to(void **state)
     assert_int_equal(fl_sys_linux.write(-1, "x", 1), -EBADF);
 }
 
+static void files_are_replaced_whole_or_not_at_all(void **state)
+{
+    char dir[] = "/tmp/fl_test_XXXXXX", path[64], beside[96], text[64];
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/file", dir);
+    snprintf(beside, sizeof beside, "%s.%d", path, getpid());
+    assert_int_equal(fl_sys_linux.replace_file(path, "first and long", 14), 0);
+    assert_int_equal(fl_sys_linux.append_file(beside, "left behind", 11), 0);
+    assert_int_equal(fl_sys_linux.replace_file(path, "second", 6), 0);
+    assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
+    assert_string_equal(text, "second");
+    assert_int_equal(access(beside, F_OK), -1);
+    assert_int_equal(fl_sys_linux.replace_file(path, NULL, 6), -EFAULT);
+    assert_int_equal(access(beside, F_OK), -1);
+    assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
+    assert_string_equal(text, "second");
+    unlink(path);
+    assert_int_equal(fl_sys_linux.replace_file("/no/such/file", "x", 1), -ENOENT);
+    assert_int_equal(fl_sys_linux.replace_file(dir, "x", 1), -EINVAL);
+    rmdir(dir);
+}
+
 static void limits_and_clock_are_the_process_s(void **state)
 {
     struct rlimit r;
@@ -146,6 +170,7 @@ int main(void)
         cmocka_unit_test(refusals_are_negative_errno),
         cmocka_unit_test(files_are_read_whole_or_cut),
         cmocka_unit_test(files_are_appended_to),
+        cmocka_unit_test(files_are_replaced_whole_or_not_at_all),
         cmocka_unit_test(limits_and_clock_are_the_process_s),
         cmocka_unit_test(waiting_ends_by_value_or_time),
     };
