@@ -35,22 +35,49 @@ struct fl_stats {
     uint64_t in_use_peak_bytes;
     uint64_t populated_bytes; /* now: in use, or free and kept */
     uint64_t populated_peak_bytes;
-    uint64_t populate_bytes;  /* so far */
-    uint64_t populate_errors; /* populations that the kernel refused */
-    uint64_t purge_bytes;     /* given back to the kernel so far */
-    uint64_t window_bytes;    /* address space reserved */
-    uint64_t move_bytes;      /* huge pages moved so far */
-    uint64_t stock_bytes;     /* kept ready now */
-    uint64_t rezero_bytes;    /* cleared ahead of requests so far */
-    uint64_t repair_bytes;    /* made huge pages again after fork so far */
-    uint64_t releases;        /* times that memory pressure took what was free */
-    uint64_t compactions;     /* populations so slow that base pages were used for a while */
-    uint64_t rung;            /* how pages move: 0 userfaultfd, 1 mremap, 2 not at all */
+    uint64_t populate_bytes;    /* so far */
+    uint64_t populate_errors;   /* populations that the kernel refused */
+    uint64_t purge_bytes;       /* given back to the kernel so far */
+    uint64_t window_bytes;      /* address space reserved */
+    uint64_t move_bytes;        /* huge pages moved so far */
+    uint64_t stock_bytes;       /* kept ready now */
+    uint64_t rezero_bytes;      /* cleared ahead of requests so far */
+    uint64_t repair_bytes;      /* made huge pages again after fork so far */
+    uint64_t releases;          /* times that memory pressure took what was free */
+    uint64_t compactions;       /* populations so slow that base pages were used for a while */
+    uint64_t rung;              /* how pages move: 0 userfaultfd, 1 mremap, 2 not at all */
+    uint64_t plan_hits;         /* requests of planned steps served where the plan says */
+    uint64_t plan_misses;       /* requests of planned steps that differed from the plan */
+    uint64_t plan_missed_bytes; /* of those that found no room in the plan's arena */
+    uint64_t plan_steps;        /* steps served by a plan */
+    uint64_t plan_layouts;      /* plans made */
+    uint64_t plan_drops;        /* plans given up */
+    uint64_t plan_bytes;        /* of plans' arenas, now; part of in_use_bytes */
 };
 
 /* Fills `*out`, as many fields as out->size covers. 0; -EINVAL when `out` is NULL or out->size is too small for `active`.
  * Threads: any; takes the region lock.  Signals: not safe.  Fork: child may call. */
 FL_API int fl_stats_read(struct fl_stats *out);
+
+/* Steps. A program that repeats itself (a training loop, a server's request) says where one iteration begins and ends. After a few
+ * of them that were alike, the large blocks of the next one are served from one arena: each at the address that it had before,
+ * populated. A step that turns out different costs memory and never correctness. What is not freed by the end of its step stays
+ * where it is. Programs that say nothing are watched for steps, thread by thread (FAULTLESS_STEPS=auto).
+ *
+ * A context is one kind of loop; only one thread at a time is in it, and a thread may be in several, one within the other: its
+ * requests belong to the innermost. NULL is the calling thread's own context, so that two calls are enough. */
+struct fl_step_context;
+
+/* A new context in `*out`. 0; -ENOSYS when steps are off (FAULTLESS_STEPS=off, or the process is not served at all); -ENOMEM: no more
+ * contexts (1,024) or no memory; -EINVAL: `out` is NULL.  Threads: any.  Signals: not safe. */
+FL_API int fl_step_new(struct fl_step_context **out);
+/* Its plans are forgotten; blocks stay. 0; -EBUSY when a thread is in it; -EINVAL for NULL.  Threads: any.  Signals: not safe. */
+FL_API int fl_step_free(struct fl_step_context *ctx);
+/* A step begins, and ends. 0; begin: -EBUSY when another thread is in the context, -EINVAL when this one is already, -ENOMEM, -ENOSYS;
+ * end: -EINVAL when the thread's innermost context is another one.
+ * Threads: any.  Signals: not safe.  Fork: a child goes on with the step that its thread was in. */
+FL_API int fl_step_begin(struct fl_step_context *ctx);
+FL_API int fl_step_end(struct fl_step_context *ctx);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 #ifndef FL_ALLOC_ALLOC_H
 #define FL_ALLOC_ALLOC_H
 
+#include "plan/plan.h"
 #include "uffd/uffd.h"
 
 /* The next allocator, all of one object: never a mixture of two. NULL where that object lacks the name; malloc,

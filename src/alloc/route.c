@@ -78,6 +78,7 @@ void fl_thread_end(struct fl_cache *c)
 {
     ending = true;
     my_cache = NULL;
+    fl_plan_thread_ends();
     fl_cache_release(fl_route.region, c);
 }
 
@@ -91,18 +92,19 @@ static void ask_next_to_trim(void)
 }
 
 /* From the region; NULL when it has none. errno is kept. */
-static FL_COLD void *from_region(size_t len, size_t align, bool zero)
+static FL_COLD struct fl_extent *from_region(size_t len, size_t align, bool zero)
 {
     int saved = errno;
     struct fl_extent *e = NULL;
 
     if (!fl_region_busy()) { /* a signal handler that interrupted us goes to the next allocator */
         e = fl_region_take(fl_route.region, my_cache, len, align, zero);
+        fl_plan_notice();
         call_worker(true);
         ask_next_to_trim();
     }
     errno = saved;
-    return e != NULL ? block(e) : NULL;
+    return e;
 }
 
 static struct fl_extent *from_cache(size_t len)
@@ -121,6 +123,36 @@ static struct fl_extent *from_cache(size_t len)
     return e;
 }
 
+/* What a step's plan has for this request; NULL: nothing. errno is kept. */
+static inline struct fl_extent *from_plan(size_t len, size_t align)
+{
+    if (FL_LIKELY((fl_plan_wants & FL_PLAN_REPLAY) == 0)) {
+        return NULL;
+    }
+    int saved = errno;
+    struct fl_extent *e = fl_plan_take(len, align);
+    call_worker(true);
+    errno = saved;
+    return e;
+}
+
+static FL_COLD void tell_plan(struct fl_extent *e, enum fl_request_kind kind)
+{
+    int saved = errno;
+
+    fl_plan_saw(e, kind);
+    call_worker(true);
+    errno = saved;
+}
+
+static inline void *hand_out(struct fl_extent *e, enum fl_request_kind kind)
+{
+    if (FL_UNLIKELY((fl_plan_wants & FL_PLAN_WATCH) != 0)) {
+        tell_plan(e, kind);
+    }
+    return block(e);
+}
+
 /* Page-rounded length; 0: more than any object may have, or not for us. */
 static size_t extent_len(size_t n)
 {
@@ -136,12 +168,14 @@ void *fl_malloc_large(size_t n)
     if (FL_UNLIKELY(len == 0)) {
         return fl_route.next.malloc(n);
     }
-    struct fl_extent *e = from_cache(len);
-    if (FL_LIKELY(e != NULL)) {
-        return block(e);
+    struct fl_extent *e = from_plan(len, fl_page.base);
+    if (e == NULL) {
+        e = from_cache(len);
     }
-    void *p = from_region(len, fl_page.base, false);
-    return p != NULL ? p : fl_route.next.malloc(n);
+    if (FL_UNLIKELY(e == NULL)) {
+        e = from_region(len, fl_page.base, false);
+    }
+    return FL_LIKELY(e != NULL) ? hand_out(e, FL_REQUEST_MALLOC) : fl_route.next.malloc(n);
 }
 
 void *fl_calloc_large(size_t n)
@@ -153,12 +187,15 @@ void *fl_calloc_large(size_t n)
     if (FL_UNLIKELY(len == 0)) {
         return fl_route.next.calloc(1, n);
     }
-    struct fl_extent *e = from_cache(len);
-    if (e != NULL) {
-        return memset(block(e), 0, n);
+    struct fl_extent *e = from_plan(len, fl_page.base);
+    if (e == NULL) {
+        e = from_cache(len);
     }
-    void *p = from_region(len, fl_page.base, true);
-    return p != NULL ? p : fl_route.next.calloc(1, n);
+    if (e != NULL) {
+        return memset(hand_out(e, FL_REQUEST_CALLOC), 0, n);
+    }
+    e = from_region(len, fl_page.base, true);
+    return e != NULL ? hand_out(e, FL_REQUEST_CALLOC) : fl_route.next.calloc(1, n);
 }
 
 void *fl_memalign_large(size_t align, size_t n)
@@ -168,10 +205,15 @@ void *fl_memalign_large(size_t align, size_t n)
     }
     size_t len = extent_len(n);
     if (FL_LIKELY(len != 0)) {
-        struct fl_extent *e = align <= fl_page.base ? from_cache(len) : NULL;
-        void *p = e != NULL ? block(e) : from_region(len, fl_max(align, fl_page.base), false);
-        if (FL_LIKELY(p != NULL)) {
-            return p;
+        struct fl_extent *e = from_plan(len, align);
+        if (e == NULL) {
+            e = align <= fl_page.base ? from_cache(len) : NULL;
+        }
+        if (e == NULL) {
+            e = from_region(len, fl_max(align, fl_page.base), false);
+        }
+        if (FL_LIKELY(e != NULL)) {
+            return hand_out(e, FL_REQUEST_ALIGNED);
         }
     }
     return fl_route.next.memalign != NULL ? fl_route.next.memalign(align, n) : no_memory();
@@ -200,6 +242,14 @@ static FL_COLD void give(struct fl_extent *e)
     errno = saved;
 }
 
+static void give_inner(struct fl_extent *e)
+{
+    int saved = errno;
+
+    fl_plan_give(e);
+    errno = saved;
+}
+
 void fl_free_ours(void *p)
 {
     struct fl_extent *e = fl_region_find(fl_route.region, (uintptr_t)p);
@@ -210,6 +260,15 @@ void fl_free_ours(void *p)
             return;
         }
         die("free", p);
+    }
+    if (FL_UNLIKELY(e->life != 0)) {
+        int saved = errno;
+        fl_plan_saw_free(e);
+        errno = saved;
+    }
+    if (e->content == FL_CONTENT_INNER) {
+        give_inner(e);
+        return;
     }
     struct fl_cache *c = my_cache;
     size_t cache_max = atomic_load_explicit(&fl_route.region->cache_max, memory_order_relaxed);
@@ -262,6 +321,16 @@ static void *move_block(void *p, size_t old_len, size_t n)
     return q;
 }
 
+/* The recorder's view of realloc: longer, or another request. */
+static FL_COLD void end_of_life(struct fl_extent *e, bool in_place)
+{
+    if (in_place) {
+        fl_plan_saw_resize(e);
+    } else {
+        fl_plan_saw_free(e);
+    }
+}
+
 static void *realloc_ours(void *p, size_t n)
 {
     struct fl_extent *e = fl_region_find(fl_route.region, (uintptr_t)p);
@@ -279,13 +348,17 @@ static void *realloc_ours(void *p, size_t n)
     size_t len = extent_len(n);
     if (e != NULL && len != 0) {
         int saved = errno;
-        bool usual = !fl_region_busy();
-        bool in_place = len == e->len || (usual && fl_region_resize(fl_route.region, e, len));
+        bool inner = e->content == FL_CONTENT_INNER, usual = !inner && !fl_region_busy();
+        bool in_place = len == e->len || (inner && fl_plan_resize(e, len)) ||
+                        (usual && fl_region_resize(fl_route.region, e, len));
+        if (e->life != 0) {
+            end_of_life(e, in_place);
+        }
         struct fl_extent *moved =
             usual && !in_place ? fl_region_move(fl_route.region, e, len) : NULL;
         errno = saved;
         if (in_place || moved != NULL) {
-            return in_place ? p : block(moved);
+            return in_place ? p : hand_out(moved, FL_REQUEST_MALLOC);
         }
     }
     return move_block(p, fl_usable_ours(p), n);
@@ -312,5 +385,6 @@ size_t fl_trim(void)
     if (!ready() || fl_region_busy()) {
         return 0;
     }
+    fl_plan_release();
     return fl_region_purge(fl_route.region, 0);
 }

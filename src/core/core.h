@@ -17,11 +17,14 @@ enum fl_disable {
     FL_DISABLE_UFFD = 1 << 7,     /* no userfaultfd(2) at all */
     FL_DISABLE_URING = 1 << 8,    /* no io_uring: threads */
     FL_DISABLE_NUMA = 1 << 9,     /* as on a machine with one node */
+    FL_DISABLE_PLAN = 1 << 10,    /* no step is learned */
 };
 
 enum fl_log_level { FL_LOG_NONE, FL_LOG_WARN, FL_LOG_INFO };
 
 enum fl_numa { FL_NUMA_AUTO, FL_NUMA_OFF, FL_NUMA_FIRST_TOUCH };
+
+enum fl_steps { FL_STEPS_AUTO, FL_STEPS_DECLARED, FL_STEPS_OFF };
 
 enum fl_option_id {
 #define X(kind, name, ...) FL_OPTION_##name,

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum kind { SIZE, TIME, COUNT, BOOL, WORDS, LEVEL, POLICY, TEXT };
+enum kind { SIZE, TIME, COUNT, BOOL, WORDS, LEVEL, POLICY, STEPS, TEXT };
 
 static const struct row {
     enum kind kind;
@@ -19,10 +19,11 @@ static const struct row {
 
 static const char prefix[] = "FAULTLESS_";
 /* By bits of enum fl_disable. */
-static const char *const words[] = {"all",   "thp",  "populate", "worker", "cache",
-                                    "stock", "move", "uffd",     "uring",  "numa"};
+static const char *const words[] = {"all",  "thp",  "populate", "worker", "cache", "stock",
+                                    "move", "uffd", "uring",    "numa",   "plan"};
 static const char *const levels[] = {"none", "warn", "info"};         /* by enum fl_log_level */
 static const char *const policies[] = {"auto", "off", "first-touch"}; /* by enum fl_numa */
+static const char *const step_words[] = {"auto", "declared", "off"};  /* by enum fl_steps */
 
 static bool name_matches(const char *entry, const char *name)
 {
@@ -87,6 +88,10 @@ static int parse_value(const struct row *r, const char *s, uint64_t *out)
         rc = find_word(policies, sizeof policies / sizeof policies[0], s, strlen(s));
         *out = (uint64_t)rc;
         break;
+    case STEPS:
+        rc = find_word(step_words, sizeof step_words / sizeof step_words[0], s, strlen(s));
+        *out = (uint64_t)rc;
+        break;
     case TEXT:
         *out = 0;
         return 0;
@@ -105,6 +110,8 @@ static void append_value(struct fl_text *t, const struct row *r, uint64_t v)
         fl_text_str(t, levels[v]);
     } else if (r->kind == POLICY) {
         fl_text_str(t, policies[v]);
+    } else if (r->kind == STEPS) {
+        fl_text_str(t, step_words[v]);
     } else {
         fl_text_u64(t, v);
     }

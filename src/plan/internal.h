@@ -4,6 +4,10 @@
 
 #include "plan/plan.h"
 
+/* Bytes; and from where on a block begins at a huge page (measured: 64 KiB inflates no training step by more than 0.8 %, 2 MiB by up to
+ * 35 %). */
+enum { FL_GRANULE_SHIFT = 16, FL_GRANULE = 1 << FL_GRANULE_SHIFT, FL_HUGE_FROM = 32 * FL_MIB };
+
 /* One bit a granule. Threads: any, no lock; a claim that fails for a part leaves nothing behind. Cost: the words that the
  * range touches. */
 struct fl_claims {
@@ -18,5 +22,164 @@ void fl_claims_give(struct fl_claims *c, size_t first, size_t n);
 size_t fl_claims_fit(const struct fl_claims *c, size_t n, size_t align);
 /* Is nothing claimed? A hint as well. */
 bool fl_claims_none(const struct fl_claims *c);
+
+/* See arena.c. Type-stable: never freed, so that a late look at one is harmless. */
+struct fl_arena {
+    struct fl_inner inner; /* first: fl_plan_give finds the arena by it */
+    struct fl_claims claims;
+    uintptr_t base;
+    size_t words; /* of claims.word */
+    _Atomic size_t
+        height; /* bytes; 0: there is no memory behind it. Owner, or whoever claimed all of it */
+    _Atomic bool draining;
+    struct fl_arena *next; /* every arena ever made. Lock: plan */
+    _Atomic bool used;     /* since the worker looked */
+    unsigned idle;         /* looks at which it was not. The worker */
+    bool owned;            /* by a context; else free, or draining. Lock: plan */
+};
+
+/* Takes memory for `height` bytes; the arena has none. False: not to be had. The owner. */
+bool fl_arena_open(struct fl_arena *a, size_t height);
+/* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
+struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room);
+/* Gives its memory back if nobody has a block in it. Any thread; takes the region lock. */
+void fl_arena_drop_if_empty(struct fl_arena *a);
+
+/* Memory of `len` bytes, zero; NULL. Lock: plan. */
+void *fl_plan_map(size_t len);
+void fl_plan_unmap(uintptr_t p, size_t len);
+
+enum { FL_RECORDS = 8, FL_LIVES_MOST = 32768, FL_LAYOUTS = 4, FL_SIGNATURE = 3 };
+
+/* A step as it happens: see record.c. */
+struct fl_record {
+    struct fl_life *life; /* FL_LIVES_MOST; NULL: not mapped */
+    uint32_t n;
+    uint32_t first;      /* ordinal of the first request */
+    uint64_t begin, end; /* the context's clock */
+    uint64_t hash;       /* of the sizes, in order */
+    bool full;           /* more requests than there is room for */
+    bool closed;         /* ended */
+    bool complete; /* and so has the next one: what it left behind has been freed there, or stays */
+};
+
+#define FL_SEAT_NONE UINT32_MAX
+
+/* A request of the step, in its order. */
+struct fl_seat {
+    uint64_t least, most; /* bytes of a request that fits; equal where the size never changed */
+    uint64_t room;        /* bytes that realloc may make it long in place */
+    uint32_t granule[2];  /* in even and odd steps; FL_SEAT_NONE: it is not planned */
+};
+
+/* Constant once made, but for what `wish` says. */
+struct fl_layout {
+    size_t bytes; /* of this object, in plan memory */
+    uint32_t n;
+    uint64_t hash; /* of the record it was made from */
+    uint64_t height, bound;
+    struct fl_seat *seat;
+    struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
+    bool wish;            /* some slot has grown */
+};
+
+enum fl_job_state { FL_JOB_NONE, FL_JOB_WANTED, FL_JOB_RUNNING, FL_JOB_DONE };
+
+struct fl_step_context {
+    /* What each request reads. */
+    const struct fl_seat *next, *end; /* of the layout */
+    struct fl_arena *arena;           /* NULL: none */
+    struct fl_layout *layout;         /* the one that is served now; NULL: none */
+    unsigned parity;
+    _Atomic bool inside; /* its thread is at work here: a handler that sees it leaves all alone */
+    uint32_t id;         /* its place in fl_plan.context, plus one */
+    /* Of the step under way. */
+    uint64_t asked, missed; /* bytes */
+    uint32_t requests_here; /* in this step, or since the last boundary */
+    uint32_t diverged;      /* of these, those that were not where the plan says */
+    bool relearn;           /* so many that steps are worth recording again */
+    uint64_t recent[FL_SIGNATURE];
+    unsigned misses_in_a_row;
+    unsigned strange; /* steps in a row that nearly nothing of was known */
+    /* Since it was made. */
+    uint32_t requests; /* ordinal of the last one */
+    uint64_t clock;    /* events */
+    uint64_t live;     /* bytes asked for by its thread, less what that thread freed */
+    _Atomic uint64_t freed_by_others;
+    /* Learning. */
+    struct fl_detect *detect; /* NULL: steps are declared, or it rests */
+    struct fl_record record[FL_RECORDS];
+    unsigned newest; /* record under way */
+    bool recording;
+    bool detecting;       /* `detect` is fed */
+    uint64_t rest;        /* requests or steps until it learns again */
+    unsigned drops;       /* in a row: each makes the rest longer */
+    uint8_t bad;          /* a bit for each of the last eight steps that missed too much */
+    _Atomic uint32_t job; /* enum fl_job_state */
+    struct fl_lives lives[FL_RECORDS]; /* the job's input: records, or, with no lives, `grown` */
+    unsigned nlives;
+    struct fl_layout *grown;
+    struct fl_layout *made; /* by the job; NULL: it failed */
+    struct fl_layout *known[FL_LAYOUTS];
+    struct fl_layout *last; /* declared: of the step before */
+    /* Whose it is. */
+    _Atomic int tid;               /* of the thread inside; 0: none */
+    bool declared;                 /* by the program: its steps are too */
+    struct fl_step_context *outer; /* the one this thread was in before */
+    struct fl_step_context *free_next;
+    struct fl_plan_stats stats; /* written by its thread */
+};
+
+enum { FL_CONTEXTS = 1024 };
+
+extern struct fl_plan {
+    struct fl_lock lock;
+    struct fl_region *region;
+    struct fl_plan_config config;
+    struct fl_step_context *context[FL_CONTEXTS]; /* type-stable. Lock: plan, to add */
+    _Atomic uint32_t ncontexts;
+    struct fl_step_context *free; /* Lock: plan */
+    struct fl_arena *arenas;      /* Lock: plan */
+} fl_plan;
+
+extern _Thread_local struct fl_step_context *fl_plan_mine;
+
+/* record.c */
+bool fl_record_begin(struct fl_step_context *c);
+void fl_record_end(struct fl_step_context *c);
+void fl_record_stop(struct fl_step_context *c);
+uint64_t fl_record_mix(uint64_t hash, uint64_t size);
+void fl_record_drop_all(struct fl_step_context *c);
+/* How many records, the newest first, may be learned from; 0: not yet. */
+unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static FL_RECORDS]);
+
+/* replay.c */
+void fl_replay_begin(struct fl_step_context *c);
+/* Judges the step. False: the plan is no good. */
+bool fl_replay_end(struct fl_step_context *c);
+void fl_replay_off(struct fl_step_context *c);
+void fl_arena_let_go(struct fl_step_context *c);
+/* The layout whose first requests were the last ones; NULL. */
+struct fl_layout *fl_replay_recognise(const struct fl_step_context *c);
+struct fl_arena *fl_plan_first_arena(void);
+
+/* engine.c */
+void fl_engine_want(struct fl_step_context *c);
+/* Takes over what the job has made. At a step's boundary. */
+void fl_engine_collect(struct fl_step_context *c);
+void fl_engine_abandon(struct fl_step_context *c);
+void fl_layout_free(struct fl_layout *l);
+
+/* context.c */
+void fl_context_boundary(struct fl_step_context *c);
+void fl_context_give_up(struct fl_step_context *c);
+/* One more request of a thread whose steps are not known. */
+void fl_context_watched(struct fl_step_context *c);
+/* The last requests were the first ones of `l`, which we know. */
+void fl_context_resume(struct fl_step_context *c, struct fl_layout *l);
+
+/* With a signal guard: see fl_region_busy. */
+void fl_plan_lock(void);
+void fl_plan_unlock(void);
 
 #endif

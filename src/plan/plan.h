@@ -3,6 +3,11 @@
  * pack.c     lifetimes -> offsets. Pure.
  * merge.c    recorded steps -> lifetimes of the next one, by request. Pure.
  * detect.c   one thread's stream of large requests -> where a step ends. Pure.
+ * claims.c   who has which granules of an arena.      arena.c    the memory that a plan's blocks lie in.
+ * record.c   a step as it happens.                    replay.c   a request served from the layout.
+ * context.c  whose steps these are, and what comes next; engine.c packs in the background; memory.c is theirs.
+ * A plan is a hint: what a request gets is decided by the claim on the granules' bits, so a plan that is wrong, stale or torn
+ * costs memory and never a byte.
  * Left to others: where memory comes from (region/), which requests come here (alloc/), when to begin (runtime/).
  * Sizes and offsets are bytes, times are any clock that orders events. */
 #ifndef FL_PLAN_PLAN_H
@@ -232,5 +237,72 @@ int fl_file_look(const char *path, size_t *out_len);
 int fl_file_read(const char *path, void *buf, size_t len);
 /* In place of what was there, at once or not at all. -EINVAL: what is there is no plan file, and not empty; it is left alone. */
 int fl_file_write(const char *path, const void *buf, size_t len);
+
+/* ---- steps of the running program ---- */
+
+struct fl_step_context;
+
+struct fl_plan_config {
+    bool on;          /* steps that the program declares are learned */
+    bool background;  /* there is a worker */
+    uint64_t tick_ns; /* between two looks at what is idle */
+    bool detect;      /* each thread's stream is watched for them, too */
+};
+
+/* What the calling thread's context wants of each of its large requests; 0 for a thread without one. The thread alone. */
+enum fl_plan_wants {
+    FL_PLAN_REPLAY = 1, /* to serve it: fl_plan_take */
+    FL_PLAN_WATCH = 2,  /* to know of it: fl_plan_saw */
+};
+extern _Thread_local unsigned fl_plan_wants;
+
+/* Before any other function here.  Context: boot only. */
+void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c);
+
+/* A block of `len` bytes, whole base pages, from the plan; NULL: it has none to give. No lock, no system call.
+ * Signals: safe.  Cost: O(1) for what was planned; else a look at a bit a granule of the arena. */
+struct fl_extent *fl_plan_take(size_t len, size_t align);
+enum fl_request_kind { FL_REQUEST_MALLOC, FL_REQUEST_CALLOC, FL_REQUEST_ALIGNED };
+
+/* The request was served with `e`, by whomever. */
+void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind);
+/* `e` has a life and is about to be free. Any thread. */
+void fl_plan_saw_free(struct fl_extent *e);
+/* `e` is FL_CONTENT_INNER and CACHED. Any thread; no lock.  Signals: safe. */
+void fl_plan_give(struct fl_extent *e);
+/* realloc of such a block, LIVE, in place: within what the plan has for it. */
+bool fl_plan_resize(struct fl_extent *e, size_t len);
+/* realloc made `e`, which has a life, e->len bytes long in place. */
+void fl_plan_saw_resize(const struct fl_extent *e);
+/* A request that the thread's cache did not serve: after some of them the thread is watched. Not in a signal handler. */
+void fl_plan_notice(void);
+/* The calling thread ends. */
+void fl_plan_thread_ends(void);
+
+/* The public calls: see include/faultless/faultless.h. */
+int fl_plan_context_new(struct fl_step_context **out);
+int fl_plan_context_free(struct fl_step_context *c);
+int fl_plan_begin(struct fl_step_context *c);
+int fl_plan_end(struct fl_step_context *c);
+
+/* Jobs of the worker: packs what has been learned; gives back what no step has used for a while. */
+uint64_t fl_plan_work(struct fl_region *r);
+uint64_t fl_plan_age(struct fl_region *r);
+/* Memory is short: arenas that nobody has a block in go back. No lock held. */
+void fl_plan_release(void);
+
+void fl_plan_fork_prepare(void);
+void fl_plan_fork_parent(void);
+void fl_plan_fork_child(void);
+
+struct fl_plan_stats {
+    uint64_t hits, misses; /* requests in replayed steps, served by the plan or not */
+    uint64_t missed_bytes;
+    uint64_t steps;       /* replayed */
+    uint64_t layouts;     /* made */
+    uint64_t drops;       /* plans given up */
+    uint64_t arena_bytes; /* now */
+};
+void fl_plan_stats_read(struct fl_plan_stats *out);
 
 #endif

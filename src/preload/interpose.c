@@ -206,7 +206,7 @@ EXPORT struct mallinfo mallinfo(void)
 
 EXPORT void malloc_stats(void)
 {
-    enum { TABLE_BYTES = 4096 };
+    enum { TABLE_BYTES = 8192 };
     char text[TABLE_BYTES];
     struct fl_text t = fl_text_on(text, sizeof text);
     struct fl_stats_values v;

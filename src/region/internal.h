@@ -186,10 +186,6 @@ void fl_move_end(struct fl_region *r, struct fl_move *m);
  * `from` is more than one map). */
 int fl_move_map(struct fl_region *r, struct fl_range from, uintptr_t to);
 
-/* This thread's depth of critical sections, see fl_region_busy. */
-void fl_region_enter(void);
-void fl_region_leave(void);
-
 /* The last whole huge pages of the FREE extent `e`, `most` bytes at most, out of the tree and APART; what is left of it
  * stays FREE. Two descriptors have been reserved. */
 struct fl_extent *fl_apart_claim(struct fl_region *r, struct fl_extent *e, size_t most);

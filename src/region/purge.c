@@ -85,6 +85,9 @@ void fl_region_release(struct fl_region *r)
     fl_region_lock(r);
     r->stats.releases++;
     fl_region_unlock(r);
+    if (r->release_more != NULL) {
+        r->release_more();
+    }
     (void)fl_region_purge_some(r, 0, SIZE_MAX);
 }
 

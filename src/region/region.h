@@ -61,7 +61,7 @@ struct fl_extent {
     };
     /* LIVE: which of its thread's requests it is, and whose; 0: nobody watches. The owner; 0 in all other states */
     uint32_t life, watcher;
-    struct fl_range zeroed; /* FREE: bytes known to be zero. Lock: region */
+    struct fl_range zeroed; /* FREE: bytes known to be zero. Lock: region. FL_CONTENT_INNER: len is the divider's */
     _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_address; /* Lock: region */
     /* FREE: bytes that the kernel was not told it may take, see pressure.c. Lock: region */
     size_t hard;
@@ -218,6 +218,8 @@ struct fl_region {
     bool has_worker;                      /* Lock: region */
     _Atomic uint32_t rung;                /* enum fl_rung */
     _Atomic int rung_refusal;             /* -errno that made it fall; 0: it did not */
+    void (*release_more)(
+        void);    /* plugged in by runtime/: what others hold of ours and can give back */
     bool seeded;  /* the window is one EMPTY extent or more: done by the first request */
     bool orphans; /* after fork: caches of threads that are not in this process */
     struct fl_cache *survivor; /* then: the one that it does have, or NULL */
@@ -336,6 +338,10 @@ bool fl_inner_renew(struct fl_region *r, struct fl_extent *e);
 
 /* True inside this thread's critical section: a signal handler that sees it must not call take, give, resize. */
 bool fl_region_busy(void);
+
+/* Begin and end of a critical section; they nest. */
+void fl_region_enter(void);
+void fl_region_leave(void);
 
 /* For such handlers: leaves the claimed `e` to whoever unlocks next. Signal-safe. */
 void fl_region_defer(struct fl_region *r, struct fl_extent *e);

@@ -90,13 +90,18 @@ static _Thread_local bool prepared; /* this thread forks and holds the region lo
 
 static void fork_prepare(void)
 {
-    prepared = fl_region_fork_prepare(&fl_runtime.region);
+    prepared = !fl_region_busy();
+    if (prepared) {
+        fl_plan_fork_prepare();
+        (void)fl_region_fork_prepare(&fl_runtime.region);
+    }
 }
 
 static void fork_parent(void)
 {
     if (prepared) {
         fl_region_fork_parent(&fl_runtime.region);
+        fl_plan_fork_parent();
     }
 }
 
@@ -107,6 +112,7 @@ static void fork_child(void)
         return;
     }
     fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
+    fl_plan_fork_child();
     fl_worker_fork_child(&fl_runtime.worker);
     watch_main_thread();
 }
@@ -184,6 +190,28 @@ static void call_worker(void)
     fl_worker_call(&fl_runtime.worker, false);
 }
 
+/* Four ticks of the worker's and an arena that no step has used goes back. */
+static uint64_t plan_tick_ns(void)
+{
+    return fl_runtime.options.value[FL_OPTION_decay_ms] * 1000000 / 4;
+}
+
+static void start_plan(void)
+{
+    uint64_t disable = fl_runtime.options.value[FL_OPTION_disable];
+    uint64_t steps = (disable & FL_DISABLE_PLAN) != 0 ? (uint64_t)FL_STEPS_OFF
+                                                      : fl_runtime.options.value[FL_OPTION_steps];
+    struct fl_plan_config config = {
+        .on = fl_runtime.active && steps != FL_STEPS_OFF,
+        .detect = fl_runtime.active && steps == FL_STEPS_AUTO,
+        .background = (disable & FL_DISABLE_WORKER) == 0,
+        .tick_ns = plan_tick_ns(),
+    };
+
+    fl_plan_start(&fl_runtime.region, &config);
+    fl_runtime.region.release_more = fl_plan_release;
+}
+
 static void plan_worker(uint64_t decay_ms)
 {
     struct fl_worker *w = &fl_runtime.worker;
@@ -193,6 +221,10 @@ static void plan_worker(uint64_t decay_ms)
     fl_worker_add(w, fl_region_refill, 0);
     fl_worker_add(w, fl_region_repair, REPAIR_AFTER_NS);
     fl_worker_add(w, fl_region_rezero, REZERO_AFTER_NS);
+    fl_worker_add(w, fl_plan_work, 0);
+    if (decay_ms != 0) {
+        fl_worker_add(w, fl_plan_age, plan_tick_ns());
+    }
     fl_runtime.region.touch.call = call_worker;
     fl_route.worker = w;
 }
@@ -226,6 +258,7 @@ static void start_region(void)
     fl_route.window_base = fl_runtime.region.window.all.base;
     fl_route.window_len = fl_runtime.region.window.all.len;
     fl_route.caches = (disable & FL_DISABLE_CACHE) == 0;
+    start_plan();
     if ((disable & FL_DISABLE_WORKER) == 0) {
         plan_worker(value[FL_OPTION_decay_ms]);
     }

@@ -11,6 +11,37 @@ void fl_read_stats(struct fl_stats_values *out)
 {
     *out = (struct fl_stats_values){.active = fl_runtime.active};
     fl_region_stats_read(&fl_runtime.region, out);
+    struct fl_plan_stats plan;
+    fl_plan_stats_read(&plan);
+    out->plan_hits = plan.hits;
+    out->plan_misses = plan.misses;
+    out->plan_missed_bytes = plan.missed_bytes;
+    out->plan_steps = plan.steps;
+    out->plan_layouts = plan.layouts;
+    out->plan_drops = plan.drops;
+    out->plan_bytes = plan.arena_bytes;
+}
+
+int fl_step_new(struct fl_step_context **out)
+{
+    fl_boot();
+    return fl_plan_context_new(out);
+}
+
+int fl_step_free(struct fl_step_context *ctx)
+{
+    return fl_plan_context_free(ctx);
+}
+
+int fl_step_begin(struct fl_step_context *ctx)
+{
+    fl_boot();
+    return fl_plan_begin(ctx);
+}
+
+int fl_step_end(struct fl_step_context *ctx)
+{
+    return fl_plan_end(ctx);
 }
 
 const char *fl_version(void)
@@ -37,7 +68,7 @@ int fl_stats_read(struct fl_stats *out)
 
 __attribute__((destructor)) static void at_exit(void)
 {
-    enum { REPORT_BYTES = 4096 };
+    enum { REPORT_BYTES = 8192 };
     const char *where = fl_runtime.options.text[FL_OPTION_stats];
     char text[REPORT_BYTES], program[256];
     struct fl_text t = fl_text_on(text, sizeof text);

@@ -54,7 +54,14 @@ struct fl_region_stats {
     X(repair_bytes, "bytes made huge pages again after fork so far")                               \
     X(releases, "times that memory pressure took what was free")                                   \
     X(compactions, "populations that took so long that base pages were used for a while")          \
-    X(rung, "how pages move: 0 userfaultfd, 1 mremap, 2 not at all")
+    X(rung, "how pages move: 0 userfaultfd, 1 mremap, 2 not at all")                               \
+    X(plan_hits, "requests of planned steps served where the plan says")                           \
+    X(plan_misses, "requests of planned steps that differed from the plan")                        \
+    X(plan_missed_bytes, "bytes of those that found no room in the plan's arena")                  \
+    X(plan_steps, "steps served by a plan")                                                        \
+    X(plan_layouts, "plans made")                                                                  \
+    X(plan_drops, "plans given up")                                                                \
+    X(plan_bytes, "bytes of plans' arenas now")
 
 struct fl_stats_values {
 #define X(field, text) uint64_t field;

@@ -1,0 +1,425 @@
+/* Whose steps these are, where they begin and end, and what is done about it: learn, wait for the packer, serve, rest. */
+#include "plan/internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A rest after a plan that was no good, in steps, or in requests where nobody says what a step is; each one after it twice as
+ * long. */
+enum { REST_STEPS = 16, REST_REQUESTS = 4096, REST_DOUBLINGS = 10, NOTICE_AFTER = 32 };
+
+struct fl_plan fl_plan;
+_Thread_local unsigned fl_plan_wants;
+_Thread_local struct fl_step_context *fl_plan_mine;
+static _Thread_local struct fl_step_context *my_default; /* of fl_step_begin(NULL) */
+static _Thread_local unsigned noticed;
+
+void fl_plan_lock(void)
+{
+    fl_region_enter();
+    fl_lock_acquire(&fl_plan.lock);
+}
+
+void fl_plan_unlock(void)
+{
+    fl_lock_release(&fl_plan.lock);
+    fl_region_leave();
+}
+
+void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
+{
+    fl_lock_init(&fl_plan.lock, FL_RANK_PLAN);
+    fl_plan.region = r;
+    fl_plan.config = *c;
+}
+
+static void set_wants(const struct fl_step_context *c)
+{
+    unsigned wants = 0;
+
+    if (c != NULL) {
+        wants |= c->layout != NULL ? FL_PLAN_REPLAY : 0;
+        wants |= c->recording || c->detecting || (!c->declared && c->rest != 0) ? FL_PLAN_WATCH : 0;
+    }
+    fl_plan_wants = wants;
+}
+
+static void forget(struct fl_step_context *c, struct fl_layout *l)
+{
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        if (c->known[i] == l) {
+            c->known[i] = NULL;
+        }
+    }
+    fl_layout_free(l);
+}
+
+static bool knows_any(const struct fl_step_context *c)
+{
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        if (c->known[i] != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void detect_anew(struct fl_step_context *c)
+{
+    c->detecting = !c->declared && c->detect != NULL;
+    if (c->detecting) {
+        fl_detect_init(c->detect);
+    }
+}
+
+static void rest(struct fl_step_context *c)
+{
+    unsigned times = c->drops < REST_DOUBLINGS ? c->drops : REST_DOUBLINGS;
+
+    c->rest = (uint64_t)(c->declared ? REST_STEPS : REST_REQUESTS) << times;
+    c->drops++;
+    c->detecting = false;
+    fl_record_drop_all(c);
+}
+
+static void drop(struct fl_step_context *c)
+{
+    struct fl_layout *l = c->layout;
+
+    c->stats.drops++;
+    fl_replay_off(c);
+    if (atomic_load(&c->job) == FL_JOB_NONE || c->grown != l) {
+        forget(c, l);
+    }
+    if (!knows_any(c)) {
+        fl_arena_let_go(c);
+    }
+    rest(c);
+}
+
+static void step_over(struct fl_step_context *c)
+{
+    fl_record_end(c);
+    if (c->layout != NULL && !fl_replay_end(c)) {
+        drop(c);
+    }
+    fl_engine_collect(c);
+    if (atomic_load(&c->job) != FL_JOB_NONE) {
+        return;
+    }
+    if (c->layout != NULL && c->layout->wish) {
+        c->nlives = 0;
+        c->grown = c->layout;
+        fl_engine_want(c);
+        return;
+    }
+    c->nlives = fl_record_ready(c, c->lives);
+    if (c->nlives != 0) {
+        c->grown = NULL;
+        fl_engine_want(c);
+    }
+}
+
+static void step_begins(struct fl_step_context *c)
+{
+    if (c->declared && c->rest != 0) {
+        c->rest--;
+    }
+    if (c->layout == NULL && c->declared && c->rest == 0) {
+        c->layout = c->last;
+    }
+    fl_replay_begin(c);
+    if (c->layout != NULL) {
+        c->detecting = false;
+    }
+    bool wants_more = c->layout == NULL ? c->rest == 0 : c->relearn;
+    if (wants_more && atomic_load(&c->job) == FL_JOB_NONE) {
+        (void)fl_record_begin(c);
+    }
+    set_wants(c);
+}
+
+void fl_context_boundary(struct fl_step_context *c)
+{
+    step_over(c);
+    step_begins(c);
+}
+
+void fl_context_give_up(struct fl_step_context *c)
+{
+    fl_replay_off(c);
+    fl_record_drop_all(c);
+    detect_anew(c);
+    set_wants(c);
+}
+
+void fl_context_watched(struct fl_step_context *c)
+{
+    if (c->rest != 0 && --c->rest == 0) {
+        detect_anew(c);
+        set_wants(c);
+    }
+}
+
+void fl_context_resume(struct fl_step_context *c, struct fl_layout *l)
+{
+    c->layout = l;
+    c->bad = 0;
+    c->strange = c->misses_in_a_row = 0;
+    c->detecting = false;
+    fl_record_drop_all(c);
+    fl_replay_begin(c);
+    if (c->layout != NULL) {
+        c->next += FL_SIGNATURE;
+    } else {
+        detect_anew(c);
+    }
+    set_wants(c);
+}
+
+/* Lock: plan. */
+static struct fl_step_context *find_place(void)
+{
+    uint32_t n = atomic_load(&fl_plan.ncontexts);
+    struct fl_step_context *c = fl_plan.free;
+
+    if (c != NULL) {
+        fl_plan.free = c->free_next;
+    } else if (n < FL_CONTEXTS && (c = fl_plan_map(sizeof *c)) != NULL) {
+        c->id = n + 1;
+        fl_plan.context[n] = c;
+        atomic_store_explicit(&fl_plan.ncontexts, n + 1, memory_order_release);
+    }
+    return c;
+}
+
+static struct fl_step_context *make(bool declared)
+{
+    fl_plan_lock();
+    struct fl_step_context *c = find_place();
+    if (c != NULL && !declared && c->detect == NULL) {
+        c->detect = fl_plan_map(fl_detect_size());
+    }
+    fl_plan_unlock();
+    if (c == NULL) {
+        return NULL;
+    }
+    c->declared = declared;
+    c->rest = c->drops = 0;
+    c->live = 0;
+    atomic_store_explicit(&c->freed_by_others, 0, memory_order_relaxed);
+    detect_anew(c);
+    return c;
+}
+
+static void unmake(struct fl_step_context *c)
+{
+    fl_replay_off(c);
+    fl_arena_let_go(c);
+    fl_record_drop_all(c);
+    c->detecting = false;
+    c->last = NULL;
+    fl_engine_abandon(c);
+    atomic_store(&c->tid, 0);
+    fl_plan_lock();
+    c->free_next = fl_plan.free;
+    fl_plan.free = c;
+    fl_plan_unlock();
+}
+
+void fl_plan_notice(void)
+{
+    if (fl_plan_mine != NULL || !fl_plan.config.detect || noticed > NOTICE_AFTER ||
+        ++noticed < NOTICE_AFTER) {
+        return;
+    }
+    noticed++;
+    struct fl_step_context *c = make(false);
+    if (c != NULL) {
+        atomic_store(&c->tid, gettid());
+        fl_plan_mine = c;
+        set_wants(c);
+    }
+}
+
+void fl_plan_thread_ends(void)
+{
+    struct fl_step_context *c = fl_plan_mine;
+
+    fl_plan_mine = NULL;
+    fl_plan_wants = 0;
+    noticed = NOTICE_AFTER + 1;
+    while (c != NULL) {
+        struct fl_step_context *outer = c->outer;
+        c->outer = NULL;
+        if (c->declared && c != my_default) { /* the program's: it may go on elsewhere */
+            step_over(c);
+            atomic_store(&c->tid, 0);
+        } else {
+            unmake(c);
+            my_default = c == my_default ? NULL : my_default;
+        }
+        c = outer;
+    }
+    if (my_default != NULL) {
+        unmake(my_default);
+        my_default = NULL;
+    }
+}
+
+int fl_plan_context_new(struct fl_step_context **out)
+{
+    if (out == NULL) {
+        return -EINVAL;
+    }
+    if (!fl_plan.config.on) {
+        return -ENOSYS;
+    }
+    *out = make(true);
+    return *out != NULL ? 0 : -ENOMEM;
+}
+
+int fl_plan_context_free(struct fl_step_context *c)
+{
+    int none = 0;
+
+    if (c == NULL) {
+        return -EINVAL;
+    }
+    if (!atomic_compare_exchange_strong(&c->tid, &none, gettid())) {
+        return -EBUSY;
+    }
+    unmake(c);
+    return 0;
+}
+
+static struct fl_step_context *default_context(void)
+{
+    if (my_default == NULL) {
+        my_default = make(true);
+    }
+    return my_default;
+}
+
+/* Who declares steps is not watched for them. */
+static void stop_watching(void)
+{
+    struct fl_step_context *c = fl_plan_mine;
+
+    noticed = NOTICE_AFTER + 1;
+    if (c != NULL && !c->declared) {
+        fl_plan_mine = NULL;
+        fl_plan_wants = 0;
+        unmake(c);
+    }
+}
+
+int fl_plan_begin(struct fl_step_context *c)
+{
+    int none = 0;
+
+    if (!fl_plan.config.on) {
+        return -ENOSYS;
+    }
+    if (fl_region_busy()) {
+        return -EBUSY;
+    }
+    stop_watching();
+    c = c != NULL ? c : default_context();
+    if (c == NULL) {
+        return -ENOMEM;
+    }
+    if (!atomic_compare_exchange_strong(&c->tid, &none, gettid())) {
+        return none == gettid() ? -EINVAL : -EBUSY;
+    }
+    c->outer = fl_plan_mine;
+    atomic_store(&c->inside, true);
+    step_begins(c);
+    fl_plan_mine = c;
+    set_wants(c);
+    atomic_store(&c->inside, false);
+    return 0;
+}
+
+int fl_plan_end(struct fl_step_context *c)
+{
+    c = c != NULL ? c : my_default;
+    if (!fl_plan.config.on) {
+        return -ENOSYS;
+    }
+    if (c == NULL || c != fl_plan_mine || fl_region_busy()) {
+        return -EINVAL;
+    }
+    atomic_store(&c->inside, true);
+    step_over(c);
+    c->last = c->layout;
+    fl_plan_mine = c->outer;
+    c->outer = NULL;
+    atomic_store(&c->inside, false);
+    atomic_store(&c->tid, 0);
+    set_wants(fl_plan_mine);
+    return 0;
+}
+
+void fl_plan_stats_read(struct fl_plan_stats *out)
+{
+    uint32_t n = atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire);
+
+    memset(out, 0, sizeof *out);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct fl_plan_stats *s = &fl_plan.context[i]->stats;
+        out->hits += __atomic_load_n(&s->hits, __ATOMIC_RELAXED);
+        out->misses += __atomic_load_n(&s->misses, __ATOMIC_RELAXED);
+        out->missed_bytes += __atomic_load_n(&s->missed_bytes, __ATOMIC_RELAXED);
+        out->steps += __atomic_load_n(&s->steps, __ATOMIC_RELAXED);
+        out->layouts += __atomic_load_n(&s->layouts, __ATOMIC_RELAXED);
+        out->drops += __atomic_load_n(&s->drops, __ATOMIC_RELAXED);
+    }
+    fl_plan_lock();
+    for (const struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
+        out->arena_bytes += atomic_load_explicit(&a->height, memory_order_relaxed);
+    }
+    fl_plan_unlock();
+}
+
+void fl_plan_fork_prepare(void)
+{
+    fl_lock_acquire(&fl_plan.lock);
+}
+
+void fl_plan_fork_parent(void)
+{
+    fl_lock_release(&fl_plan.lock);
+}
+
+static bool is_mine(const struct fl_step_context *c)
+{
+    bool mine = c == my_default;
+
+    for (const struct fl_step_context *o = fl_plan_mine; o != NULL; o = o->outer) {
+        mine = mine || o == c;
+    }
+    return mine;
+}
+
+/* Others' contexts are nobody's any more; their blocks are live, and their arenas go when those are freed. */
+void fl_plan_fork_child(void)
+{
+    fl_lock_release(&fl_plan.lock);
+    for (uint32_t i = 0; i < atomic_load(&fl_plan.ncontexts); i++) {
+        struct fl_step_context *c = fl_plan.context[i];
+        bool mine = is_mine(c);
+        if (atomic_load(&c->job) != FL_JOB_NONE) { /* whoever was at it is not here */
+            c->made = NULL;
+            atomic_store(&c->job, FL_JOB_NONE);
+            fl_record_drop_all(c);
+        }
+        if (!mine) {
+            atomic_store(&c->inside, false);
+            atomic_store(&c->tid, 0);
+        } else if (atomic_load(&c->tid) != 0) {
+            atomic_store(&c->tid, gettid());
+        }
+    }
+}

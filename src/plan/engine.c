@@ -1,0 +1,307 @@
+/* Packing in the background: records in, a layout out. The context's thread asks at the end of a step and looks at the end of
+ * each later one; meanwhile it does not touch its records. Where there is no worker it waits for the first layout. */
+#include "plan/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* How far from the least possible height a layout is worth a search, and for how long. */
+enum { GAP_SHARE = 200, SEARCH_MOST = 20000 };
+static const uint64_t search_ns = 100000000;
+static const size_t scratch_most = (size_t)64 << 20;
+
+static void *map(size_t len)
+{
+    fl_plan_lock();
+    void *p = fl_plan_map(len);
+    fl_plan_unlock();
+    return p;
+}
+
+static void unmap(void *p, size_t len)
+{
+    fl_plan_lock();
+    fl_plan_unmap((uintptr_t)p, len);
+    fl_plan_unlock();
+}
+
+void fl_layout_free(struct fl_layout *l)
+{
+    if (l != NULL) {
+        unmap(l, l->bytes);
+    }
+}
+
+static struct fl_layout *new_layout(size_t n)
+{
+    size_t seats = sizeof(struct fl_layout), slots = seats + n * sizeof(struct fl_seat);
+    size_t bytes = slots + n * sizeof(struct fl_slot);
+    char *at = map(bytes);
+
+    if (at == NULL) {
+        return NULL;
+    }
+    struct fl_layout *l = (struct fl_layout *)at;
+    l->bytes = bytes;
+    l->n = (uint32_t)n;
+    l->seat = (struct fl_seat *)(at + seats);
+    l->slot = (struct fl_slot *)(at + slots);
+    return l;
+}
+
+static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nlives)
+{
+    struct fl_layout *l = new_layout(lives[0].n);
+    size_t scratch_len = fl_merge_scratch(lives[0].n, nlives);
+    void *scratch = l != NULL ? map(scratch_len) : NULL;
+    struct fl_merged merged;
+    int rc =
+        scratch != NULL ? fl_merge(lives, nlives, l->slot, &merged, scratch, scratch_len) : -ENOMEM;
+
+    unmap(scratch, scratch_len);
+    if (rc != 0) {
+        fl_layout_free(l);
+        return NULL;
+    }
+    return l;
+}
+
+static struct fl_layout *copy_of(const struct fl_layout *from)
+{
+    struct fl_layout *l = new_layout(from->n);
+
+    if (l != NULL) {
+        memcpy(l->slot, from->slot, from->n * sizeof *l->slot);
+        l->hash = from->hash;
+    }
+    return l;
+}
+
+static uint32_t granule_of(uint64_t offset)
+{
+    return offset != FL_PACK_NONE ? (uint32_t)(offset >> FL_GRANULE_SHIFT) : FL_SEAT_NONE;
+}
+
+/* The bytes that a request for slot `i` may have. */
+static void set_sizes(struct fl_seat *seat, const struct fl_lives *lives, unsigned nlives,
+                      uint32_t i)
+{
+    seat->least = seat->most = lives[0].life[i].asked;
+    for (unsigned k = 1; k < nlives; k++) {
+        uint64_t asked = i < lives[k].n ? lives[k].life[i].asked : seat->most;
+        seat->least = asked != seat->most ? 1 : seat->least;
+        seat->most = fl_max(seat->most, asked);
+    }
+}
+
+static void make_seats(struct fl_layout *l, const struct fl_lives *lives, unsigned nlives,
+                       const struct fl_layout *grown)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct fl_slot *s = &l->slot[i];
+        struct fl_seat *seat = &l->seat[i];
+        bool planned = s->kind != FL_SLOT_KEPT && s->kind != FL_SLOT_VARIES;
+        if (grown != NULL) {
+            *seat = grown->seat[i];
+            seat->most = s->size > seat->room ? s->size : seat->most;
+        } else {
+            set_sizes(seat, lives, nlives, i);
+        }
+        if (s->kind == FL_SLOT_VARIES) {
+            seat->least = 1;
+            seat->most = UINT64_MAX;
+        }
+        seat->room = s->size;
+        seat->granule[0] = planned ? granule_of(s->offset[0]) : FL_SEAT_NONE;
+        seat->granule[1] = s->kind == FL_SLOT_DOUBLED ? granule_of(s->offset[1]) : seat->granule[0];
+    }
+}
+
+struct packing {
+    struct fl_pack_buffer *buffer;
+    uint32_t *back;
+    size_t n, bytes, backs;
+    struct fl_pack_how how;
+};
+
+static int search(struct packing *p, struct fl_layout *l)
+{
+    struct fl_pack_result result;
+    int rc = fl_pack(p->buffer, p->n, &p->how, &result);
+
+    if (rc == 0 && result.height - result.bound > result.bound / GAP_SHARE && p->n <= SEARCH_MOST) {
+        p->how.budget_ns = search_ns;
+        rc = fl_pack(p->buffer, p->n, &p->how, &result);
+    }
+    l->height = fl_max(rc == 0 ? result.height : 0, FL_GRANULE);
+    l->bound = rc == 0 ? result.bound : 0;
+    return rc;
+}
+
+static int pack(struct fl_layout *l)
+{
+    struct packing p = {.n = 0};
+    int rc = -ENOMEM;
+
+    p.bytes = 2 * (size_t)l->n * sizeof *p.buffer;
+    p.backs = 2 * (size_t)l->n * sizeof *p.back;
+    p.buffer = map(p.bytes);
+    p.back = map(p.backs);
+    if (p.buffer != NULL && p.back != NULL) {
+        p.n = fl_merge_buffers(l->slot, l->n, p.buffer, p.back, FL_GRANULE, FL_HUGE_FROM,
+                               fl_page.huge);
+        size_t len = fl_min(fl_max(fl_pack_scratch(p.n) * 4, (size_t)8 << 20), scratch_most);
+        len = fl_max(len, fl_pack_scratch(p.n));
+        p.how = (struct fl_pack_how){
+            .now_ns = fl_sys.now_ns, .scratch = map(len), .scratch_len = len, .seed = 1};
+        rc = p.how.scratch != NULL ? search(&p, l) : -ENOMEM;
+        unmap(p.how.scratch, len);
+    }
+    for (size_t i = 0; i < p.n && rc == 0; i++) {
+        l->slot[p.back[i] / 2].offset[p.back[i] % 2] = p.buffer[i].offset;
+    }
+    unmap(p.buffer, p.bytes);
+    unmap(p.back, p.backs);
+    return rc;
+}
+
+static uint64_t hash_of(const struct fl_lives *lives)
+{
+    uint64_t hash = 0;
+
+    for (size_t i = 0; i < lives->n; i++) {
+        hash = fl_record_mix(hash, lives->life[i].size);
+    }
+    return hash;
+}
+
+static struct fl_layout *make_layout(const struct fl_step_context *c)
+{
+    struct fl_layout *l = c->nlives != 0 ? from_records(c->lives, c->nlives) : copy_of(c->grown);
+
+    if (l == NULL) {
+        return NULL;
+    }
+    if (pack(l) != 0) {
+        fl_layout_free(l);
+        return NULL;
+    }
+    l->hash = c->nlives != 0 ? hash_of(&c->lives[0]) : l->hash;
+    make_seats(l, c->lives, c->nlives, c->grown);
+    return l;
+}
+
+static void work_on(struct fl_step_context *c)
+{
+    uint32_t wanted = FL_JOB_WANTED;
+
+    if (atomic_compare_exchange_strong(&c->job, &wanted, FL_JOB_RUNNING)) {
+        c->made = make_layout(c);
+        atomic_store_explicit(&c->job, FL_JOB_DONE, memory_order_release);
+    }
+}
+
+uint64_t fl_plan_work(struct fl_region *r)
+{
+    (void)r;
+    for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
+        work_on(fl_plan.context[i]);
+    }
+    return UINT64_MAX;
+}
+
+void fl_engine_want(struct fl_step_context *c)
+{
+    fl_record_stop(c);
+    if (c->grown != NULL) {
+        c->grown->wish = false;
+    }
+    atomic_store_explicit(&c->job, FL_JOB_WANTED, memory_order_release);
+    if (fl_plan.config.background) {
+        atomic_store(&fl_plan.region->wants_worker, true);
+    } else {
+        work_on(c);
+    }
+}
+
+/* The layout's place among those that are known: that of its like, or a free one, or the oldest's. */
+static unsigned place_of(struct fl_step_context *c, const struct fl_layout *l)
+{
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        const struct fl_layout *k = c->known[i];
+        if (k != NULL && (k == c->grown || (k->hash == l->hash && k->n == l->n))) {
+            return i;
+        }
+    }
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        if (c->known[i] == NULL) {
+            return i;
+        }
+    }
+    return c->stats.layouts % FL_LAYOUTS;
+}
+
+void fl_engine_collect(struct fl_step_context *c)
+{
+    struct fl_layout *l = c->made;
+
+    if (atomic_load_explicit(&c->job, memory_order_acquire) != FL_JOB_DONE) {
+        return;
+    }
+    if (l != NULL) {
+        unsigned i = place_of(c, l);
+        struct fl_layout *old = c->known[i];
+        c->known[i] = l;
+        c->layout = l;
+        c->stats.layouts++;
+        fl_layout_free(old);
+    }
+    c->made = NULL;
+    c->grown = NULL;
+    fl_record_drop_all(c);
+    atomic_store(&c->job, FL_JOB_NONE);
+}
+
+void fl_engine_abandon(struct fl_step_context *c)
+{
+    uint32_t wanted = FL_JOB_WANTED;
+
+    (void)atomic_compare_exchange_strong(&c->job, &wanted, FL_JOB_NONE);
+    while (atomic_load_explicit(&c->job, memory_order_acquire) == FL_JOB_RUNNING) {
+        (void)fl_sys.wait(&c->job, FL_JOB_RUNNING, 1000000);
+    }
+    fl_engine_collect(c);
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        fl_layout_free(c->known[i]);
+        c->known[i] = NULL;
+    }
+    c->layout = NULL;
+}
+
+uint64_t fl_plan_age(struct fl_region *r)
+{
+    enum { IDLE_TICKS = 4 };
+    uint64_t again = UINT64_MAX;
+    struct fl_arena *next;
+
+    (void)r;
+    for (struct fl_arena *a = fl_plan_first_arena(); a != NULL; a = next) {
+        next = a->next;
+        if (atomic_load(&a->height) == 0) {
+            continue;
+        }
+        a->idle = atomic_exchange(&a->used, false) ? 0 : a->idle + 1;
+        if (a->idle >= IDLE_TICKS) {
+            fl_arena_drop_if_empty(a);
+        }
+        again = atomic_load(&a->height) != 0 ? fl_plan.config.tick_ns : again;
+    }
+    return again;
+}
+
+void fl_plan_release(void)
+{
+    for (struct fl_arena *a = fl_plan_first_arena(); a != NULL; a = a->next) {
+        fl_arena_drop_if_empty(a);
+    }
+}

@@ -1,0 +1,66 @@
+/* Memory of the planner's own: a span beside the window's, given out in powers of two of base pages. Few calls, none of them on a
+ * request's way; what comes back is unmapped, and only its addresses are kept. */
+#include "plan/internal.h"
+
+enum { CLASSES = 26, KEPT = 64 };
+static const size_t span_len = (size_t)64 << 30;
+
+static struct {
+    struct fl_vspace span;
+    bool claimed, refused;
+    size_t used; /* bytes from the span's start */
+    uintptr_t kept[CLASSES][KEPT];
+    unsigned nkept[CLASSES];
+} memory; /* Lock: plan */
+
+static bool claim_span(void)
+{
+    const struct fl_region *r = fl_plan.region;
+    uintptr_t below = r->window.reserved ? 0 : r->window.all.base - span_len;
+
+    if (!memory.claimed && !memory.refused) {
+        memory.claimed = fl_vspace_claim(&memory.span, below != 0 ? span_len : span_len >> 4,
+                                         fl_page.huge, below, "faultless:plan") == 0;
+        memory.refused = !memory.claimed;
+    }
+    return memory.claimed;
+}
+
+/* log2 of the base pages that `len` bytes take. */
+static unsigned class_of(size_t len)
+{
+    size_t pages = (len + fl_page.base - 1) >> fl_page.shift;
+
+    return pages <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(pages - 1);
+}
+
+void *fl_plan_map(size_t len)
+{
+    unsigned k = class_of(len);
+    struct fl_range part = {0, k < CLASSES ? fl_page.base << k : 0};
+
+    if (part.len == 0 || !claim_span()) {
+        return NULL;
+    }
+    if (memory.nkept[k] != 0) {
+        part.base = memory.kept[k][--memory.nkept[k]];
+    } else if (part.len <= memory.span.all.len - memory.used) {
+        part.base = memory.span.all.base + memory.used;
+        memory.used += part.len;
+    } else {
+        return NULL;
+    }
+    return fl_vspace_commit(&memory.span, part, false) == 0
+               ? (void *)part.base /* NOLINT(performance-no-int-to-ptr) */
+               : NULL;
+}
+
+void fl_plan_unmap(uintptr_t p, size_t len)
+{
+    unsigned k = class_of(len);
+    struct fl_range part = {p, fl_page.base << k};
+
+    if (p != 0 && fl_vspace_decommit(&memory.span, part) == 0 && memory.nkept[k] < KEPT) {
+        memory.kept[k][memory.nkept[k]++] = part.base;
+    }
+}

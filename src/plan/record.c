@@ -1,0 +1,226 @@
+/* A step as it happens: a life for each request, its end written by whoever frees the block.
+ *
+ * The last few steps are kept, in turn: what outlives its step is freed in a later one, and what the packer learns from are steps
+ * that were alike. A free finds its life by two numbers in the block's descriptor: whose request it was, and which. When that
+ * life is somebody else's by now the plan is a little wrong, and no more. */
+#include "plan/internal.h"
+
+uint64_t fl_record_mix(uint64_t hash, uint64_t size)
+{
+    return (hash ^ size) * UINT64_C(0x100000001b3);
+}
+
+bool fl_record_begin(struct fl_step_context *c)
+{
+    unsigned i = (c->newest + 1) % FL_RECORDS;
+    struct fl_record *rec = &c->record[i];
+
+    if (rec->life == NULL) {
+        fl_plan_lock();
+        rec->life = fl_plan_map(FL_LIVES_MOST * sizeof *rec->life);
+        fl_plan_unlock();
+    }
+    c->recording = rec->life != NULL;
+    if (!c->recording) {
+        return false;
+    }
+    __atomic_store_n(&rec->n, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&rec->first, c->requests + 1, __ATOMIC_RELAXED);
+    rec->begin = rec->end = c->clock;
+    rec->hash = 0;
+    rec->full = rec->closed = rec->complete = false;
+    c->newest = i;
+    return true;
+}
+
+void fl_record_end(struct fl_step_context *c)
+{
+    struct fl_record *rec = &c->record[c->newest];
+    struct fl_record *before = &c->record[(c->newest + FL_RECORDS - 1) % FL_RECORDS];
+
+    if (!c->recording) {
+        return;
+    }
+    rec->end = ++c->clock;
+    rec->closed = !rec->full && rec->n != 0;
+    before->complete = before->closed;
+    c->recording = false;
+}
+
+/* The lives stay mapped: a late free of another thread's may still write to them. */
+void fl_record_drop_all(struct fl_step_context *c)
+{
+    c->recording = false;
+    for (struct fl_record *rec = c->record; rec < c->record + FL_RECORDS; rec++) {
+        __atomic_store_n(&rec->n, 0, __ATOMIC_RELAXED);
+        rec->closed = rec->complete = false;
+    }
+}
+
+/* What is recorded is being read. */
+void fl_record_stop(struct fl_step_context *c)
+{
+    c->recording = false;
+}
+
+static void add_life(struct fl_step_context *c, struct fl_extent *e)
+{
+    struct fl_record *rec = &c->record[c->newest];
+
+    if (rec->n == FL_LIVES_MOST) {
+        rec->full = true;
+        return;
+    }
+    struct fl_life *life = &rec->life[rec->n];
+    life->size = life->asked = e->len;
+    life->birth = c->clock;
+    __atomic_store_n(&life->death, FL_LIFE_NEVER, __ATOMIC_RELAXED);
+    life->align = 0;
+    life->thread = 0;
+    life->index = rec->n;
+    rec->hash = fl_record_mix(rec->hash, e->len);
+    __atomic_store_n(&rec->n, rec->n + 1, __ATOMIC_RELAXED);
+}
+
+static uint64_t live_of(const struct fl_step_context *c)
+{
+    uint64_t gone = atomic_load_explicit(&c->freed_by_others, memory_order_relaxed);
+
+    return c->live > gone ? c->live - gone : 0;
+}
+
+static void look_for_known(struct fl_step_context *c, size_t len)
+{
+    c->recent[c->requests_here++ % FL_SIGNATURE] = len;
+    struct fl_layout *l = fl_replay_recognise(c);
+    if (l != NULL) {
+        fl_context_resume(c, l);
+    }
+    fl_context_watched(c);
+}
+
+void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind)
+{
+    struct fl_step_context *c = fl_plan_mine;
+
+    if (c == NULL || atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+        return;
+    }
+    if (c->detecting && fl_detect_alloc(c->detect, e->len, kind, live_of(c)) == FL_DETECT_STEP) {
+        fl_context_boundary(c);
+    }
+    if (!c->declared && c->layout == NULL) {
+        look_for_known(c, e->len);
+    }
+    c->clock++;
+    if (c->recording) {
+        add_life(c, e);
+    }
+    c->requests++;
+    e->life = c->requests;
+    e->watcher = c->id;
+    c->live += e->len;
+    atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+}
+
+static struct fl_life *find_life(struct fl_step_context *c, uint32_t request)
+{
+    for (unsigned i = 0; i < FL_RECORDS; i++) {
+        struct fl_record *rec = &c->record[(c->newest + FL_RECORDS - i) % FL_RECORDS];
+        uint32_t at = request - __atomic_load_n(&rec->first, __ATOMIC_RELAXED);
+        if (at < __atomic_load_n(&rec->n, __ATOMIC_RELAXED)) {
+            return &rec->life[at];
+        }
+    }
+    return NULL;
+}
+
+static void end_life(struct fl_step_context *c, uint32_t request, uint64_t when)
+{
+    struct fl_life *life = find_life(c, request);
+
+    if (life != NULL) {
+        __atomic_store_n(&life->death, when, __ATOMIC_RELAXED);
+    }
+}
+
+void fl_plan_saw_resize(const struct fl_extent *e)
+{
+    struct fl_step_context *c = fl_plan.context[e->watcher - 1];
+    struct fl_life *life = find_life(c, e->life);
+
+    if (life != NULL && e->len > life->size) {
+        __atomic_store_n(&life->size, e->len, __ATOMIC_RELAXED);
+    }
+}
+
+void fl_plan_saw_free(struct fl_extent *e)
+{
+    struct fl_step_context *c = fl_plan.context[e->watcher - 1];
+    uint32_t request = e->life;
+
+    e->life = 0;
+    if (c != fl_plan_mine || atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+        atomic_fetch_add_explicit(&c->freed_by_others, e->len, memory_order_relaxed);
+        end_life(c, request, __atomic_load_n(&c->clock, __ATOMIC_RELAXED) + 1);
+        return;
+    }
+    if (c->detecting &&
+        fl_detect_free(c->detect, e->len, c->requests - request, live_of(c)) == FL_DETECT_STEP) {
+        fl_context_boundary(c);
+    }
+    __atomic_store_n(&c->clock, c->clock + 1, __ATOMIC_RELAXED);
+    c->live -= e->len;
+    end_life(c, request, c->clock);
+    atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+}
+
+static bool is_known(const struct fl_step_context *c, const struct fl_record *rec)
+{
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        if (c->known[i] != NULL && c->known[i]->hash == rec->hash && c->known[i]->n == rec->n) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct fl_record *nth_newest(const struct fl_step_context *c, unsigned i)
+{
+    return &c->record[(c->newest + FL_RECORDS - i) % FL_RECORDS];
+}
+
+static struct fl_lives lives_of(const struct fl_record *rec)
+{
+    return (struct fl_lives){rec->life, rec->n, rec->begin, rec->end};
+}
+
+/* A complete step that the next one repeated to the byte. */
+static unsigned find_repeated(const struct fl_step_context *c, struct fl_lives *out)
+{
+    for (unsigned i = 1; i < FL_RECORDS; i++) {
+        const struct fl_record *a = nth_newest(c, i), *b = nth_newest(c, i - 1);
+        if (a->complete && b->closed && b->hash == a->hash && b->n == a->n && !is_known(c, a)) {
+            out[0] = lives_of(a);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static FL_RECORDS])
+{
+    enum { VARYING = 4 };
+    unsigned n = find_repeated(c, out);
+
+    if (n != 0 || (c->layout != NULL && c->strange == 0)) {
+        return n;
+    }
+    for (unsigned i = 0; i < FL_RECORDS; i++) {
+        const struct fl_record *rec = nth_newest(c, i);
+        if (rec->complete) {
+            out[n++] = lives_of(rec);
+        }
+    }
+    return n >= VARYING && !is_known(c, nth_newest(c, 1)) ? n : 0;
+}

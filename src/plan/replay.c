@@ -1,0 +1,264 @@
+/* A request served from the layout.
+ *
+ * The step's requests are expected in their order. Where one differs it is looked for among the next few, so that one more or one
+ * less shifts nothing; where its seat is taken, or it has none, it goes into the shortest gap of the arena that is free; then to the
+ * ordinary way. */
+#include "plan/internal.h"
+
+enum { AHEAD = 8, LOST_AFTER = 64, BAD_OF_EIGHT = 3, STRANGE_MOST = 8 };
+
+static bool fits(const struct fl_seat *s, size_t len)
+{
+    return len - s->least <= s->most - s->least;
+}
+
+static struct fl_extent *sit(struct fl_step_context *c, const struct fl_seat *s, size_t len)
+{
+    uint32_t granule = s->granule[c->parity];
+
+    c->next = s + 1;
+    return granule != FL_SEAT_NONE ? fl_arena_take(c->arena, granule, len, s->room) : NULL;
+}
+
+static struct fl_extent *in_a_gap(struct fl_step_context *c, size_t len)
+{
+    size_t n = (len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
+    size_t align = len >= FL_HUGE_FROM ? fl_page.huge >> FL_GRANULE_SHIFT : 1;
+    size_t at = fl_claims_fit(&c->arena->claims, n, align);
+
+    return at != SIZE_MAX ? fl_arena_take(c->arena, at, len, len) : NULL;
+}
+
+/* The last requests were the first ones of this layout. */
+static bool begins_so(const struct fl_step_context *c, const struct fl_layout *l)
+{
+    if (l == NULL || l->n < FL_SIGNATURE || c->requests_here < FL_SIGNATURE) {
+        return false;
+    }
+    for (uint32_t i = 0; i < FL_SIGNATURE; i++) {
+        uint32_t ago = c->requests_here - FL_SIGNATURE + i;
+        if (!fits(&l->seat[i], c->recent[ago % FL_SIGNATURE])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct fl_layout *fl_replay_recognise(const struct fl_step_context *c)
+{
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        if (begins_so(c, c->known[i])) {
+            return c->known[i];
+        }
+    }
+    return NULL;
+}
+
+/* Another step that we know may have begun; or this one again. */
+static bool switch_layout(struct fl_step_context *c)
+{
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        struct fl_layout *l = c->known[i];
+        if (begins_so(c, l) && !(l == c->layout && c->next - l->seat <= FL_SIGNATURE)) {
+            c->layout = l;
+            c->next = l->seat + FL_SIGNATURE;
+            c->end = l->seat + l->n;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A slot that turned out too small grows when the step is over. */
+static void wish(struct fl_step_context *c, const struct fl_seat *s, size_t len)
+{
+    struct fl_slot *slot = &c->layout->slot[s - c->layout->seat];
+
+    if (len > slot->size && slot->kind != FL_SLOT_VARIES && slot->kind != FL_SLOT_KEPT) {
+        slot->size = len;
+        c->layout->wish = true;
+    }
+}
+
+static FL_COLD struct fl_extent *differs(struct fl_step_context *c, size_t len)
+{
+    const struct fl_seat *s = c->next;
+
+    for (const struct fl_seat *on = s; on < c->end && on - s <= AHEAD; on++) {
+        if (on->most == len && fits(on, len)) {
+            return sit(c, on, len);
+        }
+    }
+    if (switch_layout(c)) {
+        return NULL;
+    }
+    if (s < c->end && s->least != s->most) { /* sizes that vary: it is this one */
+        wish(c, s, len);
+        c->next = s + 1;
+    }
+    return NULL;
+}
+
+static FL_COLD struct fl_extent *miss(struct fl_step_context *c, size_t len)
+{
+    struct fl_extent *e = in_a_gap(c, len);
+
+    c->stats.misses++;
+    c->diverged++;
+    c->misses_in_a_row++;
+    if (e == NULL) {
+        c->missed += len;
+        c->stats.missed_bytes += len;
+    }
+    return e;
+}
+
+static struct fl_extent *serve(struct fl_step_context *c, size_t len)
+{
+    const struct fl_seat *s = c->next;
+    struct fl_extent *e = NULL;
+
+    c->recent[c->requests_here++ % FL_SIGNATURE] = len;
+    c->asked += len;
+    if (FL_LIKELY(s < c->end && fits(s, len))) {
+        if (s->granule[c->parity] == FL_SEAT_NONE) { /* known, and not planned */
+            c->next = s + 1;
+            c->asked -= len;
+            return NULL;
+        }
+        e = sit(c, s, len);
+    } else {
+        e = differs(c, len);
+    }
+    if (FL_LIKELY(e != NULL)) {
+        c->stats.hits++;
+        c->misses_in_a_row = 0;
+        return e;
+    }
+    return miss(c, len);
+}
+
+struct fl_extent *fl_plan_take(size_t len, size_t align)
+{
+    struct fl_step_context *c = fl_plan_mine;
+
+    if (FL_UNLIKELY(atomic_load_explicit(&c->inside, memory_order_relaxed) || align > FL_GRANULE)) {
+        return NULL;
+    }
+    atomic_store_explicit(&c->inside, true, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    if (FL_UNLIKELY(c->next == c->end && !c->declared)) { /* so this is the next one's first */
+        fl_context_boundary(c);
+    }
+    struct fl_extent *e = c->layout != NULL ? serve(c, len) : NULL;
+    if (FL_UNLIKELY(c->misses_in_a_row > LOST_AFTER && !c->declared)) {
+        fl_context_give_up(c);
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+    return e;
+}
+
+static size_t tallest(const struct fl_step_context *c)
+{
+    size_t height = 0;
+
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        height = c->known[i] != NULL ? fl_max(height, c->known[i]->height) : height;
+    }
+    return height;
+}
+
+struct fl_arena *fl_plan_first_arena(void)
+{
+    fl_plan_lock();
+    struct fl_arena *a = fl_plan.arenas;
+    fl_plan_unlock();
+    return a;
+}
+
+static struct fl_arena *new_arena(void)
+{
+    fl_plan_lock();
+    struct fl_arena *a = fl_plan.arenas;
+    while (a != NULL && (a->owned || atomic_load(&a->height) != 0)) {
+        a = a->next;
+    }
+    if (a == NULL && (a = fl_plan_map(sizeof *a)) != NULL) {
+        a->next = fl_plan.arenas;
+        fl_plan.arenas = a;
+    }
+    if (a != NULL) {
+        a->owned = true;
+    }
+    fl_plan_unlock();
+    return a;
+}
+
+void fl_arena_let_go(struct fl_step_context *c)
+{
+    struct fl_arena *a = c->arena;
+
+    if (a != NULL) {
+        c->arena = NULL;
+        atomic_store_explicit(&a->draining, true, memory_order_relaxed);
+        fl_arena_drop_if_empty(a);
+        fl_plan_lock();
+        a->owned = false;
+        fl_plan_unlock();
+    }
+}
+
+/* An arena that holds every layout we know. Those of one context are never in use at once, so they share it. */
+static bool have_arena(struct fl_step_context *c)
+{
+    size_t height = tallest(c);
+
+    if (c->arena != NULL && atomic_load(&c->arena->height) < height) {
+        if (atomic_load(&c->arena->height) != 0) {
+            fl_arena_let_go(c);
+        }
+    }
+    if (c->arena == NULL && (c->arena = new_arena()) == NULL) {
+        return false;
+    }
+    return atomic_load(&c->arena->height) >= height || fl_arena_open(c->arena, height);
+}
+
+void fl_replay_begin(struct fl_step_context *c)
+{
+    c->requests_here = c->diverged = 0;
+    c->asked = c->missed = 0;
+    if (c->layout == NULL) {
+        return;
+    }
+    if (!have_arena(c)) {
+        c->next = c->end = NULL;
+        c->layout = NULL;
+        return;
+    }
+    atomic_store_explicit(&c->arena->used, true, memory_order_relaxed);
+    c->next = c->layout->seat;
+    c->end = c->next + c->layout->n;
+    c->parity ^= 1;
+}
+
+bool fl_replay_end(struct fl_step_context *c)
+{
+    bool strange = c->diverged > c->requests_here / 2;
+    bool bad = !strange && c->missed > c->asked / 20;
+
+    c->relearn = c->diverged > c->requests_here / 100;
+    c->strange = strange ? c->strange + 1 : 0;
+    c->bad = (uint8_t)(c->bad << 1 | bad);
+    c->stats.steps++;
+    return __builtin_popcount(c->bad) < BAD_OF_EIGHT && c->strange < STRANGE_MOST;
+}
+
+void fl_replay_off(struct fl_step_context *c)
+{
+    c->layout = NULL;
+    c->next = c->end = NULL;
+    c->bad = 0;
+    c->strange = c->misses_in_a_row = 0;
+}

@@ -1,0 +1,112 @@
+/* Programs that repeat themselves: declared and detected steps are served from a plan, and no byte of any block is lost, whatever
+ * the program does beside. */
+#include "run.h"
+
+#include <stdlib.h>
+
+static long figure(const struct fl_run *r, const char *name)
+{
+    char key[64];
+
+    snprintf(key, sizeof key, "\"%s\":", name);
+    const char *at = strstr(r->stats, key);
+    assert_non_null(at);
+    return atol(at + strlen(key));
+}
+
+static const struct fl_run *run(const char *shape, const char *steps, const char *declare,
+                                const char *threads)
+{
+    const struct fl_run *r = fl_run_how(&(struct fl_how){
+        .argv = FL_ARGV("victim_steps", shape, steps, declare, threads), .seconds = 120});
+    fl_run_assert_active(r);
+    assert_non_null(strstr(r->out, "done"));
+    print_message("           %s %s %s: hits %ld misses %ld steps %ld layouts %ld drops %ld; %s",
+                  shape, declare, threads, figure(r, "plan_hits"), figure(r, "plan_misses"),
+                  figure(r, "plan_steps"), figure(r, "plan_layouts"), figure(r, "plan_drops"),
+                  r->err);
+    return r;
+}
+
+static bool may_plan(void)
+{
+    return strstr(fl_rung_disabled(), "plan") == NULL;
+}
+
+/* Of 40 steps at least 30 are replayed, with not one request in 200 beside the plan, each where it was before. */
+static void assert_served(const struct fl_run *r, long steps, long permille)
+{
+    long hits = figure(r, "plan_hits"), misses = figure(r, "plan_misses");
+
+    if (may_plan()) {
+        assert_true(figure(r, "plan_steps") >= steps);
+        assert_true(misses * 1000 <= (1000 - permille) * (hits + misses));
+    }
+}
+
+static void fixed_steps_are_served_where_they_were(void **state)
+{
+    (void)state;
+    const struct fl_run *r = run("fixed", "40", "declare", "1");
+    assert_served(r, 30, 995);
+    assert_true(!may_plan() || strstr(r->err, "same 100 %") != NULL);
+}
+
+static void threads_have_steps_of_their_own(void **state)
+{
+    (void)state;
+    assert_served(run("fixed", "40", "declare", "3"), 90, 995);
+}
+
+static void steps_that_nobody_declares_are_found(void **state)
+{
+    (void)state;
+    assert_served(run("fixed", "60", "-", "1"), 40, 990);
+}
+
+static void sizes_that_change_together_are_planned_for(void **state)
+{
+    (void)state;
+    assert_served(run("vary", "80", "declare", "1"), 40, 900);
+}
+
+static void one_more_or_less_shifts_nothing(void **state)
+{
+    (void)state;
+    assert_served(run("jitter", "80", "declare", "1"), 40, 900);
+}
+
+static void kinds_of_steps_take_turns(void **state)
+{
+    (void)state;
+    assert_served(run("phases", "120", "declare", "1"), 60, 900);
+    (void)run("phases", "120", "-", "1");
+}
+
+static void what_does_not_repeat_is_served_as_ever(void **state)
+{
+    (void)state;
+    (void)run("random", "20", "declare", "2");
+    (void)run("random", "20", "-", "2");
+}
+
+static void the_victim_is_right_under_glibc(void **state)
+{
+    (void)state;
+    fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_steps", "jitter", "10", "declare", "2")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_victim_is_right_under_glibc),
+        cmocka_unit_test(fixed_steps_are_served_where_they_were),
+        cmocka_unit_test(threads_have_steps_of_their_own),
+        cmocka_unit_test(steps_that_nobody_declares_are_found),
+        cmocka_unit_test(sizes_that_change_together_are_planned_for),
+        cmocka_unit_test(one_more_or_less_shifts_nothing),
+        cmocka_unit_test(kinds_of_steps_take_turns),
+        cmocka_unit_test(what_does_not_repeat_is_served_as_ever),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
