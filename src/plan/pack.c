@@ -159,10 +159,16 @@ static void improve(struct fl_pack_run *r, struct group g)
             }
         }
     }
+    struct fl_pack_hunt hunt = {.part = UINT32_MAX};
     while (!r->is_over) {
-        struct fl_pack_part *p = &r->part[tallest(r, g)];
-        if (p->height <= goal) {
+        uint32_t at = tallest(r, g);
+        struct fl_pack_part *p = &r->part[at];
+        if (p->height <= goal || p->height <= p->floor + p->bound) {
             return;
+        }
+        fl_pack_search(r, at, &hunt, goal);
+        if (p->height <= goal || r->is_over) {
+            continue;
         }
         unsigned key = (unsigned)(fl_pack_random(&r->random) % FL_PACK_KEYS);
         double blur = 0.05 * (double)(1 + fl_pack_random(&r->random) % 20);

@@ -102,4 +102,19 @@ uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, un
                          double blur, uint64_t limit, bool must);
 extern const char *const fl_pack_key_name[FL_PACK_KEYS];
 
+/* ---- pack_search.c ---- */
+
+enum { FL_PACK_SEARCH_MOST = 6000 }; /* buffers of a part: a node costs a look at each */
+
+/* Where the search in a part has come to. */
+struct fl_pack_hunt {
+    uint32_t part; /* UINT32_MAX: none */
+    unsigned round;
+    uint64_t limit; /* nodes a dive */
+};
+
+/* A dive or a few, by turns at `goal` and between it and the best height. New layouts go to fl_pack_keep; the part's bound
+ * rises when a height is shown to be too low. */
+void fl_pack_search(struct fl_pack_run *r, uint32_t part, struct fl_pack_hunt *h, uint64_t goal);
+
 #endif
