@@ -153,7 +153,7 @@ struct fl_merged {
  *   scratch   fl_merge_scratch(lives of the newest step, nsteps) bytes.
  * Returns 0; -EAGAIN: more than half of the older steps would be left out (`left_out` says which); -ENOMEM: the scratch is too small;
  * -EINVAL: a step is malformed.
- * Threads: any. Never allocates. Cost: 1 us a life and step; twice that where all sizes change. */
+ * Threads: any. Never allocates. Cost: 0.2 us a life and step, 0.4 where all sizes change. */
 int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot,
              struct fl_merged *out, void *scratch, size_t scratch_len);
 size_t fl_merge_scratch(size_t n, size_t nsteps);

@@ -120,7 +120,7 @@ static void files_are_appended_to(void **state)
 
 static void files_are_replaced_whole_or_not_at_all(void **state)
 {
-    char dir[] = "/tmp/fl_test_XXXXXX", path[64], beside[96], text[64];
+    char dir[] = "/tmp/fl_test_XXXXXX", path[64], beside[96], text[64], longest[1100] = "";
     (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/file", dir);
@@ -138,6 +138,9 @@ static void files_are_replaced_whole_or_not_at_all(void **state)
     unlink(path);
     assert_int_equal(fl_sys_linux.replace_file("/no/such/file", "x", 1), -ENOENT);
     assert_int_equal(fl_sys_linux.replace_file(dir, "x", 1), -EINVAL);
+    assert_int_equal(fl_sys_linux.replace_file("/dev/null", "x", 1), -EINVAL);
+    memset(longest, 'a', sizeof longest - 1);
+    assert_int_equal(fl_sys_linux.replace_file(longest, "x", 1), -ENAMETOOLONG);
     rmdir(dir);
 }
 
