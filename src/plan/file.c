@@ -12,12 +12,12 @@
 
 static const char magic[8] = {'F', 'L', 'P', 'L', 'A', 'N', 'S', '\n'};
 
-enum { VERSION = 1, HEAD = FL_FILE_HEAD, PLAN = 56, SLOT = 56 };
+enum { VERSION = 1, HEAD = FL_FILE_HEAD, PLAN = 56, SLOT = 64 };
 enum { AT_VERSION = 8, AT_PLANS = 12, AT_LENGTH = 16, AT_CHECKSUM = FL_FILE_CHECKSUM_AT };
 enum { P_LENGTH = 0, P_KEY = 8, P_SIGNATURE = 16, P_HORIZON = 24, P_HEIGHT = 32, P_GRANULE = 40 };
 enum { P_SLOTS = 48, P_ZERO = 52 };
-enum { S_SIZE = 0, S_LEAST = 8, S_OFFSET = 16, S_SECOND = 24, S_BIRTH = 32, S_DEATH = 36 };
-enum { S_THREAD = 40, S_INDEX = 44, S_KIND = 48, S_ALIGN = 49, S_ZERO = 50 };
+enum { S_SIZE = 0, S_LEAST = 8, S_MOST = 16, S_OFFSET = 24, S_SECOND = 32, S_BIRTH = 40 };
+enum { S_DEATH = 44, S_THREAD = 48, S_INDEX = 52, S_KIND = 56, S_ALIGN = 57, S_ZERO = 58 };
 
 static const uint64_t most_bytes = (uint64_t)1 << 47;
 
@@ -102,9 +102,9 @@ static bool is_slot(const struct fl_file_plan *p, const struct fl_slot *s,
 {
     bool whole = s->birth == 0 && s->death == p->horizon;
 
-    if (s->size >= most_bytes || s->least > s->size || s->align >= most_bytes ||
-        (s->align & (s->align - 1)) != 0 || s->kind > FL_SLOT_VARIES || s->birth >= s->death ||
-        s->death > p->horizon) {
+    if (s->size >= most_bytes || s->least > s->most || s->most > s->size ||
+        s->align >= most_bytes || (s->align & (s->align - 1)) != 0 || s->kind > FL_SLOT_VARIES ||
+        s->birth >= s->death || s->death > p->horizon) {
         return false;
     }
     if (before != NULL && (before->thread > s->thread ||
@@ -132,6 +132,7 @@ static void put_slot(unsigned char *at, const struct fl_slot *s)
     memset(at, 0, SLOT);
     put64(at + S_SIZE, s->size);
     put64(at + S_LEAST, s->least);
+    put64(at + S_MOST, s->most);
     put64(at + S_OFFSET, s->offset[0]);
     put64(at + S_SECOND, s->offset[1]);
     put32(at + S_BIRTH, (uint32_t)s->birth);
@@ -222,6 +223,7 @@ static bool get_slot(const unsigned char *at, struct fl_slot *s)
 
     *s = (struct fl_slot){.size = get64(at + S_SIZE),
                           .least = get64(at + S_LEAST),
+                          .most = get64(at + S_MOST),
                           .align = at[S_ALIGN] < 47 ? UINT64_C(1) << at[S_ALIGN] : 0,
                           .birth = get32(at + S_BIRTH),
                           .death = get32(at + S_DEATH),

@@ -57,7 +57,8 @@ static bool is_step(const struct fl_lives *s)
     for (size_t i = 0; i < s->n; i++) {
         const struct fl_life *l = &s->life[i], *before = i > 0 ? l - 1 : NULL;
         if (l->birth < s->begin || l->birth > s->end || l->death < l->birth || l->size >> 47 != 0 ||
-            (l->align & (l->align - 1)) != 0 || __builtin_add_overflow(sum, 2 * l->size, &sum)) {
+            l->asked > l->size || (l->align & (l->align - 1)) != 0 ||
+            __builtin_add_overflow(sum, 2 * l->size, &sum)) {
             return false;
         }
         if (before != NULL && (before->thread > l->thread ||
@@ -156,14 +157,15 @@ static void make_slot(const struct merge *m, size_t i)
 
     *s = (struct fl_slot){.thread = newest->thread,
                           .index = newest->index,
-                          .least = newest->size,
+                          .least = newest->asked,
                           .kind = kind_of(m, i),
                           .offset = {FL_PACK_NONE, FL_PACK_NONE}};
     for (size_t j = 0; j < m->nsteps; j++) {
         const struct fl_life *l = life_of(m, j, i);
         if (l != NULL) {
             s->size = fl_max(s->size, l->size);
-            s->least = fl_min(s->least, l->size);
+            s->least = fl_min(s->least, l->asked);
+            s->most = fl_max(s->most, l->asked);
             s->align = fl_max(s->align, l->align);
         }
     }

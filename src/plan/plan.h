@@ -97,7 +97,7 @@ enum { FL_MERGE_STEPS = 8 }; /* at most */
 /* A request of a recorded step. */
 struct fl_life {
     uint64_t size;  /* bytes, whole base pages; below 2^47 */
-    uint64_t asked; /* the same, before realloc made it longer in place; merging does not look at it */
+    uint64_t asked; /* the same, before realloc made it longer in place */
     uint64_t birth; /* within the step */
     /* Past the step's end: in the next one. FL_LIFE_NEVER: not freed while this step and the next were watched. */
     uint64_t death;
@@ -124,7 +124,8 @@ enum fl_slot_kind {
 };
 
 struct fl_slot {
-    uint64_t size, least;  /* the largest seen, and the smallest */
+    uint64_t size;         /* the largest seen */
+    uint64_t least, most;  /* that were asked for */
     uint64_t align;        /* the largest */
     uint64_t birth, death; /* in the order of the newest step's events; 0 .. horizon */
     /* From the packer, FL_PACK_NONE until then; the second for FL_SLOT_DOUBLED. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM = 1 << 16, SLOTS = ROOM / 56 };
+enum { ROOM = 1 << 16, SLOTS = ROOM / 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -77,6 +77,7 @@ static void record(struct step *s, size_t n, uint64_t begin, uint64_t jitter, ui
                             .death = r->death + begin + below(jitter),
                             .align = UINT64_C(1) << below(17),
                             .thread = r->thread};
+        l.asked = l.size - below(4096);
         /* within the step is within, in each of them */
         l.birth = l.birth > begin + STEP ? begin + STEP : l.birth;
         l.death = r->death < STEP && l.death > begin + STEP ? begin + STEP : l.death;
@@ -87,6 +88,7 @@ static void record(struct step *s, size_t n, uint64_t begin, uint64_t jitter, ui
         add(s, (unsigned)i, l);
         if (below(1000) < odd && s->n < MOST - n + i) {
             l.size = (1 + below(500)) * 4096;
+            l.asked = l.size;
             add(s, MOST, l);
         }
     }
@@ -109,6 +111,7 @@ static void check_slots(const struct step *newest, const struct fl_merged *m)
         const struct fl_slot *s = &slot[i];
         const struct fl_life *l = &newest->life[i];
         assert_true(s->thread == l->thread && s->index == l->index);
+        assert_true(s->least <= l->asked && l->asked <= s->most && s->most <= s->size);
         assert_true(s->size >= l->size && s->align >= l->align && s->kind <= FL_SLOT_VARIES);
         assert_true(s->birth < s->death && s->death <= m->horizon);
         assert_true(s->kind != FL_SLOT_CROSSING || (s->birth == 0 && s->death == m->horizon));

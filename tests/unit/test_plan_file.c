@@ -9,12 +9,19 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROOM = 16384, G = 65536, HORIZON = 20, HEIGHT = 8 * G, SLOT = 56, PLAN = 56 };
+enum { ROOM = 16384, G = 65536, HORIZON = 20, HEIGHT = 8 * G, SLOT = 64, PLAN = 56 };
 
 static const struct fl_slot good[] = {
-    {.size = 3 * G, .least = G, .align = 4096, .birth = 1, .death = 4, .offset = {G, FL_PACK_NONE}},
+    {.size = 3 * G,
+     .least = G,
+     .most = 2 * G,
+     .align = 4096,
+     .birth = 1,
+     .death = 4,
+     .offset = {G, FL_PACK_NONE}},
     {.size = 4096,
      .least = 4096,
+     .most = 4096,
      .align = 2 * G,
      .birth = 0,
      .death = HORIZON,
@@ -30,6 +37,7 @@ static const struct fl_slot good[] = {
      .kind = FL_SLOT_DOUBLED},
     {.size = 64 * G,
      .least = 5,
+     .most = 64 * G,
      .align = 1,
      .birth = 3,
      .death = 9,
@@ -76,7 +84,8 @@ static size_t write_three(void)
 static void same_slots(const struct fl_slot *a, const struct fl_slot *b, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        assert_true(a[i].size == b[i].size && a[i].least == b[i].least && a[i].align == b[i].align);
+        assert_true(a[i].size == b[i].size && a[i].least == b[i].least && a[i].most == b[i].most);
+        assert_true(a[i].align == b[i].align);
         assert_true(a[i].birth == b[i].birth && a[i].death == b[i].death);
         assert_true(a[i].offset[0] == b[i].offset[0] && a[i].offset[1] == b[i].offset[1]);
         assert_true(a[i].thread == b[i].thread && a[i].index == b[i].index);
@@ -122,7 +131,8 @@ static void the_bytes_are_those_of_the_document(void **state)
 {
     static const unsigned char head[] = "FLPLANS\n\1\0\0\0\3\0\0\0";
     static const unsigned char slot[] = /* the second */
-        "\0\20\0\0\0\0\0\0\0\20\0\0\0\0\0\0\0\0\4\0\0\0\0\0\377\377\377\377\377\377\377\377"
+        "\0\20\0\0\0\0\0\0\0\20\0\0\0\0\0\0\0\20\0\0\0\0\0\0\0\0\4\0\0\0\0\0\377\377\377\377\377"
+        "\377\377\377"
         "\0\0\0\0\24\0\0\0\0\0\0\0\1\0\0\0\1\21\0\0\0\0\0";
     size_t len = write_three();
     (void)state;
@@ -220,7 +230,8 @@ static void slots_that_cannot_be_are_refused(void **state)
         SLOTS(0, AT((uint64_t)0 - G, FL_PACK_NONE)),
         SLOTS(0, AT(FL_PACK_NONE, FL_PACK_NONE)),
         SLOTS(0, AT(0, 0)),
-        SLOTS(0, AT(0, FL_PACK_NONE), .least = G + 1),
+        SLOTS(0, AT(0, FL_PACK_NONE), .least = 2, .most = 1),
+        SLOTS(0, AT(0, FL_PACK_NONE), .most = G + 1),
         {0, {.size = HEIGHT, .align = 1, .death = 1, AT(G, FL_PACK_NONE)}},
         {0, {.size = (uint64_t)1 << 47, .align = 1, .death = 1, AT(0, FL_PACK_NONE)}},
         {0, {.size = G, .align = 2 * G, .death = 1, AT(G, FL_PACK_NONE)}},

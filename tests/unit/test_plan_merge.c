@@ -36,6 +36,7 @@ static void add(size_t j, uint32_t thread, uint64_t size, uint64_t birth, uint64
 
     s->life[s->n++] = (struct fl_life){
         .size = size,
+        .asked = size,
         .birth = s->begin + birth,
         .death = death == FL_LIFE_NEVER ? death : s->begin + death,
         .thread = thread,
@@ -205,12 +206,15 @@ static void sizes_that_move_together_are_planned_at_their_largest(void **state)
             add(j, 0, length[j] * (i + 1) * K, 10 + 20 * i, 25 + 20 * i + (i % 3) * 30);
         }
     }
+    step[2].life[8].asked = 9 * 8 * K; /* realloc made one longer */
     assert_int_equal(merge(6), 0);
     assert_int_equal(merged.left_out, 0);
     assert_int_equal(merged.differing, 0);
     for (size_t i = 0; i < 20; i++) {
         assert_int_equal(slot[1 + i].kind, FL_SLOT_PLANNED);
         assert_int_equal(slot[1 + i].size, 10 * (i + 1) * K);
+        assert_int_equal(slot[1 + i].least, 3 * (i + 1) * K);
+        assert_int_equal(slot[1 + i].most, (i == 7 ? 9 : 10) * (i + 1) * K);
     }
     assert_int_equal(merged.bound, merged.largest);
 }
@@ -332,7 +336,7 @@ static void a_step_of_another_kind_is_left_out(void **state)
 static void malformed_steps_are_refused(void **state)
 {
     (void)state;
-    for (int fault = 0; fault <= 9; fault++) {
+    for (int fault = 0; fault <= 10; fault++) {
         steps_of(100);
         for (size_t j = 0; j < 2; j++) {
             add(j, 0, K, 10, 20);
@@ -345,6 +349,7 @@ static void malformed_steps_are_refused(void **state)
         l->death = fault == 4 ? l->birth - 1 : l->death;
         l->size = fault == 5 ? UINT64_C(1) << 47 : l->size;
         l->align = fault == 6 ? 3 * K : l->align;
+        l->asked = fault == 10 ? K + 1 : fault == 5 ? 0 : l->asked;
         step[1].life[0].thread = fault == 7 ? 1 : 0;
         step[1].life[0].birth = fault == 8 ? step[1].begin - 1 : step[1].life[0].birth;
         step[1].len = fault == 9 ? (uint64_t)0 - 1 - step[1].begin : step[1].len;
