@@ -24,18 +24,19 @@ void fl_arena_drop_if_empty(struct fl_arena *a)
     }
 }
 
+/* Room for the bits of granules, and, behind them, those of huge pages that are filled. */
 static bool has_words(struct fl_arena *a, size_t granules)
 {
-    size_t words = (granules + 63) / 64;
+    size_t words = 2 * ((granules + 63) / 64);
 
     if (words <= a->words) {
         return true;
     }
-    _Atomic uint64_t *word = fl_plan_map(words * sizeof *word);
+    _Atomic uint64_t *word = fl_plan_map_locked(words * sizeof *word);
     if (word == NULL) {
         return false;
     }
-    fl_plan_unmap((uintptr_t)a->claims.word, a->words * sizeof *word);
+    fl_plan_unmap_locked((uintptr_t)a->claims.word, a->words * sizeof *word);
     a->claims.word = word;
     a->words = words;
     return true;
@@ -43,29 +44,45 @@ static bool has_words(struct fl_arena *a, size_t granules)
 
 bool fl_arena_open(struct fl_arena *a, size_t height)
 {
-    struct fl_region *r = fl_plan.region;
     size_t len = fl_align_up(height, fl_page.huge), granules = len >> FL_GRANULE_SHIFT;
 
-    if (!has_words(a, granules)) {
-        return false;
-    }
-    struct fl_extent *e = fl_region_take(r, NULL, len, fl_page.huge, false);
-    if (e == NULL) {
-        return false;
-    }
     a->inner.shift = FL_GRANULE_SHIFT;
-    if (e->content != FL_CONTENT_POPULATED || fl_inner_open(r, &a->inner, e) != 0) {
-        (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
-        fl_region_give(r, e);
+    if (!has_words(a, granules) || fl_inner_open(fl_plan.region, &a->inner, len) != 0) {
         return false;
     }
     a->claims.granules = granules;
-    a->base = e->base;
+    a->base = a->inner.outer->base;
+    a->filled.word = a->claims.word + (granules + 63) / 64;
+    a->filled.granules = len / fl_page.huge;
+    atomic_store_explicit(&a->missing, a->filled.granules, memory_order_relaxed);
     for (size_t w = 0; w < a->words; w++) {
         atomic_store_explicit(&a->claims.word[w], 0, memory_order_relaxed);
     }
     atomic_store_explicit(&a->draining, false, memory_order_relaxed);
     atomic_store_explicit(&a->height, len, memory_order_release);
+    atomic_store(&fl_plan.region->wants_worker, true); /* it may age */
+    return true;
+}
+
+/* The huge pages that the granules lie in are in memory, each run of missing ones brought there at once. */
+static FL_COLD bool fill(struct fl_arena *a, size_t granule, size_t n)
+{
+    size_t per = fl_page.huge >> FL_GRANULE_SHIFT;
+    size_t at = granule / per, end = (granule + n + per - 1) / per;
+
+    while (at < end) {
+        size_t run = 0;
+        while (at + run < end && fl_claims_take(&a->filled, at + run, 1)) {
+            run++;
+        }
+        struct fl_range part = {a->base + at * fl_page.huge, run * fl_page.huge};
+        if (run != 0 && !fl_inner_fill(fl_plan.region, &a->inner, part)) {
+            fl_claims_give(&a->filled, at, run);
+            return false;
+        }
+        atomic_fetch_sub_explicit(&a->missing, run, memory_order_relaxed);
+        at += run + 1;
+    }
     return true;
 }
 
@@ -74,6 +91,11 @@ struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, 
     size_t n = (len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
 
     if (FL_UNLIKELY(!fl_claims_take(&a->claims, granule, n))) {
+        return NULL;
+    }
+    if (FL_UNLIKELY(atomic_load_explicit(&a->missing, memory_order_relaxed) != 0) &&
+        !fill(a, granule, n)) {
+        fl_claims_give(&a->claims, granule, n);
         return NULL;
     }
     struct fl_extent *e = &a->inner.block[granule];
@@ -100,6 +122,26 @@ void fl_plan_give(struct fl_extent *e)
     }
 }
 
+/* Its owner alone fills it. */
+static bool is_ours_to_fill(const struct fl_arena *a)
+{
+    return fl_plan_mine != NULL && fl_plan_mine->arena == a;
+}
+
+static bool grow(struct fl_arena *a, size_t from, size_t n)
+{
+    bool full = atomic_load_explicit(&a->missing, memory_order_relaxed) == 0;
+
+    if ((!full && !is_ours_to_fill(a)) || !fl_claims_take(&a->claims, from, n)) {
+        return false;
+    }
+    if (!full && !fill(a, from, n)) {
+        fl_claims_give(&a->claims, from, n);
+        return false;
+    }
+    return true;
+}
+
 bool fl_plan_resize(struct fl_extent *e, size_t len)
 {
     struct fl_arena *a = (struct fl_arena *)e->inner; /* its first member */
@@ -107,8 +149,7 @@ bool fl_plan_resize(struct fl_extent *e, size_t len)
     size_t had = (e->len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
     size_t want = (len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
 
-    if (len > e->zeroed.len ||
-        (want > had && !fl_claims_take(&a->claims, first + had, want - had))) {
+    if (len > e->zeroed.len || (want > had && !grow(a, first + had, want - had))) {
         return false;
     }
     e->len = len;

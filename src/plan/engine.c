@@ -10,19 +10,9 @@ enum { GAP_SHARE = 200, SEARCH_MOST = 20000 };
 static const uint64_t search_ns = 100000000;
 static const size_t scratch_most = (size_t)64 << 20;
 
-static void *map(size_t len)
-{
-    fl_plan_lock();
-    void *p = fl_plan_map(len);
-    fl_plan_unlock();
-    return p;
-}
-
 static void unmap(void *p, size_t len)
 {
-    fl_plan_lock();
-    fl_plan_unmap((uintptr_t)p, len);
-    fl_plan_unlock();
+    fl_plan_unmap_locked((uintptr_t)p, len);
 }
 
 void fl_layout_free(struct fl_layout *l)
@@ -36,7 +26,7 @@ static struct fl_layout *new_layout(size_t n)
 {
     size_t seats = sizeof(struct fl_layout), slots = seats + n * sizeof(struct fl_seat);
     size_t bytes = slots + n * sizeof(struct fl_slot);
-    char *at = map(bytes);
+    char *at = fl_plan_map_locked(bytes);
 
     if (at == NULL) {
         return NULL;
@@ -53,7 +43,7 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
 {
     struct fl_layout *l = new_layout(lives[0].n);
     size_t scratch_len = fl_merge_scratch(lives[0].n, nlives);
-    void *scratch = l != NULL ? map(scratch_len) : NULL;
+    void *scratch = l != NULL ? fl_plan_map_locked(scratch_len) : NULL;
     struct fl_merged merged;
     int rc =
         scratch != NULL ? fl_merge(lives, nlives, l->slot, &merged, scratch, scratch_len) : -ENOMEM;
@@ -82,35 +72,15 @@ static uint32_t granule_of(uint64_t offset)
     return offset != FL_PACK_NONE ? (uint32_t)(offset >> FL_GRANULE_SHIFT) : FL_SEAT_NONE;
 }
 
-/* The bytes that a request for slot `i` may have. */
-static void set_sizes(struct fl_seat *seat, const struct fl_lives *lives, unsigned nlives,
-                      uint32_t i)
-{
-    seat->least = seat->most = lives[0].life[i].asked;
-    for (unsigned k = 1; k < nlives; k++) {
-        uint64_t asked = i < lives[k].n ? lives[k].life[i].asked : seat->most;
-        seat->least = asked != seat->most ? 1 : seat->least;
-        seat->most = fl_max(seat->most, asked);
-    }
-}
-
-static void make_seats(struct fl_layout *l, const struct fl_lives *lives, unsigned nlives,
-                       const struct fl_layout *grown)
+static void make_seats(struct fl_layout *l, const struct fl_layout *grown)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         const struct fl_slot *s = &l->slot[i];
         struct fl_seat *seat = &l->seat[i];
         bool planned = s->kind != FL_SLOT_KEPT && s->kind != FL_SLOT_VARIES;
-        if (grown != NULL) {
-            *seat = grown->seat[i];
-            seat->most = s->size > seat->room ? s->size : seat->most;
-        } else {
-            set_sizes(seat, lives, nlives, i);
-        }
-        if (s->kind == FL_SLOT_VARIES) {
-            seat->least = 1;
-            seat->most = UINT64_MAX;
-        }
+        bool grew = grown != NULL && s->size > grown->seat[i].room;
+        seat->least = s->kind == FL_SLOT_VARIES || s->least != s->most || grew ? 1 : s->least;
+        seat->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : grew ? s->size : s->most;
         seat->room = s->size;
         seat->granule[0] = planned ? granule_of(s->offset[0]) : FL_SEAT_NONE;
         seat->granule[1] = s->kind == FL_SLOT_DOUBLED ? granule_of(s->offset[1]) : seat->granule[0];
@@ -145,15 +115,17 @@ static int pack(struct fl_layout *l)
 
     p.bytes = 2 * (size_t)l->n * sizeof *p.buffer;
     p.backs = 2 * (size_t)l->n * sizeof *p.back;
-    p.buffer = map(p.bytes);
-    p.back = map(p.backs);
+    p.buffer = fl_plan_map_locked(p.bytes);
+    p.back = fl_plan_map_locked(p.backs);
     if (p.buffer != NULL && p.back != NULL) {
         p.n = fl_merge_buffers(l->slot, l->n, p.buffer, p.back, FL_GRANULE, FL_HUGE_FROM,
                                fl_page.huge);
         size_t len = fl_min(fl_max(fl_pack_scratch(p.n) * 4, (size_t)8 << 20), scratch_most);
         len = fl_max(len, fl_pack_scratch(p.n));
-        p.how = (struct fl_pack_how){
-            .now_ns = fl_sys.now_ns, .scratch = map(len), .scratch_len = len, .seed = 1};
+        p.how = (struct fl_pack_how){.now_ns = fl_sys.now_ns,
+                                     .scratch = fl_plan_map_locked(len),
+                                     .scratch_len = len,
+                                     .seed = 1};
         rc = p.how.scratch != NULL ? search(&p, l) : -ENOMEM;
         unmap(p.how.scratch, len);
     }
@@ -187,7 +159,7 @@ static struct fl_layout *make_layout(const struct fl_step_context *c)
         return NULL;
     }
     l->hash = c->nlives != 0 ? hash_of(&c->lives[0]) : l->hash;
-    make_seats(l, c->lives, c->nlives, c->grown);
+    make_seats(l, c->grown);
     return l;
 }
 

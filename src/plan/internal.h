@@ -27,6 +27,8 @@ bool fl_claims_none(const struct fl_claims *c);
 struct fl_arena {
     struct fl_inner inner; /* first: fl_plan_give finds the arena by it */
     struct fl_claims claims;
+    struct fl_claims filled; /* a bit a huge page that is in memory. Its owner */
+    _Atomic size_t missing;  /* huge pages that are not. Its owner */
     uintptr_t base;
     size_t words; /* of claims.word */
     _Atomic size_t
@@ -48,6 +50,9 @@ void fl_arena_drop_if_empty(struct fl_arena *a);
 /* Memory of `len` bytes, zero; NULL. Lock: plan. */
 void *fl_plan_map(size_t len);
 void fl_plan_unmap(uintptr_t p, size_t len);
+/* The same, for callers without the lock. */
+void *fl_plan_map_locked(size_t len);
+void fl_plan_unmap_locked(uintptr_t p, size_t len);
 
 enum { FL_RECORDS = 8, FL_LIVES_MOST = 32768, FL_LAYOUTS = 4, FL_SIGNATURE = 3 };
 
@@ -157,6 +162,8 @@ unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static F
 void fl_replay_begin(struct fl_step_context *c);
 /* Judges the step. False: the plan is no good. */
 bool fl_replay_end(struct fl_step_context *c);
+/* The step's first request, which has been served already. */
+void fl_replay_skip(struct fl_step_context *c, size_t len);
 void fl_replay_off(struct fl_step_context *c);
 void fl_arena_let_go(struct fl_step_context *c);
 /* The layout whose first requests were the last ones; NULL. */

@@ -64,3 +64,18 @@ void fl_plan_unmap(uintptr_t p, size_t len)
         memory.kept[k][memory.nkept[k]++] = part.base;
     }
 }
+
+void *fl_plan_map_locked(size_t len)
+{
+    fl_plan_lock();
+    void *p = fl_plan_map(len);
+    fl_plan_unlock();
+    return p;
+}
+
+void fl_plan_unmap_locked(uintptr_t p, size_t len)
+{
+    fl_plan_lock();
+    fl_plan_unmap(p, len);
+    fl_plan_unlock();
+}

@@ -108,6 +108,7 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind)
     }
     if (c->detecting && fl_detect_alloc(c->detect, e->len, kind, live_of(c)) == FL_DETECT_STEP) {
         fl_context_boundary(c);
+        fl_replay_skip(c, e->len); /* this one has been served */
     }
     if (!c->declared && c->layout == NULL) {
         look_for_known(c, e->len);
@@ -195,12 +196,25 @@ static struct fl_lives lives_of(const struct fl_record *rec)
     return (struct fl_lives){rec->life, rec->n, rec->begin, rec->end};
 }
 
+/* Were there as many requests in another step, of other sizes? */
+static bool varies(const struct fl_step_context *c, const struct fl_record *a)
+{
+    for (unsigned i = 0; i < FL_RECORDS; i++) {
+        const struct fl_record *b = nth_newest(c, i);
+        if (b->closed && b->n == a->n && b->hash != a->hash) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A complete step that the next one repeated to the byte. */
 static unsigned find_repeated(const struct fl_step_context *c, struct fl_lives *out)
 {
     for (unsigned i = 1; i < FL_RECORDS; i++) {
         const struct fl_record *a = nth_newest(c, i), *b = nth_newest(c, i - 1);
-        if (a->complete && b->closed && b->hash == a->hash && b->n == a->n && !is_known(c, a)) {
+        if (a->complete && b->closed && b->hash == a->hash && b->n == a->n && !is_known(c, a) &&
+            !varies(c, a)) {
             out[0] = lives_of(a);
             return 1;
         }

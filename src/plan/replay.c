@@ -75,7 +75,7 @@ static void wish(struct fl_step_context *c, const struct fl_seat *s, size_t len)
     struct fl_slot *slot = &c->layout->slot[s - c->layout->seat];
 
     if (len > slot->size && slot->kind != FL_SLOT_VARIES && slot->kind != FL_SLOT_KEPT) {
-        slot->size = len;
+        slot->size = slot->most = len;
         c->layout->wish = true;
     }
 }
@@ -241,6 +241,13 @@ void fl_replay_begin(struct fl_step_context *c)
     c->next = c->layout->seat;
     c->end = c->next + c->layout->n;
     c->parity ^= 1;
+}
+
+void fl_replay_skip(struct fl_step_context *c, size_t len)
+{
+    if (c->layout != NULL && c->next < c->end && fits(c->next, len)) {
+        c->next++;
+    }
 }
 
 bool fl_replay_end(struct fl_step_context *c)

@@ -32,6 +32,14 @@ static const char *check_pair(const struct fl_extent *left, const struct fl_exte
     return NULL;
 }
 
+static size_t populated_of(const struct fl_extent *e)
+{
+    if (e->content == FL_CONTENT_PART) {
+        return e->zeroed.len;
+    }
+    return e->content == FL_CONTENT_POPULATED ? e->len : 0;
+}
+
 const char *fl_region_check_locked(struct fl_region *r)
 {
     uintptr_t end = fl_range_end(r->window.all);
@@ -57,7 +65,7 @@ const char *fl_region_check_locked(struct fl_region *r)
             nfree[empty]++;
             free_bytes += empty ? 0 : e->len;
         }
-        populated += !empty && e->content != FL_CONTENT_LAZY ? e->len : 0;
+        populated += populated_of(e);
         left = e;
         addr += e->len;
     }

@@ -38,34 +38,80 @@ static void make_block(struct fl_region *r, struct fl_inner *in, size_t i)
     fl_extent_publish(r, e);
 }
 
-int fl_inner_open(struct fl_region *r, struct fl_inner *in, struct fl_extent *outer)
+/* Lock: region. NULL: no addresses. */
+static struct fl_extent *take_outer(struct fl_region *r, size_t len)
 {
-    size_t granules = outer->len >> in->shift;
+    struct fl_extent *e = fl_region_is_absurd(r, len) ? NULL : fl_take_lazy(r, len, fl_page.huge);
+
+    if (e != NULL) {
+        r->stats.lazy--;
+        r->stats.takes++;
+        e->content = FL_CONTENT_PART;
+        e->zeroed.len = 0;
+    }
+    return e;
+}
+
+int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
+{
+    size_t granules = len >> in->shift;
     int rc = 0;
 
     fl_region_lock(r);
     if (granules > in->room) {
         rc = make_room(r, in, granules);
     }
-    if (rc == 0) {
-        in->outer = outer;
+    in->outer = rc == 0 ? take_outer(r, len) : NULL;
+    if (in->outer != NULL) {
         in->granules = granules;
         for (size_t i = 0; i < granules; i++) {
             make_block(r, in, i);
         }
     }
     fl_region_unlock(r);
-    return rc;
+    return in->outer != NULL ? 0 : -ENOMEM;
+}
+
+bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part)
+{
+    struct fl_grant g = {.live = part, .fresh = {part}, .nfresh = 1};
+    struct fl_extent *outer = in->outer;
+
+    fl_region_lock(r);
+    (void)fl_cache_drain_all(r, 0);
+    bool may = fl_supply_plan(r, &g, part.len, part.len, 0) == 0;
+    if (may) {
+        fl_supply_claim(r, &g);
+        r->populated_bytes += part.len;
+        fl_region_count_use(r, (int64_t)part.len);
+        outer->zeroed.len += part.len;
+        outer->content = outer->zeroed.len == outer->len ? FL_CONTENT_POPULATED : FL_CONTENT_PART;
+    }
+    fl_region_unlock(r);
+    if (may) {
+        fl_grant_fulfil(r, &g);
+    }
+    return may;
 }
 
 void fl_inner_close(struct fl_region *r, struct fl_inner *in)
 {
     struct fl_extent *outer = in->outer;
+    size_t filled = outer->zeroed.len;
+    bool part = filled != outer->len;
+    bool gone = part && fl_vspace_decommit(&r->window, fl_extent_range(outer)) == 0;
 
     (void)fl_extent_claim(outer, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     fl_region_lock(r);
     in->outer = NULL;
+    outer->zeroed.len = 0;
     fl_extent_publish(r, outer); /* it is found by its address again */
+    if (part) {
+        fl_region_count_use(r, (int64_t)(outer->len - filled));
+        r->populated_bytes += gone ? -filled : outer->len - filled;
+        outer->content = gone ? FL_CONTENT_EMPTY : FL_CONTENT_POPULATED;
+        r->stats.purge_bytes += gone ? filled : 0;
+    }
     fl_region_unlock(r);
     fl_region_give(r, outer);
 }

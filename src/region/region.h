@@ -11,7 +11,7 @@
  * R3  EMPTY extents begin and end at multiples of the huge page (the window's end included).
  * R4  two neighbours are never both FREE with memory, nor both FREE and EMPTY: they would have been merged.
  * R5  FREE extents are in the tree of their kind, by address; nothing else is.
- * R6  populated_bytes == sum of len over all extents that are neither EMPTY nor LAZY, and stock.held. */
+ * R6  populated_bytes == sum of len over all extents that are neither EMPTY nor LAZY, what PART ones have, and stock.held. */
 #ifndef FL_REGION_REGION_H
 #define FL_REGION_REGION_H
 
@@ -34,6 +34,7 @@ enum fl_content {
     FL_CONTENT_EMPTY, /* addresses alone: nothing is committed */
     FL_CONTENT_POPULATED,
     FL_CONTENT_LAZY,  /* handed out unpopulated: the kernel fills it on touch */
+    FL_CONTENT_PART,  /* LIVE: `zeroed.len` bytes of it are populated, see inner.c */
     FL_CONTENT_INNER, /* a block inside a LIVE extent that somebody divides: see inner.c */
 } __attribute__((packed));
 
@@ -61,7 +62,8 @@ struct fl_extent {
     };
     /* LIVE: which of its thread's requests it is, and whose; 0: nobody watches. The owner; 0 in all other states */
     uint32_t life, watcher;
-    struct fl_range zeroed; /* FREE: bytes known to be zero. Lock: region. FL_CONTENT_INNER: len is the divider's */
+    struct fl_range
+        zeroed; /* FREE: bytes known to be zero. Lock: region. FL_CONTENT_INNER: len is the divider's */
     _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_address; /* Lock: region */
     /* FREE: bytes that the kernel was not told it may take, see pressure.c. Lock: region */
     size_t hard;
@@ -318,7 +320,8 @@ static inline bool fl_extent_claim(struct fl_extent *e, uint32_t epoch)
 }
 
 /* A LIVE extent that somebody divides into blocks. A block begins at a granule and has that granule's descriptor, which is
- * LIVE while the block is, so that fl_region_find knows it; who may have which granules is the divider's to say. */
+ * LIVE while the block is, so that fl_region_find knows it; who may have which granules is the divider's to say. Its huge pages come
+ * into memory as they are wanted, so that it takes over what others leave. */
 struct fl_inner {
     struct fl_extent *outer; /* NULL: nothing is divided now */
     struct fl_extent *block; /* descriptors, one a granule, UNUSED where no block begins */
@@ -328,9 +331,12 @@ struct fl_inner {
         shift; /* log2 of the granule's bytes; at least a base page's. The caller's, constant */
 };
 
-/* `outer` is LIVE, populated, begins at a multiple of the granule, and from now on has no descriptor by address of its own. 0; -ENOMEM.
- * `in` stays where it is as long as any block may be looked up.  Threads: one at a time for one `in`. */
-int fl_inner_open(struct fl_region *r, struct fl_inner *in, struct fl_extent *outer);
+/* Takes `len` bytes, whole huge pages, nothing of it populated. 0; -ENOMEM. `in` stays where it is as long as any block may be looked
+ * up.  Threads: one at a time for one `in`. */
+int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len);
+/* Populates `part`, whole huge pages that are not: from the stock, by moves from what is free, or by the kernel. False: memory
+ * is short. */
+bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part);
 /* No block is LIVE any more, and none will be: gives the outer extent back. */
 void fl_inner_close(struct fl_region *r, struct fl_inner *in);
 /* `e`, a block that was handled and is CACHED, is new memory again; false: nobody may have these addresses any more. */
