@@ -83,8 +83,9 @@ int main(int argc, char **argv)
             fprintf(stderr, "detect: %s is no stream\n", argv[at]);
             return 1;
         }
+        stream_disturb(&s, foreign, 1);
         struct fl_detect *d = fresh();
-        struct judged j = stream_judge(&s, d, 0, foreign, 1);
+        struct judged j = stream_judge(&s, d, 0);
         const char *name = strrchr(argv[at], '/');
         printf("%-22s %7u %6u %6u %7u %6u %6.2f %6.2f %6u %6u %7u %6.1f\n",
                name != NULL ? name + 1 : argv[at], j.events, j.steps, j.said, j.phases, j.right,

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PHASE = 5 /* steps of one kind, at least */, LIVES = 16 };
+enum { PHASE = 5 /* steps of one kind, at least */ };
 
-/* What the thread did, event by event, the made up ones included, and what was said before it. */
+/* What the thread did, event by event, and what was said before it. */
 struct told {
     uint64_t live; /* before the event */
     uint32_t mark; /* steps marked before it */
@@ -20,11 +20,6 @@ struct run {
     uint64_t live;
     uint32_t requests, marks;
     uint32_t *index; /* of each block, among the thread's requests */
-    struct {
-        uint64_t size;
-        uint32_t index;
-    } foreign[LIVES];
-    size_t foreigners;
 };
 
 static void tell(struct run *r, bool alloc, size_t size, uint32_t arg)
@@ -41,20 +36,6 @@ static void tell(struct run *r, bool alloc, size_t size, uint32_t arg)
         r->live -= arg != UINT32_MAX ? size : 0;
     }
     t->locked = fl_detect_period(r->d) != 0;
-}
-
-static void make_up(struct run *r, uint64_t *seed)
-{
-    if (r->foreigners == LIVES || (r->foreigners != 0 && stream_next(seed) % 2 == 0)) {
-        size_t i = stream_next(seed) % r->foreigners;
-        tell(r, false, r->foreign[i].size, r->requests - 1 - r->foreign[i].index);
-        r->foreign[i] = r->foreign[--r->foreigners];
-        return;
-    }
-    uint64_t size = 65536 + stream_next(seed) % 1000000;
-    r->foreign[r->foreigners].size = size;
-    r->foreign[r->foreigners++].index = r->requests;
-    tell(r, true, size, 0);
 }
 
 static void show(struct run *r, const struct stream_event *e, unsigned thread)
@@ -112,6 +93,14 @@ static size_t distance_to_least(const struct run *r, const size_t *at, size_t i)
     return best;
 }
 
+/* In marked steps. */
+static double place(const struct run *r, const size_t *at, size_t i)
+{
+    uint32_t m = r->told[i].mark;
+
+    return m + (double)(i - at[m]) / (double)(at[m + 1] - at[m]);
+}
+
 /* What was locked from `i` on, until it was lost: returns where. */
 static size_t judge_lock(const struct run *r, const size_t *at, size_t i, struct judged *out)
 {
@@ -120,8 +109,8 @@ static size_t judge_lock(const struct run *r, const size_t *at, size_t i, struct
 
     for (; i < r->n && r->told[i].says != FL_DETECT_LOST; i++) {
         if (r->told[i].says == FL_DETECT_STEP) {
-            wrong = wrong || (last != 0 && r->told[i].mark != r->told[last].mark + 1) ||
-                    r->told[i].mark == 0;
+            double gap = last != 0 ? place(r, at, i) - place(r, at, last) : 1;
+            wrong = wrong || gap < 0.7 || gap > 1.3 || r->told[i].mark == 0;
             if (r->told[i].mark > 0 && r->told[i].mark < r->marks) {
                 out->astray = (unsigned)fl_max(out->astray, distance_to_least(r, at, i));
             }
@@ -155,10 +144,9 @@ static void judge_phase(const struct run *r, const size_t *at, uint32_t m, uint3
     out->worst = late > out->worst ? late : out->worst;
 }
 
-struct judged stream_judge(const struct stream *s, struct fl_detect *d, unsigned thread,
-                           unsigned foreign, uint64_t seed)
+struct judged stream_judge(const struct stream *s, struct fl_detect *d, unsigned thread)
 {
-    struct run r = {.d = d, .told = calloc(2 * s->n + 1, sizeof *r.told)};
+    struct run r = {.d = d, .told = calloc(s->n + 1, sizeof *r.told)};
     struct judged out = {.events = 0};
 
     r.index = calloc(s->blocks + 1, sizeof *r.index);
@@ -167,9 +155,6 @@ struct judged stream_judge(const struct stream *s, struct fl_detect *d, unsigned
     }
     for (size_t i = 0; i < s->n; i++) {
         show(&r, &s->event[i], thread);
-        if (stream_next(&seed) % 1000 < foreign && r.n + 2 < 2 * s->n - i) {
-            make_up(&r, &seed);
-        }
     }
     size_t *at = beginnings(&r);
     for (size_t i = 0; i < r.n; i++) {

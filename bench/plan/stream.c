@@ -195,3 +195,30 @@ void stream_random(struct stream *s, size_t n, uint64_t seed)
         }
     }
 }
+
+void stream_disturb(struct stream *s, unsigned thousandths, uint64_t seed)
+{
+    enum { MOST = 16 };
+    struct stream_event live[MOST];
+    struct stream out = {.blocks = s->blocks};
+    size_t lives = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        stream_add(&out, s->event[i]);
+        if (stream_next(&seed) % 1000 >= thousandths) {
+            continue;
+        }
+        if (lives == MOST || (lives != 0 && stream_next(&seed) % 2 == 0)) {
+            size_t k = stream_next(&seed) % lives;
+            live[k].kind = STREAM_FREE;
+            stream_add(&out, live[k]);
+            live[k] = live[--lives];
+        } else {
+            live[lives] = (struct stream_event){.block = out.blocks++,
+                                                .size = 65536 + stream_next(&seed) % 1000000};
+            stream_add(&out, live[lives++]);
+        }
+    }
+    stream_end(s);
+    *s = out;
+}

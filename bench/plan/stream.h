@@ -24,6 +24,8 @@ struct stream {
 bool stream_read(struct stream *s, const char *path);
 /* Requests and frees of any blocks, sizes and lifetimes without order. */
 void stream_random(struct stream *s, size_t n, uint64_t seed);
+/* Puts requests and frees that are no part of the program in between: so many to 1000 events. */
+void stream_disturb(struct stream *s, unsigned thousandths, uint64_t seed);
 void stream_add(struct stream *s, struct stream_event e);
 uint64_t stream_next(uint64_t *seed); /* the generator: splitmix64 */
 void stream_end(struct stream *s);
@@ -43,8 +45,7 @@ struct judged {
     uint32_t period; /* the last */
 };
 
-/* Shows the events of one thread to `d`, which is new. `foreign`: so many of 1000 events, on top, are made up. */
-struct judged stream_judge(const struct stream *s, struct fl_detect *d, unsigned thread,
-                           unsigned foreign, uint64_t seed);
+/* Shows the events of one thread to `d`, which is new. */
+struct judged stream_judge(const struct stream *s, struct fl_detect *d, unsigned thread);
 
 #endif

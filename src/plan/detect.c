@@ -1,19 +1,25 @@
 /* Where one thread's steps end, from its large requests alone.
  *
- * A step is a stretch of events that comes again (detect_follow.c), D1 for at least its own length, D2 at whose end as much is
- * live as at its beginning (layers of one step repeat, but hold on to what they made), and D3 in which the live bytes rise
- * nearly as far as they have risen for long (an optimizer's loop repeats and holds on to nothing, but is low). What repeats
- * only within itself is no longer stretch (D4). Of two that would do, the micro-step of an accumulated gradient looks like a
- * step until the optimizer comes: a period that ends after few repetitions must repeat more often before it is believed
- * again, so that the longer one around it is found first. One that was followed for long is known at once when it comes back.
- * A step ends where the fewest bytes are live. */
+ * A step is a stretch of events that comes again (detect_follow.c). Of what comes again it must be so that
+ * D1  it does for nearly its own length, and for longer where it is short;
+ * D2  as much is live at its end as at its beginning: layers of one step repeat, but hold on to what they made;
+ * D3  the live bytes rise nearly as far in it as they have for long: an optimizer's loop holds on to nothing, but is low;
+ * D4  it is no repetition of something shorter;
+ * D5  it asks for blocks of several sizes.
+ * The micro-step of an accumulated gradient is all that until the optimizer comes: a period that ends after few repetitions
+ * must repeat more often before it is believed again, and meanwhile the longer one around it is found. One that was followed
+ * for long is a phase of the program; when it comes back it is known at once. A step ends where the fewest bytes are live. */
 #include "plan/detect.h"
 #include <string.h>
 
 enum {
-    SHORTEST = 16,       /* events */
-    CERTAIN = 64,        /* a period of so many need not come a third time */
+    SHORTEST = 16, /* events */
+    CERTAIN = 64,  /* a period of so many need not come a third time */
+    VARIED =
+        5, /* different tokens that D5 asks for: requests of three sizes, or two and their frees and one */
     FRESH = 8,           /* events that D4 asks for */
+    AT_LEAST = 40,       /* events that must repeat */
+    GONE = 64,           /* events, at least, in which the source was lost before that is said */
     KNOWN = 48,          /* events after which what was followed for long is known again */
     OFTEN = 12,          /* repetitions: what ends after so many is a phase of the program */
     WINDOW = 8192,       /* events, at least, over which D3 is judged */
@@ -86,9 +92,11 @@ static bool alike(uint32_t a, uint32_t b)
     return (a > b ? a - b : b - a) <= 2 + b / 16;
 }
 
-static uint32_t run_that_convinces(const struct fl_detect *d, uint32_t period)
+static uint32_t run_that_convinces(const struct fl_detect *d, enum detect_kind kind,
+                                   uint32_t period)
 {
-    size_t need = period >= CERTAIN ? period : fl_max(2 * period, CERTAIN);
+    size_t few = kind == DETECT_SIZES ? 2 : 8;
+    size_t need = period >= CERTAIN ? period - period / 8 : fl_max(few * period, AT_LEAST);
 
     for (int i = 0; i < DETECT_PHASES; i++) {
         if (d->doubt[i].period != 0 && alike(period, d->doubt[i].period)) {
@@ -100,11 +108,18 @@ static uint32_t run_that_convinces(const struct fl_detect *d, uint32_t period)
 
 static void lock(struct fl_detect *d, enum detect_kind kind, uint32_t period)
 {
+    struct detect_follow *f = &d->follow[kind];
+
     d->kind = kind;
     d->period = period;
     d->steps = 0;
     d->old = 0;
+    d->silent = false;
+    d->began = f->from;
+    f->credit = DETECT_CREDIT;
+    f->found = 0;
     d->follow[kind ^ 1].following = false;
+    d->follow[kind ^ 1].gone = 0;
 }
 
 /* Is the source in a phase that was followed for long? Then it goes on from there. */
@@ -122,8 +137,7 @@ static bool knows_phase(struct fl_detect *d, enum detect_kind kind, uint32_t n)
             p->period = 0;
             continue;
         }
-        if (f->source - first > p->end - first ||
-            n + 1 - f->from < fl_min(p->period, fl_max(KNOWN, p->period / 2))) {
+        if (f->source - first > p->end - first || n + 1 - f->from < fl_min(p->period, p->need)) {
             continue;
         }
         lock(d, kind, p->period);
@@ -133,45 +147,107 @@ static bool knows_phase(struct fl_detect *d, enum detect_kind kind, uint32_t n)
         d->target = p->bound;
         d->old = 2;
         d->steps = OFTEN;
+        d->need = p->need;
         p->period = 0;
         return true;
     }
     return false;
 }
 
-static void consider(struct fl_detect *d, enum detect_kind kind, uint32_t n)
+/* D3 */
+static bool is_high(struct range last, uint64_t high, uint64_t highest)
 {
-    struct detect_follow *f = &d->follow[kind];
+    return last.high > last.low && (high - last.low) * 10 >= (highest - last.low) * 9;
+}
 
-    if (!f->following || f->astray != 0) {
-        return;
+/* D5, of up to 64 events of the period. */
+static bool is_varied(struct fl_detect *d, uint32_t n, uint32_t period)
+{
+    uint16_t seen[VARIED];
+    unsigned count = 0, stride = period / 64 + 1;
+
+    for (uint32_t i = 0; i < period && count < VARIED; i += stride) {
+        uint16_t size = detect_at(d, n - i)->size;
+        unsigned k = 0;
+        while (k < count && seen[k] != size) {
+            k++;
+        }
+        if (k == count) {
+            seen[count++] = size;
+        }
     }
-    if (n + 1 - f->from >= KNOWN / 2 && knows_phase(d, kind, n)) {
-        return;
-    }
-    uint32_t period = n + 1 - f->source, run = n + 1 - f->from;
-    if (run < period || (int32_t)(n - f->check) < 0 || period < SHORTEST ||
-        period > DETECT_LONGEST) {
-        return;
-    }
-    uint32_t live = detect_at(d, n)->live, then = detect_at(d, f->source - 1)->live;
-    if ((live > then ? live - then : then - live) > fl_max(1, d->peak / 10000) ||
-        run < run_that_convinces(d, period) || f->fresh < FRESH) {
-        return;
+    return count == VARIED;
+}
+
+/* The last `period` events, and before them `run` less that, repeat what came before. `balance`: what they have left live. */
+static bool accept(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint32_t period,
+                   uint32_t run, int32_t balance)
+{
+    if (period < SHORTEST || period > DETECT_LONGEST ||
+        (uint32_t)(balance < 0 ? -balance : balance) > fl_max(DETECT_ROUNDING, d->peak / 10000) ||
+        run < run_that_convinces(d, kind, period) || (int32_t)(n - d->check) < 0) {
+        return false;
     }
     size_t kept = fl_min(d->events - 1, OLDEST);
     size_t window = fl_min(fl_max((size_t)WINDOW_PERIODS * period, WINDOW), kept);
     uint32_t matched = (uint32_t)fl_min((size_t)run + period, kept);
+    window = fl_max(matched, fl_min(window, n - d->since));
     struct range last = range_of(d, n + 1 - period, n + 1);
-    uint64_t high = range_of(d, n + 1 - matched, n + 1).high - last.low,
-             highest = range_of(d, n + 1 - (uint32_t)window, n + 1).high - last.low;
-    f->check = n + period / 8 + 8;
-    if (last.high == last.low || high * 10 < highest * 9) {
-        return;
+    uint32_t high = range_of(d, n + 1 - matched, n + 1).high,
+             highest = range_of(d, n + 1 - (uint32_t)window, n + 1).high;
+    d->check = n + period / 8 + 8;
+    if (!is_high(last, high, highest) || !is_varied(d, n, period)) {
+        return false;
     }
     lock(d, kind, period);
     d->bound = last.lowest;
     d->target = last.lowest;
+    return true;
+}
+
+/* What a period leaves live without what is no repetition: known each time that one has been followed, `whole` says that the
+ * first one has; until then what there is of it. */
+static int32_t weighed(struct detect_follow *f, uint32_t n, bool whole, int32_t plain)
+{
+    if (f->weighed == 0 || (int32_t)(f->source - 1 - f->weighed) >= 0) {
+        f->balance = plain - (f->skipped - f->skipped_then);
+        if (f->weighed != 0 || whole) {
+            f->weighed = n;
+            f->skipped_then = f->skipped;
+        }
+    }
+    return f->balance;
+}
+
+static void consider(struct fl_detect *d, enum detect_kind kind, uint32_t n)
+{
+    struct detect_follow *f = &d->follow[kind];
+    uint32_t live = detect_at(d, n)->live;
+
+    if (f->following && f->astray == 0) {
+        uint32_t period = n + 1 - f->source, run = n + 1 - f->from;
+        if (run >= KNOWN && knows_phase(d, kind, n)) {
+            return;
+        }
+        int32_t plain = (int32_t)(live - detect_at(d, f->source - 1)->live), balance = plain;
+        if (kind == DETECT_SIZES) {
+            balance = weighed(f, n, run >= period, plain);
+        }
+        if (run >= period - period / 8 && f->fresh >= FRESH &&
+            (accept(d, kind, n, period, run, plain) || accept(d, kind, n, period, run, balance))) {
+            return;
+        }
+    }
+    if (f->near_run >= f->near && f->near_run + DETECT_CONTEXT >= AT_LEAST &&
+        accept(d, kind, n, f->near, f->near_run + DETECT_CONTEXT,
+               (int32_t)(live - detect_at(d, n - f->near)->live))) {
+        f->following = true;
+        f->gone = 0;
+        f->source = n + 1 - f->near;
+        f->astray = 0;
+        f->from = n - f->near_run;
+        d->began = f->from;
+    }
 }
 
 /* The source has come to where a step ends. The event that comes is `n`. */
@@ -196,6 +272,7 @@ static void end_step(struct fl_detect *d, uint32_t n)
         uint32_t live = detect_at(d, now)->live;
         if (r.low < live && live - r.low > d->peak / 1000) {
             d->target = r.lowest;
+            d->silent = r.lowest - d->bound < d->period / 2;
         }
     }
     d->bound = d->target;
@@ -204,14 +281,16 @@ static void end_step(struct fl_detect *d, uint32_t n)
 /* What was followed does not go on. */
 static void lose(struct fl_detect *d, uint32_t n)
 {
-    uint32_t repetitions = (n - d->follow[d->kind].from) / d->period + 1;
+    uint32_t repetitions = (n - d->began) / d->period + 1;
 
     if (d->steps >= OFTEN) {
         bool old = d->old != 0;
-        d->phase[d->next_phase++ % DETECT_PHASES] = (struct detect_phase){
-            d->period, old ? d->target : d->bound, old ? d->target : n, d->kind};
+        d->phase[d->next_phase++ % DETECT_PHASES] =
+            (struct detect_phase){d->period, old ? d->target : d->bound, old ? d->target : n - GONE,
+                                  d->old == 2 ? 2 * d->need : KNOWN, d->kind};
+        d->since = n;
     } else {
-        struct detect_doubt doubt = {d->period, 2 * repetitions + 2};
+        struct detect_doubt doubt = {d->period, repetitions + 2};
         d->doubt[d->next_doubt++ % DETECT_PHASES] = doubt;
     }
     d->period = 0;
@@ -225,15 +304,17 @@ static enum fl_detect_says event(struct fl_detect *d, struct detect_event e)
     record(d, n, e);
     if (d->period != 0) {
         struct detect_follow *f = &d->follow[d->kind];
-        if (f->astray == 0 && (int32_t)(f->source - d->target) >= 0) {
+        if (f->following && f->astray == 0 && (int32_t)(f->source - d->target) >= 0) {
+            says = d->silent ? FL_DETECT_NOTHING : FL_DETECT_STEP;
+            d->silent = false;
             end_step(d, n);
-            says = FL_DETECT_STEP;
         }
     }
     fl_detect_follow(d, DETECT_SIZES, n);
     fl_detect_follow(d, DETECT_SHAPE, n);
     if (d->period != 0) {
-        if (!d->follow[d->kind].following) {
+        const struct detect_follow *f = &d->follow[d->kind];
+        if (!f->following && f->gone == 0) {
             lose(d, n);
             return FL_DETECT_LOST;
         }

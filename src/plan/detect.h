@@ -17,6 +17,8 @@ enum {
     DETECT_CONTEXT = 24,
     DETECT_KINDS = 2,
     DETECT_PHASES = 4,
+    DETECT_CREDIT = 400,  /* the most: events that agree, for what is different later */
+    DETECT_ROUNDING = 15, /* units of 4 KiB: less than any large request */
     DETECT_LONGEST = DETECT_RING / 2 - 1024,
     /* entries of the tables, and the number of events from which the next one is used */
     DETECT_TABLE_0 = 1 << 9,
@@ -41,20 +43,28 @@ struct detect_follow {
     uint32_t hash; /* of the last CONTEXT tokens */
     bool following;
     uint32_t source; /* the event that the next one is compared with */
-    uint32_t
-        from; /* the first event of the run that repeats: tolerably equal to what lies as far back */
-    uint32_t from_source;
-    bool from_ends;  /* it goes no further back */
+    /* The run: its first event, and the source of that. Further back they differ, or nobody has looked yet. */
+    uint32_t from, from_source;
+    bool from_ends;
     uint32_t astray; /* events since the first that was different; 0: in step */
+    uint32_t
+        gone; /* the event at which the source was lost; 0: not, or it is not looked for any more */
+    uint32_t found; /* the event at which it was found */
     int32_t credit, from_credit;
-    uint32_t fresh; /* events whose context was not seen since the source's */
-    uint32_t check; /* no look at whether this is a step before this event */
+    /* What those events of the run that repeat nothing have left live, in units of 4 KiB; the same at `weighed`, the last event
+     * at which `balance` was known: what a period leaves live without them. */
+    int32_t skipped, skipped_then, balance;
+    uint32_t weighed; /* 0: not yet */
+    uint32_t fresh;   /* events whose context was not seen since the source's */
+    /* How far back the last context was seen, for how many events in a row. */
+    uint32_t near, near_run;
 };
 
 /* A period that was followed for long, and may come back. */
 struct detect_phase {
     uint32_t period; /* 0: none */
     uint32_t bound, end;
+    uint32_t need; /* events that must agree before it is taken up again */
     enum detect_kind kind;
 };
 
@@ -73,6 +83,11 @@ struct fl_detect {
     uint32_t target, bound;
     unsigned old;   /* steps until that has been */
     uint32_t steps; /* reported since the lock */
+    bool silent; /* the target has moved to where it would come too soon: once it is not reported */
+    uint32_t began; /* the first event that repeats */
+    uint32_t check; /* no look at whether something is a step before this event */
+    uint32_t since; /* where the last phase of the program ended */
+    uint32_t need;  /* of the phase that was taken up again */
     struct detect_follow follow[DETECT_KINDS];
     struct detect_phase phase[DETECT_PHASES];
     struct detect_doubt doubt[DETECT_PHASES];

@@ -7,14 +7,17 @@ enum {
     ASTRAY = 8, /* events that may be different, missing or too many in one place */
     /* Credit, in events that agree; a foreign one costs COST of the kind. */
     CREDIT = 48,
-    CREDIT_MOST = 400,
     VERIFY = 8,
-    BACK = 4,         /* events a call */
+    SEARCH = 24, /* events to either side of where it should be that a lost source is looked for */
+    GRACE = 40,  /* and events long */
+    EARNED = 64, /* that are followed for each such search */
+    SAVED = 6,   /* searches, at most, of what is taken for steps; of another one */
+    BACK = 4,    /* events a call */
     BACK_PERIODS = 4, /* looked back to */
     OLDEST = DETECT_RING - 1024,
 };
 
-static const int32_t cost_of[DETECT_KINDS] = {12, 25};
+static const int32_t cost_of[DETECT_KINDS] = {6, 20};
 
 #define MULTIPLIER UINT32_C(0x2545f491)
 /* to the power of DETECT_CONTEXT, modulo 2^32 */
@@ -74,12 +77,43 @@ static void find_step(struct fl_detect *d, struct detect_follow *f, enum detect_
         }
         uint32_t lost = (uint32_t)fl_max(astray - AGREE, (size_t)(shift < 0 ? -shift : shift));
         f->credit -= cost_of[kind] * (int32_t)fl_max(lost, 1);
-        f->source = at + 1;
-        f->astray = 0;
+        f->skipped +=
+            (int32_t)(detect_at(d, n - AGREE + 1)->live - detect_at(d, n + 1 - astray)->live);
         f->following = f->credit >= 0;
+        if (f->following) {
+            f->source = at + 1;
+            f->astray = 0;
+        }
         return;
     }
     f->following = astray < AGREE + ASTRAY;
+}
+
+/* The source was lost. Is what comes now still to be found about where it should be? */
+static void look_for_source(struct fl_detect *d, struct detect_follow *f, enum detect_kind kind,
+                            uint32_t n)
+{
+    uint32_t gone = n - f->gone;
+
+    if (gone < VERIFY) {
+        return;
+    }
+    for (int i = 0; i <= 2 * SEARCH; i++) {
+        int shift = (i & 1) != 0 ? -(i + 1) / 2 : i / 2;
+        uint32_t at = f->source + gone + (uint32_t)shift;
+        if (n - at - 1 <= OLDEST && agree(d, kind, n, at, VERIFY)) {
+            f->skipped +=
+                (int32_t)(detect_at(d, n - VERIFY + 1)->live - detect_at(d, f->gone)->live);
+            f->source = at + 1;
+            f->astray = 0;
+            f->credit = CREDIT;
+            f->following = true;
+            f->found += EARNED;
+            f->gone = 0;
+            return;
+        }
+    }
+    f->gone = gone < GRACE ? f->gone : 0;
 }
 
 static void follow_on(struct fl_detect *d, struct detect_follow *f, enum detect_kind kind,
@@ -89,19 +123,46 @@ static void follow_on(struct fl_detect *d, struct detect_follow *f, enum detect_
         f->following = false;
     } else if (f->astray == 0 && detect_same(d, kind, n, f->source)) {
         f->source++;
-        f->credit += f->credit < CREDIT_MOST;
+        f->credit += f->credit < DETECT_CREDIT;
+        return;
     } else {
         f->astray++;
         find_step(d, f, kind, n);
     }
+    if (!f->following) {
+        uint32_t saved = (d->period != 0 ? SAVED : 1) * EARNED;
+        f->found = f->found == 0 || n - f->found > saved ? n - saved : f->found;
+        f->gone = n - f->found >= EARNED ? n + 1 - f->astray : 0;
+    }
+}
+
+static void begin(struct detect_follow *f, uint32_t n, uint32_t was)
+{
+    f->following = true;
+    f->source = was + 1;
+    f->from = n;
+    f->from_source = was;
+    f->from_ends = false;
+    f->astray = 0;
+    f->credit = CREDIT;
+    f->from_credit = CREDIT;
+    f->skipped = 0;
+    f->skipped_then = 0;
+    f->weighed = 0;
+    f->found = n;
+    f->fresh = 1;
 }
 
 void fl_detect_follow(struct fl_detect *d, enum detect_kind kind, uint32_t n)
 {
     struct detect_follow *f = &d->follow[kind];
 
+    bool followed = f->following || f->gone != 0;
+
     if (f->following) {
         follow_on(d, f, kind, n);
+    } else if (f->gone != 0) {
+        look_for_source(d, f, kind, n);
     }
     f->hash = f->hash * MULTIPLIER + mixed(*detect_at(d, n), kind);
     if (d->events <= DETECT_CONTEXT) {
@@ -109,18 +170,18 @@ void fl_detect_follow(struct fl_detect *d, enum detect_kind kind, uint32_t n)
     }
     f->hash -= MULTIPLIER_FULL * mixed(*detect_at(d, n - DETECT_CONTEXT), kind);
     uint32_t was = put(d, kind, f->hash, n);
+    bool here = was != 0 && n - was < OLDEST;
+    if (here && n - was == f->near && detect_same(d, kind, n, was)) {
+        f->near_run++;
+    } else {
+        f->near = n - was;
+        f->near_run = 0;
+    }
     if (f->following) {
-        f->fresh += was == 0 || n - was + ASTRAY > n - f->source;
-    } else if (was != 0 && n - was < OLDEST && (d->period == 0 || d->kind == kind) &&
+        f->fresh += !here || n - was + ASTRAY > n - f->source;
+    } else if (here && !followed && (d->period == 0 || d->kind == kind) &&
                agree(d, kind, n, was, VERIFY)) {
-        *f = (struct detect_follow){.hash = f->hash,
-                                    .following = true,
-                                    .source = was + 1,
-                                    .from = n,
-                                    .from_source = was,
-                                    .credit = CREDIT,
-                                    .from_credit = CREDIT,
-                                    .check = n};
+        begin(f, n, was);
     }
 }
 
@@ -133,6 +194,8 @@ static bool pass_over(struct fl_detect *d, struct detect_follow *f, enum detect_
         for (int how = 0; how < 3; how++) {
             uint32_t i = how != 1 ? c : 0, j = how != 2 ? c : 0;
             if (agree(d, kind, a - i, b - j, AGREE)) {
+                f->skipped +=
+                    (int32_t)(detect_at(d, f->from)->live - detect_at(d, f->from - i)->live);
                 f->from -= i;
                 f->from_source -= j;
                 f->from_credit -= cost_of[kind] * (int32_t)c;
@@ -155,7 +218,7 @@ void fl_detect_look_back(struct fl_detect *d, enum detect_kind kind, uint32_t n)
         } else if (detect_same(d, kind, f->from - 1, f->from_source - 1)) {
             f->from--;
             f->from_source--;
-            f->from_credit += f->from_credit < CREDIT_MOST;
+            f->from_credit += f->from_credit < DETECT_CREDIT;
         } else {
             f->from_ends = !pass_over(d, f, kind);
             return;
