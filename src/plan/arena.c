@@ -149,6 +149,9 @@ bool fl_plan_resize(struct fl_extent *e, size_t len)
     size_t had = (e->len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
     size_t want = (len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
 
+    if (want != had && fl_extent_is_handled(e)) {
+        return false; /* nobody else may have a part of it as it is */
+    }
     if (len > e->zeroed.len || (want > had && !grow(a, first + had, want - had))) {
         return false;
     }

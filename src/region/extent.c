@@ -150,6 +150,11 @@ struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr)
     if (addr < r->first || addr >= fl_range_end(r->window.all) || !has_entry(r, addr)) {
         return NULL;
     }
+    struct fl_extent *outer;
+    const struct fl_inner *in = fl_inner_around(r, addr, &outer);
+    if (in != NULL) { /* its blocks' entries stay as they are */
+        return fl_inner_block(in, outer, addr);
+    }
     uint32_t seen = atomic_load_explicit(entry(r, page), memory_order_relaxed), index = seen;
     for (;; at -= fl_page.base) {
         e = index != 0 ? descriptor(r, index) : NULL;

@@ -20,6 +20,12 @@ void fl_region_note_hands(struct fl_region *r, struct fl_range range)
         fl_range_common((struct fl_range){range.base, end - range.base}, extents);
 
     for (uintptr_t at = rest.base; at < fl_range_end(rest);) {
+        struct fl_extent *outer;
+        const struct fl_inner *in = fl_inner_around(r, at, &outer);
+        if (in != NULL) {
+            at = fl_inner_note_hands(in, outer, (struct fl_range){at, fl_range_end(rest) - at});
+            continue;
+        }
         struct fl_extent *e = fl_extent_around(r, at);
         if (e == NULL) { /* beyond the last block, or not the program's */
             return;

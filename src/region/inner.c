@@ -24,11 +24,12 @@ static int make_room(struct fl_region *r, struct fl_inner *in, size_t granules)
     return 0;
 }
 
-static void make_block(struct fl_region *r, struct fl_inner *in, size_t i)
+static void make_block(struct fl_region *r, struct fl_inner *in, const struct fl_extent *outer,
+                       size_t i)
 {
     struct fl_extent *e = &in->block[i];
 
-    e->base = in->outer->base + (i << in->shift);
+    e->base = outer->base + (i << in->shift);
     e->len = fl_page.base;
     e->content = FL_CONTENT_INNER;
     e->inner = in;
@@ -52,6 +53,16 @@ static struct fl_extent *take_outer(struct fl_region *r, size_t len)
     return e;
 }
 
+/* Lock: region. */
+static void enlist(struct fl_region *r, struct fl_inner *in)
+{
+    if (!in->listed) {
+        in->listed = true;
+        in->next = r->inners;
+        r->inners = in;
+    }
+}
+
 int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
 {
     size_t granules = len >> in->shift;
@@ -61,15 +72,17 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
     if (granules > in->room) {
         rc = make_room(r, in, granules);
     }
-    in->outer = rc == 0 ? take_outer(r, len) : NULL;
-    if (in->outer != NULL) {
+    struct fl_extent *outer = rc == 0 ? take_outer(r, len) : NULL;
+    if (outer != NULL) {
         in->granules = granules;
         for (size_t i = 0; i < granules; i++) {
-            make_block(r, in, i);
+            make_block(r, in, outer, i);
         }
+        in->outer = outer; /* whoever sees it sees the blocks */
+        enlist(r, in);
     }
     fl_region_unlock(r);
-    return in->outer != NULL ? 0 : -ENOMEM;
+    return outer != NULL ? 0 : -ENOMEM;
 }
 
 bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part)
@@ -114,6 +127,54 @@ void fl_inner_close(struct fl_region *r, struct fl_inner *in)
     }
     fl_region_unlock(r);
     fl_region_give(r, outer);
+}
+
+struct fl_inner *fl_inner_around(struct fl_region *r, uintptr_t addr, struct fl_extent **out_outer)
+{
+    for (struct fl_inner *in = r->inners; in != NULL; in = in->next) {
+        struct fl_extent *outer = in->outer;
+        if (outer != NULL && addr - outer->base < outer->len) {
+            *out_outer = outer;
+            return in;
+        }
+    }
+    return NULL;
+}
+
+static bool is_used(const struct fl_extent *e)
+{
+    return atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED;
+}
+
+struct fl_extent *fl_inner_block(const struct fl_inner *in, const struct fl_extent *outer,
+                                 uintptr_t addr)
+{
+    size_t i = fl_min((addr - outer->base) >> in->shift, in->granules - 1);
+
+    while (i > 0 && !is_used(&in->block[i])) {
+        i--;
+    }
+    struct fl_extent *e = &in->block[i];
+    return is_used(e) && addr - e->base < e->len ? e : NULL;
+}
+
+uintptr_t fl_inner_note_hands(const struct fl_inner *in, const struct fl_extent *outer,
+                              struct fl_range range)
+{
+    uintptr_t outer_end = outer->base + outer->len, end = fl_min(fl_range_end(range), outer_end);
+    struct fl_extent *e = fl_inner_block(in, outer, range.base);
+
+    if (e != NULL) {
+        atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+    }
+    for (size_t i = ((range.base - outer->base) >> in->shift) + 1;
+         i < in->granules && outer->base + (i << in->shift) < end; i++) {
+        e = &in->block[i];
+        if (is_used(e)) {
+            atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+        }
+    }
+    return outer_end;
 }
 
 bool fl_inner_renew(struct fl_region *r, struct fl_extent *e)

@@ -221,7 +221,8 @@ struct fl_region {
     _Atomic uint32_t rung;                /* enum fl_rung */
     _Atomic int rung_refusal;             /* -errno that made it fall; 0: it did not */
     void (*release_more)(
-        void);    /* plugged in by runtime/: what others hold of ours and can give back */
+        void); /* plugged in by runtime/: what others hold of ours and can give back */
+    _Atomic(struct fl_inner *) inners; /* every one that was ever open. Lock: region, to add */
     bool seeded;  /* the window is one EMPTY extent or more: done by the first request */
     bool orphans; /* after fork: caches of threads that are not in this process */
     struct fl_cache *survivor; /* then: the one that it does have, or NULL */
@@ -323,12 +324,15 @@ static inline bool fl_extent_claim(struct fl_extent *e, uint32_t epoch)
  * LIVE while the block is, so that fl_region_find knows it; who may have which granules is the divider's to say. Its huge pages come
  * into memory as they are wanted, so that it takes over what others leave. */
 struct fl_inner {
-    struct fl_extent *outer; /* NULL: nothing is divided now */
+    /* NULL: nothing is divided now. Lock: region, to write; read without it */
+    _Atomic(struct fl_extent *) outer;
     struct fl_extent *block; /* descriptors, one a granule, UNUSED where no block begins */
     size_t granules;         /* of the outer extent */
     size_t room;             /* descriptors there are */
     unsigned
         shift; /* log2 of the granule's bytes; at least a base page's. The caller's, constant */
+    struct fl_inner *next; /* every one that was ever open. Constant once it is */
+    bool listed;           /* Lock: region */
 };
 
 /* Takes `len` bytes, whole huge pages, nothing of it populated. 0; -ENOMEM. `in` stays where it is as long as any block may be looked
@@ -339,6 +343,13 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len);
 bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part);
 /* No block is LIVE any more, and none will be: gives the outer extent back. */
 void fl_inner_close(struct fl_region *r, struct fl_inner *in);
+/* The one whose outer extent `addr` lies in, now; NULL: none. And the block there, while it is not free; NULL. Lock-free. */
+struct fl_inner *fl_inner_around(struct fl_region *r, uintptr_t addr, struct fl_extent **out_outer);
+struct fl_extent *fl_inner_block(const struct fl_inner *in, const struct fl_extent *outer,
+                                 uintptr_t addr);
+/* fl_region_note_hands for what of `range`, which begins in `outer`, lies there. Returns its end. Lock-free. */
+uintptr_t fl_inner_note_hands(const struct fl_inner *in, const struct fl_extent *outer,
+                              struct fl_range range);
 /* `e`, a block that was handled and is CACHED, is new memory again; false: nobody may have these addresses any more. */
 bool fl_inner_renew(struct fl_region *r, struct fl_extent *e);
 

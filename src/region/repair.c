@@ -42,8 +42,11 @@ static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintp
 {
     struct fl_range run = {0, 0};
     uintptr_t end = fl_range_end(r->window.all), addr = r->first;
-    const struct fl_extent *first = from > addr ? fl_extent_around(r, from) : NULL;
+    struct fl_extent *first = NULL;
 
+    if (from > addr && fl_inner_around(r, from, &first) == NULL) {
+        first = fl_extent_around(r, from);
+    }
     addr = from >= end ? end : first != NULL ? first->base : addr;
     for (int i = 0; addr < end && run.len < batch; i++) {
         const struct fl_extent *e = fl_extent_at(r, addr);

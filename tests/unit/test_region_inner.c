@@ -1,0 +1,376 @@
+/* A live extent that somebody divides: its blocks are found by their addresses, and by those inside them, and nothing else changes. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { SHIFT = 16 };
+#define GRANULE ((size_t)1 << SHIFT)
+
+static struct fl_inner inner;
+static struct fl_extent *before, *outer, *after;
+
+static void open_inner(struct fl_inner *in, size_t len)
+{
+    assert_int_equal(fl_inner_open(&region, in, len), 0);
+    assert_true(fl_inner_fill(&region, in, fl_extent_range(in->outer)));
+}
+
+static int each(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    memset(&inner, 0, sizeof inner);
+    inner.shift = SHIFT;
+    before = take(KIB(64));
+    open_inner(&inner, MIB(4));
+    outer = inner.outer;
+    after = take(KIB(256));
+    return 0;
+}
+
+/* As a divider does it. */
+static struct fl_extent *block(size_t granule, size_t len)
+{
+    struct fl_extent *e = &inner.block[granule];
+
+    e->len = len;
+    e->state = FL_EXTENT_LIVE;
+    return e;
+}
+
+static void give_block(struct fl_extent *e)
+{
+    assert_true(fl_extent_claim(e, region.epoch));
+    e->state = FL_EXTENT_UNUSED;
+}
+
+static void note(uintptr_t base, size_t len)
+{
+    fl_region_note_hands(&region, (struct fl_range){base, len});
+}
+
+static struct fl_extent *found(uintptr_t addr)
+{
+    return fl_region_find(&region, addr);
+}
+
+static void a_block_is_found_by_its_address_while_it_is_live(void **state)
+{
+    (void)state;
+    assert_int_equal(inner.granules, MIB(4) / GRANULE);
+    assert_null(found(outer->base));
+    struct fl_extent *a = block(0, GRANULE), *b = block(1, MIB(1)), *c = block(17, KIB(4));
+    assert_ptr_equal(found(outer->base), a);
+    assert_ptr_equal(found(outer->base + GRANULE), b);
+    assert_ptr_equal(found(outer->base + 17 * GRANULE), c);
+    assert_null(found(outer->base + 2 * GRANULE));
+    assert_null(found(outer->base + KIB(4)));
+    assert_sound();
+    give_block(b);
+    assert_null(found(outer->base + GRANULE));
+    assert_ptr_equal(found(before->base), before);
+    assert_ptr_equal(found(after->base), after);
+    assert_sound();
+}
+
+static void closed_it_is_one_free_extent_again(void **state)
+{
+    (void)state;
+    struct fl_range was = fl_extent_range(outer);
+    give_block(block(3, MIB(1)));
+    fl_inner_close(&region, &inner);
+    assert_settled();
+    assert_int_equal(stats().in_use_bytes, KIB(320));
+    for (size_t at = 0; at < was.len; at += KIB(4)) {
+        assert_null(found(was.base + at));
+    }
+    struct fl_extent *e = take_aligned(MIB(4), MIB(2));
+    assert_true(e->base == was.base);
+    assert_ptr_equal(found(e->base), e);
+    fill(e, 7);
+    give(e);
+    assert_settled();
+}
+
+static void what_its_addresses_are_used_for_later_is_found(void **state)
+{
+    struct fl_extent *part[64];
+    size_t there = 0;
+    (void)state;
+    uintptr_t base = outer->base;
+    fl_inner_close(&region, &inner);
+    for (size_t i = 0; i < 64; i++) {
+        part[i] = take(GRANULE);
+    }
+    for (size_t i = 0; i < 64; i++) {
+        assert_ptr_equal(found(part[i]->base), part[i]);
+        there += part[i]->base - base < MIB(4);
+    }
+    assert_true(there != 0);
+    assert_sound();
+    for (size_t i = 0; i < 64; i++) {
+        give(part[i]);
+        assert_sound();
+    }
+}
+
+static void it_can_be_opened_elsewhere_and_larger(void **state)
+{
+    (void)state;
+    struct fl_extent *old = inner.block;
+    uintptr_t was = outer->base;
+    fl_inner_close(&region, &inner);
+    struct fl_extent *wall = take_aligned(MIB(4), MIB(2));
+    open_inner(&inner, MIB(12));
+    outer = inner.outer;
+    assert_sound();
+    assert_ptr_not_equal(inner.block, old);
+    assert_ptr_equal(found(was), wall);
+    struct fl_extent *e = block(191, GRANULE);
+    assert_ptr_equal(found(outer->base + 191 * GRANULE), e);
+    give_block(e);
+    size_t used = region.descriptors_used;
+    for (int i = 0; i < 60; i++) { /* the old descriptors are used again */
+        assert_non_null(take(KIB(4)));
+    }
+    assert_int_equal(region.descriptors_used, used);
+    assert_sound();
+    fl_inner_close(&region, &inner);
+    struct fl_extent *same = inner.block;
+    open_inner(&inner, MIB(6));
+    assert_ptr_equal(inner.block, same);
+    assert_sound();
+}
+
+static void without_descriptors_nothing_is_taken(void **state)
+{
+    (void)state;
+    struct fl_inner other = {.shift = 12};
+    fake.charge_max = fake_usable();
+    assert_int_equal(fl_inner_open(&region, &other, MIB(64)), -ENOMEM);
+    fake.charge_max = SIZE_MAX;
+    assert_null(other.outer);
+    assert_settled();
+    assert_int_equal(stats().in_use_bytes, MIB(4) + KIB(320));
+    open_inner(&other, MIB(8));
+    assert_sound();
+}
+
+static void its_huge_pages_come_when_they_are_wanted(void **state)
+{
+    (void)state;
+    struct fl_inner part = {.shift = SHIFT};
+    size_t in_use = stats().in_use_bytes, populated = region.populated_bytes;
+    assert_int_equal(fl_inner_open(&region, &part, MIB(16)), 0);
+    assert_sound();
+    assert_int_equal(region.populated_bytes, populated);
+    struct fl_range some = {part.outer->base + MIB(4), MIB(6)};
+    assert_true(fl_inner_fill(&region, &part, some));
+    assert_sound();
+    assert_int_equal(region.populated_bytes, populated + MIB(6));
+    assert_int_equal(stats().in_use_bytes, in_use + MIB(6));
+    region.config.limit = region.populated_bytes; /* no more is to be had */
+    assert_false(fl_inner_fill(&region, &part, (struct fl_range){part.outer->base, MIB(2)}));
+    assert_sound();
+    fl_inner_close(&region, &part);
+    assert_settled();
+    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(stats().in_use_bytes, in_use);
+}
+
+static void hands_are_noted_in_the_block_and_nowhere_else(void **state)
+{
+    (void)state;
+    struct fl_extent *a = block(0, MIB(1)), *b = block(16, MIB(1) + GRANULE),
+                     *c = block(33, KIB(4));
+    struct fl_extent *last = block(62, 2 * GRANULE);
+    const size_t at[] = {0, KIB(4), GRANULE, GRANULE + KIB(4), MIB(1) - 1};
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+        note(b->base + at[i], 1);
+        assert_true(fl_extent_is_handled(b));
+        assert_false(fl_extent_is_handled(a));
+        b->handled = false;
+    }
+    for (size_t to = KIB(4); to <= 2 * GRANULE;
+         to += KIB(4)) { /* up to the outer extent's last page */
+        note(last->base + to - KIB(4), KIB(4));
+        assert_true(fl_extent_is_handled(last));
+        last->handled = false;
+    }
+    note(c->base + KIB(4), GRANULE); /* nobody's */
+    assert_false(fl_extent_is_handled(a) || fl_extent_is_handled(c) || fl_extent_is_handled(last));
+    assert_false(fl_extent_is_handled(outer));
+    assert_sound();
+}
+
+/* A look inside a long block must not make those forgotten that may begin there later. */
+static void blocks_that_begin_inside_an_earlier_one_are_found(void **state)
+{
+    (void)state;
+    struct fl_extent *a = block(8, MIB(2));
+    for (size_t at = 0; at < MIB(2); at += KIB(4)) {
+        note(a->base + at, 1);
+    }
+    give_block(a);
+    a->handled = false;
+    for (size_t i = 0; i < inner.granules; i++) {
+        struct fl_extent *e = block(i, GRANULE);
+        assert_ptr_equal(found(outer->base + i * GRANULE), e);
+        assert_ptr_equal(fl_extent_around(&region, e->base + GRANULE - 1), e);
+    }
+    assert_sound();
+}
+
+static void a_range_may_span_blocks_and_gaps(void **state)
+{
+    (void)state;
+    struct fl_extent *a = block(1, GRANULE), *b = block(40, MIB(1));
+    note(0, SIZE_MAX);
+    assert_true(fl_extent_is_handled(before) && fl_extent_is_handled(after));
+    assert_true(fl_extent_is_handled(a) && fl_extent_is_handled(b));
+    assert_false(fl_extent_is_handled(outer));
+    a->handled = b->handled = after->handled = false;
+    note(outer->base, 30 * GRANULE);
+    assert_true(fl_extent_is_handled(a));
+    assert_false(fl_extent_is_handled(b) || fl_extent_is_handled(after));
+}
+
+static void after_it_is_closed_what_was_inside_misleads_nobody(void **state)
+{
+    (void)state;
+    struct fl_extent *a = block(8, MIB(2));
+    note(a->base + MIB(1), KIB(4));
+    give_block(a);
+    fl_inner_close(&region, &inner);
+    struct fl_extent *e = take_aligned(MIB(4), MIB(2));
+    for (size_t at = 0; at < MIB(4); at += KIB(4)) {
+        assert_ptr_equal(fl_extent_around(&region, e->base + at), e);
+        note(e->base + at, 1);
+        assert_true(fl_extent_is_handled(e));
+        e->handled = false;
+    }
+    assert_sound();
+}
+
+static void a_handled_block_is_new_memory_again(void **state)
+{
+    (void)state;
+    struct fl_extent *a = block(1, GRANULE), *b = block(2, GRANULE + KIB(4)),
+                     *c = block(4, GRANULE);
+    fill(a, 1);
+    fill(b, 2);
+    fill(c, 3);
+    note(b->base, b->len);
+    assert_int_equal(mprotect(bytes(b), b->len, PROT_NONE), 0);
+    assert_true(fl_extent_claim(b, region.epoch));
+    assert_true(fl_inner_renew(&region, b));
+    assert_false(fl_extent_is_handled(b));
+    b->state = FL_EXTENT_UNUSED;
+    b = block(2, 2 * GRANULE); /* all of its last granule */
+    assert_true(is_filled(b, 0));
+    fill(b, 4);
+    assert_true(is_filled(a, 1));
+    assert_true(is_filled(c, 3));
+    assert_sound();
+}
+
+static void what_the_kernel_does_not_renew_is_said(void **state)
+{
+    static const enum fake_slot slot[] = {FAKE_UNMAP, FAKE_DECOMMIT, FAKE_MAP_AT, FAKE_COMMIT};
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        struct fl_extent *e = block(i * 2, GRANULE);
+        note(e->base, 1);
+        assert_true(fl_extent_claim(e, region.epoch));
+        fake.rc[slot[i]] = -ENOMEM;
+        assert_true(fl_inner_renew(&region, e) == (is_reserved() != (i % 2 != 0)));
+        fake.rc[slot[i]] = 0;
+        assert_sound();
+    }
+}
+
+static unsigned looked_at(struct fl_range part)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < fake.count[FAKE_FIND_SPLIT]; i++) {
+        struct fl_range r = fake_nth(FAKE_FIND_SPLIT, i)->range;
+        n += r.base <= part.base && fl_range_end(part) <= fl_range_end(r);
+    }
+    return n;
+}
+
+/* One longer than what is looked at in one go, with a block where that ends. */
+static void repair_looks_at_all_of_it_and_beyond(void **state)
+{
+    (void)state;
+    fake.pretend_populate = true;
+    struct fl_inner large = {.shift = SHIFT};
+    open_inner(&large, MIB(200));
+    const struct fl_extent *e = large.outer, *beyond = take_aligned(MIB(32), MIB(2));
+    large.block[0].len = MIB(150);
+    large.block[0].state = FL_EXTENT_LIVE;
+    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_parent(&region);
+    fake_forget();
+    for (int i = 0; i < 50 && fl_region_repair(&region) == 0; i++) {
+    }
+    for (size_t at = 0; at < MIB(200); at += MIB(2)) {
+        assert_true(looked_at((struct fl_range){e->base + at, MIB(2)}) != 0);
+    }
+    assert_true(looked_at(fl_extent_range(beyond)) != 0);
+    assert_sound();
+}
+
+static int in_child(void)
+{
+    fl_region_fork_child(&region, NULL);
+    struct fl_extent *e = &inner.block[5], *b = block(20, MIB(1));
+    if (found(e->base) != e || found(b->base) != b || bytes(e)[0] != 9) {
+        return 1;
+    }
+    fill(b, 1);
+    give_block(b);
+    give_block(e);
+    fl_inner_close(&region, &inner);
+    struct fl_extent *again = take_aligned(MIB(4), MIB(2));
+    fill(again, 3);
+    return fl_region_check(&region) == NULL ? 0 : 2;
+}
+
+static void a_child_has_it_too(void **state)
+{
+    (void)state;
+    struct fl_extent *e = block(5, MIB(1));
+    fill(e, 9);
+    assert_true(fl_region_fork_prepare(&region));
+    assert_int_equal(fake_child(in_child), 0);
+    fl_region_fork_parent(&region);
+    assert_true(is_filled(e, 9));
+    assert_sound();
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup(f, each)
+    const struct CMUnitTest tests[] = {
+        T(a_block_is_found_by_its_address_while_it_is_live),
+        T(closed_it_is_one_free_extent_again),
+        T(what_its_addresses_are_used_for_later_is_found),
+        T(it_can_be_opened_elsewhere_and_larger),
+        T(without_descriptors_nothing_is_taken),
+        T(its_huge_pages_come_when_they_are_wanted),
+        T(hands_are_noted_in_the_block_and_nowhere_else),
+        T(blocks_that_begin_inside_an_earlier_one_are_found),
+        T(a_range_may_span_blocks_and_gaps),
+        T(after_it_is_closed_what_was_inside_misleads_nobody),
+        T(a_handled_block_is_new_memory_again),
+        T(what_the_kernel_does_not_renew_is_said),
+        T(repair_looks_at_all_of_it_and_beyond),
+        T(a_child_has_it_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
