@@ -109,8 +109,8 @@ enum { FL_PACK_SEARCH_MOST = 6000 }; /* buffers of a part: a node costs a look a
 /* Where the search in a part has come to. */
 struct fl_pack_hunt {
     uint32_t part; /* UINT32_MAX: none */
-    unsigned round;
-    uint64_t limit; /* nodes a dive */
+    /* Exact dives and blurred ones: placements tried in one, and in all so far. */
+    uint64_t limit[2], work[2];
 };
 
 /* A dive or a few, by turns at `goal` and between it and the best height. New layouts go to fl_pack_keep; the part's bound

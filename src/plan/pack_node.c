@@ -76,21 +76,49 @@ void fl_node_rank(struct fl_search *s, struct fl_problem q, bool is_root)
 
 /* ---- is there room? ---- */
 
-/* Each section in which something is left needs one item that can begin low enough for all of them to fit. */
-static bool has_room(struct fl_search *s, struct fl_problem q, uint32_t from, uint32_t to)
+/* Where the search has come past an item, it can only lie on one that is still to be placed: finds from where on each can
+ * begin in the end. False: one has nothing left to lie on, or no room there. */
+static bool find_least(struct fl_search *s, struct fl_problem q, uint64_t at, uint32_t at_rank)
 {
-    for (uint32_t i = from; i < to; i++) {
+    for (uint32_t i = q.lo; i < q.hi; i++) {
+        const struct fl_item *x = &s->item[i];
+        s->least[x->id] = x->low;
+        if (x->low > at || (x->low == at && x->rank > at_rank)) {
+            continue;
+        }
+        uint64_t least = UINT64_MAX;
+        for (uint32_t k = q.lo; k < q.hi; k++) {
+            const struct fl_item *y = &s->item[k];
+            if (k == i || y->start >= x->end || y->end <= x->start) {
+                continue;
+            }
+            uint64_t top = (y->low > at ? y->low : at) + y->size;
+            least = top < least ? top : least;
+        }
+        if (least == UINT64_MAX || least + x->size > s->capacity) {
+            return false;
+        }
+        s->least[x->id] = least;
+    }
+    return true;
+}
+
+/* Each section in which something is left needs one item that can begin low enough for all of them to fit. */
+static bool has_room(struct fl_search *s, struct fl_problem q)
+{
+    for (uint32_t i = q.from; i < q.to; i++) {
         if (s->left[i] == 0) {
             continue;
         }
         uint64_t most = s->capacity - s->left[i];
-        if (s->item[s->place[s->witness[i]]].low <= most) {
+        uint32_t guess = s->witness[i];
+        if (s->item[s->place[guess]].low != UINT64_MAX && s->least[guess] <= most) {
             continue;
         }
         uint32_t found = q.lo;
         for (; found < q.hi; found++) {
             const struct fl_item *x = &s->item[found];
-            if (x->low <= most && x->start <= i && x->end > i) {
+            if (x->start <= i && x->end > i && s->least[x->id] <= most) {
                 break;
             }
         }
@@ -137,46 +165,37 @@ static void swap_items(struct fl_search *s, uint32_t a, uint32_t b)
     s->place[x.id] = b;
 }
 
-/* What placing an item did. */
-struct put {
-    uint32_t from, to; /* sections whose room may have become less */
-    uint32_t above;    /* items that are left and live with it */
-    bool is_open;      /* nothing that is left crosses some boundary that something crossed */
-};
-
 /* Takes item `i` out of the problem and puts it as low as it can lie; what lives with it lies above. */
-static struct put put(struct fl_search *s, struct fl_problem *q, uint32_t i)
+static void put(struct fl_search *s, struct fl_node *node, struct fl_problem *q, uint32_t i)
 {
     swap_items(s, i, --q->hi);
     struct fl_item *x = &s->item[q->hi];
     uint64_t top = x->low + x->size;
     const uint64_t *mask = s->r->mask + s->p->lo;
-    struct put did = {.from = x->start, .to = x->end};
 
     s->r->offset[s->p->lo + x->id] = x->low;
     push_trail(s, x->id, FL_TRAIL_PLACED, x->low);
     x->low = UINT64_MAX;
+    node->is_open = false;
     for (uint32_t k = x->start; k < x->end; k++) {
         s->left[k] -= x->size;
         if (k > x->start) {
-            did.is_open |= --s->cross[k] == 0;
+            node->is_open |= --s->cross[k] == 0;
         }
     }
+    node->is_alone = true;
     for (uint32_t k = q->lo; k < q->hi; k++) {
         struct fl_item *y = &s->item[k];
         if (y->start >= x->end || y->end <= x->start) {
             continue;
         }
+        node->is_alone = false;
         uint64_t m = mask[y->id], low = (top + m) & ~m;
         if (low > y->low) {
             push_trail(s, y->id, FL_TRAIL_LOW, y->low);
             y->low = low;
         }
-        did.above++;
-        did.from = y->start < did.from ? y->start : did.from;
-        did.to = y->end > did.to ? y->end : did.to;
     }
-    return did;
 }
 
 void fl_node_undo(struct fl_search *s, uint32_t len)
@@ -273,14 +292,13 @@ bool fl_node_next(struct fl_search *s, struct fl_node *node)
         node->last_offset = s->item[i].low;
         node->last_rank = s->item[i].rank;
         node->is_tried = true;
-        struct put did = put(s, &q, i);
-        node->is_alone = did.above == 0;
+        put(s, node, &q, i);
         if (s->is_cut) {
             return false;
         }
-        if (has_room(s, q, did.from, did.to)) {
+        if (find_least(s, q, node->last_offset, node->last_rank) && has_room(s, q)) {
             node->part = s->problems;
-            if (did.is_open) {
+            if (node->is_open) {
                 push_parts(s, q);
             } else {
                 push_problem(s, q);
@@ -289,7 +307,7 @@ bool fl_node_next(struct fl_search *s, struct fl_node *node)
             return true;
         }
         fl_node_undo(s, node->trail);
-        if (fl_pack_spend(s->r)) {
+        if (fl_pack_spend(s->r) || s->r->work >= s->end_work) {
             s->is_cut = true;
             return false;
         }

@@ -16,14 +16,15 @@ static bool carve(struct fl_search *s)
     s->twin = fl_pack_carve(a, n, sizeof *s->twin);
     s->left = fl_pack_carve(a, sections + 1, sizeof *s->left);
     s->cross = fl_pack_carve(a, sections + 1, sizeof *s->cross);
+    s->least = fl_pack_carve(a, n, sizeof *s->least);
     s->witness = fl_pack_carve(a, sections + 1, sizeof *s->witness);
     s->node = fl_pack_carve(a, n + 2, sizeof *s->node);
     s->problem = fl_pack_carve(a, 2 * n + 2, sizeof *s->problem);
     s->key = fl_pack_carve(a, 3 * n, sizeof *s->key);
     s->sorted = fl_pack_carve(a, n, sizeof *s->sorted);
     if (s->item == NULL || s->place == NULL || s->twin == NULL || s->left == NULL ||
-        s->cross == NULL || s->witness == NULL || s->node == NULL || s->problem == NULL ||
-        s->key == NULL || s->sorted == NULL) {
+        s->cross == NULL || s->least == NULL || s->witness == NULL || s->node == NULL ||
+        s->problem == NULL || s->key == NULL || s->sorted == NULL) {
         return false;
     }
     size_t check = s->r->n * 80 + (size_t)16 * FL_KIB, room = (size_t)(a->end - a->at);
@@ -107,12 +108,13 @@ static bool dive(struct fl_search *s, uint64_t limit)
     if (!fl_node_open(s, all, 0, 0)) {
         return false;
     }
-    for (uint64_t nodes = 0; s->depth > 0 && !s->is_cut;) {
+    s->end_work = s->r->work + limit;
+    while (s->depth > 0 && !s->is_cut) {
         struct fl_node *node = &s->node[s->depth - 1];
         if (!is_solved) {
             fl_node_undo(s, node->trail);
             s->problems = node->problems;
-            if (nodes++ >= limit || fl_pack_spend(s->r)) {
+            if (fl_pack_spend(s->r) || s->r->work >= s->end_work) {
                 s->is_cut = true;
             } else if (!fl_node_next(s, node)) {
                 s->depth--;
@@ -167,44 +169,68 @@ static bool try_height(struct fl_search *s, struct fl_pack_part *p, uint64_t cap
 
 /* ---- which heights ---- */
 
-/* One dive a height, halving what is between the goal and the best. */
-static void bisect(struct fl_search *s, struct fl_pack_part *p, uint64_t goal)
+enum { FL_FEW = 32 }; /* so few buffers are looked through to the end */
+
+static double unit_random(struct fl_search *s)
+{
+    return (double)(fl_pack_random(&s->r->random) >> 11) * 0x1p-53;
+}
+
+/* Each order once; true: one found a layout. */
+static bool try_orders(struct fl_search *s, struct fl_pack_part *p, uint64_t height, double noise,
+                       uint64_t limit)
+{
+    for (unsigned order = 0; order < FL_PACK_ORDERS && !s->r->is_over; order++) {
+        if (try_height(s, p, height, order, noise, limit)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Short dives, halving what is between the goal and the best. */
+static void bisect(struct fl_search *s, struct fl_pack_part *p, uint64_t goal, uint64_t limit)
 {
     uint64_t low = goal;
 
-    for (unsigned i = 0; i < 8 && !s->r->is_over && p->height > low + 1; i++) {
+    for (unsigned i = 0; i < 10 && !s->r->is_over && p->height > low + 1; i++) {
         uint64_t mid = low + (p->height - low) / 2;
-        if (!try_height(s, p, mid, i % FL_PACK_ORDERS, 0, 2 * (uint64_t)s->n)) {
+        if (!try_orders(s, p, mid, 0, limit)) {
             low = mid;
         }
     }
 }
 
+/* Exact dives that soon grow long find what blurred short ones do not, and the other way round: both get the same work. And
+ * one dive somewhere above the goal, for where that is out of reach. */
 void fl_pack_search(struct fl_pack_run *r, uint32_t part, struct fl_pack_hunt *h, uint64_t goal)
 {
-    static const double between[] = {0.2, 0.45, 0.7, 0.9};
     struct fl_pack_part *p = &r->part[part];
     struct fl_search s = {
         .r = r, .p = p, .n = p->hi - p->lo, .sections = p->to - p->from, .arena = r->arena};
+    uint64_t limit = s.n <= FL_FEW ? 4096 : 5 * (uint64_t)s.n;
 
     if (s.n > FL_PACK_SEARCH_MOST || !carve(&s)) {
         return;
     }
     find_twins(&s);
     if (h->part != part) {
-        *h = (struct fl_pack_hunt){.part = part, .limit = 2 * (uint64_t)s.n};
-        bisect(&s, p, goal);
+        *h = (struct fl_pack_hunt){.part = part, .limit = {limit, limit}};
+        if (!try_orders(&s, p, goal, 0, limit)) {
+            bisect(&s, p, goal, limit);
+        }
     }
-    double noise = h->round % 2 == 1 ? 0.15 : 0;
-    for (unsigned order = 0; order < FL_PACK_ORDERS && !r->is_over && p->height > goal; order++) {
-        (void)try_height(&s, p, goal, order, noise, h->limit);
+    bool is_blurred = h->work[1] < h->work[0];
+    uint64_t before = r->work;
+    if (p->height > goal && try_orders(&s, p, goal, is_blurred ? 0.15 : 0, h->limit[is_blurred])) {
+        return;
     }
-    if (!r->is_over && p->height > goal + 1) {
-        double u = (double)(fl_pack_random(&r->random) >> 11) * 0x1p-53;
-        double share = between[h->round % 4] + 0.1 * (u - 0.5);
-        uint64_t height = goal + (uint64_t)((double)(p->height - goal) * share);
-        (void)try_height(&s, p, height, h->round % FL_PACK_ORDERS, noise, h->limit);
+    h->work[is_blurred] += r->work - before;
+    h->limit[is_blurred] += h->limit[is_blurred] / (is_blurred ? 20 : 2);
+    if (p->height > goal + 1 && !r->is_over) {
+        uint64_t height = goal + (uint64_t)((double)(p->height - goal) * unit_random(&s));
+        double noise = unit_random(&s) < 0.5 ? 0.15 : 0;
+        unsigned order = (unsigned)(fl_pack_random(&r->random) % FL_PACK_ORDERS);
+        (void)try_height(&s, p, height, order, noise, limit);
     }
-    h->round++;
-    h->limit += h->limit / 2;
 }

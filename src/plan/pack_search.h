@@ -32,6 +32,7 @@ struct fl_node {
     uint32_t trail;              /* its length when the node began */
     uint32_t part,
         parts;     /* problems that the last try left: [part, parts) are still to be solved */
+    bool is_open;  /* since the last try nothing crosses some boundary that something crossed */
     bool is_alone; /* what was tried last has nothing above it */
     bool is_tried;
 };
@@ -48,14 +49,16 @@ struct fl_search {
     const struct fl_pack_part *p;
     uint32_t n, sections;
     uint64_t capacity;
-    unsigned order; /* which ranking: 0..FL_PACK_ORDERS - 1 */
-    double noise;   /* 0: the ranking is exact */
+    unsigned order;    /* which ranking: 0..FL_PACK_ORDERS - 1 */
+    double noise;      /* 0: the ranking is exact */
+    uint64_t end_work; /* where this dive ends */
 
     struct fl_item *item;
     uint32_t *place; /* of each id: its item */
     uint32_t *twin;  /* of each id: the one before that is like it; UINT32_MAX: none */
     uint64_t *left;  /* of each section: bytes that are not placed */
     uint32_t *cross; /* of each section: items that live in it and in the one before, not placed */
+    uint64_t *least; /* of each id: the lowest offset that it can have in the end */
     uint32_t *witness; /* of each section: an id that can lie low enough; a guess */
     struct fl_node *node;
     uint32_t depth;
