@@ -78,7 +78,6 @@ void fl_thread_end(struct fl_cache *c)
 {
     ending = true;
     my_cache = NULL;
-    fl_plan_thread_ends();
     fl_cache_release(fl_route.region, c);
 }
 
@@ -136,19 +135,19 @@ static inline struct fl_extent *from_plan(size_t len, size_t align)
     return e;
 }
 
-static FL_COLD void tell_plan(struct fl_extent *e, enum fl_request_kind kind)
+static FL_COLD void tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 {
     int saved = errno;
 
-    fl_plan_saw(e, kind);
+    fl_plan_saw(e, kind, align);
     call_worker(true);
     errno = saved;
 }
 
-static inline void *hand_out(struct fl_extent *e, enum fl_request_kind kind)
+static inline void *hand_out(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 {
     if (FL_UNLIKELY((fl_plan_wants & FL_PLAN_WATCH) != 0)) {
-        tell_plan(e, kind);
+        tell_plan(e, kind, align);
     }
     return block(e);
 }
@@ -175,7 +174,8 @@ void *fl_malloc_large(size_t n)
     if (FL_UNLIKELY(e == NULL)) {
         e = from_region(len, fl_page.base, false);
     }
-    return FL_LIKELY(e != NULL) ? hand_out(e, FL_REQUEST_MALLOC) : fl_route.next.malloc(n);
+    return FL_LIKELY(e != NULL) ? hand_out(e, FL_REQUEST_MALLOC, fl_page.base)
+                                : fl_route.next.malloc(n);
 }
 
 void *fl_calloc_large(size_t n)
@@ -192,10 +192,10 @@ void *fl_calloc_large(size_t n)
         e = from_cache(len);
     }
     if (e != NULL) {
-        return memset(hand_out(e, FL_REQUEST_CALLOC), 0, n);
+        return memset(hand_out(e, FL_REQUEST_CALLOC, fl_page.base), 0, n);
     }
     e = from_region(len, fl_page.base, true);
-    return e != NULL ? hand_out(e, FL_REQUEST_CALLOC) : fl_route.next.calloc(1, n);
+    return e != NULL ? hand_out(e, FL_REQUEST_CALLOC, fl_page.base) : fl_route.next.calloc(1, n);
 }
 
 void *fl_memalign_large(size_t align, size_t n)
@@ -213,7 +213,7 @@ void *fl_memalign_large(size_t align, size_t n)
             e = from_region(len, fl_max(align, fl_page.base), false);
         }
         if (FL_LIKELY(e != NULL)) {
-            return hand_out(e, FL_REQUEST_ALIGNED);
+            return hand_out(e, FL_REQUEST_ALIGNED, align);
         }
     }
     return fl_route.next.memalign != NULL ? fl_route.next.memalign(align, n) : no_memory();
@@ -321,14 +321,50 @@ static void *move_block(void *p, size_t old_len, size_t n)
     return q;
 }
 
-/* The recorder's view of realloc: longer, or another request. */
-static FL_COLD void end_of_life(struct fl_extent *e, bool in_place)
+/* What a step asks for must not depend on what lies behind a block: while it is watched, and where it has a place in a plan, a
+ * block that grows by much is a new request. */
+static bool stays(const struct fl_extent *e, size_t len)
 {
-    if (in_place) {
-        fl_plan_saw_resize(e);
-    } else {
-        fl_plan_saw_free(e);
+    bool of_a_step = e->life != 0 || e->content == FL_CONTENT_INNER;
+
+    return !of_a_step || len <= e->len + e->len / 4;
+}
+
+static bool resize_in_place(struct fl_extent *e, size_t len)
+{
+    size_t had = e->len;
+    bool done = len == had;
+
+    if (!done && e->content == FL_CONTENT_INNER) {
+        done = stays(e, len) && fl_plan_resize(e, len);
+    } else if (!done && !fl_region_busy()) {
+        done = stays(e, len) && fl_region_resize(fl_route.region, e, len);
     }
+    if (done && e->life != 0) {
+        fl_plan_saw_resize(e, had);
+    }
+    return done;
+}
+
+/* Elsewhere, its pages moved; NULL: not possible, or not worth it. */
+static void *move_pages(struct fl_extent *e, size_t len)
+{
+    struct fl_extent was = {.life = e->life, .watcher = e->watcher, .len = e->len};
+
+    if (e->content == FL_CONTENT_INNER || fl_region_busy()) {
+        return NULL;
+    }
+    e->life = 0;
+    struct fl_extent *moved = fl_region_move(fl_route.region, e, len);
+    if (moved == NULL) {
+        e->life = was.life;
+        return NULL;
+    }
+    void *p = hand_out(moved, FL_REQUEST_MALLOC, fl_page.base);
+    if (was.life != 0) { /* after the other's birth: both are there for a moment */
+        fl_plan_saw_free(&was);
+    }
+    return p;
 }
 
 static void *realloc_ours(void *p, size_t n)
@@ -348,17 +384,10 @@ static void *realloc_ours(void *p, size_t n)
     size_t len = extent_len(n);
     if (e != NULL && len != 0) {
         int saved = errno;
-        bool inner = e->content == FL_CONTENT_INNER, usual = !inner && !fl_region_busy();
-        bool in_place = len == e->len || (inner && fl_plan_resize(e, len)) ||
-                        (usual && fl_region_resize(fl_route.region, e, len));
-        if (e->life != 0) {
-            end_of_life(e, in_place);
-        }
-        struct fl_extent *moved =
-            usual && !in_place ? fl_region_move(fl_route.region, e, len) : NULL;
+        void *q = resize_in_place(e, len) ? p : move_pages(e, len);
         errno = saved;
-        if (in_place || moved != NULL) {
-            return in_place ? p : hand_out(moved, FL_REQUEST_MALLOC);
+        if (q != NULL) {
+            return q;
         }
     }
     return move_block(p, fl_usable_ours(p), n);

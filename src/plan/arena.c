@@ -17,14 +17,17 @@ static void close_arena(struct fl_arena *a)
     atomic_store_explicit(&a->height, 0, memory_order_release);
 }
 
+/* The lock: whoever looks late, at an arena that was closed meanwhile, must not see it half open. */
 void fl_arena_drop_if_empty(struct fl_arena *a)
 {
-    if (atomic_load_explicit(&a->height, memory_order_acquire) != 0 && claim_all(a)) {
+    fl_plan_lock();
+    if (atomic_load_explicit(&a->height, memory_order_relaxed) != 0 && claim_all(a)) {
         close_arena(a);
     }
+    fl_plan_unlock();
 }
 
-/* Room for the bits of granules, and, behind them, those of huge pages that are filled. */
+/* Room for the bits of granules, and, behind them, those of huge pages that are filled. Lock: plan. */
 static bool has_words(struct fl_arena *a, size_t granules)
 {
     size_t words = 2 * ((granules + 63) / 64);
@@ -32,11 +35,11 @@ static bool has_words(struct fl_arena *a, size_t granules)
     if (words <= a->words) {
         return true;
     }
-    _Atomic uint64_t *word = fl_plan_map_locked(words * sizeof *word);
+    _Atomic uint64_t *word = fl_plan_map(words * sizeof *word);
     if (word == NULL) {
         return false;
     }
-    fl_plan_unmap_locked((uintptr_t)a->claims.word, a->words * sizeof *word);
+    fl_plan_unmap((uintptr_t)a->claims.word, a->words * sizeof *word);
     a->claims.word = word;
     a->words = words;
     return true;
@@ -46,8 +49,10 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
 {
     size_t len = fl_align_up(height, fl_page.huge), granules = len >> FL_GRANULE_SHIFT;
 
+    fl_plan_lock();
     a->inner.shift = FL_GRANULE_SHIFT;
     if (!has_words(a, granules) || fl_inner_open(fl_plan.region, &a->inner, len) != 0) {
+        fl_plan_unlock();
         return false;
     }
     a->claims.granules = granules;
@@ -60,6 +65,7 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
     }
     atomic_store_explicit(&a->draining, false, memory_order_relaxed);
     atomic_store_explicit(&a->height, len, memory_order_release);
+    fl_plan_unlock();
     atomic_store(&fl_plan.region->wants_worker, true); /* it may age */
     return true;
 }

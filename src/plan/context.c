@@ -45,6 +45,16 @@ static void set_wants(const struct fl_step_context *c)
     fl_plan_wants = wants;
 }
 
+/* The thread is in `c` from here on; a handler never finds wishes without a context. */
+static void enter(struct fl_step_context *c)
+{
+    fl_plan_wants = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    fl_plan_mine = c;
+    atomic_signal_fence(memory_order_seq_cst);
+    set_wants(c);
+}
+
 static void forget(struct fl_step_context *c, struct fl_layout *l)
 {
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
@@ -52,6 +62,7 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
             c->known[i] = NULL;
         }
     }
+    c->last = c->last == l ? NULL : c->last;
     fl_layout_free(l);
 }
 
@@ -71,6 +82,12 @@ static void detect_anew(struct fl_step_context *c)
     if (c->detecting) {
         fl_detect_init(c->detect);
     }
+}
+
+static void take_a_break(struct fl_step_context *c)
+{
+    c->rest = c->declared ? REST_STEPS : REST_REQUESTS;
+    c->detecting = false;
 }
 
 static void rest(struct fl_step_context *c)
@@ -129,9 +146,12 @@ static void step_begins(struct fl_step_context *c)
     if (c->layout == NULL && c->declared && c->rest == 0) {
         c->layout = c->last;
     }
+    bool had_layout = c->layout != NULL;
     fl_replay_begin(c);
     if (c->layout != NULL) {
         c->detecting = false;
+    } else if (had_layout) { /* no memory for the arena */
+        take_a_break(c);
     }
     bool wants_more = c->layout == NULL ? c->rest == 0 : c->relearn;
     if (wants_more && atomic_load(&c->job) == FL_JOB_NONE) {
@@ -206,6 +226,7 @@ static struct fl_step_context *make(bool declared)
         return NULL;
     }
     c->declared = declared;
+    c->open = true;
     c->rest = c->drops = 0;
     c->live = 0;
     atomic_store_explicit(&c->freed_by_others, 0, memory_order_relaxed);
@@ -221,6 +242,7 @@ static void unmake(struct fl_step_context *c)
     c->detecting = false;
     c->last = NULL;
     fl_engine_abandon(c);
+    c->open = false;
     atomic_store(&c->tid, 0);
     fl_plan_lock();
     c->free_next = fl_plan.free;
@@ -238,8 +260,8 @@ void fl_plan_notice(void)
     struct fl_step_context *c = make(false);
     if (c != NULL) {
         atomic_store(&c->tid, gettid());
-        fl_plan_mine = c;
-        set_wants(c);
+        enter(c);
+        fl_plan.config.watch_thread();
     }
 }
 
@@ -247,8 +269,7 @@ void fl_plan_thread_ends(void)
 {
     struct fl_step_context *c = fl_plan_mine;
 
-    fl_plan_mine = NULL;
-    fl_plan_wants = 0;
+    enter(NULL);
     noticed = NOTICE_AFTER + 1;
     while (c != NULL) {
         struct fl_step_context *outer = c->outer;
@@ -284,7 +305,7 @@ int fl_plan_context_free(struct fl_step_context *c)
 {
     int none = 0;
 
-    if (c == NULL) {
+    if (c == NULL || !c->open) {
         return -EINVAL;
     }
     if (!atomic_compare_exchange_strong(&c->tid, &none, gettid())) {
@@ -296,8 +317,8 @@ int fl_plan_context_free(struct fl_step_context *c)
 
 static struct fl_step_context *default_context(void)
 {
-    if (my_default == NULL) {
-        my_default = make(true);
+    if (my_default == NULL && (my_default = make(true)) != NULL) {
+        fl_plan.config.watch_thread();
     }
     return my_default;
 }
@@ -309,8 +330,7 @@ static void stop_watching(void)
 
     noticed = NOTICE_AFTER + 1;
     if (c != NULL && !c->declared) {
-        fl_plan_mine = NULL;
-        fl_plan_wants = 0;
+        enter(NULL);
         unmake(c);
     }
 }
@@ -330,14 +350,16 @@ int fl_plan_begin(struct fl_step_context *c)
     if (c == NULL) {
         return -ENOMEM;
     }
+    if (!c->open) {
+        return -EINVAL;
+    }
     if (!atomic_compare_exchange_strong(&c->tid, &none, gettid())) {
         return none == gettid() ? -EINVAL : -EBUSY;
     }
     c->outer = fl_plan_mine;
     atomic_store(&c->inside, true);
     step_begins(c);
-    fl_plan_mine = c;
-    set_wants(c);
+    enter(c);
     atomic_store(&c->inside, false);
     return 0;
 }
@@ -353,12 +375,11 @@ int fl_plan_end(struct fl_step_context *c)
     }
     atomic_store(&c->inside, true);
     step_over(c);
-    c->last = c->layout;
-    fl_plan_mine = c->outer;
+    c->last = c->layout != NULL ? c->layout : c->last;
+    enter(c->outer);
     c->outer = NULL;
     atomic_store(&c->inside, false);
     atomic_store(&c->tid, 0);
-    set_wants(fl_plan_mine);
     return 0;
 }
 

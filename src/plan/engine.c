@@ -77,7 +77,8 @@ static void make_seats(struct fl_layout *l, const struct fl_layout *grown)
     for (uint32_t i = 0; i < l->n; i++) {
         const struct fl_slot *s = &l->slot[i];
         struct fl_seat *seat = &l->seat[i];
-        bool planned = s->kind != FL_SLOT_KEPT && s->kind != FL_SLOT_VARIES;
+        bool planned =
+            s->kind != FL_SLOT_KEPT && s->kind != FL_SLOT_VARIES && s->align <= FL_GRANULE;
         bool grew = grown != NULL && s->size > grown->seat[i].room;
         seat->least = s->kind == FL_SLOT_VARIES || s->least != s->most || grew ? 1 : s->least;
         seat->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : grew ? s->size : s->most;
@@ -142,7 +143,7 @@ static uint64_t hash_of(const struct fl_lives *lives)
     uint64_t hash = 0;
 
     for (size_t i = 0; i < lives->n; i++) {
-        hash = fl_record_mix(hash, lives->life[i].size);
+        hash = fl_record_mix(hash, lives->life[i].asked);
     }
     return hash;
 }
@@ -184,7 +185,7 @@ uint64_t fl_plan_work(struct fl_region *r)
 
 void fl_engine_want(struct fl_step_context *c)
 {
-    fl_record_stop(c);
+    fl_record_drop_all(c);
     if (c->grown != NULL) {
         c->grown->wish = false;
     }
@@ -224,13 +225,12 @@ void fl_engine_collect(struct fl_step_context *c)
         unsigned i = place_of(c, l);
         struct fl_layout *old = c->known[i];
         c->known[i] = l;
-        c->layout = l;
+        c->last = c->layout = l;
         c->stats.layouts++;
         fl_layout_free(old);
     }
     c->made = NULL;
     c->grown = NULL;
-    fl_record_drop_all(c);
     atomic_store(&c->job, FL_JOB_NONE);
 }
 
@@ -247,7 +247,7 @@ void fl_engine_abandon(struct fl_step_context *c)
         fl_layout_free(c->known[i]);
         c->known[i] = NULL;
     }
-    c->layout = NULL;
+    c->last = c->layout = NULL;
 }
 
 uint64_t fl_plan_age(struct fl_region *r)

@@ -129,6 +129,7 @@ struct fl_step_context {
     struct fl_layout *last; /* declared: of the step before */
     /* Whose it is. */
     _Atomic int tid;               /* of the thread inside; 0: none */
+    bool open;                     /* not freed by the program */
     bool declared;                 /* by the program: its steps are too */
     struct fl_step_context *outer; /* the one this thread was in before */
     struct fl_step_context *free_next;
@@ -152,7 +153,6 @@ extern _Thread_local struct fl_step_context *fl_plan_mine;
 /* record.c */
 bool fl_record_begin(struct fl_step_context *c);
 void fl_record_end(struct fl_step_context *c);
-void fl_record_stop(struct fl_step_context *c);
 uint64_t fl_record_mix(uint64_t hash, uint64_t size);
 void fl_record_drop_all(struct fl_step_context *c);
 /* How many records, the newest first, may be learned from; 0: not yet. */

@@ -247,7 +247,9 @@ struct fl_plan_config {
     bool on;          /* steps that the program declares are learned */
     bool background;  /* there is a worker */
     uint64_t tick_ns; /* between two looks at what is idle */
-    bool detect;      /* each thread's stream is watched for them, too */
+    void (*watch_thread)(
+        void);   /* has fl_plan_thread_ends called when the calling thread ends; may allocate */
+    bool detect; /* each thread's stream is watched for them, too */
 };
 
 /* What the calling thread's context wants of each of its large requests; 0 for a thread without one. The thread alone. */
@@ -266,15 +268,15 @@ struct fl_extent *fl_plan_take(size_t len, size_t align);
 enum fl_request_kind { FL_REQUEST_MALLOC, FL_REQUEST_CALLOC, FL_REQUEST_ALIGNED };
 
 /* The request was served with `e`, by whomever. */
-void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind);
+void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align);
 /* `e` has a life and is about to be free. Any thread. */
 void fl_plan_saw_free(struct fl_extent *e);
 /* `e` is FL_CONTENT_INNER and CACHED. Any thread; no lock.  Signals: safe. */
 void fl_plan_give(struct fl_extent *e);
 /* realloc of such a block, LIVE, in place: within what the plan has for it. */
 bool fl_plan_resize(struct fl_extent *e, size_t len);
-/* realloc made `e`, which has a life, e->len bytes long in place. */
-void fl_plan_saw_resize(const struct fl_extent *e);
+/* realloc made `e`, which has a life and had `had` bytes, e->len bytes long in place. */
+void fl_plan_saw_resize(const struct fl_extent *e, size_t had);
 /* A request that the thread's cache did not serve: after some of them the thread is watched. Not in a signal handler. */
 void fl_plan_notice(void);
 /* The calling thread ends. */

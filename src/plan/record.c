@@ -47,7 +47,7 @@ void fl_record_end(struct fl_step_context *c)
     c->recording = false;
 }
 
-/* The lives stay mapped: a late free of another thread's may still write to them. */
+/* Nobody finds them any more. They stay mapped, and what was read from them before is as it was, but for late frees. */
 void fl_record_drop_all(struct fl_step_context *c)
 {
     c->recording = false;
@@ -57,13 +57,7 @@ void fl_record_drop_all(struct fl_step_context *c)
     }
 }
 
-/* What is recorded is being read. */
-void fl_record_stop(struct fl_step_context *c)
-{
-    c->recording = false;
-}
-
-static void add_life(struct fl_step_context *c, struct fl_extent *e)
+static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t align)
 {
     struct fl_record *rec = &c->record[c->newest];
 
@@ -75,7 +69,7 @@ static void add_life(struct fl_step_context *c, struct fl_extent *e)
     life->size = life->asked = e->len;
     life->birth = c->clock;
     __atomic_store_n(&life->death, FL_LIFE_NEVER, __ATOMIC_RELAXED);
-    life->align = 0;
+    life->align = align;
     life->thread = 0;
     life->index = rec->n;
     rec->hash = fl_record_mix(rec->hash, e->len);
@@ -99,11 +93,12 @@ static void look_for_known(struct fl_step_context *c, size_t len)
     fl_context_watched(c);
 }
 
-void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind)
+void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 {
     struct fl_step_context *c = fl_plan_mine;
 
-    if (c == NULL || atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+    if (c == NULL || fl_region_busy() ||
+        atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         return;
     }
     if (c->detecting && fl_detect_alloc(c->detect, e->len, kind, live_of(c)) == FL_DETECT_STEP) {
@@ -115,7 +110,7 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind)
     }
     c->clock++;
     if (c->recording) {
-        add_life(c, e);
+        add_life(c, e, align);
     }
     c->requests++;
     e->life = c->requests;
@@ -145,11 +140,14 @@ static void end_life(struct fl_step_context *c, uint32_t request, uint64_t when)
     }
 }
 
-void fl_plan_saw_resize(const struct fl_extent *e)
+void fl_plan_saw_resize(const struct fl_extent *e, size_t had)
 {
     struct fl_step_context *c = fl_plan.context[e->watcher - 1];
     struct fl_life *life = find_life(c, e->life);
 
+    if (c == fl_plan_mine) {
+        c->live += e->len - had;
+    }
     if (life != NULL && e->len > life->size) {
         __atomic_store_n(&life->size, e->len, __ATOMIC_RELAXED);
     }
@@ -161,7 +159,8 @@ void fl_plan_saw_free(struct fl_extent *e)
     uint32_t request = e->life;
 
     e->life = 0;
-    if (c != fl_plan_mine || atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+    if (c != fl_plan_mine || fl_region_busy() ||
+        atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         atomic_fetch_add_explicit(&c->freed_by_others, e->len, memory_order_relaxed);
         end_life(c, request, __atomic_load_n(&c->clock, __ATOMIC_RELAXED) + 1);
         return;

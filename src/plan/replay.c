@@ -37,7 +37,8 @@ static bool begins_so(const struct fl_step_context *c, const struct fl_layout *l
     }
     for (uint32_t i = 0; i < FL_SIGNATURE; i++) {
         uint32_t ago = c->requests_here - FL_SIGNATURE + i;
-        if (!fits(&l->seat[i], c->recent[ago % FL_SIGNATURE])) {
+        const struct fl_seat *seat = &l->seat[i];
+        if (seat->least != seat->most || seat->most != c->recent[ago % FL_SIGNATURE]) {
             return false;
         }
     }
@@ -54,12 +55,22 @@ struct fl_layout *fl_replay_recognise(const struct fl_step_context *c)
     return NULL;
 }
 
-/* Another step that we know may have begun; or this one again. */
+/* Another step that we know may have begun; or this one again. Where steps are declared, only at their beginning. */
 static bool switch_layout(struct fl_step_context *c)
 {
+    if (c->declared && c->requests_here > AHEAD) {
+        return false;
+    }
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
         struct fl_layout *l = c->known[i];
         if (begins_so(c, l) && !(l == c->layout && c->next - l->seat <= FL_SIGNATURE)) {
+            if (!c->declared) { /* nobody said so, but a step has begun */
+                (void)fl_replay_end(c);
+                c->requests_here = FL_SIGNATURE;
+                c->diverged = 0;
+                c->parity ^= 1;
+                atomic_store_explicit(&c->arena->used, true, memory_order_relaxed);
+            }
             c->layout = l;
             c->next = l->seat + FL_SIGNATURE;
             c->end = l->seat + l->n;
@@ -138,11 +149,19 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
     return miss(c, len);
 }
 
+/* Too much is asked of its address: not planned. */
+static void step_over_seat(struct fl_step_context *c, size_t len)
+{
+    c->recent[c->requests_here++ % FL_SIGNATURE] = len;
+    fl_replay_skip(c, len);
+}
+
 struct fl_extent *fl_plan_take(size_t len, size_t align)
 {
     struct fl_step_context *c = fl_plan_mine;
+    struct fl_extent *e = NULL;
 
-    if (FL_UNLIKELY(atomic_load_explicit(&c->inside, memory_order_relaxed) || align > FL_GRANULE)) {
+    if (FL_UNLIKELY(atomic_load_explicit(&c->inside, memory_order_relaxed) || fl_region_busy())) {
         return NULL;
     }
     atomic_store_explicit(&c->inside, true, memory_order_relaxed);
@@ -150,7 +169,11 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
     if (FL_UNLIKELY(c->next == c->end && !c->declared)) { /* so this is the next one's first */
         fl_context_boundary(c);
     }
-    struct fl_extent *e = c->layout != NULL ? serve(c, len) : NULL;
+    if (FL_UNLIKELY(align > FL_GRANULE)) {
+        step_over_seat(c, len);
+    } else if (FL_LIKELY(c->layout != NULL)) {
+        e = serve(c, len);
+    }
     if (FL_UNLIKELY(c->misses_in_a_row > LOST_AFTER && !c->declared)) {
         fl_context_give_up(c);
     }

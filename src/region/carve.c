@@ -138,7 +138,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
         cut = fl_max(end, fl_range_end(part));
         r->populated_bytes += e->content == FL_CONTENT_EMPTY ? part.len : 0;
         note_part(g, e, part);
-        fl_fork_undo(e);
+        fl_fork_undo(r, e);
         fl_fit_remove(r, e);
         fl_extent_drop(r, e);
     }

@@ -6,6 +6,7 @@
  * What is live is inherited; see repair.c for what that does to the parent. */
 #include "region/internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* extents: each may make a map more, and the kernel allows so many */
@@ -16,21 +17,24 @@ static struct fl_range inner(const struct fl_extent *e)
     return fl_range_inner(fl_extent_range(e), fl_page.huge);
 }
 
-void fl_fork_undo(struct fl_extent *e)
+void fl_fork_undo(struct fl_region *r, struct fl_extent *e)
 {
     if (FL_UNLIKELY(e->unforked)) {
-        (void)fl_sys.advise(inner(e), FL_ADVICE_FORK);
+        if (fl_sys.advise(inner(e), FL_ADVICE_FORK) ==
+            -ENOMEM) { /* a child that no handler was told of */
+            (void)fl_vspace_commit(&r->window, inner(e), r->config.huge);
+        }
         e->unforked = false;
     }
 }
 
-static bool keep(struct fl_extent *e)
+static bool keep(struct fl_region *r, struct fl_extent *e)
 {
     e->unforked = true;
     if (fl_sys.advise(inner(e), FL_ADVICE_NO_FORK) == 0) {
         return true;
     }
-    fl_fork_undo(e); /* too many maps: the kernel may have done a part */
+    fl_fork_undo(r, e); /* too many maps: the kernel may have done a part */
     return false;
 }
 
@@ -44,9 +48,9 @@ static void keep_from_child(struct fl_region *r)
     (void)fl_cache_drain_all(r, 0);
     TAILQ_FOREACH(e, &r->by_age, by_age)
     {
-        may = may && n++ < KEPT_MOST && keep(e);
+        may = may && n++ < KEPT_MOST && keep(r, e);
         if (!may) { /* the rest is inherited */
-            fl_fork_undo(e);
+            fl_fork_undo(r, e);
         }
     }
 }
@@ -78,6 +82,7 @@ static void give_up_apart(struct fl_region *r)
 
     while ((e = TAILQ_FIRST(&r->apart)) != NULL) {
         if (fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
+            fl_region_enter(); /* for whoever claimed it */
             fl_apart_return(r, e, true);
         } else { /* neither is sure: nobody gets these addresses any more */
             TAILQ_REMOVE(&r->apart, e, by_age);

@@ -189,7 +189,7 @@ int fl_move_map(struct fl_region *r, struct fl_range from, uintptr_t to);
 /* The last whole huge pages of the FREE extent `e`, `most` bytes at most, out of the tree and APART; what is left of it
  * stays FREE. Two descriptors have been reserved. */
 struct fl_extent *fl_apart_claim(struct fl_region *r, struct fl_extent *e, size_t most);
-/* The same of `part` of it, whole base pages. */
+/* The same of `part` of it, whole huge pages: a child may find nothing there. */
 struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
                                       struct fl_range part);
 /* FREE again: EMPTY when its pages are `gone`. */
@@ -200,7 +200,7 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age);
 size_t fl_cache_drain_all(struct fl_region *r, uint32_t age);
 
 /* Before a FREE extent is used: children of later forks have it again. The worker, which must not hold others up, never does it. */
-void fl_fork_undo(struct fl_extent *e);
+void fl_fork_undo(struct fl_region *r, struct fl_extent *e);
 
 /* After fork: empties the caches of threads that are gone, for others to use. */
 void fl_region_adopt_orphans(struct fl_region *r);

@@ -93,6 +93,11 @@ int fl_move_map(struct fl_region *r, struct fl_range from, uintptr_t to)
     return rc;
 }
 
+static bool is_of_stock(const struct fl_region *r, struct fl_range range)
+{
+    return range.base - r->stock.span.all.base < r->stock.span.all.len;
+}
+
 size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to)
 {
     size_t moved = 0;
@@ -101,7 +106,9 @@ size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range fro
         moved = by_uffd(m, from, to);
     } else if (r->remaps < REMAPS_MOST && fl_move_map(r, from, to) == 0) {
         /* As the other way leaves it: mapped, with nothing in it; and the stock's map was not for children. */
-        (void)fl_sys.map_at(from);
+        if (fl_sys.map_at(from) == 0 && is_of_stock(r, from)) {
+            (void)fl_sys.advise(from, FL_ADVICE_NO_FORK);
+        }
         (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_FORK);
         r->remaps++;
         moved = from.len;

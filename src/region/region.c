@@ -34,10 +34,11 @@ void fl_region_lock(struct fl_region *r)
     }
 }
 
-/* To disarm it would be to wait for the worker, which may want this lock: its map goes, and with it what is armed. */
-static void drop_if_armed(struct fl_region *r, struct fl_extent *e)
+/* To disarm it would be to wait for the worker, which may want this lock: its map goes, and with it what is armed. And nobody looks
+ * how much of it is there. */
+static void drop_if_lazy(struct fl_region *r, struct fl_extent *e)
 {
-    if (e->armed && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
+    if (e->content == FL_CONTENT_LAZY && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
         e->content = FL_CONTENT_EMPTY;
     }
     e->armed = false;
@@ -53,7 +54,7 @@ static void take_over_deferred(struct fl_region *r)
         if (FL_UNLIKELY(fl_extent_is_handled(e))) {
             fl_hands_settle(r, e, fl_hands_renew(r, e));
         } else {
-            drop_if_armed(r, e);
+            drop_if_lazy(r, e);
             e->hard = e->len;
             fl_region_give_locked(r, e);
         }

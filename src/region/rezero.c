@@ -21,19 +21,22 @@ void fl_rezero_earn(struct fl_region *r, size_t len)
         fl_min(r->rezero.credit + fl_min(len, credit_most) * CREDIT_EACH, credit_most);
 }
 
-/* What of the FREE extent `e` is not known to be zero: a piece beside what is, so that they become one. */
+/* What of the whole huge pages of the FREE extent `e` is not known to be zero: a piece beside what is, so that they become one; len 0:
+ * less than a huge page. Whole huge pages: in a child of fork the piece is EMPTY, and fl_fork_undo sees no others. */
 static struct fl_range dirty_piece(const struct fl_extent *e)
 {
-    uintptr_t end = e->base + e->len, zeroed_end = fl_range_end(e->zeroed);
+    struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
+    struct fl_range zeroed = fl_range_inner(fl_range_common(inner, e->zeroed), fl_page.huge);
+    uintptr_t end = fl_range_end(inner), zeroed_end = fl_range_end(zeroed);
 
-    if (e->zeroed.len == 0) {
-        return (struct fl_range){e->base, fl_min(e->len, piece_most)};
+    if (zeroed.len == 0) {
+        return (struct fl_range){inner.base, fl_min(inner.len, piece_most)};
     }
     if (end > zeroed_end) {
         return (struct fl_range){zeroed_end, fl_min(end - zeroed_end, piece_most)};
     }
-    size_t len = fl_min(e->zeroed.base - e->base, piece_most);
-    return (struct fl_range){e->zeroed.base - len, len};
+    size_t len = fl_min(zeroed.base - inner.base, piece_most);
+    return (struct fl_range){zeroed.base - len, len};
 }
 
 static struct fl_extent *claim_dirty(struct fl_region *r)
@@ -42,8 +45,9 @@ static struct fl_extent *claim_dirty(struct fl_region *r)
 
     TAILQ_FOREACH(e, &r->by_age, by_age)
     {
-        if (e->len - e->zeroed.len >= fl_page.huge) {
-            return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim_part(r, e, dirty_piece(e)) : NULL;
+        struct fl_range piece = dirty_piece(e);
+        if (piece.len != 0) {
+            return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim_part(r, e, piece) : NULL;
         }
     }
     return NULL;

@@ -34,7 +34,7 @@ struct fl_route fl_route = {
     .boot = fl_boot,
 };
 
-/* The value of `thread_key` in a main thread that has no cache. */
+/* The value of `thread_key` in a thread that has no cache. */
 static char no_cache;
 
 static void thread_ends(void *value)
@@ -43,13 +43,14 @@ static void thread_ends(void *value)
         getpid()) { /* pthread_exit in main: the others go on, the worker must not be the last */
         fl_worker_retire(&fl_runtime.worker);
     }
+    fl_plan_thread_ends();
     if (value != &no_cache) {
         fl_thread_end(value);
     }
 }
 
-/* So that the end of the calling thread, which is the main one, is noticed. */
-static void watch_main_thread(void)
+/* So that the end of the calling thread is noticed, though it has no cache. */
+static void watch_thread(void)
 {
     if (have_key && pthread_getspecific(thread_key) == NULL) {
         (void)pthread_setspecific(thread_key, &no_cache);
@@ -90,18 +91,17 @@ static _Thread_local bool prepared; /* this thread forks and holds the region lo
 
 static void fork_prepare(void)
 {
-    prepared = !fl_region_busy();
+    prepared = fl_region_fork_prepare(&fl_runtime.region);
     if (prepared) {
         fl_plan_fork_prepare();
-        (void)fl_region_fork_prepare(&fl_runtime.region);
     }
 }
 
 static void fork_parent(void)
 {
     if (prepared) {
-        fl_region_fork_parent(&fl_runtime.region);
         fl_plan_fork_parent();
+        fl_region_fork_parent(&fl_runtime.region);
     }
 }
 
@@ -111,10 +111,10 @@ static void fork_child(void)
         fl_route.threshold = SIZE_MAX;
         return;
     }
-    fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
     fl_plan_fork_child();
+    fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
     fl_worker_fork_child(&fl_runtime.worker);
-    watch_main_thread();
+    watch_thread();
 }
 
 /* After the first large request: how pages move, and why not better. */
@@ -206,6 +206,7 @@ static void start_plan(void)
         .detect = fl_runtime.active && steps == FL_STEPS_AUTO,
         .background = (disable & FL_DISABLE_WORKER) == 0,
         .tick_ns = plan_tick_ns(),
+        .watch_thread = watch_thread,
     };
 
     fl_plan_start(&fl_runtime.region, &config);
@@ -287,7 +288,7 @@ static void boot_once(void)
     fl_route.first_large = first_large;
     have_key = pthread_key_create(&thread_key, thread_ends) == 0;
     if (gettid() == getpid()) {
-        watch_main_thread();
+        watch_thread();
     }
     (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
     log_choice();

@@ -24,7 +24,7 @@ static const struct fl_run *run(const char *shape, const char *steps, const char
     print_message("           %s %s %s: hits %ld misses %ld steps %ld layouts %ld drops %ld; %s",
                   shape, declare, threads, figure(r, "plan_hits"), figure(r, "plan_misses"),
                   figure(r, "plan_steps"), figure(r, "plan_layouts"), figure(r, "plan_drops"),
-                  r->err);
+                  r->out);
     return r;
 }
 
@@ -33,7 +33,7 @@ static bool may_plan(void)
     return strstr(fl_rung_disabled(), "plan") == NULL;
 }
 
-/* Of 40 steps at least 30 are replayed, with not one request in 200 beside the plan, each where it was before. */
+/* Of 40 steps at least 30 are replayed, with not one request in 200 beside the plan, each where it was before but those that two steps take in turns. */
 static void assert_served(const struct fl_run *r, long steps, long permille)
 {
     long hits = figure(r, "plan_hits"), misses = figure(r, "plan_misses");
@@ -49,7 +49,7 @@ static void fixed_steps_are_served_where_they_were(void **state)
     (void)state;
     const struct fl_run *r = run("fixed", "40", "declare", "1");
     assert_served(r, 30, 995);
-    assert_true(!may_plan() || strstr(r->err, "same 100 %") != NULL);
+    assert_true(!may_plan() || strstr(r->out, "same 96 %") != NULL);
 }
 
 static void threads_have_steps_of_their_own(void **state)
