@@ -196,7 +196,8 @@ static bool accept(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint3
     uint32_t high = range_of(d, n + 1 - matched, n + 1).high,
              highest = range_of(d, n + 1 - (uint32_t)window, n + 1).high;
     d->check = n + period / 8 + 8;
-    if (!is_high(last, high, highest) || !is_varied(d, n, period)) {
+    if (!is_high(last, high, highest) || !is_varied(d, n, period) ||
+        fl_detect_divide(d, kind, n, period)) {
         return false;
     }
     lock(d, kind, period);
@@ -229,6 +230,10 @@ static void consider(struct fl_detect *d, enum detect_kind kind, uint32_t n)
         if (run >= KNOWN && knows_phase(d, kind, n)) {
             return;
         }
+        if (d->doubted != 0 && n - d->lost < d->doubted && alike(period, d->doubted)) {
+            d->doubt[(d->next_doubt - 1) % DETECT_PHASES].period = 0;
+            d->doubted = 0;
+        }
         int32_t plain = (int32_t)(live - detect_at(d, f->source - 1)->live), balance = plain;
         if (kind == DETECT_SIZES) {
             balance = weighed(f, n, run >= period, plain);
@@ -238,7 +243,7 @@ static void consider(struct fl_detect *d, enum detect_kind kind, uint32_t n)
             return;
         }
     }
-    if (f->near_run >= f->near && f->near_run + DETECT_CONTEXT >= AT_LEAST &&
+    if (f->near != 0 && f->near_run >= f->near && f->near_run + DETECT_CONTEXT >= AT_LEAST &&
         accept(d, kind, n, f->near, f->near_run + DETECT_CONTEXT,
                (int32_t)(live - detect_at(d, n - f->near)->live))) {
         f->following = true;
@@ -292,6 +297,8 @@ static void lose(struct fl_detect *d, uint32_t n)
     } else {
         struct detect_doubt doubt = {d->period, repetitions + 2};
         d->doubt[d->next_doubt++ % DETECT_PHASES] = doubt;
+        d->lost = n;
+        d->doubted = d->period;
     }
     d->period = 0;
 }

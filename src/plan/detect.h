@@ -56,7 +56,7 @@ struct detect_follow {
     int32_t skipped, skipped_then, balance;
     uint32_t weighed; /* 0: not yet */
     uint32_t fresh;   /* events whose context was not seen since the source's */
-    /* How far back the last context was seen, for how many events in a row. */
+    /* The nearest place where the last context was seen is so far back, and so many events have been the same since. */
     uint32_t near, near_run;
 };
 
@@ -92,6 +92,8 @@ struct fl_detect {
     struct detect_phase phase[DETECT_PHASES];
     struct detect_doubt doubt[DETECT_PHASES];
     uint32_t next_phase, next_doubt;
+    /* Where the period of the last doubt was lost, and that period: when it goes on at once there was nothing to doubt. */
+    uint32_t lost, doubted;
 
     struct {
         uint32_t low, high;
@@ -129,5 +131,9 @@ static inline bool detect_same(struct fl_detect *d, enum detect_kind kind, uint3
 void fl_detect_follow(struct fl_detect *d, enum detect_kind kind, uint32_t n);
 /* Looks whether what repeats goes further back, by a few events. */
 void fl_detect_look_back(struct fl_detect *d, enum detect_kind kind, uint32_t n);
+
+/* Under foreign requests what was seen two or three turns ago may be found before the last turn is. Goes on from there when
+ * the last turn is at a half or a third of `period`. */
+bool fl_detect_divide(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint32_t period);
 
 #endif

@@ -7,7 +7,10 @@ enum {
     ASTRAY = 8, /* events that may be different, missing or too many in one place */
     /* Credit, in events that agree; a foreign one costs COST of the kind. */
     CREDIT = 48,
+    YOUNG = 64, /* events that repeat */
     VERIFY = 8,
+    PROBES = 8, /* places in a turn */
+    PROBE_TRIES = 4,
     SEARCH = 24, /* events to either side of where it should be that a lost source is looked for */
     GRACE = 40,  /* and events long */
     EARNED = 64, /* that are followed for each such search */
@@ -61,6 +64,14 @@ static bool agree(struct fl_detect *d, enum detect_kind kind, uint32_t a, uint32
     return true;
 }
 
+/* How far off the source may be after something different: not so far that another turn of a short loop would do. */
+static int reach(const struct fl_detect *d, const struct detect_follow *f, uint32_t n, int most)
+{
+    uint32_t turn = d->period != 0 ? d->period : n - f->source;
+
+    return (int)fl_min(turn / (most == SEARCH ? 4 : 8), (size_t)most);
+}
+
 /* Astray for some events, of which `n` is the last: are the last ones in step with the source at another distance? The source
  * stays where it was when they came apart. */
 static void find_step(struct fl_detect *d, struct detect_follow *f, enum detect_kind kind,
@@ -68,7 +79,10 @@ static void find_step(struct fl_detect *d, struct detect_follow *f, enum detect_
 {
     uint32_t astray = f->astray;
 
-    for (int i = 0; i <= 2 * ASTRAY && astray >= AGREE; i++) {
+    if (astray < AGREE) {
+        return;
+    }
+    for (int i = 0; i <= 2 * reach(d, f, n, ASTRAY); i++) {
         int shift = (i & 1) != 0 ? -(i + 1) / 2 : i / 2; /* 0, -1, 1, -2, 2 ... */
         uint32_t at = f->source + astray - 1 + (uint32_t)shift;
         if ((shift < 0 && astray < AGREE + (uint32_t)-shift) || n - at - 1 > OLDEST ||
@@ -86,7 +100,8 @@ static void find_step(struct fl_detect *d, struct detect_follow *f, enum detect_
         }
         return;
     }
-    f->following = astray < AGREE + ASTRAY;
+    /* Little is lost where little has been followed. */
+    f->following = astray < AGREE + (n - f->from < YOUNG ? 2 : ASTRAY);
 }
 
 /* The source was lost. Is what comes now still to be found about where it should be? */
@@ -98,7 +113,7 @@ static void look_for_source(struct fl_detect *d, struct detect_follow *f, enum d
     if (gone < VERIFY) {
         return;
     }
-    for (int i = 0; i <= 2 * SEARCH; i++) {
+    for (int i = 0; i <= 2 * reach(d, f, n, SEARCH); i++) {
         int shift = (i & 1) != 0 ? -(i + 1) / 2 : i / 2;
         uint32_t at = f->source + gone + (uint32_t)shift;
         if (n - at - 1 <= OLDEST && agree(d, kind, n, at, VERIFY)) {
@@ -153,6 +168,20 @@ static void begin(struct detect_follow *f, uint32_t n, uint32_t was)
     f->fresh = 1;
 }
 
+/* `seen`: how far back the table says that the context of `n` was seen, which may be wrong; 0: it does not. */
+static void find_near(struct fl_detect *d, struct detect_follow *f, enum detect_kind kind,
+                      uint32_t n, uint32_t seen)
+{
+    bool nearer = seen != 0 && seen < f->near && agree(d, kind, n, n - seen, VERIFY);
+
+    if (f->near != 0 && !nearer && detect_same(d, kind, n, n - f->near)) {
+        f->near_run++;
+        return;
+    }
+    f->near = nearer || (seen != 0 && agree(d, kind, n, n - seen, VERIFY)) ? seen : 0;
+    f->near_run = 0;
+}
+
 void fl_detect_follow(struct fl_detect *d, enum detect_kind kind, uint32_t n)
 {
     struct detect_follow *f = &d->follow[kind];
@@ -171,12 +200,7 @@ void fl_detect_follow(struct fl_detect *d, enum detect_kind kind, uint32_t n)
     f->hash -= MULTIPLIER_FULL * mixed(*detect_at(d, n - DETECT_CONTEXT), kind);
     uint32_t was = put(d, kind, f->hash, n);
     bool here = was != 0 && n - was < OLDEST;
-    if (here && n - was == f->near && detect_same(d, kind, n, was)) {
-        f->near_run++;
-    } else {
-        f->near = n - was;
-        f->near_run = 0;
-    }
+    find_near(d, f, kind, n, here ? n - was : 0);
     if (f->following) {
         f->fresh += !here || n - was + ASTRAY > n - f->source;
     } else if (here && !followed && (d->period == 0 || d->kind == kind) &&
@@ -186,11 +210,12 @@ void fl_detect_follow(struct fl_detect *d, enum detect_kind kind, uint32_t n)
 }
 
 /* Around a difference that lies just before where the run begins: how many events to leave out on either side. */
-static bool pass_over(struct fl_detect *d, struct detect_follow *f, enum detect_kind kind)
+static bool pass_over(struct fl_detect *d, struct detect_follow *f, enum detect_kind kind,
+                      uint32_t n)
 {
     uint32_t a = f->from - 1, b = f->from_source - 1;
 
-    for (uint32_t c = 1; c <= ASTRAY; c++) {
+    for (uint32_t c = 1, most = (uint32_t)reach(d, f, n, ASTRAY); c <= most; c++) {
         for (int how = 0; how < 3; how++) {
             uint32_t i = how != 1 ? c : 0, j = how != 2 ? c : 0;
             if (agree(d, kind, a - i, b - j, AGREE)) {
@@ -220,8 +245,38 @@ void fl_detect_look_back(struct fl_detect *d, enum detect_kind kind, uint32_t n)
             f->from_source--;
             f->from_credit += f->from_credit < DETECT_CREDIT;
         } else {
-            f->from_ends = !pass_over(d, f, kind);
+            f->from_ends = !pass_over(d, f, kind, n);
             return;
         }
     }
+}
+
+/* How far back, give or take a few events, from about `a` the same is seen; 0: not. */
+static uint32_t seen_about(struct fl_detect *d, enum detect_kind kind, uint32_t a, uint32_t back)
+{
+    for (int i = 0; i <= 2 * SEARCH; i++) {
+        int shift = (i & 1) != 0 ? -(i + 1) / 2 : i / 2;
+        if (agree(d, kind, a, a - back - (uint32_t)shift, VERIFY)) {
+            return back + (uint32_t)shift;
+        }
+    }
+    return 0;
+}
+
+bool fl_detect_divide(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint32_t period)
+{
+    for (uint32_t by = 2; by <= 3 && period / by >= 4 * SEARCH; by++) {
+        uint32_t turn = period / by, now = 0;
+        unsigned agreed = 0;
+        for (uint32_t i = 0; i < PROBES && agreed == i; i++) {
+            for (uint32_t k = 0; k < PROBE_TRIES && agreed == i; k++) {
+                agreed += seen_about(d, kind, n - turn * i / PROBES - k * VERIFY, turn) != 0;
+            }
+        }
+        if (agreed == PROBES && (now = seen_about(d, kind, n, turn)) != 0) {
+            begin(&d->follow[kind], n, n - now);
+            return true;
+        }
+    }
+    return false;
 }
