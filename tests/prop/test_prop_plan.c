@@ -1,0 +1,230 @@
+/* Random programs whose loops are learned and served from plans, right or wrong: no two blocks overlap, no byte of any is lost,
+ * and in the end all of it can be freed. Four threads, twice, so that contexts and arenas change hands; beside them one that does the
+ * worker's jobs and takes arenas back at the worst of times. The fake kernel is quiet: it adds no order of its own. */
+#include "alloc/alloc.h"
+#include "prop/plan_program.h"
+#include "prop/seed.h"
+#include "unit/cmocka_all.h"
+#include "unit/fake_sys.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#if defined(__SANITIZE_THREAD__)
+enum { STEPS = 60 };
+#else
+enum { STEPS = 200 };
+#endif
+enum { THREADS = 4, ROUNDS = 2 };
+
+static struct fl_region region;
+static uint64_t seed;
+static _Atomic bool over;
+
+static void *next_malloc(size_t n)
+{
+    return malloc(n);
+}
+
+static void next_free(void *p)
+{
+    free(p);
+}
+
+static void *next_calloc(size_t count, size_t size)
+{
+    return calloc(count, size);
+}
+
+static void *next_realloc(void *p, size_t n)
+{
+    return realloc(p, n);
+}
+
+static void *next_memalign(size_t align, size_t n)
+{
+    return memalign(align, n);
+}
+
+static void nothing(void)
+{
+}
+
+static void note_nothing(struct fl_cache *c)
+{
+    (void)c;
+}
+
+struct fl_route fl_route = {
+    .threshold = 64 * FL_KIB,
+    .next = {.malloc = next_malloc,
+             .free = next_free,
+             .calloc = next_calloc,
+             .realloc = next_realloc,
+             .memalign = next_memalign,
+             .usable_size = malloc_usable_size},
+    .region = &region,
+    .booted = FL_BOOT_DONE,
+    .boot = nothing,
+    .thread_ends = note_nothing,
+    .first_large = nothing,
+};
+
+static void check(void)
+{
+    const char *broken = fl_region_check(&region);
+
+    if (broken != NULL) {
+        fprintf(stderr, "invariant %s of region.h does not hold\n", broken);
+        abort();
+    }
+}
+
+static void one_job(uint64_t r)
+{
+    struct fl_plan_stats stats;
+
+    switch (r % 64) {
+    case 0:
+        fl_plan_release();
+        break;
+    case 1:
+        (void)fl_region_tick(&region, 4);
+        break;
+    case 2:
+        check();
+        break;
+    case 3:
+        fl_plan_fork_prepare();
+        (void)fl_region_fork_prepare(&region);
+        fl_region_fork_parent(&region);
+        fl_plan_fork_parent();
+        break;
+    case 4:
+    case 5:
+    case 6:
+        (void)fl_plan_age(&region);
+        break;
+    case 7:
+        fl_plan_stats_read(&stats);
+        break;
+    case 8:
+        (void)fl_trim();
+        break;
+    default:
+        (void)fl_plan_work(&region);
+        sched_yield();
+    }
+}
+
+static void *work(void *arg)
+{
+    uint64_t random = seed ^ 0x77;
+    (void)arg;
+    while (!atomic_load_explicit(&over, memory_order_relaxed)) {
+        one_job(seed_next(&random) >> 16);
+    }
+    return NULL;
+}
+
+static struct fl_step_context *shared;
+
+static void *run(void *arg)
+{
+    uintptr_t i = (uintptr_t)arg;
+    struct program_how how = {
+        .seed = seed + i * 0x1000193,
+        .steps = STEPS,
+        .steady = i % THREADS == 0 || i % THREADS == 1,
+        .declares = i % 2 == 0,
+        .hands = i % THREADS >= 2,
+        .shared = shared,
+    };
+
+    program_run(&how);
+    return NULL;
+}
+
+static void start(void)
+{
+    struct fl_region_config config = {.huge = true,
+                                      .limit = seed / 2 % 4 == 0 ? (size_t)96 * FL_MIB : 0};
+    struct fl_plan_config plan = {.on = true,
+                                  .background = seed % 4 != 1,
+                                  .tick_ns = 1,
+                                  .detect = true,
+                                  .watch_thread = nothing};
+
+    fake_install();
+    fake.quiet = true;
+    fake.pretend_populate = true;
+    fake.reserve_max = (size_t)8 << 30;
+    fl_sys.now_ns = fl_sys_linux.now_ns;
+    fl_sys.move_begin = fl_sys_linux.move_begin;
+    fl_sys.move_pages = fl_sys_linux.move_pages;
+    fl_sys.move_end = fl_sys_linux.move_end;
+    fl_sys.find_split = fl_sys_linux.find_split;
+    fl_sys.survey = fl_sys_linux.survey;
+    fl_sys.advise = fl_sys_linux.advise;
+    assert_int_equal(fl_region_start(&region, &config), 0);
+    fl_route.window_base = region.window.all.base;
+    fl_route.window_len = region.window.all.len;
+    fl_route.caches = seed / 8 % 4 != 0;
+    region.release_more = fl_plan_release;
+    fl_plan_start(&region, &plan);
+}
+
+static void all_is_free_again(void)
+{
+    struct fl_plan_stats plan;
+    struct fl_stats_values v = {.active = 1};
+
+    program_empty_boxes();
+    fl_plan_release();
+    (void)fl_region_purge(&region, 0);
+    check();
+    fl_plan_stats_read(&plan);
+    fl_region_stats_read(&region, &v);
+    print_message("  hits %" PRIu64 " misses %" PRIu64 " steps %" PRIu64 " layouts %" PRIu64
+                  " drops %" PRIu64 ", %" PRIu64 " MiB moved, rung %" PRIu64 "\n",
+                  plan.hits, plan.misses, plan.steps, plan.layouts, plan.drops, v.move_bytes >> 20,
+                  v.rung);
+    assert_int_equal(plan.arena_bytes, 0);
+    assert_int_equal(v.live_extents, 0);
+    assert_int_equal(v.in_use_bytes, 0);
+    assert_int_equal(v.populated_bytes, 0);
+    assert_true(plan.hits > 0);
+}
+
+static void whatever_repeats_or_not_no_byte_is_lost(void **state)
+{
+    pthread_t t[THREADS], worker;
+    (void)state;
+    start();
+    assert_int_equal(fl_plan_context_new(&shared), 0);
+    assert_int_equal(pthread_create(&worker, NULL, work, NULL), 0);
+    for (uintptr_t round = 0; round < ROUNDS; round++) {
+        for (uintptr_t i = 0; i < THREADS; i++) {
+            void *arg = (void *)(round * THREADS + i);
+            assert_int_equal(pthread_create(&t[i], NULL, run, arg), 0);
+        }
+        for (int i = 0; i < THREADS; i++) {
+            pthread_join(t[i], NULL);
+        }
+    }
+    atomic_store(&over, true);
+    pthread_join(worker, NULL);
+    assert_int_equal(fl_plan_context_free(shared), 0);
+    all_is_free_again();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whatever_repeats_or_not_no_byte_is_lost),
+    };
+    seed = seed_read();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

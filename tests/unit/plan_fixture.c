@@ -1,0 +1,254 @@
+#include "unit/plan_fixture.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *next_malloc(size_t n)
+{
+    return malloc(n);
+}
+
+static void next_free(void *p)
+{
+    free(p);
+}
+
+static void *next_calloc(size_t count, size_t size)
+{
+    return calloc(count, size);
+}
+
+static void *next_realloc(void *p, size_t n)
+{
+    return realloc(p, n);
+}
+
+static void *next_memalign(size_t align, size_t n)
+{
+    return memalign(align, n);
+}
+
+static void nothing(void)
+{
+}
+
+static void note_nothing(struct fl_cache *c)
+{
+    (void)c;
+}
+
+struct fl_route fl_route;
+
+void plan_begin(const struct fl_plan_config *c)
+{
+    struct fl_plan_config config = c != NULL ? *c : (struct fl_plan_config){.on = true};
+
+    region_begin(NULL);
+    fake.reserve_max = (size_t)8 << 30;
+    fl_sys.now_ns = fl_sys_linux.now_ns; /* the packer's budget is spent by it */
+    config.watch_thread = nothing;
+    config.tick_ns = 1;
+    region.release_more = fl_plan_release;
+    fl_plan_start(&region, &config);
+    fl_route = (struct fl_route){
+        .threshold = KIB(64),
+        .window_base = region.window.all.base,
+        .window_len = region.window.all.len,
+        .next = {.malloc = next_malloc,
+                 .free = next_free,
+                 .calloc = next_calloc,
+                 .realloc = next_realloc,
+                 .memalign = next_memalign,
+                 .usable_size = malloc_usable_size},
+        .region = &region,
+        .caches = true,
+        .booted = FL_BOOT_DONE,
+        .boot = nothing,
+        .thread_ends = note_nothing,
+        .first_large = nothing,
+    };
+    give(take(KIB(64))); /* steps come after requests */
+}
+
+int plan_run(const struct CMUnitTest *tests, size_t n)
+{
+    enum { PATIENCE_S = 60 };
+    int failed = 0, status;
+
+    for (size_t i = 0; i < n; i++) {
+        fflush(stdout);
+        fflush(stderr);
+        pid_t pid = fork();
+        if (pid == 0) {
+            alarm(PATIENCE_S);
+            exit(_cmocka_run_group_tests(tests[i].name, &tests[i], 1, NULL, NULL));
+        }
+        bool ended = pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status);
+        if (!ended || WEXITSTATUS(status) != 0) {
+            fprintf(stderr, "FAILED: %s%s\n", tests[i].name, ended ? "" : ", by a signal");
+            failed++;
+        }
+    }
+    return failed;
+}
+
+const struct ask *loop_usual(unsigned n)
+{
+    static struct ask ask[LOOP_MOST];
+
+    for (unsigned i = 0; i < n; i++) {
+        ask[i].n = KIB(70) + i * 37 % 11 * KIB(100) + i * KIB(4);
+        ask[i].lives = 1 + i * 7 % 5;
+        ask[i].lives = ask[i].lives < n - i ? ask[i].lives : n - i;
+    }
+    return ask;
+}
+
+struct fl_extent *extent_of(const void *p)
+{
+    return fl_is_ours(p) ? fl_region_find(&region, (uintptr_t)p) : NULL;
+}
+
+static bool is_whole(const unsigned char *p, size_t n)
+{
+    for (size_t at = 0; at < n; at += KIB(4)) {
+        if (*(const uintptr_t *)(p + at) != (uintptr_t)p) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static unsigned char *make(size_t n)
+{
+    unsigned char *p = fl_malloc_large(n);
+
+    assert_non_null(p);
+    for (size_t at = 0; at < n; at += KIB(4)) {
+        *(uintptr_t *)(p + at) = (uintptr_t)p;
+    }
+    return p;
+}
+
+static void drop(struct loop *l, unsigned parity, unsigned i)
+{
+    unsigned char *p = l->live[parity][i];
+
+    if (p != NULL) {
+        assert_true(is_whole(p, l->size[parity][i]));
+        l->live[parity][i] = NULL;
+        if (fl_is_ours(p)) {
+            fl_free_ours(p);
+        } else {
+            free(p);
+        }
+    }
+}
+
+static void drop_due(struct loop *l, unsigned done)
+{
+    for (unsigned k = 0; k < l->n; k++) {
+        if (k + l->ask[k].lives == done) {
+            drop(l, l->step % 2, k);
+        }
+        if (k + l->ask[k].lives == done + l->n) {
+            drop(l, (l->step + 1) % 2, k);
+        }
+    }
+}
+
+static void ask_for(struct loop *l, unsigned i)
+{
+    size_t n = l->scale != 0 ? l->ask[i].n * l->scale / 16 : l->ask[i].n;
+    unsigned parity = l->step % 2;
+
+    if (l->live[parity][i] != NULL) { /* for ever: nobody looks at it again */
+        l->live[parity][i] = NULL;
+    }
+    l->live[parity][i] = make(n);
+    l->size[parity][i] = n;
+    l->at[i] = l->live[parity][i];
+    struct fl_extent *e = extent_of(l->at[i]);
+    l->planned[i] = e != NULL && e->content == FL_CONTENT_INNER;
+}
+
+void loop_step(struct loop *l)
+{
+    memcpy(l->was, l->at, sizeof l->was);
+    for (unsigned i = 0; i < l->n; i++) {
+        if (l->also != NULL) {
+            l->also(i);
+        }
+        drop_due(l, i);
+        if (l->extra == i + 1) {
+            fl_free_ours(make(KIB(333)));
+        }
+        if (l->skip != i + 1) {
+            ask_for(l, i);
+        }
+    }
+    for (unsigned k = 0; k < l->n; k++) {
+        if (k + l->ask[k].lives == l->n) {
+            drop(l, l->step % 2, k);
+        }
+    }
+    l->step++;
+    l->skip = l->extra = 0;
+}
+
+void loop_declared(struct loop *l, struct fl_step_context *c, unsigned steps)
+{
+    for (unsigned s = 0; s < steps; s++) {
+        assert_int_equal(fl_plan_begin(c), 0);
+        loop_step(l);
+        assert_int_equal(fl_plan_end(c), 0);
+    }
+}
+
+void loop_over(struct loop *l)
+{
+    for (unsigned i = 0; i < 2 * l->n; i++) {
+        drop(l, i / l->n, i % l->n);
+    }
+}
+
+unsigned loop_same(const struct loop *l)
+{
+    unsigned same = 0;
+
+    for (unsigned i = 0; i < l->n; i++) {
+        same += l->at[i] == l->was[i];
+    }
+    return same;
+}
+
+unsigned loop_planned(const struct loop *l)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < l->n; i++) {
+        n += l->planned[i];
+    }
+    return n;
+}
+
+struct fl_plan_stats plan_stats(void)
+{
+    struct fl_plan_stats s;
+
+    fl_plan_stats_read(&s);
+    return s;
+}
+
+void thread_end(void)
+{
+    if (fl_thread_cache() != NULL) {
+        fl_thread_end(fl_thread_cache());
+    } else {
+        fl_plan_thread_ends();
+    }
+}

@@ -1,0 +1,59 @@
+/* Steps on a fake region behind the malloc-shaped functions, and a loop to be learned. */
+#ifndef FL_TESTS_UNIT_PLAN_FIXTURE_H
+#define FL_TESTS_UNIT_PLAN_FIXTURE_H
+
+#include "alloc/alloc.h"
+#include "plan/internal.h"
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+/* A region, a route from 64 KiB on, and steps: declared ones only, packed at once. NULL for that. */
+void plan_begin(const struct fl_plan_config *c);
+
+/* Each test in a process of its own: contexts, arenas and their memory are made once a process. One that hangs fails. */
+int plan_run(const struct CMUnitTest *tests, size_t n);
+
+/* The i-th request of a step, freed before the request that is `lives` later; beyond the step's end: of the next step. */
+struct ask {
+    size_t n; /* bytes */
+    unsigned lives;
+};
+enum { LOOP_MOST = 64, FOR_EVER = 1000000 };
+
+/* A program's loop. What it holds is stamped, and looked at when it is freed. */
+struct loop {
+    const struct ask *ask;
+    unsigned n; /* requests in a step */
+    unsigned step;
+    /* By the step's parity. */
+    unsigned char *live[2][LOOP_MOST];
+    size_t size[2][LOOP_MOST];
+    /* Where each request of the last step lay, and of the one before; was it the plan's? */
+    void *at[LOOP_MOST], *was[LOOP_MOST];
+    bool planned[LOOP_MOST];
+    /* Wishes for the next step. */
+    unsigned skip,
+        extra;      /* leave out that request; one more before that one: its number plus one */
+    unsigned scale; /* sixteenths; 0: as they are */
+    void (*also)(unsigned i); /* before each request */
+};
+
+/* A schedule of `n` requests with lives of all kinds within the step. */
+const struct ask *loop_usual(unsigned n);
+void loop_step(struct loop *l); /* undeclared */
+void loop_declared(struct loop *l, struct fl_step_context *c, unsigned steps);
+/* Frees all that it holds. */
+void loop_over(struct loop *l);
+/* How many requests of the last step lay where they lay in the one before; and how many the plan served. */
+unsigned loop_same(const struct loop *l);
+unsigned loop_planned(const struct loop *l);
+
+struct fl_plan_stats plan_stats(void);
+
+/* The block's descriptor; NULL: it is not ours. */
+struct fl_extent *extent_of(const void *p);
+
+/* This thread's end, as far as we are concerned. */
+void thread_end(void);
+
+#endif

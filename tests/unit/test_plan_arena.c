@@ -1,0 +1,284 @@
+/* The memory that planned blocks lie in: taken, filled, divided, and given back when nobody has a block in it. */
+#include "unit/plan_fixture.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static struct fl_arena arena; /* all zero: as new_arena makes it */
+static struct fl_step_context owner;
+
+static void open_at(size_t height)
+{
+    plan_begin(NULL);
+    assert_true(fl_arena_open(&arena, height));
+}
+
+static struct fl_extent *block(size_t granule, size_t len, size_t room)
+{
+    return fl_arena_take(&arena, granule, len, room);
+}
+
+static void give_block(struct fl_extent *e)
+{
+    assert_true(fl_extent_claim(e, region.epoch));
+    fl_plan_give(e);
+}
+
+static size_t bits(void)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < arena.claims.granules; i++) {
+        n += arena.claims.word[i / 64] >> i % 64 & 1;
+    }
+    return n;
+}
+
+static void blocks_lie_where_their_granules_are(void **state)
+{
+    (void)state;
+    open_at(MIB(5));
+    assert_int_equal(arena.height, MIB(6)); /* whole huge pages */
+    struct fl_extent *a = block(0, KIB(64), KIB(64)), *b = block(1, KIB(200), KIB(256));
+    assert_true(a->base == arena.base && b->base == arena.base + KIB(64));
+    assert_ptr_equal(extent_of(bytes(b)), b);
+    assert_null(block(4, KIB(4), KIB(4))); /* b's last */
+    assert_null(block(0, MIB(1), MIB(1)));
+    assert_null(block(95, KIB(65), KIB(65))); /* beyond the end */
+    fill(a, 1);
+    fill(b, 2);
+    assert_true(is_filled(a, 1));
+    assert_int_equal(bits(), 5);
+    assert_sound();
+    give_block(a);
+    give_block(b);
+    assert_int_equal(bits(), 0);
+    assert_sound();
+}
+
+static void huge_pages_come_when_a_block_wants_them(void **state)
+{
+    (void)state;
+    open_at(MIB(32));
+    (void)fl_region_purge(&region, 0);
+    size_t before = region.populated_bytes;
+    struct fl_extent *a = block(16, KIB(64), KIB(64));
+    assert_int_equal(region.populated_bytes, before + MIB(2));
+    struct fl_extent *b = block(17, MIB(4), MIB(4)); /* three, one of which is there */
+    assert_int_equal(region.populated_bytes, before + MIB(6));
+    assert_int_equal(arena.missing, 13);
+    give_block(a);
+    give_block(b);
+    assert_non_null(block(16, MIB(4), MIB(4)));
+    assert_int_equal(region.populated_bytes, before + MIB(6));
+    region.config.limit = region.populated_bytes;
+    assert_null(block(300, KIB(64), KIB(64)));
+    assert_int_equal(arena.missing, 13);
+    assert_int_equal(bits(), 64);
+    region.config.limit = 0;
+    region.budget = 0;
+    assert_non_null(block(300, KIB(64), KIB(64)));
+    assert_sound();
+}
+
+static void realloc_stays_within_what_the_plan_has(void **state)
+{
+    (void)state;
+    open_at(MIB(2));
+    struct fl_extent *a = block(0, KIB(64), KIB(192)), *b;
+    assert_true(fl_plan_resize(a, KIB(100)));
+    assert_int_equal(bits(), 2);
+    assert_int_equal(fl_usable_ours(bytes(a)), KIB(100));
+    assert_false(fl_plan_resize(a, KIB(196)));
+    assert_int_equal(a->len, KIB(100));
+    assert_non_null(b = block(2, KIB(64), KIB(64)));
+    assert_false(fl_plan_resize(a, KIB(192))); /* b is there */
+    assert_int_equal(bits(), 3);
+    give_block(b);
+    fl_plan_mine = &owner; /* only the arena's own thread brings memory there */
+    owner.arena = &arena;
+    assert_true(fl_plan_resize(a, KIB(192)));
+    assert_null(block(2, KIB(64), KIB(64)));
+    assert_true(fl_plan_resize(a, KIB(4)));
+    assert_int_equal(bits(), 1);
+    give_block(a);
+    assert_int_equal(bits(), 0);
+    fl_plan_mine = NULL;
+}
+
+static void a_handled_block_gives_nothing_of_it_to_others_as_it_is(void **state)
+{
+    (void)state;
+    open_at(MIB(2));
+    struct fl_extent *a = block(0, KIB(256), KIB(320));
+    fill(a, 1);
+    fl_region_note_hands(&region, (struct fl_range){a->base + KIB(128), KIB(64)});
+    assert_int_equal(mprotect(bytes(a) + KIB(128), KIB(64), PROT_NONE), 0);
+    assert_false(fl_plan_resize(a, KIB(64)));
+    assert_false(fl_plan_resize(a, KIB(320)));
+    assert_true(fl_plan_resize(a, KIB(252)));             /* the granules stay the same */
+    unsigned char *p = fl_realloc_any(bytes(a), KIB(64)); /* so it moves */
+    assert_ptr_not_equal(p, arena.base);
+    assert_int_equal(p[KIB(64) - 1], 1);
+    struct fl_extent *b = block(2, KIB(64), KIB(64));
+    assert_true(is_filled(b, 0));
+    fill(b, 3);
+    assert_sound();
+}
+
+static void what_cannot_be_renewed_is_nobodys(void **state)
+{
+    (void)state;
+    open_at(MIB(2));
+    struct fl_extent *a = block(1, KIB(64), KIB(64));
+    fl_region_note_hands(&region, (struct fl_range){a->base, 1});
+    fake.rc[is_reserved() ? FAKE_DECOMMIT : FAKE_UNMAP] = -1;
+    give_block(a);
+    fake.rc[is_reserved() ? FAKE_DECOMMIT : FAKE_UNMAP] = 0;
+    assert_null(block(1, KIB(64), KIB(64)));
+    assert_non_null(block(2, KIB(64), KIB(64)));
+    fl_arena_drop_if_empty(&arena);
+    assert_int_equal(arena.height, MIB(2));
+    assert_sound();
+}
+
+static void it_goes_back_when_nobody_has_a_block_in_it(void **state)
+{
+    (void)state;
+    open_at(MIB(8));
+    struct fl_extent *a = block(3, MIB(1), MIB(1));
+    fl_arena_drop_if_empty(&arena);
+    assert_int_equal(arena.height, MIB(8));
+    give_block(a);
+    assert_int_equal(arena.height, MIB(8)); /* it is not draining */
+    fl_arena_drop_if_empty(&arena);
+    assert_int_equal(arena.height, 0);
+    assert_int_equal(stats().in_use_bytes, 0);
+    assert_null(block(0, KIB(64), KIB(64)));
+    assert_settled();
+    fl_arena_drop_if_empty(&arena); /* there is nothing any more */
+    assert_settled();
+}
+
+static void draining_its_last_free_gives_it_back(void **state)
+{
+    (void)state;
+    open_at(MIB(8));
+    struct fl_extent *a = block(0, MIB(1), MIB(1)), *b = block(70, MIB(2), MIB(2));
+    arena.draining = true;
+    give_block(b);
+    assert_int_equal(arena.height, MIB(8));
+    fl_region_lock(&region); /* a handler's free leaves it to others */
+    assert_true(fl_extent_claim(a, region.epoch));
+    fl_plan_give(a);
+    fl_region_unlock(&region);
+    assert_int_equal(arena.height, MIB(8));
+    a = block(0, MIB(1), MIB(1));
+    give_block(a);
+    assert_int_equal(arena.height, 0);
+    assert_settled();
+}
+
+static void it_opens_again_larger_or_smaller(void **state)
+{
+    static const size_t height[] = {MIB(2), MIB(40), MIB(4), MIB(300), MIB(6)};
+    (void)state;
+    open_at(MIB(8));
+    fake.pretend_populate = true;
+    for (size_t i = 0; i < sizeof height / sizeof height[0]; i++) {
+        give_block(block(3, KIB(64), KIB(64)));
+        fl_arena_drop_if_empty(&arena);
+        assert_true(fl_arena_open(&arena, height[i]));
+        assert_int_equal(bits(), 0);
+        assert_false(arena.draining);
+        size_t last = height[i] / FL_GRANULE - 1;
+        struct fl_extent *e = block(last, KIB(64), KIB(64));
+        assert_int_equal(e->base + e->len, arena.base + height[i]);
+        fill(e, 5);
+        assert_null(block(last, KIB(64), KIB(64)));
+        assert_null(block(last + 1, KIB(64), KIB(64)));
+        give_block(e);
+        assert_sound();
+    }
+}
+
+static void what_is_refused_leaves_it_closed(void **state)
+{
+    (void)state;
+    unsigned n = 1, refused = 0;
+    open_at(MIB(4));
+    for (bool more = true; more; n++) {
+        fl_arena_drop_if_empty(&arena);
+        assert_int_equal(arena.height, 0);
+        fake_fail_at(n, 1u << FAKE_MAP_AT | 1u << FAKE_COMMIT);
+        fake.fail_enomem = true;
+        bool opened = fl_arena_open(&arena, MIB(20) * n);
+        more = fake_fired();
+        fake_fail_at(0, 0);
+        refused += !opened;
+        assert_int_equal(arena.height, opened ? MIB(20) * n : 0);
+        assert_settled();
+        assert_true(opened || fl_arena_open(&arena, MIB(20) * n));
+        give_block(block(0, MIB(1), MIB(1)));
+        assert_settled();
+    }
+    assert_true(refused >= 2); /* descriptors, and the map itself */
+}
+
+static _Atomic bool over;
+
+static void *look_late(void *arg)
+{
+    (void)arg;
+    while (!over) {
+        fl_arena_drop_if_empty(&arena);
+    }
+    return NULL;
+}
+
+/* Others look whether it is empty all the while that its owner opens it anew, larger each time. */
+static void whoever_looks_late_does_no_harm(void **state)
+{
+    pthread_t t;
+    (void)state;
+    plan_begin(NULL);
+    fake.pretend_populate = true;
+    assert_int_equal(pthread_create(&t, NULL, look_late, NULL), 0);
+    unsigned taken = 0;
+    for (size_t i = 0; i < 2000; i++) {
+        if (arena.height == 0) {
+            assert_true(fl_arena_open(&arena, MIB(2) + i % 64 * MIB(2)));
+        }
+        struct fl_extent *e = block(i % 32, KIB(64), KIB(64));
+        if (e != NULL) {
+            taken++;
+            *bytes(e) = 1;
+            assert_true(arena.height != 0);
+            give_block(e);
+        }
+    }
+    over = true;
+    pthread_join(t, NULL);
+    fl_arena_drop_if_empty(&arena);
+    assert_int_equal(arena.height, 0);
+    assert_settled();
+    assert_true(taken != 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_lie_where_their_granules_are),
+        cmocka_unit_test(huge_pages_come_when_a_block_wants_them),
+        cmocka_unit_test(realloc_stays_within_what_the_plan_has),
+        cmocka_unit_test(a_handled_block_gives_nothing_of_it_to_others_as_it_is),
+        cmocka_unit_test(what_cannot_be_renewed_is_nobodys),
+        cmocka_unit_test(it_goes_back_when_nobody_has_a_block_in_it),
+        cmocka_unit_test(draining_its_last_free_gives_it_back),
+        cmocka_unit_test(it_opens_again_larger_or_smaller),
+        cmocka_unit_test(what_is_refused_leaves_it_closed),
+        cmocka_unit_test(whoever_looks_late_does_no_harm),
+    };
+    return plan_run(tests, sizeof tests / sizeof tests[0]);
+}

@@ -1,0 +1,163 @@
+/* Who has which granules: bits across words, all of a range or nothing of it. */
+#include "plan/internal.h"
+#include "unit/cmocka_all.h"
+#include "unit/fake_sys.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { GRANULES = 300, WORDS = (GRANULES + 63) / 64 };
+
+static _Atomic uint64_t word[WORDS];
+static struct fl_claims claims = {word, GRANULES};
+
+static int each(void **state)
+{
+    (void)state;
+    memset(word, 0, sizeof word);
+    claims.granules = GRANULES;
+    return 0;
+}
+
+static bool is_set(size_t i)
+{
+    return (word[i / 64] >> i % 64 & 1) != 0;
+}
+
+static size_t count(void)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < (size_t)WORDS * 64; i++) {
+        n += is_set(i);
+    }
+    return n;
+}
+
+static void each_range_sets_its_bits_and_clears_them(void **state)
+{
+    (void)state;
+    for (size_t first = 0; first < GRANULES; first++) {
+        for (size_t n = 1; n <= GRANULES - first; n += 1 + n / 3) {
+            assert_true(fl_claims_take(&claims, first, n));
+            assert_int_equal(count(), n);
+            assert_true(is_set(first) && is_set(first + n - 1));
+            assert_false(fl_claims_none(&claims));
+            fl_claims_give(&claims, first, n);
+            assert_int_equal(count(), 0);
+            assert_true(fl_claims_none(&claims));
+        }
+    }
+}
+
+static void what_is_not_there_is_nobodys(void **state)
+{
+    (void)state;
+    assert_false(fl_claims_take(&claims, 0, 0));
+    assert_false(fl_claims_take(&claims, 0, GRANULES + 1));
+    assert_false(fl_claims_take(&claims, GRANULES, 1));
+    assert_false(fl_claims_take(&claims, GRANULES - 1, 2));
+    assert_false(fl_claims_take(&claims, SIZE_MAX, 2));
+    assert_false(fl_claims_take(&claims, 2, SIZE_MAX));
+    assert_int_equal(count(), 0);
+    assert_true(fl_claims_take(&claims, 0, GRANULES));
+}
+
+/* One granule is taken: no range with it is to be had, and what failed leaves nothing. */
+static void a_failed_claim_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    for (size_t one = 0; one < GRANULES; one += 7) {
+        assert_true(fl_claims_take(&claims, one, 1));
+        for (size_t first = 0; first <= one; first += 5) {
+            for (size_t n = one - first + 1; n <= GRANULES - first; n += 9) {
+                assert_false(fl_claims_take(&claims, first, n));
+                assert_int_equal(count(), 1);
+            }
+        }
+        assert_true(one == 0 || fl_claims_take(&claims, 0, one));
+        assert_true(one + 1 == GRANULES || fl_claims_take(&claims, one + 1, GRANULES - one - 1));
+        fl_claims_give(&claims, 0, GRANULES);
+    }
+}
+
+static void the_shortest_gap_that_holds_it_is_found(void **state)
+{
+    (void)state;
+    assert_int_equal(fl_claims_fit(&claims, GRANULES, 1), 0);
+    assert_int_equal(fl_claims_fit(&claims, GRANULES + 1, 1), SIZE_MAX);
+    (void)fl_claims_take(&claims, 0, GRANULES);
+    assert_int_equal(fl_claims_fit(&claims, 1, 1), SIZE_MAX);
+    fl_claims_give(&claims, 10, 20);
+    fl_claims_give(&claims, 60, 10); /* across words */
+    fl_claims_give(&claims, 130, 5);
+    fl_claims_give(&claims, 290, 10); /* up to the end */
+    assert_int_equal(fl_claims_fit(&claims, 3, 1), 130);
+    assert_int_equal(fl_claims_fit(&claims, 5, 1), 130);
+    assert_int_equal(fl_claims_fit(&claims, 6, 1), 60);
+    assert_int_equal(fl_claims_fit(&claims, 11, 1), 10);
+    assert_int_equal(fl_claims_fit(&claims, 21, 1), SIZE_MAX);
+    assert_int_equal(fl_claims_fit(&claims, 4, 32), 64);
+    assert_int_equal(fl_claims_fit(&claims, 7, 32), SIZE_MAX);
+    assert_int_equal(fl_claims_fit(&claims, 8, 16), 16);
+}
+
+enum { THREADS = 3, ROUNDS = 20000 };
+
+/* Owner of each granule; written only by who has claimed it, so for TSan too. */
+static unsigned owner[GRANULES];
+static _Atomic unsigned conflicts;
+
+static void *claim_at_random(void *arg)
+{
+    unsigned me = (unsigned)(uintptr_t)arg;
+    uint64_t x = me * 0x9e3779b97f4a7c15;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        x = x * 6364136223846793005 + 1442695040888963407;
+        size_t n = 1 + (x >> 40) % 90, first = (x >> 20) % (GRANULES - n + 1);
+        if (x >> 60 == 0) {
+            first = fl_claims_fit(&claims, n, 1);
+        }
+        if (first == SIZE_MAX || !fl_claims_take(&claims, first, n)) {
+            continue;
+        }
+        for (size_t k = first; k < first + n; k++) {
+            conflicts += owner[k] != 0;
+            owner[k] = me;
+        }
+        for (size_t k = first; k < first + n; k++) {
+            conflicts += owner[k] != me;
+            owner[k] = 0;
+        }
+        fl_claims_give(&claims, first, n);
+    }
+    return NULL;
+}
+
+static void two_never_have_the_same(void **state)
+{
+    pthread_t t[THREADS];
+    (void)state;
+    for (uintptr_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&t[i], NULL, claim_at_random, (void *)(i + 1)), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(t[i], NULL);
+    }
+    assert_int_equal(conflicts, 0);
+    assert_int_equal(count(), 0);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup(f, each)
+    const struct CMUnitTest tests[] = {
+        T(each_range_sets_its_bits_and_clears_them),
+        T(what_is_not_there_is_nobodys),
+        T(a_failed_claim_leaves_nothing_behind),
+        T(the_shortest_gap_that_holds_it_is_found),
+        T(two_never_have_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
