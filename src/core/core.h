@@ -68,10 +68,10 @@ struct fl_vspace {
     struct fl_range all;
     _Atomic size_t
         grown; /* bytes from all.base that fl_vspace_grow made usable; only grows. Read without the lock */
-    bool reserved;    /* PROT_NONE lies where nothing is in use; else nothing is mapped there */
-    bool unnamed;     /* the kernel takes no names */
-    bool huge;        /* what fl_vspace_grow makes usable may be huge pages */
-    const char *name; /* shown in /proc/PID/maps */
+    bool reserved;        /* PROT_NONE lies where nothing is in use; else nothing is mapped there */
+    _Atomic bool unnamed; /* the kernel takes no names. Relaxed: any thread finds it out */
+    bool huge;            /* what fl_vspace_grow makes usable may be huge pages */
+    const char *name;     /* shown in /proc/PID/maps */
 };
 
 /* Takes `len` bytes of addresses. `at` != 0: exactly there, mapping nothing; -EEXIST when something is mapped at its

@@ -66,8 +66,9 @@ int fl_vspace_commit(struct fl_vspace *v, struct fl_range part, bool huge)
         return rc == -EEXIST ? rc : -ENOMEM;
     }
     (void)fl_sys.advise(part, huge ? FL_ADVICE_HUGE : FL_ADVICE_NO_HUGE);
-    if (!v->unnamed) {
-        v->unnamed = fl_sys.name(part, v->name) != 0;
+    if (!atomic_load_explicit(&v->unnamed, memory_order_relaxed) &&
+        fl_sys.name(part, v->name) != 0) {
+        atomic_store_explicit(&v->unnamed, true, memory_order_relaxed);
     }
     return 0;
 }
