@@ -7,15 +7,17 @@
 
 #include <errno.h>
 
-enum { LOOK_AT_CLOCK = 64 }; /* placements between */
+enum { LOOK_AT_CLOCK = 64 }; /* so many microseconds, roughly, between */
 
-bool fl_pack_spend(struct fl_pack_run *r)
+bool fl_pack_spend(struct fl_pack_run *r, uint32_t cost)
 {
     r->work++;
+    r->unlooked += cost;
     if (r->work >= r->end_work) {
         r->is_over = true;
     }
-    if (r->work % LOOK_AT_CLOCK == 0 && !r->is_over) {
+    if (r->unlooked >= LOOK_AT_CLOCK && !r->is_over) {
+        r->unlooked = 0;
         const struct fl_pack_how *how = r->how;
         r->is_over = (r->end_ns != 0 && how->now_ns() >= r->end_ns) ||
                      (how->stop != NULL && atomic_load_explicit(how->stop, memory_order_relaxed));
@@ -148,17 +150,73 @@ static uint64_t goal_of(const struct fl_pack_run *r, struct group g)
     return goal;
 }
 
+/* The addresses of before, where they make nothing taller. Not in zones: there may be no gaps. */
+static void stay(struct fl_pack_run *r, struct group g)
+{
+    bool was_whole = r->is_whole, has_stayed = false;
+
+    if (g.zone != 0) {
+        return;
+    }
+    r->is_whole = false;
+    r->by = "the earlier layout";
+    for (uint32_t i = g.from; i < g.to && !r->is_over; i++) {
+        struct fl_pack_part *p = &r->part[i];
+        uint64_t height = fl_pack_stay(r, p, p->height + 1);
+        if (height <= p->height) {
+            p->height = UINT64_MAX;
+            fl_pack_keep(r, p, height);
+            has_stayed = true;
+        }
+    }
+    r->is_whole = was_whole;
+    if (has_stayed && was_whole) {
+        publish(r, r->part[tallest(r, g)].height);
+    }
+}
+
+static void try_all_keys(struct fl_pack_run *r, struct group g, uint64_t goal)
+{
+    static const char *const fit[] = {"first fit, size", "first fit, life",
+                                      "first fit, life x size"};
+
+    for (unsigned key = 1; key < FL_PACK_KEYS + 3; key++) {
+        for (uint32_t i = g.from; i < g.to && !r->is_over; i++) {
+            struct fl_pack_part *p = &r->part[i];
+            if (p->height <= goal) {
+                continue;
+            }
+            if (key < FL_PACK_KEYS) {
+                try_key(r, p, key, 0, false);
+            } else {
+                r->by = fit[key - FL_PACK_KEYS];
+                fl_pack_keep(r, p, fl_pack_first_fit(r, p, key - FL_PACK_KEYS, p->height));
+            }
+        }
+    }
+}
+
+enum { FEW = 500 }; /* so few buffers are better searched than blurred */
+
+/* Skylines by keys that are changed at random, for so much work; once at least. A try of the search costs a look at each
+ * buffer of the part, a placement here about as much as a hundred such. */
+static void blur(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t goal, uint64_t work)
+{
+    uint64_t until = r->work + work;
+
+    do {
+        unsigned key = (unsigned)(fl_pack_random(&r->random) % FL_PACK_KEYS);
+        double most = 0.05 * (double)(1 + fl_pack_random(&r->random) % 20);
+        try_key(r, p, key, most, false);
+    } while (!r->is_over && p->height > goal && r->work < until);
+}
+
 static void improve(struct fl_pack_run *r, struct group g)
 {
     uint64_t goal = goal_of(r, g);
 
-    for (unsigned key = 1; key < FL_PACK_KEYS; key++) {
-        for (uint32_t i = g.from; i < g.to && !r->is_over; i++) {
-            if (r->part[i].height > goal) {
-                try_key(r, &r->part[i], key, 0, false);
-            }
-        }
-    }
+    stay(r, g);
+    try_all_keys(r, g, goal);
     struct fl_pack_hunt hunt = {.part = UINT32_MAX};
     while (!r->is_over) {
         uint32_t at = tallest(r, g);
@@ -166,13 +224,13 @@ static void improve(struct fl_pack_run *r, struct group g)
         if (p->height <= goal || p->height <= p->floor + p->bound) {
             return;
         }
-        fl_pack_search(r, at, &hunt, goal);
-        if (p->height <= goal || r->is_over) {
-            continue;
+        uint32_t n = p->hi - p->lo;
+        if (hunt.part != at && n >= FEW) {
+            blur(r, p, goal, 32 * (uint64_t)n);
         }
-        unsigned key = (unsigned)(fl_pack_random(&r->random) % FL_PACK_KEYS);
-        double blur = 0.05 * (double)(1 + fl_pack_random(&r->random) % 20);
-        try_key(r, p, key, blur, false);
+        uint64_t before = r->work;
+        fl_pack_search(r, at, &hunt, goal);
+        blur(r, p, goal, (r->work - before) * n / (n < FEW ? 1000 : 100));
     }
 }
 
@@ -238,6 +296,54 @@ static void pass_better(struct fl_pack_run *r, uint32_t groups)
     }
 }
 
+/* The height of the layout of before; UINT64_MAX: it is none any more. */
+static uint64_t as_before(struct fl_pack_run *r)
+{
+    uint64_t height = 0;
+
+    for (uint32_t i = 0; i < r->count; i++) {
+        struct fl_pack_buffer *b = &r->buffer[r->id[i]];
+        uint64_t top = (b->previous >> r->shift) + r->size[i];
+        if (b->previous >= (uint64_t)1 << 62) {
+            return UINT64_MAX;
+        }
+        height = top > height ? top : height;
+        b->offset = b->previous;
+    }
+    return fl_pack_is_valid(r->buffer, r->n, height << r->shift, r->arena.at,
+                            (size_t)(r->arena.end - r->arena.at))
+               ? height
+               : UINT64_MAX;
+}
+
+/* From the bound up to a layout. False: scratch. */
+static bool run(struct fl_pack_run *r)
+{
+    const struct fl_pack_how *how = r->how;
+    uint64_t before = as_before(r), capacity = how->capacity >> r->shift;
+
+    if (how->budget_ns != 0) {
+        r->deadline_ns = how->now_ns() + how->budget_ns;
+    }
+    r->target = capacity > r->bound ? capacity : r->bound;
+    if (before > r->target) {
+        if (!pass_first(r)) {
+            return false;
+        }
+        if (how->budget_ns != 0 || how->budget_work != 0) {
+            pass_better(r, count_groups(r));
+        }
+    }
+    if (before <= r->height && !r->is_wrong && before != UINT64_MAX) {
+        r->by = "the earlier layout";
+        for (uint32_t i = 0; i < r->count; i++) {
+            r->best[i] = r->buffer[r->id[i]].previous >> r->shift;
+        }
+        publish(r, before);
+    }
+    return true;
+}
+
 size_t fl_pack_scratch(size_t n)
 {
     return n * 256 + (size_t)64 * FL_KIB;
@@ -265,17 +371,8 @@ int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
     if (rc != 0) {
         return rc;
     }
-    if (r.count != 0) {
-        if (how->budget_ns != 0) {
-            r.deadline_ns = how->now_ns() + how->budget_ns;
-        }
-        r.target = how->capacity >> r.shift > r.bound ? how->capacity >> r.shift : r.bound;
-        if (!pass_first(&r)) {
-            return -ENOMEM;
-        }
-        if (how->budget_ns != 0 || how->budget_work != 0) {
-            pass_better(&r, count_groups(&r));
-        }
+    if (r.count != 0 && !run(&r)) {
+        return -ENOMEM;
     }
     if (r.is_wrong) {
         return -EDOM;

@@ -59,6 +59,7 @@ struct fl_pack_run {
     uint64_t target;              /* units: a layout as low as this ends the search */
     uint64_t deadline_ns, end_ns; /* of all, and of what is at work now; 0: none */
     uint64_t work, end_work;
+    uint32_t unlooked; /* what was spent since the clock was looked at */
     uint64_t random;
     const char *by; /* the method at work */
 
@@ -89,8 +90,8 @@ bool fl_pack_floors(struct fl_pack_run *r, uint32_t n);
 
 /* ---- pack.c ---- */
 
-/* Counts one placement. True: stop, time or work is spent. */
-bool fl_pack_spend(struct fl_pack_run *r);
+/* Counts one placement that took about `cost` microseconds. True: stop, time or work is spent. */
+bool fl_pack_spend(struct fl_pack_run *r, uint32_t cost);
 /* r->offset is a layout of part `p`: it becomes its best if it is, and goes out if the whole is lower by it. */
 void fl_pack_keep(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t height);
 
@@ -101,6 +102,17 @@ void fl_pack_keep(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t height
 uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, unsigned key,
                          double blur, uint64_t limit, bool must);
 extern const char *const fl_pack_key_name[FL_PACK_KEYS];
+
+/* ---- pack_fit.c ---- */
+
+/* Buffers of a part that are not too many. */
+enum { FL_PACK_FIT_MOST = 3000, FL_PACK_STAY_MOST = 10000 };
+
+/* As fl_pack_skyline: by decreasing size (0), life (1) or both (2). */
+uint64_t fl_pack_first_fit(struct fl_pack_run *r, const struct fl_pack_part *p, unsigned by,
+                           uint64_t limit);
+/* Likewise, with as many as can be where they were before. */
+uint64_t fl_pack_stay(struct fl_pack_run *r, const struct fl_pack_part *p, uint64_t limit);
 
 /* ---- pack_search.c ---- */
 

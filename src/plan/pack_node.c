@@ -307,7 +307,7 @@ bool fl_node_next(struct fl_search *s, struct fl_node *node)
             return true;
         }
         fl_node_undo(s, node->trail);
-        if (fl_pack_spend(s->r) || s->r->work >= s->end_work) {
+        if (fl_pack_spend(s->r, 1 + s->n / 64) || s->r->work >= s->end_work) {
             s->is_cut = true;
             return false;
         }

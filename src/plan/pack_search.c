@@ -114,7 +114,7 @@ static bool dive(struct fl_search *s, uint64_t limit)
         if (!is_solved) {
             fl_node_undo(s, node->trail);
             s->problems = node->problems;
-            if (fl_pack_spend(s->r) || s->r->work >= s->end_work) {
+            if (fl_pack_spend(s->r, 1 + s->n / 64) || s->r->work >= s->end_work) {
                 s->is_cut = true;
             } else if (!fl_node_next(s, node)) {
                 s->depth--;

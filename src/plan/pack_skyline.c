@@ -373,7 +373,7 @@ uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, un
         }
         uint32_t b = s.of_rank[best - 1], i = p->lo + b;
         uint64_t offset = (s.height[seg] + r->mask[i]) & ~r->mask[i], top = offset + r->size[i];
-        if (top >= limit || (fl_pack_spend(r) && !must)) {
+        if (top >= limit || (fl_pack_spend(r, 1) && !must)) {
             return UINT64_MAX;
         }
         r->offset[i] = offset;

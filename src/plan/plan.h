@@ -32,12 +32,13 @@ struct fl_pack_buffer {
 };
 
 struct fl_pack_how {
-    uint64_t budget_ns; /* by `now_ns`; 0: only what constructs a first layout */
+    /* Where neither is set, only what constructs a first layout is done; that is always done to its end. */
+    uint64_t budget_ns; /* by `now_ns`; 0: no bound by time */
     uint64_t
         budget_work; /* in placements, so that the same seed gives the same layout anywhere; 0: no such bound */
-    uint64_t capacity; /* stop at a layout that is no taller; 0: at the lower bound */
+    uint64_t capacity; /* bytes: stop at a layout that is no taller; 0: at the lower bound */
     uint64_t seed;
-    uint64_t (*now_ns)(void);
+    uint64_t (*now_ns)(void); /* not called without budget_ns */
     const _Atomic bool *stop; /* NULL, or: end as soon as it is true */
     /* Called with each better layout, which is in `offset`, before the search goes on; NULL: nobody wants to know. */
     void (*better)(void *arg, uint64_t height);
@@ -47,7 +48,9 @@ struct fl_pack_how {
 };
 
 struct fl_pack_result {
-    uint64_t bound; /* the most bytes that live at once, aligned sizes: no layout is lower */
+    /* Both in whole units of the smallest alignment of any buffer. */
+    uint64_t
+        bound; /* the most bytes that live at once, or of all zones added up: no layout is lower */
     uint64_t height;
     const char *by; /* which method found it */
 };
@@ -244,6 +247,7 @@ int fl_file_write(const char *path, const void *buf, size_t len);
 struct fl_step_context;
 
 struct fl_plan_config {
+    const char *file; /* where plans are kept; NULL: nowhere */
     bool on;          /* steps that the program declares are learned */
     bool background;  /* there is a worker */
     uint64_t tick_ns; /* between two looks at what is idle */
@@ -261,6 +265,8 @@ extern _Thread_local unsigned fl_plan_wants;
 
 /* Before any other function here.  Context: boot only. */
 void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c);
+/* Writes new plans to their file. By the worker, and at exit. */
+void fl_keep_save(void);
 
 /* A block of `len` bytes, whole base pages, from the plan; NULL: it has none to give. No lock, no system call.
  * Signals: safe.  Cost: O(1) for what was planned; else a look at a bit a granule of the arena. */
