@@ -32,6 +32,9 @@ void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
     fl_lock_init(&fl_plan.lock, FL_RANK_PLAN);
     fl_plan.region = r;
     fl_plan.config = *c;
+    if (c->on && c->file != NULL) {
+        fl_keep_load(c->file);
+    }
 }
 
 static void set_wants(const struct fl_step_context *c)
@@ -231,6 +234,7 @@ static struct fl_step_context *make(bool declared)
     c->live = 0;
     atomic_store_explicit(&c->freed_by_others, 0, memory_order_relaxed);
     detect_anew(c);
+    fl_keep_adopt(c);
     return c;
 }
 

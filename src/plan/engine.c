@@ -22,26 +22,42 @@ void fl_layout_free(struct fl_layout *l)
     }
 }
 
-static struct fl_layout *new_layout(size_t n)
+/* Where seats and slots lie in an object of `bytes`. */
+static void lay_out(struct fl_layout *l, size_t bytes, size_t n)
 {
-    size_t seats = sizeof(struct fl_layout), slots = seats + n * sizeof(struct fl_seat);
-    size_t bytes = slots + n * sizeof(struct fl_slot);
-    char *at = fl_plan_map_locked(bytes);
+    char *at = (char *)l;
 
-    if (at == NULL) {
-        return NULL;
-    }
-    struct fl_layout *l = (struct fl_layout *)at;
     l->bytes = bytes;
     l->n = (uint32_t)n;
-    l->seat = (struct fl_seat *)(at + seats);
-    l->slot = (struct fl_slot *)(at + slots);
+    l->seat = (struct fl_seat *)(at + sizeof *l);
+    l->slot = (struct fl_slot *)(at + sizeof *l + n * sizeof(struct fl_seat));
+}
+
+struct fl_layout *fl_layout_new(size_t n)
+{
+    size_t bytes = sizeof(struct fl_layout) + n * (sizeof(struct fl_seat) + sizeof(struct fl_slot));
+    struct fl_layout *l = fl_plan_map_locked(bytes);
+
+    if (l != NULL) {
+        lay_out(l, bytes, n);
+    }
+    return l;
+}
+
+struct fl_layout *fl_layout_copy(const struct fl_layout *from)
+{
+    struct fl_layout *l = fl_plan_map(from->bytes);
+
+    if (l != NULL) {
+        memcpy(l, from, from->bytes);
+        lay_out(l, from->bytes, from->n);
+    }
     return l;
 }
 
 static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nlives)
 {
-    struct fl_layout *l = new_layout(lives[0].n);
+    struct fl_layout *l = fl_layout_new(lives[0].n);
     size_t scratch_len = fl_merge_scratch(lives[0].n, nlives);
     void *scratch = l != NULL ? fl_plan_map_locked(scratch_len) : NULL;
     struct fl_merged merged;
@@ -53,16 +69,18 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
         fl_layout_free(l);
         return NULL;
     }
+    l->horizon = merged.horizon;
     return l;
 }
 
 static struct fl_layout *copy_of(const struct fl_layout *from)
 {
-    struct fl_layout *l = new_layout(from->n);
+    struct fl_layout *l = fl_layout_new(from->n);
 
     if (l != NULL) {
         memcpy(l->slot, from->slot, from->n * sizeof *l->slot);
         l->hash = from->hash;
+        l->horizon = from->horizon;
     }
     return l;
 }
@@ -72,7 +90,7 @@ static uint32_t granule_of(uint64_t offset)
     return offset != FL_PACK_NONE ? (uint32_t)(offset >> FL_GRANULE_SHIFT) : FL_SEAT_NONE;
 }
 
-static void make_seats(struct fl_layout *l, const struct fl_layout *grown)
+void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         const struct fl_slot *s = &l->slot[i];
@@ -160,7 +178,7 @@ static struct fl_layout *make_layout(const struct fl_step_context *c)
         return NULL;
     }
     l->hash = c->nlives != 0 ? hash_of(&c->lives[0]) : l->hash;
-    make_seats(l, c->grown);
+    fl_layout_seat(l, c->grown);
     return l;
 }
 
@@ -180,6 +198,7 @@ uint64_t fl_plan_work(struct fl_region *r)
     for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
         work_on(fl_plan.context[i]);
     }
+    fl_keep_save();
     return UINT64_MAX;
 }
 
@@ -228,6 +247,8 @@ void fl_engine_collect(struct fl_step_context *c)
         c->last = c->layout = l;
         c->stats.layouts++;
         fl_layout_free(old);
+        fl_keep_note(l);
+        atomic_store(&fl_plan.region->wants_worker, true); /* to have it written */
     }
     c->made = NULL;
     c->grown = NULL;

@@ -82,7 +82,7 @@ struct fl_layout {
     size_t bytes; /* of this object, in plan memory */
     uint32_t n;
     uint64_t hash; /* of the record it was made from */
-    uint64_t height, bound;
+    uint64_t height, bound, horizon;
     struct fl_seat *seat;
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
@@ -175,7 +175,17 @@ void fl_engine_want(struct fl_step_context *c);
 /* Takes over what the job has made. At a step's boundary. */
 void fl_engine_collect(struct fl_step_context *c);
 void fl_engine_abandon(struct fl_step_context *c);
+struct fl_layout *fl_layout_new(size_t n);
+struct fl_layout *fl_layout_copy(const struct fl_layout *from); /* Lock: plan */
+/* Seats from slots; `grown`: the layout whose slots these were, before some grew. */
+void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown);
 void fl_layout_free(struct fl_layout *l);
+
+/* keep.c */
+void fl_keep_load(const char *path);
+/* What the file had becomes what the new context knows. */
+void fl_keep_adopt(struct fl_step_context *c);
+void fl_keep_note(const struct fl_layout *l);
 
 /* context.c */
 void fl_context_boundary(struct fl_step_context *c);

@@ -1,8 +1,7 @@
 /* A request served from the layout.
  *
  * The step's requests are expected in their order. Where one differs it is looked for among the next few, so that one more or one
- * less shifts nothing; where its seat is taken, or it has none, it goes into the shortest gap of the arena that is free; then to the
- * ordinary way. */
+ * less shifts nothing. */
 #include "plan/internal.h"
 
 enum { AHEAD = 8, LOST_AFTER = 64, BAD_OF_EIGHT = 3, STRANGE_MOST = 8 };
@@ -12,15 +11,7 @@ static bool fits(const struct fl_seat *s, size_t len)
     return len - s->least <= s->most - s->least;
 }
 
-static struct fl_extent *sit(struct fl_step_context *c, const struct fl_seat *s, size_t len)
-{
-    uint32_t granule = s->granule[c->parity];
-
-    c->next = s + 1;
-    return granule != FL_SEAT_NONE ? fl_arena_take(c->arena, granule, len, s->room) : NULL;
-}
-
-static struct fl_extent *in_a_gap(struct fl_step_context *c, size_t len)
+static FL_COLD struct fl_extent *in_a_gap(struct fl_step_context *c, size_t len)
 {
     size_t n = (len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
     size_t align = len >= FL_HUGE_FROM ? fl_page.huge >> FL_GRANULE_SHIFT : 1;
@@ -91,13 +82,14 @@ static void wish(struct fl_step_context *c, const struct fl_seat *s, size_t len)
     }
 }
 
-static FL_COLD struct fl_extent *differs(struct fl_step_context *c, size_t len)
+/* Its seat, where the step goes on after a difference; NULL: it has none. */
+static const struct fl_seat *find_seat(struct fl_step_context *c, size_t len)
 {
     const struct fl_seat *s = c->next;
 
     for (const struct fl_seat *on = s; on < c->end && on - s <= AHEAD; on++) {
         if (on->most == len && fits(on, len)) {
-            return sit(c, on, len);
+            return on;
         }
     }
     if (switch_layout(c)) {
@@ -110,20 +102,19 @@ static FL_COLD struct fl_extent *differs(struct fl_step_context *c, size_t len)
     return NULL;
 }
 
-static FL_COLD struct fl_extent *miss(struct fl_step_context *c, size_t len)
+static void count_miss(struct fl_step_context *c, size_t len, bool placed)
 {
-    struct fl_extent *e = in_a_gap(c, len);
-
     c->stats.misses++;
     c->diverged++;
     c->misses_in_a_row++;
-    if (e == NULL) {
+    if (!placed) {
         c->missed += len;
         c->stats.missed_bytes += len;
     }
-    return e;
 }
 
+/* The seat may be taken: by a block that lives longer than it should, or by another that had to go somewhere. Then a gap does. What
+ * has no seat goes the ordinary way: it may stay for ever, and would be in the way in each step. */
 static struct fl_extent *serve(struct fl_step_context *c, size_t len)
 {
     const struct fl_seat *s = c->next;
@@ -131,22 +122,25 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
 
     c->recent[c->requests_here++ % FL_SIGNATURE] = len;
     c->asked += len;
-    if (FL_LIKELY(s < c->end && fits(s, len))) {
+    if (FL_UNLIKELY(s == c->end || !fits(s, len))) {
+        s = find_seat(c, len);
+    }
+    if (FL_LIKELY(s != NULL)) {
+        c->next = s + 1;
         if (s->granule[c->parity] == FL_SEAT_NONE) { /* known, and not planned */
-            c->next = s + 1;
             c->asked -= len;
             return NULL;
         }
-        e = sit(c, s, len);
-    } else {
-        e = differs(c, len);
+        e = fl_arena_take(c->arena, s->granule[c->parity], len, s->room);
+        if (FL_LIKELY(e != NULL)) {
+            c->stats.hits++;
+            c->misses_in_a_row = 0;
+            return e;
+        }
+        e = in_a_gap(c, len);
     }
-    if (FL_LIKELY(e != NULL)) {
-        c->stats.hits++;
-        c->misses_in_a_row = 0;
-        return e;
-    }
-    return miss(c, len);
+    count_miss(c, len, e != NULL);
+    return e;
 }
 
 /* Too much is asked of its address: not planned. */
@@ -276,7 +270,8 @@ void fl_replay_skip(struct fl_step_context *c, size_t len)
 bool fl_replay_end(struct fl_step_context *c)
 {
     bool strange = c->diverged > c->requests_here / 2;
-    bool bad = !strange && c->missed > c->asked / 20;
+    bool grows = c->layout != NULL && c->layout->wish;
+    bool bad = !strange && !grows && c->missed > c->asked / 20;
 
     c->relearn = c->diverged > c->requests_here / 100;
     c->strange = strange ? c->strange + 1 : 0;

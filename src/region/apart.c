@@ -32,7 +32,6 @@ struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
     struct fl_range head = {whole.base, part.base - whole.base};
     struct fl_range tail = {fl_range_end(part), fl_range_end(whole) - fl_range_end(part)};
 
-    fl_region_enter(); /* until it is returned: a handler that forks finds it in our hands */
     fl_fit_remove(r, e);
     e->base = part.base;
     e->len = part.len;
@@ -57,5 +56,4 @@ void fl_apart_return(struct fl_region *r, struct fl_extent *e, bool gone)
         e->unforked = false;
     }
     (void)fl_fit_insert(r, e);
-    fl_region_leave();
 }

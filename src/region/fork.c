@@ -82,7 +82,6 @@ static void give_up_apart(struct fl_region *r)
 
     while ((e = TAILQ_FIRST(&r->apart)) != NULL) {
         if (fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
-            fl_region_enter(); /* for whoever claimed it */
             fl_apart_return(r, e, true);
         } else { /* neither is sure: nobody gets these addresses any more */
             TAILQ_REMOVE(&r->apart, e, by_age);

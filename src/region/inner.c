@@ -42,7 +42,9 @@ static void make_block(struct fl_region *r, struct fl_inner *in, const struct fl
 /* Lock: region. NULL: no addresses. */
 static struct fl_extent *take_outer(struct fl_region *r, size_t len)
 {
-    struct fl_extent *e = fl_region_is_absurd(r, len) ? NULL : fl_take_lazy(r, len, fl_page.huge);
+    struct fl_extent *e = fl_take_seed(r) != 0 || fl_region_is_absurd(r, len)
+                              ? NULL
+                              : fl_take_lazy(r, len, fl_page.huge);
 
     if (e != NULL) {
         r->stats.lazy--;

@@ -75,6 +75,8 @@ struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t a
 struct fl_extent *fl_fit_lowest(struct fl_extent_tree *tree);
 struct fl_extent *fl_fit_higher(struct fl_extent *e);
 
+/* The first request makes the window one EMPTY extent. 0; -ENOMEM. */
+int fl_take_seed(struct fl_region *r);
 /* LIVE, LAZY, not counted yet: at least `len` bytes, in whole huge pages. NULL when addresses or maps do not allow it. */
 struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align);
 

@@ -111,6 +111,7 @@ struct fl_stock {
     size_t held;             /* bytes that count as populated: ready, being filled, being emptied */
     uint64_t pause_until_ns; /* monotonic; the worker alone */
     bool filling;            /* up to the high watermark, once begun */
+    size_t expected;         /* bytes that will be wanted soon after the start, by an earlier run */
     size_t demand;           /* bytes that recent requests took from the kernel or from here */
     struct fl_stock_chunk {
         size_t ready, held;     /* bytes, from the chunk's start */
@@ -277,6 +278,9 @@ void fl_region_probe(struct fl_region *r);
 
 /* Memory is short: all that is free goes back at once, whole huge pages. Threads: any, no lock of ours held. */
 void fl_region_release(struct fl_region *r);
+
+/* `bytes` will be wanted soon: the stock is filled with as many, as far as memory allows, until they have been asked for. */
+void fl_region_expect(struct fl_region *r, size_t bytes);
 
 /* Jobs of the worker. Each returns the ns until it wants to run again; UINT64_MAX: not before it is called.
  * Fills the stock up to what recent requests needed. */

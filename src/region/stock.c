@@ -17,12 +17,27 @@ static const size_t fill_step = (size_t)2 << 20, share_from = (size_t)1 << 30;
 /* ns that a huge page may take, and ns to wait when it takes longer */
 static const uint64_t slow_huge_ns = 2000000, pause_ns = 1000000000;
 
+/* What is expected, and was not asked for yet. */
+static size_t ahead(const struct fl_region *r)
+{
+    return r->stock.expected - fl_min(r->stock.expected, r->stats.in_use_peak);
+}
+
+void fl_region_expect(struct fl_region *r, size_t bytes)
+{
+    fl_region_lock(r);
+    r->stock.expected = fl_align_up(bytes, fl_page.huge);
+    r->stock.demand = fl_max(r->stock.demand, r->stock.expected);
+    fl_region_unlock(r);
+    atomic_store(&r->wants_worker, true);
+}
+
 static size_t cap(const struct fl_region *r)
 {
     size_t most = fl_max(r->stock.chunk_len, chunk_least) * FL_STOCK_CHUNKS;
     size_t share =
         fl_max(r->stats.in_use_peak / CAP_SHARE, r->config.first_touch ? touch_least : 0);
-    size_t wish = r->config.stock != 0 ? r->config.stock : share;
+    size_t wish = fl_max(r->config.stock != 0 ? r->config.stock : share, ahead(r));
 
     return r->config.no_stock ? 0 : fl_min(wish, most);
 }
@@ -32,9 +47,9 @@ static size_t goal(const struct fl_region *r)
 {
     size_t allowed = fl_supply_allowed(r, 0),
            others = r->populated_bytes - r->leaving - r->stock.held;
-    size_t room = r->config.stock != 0 || r->config.first_touch ? SIZE_MAX
-                  : allowed > others                            ? allowed - others
-                                                                : 0;
+    size_t room = ahead(r) != 0 || r->config.stock != 0 || r->config.first_touch ? SIZE_MAX
+                  : allowed > others                                             ? allowed - others
+                                                                                 : 0;
 
     if (atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN ||
         r->window.reserved || atomic_load_explicit(&r->tight, memory_order_relaxed)) {

@@ -13,7 +13,7 @@ enum {
 };
 
 /* The whole window as one EMPTY extent. Left to the first request, so that a process without any touches nothing. */
-static int seed(struct fl_region *r)
+int fl_take_seed(struct fl_region *r)
 {
     if (r->seeded) {
         return 0;
@@ -185,7 +185,7 @@ static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t 
 static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, size_t len,
                                      size_t align, struct fl_grant *g)
 {
-    if (seed(r) != 0 || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
+    if (fl_take_seed(r) != 0 || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
         return NULL;
     }
     if (own != NULL) {

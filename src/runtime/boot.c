@@ -202,6 +202,7 @@ static void start_plan(void)
     uint64_t steps = (disable & FL_DISABLE_PLAN) != 0 ? (uint64_t)FL_STEPS_OFF
                                                       : fl_runtime.options.value[FL_OPTION_steps];
     struct fl_plan_config config = {
+        .file = fl_runtime.options.text[FL_OPTION_plan],
         .on = fl_runtime.active && steps != FL_STEPS_OFF,
         .detect = fl_runtime.active && steps == FL_STEPS_AUTO,
         .background = (disable & FL_DISABLE_WORKER) == 0,

@@ -74,7 +74,11 @@ __attribute__((destructor)) static void at_exit(void)
     struct fl_text t = fl_text_on(text, sizeof text);
     struct fl_stats_values values;
 
-    if (where == NULL || strcmp(where, "0") == 0 || fl_region_busy()) {
+    if (fl_region_busy()) {
+        return;
+    }
+    fl_keep_save();
+    if (where == NULL || strcmp(where, "0") == 0) {
         return;
     }
     fl_read_stats(&values);

@@ -90,6 +90,10 @@ static void each_policy_has_its_number(void **state)
     assert_int_equal(o.value[FL_OPTION_numa], FL_NUMA_AUTO);
     READ("FAULTLESS_NUMA=off");
     assert_int_equal(o.value[FL_OPTION_numa], FL_NUMA_OFF);
+    READ("FAULTLESS_STEPS=declared");
+    assert_int_equal(o.value[FL_OPTION_steps], FL_STEPS_DECLARED);
+    READ("FAULTLESS_STEPS=off");
+    assert_int_equal(o.value[FL_OPTION_steps], FL_STEPS_OFF);
     assert_int_equal(o.nbad, 0);
 }
 
@@ -241,6 +245,7 @@ static void each_word_of_disable_has_its_bit(void **state)
         {"FAULTLESS_DISABLE=uffd", FL_DISABLE_UFFD},
         {"FAULTLESS_DISABLE=uring", FL_DISABLE_URING},
         {"FAULTLESS_DISABLE=numa", FL_DISABLE_NUMA},
+        {"FAULTLESS_DISABLE=plan", FL_DISABLE_PLAN},
     };
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -253,8 +258,8 @@ static void each_word_of_disable_has_its_bit(void **state)
 static void words_combine(void **state)
 {
     (void)state;
-    READ("FAULTLESS_DISABLE=all,thp,populate,worker,cache,stock,move,uffd,uring,numa");
-    assert_int_equal(o.value[FL_OPTION_disable], (1 << 10) - 1);
+    READ("FAULTLESS_DISABLE=all,thp,populate,worker,cache,stock,move,uffd,uring,numa,plan");
+    assert_int_equal(o.value[FL_OPTION_disable], (1 << 11) - 1);
     READ("FAULTLESS_DISABLE=uffd,stock");
     assert_int_equal(o.value[FL_OPTION_disable], FL_DISABLE_STOCK | FL_DISABLE_UFFD);
     READ("FAULTLESS_DISABLE=,worker,,");
@@ -291,6 +296,8 @@ static void confirm_names_value_and_origin_of_each(void **state)
                                    "faultless: FAULTLESS_HOST_SHARE=16 (environment)\n"
                                    "faultless: FAULTLESS_STOCK=0 (default)\n"
                                    "faultless: FAULTLESS_NUMA=auto (default)\n"
+                                   "faultless: FAULTLESS_STEPS=auto (default)\n"
+                                   "faultless: FAULTLESS_PLAN= (default)\n"
                                    "faultless: FAULTLESS_DISABLE=thp cache  (environment)\n"
                                    "faultless: FAULTLESS_LOG=warn (default)\n"
                                    "faultless: FAULTLESS_STATS=f (environment)\n"

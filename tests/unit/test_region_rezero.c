@@ -175,8 +175,8 @@ static void small_remains_are_left_alone(void **state)
     give(e); /* from 0.5 to 4.5: one whole huge page */
     give(small);
     (void)look_twice();
-    assert_int_equal(cleared, MIB(4));
-    assert_int_equal(fl_extent_free_at(&region, large_base)->zeroed.len, MIB(4));
+    assert_int_equal(cleared, MIB(2));
+    assert_int_equal(fl_extent_free_at(&region, large_base)->zeroed.len, MIB(2));
     assert_int_equal(fl_extent_free_at(&region, small_base)->zeroed.len, 0);
     assert_non_null(a);
     assert_non_null(b);
