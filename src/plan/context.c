@@ -107,7 +107,7 @@ static void drop(struct fl_step_context *c)
 {
     struct fl_layout *l = c->layout;
 
-    c->stats.drops++;
+    fl_stats_bump(&c->stats.drops);
     fl_replay_off(c);
     if (atomic_load(&c->job) == FL_JOB_NONE || c->grown != l) {
         forget(c, l);
@@ -393,13 +393,13 @@ void fl_plan_stats_read(struct fl_plan_stats *out)
 
     memset(out, 0, sizeof *out);
     for (uint32_t i = 0; i < n; i++) {
-        const struct fl_plan_stats *s = &fl_plan.context[i]->stats;
-        out->hits += __atomic_load_n(&s->hits, __ATOMIC_RELAXED);
-        out->misses += __atomic_load_n(&s->misses, __ATOMIC_RELAXED);
-        out->missed_bytes += __atomic_load_n(&s->missed_bytes, __ATOMIC_RELAXED);
-        out->steps += __atomic_load_n(&s->steps, __ATOMIC_RELAXED);
-        out->layouts += __atomic_load_n(&s->layouts, __ATOMIC_RELAXED);
-        out->drops += __atomic_load_n(&s->drops, __ATOMIC_RELAXED);
+        const struct fl_plan_counters *s = &fl_plan.context[i]->stats;
+        out->hits += atomic_load_explicit(&s->hits, memory_order_relaxed);
+        out->misses += atomic_load_explicit(&s->misses, memory_order_relaxed);
+        out->missed_bytes += atomic_load_explicit(&s->missed_bytes, memory_order_relaxed);
+        out->steps += atomic_load_explicit(&s->steps, memory_order_relaxed);
+        out->layouts += atomic_load_explicit(&s->layouts, memory_order_relaxed);
+        out->drops += atomic_load_explicit(&s->drops, memory_order_relaxed);
     }
     fl_plan_lock();
     for (const struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {

@@ -235,17 +235,16 @@ static unsigned place_of(struct fl_step_context *c, const struct fl_layout *l)
 
 void fl_engine_collect(struct fl_step_context *c)
 {
-    struct fl_layout *l = c->made;
-
     if (atomic_load_explicit(&c->job, memory_order_acquire) != FL_JOB_DONE) {
         return;
     }
+    struct fl_layout *l = c->made;
     if (l != NULL) {
         unsigned i = place_of(c, l);
         struct fl_layout *old = c->known[i];
         c->known[i] = l;
         c->last = c->layout = l;
-        c->stats.layouts++;
+        fl_stats_bump(&c->stats.layouts);
         fl_layout_free(old);
         fl_keep_note(l);
         atomic_store(&fl_plan.region->wants_worker, true); /* to have it written */

@@ -90,6 +90,11 @@ struct fl_layout {
 
 enum fl_job_state { FL_JOB_NONE, FL_JOB_WANTED, FL_JOB_RUNNING, FL_JOB_DONE };
 
+/* As in fl_plan_stats. */
+struct fl_plan_counters {
+    _Atomic uint64_t hits, misses, missed_bytes, steps, layouts, drops;
+};
+
 struct fl_step_context {
     /* What each request reads. */
     const struct fl_seat *next, *end; /* of the layout */
@@ -133,7 +138,7 @@ struct fl_step_context {
     bool declared;                 /* by the program: its steps are too */
     struct fl_step_context *outer; /* the one this thread was in before */
     struct fl_step_context *free_next;
-    struct fl_plan_stats stats; /* written by its thread */
+    struct fl_plan_counters stats; /* written by its thread */
 };
 
 enum { FL_CONTEXTS = 1024 };

@@ -108,7 +108,7 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
     if (!c->declared && c->layout == NULL) {
         look_for_known(c, e->len);
     }
-    c->clock++;
+    __atomic_store_n(&c->clock, c->clock + 1, __ATOMIC_RELAXED);
     if (c->recording) {
         add_life(c, e, align);
     }

@@ -104,12 +104,12 @@ static const struct fl_seat *find_seat(struct fl_step_context *c, size_t len)
 
 static void count_miss(struct fl_step_context *c, size_t len, bool placed)
 {
-    c->stats.misses++;
+    fl_stats_bump(&c->stats.misses);
     c->diverged++;
     c->misses_in_a_row++;
     if (!placed) {
         c->missed += len;
-        c->stats.missed_bytes += len;
+        fl_stats_add(&c->stats.missed_bytes, len);
     }
 }
 
@@ -133,7 +133,7 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
         }
         e = fl_arena_take(c->arena, s->granule[c->parity], len, s->room);
         if (FL_LIKELY(e != NULL)) {
-            c->stats.hits++;
+            fl_stats_bump(&c->stats.hits);
             c->misses_in_a_row = 0;
             return e;
         }
@@ -276,7 +276,7 @@ bool fl_replay_end(struct fl_step_context *c)
     c->relearn = c->diverged > c->requests_here / 100;
     c->strange = strange ? c->strange + 1 : 0;
     c->bad = (uint8_t)(c->bad << 1 | bad);
-    c->stats.steps++;
+    fl_stats_bump(&c->stats.steps);
     return __builtin_popcount(c->bad) < BAD_OF_EIGHT && c->strange < STRANGE_MOST;
 }
 

@@ -69,10 +69,16 @@ struct fl_stats_values {
 #undef X
 };
 
+/* One writer; anybody may read. */
+static inline void fl_stats_add(_Atomic uint64_t *counter, uint64_t n)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
 static inline void fl_stats_bump(_Atomic uint64_t *counter)
 {
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
+    fl_stats_add(counter, 1);
 }
 
 /* A table, one field a line. */
