@@ -17,6 +17,7 @@ enum {
     CERTAIN = 64,  /* a period of so many need not come a third time */
     VARIED =
         5, /* different tokens that D5 asks for: requests of three sizes, or two and their frees and one */
+    NEARBY = 4,
     FRESH = 8,           /* events that D4 asks for */
     AT_LEAST = 40,       /* events that must repeat */
     GONE = 64,           /* events, at least, in which the source was lost before that is said */
@@ -160,6 +161,19 @@ static bool is_high(struct range last, uint64_t high, uint64_t highest)
     return last.high > last.low && (high - last.low) * 10 >= (highest - last.low) * 9;
 }
 
+/* Was this size asked for, or freed, about a period before as well? What is foreign was not. */
+static bool comes_again(struct fl_detect *d, uint32_t event, uint32_t period)
+{
+    uint16_t size = detect_at(d, event)->size;
+
+    for (uint32_t i = 0; i <= 2 * NEARBY; i++) {
+        if (detect_at(d, event - period - NEARBY + i)->size == size) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* D5, of up to 64 events of the period. */
 static bool is_varied(struct fl_detect *d, uint32_t n, uint32_t period)
 {
@@ -172,7 +186,7 @@ static bool is_varied(struct fl_detect *d, uint32_t n, uint32_t period)
         while (k < count && seen[k] != size) {
             k++;
         }
-        if (k == count) {
+        if (k == count && comes_again(d, n - i, period)) {
             seen[count++] = size;
         }
     }

@@ -18,6 +18,7 @@ enum {
     DETECT_KINDS = 2,
     DETECT_PHASES = 4,
     DETECT_CREDIT = 400,  /* the most: events that agree, for what is different later */
+    DETECT_FAR = 12,      /* requests, from which on a distance is compared by and large */
     DETECT_ROUNDING = 15, /* units of 4 KiB: less than any large request */
     DETECT_LONGEST = DETECT_RING / 2 - 1024,
     /* entries of the tables, and the number of events from which the next one is used */
@@ -119,8 +120,8 @@ static inline bool detect_same(struct fl_detect *d, enum detect_kind kind, uint3
     if (x.shape == y.shape) {
         return kind == DETECT_SHAPE || x.size == y.size;
     }
-    if (kind == DETECT_SHAPE || x.size != y.size || x.shape >= DETECT_FOREIGN ||
-        y.shape >= DETECT_FOREIGN) {
+    if ((kind == DETECT_SIZES ? x.size != y.size : y.shape < DETECT_FAR) ||
+        x.shape >= DETECT_FOREIGN || y.shape >= DETECT_FOREIGN) {
         return false;
     }
     int apart = x.shape > y.shape ? x.shape - y.shape : y.shape - x.shape;

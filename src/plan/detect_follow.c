@@ -3,7 +3,6 @@
 #include "plan/detect.h"
 
 enum {
-    AGREE = 6,  /* events in a row that agree, and the two are in step again */
     ASTRAY = 8, /* events that may be different, missing or too many in one place */
     /* Credit, in events that agree; a foreign one costs COST of the kind. */
     CREDIT = 48,
@@ -13,13 +12,15 @@ enum {
     PROBE_TRIES = 4,
     SEARCH = 24, /* events to either side of where it should be that a lost source is looked for */
     GRACE = 40,  /* and events long */
-    EARNED = 64, /* that are followed for each such search */
+    EARNED = 24, /* that are followed for each such search */
     SAVED = 6,   /* searches, at most, of what is taken for steps; of another one */
     BACK = 4,    /* events a call */
     BACK_PERIODS = 4, /* looked back to */
     OLDEST = DETECT_RING - 1024,
 };
 
+/* Events in a row that agree, and the two are in step again. */
+static const uint32_t agree_of[DETECT_KINDS] = {5, 8};
 static const int32_t cost_of[DETECT_KINDS] = {6, 20};
 
 #define MULTIPLIER UINT32_C(0x2545f491)
@@ -77,22 +78,22 @@ static int reach(const struct fl_detect *d, const struct detect_follow *f, uint3
 static void find_step(struct fl_detect *d, struct detect_follow *f, enum detect_kind kind,
                       uint32_t n)
 {
-    uint32_t astray = f->astray;
+    uint32_t astray = f->astray, enough = agree_of[kind];
 
-    if (astray < AGREE) {
+    if (astray < enough) {
         return;
     }
     for (int i = 0; i <= 2 * reach(d, f, n, ASTRAY); i++) {
         int shift = (i & 1) != 0 ? -(i + 1) / 2 : i / 2; /* 0, -1, 1, -2, 2 ... */
         uint32_t at = f->source + astray - 1 + (uint32_t)shift;
-        if ((shift < 0 && astray < AGREE + (uint32_t)-shift) || n - at - 1 > OLDEST ||
-            !agree(d, kind, n, at, AGREE)) {
+        if ((shift < 0 && astray < enough + (uint32_t)-shift) || n - at - 1 > OLDEST ||
+            !agree(d, kind, n, at, enough)) {
             continue;
         }
-        uint32_t lost = (uint32_t)fl_max(astray - AGREE, (size_t)(shift < 0 ? -shift : shift));
+        uint32_t lost = (uint32_t)fl_max(astray - enough, (size_t)(shift < 0 ? -shift : shift));
         f->credit -= cost_of[kind] * (int32_t)fl_max(lost, 1);
         f->skipped +=
-            (int32_t)(detect_at(d, n - AGREE + 1)->live - detect_at(d, n + 1 - astray)->live);
+            (int32_t)(detect_at(d, n - enough + 1)->live - detect_at(d, n + 1 - astray)->live);
         f->following = f->credit >= 0;
         if (f->following) {
             f->source = at + 1;
@@ -101,7 +102,7 @@ static void find_step(struct fl_detect *d, struct detect_follow *f, enum detect_
         return;
     }
     /* Little is lost where little has been followed. */
-    f->following = astray < AGREE + (n - f->from < YOUNG ? 2 : ASTRAY);
+    f->following = astray < enough + (n - f->from < YOUNG ? 2 : ASTRAY);
 }
 
 /* The source was lost. Is what comes now still to be found about where it should be? */
@@ -165,6 +166,7 @@ static void begin(struct detect_follow *f, uint32_t n, uint32_t was)
     f->skipped_then = 0;
     f->weighed = 0;
     f->found = n;
+    f->gone = 0;
     f->fresh = 1;
 }
 
@@ -182,11 +184,20 @@ static void find_near(struct fl_detect *d, struct detect_follow *f, enum detect_
     f->near_run = 0;
 }
 
+/* Nothing is followed: may what was seen `back` events ago be? What is taken for steps is not given up for another before it
+ * is lost, and of what is looked for only the much shorter. */
+static bool may_begin(const struct fl_detect *d, const struct detect_follow *f, uint32_t n,
+                      uint32_t back)
+{
+    if (d->period != 0) {
+        return false;
+    }
+    return f->gone == 0 || back > 2 * (n - f->source);
+}
+
 void fl_detect_follow(struct fl_detect *d, enum detect_kind kind, uint32_t n)
 {
     struct detect_follow *f = &d->follow[kind];
-
-    bool followed = f->following || f->gone != 0;
 
     if (f->following) {
         follow_on(d, f, kind, n);
@@ -203,8 +214,7 @@ void fl_detect_follow(struct fl_detect *d, enum detect_kind kind, uint32_t n)
     find_near(d, f, kind, n, here ? n - was : 0);
     if (f->following) {
         f->fresh += !here || n - was + ASTRAY > n - f->source;
-    } else if (here && !followed && (d->period == 0 || d->kind == kind) &&
-               agree(d, kind, n, was, VERIFY)) {
+    } else if (here && may_begin(d, f, n, n - was) && agree(d, kind, n, was, VERIFY)) {
         begin(f, n, was);
     }
 }
@@ -218,7 +228,7 @@ static bool pass_over(struct fl_detect *d, struct detect_follow *f, enum detect_
     for (uint32_t c = 1, most = (uint32_t)reach(d, f, n, ASTRAY); c <= most; c++) {
         for (int how = 0; how < 3; how++) {
             uint32_t i = how != 1 ? c : 0, j = how != 2 ? c : 0;
-            if (agree(d, kind, a - i, b - j, AGREE)) {
+            if (agree(d, kind, a - i, b - j, agree_of[kind])) {
                 f->skipped +=
                     (int32_t)(detect_at(d, f->from)->live - detect_at(d, f->from - i)->live);
                 f->from -= i;
@@ -237,8 +247,7 @@ void fl_detect_look_back(struct fl_detect *d, enum detect_kind kind, uint32_t n)
     uint32_t oldest = d->events > OLDEST ? n - OLDEST : 1;
 
     for (int i = 0; i < BACK && f->following && !f->from_ends; i++) {
-        if (f->from_source - oldest < 2 * (AGREE + ASTRAY) ||
-            n - f->from > BACK_PERIODS * (n - f->source)) {
+        if (f->from_source - oldest < 4 * ASTRAY || n - f->from > BACK_PERIODS * (n - f->source)) {
             f->from_ends = true;
         } else if (detect_same(d, kind, f->from - 1, f->from_source - 1)) {
             f->from--;

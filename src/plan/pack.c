@@ -78,7 +78,13 @@ static bool begin(struct fl_pack_run *r, struct group g, uint64_t band)
         r->part[i].floor = g.zone != 0 ? band : 0;
         r->part[i].height = UINT64_MAX;
     }
-    return g.zone != 0 || g.from == 0 || fl_pack_floors(r, r->part[g.from].lo);
+    if (g.zone == 0 && g.from != 0) {
+        return fl_pack_floors(r, r->part[g.from].lo);
+    }
+    for (uint32_t s = 0; g.from == 0 && s < r->sections; s++) {
+        r->floor[s] = 0;
+    }
+    return true;
 }
 
 /* ---- layouts ---- */

@@ -318,12 +318,9 @@ static void end(struct program *g)
 
 static void end_thread(void)
 {
-    struct fl_cache *c = fl_thread_cache();
-
-    if (c != NULL) {
-        fl_thread_end(c);
-    } else {
-        fl_plan_thread_ends();
+    fl_plan_thread_ends();
+    if (fl_thread_cache() != NULL) {
+        fl_thread_end(fl_thread_cache());
     }
 }
 

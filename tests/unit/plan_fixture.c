@@ -246,9 +246,8 @@ struct fl_plan_stats plan_stats(void)
 
 void thread_end(void)
 {
+    fl_plan_thread_ends();
     if (fl_thread_cache() != NULL) {
         fl_thread_end(fl_thread_cache());
-    } else {
-        fl_plan_thread_ends();
     }
 }
