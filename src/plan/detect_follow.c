@@ -185,14 +185,12 @@ static void find_near(struct fl_detect *d, struct detect_follow *f, enum detect_
 }
 
 /* Nothing is followed: may what was seen `back` events ago be? What is taken for steps is not given up for another before it
- * is lost, and of what is looked for only the much shorter. */
+ * is lost, and what is looked for only for what is much
+ * longer. */
 static bool may_begin(const struct fl_detect *d, const struct detect_follow *f, uint32_t n,
                       uint32_t back)
 {
-    if (d->period != 0) {
-        return false;
-    }
-    return f->gone == 0 || back > 2 * (n - f->source);
+    return d->period == 0 && (f->gone == 0 || back > 2 * (n - f->source));
 }
 
 void fl_detect_follow(struct fl_detect *d, enum detect_kind kind, uint32_t n)
