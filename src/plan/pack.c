@@ -71,9 +71,18 @@ static uint32_t tallest(const struct fl_pack_run *r, struct group g)
     return best;
 }
 
+/* Of the group and of what zones lie below. */
+static uint64_t height_of(const struct fl_pack_run *r, struct group g)
+{
+    uint64_t height = r->part[tallest(r, g)].height;
+
+    return height > r->below ? height : r->below;
+}
+
 /* Where the group's parts stand: a zone on top of the one before, all else on what zones there are. */
 static bool begin(struct fl_pack_run *r, struct group g, uint64_t band)
 {
+    r->below = band;
     for (uint32_t i = g.from; i < g.to; i++) {
         r->part[i].floor = g.zone != 0 ? band : 0;
         r->part[i].height = UINT64_MAX;
@@ -118,7 +127,7 @@ void fl_pack_keep(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t height
     if (!r->is_whole) {
         return;
     }
-    uint64_t all = r->part[tallest(r, group_at(r, r->last_group))].height;
+    uint64_t all = height_of(r, group_at(r, r->last_group));
     if (all < r->height) {
         publish(r, all);
     }
@@ -149,6 +158,9 @@ static uint64_t goal_of(const struct fl_pack_run *r, struct group g)
 {
     uint64_t goal = g.is_last ? r->target : 0;
 
+    if (g.is_last && r->below > goal) {
+        goal = r->below;
+    }
     for (uint32_t i = g.from; i < g.to; i++) {
         uint64_t bound = r->part[i].floor + r->part[i].bound;
         goal = bound > goal ? bound : goal;
@@ -176,8 +188,8 @@ static void stay(struct fl_pack_run *r, struct group g)
         }
     }
     r->is_whole = was_whole;
-    if (has_stayed && was_whole) {
-        publish(r, r->part[tallest(r, g)].height);
+    if (has_stayed && was_whole && height_of(r, g) <= r->height) {
+        publish(r, height_of(r, g));
     }
 }
 
@@ -252,7 +264,7 @@ static bool pass_first(struct fl_pack_run *r)
         if (!begin(r, g, band) || !construct(r, g, true)) {
             return false;
         }
-        band = r->part[tallest(r, g)].height;
+        band = height_of(r, g);
         r->last_group = at;
         at = g.to;
     }
@@ -290,14 +302,13 @@ static void pass_better(struct fl_pack_run *r, uint32_t groups)
             if (!begin(r, g, band) || !construct(r, g, false)) {
                 return;
             }
-            uint64_t height = r->part[tallest(r, g)].height;
-            if (g.is_last && height < r->height) {
-                publish(r, height);
+            if (g.is_last && height_of(r, g) < r->height) {
+                publish(r, height_of(r, g));
             }
         }
         r->is_whole = g.is_last;
         improve(r, g);
-        band = r->part[tallest(r, g)].height;
+        band = height_of(r, g);
         at = g.to;
     }
 }

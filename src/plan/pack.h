@@ -65,6 +65,7 @@ struct fl_pack_run {
 
     uint64_t height; /* of what was given out; UINT64_MAX: nothing yet */
     const char *found_by;
+    uint64_t below;      /* where the zones below what is packed now end */
     uint32_t last_group; /* the first part of the zone that is packed last */
     bool is_whole;       /* every part has a layout: what is better may go out */
     bool is_over;        /* no time, no work left, or told to stop */

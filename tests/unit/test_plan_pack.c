@@ -1,0 +1,485 @@
+/* The packer: what it answers to odd input, what it promises about its layouts, and what its own checker refuses. */
+#include "plan/plan.h"
+#include "unit/cmocka_all.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 512 };
+
+static struct fl_pack_buffer buffer[MOST];
+static char *scratch;
+static const size_t scratch_len = (size_t)8 << 20;
+static uint64_t clock_ns, clock_step;
+
+static uint64_t fake_clock(void)
+{
+    return clock_ns += clock_step;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    scratch = aligned_alloc(4096, scratch_len);
+    return scratch == NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    free(scratch);
+    return 0;
+}
+
+static struct fl_pack_how how_of(uint64_t work)
+{
+    memset(scratch, 0xa5, scratch_len);
+    return (struct fl_pack_how){
+        .budget_work = work, .seed = 1, .scratch = scratch, .scratch_len = scratch_len};
+}
+
+static struct fl_pack_buffer of(uint64_t birth, uint64_t death, uint64_t size)
+{
+    return (struct fl_pack_buffer){
+        .birth = birth, .death = death, .size = size, .previous = FL_PACK_NONE};
+}
+
+static struct fl_pack_result pack(size_t n, uint64_t work)
+{
+    struct fl_pack_how how = how_of(work);
+    struct fl_pack_result out;
+
+    assert_int_equal(fl_pack(buffer, n, &how, &out), 0);
+    assert_true(fl_pack_is_valid(buffer, n, out.height, scratch, scratch_len));
+    assert_true(out.height >= out.bound);
+    return out;
+}
+
+static void nothing_has_no_height(void **state)
+{
+    (void)state;
+    struct fl_pack_result out = pack(0, 100);
+    assert_int_equal(out.height, 0);
+    assert_int_equal(out.bound, 0);
+}
+
+static void one_buffer_lies_at_the_bottom(void **state)
+{
+    (void)state;
+    buffer[0] = of(5, 6, 77);
+    struct fl_pack_result out = pack(1, 100);
+    assert_int_equal(out.height, 77);
+    assert_int_equal(buffer[0].offset, 0);
+}
+
+static void what_has_no_size_or_no_life_takes_no_room(void **state)
+{
+    (void)state;
+    buffer[0] = of(0, 10, 0);
+    buffer[1] = of(3, 3, 1000);
+    buffer[2] = of(0, 10, 8);
+    assert_int_equal(pack(3, 100).height, 8);
+    buffer[2].size = 0;
+    assert_int_equal(pack(3, 100).height, 0);
+}
+
+static void a_death_at_anothers_birth_is_no_conflict(void **state)
+{
+    (void)state;
+    buffer[0] = of(0, 5, 100);
+    buffer[1] = of(5, 9, 100);
+    assert_int_equal(pack(2, 0).height, 100);
+    buffer[1].birth = 4;
+    assert_int_equal(pack(2, 0).height, 200);
+}
+
+static void equal_times_conflict_all(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 40; i++) {
+        buffer[i] = of(7, 8, i + 1);
+    }
+    assert_int_equal(pack(40, 100).height, 40 * 41 / 2);
+}
+
+static void times_may_be_anything(void **state)
+{
+    (void)state;
+    buffer[0] = of(0, UINT64_MAX, 3);
+    buffer[1] = of(UINT64_MAX - 1, UINT64_MAX, 4);
+    buffer[2] = of(1, UINT64_MAX - 1, 4);
+    assert_int_equal(pack(3, 100).height, 7);
+}
+
+static void sizes_may_be_near_the_end_of_addresses(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        buffer[i] = of(i, i + 3, ((uint64_t)1 << 47) - 1 - i);
+    }
+    /* The first three live together, and they are the largest. */
+    assert_int_equal(pack(8, 1000).bound, 3 * ((uint64_t)1 << 47) - 6);
+}
+
+static void malformed_input_is_refused(void **state)
+{
+    (void)state;
+    struct fl_pack_how how = how_of(100);
+    struct fl_pack_result out;
+
+    for (unsigned kind = 0; kind < 4; kind++) {
+        for (unsigned i = 0; i < 4; i++) {
+            buffer[i] = of(0, 2, 64);
+        }
+        if (kind == 0) {
+            buffer[2].birth = 3;
+        } else if (kind == 1) {
+            buffer[2].size = (uint64_t)1 << 47;
+        } else {
+            buffer[2].align = kind == 2 ? 3 : (uint64_t)1 << 48;
+        }
+        assert_int_equal(fl_pack(buffer, 4, &how, &out), -EINVAL);
+    }
+}
+
+static void sizes_whose_sum_overflows_are_refused(void **state)
+{
+    (void)state;
+    size_t n = (size_t)1 << 16;
+    struct fl_pack_buffer *many = calloc(n, sizeof *many);
+    size_t len = fl_pack_scratch(n);
+    struct fl_pack_how how = {.scratch = malloc(len), .scratch_len = len};
+    struct fl_pack_result out;
+
+    assert_non_null(many);
+    assert_non_null(how.scratch);
+    for (size_t i = 0; i < n; i++) {
+        many[i] = of(0, 1, ((uint64_t)1 << 47) - 1);
+    }
+    assert_int_equal(fl_pack(many, n, &how, &out), -EINVAL);
+    free(how.scratch);
+    free(many);
+}
+
+static void too_little_scratch_is_an_answer(void **state)
+{
+    (void)state;
+    struct fl_pack_how how = how_of(0);
+    struct fl_pack_result out;
+
+    for (unsigned i = 0; i < MOST; i++) {
+        buffer[i] = of(i, i + 1 + i % 7, 1 + i % 13);
+    }
+    how.scratch_len = fl_pack_scratch(MOST) - 1;
+    assert_int_equal(fl_pack(buffer, MOST, &how, &out), -ENOMEM);
+    how.scratch_len++;
+    assert_int_equal(fl_pack(buffer, MOST, &how, &out), 0);
+    assert_false(fl_pack_is_valid(buffer, MOST, out.height, scratch, 4096));
+}
+
+/* What fl_pack_scratch() asks for is enough whatever the buffers are like. */
+static void the_least_scratch_is_enough(void **state)
+{
+    (void)state;
+    for (unsigned kind = 0; kind < 4; kind++) {
+        for (unsigned i = 0; i < MOST; i++) {
+            uint64_t birth = kind == 0 ? 0 : 2 * i, life = kind == 1 ? 1 : kind == 2 ? MOST : 3;
+            buffer[i] = of(birth, birth + life, 1 + i);
+            buffer[i].zone = kind == 3 ? i : 0;
+            buffer[i].align = (uint64_t)1 << i % 5;
+        }
+        struct fl_pack_how how = how_of(20000);
+        struct fl_pack_result out;
+        how.scratch_len = fl_pack_scratch(MOST);
+        assert_int_equal(fl_pack(buffer, MOST, &how, &out), 0);
+        assert_true(fl_pack_is_valid(buffer, MOST, out.height, scratch, how.scratch_len));
+    }
+}
+
+static void offsets_are_aligned(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 60; i++) {
+        buffer[i] = of(i, i + 5, 1 + 37 * i);
+        buffer[i].align = i % 3 == 0 ? 4096 : i % 3 == 1 ? 64 : 0;
+    }
+    (void)pack(60, 5000);
+    for (unsigned i = 0; i < 60; i += 3) {
+        assert_int_equal(buffer[i].offset % 4096, 0);
+        assert_int_equal(buffer[i + 1].offset % 64, 0);
+    }
+}
+
+/* With one alignment for all, heights are multiples of it: there is no layout between. */
+static void the_bound_counts_whole_units(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        buffer[i] = of(0, 1, 65537);
+        buffer[i].align = 65536;
+    }
+    struct fl_pack_result out = pack(10, 100);
+    assert_int_equal(out.bound, 10 * 131072);
+    assert_int_equal(out.height, out.bound);
+}
+
+static void zones_lie_in_bands_from_the_lowest_up(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 90; i++) {
+        buffer[i] = of(i % 30, i % 30 + 4, 100 + i);
+        buffer[i].zone = i % 3;
+    }
+    (void)pack(90, 20000);
+    uint64_t top_of_1 = 0, bottom_of_2 = UINT64_MAX;
+    for (unsigned i = 0; i < 90; i++) {
+        uint64_t top = buffer[i].offset + buffer[i].size;
+        if (buffer[i].zone == 1 && top > top_of_1) {
+            top_of_1 = top;
+        }
+        if (buffer[i].zone == 2 && buffer[i].offset < bottom_of_2) {
+            bottom_of_2 = buffer[i].offset;
+        }
+    }
+    assert_true(bottom_of_2 >= top_of_1);
+}
+
+/* ---- the search ---- */
+
+static uint64_t heights[64];
+static size_t nheights;
+
+static void note_height(void *arg, uint64_t height)
+{
+    uint64_t top = 0;
+
+    (void)arg;
+    for (unsigned i = 0; i < 200; i++) {
+        uint64_t t = buffer[i].offset + buffer[i].size;
+        top = t > top ? t : top;
+    }
+    assert_true(nheights < 64);
+    assert_int_equal(top, height);
+    heights[nheights++] = height;
+}
+
+/* 200 buffers that no single key packs at the bound. */
+static void fill_hard(void)
+{
+    uint64_t x = 12345;
+
+    for (unsigned i = 0; i < 200; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        uint64_t birth = (x >> 33) % 60, life = 1 + (x >> 45) % 12;
+        buffer[i] = of(birth, birth + life, 512 * (1 + (x >> 52) % 61));
+    }
+}
+
+static void each_better_layout_is_told_and_lower_than_the_last(void **state)
+{
+    (void)state;
+    struct fl_pack_how how = how_of(20000);
+    struct fl_pack_result out;
+
+    fill_hard();
+    nheights = 0;
+    how.better = note_height;
+    assert_int_equal(fl_pack(buffer, 200, &how, &out), 0);
+    assert_true(nheights > 1);
+    for (size_t i = 1; i < nheights; i++) {
+        assert_true(heights[i] < heights[i - 1]);
+    }
+    assert_int_equal(heights[nheights - 1], out.height);
+    assert_non_null(out.by);
+}
+
+static void a_capacity_ends_the_search(void **state)
+{
+    (void)state;
+    struct fl_pack_how how = how_of(20000);
+    struct fl_pack_result out;
+
+    fill_hard();
+    how.better = note_height;
+    how.capacity = UINT64_MAX >> 8;
+    nheights = 0;
+    assert_int_equal(fl_pack(buffer, 200, &how, &out), 0);
+    assert_int_equal(nheights, 1);
+}
+
+static void a_seed_and_a_bound_on_work_make_one_layout(void **state)
+{
+    (void)state;
+    uint64_t offset[200];
+
+    fill_hard();
+    uint64_t height = pack(200, 30000).height;
+    for (unsigned i = 0; i < 200; i++) {
+        offset[i] = buffer[i].offset;
+    }
+    fill_hard();
+    assert_int_equal(pack(200, 30000).height, height);
+    for (unsigned i = 0; i < 200; i++) {
+        assert_int_equal(offset[i], buffer[i].offset);
+    }
+}
+
+static void time_and_a_wish_to_stop_end_it(void **state)
+{
+    (void)state;
+    static const _Atomic bool stop = true;
+    struct fl_pack_how how = how_of(0);
+    struct fl_pack_result out;
+
+    fill_hard();
+    clock_step = 1000;
+    how.now_ns = fake_clock;
+    how.budget_ns = 100000;
+    assert_int_equal(fl_pack(buffer, 200, &how, &out), 0);
+    assert_true(fl_pack_is_valid(buffer, 200, out.height, scratch, scratch_len));
+
+    /* What comes first is done to its end all the same. */
+    how.budget_ns = UINT64_MAX / 4;
+    how.stop = &stop;
+    assert_int_equal(fl_pack(buffer, 200, &how, &out), 0);
+    assert_true(fl_pack_is_valid(buffer, 200, out.height, scratch, scratch_len));
+}
+
+/* ---- an earlier layout ---- */
+
+static void keep_as_previous(size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        buffer[i].previous = buffer[i].offset;
+    }
+}
+
+static size_t count_moved(size_t n)
+{
+    size_t moved = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        moved += buffer[i].offset != buffer[i].previous;
+    }
+    return moved;
+}
+
+static void a_layout_that_is_still_good_stays(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 50; i++) {
+        buffer[i] = of(0, 1, 64);
+    }
+    (void)pack(50, 0);
+    /* Upside down: no method would find it so. */
+    for (unsigned i = 0; i < 50; i++) {
+        buffer[i].previous = buffer[49 - i].offset;
+    }
+    assert_int_equal(pack(50, 1000).height, 50 * 64);
+    assert_int_equal(count_moved(50), 0);
+}
+
+static void what_is_new_goes_between_what_stays(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 50; i++) {
+        buffer[i] = of(i, i + 2, 100);
+    }
+    (void)pack(50, 1000);
+    keep_as_previous(50);
+    buffer[50] = of(10, 11, 100);
+    struct fl_pack_result out = pack(51, 1000);
+    assert_int_equal(out.height, 300);
+    assert_int_equal(count_moved(50), 0);
+}
+
+static void an_earlier_layout_that_overlaps_is_not_believed(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 50; i++) {
+        buffer[i] = of(i, i + 4, 100 + i);
+        buffer[i].align = 64;
+        buffer[i].previous = i % 2 == 0 ? i : i * (uint64_t)64;
+    }
+    buffer[7].previous = FL_PACK_NONE - 1;
+    (void)pack(50, 3000);
+}
+
+/* ---- the checker ---- */
+
+static bool is_valid(size_t n, uint64_t height)
+{
+    return fl_pack_is_valid(buffer, n, height, scratch, scratch_len);
+}
+
+static void the_checker_sees_what_is_wrong(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 30; i++) {
+        buffer[i] = of(i, i + 3, 64);
+        buffer[i].align = 64;
+        buffer[i].offset = 64 * (i % 3);
+    }
+    assert_true(is_valid(30, 192));
+    assert_false(is_valid(30, 191));
+    buffer[17].offset = 64 * (16 % 3);
+    assert_false(is_valid(30, 192));
+    buffer[17].offset = 64 * (17 % 3) + 32;
+    assert_false(is_valid(30, 1000));
+    buffer[17].offset = UINT64_MAX - 63;
+    assert_false(is_valid(30, UINT64_MAX - 1));
+    buffer[17].offset = 64 * (17 % 3);
+    buffer[16].size = 65;
+    assert_false(is_valid(30, 1000));
+    buffer[16].size = 0;
+    assert_true(is_valid(30, 192));
+}
+
+static void the_checker_knows_zones(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        buffer[i] = of(0, 1, 64);
+        buffer[i].offset = 64 * i;
+        buffer[i].zone = 1 + i / 2;
+    }
+    assert_true(is_valid(4, 256));
+    buffer[0].zone = 3;
+    assert_false(is_valid(4, 256));
+    buffer[0].zone = 1;
+    buffer[3].offset = 256;
+    assert_false(is_valid(4, 320));
+    buffer[3].zone = 0;
+    assert_true(is_valid(4, 320));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_has_no_height),
+        cmocka_unit_test(one_buffer_lies_at_the_bottom),
+        cmocka_unit_test(what_has_no_size_or_no_life_takes_no_room),
+        cmocka_unit_test(a_death_at_anothers_birth_is_no_conflict),
+        cmocka_unit_test(equal_times_conflict_all),
+        cmocka_unit_test(times_may_be_anything),
+        cmocka_unit_test(sizes_may_be_near_the_end_of_addresses),
+        cmocka_unit_test(malformed_input_is_refused),
+        cmocka_unit_test(sizes_whose_sum_overflows_are_refused),
+        cmocka_unit_test(too_little_scratch_is_an_answer),
+        cmocka_unit_test(the_least_scratch_is_enough),
+        cmocka_unit_test(offsets_are_aligned),
+        cmocka_unit_test(the_bound_counts_whole_units),
+        cmocka_unit_test(zones_lie_in_bands_from_the_lowest_up),
+        cmocka_unit_test(each_better_layout_is_told_and_lower_than_the_last),
+        cmocka_unit_test(a_capacity_ends_the_search),
+        cmocka_unit_test(a_seed_and_a_bound_on_work_make_one_layout),
+        cmocka_unit_test(time_and_a_wish_to_stop_end_it),
+        cmocka_unit_test(a_layout_that_is_still_good_stays),
+        cmocka_unit_test(what_is_new_goes_between_what_stays),
+        cmocka_unit_test(an_earlier_layout_that_overlaps_is_not_believed),
+        cmocka_unit_test(the_checker_sees_what_is_wrong),
+        cmocka_unit_test(the_checker_knows_zones),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
