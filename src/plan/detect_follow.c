@@ -148,7 +148,8 @@ static void follow_on(struct fl_detect *d, struct detect_follow *f, enum detect_
     if (!f->following) {
         uint32_t saved = (d->period != 0 ? SAVED : 1) * EARNED;
         f->found = f->found == 0 || n - f->found > saved ? n - saved : f->found;
-        f->gone = n - f->found >= EARNED ? n + 1 - f->astray : 0;
+        bool worth = n - f->found >= EARNED && (d->period != 0 || n - f->from >= YOUNG);
+        f->gone = worth ? n + 1 - f->astray : 0;
     }
 }
 
@@ -185,8 +186,7 @@ static void find_near(struct fl_detect *d, struct detect_follow *f, enum detect_
 }
 
 /* Nothing is followed: may what was seen `back` events ago be? What is taken for steps is not given up for another before it
- * is lost, and what is looked for only for what is much
- * longer. */
+ * is lost, and what is looked for only for what is much longer. */
 static bool may_begin(const struct fl_detect *d, const struct detect_follow *f, uint32_t n,
                       uint32_t back)
 {
