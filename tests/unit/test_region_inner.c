@@ -311,8 +311,8 @@ static void repair_looks_at_all_of_it_and_beyond(void **state)
     struct fl_inner large = {.shift = SHIFT};
     open_inner(&large, MIB(200));
     const struct fl_extent *e = large.outer, *beyond = take_aligned(MIB(32), MIB(2));
-    large.block[0].len = MIB(150);
-    large.block[0].state = FL_EXTENT_LIVE;
+    large.block[1].len = MIB(150);
+    large.block[1].state = FL_EXTENT_LIVE;
     assert_true(fl_region_fork_prepare(&region));
     fl_region_fork_parent(&region);
     fake_forget();

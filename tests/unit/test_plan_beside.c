@@ -1,0 +1,350 @@
+/* What happens beside steps: threads end, memory is short, children are forked, handlers run; and steps that nobody declares. */
+#include "unit/plan_fixture.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { N = 30 };
+
+static struct loop usual;
+
+static int each(void **state)
+{
+    (void)state;
+    plan_begin(&(struct fl_plan_config){.on = true, .detect = true});
+    usual = (struct loop){.ask = loop_usual(N), .n = N};
+    return 0;
+}
+
+/* Five declared steps; then all is planned. */
+static void learn(void)
+{
+    loop_declared(&usual, NULL, 5);
+    assert_int_equal(loop_planned(&usual), N);
+}
+
+static uint64_t arena_bytes(void)
+{
+    return plan_stats().arena_bytes;
+}
+
+static void an_arena_that_nobody_uses_goes_back_and_comes_again(void **state)
+{
+    (void)state;
+    learn();
+    for (int i = 0; i < 6; i++) { /* in use: it stays, and somebody is to look again */
+        assert_true(fl_plan_age(&region) != UINT64_MAX);
+        loop_declared(&usual, NULL, 1);
+    }
+    assert_int_equal(loop_same(&usual), N);
+    for (int i = 0; i < 20 && arena_bytes() != 0; i++) {
+        (void)fl_plan_age(&region);
+    }
+    assert_int_equal(arena_bytes(), 0);
+    assert_true(fl_plan_age(&region) == UINT64_MAX);
+    assert_settled();
+    uint64_t misses = plan_stats().misses;
+    region.wants_worker = false;
+    loop_declared(&usual, NULL, 1);
+    assert_true(region.wants_worker);
+    assert_int_equal(loop_planned(&usual), N);
+    assert_int_equal(plan_stats().misses, misses);
+    assert_int_equal(plan_stats().layouts, 1);
+}
+
+static void with_a_block_in_it_an_idle_arena_stays(void **state)
+{
+    (void)state;
+    struct ask ask[N];
+    memcpy(ask, usual.ask, sizeof ask);
+    ask[10].lives = N - 2;
+    usual.ask = ask;
+    loop_declared(&usual, NULL, 8);
+    assert_true(usual.planned[10]);
+    for (int i = 0; i < 20; i++) {
+        (void)fl_plan_age(&region);
+    }
+    assert_true(arena_bytes() != 0);
+    loop_over(&usual);
+    (void)fl_plan_age(&region);
+    assert_int_equal(arena_bytes(), 0);
+    assert_settled();
+}
+
+static void release_within_a_step(unsigned i)
+{
+    if (i == 13) {
+        fl_region_release(&region);
+    }
+    if (i == 17) {
+        (void)fl_trim();
+    }
+}
+
+static void under_pressure_it_goes_back_at_once_and_comes_again(void **state)
+{
+    (void)state;
+    learn();
+    fl_region_release(&region);
+    assert_int_equal(arena_bytes(), 0);
+    assert_int_equal(region.populated_bytes, 0);
+    loop_declared(&usual, NULL, 2);
+    assert_int_equal(loop_planned(&usual), N);
+    assert_int_equal(loop_same(&usual), N);
+    usual.also = release_within_a_step; /* with blocks in it, and at times with none */
+    loop_declared(&usual, NULL, 5);
+    usual.also = NULL;
+    loop_declared(&usual, NULL, 30); /* a plan that had its arena taken may have to rest */
+    assert_int_equal(loop_planned(&usual), N);
+    assert_sound();
+}
+
+static void where_memory_is_refused_for_a_while_steps_go_on_without(void **state)
+{
+    (void)state;
+    learn();
+    fl_region_release(&region);
+    region.config.limit = MIB(1);
+    loop_declared(&usual, NULL, 6);
+    assert_int_equal(loop_planned(&usual), 0);
+    region.config.limit = 0;
+    loop_declared(&usual, NULL, 60);
+    assert_int_equal(loop_planned(&usual), N);
+    assert_int_equal(loop_same(&usual), N);
+    fl_region_release(&region);
+    fake.charge_max = fake_usable(); /* nor addresses */
+    loop_declared(&usual, NULL, 6);
+    assert_int_equal(loop_planned(&usual), 0);
+    fake.charge_max = SIZE_MAX;
+    loop_declared(&usual, NULL, 60);
+    assert_int_equal(loop_planned(&usual), N);
+    assert_sound();
+}
+
+static struct fl_step_context *handed_on;
+
+static void *learn_and_leave(void *with_blocks)
+{
+    struct ask ask[N];
+
+    memcpy(ask, usual.ask, sizeof ask);
+    ask[10].lives = with_blocks != NULL ? N - 2 : 1;
+    usual.ask = ask;
+    loop_declared(&usual, handed_on, 8);
+    assert_true(usual.planned[10]);
+    thread_end();
+    usual.ask = loop_usual(N);
+    return NULL;
+}
+
+static void in_a_thread(void *(*f)(void *), void *arg)
+{
+    pthread_t t;
+
+    assert_int_equal(pthread_create(&t, NULL, f, arg), 0);
+    pthread_join(t, NULL);
+}
+
+static void a_thread_that_ends_leaves_its_blocks_alone(void **state)
+{
+    (void)state;
+    in_a_thread(learn_and_leave, &usual);
+    assert_true(arena_bytes() != 0);
+    loop_over(&usual); /* another thread frees them */
+    assert_int_equal(arena_bytes(), 0);
+    assert_settled();
+    in_a_thread(learn_and_leave, NULL); /* what it had is used again */
+    assert_int_equal(arena_bytes(), 0);
+    assert_settled();
+}
+
+static void *end_amid_a_step(void *arg)
+{
+    (void)arg;
+    loop_declared(&usual, handed_on, 8);
+    assert_int_equal(fl_plan_begin(handed_on), 0);
+    void *p = fl_malloc_large(usual.ask[0].n);
+    assert_ptr_equal(p, usual.at[0]);
+    fl_free_ours(p);
+    thread_end();
+    return NULL;
+}
+
+static void a_context_goes_on_in_another_thread(void **state)
+{
+    (void)state;
+    assert_int_equal(fl_plan_context_new(&handed_on), 0);
+    in_a_thread(end_amid_a_step, NULL);
+    loop_declared(&usual, handed_on, 3);
+    assert_int_equal(loop_planned(&usual), N);
+    assert_int_equal(loop_same(&usual), N);
+    assert_int_equal(plan_stats().layouts, 1);
+    assert_int_equal(fl_plan_context_free(handed_on), 0);
+    assert_int_equal(arena_bytes(), 0);
+    handed_on = NULL;
+}
+
+static int go_on_in_child(void)
+{
+    fl_region_fork_child(&region, fl_thread_cache());
+    fl_plan_fork_child();
+    loop_declared(&usual, NULL, 3);
+    if (loop_planned(&usual) != N || loop_same(&usual) != N || fl_region_check(&region) != NULL) {
+        return 1;
+    }
+    fl_plan_release();
+    return plan_stats().arena_bytes == 0 ? 0 : 2;
+}
+
+static void a_child_goes_on_where_its_parent_was(void **state)
+{
+    (void)state;
+    learn();
+    for (int i = 0; i < 2; i++) {
+        fl_plan_fork_prepare();
+        assert_true(fl_region_fork_prepare(&region));
+        assert_int_equal(fake_child(go_on_in_child), 0);
+        fl_region_fork_parent(&region);
+        fl_plan_fork_parent();
+        loop_declared(&usual, NULL, 2);
+        assert_int_equal(loop_planned(&usual), N);
+        assert_int_equal(loop_same(&usual), N);
+    }
+    assert_sound();
+}
+
+static unsigned handled;
+
+/* As a signal handler does that allocates. */
+static void handler(struct fl_range r)
+{
+    (void)r;
+    unsigned char *p = fl_malloc_large(KIB(300)), *q = fl_calloc_large(KIB(200));
+    assert_true(p != NULL && q != NULL && p != q);
+    memset(p, 1, KIB(300));
+    p = fl_realloc_any(p, KIB(500));
+    assert_int_equal(p[KIB(300) - 1], 1);
+    struct fl_extent *e = extent_of(p);
+    assert_true(e == NULL || e->content != FL_CONTENT_INNER || !fl_plan_mine->inside);
+    void *both[] = {p, q};
+    for (int i = 0; i < 2; i++) {
+        if (fl_is_ours(both[i])) {
+            fl_free_ours(both[i]);
+        } else {
+            fl_route.next.free(both[i]);
+        }
+    }
+    handled++;
+}
+
+static void handle_in_the_lock(unsigned i)
+{
+    (void)i;
+    fl_region_lock(&region);
+    handler((struct fl_range){0, 0});
+    fl_region_unlock(&region);
+}
+
+static void handlers_may_allocate_at_any_time(void **state)
+{
+    (void)state;
+    learn();
+    fl_plan_release();
+    (void)fl_region_purge(&region, 0);
+    fake.on_populate = handler; /* amid the request that brings the arena's memory */
+    loop_declared(&usual, NULL, 1);
+    fake.on_populate = NULL;
+    assert_true(handled != 0);
+    usual.also = handle_in_the_lock;
+    loop_declared(&usual, NULL, 4);
+    usual.also = NULL;
+    loop_declared(&usual, NULL, 2);
+    assert_int_equal(loop_planned(&usual), N);
+    assert_int_equal(loop_same(&usual), N);
+    assert_sound();
+}
+
+static void run(unsigned steps)
+{
+    while (steps-- != 0) {
+        loop_step(&usual);
+    }
+}
+
+static void steps_are_found_where_nobody_declares_them(void **state)
+{
+    (void)state;
+    run(30);
+    assert_int_equal(loop_planned(&usual), N);
+    assert_int_equal(loop_same(&usual), N);
+    uint64_t misses = plan_stats().misses, hits = plan_stats().hits;
+    run(20);
+    assert_int_equal(plan_stats().misses, misses);
+    assert_int_equal(plan_stats().hits - hits, 20 * N);
+    assert_int_equal(plan_stats().layouts, 1);
+    usual.also = handle_in_the_lock; /* where a step begins, too */
+    run(10);
+    usual.also = NULL;
+    run(10);
+    assert_int_equal(loop_planned(&usual), N);
+    assert_sound();
+    thread_end();
+    assert_int_equal(arena_bytes(), 0);
+    assert_settled();
+}
+
+static void whoever_declares_steps_is_not_watched(void **state)
+{
+    (void)state;
+    run(30);
+    assert_int_equal(loop_planned(&usual), N);
+    assert_int_equal(fl_plan_begin(NULL), 0);
+    assert_int_equal(arena_bytes(), 0);
+    assert_true(fl_plan_mine->declared);
+    assert_int_equal(fl_plan_end(NULL), 0);
+    assert_null(fl_plan_mine);
+    assert_int_equal(fl_plan_wants, 0);
+    run(30);
+    assert_int_equal(loop_planned(&usual), 0);
+    assert_settled();
+}
+
+/* Its last request is left out from now on: the next step's first tells that it is over. */
+static void a_found_step_may_lose_its_end(void **state)
+{
+    (void)state;
+    run(30);
+    assert_int_equal(loop_planned(&usual), N);
+    usual.n--;
+    struct ask ask[N];
+    memcpy(ask, usual.ask, sizeof ask);
+    for (unsigned i = 0; i < usual.n; i++) {
+        ask[i].lives = ask[i].lives < usual.n - i ? ask[i].lives : usual.n - i;
+    }
+    usual.ask = ask;
+    for (int i = 0; i < 40; i++) {
+        run(1);
+        (void)fl_plan_age(&region); /* it is in use */
+    }
+    assert_true(loop_planned(&usual) >= usual.n - FL_SIGNATURE);
+    assert_sound();
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup(f, each)
+    const struct CMUnitTest tests[] = {
+        T(an_arena_that_nobody_uses_goes_back_and_comes_again),
+        T(with_a_block_in_it_an_idle_arena_stays),
+        T(under_pressure_it_goes_back_at_once_and_comes_again),
+        T(where_memory_is_refused_for_a_while_steps_go_on_without),
+        T(a_thread_that_ends_leaves_its_blocks_alone),
+        T(a_context_goes_on_in_another_thread),
+        T(a_child_goes_on_where_its_parent_was),
+        T(handlers_may_allocate_at_any_time),
+        T(steps_are_found_where_nobody_declares_them),
+        T(whoever_declares_steps_is_not_watched),
+        T(a_found_step_may_lose_its_end),
+    };
+    return plan_run(tests, sizeof tests / sizeof tests[0]);
+}
