@@ -8,6 +8,7 @@
 struct options {
     struct fl_pack_how how;
     uint64_t align;
+    uint64_t budget_ms; /* UINT64_MAX: not given */
     const char *path, *output;
 };
 
@@ -19,6 +20,8 @@ static const char doc[] =
 
 static const struct argp_option option[] = {
     {"budget-ms", 'b', "MS", 0, "Look for lower layouts so long (default 1000); 0: the first one",
+     0},
+    {"work", 'w', "N", 0, "Look for them for N placements instead: the same layout on any machine",
      0},
     {"align", 'a', "N", 0, "Offsets are multiples of N, a power of two (default 1)", 0},
     {"seed", 's', "N", 0, "Of what the search does at random (default 1)", 0},
@@ -34,7 +37,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
     switch (key) {
     case 'b':
-        o->how.budget_ns = fl_table_parse_number(arg, state) * 1000000;
+        o->budget_ms = fl_table_parse_number(arg, state);
+        return 0;
+    case 'w':
+        o->how.budget_work = fl_table_parse_number(arg, state);
         return 0;
     case 'a':
         o->align = fl_table_parse_number(arg, state);
@@ -81,12 +87,16 @@ static void report(const struct fl_table *t, const struct fl_packing *p, FILE *f
 
 int fl_plan_pack_main(int argc, char **argv)
 {
-    struct options o = {.how = {.budget_ns = 1000000000, .seed = 1}, .align = 1};
+    struct options o = {.how = {.seed = 1}, .align = 1, .budget_ms = UINT64_MAX};
     struct argp argp = {option, parse, "FILE", doc, NULL, NULL, NULL};
     struct fl_packing packing;
     struct fl_table t;
 
     argp_parse(&argp, argc, argv, 0, NULL, &o);
+    if (o.budget_ms == UINT64_MAX) {
+        o.budget_ms = o.how.budget_work == 0 ? 1000 : 0;
+    }
+    o.how.budget_ns = fl_min(o.budget_ms, UINT64_MAX / 1000000) * 1000000;
     if (!fl_table_read(&t, o.path)) {
         return FL_EXIT_OWN;
     }
