@@ -138,6 +138,9 @@ static bool read_row(struct reader *r, char *line, struct fl_table *t)
     if (number[SIZE] >= (uint64_t)1 << 47) {
         return complain(r, "a size of 2^47 or more");
     }
+    if (number[OFFSET] >= (uint64_t)1 << 62) {
+        return complain(r, "an offset of 2^62 or more");
+    }
     *b = (struct fl_pack_buffer){.birth = number[LOWER],
                                  .death = number[UPPER],
                                  .size = number[SIZE],

@@ -1,0 +1,179 @@
+/* faultplan, judged from outside: figures and offsets of tables whose layouts are known, pictures, and what it says of files that
+ * are no tables. */
+#include "child.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct fl_output output;
+static char path[] = "/tmp/faultplan-test-XXXXXX";
+
+#define RUN(...) fl_child_run(&output, (const char *const[]){FL_FAULTPLAN, __VA_ARGS__, NULL}, NULL)
+
+static void write_table(const char *text)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void assert_said(const char *text)
+{
+    if (strstr(output.out, text) == NULL) {
+        fail_msg("'%s' is not in:\n%s%s", text, output.out, output.err);
+    }
+}
+
+static void it_packs_and_says_how_high(void **state)
+{
+    (void)state;
+    write_table("id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,4,10\n");
+    RUN("pack", path);
+    assert_int_equal(output.status, 0);
+    assert_said("buffers       3\n");
+    assert_said("lower bound   30\n");
+    assert_said("height        30\n");
+    assert_said("ratio         1.00000\n");
+}
+
+static void columns_may_stand_in_any_order(void **state)
+{
+    (void)state;
+    write_table("size,comment,upper,id,lower\r\n10,first,2,a,0\r\n20,second,3,b,1");
+    RUN("pack", "-o", "-", path);
+    assert_int_equal(output.status, 0);
+    assert_true(strncmp(output.out, "id,lower,upper,size,offset\n", 27) == 0);
+    assert_said("a,0,2,10,");
+    assert_said("b,1,3,20,");
+    assert_non_null(strstr(output.err, "height        30\n"));
+}
+
+static void offsets_are_multiples_of_the_alignment(void **state)
+{
+    (void)state;
+    write_table("id,lower,upper,size\n0,0,2,10\n1,0,2,10\n");
+    RUN("pack", "--align", "64K", "-o", "-", path);
+    assert_int_equal(output.status, 0);
+    assert_said(",0\n");
+    assert_said(",65536\n");
+    assert_non_null(strstr(output.err, "lower bound   131072\n"));
+}
+
+static void no_buffer_at_all_is_a_table_too(void **state)
+{
+    (void)state;
+    write_table("id,lower,upper,size\n");
+    RUN("pack", path);
+    assert_int_equal(output.status, 0);
+    assert_said("height        0\n");
+    RUN("draw", path);
+    assert_int_equal(output.status, 0);
+}
+
+static size_t count(const char *text)
+{
+    size_t n = 0;
+
+    for (const char *at = output.out; (at = strstr(at, text)) != NULL; at++) {
+        n++;
+    }
+    return n;
+}
+
+static void pictures_show_each_buffer_with_or_without_offsets(void **state)
+{
+    (void)state;
+    write_table("id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,4,10\nd,2,2,10\n");
+    RUN("draw", path);
+    assert_int_equal(output.status, 0);
+    assert_int_equal(count("<rect class=\"buffer "), 3);
+    assert_said("height 30 bytes");
+    assert_said("prefers-color-scheme: dark");
+    assert_said("</svg>");
+    write_table("id,lower,upper,size,offset\na,0,2,10,100\nb,1,3,20,0\n");
+    RUN("draw", path);
+    assert_int_equal(output.status, 0);
+    assert_int_equal(count("<rect class=\"buffer "), 2);
+    assert_said("height 110 bytes");
+}
+
+static void what_is_no_table_gets_one_line(void **state)
+{
+    static const struct {
+        const char *text, *said;
+    } bad[] = {
+        {"", ":1: the first line must name the columns"},
+        {"a,0,2,10\n", ":1: the first line must name the columns"},
+        {"id,lower,upper,size\na,0,2\n", ":2: there are fewer fields"},
+        {"id,lower,upper,size\na,0,2,10\nb,1,3,-20\n", ":3: '-20' is no number (size)"},
+        {"id,lower,upper,size\na,0,2x,10\n", ":2: '2x' is no number (upper)"},
+        {"id,lower,upper,size\na,,2,10\n", ":2: '' is no number (lower)"},
+        {"id,lower,upper,size\na,0,99999999999999999999,10\n", "is no number (upper)"},
+        {"id,lower,upper,size\na,3,2,10\n", ":2: upper is before lower"},
+        {"id,lower,upper,size\na,0,2,140737488355328\n", ":2: a size of 2^47"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        write_table(bad[i].text);
+        RUN("pack", path);
+        const char *end = strchr(output.err, '\n');
+        if (output.status != 125 || strstr(output.err, bad[i].said) == NULL || end == NULL ||
+            end[1] != '\0' || output.out[0] != '\0') {
+            fail_msg("status %d for '%s': %s", output.status, bad[i].text, output.err);
+        }
+    }
+    RUN("pack", "/nowhere/at/all.csv");
+    assert_int_equal(output.status, 125);
+    assert_non_null(strstr(output.err, "/nowhere/at/all.csv: No such file"));
+    RUN("pack", "/tmp");
+    assert_int_equal(output.status, 125);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    (void)state;
+    RUN("pack");
+    assert_int_equal(output.status, 125);
+    RUN("pack", "--align", "3", path);
+    assert_int_equal(output.status, 125);
+    RUN("pack", "--budget-ms", "soon", path);
+    assert_int_equal(output.status, 125);
+    RUN("knit", path);
+    assert_int_equal(output.status, 125);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    int fd = mkstemp(path);
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_packs_and_says_how_high),
+        cmocka_unit_test(columns_may_stand_in_any_order),
+        cmocka_unit_test(offsets_are_multiples_of_the_alignment),
+        cmocka_unit_test(no_buffer_at_all_is_a_table_too),
+        cmocka_unit_test(pictures_show_each_buffer_with_or_without_offsets),
+        cmocka_unit_test(what_is_no_table_gets_one_line),
+        cmocka_unit_test(wrong_options_are_refused),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
