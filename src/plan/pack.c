@@ -7,6 +7,8 @@
 
 #include <errno.h>
 
+static const size_t most_scratch = (size_t)64 * FL_MIB;
+
 enum { LOOK_AT_CLOCK = 64 }; /* so many microseconds, roughly, between */
 
 bool fl_pack_spend(struct fl_pack_run *r, uint32_t cost)
@@ -373,7 +375,7 @@ int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
         .how = how,
         .buffer = b,
         .n = n,
-        .arena = {how->scratch, (char *)how->scratch + how->scratch_len},
+        .arena = {.at = how->scratch},
         .random = how->seed,
         .height = UINT64_MAX,
         .end_work = UINT64_MAX,
@@ -384,6 +386,7 @@ int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
     if (n > UINT32_MAX / 4 || how->scratch_len < fl_pack_scratch(n)) {
         return -ENOMEM;
     }
+    r.arena.end = r.arena.at + fl_min(how->scratch_len, fl_max(fl_pack_scratch(n), most_scratch));
     int rc = fl_pack_setup(&r);
     if (rc != 0) {
         return rc;

@@ -34,7 +34,7 @@ static uint64_t tops_over(const struct tops *t, uint32_t from, uint32_t to)
     return most;
 }
 
-static void tops_above(struct tops *t, uint32_t i)
+static void tops_above(struct tops *t, size_t i)
 {
     for (i /= 2; i > 0; i /= 2) {
         uint64_t a = t->most[2 * i], b = t->most[2 * i + 1], most = a > b ? a : b;

@@ -164,7 +164,7 @@ static void find_hot(struct fl_pack_run *r, const struct fl_pack_part *p, uint64
 {
     uint32_t len = p->to - p->from;
 
-    for (uint32_t i = len; i-- > 1;) {
+    for (size_t i = len; i-- > 1;) {
         uint64_t a = tree[2 * i], b = tree[2 * i + 1];
         tree[i] = a > b ? a : b;
     }

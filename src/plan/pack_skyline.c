@@ -121,14 +121,14 @@ static void tree_build(struct skyline *s)
         uint32_t b = s->of_rank[i];
         leaf[b] = (struct node){i + 1, s->r->end[s->p->lo + b] - s->p->from};
     }
-    for (uint32_t i = s->leaves; i-- > 1;) {
+    for (size_t i = s->leaves; i-- > 1;) {
         s->tree[i] = join(s->tree[2 * i], s->tree[2 * i + 1]);
     }
 }
 
 static void tree_remove(struct skyline *s, uint32_t b)
 {
-    uint32_t i = b + s->leaves;
+    size_t i = b + s->leaves;
 
     s->tree[i] = (struct node){0, UINT32_MAX};
     while (i > 1) {
@@ -159,7 +159,7 @@ static uint32_t search_below(const struct skyline *s, uint32_t i, uint32_t end, 
             best = n.rank;
             continue;
         }
-        bool left_is_better = s->tree[2 * i].rank == n.rank;
+        bool left_is_better = s->tree[2 * (size_t)i].rank == n.rank;
         stack[depth++] = 2 * i + left_is_better;
         stack[depth++] = 2 * i + !left_is_better;
     }
