@@ -1,5 +1,6 @@
 /* The memory that a context's planned blocks lie in: one live extent of the region's, in granules.
  *
+ * It has addresses for twice the height that was asked for, so that a plan may grow; up to its limit they are used.
  * It is taken when a plan begins to serve and kept from step to step. When nothing of it is in use for a while, or memory is short, all
  * its bits are claimed at once, so that nobody gets anything of it any more, and it goes back. An arena that is too low for a new
  * plan drains: it serves no more, and whoever frees its last block gives it back. */
@@ -45,9 +46,35 @@ static bool has_words(struct fl_arena *a, size_t granules)
     return true;
 }
 
+/* How many huge pages below the limit are not in memory. */
+static void count_missing(struct fl_arena *a)
+{
+    size_t missing = 0;
+
+    for (size_t i = 0; i < a->limit / fl_page.huge; i++) {
+        uint64_t word = atomic_load_explicit(&a->filled.word[i / 64], memory_order_relaxed);
+        missing += (word >> i % 64 & 1) == 0;
+    }
+    atomic_store_explicit(&a->missing, missing, memory_order_relaxed);
+}
+
+bool fl_arena_raise(struct fl_arena *a, size_t height)
+{
+    height = fl_align_up(height, fl_page.huge);
+    if (height > atomic_load_explicit(&a->height, memory_order_relaxed)) {
+        return false;
+    }
+    if (height > a->limit) {
+        atomic_store_explicit(&a->limit, height, memory_order_relaxed);
+        count_missing(a);
+    }
+    return true;
+}
+
 bool fl_arena_open(struct fl_arena *a, size_t height)
 {
-    size_t len = fl_align_up(height, fl_page.huge), granules = len >> FL_GRANULE_SHIFT;
+    size_t limit = fl_align_up(height, fl_page.huge), len = 2 * limit;
+    size_t granules = len >> FL_GRANULE_SHIFT;
 
     fl_plan_lock();
     a->inner.shift = FL_GRANULE_SHIFT;
@@ -59,15 +86,23 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
     a->base = a->inner.outer->base;
     a->filled.word = a->claims.word + (granules + 63) / 64;
     a->filled.granules = len / fl_page.huge;
-    atomic_store_explicit(&a->missing, a->filled.granules, memory_order_relaxed);
     for (size_t w = 0; w < a->words; w++) {
         atomic_store_explicit(&a->claims.word[w], 0, memory_order_relaxed);
     }
+    atomic_store_explicit(&a->limit, limit, memory_order_relaxed);
+    count_missing(a);
     atomic_store_explicit(&a->draining, false, memory_order_relaxed);
     atomic_store_explicit(&a->height, len, memory_order_release);
     fl_plan_unlock();
     atomic_store(&fl_plan.region->wants_worker, true); /* it may age */
     return true;
+}
+
+size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align)
+{
+    struct fl_claims below = {a->claims.word, a->limit >> FL_GRANULE_SHIFT};
+
+    return fl_claims_fit(&below, n, align);
 }
 
 /* The huge pages that the granules lie in are in memory, each run of missing ones brought there at once. */

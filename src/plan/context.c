@@ -157,6 +157,8 @@ static void step_begins(struct fl_step_context *c)
         take_a_break(c);
     }
     bool wants_more = c->layout == NULL ? c->rest == 0 : c->relearn;
+
+    wants_more = wants_more || fl_plan.config.trace != NULL;
     if (wants_more && atomic_load(&c->job) == FL_JOB_NONE) {
         (void)fl_record_begin(c);
     }
@@ -403,19 +405,21 @@ void fl_plan_stats_read(struct fl_plan_stats *out)
     }
     fl_plan_lock();
     for (const struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
-        out->arena_bytes += atomic_load_explicit(&a->height, memory_order_relaxed);
+        out->arena_bytes += atomic_load_explicit(&a->height, memory_order_relaxed) != 0
+                                ? atomic_load_explicit(&a->limit, memory_order_relaxed)
+                                : 0;
     }
     fl_plan_unlock();
 }
 
 void fl_plan_fork_prepare(void)
 {
-    fl_lock_acquire(&fl_plan.lock);
+    fl_plan_lock();
 }
 
 void fl_plan_fork_parent(void)
 {
-    fl_lock_release(&fl_plan.lock);
+    fl_plan_unlock();
 }
 
 static bool is_mine(const struct fl_step_context *c)
@@ -431,7 +435,7 @@ static bool is_mine(const struct fl_step_context *c)
 /* Others' contexts are nobody's any more; their blocks are live, and their arenas go when those are freed. */
 void fl_plan_fork_child(void)
 {
-    fl_lock_release(&fl_plan.lock);
+    fl_plan_unlock();
     for (uint32_t i = 0; i < atomic_load(&fl_plan.ncontexts); i++) {
         struct fl_step_context *c = fl_plan.context[i];
         bool mine = is_mine(c);

@@ -70,18 +70,45 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
         return NULL;
     }
     l->horizon = merged.horizon;
+    l->largest = merged.largest;
     return l;
 }
 
+static bool is_planned(const struct fl_slot *s)
+{
+    return s->kind != FL_SLOT_KEPT && s->kind != FL_SLOT_VARIES && s->align <= FL_GRANULE;
+}
+
+/* Sizes that grow together are what one step asked for; where slots grow each in another step, they are better not planned. */
+static bool grows_together(const struct fl_layout *l)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        sum += is_planned(&l->slot[i]) ? l->slot[i].size : 0;
+    }
+    return sum <= l->asked_most + l->asked_most / 20;
+}
+
+/* The slots of `from`, some of which have grown. */
 static struct fl_layout *copy_of(const struct fl_layout *from)
 {
     struct fl_layout *l = fl_layout_new(from->n);
+    bool together = grows_together(from);
 
-    if (l != NULL) {
-        memcpy(l->slot, from->slot, from->n * sizeof *l->slot);
-        l->hash = from->hash;
-        l->horizon = from->horizon;
+    if (l == NULL) {
+        return NULL;
     }
+    memcpy(l->slot, from->slot, from->n * sizeof *l->slot);
+    for (uint32_t i = 0; i < l->n && !together; i++) {
+        if (l->slot[i].size > from->seat[i].room) {
+            l->slot[i].kind = FL_SLOT_VARIES;
+        }
+    }
+    l->hash = from->hash;
+    l->horizon = from->horizon;
+    l->asked_most = from->asked_most;
+    l->largest = from->largest;
     return l;
 }
 
@@ -101,7 +128,9 @@ void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown)
         seat->least = s->kind == FL_SLOT_VARIES || s->least != s->most || grew ? 1 : s->least;
         seat->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : grew ? s->size : s->most;
         seat->room = s->size;
-        seat->granule[0] = planned ? granule_of(s->offset[0]) : FL_SEAT_NONE;
+        seat->granule[0] = planned                     ? granule_of(s->offset[0])
+                           : s->kind == FL_SLOT_VARIES ? FL_SEAT_GAP
+                                                       : FL_SEAT_NONE;
         seat->granule[1] = s->kind == FL_SLOT_DOUBLED ? granule_of(s->offset[1]) : seat->granule[0];
     }
 }
@@ -122,7 +151,9 @@ static int search(struct packing *p, struct fl_layout *l)
         p->how.budget_ns = search_ns;
         rc = fl_pack(p->buffer, p->n, &p->how, &result);
     }
-    l->height = fl_max(rc == 0 ? result.height : 0, FL_GRANULE);
+    /* What varies has to find room beside what is planned. */
+    l->height = fl_max(fl_max(rc == 0 ? result.height : 0, FL_GRANULE),
+                       fl_align_up(l->largest, FL_GRANULE));
     l->bound = rc == 0 ? result.bound : 0;
     return rc;
 }
@@ -168,7 +199,7 @@ static uint64_t hash_of(const struct fl_lives *lives)
 
 static struct fl_layout *make_layout(const struct fl_step_context *c)
 {
-    struct fl_layout *l = c->nlives != 0 ? from_records(c->lives, c->nlives) : copy_of(c->grown);
+    struct fl_layout *l = c->nlives != 0 ? from_records(c->lives, c->nlives) : c->draft;
 
     if (l == NULL) {
         return NULL;
@@ -205,7 +236,8 @@ uint64_t fl_plan_work(struct fl_region *r)
 void fl_engine_want(struct fl_step_context *c)
 {
     fl_record_drop_all(c);
-    if (c->grown != NULL) {
+    if (c->grown != NULL) { /* it goes on growing while it serves */
+        c->draft = copy_of(c->grown);
         c->grown->wish = false;
     }
     atomic_store_explicit(&c->job, FL_JOB_WANTED, memory_order_release);

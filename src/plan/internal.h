@@ -32,7 +32,8 @@ struct fl_arena {
     uintptr_t base;
     size_t words; /* of claims.word */
     _Atomic size_t
-        height; /* bytes; 0: there is no memory behind it. Owner, or whoever claimed all of it */
+        height; /* bytes of addresses; 0: there are none. Owner, or whoever claimed all of it */
+    _Atomic size_t limit; /* bytes that may be used. Its owner */
     _Atomic bool draining;
     struct fl_arena *next; /* every arena ever made. Lock: plan */
     _Atomic bool used;     /* since the worker looked */
@@ -40,8 +41,12 @@ struct fl_arena {
     bool owned;            /* by a context; else free, or draining. Lock: plan */
 };
 
-/* Takes memory for `height` bytes; the arena has none. False: not to be had. The owner. */
+/* Takes addresses for `height` bytes and as many more; the arena has none. False: not to be had. The owner. */
 bool fl_arena_open(struct fl_arena *a, size_t height);
+/* From now on `height` bytes may be used. False: it has not as many. The owner. */
+bool fl_arena_raise(struct fl_arena *a, size_t height);
+/* fl_claims_fit below the limit. */
+size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
 /* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room);
 /* Gives its memory back if nobody has a block in it. Any thread; takes the region lock. */
@@ -69,6 +74,7 @@ struct fl_record {
 };
 
 #define FL_SEAT_NONE UINT32_MAX
+#define FL_SEAT_GAP (UINT32_MAX - 1) /* wherever there is room in the arena */
 
 /* A request of the step, in its order. */
 struct fl_seat {
@@ -83,9 +89,11 @@ struct fl_layout {
     uint32_t n;
     uint64_t hash; /* of the record it was made from */
     uint64_t height, bound, horizon;
+    uint64_t largest; /* bytes that any one step held at once */
     struct fl_seat *seat;
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
+    uint64_t asked_most;  /* bytes that one step asked for in planned slots, at most */
 };
 
 enum fl_job_state { FL_JOB_NONE, FL_JOB_WANTED, FL_JOB_RUNNING, FL_JOB_DONE };
@@ -129,11 +137,13 @@ struct fl_step_context {
     struct fl_lives lives[FL_RECORDS]; /* the job's input: records, or, with no lives, `grown` */
     unsigned nlives;
     struct fl_layout *grown;
-    struct fl_layout *made; /* by the job; NULL: it failed */
+    struct fl_layout *draft; /* what it had grown to when the job was wanted */
+    struct fl_layout *made;  /* by the job; NULL: it failed */
     struct fl_layout *known[FL_LAYOUTS];
     struct fl_layout *last; /* declared: of the step before */
     /* Whose it is. */
     _Atomic int tid;               /* of the thread inside; 0: none */
+    uint64_t traced;               /* steps written to FAULTLESS_TRACE */
     bool open;                     /* not freed by the program */
     bool declared;                 /* by the program: its steps are too */
     struct fl_step_context *outer; /* the one this thread was in before */
@@ -151,6 +161,7 @@ extern struct fl_plan {
     _Atomic uint32_t ncontexts;
     struct fl_step_context *free; /* Lock: plan */
     struct fl_arena *arenas;      /* Lock: plan */
+    bool trace_failed;
 } fl_plan;
 
 extern _Thread_local struct fl_step_context *fl_plan_mine;
@@ -185,6 +196,9 @@ struct fl_layout *fl_layout_copy(const struct fl_layout *from); /* Lock: plan */
 /* Seats from slots; `grown`: the layout whose slots these were, before some grew. */
 void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown);
 void fl_layout_free(struct fl_layout *l);
+
+/* trace.c */
+void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec);
 
 /* keep.c */
 void fl_keep_load(const char *path);

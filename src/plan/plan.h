@@ -247,10 +247,11 @@ int fl_file_write(const char *path, const void *buf, size_t len);
 struct fl_step_context;
 
 struct fl_plan_config {
-    const char *file; /* where plans are kept; NULL: nowhere */
-    bool on;          /* steps that the program declares are learned */
-    bool background;  /* there is a worker */
-    uint64_t tick_ns; /* between two looks at what is idle */
+    const char *file;  /* where plans are kept; NULL: nowhere */
+    const char *trace; /* folder that recorded steps are written to; NULL: they are not */
+    bool on;           /* steps that the program declares are learned */
+    bool background;   /* there is a worker */
+    uint64_t tick_ns;  /* between two looks at what is idle */
     void (*watch_thread)(
         void);   /* has fl_plan_thread_ends called when the calling thread ends; may allocate */
     bool detect; /* each thread's stream is watched for them, too */

@@ -44,6 +44,9 @@ void fl_record_end(struct fl_step_context *c)
     rec->end = ++c->clock;
     rec->closed = !rec->full && rec->n != 0;
     before->complete = before->closed;
+    if (fl_plan.config.trace != NULL && before->complete) {
+        fl_trace_step(c, before);
+    }
     c->recording = false;
 }
 

@@ -15,7 +15,7 @@ static FL_COLD struct fl_extent *in_a_gap(struct fl_step_context *c, size_t len)
 {
     size_t n = (len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
     size_t align = len >= FL_HUGE_FROM ? fl_page.huge >> FL_GRANULE_SHIFT : 1;
-    size_t at = fl_claims_fit(&c->arena->claims, n, align);
+    size_t at = fl_arena_fit(c->arena, n, align);
 
     return at != SIZE_MAX ? fl_arena_take(c->arena, at, len, len) : NULL;
 }
@@ -82,7 +82,7 @@ static void wish(struct fl_step_context *c, const struct fl_seat *s, size_t len)
     }
 }
 
-/* Its seat, where the step goes on after a difference; NULL: it has none. */
+/* Its seat, where the step goes on after a difference, though it may be too small; NULL: it has none. */
 static const struct fl_seat *find_seat(struct fl_step_context *c, size_t len)
 {
     const struct fl_seat *s = c->next;
@@ -97,7 +97,7 @@ static const struct fl_seat *find_seat(struct fl_step_context *c, size_t len)
     }
     if (s < c->end && s->least != s->most) { /* sizes that vary: it is this one */
         wish(c, s, len);
-        c->next = s + 1;
+        return s;
     }
     return NULL;
 }
@@ -113,32 +113,42 @@ static void count_miss(struct fl_step_context *c, size_t len, bool placed)
     }
 }
 
-/* The seat may be taken: by a block that lives longer than it should, or by another that had to go somewhere. Then a gap does. What
- * has no seat goes the ordinary way: it may stay for ever, and would be in the way in each step. */
+/* Where the plan says; NULL: that place is taken, by a block that lives longer than it should or by another that had to go somewhere,
+ * or it is too small. */
+static struct fl_extent *at_seat(struct fl_step_context *c, const struct fl_seat *s, size_t len)
+{
+    uint32_t granule = s->granule[c->parity];
+
+    if (granule == FL_SEAT_GAP) {
+        return in_a_gap(c, len);
+    }
+    return len <= s->most ? fl_arena_take(c->arena, granule, len, s->room) : NULL;
+}
+
+/* What has no seat goes the ordinary way: it may stay for ever, and would be in the way in each step. What has one, and cannot have
+ * it, goes into a gap. */
 static struct fl_extent *serve(struct fl_step_context *c, size_t len)
 {
     const struct fl_seat *s = c->next;
-    struct fl_extent *e = NULL;
 
     c->recent[c->requests_here++ % FL_SIGNATURE] = len;
     c->asked += len;
-    if (FL_UNLIKELY(s == c->end || !fits(s, len))) {
-        s = find_seat(c, len);
+    if (FL_UNLIKELY(s == c->end || !fits(s, len)) && (s = find_seat(c, len)) == NULL) {
+        count_miss(c, len, false);
+        return NULL;
     }
-    if (FL_LIKELY(s != NULL)) {
-        c->next = s + 1;
-        if (s->granule[c->parity] == FL_SEAT_NONE) { /* known, and not planned */
-            c->asked -= len;
-            return NULL;
-        }
-        e = fl_arena_take(c->arena, s->granule[c->parity], len, s->room);
-        if (FL_LIKELY(e != NULL)) {
-            fl_stats_bump(&c->stats.hits);
-            c->misses_in_a_row = 0;
-            return e;
-        }
-        e = in_a_gap(c, len);
+    c->next = s + 1;
+    if (s->granule[c->parity] == FL_SEAT_NONE) { /* known, and not planned */
+        c->asked -= len;
+        return NULL;
     }
+    struct fl_extent *e = at_seat(c, s, len);
+    if (FL_LIKELY(e != NULL)) {
+        fl_stats_bump(&c->stats.hits);
+        c->misses_in_a_row = 0;
+        return e;
+    }
+    e = in_a_gap(c, len);
     count_miss(c, len, e != NULL);
     return e;
 }
@@ -239,7 +249,7 @@ static bool have_arena(struct fl_step_context *c)
     if (c->arena == NULL && (c->arena = new_arena()) == NULL) {
         return false;
     }
-    return atomic_load(&c->arena->height) >= height || fl_arena_open(c->arena, height);
+    return fl_arena_raise(c->arena, height) || fl_arena_open(c->arena, height);
 }
 
 void fl_replay_begin(struct fl_step_context *c)
@@ -270,9 +280,12 @@ void fl_replay_skip(struct fl_step_context *c, size_t len)
 bool fl_replay_end(struct fl_step_context *c)
 {
     bool strange = c->diverged > c->requests_here / 2;
-    bool grows = c->layout != NULL && c->layout->wish;
+    bool grows = c->grown != NULL || (c->layout != NULL && c->layout->wish);
     bool bad = !strange && !grows && c->missed > c->asked / 20;
 
+    if (c->layout != NULL) {
+        c->layout->asked_most = fl_max(c->layout->asked_most, c->asked);
+    }
     c->relearn = c->diverged > c->requests_here / 100;
     c->strange = strange ? c->strange + 1 : 0;
     c->bad = (uint8_t)(c->bad << 1 | bad);

@@ -60,12 +60,17 @@ bool fl_region_fork_prepare(struct fl_region *r)
     if (fl_region_busy()) {
         return false;
     }
+    fl_region_fork_lock(r);
+    return true;
+}
+
+void fl_region_fork_lock(struct fl_region *r)
+{
     fl_region_lock(r);
     if (!r->window.reserved) {
         keep_from_child(r);
     }
     fl_lock_acquire(&r->moving); /* no descriptor of ours is open */
-    return true;
 }
 
 void fl_region_fork_parent(struct fl_region *r)

@@ -416,6 +416,8 @@ static inline struct fl_extent *fl_cache_put(struct fl_cache *c, struct fl_exten
 /* Around fork(2): prepare takes the lock and returns false when this thread holds it already (a handler that forks);
  * then the child must not use the region. */
 bool fl_region_fork_prepare(struct fl_region *r);
+/* The same for a caller that knows that it is not busy, and may have entered a critical section since. */
+void fl_region_fork_lock(struct fl_region *r);
 void fl_region_fork_parent(struct fl_region *r);
 /* `survivor`: the forking thread's cache, or NULL. */
 void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor);

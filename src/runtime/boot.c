@@ -91,17 +91,18 @@ static _Thread_local bool prepared; /* this thread forks and holds the region lo
 
 static void fork_prepare(void)
 {
-    prepared = fl_region_fork_prepare(&fl_runtime.region);
+    prepared = !fl_region_busy();
     if (prepared) {
         fl_plan_fork_prepare();
+        fl_region_fork_lock(&fl_runtime.region);
     }
 }
 
 static void fork_parent(void)
 {
     if (prepared) {
-        fl_plan_fork_parent();
         fl_region_fork_parent(&fl_runtime.region);
+        fl_plan_fork_parent();
     }
 }
 
@@ -111,8 +112,8 @@ static void fork_child(void)
         fl_route.threshold = SIZE_MAX;
         return;
     }
-    fl_plan_fork_child();
     fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
+    fl_plan_fork_child();
     fl_worker_fork_child(&fl_runtime.worker);
     watch_thread();
 }
@@ -202,6 +203,7 @@ static void start_plan(void)
     uint64_t steps = (disable & FL_DISABLE_PLAN) != 0 ? (uint64_t)FL_STEPS_OFF
                                                       : fl_runtime.options.value[FL_OPTION_steps];
     struct fl_plan_config config = {
+        .trace = fl_runtime.options.text[FL_OPTION_trace],
         .file = fl_runtime.options.text[FL_OPTION_plan],
         .on = fl_runtime.active && steps != FL_STEPS_OFF,
         .detect = fl_runtime.active && steps == FL_STEPS_AUTO,

@@ -140,7 +140,7 @@ void fl_sys_boot(void);
 bool fl_sys_is_confined(void);
 
 /* Locks, by rank: acquire left to right only. Follows the layers, highest first (src/layers.txt). */
-enum fl_rank { FL_RANK_RUNTIME, FL_RANK_REGION, FL_RANK_PLAN, FL_RANK_LEAF };
+enum fl_rank { FL_RANK_RUNTIME, FL_RANK_PLAN, FL_RANK_REGION, FL_RANK_LEAF };
 
 /* Futex lock, not recursive. Zero-initialised is unlocked (rank RUNTIME). Signals: not safe. */
 struct fl_lock {

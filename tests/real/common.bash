@@ -58,7 +58,7 @@ fail() {
     failed=1
 }
 
-# under ALLOCATOR COMMAND...: glibc, default or low. The statistics go to $work/ALLOCATOR.stats, one line a process.
+# under ALLOCATOR COMMAND...: glibc, default, low, or off: default without plans. The statistics go to $work/ALLOCATOR.stats, one line a process.
 under() {
     local allocator=$1
     shift
@@ -67,6 +67,7 @@ under() {
     default) env "${signals[@]}" LD_PRELOAD="$lib" FAULTLESS_STATS="$work/default.stats" "$@" ;;
     low) env "${signals[@]}" LD_PRELOAD="$lib" FAULTLESS_STATS="$work/low.stats" FAULTLESS_THRESHOLD=4096 \
         FAULTLESS_DECAY_MS=100 "$@" ;;
+    off) env "${signals[@]}" LD_PRELOAD="$lib" FAULTLESS_STATS="$work/off.stats" FAULTLESS_STEPS=off "$@" ;;
     *) echo "$real_name: no allocator is called $allocator"; exit 2 ;;
     esac
 }

@@ -298,6 +298,7 @@ static void confirm_names_value_and_origin_of_each(void **state)
                                    "faultless: FAULTLESS_NUMA=auto (default)\n"
                                    "faultless: FAULTLESS_STEPS=auto (default)\n"
                                    "faultless: FAULTLESS_PLAN= (default)\n"
+                                   "faultless: FAULTLESS_TRACE= (default)\n"
                                    "faultless: FAULTLESS_DISABLE=thp cache  (environment)\n"
                                    "faultless: FAULTLESS_LOG=warn (default)\n"
                                    "faultless: FAULTLESS_STATS=f (environment)\n"

@@ -1,0 +1,55 @@
+/* Recorded steps as text, for people and for faultplan(1): a file a step in the folder of FAULTLESS_TRACE, one line a block,
+ * `id,lower,upper,size`, in the order of the step's events. What lives on ends with the step. */
+#include "plan/internal.h"
+
+#include <unistd.h>
+
+enum { LINE = 96 };
+
+static void append_life(struct fl_text *t, const struct fl_record *rec, uint32_t i)
+{
+    const struct fl_life *life = &rec->life[i];
+    uint64_t death = __atomic_load_n(&life->death, __ATOMIC_RELAXED);
+
+    fl_text_u64(t, i);
+    fl_text_str(t, ",");
+    fl_text_u64(t, life->birth - rec->begin);
+    fl_text_str(t, ",");
+    fl_text_u64(t, (death < rec->end ? death : rec->end) - rec->begin);
+    fl_text_str(t, ",");
+    fl_text_u64(t, life->size);
+    fl_text_str(t, "\n");
+}
+
+static void append_path(struct fl_text *t, const struct fl_step_context *c)
+{
+    fl_text_str(t, fl_plan.config.trace);
+    fl_text_str(t, "/");
+    fl_text_u64(t, (uint64_t)getpid());
+    fl_text_str(t, "-");
+    fl_text_u64(t, c->id);
+    fl_text_str(t, "-");
+    fl_text_u64(t, c->traced);
+    fl_text_str(t, ".csv");
+}
+
+void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
+{
+    size_t size = LINE * ((size_t)rec->n + 1);
+    char path[FL_OPTION_TEXTS + 64], *buf = fl_plan_map_locked(size);
+    struct fl_text p = fl_text_on(path, sizeof path), t = fl_text_on(buf, size);
+
+    if (buf != NULL) {
+        append_path(&p, c);
+        fl_text_str(&t, "id,lower,upper,size\n");
+        for (uint32_t i = 0; i < rec->n; i++) {
+            append_life(&t, rec, i);
+        }
+        if (fl_sys.append_file(path, buf, t.len) != 0 && !fl_plan.trace_failed) {
+            fl_plan.trace_failed = true;
+            fl_say("the folder of FAULTLESS_TRACE cannot be written to");
+        }
+        c->traced++;
+    }
+    fl_plan_unmap_locked((uintptr_t)buf, size);
+}
