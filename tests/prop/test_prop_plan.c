@@ -99,7 +99,7 @@ static void one_job(uint64_t r)
         break;
     case 3:
         fl_plan_fork_prepare();
-        (void)fl_region_fork_prepare(&region);
+        fl_region_fork_lock(&region);
         fl_region_fork_parent(&region);
         fl_plan_fork_parent();
         break;

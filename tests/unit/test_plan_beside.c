@@ -202,7 +202,7 @@ static void a_child_goes_on_where_its_parent_was(void **state)
     learn();
     for (int i = 0; i < 2; i++) {
         fl_plan_fork_prepare();
-        assert_true(fl_region_fork_prepare(&region));
+        fl_region_fork_lock(&region);
         assert_int_equal(fake_child(go_on_in_child), 0);
         fl_region_fork_parent(&region);
         fl_plan_fork_parent();
