@@ -71,15 +71,13 @@ bool fl_arena_raise(struct fl_arena *a, size_t height)
     return true;
 }
 
-bool fl_arena_open(struct fl_arena *a, size_t height)
+/* Lock: plan. */
+static bool open_with(struct fl_arena *a, size_t len)
 {
-    size_t limit = fl_align_up(height, fl_page.huge), len = 2 * limit;
     size_t granules = len >> FL_GRANULE_SHIFT;
 
-    fl_plan_lock();
     a->inner.shift = FL_GRANULE_SHIFT;
     if (!has_words(a, granules) || fl_inner_open(fl_plan.region, &a->inner, len) != 0) {
-        fl_plan_unlock();
         return false;
     }
     a->claims.granules = granules;
@@ -89,13 +87,30 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
     for (size_t w = 0; w < a->words; w++) {
         atomic_store_explicit(&a->claims.word[w], 0, memory_order_relaxed);
     }
-    atomic_store_explicit(&a->limit, limit, memory_order_relaxed);
-    count_missing(a);
-    atomic_store_explicit(&a->draining, false, memory_order_relaxed);
-    atomic_store_explicit(&a->height, len, memory_order_release);
-    fl_plan_unlock();
-    atomic_store(&fl_plan.region->wants_worker, true); /* it may age */
     return true;
+}
+
+bool fl_arena_open(struct fl_arena *a, size_t height)
+{
+    size_t limit = fl_align_up(height, fl_page.huge), len = 2 * limit;
+
+    fl_plan_lock();
+    bool open = open_with(a, len);
+    if (!open) { /* where maps are counted, less will do */
+        len = limit;
+        open = open_with(a, len);
+    }
+    if (open) {
+        atomic_store_explicit(&a->limit, limit, memory_order_relaxed);
+        count_missing(a);
+        atomic_store_explicit(&a->draining, false, memory_order_relaxed);
+        atomic_store_explicit(&a->height, len, memory_order_release);
+    }
+    fl_plan_unlock();
+    if (open) {
+        atomic_store(&fl_plan.region->wants_worker, true); /* it may age */
+    }
+    return open;
 }
 
 size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align)

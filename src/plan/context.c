@@ -440,7 +440,8 @@ void fl_plan_fork_child(void)
         struct fl_step_context *c = fl_plan.context[i];
         bool mine = is_mine(c);
         if (atomic_load(&c->job) != FL_JOB_NONE) { /* whoever was at it is not here */
-            c->made = NULL;
+            c->made = c->draft = NULL;
+            c->grown = NULL;
             atomic_store(&c->job, FL_JOB_NONE);
             fl_record_drop_all(c);
         }

@@ -197,9 +197,17 @@ static uint64_t hash_of(const struct fl_lives *lives)
     return hash;
 }
 
-static struct fl_layout *make_layout(const struct fl_step_context *c)
+static struct fl_layout *take_draft(struct fl_step_context *c)
 {
-    struct fl_layout *l = c->nlives != 0 ? from_records(c->lives, c->nlives) : c->draft;
+    struct fl_layout *l = c->draft;
+
+    c->draft = NULL;
+    return l;
+}
+
+static struct fl_layout *make_layout(struct fl_step_context *c)
+{
+    struct fl_layout *l = c->nlives != 0 ? from_records(c->lives, c->nlives) : take_draft(c);
 
     if (l == NULL) {
         return NULL;
@@ -295,6 +303,7 @@ void fl_engine_abandon(struct fl_step_context *c)
         (void)fl_sys.wait(&c->job, FL_JOB_RUNNING, 1000000);
     }
     fl_engine_collect(c);
+    fl_layout_free(take_draft(c));
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
         fl_layout_free(c->known[i]);
         c->known[i] = NULL;
