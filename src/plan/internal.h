@@ -113,6 +113,7 @@ struct fl_step_context {
     uint32_t id;         /* its place in fl_plan.context, plus one */
     /* Of the step under way. */
     uint64_t asked, missed; /* bytes */
+    uint64_t forgiven;      /* of these: what a change of phase was recognised by */
     uint32_t requests_here; /* in this step, or since the last boundary */
     uint32_t diverged;      /* of these, those that were not where the plan says */
     bool relearn;           /* so many that steps are worth recording again */

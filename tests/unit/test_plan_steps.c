@@ -292,6 +292,12 @@ static void phases_are_told_apart_by_their_first_requests(void **state)
     take_turns(12, 8);
 }
 
+static void short_phases_are_no_reason_to_give_a_plan_up(void **state)
+{
+    (void)state;
+    take_turns(5, 3);
+}
+
 static struct fl_step_context *inner;
 static struct loop inside;
 
@@ -392,6 +398,7 @@ int main(void)
         cmocka_unit_test(a_plan_that_is_no_good_is_given_up_and_learned_again),
         cmocka_unit_test(what_never_repeats_holds_nothing),
         cmocka_unit_test(phases_are_told_apart_by_their_first_requests),
+        cmocka_unit_test(short_phases_are_no_reason_to_give_a_plan_up),
         cmocka_unit_test(a_step_within_a_step_has_a_plan_of_its_own),
         cmocka_unit_test(blocks_that_realloc_makes_longer_are_planned_too),
         cmocka_unit_test(what_a_plan_cannot_align_holds_no_memory),
