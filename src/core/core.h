@@ -56,6 +56,9 @@ void fl_options_read(struct fl_options *o, char *const env[]);
 
 /* One line an option on stderr: name, value, origin. */
 void fl_options_confirm(const struct fl_options *o);
+/* After that: what is not set by our own name, and is by one that DeepRec's users know: START_STATISTIC_STEP, STABLE_STATISTIC_STEP,
+ * MAX_STATISTIC_STEP, ENABLE_MEMORY_OPTIMIZATION. What is no number is said and ignored. */
+void fl_options_aliases(struct fl_options *o, char *const env[]);
 
 /* How many processes share this host's memory with this one, itself counted: FAULTLESS_HOST_SHARE, else the launchers'
  * variables in `env` (NULL, as for AT_SECURE: none). At least 1. A variable of others that is not understood is ignored.

@@ -188,7 +188,8 @@ static bool grow(struct fl_arena *a, size_t from, size_t n)
 {
     bool full = atomic_load_explicit(&a->missing, memory_order_relaxed) == 0;
 
-    if ((!full && !is_ours_to_fill(a)) || !fl_claims_take(&a->claims, from, n)) {
+    if ((!full && (fl_region_busy() || !is_ours_to_fill(a))) ||
+        !fl_claims_take(&a->claims, from, n)) {
         return false;
     }
     if (!full && !fill(a, from, n)) {

@@ -37,13 +37,30 @@ void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
     }
 }
 
+static bool knows_any(const struct fl_step_context *c)
+{
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        if (c->known[i] != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of the context that the thread is in. */
 static void set_wants(const struct fl_step_context *c)
 {
     unsigned wants = 0;
 
-    if (c != NULL) {
-        wants |= c->layout != NULL ? FL_PLAN_REPLAY : 0;
-        wants |= c->recording || c->detecting || (!c->declared && c->rest != 0) ? FL_PLAN_WATCH : 0;
+    if (c != fl_plan_mine) {
+        return;
+    }
+    if (c != NULL && c->layout != NULL) {
+        wants |= FL_PLAN_REPLAY;
+    }
+    if (c != NULL && (c->recording || c->detecting || (!c->declared && c->rest != 0) ||
+                      (c->layout == NULL && knows_any(c)))) {
+        wants |= FL_PLAN_WATCH;
     }
     fl_plan_wants = wants;
 }
@@ -67,16 +84,6 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
     }
     c->last = c->last == l ? NULL : c->last;
     fl_layout_free(l);
-}
-
-static bool knows_any(const struct fl_step_context *c)
-{
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        if (c->known[i] != NULL) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static void detect_anew(struct fl_step_context *c)
@@ -103,19 +110,26 @@ static void rest(struct fl_step_context *c)
     fl_record_drop_all(c);
 }
 
+/* A plan that many steps in a row did not fit at all may be right for others: it stays known. */
 static void drop(struct fl_step_context *c)
 {
     struct fl_layout *l = c->layout;
+    bool strange = c->strange != 0;
 
     fl_stats_bump(&c->stats.drops);
     fl_replay_off(c);
-    if (atomic_load(&c->job) == FL_JOB_NONE || c->grown != l) {
+    c->last = NULL;
+    if (!strange && (atomic_load(&c->job) == FL_JOB_NONE || c->grown != l)) {
         forget(c, l);
     }
     if (!knows_any(c)) {
         fl_arena_let_go(c);
     }
-    rest(c);
+    if (strange) {
+        fl_record_drop_all(c);
+    } else {
+        rest(c);
+    }
 }
 
 static void step_over(struct fl_step_context *c)
@@ -123,6 +137,8 @@ static void step_over(struct fl_step_context *c)
     fl_record_end(c);
     if (c->layout != NULL && !fl_replay_end(c)) {
         drop(c);
+    } else if (c->layout != NULL && c->bad == 0 && c->strange == 0) {
+        c->drops = 0; /* eight good ones */
     }
     fl_engine_collect(c);
     if (atomic_load(&c->job) != FL_JOB_NONE) {
@@ -159,6 +175,7 @@ static void step_begins(struct fl_step_context *c)
     bool wants_more = c->layout == NULL ? c->rest == 0 : c->relearn;
 
     wants_more = wants_more || fl_plan.config.trace != NULL;
+    wants_more = wants_more && c->begun++ >= fl_plan.config.start;
     if (wants_more && atomic_load(&c->job) == FL_JOB_NONE) {
         (void)fl_record_begin(c);
     }
@@ -232,7 +249,7 @@ static struct fl_step_context *make(bool declared)
     }
     c->declared = declared;
     c->open = true;
-    c->rest = c->drops = 0;
+    c->rest = c->drops = c->begun = 0;
     c->live = 0;
     atomic_store_explicit(&c->freed_by_others, 0, memory_order_relaxed);
     detect_anew(c);
@@ -317,6 +334,10 @@ int fl_plan_context_free(struct fl_step_context *c)
     if (!atomic_compare_exchange_strong(&c->tid, &none, gettid())) {
         return -EBUSY;
     }
+    if (!c->open) { /* somebody else was first */
+        atomic_store(&c->tid, 0);
+        return -EINVAL;
+    }
     unmake(c);
     return 0;
 }
@@ -362,6 +383,10 @@ int fl_plan_begin(struct fl_step_context *c)
     if (!atomic_compare_exchange_strong(&c->tid, &none, gettid())) {
         return none == gettid() ? -EINVAL : -EBUSY;
     }
+    if (!c->open) { /* freed meanwhile */
+        atomic_store(&c->tid, 0);
+        return -EINVAL;
+    }
     c->outer = fl_plan_mine;
     atomic_store(&c->inside, true);
     step_begins(c);
@@ -397,6 +422,7 @@ void fl_plan_stats_read(struct fl_plan_stats *out)
     for (uint32_t i = 0; i < n; i++) {
         const struct fl_plan_counters *s = &fl_plan.context[i]->stats;
         out->hits += atomic_load_explicit(&s->hits, memory_order_relaxed);
+        out->unseated += atomic_load_explicit(&s->unseated, memory_order_relaxed);
         out->misses += atomic_load_explicit(&s->misses, memory_order_relaxed);
         out->missed_bytes += atomic_load_explicit(&s->missed_bytes, memory_order_relaxed);
         out->steps += atomic_load_explicit(&s->steps, memory_order_relaxed);

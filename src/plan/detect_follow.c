@@ -49,7 +49,7 @@ static uint32_t put(struct fl_detect *d, enum detect_kind kind, uint32_t hash, u
         was = *middle != 0 ? *middle : *small;
         *middle = n;
     } else {
-        was = *large != 0 || d->events > 2 * DETECT_RING ? *large : *middle;
+        was = *large != 0 || d->events > (uint64_t)2 * DETECT_RING ? *large : *middle;
         *large = n;
     }
     return was;

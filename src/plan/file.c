@@ -333,18 +333,27 @@ const char *fl_file_why(int rc)
     }
 }
 
-int fl_file_find(const void *buf, uint64_t key, size_t *at, struct fl_file_plan *out)
+int fl_file_next(const void *buf, size_t *at, struct fl_file_plan *out)
 {
     const unsigned char *file = buf;
-    size_t length = get64(file + AT_LENGTH), next = *at == 0 ? HEAD : *at;
+    size_t next = *at == 0 ? HEAD : *at + get64(file + *at + P_LENGTH);
 
-    if (*at != 0) {
-        next += get64(file + next + P_LENGTH);
+    if (next >= get64(file + AT_LENGTH)) {
+        return -ENOKEY;
     }
-    for (; next < length; next += get64(file + next + P_LENGTH)) {
-        if (get64(file + next + P_KEY) == key) {
-            get_plan(file + next, out);
+    get_plan(file + next, out);
+    *at = next;
+    return 0;
+}
+
+int fl_file_find(const void *buf, uint64_t key, size_t *at, struct fl_file_plan *out)
+{
+    struct fl_file_plan p;
+
+    for (size_t next = *at; fl_file_next(buf, &next, &p) == 0;) {
+        if (p.key == key) {
             *at = next;
+            *out = p;
             return 0;
         }
     }

@@ -100,7 +100,7 @@ enum fl_job_state { FL_JOB_NONE, FL_JOB_WANTED, FL_JOB_RUNNING, FL_JOB_DONE };
 
 /* As in fl_plan_stats. */
 struct fl_plan_counters {
-    _Atomic uint64_t hits, misses, missed_bytes, steps, layouts, drops;
+    _Atomic uint64_t hits, misses, unseated, missed_bytes, steps, layouts, drops;
 };
 
 struct fl_step_context {
@@ -130,6 +130,9 @@ struct fl_step_context {
     struct fl_record record[FL_RECORDS];
     unsigned newest; /* record under way */
     bool recording;
+    uint32_t begun; /* steps of this loop */
+    uint32_t sampled,
+        stable; /* recorded since a plan was last made; of these, the last ones in a row that repeated the one before */
     bool detecting;       /* `detect` is fed */
     uint64_t rest;        /* requests or steps until it learns again */
     unsigned drops;       /* in a row: each makes the rest longer */

@@ -19,8 +19,10 @@ static struct {
     int pid;              /* whose plans these are: not a fork's child's */
 } keep;
 
+/* Once. */
 static void complain(int rc)
 {
+    static _Atomic bool said;
     char line[512];
     struct fl_text t = fl_text_on(line, sizeof line);
 
@@ -28,7 +30,9 @@ static void complain(int rc)
     fl_text_str(&t, keep.path);
     fl_text_str(&t, " is not used: ");
     fl_text_str(&t, fl_file_why(rc));
-    fl_say(line);
+    if (!atomic_exchange(&said, true)) {
+        fl_say(line);
+    }
 }
 
 /* Do no two slots that live at once overlap? */

@@ -213,8 +213,10 @@ int fl_file_length(const void *head, size_t len, size_t *out);
 int fl_file_check(const void *buf, size_t len);
 /* What such an answer means, for people. */
 const char *fl_file_why(int rc);
-/* The next plan of that program after the one at *at (0: the first) in a file that fl_file_check passed; without its slots, which
- * fl_file_slots gets. -ENOKEY: there is none. */
+/* The plan after the one at *at (0: the first) in a file that fl_file_check passed; without its slots, which fl_file_slots gets.
+ * -ENOKEY: there is none, and nothing is written. */
+int fl_file_next(const void *buf, size_t *at, struct fl_file_plan *out);
+/* The same, of that program. */
 int fl_file_find(const void *buf, uint64_t key, size_t *at, struct fl_file_plan *out);
 void fl_file_slots(const void *buf, size_t at, struct fl_slot *slot);
 
@@ -249,9 +251,12 @@ struct fl_step_context;
 struct fl_plan_config {
     const char *file;  /* where plans are kept; NULL: nowhere */
     const char *trace; /* folder that recorded steps are written to; NULL: they are not */
-    bool on;           /* steps that the program declares are learned */
-    bool background;   /* there is a worker */
-    uint64_t tick_ns;  /* between two looks at what is idle */
+    /* Recorded are the steps after `start` of a loop. They are planned when more than `stable` in a row repeated the one before; or,
+     * as they vary, when more than `max` were recorded without that. */
+    unsigned start, stable, max;
+    bool on;          /* steps that the program declares are learned */
+    bool background;  /* there is a worker */
+    uint64_t tick_ns; /* between two looks at what is idle */
     void (*watch_thread)(
         void);   /* has fl_plan_thread_ends called when the calling thread ends; may allocate */
     bool detect; /* each thread's stream is watched for them, too */
@@ -307,6 +312,7 @@ void fl_plan_fork_child(void);
 
 struct fl_plan_stats {
     uint64_t hits, misses; /* requests in replayed steps, served by the plan or not */
+    uint64_t unseated;     /* of the misses: requests that the step was not known to make */
     uint64_t missed_bytes;
     uint64_t steps;       /* replayed */
     uint64_t layouts;     /* made */

@@ -33,6 +33,11 @@ bool fl_record_begin(struct fl_step_context *c)
     return true;
 }
 
+static bool is_repeated(const struct fl_record *a, const struct fl_record *b)
+{
+    return a->closed && b->closed && a->hash == b->hash && a->n == b->n;
+}
+
 void fl_record_end(struct fl_step_context *c)
 {
     struct fl_record *rec = &c->record[c->newest];
@@ -44,6 +49,8 @@ void fl_record_end(struct fl_step_context *c)
     rec->end = ++c->clock;
     rec->closed = !rec->full && rec->n != 0;
     before->complete = before->closed;
+    c->sampled++;
+    c->stable = is_repeated(before, rec) ? c->stable + 1 : 0;
     if (fl_plan.config.trace != NULL && before->complete) {
         fl_trace_step(c, before);
     }
@@ -54,6 +61,7 @@ void fl_record_end(struct fl_step_context *c)
 void fl_record_drop_all(struct fl_step_context *c)
 {
     c->recording = false;
+    c->sampled = c->stable = 0;
     for (struct fl_record *rec = c->record; rec < c->record + FL_RECORDS; rec++) {
         __atomic_store_n(&rec->n, 0, __ATOMIC_RELAXED);
         rec->closed = rec->complete = false;
@@ -89,11 +97,14 @@ static uint64_t live_of(const struct fl_step_context *c)
 static void look_for_known(struct fl_step_context *c, size_t len)
 {
     c->recent[c->requests_here++ % FL_SIGNATURE] = len;
-    struct fl_layout *l = fl_replay_recognise(c);
+    struct fl_layout *l =
+        c->declared && c->requests_here != FL_SIGNATURE ? NULL : fl_replay_recognise(c);
     if (l != NULL) {
         fl_context_resume(c, l);
     }
-    fl_context_watched(c);
+    if (!c->declared) {
+        fl_context_watched(c);
+    }
 }
 
 void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
@@ -108,7 +119,7 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
         fl_context_boundary(c);
         fl_replay_skip(c, e->len); /* this one has been served */
     }
-    if (!c->declared && c->layout == NULL) {
+    if (c->layout == NULL) {
         look_for_known(c, e->len);
     }
     __atomic_store_n(&c->clock, c->clock + 1, __ATOMIC_RELAXED);
@@ -215,8 +226,7 @@ static unsigned find_repeated(const struct fl_step_context *c, struct fl_lives *
 {
     for (unsigned i = 1; i < FL_RECORDS; i++) {
         const struct fl_record *a = nth_newest(c, i), *b = nth_newest(c, i - 1);
-        if (a->complete && b->closed && b->hash == a->hash && b->n == a->n && !is_known(c, a) &&
-            !varies(c, a)) {
+        if (a->complete && is_repeated(a, b) && !is_known(c, a) && !varies(c, a)) {
             out[0] = lives_of(a);
             return 1;
         }
@@ -226,10 +236,9 @@ static unsigned find_repeated(const struct fl_step_context *c, struct fl_lives *
 
 unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static FL_RECORDS])
 {
-    enum { VARYING = 4 };
-    unsigned n = find_repeated(c, out);
+    unsigned n = c->stable > fl_plan.config.stable ? find_repeated(c, out) : 0;
 
-    if (n != 0 || (c->layout != NULL && c->strange == 0)) {
+    if (n != 0 || c->sampled <= fl_plan.config.max || (c->layout != NULL && c->strange == 0)) {
         return n;
     }
     for (unsigned i = 0; i < FL_RECORDS; i++) {
@@ -238,5 +247,5 @@ unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static F
             out[n++] = lives_of(rec);
         }
     }
-    return n >= VARYING && !is_known(c, nth_newest(c, 1)) ? n : 0;
+    return n != 0 && !is_known(c, nth_newest(c, 1)) ? n : 0;
 }

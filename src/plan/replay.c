@@ -137,6 +137,7 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
     c->recent[c->requests_here++ % FL_SIGNATURE] = len;
     c->asked += len;
     if (FL_UNLIKELY(s == c->end || !fits(s, len)) && (s = find_seat(c, len)) == NULL) {
+        fl_stats_bump(&c->stats.unseated);
         count_miss(c, len, false);
         return NULL;
     }

@@ -136,16 +136,25 @@ const struct fl_extent *fl_extent_at(struct fl_region *r, uintptr_t addr)
     return e != NULL && e->base == addr ? e : NULL;
 }
 
-static bool is_around(const struct fl_extent *e, uintptr_t addr)
+/* Others may be changing the descriptor: then its first page does not name it, or it is not the same when looked at again. */
+static bool is_around(const struct fl_region *r, uint32_t index, uintptr_t addr)
 {
-    return atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED &&
-           addr - e->base < e->len;
+    const struct fl_extent *e = descriptor(r, index);
+    uintptr_t base = __atomic_load_n(&e->base, __ATOMIC_RELAXED);
+    size_t len = __atomic_load_n(&e->len, __ATOMIC_RELAXED);
+
+    if (index == 0 || addr - base >= len || base < r->first ||
+        atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_UNUSED) {
+        return false;
+    }
+    return atomic_load_explicit(entry(r, base), memory_order_relaxed) == index &&
+           __atomic_load_n(&e->base, __ATOMIC_RELAXED) == base &&
+           __atomic_load_n(&e->len, __ATOMIC_RELAXED) == len;
 }
 
 struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr)
 {
     uintptr_t page = fl_align_down(addr, fl_page.base), at = page;
-    struct fl_extent *e = NULL;
 
     if (addr < r->first || addr >= fl_range_end(r->window.all) || !has_entry(r, addr)) {
         return NULL;
@@ -156,25 +165,19 @@ struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr)
         return fl_inner_block(in, outer, addr);
     }
     uint32_t seen = atomic_load_explicit(entry(r, page), memory_order_relaxed), index = seen;
-    for (;; at -= fl_page.base) {
-        e = index != 0 ? descriptor(r, index) : NULL;
-        if (e != NULL && is_around(e, at)) { /* its first page at the latest */
-            break;
-        }
-        if (at == r->first) {
+    for (; !is_around(r, index, page); at -= fl_page.base) {
+        if (at == r->first ||
+            is_around(r, index, at)) { /* it ends before `page`, where there is none */
             return NULL;
         }
         index = atomic_load_explicit(entry(r, at - fl_page.base), memory_order_relaxed);
-    }
-    if (!is_around(e, page)) {
-        return NULL;
     }
     if (at !=
         page) { /* so that the next walk is short; unless it is somebody's first page by now */
         (void)atomic_compare_exchange_strong_explicit(entry(r, page), &seen, index,
                                                       memory_order_relaxed, memory_order_relaxed);
     }
-    return e;
+    return descriptor(r, index);
 }
 
 static bool is_free(const struct fl_extent *e)

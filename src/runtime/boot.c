@@ -210,6 +210,9 @@ static void start_plan(void)
         .background = (disable & FL_DISABLE_WORKER) == 0,
         .tick_ns = plan_tick_ns(),
         .watch_thread = watch_thread,
+        .start = (unsigned)fl_runtime.options.value[FL_OPTION_plan_start],
+        .stable = (unsigned)fl_runtime.options.value[FL_OPTION_plan_stable],
+        .max = (unsigned)fl_runtime.options.value[FL_OPTION_plan_max],
     };
 
     fl_plan_start(&fl_runtime.region, &config);
@@ -226,6 +229,7 @@ static void plan_worker(uint64_t decay_ms)
     fl_worker_add(w, fl_region_repair, REPAIR_AFTER_NS);
     fl_worker_add(w, fl_region_rezero, REZERO_AFTER_NS);
     fl_worker_add(w, fl_plan_work, 0);
+    fl_worker_add(w, fl_report_wanted, 0);
     if (decay_ms != 0) {
         fl_worker_add(w, fl_plan_age, plan_tick_ns());
     }
@@ -274,6 +278,7 @@ static void boot_once(void)
 
     fl_sys_boot();
     fl_options_read(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
+    fl_options_aliases(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
     if (fl_runtime.options.value[FL_OPTION_confirm] != 0) {
         fl_options_confirm(&fl_runtime.options);
     }
@@ -294,6 +299,9 @@ static void boot_once(void)
         watch_thread();
     }
     (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+    if (fl_runtime.active) {
+        fl_report_on_signal((int)fl_runtime.options.value[FL_OPTION_stats_signal]);
+    }
     log_choice();
     fl_route.threshold =
         fl_runtime.active ? fl_runtime.options.value[FL_OPTION_threshold] : SIZE_MAX;

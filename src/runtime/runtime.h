@@ -27,6 +27,12 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc);
 /* Fills in the next definition of each name that there is. */
 void fl_find_libc(struct fl_libc *out);
 
+/* FAULTLESS_STATS_SIGNAL: that signal asks for a report, unless the program has a handler or ignores it; 0: none. The worker writes it,
+ * to where FAULTLESS_STATS says, else to standard error. */
+void fl_report_on_signal(int signal);
+/* A job of the worker's. */
+uint64_t fl_report_wanted(struct fl_region *r);
+
 /* One snapshot of everything. */
 void fl_read_stats(struct fl_stats_values *out);
 

@@ -57,6 +57,7 @@ struct fl_region_stats {
     X(rung, "how pages move: 0 userfaultfd, 1 mremap, 2 not at all")                               \
     X(plan_hits, "requests of planned steps served where the plan says")                           \
     X(plan_misses, "requests of planned steps that differed from the plan")                        \
+    X(plan_unseated, "of these, requests that the step was not known to make")                     \
     X(plan_missed_bytes, "bytes of those that found no room in the plan's arena")                  \
     X(plan_steps, "steps served by a plan")                                                        \
     X(plan_layouts, "plans made")                                                                  \

@@ -145,7 +145,7 @@ static uint64_t linux_now_ns(void)
 /* Raw calls: other preloaded libraries interpose open and read, and some of those allocate. */
 static int linux_read_file(const char *path, char *buf, size_t size)
 {
-    long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     size_t have = 0;
     int rc = 0;
 

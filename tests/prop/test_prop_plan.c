@@ -155,6 +155,7 @@ static void start(void)
     struct fl_plan_config plan = {.on = true,
                                   .background = seed % 4 != 1,
                                   .tick_ns = 1,
+                                  .max = 4,
                                   .detect = true,
                                   .watch_thread = nothing};
 

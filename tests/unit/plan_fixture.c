@@ -52,6 +52,7 @@ void plan_begin(const struct fl_plan_config *c)
     fl_sys.now_ns = fl_sys_linux.now_ns; /* the packer's budget is spent by it */
     config.watch_thread = nothing;
     config.tick_ns = 1;
+    config.max = config.max != 0 ? config.max : 4; /* as the option has it */
     region.release_more = fl_plan_release;
     fl_plan_start(&region, &config);
     fl_route = (struct fl_route){

@@ -271,6 +271,28 @@ static void words_combine(void **state)
     assert_int_equal(o.nbad, 1);
 }
 
+static void names_of_others_count_where_ours_are_not_set(void **state)
+{
+    char *env[] = {(char[]){"START_STATISTIC_STEP=100"}, (char[]){"STABLE_STATISTIC_STEP=10"},
+                   (char[]){"MAX_STATISTIC_STEP=100"},   (char[]){"ENABLE_MEMORY_OPTIMIZATION=0"},
+                   (char[]){"FAULTLESS_PLAN_STABLE=3"},  NULL};
+    char *wrong[] = {(char[]){"MAX_STATISTIC_STEP=many"}, NULL};
+    (void)state;
+    fl_options_read(&o, env);
+    fl_options_aliases(&o, env);
+    assert_int_equal(o.nbad, 0);
+    assert_int_equal(o.value[FL_OPTION_plan_start], 100);
+    assert_int_equal(o.value[FL_OPTION_plan_stable], 3);
+    assert_int_equal(o.value[FL_OPTION_plan_max], 100);
+    assert_int_equal(o.value[FL_OPTION_steps], FL_STEPS_OFF);
+    fl_options_read(&o, wrong);
+    fl_options_aliases(&o, wrong);
+    assert_int_equal(o.nbad, 1);
+    assert_int_equal(o.value[FL_OPTION_plan_max], 4);
+    assert_string_equal(fake.said,
+                        "faultless: MAX_STATISTIC_STEP=many is not understood; ignored\n");
+}
+
 static void a_value_longer_than_the_line_is_cut(void **state)
 {
     char entry[2000] = "FAULTLESS_LIMIT=";
@@ -298,6 +320,10 @@ static void confirm_names_value_and_origin_of_each(void **state)
                                    "faultless: FAULTLESS_NUMA=auto (default)\n"
                                    "faultless: FAULTLESS_STEPS=auto (default)\n"
                                    "faultless: FAULTLESS_PLAN= (default)\n"
+                                   "faultless: FAULTLESS_PLAN_START=0 (default)\n"
+                                   "faultless: FAULTLESS_PLAN_STABLE=0 (default)\n"
+                                   "faultless: FAULTLESS_PLAN_MAX=4 (default)\n"
+                                   "faultless: FAULTLESS_STATS_SIGNAL=0 (default)\n"
                                    "faultless: FAULTLESS_TRACE= (default)\n"
                                    "faultless: FAULTLESS_DISABLE=thp cache  (environment)\n"
                                    "faultless: FAULTLESS_LOG=warn (default)\n"
@@ -314,6 +340,7 @@ int main(void)
         cmocka_unit_test_setup(each_kind_takes_its_good_values, each),
         cmocka_unit_test_setup(bounds_are_inclusive, each),
         cmocka_unit_test_setup(each_policy_has_its_number, each),
+        cmocka_unit_test_setup(names_of_others_count_where_ours_are_not_set, each),
         cmocka_unit_test_setup(bad_values_get_one_exact_line_and_the_default, each),
         cmocka_unit_test_setup(unknown_names_are_told_the_nearest, each),
         cmocka_unit_test_setup(names_without_a_value_are_survived, each),

@@ -28,6 +28,37 @@ static uint64_t arena_bytes(void)
     return plan_stats().arena_bytes;
 }
 
+/* The names and the strict comparisons are DeepRec's. */
+static void when_it_learns_may_be_said(void **state)
+{
+    (void)state;
+    plan_begin(&(struct fl_plan_config){.on = true, .start = 10, .stable = 5, .max = 100});
+    usual = (struct loop){.ask = loop_usual(N), .n = N};
+    loop_declared(&usual, NULL, 10);
+    /* The first has nothing before it; six repeat, more than five; what was packed then is seen a step later. */
+    for (unsigned i = 0; i < 8; i++) {
+        loop_declared(&usual, NULL, 1);
+        assert_int_equal(plan_stats().layouts, i == 7 ? 1 : 0);
+    }
+    loop_declared(&usual, NULL, 1);
+    assert_true(loop_planned(&usual) != 0);
+    loop_over(&usual);
+}
+
+static void what_never_repeats_is_planned_in_the_end(void **state)
+{
+    (void)state;
+    plan_begin(&(struct fl_plan_config){.on = true, .max = 6});
+    usual = (struct loop){.ask = loop_usual(N), .n = N};
+    for (unsigned i = 0; i < 10 && plan_stats().layouts == 0; i++) {
+        usual.scale = 10 + i % 6;
+        loop_declared(&usual, NULL, 1);
+        assert_true(plan_stats().layouts == 0 || i == 7);
+    }
+    assert_int_equal(plan_stats().layouts, 1);
+    loop_over(&usual);
+}
+
 static void an_arena_that_nobody_uses_goes_back_and_comes_again(void **state)
 {
     (void)state;
@@ -334,6 +365,8 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, each)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(when_it_learns_may_be_said),
+        cmocka_unit_test(what_never_repeats_is_planned_in_the_end),
         T(an_arena_that_nobody_uses_goes_back_and_comes_again),
         T(with_a_block_in_it_an_idle_arena_stays),
         T(under_pressure_it_goes_back_at_once_and_comes_again),
