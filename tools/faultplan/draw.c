@@ -1,7 +1,8 @@
 /* `faultplan draw`: a layout as a picture, address against time. A rectangle is a buffer; the line above them is what lives at
  * the time, so that what is white below it is what the layout costs. Colours follow the reader's light or dark. */
 #include "faultplan/faultplan.h"
-#include "faultplan/table.h"
+#include "faultplan/live.h"
+#include "faultplan/plans.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -14,6 +15,7 @@ enum { LEFT = 90, TOP = 56, WIDTH = 1180, HEIGHT = 640, BELOW = 48, RIGHT = 20, 
 struct options {
     const char *path, *output;
     uint64_t budget_ms;
+    uint64_t plan; /* which of a plan file; 0: not said */
 };
 
 struct picture {
@@ -23,17 +25,17 @@ struct picture {
     uint64_t height, bound; /* bytes */
 };
 
-static const char doc[] = "Draw the layout of FILE, a table with the columns id,lower,upper,size "
-                          "and offset, as SVG: address "
-                          "against time.\v"
-                          "Without a column offset the buffers are packed first. Exit status 125: "
-                          "a wrong option, or FILE is "
-                          "no such table.";
+static const char doc[] =
+    "Draw a layout as SVG, address against time. FILE is a table with the columns "
+    "id,lower,upper,size and offset, or a plan file.\v"
+    "Without a column offset the buffers are packed first. Exit status 125: a wrong option, or "
+    "FILE is neither.";
 
 static const struct argp_option option[] = {
     {"output", 'o', "FILE", 0, "Write the picture to FILE (default: standard output)", 0},
     {"budget-ms", 'b', "MS", 0, "Where there are no offsets, look so long for them (default 1000)",
      0},
+    {"plan", 'p', "N", 0, "Draw the Nth plan of a plan file (default 1)", 0},
     {0},
 };
 
@@ -47,6 +49,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'b':
         o->budget_ms = fl_table_parse_number(arg, state);
+        return 0;
+    case 'p':
+        o->plan = fl_table_parse_number(arg, state);
+        if (o->plan == 0) {
+            argp_error(state, "plans count from 1");
+        }
         return 0;
     case ARGP_KEY_ARG:
         if (o->path != NULL) {
@@ -63,46 +71,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 /* ---- what is drawn ---- */
-
-struct change {
-    uint64_t time;
-    uint64_t size;
-    bool is_birth;
-};
-
-static int compare(const void *a, const void *b)
-{
-    const struct change *x = a, *y = b;
-
-    if (x->time != y->time) {
-        return x->time < y->time ? -1 : 1;
-    }
-    return (int)x->is_birth - (int)y->is_birth;
-}
-
-static bool lives(const struct fl_pack_buffer *b)
-{
-    return b->size != 0 && b->birth < b->death;
-}
-
-/* Births and deaths in order of time, deaths first; NULL: no memory. */
-static struct change *changes_of(const struct fl_table *t, size_t *n)
-{
-    struct change *c = calloc(2 * t->n + 1, sizeof *c);
-
-    *n = 0;
-    for (size_t i = 0; c != NULL && i < t->n; i++) {
-        const struct fl_pack_buffer *b = &t->buffer[i];
-        if (lives(b)) {
-            c[(*n)++] = (struct change){b->birth, b->size, true};
-            c[(*n)++] = (struct change){b->death, b->size, false};
-        }
-    }
-    if (c != NULL) {
-        qsort(c, *n, sizeof *c, compare);
-    }
-    return c;
-}
 
 static double x_of(const struct picture *p, uint64_t time)
 {
@@ -140,17 +108,21 @@ static void draw_style(const struct picture *p)
 }
 
 /* The file's name, as XML likes it. */
-static void draw_name(const struct picture *p, const char *path)
+static void draw_name(const struct picture *p, const struct options *o)
 {
+    const char *path = o->path;
     const char *name = strrchr(path, '/') == NULL ? path : strrchr(path, '/') + 1;
 
     for (; *name != '\0'; name++) {
         bool is_plain = strchr("<>&\"'", *name) == NULL && (unsigned char)*name >= ' ';
         fputc(is_plain ? *name : '_', p->file);
     }
+    if (o->plan != 0) {
+        fprintf(p->file, ", plan %llu", (unsigned long long)o->plan);
+    }
 }
 
-static void draw_axes(const struct picture *p, const char *path)
+static void draw_axes(const struct picture *p, const struct options *o)
 {
     static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     unsigned u = 0;
@@ -161,7 +133,7 @@ static void draw_axes(const struct picture *p, const char *path)
         u++;
     }
     fprintf(p->file, "<text class=\"text\" x=\"%d\" y=\"22\" font-size=\"16\">", LEFT);
-    draw_name(p, path);
+    draw_name(p, o);
     fprintf(p->file,
             "</text>\n<text class=\"text\" x=\"%d\" y=\"42\">%zu buffers, height %llu bytes, %.4f "
             "times the most "
@@ -200,7 +172,7 @@ static void draw_buffers(const struct picture *p)
 {
     for (size_t i = 0; i < p->t->n; i++) {
         const struct fl_pack_buffer *b = &p->t->buffer[i];
-        if (!lives(b)) {
+        if (!fl_live_is(b)) {
             continue;
         }
         double x = x_of(p, b->birth), y = y_of(p, b->offset + b->size);
@@ -211,7 +183,7 @@ static void draw_buffers(const struct picture *p)
     }
 }
 
-static void draw_live(const struct picture *p, const struct change *c, size_t n)
+static void draw_live(const struct picture *p, const struct fl_change *c, size_t n)
 {
     uint64_t live = 0;
 
@@ -227,23 +199,19 @@ static void draw_live(const struct picture *p, const struct change *c, size_t n)
             LEFT, TOP, TOP + HEIGHT, LEFT + WIDTH);
 }
 
-static bool draw(const struct fl_table *t, const char *path, FILE *file)
+static bool draw(const struct fl_table *t, const struct options *o, FILE *file)
 {
     struct picture p = {.file = file, .t = t, .begin = UINT64_MAX, .height = 1, .bound = 1};
     size_t n;
-    struct change *c = changes_of(t, &n);
-    uint64_t live = 0;
+    struct fl_change *c = fl_live_changes(t, &n);
 
     if (c == NULL) {
         return false;
     }
-    for (size_t i = 0; i < n; i++) {
-        live = c[i].is_birth ? live + c[i].size : live - c[i].size;
-        p.bound = live > p.bound ? live : p.bound;
-    }
+    p.bound = fl_max(p.bound, fl_live_most(c, n));
     for (size_t i = 0; i < t->n; i++) {
         const struct fl_pack_buffer *b = &t->buffer[i];
-        if (lives(b)) {
+        if (fl_live_is(b)) {
             p.begin = b->birth < p.begin ? b->birth : p.begin;
             p.end = b->death > p.end ? b->death : p.end;
             p.height = b->offset + b->size > p.height ? b->offset + b->size : p.height;
@@ -254,7 +222,7 @@ static bool draw(const struct fl_table *t, const char *path, FILE *file)
         p.end = 1;
     }
     draw_style(&p);
-    draw_axes(&p, path);
+    draw_axes(&p, o);
     draw_buffers(&p);
     draw_live(&p, c, n);
     free(c);
@@ -266,7 +234,7 @@ static bool draw_to(const struct fl_table *t, const struct options *o)
     FILE *file = o->output == NULL ? stdout : fopen(o->output, "we");
     const char *name = o->output == NULL ? "standard output" : o->output;
 
-    bool is_good = file != NULL && draw(t, o->path, file) && fflush(file) == 0;
+    bool is_good = file != NULL && draw(t, o, file) && fflush(file) == 0;
     if (file != NULL && o->output != NULL) {
         is_good &= fclose(file) == 0;
     }
@@ -276,23 +244,61 @@ static bool draw_to(const struct fl_table *t, const struct options *o)
     return is_good;
 }
 
+static bool read_plan(const struct options *o, struct fl_table *t)
+{
+    void *file = fl_plans_read(o->path);
+    struct fl_file_plan p;
+    size_t at = 0, n = 0;
+
+    while (file != NULL && n < o->plan && fl_file_next(file, &at, &p) == 0) {
+        n++;
+    }
+    struct fl_slot *slot = NULL;
+    if (file != NULL && n < o->plan) {
+        fprintf(stderr, "faultplan: %s: it has %zu plan%s\n", o->path, n, n == 1 ? "" : "s");
+    } else if (file != NULL) {
+        slot = fl_plans_slots(file, at, &p);
+    }
+    bool is_good = slot != NULL && fl_plans_table(slot, p.n, 1, t);
+    free(slot);
+    free(file);
+    return is_good;
+}
+
+static bool read_layout(struct options *o, struct fl_table *t)
+{
+    struct fl_pack_how how = {.budget_ns = o->budget_ms * 1000000, .seed = 1};
+    struct fl_packing packing;
+
+    if (fl_plans_is(o->path)) {
+        o->plan = fl_max(o->plan, 1);
+        return read_plan(o, t);
+    }
+    if (o->plan != 0) {
+        fprintf(stderr, "faultplan: %s: %s\n", o->path, fl_file_why(-EINVAL));
+        return false;
+    }
+    if (!fl_table_read(t, o->path)) {
+        return false;
+    }
+    if (!t->has_offset && !fl_table_pack(t, how, &packing)) {
+        fl_table_free(t);
+        return false;
+    }
+    return true;
+}
+
 int fl_plan_draw_main(int argc, char **argv)
 {
     struct options o = {.budget_ms = 1000};
     struct argp argp = {option, parse, "FILE", doc, NULL, NULL, NULL};
-    struct fl_packing packing;
     struct fl_table t;
 
     argp_parse(&argp, argc, argv, 0, NULL, &o);
-    if (!fl_table_read(&t, o.path)) {
+    if (!read_layout(&o, &t)) {
         return FL_EXIT_OWN;
     }
-    bool is_good = t.has_offset;
-    if (!is_good) {
-        struct fl_pack_how how = {.budget_ns = o.budget_ms * 1000000, .seed = 1};
-        is_good = fl_table_pack(&t, how, &packing);
-    }
-    is_good = is_good && draw_to(&t, &o);
+    bool is_good = draw_to(&t, &o);
     fl_table_free(&t);
     return is_good ? 0 : FL_EXIT_OWN;
 }

@@ -6,7 +6,9 @@
 #include <string.h>
 
 static char pack_name[] = "faultplan pack";
+static char show_name[] = "faultplan show";
 static char draw_name[] = "faultplan draw";
+static char record_name[] = "faultplan record";
 
 static const struct {
     const char *name;
@@ -15,12 +17,14 @@ static const struct {
     const char *summary;
 } subcommands[] = {
     {"pack", pack_name, fl_plan_pack_main, "give the buffers of a table offsets"},
+    {"show", show_name, fl_plan_show_main, "print the plans that a program has kept"},
     {"draw", draw_name, fl_plan_draw_main, "draw a layout, address against time"},
+    {"record", record_name, fl_plan_record_main, "run a command and write its steps as tables"},
 };
 
 static void print_usage(FILE *file)
 {
-    fprintf(file, "Usage: faultplan COMMAND [OPTION...] FILE\n\n");
+    fprintf(file, "Usage: faultplan COMMAND [OPTION...] FILE|CMD\n\n");
     for (size_t i = 0; i < sizeof(subcommands) / sizeof(subcommands[0]); i++) {
         fprintf(file, "  %-9s %s\n", subcommands[i].name, subcommands[i].summary);
     }

@@ -1,5 +1,5 @@
 /* Finds libfaultless.so from the place of the running binary: the build folder and the installed
- * prefix look alike to it. Holds no state. */
+ * prefix look alike to it. Holds no state but the environment. */
 #include "launcher/find.h"
 
 #include <errno.h>
@@ -40,4 +40,30 @@ int fl_find_library(char path[PATH_MAX])
         }
     }
     return -ENOENT;
+}
+
+bool fl_find_preload(const char *program)
+{
+    char path[PATH_MAX];
+    int rc = fl_find_library(path);
+    if (rc != 0) {
+        fprintf(stderr, "%s: libfaultless.so: %s; FAULTLESS_LIB may name it\n", program,
+                strerror(-rc));
+        return false;
+    }
+    if (strpbrk(path, ": \t\n") != NULL) {
+        fprintf(stderr, "%s: '%s' holds a space or colon, which LD_PRELOAD cannot express\n",
+                program, path);
+        return false;
+    }
+    const char *before = getenv("LD_PRELOAD");
+    char *value = NULL;
+    if (asprintf(&value, "%s%s%s", path, before != NULL && before[0] != '\0' ? ":" : "",
+                 before != NULL ? before : "") < 0 ||
+        setenv("LD_PRELOAD", value, 1) != 0) {
+        fprintf(stderr, "%s: out of memory\n", program);
+        return false;
+    }
+    free(value);
+    return true;
 }

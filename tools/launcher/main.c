@@ -71,45 +71,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* Put the library at the head of LD_PRELOAD. Returns 0, or 125 after saying why. */
-static int preload(void)
-{
-    char path[PATH_MAX];
-    int rc = fl_find_library(path);
-    if (rc != 0) {
-        fprintf(stderr, "faultless: libfaultless.so: %s; FAULTLESS_LIB may name it\n",
-                strerror(-rc));
-        return FL_EXIT_OWN;
-    }
-    if (strpbrk(path, ": \t\n") != NULL) {
-        fprintf(stderr, "faultless: '%s' holds a space or colon, which LD_PRELOAD cannot express\n",
-                path);
-        return FL_EXIT_OWN;
-    }
-    const char *before = getenv("LD_PRELOAD");
-    char *value = NULL;
-    if (asprintf(&value, "%s%s%s", path, before != NULL && before[0] != '\0' ? ":" : "",
-                 before != NULL ? before : "") < 0 ||
-        setenv("LD_PRELOAD", value, 1) != 0) {
-        fprintf(stderr, "faultless: out of memory\n");
-        return FL_EXIT_OWN;
-    }
-    free(value);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, NULL, NULL, NULL};
     char **command = NULL;
     argp_err_exit_status = FL_EXIT_OWN;
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &command);
-    int rc = preload();
-    if (rc != 0) {
-        return rc;
+    if (!fl_find_preload("faultless")) {
+        return FL_EXIT_OWN;
     }
     execvp(command[0], command);
-    rc = errno == ENOENT ? FL_EXIT_NOT_FOUND : FL_EXIT_CANNOT_RUN;
+    int rc = errno == ENOENT ? FL_EXIT_NOT_FOUND : FL_EXIT_CANNOT_RUN;
     fprintf(stderr, "faultless: %s: %s\n", command[0], strerror(errno));
     return rc;
 }

@@ -1,0 +1,77 @@
+/* Reads plan files. */
+#include "faultplan/plans.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+bool fl_plans_is(const char *path)
+{
+    struct stat s;
+    size_t len;
+
+    if (stat(path, &s) != 0 || !S_ISREG(s.st_mode)) {
+        return false;
+    }
+    int rc = fl_file_look(path, &len);
+    return rc == 0 || rc == -ENOTSUP || rc == -EMSGSIZE;
+}
+
+void *fl_plans_read(const char *path)
+{
+    size_t len;
+    int rc = fl_file_look(path, &len);
+    void *file = rc == 0 ? malloc(len + 1) : NULL;
+
+    if (file != NULL) {
+        rc = fl_file_read(path, file, len);
+    } else if (rc == 0) {
+        rc = -ENOMEM;
+    }
+    if (rc != 0) {
+        fprintf(stderr, "faultplan: %s: %s\n", path, fl_file_why(rc));
+        free(file);
+        return NULL;
+    }
+    return file;
+}
+
+static bool no_memory(size_t n)
+{
+    fprintf(stderr, "faultplan: no memory for %zu slots\n", n);
+    return false;
+}
+
+struct fl_slot *fl_plans_slots(const void *file, size_t at, const struct fl_file_plan *p)
+{
+    struct fl_slot *slot = calloc(p->n + 1, sizeof *slot);
+
+    if (slot != NULL) {
+        fl_file_slots(file, at, slot);
+    } else {
+        no_memory(p->n);
+    }
+    return slot;
+}
+
+bool fl_plans_table(const struct fl_slot *slot, size_t n, uint64_t granule, struct fl_table *out)
+{
+    uint32_t *back = calloc(2 * n + 1, sizeof *back);
+
+    *out = (struct fl_table){.buffer = calloc(2 * n + 1, sizeof *out->buffer), .has_offset = true};
+    bool is_good = back != NULL && out->buffer != NULL;
+    if (is_good) {
+        out->n = fl_merge_buffers(slot, n, out->buffer, back, granule, UINT64_MAX, granule);
+    } else {
+        no_memory(n);
+    }
+    for (size_t i = 0; i < out->n; i++) {
+        out->buffer[i].offset = out->buffer[i].previous;
+    }
+    free(back);
+    if (!is_good) {
+        fl_table_free(out);
+    }
+    return is_good;
+}
