@@ -122,6 +122,17 @@ static struct fl_extent *from_cache(size_t len)
     return e;
 }
 
+/* Not what ages elsewhere: a planned request leaves nothing that does. */
+static void call_for_plan(void)
+{
+    if (FL_UNLIKELY(atomic_load_explicit(&fl_plan_calls, memory_order_relaxed)) &&
+        !fl_region_busy()) {
+        atomic_store(&fl_plan_calls, false);
+        atomic_store(&fl_route.region->wants_worker, true);
+        call_worker(true);
+    }
+}
+
 /* What a step's plan has for this request; NULL: nothing. errno is kept. */
 static inline struct fl_extent *from_plan(size_t len, size_t align)
 {
@@ -130,7 +141,7 @@ static inline struct fl_extent *from_plan(size_t len, size_t align)
     }
     int saved = errno;
     struct fl_extent *e = fl_plan_take(len, align);
-    call_worker(true);
+    call_for_plan();
     errno = saved;
     return e;
 }
@@ -140,7 +151,7 @@ static FL_COLD void tell_plan(struct fl_extent *e, enum fl_request_kind kind, si
     int saved = errno;
 
     fl_plan_saw(e, kind, align);
-    call_worker(true);
+    call_for_plan();
     errno = saved;
 }
 
@@ -414,6 +425,5 @@ size_t fl_trim(void)
     if (!ready() || fl_region_busy()) {
         return 0;
     }
-    fl_plan_release();
-    return fl_region_purge(fl_route.region, 0);
+    return fl_plan_release() + fl_region_purge(fl_route.region, 0);
 }

@@ -6,6 +6,8 @@
  * plan drains: it serves no more, and whoever frees its last block gives it back. */
 #include "plan/internal.h"
 
+#include <errno.h>
+
 /* Everything, for good: true for one caller alone. */
 static bool claim_all(struct fl_arena *a)
 {
@@ -18,14 +20,95 @@ static void close_arena(struct fl_arena *a)
     atomic_store_explicit(&a->height, 0, memory_order_release);
 }
 
+/* Lock: plan. */
+static size_t drop_if_empty(struct fl_arena *a)
+{
+    size_t bytes = 0;
+
+    if (atomic_load_explicit(&a->height, memory_order_relaxed) != 0 && claim_all(a)) {
+        bytes = a->inner.outer->zeroed.len;
+        close_arena(a);
+    }
+    return bytes;
+}
+
 /* The lock: whoever looks late, at an arena that was closed meanwhile, must not see it half open. */
 void fl_arena_drop_if_empty(struct fl_arena *a)
 {
     fl_plan_lock();
-    if (atomic_load_explicit(&a->height, memory_order_relaxed) != 0 && claim_all(a)) {
-        close_arena(a);
-    }
+    (void)drop_if_empty(a);
     fl_plan_unlock();
+}
+
+static bool is_filled(const struct fl_arena *a, size_t page)
+{
+    uint64_t word = atomic_load_explicit(&a->filled.word[page / 64], memory_order_relaxed);
+
+    return (word >> page % 64 & 1) != 0;
+}
+
+/* The run of huge pages from `at` on that are in memory, and all of whose granules were free: they are ours now. */
+static size_t claim_run(struct fl_arena *a, size_t at)
+{
+    size_t per = fl_page.huge >> FL_GRANULE_SHIFT, n = 0;
+
+    while (at + n < a->filled.granules && is_filled(a, at + n) &&
+           fl_claims_take(&a->claims, (at + n) * per, per)) {
+        n++;
+    }
+    return n;
+}
+
+/* Lock: plan. Bytes. */
+static size_t empty_run(struct fl_arena *a, size_t at, size_t n)
+{
+    size_t per = fl_page.huge >> FL_GRANULE_SHIFT;
+    struct fl_range part = {a->base + at * fl_page.huge, n * fl_page.huge};
+    int rc = fl_inner_empty(fl_plan.region, &a->inner, part);
+
+    if (rc == 0) {
+        fl_claims_give(&a->filled, at, n);
+        atomic_fetch_add_explicit(&a->missing, n, memory_order_relaxed);
+    }
+    if (rc != -EEXIST) {
+        fl_claims_give(&a->claims, at * per, n * per);
+    }
+    return rc == -EBUSY ? 0 : part.len;
+}
+
+/* Lock: plan. */
+static size_t trim(struct fl_arena *a)
+{
+    size_t given = 0;
+
+    for (size_t at = 0; at < a->filled.granules;) {
+        size_t n = claim_run(a, at);
+        given += n != 0 ? empty_run(a, at, n) : 0;
+        at += n + 1;
+    }
+    return given;
+}
+
+static bool is_open(const struct fl_arena *a)
+{
+    return atomic_load_explicit(&a->height, memory_order_relaxed) != 0;
+}
+
+size_t fl_arena_trim(struct fl_arena *a)
+{
+    fl_plan_lock();
+    size_t given = is_open(a) ? trim(a) : 0;
+    fl_plan_unlock();
+    return given;
+}
+
+size_t fl_arena_give_up(struct fl_arena *a)
+{
+    fl_plan_lock();
+    size_t given = drop_if_empty(a);
+    given += is_open(a) ? trim(a) : 0;
+    fl_plan_unlock();
+    return given;
 }
 
 /* Room for the bits of granules, and, behind them, those of huge pages that are filled. Lock: plan. */
@@ -52,8 +135,7 @@ static void count_missing(struct fl_arena *a)
     size_t missing = 0;
 
     for (size_t i = 0; i < a->limit / fl_page.huge; i++) {
-        uint64_t word = atomic_load_explicit(&a->filled.word[i / 64], memory_order_relaxed);
-        missing += (word >> i % 64 & 1) == 0;
+        missing += !is_filled(a, i);
     }
     atomic_store_explicit(&a->missing, missing, memory_order_relaxed);
 }
@@ -92,11 +174,12 @@ static bool open_with(struct fl_arena *a, size_t len)
 
 bool fl_arena_open(struct fl_arena *a, size_t height)
 {
-    size_t limit = fl_align_up(height, fl_page.huge), len = 2 * limit;
+    size_t limit = fl_align_up(height, fl_page.huge);
+    size_t len = fl_region_counts_maps(fl_plan.region) ? limit : 2 * limit;
 
     fl_plan_lock();
     bool open = open_with(a, len);
-    if (!open) { /* where maps are counted, less will do */
+    if (!open && len != limit) {
         len = limit;
         open = open_with(a, len);
     }
@@ -108,7 +191,7 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
     }
     fl_plan_unlock();
     if (open) {
-        atomic_store(&fl_plan.region->wants_worker, true); /* it may age */
+        fl_plan_call_worker(); /* it may age */
     }
     return open;
 }

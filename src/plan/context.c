@@ -11,9 +11,17 @@ enum { REST_STEPS = 16, REST_REQUESTS = 4096, REST_DOUBLINGS = 10, NOTICE_AFTER 
 
 struct fl_plan fl_plan;
 _Thread_local unsigned fl_plan_wants;
+_Atomic bool fl_plan_calls;
 _Thread_local struct fl_step_context *fl_plan_mine;
 static _Thread_local struct fl_step_context *my_default; /* of fl_step_begin(NULL) */
 static _Thread_local unsigned noticed;
+
+/* By a request of any kind, whichever comes first. */
+void fl_plan_call_worker(void)
+{
+    atomic_store(&fl_plan_calls, true);
+    atomic_store(&fl_plan.region->wants_worker, true);
+}
 
 void fl_plan_lock(void)
 {

@@ -250,7 +250,7 @@ void fl_engine_want(struct fl_step_context *c)
     }
     atomic_store_explicit(&c->job, FL_JOB_WANTED, memory_order_release);
     if (fl_plan.config.background) {
-        atomic_store(&fl_plan.region->wants_worker, true);
+        fl_plan_call_worker();
     } else {
         work_on(c);
     }
@@ -287,7 +287,7 @@ void fl_engine_collect(struct fl_step_context *c)
         fl_stats_bump(&c->stats.layouts);
         fl_layout_free(old);
         fl_keep_note(l);
-        atomic_store(&fl_plan.region->wants_worker, true); /* to have it written */
+        fl_plan_call_worker(); /* to have it written */
     }
     c->made = NULL;
     c->grown = NULL;
@@ -324,17 +324,20 @@ uint64_t fl_plan_age(struct fl_region *r)
             continue;
         }
         a->idle = atomic_exchange(&a->used, false) ? 0 : a->idle + 1;
-        if (a->idle >= IDLE_TICKS) {
-            fl_arena_drop_if_empty(a);
+        if (a->idle >= IDLE_TICKS || !a->owned) {
+            (void)fl_arena_give_up(a);
         }
         again = atomic_load(&a->height) != 0 ? fl_plan.config.tick_ns : again;
     }
     return again;
 }
 
-void fl_plan_release(void)
+size_t fl_plan_release(void)
 {
+    size_t given = 0;
+
     for (struct fl_arena *a = fl_plan_first_arena(); a != NULL; a = a->next) {
-        fl_arena_drop_if_empty(a);
+        given += fl_arena_give_up(a);
     }
+    return given;
 }

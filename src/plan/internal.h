@@ -51,6 +51,10 @@ size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room);
 /* Gives its memory back if nobody has a block in it. Any thread; takes the region lock. */
 void fl_arena_drop_if_empty(struct fl_arena *a);
+/* Gives back all huge pages of it in which there is no block; the addresses stay. Bytes. */
+size_t fl_arena_trim(struct fl_arena *a);
+/* The one or the other. Bytes. */
+size_t fl_arena_give_up(struct fl_arena *a);
 
 /* Memory of `len` bytes, zero; NULL. Lock: plan. */
 void *fl_plan_map(size_t len);
@@ -116,6 +120,7 @@ struct fl_step_context {
     uint64_t forgiven;      /* of these: what a change of phase was recognised by */
     uint32_t requests_here; /* in this step, or since the last boundary */
     uint32_t diverged;      /* of these, those that were not where the plan says */
+    bool gave_up;           /* the arena's free memory, for this step needs it elsewhere */
     bool relearn;           /* so many that steps are worth recording again */
     uint64_t recent[FL_SIGNATURE];
     unsigned misses_in_a_row;
@@ -217,6 +222,9 @@ void fl_context_give_up(struct fl_step_context *c);
 void fl_context_watched(struct fl_step_context *c);
 /* The last requests were the first ones of `l`, which we know. */
 void fl_context_resume(struct fl_step_context *c, struct fl_layout *l);
+
+/* There is something for the worker to do. */
+void fl_plan_call_worker(void);
 
 /* With a signal guard: see fl_region_busy. */
 void fl_plan_lock(void);

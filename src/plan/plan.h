@@ -268,6 +268,8 @@ enum fl_plan_wants {
     FL_PLAN_WATCH = 2,  /* to know of it: fl_plan_saw */
 };
 extern _Thread_local unsigned fl_plan_wants;
+/* There is something for the worker to do: whoever sees it calls. */
+extern _Atomic bool fl_plan_calls;
 
 /* Before any other function here.  Context: boot only. */
 void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c);
@@ -303,8 +305,8 @@ int fl_plan_end(struct fl_step_context *c);
 /* Jobs of the worker: packs what has been learned; gives back what no step has used for a while. */
 uint64_t fl_plan_work(struct fl_region *r);
 uint64_t fl_plan_age(struct fl_region *r);
-/* Memory is short: arenas that nobody has a block in go back. No lock held. */
-void fl_plan_release(void);
+/* Memory is short: what of arenas nobody has a block in goes back. Bytes. No lock held. */
+size_t fl_plan_release(void);
 
 void fl_plan_fork_prepare(void);
 void fl_plan_fork_parent(void);

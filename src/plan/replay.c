@@ -4,7 +4,7 @@
  * less shifts nothing. */
 #include "plan/internal.h"
 
-enum { AHEAD = 8, LOST_AFTER = 64, BAD_OF_EIGHT = 3, STRANGE_MOST = 8 };
+enum { AHEAD = 8, LOST_AFTER = 64, BAD_OF_EIGHT = 3, STRANGE_MOST = 8, GIVE_UP_SHARE = 16 };
 
 static bool fits(const struct fl_seat *s, size_t len)
 {
@@ -110,9 +110,15 @@ static void count_miss(struct fl_step_context *c, size_t len, bool placed)
     fl_stats_bump(&c->stats.misses);
     c->diverged++;
     c->misses_in_a_row++;
-    if (!placed) {
-        c->missed += len;
-        fl_stats_add(&c->stats.missed_bytes, len);
+    if (placed) {
+        return;
+    }
+    c->missed += len;
+    fl_stats_add(&c->stats.missed_bytes, len);
+    /* It is another step than the plan's: not to hold memory for both. */
+    if (!c->gave_up && c->missed > atomic_load(&c->arena->limit) / GIVE_UP_SHARE) {
+        c->gave_up = true;
+        (void)fl_arena_trim(c->arena);
     }
 }
 
@@ -233,7 +239,7 @@ void fl_arena_let_go(struct fl_step_context *c)
     if (a != NULL) {
         c->arena = NULL;
         atomic_store_explicit(&a->draining, true, memory_order_relaxed);
-        fl_arena_drop_if_empty(a);
+        (void)fl_arena_give_up(a);
         fl_plan_lock();
         a->owned = false;
         fl_plan_unlock();
@@ -259,6 +265,7 @@ static bool have_arena(struct fl_step_context *c)
 void fl_replay_begin(struct fl_step_context *c)
 {
     c->requests_here = c->diverged = 0;
+    c->gave_up = false;
     c->asked = c->missed = c->forgiven = 0;
     if (c->layout == NULL) {
         return;
@@ -299,6 +306,9 @@ bool fl_replay_end(struct fl_step_context *c)
 
 void fl_replay_off(struct fl_step_context *c)
 {
+    if (c->arena != NULL) {
+        (void)fl_arena_trim(c->arena);
+    }
     c->layout = NULL;
     c->next = c->end = NULL;
     c->bad = 0;

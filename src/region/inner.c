@@ -109,6 +109,22 @@ bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range par
     return may;
 }
 
+int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range part)
+{
+    if (fl_vspace_decommit(&r->window, part) != 0) {
+        return -EBUSY;
+    }
+    int rc = fl_vspace_commit(&r->window, part, r->config.huge);
+    fl_region_lock(r);
+    r->populated_bytes -= part.len;
+    r->stats.purge_bytes += part.len;
+    fl_region_count_use(r, -(int64_t)part.len);
+    in->outer->zeroed.len -= part.len;
+    in->outer->content = FL_CONTENT_PART;
+    fl_region_unlock(r);
+    return rc == 0 ? 0 : -EEXIST;
+}
+
 void fl_inner_close(struct fl_region *r, struct fl_inner *in)
 {
     struct fl_extent *outer = in->outer;

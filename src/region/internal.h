@@ -210,6 +210,9 @@ void fl_region_adopt_orphans(struct fl_region *r);
 /* fl_region_purge until `want` bytes are given back. No lock held. */
 size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want);
 
+/* What release_more does, where it is plugged in. No lock held. */
+size_t fl_region_release_more(struct fl_region *r);
+
 /* Tells the kernel that it may take free memory when it is short. No lock held. */
 void fl_region_soften(struct fl_region *r);
 

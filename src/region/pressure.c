@@ -89,3 +89,13 @@ void fl_region_look_after(struct fl_region *r, size_t len)
         fl_region_soften(r);
     }
 }
+
+bool fl_region_counts_maps(struct fl_region *r)
+{
+    struct fl_memory m;
+
+    fl_region_lock(r);
+    fl_memory_look(&m, &r->scratch);
+    fl_region_unlock(r);
+    return m.keep != UINT64_MAX;
+}

@@ -80,14 +80,17 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age)
     return fl_region_purge_some(r, age, SIZE_MAX);
 }
 
+size_t fl_region_release_more(struct fl_region *r)
+{
+    return r->release_more != NULL ? r->release_more() : 0;
+}
+
 void fl_region_release(struct fl_region *r)
 {
     fl_region_lock(r);
     r->stats.releases++;
     fl_region_unlock(r);
-    if (r->release_more != NULL) {
-        r->release_more();
-    }
+    (void)fl_region_release_more(r);
     (void)fl_region_purge_some(r, 0, SIZE_MAX);
 }
 

@@ -221,8 +221,8 @@ struct fl_region {
     bool has_worker;                      /* Lock: region */
     _Atomic uint32_t rung;                /* enum fl_rung */
     _Atomic int rung_refusal;             /* -errno that made it fall; 0: it did not */
-    void (*release_more)(
-        void); /* plugged in by runtime/: what others hold of ours and can give back */
+    /* Plugged in by runtime/: has others give back what they hold of ours and do not use. Bytes. No lock held. */
+    size_t (*release_more)(void);
     _Atomic(struct fl_inner *) inners; /* every one that was ever open. Lock: region, to add */
     bool seeded;  /* the window is one EMPTY extent or more: done by the first request */
     bool orphans; /* after fork: caches of threads that are not in this process */
@@ -281,6 +281,9 @@ void fl_region_release(struct fl_region *r);
 
 /* `bytes` will be wanted soon: the stock is filled with as many, as far as memory allows, until they have been asked for. */
 void fl_region_expect(struct fl_region *r, size_t bytes);
+
+/* Are maps counted, used or not (RLIMIT_AS, RLIMIT_DATA, overcommit_memory=2)? Some 10 us. */
+bool fl_region_counts_maps(struct fl_region *r);
 
 /* Jobs of the worker. Each returns the ns until it wants to run again; UINT64_MAX: not before it is called.
  * Fills the stock up to what recent requests needed. */
@@ -345,6 +348,9 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len);
 /* Populates `part`, whole huge pages that are not: from the stock, by moves from what is free, or by the kernel. False: memory
  * is short. */
 bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part);
+/* Gives the memory of `part`, populated whole huge pages in which no block is, back to the kernel. 0; -EBUSY: nothing has changed;
+ * -EEXIST: it is gone, and nobody may have these addresses any more. */
+int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range part);
 /* No block is LIVE any more, and none will be: gives the outer extent back. */
 void fl_inner_close(struct fl_region *r, struct fl_inner *in);
 /* The one whose outer extent `addr` lies in, now; NULL: none. And the block there, while it is not free; NULL. Lock-free. */

@@ -231,6 +231,15 @@ bool fl_region_is_absurd(const struct fl_region *r, size_t len)
     return r->memory_total != 0 && len / ABSURD_SHARE > r->memory_total;
 }
 
+/* Neither addresses, maps nor memory are to be had: what others hold in vain may be enough. */
+static bool others_gave(struct fl_region *r)
+{
+    fl_region_unlock(r);
+    size_t given = fl_region_release_more(r);
+    fl_region_lock(r);
+    return given != 0;
+}
+
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
                                  size_t align, bool zero)
 {
@@ -241,6 +250,10 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     }
     fl_region_lock(r);
     struct fl_extent *e = take_locked(r, own, len, align, &g);
+    if (e == NULL && (g.refusal == 0 || g.refusal == -ENOMEM) && others_gave(r)) {
+        g = (struct fl_grant){.zero = zero};
+        e = take_locked(r, own, len, align, &g);
+    }
     if (e == NULL && g.refusal != 0) {
         e = take_refused(r, own, len, align, &g);
     }
