@@ -272,9 +272,12 @@ static void unmake(struct fl_step_context *c)
     fl_record_drop_all(c);
     c->detecting = false;
     c->last = NULL;
-    fl_engine_abandon(c);
+    bool is_free = fl_engine_abandon(c);
     c->open = false;
     atomic_store(&c->tid, 0);
+    if (!is_free) { /* it is lost */
+        return;
+    }
     fl_plan_lock();
     c->free_next = fl_plan.free;
     fl_plan.free = c;
@@ -400,6 +403,7 @@ int fl_plan_begin(struct fl_step_context *c)
     step_begins(c);
     enter(c);
     atomic_store(&c->inside, false);
+    fl_plan.config.watch_thread();
     return 0;
 }
 

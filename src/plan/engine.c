@@ -237,7 +237,7 @@ uint64_t fl_plan_work(struct fl_region *r)
     for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
         work_on(fl_plan.context[i]);
     }
-    fl_keep_save();
+    fl_keep_save(false);
     return UINT64_MAX;
 }
 
@@ -294,13 +294,17 @@ void fl_engine_collect(struct fl_step_context *c)
     atomic_store(&c->job, FL_JOB_NONE);
 }
 
-void fl_engine_abandon(struct fl_step_context *c)
+bool fl_engine_abandon(struct fl_step_context *c)
 {
+    enum { PATIENCE_MS = 2000 }; /* whoever packs may be gone */
     uint32_t wanted = FL_JOB_WANTED;
 
     (void)atomic_compare_exchange_strong(&c->job, &wanted, FL_JOB_NONE);
-    while (atomic_load_explicit(&c->job, memory_order_acquire) == FL_JOB_RUNNING) {
+    for (int i = 0; i < PATIENCE_MS && atomic_load(&c->job) == FL_JOB_RUNNING; i++) {
         (void)fl_sys.wait(&c->job, FL_JOB_RUNNING, 1000000);
+    }
+    if (atomic_load_explicit(&c->job, memory_order_acquire) == FL_JOB_RUNNING) {
+        return false;
     }
     fl_engine_collect(c);
     fl_layout_free(take_draft(c));
@@ -309,6 +313,7 @@ void fl_engine_abandon(struct fl_step_context *c)
         c->known[i] = NULL;
     }
     c->last = c->layout = NULL;
+    return true;
 }
 
 uint64_t fl_plan_age(struct fl_region *r)

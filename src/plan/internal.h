@@ -199,7 +199,8 @@ struct fl_arena *fl_plan_first_arena(void);
 void fl_engine_want(struct fl_step_context *c);
 /* Takes over what the job has made. At a step's boundary. */
 void fl_engine_collect(struct fl_step_context *c);
-void fl_engine_abandon(struct fl_step_context *c);
+/* Its plans are no more. False: somebody is at it still, and will be. */
+bool fl_engine_abandon(struct fl_step_context *c);
 struct fl_layout *fl_layout_new(size_t n);
 struct fl_layout *fl_layout_copy(const struct fl_layout *from); /* Lock: plan */
 /* Seats from slots; `grown`: the layout whose slots these were, before some grew. */

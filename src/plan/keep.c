@@ -93,7 +93,7 @@ static void take_plans(const void *file)
 }
 
 /* The file's bytes in plan memory; NULL: there is none that is any good. */
-static void *read_file(size_t *out_len)
+static void *read_file(size_t *out_len, bool speak)
 {
     int rc = fl_file_look(keep.path, out_len);
     void *file = rc == 0 ? fl_plan_map_locked(*out_len + 1) : NULL;
@@ -105,7 +105,7 @@ static void *read_file(size_t *out_len)
     }
     if (rc != 0) {
         fl_plan_unmap_locked((uintptr_t)file, *out_len + 1);
-        if (rc != -ENOENT) {
+        if (speak && rc != -ENOENT) {
             complain(rc);
         }
         return NULL;
@@ -120,7 +120,7 @@ void fl_keep_load(const char *path)
     keep.path = path;
     keep.key = fl_file_key_here();
     keep.pid = getpid();
-    void *file = read_file(&len);
+    void *file = read_file(&len, true);
     if (file != NULL) {
         take_plans(file);
         fl_plan_unmap_locked((uintptr_t)file, len + 1);
@@ -134,7 +134,8 @@ void fl_keep_adopt(struct fl_step_context *c)
         c->known[i] = fl_layout_copy(keep.layout[keep.n - 1 - i]);
     }
     fl_plan_unlock();
-    c->last = c->known[0];
+    /* Of several it is seen by its first requests which one it is. */
+    c->last = keep.n == 1 ? c->known[0] : NULL;
 }
 
 void fl_keep_note(const struct fl_layout *l)
@@ -176,11 +177,11 @@ static void add_all(struct fl_file *f)
     }
 }
 
-static void write_file(void)
+static void write_file(bool speak)
 {
     size_t old_len = 0, size = FL_FILE_HEAD;
     struct fl_file f;
-    void *old = read_file(&old_len);
+    void *old = read_file(&old_len, false);
 
     fl_plan_lock();
     keep.news = false;
@@ -199,7 +200,8 @@ static void write_file(void)
             (void)fl_file_keep(&f, old, keep.key);
         }
         int rc = fl_file_write(keep.path, buf, fl_file_end(&f));
-        if (rc != 0) {
+        keep.news = rc != 0; /* once more at exit */
+        if (speak && rc != 0) {
             complain(rc);
         }
     }
@@ -207,11 +209,11 @@ static void write_file(void)
     fl_plan_unmap_locked((uintptr_t)old, old_len + 1);
 }
 
-void fl_keep_save(void)
+void fl_keep_save(bool speak)
 {
     if (keep.path != NULL && keep.news && keep.pid == getpid() &&
         !atomic_exchange(&keep.writing, true)) {
-        write_file();
+        write_file(speak);
         atomic_store(&keep.writing, false);
     }
 }

@@ -34,13 +34,14 @@ static unsigned class_of(size_t len)
     return pages <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(pages - 1);
 }
 
-void *fl_plan_map(size_t len)
+/* Addresses for `len` bytes. Lock: plan. */
+static struct fl_range take_addresses(size_t len)
 {
     unsigned k = class_of(len);
     struct fl_range part = {0, k < CLASSES ? fl_page.base << k : 0};
 
     if (part.len == 0 || !claim_span()) {
-        return NULL;
+        return (struct fl_range){0, 0};
     }
     if (memory.nkept[k] != 0) {
         part.base = memory.kept[k][--memory.nkept[k]];
@@ -48,34 +49,63 @@ void *fl_plan_map(size_t len)
         part.base = memory.span.all.base + memory.used;
         memory.used += part.len;
     } else {
-        return NULL;
+        part.len = 0;
     }
-    return fl_vspace_commit(&memory.span, part, false) == 0
+    return part;
+}
+
+static void *commit(struct fl_range part)
+{
+    return part.len != 0 && fl_vspace_commit(&memory.span, part, false) == 0
                ? (void *)part.base /* NOLINT(performance-no-int-to-ptr) */
                : NULL;
 }
 
-void fl_plan_unmap(uintptr_t p, size_t len)
+static struct fl_range range_of(uintptr_t p, size_t len)
 {
-    unsigned k = class_of(len);
-    struct fl_range part = {p, fl_page.base << k};
+    return (struct fl_range){p, fl_page.base << class_of(len)};
+}
 
-    if (p != 0 && fl_vspace_decommit(&memory.span, part) == 0 && memory.nkept[k] < KEPT) {
+/* Lock: plan. */
+static void keep_addresses(struct fl_range part)
+{
+    unsigned k = class_of(part.len);
+
+    if (memory.nkept[k] < KEPT) {
         memory.kept[k][memory.nkept[k]++] = part.base;
     }
 }
 
+void *fl_plan_map(size_t len)
+{
+    return commit(take_addresses(len));
+}
+
+void fl_plan_unmap(uintptr_t p, size_t len)
+{
+    struct fl_range part = range_of(p, len);
+
+    if (p != 0 && fl_vspace_decommit(&memory.span, part) == 0) {
+        keep_addresses(part);
+    }
+}
+
+/* Whoever is held up in a system call holds no lock. */
 void *fl_plan_map_locked(size_t len)
 {
     fl_plan_lock();
-    void *p = fl_plan_map(len);
+    struct fl_range part = take_addresses(len);
     fl_plan_unlock();
-    return p;
+    return commit(part);
 }
 
 void fl_plan_unmap_locked(uintptr_t p, size_t len)
 {
-    fl_plan_lock();
-    fl_plan_unmap(p, len);
-    fl_plan_unlock();
+    struct fl_range part = range_of(p, len);
+
+    if (p != 0 && fl_vspace_decommit(&memory.span, part) == 0) {
+        fl_plan_lock();
+        keep_addresses(part);
+        fl_plan_unlock();
+    }
 }

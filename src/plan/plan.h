@@ -273,8 +273,8 @@ extern _Atomic bool fl_plan_calls;
 
 /* Before any other function here.  Context: boot only. */
 void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c);
-/* Writes new plans to their file. By the worker, and at exit. */
-void fl_keep_save(void);
+/* Writes new plans to their file. By the worker, which cannot speak, and at exit. */
+void fl_keep_save(bool speak);
 
 /* A block of `len` bytes, whole base pages, from the plan; NULL: it has none to give. No lock, no system call.
  * Signals: safe.  Cost: O(1) for what was planned; else a look at a bit a granule of the arena. */
