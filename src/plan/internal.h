@@ -120,6 +120,10 @@ struct fl_step_context {
     uint64_t forgiven;      /* of these: what a change of phase was recognised by */
     uint32_t requests_here; /* in this step, or since the last boundary */
     uint32_t diverged;      /* of these, those that were not where the plan says */
+    uint32_t crowded;       /* of these, those whose place was somebody's */
+    unsigned crowded_steps; /* in a row in which there were some */
+    unsigned in_arena;      /* steps since this one was taken */
+    bool moved;             /* to another arena before */
     bool gave_up;           /* the arena's free memory, for this step needs it elsewhere */
     bool relearn;           /* so many that steps are worth recording again */
     uint64_t recent[FL_SIGNATURE];
@@ -189,6 +193,8 @@ void fl_replay_begin(struct fl_step_context *c);
 bool fl_replay_end(struct fl_step_context *c);
 /* The step's first request, which has been served already. */
 void fl_replay_skip(struct fl_step_context *c, size_t len);
+/* Blocks that stay are in the way in each step: another arena would do better. */
+bool fl_replay_is_crowded(struct fl_step_context *c);
 void fl_replay_off(struct fl_step_context *c);
 void fl_arena_let_go(struct fl_step_context *c);
 /* The layout whose first requests were the last ones; NULL. */

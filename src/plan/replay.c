@@ -5,6 +5,8 @@
 #include "plan/internal.h"
 
 enum { AHEAD = 8, LOST_AFTER = 64, BAD_OF_EIGHT = 3, STRANGE_MOST = 8, GIVE_UP_SHARE = 16 };
+/* Steps: crowded ones in a row until another arena is taken, and how many until the next. */
+enum { CROWDED_STEPS = 2, MOVE_AFTER = 32 };
 
 static bool fits(const struct fl_seat *s, size_t len)
 {
@@ -158,6 +160,7 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
         c->misses_in_a_row = 0;
         return e;
     }
+    c->crowded++;
     e = in_a_gap(c, len);
     count_miss(c, len, e != NULL);
     return e;
@@ -264,7 +267,7 @@ static bool have_arena(struct fl_step_context *c)
 
 void fl_replay_begin(struct fl_step_context *c)
 {
-    c->requests_here = c->diverged = 0;
+    c->requests_here = c->diverged = c->crowded = 0;
     c->gave_up = false;
     c->asked = c->missed = c->forgiven = 0;
     if (c->layout == NULL) {
@@ -302,6 +305,22 @@ bool fl_replay_end(struct fl_step_context *c)
     c->bad = (uint8_t)(c->bad << 1 | bad);
     fl_stats_bump(&c->stats.steps);
     return __builtin_popcount(c->bad) < BAD_OF_EIGHT && c->strange < STRANGE_MOST;
+}
+
+bool fl_replay_is_crowded(struct fl_step_context *c)
+{
+    bool crowded = c->crowded > c->requests_here / 50;
+
+    c->in_arena++;
+    c->crowded_steps = crowded ? c->crowded_steps + 1 : 0;
+    if (c->crowded_steps < CROWDED_STEPS || c->in_arena < CROWDED_STEPS ||
+        (c->moved && c->in_arena < MOVE_AFTER)) {
+        return false;
+    }
+    c->moved = true;
+    c->crowded_steps = c->in_arena = 0;
+    c->bad = 0;
+    return true;
 }
 
 void fl_replay_off(struct fl_step_context *c)

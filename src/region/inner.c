@@ -138,7 +138,7 @@ void fl_inner_close(struct fl_region *r, struct fl_inner *in)
     outer->zeroed.len = 0;
     fl_extent_publish(r, outer); /* it is found by its address again */
     if (part) {
-        fl_region_count_use(r, (int64_t)(outer->len - filled));
+        r->stats.in_use += outer->len - filled; /* until it is given, which is no peak */
         r->populated_bytes += gone ? -filled : outer->len - filled;
         outer->content = gone ? FL_CONTENT_EMPTY : FL_CONTENT_POPULATED;
         r->stats.purge_bytes += gone ? filled : 0;
