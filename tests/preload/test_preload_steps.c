@@ -33,7 +33,8 @@ static bool may_plan(void)
     return strstr(fl_rung_disabled(), "plan") == NULL;
 }
 
-/* Of 40 steps at least 30 are replayed, with not one request in 200 beside the plan, each where it was before but those that two steps take in turns. */
+/* So many steps are served by a plan, with that share of their requests where it says. How soon the plan is made is the worker's to
+ * say, and the machine's load. */
 static void assert_served(const struct fl_run *r, long steps, long permille)
 {
     long hits = figure(r, "plan_hits"), misses = figure(r, "plan_misses");
@@ -47,39 +48,39 @@ static void assert_served(const struct fl_run *r, long steps, long permille)
 static void fixed_steps_are_served_where_they_were(void **state)
 {
     (void)state;
-    const struct fl_run *r = run("fixed", "40", "declare", "1");
-    assert_served(r, 30, 995);
+    const struct fl_run *r = run("fixed", "160", "declare", "1");
+    assert_served(r, 100, 995);
     assert_true(!may_plan() || strstr(r->out, "same 96 %") != NULL);
 }
 
 static void threads_have_steps_of_their_own(void **state)
 {
     (void)state;
-    assert_served(run("fixed", "40", "declare", "3"), 90, 995);
+    assert_served(run("fixed", "160", "declare", "3"), 300, 995);
 }
 
 static void steps_that_nobody_declares_are_found(void **state)
 {
     (void)state;
-    assert_served(run("fixed", "60", "-", "1"), 40, 990);
+    assert_served(run("fixed", "160", "-", "1"), 100, 990);
 }
 
 static void sizes_that_change_together_are_planned_for(void **state)
 {
     (void)state;
-    assert_served(run("vary", "80", "declare", "1"), 40, 900);
+    assert_served(run("vary", "300", "declare", "1"), 150, 900);
 }
 
 static void one_more_or_less_shifts_nothing(void **state)
 {
     (void)state;
-    assert_served(run("jitter", "80", "declare", "1"), 40, 900);
+    assert_served(run("jitter", "160", "declare", "1"), 80, 900);
 }
 
 static void kinds_of_steps_take_turns(void **state)
 {
     (void)state;
-    assert_served(run("phases", "120", "declare", "1"), 60, 900);
+    assert_served(run("phases", "240", "declare", "1"), 120, 900);
     (void)run("phases", "120", "-", "1");
 }
 
