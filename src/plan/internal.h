@@ -38,7 +38,7 @@ struct fl_arena {
     struct fl_arena *next; /* every arena ever made. Lock: plan */
     _Atomic bool used;     /* since the worker looked */
     unsigned idle;         /* looks at which it was not. The worker */
-    bool owned;            /* by a context; else free, or draining. Lock: plan */
+    _Atomic bool owned;    /* by a context; else free, or draining. Lock: plan */
 };
 
 /* Takes addresses for `height` bytes and as many more; the arena has none. False: not to be had. The owner. */
