@@ -258,6 +258,9 @@ static struct fl_step_context *make(bool declared)
     if (c == NULL) {
         return NULL;
     }
+    if (!declared && c->detect != NULL) { /* no step is to take a fault for it */
+        (void)fl_sys.populate((struct fl_range){(uintptr_t)c->detect, fl_detect_size()});
+    }
     c->declared = declared;
     c->open = true;
     c->rest = c->drops = c->begun = 0;
