@@ -20,12 +20,17 @@ static void close_arena(struct fl_arena *a)
     atomic_store_explicit(&a->height, 0, memory_order_release);
 }
 
+static bool is_open(const struct fl_arena *a)
+{
+    return atomic_load_explicit(&a->height, memory_order_relaxed) != 0;
+}
+
 /* Lock: plan. */
 static size_t drop_if_empty(struct fl_arena *a)
 {
     size_t bytes = 0;
 
-    if (atomic_load_explicit(&a->height, memory_order_relaxed) != 0 && claim_all(a)) {
+    if (is_open(a) && claim_all(a)) {
         bytes = a->inner.outer->zeroed.len;
         close_arena(a);
     }
@@ -87,11 +92,6 @@ static size_t trim(struct fl_arena *a)
         at += n + 1;
     }
     return given;
-}
-
-static bool is_open(const struct fl_arena *a)
-{
-    return atomic_load_explicit(&a->height, memory_order_relaxed) != 0;
 }
 
 size_t fl_arena_trim(struct fl_arena *a)
@@ -227,7 +227,7 @@ static FL_COLD bool fill(struct fl_arena *a, size_t granule, size_t n)
 
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room)
 {
-    size_t n = (len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
+    size_t n = fl_granules(len);
 
     if (FL_UNLIKELY(!fl_claims_take(&a->claims, granule, n))) {
         return NULL;
@@ -248,7 +248,7 @@ void fl_plan_give(struct fl_extent *e)
 {
     struct fl_arena *a = (struct fl_arena *)e->inner; /* its first member */
     size_t granule = (size_t)(e - a->inner.block);
-    size_t n = (e->len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
+    size_t n = fl_granules(e->len);
 
     if (FL_UNLIKELY(fl_extent_is_handled(e)) && !fl_inner_renew(fl_plan.region, e)) {
         return; /* it stays claimed: nobody gets it any more */
@@ -286,8 +286,8 @@ bool fl_plan_resize(struct fl_extent *e, size_t len)
 {
     struct fl_arena *a = (struct fl_arena *)e->inner; /* its first member */
     size_t first = (size_t)(e - a->inner.block);
-    size_t had = (e->len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
-    size_t want = (len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
+    size_t had = fl_granules(e->len);
+    size_t want = fl_granules(len);
 
     if (want != had && fl_extent_is_handled(e)) {
         return false; /* nobody else may have a part of it as it is */

@@ -361,8 +361,8 @@ int fl_plan_context_free(struct fl_step_context *c)
 
 static struct fl_step_context *default_context(void)
 {
-    if (my_default == NULL && (my_default = make(true)) != NULL) {
-        fl_plan.config.watch_thread();
+    if (my_default == NULL) {
+        my_default = make(true);
     }
     return my_default;
 }

@@ -122,8 +122,7 @@ void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown)
     for (uint32_t i = 0; i < l->n; i++) {
         const struct fl_slot *s = &l->slot[i];
         struct fl_seat *seat = &l->seat[i];
-        bool planned =
-            s->kind != FL_SLOT_KEPT && s->kind != FL_SLOT_VARIES && s->align <= FL_GRANULE;
+        bool planned = is_planned(s);
         bool grew = grown != NULL && s->size > grown->seat[i].room;
         seat->least = s->kind == FL_SLOT_VARIES || s->least != s->most || grew ? 1 : s->least;
         seat->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : grew ? s->size : s->most;

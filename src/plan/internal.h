@@ -8,6 +8,12 @@
  * 35 %). */
 enum { FL_GRANULE_SHIFT = 16, FL_GRANULE = 1 << FL_GRANULE_SHIFT, FL_HUGE_FROM = 32 * FL_MIB };
 
+/* How many hold `len` bytes. */
+static inline size_t fl_granules(size_t len)
+{
+    return (len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
+}
+
 /* One bit a granule. Threads: any, no lock; a claim that fails for a part leaves nothing behind. Cost: the words that the
  * range touches. */
 struct fl_claims {

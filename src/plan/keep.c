@@ -12,7 +12,7 @@ enum { KEPT_PLANS = 16 };
 static struct {
     const char *path; /* NULL: nothing is kept */
     uint64_t key;
-    struct fl_layout *layout[KEPT_PLANS]; /* NULL-terminated, the newest last */
+    struct fl_layout *layout[KEPT_PLANS]; /* `n` of them, the newest last */
     unsigned n;
     bool news;            /* there are some that the file does not have */
     _Atomic bool writing; /* by the worker, or at exit */

@@ -10,15 +10,19 @@ uint64_t fl_record_mix(uint64_t hash, uint64_t size)
     return (hash ^ size) * UINT64_C(0x100000001b3);
 }
 
+/* The record under way, and those before it. */
+static struct fl_record *nth_newest(struct fl_step_context *c, unsigned i)
+{
+    return &c->record[(c->newest + FL_RECORDS - i) % FL_RECORDS];
+}
+
 bool fl_record_begin(struct fl_step_context *c)
 {
     unsigned i = (c->newest + 1) % FL_RECORDS;
     struct fl_record *rec = &c->record[i];
 
     if (rec->life == NULL) {
-        fl_plan_lock();
-        rec->life = fl_plan_map(FL_LIVES_MOST * sizeof *rec->life);
-        fl_plan_unlock();
+        rec->life = fl_plan_map_locked(FL_LIVES_MOST * sizeof *rec->life);
     }
     c->recording = rec->life != NULL;
     if (!c->recording) {
@@ -40,8 +44,7 @@ static bool is_repeated(const struct fl_record *a, const struct fl_record *b)
 
 void fl_record_end(struct fl_step_context *c)
 {
-    struct fl_record *rec = &c->record[c->newest];
-    struct fl_record *before = &c->record[(c->newest + FL_RECORDS - 1) % FL_RECORDS];
+    struct fl_record *rec = nth_newest(c, 0), *before = nth_newest(c, 1);
 
     if (!c->recording) {
         return;
@@ -70,7 +73,7 @@ void fl_record_drop_all(struct fl_step_context *c)
 
 static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t align)
 {
-    struct fl_record *rec = &c->record[c->newest];
+    struct fl_record *rec = nth_newest(c, 0);
 
     if (rec->n == FL_LIVES_MOST) {
         rec->full = true;
@@ -136,7 +139,7 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 static struct fl_life *find_life(struct fl_step_context *c, uint32_t request)
 {
     for (unsigned i = 0; i < FL_RECORDS; i++) {
-        struct fl_record *rec = &c->record[(c->newest + FL_RECORDS - i) % FL_RECORDS];
+        struct fl_record *rec = nth_newest(c, i);
         uint32_t at = request - __atomic_load_n(&rec->first, __ATOMIC_RELAXED);
         if (at < __atomic_load_n(&rec->n, __ATOMIC_RELAXED)) {
             return &rec->life[at];
@@ -199,18 +202,13 @@ static bool is_known(const struct fl_step_context *c, const struct fl_record *re
     return false;
 }
 
-static const struct fl_record *nth_newest(const struct fl_step_context *c, unsigned i)
-{
-    return &c->record[(c->newest + FL_RECORDS - i) % FL_RECORDS];
-}
-
 static struct fl_lives lives_of(const struct fl_record *rec)
 {
     return (struct fl_lives){rec->life, rec->n, rec->begin, rec->end};
 }
 
 /* Were there as many requests in another step, of other sizes? */
-static bool varies(const struct fl_step_context *c, const struct fl_record *a)
+static bool varies(struct fl_step_context *c, const struct fl_record *a)
 {
     for (unsigned i = 0; i < FL_RECORDS; i++) {
         const struct fl_record *b = nth_newest(c, i);
@@ -222,7 +220,7 @@ static bool varies(const struct fl_step_context *c, const struct fl_record *a)
 }
 
 /* A complete step that the next one repeated to the byte. */
-static unsigned find_repeated(const struct fl_step_context *c, struct fl_lives *out)
+static unsigned find_repeated(struct fl_step_context *c, struct fl_lives *out)
 {
     for (unsigned i = 1; i < FL_RECORDS; i++) {
         const struct fl_record *a = nth_newest(c, i), *b = nth_newest(c, i - 1);

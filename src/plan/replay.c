@@ -15,7 +15,7 @@ static bool fits(const struct fl_seat *s, size_t len)
 
 static FL_COLD struct fl_extent *in_a_gap(struct fl_step_context *c, size_t len)
 {
-    size_t n = (len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
+    size_t n = fl_granules(len);
     size_t align = len >= FL_HUGE_FROM ? fl_page.huge >> FL_GRANULE_SHIFT : 1;
     size_t at = fl_arena_fit(c->arena, n, align);
 
@@ -252,12 +252,10 @@ void fl_arena_let_go(struct fl_step_context *c)
 /* An arena that holds every layout we know. Those of one context are never in use at once, so they share it. */
 static bool have_arena(struct fl_step_context *c)
 {
-    size_t height = tallest(c);
+    size_t height = tallest(c), has = c->arena != NULL ? atomic_load(&c->arena->height) : 0;
 
-    if (c->arena != NULL && atomic_load(&c->arena->height) < height) {
-        if (atomic_load(&c->arena->height) != 0) {
-            fl_arena_let_go(c);
-        }
+    if (has != 0 && has < height) {
+        fl_arena_let_go(c);
     }
     if (c->arena == NULL && (c->arena = new_arena()) == NULL) {
         return false;
