@@ -25,13 +25,44 @@ static bool is_open(const struct fl_arena *a)
     return atomic_load_explicit(&a->height, memory_order_relaxed) != 0;
 }
 
+static bool is_filled(const struct fl_arena *a, size_t page)
+{
+    uint64_t word = atomic_load_explicit(&a->filled.word[page / 64], memory_order_relaxed);
+
+    return (word >> page % 64 & 1) != 0;
+}
+
+/* Where memory goes that is not wanted here: fl_inner_empty or fl_inner_yield. */
+typedef int give_back(struct fl_region *r, struct fl_inner *in, struct fl_range part);
+
+static struct fl_range pages(const struct fl_arena *a, size_t at, size_t n)
+{
+    return (struct fl_range){a->base + at * fl_page.huge, n * fl_page.huge};
+}
+
+/* Lock: plan. All of it is claimed. */
+static void yield_all(struct fl_arena *a)
+{
+    for (size_t at = 0, n; at < a->filled.granules; at += n + 1) {
+        for (n = 0; at + n < a->filled.granules && is_filled(a, at + n);) {
+            n++;
+        }
+        if (n != 0) {
+            (void)fl_inner_yield(fl_plan.region, &a->inner, pages(a, at, n));
+        }
+    }
+}
+
 /* Lock: plan. */
-static size_t drop_if_empty(struct fl_arena *a)
+static size_t drop_if_empty(struct fl_arena *a, give_back *to)
 {
     size_t bytes = 0;
 
     if (is_open(a) && claim_all(a)) {
         bytes = a->inner.outer->zeroed.len;
+        if (to == fl_inner_yield && bytes != a->inner.outer->len) {
+            yield_all(a);
+        }
         close_arena(a);
     }
     return bytes;
@@ -41,15 +72,8 @@ static size_t drop_if_empty(struct fl_arena *a)
 void fl_arena_drop_if_empty(struct fl_arena *a)
 {
     fl_plan_lock();
-    (void)drop_if_empty(a);
+    (void)drop_if_empty(a, fl_inner_yield);
     fl_plan_unlock();
-}
-
-static bool is_filled(const struct fl_arena *a, size_t page)
-{
-    uint64_t word = atomic_load_explicit(&a->filled.word[page / 64], memory_order_relaxed);
-
-    return (word >> page % 64 & 1) != 0;
 }
 
 /* The run of huge pages from `at` on that are in memory, and all of whose granules were free: they are ours now. */
@@ -65,11 +89,10 @@ static size_t claim_run(struct fl_arena *a, size_t at)
 }
 
 /* Lock: plan. Bytes. */
-static size_t empty_run(struct fl_arena *a, size_t at, size_t n)
+static size_t empty_run(struct fl_arena *a, size_t at, size_t n, give_back *to)
 {
     size_t per = fl_page.huge >> FL_GRANULE_SHIFT;
-    struct fl_range part = {a->base + at * fl_page.huge, n * fl_page.huge};
-    int rc = fl_inner_empty(fl_plan.region, &a->inner, part);
+    int rc = to(fl_plan.region, &a->inner, pages(a, at, n));
 
     if (rc == 0) {
         fl_claims_give(&a->filled, at, n);
@@ -78,17 +101,17 @@ static size_t empty_run(struct fl_arena *a, size_t at, size_t n)
     if (rc != -EEXIST) {
         fl_claims_give(&a->claims, at * per, n * per);
     }
-    return rc == -EBUSY ? 0 : part.len;
+    return rc == -EBUSY ? 0 : n * fl_page.huge;
 }
 
 /* Lock: plan. */
-static size_t trim(struct fl_arena *a)
+static size_t trim(struct fl_arena *a, give_back *to)
 {
     size_t given = 0;
 
     for (size_t at = 0; at < a->filled.granules;) {
         size_t n = claim_run(a, at);
-        given += n != 0 ? empty_run(a, at, n) : 0;
+        given += n != 0 ? empty_run(a, at, n, to) : 0;
         at += n + 1;
     }
     return given;
@@ -97,18 +120,28 @@ static size_t trim(struct fl_arena *a)
 size_t fl_arena_trim(struct fl_arena *a)
 {
     fl_plan_lock();
-    size_t given = is_open(a) ? trim(a) : 0;
+    size_t given = is_open(a) ? trim(a, fl_inner_yield) : 0;
+    fl_plan_unlock();
+    return given;
+}
+
+static size_t give_up(struct fl_arena *a, give_back *to)
+{
+    fl_plan_lock();
+    size_t given = drop_if_empty(a, to);
+    given += is_open(a) ? trim(a, to) : 0;
     fl_plan_unlock();
     return given;
 }
 
 size_t fl_arena_give_up(struct fl_arena *a)
 {
-    fl_plan_lock();
-    size_t given = drop_if_empty(a);
-    given += is_open(a) ? trim(a) : 0;
-    fl_plan_unlock();
-    return given;
+    return give_up(a, fl_inner_empty);
+}
+
+size_t fl_arena_hand_on(struct fl_arena *a)
+{
+    return give_up(a, fl_inner_yield);
 }
 
 /* Room for the bits of granules, and, behind them, those of huge pages that are filled. Lock: plan. */

@@ -55,11 +55,13 @@ bool fl_arena_raise(struct fl_arena *a, size_t height);
 size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
 /* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room);
-/* Gives its memory back if nobody has a block in it. Any thread; takes the region lock. */
+/* Closes it if nobody has a block in it: its memory is the region's, free. Any thread; takes the region lock. */
 void fl_arena_drop_if_empty(struct fl_arena *a);
-/* Gives back all huge pages of it in which there is no block; the addresses stay. Bytes. */
+/* All huge pages of it in which there is no block are the region's, free; the addresses stay. Bytes. */
 size_t fl_arena_trim(struct fl_arena *a);
 /* The one or the other. Bytes. */
+size_t fl_arena_hand_on(struct fl_arena *a);
+/* The same, but the memory goes to the kernel. */
 size_t fl_arena_give_up(struct fl_arena *a);
 
 /* Memory of `len` bytes, zero; NULL. Lock: plan. */

@@ -242,7 +242,7 @@ void fl_arena_let_go(struct fl_step_context *c)
     if (a != NULL) {
         c->arena = NULL;
         atomic_store_explicit(&a->draining, true, memory_order_relaxed);
-        (void)fl_arena_give_up(a);
+        (void)fl_arena_hand_on(a);
         fl_plan_lock();
         a->owned = false;
         fl_plan_unlock();

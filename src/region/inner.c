@@ -87,6 +87,17 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
     return outer != NULL ? 0 : -ENOMEM;
 }
 
+/* Lock: region; it is released meanwhile. Where pages do not move, what is free elsewhere is given back for what comes here. */
+static void make_way(struct fl_region *r, size_t len)
+{
+    if (atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN &&
+        fl_supply_is_full(r, len, len)) {
+        fl_region_unlock(r);
+        (void)fl_region_purge_some(r, 0, len);
+        fl_region_lock(r);
+    }
+}
+
 bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
     struct fl_grant g = {.live = part, .fresh = {part}, .nfresh = 1};
@@ -94,6 +105,7 @@ bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range par
 
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0);
+    make_way(r, part.len);
     bool may = fl_supply_plan(r, &g, part.len, part.len, 0) == 0;
     if (may) {
         fl_supply_claim(r, &g);
@@ -123,6 +135,58 @@ int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range par
     in->outer->content = FL_CONTENT_PART;
     fl_region_unlock(r);
     return rc == 0 ? 0 : -EEXIST;
+}
+
+/* Addresses for what moves out. NULL: nothing can be moved, or there are none. */
+static struct fl_extent *take_refuge(struct fl_region *r, size_t len)
+{
+    fl_region_lock(r);
+    bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
+    struct fl_extent *e = can_move ? fl_take_lazy(r, len, fl_page.huge) : NULL;
+    if (e != NULL) {
+        r->stats.lazy--;
+        r->stats.takes++;
+        e->zeroed.len = 0;
+    }
+    fl_region_unlock(r);
+    return e;
+}
+
+/* All of it, or as if nothing had been there: what moved and what did not goes to the kernel. */
+static bool move_out(struct fl_region *r, struct fl_range part, const struct fl_extent *to)
+{
+    struct fl_move m;
+    size_t moved = 0;
+
+    if (fl_move_begin(r, &m, fl_extent_range(to))) {
+        moved = fl_move_pages(r, &m, part, to->base);
+        fl_move_end(r, &m);
+    }
+    return moved == part.len;
+}
+
+int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range part)
+{
+    struct fl_extent *e = take_refuge(r, part.len);
+    bool moved = e != NULL && move_out(r, part, e);
+
+    if (e != NULL) {
+        bool gone = !moved && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
+        (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
+        fl_region_lock(r);
+        e->content = gone ? FL_CONTENT_EMPTY : FL_CONTENT_LAZY;
+        e->hard = e->len;
+        r->stats.in_use += e->len; /* until it is given, which is no peak */
+        fl_region_give_locked(r, e);
+        if (moved) {
+            r->populated_bytes -= part.len;
+            fl_region_count_use(r, -(int64_t)part.len);
+            in->outer->zeroed.len -= part.len;
+            in->outer->content = FL_CONTENT_PART;
+        }
+        fl_region_unlock(r);
+    }
+    return moved ? 0 : fl_inner_empty(r, in, part);
 }
 
 void fl_inner_close(struct fl_region *r, struct fl_inner *in)

@@ -351,6 +351,8 @@ bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range par
 /* Gives the memory of `part`, populated whole huge pages in which no block is, back to the kernel. 0; -EBUSY: nothing has changed;
  * -EEXIST: it is gone, and nobody may have these addresses any more. */
 int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range part);
+/* The same, but the region keeps the memory, free, where pages can be moved. */
+int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range part);
 /* No block is LIVE any more, and none will be: gives the outer extent back. */
 void fl_inner_close(struct fl_region *r, struct fl_inner *in);
 /* The one whose outer extent `addr` lies in, now; NULL: none. And the block there, while it is not free; NULL. Lock-free. */
