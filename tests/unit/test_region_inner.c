@@ -181,6 +181,69 @@ static void its_huge_pages_come_when_they_are_wanted(void **state)
     assert_int_equal(stats().in_use_bytes, in_use);
 }
 
+static bool can_move(void)
+{
+    return region.rung != FL_RUNG_PLAIN;
+}
+
+/* What is in memory there may still be read, but not by its block. */
+static void what_it_yields_is_taken_by_the_next_request(void **state)
+{
+    (void)state;
+    size_t in_use = stats().in_use_bytes, populated = region.populated_bytes;
+    struct fl_range first = {outer->base, MIB(2)};
+    memset(bytes(outer), 5, MIB(2));
+    assert_int_equal(fl_inner_yield(&region, &inner, first), 0);
+    assert_sound();
+    assert_int_equal(stats().in_use_bytes, in_use - MIB(2));
+    assert_int_equal(region.populated_bytes, populated - (can_move() ? 0 : MIB(2)));
+    uint64_t moved = stats().populate_bytes;
+    struct fl_extent *e = take_aligned(MIB(2), MIB(2));
+    assert_true(e->base - outer->base >= MIB(4));
+    assert_int_equal(stats().populate_bytes - moved, can_move() ? 0 : MIB(2));
+    assert_true(is_filled(e, can_move() ? 5 : 0));
+    assert_true(fl_inner_fill(&region, &inner, first));
+    fill(block(0, MIB(2)), 7);
+    fl_inner_close(&region, &inner);
+    assert_true(is_filled(e, can_move() ? 5 : 0));
+    give(e);
+    assert_settled();
+}
+
+static void what_does_not_move_goes_to_the_kernel(void **state)
+{
+    (void)state;
+    size_t in_use = stats().in_use_bytes, populated = region.populated_bytes;
+    fake.rc[FAKE_MOVE] = fake.rc[FAKE_REMAP] = -EBUSY;
+    assert_int_equal(fl_inner_yield(&region, &inner, fl_extent_range(outer)), 0);
+    fake.rc[FAKE_MOVE] = fake.rc[FAKE_REMAP] = 0;
+    assert_sound();
+    assert_int_equal(stats().in_use_bytes, in_use - MIB(4));
+    assert_int_equal(region.populated_bytes, populated - MIB(4));
+    assert_true(fl_inner_fill(&region, &inner, fl_extent_range(outer)));
+    assert_true(is_filled(block(0, MIB(4)), 0));
+    fl_inner_close(&region, &inner);
+    assert_settled();
+}
+
+/* Where nothing moves, memory that is free must not be held beside what is filled. */
+static void what_is_free_makes_way(void **state)
+{
+    (void)state;
+    struct fl_inner part = {.shift = SHIFT};
+    give(take(MIB(32)));
+    size_t peak = stats().populated_peak_bytes;
+    assert_int_equal(fl_inner_open(&region, &part, MIB(32)), 0);
+    for (size_t at = 0; at < MIB(32); at += MIB(4)) {
+        assert_true(
+            fl_inner_fill(&region, &part, (struct fl_range){part.outer->base + at, MIB(4)}));
+        assert_sound();
+    }
+    assert_true(stats().populated_peak_bytes <= peak + MIB(4));
+    fl_inner_close(&region, &part);
+    assert_settled();
+}
+
 static void hands_are_noted_in_the_block_and_nowhere_else(void **state)
 {
     (void)state;
@@ -363,6 +426,9 @@ int main(void)
         T(it_can_be_opened_elsewhere_and_larger),
         T(without_descriptors_nothing_is_taken),
         T(its_huge_pages_come_when_they_are_wanted),
+        T(what_it_yields_is_taken_by_the_next_request),
+        T(what_does_not_move_goes_to_the_kernel),
+        T(what_is_free_makes_way),
         T(hands_are_noted_in_the_block_and_nowhere_else),
         T(blocks_that_begin_inside_an_earlier_one_are_found),
         T(a_range_may_span_blocks_and_gaps),
