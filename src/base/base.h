@@ -92,6 +92,10 @@ int fl_parse_bool(const char *s);
  * Returns false when the key is absent or no digit follows. */
 bool fl_parse_after(const char *text, const char *key, uint64_t *out);
 
+/* The next piece of a list such as "0-3,8", which ends with the text or its line: first and last number, and `*s` moved to the
+ * piece after it. Returns 0; -ENOENT at the end; -EINVAL where there is no such list (a comma before the end is none). */
+int fl_parse_span(const char **s, uint64_t *first, uint64_t *last);
+
 /* How many single-letter edits turn `a` into `b`; at most 64 letters of each are looked at. */
 unsigned fl_edit_distance(const char *a, const char *b);
 

@@ -83,6 +83,32 @@ bool fl_parse_after(const char *text, const char *key, uint64_t *out)
     return parse_digits(&p, out) == 0;
 }
 
+int fl_parse_span(const char **s, uint64_t *first, uint64_t *last)
+{
+    const char *p = *s;
+
+    if (*p == '\0' || *p == '\n') {
+        return -ENOENT;
+    }
+    if (parse_digits(&p, first) != 0) {
+        return -EINVAL;
+    }
+    *last = *first;
+    if (*p == '-') {
+        p++;
+        if (parse_digits(&p, last) != 0 || *last < *first) {
+            return -EINVAL;
+        }
+    }
+    if (*p == ',' && p[1] >= '0' && p[1] <= '9') {
+        p++;
+    } else if (*p != '\0' && *p != '\n') {
+        return -EINVAL;
+    }
+    *s = p;
+    return 0;
+}
+
 unsigned fl_edit_distance(const char *a, const char *b)
 {
     enum { MAX = 64 };

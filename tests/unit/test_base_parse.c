@@ -139,6 +139,51 @@ static void edit_distance_counts_single_letters(void **state)
     assert_int_equal(fl_edit_distance(longer, ""), 64);
 }
 
+/* "0-3,8" -> "0-3 8-8"; the text ends with "!" where the list does. */
+static const char *spans(const char *list)
+{
+    static char text[256];
+    struct fl_text t = fl_text_on(text, sizeof text);
+    uint64_t first, last;
+    int rc;
+
+    while ((rc = fl_parse_span(&list, &first, &last)) == 0) {
+        fl_text_u64(&t, first);
+        fl_text_str(&t, "-");
+        fl_text_u64(&t, last);
+        fl_text_str(&t, " ");
+    }
+    fl_text_str(&t, rc == -ENOENT ? "." : "!");
+    return text;
+}
+
+static void lists_are_spans_between_commas(void **state)
+{
+    static const char *const table[][2] = {
+        {"", "."},
+        {"\n", "."},
+        {"0\n", "0-0 ."},
+        {"0-3,8", "0-3 8-8 ."},
+        {"0,2,5-6\nmore", "0-0 2-2 5-6 ."},
+        {"7-7", "7-7 ."},
+        {"3-1", "!"},
+        {"1-", "!"},
+        {"-1", "!"},
+        {",1", "!"},
+        {"1,", "!"},
+        {"1,,2", "!"},
+        {"1 2", "!"},
+        {"1,2x", "1-1 !"},
+        {"all", "!"},
+        {"99999999999999999999", "!"},
+        {"0-99999999999999999999", "!"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        assert_string_equal(spans(table[i][0]), table[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +191,7 @@ int main(void)
         cmocka_unit_test(sizes_take_one_binary_unit),
         cmocka_unit_test(booleans_are_a_closed_list_of_words),
         cmocka_unit_test(number_after_a_key_is_found_or_absent),
+        cmocka_unit_test(lists_are_spans_between_commas),
         cmocka_unit_test(edit_distance_counts_single_letters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
