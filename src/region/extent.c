@@ -8,44 +8,26 @@
 
 static struct fl_extent *descriptor(const struct fl_region *r, uint32_t index)
 {
-    return (struct fl_extent *)r->descriptors.all.base +
-           index; /* NOLINT(performance-no-int-to-ptr) */
+    return &r->descriptor[index];
 }
 
 static _Atomic uint32_t *entry(const struct fl_region *r, uintptr_t addr)
 {
-    size_t page = (addr - r->window.all.base) >> fl_page.shift;
-
-    return (_Atomic uint32_t *)r->pagemap.all.base + page; /* NOLINT(performance-no-int-to-ptr) */
+    return &r->map[(addr - r->base) >> fl_page.shift];
 }
 
 static bool has_entry(const struct fl_region *r, uintptr_t addr)
 {
-    size_t page = (addr - r->window.all.base) >> fl_page.shift;
-
-    return (page + 1) * sizeof(uint32_t) <=
-           atomic_load_explicit(&r->pagemap.grown, memory_order_acquire);
+    return (addr - r->base) >> fl_page.shift <
+           atomic_load_explicit(&r->mapped, memory_order_acquire);
 }
 
 /* The descriptor that the pagemap names for the page of `addr`; NULL when it names none. */
 static struct fl_extent *look_up(const struct fl_region *r, uintptr_t addr)
 {
-    if (addr < r->first || addr >= fl_range_end(r->window.all) || !has_entry(r, addr)) {
-        return NULL;
-    }
-    uint32_t index = atomic_load_explicit(entry(r, addr), memory_order_relaxed);
-    return index != 0 ? descriptor(r, index) : NULL;
-}
+    struct fl_extent *e = fl_region_look(r, addr);
 
-struct fl_extent *fl_region_find(const struct fl_region *r, uintptr_t addr)
-{
-    struct fl_extent *e = look_up(r, addr);
-
-    if (e == NULL || atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_LIVE ||
-        e->base != addr) {
-        return NULL;
-    }
-    return e;
+    return e != r->descriptor ? e : NULL;
 }
 
 /* Descriptors come into memory in batches, so that the steps after the first ones take no fault for them. */

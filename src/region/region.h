@@ -183,6 +183,12 @@ struct fl_region {
     _Atomic bool
         starved; /* a request found the memory too short: whoever can give some back should */
     _Atomic bool wants_worker; /* something may age and nobody watches it: see fl_region_tick */
+    /* From an address to its descriptor: see fl_region_find. Constant after the start. */
+    uintptr_t base;               /* the window's */
+    _Atomic uint32_t *map;        /* the pagemap: index of a descriptor, by base page */
+    struct fl_extent *descriptor; /* by index; 0 is none, and never LIVE */
+    _Atomic size_t
+        mapped; /* entries of the pagemap that there are; only grows. Lock: region, to write */
     _Alignas(FL_CACHE_LINE) struct fl_lock lock;
     struct fl_vspace window, pagemap, descriptors;
     struct fl_region_config config;
@@ -299,8 +305,29 @@ bool fl_region_tick(struct fl_region *r, uint32_t age);
 /* Tells the region whether a worker watches it. Without one, wants_worker is raised once enough is populated. */
 void fl_region_set_worker(struct fl_region *r, bool there);
 
+/* What the pagemap names for the page of `addr`, which is anything; NULL: nothing. To be trusted for nothing. Lock-free. */
+static inline struct fl_extent *fl_region_look(const struct fl_region *r, uintptr_t addr)
+{
+    size_t page = (addr - r->base) >> fl_page.shift;
+
+    /* acquire: pairs with fl_pagemap_reach */
+    if (FL_UNLIKELY(page >= atomic_load_explicit(&r->mapped, memory_order_acquire))) {
+        return NULL;
+    }
+    return &r->descriptor[atomic_load_explicit(&r->map[page], memory_order_relaxed)];
+}
+
 /* The extent that begins at `addr` and is LIVE; NULL when there is none. `addr` is anything. Lock-free. */
-struct fl_extent *fl_region_find(const struct fl_region *r, uintptr_t addr);
+static inline struct fl_extent *fl_region_find(const struct fl_region *r, uintptr_t addr)
+{
+    struct fl_extent *e = fl_region_look(r, addr);
+
+    if (e == NULL || atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_LIVE ||
+        e->base != addr) {
+        return NULL;
+    }
+    return e;
+}
 
 /* The program is about to change how `range`, anything, is mapped: blocks in it come back as new when they are freed.
  * Lock-free; Threads: any.  Signals: safe.  Context: early, and in a child of vfork(2).

@@ -101,6 +101,11 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     bool plain = c->rung == FL_RUNG_REMAP && r->window.reserved;
     atomic_store_explicit(&r->rung, plain ? FL_RUNG_PLAIN : c->rung, memory_order_relaxed);
     r->pagemap.huge = c->huge;
+    r->base = r->window.all.base;
+    /* NOLINTBEGIN(performance-no-int-to-ptr): spans are memory */
+    r->map = (_Atomic uint32_t *)r->pagemap.all.base;
+    r->descriptor = (struct fl_extent *)r->descriptors.all.base;
+    /* NOLINTEND(performance-no-int-to-ptr) */
     r->first =
         r->window.all.base + fl_page.huge; /* the boot area has the first huge page's addresses */
     return 0;
@@ -132,8 +137,11 @@ int fl_pagemap_reach(struct fl_region *r, uintptr_t end)
     if (rc != 0 && ample != want) {
         rc = fl_vspace_grow(&r->pagemap, want);
     }
-    size_t more = atomic_load_explicit(&r->pagemap.grown, memory_order_relaxed) - had;
+    size_t now = atomic_load_explicit(&r->pagemap.grown, memory_order_relaxed), more = now - had;
 
+    if (more != 0) { /* release: whoever reads the new bound may read what lies below it */
+        atomic_store_explicit(&r->mapped, now / sizeof(uint32_t), memory_order_release);
+    }
     if (more != 0 && more <= ahead_most) { /* a mere saving: it may fail */
         (void)fl_sys.populate((struct fl_range){r->pagemap.all.base + had, more});
     }
