@@ -100,7 +100,7 @@ static void make_way(struct fl_region *r, size_t len)
 
 bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
-    struct fl_grant g = {.live = part, .fresh = {part}, .nfresh = 1};
+    struct fl_grant g = {.to_stay = true, .live = part, .fresh = {part}, .nfresh = 1};
     struct fl_extent *outer = in->outer;
 
     fl_region_lock(r);
@@ -176,11 +176,10 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
         fl_region_lock(r);
         e->content = gone ? FL_CONTENT_EMPTY : FL_CONTENT_LAZY;
         e->hard = e->len;
-        r->stats.in_use += e->len; /* until it is given, which is no peak */
+        r->populated_bytes -= moved ? part.len : 0; /* it is the other's by now */
+        r->stats.in_use += moved ? 0 : e->len;
         fl_region_give_locked(r, e);
         if (moved) {
-            r->populated_bytes -= part.len;
-            fl_region_count_use(r, -(int64_t)part.len);
             in->outer->zeroed.len -= part.len;
             in->outer->content = FL_CONTENT_PART;
         }

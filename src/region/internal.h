@@ -97,6 +97,7 @@ enum {
 struct fl_grant {
     /* Wishes of the caller's. */
     bool zero;
+    bool to_stay;  /* it is kept from step to step: what is free elsewhere goes there first */
     bool on_touch; /* base pages, not populated, so that nothing is taken untouched */
     /* The plan: where the bytes of `fresh` come from; the rest is the kernel's. */
     size_t from_stock, from_free;

@@ -31,7 +31,7 @@ size_t fl_supply_allowed(const struct fl_region *r, size_t more)
 int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t fresh, size_t own)
 {
     bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
-    bool full = fl_supply_is_full(r, len, fresh);
+    bool full = g->to_stay || fl_supply_is_full(r, len, fresh);
     size_t donors = can_move && r->free_huge > own ? r->free_huge - own : 0;
     size_t stock = can_move ? r->stock.ready : 0;
 
