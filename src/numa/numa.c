@@ -1,6 +1,7 @@
 /* One process's view: read at the start, kept fresh by the worker, asked by each thread that populates. */
 #include "numa/internal.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 
 static const char *const mode_words[] = {
@@ -50,7 +51,7 @@ void fl_numa_start(struct fl_numa_process *n, const struct fl_options *o, const 
     n->launch = (struct fl_policy){FL_POLICY_DEFAULT, 0};
     n->cpus = t->cpus;
     atomic_store_explicit(&n->allowed, t->memory, memory_order_relaxed);
-    atomic_store_explicit(&n->mute, false, memory_order_relaxed);
+    n->mute = false;
     n->active = n->choice.mode != FL_NUMA_OFF && !fl_numa_is_single(t->memory);
     if (!n->active) {
         return;
@@ -58,9 +59,8 @@ void fl_numa_start(struct fl_numa_process *n, const struct fl_options *o, const 
     n->cpus = fl_affinity_read(t, root, &n->scratch);
     uint64_t allowed = fl_cpuset_read(t, &n->scratch);
     atomic_store_explicit(&n->allowed, allowed, memory_order_relaxed);
-    if (fl_policy_read(t, allowed, &n->launch) != 0) {
-        atomic_store_explicit(&n->mute, true, memory_order_relaxed);
-    }
+    int rc = fl_policy_read(t, allowed, &n->launch);
+    n->mute = rc != 0 && rc != -EINVAL;
 }
 
 bool fl_numa_refresh(struct fl_numa_process *n)
@@ -94,12 +94,10 @@ void fl_numa_place(struct fl_numa_process *n, struct fl_numa_request *q, struct 
     q->node = FL_NODES;
     if (n->active) {
         q->node = fl_nodes.here(&id) == 0 ? fl_topology_find(&n->topology, id) : FL_NODES;
-        if (!atomic_load_explicit(&n->mute, memory_order_relaxed)) {
-            if (fl_policy_read(&n->topology, v.allowed, &own) == 0) {
-                v.policy = own;
-            } else { /* a filter has come, or the thread has a policy from the future */
-                atomic_store_explicit(&n->mute, true, memory_order_relaxed);
-            }
+        /* -EINVAL: a policy from the future, as good as none. Else a filter has come. */
+        int rc = n->mute ? -EPERM : fl_policy_read(&n->topology, v.allowed, &own);
+        if (rc == 0 || rc == -EINVAL) {
+            v.policy = own;
         }
     }
     fl_numa_decide(&v, q, out);

@@ -184,10 +184,10 @@ struct fl_numa_process {
     struct fl_policy launch;      /* likewise: the policy of the thread that booted, so numactl's */
     uint64_t cpus;                /* likewise: nodes on whose CPUs that thread might run */
     const char *root;             /* likewise: "/sys" */
-    _Atomic uint64_t
-        allowed; /* what the cpuset leaves. Relaxed: fl_numa_refresh writes, decisions read */
-    _Atomic bool
-        mute; /* policies cannot be read (sandbox): the launch's counts. Relaxed: any thread finds it out */
+    /* What the cpuset leaves. Relaxed: fl_numa_refresh writes, decisions read. */
+    _Atomic uint64_t allowed;
+    /* Constant after start: policies cannot be read (a sandbox), so there is none for us. */
+    bool mute;
     bool active;                    /* constant after start: there is something to decide */
     struct fl_numa_scratch scratch; /* of start and refresh */
 };
@@ -209,7 +209,7 @@ void fl_numa_place(struct fl_numa_process *n, struct fl_numa_request *q, struct 
 /* What a decision would look at, by the launch's policy: for fl_numa_window, and for threads of ours. */
 void fl_numa_view(const struct fl_numa_process *n, struct fl_numa_view *out);
 
-/* "nodes 0-3 (memory 0-2), launch bind 0-1, CPUs 0, placing auto": for the log. */
+/* "nodes 0-3 (memory on 0-2), launch bind 0-1, CPUs of 0, placing auto": for the log. */
 void fl_numa_describe(const struct fl_numa_process *n, struct fl_text *t);
 
 #endif
