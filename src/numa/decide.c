@@ -163,7 +163,7 @@ static unsigned turn(const struct fl_topology *t, const struct fl_placement *p, 
     for (uint64_t set = p->prefer; set != 0; set &= set - 1) {
         round += p->weighted ? t->weight[fl_numa_lowest(set)] : 1;
     }
-    unsigned left = (unsigned)(at / p->chunk % round);
+    unsigned left = (unsigned)(at / p->chunk % fl_max(round, 1));
     for (int i = 0; i < 2; i++) {
         for (uint64_t set = part[i]; set != 0; set &= set - 1) {
             unsigned own = p->weighted ? t->weight[fl_numa_lowest(set)] : 1;

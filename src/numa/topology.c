@@ -6,7 +6,7 @@
 
 static uint64_t all(const struct fl_topology *t)
 {
-    return UINT64_MAX >> (FL_NODES - t->count);
+    return t->count < FL_NODES ? fl_numa_bit(t->count) - 1 : UINT64_MAX;
 }
 
 /* ROOT MIDDLE [ID TAIL], read into s->text. False when there is no such file. What is cut has lost its last number. */
@@ -68,14 +68,14 @@ static void read_online(struct fl_topology *t, const char *root, struct fl_numa_
 
     if (read_below(s, root, "/devices/system/node/online", -1, NULL) &&
         fl_numa_list(s->text, ids.word, FL_NODE_IDS)) {
-        for (uint16_t i = 0; i < FL_NODE_IDS; i++) {
+        for (unsigned i = 0; i < FL_NODE_IDS; i++) {
             if ((ids.word[i / 64] >> (i % 64) & 1) == 0) {
                 continue;
             }
             if (t->count == FL_NODES) {
                 t->left_out++;
             } else {
-                t->id[t->count++] = i;
+                t->id[t->count++] = (uint16_t)i;
             }
         }
     }
