@@ -37,6 +37,7 @@ static const struct argp_option option[] = {
     {"env", 'e', "NAME=VALUE", 0, "Set a variable for all runs; may be repeated", 0},
     {"interval", 'i', "MS", 0, "Sampling interval (default 50); 0: at step marks only", 0},
     {"json", 'j', "FILE", 0, "Write the whole record to FILE; '-': to standard output", 0},
+    {"nodes", 'N', NULL, 0, "Read on which nodes memory lies, on a machine with one node too", 0},
     {"verbose", 'v', NULL, 0, "Show the end of each run's output", 0},
     {0},
 };
@@ -82,6 +83,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'j':
         o->json = arg;
+        return 0;
+    case 'N':
+        c->with_nodes = true;
         return 0;
     case 'v':
         o->verbose = true;
@@ -161,6 +165,7 @@ static int run_once(const struct options *o, const struct fl_peer *peer, struct 
         .env = peer->env,
         .env_count = peer->env_count,
         .capture = true,
+        .with_nodes = c->with_nodes,
         .interval_ms = o->interval_ms,
     };
     int interrupt = 0;
@@ -176,6 +181,7 @@ static int run_once(const struct options *o, const struct fl_peer *peer, struct 
     if (rc == 0) {
         run->is_done = true;
         run->exit_status = fl_watch_exit_status(&watch);
+        run->nodes = watch.peaks.nodes;
         run->steps = fl_steps_count(&watch.steps);
         run->reported = fl_json_reported(watch.out.text);
         if (o->verbose || run->exit_status != 0) {
@@ -304,6 +310,7 @@ int fl_compare_main(int argc, char **argv)
     c.warmup = FL_WARMUP_DEFAULT;
     struct options o = {.interval_ms = FL_INTERVAL_MS, .comparison = &c};
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
+    c.with_nodes |= fl_nodes_online() > 1;
     clear_tuning();
     int rc = add_peers(&o);
     if (rc != 0) {

@@ -13,7 +13,8 @@ struct fl_run {
     unsigned order;  /* 0, 1, ...: its place among all runs */
     size_t steps;
     double value[FL_METRIC_COUNT];
-    json_t *reported; /* numbers of its SUMMARY line, or NULL; owned */
+    struct fl_nodes nodes; /* near its peak; count 0: not read */
+    json_t *reported;      /* numbers of its SUMMARY line, or NULL; owned */
 };
 
 struct fl_comparison {
@@ -23,6 +24,7 @@ struct fl_comparison {
     unsigned rounds;
     unsigned warm_mib;
     int warmup;
+    bool with_nodes;
     struct fl_run *run; /* run[peer * rounds + round]; owned */
 };
 

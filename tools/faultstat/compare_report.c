@@ -67,10 +67,10 @@ static double ratio_to_first(const struct fl_comparison *c, size_t peer, enum fl
     return own.count > 0 && first.count > 0 && first.median > 0 ? own.median / first.median : NAN;
 }
 
-static bool is_shown(enum fl_metric metric, bool has_steps)
+static bool is_shown(const struct fl_comparison *c, enum fl_metric metric, bool has_steps)
 {
     char shown = fl_metric_info[metric].shown;
-    return shown == 'b' || shown == (has_steps ? 's' : 'p');
+    return shown == 'b' || shown == (has_steps ? 's' : 'p') || (shown == 'n' && c->with_nodes);
 }
 
 static void print_head(const struct fl_comparison *c, FILE *file)
@@ -105,7 +105,7 @@ static void fill_row(const struct fl_comparison *c, size_t peer, bool has_steps,
     fl_table_set(table, row, 0, "%s", c->peers.peer[peer].name);
     for (int m = 0; m < FL_METRIC_COUNT; m++) {
         const struct fl_metric_info *info = &fl_metric_info[m];
-        if (!is_shown((enum fl_metric)m, has_steps)) {
+        if (!is_shown(c, (enum fl_metric)m, has_steps)) {
             continue;
         }
         bool is_time = column == 1;
@@ -135,7 +135,7 @@ static void fill_ratio_row(const struct fl_comparison *c, size_t peer, bool has_
     size_t column = 1;
     fl_table_set(table, row, 0, "%s", c->peers.peer[peer].name);
     for (int m = 0; m < FL_METRIC_COUNT; m++) {
-        if (!is_shown((enum fl_metric)m, has_steps)) {
+        if (!is_shown(c, (enum fl_metric)m, has_steps)) {
             continue;
         }
         double ratio = ratio_to_first(c, peer, (enum fl_metric)m);
@@ -146,6 +146,66 @@ static void fill_ratio_row(const struct fl_comparison *c, size_t peer, bool has_
             fl_table_set(table, row, column++, "%.3f", ratio);
         }
     }
+}
+
+/* The median of what one node holds of the allocator's runs; a node that a run does not name holds nothing. */
+static double median_on_node(const struct fl_comparison *c, size_t peer, unsigned id)
+{
+    double value[FL_ROUNDS_MAX];
+    size_t count = 0;
+    for (unsigned round = 0; round < c->rounds; round++) {
+        const struct fl_run *run = &c->run[peer * c->rounds + round];
+        if (!run->is_done || run->exit_status != 0 || run->nodes.count == 0) {
+            continue;
+        }
+        value[count] = 0;
+        for (size_t i = 0; i < run->nodes.count; i++) {
+            if (run->nodes.node[i].id == id) {
+                value[count] = (double)run->nodes.node[i].anonymous / (1 << 20);
+            }
+        }
+        count++;
+    }
+    return count > 0 ? fl_median(value, count) : NAN;
+}
+
+/* Anonymous memory by node, a row an allocator: the nodes of any run, as far as the table goes. */
+static void print_nodes(const struct fl_comparison *c, FILE *file)
+{
+    static struct fl_table table; /* static for its size */
+    unsigned id[FL_TABLE_COLUMNS - 1];
+    size_t ids = 0;
+    for (size_t r = 0; r < c->peers.count * c->rounds; r++) {
+        const struct fl_nodes *nodes = &c->run[r].nodes;
+        for (size_t i = 0; i < nodes->count && ids < FL_TABLE_COLUMNS - 1; i++) {
+            size_t k = 0;
+            while (k < ids && id[k] != nodes->node[i].id) {
+                k++;
+            }
+            id[k] = nodes->node[i].id;
+            ids += k == ids;
+        }
+    }
+    if (ids == 0) {
+        return;
+    }
+    size_t row = 1;
+    memset(&table, 0, sizeof(table));
+    fl_table_set(&table, 0, 0, "MiB by node");
+    for (size_t i = 0; i < c->peers.count; i++) {
+        if (!c->peers.peer[i].is_present) {
+            continue;
+        }
+        fl_table_set(&table, row, 0, "%s", c->peers.peer[i].name);
+        for (size_t k = 0; k < ids; k++) {
+            double median = median_on_node(c, i, id[k]);
+            fl_table_set(&table, 0, k + 1, "node %u", id[k]);
+            fl_table_set(&table, row, k + 1, isnan(median) ? "-" : "%.0f", median);
+        }
+        row++;
+    }
+    fputc('\n', file);
+    fl_table_print(&table, file);
 }
 
 void fl_comparison_print(const struct fl_comparison *c, FILE *file)
@@ -169,6 +229,7 @@ void fl_comparison_print(const struct fl_comparison *c, FILE *file)
     fl_table_print(&medians, file);
     fputc('\n', file);
     fl_table_print(&ratios, file);
+    print_nodes(c, file);
 }
 
 static json_t *runs_json(const struct fl_comparison *c, size_t peer)
@@ -183,6 +244,9 @@ static json_t *runs_json(const struct fl_comparison *c, size_t peer)
         json_object_set_new(object, "order", json_integer(run->order));
         json_object_set_new(object, "exit", json_integer(run->exit_status));
         json_object_set_new(object, "steps", json_integer((json_int_t)run->steps));
+        if (run->nodes.count > 0) {
+            json_object_set_new(object, "nodes", fl_nodes_json(&run->nodes));
+        }
         if (run->reported != NULL) {
             json_object_set(object, "reported", run->reported);
         }

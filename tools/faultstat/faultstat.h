@@ -3,13 +3,15 @@
 #define FAULTLESS_FAULTSTAT_FAULTSTAT_H
 
 enum {
-    FL_EXIT_SOME_FAILED = 1, /* compare: a run ended with another status than 0 */
-    FL_EXIT_OWN = 125,       /* a wrong option, or faultstat itself failed; as env(1) does */
+    FL_EXIT_SOME_FAILED =
+        1,             /* compare: a run ended with another status than 0; nodes: no such process */
+    FL_EXIT_OWN = 125, /* a wrong option, or faultstat itself failed; as env(1) does */
     FL_EXIT_INTERRUPTED = 130,
 };
 
 int fl_run_main(int argc, char **argv);
 int fl_compare_main(int argc, char **argv);
+int fl_nodes_main(int argc, char **argv);
 int fl_probe_main(int argc, char **argv);
 int fl_warm_main(int argc, char **argv);
 

@@ -64,6 +64,10 @@ int fl_metrics_get(const struct fl_watch *watch, int warmup, double value[static
         value[FL_METRIC_HUGE_PCT] =
             100.0 * (double)peaks->at_peak.huge / (double)peaks->at_peak.anonymous;
     }
+    if (peaks->nodes.count > 0) {
+        value[FL_METRIC_REMOTE_PCT] = fl_nodes_remote_pct(&peaks->nodes);
+        value[FL_METRIC_REMOTE_SHARED_PCT] = fl_nodes_shared_pct(&peaks->nodes);
+    }
     struct fl_steps_summary steps;
     int rc = fl_steps_summarise(&watch->steps, warmup, &steps);
     if (rc == 0) {

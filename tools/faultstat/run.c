@@ -10,6 +10,7 @@
 
 struct options {
     bool json;
+    bool with_nodes;
     const char *output; /* NULL: standard error */
     int warmup;
     unsigned interval_ms;
@@ -26,6 +27,7 @@ static const struct argp_option option[] = {
     {"json", 'j', NULL, 0, "JSON instead of text", 0},
     {"output", 'o', "FILE", 0, "Write the figures to FILE", 0},
     {"warmup", 'w', "N", 0, "Steps left out of the medians (default: a third, at least 3)", 0},
+    {"nodes", 'N', NULL, 0, "Read on which nodes memory lies, on a machine with one node too", 0},
     {"interval", 'i', "MS", 0, "Sampling interval (default 50); 0: at step marks only", 0},
     {0},
 };
@@ -42,6 +44,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'j':
         o->json = true;
+        return 0;
+    case 'N':
+        o->with_nodes = true;
         return 0;
     case 'o':
         o->output = arg;
@@ -98,6 +103,9 @@ static void print_memory(FILE *f, const struct fl_watch *w, const double *v)
                 v[FL_METRIC_HUGE_PEAK_MIB], (unsigned long long)w->peaks.samples);
         fprintf(f, "  %-24s %12.1f %%     of anonymous memory at its peak\n", "huge-page share",
                 isnan(v[FL_METRIC_HUGE_PCT]) ? 0.0 : v[FL_METRIC_HUGE_PCT]);
+    }
+    if (w->peaks.nodes.count > 0) {
+        fl_nodes_print(&w->peaks.nodes, f);
     }
     fprintf(f, "  %-24s %12llu   fallback %llu, split pages %llu, split mappings %llu\n",
             "THP faults, system-wide", (unsigned long long)w->thp.fault_alloc,
@@ -176,6 +184,9 @@ static int write_json(const struct fl_watch *w, const struct options *o, const d
                                                         : "permitted"));
     json_object_set_new(root, "rollup_samples", json_integer((json_int_t)w->peaks.samples));
     json_object_set_new(root, "foreign_marks", json_integer((json_int_t)w->steps.foreign));
+    if (w->peaks.nodes.count > 0) {
+        json_object_set_new(root, "nodes", fl_nodes_json(&w->peaks.nodes));
+    }
     json_object_set_new(root, "steps", fl_json_steps(&w->steps));
     int rc =
         root != NULL ? fl_json_write(root, o->output != NULL ? o->output : "/dev/stderr") : -ENOMEM;
@@ -190,7 +201,10 @@ int fl_run_main(int argc, char **argv)
     struct options o = {.warmup = FL_WARMUP_DEFAULT, .interval_ms = FL_INTERVAL_MS};
     double value[FL_METRIC_COUNT];
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
-    struct fl_watch_spec spec = {.argv = o.command, .use_perf = true, .interval_ms = o.interval_ms};
+    struct fl_watch_spec spec = {.argv = o.command,
+                                 .use_perf = true,
+                                 .with_nodes = o.with_nodes || fl_nodes_online() > 1,
+                                 .interval_ms = o.interval_ms};
     int rc = fl_watch_run(&watch, &spec);
     if (rc == 0 && watch.exec_error != 0) {
         fprintf(stderr, "faultstat: %s: %s\n", o.command[0], strerror(-watch.exec_error));

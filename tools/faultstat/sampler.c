@@ -21,6 +21,33 @@ static void note_rollup(struct fl_peaks *peaks, const struct fl_rollup *rollup)
     }
 }
 
+/* Near its peak a process has what it will have: then it counts where that lies, and lies last. */
+static bool is_near_peak(const struct fl_peaks *peaks, const struct fl_rollup *rollup)
+{
+    return rollup->anonymous != 0 &&
+           rollup->anonymous >= peaks->at_peak.anonymous - peaks->at_peak.anonymous / 8;
+}
+
+/* Read and note both; called without the lock. Returns 0 or -errno. */
+static int sample_memory(struct fl_sampler *sampler, pid_t pid, struct fl_rollup *rollup)
+{
+    struct fl_nodes nodes;
+    int rc = fl_proc_read_rollup(pid, rollup);
+    if (rc != 0) {
+        return rc;
+    }
+    pthread_mutex_lock(&sampler->lock);
+    note_rollup(&sampler->peaks, rollup);
+    bool wanted = sampler->with_nodes && is_near_peak(&sampler->peaks, rollup);
+    pthread_mutex_unlock(&sampler->lock);
+    if (wanted && fl_nodes_read(pid, &nodes) == 0) {
+        pthread_mutex_lock(&sampler->lock);
+        sampler->peaks.nodes = nodes;
+        pthread_mutex_unlock(&sampler->lock);
+    }
+    return 0;
+}
+
 /* Sleep for `rest_ns` or until told to stop. Called with the lock held. */
 static void rest(struct fl_sampler *sampler, uint64_t rest_ns)
 {
@@ -57,12 +84,9 @@ static void *sample_until_stopped(void *arg)
         }
         struct fl_rollup rollup;
         pthread_mutex_unlock(&sampler->lock);
-        int rc = fl_proc_read_rollup(pid, &rollup);
+        (void)sample_memory(sampler, pid, &rollup);
         uint64_t cost = fl_proc_now_ns() - now;
         pthread_mutex_lock(&sampler->lock);
-        if (rc == 0) {
-            note_rollup(&sampler->peaks, &rollup);
-        }
         rollup_rest_ns = rollup_rest_ns * 2 < interval_ns ? rollup_rest_ns * 2 : interval_ns;
         rollup_due = now + at_least(rollup_rest_ns, FL_REST_FACTOR * cost);
     }
@@ -70,13 +94,14 @@ static void *sample_until_stopped(void *arg)
     return NULL;
 }
 
-int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms)
+int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms, bool with_nodes)
 {
     memset(sampler, 0, sizeof(*sampler));
     pthread_mutex_init(&sampler->lock, NULL);
     pthread_cond_init(&sampler->wake, NULL);
     sampler->pid = pid;
     sampler->interval_ms = interval_ms;
+    sampler->with_nodes = with_nodes;
     if (interval_ms == 0) {
         return 0;
     }
@@ -136,11 +161,7 @@ int fl_sampler_look(struct fl_sampler *sampler, struct fl_look *out)
         .user_ns = all.user_ns, /* time is the whole process's: ticks are too coarse to split */
         .sys_ns = all.sys_ns,
     };
-    if (fl_proc_read_rollup(pid, &out->rollup) == 0) {
-        pthread_mutex_lock(&sampler->lock);
-        note_rollup(&sampler->peaks, &out->rollup);
-        pthread_mutex_unlock(&sampler->lock);
-    }
+    (void)sample_memory(sampler, pid, &out->rollup);
     return 0;
 }
 

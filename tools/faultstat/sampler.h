@@ -7,6 +7,7 @@
 #ifndef FAULTLESS_FAULTSTAT_SAMPLER_H
 #define FAULTLESS_FAULTSTAT_SAMPLER_H
 
+#include "faultstat/nodes.h"
 #include "faultstat/threads.h"
 
 #include <pthread.h>
@@ -24,6 +25,8 @@ struct fl_peaks {
     uint64_t huge;            /* most AnonHugePages seen */
     struct fl_rollup at_peak; /* the sample with most anonymous memory */
     uint64_t samples;         /* of smaps_rollup */
+    /* The last sample with nearly as much anonymous memory as at the peak; count 0: there is none. */
+    struct fl_nodes nodes;
 };
 
 struct fl_sampler {
@@ -31,6 +34,7 @@ struct fl_sampler {
     pthread_mutex_t lock;
     pthread_cond_t wake;       /* with `stop` */
     unsigned interval_ms;      /* constant after start; 0 = at marks only */
+    bool with_nodes;           /* constant after start: read numa_maps too */
     bool stop;                 /* Lock: lock */
     pid_t pid;                 /* whom to read. Lock: lock */
     struct fl_threads threads; /* Lock: lock */
@@ -38,8 +42,9 @@ struct fl_sampler {
 };
 
 /* Start to read `pid` every `interval_ms` (0: only when fl_sampler_look asks).
+ *   with_nodes   its nodes too, where that is new.
  * Returns 0; -errno of pthread_create.  Threads: one. */
-int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms);
+int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms, bool with_nodes);
 
 /* Read another process from now on.  Threads: any. */
 void fl_sampler_focus(struct fl_sampler *sampler, pid_t pid);

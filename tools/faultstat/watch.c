@@ -253,7 +253,7 @@ int fl_watch_run(struct fl_watch *watch, const struct fl_watch_spec *spec)
     if (l.rc == 0) {
         watch->exec_error = l.child.exec_error;
         open_slots(&l, signal_fd);
-        l.rc = fl_sampler_start(&l.sampler, l.child.pid, spec->interval_ms);
+        l.rc = fl_sampler_start(&l.sampler, l.child.pid, spec->interval_ms, spec->with_nodes);
         if (l.rc != 0) {
             kill(l.child.pid, SIGKILL);
         }

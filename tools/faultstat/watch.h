@@ -16,6 +16,7 @@ struct fl_watch_spec {
     size_t env_count;
     bool use_perf;        /* count by perf events too */
     bool capture;         /* keep the end of the command's output instead of showing it */
+    bool with_nodes;      /* read on which nodes its memory lies */
     unsigned interval_ms; /* of sampling; 0: at marks only */
 };
 
