@@ -62,6 +62,8 @@ void *fl_malloc_large(size_t n);
 void *fl_calloc_large(size_t n);
 /* `align` a power of two. */
 void *fl_memalign_large(size_t align, size_t n);
+/* The same as posix_memalign(3) has it: 0 or ENOMEM, and errno is kept. */
+int fl_posix_memalign_large(void **out, size_t align, size_t n);
 /* Any `p` and `n` of which one is ours, large, or early. */
 void *fl_realloc_any(void *p, size_t n);
 

@@ -1,5 +1,5 @@
 /* Requests and frees of large blocks: this thread's cache, else the region, else the next allocator. */
-#include "alloc/alloc.h"
+#include "alloc/internal.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,11 +7,6 @@
 /* This thread's cache; NULL: not asked for yet. `ending` says that it must not be asked for again. */
 static _Thread_local struct fl_cache *my_cache;
 static _Thread_local bool ending;
-
-static void *block(const struct fl_extent *e)
-{
-    return (void *)e->base; /* NOLINT(performance-no-int-to-ptr): an extent is memory */
-}
 
 static FL_COLD void call_worker_now(bool may_start)
 {
@@ -32,28 +27,17 @@ static inline void call_worker(bool may_start)
     }
 }
 
-static FL_COLD void *no_memory(void)
+FL_COLD void *fl_no_memory(void)
 {
     errno = ENOMEM;
     return NULL;
 }
 
-/* Before boot is done, in the thread that boots: dlsym and the like. */
-static FL_COLD void *early(size_t n)
+FL_COLD void *fl_early(size_t n)
 {
     void *p = fl_region_boot_alloc(fl_route.region, n);
 
-    return p != NULL ? p : no_memory();
-}
-
-/* True when requests may take the usual way; false in the midst of this thread's own boot. */
-static bool ready(void)
-{
-    if (FL_LIKELY(atomic_load_explicit(&fl_route.booted, memory_order_acquire) == FL_BOOT_DONE)) {
-        return true;
-    }
-    fl_route.boot();
-    return atomic_load_explicit(&fl_route.booted, memory_order_acquire) == FL_BOOT_DONE;
+    return p != NULL ? p : fl_no_memory();
 }
 
 static FL_COLD void get_cache(void)
@@ -107,13 +91,12 @@ static void call_for_plan(void)
     }
 }
 
-static struct fl_extent *tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
+void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 {
     if (e != NULL && (fl_plan_wants & FL_PLAN_WATCH) != 0) {
         fl_plan_saw(e, kind, align);
         call_for_plan();
     }
-    return e;
 }
 
 /* From the region; NULL when it has none. errno is kept. */
@@ -129,7 +112,7 @@ static FL_COLD struct fl_extent *from_region(size_t len, size_t align, enum fl_r
         call_worker(true);
         ask_next_to_trim();
     }
-    (void)tell_plan(e, kind, align);
+    fl_tell_plan(e, kind, align);
     errno = saved;
     return e;
 }
@@ -163,7 +146,7 @@ static FL_APART struct fl_extent *from_step(size_t len, size_t align, enum fl_re
     if (e == NULL && align <= fl_page.base) {
         e = from_cache(len);
     }
-    (void)tell_plan(e, kind, align);
+    fl_tell_plan(e, kind, align);
     errno = saved;
     return e;
 }
@@ -177,18 +160,12 @@ static inline struct fl_extent *from_hand(size_t len, size_t align, enum fl_requ
     return align <= fl_page.base ? from_cache(len) : NULL;
 }
 
-/* Page-rounded length; 0: more than any object may have, or not for us. */
-static size_t extent_len(size_t n)
-{
-    return n > PTRDIFF_MAX || n < fl_route.threshold ? 0 : fl_align_up(n, fl_page.base);
-}
-
 static FL_APART void *malloc_unplanned(size_t n)
 {
-    if (FL_UNLIKELY(!ready())) {
-        return early(n);
+    if (FL_UNLIKELY(!fl_route_ready())) {
+        return fl_early(n);
     }
-    size_t len = extent_len(n);
+    size_t len = fl_extent_len(n);
     if (FL_UNLIKELY(len == 0)) {
         return fl_route.next.malloc(n);
     }
@@ -196,14 +173,14 @@ static FL_APART void *malloc_unplanned(size_t n)
     if (FL_UNLIKELY(e == NULL)) {
         e = from_region(len, fl_page.base, FL_REQUEST_MALLOC);
     }
-    return FL_LIKELY(e != NULL) ? block(e) : fl_route.next.malloc(n);
+    return FL_LIKELY(e != NULL) ? fl_block(e) : fl_route.next.malloc(n);
 }
 
 static FL_APART void *malloc_long(struct fl_turn *t, size_t n)
 {
     struct fl_extent *e = fl_plan_take_long(t, n);
 
-    return e != NULL ? block(e) : malloc_unplanned(n);
+    return e != NULL ? fl_block(e) : malloc_unplanned(n);
 }
 
 void *fl_malloc_large(size_t n)
@@ -214,7 +191,7 @@ void *fl_malloc_large(size_t n)
         return malloc_unplanned(n);
     }
     struct fl_extent *e = fl_plan_take_next(t, n);
-    return FL_LIKELY(e != NULL) ? block(e) : malloc_long(t, n);
+    return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_long(t, n);
 }
 
 /* What the thread's plan expects next; NULL: it does not. */
@@ -230,27 +207,27 @@ void *fl_calloc_large(size_t n)
     struct fl_extent *e = fl_plan_turn != NULL ? as_planned(fl_plan_turn, n) : NULL;
 
     if (e != NULL) {
-        return memset(block(e), 0, n);
+        return memset(fl_block(e), 0, n);
     }
-    if (FL_UNLIKELY(!ready())) {
-        return early(n); /* never reused, so zero */
+    if (FL_UNLIKELY(!fl_route_ready())) {
+        return fl_early(n); /* never reused, so zero */
     }
-    size_t len = extent_len(n);
+    size_t len = fl_extent_len(n);
     if (FL_UNLIKELY(len == 0)) {
         return fl_route.next.calloc(1, n);
     }
     e = from_hand(len, fl_page.base, FL_REQUEST_CALLOC);
     if (e != NULL) {
-        return memset(block(e), 0, n);
+        return memset(fl_block(e), 0, n);
     }
     e = from_region(len, fl_page.base, FL_REQUEST_CALLOC);
-    return e != NULL ? block(e) : fl_route.next.calloc(1, n);
+    return e != NULL ? fl_block(e) : fl_route.next.calloc(1, n);
 }
 
 /* NULL: neither the plan nor the window has it. errno is kept. */
 static inline struct fl_extent *find_aligned(size_t align, size_t n)
 {
-    size_t len = extent_len(n);
+    size_t len = fl_extent_len(n);
     struct fl_extent *e = NULL;
 
     if (FL_LIKELY(len != 0)) {
@@ -264,21 +241,21 @@ static inline struct fl_extent *find_aligned(size_t align, size_t n)
 
 static FL_APART void *memalign_unplanned(size_t align, size_t n)
 {
-    if (FL_UNLIKELY(!ready())) {
-        return align <= _Alignof(max_align_t) ? early(n) : no_memory();
+    if (FL_UNLIKELY(!fl_route_ready())) {
+        return align <= _Alignof(max_align_t) ? fl_early(n) : fl_no_memory();
     }
     struct fl_extent *e = find_aligned(align, n);
     if (FL_LIKELY(e != NULL)) {
-        return block(e);
+        return fl_block(e);
     }
-    return fl_route.next.memalign != NULL ? fl_route.next.memalign(align, n) : no_memory();
+    return fl_route.next.memalign != NULL ? fl_route.next.memalign(align, n) : fl_no_memory();
 }
 
 static FL_APART void *memalign_long(struct fl_turn *t, size_t align, size_t n)
 {
     struct fl_extent *e = fl_plan_take_long(t, n);
 
-    return e != NULL ? block(e) : memalign_unplanned(align, n);
+    return e != NULL ? fl_block(e) : memalign_unplanned(align, n);
 }
 
 void *fl_memalign_large(size_t align, size_t n)
@@ -289,10 +266,38 @@ void *fl_memalign_large(size_t align, size_t n)
         return memalign_unplanned(align, n);
     }
     struct fl_extent *e = fl_plan_take_next(t, n);
-    return FL_LIKELY(e != NULL) ? block(e) : memalign_long(t, align, n);
+    return FL_LIKELY(e != NULL) ? fl_block(e) : memalign_long(t, align, n);
 }
 
-static FL_COLD _Noreturn void die(const char *call, const void *p)
+static FL_APART int posix_memalign_long(void **out, size_t align, size_t n)
+{
+    int saved = errno;
+    void *p = fl_memalign_large(align, n);
+
+    errno = saved;
+    if (p == NULL) {
+        return ENOMEM;
+    }
+    *out = p;
+    return 0;
+}
+
+int fl_posix_memalign_large(void **out, size_t align, size_t n)
+{
+    struct fl_turn *t = fl_plan_turn;
+
+    if (FL_LIKELY(t == NULL || align > FL_GRANULE)) {
+        return posix_memalign_long(out, align, n);
+    }
+    struct fl_extent *e = fl_plan_take_next(t, n);
+    if (FL_UNLIKELY(e == NULL)) {
+        return posix_memalign_long(out, align, n);
+    }
+    *out = fl_block(e);
+    return 0;
+}
+
+FL_COLD _Noreturn void fl_die(const char *call, const void *p)
 {
     char line[160];
     struct fl_text t = fl_text_on(line, sizeof line);
@@ -318,7 +323,7 @@ static FL_COLD void give(struct fl_extent *e)
 static FL_COLD void free_no_block(void *p)
 {
     if (!fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
-        die("free", p);
+        fl_die("free", p);
     }
 }
 
@@ -369,136 +374,9 @@ void fl_free_ours(void *p)
     }
 }
 
-static size_t boot_size(const void *p)
-{
-    return ((const size_t *)p)[-2];
-}
-
-size_t fl_usable_ours(const void *p)
-{
-    if (fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
-        return boot_size(p);
-    }
-    const struct fl_extent *e = fl_region_find(fl_route.region, (uintptr_t)p);
-    if (e == NULL) {
-        die("malloc_usable_size", p);
-    }
-    return e->len;
-}
-
-static void *any_malloc(size_t n)
-{
-    return n >= fl_route.threshold ? fl_malloc_large(n) : fl_route.next.malloc(n);
-}
-
-/* A new block with the old one's bytes; the old one is released. NULL: the old one is untouched. */
-static void *move_block(void *p, size_t old_len, size_t n)
-{
-    void *q = any_malloc(n);
-
-    if (q == NULL) {
-        return NULL;
-    }
-    memcpy(q, p, fl_min(old_len, n));
-    if (fl_is_ours(p)) {
-        fl_free_ours(p);
-    } else {
-        fl_route.next.free(p);
-    }
-    return q;
-}
-
-/* What a step asks for must not depend on what lies behind a block: while it is watched, and where it has a place in a plan, a
- * block that grows by much is a new request. */
-static bool stays(const struct fl_extent *e, size_t len)
-{
-    bool of_a_step = e->life != 0 || e->content == FL_CONTENT_INNER;
-
-    return !of_a_step || len <= e->len + e->len / 4;
-}
-
-static bool resize_in_place(struct fl_extent *e, size_t len)
-{
-    size_t had = e->len;
-    bool done = len == had;
-
-    if (!done && e->content == FL_CONTENT_INNER) {
-        done = stays(e, len) && fl_plan_resize(e, len);
-    } else if (!done && !fl_region_busy()) {
-        done = stays(e, len) && fl_region_resize(fl_route.region, e, len);
-    }
-    if (done && e->life != 0) {
-        fl_plan_saw_resize(e, had);
-    }
-    return done;
-}
-
-/* Elsewhere, its pages moved; NULL: not possible, or not worth it. */
-static void *move_pages(struct fl_extent *e, size_t len)
-{
-    struct fl_extent was = {.life = e->life, .watcher = e->watcher, .len = e->len};
-
-    if (e->content == FL_CONTENT_INNER || fl_region_busy()) {
-        return NULL;
-    }
-    e->life = 0;
-    struct fl_extent *moved = fl_region_move(fl_route.region, e, len);
-    if (moved == NULL) {
-        e->life = was.life;
-        return NULL;
-    }
-    (void)tell_plan(moved, FL_REQUEST_MALLOC, fl_page.base);
-    if (was.life != 0) { /* after the other's birth: both are there for a moment */
-        fl_plan_saw_free(&was);
-    }
-    return block(moved);
-}
-
-static void *realloc_ours(void *p, size_t n)
-{
-    struct fl_extent *e = fl_region_find(fl_route.region, (uintptr_t)p);
-
-    if (e == NULL && !fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
-        die("realloc", p);
-    }
-    if (n == 0) {
-        fl_free_ours(p);
-        return NULL;
-    }
-    if (n > PTRDIFF_MAX) {
-        return no_memory();
-    }
-    size_t len = extent_len(n);
-    if (e != NULL && len != 0) {
-        int saved = errno;
-        void *q = resize_in_place(e, len) ? p : move_pages(e, len);
-        errno = saved;
-        if (q != NULL) {
-            return q;
-        }
-    }
-    return move_block(p, fl_usable_ours(p), n);
-}
-
-void *fl_realloc_any(void *p, size_t n)
-{
-    bool usual = ready();
-
-    if (p == NULL) {
-        return usual ? any_malloc(n) : early(n);
-    }
-    if (fl_is_ours(p)) {
-        return realloc_ours(p, n);
-    }
-    if (n > PTRDIFF_MAX || n < fl_route.threshold || fl_route.next.usable_size == NULL) {
-        return fl_route.next.realloc(p, n);
-    }
-    return move_block(p, fl_route.next.usable_size(p), n);
-}
-
 size_t fl_trim(void)
 {
-    if (!ready() || fl_region_busy()) {
+    if (!fl_route_ready() || fl_region_busy()) {
         return 0;
     }
     return fl_plan_release() + fl_region_purge(fl_route.region, 0);

@@ -44,7 +44,9 @@ bool fl_claims_take(struct fl_claims *c, size_t first, size_t n)
     bool took = fl_bits_take(w, ends.head);
 
     while (took && ++w < ends.last) {
-        took = fl_bits_take(w, UINT64_MAX);
+        uint64_t none = 0;
+        took = atomic_compare_exchange_strong_explicit(w, &none, UINT64_MAX, memory_order_acquire,
+                                                       memory_order_relaxed);
     }
     if (took && w == ends.last) {
         took = fl_bits_take(w, ends.tail);

@@ -131,12 +131,12 @@ static uint32_t granule_of(uint64_t offset)
 static void set_spot(const struct fl_layout *l, struct fl_seat *seat, int parity, uint32_t granule)
 {
     size_t n = fl_granules(seat->most);
-    bool usual = seat->least == seat->most && seat->most % fl_page.base == 0 &&
-                 granule + n <= l->height >> FL_GRANULE_SHIFT;
+    bool has_place = granule + n <= l->height >> FL_GRANULE_SHIFT;
+    bool constant = seat->least == seat->most && seat->most % fl_page.base == 0;
 
     seat->granule[parity] = granule;
-    seat->word[parity] = usual ? granule / FL_CLAIMS_BITS : FL_SEAT_NONE;
-    seat->mask[parity] = usual ? fl_claims_mask(granule, n) : 0;
+    seat->word[parity] = has_place ? granule / FL_CLAIMS_BITS : FL_SEAT_NONE;
+    seat->mask[parity] = has_place && constant ? fl_claims_mask(granule, n) : 0;
 }
 
 void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown)

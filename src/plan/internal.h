@@ -123,7 +123,7 @@ struct fl_plan_counters {
 
 struct fl_step_context {
     /* What each request reads. */
-    struct fl_turn turn;
+    struct fl_turn turn;           /* first: fl_plan_take_long finds the context by it */
     const struct fl_seat *end;     /* of the layout */
     const struct fl_seat *counted; /* before it, all is in the figures below; see fl_replay_count */
     struct fl_arena *arena;        /* NULL: none */

@@ -288,9 +288,8 @@ struct fl_seat {
     uint64_t before;      /* bytes of all seats before it whose size has a bound */
     /* In even and odd steps. */
     uint64_t mask
-        [2]; /* the bits of its granules, where they are in one word of the claims, and it is usual; else 0 */
-    uint32_t word
-        [2]; /* the first that has some; FL_SEAT_NONE: it is not usual, that is of one size and planned */
+        [2]; /* the bits of its granules, if it has one size and they are in one word of the claims; else 0 */
+    uint32_t word[2];    /* the first that has some; FL_SEAT_NONE: it has no place */
     uint32_t granule[2]; /* the first; or FL_SEAT_NONE, FL_SEAT_GAP */
 };
 _Static_assert(sizeof(struct fl_seat) == FL_CACHE_LINE, "a request reads one line");
@@ -301,6 +300,7 @@ struct fl_turn {
     /* Of the arena: descriptors by granule, and a bit each for what is claimed, and for what is not in memory. */
     struct fl_extent *block;
     _Atomic uint64_t *claimed, *absent;
+    const _Atomic size_t *missing; /* 0: nothing is absent */
     size_t parity;
 };
 
@@ -324,13 +324,13 @@ static inline void fl_bits_give(_Atomic uint64_t *word, uint64_t mask)
     (void)atomic_fetch_and_explicit(word, ~mask, memory_order_release);
 }
 
-/* `s`, all of whose granules are the caller's and in memory, has been taken. */
+/* All of `s` that `len` bytes need is the caller's, and in memory. */
 static FL_INLINE struct fl_extent *fl_plan_seated(struct fl_turn *t, const struct fl_seat *s,
-                                                  uint64_t mask)
+                                                  size_t len, uint64_t mask)
 {
     struct fl_extent *e = &t->block[s->granule[t->parity]];
 
-    e->len = s->most;
+    e->len = len;
     e->zeroed.base = mask;
     e->zeroed.len = s->room;
     atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
@@ -354,7 +354,7 @@ static FL_INLINE struct fl_extent *fl_plan_take_next(struct fl_turn *t, size_t n
         if (FL_LIKELY(fl_bits_take(&t->claimed[word], mask))) {
             if (FL_LIKELY((atomic_load_explicit(&t->absent[word], memory_order_relaxed) & mask) ==
                           0)) {
-                e = fl_plan_seated(t, s, mask);
+                e = fl_plan_seated(t, s, s->most, mask);
             } else {
                 fl_bits_give(&t->claimed[word], mask);
             }
@@ -365,7 +365,7 @@ static FL_INLINE struct fl_extent *fl_plan_take_next(struct fl_turn *t, size_t n
     return e;
 }
 
-/* The same for one that fl_plan_take_next left alone, of any size. */
+/* The same for one that fl_plan_take_next left alone, of any size, and one that varies. */
 struct fl_extent *fl_plan_take_long(struct fl_turn *t, size_t n);
 
 /* A block of `len` bytes, whole base pages, from the plan; NULL: it has none to give. No lock; no system call, unless its memory is not

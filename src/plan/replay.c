@@ -227,23 +227,48 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
     return e;
 }
 
+/* Of a size that varies: fl_replay_count does not know how long it was. */
+static FL_APART void count_varying(struct fl_step_context *c, size_t len)
+{
+    fl_replay_count(c);
+    c->recent[c->requests_here++ % FL_SIGNATURE] = len;
+    c->asked += len;
+    c->misses_in_a_row = 0;
+    fl_stats_bump(&c->stats.hits);
+    c->counted++;
+}
+
+static struct fl_extent *seat_long(struct fl_turn *t, const struct fl_seat *s, size_t len)
+{
+    size_t first = s->granule[t->parity], n = fl_granules(len);
+    struct fl_claims claims = {t->claimed, first + n}, absent = {t->absent, first + n};
+    uint64_t mask = 0;
+
+    if (FL_UNLIKELY(!fl_claims_take(&claims, first, n))) {
+        return NULL;
+    }
+    if (FL_UNLIKELY(atomic_load_explicit(t->missing, memory_order_relaxed) != 0) &&
+        !fl_claims_are_free(&absent, first, n)) {
+        fl_claims_give(&claims, first, n);
+        return NULL;
+    }
+    if (s->least != s->most) {
+        count_varying((struct fl_step_context *)t, len); /* its first member */
+        mask = fl_claims_mask(first, n);
+    }
+    return fl_plan_seated(t, s, len, mask);
+}
+
 struct fl_extent *fl_plan_take_long(struct fl_turn *t, size_t n)
 {
+    size_t len = fl_align_up(n, fl_page.base);
     struct fl_extent *e = NULL;
 
     fl_plan_turn = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     const struct fl_seat *s = t->next;
-    size_t first = s->granule[t->parity], granules = fl_granules(s->most);
-    struct fl_claims claims = {t->claimed, first + granules};
-    struct fl_claims absent = {t->absent, first + granules};
-    if (s->most - n < fl_page.base && s->word[t->parity] != FL_SEAT_NONE &&
-        fl_claims_take(&claims, first, granules)) {
-        if (FL_LIKELY(fl_claims_are_free(&absent, first, granules))) {
-            e = fl_plan_seated(t, s, s->mask[t->parity]);
-        } else {
-            fl_claims_give(&claims, first, granules);
-        }
+    if (s->word[t->parity] != FL_SEAT_NONE && fits(s, len)) {
+        e = seat_long(t, s, len);
     }
     atomic_signal_fence(memory_order_seq_cst);
     fl_plan_turn = t;
@@ -331,6 +356,7 @@ void fl_replay_begin(struct fl_step_context *c)
     c->turn.block = c->arena->inner.block;
     c->turn.claimed = c->arena->claims.word;
     c->turn.absent = c->arena->absent.word;
+    c->turn.missing = &c->arena->missing;
     atomic_store_explicit(&c->arena->used, true, memory_order_relaxed);
     go_on_at(c, c->layout->seat);
     c->end = c->layout->seat + c->layout->n;

@@ -65,28 +65,26 @@ EXPORT void *reallocarray(void *p, size_t count, size_t size)
 }
 
 /* The next allocator judges what it serves, and every alignment that is no power of two. */
-static bool is_for_us(size_t align, size_t n)
+static inline bool is_for_us(size_t align, size_t n)
 {
-    fl_boot();
+    if (FL_UNLIKELY(atomic_load_explicit(&fl_route.booted, memory_order_acquire) != FL_BOOT_DONE)) {
+        fl_boot();
+    }
     return n >= fl_route.threshold && fl_is_pow2(align);
+}
+
+static FL_COLD int next_posix_memalign(void **out, size_t align, size_t n)
+{
+    return fl_route.next.posix_memalign != NULL ? fl_route.next.posix_memalign(out, align, n)
+                                                : EINVAL;
 }
 
 EXPORT int posix_memalign(void **out, size_t align, size_t n)
 {
-    if (!is_for_us(align, n) || align < sizeof(void *)) {
-        if (fl_route.next.posix_memalign == NULL) {
-            return EINVAL;
-        }
-        return fl_route.next.posix_memalign(out, align, n);
+    if (FL_LIKELY(is_for_us(align, n) && align >= sizeof(void *))) {
+        return fl_posix_memalign_large(out, align, n);
     }
-    int saved = errno;
-    void *p = fl_memalign_large(align, n);
-    errno = saved;
-    if (p == NULL) {
-        return ENOMEM;
-    }
-    *out = p;
-    return 0;
+    return next_posix_memalign(out, align, n);
 }
 
 static void *aligned(void *(*next)(size_t, size_t), size_t align, size_t n)

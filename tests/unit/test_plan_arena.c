@@ -132,6 +132,55 @@ static void realloc_stays_within_what_the_plan_has(void **state)
     fl_plan_mine = NULL;
 }
 
+/* Each length before and after, at a word's end. */
+static void a_block_that_changes_gives_all_that_it_has(void **state)
+{
+    (void)state;
+    open_at(MIB(32));
+    fl_plan_mine = &owner;
+    owner.arena = &arena;
+    for (size_t first = 60; first < 67; first++) {
+        for (size_t i = 0; i < 100; i++) {
+            size_t had = 1 + i / 10, want = 1 + i % 10;
+            struct fl_extent *e = block(first, had * KIB(64), KIB(640));
+            assert_true(fl_plan_resize(e, want * KIB(64)));
+            assert_int_equal(bits(), want);
+            give_block(e);
+            assert_int_equal(bits(), 0);
+        }
+    }
+    fl_plan_mine = NULL;
+    assert_sound();
+}
+
+static size_t absent(void)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < arena.limit / KIB(64); i++) {
+        n += !fl_claims_are_free(&arena.absent, i, 1);
+    }
+    return n;
+}
+
+static void what_is_absent_is_known(void **state)
+{
+    (void)state;
+    open_at(MIB(32));
+    assert_int_equal(absent(), 512);
+    struct fl_extent *a = block(16, KIB(64), KIB(64));
+    assert_int_equal(absent(), 512 - 32);
+    struct fl_extent *b = block(60, MIB(8), MIB(8)); /* five more */
+    assert_int_equal(absent(), 512 - 6 * 32);
+    give_block(a);
+    (void)fl_arena_trim(&arena); /* the first, in which nobody is */
+    assert_int_equal(absent(), 512 - 5 * 32);
+    give_block(b);
+    (void)fl_arena_give_up(&arena);
+    assert_true(fl_arena_open(&arena, MIB(32)));
+    assert_int_equal(absent(), 512);
+}
+
 static void a_handled_block_gives_nothing_of_it_to_others_as_it_is(void **state)
 {
     (void)state;
@@ -298,6 +347,8 @@ int main(void)
         cmocka_unit_test(huge_pages_come_when_a_block_wants_them),
         cmocka_unit_test(it_rises_without_a_move),
         cmocka_unit_test(realloc_stays_within_what_the_plan_has),
+        cmocka_unit_test(a_block_that_changes_gives_all_that_it_has),
+        cmocka_unit_test(what_is_absent_is_known),
         cmocka_unit_test(a_handled_block_gives_nothing_of_it_to_others_as_it_is),
         cmocka_unit_test(what_cannot_be_renewed_is_nobodys),
         cmocka_unit_test(it_goes_back_when_nobody_has_a_block_in_it),

@@ -244,6 +244,60 @@ static void a_child_goes_on_where_its_parent_was(void **state)
     assert_sound();
 }
 
+/* What the last requests got is in memory; now the rest goes. */
+static void look_and_release(unsigned i)
+{
+    const struct fl_turn *t = &fl_plan_mine->turn;
+
+    for (unsigned k = 0; k < i; k++) {
+        struct fl_extent *e = extent_of(usual.live[usual.step % 2][k]);
+        if (e != NULL && e->content == FL_CONTENT_INNER) {
+            struct fl_claims absent = {t->absent, SIZE_MAX};
+            assert_true(fl_claims_are_free(&absent, (size_t)(e - t->block), fl_granules(e->len)));
+        }
+    }
+    if (i % 3 == 2) {
+        assert_true(fl_plan_turn == t); /* the shortest way */
+        fl_plan_release();
+    }
+}
+
+static void amid_a_step_memory_may_go(void **state)
+{
+    (void)state;
+    learn();
+    usual.also = look_and_release;
+    for (int i = 0; i < 4; i++) {
+        loop_declared(&usual, NULL, 1);
+        assert_int_equal(loop_planned(&usual), N);
+        assert_int_equal(loop_same(&usual), N);
+    }
+    usual.also = NULL;
+    assert_sound();
+}
+
+/* A request that a handler makes amid another one that comes as planned. */
+static void amid_a_planned_request_a_handler_has_no_plan(void **state)
+{
+    (void)state;
+    learn();
+    assert_int_equal(fl_plan_begin(NULL), 0);
+    void *first = fl_malloc_large(usual.ask[0].n);
+    assert_ptr_equal(first, usual.at[0]);
+    struct fl_turn *t = fl_plan_turn;
+    const struct fl_seat *next = t->next;
+    fl_plan_turn = NULL; /* as it is meanwhile */
+    void *p = fl_malloc_large(usual.ask[1].n);
+    assert_int_not_equal(extent_of(p)->content, FL_CONTENT_INNER);
+    fl_free_ours(p);
+    assert_null(fl_plan_turn);
+    assert_ptr_equal(t->next, next);
+    fl_plan_turn = t;
+    fl_free_ours(first);
+    assert_int_equal(fl_plan_end(NULL), 0);
+    assert_sound();
+}
+
 static unsigned handled;
 
 /* As a signal handler does that allocates. */
@@ -374,6 +428,8 @@ int main(void)
         T(a_thread_that_ends_leaves_its_blocks_alone),
         T(a_context_goes_on_in_another_thread),
         T(a_child_goes_on_where_its_parent_was),
+        T(amid_a_step_memory_may_go),
+        T(amid_a_planned_request_a_handler_has_no_plan),
         T(handlers_may_allocate_at_any_time),
         T(steps_are_found_where_nobody_declares_them),
         T(whoever_declares_steps_is_not_watched),

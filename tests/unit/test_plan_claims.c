@@ -50,6 +50,36 @@ static void each_range_sets_its_bits_and_clears_them(void **state)
     }
 }
 
+static void a_range_is_free_while_nobody_has_any_of_it(void **state)
+{
+    static const size_t one[] = {63, 64, 127, 128, 200, 256};
+    (void)state;
+    for (size_t i = 0; i < sizeof one / sizeof one[0]; i++) {
+        assert_true(fl_claims_take(&claims, one[i], 1));
+        for (size_t first = 0; first < GRANULES; first += 7) {
+            for (size_t n = 1; n <= GRANULES - first; n++) {
+                bool has_it = one[i] >= first && one[i] < first + n;
+                assert_true(fl_claims_are_free(&claims, first, n) != has_it);
+            }
+        }
+        fl_claims_give(&claims, one[i], 1);
+    }
+}
+
+static void a_mask_is_a_range_within_a_word(void **state)
+{
+    (void)state;
+    for (size_t first = 0; first < GRANULES; first++) {
+        for (size_t n = 1; n <= GRANULES - first; n++) {
+            uint64_t mask = fl_claims_mask(first, n);
+            assert_true((mask != 0) == (first / 64 == (first + n - 1) / 64));
+            (void)fl_claims_take(&claims, first, n);
+            assert_true(mask == 0 || mask == word[first / 64]);
+            fl_claims_give(&claims, first, n);
+        }
+    }
+}
+
 static void what_is_not_there_is_nobodys(void **state)
 {
     (void)state;
@@ -154,6 +184,8 @@ int main(void)
 #define T(f) cmocka_unit_test_setup(f, each)
     const struct CMUnitTest tests[] = {
         T(each_range_sets_its_bits_and_clears_them),
+        T(a_range_is_free_while_nobody_has_any_of_it),
+        T(a_mask_is_a_range_within_a_word),
         T(what_is_not_there_is_nobodys),
         T(a_failed_claim_leaves_nothing_behind),
         T(the_shortest_gap_that_holds_it_is_found),

@@ -1,0 +1,37 @@
+/* Shared by the files of alloc/ alone. */
+#ifndef FL_ALLOC_INTERNAL_H
+#define FL_ALLOC_INTERNAL_H
+
+#include "alloc/alloc.h"
+
+static inline void *fl_block(const struct fl_extent *e)
+{
+    return (void *)e->base; /* NOLINT(performance-no-int-to-ptr): an extent is memory */
+}
+
+/* True when requests may take the usual way; false in the midst of this thread's own boot. */
+static inline bool fl_route_ready(void)
+{
+    if (FL_LIKELY(atomic_load_explicit(&fl_route.booted, memory_order_acquire) == FL_BOOT_DONE)) {
+        return true;
+    }
+    fl_route.boot();
+    return atomic_load_explicit(&fl_route.booted, memory_order_acquire) == FL_BOOT_DONE;
+}
+
+/* Page-rounded length; 0: more than any object may have, or not for us. */
+static inline size_t fl_extent_len(size_t n)
+{
+    return n > PTRDIFF_MAX || n < fl_route.threshold ? 0 : fl_align_up(n, fl_page.base);
+}
+
+/* NULL with errno ENOMEM. */
+void *fl_no_memory(void);
+/* Before boot is done, in the thread that boots: dlsym and the like. */
+void *fl_early(size_t n);
+/* The request was served with `e`; NULL: it was not. */
+void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align);
+/* A line about `p`, which is no live block, and abort. */
+_Noreturn void fl_die(const char *call, const void *p);
+
+#endif

@@ -1,0 +1,132 @@
+/* realloc: in place, by moving pages, by copying; and how long a block is. */
+#include "alloc/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+static size_t boot_size(const void *p)
+{
+    return ((const size_t *)p)[-2];
+}
+
+size_t fl_usable_ours(const void *p)
+{
+    if (fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
+        return boot_size(p);
+    }
+    const struct fl_extent *e = fl_region_find(fl_route.region, (uintptr_t)p);
+    if (e == NULL) {
+        fl_die("malloc_usable_size", p);
+    }
+    return e->len;
+}
+
+static void *any_malloc(size_t n)
+{
+    return n >= fl_route.threshold ? fl_malloc_large(n) : fl_route.next.malloc(n);
+}
+
+/* A new block with the old one's bytes; the old one is released. NULL: the old one is untouched. */
+static void *move_block(void *p, size_t old_len, size_t n)
+{
+    void *q = any_malloc(n);
+
+    if (q == NULL) {
+        return NULL;
+    }
+    memcpy(q, p, fl_min(old_len, n));
+    if (fl_is_ours(p)) {
+        fl_free_ours(p);
+    } else {
+        fl_route.next.free(p);
+    }
+    return q;
+}
+
+/* What a step asks for must not depend on what lies behind a block: while it is watched, and where it has a place in a plan, a
+ * block that grows by much is a new request. */
+static bool stays(const struct fl_extent *e, size_t len)
+{
+    bool of_a_step = e->life != 0 || e->content == FL_CONTENT_INNER;
+
+    return !of_a_step || len <= e->len + e->len / 4;
+}
+
+static bool resize_in_place(struct fl_extent *e, size_t len)
+{
+    size_t had = e->len;
+    bool done = len == had;
+
+    if (!done && e->content == FL_CONTENT_INNER) {
+        done = stays(e, len) && fl_plan_resize(e, len);
+    } else if (!done && !fl_region_busy()) {
+        done = stays(e, len) && fl_region_resize(fl_route.region, e, len);
+    }
+    if (done && e->life != 0) {
+        fl_plan_saw_resize(e, had);
+    }
+    return done;
+}
+
+/* Elsewhere, its pages moved; NULL: not possible, or not worth it. */
+static void *move_pages(struct fl_extent *e, size_t len)
+{
+    struct fl_extent was = {.life = e->life, .watcher = e->watcher, .len = e->len};
+
+    if (e->content == FL_CONTENT_INNER || fl_region_busy()) {
+        return NULL;
+    }
+    e->life = 0;
+    struct fl_extent *moved = fl_region_move(fl_route.region, e, len);
+    if (moved == NULL) {
+        e->life = was.life;
+        return NULL;
+    }
+    fl_tell_plan(moved, FL_REQUEST_MALLOC, fl_page.base);
+    if (was.life != 0) { /* after the other's birth: both are there for a moment */
+        fl_plan_saw_free(&was);
+    }
+    return fl_block(moved);
+}
+
+static void *realloc_ours(void *p, size_t n)
+{
+    struct fl_extent *e = fl_region_find(fl_route.region, (uintptr_t)p);
+
+    if (e == NULL && !fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
+        fl_die("realloc", p);
+    }
+    if (n == 0) {
+        fl_free_ours(p);
+        return NULL;
+    }
+    if (n > PTRDIFF_MAX) {
+        return fl_no_memory();
+    }
+    size_t len = fl_extent_len(n);
+    if (e != NULL && len != 0) {
+        int saved = errno;
+        void *q = resize_in_place(e, len) ? p : move_pages(e, len);
+        errno = saved;
+        if (q != NULL) {
+            return q;
+        }
+    }
+    return move_block(p, fl_usable_ours(p), n);
+}
+
+void *fl_realloc_any(void *p, size_t n)
+{
+    bool usual = fl_route_ready();
+
+    if (p == NULL) {
+        return usual ? any_malloc(n) : fl_early(n);
+    }
+    if (fl_is_ours(p)) {
+        return realloc_ours(p, n);
+    }
+    if (n > PTRDIFF_MAX || n < fl_route.threshold || fl_route.next.usable_size == NULL) {
+        return fl_route.next.realloc(p, n);
+    }
+    return move_block(p, fl_route.next.usable_size(p), n);
+}

@@ -1,0 +1,40 @@
+/* The figures of all contexts and arenas. */
+#include "plan/internal.h"
+
+#include <string.h>
+
+/* What others have not counted yet in their steps they will when these end. */
+static void count_mine(void)
+{
+    struct fl_step_context *c = fl_plan_mine;
+
+    if (c != NULL && !atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+        fl_replay_count(c);
+        atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+    }
+}
+
+void fl_plan_stats_read(struct fl_plan_stats *out)
+{
+    uint32_t n = atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire);
+
+    memset(out, 0, sizeof *out);
+    count_mine();
+    for (uint32_t i = 0; i < n; i++) {
+        const struct fl_plan_counters *s = &fl_plan.context[i]->stats;
+        out->hits += atomic_load_explicit(&s->hits, memory_order_relaxed);
+        out->unseated += atomic_load_explicit(&s->unseated, memory_order_relaxed);
+        out->misses += atomic_load_explicit(&s->misses, memory_order_relaxed);
+        out->missed_bytes += atomic_load_explicit(&s->missed_bytes, memory_order_relaxed);
+        out->steps += atomic_load_explicit(&s->steps, memory_order_relaxed);
+        out->layouts += atomic_load_explicit(&s->layouts, memory_order_relaxed);
+        out->drops += atomic_load_explicit(&s->drops, memory_order_relaxed);
+    }
+    fl_plan_lock();
+    for (const struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
+        out->arena_bytes += atomic_load_explicit(&a->height, memory_order_relaxed) != 0
+                                ? atomic_load_explicit(&a->limit, memory_order_relaxed)
+                                : 0;
+    }
+    fl_plan_unlock();
+}
