@@ -1,0 +1,146 @@
+/* A node without room: who did not ask for it goes to the nearest that has some; who is bound to it gets ENOMEM, and is not
+ * killed. The node is the last one with CPUs; this process keeps it full. */
+#include "placed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { LEFT_MIB = 72, PIECE_MIB = 8, TEXT = 64 };
+#define WANTED_MIB "192" /* more than is left there */
+
+static int full;
+
+/* False: the pieces went elsewhere. */
+static bool fill_up(void)
+{
+    for (int i = 0; nodes_free_mib(full) > LEFT_MIB + PIECE_MIB; i++) {
+        void *p = mmap(NULL, (size_t)PIECE_MIB << 20, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED || i > 4096 ||
+            !nodes_policy_of(p, (size_t)PIECE_MIB << 20, POLICY_BIND, 1ul << full)) {
+            return false;
+        }
+        memset(p, 1, (size_t)PIECE_MIB << 20);
+    }
+    return true;
+}
+
+/* The kernel ends the greatest process, and that is this one. */
+static void spare_me(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0 && write(fd, "-1000", 5) == 5);
+    close(fd);
+}
+
+static void do_not_spare(void *arg)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    (void)arg;
+    if (fd < 0 || write(fd, "0", 1) != 1) {
+        _exit(FL_SKIP);
+    }
+    close(fd);
+}
+
+static const struct fl_run *run(enum allocator who, unsigned long mask)
+{
+    char node[TEXT], bound[TEXT];
+
+    snprintf(node, sizeof node, "%d", full);
+    snprintf(bound, sizeof bound, "%#lx", mask);
+    return fl_run_how(
+        &(struct fl_how){.argv = FL_ARGV("victim_nodes", "full", node, bound, WANTED_MIB),
+                         .preload = who == GLIBC ? "" : NULL,
+                         .in_child = do_not_spare});
+}
+
+static void the_node_is_full(void **state)
+{
+    (void)state;
+    assert_true(nodes_free_mib(full) <= LEFT_MIB + PIECE_MIB);
+    for (int i = 0; i < vm.n; i++) {
+        assert_true(i == full || nodes_free_mib(i) > 256);
+    }
+}
+
+static int nearest(void)
+{
+    int best = full == 0 ? 1 : 0;
+
+    for (int i = 0; i < vm.n; i++) {
+        if (i != full && vm.distance[full][i] < vm.distance[full][best]) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void check_nearest(enum allocator who)
+{
+    const struct fl_run *r = run(who, 0);
+
+    fl_run_assert_clean(r);
+    assert_int_equal(fl_run_said(r, "refused "), 0);
+    /* What is not on the full node is on the nearest. */
+    for (int i = 0; i < vm.n; i++) {
+        char key[TEXT];
+        snprintf(key, sizeof key, " node%d ", i);
+        if (i != full && i != nearest() && fl_run_said(r, key) > 0) {
+            fail_msg("pages on node %d, which is not the nearest (%d): %s", i, nearest(), r->out);
+        }
+    }
+    char key[TEXT];
+    snprintf(key, sizeof key, " node%d ", nearest());
+    assert_true(fl_run_said(r, key) > 0);
+}
+
+static void glibc_goes_to_the_nearest(void **state)
+{
+    (void)state;
+    check_nearest(GLIBC);
+}
+
+static void the_nearest_is_taken(void **state)
+{
+    (void)state;
+    check_nearest(FAULTLESS);
+}
+
+static void glibc_is_killed_when_bound(void **state)
+{
+    (void)state;
+    assert_int_equal(run(GLIBC, 1ul << full)->term_signal, SIGKILL);
+}
+
+static void bound_it_is_refused_and_not_killed(void **state)
+{
+    (void)state;
+    const struct fl_run *r = run(FAULTLESS, 1ul << full);
+    fl_run_assert_clean(r);
+    assert_true(fl_run_said(r, "refused ") > 0);
+    vm_assert_on(r, "full", full, 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_node_is_full),
+        cmocka_unit_test(glibc_goes_to_the_nearest),
+        cmocka_unit_test(glibc_is_killed_when_bound),
+        cmocka_unit_test(the_nearest_is_taken),
+        cmocka_unit_test(bound_it_is_refused_and_not_killed),
+    };
+
+    vm_start();
+    spare_me();
+    full = nodes_last_cpu(&vm);
+    FL_SKIP_UNLESS(fill_up(), "test_vm_full", "needs a node that can be filled");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* Memory lies where its thread runs, whoever had it before. Each bar is also put to glibc, where the kernel places by first
+ * touch: a guest that did not do that would prove nothing. */
+#include "placed.h"
+
+#include <stdlib.h>
+
+static const double bar = 99;
+
+static void a_guest_has_the_nodes_that_were_drawn(void **state)
+{
+    (void)state;
+    assert_true(vm.n >= 2);
+    assert_true(nodes_first_cpu(&vm) != nodes_last_cpu(&vm));
+    for (int i = 0; i < vm.n; i++) {
+        assert_true(vm.has_memory[i]);
+        nodes_run_on(&vm, vm.has_cpu[i] ? i : nodes_first_cpu(&vm));
+    }
+}
+
+static void pages_move_by_the_rung_of_this_kernel(void **state)
+{
+    const char *rung = getenv("VM_RUNG");
+    const struct fl_run *r =
+        fl_preload_run(FL_ARGV("victim_nodes", "policy"), FL_ENV("FAULTLESS_LOG=info"));
+
+    (void)state;
+    assert_non_null(rung);
+    assert_int_equal(r->exit_status, 0);
+    if (strcmp(rung, "move") == 0) {
+        assert_non_null(strstr(r->err, "faultless: pages move by userfaultfd\n"));
+        assert_int_equal(fl_run_stat(r, "rung"), 0);
+    } else {
+        assert_non_null(strstr(r->err, "faultless: pages move by mremap"));
+        assert_int_equal(fl_run_stat(r, "rung"), 1);
+    }
+}
+
+static void under_glibc_memory_lies_where_it_is_touched(void **state)
+{
+    (void)state;
+    vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", "bound"), NULL), "large", bar);
+    vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", "turns"), NULL), "turn", bar);
+    vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", "apart"), NULL), "part", bar);
+}
+
+static void bound_threads_small_blocks(void **state)
+{
+    (void)state;
+    vm_assert_each_on_its_own(vm_run(FAULTLESS, FL_ARGV("victim_nodes", "bound"), NULL), "small",
+                              bar);
+}
+
+static void bound_threads_large_blocks(void **state)
+{
+    (void)state;
+    vm_assert_each_on_its_own(vm_run(FAULTLESS, FL_ARGV("victim_nodes", "bound"), NULL), "large",
+                              bar);
+}
+
+static void bound_threads_giant_blocks(void **state)
+{
+    (void)state;
+    vm_assert_each_on_its_own(vm_run(FAULTLESS, FL_ARGV("victim_nodes", "bound"), NULL), "giant",
+                              bar);
+}
+
+static void freed_by_one_node_and_taken_by_another(void **state)
+{
+    (void)state;
+    vm_assert_each_on_its_own(vm_run(FAULTLESS, FL_ARGV("victim_nodes", "turns"), NULL), "turn",
+                              bar);
+}
+
+static void touched_in_parallel_with_first_touch(void **state)
+{
+    (void)state;
+    const struct fl_run *r =
+        vm_run(FAULTLESS, FL_ARGV("victim_nodes", "apart"), FL_ENV("FAULTLESS_NUMA=first-touch"));
+    vm_assert_each_on_its_own(r, "part", bar);
+}
+
+static void producer_and_consumer(enum allocator who)
+{
+    const struct fl_run *r = vm_run(who, FL_ARGV("victim_nodes", "pair"), NULL);
+    char label[NODES_TEXT];
+    int producer = nodes_first_cpu(&vm), consumer = nodes_last_cpu(&vm);
+
+    snprintf(label, sizeof label, "produced %d", producer);
+    vm_assert_on(r, label, producer, bar);
+    snprintf(label, sizeof label, "consumed %d", consumer);
+    vm_assert_on(r, label, consumer, bar);
+}
+
+static void producer_and_consumer_on_two_nodes(void **state)
+{
+    (void)state;
+    producer_and_consumer(FAULTLESS);
+}
+
+static void producer_and_consumer_under_glibc(void **state)
+{
+    (void)state;
+    producer_and_consumer(GLIBC);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_guest_has_the_nodes_that_were_drawn),
+        cmocka_unit_test(pages_move_by_the_rung_of_this_kernel),
+        cmocka_unit_test(under_glibc_memory_lies_where_it_is_touched),
+        cmocka_unit_test(producer_and_consumer_under_glibc),
+        cmocka_unit_test(bound_threads_small_blocks),
+        cmocka_unit_test(bound_threads_large_blocks),
+        cmocka_unit_test(bound_threads_giant_blocks),
+        cmocka_unit_test(freed_by_one_node_and_taken_by_another),
+        cmocka_unit_test(touched_in_parallel_with_first_touch),
+        cmocka_unit_test(producer_and_consumer_on_two_nodes),
+    };
+
+    vm_start();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

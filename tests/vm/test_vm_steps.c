@@ -1,0 +1,112 @@
+/* Steps on several nodes: no faults, the right node, also when the kernel's balancing is on and when a thread has moved. */
+#include "placed.h"
+
+#include <stdlib.h>
+
+enum { TEXT = 64 };
+#define BALANCING "/proc/sys/kernel/numa_balancing"
+#define TUNING "/sys/kernel/debug/sched/numa_balancing/"
+
+static const struct fl_run *steps(const char *mode)
+{
+    return vm_run(FAULTLESS, FL_ARGV("victim_node_steps", mode, "80"), NULL);
+}
+
+static void assert_no_fault(const struct fl_run *r, const char *what, int node)
+{
+    if (vm_said(r, what, node) != 0) {
+        fail_msg("%s %d are not 0: %s", what, node, r->out);
+    }
+}
+
+static void assert_no_faults(const struct fl_run *r)
+{
+    for (int i = 0; i < vm.n; i++) {
+        if (vm.has_cpu[i]) {
+            assert_no_fault(r, "faults steps", i);
+        }
+    }
+}
+
+static void planned_steps_take_no_fault_on_any_node(void **state)
+{
+    (void)state;
+    const struct fl_run *r = steps("steps");
+    assert_true(fl_run_stat(r, "plan_steps") > 0);
+    assert_no_faults(r);
+}
+
+static void planned_blocks_lie_on_their_threads_node(void **state)
+{
+    (void)state;
+    const struct fl_run *r = steps("steps");
+    assert_true(fl_run_stat(r, "plan_steps") > 0);
+    vm_assert_each_on_its_own(r, "steps", 99);
+}
+
+static void plans_follow_a_thread_that_moved(void **state)
+{
+    char label[TEXT];
+
+    (void)state;
+    const struct fl_run *r = steps("moved");
+    snprintf(label, sizeof label, "moved %d", nodes_last_cpu(&vm));
+    vm_assert_on(r, label, nodes_last_cpu(&vm), 99);
+}
+
+/* The kernel looks at a thread's memory ten times as often as it would. */
+static void balance(void)
+{
+    assert_true(fl_sysctl_set(BALANCING, "1"));
+    (void)fl_sysctl_set(TUNING "scan_delay_ms", "100");
+    (void)fl_sysctl_set(TUNING "scan_period_min_ms", "100");
+    (void)fl_sysctl_set(TUNING "scan_period_max_ms", "200");
+}
+
+static int stop_balancing(void **state)
+{
+    (void)state;
+    fl_sysctl_restore();
+    return 0;
+}
+
+static void glibcs_memory_is_balanced(void **state)
+{
+    (void)state;
+    balance();
+    const struct fl_run *r = vm_run(GLIBC, FL_ARGV("victim_node_steps", "hinted", "4"), NULL);
+    assert_true(fl_run_said(r, "\nhints ") > 0);
+    assert_true(vm_said(r, "faults hinted", nodes_last_cpu(&vm)) > 0);
+}
+
+static void no_hinting_faults(void **state)
+{
+    (void)state;
+    balance();
+    const struct fl_run *r = vm_run(FAULTLESS, FL_ARGV("victim_node_steps", "hinted", "4"), NULL);
+    assert_no_fault(r, "faults hinted", nodes_last_cpu(&vm));
+    assert_int_equal(fl_run_said(r, "\nhints "), 0);
+}
+
+static void no_fault_in_steps_that_are_balanced(void **state)
+{
+    (void)state;
+    balance();
+    const struct fl_run *r = steps("steps");
+    assert_no_faults(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(planned_steps_take_no_fault_on_any_node),
+        cmocka_unit_test(planned_blocks_lie_on_their_threads_node),
+        cmocka_unit_test(plans_follow_a_thread_that_moved),
+        cmocka_unit_test_teardown(glibcs_memory_is_balanced, stop_balancing),
+        cmocka_unit_test_teardown(no_hinting_faults, stop_balancing),
+        cmocka_unit_test_teardown(no_fault_in_steps_that_are_balanced, stop_balancing),
+    };
+
+    vm_start();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
