@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+enum { LOCAL = 10, REMOTE = 20 }; /* distances */
+
 static uint64_t all(const struct fl_topology *t)
 {
     return t->count < FL_NODES ? fl_numa_bit(t->count) - 1 : UINT64_MAX;
@@ -86,7 +88,6 @@ static void read_online(struct fl_topology *t, const char *root, struct fl_numa_
 static void read_distances(struct fl_topology *t, unsigned node, const char *root,
                            struct fl_numa_scratch *s)
 {
-    enum { LOCAL = 10, REMOTE = 20 };
     uint8_t *row = t->distance[node];
     unsigned n = 0;
     bool good = read_node(t, node, root, "/distance", s);
@@ -151,6 +152,12 @@ void fl_topology_read(struct fl_topology *t, const char *root, struct fl_numa_sc
 {
     *t = (struct fl_topology){.count = 0};
     read_online(t, root, s);
+    if (t->count == 1) { /* most machines: no more is to be read */
+        t->memory = t->cpus = 1;
+        t->distance[0][0] = LOCAL;
+        t->weight[0] = 1;
+        return;
+    }
     t->memory = read_set(t, root, "/devices/system/node/has_memory", s);
     if (t->memory == 0) { /* before Linux 3.8, and where it was a matter of configuration */
         t->memory = read_set(t, root, "/devices/system/node/has_normal_memory", s);
@@ -160,11 +167,7 @@ void fl_topology_read(struct fl_topology *t, const char *root, struct fl_numa_sc
     t->cpus = t->cpus == 0 ? all(t) : t->cpus;
     for (unsigned i = 0; i < t->count; i++) {
         t->weight[i] = 1;
-        if (t->count > 1) {
-            read_distances(t, i, root, s);
-        } else {
-            t->distance[0][0] = 10;
-        }
+        read_distances(t, i, root, s);
         sort_order(t, i);
     }
     if (!fl_numa_is_single(t->memory)) {

@@ -66,6 +66,7 @@ const struct drawn_machine *const drawn_all[8] = {&drawn_one,  &drawn_two, &draw
                                                   &drawn_bare, &drawn_half};
 
 struct drawn_thread drawn_thread;
+unsigned drawn_reads;
 static const struct drawn_machine *machine;
 
 static int put(char *buf, size_t size, const char *text)
@@ -122,6 +123,7 @@ static int drawn_read_file(const char *path, char *buf, size_t size)
     int id;
 
     buf[0] = '\0';
+    drawn_reads++;
     for (size_t i = 0; i < sizeof file / sizeof file[0]; i++) {
         if (strcmp(path, file[i].path) == 0) {
             return put(buf, size, file[i].text);
@@ -168,6 +170,7 @@ static int thread_cpus(struct fl_cpu_ids *out)
 void draw(const struct drawn_machine *m)
 {
     machine = m;
+    drawn_reads = 0;
     fl_sys.read_file = drawn_read_file;
     fl_nodes = (struct fl_nodes_sys){.policy = thread_policy,
                                      .allowed = thread_allowed,

@@ -33,6 +33,7 @@ struct drawn_thread {
 };
 
 extern struct drawn_thread drawn_thread;
+extern unsigned drawn_reads; /* files asked for since draw */
 
 /* Puts both tables in place; the thread may run and allocate everywhere, has no policy and is on the first node. */
 void draw(const struct drawn_machine *m);

@@ -173,6 +173,7 @@ static void one_node_is_read_and_left_alone(void **state)
     fl_numa_place(&process, &q, &p);
     assert_int_equal(p.kind, FL_PLACE_ANYWHERE);
     assert_int_equal(drawn_thread.npolicy, 0);
+    assert_int_equal(drawn_reads, 1);
     assert_string_equal(described(), "nodes 0, placing nothing");
     start(&drawn_half, "FAULTLESS_NUMA=bind:0");
     assert_false(process.active);
