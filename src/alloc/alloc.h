@@ -49,7 +49,7 @@ struct fl_route {
     void (*first_large)(void);
 };
 
-extern struct fl_route fl_route;
+extern FL_HIDDEN struct fl_route fl_route;
 
 static inline bool fl_is_ours(const void *p)
 {

@@ -13,16 +13,22 @@ static void *block(const struct fl_extent *e)
     return (void *)e->base; /* NOLINT(performance-no-int-to-ptr): an extent is memory */
 }
 
-/* Something may age and nobody watches it. Requests may start the worker, also in a child whose first one is served by
- * the cache it inherited. A free only wakes it: to start a thread takes glibc's locks, which a handler that frees may
- * have interrupted. Keeps errno. */
-static void call_worker(bool may_start)
+static FL_COLD void call_worker_now(bool may_start)
 {
-    if (FL_UNLIKELY(atomic_load(&fl_route.region->wants_worker)) && fl_route.worker != NULL &&
-        !fl_region_busy()) {
+    if (fl_route.worker != NULL && !fl_region_busy()) {
         int saved = errno;
         fl_worker_call(fl_route.worker, may_start);
         errno = saved;
+    }
+}
+
+/* Something may age and nobody watches it. Requests may start the worker, also in a child whose first one is served by
+ * the cache it inherited. A free only wakes it: to start a thread takes glibc's locks, which a handler that frees may
+ * have interrupted. Keeps errno. */
+static inline void call_worker(bool may_start)
+{
+    if (FL_UNLIKELY(atomic_load(&fl_route.region->wants_worker))) {
+        call_worker_now(may_start);
     }
 }
 
@@ -90,23 +96,45 @@ static void ask_next_to_trim(void)
     }
 }
 
+/* Not what ages elsewhere: a planned request leaves nothing that does. */
+static void call_for_plan(void)
+{
+    if (FL_UNLIKELY(atomic_load_explicit(&fl_plan_calls, memory_order_relaxed)) &&
+        !fl_region_busy()) {
+        atomic_store(&fl_plan_calls, false);
+        atomic_store(&fl_route.region->wants_worker, true);
+        call_worker(true);
+    }
+}
+
+static struct fl_extent *tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
+{
+    if (e != NULL && (fl_plan_wants & FL_PLAN_WATCH) != 0) {
+        fl_plan_saw(e, kind, align);
+        call_for_plan();
+    }
+    return e;
+}
+
 /* From the region; NULL when it has none. errno is kept. */
-static FL_COLD struct fl_extent *from_region(size_t len, size_t align, bool zero)
+static FL_COLD struct fl_extent *from_region(size_t len, size_t align, enum fl_request_kind kind)
 {
     int saved = errno;
     struct fl_extent *e = NULL;
 
     if (!fl_region_busy()) { /* a signal handler that interrupted us goes to the next allocator */
-        e = fl_region_take(fl_route.region, my_cache, len, align, zero);
+        e = fl_region_take(fl_route.region, my_cache, len, fl_max(align, fl_page.base),
+                           kind == FL_REQUEST_CALLOC);
         fl_plan_notice();
         call_worker(true);
         ask_next_to_trim();
     }
+    (void)tell_plan(e, kind, align);
     errno = saved;
     return e;
 }
 
-static struct fl_extent *from_cache(size_t len)
+static inline struct fl_extent *from_cache(size_t len)
 {
     struct fl_cache *c = my_cache;
 
@@ -122,45 +150,31 @@ static struct fl_extent *from_cache(size_t len)
     return e;
 }
 
-/* Not what ages elsewhere: a planned request leaves nothing that does. */
-static void call_for_plan(void)
+/* The thread's steps are learned, or served and it is not what was expected next. errno is kept. */
+static FL_APART struct fl_extent *from_step(size_t len, size_t align, enum fl_request_kind kind)
 {
-    if (FL_UNLIKELY(atomic_load_explicit(&fl_plan_calls, memory_order_relaxed)) &&
-        !fl_region_busy()) {
-        atomic_store(&fl_plan_calls, false);
-        atomic_store(&fl_route.region->wants_worker, true);
-        call_worker(true);
-    }
-}
-
-/* What a step's plan has for this request; NULL: nothing. errno is kept. */
-static inline struct fl_extent *from_plan(size_t len, size_t align)
-{
-    if (FL_LIKELY((fl_plan_wants & FL_PLAN_REPLAY) == 0)) {
-        return NULL;
-    }
     int saved = errno;
-    struct fl_extent *e = fl_plan_take(len, align);
-    call_for_plan();
+    struct fl_extent *e = NULL;
+
+    if ((fl_plan_wants & FL_PLAN_REPLAY) != 0) {
+        e = fl_plan_take(len, align);
+        call_for_plan();
+    }
+    if (e == NULL && align <= fl_page.base) {
+        e = from_cache(len);
+    }
+    (void)tell_plan(e, kind, align);
     errno = saved;
     return e;
 }
 
-static FL_COLD void tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
+/* What the thread has at hand; NULL: nothing. */
+static inline struct fl_extent *from_hand(size_t len, size_t align, enum fl_request_kind kind)
 {
-    int saved = errno;
-
-    fl_plan_saw(e, kind, align);
-    call_for_plan();
-    errno = saved;
-}
-
-static inline void *hand_out(struct fl_extent *e, enum fl_request_kind kind, size_t align)
-{
-    if (FL_UNLIKELY((fl_plan_wants & FL_PLAN_WATCH) != 0)) {
-        tell_plan(e, kind, align);
+    if (FL_UNLIKELY(fl_plan_turn != NULL)) {
+        return from_step(len, align, kind);
     }
-    return block(e);
+    return align <= fl_page.base ? from_cache(len) : NULL;
 }
 
 /* Page-rounded length; 0: more than any object may have, or not for us. */
@@ -169,7 +183,7 @@ static size_t extent_len(size_t n)
     return n > PTRDIFF_MAX || n < fl_route.threshold ? 0 : fl_align_up(n, fl_page.base);
 }
 
-void *fl_malloc_large(size_t n)
+static FL_APART void *malloc_unplanned(size_t n)
 {
     if (FL_UNLIKELY(!ready())) {
         return early(n);
@@ -178,19 +192,46 @@ void *fl_malloc_large(size_t n)
     if (FL_UNLIKELY(len == 0)) {
         return fl_route.next.malloc(n);
     }
-    struct fl_extent *e = from_plan(len, fl_page.base);
-    if (e == NULL) {
-        e = from_cache(len);
-    }
+    struct fl_extent *e = from_hand(len, fl_page.base, FL_REQUEST_MALLOC);
     if (FL_UNLIKELY(e == NULL)) {
-        e = from_region(len, fl_page.base, false);
+        e = from_region(len, fl_page.base, FL_REQUEST_MALLOC);
     }
-    return FL_LIKELY(e != NULL) ? hand_out(e, FL_REQUEST_MALLOC, fl_page.base)
-                                : fl_route.next.malloc(n);
+    return FL_LIKELY(e != NULL) ? block(e) : fl_route.next.malloc(n);
+}
+
+static FL_APART void *malloc_long(struct fl_turn *t, size_t n)
+{
+    struct fl_extent *e = fl_plan_take_long(t, n);
+
+    return e != NULL ? block(e) : malloc_unplanned(n);
+}
+
+void *fl_malloc_large(size_t n)
+{
+    struct fl_turn *t = fl_plan_turn;
+
+    if (FL_LIKELY(t == NULL)) {
+        return malloc_unplanned(n);
+    }
+    struct fl_extent *e = fl_plan_take_next(t, n);
+    return FL_LIKELY(e != NULL) ? block(e) : malloc_long(t, n);
+}
+
+/* What the thread's plan expects next; NULL: it does not. */
+static FL_APART struct fl_extent *as_planned(struct fl_turn *t, size_t n)
+{
+    struct fl_extent *e = fl_plan_take_next(t, n);
+
+    return e != NULL ? e : fl_plan_take_long(t, n);
 }
 
 void *fl_calloc_large(size_t n)
 {
+    struct fl_extent *e = fl_plan_turn != NULL ? as_planned(fl_plan_turn, n) : NULL;
+
+    if (e != NULL) {
+        return memset(block(e), 0, n);
+    }
     if (FL_UNLIKELY(!ready())) {
         return early(n); /* never reused, so zero */
     }
@@ -198,36 +239,57 @@ void *fl_calloc_large(size_t n)
     if (FL_UNLIKELY(len == 0)) {
         return fl_route.next.calloc(1, n);
     }
-    struct fl_extent *e = from_plan(len, fl_page.base);
-    if (e == NULL) {
-        e = from_cache(len);
-    }
+    e = from_hand(len, fl_page.base, FL_REQUEST_CALLOC);
     if (e != NULL) {
-        return memset(hand_out(e, FL_REQUEST_CALLOC, fl_page.base), 0, n);
+        return memset(block(e), 0, n);
     }
-    e = from_region(len, fl_page.base, true);
-    return e != NULL ? hand_out(e, FL_REQUEST_CALLOC, fl_page.base) : fl_route.next.calloc(1, n);
+    e = from_region(len, fl_page.base, FL_REQUEST_CALLOC);
+    return e != NULL ? block(e) : fl_route.next.calloc(1, n);
 }
 
-void *fl_memalign_large(size_t align, size_t n)
+/* NULL: neither the plan nor the window has it. errno is kept. */
+static inline struct fl_extent *find_aligned(size_t align, size_t n)
+{
+    size_t len = extent_len(n);
+    struct fl_extent *e = NULL;
+
+    if (FL_LIKELY(len != 0)) {
+        e = from_hand(len, align, FL_REQUEST_ALIGNED);
+        if (e == NULL) {
+            e = from_region(len, align, FL_REQUEST_ALIGNED);
+        }
+    }
+    return e;
+}
+
+static FL_APART void *memalign_unplanned(size_t align, size_t n)
 {
     if (FL_UNLIKELY(!ready())) {
         return align <= _Alignof(max_align_t) ? early(n) : no_memory();
     }
-    size_t len = extent_len(n);
-    if (FL_LIKELY(len != 0)) {
-        struct fl_extent *e = from_plan(len, align);
-        if (e == NULL) {
-            e = align <= fl_page.base ? from_cache(len) : NULL;
-        }
-        if (e == NULL) {
-            e = from_region(len, fl_max(align, fl_page.base), false);
-        }
-        if (FL_LIKELY(e != NULL)) {
-            return hand_out(e, FL_REQUEST_ALIGNED, align);
-        }
+    struct fl_extent *e = find_aligned(align, n);
+    if (FL_LIKELY(e != NULL)) {
+        return block(e);
     }
     return fl_route.next.memalign != NULL ? fl_route.next.memalign(align, n) : no_memory();
+}
+
+static FL_APART void *memalign_long(struct fl_turn *t, size_t align, size_t n)
+{
+    struct fl_extent *e = fl_plan_take_long(t, n);
+
+    return e != NULL ? block(e) : memalign_unplanned(align, n);
+}
+
+void *fl_memalign_large(size_t align, size_t n)
+{
+    struct fl_turn *t = fl_plan_turn;
+
+    if (FL_LIKELY(t == NULL || align > FL_GRANULE)) {
+        return memalign_unplanned(align, n);
+    }
+    struct fl_extent *e = fl_plan_take_next(t, n);
+    return FL_LIKELY(e != NULL) ? block(e) : memalign_long(t, align, n);
 }
 
 static FL_COLD _Noreturn void die(const char *call, const void *p)
@@ -253,36 +315,22 @@ static FL_COLD void give(struct fl_extent *e)
     errno = saved;
 }
 
-static void give_inner(struct fl_extent *e)
+static FL_COLD void free_no_block(void *p)
 {
-    int saved = errno;
-
-    fl_plan_give(e);
-    errno = saved;
-}
-
-void fl_free_ours(void *p)
-{
-    struct fl_extent *e = fl_region_find(fl_route.region, (uintptr_t)p);
-    uint32_t epoch = atomic_load_explicit(&fl_route.region->epoch, memory_order_relaxed);
-
-    if (FL_UNLIKELY(e == NULL || !fl_extent_claim(e, epoch))) {
-        if (fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
-            return;
-        }
+    if (!fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
         die("free", p);
     }
-    if (FL_UNLIKELY(e->life != 0)) {
-        int saved = errno;
-        fl_plan_saw_free(e);
-        errno = saved;
-    }
-    if (e->content == FL_CONTENT_INNER) {
-        give_inner(e);
-        return;
-    }
+}
+
+/* Not a planned block. */
+static FL_APART void free_extent(struct fl_extent *e)
+{
+    struct fl_region *r = fl_route.region;
     struct fl_cache *c = my_cache;
-    size_t cache_max = atomic_load_explicit(&fl_route.region->cache_max, memory_order_relaxed);
+    size_t cache_max = atomic_load_explicit(&r->cache_max, memory_order_relaxed);
+
+    atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
+                          memory_order_relaxed);
     if (FL_LIKELY(c != NULL && e->content != FL_CONTENT_LAZY && e->len <= cache_max &&
                   !fl_extent_is_handled(e))) {
         e = fl_cache_put(c, e);
@@ -291,6 +339,34 @@ void fl_free_ours(void *p)
         give(e);
     }
     call_worker(false);
+}
+
+static FL_COLD void free_watched(struct fl_extent *e)
+{
+    int saved = errno;
+
+    fl_plan_saw_free(e);
+    errno = saved;
+    if (e->content == FL_CONTENT_INNER) {
+        fl_plan_give(e);
+    } else {
+        free_extent(e);
+    }
+}
+
+void fl_free_ours(void *p)
+{
+    struct fl_extent *e = fl_region_look(fl_route.region, (uintptr_t)p);
+
+    if (FL_UNLIKELY(e == NULL || e->base != (uintptr_t)p || !fl_extent_free_once(e))) {
+        free_no_block(p);
+    } else if (FL_UNLIKELY(e->life != 0)) {
+        free_watched(e);
+    } else if (e->content == FL_CONTENT_INNER) {
+        fl_plan_give(e);
+    } else {
+        free_extent(e);
+    }
 }
 
 static size_t boot_size(const void *p)
@@ -371,11 +447,11 @@ static void *move_pages(struct fl_extent *e, size_t len)
         e->life = was.life;
         return NULL;
     }
-    void *p = hand_out(moved, FL_REQUEST_MALLOC, fl_page.base);
+    (void)tell_plan(moved, FL_REQUEST_MALLOC, fl_page.base);
     if (was.life != 0) { /* after the other's birth: both are there for a moment */
         fl_plan_saw_free(&was);
     }
-    return p;
+    return block(moved);
 }
 
 static void *realloc_ours(void *p, size_t n)

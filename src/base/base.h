@@ -12,6 +12,10 @@
 #define FL_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define FL_CACHE_LINE 64 /* bytes; x86-64 and arm64 */
 #define FL_COLD __attribute__((cold, noinline))
+/* So that what is usual needs no stack frame: the rest is called from its end. */
+#define FL_APART __attribute__((noinline))
+#define FL_INLINE inline __attribute__((always_inline))
+#define FL_HIDDEN __attribute__((visibility("hidden"))) /* of data: reached without a table */
 
 enum { FL_KIB = 1 << 10, FL_MIB = 1 << 20 };
 

@@ -22,7 +22,15 @@ enum fl_disable {
 
 enum fl_log_level { FL_LOG_NONE, FL_LOG_WARN, FL_LOG_INFO };
 
-enum fl_numa { FL_NUMA_AUTO, FL_NUMA_OFF, FL_NUMA_FIRST_TOUCH };
+enum fl_numa {
+    FL_NUMA_AUTO,
+    FL_NUMA_OFF,
+    FL_NUMA_FIRST_TOUCH,
+    FL_NUMA_LOCAL,
+    FL_NUMA_INTERLEAVE, /* text: its nodes, if any are named */
+    FL_NUMA_BIND,       /* text: its nodes */
+    FL_NUMA_BALANCE,
+};
 
 enum fl_steps { FL_STEPS_AUTO, FL_STEPS_DECLARED, FL_STEPS_OFF };
 
@@ -41,8 +49,9 @@ enum fl_option_origin { FL_ORIGIN_DEFAULT, FL_ORIGIN_ENVIRONMENT };
 
 /* Values by FL_OPTION_<name>. Texts are copies: a program may write its title over the environment (setproctitle). */
 struct fl_options {
-    uint64_t value[FL_OPTION_COUNT];   /* unit as in the table; WORDS: bits of enum fl_disable */
-    const char *text[FL_OPTION_COUNT]; /* TEXT options: NULL when unset or empty */
+    uint64_t value[FL_OPTION_COUNT]; /* unit as in the table; WORDS: bits of enum fl_disable */
+    /* TEXT options: NULL when unset or empty. POLICY: the list of nodes behind the colon ("all", or numbers below FL_NODE_IDS). */
+    const char *text[FL_OPTION_COUNT];
     enum fl_option_origin origin[FL_OPTION_COUNT];
     unsigned nbad; /* values and names that were refused; each has had its line on stderr */
     size_t kept;   /* bytes of texts in use */

@@ -21,9 +21,11 @@ static const char prefix[] = "FAULTLESS_";
 /* By bits of enum fl_disable. */
 static const char *const words[] = {"all",  "thp",  "populate", "worker", "cache", "stock",
                                     "move", "uffd", "uring",    "numa",   "plan"};
-static const char *const levels[] = {"none", "warn", "info"};         /* by enum fl_log_level */
-static const char *const policies[] = {"auto", "off", "first-touch"}; /* by enum fl_numa */
-static const char *const step_words[] = {"auto", "declared", "off"};  /* by enum fl_steps */
+static const char *const levels[] = {"none", "warn", "info"}; /* by enum fl_log_level */
+/* By enum fl_numa. */
+static const char *const policies[] = {"auto",       "off",  "first-touch", "local",
+                                       "interleave", "bind", "balance"};
+static const char *const step_words[] = {"auto", "declared", "off"}; /* by enum fl_steps */
 
 static bool name_matches(const char *entry, const char *name)
 {
@@ -62,6 +64,39 @@ static int parse_words(const char *s, uint64_t *out)
     return 0;
 }
 
+static bool is_node_list(const char *s)
+{
+    uint64_t first, last;
+    int rc;
+
+    if (strcmp(s, "all") == 0) {
+        return true;
+    }
+    if (*s == '\0') {
+        return false;
+    }
+    while ((rc = fl_parse_span(&s, &first, &last)) == 0 && last < FL_NODE_IDS) {
+    }
+    return rc == -ENOENT && *s == '\0';
+}
+
+/* A word, of which some take nodes behind a colon: bind must. */
+static int parse_policy(const char *s, uint64_t *out)
+{
+    size_t len = strcspn(s, ":");
+    int rc = find_word(policies, sizeof policies / sizeof policies[0], s, len);
+
+    if (rc < 0 || (rc == FL_NUMA_BIND && s[len] == '\0')) {
+        return -EINVAL;
+    }
+    if (s[len] == ':' &&
+        ((rc != FL_NUMA_BIND && rc != FL_NUMA_INTERLEAVE) || !is_node_list(s + len + 1))) {
+        return -EINVAL;
+    }
+    *out = (uint64_t)rc;
+    return 0;
+}
+
 static int parse_value(const struct row *r, const char *s, uint64_t *out)
 {
     int rc = 0;
@@ -85,9 +120,7 @@ static int parse_value(const struct row *r, const char *s, uint64_t *out)
         *out = (uint64_t)rc;
         break;
     case POLICY:
-        rc = find_word(policies, sizeof policies / sizeof policies[0], s, strlen(s));
-        *out = (uint64_t)rc;
-        break;
+        return parse_policy(s, out);
     case STEPS:
         rc = find_word(step_words, sizeof step_words / sizeof step_words[0], s, strlen(s));
         *out = (uint64_t)rc;
@@ -209,6 +242,9 @@ static void read_entry(struct fl_options *o, const char *entry)
         if (rc == 0 && table[i].kind == TEXT) {
             rc = keep_text(o, value, &text);
         }
+        if (rc == 0 && table[i].kind == POLICY && strchr(value, ':') != NULL) {
+            rc = keep_text(o, strchr(value, ':') + 1, &text);
+        }
         if (rc != 0) {
             if (o->value[FL_OPTION_log] >= FL_LOG_WARN) {
                 complain_value(&table[i], value, rc);
@@ -274,6 +310,10 @@ void fl_options_confirm(const struct fl_options *o)
             fl_text_str(&t, o->text[i] != NULL ? o->text[i] : "");
         } else {
             append_value(&t, &table[i], o->value[i]);
+            if (o->text[i] != NULL) {
+                fl_text_str(&t, ":");
+                fl_text_str(&t, o->text[i]);
+            }
         }
         fl_text_str(&t, o->origin[i] == FL_ORIGIN_DEFAULT ? " (default)" : " (environment)");
         fl_say(line);

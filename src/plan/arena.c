@@ -102,6 +102,16 @@ static size_t claim_run(struct fl_arena *a, size_t at)
     return n;
 }
 
+/* `n` huge pages, all of whose granules are ours, are not in memory any more. */
+static void note_gone(struct fl_arena *a, size_t at, size_t n)
+{
+    size_t per = fl_page.huge >> FL_GRANULE_SHIFT;
+
+    (void)fl_claims_take(&a->absent, at * per, n * per);
+    fl_claims_give(&a->filled, at, n);
+    atomic_fetch_add_explicit(&a->missing, n, memory_order_relaxed);
+}
+
 /* Lock: plan. Bytes. */
 static size_t empty_run(struct fl_arena *a, size_t at, size_t n, give_back *to)
 {
@@ -109,8 +119,7 @@ static size_t empty_run(struct fl_arena *a, size_t at, size_t n, give_back *to)
     int rc = to(fl_plan.region, &a->inner, pages(a, at, n));
 
     if (rc == 0) {
-        fl_claims_give(&a->filled, at, n);
-        atomic_fetch_add_explicit(&a->missing, n, memory_order_relaxed);
+        note_gone(a, at, n);
     }
     if (rc != -EEXIST) {
         fl_claims_give(&a->claims, at * per, n * per);
@@ -158,10 +167,15 @@ size_t fl_arena_hand_on(struct fl_arena *a)
     return give_up(a, fl_inner_yield);
 }
 
-/* Room for the bits of granules, and, behind them, those of huge pages that are filled. Lock: plan. */
+static size_t words_of(size_t granules)
+{
+    return (granules + FL_CLAIMS_BITS - 1) / FL_CLAIMS_BITS;
+}
+
+/* Room for the bits of granules, of those that are absent, and, behind them, of huge pages that are filled. Lock: plan. */
 static bool has_words(struct fl_arena *a, size_t granules)
 {
-    size_t words = 2 * ((granules + 63) / 64);
+    size_t words = 3 * words_of(granules);
 
     if (words <= a->words) {
         return true;
@@ -216,13 +230,15 @@ static bool open_with(struct fl_arena *a, size_t len)
     if (!has_words(a, granules) || fl_inner_open(fl_plan.region, &a->inner, len) != 0) {
         return false;
     }
-    a->claims.granules = granules;
+    a->claims.granules = a->absent.granules = granules;
     a->base = a->inner.outer->base;
-    a->filled.word = a->claims.word + (granules + 63) / 64;
+    a->absent.word = a->claims.word + words_of(granules);
+    a->filled.word = a->absent.word + words_of(granules);
     a->filled.granules = len / fl_page.huge;
     for (size_t w = 0; w < a->words; w++) {
         atomic_store_explicit(&a->claims.word[w], 0, memory_order_relaxed);
     }
+    (void)fl_claims_take(&a->absent, 0, granules);
     return true;
 }
 
@@ -289,8 +305,9 @@ static size_t shift(struct fl_arena *a, size_t at, size_t n)
     while (done < n && (run = claim_idle(a, n - done)) != 0) {
         uintptr_t to = a->base + (at + done) * fl_page.huge;
         size_t moved = fl_inner_shift(fl_plan.region, pages(a, a->hand, run), to) / fl_page.huge;
-        fl_claims_give(&a->filled, a->hand, moved);
-        atomic_fetch_add_explicit(&a->missing, moved, memory_order_relaxed);
+        if (moved != 0) {
+            note_gone(a, a->hand, moved);
+        }
         fl_claims_give(&a->claims, a->hand * per, run * per);
         done += moved;
         if (moved < run) {
@@ -303,13 +320,20 @@ static size_t shift(struct fl_arena *a, size_t at, size_t n)
 /* Brings `n` huge pages from `at` on into memory, which are ours to fill. */
 static bool fill_run(struct fl_arena *a, size_t at, size_t n)
 {
-    size_t done = held(a) + n > a->budget ? shift(a, at, n) : 0;
+    size_t per = fl_page.huge >> FL_GRANULE_SHIFT,
+           done = held(a) + n > a->budget ? shift(a, at, n) : 0;
     bool filled =
         done == n || fl_inner_fill(fl_plan.region, &a->inner, pages(a, at + done, n - done));
 
-    atomic_fetch_sub_explicit(&a->missing, filled ? n : done, memory_order_relaxed);
-    if (!filled) {
+    if (filled) {
+        done = n;
+    }
+    if (done < n) {
         fl_claims_give(&a->filled, at + done, n - done);
+    }
+    if (done != 0) {
+        fl_claims_give(&a->absent, at * per, done * per);
+        atomic_fetch_sub_explicit(&a->missing, done, memory_order_relaxed);
     }
     if (a->budget < held(a)) {
         a->budget = held(a);
@@ -350,25 +374,67 @@ struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, 
     }
     struct fl_extent *e = &a->inner.block[granule];
     e->len = len;
-    e->zeroed.len = room;
+    e->zeroed = (struct fl_range){fl_claims_mask(granule, n), room};
     atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
     return e;
+}
+
+/* Was it the last one? */
+static FL_COLD void drain(struct fl_arena *a)
+{
+    int saved = errno;
+
+    if (!fl_region_busy()) {
+        fl_arena_drop_if_empty(a);
+    }
+    errno = saved;
+}
+
+/* Of several words of the claims. */
+static FL_APART void give_long(struct fl_arena *a, struct fl_extent *e)
+{
+    size_t granule = (size_t)(e - a->inner.block);
+
+    fl_claims_give(&a->claims, granule, fl_granules(e->len));
+    if (FL_UNLIKELY(atomic_load_explicit(&a->draining, memory_order_relaxed))) {
+        drain(a);
+    }
+}
+
+static FL_INLINE void give_block(struct fl_arena *a, struct fl_extent *e)
+{
+    size_t word = ((uintptr_t)e - (uintptr_t)a->inner.block) / (FL_CLAIMS_BITS * sizeof *e);
+    uint64_t mask = e->zeroed.base;
+
+    atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
+    if (FL_UNLIKELY(mask == 0)) {
+        give_long(a, e);
+        return;
+    }
+    fl_bits_give(&a->claims.word[word], mask);
+    if (FL_UNLIKELY(atomic_load_explicit(&a->draining, memory_order_relaxed))) {
+        drain(a);
+    }
+}
+
+static FL_COLD void give_handled(struct fl_arena *a, struct fl_extent *e)
+{
+    int saved = errno;
+
+    if (fl_inner_renew(fl_plan.region, e)) { /* else it stays claimed: nobody gets it any more */
+        give_block(a, e);
+    }
+    errno = saved;
 }
 
 void fl_plan_give(struct fl_extent *e)
 {
     struct fl_arena *a = (struct fl_arena *)e->inner; /* its first member */
-    size_t granule = (size_t)(e - a->inner.block);
-    size_t n = fl_granules(e->len);
 
-    if (FL_UNLIKELY(fl_extent_is_handled(e)) && !fl_inner_renew(fl_plan.region, e)) {
-        return; /* it stays claimed: nobody gets it any more */
-    }
-    atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
-    fl_claims_give(&a->claims, granule, n);
-    if (FL_UNLIKELY(atomic_load_explicit(&a->draining, memory_order_relaxed)) &&
-        !fl_region_busy()) {
-        fl_arena_drop_if_empty(a);
+    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
+        give_handled(a, e);
+    } else {
+        give_block(a, e);
     }
 }
 
@@ -407,6 +473,7 @@ bool fl_plan_resize(struct fl_extent *e, size_t len)
         return false;
     }
     e->len = len;
+    e->zeroed.base = fl_claims_mask(first, want);
     if (want < had) {
         fl_claims_give(&a->claims, first + want, had - want);
     }

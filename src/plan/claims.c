@@ -1,22 +1,36 @@
 /* Who has which granules of an arena: one bit each. A plan, or anybody, may be wrong about what is free; the bits are not. */
 #include "plan/internal.h"
 
-enum { BITS = 64 };
+enum { BITS = FL_CLAIMS_BITS };
 
-/* The bits of word `w` that [first, first + n) covers. */
-static uint64_t mask_of(size_t w, size_t first, size_t n)
+/* The bits of a range's first word and of its last one, which may be the same; all of those between. */
+struct ends {
+    _Atomic uint64_t *first, *last;
+    uint64_t head, tail;
+};
+
+static inline struct ends ends_of(const struct fl_claims *c, size_t first, size_t n)
 {
-    size_t from = fl_max(w * BITS, first), to = fl_min((w + 1) * BITS, first + n);
-    size_t len = to - from;
+    size_t last = first + n - 1;
+    struct ends ends = {&c->word[first / BITS], &c->word[last / BITS], UINT64_MAX << first % BITS,
+                        UINT64_MAX >> (BITS - 1 - last % BITS)};
 
-    return (len == BITS ? UINT64_MAX : (UINT64_C(1) << len) - 1) << (from % BITS);
+    if (ends.first == ends.last) {
+        ends.head = ends.tail &= ends.head;
+    }
+    return ends;
 }
 
-static void give_words(struct fl_claims *c, size_t first, size_t n, size_t upto)
+/* Those before `upto`. */
+static void give_words(struct ends ends, _Atomic uint64_t *upto)
 {
-    for (size_t w = first / BITS; w < upto; w++) {
-        /* release: what the block's owner did comes before the next owner's claim */
-        (void)atomic_fetch_and_explicit(&c->word[w], ~mask_of(w, first, n), memory_order_release);
+    _Atomic uint64_t *w = ends.first;
+
+    if (w != upto) {
+        fl_bits_give(w++, ends.head);
+    }
+    for (; w < upto; w++) { /* nobody else changes it. release: as fl_bits_give */
+        atomic_store_explicit(w, 0, memory_order_release);
     }
 }
 
@@ -25,25 +39,46 @@ bool fl_claims_take(struct fl_claims *c, size_t first, size_t n)
     if (n == 0 || n > c->granules || first > c->granules - n) {
         return false;
     }
-    for (size_t w = first / BITS; w * BITS < first + n; w++) {
-        uint64_t mask = mask_of(w, first, n);
-        uint64_t had = atomic_load_explicit(&c->word[w], memory_order_relaxed);
-        if ((had & mask) == 0) {
-            had = atomic_fetch_or_explicit(&c->word[w], mask, memory_order_acquire);
-            if ((had & mask) == 0) {
-                continue;
-            }
-            (void)atomic_fetch_and_explicit(&c->word[w], ~(mask & ~had), memory_order_release);
-        }
-        give_words(c, first, n, w);
-        return false;
+    struct ends ends = ends_of(c, first, n);
+    _Atomic uint64_t *w = ends.first;
+    bool took = fl_bits_take(w, ends.head);
+
+    while (took && ++w < ends.last) {
+        took = fl_bits_take(w, UINT64_MAX);
     }
-    return true;
+    if (took && w == ends.last) {
+        took = fl_bits_take(w, ends.tail);
+    }
+    if (!took) {
+        give_words(ends, w);
+    }
+    return took;
+}
+
+static bool has_none(const _Atomic uint64_t *w, uint64_t mask)
+{
+    return (atomic_load_explicit(w, memory_order_relaxed) & mask) == 0;
+}
+
+bool fl_claims_are_free(const struct fl_claims *c, size_t first, size_t n)
+{
+    struct ends ends = ends_of(c, first, n);
+    bool none = has_none(ends.first, ends.head) && has_none(ends.last, ends.tail);
+
+    for (const _Atomic uint64_t *w = ends.first + 1; w < ends.last && none; w++) {
+        none = has_none(w, UINT64_MAX);
+    }
+    return none;
 }
 
 void fl_claims_give(struct fl_claims *c, size_t first, size_t n)
 {
-    give_words(c, first, n, (first + n + BITS - 1) / BITS);
+    struct ends ends = ends_of(c, first, n);
+
+    if (n != 0) {
+        give_words(ends, ends.last);
+        fl_bits_give(ends.last, ends.tail);
+    }
 }
 
 /* The first granule at or after `at` whose bit is `set`; the number of granules when there is none. */

@@ -11,6 +11,10 @@ enum { REST_STEPS = 16, REST_REQUESTS = 4096, REST_DOUBLINGS = 10, NOTICE_AFTER 
 
 struct fl_plan fl_plan;
 _Thread_local unsigned fl_plan_wants;
+_Thread_local struct fl_turn *fl_plan_turn;
+/* A turn that serves nothing, so that fl_plan_take, or fl_plan_saw, comes to know of the request. Nobody writes it. */
+static const struct fl_seat no_seat = {.word = {FL_SEAT_NONE, FL_SEAT_NONE}};
+struct fl_turn fl_plan_no_turn = {.next = &no_seat};
 _Atomic bool fl_plan_calls;
 _Thread_local struct fl_step_context *fl_plan_mine;
 static _Thread_local struct fl_step_context *my_default; /* of fl_step_begin(NULL) */
@@ -55,7 +59,7 @@ static bool knows_any(const struct fl_step_context *c)
     return false;
 }
 
-/* Of the context that the thread is in. */
+/* Of the context that the thread is in. A step's first request always goes by fl_plan_take, which may have the worker called. */
 static void set_wants(const struct fl_step_context *c)
 {
     unsigned wants = 0;
@@ -71,13 +75,16 @@ static void set_wants(const struct fl_step_context *c)
         wants |= FL_PLAN_WATCH;
     }
     fl_plan_wants = wants;
+    atomic_signal_fence(memory_order_seq_cst);
+    fl_plan_turn = wants != 0 ? &fl_plan_no_turn : NULL;
 }
 
 /* The thread is in `c` from here on; a handler never finds wishes without a context. */
 static void enter(struct fl_step_context *c)
 {
-    fl_plan_wants = 0;
+    fl_plan_turn = NULL;
     atomic_signal_fence(memory_order_seq_cst);
+    fl_plan_wants = 0;
     fl_plan_mine = c;
     atomic_signal_fence(memory_order_seq_cst);
     set_wants(c);
@@ -224,7 +231,7 @@ void fl_context_resume(struct fl_step_context *c, struct fl_layout *l)
     fl_record_drop_all(c);
     fl_replay_begin(c);
     if (c->layout != NULL) {
-        c->next += FL_SIGNATURE;
+        fl_replay_resume(c);
     } else {
         detect_anew(c);
     }
@@ -422,6 +429,7 @@ int fl_plan_end(struct fl_step_context *c)
     if (c == NULL || c != fl_plan_mine || fl_region_busy()) {
         return -EINVAL;
     }
+    fl_plan_turn = NULL;
     atomic_store(&c->inside, true);
     step_over(c);
     c->last = c->layout != NULL ? c->layout : c->last;
@@ -432,11 +440,23 @@ int fl_plan_end(struct fl_step_context *c)
     return 0;
 }
 
+/* What others have not counted yet in their steps they will when these end. */
+static void count_mine(void)
+{
+    struct fl_step_context *c = fl_plan_mine;
+
+    if (c != NULL && !atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+        fl_replay_count(c);
+        atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+    }
+}
+
 void fl_plan_stats_read(struct fl_plan_stats *out)
 {
     uint32_t n = atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire);
 
     memset(out, 0, sizeof *out);
+    count_mine();
     for (uint32_t i = 0; i < n; i++) {
         const struct fl_plan_counters *s = &fl_plan.context[i]->stats;
         out->hits += atomic_load_explicit(&s->hits, memory_order_relaxed);

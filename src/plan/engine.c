@@ -22,20 +22,30 @@ void fl_layout_free(struct fl_layout *l)
     }
 }
 
-/* Where seats and slots lie in an object of `bytes`. */
+/* Of a layout's object, in bytes: where its seats begin, a cache line each; and its slots. */
+static size_t seats_at(void)
+{
+    return fl_align_up(sizeof(struct fl_layout), FL_CACHE_LINE);
+}
+
+static size_t slots_at(size_t n)
+{
+    return seats_at() + (n + 1) * sizeof(struct fl_seat);
+}
+
 static void lay_out(struct fl_layout *l, size_t bytes, size_t n)
 {
     char *at = (char *)l;
 
     l->bytes = bytes;
     l->n = (uint32_t)n;
-    l->seat = (struct fl_seat *)(at + sizeof *l);
-    l->slot = (struct fl_slot *)(at + sizeof *l + n * sizeof(struct fl_seat));
+    l->seat = (struct fl_seat *)(at + seats_at());
+    l->slot = (struct fl_slot *)(at + slots_at(n));
 }
 
 struct fl_layout *fl_layout_new(size_t n)
 {
-    size_t bytes = sizeof(struct fl_layout) + n * (sizeof(struct fl_seat) + sizeof(struct fl_slot));
+    size_t bytes = slots_at(n) + n * sizeof(struct fl_slot);
     struct fl_layout *l = fl_plan_map_locked(bytes);
 
     if (l != NULL) {
@@ -127,6 +137,18 @@ static uint32_t granule_of(uint64_t offset)
     return offset != FL_PACK_NONE ? (uint32_t)(offset >> FL_GRANULE_SHIFT) : FL_SEAT_NONE;
 }
 
+/* The seat's sizes are known, and the layout's height. */
+static void set_spot(const struct fl_layout *l, struct fl_seat *seat, int parity, uint32_t granule)
+{
+    size_t n = fl_granules(seat->most);
+    bool usual = seat->least == seat->most && seat->most % fl_page.base == 0 &&
+                 granule + n <= l->height >> FL_GRANULE_SHIFT;
+
+    seat->granule[parity] = granule;
+    seat->word[parity] = usual ? granule / FL_CLAIMS_BITS : FL_SEAT_NONE;
+    seat->mask[parity] = usual ? fl_claims_mask(granule, n) : 0;
+}
+
 void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown)
 {
     for (uint32_t i = 0; i < l->n; i++) {
@@ -137,10 +159,12 @@ void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown)
         seat->least = s->kind == FL_SLOT_VARIES || s->least != s->most || grew ? 1 : s->least;
         seat->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : grew ? s->size : s->most;
         seat->room = s->size;
-        seat->granule[0] = planned                     ? granule_of(s->offset[0])
+        uint32_t granule = planned                     ? granule_of(s->offset[0])
                            : s->kind == FL_SLOT_VARIES ? FL_SEAT_GAP
                                                        : FL_SEAT_NONE;
-        seat->granule[1] = s->kind == FL_SLOT_DOUBLED ? granule_of(s->offset[1]) : seat->granule[0];
+        set_spot(l, seat, 0, granule);
+        set_spot(l, seat, 1, s->kind == FL_SLOT_DOUBLED ? granule_of(s->offset[1]) : granule);
+        seat[1].before = seat->before + (s->kind != FL_SLOT_VARIES ? seat->most : 0);
     }
 }
 

@@ -4,9 +4,9 @@
 
 #include "plan/plan.h"
 
-/* Bytes; and from where on a block begins at a huge page (measured: 64 KiB inflates no training step by more than 0.8 %, 2 MiB by up to
- * 35 %). */
-enum { FL_GRANULE_SHIFT = 16, FL_GRANULE = 1 << FL_GRANULE_SHIFT, FL_HUGE_FROM = 32 * FL_MIB };
+/* Bytes from which on a block begins at a huge page (measured: granules of 64 KiB inflate no training step by more than 0.8 %, those of
+ * 2 MiB by up to 35 %). */
+enum { FL_HUGE_FROM = 32 * FL_MIB };
 
 /* How many hold `len` bytes. */
 static inline size_t fl_granules(size_t len)
@@ -21,8 +21,20 @@ struct fl_claims {
     size_t granules;
 };
 
+enum { FL_CLAIMS_BITS = 64 }; /* of a word */
+
+/* The bits of `n` granules, where they are in one word; else 0. */
+static inline uint64_t fl_claims_mask(size_t first, size_t n)
+{
+    size_t at = first % FL_CLAIMS_BITS;
+
+    return n - 1 < FL_CLAIMS_BITS - at ? (UINT64_MAX >> (FL_CLAIMS_BITS - n)) << at : 0;
+}
+
 bool fl_claims_take(struct fl_claims *c, size_t first, size_t n);
 void fl_claims_give(struct fl_claims *c, size_t first, size_t n);
+/* Has nobody any of them? */
+bool fl_claims_are_free(const struct fl_claims *c, size_t first, size_t n);
 /* Where the shortest run of free granules that holds `n` of them at a multiple of `align` has room; SIZE_MAX: none. Only a
  * hint: others claim meanwhile. Cost: all words. */
 size_t fl_claims_fit(const struct fl_claims *c, size_t n, size_t align);
@@ -35,6 +47,7 @@ struct fl_arena {
     struct fl_claims claims;
     struct fl_claims filled; /* a bit a huge page that is in memory. Its owner */
     _Atomic size_t missing;  /* huge pages that are not. Its owner */
+    struct fl_claims absent; /* a bit a granule of these. Its owner, or who claimed the granules */
     uintptr_t base;
     size_t words; /* of claims.word */
     _Atomic size_t
@@ -93,21 +106,14 @@ struct fl_record {
 #define FL_SEAT_NONE UINT32_MAX
 #define FL_SEAT_GAP (UINT32_MAX - 1) /* wherever there is room in the arena */
 
-/* A request of the step, in its order. */
-struct fl_seat {
-    uint64_t least, most; /* bytes of a request that fits; equal where the size never changed */
-    uint64_t room;        /* bytes that realloc may make it long in place */
-    uint32_t granule[2];  /* in even and odd steps; FL_SEAT_NONE: it is not planned */
-};
-
 /* Constant once made, but for what `wish` says. */
 struct fl_layout {
     size_t bytes; /* of this object, in plan memory */
     uint32_t n;
     uint64_t hash; /* of the record it was made from */
     uint64_t height, bound, horizon;
-    uint64_t largest; /* bytes that any one step held at once */
-    struct fl_seat *seat;
+    uint64_t largest;     /* bytes that any one step held at once */
+    struct fl_seat *seat; /* and one more, that nothing fits */
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
     uint64_t asked_most;  /* bytes that one step asked for in planned slots, at most */
@@ -122,10 +128,11 @@ struct fl_plan_counters {
 
 struct fl_step_context {
     /* What each request reads. */
-    const struct fl_seat *next, *end; /* of the layout */
-    struct fl_arena *arena;           /* NULL: none */
-    struct fl_layout *layout;         /* the one that is served now; NULL: none */
-    unsigned parity;
+    struct fl_turn turn;
+    const struct fl_seat *end;     /* of the layout */
+    const struct fl_seat *counted; /* before it, all is in the figures below; see fl_replay_count */
+    struct fl_arena *arena;        /* NULL: none */
+    struct fl_layout *layout;      /* the one that is served now; NULL: none */
     _Atomic bool inside; /* its thread is at work here: a handler that sees it leaves all alone */
     uint32_t id;         /* its place in fl_plan.context, plus one */
     /* Of the step under way. */
@@ -191,6 +198,7 @@ extern struct fl_plan {
 } fl_plan;
 
 extern _Thread_local struct fl_step_context *fl_plan_mine;
+extern struct fl_turn fl_plan_no_turn;
 
 /* record.c */
 bool fl_record_begin(struct fl_step_context *c);
@@ -202,10 +210,14 @@ unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static F
 
 /* replay.c */
 void fl_replay_begin(struct fl_step_context *c);
+/* Brings the figures up to date: fl_plan_take_next keeps none. */
+void fl_replay_count(struct fl_step_context *c);
 /* Judges the step. False: the plan is no good. */
 bool fl_replay_end(struct fl_step_context *c);
 /* The step's first request, which has been served already. */
 void fl_replay_skip(struct fl_step_context *c, size_t len);
+/* The layout's first requests have been served already: those that it was recognised by. */
+void fl_replay_resume(struct fl_step_context *c);
 /* Blocks that stay are in the way in each step: another arena would do better. */
 bool fl_replay_is_crowded(struct fl_step_context *c);
 void fl_replay_off(struct fl_step_context *c);

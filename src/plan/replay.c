@@ -13,6 +13,29 @@ static bool fits(const struct fl_seat *s, size_t len)
     return len - s->least <= s->most - s->least;
 }
 
+static void go_on_at(struct fl_step_context *c, const struct fl_seat *s)
+{
+    c->turn.next = c->counted = s;
+}
+
+void fl_replay_count(struct fl_step_context *c)
+{
+    const struct fl_seat *from = c->counted, *to = c->turn.next;
+
+    if (from == to) {
+        return;
+    }
+    for (const struct fl_seat *s = to - from > FL_SIGNATURE ? to - FL_SIGNATURE : from; s < to;
+         s++) {
+        c->recent[(c->requests_here + (size_t)(s - from)) % FL_SIGNATURE] = s->most;
+    }
+    c->requests_here += (uint32_t)(to - from);
+    c->asked += to->before - from->before;
+    c->misses_in_a_row = 0;
+    fl_stats_add(&c->stats.hits, (uint64_t)(to - from));
+    c->counted = to;
+}
+
 static FL_COLD struct fl_extent *in_a_gap(struct fl_step_context *c, size_t len)
 {
     size_t n = fl_granules(len);
@@ -56,19 +79,19 @@ static bool switch_layout(struct fl_step_context *c)
     }
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
         struct fl_layout *l = c->known[i];
-        if (begins_so(c, l) && !(l == c->layout && c->next - l->seat <= FL_SIGNATURE)) {
+        if (begins_so(c, l) && !(l == c->layout && c->turn.next - l->seat <= FL_SIGNATURE)) {
             if (!c->declared) { /* nobody said so, but a step has begun */
                 (void)fl_replay_end(c);
                 c->requests_here = FL_SIGNATURE;
                 c->diverged = 0;
-                c->parity ^= 1;
+                c->turn.parity ^= 1;
                 atomic_store_explicit(&c->arena->used, true, memory_order_relaxed);
             }
             for (unsigned k = 0; k < FL_SIGNATURE; k++) {
                 c->forgiven += c->recent[k];
             }
             c->layout = l;
-            c->next = l->seat + FL_SIGNATURE;
+            go_on_at(c, l->seat + FL_SIGNATURE);
             c->end = l->seat + l->n;
             return true;
         }
@@ -90,7 +113,7 @@ static void wish(struct fl_step_context *c, const struct fl_seat *s, size_t len)
 /* Its seat, where the step goes on after a difference, though it may be too small; NULL: it has none. */
 static const struct fl_seat *find_seat(struct fl_step_context *c, size_t len)
 {
-    const struct fl_seat *s = c->next;
+    const struct fl_seat *s = c->turn.next;
 
     for (const struct fl_seat *on = s; on < c->end && on - s <= AHEAD; on++) {
         if (on->most == len && on->least == len) { /* a size that varies proves nothing */
@@ -128,7 +151,7 @@ static void count_miss(struct fl_step_context *c, size_t len, bool placed)
  * or it is too small. */
 static struct fl_extent *at_seat(struct fl_step_context *c, const struct fl_seat *s, size_t len)
 {
-    uint32_t granule = s->granule[c->parity];
+    uint32_t granule = s->granule[c->turn.parity];
 
     if (granule == FL_SEAT_GAP) {
         return in_a_gap(c, len);
@@ -140,7 +163,7 @@ static struct fl_extent *at_seat(struct fl_step_context *c, const struct fl_seat
  * it, goes into a gap. */
 static struct fl_extent *serve(struct fl_step_context *c, size_t len)
 {
-    const struct fl_seat *s = c->next;
+    const struct fl_seat *s = c->turn.next;
 
     c->recent[c->requests_here++ % FL_SIGNATURE] = len;
     c->asked += len;
@@ -149,8 +172,8 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
         count_miss(c, len, false);
         return NULL;
     }
-    c->next = s + 1;
-    if (s->granule[c->parity] == FL_SEAT_NONE) { /* known, and not planned */
+    go_on_at(c, s + 1);
+    if (s->granule[c->turn.parity] == FL_SEAT_NONE) { /* known, and not planned */
         c->asked -= len;
         return NULL;
     }
@@ -182,8 +205,10 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
         return NULL;
     }
     atomic_store_explicit(&c->inside, true, memory_order_relaxed);
+    fl_plan_turn = &fl_plan_no_turn;
     atomic_signal_fence(memory_order_seq_cst);
-    if (FL_UNLIKELY(c->next == c->end && !c->declared)) { /* so this is the next one's first */
+    fl_replay_count(c);
+    if (FL_UNLIKELY(c->turn.next == c->end && !c->declared)) { /* so this is the next one's first */
         fl_context_boundary(c);
     }
     if (FL_UNLIKELY(align > FL_GRANULE)) {
@@ -195,7 +220,33 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
         fl_context_give_up(c);
     }
     atomic_signal_fence(memory_order_seq_cst);
+    if (FL_LIKELY(fl_plan_wants == FL_PLAN_REPLAY)) {
+        fl_plan_turn = &c->turn;
+    }
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+    return e;
+}
+
+struct fl_extent *fl_plan_take_long(struct fl_turn *t, size_t n)
+{
+    struct fl_extent *e = NULL;
+
+    fl_plan_turn = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    const struct fl_seat *s = t->next;
+    size_t first = s->granule[t->parity], granules = fl_granules(s->most);
+    struct fl_claims claims = {t->claimed, first + granules};
+    struct fl_claims absent = {t->absent, first + granules};
+    if (s->most - n < fl_page.base && s->word[t->parity] != FL_SEAT_NONE &&
+        fl_claims_take(&claims, first, granules)) {
+        if (FL_LIKELY(fl_claims_are_free(&absent, first, granules))) {
+            e = fl_plan_seated(t, s, s->mask[t->parity]);
+        } else {
+            fl_claims_give(&claims, first, granules);
+        }
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    fl_plan_turn = t;
     return e;
 }
 
@@ -294,25 +345,35 @@ void fl_replay_begin(struct fl_step_context *c)
         return;
     }
     if (!have_arena(c)) {
-        c->next = c->end = NULL;
+        go_on_at(c, NULL);
+        c->end = NULL;
         c->layout = NULL;
         return;
     }
+    c->turn.block = c->arena->inner.block;
+    c->turn.claimed = c->arena->claims.word;
+    c->turn.absent = c->arena->absent.word;
     atomic_store_explicit(&c->arena->used, true, memory_order_relaxed);
-    c->next = c->layout->seat;
-    c->end = c->next + c->layout->n;
-    c->parity ^= 1;
+    go_on_at(c, c->layout->seat);
+    c->end = c->layout->seat + c->layout->n;
+    c->turn.parity ^= 1;
 }
 
 void fl_replay_skip(struct fl_step_context *c, size_t len)
 {
-    if (c->layout != NULL && c->next < c->end && fits(c->next, len)) {
-        c->next++;
+    if (c->layout != NULL && c->turn.next < c->end && fits(c->turn.next, len)) {
+        go_on_at(c, c->turn.next + 1);
     }
+}
+
+void fl_replay_resume(struct fl_step_context *c)
+{
+    go_on_at(c, c->layout->seat + FL_SIGNATURE);
 }
 
 bool fl_replay_end(struct fl_step_context *c)
 {
+    fl_replay_count(c);
     bool strange = c->diverged > c->requests_here / 2;
     bool grows = c->grown != NULL || (c->layout != NULL && c->layout->wish);
     bool bad = !strange && !grows && c->missed > c->forgiven + c->asked / 20;
@@ -345,11 +406,13 @@ bool fl_replay_is_crowded(struct fl_step_context *c)
 
 void fl_replay_off(struct fl_step_context *c)
 {
+    fl_replay_count(c);
     if (c->arena != NULL) {
         (void)fl_arena_trim(c->arena);
     }
     c->layout = NULL;
-    c->next = c->end = NULL;
+    go_on_at(c, NULL);
+    c->end = NULL;
     c->bad = 0;
     c->strange = c->misses_in_a_row = 0;
 }

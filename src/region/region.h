@@ -63,7 +63,7 @@ struct fl_extent {
     /* LIVE: which of its thread's requests it is, and whose; 0: nobody watches. The owner; 0 in all other states */
     uint32_t life, watcher;
     struct fl_range
-        zeroed; /* FREE: bytes known to be zero. Lock: region. FL_CONTENT_INNER: len is the divider's */
+        zeroed; /* FREE: bytes known to be zero. Lock: region. FL_CONTENT_INNER: both are the divider's */
     _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_address; /* Lock: region */
     /* FREE: bytes that the kernel was not told it may take, see pressure.c. Lock: region */
     size_t hard;
@@ -339,15 +339,20 @@ static inline bool fl_extent_is_handled(const struct fl_extent *e)
     return atomic_load_explicit(&e->handled, memory_order_relaxed);
 }
 
-/* LIVE -> CACHED by exactly one caller; false: it was not LIVE (a double free). Its age begins now: `epoch` is the
- * region's. Lock-free. */
-static inline bool fl_extent_claim(struct fl_extent *e, uint32_t epoch)
+/* LIVE -> CACHED by exactly one caller; false: it was not LIVE (a double free). Lock-free. */
+static inline bool fl_extent_free_once(struct fl_extent *e)
 {
     uint32_t live = FL_EXTENT_LIVE;
 
     /* acq_rel: what the last owner wrote is seen by the next one, whoever that is */
-    if (!atomic_compare_exchange_strong_explicit(&e->state, &live, FL_EXTENT_CACHED,
-                                                 memory_order_acq_rel, memory_order_relaxed)) {
+    return atomic_compare_exchange_strong_explicit(&e->state, &live, FL_EXTENT_CACHED,
+                                                   memory_order_acq_rel, memory_order_relaxed);
+}
+
+/* The same, and its age begins now: `epoch` is the region's. */
+static inline bool fl_extent_claim(struct fl_extent *e, uint32_t epoch)
+{
+    if (!fl_extent_free_once(e)) {
         return false;
     }
     atomic_store_explicit(&e->epoch, epoch, memory_order_relaxed);

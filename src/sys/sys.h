@@ -163,7 +163,7 @@ struct fl_page {
     unsigned shift; /* log2(base) */
     bool thp;       /* transparent huge pages are to be had for advised ranges */
 };
-extern struct fl_page fl_page;
+extern FL_HIDDEN struct fl_page fl_page;
 
 /* Reads page sizes and the THP mode. Idempotent. Context: early. */
 void fl_sys_boot(void);

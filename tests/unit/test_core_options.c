@@ -9,6 +9,8 @@
     read_env((const char *[]){__VA_ARGS__, NULL},                                                  \
              sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))
 
+#define NUMA_WORDS "auto, off, first-touch, local, interleave[:nodes], bind:nodes or balance"
+
 static struct fl_options o;
 
 static void read_env(const char *const entries[], size_t n)
@@ -97,6 +99,51 @@ static void each_policy_has_its_number(void **state)
     assert_int_equal(o.nbad, 0);
 }
 
+static void nodes_stand_behind_a_colon(void **state)
+{
+    static const struct {
+        const char *entry, *nodes; /* NULL: none; "!": it is refused */
+        enum fl_numa mode;
+    } table[] = {
+        {"FAULTLESS_NUMA=local", NULL, FL_NUMA_LOCAL},
+        {"FAULTLESS_NUMA=balance", NULL, FL_NUMA_BALANCE},
+        {"FAULTLESS_NUMA=first-touch", NULL, FL_NUMA_FIRST_TOUCH},
+        {"FAULTLESS_NUMA=interleave", NULL, FL_NUMA_INTERLEAVE},
+        {"FAULTLESS_NUMA=interleave:all", "all", FL_NUMA_INTERLEAVE},
+        {"FAULTLESS_NUMA=interleave:0,2-3", "0,2-3", FL_NUMA_INTERLEAVE},
+        {"FAULTLESS_NUMA=bind:1", "1", FL_NUMA_BIND},
+        {"FAULTLESS_NUMA=bind:1023", "1023", FL_NUMA_BIND},
+        {"FAULTLESS_NUMA=bind:all", "all", FL_NUMA_BIND},
+        {"FAULTLESS_NUMA=bind", "!", FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=bind:", "!", FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=bind:1024", "!", FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=bind:1,", "!", FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=bind:1\n", "!", FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=bind:one", "!", FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=bind:0:1", "!", FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=interleave:", "!", FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=interleave:3-1", "!", FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=local:0", "!", FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=auto:", "!", FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=:0", "!", FL_NUMA_AUTO},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        bool bad = table[i].nodes != NULL && table[i].nodes[0] == '!';
+        READ(table[i].entry);
+        assert_int_equal(o.nbad, bad);
+        assert_int_equal(o.value[FL_OPTION_numa], table[i].mode);
+        if (bad || table[i].nodes == NULL) {
+            assert_null(o.text[FL_OPTION_numa]);
+        } else {
+            assert_string_equal(o.text[FL_OPTION_numa], table[i].nodes);
+        }
+    }
+    READ("FAULTLESS_NUMA=bind:0-1");
+    fl_options_confirm(&o);
+    assert_non_null(strstr(fake.said, "faultless: FAULTLESS_NUMA=bind:0-1 (environment)\n"));
+}
+
 static void bad_values_get_one_exact_line_and_the_default(void **state)
 {
     static const struct {
@@ -144,9 +191,13 @@ static void bad_values_get_one_exact_line_and_the_default(void **state)
          "faultless: FAULTLESS_STOCK=65T is out of range (0 to 64T); using 0\n", FL_OPTION_stock,
          0},
         {"FAULTLESS_NUMA=first_touch",
-         "faultless: FAULTLESS_NUMA=first_touch is not understood (policy); using auto\n",
+         "faultless: FAULTLESS_NUMA=first_touch is not understood (" NUMA_WORDS "); using auto\n",
          FL_OPTION_numa, FL_NUMA_AUTO},
-        {"FAULTLESS_NUMA=", "faultless: FAULTLESS_NUMA= is not understood (policy); using auto\n",
+        {"FAULTLESS_NUMA=",
+         "faultless: FAULTLESS_NUMA= is not understood (" NUMA_WORDS "); using auto\n",
+         FL_OPTION_numa, FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=bind:0-",
+         "faultless: FAULTLESS_NUMA=bind:0- is not understood (" NUMA_WORDS "); using auto\n",
          FL_OPTION_numa, FL_NUMA_AUTO},
     };
     (void)state;
@@ -341,6 +392,7 @@ int main(void)
         cmocka_unit_test_setup(bounds_are_inclusive, each),
         cmocka_unit_test_setup(each_policy_has_its_number, each),
         cmocka_unit_test_setup(names_of_others_count_where_ours_are_not_set, each),
+        cmocka_unit_test_setup(nodes_stand_behind_a_colon, each),
         cmocka_unit_test_setup(bad_values_get_one_exact_line_and_the_default, each),
         cmocka_unit_test_setup(unknown_names_are_told_the_nearest, each),
         cmocka_unit_test_setup(names_without_a_value_are_survived, each),
