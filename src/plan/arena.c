@@ -76,16 +76,40 @@ void fl_arena_drop_if_empty(struct fl_arena *a)
     fl_plan_unlock();
 }
 
-/* The run of huge pages from `at` on that are in memory, and all of whose granules were free: they are ours now. */
+/* Huge page `page` is in memory, and all of its granules were free: they are ours now. */
+static bool claim_page(struct fl_arena *a, size_t page)
+{
+    size_t per = fl_page.huge >> FL_GRANULE_SHIFT;
+
+    if (!is_filled(a, page) || !fl_claims_take(&a->claims, page * per, per)) {
+        return false;
+    }
+    if (!is_filled(a, page)) { /* somebody took its memory meanwhile */
+        fl_claims_give(&a->claims, page * per, per);
+        return false;
+    }
+    return true;
+}
+
+/* How many from `at` on are ours now. */
 static size_t claim_run(struct fl_arena *a, size_t at)
 {
-    size_t per = fl_page.huge >> FL_GRANULE_SHIFT, n = 0;
+    size_t n = 0;
 
-    while (at + n < a->filled.granules && is_filled(a, at + n) &&
-           fl_claims_take(&a->claims, (at + n) * per, per)) {
+    while (at + n < a->filled.granules && claim_page(a, at + n)) {
         n++;
     }
     return n;
+}
+
+/* `n` huge pages, all of whose granules are ours, are not in memory any more. */
+static void note_gone(struct fl_arena *a, size_t at, size_t n)
+{
+    size_t per = fl_page.huge >> FL_GRANULE_SHIFT;
+
+    (void)fl_claims_take(&a->absent, at * per, n * per);
+    fl_claims_give(&a->filled, at, n);
+    atomic_fetch_add_explicit(&a->missing, n, memory_order_relaxed);
 }
 
 /* Lock: plan. Bytes. */
@@ -95,9 +119,7 @@ static size_t empty_run(struct fl_arena *a, size_t at, size_t n, give_back *to)
     int rc = to(fl_plan.region, &a->inner, pages(a, at, n));
 
     if (rc == 0) {
-        (void)fl_claims_take(&a->absent, at * per, n * per);
-        fl_claims_give(&a->filled, at, n);
-        atomic_fetch_add_explicit(&a->missing, n, memory_order_relaxed);
+        note_gone(a, at, n);
     }
     if (rc != -EEXIST) {
         fl_claims_give(&a->claims, at * per, n * per);
@@ -192,6 +214,13 @@ bool fl_arena_raise(struct fl_arena *a, size_t height)
     return true;
 }
 
+void fl_arena_expect(struct fl_arena *a, size_t most)
+{
+    size_t pages = fl_align_up(most, fl_page.huge) / fl_page.huge;
+
+    a->budget = a->budget == SIZE_MAX ? pages : fl_max(a->budget, pages);
+}
+
 /* Lock: plan. */
 static bool open_with(struct fl_arena *a, size_t len)
 {
@@ -227,6 +256,8 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
     if (open) {
         atomic_store_explicit(&a->limit, limit, memory_order_relaxed);
         count_missing(a);
+        a->budget = SIZE_MAX;
+        a->hand = 0;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);
         atomic_store_explicit(&a->height, len, memory_order_release);
     }
@@ -244,6 +275,72 @@ size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align)
     return fl_claims_fit(&below, n, align);
 }
 
+static size_t held(const struct fl_arena *a)
+{
+    return a->limit / fl_page.huge - atomic_load_explicit(&a->missing, memory_order_relaxed);
+}
+
+/* The next idle huge pages below the hand, `most` of them at most, are ours: from the hand on. 0: there are none. */
+static size_t claim_idle(struct fl_arena *a, size_t most)
+{
+    size_t pages = a->limit / fl_page.huge, n = 0;
+
+    for (size_t looked = 0; looked < pages && (n == 0 || (n < most && a->hand != 0)); looked++) {
+        size_t next = a->hand != 0 ? a->hand - 1 : pages - 1;
+        if (claim_page(a, next)) {
+            n++;
+        } else if (n != 0) {
+            break;
+        }
+        a->hand = next;
+    }
+    return n;
+}
+
+/* Moves what is idle to `n` huge pages from `at` on, which are not in memory. Returns how many have it then. */
+static size_t shift(struct fl_arena *a, size_t at, size_t n)
+{
+    size_t per = fl_page.huge >> FL_GRANULE_SHIFT, done = 0, run;
+
+    while (done < n && (run = claim_idle(a, n - done)) != 0) {
+        uintptr_t to = a->base + (at + done) * fl_page.huge;
+        size_t moved = fl_inner_shift(fl_plan.region, pages(a, a->hand, run), to) / fl_page.huge;
+        if (moved != 0) {
+            note_gone(a, a->hand, moved);
+        }
+        fl_claims_give(&a->claims, a->hand * per, run * per);
+        done += moved;
+        if (moved < run) {
+            break;
+        }
+    }
+    return done;
+}
+
+/* Brings `n` huge pages from `at` on into memory, which are ours to fill. */
+static bool fill_run(struct fl_arena *a, size_t at, size_t n)
+{
+    size_t per = fl_page.huge >> FL_GRANULE_SHIFT,
+           done = held(a) + n > a->budget ? shift(a, at, n) : 0;
+    bool filled =
+        done == n || fl_inner_fill(fl_plan.region, &a->inner, pages(a, at + done, n - done));
+
+    if (filled) {
+        done = n;
+    }
+    if (done < n) {
+        fl_claims_give(&a->filled, at + done, n - done);
+    }
+    if (done != 0) {
+        fl_claims_give(&a->absent, at * per, done * per);
+        atomic_fetch_sub_explicit(&a->missing, done, memory_order_relaxed);
+    }
+    if (a->budget < held(a)) {
+        a->budget = held(a);
+    }
+    return filled;
+}
+
 /* The huge pages that the granules lie in are in memory, each run of missing ones brought there at once. */
 static FL_COLD bool fill(struct fl_arena *a, size_t granule, size_t n)
 {
@@ -255,15 +352,9 @@ static FL_COLD bool fill(struct fl_arena *a, size_t granule, size_t n)
         while (at + run < end && fl_claims_take(&a->filled, at + run, 1)) {
             run++;
         }
-        struct fl_range part = {a->base + at * fl_page.huge, run * fl_page.huge};
-        if (run != 0 && !fl_inner_fill(fl_plan.region, &a->inner, part)) {
-            fl_claims_give(&a->filled, at, run);
+        if (run != 0 && !fill_run(a, at, run)) {
             return false;
         }
-        if (run != 0) {
-            fl_claims_give(&a->absent, at * per, run * per);
-        }
-        atomic_fetch_sub_explicit(&a->missing, run, memory_order_relaxed);
         at += run + 1;
     }
     return true;

@@ -65,14 +65,24 @@ struct fl_layout *fl_layout_copy(const struct fl_layout *from)
     return l;
 }
 
+/* Sizes that belong to different steps may be planned at the largest of each where memory moves to where it is wanted: only addresses are spent. Else
+ * it is held for all of them. */
+static unsigned envelope_percent(void)
+{
+    return atomic_load_explicit(&fl_plan.region->rung, memory_order_relaxed) != FL_RUNG_PLAIN ? 100
+                                                                                              : 5;
+}
+
 static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nlives)
 {
     struct fl_layout *l = fl_layout_new(lives[0].n);
+    unsigned percent = envelope_percent();
     size_t scratch_len = fl_merge_scratch(lives[0].n, nlives);
     void *scratch = l != NULL ? fl_plan_map_locked(scratch_len) : NULL;
     struct fl_merged merged;
-    int rc =
-        scratch != NULL ? fl_merge(lives, nlives, l->slot, &merged, scratch, scratch_len) : -ENOMEM;
+    int rc = scratch != NULL
+                 ? fl_merge(lives, nlives, percent, l->slot, &merged, scratch, scratch_len)
+                 : -ENOMEM;
 
     unmap(scratch, scratch_len);
     if (rc != 0) {
@@ -97,7 +107,7 @@ static bool grows_together(const struct fl_layout *l)
     for (uint32_t i = 0; i < l->n; i++) {
         sum += is_planned(&l->slot[i]) ? l->slot[i].size : 0;
     }
-    return sum <= l->asked_most + l->asked_most / 20;
+    return sum <= l->asked_most + l->asked_most / 100 * envelope_percent();
 }
 
 /* The slots of `from`, some of which have grown. */

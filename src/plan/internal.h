@@ -53,6 +53,8 @@ struct fl_arena {
     _Atomic size_t
         height; /* bytes of addresses; 0: there are none. Owner, or whoever claimed all of it */
     _Atomic size_t limit; /* bytes that may be used. Its owner */
+    size_t budget; /* huge pages to be in memory at most, while others of it can move. Its owner */
+    size_t hand;   /* the huge page that was looked at last for one to move. Its owner */
     _Atomic bool draining;
     struct fl_arena *next; /* every arena ever made. Lock: plan */
     _Atomic bool used;     /* since the worker looked */
@@ -64,6 +66,9 @@ struct fl_arena {
 bool fl_arena_open(struct fl_arena *a, size_t height);
 /* From now on `height` bytes may be used. False: it has not as many. The owner. */
 bool fl_arena_raise(struct fl_arena *a, size_t height);
+/* `most` bytes of it are expected to be in use at once: beyond that, and beyond what was needed at once before, what is idle moves to where
+ * it is wanted. The owner. */
+void fl_arena_expect(struct fl_arena *a, size_t most);
 /* fl_claims_fit below the limit. */
 size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
 /* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */

@@ -185,7 +185,7 @@ static bool varies(const struct merge *m, size_t slot)
 
 /* Sizes that move together are planned at their largest: that is one step's. If they do not, the largest of each are more than any
  * step needs. */
-static void leave_varying(const struct merge *m, struct fl_merged *out)
+static void leave_varying(const struct merge *m, unsigned percent, struct fl_merged *out)
 {
     size_t used = 0;
 
@@ -196,7 +196,7 @@ static void leave_varying(const struct merge *m, struct fl_merged *out)
         }
     }
     uint64_t all = fl_order_peak(&m->steps[0], m->slot, m->room);
-    if (used < MANY || all <= out->largest + out->largest / 20) {
+    if (used < MANY || all <= out->largest + out->largest / 100 * percent) {
         return;
     }
     for (size_t i = 0; i < m->n; i++) {
@@ -223,7 +223,7 @@ static void place_in_time(const struct merge *m, struct fl_merged *out)
     out->bound = fl_order_bound(m->slot, m->n, out->horizon, m->room);
 }
 
-int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot,
+int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, struct fl_slot *slot,
              struct fl_merged *out, void *scratch, size_t scratch_len)
 {
     uintptr_t at = fl_align_up((uintptr_t)scratch, FL_CACHE_LINE);
@@ -250,7 +250,7 @@ int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot,
     for (size_t i = 0; i < m.n; i++) {
         make_slot(&m, i);
     }
-    leave_varying(&m, out);
+    leave_varying(&m, percent, out);
     place_in_time(&m, out);
     return 0;
 }

@@ -153,12 +153,13 @@ struct fl_merged {
 /* Slots for the step that comes next, of 1 to FL_MERGE_STEPS recorded ones, the newest first. Two planned slots that lived at once
  * in any of them do so in the result: lives are lengthened for that, by as little as possible. Requests are matched by their
  * order in each thread, some may be missing or too many; one that the newest step does not have gets no slot.
+ *   percent   by which all sizes at their largest may exceed what any one step held at once; if they do, those that vary are not planned.
  *   slot      room for as many as the newest step has lives.
  *   scratch   fl_merge_scratch(lives of the newest step, nsteps) bytes.
  * Returns 0; -EAGAIN: more than half of the older steps would be left out (`left_out` says which); -ENOMEM: the scratch is too small;
  * -EINVAL: a step is malformed.
  * Threads: any. Never allocates. Cost: 0.2 us a life and step, 0.4 where all sizes change. */
-int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot,
+int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, struct fl_slot *slot,
              struct fl_merged *out, void *scratch, size_t scratch_len);
 size_t fl_merge_scratch(size_t n, size_t nsteps);
 /* The planned slots as buffers for the packer: at most 2 n. Returns how many. `back` says which slot and which offset each is for:

@@ -325,6 +325,24 @@ void fl_arena_let_go(struct fl_step_context *c)
     }
 }
 
+/* What a layout needs at once: as much as it is high, unless its sizes belong to different steps. */
+static size_t needs(const struct fl_layout *l)
+{
+    uint64_t most = l->largest + l->largest / 64;
+
+    return l->largest != 0 && most < l->height ? most : l->height;
+}
+
+static size_t neediest(const struct fl_step_context *c)
+{
+    size_t most = 0;
+
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        most = c->known[i] != NULL ? fl_max(most, needs(c->known[i])) : most;
+    }
+    return most;
+}
+
 /* An arena that holds every layout we know. Those of one context are never in use at once, so they share it. */
 static bool have_arena(struct fl_step_context *c)
 {
@@ -336,7 +354,11 @@ static bool have_arena(struct fl_step_context *c)
     if (c->arena == NULL && (c->arena = new_arena()) == NULL) {
         return false;
     }
-    return fl_arena_raise(c->arena, height) || fl_arena_open(c->arena, height);
+    if (!fl_arena_raise(c->arena, height) && !fl_arena_open(c->arena, height)) {
+        return false;
+    }
+    fl_arena_expect(c->arena, neediest(c));
+    return true;
 }
 
 void fl_replay_begin(struct fl_step_context *c)

@@ -165,6 +165,25 @@ static bool move_out(struct fl_region *r, struct fl_range part, const struct fl_
     return moved == part.len;
 }
 
+size_t fl_inner_shift(struct fl_region *r, struct fl_range from, uintptr_t to)
+{
+    struct fl_range target = {to, from.len};
+    struct fl_move m;
+    size_t moved = 0;
+
+    if (atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
+        fl_move_begin(r, &m, target)) {
+        moved = fl_move_pages(r, &m, from, to);
+        fl_move_end(r, &m);
+    }
+    size_t whole = fl_align_down(moved, fl_page.huge);
+    if (whole != moved) { /* a part of the next one went: it is made whole */
+        (void)fl_supply_populate(r, (struct fl_range){from.base + whole, fl_page.huge},
+                                 fl_page.huge);
+    }
+    return whole;
+}
+
 int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
     struct fl_extent *e = take_refuge(r, part.len);

@@ -1,6 +1,6 @@
 /* The stock: huge pages that are populated, zero, and under no extent. Requests take them by a move; the worker refills.
  *
- * Filled ahead of demand: what recent requests needed from the kernel is the goal, within a thirty-second of the peak (or
+ * Filled ahead of demand: what recent requests needed from the kernel is the goal, within a sixty-fourth of the peak (or
  * FAULTLESS_STOCK) and within what may be held at all. Below half of the goal the worker is called. The dirty counterpart of the
  * stock is every free extent's huge pages, oldest first: see supply.c.
  * State: r->stock, under the region lock. A chunk is being filled or emptied by one thread (`apart`), or it is taken from;
@@ -8,7 +8,7 @@
  * S1  stock.held == sum of held over chunks; held >= ready.  S2  a chunk with `moving` takers is not refilled. */
 #include "region/internal.h"
 
-enum { CAP_SHARE = 32, REST_NS = 100000000 };
+enum { CAP_SHARE = 64, REST_NS = 100000000 };
 static const size_t chunk_least = (size_t)128 << 20;
 static const size_t touch_step = (size_t)8 << 20,
                     touch_least = (size_t)64 << 20; /* where first touches are served */

@@ -1,6 +1,6 @@
 /* Where the pages of a request come from that takes EMPTY addresses: the stock, free extents elsewhere, or the kernel.
  *
- * What is held may exceed the most that was ever in use by a thirty-second. Up to that the kernel gives new pages: they stay where
+ * What is held may exceed the most that was ever in use by a sixty-fourth. Up to that the kernel gives new pages: they stay where
  * they are, and a step that repeats finds them there. Beyond it whole huge pages of free extents move: the
  * oldest free ones, whatever their size. So nothing fragments in huge pages, and shapes that vary cost no fault. */
 #include "region/internal.h"
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { SLACK_SHARE = 32, SHARE_HELPERS = 16 };
+enum { SLACK_SHARE = 64, SHARE_HELPERS = 16 };
 /* ns a huge page (the kernel clears one in 0.1 ms; the host of a virtual machine may need 4 to find it), and ns to go without. */
 static const uint64_t crawl_from = 16000000, crawl_for = 1000000000;
 /* ns; a thread that lost its processor for a while is no sign of it */

@@ -1,6 +1,7 @@
 /* The memory that planned blocks lie in: taken, filled, divided, and given back when nobody has a block in it. */
 #include "unit/plan_fixture.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -80,6 +81,75 @@ static void huge_pages_come_when_a_block_wants_them(void **state)
     region.config.limit = 0;
     region.budget = 0;
     assert_non_null(block(300, KIB(64), KIB(64)));
+    assert_sound();
+}
+
+static bool can_move(void)
+{
+    return region.rung != FL_RUNG_PLAIN;
+}
+
+static struct fl_extent *page(size_t i)
+{
+    return block(i * 32, MIB(2), MIB(2));
+}
+
+/* Beyond what is expected to be in use at once, as long as there is anything idle. */
+static void what_is_idle_moves_to_where_it_is_wanted(void **state)
+{
+    (void)state;
+    open_at(MIB(16));
+    fl_arena_expect(&arena, MIB(4));
+    (void)fl_region_purge(&region, 0);
+    size_t before = region.populated_bytes;
+    struct fl_extent *a = page(0), *b = page(1), *c;
+    fill(a, 1);
+    fill(b, 2);
+    give_block(b);
+    c = page(5);
+    assert_int_equal(region.populated_bytes, before + (can_move() ? MIB(4) : MIB(6)));
+    assert_true(is_filled(c, can_move() ? 2 : 0));
+    assert_true(is_filled(a, 1));
+    assert_sound();
+    b = page(1); /* nothing is idle: so much is needed */
+    assert_int_equal(region.populated_bytes, before + MIB(6));
+    fill(b, 3);
+    give_block(a);
+    give_block(c);
+    assert_non_null(a = block(3 * 32 + 5, MIB(2), MIB(2))); /* in two, both of which were idle */
+    assert_int_equal(region.populated_bytes, before + (can_move() ? MIB(6) : MIB(10)));
+    assert_true(is_filled(b, 3));
+    fill(a, 4);
+    give_block(a);
+    give_block(b);
+    assert_int_equal(arena.missing, can_move() ? 5 : 3);
+    assert_int_equal(fl_arena_give_up(&arena), can_move() ? MIB(6) : MIB(10));
+    assert_int_equal(region.stats.in_use, 0);
+    assert_sound();
+}
+
+static void what_does_not_move_comes_from_the_kernel(void **state)
+{
+    (void)state;
+    open_at(MIB(16));
+    fl_arena_expect(&arena, MIB(2));
+    (void)fl_region_purge(&region, 0);
+    size_t before = region.populated_bytes;
+    give_block(page(0));
+    fake.rc[FAKE_MOVE] = fake.rc[FAKE_REMAP] = -EBUSY;
+    struct fl_extent *a = page(3);
+    fake.rc[FAKE_MOVE] = fake.rc[FAKE_REMAP] = 0;
+    assert_int_equal(region.populated_bytes, before + MIB(4));
+    fill(a, 1);
+    fake.move_most = KIB(4) * 300; /* bytes at a time */
+    struct fl_extent *b = page(4);
+    fake.move_most = 0;
+    fill(b, 2);
+    assert_true(is_filled(a, 1));
+    assert_sound();
+    give_block(a);
+    give_block(b);
+    (void)fl_arena_give_up(&arena);
     assert_sound();
 }
 
@@ -345,6 +415,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_lie_where_their_granules_are),
         cmocka_unit_test(huge_pages_come_when_a_block_wants_them),
+        cmocka_unit_test(what_is_idle_moves_to_where_it_is_wanted),
+        cmocka_unit_test(what_does_not_move_comes_from_the_kernel),
         cmocka_unit_test(it_rises_without_a_move),
         cmocka_unit_test(realloc_stays_within_what_the_plan_has),
         cmocka_unit_test(a_block_that_changes_gives_all_that_it_has),

@@ -55,10 +55,10 @@ static int merge(size_t nsteps)
             (struct fl_lives){step[j].life, step[j].n, step[j].begin, step[j].begin + step[j].len};
     }
     memset(slot, 0x5a, sizeof slot);
-    int rc = fl_merge(lives, nsteps, slot, &merged, scratch, len);
-    assert_int_equal(fl_merge(lives, nsteps, slot, &merged, scratch, len - 1),
+    int rc = fl_merge(lives, nsteps, 5, slot, &merged, scratch, len);
+    assert_int_equal(fl_merge(lives, nsteps, 5, slot, &merged, scratch, len - 1),
                      rc == -EINVAL ? -EINVAL : -ENOMEM);
-    assert_int_equal(fl_merge(lives, nsteps, slot, &merged, scratch, len), rc);
+    assert_int_equal(fl_merge(lives, nsteps, 5, slot, &merged, scratch, len), rc);
     free(scratch);
     return rc;
 }
@@ -355,7 +355,7 @@ static void malformed_steps_are_refused(void **state)
         step[1].len = fault == 9 ? (uint64_t)0 - 1 - step[1].begin : step[1].len;
         assert_int_equal(merge(2), fault == 0 ? 0 : -EINVAL);
     }
-    assert_int_equal(fl_merge(NULL, 0, slot, &merged, NULL, 0), -EINVAL);
+    assert_int_equal(fl_merge(NULL, 0, 5, slot, &merged, NULL, 0), -EINVAL);
     steps_of(100);
     assert_int_equal(merge(FL_MERGE_STEPS + 1), -EINVAL);
 }

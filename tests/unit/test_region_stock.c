@@ -30,14 +30,14 @@ static void the_goal_is_a_share_of_the_peak(void **state)
     if (!stock_begin(NULL)) {
         return;
     }
-    struct fl_extent *e = take(MIB(640)); /* 20 MiB are a thirty-second */
+    struct fl_extent *e = take(MIB(640)); /* 10 MiB are a sixty-fourth */
     fake_forget();
     assert_int_equal(fl_region_refill(&region), rest);
-    assert_stock(MIB(20));
-    assert_int_equal(region.populated_bytes, MIB(660));
-    assert_int_equal(fake_bytes(FAKE_POPULATE), MIB(20));
+    assert_stock(MIB(10));
+    assert_int_equal(region.populated_bytes, MIB(650));
+    assert_int_equal(fake_bytes(FAKE_POPULATE), MIB(10));
     give(e);
-    assert_stock(MIB(20));
+    assert_stock(MIB(10));
 }
 
 static void the_goal_is_no_more_than_was_asked_for(void **state)
@@ -64,10 +64,10 @@ static void the_goal_leaves_what_may_be_held_at_all(void **state)
     struct fl_extent *a = take(MIB(320)), *b = take(MIB(320));
     give(a);
     assert_non_null(take(MIB(6)));     /* from what is free */
-    region.populated_bytes += MIB(14); /* as if so much were fragmented */
+    region.populated_bytes += MIB(4); /* as if so much were fragmented */
     (void)fl_region_refill(&region);
-    region.populated_bytes -= MIB(14);
-    assert_stock(MIB(6)); /* of 660 that may be held, 654 are */
+    region.populated_bytes -= MIB(4);
+    assert_stock(MIB(6)); /* of 650 that may be held, 644 are */
     assert_non_null(b);
 }
 
