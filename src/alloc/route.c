@@ -361,9 +361,10 @@ static FL_COLD void free_watched(struct fl_extent *e)
 
 void fl_free_ours(void *p)
 {
-    struct fl_extent *e = fl_region_look(fl_route.region, (uintptr_t)p);
+    struct fl_extent *e;
 
-    if (FL_UNLIKELY(e == NULL || e->base != (uintptr_t)p || !fl_extent_free_once(e))) {
+    if (FL_UNLIKELY(!fl_region_look(fl_route.region, (uintptr_t)p, &e) || e->base != (uintptr_t)p ||
+                    !fl_extent_free_once(e))) {
         free_no_block(p);
     } else if (FL_UNLIKELY(e->life != 0)) {
         free_watched(e);

@@ -10,10 +10,21 @@ uint64_t fl_record_mix(uint64_t hash, uint64_t size)
     return (hash ^ size) * UINT64_C(0x100000001b3);
 }
 
-/* The record under way, and those before it. */
+/* The record under way, and those before it. Any thread: whoever frees looks for a life. */
 static struct fl_record *nth_newest(struct fl_step_context *c, unsigned i)
 {
-    return &c->record[(c->newest + FL_RECORDS - i) % FL_RECORDS];
+    unsigned newest = __atomic_load_n(&c->newest, __ATOMIC_RELAXED);
+
+    return &c->record[(newest + FL_RECORDS - i) % FL_RECORDS];
+}
+
+/* The time of the next event. Others who free read it. */
+static uint64_t tick(struct fl_step_context *c)
+{
+    uint64_t now = c->clock + 1;
+
+    __atomic_store_n(&c->clock, now, __ATOMIC_RELAXED);
+    return now;
 }
 
 bool fl_record_begin(struct fl_step_context *c)
@@ -33,7 +44,7 @@ bool fl_record_begin(struct fl_step_context *c)
     rec->begin = rec->end = c->clock;
     rec->hash = 0;
     rec->full = rec->closed = rec->complete = false;
-    c->newest = i;
+    __atomic_store_n(&c->newest, i, __ATOMIC_RELAXED);
     return true;
 }
 
@@ -49,7 +60,7 @@ void fl_record_end(struct fl_step_context *c)
     if (!c->recording) {
         return;
     }
-    rec->end = ++c->clock;
+    rec->end = tick(c);
     rec->closed = !rec->full && rec->n != 0;
     before->complete = before->closed;
     c->sampled++;
@@ -125,7 +136,7 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
     if (c->layout == NULL) {
         look_for_known(c, e->len);
     }
-    __atomic_store_n(&c->clock, c->clock + 1, __ATOMIC_RELAXED);
+    (void)tick(c);
     if (c->recording) {
         add_life(c, e, align);
     }
@@ -186,9 +197,8 @@ void fl_plan_saw_free(struct fl_extent *e)
         fl_detect_free(c->detect, e->len, c->requests - request, live_of(c)) == FL_DETECT_STEP) {
         fl_context_boundary(c);
     }
-    __atomic_store_n(&c->clock, c->clock + 1, __ATOMIC_RELAXED);
     c->live -= e->len;
-    end_life(c, request, c->clock);
+    end_life(c, request, tick(c));
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
 }
 

@@ -25,9 +25,9 @@ static bool has_entry(const struct fl_region *r, uintptr_t addr)
 /* The descriptor that the pagemap names for the page of `addr`; NULL when it names none. */
 static struct fl_extent *look_up(const struct fl_region *r, uintptr_t addr)
 {
-    struct fl_extent *e = fl_region_look(r, addr);
+    struct fl_extent *e;
 
-    return e != r->descriptor ? e : NULL;
+    return fl_region_look(r, addr, &e) && e != r->descriptor ? e : NULL;
 }
 
 /* Descriptors come into memory in batches, so that the steps after the first ones take no fault for them. */

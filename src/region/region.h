@@ -305,24 +305,28 @@ bool fl_region_tick(struct fl_region *r, uint32_t age);
 /* Tells the region whether a worker watches it. Without one, wants_worker is raised once enough is populated. */
 void fl_region_set_worker(struct fl_region *r, bool there);
 
-/* What the pagemap names for the page of `addr`, which is anything; NULL: nothing. To be trusted for nothing. Lock-free. */
-static inline struct fl_extent *fl_region_look(const struct fl_region *r, uintptr_t addr)
+/* What the pagemap names for the page of `addr`, which is anything: to be trusted for nothing, r->descriptor is none. False: the
+ * pagemap does not reach so far. Lock-free. */
+static FL_INLINE bool fl_region_look(const struct fl_region *r, uintptr_t addr,
+                                     struct fl_extent **out)
 {
     size_t page = (addr - r->base) >> fl_page.shift;
 
     /* acquire: pairs with fl_pagemap_reach */
     if (FL_UNLIKELY(page >= atomic_load_explicit(&r->mapped, memory_order_acquire))) {
-        return NULL;
+        return false;
     }
-    return &r->descriptor[atomic_load_explicit(&r->map[page], memory_order_relaxed)];
+    *out = &r->descriptor[atomic_load_explicit(&r->map[page], memory_order_relaxed)];
+    return true;
 }
 
 /* The extent that begins at `addr` and is LIVE; NULL when there is none. `addr` is anything. Lock-free. */
 static inline struct fl_extent *fl_region_find(const struct fl_region *r, uintptr_t addr)
 {
-    struct fl_extent *e = fl_region_look(r, addr);
+    struct fl_extent *e;
 
-    if (e == NULL || atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_LIVE ||
+    if (!fl_region_look(r, addr, &e) ||
+        atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_LIVE ||
         e->base != addr) {
         return NULL;
     }
