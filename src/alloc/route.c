@@ -33,6 +33,22 @@ FL_COLD void *fl_no_memory(void)
     return NULL;
 }
 
+/* Refused where the next allocator may not have it either. */
+static bool is_bound(void)
+{
+    return fl_route.region->placing.nodes != 0 && fl_region_is_bound();
+}
+
+static FL_COLD void *next_malloc(size_t n)
+{
+    return is_bound() ? fl_no_memory() : fl_route.next.malloc(n);
+}
+
+static FL_COLD void *next_calloc(size_t n)
+{
+    return is_bound() ? fl_no_memory() : fl_route.next.calloc(1, n);
+}
+
 FL_COLD void *fl_early(size_t n)
 {
     void *p = fl_region_boot_alloc(fl_route.region, n);
@@ -173,7 +189,7 @@ static FL_APART void *malloc_unplanned(size_t n)
     if (FL_UNLIKELY(e == NULL)) {
         e = from_region(len, fl_page.base, FL_REQUEST_MALLOC);
     }
-    return FL_LIKELY(e != NULL) ? fl_block(e) : fl_route.next.malloc(n);
+    return FL_LIKELY(e != NULL) ? fl_block(e) : next_malloc(n);
 }
 
 static FL_APART void *malloc_long(struct fl_turn *t, size_t n)
@@ -221,7 +237,7 @@ void *fl_calloc_large(size_t n)
         return memset(fl_block(e), 0, n);
     }
     e = from_region(len, fl_page.base, FL_REQUEST_CALLOC);
-    return e != NULL ? fl_block(e) : fl_route.next.calloc(1, n);
+    return e != NULL ? fl_block(e) : next_calloc(n);
 }
 
 /* NULL: neither the plan nor the window has it. errno is kept. */
@@ -248,7 +264,8 @@ static FL_APART void *memalign_unplanned(size_t align, size_t n)
     if (FL_LIKELY(e != NULL)) {
         return fl_block(e);
     }
-    return fl_route.next.memalign != NULL ? fl_route.next.memalign(align, n) : fl_no_memory();
+    return fl_route.next.memalign != NULL && !is_bound() ? fl_route.next.memalign(align, n)
+                                                         : fl_no_memory();
 }
 
 static FL_APART void *memalign_long(struct fl_turn *t, size_t align, size_t n)

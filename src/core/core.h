@@ -84,6 +84,7 @@ struct fl_vspace {
     _Atomic bool unnamed; /* the kernel takes no names. Relaxed: any thread finds it out */
     bool huge;            /* what fl_vspace_grow makes usable may be huge pages */
     const char *name;     /* shown in /proc/PID/maps */
+    void (*mapped)(struct fl_range part); /* told of each part that is committed; NULL: nobody */
 };
 
 /* Takes `len` bytes of addresses. `at` != 0: exactly there, mapping nothing; -EEXIST when something is mapped at its

@@ -70,6 +70,9 @@ int fl_vspace_commit(struct fl_vspace *v, struct fl_range part, bool huge)
         fl_sys.name(part, v->name) != 0) {
         atomic_store_explicit(&v->unnamed, true, memory_order_relaxed);
     }
+    if (v->mapped != NULL) {
+        v->mapped(part);
+    }
     return 0;
 }
 

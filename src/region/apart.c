@@ -8,7 +8,7 @@ static void put_edge(struct fl_region *r, struct fl_range edge, const struct fl_
     if (edge.len == 0) {
         return;
     }
-    struct fl_extent *e = fl_extent_new(r, edge, of->content);
+    struct fl_extent *e = fl_extent_new(r, edge, of->content, of->zone);
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&of->epoch, memory_order_relaxed),
                           memory_order_relaxed);
     e->zeroed = fl_range_common(edge, zeroed);

@@ -32,19 +32,21 @@ struct origin {
     uint32_t epoch;
     size_t hard;
     struct fl_range zeroed;
+    unsigned zone;
 };
 
 static struct origin origin_of(const struct fl_extent *e)
 {
     return (struct origin){atomic_load_explicit(&e->epoch, memory_order_relaxed), e->hard,
-                           e->zeroed};
+                           e->zeroed, e->zone};
 }
 
 static void put_back(struct fl_region *r, uintptr_t base, uintptr_t end, enum fl_content content,
                      struct origin from)
 {
     if (end > base) {
-        struct fl_extent *rest = fl_extent_new(r, (struct fl_range){base, end - base}, content);
+        struct fl_extent *rest =
+            fl_extent_new(r, (struct fl_range){base, end - base}, content, from.zone);
         atomic_store_explicit(&rest->epoch, from.epoch, memory_order_relaxed);
         rest->hard = fl_min(rest->len, from.hard);
         rest->zeroed = fl_range_common(fl_extent_range(rest), from.zeroed);
@@ -67,21 +69,21 @@ static struct fl_range part_of(const struct fl_extent *e, uintptr_t start, uintp
 /* The FREE neighbour behind `e` that the request reaches into; NULL behind the last. */
 static struct fl_extent *next_of(struct fl_region *r, const struct fl_extent *e, uintptr_t end)
 {
-    return e->base + e->len < end ? fl_extent_free_at(r, e->base + e->len) : NULL;
+    return e->base + e->len < end ? fl_extent_free_at(r, e->base + e->len, e->zone) : NULL;
 }
 
 /* Somebody else has mapped something in `part` of the EMPTY extent `e`: nobody gets these addresses any more. */
 static void retire(struct fl_region *r, struct fl_extent *e, struct fl_range part)
 {
     struct fl_range whole = fl_extent_range(e);
+    struct origin from = {.zone = e->zone};
 
     fl_fit_remove(r, e);
     fl_extent_drop(r, e);
-    struct fl_extent *foreign = fl_extent_new(r, part, FL_CONTENT_EMPTY);
+    struct fl_extent *foreign = fl_extent_new(r, part, FL_CONTENT_EMPTY, from.zone);
     atomic_store_explicit(&foreign->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
-    put_back(r, whole.base, part.base, FL_CONTENT_EMPTY, (struct origin){.epoch = 0});
-    put_back(r, fl_range_end(part), fl_range_end(whole), FL_CONTENT_EMPTY,
-             (struct origin){.epoch = 0});
+    put_back(r, whole.base, part.base, FL_CONTENT_EMPTY, from);
+    put_back(r, fl_range_end(part), fl_range_end(whole), FL_CONTENT_EMPTY, from);
 }
 
 /* Commits the EMPTY parts; all or none. */
@@ -93,7 +95,7 @@ static int commit_parts(struct fl_region *r, struct fl_extent *first, uintptr_t 
 
     for (; e != NULL; e = next_of(r, e, end)) {
         if (e->content == FL_CONTENT_EMPTY &&
-            (rc = fl_vspace_commit(&r->window, part_of(e, start, end), huge)) != 0) {
+            (rc = fl_zone_commit(r, part_of(e, start, end), huge, e->zone)) != 0) {
             break;
         }
     }
@@ -145,12 +147,13 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     if (g->on_touch) {
         g->nfresh = 0;
     }
-    struct fl_extent *live = fl_extent_new(r, (struct fl_range){start, len}, FL_CONTENT_POPULATED);
+    struct fl_extent *live =
+        fl_extent_new(r, (struct fl_range){start, len}, FL_CONTENT_POPULATED, first.zone);
     atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
     /* An EMPTY extent is cut at huge pages (R3): what is committed beyond the request is populated and FREE. */
     uintptr_t front =
         first_content == FL_CONTENT_EMPTY ? fl_align_down(start, fl_page.huge) : start;
-    struct origin fringe = {last.epoch, SIZE_MAX, {start, 0}};
+    struct origin fringe = {last.epoch, SIZE_MAX, {start, 0}, first.zone};
     if (g->from_free == 0) { /* no page that anybody has written to comes here */
         fringe.zeroed = (struct fl_range){front, cut - front};
     }

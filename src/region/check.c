@@ -24,7 +24,8 @@ static size_t count_tree(struct fl_extent_tree *tree)
 
 static const char *check_pair(const struct fl_extent *left, const struct fl_extent *right)
 {
-    bool both_free = left->state == FL_EXTENT_FREE && right->state == FL_EXTENT_FREE;
+    bool both_free = left->state == FL_EXTENT_FREE && right->state == FL_EXTENT_FREE &&
+                     left->zone == right->zone;
 
     if (both_free && (left->content == FL_CONTENT_EMPTY) == (right->content == FL_CONTENT_EMPTY)) {
         return "R4";
@@ -69,8 +70,13 @@ const char *fl_region_check_locked(struct fl_region *r)
         left = e;
         addr += e->len;
     }
-    if (count_tree(&r->populated) != nfree[0] || count_tree(&r->empty) != nfree[1] ||
-        free_bytes != r->free_bytes) {
+    size_t ntree[2] = {0, 0};
+    FL_EACH_ZONE(r, z)
+    {
+        ntree[0] += count_tree(&z->populated);
+        ntree[1] += count_tree(&z->empty);
+    }
+    if (ntree[0] != nfree[0] || ntree[1] != nfree[1] || free_bytes != r->free_bytes) {
         return "R5";
     }
     return populated != r->populated_bytes ? "R6" : NULL;

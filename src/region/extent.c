@@ -82,7 +82,8 @@ void fl_extent_publish(struct fl_region *r, struct fl_extent *e)
     }
 }
 
-struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum fl_content content)
+struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum fl_content content,
+                                unsigned zone)
 {
     struct fl_extent *e = TAILQ_FIRST(&r->spare);
 
@@ -90,6 +91,7 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
     e->base = range.base;
     e->len = range.len;
     e->content = content;
+    e->zone = (uint8_t)zone;
     e->hard = range.len;
     e->aged = e->spent = e->unforked = e->armed = false;
     e->life = 0;
@@ -162,21 +164,22 @@ struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr)
     return descriptor(r, index);
 }
 
-static bool is_free(const struct fl_extent *e)
+static bool is_free(const struct fl_extent *e, unsigned zone)
 {
-    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_FREE;
+    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_FREE &&
+           e->zone == zone;
 }
 
-struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr)
+struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr, unsigned zone)
 {
     struct fl_extent *e = look_up(r, addr);
 
-    return e != NULL && is_free(e) && e->base == addr ? e : NULL;
+    return e != NULL && is_free(e, zone) && e->base == addr ? e : NULL;
 }
 
-struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr)
+struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr, unsigned zone)
 {
     struct fl_extent *e = look_up(r, addr - fl_page.base);
 
-    return e != NULL && is_free(e) && e->base + e->len == addr ? e : NULL;
+    return e != NULL && is_free(e, zone) && e->base + e->len == addr ? e : NULL;
 }

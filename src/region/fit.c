@@ -36,7 +36,9 @@ static void augment_upwards(struct fl_extent *e)
 
 static struct fl_extent_tree *tree_of(struct fl_region *r, const struct fl_extent *e)
 {
-    return e->content == FL_CONTENT_EMPTY ? &r->empty : &r->populated;
+    struct fl_zone *z = &r->zone[e->zone];
+
+    return e->content == FL_CONTENT_EMPTY ? &z->empty : &z->populated;
 }
 
 static void tree_insert(struct fl_region *r, struct fl_extent *e)
@@ -60,12 +62,14 @@ void fl_fit_remove(struct fl_region *r, struct fl_extent *e)
 {
     tree_remove(r, e);
     if (e->aged) {
-        TAILQ_REMOVE(&r->by_age, e, by_age);
+        TAILQ_REMOVE(&r->zone[e->zone].by_age, e, by_age);
         e->aged = false;
     }
     if (e->content != FL_CONTENT_EMPTY) {
         r->free_bytes -= e->len;
-        r->free_huge -= fl_range_inner(fl_extent_range(e), fl_page.huge).len;
+        size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
+        r->free_huge -= huge;
+        r->zone[e->zone].free_huge -= huge;
     }
 }
 
@@ -90,22 +94,26 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
 /* Oldest first, nearly: what comes back older than the head becomes the head. */
 static void age_insert(struct fl_region *r, struct fl_extent *e)
 {
-    const struct fl_extent *head = TAILQ_FIRST(&r->by_age);
+    struct fl_extent_list *list = &r->zone[e->zone].by_age;
+    const struct fl_extent *head = TAILQ_FIRST(list);
     uint32_t own = atomic_load_explicit(&e->epoch, memory_order_relaxed);
 
     if (head != NULL &&
         (int32_t)(own - atomic_load_explicit(&head->epoch, memory_order_relaxed)) < 0) {
-        TAILQ_INSERT_HEAD(&r->by_age, e, by_age);
+        TAILQ_INSERT_HEAD(list, e, by_age);
     } else {
-        TAILQ_INSERT_TAIL(&r->by_age, e, by_age);
+        TAILQ_INSERT_TAIL(list, e, by_age);
     }
 }
 
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
 {
     bool empty = e->content == FL_CONTENT_EMPTY;
-    struct fl_extent *before = fl_extent_free_before(r, e->base);
-    struct fl_extent *after = fl_extent_free_at(r, e->base + e->len);
+    unsigned zone = empty ? fl_zone_when_empty(r, e->zone) : e->zone;
+    struct fl_extent *before = fl_extent_free_before(r, e->base, zone);
+    struct fl_extent *after = fl_extent_free_at(r, e->base + e->len, zone);
+
+    e->zone = (uint8_t)zone;
 
     /* not yet a neighbour to anybody */
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
@@ -122,6 +130,7 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
         size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
         r->free_bytes += e->len;
         r->free_huge += huge;
+        r->zone[zone].free_huge += huge;
         if (huge != 0) {
             age_insert(r, e);
             e->aged = true;

@@ -22,7 +22,7 @@ void fl_fork_undo(struct fl_region *r, struct fl_extent *e)
     if (FL_UNLIKELY(e->unforked)) {
         if (fl_sys.advise(inner(e), FL_ADVICE_FORK) ==
             -ENOMEM) { /* a child that no handler was told of */
-            (void)fl_vspace_commit(&r->window, inner(e), r->config.huge);
+            (void)fl_zone_commit(r, inner(e), r->config.huge, e->zone);
         }
         e->unforked = false;
     }
@@ -46,11 +46,14 @@ static void keep_from_child(struct fl_region *r)
     bool may = true;
 
     (void)fl_cache_drain_all(r, 0);
-    TAILQ_FOREACH(e, &r->by_age, by_age)
+    FL_EACH_ZONE(r, z)
     {
-        may = may && n++ < KEPT_MOST && keep(r, e);
-        if (!may) { /* the rest is inherited */
-            fl_fork_undo(r, e);
+        TAILQ_FOREACH(e, &z->by_age, by_age)
+        {
+            may = may && n++ < KEPT_MOST && keep(r, e);
+            if (!may) { /* the rest is inherited */
+                fl_fork_undo(r, e);
+            }
         }
     }
 }
@@ -96,9 +99,9 @@ static void give_up_apart(struct fl_region *r)
 }
 
 /* What was kept from the child: addresses with nothing behind them. */
-static void note_absent(struct fl_region *r)
+static void note_absent_of(struct fl_region *r, struct fl_zone *z)
 {
-    for (struct fl_extent *e = TAILQ_FIRST(&r->by_age), *next; e != NULL; e = next) {
+    for (struct fl_extent *e = TAILQ_FIRST(&z->by_age), *next; e != NULL; e = next) {
         next = TAILQ_NEXT(e, by_age);
         if (!e->unforked) {
             continue;
@@ -109,6 +112,14 @@ static void note_absent(struct fl_region *r)
             continue;
         }
         fl_apart_return(r, fl_apart_claim(r, e, SIZE_MAX), true);
+    }
+}
+
+static void note_absent(struct fl_region *r)
+{
+    FL_EACH_ZONE(r, z)
+    {
+        note_absent_of(r, z);
     }
 }
 

@@ -37,11 +37,11 @@ void fl_region_note_hands(struct fl_region *r, struct fl_range range)
     }
 }
 
-static bool map_anew(struct fl_region *r, uintptr_t base, uintptr_t end)
+static bool map_anew(struct fl_region *r, uintptr_t base, uintptr_t end, unsigned zone)
 {
     struct fl_range edge = {base, end - base};
 
-    return edge.len == 0 || fl_vspace_commit(&r->window, edge, r->config.huge) == 0;
+    return edge.len == 0 || fl_zone_commit(r, edge, r->config.huge, zone) == 0;
 }
 
 bool fl_hands_renew(struct fl_region *r, const struct fl_extent *e)
@@ -53,16 +53,17 @@ bool fl_hands_renew(struct fl_region *r, const struct fl_extent *e)
         return false;
     }
     if (inner.len == 0) {
-        return map_anew(r, all.base, end);
+        return map_anew(r, all.base, end, e->zone);
     }
-    return map_anew(r, all.base, inner.base) && map_anew(r, fl_range_end(inner), end);
+    return map_anew(r, all.base, inner.base, e->zone) &&
+           map_anew(r, fl_range_end(inner), end, e->zone);
 }
 
-static void put_edge(struct fl_region *r, uintptr_t base, uintptr_t end)
+static void put_edge(struct fl_region *r, uintptr_t base, uintptr_t end, unsigned zone)
 {
     if (end > base) {
         (void)fl_fit_insert(
-            r, fl_extent_new(r, (struct fl_range){base, end - base}, FL_CONTENT_POPULATED));
+            r, fl_extent_new(r, (struct fl_range){base, end - base}, FL_CONTENT_POPULATED, zone));
     }
 }
 
@@ -70,6 +71,7 @@ static void put_edge(struct fl_region *r, uintptr_t base, uintptr_t end)
 static void put_apart(struct fl_region *r, struct fl_extent *e, struct fl_range inner)
 {
     struct fl_range all = fl_extent_range(e);
+    unsigned zone = e->zone;
 
     r->populated_bytes -= fl_extent_is_populated(e) ? inner.len : 0;
     e->content = FL_CONTENT_EMPTY;
@@ -77,8 +79,8 @@ static void put_apart(struct fl_region *r, struct fl_extent *e, struct fl_range 
     e->len = e->hard = inner.len;
     e->zeroed = (struct fl_range){inner.base, 0};
     (void)fl_fit_insert(r, e);
-    put_edge(r, all.base, inner.base);
-    put_edge(r, fl_range_end(inner), fl_range_end(all));
+    put_edge(r, all.base, inner.base, zone);
+    put_edge(r, fl_range_end(inner), fl_range_end(all), zone);
 }
 
 void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
@@ -87,7 +89,7 @@ void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
     bool apart = renewed && inner.len != 0 && fl_extent_reserve(r, 2) == 0;
 
     if (renewed && !apart && inner.len != 0) { /* no descriptors: then it stays one */
-        renewed = map_anew(r, inner.base, fl_range_end(inner));
+        renewed = map_anew(r, inner.base, fl_range_end(inner), e->zone);
     }
     atomic_store_explicit(&e->handled, false, memory_order_relaxed);
     r->stats.gives++;
@@ -117,7 +119,8 @@ void fl_hands_shrink(struct fl_region *r, struct fl_extent *e, size_t len)
     bool may = fl_extent_reserve(r, 1) == 0;
     struct fl_extent *tail = NULL;
     if (may) {
-        tail = fl_extent_new(r, (struct fl_range){e->base + kept, e->len - kept}, e->content);
+        tail =
+            fl_extent_new(r, (struct fl_range){e->base + kept, e->len - kept}, e->content, e->zone);
         atomic_store_explicit(&tail->state, FL_EXTENT_CACHED, memory_order_relaxed);
         atomic_store_explicit(&tail->handled, true, memory_order_relaxed);
         e->len = kept;

@@ -40,11 +40,11 @@ static void make_block(struct fl_region *r, struct fl_inner *in, const struct fl
 }
 
 /* Lock: region. NULL: no addresses. */
-static struct fl_extent *take_outer(struct fl_region *r, size_t len)
+static struct fl_extent *take_outer(struct fl_region *r, size_t len, unsigned zone)
 {
     struct fl_extent *e = fl_take_seed(r) != 0 || fl_region_is_absurd(r, len)
                               ? NULL
-                              : fl_take_lazy(r, len, fl_page.huge);
+                              : fl_take_lazy(r, len, fl_page.huge, zone);
 
     if (e != NULL) {
         r->stats.lazy--;
@@ -68,13 +68,14 @@ static void enlist(struct fl_region *r, struct fl_inner *in)
 int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
 {
     size_t granules = len >> in->shift;
+    unsigned zone = fl_zone_wish(r, fl_page.huge);
     int rc = 0;
 
     fl_region_lock(r);
     if (granules > in->room) {
         rc = make_room(r, in, granules);
     }
-    struct fl_extent *outer = rc == 0 ? take_outer(r, len) : NULL;
+    struct fl_extent *outer = rc == 0 ? take_outer(r, len, zone) : NULL;
     if (outer != NULL) {
         in->granules = granules;
         for (size_t i = 0; i < granules; i++) {
@@ -100,8 +101,13 @@ static void make_way(struct fl_region *r, size_t len)
 
 bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
-    struct fl_grant g = {.to_stay = true, .live = part, .fresh = {part}, .nfresh = 1};
     struct fl_extent *outer = in->outer;
+    struct fl_grant g = {.to_stay = true,
+                         .any_room = true,
+                         .zone = outer->zone,
+                         .live = part,
+                         .fresh = {part},
+                         .nfresh = 1};
 
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0);
@@ -126,7 +132,7 @@ int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range par
     if (fl_vspace_decommit(&r->window, part) != 0) {
         return -EBUSY;
     }
-    int rc = fl_vspace_commit(&r->window, part, r->config.huge);
+    int rc = fl_zone_commit(r, part, r->config.huge, in->outer->zone);
     fl_region_lock(r);
     r->populated_bytes -= part.len;
     r->stats.purge_bytes += part.len;
@@ -138,11 +144,11 @@ int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range par
 }
 
 /* Addresses for what moves out. NULL: nothing can be moved, or there are none. */
-static struct fl_extent *take_refuge(struct fl_region *r, size_t len)
+static struct fl_extent *take_refuge(struct fl_region *r, size_t len, unsigned zone)
 {
     fl_region_lock(r);
     bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
-    struct fl_extent *e = can_move ? fl_take_lazy(r, len, fl_page.huge) : NULL;
+    struct fl_extent *e = can_move ? fl_take_lazy(r, len, fl_page.huge, zone) : NULL;
     if (e != NULL) {
         r->stats.lazy--;
         r->stats.takes++;
@@ -158,11 +164,19 @@ static bool move_out(struct fl_region *r, struct fl_range part, const struct fl_
     struct fl_move m;
     size_t moved = 0;
 
-    if (fl_move_begin(r, &m, fl_extent_range(to))) {
+    if (fl_move_begin(r, &m, fl_extent_range(to), to->zone)) {
         moved = fl_move_pages(r, &m, part, to->base);
         fl_move_end(r, &m);
     }
     return moved == part.len;
+}
+
+/* Of a block's addresses. */
+static unsigned zone_at(struct fl_region *r, uintptr_t addr)
+{
+    struct fl_extent *outer;
+
+    return fl_inner_around(r, addr, &outer) != NULL ? outer->zone : 0;
 }
 
 size_t fl_inner_shift(struct fl_region *r, struct fl_range from, uintptr_t to)
@@ -172,7 +186,7 @@ size_t fl_inner_shift(struct fl_region *r, struct fl_range from, uintptr_t to)
     size_t moved = 0;
 
     if (atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
-        fl_move_begin(r, &m, target)) {
+        fl_move_begin(r, &m, target, zone_at(r, to))) {
         moved = fl_move_pages(r, &m, from, to);
         fl_move_end(r, &m);
     }
@@ -186,7 +200,7 @@ size_t fl_inner_shift(struct fl_region *r, struct fl_range from, uintptr_t to)
 
 int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
-    struct fl_extent *e = take_refuge(r, part.len);
+    struct fl_extent *e = take_refuge(r, part.len, in->outer->zone);
     bool moved = e != NULL && move_out(r, part, e);
 
     if (e != NULL) {
@@ -285,6 +299,6 @@ bool fl_inner_renew(struct fl_region *r, struct fl_extent *e)
     if (fl_vspace_decommit(&r->window, all) != 0) {
         return false;
     }
-    return fl_vspace_commit(&r->window, all, r->config.huge) == 0 &&
+    return fl_zone_commit(r, all, r->config.huge, zone_at(r, e->base)) == 0 &&
            fl_sys.populate(all) != -EFAULT;
 }

@@ -4,6 +4,8 @@
 
 #include "region/region.h"
 
+/* Bytes of the boot area. */
+enum { FL_BOOT_BYTES = 32 * FL_KIB };
 /* Bytes populated that make a worker worth a thread. */
 enum { FL_WORKER_FROM = 16 * FL_MIB };
 /* Bytes of the longest extent in a thread cache: a longer one is worth the lock, and gives its pages to others. */
@@ -18,16 +20,16 @@ void fl_region_unlock(struct fl_region *r);
 /* At least `n` spare descriptors; -ENOMEM when no more are to be had. */
 int fl_extent_reserve(struct fl_region *r, size_t n);
 /* A descriptor for [base, base + len), from the reserved ones; in the pagemap, in no tree, state FREE. */
-struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range,
-                                enum fl_content content);
+struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum fl_content content,
+                                unsigned zone);
 void fl_extent_drop(struct fl_region *r, struct fl_extent *e);
 /* Writes the pagemap after base or len changed. */
 void fl_extent_publish(struct fl_region *r, struct fl_extent *e);
 /* The extent that begins at `addr`, whatever its state; NULL beyond the last one in the pagemap. */
 const struct fl_extent *fl_extent_at(struct fl_region *r, uintptr_t addr);
-/* The extent that begins at, or ends at, `addr`, when it is FREE; NULL else. */
-struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr);
-struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr);
+/* The extent that begins at, or ends at, `addr`, when it is FREE and of that zone; NULL else. */
+struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr, unsigned zone);
+struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr, unsigned zone);
 /* The extent that `addr` lies in, whatever its state; sure only of a block that is the caller's. NULL: none, or others are
  * changing it. No lock needed. */
 struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr);
@@ -78,7 +80,37 @@ struct fl_extent *fl_fit_higher(struct fl_extent *e);
 /* The first request makes the window one EMPTY extent. 0; -ENOMEM. */
 int fl_take_seed(struct fl_region *r);
 /* LIVE, LAZY, not counted yet: at least `len` bytes, in whole huge pages. NULL when addresses or maps do not allow it. */
-struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align);
+struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone);
+
+/* Walks all zones: r->zone[z]. */
+#define FL_EACH_ZONE(r, z) for (struct fl_zone *z = (r)->zone; z < (r)->zone + (r)->nzones; z++)
+
+static inline unsigned fl_zone_touch(const struct fl_region *r)
+{
+    return 2 * r->placing.nodes;
+}
+
+/* Does all its memory come from one node? Then it may move within the zone. */
+static inline bool fl_zone_moves(const struct fl_region *r, unsigned zone)
+{
+    return zone < fl_max(r->placing.nodes, 1);
+}
+
+/* Whose addresses they are once nothing is behind them. */
+static inline unsigned fl_zone_when_empty(const struct fl_region *r, unsigned zone)
+{
+    return zone >= r->placing.nodes && zone < fl_zone_touch(r) ? fl_zone_touch(r) : zone;
+}
+
+/* What a request without a wish of its own gets. No lock held. */
+unsigned fl_zone_wish(struct fl_region *r, size_t len);
+/* Where nothing EMPTY of the zone holds `len` bytes at a multiple of `align`: addresses that are nobody's yet. */
+void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align);
+/* A LIVE, LAZY extent comes back: where does it lie? No lock held. */
+void fl_zone_find(struct fl_region *r, struct fl_extent *e);
+/* Makes `part` of the window readable and writable, for that zone. As fl_vspace_commit. */
+int fl_zone_commit(struct fl_region *r, struct fl_range part, bool huge, unsigned zone);
+void fl_zone_mapped(const struct fl_region *r, struct fl_range part, unsigned zone);
 
 /* Bytes of the stock that go to one request. */
 struct fl_stock_piece {
@@ -99,10 +131,12 @@ struct fl_grant {
     bool zero;
     bool to_stay;  /* it is kept from step to step: what is free elsewhere goes there first */
     bool on_touch; /* base pages, not populated, so that nothing is taken untouched */
+    bool any_room; /* it must not be refused for want of room on the zone's node */
+    uint8_t zone;
     /* The plan: where the bytes of `fresh` come from; the rest is the kernel's. */
     size_t from_stock, from_free;
     size_t budgeted; /* bytes for which fl_region_may_populate was asked */
-    int refusal;     /* there is room, but fl_region_may_populate says no, and why */
+    int refusal; /* there is room, but fl_region_may_populate says no, and why; -ENOSPC: the node is full */
     /* What there is to do. */
     struct fl_range live;
     struct fl_range fresh[FL_GRANT_FRESH]; /* to be filled; whole huge pages */
@@ -141,7 +175,7 @@ bool fl_supply_is_crawling(const struct fl_region *r);
 void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g);
 
 /* Notes that requests needed `bytes` that were in no free extent; calls for the worker when the stock is low. */
-void fl_stock_demand(struct fl_region *r, size_t bytes);
+void fl_stock_demand(struct fl_region *r, size_t bytes, unsigned zone);
 /* g->from_stock bytes, as far as they are there, into the grant; back after the move. */
 void fl_stock_take(struct fl_region *r, struct fl_grant *g);
 void fl_stock_return(struct fl_region *r, const struct fl_grant *g);
@@ -173,12 +207,13 @@ bool fl_touch_disarm(struct fl_region *r, struct fl_extent *e);
 /* A batch of moves to `to`, which is mapped, not populated, and the caller's alone. */
 struct fl_move {
     struct fl_range to;
+    unsigned zone; /* of source and target */
     int fd;
     enum fl_rung rung;
 };
 
 /* False: nothing can be moved. No lock held; between begin and end fl_region_busy is true. */
-bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to);
+bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to, unsigned zone);
 /* Moves the whole huge pages `from` to `to`. Returns bytes moved, from its start: less where pages are pinned,
  * shared with a child, or in the way; then part of a huge page may have moved, and the number says so. Where they lay is still
  * mapped, with nothing in it. */
@@ -187,7 +222,7 @@ void fl_move_end(struct fl_region *r, struct fl_move *m);
 /* mremap(2) of what is mapped at `from` to `to`, which is mapped too, the caller's alone, and in no reserved span. What was
  * advised comes along. 0 or -errno; then `to` is mapped as before (kernels before 6.17 unmap it and then refuse where
  * `from` is more than one map). */
-int fl_move_map(struct fl_region *r, struct fl_range from, uintptr_t to);
+int fl_move_map(struct fl_region *r, struct fl_range from, uintptr_t to, unsigned zone);
 
 /* The last whole huge pages of the FREE extent `e`, `most` bytes at most, out of the tree and APART; what is left of it
  * stays FREE. Two descriptors have been reserved. */

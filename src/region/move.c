@@ -38,9 +38,10 @@ static bool begin(struct fl_region *r, struct fl_move *m)
     return m->rung == FL_RUNG_REMAP && r->remaps < REMAPS_MOST;
 }
 
-bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to)
+bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to, unsigned zone)
 {
-    *m = (struct fl_move){.to = to, .rung = atomic_load_explicit(&r->rung, memory_order_relaxed)};
+    *m = (struct fl_move){
+        .to = to, .zone = zone, .rung = atomic_load_explicit(&r->rung, memory_order_relaxed)};
     if (m->rung == FL_RUNG_PLAIN) {
         return false;
     }
@@ -82,13 +83,13 @@ static size_t by_uffd(const struct fl_move *m, struct fl_range from, uintptr_t t
     return done;
 }
 
-int fl_move_map(struct fl_region *r, struct fl_range from, uintptr_t to)
+int fl_move_map(struct fl_region *r, struct fl_range from, uintptr_t to, unsigned zone)
 {
     struct fl_range target = {to, from.len};
     int rc = fl_sys.remap(from, to);
 
     if (rc != 0) {
-        (void)fl_vspace_commit(&r->window, target, r->config.huge); /* -EEXIST: it is there still */
+        (void)fl_zone_commit(r, target, r->config.huge, zone); /* -EEXIST: it is there still */
     }
     return rc;
 }
@@ -104,10 +105,13 @@ size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range fro
 
     if (m->rung == FL_RUNG_MOVE) {
         moved = by_uffd(m, from, to);
-    } else if (r->remaps < REMAPS_MOST && fl_move_map(r, from, to) == 0) {
+    } else if (r->remaps < REMAPS_MOST && fl_move_map(r, from, to, m->zone) == 0) {
         /* As the other way leaves it: mapped, with nothing in it; and the stock's map was not for children. */
-        if (fl_sys.map_at(from) == 0 && is_of_stock(r, from)) {
-            (void)fl_sys.advise(from, FL_ADVICE_NO_FORK);
+        if (fl_sys.map_at(from) == 0) {
+            fl_zone_mapped(r, from, m->zone);
+            if (is_of_stock(r, from)) {
+                (void)fl_sys.advise(from, FL_ADVICE_NO_FORK);
+            }
         }
         (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_FORK);
         r->remaps++;
@@ -126,7 +130,7 @@ static int try_a_move(struct fl_region *r, struct fl_range two)
     size_t moved = 0;
 
     *(volatile char *)from = 1;
-    bool begun = fl_move_begin(r, &m, to);
+    bool begun = fl_move_begin(r, &m, to, 0);
     if (begun) {
         moved = fl_move_pages(r, &m, (struct fl_range){(uintptr_t)from, fl_page.base}, to.base);
         fl_move_end(r, &m);

@@ -3,11 +3,23 @@
 
 static const size_t purge_chunk = (size_t)256 << 20; /* bytes a madvise: some 0.7 ms */
 
+static bool is_older(const struct fl_extent *e, const struct fl_extent *than)
+{
+    uint32_t then = atomic_load_explicit(&than->epoch, memory_order_relaxed);
+
+    return (int32_t)(atomic_load_explicit(&e->epoch, memory_order_relaxed) - then) < 0;
+}
+
 /* The oldest extent, claimed, when it is due; NULL: nothing is. */
 static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age)
 {
-    struct fl_extent *e = TAILQ_FIRST(&r->by_age);
+    struct fl_extent *e = NULL;
 
+    FL_EACH_ZONE(r, z)
+    {
+        struct fl_extent *head = TAILQ_FIRST(&z->by_age);
+        e = head != NULL && (e == NULL || is_older(head, e)) ? head : e;
+    }
     return e != NULL && fl_extent_is_aged(r, e, age) && fl_extent_reserve(r, 2) == 0
                ? fl_apart_claim(r, e, purge_chunk)
                : NULL;
@@ -50,11 +62,14 @@ static struct fl_extent *claim_hard(struct fl_region *r)
 {
     struct fl_extent *e;
 
-    TAILQ_FOREACH(e, &r->by_age, by_age)
+    FL_EACH_ZONE(r, z)
     {
-        size_t edges = e->len - fl_range_inner(fl_extent_range(e), fl_page.huge).len;
-        if (e->hard >= edges + fl_page.huge) {
-            return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim(r, e, SIZE_MAX) : NULL;
+        TAILQ_FOREACH(e, &z->by_age, by_age)
+        {
+            size_t edges = e->len - fl_range_inner(fl_extent_range(e), fl_page.huge).len;
+            if (e->hard >= edges + fl_page.huge) {
+                return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim(r, e, SIZE_MAX) : NULL;
+            }
         }
     }
     return NULL;
@@ -94,9 +109,15 @@ void fl_region_release(struct fl_region *r)
     (void)fl_region_purge_some(r, 0, SIZE_MAX);
 }
 
-static bool anything_to_age(const struct fl_region *r)
+static bool anything_to_age(struct fl_region *r)
 {
-    if (!TAILQ_EMPTY(&r->by_age) || fl_stock_is_mapped(r)) {
+    FL_EACH_ZONE(r, z)
+    {
+        if (!TAILQ_EMPTY(&z->by_age)) {
+            return true;
+        }
+    }
+    if (fl_stock_is_mapped(r)) {
         return true;
     }
     for (const struct fl_cache *c = r->caches; c != NULL; c = c->next) {

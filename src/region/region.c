@@ -167,6 +167,9 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
     bool gone = e->content == FL_CONTENT_LAZY && !(disarmed && is_worth_keeping(r, e)) &&
                 fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
 
+    if (FL_UNLIKELY(!gone && r->placing.nodes != 0 && e->content == FL_CONTENT_LAZY)) {
+        fl_zone_find(r, e);
+    }
     if (!gone && atomic_load_explicit(&r->tight, memory_order_relaxed)) {
         struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
         if (inner.len != 0 && fl_sys.lazy_free(inner) ==

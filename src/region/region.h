@@ -9,13 +9,14 @@
  * R1  extents tile the window: each ends where the next begins; no address is in two.
  * R2  pagemap[first page] and, below the frontier, pagemap[last page] of an extent name its descriptor.
  * R3  EMPTY extents begin and end at multiples of the huge page (the window's end included).
- * R4  two neighbours are never both FREE with memory, nor both FREE and EMPTY: they would have been merged.
+ * R4  two neighbours of one zone are never both FREE with memory, nor both FREE and EMPTY: they would have been merged.
  * R5  FREE extents are in the tree of their kind, by address; nothing else is.
  * R6  populated_bytes == sum of len over all extents that are neither EMPTY nor LAZY, what PART ones have, and stock.held. */
 #ifndef FL_REGION_REGION_H
 #define FL_REGION_REGION_H
 
 #include "core/core.h"
+#include "region/zone.h"
 #include "stats/stats.h"
 
 #include <bsd/sys/tree.h>
@@ -52,6 +53,7 @@ struct fl_extent {
     bool spent;              /* APART: its pages have moved. The owner */
     bool armed;              /* LIVE and LAZY: first touches go to the worker. The owner */
     bool unforked;           /* FREE: some of it is not for children of fork. Lock: region */
+    uint8_t zone;            /* see fl_zone. Lock: region, or the owner while LIVE */
     /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see hands.c. Relaxed: the call comes
      * before the free by the program's own order */
     _Atomic bool handled;
@@ -75,6 +77,16 @@ _Static_assert(sizeof(struct fl_extent) == (size_t)2 * FL_CACHE_LINE,
 
 RB_HEAD(fl_extent_tree, fl_extent);
 TAILQ_HEAD(fl_extent_list, fl_extent);
+
+/* Lock: region. */
+struct fl_zone {
+    struct fl_extent_tree populated; /* FREE with memory */
+    struct fl_extent_tree empty;     /* FREE without */
+    struct fl_extent_list by_age; /* FREE with a whole huge page of memory at least; oldest first */
+    size_t free_huge;             /* bytes in whole huge pages of FREE extents */
+    size_t stock_ready;           /* bytes of the stock */
+    size_t demand;                /* its share of stock.demand */
+};
 
 enum { FL_CACHE_SLOTS = 4 };
 
@@ -118,6 +130,7 @@ struct fl_stock {
         size_t mapped;          /* likewise; what was ever wanted of it */
         unsigned moving;        /* requests that are taking pages which are no longer `ready` */
         bool apart;             /* one thread fills or empties it, with no lock */
+        uint8_t zone;           /* whose it is while anything of it is mapped */
         bool holed;             /* a move failed: what lies there nobody knows */
         _Atomic uint32_t epoch; /* when it was filled */
     } chunk[FL_STOCK_CHUNKS];
@@ -192,18 +205,17 @@ struct fl_region {
     _Alignas(FL_CACHE_LINE) struct fl_lock lock;
     struct fl_vspace window, pagemap, descriptors;
     struct fl_region_config config;
-    uintptr_t first;                 /* where extents begin; below it is the boot area */
-    struct fl_extent_tree populated; /* FREE with memory */
-    struct fl_extent_tree empty;     /* FREE without */
-    struct fl_extent_list by_age; /* FREE with a whole huge page of memory at least; oldest first */
-    struct fl_extent_list spare;  /* UNUSED descriptors */
-    struct fl_extent_list apart;  /* APART */
-    size_t descriptors_ready;     /* bytes of them that are in memory */
-    size_t descriptors_used;      /* count; index 0 is never used */
-    struct fl_cache *caches;      /* every cache ever made */
-    size_t populated_bytes;       /* R6 */
-    size_t free_bytes;            /* part of it that is FREE */
-    size_t free_huge;             /* part of that in whole huge pages */
+    uintptr_t first;             /* where extents begin; below it is the boot area */
+    struct fl_placing placing;   /* constant after the first request */
+    unsigned nzones;             /* likewise */
+    struct fl_extent_list spare; /* UNUSED descriptors */
+    struct fl_extent_list apart; /* APART */
+    size_t descriptors_ready;    /* bytes of them that are in memory */
+    size_t descriptors_used;     /* count; index 0 is never used */
+    struct fl_cache *caches;     /* every cache ever made */
+    size_t populated_bytes;      /* R6 */
+    size_t free_bytes;           /* part of it that is FREE */
+    size_t free_huge;            /* part of that in whole huge pages */
     size_t leaving; /* bytes of APART extents whose pages move: counted twice for a moment */
     struct fl_stock stock;
     struct fl_repair repair;
@@ -229,6 +241,7 @@ struct fl_region {
     _Atomic int rung_refusal;             /* -errno that made it fall; 0: it did not */
     /* Plugged in by runtime/: has others give back what they hold of ours and do not use. Bytes. No lock held. */
     size_t (*release_more)(void);
+    struct fl_zone zone[FL_ZONES];
     _Atomic(struct fl_inner *) inners; /* every one that was ever open. Lock: region, to add */
     bool seeded;  /* the window is one EMPTY extent or more: done by the first request */
     bool orphans; /* after fork: caches of threads that are not in this process */
@@ -238,6 +251,9 @@ struct fl_region {
 /* Claims the window's addresses: eight times the memory, 4 to 8 TiB, less where that is refused. Populates nothing.
  * Returns 0; -ENOMEM when no window of 64 MiB is to be had: then `window` is the boot area alone.  Context: early, boot only. */
 int fl_region_start(struct fl_region *r, const struct fl_region_config *c);
+
+/* From now on there are zones. Threads: boot only, before the first request. */
+void fl_region_divide(struct fl_region *r, const struct fl_placing *p);
 
 /* Boot area: `*out` a zeroed block inside the window that is never reused; NULL when it is full (32 KiB).
  * Context: early, one thread. */
@@ -257,6 +273,10 @@ static inline bool fl_region_in_boot_area(const struct fl_region *r, uintptr_t a
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
                                  size_t align, bool zero);
 
+/* The calling thread's last fl_region_take was refused since the nodes that it is bound to have no room: nobody else may serve it
+ * either, for the kernel would kill the process. */
+bool fl_region_is_bound(void);
+
 /* Back to the free ones; merges with its neighbours. `e` is CACHED (claimed by fl_extent_claim). Never fails. */
 void fl_region_give(struct fl_region *r, struct fl_extent *e);
 
@@ -275,9 +295,9 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age);
 /* For the worker: from now on it serves first touches. */
 void fl_region_serve_touches(struct fl_region *r);
 
-/* For the worker: huge pages of the stock to the armed addresses `to`, whole huge pages, by its own door `fd`. Returns bytes, from
- * the start of `to`; what waits there is woken. */
-size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to);
+/* For the worker: huge pages of the zone's stock to the armed addresses `to`, whole huge pages, by its own door `fd`. Returns bytes,
+ * from the start of `to`; what waits there is woken. */
+size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to, unsigned zone);
 
 /* Tries whether pages can be moved, once, before the first large request: then r->rung says how. Some 20 us. */
 void fl_region_probe(struct fl_region *r);

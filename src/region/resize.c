@@ -12,14 +12,16 @@ static void shrink(struct fl_region *r, struct fl_extent *e, size_t len)
     fl_region_count_use(r, -(int64_t)tail.len);
     e->len = len;
     fl_extent_publish(r, e);
-    (void)fl_fit_insert(r, fl_extent_new(r, tail, FL_CONTENT_POPULATED));
+    (void)fl_fit_insert(r, fl_extent_new(r, tail, FL_CONTENT_POPULATED, e->zone));
 }
 
 static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_grant *g)
 {
     uintptr_t end = e->base + e->len;
     size_t more = len - e->len, have = 0, fresh = 0, own = 0;
-    struct fl_extent *first = fl_extent_free_at(r, end), *f = first;
+    struct fl_extent *first = fl_extent_free_at(r, end, e->zone), *f = first;
+
+    g->zone = e->zone;
 
     for (int i = 0; i < FL_RUN_EXTENTS && f != NULL && have < more; i++) {
         have += f->len;
@@ -28,7 +30,7 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
         } else {
             own += fl_extent_huge_of(f, end, end + more);
         }
-        f = fl_extent_free_at(r, f->base + f->len);
+        f = fl_extent_free_at(r, f->base + f->len, e->zone);
     }
     if (have < more || (fresh != 0 && fl_supply_plan(r, g, more, fresh, own) != 0)) {
         return false;
@@ -58,7 +60,7 @@ static void shrink_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     fl_region_count_use(r, -(int64_t)tail.len);
     e->len = kept;
     fl_extent_publish(r, e);
-    (void)fl_fit_insert(r, fl_extent_new(r, tail, FL_CONTENT_EMPTY));
+    (void)fl_fit_insert(r, fl_extent_new(r, tail, FL_CONTENT_EMPTY, e->zone));
 }
 
 /* A LAZY extent takes over EMPTY addresses behind it, in whole huge pages, and stays LAZY. */
@@ -67,7 +69,7 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     struct fl_grant g = {.refusal = 0};
     uintptr_t end = e->base + e->len;
     size_t more = fl_align_up(len, fl_page.huge) - e->len;
-    struct fl_extent *next = fl_extent_free_at(r, end);
+    struct fl_extent *next = fl_extent_free_at(r, end, fl_zone_when_empty(r, e->zone));
 
     if (fl_region_is_absurd(r, len) || next == NULL || next->content != FL_CONTENT_EMPTY ||
         next->len < more) {
@@ -125,7 +127,9 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     fl_region_lock(r);
-    struct fl_extent *to = fl_region_is_absurd(r, len) ? NULL : fl_take_lazy(r, len, fl_page.base);
+    struct fl_extent *to = fl_region_is_absurd(r, len)
+                               ? NULL
+                               : fl_take_lazy(r, len, fl_page.base, fl_zone_when_empty(r, e->zone));
     if (to != NULL) {
         fl_region_count_use(r, (int64_t)to->len);
         r->stats.takes++;
@@ -134,7 +138,7 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
     if (to == NULL) {
         return NULL;
     }
-    bool moved = fl_move_map(r, fl_extent_range(e), to->base) == 0;
+    bool moved = fl_move_map(r, fl_extent_range(e), to->base, to->zone) == 0;
     struct fl_extent *gone = moved ? e : to;
     (void)fl_extent_claim(gone, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     if (!moved) {
@@ -154,9 +158,12 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
                                      struct fl_range own, struct fl_grant *g)
 {
     size_t into = e->base & (fl_page.huge - 1);
-    struct fl_extent *empty =
-        fl_fit_first(&r->empty, fl_align_up(into + len, fl_page.huge), fl_page.huge);
-    size_t fresh = fl_align_up(into + len, fl_page.huge) - own.len;
+    size_t all = fl_align_up(into + len, fl_page.huge), fresh = all - own.len;
+    unsigned zone = fl_zone_when_empty(r, e->zone);
+
+    g->zone = (uint8_t)zone;
+    fl_zone_extend(r, zone, all, fl_page.huge);
+    struct fl_extent *empty = fl_fit_first(&r->zone[zone].empty, all, fl_page.huge);
 
     if (empty == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0 ||
         fl_supply_plan(r, g, len - e->len, fresh, 0) != 0) {
@@ -229,7 +236,7 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
     }
     uintptr_t shift = to->base - all.base;
     struct fl_range there = {own.base + shift, own.len};
-    if (fl_move_begin(r, &m, there)) {
+    if (fl_move_begin(r, &m, there, to->zone)) {
         moved = fl_move_pages(r, &m, own, there.base);
         fl_move_end(r, &m);
     }

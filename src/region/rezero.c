@@ -43,11 +43,14 @@ static struct fl_extent *claim_dirty(struct fl_region *r)
 {
     struct fl_extent *e;
 
-    TAILQ_FOREACH(e, &r->by_age, by_age)
+    FL_EACH_ZONE(r, z)
     {
-        struct fl_range piece = dirty_piece(e);
-        if (piece.len != 0) {
-            return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim_part(r, e, piece) : NULL;
+        TAILQ_FOREACH(e, &z->by_age, by_age)
+        {
+            struct fl_range piece = dirty_piece(e);
+            if (piece.len != 0) {
+                return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim_part(r, e, piece) : NULL;
+            }
         }
     }
     return NULL;

@@ -28,6 +28,7 @@ void fl_region_expect(struct fl_region *r, size_t bytes)
     fl_region_lock(r);
     r->stock.expected = fl_align_up(bytes, fl_page.huge);
     r->stock.demand = fl_max(r->stock.demand, r->stock.expected);
+    r->zone[0].demand = fl_max(r->zone[0].demand, r->stock.expected);
     fl_region_unlock(r);
     atomic_store(&r->wants_worker, true);
 }
@@ -58,10 +59,27 @@ static size_t goal(const struct fl_region *r)
     return fl_align_down(fl_min(fl_min(cap(r), r->stock.demand), room), fl_page.huge);
 }
 
-void fl_stock_demand(struct fl_region *r, size_t bytes)
+/* What of the goal is the zone's, by its share of what was wanted. */
+static size_t goal_of(const struct fl_region *r, const struct fl_zone *z)
 {
+    size_t all = goal(r), sum = fl_max(r->stock.demand / fl_page.huge, 1);
+
+    if (r->placing.nodes == 0) {
+        return all;
+    }
+    return fl_min(fl_align_up(all / sum * (z->demand / fl_page.huge), fl_page.huge), all);
+}
+
+void fl_stock_demand(struct fl_region *r, size_t bytes, unsigned zone)
+{
+    struct fl_zone *z = &r->zone[zone];
+
+    if (!fl_zone_moves(r, zone)) {
+        return;
+    }
     r->stock.demand += bytes;
-    if (bytes != 0 && r->stock.ready < goal(r) / 2) {
+    z->demand += bytes;
+    if (bytes != 0 && z->stock_ready < goal_of(r, z) / 2) {
         atomic_store_explicit(&r->wants_worker, true, memory_order_relaxed);
     }
 }
@@ -74,13 +92,14 @@ void fl_stock_take(struct fl_region *r, struct fl_grant *g)
     for (unsigned i = 0; i < FL_STOCK_CHUNKS && want != 0 && g->npieces < FL_GRANT_PIECES; i++) {
         struct fl_stock_chunk *c = &s->chunk[i];
         size_t n = fl_min(want, c->ready);
-        if (c->apart || n == 0) {
+        if (c->apart || n == 0 || c->zone != g->zone) {
             continue;
         }
         c->ready -= n;
         c->held -= n;
         c->moving++;
         s->ready -= n;
+        r->zone[c->zone].stock_ready -= n;
         s->held -= n;
         r->populated_bytes -= n;
         want -= n;
@@ -110,6 +129,7 @@ static bool put_back(struct fl_region *r, struct fl_stock_chunk *c, struct fl_ra
     c->ready += piece.len;
     c->held += piece.len;
     r->stock.ready += piece.len;
+    r->zone[c->zone].stock_ready += piece.len;
     r->stock.held += piece.len;
     r->populated_bytes += piece.len;
     return true;
@@ -152,7 +172,7 @@ static bool claim_span(struct fl_region *r)
 }
 
 /* An empty chunk to put up to `want` bytes into, apart; NULL: none, or the memory is better left alone. */
-static struct fl_stock_chunk *claim_empty(struct fl_region *r, size_t *want)
+static struct fl_stock_chunk *claim_empty(struct fl_region *r, size_t *want, unsigned zone)
 {
     for (struct fl_stock_chunk *c = r->stock.chunk; c < r->stock.chunk + FL_STOCK_CHUNKS; c++) {
         if (c->apart || c->ready != 0 || c->moving != 0) {
@@ -164,6 +184,8 @@ static struct fl_stock_chunk *claim_empty(struct fl_region *r, size_t *want)
             return NULL;
         }
         c->apart = true;
+        c->holed |= c->zone != zone && c->mapped != 0; /* mapped for another */
+        c->zone = (uint8_t)zone;
         c->held = *want;
         r->stock.held += *want;
         r->populated_bytes += *want;
@@ -184,6 +206,7 @@ static bool map_upto(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
     if (fl_vspace_commit(&r->stock.span, more, r->config.huge) != 0) {
         return false;
     }
+    fl_zone_mapped(r, more, c->zone);
     (void)fl_sys.advise(more, FL_ADVICE_NO_FORK);
     c->mapped = want;
     return true;
@@ -228,7 +251,13 @@ static size_t fill(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
 static void fill_one(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
 {
     fl_region_unlock(r);
+    if (r->placing.nodes != 0) {
+        r->placing.fill_begin(c->zone);
+    }
     size_t there = fill(r, c, want);
+    if (r->placing.nodes != 0) {
+        r->placing.fill_end();
+    }
     __atomic_fetch_add(&r->stats.populate_bytes, there, __ATOMIC_RELAXED);
     fl_region_lock(r);
     c->apart = false;
@@ -237,15 +266,27 @@ static void fill_one(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
     r->stock.held -= want - there;
     r->populated_bytes -= want - there;
     r->stock.ready += there;
+    r->zone[c->zone].stock_ready += there;
     atomic_store_explicit(&c->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                           memory_order_relaxed);
 }
 
-static bool is_wanted(const struct fl_region *r)
+/* The zone that is furthest from its goal; NULL: none wants any. */
+static struct fl_zone *neediest(struct fl_region *r)
 {
-    size_t high = goal(r);
+    struct fl_zone *best = NULL;
+    size_t most = 0;
 
-    return r->stock.demand != 0 && r->stock.ready < (r->stock.filling ? high : high / 2);
+    for (struct fl_zone *z = r->zone; z < r->zone + fl_max(r->placing.nodes, 1); z++) {
+        size_t high = goal_of(r, z);
+        size_t demand = r->placing.nodes == 0 ? r->stock.demand : z->demand;
+        bool wanted = demand != 0 && z->stock_ready < (r->stock.filling ? high : high / 2);
+        if (wanted && high - z->stock_ready > most) {
+            best = z;
+            most = high - z->stock_ready;
+        }
+    }
+    return best;
 }
 
 /* Bytes that the memory leaves for what nobody asked for; none under limits that count maps. No lock held: whoever holds this
@@ -260,28 +301,43 @@ static size_t room_for_stock(struct fl_region *r)
     return may && claim_span(r) ? m.eager : 0;
 }
 
+static void halve_demand(struct fl_region *r)
+{
+    r->stock.demand = fl_align_down(r->stock.demand / 2, fl_page.huge);
+    for (struct fl_zone *z = r->zone; z < r->zone + fl_max(r->placing.nodes, 1); z++) {
+        z->demand = fl_align_down(z->demand / 2, fl_page.huge);
+    }
+}
+
+static bool has_room(struct fl_region *r, const struct fl_zone *z)
+{
+    return r->placing.nodes == 0 ||
+           r->placing.has_room((unsigned)(z - r->zone), goal_of(r, z) - z->stock_ready);
+}
+
 /* One chunk a run, so that first touches do not wait for all of it. */
 uint64_t fl_region_refill(struct fl_region *r)
 {
     bool more = false;
 
     fl_region_lock(r);
-    bool wanted = is_wanted(r);
+    bool wanted = neediest(r) != NULL;
     fl_region_unlock(r);
     size_t room = wanted ? room_for_stock(r) : 0;
     fl_region_lock(r);
-    if (is_wanted(r) && room != 0) {
-        size_t want = fl_min(goal(r) - r->stock.ready, fl_align_down(room, fl_page.huge));
+    struct fl_zone *z = neediest(r);
+    if (z != NULL && room != 0 && has_room(r, z)) {
+        size_t want = fl_min(goal_of(r, z) - z->stock_ready, fl_align_down(room, fl_page.huge));
         want = fl_min(want, r->config.first_touch ? touch_step : SIZE_MAX);
-        struct fl_stock_chunk *c = claim_empty(r, &want);
+        struct fl_stock_chunk *c = claim_empty(r, &want, (unsigned)(z - r->zone));
         if (c != NULL) {
             fill_one(r, c, want);
-            more = c->ready != 0 && r->stock.ready < goal(r);
+            more = c->ready != 0 && (z->stock_ready < goal_of(r, z) || neediest(r) != NULL);
         }
     }
     r->stock.filling = more;
     if (!more) {
-        r->stock.demand = fl_align_down(r->stock.demand / 2, fl_page.huge);
+        halve_demand(r);
     }
     bool later = r->stock.demand != 0;
     fl_region_unlock(r);
@@ -303,6 +359,7 @@ static size_t empty_chunk(struct fl_region *r, struct fl_stock_chunk *c)
     c->apart = true;
     c->ready = 0;
     r->stock.ready -= had;
+    r->zone[c->zone].stock_ready -= had;
     fl_region_unlock(r);
     bool gone = fl_vspace_decommit(&r->stock.span, mapped_range(r, c)) == 0;
     fl_region_lock(r);
@@ -310,6 +367,7 @@ static size_t empty_chunk(struct fl_region *r, struct fl_stock_chunk *c)
     if (!gone) {
         c->ready = had;
         r->stock.ready += had;
+        r->zone[c->zone].stock_ready += had;
         return 0;
     }
     c->mapped = 0;
@@ -350,4 +408,8 @@ void fl_stock_fork_child(struct fl_region *r)
     }
     r->populated_bytes -= r->stock.held;
     r->stock.ready = r->stock.held = r->stock.demand = 0;
+    FL_EACH_ZONE(r, z)
+    {
+        z->stock_ready = z->demand = 0;
+    }
 }

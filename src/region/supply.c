@@ -28,12 +28,25 @@ size_t fl_supply_allowed(const struct fl_region *r, size_t more)
     return peak + fl_max(peak / SLACK_SHARE, 2 * fl_page.huge);
 }
 
+static int may_populate(struct fl_region *r, const struct fl_grant *g, size_t len, size_t fresh)
+{
+    int rc = fl_region_may_populate(r, len, fresh);
+
+    if (rc == 0 && r->placing.nodes != 0 && !g->any_room && !r->placing.has_room(g->zone, fresh)) {
+        r->budget += fresh;
+        rc = -ENOSPC;
+    }
+    return rc;
+}
+
 int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t fresh, size_t own)
 {
-    bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
+    const struct fl_zone *z = &r->zone[g->zone];
+    bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
+                    fl_zone_moves(r, g->zone);
     bool full = g->to_stay || fl_supply_is_full(r, len, fresh);
-    size_t donors = can_move && r->free_huge > own ? r->free_huge - own : 0;
-    size_t stock = can_move ? r->stock.ready : 0;
+    size_t donors = can_move && z->free_huge > own ? z->free_huge - own : 0;
+    size_t stock = can_move ? z->stock_ready : 0;
 
     g->from_stock = full && !g->zero ? 0 : fl_min(stock, fresh);
     g->from_free = full ? fl_min(donors, fresh - g->from_stock) : 0;
@@ -42,7 +55,7 @@ int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t f
     }
     size_t rest = fresh - g->from_stock - g->from_free;
     g->budgeted = 0;
-    int refusal = rest != 0 ? fl_region_may_populate(r, len, rest) : 0;
+    int refusal = rest != 0 ? may_populate(r, g, len, rest) : 0;
     if (refusal == 0) {
         g->budgeted = rest;
     } else if (donors + stock >= fresh) {
@@ -60,12 +73,13 @@ void fl_supply_cancel(struct fl_region *r, const struct fl_grant *g)
 
 void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
 {
+    struct fl_extent_list *by_age = &r->zone[g->zone].by_age;
     size_t want = g->from_free;
 
     fl_stock_take(r, g);
-    fl_stock_demand(r, g->budgeted + g->from_stock);
-    while (want >= fl_page.huge && !TAILQ_EMPTY(&r->by_age) && fl_extent_reserve(r, 2) == 0) {
-        struct fl_extent *e = fl_apart_claim(r, TAILQ_FIRST(&r->by_age), want);
+    fl_stock_demand(r, g->budgeted + g->from_stock, g->zone);
+    while (want >= fl_page.huge && !TAILQ_EMPTY(by_age) && fl_extent_reserve(r, 2) == 0) {
+        struct fl_extent *e = fl_apart_claim(r, TAILQ_FIRST(by_age), want);
         want -= e->len;
         r->leaving += e->len;
         e->next = g->donors;
@@ -201,7 +215,7 @@ static size_t fill_from(struct fl_region *r, struct filling *f, struct fl_range 
             close_range(r, f);
             continue;
         }
-        if (!f->open && !(f->open = fl_move_begin(r, &f->move, to))) {
+        if (!f->open && !(f->open = fl_move_begin(r, &f->move, to, f->g->zone))) {
             f->i = f->g->nfresh;
             break;
         }

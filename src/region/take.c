@@ -22,7 +22,7 @@ int fl_take_seed(struct fl_region *r)
         return -ENOMEM;
     }
     struct fl_range all = {r->first, fl_range_end(r->window.all) - r->first};
-    (void)fl_fit_insert(r, fl_extent_new(r, all, FL_CONTENT_EMPTY));
+    (void)fl_fit_insert(r, fl_extent_new(r, all, FL_CONTENT_EMPTY, r->nzones - 1));
     r->seeded = true;
     return 0;
 }
@@ -52,7 +52,7 @@ static struct growth growth_from(struct fl_region *r, struct fl_extent *e, size_
             g.fresh = e_end >= end ? g.fresh : SIZE_MAX;
             return g;
         }
-        e = fl_extent_free_at(r, e_end);
+        e = fl_extent_free_at(r, e_end, e->zone);
     }
     return (struct growth){NULL, SIZE_MAX, 0};
 }
@@ -68,19 +68,22 @@ static void consider(struct fl_region *r, struct growth *best, struct fl_extent 
 
 /* The run that serves the request with the least population, the lowest such: an EMPTY extent, with the populated one
  * before it where there is one. Where pages have to move anyway it is the lowest run: the window stays short. */
-static struct growth find_growth(struct fl_region *r, size_t len, size_t align)
+static struct growth find_growth(struct fl_region *r, size_t len, size_t align, unsigned zone)
 {
     struct growth best = {NULL, SIZE_MAX, 0};
-    struct fl_extent *e = fl_fit_lowest(&r->empty);
+    struct fl_extent_tree *empty = &r->zone[zone].empty;
+
+    fl_zone_extend(r, zone, len, align);
+    struct fl_extent *e = fl_fit_lowest(empty);
     bool lowest = fl_supply_is_full(r, len, fl_page.huge);
 
     for (int i = 0; i < GROWTH_CANDIDATES && e != NULL && !(lowest && best.start != NULL); i++) {
-        consider(r, &best, fl_extent_free_before(r, e->base), len, align);
+        consider(r, &best, fl_extent_free_before(r, e->base, zone), len, align);
         consider(r, &best, e, len, align);
         e = fl_fit_higher(e);
     }
     if (best.start == NULL) {
-        consider(r, &best, fl_fit_first(&r->empty, len, align), len, align);
+        consider(r, &best, fl_fit_first(empty, len, align), len, align);
     }
     return best;
 }
@@ -123,7 +126,7 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
     bool on_touch = g->on_touch;
 
     for (int i = 0; i < FOREIGN_TRIES && live == NULL; i++) {
-        struct growth run = find_growth(r, len, align);
+        struct growth run = find_growth(r, len, align, g->zone);
         if (run.start == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
@@ -149,14 +152,15 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
 
 /* Unpopulated, in whole huge pages, so that the kernel's fault does as much as it can. For large requests only: a small
  * one would take a huge page on its first touch. */
-struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align)
+struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone)
 {
-    struct fl_grant g = {.refusal = -EEXIST};
+    struct fl_grant g = {.refusal = -EEXIST, .zone = (uint8_t)zone};
     struct fl_extent *live = NULL;
     size_t huge_len = fl_align_up(len, fl_page.huge), huge_align = fl_max(align, fl_page.huge);
 
     for (int i = 0; i < FOREIGN_TRIES && g.refusal == -EEXIST; i++) {
-        struct fl_extent *e = fl_fit_first(&r->empty, huge_len, huge_align);
+        fl_zone_extend(r, zone, huge_len, huge_align);
+        struct fl_extent *e = fl_fit_first(&r->zone[zone].empty, huge_len, huge_align);
         if (e == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
@@ -171,9 +175,9 @@ struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align)
 }
 
 static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t align,
-                                        struct fl_grant *g)
+                                        struct fl_grant *g, unsigned zone)
 {
-    struct fl_extent *e = fl_fit_first(&r->populated, len, align);
+    struct fl_extent *e = fl_fit_first(&r->zone[zone].populated, len, align);
 
     if (e != NULL) {
         fl_region_note_reuse(r, len);
@@ -182,8 +186,17 @@ static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t 
     return e;
 }
 
+/* Touched by several threads, in whatever pieces: a block of that length again, or none. */
+static struct fl_extent *take_alike(struct fl_region *r, size_t len, size_t align,
+                                    struct fl_grant *g)
+{
+    struct fl_extent *e = fl_fit_first(&r->zone[fl_zone_touch(r)].populated, len, align);
+
+    return e != NULL && e->len == len ? take_populated(r, len, align, g, e->zone) : NULL;
+}
+
 static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, size_t len,
-                                     size_t align, struct fl_grant *g)
+                                     size_t align, struct fl_grant *g, const struct fl_wish *wish)
 {
     if (fl_take_seed(r) != 0 || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
         return NULL;
@@ -191,14 +204,40 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     if (own != NULL) {
         (void)fl_cache_drain(r, own, 0); /* first fit has to see it merged */
     }
-    struct fl_extent *e = take_populated(r, len, align, g);
+    unsigned zone = wish->on_touch ? wish->touched : g->zone;
+    struct fl_extent *e = take_populated(r, len, align, g, zone);
     if (e == NULL && fl_cache_drain_all(r, 0) != 0) {
-        e = take_populated(r, len, align, g);
+        e = take_populated(r, len, align, g, zone);
     }
-    if (e == NULL && fl_touch_wants(r, len)) {
-        e = fl_take_lazy(r, len, align);
+    if (e == NULL && wish->on_touch) {
+        e = take_alike(r, len, align, g);
     }
-    return e != NULL ? e : grow(r, len, align, g);
+    if (e == NULL && (wish->on_touch || (r->placing.nodes == 0 && fl_touch_wants(r, len)))) {
+        e = fl_take_lazy(r, len, align, g->zone);
+    }
+    return e != NULL || wish->on_touch ? e : grow(r, len, align, g);
+}
+
+/* One zone after the other, while it is its node that has no room. */
+static struct fl_extent *take_wished(struct fl_region *r, struct fl_cache *own, size_t len,
+                                     size_t align, struct fl_grant *g, const struct fl_wish *wish)
+{
+    const struct fl_grant as_wished = *g;
+    struct fl_extent *e = NULL;
+    unsigned i = 0;
+
+    do {
+        *g = as_wished;
+        g->zone = wish->zone[i];
+        e = take_locked(r, own, len, align, g, wish);
+    } while (e == NULL && g->refusal == -ENOSPC && ++i < wish->n);
+    if (e == NULL && g->refusal == -ENOSPC && !wish->strict) { /* as the kernel will have it */
+        *g = as_wished;
+        g->any_room = true;
+        g->zone = wish->zone[0];
+        e = take_locked(r, own, len, align, g, wish);
+    }
+    return e;
 }
 
 /* Where memory is short, what is free here goes back to the kernel first and the request is tried once more. Then, or
@@ -206,21 +245,22 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
  * huge pages, a smaller one in base pages, which take no more than what is touched. Under FAULTLESS_LIMIT a smaller one
  * is left to the next allocator. */
 static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own, size_t len,
-                                      size_t align, struct fl_grant *g)
+                                      size_t align, struct fl_grant *g, const struct fl_wish *wish)
 {
     if (g->refusal == -ENOMEM && r->free_bytes >= fl_page.huge) {
         fl_region_unlock(r);
         size_t given = fl_region_purge_some(r, 0, len + 2 * fl_page.huge);
         fl_region_lock(r);
-        struct fl_extent *e = given != 0 ? take_locked(r, own, len, align, g) : NULL;
+        struct fl_extent *e = given != 0 ? take_wished(r, own, len, align, g, wish) : NULL;
         if (e != NULL) {
             return e;
         }
     }
     if (len >= LAZY_FROM_HUGE * fl_page.huge) {
-        return fl_take_lazy(r, len, align);
+        return fl_take_lazy(r, len, align, wish->zone[0]);
     }
-    *g = (struct fl_grant){.zero = g->zero, .on_touch = true, .refusal = g->refusal};
+    *g = (struct fl_grant){
+        .zero = g->zero, .on_touch = true, .zone = wish->zone[0], .refusal = g->refusal};
     return g->refusal == -ENOMEM ? NULL : grow(r, len, align, g);
 }
 
@@ -240,22 +280,36 @@ static bool others_gave(struct fl_region *r)
     return given != 0;
 }
 
+static _Thread_local bool is_bound;
+
+bool fl_region_is_bound(void)
+{
+    return is_bound;
+}
+
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
                                  size_t align, bool zero)
 {
+    static const struct fl_wish anywhere = {.n = 1};
+    const struct fl_wish *wish = &anywhere;
     struct fl_grant g = {.zero = zero};
+    struct fl_wish own_wish;
 
     if (len > r->window.all.len || align > r->window.all.len || fl_region_is_absurd(r, len)) {
         return NULL;
     }
+    if (FL_UNLIKELY(r->placing.nodes != 0)) {
+        r->placing.wish(len, &own_wish);
+        wish = &own_wish;
+    }
     fl_region_lock(r);
-    struct fl_extent *e = take_locked(r, own, len, align, &g);
+    struct fl_extent *e = take_wished(r, own, len, align, &g, wish);
     if (e == NULL && (g.refusal == 0 || g.refusal == -ENOMEM) && others_gave(r)) {
         g = (struct fl_grant){.zero = zero};
-        e = take_locked(r, own, len, align, &g);
+        e = take_wished(r, own, len, align, &g, wish);
     }
-    if (e == NULL && g.refusal != 0) {
-        e = take_refused(r, own, len, align, &g);
+    if (e == NULL && g.refusal != 0 && g.refusal != -ENOSPC) {
+        e = take_refused(r, own, len, align, &g, wish);
     }
     if (e != NULL) {
         r->stats.takes++;
@@ -265,11 +319,13 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
         }
     } else {
         r->stats.refused++;
+        is_bound = g.refusal == -ENOSPC;
     }
     fl_region_unlock(r);
     if (e != NULL && e->content != FL_CONTENT_LAZY) {
         fl_grant_fulfil(r, &g);
-    } else if (e != NULL && fl_touch_wants(r, e->len)) {
+    } else if (e != NULL && (wish->on_touch || r->placing.nodes == 0) &&
+               fl_touch_wants(r, e->len)) {
         fl_touch_arm(r, e);
     }
     return e;

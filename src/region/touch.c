@@ -81,7 +81,10 @@ bool fl_touch_disarm(struct fl_region *r, struct fl_extent *e)
 void fl_region_serve_touches(struct fl_region *r)
 {
     fl_region_lock(r);
-    fl_stock_demand(r, r->memory_total / 8); /* as much as the stock may be: it is what serves */
+    unsigned n = r->placing.nodes != 0 ? r->placing.nodes : 1;
+    for (unsigned zone = 0; zone < n; zone++) { /* as much as the stock may be: it is what serves */
+        fl_stock_demand(r, r->memory_total / 8 / n, zone);
+    }
     fl_region_unlock(r);
     atomic_store(&r->touch.open, true);
 }
@@ -100,15 +103,15 @@ static size_t place_piece(int fd, struct fl_range from, uintptr_t to)
     return done;
 }
 
-size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to)
+size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to, unsigned zone)
 {
-    struct fl_grant g = {.from_stock = to.len};
+    struct fl_grant g = {.from_stock = to.len, .zone = (uint8_t)zone};
     size_t done = 0;
     bool stuck = false;
 
     fl_region_lock(r);
     fl_stock_take(r, &g);
-    fl_stock_demand(r, to.len);
+    fl_stock_demand(r, to.len, zone);
     fl_region_unlock(r);
     for (unsigned i = 0; i < g.npieces; i++) {
         struct fl_stock_piece *p = &g.piece[i];

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-enum { BOOT_BYTES = 32 * FL_KIB, ADDRESS_TRIES = 4 };
+enum { ADDRESS_TRIES = 4 };
 
 /* Whatever memory there is: sparse requests need addresses too. */
 static const size_t window_least = (size_t)4 << 40;
@@ -21,7 +21,7 @@ static const size_t ahead_most = (size_t)4 << 20, ample_from = (size_t)512 << 10
 static const size_t bytes_per_descriptor = (size_t)16 << 10;
 
 static _Alignas(
-    16) char boot_fallback[BOOT_BYTES]; /* untouched, so no memory, unless it is needed */
+    16) char boot_fallback[FL_BOOT_BYTES]; /* untouched, so no memory, unless it is needed */
 
 /* Window, pagemap and descriptors side by side from `at`, or anywhere when it is 0. */
 static int claim_parts(struct fl_region *r, size_t len, uintptr_t at)
@@ -77,16 +77,16 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     r->memory_total = memory;
     atomic_store_explicit(&r->cache_max, FL_CACHED_MOST, memory_order_relaxed);
     fl_lock_init(&r->lock, FL_RANK_REGION);
-    RB_INIT(&r->populated);
-    RB_INIT(&r->empty);
-    TAILQ_INIT(&r->by_age);
+    r->nzones = 1;
+    TAILQ_INIT(&r->zone[0].by_age);
     TAILQ_INIT(&r->spare);
     TAILQ_INIT(&r->apart);
     fl_rezero_start(r);
     fl_lock_init(&r->moving, FL_RANK_LEAF);
     int rc = claim_anywhere(r, len);
-    if (rc == 0 && fl_vspace_commit(&r->window, (struct fl_range){r->window.all.base, BOOT_BYTES},
-                                    false) != 0) {
+    if (rc == 0 &&
+        fl_vspace_commit(&r->window, (struct fl_range){r->window.all.base, FL_BOOT_BYTES}, false) !=
+            0) {
         fl_vspace_release(&r->descriptors);
         fl_vspace_release(&r->pagemap);
         fl_vspace_release(&r->window);
@@ -116,7 +116,7 @@ void *fl_region_boot_alloc(struct fl_region *r, size_t size)
     static size_t used; /* bytes; boot is single-threaded */
     size_t want = fl_align_up(fl_max(size, 1), 16);
 
-    if (size > BOOT_BYTES || used + want + 16 > BOOT_BYTES) {
+    if (size > FL_BOOT_BYTES || used + want + 16 > FL_BOOT_BYTES) {
         return NULL;
     }
     char *block = (char *)r->window.all.base + used; /* NOLINT(performance-no-int-to-ptr) */

@@ -175,6 +175,11 @@ static void log_choice(void)
     fl_text_str(&t,
                 fl_runtime.next_is_libc ? ", next allocator glibc" : ", next allocator not glibc");
     fl_say(line);
+    if (fl_runtime.numa.active) {
+        t = fl_text_on(line, sizeof line);
+        fl_numa_describe(&fl_runtime.numa, &t);
+        fl_say(line);
+    }
 }
 
 /* What FAULTLESS_DISABLE leaves; whether it works is seen when it is wanted. */
@@ -230,6 +235,9 @@ static void plan_worker(uint64_t decay_ms)
     fl_worker_add(w, fl_region_rezero, REZERO_AFTER_NS);
     fl_worker_add(w, fl_plan_work, 0);
     fl_worker_add(w, fl_report_wanted, 0);
+    if (fl_runtime.numa.active) {
+        fl_worker_add(w, fl_place_refresh, 0);
+    }
     if (decay_ms != 0) {
         fl_worker_add(w, fl_plan_age, plan_tick_ns());
     }
@@ -265,7 +273,10 @@ static void start_region(void)
     fl_runtime.active = rc == 0 && (disable & FL_DISABLE_ALL) == 0;
     fl_route.window_base = fl_runtime.region.window.all.base;
     fl_route.window_len = fl_runtime.region.window.all.len;
-    fl_route.caches = (disable & FL_DISABLE_CACHE) == 0;
+    if (fl_runtime.active && (disable & FL_DISABLE_NUMA) == 0) {
+        fl_place_start();
+    }
+    fl_route.caches = (disable & FL_DISABLE_CACHE) == 0 && !fl_runtime.numa.active;
     start_plan();
     if ((disable & FL_DISABLE_WORKER) == 0) {
         plan_worker(value[FL_OPTION_decay_ms]);

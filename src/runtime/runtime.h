@@ -5,11 +5,13 @@
 #define FL_RUNTIME_RUNTIME_H
 
 #include "alloc/alloc.h"
+#include "numa/numa.h"
 
 struct fl_runtime {
     struct fl_options options;
     struct fl_region region;
     struct fl_worker worker;
+    struct fl_numa_process numa;
     bool next_is_libc;      /* the next allocator is glibc's own */
     _Atomic bool tune_next; /* its thresholds are ours to raise */
     bool active;            /* large requests are served from the window */
@@ -32,6 +34,12 @@ void fl_find_libc(struct fl_libc *out);
 void fl_report_on_signal(int signal);
 /* A job of the worker's. */
 uint64_t fl_report_wanted(struct fl_region *r);
+
+/* Several nodes: the region is divided by them, and asks here where. With one, nothing. After fl_region_start, before the first
+ * request. */
+void fl_place_start(void);
+/* A job of the worker's: what an administrator may have changed. */
+uint64_t fl_place_refresh(struct fl_region *r);
 
 /* One snapshot of everything. */
 void fl_read_stats(struct fl_stats_values *out);

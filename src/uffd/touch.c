@@ -84,7 +84,7 @@ static struct stream *stream_of(int tid)
     return s;
 }
 
-static void place_ahead(struct fl_region *r, struct stream *s, uintptr_t from)
+static void place_ahead(struct fl_region *r, struct stream *s, uintptr_t from, unsigned zone)
 {
     const struct fl_range *armed = find_range(from);
 
@@ -92,7 +92,7 @@ static void place_ahead(struct fl_region *r, struct stream *s, uintptr_t from)
     s->next = from;
     if (s->ahead != 0 && armed != NULL) {
         size_t len = fl_min(s->ahead * fl_page.huge, fl_range_end(*armed) - from);
-        s->next += fl_region_place(r, touch.fd, (struct fl_range){from, len});
+        s->next += fl_region_place(r, touch.fd, (struct fl_range){from, len}, zone);
     }
 }
 
@@ -100,12 +100,15 @@ static void place_ahead(struct fl_region *r, struct stream *s, uintptr_t from)
 static bool serve_one(struct fl_region *r, uintptr_t addr, int tid)
 {
     struct fl_range page = {fl_align_down(addr, fl_page.huge), fl_page.huge};
+    unsigned nodes = r->placing.nodes, zone = nodes != 0 ? r->placing.runs_on(tid) : 0;
+
+    zone = zone < nodes ? zone : 0;
 
     /* It ends at the first base page that is there already, which may lie before the one that is wanted. */
-    if (fl_region_place(r, touch.fd, page) <= addr - page.base) {
+    if (fl_region_place(r, touch.fd, page, zone) <= addr - page.base) {
         return fl_sys.touch_arm(touch.fd, page, false) == 0;
     }
-    place_ahead(r, stream_of(tid), fl_range_end(page));
+    place_ahead(r, stream_of(tid), fl_range_end(page), zone);
     return true;
 }
 

@@ -47,7 +47,7 @@ static bool all_of_it_is_memory(void)
     for (size_t len = MIB(64); len >= KIB(4); len = len / 2) {
         struct fl_extent *e;
         while (region.free_bytes >= len &&
-               (e = fl_fit_first(&region.populated, len, KIB(4))) != NULL) {
+               (e = fl_fit_first(&region.zone[0].populated, len, KIB(4))) != NULL) {
             e = take_zeroed(len);
             if (e == NULL || !is_filled(e, 0)) {
                 return false;
@@ -66,7 +66,7 @@ static int child_without(void)
         return 1;
     }
     for (size_t i = 0; i < 3; i++) {
-        struct fl_extent *e = fl_extent_free_at(&region, kept[i].base);
+        struct fl_extent *e = fl_extent_free_at(&region, kept[i].base, 0);
         if (e == NULL || e->content != FL_CONTENT_EMPTY || e->len != kept[i].len) {
             return 2;
         }
@@ -283,7 +283,7 @@ static int child_without_descriptors(void)
         return 1;
     }
     for (size_t i = 0; i < 3; i++) {
-        if (fl_extent_free_at(&region, freed[i]->base) != NULL) {
+        if (fl_extent_free_at(&region, freed[i]->base, 0) != NULL) {
             return 2; /* nobody may get these addresses */
         }
     }

@@ -82,7 +82,7 @@ static void huge_pages_move_and_edges_are_copied(void **state)
             assert_int_equal(stats().move_bytes, inner.len);
             assert_int_equal(stats().live_extents, before.live_extents);
             assert_int_equal(stats().in_use_bytes, before.in_use_bytes + len[k]);
-            struct fl_extent *gone = fl_extent_free_at(&region, inner.base);
+            struct fl_extent *gone = fl_extent_free_at(&region, inner.base, 0);
             assert_true(gone != NULL && gone->content == FL_CONTENT_EMPTY);
             assert_int_equal(gone->len, inner.len);
             fill(to, 1);
@@ -151,9 +151,9 @@ static void what_is_left_behind_is_free_memory(void **state)
     fake.on_move = refuse;
     struct fl_extent *to = fl_region_move(&region, e, MIB(20));
     fake.on_move = NULL;
-    assert_int_equal(fl_extent_free_at(&region, old)->content, FL_CONTENT_EMPTY);
-    assert_int_equal(fl_extent_free_at(&region, old)->len, MIB(4)); /* whole ones that moved */
-    assert_int_equal(fl_extent_free_at(&region, old + MIB(4))->content, FL_CONTENT_POPULATED);
+    assert_int_equal(fl_extent_free_at(&region, old, 0)->content, FL_CONTENT_EMPTY);
+    assert_int_equal(fl_extent_free_at(&region, old, 0)->len, MIB(4)); /* whole ones that moved */
+    assert_int_equal(fl_extent_free_at(&region, old + MIB(4), 0)->content, FL_CONTENT_POPULATED);
     struct fl_extent *z = take_zeroed(MIB(12));
     assert_true(z->base == old + MIB(4) && is_filled(z, 0));
     assert_true(is_marked(to, MIB(16)));
@@ -329,7 +329,7 @@ static void lazy_memory_moves_as_one_map(void **state)
     }
     assert_int_equal(bytes(to)[MIB(16)], 0);
     bytes(to)[MIB(32) - 1] = 1;
-    assert_int_equal(fl_extent_free_at(&region, old)->content, FL_CONTENT_EMPTY);
+    assert_int_equal(fl_extent_free_at(&region, old, 0)->content, FL_CONTENT_EMPTY);
     assert_int_equal(stats().in_use_bytes, MIB(34));
     assert_int_equal(stats().live_extents, 2);
     assert_int_equal(region.populated_bytes, MIB(2));

@@ -185,7 +185,7 @@ static void calloc_of_a_run_with_zeroed_parts_clears_the_others(void **state)
         give(far);
         for (uintptr_t at = base + (empty_first ? PIECE : 0); at < base + 9 * (size_t)PIECE;
              at += 2 * (size_t)PIECE) {
-            struct fl_extent *e = fl_extent_free_at(&region, at);
+            struct fl_extent *e = fl_extent_free_at(&region, at, 0);
             e->zeroed = (struct fl_range){at + KIB(512), MIB(1)};
             memset((void *)e->zeroed.base, 0, MIB(1));
         }

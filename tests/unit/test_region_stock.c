@@ -63,7 +63,7 @@ static void the_goal_leaves_what_may_be_held_at_all(void **state)
     }
     struct fl_extent *a = take(MIB(320)), *b = take(MIB(320));
     give(a);
-    assert_non_null(take(MIB(6)));     /* from what is free */
+    assert_non_null(take(MIB(6)));    /* from what is free */
     region.populated_bytes += MIB(4); /* as if so much were fragmented */
     (void)fl_region_refill(&region);
     region.populated_bytes -= MIB(4);

@@ -1,0 +1,82 @@
+/* Zones: addresses divided by where the memory behind them comes from. With one node there is one zone, and nothing here is done. */
+#include "region/internal.h"
+
+/* Bytes of addresses that a zone takes at once: few maps, and a pagemap that stays short. */
+static const size_t zone_block = (size_t)1 << 30;
+
+void fl_region_divide(struct fl_region *r, const struct fl_placing *p)
+{
+    r->placing = *p;
+    r->nzones = 2 * p->nodes + 2 + FL_SPREADS;
+    FL_EACH_ZONE(r, z)
+    {
+        TAILQ_INIT(&z->by_age);
+    }
+    r->pagemap.mapped = r->descriptors.mapped = p->mapped_own;
+    p->mapped_own((struct fl_range){r->window.all.base, FL_BOOT_BYTES});
+}
+
+unsigned fl_zone_wish(struct fl_region *r, size_t len)
+{
+    struct fl_wish wish = {.zone = {0}};
+
+    if (r->placing.nodes != 0) {
+        r->placing.wish(len, &wish);
+    }
+    return wish.zone[0];
+}
+
+void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align)
+{
+    unsigned nobody = r->nzones - 1;
+    size_t want = fl_align_up(len + fl_max(align, fl_page.huge), zone_block);
+
+    if (r->placing.nodes == 0 || want < len ||
+        fl_fit_first(&r->zone[zone].empty, fl_align_up(len, fl_page.huge),
+                     fl_max(align, fl_page.huge)) != NULL ||
+        fl_extent_reserve(r, FL_CARVE_DESCRIPTORS + 1) != 0) {
+        return;
+    }
+    struct fl_extent *e = fl_fit_first(&r->zone[nobody].empty, want, fl_page.huge);
+    if (e == NULL ||
+        fl_pagemap_reach(r, e->base + want) != 0) { /* the last of the window, or of the memory */
+        return;
+    }
+    struct fl_range part = {e->base, want};
+    fl_fit_remove(r, e);
+    if (e->len == want) {
+        fl_extent_drop(r, e);
+    } else {
+        e->base += want;
+        e->len -= want;
+        e->hard = e->len;
+        e->zeroed = (struct fl_range){e->base, 0};
+        (void)fl_fit_insert(r, e);
+    }
+    (void)fl_fit_insert(r, fl_extent_new(r, part, FL_CONTENT_EMPTY, zone));
+}
+
+void fl_zone_find(struct fl_region *r, struct fl_extent *e)
+{
+    if (e->zone == fl_zone_touch(r)) {
+        unsigned node = r->placing.found(fl_extent_range(e));
+        e->zone = (uint8_t)(node < r->placing.nodes ? r->placing.nodes + node : e->zone);
+    }
+}
+
+void fl_zone_mapped(const struct fl_region *r, struct fl_range part, unsigned zone)
+{
+    if (FL_UNLIKELY(r->placing.nodes != 0)) {
+        r->placing.mapped(part, zone);
+    }
+}
+
+int fl_zone_commit(struct fl_region *r, struct fl_range part, bool huge, unsigned zone)
+{
+    int rc = fl_vspace_commit(&r->window, part, huge);
+
+    if (rc == 0) {
+        fl_zone_mapped(r, part, zone);
+    }
+    return rc;
+}

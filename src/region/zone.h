@@ -1,0 +1,43 @@
+/* Zones: where the memory behind addresses comes from. Included by region.h.
+ *
+ * Addresses are divided by where the memory behind them comes from, so that no extent has to know where each page of it lies, and what
+ * is free of one node is found without a look at others. A zone is a number; on a machine with one node there is one, 0, and
+ * nothing is asked of anybody. Else, with N nodes: i is node i's; N + i what programs touched, all of it on node i; 2 N what they
+ * touch, or touched on several; then pages in turns over nodes (FL_SPREADS such sets); the last: addresses that are no zone's yet. */
+#ifndef FL_REGION_ZONE_H
+#define FL_REGION_ZONE_H
+
+#include "core/core.h"
+
+enum { FL_ZONE_NODES = 64, FL_SPREADS = 4, FL_ZONES = 2 * FL_ZONE_NODES + 2 + FL_SPREADS };
+
+/* What a request may get, best first. */
+struct fl_wish {
+    uint8_t n;
+    uint8_t zone[FL_ZONE_NODES]; /* the next where there is no room in the one before */
+    bool on_touch;               /* unpopulated, unless `touched` has it */
+    bool strict;                 /* nothing else: refused where none of them has room */
+    uint8_t touched;             /* with on_touch: populated memory of this zone does */
+};
+
+/* Plugged in by runtime/ where there are several nodes, before the first request. */
+struct fl_placing {
+    unsigned nodes; /* at most FL_ZONE_NODES; 0: one node, and none of these is called */
+    /* For the calling thread. No lock held; signal-safe. */
+    void (*wish)(size_t len, struct fl_wish *out);
+    /* `range` was mapped for that zone: what the kernel brings in there, and that it lets it lie. Any lock may be held. */
+    void (*mapped)(struct fl_range range, unsigned zone);
+    /* `range` was mapped for descriptors of ours. Any lock may be held. */
+    void (*mapped_own)(struct fl_range range);
+    /* May so many bytes come into memory in that zone? Lock: region. */
+    bool (*has_room)(unsigned zone, size_t bytes);
+    /* The node that all of `range` lies on; `nodes`: on several. */
+    unsigned (*found)(struct fl_range range);
+    /* The node of a thread of the program's; `nodes`: not known. The worker. */
+    unsigned (*runs_on)(int tid);
+    /* The worker fills that zone from here on; and no more. */
+    void (*fill_begin)(unsigned zone);
+    void (*fill_end)(void);
+};
+
+#endif

@@ -1,0 +1,266 @@
+/* Several nodes: what numa/ decides, as the region's zones; and what the kernel is told of them. */
+#include "runtime/runtime.h"
+
+#include <errno.h>
+#include <numaif.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef MPOL_LOCAL
+#define MPOL_LOCAL 4
+#endif
+#ifndef MPOL_WEIGHTED_INTERLEAVE
+#define MPOL_WEIGHTED_INTERLEAVE 6
+#endif
+
+enum { FOUND_MOST = 256, FOUND_BATCH = 32, STAT_PROCESSOR = 39 };
+static const uint64_t weighted_bit = (uint64_t)1 << 63;
+
+/* Constant after the start, but for what says otherwise. */
+static struct {
+    bool bind; /* the window carries policies */
+    int touch_mode;
+    struct fl_node_ids touch_ids;
+    struct fl_cpu_ids launch;            /* CPUs */
+    struct fl_cpu_ids cpus[FL_NODES];    /* all of each node */
+    _Atomic uint64_t spread[FL_SPREADS]; /* nodes that take turns, or with weighted_bit; 0: free */
+    _Atomic bool refused;                /* mbind is */
+    size_t left
+        [FL_NODES]; /* bytes that may come in before the node is looked at again. Lock: region */
+    struct fl_numa_scratch room; /* likewise */
+    /* The worker's. */
+    struct fl_cpu_ids worker;
+    bool moved, placing;
+    int worker_mode;
+    struct fl_node_ids worker_ids;
+} place;
+
+static unsigned nodes(void)
+{
+    return fl_runtime.numa.topology.count;
+}
+
+static unsigned spread_zone(const struct fl_placement *p)
+{
+    uint64_t key = p->prefer | (p->weighted ? weighted_bit : 0);
+    unsigned i = 0;
+
+    for (; i < FL_SPREADS - 1; i++) {
+        uint64_t none = 0;
+        if (atomic_load(&place.spread[i]) == key ||
+            atomic_compare_exchange_strong(&place.spread[i], &none, key) || none == key) {
+            break;
+        }
+    }
+    if (i == FL_SPREADS - 1) { /* more sets than anybody has: they share the last */
+        atomic_store(&place.spread[i], key);
+    }
+    return 2 * nodes() + 1 + i;
+}
+
+static void wish(size_t len, struct fl_wish *out)
+{
+    struct fl_numa_request q = {.len = len, .served = atomic_load(&fl_runtime.region.touch.open)};
+    struct fl_placement p;
+    unsigned node = 0, touch = 2 * nodes();
+    uint64_t full = 0;
+
+    fl_numa_place(&fl_runtime.numa, &q, &p);
+    out->n = 0;
+    out->on_touch = p.kind == FL_PLACE_TOUCH;
+    out->strict = p.strict;
+    out->touched = (uint8_t)(q.node < nodes() ? nodes() + q.node : touch);
+    if (p.kind == FL_PLACE_SPREAD) {
+        out->zone[out->n++] = (uint8_t)spread_zone(&p);
+    }
+    while (p.kind == FL_PLACE_NODE && (node = fl_placement_node(&fl_runtime.numa.topology, &p, 0,
+                                                                FL_NODES, full)) < FL_NODES) {
+        out->zone[out->n++] = (uint8_t)node;
+        full |= (uint64_t)1 << node;
+    }
+    if (out->n == 0) {
+        out->zone[out->n++] = (uint8_t)touch;
+    }
+}
+
+static void bind(struct fl_range range, int mode, const struct fl_node_ids *ids)
+{
+    int rc = fl_nodes.bind(range, mode, ids);
+
+    if (rc == -EINVAL && mode == MPOL_WEIGHTED_INTERLEAVE) {
+        rc = fl_nodes.bind(range, MPOL_INTERLEAVE, ids);
+    }
+    if ((rc == -EPERM || rc == -ENOSYS) && !atomic_exchange(&place.refused, true) &&
+        fl_runtime.options.value[FL_OPTION_log] >= FL_LOG_WARN) {
+        fl_say("no placement: the kernel refuses mbind, so memory lies where the thread runs that "
+               "brings it in");
+    }
+}
+
+static void mapped(struct fl_range range, unsigned zone)
+{
+    const struct fl_topology *t = &fl_runtime.numa.topology;
+    struct fl_node_ids ids;
+
+    if (!place.bind || atomic_load(&place.refused)) {
+        return;
+    }
+    if (zone < t->count) {
+        fl_topology_ids(t, (uint64_t)1 << zone, &ids);
+        bind(range, MPOL_PREFERRED, &ids);
+    } else if (zone <= 2 * t->count) {
+        bind(range, place.touch_mode, &place.touch_ids);
+    } else {
+        uint64_t key = atomic_load(&place.spread[zone - 2 * t->count - 1]);
+        fl_topology_ids(t, key & ~weighted_bit, &ids);
+        bind(range, (key & weighted_bit) != 0 ? MPOL_WEIGHTED_INTERLEAVE : MPOL_INTERLEAVE, &ids);
+    }
+}
+
+static void mapped_own(struct fl_range range)
+{
+    static const struct fl_node_ids none;
+
+    if (place.bind && !atomic_load(&place.refused)) {
+        bind(range, MPOL_LOCAL, &none);
+    }
+}
+
+static bool has_room(unsigned zone, size_t bytes)
+{
+    const struct fl_topology *t = &fl_runtime.numa.topology;
+
+    if (zone >= t->count) {
+        return true;
+    }
+    if (bytes > place.left[zone]) {
+        uint64_t room = fl_topology_room(t, (uint64_t)1 << zone, fl_runtime.numa.root, &place.room);
+        if (room < bytes) {
+            return false;
+        }
+        place.left[zone] = bytes + (size_t)fl_min((room - bytes) / 4, SIZE_MAX / 4);
+    }
+    place.left[zone] -= bytes;
+    return true;
+}
+
+static unsigned found(struct fl_range range)
+{
+    uintptr_t at[FOUND_BATCH];
+    int id[FOUND_BATCH], all = -1;
+    size_t step = fl_max(fl_align_up(range.len / FOUND_MOST, fl_page.huge), fl_page.huge);
+
+    for (size_t done = 0; done < range.len;) {
+        size_t n = 0;
+        for (; n < FOUND_BATCH && done < range.len; done += step) {
+            at[n++] = range.base + done;
+        }
+        if (fl_nodes.where(n, at, id) != 0) {
+            return nodes();
+        }
+        for (size_t i = 0; i < n; i++) {
+            all = all < 0 ? id[i] : all;
+            if (id[i] >= 0 && id[i] != all) {
+                return nodes();
+            }
+        }
+    }
+    return all >= 0 ? fl_topology_find(&fl_runtime.numa.topology, (unsigned)all) : nodes();
+}
+
+static bool has_cpu(const struct fl_cpu_ids *set, unsigned cpu)
+{
+    return cpu < FL_CPU_IDS && (set->word[cpu / 64] >> cpu % 64 & 1) != 0;
+}
+
+static unsigned runs_on(int tid)
+{
+    char path[64], text[1024];
+    struct fl_text t = fl_text_on(path, sizeof path);
+    unsigned node = 0;
+
+    fl_text_str(&t, "/proc/self/task/");
+    fl_text_u64(&t, (uint64_t)tid);
+    fl_text_str(&t, "/stat");
+    if (fl_sys.read_file(path, text, sizeof text) != 0) {
+        return nodes();
+    }
+    const char *at = strrchr(text, ')'); /* the name may have spaces: its end is field 2's */
+    for (int field = 2; at != NULL && field < STAT_PROCESSOR; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    if (at == NULL) {
+        return nodes();
+    }
+    unsigned cpu = (unsigned)strtoul(at + 1, NULL, 10);
+    while (node < nodes() && !has_cpu(&place.cpus[node], cpu)) {
+        node++;
+    }
+    return node;
+}
+
+static void fill_begin(unsigned zone)
+{
+    struct fl_cpu_ids to;
+    struct fl_node_ids ids;
+    bool any = false;
+
+    if (zone >= nodes()) {
+        return;
+    }
+    for (size_t i = 0; i < FL_CPU_IDS / 64; i++) {
+        to.word[i] = place.launch.word[i] & place.cpus[zone].word[i];
+        any |= to.word[i] != 0;
+    }
+    place.moved = any && fl_nodes.cpus(&place.worker) == 0 && fl_nodes.set_cpus(&to) == 0;
+    place.placing = !place.bind && fl_nodes.policy(&place.worker_mode, &place.worker_ids) == 0;
+    if (place.placing) {
+        fl_topology_ids(&fl_runtime.numa.topology, (uint64_t)1 << zone, &ids);
+        (void)fl_nodes.set_policy(MPOL_PREFERRED, &ids);
+    }
+}
+
+static void fill_end(void)
+{
+    if (place.placing) {
+        (void)fl_nodes.set_policy(place.worker_mode, &place.worker_ids);
+    }
+    if (place.moved) {
+        (void)fl_nodes.set_cpus(&place.worker);
+    }
+}
+
+uint64_t fl_place_refresh(struct fl_region *r)
+{
+    (void)r;
+    (void)fl_numa_refresh(&fl_runtime.numa);
+    return FL_JOB_IDLE;
+}
+
+void fl_place_start(void)
+{
+    struct fl_numa_process *n = &fl_runtime.numa;
+    struct fl_numa_view view;
+
+    fl_numa_start(n, &fl_runtime.options, "/sys");
+    if (!n->active) {
+        return;
+    }
+    fl_numa_view(n, &view);
+    place.bind = fl_numa_window(&view, &place.touch_mode, &place.touch_ids);
+    (void)fl_nodes.cpus(&place.launch);
+    for (unsigned i = 0; i < nodes(); i++) {
+        (void)fl_topology_cpus(&n->topology, i, n->root, &n->scratch, &place.cpus[i]);
+    }
+    fl_region_divide(&fl_runtime.region, &(struct fl_placing){
+                                             .nodes = nodes(),
+                                             .wish = wish,
+                                             .mapped = mapped,
+                                             .mapped_own = mapped_own,
+                                             .has_room = has_room,
+                                             .found = found,
+                                             .runs_on = runs_on,
+                                             .fill_begin = fill_begin,
+                                             .fill_end = fill_end,
+                                         });
+}

@@ -1,0 +1,336 @@
+/* Zones: what lies on one node is not handed out for another, on whatever way it comes back. */
+#include "unit/region_fixture.h"
+
+#include "unit/cmocka_all.h"
+
+#include <string.h>
+
+enum { NODES = 2, TOUCH = 2 * NODES, MAPS = 64 };
+
+static struct fl_wish wished;
+static bool full[NODES];
+static unsigned lies_on; /* what programs touched */
+static struct {
+    struct fl_range range;
+    unsigned zone;
+} map[MAPS];
+static size_t nmap;
+
+static void wish(size_t len, struct fl_wish *out)
+{
+    (void)len;
+    *out = wished;
+}
+
+static void mapped(struct fl_range range, unsigned zone)
+{
+    assert_true(nmap < MAPS);
+    map[nmap].range = range;
+    map[nmap++].zone = zone;
+}
+
+static void mapped_own(struct fl_range range)
+{
+    (void)range;
+}
+
+static bool has_room(unsigned zone, size_t bytes)
+{
+    (void)bytes;
+    return zone >= NODES || !full[zone];
+}
+
+static unsigned found(struct fl_range range)
+{
+    (void)range;
+    return lies_on;
+}
+
+static unsigned runs_on(int tid)
+{
+    (void)tid;
+    return 0;
+}
+
+static unsigned filling = NODES;
+
+static void fill_begin(unsigned zone)
+{
+    filling = zone;
+}
+
+static void fill_end(void)
+{
+    filling = NODES;
+}
+
+static const struct fl_placing placing = {.nodes = NODES,
+                                          .wish = wish,
+                                          .mapped = mapped,
+                                          .mapped_own = mapped_own,
+                                          .has_room = has_room,
+                                          .found = found,
+                                          .runs_on = runs_on,
+                                          .fill_begin = fill_begin,
+                                          .fill_end = fill_end};
+
+static void divide(void)
+{
+    nmap = 0;
+    full[0] = full[1] = false;
+    fl_region_divide(&region, &placing);
+}
+
+static void ask_on(unsigned node)
+{
+    wished = (struct fl_wish){.n = 2, .zone = {(uint8_t)node, (uint8_t)(1 - node)}};
+}
+
+static void ask_touched(unsigned node)
+{
+    wished = (struct fl_wish){
+        .n = 1, .zone = {TOUCH}, .on_touch = true, .touched = (uint8_t)(NODES + node)};
+}
+
+/* For which zone the page was mapped last. */
+static unsigned mapped_for(uintptr_t addr)
+{
+    for (size_t i = nmap; i-- > 0;) {
+        if (addr - map[i].range.base < map[i].range.len) {
+            return map[i].zone;
+        }
+    }
+    fail_msg("%#lx was not mapped", (unsigned long)addr);
+    return 0;
+}
+
+static void assert_lies(const struct fl_extent *e, unsigned zone)
+{
+    assert_non_null(e);
+    assert_int_equal(e->zone, zone);
+    assert_int_equal(mapped_for(e->base), zone);
+    assert_int_equal(mapped_for(e->base + e->len - 1), zone);
+}
+
+static struct fl_extent *take_on(unsigned node, size_t len)
+{
+    ask_on(node);
+    return take(len);
+}
+
+static void what_one_node_freed_the_other_does_not_get(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    divide();
+    struct fl_extent *e = take_on(1, MIB(6));
+    uintptr_t base = e->base;
+    assert_lies(e, 1);
+    give(e);
+    assert_lies(take_on(0, MIB(6)), 0);
+    e = take_on(1, MIB(4));
+    assert_int_equal(e->base, base); /* which nobody has to populate */
+    assert_lies(e, 1);
+    assert_settled();
+}
+
+static void small_blocks_of_two_nodes_share_no_huge_page(void **state)
+{
+    uintptr_t last[NODES] = {0, 0};
+
+    (void)state;
+    region_begin(NULL);
+    divide();
+    for (unsigned i = 0; i < 32; i++) {
+        const struct fl_extent *e = take_on(i % 2, KIB(256));
+        assert_lies(e, i % 2);
+        last[i % 2] = e->base / fl_page.huge;
+        assert_true(last[0] != last[1]);
+    }
+    assert_settled();
+}
+
+static void pages_move_from_the_same_node_alone(void **state)
+{
+    struct fl_extent *e[NODES];
+
+    (void)state;
+    region_begin(NULL);
+    divide();
+    for (unsigned node = 0; node < NODES; node++) {
+        e[node] = take_on(node, MIB(8));
+        fill(e[node], (unsigned char)(1 + node));
+    }
+    for (unsigned node = 0; node < NODES; node++) {
+        struct fl_extent *block = take_on(node, KIB(4)); /* so that it does not grow in place */
+        assert_non_null(block);
+        give(e[node]);
+    }
+    struct fl_extent *big = take_on(1, MIB(12));
+    assert_lies(big, 1);
+    for (size_t at = 0; at < big->len; at += fl_page.huge) {
+        assert_int_not_equal(bytes(big)[at], 1); /* what node 0 wrote stays there */
+    }
+    assert_settled();
+}
+
+static void the_stock_has_each_nodes_own(void **state)
+{
+    (void)state;
+    if (!stock_begin(&(struct fl_region_config){.huge = true, .stock = MIB(16)})) {
+        return;
+    }
+    divide();
+    assert_non_null(take_on(1, MIB(16))); /* so much is wanted there */
+    while (fl_region_refill(&region) == 0) {
+    }
+    size_t stock = region.zone[1].stock_ready;
+    assert_true(stock >= MIB(8));
+    assert_int_equal(region.zone[0].stock_ready, 0);
+    assert_int_equal(mapped_for((uintptr_t)stock_chunk(0)), 1);
+    assert_int_equal(filling, NODES);
+    assert_lies(take_on(0, MIB(4)), 0);
+    assert_int_equal(region.zone[1].stock_ready, stock);
+    assert_lies(take_on(1, MIB(4)), 1);
+    assert_int_equal(region.zone[1].stock_ready, stock - MIB(4));
+    assert_settled();
+}
+
+static void a_full_node_gives_way_to_the_next(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    divide();
+    struct fl_extent *own = take_on(0, MIB(4));
+    give(own);
+    full[0] = true;
+    assert_lies(take_on(0, MIB(4)), 0); /* what is free there serves still */
+    assert_lies(take_on(0, MIB(4)), 1);
+    full[1] = true; /* nobody has any: as the kernel will have it */
+    assert_lies(take_on(0, MIB(4)), 0);
+    assert_false(fl_region_is_bound() && !wished.strict);
+    assert_settled();
+}
+
+static void whoever_is_bound_to_a_full_node_is_refused(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    divide();
+    wished = (struct fl_wish){.n = 1, .zone = {1}, .strict = true};
+    full[1] = true;
+    assert_null(take(MIB(4)));
+    assert_true(fl_region_is_bound());
+    assert_int_equal(stats().refused, 1);
+    full[1] = false;
+    assert_lies(take(MIB(4)), 1);
+    assert_settled();
+}
+
+static void what_a_program_touched_is_for_its_node(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    divide();
+    ask_touched(1);
+    struct fl_extent *e = take(MIB(32));
+    uintptr_t base = e->base;
+    assert_lies(e, TOUCH);
+    assert_int_equal(e->content, FL_CONTENT_LAZY);
+    fill(e, 1);
+    lies_on = 1;
+    give(e);
+    ask_touched(0);
+    struct fl_extent *other = take(MIB(32));
+    assert_int_not_equal(other->base, base);
+    assert_int_equal(other->content, FL_CONTENT_LAZY);
+    ask_touched(1);
+    e = take(MIB(32));
+    assert_int_equal(e->base, base);
+    assert_int_equal(e->content, FL_CONTENT_POPULATED);
+    assert_settled();
+}
+
+static void what_several_nodes_touched_is_for_a_block_of_its_length(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    divide();
+    ask_touched(0);
+    struct fl_extent *e = take(MIB(32));
+    uintptr_t base = e->base;
+    fill(e, 1);
+    lies_on = NODES;
+    give(e);
+    assert_int_not_equal(take(MIB(16))->base, base);
+    assert_int_equal(take(MIB(32))->base, base);
+    assert_settled();
+}
+
+/* What was touched, and is given back, is nobody's node's any more. */
+static void emptied_addresses_are_for_any_touch(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    divide();
+    ask_touched(1);
+    struct fl_extent *e = take(MIB(32));
+    uintptr_t base = e->base;
+    fill(e, 1);
+    lies_on = 1;
+    give(e);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(32));
+    ask_touched(0);
+    e = take(MIB(32));
+    assert_int_equal(e->base, base);
+    assert_int_equal(e->content, FL_CONTENT_LAZY);
+    assert_lies(e, TOUCH);
+    assert_settled();
+}
+
+static void blocks_grow_within_their_zone(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    divide();
+    struct fl_extent *e = take_on(1, MIB(4));
+    assert_true(fl_region_resize(&region, e, MIB(8)));
+    assert_lies(e, 1);
+    struct fl_extent *moved = fl_region_move(&region, e, MIB(64));
+    if (moved != NULL) {
+        assert_lies(moved, 1);
+    }
+    assert_settled();
+}
+
+static void one_node_has_one_zone(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    nmap = 0;
+    struct fl_extent *e = take(MIB(4));
+    assert_int_equal(e->zone, 0);
+    give(e);
+    assert_int_equal(region.nzones, 1);
+    assert_int_equal(nmap, 0);
+    assert_settled();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_one_node_freed_the_other_does_not_get),
+        cmocka_unit_test(small_blocks_of_two_nodes_share_no_huge_page),
+        cmocka_unit_test(pages_move_from_the_same_node_alone),
+        cmocka_unit_test(the_stock_has_each_nodes_own),
+        cmocka_unit_test(a_full_node_gives_way_to_the_next),
+        cmocka_unit_test(whoever_is_bound_to_a_full_node_is_refused),
+        cmocka_unit_test(what_a_program_touched_is_for_its_node),
+        cmocka_unit_test(what_several_nodes_touched_is_for_a_block_of_its_length),
+        cmocka_unit_test(emptied_addresses_are_for_any_touch),
+        cmocka_unit_test(blocks_grow_within_their_zone),
+        cmocka_unit_test(one_node_has_one_zone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
