@@ -1,8 +1,9 @@
 /* Zones: addresses divided by where the memory behind them comes from. With one node there is one zone, and nothing here is done. */
 #include "region/internal.h"
 
-/* Bytes of addresses that a zone takes at once: few maps, and a pagemap that stays short. */
-static const size_t zone_block = (size_t)1 << 30;
+/* Bytes of addresses that a zone takes at once: few maps, and a pagemap that stays short; less of a small window. */
+static const size_t block_most = (size_t)1 << 30;
+enum { BLOCK_SHARE = 64 };
 
 void fl_region_divide(struct fl_region *r, const struct fl_placing *p)
 {
@@ -29,15 +30,21 @@ unsigned fl_zone_wish(struct fl_region *r, size_t len)
 void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align)
 {
     unsigned nobody = r->nzones - 1;
-    size_t want = fl_align_up(len + fl_max(align, fl_page.huge), zone_block);
+    size_t block = fl_align_up(fl_min(block_most, r->window.all.len / BLOCK_SHARE), fl_page.huge);
+    size_t least = fl_align_up(len + fl_max(align, fl_page.huge), fl_page.huge);
+    size_t want = fl_max(least, block);
 
-    if (r->placing.nodes == 0 || want < len ||
+    if (r->placing.nodes == 0 || least < len ||
         fl_fit_first(&r->zone[zone].empty, fl_align_up(len, fl_page.huge),
                      fl_max(align, fl_page.huge)) != NULL ||
         fl_extent_reserve(r, FL_CARVE_DESCRIPTORS + 1) != 0) {
         return;
     }
     struct fl_extent *e = fl_fit_first(&r->zone[nobody].empty, want, fl_page.huge);
+    if (e == NULL) {
+        want = least;
+        e = fl_fit_first(&r->zone[nobody].empty, want, fl_page.huge);
+    }
     if (e == NULL ||
         fl_pagemap_reach(r, e->base + want) != 0) { /* the last of the window, or of the memory */
         return;

@@ -146,8 +146,9 @@ static void hinted(int seconds)
     }
     leave_only(p + each / 2);
     nodes_run_on(&nodes, nodes_last_cpu(&nodes));
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) ==
+          0); /* whose page is new: before faults are counted */
     long hints = nodes_number("/proc/vmstat", "numa_hint_faults "), faults = faults_here();
-    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
     for (time_t until = now.tv_sec + seconds; now.tv_sec < until;) {
         for (size_t at = 0; at < each; at += KIB) {
             sum = (char)(sum + p[at]);
