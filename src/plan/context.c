@@ -258,7 +258,7 @@ static struct fl_step_context *make(bool declared)
     fl_plan_lock();
     struct fl_step_context *c = find_place();
     if (c != NULL && !declared && c->detect == NULL) {
-        c->detect = fl_plan_map(fl_detect_size());
+        c->detect = fl_plan_map_half(fl_detect_size());
     }
     fl_plan_unlock();
     if (c == NULL) {
