@@ -268,12 +268,12 @@ static struct fl_step_context *make(bool declared)
         (void)fl_sys.populate((struct fl_range){(uintptr_t)c->detect, fl_detect_size()});
     }
     c->declared = declared;
-    c->open = true;
     c->rest = c->drops = c->begun = 0;
     c->live = 0;
     atomic_store_explicit(&c->freed_by_others, 0, memory_order_relaxed);
     detect_anew(c);
     fl_keep_adopt(c);
+    c->open = true;
     return c;
 }
 
