@@ -190,7 +190,7 @@ static bool has_words(struct fl_arena *a, size_t granules)
     return true;
 }
 
-/* How many huge pages below the limit are not in memory. */
+/* How many huge pages below the limit are not in memory. Lock: plan, for others may take some out meanwhile. */
 static void count_missing(struct fl_arena *a)
 {
     size_t missing = 0;
@@ -208,8 +208,10 @@ bool fl_arena_raise(struct fl_arena *a, size_t height)
         return false;
     }
     if (height > a->limit) {
+        fl_plan_lock();
         atomic_store_explicit(&a->limit, height, memory_order_relaxed);
         count_missing(a);
+        fl_plan_unlock();
     }
     return true;
 }
@@ -438,25 +440,33 @@ void fl_plan_give(struct fl_extent *e)
     }
 }
 
-/* Its owner alone fills it. */
-static bool is_ours_to_fill(const struct fl_arena *a)
+/* Its owner alone fills it, and not in a handler that has interrupted just that. */
+static bool fill_ours(struct fl_arena *a, size_t from, size_t n)
 {
-    return fl_plan_mine != NULL && fl_plan_mine->arena == a;
+    struct fl_step_context *c = fl_plan_mine;
+
+    if (c == NULL || c->arena != a || fl_region_busy() ||
+        atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+        return false;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    bool filled = fill(a, from, n);
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+    return filled;
 }
 
+/* What is there is known once it is ours: until then it may go. */
 static bool grow(struct fl_arena *a, size_t from, size_t n)
 {
-    bool full = atomic_load_explicit(&a->missing, memory_order_relaxed) == 0;
-
-    if ((!full && (fl_region_busy() || !is_ours_to_fill(a))) ||
-        !fl_claims_take(&a->claims, from, n)) {
+    if (!fl_claims_take(&a->claims, from, n)) {
         return false;
     }
-    if (!full && !fill(a, from, n)) {
-        fl_claims_give(&a->claims, from, n);
-        return false;
+    if (fl_claims_are_free(&a->absent, from, n) || fill_ours(a, from, n)) {
+        return true;
     }
-    return true;
+    fl_claims_give(&a->claims, from, n);
+    return false;
 }
 
 bool fl_plan_resize(struct fl_extent *e, size_t len)

@@ -258,7 +258,7 @@ static struct fl_step_context *make(bool declared)
     fl_plan_lock();
     struct fl_step_context *c = find_place();
     if (c != NULL && !declared && c->detect == NULL) {
-        c->detect = fl_plan_map(fl_detect_size());
+        c->detect = fl_plan_map_half(fl_detect_size());
     }
     fl_plan_unlock();
     if (c == NULL) {
@@ -268,12 +268,12 @@ static struct fl_step_context *make(bool declared)
         (void)fl_sys.populate((struct fl_range){(uintptr_t)c->detect, fl_detect_size()});
     }
     c->declared = declared;
-    c->open = true;
     c->rest = c->drops = c->begun = 0;
     c->live = 0;
     atomic_store_explicit(&c->freed_by_others, 0, memory_order_relaxed);
     detect_anew(c);
     fl_keep_adopt(c);
+    c->open = true;
     return c;
 }
 

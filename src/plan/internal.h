@@ -85,7 +85,9 @@ size_t fl_arena_give_up(struct fl_arena *a);
 /* Memory of `len` bytes, zero; NULL. Lock: plan. */
 void *fl_plan_map(size_t len);
 void fl_plan_unmap(uintptr_t p, size_t len);
-/* The same, for callers without the lock. */
+/* The same, where it is kept for ever: up to half a huge page, so that two are one fault, and not one for each of their pages. Lock: plan. */
+void *fl_plan_map_half(size_t len);
+/* The same as the first two, for callers without the lock. */
 void *fl_plan_map_locked(size_t len);
 void fl_plan_unmap_locked(uintptr_t p, size_t len);
 

@@ -67,6 +67,7 @@ static struct fl_layout *layout_of(const void *file, size_t at, const struct fl_
     fl_file_slots(file, at, l->slot);
     l->hash = p->signature;
     l->height = p->height;
+    l->horizon = p->horizon; /* it is written again */
     if (!is_sound(l)) {
         fl_layout_free(l);
         return NULL;

@@ -18,6 +18,14 @@ static void go_on_at(struct fl_step_context *c, const struct fl_seat *s)
     c->turn.next = c->counted = s;
 }
 
+/* No layout is served. A handler may see to that after the thread has read its turn: what it looks at then is a seat that nothing
+ * fits. */
+static void go_nowhere(struct fl_step_context *c)
+{
+    go_on_at(c, fl_plan_no_turn.next);
+    c->end = fl_plan_no_turn.next;
+}
+
 void fl_replay_count(struct fl_step_context *c)
 {
     const struct fl_seat *from = c->counted, *to = c->turn.next;
@@ -370,8 +378,7 @@ void fl_replay_begin(struct fl_step_context *c)
         return;
     }
     if (!have_arena(c)) {
-        go_on_at(c, NULL);
-        c->end = NULL;
+        go_nowhere(c);
         c->layout = NULL;
         return;
     }
@@ -437,8 +444,7 @@ void fl_replay_off(struct fl_step_context *c)
         (void)fl_arena_trim(c->arena);
     }
     c->layout = NULL;
-    go_on_at(c, NULL);
-    c->end = NULL;
+    go_nowhere(c);
     c->bad = 0;
     c->strange = c->misses_in_a_row = 0;
 }

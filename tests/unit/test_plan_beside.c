@@ -262,16 +262,28 @@ static void look_and_release(unsigned i)
     }
 }
 
+static unsigned interrupted;
+
+static void find_no_turn(struct fl_range r)
+{
+    (void)r;
+    interrupted++;
+    assert_true(fl_plan_mine->inside && fl_plan_turn != &fl_plan_mine->turn);
+}
+
 static void amid_a_step_memory_may_go(void **state)
 {
     (void)state;
     learn();
     usual.also = look_and_release;
+    fake.on_populate = find_no_turn;
     for (int i = 0; i < 4; i++) {
         loop_declared(&usual, NULL, 1);
         assert_int_equal(loop_planned(&usual), N);
         assert_int_equal(loop_same(&usual), N);
     }
+    assert_true(interrupted != 0);
+    fake.on_populate = NULL;
     usual.also = NULL;
     assert_sound();
 }
@@ -304,6 +316,7 @@ static unsigned handled;
 static void handler(struct fl_range r)
 {
     (void)r;
+    assert_true(!fl_plan_mine->inside || fl_plan_turn != &fl_plan_mine->turn);
     unsigned char *p = fl_malloc_large(KIB(300)), *q = fl_calloc_large(KIB(200));
     assert_true(p != NULL && q != NULL && p != q);
     memset(p, 1, KIB(300));

@@ -175,6 +175,11 @@ static void one_more_or_less_shifts_nothing(void **state)
         assert_int_equal(loop_same(&l), N);
         assert_memory_equal(usual, l.at, N * sizeof *usual);
     }
+    for (unsigned i = 0; i < 8; i++) { /* nor is it much, beside all that the step asks for */
+        l.extra = N / 2;
+        loop_declared(&l, NULL, 1);
+        loop_declared(&l, NULL, 1); /* this one is recorded */
+    }
     assert_int_equal(plan_stats().drops, 0);
 }
 
@@ -255,14 +260,14 @@ static void what_never_repeats_holds_nothing(void **state)
     assert_sound();
 }
 
-/* So many steps of a kind, then so many of another. */
-static void take_turns(unsigned of_a, unsigned of_b)
+/* So many steps of a kind, then so many of another, whose first requests are alike. */
+static void take_turns(unsigned of_a, unsigned of_b, unsigned alike)
 {
     struct ask ask[N];
     struct loop a = {.ask = loop_usual(N), .n = N}, b = {.ask = ask, .n = N - 4};
     memcpy(ask, loop_usual(N) + 4, (N - 4) * sizeof *ask);
     for (unsigned i = 0; i < N - 4; i++) {
-        ask[i].n += KIB(36);
+        ask[i].n = i < alike ? a.ask[i].n : ask[i].n + KIB(36);
         ask[i].lives = ask[i].lives < N - 4 - i ? ask[i].lives : N - 4 - i;
     }
     plan_begin(NULL);
@@ -290,13 +295,19 @@ static void take_turns(unsigned of_a, unsigned of_b)
 static void phases_are_told_apart_by_their_first_requests(void **state)
 {
     (void)state;
-    take_turns(12, 8);
+    take_turns(12, 8, 0);
 }
 
 static void short_phases_are_no_reason_to_give_a_plan_up(void **state)
 {
     (void)state;
-    take_turns(5, 3);
+    take_turns(5, 3, 0);
+}
+
+static void phases_may_begin_alike(void **state)
+{
+    (void)state;
+    take_turns(12, 8, FL_SIGNATURE - 1);
 }
 
 static struct fl_step_context *inner;
@@ -400,6 +411,7 @@ int main(void)
         cmocka_unit_test(what_never_repeats_holds_nothing),
         cmocka_unit_test(phases_are_told_apart_by_their_first_requests),
         cmocka_unit_test(short_phases_are_no_reason_to_give_a_plan_up),
+        cmocka_unit_test(phases_may_begin_alike),
         cmocka_unit_test(a_step_within_a_step_has_a_plan_of_its_own),
         cmocka_unit_test(blocks_that_realloc_makes_longer_are_planned_too),
         cmocka_unit_test(what_a_plan_cannot_align_holds_no_memory),
