@@ -220,13 +220,14 @@ static void option_binds(void **state)
                  node_at(FAR), 100);
 }
 
+/* Without a list: over the nodes next to CPUs. */
 static void option_interleaves(void **state)
 {
     int even[NODES_MOST];
 
     (void)state;
     for (int i = 0; i < NODES_MOST; i++) {
-        even[i] = i < vm.n;
+        even[i] = i < vm.n && vm.has_cpu[i];
     }
     vm_assert_spread(
         vm_run(FAULTLESS, FL_ARGV("victim_nodes", "policy"), FL_ENV("FAULTLESS_NUMA=interleave")),
