@@ -57,6 +57,21 @@ static bool is_sound(struct fl_layout *l)
     return sound;
 }
 
+/* The file has the largest of each size, and not what one step held at once. Where the smallest of each are much less they tell better: an
+ * arena that is expected to hold too little grows. 0: what it is high. */
+static uint64_t expected(const struct fl_layout *l)
+{
+    uint64_t least = 0, most = 0;
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (l->slot[i].kind <= FL_SLOT_DOUBLED) {
+            least += l->slot[i].least;
+            most += l->slot[i].size;
+        }
+    }
+    return least < most / 10 * 9 ? l->height / 100 * (least / (most / 100 + 1)) : 0;
+}
+
 static struct fl_layout *layout_of(const void *file, size_t at, const struct fl_file_plan *p)
 {
     struct fl_layout *l = p->granule == FL_GRANULE ? fl_layout_new(p->n) : NULL;
@@ -72,6 +87,7 @@ static struct fl_layout *layout_of(const void *file, size_t at, const struct fl_
         fl_layout_free(l);
         return NULL;
     }
+    l->largest = expected(l);
     fl_layout_seat(l, NULL);
     return l;
 }
@@ -85,7 +101,7 @@ static void take_plans(const void *file)
         struct fl_layout *l = layout_of(file, at, &p);
         if (l != NULL) {
             keep.layout[keep.n++] = l;
-            tallest = fl_max(tallest, (size_t)l->height);
+            tallest = fl_max(tallest, (size_t)(l->largest != 0 ? l->largest : l->height));
         }
     }
     if (tallest != 0) {
