@@ -82,7 +82,8 @@ int fl_take_seed(struct fl_region *r);
 /* LIVE, LAZY, not counted yet: at least `len` bytes, in whole huge pages. NULL when addresses or maps do not allow it. */
 struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone);
 
-/* Walks all zones: r->zone[z]. */
+/* Walks all zones; `z` is declared here, which tidy cannot see. */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define FL_EACH_ZONE(r, z) for (struct fl_zone *z = (r)->zone; z < (r)->zone + (r)->nzones; z++)
 
 static inline unsigned fl_zone_touch(const struct fl_region *r)
