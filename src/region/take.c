@@ -314,6 +314,10 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     if (e != NULL) {
         r->stats.takes++;
         fl_region_count_use(r, (int64_t)e->len);
+        if (e->content == FL_CONTENT_LAZY && !r->has_worker && r->stats.in_use >= FL_WORKER_FROM) {
+            atomic_store_explicit(&r->wants_worker, true,
+                                  memory_order_relaxed); /* it will be populated */
+        }
         if (zero) {
             fl_rezero_earn(r, e->len);
         }
