@@ -306,7 +306,8 @@ static size_t shift(struct fl_arena *a, size_t at, size_t n)
 
     while (done < n && (run = claim_idle(a, n - done)) != 0) {
         uintptr_t to = a->base + (at + done) * fl_page.huge;
-        size_t moved = fl_inner_shift(fl_plan.region, pages(a, a->hand, run), to) / fl_page.huge;
+        size_t moved =
+            fl_inner_shift(fl_plan.region, &a->inner, pages(a, a->hand, run), to) / fl_page.huge;
         if (moved != 0) {
             note_gone(a, a->hand, moved);
         }

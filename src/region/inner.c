@@ -171,22 +171,14 @@ static bool move_out(struct fl_region *r, struct fl_range part, const struct fl_
     return moved == part.len;
 }
 
-/* Of a block's addresses. */
-static unsigned zone_at(struct fl_region *r, uintptr_t addr)
-{
-    struct fl_extent *outer;
-
-    return fl_inner_around(r, addr, &outer) != NULL ? outer->zone : 0;
-}
-
-size_t fl_inner_shift(struct fl_region *r, struct fl_range from, uintptr_t to)
+size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range from, uintptr_t to)
 {
     struct fl_range target = {to, from.len};
     struct fl_move m;
     size_t moved = 0;
 
     if (atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
-        fl_move_begin(r, &m, target, zone_at(r, to))) {
+        fl_move_begin(r, &m, target, in->outer->zone)) {
         moved = fl_move_pages(r, &m, from, to);
         fl_move_end(r, &m);
     }
@@ -299,6 +291,6 @@ bool fl_inner_renew(struct fl_region *r, struct fl_extent *e)
     if (fl_vspace_decommit(&r->window, all) != 0) {
         return false;
     }
-    return fl_zone_commit(r, all, r->config.huge, zone_at(r, e->base)) == 0 &&
+    return fl_zone_commit(r, all, r->config.huge, e->inner->outer->zone) == 0 &&
            fl_sys.populate(all) != -EFAULT;
 }
