@@ -40,17 +40,26 @@ static void make_block(struct fl_region *r, struct fl_inner *in, const struct fl
 }
 
 /* Lock: region. NULL: no addresses. */
-static struct fl_extent *take_outer(struct fl_region *r, size_t len, unsigned zone)
+static struct fl_extent *take_unfilled(struct fl_region *r, size_t len, unsigned zone)
 {
-    struct fl_extent *e = fl_take_seed(r) != 0 || fl_region_is_absurd(r, len)
-                              ? NULL
-                              : fl_take_lazy(r, len, fl_page.huge, zone);
+    struct fl_extent *e = fl_take_lazy(r, len, fl_page.huge, zone);
 
-    if (e != NULL) {
+    if (e != NULL) { /* it is no request's */
         r->stats.lazy--;
         r->stats.takes++;
-        e->content = FL_CONTENT_PART;
         e->zeroed.len = 0;
+    }
+    return e;
+}
+
+/* Lock: region. NULL: no addresses. */
+static struct fl_extent *take_outer(struct fl_region *r, size_t len, unsigned zone)
+{
+    struct fl_extent *e =
+        fl_take_seed(r) != 0 || fl_region_is_absurd(r, len) ? NULL : take_unfilled(r, len, zone);
+
+    if (e != NULL) {
+        e->content = FL_CONTENT_PART;
     }
     return e;
 }
@@ -148,40 +157,28 @@ static struct fl_extent *take_refuge(struct fl_region *r, size_t len, unsigned z
 {
     fl_region_lock(r);
     bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
-    struct fl_extent *e = can_move ? fl_take_lazy(r, len, fl_page.huge, zone) : NULL;
-    if (e != NULL) {
-        r->stats.lazy--;
-        r->stats.takes++;
-        e->zeroed.len = 0;
-    }
+    struct fl_extent *e = can_move ? take_unfilled(r, len, zone) : NULL;
     fl_region_unlock(r);
     return e;
 }
 
-/* All of it, or as if nothing had been there: what moved and what did not goes to the kernel. */
-static bool move_out(struct fl_region *r, struct fl_range part, const struct fl_extent *to)
+/* One batch of one range. Returns bytes, from its start. */
+static size_t move_part(struct fl_region *r, struct fl_range from, uintptr_t to, unsigned zone)
 {
     struct fl_move m;
     size_t moved = 0;
 
-    if (fl_move_begin(r, &m, fl_extent_range(to), to->zone)) {
-        moved = fl_move_pages(r, &m, part, to->base);
+    if (fl_move_begin(r, &m, (struct fl_range){to, from.len}, zone)) {
+        moved = fl_move_pages(r, &m, from, to);
         fl_move_end(r, &m);
     }
-    return moved == part.len;
+    return moved;
 }
 
 size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range from, uintptr_t to)
 {
-    struct fl_range target = {to, from.len};
-    struct fl_move m;
-    size_t moved = 0;
-
-    if (atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
-        fl_move_begin(r, &m, target, in->outer->zone)) {
-        moved = fl_move_pages(r, &m, from, to);
-        fl_move_end(r, &m);
-    }
+    bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
+    size_t moved = can_move ? move_part(r, from, to, in->outer->zone) : 0;
     size_t whole = fl_align_down(moved, fl_page.huge);
     if (whole != moved) { /* a part of the next one went: it is made whole */
         (void)fl_supply_populate(r, (struct fl_range){from.base + whole, fl_page.huge},
@@ -193,7 +190,8 @@ size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range 
 int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
     struct fl_extent *e = take_refuge(r, part.len, in->outer->zone);
-    bool moved = e != NULL && move_out(r, part, e);
+    /* All of it, or as if nothing had been there: what moved and what did not goes to the kernel. */
+    bool moved = e != NULL && move_part(r, part, e->base, e->zone) == part.len;
 
     if (e != NULL) {
         bool gone = !moved && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
