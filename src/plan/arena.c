@@ -25,6 +25,12 @@ static bool is_open(const struct fl_arena *a)
     return atomic_load_explicit(&a->height, memory_order_relaxed) != 0;
 }
 
+/* Of so many huge pages. */
+static size_t granules_of(size_t pages)
+{
+    return pages * (fl_page.huge >> FL_GRANULE_SHIFT);
+}
+
 static bool is_filled(const struct fl_arena *a, size_t page)
 {
     uint64_t word = atomic_load_explicit(&a->filled.word[page / 64], memory_order_relaxed);
@@ -79,13 +85,11 @@ void fl_arena_drop_if_empty(struct fl_arena *a)
 /* Huge page `page` is in memory, and all of its granules were free: they are ours now. */
 static bool claim_page(struct fl_arena *a, size_t page)
 {
-    size_t per = fl_page.huge >> FL_GRANULE_SHIFT;
-
-    if (!is_filled(a, page) || !fl_claims_take(&a->claims, page * per, per)) {
+    if (!is_filled(a, page) || !fl_claims_take(&a->claims, granules_of(page), granules_of(1))) {
         return false;
     }
     if (!is_filled(a, page)) { /* somebody took its memory meanwhile */
-        fl_claims_give(&a->claims, page * per, per);
+        fl_claims_give(&a->claims, granules_of(page), granules_of(1));
         return false;
     }
     return true;
@@ -105,9 +109,7 @@ static size_t claim_run(struct fl_arena *a, size_t at)
 /* `n` huge pages, all of whose granules are ours, are not in memory any more. */
 static void note_gone(struct fl_arena *a, size_t at, size_t n)
 {
-    size_t per = fl_page.huge >> FL_GRANULE_SHIFT;
-
-    (void)fl_claims_take(&a->absent, at * per, n * per);
+    (void)fl_claims_take(&a->absent, granules_of(at), granules_of(n));
     fl_claims_give(&a->filled, at, n);
     atomic_fetch_add_explicit(&a->missing, n, memory_order_relaxed);
 }
@@ -115,14 +117,13 @@ static void note_gone(struct fl_arena *a, size_t at, size_t n)
 /* Lock: plan. Bytes. */
 static size_t empty_run(struct fl_arena *a, size_t at, size_t n, give_back *to)
 {
-    size_t per = fl_page.huge >> FL_GRANULE_SHIFT;
     int rc = to(fl_plan.region, &a->inner, pages(a, at, n));
 
     if (rc == 0) {
         note_gone(a, at, n);
     }
     if (rc != -EEXIST) {
-        fl_claims_give(&a->claims, at * per, n * per);
+        fl_claims_give(&a->claims, granules_of(at), granules_of(n));
     }
     return rc == -EBUSY ? 0 : n * fl_page.huge;
 }
@@ -302,7 +303,7 @@ static size_t claim_idle(struct fl_arena *a, size_t most)
 /* Moves what is idle to `n` huge pages from `at` on, which are not in memory. Returns how many have it then. */
 static size_t shift(struct fl_arena *a, size_t at, size_t n)
 {
-    size_t per = fl_page.huge >> FL_GRANULE_SHIFT, done = 0, run;
+    size_t done = 0, run;
 
     while (done < n && (run = claim_idle(a, n - done)) != 0) {
         uintptr_t to = a->base + (at + done) * fl_page.huge;
@@ -311,7 +312,7 @@ static size_t shift(struct fl_arena *a, size_t at, size_t n)
         if (moved != 0) {
             note_gone(a, a->hand, moved);
         }
-        fl_claims_give(&a->claims, a->hand * per, run * per);
+        fl_claims_give(&a->claims, granules_of(a->hand), granules_of(run));
         done += moved;
         if (moved < run) {
             break;
@@ -323,8 +324,7 @@ static size_t shift(struct fl_arena *a, size_t at, size_t n)
 /* Brings `n` huge pages from `at` on into memory, which are ours to fill. */
 static bool fill_run(struct fl_arena *a, size_t at, size_t n)
 {
-    size_t per = fl_page.huge >> FL_GRANULE_SHIFT,
-           done = held(a) + n > a->budget ? shift(a, at, n) : 0;
+    size_t done = held(a) + n > a->budget ? shift(a, at, n) : 0;
     bool filled =
         done == n || fl_inner_fill(fl_plan.region, &a->inner, pages(a, at + done, n - done));
 
@@ -335,20 +335,17 @@ static bool fill_run(struct fl_arena *a, size_t at, size_t n)
         fl_claims_give(&a->filled, at + done, n - done);
     }
     if (done != 0) {
-        fl_claims_give(&a->absent, at * per, done * per);
+        fl_claims_give(&a->absent, granules_of(at), granules_of(done));
         atomic_fetch_sub_explicit(&a->missing, done, memory_order_relaxed);
     }
-    if (a->budget < held(a)) {
-        a->budget = held(a);
-    }
+    a->budget = fl_max(a->budget, held(a));
     return filled;
 }
 
 /* The huge pages that the granules lie in are in memory, each run of missing ones brought there at once. */
 static FL_COLD bool fill(struct fl_arena *a, size_t granule, size_t n)
 {
-    size_t per = fl_page.huge >> FL_GRANULE_SHIFT;
-    size_t at = granule / per, end = (granule + n + per - 1) / per;
+    size_t per = granules_of(1), at = granule / per, end = (granule + n + per - 1) / per;
 
     while (at < end) {
         size_t run = 0;
