@@ -252,3 +252,22 @@ void thread_end(void)
         fl_thread_end(fl_thread_cache());
     }
 }
+
+struct fl_arena arena;
+
+void open_at(size_t height)
+{
+    plan_begin(NULL);
+    assert_true(fl_arena_open(&arena, height));
+}
+
+struct fl_extent *block(size_t granule, size_t len, size_t room)
+{
+    return fl_arena_take(&arena, granule, len, room);
+}
+
+void give_block(struct fl_extent *e)
+{
+    assert_true(fl_extent_claim(e, region.epoch));
+    fl_plan_give(e);
+}

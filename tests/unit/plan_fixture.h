@@ -56,4 +56,10 @@ struct fl_extent *extent_of(const void *p);
 /* This thread's end, as far as we are concerned. */
 void thread_end(void);
 
+/* An arena of `height` bytes by itself, all zero before, as new_arena makes it; its blocks. */
+extern struct fl_arena arena;
+void open_at(size_t height);
+struct fl_extent *block(size_t granule, size_t len, size_t room);
+void give_block(struct fl_extent *e);
+
 #endif

@@ -4,25 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-static struct fl_arena arena; /* all zero: as new_arena makes it */
 static struct fl_step_context owner;
-
-static void open_at(size_t height)
-{
-    plan_begin(NULL);
-    assert_true(fl_arena_open(&arena, height));
-}
-
-static struct fl_extent *block(size_t granule, size_t len, size_t room)
-{
-    return fl_arena_take(&arena, granule, len, room);
-}
-
-static void give_block(struct fl_extent *e)
-{
-    assert_true(fl_extent_claim(e, region.epoch));
-    fl_plan_give(e);
-}
 
 /* Others than its owner, too, where memory is there: whatever else of the arena is not. */
 static void who_needs_no_memory_may_grow(void **state)

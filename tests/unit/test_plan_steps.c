@@ -146,12 +146,12 @@ static void what_stays_is_not_planned(void **state)
     memcpy(ask, loop_usual(N), sizeof ask);
     ask[5].lives = ask[17].lives = FOR_EVER;
     loop_declared(&l, NULL, 8);
-    size_t arena = plan_stats().arena_bytes, in_use = stats().in_use_bytes;
+    size_t held = plan_stats().arena_bytes, in_use = stats().in_use_bytes;
     loop_declared(&l, NULL, 10);
     assert_int_equal(loop_planned(&l), N - 2);
     assert_false(l.planned[5] || l.planned[17]);
     assert_int_equal(loop_same(&l), N - 2);
-    assert_int_equal(plan_stats().arena_bytes, arena);
+    assert_int_equal(plan_stats().arena_bytes, held);
     assert_true(stats().in_use_bytes - in_use < 11 * (ask[5].n + ask[17].n + KIB(8)));
     assert_sound();
 }
@@ -192,7 +192,7 @@ static void a_slot_that_was_too_small_grows(void **state)
         l.scale = 16 + s * 5 % 9;
         loop_declared(&l, NULL, 1);
     }
-    uint64_t arena = plan_stats().arena_bytes;
+    uint64_t held = plan_stats().arena_bytes;
     l.scale = 24;
     loop_declared(&l, NULL, 1);
     assert_int_equal(loop_planned(&l), N);
@@ -200,7 +200,7 @@ static void a_slot_that_was_too_small_grows(void **state)
     loop_declared(&l, NULL, 4);
     assert_int_equal(loop_planned(&l), N);
     assert_int_equal(loop_same(&l), N);
-    assert_true(plan_stats().arena_bytes > arena);
+    assert_true(plan_stats().arena_bytes > held);
     struct fl_plan_stats before = plan_stats();
     for (unsigned s = 0; s < 12; s++) {
         l.scale = 16 + s * 5 % 49;
