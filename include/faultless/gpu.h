@@ -1,0 +1,216 @@
+/* faultless on GPUs: pools of device and of pinned memory, and a mirror of a step's layout.
+ *
+ * Everything here is explicit: a process that calls none of it opens nothing and loads no driver. The CUDA driver (libcuda.so.1) is
+ * looked for at the first fl_gpu_open; without one, or without a device, that says -ENODEV and nothing else changes.
+ *
+ * Streams are `void *`: a CUstream or a cudaStream_t, which are the same; NULL is the legacy stream. Device addresses are numbers,
+ * so that nobody dereferences them. Sizes are bytes.
+ *
+ * Status is 0 or -errno, the same everywhere:
+ *   -ENODEV     no driver, no device, or a driver that cannot be used
+ *   -EINVAL     a bad argument
+ *   -ENOMEM     neither the pool nor the driver has it
+ *   -ENOENT     not an address of this pool, or freed already
+ *   -EBUSY      in use: what must be idle for this is not
+ *   -EINPROGRESS  the stream is being captured into a graph, and this would need the driver
+ *   -ECHILD     a fork's child: the parent's devices are not its own
+ *   -ESHUTDOWN  the driver, or its context, has gone
+ *   -ENOTSUP    this driver or device cannot
+ *   -EIO        the driver failed otherwise; fl_gpu_error says how */
+#ifndef FAULTLESS_GPU_H
+#define FAULTLESS_GPU_H
+
+#include "faultless.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct fl_gpu;
+struct fl_gpu_pool;
+struct fl_gpu_mirror;
+
+/* Device `device` (the driver's number), in the calling thread's current context if that is one of this device, else its primary
+ * context. `*out` is the same handle for the same device and context until the last fl_gpu_close. -ENODEV never prints.
+ * Threads: any.  Signals: not safe.  Fork: a child's calls say -ECHILD. */
+FL_API int fl_gpu_open(int device, struct fl_gpu **out);
+FL_API int fl_gpu_close(struct fl_gpu *gpu); /* -EBUSY while a pool or a mirror of it is there */
+/* What the calling thread's last failed call met: "cuMemAlloc of 4096 bytes: CUDA_ERROR_OUT_OF_MEMORY (2)"; "" when none failed.
+ * Why there is no device, after -ENODEV.  Threads: any; the text is the thread's own until its next fl_gpu_ call. */
+FL_API const char *fl_gpu_error(void);
+
+enum fl_gpu_strategy {
+    FL_GPU_AUTO,           /* auto_growth; what the environment says, if it does */
+    FL_GPU_NAIVE,          /* MXNet's Naive: buckets of exactly rounded sizes */
+    FL_GPU_ROUND,          /* MXNet's Round: powers of two, linear above the cutoff */
+    FL_GPU_UNPOOLED,       /* the driver, each time */
+    FL_GPU_NAIVE_BEST_FIT, /* PaddlePaddle's: one great chunk, split and merged */
+    FL_GPU_AUTO_GROWTH,    /* PaddlePaddle's default: chunks as they are wanted */
+    FL_GPU_PLANNED, /* offsets of a step's plan; what misses it is served as by auto_growth */
+    FL_GPU_DRIVER,  /* the driver's own pool (cuMemAllocFromPoolAsync): the yardstick */
+};
+enum fl_gpu_target { FL_GPU_DEVICE, FL_GPU_PINNED };
+/* What may be taken of what another stream freed. */
+enum fl_gpu_reuse {
+    FL_GPU_REUSE_QUERY, /* what that stream is done with */
+    FL_GPU_REUSE_OWN,   /* nothing */
+    FL_GPU_REUSE_WAIT,  /* all of it: the taker's stream waits for that point of the other */
+};
+enum fl_gpu_events {
+    FL_GPU_EVENTS_LAZY, /* recorded when somebody wants to know: streams are retired before they are destroyed */
+    FL_GPU_EVENTS_EAGER, /* recorded at each free */
+};
+
+/* Fill it by fl_gpu_pool_defaults, then change what is to be different. */
+struct fl_gpu_pool_options {
+    size_t size; /* sizeof(struct fl_gpu_pool_options), set by the defaults */
+    enum fl_gpu_strategy strategy;
+    enum fl_gpu_target target;
+    size_t page;              /* naive, round: sizes are multiples of this (4096; 32 at least) */
+    size_t large_round;       /* naive: sizes above are multiples of this (2 MiB); 1: off */
+    unsigned linear_cutoff;   /* round: log2 of the largest power of two (24; 20 to 34) */
+    unsigned reserve_percent; /* naive, round: of the device's memory, never taken (5) */
+    double
+        fraction; /* naive_best_fit: first chunk's part of what is available (0.92); 0: no pool */
+    size_t initial,
+        regrow;     /* naive_best_fit: bytes of the first and of later chunks; 0: by the fraction */
+    size_t chunk;   /* auto_growth: smallest chunk; 0: as large as the request */
+    size_t limit;   /* most bytes held from the driver; 0: none */
+    bool free_idle; /* auto_growth: idle chunks go back at each free */
+    bool free_before_growth; /* auto_growth: and before another is taken */
+    double
+        gc_gb; /* frees pile up to so many GiB and are then reclaimed together; 0: at once; below 0: never unasked */
+    double gc_fraction; /* of a batch, largest first (1.0) */
+    bool gc_fast;       /* a batch is reclaimed by stream order, not when the kernels have ended */
+    enum fl_gpu_reuse reuse;
+    enum fl_gpu_events events;
+    unsigned retry_ms; /* out of memory: wait so long for another thread's free (0) */
+    int numa_node;     /* pinned: -1 is the device's */
+};
+
+/* What the environment says (FAULTLESS_GPU_*, and MXNet's and PaddlePaddle's names), else the values above. `gpu` may be NULL. */
+FL_API void fl_gpu_pool_defaults(struct fl_gpu_pool_options *o, enum fl_gpu_target target);
+FL_API int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
+                              struct fl_gpu_pool **out);
+/* -EBUSY while something is allocated. Waits for the streams that freed. */
+FL_API int fl_gpu_pool_destroy(struct fl_gpu_pool *pool);
+
+/* `size` 0 is served as 1. For pinned pools `*out` is an address of the host. What `stream` freed it may have again at once: it is
+ * in order after that. A hit makes no driver call.  Threads: any.  Signals: not safe.  Cost: O(1) or O(log free blocks). */
+FL_API int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint64_t *out);
+/* What was submitted to `stream` so far may still use it. Never waits. -ENOENT: not the pool's, or freed already. */
+FL_API int fl_gpu_pool_free(struct fl_gpu_pool *pool, uint64_t address, void *stream);
+/* Back to the driver, past the pool; waits for the device (MXNet's DirectFree). -EBUSY: part of a larger chunk: freed to the pool. */
+FL_API int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address);
+/* An output of `size` bytes in the place of the input at `address`, which ends: 0 and the block goes on, under the same address, when
+ * it is large enough and no other stream is recorded on it; -EBUSY: allocate. */
+FL_API int fl_gpu_pool_inplace(struct fl_gpu_pool *pool, uint64_t address, size_t size);
+/* Another stream uses the block too: after its free it waits for what that stream has been given until then. */
+FL_API int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *stream);
+/* Before a stream is destroyed. */
+FL_API int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream);
+/* Whole chunks that are free go back until at most `keep` bytes are held free. Waits for streams. */
+FL_API int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released);
+/* Reclaims what has piled up now (gc_gb). */
+FL_API int fl_gpu_pool_collect(struct fl_gpu_pool *pool);
+/* Names what the calling thread allocates from now on, in the table of fl_gpu_trace_csv; NULL: nothing. At most 63 bytes count. */
+FL_API void fl_gpu_tag(const char *name);
+
+struct fl_gpu_pool_stats {
+    uint64_t size; /* set by the caller to sizeof(struct fl_gpu_pool_stats) */
+    /* The four that MXNet's users asked for. Occupied and free are now, and add up to what is held from the driver; served are so
+     * far, of rounded sizes: a request that made the pool grow counts wholly as the API's. */
+    uint64_t occupied_bytes, free_bytes, served_pool_bytes, served_api_bytes;
+    uint64_t requested_bytes; /* now, before rounding */
+    uint64_t occupied_peak_bytes, held_peak_bytes;
+    uint64_t allocs, frees, hits, cross_stream_hits, waits, planned_hits, inplace;
+    uint64_t driver_allocs, driver_frees, driver_ns; /* calls, and the time in them */
+    uint64_t implicit_syncs; /* driver calls that waited for the whole device */
+    uint64_t events, event_queries;
+    uint64_t gc_batches, gc_bytes, trims, retries, quarantined, capture_refusals;
+};
+FL_API int fl_gpu_pool_stats(struct fl_gpu_pool *pool, struct fl_gpu_pool_stats *out);
+
+/* Mirror: one range of host memory, pinned, and one of device memory, with the same offsets. */
+struct fl_gpu_slot {
+    size_t offset; /* out: from the start of the mirror; for inputs, of input slot 0 */
+    size_t size;
+    size_t align; /* a power of two; 0: 256 */
+    bool input;   /* part of the zone that fl_gpu_mirror_push copies */
+};
+enum fl_gpu_fork {
+    FL_GPU_FORK_NONE, /* children do not have the range */
+    FL_GPU_FORK_WIPE, /* children read zeros there */
+    FL_GPU_FORK_COPY, /* children get a copy, made during fork: seconds a GiB */
+};
+struct fl_gpu_mirror_options {
+    size_t size; /* sizeof(struct fl_gpu_mirror_options) */
+    /* The layout: a context's plan, or, when that is NULL, `count` blocks that are all there at the same time. */
+    struct fl_step_context *context;
+    struct fl_gpu_slot *slot;
+    size_t count;
+    unsigned inputs;       /* slots of the input zone: 1 or 2 (2) */
+    size_t reserve;        /* device addresses to grow into; 0: none */
+    size_t coalesce_gap;   /* a gap that is cheaper to copy than to leave out (128 KiB) */
+    int numa_node;         /* -1: the device's */
+    unsigned threads;      /* that populate; 0: automatic */
+    enum fl_gpu_fork fork; /* FAULTLESS_GPU_FORK */
+};
+FL_API void fl_gpu_mirror_defaults(struct fl_gpu_mirror_options *o);
+/* Without a device (`gpu` NULL), or where its driver refuses to register the range, the mirror has its host side alone: twins are 0 and
+ * copies say -ENODEV. */
+FL_API int fl_gpu_mirror_create(struct fl_gpu *gpu, const struct fl_gpu_mirror_options *o,
+                                struct fl_gpu_mirror **out);
+/* Waits for its copies. */
+FL_API int fl_gpu_mirror_destroy(struct fl_gpu_mirror *m);
+
+/* What a twin is found by. `delta` is constant until fl_gpu_mirror_destroy. */
+struct fl_gpu_mirror_map {
+    uintptr_t host;
+    size_t len;
+    uint64_t delta; /* device address less host address; 0: no device */
+};
+FL_API const struct fl_gpu_mirror_map *fl_gpu_mirror_map(const struct fl_gpu_mirror *m);
+/* The device's address for `p`; 0 when it is not in the mirror. */
+static inline uint64_t fl_gpu_twin(const struct fl_gpu_mirror_map *map, const void *p)
+{
+    return (uintptr_t)p - map->host < map->len && map->delta != 0 ? (uintptr_t)p + map->delta : 0;
+}
+
+/* The next input slot is the caller's to write: waits until what was last pushed from it has been copied. */
+FL_API int fl_gpu_mirror_begin(struct fl_gpu_mirror *m, void **out_base);
+/* Copies the input zone of the slot that begin gave to the device, in as few copies as pay. In order on `stream`. */
+FL_API int fl_gpu_mirror_push(struct fl_gpu_mirror *m, void *stream);
+FL_API int fl_gpu_mirror_push_range(struct fl_gpu_mirror *m, const void *host, size_t len,
+                                    void *stream);
+FL_API int fl_gpu_mirror_pull_range(struct fl_gpu_mirror *m, void *host, size_t len, void *stream);
+/* The device side grows to `len`, with the same delta. -EBUSY: it was not made with addresses to grow into. */
+FL_API int fl_gpu_mirror_grow(struct fl_gpu_mirror *m, size_t len);
+/* Reads `len` bytes of `fd` at `offset` to `host`, in the mirror, and on to its twin: io_uring into the registered memory, O_DIRECT where
+ * `fd` is open so, with no copy between; pread(2) where there is no io_uring. Returns when the bytes are in host memory and the copies
+ * are in order on `stream`. -ENODATA: the file ends before. */
+FL_API int fl_gpu_mirror_read(struct fl_gpu_mirror *m, int fd, uint64_t offset, void *host,
+                              size_t len, void *stream);
+
+/* From memory outside any mirror, through a ring of pinned buffers: returns when `from` may change. */
+FL_API int fl_gpu_stage(struct fl_gpu *gpu, uint64_t to, const void *from, size_t len,
+                        void *stream);
+
+/* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so", "fl_gpu_torch_alloc", "fl_gpu_torch_free"). */
+FL_API void *fl_gpu_torch_alloc(ssize_t size, int device, void *stream);
+FL_API void fl_gpu_torch_free(void *p, ssize_t size, int device, void *stream);
+
+/* A Chrome trace (chrome://tracing, Perfetto) of what pools do from now on, to `path`, until fl_gpu_trace_end or exit. Also
+ * FAULTLESS_GPU_TRACE.  -EBUSY: there is one. */
+FL_API int fl_gpu_trace_begin(const char *path);
+FL_API int fl_gpu_trace_end(void);
+/* What is allocated now, a line each by tag: "Attribute Name","Requested Size","Device","Actual Size","Reuse?". */
+FL_API int fl_gpu_trace_csv(const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,51 @@
+/* The driver's table, devices, and what failed last. One folder's inner header.
+ *
+ * State: fl_cuda, filled once under a once-flag and constant afterwards; the error text is thread-local. */
+#ifndef FL_GPU_DRIVER_H
+#define FL_GPU_DRIVER_H
+
+#include "gpu/cuda_abi.h"
+#include "gpu/gpu.h"
+
+/* Optional calls that this driver lacks are NULL. */
+struct fl_cuda {
+#define X(need, name, suffix, version, parameters) fl_CUresult(*name) parameters;
+    FL_CUDA_CALLS(X)
+#undef X
+};
+extern FL_HIDDEN struct fl_cuda fl_cuda;
+
+/* Opens the driver, once a process. 0; -ENODEV with fl_gpu_error's text: absent, a stub, too old, no device; -ECHILD.
+ * FAULTLESS_GPU_DRIVER names another file than libcuda.so.1; ignored under AT_SECURE. A failure is tried again by nobody.
+ * Threads: any. */
+int fl_cuda_open(void);
+/* The driver's code as a status of ours: 0, -ENOMEM, -EINVAL, -ESHUTDOWN, -EINPROGRESS, -ENOTSUP, -ENODEV, -EIO. What is not 0 is kept
+ * as the thread's last error: `call` ("cuMemAlloc") and `bytes` (0: not said). */
+int fl_cuda_status(fl_CUresult code, const char *call, size_t bytes);
+/* An error of our own, said as such. Returns `status`. */
+int fl_gpu_fail(int status, const char *text);
+
+/* One a device and context. */
+struct fl_gpu {
+    struct fl_gpu *next;
+    fl_CUcontext context;
+    fl_CUdevice device;
+    int ordinal, node; /* node: of the host's memory next to it; -1: unknown */
+    size_t total;      /* bytes of device memory */
+    bool primary;      /* the context was retained, not the caller's */
+    bool has_vmm, has_batch, has_pools;
+    unsigned opens;         /* Lock: the list's */
+    _Atomic unsigned users; /* pools and mirrors */
+};
+
+/* Makes the device's context current for the calling thread, and puts back what was. -ECHILD, -ESHUTDOWN, -EIO: nothing is to be called.
+ * Cost: two driver calls unless the context is current already (one). */
+struct fl_gpu_guard {
+    bool pushed;
+};
+int fl_gpu_enter(const struct fl_gpu *gpu, struct fl_gpu_guard *g);
+void fl_gpu_leave(struct fl_gpu_guard *g);
+/* True in a fork's child of the process that opened it. One load. */
+bool fl_gpu_is_forked(void);
+
+#endif
