@@ -7,6 +7,13 @@
 #include "gpu/cuda_abi.h"
 #include "gpu/gpu.h"
 
+/* What fl_gpu_start was given. Constant once the first fl_gpu_ call is made. */
+struct fl_gpu_host {
+    struct fl_region *region;         /* NULL: the process is not served */
+    const struct fl_options *options; /* NULL: the defaults */
+};
+extern FL_HIDDEN struct fl_gpu_host fl_gpu_host;
+
 /* Optional calls that this driver lacks are NULL. */
 struct fl_cuda {
 #define X(need, name, suffix, version, parameters) fl_CUresult(*name) parameters;

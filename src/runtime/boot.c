@@ -108,6 +108,7 @@ static void fork_parent(void)
 
 static void fork_child(void)
 {
+    fl_gpu_fork_child();
     if (!prepared) { /* forked by a signal handler amid our own work: nothing here can be trusted any more */
         fl_route.threshold = SIZE_MAX;
         return;
@@ -297,6 +298,7 @@ static void boot_once(void)
         _exit(EXIT_FAILURE);
     }
     start_region();
+    fl_gpu_start(fl_runtime.active ? &fl_runtime.region : NULL, &fl_runtime.options);
     if (!fl_find_next(&next, &fl_runtime.next_is_libc)) {
         fl_fatal("no next allocator: libc's malloc was not found");
     }

@@ -154,6 +154,7 @@ __attribute__((destructor)) static void at_exit(void)
     if (fl_region_busy()) {
         return;
     }
+    fl_gpu_stop();
     fl_keep_save(true);
     if (where == NULL || strcmp(where, "0") == 0) {
         return;

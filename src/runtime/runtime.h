@@ -5,6 +5,7 @@
 #define FL_RUNTIME_RUNTIME_H
 
 #include "alloc/alloc.h"
+#include "gpu/gpu.h"
 #include "numa/numa.h"
 
 struct fl_runtime {
