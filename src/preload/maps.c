@@ -2,9 +2,12 @@
  * before it is done (region/hands.c), so that free(3) leaves none of it behind.
  *
  * Advice that leaves nothing is not noted, so madvise(MADV_HUGEPAGE) of each array, as NumPy does, costs a few instructions.
- * No lock, no allocation, errno untouched: these are called by handlers, before boot, and after vfork(2). */
+ * What a device has by its physical addresses (region/pin.h) the kernel would part from it without a word: such calls are refused, EBUSY.
+ *
+ * No lock, no allocation, errno untouched else: these are called by handlers, before boot, and after vfork(2). */
 #include "alloc/alloc.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 
@@ -34,17 +37,55 @@ static FL_COLD void note(const void *p, size_t len)
     fl_region_note_hands(fl_route.region, (struct fl_range){(uintptr_t)p, len});
 }
 
-static FL_COLD void note_advice(const void *p, size_t len, int advice)
+/* Advice that takes pages away, and what would have fork(2) copy them: libraries that have pinned a range themselves say it when
+ * they are done. */
+enum {
+    TAKING_ADVICE = 1 << MADV_DONTNEED | 1 << MADV_FREE | 1 << MADV_REMOVE | 1 << MADV_PAGEOUT |
+                    1 << 24 /* DONTNEED_LOCKED */,
+    SHARING_ADVICE = 1 << MADV_DOFORK | 1 << MADV_KEEPONFORK,
+    GUARD_INSTALL = 102 /* Linux 6.13 */
+};
+
+static FL_COLD bool is_pinned(const void *p, size_t len)
 {
-    if (advice < 0 || advice >= ADVICE_BITS || (QUIET_ADVICE >> advice & 1) == 0) {
+    return fl_region_is_pinned(fl_route.region, (struct fl_range){(uintptr_t)p, len});
+}
+
+/* The call is to be made. Else: false, with errno. */
+static FL_COLD bool may_unmap(const void *p, size_t len)
+{
+    if (is_pinned(p, len)) {
+        errno = EBUSY;
+        return false;
+    }
+    note(p, len);
+    return true;
+}
+
+static bool is_one_of(int advice, unsigned set)
+{
+    return advice >= 0 && advice < ADVICE_BITS && (set >> advice & 1) != 0;
+}
+
+/* 1: the call is to be made; 0: it is done; -1: with errno. */
+static FL_COLD int judge_advice(const void *p, size_t len, int advice)
+{
+    bool takes = is_one_of(advice, TAKING_ADVICE) || advice == GUARD_INSTALL;
+
+    if ((takes || is_one_of(advice, SHARING_ADVICE)) && is_pinned(p, len)) {
+        errno = takes ? EBUSY : errno;
+        return takes ? -1 : 0;
+    }
+    if (!is_one_of(advice, QUIET_ADVICE)) {
         note(p, len);
     }
+    return 1;
 }
 
 EXPORT void *mmap(void *p, size_t len, int prot, int flags, int fd, off_t offset)
 {
-    if (FL_UNLIKELY((flags & MAP_FIXED) != 0 && is_ours(p, len))) {
-        note(p, len);
+    if (FL_UNLIKELY((flags & MAP_FIXED) != 0 && is_ours(p, len)) && !may_unmap(p, len)) {
+        return MAP_FAILED;
     }
     return fl_libc.mmap(p, len, prot, flags, fd, offset);
 }
@@ -54,8 +95,8 @@ EXPORT void *mmap64(void *p, size_t len, int prot, int flags, int fd, off_t offs
 
 EXPORT int munmap(void *p, size_t len)
 {
-    if (FL_UNLIKELY(is_ours(p, len))) {
-        note(p, len);
+    if (FL_UNLIKELY(is_ours(p, len)) && !may_unmap(p, len)) {
+        return -1;
     }
     return fl_libc.munmap(p, len);
 }
@@ -78,10 +119,9 @@ EXPORT int pkey_mprotect(void *p, size_t len, int prot, int pkey)
 
 EXPORT int madvise(void *p, size_t len, int advice)
 {
-    if (FL_UNLIKELY(is_ours(p, len))) {
-        note_advice(p, len, advice);
-    }
-    return fl_libc.madvise(p, len, advice);
+    int verdict = FL_UNLIKELY(is_ours(p, len)) ? judge_advice(p, len, advice) : 1;
+
+    return verdict > 0 ? fl_libc.madvise(p, len, advice) : verdict;
 }
 
 EXPORT int mlock(const void *p, size_t len)
@@ -109,12 +149,12 @@ EXPORT void *mremap(void *p, size_t old_len, size_t new_len, int flags, ...)
         va_start(args, flags);
         to = va_arg(args, void *);
         va_end(args);
-        if ((flags & MREMAP_FIXED) != 0 && is_ours(to, new_len)) {
-            note(to, new_len);
+        if ((flags & MREMAP_FIXED) != 0 && is_ours(to, new_len) && !may_unmap(to, new_len)) {
+            return MAP_FAILED;
         }
     }
-    if (is_ours(p, old_len)) {
-        note(p, old_len);
+    if (is_ours(p, old_len) && !may_unmap(p, old_len)) {
+        return MAP_FAILED;
     }
     return fl_libc.mremap(p, old_len, new_len, flags, to);
 }

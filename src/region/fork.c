@@ -129,6 +129,7 @@ void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     fl_stock_fork_child(r);
     give_up_apart(r);
     note_absent(r);
+    fl_pin_fork_child(r);
     r->repair.active = false;
     memset(&r->touch.slot, 0, sizeof r->touch.slot); /* whoever asked, or was asked, is not here */
     atomic_store(&r->touch.open, false);

@@ -7,9 +7,10 @@
  * pages take the place of its own. What the kernel does not unmap (sealed, or too many maps) is nobody's any more. */
 #include "region/internal.h"
 
-static bool is_live(const struct fl_extent *e)
+static bool is_in_use(const struct fl_extent *e)
 {
-    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_LIVE;
+    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_LIVE ||
+           fl_extent_is_pinned(e);
 }
 
 void fl_region_note_hands(struct fl_region *r, struct fl_range range)
@@ -30,7 +31,7 @@ void fl_region_note_hands(struct fl_region *r, struct fl_range range)
         if (e == NULL) { /* beyond the last block, or not the program's */
             return;
         }
-        if (is_live(e)) {
+        if (is_in_use(e)) {
             atomic_store_explicit(&e->handled, true, memory_order_relaxed);
         }
         at = fl_max(at + fl_page.base, e->base + e->len);

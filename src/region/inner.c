@@ -52,8 +52,7 @@ static struct fl_extent *take_unfilled(struct fl_region *r, size_t len, unsigned
     return e;
 }
 
-/* Lock: region. NULL: no addresses. */
-static struct fl_extent *take_outer(struct fl_region *r, size_t len, unsigned zone)
+struct fl_extent *fl_part_take(struct fl_region *r, size_t len, unsigned zone)
 {
     struct fl_extent *e =
         fl_take_seed(r) != 0 || fl_region_is_absurd(r, len) ? NULL : take_unfilled(r, len, zone);
@@ -84,7 +83,7 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
     if (granules > in->room) {
         rc = make_room(r, in, granules);
     }
-    struct fl_extent *outer = rc == 0 ? take_outer(r, len, zone) : NULL;
+    struct fl_extent *outer = rc == 0 ? fl_part_take(r, len, zone) : NULL;
     if (outer != NULL) {
         in->granules = granules;
         for (size_t i = 0; i < granules; i++) {
@@ -108,12 +107,19 @@ static void make_way(struct fl_region *r, size_t len)
     }
 }
 
-bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part)
+/* What may be had unasked is no matter of what was asked for. */
+static bool is_moderation(int refusal)
 {
-    struct fl_extent *outer = in->outer;
+    return refusal == -E2BIG || refusal == -EAGAIN;
+}
+
+bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range part,
+                  const struct fl_part_how *how)
+{
     struct fl_grant g = {.to_stay = true,
                          .any_room = true,
                          .zone = outer->zone,
+                         .hands = how->hands,
                          .live = part,
                          .fresh = {part},
                          .nfresh = 1};
@@ -121,7 +127,11 @@ bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range par
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0);
     make_way(r, part.len);
-    bool may = fl_supply_plan(r, &g, part.len, part.len, 0) == 0;
+    int refusal = fl_supply_plan(r, &g, part.len, part.len, 0);
+    bool may = refusal == 0 || (how->asked_for && is_moderation(refusal));
+    if (refusal != 0) {
+        g.from_stock = g.from_free = 0;
+    }
     if (may) {
         fl_supply_claim(r, &g);
         r->populated_bytes += part.len;
@@ -136,9 +146,14 @@ bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range par
     return may;
 }
 
+bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part)
+{
+    return fl_part_fill(r, in->outer, part, &(struct fl_part_how){.asked_for = false});
+}
+
 int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
-    if (fl_vspace_decommit(&r->window, part) != 0) {
+    if (fl_extent_is_pinned(in->outer) || fl_vspace_decommit(&r->window, part) != 0) {
         return -EBUSY;
     }
     int rc = fl_zone_commit(r, part, r->config.huge, in->outer->zone);
@@ -177,7 +192,8 @@ static size_t move_part(struct fl_region *r, struct fl_range from, uintptr_t to,
 
 size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range from, uintptr_t to)
 {
-    bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
+    bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
+                    !fl_extent_is_pinned(in->outer);
     size_t moved = can_move ? move_part(r, from, to, in->outer->zone) : 0;
     size_t whole = fl_align_down(moved, fl_page.huge);
     if (whole != moved) { /* a part of the next one went: it is made whole */
@@ -189,7 +205,8 @@ size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range 
 
 int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
-    struct fl_extent *e = take_refuge(r, part.len, in->outer->zone);
+    bool pinned = fl_extent_is_pinned(in->outer);
+    struct fl_extent *e = pinned ? NULL : take_refuge(r, part.len, in->outer->zone);
     /* All of it, or as if nothing had been there: what moved and what did not goes to the kernel. */
     bool moved = e != NULL && move_part(r, part, e->base, e->zone) == part.len;
 
@@ -211,16 +228,17 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
     return moved ? 0 : fl_inner_empty(r, in, part);
 }
 
-void fl_inner_close(struct fl_region *r, struct fl_inner *in)
+void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner *in)
 {
-    struct fl_extent *outer = in->outer;
     size_t filled = outer->zeroed.len;
     bool part = filled != outer->len;
     bool gone = part && fl_vspace_decommit(&r->window, fl_extent_range(outer)) == 0;
 
     (void)fl_extent_claim(outer, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     fl_region_lock(r);
-    in->outer = NULL;
+    if (in != NULL) {
+        in->outer = NULL;
+    }
     outer->zeroed.len = 0;
     fl_extent_publish(r, outer); /* it is found by its address again */
     if (part) {
@@ -231,6 +249,11 @@ void fl_inner_close(struct fl_region *r, struct fl_inner *in)
     }
     fl_region_unlock(r);
     fl_region_give(r, outer);
+}
+
+void fl_inner_close(struct fl_region *r, struct fl_inner *in)
+{
+    fl_part_give(r, in->outer, in);
 }
 
 struct fl_inner *fl_inner_around(struct fl_region *r, uintptr_t addr, struct fl_extent **out_outer)
@@ -285,6 +308,9 @@ bool fl_inner_renew(struct fl_region *r, struct fl_extent *e)
 {
     struct fl_range all = {e->base, fl_align_up(e->len, (size_t)1 << e->inner->shift)};
 
+    if (fl_extent_is_pinned(e->inner->outer)) {
+        return false;
+    }
     atomic_store_explicit(&e->handled, false, memory_order_relaxed);
     if (fl_vspace_decommit(&r->window, all) != 0) {
         return false;

@@ -41,6 +41,11 @@ static inline bool fl_extent_is_populated(const struct fl_extent *e)
     return e->content == FL_CONTENT_POPULATED;
 }
 
+static inline bool fl_extent_is_pinned(const struct fl_extent *e)
+{
+    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_PINNED;
+}
+
 /* Was it freed `age` ticks of the worker ago, or more? */
 static inline bool fl_extent_is_aged(const struct fl_region *r, const struct fl_extent *e,
                                      uint32_t age)
@@ -81,6 +86,21 @@ struct fl_extent *fl_fit_higher(struct fl_extent *e);
 int fl_take_seed(struct fl_region *r);
 /* LIVE, LAZY, not counted yet: at least `len` bytes, in whole huge pages. NULL when addresses or maps do not allow it. */
 struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone);
+
+/* PART, nothing of it populated, not counted: `len` bytes, whole huge pages. NULL: no addresses. */
+struct fl_extent *fl_part_take(struct fl_region *r, size_t len, unsigned zone);
+struct fl_part_how {
+    bool asked_for; /* only for want of memory is it refused, however much it is */
+    uint8_t hands;  /* that populate; 0: automatic */
+};
+/* fl_inner_fill, of any PART extent. No lock held. */
+bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range part,
+                  const struct fl_part_how *how);
+/* Gives it back; `in` (NULL: nobody) does not divide it any more. No lock held. */
+void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner *in);
+
+/* fl_region_fork_child: what is PINNED and not for children is addresses with nothing behind, that nobody gets. */
+void fl_pin_fork_child(struct fl_region *r);
 
 /* Walks all zones; `z` is declared here, which tidy cannot see. */
 /* NOLINTNEXTLINE(bugprone-macro-parentheses) */
@@ -134,6 +154,7 @@ struct fl_grant {
     bool on_touch; /* base pages, not populated, so that nothing is taken untouched */
     bool any_room; /* it must not be refused for want of room on the zone's node */
     uint8_t zone;
+    uint8_t hands; /* that populate; 0: automatic */
     /* The plan: where the bytes of `fresh` come from; the rest is the kernel's. */
     size_t from_stock, from_free;
     size_t budgeted; /* bytes for which fl_region_may_populate was asked */

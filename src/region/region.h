@@ -16,6 +16,7 @@
 #define FL_REGION_REGION_H
 
 #include "core/core.h"
+#include "region/pin.h"
 #include "region/zone.h"
 #include "stats/stats.h"
 
@@ -29,6 +30,7 @@ enum fl_extent_state {
     FL_EXTENT_CACHED,  /* freed, in a thread's cache */
     FL_EXTENT_FOREIGN, /* addresses where somebody else has mapped something: never ours again */
     FL_EXTENT_APART, /* whole huge pages that are being given back, moved or cleared: no lock is held meanwhile */
+    FL_EXTENT_PINNED, /* a device has its pages, or soon: see pin.h */
 };
 
 enum fl_content {
@@ -52,8 +54,8 @@ struct fl_extent {
     bool aged;               /* on the region's age list. Lock: region */
     bool spent;              /* APART: its pages have moved. The owner */
     bool armed;              /* LIVE and LAZY: first touches go to the worker. The owner */
-    bool unforked;           /* FREE: some of it is not for children of fork. Lock: region */
-    uint8_t zone;            /* see fl_zone. Lock: region, or the owner while LIVE */
+    bool unforked; /* FREE: some of it is not for children of fork; PINNED: all. Lock: region */
+    uint8_t zone;  /* see fl_zone. Lock: region, or the owner while LIVE */
     /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see hands.c. Relaxed: the call comes
      * before the free by the program's own order */
     _Atomic bool handled;
@@ -200,22 +202,22 @@ struct fl_region {
     uintptr_t base;               /* the window's */
     _Atomic uint32_t *map;        /* the pagemap: index of a descriptor, by base page */
     struct fl_extent *descriptor; /* by index; 0 is none, and never LIVE */
-    _Atomic size_t
-        mapped; /* entries of the pagemap that there are; only grows. Lock: region, to write */
+    _Atomic size_t mapped;        /* entries of the pagemap; only grows. Lock: region, to write */
     _Alignas(FL_CACHE_LINE) struct fl_lock lock;
     struct fl_vspace window, pagemap, descriptors;
     struct fl_region_config config;
-    uintptr_t first;             /* where extents begin; below it is the boot area */
-    struct fl_placing placing;   /* constant after the first request */
-    unsigned nzones;             /* likewise */
-    struct fl_extent_list spare; /* UNUSED descriptors */
-    struct fl_extent_list apart; /* APART */
-    size_t descriptors_ready;    /* bytes of them that are in memory */
-    size_t descriptors_used;     /* count; index 0 is never used */
-    struct fl_cache *caches;     /* every cache ever made */
-    size_t populated_bytes;      /* R6 */
-    size_t free_bytes;           /* part of it that is FREE */
-    size_t free_huge;            /* part of that in whole huge pages */
+    uintptr_t first;                     /* where extents begin; below it is the boot area */
+    struct fl_placing placing;           /* constant after the first request */
+    unsigned nzones;                     /* likewise */
+    struct fl_extent_list spare;         /* UNUSED descriptors */
+    struct fl_extent_list apart, pinned; /* APART; PINNED */
+    _Atomic size_t pinned_bytes;         /* of the latter. Lock: region, to write */
+    size_t descriptors_ready;            /* bytes of them that are in memory */
+    size_t descriptors_used;             /* count; index 0 is never used */
+    struct fl_cache *caches;             /* every cache ever made */
+    size_t populated_bytes;              /* R6 */
+    size_t free_bytes;                   /* part of it that is FREE */
+    size_t free_huge;                    /* part of that in whole huge pages */
     size_t leaving; /* bytes of APART extents whose pages move: counted twice for a moment */
     struct fl_stock stock;
     struct fl_repair repair;

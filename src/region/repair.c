@@ -58,7 +58,7 @@ static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintp
             break;
         }
         uintptr_t e_end = e->base + e->len;
-        bool usable = e->content != FL_CONTENT_EMPTY;
+        bool usable = e->content != FL_CONTENT_EMPTY && !fl_extent_is_pinned(e);
         if (usable && e_end > from) {
             run.base = run.len == 0 ? fl_max(e->base, from) : run.base;
             run.len = e_end - run.base;

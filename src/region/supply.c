@@ -146,7 +146,7 @@ static int populate_base_pages(struct fl_region *r, struct fl_range range)
 }
 
 /* In pieces: while one is filled, whoever maps something waits for it, and with it whoever wants the region lock. */
-int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step)
+static int populate_by(struct fl_region *r, struct fl_range range, size_t step, unsigned helpers)
 {
     int rc = 0;
     size_t done = 0;
@@ -156,7 +156,7 @@ int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step)
     }
     if (range.len >= share_from && !r->config.populate_by_touch) {
         uint64_t began = fl_sys.now_ns();
-        rc = fl_sys.populate_shared(range, SHARE_HELPERS);
+        rc = fl_sys.populate_shared(range, helpers);
         note_pace(r, range.len, began);
         if (rc != -EINVAL && rc != -ENOSYS) {
             return rc;
@@ -171,6 +171,11 @@ int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step)
         rc = populate_base_pages(r, (struct fl_range){range.base + done, range.len - done});
     }
     return rc;
+}
+
+int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step)
+{
+    return populate_by(r, range, step, SHARE_HELPERS);
 }
 
 /* How far the fresh ranges of a grant are filled, in whole huge pages. */
@@ -315,12 +320,13 @@ static void populate_rest(struct fl_region *r, const struct filling *f)
 {
     /* While memory is tight the kernel may have taken what moved: then all is looked at. */
     bool all = atomic_load_explicit(&r->tight, memory_order_relaxed);
+    unsigned helpers = f->g->hands != 0 ? f->g->hands - 1u : SHARE_HELPERS;
 
     for (unsigned i = 0; i < f->g->nfresh; i++) {
         size_t done = all ? 0 : f->done[i];
         struct fl_range rest = {f->g->fresh[i].base + done, f->g->fresh[i].len - done};
         if (rest.len != 0) {
-            int rc = fl_supply_populate(r, rest, populate_piece);
+            int rc = populate_by(r, rest, populate_piece, helpers);
             __atomic_fetch_add(&r->stats.populate_bytes, rest.len, __ATOMIC_RELAXED);
             __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
         }

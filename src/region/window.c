@@ -81,6 +81,7 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     TAILQ_INIT(&r->zone[0].by_age);
     TAILQ_INIT(&r->spare);
     TAILQ_INIT(&r->apart);
+    TAILQ_INIT(&r->pinned);
     fl_rezero_start(r);
     fl_lock_init(&r->moving, FL_RANK_LEAF);
     int rc = claim_anywhere(r, len);

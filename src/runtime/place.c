@@ -144,6 +144,11 @@ static bool has_room(unsigned zone, size_t bytes)
     return true;
 }
 
+static unsigned zone_of(int node)
+{
+    return fl_topology_find(&fl_runtime.numa.topology, (unsigned)node);
+}
+
 static unsigned found(struct fl_range range)
 {
     uintptr_t at[FOUND_BATCH];
@@ -255,6 +260,7 @@ void fl_place_start(void)
     fl_region_divide(&fl_runtime.region, &(struct fl_placing){
                                              .nodes = nodes(),
                                              .wish = wish,
+                                             .zone_of = zone_of,
                                              .mapped = mapped,
                                              .mapped_own = mapped_own,
                                              .has_room = has_room,

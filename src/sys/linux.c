@@ -82,6 +82,7 @@ static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
     static const int how[] = {
         [FL_ADVICE_HUGE] = MADV_HUGEPAGE,     [FL_ADVICE_NO_HUGE] = MADV_NOHUGEPAGE,
         [FL_ADVICE_NO_FORK] = MADV_DONTFORK,  [FL_ADVICE_FORK] = MADV_DOFORK,
+        [FL_ADVICE_WIPE] = MADV_WIPEONFORK,   [FL_ADVICE_NO_WIPE] = MADV_KEEPONFORK,
         [FL_ADVICE_COLLAPSE] = MADV_COLLAPSE,
     };
 

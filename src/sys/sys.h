@@ -17,6 +17,8 @@ enum fl_sys_advice {
     FL_ADVICE_NO_HUGE, /* MADV_NOHUGEPAGE, Linux 2.6.38 */
     FL_ADVICE_NO_FORK, /* MADV_DONTFORK: a child has no such map. Linux 2.6.16 */
     FL_ADVICE_FORK,    /* MADV_DOFORK: takes that back */
+    FL_ADVICE_WIPE,    /* MADV_WIPEONFORK: a child reads zeros there. Linux 4.14 */
+    FL_ADVICE_NO_WIPE, /* MADV_KEEPONFORK: takes that back */
     FL_ADVICE_COLLAPSE, /* MADV_COLLAPSE, Linux 6.1: base pages become huge ones, with a copy; blocks for it */
 };
 

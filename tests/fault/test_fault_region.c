@@ -337,6 +337,34 @@ static void without_files_advice_names_and_population_all_works(void **state)
     assert_tight();
 }
 
+/* Refused, nothing of it stays; and what advice alone could not do is no reason to refuse. */
+static bool take_pinned(void)
+{
+    static const struct fl_pin plainly = {.node = -1};
+    struct fl_extent *e = NULL;
+
+    if (fl_region_take_pinned(&region, MIB(6), &plainly, &e) != 0) {
+        return false;
+    }
+    fill(e, 0x12);
+    fl_region_give_pinned(&region, e);
+    return true;
+}
+
+static void a_device_gets_memory_or_none(void **state)
+{
+    static const unsigned may = MAY_REFUSE | 1u << FAKE_ADVISE | 1u << FAKE_POPULATE;
+    static const struct operation table[] = {
+        {NULL, take_pinned, 0, may, 5, {.huge = true}},
+        {hold_garbage, take_pinned, 0, may, 3, {.huge = true}},
+        {NULL, take_pinned, GIVES_BACK, 0, 0, {.huge = true}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        sweep(&table[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +374,7 @@ int main(void)
         cmocka_unit_test(purge_gives_what_it_can),
         cmocka_unit_test(give_never_fails),
         cmocka_unit_test(a_cache_is_had_or_not),
+        cmocka_unit_test(a_device_gets_memory_or_none),
         cmocka_unit_test(a_limit_at_any_height_refuses_and_keeps_order),
         cmocka_unit_test(without_files_advice_names_and_population_all_works),
     };

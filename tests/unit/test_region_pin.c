@@ -1,0 +1,357 @@
+/* What a device has: prepared in the order that matters, then left alone by everything that takes, moves, clears or copies. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct fl_pin plainly = {.node = -1};
+
+static struct fl_extent *pin_as(size_t len, const struct fl_pin *how)
+{
+    struct fl_extent *e = NULL;
+
+    assert_int_equal(fl_region_take_pinned(&region, len, how, &e), 0);
+    assert_non_null(e);
+    return e;
+}
+
+static struct fl_extent *pin(size_t len)
+{
+    return pin_as(len, &plainly);
+}
+
+static bool lies_in(const struct fake_call *c, struct fl_range range)
+{
+    return fl_range_common(c->range, range).len != 0;
+}
+
+/* Calls that take pages from the range, or put others there. */
+static unsigned taken_from(struct fl_range range)
+{
+    unsigned n = 0;
+
+    for (size_t k = 0; k < fl_min(fake.nlog, FAKE_LOG); k++) {
+        const struct fake_call *c = &fake.log[k];
+        bool takes = c->slot == FAKE_UNMAP || c->slot == FAKE_DECOMMIT ||
+                     c->slot == FAKE_LAZY_FREE || c->slot == FAKE_MOVE || c->slot == FAKE_REMAP ||
+                     (c->slot == FAKE_ADVISE && c->advice == FL_ADVICE_COLLAPSE);
+        n += takes && lies_in(c, range);
+    }
+    return n;
+}
+
+static void it_is_whole_populated_and_no_block_of_mallocs(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    struct fl_extent *e = pin(MIB(3));
+    assert_int_equal(e->len, MIB(4));
+    assert_int_equal(e->base % MIB(2), 0);
+    assert_null(fl_region_find(&region, e->base));
+    assert_false(fl_extent_claim(e, 0)); /* a free of it by mistake is seen */
+    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(stats().in_use_bytes, MIB(4));
+    assert_int_equal(fake_kept_from_child(fl_extent_range(e)), MIB(4));
+    fill(e, 0x77);
+    assert_settled();
+    fl_region_give_pinned(&region, e);
+    assert_int_equal(region.free_bytes, MIB(4));
+    assert_int_equal(fake_kept_from_child(region.window.all), 0);
+    assert_settled();
+    struct fl_extent *again = take(MIB(4));
+    assert_true(is_filled(again, 0x77)); /* the region has kept its memory */
+    give(again);
+}
+
+static size_t index_of(enum fake_slot slot, enum fl_sys_advice advice)
+{
+    for (size_t k = 0; k < fake.nlog; k++) {
+        if (fake.log[k].slot == slot && (slot != FAKE_ADVISE || fake.log[k].advice == advice) &&
+            lies_in(&fake.log[k], region.window.all)) {
+            return k;
+        }
+    }
+    fail_msg("no such call: %d, %d", (int)slot, (int)advice);
+    return 0;
+}
+
+static void advice_comes_first_and_fork_last(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    give(take(KIB(4))); /* the window is begun */
+    uintptr_t at = region.first + MIB(2);
+    fake.page[fake.npages++] = (struct fake_page){at, MIB(2), MIB(2), false, 0};
+    fake_forget();
+    struct fl_extent *e = pin(MIB(4));
+    assert_int_equal(e->base, at);
+    size_t huge = index_of(FAKE_ADVISE, FL_ADVICE_HUGE), filled = index_of(FAKE_POPULATE, 0);
+    size_t whole = index_of(FAKE_ADVISE, FL_ADVICE_COLLAPSE);
+    size_t apart = index_of(FAKE_ADVISE, FL_ADVICE_NO_FORK);
+    assert_true(huge < filled && filled < whole && whole < apart);
+    assert_int_equal(fake.npages, 0);
+    fl_region_give_pinned(&region, e);
+}
+
+static void nothing_is_taken_from_it(void **state)
+{
+    static const struct fl_region_config with = {.huge = true, .stock = MIB(16)};
+    (void)state;
+    region_begin(&with);
+    struct fl_extent *before = take(MIB(6)), *e = pin(MIB(8)), *after = take(MIB(6));
+    struct fl_range all = fl_extent_range(e);
+    fill(e, 0x42);
+    give(before);
+    give(after);
+    fake_forget();
+    for (int i = 0; i < 8; i++) {
+        (void)fl_region_tick(&region, 1);
+    }
+    (void)fl_region_rezero(&region);
+    (void)fl_region_refill(&region);
+    fl_region_release(&region);
+    (void)fl_region_purge(&region, 0);
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 4096 kB\n");
+    region.since_look = region.look_after;
+    give(take(MIB(1)));
+    fl_region_soften(&region);
+    assert_true(fake_purged() != 0);
+    assert_int_equal(taken_from(all), 0);
+    assert_true(is_filled(e, 0x42));
+    assert_settled();
+    fl_region_give_pinned(&region, e);
+    assert_settled();
+}
+
+static void repair_steps_over_it(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    struct fl_extent *before = take(MIB(2)), *e = pin(MIB(4)), *after = take(MIB(2));
+    struct fl_range all = fl_extent_range(e);
+    for (size_t at = 0; at < MIB(8); at += MIB(2)) {
+        fake.page[fake.npages++] = (struct fake_page){before->base + at, MIB(2), MIB(2), false, 0};
+    }
+    fl_region_lock(&region);
+    fl_repair_begin(&region);
+    fl_region_unlock(&region);
+    fake_forget();
+    for (int i = 0; i < 10 && fl_region_repair(&region) == 0; i++) {
+    }
+    assert_int_equal(taken_from(all), 0);
+    assert_int_equal(fake.npages, 2); /* the two around it are whole again */
+    give(before);
+    give(after);
+    fl_region_give_pinned(&region, e);
+}
+
+static struct fl_extent *device;
+
+static int child_without(void)
+{
+    size_t populated = region.populated_bytes;
+
+    fl_region_fork_child(&region, NULL);
+    if (fl_region_check(&region) != NULL || region.populated_bytes != populated - MIB(4)) {
+        return 1;
+    }
+    for (int i = 0; i < 8; i++) { /* nobody gets its addresses */
+        struct fl_extent *e = take(MIB(3));
+        if (e == NULL || fl_range_common(fl_extent_range(e), fl_extent_range(device)).len != 0) {
+            return 2;
+        }
+        fill(e, 1);
+    }
+    (void)fl_region_purge(&region, 0);
+    return fl_region_check(&region) != NULL ? 3 : 0;
+}
+
+static int child_with(void)
+{
+    fl_region_fork_child(&region, NULL);
+    return is_filled(device, 0x21) && fl_region_check(&region) == NULL ? 0 : 1;
+}
+
+static int child_wiped(void)
+{
+    fl_region_fork_child(&region, NULL);
+    return is_filled(device, 0) && fl_region_check(&region) == NULL ? 0 : 1;
+}
+
+static void forked(const struct fl_pin *how, int (*child)(void))
+{
+    region_begin(NULL);
+    struct fl_extent *other = take(MIB(1));
+    device = pin_as(MIB(4), how);
+    fill(device, 0x21);
+    assert_true(fl_region_fork_prepare(&region));
+    int status = fake_child(child);
+    fl_region_fork_parent(&region);
+    assert_int_equal(status, 0);
+    assert_true(is_filled(device, 0x21));
+    assert_settled();
+    fl_region_give_pinned(&region, device);
+    give(other);
+    assert_settled();
+}
+
+static void children_have_it_as_was_asked(void **state)
+{
+    static const struct fl_pin wiped = {.node = -1, .fork = FL_PIN_WIPED};
+    static const struct fl_pin copied = {.node = -1, .fork = FL_PIN_COPIED};
+    (void)state;
+    forked(&plainly, child_without);
+    forked(&wiped, child_wiped);
+    forked(&copied, child_with);
+}
+
+static void only_want_of_memory_refuses(void **state)
+{
+    static const struct fl_region_config small = {.huge = true, .eager_max = MIB(2)};
+    struct fl_extent *e = NULL;
+    (void)state;
+    region_begin(&small);
+    e = pin(MIB(32)); /* more than anybody has unasked */
+    assert_int_equal(region.populated_bytes, MIB(32));
+    fl_region_give_pinned(&region, e);
+    region_begin(&(struct fl_region_config){.huge = true, .limit = MIB(8)});
+    assert_int_equal(fl_region_take_pinned(&region, MIB(10), &plainly, &e), -ENOMEM);
+    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(fl_region_take_pinned(&region, SIZE_MAX, &plainly, &e), -ENOMEM);
+    assert_int_equal(fl_region_take_pinned(&region, 0, &plainly, &e), -ENOMEM);
+    assert_settled();
+    region_begin(NULL);
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 32768 kB\n");
+    assert_int_equal(fl_region_take_pinned(&region, MIB(20), &plainly, &e), -ENOMEM);
+    assert_int_equal(fl_region_take_pinned(&region, MIB(10), &plainly, &e), 0);
+    fl_region_give_pinned(&region, e);
+    assert_settled();
+}
+
+static void free_memory_comes_first(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    struct fl_extent *x = take(MIB(8)), *wall = take(MIB(2));
+    give(x);
+    fake_forget();
+    struct fl_extent *e = pin(MIB(8));
+    assert_int_equal(region.populated_bytes, MIB(10));
+    assert_int_equal(stats().move_bytes, MIB(8));
+    give(wall);
+    fl_region_give_pinned(&region, e);
+    assert_settled();
+}
+
+static void so_many_hands_fill_it(void **state)
+{
+    static const struct fl_pin three = {.node = -1, .threads = 3};
+    (void)state;
+    region_begin(NULL);
+    fake.pretend_populate = true;
+    struct fl_extent *e = pin_as(MIB(256), &three);
+    assert_int_equal(fake.helpers, 2);
+    fl_region_give_pinned(&region, e);
+    struct fl_extent *f = pin(MIB(512));
+    assert_int_equal(fake.helpers, 15);
+    fl_region_give_pinned(&region, f);
+}
+
+static bool is_pinned_at(uintptr_t base, size_t len)
+{
+    return fl_region_is_pinned(&region, (struct fl_range){base, len});
+}
+
+static void any_byte_of_it_is_known(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    struct fl_extent *before = take(KIB(64)), *e = NULL;
+    assert_false(is_pinned_at(before->base, MIB(64)));
+    e = pin(MIB(4));
+    struct fl_extent *after = take_aligned(MIB(2), MIB(2));
+    assert_true(is_pinned_at(e->base, 1));
+    assert_true(is_pinned_at(e->base + e->len - 1, 1));
+    assert_true(is_pinned_at(e->base + MIB(1) + 5, KIB(8)));
+    assert_true(is_pinned_at(before->base, e->base + 1 - before->base));
+    assert_true(is_pinned_at(0, SIZE_MAX));
+    assert_false(is_pinned_at(before->base, before->len));
+    assert_false(is_pinned_at(after->base, after->len));
+    assert_false(is_pinned_at(region.first - KIB(4), KIB(4)));
+    assert_false(is_pinned_at(e->base, 0));
+    fl_region_give_pinned(&region, e);
+    assert_false(is_pinned_at(0, SIZE_MAX));
+    give(before);
+    give(after);
+}
+
+static void what_was_done_to_its_maps_is_undone(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    struct fl_extent *e = pin(MIB(4));
+    struct fl_range all = fl_extent_range(e);
+    fl_region_note_hands(&region, (struct fl_range){all.base + MIB(1), KIB(4)});
+    fake_forget();
+    fl_region_give_pinned(&region, e);
+    assert_int_equal(fake_purged(), all.len);
+    assert_int_equal(region.populated_bytes, 0);
+    assert_settled();
+}
+
+static void a_divided_one_keeps_its_memory(void **state)
+{
+    static struct fl_inner in;
+    (void)state;
+    memset(&in, 0, sizeof in);
+    in.shift = 16;
+    region_begin(NULL);
+    assert_int_equal(fl_inner_open(&region, &in, MIB(8)), 0);
+    struct fl_range all = fl_extent_range(in.outer), low = {all.base, MIB(4)};
+    assert_true(fl_inner_fill(&region, &in, low));
+    assert_int_equal(fl_inner_pin(&region, &in, low, &plainly), 0);
+    assert_int_equal(fl_inner_pin(&region, &in, low, &plainly), -EBUSY);
+    assert_int_equal(fake_kept_from_child(all), MIB(4));
+    memset((void *)low.base, 0x19, low.len);
+    struct fl_range page = {low.base + MIB(2), MIB(2)};
+    fake_forget();
+    assert_int_equal(fl_inner_empty(&region, &in, page), -EBUSY);
+    assert_int_equal(fl_inner_yield(&region, &in, page), -EBUSY);
+    assert_int_equal(fl_inner_shift(&region, &in, page, low.base + MIB(4)), 0);
+    struct fl_extent *block = &in.block[3];
+    block->len = KIB(64);
+    block->state = FL_EXTENT_LIVE;
+    assert_ptr_equal(fl_region_find(&region, block->base), block);
+    fl_region_note_hands(&region, fl_extent_range(block));
+    assert_true(fl_extent_is_handled(block));
+    assert_true(fl_extent_claim(block, 0));
+    assert_false(fl_inner_renew(&region, block));
+    block->state = FL_EXTENT_UNUSED;
+    assert_true(is_pinned_at(block->base, 1));
+    assert_int_equal(taken_from(all), 0);
+    assert_int_equal(*(unsigned char *)(page.base + 77), 0x19);
+    fl_inner_unpin(&region, &in, low);
+    assert_int_equal(fake_kept_from_child(all), 0);
+    assert_int_equal(fl_inner_empty(&region, &in, page), 0);
+    fl_inner_close(&region, &in);
+    assert_settled();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_whole_populated_and_no_block_of_mallocs),
+        cmocka_unit_test(advice_comes_first_and_fork_last),
+        cmocka_unit_test(nothing_is_taken_from_it),
+        cmocka_unit_test(repair_steps_over_it),
+        cmocka_unit_test(children_have_it_as_was_asked),
+        cmocka_unit_test(only_want_of_memory_refuses),
+        cmocka_unit_test(free_memory_comes_first),
+        cmocka_unit_test(so_many_hands_fill_it),
+        cmocka_unit_test(any_byte_of_it_is_known),
+        cmocka_unit_test(what_was_done_to_its_maps_is_undone),
+        cmocka_unit_test(a_divided_one_keeps_its_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
