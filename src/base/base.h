@@ -81,6 +81,8 @@ void fl_text_u64(struct fl_text *t, uint64_t v);
 void fl_text_hex(struct fl_text *t, uint64_t v);
 /* Bytes with the largest binary unit that divides them: 65536 -> 64K, 4097 -> 4097. */
 void fl_text_size(struct fl_text *t, uint64_t bytes);
+/* Without zeros behind: 920000 -> 0.92. */
+void fl_text_millionths(struct fl_text *t, uint64_t v);
 
 /* Decimal number with an optional K, M, G or T (binary) behind it, nothing else.
  * Returns 0; -EINVAL when it is not a number of that form; -ERANGE above UINT64_MAX. */
@@ -88,6 +90,10 @@ int fl_parse_size(const char *s, uint64_t *out);
 
 /* Plain decimal number. Errors as fl_parse_size. */
 int fl_parse_u64(const char *s, uint64_t *out);
+
+/* Decimal number such as 1, 0.92 or .5, in millionths. Further digits are dropped, but what is more than 0 stays so.
+ * Errors as fl_parse_size. */
+int fl_parse_millionths(const char *s, uint64_t *out);
 
 /* 1 for 1, on, yes, true; 0 for 0, off, no, false and the empty string; -EINVAL else. */
 int fl_parse_bool(const char *s);

@@ -51,6 +51,33 @@ int fl_parse_size(const char *s, uint64_t *out)
     return 0;
 }
 
+int fl_parse_millionths(const char *s, uint64_t *out)
+{
+    uint64_t whole = 0, part = 0, unit = 1000000;
+    bool some = *s >= '0' && *s <= '9', dropped = false;
+
+    if (some && parse_digits(&s, &whole) != 0) {
+        return -ERANGE;
+    }
+    if (*s == '.') {
+        for (s++; *s >= '0' && *s <= '9'; s++) {
+            some = true;
+            unit /= 10;
+            part += unit * (uint64_t)(*s - '0');
+            dropped |= unit == 0 && *s != '0';
+        }
+    }
+    if (!some || *s != '\0') {
+        return -EINVAL;
+    }
+    if (whole > UINT64_MAX / 1000000 - 1) {
+        return -ERANGE;
+    }
+    *out = whole * 1000000 + part;
+    *out += *out == 0 && dropped;
+    return 0;
+}
+
 int fl_parse_bool(const char *s)
 {
     static const char *const yes[] = {"1", "on", "yes", "true"};

@@ -51,3 +51,18 @@ void fl_text_size(struct fl_text *t, uint64_t bytes)
     append_number(t, bytes, 10);
     fl_text_str(t, unit[i]);
 }
+
+void fl_text_millionths(struct fl_text *t, uint64_t v)
+{
+    char digits[8] = ".";
+    size_t n = 0;
+
+    append_number(t, v / 1000000, 10);
+    v %= 1000000;
+    for (uint64_t unit = 100000; v != 0; unit /= 10) {
+        digits[++n] = (char)('0' + v / unit);
+        v %= unit;
+    }
+    digits[n + 1] = '\0';
+    fl_text_str(t, n == 0 ? "" : digits);
+}

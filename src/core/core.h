@@ -45,16 +45,21 @@ enum {
     FL_OPTION_TEXTS = 4096 + 256
 }; /* bytes for the texts of all options: a path as long as they come */
 
-enum fl_option_origin { FL_ORIGIN_DEFAULT, FL_ORIGIN_ENVIRONMENT };
+#define FL_OPTION_OFF UINT64_MAX /* what GIBS says for off */
+
+/* ALIAS: by a name of others, see fl_options_aliases. */
+enum fl_option_origin { FL_ORIGIN_DEFAULT, FL_ORIGIN_ENVIRONMENT, FL_ORIGIN_ALIAS };
 
 /* Values by FL_OPTION_<name>. Texts are copies: a program may write its title over the environment (setproctitle). */
 struct fl_options {
-    uint64_t value[FL_OPTION_COUNT]; /* unit as in the table; WORDS: bits of enum fl_disable */
+    /* Unit as in the table; WORDS: bits of enum fl_disable; REAL and GIBS: millionths. */
+    uint64_t value[FL_OPTION_COUNT];
     /* TEXT options: NULL when unset or empty. POLICY: the list of nodes behind the colon ("all", or numbers below FL_NODE_IDS). */
     const char *text[FL_OPTION_COUNT];
     enum fl_option_origin origin[FL_OPTION_COUNT];
-    unsigned nbad; /* values and names that were refused; each has had its line on stderr */
-    size_t kept;   /* bytes of texts in use */
+    unsigned nbad;  /* values and names that were refused; each has had its line on stderr */
+    unsigned ranks; /* fl_ranks, written by who asked it; 0: nobody has */
+    size_t kept;    /* bytes of texts in use */
     char texts[FL_OPTION_TEXTS];
 };
 
@@ -65,9 +70,13 @@ void fl_options_read(struct fl_options *o, char *const env[]);
 
 /* One line an option on stderr: name, value, origin. */
 void fl_options_confirm(const struct fl_options *o);
-/* After that: what is not set by our own name, and is by one that DeepRec's users know: START_STATISTIC_STEP, STABLE_STATISTIC_STEP,
- * MAX_STATISTIC_STEP, ENABLE_MEMORY_OPTIMIZATION. What is no number is said and ignored. */
+/* After that: what is not set by our own name, and is by one that users of DeepRec, MXNet or PaddlePaddle know. Of several the first in
+ * the table of aliases.c counts. What is not understood, or out of our option's range, is said once and ignored.
+ * Cost: one pass over `env`, which looks at an entry's first letter. */
 void fl_options_aliases(struct fl_options *o, char *const env[]);
+/* What `value` would be for that option: 0 and the number; -EINVAL; -ERANGE with the number. Says nothing. */
+int fl_option_parse(enum fl_option_id id, const char *value, uint64_t *out);
+uint64_t fl_option_preset(enum fl_option_id id);
 
 /* How many processes share this host's memory with this one, itself counted: FAULTLESS_HOST_SHARE, else the launchers'
  * variables in `env` (NULL, as for AT_SECURE: none). At least 1. A variable of others that is not understood is ignored.

@@ -4,7 +4,24 @@
 #include <errno.h>
 #include <string.h>
 
-enum kind { SIZE, TIME, COUNT, BOOL, WORDS, LEVEL, POLICY, STEPS, TEXT };
+/* From LEVEL to the end: one of the words of lists[kind - LEVEL]. */
+enum kind {
+    SIZE,
+    TIME,
+    COUNT,
+    BOOL,
+    REAL,
+    GIBS,
+    TEXT,
+    WORDS,
+    LEVEL,
+    POLICY,
+    STEPS,
+    STRATEGY,
+    REUSE,
+    EVENTS,
+    FORK
+};
 
 static const struct row {
     enum kind kind;
@@ -26,6 +43,23 @@ static const char *const levels[] = {"none", "warn", "info"}; /* by enum fl_log_
 static const char *const policies[] = {"auto",       "off",  "first-touch", "local",
                                        "interleave", "bind", "balance"};
 static const char *const step_words[] = {"auto", "declared", "off"}; /* by enum fl_steps */
+/* By the enums of the same names in faultless/gpu.h. */
+static const char *const strategies[] = {"auto",           "naive",       "round",   "unpooled",
+                                         "naive_best_fit", "auto_growth", "planned", "driver"};
+static const char *const reuses[] = {"query", "own", "wait"};
+static const char *const events[] = {"lazy", "eager"};
+static const char *const forks[] = {"none", "wipe", "copy"};
+
+#define LIST(list)                                                                                 \
+    {                                                                                              \
+        list, sizeof(list) / sizeof((list)[0])                                                     \
+    }
+static const struct list {
+    const char *const *word;
+    size_t n;
+} lists[] = {LIST(levels), LIST(policies), LIST(step_words), LIST(strategies),
+             LIST(reuses), LIST(events),   LIST(forks)};
+#undef LIST
 
 static bool name_matches(const char *entry, const char *name)
 {
@@ -97,6 +131,18 @@ static int parse_policy(const char *s, uint64_t *out)
     return 0;
 }
 
+/* Off, or below zero: UINT64_MAX. */
+static int parse_gibs(const char *s, uint64_t *out)
+{
+    bool below = *s == '-';
+    int rc = strcmp(s, "off") == 0 ? 0 : fl_parse_millionths(s + below, out);
+
+    if (rc == 0 && (below || *s == 'o')) {
+        *out = FL_OPTION_OFF;
+    }
+    return rc;
+}
+
 static int parse_value(const struct row *r, const char *s, uint64_t *out)
 {
     int rc = 0;
@@ -115,14 +161,21 @@ static int parse_value(const struct row *r, const char *s, uint64_t *out)
         break;
     case WORDS:
         return parse_words(s, out);
-    case LEVEL:
-        rc = find_word(levels, sizeof levels / sizeof levels[0], s, strlen(s));
-        *out = (uint64_t)rc;
+    case REAL:
+        rc = fl_parse_millionths(s, out);
+        break;
+    case GIBS:
+        rc = parse_gibs(s, out);
         break;
     case POLICY:
         return parse_policy(s, out);
+    case LEVEL:
     case STEPS:
-        rc = find_word(step_words, sizeof step_words / sizeof step_words[0], s, strlen(s));
+    case STRATEGY:
+    case REUSE:
+    case EVENTS:
+    case FORK:
+        rc = find_word(lists[r->kind - LEVEL].word, lists[r->kind - LEVEL].n, s, strlen(s));
         *out = (uint64_t)rc;
         break;
     case TEXT:
@@ -139,15 +192,25 @@ static void append_value(struct fl_text *t, const struct row *r, uint64_t v)
 {
     if (r->kind == SIZE) {
         fl_text_size(t, v);
-    } else if (r->kind == LEVEL) {
-        fl_text_str(t, levels[v]);
-    } else if (r->kind == POLICY) {
-        fl_text_str(t, policies[v]);
-    } else if (r->kind == STEPS) {
-        fl_text_str(t, step_words[v]);
+    } else if (r->kind >= LEVEL) {
+        fl_text_str(t, lists[r->kind - LEVEL].word[v]);
+    } else if (r->kind == GIBS && v == FL_OPTION_OFF) {
+        fl_text_str(t, "off");
+    } else if (r->kind == REAL || r->kind == GIBS) {
+        fl_text_millionths(t, v);
     } else {
         fl_text_u64(t, v);
     }
+}
+
+int fl_option_parse(enum fl_option_id id, const char *value, uint64_t *out)
+{
+    return parse_value(&table[id], value, out);
+}
+
+uint64_t fl_option_preset(enum fl_option_id id)
+{
+    return table[id].preset;
 }
 
 static void append_name(struct fl_text *t, const char *name)
@@ -294,6 +357,9 @@ void fl_options_read(struct fl_options *o, char *const env[])
 
 void fl_options_confirm(const struct fl_options *o)
 {
+    static const char *const origins[] = {" (default)", " (environment)",
+                                          " (environment, by another name)"};
+
     for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
         char line[400];
         struct fl_text t = fl_text_on(line, sizeof line);
@@ -315,7 +381,7 @@ void fl_options_confirm(const struct fl_options *o)
                 fl_text_str(&t, o->text[i]);
             }
         }
-        fl_text_str(&t, o->origin[i] == FL_ORIGIN_DEFAULT ? " (default)" : " (environment)");
+        fl_text_str(&t, origins[o->origin[i]]);
         fl_say(line);
     }
 }

@@ -266,8 +266,9 @@ static void start_region(void)
     if ((disable & (FL_DISABLE_WORKER | FL_DISABLE_URING)) != 0) {
         fl_crew_limit((disable & FL_DISABLE_WORKER) != 0 ? FL_CREW_ALONE : FL_CREW_THREADS);
     }
-    fl_runtime.region.scratch.ranks =
+    fl_runtime.options.ranks =
         fl_ranks(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
+    fl_runtime.region.scratch.ranks = fl_runtime.options.ranks;
     fl_runtime.region.scratch.held = &fl_runtime.region.populated_bytes;
     fl_runtime.region.worker_scratch.ranks = fl_runtime.region.scratch.ranks;
     int rc = fl_region_start(&fl_runtime.region, &config);

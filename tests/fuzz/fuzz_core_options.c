@@ -51,18 +51,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     env[n] = NULL;
     fl_options_read(&o, env);
+    fl_options_aliases(&o, env);
     must(o.nbad <= n);
     must(fake.nsaid == 0 || fake.said[fake.nsaid - 1] == '\n' || fake.nsaid == FAKE_SAID - 1);
     must(o.nbad != 0 || fake.nsaid == 0);
     must(memchr(data, '\n', size) != NULL || lines(fake.said) <= o.nbad);
     for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
         bool bits = i == FL_OPTION_disable;
-        must(bits ? o.value[i] < 1 << 10
+        must(bits ? o.value[i] < 1 << 11
                   : o.value[i] >= bounds[i].min && o.value[i] <= bounds[i].max);
         must(o.text[i] == NULL || o.text[i][0] != '\0');
     }
     fl_options_confirm(&o);
-    fl_options_read(&again, env); /* the same environment, the same answer */
+    fl_options_read(&again, env);
+    fl_options_aliases(&again, env); /* the same environment, the same answer */
     must(again.nbad == o.nbad && memcmp(again.value, o.value, sizeof o.value) == 0);
     return 0;
 }

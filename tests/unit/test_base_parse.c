@@ -184,11 +184,39 @@ static void lists_are_spans_between_commas(void **state)
     }
 }
 
+static void decimals_are_millionths(void **state)
+{
+    static const struct number table[] = {
+        {"0", 0, 0},
+        {"1", 0, 1000000},
+        {"0.92", 0, 920000},
+        {".5", 0, 500000},
+        {"5.", 0, 5000000},
+        {"0.000001", 0, 1},
+        {"1.0000009", 0, 1000000},
+        {"0.00000001", 0, 1}, /* more than nothing */
+        {"0.0000000", 0, 0},
+        {"18446744073708.999999", 0, 18446744073708999999ull},
+        {"18446744073709", -ERANGE, 0},
+        {"99999999999999999999", -ERANGE, 0},
+        {"", -EINVAL, 0},
+        {".", -EINVAL, 0},
+        {"-1", -EINVAL, 0},
+        {"1e3", -EINVAL, 0},
+        {"1.5.", -EINVAL, 0},
+        {"1,5", -EINVAL, 0},
+        {" 1", -EINVAL, 0},
+    };
+    (void)state;
+    check_table(fl_parse_millionths, table, sizeof table / sizeof table[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_numbers_are_decimal_and_whole),
         cmocka_unit_test(sizes_take_one_binary_unit),
+        cmocka_unit_test(decimals_are_millionths),
         cmocka_unit_test(booleans_are_a_closed_list_of_words),
         cmocka_unit_test(number_after_a_key_is_found_or_absent),
         cmocka_unit_test(lists_are_spans_between_commas),

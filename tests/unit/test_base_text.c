@@ -69,6 +69,27 @@ static void sizes_take_the_largest_unit_that_divides(void **state)
     assert_text(fl_text_size, 1ull << 60, "1048576T");
 }
 
+static void millionths_have_no_zeros_behind(void **state)
+{
+    static const struct {
+        uint64_t v;
+        const char *text;
+    } table[] = {{0, "0"},
+                 {1, "0.000001"},
+                 {920000, "0.92"},
+                 {1000000, "1"},
+                 {1500000, "1.5"},
+                 {1000010, "1.00001"},
+                 {UINT64_MAX, "18446744073709.551615"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        char text[32];
+        struct fl_text t = fl_text_on(text, sizeof text);
+        fl_text_millionths(&t, table[i].v);
+        assert_string_equal(text, table[i].text);
+    }
+}
+
 static void sizes_read_back_what_was_written(void **state)
 {
     static const uint64_t values[] = {0,          1,          4096,       65537,
@@ -125,6 +146,7 @@ int main(void)
         cmocka_unit_test(text_of_one_byte_holds_nothing),
         cmocka_unit_test(numbers_are_written_in_full),
         cmocka_unit_test(sizes_take_the_largest_unit_that_divides),
+        cmocka_unit_test(millionths_have_no_zeros_behind),
         cmocka_unit_test(sizes_read_back_what_was_written),
         cmocka_unit_test(rounding_moves_to_the_nearest_multiple),
         cmocka_unit_test(inner_range_is_the_whole_units_or_nothing),

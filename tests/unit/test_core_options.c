@@ -322,26 +322,48 @@ static void words_combine(void **state)
     assert_int_equal(o.nbad, 1);
 }
 
-static void names_of_others_count_where_ours_are_not_set(void **state)
+/* Of the GPU's: words, and numbers with decimals. */
+static void words_and_decimals_have_their_numbers(void **state)
 {
-    char *env[] = {(char[]){"START_STATISTIC_STEP=100"}, (char[]){"STABLE_STATISTIC_STEP=10"},
-                   (char[]){"MAX_STATISTIC_STEP=100"},   (char[]){"ENABLE_MEMORY_OPTIMIZATION=0"},
-                   (char[]){"FAULTLESS_PLAN_STABLE=3"},  NULL};
-    char *wrong[] = {(char[]){"MAX_STATISTIC_STEP=many"}, NULL};
+    static const struct {
+        const char *entry;
+        enum fl_option_id id;
+        uint64_t value;
+    } table[] = {
+        {"FAULTLESS_GPU_STRATEGY=naive", FL_OPTION_gpu_strategy, 1},
+        {"FAULTLESS_GPU_STRATEGY=round", FL_OPTION_gpu_strategy, 2},
+        {"FAULTLESS_GPU_STRATEGY=unpooled", FL_OPTION_gpu_strategy, 3},
+        {"FAULTLESS_GPU_STRATEGY=naive_best_fit", FL_OPTION_gpu_strategy, 4},
+        {"FAULTLESS_GPU_STRATEGY=auto_growth", FL_OPTION_gpu_strategy, 5},
+        {"FAULTLESS_GPU_STRATEGY=planned", FL_OPTION_gpu_strategy, 6},
+        {"FAULTLESS_GPU_STRATEGY=driver", FL_OPTION_gpu_strategy, 7},
+        {"FAULTLESS_GPU_REUSE=own", FL_OPTION_gpu_reuse, 1},
+        {"FAULTLESS_GPU_REUSE=wait", FL_OPTION_gpu_reuse, 2},
+        {"FAULTLESS_GPU_EVENTS=eager", FL_OPTION_gpu_events, 1},
+        {"FAULTLESS_GPU_FORK=wipe", FL_OPTION_gpu_fork, 1},
+        {"FAULTLESS_GPU_FORK=copy", FL_OPTION_gpu_fork, 2},
+        {"FAULTLESS_GPU_FRACTION=0.125", FL_OPTION_gpu_fraction, 125000},
+        {"FAULTLESS_GPU_FRACTION=1", FL_OPTION_gpu_fraction, 1000000},
+        {"FAULTLESS_GPU_GC_GB=2.5", FL_OPTION_gpu_gc_gb, 2500000},
+        {"FAULTLESS_GPU_GC_GB=-1", FL_OPTION_gpu_gc_gb, FL_OPTION_OFF},
+        {"FAULTLESS_GPU_GC_GB=off", FL_OPTION_gpu_gc_gb, FL_OPTION_OFF},
+    };
     (void)state;
-    fl_options_read(&o, env);
-    fl_options_aliases(&o, env);
-    assert_int_equal(o.nbad, 0);
-    assert_int_equal(o.value[FL_OPTION_plan_start], 100);
-    assert_int_equal(o.value[FL_OPTION_plan_stable], 3);
-    assert_int_equal(o.value[FL_OPTION_plan_max], 100);
-    assert_int_equal(o.value[FL_OPTION_steps], FL_STEPS_OFF);
-    fl_options_read(&o, wrong);
-    fl_options_aliases(&o, wrong);
-    assert_int_equal(o.nbad, 1);
-    assert_int_equal(o.value[FL_OPTION_plan_max], 4);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        READ(table[i].entry);
+        assert_true(o.value[table[i].id] == table[i].value);
+        assert_int_equal(o.nbad, 0);
+    }
+    READ("FAULTLESS_GPU_FRACTION=1.1");
+    assert_string_equal(
+        fake.said, "faultless: FAULTLESS_GPU_FRACTION=1.1 is out of range (0 to 1); using 0.92\n");
+    READ("FAULTLESS_GPU_PINNED_STRATEGY=driver");
     assert_string_equal(fake.said,
-                        "faultless: MAX_STATISTIC_STEP=many is not understood; ignored\n");
+                        "faultless: FAULTLESS_GPU_PINNED_STRATEGY=driver is out of range "
+                        "(auto to planned); using auto\n");
+    READ("FAULTLESS_GPU_GC_GB=often", "FAULTLESS_GPU_GC_GB=-", "FAULTLESS_GPU_GC_GB=offs",
+         "FAULTLESS_GPU_REUSE=all");
+    assert_int_equal(o.nbad, 4);
 }
 
 static void a_value_longer_than_the_line_is_cut(void **state)
@@ -376,12 +398,43 @@ static void confirm_names_value_and_origin_of_each(void **state)
                                    "faultless: FAULTLESS_PLAN_MAX=4 (default)\n"
                                    "faultless: FAULTLESS_STATS_SIGNAL=0 (default)\n"
                                    "faultless: FAULTLESS_TRACE= (default)\n"
+                                   "faultless: FAULTLESS_GPU_DRIVER= (default)\n"
                                    "faultless: FAULTLESS_DISABLE=thp cache  (environment)\n"
                                    "faultless: FAULTLESS_LOG=warn (default)\n"
                                    "faultless: FAULTLESS_STATS=f (environment)\n"
                                    "faultless: FAULTLESS_CONFIRM=0 (default)\n"
                                    "faultless: FAULTLESS_STRICT=0 (default)\n"
-                                   "faultless: FAULTLESS_LIB= (default)\n");
+                                   "faultless: FAULTLESS_LIB= (default)\n"
+                                   "faultless: FAULTLESS_GPU_STRATEGY=auto (default)\n"
+                                   "faultless: FAULTLESS_GPU_PAGE=4K (default)\n"
+                                   "faultless: FAULTLESS_GPU_LARGE_ROUND=2M (default)\n"
+                                   "faultless: FAULTLESS_GPU_CUTOFF=24 (default)\n"
+                                   "faultless: FAULTLESS_GPU_RESERVE=5 (default)\n"
+                                   "faultless: FAULTLESS_GPU_FRACTION=0.92 (default)\n"
+                                   "faultless: FAULTLESS_GPU_INITIAL=0 (default)\n"
+                                   "faultless: FAULTLESS_GPU_REGROW=0 (default)\n"
+                                   "faultless: FAULTLESS_GPU_CHUNK=0 (default)\n"
+                                   "faultless: FAULTLESS_GPU_LIMIT=0 (default)\n"
+                                   "faultless: FAULTLESS_GPU_SHARE=0 (default)\n"
+                                   "faultless: FAULTLESS_GPU_FREE_IDLE=0 (default)\n"
+                                   "faultless: FAULTLESS_GPU_FREE_BEFORE_GROWTH=0 (default)\n"
+                                   "faultless: FAULTLESS_GPU_GC_GB=0 (default)\n"
+                                   "faultless: FAULTLESS_GPU_GC_FRACTION=1 (default)\n"
+                                   "faultless: FAULTLESS_GPU_FAST_GC=1 (default)\n"
+                                   "faultless: FAULTLESS_GPU_RETRY_MS=0 (default)\n"
+                                   "faultless: FAULTLESS_GPU_REUSE=query (default)\n"
+                                   "faultless: FAULTLESS_GPU_EVENTS=lazy (default)\n"
+                                   "faultless: FAULTLESS_GPU_FORK=none (default)\n"
+                                   "faultless: FAULTLESS_GPU_SLOTS=2 (default)\n"
+                                   "faultless: FAULTLESS_GPU_COALESCE_GAP=128K (default)\n"
+                                   "faultless: FAULTLESS_GPU_REGISTER_CHUNK=64G (default)\n"
+                                   "faultless: FAULTLESS_GPU_TRACE= (default)\n"
+                                   "faultless: FAULTLESS_GPU_PINNED_STRATEGY=auto (default)\n"
+                                   "faultless: FAULTLESS_GPU_PINNED_PAGE=4K (default)\n"
+                                   "faultless: FAULTLESS_GPU_PINNED_LARGE_ROUND=2M (default)\n"
+                                   "faultless: FAULTLESS_GPU_PINNED_CUTOFF=24 (default)\n"
+                                   "faultless: FAULTLESS_GPU_PINNED_RESERVE=5 (default)\n"
+                                   "faultless: FAULTLESS_GPU_PINNED_FRACTION=0.5 (default)\n");
 }
 
 int main(void)
@@ -391,7 +444,7 @@ int main(void)
         cmocka_unit_test_setup(each_kind_takes_its_good_values, each),
         cmocka_unit_test_setup(bounds_are_inclusive, each),
         cmocka_unit_test_setup(each_policy_has_its_number, each),
-        cmocka_unit_test_setup(names_of_others_count_where_ours_are_not_set, each),
+        cmocka_unit_test_setup(words_and_decimals_have_their_numbers, each),
         cmocka_unit_test_setup(nodes_stand_behind_a_colon, each),
         cmocka_unit_test_setup(bad_values_get_one_exact_line_and_the_default, each),
         cmocka_unit_test_setup(unknown_names_are_told_the_nearest, each),
