@@ -64,7 +64,7 @@ static size_t drop_if_empty(struct fl_arena *a, give_back *to)
 {
     size_t bytes = 0;
 
-    if (is_open(a) && claim_all(a)) {
+    if (is_open(a) && a->held == 0 && claim_all(a)) {
         bytes = a->inner.outer->zeroed.len;
         if (to == fl_inner_yield && bytes != a->inner.outer->len) {
             yield_all(a);
@@ -82,10 +82,11 @@ void fl_arena_drop_if_empty(struct fl_arena *a)
     fl_plan_unlock();
 }
 
-/* Huge page `page` is in memory, and all of its granules were free: they are ours now. */
+/* Huge page `page` is in memory and may leave it, and all of its granules were free: they are ours now. */
 static bool claim_page(struct fl_arena *a, size_t page)
 {
-    if (!is_filled(a, page) || !fl_claims_take(&a->claims, granules_of(page), granules_of(1))) {
+    if (a->held != 0 || !is_filled(a, page) ||
+        !fl_claims_take(&a->claims, granules_of(page), granules_of(1))) {
         return false;
     }
     if (!is_filled(a, page)) { /* somebody took its memory meanwhile */
@@ -245,6 +246,8 @@ static bool open_with(struct fl_arena *a, size_t len)
     return true;
 }
 
+static uint32_t openings; /* Lock: plan */
+
 bool fl_arena_open(struct fl_arena *a, size_t height)
 {
     size_t limit = fl_align_up(height, fl_page.huge);
@@ -260,6 +263,7 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         atomic_store_explicit(&a->limit, limit, memory_order_relaxed);
         count_missing(a);
         a->budget = SIZE_MAX;
+        a->opening = ++openings;
         a->hand = 0;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);
         atomic_store_explicit(&a->height, len, memory_order_release);
@@ -358,6 +362,11 @@ static FL_COLD bool fill(struct fl_arena *a, size_t granule, size_t n)
         at += run + 1;
     }
     return true;
+}
+
+bool fl_arena_fill(struct fl_arena *a)
+{
+    return fill(a, 0, a->limit >> FL_GRANULE_SHIFT);
 }
 
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room)

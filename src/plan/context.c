@@ -373,6 +373,11 @@ static struct fl_step_context *default_context(void)
     return my_default;
 }
 
+struct fl_step_context *fl_context_here(void)
+{
+    return fl_plan_mine != NULL ? fl_plan_mine : my_default;
+}
+
 /* Who declares steps is not watched for them. */
 static void stop_watching(void)
 {
@@ -471,6 +476,10 @@ void fl_plan_fork_child(void)
             c->grown = NULL;
             atomic_store(&c->job, FL_JOB_NONE);
             fl_record_drop_all(c);
+        }
+        if (c->arena != NULL && c->arena->held != 0) { /* its memory is not here */
+            c->arena = NULL;
+            fl_replay_off(c);
         }
         if (!mine) {
             atomic_store(&c->inside, false);

@@ -121,10 +121,11 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
     }
     memcpy(l->slot, from->slot, from->n * sizeof *l->slot);
     for (uint32_t i = 0; i < l->n && !together; i++) {
-        if (l->slot[i].size > from->seat[i].room) {
+        if (l->slot[i].size > from->seat[i].room && l->slot[i].zone == 0) {
             l->slot[i].kind = FL_SLOT_VARIES;
         }
     }
+    fl_merge_zones(l->slot, l->n, from->horizon);
     l->hash = from->hash;
     l->horizon = from->horizon;
     l->asked_most = from->asked_most;
@@ -166,6 +167,7 @@ void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown)
         set_spot(l, seat, 1, s->kind == FL_SLOT_DOUBLED ? granule_of(s->offset[1]) : granule);
         seat[1].before = seat->before + (s->kind != FL_SLOT_VARIES ? seat->most : 0);
     }
+    fl_layout_zones(l);
 }
 
 struct packing {

@@ -12,12 +12,13 @@
 
 static const char magic[8] = {'F', 'L', 'P', 'L', 'A', 'N', 'S', '\n'};
 
-enum { VERSION = 1, HEAD = FL_FILE_HEAD, PLAN = 56, SLOT = 64 };
+enum { VERSION = 2, HEAD = FL_FILE_HEAD, PLAN = 56, SLOT = 64 };
 enum { AT_VERSION = 8, AT_PLANS = 12, AT_LENGTH = 16, AT_CHECKSUM = FL_FILE_CHECKSUM_AT };
 enum { P_LENGTH = 0, P_KEY = 8, P_SIGNATURE = 16, P_HORIZON = 24, P_HEIGHT = 32, P_GRANULE = 40 };
 enum { P_SLOTS = 48, P_ZERO = 52 };
 enum { S_SIZE = 0, S_LEAST = 8, S_MOST = 16, S_OFFSET = 24, S_SECOND = 32, S_BIRTH = 40 };
-enum { S_DEATH = 44, S_THREAD = 48, S_INDEX = 52, S_KIND = 56, S_ALIGN = 57, S_ZERO = 58 };
+enum { S_DEATH = 44, S_THREAD = 48, S_INDEX = 52, S_KIND = 56, S_ALIGN = 57, S_ZONE = 58 };
+enum { S_ZERO = 59 };
 
 static const uint64_t most_bytes = (uint64_t)1 << 47;
 
@@ -107,6 +108,9 @@ static bool is_slot(const struct fl_file_plan *p, const struct fl_slot *s,
         s->birth >= s->death || s->death > p->horizon) {
         return false;
     }
+    if (s->zone > FL_PLAN_ZONES || (s->zone != 0 && is_planned(s) && s->kind != FL_SLOT_DOUBLED)) {
+        return false;
+    }
     if (before != NULL && (before->thread > s->thread ||
                            (before->thread == s->thread && before->index >= s->index))) {
         return false;
@@ -141,6 +145,7 @@ static void put_slot(unsigned char *at, const struct fl_slot *s)
     put32(at + S_INDEX, s->index);
     at[S_KIND] = (unsigned char)s->kind;
     at[S_ALIGN] = s->align == 0 ? 0 : (unsigned char)__builtin_ctzll(s->align);
+    at[S_ZONE] = (unsigned char)s->zone;
 }
 
 int fl_file_add(struct fl_file *f, const struct fl_file_plan *p)
@@ -230,7 +235,8 @@ static bool get_slot(const unsigned char *at, struct fl_slot *s)
                           .offset = {get64(at + S_OFFSET), get64(at + S_SECOND)},
                           .thread = get32(at + S_THREAD),
                           .index = get32(at + S_INDEX),
-                          .kind = FL_SLOT_VARIES};
+                          .kind = FL_SLOT_VARIES,
+                          .zone = at[S_ZONE]};
     if (at[S_ALIGN] >= 47 || at[S_KIND] > FL_SLOT_VARIES ||
         memcmp(at + S_ZERO, zero, sizeof zero) != 0) {
         return false;

@@ -59,6 +59,8 @@ struct fl_arena {
     struct fl_arena *next; /* every arena ever made. Lock: plan */
     _Atomic bool used;     /* since the worker looked */
     unsigned idle;         /* looks at which it was not. The worker */
+    _Atomic unsigned held; /* times: nothing of it moves or goes back. Lock: plan, to write */
+    uint32_t opening;      /* which one it is of all that ever were. Lock: plan, or the owner */
     _Atomic bool owned;    /* by a context; else free, or draining. Lock: plan */
 };
 
@@ -69,6 +71,8 @@ bool fl_arena_raise(struct fl_arena *a, size_t height);
 /* `most` bytes of it are expected to be in use at once: beyond that, and beyond what was needed at once before, what is idle moves to where
  * it is wanted. The owner. */
 void fl_arena_expect(struct fl_arena *a, size_t most);
+/* Brings all of it up to the limit into memory. The owner. */
+bool fl_arena_fill(struct fl_arena *a);
 /* fl_claims_fit below the limit. */
 size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
 /* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
@@ -119,6 +123,8 @@ struct fl_layout {
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
     uint64_t asked_most;  /* bytes that one step asked for in planned slots, at most */
+    uint32_t serial;      /* no other has it */
+    struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
 };
 
 enum fl_job_state { FL_JOB_NONE, FL_JOB_WANTED, FL_JOB_RUNNING, FL_JOB_DONE };
@@ -210,6 +216,13 @@ void fl_record_drop_all(struct fl_step_context *c);
 /* How many records, the newest first, may be learned from; 0: not yet. */
 unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static FL_RECORDS]);
 
+/* The request's life, if it is recorded. Any thread. False: it is not. */
+bool fl_record_mark(struct fl_step_context *c, uint32_t request, uint32_t zone);
+
+/* zone.c */
+/* The zones of its slots, and its serial. */
+void fl_layout_zones(struct fl_layout *l);
+
 /* replay.c */
 void fl_replay_begin(struct fl_step_context *c);
 /* Brings the figures up to date: fl_plan_take_next keeps none. */
@@ -250,6 +263,8 @@ void fl_keep_adopt(struct fl_step_context *c);
 void fl_keep_note(const struct fl_layout *l);
 
 /* context.c */
+/* The calling thread's innermost context, or the one of its own that it has been in; NULL. */
+struct fl_step_context *fl_context_here(void);
 void fl_context_boundary(struct fl_step_context *c);
 void fl_context_give_up(struct fl_step_context *c);
 /* One more request of a thread whose steps are not known. */

@@ -167,6 +167,7 @@ static void make_slot(const struct merge *m, size_t i)
             s->least = fl_min(s->least, l->asked);
             s->most = fl_max(s->most, l->asked);
             s->align = fl_max(s->align, l->align);
+            s->zone = l->zone != 0 ? l->zone : s->zone;
         }
     }
 }
@@ -200,8 +201,19 @@ static void leave_varying(const struct merge *m, unsigned percent, struct fl_mer
         return;
     }
     for (size_t i = 0; i < m->n; i++) {
-        if (m->slot[i].kind <= FL_SLOT_DOUBLED && varies(m, i)) {
+        if (m->slot[i].kind <= FL_SLOT_DOUBLED && m->slot[i].zone == 0 && varies(m, i)) {
             m->slot[i].kind = FL_SLOT_VARIES;
+        }
+    }
+}
+
+void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon)
+{
+    for (struct fl_slot *s = slot; s < slot + n; s++) {
+        if (s->zone != 0 && s->kind <= FL_SLOT_DOUBLED) {
+            s->kind = FL_SLOT_DOUBLED;
+            s->birth = 0;
+            s->death = horizon;
         }
     }
 }
@@ -220,6 +232,7 @@ static void place_in_time(const struct merge *m, struct fl_merged *out)
             m->slot[i].death = out->horizon;
         }
     }
+    fl_merge_zones(m->slot, m->n, out->horizon);
     out->bound = fl_order_bound(m->slot, m->n, out->horizon, m->room);
 }
 
@@ -255,6 +268,12 @@ int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, stru
     return 0;
 }
 
+/* A zone's places in even steps lie below those in odd ones. */
+static uint32_t zone_at(const struct fl_slot *s, size_t parity)
+{
+    return s->zone != 0 ? 2 * s->zone - 1 + (uint32_t)parity : 0;
+}
+
 size_t fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_pack_buffer *b,
                         uint32_t *back, uint64_t granule, uint64_t huge_from, uint64_t huge)
 {
@@ -271,6 +290,7 @@ size_t fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_pack_buf
                                                  .birth = s->birth,
                                                  .death = s->death,
                                                  .previous = s->offset[p],
+                                                 .zone = zone_at(s, p),
                                                  .offset = FL_PACK_NONE};
         }
     }

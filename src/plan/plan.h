@@ -5,6 +5,7 @@
  * detect.c   one thread's stream of large requests -> where a step ends. Pure.
  * claims.c   who has which granules of an arena.      arena.c    the memory that a plan's blocks lie in.
  * record.c   a step as it happens.                    replay.c   a request served from the layout.
+ * zone.c     blocks that lie together, and the layout for other layers.
  * context.c  whose steps these are, and what comes next; engine.c packs in the background; memory.c is theirs.
  * A plan is a hint: what a request gets is decided by the claim on the granules' bits, so a plan that is wrong, stale or torn
  * costs memory and never a byte.
@@ -93,6 +94,9 @@ uint32_t fl_detect_period(const struct fl_detect *d);
 
 /* ---- merge ---- */
 
+/* Blocks of one zone lie side by side, at the layout's bottom; twice, for even and odd steps. */
+enum { FL_ZONE_INPUT = 1, FL_PLAN_ZONES = 4 };
+
 #define FL_LIFE_NEVER UINT64_MAX
 
 enum { FL_MERGE_STEPS = 8 }; /* at most */
@@ -107,6 +111,7 @@ struct fl_life {
     uint64_t align;  /* a power of two; 0: any */
     uint32_t thread; /* of the context's threads */
     uint32_t index;  /* of that thread's requests in the step */
+    uint32_t zone;   /* that it was marked with; 0: none */
 };
 
 /* A step as it was recorded: lives by (thread, index), those of a thread in the order of birth; [begin, end) by the same clock, which
@@ -135,6 +140,7 @@ struct fl_slot {
     uint64_t offset[2];
     uint32_t thread, index; /* as in the newest step */
     enum fl_slot_kind kind;
+    uint32_t zone; /* at most FL_PLAN_ZONES; not 0, and planned: FL_SLOT_DOUBLED */
 };
 
 struct fl_merged {
@@ -162,6 +168,8 @@ struct fl_merged {
 int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, struct fl_slot *slot,
              struct fl_merged *out, void *scratch, size_t scratch_len);
 size_t fl_merge_scratch(size_t n, size_t nsteps);
+/* What is planned of those that have a zone lives for the whole step, in two places. */
+void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon);
 /* The planned slots as buffers for the packer: at most 2 n. Returns how many. `back` says which slot and which offset each is for:
  * 2 * slot + (0 or 1). Sizes are rounded up to `granule`, aligned to it; from `huge_from` bytes on to `huge`. The slots' offsets, if
  * they have any, become the previous ones. */
@@ -394,6 +402,51 @@ int fl_plan_context_new(struct fl_step_context **out);
 int fl_plan_context_free(struct fl_step_context *c);
 int fl_plan_begin(struct fl_step_context *c);
 int fl_plan_end(struct fl_step_context *c);
+
+/* ---- the layout, for other layers ---- */
+
+/* From the next layout on, the requests like that of the block at `p`, LIVE, belong to `zone`, 1 to FL_PLAN_ZONES: each keeps its place for
+ * the whole step, in two places in turn, so that what was written in one step may be read while the next one is written. Sizes that vary are
+ * planned at their largest. Marking the block in each step costs no more than once.
+ * 0; -EINVAL: no such zone; -ENOENT: the block is of no step that is learned or served, or got its place by chance; -EBUSY: another thread
+ * is in that context, or a handler asks.
+ * Threads: any for a step that is learned, else the one in the context. No lock.  Cost: O(1) for the newest request; at most all of them. */
+int fl_plan_mark_zone(const void *p, uint32_t zone);
+
+/* One for each request of the step, in its order. */
+struct fl_plan_place {
+    uint64_t offset[2]; /* bytes from the base, in even and odd steps; FL_PACK_NONE: not planned */
+    uint64_t size;      /* bytes, at most */
+    uint32_t zone;
+};
+
+struct fl_plan_layout {
+    /* Another layout or another arena has another one; a pair that comes back, as when phases alternate, has the same again. */
+    uint64_t generation;
+    uint64_t
+        opening; /* of the arena: what is known of its memory, a registration for example, is void when it is another */
+    uintptr_t base; /* of the arena. Aligned to a huge page */
+    size_t height;  /* bytes of the layout */
+    size_t limit; /* bytes from `base` that planned blocks may lie in; no less. Whole huge pages */
+    unsigned
+        parity; /* 0: the step is even: which offsets the step under way has, or the last one had */
+    size_t places;
+    /* By number; 0 is no zone's. len 0: nothing is in it. */
+    struct fl_plan_zone {
+        uint64_t offset[2], len; /* bytes */
+    } zone[FL_PLAN_ZONES + 1];
+};
+
+/* The layout that `c` is served from, or will be; NULL: the calling thread's innermost context. The first `room` places go to `place`,
+ * which may be NULL. 0; -ENODATA: there is none, or no memory for it yet; -EBUSY: another thread is in it; -EINVAL.
+ * Threads: any.  Cost: O(1), and the places. */
+int fl_plan_layout(struct fl_step_context *c, struct fl_plan_layout *out,
+                   struct fl_plan_place *place, size_t room);
+/* The same, and all of the arena up to `limit` is brought into memory, and neither moves nor goes back until fl_plan_let_go: whoever
+ * registers it with a device holds it so. As often as it was held it is let go. A child of fork has nothing of it. -ENOMEM. */
+int fl_plan_hold(struct fl_step_context *c, struct fl_plan_layout *out);
+/* `opening` as fl_plan_hold said. */
+void fl_plan_let_go(uint64_t opening);
 
 /* Jobs of the worker: packs what has been learned; gives back what no step has used for a while. */
 uint64_t fl_plan_work(struct fl_region *r);

@@ -96,6 +96,7 @@ static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t alig
     __atomic_store_n(&life->death, FL_LIFE_NEVER, __ATOMIC_RELAXED);
     life->align = align;
     life->thread = 0;
+    __atomic_store_n(&life->zone, 0, __ATOMIC_RELAXED);
     life->index = rec->n;
     rec->hash = fl_record_mix(rec->hash, e->len);
     __atomic_store_n(&rec->n, rec->n + 1, __ATOMIC_RELAXED);
@@ -166,6 +167,16 @@ static void end_life(struct fl_step_context *c, uint32_t request, uint64_t when)
     if (life != NULL) {
         __atomic_store_n(&life->death, when, __ATOMIC_RELAXED);
     }
+}
+
+bool fl_record_mark(struct fl_step_context *c, uint32_t request, uint32_t zone)
+{
+    struct fl_life *life = find_life(c, request);
+
+    if (life != NULL) {
+        __atomic_store_n(&life->zone, zone, __ATOMIC_RELAXED);
+    }
+    return life != NULL;
 }
 
 void fl_plan_saw_resize(const struct fl_extent *e, size_t had)

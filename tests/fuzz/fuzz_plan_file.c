@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (size >= FL_FILE_HEAD && size <= ROOM) {
         uint64_t len = size & ~(size_t)7, sum;
-        memcpy(file, "FLPLANS\n\1\0\0\0", 12);
+        memcpy(file, "FLPLANS\n\2\0\0\0", 12);
         memcpy(file + 16, &len, sizeof len);
         sum = fl_file_checksum(file, len);
         memcpy(file + FL_FILE_CHECKSUM_AT, &sum, sizeof sum);

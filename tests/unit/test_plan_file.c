@@ -34,7 +34,8 @@ static const struct fl_slot good[] = {
      .death = HORIZON,
      .offset = {0, 6 * G},
      .index = 7,
-     .kind = FL_SLOT_DOUBLED},
+     .kind = FL_SLOT_DOUBLED,
+     .zone = 3},
     {.size = 64 * G,
      .least = 5,
      .most = 64 * G,
@@ -89,7 +90,7 @@ static void same_slots(const struct fl_slot *a, const struct fl_slot *b, size_t 
         assert_true(a[i].birth == b[i].birth && a[i].death == b[i].death);
         assert_true(a[i].offset[0] == b[i].offset[0] && a[i].offset[1] == b[i].offset[1]);
         assert_true(a[i].thread == b[i].thread && a[i].index == b[i].index);
-        assert_int_equal(a[i].kind, b[i].kind);
+        assert_true(a[i].kind == b[i].kind && a[i].zone == b[i].zone);
     }
 }
 
@@ -129,7 +130,7 @@ static void what_was_written_is_read(void **state)
 
 static void the_bytes_are_those_of_the_document(void **state)
 {
-    static const unsigned char head[] = "FLPLANS\n\1\0\0\0\3\0\0\0";
+    static const unsigned char head[] = "FLPLANS\n\2\0\0\0\3\0\0\0";
     static const unsigned char slot[] = /* the second */
         "\0\20\0\0\0\0\0\0\0\20\0\0\0\0\0\0\0\20\0\0\0\0\0\0\0\0\4\0\0\0\0\0\377\377\377\377\377"
         "\377\377\377"
@@ -140,6 +141,7 @@ static void the_bytes_are_those_of_the_document(void **state)
     assert_int_equal(file[16] + 256 * file[17], len);
     assert_int_equal(file[FL_FILE_HEAD], (PLAN + 5 * SLOT) & 255);
     assert_memory_equal(file + FL_FILE_HEAD + PLAN + SLOT, slot, SLOT);
+    assert_int_equal(file[FL_FILE_HEAD + PLAN + 2 * SLOT + 58], 3); /* the third one's zone */
 }
 
 static void each_fault_has_its_answer_and_its_words(void **state)
@@ -157,7 +159,7 @@ static void each_fault_has_its_answer_and_its_words(void **state)
     assert_int_equal(fl_file_check(file, len), -EINVAL);
     assert_int_equal(fl_file_check(file, 0), -EINVAL);
     (void)write_three();
-    file[8] = 2;
+    file[8] = 1;
     assert_int_equal(fl_file_check(file, len), -ENOTSUP);
     (void)write_three();
     assert_int_equal(fl_file_check(file, len - 1), -EMSGSIZE);
@@ -243,6 +245,14 @@ static void slots_that_cannot_be_are_refused(void **state)
         SLOTS(1, AT(0, FL_PACK_NONE), .index = 1, .kind = FL_SLOT_CROSSING),
         SLOTS(2, AT(0, 6 * G), .index = 7, .kind = FL_SLOT_DOUBLED),
         {2, {.size = G, .death = HORIZON, AT(0, FL_PACK_NONE), .kind = FL_SLOT_DOUBLED}},
+        SLOTS(0, AT(0, FL_PACK_NONE), .zone = 1), /* in one place */
+        {2,
+         {.size = G,
+          .death = HORIZON,
+          AT(0, G),
+          .index = 7,
+          .kind = FL_SLOT_DOUBLED,
+          .zone = FL_PLAN_ZONES + 1}},
         SLOTS(3, AT(0, FL_PACK_NONE), .thread = 2, .kind = FL_SLOT_KEPT),
         SLOTS(3, AT(FL_PACK_NONE, 0), .thread = 2, .kind = FL_SLOT_KEPT),
         SLOTS(4, AT(FL_PACK_NONE, FL_PACK_NONE), .thread = 2, .index = 1,

@@ -145,6 +145,33 @@ static void what_outlasts_the_step_has_one_place_or_two(void **state)
     assert_true(b[2].size == 3 * K && b[2].birth == 0 && b[2].death == merged.horizon);
 }
 
+/* In any of the steps: one place in even steps and one in odd ones, planned though its size varies. */
+static void what_is_marked_is_planned_twice(void **state)
+{
+    (void)state;
+    steps_of(100);
+    for (size_t j = 0; j < 4; j++) {
+        add(j, 0, 2 * K, 10, 20);
+        add(j, 0, (3 + 9 * (j % 2)) * K, 30, 60);
+        add(j, 0, (12 - 9 * (j % 2)) * K, 35, 60);
+        add(j, 0, 5 * K, 70, FL_LIFE_NEVER);
+    }
+    step[3].life[0].zone = 2;
+    step[0].life[1].zone = 1;
+    step[0].life[3].zone = 1;
+    assert_int_equal(merge(4), 0);
+    assert_true(slot[0].kind == FL_SLOT_DOUBLED && slot[0].zone == 2);
+    assert_true(slot[1].kind == FL_SLOT_DOUBLED && slot[1].zone == 1 && slot[1].size == 12 * K);
+    assert_true(slot[2].kind == FL_SLOT_VARIES && slot[3].kind == FL_SLOT_KEPT);
+    assert_true(slot[1].birth == 0 && slot[1].death == merged.horizon);
+    assert_int_equal(merged.bound, 2 * (2 + 12) * K);
+
+    struct fl_pack_buffer b[8];
+    uint32_t back[8];
+    assert_int_equal(fl_merge_buffers(slot, merged.n, b, back, K, UINT64_MAX, K), 4);
+    assert_true(b[0].zone == 3 && b[1].zone == 4 && b[2].zone == 1 && b[3].zone == 2);
+}
+
 static void the_next_step_says_when_it_is_asked_again(void **state)
 {
     (void)state;
@@ -383,6 +410,7 @@ int main(void)
         cmocka_unit_test(one_step_is_its_own_order),
         cmocka_unit_test(what_met_in_an_older_step_meets),
         cmocka_unit_test(what_outlasts_the_step_has_one_place_or_two),
+        cmocka_unit_test(what_is_marked_is_planned_twice),
         cmocka_unit_test(the_next_step_says_when_it_is_asked_again),
         cmocka_unit_test(kept_is_what_most_steps_keep),
         cmocka_unit_test(sizes_that_move_together_are_planned_at_their_largest),

@@ -1,0 +1,265 @@
+/* Blocks of a step that lie together, by zone, and the layout for whoever copies it: where each request's block lies, and memory that
+ * stays there.
+ *
+ * A mark is a wish for the next layout: in a step that is recorded it is noted beside the life, in one that is served with the slot, which
+ * then has the layout made anew. */
+#include "plan/internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- marks ---- */
+
+/* The block there that is not free; NULL. */
+static struct fl_extent *block_at(uintptr_t addr)
+{
+    struct fl_extent *outer, *e = fl_region_find(fl_plan.region, addr);
+
+    if (e == NULL) {
+        struct fl_inner *in = fl_inner_around(fl_plan.region, addr, &outer);
+        e = in != NULL ? fl_inner_block(in, outer, addr) : NULL;
+    }
+    return e;
+}
+
+/* The calling thread's, one within the other, that has such an arena. */
+static struct fl_step_context *context_of(const struct fl_inner *in)
+{
+    struct fl_step_context *c = fl_plan_mine;
+
+    while (c != NULL && (c->arena == NULL || &c->arena->inner != in)) {
+        c = c->outer;
+    }
+    return c;
+}
+
+/* The last request of the step that was served there; NULL: none was. */
+static const struct fl_seat *seat_at(const struct fl_step_context *c, size_t granule)
+{
+    for (const struct fl_seat *s = c->turn.next; s > c->layout->seat;) {
+        s--;
+        if (s->granule[c->turn.parity] == granule) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+static int mark_seat(struct fl_step_context *c, size_t granule, uint32_t zone)
+{
+    const struct fl_seat *s = c->layout != NULL ? seat_at(c, granule) : NULL;
+    struct fl_slot *slot = s != NULL ? &c->layout->slot[s - c->layout->seat] : NULL;
+
+    if (slot == NULL || slot->kind > FL_SLOT_DOUBLED) {
+        return -ENOENT;
+    }
+    if (slot->zone != zone) {
+        slot->zone = zone;
+        c->layout->wish = true;
+    }
+    return 0;
+}
+
+static int mark_planned(const struct fl_extent *e, uint32_t zone)
+{
+    struct fl_step_context *c = context_of(e->inner);
+
+    if (c == NULL) {
+        return -EBUSY;
+    }
+    if (fl_region_busy() || atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+        return -EBUSY;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    int rc = mark_seat(c, (size_t)(e - e->inner->block), zone);
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+    return rc;
+}
+
+int fl_plan_mark_zone(const void *p, uint32_t zone)
+{
+    struct fl_extent *e = fl_plan.region != NULL ? block_at((uintptr_t)p) : NULL;
+
+    if (zone == 0 || zone > FL_PLAN_ZONES) {
+        return -EINVAL;
+    }
+    if (e == NULL) {
+        return -ENOENT;
+    }
+    bool recorded = e->life != 0 && fl_record_mark(fl_plan.context[e->watcher - 1], e->life, zone);
+    int rc = e->content == FL_CONTENT_INNER ? mark_planned(e, zone) : -ENOENT;
+    return recorded ? 0 : rc;
+}
+
+/* ---- the layout ---- */
+
+static bool is_in_zone(const struct fl_slot *s)
+{
+    return s->zone != 0 && s->kind == FL_SLOT_DOUBLED && s->offset[0] != FL_PACK_NONE;
+}
+
+static void add_to_zone(struct fl_plan_zone *z, const struct fl_slot *s)
+{
+    bool first = z->len == 0;
+    uint64_t top[2];
+
+    for (int i = 0; i < 2; i++) {
+        uint64_t begin = s->offset[i], end = begin + s->size, was = z->offset[i] + z->len;
+        z->offset[i] = first ? begin : fl_min(z->offset[i], begin);
+        top[i] = first ? end : fl_max(was, end);
+    }
+    z->len = fl_max(top[0] - z->offset[0], top[1] - z->offset[1]);
+}
+
+void fl_layout_zones(struct fl_layout *l)
+{
+    static _Atomic uint32_t serials;
+
+    l->serial = atomic_fetch_add(&serials, 1) + 1;
+    memset(l->zone, 0, sizeof l->zone);
+    for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
+        if (is_in_zone(s)) {
+            add_to_zone(&l->zone[s->zone], s);
+        }
+    }
+}
+
+static uint64_t offset_of(const struct fl_seat *s, int parity)
+{
+    return s->granule[parity] < FL_SEAT_GAP ? (uint64_t)s->granule[parity] << FL_GRANULE_SHIFT
+                                            : FL_PACK_NONE;
+}
+
+static struct fl_layout *layout_of(const struct fl_step_context *c)
+{
+    return c->layout != NULL ? c->layout : c->last;
+}
+
+/* The calling thread has the context to itself. */
+static int look(const struct fl_step_context *c, struct fl_plan_layout *out,
+                struct fl_plan_place *place, size_t room)
+{
+    const struct fl_layout *l = layout_of(c);
+    const struct fl_arena *a = c->arena;
+
+    if (l == NULL || a == NULL || atomic_load(&a->height) == 0 || a->limit < l->height) {
+        return -ENODATA;
+    }
+    *out = (struct fl_plan_layout){
+        .generation = (uint64_t)a->opening << 32 | l->serial,
+        .opening = a->opening,
+        .base = a->base,
+        .height = l->height,
+        .limit = a->limit,
+        .parity = (unsigned)c->turn.parity,
+        .places = l->n,
+    };
+    for (unsigned z = 0; z <= FL_PLAN_ZONES; z++) {
+        out->zone[z] = l->zone[z];
+    }
+    for (size_t i = 0; place != NULL && i < fl_min(room, l->n); i++) {
+        const struct fl_seat *s = &l->seat[i];
+        place[i] = (struct fl_plan_place){{offset_of(s, 0), offset_of(s, 1)},
+                                          l->slot[i].size,
+                                          l->slot[i].kind <= FL_SLOT_DOUBLED ? l->slot[i].zone : 0};
+    }
+    return 0;
+}
+
+/* -EBUSY: another thread is in it. `*entered`: this one was not, and leaves it again. */
+static int enter(struct fl_step_context *c, bool *entered)
+{
+    int none = 0, self = gettid();
+
+    if (c == NULL || fl_region_busy()) {
+        return c == NULL ? -EINVAL : -EBUSY;
+    }
+    *entered = atomic_compare_exchange_strong(&c->tid, &none, self);
+    if (!*entered && none != self) {
+        return -EBUSY;
+    }
+    if (atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+        if (*entered) {
+            atomic_store(&c->tid, 0);
+        }
+        return -EBUSY;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    return c->open ? 0 : -EINVAL;
+}
+
+static void leave(struct fl_step_context *c, bool entered)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+    if (entered) {
+        atomic_store(&c->tid, 0);
+    }
+}
+
+int fl_plan_layout(struct fl_step_context *c, struct fl_plan_layout *out,
+                   struct fl_plan_place *place, size_t room)
+{
+    bool entered = false;
+
+    c = c != NULL ? c : fl_context_here();
+    int rc = enter(c, &entered);
+    if (rc == -EBUSY || c == NULL) {
+        return rc;
+    }
+    rc = rc == 0 ? look(c, out, place, room) : rc;
+    leave(c, entered);
+    return rc;
+}
+
+/* ---- memory that stays ---- */
+
+static void hold(struct fl_arena *a)
+{
+    fl_plan_lock();
+    a->held++;
+    fl_plan_unlock();
+}
+
+void fl_plan_let_go(uint64_t opening)
+{
+    bool left = false;
+
+    fl_plan_lock();
+    struct fl_arena *a = fl_plan.arenas;
+    while (a != NULL && (a->opening != opening || a->held == 0)) {
+        a = a->next;
+    }
+    if (a != NULL) {
+        left = --a->held == 0 && atomic_load(&a->draining);
+    }
+    fl_plan_unlock();
+    if (left) {
+        (void)fl_arena_hand_on(a);
+    }
+}
+
+int fl_plan_hold(struct fl_step_context *c, struct fl_plan_layout *out)
+{
+    bool entered = false;
+
+    c = c != NULL ? c : fl_context_here();
+    int rc = enter(c, &entered);
+    if (rc == -EBUSY || c == NULL) {
+        return rc;
+    }
+    rc = rc == 0 ? look(c, out, NULL, 0) : rc;
+    if (rc == 0) {
+        struct fl_arena *a = c->arena;
+        hold(a);
+        fl_arena_expect(a, a->limit);
+        if (!fl_arena_fill(a)) {
+            fl_plan_let_go(a->opening);
+            rc = -ENOMEM;
+        }
+    }
+    leave(c, entered);
+    return rc;
+}
