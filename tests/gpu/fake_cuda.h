@@ -72,8 +72,8 @@ struct fake_cuda {
 
     /* The nth call from now on (1: the next) of `name` (NULL: any) says `code` and does nothing; all calls after it, too, when
      * `for_ever`. nth 0: none. */
-    void (*fail)(const char *name, unsigned nth, int code, bool for_ever);
-    bool (*failed)(void); /* it has come to that */
+    void (*refuse)(const char *name, unsigned nth, int code, bool for_ever);
+    bool (*refused)(void); /* it has come to that */
     /* cuGetProcAddress does not know that one. */
     void (*hide)(const char *name);
     /* The stream is being captured into a graph: what it is given is not run, and calls that capture forbids say 900, break the

@@ -1,0 +1,252 @@
+/* What is submitted: copies, fills, kernels; and what it does when it runs. */
+#include "gpu/fake/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One side of an operation, as memory: of a device, or of the host. */
+static char *bytes_at(uint64_t address, size_t *out_len)
+{
+    if (fake_is_device(address)) {
+        return fake_bytes(address, out_len);
+    }
+    *out_len = SIZE_MAX;
+    return (char *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static void check_host(uint64_t address, size_t len)
+{
+    if (!fake_is_device(address)) {
+        fake_check_pages(address, len);
+    }
+}
+
+void fake_execute(const struct fake_op *op)
+{
+    size_t at = 0;
+
+    if (op->kind == FAKE_OP_MARK) {
+        return;
+    }
+    check_host(op->to, op->len);
+    if (op->kind == FAKE_OP_COPY && op->snapshot == NULL) {
+        check_host(op->from, op->len);
+    }
+    while (at < op->len) {
+        size_t to_len, from_len = SIZE_MAX, n = op->len - at;
+        char *to = bytes_at(op->to + at, &to_len), *from = NULL;
+        if (op->kind == FAKE_OP_COPY) {
+            from = op->snapshot != NULL ? (char *)op->snapshot + at
+                                        : bytes_at(op->from + at, &from_len);
+        }
+        if (to == NULL || (op->kind == FAKE_OP_COPY && from == NULL)) {
+            fake_violation("what was submitted goes to memory that is not there any more");
+            return;
+        }
+        n = n < to_len ? n : to_len;
+        n = n < from_len ? n : from_len;
+        if (op->kind == FAKE_OP_COPY) {
+            memmove(to, from, n);
+        } else {
+            memset(to, op->value, n);
+        }
+        at += n;
+    }
+}
+
+/* Puts an operation into the queue, its accesses having been told. */
+static fl_CUresult submit(struct fake_stream *s, struct fake_op *op, bool reads, bool writes)
+{
+    if (s->capturing || op->len == 0) {
+        free(op->snapshot);
+        return FL_CUDA_SUCCESS;
+    }
+    fake_submit_order(s);
+    if (reads) {
+        fake_access(s->component, &s->clock, op->from, op->len, false);
+    }
+    if (writes) {
+        fake_access(s->component, &s->clock, op->to, op->len, true);
+    }
+    fake_submit(s, op);
+    return FL_CUDA_SUCCESS;
+}
+
+static fl_CUresult to_device(fl_CUdeviceptr to, const void *from, size_t len, struct fake_stream *s)
+{
+    struct fake_op op = {.kind = FAKE_OP_COPY, .to = to, .from = (uintptr_t)from, .len = len};
+    bool across, pinned = fake_registered_at(op.from, len, &across) != NULL;
+
+    if (s == NULL) {
+        return FL_CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (across || !fake_is_allocated(to, len)) {
+        return FL_CUDA_ERROR_INVALID_VALUE;
+    }
+    fake_figures.copies++;
+    if (!pinned) { /* it is read before the call returns */
+        fake_figures.pageable_copies++;
+        op.snapshot = fake_zalloc(len + 1);
+        memcpy(op.snapshot, from, len);
+    }
+    return submit(s, &op, pinned, true);
+}
+
+static fl_CUresult to_host(void *to, fl_CUdeviceptr from, size_t len, struct fake_stream *s)
+{
+    struct fake_op op = {.kind = FAKE_OP_COPY, .to = (uintptr_t)to, .from = from, .len = len};
+    bool across, pinned = fake_registered_at(op.to, len, &across) != NULL;
+    fl_CUresult code;
+
+    if (s == NULL) {
+        return FL_CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (across || !fake_is_allocated(from, len)) {
+        return FL_CUDA_ERROR_INVALID_VALUE;
+    }
+    fake_figures.copies++;
+    code = submit(s, &op, true, pinned);
+    if (!pinned) {
+        fake_figures.pageable_copies++;
+        fake_host_joins(s);
+    }
+    return code;
+}
+
+fl_CUresult fake_cuMemcpyHtoDAsync(fl_CUdeviceptr to, const void *from, size_t len,
+                                   fl_CUstream stream)
+{
+    FAKE_ENTER(cuMemcpyHtoDAsync, FAKE_CONTEXT);
+    return fake_leave(to_device(to, from, len, fake_stream_of(stream)));
+}
+
+fl_CUresult fake_cuMemcpyDtoHAsync(void *to, fl_CUdeviceptr from, size_t len, fl_CUstream stream)
+{
+    FAKE_ENTER(cuMemcpyDtoHAsync, FAKE_CONTEXT);
+    return fake_leave(to_host(to, from, len, fake_stream_of(stream)));
+}
+
+static fl_CUresult within_device(uint64_t to, uint64_t from, size_t len, struct fake_stream *s)
+{
+    struct fake_op op = {.kind = FAKE_OP_COPY, .to = to, .from = from, .len = len};
+
+    if (s == NULL) {
+        return FL_CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (!fake_is_allocated(from, len) || !fake_is_allocated(to, len)) {
+        return FL_CUDA_ERROR_INVALID_VALUE;
+    }
+    fake_figures.copies++;
+    return submit(s, &op, true, true);
+}
+
+fl_CUresult fake_cuMemcpyDtoDAsync(fl_CUdeviceptr to, fl_CUdeviceptr from, size_t len,
+                                   fl_CUstream stream)
+{
+    FAKE_ENTER(cuMemcpyDtoDAsync, FAKE_CONTEXT);
+    return fake_leave(within_device(to, from, len, fake_stream_of(stream)));
+}
+
+static fl_CUresult one_of_batch(uint64_t to, uint64_t from, size_t len, struct fake_stream *s)
+{
+    bool to_is = fake_is_device(to), from_is = fake_is_device(from);
+
+    if (to_is && from_is) {
+        return within_device(to, from, len, s);
+    }
+    if (to_is) {
+        return to_device(to, (const void *)(uintptr_t)from, len, s);
+    }
+    return from_is ? to_host((void *)(uintptr_t)to, from, len, s) : FL_CUDA_ERROR_INVALID_VALUE;
+}
+
+fl_CUresult fake_cuMemcpyBatchAsync(fl_CUdeviceptr *to, fl_CUdeviceptr *from, size_t *len,
+                                    size_t count, struct fl_CUmemcpyAttributes *attribute,
+                                    size_t *attribute_index, size_t attributes, size_t *failed,
+                                    fl_CUstream stream)
+{
+    FAKE_ENTER(cuMemcpyBatchAsync, FAKE_CONTEXT);
+    fl_CUresult code = FL_CUDA_SUCCESS;
+
+    if (failed != NULL) {
+        *failed = SIZE_MAX;
+    }
+    if ((uintptr_t)stream <= 1 || count == 0 || attributes == 0 || attributes > count ||
+        attribute_index[0] != 0 ||
+        attribute[0].srcAccessOrder != FL_CU_MEMCPY_SRC_ACCESS_ORDER_STREAM) {
+        return fake_leave(FL_CUDA_ERROR_INVALID_VALUE);
+    }
+    struct fake_stream *s = fake_stream_of(stream);
+    for (size_t i = 0; i < count && code == FL_CUDA_SUCCESS; i++) {
+        code = one_of_batch(to[i], from[i], len[i], s);
+        if (code != FL_CUDA_SUCCESS && failed != NULL) {
+            *failed = i;
+        }
+    }
+    return fake_leave(code);
+}
+
+static fl_CUresult fill(uint64_t read, size_t read_len, uint64_t write, size_t write_len,
+                        unsigned char value, struct fake_stream *s)
+{
+    struct fake_op op = {.kind = FAKE_OP_FILL, .to = write, .len = write_len, .value = value};
+
+    if (s == NULL) {
+        return FL_CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (!fake_is_allocated(read, read_len) || !fake_is_allocated(write, write_len)) {
+        return FL_CUDA_ERROR_INVALID_VALUE;
+    }
+    if (s->capturing) {
+        return FL_CUDA_SUCCESS;
+    }
+    fake_submit_order(s);
+    if (read_len > 0) {
+        fake_access(s->component, &s->clock, read, read_len, false);
+    }
+    if (write_len > 0) {
+        fake_access(s->component, &s->clock, write, write_len, true);
+    }
+    op.kind = write_len > 0 ? FAKE_OP_FILL : FAKE_OP_MARK;
+    fake_submit(s, &op);
+    return FL_CUDA_SUCCESS;
+}
+
+fl_CUresult fake_cuMemsetD8Async(fl_CUdeviceptr address, unsigned char value, size_t count,
+                                 fl_CUstream stream)
+{
+    FAKE_ENTER(cuMemsetD8Async, FAKE_CONTEXT);
+    return fake_leave(fill(0, 0, address, count, value, fake_stream_of(stream)));
+}
+
+int fake_kernel(void *stream, uint64_t read, size_t read_len, uint64_t write, size_t write_len,
+                unsigned char value)
+{
+    return fill(read, read_len, write, write_len, value, fake_stream_of(stream));
+}
+
+void fake_host_access(const void *p, size_t len, bool write)
+{
+    fake_access(FAKE_HOST, &fake_host, (uintptr_t)p, len, write);
+}
+
+bool fake_holds(uint64_t address, size_t len, unsigned char value)
+{
+    size_t at = 0, piece;
+
+    fake_run_all();
+    while (at < len) {
+        const char *b = fake_bytes(address + at, &piece);
+        if (b == NULL) {
+            return false;
+        }
+        piece = piece < len - at ? piece : len - at;
+        for (size_t i = 0; i < piece; i++) {
+            if ((unsigned char)b[i] != value) {
+                return false;
+            }
+        }
+        at += piece;
+    }
+    return true;
+}

@@ -1,0 +1,360 @@
+/* cuInit, devices, contexts, how calls are found, what errors are called. */
+#include "gpu/fake/internal.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { DEVICES = 8, CONTEXTS = 64, STACK = 16, HIDDEN = 8 };
+
+static struct fake_context contexts[CONTEXTS];
+static unsigned ncontexts;
+static struct fake_context *primary[DEVICES];
+static uint32_t
+    generation;   /* of contexts: what a thread has on its stack from before a reset is gone */
+static int owner; /* the process that called cuInit; 0: none */
+static char hidden[HIDDEN][64];
+static unsigned nhidden;
+
+static _Thread_local struct {
+    uint32_t generation;
+    unsigned depth;
+    struct fake_context *at[STACK];
+} stack;
+
+static void refresh(void)
+{
+    if (stack.generation != generation) {
+        stack.generation = generation;
+        stack.depth = 0;
+    }
+}
+
+struct fake_context *fake_context_now(void)
+{
+    refresh();
+    return stack.depth == 0 ? NULL : stack.at[stack.depth - 1];
+}
+
+fl_CUresult fake_init(void)
+{
+    if (owner != 0 && owner != getpid()) {
+        fake_violation("%s in a fork's child", fake_call_now());
+        return FL_CUDA_ERROR_NOT_INITIALIZED;
+    }
+    return owner == 0 ? FL_CUDA_ERROR_NOT_INITIALIZED : FL_CUDA_SUCCESS;
+}
+
+fl_CUresult fake_cuInit(unsigned flags)
+{
+    FAKE_ENTER(cuInit, FAKE_ALWAYS);
+    if (flags != 0) {
+        return fake_leave(FL_CUDA_ERROR_INVALID_VALUE);
+    }
+    if (owner != 0 && owner != getpid()) {
+        return fake_leave(FL_CUDA_ERROR_NOT_INITIALIZED);
+    }
+    if (fake_setting[FAKE_CUDA_DEVICES] == 0) {
+        return fake_leave(FL_CUDA_ERROR_NO_DEVICE);
+    }
+    owner = getpid();
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+fl_CUresult fake_cuDriverGetVersion(int *version)
+{
+    FAKE_ENTER(cuDriverGetVersion, FAKE_ALWAYS);
+    *version = (int)fake_setting[FAKE_CUDA_VERSION];
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+fl_CUresult fake_cuGetErrorName(fl_CUresult code, const char **name)
+{
+    static const struct {
+        int code;
+        const char *name;
+    } names[] = {
+        {0, "CUDA_SUCCESS"},
+        {1, "CUDA_ERROR_INVALID_VALUE"},
+        {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+        {3, "CUDA_ERROR_NOT_INITIALIZED"},
+        {4, "CUDA_ERROR_DEINITIALIZED"},
+        {34, "CUDA_ERROR_STUB_LIBRARY"},
+        {100, "CUDA_ERROR_NO_DEVICE"},
+        {101, "CUDA_ERROR_INVALID_DEVICE"},
+        {201, "CUDA_ERROR_INVALID_CONTEXT"},
+        {400, "CUDA_ERROR_INVALID_HANDLE"},
+        {600, "CUDA_ERROR_NOT_READY"},
+        {709, "CUDA_ERROR_CONTEXT_IS_DESTROYED"},
+        {712, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"},
+        {713, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED"},
+        {800, "CUDA_ERROR_NOT_PERMITTED"},
+        {801, "CUDA_ERROR_NOT_SUPPORTED"},
+        {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+        {999, "CUDA_ERROR_UNKNOWN"},
+    };
+
+    FAKE_ENTER(cuGetErrorName, FAKE_ALWAYS);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (names[i].code == code) {
+            *name = names[i].name;
+            return fake_leave(FL_CUDA_SUCCESS);
+        }
+    }
+    *name = NULL;
+    return fake_leave(FL_CUDA_ERROR_INVALID_VALUE);
+}
+
+static bool is_device(int device)
+{
+    return device >= 0 && (uint64_t)device < fake_setting[FAKE_CUDA_DEVICES] && device < DEVICES;
+}
+
+fl_CUresult fake_cuDeviceGet(fl_CUdevice *device, int ordinal)
+{
+    FAKE_ENTER(cuDeviceGet, 0);
+    if (!is_device(ordinal)) {
+        return fake_leave(FL_CUDA_ERROR_INVALID_DEVICE);
+    }
+    *device = ordinal;
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+fl_CUresult fake_cuDeviceGetCount(int *count)
+{
+    FAKE_ENTER(cuDeviceGetCount, 0);
+    *count = (int)fake_setting[FAKE_CUDA_DEVICES];
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+fl_CUresult fake_cuDeviceGetAttribute(int *value, int attribute, fl_CUdevice device)
+{
+    FAKE_ENTER(cuDeviceGetAttribute, 0);
+    if (!is_device(device)) {
+        return fake_leave(FL_CUDA_ERROR_INVALID_DEVICE);
+    }
+    switch (attribute) {
+    case FL_CU_DEVICE_ATTRIBUTE_VMM_SUPPORTED:
+        *value = (int)fake_setting[FAKE_CUDA_VMM];
+        break;
+    case FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+        *value = (int)fake_setting[FAKE_CUDA_POOLS];
+        break;
+    case FL_CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
+        *value = (int)fake_setting[FAKE_CUDA_NODE];
+        break;
+    case FL_CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
+        *value = 0xfafa; /* where no machine has anything */
+        break;
+    default:
+        *value = device;
+    }
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+static struct fake_context *context_add(int device, bool is_primary)
+{
+    struct fake_context *c = NULL;
+
+    if (ncontexts < CONTEXTS) {
+        c = &contexts[ncontexts++];
+        *c = (struct fake_context){.device = device, .alive = true, .primary = is_primary};
+    }
+    return c;
+}
+
+fl_CUresult fake_cuDevicePrimaryCtxRetain(fl_CUcontext *context, fl_CUdevice device)
+{
+    FAKE_ENTER(cuDevicePrimaryCtxRetain, 0);
+    if (!is_device(device)) {
+        return fake_leave(FL_CUDA_ERROR_INVALID_DEVICE);
+    }
+    if (primary[device] == NULL) {
+        primary[device] = context_add(device, true);
+    }
+    if (primary[device] == NULL) {
+        return fake_leave(FL_CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    primary[device]->retains++;
+    *context = (fl_CUcontext)(void *)primary[device];
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+fl_CUresult fake_cuDevicePrimaryCtxRelease(fl_CUdevice device)
+{
+    FAKE_ENTER(cuDevicePrimaryCtxRelease, 0);
+    if (!is_device(device) || primary[device] == NULL) {
+        fake_violation("the primary context is released by who does not have it");
+        return fake_leave(FL_CUDA_ERROR_INVALID_CONTEXT);
+    }
+    if (--primary[device]->retains == 0) {
+        primary[device]->alive = false;
+        fake_stream_context_ends(primary[device]);
+        primary[device] = NULL;
+    }
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+fl_CUresult fake_cuCtxGetCurrent(fl_CUcontext *context)
+{
+    FAKE_ENTER(cuCtxGetCurrent, 0);
+    *context = (fl_CUcontext)(void *)fake_context_now();
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+static struct fake_context *context_of(fl_CUcontext handle)
+{
+    for (unsigned i = 0; i < ncontexts; i++) {
+        if ((void *)&contexts[i] == (void *)handle) {
+            return &contexts[i];
+        }
+    }
+    return NULL;
+}
+
+fl_CUresult fake_cuCtxPushCurrent(fl_CUcontext context)
+{
+    FAKE_ENTER(cuCtxPushCurrent, 0);
+    struct fake_context *c = context_of(context);
+
+    refresh();
+    if (c == NULL || stack.depth == STACK) {
+        return fake_leave(FL_CUDA_ERROR_INVALID_CONTEXT);
+    }
+    if (!c->alive) {
+        return fake_leave(FL_CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    }
+    stack.at[stack.depth++] = c;
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+fl_CUresult fake_cuCtxPopCurrent(fl_CUcontext *context)
+{
+    FAKE_ENTER(cuCtxPopCurrent, 0);
+    struct fake_context *c = fake_context_now();
+
+    if (c == NULL) {
+        fake_violation("cuCtxPopCurrent with nothing there");
+        return fake_leave(FL_CUDA_ERROR_INVALID_CONTEXT);
+    }
+    stack.depth--;
+    *context = (fl_CUcontext)(void *)c;
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+fl_CUresult fake_cuCtxSetCurrent(fl_CUcontext context)
+{
+    FAKE_ENTER(cuCtxSetCurrent, 0);
+    refresh();
+    stack.depth -= stack.depth > 0;
+    if (context != NULL) {
+        stack.at[stack.depth++] = context_of(context);
+    }
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+fl_CUresult fake_cuCtxGetDevice(fl_CUdevice *device)
+{
+    FAKE_ENTER(cuCtxGetDevice, FAKE_CONTEXT);
+    *device = fake_context_now()->device;
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+fl_CUresult fake_cuCtxSynchronize(void)
+{
+    FAKE_ENTER(cuCtxSynchronize, FAKE_CONTEXT | FAKE_NO_CAPTURE);
+    fake_sync_device(fake_context_now()->device);
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+void *fake_context_new(int device)
+{
+    struct fake_context *c = context_add(device, false);
+
+    refresh();
+    if (c != NULL && stack.depth < STACK) {
+        stack.at[stack.depth++] = c;
+    }
+    return c;
+}
+
+void fake_context_end(void *context)
+{
+    struct fake_context *c = context;
+
+    refresh();
+    c->alive = false;
+    stack.depth -= stack.depth > 0 && stack.at[stack.depth - 1] == c;
+    if (c->primary) {
+        primary[c->device] = NULL;
+    }
+    fake_stream_context_ends(c);
+}
+
+void fake_device_reset(bool keep_contexts)
+{
+    nhidden = 0;
+    if (!keep_contexts) {
+        memset(contexts, 0, sizeof contexts);
+        memset(primary, 0, sizeof primary);
+        ncontexts = 0;
+        generation++;
+        owner = 0;
+    }
+}
+
+void fake_hide(const char *name)
+{
+    if (nhidden < HIDDEN) {
+        strncpy(hidden[nhidden++], name, sizeof hidden[0] - 1);
+    }
+}
+
+#ifndef FAKE_OLD
+/* As a driver of CUDA 12 and later has it. FAKE_OLD is the one before: calls are found by dlsym alone. */
+FAKE_EXPORT fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version,
+                                              unsigned long long flags,
+                                              int *status) __asm__("cuGetProcAddress_v2");
+
+static bool is_hidden(const char *name)
+{
+    for (unsigned i = 0; i < nhidden; i++) {
+        if (strcmp(hidden[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version,
+                                  unsigned long long flags, int *status)
+{
+    static const struct {
+        const char *name;
+        int version;
+        void *call;
+    } calls[] = {
+#define X(need, name, suffix, version, parameters) {#name, version, (void *)fake_##name},
+        FL_CUDA_CALLS(X)
+#undef X
+#define X(name, suffix, version, parameters) {#name, version, (void *)fake_##name},
+            FAKE_MORE_CALLS(X)
+#undef X
+    };
+
+    FAKE_ENTER(cuGetProcAddress, FAKE_ALWAYS);
+    (void)flags;
+    *out = NULL;
+    *status = 1; /* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND */
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0] && !is_hidden(symbol); i++) {
+        if (strcmp(calls[i].name, symbol) == 0) {
+            /* What is asked for by an older version than it appeared in, or is newer than the driver. */
+            bool there = version >= calls[i].version &&
+                         (uint64_t)calls[i].version <= fake_setting[FAKE_CUDA_VERSION];
+            *out = there ? calls[i].call : NULL;
+            *status = there ? 0 : 2; /* CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT */
+            break;
+        }
+    }
+    return fake_leave(*out != NULL ? FL_CUDA_SUCCESS : FL_CUDA_ERROR_NOT_FOUND);
+}
+#endif

@@ -1,0 +1,500 @@
+/* What every call goes through: counting, failing, calling back, the lock; the settings; the table for tests. */
+#include "gpu/fake/internal.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NAMES = 128, AMID_S = 5 };
+
+static const uint64_t defaults[FAKE_CUDA_SETTINGS] = {
+    [FAKE_CUDA_CAPACITY] = (uint64_t)1 << 30,
+    [FAKE_CUDA_DEVICES] = 2,
+    [FAKE_CUDA_VERSION] = 13000,
+    [FAKE_CUDA_VMM] = 1,
+    [FAKE_CUDA_POOLS] = 1,
+    [FAKE_CUDA_REGISTER_MAX] = UINT64_MAX,
+};
+
+uint64_t fake_setting[FAKE_CUDA_SETTINGS];
+struct fake_figures fake_figures;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Thread_local const char *call_now;
+static _Thread_local bool within; /* this thread is one that the fake itself has started */
+
+static struct {
+    const char *name;
+    uint64_t calls;
+} counted[NAMES];
+static uint64_t all_calls;
+
+static struct {
+    char name[64]; /* "": any */
+    unsigned left; /* 0: none */
+    int code;
+    bool for_ever, happened;
+} failure;
+
+static struct {
+    char name[64];
+    void (*fn)(void *arg);
+    void *arg;
+} amid;
+
+static uint64_t dice;
+
+uint64_t fake_random(void)
+{
+    dice += 0x9e3779b97f4a7c15u;
+    uint64_t z = (dice ^ (dice >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+void *fake_zalloc(size_t size)
+{
+    void *p = calloc(1, size);
+
+    if (p == NULL) {
+        abort();
+    }
+    return p;
+}
+
+static void keep_report(const char *kind, const char *format, va_list more)
+{
+    char text[192];
+
+    if (fake_figures.report[0] == '\0') {
+        (void)vsnprintf(text, sizeof text, format, more);
+        (void)snprintf(fake_figures.report, sizeof fake_figures.report, "%s: %s", kind, text);
+    }
+}
+
+void fake_violation(const char *format, ...)
+{
+    va_list more;
+
+    va_start(more, format);
+    fake_figures.violations++;
+    keep_report("violation", format, more);
+    va_end(more);
+}
+
+void fake_race(const char *format, ...)
+{
+    va_list more;
+
+    va_start(more, format);
+    fake_figures.races++;
+    keep_report("race", format, more);
+    va_end(more);
+}
+
+const char *fake_call_now(void)
+{
+    return call_now == NULL ? "the test" : call_now;
+}
+
+static void count(const char *name)
+{
+    unsigned i = 0;
+
+    all_calls++;
+    while (i < NAMES - 1 && counted[i].name != NULL && strcmp(counted[i].name, name) != 0) {
+        i++;
+    }
+    counted[i].name = name;
+    counted[i].calls++;
+}
+
+static bool is_failure(const char *name)
+{
+    if (failure.left == 0 || (failure.name[0] != '\0' && strcmp(failure.name, name) != 0)) {
+        return false;
+    }
+    if (failure.left > 1) {
+        failure.left--;
+        return false;
+    }
+    failure.left = failure.for_ever ? 1 : 0;
+    failure.happened = true;
+    return true;
+}
+
+/* What a driver's own threads do amid a call: they allocate. Sizes on both sides of the allocator's threshold. */
+static void *allocate_some(void *unused)
+{
+    static const size_t sizes[] = {64, 4096, 100000, 3u << 20};
+
+    within = true;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        char *volatile p = malloc(sizes[i]);
+        if (p != NULL) {
+            p[sizes[i] - 1] = 1;
+        }
+        free(p);
+    }
+    return unused;
+}
+
+struct called {
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+static void *call_amid(void *arg)
+{
+    struct called c = *(struct called *)arg;
+
+    free(arg);
+    within = true;
+    c.fn(c.arg);
+    return NULL;
+}
+
+static void in_another_thread(const char *name, void *(*fn)(void *), void *arg)
+{
+    pthread_t thread;
+    struct timespec until;
+
+    if (pthread_create(&thread, NULL, fn, arg) != 0) {
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += AMID_S;
+    if (pthread_timedjoin_np(thread, NULL, &until) != 0) {
+        pthread_mutex_lock(&lock);
+        fake_violation("a lock is held over %s: another thread cannot go on", name);
+        pthread_mutex_unlock(&lock);
+        pthread_detach(thread); /* it goes on when the lock is given up */
+    }
+}
+
+static void re_enter(const char *name)
+{
+    struct called *c = NULL;
+
+    if (within) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    bool allocates = fake_setting[FAKE_CUDA_REENTER] != 0;
+    if (amid.fn != NULL && (amid.name[0] == '\0' || strcmp(amid.name, name) == 0)) {
+        c = fake_zalloc(sizeof *c);
+        *c = (struct called){amid.fn, amid.arg};
+    }
+    pthread_mutex_unlock(&lock);
+    if (allocates) {
+        (void)allocate_some(NULL);
+        within = false;
+        in_another_thread(name, allocate_some, NULL);
+    }
+    if (c != NULL) {
+        in_another_thread(name, call_amid, c);
+    }
+}
+
+static void from_environment(void);
+
+static void begin(void)
+{
+    memcpy(fake_setting, defaults, sizeof defaults);
+    from_environment();
+}
+
+/* What a call says that the driver does not even look at. */
+static fl_CUresult refusal(const char *name, unsigned needs)
+{
+    if (is_failure(name)) {
+        return failure.code;
+    }
+    if (fake_setting[FAKE_CUDA_GONE] != 0) {
+        return FL_CUDA_ERROR_DEINITIALIZED;
+    }
+    if (fake_setting[FAKE_CUDA_INIT_CODE] != 0) {
+        return (fl_CUresult)fake_setting[FAKE_CUDA_INIT_CODE];
+    }
+    if ((needs & FAKE_ALWAYS) == 0) {
+        fl_CUresult code = fake_init();
+        if (code != FL_CUDA_SUCCESS) {
+            return code;
+        }
+    }
+    if ((needs & FAKE_CONTEXT) != 0) {
+        const struct fake_context *c = fake_context_now();
+        if (c == NULL) {
+            fake_violation("%s without a current context", name);
+            return FL_CUDA_ERROR_INVALID_CONTEXT;
+        }
+        if (!c->alive) {
+            return FL_CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        }
+    }
+    if ((needs & FAKE_NO_CAPTURE) != 0 && fake_any_capture()) {
+        fake_violation("%s breaks a capture", name);
+        return FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return FL_CUDA_SUCCESS;
+}
+
+fl_CUresult fake_enter(const char *name, unsigned needs)
+{
+    fl_CUresult code;
+
+    pthread_once(&once, begin);
+    re_enter(name);
+    pthread_mutex_lock(&lock);
+    count(name);
+    call_now = name;
+    code = refusal(name, needs);
+    if (code != FL_CUDA_SUCCESS) {
+        return fake_leave(code);
+    }
+    fake_progress();
+    return code;
+}
+
+fl_CUresult fake_leave(fl_CUresult code)
+{
+    call_now = NULL;
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+static void enter(void)
+{
+    pthread_once(&once, begin);
+    pthread_mutex_lock(&lock);
+}
+
+static void leave(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void reset(bool keep_contexts)
+{
+    enter();
+    memcpy(fake_setting, defaults, sizeof defaults);
+    memset(counted, 0, sizeof counted);
+    memset(&failure, 0, sizeof failure);
+    memset(&amid, 0, sizeof amid);
+    memset(&fake_figures, 0, sizeof fake_figures);
+    all_calls = 0;
+    fake_schedule(FAKE_CUDA_EAGER, 0);
+    fake_stream_reset();
+    fake_order_reset();
+    fake_host_reset();
+    fake_map_reset();
+    fake_pool_reset();
+    fake_memory_reset();
+    fake_device_reset(keep_contexts);
+    leave();
+}
+
+static void set(enum fake_cuda_setting which, uint64_t value)
+{
+    enter();
+    fake_setting[which] = value;
+    leave();
+}
+
+static void schedule(enum fake_cuda_mode mode, uint64_t seed)
+{
+    enter();
+    dice = seed;
+    fake_schedule(mode, seed);
+    leave();
+}
+
+static void put_name(char to[64], const char *name)
+{
+    (void)snprintf(to, 64, "%s", name == NULL ? "" : name);
+}
+
+static void fail(const char *name, unsigned nth, int code, bool for_ever)
+{
+    enter();
+    memset(&failure, 0, sizeof failure);
+    put_name(failure.name, name);
+    failure.left = nth;
+    failure.code = code;
+    failure.for_ever = for_ever;
+    leave();
+}
+
+static void set_amid(const char *name, void (*fn)(void *arg), void *arg)
+{
+    enter();
+    put_name(amid.name, name);
+    amid.fn = fn;
+    amid.arg = arg;
+    leave();
+}
+
+static uint64_t calls(const char *name)
+{
+    uint64_t n = 0;
+
+    enter();
+    for (unsigned i = 0; name != NULL && i < NAMES && counted[i].name != NULL; i++) {
+        n = strcmp(counted[i].name, name) == 0 ? counted[i].calls : n;
+    }
+    n = name == NULL ? all_calls : n;
+    leave();
+    return n;
+}
+
+#define LOCKED(type, call)                                                                         \
+    enter();                                                                                       \
+    type value = call;                                                                             \
+    leave();                                                                                       \
+    return value
+
+static unsigned step(void *stream, unsigned n)
+{
+    LOCKED(unsigned, fake_step(stream, n));
+}
+static unsigned pending(void *stream)
+{
+    LOCKED(unsigned, fake_pending(stream));
+}
+static int kernel(void *stream, uint64_t read, size_t read_len, uint64_t write, size_t write_len,
+                  unsigned char fill)
+{
+    LOCKED(int, fake_kernel(stream, read, read_len, write, write_len, fill));
+}
+static void host_access(const void *p, size_t len, bool write)
+{
+    enter();
+    fake_host_access(p, len, write);
+    leave();
+}
+static bool holds(uint64_t address, size_t len, unsigned char value_wanted)
+{
+    LOCKED(bool, fake_holds(address, len, value_wanted));
+}
+static unsigned races(void)
+{
+    LOCKED(unsigned, fake_figures.races);
+}
+static unsigned violations(void)
+{
+    LOCKED(unsigned, fake_figures.violations);
+}
+static const char *report(void)
+{
+    return fake_figures.report;
+}
+static uint64_t implicit_syncs(void)
+{
+    LOCKED(uint64_t, fake_figures.implicit_syncs);
+}
+static uint64_t pageable_copies(void)
+{
+    LOCKED(uint64_t, fake_figures.pageable_copies);
+}
+static uint64_t copies(void)
+{
+    LOCKED(uint64_t, fake_figures.copies);
+}
+static size_t used(int device)
+{
+    LOCKED(size_t, fake_used(device));
+}
+static size_t registered(void)
+{
+    LOCKED(size_t, fake_registered());
+}
+static unsigned live(void)
+{
+    LOCKED(unsigned, fake_stream_live() + fake_memory_live() + fake_pool_live() + fake_map_live() +
+                         fake_host_live());
+}
+static bool failed(void)
+{
+    LOCKED(bool, failure.happened);
+}
+static void hide(const char *name)
+{
+    enter();
+    fake_hide(name);
+    leave();
+}
+static void capture(void *stream, bool on)
+{
+    enter();
+    fake_capture(stream, on);
+    leave();
+}
+static void *context_new(int device)
+{
+    LOCKED(void *, fake_context_new(device));
+}
+static void context_end(void *context)
+{
+    enter();
+    fake_context_end(context);
+    leave();
+}
+static bool knows_frames(void)
+{
+    LOCKED(bool, fake_knows_frames());
+}
+
+FAKE_EXPORT extern const struct fake_cuda fake_cuda;
+const struct fake_cuda fake_cuda = {
+    .reset = reset,
+    .set = set,
+    .schedule = schedule,
+    .step = step,
+    .pending = pending,
+    .kernel = kernel,
+    .host_access = host_access,
+    .holds = holds,
+    .races = races,
+    .violations = violations,
+    .report = report,
+    .calls = calls,
+    .implicit_syncs = implicit_syncs,
+    .pageable_copies = pageable_copies,
+    .copies = copies,
+    .used = used,
+    .registered = registered,
+    .live = live,
+    .refuse = fail,
+    .refused = failed,
+    .hide = hide,
+    .capture = capture,
+    .context_new = context_new,
+    .context_end = context_end,
+    .amid = set_amid,
+    .knows_frames = knows_frames,
+};
+
+/* For programs without a test in them: FAKE_CUDA is "late", "eager" or a seed; FAKE_CUDA_CAPACITY bytes; FAKE_CUDA_DEVICES. */
+static void from_environment(void)
+{
+    const char *mode = getenv("FAKE_CUDA"), *capacity = getenv("FAKE_CUDA_CAPACITY"),
+               *devices = getenv("FAKE_CUDA_DEVICES");
+
+    if (mode != NULL && strcmp(mode, "late") == 0) {
+        fake_schedule(FAKE_CUDA_LATE, 0);
+    } else if (mode != NULL && strcmp(mode, "eager") != 0) {
+        dice = strtoull(mode, NULL, 10);
+        fake_schedule(FAKE_CUDA_RANDOM, dice);
+    }
+    if (capacity != NULL) {
+        fake_setting[FAKE_CUDA_CAPACITY] = strtoull(capacity, NULL, 10);
+    }
+    if (devices != NULL) {
+        fake_setting[FAKE_CUDA_DEVICES] = strtoull(devices, NULL, 10);
+    }
+}

@@ -1,0 +1,204 @@
+#include "gpu/gpu_fixture.h"
+
+#include "gpu/gpu_spin.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct fake_cuda *fake;
+struct gpu_calls gpu_calls;
+struct fl_gpu *gpu;
+struct fl_options gpu_options;
+
+static enum fake_cuda_mode mode = FAKE_CUDA_EAGER;
+static uint64_t seed;
+
+static void ok(fl_CUresult code, const char *what)
+{
+    if (code != FL_CUDA_SUCCESS) {
+        fail_msg("%s says %d", what, code);
+    }
+}
+
+static void *library(void)
+{
+    const char *path = gpu_options.text[FL_OPTION_gpu_driver];
+
+    return dlopen(path == NULL ? "libcuda.so.1" : path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void find_calls(void)
+{
+    void *from = library();
+
+#define X(name, suffix, parameters)                                                                \
+    do {                                                                                           \
+        void *found = dlsym(from, #name suffix);                                                   \
+        memcpy(&gpu_calls.name, &found, sizeof found);                                             \
+    } while (0);
+    GPU_TEST_CALLS(X)
+#undef X
+    fake = dlsym(from, "fake_cuda");
+}
+
+static void environment(void)
+{
+    const char *wish = getenv("FAKE_CUDA");
+
+    if (wish != NULL && strcmp(wish, "late") == 0) {
+        mode = FAKE_CUDA_LATE;
+    } else if (wish != NULL && strcmp(wish, "eager") != 0) {
+        mode = FAKE_CUDA_RANDOM;
+        seed = strtoull(wish, NULL, 10);
+    }
+}
+
+void gpu_main(const char *test, struct fl_region *region)
+{
+    struct fl_gpu *first;
+
+    fl_sys_boot();
+    fl_options_read(&gpu_options, environ);
+    fl_gpu_start(region, &gpu_options);
+    environment();
+    if (library() != NULL) {
+        find_calls();
+    }
+    if (fake != NULL) {
+        fake->reset(false);
+    }
+    int rc = fl_gpu_open(0, &first);
+    if (rc == -ENODEV) {
+        printf("SKIP %s: needs a CUDA device, got: %s\n", test, fl_gpu_error());
+        exit(77);
+    }
+    if (rc != 0) {
+        printf("%s: fl_gpu_open says %d: %s\n", test, rc, fl_gpu_error());
+        exit(1);
+    }
+    (void)fl_gpu_close(first);
+}
+
+static void fresh(void)
+{
+    if (fake != NULL) {
+        fake->reset(true);
+        fake->schedule(mode, seed);
+    }
+}
+
+int gpu_each(void **state)
+{
+    (void)state;
+    fresh();
+    if (fl_gpu_open(0, &gpu) != 0) {
+        print_error("fl_gpu_open: %s\n", fl_gpu_error());
+        return -1;
+    }
+    return gpu_calls.cuCtxSetCurrent(gpu->context) == FL_CUDA_SUCCESS ? 0 : -1;
+}
+
+static int reported(void)
+{
+    if (fake != NULL && fake->report()[0] != '\0') {
+        print_error("the fake driver reports a %s\n", fake->report());
+        return -1;
+    }
+    return 0;
+}
+
+int gpu_end(void **state)
+{
+    int rc = reported();
+
+    (void)state;
+    if (gpu != NULL && fl_gpu_close(gpu) != 0) {
+        print_error("fl_gpu_close: %s\n", fl_gpu_error());
+        rc = -1;
+    }
+    (void)gpu_calls.cuCtxSetCurrent(NULL);
+    gpu = NULL;
+    return rc;
+}
+
+void gpu_schedules(void (*body)(void))
+{
+    static const struct {
+        enum fake_cuda_mode mode;
+        uint64_t seed;
+    } schedules[] = {
+        {FAKE_CUDA_EAGER, 0},  {FAKE_CUDA_LATE, 0},   {FAKE_CUDA_RANDOM, 1},
+        {FAKE_CUDA_RANDOM, 2}, {FAKE_CUDA_RANDOM, 3}, {FAKE_CUDA_RANDOM, 4},
+    };
+    size_t n = fake == NULL ? 1 : sizeof schedules / sizeof schedules[0];
+
+    for (size_t i = 0; i < n; i++) {
+        if (fake != NULL) {
+            fake->reset(true);
+            fake->schedule(schedules[i].mode, schedules[i].seed);
+        }
+        body();
+        if (fake != NULL && fake->report()[0] != '\0') {
+            fail_msg("schedule %zu: %s", i, fake->report());
+        }
+    }
+}
+
+void *gpu_stream(void)
+{
+    fl_CUstream s = NULL;
+
+    ok(fl_cuda.cuStreamCreate(&s, FL_CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    return s;
+}
+
+void gpu_stream_end(void *stream)
+{
+    ok(fl_cuda.cuStreamDestroy(stream), "cuStreamDestroy");
+}
+
+void gpu_hold(void *stream)
+{
+    if (fake == NULL) {
+        ok(gpu_spin(library(), stream, 50), "a kernel that spins");
+    }
+}
+
+void gpu_fill(void *stream, uint64_t address, size_t len, unsigned char value)
+{
+    ok(gpu_calls.cuMemsetD8Async(address, value, len, stream), "cuMemsetD8Async");
+}
+
+void gpu_copy(void *stream, uint64_t to, uint64_t from, size_t len)
+{
+    ok(gpu_calls.cuMemcpyDtoDAsync(to, from, len, stream), "cuMemcpyDtoDAsync");
+}
+
+void gpu_wait(void *stream)
+{
+    ok(fl_cuda.cuStreamSynchronize(stream), "cuStreamSynchronize");
+}
+
+bool gpu_holds(void *stream, uint64_t address, size_t len, unsigned char value)
+{
+    unsigned char *back = malloc(len);
+    bool all = back != NULL;
+
+    gpu_wait(stream);
+    ok(fl_cuda.cuMemcpyDtoHAsync(back, address, len, stream), "cuMemcpyDtoHAsync");
+    gpu_wait(stream);
+    for (size_t i = 0; all && i < len; i++) {
+        all = back[i] == value;
+    }
+    free(back);
+    return all;
+}
+
+uint64_t gpu_driver_calls(void)
+{
+    return fake == NULL ? 0 : fake->calls(NULL);
+}

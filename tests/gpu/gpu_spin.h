@@ -1,0 +1,10 @@
+/* A kernel that does nothing for a while: for devices, where a stream cannot be told to wait. */
+#ifndef FL_TESTS_GPU_SPIN_H
+#define FL_TESTS_GPU_SPIN_H
+
+#include "gpu/cuda_abi.h"
+
+/* Submits it to `stream`, in the current context. `library` is the driver's. 0, or the driver's code. */
+fl_CUresult gpu_spin(void *library, void *stream, unsigned ms);
+
+#endif
