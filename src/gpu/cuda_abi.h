@@ -1,5 +1,5 @@
 /* What of the CUDA driver's interface is called here, in our own words: the build needs no toolkit. Where there is one,
- * tests/gpu/abi_check.c holds each type, value and prototype below against its cuda.h.
+ * tests/gpu/abi_check.c and abi_calls.c hold each type, value and prototype below against its cuda.h.
  *
  * Names are the driver's, so that its documentation can be searched for them. Versions are those in which the symbol appeared with
  * this prototype (cuGetProcAddress asks by it). */
@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef FL_CUDA_ABI_TYPES /* abi_calls.c has the driver's own */
 typedef int fl_CUresult;
 typedef int fl_CUdevice;
 typedef unsigned long long fl_CUdeviceptr;
@@ -19,6 +20,48 @@ typedef struct CUevent_st *fl_CUevent;
 typedef struct CUmemPoolHandle_st *fl_CUmemoryPool;
 typedef struct CUmod_st *fl_CUmodule;
 typedef struct CUfunc_st *fl_CUfunction;
+/* Of the driver's enumerations, which have no negative values: as wide as int. */
+typedef int fl_CUdevice_attribute;
+typedef int fl_CUmemAllocationGranularity_flags;
+typedef int fl_CUmemPool_attribute;
+typedef int fl_CUstreamCaptureStatus;
+typedef int fl_CUdriverProcAddressQueryResult;
+
+struct fl_CUmemLocation {
+    int type, id;
+};
+
+struct fl_CUmemAllocationProp {
+    int type, requestedHandleTypes;
+    struct fl_CUmemLocation location;
+    void *win32HandleMetaData;
+    struct {
+        unsigned char compressionType, gpuDirectRDMACapable;
+        unsigned short usage;
+        unsigned char reserved[4];
+    } allocFlags;
+};
+
+struct fl_CUmemAccessDesc {
+    struct fl_CUmemLocation location;
+    int flags;
+};
+
+struct fl_CUmemPoolProps {
+    int allocType, handleTypes;
+    struct fl_CUmemLocation location;
+    void *win32SecurityAttributes;
+    size_t maxSize;
+    unsigned short usage;
+    unsigned char reserved[54];
+};
+
+struct fl_CUmemcpyAttributes {
+    int srcAccessOrder;
+    struct fl_CUmemLocation srcLocHint, dstLocHint;
+    unsigned flags;
+};
+#endif
 
 enum {
     FL_CUDA_SUCCESS = 0,
@@ -66,49 +109,15 @@ enum {
     FL_CU_GET_PROC_ADDRESS_DEFAULT = 0,
 };
 
-struct fl_CUmemLocation {
-    int type, id;
-};
-
-struct fl_CUmemAllocationProp {
-    int type, requestedHandleTypes;
-    struct fl_CUmemLocation location;
-    void *win32HandleMetaData;
-    struct {
-        unsigned char compressionType, gpuDirectRDMACapable;
-        unsigned short usage;
-        unsigned char reserved[4];
-    } allocFlags;
-};
-
-struct fl_CUmemAccessDesc {
-    struct fl_CUmemLocation location;
-    int flags;
-};
-
-struct fl_CUmemPoolProps {
-    int allocType, handleTypes;
-    struct fl_CUmemLocation location;
-    void *win32SecurityAttributes;
-    size_t maxSize;
-    unsigned short usage;
-    unsigned char reserved[54];
-};
-
-struct fl_CUmemcpyAttributes {
-    int srcAccessOrder;
-    struct fl_CUmemLocation srcLocHint, dstLocHint;
-    unsigned flags;
-};
-
-/* X(need, name, version, result, parameters): `need` is REQUIRED or OPTIONAL. The symbol that dlsym knows has SUFFIX behind it. */
+/* X(need, name, suffix, version, parameters): `need` is REQUIRED or OPTIONAL. The symbol that dlsym knows has SUFFIX behind it. */
 #define FL_CUDA_CALLS(X)                                                                           \
     X(REQUIRED, cuInit, "", 2000, (unsigned flags))                                                \
     X(REQUIRED, cuDriverGetVersion, "", 2020, (int *version))                                      \
     X(REQUIRED, cuGetErrorName, "", 6000, (fl_CUresult code, const char **name))                   \
     X(REQUIRED, cuDeviceGet, "", 2000, (fl_CUdevice * device, int ordinal))                        \
     X(REQUIRED, cuDeviceGetCount, "", 2000, (int *count))                                          \
-    X(REQUIRED, cuDeviceGetAttribute, "", 2000, (int *value, int attribute, fl_CUdevice device))   \
+    X(REQUIRED, cuDeviceGetAttribute, "", 2000,                                                    \
+      (int *value, fl_CUdevice_attribute attribute, fl_CUdevice device))                           \
     X(REQUIRED, cuDevicePrimaryCtxRetain, "", 7000, (fl_CUcontext * context, fl_CUdevice device))  \
     X(REQUIRED, cuDevicePrimaryCtxRelease, "_v2", 11000, (fl_CUdevice device))                     \
     X(REQUIRED, cuCtxGetCurrent, "", 4000, (fl_CUcontext * context))                               \
@@ -138,18 +147,20 @@ struct fl_CUmemcpyAttributes {
     X(REQUIRED, cuEventQuery, "", 2000, (fl_CUevent event))                                        \
     X(REQUIRED, cuEventSynchronize, "", 2000, (fl_CUevent event))                                  \
     X(OPTIONAL, cuStreamGetId, "", 12000, (fl_CUstream stream, unsigned long long *id))            \
-    X(OPTIONAL, cuStreamIsCapturing, "", 10000, (fl_CUstream stream, int *status))                 \
+    X(OPTIONAL, cuStreamIsCapturing, "", 10000,                                                    \
+      (fl_CUstream stream, fl_CUstreamCaptureStatus * status))                                     \
     X(OPTIONAL, cuMemPoolCreate, "", 11020,                                                        \
       (fl_CUmemoryPool * pool, const struct fl_CUmemPoolProps *props))                             \
     X(OPTIONAL, cuMemPoolDestroy, "", 11020, (fl_CUmemoryPool pool))                               \
     X(OPTIONAL, cuMemPoolSetAttribute, "", 11020,                                                  \
-      (fl_CUmemoryPool pool, int attribute, void *value))                                          \
+      (fl_CUmemoryPool pool, fl_CUmemPool_attribute attribute, void *value))                       \
     X(OPTIONAL, cuMemPoolTrimTo, "", 11020, (fl_CUmemoryPool pool, size_t keep))                   \
     X(OPTIONAL, cuMemAllocFromPoolAsync, "", 11020,                                                \
       (fl_CUdeviceptr * address, size_t len, fl_CUmemoryPool pool, fl_CUstream stream))            \
     X(OPTIONAL, cuMemFreeAsync, "", 11020, (fl_CUdeviceptr address, fl_CUstream stream))           \
     X(OPTIONAL, cuMemGetAllocationGranularity, "", 10020,                                          \
-      (size_t * granularity, const struct fl_CUmemAllocationProp *prop, int option))               \
+      (size_t * granularity, const struct fl_CUmemAllocationProp *prop,                            \
+       fl_CUmemAllocationGranularity_flags option))                                                \
     X(OPTIONAL, cuMemAddressReserve, "", 10020,                                                    \
       (fl_CUdeviceptr * address, size_t len, size_t align, fl_CUdeviceptr wish,                    \
        unsigned long long flags))                                                                  \
@@ -169,7 +180,7 @@ struct fl_CUmemcpyAttributes {
        struct fl_CUmemcpyAttributes * attribute, size_t * attribute_index, size_t attributes,      \
        size_t * failed, fl_CUstream stream))
 
-typedef fl_CUresult fl_cuGetProcAddress(const char *symbol, void **out, int version,
-                                        unsigned long long flags, int *status);
+typedef fl_CUresult fl_cuGetProcAddress(const char *symbol, void **out, int version, uint64_t flags,
+                                        fl_CUdriverProcAddressQueryResult *status);
 
 #endif

@@ -199,6 +199,7 @@ static int close_handle(struct fl_gpu *gpu)
 {
     struct fl_gpu **at = &list;
     fl_CUresult code;
+    int rc;
 
     while (*at != NULL && *at != gpu) {
         at = &(*at)->next;
@@ -214,9 +215,11 @@ static int close_handle(struct fl_gpu *gpu)
         return fl_gpu_fail(-EBUSY, "a pool or a mirror of the device is there");
     }
     *at = gpu->next;
-    code = gpu->primary ? fl_cuda.cuDevicePrimaryCtxRelease(gpu->device) : FL_CUDA_SUCCESS;
+    code = gpu->primary && fl_cuda_open() == 0 ? fl_cuda.cuDevicePrimaryCtxRelease(gpu->device)
+                                               : FL_CUDA_SUCCESS;
     free(gpu);
-    return fl_cuda_status(code, "cuDevicePrimaryCtxRelease", 0);
+    rc = fl_cuda_status(code, "cuDevicePrimaryCtxRelease", 0);
+    return rc == -ESHUTDOWN ? 0 : rc; /* it has gone: there is nothing to give back */
 }
 
 int fl_gpu_close(struct fl_gpu *gpu)

@@ -31,9 +31,13 @@ static void *library(void)
     return dlopen(path == NULL ? "libcuda.so.1" : path, RTLD_NOW | RTLD_LOCAL);
 }
 
-static void find_calls(void)
+void gpu_find_fake(void)
 {
     void *from = library();
+
+    if (from == NULL) {
+        return;
+    }
 
 #define X(name, suffix, parameters)                                                                \
     do {                                                                                           \
@@ -65,9 +69,7 @@ void gpu_main(const char *test, struct fl_region *region)
     fl_options_read(&gpu_options, environ);
     fl_gpu_start(region, &gpu_options);
     environment();
-    if (library() != NULL) {
-        find_calls();
-    }
+    gpu_find_fake();
     if (fake != NULL) {
         fake->reset(false);
     }

@@ -31,7 +31,9 @@ extern struct fl_options gpu_options; /* what fl_gpu_start was given: from the e
 
 /* Before anything else in main. `region` may be NULL. */
 void gpu_main(const char *test, struct fl_region *region);
-/* cmocka setup and teardown: a fresh fake in the mode that FAKE_CUDA says (gpu_mode), device 0 open with its context current for this
+/* For who has something to do before gpu_main opens anything: `fake` is there, fl_gpu_start was called by the caller. */
+void gpu_find_fake(void);
+/* cmocka setup and teardown: a fresh fake in the mode that FAKE_CUDA says, device 0 open with its context current for this
  * thread. The end fails when the fake has something to report. */
 int gpu_each(void **state);
 int gpu_end(void **state);

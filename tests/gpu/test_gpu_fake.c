@@ -391,56 +391,6 @@ static void the_nth_call_fails(void **state)
     reported(0, 0);
 }
 
-static void contexts_and_handles_are_looked_at(void **state)
-{
-    fl_CUstream s = gpu_stream();
-    fl_CUdeviceptr p;
-    unsigned long long first, second;
-
-    (void)state;
-    assert_int_equal(fl_cuda.cuStreamGetId(s, &first), 0);
-    gpu_stream_end(s);
-    assert_int_equal(fl_cuda.cuStreamGetId(s, &second), FL_CUDA_ERROR_INVALID_HANDLE);
-    assert_ptr_equal(gpu_stream(), s);
-    assert_int_equal(fl_cuda.cuStreamGetId(s, &second), 0);
-    assert_true(second != first);
-    fl_CUevent e = record(s);
-    assert_int_equal(fl_cuda.cuEventDestroy(e), 0);
-    assert_int_equal(fl_cuda.cuEventQuery(e), FL_CUDA_ERROR_INVALID_HANDLE);
-    assert_int_equal(fake->violations(), 2);
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(NULL), 0);
-    assert_int_equal(fl_cuda.cuMemAlloc(&p, LEN), FL_CUDA_ERROR_INVALID_CONTEXT);
-    void *other = fake->context_new(0);
-    assert_int_equal(fl_cuda.cuEventRecord(e, s), FL_CUDA_ERROR_INVALID_HANDLE);
-    fake->context_end(other);
-    assert_int_equal(fl_cuda.cuMemAlloc(&p, LEN), FL_CUDA_ERROR_INVALID_CONTEXT);
-    assert_int_equal(fl_cuda.cuCtxPushCurrent(other), FL_CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-    fake->reset(true);
-}
-
-static void capture_forbids_what_it_forbids(void **state)
-{
-    void *s = gpu_stream();
-    uint64_t p = take(LEN);
-    fl_CUdeviceptr q;
-    int status;
-    fl_CUevent e = record(s);
-
-    (void)state;
-    gpu_fill(s, p, LEN, 1);
-    fake->capture(s, true);
-    assert_int_equal(fl_cuda.cuStreamIsCapturing(s, &status), 0);
-    assert_int_equal(status, 1);
-    gpu_fill(s, p, LEN, 2);
-    assert_int_equal(fake->violations(), 0);
-    assert_int_equal(fl_cuda.cuEventQuery(e), FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    assert_int_equal(fl_cuda.cuMemAlloc(&q, LEN), FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    fake->capture(s, false);
-    assert_true(fake->holds(p, LEN, 1));
-    reported(0, 2);
-}
-
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 static int amid_calls;
 
@@ -492,8 +442,6 @@ int main(void)
         TEST(freeing_waits_for_the_device_and_is_counted),
         TEST(memory_is_first_fit_and_ends),
         TEST(the_nth_call_fails),
-        TEST(contexts_and_handles_are_looked_at),
-        TEST(capture_forbids_what_it_forbids),
         TEST(a_lock_over_a_call_is_found),
     };
 

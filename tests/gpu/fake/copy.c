@@ -5,20 +5,13 @@
 #include <string.h>
 
 /* One side of an operation, as memory: of a device, or of the host. */
-static char *bytes_at(uint64_t address, size_t *out_len)
+static char *bytes_at(uint64_t address, bool device, size_t *out_len)
 {
-    if (fake_is_device(address)) {
+    if (device) {
         return fake_bytes(address, out_len);
     }
     *out_len = SIZE_MAX;
     return (char *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
-}
-
-static void check_host(uint64_t address, size_t len)
-{
-    if (!fake_is_device(address)) {
-        fake_check_pages(address, len);
-    }
 }
 
 void fake_execute(const struct fake_op *op)
@@ -28,16 +21,18 @@ void fake_execute(const struct fake_op *op)
     if (op->kind == FAKE_OP_MARK) {
         return;
     }
-    check_host(op->to, op->len);
-    if (op->kind == FAKE_OP_COPY && op->snapshot == NULL) {
-        check_host(op->from, op->len);
+    if (!op->to_device) {
+        fake_check_pages(op->to, op->len);
+    }
+    if (op->kind == FAKE_OP_COPY && op->snapshot == NULL && !op->from_device) {
+        fake_check_pages(op->from, op->len);
     }
     while (at < op->len) {
         size_t to_len, from_len = SIZE_MAX, n = op->len - at;
-        char *to = bytes_at(op->to + at, &to_len), *from = NULL;
+        char *to = bytes_at(op->to + at, op->to_device, &to_len), *from = NULL;
         if (op->kind == FAKE_OP_COPY) {
             from = op->snapshot != NULL ? (char *)op->snapshot + at
-                                        : bytes_at(op->from + at, &from_len);
+                                        : bytes_at(op->from + at, op->from_device, &from_len);
         }
         if (to == NULL || (op->kind == FAKE_OP_COPY && from == NULL)) {
             fake_violation("what was submitted goes to memory that is not there any more");
@@ -74,7 +69,8 @@ static fl_CUresult submit(struct fake_stream *s, struct fake_op *op, bool reads,
 
 static fl_CUresult to_device(fl_CUdeviceptr to, const void *from, size_t len, struct fake_stream *s)
 {
-    struct fake_op op = {.kind = FAKE_OP_COPY, .to = to, .from = (uintptr_t)from, .len = len};
+    struct fake_op op = {
+        .kind = FAKE_OP_COPY, .to = to, .from = (uintptr_t)from, .len = len, .to_device = true};
     bool across, pinned = fake_registered_at(op.from, len, &across) != NULL;
 
     if (s == NULL) {
@@ -94,7 +90,8 @@ static fl_CUresult to_device(fl_CUdeviceptr to, const void *from, size_t len, st
 
 static fl_CUresult to_host(void *to, fl_CUdeviceptr from, size_t len, struct fake_stream *s)
 {
-    struct fake_op op = {.kind = FAKE_OP_COPY, .to = (uintptr_t)to, .from = from, .len = len};
+    struct fake_op op = {
+        .kind = FAKE_OP_COPY, .to = (uintptr_t)to, .from = from, .len = len, .from_device = true};
     bool across, pinned = fake_registered_at(op.to, len, &across) != NULL;
     fl_CUresult code;
 
@@ -128,7 +125,12 @@ fl_CUresult fake_cuMemcpyDtoHAsync(void *to, fl_CUdeviceptr from, size_t len, fl
 
 static fl_CUresult within_device(uint64_t to, uint64_t from, size_t len, struct fake_stream *s)
 {
-    struct fake_op op = {.kind = FAKE_OP_COPY, .to = to, .from = from, .len = len};
+    struct fake_op op = {.kind = FAKE_OP_COPY,
+                         .to = to,
+                         .from = from,
+                         .len = len,
+                         .to_device = true,
+                         .from_device = true};
 
     if (s == NULL) {
         return FL_CUDA_ERROR_INVALID_HANDLE;
@@ -189,7 +191,8 @@ fl_CUresult fake_cuMemcpyBatchAsync(fl_CUdeviceptr *to, fl_CUdeviceptr *from, si
 static fl_CUresult fill(uint64_t read, size_t read_len, uint64_t write, size_t write_len,
                         unsigned char value, struct fake_stream *s)
 {
-    struct fake_op op = {.kind = FAKE_OP_FILL, .to = write, .len = write_len, .value = value};
+    struct fake_op op = {
+        .kind = FAKE_OP_FILL, .to = write, .len = write_len, .value = value, .to_device = true};
 
     if (s == NULL) {
         return FL_CUDA_ERROR_INVALID_HANDLE;

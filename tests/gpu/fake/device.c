@@ -194,6 +194,11 @@ fl_CUresult fake_cuDevicePrimaryCtxRelease(fl_CUdevice device)
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
+unsigned fake_retained(int device)
+{
+    return is_device(device) && primary[device] != NULL ? primary[device]->retains : 0;
+}
+
 fl_CUresult fake_cuCtxGetCurrent(fl_CUcontext *context)
 {
     FAKE_ENTER(cuCtxGetCurrent, 0);
@@ -312,7 +317,7 @@ void fake_hide(const char *name)
 #ifndef FAKE_OLD
 /* As a driver of CUDA 12 and later has it. FAKE_OLD is the one before: calls are found by dlsym alone. */
 FAKE_EXPORT fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version,
-                                              unsigned long long flags,
+                                              uint64_t flags,
                                               int *status) __asm__("cuGetProcAddress_v2");
 
 static bool is_hidden(const char *name)
@@ -325,8 +330,8 @@ static bool is_hidden(const char *name)
     return false;
 }
 
-fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version,
-                                  unsigned long long flags, int *status)
+fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version, uint64_t flags,
+                                  int *status)
 {
     static const struct {
         const char *name;

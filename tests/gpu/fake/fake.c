@@ -1,4 +1,4 @@
-/* What every call goes through: counting, failing, calling back, the lock; the settings; the table for tests. */
+/* What every call goes through: counting, failing, calling back, the lock; the settings. */
 #include "gpu/fake/internal.h"
 
 #include <pthread.h>
@@ -201,7 +201,25 @@ static void re_enter(const char *name)
     }
 }
 
-static void from_environment(void);
+/* For programs without a test in them: FAKE_CUDA is "late", "eager" or a seed; FAKE_CUDA_CAPACITY bytes; FAKE_CUDA_DEVICES. */
+static void from_environment(void)
+{
+    const char *mode = getenv("FAKE_CUDA"), *capacity = getenv("FAKE_CUDA_CAPACITY"),
+               *devices = getenv("FAKE_CUDA_DEVICES");
+
+    if (mode != NULL && strcmp(mode, "late") == 0) {
+        fake_schedule(FAKE_CUDA_LATE, 0);
+    } else if (mode != NULL && strcmp(mode, "eager") != 0) {
+        dice = strtoull(mode, NULL, 10);
+        fake_schedule(FAKE_CUDA_RANDOM, dice);
+    }
+    if (capacity != NULL) {
+        fake_setting[FAKE_CUDA_CAPACITY] = strtoull(capacity, NULL, 10);
+    }
+    if (devices != NULL) {
+        fake_setting[FAKE_CUDA_DEVICES] = strtoull(devices, NULL, 10);
+    }
+}
 
 static void begin(void)
 {
@@ -268,50 +286,35 @@ fl_CUresult fake_leave(fl_CUresult code)
     return code;
 }
 
-static void enter(void)
+void fake_lock(void)
 {
     pthread_once(&once, begin);
     pthread_mutex_lock(&lock);
 }
 
-static void leave(void)
+void fake_unlock(void)
 {
     pthread_mutex_unlock(&lock);
 }
 
-static void reset(bool keep_contexts)
+void fake_reset(bool keep_contexts)
 {
-    enter();
+    fake_lock();
     memcpy(fake_setting, defaults, sizeof defaults);
     memset(counted, 0, sizeof counted);
     memset(&failure, 0, sizeof failure);
     memset(&amid, 0, sizeof amid);
     memset(&fake_figures, 0, sizeof fake_figures);
     all_calls = 0;
-    fake_schedule(FAKE_CUDA_EAGER, 0);
     fake_stream_reset();
+    fake_schedule(FAKE_CUDA_EAGER, 0);
     fake_order_reset();
     fake_host_reset();
     fake_map_reset();
     fake_pool_reset();
     fake_memory_reset();
     fake_device_reset(keep_contexts);
-    leave();
-}
-
-static void set(enum fake_cuda_setting which, uint64_t value)
-{
-    enter();
-    fake_setting[which] = value;
-    leave();
-}
-
-static void schedule(enum fake_cuda_mode mode, uint64_t seed)
-{
-    enter();
-    dice = seed;
-    fake_schedule(mode, seed);
-    leave();
+    fake_unlock();
 }
 
 static void put_name(char to[64], const char *name)
@@ -319,182 +322,48 @@ static void put_name(char to[64], const char *name)
     (void)snprintf(to, 64, "%s", name == NULL ? "" : name);
 }
 
-static void fail(const char *name, unsigned nth, int code, bool for_ever)
+void fake_refuse(const char *name, unsigned nth, int code, bool for_ever)
 {
-    enter();
+    fake_lock();
     memset(&failure, 0, sizeof failure);
     put_name(failure.name, name);
     failure.left = nth;
     failure.code = code;
     failure.for_ever = for_ever;
-    leave();
+    fake_unlock();
 }
 
-static void set_amid(const char *name, void (*fn)(void *arg), void *arg)
+void fake_amid(const char *name, void (*fn)(void *arg), void *arg)
 {
-    enter();
+    fake_lock();
     put_name(amid.name, name);
     amid.fn = fn;
     amid.arg = arg;
-    leave();
+    fake_unlock();
 }
 
-static uint64_t calls(const char *name)
+uint64_t fake_calls(const char *name)
 {
     uint64_t n = 0;
 
-    enter();
+    fake_lock();
     for (unsigned i = 0; name != NULL && i < NAMES && counted[i].name != NULL; i++) {
         n = strcmp(counted[i].name, name) == 0 ? counted[i].calls : n;
     }
     n = name == NULL ? all_calls : n;
-    leave();
+    fake_unlock();
     return n;
 }
 
-#define LOCKED(type, call)                                                                         \
-    enter();                                                                                       \
-    type value = call;                                                                             \
-    leave();                                                                                       \
-    return value
-
-static unsigned step(void *stream, unsigned n)
+void fake_schedule_from(enum fake_cuda_mode mode, uint64_t seed)
 {
-    LOCKED(unsigned, fake_step(stream, n));
-}
-static unsigned pending(void *stream)
-{
-    LOCKED(unsigned, fake_pending(stream));
-}
-static int kernel(void *stream, uint64_t read, size_t read_len, uint64_t write, size_t write_len,
-                  unsigned char fill)
-{
-    LOCKED(int, fake_kernel(stream, read, read_len, write, write_len, fill));
-}
-static void host_access(const void *p, size_t len, bool write)
-{
-    enter();
-    fake_host_access(p, len, write);
-    leave();
-}
-static bool holds(uint64_t address, size_t len, unsigned char value_wanted)
-{
-    LOCKED(bool, fake_holds(address, len, value_wanted));
-}
-static unsigned races(void)
-{
-    LOCKED(unsigned, fake_figures.races);
-}
-static unsigned violations(void)
-{
-    LOCKED(unsigned, fake_figures.violations);
-}
-static const char *report(void)
-{
-    return fake_figures.report;
-}
-static uint64_t implicit_syncs(void)
-{
-    LOCKED(uint64_t, fake_figures.implicit_syncs);
-}
-static uint64_t pageable_copies(void)
-{
-    LOCKED(uint64_t, fake_figures.pageable_copies);
-}
-static uint64_t copies(void)
-{
-    LOCKED(uint64_t, fake_figures.copies);
-}
-static size_t used(int device)
-{
-    LOCKED(size_t, fake_used(device));
-}
-static size_t registered(void)
-{
-    LOCKED(size_t, fake_registered());
-}
-static unsigned live(void)
-{
-    LOCKED(unsigned, fake_stream_live() + fake_memory_live() + fake_pool_live() + fake_map_live() +
-                         fake_host_live());
-}
-static bool failed(void)
-{
-    LOCKED(bool, failure.happened);
-}
-static void hide(const char *name)
-{
-    enter();
-    fake_hide(name);
-    leave();
-}
-static void capture(void *stream, bool on)
-{
-    enter();
-    fake_capture(stream, on);
-    leave();
-}
-static void *context_new(int device)
-{
-    LOCKED(void *, fake_context_new(device));
-}
-static void context_end(void *context)
-{
-    enter();
-    fake_context_end(context);
-    leave();
-}
-static bool knows_frames(void)
-{
-    LOCKED(bool, fake_knows_frames());
+    fake_lock();
+    dice = seed;
+    fake_schedule(mode, seed);
+    fake_unlock();
 }
 
-FAKE_EXPORT extern const struct fake_cuda fake_cuda;
-const struct fake_cuda fake_cuda = {
-    .reset = reset,
-    .set = set,
-    .schedule = schedule,
-    .step = step,
-    .pending = pending,
-    .kernel = kernel,
-    .host_access = host_access,
-    .holds = holds,
-    .races = races,
-    .violations = violations,
-    .report = report,
-    .calls = calls,
-    .implicit_syncs = implicit_syncs,
-    .pageable_copies = pageable_copies,
-    .copies = copies,
-    .used = used,
-    .registered = registered,
-    .live = live,
-    .refuse = fail,
-    .refused = failed,
-    .hide = hide,
-    .capture = capture,
-    .context_new = context_new,
-    .context_end = context_end,
-    .amid = set_amid,
-    .knows_frames = knows_frames,
-};
-
-/* For programs without a test in them: FAKE_CUDA is "late", "eager" or a seed; FAKE_CUDA_CAPACITY bytes; FAKE_CUDA_DEVICES. */
-static void from_environment(void)
+bool fake_refused(void)
 {
-    const char *mode = getenv("FAKE_CUDA"), *capacity = getenv("FAKE_CUDA_CAPACITY"),
-               *devices = getenv("FAKE_CUDA_DEVICES");
-
-    if (mode != NULL && strcmp(mode, "late") == 0) {
-        fake_schedule(FAKE_CUDA_LATE, 0);
-    } else if (mode != NULL && strcmp(mode, "eager") != 0) {
-        dice = strtoull(mode, NULL, 10);
-        fake_schedule(FAKE_CUDA_RANDOM, dice);
-    }
-    if (capacity != NULL) {
-        fake_setting[FAKE_CUDA_CAPACITY] = strtoull(capacity, NULL, 10);
-    }
-    if (devices != NULL) {
-        fake_setting[FAKE_CUDA_DEVICES] = strtoull(devices, NULL, 10);
-    }
+    return failure.happened;
 }

@@ -1,5 +1,5 @@
 /* The fake driver's own parts, one file each:
- *   fake.c    what every call goes through: counting, failing, re-entering, the lock; the settings; the control table
+ *   fake.c    what every call goes through: counting, failing, re-entering, the lock; the settings; control.c the table for tests
  *   device.c  cuInit, devices, contexts, how calls are found
  *   order.c   clocks, and what nothing orders
  *   stream.c  streams, what is queued and when it runs; event.c  events
@@ -62,6 +62,15 @@ void fake_violation(const char *format, ...) __attribute__((format(printf, 1, 2)
 void fake_race(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *fake_zalloc(size_t size);
 uint64_t fake_random(void);
+/* For control.c. The lock is not held but in fake_refused. */
+void fake_lock(void);
+void fake_unlock(void);
+void fake_reset(bool keep_contexts);
+void fake_schedule_from(enum fake_cuda_mode mode, uint64_t seed);
+void fake_refuse(const char *name, unsigned nth, int code, bool for_ever);
+bool fake_refused(void);
+void fake_amid(const char *name, void (*fn)(void *arg), void *arg);
+uint64_t fake_calls(const char *name);
 
 /* device.c */
 struct fake_context {
@@ -72,6 +81,7 @@ struct fake_context {
 struct fake_context *fake_context_now(void); /* NULL: none */
 void fake_device_reset(bool keep_contexts);
 fl_CUresult fake_init(void);
+unsigned fake_retained(int device);
 void *fake_context_new(int device);
 void fake_context_end(void *context);
 void fake_hide(const char *name);
@@ -109,6 +119,7 @@ struct fake_op {
     struct fake_wait *waits;
     int kind;
     uint64_t to, from; /* addresses of either side */
+    bool to_device, from_device;
     size_t len;
     void *snapshot; /* a copy's source, when that was pageable */
     unsigned char value;

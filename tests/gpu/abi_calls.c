@@ -1,0 +1,34 @@
+/* Each prototype of src/gpu/cuda_abi.h is the one that the CUDA Toolkit has for that version of the call. Compiled where there is a
+ * toolkit; there is nothing to run. */
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#define FL_CUDA_ABI_TYPES
+typedef CUresult fl_CUresult;
+typedef CUdevice fl_CUdevice;
+typedef CUdeviceptr fl_CUdeviceptr;
+typedef CUmemGenericAllocationHandle fl_CUmemGenericAllocationHandle;
+typedef CUcontext fl_CUcontext;
+typedef CUstream fl_CUstream;
+typedef CUevent fl_CUevent;
+typedef CUmemoryPool fl_CUmemoryPool;
+typedef CUdevice_attribute fl_CUdevice_attribute;
+typedef CUmemAllocationGranularity_flags fl_CUmemAllocationGranularity_flags;
+typedef CUmemPool_attribute fl_CUmemPool_attribute;
+typedef CUstreamCaptureStatus fl_CUstreamCaptureStatus;
+typedef CUdriverProcAddressQueryResult fl_CUdriverProcAddressQueryResult;
+#define fl_CUmemLocation CUmemLocation_st
+#define fl_CUmemAllocationProp CUmemAllocationProp_st
+#define fl_CUmemAccessDesc CUmemAccessDesc_st
+#define fl_CUmemPoolProps CUmemPoolProps_st
+#define fl_CUmemcpyAttributes CUmemcpyAttributes_st
+#include "gpu/cuda_abi.h"
+
+#define X(need, name, suffix, version, parameters)                                                 \
+    _Static_assert(                                                                                \
+        __builtin_types_compatible_p(fl_CUresult(*) parameters, PFN_##name##_v##version), #name);
+FL_CUDA_CALLS(X)
+#undef X
+
+_Static_assert(__builtin_types_compatible_p(fl_cuGetProcAddress *, PFN_cuGetProcAddress_v12000),
+               "cuGetProcAddress");

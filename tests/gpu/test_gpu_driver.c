@@ -1,0 +1,276 @@
+/* Whatever driver there is, or is not: a status. Each case is a process of its own, for a process looks for the driver once. */
+#include "gpu/driver.h"
+#include "gpu/fake_cuda.h"
+#include "unit/cmocka_all.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct fake_cuda *fake;
+
+/* What a child finds wrong it says and ends with; no cmocka there. */
+#define WANT(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%d: %s; the error is: %s\n", __LINE__, #condition, fl_gpu_error());   \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static void in_child(void (*body)(void))
+{
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        body();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* As boot would; `path` NULL: nobody says where the driver is. */
+static void start(const char *path)
+{
+    static struct fl_options options;
+    static char entry[4096];
+    char *environment[] = {entry, NULL};
+
+    (void)snprintf(entry, sizeof entry, "FAULTLESS_GPU_DRIVER=%s", path == NULL ? "" : path);
+    fl_options_read(&options, environment);
+    fl_gpu_start(NULL, &options);
+    fake = path == NULL ? NULL : dlsym(dlopen(path, RTLD_NOW), "fake_cuda");
+}
+
+static void start_fake(void)
+{
+    start(FL_FAKE_CUDA);
+    WANT(fake != NULL);
+    fake->reset(false);
+}
+
+static void want_absent(const char *reason)
+{
+    struct fl_gpu *g = NULL;
+
+    for (int i = 0; i < 2; i++) { /* the second time nobody looks again */
+        WANT(fl_gpu_open(0, &g) == -ENODEV);
+        WANT(strstr(fl_gpu_error(), reason) != NULL);
+        WANT(g == NULL);
+    }
+}
+
+static void no_file(void)
+{
+    start("/nowhere/libcuda.so.1");
+    want_absent("/nowhere/libcuda.so.1");
+}
+
+static void another_library(void)
+{
+    start(FL_NO_DRIVER);
+    want_absent("the driver has no cuInit");
+}
+
+static void a_stub(void)
+{
+    start_fake();
+    fake->set(FAKE_CUDA_INIT_CODE, FL_CUDA_ERROR_STUB_LIBRARY);
+    want_absent("cuInit: error 34");
+    WANT(fake->calls("cuInit") == 1);
+}
+
+static void no_device(void)
+{
+    start_fake();
+    fake->set(FAKE_CUDA_DEVICES, 0);
+    want_absent("cuInit: CUDA_ERROR_NO_DEVICE (100)");
+}
+
+static void no_device_later(void)
+{
+    start_fake();
+    fake->refuse("cuDeviceGetCount", 1, FL_CUDA_ERROR_UNKNOWN, false);
+    want_absent("cuDeviceGetCount: CUDA_ERROR_UNKNOWN (999)");
+}
+
+static void a_call_is_missing(void)
+{
+    start_fake();
+    fake->hide("cuMemHostRegister");
+    want_absent("the driver has no cuMemHostRegister");
+}
+
+static void too_old(void)
+{
+    start_fake();
+    fake->set(FAKE_CUDA_VERSION, 6000);
+    want_absent("the driver has no cu");
+}
+
+static void want_open(void)
+{
+    struct fl_gpu *g = NULL;
+
+    WANT(fl_gpu_open(0, &g) == 0);
+    WANT(g->total > 0);
+    WANT(fl_gpu_close(g) == 0);
+    WANT(fake->report()[0] == '\0');
+}
+
+static void old_without_what_is_optional(void)
+{
+    struct fl_gpu *g = NULL;
+
+    start_fake();
+    fake->set(FAKE_CUDA_VERSION, 11000);
+    want_open();
+    WANT(fl_cuda.cuStreamGetId == NULL && fl_cuda.cuMemAllocFromPoolAsync == NULL);
+    WANT(fl_cuda.cuMemCreate != NULL);
+    WANT(fl_gpu_open(0, &g) == 0);
+    WANT(!g->has_pools && !g->has_batch && g->has_vmm);
+    WANT(fl_gpu_close(g) == 0);
+}
+
+static void found_by_name_alone(void)
+{
+    start(FL_FAKE_CUDA_OLD);
+    WANT(dlsym(dlopen(FL_FAKE_CUDA_OLD, RTLD_NOW), "cuGetProcAddress_v2") == NULL);
+    WANT(fake != NULL);
+    want_open();
+    WANT(fl_cuda.cuMemAlloc != NULL && fl_cuda.cuStreamGetId != NULL);
+}
+
+static void shut_down(void)
+{
+    struct fl_gpu *g = NULL, *again = NULL;
+    struct fl_gpu_guard guard;
+
+    start_fake();
+    WANT(fl_gpu_open(0, &g) == 0);
+    fake->set(FAKE_CUDA_GONE, 1);
+    WANT(fl_gpu_enter(g, &guard) == -ESHUTDOWN);
+    uint64_t calls = fake->calls(NULL);
+    WANT(fl_gpu_open(0, &again) == -ESHUTDOWN);
+    WANT(fl_gpu_enter(g, &guard) == -ESHUTDOWN);
+    WANT(fl_gpu_close(g) == 0);
+    WANT(fake->calls(NULL) == calls); /* what has ended is not asked again */
+}
+
+static void a_childs_handle(void)
+{
+    struct fl_gpu *g = NULL, *mine = NULL;
+    struct fl_gpu_guard guard;
+    int status;
+
+    start_fake();
+    WANT(fl_gpu_open(0, &g) == 0);
+    uint64_t calls = fake->calls(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        fl_gpu_fork_child();
+        WANT(fl_gpu_is_forked());
+        WANT(fl_gpu_open(0, &mine) == -ECHILD);
+        WANT(fl_gpu_enter(g, &guard) == -ECHILD);
+        WANT(fl_gpu_close(g) == -ECHILD);
+        WANT(fl_gpu_error()[0] != '\0');
+        WANT(fake->calls(NULL) == calls);
+        _exit(0);
+    }
+    WANT(waitpid(child, &status, 0) == child && status == 0);
+    WANT(!fl_gpu_is_forked());
+    WANT(fl_gpu_close(g) == 0);
+}
+
+static void a_child_of_who_has_no_driver(void)
+{
+    int status;
+
+    start_fake();
+    pid_t child = fork();
+    if (child == 0) { /* its parent never asked: the driver is the child's to open */
+        fl_gpu_fork_child();
+        want_open();
+        _exit(0);
+    }
+    WANT(waitpid(child, &status, 0) == child && status == 0);
+    want_open();
+}
+
+static void raised_privileges(void)
+{
+    static struct fl_options options;
+
+    fl_options_read(&options, NULL); /* as boot does under AT_SECURE */
+    fl_gpu_start(NULL, &options);
+    fake = dlsym(dlopen(FL_FAKE_CUDA, RTLD_NOW), "fake_cuda");
+    WANT(options.text[FL_OPTION_gpu_driver] == NULL);
+}
+
+static void *open_one(void *out)
+{
+    (void)fl_gpu_open(0, out);
+    return NULL;
+}
+
+static void all_at_once(void)
+{
+    enum { N = 8 };
+    pthread_t t[N];
+    struct fl_gpu *g[N] = {NULL};
+
+    start_fake();
+    for (int i = 0; i < N; i++) {
+        WANT(pthread_create(&t[i], NULL, open_one, &g[i]) == 0);
+    }
+    for (int i = 0; i < N; i++) {
+        WANT(pthread_join(t[i], NULL) == 0);
+        WANT(g[i] != NULL && g[i] == g[0]);
+    }
+    WANT(fake->calls("cuInit") == 1);
+    WANT(fake->calls("cuDevicePrimaryCtxRetain") == N);
+    for (int i = 0; i < N; i++) {
+        WANT(fl_gpu_close(g[i]) == 0);
+    }
+    WANT(fake->calls("cuDevicePrimaryCtxRelease") == N);
+    WANT(fake->report()[0] == '\0');
+}
+
+#define CASE(body)                                                                                 \
+    static void test_##body(void **state)                                                          \
+    {                                                                                              \
+        (void)state;                                                                               \
+        in_child(body);                                                                            \
+    }
+#define CASES(X)                                                                                   \
+    X(no_file)                                                                                     \
+    X(another_library)                                                                             \
+    X(a_stub)                                                                                      \
+    X(no_device)                                                                                   \
+    X(no_device_later)                                                                             \
+    X(a_call_is_missing)                                                                           \
+    X(too_old)                                                                                     \
+    X(old_without_what_is_optional)                                                                \
+    X(found_by_name_alone)                                                                         \
+    X(shut_down)                                                                                   \
+    X(a_childs_handle)                                                                             \
+    X(a_child_of_who_has_no_driver)                                                                \
+    X(raised_privileges)                                                                           \
+    X(all_at_once)
+CASES(CASE)
+
+int main(void)
+{
+#define ROW(body) {.name = #body, .test_func = test_##body},
+    const struct CMUnitTest tests[] = {CASES(ROW)};
+
+    fl_sys_boot();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
