@@ -218,6 +218,40 @@ bool fl_arena_raise(struct fl_arena *a, size_t height)
     return true;
 }
 
+/* Lock: plan. */
+static void trim_above(struct fl_arena *a)
+{
+    size_t first = a->limit / fl_page.huge;
+
+    a->lowered = false;
+    for (size_t at = first; at < a->filled.granules;) {
+        size_t n = claim_run(a, at);
+        (void)(n != 0 ? empty_run(a, at, n, fl_inner_yield) : 0);
+        at += n;
+        if (at < a->filled.granules) {
+            a->lowered = a->lowered || is_filled(a, at);
+            at++;
+        }
+    }
+    count_missing(a);
+}
+
+void fl_arena_lower(struct fl_arena *a, size_t height)
+{
+    size_t limit = fl_align_up(height, fl_page.huge);
+
+    if (a->held != 0 || (limit >= a->limit && !a->lowered)) {
+        return;
+    }
+    fl_plan_lock();
+    if (limit < a->limit) {
+        atomic_store_explicit(&a->limit, limit, memory_order_relaxed);
+        a->budget = fl_min(a->budget, limit / fl_page.huge);
+    }
+    trim_above(a);
+    fl_plan_unlock();
+}
+
 void fl_arena_expect(struct fl_arena *a, size_t most)
 {
     size_t pages = fl_align_up(most, fl_page.huge) / fl_page.huge;
@@ -265,6 +299,7 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         a->budget = SIZE_MAX;
         a->opening = ++openings;
         a->hand = 0;
+        a->lowered = false;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);
         atomic_store_explicit(&a->height, len, memory_order_release);
     }
@@ -346,8 +381,7 @@ static bool fill_run(struct fl_arena *a, size_t at, size_t n)
     return filled;
 }
 
-/* The huge pages that the granules lie in are in memory, each run of missing ones brought there at once. */
-static FL_COLD bool fill(struct fl_arena *a, size_t granule, size_t n)
+FL_COLD bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n)
 {
     size_t per = granules_of(1), at = granule / per, end = (granule + n + per - 1) / per;
 
@@ -364,11 +398,6 @@ static FL_COLD bool fill(struct fl_arena *a, size_t granule, size_t n)
     return true;
 }
 
-bool fl_arena_fill(struct fl_arena *a)
-{
-    return fill(a, 0, a->limit >> FL_GRANULE_SHIFT);
-}
-
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room)
 {
     size_t n = fl_granules(len);
@@ -377,7 +406,7 @@ struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, 
         return NULL;
     }
     if (FL_UNLIKELY(atomic_load_explicit(&a->missing, memory_order_relaxed) != 0) &&
-        !fill(a, granule, n)) {
+        !fl_arena_bring(a, granule, n)) {
         fl_claims_give(&a->claims, granule, n);
         return NULL;
     }
@@ -386,113 +415,4 @@ struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, 
     e->zeroed = (struct fl_range){fl_claims_mask(granule, n), room};
     atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
     return e;
-}
-
-/* Was it the last one? */
-static FL_COLD void drain(struct fl_arena *a)
-{
-    int saved = errno;
-
-    if (!fl_region_busy()) {
-        fl_arena_drop_if_empty(a);
-    }
-    errno = saved;
-}
-
-/* Of several words of the claims. */
-static FL_APART void give_long(struct fl_arena *a, struct fl_extent *e)
-{
-    size_t granule = (size_t)(e - a->inner.block);
-
-    fl_claims_give(&a->claims, granule, fl_granules(e->len));
-    if (FL_UNLIKELY(atomic_load_explicit(&a->draining, memory_order_relaxed))) {
-        drain(a);
-    }
-}
-
-static FL_INLINE void give_block(struct fl_arena *a, struct fl_extent *e)
-{
-    size_t word = ((uintptr_t)e - (uintptr_t)a->inner.block) / (FL_CLAIMS_BITS * sizeof *e);
-    uint64_t mask = e->zeroed.base;
-
-    atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
-    if (FL_UNLIKELY(mask == 0)) {
-        give_long(a, e);
-        return;
-    }
-    fl_bits_give(&a->claims.word[word], mask);
-    if (FL_UNLIKELY(atomic_load_explicit(&a->draining, memory_order_relaxed))) {
-        drain(a);
-    }
-}
-
-static FL_COLD void give_handled(struct fl_arena *a, struct fl_extent *e)
-{
-    int saved = errno;
-
-    if (fl_inner_renew(fl_plan.region, e)) { /* else it stays claimed: nobody gets it any more */
-        give_block(a, e);
-    }
-    errno = saved;
-}
-
-void fl_plan_give(struct fl_extent *e)
-{
-    struct fl_arena *a = (struct fl_arena *)e->inner; /* its first member */
-
-    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
-        give_handled(a, e);
-    } else {
-        give_block(a, e);
-    }
-}
-
-/* Its owner alone fills it, and not in a handler that has interrupted just that. */
-static bool fill_ours(struct fl_arena *a, size_t from, size_t n)
-{
-    struct fl_step_context *c = fl_plan_mine;
-
-    if (c == NULL || c->arena != a || fl_region_busy() ||
-        atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
-        return false;
-    }
-    atomic_signal_fence(memory_order_seq_cst);
-    bool filled = fill(a, from, n);
-    atomic_signal_fence(memory_order_seq_cst);
-    atomic_store_explicit(&c->inside, false, memory_order_relaxed);
-    return filled;
-}
-
-/* What is there is known once it is ours: until then it may go. */
-static bool grow(struct fl_arena *a, size_t from, size_t n)
-{
-    if (!fl_claims_take(&a->claims, from, n)) {
-        return false;
-    }
-    if (fl_claims_are_free(&a->absent, from, n) || fill_ours(a, from, n)) {
-        return true;
-    }
-    fl_claims_give(&a->claims, from, n);
-    return false;
-}
-
-bool fl_plan_resize(struct fl_extent *e, size_t len)
-{
-    struct fl_arena *a = (struct fl_arena *)e->inner; /* its first member */
-    size_t first = (size_t)(e - a->inner.block);
-    size_t had = fl_granules(e->len);
-    size_t want = fl_granules(len);
-
-    if (want != had && fl_extent_is_handled(e)) {
-        return false; /* nobody else may have a part of it as it is */
-    }
-    if (len > e->zeroed.len || (want > had && !grow(a, first + had, want - had))) {
-        return false;
-    }
-    e->len = len;
-    e->zeroed.base = fl_claims_mask(first, want);
-    if (want < had) {
-        fl_claims_give(&a->claims, first + want, had - want);
-    }
-    return true;
 }

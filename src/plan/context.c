@@ -97,6 +97,7 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
         }
     }
     c->last = c->last == l ? NULL : c->last;
+    fl_better_forget(c, l);
     fl_layout_free(l);
 }
 
@@ -161,6 +162,7 @@ static void step_over(struct fl_step_context *c)
     if (atomic_load(&c->job) != FL_JOB_NONE) {
         return;
     }
+    fl_better_collect(c);
     if (c->layout != NULL && c->layout->wish) {
         c->nlives = 0;
         c->grown = c->layout;
@@ -477,6 +479,9 @@ void fl_plan_fork_child(void)
             atomic_store(&c->job, FL_JOB_NONE);
             fl_record_drop_all(c);
         }
+        c->better = NULL; /* likewise */
+        atomic_store(&c->better_for, 0);
+        atomic_store(&c->better_made, NULL);
         if (c->arena != NULL && c->arena->held != 0) { /* its memory is not here */
             c->arena = NULL;
             fl_replay_off(c);

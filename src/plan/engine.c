@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-/* How far from the least possible height a layout is worth a search, and for how long. */
-enum { GAP_SHARE = 200, SEARCH_MOST = 20000 };
+/* A first layout takes so long, in microseconds as the packer reckons them, where it takes no longer; the search for a better one, where there is
+ * no worker to go on with it. */
+enum { FIRST_COST = 2000 };
 static const uint64_t search_ns = 100000000;
 static const size_t scratch_most = (size_t)64 << 20;
 
@@ -150,75 +151,111 @@ static void set_spot(const struct fl_layout *l, struct fl_seat *seat, int parity
     seat->mask[parity] = has_place && constant ? fl_claims_mask(granule, n) : 0;
 }
 
+void fl_layout_spots(struct fl_layout *l)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct fl_slot *s = &l->slot[i];
+        uint32_t granule = is_planned(s)               ? granule_of(s->offset[0])
+                           : s->kind == FL_SLOT_VARIES ? FL_SEAT_GAP
+                                                       : FL_SEAT_NONE;
+        set_spot(l, &l->seat[i], 0, granule);
+        set_spot(l, &l->seat[i], 1,
+                 s->kind == FL_SLOT_DOUBLED && is_planned(s) ? granule_of(s->offset[1]) : granule);
+    }
+    fl_layout_zones(l);
+}
+
 void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         const struct fl_slot *s = &l->slot[i];
         struct fl_seat *seat = &l->seat[i];
-        bool planned = is_planned(s);
         bool grew = grown != NULL && s->size > grown->seat[i].room;
         seat->least = s->kind == FL_SLOT_VARIES || s->least != s->most || grew ? 1 : s->least;
         seat->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : grew ? s->size : s->most;
         seat->room = s->size;
-        uint32_t granule = planned                     ? granule_of(s->offset[0])
-                           : s->kind == FL_SLOT_VARIES ? FL_SEAT_GAP
-                                                       : FL_SEAT_NONE;
-        set_spot(l, seat, 0, granule);
-        set_spot(l, seat, 1, s->kind == FL_SLOT_DOUBLED ? granule_of(s->offset[1]) : granule);
         seat[1].before = seat->before + (s->kind != FL_SLOT_VARIES ? seat->most : 0);
     }
-    fl_layout_zones(l);
+    fl_layout_spots(l);
+    l->first = l->serial;
 }
 
-struct packing {
-    struct fl_pack_buffer *buffer;
-    uint32_t *back;
-    size_t n, bytes, backs;
-    struct fl_pack_how how;
-};
+/* ---- the packer's input and output ---- */
 
-static int search(struct packing *p, struct fl_layout *l)
+void fl_packing_close(struct fl_packing *p)
 {
-    struct fl_pack_result result;
-    int rc = fl_pack(p->buffer, p->n, &p->how, &result);
+    unmap(p->buffer, p->bytes);
+    unmap(p->back, p->backs);
+    *p = (struct fl_packing){.n = 0};
+}
 
-    if (rc == 0 && result.height - result.bound > result.bound / GAP_SHARE && p->n <= SEARCH_MOST) {
-        p->how.budget_ns = search_ns;
-        rc = fl_pack(p->buffer, p->n, &p->how, &result);
+bool fl_packing_open(struct fl_packing *p, const struct fl_layout *l)
+{
+    p->bytes = 2 * (size_t)l->n * sizeof *p->buffer;
+    p->backs = 2 * (size_t)l->n * sizeof *p->back;
+    p->buffer = fl_plan_map_locked(p->bytes);
+    p->back = fl_plan_map_locked(p->backs);
+    if (p->buffer == NULL || p->back == NULL) {
+        fl_packing_close(p);
+        return false;
     }
-    /* What varies has to find room beside what is planned. */
-    l->height = fl_max(fl_max(rc == 0 ? result.height : 0, FL_GRANULE),
-                       fl_align_up(l->largest, FL_GRANULE));
-    l->bound = rc == 0 ? result.bound : 0;
+    p->n =
+        fl_merge_buffers(l->slot, l->n, p->buffer, p->back, FL_GRANULE, FL_HUGE_FROM, fl_page.huge);
+    return true;
+}
+
+int fl_packing_run(struct fl_packing *p, uint64_t cost, uint64_t ns)
+{
+    size_t len = fl_min(fl_max(fl_pack_scratch(p->n) * 4, (size_t)8 << 20), scratch_most);
+
+    len = fl_max(len, fl_pack_scratch(p->n));
+    struct fl_pack_how how = {.now_ns = fl_sys.now_ns,
+                              .scratch = fl_plan_map_locked(len),
+                              .scratch_len = len,
+                              .budget_cost = cost,
+                              .budget_ns = ns,
+                              .progress = &p->progress,
+                              .seed = 1};
+    int rc = how.scratch != NULL ? fl_pack(p->buffer, p->n, &how, &p->result) : -ENOMEM;
+    unmap(how.scratch, len);
     return rc;
 }
 
-static int pack(struct fl_layout *l)
+uint64_t fl_packing_height(const struct fl_packing *p, const struct fl_layout *l)
 {
-    struct packing p = {.n = 0};
-    int rc = -ENOMEM;
+    /* What varies has to find room beside what is planned. */
+    return fl_max(fl_max(p->result.height, FL_GRANULE), fl_align_up(l->largest, FL_GRANULE));
+}
 
-    p.bytes = 2 * (size_t)l->n * sizeof *p.buffer;
-    p.backs = 2 * (size_t)l->n * sizeof *p.back;
-    p.buffer = fl_plan_map_locked(p.bytes);
-    p.back = fl_plan_map_locked(p.backs);
-    if (p.buffer != NULL && p.back != NULL) {
-        p.n = fl_merge_buffers(l->slot, l->n, p.buffer, p.back, FL_GRANULE, FL_HUGE_FROM,
-                               fl_page.huge);
-        size_t len = fl_min(fl_max(fl_pack_scratch(p.n) * 4, (size_t)8 << 20), scratch_most);
-        len = fl_max(len, fl_pack_scratch(p.n));
-        p.how = (struct fl_pack_how){.now_ns = fl_sys.now_ns,
-                                     .scratch = fl_plan_map_locked(len),
-                                     .scratch_len = len,
-                                     .seed = 1};
-        rc = p.how.scratch != NULL ? search(&p, l) : -ENOMEM;
-        unmap(p.how.scratch, len);
+bool fl_packing_is_worth(const struct fl_packing *p, const struct fl_layout *l, uint64_t height)
+{
+    enum { GAIN_SHARE = 200, MOST = 20000 };
+    uint64_t least = fl_max(fl_max(p->result.bound, l->largest), FL_GRANULE);
+
+    return !p->progress.done && p->n <= MOST && height > least &&
+           height - least >= height / GAIN_SHARE;
+}
+
+void fl_packing_store(const struct fl_packing *p, struct fl_layout *l)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        l->slot[p->back[i] / 2].offset[p->back[i] % 2] = p->buffer[i].offset;
     }
-    for (size_t i = 0; i < p.n && rc == 0; i++) {
-        l->slot[p.back[i] / 2].offset[p.back[i] % 2] = p.buffer[i].offset;
+    l->height = fl_packing_height(p, l);
+    l->bound = p->result.bound;
+}
+
+static int pack(struct fl_packing *p, struct fl_layout *l)
+{
+    int rc = fl_packing_open(p, l) ? fl_packing_run(p, FIRST_COST, 0) : -ENOMEM;
+
+    if (rc == 0 && !fl_plan.config.background &&
+        fl_packing_is_worth(p, l, fl_packing_height(p, l))) {
+        rc = fl_packing_run(p, 0, search_ns);
     }
-    unmap(p.buffer, p.bytes);
-    unmap(p.back, p.backs);
+    if (rc == 0) {
+        fl_packing_store(p, l);
+    }
     return rc;
 }
 
@@ -247,12 +284,18 @@ static struct fl_layout *make_layout(struct fl_step_context *c)
     if (l == NULL) {
         return NULL;
     }
-    if (pack(l) != 0) {
+    struct fl_packing p = {.n = 0};
+    if (pack(&p, l) != 0) {
+        fl_packing_close(&p);
         fl_layout_free(l);
         return NULL;
     }
     l->hash = c->nlives != 0 ? hash_of(&c->lives[0]) : l->hash;
     fl_layout_seat(l, c->grown);
+    if (fl_plan.config.background) {
+        fl_better_begin(c, l, &p);
+    }
+    fl_packing_close(&p);
     return l;
 }
 
@@ -268,12 +311,17 @@ static void work_on(struct fl_step_context *c)
 
 uint64_t fl_plan_work(struct fl_region *r)
 {
+    uint64_t again = UINT64_MAX;
+
     (void)r;
     for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
         work_on(fl_plan.context[i]);
     }
+    for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
+        again = fl_min(again, fl_better_work(fl_plan.context[i]));
+    }
     fl_keep_save(false);
-    return UINT64_MAX;
+    return again;
 }
 
 void fl_engine_want(struct fl_step_context *c)
@@ -282,6 +330,7 @@ void fl_engine_want(struct fl_step_context *c)
     if (c->grown != NULL) { /* it goes on growing while it serves */
         c->draft = copy_of(c->grown);
         c->grown->wish = false;
+        fl_better_forget(c, c->grown);
     }
     atomic_store_explicit(&c->job, FL_JOB_WANTED, memory_order_release);
     if (fl_plan.config.background) {
@@ -320,6 +369,9 @@ void fl_engine_collect(struct fl_step_context *c)
         c->known[i] = l;
         c->last = c->layout = l;
         fl_stats_bump(&c->stats.layouts);
+        if (old != NULL) {
+            fl_better_forget(c, old);
+        }
         fl_layout_free(old);
         fl_keep_note(l);
         fl_plan_call_worker(); /* to have it written */
@@ -343,6 +395,7 @@ bool fl_engine_abandon(struct fl_step_context *c)
     }
     fl_engine_collect(c);
     fl_layout_free(take_draft(c));
+    fl_better_forget(c, NULL);
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
         fl_layout_free(c->known[i]);
         c->known[i] = NULL;

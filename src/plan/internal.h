@@ -55,6 +55,7 @@ struct fl_arena {
     _Atomic size_t limit; /* bytes that may be used. Its owner */
     size_t budget; /* huge pages to be in memory at most, while others of it can move. Its owner */
     size_t hand;   /* the huge page that was looked at last for one to move. Its owner */
+    bool lowered;  /* some above the limit may be in memory. Its owner */
     _Atomic bool draining;
     struct fl_arena *next; /* every arena ever made. Lock: plan */
     _Atomic bool used;     /* since the worker looked */
@@ -68,11 +69,14 @@ struct fl_arena {
 bool fl_arena_open(struct fl_arena *a, size_t height);
 /* From now on `height` bytes may be used. False: it has not as many. The owner. */
 bool fl_arena_raise(struct fl_arena *a, size_t height);
+/* No more than `height` bytes of it are used from now on: the memory of the rest is the region's, free, as far as no block is in it. Costs nothing
+ * where that is so already. The owner. */
+void fl_arena_lower(struct fl_arena *a, size_t height);
+/* The huge pages that the granules lie in are in memory, each run of missing ones brought there at once. The owner. */
+bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n);
 /* `most` bytes of it are expected to be in use at once: beyond that, and beyond what was needed at once before, what is idle moves to where
  * it is wanted. The owner. */
 void fl_arena_expect(struct fl_arena *a, size_t most);
-/* Brings all of it up to the limit into memory. The owner. */
-bool fl_arena_fill(struct fl_arena *a);
 /* fl_claims_fit below the limit. */
 size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
 /* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
@@ -124,6 +128,8 @@ struct fl_layout {
     bool wish;            /* some slot has grown */
     uint64_t asked_most;  /* bytes that one step asked for in planned slots, at most */
     uint32_t serial;      /* no other has it */
+    uint32_t
+        first; /* of the one that this one is instead of, with nothing but lower places; else its own */
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
 };
 
@@ -181,6 +187,10 @@ struct fl_step_context {
     struct fl_layout *draft; /* what it had grown to when the job was wanted */
     struct fl_layout *made;  /* by the job; NULL: it failed */
     struct fl_layout *known[FL_LAYOUTS];
+    struct fl_better *better;                /* a search under way. The worker */
+    _Atomic uint32_t better_for;             /* `first` of the layout that it is for; 0: for none */
+    _Atomic(struct fl_layout *) better_made; /* what it has found; whoever takes it out has it */
+    unsigned settling;      /* steps until what a lower layout leaves is given back */
     struct fl_layout *last; /* declared: of the step before */
     /* Whose it is. */
     _Atomic int tid;               /* of the thread inside; 0: none */
@@ -219,6 +229,34 @@ unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static F
 /* The request's life, if it is recorded. Any thread. False: it is not. */
 bool fl_record_mark(struct fl_step_context *c, uint32_t request, uint32_t zone);
 
+/* What the packer is given for a layout, and what it has come to. */
+struct fl_packing {
+    struct fl_pack_buffer *buffer;
+    uint32_t *back;
+    size_t n, bytes, backs;
+    struct fl_pack_progress progress;
+    struct fl_pack_result result;
+};
+
+bool fl_packing_open(struct fl_packing *p, const struct fl_layout *l);
+void fl_packing_close(struct fl_packing *p);
+/* Goes on for so long; 0, 0: see fl_pack_progress. */
+int fl_packing_run(struct fl_packing *p, uint64_t cost, uint64_t ns);
+/* The layout's height by the offsets that were found; and may one be lower enough for a swap than `height`? */
+uint64_t fl_packing_height(const struct fl_packing *p, const struct fl_layout *l);
+bool fl_packing_is_worth(const struct fl_packing *p, const struct fl_layout *l, uint64_t height);
+void fl_packing_store(const struct fl_packing *p, struct fl_layout *l);
+
+/* better.c */
+/* A search for a lower layout than `l`, from where `p` has come to, which is the search's then. The worker. */
+void fl_better_begin(struct fl_step_context *c, const struct fl_layout *l, struct fl_packing *p);
+/* A part of it. ns until the next; UINT64_MAX: there is none. The worker. */
+uint64_t fl_better_work(struct fl_step_context *c);
+/* Takes over what it has found. At a step's boundary. */
+void fl_better_collect(struct fl_step_context *c);
+/* `l` is no more, or will be made anew; NULL: whatever it is. The context's thread. */
+void fl_better_forget(struct fl_step_context *c, const struct fl_layout *l);
+
 /* zone.c */
 /* The zones of its slots, and its serial. */
 void fl_layout_zones(struct fl_layout *l);
@@ -249,6 +287,8 @@ void fl_engine_collect(struct fl_step_context *c);
 bool fl_engine_abandon(struct fl_step_context *c);
 struct fl_layout *fl_layout_new(size_t n);
 struct fl_layout *fl_layout_copy(const struct fl_layout *from); /* Lock: plan */
+/* Its places and zones anew, from the slots' offsets. */
+void fl_layout_spots(struct fl_layout *l);
 /* Seats from slots; `grown`: the layout whose slots these were, before some grew. */
 void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown);
 void fl_layout_free(struct fl_layout *l);

@@ -14,8 +14,9 @@ enum { LOOK_AT_CLOCK = 64 }; /* so many microseconds, roughly, between */
 bool fl_pack_spend(struct fl_pack_run *r, uint32_t cost)
 {
     r->work++;
+    r->cost += cost;
     r->unlooked += cost;
-    if (r->work >= r->end_work) {
+    if (r->work >= r->end_work || r->cost >= r->end_cost) {
         r->is_over = true;
     }
     if (r->unlooked >= LOOK_AT_CLOCK && !r->is_over) {
@@ -200,7 +201,8 @@ static void try_all_keys(struct fl_pack_run *r, struct group g, uint64_t goal)
     static const char *const fit[] = {"first fit, size", "first fit, life",
                                       "first fit, life x size"};
 
-    for (unsigned key = 1; key < FL_PACK_KEYS + 3; key++) {
+    while (r->key < FL_PACK_KEYS + 3 && !r->is_over) {
+        unsigned key = r->key++;
         for (uint32_t i = g.from; i < g.to && !r->is_over; i++) {
             struct fl_pack_part *p = &r->part[i];
             if (p->height <= goal) {
@@ -235,9 +237,7 @@ static void improve(struct fl_pack_run *r, struct group g)
 {
     uint64_t goal = goal_of(r, g);
 
-    stay(r, g);
     try_all_keys(r, g, goal);
-    struct fl_pack_hunt hunt = {.part = UINT32_MAX};
     while (!r->is_over) {
         uint32_t at = tallest(r, g);
         struct fl_pack_part *p = &r->part[at];
@@ -245,11 +245,11 @@ static void improve(struct fl_pack_run *r, struct group g)
             return;
         }
         uint32_t n = p->hi - p->lo;
-        if (hunt.part != at && n >= FEW) {
+        if (r->hunt.part != at && n >= FEW) {
             blur(r, p, goal, 32 * (uint64_t)n);
         }
         uint64_t before = r->work;
-        fl_pack_search(r, at, &hunt, goal);
+        fl_pack_search(r, at, &r->hunt, goal);
         blur(r, p, goal, (r->work - before) * n / (n < FEW ? 1000 : 100));
     }
 }
@@ -285,6 +285,10 @@ static void share(struct fl_pack_run *r, uint32_t groups)
     if (groups > 1 && r->end_work > r->work && how->budget_work != 0) {
         r->end_work = r->work + (r->end_work - r->work) / groups;
     }
+    r->end_cost = how->budget_cost == 0 ? UINT64_MAX : how->budget_cost;
+    if (groups > 1 && r->end_cost > r->cost && how->budget_cost != 0) {
+        r->end_cost = r->cost + (r->end_cost - r->cost) / groups;
+    }
     if (groups > 1 && r->end_ns != 0) {
         uint64_t now = how->now_ns();
         r->end_ns = now < r->end_ns ? now + (r->end_ns - now) / groups : r->end_ns;
@@ -309,25 +313,27 @@ static void pass_better(struct fl_pack_run *r, uint32_t groups)
             }
         }
         r->is_whole = g.is_last;
+        r->hunt.part = UINT32_MAX;
+        r->key = 1;
+        stay(r, g);
         improve(r, g);
         band = height_of(r, g);
         at = g.to;
     }
 }
 
-/* The height of the layout of before; UINT64_MAX: it is none any more. */
-static uint64_t as_before(struct fl_pack_run *r)
+/* The height of the layout that `offset` is; UINT64_MAX: it is none. */
+static uint64_t as_given(struct fl_pack_run *r)
 {
     uint64_t height = 0;
 
     for (uint32_t i = 0; i < r->count; i++) {
-        struct fl_pack_buffer *b = &r->buffer[r->id[i]];
-        uint64_t top = (b->previous >> r->shift) + r->size[i];
-        if (b->previous >= (uint64_t)1 << 62) {
+        uint64_t offset = r->buffer[r->id[i]].offset;
+        uint64_t top = (offset >> r->shift) + r->size[i];
+        if (offset >= (uint64_t)1 << 62) {
             return UINT64_MAX;
         }
         height = top > height ? top : height;
-        b->offset = b->previous;
     }
     return fl_pack_is_valid(r->buffer, r->n, height << r->shift, r->arena.at,
                             (size_t)(r->arena.end - r->arena.at))
@@ -335,21 +341,103 @@ static uint64_t as_before(struct fl_pack_run *r)
                : UINT64_MAX;
 }
 
+/* The same, of the layout of before. */
+static uint64_t as_before(struct fl_pack_run *r)
+{
+    for (uint32_t i = 0; i < r->count; i++) {
+        struct fl_pack_buffer *b = &r->buffer[r->id[i]];
+        b->offset = b->previous;
+    }
+    return as_given(r);
+}
+
+/* The layout so far is the best of each part; what is searched is what lies above all zones. False: it is none, or scratch. */
+static bool take_up(struct fl_pack_run *r, struct group *g)
+{
+    uint64_t band = 0, all = as_given(r);
+
+    for (uint32_t i = 0; i < r->count && all != UINT64_MAX; i++) {
+        r->best[i] = r->buffer[r->id[i]].offset >> r->shift;
+    }
+    for (*g = group_at(r, 0); !g->is_last; *g = group_at(r, g->to)) {
+        for (uint32_t i = r->part[g->from].lo; i < r->part[g->to - 1].hi; i++) {
+            band = fl_max(band, r->best[i] + r->size[i]);
+        }
+    }
+    if (all == UINT64_MAX || !begin(r, *g, band)) {
+        return false;
+    }
+    for (uint32_t k = g->from; k < g->to; k++) {
+        r->part[k].height = 0;
+        for (uint32_t i = r->part[k].lo; i < r->part[k].hi; i++) {
+            r->part[k].height = fl_max(r->part[k].height, r->best[i] + r->size[i]);
+        }
+    }
+    r->height = all;
+    r->last_group = g->from;
+    r->is_whole = true;
+    r->found_by = "the layout so far";
+    return true;
+}
+
+/* A part of a search, from where the last one ended. False: there is nothing to go on from. */
+static bool go_on(struct fl_pack_run *r)
+{
+    const struct fl_pack_how *how = r->how;
+    const struct fl_pack_progress *p = how->progress;
+    struct group g;
+
+    if (p == NULL || !p->begun || !take_up(r, &g)) {
+        return false;
+    }
+    r->random = p->random;
+    r->key = p->key;
+    r->hunt = (struct fl_pack_hunt){p->part, {p->limit[0], p->limit[1]}, {p->work[0], p->work[1]}};
+    if (p->part < r->parts) {
+        r->part[p->part].bound = fl_max(r->part[p->part].bound, p->bound);
+    }
+    share(r, 1);
+    if (g.zone == 0 && (how->budget_ns | how->budget_work | how->budget_cost) != 0) {
+        improve(r, g);
+    } else {
+        stay(r, g);
+    }
+    return true;
+}
+
+static void note_progress(const struct fl_pack_run *r, struct fl_pack_progress *p)
+{
+    bool has_part = r->hunt.part < r->parts;
+
+    *p = (struct fl_pack_progress){.random = r->random,
+                                   .bound = has_part ? r->part[r->hunt.part].bound : 0,
+                                   .limit = {r->hunt.limit[0], r->hunt.limit[1]},
+                                   .work = {r->hunt.work[0], r->hunt.work[1]},
+                                   .part = r->hunt.part,
+                                   .key = r->key,
+                                   .begun = true,
+                                   .done = !r->is_over || r->height <= r->target};
+}
+
 /* From the bound up to a layout. False: scratch. */
 static bool run(struct fl_pack_run *r)
 {
     const struct fl_pack_how *how = r->how;
-    uint64_t before = as_before(r), capacity = how->capacity >> r->shift;
+    uint64_t before, capacity = how->capacity >> r->shift;
 
     if (how->budget_ns != 0) {
         r->deadline_ns = how->now_ns() + how->budget_ns;
     }
     r->target = capacity > r->bound ? capacity : r->bound;
+    if (go_on(r)) {
+        return true;
+    }
+    before = as_before(r);
     if (before > r->target) {
         if (!pass_first(r)) {
             return false;
         }
-        if (how->budget_ns != 0 || how->budget_work != 0) {
+        if ((how->budget_ns | how->budget_work | how->budget_cost) != 0) {
             pass_better(r, count_groups(r));
         }
     }
@@ -379,6 +467,9 @@ int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
         .random = how->seed,
         .height = UINT64_MAX,
         .end_work = UINT64_MAX,
+        .end_cost = UINT64_MAX,
+        .hunt = {.part = UINT32_MAX},
+        .key = 1,
         .found_by = "nothing to place",
     };
 
@@ -396,6 +487,9 @@ int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
     }
     if (r.is_wrong) {
         return -EDOM;
+    }
+    if (how->progress != NULL) {
+        note_progress(&r, how->progress);
     }
     out->bound = r.bound << r.shift;
     out->height = r.count != 0 ? r.height << r.shift : 0;

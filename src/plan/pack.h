@@ -33,6 +33,13 @@ struct fl_pack_part {
     uint64_t height;   /* of the best layout; UINT64_MAX: there is none */
 };
 
+/* Where the search in a part has come to. */
+struct fl_pack_hunt {
+    uint32_t part; /* UINT32_MAX: none */
+    /* Exact dives and blurred ones: placements tried in one, and in all so far. */
+    uint64_t limit[2], work[2];
+};
+
 struct fl_pack_run {
     const struct fl_pack_how *how;
     struct fl_pack_buffer *buffer;
@@ -59,6 +66,7 @@ struct fl_pack_run {
     uint64_t target;              /* units: a layout as low as this ends the search */
     uint64_t deadline_ns, end_ns; /* of all, and of what is at work now; 0: none */
     uint64_t work, end_work;
+    uint64_t cost, end_cost;
     uint32_t unlooked; /* what was spent since the clock was looked at */
     uint64_t random;
     const char *by; /* the method at work */
@@ -68,8 +76,10 @@ struct fl_pack_run {
     uint64_t below;      /* where the zones below what is packed now end */
     uint32_t last_group; /* the first part of the zone that is packed last */
     bool is_whole;       /* every part has a layout: what is better may go out */
-    bool is_over;        /* no time, no work left, or told to stop */
-    bool is_wrong;       /* a layout failed its check */
+    struct fl_pack_hunt hunt;
+    unsigned key;  /* the next to be tried */
+    bool is_over;  /* no time, no work left, or told to stop */
+    bool is_wrong; /* a layout failed its check */
 };
 
 /* ---- pack_sort.c ---- */
@@ -118,13 +128,6 @@ uint64_t fl_pack_stay(struct fl_pack_run *r, const struct fl_pack_part *p, uint6
 /* ---- pack_search.c ---- */
 
 enum { FL_PACK_SEARCH_MOST = 6000 }; /* buffers of a part: a node costs a look at each */
-
-/* Where the search in a part has come to. */
-struct fl_pack_hunt {
-    uint32_t part; /* UINT32_MAX: none */
-    /* Exact dives and blurred ones: placements tried in one, and in all so far. */
-    uint64_t limit[2], work[2];
-};
 
 /* A dive or a few, by turns at `goal` and between it and the best height. New layouts go to fl_pack_keep; the part's bound
  * rises when a height is shown to be too low. */

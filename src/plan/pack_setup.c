@@ -23,8 +23,8 @@ static int look_at_input(struct fl_pack_run *r)
             !fl_is_pow2(align)) {
             return -EINVAL;
         }
-        b->offset = 0;
         if (!lives(b)) {
+            b->offset = 0;
             continue;
         }
         sum += b->size + 2 * align;

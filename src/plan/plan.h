@@ -32,11 +32,21 @@ struct fl_pack_buffer {
         zone; /* buffers of one zone lie side by side, those of the lowest zone at the bottom; 0: anywhere */
 };
 
+/* How far a search has come; zeros: it has not begun. The packer's own, but for `done`. */
+struct fl_pack_progress {
+    uint64_t random, bound, limit[2], work[2];
+    uint32_t part, key;
+    bool begun;
+    bool done; /* no more is to be found */
+};
+
 struct fl_pack_how {
-    /* Where neither is set, only what constructs a first layout is done; that is always done to its end. */
+    /* Where none is set, only what constructs a first layout is done; that is always done to its end. */
     uint64_t budget_ns; /* by `now_ns`; 0: no bound by time */
     uint64_t
         budget_work; /* in placements, so that the same seed gives the same layout anywhere; 0: no such bound */
+    uint64_t
+        budget_cost;   /* likewise, in microseconds as each method reckons them; 0: no such bound */
     uint64_t capacity; /* bytes: stop at a layout that is no taller; 0: at the lower bound */
     uint64_t seed;
     uint64_t (*now_ns)(void); /* not called without budget_ns */
@@ -44,6 +54,9 @@ struct fl_pack_how {
     /* Called with each better layout, which is in `offset`, before the search goes on; NULL: nobody wants to know. */
     void (*better)(void *arg, uint64_t height);
     void *arg;
+    /* NULL, or where to go on the next time. One that has begun: `offset` is the best layout so far, and better ones are looked for;
+     * without a budget none are, but what can be is put back to where it was before. */
+    struct fl_pack_progress *progress;
     void *scratch; /* page-aligned, zeroed or not */
     size_t scratch_len;
 };

@@ -366,6 +366,11 @@ static bool have_arena(struct fl_step_context *c)
         return false;
     }
     fl_arena_expect(c->arena, neediest(c));
+    if (c->settling != 0) { /* what lives on from the step before lies where it did */
+        c->settling--;
+    } else {
+        fl_arena_lower(c->arena, height);
+    }
     return true;
 }
 

@@ -255,7 +255,7 @@ int fl_plan_hold(struct fl_step_context *c, struct fl_plan_layout *out)
         struct fl_arena *a = c->arena;
         hold(a);
         fl_arena_expect(a, a->limit);
-        if (!fl_arena_fill(a)) {
+        if (!fl_arena_bring(a, 0, a->limit >> FL_GRANULE_SHIFT)) {
             fl_plan_let_go(a->opening);
             rc = -ENOMEM;
         }

@@ -1,0 +1,113 @@
+/* What becomes of a planned block: it is freed, by any thread and without a lock, or realloc makes it longer or shorter in place. */
+#include "plan/internal.h"
+
+#include <errno.h>
+
+/* Was it the last one? */
+static FL_COLD void drain(struct fl_arena *a)
+{
+    int saved = errno;
+
+    if (!fl_region_busy()) {
+        fl_arena_drop_if_empty(a);
+    }
+    errno = saved;
+}
+
+/* Of several words of the claims. */
+static FL_APART void give_long(struct fl_arena *a, struct fl_extent *e)
+{
+    size_t granule = (size_t)(e - a->inner.block);
+
+    fl_claims_give(&a->claims, granule, fl_granules(e->len));
+    if (FL_UNLIKELY(atomic_load_explicit(&a->draining, memory_order_relaxed))) {
+        drain(a);
+    }
+}
+
+static FL_INLINE void give_block(struct fl_arena *a, struct fl_extent *e)
+{
+    size_t word = ((uintptr_t)e - (uintptr_t)a->inner.block) / (FL_CLAIMS_BITS * sizeof *e);
+    uint64_t mask = e->zeroed.base;
+
+    atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
+    if (FL_UNLIKELY(mask == 0)) {
+        give_long(a, e);
+        return;
+    }
+    fl_bits_give(&a->claims.word[word], mask);
+    if (FL_UNLIKELY(atomic_load_explicit(&a->draining, memory_order_relaxed))) {
+        drain(a);
+    }
+}
+
+static FL_COLD void give_handled(struct fl_arena *a, struct fl_extent *e)
+{
+    int saved = errno;
+
+    if (fl_inner_renew(fl_plan.region, e)) { /* else it stays claimed: nobody gets it any more */
+        give_block(a, e);
+    }
+    errno = saved;
+}
+
+void fl_plan_give(struct fl_extent *e)
+{
+    struct fl_arena *a = (struct fl_arena *)e->inner; /* its first member */
+
+    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
+        give_handled(a, e);
+    } else {
+        give_block(a, e);
+    }
+}
+
+/* Its owner alone fills it, and not in a handler that has interrupted just that. */
+static bool fill_ours(struct fl_arena *a, size_t from, size_t n)
+{
+    struct fl_step_context *c = fl_plan_mine;
+
+    if (c == NULL || c->arena != a || fl_region_busy() ||
+        atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+        return false;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    bool filled = fl_arena_bring(a, from, n);
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+    return filled;
+}
+
+/* What is there is known once it is ours: until then it may go. */
+static bool grow(struct fl_arena *a, size_t from, size_t n)
+{
+    if (!fl_claims_take(&a->claims, from, n)) {
+        return false;
+    }
+    if (fl_claims_are_free(&a->absent, from, n) || fill_ours(a, from, n)) {
+        return true;
+    }
+    fl_claims_give(&a->claims, from, n);
+    return false;
+}
+
+bool fl_plan_resize(struct fl_extent *e, size_t len)
+{
+    struct fl_arena *a = (struct fl_arena *)e->inner; /* its first member */
+    size_t first = (size_t)(e - a->inner.block);
+    size_t had = fl_granules(e->len);
+    size_t want = fl_granules(len);
+
+    if (want != had && fl_extent_is_handled(e)) {
+        return false; /* nobody else may have a part of it as it is */
+    }
+    if (len > e->zeroed.len || (want > had && !grow(a, first + had, want - had))) {
+        return false;
+    }
+    e->len = len;
+    e->zeroed.base = fl_claims_mask(first, want);
+    if (want < had) {
+        fl_claims_give(&a->claims, first + want, had - want);
+    }
+    return true;
+}
