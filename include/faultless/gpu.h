@@ -32,6 +32,7 @@ extern "C" {
 struct fl_gpu;
 struct fl_gpu_pool;
 struct fl_gpu_mirror;
+struct fl_gpu_slot;
 
 /* Device `device` (the driver's number), in the calling thread's current context if that is one of this device, else its primary
  * context. `*out` is the same handle for the same device and context until the last fl_gpu_close. -ENODEV never prints.
@@ -101,7 +102,8 @@ FL_API int fl_gpu_pool_destroy(struct fl_gpu_pool *pool);
 /* `size` 0 is served as 1. For pinned pools `*out` is an address of the host. What `stream` freed it may have again at once: it is
  * in order after that. A hit makes no driver call.  Threads: any.  Signals: not safe.  Cost: O(1) or O(log free blocks). */
 FL_API int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint64_t *out);
-/* What was submitted to `stream` so far may still use it. Never waits. -ENOENT: not the pool's, or freed already. */
+/* What was submitted to `stream` so far may still use it. Never waits, but where memory goes back to the driver at once: unpooled, what
+ * is too large for naive_best_fit, free_idle. -ENOENT: not the pool's, or freed already. */
 FL_API int fl_gpu_pool_free(struct fl_gpu_pool *pool, uint64_t address, void *stream);
 /* Back to the driver, past the pool; waits for the device (MXNet's DirectFree). -EBUSY: part of a larger chunk: freed to the pool. */
 FL_API int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address);
@@ -116,6 +118,16 @@ FL_API int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream);
 FL_API int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released);
 /* Reclaims what has piled up now (gc_gb). */
 FL_API int fl_gpu_pool_collect(struct fl_gpu_pool *pool);
+/* For pools of strategy FL_GPU_PLANNED (else -EINVAL). Between two of these calls is a step, of the calling thread's requests. The first
+ * step is learned and packed; from then on each request that is as large as the plan's next one has its place, without a search, a lock
+ * or a driver call. What does not match is served as by auto_growth; a program whose steps have changed is learned anew. What is freed
+ * after its step, and other threads' requests, are not part of the plan; anybody may free.  Threads: one at a time. */
+FL_API int fl_gpu_pool_step(struct fl_gpu_pool *pool);
+/* A plan of your own in place of a learned one: the sizes of a step's requests in their order, and where each lies (`offset`, a multiple
+ * of 256; SIZE_MAX: anywhere; `align` and `input` are not looked at). Two may have the same bytes when the first is freed before the
+ * second is asked for: what overlaps is given out when it is free, and served elsewhere when it is not. `n` 0: no plan. The step begins
+ * with this call, the next with fl_gpu_pool_step. -EBUSY: something of the plan before is allocated. */
+FL_API int fl_gpu_pool_plan(struct fl_gpu_pool *pool, const struct fl_gpu_slot *slot, size_t n);
 /* Names what the calling thread allocates from now on, in the table of fl_gpu_trace_csv; NULL: nothing. At most 63 bytes count. */
 FL_API void fl_gpu_tag(const char *name);
 

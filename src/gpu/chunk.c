@@ -1,0 +1,257 @@
+/* Chunks: memory of the driver's, taken and given back.
+ *
+ * What gives memory back waits for the whole device: the pool does so when it is asked to, or when nothing else is left. */
+#include "gpu/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- the driver ---- */
+
+static int ask(struct fl_gpu_pool *p, const struct fl_pool_stream *s, size_t len, uint64_t *out,
+               const char **name)
+{
+    fl_CUdeviceptr address = 0;
+    void *base = NULL;
+    fl_CUresult code;
+
+    if (p->is_pinned) {
+        *name = "cuMemHostAlloc";
+        code = fl_cuda.cuMemHostAlloc(&base, len, FL_CU_MEMHOSTALLOC_PORTABLE);
+    } else if (p->async != NULL) {
+        *name = "cuMemAllocFromPoolAsync";
+        code = fl_cuda.cuMemAllocFromPoolAsync(&address, len, p->async, s->handle);
+    } else {
+        *name = "cuMemAlloc";
+        code = fl_cuda.cuMemAlloc(&address, len);
+    }
+    *out = p->is_pinned ? (uintptr_t)base : address;
+    return fl_pool_status(p, code, *name, len);
+}
+
+static int tell(struct fl_gpu_pool *p, const struct fl_pool_stream *s, uint64_t address, size_t len,
+                const char **name)
+{
+    fl_CUresult code;
+
+    if (p->is_pinned) {
+        *name = "cuMemFreeHost";
+        code = fl_cuda.cuMemFreeHost((void *)(uintptr_t)address);
+    } else if (p->async != NULL) {
+        *name = "cuMemFreeAsync";
+        code = fl_cuda.cuMemFreeAsync(address, s != NULL ? s->handle : NULL);
+    } else {
+        *name = "cuMemFree";
+        code = fl_cuda.cuMemFree(address);
+    }
+    return fl_pool_status(p, code, *name, len);
+}
+
+int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s, size_t len,
+                         uint64_t *out)
+{
+    const char *name;
+    uint64_t start = fl_sys.now_ns();
+    int rc = ask(p, s, len, out, &name);
+    uint64_t end = fl_sys.now_ns();
+
+    fl_gpu_note_call(name, start, end, len, rc);
+    fl_lock_acquire(&p->lock);
+    p->s.driver_allocs++;
+    p->s.driver_ns += end - start;
+    fl_lock_release(&p->lock);
+    return rc;
+}
+
+int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s, uint64_t address,
+                       size_t len)
+{
+    const char *name;
+    uint64_t start = fl_sys.now_ns();
+    int rc = tell(p, s, address, len, &name);
+    uint64_t end = fl_sys.now_ns();
+
+    fl_gpu_note_call(name, start, end, len, rc);
+    fl_lock_acquire(&p->lock);
+    p->s.driver_frees++;
+    p->s.implicit_syncs += p->async == NULL;
+    p->s.driver_ns += end - start;
+    fl_lock_release(&p->lock);
+    return rc;
+}
+
+/* ---- records ---- */
+
+void fl_chunk_link(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
+{
+    c->previous = NULL;
+    c->next = p->chunks;
+    if (c->next != NULL) {
+        c->next->previous = c;
+    }
+    p->chunks = c;
+}
+
+void fl_chunk_unlink(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
+{
+    *(c->previous != NULL ? &c->previous->next : &p->chunks) = c->next;
+    if (c->next != NULL) {
+        c->next->previous = c->previous;
+    }
+}
+
+void fl_chunk_held(struct fl_gpu_pool *p)
+{
+    uint64_t held = p->s.occupied_bytes + p->s.free_bytes + p->kept;
+
+    if (held > p->s.held_peak_bytes) {
+        p->s.held_peak_bytes = held;
+    }
+}
+
+static void forget(struct fl_gpu_pool *p, struct fl_pool_block *b)
+{
+    struct fl_pool_chunk *c = b->chunk;
+
+    fl_table_remove(p, b);
+    fl_block_assign(b, NULL, 0);
+    fl_chunk_unlink(p, c);
+    p->s.free_bytes -= c->len;
+    fl_record_put(p, b);
+    free(c);
+}
+
+/* ---- growth ---- */
+
+/* What is to be there before the driver is asked: records, and room below the limit. */
+static int prepare(struct fl_gpu_pool *p, size_t len, size_t *want, struct fl_pool_chunk **c,
+                   struct fl_pool_block **b)
+{
+    size_t held = p->s.occupied_bytes + p->s.free_bytes + p->kept + p->coming;
+    size_t most = p->o.limit != 0 ? p->o.limit : SIZE_MAX;
+
+    if (held > most || len > most - held) {
+        return fl_gpu_fail(-ENOMEM, "the pool's limit is reached");
+    }
+    *want = fl_min(*want, most - held);
+    *c = calloc(1, sizeof **c);
+    *b = *c != NULL && fl_set_prepare(p, len) ? fl_record_get(p) : NULL;
+    if (*b == NULL) {
+        free(*c);
+        return fl_gpu_fail(-ENOMEM, "no memory for a block's record");
+    }
+    p->coming += *want;
+    return 0;
+}
+
+static struct fl_pool_block *admit(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                                   struct fl_pool_chunk *c, struct fl_pool_block *b, size_t len)
+{
+    b->address = c->address;
+    b->len = c->len;
+    b->chunk = c;
+    b->state = FL_BLOCK_TRANSIT;
+    c->first = b;
+    fl_chunk_link(p, c);
+    fl_table_insert(p, b);
+    if (!c->is_direct) {
+        atomic_store_explicit(&p->has_grown, true, memory_order_relaxed);
+    }
+    p->s.free_bytes += c->len;
+    fl_chunk_held(p);
+    if (!p->is_pinned) {
+        fl_block_assign(b, s, 0); /* the rest is this stream's, and nobody waits for it */
+    }
+    return fl_block_carve(p, b, len);
+}
+
+int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, size_t requested,
+                  bool exact, struct fl_pool_block **out)
+{
+    struct fl_pool_chunk *c = NULL;
+    struct fl_pool_block *b = NULL;
+    size_t want = len;
+    bool direct = false;
+    int rc = p->strategy->growth(p, len, &want, &direct);
+
+    if (rc != 0) {
+        return rc;
+    }
+    want = exact ? len : want;
+    fl_lock_acquire(&p->lock);
+    rc = prepare(p, len, &want, &c, &b);
+    fl_lock_release(&p->lock);
+    if (rc != 0) {
+        return rc;
+    }
+    c->len = want;
+    c->is_direct = direct;
+    rc = fl_chunk_from_driver(p, s, want, &c->address);
+    fl_lock_acquire(&p->lock);
+    p->coming -= want;
+    if (rc == 0) {
+        *out = admit(p, s, c, b, len);
+        fl_block_used(p, *out, requested);
+        (*out)->reused = false;
+        p->s.served_api_bytes += len;
+    } else {
+        fl_record_put(p, b);
+        free(c);
+    }
+    fl_lock_release(&p->lock);
+    return rc;
+}
+
+/* ---- back ---- */
+
+int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
+{
+    int rc = fl_chunk_to_driver(p, s, b->address, b->len);
+
+    if (rc == 0) {
+        fl_lock_acquire(&p->lock);
+        forget(p, b);
+        fl_lock_release(&p->lock);
+    }
+    return rc;
+}
+
+/* The next chunk that is one free block and may go; its block is in transit. */
+static struct fl_pool_block *take_idle(struct fl_gpu_pool *p, size_t keep)
+{
+    for (struct fl_pool_chunk *c = p->chunks; c != NULL && p->s.free_bytes > keep; c = c->next) {
+        struct fl_pool_block *b = c->first;
+        if (!c->is_kept && b->len == c->len && b->state == FL_BLOCK_FREE) {
+            fl_block_withdraw(p, b);
+            return b;
+        }
+    }
+    return NULL;
+}
+
+int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
+{
+    struct fl_pool_block *b;
+    int rc = 0;
+
+    *out_released = 0;
+    fl_lock_acquire(&p->lock);
+    if (p->s.free_bytes > keep && fl_streams_unsafe(p)) {
+        rc = fl_stream_sync_all(p);
+    }
+    while (rc == 0 && (b = take_idle(p, keep)) != NULL) {
+        size_t len = b->len;
+        fl_lock_release(&p->lock);
+        rc = fl_chunk_return(p, NULL, b);
+        fl_lock_acquire(&p->lock);
+        if (rc != 0) {
+            fl_block_put(p, b);
+        } else {
+            *out_released += len;
+        }
+    }
+    p->s.trims += *out_released != 0;
+    fl_lock_release(&p->lock);
+    fl_gpu_note_instant("trim", p->gpu->ordinal, *out_released);
+    return rc;
+}
