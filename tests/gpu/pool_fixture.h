@@ -1,0 +1,26 @@
+/* Pools for tests: options that do not come from the environment, and the counters at hand. */
+#ifndef FL_TESTS_GPU_POOL_FIXTURE_H
+#define FL_TESTS_GPU_POOL_FIXTURE_H
+
+#include "gpu/gpu_fixture.h"
+#include "gpu/pool.h"
+
+#define KIB(n) ((size_t)(n) << 10)
+#define MIB(n) ((size_t)(n) << 20)
+#define GIB(n) ((size_t)(n) << 30)
+
+/* The values that docs and include/faultless/gpu.h name as the defaults. */
+struct fl_gpu_pool_options pool_options(enum fl_gpu_strategy strategy);
+/* On `gpu`; fails the test when it cannot be. */
+struct fl_gpu_pool *pool_with(const struct fl_gpu_pool_options *o);
+struct fl_gpu_pool *pool_of(enum fl_gpu_strategy strategy);
+/* Destroys it, empty as it must be. */
+void pool_end(struct fl_gpu_pool *p);
+
+uint64_t pool_take(struct fl_gpu_pool *p, size_t size, void *stream);
+void pool_give(struct fl_gpu_pool *p, uint64_t address, void *stream);
+/* The invariants hold, too. */
+struct fl_gpu_pool_stats pool_stats(struct fl_gpu_pool *p);
+uint64_t pool_held(struct fl_gpu_pool *p);
+
+#endif

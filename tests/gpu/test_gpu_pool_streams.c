@@ -1,0 +1,497 @@
+/* Who may have what another stream freed, and when: the rules S1 to S13 of the pools, each as a test. */
+#include "gpu/pool_fixture.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *a, *b;
+
+static void begin(void)
+{
+    a = gpu_stream();
+    b = gpu_stream();
+}
+
+static void finish(void)
+{
+    gpu_stream_end(a);
+    gpu_stream_end(b);
+}
+
+/* S1 */
+static void the_legacy_stream_has_two_names_and_is_one(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    uint64_t x = pool_take(p, KIB(64), NULL);
+
+    (void)state;
+    pool_give(p, x, (void *)1);
+    assert_int_equal(pool_take(p, KIB(64), NULL), x);
+    pool_give(p, x, NULL);
+    assert_int_equal(pool_stats(p).driver_allocs, 1);
+    assert_int_equal(pool_stats(p).cross_stream_hits, 0);
+    pool_end(p);
+}
+
+static uint64_t others;
+
+static void *take_on_own_stream(void *arg)
+{
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    others = pool_take(arg, KIB(64), (void *)2);
+    gpu_fill((void *)2, others, KIB(64), 2);
+    pool_give(arg, others, (void *)2);
+    return NULL;
+}
+
+/* S1: 2 names a stream of each thread's. */
+static void each_thread_has_a_stream_of_its_own(void)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    pthread_t t;
+    uint64_t x = pool_take(p, KIB(64), (void *)2);
+
+    gpu_fill((void *)2, x, KIB(64), 1);
+    pool_give(p, x, (void *)2);
+    assert_int_equal(pthread_create(&t, NULL, take_on_own_stream, p), 0);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    uint64_t y = pool_take(p, KIB(64), (void *)2);
+    gpu_fill((void *)2, y, KIB(64), 3);
+    assert_true(gpu_holds((void *)2, y, KIB(64), 3));
+    pool_give(p, y, (void *)2);
+    pool_end(p);
+}
+
+/* S2 */
+static void what_is_not_there_is_not_freed(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    uint64_t x = pool_take(p, KIB(64), NULL), y = pool_take(p, KIB(64), NULL);
+
+    (void)state;
+    assert_int_equal(fl_gpu_pool_free(p, x + 256, NULL), -ENOENT);
+    assert_int_equal(fl_gpu_pool_free(p, 256, NULL), -ENOENT);
+    pool_give(p, x, NULL);
+    assert_int_equal(fl_gpu_pool_free(p, x, NULL), -ENOENT);
+    assert_int_equal(fl_gpu_pool_free_now(p, x), -ENOENT);
+    assert_int_equal(fl_gpu_pool_inplace(p, x, 1), -ENOENT);
+    assert_int_equal(fl_gpu_pool_record_stream(p, x, NULL), -ENOENT);
+    assert_int_equal(pool_stats(p).frees, 1);
+    pool_give(p, y, NULL);
+    pool_end(p);
+}
+
+/* S2, S3: neither a hit nor a free says anything to the driver. */
+static void a_hit_makes_no_driver_call(void **state)
+{
+    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_ROUND, FL_GPU_NAIVE_BEST_FIT,
+                                               FL_GPU_AUTO_GROWTH};
+
+    (void)state;
+    begin();
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct fl_gpu_pool *p = pool_of(all[i]);
+        uint64_t x[8];
+        for (unsigned round = 0; round < 3; round++) {
+            uint64_t calls = gpu_driver_calls();
+            for (unsigned k = 0; k < 8; k++) {
+                x[k] = pool_take(p, KIB(100) * (k + 1), a);
+            }
+            for (unsigned k = 0; k < 8; k++) {
+                pool_give(p, x[(k * 3) % 8], a);
+            }
+            assert_true(round == 0 || gpu_driver_calls() == calls);
+        }
+        assert_true(pool_stats(p).hits >= 16);
+        pool_end(p);
+    }
+    finish();
+}
+
+/* S3 */
+static void a_stream_is_in_order_after_itself(void)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+
+    begin();
+    uint64_t x = pool_take(p, MIB(1), a);
+    gpu_hold(a);
+    gpu_fill(a, x, MIB(1), 1);
+    pool_give(p, x, a);
+    assert_int_equal(pool_take(p, MIB(1), a), x);
+    gpu_fill(a, x, MIB(1), 2);
+    assert_true(gpu_holds(a, x, MIB(1), 2));
+    assert_int_equal(pool_stats(p).events, 0);
+    pool_give(p, x, a);
+    pool_end(p);
+    finish();
+}
+
+/* S4: the other stream's is had when its work has run, and not before. */
+static void another_streams_is_had_when_it_is_done(void)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+
+    begin();
+    uint64_t x = pool_take(p, MIB(1), a);
+    gpu_hold(a);
+    gpu_fill(a, x, MIB(1), 1);
+    pool_give(p, x, a);
+    uint64_t y = pool_take(p, MIB(1), b);
+    gpu_fill(b, y, MIB(1), 2);
+    gpu_wait(a);
+    uint64_t z = pool_take(p, MIB(1), b);
+    gpu_fill(b, z, MIB(1), 3);
+    assert_true(y == x || z == x);
+    assert_true(gpu_holds(b, z, MIB(1), 3));
+    struct fl_gpu_pool_stats s = pool_stats(p);
+    assert_int_equal(s.cross_stream_hits, 1);
+    assert_int_equal(s.waits, 0);
+    assert_int_equal(s.implicit_syncs, 0);
+    pool_give(p, y, b);
+    pool_give(p, z, b);
+    pool_end(p);
+    finish();
+}
+
+/* S4: reuse=wait has it at once, and the taker's stream waits. */
+static void another_streams_is_waited_for(void)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_ROUND);
+
+    o.reuse = FL_GPU_REUSE_WAIT;
+    struct fl_gpu_pool *p = pool_with(&o);
+    begin();
+    uint64_t x = pool_take(p, MIB(1), a);
+    gpu_hold(a);
+    gpu_fill(a, x, MIB(1), 1);
+    pool_give(p, x, a);
+    assert_int_equal(pool_take(p, MIB(1), b), x);
+    gpu_fill(b, x, MIB(1), 2);
+    assert_true(gpu_holds(b, x, MIB(1), 2));
+    pool_give(p, x, b);
+    assert_true(pool_stats(p).waits <= 1);
+    assert_int_equal(pool_stats(p).driver_allocs, 1);
+    pool_end(p);
+    finish();
+}
+
+/* S4: reuse=own never looks. */
+static void another_streams_is_left_alone(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    o.reuse = FL_GPU_REUSE_OWN;
+    struct fl_gpu_pool *p = pool_with(&o);
+    begin();
+    uint64_t x = pool_take(p, MIB(1), a);
+    pool_give(p, x, a);
+    uint64_t y = pool_take(p, MIB(1), b);
+    assert_int_not_equal(y, x);
+    assert_int_equal(pool_stats(p).event_queries, 0);
+    pool_give(p, y, b);
+    pool_end(p);
+    finish();
+}
+
+/* S4: one event is enough for all that was freed before it. */
+static void one_event_covers_many_frees(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_NAIVE);
+    uint64_t x[64];
+
+    (void)state;
+    begin();
+    for (unsigned i = 0; i < 64; i++) {
+        x[i] = pool_take(p, KIB(4), a);
+    }
+    for (unsigned i = 0; i < 64; i++) {
+        pool_give(p, x[i], a);
+    }
+    gpu_wait(a);
+    for (unsigned i = 0; i < 64; i++) {
+        x[i] = pool_take(p, KIB(4), b);
+    }
+    struct fl_gpu_pool_stats s = pool_stats(p);
+    assert_int_equal(s.cross_stream_hits, 64);
+    assert_int_equal(s.events, 1);
+    for (unsigned i = 0; i < 64; i++) {
+        pool_give(p, x[i], b);
+    }
+    pool_end(p);
+    finish();
+}
+
+/* S5 */
+static void what_another_stream_uses_waits_for_it(void)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+
+    begin();
+    uint64_t x = pool_take(p, MIB(1), a);
+    gpu_fill(a, x, MIB(1), 1);
+    gpu_wait(a);
+    assert_int_equal(fl_gpu_pool_record_stream(p, x, b), 0);
+    assert_int_equal(fl_gpu_pool_record_stream(p, x, b), 0);
+    gpu_hold(b);
+    gpu_fill(b, x, MIB(1), 2);
+    pool_give(p, x, a);
+    assert_int_equal(pool_stats(p).events, 1);
+    uint64_t y = pool_take(p, MIB(1), a);
+    gpu_fill(a, y, MIB(1), 3);
+    gpu_wait(b);
+    uint64_t z = pool_take(p, MIB(1), a);
+    gpu_fill(a, z, MIB(1), 4);
+    assert_true(y == x || z == x);
+    assert_true(gpu_holds(a, z, MIB(1), 4));
+    pool_give(p, y, a);
+    pool_give(p, z, a);
+    pool_end(p);
+    finish();
+}
+
+/* S6: a handle that leads to another stream by now. */
+static void what_a_lost_stream_freed_is_quarantined(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    void *lost = gpu_stream();
+
+    (void)state;
+    uint64_t x = pool_take(p, MIB(1), lost);
+    gpu_fill(lost, x, MIB(1), 1);
+    pool_give(p, x, lost);
+    gpu_stream_end(lost);
+    begin();
+    if (a !=
+        lost) { /* the driver has given the handle to nobody yet: to look at it is not allowed */
+        assert_int_equal(fl_gpu_pool_trim(p, 0, NULL), 0);
+        pool_end(p);
+        finish();
+        return;
+    }
+    uint64_t y = pool_take(p, MIB(1), b);
+    assert_int_not_equal(x, y);
+    assert_int_equal(pool_stats(p).quarantined, 1);
+    size_t released = 0;
+    assert_int_equal(fl_gpu_pool_trim(p, 0, &released), 0);
+    assert_int_equal(released, MIB(1));
+    pool_give(p, y, b);
+    pool_end(p);
+    finish();
+}
+
+/* S6: events=eager is for those who destroy streams unsaid. */
+static void a_stream_may_go_when_events_are_eager(void)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+
+    o.events = FL_GPU_EVENTS_EAGER;
+    struct fl_gpu_pool *p = pool_with(&o);
+    begin();
+    for (unsigned i = 0; i < 5; i++) {
+        void *brief = gpu_stream();
+        uint64_t x = pool_take(p, MIB(1), brief);
+        gpu_fill(brief, x, MIB(1), 1);
+        pool_give(p, x, brief);
+        gpu_stream_end(brief);
+    }
+    assert_true(pool_stats(p).events >= 5);
+    assert_int_equal(pool_stats(p).quarantined, 0);
+    pool_end(p);
+    finish();
+}
+
+static void a_stream_that_is_retired_leaves_nothing_behind(void)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+
+    begin();
+    for (unsigned i = 0; i < 5; i++) {
+        void *brief = gpu_stream();
+        uint64_t x = pool_take(p, MIB(1), brief);
+        gpu_fill(brief, x, MIB(1), 1);
+        pool_give(p, x, brief);
+        assert_int_equal(fl_gpu_pool_stream_retire(p, brief), 0);
+        gpu_stream_end(brief);
+    }
+    assert_int_equal(fl_gpu_pool_stream_retire(p, a), 0);
+    assert_int_equal(pool_stats(p).quarantined, 0);
+    pool_end(p);
+    finish();
+}
+
+/* S7 */
+static void neighbours_of_two_streams_stay_apart(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    o.chunk = MIB(2);
+    struct fl_gpu_pool *p = pool_with(&o);
+    begin();
+    uint64_t x = pool_take(p, MIB(1), a), y = pool_take(p, MIB(1), a);
+    assert_int_equal(pool_held(p), MIB(2));
+    gpu_fill(a, x, MIB(1), 1);
+    gpu_fill(b, y, MIB(1), 2);
+    pool_give(p, x, a);
+    pool_give(p, y, b);
+    gpu_wait(a);
+    gpu_wait(b);
+    assert_true(fl_pool_check(p));
+    uint64_t z = pool_take(p, MIB(2), a); /* both are safe by now, and one */
+    assert_int_equal(pool_held(p), MIB(2));
+    pool_give(p, z, a);
+    pool_end(p);
+    finish();
+}
+
+/* S9 */
+static void a_captured_stream_has_what_is_at_hand(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    if (fake == NULL) {
+        return;
+    }
+    begin();
+    uint64_t x = pool_take(p, MIB(1), a), y = 0;
+    pool_give(p, x, a);
+    fake->capture(a, true);
+    assert_int_equal(pool_take(p, MIB(1), a), x);
+    assert_int_equal(fl_gpu_pool_alloc(p, MIB(1), a, &y), -EINPROGRESS);
+    assert_int_equal(pool_stats(p).capture_refusals, 1);
+    assert_int_equal(fl_gpu_pool_record_stream(p, x, b), 0);
+    pool_give(p, x, a);
+    fake->capture(a, false);
+    y = pool_take(p, MIB(1), a);
+    pool_give(p, y, a);
+    pool_end(p);
+    finish();
+}
+
+/* S10 */
+static void the_host_is_on_no_stream(void)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_ROUND);
+
+    o.target = FL_GPU_PINNED;
+    struct fl_gpu_pool *p = pool_with(&o), *device = pool_of(FL_GPU_ROUND);
+    begin();
+    uint64_t there = pool_take(device, MIB(1), a);
+    for (unsigned i = 0; i < 6; i++) {
+        uint64_t x = pool_take(p, MIB(1), a);
+        unsigned char *host = (unsigned char *)(uintptr_t)x;
+        if (fake != NULL) {
+            fake->host_access(host, MIB(1), true);
+        }
+        for (size_t k = 0; k < MIB(1); k += 4096) {
+            host[k] = (unsigned char)i;
+        }
+        assert_int_equal(fl_cuda.cuMemcpyHtoDAsync(there, host, MIB(1), a), 0);
+        pool_give(p, x, a);
+        if (i == 3) {
+            gpu_wait(a);
+        }
+    }
+    assert_true(pool_stats(p).hits >= 1);
+    pool_give(device, there, a);
+    pool_end(p);
+    pool_end(device);
+    finish();
+}
+
+/* S12 */
+static void a_forked_child_is_told_so(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    uint64_t x = pool_take(p, MIB(1), NULL), y;
+    int status = 0;
+
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        fl_gpu_fork_child();
+        struct fl_gpu_pool_stats s = {.size = sizeof s};
+        _exit(!(fl_gpu_pool_alloc(p, 1, NULL, &y) == -ECHILD &&
+                fl_gpu_pool_free(p, x, NULL) == -ECHILD && fl_gpu_pool_free_now(p, x) == -ECHILD &&
+                fl_gpu_pool_inplace(p, x, 1) == -ECHILD &&
+                fl_gpu_pool_record_stream(p, x, NULL) == -ECHILD &&
+                fl_gpu_pool_stream_retire(p, NULL) == -ECHILD &&
+                fl_gpu_pool_trim(p, 0, NULL) == -ECHILD && fl_gpu_pool_collect(p) == -ECHILD &&
+                fl_gpu_pool_stats(p, &s) == -ECHILD && fl_gpu_pool_destroy(p) == -ECHILD));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    pool_give(p, x, NULL);
+    pool_end(p);
+}
+
+/* S13 */
+static void a_driver_that_has_gone_is_left_in_peace(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    uint64_t x = pool_take(p, MIB(1), NULL), y;
+
+    (void)state;
+    if (fake == NULL) {
+        pool_give(p, x, NULL);
+        pool_end(p);
+        return;
+    }
+    fake->set(FAKE_CUDA_GONE, 1);
+    assert_int_equal(fl_gpu_pool_alloc(p, MIB(4), NULL, &y), -ESHUTDOWN);
+    uint64_t calls = gpu_driver_calls();
+    assert_int_equal(fl_gpu_pool_alloc(p, 1, NULL, &y), -ESHUTDOWN);
+    assert_int_equal(fl_gpu_pool_free(p, x, NULL), -ESHUTDOWN);
+    assert_int_equal(fl_gpu_pool_destroy(p), 0);
+    assert_int_equal(gpu_driver_calls(), calls);
+    fake->reset(true);
+}
+
+#define SCHEDULED(body)                                                                            \
+    static void body##_in_each_schedule(void **state)                                              \
+    {                                                                                              \
+        (void)state;                                                                               \
+        gpu_schedules(body);                                                                       \
+    }
+SCHEDULED(each_thread_has_a_stream_of_its_own)
+SCHEDULED(a_stream_is_in_order_after_itself)
+SCHEDULED(another_streams_is_had_when_it_is_done)
+SCHEDULED(another_streams_is_waited_for)
+SCHEDULED(what_another_stream_uses_waits_for_it)
+SCHEDULED(a_stream_may_go_when_events_are_eager)
+SCHEDULED(a_stream_that_is_retired_leaves_nothing_behind)
+SCHEDULED(the_host_is_on_no_stream)
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
+    const struct CMUnitTest tests[] = {
+        TEST(the_legacy_stream_has_two_names_and_is_one),
+        TEST(each_thread_has_a_stream_of_its_own_in_each_schedule),
+        TEST(what_is_not_there_is_not_freed),
+        TEST(a_hit_makes_no_driver_call),
+        TEST(a_stream_is_in_order_after_itself_in_each_schedule),
+        TEST(another_streams_is_had_when_it_is_done_in_each_schedule),
+        TEST(another_streams_is_waited_for_in_each_schedule),
+        TEST(another_streams_is_left_alone),
+        TEST(one_event_covers_many_frees),
+        TEST(what_another_stream_uses_waits_for_it_in_each_schedule),
+        TEST(what_a_lost_stream_freed_is_quarantined),
+        TEST(a_stream_may_go_when_events_are_eager_in_each_schedule),
+        TEST(a_stream_that_is_retired_leaves_nothing_behind_in_each_schedule),
+        TEST(neighbours_of_two_streams_stay_apart),
+        TEST(a_captured_stream_has_what_is_at_hand),
+        TEST(the_host_is_on_no_stream_in_each_schedule),
+        TEST(a_forked_child_is_told_so),
+        TEST(a_driver_that_has_gone_is_left_in_peace),
+    };
+
+    gpu_main("test_gpu_pool_streams", NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
