@@ -22,7 +22,7 @@ static bool reserve(void **at, size_t *room, size_t n, size_t width)
         return true;
     }
     size_t more = fl_max(2 * *room, n + 64);
-    void *grown = reallocarray(*at, more, width);
+    void *grown = realloc(*at, more * width);
     if (grown == NULL) {
         return false;
     }

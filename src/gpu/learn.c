@@ -20,7 +20,7 @@ void fl_learn_saw_alloc(struct fl_gpu_pool *p, struct fl_pool_block *b,
     if (plan->lives == plan->life_room) {
         size_t more = fl_max(1024, 2 * plan->life_room);
         struct fl_pool_life *grown =
-            more <= LIVES_MOST ? reallocarray(plan->life, more, sizeof *grown) : NULL;
+            more <= LIVES_MOST ? realloc(plan->life, more * sizeof *grown) : NULL;
         if (grown == NULL) {
             p->is_learning = false;
             return;
