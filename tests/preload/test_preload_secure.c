@@ -25,11 +25,11 @@ static void options_are_ignored_under_at_secure(void **state)
     snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s", stats);
     assert_int_equal(chown(program, (uid_t)-1, GROUP), 0);
     assert_int_equal(chmod(program, 02755), 0);
-    const struct fl_run *r =
-        run(FL_ENV("FAULTLESS_CONFIRM=1", "FAULTLESS_DISABLE=all", "FAULTLESS_LOG=info",
-                   "FAULTLESS_STRICT=1", "FAULTLESS_NONSENSE=1", entry));
+    const struct fl_run *r = run(FL_ENV(
+        "FAULTLESS_CONFIRM=1", "FAULTLESS_DISABLE=all", "FAULTLESS_LOG=info", "FAULTLESS_STRICT=1",
+        "FAULTLESS_NONSENSE=1", entry, "FAULTLESS_GPU_DRIVER=" FL_FAKE_CUDA));
     fl_run_assert_clean(r);
-    assert_string_equal(r->out, "secure 1 active 1 requests 1\n");
+    assert_string_equal(r->out, "secure 1 active 1 requests 1 driver 0\n");
     assert_int_equal(access(stats, F_OK), -1);
 }
 
@@ -38,9 +38,10 @@ static void without_the_bit_they_are_obeyed(void **state)
 {
     (void)state;
     assert_int_equal(chmod(program, 0755), 0);
-    const struct fl_run *r = run(FL_ENV("FAULTLESS_DISABLE=all", "FAULTLESS_LOG=info"));
+    const struct fl_run *r = run(FL_ENV("FAULTLESS_DISABLE=all", "FAULTLESS_LOG=info",
+                                        "FAULTLESS_GPU_DRIVER=" FL_FAKE_CUDA));
     assert_string_equal(r->err, "faultless: inactive: every request goes to the next allocator\n");
-    assert_string_equal(r->out, "secure 0 active 0 requests 0\n");
+    assert_string_equal(r->out, "secure 0 active 0 requests 0 driver 1\n");
 }
 
 static bool copy_runs(void)

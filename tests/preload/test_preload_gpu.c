@@ -1,0 +1,53 @@
+/* Under libfaultless.so a program that does not ask for GPUs has nothing of them; one that does gets answers. */
+#include "run.h"
+
+static const struct fl_run *run(const char *mode, const char *driver)
+{
+    static char entry[4096];
+
+    snprintf(entry, sizeof entry, "FAULTLESS_GPU_DRIVER=%s", driver);
+    return fl_preload_run(FL_ARGV("victim_gpu", mode), FL_ENV(entry));
+}
+
+static void nothing_is_loaded_unasked(void **state)
+{
+    (void)state;
+    const struct fl_run *r = run("unused", FL_FAKE_CUDA);
+    fl_run_assert_clean(r);
+    assert_string_equal(r->out, "loaded 0\n");
+}
+
+static void a_device_is_opened_and_a_child_has_none(void **state)
+{
+    (void)state;
+    const struct fl_run *r = run("opened", FL_FAKE_CUDA);
+    fl_run_assert_clean(r);
+    assert_string_equal(r->out, "loaded 1\n");
+}
+
+static void an_old_driver_is_found_by_name(void **state)
+{
+    (void)state;
+    const struct fl_run *r = run("opened", FL_FAKE_CUDA_OLD);
+    fl_run_assert_clean(r);
+}
+
+static void no_driver_is_an_answer_and_prints_nothing(void **state)
+{
+    (void)state;
+    const struct fl_run *r = run("absent", "/nowhere/libcuda.so.1");
+    fl_run_assert_clean(r);
+    assert_string_equal(r->out, "loaded 0\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_loaded_unasked),
+        cmocka_unit_test(a_device_is_opened_and_a_child_has_none),
+        cmocka_unit_test(an_old_driver_is_found_by_name),
+        cmocka_unit_test(no_driver_is_an_answer_and_prints_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
