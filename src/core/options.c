@@ -131,13 +131,17 @@ static int parse_policy(const char *s, uint64_t *out)
     return 0;
 }
 
-/* Off, or below zero: UINT64_MAX. */
+/* Off, or below zero: FL_OPTION_OFF. */
 static int parse_gibs(const char *s, uint64_t *out)
 {
     bool below = *s == '-';
-    int rc = strcmp(s, "off") == 0 ? 0 : fl_parse_millionths(s + below, out);
+    int rc = 0;
 
-    if (rc == 0 && (below || *s == 'o')) {
+    *out = FL_OPTION_OFF;
+    if (strcmp(s, "off") != 0) {
+        rc = fl_parse_millionths(s + below, out);
+    }
+    if (rc == 0 && below) {
         *out = FL_OPTION_OFF;
     }
     return rc;

@@ -4,6 +4,8 @@
  * by layers that know nothing of it, and by no thread that waits for the list. */
 #include "gpu/driver.h"
 
+#include "gpu/trace.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -192,6 +194,9 @@ int fl_gpu_open(int device, struct fl_gpu **out)
         rc = open_device(id, device, out);
     }
     fl_lock_release(&list_lock);
+    if (rc == 0) {
+        fl_gpu_trace_opened();
+    }
     return rc;
 }
 

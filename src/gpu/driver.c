@@ -5,6 +5,8 @@
  * Sources: CUDA Driver API, "Driver Entry Point Access"; "Error Handling". */
 #include "gpu/driver.h"
 
+#include "gpu/trace.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
@@ -284,6 +286,7 @@ void fl_gpu_fork_child(void)
 {
     uint32_t now = atomic_load_explicit(&state, memory_order_relaxed);
 
+    fl_gpu_trace_fork_child();
     if (now == STATE_OPENING || now == STATE_READY) {
         atomic_store_explicit(&forked, true, memory_order_relaxed);
     }

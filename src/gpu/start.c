@@ -1,14 +1,18 @@
 /* Where the runtime starts and stops the folder: nothing is called, opened or loaded here. */
 #include "gpu/driver.h"
+#include "gpu/trace.h"
 
 struct fl_gpu_host fl_gpu_host;
 
 void fl_gpu_start(struct fl_region *r, const struct fl_options *o)
 {
     fl_gpu_host = (struct fl_gpu_host){r, o};
+    fl_gpu_trace_start(o == NULL ? NULL : o->text[FL_OPTION_gpu_trace]);
 }
 
 void fl_gpu_stop(void)
 {
-    /* What is written at exit. */
+    if (fl_gpu_is_traced()) {
+        (void)fl_gpu_trace_end();
+    }
 }

@@ -57,6 +57,10 @@ struct fl_gpu_track {
 /* Threads: any; none of the owner's locks held. */
 void fl_gpu_track_open(struct fl_gpu_track *t);
 void fl_gpu_track_close(struct fl_gpu_track *t);
+/* What was told too soon after the sample before is written now: of one, of all. */
+void fl_gpu_trace_due(struct fl_gpu_track *t);
+void fl_gpu_tracks_due(void);
+void fl_gpu_tracks_fork_child(void);
 
 void fl_gpu_trace_figures(struct fl_gpu_track *t, const struct fl_gpu_figures *f);
 void fl_gpu_trace_copies(struct fl_gpu_track *t);

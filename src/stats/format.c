@@ -11,8 +11,7 @@ void fl_stats_format_table(const struct fl_stats_values *v, struct fl_text *t)
 #undef X
 }
 
-/* A JSON string: quotes and backslashes escaped, control characters left out. */
-static void append_quoted(struct fl_text *t, const char *s)
+void fl_stats_quote(struct fl_text *t, const char *s)
 {
     fl_text_str(t, "\"");
     for (; *s != '\0'; s++) {
@@ -34,7 +33,7 @@ void fl_stats_format_json(const struct fl_stats_values *v, int pid, const char *
     fl_text_str(t, "{\"pid\": ");
     fl_text_u64(t, (uint64_t)pid);
     fl_text_str(t, ", \"program\": ");
-    append_quoted(t, program);
+    fl_stats_quote(t, program);
 #define X(field, text)                                                                             \
     fl_text_str(t, ", \"" #field "\": ");                                                          \
     fl_text_u64(t, v->field);

@@ -82,8 +82,32 @@ static inline void fl_stats_bump(_Atomic uint64_t *counter)
     fl_stats_add(counter, 1);
 }
 
+/* Chrome's trace event format, the form of an object: head, events and tail, which chrome://tracing and Perfetto open. Numbers are whole
+ * but for times, which are in microseconds with three decimals. Names are quoted as JSON wants them.
+ *
+ * Source: "Trace Event Format", the Chromium project. */
+struct fl_chrome_arg {
+    const char *name, *text; /* text: NULL for a number */
+    int64_t value;
+};
+struct fl_chrome_event {
+    char phase; /* M (metadata), C (counters), X (a span), i (an instant) */
+    const char *name;
+    int pid, tid;
+    uint64_t at_ns, lasts_ns; /* lasts: of X */
+    const struct fl_chrome_arg *arg;
+    size_t args;
+};
+void fl_chrome_head(struct fl_text *t);
+/* `first`: no event is before it.  Cost: at most FL_CHROME_EVENT bytes plus those of its names and texts, each at most doubled. */
+enum { FL_CHROME_EVENT = 256 };
+void fl_chrome_event(struct fl_text *t, const struct fl_chrome_event *e, bool first);
+void fl_chrome_tail(struct fl_text *t);
+
 /* A table, one field a line. */
 void fl_stats_format_table(const struct fl_stats_values *v, struct fl_text *t);
+/* A JSON string: quotes and backslashes escaped, control characters left out. */
+void fl_stats_quote(struct fl_text *t, const char *s);
 /* One line of JSON with pid and program first, newline behind. */
 void fl_stats_format_json(const struct fl_stats_values *v, int pid, const char *program,
                           struct fl_text *t);
