@@ -55,7 +55,10 @@ static int node_of(fl_CUdevice device)
         return -1;
     }
     for (char *c = text; *c != '\0'; c++) {
-        *c = *c == '\n' ? '\0' : *c;
+        if (*c == '\n') {
+            *c = '\0';
+            break;
+        }
     }
     return fl_parse_u64(text, &node) == 0 && node < FL_NODE_IDS ? (int)node : -1;
 }
@@ -154,6 +157,7 @@ static int open_device(fl_CUdevice device, int ordinal, struct fl_gpu **out)
     struct fl_gpu *gpu = find(device, context);
     if (gpu == NULL) {
         rc = add(device, ordinal, context, retained, &gpu);
+        retained = retained && rc != 0; /* else the handle has it */
     } else {
         gpu->opens++;
         if (retained && !gpu->primary) { /* it was somebody else's until now */
@@ -161,7 +165,7 @@ static int open_device(fl_CUdevice device, int ordinal, struct fl_gpu **out)
             retained = false;
         }
     }
-    if (retained && (rc != 0 || gpu->opens > 1)) {
+    if (retained) {
         (void)fl_cuda.cuDevicePrimaryCtxRelease(device);
     }
     if (rc == 0) {

@@ -16,6 +16,7 @@ extern FL_HIDDEN struct fl_gpu_host fl_gpu_host;
 
 /* Optional calls that this driver lacks are NULL. */
 struct fl_cuda {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a name and its parameters, to be declared */
 #define X(need, name, suffix, version, parameters) fl_CUresult(*name) parameters;
     FL_CUDA_CALLS(X)
 #undef X

@@ -67,7 +67,8 @@ void *fake_zalloc(size_t size)
     return p;
 }
 
-static void keep_report(const char *kind, const char *format, va_list more)
+__attribute__((format(printf, 2, 0))) static void keep_report(const char *kind, const char *format,
+                                                              va_list more)
 {
     char text[192];
 
