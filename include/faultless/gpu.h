@@ -12,6 +12,7 @@
  *   -ENOMEM     neither the pool nor the driver has it
  *   -ENOENT     not an address of this pool, or freed already
  *   -EBUSY      in use: what must be idle for this is not
+ *   -ESTALE     the plan of the mirror has another arena, or has outgrown it: make another mirror
  *   -EINPROGRESS  the stream is being captured into a graph, and this would need the driver
  *   -ECHILD     a fork's child: the parent's devices are not its own
  *   -ESHUTDOWN  the driver, or its context, has gone
@@ -160,7 +161,9 @@ enum fl_gpu_fork {
 };
 struct fl_gpu_mirror_options {
     size_t size; /* sizeof(struct fl_gpu_mirror_options) */
-    /* The layout: a context's plan, or, when that is NULL, `count` blocks that are all there at the same time. */
+    /* The layout: a context's plan, whose arena becomes the host's side, so that what is malloc'ed in its steps has a twin; or, when that
+     * is NULL, `count` blocks that are all there at the same time. `numa_node` and `inputs` are no matter for a plan: it lies where it
+     * lies, and has two slots. */
     struct fl_step_context *context;
     struct fl_gpu_slot *slot;
     size_t count;
@@ -172,8 +175,14 @@ struct fl_gpu_mirror_options {
     enum fl_gpu_fork fork; /* FAULTLESS_GPU_FORK */
 };
 FL_API void fl_gpu_mirror_defaults(struct fl_gpu_mirror_options *o);
+/* From the next plan on the malloc'ed block at `block` is an input, in each step: it lies in the zone that push copies, at one address in
+ * even steps and at another in odd ones. Cheap; once, or in each step. -ENOENT: it is of no step that is learned or served; -EBUSY:
+ * of another thread's. */
+FL_API int fl_gpu_mirror_input(const void *block);
 /* Without a device (`gpu` NULL), or where its driver refuses to register the range, the mirror has its host side alone: twins are 0 and
- * copies say -ENODEV. */
+ * copies say -ENODEV. -ENODATA: the context has no plan yet; -EBUSY: its plan has a mirror.
+ * A mirror's range is never malloc's own, unless it is a plan's arena; nothing moves it, takes its pages or lends them to children.
+ * Threads: one at a time for one mirror; ranges are copied by any.  Signals: not safe. */
 FL_API int fl_gpu_mirror_create(struct fl_gpu *gpu, const struct fl_gpu_mirror_options *o,
                                 struct fl_gpu_mirror **out);
 /* Waits for its copies. */
@@ -192,7 +201,8 @@ static inline uint64_t fl_gpu_twin(const struct fl_gpu_mirror_map *map, const vo
     return (uintptr_t)p - map->host < map->len && map->delta != 0 ? (uintptr_t)p + map->delta : 0;
 }
 
-/* The next input slot is the caller's to write: waits until what was last pushed from it has been copied. */
+/* The next input slot is the caller's to write: waits until what was last pushed from it has been copied. In a plan's mirror it is the
+ * slot of the step that is under way. */
 FL_API int fl_gpu_mirror_begin(struct fl_gpu_mirror *m, void **out_base);
 /* Copies the input zone of the slot that begin gave to the device, in as few copies as pay. In order on `stream`. */
 FL_API int fl_gpu_mirror_push(struct fl_gpu_mirror *m, void *stream);
@@ -203,7 +213,8 @@ FL_API int fl_gpu_mirror_pull_range(struct fl_gpu_mirror *m, void *host, size_t 
 FL_API int fl_gpu_mirror_grow(struct fl_gpu_mirror *m, size_t len);
 /* Reads `len` bytes of `fd` at `offset` to `host`, in the mirror, and on to its twin: io_uring into the registered memory, O_DIRECT where
  * `fd` is open so, with no copy between; pread(2) where there is no io_uring. Returns when the bytes are in host memory and the copies
- * are in order on `stream`. -ENODATA: the file ends before. */
+ * are in order on `stream`. -ENODATA: the file ends before; -ENODEV: the bytes are in host memory, and there is no device. The calling
+ * thread's next epoll_wait(2) may end with EINTR, though no handler ran: so io_uring tells of its end. */
 FL_API int fl_gpu_mirror_read(struct fl_gpu_mirror *m, int fd, uint64_t offset, void *host,
                               size_t len, void *stream);
 

@@ -3,6 +3,7 @@
  * The driver is called under the list's lock here, when something is opened or closed: what the driver allocates meanwhile is served
  * by layers that know nothing of it, and by no thread that waits for the list. */
 #include "gpu/driver.h"
+#include "gpu/stage.h"
 
 #include "gpu/trace.h"
 
@@ -224,6 +225,7 @@ static int close_handle(struct fl_gpu *gpu)
         return fl_gpu_fail(-EBUSY, "a pool or a mirror of the device is there");
     }
     *at = gpu->next;
+    fl_stage_end(gpu);
     code = gpu->primary && fl_cuda_open() == 0 ? fl_cuda.cuDevicePrimaryCtxRelease(gpu->device)
                                                : FL_CUDA_SUCCESS;
     free(gpu);

@@ -3,7 +3,7 @@
  * libcuda is never closed: its threads outlive our calls. It is not looked for before the first fl_gpu_ call, and in a fork's child of a
  * process that has it, not called.
  * Sources: CUDA Driver API, "Driver Entry Point Access"; "Error Handling". */
-#include "gpu/driver.h"
+#include "gpu/pinned.h"
 
 #include "gpu/trace.h"
 
@@ -287,6 +287,7 @@ void fl_gpu_fork_child(void)
     uint32_t now = atomic_load_explicit(&state, memory_order_relaxed);
 
     fl_gpu_trace_fork_child();
+    fl_pinned_fork_child();
     if (now == STATE_OPENING || now == STATE_READY) {
         atomic_store_explicit(&forked, true, memory_order_relaxed);
     }

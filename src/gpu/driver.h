@@ -42,8 +42,9 @@ struct fl_gpu {
     size_t total;      /* bytes of device memory */
     bool primary;      /* the context was retained, not the caller's */
     bool has_vmm, has_batch, has_pools;
-    unsigned opens;         /* Lock: the list's */
-    _Atomic unsigned users; /* pools and mirrors */
+    unsigned opens;                   /* Lock: the list's */
+    _Atomic unsigned users;           /* pools and mirrors */
+    _Atomic(struct fl_stage *) stage; /* NULL: nothing was staged yet */
 };
 
 /* Makes the device's context current for the calling thread, and puts back what was. -ECHILD, -ESHUTDOWN, -EIO: nothing is to be called.

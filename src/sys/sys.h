@@ -217,6 +217,24 @@ void fl_crew_is_ours(void);
 /* The best kind that fl_sys.populate_shared may use from now on.  Context: boot only. */
 void fl_crew_limit(enum fl_crew_kind best);
 
+/* A file, or any descriptor that pread(2) reads, into memory, several pieces at a time.
+ *   to     any memory; a ring registers it first, where the limits allow, so that its pages are looked up once.
+ *   ring   io_uring(7) may be used. Not by a program that has confined itself.
+ *   done   called for each part that is there, in any order, by the calling thread; NULL: nobody wants to know.
+ * A descriptor that is open with O_DIRECT is read past the page cache, but for what its alignment leaves over at the edges.
+ * Returns 0; -ENODATA: it ends before, and what there is is there; -errno of read(2). On return nothing reads any more.
+ * After a ring the calling thread's next epoll_wait(2) may fail with EINTR, though no handler ran: see fl_crew_populate.
+ * Threads: any; no lock of ours held.  Signals: not safe. */
+struct fl_read {
+    int fd;
+    uint64_t offset;
+    struct fl_range to;
+    bool ring;
+    void (*done)(void *arg, struct fl_range part);
+    void *arg;
+};
+int fl_read_file(const struct fl_read *r);
+
 /* One line on stderr with the prefix "faultless: " and a newline. Context: any, signal-safe. */
 void fl_say(const char *text);
 

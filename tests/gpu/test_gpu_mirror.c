@@ -1,0 +1,379 @@
+/* Mirrors: where blocks lie, what push copies and in how many copies, and whose a slot is when. */
+#include "gpu/mirror_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+static uint64_t rnd(uint64_t *s)
+{
+    *s = *s * 6364136223846793005u + 1442695040888963407u;
+    return *s >> 33;
+}
+
+static bool overlap(size_t a, size_t alen, size_t b, size_t blen)
+{
+    return a < b + blen && b < a + alen;
+}
+
+/* Every pair, with inputs in each slot. */
+static void check_layout(const struct fl_gpu_slot *slot, size_t n, unsigned slots,
+                         const struct fl_mirror_plan *p)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t align = slot[i].align != 0 ? slot[i].align : 256;
+        size_t copies = slot[i].input ? slots : 1;
+        for (size_t c = 0; c < copies; c++) {
+            size_t at = slot[i].offset + c * p->zone;
+            assert_int_equal(at % align, 0);
+            assert_true(at + slot[i].size <= p->len);
+            for (size_t j = 0; j < n; j++) {
+                for (size_t d = 0; d < (slot[j].input ? slots : 1); d++) {
+                    assert_true(
+                        (i == j && c == d) ||
+                        !overlap(at, slot[i].size, slot[j].offset + d * p->zone, slot[j].size));
+                }
+            }
+        }
+        if (!slot[i].input) {
+            assert_true(slot[i].offset >= slots * p->zone);
+        }
+    }
+}
+
+static bool is_covered(const struct fl_mirror_plan *p, const struct fl_gpu_slot *s)
+{
+    for (size_t i = 0; i < p->runs; i++) {
+        if (s->offset >= p->run[i].offset &&
+            s->offset + s->size <= p->run[i].offset + p->run[i].len) {
+            return true;
+        }
+    }
+    return s->size == 0;
+}
+
+static void blocks_lie_apart_and_inputs_once_a_slot(void **state)
+{
+    static struct fl_gpu_slot slot[24];
+    static struct fl_run run[24];
+    uint64_t seed = 7;
+    (void)state;
+    for (int round = 0; round < 400; round++) {
+        size_t n = 1 + rnd(&seed) % 24, gap = (size_t)1 << rnd(&seed) % 20;
+        unsigned slots = 1 + (unsigned)(rnd(&seed) % 2);
+        struct fl_mirror_plan p = {.run = run};
+        for (size_t i = 0; i < n; i++) {
+            slot[i] =
+                (struct fl_gpu_slot){.size = rnd(&seed) % (1 << rnd(&seed) % 20),
+                                     .align = rnd(&seed) % 2 ? (size_t)1 << rnd(&seed) % 16 : 0,
+                                     .input = rnd(&seed) % 2};
+        }
+        assert_int_equal(fl_mirror_lay_out(slot, n, slots, gap, &p), 0);
+        check_layout(slot, n, slots, &p);
+        for (size_t i = 0; i < n; i++) {
+            assert_true(!slot[i].input || is_covered(&p, &slot[i]));
+        }
+        for (size_t i = 1; i < p.runs; i++) { /* what was left out was worth it */
+            assert_true(run[i].offset - (run[i - 1].offset + run[i - 1].len) > gap);
+        }
+    }
+}
+
+static void what_cannot_be_laid_out_is_refused(void **state)
+{
+    struct fl_gpu_slot bad[] = {{.size = 1, .align = 3}, {.size = SIZE_MAX}, {.size = 8}};
+    struct fl_gpu_slot two[] = {{.size = SIZE_MAX / 4}, {.size = SIZE_MAX / 4}};
+    struct fl_gpu_mirror *m = NULL;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct fl_gpu_mirror_options o = mirror_options(&bad[i], 1);
+        assert_int_equal(fl_gpu_mirror_create(gpu, &o, &m), -EINVAL);
+    }
+    struct fl_gpu_mirror_options o = mirror_options(two, 2);
+    assert_int_equal(fl_gpu_mirror_create(gpu, &o, &m), -EINVAL);
+    o = mirror_options(&bad[2], 0);
+    assert_int_equal(fl_gpu_mirror_create(gpu, &o, &m), -EINVAL);
+    o = mirror_options(&bad[2], 1);
+    o.inputs = 3;
+    assert_int_equal(fl_gpu_mirror_create(gpu, &o, &m), -EINVAL);
+    o = mirror_options(&bad[2], 1);
+    assert_int_equal(fl_gpu_mirror_create(gpu, &o, NULL), -EINVAL);
+    assert_int_equal(fl_gpu_mirror_create(gpu, NULL, &m), -EINVAL);
+    assert_int_equal(fl_gpu_mirror_destroy(NULL), -EINVAL);
+    o = mirror_options(&(struct fl_gpu_slot){.size = SIZE_MAX / 64}, 1);
+    assert_int_equal(fl_gpu_mirror_create(gpu, &o, &m), -ENOMEM);
+    assert_null(m);
+}
+
+static void twins_are_one_addition_apart(void **state)
+{
+    struct fl_gpu_slot slot[] = {{.size = KIB(100), .input = true}, {.size = MIB(3)}};
+    (void)state;
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 2);
+    const struct fl_gpu_mirror_map *map = fl_gpu_mirror_map(m);
+    uint64_t first = mirror_twin(m, 0);
+    assert_true(first != 0);
+    assert_int_equal(mirror_twin(m, slot[1].offset + 5) - first, slot[1].offset + 5);
+    assert_int_equal(fl_gpu_twin(map, (char *)map->host - 1), 0);
+    assert_int_equal(fl_gpu_twin(map, (char *)map->host + map->len), 0);
+    assert_int_equal(fl_gpu_twin(map, m), 0);
+    mirror_end(m);
+}
+
+/* Twenty steps: the slot that begin gives is written, pushed, and read by a kernel on the same stream; the outcome comes back. */
+static void steps(void)
+{
+    struct fl_gpu_slot slot[] = {
+        {.size = KIB(20), .input = true}, {.size = KIB(300), .input = true}, {.size = KIB(64)}};
+    void *stream = gpu_stream();
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
+    const struct fl_gpu_mirror_map *map = fl_gpu_mirror_map(m);
+
+    for (unsigned i = 0; i < 20; i++) {
+        void *base = NULL;
+        unsigned char value = (unsigned char)(i + 1);
+        assert_ok(fl_gpu_mirror_begin(m, &base));
+        assert_ptr_equal(base, mirror_host(m, i % 2 * m->zone));
+        mirror_write((char *)base + slot[0].offset, slot[0].size, value);
+        mirror_write((char *)base + slot[1].offset, slot[1].size, (unsigned char)(value ^ 0x80));
+        assert_ok(fl_gpu_mirror_push(m, stream));
+        uint64_t there = fl_gpu_twin(map, base);
+        gpu_copy(stream, mirror_twin(m, slot[2].offset), there + slot[1].offset, KIB(64));
+        if (i % 5 == 4) {
+            void *back = mirror_host(m, slot[2].offset);
+            assert_ok(fl_gpu_mirror_pull_range(m, back, KIB(64), stream));
+            gpu_wait(stream);
+            if (fake != NULL) {
+                fake->host_access(back, KIB(64), false);
+            }
+            assert_true(all_are(back, KIB(64), (unsigned char)(value ^ 0x80)));
+            assert_true(gpu_holds(stream, there + slot[0].offset, slot[0].size, value));
+        }
+    }
+    if (fake != NULL) {
+        assert_int_equal(fake->implicit_syncs(), 0);
+        assert_int_equal(fake->pageable_copies(), 4); /* gpu_holds's own */
+    }
+    mirror_end(m);
+    gpu_stream_end(stream);
+}
+
+static void slots_are_written_when_nobody_reads_them(void **state)
+{
+    (void)state;
+    gpu_schedules(steps);
+}
+
+/* That it would be seen: the slot that was just pushed is written. */
+static void who_does_not_begin_is_reported(void **state)
+{
+    struct fl_gpu_slot slot[] = {{.size = KIB(20), .input = true}};
+    void *base = NULL;
+    (void)state;
+    if (fake == NULL) {
+        return;
+    }
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    void *stream = gpu_stream();
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 1);
+    assert_ok(fl_gpu_mirror_begin(m, &base));
+    mirror_write(base, KIB(20), 1);
+    assert_ok(fl_gpu_mirror_push(m, stream));
+    mirror_write(base, KIB(20), 2);
+    assert_int_equal(fake->races(), 1);
+    assert_ok(fl_gpu_mirror_destroy(m));
+    fake->reset(true);
+}
+
+/* A range that is pushed by itself holds its slot too, whichever stream it is on. */
+static void two_streams(void)
+{
+    struct fl_gpu_slot slot[] = {{.size = KIB(256), .input = true}};
+    void *a = gpu_stream(), *b = gpu_stream(), *base = NULL;
+    struct fl_gpu_mirror_options o = mirror_options(slot, 1);
+    o.inputs = 1;
+    struct fl_gpu_mirror *m = mirror_of(&o);
+
+    for (unsigned char i = 1; i < 6; i++) {
+        assert_ok(fl_gpu_mirror_begin(m, &base));
+        mirror_write(base, KIB(256), i);
+        assert_ok(fl_gpu_mirror_push_range(m, base, KIB(128), a));
+        assert_ok(fl_gpu_mirror_push_range(m, (char *)base + KIB(128), KIB(128), b));
+    }
+    assert_true(gpu_holds(a, mirror_twin(m, 0), KIB(128), 5));
+    assert_true(gpu_holds(b, mirror_twin(m, KIB(128)), KIB(128), 5));
+    mirror_end(m);
+    gpu_stream_end(a);
+    gpu_stream_end(b);
+}
+
+static void each_stream_counts(void **state)
+{
+    (void)state;
+    gpu_schedules(two_streams);
+}
+
+/* Three inputs, so far apart that each is a copy; and with small gaps, one. */
+static uint64_t copies_of_push(size_t align, void *stream, bool batch)
+{
+    struct fl_gpu_slot slot[3];
+    void *base = NULL;
+
+    for (size_t i = 0; i < 3; i++) {
+        slot[i] = (struct fl_gpu_slot){.size = KIB(4), .align = align, .input = true};
+    }
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
+    m->has_batch = m->has_batch && batch;
+    assert_ok(fl_gpu_mirror_begin(m, &base));
+    for (size_t i = 0; i < 3; i++) {
+        mirror_write((char *)base + slot[i].offset, KIB(4), (unsigned char)(i + 1));
+    }
+    uint64_t before = fake->copies();
+    assert_ok(fl_gpu_mirror_push(m, stream));
+    uint64_t n = fake->copies() - before;
+    gpu_wait(stream);
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(fake->holds(fl_gpu_twin(fl_gpu_mirror_map(m), base) + slot[i].offset, KIB(4),
+                                (unsigned char)(i + 1)));
+    }
+    mirror_end(m);
+    return n;
+}
+
+static void a_step_is_as_few_copies_as_pay(void **state)
+{
+    (void)state;
+    if (fake == NULL) {
+        return;
+    }
+    void *stream = gpu_stream();
+    assert_int_equal(copies_of_push(256, stream, true), 1);
+    assert_int_equal(copies_of_push(KIB(64), stream, true), 1);
+    assert_int_equal(fake->calls("cuMemcpyBatchAsync"), 0);
+    assert_int_equal(copies_of_push(MIB(1), stream, true), 3);
+    assert_int_equal(fake->calls("cuMemcpyBatchAsync"), 1);
+    assert_int_equal(copies_of_push(MIB(1), stream, false), 3);
+    assert_int_equal(copies_of_push(MIB(1), NULL, true), 3); /* no batches there */
+    assert_int_equal(fake->calls("cuMemcpyBatchAsync"), 1);
+    fake->refuse("cuMemcpyBatchAsync", 1, FL_CUDA_ERROR_NOT_SUPPORTED, true);
+    assert_int_equal(copies_of_push(MIB(1), stream, true), 3);
+    assert_true(fake->refused());
+    fake->refuse(NULL, 0, 0, false);
+    gpu_stream_end(stream);
+}
+
+static void copies_end_at_registrations(void **state)
+{
+    struct fl_gpu_slot slot[] = {{.size = MIB(7), .input = true}};
+    uint64_t chunk = gpu_options.value[FL_OPTION_gpu_register_chunk];
+    void *base = NULL, *stream = gpu_stream();
+    (void)state;
+    gpu_options.value[FL_OPTION_gpu_register_chunk] = MIB(2);
+    if (fake != NULL) {
+        fake->set(FAKE_CUDA_REGISTER_MAX, MIB(2));
+    }
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 1);
+    assert_int_equal(m->host.range.len / m->host.chunk, 7);
+    for (unsigned char i = 1; i < 4; i++) {
+        assert_ok(fl_gpu_mirror_begin(m, &base));
+        mirror_write(base, MIB(7), i);
+        assert_ok(fl_gpu_mirror_push(m, stream));
+        assert_true(gpu_holds(stream, fl_gpu_twin(fl_gpu_mirror_map(m), base), MIB(7), i));
+        assert_ok(fl_gpu_mirror_pull_range(m, (char *)base + MIB(1), MIB(5), stream));
+        gpu_wait(stream);
+    }
+    mirror_end(m);
+    gpu_options.value[FL_OPTION_gpu_register_chunk] = chunk;
+    gpu_stream_end(stream);
+}
+
+static void what_is_not_the_mirrors_is_refused(void **state)
+{
+    struct fl_gpu_slot slot[] = {{.size = MIB(1)}};
+    char own[16];
+    void *stream = gpu_stream();
+    (void)state;
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 1);
+    char *end = (char *)fl_gpu_mirror_map(m)->host + fl_gpu_mirror_map(m)->len;
+    assert_int_equal(fl_gpu_mirror_push_range(m, own, sizeof own, stream), -EINVAL);
+    assert_int_equal(fl_gpu_mirror_push_range(m, end - 8, 9, stream), -EINVAL);
+    assert_int_equal(fl_gpu_mirror_pull_range(m, end, 0, stream), -EINVAL);
+    assert_int_equal(fl_gpu_mirror_pull_range(m, end - 8, SIZE_MAX, stream), -EINVAL);
+    assert_int_equal(fl_gpu_mirror_push(m, stream), -EINVAL); /* nobody has begun */
+    assert_int_equal(fl_gpu_mirror_begin(m, NULL), -EINVAL);
+    assert_int_equal(fl_gpu_close(gpu), -EBUSY);
+    assert_ok(fl_gpu_mirror_push_range(m, end - 8, 8, stream));
+    mirror_end(m);
+    gpu_stream_end(stream);
+}
+
+static void it_grows_and_nothing_moves(void **state)
+{
+    struct fl_gpu_slot slot[] = {{.size = MIB(3), .input = true}};
+    struct fl_gpu_mirror_options o = mirror_options(slot, 1);
+    void *stream = gpu_stream(), *base = NULL;
+    (void)state;
+    struct fl_gpu_mirror *m = mirror_of(&o);
+    assert_int_equal(fl_gpu_mirror_grow(m, MIB(64)), -EBUSY);
+    assert_ok(fl_gpu_mirror_grow(m, MIB(1)));
+    mirror_end(m);
+    if (!gpu->has_vmm) {
+        return;
+    }
+    o.reserve = MIB(64);
+    m = mirror_of(&o);
+    uint64_t delta = fl_gpu_mirror_map(m)->delta, first = mirror_twin(m, 0);
+    assert_ok(fl_gpu_mirror_begin(m, &base));
+    mirror_write(base, MIB(3), 0x31);
+    assert_ok(fl_gpu_mirror_push(m, stream));
+    for (size_t len = MIB(8); len <= MIB(64); len *= 2) {
+        assert_ok(fl_gpu_mirror_grow(m, len));
+        gpu_fill(stream, first + len - MIB(1), MIB(1), 0x55);
+        assert_true(gpu_holds(stream, first + len - MIB(1), MIB(1), 0x55));
+    }
+    assert_int_equal(fl_gpu_mirror_grow(m, MIB(66)), -EBUSY);
+    assert_int_equal(fl_gpu_mirror_map(m)->delta, delta);
+    assert_true(gpu_holds(stream, fl_gpu_twin(fl_gpu_mirror_map(m), base), MIB(3), 0x31));
+    mirror_end(m);
+    gpu_stream_end(stream);
+}
+
+static void captured_streams_are_refused(void **state)
+{
+    struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}};
+    void *base = NULL;
+    (void)state;
+    if (fake == NULL) {
+        return;
+    }
+    void *stream = gpu_stream();
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 1);
+    assert_ok(fl_gpu_mirror_begin(m, &base));
+    fake->capture(stream, true);
+    assert_int_equal(fl_gpu_mirror_push(m, stream), -EINPROGRESS);
+    assert_int_equal(fl_gpu_mirror_push_range(m, base, 1, stream), -EINPROGRESS);
+    assert_int_equal(fl_gpu_stage(gpu, mirror_twin(m, 0), slot, sizeof slot, stream), -EINPROGRESS);
+    fake->capture(stream, false);
+    assert_ok(fl_gpu_mirror_push(m, stream));
+    mirror_end(m);
+    gpu_stream_end(stream);
+}
+
+int main(void)
+{
+#define each(test) cmocka_unit_test_setup_teardown(test, gpu_each, gpu_end)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_lie_apart_and_inputs_once_a_slot),
+        each(what_cannot_be_laid_out_is_refused),
+        each(twins_are_one_addition_apart),
+        each(slots_are_written_when_nobody_reads_them),
+        each(who_does_not_begin_is_reported),
+        each(each_stream_counts),
+        each(a_step_is_as_few_copies_as_pay),
+        each(copies_end_at_registrations),
+        each(what_is_not_the_mirrors_is_refused),
+        each(it_grows_and_nothing_moves),
+        each(captured_streams_are_refused),
+    };
+    mirror_main("test_gpu_mirror");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
