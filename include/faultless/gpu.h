@@ -222,9 +222,12 @@ FL_API int fl_gpu_mirror_read(struct fl_gpu_mirror *m, int fd, uint64_t offset, 
 FL_API int fl_gpu_stage(struct fl_gpu *gpu, uint64_t to, const void *from, size_t len,
                         void *stream);
 
-/* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so", "fl_gpu_torch_alloc", "fl_gpu_torch_free"). */
+/* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so", "fl_gpu_torch_alloc", "fl_gpu_torch_free"), with a pool for each
+ * device by fl_gpu_pool_defaults. NULL, and one line on standard error: there is no memory. record_stream is what a tensor's
+ * record_stream comes to; docs/gpu.md has how it is set.  Threads: any. */
 FL_API void *fl_gpu_torch_alloc(ssize_t size, int device, void *stream);
 FL_API void fl_gpu_torch_free(void *p, ssize_t size, int device, void *stream);
+FL_API void fl_gpu_torch_record_stream(void *p, void *stream);
 
 /* A Chrome trace (chrome://tracing, Perfetto) of what pools do from now on, to `path`, until fl_gpu_trace_end or exit. Also
  * FAULTLESS_GPU_TRACE.  -EBUSY: there is one. */

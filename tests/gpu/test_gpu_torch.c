@@ -1,0 +1,162 @@
+/* What PyTorch calls: a pool for each device, made at the first request; stream order; other streams that are recorded. */
+#include "gpu/gpu_fixture.h"
+
+#include <pthread.h>
+#include <string.h>
+
+static void *same_of(void *stream)
+{
+    void *a = fl_gpu_torch_alloc(1 << 20, 0, stream);
+
+    assert_non_null(a);
+    fl_gpu_torch_free(a, 1 << 20, 0, stream);
+    return a;
+}
+
+/* Of its stream, at once and without a call of the driver. */
+static void what_a_stream_frees_it_has_again(void **state)
+{
+    void *s = gpu_stream();
+    (void)state;
+    void *first = same_of(s);
+    gpu_hold(s);
+    gpu_fill(s, (uintptr_t)first, 1 << 20, 7);
+    uint64_t calls = gpu_driver_calls();
+    for (int i = 0; i < 100; i++) {
+        assert_ptr_equal(same_of(s), first);
+    }
+    assert_int_equal(gpu_driver_calls(), calls);
+    gpu_wait(s);
+}
+
+static void other_streams_do_not_have_it_before_it_is_done(void **state)
+{
+    void *s = gpu_stream(), *t = gpu_stream();
+    (void)state;
+    void *p = fl_gpu_torch_alloc(4 << 20, 0, s);
+    gpu_hold(s);
+    gpu_fill(s, (uintptr_t)p, 4 << 20, 1);
+    fl_gpu_torch_free(p, 4 << 20, 0, s);
+    void *q = fl_gpu_torch_alloc(4 << 20, 0, t);
+    assert_ptr_not_equal(p, q);
+    gpu_fill(t, (uintptr_t)q, 4 << 20, 2);
+    fl_gpu_torch_free(q, 4 << 20, 0, t);
+    gpu_wait(s);
+    gpu_wait(t);
+}
+
+/* tensor.record_stream: the block's own stream does not have it either, until the other is done. */
+static void a_recorded_stream_is_waited_for(void **state)
+{
+    void *s = gpu_stream(), *t = gpu_stream();
+    (void)state;
+    void *p = fl_gpu_torch_alloc(4 << 20, 0, s);
+    gpu_fill(s, (uintptr_t)p, 4 << 20, 1);
+    gpu_wait(s);
+    gpu_hold(t);
+    gpu_fill(t, (uintptr_t)p, 4 << 20, 2);
+    fl_gpu_torch_record_stream(p, t);
+    fl_gpu_torch_free(p, 4 << 20, 0, s);
+    void *q = fl_gpu_torch_alloc(4 << 20, 0, s);
+    assert_ptr_not_equal(p, q);
+    gpu_fill(s, (uintptr_t)q, 4 << 20, 3);
+    gpu_wait(s);
+    gpu_wait(t);
+    fl_gpu_torch_free(q, 4 << 20, 0, s);
+}
+
+static void each_device_has_a_pool_of_its_own(void **state)
+{
+    (void)state;
+    void *a = fl_gpu_torch_alloc(1 << 20, 0, NULL), *b = fl_gpu_torch_alloc(1 << 20, 1, NULL);
+    assert_non_null(a);
+    if (fake != NULL) { /* it has two */
+        assert_non_null(b);
+        assert_true(fake->used(1) >= 1 << 20);
+        fl_gpu_torch_record_stream(b, NULL);
+    }
+    fl_gpu_torch_free(a, 1 << 20, 0, NULL);
+    fl_gpu_torch_free(b, 1 << 20, 1, NULL);
+}
+
+static void what_cannot_be_is_survived(void **state)
+{
+    (void)state;
+    assert_null(fl_gpu_torch_alloc(-1, 0, NULL));
+    assert_null(fl_gpu_torch_alloc(4096, -1, NULL));
+    assert_null(fl_gpu_torch_alloc(4096, 63, NULL));
+    assert_null(fl_gpu_torch_alloc(4096, 64, NULL));
+    assert_null(fl_gpu_torch_alloc((ssize_t)1 << 60, 0, NULL));
+    fl_gpu_torch_free(NULL, 4096, 0, NULL);
+    fl_gpu_torch_free(&fake, 4096, 0, NULL);
+    fl_gpu_torch_free(&fake, 4096, 63, NULL);
+    fl_gpu_torch_record_stream(NULL, NULL);
+    fl_gpu_torch_record_stream(&fake, NULL);
+    void *p = fl_gpu_torch_alloc(0, 0, NULL);
+    assert_non_null(p);
+    fl_gpu_torch_free(p, 0, 0, NULL);
+    fl_gpu_torch_free(p, 0, 0, NULL); /* twice */
+}
+
+static void *alloc_and_free(void *result)
+{
+    for (int i = 0; i < 200; i++) {
+        void *p = fl_gpu_torch_alloc(1 << 16, 0, NULL);
+        if (p == NULL) {
+            return NULL;
+        }
+        fl_gpu_torch_free(p, 1 << 16, 0, NULL);
+    }
+    return result;
+}
+
+static void threads_share_the_pool(void **state)
+{
+    pthread_t thread[4];
+    void *result;
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&thread[i], NULL, alloc_and_free, &fake), 0);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        pthread_join(thread[i], &result);
+        assert_ptr_equal(result, &fake);
+    }
+}
+
+/* The pools stay for the process's life, as do the streams: PyTorch's do. So one fake serves all of these. */
+static int begin(void **state)
+{
+    int rc = gpu_each(state);
+
+    if (fake != NULL) {
+        fake->schedule(FAKE_CUDA_LATE, 0);
+    }
+    return rc;
+}
+
+static int nothing_is_reported(void **state)
+{
+    (void)state;
+    if (fake != NULL && fake->report()[0] != '\0') {
+        print_error("the fake driver reports a %s\n", fake->report());
+        return -1;
+    }
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(threads_share_the_pool, nothing_is_reported),
+        cmocka_unit_test_teardown(what_a_stream_frees_it_has_again, nothing_is_reported),
+        cmocka_unit_test_teardown(other_streams_do_not_have_it_before_it_is_done,
+                                  nothing_is_reported),
+        cmocka_unit_test_teardown(a_recorded_stream_is_waited_for, nothing_is_reported),
+        cmocka_unit_test_teardown(each_device_has_a_pool_of_its_own, nothing_is_reported),
+        cmocka_unit_test_teardown(what_cannot_be_is_survived, nothing_is_reported),
+    };
+
+    gpu_main("test_gpu_torch", NULL);
+    return cmocka_run_group_tests(tests, begin, NULL);
+}
