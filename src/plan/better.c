@@ -20,7 +20,9 @@ struct fl_better {
 static void end(struct fl_step_context *c)
 {
     struct fl_better *b = c->better;
+    uint32_t done = b->base->first;
 
+    (void)atomic_compare_exchange_strong(&c->better_for, &done, 0);
     c->better = NULL;
     fl_packing_close(&b->p);
     fl_layout_free(b->base);

@@ -74,6 +74,16 @@ static unsigned envelope_percent(void)
                                                                                               : 5;
 }
 
+/* Too much is asked of their address. */
+static void leave_aligned(struct fl_layout *l)
+{
+    for (struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
+        if (s->kind <= FL_SLOT_DOUBLED && s->align > FL_GRANULE) {
+            s->kind = FL_SLOT_KEPT;
+        }
+    }
+}
+
 static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nlives)
 {
     struct fl_layout *l = fl_layout_new(lives[0].n);
@@ -92,12 +102,9 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
     }
     l->horizon = merged.horizon;
     l->largest = merged.largest;
+    leave_aligned(l);
+    fl_gate_look(l, lives, nlives);
     return l;
-}
-
-static bool is_planned(const struct fl_slot *s)
-{
-    return s->kind != FL_SLOT_KEPT && s->kind != FL_SLOT_VARIES && s->align <= FL_GRANULE;
 }
 
 /* Sizes that grow together are what one step asked for; where slots grow each in another step, they are better not planned. */
@@ -106,7 +113,7 @@ static bool grows_together(const struct fl_layout *l)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < l->n; i++) {
-        sum += is_planned(&l->slot[i]) ? l->slot[i].size : 0;
+        sum += fl_slot_is_planned(&l->slot[i]) ? l->slot[i].size : 0;
     }
     return sum <= l->asked_most + l->asked_most / 100 * envelope_percent();
 }
@@ -131,6 +138,7 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
     l->horizon = from->horizon;
     l->asked_most = from->asked_most;
     l->largest = from->largest;
+    l->outside = from->outside;
     return l;
 }
 
@@ -155,12 +163,13 @@ void fl_layout_spots(struct fl_layout *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         const struct fl_slot *s = &l->slot[i];
-        uint32_t granule = is_planned(s)               ? granule_of(s->offset[0])
+        uint32_t granule = fl_slot_is_planned(s)       ? granule_of(s->offset[0])
                            : s->kind == FL_SLOT_VARIES ? FL_SEAT_GAP
                                                        : FL_SEAT_NONE;
         set_spot(l, &l->seat[i], 0, granule);
         set_spot(l, &l->seat[i], 1,
-                 s->kind == FL_SLOT_DOUBLED && is_planned(s) ? granule_of(s->offset[1]) : granule);
+                 s->kind == FL_SLOT_DOUBLED && fl_slot_is_planned(s) ? granule_of(s->offset[1])
+                                                                     : granule);
     }
     fl_layout_zones(l);
 }

@@ -77,6 +77,8 @@ bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n);
 /* `most` bytes of it are expected to be in use at once: beyond that, and beyond what was needed at once before, what is idle moves to where
  * it is wanted. The owner. */
 void fl_arena_expect(struct fl_arena *a, size_t most);
+/* Bytes of it in memory. Its owner */
+size_t fl_arena_holds(const struct fl_arena *a);
 /* fl_claims_fit below the limit. */
 size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
 /* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
@@ -110,6 +112,7 @@ struct fl_record {
     uint64_t hash;       /* of the sizes, in order */
     bool full;           /* more requests than there is room for */
     bool closed;         /* ended */
+    bool served;         /* by a layout, too */
     bool complete; /* and so has the next one: what it left behind has been freed there, or stays */
 };
 
@@ -126,6 +129,8 @@ struct fl_layout {
     struct fl_seat *seat; /* and one more, that nothing fits */
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
+    uint64_t shadow;      /* bytes that the steps it was made from need without it; 0: not known */
+    uint64_t outside;     /* bytes that the requests which it leaves alone hold at once */
     uint64_t asked_most;  /* bytes that one step asked for in planned slots, at most */
     uint32_t serial;      /* no other has it */
     uint32_t
@@ -171,7 +176,8 @@ struct fl_step_context {
     /* Learning. */
     struct fl_detect *detect; /* NULL: steps are declared, or it rests */
     struct fl_record record[FL_RECORDS];
-    unsigned newest; /* record under way */
+    unsigned newest;             /* record under way */
+    struct fl_record *completed; /* by the end of the last step; NULL */
     bool recording;
     uint32_t begun; /* steps of this loop */
     uint32_t sampled,
@@ -247,6 +253,25 @@ uint64_t fl_packing_height(const struct fl_packing *p, const struct fl_layout *l
 bool fl_packing_is_worth(const struct fl_packing *p, const struct fl_layout *l, uint64_t height);
 void fl_packing_store(const struct fl_packing *p, struct fl_layout *l);
 
+/* shadow.c */
+struct fl_shadow_peaks {
+    uint64_t
+        online; /* bytes that the step needs where each block goes into the shortest gap that holds it, as they come */
+    uint64_t inside,
+        outside; /* the most bytes that blocks held at once which an arena has, and which none has */
+};
+/* Of a complete step, as if the one before had been like it. `slot`: of its lives, what they would be served by; NULL: by what they were. False: it would take more than `most_work` looks at a block, or there is no scratch.
+ * Pure. Cost: 1 ns a look; requests times live blocks. */
+bool fl_shadow(const struct fl_lives *step, const struct fl_slot *slot, uint64_t most_work,
+               struct fl_shadow_peaks *out, void *scratch, size_t scratch_len);
+size_t fl_shadow_scratch(size_t n);
+
+/* gate.c */
+/* What the layout will be held against, of all the steps that it is made from. The worker. */
+void fl_gate_look(struct fl_layout *l, const struct fl_lives *lives, unsigned nlives);
+/* The step that has just ended needed more memory than without a plan. */
+bool fl_gate_is_above(struct fl_step_context *c);
+
 /* better.c */
 /* A search for a lower layout than `l`, from where `p` has come to, which is the search's then. The worker. */
 void fl_better_begin(struct fl_step_context *c, const struct fl_layout *l, struct fl_packing *p);
@@ -275,6 +300,8 @@ void fl_replay_resume(struct fl_step_context *c);
 bool fl_replay_is_crowded(struct fl_step_context *c);
 void fl_replay_off(struct fl_step_context *c);
 void fl_arena_let_go(struct fl_step_context *c);
+/* Bytes of memory that a layout needs at once. */
+size_t fl_layout_needs(const struct fl_layout *l);
 /* The layout whose first requests were the last ones; NULL. */
 struct fl_layout *fl_replay_recognise(const struct fl_step_context *c);
 struct fl_arena *fl_plan_first_arena(void);
@@ -285,6 +312,17 @@ void fl_engine_want(struct fl_step_context *c);
 void fl_engine_collect(struct fl_step_context *c);
 /* Its plans are no more. False: somebody is at it still, and will be. */
 bool fl_engine_abandon(struct fl_step_context *c);
+/* Its requests get their places from the layout, and those whose sizes vary a gap. */
+static inline bool fl_slot_is_planned(const struct fl_slot *s)
+{
+    return s->kind <= FL_SLOT_DOUBLED && s->align <= FL_GRANULE;
+}
+
+static inline bool fl_slot_is_served(const struct fl_slot *s)
+{
+    return s->kind == FL_SLOT_VARIES || fl_slot_is_planned(s);
+}
+
 struct fl_layout *fl_layout_new(size_t n);
 struct fl_layout *fl_layout_copy(const struct fl_layout *from); /* Lock: plan */
 /* Its places and zones anew, from the slots' offsets. */

@@ -125,6 +125,7 @@ struct fl_life {
     uint32_t thread; /* of the context's threads */
     uint32_t index;  /* of that thread's requests in the step */
     uint32_t zone;   /* that it was marked with; 0: none */
+    bool inside;     /* a plan's arena */
 };
 
 /* A step as it was recorded: lives by (thread, index), those of a thread in the order of birth; [begin, end) by the same clock, which

@@ -334,7 +334,7 @@ void fl_arena_let_go(struct fl_step_context *c)
 }
 
 /* What a layout needs at once: as much as it is high, unless its sizes belong to different steps. */
-static size_t needs(const struct fl_layout *l)
+size_t fl_layout_needs(const struct fl_layout *l)
 {
     uint64_t most = l->largest + l->largest / 64;
 
@@ -346,7 +346,7 @@ static size_t neediest(const struct fl_step_context *c)
     size_t most = 0;
 
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        most = c->known[i] != NULL ? fl_max(most, needs(c->known[i])) : most;
+        most = c->known[i] != NULL ? fl_max(most, fl_layout_needs(c->known[i])) : most;
     }
     return most;
 }
@@ -414,7 +414,8 @@ bool fl_replay_end(struct fl_step_context *c)
     fl_replay_count(c);
     bool strange = c->diverged > c->requests_here / 2;
     bool grows = c->grown != NULL || (c->layout != NULL && c->layout->wish);
-    bool bad = !strange && !grows && c->missed > c->forgiven + c->asked / 20;
+    bool bad =
+        !strange && !grows && (c->missed > c->forgiven + c->asked / 20 || fl_gate_is_above(c));
 
     if (c->layout != NULL) {
         c->layout->asked_most = fl_max(c->layout->asked_most, c->asked);
