@@ -8,54 +8,103 @@
 
 /* ---- the driver ---- */
 
-static int ask(struct fl_gpu_pool *p, const struct fl_pool_stream *s, size_t len, uint64_t *out,
+/* Whole huge pages of our own, which are cheaper to pin and as cheap to copy from; the driver's where that is refused, and for what is
+ * small. */
+static int ask_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c, const char **name)
+{
+    struct fl_pin how = {.node = p->o.numa_node, .fork = FL_PIN_APART};
+    void *base = NULL;
+    int rc = -ENOTSUP;
+
+    if (c->len >= fl_page.huge) {
+        *name = "cuMemHostRegister";
+        rc = fl_pinned_take(&c->pinned, p->gpu, c->len, &how, 0, false);
+        c->address = c->pinned.range.base;
+    }
+    if (rc == 0 || rc == -ENOMEM || rc == -ESHUTDOWN) {
+        return rc;
+    }
+    *name = "cuMemHostAlloc";
+    c->pinned = (struct fl_pinned){.chunk = 0};
+    rc = fl_pool_status(p, fl_cuda.cuMemHostAlloc(&base, c->len, FL_CU_MEMHOSTALLOC_PORTABLE),
+                        *name, c->len);
+    c->address = (uintptr_t)base;
+    return rc;
+}
+
+static int ask(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c,
                const char **name)
 {
     fl_CUdeviceptr address = 0;
-    void *base = NULL;
     fl_CUresult code;
 
     if (p->is_pinned) {
-        *name = "cuMemHostAlloc";
-        code = fl_cuda.cuMemHostAlloc(&base, len, FL_CU_MEMHOSTALLOC_PORTABLE);
-    } else if (p->async != NULL) {
+        return ask_pinned(p, c, name);
+    }
+    if (p->async != NULL) {
         *name = "cuMemAllocFromPoolAsync";
-        code = fl_cuda.cuMemAllocFromPoolAsync(&address, len, p->async, s->handle);
+        code = fl_cuda.cuMemAllocFromPoolAsync(&address, c->len, p->async, s->handle);
     } else {
         *name = "cuMemAlloc";
-        code = fl_cuda.cuMemAlloc(&address, len);
+        code = fl_cuda.cuMemAlloc(&address, c->len);
     }
-    *out = p->is_pinned ? (uintptr_t)base : address;
-    return fl_pool_status(p, code, *name, len);
+    c->address = address;
+    return fl_pool_status(p, code, *name, c->len);
 }
 
-static int tell(struct fl_gpu_pool *p, const struct fl_pool_stream *s, uint64_t address, size_t len,
+/* What is refused is the caller's still, and may be given again. */
+static int tell_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c, const char **name)
+{
+    struct fl_pinned before = c->pinned;
+
+    if (before.range.len == 0) {
+        *name = "cuMemFreeHost";
+        return fl_pool_status(p, fl_cuda.cuMemFreeHost((void *)(uintptr_t)c->address), *name,
+                              c->len);
+    }
+    *name = "cuMemHostUnregister";
+    int rc = fl_pinned_give(&c->pinned);
+    if (rc != 0) {
+        c->pinned = before;
+    }
+    return rc;
+}
+
+static int tell(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c,
                 const char **name)
 {
     fl_CUresult code;
 
     if (p->is_pinned) {
-        *name = "cuMemFreeHost";
-        code = fl_cuda.cuMemFreeHost((void *)(uintptr_t)address);
-    } else if (p->async != NULL) {
+        return tell_pinned(p, c, name);
+    }
+    if (p->async != NULL) {
         *name = "cuMemFreeAsync";
-        code = fl_cuda.cuMemFreeAsync(address, s != NULL ? s->handle : NULL);
+        code = fl_cuda.cuMemFreeAsync(c->address, s != NULL ? s->handle : NULL);
     } else {
         *name = "cuMemFree";
-        code = fl_cuda.cuMemFree(address);
+        code = fl_cuda.cuMemFree(c->address);
     }
-    return fl_pool_status(p, code, *name, len);
+    return fl_pool_status(p, code, *name, c->len);
 }
 
-int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s, size_t len,
-                         uint64_t *out)
+static void remember(struct fl_gpu_pool *p, int rc)
+{
+    if (rc == -ESHUTDOWN) {
+        atomic_store_explicit(&p->is_shut, true, memory_order_relaxed);
+    }
+}
+
+int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
+                         struct fl_pool_chunk *c)
 {
     const char *name;
     uint64_t start = fl_sys.now_ns();
-    int rc = ask(p, s, len, out, &name);
+    int rc = ask(p, s, c, &name);
     uint64_t end = fl_sys.now_ns();
 
-    fl_gpu_note_call(name, start, end, len, rc);
+    remember(p, rc);
+    fl_gpu_note_call(name, start, end, c->len, rc);
     fl_lock_acquire(&p->lock);
     p->s.driver_allocs++;
     p->s.driver_ns += end - start;
@@ -63,15 +112,16 @@ int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s, 
     return rc;
 }
 
-int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s, uint64_t address,
-                       size_t len)
+int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
+                       struct fl_pool_chunk *c)
 {
     const char *name;
     uint64_t start = fl_sys.now_ns();
-    int rc = tell(p, s, address, len, &name);
+    int rc = tell(p, s, c, &name);
     uint64_t end = fl_sys.now_ns();
 
-    fl_gpu_note_call(name, start, end, len, rc);
+    remember(p, rc);
+    fl_gpu_note_call(name, start, end, c->len, rc);
     fl_lock_acquire(&p->lock);
     p->s.driver_frees++;
     p->s.implicit_syncs += p->async == NULL;
@@ -113,7 +163,6 @@ static void forget(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
     struct fl_pool_chunk *c = b->chunk;
 
-    fl_table_remove(p, b);
     fl_block_assign(b, NULL, 0);
     fl_chunk_unlink(p, c);
     p->s.free_bytes -= c->len;
@@ -186,7 +235,7 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
     }
     c->len = want;
     c->is_direct = direct;
-    rc = fl_chunk_from_driver(p, s, want, &c->address);
+    rc = fl_chunk_from_driver(p, s, c);
     fl_lock_acquire(&p->lock);
     p->coming -= want;
     if (rc == 0) {
@@ -206,13 +255,18 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
 
 int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
 {
-    int rc = fl_chunk_to_driver(p, s, b->address, b->len);
-
+    /* Before: the driver may give another thread the address at once. */
+    fl_lock_acquire(&p->lock);
+    fl_table_remove(p, b);
+    fl_lock_release(&p->lock);
+    int rc = fl_chunk_to_driver(p, s, b->chunk);
+    fl_lock_acquire(&p->lock);
     if (rc == 0) {
-        fl_lock_acquire(&p->lock);
         forget(p, b);
-        fl_lock_release(&p->lock);
+    } else {
+        fl_table_insert(p, b);
     }
+    fl_lock_release(&p->lock);
     return rc;
 }
 
@@ -229,6 +283,18 @@ static struct fl_pool_block *take_idle(struct fl_gpu_pool *p, size_t keep)
     return NULL;
 }
 
+/* All that is safe becomes one where it touches. Lock: held. */
+static void put_together(struct fl_gpu_pool *p)
+{
+    fl_collect_pending(p);
+    for (struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
+        fl_stream_release(p, s);
+    }
+    for (struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
+        (void)fl_block_join(p, s);
+    }
+}
+
 int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
 {
     struct fl_pool_block *b;
@@ -239,6 +305,7 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
     if (p->s.free_bytes > keep && fl_streams_unsafe(p)) {
         rc = fl_stream_sync_all(p);
     }
+    put_together(p);
     while (rc == 0 && (b = take_idle(p, keep)) != NULL) {
         size_t len = b->len;
         fl_lock_release(&p->lock);

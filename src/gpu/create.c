@@ -107,7 +107,8 @@ static int empty(struct fl_gpu_pool *p)
     if (rc == 0 && p->plan != NULL) {
         rc = fl_planned_remove(p);
     }
-    return rc == 0 ? fl_chunk_trim(p, 0, &released) : rc;
+    rc = rc == 0 ? fl_chunk_trim(p, 0, &released) : rc;
+    return rc == 0 && p->chunks != NULL ? fl_gpu_fail(-EBUSY, "a stream still uses the pool") : rc;
 }
 
 /* The records alone: nothing is left, or the driver has gone. */

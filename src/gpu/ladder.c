@@ -116,7 +116,7 @@ static bool wait_for_others(struct climb *c, bool all)
             (!all && !has_fitting(p, t, c->len))) {
             continue;
         }
-        done = fl_stream_wait(p, c->s, t) == 0 && take(c);
+        done = fl_stream_wait(p, c->s, t, t->stamped) == 0 && take(c);
     }
     fl_lock_release(&p->lock);
     return done;

@@ -194,7 +194,8 @@ static int take_arena(struct fl_gpu_pool *p, struct fl_pool_layout *l)
     }
     fl_lock_release(&p->lock);
     if (rc == 0) {
-        rc = fl_chunk_from_driver(p, NULL, l->len, &l->address);
+        *l->chunk = (struct fl_pool_chunk){.len = l->len, .is_kept = true};
+        rc = fl_chunk_from_driver(p, NULL, l->chunk);
         fl_lock_acquire(&p->lock);
         p->coming -= l->len;
         fl_lock_release(&p->lock);
@@ -204,7 +205,7 @@ static int take_arena(struct fl_gpu_pool *p, struct fl_pool_layout *l)
         l->chunk = NULL;
         return rc;
     }
-    *l->chunk = (struct fl_pool_chunk){.address = l->address, .len = l->len, .is_kept = true};
+    l->address = l->chunk->address;
     return 0;
 }
 
@@ -240,7 +241,7 @@ int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, si
     l->len = height;
     rc = take_arena(p, l);
     if (rc == 0 && !prepare(p, l, slot)) {
-        (void)fl_chunk_to_driver(p, NULL, l->address, l->len);
+        (void)fl_chunk_to_driver(p, NULL, l->chunk);
         free(l->chunk);
         rc = fl_gpu_fail(-ENOMEM, "no memory for a plan's records");
     }
@@ -273,7 +274,7 @@ int fl_planned_remove(struct fl_gpu_pool *p)
     }
     /* First: what the driver gives out at these addresses is nothing of the plan's. */
     atomic_store_explicit(&plan->layout, NULL, memory_order_release);
-    int rc = fl_chunk_to_driver(p, NULL, l->address, l->len);
+    int rc = fl_chunk_to_driver(p, NULL, l->chunk);
     if (rc != 0) {
         atomic_store_explicit(&plan->layout, l, memory_order_release);
         return rc;

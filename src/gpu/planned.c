@@ -103,8 +103,7 @@ static bool is_safe(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_p
     if (t->safe >= stamp) {
         return true;
     }
-    return p->o.reuse == FL_GPU_REUSE_WAIT && fl_stream_wait(p, s, t) == 0 &&
-           (p->is_pinned ? t->safe >= stamp : t->covered >= stamp);
+    return p->o.reuse == FL_GPU_REUSE_WAIT && fl_stream_wait(p, s, t, stamp) == 0;
 }
 
 /* Whoever had that place has ended, and everything that used it is in order before `s`. */

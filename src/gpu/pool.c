@@ -130,44 +130,62 @@ int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint6
 
 /* ---- free ---- */
 
+/* Whatever has been submitted is done with the block, or will be before the driver gives it to anybody else. Lock: held, given up for the
+ * driver. */
+static int wait_for_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                          const struct fl_pool_block *b)
+{
+    int rc = p->is_pinned || (p->async != NULL && s == NULL) ? -EAGAIN : 0;
+
+    for (struct fl_pool_use *u = p->async != NULL ? b->use : NULL; u != NULL && rc == 0;
+         u = u->next) {
+        rc = fl_stream_wait(p, s, u->stream, fl_stream_stamp(p, u->stream));
+    }
+    return rc != 0 ? fl_stream_sync_all(p) : 0; /* cuMemFree waits by itself */
+}
+
+static int return_used(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
+{
+    struct fl_pool_block shell = {.use = b->use};
+    size_t requested = b->requested;
+    int rc = wait_for_users(p, s, b);
+
+    if (rc != 0) {
+        return rc;
+    }
+    fl_block_unused(p, b);
+    fl_lock_release(&p->lock);
+    rc = fl_chunk_return(p, s, b);
+    fl_lock_acquire(&p->lock);
+    if (rc != 0) {
+        fl_block_used(p, b, requested);
+        p->s.allocs--;
+        p->s.frees--;
+    } else {
+        fl_use_drop(&shell);
+        fl_pool_tell(p);
+    }
+    fl_pool_note(p);
+    return rc;
+}
+
 int fl_pool_give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
 {
     struct fl_gpu_guard g;
     int rc = fl_pool_enter(p, &g);
+    bool entered = rc == 0;
 
-    if (rc == 0) {
-        fl_lock_acquire(&p->lock);
-        if (p->async != NULL && s == NULL) {
-            (void)fl_stream_sync_all(p);
-        }
-        for (struct fl_pool_use *u = p->async != NULL ? b->use : NULL; u != NULL; u = u->next) {
-            (void)fl_stream_stamp(p, u->stream);
-            (void)(s != NULL ? fl_stream_wait(p, s, u->stream) : 0);
-        }
-        struct fl_pool_use *use = b->use;
-        fl_block_unused(p, b);
-        b->use = NULL;
-        fl_lock_release(&p->lock);
-        size_t requested = b->requested;
-        rc = fl_chunk_return(p, s, b);
-        fl_lock_acquire(&p->lock);
-        if (rc != 0) {
-            b->use = use;
-            fl_block_used(p, b, requested);
-            p->s.allocs--;
-            p->s.frees--;
-        } else {
-            struct fl_pool_block shell = {.use = use};
-            fl_use_drop(&shell);
-        }
-        fl_pool_note(p);
-        fl_lock_release(&p->lock);
-        fl_pool_leave(p, &g);
-        return rc;
-    }
     fl_lock_acquire(&p->lock);
-    b->state = FL_BLOCK_USED;
+    if (entered) {
+        rc = return_used(p, s, b);
+    }
+    if (rc != 0) {
+        b->state = FL_BLOCK_USED;
+    }
     fl_lock_release(&p->lock);
+    if (entered) {
+        fl_pool_leave(p, &g);
+    }
     return rc;
 }
 

@@ -27,6 +27,7 @@
 #define FL_GPU_POOL_H
 
 #include "gpu/driver.h"
+#include "gpu/pinned.h"
 #include "gpu/trace.h"
 
 enum { FL_POOL_UNIT = 256, FL_POOL_HANDLES = 64, FL_POOL_EVENTS_MOST = 16 };
@@ -71,8 +72,9 @@ struct fl_pool_chunk {
     uint64_t address;
     size_t len;
     struct fl_pool_block *first;
-    bool is_direct; /* goes back when it is freed */
-    bool is_kept;   /* a plan's: goes when the plan does */
+    bool is_direct;          /* goes back when it is freed */
+    bool is_kept;            /* a plan's: goes when the plan does */
+    struct fl_pinned pinned; /* range.len 0: the driver's own allocation */
 };
 
 struct fl_pool_list {
@@ -234,8 +236,9 @@ uint64_t fl_stream_stamp(const struct fl_gpu_pool *p, struct fl_pool_stream *s);
 int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s);
 /* How far is it? What is safe is put where all find it. */
 void fl_stream_poll(struct fl_gpu_pool *p, struct fl_pool_stream *s);
-/* All that `t` has freed becomes `s`'s, which waits for it; pinned: the caller does. 0 or as fl_stream_cover. */
-int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_stream *t);
+/* `s` waits for what `t` freed up to `stamp`; pinned: the caller does. What `t` has freed becomes `s`'s. 0 or as fl_stream_cover. */
+int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_stream *t,
+                   uint64_t stamp);
 /* All stamps of all streams so far are safe: the whole context has been waited for. */
 int fl_stream_sync_all(struct fl_gpu_pool *p);
 /* The handle still leads to that stream; else it is not found by it any more. Lock: not held. */
@@ -257,11 +260,12 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released);
 /* A block in transit that is its chunk: back to the driver, `s` having freed it. Lock: not held. With what is not 0 it is in transit
  * still. */
 int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b);
-/* Memory as the target has it; with the driver's pool in order on `s`. Both timed and counted. Lock: not held. */
-int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s, size_t len,
-                         uint64_t *out);
-int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s, uint64_t address,
-                       size_t len);
+/* c->len bytes as the target has them; with the driver's pool in order on `s`. Both timed and counted; with a refusal `c` is as it was.
+ * Lock: not held. */
+int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
+                         struct fl_pool_chunk *c);
+int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
+                       struct fl_pool_chunk *c);
 void fl_chunk_link(struct fl_gpu_pool *p, struct fl_pool_chunk *c);
 void fl_chunk_unlink(struct fl_gpu_pool *p, struct fl_pool_chunk *c);
 /* Adds what has come from the driver to what is held. Lock: held. */

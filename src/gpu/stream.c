@@ -334,11 +334,20 @@ static void move_frees(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct f
     }
 }
 
-int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_stream *t)
+int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_stream *t,
+                   uint64_t stamp)
 {
-    int rc = t->covered < t->stamped ? fl_stream_cover(p, t) : 0;
+    int rc = 0;
 
-    if (rc != 0 || t->last == NULL) {
+    if (t->safe >= stamp) {
+        fl_stream_release(p, t);
+        return 0;
+    }
+    /* What is there may be in another thread's hands. */
+    if (t->last == NULL || t->last->covers < stamp) {
+        rc = fl_stream_cover(p, t);
+    }
+    if (rc != 0) {
         return rc;
     }
     struct fl_pool_event *e = unqueue(t, t->last);

@@ -1,0 +1,318 @@
+/* Each call of the driver refused, for every n: the answer is one that is documented, nothing is lost, the invariants hold, and
+ * afterwards the pool serves as before. And the rungs that are climbed when memory is out. */
+#include "gpu/pool_fixture.h"
+
+#include <errno.h>
+
+enum { SLOTS = 6 };
+
+static void *a, *b;
+static uint64_t held[SLOTS];
+static unsigned refused;
+
+static bool is_answer(int rc)
+{
+    return rc == 0 || rc == -ENOMEM || rc == -EIO || rc == -EINVAL || rc == -ENOTSUP ||
+           rc == -EINPROGRESS || rc == -ESHUTDOWN;
+}
+
+static void saw(int rc)
+{
+    if (!is_answer(rc)) {
+        fail_msg("%d is no answer: %s", rc, fl_gpu_error());
+    }
+    refused += rc != 0;
+}
+
+static void try_take(struct fl_gpu_pool *p, unsigned i, size_t size, void *stream)
+{
+    uint64_t at = 0;
+
+    if (held[i] == 0) {
+        int rc = fl_gpu_pool_alloc(p, size, stream, &at);
+        saw(rc);
+        held[i] = rc == 0 ? at : 0;
+    }
+}
+
+static void try_give(struct fl_gpu_pool *p, unsigned i, void *stream)
+{
+    if (held[i] != 0) {
+        int rc = fl_gpu_pool_free(p, held[i], stream);
+        saw(rc);
+        held[i] = rc == 0 ? 0 : held[i]; /* who is refused has it still */
+    }
+}
+
+/* Everything a pool does, once. */
+static void program(struct fl_gpu_pool *p)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        try_take(p, i, MIB(1) * (i + 1), i % 2 == 0 ? a : b);
+    }
+    if (held[1] != 0) {
+        saw(fl_gpu_pool_record_stream(p, held[1], a));
+    }
+    try_give(p, 0, a);
+    try_give(p, 1, b);
+    try_take(p, 4, MIB(1), b);
+    try_take(p, 5, MIB(2), a);
+    try_give(p, 4, b);
+    if (p->plan != NULL) {
+        saw(fl_gpu_pool_step(p));
+        try_take(p, 0, MIB(1), a);
+        try_give(p, 0, a);
+        saw(fl_gpu_pool_step(p));
+        try_take(p, 0, MIB(1), a);
+        try_give(p, 0, a);
+    }
+    saw(fl_gpu_pool_collect(p));
+    saw(fl_gpu_pool_stream_retire(p, b));
+    if (held[2] != 0) {
+        int rc = fl_gpu_pool_free_now(p, held[2]);
+        held[2] = rc == 0 || rc == -EBUSY ? 0 : held[2];
+        saw(rc == -EBUSY ? 0 : rc);
+    }
+    saw(fl_gpu_pool_trim(p, 0, NULL));
+}
+
+/* Refuses the nth call. True: there was one. */
+static bool run(const struct fl_gpu_pool_options *o, unsigned n, int code, bool for_ever)
+{
+    struct fl_gpu_pool *p = NULL;
+
+    fake->reset(true);
+    a = gpu_stream();
+    b = gpu_stream();
+    unsigned live = fake->live();
+    fake->refuse(NULL, n, code, for_ever);
+    int rc = fl_gpu_pool_create(gpu, o, &p);
+    saw(rc);
+    if (rc == 0) {
+        program(p);
+        assert_true(fl_pool_check(p));
+    }
+    bool fired = fake->refused();
+    fake->refuse(NULL, 0, 0, false);
+    if (rc != 0) { /* what is begun is undone, where the driver lets it */
+        assert_true(for_ever || code == FL_CUDA_ERROR_CONTEXT_IS_DESTROYED || fake->live() == live);
+        return fired;
+    }
+    for (unsigned i = 0; i < SLOTS; i++) {
+        if (held[i] != 0 && !fl_pool_is_shut(p)) {
+            pool_give(p, held[i], a);
+        }
+        held[i] = 0;
+    }
+    if (fl_pool_is_shut(p)) { /* whatever is there is left to those who ended the driver */
+        assert_int_equal(fl_gpu_pool_destroy(p), 0);
+        return fired;
+    }
+    uint64_t x = pool_take(p, MIB(3), a); /* it serves as before */
+    pool_give(p, x, a);
+    pool_end(p);
+    assert_int_equal(fake->used(0), 0);
+    assert_int_equal(fake->live(), live);
+    return fired;
+}
+
+static void sweep(const struct fl_gpu_pool_options *o)
+{
+    static const int codes[] = {FL_CUDA_ERROR_OUT_OF_MEMORY, FL_CUDA_ERROR_UNKNOWN,
+                                FL_CUDA_ERROR_INVALID_VALUE, FL_CUDA_ERROR_CONTEXT_IS_DESTROYED};
+
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        for (unsigned for_ever = 0; for_ever < 2; for_ever++) {
+            unsigned n = 1;
+            refused = 0;
+            while (run(o, n, codes[i], for_ever != 0)) {
+                n++;
+                assert_true(n < 2000);
+            }
+            assert_true(n > 10);
+            assert_true(refused != 0);
+        }
+    }
+    fake->reset(true);
+}
+
+static void every_call_may_fail(void **state)
+{
+    (void)state;
+    for (int k = FL_GPU_NAIVE; fake != NULL && k <= FL_GPU_DRIVER; k++) {
+        struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);
+        o.initial = o.regrow = MIB(4);
+        o.chunk = MIB(4);
+        sweep(&o);
+        o.events = FL_GPU_EVENTS_EAGER;
+        o.reuse = FL_GPU_REUSE_WAIT;
+        o.gc_gb = 0.001;
+        o.gc_fast = false;
+        sweep(&o);
+        o.target = FL_GPU_PINNED;
+        if (k != FL_GPU_DRIVER) {
+            sweep(&o);
+        }
+    }
+}
+
+/* ---- out of memory ---- */
+
+static struct fl_gpu_pool *small_device(struct fl_gpu_pool_options *o, size_t capacity)
+{
+    fake->set(FAKE_CUDA_CAPACITY, capacity);
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    a = gpu_stream();
+    b = gpu_stream();
+    return pool_with(o);
+}
+
+static void leave(struct fl_gpu_pool *p)
+{
+    pool_end(p);
+    gpu_stream_end(a);
+    gpu_stream_end(b);
+}
+
+/* What another stream is not done with is waited for, on the device, before anything is given back. */
+static void first_another_stream_is_waited_for(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    struct fl_gpu_pool *p = small_device(&o, MIB(16));
+    uint64_t x = pool_take(p, MIB(12), a);
+    gpu_fill(a, x, MIB(12), 1);
+    pool_give(p, x, a);
+    assert_int_equal(pool_take(p, MIB(10), b), x + MIB(2));
+    gpu_fill(b, x + MIB(2), MIB(10), 2);
+    struct fl_gpu_pool_stats s = pool_stats(p);
+    assert_int_equal(s.waits, 1);
+    assert_int_equal(s.implicit_syncs, 0);
+    assert_int_equal(s.driver_frees, 0);
+    pool_give(p, x + MIB(2), b);
+    leave(p);
+}
+
+static void garbage_comes_before_that(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    o.gc_gb = -1;
+    struct fl_gpu_pool *p = small_device(&o, MIB(16));
+    uint64_t x = pool_take(p, MIB(12), a);
+    gpu_fill(a, x, MIB(12), 1);
+    pool_give(p, x, a);
+    assert_int_equal(pool_take(p, MIB(12), a), x);
+    struct fl_gpu_pool_stats s = pool_stats(p);
+    assert_int_equal(s.gc_batches, 1);
+    assert_int_equal(s.waits + s.implicit_syncs, 0);
+    pool_give(p, x, a);
+    leave(p);
+}
+
+static void then_idle_chunks_go_back(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    struct fl_gpu_pool *p = small_device(&o, MIB(16));
+    uint64_t x = pool_take(p, MIB(6), a), y = pool_take(p, MIB(6), a);
+    gpu_fill(a, x, MIB(6), 1);
+    gpu_fill(a, y, MIB(6), 1);
+    pool_give(p, x, a);
+    pool_give(p, y, a);
+    uint64_t z = pool_take(p, MIB(14), a);
+    struct fl_gpu_pool_stats s = pool_stats(p);
+    assert_int_equal(s.trims, 1);
+    assert_int_equal(s.retries, 1);
+    assert_int_equal(s.driver_frees, 2);
+    assert_int_equal(s.occupied_bytes + s.free_bytes, MIB(14));
+    pool_give(p, z, a);
+    leave(p);
+}
+
+static void chunks_are_made_smaller_rather_than_refused(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    o.chunk = MIB(32);
+    struct fl_gpu_pool *p = small_device(&o, MIB(16));
+    uint64_t x = pool_take(p, MIB(1), a);
+    assert_int_equal(pool_held(p), MIB(1));
+    pool_give(p, x, a);
+    leave(p);
+}
+
+static void in_the_end_there_is_none(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_ROUND);
+    uint64_t y = 77;
+
+    (void)state;
+    o.retry_ms = 30;
+    struct fl_gpu_pool *p = small_device(&o, MIB(16));
+    uint64_t x = pool_take(p, MIB(8), a);
+    assert_int_equal(fl_gpu_pool_alloc(p, MIB(16), a, &y), -ENOMEM);
+    assert_int_equal(y, 77);
+    assert_true(pool_stats(p).retries >= 2);
+    assert_string_not_equal(fl_gpu_error(), "");
+    pool_give(p, x, a);
+    leave(p);
+}
+
+static void a_stream_that_is_left_alone_stays_so_until_chunks_go(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_ROUND);
+
+    (void)state;
+    o.reuse = FL_GPU_REUSE_OWN;
+    struct fl_gpu_pool *p = small_device(&o, MIB(16));
+    uint64_t x = pool_take(p, MIB(8), a);
+    gpu_fill(a, x, MIB(8), 1);
+    pool_give(p, x, a);
+    uint64_t y = pool_take(p, MIB(16), b);
+    assert_int_equal(pool_stats(p).waits, 0);
+    assert_int_equal(pool_stats(p).event_queries, 0);
+    assert_int_equal(pool_stats(p).driver_frees, 1);
+    pool_give(p, y, b);
+    leave(p);
+}
+
+static void on_the_fake(void **state, void (*body)(void **))
+{
+    if (fake != NULL) {
+        body(state);
+    }
+}
+
+#define FAKED(body)                                                                                \
+    static void body##_here(void **state)                                                          \
+    {                                                                                              \
+        on_the_fake(state, body);                                                                  \
+    }
+FAKED(first_another_stream_is_waited_for)
+FAKED(garbage_comes_before_that)
+FAKED(then_idle_chunks_go_back)
+FAKED(chunks_are_made_smaller_rather_than_refused)
+FAKED(in_the_end_there_is_none)
+FAKED(a_stream_that_is_left_alone_stays_so_until_chunks_go)
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
+    const struct CMUnitTest tests[] = {
+        TEST(every_call_may_fail),
+        TEST(first_another_stream_is_waited_for_here),
+        TEST(garbage_comes_before_that_here),
+        TEST(then_idle_chunks_go_back_here),
+        TEST(chunks_are_made_smaller_rather_than_refused_here),
+        TEST(in_the_end_there_is_none_here),
+        TEST(a_stream_that_is_left_alone_stays_so_until_chunks_go_here),
+    };
+
+    gpu_main("test_fault_gpu_pool", NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,241 @@
+/* Several threads at one pool, each on a stream of its own and at times on another's; and what the driver does amid its calls. */
+#include "gpu/pool_fixture.h"
+#include "prop/seed.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+enum { THREADS = 4, ROUNDS = 300, OWN = 8, BOX = 16 };
+
+static struct fl_gpu_pool *pool;
+static void *stream[THREADS];
+
+/* Blocks on their way from one thread to another, with what orders them: an event after the giver's work. */
+static struct {
+    pthread_mutex_t lock;
+    uint64_t at[BOX];
+    fl_CUevent event[BOX];
+    unsigned n;
+} box = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void post(uint64_t at, void *on)
+{
+    fl_CUevent e = NULL;
+
+    if (fl_cuda.cuEventCreate(&e, FL_CU_EVENT_DISABLE_TIMING) != 0 ||
+        fl_cuda.cuEventRecord(e, on) != 0) {
+        fail();
+    }
+    (void)pthread_mutex_lock(&box.lock);
+    bool fits = box.n < BOX;
+    if (fits) {
+        box.at[box.n] = at;
+        box.event[box.n++] = e;
+    }
+    (void)pthread_mutex_unlock(&box.lock);
+    if (!fits) {
+        (void)fl_cuda.cuEventDestroy(e);
+        pool_give(pool, at, on);
+    }
+}
+
+static void fetch(void *on)
+{
+    uint64_t at = 0;
+    fl_CUevent e = NULL;
+
+    (void)pthread_mutex_lock(&box.lock);
+    if (box.n > 0) {
+        at = box.at[--box.n];
+        e = box.event[box.n];
+    }
+    (void)pthread_mutex_unlock(&box.lock);
+    if (at == 0) {
+        return;
+    }
+    if (fl_cuda.cuStreamWaitEvent(on, e, 0) != 0) {
+        fail();
+    }
+    (void)fl_cuda.cuEventDestroy(e);
+    gpu_fill(on, at, 256, 9);
+    pool_give(pool, at, on);
+}
+
+static void *work(void *arg)
+{
+    size_t me = (size_t)(uintptr_t)arg;
+    uint64_t state = me + 1, own[OWN];
+    unsigned n = 0;
+
+    if (gpu_calls.cuCtxSetCurrent(gpu->context) != 0) {
+        fail();
+    }
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        uint64_t r = seed_next(&state);
+        if (n < OWN && r % 3 != 0) {
+            own[n] = pool_take(pool, 256 + (r >> 8) % MIB(1), stream[me]);
+            gpu_fill(stream[me], own[n++], 256, (unsigned char)me);
+        } else if (n > 0 && r % 7 == 0) {
+            post(own[--n], stream[me]);
+        } else if (n > 0) {
+            pool_give(pool, own[--n], stream[me]);
+        }
+        if (r % 5 == 0) {
+            fetch(stream[me]);
+        }
+        if (r % 61 == 0) {
+            (void)fl_gpu_pool_trim(pool, MIB(1), NULL);
+        }
+        if (me == 0 && pool->plan != NULL && i % 50 == 0) {
+            (void)fl_gpu_pool_step(pool);
+        }
+    }
+    while (n > 0) {
+        pool_give(pool, own[--n], stream[me]);
+    }
+    return NULL;
+}
+
+static void at_once(const struct fl_gpu_pool_options *o)
+{
+    pthread_t t[THREADS];
+
+    pool = pool_with(o);
+    for (size_t i = 0; i < THREADS; i++) {
+        stream[i] = gpu_stream();
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&t[i], NULL, work, (void *)(uintptr_t)i), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(t[i], NULL), 0);
+    }
+    while (box.n > 0) {
+        fetch(stream[0]);
+    }
+    struct fl_gpu_pool_stats s = pool_stats(pool);
+    assert_int_equal(s.occupied_bytes, 0);
+    assert_int_equal(s.allocs, s.frees);
+    pool_end(pool);
+    for (size_t i = 0; i < THREADS; i++) {
+        gpu_stream_end(stream[i]);
+    }
+}
+
+static const struct fl_gpu_pool_options *chosen;
+
+static void threads(void)
+{
+    at_once(chosen);
+}
+
+static void threads_do_not_meet(void **state)
+{
+    (void)state;
+    for (int k = FL_GPU_NAIVE; k <= FL_GPU_DRIVER; k++) {
+        struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);
+        o.initial = o.regrow = o.chunk = MIB(4);
+        chosen = &o;
+        gpu_schedules(threads);
+        o.reuse = FL_GPU_REUSE_WAIT;
+        o.events = FL_GPU_EVENTS_EAGER;
+        gpu_schedules(threads);
+    }
+}
+
+static void amid(void *arg)
+{
+    struct fl_gpu_pool_stats s = {.size = sizeof s};
+
+    (void)fl_gpu_pool_stats(arg, &s);
+}
+
+/* S11: whatever the pool asks the driver, another thread may use the pool meanwhile. */
+static void no_lock_is_held_over_a_driver_call(void **state)
+{
+    (void)state;
+    for (int k = FL_GPU_NAIVE; fake != NULL && k <= FL_GPU_DRIVER; k++) {
+        struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);
+        o.initial = o.regrow = o.chunk = MIB(4);
+        o.reuse = FL_GPU_REUSE_WAIT;
+        o.gc_gb = 0.001;
+        o.gc_fast = false;
+        pool = pool_with(&o);
+        void *s = gpu_stream(), *t = gpu_stream();
+        fake->amid(NULL, amid, pool);
+        for (unsigned i = 0; i < 4; i++) {
+            uint64_t x = pool_take(pool, MIB(1), s), y = pool_take(pool, MIB(3), t);
+            gpu_fill(s, x, MIB(1), 1);
+            gpu_fill(t, y, MIB(1), 1);
+            assert_int_equal(fl_gpu_pool_record_stream(pool, x, t), 0);
+            pool_give(pool, x, s);
+            if (pool->plan != NULL) {
+                assert_int_equal(fl_gpu_pool_step(pool), 0);
+            }
+            if (i % 2 == 0) {
+                pool_give(pool, y, t);
+            } else {
+                int rc = fl_gpu_pool_free_now(pool, y);
+                assert_true(rc == 0 || rc == -EBUSY);
+            }
+        }
+        assert_int_equal(fl_gpu_pool_collect(pool), 0);
+        assert_int_equal(fl_gpu_pool_trim(pool, 0, NULL), 0);
+        assert_int_equal(fl_gpu_pool_stream_retire(pool, t), 0);
+        fake->amid(NULL, NULL, NULL);
+        pool_end(pool);
+        gpu_stream_end(s);
+        gpu_stream_end(t);
+    }
+}
+
+struct waiter {
+    int rc;
+    uint64_t at;
+};
+
+static void *wait_for_memory(void *arg)
+{
+    struct waiter *w = arg;
+
+    if (gpu_calls.cuCtxSetCurrent(gpu->context) != 0) {
+        fail();
+    }
+    w->rc = fl_gpu_pool_alloc(pool, MIB(8), NULL, &w->at);
+    return NULL;
+}
+
+/* FLAGS_gpu_allocator_retry_time: who finds no memory waits for another thread's free. */
+static void who_finds_none_waits_for_anothers_free(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+    struct waiter w = {-1, 0};
+    pthread_t t;
+
+    (void)state;
+    o.limit = MIB(8);
+    o.retry_ms = 60000;
+    pool = pool_with(&o);
+    uint64_t x = pool_take(pool, MIB(8), NULL);
+    assert_int_equal(pthread_create(&t, NULL, wait_for_memory, &w), 0);
+    while (pool_stats(pool).retries == 0) {
+    }
+    pool_give(pool, x, NULL);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    assert_int_equal(w.rc, 0);
+    pool_give(pool, w.at, NULL);
+    pool_end(pool);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
+    const struct CMUnitTest tests[] = {
+        TEST(threads_do_not_meet),
+        TEST(no_lock_is_held_over_a_driver_call),
+        TEST(who_finds_none_waits_for_anothers_free),
+    };
+
+    gpu_main("test_gpu_pool_threads", NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
