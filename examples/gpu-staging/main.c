@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -102,6 +103,7 @@ int main(int argc, char **argv)
 {
     int fd = argc > 1 ? open(argv[1], O_RDONLY | O_CLOEXEC) : make_file();
     int steps = argc > 2 ? atoi(argv[2]) : 10, rc = 0;
+    struct fl_gpu_mirror_stats stats = {.size = sizeof stats};
     struct fl_gpu *gpu = NULL;
     struct driver d = {NULL};
     CUstream stream = NULL;
@@ -129,6 +131,12 @@ int main(int argc, char **argv)
         return failed("a step", rc);
     }
     printf("%d steps staged and verified, %zu KiB each\n", steps, (batch + labels) >> 10);
+    rc = fl_gpu_mirror_stats(m, &stats);
+    if (rc != 0) {
+        return failed("fl_gpu_mirror_stats", rc);
+    }
+    printf("%" PRIu64 " copies, %" PRIu64 " KiB; %" PRIu64 " times a slot was waited for\n",
+           stats.copies, stats.copied_bytes >> 10, stats.stalls);
     rc = fl_gpu_mirror_destroy(m);
     close(fd);
     return rc != 0 ? failed("fl_gpu_mirror_destroy", rc) : EXIT_SUCCESS;

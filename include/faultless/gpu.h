@@ -218,6 +218,15 @@ FL_API int fl_gpu_mirror_grow(struct fl_gpu_mirror *m, size_t len);
 FL_API int fl_gpu_mirror_read(struct fl_gpu_mirror *m, int fd, uint64_t offset, void *host,
                               size_t len, void *stream);
 
+struct fl_gpu_mirror_stats {
+    uint64_t size; /* set by the caller to sizeof(struct fl_gpu_mirror_stats) */
+    uint64_t copies,
+        copied_bytes; /* to the device and from it, so far; a batch counts each of its own */
+    uint64_t stalls, stall_ns; /* times that begin had to wait for a slot, and how long */
+};
+/* Threads: any. */
+FL_API int fl_gpu_mirror_stats(struct fl_gpu_mirror *m, struct fl_gpu_mirror_stats *out);
+
 /* From memory outside any mirror, through a ring of pinned buffers: returns when `from` may change. */
 FL_API int fl_gpu_stage(struct fl_gpu *gpu, uint64_t to, const void *from, size_t len,
                         void *stream);
