@@ -65,8 +65,10 @@ FL_API int fl_stats_read(struct fl_stats *out);
  * populated. A step that turns out different costs memory and never correctness. What is not freed by the end of its step stays
  * where it is. Programs that say nothing are watched for steps, thread by thread (FAULTLESS_STEPS=auto).
  *
- * A context is one kind of loop; only one thread at a time is in it, and a thread may be in several, one within the other: its
- * requests belong to the innermost. NULL is the calling thread's own context, so that two calls are enough. */
+ * A context is one kind of loop. A thread may be in several, one within the other: its requests belong to the innermost. Several threads
+ * may be in one at once (a server's, say): each learns from its own requests and has memory of its own, which it gets again
+ * when it comes back; one that comes when another has left takes over what that one has learned. What a thread asks for that is in no context is
+ * nobody's step, whoever it works for. NULL is the calling thread's own context, so that two calls are enough. */
 struct fl_step_context;
 
 /* A new context in `*out`. 0; -ENOSYS when steps are off (FAULTLESS_STEPS=off, or the process is not served at all); -ENOMEM: no more
@@ -74,7 +76,7 @@ struct fl_step_context;
 FL_API int fl_step_new(struct fl_step_context **out);
 /* Its plans are forgotten; blocks stay. 0; -EBUSY when a thread is in it; -EINVAL for NULL.  Threads: any.  Signals: not safe. */
 FL_API int fl_step_free(struct fl_step_context *ctx);
-/* A step begins, and ends. 0; begin: -EBUSY when another thread is in the context, -EINVAL when this one is already, -ENOMEM, -ENOSYS;
+/* A step begins, and ends. 0; begin: -EBUSY when 64 threads are in the context, -EINVAL when this one is already, -ENOMEM, -ENOSYS;
  * end: -EINVAL when the thread's innermost context is another one.
  * Threads: any.  Signals: not safe.  Fork: a child goes on with the step that its thread was in. */
 FL_API int fl_step_begin(struct fl_step_context *ctx);

@@ -1,7 +1,6 @@
 /* Whose steps these are, where they begin and end, and what is done about it: learn, wait for the packer, serve, rest. */
 #include "plan/internal.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 /* A rest after a plan that was no good, in steps, or in requests where nobody says what a step is; each one after it twice as
@@ -16,7 +15,7 @@ static const struct fl_seat no_seat = {.word = {FL_SEAT_NONE, FL_SEAT_NONE}};
 struct fl_turn fl_plan_no_turn = {.next = &no_seat};
 _Atomic bool fl_plan_calls;
 _Thread_local struct fl_step_context *fl_plan_mine;
-static _Thread_local struct fl_step_context *my_default; /* of fl_step_begin(NULL) */
+_Thread_local struct fl_step_context *fl_plan_default; /* of fl_step_begin(NULL) */
 static _Thread_local unsigned noticed;
 
 /* By a request of any kind, whichever comes first. */
@@ -79,7 +78,7 @@ static void set_wants(const struct fl_step_context *c)
 }
 
 /* The thread is in `c` from here on; a handler never finds wishes without a context. */
-static void enter(struct fl_step_context *c)
+void fl_context_enter(struct fl_step_context *c)
 {
     fl_plan_turn = NULL;
     atomic_signal_fence(memory_order_seq_cst);
@@ -147,7 +146,7 @@ static void drop(struct fl_step_context *c)
     }
 }
 
-static void step_over(struct fl_step_context *c)
+void fl_context_over(struct fl_step_context *c)
 {
     fl_record_end(c);
     if (c->layout != NULL && !fl_replay_end(c)) {
@@ -176,7 +175,7 @@ static void step_over(struct fl_step_context *c)
     }
 }
 
-static void step_begins(struct fl_step_context *c)
+void fl_context_begins(struct fl_step_context *c)
 {
     if (c->declared && c->rest != 0) {
         c->rest--;
@@ -203,8 +202,8 @@ static void step_begins(struct fl_step_context *c)
 
 void fl_context_boundary(struct fl_step_context *c)
 {
-    step_over(c);
-    step_begins(c);
+    fl_context_over(c);
+    fl_context_begins(c);
 }
 
 void fl_context_give_up(struct fl_step_context *c)
@@ -255,7 +254,7 @@ static struct fl_step_context *find_place(void)
     return c;
 }
 
-static struct fl_step_context *make(bool declared)
+struct fl_step_context *fl_context_make(bool declared)
 {
     fl_plan_lock();
     struct fl_step_context *c = find_place();
@@ -272,6 +271,7 @@ static struct fl_step_context *make(bool declared)
     c->declared = declared;
     c->rest = c->drops = c->begun = 0;
     c->live = 0;
+    atomic_store_explicit(&c->last_tid, 0, memory_order_relaxed);
     atomic_store_explicit(&c->freed_by_others, 0, memory_order_relaxed);
     detect_anew(c);
     fl_keep_adopt(c);
@@ -279,7 +279,7 @@ static struct fl_step_context *make(bool declared)
     return c;
 }
 
-static void unmake(struct fl_step_context *c)
+void fl_context_unmake(struct fl_step_context *c)
 {
     fl_replay_off(c);
     fl_arena_let_go(c);
@@ -305,10 +305,10 @@ void fl_plan_notice(void)
         return;
     }
     noticed++;
-    struct fl_step_context *c = make(false);
+    struct fl_step_context *c = fl_context_make(false);
     if (c != NULL) {
         atomic_store(&c->tid, gettid());
-        enter(c);
+        fl_context_enter(c);
         fl_plan.config.watch_thread();
     }
 }
@@ -317,133 +317,36 @@ void fl_plan_thread_ends(void)
 {
     struct fl_step_context *c = fl_plan_mine;
 
-    enter(NULL);
+    fl_context_enter(NULL);
     noticed = NOTICE_AFTER + 1;
     while (c != NULL) {
         struct fl_step_context *outer = c->outer;
         c->outer = NULL;
-        if (c->declared && c != my_default) { /* the program's: it may go on elsewhere */
-            step_over(c);
+        if (c->declared && c != fl_plan_default) { /* the program's: it may go on elsewhere */
+            fl_context_over(c);
             atomic_store(&c->tid, 0);
         } else {
-            unmake(c);
-            my_default = c == my_default ? NULL : my_default;
+            fl_context_unmake(c);
+            fl_plan_default = c == fl_plan_default ? NULL : fl_plan_default;
         }
         c = outer;
     }
-    if (my_default != NULL) {
-        unmake(my_default);
-        my_default = NULL;
+    if (fl_plan_default != NULL) {
+        fl_context_unmake(fl_plan_default);
+        fl_plan_default = NULL;
     }
-}
-
-int fl_plan_context_new(struct fl_step_context **out)
-{
-    if (out == NULL) {
-        return -EINVAL;
-    }
-    if (!fl_plan.config.on) {
-        return -ENOSYS;
-    }
-    *out = make(true);
-    return *out != NULL ? 0 : -ENOMEM;
-}
-
-int fl_plan_context_free(struct fl_step_context *c)
-{
-    int none = 0;
-
-    if (c == NULL || !c->open) {
-        return -EINVAL;
-    }
-    if (!atomic_compare_exchange_strong(&c->tid, &none, gettid())) {
-        return -EBUSY;
-    }
-    if (!c->open) { /* somebody else was first */
-        atomic_store(&c->tid, 0);
-        return -EINVAL;
-    }
-    unmake(c);
-    return 0;
-}
-
-static struct fl_step_context *default_context(void)
-{
-    if (my_default == NULL) {
-        my_default = make(true);
-    }
-    return my_default;
-}
-
-struct fl_step_context *fl_context_here(void)
-{
-    return fl_plan_mine != NULL ? fl_plan_mine : my_default;
 }
 
 /* Who declares steps is not watched for them. */
-static void stop_watching(void)
+void fl_context_stop_watching(void)
 {
     struct fl_step_context *c = fl_plan_mine;
 
     noticed = NOTICE_AFTER + 1;
     if (c != NULL && !c->declared) {
-        enter(NULL);
-        unmake(c);
+        fl_context_enter(NULL);
+        fl_context_unmake(c);
     }
-}
-
-int fl_plan_begin(struct fl_step_context *c)
-{
-    int none = 0;
-
-    if (!fl_plan.config.on) {
-        return -ENOSYS;
-    }
-    if (fl_region_busy()) {
-        return -EBUSY;
-    }
-    stop_watching();
-    c = c != NULL ? c : default_context();
-    if (c == NULL) {
-        return -ENOMEM;
-    }
-    if (!c->open) {
-        return -EINVAL;
-    }
-    if (!atomic_compare_exchange_strong(&c->tid, &none, gettid())) {
-        return none == gettid() ? -EINVAL : -EBUSY;
-    }
-    if (!c->open) { /* freed meanwhile */
-        atomic_store(&c->tid, 0);
-        return -EINVAL;
-    }
-    c->outer = fl_plan_mine;
-    atomic_store(&c->inside, true);
-    step_begins(c);
-    enter(c);
-    atomic_store(&c->inside, false);
-    fl_plan.config.watch_thread();
-    return 0;
-}
-
-int fl_plan_end(struct fl_step_context *c)
-{
-    c = c != NULL ? c : my_default;
-    if (!fl_plan.config.on) {
-        return -ENOSYS;
-    }
-    if (c == NULL || c != fl_plan_mine || fl_region_busy()) {
-        return -EINVAL;
-    }
-    fl_plan_turn = NULL;
-    atomic_store(&c->inside, true);
-    step_over(c);
-    c->last = c->layout != NULL ? c->layout : c->last;
-    enter(c->outer);
-    c->outer = NULL;
-    atomic_store(&c->inside, false);
-    atomic_store(&c->tid, 0);
-    return 0;
 }
 
 void fl_plan_fork_prepare(void)
@@ -458,7 +361,7 @@ void fl_plan_fork_parent(void)
 
 static bool is_mine(const struct fl_step_context *c)
 {
-    bool mine = c == my_default;
+    bool mine = c == fl_plan_default;
 
     for (const struct fl_step_context *o = fl_plan_mine; o != NULL; o = o->outer) {
         mine = mine || o == c;

@@ -204,6 +204,10 @@ struct fl_step_context {
     bool open;                     /* not freed by the program */
     bool declared;                 /* by the program: its steps are too */
     struct fl_step_context *outer; /* the one this thread was in before */
+    struct fl_step_context *of;    /* what it is a member of; NULL: it is the program's */
+    _Atomic(struct fl_step_context *)
+        next_member;      /* of those of the same context, which is the first. Lock: plan, to add */
+    _Atomic int last_tid; /* of the thread that was in it last */
     struct fl_step_context *free_next;
     struct fl_plan_counters stats; /* written by its thread */
 };
@@ -221,7 +225,7 @@ extern struct fl_plan {
     bool trace_failed;
 } fl_plan;
 
-extern _Thread_local struct fl_step_context *fl_plan_mine;
+extern _Thread_local struct fl_step_context *fl_plan_mine, *fl_plan_default;
 extern struct fl_turn fl_plan_no_turn;
 
 /* record.c */
@@ -341,8 +345,15 @@ void fl_keep_adopt(struct fl_step_context *c);
 void fl_keep_note(const struct fl_layout *l);
 
 /* context.c */
-/* The calling thread's innermost context, or the one of its own that it has been in; NULL. */
-struct fl_step_context *fl_context_here(void);
+/* What the thread has of `c`, that or a member; NULL: its innermost one, or the one of its own that it has been in. NULL: it has none. */
+struct fl_step_context *fl_context_of_thread(struct fl_step_context *c);
+struct fl_step_context *fl_context_make(bool declared);
+void fl_context_unmake(struct fl_step_context *c);
+/* The thread is in `c` from here on; a handler never finds wishes without a context. */
+void fl_context_enter(struct fl_step_context *c);
+void fl_context_begins(struct fl_step_context *c);
+void fl_context_over(struct fl_step_context *c);
+void fl_context_stop_watching(void);
 void fl_context_boundary(struct fl_step_context *c);
 void fl_context_give_up(struct fl_step_context *c);
 /* One more request of a thread whose steps are not known. */

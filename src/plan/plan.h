@@ -6,7 +6,7 @@
  * claims.c   who has which granules of an arena.      arena.c    the memory that a plan's blocks lie in.
  * record.c   a step as it happens.                    replay.c   a request served from the layout.
  * zone.c     blocks that lie together, and the layout for other layers.
- * context.c  whose steps these are, and what comes next; engine.c packs in the background; memory.c is theirs.
+ * context.c  whose steps these are, and what comes next; engine.c packs in the background, better.c goes on; memory.c is theirs.
  * A plan is a hint: what a request gets is decided by the claim on the granules' bits, so a plan that is wrong, stale or torn
  * costs memory and never a byte.
  * Left to others: where memory comes from (region/), which requests come here (alloc/), when to begin (runtime/).

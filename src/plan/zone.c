@@ -204,7 +204,7 @@ int fl_plan_layout(struct fl_step_context *c, struct fl_plan_layout *out,
 {
     bool entered = false;
 
-    c = c != NULL ? c : fl_context_here();
+    c = fl_context_of_thread(c);
     int rc = enter(c, &entered);
     if (rc == -EBUSY || c == NULL) {
         return rc;
@@ -245,7 +245,7 @@ int fl_plan_hold(struct fl_step_context *c, struct fl_plan_layout *out)
 {
     bool entered = false;
 
-    c = c != NULL ? c : fl_context_here();
+    c = fl_context_of_thread(c);
     int rc = enter(c, &entered);
     if (rc == -EBUSY || c == NULL) {
         return rc;

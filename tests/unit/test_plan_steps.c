@@ -2,7 +2,6 @@
 #include "unit/plan_fixture.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
 enum { N = 30, LEARN = 4 };
@@ -39,26 +38,6 @@ static void misuse_is_answered(void **state)
     assert_int_equal(fl_plan_context_new(&a), -ENOSYS);
     assert_int_equal(fl_plan_begin(b), -ENOSYS);
     assert_int_equal(fl_plan_end(b), -ENOSYS);
-}
-
-static void *try_to_begin(void *c)
-{
-    return (void *)(intptr_t)fl_plan_begin(c);
-}
-
-static void one_thread_at_a_time_is_in_a_context(void **state)
-{
-    (void)state;
-    struct fl_step_context *c;
-    pthread_t t;
-    void *rc;
-    plan_begin(NULL);
-    assert_int_equal(fl_plan_context_new(&c), 0);
-    assert_int_equal(fl_plan_begin(c), 0);
-    assert_int_equal(pthread_create(&t, NULL, try_to_begin, c), 0);
-    pthread_join(t, &rc);
-    assert_int_equal((intptr_t)rc, -EBUSY);
-    assert_int_equal(fl_plan_end(c), 0);
 }
 
 static void contexts_are_used_again_and_there_is_an_end_to_them(void **state)
@@ -400,7 +379,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(misuse_is_answered),
-        cmocka_unit_test(one_thread_at_a_time_is_in_a_context),
         cmocka_unit_test(contexts_are_used_again_and_there_is_an_end_to_them),
         cmocka_unit_test(a_step_that_repeats_is_served_where_it_was),
         cmocka_unit_test(a_block_that_crosses_has_one_place_and_a_doubled_one_two),

@@ -1,0 +1,216 @@
+/* The public calls: a program says which context it is in, and where a step begins and ends.
+ *
+ * A thread that comes while another one is in the context gets a member of it: a context of its own, with its own plans, found by the same name. It
+ * gets the same one again the next time, as long as no other thread was quicker. Members are as many as ever were in the context at once.
+ * State: the list of a context's members, which only grows while it is open. Lock: plan, to add. */
+#include "plan/internal.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum { MEMBERS = 63 }; /* besides the context itself */
+
+/* One more member in the same context. */
+static struct fl_step_context *next_member(struct fl_step_context *c)
+{
+    return atomic_load_explicit(&c->next_member, memory_order_acquire);
+}
+
+/* The thread's, one within the other, that is the context or a member of it; NULL: it is in none. */
+static struct fl_step_context *mine_of(const struct fl_step_context *root)
+{
+    struct fl_step_context *c = fl_plan_mine;
+
+    while (c != NULL && c != root && c->of != root) {
+        c = c->outer;
+    }
+    return c;
+}
+
+static bool claim(struct fl_step_context *c)
+{
+    int none = 0;
+
+    return atomic_compare_exchange_strong(&c->tid, &none, gettid());
+}
+
+/* acq_rel, on both sides: what the last thread left in the context is seen by the next one. */
+static void release(struct fl_step_context *c)
+{
+    atomic_store(&c->tid, 0);
+}
+
+/* -EINVAL: it was freed meanwhile. */
+static int add_member(struct fl_step_context *root, struct fl_step_context **out)
+{
+    struct fl_step_context *last = root, *made = fl_context_make(true);
+    unsigned n = 0;
+
+    if (made == NULL) {
+        return -ENOMEM;
+    }
+    atomic_store(&made->tid, gettid());
+    made->of = root;
+    fl_plan_lock();
+    while (next_member(last) != NULL) {
+        last = next_member(last);
+        n++;
+    }
+    int rc = !root->open ? -EINVAL : n >= MEMBERS ? -EBUSY : 0;
+    if (rc == 0) { /* release: pairs with next_member, which finds all of it */
+        atomic_store_explicit(&last->next_member, made, memory_order_release);
+    }
+    fl_plan_unlock();
+    if (rc != 0) {
+        made->of = NULL;
+        fl_context_unmake(made);
+        made = NULL;
+    }
+    *out = made;
+    return rc;
+}
+
+/* The one that the thread was in last; else the context itself; else any that nobody is in; else a new one. */
+static int claim_any(struct fl_step_context *root, struct fl_step_context **out)
+{
+    int self = gettid();
+
+    for (struct fl_step_context *c = root; c != NULL; c = next_member(c)) {
+        if (atomic_load_explicit(&c->last_tid, memory_order_relaxed) == self && claim(c)) {
+            *out = c;
+            return 0;
+        }
+    }
+    for (struct fl_step_context *c = root; c != NULL; c = next_member(c)) {
+        if (claim(c)) {
+            *out = c;
+            return 0;
+        }
+    }
+    return add_member(root, out);
+}
+
+int fl_plan_context_new(struct fl_step_context **out)
+{
+    if (out == NULL) {
+        return -EINVAL;
+    }
+    if (!fl_plan.config.on) {
+        return -ENOSYS;
+    }
+    *out = fl_context_make(true);
+    return *out != NULL ? 0 : -ENOMEM;
+}
+
+/* All of it is the caller's, and nobody enters any more. */
+static int claim_all(struct fl_step_context *root)
+{
+    struct fl_step_context *busy = root;
+
+    fl_plan_lock();
+    if (!root->open) { /* somebody else was first */
+        fl_plan_unlock();
+        return -EINVAL;
+    }
+    while (busy != NULL && claim(busy)) {
+        busy = next_member(busy);
+    }
+    root->open = busy != NULL;
+    fl_plan_unlock();
+    for (struct fl_step_context *c = root; busy != NULL && c != busy; c = next_member(c)) {
+        release(c);
+    }
+    return busy == NULL ? 0 : -EBUSY;
+}
+
+int fl_plan_context_free(struct fl_step_context *c)
+{
+    if (c == NULL || !c->open || c->of != NULL) {
+        return -EINVAL;
+    }
+    int rc = claim_all(c);
+    while (rc == 0 && c != NULL) {
+        struct fl_step_context *next = next_member(c);
+        atomic_store_explicit(&c->next_member, NULL, memory_order_relaxed);
+        c->of = NULL;
+        fl_context_unmake(c);
+        c = next;
+    }
+    return rc;
+}
+
+static struct fl_step_context *default_context(void)
+{
+    if (fl_plan_default == NULL) {
+        fl_plan_default = fl_context_make(true);
+    }
+    return fl_plan_default;
+}
+
+struct fl_step_context *fl_context_of_thread(struct fl_step_context *c)
+{
+    struct fl_step_context *mine;
+
+    if (c == NULL) {
+        return fl_plan_mine != NULL ? fl_plan_mine : fl_plan_default;
+    }
+    mine = mine_of(c);
+    return mine != NULL ? mine : c;
+}
+
+int fl_plan_begin(struct fl_step_context *c)
+{
+    if (!fl_plan.config.on) {
+        return -ENOSYS;
+    }
+    if (fl_region_busy()) {
+        return -EBUSY;
+    }
+    fl_context_stop_watching();
+    c = c != NULL ? c : default_context();
+    if (c == NULL) {
+        return -ENOMEM;
+    }
+    if (!c->open || c->of != NULL || mine_of(c) != NULL) {
+        return -EINVAL;
+    }
+    struct fl_step_context *root = c;
+    int rc = claim_any(root, &c);
+    if (rc != 0) {
+        return rc;
+    }
+    if (!root->open) { /* freed meanwhile */
+        release(c);
+        return -EINVAL;
+    }
+    atomic_store_explicit(&c->last_tid, gettid(), memory_order_relaxed);
+    c->outer = fl_plan_mine;
+    atomic_store(&c->inside, true);
+    fl_context_begins(c);
+    fl_context_enter(c);
+    atomic_store(&c->inside, false);
+    fl_plan.config.watch_thread();
+    return 0;
+}
+
+int fl_plan_end(struct fl_step_context *c)
+{
+    c = c != NULL ? c : fl_plan_default;
+    if (!fl_plan.config.on) {
+        return -ENOSYS;
+    }
+    if (c == NULL || fl_plan_mine == NULL || (c != fl_plan_mine && c != fl_plan_mine->of) ||
+        fl_region_busy()) {
+        return -EINVAL;
+    }
+    c = fl_plan_mine;
+    fl_plan_turn = NULL;
+    atomic_store(&c->inside, true);
+    fl_context_over(c);
+    c->last = c->layout != NULL ? c->layout : c->last;
+    fl_context_enter(c->outer);
+    c->outer = NULL;
+    atomic_store(&c->inside, false);
+    release(c);
+    return 0;
+}
