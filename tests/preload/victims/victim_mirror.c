@@ -1,0 +1,511 @@
+/* A program with a mirror, and whatever else may have a hand on its pages. Without a device io_uring's registered buffers stand for one:
+ * they too hold pages by their physical addresses, and a fixed read writes to these, whatever the page tables say. */
+#include "victim.h"
+
+#include "faultless/gpu.h"
+#include "gpu/fake_cuda.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#if VICTIM_URING
+#include <liburing.h>
+#endif
+
+#define CALL(name) ((__typeof__(&name))symbol(#name))
+
+static void *symbol(const char *name)
+{
+    void *p = dlsym(RTLD_DEFAULT, name);
+
+    CHECK(p != NULL);
+    return p;
+}
+
+/* ---- what the kernel says of the range ---- */
+
+enum { PAGE = 4096, FRAMES_MOST = 4096 };
+
+struct frames {
+    uint64_t of[FRAMES_MOST];
+    size_t n;
+};
+
+/* All zero for who may not know. */
+static void look_at_frames(const char *p, size_t len, struct frames *out)
+{
+    int fd = open("/proc/self/pagemap", O_RDONLY);
+
+    out->n = len / PAGE < FRAMES_MOST ? len / PAGE : FRAMES_MOST;
+    CHECK(fd >= 0);
+    CHECK(pread(fd, out->of, out->n * 8, (off_t)((uintptr_t)p / PAGE * 8)) ==
+          (ssize_t)(out->n * 8));
+    close(fd);
+    for (size_t i = 0; i < out->n; i++) {
+        CHECK((out->of[i] >> 63) == 1); /* present */
+        out->of[i] &= ((uint64_t)1 << 55) - 1;
+    }
+}
+
+/* kB in huge pages of the maps that `p` lies in and begins. */
+static long huge_kb(const char *p, size_t len)
+{
+    FILE *f = fopen("/proc/self/smaps", "r");
+    char line[512];
+    long kb, sum = 0;
+    unsigned long from, to;
+    int inside = 0;
+
+    CHECK(f != NULL);
+    while (fgets(line, sizeof line, f) != NULL) {
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
+            inside = from >= (uintptr_t)p && to <= (uintptr_t)p + len;
+        } else if (inside && sscanf(line, "AnonHugePages: %ld kB", &kb) == 1) {
+            sum += kb;
+        }
+    }
+    fclose(f);
+    return sum;
+}
+
+/* ---- a device ---- */
+
+static int has_device;
+
+#if VICTIM_URING
+static struct io_uring ring;
+
+static void register_with_device(char *p, size_t len)
+{
+    const struct iovec v = {p, len};
+
+    has_device =
+        io_uring_queue_init(8, &ring, 0) == 0 && io_uring_register_buffers(&ring, &v, 1) == 0;
+}
+
+static void device_writes(char *to, size_t len, int fd)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
+    struct io_uring_cqe *cqe;
+
+    io_uring_prep_read_fixed(sqe, fd, to, (unsigned)len, 0, 0);
+    CHECK(io_uring_submit(&ring) == 1);
+    CHECK(io_uring_wait_cqe(&ring, &cqe) == 0 && cqe->res == (int)len);
+    io_uring_cqe_seen(&ring, cqe);
+}
+
+static void unregister(void)
+{
+    if (has_device) {
+        CHECK(io_uring_unregister_buffers(&ring) == 0);
+    }
+    has_device = 0;
+}
+#else
+static void register_with_device(char *p, size_t len)
+{
+    (void)p;
+    (void)len;
+}
+
+static void device_writes(char *to, size_t len, int fd)
+{
+    (void)to;
+    (void)len;
+    (void)fd;
+}
+
+static void unregister(void)
+{
+}
+#endif
+
+static int file_with(size_t n, unsigned char value)
+{
+    int fd = open("/tmp", O_TMPFILE | O_RDWR, 0600);
+    char *p = malloc(n);
+
+    CHECK(fd >= 0 && p != NULL);
+    memset(p, value, n);
+    CHECK(write(fd, p, n) == (ssize_t)n);
+    free(p);
+    return fd;
+}
+
+/* What the device writes the program reads: they have the same pages still. */
+static int has_devices_pages(char *p, size_t len, unsigned char value)
+{
+    int fd = has_device ? file_with(len, value) : -1, same = 1;
+
+    if (has_device) {
+        memset(p, (unsigned char)~value, len);
+        device_writes(p, len, fd);
+        close(fd);
+    }
+    for (size_t i = 0; has_device && i < len && same; i += 512) {
+        same = (unsigned char)p[i] == value;
+    }
+    return same;
+}
+
+/* ---- mirrors ---- */
+
+static struct fl_gpu_mirror *mirror_of(struct fl_gpu *gpu, size_t len, enum fl_gpu_fork how)
+{
+    struct fl_gpu_slot slot = {.size = len, .input = true};
+    struct fl_gpu_mirror_options o;
+    struct fl_gpu_mirror *m = NULL;
+
+    CALL(fl_gpu_mirror_defaults)(&o);
+    o.slot = &slot;
+    o.count = o.inputs = 1;
+    o.fork = how;
+    CHECK(CALL(fl_gpu_mirror_create)(gpu, &o, &m) == 0);
+    return m;
+}
+
+static char *host_of(struct fl_gpu_mirror *m)
+{
+    return (char *)CALL(fl_gpu_mirror_map)(m)->host;
+}
+
+static void refused(char *p, size_t len)
+{
+    static const int takes[] = {MADV_DONTNEED, MADV_FREE, MADV_PAGEOUT, MADV_REMOVE};
+
+    for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
+        errno = 0;
+        CHECK(madvise(p + PAGE, PAGE, takes[i]) == -1 && errno == EBUSY);
+        CHECK(madvise(p, len, takes[i]) == -1 && errno == EBUSY);
+    }
+    CHECK(munmap(p, PAGE) == -1 && errno == EBUSY);
+    CHECK(mremap(p, len, 2 * len, MREMAP_MAYMOVE) == MAP_FAILED && errno == EBUSY);
+    CHECK(mmap(p, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED &&
+          errno == EBUSY);
+    CHECK(madvise(p, len, MADV_DOFORK) == 0); /* libibverbs says so when it is done */
+    CHECK(madvise(p, len, MADV_HUGEPAGE) == 0);
+}
+
+/* Memory comes, goes, moves and is trimmed all around. */
+static void storm(void)
+{
+    char *block[16] = {NULL};
+    uint64_t dice = 88172645463325252;
+
+    for (int i = 0; i < 400; i++) {
+        size_t k = next_random(&dice) % 16, n = (64 * KIB) << next_random(&dice) % 7;
+        char *p = block[k] != NULL && i % 3 == 0 ? realloc(block[k], n) : malloc(n);
+        CHECK(p != NULL);
+        if (p != block[k] && i % 3 != 0) {
+            free(block[k]);
+        }
+        block[k] = p;
+        memset(p, i, n);
+        if (i % 50 == 0) {
+            malloc_trim(0);
+        }
+    }
+    for (size_t k = 0; k < 16; k++) {
+        free(block[k]);
+    }
+    malloc_trim(0);
+}
+
+static void guarded(void)
+{
+    static struct frames before, after;
+    const size_t len = 4 * MIB;
+    struct fl_gpu_mirror *m = mirror_of(NULL, len, FL_GPU_FORK_NONE);
+    char *p = host_of(m);
+    void *base = NULL;
+
+    CHECK(fl_gpu_twin(CALL(fl_gpu_mirror_map)(m), p) == 0);
+    CHECK(CALL(fl_gpu_mirror_begin)(m, &base) == 0 && base == p);
+    CHECK(CALL(fl_gpu_mirror_push)(m, NULL) == -ENODEV);
+    register_with_device(p, len);
+    memset(p, 0x5a, len);
+    look_at_frames(p, len, &before);
+    long huge = huge_kb(p, len);
+    CHECK(has_devices_pages(p, len, 1));
+    memset(p, 0x5a, len);
+    refused(p, len);
+    storm();
+    for (size_t i = 0; i < len; i++) {
+        CHECK(p[i] == 0x5a);
+    }
+    look_at_frames(p, len, &after);
+    CHECK(memcmp(&before, &after, sizeof before) == 0);
+    CHECK(huge_kb(p, len) == huge);
+    CHECK(has_devices_pages(p, len, 2));
+    unregister();
+    CHECK(CALL(fl_gpu_mirror_destroy)(m) == 0);
+    CHECK(madvise(p, PAGE, MADV_FREE) == 0 || errno == ENOMEM); /* it is nobody's any more */
+    storm();
+    printf("device %d huge %ld\n", before.n != 0 && VICTIM_URING, huge);
+}
+
+/* That it would be seen: what the kernel does when nobody refuses it. */
+static void planted(void)
+{
+    const size_t len = 4 * MIB;
+    char *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(p != MAP_FAILED);
+    memset(p, 1, len);
+    register_with_device(p, len);
+    int device = has_device;
+    CHECK(has_devices_pages(p, len, 1));
+    CHECK(madvise(p, len, MADV_DONTNEED) == 0);
+    printf("device %d same %d\n", device, has_devices_pages(p, len, 2));
+}
+
+static int ends_by(void (*body)(char *), char *p)
+{
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        signal(SIGSEGV, SIG_DFL);
+        body(p);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void touch(char *p)
+{
+    *(volatile char *)p = 1;
+}
+
+static void read_zero(char *p)
+{
+    CHECK(p[0] == 0 && p[PAGE] == 0);
+}
+
+static void read_copy(char *p)
+{
+    CHECK(p[0] == 0x33 && p[PAGE] == 0x33);
+}
+
+static struct fl_gpu_mirror *parents;
+
+static void call_it(char *p)
+{
+    void *base;
+
+    CHECK(CALL(fl_gpu_mirror_begin)(parents, &base) == -ECHILD);
+    CHECK(CALL(fl_gpu_mirror_push)(parents, NULL) == -ECHILD);
+    CHECK(CALL(fl_gpu_mirror_push_range)(parents, p, 1, NULL) == -ECHILD);
+    CHECK(CALL(fl_gpu_mirror_grow)(parents, 1) == -ECHILD);
+    CHECK(CALL(fl_gpu_mirror_read)(parents, 0, 0, p, 1, NULL) == -ECHILD);
+    CHECK(CALL(fl_gpu_mirror_destroy)(parents) == -ECHILD);
+    storm();
+    struct fl_gpu_mirror *own = mirror_of(NULL, 4 * MIB, FL_GPU_FORK_NONE);
+    memset(host_of(own), 7, 4 * MIB);
+    CHECK(host_of(own) + 4 * MIB <= p || host_of(own) >= p + 4 * MIB);
+    CHECK(CALL(fl_gpu_mirror_destroy)(own) == 0);
+}
+
+static void forked_as(enum fl_gpu_fork how, void (*reads)(char *), int outcome)
+{
+    const size_t len = 4 * MIB;
+    struct fl_gpu_mirror *m = mirror_of(NULL, len, how);
+    char *p = host_of(m);
+
+    parents = m;
+    memset(p, 0x33, len);
+    if (how == FL_GPU_FORK_NONE) {
+        register_with_device(p, len);
+    }
+    long huge = huge_kb(p, len);
+    CHECK(ends_by(reads, p) == outcome);
+    CHECK(ends_by(call_it, p) == 0);
+    if (how == FL_GPU_FORK_NONE) { /* whole still, though it was pinned and written since */
+        memset(p, 0x34, len);
+        CHECK(huge_kb(p, len) == huge);
+        CHECK(has_devices_pages(p, len, 0x77));
+        unregister();
+    }
+    storm();
+    CHECK(CALL(fl_gpu_mirror_destroy)(m) == 0);
+}
+
+static void forked(void)
+{
+    forked_as(FL_GPU_FORK_NONE, touch, SIGSEGV);
+    forked_as(FL_GPU_FORK_WIPE, read_zero, 0);
+    forked_as(FL_GPU_FORK_COPY, read_copy, 0);
+}
+
+static double ms_of_fork(void)
+{
+    struct timespec a, b;
+
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    CHECK(waitpid(child, NULL, 0) == child);
+    return (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6;
+}
+
+/* For people: how long a fork takes with a GiB pinned. */
+static void timed(void)
+{
+    struct fl_gpu_mirror *m = mirror_of(NULL, GIB, FL_GPU_FORK_NONE);
+    char *p = host_of(m);
+
+    register_with_device(p, GIB);
+    long before = huge_kb(p, GIB);
+    for (int i = 0; i < 5; i++) {
+        double ms = ms_of_fork();
+        memset(p, i, GIB);
+        printf("device %d fork %.2f ms, huge %ld kB before, %ld after\n", has_device, ms, before,
+               huge_kb(p, GIB));
+    }
+    CHECK(CALL(fl_gpu_mirror_destroy)(m) == 0 || 1);
+}
+
+/* ---- a plan's mirror: blocks of malloc's have twins ---- */
+
+static const struct fake_cuda *fake;
+
+static void *as_input(size_t n, unsigned char value)
+{
+    char *p = malloc(n);
+
+    CHECK(p != NULL);
+    (void)CALL(fl_gpu_mirror_input)(p);
+    memset(p, value, n);
+    return p;
+}
+
+struct step {
+    unsigned char value;
+    struct fl_gpu_mirror *m;
+    uint64_t seen; /* inputs that were pushed, and are there */
+};
+
+static void push_and_look(struct step *s, const char *in[2], const size_t len[2])
+{
+    const struct fl_gpu_mirror_map *map = CALL(fl_gpu_mirror_map)(s->m);
+    void *base = NULL;
+    int rc = CALL(fl_gpu_mirror_begin)(s->m, &base);
+
+    CHECK(rc == 0);
+    CHECK(CALL(fl_gpu_mirror_push)(s->m, NULL) == 0);
+    for (int i = 0; i < 2; i++) {
+        uint64_t twin = fl_gpu_twin(map, in[i]);
+        CHECK(twin != 0);
+        s->seen += fake->holds(twin, len[i], s->value);
+    }
+}
+
+static void one_step(struct fl_step_context *c, struct step *s)
+{
+    const size_t len[2] = {300 * KIB, 2 * MIB};
+
+    CHECK(CALL(fl_step_begin)(c) == 0);
+    const char *in[2] = {as_input(len[0], s->value), as_input(len[1], s->value)};
+    char *work = malloc(5 * MIB), *more = calloc(1, 700 * KIB);
+    CHECK(work != NULL && more != NULL);
+    memset(work, 1, 5 * MIB);
+    if (s->m != NULL) {
+        push_and_look(s, in, len);
+        CHECK(madvise(work, 64 * KIB, MADV_DONTNEED) == -1 && errno == EBUSY);
+        CHECK(fl_gpu_twin(CALL(fl_gpu_mirror_map)(s->m), work) != 0);
+        CHECK(CALL(fl_gpu_mirror_pull_range)(s->m, work, 1 * MIB, NULL) == 0);
+    }
+    free(work);
+    free(more);
+    free((void *)(uintptr_t)in[0]);
+    free((void *)(uintptr_t)in[1]);
+    CHECK(CALL(fl_step_end)(c) == 0);
+}
+
+static int make_of_plan(struct fl_gpu *gpu, struct fl_step_context *c, struct fl_gpu_mirror **out)
+{
+    struct fl_gpu_mirror_options o;
+
+    CALL(fl_gpu_mirror_defaults)(&o);
+    o.context = c;
+    return CALL(fl_gpu_mirror_create)(gpu, &o, out);
+}
+
+static void uses_blocks(char *p)
+{
+    (void)p;
+    free(malloc(3 * MIB));
+    storm();
+}
+
+static void planned(void)
+{
+    void *library = dlopen(getenv("FAULTLESS_GPU_DRIVER"), RTLD_NOW | RTLD_LOCAL);
+    struct fl_step_context *c = NULL;
+    struct fl_gpu_mirror *m = NULL, *second = NULL;
+    struct step s = {.value = 1};
+    struct fl_gpu *gpu = NULL;
+    int rc = -ENODATA;
+
+    CHECK(library != NULL);
+    fake = dlsym(library, "fake_cuda");
+    CHECK(CALL(fl_gpu_open)(0, &gpu) == 0);
+    CHECK(CALL(fl_step_new)(&c) == 0);
+    for (int i = 0; i < 60; i++, s.value++) { /* until there is a plan that knows of the inputs */
+        one_step(c, &s);
+        usleep(2000);
+    }
+    rc = make_of_plan(gpu, c, &m);
+    CHECK(rc == 0);
+    CHECK(make_of_plan(gpu, c, &second) == -EBUSY);
+    s.m = m;
+    for (int i = 0; i < 40; i++, s.value++) {
+        one_step(c, &s);
+        if (i % 10 == 0) {
+            malloc_trim(0);
+            CHECK(ends_by(uses_blocks, NULL) == 0);
+        }
+    }
+    const char *report = fake->report();
+    printf("seen %lu\n", (unsigned long)s.seen);
+    CHECK(report[0] == '\0');
+    CHECK(CALL(fl_gpu_mirror_destroy)(m) == 0);
+    CHECK(fake->registered() == 0);
+    s.m = NULL;
+    for (int i = 0; i < 10; i++) {
+        one_step(c, &s);
+    }
+    malloc_trim(0);
+    CHECK(CALL(fl_step_free)(c) == 0);
+    CHECK(CALL(fl_gpu_close)(gpu) == 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*body)(void);
+    } modes[] = {{"guarded", guarded},
+                 {"planted", planted},
+                 {"forked", forked},
+                 {"timed", timed},
+                 {"planned", planned}};
+
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        if (argc > 1 && strcmp(argv[1], modes[i].name) == 0) {
+            modes[i].body();
+            return 0;
+        }
+    }
+    return 2;
+}
