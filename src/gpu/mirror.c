@@ -216,6 +216,9 @@ int fl_gpu_mirror_destroy(struct fl_gpu_mirror *m)
         return rc;
     }
     rc = fl_gpu_enter(m->gpu, &guard);
+    if (rc != 0 && rc != -ESHUTDOWN) {
+        return rc;
+    }
     if (rc == 0) {
         rc = fl_cuda_status(fl_cuda.cuCtxSynchronize(), "cuCtxSynchronize", 0);
         if (rc == -EINPROGRESS) { /* a graph is captured: nothing may be waited for now */

@@ -5,6 +5,7 @@
 
 #include "gpu/gpu_fixture.h"
 #include "gpu/mirror.h"
+#include "gpu/stage.h"
 
 #define KIB(n) ((size_t)(n) << 10)
 #define MIB(n) ((size_t)(n) << 20)

@@ -1,0 +1,181 @@
+/* Each call of the driver's refused, one after the other, while a mirror is made, used and ended: a status, and nothing that leaks. */
+#include "gpu/mirror_fixture.h"
+
+#include <errno.h>
+
+static struct fl_gpu_slot slot[] = {{.size = KIB(20), .align = MIB(1), .input = true},
+                                    {.size = KIB(300), .align = MIB(1), .input = true},
+                                    {.size = MIB(3)}};
+
+static struct fl_gpu_mirror *make(size_t reserve, int *out_rc)
+{
+    struct fl_gpu_mirror_options o = mirror_options(slot, 3);
+    struct fl_gpu_mirror *m = NULL;
+
+    o.reserve = reserve;
+    *out_rc = fl_gpu_mirror_create(gpu, &o, &m);
+    return m;
+}
+
+/* As many as there are: what is refused once may be absorbed, so that the end is when nothing was refused. */
+static bool after(unsigned n, bool for_ever, int code)
+{
+    fake->reset(true);
+    fake->refuse(NULL, n, code, for_ever);
+    return true;
+}
+
+static bool over(void)
+{
+    bool fired = fake->refused();
+
+    fake->refuse(NULL, 0, 0, false);
+    return fired;
+}
+
+static void made_or_not(size_t reserve, int code)
+{
+    unsigned alone = 0;
+
+    for (unsigned n = 1; after(n, false, code); n++) {
+        int rc = 0;
+        unsigned before = fake->live();
+        struct fl_gpu_mirror *m = make(reserve, &rc);
+        bool fired = over();
+        assert_true(rc == 0 ? m != NULL : m == NULL && fired);
+        if (m != NULL) {
+            alone += fl_gpu_mirror_map(m)->delta == 0;
+            assert_ok(fl_gpu_mirror_destroy(m));
+        }
+        assert_int_equal(fake->live(), before);
+        assert_int_equal(fake->registered(), 0);
+        assert_int_equal(gpu->users, 0);
+        assert_int_equal(mirror_region.pinned_bytes, 0);
+        assert_string_equal(fake->report(), "");
+        if (!fired) {
+            break;
+        }
+    }
+    assert_int_equal(alone,
+                     1); /* that its range is not registered is no reason to refuse the mirror */
+}
+
+static void a_mirror_is_made_or_nothing_is_held(void **state)
+{
+    (void)state;
+    made_or_not(0, FL_CUDA_ERROR_UNKNOWN);
+    made_or_not(MIB(64), FL_CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+/* One step; the first status that is not 0. */
+static int use(struct fl_gpu_mirror *m, void *stream)
+{
+    void *base = NULL;
+    int first = 0, rc[5];
+
+    rc[0] = fl_gpu_mirror_begin(m, &base);
+    if (rc[0] == 0) {
+        mirror_write(base, KIB(20), 1);
+    }
+    rc[1] = rc[0] == 0 ? fl_gpu_mirror_push(m, stream) : 0;
+    rc[2] = fl_gpu_mirror_push_range(m, mirror_host(m, 0), KIB(64), stream);
+    rc[3] = fl_gpu_mirror_pull_range(m, mirror_host(m, slot[2].offset), KIB(64), stream);
+    rc[4] = fl_gpu_mirror_grow(m, m->twin.len + 1);
+    for (int i = 0; i < 5; i++) {
+        first = first != 0 ? first : rc[i];
+    }
+    return first;
+}
+
+static void used_all_the_same(enum fake_cuda_mode mode)
+{
+    for (unsigned n = 1; after(0, false, 0); n++) {
+        int rc = 0;
+        fake->schedule(mode, n);
+        unsigned before = fake->live();
+        void *stream = gpu_stream();
+        struct fl_gpu_mirror *m = make(MIB(256), &rc);
+        assert_int_equal(rc, 0);
+        assert_ok(use(m, stream));
+        fake->refuse(NULL, n, FL_CUDA_ERROR_UNKNOWN, false);
+        rc = use(m, stream);
+        bool fired = over();
+        assert_true(rc == 0 || fired);
+        for (int i = 0; i < 4; i++) { /* as if nothing had been: the clocks say so too */
+            assert_ok(use(m, stream));
+        }
+        mirror_end(m);
+        gpu_stream_end(stream);
+        assert_int_equal(fake->live(), before);
+        assert_string_equal(fake->report(), "");
+        if (!fired) {
+            break;
+        }
+    }
+}
+
+static void a_step_that_was_refused_is_the_last_that_is(void **state)
+{
+    (void)state;
+    used_all_the_same(FAKE_CUDA_EAGER);
+    used_all_the_same(FAKE_CUDA_LATE);
+}
+
+/* What cannot be given back is lost, and no more than that; host memory that is registered still is nobody's. */
+static void an_end_that_is_refused_ends(void **state)
+{
+    (void)state;
+    for (unsigned n = 1; after(0, false, 0); n++) {
+        int rc = 0;
+        unsigned before = fake->live();
+        struct fl_gpu_mirror *m = make(MIB(64), &rc);
+        assert_int_equal(rc, 0);
+        size_t pinned = mirror_region.pinned_bytes;
+        fake->refuse(NULL, n, FL_CUDA_ERROR_UNKNOWN, false);
+        rc = fl_gpu_mirror_destroy(m);
+        bool fired = over();
+        assert_true(rc == 0 || fired);
+        if (gpu->users != 0) { /* it was not even begun */
+            assert_ok(fl_gpu_mirror_destroy(m));
+        }
+        assert_true(fake->live() <= before + 9);
+        if (fake->registered() != 0 && pinned != 0) {
+            assert_int_equal(mirror_region.pinned_bytes, pinned);
+        }
+        assert_int_equal(fake->races(), 0);
+        if (!fired) {
+            assert_int_equal(fake->live(), before);
+            break;
+        }
+    }
+}
+
+static void a_driver_that_has_ended_is_told(void **state)
+{
+    int rc = 0;
+    void *base = NULL;
+    (void)state;
+    fake->reset(true);
+    void *stream = gpu_stream();
+    struct fl_gpu_mirror *m = make(0, &rc);
+    assert_int_equal(rc, 0);
+    assert_ok(fl_gpu_mirror_begin(m, &base));
+    assert_ok(fl_gpu_mirror_push(m, stream));
+    gpu_wait(stream);
+    fake->set(FAKE_CUDA_GONE, 1);
+    assert_int_equal(fl_gpu_mirror_push(m, stream), -ESHUTDOWN);
+    assert_int_equal(fl_gpu_mirror_destroy(m), -ESHUTDOWN);
+    assert_int_equal(gpu->users, 0);
+}
+
+int main(void)
+{
+#define each(test) cmocka_unit_test_setup_teardown(test, gpu_each, gpu_end)
+    const struct CMUnitTest tests[] = {
+        each(a_mirror_is_made_or_nothing_is_held),
+        each(a_step_that_was_refused_is_the_last_that_is), each(an_end_that_is_refused_ends),
+        cmocka_unit_test_setup(a_driver_that_has_ended_is_told, gpu_each), /* which is for good */
+    };
+    mirror_main("test_fault_gpu_mirror");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
