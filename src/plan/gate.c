@@ -39,6 +39,17 @@ static bool is_above(uint64_t bytes, uint64_t shadow)
     return bytes > whole + whole / ABOVE_SHARE;
 }
 
+/* Blocks of a zone have two places each for all of the step, since somebody wished it: that is no waste. */
+static uint64_t wished_for(const struct fl_layout *l)
+{
+    uint64_t sum = 0;
+
+    for (unsigned z = 1; z <= FL_PLAN_ZONES; z++) {
+        sum += 2 * l->zone[z].len;
+    }
+    return sum;
+}
+
 /* What it has in memory at once; where pages do not move, all that it is high. */
 static uint64_t needs(const struct fl_layout *l)
 {
@@ -53,16 +64,18 @@ bool fl_gate_is_above(struct fl_step_context *c)
     const struct fl_record *rec = c->completed;
     struct fl_shadow_peaks peaks;
 
-    if (l == NULL || c->arena == NULL ||
-        c->gave_up) { /* what was idle went where the step wanted it */
+    /* What was idle went where the step wanted it; or stays, for whoever holds it. */
+    if (l == NULL || c->arena == NULL || c->gave_up ||
+        atomic_load_explicit(&c->arena->held, memory_order_relaxed) != 0) {
         return false;
     }
+    uint64_t wished = wished_for(l);
     if (rec ==
         NULL) { /* nothing of it went elsewhere, or hardly; and a search may make it lower yet */
-        return l->shadow != 0 && is_above(needs(l), l->shadow) &&
+        return l->shadow != 0 && is_above(needs(l), l->shadow + wished) &&
                atomic_load_explicit(&c->better_for, memory_order_relaxed) != l->first;
     }
     struct fl_lives lives = {rec->life, rec->n, rec->begin, rec->end};
     return look(&lives, NULL, work_between, &peaks) &&
-           is_above(fl_arena_holds(c->arena) + peaks.outside, peaks.online);
+           is_above(fl_arena_holds(c->arena) + peaks.outside, peaks.online + wished);
 }
