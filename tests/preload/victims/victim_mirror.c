@@ -466,6 +466,9 @@ static void planned(void)
         usleep(2000);
     }
     rc = make_of_plan(gpu, c, &m);
+    if (rc != 0) {
+        dprintf(2, "%d: %s\n", rc, CALL(fl_gpu_error)());
+    }
     CHECK(rc == 0);
     CHECK(make_of_plan(gpu, c, &second) == -EBUSY);
     s.m = m;
