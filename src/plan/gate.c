@@ -50,12 +50,10 @@ static uint64_t wished_for(const struct fl_layout *l)
     return sum;
 }
 
-/* What it has in memory at once; where pages do not move, all that it is high. */
+/* What a step of it holds at once. Where pages do not move all that it is high is in memory, which is no reason to do without it. */
 static uint64_t needs(const struct fl_layout *l)
 {
-    bool moves = atomic_load_explicit(&fl_plan.region->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
-
-    return fl_align_up(moves ? fl_layout_needs(l) : l->height, fl_page.huge) + l->outside;
+    return fl_align_up(fl_layout_needs(l), fl_page.huge);
 }
 
 bool fl_gate_is_above(struct fl_step_context *c)
@@ -70,12 +68,13 @@ bool fl_gate_is_above(struct fl_step_context *c)
         return false;
     }
     uint64_t wished = wished_for(l);
-    if (rec ==
-        NULL) { /* nothing of it went elsewhere, or hardly; and a search may make it lower yet */
-        return l->shadow != 0 && is_above(needs(l), l->shadow + wished) &&
+    /* Nothing of it went elsewhere, or hardly; and a search may make it lower yet. */
+    if (rec == NULL) {
+        return l->shadow != 0 && is_above(needs(l) + l->outside, l->shadow + wished) &&
                atomic_load_explicit(&c->better_for, memory_order_relaxed) != l->first;
     }
     struct fl_lives lives = {rec->life, rec->n, rec->begin, rec->end};
     return look(&lives, NULL, work_between, &peaks) &&
-           is_above(fl_arena_holds(c->arena) + peaks.outside, peaks.online + wished);
+           is_above(fl_min(fl_arena_holds(c->arena), needs(l)) + peaks.outside,
+                    peaks.online + wished);
 }
