@@ -279,7 +279,7 @@ void fl_gpu_trace_instant(const char *name, int device, uint64_t value)
 static bool have_buffers(void)
 {
     if (t.text == NULL) {
-        char *text = malloc(TEXT + 2 * HALF * sizeof(struct fl_gpu_event));
+        char *text = malloc(TEXT + (size_t)2 * HALF * sizeof(struct fl_gpu_event));
         if (text == NULL) {
             return false;
         }

@@ -77,12 +77,14 @@ static void tell(uint64_t at_us, uint64_t occupied)
     fl_gpu_note_figures(&track, &(struct fl_gpu_figures){occupied, 10, 20, 30});
 }
 
+/* By hand: under a sanitizer strstr looks at all of the text each time. */
 static unsigned count(const char *what)
 {
+    size_t len = strlen(what);
     unsigned n = 0;
 
-    for (const char *p = written; (p = strstr(p, what)) != NULL; p++) {
-        n++;
+    for (size_t i = 0; i + len <= written_len; i++) {
+        n += written[i] == what[0] && memcmp(written + i, what, len) == 0;
     }
     return n;
 }
