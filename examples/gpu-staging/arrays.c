@@ -90,7 +90,7 @@ static int compare(struct fl_gpu *gpu, size_t which, CUstream stream)
 int main(int argc, char **argv)
 {
     struct fl_gpu *gpu;
-    struct driver d = {NULL};
+    struct driver d = {.retain = NULL};
     CUstream stream = NULL;
     int rc = fl_gpu_open(0, &gpu);
 

@@ -105,7 +105,7 @@ int main(int argc, char **argv)
     int steps = argc > 2 ? atoi(argv[2]) : 10, rc = 0;
     struct fl_gpu_mirror_stats stats = {.size = sizeof stats};
     struct fl_gpu *gpu = NULL;
-    struct driver d = {NULL};
+    struct driver d = {.retain = NULL};
     CUstream stream = NULL;
 
     if (fd < 0) {

@@ -158,5 +158,7 @@ int main(void)
     };
 
     gpu_main("test_gpu_torch", NULL);
-    return cmocka_run_group_tests(tests, begin, NULL);
+    int failed = cmocka_run_group_tests(tests, begin, NULL);
+    fl_gpu_stop(); /* as at exit: what is traced is written */
+    return failed;
 }
