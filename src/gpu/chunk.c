@@ -180,14 +180,16 @@ static int prepare(struct fl_gpu_pool *p, size_t len, size_t *want, struct fl_po
     size_t most = p->o.limit != 0 ? p->o.limit : SIZE_MAX;
 
     if (held > most || len > most - held) {
-        return fl_gpu_fail(-ENOMEM, "the pool's limit is reached");
+        (void)fl_gpu_fail(-ENOMEM, "the pool's limit is reached");
+        return -ENOMEM;
     }
     *want = fl_min(*want, most - held);
     *c = calloc(1, sizeof **c);
     *b = *c != NULL && fl_set_prepare(p, len) ? fl_record_get(p) : NULL;
     if (*b == NULL) {
         free(*c);
-        return fl_gpu_fail(-ENOMEM, "no memory for a block's record");
+        (void)fl_gpu_fail(-ENOMEM, "no memory for a block's record");
+        return -ENOMEM;
     }
     p->coming += *want;
     return 0;

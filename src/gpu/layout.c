@@ -182,31 +182,27 @@ static int measure(const struct fl_gpu_slot *slot, size_t n, size_t *height)
 
 static int take_arena(struct fl_gpu_pool *p, struct fl_pool_layout *l)
 {
-    int rc = 0;
-
     l->chunk = calloc(1, sizeof *l->chunk);
     fl_lock_acquire(&p->lock);
     size_t held = p->s.occupied_bytes + p->s.free_bytes + p->kept + p->coming;
-    if (l->chunk == NULL || (p->o.limit != 0 && held + l->len > p->o.limit)) {
-        rc = fl_gpu_fail(-ENOMEM, "a plan's arena is more than the pool's limit leaves");
-    } else {
-        p->coming += l->len;
-    }
+    bool right = l->chunk != NULL && (p->o.limit == 0 || held + l->len <= p->o.limit);
+    p->coming += right ? l->len : 0;
     fl_lock_release(&p->lock);
-    if (rc == 0) {
-        *l->chunk = (struct fl_pool_chunk){.len = l->len, .is_kept = true};
-        rc = fl_chunk_from_driver(p, NULL, l->chunk);
-        fl_lock_acquire(&p->lock);
-        p->coming -= l->len;
-        fl_lock_release(&p->lock);
+    if (!right) {
+        free(l->chunk);
+        (void)fl_gpu_fail(-ENOMEM, "a plan's arena is more than the pool's limit leaves");
+        return -ENOMEM;
     }
+    *l->chunk = (struct fl_pool_chunk){.len = l->len, .is_kept = true};
+    int rc = fl_chunk_from_driver(p, NULL, l->chunk);
+    l->address = l->chunk->address;
+    fl_lock_acquire(&p->lock);
+    p->coming -= l->len;
+    fl_lock_release(&p->lock);
     if (rc != 0) {
         free(l->chunk);
-        l->chunk = NULL;
-        return rc;
     }
-    l->address = l->chunk->address;
-    return 0;
+    return rc;
 }
 
 /* Everything but the arena's records: false, no memory. */
@@ -243,7 +239,8 @@ int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, si
     if (rc == 0 && !prepare(p, l, slot)) {
         (void)fl_chunk_to_driver(p, NULL, l->chunk);
         free(l->chunk);
-        rc = fl_gpu_fail(-ENOMEM, "no memory for a plan's records");
+        (void)fl_gpu_fail(-ENOMEM, "no memory for a plan's records");
+        rc = -ENOMEM;
     }
     if (rc != 0) {
         drop(l);

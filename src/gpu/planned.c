@@ -370,8 +370,9 @@ int fl_planned_give_waited(struct fl_gpu_pool *p, uint64_t address)
         return rc;
     }
     struct fl_pool_slot *slot = begin_end(fl_planned_layout(p), address);
-    rc = slot == NULL ? fl_pool_not_here() : 0;
-    if (rc == 0) {
+    if (slot == NULL) {
+        rc = fl_pool_not_here();
+    } else {
         fl_lock_acquire(&p->lock);
         rc = fl_stream_sync_all(p);
         if (rc == 0) {

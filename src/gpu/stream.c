@@ -167,7 +167,7 @@ static void spare(struct fl_gpu_pool *p, struct fl_pool_event *e)
 /* One to record on `s`: when there are many the newest of them, which the next covers as well. NULL: make one. */
 static struct fl_pool_event *take_event(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
-    if (s->events >= FL_POOL_EVENTS_MOST) {
+    if (s->last != NULL && s->events >= FL_POOL_EVENTS_MOST) {
         return unqueue(s, s->last);
     }
     struct fl_pool_event *e = p->events;
@@ -259,7 +259,7 @@ int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s)
     bool stale = is_stale(p, s);
     int rc = stale ? -ESTALE : record_event(p, s, &e);
     fl_lock_acquire(&p->lock);
-    if (rc == 0) {
+    if (rc == 0 && e != NULL) {
         p->s.events++;
         e->covers = upto;
         queue(s, e);
