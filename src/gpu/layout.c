@@ -106,43 +106,22 @@ static bool find_before(struct fl_pool_layout *l)
     return right;
 }
 
-static size_t site_home(const struct fl_pool_layout *l, uint64_t address)
-{
-    return (size_t)((address >> 8) * UINT64_C(0x9e3779b97f4a7c15) >> 24) & (l->sites - 1);
-}
-
-/* That address's site, or where it is to be. */
-static struct fl_pool_site *site_place(const struct fl_pool_layout *l, uint64_t address)
-{
-    size_t i = site_home(l, address);
-
-    while (l->site[i].address != address && l->site[i].address != 0) {
-        i = (i + 1) & (l->sites - 1);
-    }
-    return &l->site[i];
-}
-
-struct fl_pool_site *fl_planned_site(const struct fl_pool_layout *l, uint64_t address)
-{
-    struct fl_pool_site *site = site_place(l, address);
-
-    return site->address != 0 ? site : NULL;
-}
-
 static bool find_sites(struct fl_pool_layout *l)
 {
     l->sites = 16;
+    l->site_shift = 60;
     while (l->sites < 4 * l->n) {
         l->sites *= 2;
+        l->site_shift--;
     }
     l->site = calloc(l->sites, sizeof *l->site);
     for (size_t i = 0; i < l->n && l->site != NULL; i++) {
         struct fl_pool_slot *slot = &l->slot[i];
         if (slot->address != 0) {
-            struct fl_pool_site *site = site_place(l, slot->address);
+            struct fl_pool_site *site = fl_planned_site(l, slot->address);
             site->address = slot->address;
             slot->site = (uint32_t)(site - l->site);
-            atomic_store_explicit(&site->slot, (uint32_t)i, memory_order_relaxed);
+            atomic_store_explicit(&site->slot, slot, memory_order_relaxed);
         }
     }
     return l->site != NULL;

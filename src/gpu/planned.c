@@ -209,8 +209,7 @@ static FL_INLINE void place(struct fl_gpu_pool *p, struct fl_pool_layout *l,
     slot->step = plan->step;
     slot->requested = size;
     slot->tag = fl_gpu_tag_now();
-    atomic_store_explicit(&l->site[slot->site].slot, (uint32_t)(slot - l->slot),
-                          memory_order_relaxed);
+    atomic_store_explicit(&l->site[slot->site].slot, slot, memory_order_relaxed);
     /* release: pairs with the compare-and-exchange of who ends it */
     atomic_store_explicit(&slot->state, FL_SLOT_USED, memory_order_release);
     add(&plan->taken.count, 1);
@@ -251,7 +250,7 @@ bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t 
     if (l == NULL || !is_owner(plan)) {
         return false;
     }
-    size_t len = p->strategy->round(p, size), i = plan->cursor;
+    size_t len = fl_align_up(size, FL_POOL_UNIT), i = plan->cursor;
     if (FL_UNLIKELY(i >= l->n || l->slot[i].len != len)) {
         i = look_ahead(plan, l, len);
         if (i == l->n) {
@@ -278,12 +277,12 @@ bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t 
 /* The slot that has that address now, the caller's to end; NULL: none. */
 static FL_INLINE struct fl_pool_slot *begin_end(const struct fl_pool_layout *l, uint64_t address)
 {
-    const struct fl_pool_site *site = fl_planned_site(l, address);
+    struct fl_pool_slot *slot =
+        atomic_load_explicit(&fl_planned_site(l, address)->slot, memory_order_relaxed);
 
-    if (site == NULL) {
+    if (FL_UNLIKELY(slot == NULL)) {
         return NULL;
     }
-    struct fl_pool_slot *slot = &l->slot[atomic_load_explicit(&site->slot, memory_order_relaxed)];
     uint32_t used = FL_SLOT_USED;
     return atomic_compare_exchange_strong_explicit(&slot->state, &used, FL_SLOT_ENDING,
                                                    memory_order_acquire, memory_order_relaxed)
@@ -398,9 +397,8 @@ int fl_planned_give_waited(struct fl_gpu_pool *p, uint64_t address)
 static struct fl_pool_slot *find_used(const struct fl_gpu_pool *p, uint64_t address)
 {
     const struct fl_pool_layout *l = fl_planned_layout(p);
-    const struct fl_pool_site *site = fl_planned_site(l, address);
     struct fl_pool_slot *slot =
-        site == NULL ? NULL : &l->slot[atomic_load_explicit(&site->slot, memory_order_relaxed)];
+        atomic_load_explicit(&fl_planned_site(l, address)->slot, memory_order_relaxed);
 
     return slot != NULL && atomic_load_explicit(&slot->state, memory_order_acquire) == FL_SLOT_USED
                ? slot

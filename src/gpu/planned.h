@@ -28,8 +28,8 @@ struct fl_pool_slot {
 };
 
 struct fl_pool_site {
-    uint64_t address;      /* 0: nothing here */
-    _Atomic uint32_t slot; /* that has it, or had it last */
+    uint64_t address;                  /* 0: nothing here */
+    struct fl_pool_slot *_Atomic slot; /* that has it, or had it last */
 };
 
 /* What one side writes and statistics read. Relaxed. */
@@ -55,7 +55,8 @@ struct fl_pool_layout {
     uint32_t *before; /* slot * 2; + 1: as of the step before */
     size_t nbefore, before_room;
     struct fl_pool_site *site;
-    size_t sites; /* a power of two */
+    size_t sites;        /* a power of two */
+    unsigned site_shift; /* 64 - log2 of it */
 };
 
 struct fl_pool_plan {
@@ -98,8 +99,16 @@ static inline bool fl_planned_owns(const struct fl_gpu_pool *p, uint64_t address
 
     return l != NULL && address - l->address < l->len;
 }
-/* NULL: no slot begins there. */
-struct fl_pool_site *fl_planned_site(const struct fl_pool_layout *l, uint64_t address);
+/* That address's site; where there is none, where it would be, with address 0. */
+static inline struct fl_pool_site *fl_planned_site(const struct fl_pool_layout *l, uint64_t address)
+{
+    size_t i = (size_t)(address / FL_POOL_UNIT * UINT64_C(0x9e3779b97f4a7c15) >> l->site_shift);
+
+    while (l->site[i].address != address && l->site[i].address != 0) {
+        i = (i + 1) & (l->sites - 1);
+    }
+    return &l->site[i];
+}
 uint64_t fl_planned_live_bytes(const struct fl_pool_plan *plan);
 uint64_t fl_planned_live(const struct fl_pool_plan *plan);
 void fl_planned_add_stats(const struct fl_gpu_pool *p, struct fl_gpu_pool_stats *s);

@@ -226,7 +226,12 @@ struct fl_pool_stream *fl_stream_find(const struct fl_gpu_pool *p, void *stream)
 /* Lock: not held. 0, -ENOMEM, or what the driver says. */
 int fl_stream_make(struct fl_gpu_pool *p, void *stream);
 /* The number that the calling thread's own stream goes by. */
-uint64_t fl_stream_thread(void);
+extern FL_HIDDEN _Thread_local uint64_t fl_stream_mine; /* 0: not yet */
+uint64_t fl_stream_thread_new(void);
+static inline uint64_t fl_stream_thread(void)
+{
+    return FL_LIKELY(fl_stream_mine != 0) ? fl_stream_mine : fl_stream_thread_new();
+}
 /* Not to be found any more. */
 void fl_stream_leave(struct fl_gpu_pool *p, struct fl_pool_stream *s);
 uint64_t fl_stream_stamp(const struct fl_gpu_pool *p, struct fl_pool_stream *s);

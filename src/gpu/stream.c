@@ -11,15 +11,14 @@
 /* What the driver's headers call CU_STREAM_LEGACY and CU_STREAM_PER_THREAD. */
 enum { LEGACY = 1, PER_THREAD = 2 };
 
-uint64_t fl_stream_thread(void)
+_Thread_local uint64_t fl_stream_mine;
+
+uint64_t fl_stream_thread_new(void)
 {
     static _Atomic uint64_t last;
-    static _Thread_local uint64_t mine;
 
-    if (mine == 0) {
-        mine = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-    }
-    return mine;
+    fl_stream_mine = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    return fl_stream_mine;
 }
 
 static fl_CUstream handle_of(void *stream)
