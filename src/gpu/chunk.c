@@ -17,7 +17,7 @@ static int ask_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c, const char
     int rc = -ENOTSUP;
 
     if (c->len >= fl_page.huge) {
-        *name = "cuMemHostRegister";
+        *name = "pinned memory"; /* populated, registered */
         rc = fl_pinned_take(&c->pinned, p->gpu, c->len, &how, 0, false);
         c->address = c->pinned.range.base;
     }
@@ -62,7 +62,7 @@ static int tell_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c, const cha
         return fl_pool_status(p, fl_cuda.cuMemFreeHost((void *)(uintptr_t)c->address), *name,
                               c->len);
     }
-    *name = "cuMemHostUnregister";
+    *name = "pinned memory back";
     int rc = fl_pinned_give(&c->pinned);
     if (rc != 0) {
         c->pinned = before;

@@ -249,7 +249,7 @@ void fl_gpu_trace_due(struct fl_gpu_track *k)
 
 void fl_gpu_trace_call(const char *name, uint64_t start_ns, uint64_t end_ns, size_t bytes, int rc)
 {
-    if (start_ns != 0 && begin_telling()) { /* 0: it began before the trace */
+    if (start_ns != 0 && end_ns >= start_ns && begin_telling()) {
         keep(&(struct fl_gpu_event){.kind = FL_GPU_EVENT_CALL,
                                     .tid = self.tid,
                                     .name = name,

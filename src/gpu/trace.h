@@ -75,8 +75,8 @@ static inline void fl_gpu_note_figures(struct fl_gpu_track *t, const struct fl_g
     }
 }
 
-/* A call of the driver's that may be slow (it allocates, frees, registers, maps, waits): name and result are the driver's, the times
- * fl_sys.now_ns's. `name` is constant. bytes 0: not said. */
+/* A call of the driver's that may be slow (it allocates, frees, registers, maps, waits), or several: the times are fl_sys.now_ns's, `rc` is
+ * 0 where it went well. `name` is constant. bytes 0: not said. A start of 0: it began before the trace, and is left out. */
 static inline void fl_gpu_note_call(const char *name, uint64_t start_ns, uint64_t end_ns,
                                     size_t bytes, int rc)
 {
