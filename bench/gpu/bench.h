@@ -1,0 +1,65 @@
+/* What the measures of bench/gpu share: the driver's calls, a device, a clock, rows of the table. */
+#ifndef FL_BENCH_GPU_BENCH_H
+#define FL_BENCH_GPU_BENCH_H
+
+#include "faultless/gpu.h"
+#include "gpu/cuda_abi.h"
+#include "gpu/fake_cuda.h"
+
+#define KIB(n) ((size_t)(n) << 10)
+#define MIB(n) ((size_t)(n) << 20)
+#define GIB(n) ((size_t)(n) << 30)
+
+/* The driver, past the library; what it lacks is NULL. */
+struct cuda {
+#define X(need, name, suffix, version, parameters) fl_CUresult(*name) parameters;
+    FL_CUDA_CALLS(X)
+#undef X
+};
+extern struct cuda cu;
+extern void *cu_library;
+extern const struct fake_cuda *fake; /* NULL: a machine's driver */
+extern struct fl_gpu *gpu;
+extern bool smoke; /* small and once: what comes out means nothing */
+
+/* Finds the driver and opens device 0, its context current for this thread. Ends the program with 77 when there is none. */
+void cu_start(void);
+/* Ends the program when `code` is not 0. */
+_Noreturn void failed(const char *what, int code);
+static inline void cu_ok(fl_CUresult code, const char *what)
+{
+    if (code != FL_CUDA_SUCCESS) {
+        failed(what, code);
+    }
+}
+static inline void fl_ok(int rc, const char *what)
+{
+    if (rc != 0) {
+        failed(what, rc);
+    }
+}
+fl_CUstream cu_stream(void);
+
+double now_ns(void);
+/* The median of `n` (20; 1 in a smoke run) calls of `fn`, each of which says how many ns it took, after three that do not count. */
+double median_of(double (*fn)(void *arg), void *arg);
+double few_median_of(double (*fn)(void *arg), void *arg); /* of 3: what takes seconds */
+
+/* A row: `ours` against `theirs`, in `unit`; `ratio` is what the bar is about; bar NULL: none. */
+enum bar { AT_MOST, AT_LEAST };
+void row(const char *number, const char *measure, double ours, const char *against, double theirs,
+         const char *unit);
+/* The row before has this bar: `value` at most or at least `limit`. */
+void bar(const char *of, double value, enum bar kind, double limit);
+
+/* Host memory, populated. Base pages, or huge ones where the kernel gives them. Random bytes. */
+void *host_pages(size_t len, bool huge);
+void host_end(void *p, size_t len);
+
+void bench_copies(void);
+void bench_pools(void);
+void bench_pools_cpu(void);
+void bench_memory(void);
+void bench_fork(size_t len);
+
+#endif

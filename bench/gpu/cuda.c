@@ -1,0 +1,121 @@
+/* The driver past the library, a clock, memory to copy from. */
+#include "gpu/bench.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+struct cuda cu;
+void *cu_library;
+const struct fake_cuda *fake;
+struct fl_gpu *gpu;
+
+_Noreturn void failed(const char *what, int code)
+{
+    fprintf(stderr, "gpu_table: %s says %d: %s\n", what, code, fl_gpu_error());
+    exit(1);
+}
+
+void cu_start(void)
+{
+    const char *path = getenv("FAULTLESS_GPU_DRIVER");
+    fl_CUcontext context;
+
+    if (fl_gpu_open(0, &gpu) != 0) {
+        printf("SKIP gpu_table: needs a CUDA device, got: %s\n", fl_gpu_error());
+        exit(77);
+    }
+    cu_library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW);
+#define X(need, name, suffix, version, parameters)                                                 \
+    do {                                                                                           \
+        void *found = dlsym(cu_library, #name suffix);                                             \
+        memcpy(&cu.name, &found, sizeof found);                                                    \
+    } while (0);
+    FL_CUDA_CALLS(X)
+#undef X
+    fake = dlsym(cu_library, "fake_cuda");
+    cu_ok(cu.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+    cu_ok(cu.cuCtxPushCurrent(context), "cuCtxPushCurrent");
+}
+
+fl_CUstream cu_stream(void)
+{
+    fl_CUstream s;
+
+    cu_ok(cu.cuStreamCreate(&s, FL_CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    return s;
+}
+
+double now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double (*fn)(void *arg), void *arg, int warm, int n)
+{
+    double took[20];
+
+    for (int i = 0; i < warm; i++) {
+        (void)fn(arg);
+    }
+    for (int i = 0; i < n; i++) {
+        took[i] = fn(arg);
+    }
+    qsort(took, (size_t)n, sizeof took[0], by_size);
+    return n % 2 == 1 ? took[n / 2] : (took[n / 2 - 1] + took[n / 2]) / 2;
+}
+
+double median_of(double (*fn)(void *arg), void *arg)
+{
+    return smoke ? median(fn, arg, 0, 1) : median(fn, arg, 3, 20);
+}
+
+double few_median_of(double (*fn)(void *arg), void *arg)
+{
+    return smoke ? median(fn, arg, 0, 1) : median(fn, arg, 1, 3);
+}
+
+void *host_pages(size_t len, bool huge)
+{
+    size_t room = len + MIB(2);
+    char *all = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *p;
+    uint64_t x = 88172645463325252u;
+
+    if (all == MAP_FAILED) {
+        fprintf(stderr, "gpu_table: no memory\n");
+        exit(1);
+    }
+    /* What is over at both ends goes back, so that host_end need not know of it. */
+    size_t head = (MIB(2) - (uintptr_t)all % MIB(2)) % MIB(2);
+    p = all + head;
+    if (head > 0) {
+        munmap(all, head);
+    }
+    munmap(p + len, room - head - len);
+    (void)madvise(p, len, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    for (size_t at = 0; at < len; at += sizeof x) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        memcpy(p + at, &x, sizeof x);
+    }
+    return p;
+}
+
+void host_end(void *p, size_t len)
+{
+    munmap(p, len);
+}
