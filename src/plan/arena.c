@@ -20,7 +20,7 @@ static void close_arena(struct fl_arena *a)
     atomic_store_explicit(&a->height, 0, memory_order_release);
 }
 
-static bool is_open(const struct fl_arena *a)
+bool fl_arena_is_open(const struct fl_arena *a)
 {
     return atomic_load_explicit(&a->height, memory_order_relaxed) != 0;
 }
@@ -31,7 +31,7 @@ static size_t granules_of(size_t pages)
     return pages * (fl_page.huge >> FL_GRANULE_SHIFT);
 }
 
-static bool is_filled(const struct fl_arena *a, size_t page)
+bool fl_arena_is_filled(const struct fl_arena *a, size_t page)
 {
     uint64_t word = atomic_load_explicit(&a->filled.word[page / 64], memory_order_relaxed);
 
@@ -50,7 +50,7 @@ static struct fl_range pages(const struct fl_arena *a, size_t at, size_t n)
 static void yield_all(struct fl_arena *a)
 {
     for (size_t at = 0, n; at < a->filled.granules; at += n + 1) {
-        for (n = 0; at + n < a->filled.granules && is_filled(a, at + n);) {
+        for (n = 0; at + n < a->filled.granules && fl_arena_is_filled(a, at + n);) {
             n++;
         }
         if (n != 0) {
@@ -64,7 +64,7 @@ static size_t drop_if_empty(struct fl_arena *a, give_back *to)
 {
     size_t bytes = 0;
 
-    if (is_open(a) && a->held == 0 && claim_all(a)) {
+    if (fl_arena_is_open(a) && a->held == 0 && claim_all(a)) {
         bytes = a->inner.outer->zeroed.len;
         if (to == fl_inner_yield && bytes != a->inner.outer->len) {
             yield_all(a);
@@ -85,11 +85,11 @@ void fl_arena_drop_if_empty(struct fl_arena *a)
 /* Huge page `page` is in memory and may leave it, and all of its granules were free: they are ours now. */
 static bool claim_page(struct fl_arena *a, size_t page)
 {
-    if (a->held != 0 || !is_filled(a, page) ||
+    if (a->held != 0 || !fl_arena_is_filled(a, page) ||
         !fl_claims_take(&a->claims, granules_of(page), granules_of(1))) {
         return false;
     }
-    if (!is_filled(a, page)) { /* somebody took its memory meanwhile */
+    if (!fl_arena_is_filled(a, page)) { /* somebody took its memory meanwhile */
         fl_claims_give(&a->claims, granules_of(page), granules_of(1));
         return false;
     }
@@ -145,7 +145,7 @@ static size_t trim(struct fl_arena *a, give_back *to)
 size_t fl_arena_trim(struct fl_arena *a)
 {
     fl_plan_lock();
-    size_t given = is_open(a) ? trim(a, fl_inner_yield) : 0;
+    size_t given = fl_arena_is_open(a) ? trim(a, fl_inner_yield) : 0;
     fl_plan_unlock();
     return given;
 }
@@ -154,7 +154,7 @@ static size_t give_up(struct fl_arena *a, give_back *to)
 {
     fl_plan_lock();
     size_t given = drop_if_empty(a, to);
-    given += is_open(a) ? trim(a, to) : 0;
+    given += fl_arena_is_open(a) ? trim(a, to) : 0;
     fl_plan_unlock();
     return given;
 }
@@ -198,7 +198,7 @@ static void count_missing(struct fl_arena *a)
     size_t missing = 0;
 
     for (size_t i = 0; i < a->limit / fl_page.huge; i++) {
-        missing += !is_filled(a, i);
+        missing += !fl_arena_is_filled(a, i);
     }
     atomic_store_explicit(&a->missing, missing, memory_order_relaxed);
 }
@@ -229,7 +229,7 @@ static void trim_above(struct fl_arena *a)
         (void)(n != 0 ? empty_run(a, at, n, fl_inner_yield) : 0);
         at += n;
         if (at < a->filled.granules) {
-            a->lowered = a->lowered || is_filled(a, at);
+            a->lowered = a->lowered || fl_arena_is_filled(a, at);
             at++;
         }
     }
@@ -301,6 +301,7 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         a->hand = 0;
         a->lowered = false;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);
+        fl_follow_forget(a);
         atomic_store_explicit(&a->height, len, memory_order_release);
     }
     fl_plan_unlock();

@@ -154,7 +154,7 @@ void fl_context_over(struct fl_step_context *c)
     } else if (c->layout != NULL && c->bad == 0 && c->strange == 0) {
         c->drops = 0; /* eight good ones */
     }
-    if (c->layout != NULL && fl_replay_is_crowded(c)) {
+    if (c->layout != NULL && (fl_replay_is_crowded(c) || !fl_follow_look(c))) {
         fl_arena_let_go(c);
     }
     fl_engine_collect(c);

@@ -63,6 +63,12 @@ struct fl_arena {
     _Atomic unsigned held; /* times: nothing of it moves or goes back. Lock: plan, to write */
     uint32_t opening;      /* which one it is of all that ever were. Lock: plan, or the owner */
     _Atomic bool owned;    /* by a context; else free, or draining. Lock: plan */
+    /* See follow.c. */
+    _Atomic uint32_t zone; /* whose its memory is. Lock: plan, to write */
+    _Atomic uint32_t
+        follows; /* the zone that it goes to, plus one; 0: it stays. Its owner calls, the worker ends */
+    _Atomic bool stays; /* the kernel moves nothing */
+    size_t followed;    /* huge pages that have been looked at, twice over. The worker */
 };
 
 /* Takes addresses for `height` bytes and as many more; the arena has none. False: not to be had. The owner. */
@@ -163,8 +169,13 @@ struct fl_step_context {
     unsigned crowded_steps; /* in a row in which there were some */
     unsigned in_arena;      /* steps since this one was taken */
     bool moved;             /* to another arena before */
-    bool gave_up;           /* the arena's free memory, for this step needs it elsewhere */
-    bool relearn;           /* so many that steps are worth recording again */
+    /* Steps in a row that began in another zone than the arena's; that zone; when the first of them did, monotonic ns. */
+    unsigned away;
+    unsigned away_zone;
+    uint64_t away_since;
+    unsigned journeys; /* times that the arena has followed */
+    bool gave_up;      /* the arena's free memory, for this step needs it elsewhere */
+    bool relearn;      /* so many that steps are worth recording again */
     uint64_t recent[FL_SIGNATURE];
     unsigned misses_in_a_row;
     unsigned strange; /* steps in a row that nearly nothing of was known */
@@ -309,6 +320,15 @@ size_t fl_layout_needs(const struct fl_layout *l);
 /* The layout whose first requests were the last ones; NULL. */
 struct fl_layout *fl_replay_recognise(const struct fl_step_context *c);
 struct fl_arena *fl_plan_first_arena(void);
+
+/* follow.c */
+/* A step is over: has the thread moved for good? False: the arena cannot follow, and another has to take its place. */
+bool fl_follow_look(struct fl_step_context *c);
+/* The arena was opened. Lock: plan. */
+void fl_follow_forget(struct fl_arena *a);
+/* Is huge page `page` in memory? */
+bool fl_arena_is_filled(const struct fl_arena *a, size_t page);
+bool fl_arena_is_open(const struct fl_arena *a);
 
 /* engine.c */
 void fl_engine_want(struct fl_step_context *c);

@@ -7,6 +7,7 @@
  * record.c   a step as it happens.                    replay.c   a request served from the layout.
  * zone.c     blocks that lie together, and the layout for other layers.
  * context.c  whose steps these are, and what comes next; engine.c packs in the background, better.c goes on; memory.c is theirs.
+ * follow.c   on several nodes, arenas go where their threads have gone.
  * A plan is a hint: what a request gets is decided by the claim on the granules' bits, so a plan that is wrong, stale or torn
  * costs memory and never a byte.
  * Left to others: where memory comes from (region/), which requests come here (alloc/), when to begin (runtime/).
@@ -465,6 +466,8 @@ void fl_plan_let_go(uint64_t opening);
 /* Jobs of the worker: packs what has been learned; gives back what no step has used for a while. */
 uint64_t fl_plan_work(struct fl_region *r);
 uint64_t fl_plan_age(struct fl_region *r);
+/* On several nodes: brings arenas to where their threads have gone. */
+uint64_t fl_plan_follow(struct fl_region *r);
 /* Memory is short: what of arenas nobody has a block in goes back. Bytes. No lock held. */
 size_t fl_plan_release(void);
 

@@ -123,8 +123,6 @@ static inline unsigned fl_zone_when_empty(const struct fl_region *r, unsigned zo
     return zone >= r->placing.nodes && zone < fl_zone_touch(r) ? fl_zone_touch(r) : zone;
 }
 
-/* What a request without a wish of its own gets. No lock held. */
-unsigned fl_zone_wish(struct fl_region *r, size_t len);
 /* Where nothing EMPTY of the zone holds `len` bytes at a multiple of `align`: addresses that are nobody's yet. */
 void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align);
 /* A LIVE, LAZY extent comes back: where does it lie? No lock held. */

@@ -16,6 +16,7 @@
 #define FL_REGION_REGION_H
 
 #include "core/core.h"
+#include "region/inner.h"
 #include "region/pin.h"
 #include "region/zone.h"
 #include "stats/stats.h"
@@ -40,8 +41,6 @@ enum fl_content {
     FL_CONTENT_PART,  /* LIVE: `zeroed.len` bytes of it are populated, see inner.c */
     FL_CONTENT_INNER, /* a block inside a LIVE extent that somebody divides: see inner.c */
 } __attribute__((packed));
-
-struct fl_inner;
 
 struct fl_extent {
     uintptr_t base; /* page-aligned. Constant while LIVE or CACHED, else lock: region */
@@ -256,6 +255,9 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c);
 
 /* From now on there are zones. Threads: boot only, before the first request. */
 void fl_region_divide(struct fl_region *r, const struct fl_placing *p);
+/* The zone that a request of `len` bytes by the calling thread would have first; 0 with one node. No lock held.  Cost: 0.4 us with
+ * several. */
+unsigned fl_zone_wish(struct fl_region *r, size_t len);
 
 /* Boot area: `*out` a zeroed block inside the window that is never reused; NULL when it is full (32 KiB).
  * Context: early, one thread. */
@@ -300,6 +302,10 @@ void fl_region_serve_touches(struct fl_region *r);
 /* For the worker: huge pages of the zone's stock to the armed addresses `to`, whole huge pages, by its own door `fd`. Returns bytes,
  * from the start of `to`; what waits there is woken. */
 size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to, unsigned zone);
+
+/* For the worker: where the zone's stock has nothing, `len` bytes, whole huge pages, are put there, while somebody waits for them. False:
+ * it has some, or none is to be had. */
+bool fl_region_fill_now(struct fl_region *r, size_t len, unsigned zone);
 
 /* Tries whether pages can be moved, once, before the first large request: then r->rung says how. Some 20 us. */
 void fl_region_probe(struct fl_region *r);
@@ -384,47 +390,6 @@ static inline bool fl_extent_claim(struct fl_extent *e, uint32_t epoch)
     atomic_store_explicit(&e->epoch, epoch, memory_order_relaxed);
     return true;
 }
-
-/* A LIVE extent that somebody divides into blocks. A block begins at a granule and has that granule's descriptor, which is
- * LIVE while the block is, so that fl_region_find knows it; who may have which granules is the divider's to say. Its huge pages come
- * into memory as they are wanted, so that it takes over what others leave. */
-struct fl_inner {
-    /* NULL: nothing is divided now. Lock: region, to write; read without it */
-    _Atomic(struct fl_extent *) outer;
-    struct fl_extent *block; /* descriptors, one a granule, UNUSED where no block begins */
-    size_t granules;         /* of the outer extent */
-    size_t room;             /* descriptors there are */
-    unsigned
-        shift; /* log2 of the granule's bytes; at least a base page's. The caller's, constant */
-    struct fl_inner *next; /* every one that was ever open. Constant once it is */
-    bool listed;           /* Lock: region */
-};
-
-/* Takes `len` bytes, whole huge pages, nothing of it populated. 0; -ENOMEM. `in` stays where it is as long as any block may be looked
- * up.  Threads: one at a time for one `in`. */
-int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len);
-/* Populates `part`, whole huge pages that are not: from the stock, by moves from what is free, or by the kernel. False: memory
- * is short. */
-bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part);
-/* Gives the memory of `part`, populated whole huge pages in which no block is, back to the kernel. 0; -EBUSY: nothing has changed;
- * -EEXIST: it is gone, and nobody may have these addresses any more. */
-int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range part);
-/* The same, but the region keeps the memory, free, where pages can be moved. */
-int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range part);
-/* Moves the memory of `from`, populated whole huge pages in which no block is, to others at `to` that are not. Returns bytes, whole huge
- * pages, from its start: less, or 0, where they do not move. */
-size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range from, uintptr_t to);
-/* No block is LIVE any more, and none will be: gives the outer extent back. */
-void fl_inner_close(struct fl_region *r, struct fl_inner *in);
-/* The one whose outer extent `addr` lies in, now; NULL: none. And the block there, while it is not free; NULL. Lock-free. */
-struct fl_inner *fl_inner_around(struct fl_region *r, uintptr_t addr, struct fl_extent **out_outer);
-struct fl_extent *fl_inner_block(const struct fl_inner *in, const struct fl_extent *outer,
-                                 uintptr_t addr);
-/* fl_region_note_hands for what of `range`, which begins in `outer`, lies there. Returns its end. Lock-free. */
-uintptr_t fl_inner_note_hands(const struct fl_inner *in, const struct fl_extent *outer,
-                              struct fl_range range);
-/* `e`, a block that was handled and is CACHED, is new memory again; false: nobody may have these addresses any more. */
-bool fl_inner_renew(struct fl_region *r, struct fl_extent *e);
 
 /* True inside this thread's critical section: a signal handler that sees it must not call take, give, resize. */
 bool fl_region_busy(void);

@@ -344,6 +344,34 @@ uint64_t fl_region_refill(struct fl_region *r)
     return more ? 0 : later ? REST_NS : UINT64_MAX;
 }
 
+/* May `len` bytes more be held for the zone, and is there nothing of it? */
+static struct fl_stock_chunk *claim_now(struct fl_region *r, size_t len, unsigned zone)
+{
+    bool may = r->zone[zone].stock_ready == 0 && !r->window.reserved &&
+               (r->placing.nodes == 0 || r->placing.has_room(zone, len)) &&
+               fl_region_may_populate(r, len, len) == 0;
+    size_t want = len;
+
+    return may ? claim_empty(r, &want, zone) : NULL;
+}
+
+bool fl_region_fill_now(struct fl_region *r, size_t len, unsigned zone)
+{
+    bool there = false;
+
+    if (!claim_span(r)) {
+        return false;
+    }
+    fl_region_lock(r);
+    struct fl_stock_chunk *c = claim_now(r, len, zone);
+    if (c != NULL) {
+        fill_one(r, c, len);
+        there = c->ready == len;
+    }
+    fl_region_unlock(r);
+    return there;
+}
+
 static bool is_aged(const struct fl_region *r, const struct fl_stock_chunk *c, uint32_t age)
 {
     return atomic_load_explicit(&r->epoch, memory_order_relaxed) -

@@ -1,8 +1,9 @@
 /* Serves first touches: a huge page of the stock for whoever waits, and more ahead of whoever goes on in a line.
  *
  * Each thread that touches has a stream: the next huge page in its line doubles what is placed ahead, so that an
- * initialisation by several threads, a chunk each, is followed chunk by chunk. Where the stock is empty, or something is
- * there already, the kernel serves: that huge page is disarmed. Where even that is refused (it makes maps, of which a
+ * initialisation by several threads, a chunk each, is followed chunk by chunk. Where the stock is empty a huge page is filled while
+ * its toucher waits, if nobody else does. Where several do, for their own faults fill at the same time, and where something is there
+ * already, the kernel serves: that huge page is disarmed. Where even that is refused (it makes maps, of which a
  * process may have so many) the door is closed: nobody may wait for ever.
  * When this thread ends, or the process, the kernel closes the door, and disarms all. State: `touch`, this thread's alone;
  * r->touch as region/touch.c has it. */
@@ -10,7 +11,7 @@
 
 #include <poll.h>
 
-enum { RANGES = 256, STREAMS = 16, AHEAD_MOST = 16 }; /* AHEAD_MOST: huge pages */
+enum { RANGES = 256, STREAMS = 16, AHEAD_MOST = 16, WAITING = 16 }; /* AHEAD_MOST: huge pages */
 
 struct stream {
     int tid;
@@ -96,30 +97,53 @@ static void place_ahead(struct fl_region *r, struct stream *s, uintptr_t from, u
     }
 }
 
-/* False: whoever touched waits still. */
-static bool serve_one(struct fl_region *r, uintptr_t addr, int tid)
+/* Who waits for a page at `addr`. */
+struct waiting {
+    uintptr_t addr;
+    int tid;
+};
+
+/* False: whoever touched waits still. `alone`: nobody else does. */
+static bool serve_one(struct fl_region *r, struct waiting w, bool alone)
 {
-    struct fl_range page = {fl_align_down(addr, fl_page.huge), fl_page.huge};
-    unsigned nodes = r->placing.nodes, zone = nodes != 0 ? r->placing.runs_on(tid) : 0;
+    struct fl_range page = {fl_align_down(w.addr, fl_page.huge), fl_page.huge};
+    unsigned nodes = r->placing.nodes, zone = nodes != 0 ? r->placing.runs_on(w.tid) : 0;
 
     zone = zone < nodes ? zone : 0;
 
+    size_t placed = fl_region_place(r, touch.fd, page, zone);
+    if (placed == 0 && alone && fl_region_fill_now(r, page.len, zone)) {
+        placed = fl_region_place(r, touch.fd, page, zone);
+    }
     /* It ends at the first base page that is there already, which may lie before the one that is wanted. */
-    if (fl_region_place(r, touch.fd, page, zone) <= addr - page.base) {
+    if (placed <= w.addr - page.base) {
         return fl_sys.touch_arm(touch.fd, page, false) == 0;
     }
-    place_ahead(r, stream_of(tid), fl_range_end(page), zone);
+    place_ahead(r, stream_of(w.tid), fl_range_end(page), zone);
     return true;
+}
+
+/* All who wait now; one thread waits once. */
+static size_t read_waiting(int fd, struct waiting out[static WAITING])
+{
+    size_t n = 0;
+
+    while (n < WAITING && fl_sys.touch_read(fd, &out[n].addr, &out[n].tid) == 0) {
+        n++;
+    }
+    return n;
 }
 
 static bool serve(struct fl_worker *w, const struct fl_source *s, short came)
 {
-    uintptr_t addr;
-    int tid;
+    struct waiting waiting[WAITING];
     bool served = (came & POLLIN) != 0;
+    size_t n;
 
-    while (served && fl_sys.touch_read(s->fd, &addr, &tid) == 0) {
-        served = serve_one(w->region, addr, tid);
+    while (served && (n = read_waiting(s->fd, waiting)) != 0) {
+        for (size_t i = 0; i < n && served; i++) {
+            served = serve_one(w->region, waiting[i], n == 1);
+        }
     }
     if (!served) {
         atomic_store(&w->region->touch.open, false);

@@ -22,7 +22,7 @@ enum fl_worker_state {
     FL_WORKER_RETIRED, /* gone, and never started again */
 };
 
-enum { FL_WORKER_JOBS = 9, FL_WORKER_SOURCES = 8 };
+enum { FL_WORKER_JOBS = 10, FL_WORKER_SOURCES = 8 };
 
 /* What a job may return instead of ns. */
 #define FL_JOB_IDLE UINT64_MAX        /* nothing to do until somebody calls */

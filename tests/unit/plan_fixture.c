@@ -42,6 +42,7 @@ static void note_nothing(struct fl_cache *c)
 }
 
 struct fl_route fl_route;
+const struct fl_placing *plan_placing;
 
 void plan_begin(const struct fl_plan_config *c)
 {
@@ -49,6 +50,9 @@ void plan_begin(const struct fl_plan_config *c)
 
     region_begin(NULL);
     fake.reserve_max = (size_t)8 << 30;
+    if (plan_placing != NULL) {
+        fl_region_divide(&region, plan_placing);
+    }
     fl_sys.now_ns = fl_sys_linux.now_ns; /* the packer's budget is spent by it */
     config.watch_thread = nothing;
     config.tick_ns = 1;

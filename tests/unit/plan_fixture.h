@@ -9,6 +9,8 @@
 
 /* A region, a route from 64 KiB on, and steps: declared ones only, packed at once. NULL for that. */
 void plan_begin(const struct fl_plan_config *c);
+/* Set before it: there are several nodes. */
+extern const struct fl_placing *plan_placing;
 
 /* Each test in a process of its own: contexts, arenas and their memory are made once a process. One that hangs fails. */
 int plan_run(const struct CMUnitTest *tests, size_t n);

@@ -1,7 +1,8 @@
 /* A loop whose iterations are alike, on one node or several; and memory that is read from another node than it lies on.
  *
  *   victim_node_steps steps N         a thread bound to each node that has CPUs makes N declared steps
- *   victim_node_steps moved N         a thread of the first node makes N steps, and N more when it has moved to the last
+ *   victim_node_steps moved N         a thread of the first node makes N steps, moves to the last, goes on until all of its blocks lie
+ *                                     there, though not for ever, and makes N more
  *   victim_node_steps hinted SECONDS  reads on the last node for so long what it has put on the first
  *
  * Prints "LABEL: node0 N node1 N ... nowhere N" of the last step's blocks, in base pages, and "faults LABEL N": the minor faults
@@ -14,7 +15,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-enum { REQUESTS = 48, LIVES = 9, LABEL = 32, LINE = 512 };
+enum { REQUESTS = 48, LIVES = 9, LABEL = 32, LINE = 512, PATIENCE = 1000 };
 
 static struct nodes nodes;
 static int (*begin)(void *), (*end)(void *);
@@ -86,27 +87,8 @@ static void loop(const char *what, int node)
     dprintf(1, "faults %s %ld\n", label, faults);
 }
 
-static void *steps_thread(void *arg)
-{
-    loop("steps", (int)((const cpu_set_t *)arg - nodes.cpus));
-    return NULL;
-}
-
-static void each_steps(void)
-{
-    pthread_t t[NODES_MOST];
-
-    for (int i = 0; i < nodes.n; i++) {
-        CHECK(!nodes.has_cpu[i] || pthread_create(&t[i], NULL, steps_thread, &nodes.cpus[i]) == 0);
-    }
-    for (int i = 0; i < nodes.n; i++) {
-        CHECK(!nodes.has_cpu[i] || pthread_join(t[i], NULL) == 0);
-    }
-}
-
-/* All mappings but the one with `kept` get a policy: hinting faults are for memory without one, so what is counted is of that
- * memory alone. */
-static void leave_only(const char *kept)
+/* Mappings that are `chosen` get a policy: hinting faults are for memory without one, so what is counted is of the rest alone. */
+static void mind(bool (*chosen)(const char *line, uintptr_t from, uintptr_t to))
 {
     static char text[1 << 16];
     int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -124,9 +106,60 @@ static void leave_only(const char *kept)
         char *dash;
         uintptr_t from = strtoull(line, &dash, 16);
         uintptr_t to = *dash == '-' ? strtoull(dash + 1, NULL, 16) : 0;
-        if (to > from && ((uintptr_t)kept < from || (uintptr_t)kept >= to)) {
+        if (to > from && chosen(line, from, to)) {
             (void)nodes_policy_of((void *)from, to - from, POLICY_PREFERRED, 0);
         }
+    }
+}
+
+static uintptr_t kept;
+
+static bool is_not_kept(const char *line, uintptr_t from, uintptr_t to)
+{
+    (void)line;
+    return kept < from || kept >= to;
+}
+
+/* What the kernel, the loader and the C library have mapped before the first large request. */
+static bool is_others(const char *line, uintptr_t from, uintptr_t to)
+{
+    const char *end = strchrnul(line, '\n'), *rights = strchr(line, ' ');
+
+    (void)from;
+    (void)to;
+    return rights != NULL && rights < end && rights[1] == 'r' &&
+           memmem(line, (size_t)(end - line), "[anon:faultless", strlen("[anon:faultless")) == NULL;
+}
+
+/* A thread's stack, and what the thread library keeps in it. */
+static void mind_stack(void)
+{
+    pthread_attr_t attr;
+    void *base;
+    size_t len;
+
+    CHECK(pthread_getattr_np(pthread_self(), &attr) == 0);
+    CHECK(pthread_attr_getstack(&attr, &base, &len) == 0);
+    (void)nodes_policy_of(base, len, POLICY_PREFERRED, 0);
+    pthread_attr_destroy(&attr);
+}
+
+static void *steps_thread(void *arg)
+{
+    mind_stack();
+    loop("steps", (int)((const cpu_set_t *)arg - nodes.cpus));
+    return NULL;
+}
+
+static void each_steps(void)
+{
+    pthread_t t[NODES_MOST];
+
+    for (int i = 0; i < nodes.n; i++) {
+        CHECK(!nodes.has_cpu[i] || pthread_create(&t[i], NULL, steps_thread, &nodes.cpus[i]) == 0);
+    }
+    for (int i = 0; i < nodes.n; i++) {
+        CHECK(!nodes.has_cpu[i] || pthread_join(t[i], NULL) == 0);
     }
 }
 
@@ -144,7 +177,8 @@ static void hinted(int seconds)
     for (size_t at = 0; at < each; at += 4 * KIB) {
         p[at] = 1;
     }
-    leave_only(p + each / 2);
+    kept = (uintptr_t)p + each / 2;
+    mind(is_not_kept);
     nodes_run_on(&nodes, nodes_last_cpu(&nodes));
     CHECK(clock_gettime(CLOCK_MONOTONIC, &now) ==
           0); /* whose page is new: before faults are counted */
@@ -164,6 +198,26 @@ static void hinted(int seconds)
     free(p);
 }
 
+/* Until no block of a step lies on another node. */
+static void settle(int node)
+{
+    struct census c;
+
+    nodes_run_on(&nodes, node);
+    for (int i = 0; i < PATIENCE; i++) {
+        memset(&c, 0, sizeof c);
+        step(&c);
+        usleep(2000);
+        long elsewhere = c.nowhere;
+        for (int k = 0; k < nodes.n; k++) {
+            elsewhere += k != node ? c.on[k] : 0;
+        }
+        if (elsewhere == 0) {
+            break;
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc == 3 ? argv[1] : "";
@@ -174,9 +228,11 @@ int main(int argc, char **argv)
     nodes_read(&nodes);
     steps = argc == 3 ? atoi(argv[2]) : 0;
     if (strcmp(mode, "steps") == 0) {
+        mind(is_others);
         each_steps();
     } else if (strcmp(mode, "moved") == 0) {
         loop("before", nodes_first_cpu(&nodes));
+        settle(nodes_last_cpu(&nodes));
         loop("moved", nodes_last_cpu(&nodes));
     } else if (strcmp(mode, "hinted") == 0) {
         hinted(steps);

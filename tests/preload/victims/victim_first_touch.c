@@ -4,12 +4,14 @@
 #include "victim.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { THREADS = 4, PRIMED = 16 };
+/* BARE: blocks that come without memory for the kernel to fill: nobody may be there who serves. */
+enum { THREADS = 4, PRIMED = 16, BARE = 8 };
 static const size_t huge = 2 * MIB, each = 16 * MIB;
 static char *primed[PRIMED];
 
@@ -30,16 +32,39 @@ static char *block(size_t n)
     return p;
 }
 
-/* Until large blocks come without memory, or some have come: whoever helps may take a moment to begin. */
+/* Does somebody serve first touches of the map that `p` lies in (userfaultfd(2), "um" in smaps)? */
+static bool is_served(const void *p)
+{
+    char line[512];
+    bool here = false, served = false;
+    FILE *f = fopen("/proc/self/smaps", "re");
+
+    CHECK(f != NULL);
+    while (fgets(line, sizeof line, f) != NULL && !served) {
+        uintptr_t from, to;
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2) {
+            here = (uintptr_t)p >= from && (uintptr_t)p < to;
+        }
+        served = here && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " um") != NULL;
+    }
+    (void)fclose(f);
+    return served;
+}
+
+/* Until large blocks come without memory and are served, or some have come: whoever helps may take a moment to begin. */
 static void prime(void)
 {
-    for (int i = 0; i < PRIMED; i++) {
+    for (int i = 0, bare = 0; i < PRIMED && bare < BARE; i++) {
         primed[i] = block(32 * MIB);
         bool there = is_there(primed[i] + 8 * MIB);
-        memset(primed[i], 1, 32 * MIB);
-        if (!there) {
+        bool served = !there && is_served(primed[i] + 8 * MIB);
+        if (there || served) {
+            memset(primed[i], 1, 32 * MIB);
+        }
+        if (served) {
             break;
         }
+        bare += !there;
         usleep(50000);
     }
     usleep(100000);
