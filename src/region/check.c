@@ -33,14 +33,6 @@ static const char *check_pair(const struct fl_extent *left, const struct fl_exte
     return NULL;
 }
 
-static size_t populated_of(const struct fl_extent *e)
-{
-    if (e->content == FL_CONTENT_PART) {
-        return e->zeroed.len;
-    }
-    return e->content == FL_CONTENT_POPULATED ? e->len : 0;
-}
-
 const char *fl_region_check_locked(struct fl_region *r)
 {
     uintptr_t end = fl_range_end(r->window.all);
@@ -66,7 +58,7 @@ const char *fl_region_check_locked(struct fl_region *r)
             nfree[empty]++;
             free_bytes += empty ? 0 : e->len;
         }
-        populated += populated_of(e);
+        populated += fl_extent_populated(e);
         left = e;
         addr += e->len;
     }

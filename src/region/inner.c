@@ -103,7 +103,7 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
 }
 
 /* Lock: region; it is released meanwhile. Where pages do not move, what is free elsewhere is given back for what comes here. */
-static void make_way(struct fl_region *r, size_t len)
+static void make_way(struct fl_region *r, size_t len, unsigned zone)
 {
     if (atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN &&
         fl_supply_is_full(r, len, len)) {
@@ -111,6 +111,7 @@ static void make_way(struct fl_region *r, size_t len)
         (void)fl_region_purge_some(r, 0, len);
         fl_region_lock(r);
     }
+    fl_region_make_way(r, len, zone);
 }
 
 /* What may be had unasked is no matter of what was asked for. */
@@ -132,7 +133,7 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
 
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0);
-    make_way(r, part.len);
+    make_way(r, part.len, g.zone);
     int refusal = fl_supply_plan(r, &g, part.len, part.len, 0);
     bool may = refusal == 0 || (how->asked_for && is_moderation(refusal));
     if (refusal != 0) {

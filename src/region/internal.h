@@ -36,6 +36,15 @@ struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr);
 /* Makes the pagemap usable up to the entry of `end`. -ENOMEM when the kernel refuses. */
 int fl_pagemap_reach(struct fl_region *r, uintptr_t end);
 
+/* Bytes of it that count as populated. */
+static inline size_t fl_extent_populated(const struct fl_extent *e)
+{
+    if (e->content == FL_CONTENT_PART) {
+        return e->zeroed.len;
+    }
+    return e->content == FL_CONTENT_POPULATED ? e->len : 0;
+}
+
 static inline bool fl_extent_is_populated(const struct fl_extent *e)
 {
     return e->content == FL_CONTENT_POPULATED;
@@ -265,6 +274,10 @@ void fl_region_adopt_orphans(struct fl_region *r);
 
 /* fl_region_purge until `want` bytes are given back. No lock held. */
 size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want);
+
+/* On several nodes, before `len` bytes come into memory in that zone: where more would be held than ever was in use at once, what is free
+ * in other zones, for a tick or more, goes back to the kernel. The lock is released meanwhile. */
+void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone);
 
 /* What release_more does, where it is plugged in. No lock held. */
 size_t fl_region_release_more(struct fl_region *r);

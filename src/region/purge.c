@@ -1,6 +1,7 @@
 /* Gives memory back to the kernel, oldest first, in whole huge pages, with no lock held during the system calls. */
 #include "region/internal.h"
 
+enum { IDLE_TICKS = 1 };
 static const size_t purge_chunk = (size_t)256 << 20; /* bytes a madvise: some 0.7 ms */
 
 static bool is_older(const struct fl_extent *e, const struct fl_extent *than)
@@ -10,14 +11,14 @@ static bool is_older(const struct fl_extent *e, const struct fl_extent *than)
     return (int32_t)(atomic_load_explicit(&e->epoch, memory_order_relaxed) - then) < 0;
 }
 
-/* The oldest extent, claimed, when it is due; NULL: nothing is. */
-static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age)
+/* The oldest extent of all zones `but` one, claimed, when it is due; NULL: nothing is. */
+static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age, const struct fl_zone *but)
 {
     struct fl_extent *e = NULL;
 
     FL_EACH_ZONE(r, z)
     {
-        struct fl_extent *head = TAILQ_FIRST(&z->by_age);
+        struct fl_extent *head = z != but ? TAILQ_FIRST(&z->by_age) : NULL;
         e = head != NULL && (e == NULL || is_older(head, e)) ? head : e;
     }
     return e != NULL && fl_extent_is_aged(r, e, age) && fl_extent_reserve(r, 2) == 0
@@ -37,23 +38,42 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
     fl_apart_return(r, e, gone);
 }
 
-size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
+/* Lock: region; it is released meanwhile. */
+static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want,
+                            const struct fl_zone *but)
 {
     size_t given = 0;
     bool gone = true;
 
-    fl_region_lock(r);
-    (void)fl_cache_drain_all(r, age);
-    given += fl_stock_release(r, age);
-    for (struct fl_extent *e; gone && given < want && (e = claim_oldest(r, age)) != NULL;) {
+    for (struct fl_extent *e; gone && given < want && (e = claim_oldest(r, age, but)) != NULL;) {
         fl_region_unlock(r);
         gone = fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
         fl_region_lock(r);
         given += gone ? e->len : 0;
         purged(r, e, gone);
     }
+    return given;
+}
+
+size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
+{
+    fl_region_lock(r);
+    (void)fl_cache_drain_all(r, age);
+    size_t given = fl_stock_release(r, age);
+    given += purge_extents(r, age, given < want ? want - given : 0, NULL);
     fl_region_unlock(r);
     return given;
+}
+
+void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
+{
+    const struct fl_zone *z = &r->zone[zone];
+    size_t own = fl_zone_moves(r, zone) ? z->free_huge + z->stock_ready : 0;
+    size_t held = r->populated_bytes - r->leaving + len, may = fl_supply_allowed(r, len);
+
+    if (r->placing.nodes != 0 && held > may && len > own) {
+        (void)purge_extents(r, IDLE_TICKS, fl_min(held - may, len - own), z);
+    }
 }
 
 /* Any extent with a huge page's worth of bytes that the kernel may not take yet, claimed; NULL: there is none. Its edges

@@ -313,7 +313,8 @@ void fl_region_probe(struct fl_region *r);
 /* Memory is short: all that is free goes back at once, whole huge pages. Threads: any, no lock of ours held. */
 void fl_region_release(struct fl_region *r);
 
-/* `bytes` will be wanted soon: the stock is filled with as many, as far as memory allows, until they have been asked for. */
+/* `bytes` will be wanted soon, where the calling thread's blocks lie: that stock is filled with as many, as far as memory allows, until
+ * they have been asked for. */
 void fl_region_expect(struct fl_region *r, size_t bytes);
 
 /* Are maps counted, used or not (RLIMIT_AS, RLIMIT_DATA, overcommit_memory=2)? Some 10 us. */
@@ -458,6 +459,9 @@ void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor);
 
 /* Adds this region's figures, with those of all thread caches, to `out`. */
 void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out);
+
+/* What is populated on each node; where there is one, none. Bytes.  Cost: a walk over all extents, the lock held. */
+void fl_region_nodes_read(struct fl_region *r, struct fl_stats_nodes *out);
 
 /* Invariants R1 to R6 over the whole window; NULL, or the name of the first that does not hold. For tests. */
 const char *fl_region_check(struct fl_region *r);

@@ -25,10 +25,15 @@ static size_t ahead(const struct fl_region *r)
 
 void fl_region_expect(struct fl_region *r, size_t bytes)
 {
+    unsigned zone = fl_zone_wish(r, fl_page.huge);
+
+    if (!fl_zone_moves(r, zone)) { /* it comes from no stock */
+        return;
+    }
     fl_region_lock(r);
     r->stock.expected = fl_align_up(bytes, fl_page.huge);
     r->stock.demand = fl_max(r->stock.demand, r->stock.expected);
-    r->zone[0].demand = fl_max(r->zone[0].demand, r->stock.expected);
+    r->zone[zone].demand = fl_max(r->zone[zone].demand, r->stock.expected);
     fl_region_unlock(r);
     atomic_store(&r->wants_worker, true);
 }

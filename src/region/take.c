@@ -125,6 +125,9 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
     struct fl_extent *live = NULL;
     bool on_touch = g->on_touch;
 
+    if (FL_UNLIKELY(r->placing.nodes != 0) && !on_touch) {
+        fl_region_make_way(r, len, g->zone);
+    }
     for (int i = 0; i < FOREIGN_TRIES && live == NULL; i++) {
         struct growth run = find_growth(r, len, align, g->zone);
         if (run.start == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {

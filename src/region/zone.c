@@ -87,3 +87,37 @@ int fl_zone_commit(struct fl_region *r, struct fl_range part, bool huge, unsigne
     }
     return rc;
 }
+
+/* Lock: region. */
+static void add_extent(const struct fl_region *r, const struct fl_extent *e,
+                       struct fl_stats_nodes *out)
+{
+    unsigned nodes = r->placing.nodes;
+
+    if (e->zone >= fl_zone_touch(r)) {
+        out->several += fl_extent_populated(e);
+        return;
+    }
+    struct fl_stats_node *node = &out->node[e->zone % nodes];
+    node->extents += fl_extent_populated(e);
+    node->free += atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_FREE
+                      ? fl_extent_populated(e)
+                      : 0;
+}
+
+void fl_region_nodes_read(struct fl_region *r, struct fl_stats_nodes *out)
+{
+    *out = (struct fl_stats_nodes){.n = r->placing.nodes};
+    if (out->n == 0) {
+        return;
+    }
+    fl_region_lock(r);
+    for (const struct fl_extent *e = r->seeded ? fl_extent_at(r, r->first) : NULL; e != NULL;
+         e = fl_extent_at(r, e->base + e->len)) {
+        add_extent(r, e, out);
+    }
+    for (unsigned i = 0; i < out->n; i++) {
+        out->node[i].stock = r->zone[i].stock_ready;
+    }
+    fl_region_unlock(r);
+}

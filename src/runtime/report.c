@@ -68,7 +68,17 @@ int fl_stats_read(struct fl_stats *out)
     return 0;
 }
 
-enum { REPORT_BYTES = 8192 };
+enum { REPORT_BYTES = 16384 };
+
+static void read_nodes(struct fl_stats_nodes *out)
+{
+    const struct fl_topology *t = &fl_runtime.numa.topology;
+
+    fl_region_nodes_read(&fl_runtime.region, out);
+    for (unsigned i = 0; i < out->n; i++) {
+        out->node[i].id = t->id[i];
+    }
+}
 
 static bool is_standard_error(const char *where)
 {
@@ -80,12 +90,14 @@ static int append_json(const char *where)
     char text[REPORT_BYTES], program[256];
     struct fl_text t = fl_text_on(text, sizeof text);
     struct fl_stats_values values;
+    struct fl_stats_nodes nodes;
 
     fl_read_stats(&values);
+    read_nodes(&nodes);
     if (fl_sys.read_file("/proc/self/comm", program, sizeof program) != 0) {
         program[0] = '\0';
     }
-    fl_stats_format_json(&values, getpid(), program, &t);
+    fl_stats_format_json(&values, &nodes, getpid(), program, &t);
     return fl_sys.append_file(where, text, t.len);
 }
 
@@ -93,9 +105,12 @@ static struct fl_text table_on(char *text, size_t size)
 {
     struct fl_text t = fl_text_on(text, size);
     struct fl_stats_values values;
+    struct fl_stats_nodes nodes;
 
     fl_read_stats(&values);
+    read_nodes(&nodes);
     fl_stats_format_table(&values, &t);
+    fl_stats_format_nodes(&nodes, &t);
     return t;
 }
 

@@ -27,8 +27,42 @@ void fl_stats_quote(struct fl_text *t, const char *s)
     fl_text_str(t, "\"");
 }
 
-void fl_stats_format_json(const struct fl_stats_values *v, int pid, const char *program,
-                          struct fl_text *t)
+static void append_pair(struct fl_text *t, const char *before, uint64_t value, const char *behind)
+{
+    fl_text_str(t, before);
+    fl_text_u64(t, value);
+    fl_text_str(t, behind);
+}
+
+void fl_stats_format_nodes(const struct fl_stats_nodes *n, struct fl_text *t)
+{
+    for (unsigned i = 0; i < n->n; i++) {
+        const struct fl_stats_node *node = &n->node[i];
+        append_pair(t, "faultless: node ", node->id, ": ");
+        append_pair(t, "", node->extents, " bytes populated, ");
+        append_pair(t, "", node->free, " of these free; stock ");
+        append_pair(t, "", node->stock, " bytes\n");
+    }
+    if (n->n != 0) {
+        append_pair(t, "faultless: several nodes: ", n->several, " bytes populated\n");
+    }
+}
+
+static void append_nodes(struct fl_text *t, const struct fl_stats_nodes *n)
+{
+    fl_text_str(t, ", \"nodes\": [");
+    for (unsigned i = 0; i < n->n; i++) {
+        const struct fl_stats_node *node = &n->node[i];
+        append_pair(t, i == 0 ? "{\"node\": " : ", {\"node\": ", node->id, ", ");
+        append_pair(t, "\"extent_bytes\": ", node->extents, ", ");
+        append_pair(t, "\"free_bytes\": ", node->free, ", ");
+        append_pair(t, "\"node_stock_bytes\": ", node->stock, "}");
+    }
+    append_pair(t, "], \"several_nodes_bytes\": ", n->several, "");
+}
+
+void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n, int pid,
+                          const char *program, struct fl_text *t)
 {
     fl_text_str(t, "{\"pid\": ");
     fl_text_u64(t, (uint64_t)pid);
@@ -39,5 +73,8 @@ void fl_stats_format_json(const struct fl_stats_values *v, int pid, const char *
     fl_text_u64(t, v->field);
     FL_STATS_FIELDS(X)
 #undef X
+    if (n != NULL && n->n != 0) {
+        append_nodes(t, n);
+    }
     fl_text_str(t, "}\n");
 }

@@ -70,6 +70,18 @@ struct fl_stats_values {
 #undef X
 };
 
+/* What we hold populated, by node, as far as we know; what the kernel says of it is faultstat's. Bytes. */
+enum { FL_STATS_NODES = 64 };
+struct fl_stats_nodes {
+    unsigned n; /* 0: one node, and nothing is said */
+    struct fl_stats_node {
+        unsigned id;            /* the kernel's number */
+        uint64_t extents, free; /* out of the stock; the part of them that nobody has */
+        uint64_t stock;
+    } node[FL_STATS_NODES];
+    uint64_t several; /* what several nodes share: in turn, or as it was touched */
+};
+
 /* One writer; anybody may read. */
 static inline void fl_stats_add(_Atomic uint64_t *counter, uint64_t n)
 {
@@ -104,12 +116,13 @@ enum { FL_CHROME_EVENT = 256 };
 void fl_chrome_event(struct fl_text *t, const struct fl_chrome_event *e, bool first);
 void fl_chrome_tail(struct fl_text *t);
 
-/* A table, one field a line. */
-void fl_stats_format_table(const struct fl_stats_values *v, struct fl_text *t);
 /* A JSON string: quotes and backslashes escaped, control characters left out. */
 void fl_stats_quote(struct fl_text *t, const char *s);
-/* One line of JSON with pid and program first, newline behind. */
-void fl_stats_format_json(const struct fl_stats_values *v, int pid, const char *program,
-                          struct fl_text *t);
+/* A table, one field a line; then, with several nodes, one line a node. */
+void fl_stats_format_table(const struct fl_stats_values *v, struct fl_text *t);
+void fl_stats_format_nodes(const struct fl_stats_nodes *n, struct fl_text *t);
+/* One line of JSON with pid and program first, newline behind. `n`: NULL, or with several nodes they are last. */
+void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n, int pid,
+                          const char *program, struct fl_text *t);
 
 #endif

@@ -303,6 +303,124 @@ static void blocks_grow_within_their_zone(void **state)
     assert_settled();
 }
 
+/* The worker's clock goes on. */
+static void tick(void)
+{
+    region.epoch++;
+}
+
+/* Rather than that both are held; but what was freed just now may be wanted again at once. */
+static void what_is_idle_on_one_node_goes_before_another_grows(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    divide();
+    give(take_on(1, MIB(64)));
+    give(take_on(0, MIB(32)));
+    assert_int_equal(region.populated_bytes, MIB(96)); /* neither is idle */
+    tick();
+    size_t purged = stats().purge_bytes;
+    assert_lies(take_on(0, MIB(48)), 0);
+    assert_true(region.populated_bytes <= MIB(64) + 2 * fl_page.huge);
+    assert_true(stats().purge_bytes > purged);
+    assert_int_equal(region.zone[1].free_huge + MIB(48), region.populated_bytes);
+    assert_settled();
+}
+
+static void what_a_node_has_free_itself_is_used_first(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    divide();
+    struct fl_extent *low = take_on(0, MIB(32));
+    struct fl_extent *high = take_on(0, MIB(32));
+    struct fl_extent *other = take_on(1, MIB(16));
+    give(low);
+    give(high);
+    give(other);
+    tick();
+    size_t purged = stats().purge_bytes;
+    assert_lies(take_on(0, MIB(64)), 0);
+    assert_int_equal(stats().purge_bytes, purged);
+    assert_int_equal(region.zone[1].free_huge, MIB(16));
+    assert_settled();
+}
+
+static void what_is_expected_is_put_where_the_thread_runs(void **state)
+{
+    (void)state;
+    if (!stock_begin(&(struct fl_region_config){.huge = true})) {
+        return;
+    }
+    divide();
+    ask_on(1);
+    fl_region_expect(&region, MIB(32));
+    while (fl_region_refill(&region) == 0) {
+    }
+    assert_int_equal(region.zone[0].stock_ready, 0);
+    assert_int_equal(region.zone[1].stock_ready, MIB(32));
+    assert_lies(take_on(1, MIB(32)), 1);
+    assert_int_equal(region.zone[1].stock_ready, 0);
+    ask_touched(1); /* no stock serves that */
+    fl_region_expect(&region, MIB(64));
+    while (fl_region_refill(&region) == 0) {
+    }
+    assert_true(region.stock.expected == MIB(32));
+    assert_settled();
+}
+
+static void somebody_who_waits_gets_a_page_of_his_node(void **state)
+{
+    (void)state;
+    if (!stock_begin(&(struct fl_region_config){.huge = true, .first_touch = true})) {
+        return;
+    }
+    divide();
+    assert_non_null(take_on(0, MIB(4)));
+    assert_true(fl_region_fill_now(&region, fl_page.huge, 1));
+    assert_int_equal(region.zone[1].stock_ready, fl_page.huge);
+    assert_int_equal(mapped_for((uintptr_t)stock_chunk(0)), 1);
+    assert_false(fl_region_fill_now(&region, fl_page.huge, 1)); /* there is some */
+    full[0] = true;
+    assert_false(fl_region_fill_now(&region, fl_page.huge, 0));
+    full[0] = false;
+    region.config.limit = region.populated_bytes;
+    assert_false(fl_region_fill_now(&region, fl_page.huge, 0));
+    assert_int_equal(region.zone[0].stock_ready, 0);
+    assert_settled();
+}
+
+static void what_lies_on_each_node_can_be_told(void **state)
+{
+    struct fl_stats_nodes n;
+
+    (void)state;
+    region_begin(NULL);
+    divide();
+    fl_region_nodes_read(&region, &n);
+    assert_int_equal(n.n, NODES);
+    assert_int_equal(n.node[0].extents + n.node[1].extents + n.several, 0);
+    struct fl_extent *e = take_on(1, MIB(6));
+    assert_non_null(take_on(0, MIB(4)));
+    give(take_on(1, MIB(8)));
+    ask_touched(0);
+    struct fl_extent *touched = take(MIB(32));
+    fl_region_nodes_read(&region, &n);
+    assert_int_equal(n.node[0].extents, MIB(4));
+    assert_int_equal(n.node[0].free, 0);
+    assert_int_equal(n.node[1].extents, MIB(14));
+    assert_int_equal(n.node[1].free, MIB(8));
+    assert_int_equal(n.several, 0); /* nobody has touched it */
+    fill(touched, 1);
+    lies_on = NODES;
+    give(touched);
+    give(e);
+    fl_region_nodes_read(&region, &n);
+    assert_int_equal(n.node[1].free, MIB(14));
+    assert_int_equal(n.several, MIB(32));
+    assert_settled();
+}
+
 static void one_node_has_one_zone(void **state)
 {
     (void)state;
@@ -312,6 +430,9 @@ static void one_node_has_one_zone(void **state)
     assert_int_equal(e->zone, 0);
     give(e);
     assert_int_equal(region.nzones, 1);
+    struct fl_stats_nodes n;
+    fl_region_nodes_read(&region, &n);
+    assert_int_equal(n.n, 0);
     assert_int_equal(nmap, 0);
     assert_settled();
 }
@@ -329,6 +450,11 @@ int main(void)
         cmocka_unit_test(what_several_nodes_touched_is_for_a_block_of_its_length),
         cmocka_unit_test(emptied_addresses_are_for_any_touch),
         cmocka_unit_test(blocks_grow_within_their_zone),
+        cmocka_unit_test(what_is_idle_on_one_node_goes_before_another_grows),
+        cmocka_unit_test(what_a_node_has_free_itself_is_used_first),
+        cmocka_unit_test(what_is_expected_is_put_where_the_thread_runs),
+        cmocka_unit_test(somebody_who_waits_gets_a_page_of_his_node),
+        cmocka_unit_test(what_lies_on_each_node_can_be_told),
         cmocka_unit_test(one_node_has_one_zone),
     };
 
