@@ -27,11 +27,11 @@ static struct fl_step_context *mine_of(const struct fl_step_context *root)
     return c;
 }
 
-static bool claim(struct fl_step_context *c)
+static inline bool claim(struct fl_step_context *c, int self)
 {
     int none = 0;
 
-    return atomic_compare_exchange_strong(&c->tid, &none, gettid());
+    return atomic_compare_exchange_strong(&c->tid, &none, self);
 }
 
 /* acq_rel, on both sides: what the last thread left in the context is seen by the next one. */
@@ -41,7 +41,7 @@ static void release(struct fl_step_context *c)
 }
 
 /* -EINVAL: it was freed meanwhile. */
-static int add_member(struct fl_step_context *root, struct fl_step_context **out)
+static int add_member(struct fl_step_context *root, int self, struct fl_step_context **out)
 {
     struct fl_step_context *last = root, *made = fl_context_make(true);
     unsigned n = 0;
@@ -49,7 +49,7 @@ static int add_member(struct fl_step_context *root, struct fl_step_context **out
     if (made == NULL) {
         return -ENOMEM;
     }
-    atomic_store(&made->tid, gettid());
+    atomic_store(&made->tid, self);
     made->of = root;
     fl_plan_lock();
     while (next_member(last) != NULL) {
@@ -71,23 +71,21 @@ static int add_member(struct fl_step_context *root, struct fl_step_context **out
 }
 
 /* The one that the thread was in last; else the context itself; else any that nobody is in; else a new one. */
-static int claim_any(struct fl_step_context *root, struct fl_step_context **out)
+static FL_COLD int claim_any(struct fl_step_context *root, int self, struct fl_step_context **out)
 {
-    int self = gettid();
-
     for (struct fl_step_context *c = root; c != NULL; c = next_member(c)) {
-        if (atomic_load_explicit(&c->last_tid, memory_order_relaxed) == self && claim(c)) {
+        if (atomic_load_explicit(&c->last_tid, memory_order_relaxed) == self && claim(c, self)) {
             *out = c;
             return 0;
         }
     }
     for (struct fl_step_context *c = root; c != NULL; c = next_member(c)) {
-        if (claim(c)) {
+        if (claim(c, self)) {
             *out = c;
             return 0;
         }
     }
-    return add_member(root, out);
+    return add_member(root, self, out);
 }
 
 int fl_plan_context_new(struct fl_step_context **out)
@@ -106,13 +104,14 @@ int fl_plan_context_new(struct fl_step_context **out)
 static int claim_all(struct fl_step_context *root)
 {
     struct fl_step_context *busy = root;
+    int self = gettid();
 
     fl_plan_lock();
     if (!root->open) { /* somebody else was first */
         fl_plan_unlock();
         return -EINVAL;
     }
-    while (busy != NULL && claim(busy)) {
+    while (busy != NULL && claim(busy, self)) {
         busy = next_member(busy);
     }
     root->open = busy != NULL;
@@ -175,15 +174,16 @@ int fl_plan_begin(struct fl_step_context *c)
         return -EINVAL;
     }
     struct fl_step_context *root = c;
-    int rc = claim_any(root, &c);
-    if (rc != 0) {
+    int self = gettid(), rc = 0;
+    bool mine = atomic_load_explicit(&c->last_tid, memory_order_relaxed) == self && claim(c, self);
+    if (FL_UNLIKELY(!mine) && (rc = claim_any(root, self, &c)) != 0) {
         return rc;
     }
     if (!root->open) { /* freed meanwhile */
         release(c);
         return -EINVAL;
     }
-    atomic_store_explicit(&c->last_tid, gettid(), memory_order_relaxed);
+    atomic_store_explicit(&c->last_tid, self, memory_order_relaxed);
     c->outer = fl_plan_mine;
     atomic_store(&c->inside, true);
     fl_context_begins(c);

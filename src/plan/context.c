@@ -161,7 +161,9 @@ void fl_context_over(struct fl_step_context *c)
     if (atomic_load(&c->job) != FL_JOB_NONE) {
         return;
     }
-    fl_better_collect(c);
+    if (atomic_load_explicit(&c->better_made, memory_order_relaxed) != NULL) {
+        fl_better_collect(c);
+    }
     if (c->layout != NULL && c->layout->wish) {
         c->nlives = 0;
         c->grown = c->layout;

@@ -50,31 +50,34 @@ static uint64_t wished_for(const struct fl_layout *l)
     return sum;
 }
 
-/* What a step of it holds at once. Where pages do not move all that it is high is in memory, which is no reason to do without it. */
-static uint64_t needs(const struct fl_layout *l)
+/* Where pages do not move all that it is high is in memory: no reason to do without it. */
+void fl_gate_judge(struct fl_layout *l)
 {
-    return fl_align_up(fl_layout_needs(l), fl_page.huge);
+    uint64_t wished = wished_for(l), most = l->largest + l->largest / 64 + wished;
+
+    l->needs = l->largest != 0 && most < l->height ? most : l->height;
+    l->above = l->shadow != 0 &&
+               is_above(fl_align_up(l->needs, fl_page.huge) + l->outside, l->shadow + wished);
 }
 
-bool fl_gate_is_above(struct fl_step_context *c)
+bool fl_gate_was_above(struct fl_step_context *c)
 {
     const struct fl_layout *l = c->layout;
     const struct fl_record *rec = c->completed;
     struct fl_shadow_peaks peaks;
 
     /* What was idle went where the step wanted it; or stays, for whoever holds it. */
-    if (l == NULL || c->arena == NULL || c->gave_up ||
+    if (c->arena == NULL || c->gave_up ||
         atomic_load_explicit(&c->arena->held, memory_order_relaxed) != 0) {
         return false;
     }
-    uint64_t wished = wished_for(l);
     /* Nothing of it went elsewhere, or hardly; and a search may make it lower yet. */
     if (rec == NULL) {
-        return l->shadow != 0 && is_above(needs(l) + l->outside, l->shadow + wished) &&
-               atomic_load_explicit(&c->better_for, memory_order_relaxed) != l->first;
+        return l->above && atomic_load_explicit(&c->better_for, memory_order_relaxed) != l->first;
     }
     struct fl_lives lives = {rec->life, rec->n, rec->begin, rec->end};
+    uint64_t needs = fl_align_up(l->needs, fl_page.huge);
     return look(&lives, NULL, work_between, &peaks) &&
-           is_above(fl_min(fl_arena_holds(c->arena), needs(l)) + peaks.outside,
-                    peaks.online + wished);
+           is_above(fl_min(fl_arena_holds(c->arena), needs) + peaks.outside,
+                    peaks.online + wished_for(l));
 }

@@ -135,10 +135,13 @@ struct fl_layout {
     struct fl_seat *seat; /* and one more, that nothing fits */
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
-    uint64_t shadow;      /* bytes that the steps it was made from need without it; 0: not known */
-    uint64_t outside;     /* bytes that the requests which it leaves alone hold at once */
-    uint64_t asked_most;  /* bytes that one step asked for in planned slots, at most */
-    uint32_t serial;      /* no other has it */
+    uint64_t
+        needs; /* bytes of memory at once: as many as it is high, unless its sizes belong to different steps */
+    uint64_t shadow;     /* bytes that the steps it was made from need without it; 0: not known */
+    bool above;          /* it needs more than that */
+    uint64_t outside;    /* bytes that the requests which it leaves alone hold at once */
+    uint64_t asked_most; /* bytes that one step asked for in planned slots, at most */
+    uint32_t serial;     /* no other has it */
     uint32_t
         first; /* of the one that this one is instead of, with nothing but lower places; else its own */
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
@@ -284,8 +287,14 @@ size_t fl_shadow_scratch(size_t n);
 /* gate.c */
 /* What the layout will be held against, of all the steps that it is made from. The worker. */
 void fl_gate_look(struct fl_layout *l, const struct fl_lives *lives, unsigned nlives);
+/* Sets what it needs, and whether that is too much. */
+void fl_gate_judge(struct fl_layout *l);
 /* The step that has just ended needed more memory than without a plan. */
-bool fl_gate_is_above(struct fl_step_context *c);
+bool fl_gate_was_above(struct fl_step_context *c);
+static inline bool fl_gate_is_above(struct fl_step_context *c)
+{
+    return c->layout != NULL && (c->layout->above || c->completed != NULL) && fl_gate_was_above(c);
+}
 
 /* better.c */
 /* A search for a lower layout than `l`, from where `p` has come to, which is the search's then. The worker. */
@@ -298,7 +307,7 @@ void fl_better_collect(struct fl_step_context *c);
 void fl_better_forget(struct fl_step_context *c, const struct fl_layout *l);
 
 /* zone.c */
-/* The zones of its slots, and its serial. */
+/* The zones of its slots, and what it needs with them; its serial. */
 void fl_layout_zones(struct fl_layout *l);
 
 /* replay.c */
@@ -315,8 +324,6 @@ void fl_replay_resume(struct fl_step_context *c);
 bool fl_replay_is_crowded(struct fl_step_context *c);
 void fl_replay_off(struct fl_step_context *c);
 void fl_arena_let_go(struct fl_step_context *c);
-/* Bytes of memory that a layout needs at once. */
-size_t fl_layout_needs(const struct fl_layout *l);
 /* The layout whose first requests were the last ones; NULL. */
 struct fl_layout *fl_replay_recognise(const struct fl_step_context *c);
 struct fl_arena *fl_plan_first_arena(void);

@@ -421,8 +421,8 @@ int fl_plan_end(struct fl_step_context *c);
 /* ---- the layout, for other layers ---- */
 
 /* From the next layout on, the requests like that of the block at `p`, LIVE, belong to `zone`, 1 to FL_PLAN_ZONES: each keeps its place for
- * the whole step, in two places in turn, so that what was written in one step may be read while the next one is written. Sizes that vary are
- * planned at their largest. Marking the block in each step costs no more than once.
+ * the whole step, in two places in turn, so that what was written in one step may be read while the next one is written, where the arena is
+ * held. Sizes that vary are planned at their largest. Marking the block in each step costs no more than once.
  * 0; -EINVAL: no such zone; -ENOENT: the block is of no step that is learned or served, or got its place by chance; -EBUSY: another thread
  * is in that context, or a handler asks.
  * Threads: any for a step that is learned, else the one in the context. No lock.  Cost: O(1) for the newest request; at most all of them. */

@@ -333,20 +333,12 @@ void fl_arena_let_go(struct fl_step_context *c)
     }
 }
 
-/* What a layout needs at once: as much as it is high, unless its sizes belong to different steps. */
-size_t fl_layout_needs(const struct fl_layout *l)
-{
-    uint64_t most = l->largest + l->largest / 64;
-
-    return l->largest != 0 && most < l->height ? most : l->height;
-}
-
 static size_t neediest(const struct fl_step_context *c)
 {
     size_t most = 0;
 
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        most = c->known[i] != NULL ? fl_max(most, fl_layout_needs(c->known[i])) : most;
+        most = c->known[i] != NULL ? fl_max(most, c->known[i]->needs) : most;
     }
     return most;
 }
@@ -368,7 +360,7 @@ static bool have_arena(struct fl_step_context *c)
     fl_arena_expect(c->arena, neediest(c));
     if (c->settling != 0) { /* what lives on from the step before lies where it did */
         c->settling--;
-    } else {
+    } else if (height + fl_page.huge <= c->arena->limit || c->arena->lowered) {
         fl_arena_lower(c->arena, height);
     }
     return true;

@@ -124,6 +124,7 @@ void fl_layout_zones(struct fl_layout *l)
             add_to_zone(&l->zone[s->zone], s);
         }
     }
+    fl_gate_judge(l);
 }
 
 static uint64_t offset_of(const struct fl_seat *s, int parity)

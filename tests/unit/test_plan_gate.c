@@ -223,6 +223,7 @@ static void what_differs_is_held_against_its_shadow(void **state)
     assert_int_equal(plan_stats().drops, 0);
     /* As if without a plan hardly anything were needed. */
     fl_plan.context[0]->layout->shadow = FL_GRANULE;
+    fl_gate_judge(fl_plan.context[0]->layout);
     loop_declared(&l, NULL, 3);
     assert_int_equal(plan_stats().drops, 1);
     loop_over(&l);
