@@ -82,6 +82,10 @@ void gpu_main(const char *test, struct fl_region *region)
         printf("%s: fl_gpu_open says %d: %s\n", test, rc, fl_gpu_error());
         exit(1);
     }
+    if (fake == NULL) { /* making it anew for each test would take longer than the tests */
+        fl_CUcontext kept;
+        (void)fl_cuda.cuDevicePrimaryCtxRetain(&kept, 0);
+    }
     (void)fl_gpu_close(first);
 }
 

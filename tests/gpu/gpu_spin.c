@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* Loops until the device's clock in nanoseconds has gone on by the argument. */
-static const char ptx[] = ".version 6.3\n"
-                          ".target sm_50\n"
+static const char ptx[] = ".version 6.4\n"
+                          ".target sm_75\n"
                           ".address_size 64\n"
                           ".visible .entry spin(.param .u64 ns)\n"
                           "{\n"
