@@ -32,8 +32,8 @@ static void blocks_of_a_planned_step_have_twins(void **state)
     if (fl_rung_has("worker") || fl_rung_as() != 0) { /* the driver's file is not everybody's */
         return;
     }
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_mirror", "planned"),
-                                            FL_ENV("FAULTLESS_GPU_DRIVER=" FL_FAKE_CUDA));
+    const struct fl_run *r =
+        fl_preload_run(FL_ARGV("victim_mirror_plan"), FL_ENV("FAULTLESS_GPU_DRIVER=" FL_FAKE_CUDA));
     fl_run_assert_clean(r);
     assert_int_equal(fl_run_said(r, "seen "), 80);
 }

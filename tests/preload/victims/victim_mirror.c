@@ -1,30 +1,12 @@
 /* A program with a mirror, and whatever else may have a hand on its pages. Without a device io_uring's registered buffers stand for one:
  * they too hold pages by their physical addresses, and a fixed read writes to these, whatever the page tables say. */
-#include "victim.h"
+#include "mirror.h"
 
-#include "faultless/gpu.h"
-#include "gpu/fake_cuda.h"
-
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #if VICTIM_URING
 #include <liburing.h>
 #endif
-
-#define CALL(name) ((__typeof__(&name))symbol(#name))
-
-static void *symbol(const char *name)
-{
-    void *p = dlsym(RTLD_DEFAULT, name);
-
-    CHECK(p != NULL);
-    return p;
-}
 
 /* ---- what the kernel says of the range ---- */
 
@@ -190,31 +172,6 @@ static void refused(char *p, size_t len)
     CHECK(madvise(p, len, MADV_HUGEPAGE) == 0);
 }
 
-/* Memory comes, goes, moves and is trimmed all around. */
-static void storm(void)
-{
-    char *block[16] = {NULL};
-    uint64_t dice = 88172645463325252;
-
-    for (int i = 0; i < 400; i++) {
-        size_t k = next_random(&dice) % 16, n = (64 * KIB) << next_random(&dice) % 7;
-        char *p = block[k] != NULL && i % 3 == 0 ? realloc(block[k], n) : malloc(n);
-        CHECK(p != NULL);
-        if (p != block[k] && i % 3 != 0) {
-            free(block[k]);
-        }
-        block[k] = p;
-        memset(p, i, n);
-        if (i % 50 == 0) {
-            malloc_trim(0);
-        }
-    }
-    for (size_t k = 0; k < 16; k++) {
-        free(block[k]);
-    }
-    malloc_trim(0);
-}
-
 static void guarded(void)
 {
     static struct frames before, after;
@@ -261,22 +218,6 @@ static void planted(void)
     CHECK(has_devices_pages(p, len, 1));
     CHECK(madvise(p, len, MADV_DONTNEED) == 0);
     printf("device %d same %d\n", device, has_devices_pages(p, len, 2));
-}
-
-static int ends_by(void (*body)(char *), char *p)
-{
-    int status;
-    pid_t child = fork();
-
-    if (child == 0) {
-        struct rlimit none = {0, 0};
-        setrlimit(RLIMIT_CORE, &none);
-        signal(SIGSEGV, SIG_DFL);
-        body(p);
-        _exit(0);
-    }
-    CHECK(waitpid(child, &status, 0) == child);
-    return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static void touch(char *p)
@@ -373,124 +314,6 @@ static void timed(void)
                huge_kb(p, GIB));
     }
     CHECK(CALL(fl_gpu_mirror_destroy)(m) == 0 || 1);
-}
-
-/* ---- a plan's mirror: blocks of malloc's have twins ---- */
-
-static const struct fake_cuda *fake;
-
-static void *as_input(size_t n, unsigned char value)
-{
-    char *p = malloc(n);
-
-    CHECK(p != NULL);
-    (void)CALL(fl_gpu_mirror_input)(p);
-    memset(p, value, n);
-    return p;
-}
-
-struct step {
-    unsigned char value;
-    struct fl_gpu_mirror *m;
-    uint64_t seen; /* inputs that were pushed, and are there */
-};
-
-static void push_and_look(struct step *s, const char *in[2], const size_t len[2])
-{
-    const struct fl_gpu_mirror_map *map = CALL(fl_gpu_mirror_map)(s->m);
-    void *base = NULL;
-    int rc = CALL(fl_gpu_mirror_begin)(s->m, &base);
-
-    CHECK(rc == 0);
-    CHECK(CALL(fl_gpu_mirror_push)(s->m, NULL) == 0);
-    for (int i = 0; i < 2; i++) {
-        uint64_t twin = fl_gpu_twin(map, in[i]);
-        CHECK(twin != 0);
-        s->seen += fake->holds(twin, len[i], s->value);
-    }
-}
-
-static void one_step(struct fl_step_context *c, struct step *s)
-{
-    const size_t len[2] = {300 * KIB, 2 * MIB};
-
-    CHECK(CALL(fl_step_begin)(c) == 0);
-    const char *in[2] = {as_input(len[0], s->value), as_input(len[1], s->value)};
-    char *work = malloc(5 * MIB), *more = calloc(1, 700 * KIB);
-    CHECK(work != NULL && more != NULL);
-    memset(work, 1, 5 * MIB);
-    if (s->m != NULL) {
-        push_and_look(s, in, len);
-        CHECK(madvise(work, 64 * KIB, MADV_DONTNEED) == -1 && errno == EBUSY);
-        CHECK(fl_gpu_twin(CALL(fl_gpu_mirror_map)(s->m), work) != 0);
-        CHECK(CALL(fl_gpu_mirror_pull_range)(s->m, work, 1 * MIB, NULL) == 0);
-    }
-    free(work);
-    free(more);
-    free((void *)(uintptr_t)in[0]);
-    free((void *)(uintptr_t)in[1]);
-    CHECK(CALL(fl_step_end)(c) == 0);
-}
-
-static int make_of_plan(struct fl_gpu *gpu, struct fl_step_context *c, struct fl_gpu_mirror **out)
-{
-    struct fl_gpu_mirror_options o;
-
-    CALL(fl_gpu_mirror_defaults)(&o);
-    o.context = c;
-    return CALL(fl_gpu_mirror_create)(gpu, &o, out);
-}
-
-static void uses_blocks(char *p)
-{
-    (void)p;
-    free(malloc(3 * MIB));
-    storm();
-}
-
-static void planned(void)
-{
-    void *library = dlopen(getenv("FAULTLESS_GPU_DRIVER"), RTLD_NOW | RTLD_LOCAL);
-    struct fl_step_context *c = NULL;
-    struct fl_gpu_mirror *m = NULL, *second = NULL;
-    struct step s = {.value = 1};
-    struct fl_gpu *gpu = NULL;
-    int rc = -ENODATA;
-
-    CHECK(library != NULL);
-    fake = dlsym(library, "fake_cuda");
-    CHECK(CALL(fl_gpu_open)(0, &gpu) == 0);
-    CHECK(CALL(fl_step_new)(&c) == 0);
-    for (int i = 0; i < 60; i++, s.value++) { /* until there is a plan that knows of the inputs */
-        one_step(c, &s);
-        usleep(2000);
-    }
-    rc = make_of_plan(gpu, c, &m);
-    if (rc != 0) {
-        dprintf(2, "%d: %s\n", rc, CALL(fl_gpu_error)());
-    }
-    CHECK(rc == 0);
-    CHECK(make_of_plan(gpu, c, &second) == -EBUSY);
-    s.m = m;
-    for (int i = 0; i < 40; i++, s.value++) {
-        one_step(c, &s);
-        if (i % 10 == 0) {
-            malloc_trim(0);
-            CHECK(ends_by(uses_blocks, NULL) == 0);
-        }
-    }
-    const char *report = fake->report();
-    printf("seen %lu\n", (unsigned long)s.seen);
-    CHECK(report[0] == '\0');
-    CHECK(CALL(fl_gpu_mirror_destroy)(m) == 0);
-    CHECK(fake->registered() == 0);
-    s.m = NULL;
-    for (int i = 0; i < 10; i++) {
-        one_step(c, &s);
-    }
-    malloc_trim(0);
-    CHECK(CALL(fl_step_free)(c) == 0);
-    CHECK(CALL(fl_gpu_close)(gpu) == 0);
 }
 
 int main(int argc, char **argv)
