@@ -57,32 +57,45 @@ static bool are_alike(const struct fl_plan_layout *l, const struct fl_plan_place
     return true;
 }
 
-/* Zone and runs as `l` says, of which there are `l->places` places. */
+/* Zone and runs as `l` says, of which there are `room` places at most. */
+static int read_layout(struct fl_gpu_mirror *m, struct fl_plan_layout *l,
+                       struct fl_plan_place *place, struct fl_run *all, size_t room)
+{
+    const struct fl_plan_zone *z = &l->zone[FL_ZONE_INPUT];
+    int rc = fl_mirror_make_room(m, room);
+
+    rc = rc == 0 ? fl_plan_layout(m->context, l, place, room) : rc;
+    if (rc == 0 && l->places > room) { /* the worker was quicker */
+        rc = fl_gpu_fail(-EBUSY, "the plan is changing");
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    m->slots = FL_MIRROR_SLOTS;
+    m->slot_at[0] = z->offset[0];
+    m->slot_at[1] = z->offset[1];
+    m->zone = z->len;
+    if (are_alike(l, place)) {
+        find_runs(m, l, place, all);
+    } else { /* all of it, then */
+        m->runs = 0;
+        fl_mirror_add_run(m->run, &m->runs, (struct fl_run){0, z->len}, 0);
+    }
+    m->generation = l->generation;
+    return 0;
+}
+
 static int take_over(struct fl_gpu_mirror *m, struct fl_plan_layout *l)
 {
-    size_t room = l->places;
-    struct fl_plan_place *place = calloc(room + 1, sizeof *place);
-    struct fl_run *all = calloc(room + 1, sizeof *all);
-    int rc = place == NULL || all == NULL ? fl_gpu_fail(-ENOMEM, "no memory for a record")
-                                          : fl_mirror_make_room(m, room + 1);
+    size_t room = l->places + 1;
+    struct fl_plan_place *place = calloc(room, sizeof *place);
+    struct fl_run *all = calloc(room, sizeof *all);
+    int rc = -ENOMEM;
 
-    if (rc == 0) {
-        rc = fl_plan_layout(m->context, l, place, room);
-        rc = rc == 0 && l->places > room ? -EBUSY : rc; /* the worker was quicker */
-    }
-    if (rc == 0) {
-        const struct fl_plan_zone *z = &l->zone[FL_ZONE_INPUT];
-        m->slots = FL_MIRROR_SLOTS;
-        m->slot_at[0] = z->offset[0];
-        m->slot_at[1] = z->offset[1];
-        m->zone = z->len;
-        if (are_alike(l, place)) {
-            find_runs(m, l, place, all);
-        } else { /* all of it, then */
-            m->runs = 0;
-            fl_mirror_add_run(m->run, &m->runs, (struct fl_run){0, z->len}, 0);
-        }
-        m->generation = l->generation;
+    if (place != NULL && all != NULL) {
+        rc = read_layout(m, l, place, all, room);
+    } else {
+        (void)fl_gpu_fail(rc, "no memory for a record");
     }
     free(place);
     free(all);

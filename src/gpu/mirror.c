@@ -142,7 +142,7 @@ static int build(struct fl_gpu_mirror *m, struct fl_gpu *gpu, const struct fl_gp
     if (rc != 0) {
         return rc;
     }
-    if (m->host.chunk != 0 && (rc = make_device(m, gpu, o->reserve)) != 0) {
+    if (gpu != NULL && m->host.chunk != 0 && (rc = make_device(m, gpu, o->reserve)) != 0) {
         (void)give_host(m);
         return rc;
     }
@@ -169,22 +169,21 @@ int fl_gpu_mirror_create(struct fl_gpu *gpu, const struct fl_gpu_mirror_options 
     struct fl_gpu_guard guard = {.pushed = false};
     int rc = read_options(o, &options);
 
-    if (rc == 0 && out == NULL) {
-        rc = fl_gpu_fail(-EINVAL, "mirror: nowhere to put it");
-    }
-    if (rc == 0 && gpu != NULL) {
-        rc = fl_gpu_enter(gpu, &guard);
-    }
     if (rc != 0) {
         return rc;
     }
+    if (out == NULL) {
+        return fl_gpu_fail(-EINVAL, "mirror: nowhere to put it");
+    }
     struct fl_gpu_mirror *m = calloc(1, sizeof *m);
-    rc = m != NULL ? build(m, gpu, &options) : fl_gpu_fail(-ENOMEM, "no memory for a record");
+    if (m == NULL) {
+        return fl_gpu_fail(-ENOMEM, "no memory for a record");
+    }
+    rc = gpu != NULL ? fl_gpu_enter(gpu, &guard) : 0;
+    rc = rc == 0 ? build(m, gpu, &options) : rc;
     fl_gpu_leave(&guard);
     if (rc != 0) {
-        if (m != NULL) {
-            forget(m);
-        }
+        forget(m);
         return rc;
     }
     begin_life(m);

@@ -176,10 +176,12 @@ static int make(struct fl_gpu *gpu, struct fl_stage **out)
 {
     static const struct fl_pin how = {.node = -1, .fork = FL_PIN_APART};
     struct fl_stage *s = calloc(1, sizeof *s);
-    int rc = s != NULL ? fl_pinned_take(&s->host, gpu, (size_t)LARGE * LONG + (size_t)SMALL * SHORT,
-                                        &how, 0, true)
-                       : fl_gpu_fail(-ENOMEM, "no memory for a record");
 
+    if (s == NULL) {
+        return fl_gpu_fail(-ENOMEM, "no memory for a record");
+    }
+    int rc =
+        fl_pinned_take(&s->host, gpu, (size_t)LARGE * LONG + (size_t)SMALL * SHORT, &how, 0, true);
     if (rc != 0) {
         free(s);
         return rc;

@@ -321,11 +321,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*body)(void);
-    } modes[] = {{"guarded", guarded},
-                 {"planted", planted},
-                 {"forked", forked},
-                 {"timed", timed},
-                 {"planned", planned}};
+    } modes[] = {{"guarded", guarded}, {"planted", planted}, {"forked", forked}, {"timed", timed}};
 
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         if (argc > 1 && strcmp(argv[1], modes[i].name) == 0) {
