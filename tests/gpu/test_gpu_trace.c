@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char written[16 << 20];
@@ -289,6 +290,51 @@ static void the_process_number_stands_for_percent_p(void **state)
     assert_int_equal(fl_gpu_trace_begin(longest), -EINVAL);
 }
 
+/* What the child says with: 0, or which of these was not so. */
+static int as_a_child(void)
+{
+    char text[64];
+    unsigned before = appends;
+
+    fl_gpu_fork_child();
+    if (fl_gpu_is_traced()) {
+        return 1;
+    }
+    tell(500, 9);
+    fl_gpu_stop();
+    if (appends != before) {
+        return 2;
+    }
+    /* The parent had no driver yet, so the child may have its own, and a trace. */
+    if (fl_gpu_trace_begin("c") != 0) {
+        return 3;
+    }
+    fl_gpu_note_instant("child", 0, 1);
+    if (fl_gpu_trace_end() != 0) {
+        return 4;
+    }
+    snprintf(text, sizeof text, "\"child\",\"pid\":%d,\"tid\":%d", getpid(), gettid());
+    return strstr(written, text) != NULL ? 0 : 5;
+}
+
+static void a_child_leaves_its_parents_trace_alone(void **state)
+{
+    int status = 0;
+    (void)state;
+    assert_int_equal(fl_gpu_trace_begin("t"), 0);
+    tell(0, 1);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(as_a_child());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    tell(300, 2);
+    assert_int_equal(fl_gpu_trace_end(), 0);
+    has_sample(300, 2);
+}
+
 static void live_blocks(void *owner, fl_gpu_live_fn *fn, void *arg)
 {
     uint32_t *of = owner;
@@ -368,6 +414,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_that_refuses_is_told_at_the_end, each, end),
         cmocka_unit_test_setup_teardown(threads_lose_nothing_uncounted, each, end),
         cmocka_unit_test_setup_teardown(the_process_number_stands_for_percent_p, each, end),
+        cmocka_unit_test_setup_teardown(a_child_leaves_its_parents_trace_alone, each, end),
         cmocka_unit_test_setup_teardown(the_table_has_a_line_for_each_block_by_its_tag, each, end),
         cmocka_unit_test_setup_teardown(tags_are_cut_and_their_number_is_bounded, each, end),
     };
