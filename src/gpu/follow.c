@@ -18,11 +18,20 @@ static void let_go(struct fl_gpu_mirror *m)
     fl_plan_let_go(m->opening);
 }
 
-static int by_offset(const void *a, const void *b)
+/* By offset. Shell's sort: qsort may allocate. */
+static void sort(struct fl_run *run, size_t n)
 {
-    const struct fl_run *x = a, *y = b;
+    for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
+        for (size_t i = gap; i < n; i++) {
+            struct fl_run r = run[i];
+            size_t at = i;
 
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
+            for (; at >= gap && run[at - gap].offset > r.offset; at -= gap) {
+                run[at] = run[at - gap];
+            }
+            run[at] = r;
+        }
+    }
 }
 
 /* The runs of the slot of even steps; those of odd ones lie alike. */
@@ -37,7 +46,7 @@ static void find_runs(struct fl_gpu_mirror *m, const struct fl_plan_layout *l,
             all[n++] = (struct fl_run){place[i].offset[0] - z->offset[0], place[i].size};
         }
     }
-    qsort(all, n, sizeof *all, by_offset);
+    sort(all, n);
     m->runs = 0;
     for (size_t i = 0; i < n; i++) {
         fl_mirror_add_run(m->run, &m->runs, all[i], m->gap);
