@@ -1,4 +1,5 @@
 /* Blocks within chunks: split, merged, taken, put back; and the check of all that. */
+#include "gpu/planned.h"
 #include "gpu/pool.h"
 
 #include <stdlib.h>
@@ -216,8 +217,9 @@ void fl_block_used(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t reques
     s->free_bytes -= b->len;
     s->requested_bytes += requested;
     s->allocs++;
-    if (s->occupied_bytes > s->occupied_peak_bytes) {
-        s->occupied_peak_bytes = s->occupied_bytes;
+    uint64_t all = s->occupied_bytes + (p->plan != NULL ? fl_planned_live_bytes(p->plan) : 0);
+    if (all > s->occupied_peak_bytes) {
+        s->occupied_peak_bytes = all;
     }
     atomic_store_explicit(&p->occupied, s->occupied_bytes, memory_order_relaxed);
 }

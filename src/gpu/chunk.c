@@ -144,6 +144,7 @@ void fl_chunk_link(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 
 void fl_chunk_unlink(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
+    p->idle_from = p->idle_from == c ? c->next : p->idle_from;
     *(c->previous != NULL ? &c->previous->next : &p->chunks) = c->next;
     if (c->next != NULL) {
         c->next->previous = c->previous;
@@ -183,7 +184,8 @@ static int prepare(struct fl_gpu_pool *p, size_t len, size_t *want, struct fl_po
         (void)fl_gpu_fail(-ENOMEM, "the pool's limit is reached");
         return -ENOMEM;
     }
-    *want = fl_min(*want, most - held);
+    /* Whole units, so that what is split off the end has an address of its own. */
+    *want = fl_max(len, fl_min(*want, most - held) & ~(size_t)(FL_POOL_UNIT - 1));
     *c = calloc(1, sizeof **c);
     *b = *c != NULL && fl_set_prepare(p, len) ? fl_record_get(p) : NULL;
     if (*b == NULL) {
@@ -275,8 +277,11 @@ int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_p
 /* The next chunk that is one free block and may go; its block is in transit. */
 static struct fl_pool_block *take_idle(struct fl_gpu_pool *p, size_t keep)
 {
-    for (struct fl_pool_chunk *c = p->chunks; c != NULL && p->s.free_bytes > keep; c = c->next) {
+    struct fl_pool_chunk *c;
+
+    while ((c = p->idle_from) != NULL && p->s.free_bytes > keep) {
         struct fl_pool_block *b = c->first;
+        p->idle_from = c->next;
         if (!c->is_kept && b->len == c->len && b->state == FL_BLOCK_FREE) {
             fl_block_withdraw(p, b);
             return b;
@@ -308,6 +313,7 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
         rc = fl_stream_sync_all(p);
     }
     put_together(p);
+    p->idle_from = p->chunks;
     while (rc == 0 && (b = take_idle(p, keep)) != NULL) {
         size_t len = b->len;
         fl_lock_release(&p->lock);

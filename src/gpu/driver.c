@@ -288,6 +288,7 @@ void fl_gpu_fork_child(void)
 
     fl_gpu_trace_fork_child();
     fl_pinned_fork_child();
+    fl_lock_init(&opening, FL_RANK_RUNTIME); /* whoever had it is not here */
     if (now == STATE_OPENING || now == STATE_READY) {
         atomic_store_explicit(&forked, true, memory_order_relaxed);
     }

@@ -198,7 +198,7 @@ int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, si
 {
     struct fl_pool_plan *plan = p->plan;
     struct fl_pool_layout *l;
-    size_t height;
+    size_t height, released = 0;
     int rc = measure(slot, n, &height);
 
     if (rc != 0) {
@@ -215,6 +215,9 @@ int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, si
     l->n = n;
     l->len = height;
     rc = take_arena(p, l);
+    if (rc == -ENOMEM && fl_chunk_trim(p, 0, &released) == 0 && released != 0) {
+        rc = take_arena(p, l); /* in the place of what the step had before it had a plan */
+    }
     if (rc == 0 && !prepare(p, l, slot)) {
         (void)fl_chunk_to_driver(p, NULL, l->chunk);
         free(l->chunk);

@@ -210,7 +210,8 @@ int fl_gpu_pool_step(struct fl_gpu_pool *pool)
 int fl_gpu_pool_plan(struct fl_gpu_pool *pool, const struct fl_gpu_slot *slot, size_t n)
 {
     struct fl_gpu_guard g;
-    int rc = with_context(pool, &g);
+    int rc = slot == NULL && n != 0 ? fl_gpu_fail(-EINVAL, "fl_gpu_pool_plan: no slots")
+                                    : with_context(pool, &g);
 
     if (rc != 0) {
         return rc;

@@ -8,8 +8,9 @@ enum { LOOK_AHEAD = 8 };
 
 static void add(_Atomic uint64_t *v, uint64_t n) /* one writer */
 {
+    /* release: who sees what was given sees that it had been taken */
     atomic_store_explicit(v, atomic_load_explicit(v, memory_order_relaxed) + n,
-                          memory_order_relaxed);
+                          memory_order_release);
 }
 
 static uint64_t get(const _Atomic uint64_t *v)
@@ -22,26 +23,37 @@ static bool is_owner(const struct fl_pool_plan *plan)
     return get(&plan->owner) == fl_stream_thread();
 }
 
+/* What was given is looked at first, so that it is never more than what was taken. */
+static uint64_t less(const _Atomic uint64_t *taken, const _Atomic uint64_t *given,
+                     const _Atomic uint64_t *given_by_others)
+{
+    uint64_t gone = atomic_load_explicit(given, memory_order_acquire) +
+                    atomic_load_explicit(given_by_others, memory_order_acquire);
+
+    return get(taken) - gone;
+}
+
 uint64_t fl_planned_live_bytes(const struct fl_pool_plan *plan)
 {
-    return get(&plan->taken.bytes) - get(&plan->given.bytes) - get(&plan->given_by_others.bytes);
+    return less(&plan->taken.bytes, &plan->given.bytes, &plan->given_by_others.bytes);
 }
 
 uint64_t fl_planned_live(const struct fl_pool_plan *plan)
 {
-    return get(&plan->taken.count) - get(&plan->given.count) - get(&plan->given_by_others.count);
+    return less(&plan->taken.count, &plan->given.count, &plan->given_by_others.count);
 }
 
 void fl_planned_add_stats(const struct fl_gpu_pool *p, struct fl_gpu_pool_stats *s)
 {
     const struct fl_pool_plan *plan = p->plan;
-    uint64_t peak = get(&plan->peak);
+    /* What others are about to end counts until they have. */
+    uint64_t peak = get(&plan->peak), live = fl_min(fl_planned_live_bytes(plan), p->kept);
 
-    s->occupied_bytes += fl_planned_live_bytes(plan);
-    s->free_bytes += p->kept - fl_planned_live_bytes(plan);
+    s->occupied_bytes += live;
+    s->free_bytes += p->kept - live;
     s->served_pool_bytes += get(&plan->taken.bytes);
-    s->requested_bytes += get(&plan->taken.requested) - get(&plan->given.requested) -
-                          get(&plan->given_by_others.requested);
+    s->requested_bytes +=
+        less(&plan->taken.requested, &plan->given.requested, &plan->given_by_others.requested);
     s->occupied_peak_bytes = peak > s->occupied_peak_bytes ? peak : s->occupied_peak_bytes;
     s->allocs += get(&plan->taken.count);
     s->hits += get(&plan->taken.count);
@@ -201,11 +213,25 @@ static FL_INLINE struct fl_pool_stream *stream_of(struct fl_gpu_pool *p, void *s
                : renew_stream(p, stream);
 }
 
+/* Whoever used it the time before: whoever came between them and now has been kept from them, or is in order after them. */
+static FL_APART void drop_uses(struct fl_gpu_pool *p, struct fl_pool_slot *slot)
+{
+    struct fl_pool_block shell = {.use = slot->use};
+
+    fl_lock_acquire(&p->lock);
+    fl_use_drop(&shell);
+    fl_lock_release(&p->lock);
+    slot->use = NULL;
+}
+
 static FL_INLINE void place(struct fl_gpu_pool *p, struct fl_pool_layout *l,
                             struct fl_pool_slot *slot, size_t size)
 {
     struct fl_pool_plan *plan = p->plan;
 
+    if (FL_UNLIKELY(slot->use != NULL)) {
+        drop_uses(p, slot);
+    }
     slot->step = plan->step;
     slot->requested = size;
     slot->tag = fl_gpu_tag_now();
@@ -215,7 +241,7 @@ static FL_INLINE void place(struct fl_gpu_pool *p, struct fl_pool_layout *l,
     add(&plan->taken.count, 1);
     add(&plan->taken.bytes, slot->len);
     add(&plan->taken.requested, size);
-    uint64_t now = fl_planned_live_bytes(plan) + get(&p->occupied);
+    uint64_t now = fl_min(fl_planned_live_bytes(plan), l->len) + get(&p->occupied);
     if (now > get(&plan->peak)) {
         atomic_store_explicit(&plan->peak, now, memory_order_relaxed);
     }
@@ -231,13 +257,6 @@ static FL_APART bool place_slowly(struct fl_gpu_pool *p, struct fl_pool_layout *
     if (s == NULL || !may_be_placed(p, l, slot, s)) {
         p->plan->misses++;
         return false;
-    }
-    if (slot->use != NULL) {
-        struct fl_pool_block shell = {.use = slot->use};
-        fl_lock_acquire(&p->lock);
-        fl_use_drop(&shell);
-        fl_lock_release(&p->lock);
-        slot->use = NULL;
     }
     return true;
 }
@@ -277,8 +296,10 @@ bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t 
 /* The slot that has that address now, the caller's to end; NULL: none. */
 static FL_INLINE struct fl_pool_slot *begin_end(const struct fl_pool_layout *l, uint64_t address)
 {
+    /* The layout may have gone, while somebody asks for what is not there. */
     struct fl_pool_slot *slot =
-        atomic_load_explicit(&fl_planned_site(l, address)->slot, memory_order_relaxed);
+        l == NULL ? NULL
+                  : atomic_load_explicit(&fl_planned_site(l, address)->slot, memory_order_relaxed);
 
     if (FL_UNLIKELY(slot == NULL)) {
         return NULL;
@@ -295,12 +316,17 @@ static FL_APART void cover(struct fl_gpu_pool *p, struct fl_pool_slot *slot)
 {
     struct fl_gpu_guard g;
 
+    /* Before the driver has a say in it. */
+    fl_lock_acquire(&p->lock);
+    for (struct fl_pool_use *u = slot->use; u != NULL; u = u->next) {
+        u->stamp = fl_stream_stamp(p, u->stream);
+    }
+    fl_lock_release(&p->lock);
     if (fl_pool_enter(p, &g) != 0) {
         return;
     }
     fl_lock_acquire(&p->lock);
-    for (struct fl_pool_use *u = slot->use; u != NULL; u = u->next) {
-        u->stamp = fl_stream_stamp(p, u->stream);
+    for (const struct fl_pool_use *u = slot->use; u != NULL; u = u->next) {
         if (u->stream->covered < u->stamp) {
             (void)fl_stream_cover(p, u->stream);
         }
@@ -325,9 +351,9 @@ static FL_INLINE void end(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool
         add(&flow->bytes, len);
         add(&flow->requested, requested);
     } else {
-        atomic_fetch_add_explicit(&flow->count, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&flow->bytes, len, memory_order_relaxed);
-        atomic_fetch_add_explicit(&flow->requested, requested, memory_order_relaxed);
+        atomic_fetch_add_explicit(&flow->count, 1, memory_order_release);
+        atomic_fetch_add_explicit(&flow->bytes, len, memory_order_release);
+        atomic_fetch_add_explicit(&flow->requested, requested, memory_order_release);
     }
     if (fl_gpu_is_traced()) {
         note(p);
@@ -397,8 +423,10 @@ int fl_planned_give_waited(struct fl_gpu_pool *p, uint64_t address)
 static struct fl_pool_slot *find_used(const struct fl_gpu_pool *p, uint64_t address)
 {
     const struct fl_pool_layout *l = fl_planned_layout(p);
+    /* The layout may have gone, while somebody asks for what is not there. */
     struct fl_pool_slot *slot =
-        atomic_load_explicit(&fl_planned_site(l, address)->slot, memory_order_relaxed);
+        l == NULL ? NULL
+                  : atomic_load_explicit(&fl_planned_site(l, address)->slot, memory_order_relaxed);
 
     return slot != NULL && atomic_load_explicit(&slot->state, memory_order_acquire) == FL_SLOT_USED
                ? slot

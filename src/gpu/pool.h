@@ -30,7 +30,7 @@
 #include "gpu/pinned.h"
 #include "gpu/trace.h"
 
-enum { FL_POOL_UNIT = 256, FL_POOL_HANDLES = 64, FL_POOL_EVENTS_MOST = 16 };
+enum { FL_POOL_UNIT = 256, FL_POOL_EVENTS_MOST = 16 };
 
 enum fl_block_state {
     FL_BLOCK_FREE,
@@ -89,6 +89,7 @@ struct fl_pool_event {
 
 struct fl_pool_stream {
     struct fl_pool_stream *next;
+    struct fl_pool_stream *alike; /* of one chain */
     fl_CUstream handle;
     uint64_t thread; /* of the stream that is each thread's own: whose; 0: not that */
     uint64_t id;     /* the driver's; the handle where it gives none */
@@ -143,7 +144,8 @@ struct fl_gpu_pool {
     const struct fl_pool_strategy *strategy;
     struct fl_gpu *gpu;
     struct fl_gpu_pool_options o;
-    struct fl_pool_stream *by_handle[FL_POOL_HANDLES];
+    struct fl_pool_stream **by_handle; /* chains of those that can be found */
+    size_t handles, known;             /* chains, a power of two or 0; streams in them */
     struct fl_pool_entry *entry;
     unsigned entry_shift; /* 64 - log2 of entries */
     size_t records;       /* blocks there is room for in the table */
@@ -155,6 +157,7 @@ struct fl_gpu_pool {
     uint64_t numbers;
     _Atomic uint64_t epoch; /* what is freed now gets this stamp. Relaxed; changed under the lock */
     struct fl_pool_chunk *chunks;
+    struct fl_pool_chunk *idle_from; /* whoever gives chunks back goes on there */
     struct fl_pool_slab *slabs;
     struct fl_pool_event *events; /* spare */
     struct fl_pool_list pending, garbage;

@@ -214,6 +214,9 @@ int fl_strategy_check(struct fl_gpu_pool_options *o)
     if (!(o->fraction >= 0 && o->fraction <= 1)) {
         return fl_gpu_fail(-EINVAL, "a fraction is between 0 and 1");
     }
+    if (o->gc_gb != o->gc_gb || o->gc_fraction != o->gc_fraction) {
+        return fl_gpu_fail(-EINVAL, "what the collector is told is not a number");
+    }
     if (o->strategy == FL_GPU_DRIVER && o->target == FL_GPU_PINNED) {
         return fl_gpu_fail(-ENOTSUP, "the driver has no pool of pinned memory");
     }

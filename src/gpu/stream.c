@@ -31,104 +31,56 @@ static uint64_t owner_of(void *stream)
     return (uintptr_t)stream == PER_THREAD ? fl_stream_thread() : 0;
 }
 
-static size_t place_of(const void *stream)
+static struct fl_pool_stream **chain_of(const struct fl_gpu_pool *p, const void *handle,
+                                        uint64_t thread)
 {
-    return (size_t)((uintptr_t)stream * UINT64_C(0x9e3779b97f4a7c15) >> 32) % FL_POOL_HANDLES;
-}
+    uint64_t key = ((uintptr_t)handle + thread * 16) * UINT64_C(0x9e3779b97f4a7c15);
 
-static bool is_that(const struct fl_pool_stream *s, fl_CUstream handle, uint64_t thread)
-{
-    return s->handle == handle && s->thread == thread && !s->is_gone;
+    return &p->by_handle[key >> 32 & (p->handles - 1)];
 }
 
 struct fl_pool_stream *fl_stream_find(const struct fl_gpu_pool *p, void *stream)
 {
     fl_CUstream handle = handle_of(stream);
     uint64_t thread = owner_of(stream);
-    struct fl_pool_stream *s = p->by_handle[place_of(handle)];
+    struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, handle, thread) : NULL;
 
-    if (s != NULL && is_that(s, handle, thread)) {
-        return s;
-    }
-    for (s = p->streams; s != NULL && !is_that(s, handle, thread);) {
-        s = s->next;
+    while (s != NULL && (s->handle != handle || s->thread != thread)) {
+        s = s->alike;
     }
     return s;
 }
 
-/* One that nobody has anything of any more, or a new one. */
-static struct fl_pool_stream *record(struct fl_gpu_pool *p)
+static void link_to_chain(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
-    struct fl_pool_stream *s = p->talkers == 0 && p->plan == NULL ? p->streams : NULL;
+    struct fl_pool_stream **chain = chain_of(p, s->handle, s->thread);
 
-    while (s != NULL && !(s->is_gone && s->blocks + s->uses + s->awaited == 0 && !s->first)) {
-        s = s->next;
-    }
-    if (s != NULL) {
-        *s = (struct fl_pool_stream){.next = s->next};
-        return s;
-    }
-    s = calloc(1, sizeof *s);
-    if (s != NULL) {
-        s->next = p->streams;
-        p->streams = s;
-    }
-    return s;
+    s->alike = *chain;
+    *chain = s;
 }
 
-int fl_stream_make(struct fl_gpu_pool *p, void *stream)
+/* Room for one more to be found; with as many chains as before when there is no memory for more. False: there is none at all. */
+static bool more_chains(struct fl_gpu_pool *p)
 {
-    struct fl_gpu_guard g;
-    unsigned long long id = (uintptr_t)handle_of(stream);
-    int rc = 0;
+    size_t n = p->handles == 0 ? 64 : 2 * p->handles;
 
-    if (fl_cuda.cuStreamGetId != NULL) {
-        rc = fl_pool_enter(p, &g);
-        if (rc != 0) {
-            return rc;
-        }
-        rc = fl_pool_status(p, fl_cuda.cuStreamGetId(handle_of(stream), &id), "cuStreamGetId", 0);
-        fl_pool_leave(p, &g);
-        if (rc != 0) {
-            return rc;
+    if (p->known < p->handles) {
+        return true;
+    }
+    struct fl_pool_stream **fresh = calloc(n, sizeof(void *));
+    if (fresh == NULL) {
+        return p->handles != 0;
+    }
+    free(p->by_handle);
+    p->by_handle = fresh;
+    p->handles = n;
+    for (struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
+        if (!s->is_gone) {
+            link_to_chain(p, s);
         }
     }
-    fl_lock_acquire(&p->lock);
-    struct fl_pool_stream *s = fl_stream_find(p, stream);
-    if (s == NULL) {
-        s = record(p);
-        if (s != NULL) {
-            s->handle = handle_of(stream);
-            s->thread = owner_of(stream);
-            s->id = id;
-            s->number = ++p->numbers;
-        }
-    }
-    if (s != NULL) {
-        p->by_handle[place_of(s->handle)] = s;
-    }
-    fl_lock_release(&p->lock);
-    return s != NULL ? 0 : fl_gpu_fail(-ENOMEM, "no memory for a stream's record");
+    return true;
 }
-
-void fl_stream_leave(struct fl_gpu_pool *p, struct fl_pool_stream *s)
-{
-    struct fl_pool_stream **place = &p->by_handle[place_of(s->handle)];
-
-    s->is_gone = true;
-    atomic_fetch_add_explicit(&p->losses, 1, memory_order_relaxed);
-    if (*place == s) {
-        *place = NULL;
-    }
-}
-
-uint64_t fl_stream_stamp(const struct fl_gpu_pool *p, struct fl_pool_stream *s)
-{
-    s->stamped = atomic_load_explicit(&p->epoch, memory_order_relaxed);
-    return s->stamped;
-}
-
-/* ---- events ---- */
 
 static void queue(struct fl_pool_stream *s, struct fl_pool_event *e)
 {
@@ -162,6 +114,86 @@ static void spare(struct fl_gpu_pool *p, struct fl_pool_event *e)
     e->next = p->events;
     p->events = e;
 }
+
+/* One that nobody has anything of any more, or a new one, not to be found yet. */
+static struct fl_pool_stream *record(struct fl_gpu_pool *p)
+{
+    struct fl_pool_stream *s = p->talkers == 0 && p->plan == NULL ? p->streams : NULL;
+
+    while (s != NULL && !(s->is_gone && s->blocks + s->uses + s->awaited == 0)) {
+        s = s->next;
+    }
+    if (s != NULL) {
+        while (s->first != NULL) { /* that nobody asks any more */
+            spare(p, unqueue(s, s->first));
+        }
+        *s = (struct fl_pool_stream){.next = s->next, .is_gone = true};
+        return s;
+    }
+    s = calloc(1, sizeof *s);
+    if (s != NULL) {
+        s->is_gone = true;
+        s->next = p->streams;
+        p->streams = s;
+    }
+    return s;
+}
+
+int fl_stream_make(struct fl_gpu_pool *p, void *stream)
+{
+    struct fl_gpu_guard g;
+    unsigned long long id = (uintptr_t)handle_of(stream);
+    int rc = 0;
+
+    if (fl_cuda.cuStreamGetId != NULL) {
+        rc = fl_pool_enter(p, &g);
+        if (rc != 0) {
+            return rc;
+        }
+        rc = fl_pool_status(p, fl_cuda.cuStreamGetId(handle_of(stream), &id), "cuStreamGetId", 0);
+        fl_pool_leave(p, &g);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    fl_lock_acquire(&p->lock);
+    struct fl_pool_stream *s = fl_stream_find(p, stream);
+    if (s == NULL) {
+        s = more_chains(p) ? record(p) : NULL;
+        if (s != NULL) {
+            s->handle = handle_of(stream);
+            s->thread = owner_of(stream);
+            s->id = id;
+            s->number = ++p->numbers;
+            s->is_gone = false;
+            link_to_chain(p, s);
+            p->known++;
+        }
+    }
+    fl_lock_release(&p->lock);
+    return s != NULL ? 0 : fl_gpu_fail(-ENOMEM, "no memory for a stream's record");
+}
+
+void fl_stream_leave(struct fl_gpu_pool *p, struct fl_pool_stream *s)
+{
+    struct fl_pool_stream **at = chain_of(p, s->handle, s->thread);
+
+    while (*at != s) {
+        at = &(*at)->alike;
+    }
+    *at = s->alike;
+    p->known--;
+    s->is_gone = true;
+    atomic_fetch_add_explicit(&p->losses, 1, memory_order_relaxed);
+}
+
+uint64_t fl_stream_stamp(const struct fl_gpu_pool *p, struct fl_pool_stream *s)
+{
+    s->stamped = atomic_load_explicit(&p->epoch, memory_order_relaxed);
+    return s->stamped;
+}
+
+/* ---- events ---- */
 
 /* One to record on `s`: when there are many the newest of them, which the next covers as well. NULL: make one. */
 static struct fl_pool_event *take_event(struct fl_gpu_pool *p, struct fl_pool_stream *s)
@@ -411,6 +443,7 @@ void fl_streams_free(struct fl_gpu_pool *p)
         }
         free(s);
     }
+    free(p->by_handle);
     for (struct fl_pool_event *e = p->events, *next; e != NULL; e = next) {
         next = e->next;
         if (!fl_pool_is_shut(p)) {

@@ -1,5 +1,5 @@
 # Tests of the pools.
-foreach(name IN ITEMS streams table threads)
+foreach(name IN ITEMS streams table threads edges)
     fl_gpu_test(NAME test_gpu_pool_${name} LABELS unit SOURCES test_gpu_pool_${name}.c pool_fixture.c)
 endforeach()
 fl_gpu_test(NAME test_gpu_planned LABELS unit SOURCES test_gpu_planned.c pool_fixture.c)

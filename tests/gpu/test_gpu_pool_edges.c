@@ -1,0 +1,253 @@
+/* What is rare, and must be right all the same: odd limits, streams that come and go, a driver that refuses in the middle of a free,
+ * plans that have no room. */
+#include "gpu/planned.h"
+#include "gpu/pool_fixture.h"
+
+#include <errno.h>
+#include <math.h>
+
+/* Whatever the limit is, an address is a multiple of 256. */
+static void an_odd_limit_gives_no_odd_address(void **state)
+{
+    static const enum fl_gpu_strategy both[] = {FL_GPU_AUTO_GROWTH, FL_GPU_NAIVE_BEST_FIT};
+    uint64_t at[3];
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct fl_gpu_pool_options o = pool_options(both[i]);
+        o.limit = MIB(10) + 100;
+        o.chunk = o.initial = o.regrow = MIB(20);
+        struct fl_gpu_pool *p = pool_with(&o);
+        for (unsigned k = 0; k < 3; k++) {
+            at[k] = pool_take(p, 1000, NULL);
+            assert_int_equal(at[k] % 256, 0);
+        }
+        assert_true(pool_held(p) <= o.limit);
+        for (unsigned k = 0; k < 3; k++) {
+            pool_give(p, at[k], NULL);
+        }
+        pool_end(p);
+    }
+}
+
+static void bad_arguments_are_said_so(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED), *none;
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    assert_int_equal(fl_gpu_pool_plan(p, NULL, 1), -EINVAL);
+    pool_end(p);
+    o.gc_gb = NAN;
+    assert_int_equal(fl_gpu_pool_create(gpu, &o, &none), -EINVAL);
+    o = pool_options(FL_GPU_AUTO_GROWTH);
+    o.gc_fraction = NAN;
+    assert_int_equal(fl_gpu_pool_create(gpu, &o, &none), -EINVAL);
+}
+
+/* Streams that come and go leave nothing: neither records nor events. */
+static void streams_that_go_leave_nothing(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+    size_t live = 0;
+
+    (void)state;
+    if (fake == NULL) {
+        skip();
+    }
+    o.reuse = FL_GPU_REUSE_WAIT;
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    struct fl_gpu_pool *p = pool_with(&o);
+    void *home = gpu_stream();
+    for (unsigned i = 0; i < 200; i++) {
+        void *guest = gpu_stream();
+        uint64_t x = pool_take(p, MIB(1), guest);
+        gpu_fill(guest, x, MIB(1), 1);
+        pool_give(p, x, guest);
+        x = pool_take(p, MIB(1), home); /* waits for the guest */
+        gpu_fill(home, x, MIB(1), 2);
+        pool_give(p, x, home);
+        assert_int_equal(fl_gpu_pool_stream_retire(p, guest), 0);
+        gpu_wait(home);
+        gpu_stream_end(guest);
+        if (i == 20) {
+            live = fake->live();
+        }
+    }
+    assert_true(fake->live() <= live);
+    unsigned records = 0;
+    for (const struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
+        records++;
+    }
+    assert_true(records <= 4);
+    pool_end(p);
+    gpu_stream_end(home);
+}
+
+/* Each has a record of its own that is found, however many there are, and none when it has been retired. */
+static void many_streams_are_told_apart(void **state)
+{
+    enum { MANY = 100 };
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    void *stream[MANY];
+    uint64_t at[MANY];
+
+    (void)state;
+    for (unsigned i = 0; i < MANY; i++) {
+        stream[i] = gpu_stream();
+        at[i] = pool_take(p, 1000, stream[i]);
+    }
+    assert_true(p->handles >= MANY);
+    for (unsigned i = 0; i < MANY; i++) {
+        const struct fl_pool_stream *s = fl_stream_find(p, stream[i]);
+        assert_non_null(s);
+        assert_ptr_equal(s->handle, stream[i]);
+        pool_give(p, at[i], stream[i]);
+        assert_int_equal(s->blocks, 1);
+    }
+    for (unsigned i = 0; i < MANY; i += 2) {
+        assert_int_equal(fl_gpu_pool_stream_retire(p, stream[i]), 0);
+    }
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_true((fl_stream_find(p, stream[i]) != NULL) == (i % 2 != 0));
+    }
+    pool_end(p);
+    for (unsigned i = 0; i < MANY; i++) {
+        gpu_stream_end(stream[i]);
+    }
+}
+
+static void *a, *b;
+
+static void plan_of_one(struct fl_gpu_pool *p)
+{
+    const struct fl_gpu_slot slot = {.size = MIB(1)};
+
+    assert_int_equal(fl_gpu_pool_plan(p, &slot, 1), 0);
+}
+
+/* A place that another stream uses, freed while the driver refuses: it is not given out before that stream is done. */
+static void a_use_is_not_forgotten_when_the_driver_refuses(void)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
+
+    a = gpu_stream();
+    b = gpu_stream();
+    plan_of_one(p);
+    uint64_t x = pool_take(p, MIB(1), a), other = pool_take(p, MIB(4), b);
+    gpu_fill(a, x, MIB(1), 1);
+    gpu_wait(a);
+    assert_int_equal(fl_gpu_pool_record_stream(p, x, b), 0);
+    gpu_hold(b);
+    gpu_copy(b, other, x, MIB(1));
+    if (fake != NULL) {
+        fake->refuse("cuCtxGetCurrent", 1, FL_CUDA_ERROR_UNKNOWN, false);
+    }
+    pool_give(p, x, a);
+    assert_int_equal(fl_gpu_pool_step(p), 0);
+    uint64_t y = pool_take(p, MIB(1), a);
+    gpu_fill(a, y, MIB(1), 9);
+    assert_true(gpu_holds(b, other, MIB(1), 1));
+    pool_give(p, y, a);
+    pool_give(p, other, b);
+    gpu_wait(a);
+    gpu_wait(b);
+    pool_end(p);
+    gpu_stream_end(a);
+    gpu_stream_end(b);
+}
+
+/* A use of one step is none of the next. */
+static void a_use_ends_with_its_block(void **state)
+{
+    static const struct fl_gpu_slot slot[] = {{.size = MIB(1)}, {.size = MIB(2)}};
+    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
+
+    (void)state;
+    a = gpu_stream();
+    b = gpu_stream();
+    assert_int_equal(fl_gpu_pool_plan(p, slot, 2), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t x = pool_take(p, MIB(1), a);
+        if (i == 0) {
+            assert_int_equal(fl_gpu_pool_record_stream(p, x, b), 0);
+        } else {
+            assert_int_equal(fl_gpu_pool_inplace(p, x, MIB(1)), 0);
+        }
+        uint64_t calls = gpu_driver_calls();
+        pool_give(p, x, a);
+        assert_true(i == 0 || gpu_driver_calls() == calls);
+        pool_give(p, pool_take(p, MIB(2), a), a);
+        gpu_wait(a);
+        assert_int_equal(fl_gpu_pool_step(p), 0);
+    }
+    assert_int_equal(pool_stats(p).planned_hits, 8);
+    pool_end(p);
+    gpu_stream_end(a);
+    gpu_stream_end(b);
+}
+
+static void step_of_two(struct fl_gpu_pool *p)
+{
+    assert_int_equal(fl_gpu_pool_step(p), 0);
+    uint64_t x = pool_take(p, MIB(4), a), y = pool_take(p, MIB(2), a);
+    pool_give(p, x, a);
+    pool_give(p, y, a);
+}
+
+/* What the first step took is idle when the plan has its arena: it makes room. */
+static void an_arena_has_the_room_of_the_step_before_it(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_PLANNED);
+
+    (void)state;
+    a = gpu_stream();
+    o.limit = MIB(8);
+    struct fl_gpu_pool *p = pool_with(&o);
+    step_of_two(p);
+    step_of_two(p);
+    step_of_two(p);
+    assert_int_equal(pool_stats(p).planned_hits, 4);
+    pool_end(p);
+    gpu_stream_end(a);
+}
+
+/* Planned and not, together. */
+static void the_peak_is_of_both(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
+
+    (void)state;
+    plan_of_one(p);
+    uint64_t x = pool_take(p, MIB(1), NULL), y = pool_take(p, MIB(3), NULL);
+    assert_int_equal(pool_stats(p).occupied_peak_bytes, MIB(4));
+    pool_give(p, x, NULL);
+    pool_give(p, y, NULL);
+    pool_end(p);
+}
+
+#define SCHEDULED(body)                                                                            \
+    static void body##_in_each_schedule(void **state)                                              \
+    {                                                                                              \
+        (void)state;                                                                               \
+        gpu_schedules(body);                                                                       \
+    }
+SCHEDULED(a_use_is_not_forgotten_when_the_driver_refuses)
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
+    const struct CMUnitTest tests[] = {
+        TEST(an_odd_limit_gives_no_odd_address),
+        TEST(bad_arguments_are_said_so),
+        TEST(streams_that_go_leave_nothing),
+        TEST(many_streams_are_told_apart),
+        TEST(a_use_is_not_forgotten_when_the_driver_refuses_in_each_schedule),
+        TEST(a_use_ends_with_its_block),
+        TEST(an_arena_has_the_room_of_the_step_before_it),
+        TEST(the_peak_is_of_both),
+    };
+
+    gpu_main("test_gpu_pool_edges", NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
