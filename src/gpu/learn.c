@@ -5,7 +5,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { LIVES_MOST = 1 << 20, UNLIKE_MOST = 2, PACK_WORK = 200000, STREAMS_MOST = 256 };
+enum {
+    LIVES_MOST = 1 << 20,
+    UNLIKE_LEAST = 2,
+    UNLIKE_MOST = 1 << 20,
+    LIKE_LONG = 256,
+    PACK_WORK = 200000,
+    STREAMS_MOST = 256
+};
 
 /* ---- seeing ---- */
 
@@ -145,12 +152,19 @@ static int next_step(struct fl_gpu_pool *p)
     struct fl_pool_plan *plan = p->plan;
     const struct fl_pool_layout *l = fl_planned_layout(p);
 
-    plan->unlike_steps = plan->misses > l->n / 4 ? plan->unlike_steps + 1 : 0;
+    bool unlike = plan->misses > l->n / 4;
+
+    plan->unlike_steps = unlike ? plan->unlike_steps + 1 : 0;
+    plan->like_steps = unlike ? 0 : plan->like_steps + 1;
+    if (plan->patience < UNLIKE_LEAST || plan->like_steps >= LIKE_LONG) {
+        plan->patience = UNLIKE_LEAST;
+    }
     plan->cursor = 0;
     plan->misses = 0;
     plan->step++;
-    if (plan->is_learned && plan->unlike_steps >= UNLIKE_MOST && fl_planned_live(plan) == 0 &&
+    if (plan->is_learned && plan->unlike_steps >= plan->patience && fl_planned_live(plan) == 0 &&
         fl_planned_remove(p) == 0) {
+        plan->patience = fl_min(2 * plan->patience, UNLIKE_MOST);
         begin_learning(p);
     }
     return 0;

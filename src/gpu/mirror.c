@@ -224,8 +224,10 @@ int fl_gpu_mirror_destroy(struct fl_gpu_mirror *m)
             fl_gpu_leave(&guard);
             return rc;
         }
-        int ended = rc == -ESHUTDOWN ? 0 : end_device(m);
-        rc = rc != 0 ? rc : ended;
+        if (rc != 0 && rc != -ESHUTDOWN) {
+            rc = fl_cuda_status(fl_cuda.cuCtxSynchronize(), "cuCtxSynchronize", 0);
+        }
+        rc = rc == 0 ? end_device(m) : rc; /* else copies may be under way: it is nobody's */
         fl_gpu_leave(&guard);
     }
     fl_gpu_track_close(&m->track);

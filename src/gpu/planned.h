@@ -67,7 +67,9 @@ struct fl_pool_plan {
     /* The owner's. */
     size_t cursor;
     uint64_t step;
-    size_t misses, unlike_steps;
+    size_t misses, unlike_steps, like_steps;
+    /* Unlike steps before it is learned anew: twice as many each time, until steps have been alike for long. */
+    size_t patience;
     void *handle; /* whose record is `stream` */
     struct fl_pool_stream *stream;
     uint32_t losses;

@@ -80,7 +80,8 @@ static void give(struct fl_stage *s, struct buffer *b, enum buffer_state state)
     b->sent = ++s->sends;
     atomic_fetch_add_explicit(&s->given, 1, memory_order_relaxed);
     fl_lock_release(&s->lock);
-    (void)fl_sys.wake(&s->given, 1);
+    /* All: one may wait for a long one, another for a short one. */
+    (void)fl_sys.wake(&s->given, INT32_MAX);
 }
 
 static void *bytes_of(const struct fl_stage *s, const struct buffer *b)

@@ -150,6 +150,28 @@ static void an_end_that_is_refused_ends(void **state)
     }
 }
 
+/* Who cannot be waited for may be at the memory still. */
+static void what_cannot_be_waited_for_is_left(void **state)
+{
+    void *base, *stream = gpu_stream();
+    int rc = 0;
+    struct fl_gpu_mirror *m = make(0, &rc);
+
+    (void)state;
+    assert_int_equal(rc, 0);
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    assert_ok(fl_gpu_mirror_begin(m, &base));
+    assert_ok(fl_gpu_mirror_push(m, stream));
+    fake->refuse("cuCtxSynchronize", 1, FL_CUDA_ERROR_UNKNOWN, true);
+    assert_int_equal(fl_gpu_mirror_destroy(m), -EIO);
+    fake->refuse(NULL, 0, 0, false);
+    assert_true(fake->registered() != 0);
+    assert_int_equal(fake->violations(), 0);
+    gpu_wait(stream);
+    assert_int_equal(fake->violations(), 0);
+    gpu_stream_end(stream);
+}
+
 static void a_driver_that_has_ended_is_told(void **state)
 {
     int rc = 0;
@@ -173,7 +195,9 @@ int main(void)
 #define each(test) cmocka_unit_test_setup_teardown(test, gpu_each, gpu_end)
     const struct CMUnitTest tests[] = {
         each(a_mirror_is_made_or_nothing_is_held),
-        each(a_step_that_was_refused_is_the_last_that_is), each(an_end_that_is_refused_ends),
+        each(a_step_that_was_refused_is_the_last_that_is),
+        each(an_end_that_is_refused_ends),
+        each(what_cannot_be_waited_for_is_left),
         cmocka_unit_test_setup(a_driver_that_has_ended_is_told, gpu_each), /* which is for good */
     };
     mirror_main("test_fault_gpu_mirror");

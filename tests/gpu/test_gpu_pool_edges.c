@@ -212,6 +212,26 @@ static void an_arena_has_the_room_of_the_step_before_it(void **state)
     gpu_stream_end(a);
 }
 
+/* Learning costs, and is for programs that repeat themselves. */
+static void steps_that_are_never_alike_are_learned_seldom(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
+    unsigned layouts = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 100; i++) {
+        assert_int_equal(fl_gpu_pool_step(p), 0);
+        for (unsigned k = 0; k < 8; k++) {
+            pool_give(p, pool_take(p, KIB(4) * (1 + i * 8 + k), NULL), NULL);
+        }
+    }
+    for (const struct fl_pool_layout *l = p->plan->old; l != NULL; l = l->next) {
+        layouts++;
+    }
+    assert_in_range(layouts, 2, 6);
+    pool_end(p);
+}
+
 /* Planned and not, together. */
 static void the_peak_is_of_both(void **state)
 {
@@ -245,6 +265,7 @@ int main(void)
         TEST(a_use_is_not_forgotten_when_the_driver_refuses_in_each_schedule),
         TEST(a_use_ends_with_its_block),
         TEST(an_arena_has_the_room_of_the_step_before_it),
+        TEST(steps_that_are_never_alike_are_learned_seldom),
         TEST(the_peak_is_of_both),
     };
 
