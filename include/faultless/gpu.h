@@ -13,7 +13,8 @@
  *   -ENOENT     not an address of this pool, or freed already
  *   -EBUSY      in use: what must be idle for this is not
  *   -ESTALE     the plan of the mirror has another arena, or has outgrown it: make another mirror
- *   -EINPROGRESS  the stream is being captured into a graph, and this would need the driver
+ *   -EINPROGRESS  the stream is being captured into a graph, and this would need the driver. What a graph uses is freed when the graph has
+ *               been destroyed; while one is captured in global mode, other streams' requests should find what they want in the pool
  *   -ECHILD     a fork's child: the parent's devices are not its own
  *   -ESHUTDOWN  the driver, or its context, has gone
  *   -ENOTSUP    this driver or device cannot
@@ -122,7 +123,8 @@ FL_API int fl_gpu_pool_collect(struct fl_gpu_pool *pool);
 /* For pools of strategy FL_GPU_PLANNED (else -EINVAL). Between two of these calls is a step, of the calling thread's requests. The first
  * step is learned and packed; from then on each request that is as large as the plan's next one has its place, without a search, a lock
  * or a driver call. What does not match is served as by auto_growth; a program whose steps have changed is learned anew. What is freed
- * after its step, and other threads' requests, are not part of the plan; anybody may free.  Threads: one at a time. */
+ * after its step, and other threads' requests, are not part of the plan; anybody may free.  Threads: one at a time; when it is another
+ * than before, the one before is within no call for this pool meanwhile. */
 FL_API int fl_gpu_pool_step(struct fl_gpu_pool *pool);
 /* A plan of your own in place of a learned one: the sizes of a step's requests in their order, and where each lies (`offset`, a multiple
  * of 256; SIZE_MAX: anywhere; `align` and `input` are not looked at). Two may have the same bytes when the first is freed before the
