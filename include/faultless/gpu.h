@@ -14,7 +14,7 @@
  *   -EBUSY      in use: what must be idle for this is not
  *   -ESTALE     the plan of the mirror has another arena, or has outgrown it: make another mirror
  *   -EINPROGRESS  the stream is being captured into a graph, and this would need the driver. What a graph uses is freed when the graph has
- *               been destroyed; while one is captured in global mode, other streams' requests should find what they want in the pool
+ *               been destroyed. Other streams' requests go on meanwhile; what waits for the whole device is refused
  *   -ECHILD     a fork's child: the parent's devices are not its own
  *   -ESHUTDOWN  the driver, or its context, has gone
  *   -ENOTSUP    this driver or device cannot

@@ -25,6 +25,7 @@ typedef int fl_CUdevice_attribute;
 typedef int fl_CUmemAllocationGranularity_flags;
 typedef int fl_CUmemPool_attribute;
 typedef int fl_CUstreamCaptureStatus;
+typedef int fl_CUstreamCaptureMode;
 typedef int fl_CUdriverProcAddressQueryResult;
 
 struct fl_CUmemLocation {
@@ -94,6 +95,7 @@ enum {
     FL_CU_MEMHOSTREGISTER_PORTABLE = 1,
     FL_CU_MEMHOSTALLOC_PORTABLE = 1,
     FL_CU_STREAM_CAPTURE_STATUS_NONE = 0,
+    FL_CU_STREAM_CAPTURE_MODE_RELAXED = 2,
     FL_CU_DEVICE_ATTRIBUTE_PCI_BUS_ID = 33,
     FL_CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID = 34,
     FL_CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID = 50,
@@ -147,6 +149,7 @@ enum {
     X(REQUIRED, cuEventQuery, "", 2000, (fl_CUevent event))                                        \
     X(REQUIRED, cuEventSynchronize, "", 2000, (fl_CUevent event))                                  \
     X(OPTIONAL, cuStreamGetId, "", 12000, (fl_CUstream stream, unsigned long long *id))            \
+    X(OPTIONAL, cuThreadExchangeStreamCaptureMode, "", 10010, (fl_CUstreamCaptureMode * mode))     \
     X(OPTIONAL, cuStreamIsCapturing, "", 10000,                                                    \
       (fl_CUstream stream, fl_CUstreamCaptureStatus * status))                                     \
     X(OPTIONAL, cuMemPoolCreate, "", 11020,                                                        \

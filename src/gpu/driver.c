@@ -261,13 +261,16 @@ int fl_gpu_enter(const struct fl_gpu *gpu, struct fl_gpu_guard *g)
     fl_CUcontext now = NULL;
     int rc = fl_cuda_open();
 
-    g->pushed = false;
+    *g = (struct fl_gpu_guard){.mode = FL_CU_STREAM_CAPTURE_MODE_RELAXED};
     if (rc == 0) {
         rc = fl_cuda_status(fl_cuda.cuCtxGetCurrent(&now), "cuCtxGetCurrent", 0);
     }
     if (rc == 0 && now != gpu->context) {
         rc = fl_cuda_status(fl_cuda.cuCtxPushCurrent(gpu->context), "cuCtxPushCurrent", 0);
         g->pushed = rc == 0;
+    }
+    if (rc == 0 && fl_cuda.cuThreadExchangeStreamCaptureMode != NULL) {
+        g->relaxed = fl_cuda.cuThreadExchangeStreamCaptureMode(&g->mode) == FL_CUDA_SUCCESS;
     }
     return rc;
 }
@@ -276,6 +279,10 @@ void fl_gpu_leave(struct fl_gpu_guard *g)
 {
     fl_CUcontext was;
 
+    if (g->relaxed) {
+        (void)fl_cuda.cuThreadExchangeStreamCaptureMode(&g->mode);
+        g->relaxed = false;
+    }
     if (g->pushed) {
         (void)fl_cuda.cuCtxPopCurrent(&was);
         g->pushed = false;

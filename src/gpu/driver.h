@@ -48,9 +48,12 @@ struct fl_gpu {
 };
 
 /* Makes the device's context current for the calling thread, and puts back what was. -ECHILD, -ESHUTDOWN, -EIO: nothing is to be called.
- * Cost: two driver calls unless the context is current already (one). */
+ * Meanwhile the thread's capture mode is relaxed: what we ask the driver for belongs to no graph that somebody captures on another
+ * stream, and must not end its capture. What waits for the whole context does so even then.
+ * Cost: a driver call, two more for the capture mode, two more unless the context is current already. */
 struct fl_gpu_guard {
-    bool pushed;
+    bool pushed, relaxed;
+    fl_CUstreamCaptureMode mode; /* when relaxed: the thread's own */
 };
 int fl_gpu_enter(const struct fl_gpu *gpu, struct fl_gpu_guard *g);
 void fl_gpu_leave(struct fl_gpu_guard *g);

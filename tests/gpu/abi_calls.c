@@ -16,6 +16,7 @@ typedef CUdevice_attribute fl_CUdevice_attribute;
 typedef CUmemAllocationGranularity_flags fl_CUmemAllocationGranularity_flags;
 typedef CUmemPool_attribute fl_CUmemPool_attribute;
 typedef CUstreamCaptureStatus fl_CUstreamCaptureStatus;
+typedef CUstreamCaptureMode fl_CUstreamCaptureMode;
 typedef CUdriverProcAddressQueryResult fl_CUdriverProcAddressQueryResult;
 #define fl_CUmemLocation CUmemLocation_st
 #define fl_CUmemAllocationProp CUmemAllocationProp_st

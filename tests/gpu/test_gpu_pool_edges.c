@@ -254,6 +254,34 @@ static void the_peak_is_of_both(void **state)
     }
 SCHEDULED(a_use_is_not_forgotten_when_the_driver_refuses)
 
+/* What another stream wants while one is captured is asked of the driver without an end to the capture. */
+static void others_go_on_while_a_stream_is_captured(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    fl_CUstreamCaptureMode mode = 0;
+
+    (void)state;
+    a = gpu_stream();
+    b = gpu_stream();
+    const uint64_t x = pool_take(p, MIB(4), a);
+    pool_give(p, x, a);
+    if (fake != NULL) {
+        fake->capture(a, true);
+    }
+    const uint64_t y = pool_take(p, MIB(8), b), z = pool_take(p, MIB(4), b);
+    assert_true(fake == NULL || z != x);
+    assert_int_equal(fl_cuda.cuThreadExchangeStreamCaptureMode(&mode), 0);
+    assert_int_equal(mode, 0);
+    if (fake != NULL) {
+        fake->capture(a, false);
+    }
+    pool_give(p, y, b);
+    pool_give(p, z, b);
+    pool_end(p);
+    gpu_stream_end(a);
+    gpu_stream_end(b);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
@@ -267,6 +295,7 @@ int main(void)
         TEST(an_arena_has_the_room_of_the_step_before_it),
         TEST(steps_that_are_never_alike_are_learned_seldom),
         TEST(the_peak_is_of_both),
+        TEST(others_go_on_while_a_stream_is_captured),
     };
 
     gpu_main("test_gpu_pool_edges", NULL);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEVICES = 8, CONTEXTS = 64, STACK = 16, HIDDEN = 8 };
+enum { DEVICES = 8, CONTEXTS = 256, STACK = 16, HIDDEN = 8 };
 
 static struct fake_context contexts[CONTEXTS];
 static unsigned ncontexts;
@@ -266,7 +266,7 @@ fl_CUresult fake_cuCtxGetDevice(fl_CUdevice *device)
 
 fl_CUresult fake_cuCtxSynchronize(void)
 {
-    FAKE_ENTER(cuCtxSynchronize, FAKE_CONTEXT | FAKE_NO_CAPTURE);
+    FAKE_ENTER(cuCtxSynchronize, FAKE_CONTEXT | FAKE_NO_CAPTURE | FAKE_WHOLE_CONTEXT);
     fake_sync_device(fake_context_now()->device);
     return fake_leave(FL_CUDA_SUCCESS);
 }

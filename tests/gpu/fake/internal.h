@@ -36,9 +36,11 @@ FAKE_MORE_CALLS(X)
 
 /* Lets a call in. 0: the lock is held, and fake_leave is to give it back; else what the call says, and it is not. */
 enum fake_need {
-    FAKE_ALWAYS = 1,     /* no driver needs to be there: cuInit and its like */
-    FAKE_CONTEXT = 2,    /* a context is current */
-    FAKE_NO_CAPTURE = 4, /* forbidden while a stream is captured */
+    FAKE_ALWAYS = 1,  /* no driver needs to be there: cuInit and its like */
+    FAKE_CONTEXT = 2, /* a context is current */
+    /* Forbidden while a stream is captured, unless the thread's capture mode is relaxed; then too. */
+    FAKE_NO_CAPTURE = 4,
+    FAKE_WHOLE_CONTEXT = 8,
 };
 fl_CUresult fake_enter(const char *name, unsigned needs);
 fl_CUresult fake_leave(fl_CUresult code);
@@ -150,6 +152,7 @@ void fake_host_joins(struct fake_stream *s); /* runs it; the host knows */
 void fake_sync_device(int device);           /* -1: all */
 void fake_run_all(void);                     /* runs; nobody knows */
 bool fake_any_capture(void);
+bool fake_is_relaxed(void); /* the calling thread's capture mode */
 void fake_stream_context_ends(struct fake_context *c);
 void fake_stream_reset(void);
 unsigned fake_stream_live(void);

@@ -350,6 +350,23 @@ fl_CUresult fake_cuStreamGetId(fl_CUstream stream, unsigned long long *id)
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
+static _Thread_local fl_CUstreamCaptureMode capture_mode; /* 0: global, the driver's default */
+
+bool fake_is_relaxed(void)
+{
+    return capture_mode == FL_CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+fl_CUresult fake_cuThreadExchangeStreamCaptureMode(fl_CUstreamCaptureMode *next)
+{
+    FAKE_ENTER(cuThreadExchangeStreamCaptureMode, 0);
+    const fl_CUstreamCaptureMode was = capture_mode;
+
+    capture_mode = *next;
+    *next = was;
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
 fl_CUresult fake_cuStreamIsCapturing(fl_CUstream stream, int *status)
 {
     FAKE_ENTER(cuStreamIsCapturing, FAKE_CONTEXT);
