@@ -211,6 +211,7 @@ struct fl_step_context {
     _Atomic uint32_t better_for;             /* `first` of the layout that it is for; 0: for none */
     _Atomic(struct fl_layout *) better_made; /* what it has found; whoever takes it out has it */
     unsigned settling;      /* steps until what a lower layout leaves is given back */
+    bool settles;           /* this is one of them */
     struct fl_layout *last; /* declared: of the step before */
     /* Whose it is. */
     _Atomic int tid;               /* of the thread inside; 0: none */

@@ -168,7 +168,8 @@ static struct fl_extent *at_seat(struct fl_step_context *c, const struct fl_seat
 }
 
 /* What has no seat goes the ordinary way: it may stay for ever, and would be in the way in each step. What has one, and cannot have
- * it, goes into a gap. */
+ * it, goes into a gap; but not while blocks of an older layout are still in places of this one: what goes into a gap then may be in somebody's
+ * place in the next step, who goes into a gap, and so on for ever. */
 static struct fl_extent *serve(struct fl_step_context *c, size_t len)
 {
     const struct fl_seat *s = c->turn.next;
@@ -192,8 +193,8 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
         return e;
     }
     c->crowded++;
-    e = in_a_gap(c, len);
-    count_miss(c, len, e != NULL);
+    e = c->settles ? NULL : in_a_gap(c, len);
+    count_miss(c, len, e != NULL || c->settles);
     return e;
 }
 
@@ -358,7 +359,8 @@ static bool have_arena(struct fl_step_context *c)
         return false;
     }
     fl_arena_expect(c->arena, neediest(c));
-    if (c->settling != 0) { /* what lives on from the step before lies where it did */
+    c->settles = c->settling != 0;
+    if (c->settles) { /* what lives on from the step before lies where it did */
         c->settling--;
     } else if (height + fl_page.huge <= c->arena->limit || c->arena->lowered) {
         fl_arena_lower(c->arena, height);
