@@ -284,6 +284,8 @@ void fl_chunk_held(struct fl_gpu_pool *p);
 int fl_pool_not_here(void);
 /* Why nothing is to be done: 0, -EINVAL, -ECHILD, -ESHUTDOWN. */
 int fl_pool_refuse(const struct fl_gpu_pool *p);
+/* That, then fl_pool_enter: how a user's call that talks to the driver begins. */
+int fl_pool_admit(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
 /* Lock: held. NULL: there is no such block in use. */
 struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t address);
 /* Lock: not held. The record stays as long as the stream. */

@@ -22,6 +22,13 @@ int fl_pool_refuse(const struct fl_gpu_pool *p)
                               : 0;
 }
 
+int fl_pool_admit(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
+{
+    int rc = fl_pool_refuse(p);
+
+    return rc != 0 ? rc : fl_pool_enter(p, g);
+}
+
 struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t address)
 {
     struct fl_pool_block *b = fl_table_find(p, address);
@@ -145,12 +152,8 @@ int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *
 int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream)
 {
     struct fl_gpu_guard g;
-    int rc = fl_pool_refuse(pool);
+    int rc = fl_pool_admit(pool, &g);
 
-    if (rc != 0) {
-        return rc;
-    }
-    rc = fl_pool_enter(pool, &g);
     if (rc != 0) {
         return rc;
     }
@@ -174,11 +177,8 @@ int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released
 {
     struct fl_gpu_guard g;
     size_t released = 0;
-    int rc = fl_pool_refuse(pool);
+    int rc = fl_pool_admit(pool, &g);
 
-    if (rc == 0) {
-        rc = fl_pool_enter(pool, &g);
-    }
     if (rc != 0) {
         return rc;
     }
@@ -203,11 +203,8 @@ int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released
 int fl_gpu_pool_collect(struct fl_gpu_pool *pool)
 {
     struct fl_gpu_guard g;
-    int rc = fl_pool_refuse(pool);
+    int rc = fl_pool_admit(pool, &g);
 
-    if (rc == 0) {
-        rc = fl_pool_enter(pool, &g);
-    }
     if (rc != 0) {
         return rc;
     }
