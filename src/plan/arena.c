@@ -1,12 +1,15 @@
 /* The memory that a context's planned blocks lie in: one live extent of the region's, in granules.
  *
- * It has addresses for twice the height that was asked for, so that a plan may grow; up to its limit they are used.
+ * It has addresses for a quarter more than the height that was asked for, so that a plan may grow; up to its limit they are used.
  * It is taken when a plan begins to serve and kept from step to step. When nothing of it is in use for a while, or memory is short, all
  * its bits are claimed at once, so that nobody gets anything of it any more, and it goes back. An arena that is too low for a new
  * plan drains: it serves no more, and whoever frees its last block gives it back. */
 #include "plan/internal.h"
 
 #include <errno.h>
+
+/* Addresses are not free: each granule's descriptor and each page's entry are made when the arena is. */
+enum { ROOM_SHARE = 4 };
 
 /* Everything, for good: true for one caller alone. */
 static bool claim_all(struct fl_arena *a)
@@ -285,7 +288,8 @@ static uint32_t openings; /* Lock: plan */
 bool fl_arena_open(struct fl_arena *a, size_t height)
 {
     size_t limit = fl_align_up(height, fl_page.huge);
-    size_t len = fl_region_counts_maps(fl_plan.region) ? limit : 2 * limit;
+    size_t room = fl_region_counts_maps(fl_plan.region) ? 0 : limit / ROOM_SHARE;
+    size_t len = fl_align_up(limit + room, fl_page.huge);
 
     fl_plan_lock();
     bool open = open_with(a, len);

@@ -42,6 +42,7 @@ void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
     fl_lock_init(&fl_plan.lock, FL_RANK_PLAN);
     fl_plan.region = r;
     fl_plan.config = *c;
+    fl_heap_start();
     if (c->on && c->file != NULL) {
         fl_keep_load(c->file);
     }
@@ -149,6 +150,9 @@ static void drop(struct fl_step_context *c)
 void fl_context_over(struct fl_step_context *c)
 {
     fl_record_end(c);
+    if (c->layout != NULL) {
+        fl_heap_look();
+    }
     if (c->layout != NULL && !fl_replay_end(c)) {
         drop(c);
     } else if (c->layout != NULL && c->bad == 0 && c->strange == 0) {
@@ -261,7 +265,7 @@ struct fl_step_context *fl_context_make(bool declared)
     fl_plan_lock();
     struct fl_step_context *c = find_place();
     if (c != NULL && !declared && c->detect == NULL) {
-        c->detect = fl_plan_map_half(fl_detect_size());
+        c->detect = fl_plan_map(fl_detect_size());
     }
     fl_plan_unlock();
     if (c == NULL) {

@@ -331,8 +331,7 @@ static enum fl_detect_says event(struct fl_detect *d, struct detect_event e)
             end_step(d, n);
         }
     }
-    fl_detect_follow(d, DETECT_SIZES, n);
-    fl_detect_follow(d, DETECT_SHAPE, n);
+    fl_detect_follow(d, n);
     if (d->period != 0) {
         const struct detect_follow *f = &d->follow[d->kind];
         if (!f->following && f->gone == 0) {

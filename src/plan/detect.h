@@ -117,7 +117,7 @@ static inline bool detect_same(struct fl_detect *d, enum detect_kind kind, uint3
 {
     struct detect_event x = *detect_at(d, a), y = *detect_at(d, b);
 
-    if (x.shape == y.shape) {
+    if (FL_LIKELY(x.shape == y.shape)) {
         return kind == DETECT_SHAPE || x.size == y.size;
     }
     if ((kind == DETECT_SIZES ? x.size != y.size : y.shape < DETECT_FAR) ||
@@ -129,7 +129,7 @@ static inline bool detect_same(struct fl_detect *d, enum detect_kind kind, uint3
 }
 
 /* Compares event `n`, the last one, with the source, and looks where its context was seen before. */
-void fl_detect_follow(struct fl_detect *d, enum detect_kind kind, uint32_t n);
+void fl_detect_follow(struct fl_detect *d, uint32_t n);
 /* Looks whether what repeats goes further back, by a few events. */
 void fl_detect_look_back(struct fl_detect *d, enum detect_kind kind, uint32_t n);
 

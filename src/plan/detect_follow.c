@@ -28,7 +28,7 @@ static const int32_t cost_of[DETECT_KINDS] = {6, 20};
 #define MULTIPLIER_FULL UINT32_C(0xe374c181)
 #define GOLDEN UINT32_C(0x9e3779b1)
 
-static uint32_t mixed(struct detect_event e, enum detect_kind kind)
+static FL_INLINE uint32_t mixed(struct detect_event e, enum detect_kind kind)
 {
     uint32_t h = ((kind == DETECT_SIZES ? e.size : e.shape) + 1u) * GOLDEN;
 
@@ -36,7 +36,7 @@ static uint32_t mixed(struct detect_event e, enum detect_kind kind)
 }
 
 /* Puts `n` where the context's hash says, and returns what was there: the event after which it was last seen; 0: none. */
-static uint32_t put(struct fl_detect *d, enum detect_kind kind, uint32_t hash, uint32_t n)
+static FL_INLINE uint32_t put(struct fl_detect *d, enum detect_kind kind, uint32_t hash, uint32_t n)
 {
     uint32_t h = hash * GOLDEN, was;
     uint32_t *small = &d->table_0[kind][h >> 23], *middle = &d->table_1[kind][h >> 20],
@@ -55,7 +55,8 @@ static uint32_t put(struct fl_detect *d, enum detect_kind kind, uint32_t hash, u
     return was;
 }
 
-static bool agree(struct fl_detect *d, enum detect_kind kind, uint32_t a, uint32_t b, unsigned n)
+static FL_INLINE bool agree(struct fl_detect *d, enum detect_kind kind, uint32_t a, uint32_t b,
+                            unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         if (!detect_same(d, kind, a - i, b - i)) {
@@ -63,6 +64,22 @@ static bool agree(struct fl_detect *d, enum detect_kind kind, uint32_t a, uint32
         }
     }
     return true;
+}
+
+/* How far back the table says that the last context was seen before; 0: it does not. It may be wrong: it is looked at once. */
+struct seen {
+    uint32_t back;
+    bool known, right;
+};
+
+static FL_INLINE bool was_seen(struct fl_detect *d, enum detect_kind kind, uint32_t n,
+                               struct seen *s)
+{
+    if (!s->known) {
+        s->known = true;
+        s->right = s->back != 0 && agree(d, kind, n, n - s->back, VERIFY);
+    }
+    return s->right;
 }
 
 /* How far off the source may be after something different: not so far that another turn of a short loop would do. */
@@ -171,29 +188,30 @@ static void begin(struct detect_follow *f, uint32_t n, uint32_t was)
     f->fresh = 1;
 }
 
-/* `seen`: how far back the table says that the context of `n` was seen, which may be wrong; 0: it does not. */
-static void find_near(struct fl_detect *d, struct detect_follow *f, enum detect_kind kind,
-                      uint32_t n, uint32_t seen)
+/* `seen`: how far back the table says that the context of `n` was seen, which may be wrong; 0: it does not. Returns whether it was, as
+ * far as it matters here. */
+static FL_INLINE void find_near(struct fl_detect *d, struct detect_follow *f, enum detect_kind kind,
+                                uint32_t n, struct seen *seen)
 {
-    bool nearer = seen != 0 && seen < f->near && agree(d, kind, n, n - seen, VERIFY);
+    bool goes_on = f->near != 0 && detect_same(d, kind, n, n - f->near);
 
-    if (f->near != 0 && !nearer && detect_same(d, kind, n, n - f->near)) {
+    if (goes_on && !(seen->back != 0 && seen->back < f->near && was_seen(d, kind, n, seen))) {
         f->near_run++;
         return;
     }
-    f->near = nearer || (seen != 0 && agree(d, kind, n, n - seen, VERIFY)) ? seen : 0;
+    f->near = was_seen(d, kind, n, seen) ? seen->back : 0;
     f->near_run = 0;
 }
 
 /* Nothing is followed: may what was seen `back` events ago be? What is taken for steps is not given up for another before it
  * is lost, and what is looked for only for what is much longer. */
-static bool may_begin(const struct fl_detect *d, const struct detect_follow *f, uint32_t n,
-                      uint32_t back)
+static FL_INLINE bool may_begin(const struct fl_detect *d, const struct detect_follow *f,
+                                uint32_t n, uint32_t back)
 {
     return d->period == 0 && (f->gone == 0 || back > 2 * (n - f->source));
 }
 
-void fl_detect_follow(struct fl_detect *d, enum detect_kind kind, uint32_t n)
+static FL_INLINE void follow(struct fl_detect *d, enum detect_kind kind, uint32_t n)
 {
     struct detect_follow *f = &d->follow[kind];
 
@@ -209,12 +227,19 @@ void fl_detect_follow(struct fl_detect *d, enum detect_kind kind, uint32_t n)
     f->hash -= MULTIPLIER_FULL * mixed(*detect_at(d, n - DETECT_CONTEXT), kind);
     uint32_t was = put(d, kind, f->hash, n);
     bool here = was != 0 && n - was < OLDEST;
-    find_near(d, f, kind, n, here ? n - was : 0);
+    struct seen seen = {.back = here ? n - was : 0};
+    find_near(d, f, kind, n, &seen);
     if (f->following) {
         f->fresh += !here || n - was + ASTRAY > n - f->source;
-    } else if (here && may_begin(d, f, n, n - was) && agree(d, kind, n, was, VERIFY)) {
+    } else if (here && may_begin(d, f, n, n - was) && was_seen(d, kind, n, &seen)) {
         begin(f, n, was);
     }
+}
+
+void fl_detect_follow(struct fl_detect *d, uint32_t n)
+{
+    follow(d, DETECT_SIZES, n);
+    follow(d, DETECT_SHAPE, n);
 }
 
 /* Around a difference that lies just before where the run begins: how many events to leave out on either side. */

@@ -66,12 +66,24 @@ struct fl_layout *fl_layout_copy(const struct fl_layout *from)
     return l;
 }
 
-/* Sizes that belong to different steps may be planned at the largest of each where memory moves to where it is wanted: only addresses are spent. Else
- * it is held for all of them. */
+/* Does memory move to where it is wanted? Then places are addresses alone. */
+static bool memory_moves(void)
+{
+    return atomic_load_explicit(&fl_plan.region->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
+}
+
+/* Sizes that belong to different steps may be planned at the largest of each where only addresses are spent. Else memory is held for all of them. */
 static unsigned envelope_percent(void)
 {
-    return atomic_load_explicit(&fl_plan.region->rung, memory_order_relaxed) != FL_RUNG_PLAIN ? 100
-                                                                                              : 5;
+    return memory_moves() ? 100 : 5;
+}
+
+/* A size that varied in so many steps: one step in as many is beyond all of them, by about their range over their number. */
+static void leave_headroom(struct fl_slot *s, unsigned steps)
+{
+    if (memory_moves() && s->kind <= FL_SLOT_DOUBLED && s->zone == 0) {
+        s->size = fl_align_up(s->size + (s->most - s->least) / steps, fl_page.base);
+    }
 }
 
 /* Too much is asked of their address. */
@@ -102,6 +114,9 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
     }
     l->horizon = merged.horizon;
     l->largest = merged.largest;
+    for (uint32_t i = 0; i < l->n; i++) {
+        leave_headroom(&l->slot[i], nlives);
+    }
     leave_aligned(l);
     fl_gate_look(l, lives, nlives);
     return l;
@@ -128,9 +143,14 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
         return NULL;
     }
     memcpy(l->slot, from->slot, from->n * sizeof *l->slot);
-    for (uint32_t i = 0; i < l->n && !together; i++) {
-        if (l->slot[i].size > from->seat[i].room && l->slot[i].zone == 0) {
-            l->slot[i].kind = FL_SLOT_VARIES;
+    for (uint32_t i = 0; i < l->n; i++) {
+        struct fl_slot *s = &l->slot[i];
+        bool grew = s->size > from->seat[i].room;
+        if (grew && !together && s->zone == 0) {
+            s->kind = FL_SLOT_VARIES;
+        }
+        if (grew) {
+            leave_headroom(s, FL_RECORDS);
         }
     }
     fl_merge_zones(l->slot, l->n, from->horizon);
@@ -180,8 +200,9 @@ void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown)
         const struct fl_slot *s = &l->slot[i];
         struct fl_seat *seat = &l->seat[i];
         bool grew = grown != NULL && s->size > grown->seat[i].room;
-        seat->least = s->kind == FL_SLOT_VARIES || s->least != s->most || grew ? 1 : s->least;
-        seat->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : grew ? s->size : s->most;
+        bool varies = s->least != s->most || grew;
+        seat->least = s->kind == FL_SLOT_VARIES || varies ? 1 : s->least;
+        seat->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : varies ? s->size : s->most;
         seat->room = s->size;
         seat[1].before = seat->before + (s->kind != FL_SLOT_VARIES ? seat->most : 0);
     }
@@ -329,6 +350,7 @@ uint64_t fl_plan_work(struct fl_region *r)
     for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
         again = fl_min(again, fl_better_work(fl_plan.context[i]));
     }
+    fl_heap_work();
     fl_keep_save(false);
     return again;
 }

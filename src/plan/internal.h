@@ -101,9 +101,7 @@ size_t fl_arena_give_up(struct fl_arena *a);
 /* Memory of `len` bytes, zero; NULL. Lock: plan. */
 void *fl_plan_map(size_t len);
 void fl_plan_unmap(uintptr_t p, size_t len);
-/* The same, where it is kept for ever: up to half a huge page, so that two are one fault, and not one for each of their pages. Lock: plan. */
-void *fl_plan_map_half(size_t len);
-/* The same as the first two, for callers without the lock. */
+/* The same, for callers without the lock. */
 void *fl_plan_map_locked(size_t len);
 void fl_plan_unmap_locked(uintptr_t p, size_t len);
 
@@ -362,6 +360,13 @@ void fl_layout_spots(struct fl_layout *l);
 /* Seats from slots; `grown`: the layout whose slots these were, before some grew. */
 void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown);
 void fl_layout_free(struct fl_layout *l);
+
+/* heap.c */
+void fl_heap_start(void);
+/* A step of a plan is over. Cost: none, unless the break has moved since. */
+void fl_heap_look(void);
+/* The worker. */
+void fl_heap_work(void);
 
 /* trace.c */
 void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec);

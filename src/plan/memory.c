@@ -11,8 +11,7 @@ static struct {
     size_t used; /* bytes from the span's start */
     uintptr_t kept[CLASSES][KEPT];
     unsigned nkept[CLASSES];
-    uintptr_t second; /* the other half of a huge page; 0: none */
-} memory;             /* Lock: plan */
+} memory; /* Lock: plan */
 
 static bool claim_span(void)
 {
@@ -81,34 +80,6 @@ static void keep_addresses(struct fl_range part)
 void *fl_plan_map(size_t len)
 {
     return commit(take_addresses(len));
-}
-
-/* The first half of a huge page. */
-static uintptr_t map_first(void)
-{
-    struct fl_range part = take_addresses(2 * fl_page.huge);
-
-    if (part.len != 0) {
-        part = (struct fl_range){fl_align_up(part.base, fl_page.huge), fl_page.huge};
-    }
-    uintptr_t first = (uintptr_t)commit(part);
-    if (first != 0 && fl_plan.region->config.huge) {
-        (void)fl_sys.advise(part, FL_ADVICE_HUGE);
-    }
-    memory.second = first != 0 ? first + fl_page.huge / 2 : 0;
-    return first;
-}
-
-void *fl_plan_map_half(size_t len)
-{
-    uintptr_t half = memory.second;
-
-    if (len > fl_page.huge / 2) {
-        return fl_plan_map(len);
-    }
-    memory.second = 0;
-    half = half != 0 ? half : map_first();
-    return (void *)half; /* NOLINT(performance-no-int-to-ptr) */
 }
 
 void fl_plan_unmap(uintptr_t p, size_t len)

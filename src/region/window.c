@@ -15,8 +15,8 @@ static const size_t window_worthless = (size_t)64 << 20;
 static const uintptr_t quiet_base = (uintptr_t)31 << 40;
 static const size_t quiet_spread = (size_t)2 << 40;
 /* The pagemap is brought into memory as it grows, 1 KiB a MiB of the window, so that later steps take no fault for it;
- * but not for a sparse giant's sake; in larger strides once the window has half a GiB. */
-static const size_t ahead_most = (size_t)4 << 20, ample_from = (size_t)512 << 10;
+ * but not for a sparse giant's sake; in strides of an eighth of what there is. */
+static const size_t ahead_most = (size_t)4 << 20, ample_share = 8;
 /* Extents average at least 16 KiB: a descriptor is 128 bytes, so descriptors take 1/128 of the window in addresses. */
 static const size_t bytes_per_descriptor = (size_t)16 << 10;
 
@@ -133,9 +133,9 @@ int fl_pagemap_reach(struct fl_region *r, uintptr_t end)
 
     size_t want = fl_min(entries * sizeof(uint32_t), r->pagemap.all.len);
     size_t had = atomic_load_explicit(&r->pagemap.grown, memory_order_relaxed);
-    size_t ample = want > ample_from ? fl_align_up(want, 4 * ample_from) : want;
+    size_t ample = want + want / ample_share;
     int rc = fl_vspace_grow(&r->pagemap, fl_min(ample, r->pagemap.all.len));
-    if (rc != 0 && ample != want) {
+    if (rc != 0) {
         rc = fl_vspace_grow(&r->pagemap, want);
     }
     size_t now = atomic_load_explicit(&r->pagemap.grown, memory_order_relaxed), more = now - had;

@@ -82,7 +82,7 @@ static void *raise_it(void *arg)
 {
     (void)arg;
     starts = true;
-    assert_true(fl_arena_raise(&arena, MIB(8)));
+    assert_true(fl_arena_raise(&arena, MIB(6)));
     rose = true;
     return NULL;
 }
@@ -104,7 +104,7 @@ static void it_does_not_rise_while_it_is_trimmed(void **state)
     fl_plan_unlock();
     pthread_join(t, NULL);
     assert_true(rose);
-    assert_int_equal(arena.missing, 3);
+    assert_int_equal(arena.missing, 2);
     assert_sound();
 }
 

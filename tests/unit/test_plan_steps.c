@@ -190,6 +190,28 @@ static void a_slot_that_was_too_small_grows(void **state)
     assert_sound();
 }
 
+/* By a quarter of what the sizes of four steps have varied by. */
+static void a_size_that_varied_may_be_a_little_larger_yet(void **state)
+{
+    static const unsigned scale[] = {24, 16, 20, 22, 18, 23, 17, 19};
+    (void)state;
+    struct loop l = {.ask = loop_usual(N), .n = N};
+    plan_begin(NULL);
+    for (unsigned s = 0; s < sizeof scale / sizeof scale[0]; s++) {
+        l.scale = scale[s];
+        loop_declared(&l, NULL, 1);
+    }
+    struct fl_plan_stats before = plan_stats();
+    l.scale = 25;
+    loop_declared(&l, NULL, 1);
+    l.scale = 26;
+    loop_declared(&l, NULL, 1);
+    assert_int_equal(plan_stats().hits, before.hits + 2 * N);
+    assert_int_equal(plan_stats().misses, before.misses);
+    assert_int_equal(plan_stats().layouts, before.layouts);
+    assert_sound();
+}
+
 static void a_plan_that_is_no_good_is_given_up_and_learned_again(void **state)
 {
     (void)state;
@@ -385,6 +407,7 @@ int main(void)
         cmocka_unit_test(what_stays_is_not_planned),
         cmocka_unit_test(one_more_or_less_shifts_nothing),
         cmocka_unit_test(a_slot_that_was_too_small_grows),
+        cmocka_unit_test(a_size_that_varied_may_be_a_little_larger_yet),
         cmocka_unit_test(a_plan_that_is_no_good_is_given_up_and_learned_again),
         cmocka_unit_test(what_never_repeats_holds_nothing),
         cmocka_unit_test(phases_are_told_apart_by_their_first_requests),
