@@ -126,6 +126,7 @@ struct fl_life {
     uint32_t thread; /* of the context's threads */
     uint32_t index;  /* of that thread's requests in the step */
     uint32_t zone;   /* that it was marked with; 0: none */
+    uint8_t node;    /* of the region's, that its memory was for when it was asked for */
     bool inside;     /* a plan's arena */
 };
 

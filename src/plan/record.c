@@ -86,6 +86,15 @@ void fl_record_drop_all(struct fl_step_context *c)
     }
 }
 
+/* Memory is there before it is touched, so it is first touched on the node that it was taken for, by whoever. */
+static uint8_t node_of(const struct fl_extent *e)
+{
+    unsigned nodes = fl_plan.region->placing.nodes;
+    const struct fl_extent *at = e->content == FL_CONTENT_INNER ? e->inner->outer : e;
+
+    return nodes != 0 ? (uint8_t)(__atomic_load_n(&at->zone, __ATOMIC_RELAXED) % nodes) : 0;
+}
+
 static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t align)
 {
     struct fl_record *rec = nth_newest(c, 0);
@@ -100,6 +109,7 @@ static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t alig
     __atomic_store_n(&life->death, FL_LIFE_NEVER, __ATOMIC_RELAXED);
     life->align = align;
     life->thread = 0;
+    life->node = node_of(e);
     life->inside = e->content == FL_CONTENT_INNER;
     __atomic_store_n(&life->zone, 0, __ATOMIC_RELAXED);
     life->index = rec->n;

@@ -1,12 +1,26 @@
 /* Recorded steps as text, for people and for faultplan(1): a file a step in the folder of FAULTLESS_TRACE, one line a block,
- * `id,lower,upper,size`, in the order of the step's events. What lives on ends with the step. */
+ * `id,lower,upper,size,alignment,thread,node`, in the order of the step's events. What lives on ends with the step. The thread is that of the context's
+ * members which asked. */
 #include "plan/internal.h"
 
 #include <unistd.h>
 
-enum { LINE = 96 };
+enum { LINE = 160 };
 
-static void append_life(struct fl_text *t, const struct fl_record *rec, uint32_t i)
+/* Of a node of the region's. */
+static unsigned kernels_number(unsigned node)
+{
+    const struct fl_placing *placing = &fl_plan.region->placing;
+    unsigned n = 0;
+
+    while (placing->nodes != 0 && n < FL_ZONE_NODES && placing->zone_of((int)n) != node) {
+        n++;
+    }
+    return n;
+}
+
+static void append_life(struct fl_text *t, const struct fl_step_context *c,
+                        const struct fl_record *rec, uint32_t i)
 {
     const struct fl_life *life = &rec->life[i];
     uint64_t death = __atomic_load_n(&life->death, __ATOMIC_RELAXED);
@@ -18,6 +32,12 @@ static void append_life(struct fl_text *t, const struct fl_record *rec, uint32_t
     fl_text_u64(t, (death < rec->end ? death : rec->end) - rec->begin);
     fl_text_str(t, ",");
     fl_text_u64(t, life->size);
+    fl_text_str(t, ",");
+    fl_text_u64(t, fl_max(life->align, 1));
+    fl_text_str(t, ",");
+    fl_text_u64(t, c->id);
+    fl_text_str(t, ",");
+    fl_text_u64(t, kernels_number(life->node));
     fl_text_str(t, "\n");
 }
 
@@ -41,9 +61,9 @@ void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
 
     if (buf != NULL) {
         append_path(&p, c);
-        fl_text_str(&t, "id,lower,upper,size\n");
+        fl_text_str(&t, "id,lower,upper,size,alignment,thread,node\n");
         for (uint32_t i = 0; i < rec->n; i++) {
-            append_life(&t, rec, i);
+            append_life(&t, c, rec, i);
         }
         if (fl_sys.append_file(path, buf, t.len) != 0 && !fl_plan.trace_failed) {
             fl_plan.trace_failed = true;

@@ -89,6 +89,17 @@ static size_t count(const char *text)
     return n;
 }
 
+static void alignments_are_kept(void **state)
+{
+    (void)state;
+    write_table("id,lower,upper,size,alignment\na,0,2,10,1\nb,0,2,10,64\nc,0,2,10,64\n");
+    RUN("pack", path);
+    assert_int_equal(output.status, 0);
+    assert_said("height        74\n");
+    RUN("pack", "--align", "128", path); /* sizes too */
+    assert_said("height        384\n");
+}
+
 static void pictures_show_each_buffer_with_or_without_offsets(void **state)
 {
     (void)state;
@@ -120,6 +131,7 @@ static void what_is_no_table_gets_one_line(void **state)
         {"id,lower,upper,size\na,0,99999999999999999999,10\n", "is no number (upper)"},
         {"id,lower,upper,size\na,3,2,10\n", ":2: upper is before lower"},
         {"id,lower,upper,size\na,0,2,140737488355328\n", ":2: a size of 2^47"},
+        {"id,lower,upper,size,alignment\na,0,2,1,48\n", ":2: an alignment that is no power of two"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -171,6 +183,7 @@ int main(void)
         cmocka_unit_test(columns_may_stand_in_any_order),
         cmocka_unit_test(offsets_are_multiples_of_the_alignment),
         cmocka_unit_test(no_buffer_at_all_is_a_table_too),
+        cmocka_unit_test(alignments_are_kept),
         cmocka_unit_test(pictures_show_each_buffer_with_or_without_offsets),
         cmocka_unit_test(what_is_no_table_gets_one_line),
         cmocka_unit_test(wrong_options_are_refused),

@@ -104,6 +104,32 @@ static void steps_of_a_program_are_written_and_packed(void **state)
     assert_true(is_equal((double)count(output.out, "<rect class=\"buffer "), blocks));
 }
 
+/* Of each block its alignment, the thread that asked for it and the node of its memory: one of the machine's. */
+static void a_row_says_who_asked_and_where_it_lay(void **state)
+{
+    double blocks, bound;
+    char path[512], line[256];
+    unsigned long long size, align;
+    unsigned thread, node, rows = 0;
+    (void)state;
+    RECORD(FL_VICTIM, "fixed", "12", "declare");
+    read_report(path, &blocks, &bound);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_string_equal(line, "id,lower,upper,size,alignment,thread,node\n");
+    for (; fgets(line, sizeof line, file) != NULL; rows++) {
+        assert_int_equal(
+            sscanf(line, "%*u,%*u,%*u,%llu,%llu,%u,%u\n", &size, &align, &thread, &node), 4);
+        assert_true(size >= 65536 && align != 0 && (align & (align - 1)) == 0);
+        assert_int_equal(thread, 1);
+        snprintf(line, sizeof line, "/sys/devices/system/node/node%u", node);
+        assert_int_equal(access(line, F_OK), 0);
+    }
+    (void)fclose(file);
+    assert_true(is_equal(rows, blocks));
+}
+
 static void each_run_counts_its_own_steps(void **state)
 {
     (void)state;
@@ -344,6 +370,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_of_a_program_are_written_and_packed),
+        cmocka_unit_test(a_row_says_who_asked_and_where_it_lay),
         cmocka_unit_test(each_run_counts_its_own_steps),
         cmocka_unit_test(the_exit_status_is_the_programs),
         cmocka_unit_test(no_library_is_said_and_nothing_is_left),

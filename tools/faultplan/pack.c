@@ -101,7 +101,7 @@ int fl_plan_pack_main(int argc, char **argv)
         return FL_EXIT_OWN;
     }
     for (size_t i = 0; i < t.n; i++) {
-        t.buffer[i].align = o.align;
+        t.buffer[i].align = fl_max(t.buffer[i].align, o.align);
     }
     bool is_good = fl_table_pack(&t, o.how, &packing);
     if (is_good) {

@@ -9,9 +9,10 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum column { ID, LOWER, UPPER, SIZE, OFFSET, COLUMNS };
+enum column { ID, LOWER, UPPER, SIZE, OFFSET, ALIGNMENT, COLUMNS };
 
-static const char *const column_name[COLUMNS] = {"id", "lower", "upper", "size", "offset"};
+static const char *const column_name[COLUMNS] = {"id",   "lower",  "upper",
+                                                 "size", "offset", "alignment"};
 
 enum { FIELDS_MOST = 64 };
 
@@ -101,7 +102,7 @@ static bool read_header(struct reader *r, char *line)
                 r->field_of[c] = i;
             }
         }
-        if (r->field_of[c] < 0 && c != OFFSET) {
+        if (r->field_of[c] < 0 && c < OFFSET) {
             return complain(r, "the first line must name the columns id,lower,upper,size");
         }
     }
@@ -141,9 +142,14 @@ static bool read_row(struct reader *r, char *line, struct fl_table *t)
     if (number[OFFSET] >= (uint64_t)1 << 62) {
         return complain(r, "an offset of 2^62 or more");
     }
+    if (number[ALIGNMENT] > (uint64_t)1 << 46 ||
+        (number[ALIGNMENT] & (number[ALIGNMENT] - 1)) != 0) {
+        return complain(r, "an alignment that is no power of two");
+    }
     *b = (struct fl_pack_buffer){.birth = number[LOWER],
                                  .death = number[UPPER],
                                  .size = number[SIZE],
+                                 .align = number[ALIGNMENT],
                                  .offset = number[OFFSET],
                                  .previous = FL_PACK_NONE};
     t->id[t->n++] = field[r->field_of[ID]];

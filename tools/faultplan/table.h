@@ -1,5 +1,5 @@
-/* Tables of buffers: a text file whose first line names the columns, id,lower,upper,size and perhaps offset, in any order; the
- * others are looked past. Numbers are decimal. A buffer lives from lower to upper, this one excluded. */
+/* Tables of buffers: a text file whose first line names the columns, id,lower,upper,size and perhaps offset and alignment, in any order;
+ * the others are looked past. Numbers are decimal. A buffer lives from lower to upper, this one excluded. */
 #ifndef FAULTLESS_FAULTPLAN_TABLE_H
 #define FAULTLESS_FAULTPLAN_TABLE_H
 
