@@ -78,11 +78,13 @@ static unsigned envelope_percent(void)
     return memory_moves() ? 100 : 5;
 }
 
-/* A size that varied in so many steps: one step in as many is beyond all of them, by about their range over their number. */
+/* A size that varied in so many steps: one step in as many is beyond all of them, by about their range over their number. Half of that is
+ * left, since what is left lies in huge pages that are in memory (the transformer of any length, 54 steps: hits 94.8 % with none, 97.3 with a half, 98.1
+ * with all of it; peak 839, 839 and 845 MiB). */
 static void leave_headroom(struct fl_slot *s, unsigned steps)
 {
     if (memory_moves() && s->kind <= FL_SLOT_DOUBLED && s->zone == 0) {
-        s->size = fl_align_up(s->size + (s->most - s->least) / steps, fl_page.base);
+        s->size = fl_align_up(s->size + (s->most - s->least) / (2 * steps), fl_page.base);
     }
 }
 
