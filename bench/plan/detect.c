@@ -1,6 +1,8 @@
 /* How soon and how rightly the steps of recorded programs are found, and what an event costs.
  *
- *     detect [FOREIGN] STREAM...      FOREIGN: so many of 1000 events are made up and put in between */
+ *     detect [FOREIGN [SEED]] STREAM...
+ *         FOREIGN  so many of 1000 events are made up and put in between
+ *         STREAM   a file; "random": 100,000 events without order */
 #include "plan/stream.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,21 +71,34 @@ static double cost(const struct stream *s)
     return ns;
 }
 
+static bool read_any(struct stream *s, const char *name)
+{
+    enum { RANDOM_EVENTS = 100000 };
+
+    if (strcmp(name, "random") != 0) {
+        return stream_read(s, name);
+    }
+    stream_random(s, RANDOM_EVENTS, 1);
+    return true;
+}
+
 int main(int argc, char **argv)
 {
+    unsigned long number[] = {0, 1}; /* FOREIGN, SEED */
     int at = 1;
-    unsigned foreign = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
 
-    at += argc > 1 && argv[1][0] >= '0' && argv[1][0] <= '9';
+    for (; at < argc && at <= 2 && argv[at][0] >= '0' && argv[at][0] <= '9'; at++) {
+        number[at - 1] = strtoul(argv[at], NULL, 10);
+    }
     printf("%-22s %7s %6s %6s %7s %6s %6s %6s %6s %6s %7s %6s\n", "stream", "events", "steps",
            "said", "phases", "right", "first", "worst", "wrong", "lost", "astray", "ns");
     for (; at < argc; at++) {
         struct stream s;
-        if (!stream_read(&s, argv[at])) {
+        if (!read_any(&s, argv[at])) {
             fprintf(stderr, "detect: %s is no stream\n", argv[at]);
             return 1;
         }
-        stream_disturb(&s, foreign, 1);
+        stream_disturb(&s, (unsigned)number[0], number[1]);
         struct fl_detect *d = fresh();
         struct judged j = stream_judge(&s, d, 0);
         const char *name = strrchr(argv[at], '/');

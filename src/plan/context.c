@@ -6,6 +6,8 @@
 /* A rest after a plan that was no good, in steps, or in requests where nobody says what a step is; each one after it twice as
  * long. */
 enum { REST_STEPS = 16, REST_REQUESTS = 4096, REST_DOUBLINGS = 10, NOTICE_AFTER = 32 };
+/* Planned steps from one look at the heap's end to the next. */
+enum { HEAP_STEPS = 4 };
 
 struct fl_plan fl_plan;
 _Thread_local unsigned fl_plan_wants;
@@ -150,7 +152,7 @@ static void drop(struct fl_step_context *c)
 void fl_context_over(struct fl_step_context *c)
 {
     fl_record_end(c);
-    if (c->layout != NULL) {
+    if (c->layout != NULL && c->in_arena % HEAP_STEPS == 0) {
         fl_heap_look();
     }
     if (c->layout != NULL && !fl_replay_end(c)) {
