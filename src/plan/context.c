@@ -7,7 +7,7 @@
  * long. */
 enum { REST_STEPS = 16, REST_REQUESTS = 4096, REST_DOUBLINGS = 10, NOTICE_AFTER = 32 };
 /* Planned steps from one look at the heap's end to the next. */
-enum { HEAP_STEPS = 4 };
+enum { HEAP_STEPS = 8 };
 
 struct fl_plan fl_plan;
 _Thread_local unsigned fl_plan_wants;
@@ -152,16 +152,18 @@ static void drop(struct fl_step_context *c)
 void fl_context_over(struct fl_step_context *c)
 {
     fl_record_end(c);
-    if (c->layout != NULL && c->in_arena % HEAP_STEPS == 0) {
-        fl_heap_look();
-    }
     if (c->layout != NULL && !fl_replay_end(c)) {
         drop(c);
     } else if (c->layout != NULL && c->bad == 0 && c->strange == 0) {
         c->drops = 0; /* eight good ones */
     }
-    if (c->layout != NULL && (fl_replay_is_crowded(c) || !fl_follow_look(c))) {
-        fl_arena_let_go(c);
+    if (c->layout != NULL) {
+        if (fl_replay_is_crowded(c) || !fl_follow_look(c)) {
+            fl_arena_let_go(c);
+        }
+        if (c->in_arena % HEAP_STEPS == 1) {
+            fl_heap_look();
+        }
     }
     fl_engine_collect(c);
     if (atomic_load(&c->job) != FL_JOB_NONE) {
