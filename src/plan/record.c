@@ -91,8 +91,9 @@ static uint8_t node_of(const struct fl_extent *e)
 {
     unsigned nodes = fl_plan.region->placing.nodes;
     const struct fl_extent *at = e->content == FL_CONTENT_INNER ? e->inner->outer : e;
+    unsigned zone = __atomic_load_n(&at->zone, __ATOMIC_RELAXED);
 
-    return nodes != 0 ? (uint8_t)(__atomic_load_n(&at->zone, __ATOMIC_RELAXED) % nodes) : 0;
+    return (uint8_t)(nodes != 0 ? zone % nodes : 0);
 }
 
 static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t align)
