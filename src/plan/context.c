@@ -44,7 +44,6 @@ void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
     fl_lock_init(&fl_plan.lock, FL_RANK_PLAN);
     fl_plan.region = r;
     fl_plan.config = *c;
-    fl_heap_start();
     if (c->on && c->file != NULL) {
         fl_keep_load(c->file);
     }
@@ -268,6 +267,7 @@ struct fl_step_context *fl_context_make(bool declared)
 {
     fl_plan_lock();
     struct fl_step_context *c = find_place();
+    fl_heap_start();
     if (c != NULL && !declared && c->detect == NULL) {
         c->detect = fl_plan_map(fl_detect_size());
     }

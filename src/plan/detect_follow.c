@@ -188,8 +188,7 @@ static void begin(struct detect_follow *f, uint32_t n, uint32_t was)
     f->fresh = 1;
 }
 
-/* `seen`: how far back the table says that the context of `n` was seen, which may be wrong; 0: it does not. Returns whether it was, as
- * far as it matters here. */
+/* `seen`: how far back the table says that the context of `n` was seen, which may be wrong; 0: it does not. */
 static FL_INLINE void find_near(struct fl_detect *d, struct detect_follow *f, enum detect_kind kind,
                                 uint32_t n, struct seen *seen)
 {

@@ -1,36 +1,30 @@
 /* What a planned step still faults for: its small blocks. They are the next allocator's, and glibc's heap reaches further up now and then, into pages that
- * nobody has touched, below a program break that lies up to 132 KiB (M_TOP_PAD) further. Where a step of a plan ends and the break has moved
- * the worker brings these pages into memory, so that no step does. A few dozen pages, once for each move; where there is no such
- * heap, or no worker, nothing. */
+ * nobody has touched, below a program break that lies up to 132 KiB (M_TOP_PAD) further. After a planned step the worker brings the
+ * last pages below the break into memory, if that has moved; it comes in the step after. Once for each move, a few dozen pages. Not covered: what a
+ * larger M_TOP_PAD leaves deeper, heaps of other threads (glibc maps those), other allocators' pages. */
 #include "plan/internal.h"
-
-#include <unistd.h>
 
 static const size_t ahead = (size_t)256 << 10;
 
 static struct {
-    uintptr_t from;         /* where the break was at boot: what lies above it is a heap */
-    _Atomic uintptr_t seen; /* the break at the end of the last planned step */
-    uintptr_t filled;       /* up to which pages are in memory. The worker */
+    uintptr_t
+        from; /* the break when steps were first looked for: what lies above it is a heap; 0: no looks. Lock: plan */
+    _Atomic uintptr_t seen;   /* by the last look that called the worker */
+    _Atomic uintptr_t filled; /* the break up to which pages are in memory. Written by the worker */
 } heap;
-
-/* No system call: the C library knows it. */
-static uintptr_t program_break(void)
-{
-    return (uintptr_t)sbrk(0);
-}
 
 void fl_heap_start(void)
 {
-    heap.from = program_break();
+    if (heap.from == 0 && fl_plan.config.background) {
+        heap.from = fl_sys.program_break();
+    }
 }
 
 void fl_heap_look(void)
 {
-    uintptr_t now = program_break();
+    uintptr_t now = heap.from != 0 ? fl_sys.program_break() : 0;
 
-    if (now != atomic_load_explicit(&heap.seen, memory_order_relaxed) &&
-        fl_plan.config.background) {
+    if (now != 0 && now != atomic_load_explicit(&heap.filled, memory_order_relaxed)) {
         atomic_store_explicit(&heap.seen, now, memory_order_relaxed);
         fl_plan_call_worker();
     }
@@ -38,17 +32,20 @@ void fl_heap_look(void)
 
 void fl_heap_work(void)
 {
-    uintptr_t end = atomic_load_explicit(&heap.seen, memory_order_relaxed);
-    uintptr_t first = fl_max(fl_align_up(heap.from, fl_page.base), end - ahead);
+    uintptr_t end = atomic_load_explicit(&heap.seen, memory_order_relaxed),
+              filled = atomic_load_explicit(&heap.filled, memory_order_relaxed);
 
-    if (end == heap.filled || end != program_break()) { /* not yet, or to be looked at again */
+    if (end == filled || end != fl_sys.program_break()) { /* or there will be another look */
         return;
     }
-    if (heap.filled < end) {
-        first = fl_max(first, heap.filled);
+    uintptr_t first = fl_align_down(end > ahead ? end - ahead : 0, fl_page.base);
+    first = fl_max(first, fl_align_up(heap.from, fl_page.base));
+    if (filled < end) {
+        first = fl_max(first, fl_align_up(filled, fl_page.base));
     }
-    heap.filled = end;
+    atomic_store_explicit(&heap.filled, end, memory_order_relaxed);
+    end = fl_align_up(end, fl_page.base);
     if (first < end) { /* a mere saving: it may fail */
-        (void)fl_sys.populate((struct fl_range){first, fl_align_up(end, fl_page.base) - first});
+        (void)fl_sys.populate((struct fl_range){first, end - first});
     }
 }

@@ -71,7 +71,7 @@ struct fl_arena {
     size_t followed;    /* huge pages that have been looked at, twice over. The worker */
 };
 
-/* Takes addresses for `height` bytes and as many more; the arena has none. False: not to be had. The owner. */
+/* Takes addresses for `height` bytes and a quarter more; the arena has none. False: not to be had. The owner. */
 bool fl_arena_open(struct fl_arena *a, size_t height);
 /* From now on `height` bytes may be used. False: it has not as many. The owner. */
 bool fl_arena_raise(struct fl_arena *a, size_t height);
@@ -362,6 +362,7 @@ void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown);
 void fl_layout_free(struct fl_layout *l);
 
 /* heap.c */
+/* A context is made. Lock: plan. */
 void fl_heap_start(void);
 /* A step of a plan is over. Cost: none, unless the break has moved since. */
 void fl_heap_look(void);

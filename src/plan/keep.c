@@ -57,7 +57,7 @@ static bool is_sound(struct fl_layout *l)
     return sound;
 }
 
-/* The file has the largest of each size, and not what one step held at once. Where the smallest of each are much less they tell better: an
+/* The file has the largest of each size, with its headroom, and not what one step held at once. Where the smallest of each are much less they tell better: an
  * arena that is expected to hold too little grows. 0: what it is high. */
 static uint64_t expected(const struct fl_layout *l)
 {

@@ -5,7 +5,7 @@
  * detect.c   one thread's stream of large requests -> where a step ends. Pure.
  * claims.c   who has which granules of an arena.      arena.c    the memory that a plan's blocks lie in.
  * record.c   a step as it happens.                    replay.c   a request served from the layout.
- * zone.c     blocks that lie together, and the layout for other layers.
+ * zone.c     blocks that lie together, and the layout for other layers. heap.c  small blocks' pages.
  * context.c  whose steps these are, and what comes next; engine.c packs in the background, better.c goes on; memory.c is theirs.
  * follow.c   on several nodes, arenas go where their threads have gone.
  * A plan is a hint: what a request gets is decided by the claim on the granules' bits, so a plan that is wrong, stale or torn
@@ -112,6 +112,7 @@ uint32_t fl_detect_period(const struct fl_detect *d);
 enum { FL_ZONE_INPUT = 1, FL_PLAN_ZONES = 4 };
 
 #define FL_LIFE_NEVER UINT64_MAX
+#define FL_LIFE_ANY_NODE UINT8_MAX
 
 enum { FL_MERGE_STEPS = 8 }; /* at most */
 
@@ -126,8 +127,9 @@ struct fl_life {
     uint32_t thread; /* of the context's threads */
     uint32_t index;  /* of that thread's requests in the step */
     uint32_t zone;   /* that it was marked with; 0: none */
-    uint8_t node;    /* of the region's, that its memory was for when it was asked for */
-    bool inside;     /* a plan's arena */
+    uint8_t
+        node; /* of the region's, where its memory was taken; FL_LIFE_ANY_NODE: on several, or as the program wishes */
+    bool inside; /* a plan's arena */
 };
 
 /* A step as it was recorded: lives by (thread, index), those of a thread in the order of birth; [begin, end) by the same clock, which

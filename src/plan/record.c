@@ -86,14 +86,14 @@ void fl_record_drop_all(struct fl_step_context *c)
     }
 }
 
-/* Memory is there before it is touched, so it is first touched on the node that it was taken for, by whoever. */
+/* Where its memory was taken. What comes into memory by its first touch (`lazy`, first-touch) lies where that was, which nobody sees. */
 static uint8_t node_of(const struct fl_extent *e)
 {
     unsigned nodes = fl_plan.region->placing.nodes;
     const struct fl_extent *at = e->content == FL_CONTENT_INNER ? e->inner->outer : e;
     unsigned zone = __atomic_load_n(&at->zone, __ATOMIC_RELAXED);
 
-    return (uint8_t)(nodes != 0 ? zone % nodes : 0);
+    return (uint8_t)(nodes == 0 ? 0 : zone < 2 * nodes ? zone % nodes : FL_LIFE_ANY_NODE);
 }
 
 static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t align)

@@ -1,26 +1,23 @@
 /* Recorded steps as text, for people and for faultplan(1): a file a step in the folder of FAULTLESS_TRACE, one line a block,
- * `id,lower,upper,size,alignment,thread,node`, in the order of the step's events. What lives on ends with the step. The thread is that of the context's
- * members which asked. */
+ * `id,lower,upper,size,alignment,thread,node`, in the order of the step's events. What lives on ends with the step. The thread is its
+ * number in the kernel, the node the one whose memory the block was given: empty where it was given several's. */
 #include "plan/internal.h"
 
 #include <unistd.h>
 
 enum { LINE = 160 };
 
-/* Of a node of the region's. */
-static unsigned kernels_number(unsigned node)
+/* Nothing where it is not one node. */
+static void append_node(struct fl_text *t, unsigned node)
 {
     const struct fl_placing *placing = &fl_plan.region->placing;
-    unsigned n = 0;
 
-    while (placing->nodes != 0 && n < FL_ZONE_NODES && placing->zone_of((int)n) != node) {
-        n++;
+    if (node != FL_LIFE_ANY_NODE) {
+        fl_text_u64(t, placing->nodes != 0 ? (uint64_t)placing->number_of(node) : 0);
     }
-    return n;
 }
 
-static void append_life(struct fl_text *t, const struct fl_step_context *c,
-                        const struct fl_record *rec, uint32_t i)
+static void append_life(struct fl_text *t, const struct fl_record *rec, uint32_t i, pid_t tid)
 {
     const struct fl_life *life = &rec->life[i];
     uint64_t death = __atomic_load_n(&life->death, __ATOMIC_RELAXED);
@@ -35,9 +32,9 @@ static void append_life(struct fl_text *t, const struct fl_step_context *c,
     fl_text_str(t, ",");
     fl_text_u64(t, fl_max(life->align, 1));
     fl_text_str(t, ",");
-    fl_text_u64(t, c->id);
+    fl_text_u64(t, (uint64_t)tid);
     fl_text_str(t, ",");
-    fl_text_u64(t, kernels_number(life->node));
+    append_node(t, life->node);
     fl_text_str(t, "\n");
 }
 
@@ -63,7 +60,7 @@ void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
         append_path(&p, c);
         fl_text_str(&t, "id,lower,upper,size,alignment,thread,node\n");
         for (uint32_t i = 0; i < rec->n; i++) {
-            append_life(&t, c, rec, i);
+            append_life(&t, rec, i, gettid());
         }
         if (fl_sys.append_file(path, buf, t.len) != 0 && !fl_plan.trace_failed) {
             fl_plan.trace_failed = true;

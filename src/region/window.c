@@ -15,7 +15,7 @@ static const size_t window_worthless = (size_t)64 << 20;
 static const uintptr_t quiet_base = (uintptr_t)31 << 40;
 static const size_t quiet_spread = (size_t)2 << 40;
 /* The pagemap is brought into memory as it grows, 1 KiB a MiB of the window, so that later steps take no fault for it;
- * but not for a sparse giant's sake; in strides of an eighth of what there is. */
+ * but not for a sparse giant's sake; in strides of an eighth of what is wanted, of 2 MiB at most. */
 static const size_t ahead_most = (size_t)4 << 20, ample_share = 8;
 /* Extents average at least 16 KiB: a descriptor is 128 bytes, so descriptors take 1/128 of the window in addresses. */
 static const size_t bytes_per_descriptor = (size_t)16 << 10;
@@ -133,7 +133,10 @@ int fl_pagemap_reach(struct fl_region *r, uintptr_t end)
 
     size_t want = fl_min(entries * sizeof(uint32_t), r->pagemap.all.len);
     size_t had = atomic_load_explicit(&r->pagemap.grown, memory_order_relaxed);
-    size_t ample = want + want / ample_share;
+    if (want <= had) {
+        return 0;
+    }
+    size_t ample = want + fl_min(want / ample_share, ahead_most / 2);
     int rc = fl_vspace_grow(&r->pagemap, fl_min(ample, r->pagemap.all.len));
     if (rc != 0) {
         rc = fl_vspace_grow(&r->pagemap, want);

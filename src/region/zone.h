@@ -27,6 +27,8 @@ struct fl_placing {
     void (*wish)(size_t len, struct fl_wish *out);
     /* The zone of the kernel's node of that number; `nodes` or more: it is none that is known. */
     unsigned (*zone_of)(int node);
+    /* And back: the kernel's number of a node. */
+    int (*number_of)(unsigned node);
     /* `range` was mapped for that zone: what the kernel brings in there, and that it lets it lie. Any lock may be held. */
     void (*mapped)(struct fl_range range, unsigned zone);
     /* `range` was mapped for descriptors of ours. Any lock may be held. */

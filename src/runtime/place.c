@@ -149,6 +149,11 @@ static unsigned zone_of(int node)
     return fl_topology_find(&fl_runtime.numa.topology, (unsigned)node);
 }
 
+static int number_of(unsigned node)
+{
+    return fl_runtime.numa.topology.id[node];
+}
+
 static unsigned found(struct fl_range range)
 {
     uintptr_t at[FOUND_BATCH];
@@ -312,6 +317,7 @@ void fl_place_start(void)
                                              .nodes = nodes(),
                                              .wish = wish,
                                              .zone_of = zone_of,
+                                             .number_of = number_of,
                                              .mapped = mapped,
                                              .mapped_own = mapped_own,
                                              .has_room = has_room,

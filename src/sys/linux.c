@@ -89,6 +89,13 @@ static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
     return fl_libc.madvise(at(r.base), r.len, how[advice]) == 0 ? 0 : -errno;
 }
 
+static uintptr_t linux_program_break(void)
+{
+    void *end = sbrk(0);
+
+    return end != (void *)-1 ? (uintptr_t)end : 0;
+}
+
 static int linux_populate(struct fl_range r)
 {
     while (fl_libc.madvise(at(r.base), r.len, MADV_POPULATE_WRITE) != 0) {
@@ -288,15 +295,16 @@ static int linux_replace_file(const char *path, const void *data, size_t len)
         .reserve = linux_reserve, .map_at = linux_map_at, .unmap = linux_unmap,                    \
         .commit = linux_commit, .decommit = linux_decommit, .advise = linux_advise,                \
         .populate = linux_populate, .populate_shared = fl_linux_populate_shared,                   \
-        .remap = linux_remap, .lazy_free = linux_lazy_free, .move_begin = fl_linux_move_begin,     \
-        .move_pages = fl_linux_move_pages, .move_end = fl_linux_move_end,                          \
-        .touch_open = fl_linux_touch_open, .touch_arm = fl_linux_touch_arm,                        \
-        .touch_read = fl_linux_touch_read, .touch_wake = fl_linux_touch_wake,                      \
-        .find_split = fl_linux_find_split, .survey = fl_linux_survey, .resident = linux_resident,  \
-        .name = linux_name, .now_ns = linux_now_ns, .read_file = linux_read_file,                  \
-        .limit = linux_limit, .memory_total = linux_memory_total, .entropy = linux_entropy,        \
-        .wait = linux_wait, .wake = linux_wake, .write = linux_write,                              \
-        .append_file = linux_append_file, .replace_file = linux_replace_file                       \
+        .program_break = linux_program_break, .remap = linux_remap, .lazy_free = linux_lazy_free,  \
+        .move_begin = fl_linux_move_begin, .move_pages = fl_linux_move_pages,                      \
+        .move_end = fl_linux_move_end, .touch_open = fl_linux_touch_open,                          \
+        .touch_arm = fl_linux_touch_arm, .touch_read = fl_linux_touch_read,                        \
+        .touch_wake = fl_linux_touch_wake, .find_split = fl_linux_find_split,                      \
+        .survey = fl_linux_survey, .resident = linux_resident, .name = linux_name,                 \
+        .now_ns = linux_now_ns, .read_file = linux_read_file, .limit = linux_limit,                \
+        .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
+        .wake = linux_wake, .write = linux_write, .append_file = linux_append_file,                \
+        .replace_file = linux_replace_file                                                         \
     }
 
 const struct fl_sys fl_sys_linux = LINUX_TABLE;

@@ -38,6 +38,9 @@ struct fl_sys {
     int (*populate)(struct fl_range r);
     /* The same by the caller and up to `helpers` others side by side: see fl_crew_populate. Not early, no lock held. */
     int (*populate_shared)(struct fl_range r, unsigned helpers);
+    /* Where the C library's heap ends, by what sbrk(3) knows: no system call but the first time. 0: not to be had. Any thread,
+     * signals: safe. */
+    uintptr_t (*program_break)(void);
     /* Moves pages and map of `from` to where something of ours is mapped, which goes. mremap(2). */
     int (*remap)(struct fl_range from, uintptr_t to);
     /* Moves populated huge pages without a copy, Linux 6.8. begin: `to` is mapped, empty and stays the caller's alone until end;

@@ -104,7 +104,7 @@ static void steps_of_a_program_are_written_and_packed(void **state)
     assert_true(is_equal((double)count(output.out, "<rect class=\"buffer "), blocks));
 }
 
-/* Of each block its alignment, the thread that asked for it and the node of its memory: one of the machine's. */
+/* Of each block its alignment, the thread that asked for it and the node of its memory. */
 static void a_row_says_who_asked_and_where_it_lay(void **state)
 {
     double blocks, bound;
@@ -122,9 +122,10 @@ static void a_row_says_who_asked_and_where_it_lay(void **state)
         assert_int_equal(
             sscanf(line, "%*u,%*u,%*u,%llu,%llu,%u,%u\n", &size, &align, &thread, &node), 4);
         assert_true(size >= 65536 && align != 0 && (align & (align - 1)) == 0);
-        assert_int_equal(thread, 1);
+        assert_true(is_equal(
+            thread, number(path + strlen(trace), "/", 0))); /* PID-CONTEXT-N.csv: it has one */
         snprintf(line, sizeof line, "/sys/devices/system/node/node%u", node);
-        assert_int_equal(access(line, F_OK), 0);
+        assert_true(access(line, F_OK) == 0 || access("/sys/devices/system/node", F_OK) != 0);
     }
     (void)fclose(file);
     assert_true(is_equal(rows, blocks));

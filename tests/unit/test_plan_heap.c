@@ -6,6 +6,12 @@
 
 static const struct fl_plan_config with_worker = {.on = true, .background = true};
 
+static void begin(const struct fl_plan_config *c)
+{
+    plan_begin(c);
+    fl_heap_start();
+}
+
 /* Of the last `len` bytes below the break, how many are in memory. */
 static size_t resident(size_t len)
 {
@@ -24,9 +30,11 @@ static size_t resident(size_t len)
 
 static void grow(size_t len)
 {
-    uintptr_t end = (uintptr_t)sbrk(0);
+    char *end = sbrk(0);
+    size_t edge = -(uintptr_t)end & 4095;
 
-    assert_true(sbrk((intptr_t)(len + (-end & 4095))) != (void *)-1);
+    assert_true(sbrk((intptr_t)(len + edge)) != (void *)-1);
+    assert_int_equal(madvise(end + edge, len, MADV_NOHUGEPAGE), 0); /* pages one by one */
 }
 
 /* A planned step is over, and the worker comes. Was it called? */
@@ -44,7 +52,7 @@ static bool step_is_over(void)
 static void the_heaps_end_is_brought_into_memory(void **state)
 {
     (void)state;
-    plan_begin(&with_worker);
+    begin(&with_worker);
     grow(KIB(512));
     assert_int_equal(resident(KIB(512)), 0);
     assert_true(step_is_over());
@@ -61,7 +69,7 @@ static void the_heaps_end_is_brought_into_memory(void **state)
 static void a_break_that_goes_back_is_followed(void **state)
 {
     (void)state;
-    plan_begin(&with_worker);
+    begin(&with_worker);
     grow(KIB(256));
     assert_true(step_is_over());
     assert_true(sbrk(-(intptr_t)KIB(192)) != (void *)-1);
@@ -76,11 +84,38 @@ static void a_break_that_goes_back_is_followed(void **state)
     assert_int_equal(resident(KIB(256)), KIB(256));
 }
 
-static void what_lay_there_at_boot_is_left_alone(void **state)
+static void it_comes_back_to_where_it_was(void **state)
+{
+    (void)state;
+    begin(&with_worker);
+    grow(KIB(128));
+    assert_true(step_is_over());
+    grow(KIB(64));
+    fl_heap_look();
+    assert_true(sbrk(-(intptr_t)KIB(64)) != (void *)-1); /* before the worker comes */
+    fl_heap_work();
+    assert_false(step_is_over());
+    grow(KIB(64));
+    assert_true(step_is_over());
+    assert_int_equal(resident(KIB(64)), KIB(64));
+}
+
+static void a_break_amid_a_page_is_one_too(void **state)
+{
+    (void)state;
+    begin(&with_worker);
+    grow(KIB(128));
+    assert_true(sbrk(1000) != (void *)-1);
+    assert_true(step_is_over());
+    assert_true(sbrk(3096) != (void *)-1);
+    assert_int_equal(resident(KIB(132)), KIB(132));
+}
+
+static void what_lay_there_before_is_left_alone(void **state)
 {
     (void)state;
     grow(KIB(256));
-    plan_begin(&with_worker);
+    begin(&with_worker);
     (void)step_is_over();
     assert_int_equal(resident(KIB(256)), 0);
 }
@@ -88,7 +123,7 @@ static void what_lay_there_at_boot_is_left_alone(void **state)
 static void without_a_worker_nothing_is_done(void **state)
 {
     (void)state;
-    plan_begin(NULL);
+    begin(NULL);
     grow(KIB(256));
     assert_false(step_is_over());
     assert_int_equal(resident(KIB(256)), 0);
@@ -99,7 +134,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_heaps_end_is_brought_into_memory),
         cmocka_unit_test(a_break_that_goes_back_is_followed),
-        cmocka_unit_test(what_lay_there_at_boot_is_left_alone),
+        cmocka_unit_test(it_comes_back_to_where_it_was),
+        cmocka_unit_test(a_break_amid_a_page_is_one_too),
+        cmocka_unit_test(what_lay_there_before_is_left_alone),
         cmocka_unit_test(without_a_worker_nothing_is_done),
     };
 

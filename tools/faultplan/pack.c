@@ -13,7 +13,8 @@ struct options {
 };
 
 static const char doc[] =
-    "Give the buffers of FILE, a table with the columns id,lower,upper,size, offsets at which none "
+    "Give the buffers of FILE, a table with the columns id,lower,upper,size (and alignment), "
+    "offsets at which none "
     "that "
     "live at the same time overlap, and print how high that comes.\v"
     "Sizes take K, M, G and T. Exit status 125: a wrong option, or FILE is no such table.";

@@ -142,9 +142,9 @@ static bool read_row(struct reader *r, char *line, struct fl_table *t)
     if (number[OFFSET] >= (uint64_t)1 << 62) {
         return complain(r, "an offset of 2^62 or more");
     }
-    if (number[ALIGNMENT] > (uint64_t)1 << 46 ||
+    if (number[ALIGNMENT] > (uint64_t)1 << 47 ||
         (number[ALIGNMENT] & (number[ALIGNMENT] - 1)) != 0) {
-        return complain(r, "an alignment that is no power of two");
+        return complain(r, "an alignment that is no power of two up to 2^47");
     }
     *b = (struct fl_pack_buffer){.birth = number[LOWER],
                                  .death = number[UPPER],
@@ -194,12 +194,12 @@ bool fl_table_write(const struct fl_table *t, const char *path)
         fprintf(stderr, "faultplan: %s: %s\n", path, strerror(errno));
         return false;
     }
-    fprintf(file, "id,lower,upper,size,offset\n");
+    fprintf(file, "id,lower,upper,size,offset,alignment\n");
     for (size_t i = 0; i < t->n; i++) {
         const struct fl_pack_buffer *b = &t->buffer[i];
-        fprintf(file, "%s,%llu,%llu,%llu,%llu\n", t->id[i], (unsigned long long)b->birth,
+        fprintf(file, "%s,%llu,%llu,%llu,%llu,%llu\n", t->id[i], (unsigned long long)b->birth,
                 (unsigned long long)b->death, (unsigned long long)b->size,
-                (unsigned long long)b->offset);
+                (unsigned long long)b->offset, (unsigned long long)fl_max(b->align, 1));
     }
     bool is_good = fflush(file) == 0 && ferror(file) == 0;
     if (!is_stdout) {
