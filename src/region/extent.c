@@ -31,15 +31,14 @@ static struct fl_extent *look_up(const struct fl_region *r, uintptr_t addr)
 }
 
 /* Descriptors come into memory in batches, so that the steps after the first ones take no fault for them. */
-static void populate_ahead(struct fl_region *r)
+void fl_extent_populate_ahead(struct fl_region *r)
 {
     static const size_t batch = (size_t)64 * FL_KIB;
-    size_t end = r->descriptors_ready + batch;
+    size_t end = fl_align_up((r->descriptors_used + 1) * sizeof(struct fl_extent), batch);
 
-    if (r->descriptors_used * sizeof(struct fl_extent) >= r->descriptors_ready &&
-        fl_vspace_grow(&r->descriptors, end) == 0) {
-        (void)fl_sys.populate(
-            (struct fl_range){r->descriptors.all.base + r->descriptors_ready, batch});
+    if (end > r->descriptors_ready && fl_vspace_grow(&r->descriptors, end) == 0) {
+        (void)fl_sys.populate((struct fl_range){r->descriptors.all.base + r->descriptors_ready,
+                                                end - r->descriptors_ready});
         r->descriptors_ready = end;
     }
 }
@@ -62,7 +61,7 @@ int fl_extent_reserve(struct fl_region *r, size_t n)
             return -ENOMEM;
         }
         r->descriptors_used = index;
-        populate_ahead(r);
+        fl_extent_populate_ahead(r);
         e = descriptor(r, (uint32_t)index);
         TAILQ_INSERT_TAIL(&r->spare, e, by_age);
         have++;

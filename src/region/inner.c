@@ -18,6 +18,7 @@ static int make_room(struct fl_region *r, struct fl_inner *in, size_t granules)
         fl_extent_drop(r, &in->block[i]);
     }
     r->descriptors_used += granules;
+    fl_extent_populate_ahead(r);
     in->block =
         (struct fl_extent *)r->descriptors.all.base + index; /* NOLINT(performance-no-int-to-ptr) */
     in->room = granules;

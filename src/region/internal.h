@@ -19,6 +19,8 @@ void fl_region_unlock(struct fl_region *r);
 
 /* At least `n` spare descriptors; -ENOMEM when no more are to be had. */
 int fl_extent_reserve(struct fl_region *r, size_t n);
+/* Brings those in use into memory, and some more. Lock: region. */
+void fl_extent_populate_ahead(struct fl_region *r);
 /* A descriptor for [base, base + len), from the reserved ones; in the pagemap, in no tree, state FREE. */
 struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum fl_content content,
                                 unsigned zone);
