@@ -54,13 +54,14 @@ void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
 {
     size_t size = LINE * ((size_t)rec->n + 1);
     char path[FL_OPTION_TEXTS + 64], *buf = fl_plan_map_locked(size);
+    pid_t tid = gettid();
     struct fl_text p = fl_text_on(path, sizeof path), t = fl_text_on(buf, size);
 
     if (buf != NULL) {
         append_path(&p, c);
         fl_text_str(&t, "id,lower,upper,size,alignment,thread,node\n");
         for (uint32_t i = 0; i < rec->n; i++) {
-            append_life(&t, rec, i, gettid());
+            append_life(&t, rec, i, tid);
         }
         if (fl_sys.append_file(path, buf, t.len) != 0 && !fl_plan.trace_failed) {
             fl_plan.trace_failed = true;
