@@ -84,7 +84,7 @@ static unsigned envelope_percent(void)
 static void leave_headroom(struct fl_slot *s, unsigned steps)
 {
     if (memory_moves() && s->kind <= FL_SLOT_DOUBLED && s->zone == 0) {
-        uint64_t headroom = fl_min((s->most - s->least) / (2 * steps), s->most / 16);
+        uint64_t headroom = fl_min((s->most - s->least) / (2 * (uint64_t)steps), s->most / 16);
         s->size = fl_max(s->size, fl_align_up(s->most + headroom, fl_page.base));
     }
 }
