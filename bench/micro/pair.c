@@ -1,9 +1,14 @@
 /* Nanoseconds for malloc + free of a repeated large size, beside other live blocks and on several threads.
  *
  *   pair [--size BYTES] [--pairs N] [--threads N] [--live N] [--live-size BYTES] [--sizes N]
+ *        [--touch 0|1]
  *
  * --sizes N: N different sizes in turn, all allocated before the first is freed, so that a thread's cache of a few
- * blocks cannot serve them. Prints one line: the median over 9 batches of the mean time of a pair on one thread. */
+ * blocks cannot serve them.
+ * --touch 1: one byte of each base page is written before the free. Prints one line: the median
+ * over 9 batches of the mean time of a pair on one thread. */
+#include "common.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +19,7 @@ enum { BATCHES = 9, MAX_THREADS = 64, MAX_SIZES = 64 };
 
 static size_t size = 1 << 20, live_size = 65536;
 static long pairs = 200000, live;
-static int threads = 1, sizes = 1;
+static int threads = 1, sizes = 1, touch;
 static double median[MAX_THREADS];
 static pthread_barrier_t together;
 
@@ -33,6 +38,13 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void touch_pages(char *p, size_t len)
+{
+    for (size_t at = 0; at < len; at += FL_BASE_PAGE) {
+        p[at] = 1;
+    }
+}
+
 static void batch(void)
 {
     void *p[MAX_SIZES];
@@ -40,6 +52,9 @@ static void batch(void)
     for (long i = 0; i < pairs / sizes; i++) {
         for (int k = 0; k < sizes; k++) {
             p[k] = malloc(size + (size_t)k * 65536);
+            if (touch != 0 && p[k] != NULL) {
+                touch_pages(p[k], size + (size_t)k * 65536);
+            }
             __asm__ volatile("" : : "r"(p[k]) : "memory");
         }
         for (int k = 0; k < sizes; k++) {
@@ -80,6 +95,8 @@ static void parse(int argc, char **argv)
             live_size = (size_t)v;
         } else if (strcmp(argv[i], "--sizes") == 0 && v > 0 && v <= MAX_SIZES) {
             sizes = (int)v;
+        } else if (strcmp(argv[i], "--touch") == 0) {
+            touch = v != 0;
         } else {
             fprintf(stderr, "pair: bad argument %s\n", argv[i]);
             exit(2);

@@ -139,7 +139,7 @@ static void judge_phase(const struct run *r, const size_t *at, uint32_t m, uint3
         }
         said += r->told[i].says == FL_DETECT_STEP;
     }
-    out->right += said + 1 >= (double)(end - m) - late - 1 && late < end - m;
+    out->right += (double)said + 1 >= (double)(end - m) - late - 1 && late < end - m;
     out->first = out->phases++ == 0 ? late : out->first;
     out->worst = late > out->worst ? late : out->worst;
 }

@@ -6,11 +6,12 @@
 #ifndef FL_ALLOC_ALLOC_H
 #define FL_ALLOC_ALLOC_H
 
+#include "alloc/harden.h"
 #include "plan/plan.h"
 #include "uffd/uffd.h"
 
-/* The next allocator, all of one object: never a mixture of two. NULL where that object lacks the name; malloc,
- * calloc, realloc and free are never NULL. */
+/* The next allocator. NULL where it lacks the name; malloc, calloc, realloc and free are never
+ * NULL. Each function knows the blocks of the others, but see foreign_sizes. */
 struct fl_next {
     void *(*malloc)(size_t n);
     void (*free)(void *p);
@@ -20,14 +21,12 @@ struct fl_next {
     int (*posix_memalign)(void **out, size_t align, size_t n);
     void *(*aligned_alloc)(size_t align, size_t n);
     size_t (*usable_size)(void *p);
-    void *(*valloc)(size_t n);
-    void *(*pvalloc)(size_t n);
+    bool foreign_sizes; /* usable_size is not of realloc's object: it may not know all blocks */
     int (*trim)(size_t pad);
     int (*mallopt)(int param, int value);
     void (*stats)(void);
     void *mallinfo2; /* struct mallinfo2 (*)(void): preload/ knows the type */
-    void *mallinfo;
-    void *info; /* int (*)(int, FILE *) */
+    void *info;      /* int (*)(int, FILE *) */
 };
 
 enum fl_boot_state { FL_BOOT_NONE, FL_BOOT_RUNNING, FL_BOOT_DONE };
@@ -62,6 +61,9 @@ void *fl_malloc_large(size_t n);
 void *fl_calloc_large(size_t n);
 /* `align` a power of two. */
 void *fl_memalign_large(size_t align, size_t n);
+/* From `next`, a function of the next allocator; NULL: it lacks the name. On failure errno is
+ * ENOMEM or EINVAL, also where the next allocator does not set it; else it is kept. */
+void *fl_next_aligned(void *(*next)(size_t align, size_t n), size_t align, size_t n);
 /* The same as posix_memalign(3) has it: 0 or ENOMEM, and errno is kept. */
 int fl_posix_memalign_large(void **out, size_t align, size_t n);
 /* Any `p` and `n` of which one is ours, large, or early. */

@@ -27,6 +27,9 @@ static inline size_t fl_extent_len(size_t n)
 
 /* NULL with errno ENOMEM. */
 void *fl_no_memory(void);
+/* LIVE, of at least `len` bytes, at a multiple of `align` and of the base page; NULL: the region
+ * has none. errno is kept. */
+struct fl_extent *fl_from_region(size_t len, size_t align, enum fl_request_kind kind);
 /* Before boot is done, in the thread that boots: dlsym and the like. */
 void *fl_early(size_t n);
 /* The request was served with `e`; NULL: it was not. */

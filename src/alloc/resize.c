@@ -14,6 +14,9 @@ size_t fl_usable_ours(const void *p)
     if (fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
         return boot_size(p);
     }
+    if (FL_UNLIKELY(fl_harden.on)) {
+        return fl_harden_usable(p);
+    }
     const struct fl_extent *e = fl_region_find(fl_route.region, (uintptr_t)p);
     if (e == NULL) {
         fl_die("malloc_usable_size", p);
@@ -59,7 +62,7 @@ static bool resize_in_place(struct fl_extent *e, size_t len)
 
     if (!done && e->content == FL_CONTENT_INNER) {
         done = stays(e, len) && fl_plan_resize(e, len);
-    } else if (!done && !fl_region_busy()) {
+    } else if (!done && !fl_region_is_closed(fl_route.region)) {
         done = stays(e, len) && fl_region_resize(fl_route.region, e, len);
     }
     if (done && e->life != 0) {
@@ -73,7 +76,7 @@ static void *move_pages(struct fl_extent *e, size_t len)
 {
     struct fl_extent was = {.life = e->life, .watcher = e->watcher, .len = e->len};
 
-    if (e->content == FL_CONTENT_INNER || fl_region_busy()) {
+    if (e->content == FL_CONTENT_INNER || fl_region_is_closed(fl_route.region)) {
         return NULL;
     }
     e->life = 0;
@@ -91,7 +94,8 @@ static void *move_pages(struct fl_extent *e, size_t len)
 
 static void *realloc_ours(void *p, size_t n)
 {
-    struct fl_extent *e = fl_region_find(fl_route.region, (uintptr_t)p);
+    struct fl_extent *e =
+        fl_harden.on ? fl_harden_find(p) : fl_region_find(fl_route.region, (uintptr_t)p);
 
     if (e == NULL && !fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
         fl_die("realloc", p);
@@ -104,7 +108,7 @@ static void *realloc_ours(void *p, size_t n)
         return fl_no_memory();
     }
     size_t len = fl_extent_len(n);
-    if (e != NULL && len != 0) {
+    if (e != NULL && len != 0 && !fl_harden.on) { /* a hardened block always moves */
         int saved = errno;
         void *q = resize_in_place(e, len) ? p : move_pages(e, len);
         errno = saved;
@@ -113,6 +117,13 @@ static void *realloc_ours(void *p, size_t n)
         }
     }
     return move_block(p, fl_usable_ours(p), n);
+}
+
+static void *next_realloc(void *p, size_t n)
+{
+    void *q = fl_route.next.realloc(p, n);
+
+    return q != NULL || n == 0 ? q : fl_no_memory();
 }
 
 void *fl_realloc_any(void *p, size_t n)
@@ -125,8 +136,9 @@ void *fl_realloc_any(void *p, size_t n)
     if (fl_is_ours(p)) {
         return realloc_ours(p, n);
     }
-    if (n > PTRDIFF_MAX || n < fl_route.threshold || fl_route.next.usable_size == NULL) {
-        return fl_route.next.realloc(p, n);
+    if (n > PTRDIFF_MAX || n < fl_route.threshold || fl_route.next.usable_size == NULL ||
+        fl_route.next.foreign_sizes) {
+        return next_realloc(p, n);
     }
     return move_block(p, fl_route.next.usable_size(p), n);
 }

@@ -8,22 +8,21 @@
 static _Thread_local struct fl_cache *my_cache;
 static _Thread_local bool ending;
 
-static FL_COLD void call_worker_now(bool may_start)
+static FL_COLD void call_worker_now(bool may_allocate)
 {
     if (fl_route.worker != NULL && !fl_region_busy()) {
         int saved = errno;
-        fl_worker_call(fl_route.worker, may_start);
+        fl_worker_call(fl_route.worker, may_allocate);
         errno = saved;
     }
 }
 
-/* Something may age and nobody watches it. Requests may start the worker, also in a child whose first one is served by
- * the cache it inherited. A free only wakes it: to start a thread takes glibc's locks, which a handler that frees may
- * have interrupted. Keeps errno. */
-static inline void call_worker(bool may_start)
+/* Something may age and no worker watches it. A request may start the worker for the first time,
+ * which allocates. Keeps errno. */
+static inline void call_worker(bool may_allocate)
 {
     if (FL_UNLIKELY(atomic_load(&fl_route.region->wants_worker))) {
-        call_worker_now(may_start);
+        call_worker_now(may_allocate);
     }
 }
 
@@ -41,12 +40,38 @@ static bool is_bound(void)
 
 static FL_COLD void *next_malloc(size_t n)
 {
-    return is_bound() ? fl_no_memory() : fl_route.next.malloc(n);
+    void *p = is_bound() ? NULL : fl_route.next.malloc(n);
+
+    return p != NULL ? p : fl_no_memory();
 }
 
 static FL_COLD void *next_calloc(size_t n)
 {
-    return is_bound() ? fl_no_memory() : fl_route.next.calloc(1, n);
+    void *p = is_bound() ? NULL : fl_route.next.calloc(1, n);
+
+    return p != NULL ? p : fl_no_memory();
+}
+
+/* What glibc's memalign(3) calls too much for an alignment. */
+static bool is_no_alignment(size_t align)
+{
+    return align > SIZE_MAX / 2 + 1;
+}
+
+void *fl_next_aligned(void *(*next)(size_t align, size_t n), size_t align, size_t n)
+{
+    int saved = errno;
+
+    errno = 0;
+    void *p = next != NULL ? next(align, n) : NULL;
+    if (p != NULL) {
+        errno = saved;
+    } else if (is_no_alignment(align) || (errno != ENOMEM && !fl_is_pow2(align))) {
+        errno = EINVAL;
+    } else if (errno != EINVAL) {
+        errno = ENOMEM;
+    }
+    return p;
 }
 
 FL_COLD void *fl_early(size_t n)
@@ -115,13 +140,14 @@ void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
     }
 }
 
-/* From the region; NULL when it has none. errno is kept. */
-static FL_COLD struct fl_extent *from_region(size_t len, size_t align, enum fl_request_kind kind)
+FL_COLD struct fl_extent *fl_from_region(size_t len, size_t align, enum fl_request_kind kind)
 {
     int saved = errno;
     struct fl_extent *e = NULL;
 
-    if (!fl_region_busy()) { /* a signal handler that interrupted us goes to the next allocator */
+    /* A signal handler that interrupted us goes to the next allocator, and so do other threads
+     * during a fork. */
+    if (!fl_region_is_closed(fl_route.region)) {
         e = fl_region_take(fl_route.region, my_cache, len, fl_max(align, fl_page.base),
                            kind == FL_REQUEST_CALLOC);
         fl_plan_notice();
@@ -131,6 +157,23 @@ static FL_COLD struct fl_extent *from_region(size_t len, size_t align, enum fl_r
     fl_tell_plan(e, kind, align);
     errno = saved;
     return e;
+}
+
+/* A block from the region; NULL when it has none. errno is kept. */
+static FL_COLD void *block_from_region(size_t n, size_t align, enum fl_request_kind kind)
+{
+    if (FL_UNLIKELY(fl_harden.on)) {
+        return fl_harden_take(n, align, kind);
+    }
+    struct fl_extent *e = fl_from_region(fl_extent_len(n), align, kind);
+    return e != NULL ? fl_block(e) : NULL;
+}
+
+static FL_COLD void *malloc_from_region(size_t n)
+{
+    void *p = block_from_region(n, fl_page.base, FL_REQUEST_MALLOC);
+
+    return p != NULL ? p : next_malloc(n);
 }
 
 static inline struct fl_extent *from_cache(size_t len)
@@ -183,13 +226,10 @@ static FL_APART void *malloc_unplanned(size_t n)
     }
     size_t len = fl_extent_len(n);
     if (FL_UNLIKELY(len == 0)) {
-        return fl_route.next.malloc(n);
+        return next_malloc(n);
     }
     struct fl_extent *e = from_hand(len, fl_page.base, FL_REQUEST_MALLOC);
-    if (FL_UNLIKELY(e == NULL)) {
-        e = from_region(len, fl_page.base, FL_REQUEST_MALLOC);
-    }
-    return FL_LIKELY(e != NULL) ? fl_block(e) : next_malloc(n);
+    return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_from_region(n);
 }
 
 static FL_APART void *malloc_long(struct fl_turn *t, size_t n)
@@ -230,29 +270,26 @@ void *fl_calloc_large(size_t n)
     }
     size_t len = fl_extent_len(n);
     if (FL_UNLIKELY(len == 0)) {
-        return fl_route.next.calloc(1, n);
+        return next_calloc(n);
     }
     e = from_hand(len, fl_page.base, FL_REQUEST_CALLOC);
     if (e != NULL) {
         return memset(fl_block(e), 0, n);
     }
-    e = from_region(len, fl_page.base, FL_REQUEST_CALLOC);
-    return e != NULL ? fl_block(e) : next_calloc(n);
+    void *p = block_from_region(n, fl_page.base, FL_REQUEST_CALLOC);
+    return p != NULL ? p : next_calloc(n);
 }
 
 /* NULL: neither the plan nor the window has it. errno is kept. */
-static inline struct fl_extent *find_aligned(size_t align, size_t n)
+static inline void *find_aligned(size_t align, size_t n)
 {
     size_t len = fl_extent_len(n);
-    struct fl_extent *e = NULL;
 
-    if (FL_LIKELY(len != 0)) {
-        e = from_hand(len, align, FL_REQUEST_ALIGNED);
-        if (e == NULL) {
-            e = from_region(len, align, FL_REQUEST_ALIGNED);
-        }
+    if (FL_UNLIKELY(len == 0)) {
+        return NULL;
     }
-    return e;
+    struct fl_extent *e = from_hand(len, align, FL_REQUEST_ALIGNED);
+    return FL_LIKELY(e != NULL) ? fl_block(e) : block_from_region(n, align, FL_REQUEST_ALIGNED);
 }
 
 static FL_APART void *memalign_unplanned(size_t align, size_t n)
@@ -260,12 +297,11 @@ static FL_APART void *memalign_unplanned(size_t align, size_t n)
     if (FL_UNLIKELY(!fl_route_ready())) {
         return align <= _Alignof(max_align_t) ? fl_early(n) : fl_no_memory();
     }
-    struct fl_extent *e = find_aligned(align, n);
-    if (FL_LIKELY(e != NULL)) {
-        return fl_block(e);
+    void *p = find_aligned(align, n);
+    if (FL_LIKELY(p != NULL)) {
+        return p;
     }
-    return fl_route.next.memalign != NULL && !is_bound() ? fl_route.next.memalign(align, n)
-                                                         : fl_no_memory();
+    return is_bound() ? fl_no_memory() : fl_next_aligned(fl_route.next.memalign, align, n);
 }
 
 static FL_APART void *memalign_long(struct fl_turn *t, size_t align, size_t n)
@@ -329,7 +365,9 @@ static FL_COLD void give(struct fl_extent *e)
 {
     int saved = errno;
 
-    if (fl_region_busy()) {
+    if (FL_UNLIKELY(fl_harden.on)) {
+        fl_harden_give(e, fl_block(e));
+    } else if (fl_region_is_closed(fl_route.region)) {
         fl_region_defer(fl_route.region, e);
     } else {
         fl_region_give(fl_route.region, e);
@@ -339,7 +377,9 @@ static FL_COLD void give(struct fl_extent *e)
 
 static FL_COLD void free_no_block(void *p)
 {
-    if (!fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
+    bool done = FL_UNLIKELY(fl_harden.on) && fl_harden_free(p);
+
+    if (!done && !fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
         fl_die("free", p);
     }
 }

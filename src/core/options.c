@@ -12,6 +12,7 @@ enum kind {
     BOOL,
     REAL,
     GIBS,
+    EVERY,
     TEXT,
     WORDS,
     LEVEL,
@@ -147,6 +148,15 @@ static int parse_gibs(const char *s, uint64_t *out)
     return rc;
 }
 
+/* How many share one: off is none, all is each. */
+static int parse_every(const char *s, uint64_t *out)
+{
+    bool all = strcmp(s, "all") == 0;
+
+    *out = all;
+    return all || strcmp(s, "off") == 0 ? 0 : fl_parse_u64(s, out);
+}
+
 static int parse_value(const struct row *r, const char *s, uint64_t *out)
 {
     int rc = 0;
@@ -170,6 +180,9 @@ static int parse_value(const struct row *r, const char *s, uint64_t *out)
         break;
     case GIBS:
         rc = parse_gibs(s, out);
+        break;
+    case EVERY:
+        rc = parse_every(s, out);
         break;
     case POLICY:
         return parse_policy(s, out);
@@ -200,6 +213,8 @@ static void append_value(struct fl_text *t, const struct row *r, uint64_t v)
         fl_text_str(t, lists[r->kind - LEVEL].word[v]);
     } else if (r->kind == GIBS && v == FL_OPTION_OFF) {
         fl_text_str(t, "off");
+    } else if (r->kind == EVERY && v <= 1) {
+        fl_text_str(t, v == 0 ? "off" : "all");
     } else if (r->kind == REAL || r->kind == GIBS) {
         fl_text_millionths(t, v);
     } else {

@@ -364,9 +364,15 @@ void fl_plan_fork_prepare(void)
     fl_plan_lock();
 }
 
+void fl_plan_fork_hold(void)
+{
+    fl_lock_hold_for_fork(&fl_plan.lock);
+}
+
 void fl_plan_fork_parent(void)
 {
-    fl_plan_unlock();
+    fl_lock_release_in_parent(&fl_plan.lock);
+    fl_region_leave();
 }
 
 static bool is_mine(const struct fl_step_context *c)
@@ -379,11 +385,14 @@ static bool is_mine(const struct fl_step_context *c)
     return mine;
 }
 
-/* Others' contexts are nobody's any more; their blocks are live, and their arenas go when those are freed. */
-void fl_plan_fork_child(void)
+/* The contexts of other threads have no thread any more; their blocks are live, and their arenas go
+ * when those are freed. */
+bool fl_plan_fork_child(bool has_region)
 {
-    fl_plan_unlock();
-    for (uint32_t i = 0; i < atomic_load(&fl_plan.ncontexts); i++) {
+    bool whole = fl_lock_release_in_child(&fl_plan.lock) && has_region;
+
+    fl_region_leave();
+    for (uint32_t i = 0; whole && i < atomic_load(&fl_plan.ncontexts); i++) {
         struct fl_step_context *c = fl_plan.context[i];
         bool mine = is_mine(c);
         if (atomic_load(&c->job) != FL_JOB_NONE) { /* whoever was at it is not here */
@@ -402,8 +411,9 @@ void fl_plan_fork_child(void)
         if (!mine) {
             atomic_store(&c->inside, false);
             atomic_store(&c->tid, 0);
-        } else if (atomic_load(&c->tid) != 0) {
+        } else if (atomic_load(&c->tid) != 0 && !fl_sys_is_confined()) {
             atomic_store(&c->tid, gettid());
         }
     }
+    return whole;
 }

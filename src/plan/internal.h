@@ -59,7 +59,7 @@ struct fl_arena {
     _Atomic bool draining;
     struct fl_arena *next; /* every arena ever made. Lock: plan */
     _Atomic bool used;     /* since the worker looked */
-    unsigned idle;         /* looks at which it was not. The worker */
+    _Atomic unsigned idle; /* looks at which it was not. The thread that ages it */
     _Atomic unsigned held; /* times: nothing of it moves or goes back. Lock: plan, to write */
     uint32_t opening;      /* which one it is of all that ever were. Lock: plan, or the owner */
     _Atomic bool owned;    /* by a context; else free, or draining. Lock: plan */

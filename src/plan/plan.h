@@ -474,9 +474,13 @@ uint64_t fl_plan_follow(struct fl_region *r);
 /* Memory is short: what of arenas nobody has a block in goes back. Bytes. No lock held. */
 size_t fl_plan_release(void);
 
+/* Around fork(2), with the region's: prepare before the region's lock and hold
+ * after it, parent after fork. child: false when another
+ * thread had taken the planner's lock over; then nothing of the planner may be used. */
 void fl_plan_fork_prepare(void);
+void fl_plan_fork_hold(void);
 void fl_plan_fork_parent(void);
-void fl_plan_fork_child(void);
+bool fl_plan_fork_child(bool has_region); /* it was not given up: see fl_region_fork_child */
 
 struct fl_plan_stats {
     uint64_t hits, misses; /* requests in replayed steps, served by the plan or not */

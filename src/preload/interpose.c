@@ -73,10 +73,17 @@ static inline bool is_for_us(size_t align, size_t n)
     return n >= fl_route.threshold && fl_is_pow2(align);
 }
 
+/* A failure is told by the code alone: errno is kept, though the next allocator may set it. */
 static FL_COLD int next_posix_memalign(void **out, size_t align, size_t n)
 {
-    return fl_route.next.posix_memalign != NULL ? fl_route.next.posix_memalign(out, align, n)
-                                                : EINVAL;
+    int saved = errno;
+
+    if (fl_route.next.posix_memalign == NULL) {
+        return fl_is_pow2(align) && align >= sizeof(void *) ? ENOMEM : EINVAL;
+    }
+    int rc = fl_route.next.posix_memalign(out, align, n);
+    errno = saved;
+    return rc;
 }
 
 EXPORT int posix_memalign(void **out, size_t align, size_t n)
@@ -87,25 +94,16 @@ EXPORT int posix_memalign(void **out, size_t align, size_t n)
     return next_posix_memalign(out, align, n);
 }
 
-static void *aligned(void *(*next)(size_t, size_t), size_t align, size_t n)
-{
-    if (next == NULL) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    return next(align, n);
-}
-
 EXPORT void *memalign(size_t align, size_t n)
 {
     return is_for_us(align, n) ? fl_memalign_large(align, n)
-                               : aligned(fl_route.next.memalign, align, n);
+                               : fl_next_aligned(fl_route.next.memalign, align, n);
 }
 
 EXPORT void *aligned_alloc(size_t align, size_t n)
 {
     return is_for_us(align, n) ? fl_memalign_large(align, n)
-                               : aligned(fl_route.next.aligned_alloc, align, n);
+                               : fl_next_aligned(fl_route.next.aligned_alloc, align, n);
 }
 
 EXPORT void *valloc(size_t n)
@@ -124,19 +122,30 @@ EXPORT void *pvalloc(size_t n)
     return memalign(fl_page.base, whole);
 }
 
+static FL_COLD void check_and_free(const char *call, void *p, size_t align, size_t size)
+{
+    fl_harden_check(call, p, align, size);
+    free(p);
+}
+
 EXPORT void free_sized(void *p, size_t size);
 EXPORT void free_sized(void *p, size_t size)
 {
-    (void)size;
-    free(p);
+    if (FL_UNLIKELY(fl_harden.check)) {
+        check_and_free("free_sized", p, 1, size);
+    } else {
+        free(p);
+    }
 }
 
 EXPORT void free_aligned_sized(void *p, size_t align, size_t size);
 EXPORT void free_aligned_sized(void *p, size_t align, size_t size)
 {
-    (void)align;
-    (void)size;
-    free(p);
+    if (FL_UNLIKELY(fl_harden.check)) {
+        check_and_free("free_aligned_sized", p, align, size);
+    } else {
+        free(p);
+    }
 }
 
 EXPORT size_t malloc_usable_size(void *p)

@@ -142,6 +142,22 @@ DECLARE_AND_DEFINE(void *, _ZnamSt11align_val_tRKSt9nothrow_t, (size_t n, size_t
     return new_or_null(a, n, t);
 }
 
+static FL_COLD void check_and_free(void *p, size_t align, size_t n)
+{
+    fl_harden_check("operator delete", p, align, n);
+    free(p);
+}
+
+/* Two instructions more than free where the options do not ask for a check. */
+static inline void free_as(void *p, size_t align, size_t n)
+{
+    if (FL_UNLIKELY(fl_harden.check)) {
+        check_and_free(p, align, n);
+    } else {
+        free(p);
+    }
+}
+
 /* delete, delete[]: plain, nothrow, sized, aligned, sized aligned, aligned nothrow */
 DECLARE_AND_DEFINE(void, _ZdlPv, (void *p))
 {
@@ -163,45 +179,35 @@ DECLARE_AND_DEFINE(void, _ZdaPvRKSt9nothrow_t, (void *p, const void *t))
 }
 DECLARE_AND_DEFINE(void, _ZdlPvm, (void *p, size_t n))
 {
-    (void)n;
-    free(p);
+    free_as(p, 1, n);
 }
 DECLARE_AND_DEFINE(void, _ZdaPvm, (void *p, size_t n))
 {
-    (void)n;
-    free(p);
+    free_as(p, 1, n);
 }
 DECLARE_AND_DEFINE(void, _ZdlPvSt11align_val_t, (void *p, size_t a))
 {
-    (void)a;
-    free(p);
+    free_as(p, a, SIZE_MAX);
 }
 DECLARE_AND_DEFINE(void, _ZdaPvSt11align_val_t, (void *p, size_t a))
 {
-    (void)a;
-    free(p);
+    free_as(p, a, SIZE_MAX);
 }
 DECLARE_AND_DEFINE(void, _ZdlPvmSt11align_val_t, (void *p, size_t n, size_t a))
 {
-    (void)n;
-    (void)a;
-    free(p);
+    free_as(p, a, n);
 }
 DECLARE_AND_DEFINE(void, _ZdaPvmSt11align_val_t, (void *p, size_t n, size_t a))
 {
-    (void)n;
-    (void)a;
-    free(p);
+    free_as(p, a, n);
 }
 DECLARE_AND_DEFINE(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, (void *p, size_t a, const void *t))
 {
-    (void)a;
     (void)t;
-    free(p);
+    free_as(p, a, SIZE_MAX);
 }
 DECLARE_AND_DEFINE(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, (void *p, size_t a, const void *t))
 {
-    (void)a;
     (void)t;
-    free(p);
+    free_as(p, a, SIZE_MAX);
 }

@@ -12,7 +12,7 @@ static void put_edge(struct fl_region *r, struct fl_range edge, const struct fl_
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&of->epoch, memory_order_relaxed),
                           memory_order_relaxed);
     e->zeroed = fl_range_common(edge, zeroed);
-    e->unforked = of->unforked && fl_range_inner(edge, fl_page.huge).len != 0;
+    e->advised = fl_advice_of_part(of->advised, edge);
     (void)fl_fit_insert(r, e);
 }
 
@@ -41,6 +41,7 @@ struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
     atomic_store_explicit(&e->state, FL_EXTENT_APART, memory_order_relaxed);
     fl_extent_publish(r, e);
     TAILQ_INSERT_TAIL(&r->apart, e, by_age);
+    fl_unsettled_begin();
     put_edge(r, head, e, zeroed);
     put_edge(r, tail, e, zeroed);
     return e;
@@ -49,11 +50,12 @@ struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
 void fl_apart_return(struct fl_region *r, struct fl_extent *e, bool gone)
 {
     TAILQ_REMOVE(&r->apart, e, by_age);
+    fl_unsettled_end();
     if (gone) {
         r->populated_bytes -= e->len;
         e->content = FL_CONTENT_EMPTY;
         e->zeroed.len = 0;
-        e->unforked = false;
+        e->advised = 0;
     }
     (void)fl_fit_insert(r, e);
 }

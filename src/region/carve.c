@@ -33,12 +33,13 @@ struct origin {
     size_t hard;
     struct fl_range zeroed;
     unsigned zone;
+    uint8_t advised;
 };
 
-static struct origin origin_of(const struct fl_extent *e)
+static struct origin origin_of(const struct fl_region *r, const struct fl_extent *e)
 {
     return (struct origin){atomic_load_explicit(&e->epoch, memory_order_relaxed), e->hard,
-                           e->zeroed, e->zone};
+                           e->zeroed, e->zone, fl_advice_kept(r, e)};
 }
 
 static void put_back(struct fl_region *r, uintptr_t base, uintptr_t end, enum fl_content content,
@@ -50,6 +51,7 @@ static void put_back(struct fl_region *r, uintptr_t base, uintptr_t end, enum fl
         atomic_store_explicit(&rest->epoch, from.epoch, memory_order_relaxed);
         rest->hard = fl_min(rest->len, from.hard);
         rest->zeroed = fl_range_common(fl_extent_range(rest), from.zeroed);
+        rest->advised = fl_advice_of_part(from.advised, fl_extent_range(rest));
         (void)fl_fit_insert(r, rest);
     }
 }
@@ -118,11 +120,11 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
 {
     uintptr_t end = start + len, cut = end, run_base = e->base, run_end = e->base;
     enum fl_content first_content = e->content, last_content = e->content;
-    struct origin first = origin_of(e), last = first;
+    struct origin first = origin_of(r, e), last = first;
 
     g->refusal = 0;
     g->live = (struct fl_range){start, len};
-    g->nfresh = g->ndirty = 0;
+    g->nfresh = g->ndirty = g->nhidden = 0;
     if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge)) != 0) {
         return NULL;
     }
@@ -136,11 +138,11 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
         next = next_of(r, e, end);
         run_end = e->base + e->len;
         last_content = e->content;
-        last = origin_of(e);
+        last = origin_of(r, e);
         cut = fl_max(end, fl_range_end(part));
         r->populated_bytes += e->content == FL_CONTENT_EMPTY ? part.len : 0;
         note_part(g, e, part);
-        fl_fork_undo(r, e);
+        fl_advice_undo(r, e, part, g);
         fl_fit_remove(r, e);
         fl_extent_drop(r, e);
     }
@@ -153,7 +155,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     /* An EMPTY extent is cut at huge pages (R3): what is committed beyond the request is populated and FREE. */
     uintptr_t front =
         first_content == FL_CONTENT_EMPTY ? fl_align_down(start, fl_page.huge) : start;
-    struct origin fringe = {last.epoch, SIZE_MAX, {start, 0}, first.zone};
+    struct origin fringe = {last.epoch, SIZE_MAX, {start, 0}, first.zone, 0};
     if (g->from_free == 0) { /* no page that anybody has written to comes here */
         fringe.zeroed = (struct fl_range){front, cut - front};
     }

@@ -48,6 +48,9 @@ const char *fl_region_check_locked(struct fl_region *r)
             return "R2";
         }
         bool empty = e->content == FL_CONTENT_EMPTY;
+        if (!fl_advice_is_sound(e)) {
+            return "A1";
+        }
         if (empty && (addr % fl_page.huge != 0 || (addr + e->len) % fl_page.huge != 0)) {
             return "R3";
         }

@@ -65,6 +65,7 @@ void fl_fit_remove(struct fl_region *r, struct fl_extent *e)
         TAILQ_REMOVE(&r->zone[e->zone].by_age, e, by_age);
         e->aged = false;
     }
+    r->hiding.extents -= (e->advised & FL_ADVISED_NO_DUMP) != 0;
     if (e->content != FL_CONTENT_EMPTY) {
         r->free_bytes -= e->len;
         size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
@@ -83,11 +84,13 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
         into->len) { /* a small neighbour that comes and goes must not keep a large one young */
         atomic_store_explicit(&into->epoch, age_of_gone, memory_order_relaxed);
     }
+    size_t hidden = fl_advice_all_hidden(into) + fl_advice_all_hidden(gone);
     into->base = into->base < gone->base ? into->base : gone->base;
     into->len += gone->len;
     into->hard += gone->hard;
     into->zeroed = fl_range_join(into->zeroed, gone->zeroed);
-    into->unforked |= gone->unforked;
+    into->advised |= gone->advised;
+    fl_advice_note_merged(into, hidden);
     fl_extent_drop(r, gone);
 }
 
@@ -126,6 +129,7 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     atomic_store_explicit(&e->state, FL_EXTENT_FREE, memory_order_relaxed);
     fl_extent_publish(r, e);
     tree_insert(r, e);
+    r->hiding.extents += (e->advised & FL_ADVISED_NO_DUMP) != 0;
     if (!empty) {
         size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
         r->free_bytes += e->len;

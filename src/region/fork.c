@@ -19,18 +19,22 @@ static struct fl_range inner(const struct fl_extent *e)
 
 void fl_fork_undo(struct fl_region *r, struct fl_extent *e)
 {
-    if (FL_UNLIKELY(e->unforked)) {
-        if (fl_sys.advise(inner(e), FL_ADVICE_FORK) ==
-            -ENOMEM) { /* a child that no handler was told of */
+    if (FL_UNLIKELY((e->advised & FL_ADVISED_NO_FORK) != 0)) {
+        int rc = fl_sys.advise(inner(e), FL_ADVICE_FORK);
+        /* Under a filter that has come since the mark was made, a new map takes the old one's
+         * place. */
+        bool anew =
+            rc != 0 && fl_sys_is_confined() && fl_vspace_decommit(&r->window, inner(e)) == 0;
+        if (anew || rc == -ENOMEM) { /* -ENOMEM: a child that no handler was told of */
             (void)fl_zone_commit(r, inner(e), r->config.huge, e->zone);
         }
-        e->unforked = false;
+        e->advised &= (uint8_t)~FL_ADVISED_NO_FORK;
     }
 }
 
 static bool keep(struct fl_region *r, struct fl_extent *e)
 {
-    e->unforked = true;
+    e->advised |= FL_ADVISED_NO_FORK;
     if (fl_sys.advise(inner(e), FL_ADVICE_NO_FORK) == 0) {
         return true;
     }
@@ -43,7 +47,7 @@ static void keep_from_child(struct fl_region *r)
 {
     struct fl_extent *e;
     unsigned n = 0;
-    bool may = true;
+    bool may = !fl_sys_is_confined();
 
     (void)fl_cache_drain_all(r, 0);
     FL_EACH_ZONE(r, z)
@@ -58,32 +62,30 @@ static void keep_from_child(struct fl_region *r)
     }
 }
 
-bool fl_region_fork_prepare(struct fl_region *r)
-{
-    if (fl_region_busy()) {
-        return false;
-    }
-    fl_region_fork_lock(r);
-    return true;
-}
-
 void fl_region_fork_lock(struct fl_region *r)
 {
+    atomic_fetch_add_explicit(&r->forking, 1, memory_order_relaxed);
     fl_region_lock(r);
     if (!r->window.reserved) {
         keep_from_child(r);
     }
     fl_lock_acquire(&r->moving); /* no descriptor of ours is open */
+    fl_lock_hold_for_fork(&r->moving);
+    fl_lock_hold_for_fork(&r->lock);
 }
 
 void fl_region_fork_parent(struct fl_region *r)
 {
-    fl_lock_release(&r->moving);
+    atomic_fetch_sub_explicit(&r->forking, 1, memory_order_relaxed);
+    fl_lock_release_in_parent(&r->moving);
+    fl_lock_release_in_parent(&r->lock);
+    fl_region_leave();
+    fl_region_lock(r);
     fl_repair_begin(r);
-    fl_region_unlock(r);
+    fl_region_unlock(r); /* with what was freed meanwhile */
 }
 
-/* The threads that were at it are not here: these extents may or may not be mapped. */
+/* The threads that worked on them are not here: these extents may or may not be mapped. */
 static void give_up_apart(struct fl_region *r)
 {
     struct fl_extent *e;
@@ -103,7 +105,7 @@ static void note_absent_of(struct fl_region *r, struct fl_zone *z)
 {
     for (struct fl_extent *e = TAILQ_FIRST(&z->by_age), *next; e != NULL; e = next) {
         next = TAILQ_NEXT(e, by_age);
-        if (!e->unforked) {
+        if ((e->advised & FL_ADVISED_NO_FORK) == 0) {
             continue;
         }
         if (fl_extent_reserve(r, 2) != 0) { /* then all of it is lost to us */
@@ -123,9 +125,22 @@ static void note_absent(struct fl_region *r)
     }
 }
 
-void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
+bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
 {
-    fl_lock_release(&r->moving);
+    bool whole = fl_lock_release_in_child(&r->moving);
+
+    atomic_store_explicit(&r->forking, 0, memory_order_relaxed);
+    whole = fl_lock_release_in_child(&r->lock) && whole;
+    fl_region_leave();
+    if (!whole) {
+        return false;
+    }
+    fl_region_lock(r);
+    if (fl_unsettled()) { /* the interrupted call goes on, and may want free memory */
+        note_absent(r);
+        fl_region_unlock(r);
+        return false;
+    }
     fl_stock_fork_child(r);
     give_up_apart(r);
     note_absent(r);
@@ -135,11 +150,13 @@ void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     atomic_store(&r->touch.open, false);
     r->stats.populated_peak = r->populated_bytes;
     r->stats.in_use_peak = r->stats.in_use;
-    r->has_worker = false;
+    r->has_worker = r->is_aging = false;
     atomic_store(&r->wants_worker, r->populated_bytes >= FL_WORKER_FROM);
     r->survivor = survivor;
-    r->orphans = true; /* drained by the first use, so that fork and exec costs nothing */
+    r->orphans = true;   /* drained by the first use, so that fork and exec costs nothing */
+    fl_unsettled_none(); /* what others had apart was put back here */
     fl_region_unlock(r);
+    return true;
 }
 
 void fl_region_adopt_orphans(struct fl_region *r)

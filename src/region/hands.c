@@ -60,6 +60,24 @@ bool fl_hands_renew(struct fl_region *r, const struct fl_extent *e)
            map_anew(r, fl_range_end(inner), end, e->zone);
 }
 
+/* Not unmapped, in a window that is not reserved either: others might map something there, and it
+ * would go with the next renewal. */
+bool fl_region_withhold(struct fl_region *r, struct fl_extent *e)
+{
+    (void)fl_touch_disarm(r, e);
+    if (fl_sys.decommit(fl_extent_range(e)) != 0) {
+        return false;
+    }
+    atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+    fl_region_lock(r);
+    if (fl_extent_is_populated(e)) {
+        r->populated_bytes -= e->len;
+        e->content = FL_CONTENT_LAZY; /* until it is mapped anew */
+    }
+    fl_region_unlock(r);
+    return true;
+}
+
 static void put_edge(struct fl_region *r, uintptr_t base, uintptr_t end, unsigned zone)
 {
     if (end > base) {
@@ -74,7 +92,8 @@ static void put_apart(struct fl_region *r, struct fl_extent *e, struct fl_range 
     struct fl_range all = fl_extent_range(e);
     unsigned zone = e->zone;
 
-    r->populated_bytes -= fl_extent_is_populated(e) ? inner.len : 0;
+    r->populated_bytes -= fl_extent_is_populated(e) ? all.len : 0;
+    r->populated_bytes += all.len - inner.len;
     e->content = FL_CONTENT_EMPTY;
     e->base = inner.base;
     e->len = e->hard = inner.len;

@@ -15,7 +15,17 @@ enum { FL_RUN_EXTENTS = 9, FL_CARVE_DESCRIPTORS = 5 };
 
 /* Lock with the signal guard: see fl_region_busy. Unlock hands deferred frees back first. */
 void fl_region_lock(struct fl_region *r);
+/* False: another thread forks, and the caller goes elsewhere. */
+bool fl_region_lock_unless_forking(struct fl_region *r);
 void fl_region_unlock(struct fl_region *r);
+
+/* The calling thread has something out of the tables, and will put it back: an extent apart, pages
+ * of the stock, a chunk. A signal handler may fork meanwhile, for no lock is held; then the child
+ * must leave the tables as they are, since the interrupted call goes on there too. They nest. */
+void fl_unsettled_begin(void);
+void fl_unsettled_end(void);
+bool fl_unsettled(void);
+void fl_unsettled_none(void);
 
 /* At least `n` spare descriptors; -ENOMEM when no more are to be had. */
 int fl_extent_reserve(struct fl_region *r, size_t n);
@@ -151,6 +161,7 @@ struct fl_stock_piece {
 
 enum {
     FL_GRANT_PIECES = 24,
+    FL_GRANT_HIDDEN = FL_RUN_EXTENTS,
     FL_GRANT_FRESH = (FL_RUN_EXTENTS + 1) / 2,
     FL_GRANT_DIRTY = FL_RUN_EXTENTS + 1 + FL_GRANT_FRESH
 };
@@ -173,7 +184,8 @@ struct fl_grant {
     struct fl_range fresh[FL_GRANT_FRESH]; /* to be filled; whole huge pages */
     struct fl_range dirty[FL_GRANT_DIRTY];
     struct fl_stock_piece piece[FL_GRANT_PIECES];
-    unsigned nfresh, ndirty, npieces;
+    struct fl_range hidden[FL_GRANT_HIDDEN]; /* to be in core dumps again */
+    unsigned nfresh, ndirty, npieces, nhidden;
     struct fl_extent *donors; /* APART; a chain by `next` */
 };
 
@@ -215,6 +227,8 @@ size_t fl_stock_release(struct fl_region *r, uint32_t age);
 /* Is there anything to release, now or when it has aged? */
 bool fl_stock_is_mapped(const struct fl_region *r);
 void fl_stock_fork_child(struct fl_region *r);
+/* Mapped for the stock: not for children, nor for core dumps. No lock needed. */
+void fl_stock_advise(struct fl_range range);
 
 /* Of an extent that was handled. renew, without the lock or with it: maps anew what it shares with neighbours, unmaps the
  * rest; false: the kernel refuses. settle: then it is FREE, and EMPTY where it can be; or it is nobody's any more. */
@@ -271,6 +285,35 @@ size_t fl_cache_drain_all(struct fl_region *r, uint32_t age);
 /* Before a FREE extent is used: children of later forks have it again. The worker, which must not hold others up, never does it. */
 void fl_fork_undo(struct fl_region *r, struct fl_extent *e);
 
+/* Before `part` of the FREE extent `e` is used: children have it again, and the grant says what
+ * core dumps are to have again. */
+void fl_advice_undo(struct fl_region *r, struct fl_extent *e, struct fl_range part,
+                    struct fl_grant *g);
+/* What is still advised of the rest of it then. */
+uint8_t fl_advice_kept(const struct fl_region *r, const struct fl_extent *e);
+/* What is advised of a part of an extent. */
+uint8_t fl_advice_of_part(uint8_t advised, struct fl_range part);
+/* Bytes in whole huge pages, where all of them are hidden; else 0. note_merged: the sum of that of
+ * the two that became `e`. */
+size_t fl_advice_all_hidden(const struct fl_extent *e);
+void fl_advice_note_merged(struct fl_extent *e, size_t hidden);
+/* A1, in checks. */
+bool fl_advice_is_sound(const struct fl_extent *e);
+/* What the grant says, and an APART extent, is in core dumps again. No lock held. */
+void fl_advice_show(const struct fl_grant *g);
+void fl_advice_show_apart(const struct fl_extent *e);
+/* The extent was shown: the mark goes with the lock held. */
+void fl_advice_note_shown(struct fl_extent *e);
+/* Hides what was freed `age` ticks ago, `most` extents at most. Releases the lock in between. */
+void fl_advice_hide(struct fl_region *r, uint32_t age, unsigned most);
+
+/* Ticks without a worker. is_due: the region's age has gone up, or the last tick left something to
+ * do; then tick_alone does it, with no lock held. */
+bool fl_tick_is_due(struct fl_region *r);
+void fl_region_tick_alone(struct fl_region *r);
+/* What others have to age at such ticks. Not in a free, which may come from them. No lock held. */
+void fl_region_age_more(struct fl_region *r);
+
 /* After fork: empties the caches of threads that are gone, for others to use. */
 void fl_region_adopt_orphans(struct fl_region *r);
 
@@ -308,6 +351,9 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m);
 /* Before `len` free bytes are handed out again: while memory is tight the kernel may have taken them, and will have to
  * give them anew. */
 void fl_region_note_reuse(struct fl_region *r, size_t len);
+/* Before `len` bytes are handed out unpopulated, to be filled on touch: as a growth does, it looks
+ * at the memory, and has the next allocator asked for what it holds when that leaves too little. */
+void fl_region_note_touch(struct fl_region *r, size_t len);
 /* After `len` bytes came back: looks at the memory if it is time to, and purges what is too much. No lock held. */
 void fl_region_look_after(struct fl_region *r, size_t len);
 

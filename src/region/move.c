@@ -106,14 +106,17 @@ size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range fro
     if (m->rung == FL_RUNG_MOVE) {
         moved = by_uffd(m, from, to);
     } else if (r->remaps < REMAPS_MOST && fl_move_map(r, from, to, m->zone) == 0) {
-        /* As the other way leaves it: mapped, with nothing in it; and the stock's map was not for children. */
+        /* As the other way leaves it: mapped, with nothing in it; and what the stock's was told. */
         if (fl_sys.map_at(from) == 0) {
             fl_zone_mapped(r, from, m->zone);
             if (is_of_stock(r, from)) {
-                (void)fl_sys.advise(from, FL_ADVICE_NO_FORK);
+                fl_stock_advise(from);
             }
         }
         (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_FORK);
+        if (is_of_stock(r, from)) {
+            (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_DUMP);
+        }
         r->remaps++;
         moved = from.len;
     }

@@ -103,7 +103,7 @@ static unsigned zone_for(struct fl_region *r, int node)
 /* Lock: region. */
 static void enlist(struct fl_region *r, struct fl_extent *e, enum fl_pin_fork fork)
 {
-    e->unforked = fork == FL_PIN_APART;
+    e->advised = fork == FL_PIN_APART ? FL_ADVISED_NO_FORK : 0;
     TAILQ_INSERT_TAIL(&r->pinned, e, by_age);
     r->pinned_bytes += e->len;
     atomic_store_explicit(&e->state, FL_EXTENT_PINNED, memory_order_relaxed);
@@ -114,7 +114,7 @@ static void strike(struct fl_region *r, struct fl_extent *e)
 {
     TAILQ_REMOVE(&r->pinned, e, by_age);
     r->pinned_bytes -= e->len;
-    e->unforked = false;
+    e->advised = 0;
     atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
 }
 
@@ -222,7 +222,7 @@ void fl_pin_fork_child(struct fl_region *r)
 
     TAILQ_FOREACH(e, &r->pinned, by_age)
     {
-        if (!e->unforked) {
+        if ((e->advised & FL_ADVISED_NO_FORK) == 0) {
             continue;
         }
         r->populated_bytes -= e->content == FL_CONTENT_PART ? e->zeroed.len : e->len;

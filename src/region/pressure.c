@@ -11,6 +11,7 @@
  * State: fields of struct fl_region, under its lock. */
 #include "region/internal.h"
 
+enum { CONFINED_SHARE = 4 };
 static const size_t look_least = (size_t)16
                                  << 20; /* bytes that come back between two looks, at least */
 /* Bytes taken between two calls for help, at most. */
@@ -67,11 +68,44 @@ void fl_region_note_reuse(struct fl_region *r, size_t len)
     }
 }
 
+/* In a confined process the memory cannot be looked at, and nothing ages: a share of what is in use
+ * may be free. */
+static void bound_free(struct fl_region *r)
+{
+    fl_region_lock(r);
+    size_t may = fl_max(r->stats.in_use / CONFINED_SHARE, look_least), has = r->free_huge;
+    fl_region_unlock(r);
+    if (has > may) {
+        (void)fl_region_purge_some(r, 0, has - may / 2);
+    }
+}
+
+void fl_region_note_touch(struct fl_region *r, size_t len)
+{
+    struct fl_memory m;
+
+    r->since_look += len;
+    if (r->since_look < r->look_after) {
+        return;
+    }
+    fl_memory_look(&m, &r->scratch);
+    r->surplus = fl_max(r->surplus, fl_region_note_memory(r, &m));
+    if (len > m.headroom / 2) {
+        atomic_store_explicit(&r->starved, true, memory_order_relaxed);
+    }
+}
+
 void fl_region_look_after(struct fl_region *r, size_t len)
 {
     struct fl_memory m;
 
-    fl_region_lock(r);
+    if (FL_UNLIKELY(fl_sys_is_confined())) {
+        bound_free(r);
+        return;
+    }
+    if (!fl_region_lock_unless_forking(r)) {
+        return; /* the next free looks */
+    }
     r->since_look += len;
     bool due = r->since_look >= r->look_after || r->surplus != 0;
     size_t surplus = r->surplus;
@@ -81,7 +115,11 @@ void fl_region_look_after(struct fl_region *r, size_t len)
         surplus = fl_max(surplus, fl_region_note_memory(r, &m));
     }
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
+    bool tick = fl_tick_is_due(r);
     fl_region_unlock(r);
+    if (tick) {
+        fl_region_tick_alone(r);
+    }
     if (surplus != 0) {
         (void)fl_region_purge_some(r, 0, surplus);
     }

@@ -2,7 +2,10 @@
 #include "region/internal.h"
 
 enum { IDLE_TICKS = 1 };
-static const size_t purge_chunk = (size_t)256 << 20; /* bytes a madvise: some 0.7 ms */
+/* Without a worker: ticks after which memory goes back, and extents that one tick hides at most. */
+enum { AGE_ALONE = 4, HIDDEN_ALONE = 16 };
+static const size_t purge_chunk = (size_t)256 << 20; /* bytes a munmap: some 0.7 ms */
+static const size_t alone_most = (size_t)64 << 20;   /* bytes that one request gives back */
 
 static bool is_older(const struct fl_extent *e, const struct fl_extent *than)
 {
@@ -12,7 +15,8 @@ static bool is_older(const struct fl_extent *e, const struct fl_extent *than)
 }
 
 /* The oldest extent of all zones `but` one, claimed, when it is due; NULL: nothing is. */
-static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age, const struct fl_zone *but)
+static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age, size_t most,
+                                      const struct fl_zone *but)
 {
     struct fl_extent *e = NULL;
 
@@ -22,7 +26,7 @@ static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age, const s
         e = head != NULL && (e == NULL || is_older(head, e)) ? head : e;
     }
     return e != NULL && fl_extent_is_aged(r, e, age) && fl_extent_reserve(r, 2) == 0
-               ? fl_apart_claim(r, e, purge_chunk)
+               ? fl_apart_claim(r, e, most)
                : NULL;
 }
 
@@ -38,14 +42,15 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
     fl_apart_return(r, e, gone);
 }
 
-/* Lock: region; it is released meanwhile. */
-static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want,
+/* `want` bytes, `piece` at a time. Lock: region; it is released meanwhile. */
+static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want, size_t piece,
                             const struct fl_zone *but)
 {
     size_t given = 0;
     bool gone = true;
 
-    for (struct fl_extent *e; gone && given < want && (e = claim_oldest(r, age, but)) != NULL;) {
+    for (struct fl_extent *e;
+         gone && given < want && (e = claim_oldest(r, age, piece, but)) != NULL;) {
         fl_region_unlock(r);
         gone = fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
         fl_region_lock(r);
@@ -60,7 +65,7 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, age);
     size_t given = fl_stock_release(r, age);
-    given += purge_extents(r, age, given < want ? want - given : 0, NULL);
+    given += purge_extents(r, age, given < want ? want - given : 0, purge_chunk, NULL);
     fl_region_unlock(r);
     return given;
 }
@@ -72,7 +77,7 @@ void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
     size_t held = r->populated_bytes - r->leaving + len, may = fl_supply_allowed(r, len);
 
     if (r->placing.nodes != 0 && held > may && len > own) {
-        (void)purge_extents(r, IDLE_TICKS, fl_min(held - may, len - own), z);
+        (void)purge_extents(r, IDLE_TICKS, fl_min(held - may, len - own), purge_chunk, z);
     }
 }
 
@@ -175,6 +180,53 @@ bool fl_region_tick(struct fl_region *r, uint32_t age)
     }
     fl_region_unlock(r);
     return more;
+}
+
+bool fl_tick_is_due(struct fl_region *r)
+{
+    if (FL_LIKELY(r->has_worker) || r->config.tick_ns == 0) {
+        return false;
+    }
+    uint64_t now = fl_sys.now_ns();
+    if (r->tick_due_ns != 0 && now < r->tick_due_ns) {
+        return r->is_behind;
+    }
+    bool first = r->tick_due_ns == 0;
+    r->tick_due_ns = now + r->config.tick_ns;
+    if (!first) { /* one, however long no call came: a step that begins now keeps its memory */
+        atomic_fetch_add_explicit(&r->epoch, 1, memory_order_relaxed);
+        r->ages_more = r->age_more != NULL;
+    }
+    return !first;
+}
+
+void fl_region_tick_alone(struct fl_region *r)
+{
+    bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
+    uint32_t age = tight ? 1 : AGE_ALONE;
+
+    fl_region_lock(r);
+    (void)fl_cache_drain_all(r, age);
+    size_t given = fl_stock_release(r, age);
+    given += purge_extents(r, age, given < alone_most ? alone_most - given : 0, alone_most, NULL);
+    r->is_behind = given >= alone_most;
+    fl_advice_hide(r, 1, HIDDEN_ALONE);
+    fl_region_unlock(r);
+}
+
+void fl_region_age_more(struct fl_region *r)
+{
+    fl_region_lock(r);
+    bool mine = r->ages_more && !r->is_aging && !r->has_worker;
+    r->ages_more = r->ages_more && !mine;
+    r->is_aging |= mine;
+    fl_region_unlock(r);
+    if (mine) {
+        (void)r->age_more(r);
+        fl_region_lock(r);
+        r->is_aging = false;
+        fl_region_unlock(r);
+    }
 }
 
 void fl_region_set_worker(struct fl_region *r, bool there)

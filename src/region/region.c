@@ -6,11 +6,17 @@
 
 static const size_t resident_piece = (size_t)16 << 20; /* bytes */
 
-static _Thread_local int busy; /* depth of this thread's critical sections */
+static _Thread_local int busy;      /* depth of this thread's critical sections */
+static _Thread_local int unsettled; /* see fl_unsettled_begin */
 
 bool fl_region_busy(void)
 {
-    return busy != 0;
+    return busy != 0 || !fl_home_is_here();
+}
+
+bool fl_region_is_closed(const struct fl_region *r)
+{
+    return fl_region_busy() || atomic_load_explicit(&r->forking, memory_order_relaxed) != 0;
 }
 
 void fl_region_enter(void)
@@ -25,6 +31,26 @@ void fl_region_leave(void)
     busy--;
 }
 
+void fl_unsettled_begin(void)
+{
+    unsettled++;
+}
+
+void fl_unsettled_end(void)
+{
+    unsettled--;
+}
+
+bool fl_unsettled(void)
+{
+    return unsettled != 0;
+}
+
+void fl_unsettled_none(void)
+{
+    unsettled = 0;
+}
+
 void fl_region_lock(struct fl_region *r)
 {
     fl_region_enter();
@@ -32,6 +58,19 @@ void fl_region_lock(struct fl_region *r)
     if (FL_UNLIKELY(r->orphans)) {
         fl_region_adopt_orphans(r);
     }
+}
+
+bool fl_region_lock_unless_forking(struct fl_region *r)
+{
+    fl_region_enter();
+    if (!fl_lock_acquire_unless_forking(&r->lock)) {
+        fl_region_leave();
+        return false;
+    }
+    if (FL_UNLIKELY(r->orphans)) {
+        fl_region_adopt_orphans(r);
+    }
+    return true;
 }
 
 /* To disarm it would be to wait for the worker, which may want this lock: its map goes, and with it what is armed. And nobody looks
@@ -88,6 +127,11 @@ void fl_region_unlock(struct fl_region *r)
 
 void fl_region_defer(struct fl_region *r, struct fl_extent *e)
 {
+    /* Without a region the block is the caller's alone, and no request gets its addresses again. */
+    if (!fl_home_is_here()) {
+        (void)fl_vspace_decommit(&r->window, fl_extent_range(e));
+        return;
+    }
     e->next = atomic_load_explicit(&r->deferred, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&r->deferred, &e->next, e, memory_order_release,
                                                   memory_order_relaxed)) {
@@ -102,9 +146,9 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use)
     }
     if (r->populated_bytes - r->leaving > r->stats.populated_peak) {
         r->stats.populated_peak = r->populated_bytes - r->leaving;
-        if (!r->has_worker && r->populated_bytes >= FL_WORKER_FROM) {
-            atomic_store_explicit(&r->wants_worker, true, memory_order_relaxed);
-        }
+    }
+    if (!r->has_worker && r->populated_bytes >= FL_WORKER_FROM) {
+        atomic_store_explicit(&r->wants_worker, true, memory_order_relaxed);
     }
 }
 
@@ -177,11 +221,14 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
             hard = len - inner.len;
         }
     }
-    fl_region_lock(r);
-    e->hard = hard;
+    if (!fl_region_lock_unless_forking(r)) {
+        fl_region_defer(r, e); /* LAZY counts as populated then, until a purge */
+        return;
+    }
     if (gone) {
         e->content = FL_CONTENT_EMPTY;
     }
+    e->hard = hard;
     fl_region_give_locked(r, e);
     fl_region_unlock(r);
     fl_region_look_after(r, len);

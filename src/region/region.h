@@ -16,68 +16,11 @@
 #define FL_REGION_REGION_H
 
 #include "core/core.h"
+#include "region/extent.h"
 #include "region/inner.h"
 #include "region/pin.h"
 #include "region/zone.h"
 #include "stats/stats.h"
-
-#include <bsd/sys/tree.h>
-#include <sys/queue.h>
-
-enum fl_extent_state {
-    FL_EXTENT_UNUSED,  /* a descriptor on the spare list */
-    FL_EXTENT_FREE,    /* in a tree */
-    FL_EXTENT_LIVE,    /* handed out */
-    FL_EXTENT_CACHED,  /* freed, in a thread's cache */
-    FL_EXTENT_FOREIGN, /* addresses where somebody else has mapped something: never ours again */
-    FL_EXTENT_APART, /* whole huge pages that are being given back, moved or cleared: no lock is held meanwhile */
-    FL_EXTENT_PINNED, /* a device has its pages, or soon: see pin.h */
-};
-
-enum fl_content {
-    FL_CONTENT_EMPTY, /* addresses alone: nothing is committed */
-    FL_CONTENT_POPULATED,
-    FL_CONTENT_LAZY,  /* handed out unpopulated: the kernel fills it on touch */
-    FL_CONTENT_PART,  /* LIVE: `zeroed.len` bytes of it are populated, see inner.c */
-    FL_CONTENT_INNER, /* a block inside a LIVE extent that somebody divides: see inner.c */
-} __attribute__((packed));
-
-struct fl_extent {
-    uintptr_t base; /* page-aligned. Constant while LIVE or CACHED, else lock: region */
-    size_t len;     /* bytes, a multiple of the base page. As base */
-    /* enum fl_extent_state. LIVE -> CACHED by the freeing thread, the rest under the lock */
-    _Atomic uint32_t state;
-    /* When it was freed, in ticks of the worker. Relaxed: an age, orders nothing */
-    _Atomic uint32_t epoch;
-    enum fl_content content; /* Lock: region, or the owner while LIVE */
-    bool aged;               /* on the region's age list. Lock: region */
-    bool spent;              /* APART: its pages have moved. The owner */
-    bool armed;              /* LIVE and LAZY: first touches go to the worker. The owner */
-    bool unforked; /* FREE: some of it is not for children of fork; PINNED: all. Lock: region */
-    uint8_t zone;  /* see fl_zone. Lock: region, or the owner while LIVE */
-    /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see hands.c. Relaxed: the call comes
-     * before the free by the program's own order */
-    _Atomic bool handled;
-    union {
-        /* Chain of frees that a signal handler could not finish, or of extents that give their pages to one request. */
-        struct fl_extent *next;
-        struct fl_inner *inner; /* FL_CONTENT_INNER: of what it is a part. Constant */
-    };
-    /* LIVE: which of its thread's requests it is, and whose; 0: nobody watches. The owner; 0 in all other states */
-    uint32_t life, watcher;
-    struct fl_range
-        zeroed; /* FREE: bytes known to be zero. Lock: region. FL_CONTENT_INNER: both are the divider's */
-    _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_address; /* Lock: region */
-    /* FREE: bytes that the kernel was not told it may take, see pressure.c. Lock: region */
-    size_t hard;
-    size_t longest; /* bytes of the longest extent in the subtree below. Lock: region */
-    TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the spare list and the apart list */
-};
-_Static_assert(sizeof(struct fl_extent) == (size_t)2 * FL_CACHE_LINE,
-               "a free reads one line, the lists the other");
-
-RB_HEAD(fl_extent_tree, fl_extent);
-TAILQ_HEAD(fl_extent_list, fl_extent);
 
 /* Lock: region. */
 struct fl_zone {
@@ -176,9 +119,21 @@ struct fl_rezero {
     uint64_t rest_ns;
 };
 
+/* See advice.c. Lock: region. */
+struct fl_hiding {
+    size_t extents;      /* FREE ones that are hidden, wholly or in part */
+    uint64_t seen;       /* requests at the last look */
+    uint64_t changed_ns; /* monotonic; the last look that found new ones */
+    uint64_t undone_ns;  /* the last one before which something hidden was used */
+    uint64_t rest_ns;    /* without a request, after which memory is hidden */
+    unsigned busy;       /* looks in a row that found new requests */
+    bool undone;         /* something hidden was used since the last look */
+};
+
 struct fl_region_config {
     size_t stock; /* bytes of the stock at most; 0: a sixty-fourth of the peak */
     bool no_stock;
+    uint64_t tick_ns;  /* of requests and frees where no worker ticks; 0: nothing ages */
     enum fl_rung rung; /* the best one that may be tried */
     size_t
         eager_max; /* bytes; larger requests are populated by touch. 0: an eighth of what is available */
@@ -221,6 +176,7 @@ struct fl_region {
     struct fl_stock stock;
     struct fl_repair repair;
     struct fl_rezero rezero;
+    struct fl_hiding hiding;
     struct fl_touch touch;
     struct fl_lock moving;        /* see move.c. Rank LEAF */
     _Atomic uint64_t crawl_until; /* monotonic ns; the kernel compacts: see supply.c */
@@ -238,14 +194,21 @@ struct fl_region {
     _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
     struct fl_region_stats stats;         /* Lock: region */
     bool has_worker;                      /* Lock: region */
-    _Atomic uint32_t rung;                /* enum fl_rung */
-    _Atomic int rung_refusal;             /* -errno that made it fall; 0: it did not */
+    bool is_behind;           /* the last tick without a worker left aged memory. Lock: region */
+    uint64_t tick_due_ns;     /* monotonic; the next such tick; 0: none yet. Lock: region */
+    bool ages_more;           /* age_more is to be called by the next request. Lock: region */
+    bool is_aging;            /* a request calls it. Lock: region */
+    _Atomic uint32_t rung;    /* enum fl_rung */
+    _Atomic int rung_refusal; /* -errno that made it fall; 0: it did not */
     /* Plugged in by runtime/: has others give back what they hold of ours and do not use. Bytes. No lock held. */
     size_t (*release_more)(void);
+    /* Likewise, at each tick without a worker: others age what they hold. One thread at a time. */
+    uint64_t (*age_more)(struct fl_region *r);
     struct fl_zone zone[FL_ZONES];
     _Atomic(struct fl_inner *) inners; /* every one that was ever open. Lock: region, to add */
-    bool seeded;  /* the window is one EMPTY extent or more: done by the first request */
-    bool orphans; /* after fork: caches of threads that are not in this process */
+    bool seeded;         /* the window is one EMPTY extent or more: done by the first request */
+    _Atomic int forking; /* threads amid fork(2). Relaxed: a hint */
+    bool orphans;        /* after fork: caches of threads that are not in this process */
     struct fl_cache *survivor; /* then: the one that it does have, or NULL */
 };
 
@@ -283,6 +246,11 @@ bool fl_region_is_bound(void);
 
 /* Back to the free ones; merges with its neighbours. `e` is CACHED (claimed by fl_extent_claim). Never fails. */
 void fl_region_give(struct fl_region *r, struct fl_extent *e);
+
+/* The pages of the claimed `e` go back to the kernel at once, and a touch of them is a SIGSEGV; its
+ * addresses are nobody's until fl_region_give. False: the kernel refuses; nothing changed.
+ * Threads: any; takes the region lock. */
+bool fl_region_withhold(struct fl_region *r, struct fl_extent *e);
 
 /* Makes the LIVE extent `e` `len` bytes long without moving it, populated. False: not possible, nothing changed.
  * Shrinking always succeeds. */
@@ -327,6 +295,8 @@ uint64_t fl_region_refill(struct fl_region *r);
 uint64_t fl_region_repair(struct fl_region *r);
 /* Clears free memory while no request comes. */
 uint64_t fl_region_rezero(struct fl_region *r);
+/* Keeps free memory that rests out of core dumps. */
+uint64_t fl_region_hide(struct fl_region *r);
 
 /* One tick of the worker's clock, then fl_region_purge(age). False when nothing is left that could age: then the region
  * sets wants_worker at the next free, and the worker may sleep until it is called. */
@@ -367,39 +337,20 @@ static inline struct fl_extent *fl_region_find(const struct fl_region *r, uintpt
  * Cost: a walk over the pagemap back to the block's beginning, 4 bytes a base page, or to where the last one ended. */
 void fl_region_note_hands(struct fl_region *r, struct fl_range range);
 
-static inline bool fl_extent_is_handled(const struct fl_extent *e)
-{
-    return atomic_load_explicit(&e->handled, memory_order_relaxed);
-}
-
-/* LIVE -> CACHED by exactly one caller; false: it was not LIVE (a double free). Lock-free. */
-static inline bool fl_extent_free_once(struct fl_extent *e)
-{
-    uint32_t live = FL_EXTENT_LIVE;
-
-    /* acq_rel: what the last owner wrote is seen by the next one, whoever that is */
-    return atomic_compare_exchange_strong_explicit(&e->state, &live, FL_EXTENT_CACHED,
-                                                   memory_order_acq_rel, memory_order_relaxed);
-}
-
-/* The same, and its age begins now: `epoch` is the region's. */
-static inline bool fl_extent_claim(struct fl_extent *e, uint32_t epoch)
-{
-    if (!fl_extent_free_once(e)) {
-        return false;
-    }
-    atomic_store_explicit(&e->epoch, epoch, memory_order_relaxed);
-    return true;
-}
-
-/* True inside this thread's critical section: a signal handler that sees it must not call take, give, resize. */
+/* True inside this thread's critical section: a signal handler that sees it must not call take,
+ * give, resize. True as well in a child that has the tables of threads which are not in it
+ * (fl_home_is_here). */
 bool fl_region_busy(void);
+
+/* The same, or another thread forks at this moment: what can go elsewhere does not wait for it. */
+bool fl_region_is_closed(const struct fl_region *r);
 
 /* Begin and end of a critical section; they nest. */
 void fl_region_enter(void);
 void fl_region_leave(void);
 
-/* For such handlers: leaves the claimed `e` to whoever unlocks next. Signal-safe. */
+/* For such: leaves the claimed `e` to the thread that unlocks next; in a child without a region, to
+ * the kernel. Signal-safe. */
 void fl_region_defer(struct fl_region *r, struct fl_extent *e);
 
 /* A cache for the calling thread (a dead thread's, if there is one); NULL when descriptors ran out. */
@@ -448,14 +399,13 @@ static inline struct fl_extent *fl_cache_put(struct fl_cache *c, struct fl_exten
     return old;
 }
 
-/* Around fork(2): prepare takes the lock and returns false when this thread holds it already (a handler that forks);
- * then the child must not use the region. */
-bool fl_region_fork_prepare(struct fl_region *r);
-/* The same for a caller that knows that it is not busy, and may have entered a critical section since. */
+/* Around fork(2): lock before it, parent after it. Other threads take the locks over when that
+ * lasts (sys/lock.c). child: `survivor` is the forking thread's cache, or NULL; false when another
+ * thread had taken a lock over, or the calling one forks in a handler that interrupted its own work
+ * here, which goes on in the child: then no request may come here any more. */
 void fl_region_fork_lock(struct fl_region *r);
 void fl_region_fork_parent(struct fl_region *r);
-/* `survivor`: the forking thread's cache, or NULL. */
-void fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor);
+bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor);
 
 /* Adds this region's figures, with those of all thread caches, to `out`. */
 void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out);

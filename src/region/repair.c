@@ -30,7 +30,7 @@ static void start(struct fl_region *r)
 
 void fl_repair_begin(struct fl_region *r)
 {
-    if (r->config.huge && r->populated_bytes >= fl_page.huge) {
+    if (r->config.huge && r->populated_bytes >= FL_WORKER_FROM) {
         start(r);
         atomic_store(&r->wants_worker, true);
     }

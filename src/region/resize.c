@@ -105,7 +105,9 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
         fl_hands_shrink(r, e, len);
         return len <= e->len;
     }
-    fl_region_lock(r);
+    if (!fl_region_lock_unless_forking(r)) {
+        return false;
+    }
     if (fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
         done = len <= e->len;
     } else if (e->content == FL_CONTENT_LAZY) {
@@ -177,6 +179,7 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     }
     fl_supply_claim(r, g);
     r->leaving += own.len;
+    fl_unsettled_begin();
     fl_region_count_use(r, (int64_t)len - (int64_t)e->len);
     r->stats.stalls += g->budgeted != 0;
     return to;
@@ -206,6 +209,7 @@ static void give_remains(struct fl_region *r, struct fl_extent *e, struct fl_ran
     (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     fl_region_lock(r);
     r->leaving -= own.len;
+    fl_unsettled_end();
     e->hard = e->len;
     struct fl_extent *rest = fl_fit_insert(r, e);
     if (moved.len != 0 && fl_extent_reserve(r, 2) == 0) {

@@ -4,7 +4,7 @@
  * FAULTLESS_STOCK) and within what may be held at all. Below half of the goal the worker is called. The dirty counterpart of the
  * stock is every free extent's huge pages, oldest first: see supply.c.
  * State: r->stock, under the region lock. A chunk is being filled or emptied by one thread (`apart`), or it is taken from;
- * bytes below `ready` are there. Children of fork have none of it (MADV_DONTFORK).
+ * bytes below `ready` are there. Children of fork have none of it, and core dumps neither.
  * S1  stock.held == sum of held over chunks; held >= ready.  S2  a chunk with `moving` takers is not refilled. */
 #include "region/internal.h"
 
@@ -103,6 +103,7 @@ void fl_stock_take(struct fl_region *r, struct fl_grant *g)
         c->ready -= n;
         c->held -= n;
         c->moving++;
+        fl_unsettled_begin();
         s->ready -= n;
         r->zone[c->zone].stock_ready -= n;
         s->held -= n;
@@ -148,6 +149,7 @@ void fl_stock_return(struct fl_region *r, const struct fl_grant *g)
         const struct fl_stock_piece *p = &g->piece[i];
         struct fl_stock_chunk *c = &r->stock.chunk[p->chunk];
         c->moving--;
+        fl_unsettled_end();
         if (p->moved != 0 || !put_back(r, c, p->range)) {
             /* mremap took the map along, and all that it was told */
             c->holed |= p->moved < p->range.len || by_remap;
@@ -199,6 +201,12 @@ static struct fl_stock_chunk *claim_empty(struct fl_region *r, size_t *want, uns
     return NULL;
 }
 
+void fl_stock_advise(struct fl_range range)
+{
+    (void)fl_sys.advise(range, FL_ADVICE_NO_FORK);
+    (void)fl_sys.advise(range, FL_ADVICE_NO_DUMP);
+}
+
 /* No more than is wanted: after mlockall(MCL_FUTURE) all that is mapped is in memory. */
 static bool map_upto(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
 {
@@ -212,7 +220,7 @@ static bool map_upto(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
         return false;
     }
     fl_zone_mapped(r, more, c->zone);
-    (void)fl_sys.advise(more, FL_ADVICE_NO_FORK);
+    fl_stock_advise(more);
     c->mapped = want;
     return true;
 }
@@ -255,6 +263,7 @@ static size_t fill(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
 
 static void fill_one(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
 {
+    fl_unsettled_begin();
     fl_region_unlock(r);
     if (r->placing.nodes != 0) {
         r->placing.fill_begin(c->zone);
@@ -265,6 +274,7 @@ static void fill_one(struct fl_region *r, struct fl_stock_chunk *c, size_t want)
     }
     __atomic_fetch_add(&r->stats.populate_bytes, there, __ATOMIC_RELAXED);
     fl_region_lock(r);
+    fl_unsettled_end();
     c->apart = false;
     c->ready = there;
     c->held -= want - there;
@@ -393,9 +403,11 @@ static size_t empty_chunk(struct fl_region *r, struct fl_stock_chunk *c)
     c->ready = 0;
     r->stock.ready -= had;
     r->zone[c->zone].stock_ready -= had;
+    fl_unsettled_begin();
     fl_region_unlock(r);
     bool gone = fl_vspace_decommit(&r->stock.span, mapped_range(r, c)) == 0;
     fl_region_lock(r);
+    fl_unsettled_end();
     c->apart = false;
     if (!gone) {
         c->ready = had;

@@ -87,9 +87,10 @@ void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
     }
 }
 
-/* One write a base page: what kernels without MADV_POPULATE_WRITE leave. It must change nothing: the edges of the range
- * may be another thread's block by now, written without any order to this: TSan has to look away. */
-__attribute__((no_sanitize("thread"))) static void populate_by_touch(struct fl_range range)
+/* One write a base page: what kernels without MADV_POPULATE_WRITE leave. In the request's own part
+ * alone: the rest may be another thread's block by now, which has made it unreadable. It must
+ * change nothing: what has moved there is kept. */
+static void populate_by_touch(struct fl_range range)
 {
     for (uintptr_t p = range.base; p < fl_range_end(range); p += fl_page.base) {
         char none = 0;        /* a page that is not there reads as 0: then 0 is written */
@@ -119,7 +120,9 @@ bool fl_supply_is_crawling(const struct fl_region *r)
     return until != 0 && fl_sys.now_ns() < until;
 }
 
-static int populate_pieces(struct fl_region *r, struct fl_range range, size_t step)
+/*   own  the part of `range`, or more, that is surely nobody else's. */
+static int populate_pieces(struct fl_region *r, struct fl_range range, struct fl_range own,
+                           size_t step)
 {
     int rc = 0;
 
@@ -128,7 +131,7 @@ static int populate_pieces(struct fl_region *r, struct fl_range range, size_t st
         uint64_t began = fl_sys.now_ns();
         rc = r->config.populate_by_touch ? -EINVAL : fl_sys.populate(piece);
         if (rc == -EINVAL || rc == -ENOSYS) {
-            populate_by_touch(piece);
+            populate_by_touch(fl_range_common(piece, own));
             rc = 0;
         }
         note_pace(r, piece.len, began);
@@ -137,22 +140,23 @@ static int populate_pieces(struct fl_region *r, struct fl_range range, size_t st
 }
 
 /* In base pages, yet advised as before: so that the maps stay one, and the worker may collapse what is here. */
-static int populate_base_pages(struct fl_region *r, struct fl_range range)
+static int populate_base_pages(struct fl_region *r, struct fl_range range, struct fl_range own)
 {
     (void)fl_sys.advise(range, FL_ADVICE_NO_HUGE);
-    int rc = populate_pieces(r, range, populate_piece);
+    int rc = populate_pieces(r, range, own, populate_piece);
     (void)fl_sys.advise(range, FL_ADVICE_HUGE);
     return rc;
 }
 
 /* In pieces: while one is filled, whoever maps something waits for it, and with it whoever wants the region lock. */
-static int populate_by(struct fl_region *r, struct fl_range range, size_t step, unsigned helpers)
+static int populate_by(struct fl_region *r, struct fl_range range, struct fl_range own, size_t step,
+                       unsigned helpers)
 {
     int rc = 0;
     size_t done = 0;
 
     if (fl_supply_is_crawling(r)) {
-        return populate_base_pages(r, range);
+        return populate_base_pages(r, range, own);
     }
     if (range.len >= share_from && !r->config.populate_by_touch) {
         uint64_t began = fl_sys.now_ns();
@@ -165,17 +169,17 @@ static int populate_by(struct fl_region *r, struct fl_range range, size_t step, 
     }
     for (; done < range.len && rc == 0 && !fl_supply_is_crawling(r); done += step) {
         struct fl_range piece = {range.base + done, fl_min(step, range.len - done)};
-        rc = populate_pieces(r, piece, step);
+        rc = populate_pieces(r, piece, own, step);
     }
     if (done < range.len && rc == 0) {
-        rc = populate_base_pages(r, (struct fl_range){range.base + done, range.len - done});
+        rc = populate_base_pages(r, (struct fl_range){range.base + done, range.len - done}, own);
     }
     return rc;
 }
 
 int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step)
 {
-    return populate_by(r, range, step, SHARE_HELPERS);
+    return populate_by(r, range, range, step, SHARE_HELPERS);
 }
 
 /* How far the fresh ranges of a grant are filled, in whole huge pages. */
@@ -260,6 +264,7 @@ static void fill_by_moves(struct fl_region *r, struct filling *f)
     memcpy(clean, f->done, sizeof clean);
 
     for (struct fl_extent *e = g->donors; e != NULL; e = e->next) {
+        fl_advice_show_apart(e);
         e->spent = fill_from(r, f, fl_extent_range(e)) != 0;
     }
     close_range(r, f);
@@ -308,6 +313,7 @@ static void settle(struct fl_region *r, struct fl_grant *g)
     for (struct fl_extent *e = g->donors, *next; e != NULL; e = next) {
         next = e->next;
         r->leaving -= e->len;
+        fl_advice_note_shown(e);
         fl_apart_return(r, e, e->spent);
     }
     if (too_much) {
@@ -326,7 +332,7 @@ static void populate_rest(struct fl_region *r, const struct filling *f)
         size_t done = all ? 0 : f->done[i];
         struct fl_range rest = {f->g->fresh[i].base + done, f->g->fresh[i].len - done};
         if (rest.len != 0) {
-            int rc = populate_by(r, rest, populate_piece, helpers);
+            int rc = populate_by(r, rest, f->g->live, populate_piece, helpers);
             __atomic_fetch_add(&r->stats.populate_bytes, rest.len, __ATOMIC_RELAXED);
             __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
         }
@@ -345,6 +351,7 @@ void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g)
 {
     struct filling f = {.g = g};
 
+    fl_advice_show(g);
     if (g->npieces != 0 || g->donors != NULL) {
         fill_by_moves(r, &f);
         settle(r, g);

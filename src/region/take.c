@@ -212,10 +212,14 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     if (e == NULL && fl_cache_drain_all(r, 0) != 0) {
         e = take_populated(r, len, align, g, zone);
     }
+    if (e == NULL && fl_sys_is_confined()) { /* more memory is the next allocator's to ask for */
+        return NULL;
+    }
     if (e == NULL && wish->on_touch) {
         e = take_alike(r, len, align, g);
     }
     if (e == NULL && (wish->on_touch || (r->placing.nodes == 0 && fl_touch_wants(r, len)))) {
+        fl_region_note_touch(r, len);
         e = fl_take_lazy(r, len, align, g->zone);
     }
     return e != NULL || wish->on_touch ? e : grow(r, len, align, g);
@@ -305,13 +309,16 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
         r->placing.wish(len, &own_wish);
         wish = &own_wish;
     }
-    fl_region_lock(r);
+    if (!fl_region_lock_unless_forking(r)) {
+        return NULL;
+    }
     struct fl_extent *e = take_wished(r, own, len, align, &g, wish);
-    if (e == NULL && (g.refusal == 0 || g.refusal == -ENOMEM) && others_gave(r)) {
+    bool may_grow = !fl_sys_is_confined();
+    if (e == NULL && may_grow && (g.refusal == 0 || g.refusal == -ENOMEM) && others_gave(r)) {
         g = (struct fl_grant){.zero = zero};
         e = take_wished(r, own, len, align, &g, wish);
     }
-    if (e == NULL && g.refusal != 0 && g.refusal != -ENOSPC) {
+    if (e == NULL && may_grow && g.refusal != 0 && g.refusal != -ENOSPC) {
         e = take_refused(r, own, len, align, &g, wish);
     }
     if (e != NULL) {
@@ -328,12 +335,19 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
         r->stats.refused++;
         is_bound = g.refusal == -ENOSPC;
     }
+    bool tick = fl_tick_is_due(r), more = r->ages_more;
     fl_region_unlock(r);
     if (e != NULL && e->content != FL_CONTENT_LAZY) {
         fl_grant_fulfil(r, &g);
     } else if (e != NULL && (wish->on_touch || r->placing.nodes == 0) &&
                fl_touch_wants(r, e->len)) {
         fl_touch_arm(r, e);
+    }
+    if (FL_UNLIKELY(tick)) {
+        fl_region_tick_alone(r);
+    }
+    if (FL_UNLIKELY(more)) {
+        fl_region_age_more(r);
     }
     return e;
 }

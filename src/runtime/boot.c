@@ -1,4 +1,4 @@
-/* Boot, fork and exit. */
+/* Boot, and what a thread's end does. */
 #include "runtime/runtime.h"
 
 #include <malloc.h>
@@ -12,7 +12,7 @@
 struct fl_runtime fl_runtime;
 
 /* From a call of the worker to the job. */
-enum { REPAIR_AFTER_NS = 50000000, REZERO_AFTER_NS = 100000000 };
+enum { REPAIR_AFTER_NS = 50000000, REZERO_AFTER_NS = 100000000, HIDE_AFTER_NS = 100000000 };
 
 static _Thread_local bool booting;
 static pthread_key_t
@@ -39,10 +39,6 @@ static char no_cache;
 
 static void thread_ends(void *value)
 {
-    if (gettid() ==
-        getpid()) { /* pthread_exit in main: the others go on, the worker must not be the last */
-        fl_worker_retire(&fl_runtime.worker);
-    }
     fl_plan_thread_ends();
     if (value != &no_cache) {
         fl_thread_end(value);
@@ -85,38 +81,6 @@ static void tune_next(void)
     size_t map_from = fl_min(fl_max(fl_route.threshold, (size_t)128 * FL_KIB), (size_t)32 * FL_MIB);
     (void)fl_route.next.mallopt(M_MMAP_THRESHOLD, (int)map_from);
     (void)fl_route.next.mallopt(M_TRIM_THRESHOLD, (int)trim);
-}
-
-static _Thread_local bool prepared; /* this thread forks and holds the region lock */
-
-static void fork_prepare(void)
-{
-    prepared = !fl_region_busy();
-    if (prepared) {
-        fl_plan_fork_prepare();
-        fl_region_fork_lock(&fl_runtime.region);
-    }
-}
-
-static void fork_parent(void)
-{
-    if (prepared) {
-        fl_region_fork_parent(&fl_runtime.region);
-        fl_plan_fork_parent();
-    }
-}
-
-static void fork_child(void)
-{
-    fl_gpu_fork_child();
-    if (!prepared) { /* forked by a signal handler amid our own work: nothing here can be trusted any more */
-        fl_route.threshold = SIZE_MAX;
-        return;
-    }
-    fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
-    fl_plan_fork_child();
-    fl_worker_fork_child(&fl_runtime.worker);
-    watch_thread();
 }
 
 /* After the first large request: how pages move, and why not better. */
@@ -164,7 +128,8 @@ static void log_choice(void)
         return;
     }
     if (!fl_runtime.active) {
-        fl_say("inactive: every request goes to the next allocator");
+        fl_say(fl_sys_is_confined() ? "inactive: a seccomp filter is there, and it may kill"
+                                    : "inactive: every request goes to the next allocator");
         return;
     }
     fl_text_str(&t, "active: window ");
@@ -176,6 +141,9 @@ static void log_choice(void)
     fl_text_str(&t,
                 fl_runtime.next_is_libc ? ", next allocator glibc" : ", next allocator not glibc");
     fl_say(line);
+    if (fl_harden.on) {
+        fl_say("hardened: no thread caches, no plans");
+    }
     if (fl_runtime.numa.active) {
         t = fl_text_on(line, sizeof line);
         fl_numa_describe(&fl_runtime.numa, &t);
@@ -206,8 +174,9 @@ static uint64_t plan_tick_ns(void)
 static void start_plan(void)
 {
     uint64_t disable = fl_runtime.options.value[FL_OPTION_disable];
-    uint64_t steps = (disable & FL_DISABLE_PLAN) != 0 ? (uint64_t)FL_STEPS_OFF
-                                                      : fl_runtime.options.value[FL_OPTION_steps];
+    uint64_t steps = (disable & FL_DISABLE_PLAN) != 0 || fl_harden.on
+                         ? (uint64_t)FL_STEPS_OFF
+                         : fl_runtime.options.value[FL_OPTION_steps];
     struct fl_plan_config config = {
         .trace = fl_runtime.options.text[FL_OPTION_trace],
         .file = fl_runtime.options.text[FL_OPTION_plan],
@@ -223,6 +192,7 @@ static void start_plan(void)
 
     fl_plan_start(&fl_runtime.region, &config);
     fl_runtime.region.release_more = fl_plan_release;
+    fl_runtime.region.age_more = plan_tick_ns() != 0 ? fl_plan_age : NULL;
 }
 
 static void plan_worker(uint64_t decay_ms)
@@ -234,6 +204,7 @@ static void plan_worker(uint64_t decay_ms)
     fl_worker_add(w, fl_region_refill, 0);
     fl_worker_add(w, fl_region_repair, REPAIR_AFTER_NS);
     fl_worker_add(w, fl_region_rezero, REZERO_AFTER_NS);
+    fl_worker_add(w, fl_region_hide, HIDE_AFTER_NS);
     fl_worker_add(w, fl_plan_work, 0);
     fl_worker_add(w, fl_report_wanted, 0);
     if (fl_runtime.numa.active) {
@@ -261,6 +232,7 @@ static void start_region(void)
                        best_rung(disable) == FL_RUNG_MOVE && (disable & FL_DISABLE_NUMA) == 0,
         .verbose = value[FL_OPTION_log] >= FL_LOG_INFO,
         .stock = value[FL_OPTION_stock],
+        .tick_ns = plan_tick_ns(),
         .no_stock = (disable & FL_DISABLE_STOCK) != 0,
     };
 
@@ -273,13 +245,14 @@ static void start_region(void)
     fl_runtime.region.scratch.held = &fl_runtime.region.populated_bytes;
     fl_runtime.region.worker_scratch.ranks = fl_runtime.region.scratch.ranks;
     int rc = fl_region_start(&fl_runtime.region, &config);
-    fl_runtime.active = rc == 0 && (disable & FL_DISABLE_ALL) == 0;
+    fl_runtime.active = rc == 0 && (disable & FL_DISABLE_ALL) == 0 && !fl_sys_is_confined();
     fl_route.window_base = fl_runtime.region.window.all.base;
     fl_route.window_len = fl_runtime.region.window.all.len;
     if (fl_runtime.active && (disable & FL_DISABLE_NUMA) == 0) {
         fl_place_start();
     }
-    fl_route.caches = (disable & FL_DISABLE_CACHE) == 0 && !fl_runtime.numa.active;
+    fl_harden_start(&fl_runtime.region, &fl_runtime.options);
+    fl_route.caches = (disable & FL_DISABLE_CACHE) == 0 && !fl_runtime.numa.active && !fl_harden.on;
     start_plan();
     if ((disable & FL_DISABLE_WORKER) == 0) {
         plan_worker(value[FL_OPTION_decay_ms]);
@@ -310,11 +283,9 @@ static void boot_once(void)
     fl_route.thread_ends = note_thread;
     fl_route.first_large = first_large;
     have_key = pthread_key_create(&thread_key, thread_ends) == 0;
-    if (gettid() == getpid()) {
-        watch_thread();
-    }
-    (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+    (void)fl_fork_watch();
     if (fl_runtime.active) {
+        fl_home_settle();
         fl_report_on_signal((int)fl_runtime.options.value[FL_OPTION_stats_signal]);
     }
     log_choice();

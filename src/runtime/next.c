@@ -1,62 +1,197 @@
-/* Finds the next allocator in the preload order: the whole family from one object, never a mixture.
+/* Finds the next allocator's functions.
  *
- * A program may be linked to another allocator than libc's (redis-server to jemalloc): a name that this allocator lacks
- * would be found in libc by a plain dlsym(RTLD_NEXT), and libc would be handed jemalloc's pointers. */
+ * Each name is taken from its own next definition in the loader's order, as a program binds
+ * it without us. That order ends at the owner, the last of the objects in which malloc, free,
+ * calloc and realloc are found: an object with fewer than these four traces what those behind
+ * it do, but what an allocator with all four lacks (jemalloc has no pvalloc) is not taken
+ * from behind it, where its pointers are not known. If the owner's blocks come from libc's
+ * heap, it is a tracer too, and what it lacks is libc's. */
 #include "runtime/runtime.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <malloc.h>
 #include <string.h>
 
-/* The next definition of `name`, when it is of the object at `base` (NULL: of any). */
-static void *lookup(const char *name, const void *base)
+struct definition {
+    void *f; /* NULL: there is none */
+    const struct link_map *object;
+};
+
+struct name {
+    const char *name;
+    const char *version; /* that programs ask for */
+    void *slot;
+    struct definition found;
+};
+
+/* The order of the table in fl_find_next. */
+enum { MALLOC, REALLOC = 3, FOUR, MEMALIGN = FOUR, USABLE_SIZE = 7, MALLINFO2, NAMES = 13 };
+
+static struct definition definition_of(void *f)
 {
     Dl_info info;
-    void *f = dlsym(RTLD_NEXT, name);
+    void *object = NULL;
 
-    if (f == NULL || base == NULL) {
-        return f;
+    if (f == NULL || dladdr1(f, &info, &object, RTLD_DL_LINKMAP) == 0) {
+        return (struct definition){.f = NULL};
     }
-    return dladdr(f, &info) != 0 && info.dli_fbase == base ? f : NULL;
+    return (struct definition){f, object};
+}
+
+/* Objects that the program was started with stay where they are in the loader's list. */
+static bool is_behind(const struct link_map *a, const struct link_map *b)
+{
+    for (b = b->l_next; b != NULL; b = b->l_next) {
+        if (a == b) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A program's reference names libc's version and binds to a definition of that version also
+ * where it is not the default one, which dlsym passes over (libc_malloc_debug). dlvsym passes
+ * over definitions without a version. */
+static struct definition find(const char *name, const char *version)
+{
+    struct definition plain = definition_of(dlsym(RTLD_NEXT, name));
+    struct definition versioned = definition_of(dlvsym(RTLD_NEXT, name, version));
+
+    if (plain.f == NULL || versioned.f == NULL) {
+        return plain.f != NULL ? plain : versioned;
+    }
+    return is_behind(versioned.object, plain.object) ? plain : versioned;
+}
+
+/* Bytes that libc's heap has handed out. */
+static size_t handed_out(void *mallinfo2)
+{
+    struct mallinfo2 (*ask)(void);
+
+    memcpy(&ask, &mallinfo2, sizeof ask);
+    struct mallinfo2 info = ask();
+    return info.uordblks + info.hblkhd;
+}
+
+/* The owner lacks a name that deals in its blocks, but they are libc's: one request tells. It
+ * is too long for the thread caches of libc, which its figures count as handed out. */
+static bool is_tracer_of_libc(const struct name *names, const struct fl_next *next,
+                              const struct link_map *owner, const struct link_map *libc)
+{
+    const size_t probe = 9000;
+    const struct definition *info = &names[MALLINFO2].found;
+    bool lacks = false;
+
+    for (size_t i = MEMALIGN; i <= USABLE_SIZE; i++) {
+        lacks = lacks || (names[i].found.f != NULL && is_behind(names[i].found.object, owner));
+    }
+    if (!lacks || info->f == NULL || info->object != libc) {
+        return false;
+    }
+    size_t before = handed_out(info->f);
+    void *p = next->malloc(probe);
+    size_t after = handed_out(info->f);
+    next->free(p);
+    return after >= before + probe;
+}
+
+static void *memalign_by_posix(size_t align, size_t n)
+{
+    void *p = NULL;
+    int rc = fl_route.next.posix_memalign(&p, fl_max(align, sizeof(void *)), n);
+
+    if (rc != 0) {
+        errno = rc;
+        return NULL;
+    }
+    return p;
+}
+
+static int posix_by_memalign(void **out, size_t align, size_t n)
+{
+    if (!fl_is_pow2(align) || align < sizeof(void *)) {
+        return EINVAL;
+    }
+    void *p = fl_route.next.memalign(align, n);
+    if (p == NULL) {
+        return ENOMEM;
+    }
+    *out = p;
+    return 0;
+}
+
+/* The aligned names of one allocator stand in for each other. */
+static void complete(struct fl_next *next)
+{
+    if (next->memalign == NULL && next->aligned_alloc != NULL) {
+        next->memalign = next->aligned_alloc;
+    } else if (next->memalign == NULL && next->posix_memalign != NULL) {
+        next->memalign = memalign_by_posix;
+    }
+    if (next->aligned_alloc == NULL) {
+        next->aligned_alloc = next->memalign;
+    }
+    if (next->posix_memalign == NULL && next->memalign != NULL) {
+        next->posix_memalign = posix_by_memalign;
+    }
+}
+
+static const struct link_map *owner_of(const struct name *four)
+{
+    const struct link_map *owner = four[0].found.object;
+
+    for (size_t i = 1; i < FOUR; i++) {
+        owner = is_behind(four[i].found.object, owner) ? four[i].found.object : owner;
+    }
+    return owner;
 }
 
 bool fl_find_next(struct fl_next *out, bool *out_is_libc)
 {
-    Dl_info info;
-    void *first = lookup("malloc", NULL);
-
-    if (first == NULL || dladdr(first, &info) == 0) {
-        return false;
-    }
-    const struct {
-        const char *name;
-        void *slot;
-    } family[] = {
-        {"malloc", &out->malloc},
-        {"free", &out->free},
-        {"calloc", &out->calloc},
-        {"realloc", &out->realloc},
-        {"memalign", &out->memalign},
-        {"posix_memalign", &out->posix_memalign},
-        {"aligned_alloc", &out->aligned_alloc},
-        {"malloc_usable_size", &out->usable_size},
-        {"valloc", &out->valloc},
-        {"pvalloc", &out->pvalloc},
-        {"malloc_trim", &out->trim},
-        {"mallopt", &out->mallopt},
-        {"malloc_stats", &out->stats},
-        {"mallinfo2", &out->mallinfo2},
-        {"mallinfo", &out->mallinfo},
-        {"malloc_info", &out->info},
+    static const char oldest[] = "GLIBC_2.2.5"; /* on x86-64 */
+    struct name names[NAMES] = {
+        {.name = "malloc", .version = oldest, .slot = &out->malloc},
+        {.name = "free", .version = oldest, .slot = &out->free},
+        {.name = "calloc", .version = oldest, .slot = &out->calloc},
+        {.name = "realloc", .version = oldest, .slot = &out->realloc},
+        {.name = "memalign", .version = oldest, .slot = &out->memalign},
+        {.name = "posix_memalign", .version = oldest, .slot = &out->posix_memalign},
+        {.name = "aligned_alloc", .version = "GLIBC_2.16", .slot = &out->aligned_alloc},
+        {.name = "malloc_usable_size", .version = oldest, .slot = &out->usable_size},
+        {.name = "mallinfo2", .version = "GLIBC_2.33", .slot = &out->mallinfo2},
+        {.name = "malloc_trim", .version = oldest, .slot = &out->trim},
+        {.name = "mallopt", .version = oldest, .slot = &out->mallopt},
+        {.name = "malloc_stats", .version = oldest, .slot = &out->stats},
+        {.name = "malloc_info", .version = "GLIBC_2.10", .slot = &out->info},
     };
-    for (size_t i = 0; i < sizeof family / sizeof family[0]; i++) {
-        void *f = lookup(family[i].name, info.dli_fbase);
-        memcpy(family[i].slot, &f, sizeof f);
+    const struct link_map *libc = definition_of(dlsym(RTLD_NEXT, "gnu_get_libc_version")).object;
+
+    for (size_t i = 0; i < NAMES; i++) {
+        names[i].found = find(names[i].name, names[i].version);
+        if (i < FOUR && names[i].found.f == NULL) {
+            return false;
+        }
+        memcpy(names[i].slot, &names[i].found.f, sizeof names[i].found.f);
     }
-    Dl_info libc;
-    void *of_libc = dlsym(RTLD_NEXT, "gnu_get_libc_version");
-    *out_is_libc =
-        of_libc != NULL && dladdr(of_libc, &libc) != 0 && libc.dli_fbase == info.dli_fbase;
-    return out->malloc != NULL && out->free != NULL && out->calloc != NULL && out->realloc != NULL;
+    const struct link_map *owner = owner_of(names);
+    if (owner != libc && !is_tracer_of_libc(names, out, owner, libc)) {
+        for (size_t i = FOUR; i < NAMES; i++) {
+            if (names[i].found.f != NULL && is_behind(names[i].found.object, owner)) {
+                memset(names[i].slot, 0, sizeof names[i].found.f);
+            }
+        }
+    }
+    out->foreign_sizes = names[USABLE_SIZE].found.object != names[REALLOC].found.object;
+    complete(out);
+    *out_is_libc = libc != NULL && names[MALLOC].found.object == libc;
+    return true;
+}
+
+void *fl_find_next_of(const char *name)
+{
+    return dlsym(RTLD_NEXT, name);
 }
 
 void fl_find_libc(struct fl_libc *out)
@@ -69,6 +204,7 @@ void fl_find_libc(struct fl_libc *out)
         {"mprotect", &out->mprotect}, {"pkey_mprotect", &out->pkey_mprotect},
         {"madvise", &out->madvise},   {"mremap", &out->mremap},
         {"mlock", &out->mlock},       {"mlock2", &out->mlock2},
+        {"syscall", &out->syscall},   {"_dl_allocate_tls", &out->allocate_tls},
     };
 
     for (size_t i = 0; i < sizeof family / sizeof family[0]; i++) {

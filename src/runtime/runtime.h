@@ -8,6 +8,8 @@
 #include "gpu/gpu.h"
 #include "numa/numa.h"
 
+#include <pthread.h>
+
 struct fl_runtime {
     struct fl_options options;
     struct fl_region region;
@@ -24,11 +26,30 @@ extern struct fl_runtime fl_runtime;
  * Context: early. */
 void fl_boot(void);
 
-/* Fills fl_route.next from the object that defines the next malloc. False: there is none. Sets fl_runtime.next_is_libc. */
+/* Fills in the next allocator; next.c says from which objects. False: there is none. */
 bool fl_find_next(struct fl_next *out, bool *out_is_libc);
 
 /* Fills in the next definition of each name that there is. */
 void fl_find_libc(struct fl_libc *out);
+
+/* Joins fork(2): see fork.c. 0 or an error number of pthread_atfork(3). */
+int fl_fork_watch(void);
+
+/* Around a call by which the program changes what its threads are (credentials, namespaces,
+ * scheduling): the library has none of its own meanwhile. begin: false in a child of vfork(2), and
+ * where there can be none.  Threads: any.  Signals: safe.  Context: early. errno stays. */
+bool fl_host_begin_change(void);
+void fl_host_end_change(bool begun);
+/* `t` is the process's first thread. */
+bool fl_host_is_first(pthread_t t);
+/* The same around a call that installs a seccomp filter: what is free goes back, and from then on
+ * nothing is called that glibc's malloc would not call. begin: false where that is so already. */
+bool fl_host_begin_filter(void);
+void fl_host_end_filter(bool begun, bool installed);
+
+/* The next definition of `name` in the preload order, or NULL.  Not after vfork, not in a signal
+ * handler. */
+void *fl_find_next_of(const char *name);
 
 /* FAULTLESS_STATS_SIGNAL: that signal asks for a report, unless the program has a handler or ignores it; 0: none. The worker writes it,
  * to where FAULTLESS_STATS says, else to standard error. */

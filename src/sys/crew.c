@@ -8,10 +8,7 @@
 #include "sys/internal.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,7 +19,6 @@ enum {
     ALONE_BELOW = 128 * FL_MIB,
     PIECE_MAX = 16 * FL_MIB, /* the kernel holds the process's map for so long: 0.7 ms */
     JOBS = 8,
-    STACK_BYTES = 64 * FL_KIB,
 };
 
 static const uint64_t look_again_ns = 1000000000;
@@ -35,6 +31,7 @@ struct job {
 };
 
 static struct job jobs[JOBS];
+static struct fl_guest guests[FL_CREW_MOST];
 static _Thread_local bool is_ours;
 static enum fl_crew_kind most = FL_CREW_URING; /* constant after boot */
 
@@ -179,58 +176,56 @@ static void leave(struct job *j)
     atomic_fetch_sub(&j->owner, 1);
 }
 
-static void *help(void *arg)
+static void help(void *arg)
 {
     struct job *j = arg;
 
     (void)prctl(PR_SET_NAME, "fl-fill", 0, 0, 0);
-    /* Before the first look at what is left: when the caller has seen nobody busy, that look finds nothing. */
+    /* Before the first look at what is left: when the caller has seen no helper busy, that look finds nothing. */
     atomic_fetch_add(&j->busy, 1);
     if (atomic_load(&j->share.handed) < j->share.all.len) {
-        (void)syscall(SYS_sched_setaffinity, 0, sizeof j->cpus, &j->cpus);
+        (void)fl_libc.syscall(SYS_sched_setaffinity, 0, sizeof j->cpus, &j->cpus);
         work(&j->share);
     }
     if (atomic_fetch_sub(&j->busy, 1) == 1) {
         (void)fl_sys_linux.wake(&j->busy, 1);
     }
     leave(j);
-    return NULL;
 }
 
-/* As many as are to be had. Detached: to wait for the end of a thread takes longer than it had to do. */
-static unsigned start(struct job *j, unsigned helpers)
+/* As many as are to be had. Their end is not waited for: that takes longer than what they had to
+ * do. */
+static unsigned start(struct job *j, unsigned wanted)
 {
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all, old;
     unsigned n = 0;
     int rc = 0;
 
-    if (pthread_attr_init(&attr) != 0) {
-        return 0;
-    }
-    (void)pthread_attr_setstacksize(&attr, (size_t)PTHREAD_STACK_MIN + STACK_BYTES);
-    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    while (n < helpers && rc == 0) {
+    for (struct fl_guest *g = guests; g < guests + FL_CREW_MOST && n < wanted; g++) {
         atomic_fetch_add(&j->owner, 1);
-        rc = pthread_create(&thread, &attr, help, j);
-        if (rc ==
-            EINVAL) { /* static thread-local storage fills that stack: as the program's own, then */
-            (void)pthread_attr_destroy(&attr);
-            (void)pthread_attr_init(&attr);
-            (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-            rc = pthread_create(&thread, &attr, help, j);
-        }
+        rc = fl_guest_start(g, help, j);
         if (rc != 0) {
             leave(j);
         }
+        if (rc != 0 && rc != -EBUSY) {
+            break;
+        }
         n += rc == 0;
     }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&attr);
     return n;
+}
+
+void fl_crew_await(void)
+{
+    for (struct fl_guest *g = guests; g < guests + FL_CREW_MOST; g++) {
+        (void)fl_guest_await(g, look_again_ns);
+    }
+}
+
+void fl_crew_fork_child(void)
+{
+    for (struct fl_guest *g = guests; g < guests + FL_CREW_MOST; g++) {
+        fl_guest_fork_child(g);
+    }
 }
 
 /* Until no helper holds a piece. False in a child that a signal handler forked meanwhile: the helpers are not here. */
@@ -286,8 +281,10 @@ int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allo
         return rc;
     }
     r = (struct fl_range){fl_range_end(first), r.len - first.len};
-    /* A filter of the program's own may kill for a thread, as for a ring: it knows what the program itself calls. */
-    unsigned n = fl_sys_is_confined() ? 0 : find_cpus(&cpus);
+    /* A filter of the program's own may kill for a thread, as for a ring. A child of vfork makes
+     * none. */
+    bool alone = fl_sys_is_confined() || fl_home_is_borrowed();
+    unsigned n = alone ? 0 : find_cpus(&cpus);
     helpers = n > 1 ? (unsigned)fl_min(fl_min(helpers, n - 1), FL_CREW_MOST) : 0;
     if (helpers == 0) {
         return fl_sys_linux.populate(r);

@@ -1,11 +1,13 @@
-/* Descriptors to wait for, in a thread with a table of its own, and how other threads wake it.
+/* How the worker sleeps and is woken; and descriptors to wait for, in a table of its own.
  *
- * Other threads do not see that table, so they wake by a signal to the one thread, which blocks it and polls a signalfd.
- * Which signal? A signalfd also takes what was sent to the whole process: with SIGURG, say, we would take from a program
- * what it waits for (PostgreSQL's latches are SIGURG in a signalfd). And a pending signal that is ignored by default is
- * dropped when a program sets its action. So it is the kernel's first real-time signal, 32, which the C library keeps for
- * thread cancellation: it lets no program wait for it, sends it to single threads alone, and nobody cancels this one.
- * A thread that has got a seccomp filter since boot does none of this: see confined.c.
+ * Other threads do not see that table, so they wake by a signal to the one thread, which blocks it
+ * and takes it by sigtimedwait, or polls a signalfd where it waits for other descriptors too. Which
+ * signal? A signalfd also takes what was sent to the whole process: with SIGURG, say, we would take
+ * from a program what it waits for (PostgreSQL's latches are SIGURG in a signalfd). And a pending
+ * signal that is ignored by default is dropped when a program sets its action. So it is the
+ * kernel's first real-time signal, 32, which the C library keeps for thread cancellation: it lets
+ * no program wait for it, sends it to single threads alone, and the worker is never cancelled. A thread
+ * that has got a seccomp filter since boot does none of this: see confined.c.
  * Sources: close_range(2), signalfd(2), tgkill(2), ppoll(2), nptl(7). */
 #include "sys/sys.h"
 
@@ -81,6 +83,14 @@ static int linux_wake_open(int *out_fd)
     return 0;
 }
 
+static int linux_await_wake(uint64_t timeout_ns)
+{
+    struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
+    struct timespec *limit = timeout_ns == UINT64_MAX ? NULL : &t;
+
+    return answer(syscall(SYS_rt_sigtimedwait, &wake_set, NULL, limit, sizeof wake_set));
+}
+
 static int linux_open(const char *path, bool writable, int *out_fd)
 {
     int flags = (writable ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_CLOEXEC;
@@ -123,8 +133,8 @@ static int linux_poll(struct pollfd *p, unsigned n, uint64_t timeout_ns)
 #define LINUX_TABLE                                                                                \
     {                                                                                              \
         .own_table = linux_own_table, .wake_open = linux_wake_open, .wake_send = linux_wake_send,  \
-        .open = linux_open, .counter = linux_counter, .tell = linux_tell, .take = linux_take,      \
-        .close = linux_close, .poll = linux_poll                                                   \
+        .await_wake = linux_await_wake, .open = linux_open, .counter = linux_counter,              \
+        .tell = linux_tell, .take = linux_take, .close = linux_close, .poll = linux_poll           \
     }
 
 const struct fl_events fl_events_linux = LINUX_TABLE;

@@ -4,7 +4,7 @@
 
 #include "sys/sys.h"
 
-/* Once, at boot: what fl_sys_is_confined compares with. */
+/* Once, at boot, before any other system call: is there a filter? */
 void fl_sys_note_confinement(void);
 
 /* move.c */

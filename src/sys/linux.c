@@ -1,5 +1,7 @@
 /* The real system calls. Nothing else in src/ spells mmap or madvise.
  *
+ * In a confined process (confined.c) what glibc's malloc would not call is refused here, -EPERM:
+ * mmap, munmap, mprotect and futex are left.
  * Sources: mmap(2), madvise(2), futex(2), prctl(2); constants that Debian 12's headers lack are given here. */
 
 #include "sys/internal.h"
@@ -23,6 +25,10 @@
 #endif
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
+#endif
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE 103
 #endif
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
@@ -69,6 +75,11 @@ static int linux_commit(struct fl_range r)
     return fl_libc.mprotect(at(r.base), r.len, PROT_READ | PROT_WRITE) == 0 ? 0 : -errno;
 }
 
+static int linux_protect(struct fl_range r)
+{
+    return fl_libc.mprotect(at(r.base), r.len, PROT_NONE) == 0 ? 0 : -errno;
+}
+
 /* A new map in place of the old: unlike mprotect it gives the charge back too. */
 static int linux_decommit(struct fl_range r)
 {
@@ -80,12 +91,17 @@ static int linux_decommit(struct fl_range r)
 static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
 {
     static const int how[] = {
-        [FL_ADVICE_HUGE] = MADV_HUGEPAGE,     [FL_ADVICE_NO_HUGE] = MADV_NOHUGEPAGE,
-        [FL_ADVICE_NO_FORK] = MADV_DONTFORK,  [FL_ADVICE_FORK] = MADV_DOFORK,
-        [FL_ADVICE_WIPE] = MADV_WIPEONFORK,   [FL_ADVICE_NO_WIPE] = MADV_KEEPONFORK,
-        [FL_ADVICE_COLLAPSE] = MADV_COLLAPSE,
+        [FL_ADVICE_HUGE] = MADV_HUGEPAGE,         [FL_ADVICE_NO_HUGE] = MADV_NOHUGEPAGE,
+        [FL_ADVICE_NO_FORK] = MADV_DONTFORK,      [FL_ADVICE_FORK] = MADV_DOFORK,
+        [FL_ADVICE_WIPE] = MADV_WIPEONFORK,       [FL_ADVICE_NO_WIPE] = MADV_KEEPONFORK,
+        [FL_ADVICE_NO_DUMP] = MADV_DONTDUMP,      [FL_ADVICE_DUMP] = MADV_DODUMP,
+        [FL_ADVICE_COLLAPSE] = MADV_COLLAPSE,     [FL_ADVICE_GUARD] = MADV_GUARD_INSTALL,
+        [FL_ADVICE_NO_GUARD] = MADV_GUARD_REMOVE,
     };
 
+    if (fl_sys_is_confined()) {
+        return -EPERM;
+    }
     return fl_libc.madvise(at(r.base), r.len, how[advice]) == 0 ? 0 : -errno;
 }
 
@@ -98,6 +114,9 @@ static uintptr_t linux_program_break(void)
 
 static int linux_populate(struct fl_range r)
 {
+    if (fl_sys_is_confined()) {
+        return -EPERM;
+    }
     while (fl_libc.madvise(at(r.base), r.len, MADV_POPULATE_WRITE) != 0) {
         if (errno != EAGAIN && errno != EINTR) {
             return -errno;
@@ -111,11 +130,17 @@ static int linux_remap(struct fl_range from, uintptr_t to)
     void *p =
         fl_libc.mremap(at(from.base), from.len, from.len, MREMAP_MAYMOVE | MREMAP_FIXED, at(to));
 
+    if (fl_sys_is_confined()) {
+        return -EPERM;
+    }
     return p != MAP_FAILED ? 0 : -errno;
 }
 
 static int linux_lazy_free(struct fl_range r)
 {
+    if (fl_sys_is_confined()) {
+        return -EPERM;
+    }
     return fl_libc.madvise(at(r.base), r.len, MADV_FREE) == 0 ? 0 : -errno;
 }
 
@@ -124,6 +149,9 @@ static int linux_resident(struct fl_range r, size_t *out_bytes)
     unsigned char present[512]; /* stacks may be small */
     size_t step = sizeof present * fl_page.base;
 
+    if (fl_sys_is_confined()) {
+        return -EPERM;
+    }
     *out_bytes = 0;
     for (size_t done = 0; done < r.len; done += step) {
         size_t len = fl_min(step, r.len - done);
@@ -139,6 +167,9 @@ static int linux_resident(struct fl_range r, size_t *out_bytes)
 
 static int linux_name(struct fl_range r, const char *name)
 {
+    if (fl_sys_is_confined()) {
+        return -EPERM;
+    }
     return prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, r.base, r.len, name) == 0 ? 0 : -errno;
 }
 
@@ -146,18 +177,21 @@ static uint64_t linux_now_ns(void)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(fl_sys_is_confined() ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* Raw calls: other preloaded libraries interpose open and read, and some of those allocate. */
 static int linux_read_file(const char *path, char *buf, size_t size)
 {
-    long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     size_t have = 0;
     int rc = 0;
 
     buf[0] = '\0';
+    if (fl_sys_is_confined()) {
+        return -EPERM;
+    }
+    long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return -errno;
     }
@@ -181,6 +215,9 @@ static uint64_t linux_limit(int resource)
 {
     struct rlimit r;
 
+    if (fl_sys_is_confined()) {
+        return UINT64_MAX;
+    }
     if (getrlimit((__rlimit_resource_t)resource, &r) != 0 || r.rlim_cur == RLIM_INFINITY) {
         return UINT64_MAX;
     }
@@ -191,7 +228,8 @@ static uint64_t linux_memory_total(void)
 {
     struct sysinfo info;
 
-    return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
+    return !fl_sys_is_confined() && sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit
+                                                        : 0;
 }
 
 static uint64_t linux_entropy(void)
@@ -237,6 +275,9 @@ static int linux_append_file(const char *path, const char *text, size_t len)
 {
     long fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 
+    if (fl_sys_is_confined()) {
+        return -EPERM;
+    }
     if (fd < 0) {
         return -errno;
     }
@@ -261,7 +302,7 @@ static int linux_replace_file(const char *path, const void *data, size_t len)
     enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
     char beside[1024]; /* stacks may be small */
     struct stat old;
-    int rc = name_beside(path, beside, sizeof beside);
+    int rc = fl_sys_is_confined() ? -EPERM : name_beside(path, beside, sizeof beside);
 
     if (rc == 0 && fstatat(AT_FDCWD, path, &old, 0) == 0 && !S_ISREG(old.st_mode)) {
         rc = -EINVAL; /* root could do it to /dev/null */
@@ -304,7 +345,7 @@ static int linux_replace_file(const char *path, const void *data, size_t len)
         .now_ns = linux_now_ns, .read_file = linux_read_file, .limit = linux_limit,                \
         .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
         .wake = linux_wake, .write = linux_write, .append_file = linux_append_file,                \
-        .replace_file = linux_replace_file                                                         \
+        .replace_file = linux_replace_file, .protect = linux_protect                               \
     }
 
 const struct fl_sys fl_sys_linux = LINUX_TABLE;

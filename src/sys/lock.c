@@ -1,10 +1,24 @@
 /* Futex lock with ranks. The slow path sleeps in the kernel after a short spin: critical sections are tree
  * operations of a microsecond or less, so on several CPUs the holder is usually gone before a sleep would pay.
  *
- * Source: futex(2); the three states are the textbook mutex of "Futexes Are Tricky" (Drepper, 2011). */
+ * fork(2) holds the lock in a state of its own. glibc's fork takes the lock of its list of streams
+ * after our handler ran; a thread may hold a stream and want this lock. So a waiter is patient for
+ * a while and then takes the lock over: the forker changes nothing under it, and its child sees
+ * that it was not held by the forker at that moment.
+ *
+ * Source: futex(2); the states free, held and contended are the textbook mutex of "Futexes Are
+ * Tricky" (Drepper, 2011). */
 #include "sys/sys.h"
 
+#include <errno.h>
+#include <limits.h>
+
 enum { SPINS = 100 };
+enum { FREE, HELD, CONTENDED, FORKING };
+
+static const uint64_t patience_ns = 100000000;
+/* The calling thread is the library's own: no forker waits for it. */
+static _Thread_local bool patient;
 
 static void cpu_relax(void)
 {
@@ -48,33 +62,118 @@ void fl_lock_init(struct fl_lock *l, enum fl_rank rank)
     l->rank = rank;
 }
 
-static bool try_acquire(struct fl_lock *l, uint32_t as)
+static bool change(struct fl_lock *l, uint32_t from, uint32_t to)
 {
-    uint32_t free_word = 0;
-
     /* acquire: pairs with the exchange in fl_lock_release */
-    return atomic_compare_exchange_strong_explicit(&l->word, &free_word, as, memory_order_acquire,
+    return atomic_compare_exchange_strong_explicit(&l->word, &from, to, memory_order_acquire,
                                                    memory_order_relaxed);
+}
+
+void fl_lock_be_patient(void)
+{
+    patient = true;
+}
+
+/* How long a thread waits for one fork. */
+struct waiting {
+    uint64_t until_ns; /* monotonic; 0: no fork has been seen */
+};
+
+/* True: the lock is the caller's, taken over from a fork that lasts. Signals do not prolong it. */
+static bool outwait_fork(struct fl_lock *l, struct waiting *w)
+{
+    if (patient) {
+        (void)fl_sys.wait(&l->word, FORKING, 0);
+        return false;
+    }
+    uint64_t now = fl_sys.now_ns();
+    w->until_ns = w->until_ns == 0 ? now + patience_ns : w->until_ns;
+    bool over =
+        now >= w->until_ns || fl_sys.wait(&l->word, FORKING, w->until_ns - now) == -ETIMEDOUT;
+    return over && change(l, FORKING, CONTENDED);
+}
+
+/* False: a fork holds the lock, and the caller does not wait for it. */
+static bool acquire_slowly(struct fl_lock *l, bool waits_for_fork)
+{
+    struct waiting w = {0};
+
+    for (;;) {
+        uint32_t word = atomic_load_explicit(&l->word, memory_order_relaxed);
+        if (word == FORKING) {
+            if (!waits_for_fork || outwait_fork(l, &w)) {
+                return waits_for_fork;
+            }
+            continue;
+        }
+        w.until_ns = 0;
+        if (word == FREE && change(l, FREE, CONTENDED)) {
+            return true;
+        }
+        if (word == CONTENDED || (word == HELD && change(l, HELD, CONTENDED))) {
+            (void)fl_sys.wait(&l->word, CONTENDED, 0);
+        }
+    }
+}
+
+static bool acquire(struct fl_lock *l, bool waits_for_fork)
+{
+    check_order(l);
+    for (int i = 0; i < SPINS; i++) {
+        if (change(l, FREE, HELD)) {
+            return true;
+        }
+        cpu_relax();
+    }
+    bool acquired = acquire_slowly(l, waits_for_fork);
+    if (!acquired) {
+        check_release(l);
+    }
+    return acquired;
 }
 
 void fl_lock_acquire(struct fl_lock *l)
 {
-    check_order(l);
-    for (int i = 0; i < SPINS; i++) {
-        if (try_acquire(l, 1)) {
-            return;
-        }
-        cpu_relax();
-    }
-    while (atomic_exchange_explicit(&l->word, 2, memory_order_acquire) != 0) {
-        (void)fl_sys.wait(&l->word, 2, 0);
-    }
+    (void)acquire(l, true);
+}
+
+bool fl_lock_acquire_unless_forking(struct fl_lock *l)
+{
+    return acquire(l, false);
 }
 
 void fl_lock_release(struct fl_lock *l)
 {
     check_release(l);
-    if (atomic_exchange_explicit(&l->word, 0, memory_order_release) == 2) {
+    if (atomic_exchange_explicit(&l->word, FREE, memory_order_release) == CONTENDED) {
         (void)fl_sys.wake(&l->word, 1);
     }
+}
+
+void fl_lock_hold_for_fork(struct fl_lock *l)
+{
+    /* acq_rel: what takes the lock over sees what was written under it */
+    if (atomic_exchange_explicit(&l->word, FORKING, memory_order_acq_rel) == CONTENDED) {
+        (void)fl_sys.wake(&l->word, INT_MAX); /* they wait for CONTENDED to end: now with a limit */
+    }
+}
+
+void fl_lock_release_in_parent(struct fl_lock *l)
+{
+    uint32_t forking = FORKING;
+
+    check_release(l);
+    if (atomic_compare_exchange_strong_explicit(&l->word, &forking, FREE, memory_order_release,
+                                                memory_order_relaxed)) {
+        (void)fl_sys.wake(&l->word, INT_MAX);
+    }
+}
+
+bool fl_lock_release_in_child(struct fl_lock *l)
+{
+    uint32_t forking = FORKING;
+
+    check_release(l);
+    return atomic_compare_exchange_strong_explicit(&l->word, &forking, FREE, memory_order_release,
+                                                   memory_order_relaxed);
 }

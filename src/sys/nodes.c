@@ -66,7 +66,9 @@ static int linux_set_policy(int mode, const struct fl_node_ids *ids)
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    return syscall(SYS_set_mempolicy, mode, mask, mask != NULL ? mask_bits : 0) == 0 ? 0 : -errno;
+    return fl_libc.syscall(SYS_set_mempolicy, mode, mask, mask != NULL ? mask_bits : 0) == 0
+               ? 0
+               : -errno;
 }
 
 static int linux_set_cpus(const struct fl_cpu_ids *cpus)
@@ -74,7 +76,8 @@ static int linux_set_cpus(const struct fl_cpu_ids *cpus)
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    return syscall(SYS_sched_setaffinity, 0, sizeof cpus->word, cpus->word) == 0 ? 0 : -errno;
+    return fl_libc.syscall(SYS_sched_setaffinity, 0, sizeof cpus->word, cpus->word) == 0 ? 0
+                                                                                         : -errno;
 }
 
 static int linux_bind(struct fl_range r, int mode, const struct fl_node_ids *ids)

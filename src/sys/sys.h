@@ -19,7 +19,13 @@ enum fl_sys_advice {
     FL_ADVICE_FORK,    /* MADV_DOFORK: takes that back */
     FL_ADVICE_WIPE,    /* MADV_WIPEONFORK: a child reads zeros there. Linux 4.14 */
     FL_ADVICE_NO_WIPE, /* MADV_KEEPONFORK: takes that back */
+    FL_ADVICE_NO_DUMP, /* MADV_DONTDUMP: not in core dumps. Linux 3.4 */
+    FL_ADVICE_DUMP,    /* MADV_DODUMP: takes that back */
     FL_ADVICE_COLLAPSE, /* MADV_COLLAPSE, Linux 6.1: base pages become huge ones, with a copy; blocks for it */
+    /* MADV_GUARD_INSTALL: a touch of the range is a SIGSEGV, its pages go, its map stays one. Linux
+     * 6.13; -EINVAL without it, and where the range is locked in memory. */
+    FL_ADVICE_GUARD,
+    FL_ADVICE_NO_GUARD, /* MADV_GUARD_REMOVE: takes that back; the pages are new ones */
 };
 
 struct fl_sys {
@@ -32,6 +38,9 @@ struct fl_sys {
     /* Reserved addresses become readable and writable, and back. Charged and uncharged where the kernel charges. */
     int (*commit)(struct fl_range r);
     int (*decommit)(struct fl_range r);
+    /* A touch of the range is a SIGSEGV; `commit` takes that back, and the pages are as they were.
+     * mprotect(2). -ENOMEM: too many maps. */
+    int (*protect)(struct fl_range r);
     int (*advise)(struct fl_range r, enum fl_sys_advice advice);
     /* Brings every page into memory, writable. MADV_POPULATE_WRITE, Linux 5.14: -EINVAL where the kernel lacks it;
      * -ENOMEM, -EFAULT or -EHWPOISON with the range partly filled. Blocks for the kernel's clearing. */
@@ -84,10 +93,11 @@ struct fl_sys {
     int (*replace_file)(const char *path, const void *data, size_t len);
 };
 
-/* libc's functions of these names, past our own (preload/maps.c), which would take the library's calls for the program's. Raw
- * system calls until boot, which puts the next definitions here: what writes over libc's code to be told of maps (UCX,
- * Open MPI) is told of the library's too. */
+/* libc's functions of these names, past our own (preload/), which would take the library's calls
+ * for the program's. Raw system calls until boot, which puts the next definitions here: what writes
+ * over libc's code to be told of maps (UCX, Open MPI) is told of the library's too. */
 struct fl_libc {
+    long (*syscall)(long nr, ...);
     void *(*mmap)(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
     int (*munmap)(void *addr, size_t len);
     int (*mprotect)(void *addr, size_t len, int prot);
@@ -96,6 +106,9 @@ struct fl_libc {
     void *(*mremap)(void *addr, size_t old_len, size_t new_len, int flags, ...);
     int (*mlock)(const void *addr, size_t len);
     int (*mlock2)(const void *addr, size_t len, unsigned flags);
+    /* The dynamic linker's: a thread's static storage, initialised. NULL: it has none of that name.
+     * */
+    void *(*allocate_tls)(void *block);
 };
 
 extern struct fl_libc fl_libc;
@@ -115,6 +128,9 @@ struct fl_events {
     /* Wakes thread `tid` of process `pid`, the caller's; each wake is one `take`. -EAGAIN: RLIMIT_SIGPENDING is used up.
      * Signals: safe. */
     int (*wake_send)(int pid, int tid);
+    /* Without a descriptor: takes one wake. -EAGAIN when timeout_ns have passed (UINT64_MAX: for
+     * ever); -EINTR. rt_sigtimedwait(2). */
+    int (*await_wake)(uint64_t timeout_ns);
     int (*open)(const char *path, bool writable, int *out_fd);
     int (*counter)(int *out_fd);                       /* eventfd(2) */
     int (*tell)(int fd, const char *text, size_t len); /* one write(2) */
@@ -177,22 +193,82 @@ extern FL_HIDDEN struct fl_page fl_page;
 /* Reads page sizes and the THP mode. Idempotent. Context: early. */
 void fl_sys_boot(void);
 
-/* True once the calling thread has got a seccomp filter that was not there at boot: then nothing is called that a program
- * without us would not call, for it may be killed for it. One prctl(2). */
+/* The process is under a seccomp filter of its own: nothing is called any more that glibc's malloc
+ * would not call, for the filter may kill. See confined.c. One load. */
 bool fl_sys_is_confined(void);
+void fl_sys_confine(bool yes);
 
 /* Locks, by rank: acquire left to right only. Follows the layers, highest first (src/layers.txt). */
 enum fl_rank { FL_RANK_RUNTIME, FL_RANK_PLAN, FL_RANK_REGION, FL_RANK_LEAF };
 
 /* Futex lock, not recursive. Zero-initialised is unlocked (rank RUNTIME). Signals: not safe. */
 struct fl_lock {
-    _Atomic uint32_t word; /* 0 free, 1 held, 2 held and somebody sleeps */
+    _Atomic uint32_t word; /* see lock.c */
     enum fl_rank rank;
 };
 
 void fl_lock_init(struct fl_lock *l, enum fl_rank rank);
 void fl_lock_acquire(struct fl_lock *l);
+/* False: a fork holds it. */
+bool fl_lock_acquire_unless_forking(struct fl_lock *l);
 void fl_lock_release(struct fl_lock *l);
+
+/* The locks across fork(2). hold_for_fork: the caller has acquired `l`, and from here on changes
+ * nothing under it. Others wait for a tenth of a second and then take the lock over, so a circle by way of
+ * glibc's own locks is broken. release_in_child: false when the lock was taken over: what it guards
+ * cannot be trusted. */
+void fl_lock_hold_for_fork(struct fl_lock *l);
+void fl_lock_release_in_parent(struct fl_lock *l);
+bool fl_lock_release_in_child(struct fl_lock *l);
+
+/* The calling thread, which is the library's own, waits for forks as long as they last. */
+void fl_lock_be_patient(void);
+
+/* The process that booted, or a child that fork's handlers made whole. False in any other child:
+ * there the region belongs to threads that are gone, and requests go to the next allocator. One
+ * load. */
+extern FL_HIDDEN _Atomic uint32_t *fl_home_word;
+static inline bool fl_home_is_here(void)
+{
+    return atomic_load_explicit(fl_home_word, memory_order_relaxed) != 0;
+}
+/* At boot; in a child whose tables are whole; in one whose tables are not. */
+void fl_home_settle(void);
+void fl_home_settle_in_child(void);
+void fl_home_leave(void);
+/* The caller runs in another process than the one that settled: a child of vfork(2), say. Cost:
+ * getpid(2). */
+bool fl_home_is_borrowed(void);
+int fl_home_pid(void);
+
+/* A thread of the library's own that the C library does not know: see guest.c. Zero-initialised is
+ * none. */
+struct fl_guest {
+    _Atomic uint32_t tid; /* 0: none. The kernel clears it when the thread ends */
+    _Atomic int last;     /* its number, or that of the one before; 0 when it is known to be gone */
+    uintptr_t stack;      /* kept for the next start, as `tls` is */
+    void *tls;
+    void (*body)(void *arg);
+    void *arg;
+};
+
+/* While the program changes what its threads are: none starts. They nest. Signals: safe. */
+void fl_guests_bar(void);
+void fl_guests_unbar(void);
+
+/* All signals blocked on the calling thread, the C library's own too; what was blocked before. Signals: safe. */
+uint64_t fl_signals_block(void);
+void fl_signals_restore(uint64_t blocked);
+
+/* Runs `body` on a new thread: all signals blocked, scheduled as the process's first thread is, but
+ * never SCHED_FIFO. -EBUSY: the last one has not ended; -EAGAIN: barred, or none is to be
+ * had; -ENOSYS, -ENOMEM, -EPERM.
+ * Threads: any, not in a borrowed process.  Signals: safe once fl_guest_is_ready. */
+int fl_guest_start(struct fl_guest *g, void (*body)(void *), void *arg);
+bool fl_guest_is_ready(const struct fl_guest *g);
+/* Until the kernel has forgotten the thread, which was told to end. False: it lasts longer. */
+bool fl_guest_await(struct fl_guest *g, uint64_t timeout_ns);
+void fl_guest_fork_child(struct fl_guest *g);
 
 /* Who helps to populate. Each kind falls back on those before it. */
 enum fl_crew_kind {
@@ -220,6 +296,11 @@ int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allo
 
 /* The calling thread is the library's own, on the terms of FL_CREW_URING: fl_sys.populate_shared may use it here. */
 void fl_crew_is_ours(void);
+
+/* No helper that is a thread is left, for the kernel too; they end by themselves.  Threads: any. */
+void fl_crew_await(void);
+/* In the child after fork: they are not here. */
+void fl_crew_fork_child(void);
 
 /* The best kind that fl_sys.populate_shared may use from now on.  Context: boot only. */
 void fl_crew_limit(enum fl_crew_kind best);

@@ -1,7 +1,7 @@
-/* Memory that is short: who says so, and what is done. Everything free goes back at once; what decays slowly is no help then.
+/* Memory that is short: how the worker hears of it, and what it does. Everything free goes back at once; decay would be too slow.
  *
- * stall   the kernel counts how long tasks wait for memory (PSI), on the machine and in the own cgroup of v2. Where it lets
- *         us wait for too much of it, that is the word of those who suffer.
+ * stall   the kernel counts how long tasks wait for memory (PSI), on the machine and in the own cgroup of v2. Where it
+ *         lets us wait for too much of it, the worker does.
  * limit   the own cgroup has met its limit: memory.events of v2, the pressure level of v1. Page cache alone gets it there,
  *         and gives way when it has to: it counts only when, without the cache, less than half of some limit is left.
  * Between two releases lies a second; what comes meanwhile waits in its descriptor.

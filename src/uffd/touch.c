@@ -1,11 +1,11 @@
-/* Serves first touches: a huge page of the stock for whoever waits, and more ahead of whoever goes on in a line.
+/* Serves first touches: a huge page of the stock for each thread that waits, and more ahead of one that goes on in a line.
  *
  * Each thread that touches has a stream: the next huge page in its line doubles what is placed ahead, so that an
  * initialisation by several threads, a chunk each, is followed chunk by chunk. Where the stock is empty a huge page is filled while
- * its toucher waits, if nobody else does. Where several do, for their own faults fill at the same time, and where something is there
+ * its toucher waits, if no other thread does. Where several do, for their own faults fill at the same time, and where something is there
  * already, the kernel serves: that huge page is disarmed. Where even that is refused (it makes maps, of which a
- * process may have so many) the door is closed: nobody may wait for ever.
- * When this thread ends, or the process, the kernel closes the door, and disarms all. State: `touch`, this thread's alone;
+ * process may have so many) the descriptor is closed: no thread may wait for ever.
+ * When this thread ends, or the process, the kernel closes the descriptor, and disarms all. State: `touch`, this thread's alone;
  * r->touch as region/touch.c has it. */
 #include "uffd/internal.h"
 
@@ -103,7 +103,7 @@ struct waiting {
     int tid;
 };
 
-/* False: whoever touched waits still. `alone`: nobody else does. */
+/* False: the thread that touched waits still. `alone`: no other does. */
 static bool serve_one(struct fl_region *r, struct waiting w, bool alone)
 {
     struct fl_range page = {fl_align_down(w.addr, fl_page.huge), fl_page.huge};

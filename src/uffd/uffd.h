@@ -1,12 +1,15 @@
-/* The `fl-uffd` thread: runs jobs when they are due, and gives free memory back when the system is short of it. It never
- * allocates and never touches a user's memory.
+/* The worker: one guest thread (sys/guest.c), named `fl-uffd`, that runs a table of jobs when they
+ * are due, and gives free memory back when the system is short of it. It never allocates and never
+ * touches a program's memory.
  *
- * It starts with a request after enough has been populated (not with a free: that may come from a signal handler, where
- * no thread can be made) and is gone after fork: the child starts its own when it needs one. All signals are blocked on
- * it. It has a descriptor table of its own where the kernel gives it one, so it holds no pipe of the program's open and
- * no program closes what it waits for; then it must not print. When no job has anything to do it sleeps without a timer.
- * Left to others: what the jobs do (region/).
- * State: struct fl_worker, one a process. */
+ * It is a guest of the program: it starts with a request, after enough has been populated; it ends
+ * when no job has had anything to do for a while; and it ends, waited for, before the program
+ * changes what its threads are (fl_worker_retire). A call starts it again, with what the program
+ * has by then. A child of fork has none until it needs one. It has a descriptor table of its own,
+ * so it holds no pipe of the program's open and no program closes what it waits for; where the
+ * kernel gives it none, it waits for calls alone. It must not print.
+ * Left to others: what the jobs do (region/, plan/).
+ * State: struct fl_worker, one a process. docs/host.md draws its states. */
 #ifndef FL_UFFD_UFFD_H
 #define FL_UFFD_UFFD_H
 
@@ -16,16 +19,16 @@ enum fl_worker_state {
     FL_WORKER_NONE,
     FL_WORKER_STARTING,
     FL_WORKER_RUNNING, /* at work, or about to sleep */
-    FL_WORKER_ASLEEP,  /* on the futex that the state is */
-    FL_WORKER_POLLING, /* asleep in poll: woken by a signal */
-    FL_WORKER_CALLED, /* will look at every job; whoever took it out of POLLING has yet to send its signal, or just did */
-    FL_WORKER_RETIRED, /* gone, and never started again */
+    FL_WORKER_ASLEEP,  /* woken by a signal, and by its sources */
+    /* Will look at every job. What took it out of ASLEEP sends its signal, or just did. */
+    FL_WORKER_CALLED,
+    FL_WORKER_LEAVING, /* the same, but it ends */
 };
 
-enum { FL_WORKER_JOBS = 10, FL_WORKER_SOURCES = 8 };
+enum { FL_WORKER_JOBS = 12, FL_WORKER_SOURCES = 8 };
 
 /* What a job may return instead of ns. */
-#define FL_JOB_IDLE UINT64_MAX        /* nothing to do until somebody calls */
+#define FL_JOB_IDLE UINT64_MAX        /* nothing to do until the next call */
 #define FL_JOB_DELAY (UINT64_MAX - 1) /* again after its own delay */
 
 struct fl_job {
@@ -49,13 +52,16 @@ struct fl_source {
 
 struct fl_worker {
     struct fl_region *region;
-    _Atomic uint32_t state; /* enum fl_worker_state; also the futex that it sleeps on */
-    _Atomic bool unsent;    /* somebody called, and could not send his signal */
-    int pid, tid; /* of the thread. Written before it first polls, read after POLLING was seen */
+    struct fl_guest guest;
+    _Atomic uint32_t state;   /* enum fl_worker_state */
+    _Atomic bool unsent;      /* a call was made, and its signal could not be sent */
+    _Atomic bool barred;      /* there are no guests here: it never starts */
+    _Atomic uint64_t left_ns; /* monotonic time at which it was last retired; 0: never */
+    int pid, tid; /* of the thread. Written before it first sleeps, read after ASLEEP was seen */
     struct fl_job job[FL_WORKER_JOBS];
     unsigned njobs; /* constant after boot */
     /* The rest is the thread's alone. */
-    int wake_fd; /* -1: it cannot be woken from poll, so it sleeps on the futex and has no sources */
+    int wake_fd; /* -1: it has no sources */
     struct fl_source source[FL_WORKER_SOURCES];
     unsigned nsources;
     bool watching;     /* for pressure */
@@ -75,12 +81,15 @@ uint64_t fl_touch_requests(struct fl_region *r);
 
 /* Has every job run, each after its delay; starts the thread where that is allowed. Cheap. When no thread is to be had,
  * nothing decays.
- *   may_start  pthread_create may be called here and now: not in a signal handler.
- * Threads: any, no lock of ours held.  Signals: safe without may_start.  Fork: child may call. */
-void fl_worker_call(struct fl_worker *w, bool may_start);
+ * may_allocate  the first start allocates: not in a signal handler. Later ones do not, so a free
+ * may cause them.
+ * Threads: any, no lock of ours held.  Signals: safe without may_allocate.  Fork: child may call.
+ * */
+void fl_worker_call(struct fl_worker *w, bool may_allocate);
 
-/* The main thread ends alone (pthread_exit): the worker ends too, or the process would outlive its last thread.
- * Threads: any.  Signals: safe. */
+/* The thread ends, and is gone for the kernel too when this returns; at most 3 s. The caller has barred guests. The next call
+ * after a tenth of a second starts it again.  Threads: any, no lock of ours held.  Signals: safe.
+ * Cost: with none a load; else some 100 us, or what its job takes. */
 void fl_worker_retire(struct fl_worker *w);
 
 /* In the child after fork: the thread is not here. */

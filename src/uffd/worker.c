@@ -1,21 +1,25 @@
-/* Starting, sleeping and being called.
+/* Starting, sleeping, being called and leaving.
  *
- * No call is lost: it changes the state, and the thread falls asleep by changing it too. Out of ASLEEP the caller wakes the
- * futex; out of POLLING it sends one signal, which the thread takes before it goes on. So it never ends with a signal
- * under way, which would hit whatever thread gets its number next. */
+ * No call is lost: it changes the state, and the thread falls asleep by changing it too. Out of
+ * ASLEEP the caller sends one signal, which the thread takes before it goes on. So it never ends
+ * with a signal under way, which would hit the thread that gets its number next. */
 #include "uffd/internal.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <pthread.h>
-#include <signal.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { TICKS_PER_DECAY = 4, STACK_BYTES = 64 * FL_KIB };
-/* How long a signal is waited for that somebody is about to send. */
+enum { TICKS_PER_DECAY = 4 };
+/* How long a signal is waited for that is about to be sent. */
 enum { SIGNAL_ROUNDS = 100, SIGNAL_ROUND_NS = 10000000 };
+
+static const uint64_t linger_ns = 1000000000; /* without anything to do, before it ends */
+static const uint64_t away_ns = 100000000;    /* after it was retired, before it starts again */
+static const uint64_t last_one_ns = 10000000; /* until the thread before has ended */
+static const uint64_t retire_round_ns = 30000000;
+enum { RETIRE_ROUNDS = 100 };
 
 static uint64_t decay(struct fl_region *r)
 {
@@ -96,7 +100,7 @@ void fl_source_close(struct fl_worker *w, struct fl_source *s)
     w->nsources--;
 }
 
-static void give_up_polling(struct fl_worker *w)
+static void close_sources(struct fl_worker *w)
 {
     for (struct fl_source *s = w->source; s < w->source + FL_WORKER_SOURCES; s++) {
         if (s->fd >= 0) {
@@ -111,27 +115,19 @@ static void give_up_polling(struct fl_worker *w)
     w->watching = false;
 }
 
-static void sleep_on_futex(struct fl_worker *w, uint64_t until)
+static bool take_wake(const struct fl_worker *w)
 {
-    uint64_t now = fl_sys.now_ns();
-
-    if (now >= until || !change(w, FL_WORKER_RUNNING, FL_WORKER_ASLEEP)) {
-        return;
-    }
-    while (atomic_load(&w->state) == FL_WORKER_ASLEEP && now < until) {
-        (void)fl_sys.wait(&w->state, FL_WORKER_ASLEEP, until == FL_JOB_IDLE ? 0 : until - now);
-        now = fl_sys.now_ns();
-    }
-    (void)change(w, FL_WORKER_ASLEEP, FL_WORKER_RUNNING);
+    return (w->wake_fd >= 0 ? fl_events.take(w->wake_fd) : fl_events.await_wake(0)) == 0;
 }
 
-/* Somebody took the thread out of POLLING, and sends a signal: or could not, and put the state back. */
+/* The thread was taken out of ASLEEP, and is sent a signal: or it could not be sent, and the state
+ * was put back. */
 static void await_signal(struct fl_worker *w)
 {
-    struct pollfd wake = {.fd = w->wake_fd, .events = POLLIN};
+    struct pollfd wake = {.fd = w->wake_fd, .events = POLLIN}; /* below 0: it only waits */
 
-    for (int i = 0; i < SIGNAL_ROUNDS && fl_events.take(w->wake_fd) != 0 &&
-                    !change(w, FL_WORKER_POLLING, FL_WORKER_RUNNING);
+    for (int i = 0;
+         i < SIGNAL_ROUNDS && !take_wake(w) && !change(w, FL_WORKER_ASLEEP, FL_WORKER_RUNNING);
          i++) {
         (void)fl_events.poll(&wake, 1, SIGNAL_ROUND_NS);
     }
@@ -153,36 +149,37 @@ static uint64_t gather(const struct fl_worker *w, uint64_t until,
     return until;
 }
 
-static void sleep_in_poll(struct fl_worker *w, uint64_t until)
+/* Polls until something is ready, a call came, or `until`. Returns what poll did; *out_signalled:
+ * the wake was taken. */
+static int poll_until(struct fl_worker *w, struct pollfd p[static 1 + FL_WORKER_SOURCES],
+                      uint64_t until, bool *out_signalled)
 {
-    struct pollfd p[1 + FL_WORKER_SOURCES];
-    bool signalled = false;
     int ready;
 
-    until = gather(w, until, p);
-    if (!change(w, FL_WORKER_RUNNING, FL_WORKER_POLLING)) {
-        return;
-    }
     do {
         uint64_t now = fl_sys.now_ns();
         uint64_t timeout = until == FL_JOB_IDLE ? UINT64_MAX : now < until ? until - now : 0;
-        ready = fl_events.poll(p, 1 + FL_WORKER_SOURCES, timeout);
-        if (ready > 0 && p[0].revents != 0) {
-            /* One that comes while nobody has changed the state was waited for in vain, once: dropped. */
-            signalled =
-                fl_events.take(w->wake_fd) == 0 && atomic_load(&w->state) != FL_WORKER_POLLING;
-            ready--;
+        bool woken;
+        if (w->wake_fd >= 0) {
+            ready = fl_events.poll(p, 1 + FL_WORKER_SOURCES, timeout);
+            woken = ready > 0 && p[0].revents != 0;
+            ready -= woken;
+            woken = woken && take_wake(w);
+        } else {
+            ready = 0;
+            woken = fl_events.await_wake(timeout) == 0;
         }
-    } while ((ready == 0 || ready == -EINTR) && atomic_load(&w->state) == FL_WORKER_POLLING &&
+        /* One that comes while the state is as it was had been waited for in vain, once: dropped.
+         * */
+        *out_signalled = woken && atomic_load(&w->state) != FL_WORKER_ASLEEP;
+    } while ((ready == 0 || ready == -EINTR) && atomic_load(&w->state) == FL_WORKER_ASLEEP &&
              fl_sys.now_ns() < until);
-    if (!change(w, FL_WORKER_POLLING, FL_WORKER_RUNNING) && !signalled) {
-        await_signal(w);
-    }
-    if (ready < 0 && ready != -EINTR) { /* fewer descriptors allowed than there are, say */
-        give_up_polling(w);
-        return;
-    }
-    for (int i = 0; ready > 0 && i < FL_WORKER_SOURCES; i++) {
+    return ready;
+}
+
+static void tell_sources(struct fl_worker *w, const struct pollfd p[static 1 + FL_WORKER_SOURCES])
+{
+    for (int i = 0; i < FL_WORKER_SOURCES; i++) {
         struct fl_source *s = &w->source[i];
         if (p[1 + i].revents != 0 && !s->handle(w, s, p[1 + i].revents)) {
             fl_source_close(w, s);
@@ -190,10 +187,20 @@ static void sleep_in_poll(struct fl_worker *w, uint64_t until)
     }
 }
 
-/* Until a job is due, somebody calls, or something happens. */
-static void sleep_until(struct fl_worker *w, uint64_t due)
+/* Fewer descriptors are allowed than there are, say: from here on it hears calls alone. */
+static void go_deaf(struct fl_worker *w)
 {
-    bool holding = due != FL_JOB_IDLE;
+    if (w->wake_fd >= 0) {
+        close_sources(w);
+    }
+}
+
+/* Until a job is due, a call comes, or something happens. False: none of it did, for so long that
+ * the thread ends, and the state says so. */
+static bool sleep_until(struct fl_worker *w, uint64_t due)
+{
+    struct pollfd p[1 + FL_WORKER_SOURCES];
+    bool holding = due != FL_JOB_IDLE, signalled = false;
 
     if (w->wake_fd >= 0 && holding != w->watching) {
         if (holding) {
@@ -202,18 +209,31 @@ static void sleep_until(struct fl_worker *w, uint64_t due)
             fl_pressure_unwatch(w);
         }
     }
-    /* The futex where it does: every signal to the process, whoever's it is, makes the kernel look at a signalfd. */
-    if (w->nsources == 0) {
-        sleep_on_futex(w, due);
-    } else {
-        sleep_in_poll(w, due);
+    bool lingers = !holding && w->nsources == 0;
+    uint64_t until = gather(w, lingers ? later(fl_sys.now_ns(), linger_ns) : due, p);
+    if (!change(w, FL_WORKER_RUNNING, FL_WORKER_ASLEEP)) {
+        return true;
     }
+    int ready = poll_until(w, p, until, &signalled);
+    bool by_itself = change(w, FL_WORKER_ASLEEP, FL_WORKER_RUNNING);
+    if (!by_itself && !signalled) {
+        await_signal(w);
+    }
+    /* From here on a call sends no signal, so none that could not be sent comes after this look. */
+    if (by_itself && ready == 0 && lingers && !atomic_load(&w->unsent) &&
+        change(w, FL_WORKER_RUNNING, FL_WORKER_NONE)) {
+        return false;
+    }
+    if (ready < 0 && ready != -EINTR) {
+        go_deaf(w);
+    } else if (ready > 0) {
+        tell_sources(w, p);
+    }
+    return true;
 }
 
 static void begin(struct fl_worker *w)
 {
-    bool own = fl_events.own_table() == 0;
-
     (void)prctl(PR_SET_NAME, "fl-uffd", 0, 0, 0);
     w->pid = getpid();
     w->tid = gettid();
@@ -227,7 +247,7 @@ static void begin(struct fl_worker *w)
     for (unsigned i = 0; i < w->njobs; i++) {
         w->job[i].due_ns = FL_JOB_IDLE;
     }
-    if (own) {
+    if (fl_events.own_table() == 0) {
         fl_crew_is_ours();
         if (fl_events.wake_open(&w->wake_fd) != 0) {
             w->wake_fd = -1;
@@ -236,66 +256,84 @@ static void begin(struct fl_worker *w)
     }
 }
 
-static void *worker_main(void *arg)
+static void end(struct fl_worker *w)
+{
+    go_deaf(w);
+    fl_region_set_worker(w->region, false);
+    (void)change(w, FL_WORKER_LEAVING, FL_WORKER_NONE);
+}
+
+static void worker_main(void *arg)
 {
     struct fl_worker *w = arg;
 
+    if (!change(w, FL_WORKER_STARTING, FL_WORKER_CALLED)) {
+        return;
+    }
     begin(w);
     fl_region_set_worker(w->region, true);
-    (void)change(w, FL_WORKER_STARTING, FL_WORKER_CALLED);
-    while (atomic_load(&w->state) != FL_WORKER_RETIRED) {
+    for (bool stays = true; stays;) {
         bool called = change(w, FL_WORKER_CALLED, FL_WORKER_RUNNING);
         if (atomic_exchange(&w->unsent, false) || called) {
             call_jobs(w);
         }
-        sleep_until(w, run_jobs(w));
+        uint64_t due = run_jobs(w);
+        stays = atomic_load(&w->state) != FL_WORKER_LEAVING && sleep_until(w, due) &&
+                atomic_load(&w->state) != FL_WORKER_LEAVING;
     }
-    return NULL;
+    end(w);
 }
 
+/* The one before may not have ended yet, though it does not run jobs any more. */
 static void start(struct fl_worker *w)
 {
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all, old;
-    bool started = false;
+    int rc = fl_guest_start(&w->guest, worker_main, w);
 
-    if (pthread_attr_init(&attr) == 0) {
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &old);
-        (void)pthread_attr_setstacksize(&attr, (size_t)PTHREAD_STACK_MIN + STACK_BYTES);
-        (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        int rc = pthread_create(&thread, &attr, worker_main, w);
-        if (rc ==
-            EINVAL) { /* the program's static thread-local storage fills that: as its own threads, then */
-            (void)pthread_attr_destroy(&attr);
-            (void)pthread_attr_init(&attr);
-            (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-            rc = pthread_create(&thread, &attr, worker_main, w);
-        }
-        started = rc == 0;
-        pthread_sigmask(SIG_SETMASK, &old, NULL);
-        pthread_attr_destroy(&attr);
+    if (rc == -EBUSY && fl_guest_await(&w->guest, last_one_ns)) {
+        rc = fl_guest_start(&w->guest, worker_main, w);
     }
-    if (!started) {
+    if (rc != 0) {
         (void)change(w, FL_WORKER_STARTING, FL_WORKER_NONE);
+        atomic_store(&w->barred, rc == -ENOSYS);
     }
+}
+
+static void call_none(struct fl_worker *w, bool may_allocate)
+{
+    uint64_t left = atomic_load(&w->left_ns);
+
+    if (atomic_load(&w->barred) || fl_sys_is_confined()) {
+        atomic_store(&w->region->wants_worker, false);
+        return;
+    }
+    if ((!may_allocate && !fl_guest_is_ready(&w->guest)) || fl_home_is_borrowed() ||
+        (left != 0 && fl_sys.now_ns() - left < away_ns)) {
+        return;
+    }
+    /* No handler runs between the states and what they say: it could wait for what this thread has yet to do. */
+    uint64_t signals = fl_signals_block();
+    if (change(w, FL_WORKER_NONE, FL_WORKER_STARTING)) {
+        atomic_store(&w->region->wants_worker, false);
+        start(w);
+    }
+    fl_signals_restore(signals);
 }
 
 /* False: it is in another state by now. */
-static bool call_from_poll(struct fl_worker *w)
+static bool call_asleep(struct fl_worker *w)
 {
-    if (!change(w, FL_WORKER_POLLING, FL_WORKER_CALLED)) {
-        return false;
-    }
-    if (fl_events.wake_send(w->pid, w->tid) != 0) {
+    uint64_t signals = fl_signals_block();
+    bool mine = change(w, FL_WORKER_ASLEEP, FL_WORKER_CALLED);
+
+    if (mine && fl_events.wake_send(w->pid, w->tid) != 0) {
         /* It sees so when it wakes by itself; the next one to call tries again. */
         atomic_store(&w->unsent, true);
-        if (change(w, FL_WORKER_CALLED, FL_WORKER_POLLING)) {
+        if (change(w, FL_WORKER_CALLED, FL_WORKER_ASLEEP)) {
             atomic_store(&w->region->wants_worker, true);
         }
     }
-    return true;
+    fl_signals_restore(signals);
+    return mine;
 }
 
 /* The thread is in this process: not so after vfork, or a fork without handlers. */
@@ -304,48 +342,66 @@ static bool is_here(const struct fl_worker *w)
     return w->pid == getpid();
 }
 
-void fl_worker_call(struct fl_worker *w, bool may_start)
+void fl_worker_call(struct fl_worker *w, bool may_allocate)
 {
     uint32_t state = atomic_load(&w->state);
 
     if (state == FL_WORKER_NONE) {
-        if (may_start && change(w, FL_WORKER_NONE, FL_WORKER_STARTING)) {
-            atomic_store(&w->region->wants_worker, false);
-            start(w);
-        }
+        call_none(w, may_allocate);
         return;
     }
-    if (state == FL_WORKER_POLLING && !is_here(w)) {
+    if (state == FL_WORKER_ASLEEP && !is_here(w)) {
         return;
     }
     /* Before the state changes: a job that runs because of that may raise it again. */
-    atomic_store(&w->region->wants_worker, false);
+    atomic_store(&w->region->wants_worker, state == FL_WORKER_LEAVING);
     for (bool called = false; !called; state = atomic_load(&w->state)) {
-        if (state == FL_WORKER_RUNNING) {
-            called = change(w, FL_WORKER_RUNNING, FL_WORKER_CALLED);
-        } else if (state == FL_WORKER_ASLEEP) {
-            called = change(w, FL_WORKER_ASLEEP, FL_WORKER_CALLED);
-            if (called) {
-                (void)fl_sys.wake(&w->state, 1);
-            }
-        } else {
-            called = state != FL_WORKER_POLLING || call_from_poll(w);
+        called = state == FL_WORKER_RUNNING  ? change(w, FL_WORKER_RUNNING, FL_WORKER_CALLED)
+                 : state == FL_WORKER_ASLEEP ? call_asleep(w)
+                                             : true;
+        if (state == FL_WORKER_NONE) { /* it ended meanwhile */
+            call_none(w, may_allocate);
+        }
+    }
+}
+
+/* True: it is asleep, and wants a signal. */
+static bool ask_to_leave(struct fl_worker *w)
+{
+    for (;;) {
+        uint32_t state = atomic_load(&w->state);
+        if (state == FL_WORKER_NONE || state == FL_WORKER_LEAVING) {
+            return false;
+        }
+        if (state == FL_WORKER_STARTING) {
+            (void)sched_yield();
+        } else if (change(w, state, FL_WORKER_LEAVING)) {
+            return state == FL_WORKER_ASLEEP;
         }
     }
 }
 
 void fl_worker_retire(struct fl_worker *w)
 {
-    uint32_t was = atomic_exchange(&w->state, FL_WORKER_RETIRED);
+    bool owes_signal = false, gone = false;
 
-    if (was == FL_WORKER_ASLEEP) {
-        (void)fl_sys.wake(&w->state, 1);
-    } else if (was == FL_WORKER_POLLING && is_here(w)) {
-        (void)fl_events.wake_send(w->pid, w->tid); /* refused: it sees so when its timer fires */
+    if ((atomic_load(&w->state) == FL_WORKER_NONE && atomic_load(&w->guest.tid) == 0) ||
+        fl_region_busy() || fl_home_is_borrowed()) {
+        return; /* busy: it may wait for this thread. Borrowed: it is not of this process */
     }
+    uint64_t signals = fl_signals_block();
+    atomic_store(&w->left_ns, fl_sys.now_ns());
+    for (int i = 0; i < RETIRE_ROUNDS && !gone; i++) {
+        owes_signal = ask_to_leave(w) || owes_signal;
+        owes_signal = owes_signal && fl_events.wake_send(w->pid, w->tid) != 0;
+        gone = fl_guest_await(&w->guest, retire_round_ns);
+    }
+    fl_signals_restore(signals);
 }
 
 void fl_worker_fork_child(struct fl_worker *w)
 {
+    fl_guest_fork_child(&w->guest);
     atomic_store(&w->state, FL_WORKER_NONE);
+    atomic_store(&w->left_ns, 0);
 }

@@ -201,7 +201,7 @@ static int child(void)
 static bool fork_off(void)
 {
     fill(held[6], 0x66);
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     unsigned slots = fake.fail_slots;
     fake.fail_slots = 0; /* the child's own calls are no matter of this sweep */
     int status = fake_child(child);

@@ -1,4 +1,5 @@
 #include "refuse.h"
+#include "run.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -28,4 +29,5 @@ void fl_refuse(void *arg)
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
         _exit(FAILED);
     }
+    fl_is_contained = true;
 }

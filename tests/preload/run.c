@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -113,6 +114,28 @@ static void take(int fd, char *text)
     close(fd);
 }
 
+bool fl_is_contained;
+
+/* A container's filter is its first process's too: the victim boots under a filter that its parent has. */
+static void let_a_child_go_on(void)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        return;
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid) {
+        _exit(EXEC_FAILED);
+    }
+    if (WIFSIGNALED(status)) {
+        signal(WTERMSIG(status), SIG_DFL);
+        kill(getpid(), WTERMSIG(status));
+    }
+    _exit(WEXITSTATUS(status));
+}
+
 static _Noreturn void child(const struct fl_how *how, const char *program, char **args, char **env,
                             int out, int err)
 {
@@ -125,6 +148,9 @@ static _Noreturn void child(const struct fl_how *how, const char *program, char 
         how->in_child(how->arg);
     }
     fl_become(how->as | fl_rung_as());
+    if (fl_is_contained || ((how->as | fl_rung_as()) & FL_AS_CONTAINED) != 0) {
+        let_a_child_go_on();
+    }
     execve(program, args, env);
     _exit(EXEC_FAILED);
 }

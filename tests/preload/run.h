@@ -55,6 +55,9 @@ void fl_become(unsigned as);
  * library, victims and FL_VICTIM_DIR are found by nobody too, though the build folder may be closed to him. */
 char *fl_for_user(const char *text, unsigned as);
 
+/* In the child, set by in_child: it has a filter such as containers have, on processes that fork. */
+extern bool fl_is_contained;
+
 /* Victims are named by their file in FL_VICTIM_DIR; anything with a slash is taken as it is. A failure to start ends the
  * test. The result lives until the next run but one: two runs may be compared. */
 const struct fl_run *fl_run_how(const struct fl_how *how);

@@ -1,18 +1,21 @@
-/* A memory cgroup: nobody is killed under faultless who is not killed under glibc. */
+/* A memory control group: the kernel kills no program under faultless that it does not kill under glibc. */
 #include "cgroup.h"
 #include "run.h"
 
 enum { LIMIT_MIB = 256 };
 
+static const char *numa; /* an entry of the environment */
+
 static const struct fl_run *run(const char *const argv[], const char *preload)
 {
-    return fl_run_how(
-        &(struct fl_how){.argv = argv, .preload = preload, .in_child = fl_cgroup_join});
+    return fl_run_how(&(struct fl_how){
+        .argv = argv, .env = FL_ENV(numa), .preload = preload, .in_child = fl_cgroup_join});
 }
 
 /* Both runs end well and get as far. */
 static void lives_where_glibc_lives(const char *const argv[])
 {
+    long long kills = fl_cgroup_kills();
     const struct fl_run *plain = run(argv, ""), *ours = run(argv, NULL);
 
     print_message("           %s %s %s\n", argv[1], argv[1] != NULL ? argv[2] : "",
@@ -20,6 +23,7 @@ static void lives_where_glibc_lives(const char *const argv[])
     fl_run_assert_clean(plain);
     fl_run_assert_active(ours);
     assert_string_equal(ours->out, plain->out);
+    assert_true(fl_cgroup_kills() == kills);
 }
 
 static void what_fits_is_served(void **state)
@@ -59,6 +63,32 @@ static void large_and_small_requests_take_turns(void **state)
     lives_where_glibc_lives(FL_ARGV("victim_alternate", "170", "1", "170", "3"));
 }
 
+/* What is handed out for its first touch has to find that room too. */
+static void what_is_populated_on_touch_takes_turns_too(void **state)
+{
+    (void)state;
+    numa = "FAULTLESS_NUMA=first-touch";
+    lives_where_glibc_lives(FL_ARGV("victim_alternate", "170", "1", "170", "3"));
+    lives_where_glibc_lives(FL_ARGV("victim_alternate", "34", "5", "170", "3"));
+    numa = NULL;
+}
+
+/* What is populated unasked is half of the limit at most, and on the highest rung not much less. */
+static void the_groups_limit_is_ours(void **state)
+{
+    (void)state;
+    for (int mib = LIMIT_MIB / 2; mib <= 2 * LIMIT_MIB; mib *= 2) {
+        assert_true(fl_cgroup_limit(mib));
+        const struct fl_run *r = run(FL_ARGV("victim_beside", "1024", "400", "0"), NULL);
+        long long populated = fl_run_stat(r, "populate_bytes") >> 20;
+        print_message("           limit %d MiB, populated %lld\n", mib, populated);
+        fl_run_assert_active(r);
+        assert_true(populated <= mib / 2);
+        assert_true(populated >= mib / 4 || fl_rung()[0] != '\0');
+    }
+    assert_true(fl_cgroup_limit(LIMIT_MIB));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -66,8 +96,9 @@ int main(void)
         cmocka_unit_test(what_is_not_touched_is_not_taken),
         cmocka_unit_test(small_requests_find_room_beside_untouched_blocks),
         cmocka_unit_test(large_and_small_requests_take_turns),
+        cmocka_unit_test(what_is_populated_on_touch_takes_turns_too),
+        cmocka_unit_test(the_groups_limit_is_ours),
     };
-    FL_SKIP_UNLESS(fl_cgroup_make(LIMIT_MIB), "test_preload_cgroup",
-                   "needs to make a memory cgroup");
+    FL_SKIP_UNLESS(fl_cgroup_make(LIMIT_MIB), "test_preload_cgroup", fl_cgroup_missing());
     return cmocka_run_group_tests(tests, NULL, fl_cgroup_remove);
 }

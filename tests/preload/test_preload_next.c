@@ -72,6 +72,110 @@ static void a_program_linked_to_jemalloc_keeps_it(void **state)
 }
 #endif
 
+/* dlsym does not find the names of libc_malloc_debug, a program's reference does. Under
+ * glibc.malloc.check its sizes are exact. */
+static void names_of_hidden_versions_follow(void **state)
+{
+    (void)state;
+    const char *const *env = FL_ENV("GLIBC_TUNABLES=glibc.malloc.check=3");
+    const char *const debug = "libc_malloc_debug.so.0";
+    char behind[512];
+
+    snprintf(behind, sizeof behind, "%s %s", FL_LIB_PATH, debug);
+    const struct fl_run *r = fl_run_how(
+        &(struct fl_how){.argv = FL_ARGV("victim_next", "family"), .preload = behind, .env = env});
+    fl_run_assert_active(r);
+    assert_string_equal(usable(r), "usable 33 1000");
+    r = fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_next"), .preload = debug, .env = env});
+    fl_run_assert_clean(r);
+    assert_string_equal(usable(r), "usable 33 1000");
+}
+
+static const struct fl_run *partial(const char *shape, const char *before)
+{
+    char preload[1024];
+
+    snprintf(preload, sizeof preload, "%s %s/victim_next_%s.so", before, FL_VICTIM_DIR, shape);
+    return fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_partial"), .preload = preload});
+}
+
+/* Each name is served as it is without us, and the tracer sees the same calls. */
+static void a_tracer_of_some_names_sees_what_it_does_without_us(void **state)
+{
+    (void)state;
+    const char *const shapes[] = {"malloc", "free", "both", "four", "header"};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        print_message("           %s\n", shapes[i]);
+        const struct fl_run *r = partial(shapes[i], FL_LIB_PATH);
+        fl_run_assert_active(r);
+        const struct fl_run *alone = partial(shapes[i], "");
+        fl_run_assert_clean(alone);
+        assert_string_equal(r->out, alone->out);
+    }
+}
+
+/* Without us libc would serve what it lacks, and it would be handed that block. */
+static void an_allocator_without_aligned_names_is_not_mixed(void **state)
+{
+    (void)state;
+    const struct fl_run *r = partial("real", FL_LIB_PATH);
+
+    fl_run_assert_active(r);
+    assert_non_null(strstr(r->out, "malloc served 0: 1 1 0 1\n"));
+    assert_non_null(strstr(r->out, "\nmemalign refused 12: 0 0 0 0\n"));
+    assert_non_null(strstr(r->out, "\naligned_alloc refused 12: 0 0 0 0\n"));
+    assert_non_null(strstr(r->out, "\nposix_memalign refused 12: 0 0 0 0\n"));
+    assert_non_null(strstr(r->out, "\nvalloc refused 12: 0 0 0 0\n"));
+    assert_non_null(strstr(r->out, "\nusable 0\n"));
+}
+
+static void aligned_names_of_one_allocator_stand_in_for_each_other(void **state)
+{
+    (void)state;
+    const struct fl_run *r = partial("real_posix", FL_LIB_PATH);
+
+    fl_run_assert_active(r);
+    assert_null(strstr(r->out, "refused"));
+    assert_non_null(strstr(r->out, "\naligned_alloc served 0: 0 1 0 1\n"));
+    assert_non_null(strstr(r->out, "\nusable 0\n"));
+}
+
+static void what_a_tracer_traces_is_not_mixed_either(void **state)
+{
+    (void)state;
+    const char *const next = FL_LIB_PATH " " FL_VICTIM_DIR "/victim_next_malloc.so";
+    const struct fl_run *r = partial("real_posix", next);
+
+    fl_run_assert_active(r);
+    assert_null(strstr(r->out, "refused"));
+    assert_non_null(strstr(r->out, "malloc served 0: 2 1 0 1\n")); /* both count in one array */
+    assert_non_null(strstr(r->out, "\nmemalign served 0: 0 1 0 1\n"));
+}
+
+/* glibc judges, whichever allocator follows. */
+static void refusals_set_errno_as_glibc_does(void **state)
+{
+    (void)state;
+    const char *const nexts[] = {"",
+                                 "libjemalloc.so.2",
+                                 "libtcmalloc_minimal.so.4",
+                                 "libmimalloc.so.2",
+                                 FL_VICTIM_DIR "/victim_next_real.so",
+                                 FL_VICTIM_DIR "/victim_next_real_posix.so"};
+    for (size_t i = 0; i < sizeof nexts / sizeof nexts[0]; i++) {
+        char preload[1024];
+
+        print_message("           %s\n", nexts[i]);
+        snprintf(preload, sizeof preload, "%s %s", FL_LIB_PATH, nexts[i]);
+        const struct fl_run *r = fl_run_how(&(struct fl_how){
+            .argv = FL_ARGV("victim_partial", "refused", "kept"), .preload = preload});
+        fl_run_assert_clean(r);
+        const struct fl_run *alone = fl_plain_run(FL_ARGV("victim_partial", "refused"));
+        fl_run_assert_clean(alone);
+        assert_string_equal(r->out, alone->out);
+    }
+}
+
 static void a_free_in_a_handler_stays_out_of_the_next_allocator(void **state)
 {
     (void)state;
@@ -96,6 +200,12 @@ int main(void)
 #ifdef FL_HAVE_JEMALLOC
         cmocka_unit_test(a_program_linked_to_jemalloc_keeps_it),
 #endif
+        cmocka_unit_test(names_of_hidden_versions_follow),
+        cmocka_unit_test(a_tracer_of_some_names_sees_what_it_does_without_us),
+        cmocka_unit_test(an_allocator_without_aligned_names_is_not_mixed),
+        cmocka_unit_test(aligned_names_of_one_allocator_stand_in_for_each_other),
+        cmocka_unit_test(what_a_tracer_traces_is_not_mixed_either),
+        cmocka_unit_test(refusals_set_errno_as_glibc_does),
         cmocka_unit_test(a_free_in_a_handler_stays_out_of_the_next_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

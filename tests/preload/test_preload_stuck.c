@@ -113,6 +113,7 @@ int main(void)
         cmocka_unit_test(ended_in_each_kind_of_call),
         cmocka_unit_test(kill_stop_and_cont),
     };
-    FL_SKIP_UNLESS(may_trace(), "test_preload_stuck", "needs ptrace");
+    FL_SKIP_UNLESS(may_trace(), "test_preload_stuck",
+                   "needs ptrace, and may not trace its own child");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,6 @@ int main(void)
         cmocka_unit_test_teardown(always, restore),
     };
     FL_SKIP_UNLESS(access(setting, W_OK) == 0, "test_preload_thp",
-                   "needs to write transparent_hugepage/enabled");
+                   "needs to write /sys/kernel/mm/transparent_hugepage/enabled");
     return cmocka_run_group_tests(tests, NULL, restore);
 }

@@ -1,4 +1,4 @@
-/* The fl-uffd thread: gives memory back, and is not there, or asleep, when there is nothing to do. */
+/* The fl-uffd thread: gives memory back, and is not there when there is nothing to do. */
 #include "run.h"
 
 static void free_memory_goes_back(void **state)
@@ -15,7 +15,7 @@ static void it_blocks_all_signals(void **state)
     fl_run_modes("victim_worker", FL_ARGV("blocks_all_signals"), FL_ENV("FAULTLESS_DECAY_MS=100"));
 }
 
-static void it_sleeps_when_all_is_given_back(void **state)
+static void it_ends_when_all_is_given_back(void **state)
 {
     (void)state;
     fl_run_modes("victim_worker", FL_ARGV("idles"), FL_ENV("FAULTLESS_DECAY_MS=100"));
@@ -27,6 +27,13 @@ static void it_is_not_there_without_work(void **state)
     fl_run_modes("victim_worker", FL_ARGV("none_below_16_mib"), FL_ENV("FAULTLESS_DECAY_MS=100"));
     fl_run_modes("victim_worker", FL_ARGV("none_when_disabled"),
                  FL_ENV("FAULTLESS_DECAY_MS=100", "FAULTLESS_DISABLE=worker"));
+}
+
+static void without_it_requests_give_memory_back(void **state)
+{
+    (void)state;
+    fl_run_modes("victim_worker", FL_ARGV("gives_back_when_asked", "gives_back_after_steps"),
+                 FL_ENV("FAULTLESS_DECAY_MS=400", "FAULTLESS_DISABLE=worker"));
 }
 
 static void without_decay_free_memory_stays(void **state)
@@ -54,8 +61,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(free_memory_goes_back),
         cmocka_unit_test(it_blocks_all_signals),
-        cmocka_unit_test(it_sleeps_when_all_is_given_back),
+        cmocka_unit_test(it_ends_when_all_is_given_back),
         cmocka_unit_test(it_is_not_there_without_work),
+        cmocka_unit_test(without_it_requests_give_memory_back),
         cmocka_unit_test(without_decay_free_memory_stays),
         cmocka_unit_test(much_thread_local_storage_does_not_keep_it_away),
         cmocka_unit_test(it_is_not_the_last_thread),

@@ -1,5 +1,6 @@
 #include "prop/ops.h"
 
+#include "prop/advised.h"
 #include "region/internal.h"
 #include "unit/fake_sys.h"
 
@@ -353,9 +354,7 @@ static const char *fork_off(const struct op *op)
                                         "a child's bytes changed", "a child's requests went wrong",
                                         "a child's region became unsound"};
 
-    if (!fl_region_fork_prepare(&region)) {
-        return "fork was refused";
-    }
+    fl_region_fork_lock(&region);
     int status = op->a % 4 == 0 ? fake_child(child) : 0;
     fl_region_fork_parent(&region);
     return status >= 0 && status <= 4 ? wrong[status] : "a child died";
@@ -407,6 +406,9 @@ static const char *apply(const struct op *op)
         return NULL;
     case OP_FORK:
         return fork_off(op);
+    case OP_HIDE:
+        advised_hide(&region, op);
+        return NULL;
     case OP_KINDS:
         break;
     }
@@ -441,17 +443,11 @@ static const char *check_figures(void)
     if (usable != v.populated_bytes - region.stock.held + lazy) {
         return "what is mapped is not what is held";
     }
-    for (size_t i = 0; i < SLOTS; i++) {
-        if (slots[i].e != NULL &&
-            fake_kept_from_child((struct fl_range){slots[i].base, slots[i].len}) != 0) {
-            return "a live extent is kept from children";
-        }
-    }
     if (region.leaving != 0 || !TAILQ_EMPTY(&region.apart) || fake.moves_open != 0 ||
         fl_region_busy()) {
         return "something is under way still";
     }
-    return NULL;
+    return advised_check(&region);
 }
 
 const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n, size_t *out_at)

@@ -26,6 +26,7 @@ enum op_kind {
     OP_CLEAR,  /* free memory */
     OP_REPAIR, /* a, b: what the kernel tells of single pages */
     OP_FORK,   /* a: with a child */
+    OP_HIDE,   /* free memory, from core dumps. a: how, b: its age, and how much */
     OP_KINDS
 };
 

@@ -40,7 +40,7 @@ void ops_print(const struct op *ops, size_t n)
         "defer",     "resize", "purge",  "tick",
         "new cache", "refuse", "press",  "move",
         "answer",    "forget", "refill", "clear",
-        "repair",    "fork"};
+        "repair",    "fork",   "hide"};
 
     for (size_t i = 0; i < n; i++) {
         fprintf(stderr, "  {%u, %u, %u}, /* %s", ops[i].kind, ops[i].a, ops[i].b,

@@ -100,6 +100,7 @@ static void one_job(uint64_t r)
     case 3:
         fl_plan_fork_prepare();
         fl_region_fork_lock(&region);
+        fl_plan_fork_hold();
         fl_region_fork_parent(&region);
         fl_plan_fork_parent();
         break;

@@ -91,6 +91,11 @@ static void do_a_job(uint64_t r)
         fl_region_unlock(&region);
         (void)fl_region_rezero(&region);
         break;
+    case 2:
+        fl_region_lock(&region);
+        fl_advice_hide(&region, (uint32_t)(r >> 46) & 1, 4);
+        fl_region_unlock(&region);
+        break;
     default:
         for (int i = 0; i < 20 && fl_region_repair(&region) == 0; i++) {
         }
@@ -114,7 +119,7 @@ static void on_the_whole(uint64_t r, bool is_worker)
         }
         break;
     case 3:
-        assert_true(fl_region_fork_prepare(&region));
+        fl_region_fork_lock(&region);
         fl_region_fork_parent(&region);
         break;
     case 4:

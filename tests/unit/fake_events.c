@@ -85,6 +85,24 @@ static int fake_wake_send(int pid, int tid)
     return rc;
 }
 
+static int fake_poll(struct pollfd *p, unsigned n, uint64_t timeout_ns);
+
+/* As poll with the wake alone. */
+static int fake_await_wake(uint64_t timeout_ns)
+{
+    int rc;
+
+    if (timeout_ns != 0 && atomic_load(&fake_events.poll_rc) == 0) {
+        atomic_fetch_sub(&fake_events.polls, 1);
+        (void)fake_poll(NULL, 0, timeout_ns);
+    }
+    enter();
+    rc = pending_wakes != 0 ? 0 : -EAGAIN;
+    pending_wakes -= pending_wakes != 0;
+    leave();
+    return rc;
+}
+
 static int fake_open(const char *path, bool writable, int *out_fd)
 {
     int rc = -ENOENT;
@@ -153,7 +171,7 @@ static int fake_close(int fd)
 /* How many of them have something; the lock is held. */
 static int look(struct pollfd *p, unsigned n)
 {
-    int ready = 0;
+    int ready = n == 0 && pending_wakes != 0;
 
     for (unsigned k = 0; k < n; k++) {
         p[k].revents = 0;
@@ -204,6 +222,7 @@ void fake_events_install(void)
         .own_table = fake_own_table,
         .wake_open = fake_wake_open,
         .wake_send = fake_wake_send,
+        .await_wake = fake_await_wake,
         .open = fake_open,
         .counter = fake_counter,
         .tell = fake_tell,

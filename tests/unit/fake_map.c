@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 /* Adds `r`, which overlaps nothing in the list, and joins it with its neighbours of the same kind. */
-static void add_map(struct fl_range r, bool usable, bool no_fork)
+static void add_map(struct fl_range r, struct fake_map as)
 {
     for (size_t i = 0; i < fake.nmap;) {
         struct fake_map m = fake.map[i];
-        if (m.usable == usable && m.no_fork == no_fork &&
+        if (m.usable == as.usable && m.no_fork == as.no_fork && m.no_dump == as.no_dump &&
             (fl_range_end(m.range) == r.base || fl_range_end(r) == m.range.base)) {
             r = (struct fl_range){m.range.base < r.base ? m.range.base : r.base,
                                   m.range.len + r.len};
@@ -26,7 +26,8 @@ static void add_map(struct fl_range r, bool usable, bool no_fork)
     if (fake.nmap == FAKE_MAPS) {
         abort(); /* the test maps more pieces than it should */
     }
-    fake.map[fake.nmap++] = (struct fake_map){r, usable, no_fork};
+    as.range = r;
+    fake.map[fake.nmap++] = as;
 }
 
 /* Takes `r` out of the list; what sticks out of it stays. Returns the bytes taken out. */
@@ -45,11 +46,11 @@ static size_t remove_map(struct fl_range r)
         fake.map[i] = fake.map[--fake.nmap];
         removed += m.range.len;
         if (m.range.base < r.base) {
-            add_map((struct fl_range){m.range.base, r.base - m.range.base}, m.usable, m.no_fork);
+            add_map((struct fl_range){m.range.base, r.base - m.range.base}, m);
             removed -= r.base - m.range.base;
         }
         if (m_end > end) {
-            add_map((struct fl_range){end, m_end - end}, m.usable, m.no_fork);
+            add_map((struct fl_range){end, m_end - end}, m);
             removed -= m_end - end;
         }
         i = 0;
@@ -57,14 +58,7 @@ static size_t remove_map(struct fl_range r)
     return removed;
 }
 
-enum change {
-    ADD_RESERVED,
-    ADD_USABLE,
-    REMOVE,
-    BECOME_USABLE,
-    BECOME_RESERVED,
-    BECOME_NO_FORK /* usable before and after */
-};
+enum change { ADD_RESERVED, ADD_USABLE, REMOVE, BECOME_USABLE, BECOME_RESERVED };
 
 static void change_map(struct fl_range r, enum change how)
 {
@@ -77,7 +71,7 @@ static void change_map(struct fl_range r, enum change how)
         abort(); /* somebody gives back, or makes usable, what is not his */
     }
     if (how != REMOVE) {
-        add_map(r, how != ADD_RESERVED && how != BECOME_RESERVED, how == BECOME_NO_FORK);
+        add_map(r, (struct fake_map){.usable = how != ADD_RESERVED && how != BECOME_RESERVED});
     }
     fake_leave();
 }
@@ -162,13 +156,49 @@ static int fake_decommit(struct fl_range r)
     return fake_note(FAKE_DECOMMIT, r, rc);
 }
 
+static bool is_flag(enum fl_sys_advice advice)
+{
+    return advice == FL_ADVICE_NO_FORK || advice == FL_ADVICE_FORK || advice == FL_ADVICE_NO_DUMP ||
+           advice == FL_ADVICE_DUMP;
+}
+
+static struct fake_map flagged(struct fake_map m, enum fl_sys_advice advice)
+{
+    bool fork = advice == FL_ADVICE_NO_FORK || advice == FL_ADVICE_FORK;
+
+    m.no_fork = fork ? advice == FL_ADVICE_NO_FORK : m.no_fork;
+    m.no_dump = fork ? m.no_dump : advice == FL_ADVICE_NO_DUMP;
+    return m;
+}
+
+/* The other flags of each map stay. */
+static void flag_maps(struct fl_range r, enum fl_sys_advice advice)
+{
+    if (fake.quiet) {
+        return;
+    }
+    fake_enter();
+    for (size_t i = 0; i < fake.nmap;) {
+        struct fake_map m = fake.map[i], as = flagged(m, advice);
+        struct fl_range part = fl_range_common(m.range, r);
+        if (part.len == 0 || (as.no_fork == m.no_fork && as.no_dump == m.no_dump)) {
+            i++;
+            continue;
+        }
+        (void)remove_map(part);
+        add_map(part, as);
+        i = 0;
+    }
+    fake_leave();
+}
+
 /* A refusal may come halfway: then what was advised before stays so. */
-static int advise_fork(struct fl_range r, enum fl_sys_advice advice, int rc)
+static int advise_flag(struct fl_range r, enum fl_sys_advice advice, int rc)
 {
     struct fl_range part = {r.base, rc == 0 ? r.len : fl_align_down(r.len / 2, fl_page.base)};
 
     if (part.len != 0 && fl_sys_linux.advise(part, advice) == 0) {
-        change_map(part, advice == FL_ADVICE_NO_FORK ? BECOME_NO_FORK : BECOME_USABLE);
+        flag_maps(part, advice);
     }
     return rc;
 }
@@ -189,10 +219,10 @@ static int collapse(struct fl_range r, int rc)
 static int fake_advise(struct fl_range r, enum fl_sys_advice advice)
 {
     /* What takes back an advice needs no map more: the kernel does not refuse it. */
-    int rc = advice == FL_ADVICE_FORK ? 0 : fake_scripted(FAKE_ADVISE);
+    int rc = advice == FL_ADVICE_FORK || advice == FL_ADVICE_DUMP ? 0 : fake_scripted(FAKE_ADVISE);
 
-    if (advice == FL_ADVICE_NO_FORK || advice == FL_ADVICE_FORK) {
-        rc = advise_fork(r, advice, rc);
+    if (is_flag(advice)) {
+        rc = advise_flag(r, advice, rc);
     } else if (advice == FL_ADVICE_COLLAPSE) {
         rc = collapse(r, rc);
     } else if (rc == 0) {
@@ -315,10 +345,12 @@ static int fake_remap(struct fl_range from, uintptr_t to)
     if (rc == 0 && fake.on_move != NULL) {
         rc = fake.on_move(from, to, &most);
     }
-    bool no_fork = fake_kept_from_child(from) != 0;
+    bool no_fork = fake_kept_from_child(from) != 0, no_dump = fake_hidden(from) != 0;
     if (rc == 0 && (rc = fl_sys_linux.remap(from, to)) == 0) {
         change_map(from, REMOVE);
-        change_map(target, no_fork ? BECOME_NO_FORK : BECOME_USABLE);
+        change_map(target, BECOME_USABLE);
+        flag_maps(target, no_fork ? FL_ADVICE_NO_FORK : FL_ADVICE_FORK);
+        flag_maps(target, no_dump ? FL_ADVICE_NO_DUMP : FL_ADVICE_DUMP);
     } else if (rc == -EFAULT && fl_sys_linux.unmap(target) == 0) {
         change_map(target, REMOVE);
     }
@@ -421,6 +453,16 @@ size_t fake_kept_from_child(struct fl_range r)
     return sum;
 }
 
+size_t fake_hidden(struct fl_range r)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < fake.nmap; i++) {
+        sum += fake.map[i].no_dump ? fl_range_common(fake.map[i].range, r).len : 0;
+    }
+    return sum;
+}
+
 void fake_map_forked(void)
 {
     for (size_t i = 0; i < fake.nmap;) {
@@ -439,6 +481,7 @@ void fake_map_slots(struct fl_sys *table)
     table->unmap = fake_unmap;
     table->commit = fake_commit;
     table->decommit = fake_decommit;
+    table->protect = fl_sys_linux.protect;
     table->advise = fake_advise;
     table->populate = fake_populate;
     table->program_break = fl_sys_linux.program_break;

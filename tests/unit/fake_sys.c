@@ -260,14 +260,16 @@ bool fake_dies(void (*f)(void), char *out, size_t size)
 
 int fake_child(int (*f)(void))
 {
-    int status;
-    pid_t pid = fork();
+    int status = 0;
+    pid_t pid = fork(), got;
 
     if (pid == 0) {
         fl_sys.write = fl_sys_linux.write; /* what it says is to be seen */
         fake_map_forked();
         _exit(f());
     }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
-                                                                           : -1;
+    do { /* a fuzzer's alarm may interrupt it */
+        got = pid > 0 ? waitpid(pid, &status, 0) : -1;
+    } while (got < 0 && pid > 0 && errno == EINTR);
+    return got > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

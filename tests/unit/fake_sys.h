@@ -91,6 +91,7 @@ struct fake {
         struct fl_range range;
         bool usable;  /* readable and writable */
         bool no_fork; /* no child gets it */
+        bool no_dump; /* in no core dump */
     } map[FAKE_MAPS]; /* what is mapped; neighbours of a kind are one */
     size_t nmap;
     struct {
@@ -121,6 +122,8 @@ size_t fake_mapped(void);
 size_t fake_usable(void);
 /* Bytes of `r` that a child would not get. */
 size_t fake_kept_from_child(struct fl_range r);
+/* Bytes of `r` that a core dump would not have. */
+size_t fake_hidden(struct fl_range r);
 /* Sweeps failures: the n-th call of the slots (all but unmap, if `slots` is 0) is refused. */
 void fake_fail_at(unsigned n, unsigned slots);
 /* Did the fault of fake_fail_at fire? */

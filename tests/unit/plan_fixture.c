@@ -92,9 +92,11 @@ int plan_run(const struct CMUnitTest *tests, size_t n)
             alarm(PATIENCE_S);
             exit(_cmocka_run_group_tests(tests[i].name, &tests[i], 1, NULL, NULL));
         }
-        bool ended = pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status);
-        if (!ended || WEXITSTATUS(status) != 0) {
-            fprintf(stderr, "FAILED: %s%s\n", tests[i].name, ended ? "" : ", by a signal");
+        bool ended = pid > 0 && waitpid(pid, &status, 0) == pid;
+        if (!ended || status != 0) { /* SIGALRM: not within its time */
+            fprintf(stderr, "FAILED: %s%s%s\n", tests[i].name,
+                    ended && WIFSIGNALED(status) ? ", by a signal: " : "",
+                    ended && WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "");
             failed++;
         }
     }

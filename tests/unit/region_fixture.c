@@ -2,6 +2,7 @@
 
 #include "unit/cmocka_all.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -140,4 +141,35 @@ void assert_stock_at(size_t ready, const char *file, int line)
 unsigned char *stock_chunk(unsigned i)
 {
     return (unsigned char *)region.stock.span.all.base + i * region.stock.chunk_len;
+}
+
+int fork_with(int (*child)(void))
+{
+    fl_region_fork_lock(&region);
+    int status = fake_child(child);
+    fl_region_fork_parent(&region);
+    return status;
+}
+
+struct beside {
+    int (*child)(void);
+    int status;
+};
+
+static void *fork_there(void *arg)
+{
+    struct beside *b = arg;
+
+    b->status = fork_with(b->child);
+    return NULL;
+}
+
+int fork_beside(int (*child)(void))
+{
+    struct beside b = {child, -1};
+    pthread_t t;
+
+    assert_int_equal(pthread_create(&t, NULL, fork_there, &b), 0);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    return b.status;
 }

@@ -49,6 +49,10 @@ bool stock_filled(const struct fl_region_config *c);
 void assert_stock_at(size_t ready, const char *file, int line);
 unsigned char *stock_chunk(unsigned i);
 
+/* fork(2) with its handlers: what `child` returns, as fake_child. beside: another thread forks. */
+int fork_with(int (*child)(void));
+int fork_beside(int (*child)(void));
+
 /* The i-th logged call of that slot whose range lies in the window; NULL when there is none. */
 const struct fake_call *in_window(enum fake_slot slot, size_t i);
 

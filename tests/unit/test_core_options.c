@@ -3,6 +3,7 @@
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define READ(...)                                                                                  \
@@ -366,6 +367,30 @@ static void words_and_decimals_have_their_numbers(void **state)
     assert_int_equal(o.nbad, 4);
 }
 
+static void one_in_so_many_may_be_a_word(void **state)
+{
+    static const struct {
+        const char *entry, *said;
+        uint64_t value;
+    } table[] = {
+        {"FAULTLESS_GUARD=off", "off", 0}, {"FAULTLESS_GUARD=0", "off", 0},
+        {"FAULTLESS_GUARD=all", "all", 1}, {"FAULTLESS_GUARD=1", "all", 1},
+        {"FAULTLESS_GUARD=64", "64", 64},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        char want[64];
+        READ(table[i].entry);
+        assert_true(o.value[FL_OPTION_guard] == table[i].value);
+        fl_options_confirm(&o);
+        snprintf(want, sizeof want, "FAULTLESS_GUARD=%s (environment)\n", table[i].said);
+        assert_non_null(strstr(fake.said, want));
+    }
+    READ("FAULTLESS_GUARD=some", "FAULTLESS_GUARD=", "FAULTLESS_GUARD=-1", "FAULTLESS_GUARD=2G");
+    assert_int_equal(o.nbad, 4);
+    assert_true(o.value[FL_OPTION_guard] == 0);
+}
+
 static void a_value_longer_than_the_line_is_cut(void **state)
 {
     char entry[2000] = "FAULTLESS_LIMIT=";
@@ -392,6 +417,11 @@ static void confirm_names_value_and_origin_of_each(void **state)
                                    "faultless: FAULTLESS_STOCK=0 (default)\n"
                                    "faultless: FAULTLESS_NUMA=auto (default)\n"
                                    "faultless: FAULTLESS_STEPS=auto (default)\n"
+                                   "faultless: FAULTLESS_GUARD=off (default)\n"
+                                   "faultless: FAULTLESS_QUARANTINE=0 (default)\n"
+                                   "faultless: FAULTLESS_ZERO_ON_FREE=0 (default)\n"
+                                   "faultless: FAULTLESS_JUNK=0 (default)\n"
+                                   "faultless: FAULTLESS_CHECK_FREE=0 (default)\n"
                                    "faultless: FAULTLESS_PLAN= (default)\n"
                                    "faultless: FAULTLESS_PLAN_START=0 (default)\n"
                                    "faultless: FAULTLESS_PLAN_STABLE=0 (default)\n"
@@ -457,6 +487,7 @@ int main(void)
         cmocka_unit_test_setup(each_word_of_disable_has_its_bit, each),
         cmocka_unit_test_setup(words_combine, each),
         cmocka_unit_test_setup(a_value_longer_than_the_line_is_cut, each),
+        cmocka_unit_test_setup(one_in_so_many_may_be_a_word, each),
         cmocka_unit_test_setup(confirm_names_value_and_origin_of_each, each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

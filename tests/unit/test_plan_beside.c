@@ -218,7 +218,7 @@ static void a_context_goes_on_in_another_thread(void **state)
 static int go_on_in_child(void)
 {
     fl_region_fork_child(&region, fl_thread_cache());
-    fl_plan_fork_child();
+    fl_plan_fork_child(true);
     loop_declared(&usual, NULL, 3);
     if (loop_planned(&usual) != N || loop_same(&usual) != N || fl_region_check(&region) != NULL) {
         return 1;
@@ -234,6 +234,7 @@ static void a_child_goes_on_where_its_parent_was(void **state)
     for (int i = 0; i < 2; i++) {
         fl_plan_fork_prepare();
         fl_region_fork_lock(&region);
+        fl_plan_fork_hold();
         assert_int_equal(fake_child(go_on_in_child), 0);
         fl_region_fork_parent(&region);
         fl_plan_fork_parent();

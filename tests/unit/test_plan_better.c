@@ -225,9 +225,10 @@ static void a_child_goes_on_without_the_search(void **state)
     begin(hard(67, 25, 0));
     learn();
     fl_plan_fork_prepare();
+    fl_plan_fork_hold();
     pid_t pid = fork();
     if (pid == 0) {
-        fl_plan_fork_child();
+        fl_plan_fork_child(true);
         loop_declared(&l, NULL, 2);
         _exit(fl_plan_work(&region) == UINT64_MAX && loop_planned(&l) == N ? 0 : 2);
     }

@@ -218,9 +218,10 @@ static void a_child_has_nothing_of_what_is_held(void **state)
     loop_over(&l);
     assert_int_equal(fl_plan_hold(NULL, &p), 0);
     fl_plan_fork_prepare();
+    fl_plan_fork_hold();
     pid_t pid = fork();
     if (pid == 0) {
-        fl_plan_fork_child();
+        fl_plan_fork_child(true);
         loop_declared(&l, NULL, 8);
         for (unsigned i = 0; i < N; i++) {
             if ((uintptr_t)l.at[i] - p.base < p.limit) {

@@ -1,9 +1,12 @@
 /* What children of fork get: all that is live, nothing that is free; and what it leaves the parent. The children are real. */
 #include "unit/cmocka_all.h"
+#include "unit/fake_map.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct fl_extent *live[3], *freed[3];
 static struct fl_range kept[3]; /* whole huge pages of what is free */
@@ -29,14 +32,6 @@ static void in_turn(void)
 static bool live_is_as_it_was(void)
 {
     return is_filled(live[0], 1) && is_filled(live[1], 2) && is_filled(live[2], 3);
-}
-
-static int fork_with(int (*child)(void))
-{
-    assert_true(fl_region_fork_prepare(&region));
-    int status = fake_child(child);
-    fl_region_fork_parent(&region);
-    return status;
 }
 
 /* Takes all that is free and writes to it: where nothing is mapped the child dies of it. */
@@ -110,12 +105,12 @@ static void exactly_those_are_kept(void **state)
     (void)state;
     in_turn();
     if (is_reserved()) {
-        assert_true(fl_region_fork_prepare(&region));
+        fl_region_fork_lock(&region);
         assert_int_equal(fake_kept_from_child(region.window.all), 0);
         fl_region_fork_parent(&region);
         return;
     }
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     assert_int_equal(fake.count[FAKE_ADVISE], 3);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(fake_kept_from_child(kept[i]), MIB(4));
@@ -124,7 +119,7 @@ static void exactly_those_are_kept(void **state)
     fl_region_fork_parent(&region);
     give(live[1]); /* merges with two of them */
     assert_int_equal(fake_kept_from_child(region.window.all), 3 * MIB(4));
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     assert_int_equal(fake_kept_from_child(region.window.all), region.free_huge);
     fl_region_fork_parent(&region);
     assert_settled();
@@ -135,7 +130,7 @@ static void only_use_makes_it_inherited_again(void **state)
 {
     (void)state;
     in_turn();
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     fl_region_fork_parent(&region);
     fake_forget();
     give(live[0]);
@@ -152,7 +147,7 @@ static void what_is_used_again_is_inherited(void **state)
 {
     (void)state;
     in_turn();
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     fl_region_fork_parent(&region);
     struct fl_extent *a = take(MIB(3));
     assert_int_equal(fake_kept_from_child(fl_extent_range(a)), 0);
@@ -164,7 +159,7 @@ static void what_is_used_again_is_inherited(void **state)
     struct fl_extent *b = take(MIB(4));
     assert_int_equal(fake_kept_from_child(fl_extent_range(live[0])), 0);
     assert_int_equal(fake_kept_from_child(fl_extent_range(b)), 0);
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     assert_int_equal(fake_kept_from_child(region.window.all), is_reserved() ? 0 : region.free_huge);
     fl_region_fork_parent(&region);
     assert_settled();
@@ -174,7 +169,7 @@ static void what_moves_out_of_kept_memory_is_inherited(void **state)
 {
     (void)state;
     in_turn();
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     fl_region_fork_parent(&region);
     region.stats.in_use_peak = 0; /* nothing more may be held */
     struct fl_extent *e = take(MIB(10));
@@ -194,7 +189,7 @@ static void cached_extents_are_free_ones_too(void **state)
     struct fl_extent *e = take(MIB(8)), *guard = take(MIB(2));
     assert_true(fl_extent_claim(e, region.epoch));
     assert_null(fl_cache_put(c, e));
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     assert_int_equal(fake_kept_from_child(region.window.all), is_reserved() ? 0 : MIB(8));
     fl_region_fork_parent(&region);
     assert_true((fl_cache_take(&region, c, MIB(8)) != NULL) == is_reserved());
@@ -226,7 +221,7 @@ static void what_cannot_be_kept_is_inherited_whole(void **state)
             return;
         }
         fake_fail_at(refused_at, 1u << FAKE_ADVISE);
-        assert_true(fl_region_fork_prepare(&region));
+        fl_region_fork_lock(&region);
         assert_true(fake_fired());
         fake_fail_at(0, 1);
         int status = fake_child(child_after_a_refusal);
@@ -253,9 +248,7 @@ static int child_that_forks(void)
     }
     fill(a, 0x31);
     give(b);
-    if (!fl_region_fork_prepare(&region)) {
-        return 3;
-    }
+    fl_region_fork_lock(&region);
     int status = fake_child(grandchild);
     fl_region_fork_parent(&region);
     if (status != 0) {
@@ -316,7 +309,7 @@ static int child_amid_a_move(void)
 static void fork_now(void)
 {
     fake.on_purge = NULL;
-    child_status = fork_with(child_amid_a_move);
+    child_status = fork_beside(child_amid_a_move);
 }
 
 static void a_child_forked_amid_a_move_finds_donors_gone(void **state)
@@ -333,6 +326,43 @@ static void a_child_forked_amid_a_move_finds_donors_gone(void **state)
     assert_settled();
 }
 
+static pid_t forked;
+static bool child_has_it;
+
+/* As a signal handler does that interrupts the call. */
+static void fork_here(void)
+{
+    fake.on_purge = NULL;
+    fl_region_fork_lock(&region);
+    forked = fork();
+    if (forked == 0) {
+        fl_sys.write = fl_sys_linux.write; /* what it says is to be seen */
+        fake_map_forked();
+        child_has_it = fl_region_fork_child(&region, NULL);
+    } else {
+        fl_region_fork_parent(&region);
+    }
+}
+
+static void a_handler_forks_amid_a_purge_that_goes_on_in_the_child(void **state)
+{
+    int status = -1;
+    (void)state;
+    in_turn();
+    fake.on_purge = fork_here;
+    size_t given = fl_region_purge(&region, 0);
+    if (forked == 0) { /* it gives the region up, which is sound all the same */
+        _exit(child_has_it                       ? 1
+              : fl_region_check(&region) != NULL ? 2
+              : live_is_as_it_was()              ? 0
+                                                 : 3);
+    }
+    assert_int_equal(waitpid(forked, &status, 0), forked);
+    assert_int_equal(status, 0);
+    assert_int_equal(given, 3 * MIB(4));
+    assert_settled();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +376,7 @@ int main(void)
         cmocka_unit_test(children_have_children),
         cmocka_unit_test(a_child_without_descriptors_gives_such_addresses_up),
         cmocka_unit_test(a_child_forked_amid_a_move_finds_donors_gone),
+        cmocka_unit_test(a_handler_forks_amid_a_purge_that_goes_on_in_the_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

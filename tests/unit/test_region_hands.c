@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static struct fl_extent *before, *it, *after;
+static int sink; /* a pipe's end: write(2) says whether memory may be read */
 
 static int each(void **state)
 {
@@ -167,6 +169,56 @@ static void a_lazy_block_goes_back_whole(void **state)
     assert_true(is_filled(lazy, 0));
 }
 
+static bool is_readable(uintptr_t addr)
+{
+    return write(sink, (const void *)addr, 1) == 1;
+}
+
+static void what_is_withheld_has_no_pages_and_no_successor(void **state)
+{
+    (void)state;
+    uintptr_t was = it->base;
+    size_t populated = region.populated_bytes;
+    assert_true(fl_extent_claim(it, region.epoch));
+    assert_true(fl_region_withhold(&region, it));
+    neighbours_are_untouched();
+    assert_false(is_readable(was));
+    assert_false(is_readable(was + MIB(7) - 1));
+    /* nothing else is mapped there meanwhile */
+    assert_ptr_equal(mmap((void *)was, KIB(4), PROT_READ,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+                     MAP_FAILED);
+    assert_int_equal(region.populated_bytes, populated - MIB(7));
+    struct fl_extent *other = take(MIB(7));
+    assert_true(other->base != was);
+    assert_null(fl_region_find(&region, was));
+    fl_region_give(&region, it);
+    neighbours_are_untouched();
+    it = take(MIB(7));
+    assert_true(it->base == was);
+    assert_true(is_filled(it, 0));
+    assert_true(is_readable(was));
+    neighbours_are_untouched();
+}
+
+static void what_cannot_be_withheld_is_as_it_was(void **state)
+{
+    (void)state;
+    uintptr_t was = it->base;
+    size_t populated = region.populated_bytes;
+    fake.rc[FAKE_DECOMMIT] = -ENOMEM;
+    assert_true(fl_extent_claim(it, region.epoch));
+    assert_false(fl_region_withhold(&region, it));
+    fake.rc[FAKE_DECOMMIT] = 0;
+    assert_false(fl_extent_is_handled(it));
+    assert_true(is_filled(it, 2));
+    assert_int_equal(region.populated_bytes, populated);
+    fl_region_give(&region, it);
+    it = take(MIB(7));
+    assert_true(it->base == was);
+    neighbours_are_untouched();
+}
+
 static void realloc_neither_extends_nor_moves(void **state)
 {
     (void)state;
@@ -201,6 +253,33 @@ static void realloc_gives_up_the_tail_as_new(void **state)
     give(it);
     assert_true(is_filled(next, 6));
     neighbours_are_untouched();
+}
+
+static struct fl_range hidden;
+
+static void hide_the_rest(struct fl_range r)
+{
+    hidden = (struct fl_range){r.base + KIB(64), r.len - KIB(64)};
+    assert_int_equal(mprotect((void *)hidden.base, hidden.len, PROT_NONE), 0);
+}
+
+/* What a request has filled beyond itself is another thread's block before it is done. */
+static void who_populates_does_not_touch_what_others_may_have_hidden(void **state)
+{
+    (void)state;
+    give(it);
+    give(before);
+    give(after);
+    (void)fl_region_purge(&region, 0);
+    fake.on_populate = hide_the_rest;
+    fake.rc[FAKE_POPULATE] = -EINVAL; /* as the kernel has it for what may not be written */
+    struct fl_extent *e = take(KIB(64));
+    fake.on_populate = NULL;
+    fake.rc[FAKE_POPULATE] = 0;
+    fill(e, 4);
+    assert_int_equal(mprotect((void *)hidden.base, hidden.len, PROT_READ | PROT_WRITE), 0);
+    give(e);
+    assert_sound();
 }
 
 static void a_handlers_free_is_done_by_the_next_unlock(void **state)
@@ -260,6 +339,12 @@ static void every_refusal_is_survived(void **state)
 
 int main(void)
 {
+    int ends[2];
+
+    if (pipe(ends) != 0) {
+        return 1;
+    }
+    sink = ends[1];
 #define T(f) cmocka_unit_test_setup(f, each)
     const struct CMUnitTest tests[] = {
         T(the_block_around_an_address_is_found),
@@ -270,8 +355,11 @@ int main(void)
         T(what_was_protected_is_writable_again),
         T(less_than_a_huge_page_stays_populated_memory),
         T(a_lazy_block_goes_back_whole),
+        T(what_is_withheld_has_no_pages_and_no_successor),
+        T(what_cannot_be_withheld_is_as_it_was),
         T(realloc_neither_extends_nor_moves),
         T(realloc_gives_up_the_tail_as_new),
+        T(who_populates_does_not_touch_what_others_may_have_hidden),
         T(a_handlers_free_is_done_by_the_next_unlock),
         T(what_the_kernel_does_not_unmap_is_nobodys_any_more),
         T(every_refusal_is_survived),

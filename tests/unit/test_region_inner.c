@@ -376,7 +376,7 @@ static void repair_looks_at_all_of_it_and_beyond(void **state)
     const struct fl_extent *e = large.outer, *beyond = take_aligned(MIB(32), MIB(2));
     large.block[1].len = MIB(150);
     large.block[1].state = FL_EXTENT_LIVE;
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     fl_region_fork_parent(&region);
     fake_forget();
     for (int i = 0; i < 50 && fl_region_repair(&region) == 0; i++) {
@@ -409,7 +409,7 @@ static void a_child_has_it_too(void **state)
     (void)state;
     struct fl_extent *e = block(5, MIB(1));
     fill(e, 9);
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     assert_int_equal(fake_child(in_child), 0);
     fl_region_fork_parent(&region);
     assert_true(is_filled(e, 9));

@@ -154,9 +154,7 @@ static int child_status;
 static void fork_now(void)
 {
     fake.on_purge = NULL;
-    assert_true(fl_region_fork_prepare(&region));
-    child_status = fake_child(in_child);
-    fl_region_fork_parent(&region);
+    child_status = fork_beside(in_child);
 }
 
 static void a_child_forked_amid_a_purge_works(void **state)
@@ -212,7 +210,7 @@ static void caches_of_threads_that_fork_left_behind_are_taken_over(void **state)
     assert_int_equal(pthread_create(&t, NULL, get_a_cache, NULL), 0);
     pthread_join(t, NULL);
     assert_true(fl_extent_claim(e, region.epoch));
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     /* Needs no lock, and so may come after the caches were emptied. */
     assert_null(fl_cache_put(mine, e));
     assert_null(fl_cache_put(theirs, freed_by_them));
@@ -223,15 +221,45 @@ static void caches_of_threads_that_fork_left_behind_are_taken_over(void **state)
     assert_sound();
 }
 
-static void a_handler_that_forks_amid_our_work_is_told_so(void **state)
+static void during_a_fork_the_region_is_closed(void **state)
 {
     (void)state;
-    fl_region_lock(&region);
-    assert_false(fl_region_fork_prepare(&region));
-    fl_region_unlock(&region);
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
+    assert_true(fl_region_busy()); /* a handler that forks amid our own work sees the same */
+    fl_region_leave();
+    assert_true(fl_region_is_closed(&region)); /* as other threads see it */
+    fl_region_enter();
     fl_region_fork_parent(&region);
     assert_false(fl_region_busy());
+    assert_false(fl_region_is_closed(&region));
+}
+
+static int child_is_refused(void)
+{
+    return fl_region_fork_child(&region, NULL) ? 1 : 0;
+}
+
+/* Amid a request of several steps it waits for a while, and takes the lock over. A free does not wait. */
+static void *free_one(void *block)
+{
+    give(block);
+    fl_region_lock(&region);
+    fl_region_unlock(&region);
+    return NULL;
+}
+
+static void a_lock_that_was_taken_over_leaves_the_child_without_a_region(void **state)
+{
+    pthread_t t;
+    (void)state;
+    struct fl_extent *e = take(MIB(4));
+    fl_sys.wait = fl_sys_linux.wait;
+    fl_region_fork_lock(&region);
+    assert_int_equal(pthread_create(&t, NULL, free_one, e), 0);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    assert_int_equal(fake_child(child_is_refused), 0);
+    fl_region_fork_parent(&region);
+    assert_sound();
 }
 
 static int check_worker_in_child(void)
@@ -245,9 +273,7 @@ static void a_child_wants_a_worker_of_its_own(void **state)
     (void)state;
     assert_non_null(take(MIB(32)));
     fl_region_set_worker(&region, true);
-    assert_true(fl_region_fork_prepare(&region));
-    child_status = fake_child(check_worker_in_child);
-    fl_region_fork_parent(&region);
+    child_status = fork_with(check_worker_in_child);
     assert_int_equal(child_status, 0);
     assert_true(region.has_worker);
 }
@@ -261,7 +287,8 @@ int main(void)
         cmocka_unit_test_setup(an_armed_block_freed_by_a_handler_loses_its_map, each),
         cmocka_unit_test_setup(a_child_forked_amid_a_purge_works, each),
         cmocka_unit_test_setup(caches_of_threads_that_fork_left_behind_are_taken_over, each),
-        cmocka_unit_test_setup(a_handler_that_forks_amid_our_work_is_told_so, each),
+        cmocka_unit_test_setup(during_a_fork_the_region_is_closed, each),
+        cmocka_unit_test_setup(a_lock_that_was_taken_over_leaves_the_child_without_a_region, each),
         cmocka_unit_test_setup(a_child_wants_a_worker_of_its_own, each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

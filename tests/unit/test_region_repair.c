@@ -30,7 +30,7 @@ static void forked(size_t len)
     region_begin(NULL);
     fake.pretend_populate = true;
     assert_non_null(take(len));
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     fl_region_fork_parent(&region);
     fake_forget();
 }
@@ -85,7 +85,7 @@ static void a_fork_calls_the_worker_which_finds_nothing(void **state)
     region_begin(NULL);
     assert_non_null(take(MIB(16)));
     atomic_store(&region.wants_worker, false);
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     fl_region_fork_parent(&region);
     assert_true(region.wants_worker);
     fake_forget();
@@ -95,6 +95,20 @@ static void a_fork_calls_the_worker_which_finds_nothing(void **state)
     fake_forget();
     assert_true(look() == UINT64_MAX);
     assert_int_equal(fake.nlog, 0); /* until the next one */
+}
+
+static void where_little_is_populated_a_fork_calls_no_worker(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    assert_non_null(take(MIB(16) - MIB(2)));
+    split(1);
+    atomic_store(&region.wants_worker, false);
+    fl_region_fork_lock(&region);
+    fl_region_fork_parent(&region);
+    assert_false(region.wants_worker);
+    assert_true(look() == UINT64_MAX);
+    assert_null(collapsed(0));
 }
 
 static void neighbours_that_are_worth_it_are_one_call(void **state)
@@ -163,7 +177,7 @@ static void it_gives_up_when_nothing_changes_for_long(void **state)
 {
     (void)state;
     uint64_t sum = 0, ns;
-    forked(MIB(4));
+    forked(MIB(16));
     shared(0);
     while ((ns = look()) != UINT64_MAX) {
         sum += ns;
@@ -172,7 +186,7 @@ static void it_gives_up_when_nothing_changes_for_long(void **state)
     assert_true(sum >= 590000 * ms); /* ten minutes */
     split(1);
     assert_true(look() == UINT64_MAX);
-    assert_true(fl_region_fork_prepare(&region)); /* the next fork begins anew */
+    fl_region_fork_lock(&region); /* the next fork begins anew */
     fl_region_fork_parent(&region);
     assert_true(look() == 100 * ms);
     assert_collapsed(0, 1, 1);
@@ -189,7 +203,7 @@ static void only_what_is_committed_is_looked_at(void **state)
     give(hole);
     assert_int_equal(fl_region_purge(&region, 0), MIB(10));
     assert_int_equal(lazy->content, FL_CONTENT_LAZY);
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     fl_region_fork_parent(&region);
     fake_forget();
     assert_true(look() == UINT64_MAX);
@@ -262,7 +276,7 @@ static void fork_again(struct fl_range r)
 {
     if (!forked_again && r.base >= region.first + 20 * fl_page.huge) {
         forked_again = true;
-        assert_true(fl_region_fork_prepare(&region));
+        fl_region_fork_lock(&region);
         fl_region_fork_parent(&region);
         fake.npages = 0;
         split(1); /* what was mended is split again */
@@ -310,7 +324,7 @@ static void without_huge_pages_there_is_nothing_to_repair(void **state)
     region_begin(&c);
     assert_non_null(take(MIB(16)));
     split(2);
-    assert_true(fl_region_fork_prepare(&region));
+    fl_region_fork_lock(&region);
     fl_region_fork_parent(&region);
     assert_true(look() == UINT64_MAX);
     assert_null(collapsed(0));
@@ -321,6 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(before_a_fork_nothing_is_looked_at),
         cmocka_unit_test(a_fork_calls_the_worker_which_finds_nothing),
+        cmocka_unit_test(where_little_is_populated_a_fork_calls_no_worker),
         cmocka_unit_test(neighbours_that_are_worth_it_are_one_call),
         cmocka_unit_test(it_ends_when_nothing_is_left),
         cmocka_unit_test(it_looks_less_and_less_often),

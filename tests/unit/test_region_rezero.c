@@ -310,9 +310,7 @@ static void fork_now(void *base, size_t len)
 {
     memset(base, 0xdd, len);
     meanwhile = NULL;
-    assert_true(fl_region_fork_prepare(&region));
-    child_status = fake_child(child);
-    fl_region_fork_parent(&region);
+    child_status = fork_beside(child);
 }
 
 static void a_child_forked_meanwhile_finds_none_of_it(void **state)

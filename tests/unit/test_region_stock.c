@@ -369,9 +369,7 @@ static void children_have_none_of_it(void **state)
     }
     memset(stock_chunk(0), 0xcc, MIB(64));
     assert_int_equal(fake_kept_from_child(stock()->span.all), MIB(64));
-    assert_true(fl_region_fork_prepare(&region));
-    int status = fake_child(child_without);
-    fl_region_fork_parent(&region);
+    int status = fork_with(child_without);
     assert_int_equal(status, 0);
     assert_stock(MIB(64));
     assert_true(is_filled(take_zeroed(MIB(64)), 0xcc));
@@ -383,18 +381,14 @@ static void fork_amid_a_refill(struct fl_range r)
 {
     if (r.base - stock()->span.all.base < stock()->span.all.len) {
         fake.on_populate = NULL;
-        assert_true(fl_region_fork_prepare(&region));
-        child_status = fake_child(child_without);
-        fl_region_fork_parent(&region);
+        child_status = fork_beside(child_without);
     }
 }
 
 static void fork_amid_a_release(void)
 {
     fake.on_purge = NULL;
-    assert_true(fl_region_fork_prepare(&region));
-    child_status = fake_child(child_without);
-    fl_region_fork_parent(&region);
+    child_status = fork_beside(child_without);
 }
 
 static void children_forked_amid_a_change_have_none_of_it(void **state)
@@ -435,9 +429,7 @@ static void a_child_that_has_inherited_it_does_without(void **state)
     fake.rc[FAKE_ADVISE] = -EINVAL;
     (void)fl_region_refill(&region);
     assert_stock(MIB(64));
-    assert_true(fl_region_fork_prepare(&region));
-    int status = fake_child(child_with_maps_in_the_way);
-    fl_region_fork_parent(&region);
+    int status = fork_with(child_with_maps_in_the_way);
     assert_int_equal(status, 0);
     assert_non_null(e);
     assert_stock(MIB(64));

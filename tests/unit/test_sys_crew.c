@@ -1,6 +1,7 @@
 /* Population by several at once, on the real kernel: what is resident, whose faults they were, what stays behind. The
- * linker wraps pthread_create (CMakeLists.txt), so that tests count threads, refuse them, and see their signal masks. */
+ * linker wraps fl_guest_start (CMakeLists.txt), so that tests count threads and refuse them. */
 #include "unit/crew_fixture.h"
+#include "unit/guest_fixture.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,28 +14,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-static _Atomic int threads, refuse_as, refusals;
-static _Atomic bool signals_open;
-
-int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*f)(void *), void *arg);
-int __real_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*f)(void *), void *arg);
-
-int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*f)(void *), void *arg)
-{
-    sigset_t now;
-
-    (void)pthread_sigmask(SIG_SETMASK, NULL, &now);
-    if (sigismember(&now, SIGTERM) == 0 || sigismember(&now, SIGSEGV) == 0) {
-        atomic_store(&signals_open, true);
-    }
-    if (atomic_load(&refusals) > 0) {
-        atomic_fetch_sub(&refusals, 1);
-        return atomic_load(&refuse_as);
-    }
-    atomic_fetch_add(&threads, 1);
-    return __real_pthread_create(t, attr, f, arg);
-}
 
 static long faults(int who)
 {
@@ -110,7 +89,7 @@ static void what_is_short_or_may_not_be_shared_is_done_alone(void **state)
     enum fl_crew_kind used;
     cpu_set_t before, one;
     (void)state;
-    atomic_store(&threads, 0);
+    atomic_store(&guests.begun, 0);
     assert_int_equal(fl_crew_populate(small, 4, FL_CREW_URING, &used), 0);
     assert_int_equal(used, FL_CREW_ALONE);
     assert_int_equal(fl_crew_populate(r, 0, FL_CREW_URING, &used), 0);
@@ -126,7 +105,7 @@ static void what_is_short_or_may_not_be_shared_is_done_alone(void **state)
     assert_int_equal(fl_crew_populate(r, 4, FL_CREW_URING, &used), 0);
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
     assert_int_equal(used, FL_CREW_ALONE);
-    assert_int_equal(atomic_load(&threads), 0);
+    assert_int_equal(atomic_load(&guests.begun), 0);
     assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
@@ -137,9 +116,10 @@ static void helpers_are_fewer_than_the_cpus(void **state)
     (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof cpus, &cpus), 0);
     for (unsigned helpers = 1; helpers < 100; helpers *= 3) {
-        atomic_store(&threads, 0);
+        atomic_store(&guests.begun, 0);
         assert_int_equal(fl_crew_populate(r, helpers, FL_CREW_THREADS, NULL), 0);
-        assert_in_range(atomic_load(&threads), 1, fl_min(helpers, (size_t)CPU_COUNT(&cpus) - 1));
+        assert_in_range(atomic_load(&guests.begun), 1,
+                        fl_min(helpers, (size_t)CPU_COUNT(&cpus) - 1));
         empty(r);
     }
     assert_int_equal(fl_sys_linux.unmap(r), 0);
@@ -185,23 +165,16 @@ static void without_a_thread_the_caller_does_it(void **state)
     struct fl_range r = map(MIB(SHARED));
     enum fl_crew_kind used;
     (void)state;
-    atomic_store(&refuse_as, EAGAIN);
-    atomic_store(&refusals, 100);
+    atomic_store(&guests.refuse_as, -EAGAIN);
+    atomic_store(&guests.refusals, 100);
     assert_int_equal(fl_crew_populate(r, 4, FL_CREW_THREADS, &used), 0);
     assert_int_equal(used, FL_CREW_ALONE);
     assert_int_equal(resident(r), r.len);
-    empty(r);
-    /* a small stack is too small where the program has much thread-local storage */
-    atomic_store(&refuse_as, EINVAL);
-    atomic_store(&refusals, 1);
-    assert_int_equal(fl_crew_populate(r, 4, FL_CREW_THREADS, &used), 0);
-    assert_int_equal(used, FL_CREW_THREADS);
-    assert_int_equal(resident(r), r.len);
-    atomic_store(&refusals, 0);
+    atomic_store(&guests.refusals, 0);
     assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void signals_stay_as_they_are_and_helpers_get_none(void **state)
+static void signals_stay_as_they_are(void **state)
 {
     struct fl_range r = map(MIB(SHARED));
     sigset_t before, after;
@@ -209,7 +182,6 @@ static void signals_stay_as_they_are_and_helpers_get_none(void **state)
     sigemptyset(&before);
     sigaddset(&before, SIGUSR2);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
-    atomic_store(&signals_open, false);
     for (unsigned kind = FL_CREW_THREADS; kind <= FL_CREW_URING; kind++) {
         assert_int_equal(fl_crew_populate(r, 4, kind, NULL), 0);
         assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &after), 0);
@@ -217,7 +189,6 @@ static void signals_stay_as_they_are_and_helpers_get_none(void **state)
             assert_int_equal(sigismember(&after, sig), sig == SIGUSR2);
         }
     }
-    assert_false(atomic_load(&signals_open));
     sigemptyset(&before);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
     assert_int_equal(fl_sys_linux.unmap(r), 0);
@@ -292,7 +263,7 @@ static void many_threads_fill_at_once(void **state)
     (void)state;
     for (size_t i = 0; i < 6; i++) {
         r[i] = map(MIB(SHARED));
-        assert_int_equal(__real_pthread_create(&t[i], NULL, fill_some, &r[i]), 0);
+        assert_int_equal(pthread_create(&t[i], NULL, fill_some, &r[i]), 0);
     }
     for (size_t i = 0; i < 6; i++) {
         assert_int_equal(pthread_join(t[i], &good), 0);
@@ -312,7 +283,7 @@ int main(void)
         cmocka_unit_test(a_refusal_is_passed_on_and_nobody_works_on),
         cmocka_unit_test(memory_that_may_not_be_written_is_refused),
         cmocka_unit_test(without_a_thread_the_caller_does_it),
-        cmocka_unit_test(signals_stay_as_they_are_and_helpers_get_none),
+        cmocka_unit_test(signals_stay_as_they_are),
         cmocka_unit_test(nothing_of_a_ring_stays),
         cmocka_unit_test(a_program_s_thread_is_not_interrupted_afterwards),
         cmocka_unit_test(many_threads_fill_at_once),

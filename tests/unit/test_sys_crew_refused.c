@@ -53,6 +53,7 @@ static int child(int (*f)(void))
     pid_t pid = fork();
     if (pid == 0) {
         (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        fl_home_settle();
         _exit(f());
     }
     assert_true(pid > 0);
@@ -75,14 +76,33 @@ static int populate_as(enum fl_crew_kind allowed)
     return answer;
 }
 
-static int in_a_container(void)
+/* Runs f in a child that boots under the filter which its parent has too. */
+static int child_of_a_container(int (*f)(void))
 {
-    refuse(SYS_io_uring_setup, SECCOMP_RET_ERRNO | EPERM, -1);
-    fl_sys_boot(); /* the filter was there first */
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        fl_sys_boot();
+        fl_home_settle();
+        _exit(f());
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
+                                                                           : 97;
+}
+
+static int populate_twice(void)
+{
     int first = populate_as(FL_CREW_URING);
     refuse(SYS_io_uring_setup, SECCOMP_RET_KILL_PROCESS, -1);
     int second = populate_as(FL_CREW_URING);
     return first == second ? first : 98;
+}
+
+static int in_a_container(void)
+{
+    refuse(SYS_io_uring_setup, SECCOMP_RET_ERRNO | EPERM, -1);
+    return child_of_a_container(populate_twice);
 }
 
 static void refused_io_uring_means_threads_and_is_asked_for_once(void **state)
@@ -98,6 +118,8 @@ static int in_a_sandbox_of_its_own(void)
     refuse(SYS_io_uring_setup, SECCOMP_RET_KILL_PROCESS, -1);
     refuse(SYS_clone3, SECCOMP_RET_KILL_PROCESS, -1);
     refuse(SYS_clone, SECCOMP_RET_KILL_PROCESS, -1);
+    refuse(SYS_madvise, SECCOMP_RET_KILL_PROCESS, POPULATE_WRITE);
+    fl_sys_confine(true);
     int after = populate_as(FL_CREW_URING);
     return before == (uring_here ? FL_CREW_URING : FL_CREW_THREADS) ? after : 98;
 }
@@ -105,15 +127,46 @@ static int in_a_sandbox_of_its_own(void)
 static void a_program_that_confines_itself_is_not_killed_for_helpers(void **state)
 {
     (void)state;
-    assert_int_equal(child(in_a_sandbox_of_its_own), FL_CREW_ALONE);
+    assert_int_equal(child(in_a_sandbox_of_its_own), 100 + EPERM);
+}
+
+static int without_threads(void)
+{
+    refuse_threads();
+    return populate_as(FL_CREW_URING);
 }
 
 static int without_either(void)
 {
     refuse(SYS_io_uring_setup, SECCOMP_RET_ERRNO | ENOSYS, -1);
-    refuse_threads();
+    return child_of_a_container(without_threads);
+}
+
+/* Around one program alone: its parent has no such filter. */
+static int in_a_sandbox_around_it(void)
+{
+    refuse(SYS_clone, SECCOMP_RET_KILL_PROCESS, -1);
+    refuse(SYS_madvise, SECCOMP_RET_KILL_PROCESS, POPULATE_WRITE);
     fl_sys_boot();
     return populate_as(FL_CREW_URING);
+}
+
+static void a_filter_around_the_program_alone_is_not_tried(void **state)
+{
+    (void)state;
+    assert_int_equal(child(in_a_sandbox_around_it), 100 + EPERM);
+}
+
+static int lethal_in_a_container(void)
+{
+    refuse(SYS_userfaultfd, SECCOMP_RET_KILL_PROCESS, -1);
+    return child_of_a_container(without_threads);
+}
+
+static void a_container_that_kills_is_tried_by_a_child_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(child(lethal_in_a_container), 100 + EPERM);
 }
 
 static void refused_threads_too_mean_alone(void **state)
@@ -147,7 +200,6 @@ static int on_an_old_kernel(void)
     refuse(SYS_io_uring_setup, SECCOMP_RET_KILL_PROCESS, -1);
     refuse(SYS_clone3, SECCOMP_RET_KILL_PROCESS, -1);
     refuse(SYS_clone, SECCOMP_RET_KILL_PROCESS, -1);
-    fl_sys_boot();
     return populate_as(FL_CREW_URING);
 }
 
@@ -162,7 +214,6 @@ static int on_a_program_s_thread(void)
     struct fl_range r = map(MIB(SHARED));
 
     refuse(SYS_io_uring_setup, SECCOMP_RET_KILL_PROCESS, -1);
-    fl_sys_boot();
     return fl_sys_linux.populate_shared(r, 2) == 0 && resident(r) == r.len ? 0 : 99;
 }
 
@@ -232,6 +283,8 @@ int main(void)
         cmocka_unit_test(refused_io_uring_means_threads_and_is_asked_for_once),
         cmocka_unit_test(a_program_that_confines_itself_is_not_killed_for_helpers),
         cmocka_unit_test(refused_threads_too_mean_alone),
+        cmocka_unit_test(a_filter_around_the_program_alone_is_not_tried),
+        cmocka_unit_test(a_container_that_kills_is_tried_by_a_child_alone),
         cmocka_unit_test(want_of_a_descriptor_is_of_the_moment),
         cmocka_unit_test(a_kernel_that_cannot_says_so_before_anybody_is_called),
         cmocka_unit_test(only_threads_of_ours_have_rings),

@@ -280,10 +280,11 @@ static void begin_confined(void)
     struct fl_range to = map(MIB(2));
     int fd;
 
-    if (fl_sys_is_confined() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0 || !fl_sys_is_confined()) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
         _exit(2);
     }
+    fl_sys_confine(true);
     if (fl_sys_linux.move_begin(to, &fd) != -EPERM) {
         _exit(1);
     }

@@ -90,7 +90,7 @@ static void it_is_woken_out_of_poll(void **state)
     atomic_store(&watched, true);
     for (int i = 0; i < 1000; i++) {
         call_and_wait();
-        while (atomic_load(&worker.state) != FL_WORKER_POLLING) {
+        while (atomic_load(&worker.state) != FL_WORKER_ASLEEP) {
             sched_yield();
         }
     }
@@ -101,6 +101,7 @@ static void a_retired_one_gives_its_number_back(void **state)
     (void)state;
     int pid = worker.pid, tid = worker.tid;
     fl_worker_retire(&worker);
+    assert_int_equal(worker.state, FL_WORKER_NONE);
     while (fl_events.wake_send(pid, tid) == 0) { /* until there is no such thread */
         sched_yield();
     }
@@ -114,6 +115,7 @@ int main(void)
         cmocka_unit_test(a_retired_one_gives_its_number_back),
     };
     fl_sys_boot(); /* a container's seccomp filter is known from here on */
+    fl_home_settle();
     region_begin(NULL);
     fl_sys.now_ns = fl_sys_linux.now_ns;
     fl_events.open = open_nothing;

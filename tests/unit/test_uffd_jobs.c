@@ -2,8 +2,6 @@
 #include "unit/cmocka_all.h"
 #include "unit/uffd_fixture.h"
 
-#include <errno.h>
-
 enum { JOBS = 3 };
 
 static _Atomic int runs[JOBS];
@@ -45,7 +43,6 @@ static int begin(void **state)
 {
     (void)state;
     worker_begin(0);
-    fake_events.own_table_rc = -EPERM;
     for (int i = 0; i < JOBS; i++) {
         runs[i] = call_within[i] = 0;
         answer[i] = FL_JOB_IDLE;

@@ -1,10 +1,11 @@
-/* The thread with a descriptor table of its own: it polls while something may be given back, is woken by a signal, and no
- * wake is lost, nor sent to anybody else. */
+/* How the thread sleeps: in poll, in a descriptor table of its own; it watches for pressure while something may be given
+ * back, is woken by a signal, and no wake is lost, nor sent to another thread. */
 #include "uffd/internal.h"
 #include "unit/cmocka_all.h"
 #include "unit/uffd_fixture.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 
 static const char psi[] = "/proc/pressure/memory";
@@ -32,7 +33,7 @@ static void it_polls_while_something_ages(void **state)
 {
     (void)state;
     worker_start();
-    await_state(FL_WORKER_POLLING);
+    await_state(FL_WORKER_ASLEEP);
     assert_int_equal(fake_events.own_tables, 1);
     assert_int_equal(fake_events_open("wake"), 1);
     assert_int_equal(fake_events_open(psi), 1);
@@ -41,7 +42,7 @@ static void it_polls_while_something_ages(void **state)
     assert_int_equal(fake_events_open(NULL), 2);
 }
 
-static void it_has_no_timer_and_watches_nothing_when_nothing_ages(void **state)
+static void it_watches_nothing_when_nothing_ages(void **state)
 {
     (void)state;
     worker_start();
@@ -50,17 +51,11 @@ static void it_has_no_timer_and_watches_nothing_when_nothing_ages(void **state)
     await_state(FL_WORKER_ASLEEP);
     assert_int_equal(fake_events_open(NULL), 1);
     assert_int_equal(fake_events_open("wake"), 1);
-    unsigned polls = fake_events.polls;
-    pass_ns(1000 * TICK_NS);
-    await_sleep();
-    assert_int_equal(ticks, 1);
-    assert_int_equal(fake_events.polls, polls);
     atomic_store(&more, true);
-    fl_worker_call(&worker, false); /* by the futex */
+    fl_worker_call(&worker, false);
     let_it_tick();
-    await_state(FL_WORKER_POLLING);
     assert_int_equal(fake_events_open(psi), 1);
-    assert_int_equal(fake_events.wakes, 0);
+    assert_int_equal(guests.begun, 1);
 }
 
 static void a_call_wakes_it_by_one_signal(void **state)
@@ -69,7 +64,7 @@ static void a_call_wakes_it_by_one_signal(void **state)
     worker_start();
     await(&runs, 1);
     for (int i = 1; i <= 10; i++) {
-        await_state(FL_WORKER_POLLING);
+        await_state(FL_WORKER_ASLEEP);
         atomic_store(&region.wants_worker, true);
         fl_worker_call(&worker, false);
         assert_false(region.wants_worker);
@@ -89,7 +84,7 @@ static void a_wake_that_cannot_be_sent_is_left_to_the_timer_and_to_the_next_call
     for (int i = 0; i < 3; i++) {
         atomic_store(&region.wants_worker, false);
         fl_worker_call(&worker, false);
-        assert_int_equal(worker.state, FL_WORKER_POLLING);
+        assert_int_equal(worker.state, FL_WORKER_ASLEEP);
         assert_true(region.wants_worker);
     }
     await_sleep();
@@ -127,8 +122,8 @@ static void it_waits_for_a_signal_that_is_late(void **state)
     (void)state;
     worker_start();
     await(&runs, 1);
-    uint32_t polling = FL_WORKER_POLLING;
-    assert_true(atomic_compare_exchange_strong(&worker.state, &polling, FL_WORKER_CALLED));
+    uint32_t asleep = FL_WORKER_ASLEEP;
+    assert_true(atomic_compare_exchange_strong(&worker.state, &asleep, FL_WORKER_CALLED));
     unsigned from = fake_events.polls;
     pass_ns(TICK_NS);
     while (fake_events.polls == from) { /* it is out of its sleep, and in that wait */
@@ -144,9 +139,9 @@ static void one_that_never_comes_is_not_waited_for_for_ever(void **state)
 {
     (void)state;
     worker_start();
-    uint32_t polling = FL_WORKER_POLLING;
-    assert_true(atomic_compare_exchange_strong(&worker.state, &polling, FL_WORKER_RETIRED));
-    while (threads_ended == 0) {
+    uint32_t asleep = FL_WORKER_ASLEEP;
+    assert_true(atomic_compare_exchange_strong(&worker.state, &asleep, FL_WORKER_LEAVING));
+    while (guests.ended == 0) {
         pass_ns(TICK_NS);
         sched_yield();
     }
@@ -156,23 +151,30 @@ static void a_retired_one_ends(void **state)
 {
     (void)state;
     worker_start();
-    await_state(FL_WORKER_POLLING);
+    await_state(FL_WORKER_ASLEEP);
     fl_worker_retire(&worker);
-    await(&threads_ended, 1);
+    await(&guests.ended, 1);
     assert_int_equal(fake_events.wakes, 1);
 }
 
-static void one_that_cannot_be_woken_sees_by_its_timer_that_it_is_retired(void **state)
+static void *let_it_be_sent(void *arg)
 {
+    await_state(FL_WORKER_LEAVING);
+    atomic_store(&fake_events.wake_send_rc, 0);
+    return arg;
+}
+
+static void a_wake_to_leave_is_sent_until_it_can_be(void **state)
+{
+    pthread_t other;
     (void)state;
     worker_start();
-    await_state(FL_WORKER_POLLING);
+    await_state(FL_WORKER_ASLEEP);
     atomic_store(&fake_events.wake_send_rc, -EAGAIN);
+    assert_int_equal(pthread_create(&other, NULL, let_it_be_sent, NULL), 0);
     fl_worker_retire(&worker);
-    while (threads_ended == 0) {
-        pass_ns(TICK_NS);
-        sched_yield();
-    }
+    assert_int_equal(guests.ended, 1);
+    assert_int_equal(pthread_join(other, NULL), 0);
 }
 
 /* RLIMIT_NOFILE below what is polled, or a sandbox. */
@@ -182,14 +184,17 @@ static void where_poll_is_refused_it_goes_on_without(void **state)
     worker_start();
     atomic_store(&fake_events.poll_rc, -EINVAL);
     fl_worker_call(&worker, false); /* out of the poll that goes on */
-    await_state(FL_WORKER_ASLEEP);
-    unsigned polls = fake_events.polls;
+    await(&runs, 2);
+    while (fake_events_open(NULL) != 0) {
+        sched_yield();
+    }
+    atomic_store(&fake_events.poll_rc, 0);
     let_it_tick();
     let_it_tick();
     assert_int_equal(fake_events_open(NULL), 0);
-    assert_int_equal(fake_events.polls, polls);
     fl_worker_call(&worker, false);
     await(&runs, 3);
+    assert_int_equal(guests.begun, 1);
 }
 
 static _Atomic int told, told_last;
@@ -226,7 +231,7 @@ static void another_source_is_listened_to(void **state)
     fl_worker_add(&worker, add_source, 0);
     worker_start();
     let_it_tick();
-    await_state(FL_WORKER_POLLING);
+    await_state(FL_WORKER_ASLEEP);
     assert_true(fake_events.untimed);
     assert_int_equal(fake_events_open(psi), 0);
     for (int i = 1; i <= 3; i++) {
@@ -239,7 +244,9 @@ static void another_source_is_listened_to(void **state)
     await(&runs, 2);
     atomic_store(&fake_events.poll_rc, -EPERM);
     fl_worker_call(&worker, false);
-    await_state(FL_WORKER_ASLEEP);
+    while (fake_events_open(NULL) != 0) {
+        sched_yield();
+    }
     assert_int_equal(told_last, 0);
     assert_int_equal(fake_events_open(NULL), 0);
 }
@@ -276,7 +283,7 @@ static void an_interrupted_poll_goes_on(void **state)
     assert_int_equal(fake_events_open(psi), 1);
 }
 
-static void without_a_way_to_wake_it_nothing_is_watched(void **state)
+static void without_a_descriptor_to_wake_it_nothing_is_watched(void **state)
 {
     (void)state;
     fake_events.wake_open_rc = -EPERM;
@@ -303,9 +310,9 @@ static void a_child_signals_nobody(void **state)
 {
     (void)state;
     worker_start();
-    await_state(FL_WORKER_POLLING);
+    await_state(FL_WORKER_ASLEEP);
     assert_int_equal(fake_child(call_in_child), 0);
-    assert_int_equal(worker.state, FL_WORKER_POLLING);
+    assert_int_equal(worker.state, FL_WORKER_ASLEEP);
 }
 
 int main(void)
@@ -313,19 +320,19 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, worker_end)
     const struct CMUnitTest tests[] = {
         TEST(it_polls_while_something_ages),
-        TEST(it_has_no_timer_and_watches_nothing_when_nothing_ages),
+        TEST(it_watches_nothing_when_nothing_ages),
         TEST(a_call_wakes_it_by_one_signal),
         TEST(a_wake_that_cannot_be_sent_is_left_to_the_timer_and_to_the_next_call),
         TEST(a_stray_wake_is_dropped),
         TEST(it_waits_for_a_signal_that_is_late),
         TEST(one_that_never_comes_is_not_waited_for_for_ever),
         TEST(a_retired_one_ends),
-        TEST(one_that_cannot_be_woken_sees_by_its_timer_that_it_is_retired),
+        TEST(a_wake_to_leave_is_sent_until_it_can_be),
         TEST(where_poll_is_refused_it_goes_on_without),
         TEST(another_source_is_listened_to),
         TEST(a_source_that_is_of_no_use_is_closed),
         TEST(an_interrupted_poll_goes_on),
-        TEST(without_a_way_to_wake_it_nothing_is_watched),
+        TEST(without_a_descriptor_to_wake_it_nothing_is_watched),
         TEST(a_child_signals_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

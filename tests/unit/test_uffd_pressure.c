@@ -114,7 +114,7 @@ static void the_coarse_trigger_is_taken_where_the_fine_one_is_refused(void **sta
     assert_released(1);
 }
 
-static void where_nobody_can_be_listened_to_it_sleeps_on_its_futex(void **state)
+static void where_nothing_can_be_watched_it_sleeps_all_the_same(void **state)
 {
     (void)state;
     fake_events_file(psi, false);
@@ -229,7 +229,7 @@ int main(void)
         TEST(there_is_a_second_between_two_releases_and_none_is_forgotten),
         TEST(two_that_speak_at_once_are_one),
         TEST(the_coarse_trigger_is_taken_where_the_fine_one_is_refused),
-        TEST(where_nobody_can_be_listened_to_it_sleeps_on_its_futex),
+        TEST(where_nothing_can_be_watched_it_sleeps_all_the_same),
         TEST(one_that_is_gone_is_closed_and_the_others_stay),
         TEST(a_limit_counts_when_it_is_not_the_page_cache_that_meets_it),
         TEST(the_pressure_level_of_v1_is_asked_for),

@@ -1,38 +1,49 @@
-/* The thread without descriptors, as where close_range(2) is refused: it starts once, runs its jobs, sleeps on a futex,
- * and no call gets lost. */
+/* The thread's life: it starts once, runs its jobs, ends when nothing is left, is retired, and no call gets lost. */
 #include "unit/cmocka_all.h"
 #include "unit/uffd_fixture.h"
 
 #include <errno.h>
-#include <pthread.h>
+#define LINGER_NS UINT64_C(1000000000)
 
 static int begin(void **state)
 {
     (void)state;
     worker_begin(DECAY_MS);
-    fake_events.own_table_rc = -EPERM;
     return 0;
 }
 
 static void a_refused_thread_is_asked_for_again(void **state)
 {
     (void)state;
-    atomic_store(&refuse_threads, 1);
+    atomic_store(&guests.refuse_as, -EAGAIN);
+    atomic_store(&guests.refusals, 1);
     fl_worker_call(&worker, true);
     assert_int_equal(worker.state, FL_WORKER_NONE);
-    assert_int_equal(threads_begun, 0);
-    atomic_store(&refuse_threads, 0);
+    assert_int_equal(guests.begun, 0);
     worker_start();
-    assert_int_equal(threads_begun, 1);
+    assert_int_equal(guests.begun, 1);
 }
 
-static void a_free_starts_no_thread(void **state)
+static void where_there_are_no_guests_none_is_asked_for_again(void **state)
+{
+    (void)state;
+    atomic_store(&guests.refuse_as, -ENOSYS);
+    atomic_store(&guests.refusals, 1);
+    fl_worker_call(&worker, true);
+    atomic_store(&region.wants_worker, true);
+    fl_worker_call(&worker, true);
+    assert_int_equal(worker.state, FL_WORKER_NONE);
+    assert_int_equal(guests.begun, 0);
+    assert_false(region.wants_worker);
+}
+
+static void a_free_starts_no_first_thread(void **state)
 {
     (void)state;
     atomic_store(&region.wants_worker, true);
     fl_worker_call(&worker, false); /* it may come from a signal handler */
     assert_int_equal(worker.state, FL_WORKER_NONE);
-    assert_int_equal(threads_begun, 0);
+    assert_int_equal(guests.begun, 0);
     assert_true(region.wants_worker); /* the next request will */
 }
 
@@ -46,20 +57,24 @@ static void it_starts_once_and_ticks_four_times_a_decay(void **state)
     for (int i = 0; i < 8; i++) {
         let_it_tick();
     }
-    assert_int_equal(threads_begun, 1);
+    assert_int_equal(guests.begun, 1);
     assert_true(signals_blocked);
 }
 
-static void it_asks_for_no_descriptor(void **state)
+static void without_a_table_of_its_own_it_opens_nothing(void **state)
 {
     (void)state;
+    fake_events.own_table_rc = -EPERM;
     fake_events_file("/proc/pressure/memory", false);
     atomic_store(&more, true);
     worker_start();
     let_it_tick();
+    fl_worker_call(&worker, false);
+    let_it_tick();
     assert_int_equal(fake_events.own_tables, 1);
     assert_int_equal(fake_events_open(NULL), 0);
     assert_int_equal(fake_events.polls, 0);
+    assert_int_equal(fake_events.wakes, 1);
     assert_int_equal(worker.state, FL_WORKER_ASLEEP);
 }
 
@@ -80,23 +95,27 @@ static void freed_memory_decays(void **state)
     assert_sound();
 }
 
-static void it_sleeps_when_nothing_is_left_and_wakes_when_called(void **state)
+static void it_ends_when_nothing_is_left_and_starts_again_when_called(void **state)
 {
     (void)state;
     worker_start();
     let_it_tick();
     assert_true(region.wants_worker);
-    pass_ns(100 * DECAY_MS * UINT64_C(1000000));
-    for (int i = 0; i < 100; i++) {
-        await_state(FL_WORKER_ASLEEP);
-    }
+    assert_int_equal(worker.state, FL_WORKER_ASLEEP);
+    pass_ns(2 * LINGER_NS);
+    await(&guests.ended, 1);
+    assert_int_equal(worker.state, FL_WORKER_NONE);
     assert_int_equal(ticks, 1);
+    assert_false(region.has_worker);
+    assert_int_equal(fake_events_open(NULL), 0);
     atomic_store(&more, true);
-    fl_worker_call(&worker, false);
+    atomic_store(&region.wants_worker, true);
+    fl_worker_call(&worker, true);
     assert_false(region.wants_worker);
     let_it_tick();
     let_it_tick();
-    assert_int_equal(threads_begun, 1);
+    assert_int_equal(guests.begun, 2);
+    assert_true(region.has_worker);
 }
 
 static void a_call_between_tick_and_sleep_is_not_lost(void **state)
@@ -109,6 +128,23 @@ static void a_call_between_tick_and_sleep_is_not_lost(void **state)
     assert_false(call_at_end_of_tick);
     pass_ns(100 * TICK_NS);
     await_sleep();
+    assert_int_equal(ticks, 2);
+}
+
+/* As where a sandbox refuses signals: nothing wakes it before it would end. */
+static void a_call_that_cannot_wake_it_keeps_it_from_ending(void **state)
+{
+    (void)state;
+    worker_start();
+    let_it_tick();
+    atomic_store(&fake_events.wake_send_rc, -EPERM);
+    fl_worker_call(&worker, false);
+    pass_ns(2 * LINGER_NS);
+    await_sleep();
+    assert_int_equal(worker.state, FL_WORKER_ASLEEP);
+    let_it_tick(); /* what the call is owed */
+    pass_ns(2 * LINGER_NS);
+    await(&guests.ended, 1);
     assert_int_equal(ticks, 2);
 }
 
@@ -130,15 +166,31 @@ static void calls_do_not_change_the_time_of_a_tick(void **state)
     assert_int_equal(ticks, 1);
 }
 
-static void a_retired_one_ends_and_stays_away(void **state)
+static void a_retired_one_is_gone_and_comes_back_a_moment_later(void **state)
 {
     (void)state;
+    pass_ns(1);
     worker_start();
     fl_worker_retire(&worker);
-    await(&threads_ended, 1);
+    assert_int_equal(guests.ended, 1);
+    assert_int_equal(worker.state, FL_WORKER_NONE);
+    assert_false(region.has_worker);
+    atomic_store(&region.wants_worker, true);
     fl_worker_call(&worker, true);
-    assert_int_equal(worker.state, FL_WORKER_RETIRED);
-    assert_int_equal(threads_begun, 1);
+    assert_int_equal(guests.begun, 1);
+    assert_true(region.wants_worker);
+    pass_ns(LINGER_NS);
+    worker_start();
+    assert_int_equal(guests.begun, 2);
+}
+
+static void a_confined_process_starts_none(void **state)
+{
+    (void)state;
+    fl_sys_confine(true);
+    fl_worker_call(&worker, true);
+    fl_sys_confine(false);
+    assert_int_equal(guests.begun, 0);
 }
 
 static void a_fork_s_child_starts_its_own(void **state)
@@ -150,24 +202,31 @@ static void a_fork_s_child_starts_its_own(void **state)
     fl_worker_fork_child(&worker);
     assert_int_equal(worker.state, FL_WORKER_NONE);
     worker_start();
-    assert_int_equal(threads_begun, 2);
+    assert_int_equal(guests.begun, 2);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_refused_thread_is_asked_for_again, begin, worker_end),
-        cmocka_unit_test_setup_teardown(a_free_starts_no_thread, begin, worker_end),
+        cmocka_unit_test_setup_teardown(where_there_are_no_guests_none_is_asked_for_again, begin,
+                                        worker_end),
+        cmocka_unit_test_setup_teardown(a_free_starts_no_first_thread, begin, worker_end),
         cmocka_unit_test_setup_teardown(it_starts_once_and_ticks_four_times_a_decay, begin,
                                         worker_end),
-        cmocka_unit_test_setup_teardown(it_asks_for_no_descriptor, begin, worker_end),
-        cmocka_unit_test_setup_teardown(freed_memory_decays, begin, worker_end),
-        cmocka_unit_test_setup_teardown(it_sleeps_when_nothing_is_left_and_wakes_when_called, begin,
+        cmocka_unit_test_setup_teardown(without_a_table_of_its_own_it_opens_nothing, begin,
                                         worker_end),
+        cmocka_unit_test_setup_teardown(freed_memory_decays, begin, worker_end),
+        cmocka_unit_test_setup_teardown(it_ends_when_nothing_is_left_and_starts_again_when_called,
+                                        begin, worker_end),
         cmocka_unit_test_setup_teardown(a_call_between_tick_and_sleep_is_not_lost, begin,
                                         worker_end),
+        cmocka_unit_test_setup_teardown(a_call_that_cannot_wake_it_keeps_it_from_ending, begin,
+                                        worker_end),
         cmocka_unit_test_setup_teardown(calls_do_not_change_the_time_of_a_tick, begin, worker_end),
-        cmocka_unit_test_setup_teardown(a_retired_one_ends_and_stays_away, begin, worker_end),
+        cmocka_unit_test_setup_teardown(a_retired_one_is_gone_and_comes_back_a_moment_later, begin,
+                                        worker_end),
+        cmocka_unit_test_setup_teardown(a_confined_process_starts_none, begin, worker_end),
         cmocka_unit_test_setup_teardown(a_fork_s_child_starts_its_own, begin, worker_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,14 +8,12 @@
 #include <signal.h>
 
 struct fl_worker worker;
-_Atomic int ticks, threads_begun, threads_ended, refuse_threads;
+_Atomic int ticks;
 _Atomic bool more, call_at_end_of_tick, signals_blocked;
 
 /* cppcheck and clang-tidy know the wrapped names by these declarations alone. */
 bool __wrap_fl_region_tick(struct fl_region *r, uint32_t age);
 bool __real_fl_region_tick(struct fl_region *r, uint32_t age);
-int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*f)(void *), void *arg);
-int __real_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*f)(void *), void *arg);
 
 bool __wrap_fl_region_tick(struct fl_region *r, uint32_t age)
 {
@@ -33,44 +31,12 @@ bool __wrap_fl_region_tick(struct fl_region *r, uint32_t age)
     return left || atomic_load(&more);
 }
 
-static void *(*body)(void *);
-
-static void *begin_and_end(void *arg)
-{
-    (void)body(arg);
-    atomic_fetch_add(&threads_ended, 1);
-    return NULL;
-}
-
-int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*f)(void *), void *arg)
-{
-    if (atomic_load(&refuse_threads) != 0) {
-        return EAGAIN;
-    }
-    atomic_fetch_add(&threads_begun, 1);
-    body = f;
-    return __real_pthread_create(t, attr, begin_and_end, arg);
-}
-
-/* With a fake clock a timed wait must not last: it looks at the clock again soon. */
-static _Atomic unsigned looks;
-static _Atomic bool untimed;
-
-static int short_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
-{
-    if (word == &worker.state) {
-        atomic_store(&untimed, timeout_ns == 0);
-        atomic_fetch_add(&looks, 1);
-    }
-    return fl_sys_linux.wait(word, expected, timeout_ns == 0 ? 0 : 100000);
-}
-
 void worker_begin(uint64_t decay_ms)
 {
     region_begin(NULL);
     fake_events_install();
-    fl_sys.wait = short_wait;
-    ticks = threads_begun = threads_ended = refuse_threads = 0;
+    fl_home_settle();
+    ticks = guests.begun = guests.ended = guests.refusals = 0;
     more = call_at_end_of_tick = signals_blocked = false;
     fl_worker_init(&worker, &region, decay_ms);
 }
@@ -85,7 +51,7 @@ int worker_end(void **state)
 {
     (void)state;
     fl_worker_retire(&worker);
-    await(&threads_ended, threads_begun);
+    await(&guests.ended, guests.begun);
     return 0;
 }
 
@@ -103,18 +69,17 @@ void await_state(enum fl_worker_state s)
     }
 }
 
-/* Asleep, and either without a timer or at its second look since we came: the first may have begun before. */
+/* Gone, or asleep, and either without a timer or at its second look since we came: the first may have begun before. */
 void await_sleep(void)
 {
-    unsigned from = atomic_load(&looks), from_poll = atomic_load(&fake_events.looks);
+    unsigned from = atomic_load(&fake_events.looks);
 
     for (bool asleep = false; !asleep;) {
         sched_yield();
         uint32_t s = atomic_load(&worker.state);
-        asleep =
-            (s == FL_WORKER_ASLEEP && (atomic_load(&untimed) || atomic_load(&looks) - from >= 2)) ||
-            (s == FL_WORKER_POLLING && (atomic_load(&fake_events.untimed) ||
-                                        atomic_load(&fake_events.looks) - from_poll >= 2));
+        asleep = s == FL_WORKER_NONE ||
+                 (s == FL_WORKER_ASLEEP && (atomic_load(&fake_events.untimed) ||
+                                            atomic_load(&fake_events.looks) - from >= 2));
     }
 }
 

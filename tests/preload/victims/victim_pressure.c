@@ -1,6 +1,7 @@
 /* Page cache needs the memory that is held free. In a cgroup of 128 MiB:
  *
- *   victim_pressure DIR     32 MiB are free, others hold 56 MiB, then files of 128 MiB are written in DIR.
+ *   victim_pressure DIR FILES   32 MiB are free, others hold 56 MiB, then so many files of 128 MiB are written in DIR,
+ *                               one after another.
  * Says "released" when free memory went back while they were, else "kept". */
 #include "worker.h"
 
@@ -8,6 +9,7 @@
 
 enum { FREE_MIB = 32, OTHER_MIB = 56 };
 
+/* What is dirty cannot be dropped: it is written out before it is much. */
 static void write_file(const char *dir, size_t len)
 {
     static char page[1 << 16];
@@ -16,13 +18,14 @@ static void write_file(const char *dir, size_t len)
     CHECK(fd >= 0);
     for (size_t at = 0; at < len; at += sizeof page) {
         CHECK(write(fd, page, sizeof page) == (ssize_t)sizeof page);
+        CHECK(at % (8 * MIB) != 0 || fdatasync(fd) == 0);
     }
     close(fd);
 }
 
 int main(int argc, char **argv)
 {
-    CHECK(argc == 2);
+    CHECK(argc == 3);
     void *other =
         mmap(NULL, OTHER_MIB * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(other != MAP_FAILED);
@@ -40,7 +43,7 @@ int main(int argc, char **argv)
     nap(300); /* a thread that watches may be in its first lines */
     size_t before = rss_mib(), now = before;
     CHECK(before >= FREE_MIB + OTHER_MIB);
-    for (int i = 0; i < 10 && now + FREE_MIB - 4 > before; i++) {
+    for (int i = 0; i < atoi(argv[2]) && now + FREE_MIB - 4 > before; i++) {
         write_file(argv[1], 128 * MIB);
         nap(100);
         now = rss_mib();

@@ -2,15 +2,16 @@
 #include "worker.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 
 static void gives_back(void)
 {
     for (int i = 0; i < 3; i++) {
         use(100 * MIB);
         use(30 * MIB);
+        wait_for_worker();
         wait_until_small(30);
     }
-    CHECK(find_worker());
 }
 
 /* Freed by another thread, which has ended since; kept in its cache, and in this one's. */
@@ -59,11 +60,10 @@ static void idles(void)
 {
     use(64 * MIB);
     wait_until_small(30);
-    CHECK(find_worker());
-    wait_until_still(
-        3000); /* it may tick a few times more to see that nothing is left; then it sleeps for good */
-    use(64 * MIB); /* and wakes up again */
+    wait_until_gone();
+    use(64 * MIB);
     wait_until_small(30);
+    wait_until_gone();
 }
 
 static void none_below_16_mib(void)
@@ -88,6 +88,56 @@ static void none_when_disabled(void)
 {
     keeps_until_trimmed();
     CHECK(!find_worker());
+}
+
+/* Then requests give memory back; those that a cache serves do not come so far. */
+static void ask_until_small(void)
+{
+    for (size_t i = 0; rss_mib() > 30; i++) {
+        CHECK(i < 2000); /* 10 s */
+        use(256 * KIB + i % 64 * 4 * KIB);
+        nap(5);
+    }
+    CHECK(!find_worker());
+}
+static void gives_back_when_asked(void)
+{
+    use(200 * MIB);
+    use(40 * MIB);
+    CHECK(rss_mib() >= 200);
+    ask_until_small();
+}
+
+/* Steps that repeat, until they are known; then the thread waits for good. */
+static void *steps_then_none(void *done)
+{
+    enum { STEPS = 30, BLOCKS = 40 };
+    char *p[BLOCKS];
+
+    for (int step = 0; step < STEPS; step++) {
+        for (size_t i = 0; i < BLOCKS; i++) {
+            size_t n = (3 + i % 7) * MIB;
+            p[i] = malloc(n);
+            memset(p[i], 1, n);
+        }
+        for (size_t i = 0; i < BLOCKS; i++) {
+            free(p[i * 7 % BLOCKS]);
+        }
+    }
+    CHECK(sem_post(done) == 0);
+    for (;;) {
+        (void)pause();
+    }
+    return NULL;
+}
+static void gives_back_after_steps(void)
+{
+    pthread_t t;
+    sem_t done;
+
+    CHECK(sem_init(&done, 0, 0) == 0 && pthread_create(&t, NULL, steps_then_none, &done) == 0);
+    CHECK(sem_wait(&done) == 0 && rss_mib() >= 200);
+    ask_until_small();
 }
 
 /* Thread-local storage counts against a thread's stack: the worker must not be refused for it. */
@@ -122,4 +172,4 @@ static void in_child(void)
 
 MAIN(MODE(gives_back), MODE(gives_back_from_caches), MODE(keeps_live), MODE(blocks_all_signals),
      MODE(idles), MODE(none_below_16_mib), MODE(keeps_until_trimmed), MODE(none_when_disabled),
-     MODE(much_tls), MODE(in_child))
+     MODE(gives_back_when_asked), MODE(gives_back_after_steps), MODE(much_tls), MODE(in_child))

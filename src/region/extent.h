@@ -1,0 +1,112 @@
+/* Extents: the descriptors of what the window is divided into. Included by region.h. */
+#ifndef FL_REGION_EXTENT_H
+#define FL_REGION_EXTENT_H
+
+#include "core/core.h"
+
+#include <bsd/sys/tree.h>
+#include <sys/queue.h>
+
+struct fl_inner;
+
+enum fl_extent_state {
+    FL_EXTENT_UNUSED,  /* a descriptor on the spare list */
+    FL_EXTENT_FREE,    /* in a tree */
+    FL_EXTENT_LIVE,    /* handed out */
+    FL_EXTENT_CACHED,  /* freed, in a thread's cache */
+    FL_EXTENT_FOREIGN, /* addresses where somebody else has mapped something: never ours again */
+    FL_EXTENT_APART, /* whole huge pages that are being given back, moved or cleared: no lock is held meanwhile */
+    FL_EXTENT_PINNED, /* a device has its pages, or soon: see pin.h */
+};
+
+enum fl_content {
+    FL_CONTENT_EMPTY, /* addresses alone: nothing is committed */
+    FL_CONTENT_POPULATED,
+    FL_CONTENT_LAZY,  /* handed out unpopulated: the kernel fills it on touch */
+    FL_CONTENT_PART,  /* LIVE: `zeroed.len` bytes of it are populated, see inner.c */
+    FL_CONTENT_INNER, /* a block inside a LIVE extent that somebody divides: see inner.c */
+} __attribute__((packed));
+
+/* What the kernel was told of the whole huge pages of free memory: see advice.c. Bits. */
+enum fl_advised {
+    FL_ADVISED_NO_FORK = 1, /* of some: not for children of fork */
+    FL_ADVISED_NO_DUMP = 2, /* of some: not for core dumps */
+    FL_ADVISED_ALL_HID = 4, /* the same, of all */
+};
+
+struct fl_extent {
+    uintptr_t base; /* page-aligned. Constant while LIVE or CACHED, else lock: region */
+    size_t len;     /* bytes, a multiple of the base page. As base */
+    /* enum fl_extent_state. LIVE -> CACHED by the freeing thread, the rest under the lock */
+    _Atomic uint32_t state;
+    /* When it was freed, in ticks of the worker. Relaxed: an age, orders nothing */
+    _Atomic uint32_t epoch;
+    enum fl_content content; /* Lock: region, or the owner while LIVE */
+    bool aged;               /* on the region's age list. Lock: region */
+    bool spent;              /* APART: its pages have moved. The owner */
+    bool armed;              /* LIVE and LAZY: first touches go to the worker. The owner */
+    uint8_t advised;         /* FREE, APART: enum fl_advised; PINNED: all of it. Lock: region */
+    uint8_t zone;            /* see fl_zone. Lock: region, or the owner while LIVE */
+    /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see hands.c.
+     * Relaxed: the call comes before the free by the program's own order */
+    _Atomic bool handled;
+    union {
+        /* Chain of frees that a signal handler could not finish, or of extents that give their
+         * pages to one request. */
+        struct fl_extent *next;
+        struct fl_inner *inner; /* FL_CONTENT_INNER: of what it is a part. Constant */
+    };
+    /* LIVE: which of its thread's requests it is, and whose; 0: nobody watches. The owner; 0 in all
+     * other states */
+    uint32_t life, watcher;
+    struct fl_range
+        zeroed; /* FREE: bytes known to be zero. Lock: region. FL_CONTENT_INNER: both are the divider's */
+    _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_address; /* Lock: region */
+    union {
+        struct {
+            /* FREE: bytes that the kernel was not told it may take, see pressure.c. Lock: region */
+            size_t hard;
+            size_t longest; /* bytes of the longest extent in the subtree below. Lock: region */
+        };
+        /* LIVE or CACHED, with hardening on. The owner */
+        struct fl_hardened {
+            size_t asked;  /* bytes that the program asked for */
+            uint16_t lead; /* bytes from `base` to the block */
+            uint8_t align; /* log2 of the alignment asked for, malloc's at least */
+            uint8_t guard; /* enum fl_guard, see alloc/harden.c */
+        } hardened;
+    };
+    TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the spare list and the apart list */
+};
+_Static_assert(sizeof(struct fl_extent) == (size_t)2 * FL_CACHE_LINE,
+               "a free reads one line, the lists the other");
+
+RB_HEAD(fl_extent_tree, fl_extent);
+TAILQ_HEAD(fl_extent_list, fl_extent);
+
+static inline bool fl_extent_is_handled(const struct fl_extent *e)
+{
+    return atomic_load_explicit(&e->handled, memory_order_relaxed);
+}
+
+/* LIVE -> CACHED by exactly one caller; false: it was not LIVE (a double free). Lock-free. */
+static inline bool fl_extent_free_once(struct fl_extent *e)
+{
+    uint32_t live = FL_EXTENT_LIVE;
+
+    /* acq_rel: what the last owner wrote is seen by the next one, whoever that is */
+    return atomic_compare_exchange_strong_explicit(&e->state, &live, FL_EXTENT_CACHED,
+                                                   memory_order_acq_rel, memory_order_relaxed);
+}
+
+/* The same, and its age begins now: `epoch` is the region's. */
+static inline bool fl_extent_claim(struct fl_extent *e, uint32_t epoch)
+{
+    if (!fl_extent_free_once(e)) {
+        return false;
+    }
+    atomic_store_explicit(&e->epoch, epoch, memory_order_relaxed);
+    return true;
+}
+
+#endif

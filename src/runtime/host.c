@@ -1,0 +1,80 @@
+/* What the program changes about itself: the library's threads are gone before it does, and come
+ * back with what it has then. docs/host.md has the table of calls; preload/self.c sees them. */
+#include "runtime/runtime.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+static pthread_t first_thread; /* constant after load */
+
+__attribute__((constructor(101))) static void note_first_thread(void)
+{
+    first_thread = pthread_self();
+}
+
+bool fl_host_is_first(pthread_t t)
+{
+    return pthread_equal(t, first_thread) != 0;
+}
+
+/* fl_route.worker is NULL before boot, and where nothing runs. */
+static void send_away(void)
+{
+    fl_guests_bar();
+    if (fl_route.worker != NULL) {
+        fl_worker_retire(fl_route.worker);
+    }
+    fl_crew_await();
+}
+
+/* The process's threads are not this one's to send away: it is a child of vfork(2), or has no handlers run. */
+static bool is_elsewhere(void)
+{
+    return fl_runtime.active && fl_home_is_borrowed();
+}
+
+bool fl_host_begin_change(void)
+{
+    int saved = errno;
+
+    if (fl_sys_is_confined() || is_elsewhere()) {
+        return false;
+    }
+    send_away();
+    errno = saved;
+    return true;
+}
+
+void fl_host_end_change(bool begun)
+{
+    if (begun) {
+        fl_guests_unbar();
+    }
+}
+
+bool fl_host_begin_filter(void)
+{
+    int saved = errno;
+
+    if (fl_sys_is_confined() || is_elsewhere()) {
+        return false;
+    }
+    send_away();
+    if (fl_runtime.active && !fl_region_busy()) {
+        fl_region_release(&fl_runtime.region);
+    }
+    fl_sys_confine(true);
+    if (fl_runtime.options.value[FL_OPTION_log] >= FL_LOG_INFO) {
+        fl_say("a seccomp filter comes: from here on no call that malloc would not make");
+    }
+    errno = saved;
+    return true;
+}
+
+void fl_host_end_filter(bool begun, bool installed)
+{
+    if (begun) {
+        fl_sys_confine(installed);
+        fl_guests_unbar();
+    }
+}

@@ -1,0 +1,104 @@
+/* How much resident memory a core dump would have, in MiB: maps without the flag `dd`.
+ *
+ *   victim_host_core freed|freed_amid|live */
+#include "worker.h"
+
+/* Of the map that `p` is in, or of all. */
+static long dumpable_mib(const void *p)
+{
+    char line[512];
+    unsigned long from = 0, to = 0, kib = 0, sum = 0;
+    FILE *f = fopen("/proc/self/smaps", "r");
+
+    CHECK(f != NULL);
+    while (fgets(line, sizeof line, f) != NULL) {
+        unsigned long a, b;
+        if (strstr(line, "kB") == NULL && sscanf(line, "%lx-%lx ", &a, &b) == 2) {
+            from = a;
+            to = b;
+        } else if (strncmp(line, "Rss:", 4) == 0) {
+            kib = strtoul(line + 4, NULL, 10);
+        } else if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " dd ") == NULL &&
+                   (p == NULL || ((uintptr_t)p >= from && (uintptr_t)p < to))) {
+            sum += kib;
+        }
+    }
+    fclose(f);
+    return (long)(sum / 1024);
+}
+
+/* Every byte of a block would be in the core. */
+static void check_live(const char *p, size_t n)
+{
+    for (size_t at = 0; at < n; at += 2 * MIB) {
+        CHECK(dumpable_mib(p + at) > 0);
+    }
+    CHECK(dumpable_mib(p + n - 1) > 0);
+}
+
+static void use_much(void)
+{
+    use(400 * MIB);
+    for (int i = 0; i < 3; i++) {
+        char *p = calloc(1, 100 * MIB);
+        CHECK(p != NULL);
+        memset(p, 1, 100 * MIB);
+        free(p);
+    }
+}
+
+static void freed(void)
+{
+    use_much();
+    nap(2000);
+    printf("dumpable %ld\n", dumpable_mib(NULL));
+}
+
+/* Many small ones, each second freed: what lies between live blocks. */
+static void freed_amid(void)
+{
+    enum { N = 200 };
+    static char *p[N];
+    for (size_t i = 0; i < N; i++) {
+        p[i] = malloc(2 * MIB);
+        CHECK(p[i] != NULL);
+        memset(p[i], 1, 2 * MIB);
+    }
+    for (size_t i = 0; i < N; i++) {
+        if (i % 10 != 0) {
+            free(p[i]);
+        }
+    }
+    nap(2000);
+    printf("dumpable %ld\n", dumpable_mib(NULL));
+    for (size_t i = 0; i < N; i += 10) {
+        check_live(p[i], 2 * MIB);
+    }
+}
+
+static void live(void)
+{
+    char *first = malloc(64 * MIB);
+    stamp(first, 64 * MIB, 1);
+    use_much();
+    char *again = malloc(100 * MIB), *zeroed = calloc(1, 30 * MIB), *grown = malloc(8 * MIB);
+    stamp(again, 100 * MIB, 2);
+    stamp(zeroed, 30 * MIB, 3);
+    stamp(grown, 8 * MIB, 4);
+    grown = realloc(grown, 50 * MIB);
+    memset(grown, 1, 50 * MIB);
+    check_live(first, 64 * MIB);
+    check_live(again, 100 * MIB);
+    check_live(zeroed, 30 * MIB);
+    check_live(grown, 50 * MIB);
+    nap(500);
+    check_live(again, 100 * MIB);
+    free(again);
+    char *small = malloc(300 * KIB);
+    stamp(small, 300 * KIB, 5);
+    check_live(small, 300 * KIB);
+    CHECK(is_stamped(first, 64 * MIB, 1) && is_stamped(zeroed, 30 * MIB, 3));
+    printf("live\n");
+}
+
+MAIN(MODE(freed), MODE(freed_amid), MODE(live))

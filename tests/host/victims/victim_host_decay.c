@@ -1,0 +1,60 @@
+/* main ends by pthread_exit; what its other thread frees then still goes back. Says "small" when it has. */
+#include "worker.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static atomic_bool main_is_over;
+
+static void is_over(void *arg)
+{
+    (void)arg;
+    main_is_over = 1;
+}
+
+/* By way of this thread: the kernel shows no memory of a process under the id of a main thread that has ended. */
+static size_t resident_mib(void)
+{
+    return proc_number("/proc/thread-self/statm", " ") / 256;
+}
+
+static void *other(void *arg)
+{
+    while (!main_is_over) {
+        nap(1);
+    }
+    nap(100);
+    enum { BLOCKS = 10, ROUNDS = 1000 }; /* a round takes 10 ms */
+    char *block[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++) {
+        block[i] = malloc(40 * MIB);
+        stamp(block[i], 40 * MIB, i);
+    }
+    CHECK(resident_mib() >= 40 * (size_t)BLOCKS);
+    for (size_t i = 0; i < BLOCKS; i++) {
+        free(block[i]);
+    }
+    for (int i = 0; i < ROUNDS && resident_mib() > 48; i++) {
+        nap(10);
+    }
+    if (resident_mib() > 48) {
+        dprintf(1, "%zu MiB are resident\n", resident_mib());
+    } else {
+        dprintf(1, "small\n");
+    }
+    return arg;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_key_t key;
+    pthread_t thread;
+
+    CHECK(argc == 2 && pthread_key_create(&key, is_over) == 0);
+    CHECK(pthread_setspecific(key, &key) == 0);
+    CHECK(pthread_create(&thread, NULL, other, NULL) == 0);
+    if (strcmp(argv[1], "had_worker") == 0) {
+        use(200 * MIB);
+    }
+    pthread_exit(NULL);
+}

@@ -1,0 +1,139 @@
+/* Confines itself to a list of calls, then goes on with large blocks.
+ *
+ *   victim_host_filter HOW ACTION THREADS BEFORE_MIB LIST
+ *
+ * HOW: none, prctl, seccomp (the system call), tsync (the same for all threads), library (libseccomp). */
+#include "worker.h"
+
+#include "filter.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <ucontext.h>
+
+static atomic_long trapped;
+static pthread_barrier_t begin;
+
+static void say(const char *text)
+{
+    CHECK(write(1, text, strlen(text)) == (ssize_t)strlen(text));
+}
+
+/* The call fails with -1, EPERM, and the program goes on. */
+static void on_sigsys(int sig, siginfo_t *info, void *context)
+{
+    (void)sig;
+    (void)info;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -1;
+    trapped++;
+}
+
+static void with_library(const char *list, unsigned action)
+{
+    void *so = dlopen("libseccomp.so.2", RTLD_NOW);
+    CHECK(so != NULL);
+    void *(*init)(unsigned) = dlsym(so, "seccomp_init");
+    int (*add)(void *, unsigned, int, unsigned) = dlsym(so, "seccomp_rule_add");
+    int (*load)(void *) = dlsym(so, "seccomp_load");
+    CHECK(init != NULL && add != NULL && load != NULL);
+    void *context = init(action);
+    CHECK(context != NULL);
+    for (const char *p = list; *p != '\0'; p += strcspn(p, ",") + 1) {
+        CHECK(add(context, SECCOMP_RET_ALLOW, atoi(p), 0) == 0);
+        if (strchr(p, ',') == NULL) {
+            break;
+        }
+    }
+    CHECK(load(context) == 0);
+}
+
+static void confine(const char *how, const char *action, const char *list)
+{
+    static struct filter f;
+    unsigned flags = strcmp(how, "tsync") == 0 ? SECCOMP_FILTER_FLAG_TSYNC : 0;
+
+    filter_make(&f, list, filter_action(action));
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    if (strcmp(how, "none") == 0) {
+        return;
+    }
+    if (strcmp(how, "library") == 0) {
+        with_library(list, filter_action(action));
+    } else if (strcmp(how, "prctl") == 0) {
+        CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &f.program) == 0);
+    } else {
+        CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &f.program) == 0);
+    }
+}
+
+static void go_on(void)
+{
+    static const size_t mib[] = {40, 53, 66};
+    enum { N = sizeof mib / sizeof mib[0] };
+    char *kept[N];
+
+    for (size_t i = 0; i < N; i++) {
+        char *p = malloc(mib[i] * MIB);
+        CHECK(p != NULL);
+        stamp(p, mib[i] * MIB, i);
+        p = realloc(p, (mib[i] + 9) * MIB);
+        CHECK(p != NULL && is_stamped_part(p, mib[i] * MIB, mib[i] * MIB, i));
+        p = realloc(p, 200 * KIB);
+        CHECK(p != NULL);
+        free(p);
+        use(100 * KIB);
+        kept[i] = malloc((i + 1) * MIB);
+        CHECK(kept[i] != NULL);
+        stamp(kept[i], (i + 1) * MIB, i);
+    }
+    nap(500); /* for what acts in the background */
+    for (size_t i = 0; i < N; i++) {
+        CHECK(is_stamped(kept[i], (i + 1) * MIB, i));
+        free(kept[i]);
+    }
+    use(20 * MIB);
+}
+
+static void *run_thread(void *arg)
+{
+    use(300 * KIB);
+    pthread_barrier_wait(&begin); /* it has started: what that calls is over before the filter */
+    pthread_barrier_wait(&begin);
+    go_on();
+    pthread_barrier_wait(&begin);
+    return arg;
+}
+
+int main(int argc, char **argv)
+{
+    struct sigaction sa = {.sa_sigaction = on_sigsys, .sa_flags = SA_SIGINFO};
+    pthread_t thread;
+
+    CHECK(argc == 6);
+    unsigned threads = (unsigned)atoi(argv[3]);
+    CHECK(sigaction(SIGSYS, &sa, NULL) == 0);
+    CHECK(pthread_barrier_init(&begin, NULL, threads + 1) == 0);
+    for (unsigned i = 0; i < threads; i++) {
+        CHECK(pthread_create(&thread, NULL, run_thread, NULL) == 0);
+    }
+    use((size_t)atoi(argv[4]) * MIB);
+    if (threads > 0) {
+        pthread_barrier_wait(&begin);
+    }
+    nap(100);
+    confine(argv[1], argv[2], argv[5]);
+    say("confined\n");
+    if (threads > 0) {
+        pthread_barrier_wait(&begin);
+    }
+    go_on();
+    if (threads > 0) {
+        pthread_barrier_wait(&begin);
+    }
+    say(trapped == 0 ? "none trapped\n" : "some trapped\n");
+    nap(700);
+    say("survived\n");
+    _exit(0);
+}

@@ -1,0 +1,313 @@
+/* With the options for hardening on, each class of misuse of large blocks ends the program, in ten
+ * of ten runs, by a signal or by one exact line; with any of them on, a program without a mistake
+ * runs as ever. */
+#include "refuse.h"
+#include "run.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { RUNS = 10 };
+
+static const char *const sizes[] = {"71680", "262144", "33554432"};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+/* The address that a victim printed last. */
+static unsigned long address_of(const struct fl_run *r)
+{
+    const char *last = strrchr(r->out, 'x');
+
+    return last != NULL ? strtoul(last + 1, NULL, 16) : 0;
+}
+
+/* The line without its prefix and address; NULL: none, and SIGSEGV. */
+static void ends_once(const char *mode, const char *size, const char *const env[], const char *line)
+{
+    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_hardening", mode, size), env);
+    char want[256] = "";
+
+    if (line != NULL) {
+        snprintf(want, sizeof want, "faultless: %s: 0x%lx\n", line, address_of(r));
+    }
+    if (strcmp(r->err, want) != 0 || r->term_signal != (line != NULL ? SIGABRT : SIGSEGV)) {
+        print_error("%s of %s bytes, %s: signal %d, status %d, said: %s", mode, size, env[0],
+                    r->term_signal, r->exit_status, r->out);
+    }
+    assert_string_equal(r->err, want);
+    assert_int_equal(r->term_signal, line != NULL ? SIGABRT : SIGSEGV);
+}
+
+#define EVERYTHING                                                                                 \
+    FL_ENV("FAULTLESS_GUARD=all", "FAULTLESS_QUARANTINE=4G", "FAULTLESS_ZERO_ON_FREE=1",           \
+           "FAULTLESS_JUNK=1", "FAULTLESS_CHECK_FREE=1")
+
+/* With that option alone, and with all of them. */
+static void ends_each(const char *mode, const char *size, const char *option, const char *line)
+{
+    for (int i = 0; i < (fl_rung()[0] == '\0' ? RUNS : 1); i++) {
+        ends_once(mode, size, FL_ENV(option), line);
+    }
+    ends_once(mode, size, EVERYTHING, line);
+}
+
+static void ends(const char *mode, const char *option, const char *line)
+{
+    for (size_t s = 0; s < SIZES; s++) {
+        ends_each(mode, sizes[s], option, line);
+    }
+}
+
+/* `call` names the size divided by `part`, and so many bytes more. */
+static void ends_by_size(const char *mode, const char *call, size_t part, long more)
+{
+    for (size_t s = 0; s < SIZES; s++) {
+        char line[160];
+        size_t n = strtoul(sizes[s], NULL, 10);
+        snprintf(line, sizeof line, "%s of a block with another size (%zu, it has %zu)", call,
+                 n / part + (size_t)more, n);
+        ends_each(mode, sizes[s], "FAULTLESS_CHECK_FREE=1", line);
+    }
+}
+
+static void what_is_written_or_read_beyond_a_block_ends_it(void **state)
+{
+    (void)state;
+    ends("overflow_write", "FAULTLESS_GUARD=all", NULL);
+    ends("overflow_read", "FAULTLESS_GUARD=all", NULL);
+    ends("overflow_write", "FAULTLESS_GUARD=1", NULL);
+}
+
+static void what_is_written_between_a_block_and_its_guard_is_found_by_free(void **state)
+{
+    (void)state;
+    ends("overflow_slack", "FAULTLESS_GUARD=all",
+         "free of a block with bytes overwritten behind its end");
+    ends("underflow", "FAULTLESS_GUARD=all",
+         "free of a block with bytes overwritten before its start");
+}
+
+static void use_after_free_ends_it(void **state)
+{
+    (void)state;
+    ends("used_write", "FAULTLESS_QUARANTINE=4G", NULL);
+    ends("used_read", "FAULTLESS_QUARANTINE=4G", NULL);
+    ends("used_after_realloc", "FAULTLESS_QUARANTINE=4G", NULL);
+    ends("stale_after_free", "FAULTLESS_QUARANTINE=4G", NULL);
+}
+
+static const char no_block[] =
+    "free of a pointer that is not a live block (freed twice, or never allocated)";
+
+static void double_free_is_found_at_once_and_later(void **state)
+{
+    (void)state;
+    ends("double_now", "FAULTLESS_QUARANTINE=4G", no_block);
+    ends("double_later", "FAULTLESS_QUARANTINE=4G", no_block);
+    ends("double_elsewhere", "FAULTLESS_QUARANTINE=4G", no_block);
+    ends("double_now", "FAULTLESS_GUARD=all", no_block);
+    ends("double_now", "FAULTLESS_JUNK=1", no_block);
+}
+
+static void what_is_no_block_is_not_freed(void **state)
+{
+    static const char *const options[] = {"FAULTLESS_GUARD=all", "FAULTLESS_QUARANTINE=4G",
+                                          "FAULTLESS_ZERO_ON_FREE=1", "FAULTLESS_CHECK_FREE=1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        ends("interior", options[i], no_block);
+        ends("interior_page", options[i], no_block);
+        ends("never", options[i], no_block);
+    }
+    ends("page_start", "FAULTLESS_GUARD=all", no_block);
+}
+
+static void a_sized_free_must_name_the_size_and_the_alignment(void **state)
+{
+    (void)state;
+    ends_by_size("sized", "free_sized", 1, -8);
+    ends_by_size("delete_sized", "operator delete", 2, 0);
+    ends_by_size("delete_array_sized", "operator delete", 1, 1);
+    ends_by_size("delete_aligned_sized", "operator delete", 1, 64);
+    ends("sized_of_aligned", "FAULTLESS_CHECK_FREE=1",
+         "free_sized of a block with another alignment (16, it has 64)");
+    ends("aligned_sized", "FAULTLESS_CHECK_FREE=1",
+         "free_aligned_sized of a block with another alignment (128, it has 64)");
+    ends("delete_aligned", "FAULTLESS_CHECK_FREE=1",
+         "operator delete of a block with another alignment (4096, it has 64)");
+}
+
+static void says(const char *mode, const char *const env[], const char *what)
+{
+    for (size_t s = 0; s < SIZES; s++) {
+        const struct fl_run *r = fl_preload_run(FL_ARGV("victim_hardening", mode, sizes[s]), env);
+        fl_run_assert_active(r);
+        assert_string_equal(r->out, what);
+    }
+}
+
+static void sized_frees_that_are_right_pass(void **state)
+{
+    (void)state;
+    says("sized_right", FL_ENV("FAULTLESS_CHECK_FREE=1"), "through\n");
+    says("sized_right", EVERYTHING, "through\n");
+}
+
+static void mistakes_in_sized_frees_pass_without_the_option(void **state)
+{
+    static const char *const modes[] = {"sized", "sized_of_aligned", "aligned_sized",
+                                        "delete_sized", "delete_aligned"};
+    (void)state;
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        fl_run_assert_clean(fl_preload_run(FL_ARGV("victim_hardening", modes[i], sizes[0]), NULL));
+    }
+}
+
+static void nothing_of_a_freed_block_is_left_to_the_next(void **state)
+{
+    (void)state;
+    for (int i = 0; i < RUNS; i++) {
+        says("stale", FL_ENV("FAULTLESS_ZERO_ON_FREE=1"), "stale 0\nthrough\n");
+        says("stale", FL_ENV("FAULTLESS_QUARANTINE=4G"), "stale 0\nthrough\n");
+        says("stale", FL_ENV("FAULTLESS_JUNK=1"), "stale 0\nthrough\n");
+        says("stale", EVERYTHING, "stale 0\nthrough\n");
+    }
+}
+
+static void junk_is_in_what_malloc_gives_and_not_in_what_calloc_gives(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < SIZES; s++) {
+        char want[64];
+        const struct fl_run *r = fl_preload_run(FL_ARGV("victim_hardening", "junk", sizes[s]),
+                                                FL_ENV("FAULTLESS_JUNK=1"));
+        snprintf(want, sizeof want, "junk %s\nthrough\n", sizes[s]);
+        assert_string_equal(r->out, want);
+        fl_run_assert_active(r);
+    }
+}
+
+static void a_child_of_fork_finds_what_its_parent_freed(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < SIZES; s++) {
+        const struct fl_run *r =
+            fl_preload_run(FL_ARGV("victim_hardening", "in_child", sizes[s]), EVERYTHING);
+        assert_non_null(strstr(r->out, "child 6\n"));
+        assert_int_equal(r->exit_status, 0);
+    }
+}
+
+/* One block in four has a guard: of many overflows some end the program, and some do not. */
+static void a_sample_guards_some(void **state)
+{
+    int ended = 0, passed = 0;
+
+    (void)state;
+    for (int i = 0; i < 200 && (ended == 0 || passed == 0); i++) {
+        const struct fl_run *r = fl_preload_run(
+            FL_ARGV("victim_hardening", "overflow_write", sizes[0]), FL_ENV("FAULTLESS_GUARD=4"));
+        ended += r->term_signal == SIGSEGV;
+        passed += r->exit_status == 0;
+        assert_string_equal(r->err, "");
+    }
+    assert_int_not_equal(ended, 0);
+    assert_int_not_equal(passed, 0);
+}
+
+/* Where the kernel has no advice for guards they are made by mprotect(2). */
+static void guards_need_no_advice(void **state)
+{
+    static const unsigned refused[] = {SYS_madvise, 0};
+
+    (void)state;
+    for (size_t s = 0; s < SIZES; s++) {
+        for (int i = 0; i < 3; i++) {
+            static const char *const modes[] = {"overflow_write", "overflow_read",
+                                                "overflow_slack"};
+            const struct fl_run *r =
+                fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_hardening", modes[i], sizes[s]),
+                                            .env = FL_ENV("FAULTLESS_GUARD=all"),
+                                            .in_child = fl_refuse,
+                                            .arg = (void *)(uintptr_t)refused});
+            assert_int_equal(r->term_signal, i < 2 ? SIGSEGV : SIGABRT);
+        }
+    }
+    fl_run_assert_active(fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_hardened"),
+                                                     .env = EVERYTHING,
+                                                     .in_child = fl_refuse,
+                                                     .arg = (void *)(uintptr_t)refused}));
+}
+
+static void a_program_without_a_mistake_runs_as_ever(void **state)
+{
+    static const char *const alone[] = {"FAULTLESS_GUARD=all",      "FAULTLESS_GUARD=3",
+                                        "FAULTLESS_QUARANTINE=1M",  "FAULTLESS_QUARANTINE=1G",
+                                        "FAULTLESS_ZERO_ON_FREE=1", "FAULTLESS_JUNK=1",
+                                        "FAULTLESS_CHECK_FREE=1"};
+    static const char *const more[] = {"FAULTLESS_NUMA=first-touch", "FAULTLESS_THRESHOLD=4K",
+                                       "FAULTLESS_EAGER_MAX=1M", "FAULTLESS_DECAY_MS=1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
+        fl_run_assert_active(fl_preload_run(FL_ARGV("victim_hardened"), FL_ENV(alone[i])));
+    }
+    fl_run_assert_active(fl_preload_run(FL_ARGV("victim_hardened"), EVERYTHING));
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+        fl_run_assert_active(fl_preload_run(FL_ARGV("victim_hardened"),
+                                            FL_ENV("FAULTLESS_GUARD=2", "FAULTLESS_QUARANTINE=64M",
+                                                   "FAULTLESS_ZERO_ON_FREE=1", "FAULTLESS_JUNK=1",
+                                                   "FAULTLESS_CHECK_FREE=1", more[i])));
+    }
+}
+
+static void as_without(const char *const argv[])
+{
+    const struct fl_run *plain = fl_plain_run(argv), *ours = fl_preload_run(argv, EVERYTHING);
+
+    fl_run_assert_active(ours);
+    assert_string_equal(ours->out, plain->out);
+    assert_true(strlen(plain->out) > 0);
+}
+
+static void real_programs_give_the_same_output(void **state)
+{
+    (void)state;
+    as_without(
+        FL_ARGV("/bin/sh", "-c", "seq 200000 | sort --buffer-size=8M --parallel=2 -r | md5sum"));
+    if (access("/usr/bin/python3", X_OK) == 0) {
+        as_without(FL_ARGV("/usr/bin/python3", "-c",
+                           "b = bytearray(5 << 20)\n"
+                           "for i in range(0, len(b), 4096): b[i] = i // 4096 & 255\n"
+                           "l = [bytes(b[i:]) for i in range(0, 1 << 20, 65536)]\n"
+                           "l.sort(); b.extend(b)\n"
+                           "try:\n"
+                           " import numpy\n"
+                           " a = numpy.arange(1 << 20, dtype=float).reshape(1024, -1)\n"
+                           " print(float((a @ a.T).sum()), float(numpy.sort(a, axis=None)[77]))\n"
+                           "except ImportError: pass\n"
+                           "print(sum(map(len, l)), len(b), hash(tuple(map(len, l))), b[8192])"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_or_read_beyond_a_block_ends_it),
+        cmocka_unit_test(what_is_written_between_a_block_and_its_guard_is_found_by_free),
+        cmocka_unit_test(use_after_free_ends_it),
+        cmocka_unit_test(double_free_is_found_at_once_and_later),
+        cmocka_unit_test(what_is_no_block_is_not_freed),
+        cmocka_unit_test(a_sized_free_must_name_the_size_and_the_alignment),
+        cmocka_unit_test(sized_frees_that_are_right_pass),
+        cmocka_unit_test(mistakes_in_sized_frees_pass_without_the_option),
+        cmocka_unit_test(nothing_of_a_freed_block_is_left_to_the_next),
+        cmocka_unit_test(junk_is_in_what_malloc_gives_and_not_in_what_calloc_gives),
+        cmocka_unit_test(a_child_of_fork_finds_what_its_parent_freed),
+        cmocka_unit_test(a_sample_guards_some),
+        cmocka_unit_test(guards_need_no_advice),
+        cmocka_unit_test(a_program_without_a_mistake_runs_as_ever),
+        cmocka_unit_test(real_programs_give_the_same_output),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+/* What a core dump would have of this process: what is resident and has no flag dd in smaps. */
+#include "worker.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+
+enum { PIECES = 100, MOST_FREE = 8 };
+
+static char *piece[PIECES];
+
+/* Sums, in KiB, over the maps that reach into [from, to), of what a dump has, or has not. */
+static size_t resident(uintptr_t from, uintptr_t to, bool dumped)
+{
+    char line[512];
+    size_t sum = 0, rss = 0;
+    unsigned long base = 0, end = 0, first, last;
+    FILE *f = fopen("/proc/self/smaps", "r");
+
+    CHECK(f != NULL);
+    while (fgets(line, sizeof line, f) != NULL) {
+        if (sscanf(line, "%lx-%lx ", &first, &last) == 2) {
+            base = first;
+            end = last;
+            continue;
+        }
+        (void)sscanf(line, "Rss: %zu", &rss);
+        if (strncmp(line, "VmFlags:", 8) == 0 && base < to && end > from &&
+            (strstr(line, " dd") == NULL) == dumped) {
+            sum += rss;
+        }
+    }
+    (void)fclose(f);
+    return sum;
+}
+
+static size_t dumped_mib(void)
+{
+    return resident(0, UINTPTR_MAX, true) / 1024;
+}
+
+static bool is_dumped(const char *p, size_t n)
+{
+    return resident((uintptr_t)p, (uintptr_t)p + n, false) == 0;
+}
+
+static void wait_until_dumped(size_t mib)
+{
+    for (int i = 0; dumped_mib() > mib; i++) {
+        CHECK(i < 1000); /* 10 s */
+        nap(10);
+    }
+}
+
+/* 400 MiB freed at once, and once more in blocks from the first one's memory. */
+static void freed(void)
+{
+    size_t before = dumped_mib();
+
+    use(400 * MIB);
+    for (int i = 0; i < 3; i++) {
+        char *p = calloc(1, 100 * MIB);
+        memset(p, 1, 100 * MIB);
+        free(p);
+    }
+    wait_until_dumped(before + MOST_FREE);
+}
+
+static void take_pieces(void)
+{
+    for (size_t i = 0; i < PIECES; i++) {
+        piece[i] = malloc(4 * MIB);
+        stamp(piece[i], 4 * MIB, i);
+    }
+}
+
+static void check_pieces(void)
+{
+    for (size_t i = 0; i < PIECES; i++) {
+        CHECK(piece[i] == NULL ||
+              (is_stamped(piece[i], 4 * MIB, i) && is_dumped(piece[i], 4 * MIB)));
+    }
+}
+
+/* In blocks that wait in a thread's cache, too; every other one lives. */
+static void live_stays(void)
+{
+    size_t before = dumped_mib();
+
+    take_pieces();
+    for (size_t i = 0; i < PIECES; i++) {
+        if (i < 8 || i % 8 != 0) {
+            free(piece[i]);
+            piece[i] = NULL;
+        }
+    }
+    wait_until_dumped(before + 12 * 4 + MOST_FREE);
+    check_pieces();
+    for (size_t i = 0; i < PIECES; i += 3) { /* into what is not dumped, in pieces */
+        if (piece[i] == NULL) {
+            piece[i] = malloc(4 * MIB);
+            stamp(piece[i], 4 * MIB, i);
+        }
+    }
+    char *grown = realloc(malloc(64 * MIB), 200 * MIB);
+    memset(grown, 1, 200 * MIB);
+    CHECK(is_dumped(grown, 200 * MIB));
+    check_pieces();
+    free(grown);
+}
+
+static void in_child(void)
+{
+    size_t before = dumped_mib();
+
+    use(300 * MIB);
+    char *p = malloc(20 * MIB);
+    stamp(p, 20 * MIB, 1);
+    wait_until_dumped(before + 20 + MOST_FREE);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char *q = malloc(100 * MIB);
+        stamp(q, 100 * MIB, 2);
+        CHECK(is_dumped(p, 20 * MIB) && is_dumped(q, 100 * MIB));
+        free(q);
+        wait_until_dumped(before + 20 + MOST_FREE);
+        CHECK(is_stamped(p, 20 * MIB, 1) && is_dumped(p, 20 * MIB));
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(is_stamped(p, 20 * MIB, 1) && is_dumped(p, 20 * MIB));
+}
+
+MAIN(MODE(freed), MODE(live_stays), MODE(in_child))

@@ -1,0 +1,361 @@
+/* Programs with one mistake each: victim_hardening MODE BYTES. The block's address is printed
+ * first, so that the parent knows the exact line to expect. One that gets through its mistake ends
+ * with 0 and says "through", or what it read. */
+#include "victim.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+
+/* NULL under an allocator that lacks them. */
+void free_sized(void *p, size_t n) __attribute__((weak));
+void free_aligned_sized(void *p, size_t align, size_t n) __attribute__((weak));
+/* operator delete(void *, size_t), (void *, size_t, align_val_t) and (void *, align_val_t);
+ * operator new(size_t) and (size_t, align_val_t) */
+void _ZdlPvm(void *p, size_t n) __attribute__((weak));
+void _ZdaPvm(void *p, size_t n) __attribute__((weak));
+void _ZdlPvmSt11align_val_t(void *p, size_t n, size_t align) __attribute__((weak));
+void _ZdlPvSt11align_val_t(void *p, size_t align) __attribute__((weak));
+void *_Znwm(size_t n) __attribute__((weak));
+void *_ZnwmSt11align_val_t(size_t n, size_t align) __attribute__((weak));
+
+enum { SECRET = 0x5e, LIVES = 8, PAGE = 4096 };
+
+static size_t bytes;
+static volatile char *block;
+
+static void tell(volatile void *p)
+{
+    printf("%p\n", (void *)(uintptr_t)p);
+    fflush(stdout);
+}
+
+static void make(void)
+{
+    block = malloc(bytes);
+    CHECK(block != NULL);
+    memset((void *)(uintptr_t)block, SECRET, bytes);
+    tell(block);
+}
+
+static void free_block(void)
+{
+    free((void *)(uintptr_t)block);
+}
+
+/* With blocks on both sides, from the end of `block` on, as far as the neighbour reaches. */
+static void overflow_write(void)
+{
+    void *before = malloc(bytes);
+    make();
+    void *behind = malloc(bytes);
+    for (size_t i = bytes; i < bytes + 2 * PAGE; i++) {
+        block[i] = 1;
+    }
+    CHECK(before != NULL && behind != NULL);
+}
+
+static void overflow_read(void)
+{
+    void *before = malloc(bytes);
+    make();
+    void *behind = malloc(bytes);
+    for (size_t i = bytes; i < bytes + 2 * PAGE; i++) {
+        (void)block[i];
+    }
+    CHECK(before != NULL && behind != NULL);
+}
+
+/* Into the few bytes that alignment leaves between a block and its end. */
+static void overflow_slack(void)
+{
+    bytes -= 5;
+    make();
+    block[bytes] = (char)~block[bytes];
+    free_block();
+}
+
+static void underflow(void)
+{
+    bytes -= 100;
+    make();
+    block[-1] = (char)~block[-1];
+    free_block();
+}
+
+static void used_write(void)
+{
+    make();
+    free_block();
+    block[bytes / 2] = 1;
+}
+
+static void used_read(void)
+{
+    make();
+    free_block();
+    printf("%d\n", block[bytes / 2]);
+}
+
+static void used_after_realloc(void)
+{
+    make();
+    CHECK(realloc((void *)(uintptr_t)block, bytes + bytes / 2) != NULL);
+    block[0] = 1;
+}
+
+static void double_now(void)
+{
+    make();
+    free_block();
+    free_block();
+}
+
+static void double_later(void)
+{
+    void *other[LIVES];
+
+    make();
+    free_block();
+    for (size_t i = 0; i < LIVES; i++) {
+        CHECK((other[i] = malloc(bytes)) != NULL);
+    }
+    free_block();
+    for (size_t i = 0; i < LIVES; i++) {
+        CHECK(other[i] != NULL);
+    }
+}
+
+static void *free_it(void *p)
+{
+    free(p);
+    return NULL;
+}
+
+static void double_elsewhere(void)
+{
+    pthread_t t;
+
+    make();
+    CHECK(pthread_create(&t, NULL, free_it, (void *)(uintptr_t)block) == 0);
+    pthread_join(t, NULL);
+    free_block();
+}
+
+static void free_at(ptrdiff_t offset)
+{
+    make();
+    block += offset;
+    tell(block);
+    free_block();
+}
+
+static void interior(void)
+{
+    free_at(16);
+}
+
+static void interior_page(void)
+{
+    free_at(PAGE);
+}
+
+static void page_start(void)
+{
+    bytes -= 100;
+    make();
+    block = (char *)((uintptr_t)block & ~(uintptr_t)(PAGE - 1));
+    tell(block);
+    free_block();
+}
+
+static void never(void)
+{
+    free_at((ptrdiff_t)(100 * GIB));
+}
+
+static void need(bool there)
+{
+    if (!there) {
+        printf("absent\n");
+        exit(0);
+    }
+}
+
+static void sized(void)
+{
+    make();
+    need(free_sized != NULL);
+    free_sized((void *)(uintptr_t)block, bytes - 8);
+}
+
+static void sized_of_aligned(void)
+{
+    need(free_sized != NULL);
+    block = aligned_alloc(64, bytes);
+    tell(block);
+    free_sized((void *)(uintptr_t)block, bytes);
+}
+
+static void aligned_sized(void)
+{
+    need(free_aligned_sized != NULL);
+    block = aligned_alloc(64, bytes);
+    tell(block);
+    free_aligned_sized((void *)(uintptr_t)block, 128, bytes);
+}
+
+static void delete_sized(void)
+{
+    need(_ZdlPvm != NULL);
+    block = _Znwm(bytes);
+    tell(block);
+    _ZdlPvm((void *)(uintptr_t)block, bytes / 2);
+}
+
+static void delete_array_sized(void)
+{
+    need(_ZdaPvm != NULL);
+    block = _Znwm(bytes);
+    tell(block);
+    _ZdaPvm((void *)(uintptr_t)block, bytes + 1);
+}
+
+static void delete_aligned_sized(void)
+{
+    need(_ZdlPvmSt11align_val_t != NULL);
+    block = _ZnwmSt11align_val_t(bytes, 64);
+    tell(block);
+    _ZdlPvmSt11align_val_t((void *)(uintptr_t)block, bytes + 64, 64);
+}
+
+static void delete_aligned(void)
+{
+    need(_ZdlPvSt11align_val_t != NULL);
+    block = _ZnwmSt11align_val_t(bytes, 64);
+    tell(block);
+    _ZdlPvSt11align_val_t((void *)(uintptr_t)block, PAGE);
+}
+
+/* Every one of them as it should be. */
+static void sized_right(void)
+{
+    need(_ZdlPvm != NULL && free_sized != NULL);
+    free_sized(malloc(bytes), bytes);
+    free_sized(calloc(1, bytes - 3), bytes - 3);
+    free_sized(realloc(malloc(bytes), bytes + 77), bytes + 77);
+    free_sized(aligned_alloc(16, bytes), bytes);
+    free_aligned_sized(aligned_alloc(PAGE, bytes), PAGE, bytes);
+    free_aligned_sized(aligned_alloc(MIB, bytes), MIB, bytes);
+    _ZdlPvm(_Znwm(bytes - 9), bytes - 9);
+    _ZdaPvm(_Znwm(bytes), bytes);
+    _ZdlPvmSt11align_val_t(_ZnwmSt11align_val_t(bytes, 64), bytes, 64);
+    _ZdlPvSt11align_val_t(_ZnwmSt11align_val_t(bytes, 64), 64);
+    free_sized(NULL, 0);
+    free_sized(malloc(100), 3); /* the next allocator's: nobody looks */
+}
+
+/* What a freed block held, seen by the next of its size: how many bytes of it, in the worst of
+ * some. */
+static void stale(void)
+{
+    size_t seen = 0;
+
+    for (int i = 0; i < 2; i++) {
+        block = malloc(bytes);
+        CHECK(block != NULL);
+        size_t found = 0;
+        for (size_t at = 0; at < bytes; at++) {
+            found += block[at] == SECRET;
+        }
+        seen = found > seen ? found : seen;
+        memset((void *)(uintptr_t)block, SECRET, bytes);
+        free_block();
+    }
+    printf("stale %zu\n", seen);
+}
+
+/* The same by reading through the old pointer. */
+static void stale_after_free(void)
+{
+    make();
+    free_block();
+    size_t found = 0;
+    for (size_t at = 0; at < bytes; at++) {
+        found += block[at] == SECRET;
+    }
+    printf("stale %zu\n", found);
+}
+
+/* How many bytes of a new block are 0xa5, and how many of calloc's are not zero. */
+static void junk(void)
+{
+    const unsigned char *p = malloc(bytes), *q = calloc(1, bytes);
+    size_t filled = 0, wrong = 0;
+
+    CHECK(p != NULL && q != NULL);
+    for (size_t i = 0; i < bytes; i++) {
+        filled += p[i] == 0xa5;
+        wrong += q[i] != 0;
+    }
+    CHECK(wrong == 0);
+    printf("junk %zu\n", filled);
+}
+
+/* A mistake of the parent's, found by the child. */
+static void in_child(void)
+{
+    make();
+    char *early = malloc(bytes);
+    free_block();
+    pid_t child = fork();
+    if (child == 0) {
+        char *p = malloc(bytes);
+        memset(p, 1, bytes);
+        free(early);
+        free_block();
+        free(p);
+        _exit(0);
+    }
+    int status = 0;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    free(early);
+    printf("child %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+    exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mode modes[] = {MODE(overflow_write),
+                                        MODE(overflow_read),
+                                        MODE(overflow_slack),
+                                        MODE(underflow),
+                                        MODE(used_write),
+                                        MODE(used_read),
+                                        MODE(used_after_realloc),
+                                        MODE(double_now),
+                                        MODE(double_later),
+                                        MODE(double_elsewhere),
+                                        MODE(interior),
+                                        MODE(interior_page),
+                                        MODE(page_start),
+                                        MODE(never),
+                                        MODE(sized),
+                                        MODE(sized_of_aligned),
+                                        MODE(aligned_sized),
+                                        MODE(delete_sized),
+                                        MODE(delete_array_sized),
+                                        MODE(delete_aligned_sized),
+                                        MODE(delete_aligned),
+                                        MODE(sized_right),
+                                        MODE(stale),
+                                        MODE(stale_after_free),
+                                        MODE(junk),
+                                        MODE(in_child)};
+
+    CHECK(argc == 3);
+    bytes = strtoull(argv[2], NULL, 0);
+    int rc = run_mode(modes, sizeof modes / sizeof modes[0], argv[1]);
+    printf("through\n");
+    return rc;
+}

@@ -1,0 +1,48 @@
+#include "prop/advised.h"
+
+#include "region/internal.h"
+#include "unit/fake_sys.h"
+
+void advised_hide(struct fl_region *r, const struct op *op)
+{
+    if (op->a % 4 == 0) {
+        fl_region_lock(r);
+        fl_advice_hide(r, op->b % 3, op->b % 5);
+        fl_region_unlock(r);
+        return;
+    }
+    for (int i = 0; i < 2; i++) { /* the first look finds that requests came */
+        fake.now_ns += 2000000000;
+        (void)fl_region_hide(r);
+    }
+}
+
+/* All huge pages are hidden of what says that all are, and none of what says none. */
+static bool is_hidden_as_it_says(const struct fl_extent *e)
+{
+    struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
+    size_t hidden = fake_hidden(fl_extent_range(e));
+
+    return (e->advised & FL_ADVISED_ALL_HID) != 0
+               ? hidden == inner.len
+               : hidden == 0 || (e->advised & FL_ADVISED_NO_DUMP) != 0;
+}
+
+const char *advised_check(struct fl_region *r)
+{
+    const struct fl_extent *e;
+
+    for (uintptr_t at = r->first; r->seeded && (e = fl_extent_at(r, at)) != NULL; at += e->len) {
+        bool live = e->state == FL_EXTENT_LIVE || e->state == FL_EXTENT_CACHED;
+        if (live && fake_hidden(fl_extent_range(e)) != 0) {
+            return "a live extent is kept out of core dumps";
+        }
+        if (live && fake_kept_from_child(fl_extent_range(e)) != 0) {
+            return "a live extent is kept from children";
+        }
+        if (e->state == FL_EXTENT_FREE && !is_hidden_as_it_says(e)) {
+            return "a free extent is not hidden as it says";
+        }
+    }
+    return NULL;
+}

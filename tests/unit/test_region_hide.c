@@ -1,0 +1,350 @@
+/* Free memory that rests is hidden from core dumps, and is in them again when it is used. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const uint64_t ms = 1000000;
+
+static size_t hidden(void)
+{
+    return fake_hidden(region.window.all);
+}
+
+static uint64_t look_after(uint64_t ms_later)
+{
+    fake.now_ns += ms_later * ms;
+    return fl_region_hide(&region);
+}
+
+/* A look that sees what was asked for, and one when nothing has been for as long as it takes. */
+static void rest(void)
+{
+    (void)look_after(100);
+    assert_true(look_after(2000) == UINT64_MAX);
+}
+
+/* One free extent of `len` bytes with edges of half a huge page, hidden. */
+static struct fl_range hidden_extent(size_t len)
+{
+    region_begin(NULL);
+    assert_non_null(take(MIB(1)));
+    struct fl_extent *e = take(len + MIB(2));
+    struct fl_range inner = fl_range_inner(fl_extent_range(e), MIB(2));
+    assert_non_null(take(MIB(1)));
+    fill(e, 0xee);
+    give(e);
+    rest();
+    assert_int_equal(inner.len, len);
+    assert_int_equal(hidden(), len);
+    assert_int_equal(fake_hidden(inner), len);
+    fake_forget();
+    return inner;
+}
+
+static void what_rests_is_hidden(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    struct fl_extent *e = take(MIB(8)), *live = take(MIB(4));
+    give(e);
+    assert_true(look_after(100) == 100 * ms); /* something was asked for since the start */
+    assert_int_equal(hidden(), 0);
+    assert_true(look_after(40) == 60 * ms);
+    assert_int_equal(hidden(), 0);
+    assert_false(region.wants_worker && region.has_worker);
+    assert_true(look_after(60) == UINT64_MAX);
+    assert_int_equal(hidden(), MIB(8));
+    assert_int_equal(fake_hidden(fl_extent_range(live)), 0);
+    assert_true(region.wants_worker); /* the next free calls */
+    fake_forget();
+    assert_true(look_after(100) == UINT64_MAX);
+    assert_int_equal(fake.count[FAKE_ADVISE], 0);
+    assert_settled();
+}
+
+static void caches_are_emptied_for_it(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    struct fl_cache *c = fl_cache_acquire(&region);
+    struct fl_extent *e = take(MIB(8));
+    assert_true(fl_extent_claim(e, region.epoch));
+    assert_null(fl_cache_put(c, e));
+    (void)look_after(100);
+    c->stats.cache_hits++; /* as if it had been used */
+    (void)look_after(100);
+    assert_int_equal(hidden(), 0);
+    rest();
+    assert_int_equal(hidden(), MIB(8));
+    assert_settled();
+}
+
+static void what_is_used_is_shown_and_the_rest_stays(void **state)
+{
+    (void)state;
+    struct fl_range inner = hidden_extent(MIB(16));
+    struct fl_extent *a = take(MIB(4)); /* half a huge page of edge, so one and a half hidden */
+    assert_int_equal(fake.count[FAKE_ADVISE], 1);
+    assert_int_equal(fake_hidden(fl_extent_range(a)), 0);
+    assert_int_equal(hidden(), inner.len - MIB(4));
+    struct fl_extent *b = take(KIB(64)); /* of a huge page that is shown already */
+    assert_int_equal(fake.count[FAKE_ADVISE], 1);
+    assert_int_equal(fake_hidden(fl_extent_range(b)), 0);
+    struct fl_extent *middle = take_aligned(MIB(2), MIB(8));
+    assert_int_equal(fake_hidden(fl_extent_range(middle)), 0);
+    assert_settled();
+    give(b);
+    give(a); /* merges with what is hidden in part */
+    give(middle);
+    rest();
+    assert_int_equal(hidden(), inner.len);
+    assert_settled();
+}
+
+/* A step's blocks out of it, and back: soon there is nothing more to tell the kernel. */
+static void steps_do_not_tell_the_kernel_again_and_again(void **state)
+{
+    static const unsigned told[] = {4, 1, 0, 0};
+    struct fl_extent *e[4];
+    (void)state;
+    (void)hidden_extent(MIB(32));
+    for (size_t step = 0; step < 4; step++) {
+        fake_forget();
+        for (size_t i = 0; i < 4; i++) {
+            e[i] = take(MIB(4));
+            assert_int_equal(fake_hidden(fl_extent_range(e[i])), 0);
+        }
+        assert_int_equal(fake.count[FAKE_ADVISE], told[step]);
+        for (size_t i = 0; i < 4; i++) {
+            give(e[i]);
+        }
+        assert_settled();
+    }
+}
+
+static void what_grows_into_it_is_shown(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    struct fl_extent *grows = take(MIB(6)), *e = take(MIB(12));
+    assert_non_null(take(MIB(2)));
+    give(e);
+    rest();
+    assert_int_equal(hidden(), MIB(12));
+    assert_true(fl_region_resize(&region, grows, MIB(9)));
+    assert_int_equal(fake_hidden(fl_extent_range(grows)), 0);
+    assert_int_equal(hidden(), MIB(8));
+    assert_true(fl_region_resize(&region, grows, MIB(6)));
+    assert_int_equal(hidden(), MIB(8));
+    assert_settled();
+}
+
+static void what_moves_out_of_it_is_shown(void **state)
+{
+    static const enum fl_rung rungs[] = {FL_RUNG_MOVE, FL_RUNG_REMAP};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        if (is_reserved() && rungs[i] == FL_RUNG_REMAP) {
+            continue;
+        }
+        region_begin(&(struct fl_region_config){.huge = true, .rung = rungs[i]});
+        struct fl_extent *a = take(MIB(4)), *between = take(MIB(2)), *b = take(MIB(4));
+        assert_non_null(take(MIB(2)));
+        give(a);
+        rest();
+        give(b);
+        assert_non_null(between);
+        region.stats.in_use_peak = 0; /* nothing more may be held */
+        struct fl_extent *e = take(MIB(8));
+        assert_int_equal(stats().move_bytes, MIB(8));
+        assert_int_equal(fake_hidden(fl_extent_range(e)), 0);
+        assert_int_equal(hidden(), 0);
+        assert_settled();
+    }
+}
+
+static void purge_and_clearing_leave_no_mark_behind(void **state)
+{
+    (void)state;
+    struct fl_range inner = hidden_extent(MIB(8));
+    fl_region_soften(&region);
+    region.rezero.credit = MIB(64);
+    (void)fl_region_rezero(&region);
+    (void)fl_region_rezero(&region);
+    assert_int_equal(hidden(), inner.len);
+    assert_settled();
+    (void)fl_region_purge(&region, 0);
+    assert_int_equal(hidden(), 0);
+    struct fl_extent *e = take(MIB(8));
+    assert_int_equal(fake_hidden(fl_extent_range(e)), 0);
+    assert_settled();
+}
+
+/* Too many maps: the kernel may have done a part. */
+static void what_cannot_be_hidden_is_shown_whole(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    give(take(MIB(8)));
+    (void)look_after(100);
+    fake_fail_at(1, 1u << FAKE_ADVISE);
+    assert_true(look_after(2000) == UINT64_MAX);
+    assert_true(fake_fired());
+    assert_int_equal(hidden(), 0);
+    fake_fail_at(0, 1);
+    rest();
+    assert_int_equal(hidden(), MIB(8));
+    assert_settled();
+}
+
+static void only_so_many_are_hidden(void **state)
+{
+    enum { MANY = 300, MOST = 256 };
+    static struct fl_extent *e[MANY];
+    (void)state;
+    region_begin(NULL);
+    if (is_reserved()) { /* the window is too small for so many */
+        return;
+    }
+    fake.pretend_populate = true;
+    for (size_t i = 0; i < MANY; i++) {
+        e[i] = take(MIB(2));
+        assert_non_null(take(MIB(2)));
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        give(e[i]);
+    }
+    rest();
+    assert_int_equal(hidden(), MOST * MIB(2));
+    assert_int_equal(fake_hidden((struct fl_range){e[0]->base, MIB(2)}), MIB(2)); /* the oldest */
+    rest();
+    assert_int_equal(hidden(), MOST * MIB(2));
+    assert_settled();
+}
+
+static void among_requests_it_is_hidden_by_age(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    struct fl_extent *old = take(MIB(8)), *between = take(MIB(2)), *young = take(MIB(4));
+    assert_non_null(take(MIB(2)));
+    give(old);
+    region.epoch += 2;
+    give(young);
+    assert_true(look_after(100) < UINT64_MAX);
+    assert_int_equal(fake_hidden((struct fl_range){old->base, MIB(8)}), MIB(8));
+    assert_int_equal(hidden(), MIB(8));
+    assert_int_equal(fake_hidden(fl_extent_range(between)), 0);
+    assert_settled();
+}
+
+/* Steps with a pause as long as memory has to rest: soon they find nothing hidden any more. */
+static void what_is_used_after_a_pause_rests_longer_the_next_time(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    give(take(MIB(8)));
+    unsigned undone = 0;
+    for (int step = 0; step < 20; step++) {
+        fake_forget();
+        struct fl_extent *e = take(MIB(8));
+        undone += fake.count[FAKE_ADVISE];
+        give(e);
+        uint64_t next = look_after(100);
+        for (int i = 0; i < 3 && next != UINT64_MAX; i++) {
+            next = look_after(100);
+        }
+    }
+    assert_int_equal(undone, 2);
+    assert_settled();
+}
+
+/* A busy program is looked at seldom. */
+static void looks_become_rare_while_requests_come(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    uint64_t next = 0;
+    for (int i = 0; i < 20; i++) {
+        give(take(MIB(8)));
+        next = look_after(100);
+    }
+    assert_true(next == 1600 * ms);
+    assert_int_equal(hidden(), 0);
+    rest();
+    give(take(MIB(8)));
+    assert_true(look_after(100) < 1000 * ms);
+}
+
+static struct fl_extent *kept;
+
+static int child(void)
+{
+    fl_region_fork_child(&region, NULL);
+    if (fl_region_check(&region) != NULL || fake_hidden(fl_extent_range(kept)) != 0) {
+        return 1;
+    }
+    struct fl_extent *e = take(MIB(8));
+    if (e == NULL || fake_hidden(fl_extent_range(e)) != 0) {
+        return 2;
+    }
+    fill(e, 0x31);
+    return is_filled(kept, 0x5c) && fl_region_check(&region) == NULL ? 0 : 3;
+}
+
+/* Hidden, and kept from children, by turns. */
+static void children_have_all_that_is_live_in_their_dumps(void **state)
+{
+    (void)state;
+    struct fl_range inner = hidden_extent(MIB(16));
+    kept = take(MIB(4));
+    fill(kept, 0x5c);
+    for (int i = 0; i < 2; i++) {
+        fl_region_fork_lock(&region);
+        int status = fake_child(child);
+        fl_region_fork_parent(&region);
+        assert_int_equal(status, 0);
+        rest();
+    }
+    struct fl_extent *e = take(MIB(6));
+    assert_int_equal(fake_hidden(fl_extent_range(e)), 0);
+    assert_int_equal(fake_kept_from_child(fl_extent_range(e)), 0);
+    assert_true(hidden() < inner.len);
+    assert_settled();
+}
+
+static void the_stock_is_hidden_from_its_start(void **state)
+{
+    (void)state;
+    if (!stock_filled(&(struct fl_region_config){.huge = true, .stock = MIB(16)})) {
+        return;
+    }
+    assert_int_equal(fake_hidden(region.stock.span.all), MIB(16));
+    struct fl_extent *e = take_zeroed(MIB(8));
+    assert_int_equal(stats().move_bytes, MIB(8));
+    assert_int_equal(fake_hidden(fl_extent_range(e)), 0);
+    assert_settled();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_rests_is_hidden),
+        cmocka_unit_test(caches_are_emptied_for_it),
+        cmocka_unit_test(what_is_used_is_shown_and_the_rest_stays),
+        cmocka_unit_test(steps_do_not_tell_the_kernel_again_and_again),
+        cmocka_unit_test(what_grows_into_it_is_shown),
+        cmocka_unit_test(what_moves_out_of_it_is_shown),
+        cmocka_unit_test(purge_and_clearing_leave_no_mark_behind),
+        cmocka_unit_test(what_cannot_be_hidden_is_shown_whole),
+        cmocka_unit_test(only_so_many_are_hidden),
+        cmocka_unit_test(among_requests_it_is_hidden_by_age),
+        cmocka_unit_test(what_is_used_after_a_pause_rests_longer_the_next_time),
+        cmocka_unit_test(looks_become_rare_while_requests_come),
+        cmocka_unit_test(children_have_all_that_is_live_in_their_dumps),
+        cmocka_unit_test(the_stock_is_hidden_from_its_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+/* Threads that the C library does not know, on the real kernel. */
+#include "sys/sys.h"
+#include "unit/cmocka_all.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/single_threaded.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct fl_guest guest;
+static _Thread_local int own = 7;
+static _Atomic int begun, seen_own, seen_tid;
+static _Atomic bool may_end;
+static char status[4096];
+
+static int begin(void **state)
+{
+    (void)state;
+    atomic_store(&begun, 0);
+    atomic_store(&may_end, false);
+    own = 1;
+    return 0;
+}
+
+/* System calls and its own storage: all that a guest may use. */
+static void body(void *arg)
+{
+    errno = EDOM;
+    atomic_store(&seen_own, own++);
+    atomic_store(&seen_tid, (int)syscall(SYS_gettid));
+    (void)fl_sys_linux.read_file("/proc/thread-self/status", status, sizeof status);
+    atomic_fetch_add(&begun, 1);
+    while (!atomic_load(&may_end)) {
+        sched_yield();
+    }
+    *(int *)arg = (int)sched_getscheduler(0);
+}
+
+static void await_begun(void)
+{
+    while (atomic_load(&begun) == 0) {
+        sched_yield();
+    }
+}
+
+static void let_it_end(void)
+{
+    atomic_store(&may_end, true);
+    assert_true(fl_guest_await(&guest, UINT64_C(10000000000)));
+    assert_int_equal(syscall(SYS_tgkill, getpid(), atomic_load(&seen_tid), 0), -1);
+    assert_int_equal(errno, ESRCH);
+}
+
+static void it_has_storage_of_its_own_and_the_c_library_does_not_know_it(void **state)
+{
+    int policy = -1;
+    (void)state;
+    errno = 0;
+    assert_int_equal(fl_guest_start(&guest, body, &policy), 0);
+    await_begun();
+    assert_int_equal(errno, 0);
+    assert_int_equal(own, 1);
+    assert_int_equal(seen_own, 7);
+    assert_true(__libc_single_threaded);
+    assert_int_equal(fl_guest_start(&guest, body, &policy), -EBUSY);
+    assert_false(fl_guest_await(&guest, 1));
+    let_it_end();
+    assert_int_equal(policy, SCHED_OTHER);
+}
+
+static void a_second_start_takes_what_the_first_one_left(void **state)
+{
+    int policy;
+    (void)state;
+    assert_true(fl_guest_is_ready(&guest));
+    const void *tls = guest.tls;
+    uintptr_t stack = guest.stack;
+    assert_int_equal(fl_guest_start(&guest, body, &policy), 0);
+    await_begun();
+    let_it_end();
+    assert_ptr_equal(guest.tls, tls);
+    assert_int_equal(guest.stack, stack);
+}
+
+static void no_signal_reaches_it(void **state)
+{
+    int policy;
+    (void)state;
+    assert_int_equal(fl_guest_start(&guest, body, &policy), 0);
+    await_begun();
+    const char *blocked = strstr(status, "SigBlk:");
+    assert_non_null(blocked);
+    /* all but SIGKILL and SIGSTOP */
+    assert_int_equal(strtoull(blocked + strlen("SigBlk:"), NULL, 16), UINT64_MAX & ~0x40100ull);
+    let_it_end();
+}
+
+/* The process's first thread is the caller. */
+static void it_is_scheduled_as_the_process_s_first_thread(void **state)
+{
+    const struct sched_param none = {0};
+    int policy = -1;
+    (void)state;
+    assert_int_equal(sched_setscheduler(0, SCHED_BATCH, &none), 0);
+    assert_int_equal(fl_guest_start(&guest, body, &policy), 0);
+    await_begun();
+    let_it_end();
+    assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
+    assert_int_equal(policy, SCHED_BATCH);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(it_has_storage_of_its_own_and_the_c_library_does_not_know_it, begin),
+        cmocka_unit_test_setup(a_second_start_takes_what_the_first_one_left, begin),
+        cmocka_unit_test_setup(no_signal_reaches_it, begin),
+        cmocka_unit_test_setup(it_is_scheduled_as_the_process_s_first_thread, begin),
+    };
+    *(void **)(void *)&fl_libc.allocate_tls = dlsym(RTLD_DEFAULT, "_dl_allocate_tls");
+    fl_sys_boot();
+    fl_home_settle();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
