@@ -28,6 +28,7 @@ static void install(const struct sock_filter *code, size_t n)
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
         _exit(1);
     }
+    fl_is_contained = true;
 }
 
 static void refuse_mbind(void *arg)
