@@ -114,7 +114,9 @@ static int claim_all(struct fl_step_context *root)
     while (busy != NULL && claim(busy, self)) {
         busy = next_member(busy);
     }
-    root->open = busy != NULL;
+    if (busy == NULL) { /* else it is others', who read `open` without the lock */
+        root->open = false;
+    }
     fl_plan_unlock();
     for (struct fl_step_context *c = root; busy != NULL && c != busy; c = next_member(c)) {
         release(c);
