@@ -13,6 +13,7 @@ static void put_edge(struct fl_region *r, struct fl_range edge, const struct fl_
                           memory_order_relaxed);
     e->zeroed = fl_range_common(edge, zeroed);
     e->advised = fl_advice_of_part(of->advised, edge);
+    e->left = of->left;
     (void)fl_fit_insert(r, e);
 }
 

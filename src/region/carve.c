@@ -33,13 +33,17 @@ struct origin {
     size_t hard;
     struct fl_range zeroed;
     unsigned zone;
-    uint8_t advised;
+    uint8_t advised, left;
 };
 
 static struct origin origin_of(const struct fl_region *r, const struct fl_extent *e)
 {
-    return (struct origin){atomic_load_explicit(&e->epoch, memory_order_relaxed), e->hard,
-                           e->zeroed, e->zone, fl_advice_kept(r, e)};
+    return (struct origin){atomic_load_explicit(&e->epoch, memory_order_relaxed),
+                           e->hard,
+                           e->zeroed,
+                           e->zone,
+                           fl_advice_kept(r, e),
+                           e->left};
 }
 
 static void put_back(struct fl_region *r, uintptr_t base, uintptr_t end, enum fl_content content,
@@ -52,6 +56,7 @@ static void put_back(struct fl_region *r, uintptr_t base, uintptr_t end, enum fl
         rest->hard = fl_min(rest->len, from.hard);
         rest->zeroed = fl_range_common(fl_extent_range(rest), from.zeroed);
         rest->advised = fl_advice_of_part(from.advised, fl_extent_range(rest));
+        rest->left = from.left;
         (void)fl_fit_insert(r, rest);
     }
 }
@@ -125,6 +130,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     g->refusal = 0;
     g->live = (struct fl_range){start, len};
     g->nfresh = g->ndirty = g->nhidden = 0;
+    g->hollow = false;
     if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge)) != 0) {
         return NULL;
     }
@@ -142,6 +148,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
         cut = fl_max(end, fl_range_end(part));
         r->populated_bytes += e->content == FL_CONTENT_EMPTY ? part.len : 0;
         note_part(g, e, part);
+        g->hollow |= e->left != 0;
         fl_advice_undo(r, e, part, g);
         fl_fit_remove(r, e);
         fl_extent_drop(r, e);
@@ -152,13 +159,15 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     struct fl_extent *live =
         fl_extent_new(r, (struct fl_range){start, len}, FL_CONTENT_POPULATED, first.zone);
     atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
+    live->left = fl_left_of(r, g);
     /* An EMPTY extent is cut at huge pages (R3): what is committed beyond the request is populated and FREE. */
     uintptr_t front =
         first_content == FL_CONTENT_EMPTY ? fl_align_down(start, fl_page.huge) : start;
-    struct origin fringe = {last.epoch, SIZE_MAX, {start, 0}, first.zone, 0};
+    struct origin fringe = {last.epoch, SIZE_MAX, {start, 0}, first.zone, 0, 0};
     if (g->from_free == 0) { /* no page that anybody has written to comes here */
         fringe.zeroed = (struct fl_range){front, cut - front};
     }
+    fringe.left = live->left & FL_LEFT_HOLLOW;
     put_back(r, run_base, front, first_content, first);
     put_back(r, front, start, FL_CONTENT_POPULATED, fringe);
     put_back(r, end, cut, FL_CONTENT_POPULATED, fringe);

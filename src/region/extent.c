@@ -94,6 +94,7 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
     e->hard = range.len;
     e->aged = e->spent = e->armed = false;
     e->advised = 0;
+    e->left = 0;
     e->life = 0;
     e->zeroed = (struct fl_range){range.base, 0};
     atomic_store_explicit(&e->handled, false, memory_order_relaxed);

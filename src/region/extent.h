@@ -20,12 +20,19 @@ enum fl_extent_state {
 };
 
 enum fl_content {
-    FL_CONTENT_EMPTY, /* addresses alone: nothing is committed */
-    FL_CONTENT_POPULATED,
-    FL_CONTENT_LAZY,  /* handed out unpopulated: the kernel fills it on touch */
-    FL_CONTENT_PART,  /* LIVE: `zeroed.len` bytes of it are populated, see inner.c */
-    FL_CONTENT_INNER, /* a block inside a LIVE extent that somebody divides: see inner.c */
+    FL_CONTENT_EMPTY,     /* addresses alone: nothing is committed */
+    FL_CONTENT_POPULATED, /* counts as in memory; see `left` */
+    FL_CONTENT_LAZY,      /* handed out unpopulated: the kernel fills it on touch */
+    FL_CONTENT_PART,      /* LIVE: `zeroed.len` bytes of it are populated, see inner.c */
+    FL_CONTENT_INNER,     /* a block inside a LIVE extent that somebody divides: see inner.c */
 } __attribute__((packed));
+
+/* What is known of pages that were handed out before they were in memory: see left.c. Bits. */
+enum fl_left {
+    FL_LEFT_HOLLOW =
+        1, /* some may never have been touched: nothing is there then, and it reads as zero */
+    FL_LEFT_UNSEEN = 2, /* LIVE: how much was touched is looked at when it is freed */
+};
 
 /* What the kernel was told of the whole huge pages of free memory: see advice.c. Bits. */
 enum fl_advised {
@@ -50,6 +57,7 @@ struct fl_extent {
     /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see hands.c.
      * Relaxed: the call comes before the free by the program's own order */
     _Atomic bool handled;
+    uint8_t left; /* POPULATED: enum fl_left. Lock: region, or the owner while LIVE */
     union {
         /* Chain of frees that a signal handler could not finish, or of extents that give their
          * pages to one request. */

@@ -90,6 +90,7 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
     into->hard += gone->hard;
     into->zeroed = fl_range_join(into->zeroed, gone->zeroed);
     into->advised |= gone->advised;
+    into->left |= gone->left;
     fl_advice_note_merged(into, hidden);
     fl_extent_drop(r, gone);
 }
@@ -117,6 +118,7 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     struct fl_extent *after = fl_extent_free_at(r, e->base + e->len, zone);
 
     e->zone = (uint8_t)zone;
+    e->left = empty ? 0 : e->left & FL_LEFT_HOLLOW;
 
     /* not yet a neighbour to anybody */
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);

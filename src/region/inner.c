@@ -34,6 +34,7 @@ static void make_block(struct fl_region *r, struct fl_inner *in, const struct fl
     e->len = fl_page.base;
     e->content = FL_CONTENT_INNER;
     e->inner = in;
+    e->left = 0;
     e->life = 0;
     atomic_store_explicit(&e->handled, false, memory_order_relaxed);
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);

@@ -172,6 +172,7 @@ struct fl_grant {
     bool zero;
     bool to_stay;  /* it is kept from step to step: what is free elsewhere goes there first */
     bool on_touch; /* base pages, not populated, so that nothing is taken untouched */
+    bool leaves;   /* what the plan has from the kernel comes when it is touched: see left.c */
     bool any_room; /* it must not be refused for want of room on the zone's node */
     uint8_t zone;
     uint8_t hands; /* that populate; 0: automatic */
@@ -180,6 +181,7 @@ struct fl_grant {
     size_t budgeted; /* bytes for which fl_region_may_populate was asked */
     int refusal; /* there is room, but fl_region_may_populate says no, and why; -ENOSPC: the node is full */
     /* What there is to do. */
+    bool hollow; /* some of what is handed out may never have been touched */
     struct fl_range live;
     struct fl_range fresh[FL_GRANT_FRESH]; /* to be filled; whole huge pages */
     struct fl_range dirty[FL_GRANT_DIRTY];
@@ -216,6 +218,16 @@ bool fl_supply_is_crawling(const struct fl_region *r);
 
 /* Does what the grant says: moves, populates, clears. Not under the lock. */
 void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g);
+
+/* Is what a request for `len` bytes needs from the kernel left to the first touch? */
+bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len);
+/* Were blocks of about that length in memory when they were freed? */
+bool fl_left_was_touched(const struct fl_region *r, size_t len);
+/* enum fl_left of what is carved for the grant. */
+uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g);
+/* Clears what of `range`, whole base pages, holds anything; the rest is not brought into memory. Returns bytes cleared. `range` is the
+ * caller's alone. No lock needed. */
+size_t fl_left_clear(struct fl_range range, void (*clear)(void *base, size_t len));
 
 /* Notes that requests needed `bytes` that were in no free extent; calls for the worker when the stock is low. */
 void fl_stock_demand(struct fl_region *r, size_t bytes, unsigned zone);

@@ -156,6 +156,7 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
 {
     if (e->content == FL_CONTENT_LAZY) { /* whatever of it is there: the purge will tell */
         e->content = FL_CONTENT_POPULATED;
+        e->left = FL_LEFT_HOLLOW;
         r->populated_bytes += e->len;
     }
     r->stats.gives++;

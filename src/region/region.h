@@ -80,6 +80,8 @@ struct fl_stock {
     } chunk[FL_STOCK_CHUNKS];
 };
 
+enum { FL_LEFT_KINDS = 64 };
+
 /* See touch.c. */
 enum { FL_TOUCH_SLOTS = 8 };
 enum fl_touch_state {
@@ -142,6 +144,9 @@ struct fl_region_config {
     bool first_touch; /* large requests get their pages where they are touched, by the worker */
     bool verbose;     /* say what happens rarely and should be known */
     bool populate_by_touch; /* without MADV_POPULATE_WRITE */
+    /* What a request needs from the kernel comes when it is touched, but for what is known to be: see left.c. False: before
+     * it is handed out. */
+    bool wait_for_touch;
 };
 
 struct fl_region {
@@ -177,6 +182,9 @@ struct fl_region {
     struct fl_repair repair;
     struct fl_rezero rezero;
     struct fl_hiding hiding;
+    /* By log2 of a block's bytes: 1 + the percentage that was in memory when the last few were freed; 0: nobody looked. Relaxed: a
+     * hint. See left.c. */
+    _Atomic uint8_t touched[FL_LEFT_KINDS];
     struct fl_touch touch;
     struct fl_lock moving;        /* see move.c. Rank LEAF */
     _Atomic uint64_t crawl_until; /* monotonic ns; the kernel compacts: see supply.c */
@@ -232,7 +240,7 @@ static inline bool fl_region_in_boot_area(const struct fl_region *r, uintptr_t a
 }
 
 /* An extent of at least `len` bytes (a multiple of the base page) at a multiple of `align` (power of two, at least the
- * base page), LIVE, populated unless larger than eager_max or memory is short; all zero when `zero`.
+ * base page), LIVE, populated unless it is new memory that waits for its touch, larger than eager_max, or memory is short; all zero when `zero`.
  * `own`: the calling thread's cache, emptied first; NULL when it has none.
  * NULL when the window, the descriptors or the memory do not allow it: ask the next allocator.
  * Threads: any; takes the region lock.  Signals: see fl_region_busy.  Cost: O(log free extents), and the kernel's
@@ -251,6 +259,13 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e);
  * addresses are nobody's until fl_region_give. False: the kernel refuses; nothing changed.
  * Threads: any; takes the region lock. */
 bool fl_region_withhold(struct fl_region *r, struct fl_extent *e);
+
+/* Before the LIVE extent `e`, with FL_LEFT_UNSEEN, is freed: notes how much of it was touched. No lock needed; signals: safe.
+ * Cost: 10 us. */
+void fl_region_note_touched(struct fl_region *r, struct fl_extent *e);
+
+/* Zero in the first `n` bytes of the LIVE extent `e`, which has something of enum fl_left. No lock needed; signals: safe. */
+void fl_region_clear(struct fl_extent *e, size_t n);
 
 /* Makes the LIVE extent `e` `len` bytes long without moving it, populated. False: not possible, nothing changed.
  * Shrinking always succeeds. */

@@ -12,7 +12,9 @@ static void shrink(struct fl_region *r, struct fl_extent *e, size_t len)
     fl_region_count_use(r, -(int64_t)tail.len);
     e->len = len;
     fl_extent_publish(r, e);
-    (void)fl_fit_insert(r, fl_extent_new(r, tail, FL_CONTENT_POPULATED, e->zone));
+    struct fl_extent *rest = fl_extent_new(r, tail, FL_CONTENT_POPULATED, e->zone);
+    rest->left = e->left;
+    (void)fl_fit_insert(r, rest);
 }
 
 static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_grant *g)
@@ -41,6 +43,7 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
         return false;
     }
     fl_supply_claim(r, g);
+    e->left |= tail->left;
     fl_extent_drop(r, tail);
     e->len = len;
     fl_extent_publish(r, e);
@@ -181,7 +184,9 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     r->leaving += own.len;
     fl_unsettled_begin();
     fl_region_count_use(r, (int64_t)len - (int64_t)e->len);
-    r->stats.stalls += g->budgeted != 0;
+    to->left |= e->left;
+    r->stats.stalls += g->budgeted != 0 && !g->leaves;
+    r->stats.lazy += g->leaves;
     return to;
 }
 

@@ -2,7 +2,8 @@
  *
  * What is held may exceed the most that was ever in use by a sixty-fourth. Up to that the kernel gives new pages: they stay where
  * they are, and a step that repeats finds them there. Beyond it whole huge pages of free extents move: the
- * oldest free ones, whatever their size. So nothing fragments in huge pages, and shapes that vary cost no fault. */
+ * oldest free ones, whatever their size. So nothing fragments in huge pages, and shapes that vary cost no fault.
+ * What comes from the kernel may be left to the first touch: see left.c. */
 #include "region/internal.h"
 
 #include <errno.h>
@@ -63,6 +64,7 @@ int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t f
         g->from_stock = fresh - g->from_free;
         refusal = 0;
     }
+    g->leaves = g->budgeted != 0 && fl_left_wants(r, g, len);
     return refusal;
 }
 
@@ -71,17 +73,27 @@ void fl_supply_cancel(struct fl_region *r, const struct fl_grant *g)
     r->budget += g->budgeted;
 }
 
+/* Will what is asked for be touched? Then the stock is to have as much the next time. */
+static bool is_real(const struct fl_region *r, const struct fl_grant *g)
+{
+    return !r->config.wait_for_touch || g->to_stay || r->config.stock != 0 ||
+           r->stock.expected > r->stats.in_use_peak || fl_left_was_touched(r, g->live.len);
+}
+
 void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
 {
     struct fl_extent_list *by_age = &r->zone[g->zone].by_age;
     size_t want = g->from_free;
 
     fl_stock_take(r, g);
-    fl_stock_demand(r, g->budgeted + g->from_stock, g->zone);
+    if (is_real(r, g)) {
+        fl_stock_demand(r, g->budgeted + g->from_stock, g->zone);
+    }
     while (want >= fl_page.huge && !TAILQ_EMPTY(by_age) && fl_extent_reserve(r, 2) == 0) {
         struct fl_extent *e = fl_apart_claim(r, TAILQ_FIRST(by_age), want);
         want -= e->len;
         r->leaving += e->len;
+        g->hollow |= e->left != 0;
         e->next = g->donors;
         g->donors = e;
     }
@@ -347,6 +359,20 @@ static void tell_once(struct fl_region *r)
     }
 }
 
+static void plainly(void *base, size_t len)
+{
+    memset(base, 0, len);
+}
+
+static void clear(const struct fl_grant *g, struct fl_range part)
+{
+    if (g->hollow || g->leaves) {
+        (void)fl_left_clear(part, plainly);
+    } else {
+        memset((void *)part.base, 0, part.len); /* NOLINT(performance-no-int-to-ptr) */
+    }
+}
+
 void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g)
 {
     struct filling f = {.g = g};
@@ -356,10 +382,11 @@ void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g)
         fill_by_moves(r, &f);
         settle(r, g);
     }
-    populate_rest(r, &f);
+    if (!g->leaves) {
+        populate_rest(r, &f);
+    }
     tell_once(r);
     for (unsigned i = 0; g->zero && i < g->ndirty; i++) {
-        void *part = (void *)g->dirty[i].base; /* NOLINT(performance-no-int-to-ptr) */
-        memset(part, 0, g->dirty[i].len);
+        clear(g, g->dirty[i]);
     }
 }

@@ -146,8 +146,8 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
         }
     }
     if (live != NULL) {
-        r->stats.stalls += g->budgeted != 0;
-        r->stats.lazy += on_touch;
+        r->stats.stalls += g->budgeted != 0 && !g->leaves;
+        r->stats.lazy += on_touch || g->leaves;
         fl_supply_claim(r, g);
     }
     return live;

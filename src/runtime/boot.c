@@ -224,6 +224,7 @@ static void start_region(void)
     uint64_t disable = value[FL_OPTION_disable];
     struct fl_region_config config = {
         .eager_max = value[FL_OPTION_eager_max],
+        .wait_for_touch = fl_runtime.options.origin[FL_OPTION_eager_max] == FL_ORIGIN_DEFAULT,
         .limit = value[FL_OPTION_limit],
         .huge = fl_page.thp && (disable & FL_DISABLE_THP) == 0,
         .populate_by_touch = (disable & FL_DISABLE_POPULATE) != 0,

@@ -341,11 +341,12 @@ static int linux_replace_file(const char *path, const void *data, size_t len)
         .move_end = fl_linux_move_end, .touch_open = fl_linux_touch_open,                          \
         .touch_arm = fl_linux_touch_arm, .touch_read = fl_linux_touch_read,                        \
         .touch_wake = fl_linux_touch_wake, .find_split = fl_linux_find_split,                      \
-        .survey = fl_linux_survey, .resident = linux_resident, .name = linux_name,                 \
-        .now_ns = linux_now_ns, .read_file = linux_read_file, .limit = linux_limit,                \
-        .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
-        .wake = linux_wake, .write = linux_write, .append_file = linux_append_file,                \
-        .replace_file = linux_replace_file, .protect = linux_protect                               \
+        .survey = fl_linux_survey, .touched = fl_linux_touched, .resident = linux_resident,        \
+        .name = linux_name, .now_ns = linux_now_ns, .read_file = linux_read_file,                  \
+        .limit = linux_limit, .memory_total = linux_memory_total, .entropy = linux_entropy,        \
+        .wait = linux_wait, .wake = linux_wake, .write = linux_write,                              \
+        .append_file = linux_append_file, .replace_file = linux_replace_file,                      \
+        .protect = linux_protect                                                                   \
     }
 
 const struct fl_sys fl_sys_linux = LINUX_TABLE;

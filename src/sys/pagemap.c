@@ -16,8 +16,10 @@ struct scan_arg {
     uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
 };
 #define FL_PAGEMAP_SCAN _IOWR('f', 16, struct scan_arg)
-enum { IS_PRESENT = 1 << 3, IS_HUGE = 1 << 6 };
-static const uint64_t present_bit = (uint64_t)1 << 63, own_bit = (uint64_t)1 << 56;
+enum { IS_PRESENT = 1 << 3, IS_SWAPPED = 1 << 4, IS_HUGE = 1 << 6 };
+enum { PARTS = 16 }; /* that one look finds */
+static const uint64_t present_bit = (uint64_t)1 << 63, swapped_bit = (uint64_t)1 << 62,
+                      own_bit = (uint64_t)1 << 56;
 
 static int open_pagemap(void)
 {
@@ -79,4 +81,74 @@ int fl_linux_survey(struct fl_range r, size_t *out_present, size_t *out_own)
     }
     syscall(SYS_close, fd);
     return rc;
+}
+
+/* mincore(2) will not do: it calls a page absent that is swapped out. -ENOTTY before Linux 6.7. */
+static int scan_touched(int fd, struct fl_range r, struct fl_range out[], unsigned most)
+{
+    struct scan_region found[PARTS];
+    struct scan_arg arg = {
+        .size = sizeof arg,
+        .start = r.base,
+        .end = fl_range_end(r),
+        .vec = (uintptr_t)found,
+        .vec_len = most,
+        .category_anyof_mask = IS_PRESENT | IS_SWAPPED,
+        .return_mask = IS_PRESENT | IS_SWAPPED,
+    };
+    int n = ioctl(fd, FL_PAGEMAP_SCAN, &arg);
+
+    for (int i = 0; i < n; i++) {
+        out[i] = (struct fl_range){found[i].start, found[i].end - found[i].start};
+    }
+    return n < 0 ? -errno : n;
+}
+
+/* One after the other into `out`, which holds `n`. Returns how many it holds then. */
+static unsigned add_page(struct fl_range out[], unsigned n, uintptr_t page)
+{
+    if (n != 0 && fl_range_end(out[n - 1]) == page) {
+        out[n - 1].len += fl_page.base;
+        return n;
+    }
+    out[n] = (struct fl_range){page, fl_page.base};
+    return n + 1;
+}
+
+static int read_touched(int fd, struct fl_range r, struct fl_range out[], unsigned most)
+{
+    uint64_t entry[128];
+    unsigned found = 0;
+
+    for (size_t done = 0; done < r.len;) {
+        size_t n = fl_min((r.len - done) >> fl_page.shift, sizeof entry / sizeof entry[0]);
+        off_t at = (off_t)(((r.base + done) >> fl_page.shift) * sizeof entry[0]);
+        if (pread(fd, entry, n * sizeof entry[0], at) != (ssize_t)(n * sizeof entry[0])) {
+            return -EIO;
+        }
+        for (size_t i = 0; i < n; i++, done += fl_page.base) {
+            bool there = (entry[i] & (present_bit | swapped_bit)) != 0;
+            if (there && found == most && fl_range_end(out[found - 1]) != r.base + done) {
+                return (int)found;
+            }
+            found = there ? add_page(out, found, r.base + done) : found;
+        }
+    }
+    return (int)found;
+}
+
+int fl_linux_touched(struct fl_range r, struct fl_range out[], unsigned most)
+{
+    int fd = open_pagemap();
+
+    if (fd < 0) {
+        return fd;
+    }
+    most = most < PARTS ? most : PARTS;
+    int n = scan_touched(fd, r, out, most);
+    if (n == -ENOTTY || n == -EINVAL) {
+        n = read_touched(fd, r, out, most);
+    }
+    syscall(SYS_close, fd);
+    return n;
 }

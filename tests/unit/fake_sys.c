@@ -19,12 +19,12 @@ struct fake fake;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const int refusal[FAKE_SLOTS] = {
-    [FAKE_RESERVE] = -ENOMEM,   [FAKE_MAP_AT] = -EEXIST,    [FAKE_UNMAP] = -ENOMEM,
-    [FAKE_COMMIT] = -ENOMEM,    [FAKE_DECOMMIT] = -ENOMEM,  [FAKE_ADVISE] = -EINVAL,
-    [FAKE_POPULATE] = -ENOMEM,  [FAKE_RESIDENT] = -ENOMEM,  [FAKE_NAME] = -EINVAL,
-    [FAKE_READ_FILE] = -ENOENT, [FAKE_LAZY_FREE] = -EINVAL, [FAKE_MOVE_BEGIN] = -ENOMEM,
-    [FAKE_MOVE] = -EBUSY,       [FAKE_REMAP] = -EFAULT,     [FAKE_FIND_SPLIT] = -ENOENT,
-    [FAKE_SURVEY] = -EIO};
+    [FAKE_RESERVE] = -ENOMEM,    [FAKE_MAP_AT] = -EEXIST,    [FAKE_UNMAP] = -ENOMEM,
+    [FAKE_COMMIT] = -ENOMEM,     [FAKE_DECOMMIT] = -ENOMEM,  [FAKE_ADVISE] = -EINVAL,
+    [FAKE_POPULATE] = -ENOMEM,   [FAKE_RESIDENT] = -ENOMEM,  [FAKE_NAME] = -EINVAL,
+    [FAKE_TOUCHED] = -EPERM,     [FAKE_READ_FILE] = -ENOENT, [FAKE_LAZY_FREE] = -EINVAL,
+    [FAKE_MOVE_BEGIN] = -ENOMEM, [FAKE_MOVE] = -EBUSY,       [FAKE_REMAP] = -EFAULT,
+    [FAKE_FIND_SPLIT] = -ENOENT, [FAKE_SURVEY] = -EIO};
 
 void fake_enter(void)
 {
@@ -95,6 +95,13 @@ static int fake_read_file(const char *path, char *buf, size_t size)
         }
     }
     return fake_note(FAKE_READ_FILE, none, rc != 0 ? rc : -ENOENT);
+}
+
+static int fake_touched(struct fl_range r, struct fl_range out[], unsigned most)
+{
+    int rc = fake_scripted(FAKE_TOUCHED);
+
+    return fake_note(FAKE_TOUCHED, r, rc != 0 ? rc : fl_sys_linux.touched(r, out, most));
 }
 
 static uint64_t fake_limit(int resource)
@@ -170,6 +177,7 @@ void fake_install(void)
     fake_file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
     fl_sys = (struct fl_sys){
         .now_ns = fake_now,
+        .touched = fake_touched,
         .read_file = fake_read_file,
         .limit = fake_limit,
         .memory_total = fake_memory_total,

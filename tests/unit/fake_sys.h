@@ -26,6 +26,7 @@ enum fake_slot {
     FAKE_FIND_SPLIT,
     FAKE_SURVEY,
     FAKE_RESIDENT,
+    FAKE_TOUCHED,
     FAKE_NAME,
     FAKE_READ_FILE,
     FAKE_SLOTS
