@@ -131,7 +131,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     g->live = (struct fl_range){start, len};
     g->nfresh = g->ndirty = g->nhidden = 0;
     g->hollow = false;
-    if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge)) != 0) {
+    if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
         return NULL;
     }
     int rc = commit_parts(r, e, start, end, r->config.huge && !g->on_touch);

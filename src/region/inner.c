@@ -50,7 +50,7 @@ static unsigned zone_of(const struct fl_extent *outer)
 /* Lock: region. NULL: no addresses. */
 static struct fl_extent *take_unfilled(struct fl_region *r, size_t len, unsigned zone)
 {
-    struct fl_extent *e = fl_take_lazy(r, len, fl_page.huge, zone);
+    struct fl_extent *e = fl_take_lazy(r, len, fl_page.huge, zone, false);
 
     if (e != NULL) { /* it is no request's */
         r->stats.lazy--;

@@ -45,8 +45,11 @@ struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr, uns
 /* The extent that `addr` lies in, whatever its state; sure only of a block that is the caller's. NULL: none, or others are
  * changing it. No lock needed. */
 struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr);
-/* Makes the pagemap usable up to the entry of `end`. -ENOMEM when the kernel refuses. */
-int fl_pagemap_reach(struct fl_region *r, uintptr_t end);
+/* Makes the pagemap usable up to the entry of `end`, and brings it into memory `ahead`: much of it only then. -ENOMEM when the kernel
+ * refuses. */
+int fl_pagemap_reach(struct fl_region *r, uintptr_t end, bool ahead);
+/* Brings the pagemap of that part of the window into memory. No lock needed. */
+void fl_pagemap_populate(struct fl_region *r, struct fl_range window);
 
 /* Bytes of it that count as populated. */
 static inline size_t fl_extent_populated(const struct fl_extent *e)
@@ -105,8 +108,10 @@ struct fl_extent *fl_fit_higher(struct fl_extent *e);
 
 /* The first request makes the window one EMPTY extent. 0; -ENOMEM. */
 int fl_take_seed(struct fl_region *r);
-/* LIVE, LAZY, not counted yet: at least `len` bytes, in whole huge pages. NULL when addresses or maps do not allow it. */
-struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone);
+/* LIVE, LAZY, not counted yet: at least `len` bytes, in whole huge pages. NULL when addresses or maps do not allow it.
+ *   sparse  it may never be touched: its pagemap is not brought into memory. */
+struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
+                               bool sparse);
 
 /* PART, nothing of it populated, not counted: `len` bytes, whole huge pages. NULL: no addresses. */
 struct fl_extent *fl_part_take(struct fl_region *r, size_t len, unsigned zone);

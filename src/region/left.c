@@ -10,8 +10,11 @@
 #include <string.h>
 
 enum { KNOWN_FROM = 90 }; /* percent in memory, from which on a kind of blocks counts as touched */
-enum { SAMPLES = 32 };    /* base pages of a long block that are looked at */
-enum { PARTS = 16 };      /* pieces that one look at the pagemap tells of */
+enum {
+    DENSE_FROM = 50
+}; /* percent, from which on it will be cut into other blocks: its pagemap is wanted */
+enum { SAMPLES = 32 }; /* base pages of a long block that are looked at */
+enum { PARTS = 16 };   /* pieces that one look at the pagemap tells of */
 static const size_t whole_most = (size_t)32 << 20; /* bytes looked at one by one: some 6 us */
 /* Bytes in base pages, below which a request is populated: a fault for each costs more than what may be held in vain. */
 static const size_t small_most = (size_t)1 << 20;
@@ -52,11 +55,12 @@ size_t fl_left_clear(struct fl_range range, void (*clear)(void *base, size_t len
 {
     struct fl_range part[PARTS];
     size_t cleared = 0;
+    bool small = range.len < clear_least;
     int n = PARTS;
 
     while (n == PARTS && range.len != 0) {
         uintptr_t end = fl_range_end(range);
-        n = range.len < clear_least ? -1 : fl_sys.touched(range, part, PARTS);
+        n = small ? -1 : fl_sys.touched(range, part, PARTS);
         if (n < 0) { /* nobody knows: all of it */
             part[0] = range;
         }
@@ -111,6 +115,9 @@ void fl_region_note_touched(struct fl_region *r, struct fl_extent *e)
     e->left &= (uint8_t)~FL_LEFT_UNSEEN;
     if (share < 0) {
         return;
+    }
+    if (share >= DENSE_FROM) {
+        fl_pagemap_populate(r, fl_extent_range(e));
     }
     if (share == 100 && e->len <= whole_most) {
         e->left = 0;

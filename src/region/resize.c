@@ -134,7 +134,8 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
     fl_region_lock(r);
     struct fl_extent *to = fl_region_is_absurd(r, len)
                                ? NULL
-                               : fl_take_lazy(r, len, fl_page.base, fl_zone_when_empty(r, e->zone));
+                               : fl_take_lazy(r, len, fl_page.base, fl_zone_when_empty(r, e->zone),
+                                              r->config.wait_for_touch);
     if (to != NULL) {
         fl_region_count_use(r, (int64_t)to->len);
         r->stats.takes++;

@@ -18,7 +18,7 @@ int fl_take_seed(struct fl_region *r)
     if (r->seeded) {
         return 0;
     }
-    if (fl_extent_reserve(r, 1) != 0 || fl_pagemap_reach(r, r->first) != 0) {
+    if (fl_extent_reserve(r, 1) != 0 || fl_pagemap_reach(r, r->first, true) != 0) {
         return -ENOMEM;
     }
     struct fl_range all = {r->first, fl_range_end(r->window.all) - r->first};
@@ -155,9 +155,10 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
 
 /* Unpopulated, in whole huge pages, so that the kernel's fault does as much as it can. For large requests only: a small
  * one would take a huge page on its first touch. */
-struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone)
+struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
+                               bool sparse)
 {
-    struct fl_grant g = {.refusal = -EEXIST, .zone = (uint8_t)zone};
+    struct fl_grant g = {.refusal = -EEXIST, .zone = (uint8_t)zone, .leaves = sparse};
     struct fl_extent *live = NULL;
     size_t huge_len = fl_align_up(len, fl_page.huge), huge_align = fl_max(align, fl_page.huge);
 
@@ -220,7 +221,7 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     }
     if (e == NULL && (wish->on_touch || (r->placing.nodes == 0 && fl_touch_wants(r, len)))) {
         fl_region_note_touch(r, len);
-        e = fl_take_lazy(r, len, align, g->zone);
+        e = fl_take_lazy(r, len, align, g->zone, r->config.wait_for_touch);
     }
     return e != NULL || wish->on_touch ? e : grow(r, len, align, g);
 }
@@ -264,7 +265,7 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
         }
     }
     if (len >= LAZY_FROM_HUGE * fl_page.huge) {
-        return fl_take_lazy(r, len, align, wish->zone[0]);
+        return fl_take_lazy(r, len, align, wish->zone[0], r->config.wait_for_touch);
     }
     *g = (struct fl_grant){
         .zero = g->zero, .on_touch = true, .zone = wish->zone[0], .refusal = g->refusal};

@@ -45,8 +45,8 @@ void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align
         want = least;
         e = fl_fit_first(&r->zone[nobody].empty, want, fl_page.huge);
     }
-    if (e == NULL ||
-        fl_pagemap_reach(r, e->base + want) != 0) { /* the last of the window, or of the memory */
+    if (e == NULL || fl_pagemap_reach(r, e->base + want, true) !=
+                         0) { /* the last of the window, or of the memory */
         return;
     }
     struct fl_range part = {e->base, want};

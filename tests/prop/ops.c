@@ -457,7 +457,8 @@ const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n,
                                       .stock = c->stock,
                                       .rung = (enum fl_rung)c->rung,
                                       .huge = c->huge,
-                                      .populate_by_touch = c->by_touch};
+                                      .populate_by_touch = c->by_touch,
+                                      .wait_for_touch = c->wait_for_touch};
 
     fake_install();
     fake.no_quiet_addresses |= c->reserved;
