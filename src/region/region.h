@@ -138,7 +138,7 @@ struct fl_region_config {
     uint64_t tick_ns;  /* of requests and frees where no worker ticks; 0: nothing ages */
     enum fl_rung rung; /* the best one that may be tried */
     size_t
-        eager_max; /* bytes; larger requests are populated by touch. 0: an eighth of what is available */
+        eager_max; /* bytes; larger requests are lazy. 0: an eighth of what is available */
     size_t limit;     /* bytes held populated at most; 0: what fl_memory_look says is left */
     bool huge;        /* advise huge pages */
     bool first_touch; /* large requests get their pages where they are touched, by the worker */
