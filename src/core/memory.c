@@ -53,7 +53,7 @@ static uint64_t eager_part(const struct fl_memory_scratch *s, uint64_t total, ui
 {
     uint64_t eager = (room > total / 2 ? room - total / 2 : 0) / ranks(s);
 
-    if (ranks(s) > 1 && s->held != NULL) {
+    if ((s->promises || ranks(s) > 1) && s->held != NULL) {
         uint64_t share = total / 2 / ranks(s);
         uint64_t left = share > *s->held ? share - *s->held : 0;
         eager = eager < left ? eager : left;

@@ -13,7 +13,7 @@ enum { KNOWN_FROM = 90 }; /* percent in memory, from which on a kind of blocks c
 enum {
     DENSE_FROM = 50
 }; /* percent, from which on it will be cut into other blocks: its pagemap is wanted */
-enum { SAMPLES = 32 }; /* base pages of a long block that are looked at */
+enum { SAMPLES = 16 }; /* base pages of a long block that are looked at, 4 us each */
 enum { PARTS = 16 };   /* pieces that one look at the pagemap tells of */
 static const size_t whole_most = (size_t)32 << 20; /* bytes looked at one by one: some 6 us */
 /* Bytes in base pages, below which a request is populated: a fault for each costs more than what may be held in vain. */
@@ -96,7 +96,8 @@ static int share_of(struct fl_range all)
     if (all.len <= whole_most) {
         return fl_sys.resident(all, &there) == 0 ? (int)(there * 100 / all.len) : -1;
     }
-    for (size_t i = 0; i < SAMPLES; i++) {
+    /* Not to the end where more than half is missing: how much more is of no interest. */
+    for (size_t i = 0; i < SAMPLES && (i - sum / fl_page.base) * 2 <= SAMPLES; i++) {
         struct fl_range page = {all.base + i * stride, fl_page.base};
         if (fl_sys.resident(page, &there) != 0) {
             return -1;

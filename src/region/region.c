@@ -184,6 +184,7 @@ static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
     if (!is_dense(e)) {
         return false;
     }
+    fl_pagemap_populate(r, fl_extent_range(e)); /* it will be cut into others */
     fl_region_lock(r);
     bool fits = r->config.limit == 0 || r->populated_bytes + e->len <= r->config.limit;
     fl_region_unlock(r);

@@ -137,12 +137,11 @@ struct fl_region_config {
     bool no_stock;
     uint64_t tick_ns;  /* of requests and frees where no worker ticks; 0: nothing ages */
     enum fl_rung rung; /* the best one that may be tried */
-    size_t
-        eager_max; /* bytes; larger requests are lazy. 0: an eighth of what is available */
-    size_t limit;     /* bytes held populated at most; 0: what fl_memory_look says is left */
-    bool huge;        /* advise huge pages */
-    bool first_touch; /* large requests get their pages where they are touched, by the worker */
-    bool verbose;     /* say what happens rarely and should be known */
+    size_t eager_max;  /* bytes; larger requests are lazy. 0: an eighth of what is available */
+    size_t limit;      /* bytes held populated at most; 0: what fl_memory_look says is left */
+    bool huge;         /* advise huge pages */
+    bool first_touch;  /* large requests get their pages where they are touched, by the worker */
+    bool verbose;      /* say what happens rarely and should be known */
     bool populate_by_touch; /* without MADV_POPULATE_WRITE */
     /* What a request needs from the kernel comes when it is touched, but for what is known to be: see left.c. False: before
      * it is handed out. */

@@ -173,6 +173,7 @@ struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, un
     if (live != NULL) {
         r->populated_bytes -= huge_len;
         live->content = FL_CONTENT_LAZY;
+        live->left = 0; /* it is looked at as a whole */
         r->stats.lazy++;
     }
     return live;

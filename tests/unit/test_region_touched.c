@@ -228,7 +228,7 @@ static void a_free_is_looked_at_once(void **state)
     struct fl_extent *e = take(MIB(256));
     free_it(e);
     unsigned looks = fake.count[FAKE_RESIDENT];
-    assert_true(looks != 0 && looks <= 32);
+    assert_true(looks != 0 && looks <= 16);
     e = take(MIB(256));
     free_it(e);
     assert_int_equal(fake.count[FAKE_RESIDENT], looks);
