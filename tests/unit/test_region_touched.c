@@ -211,6 +211,50 @@ static void growing_brings_nothing_in(void **state)
     assert_settled();
 }
 
+/* A whole block takes over a hollow neighbour, when it is freed and when it grows; and what is cut off stays hollow. */
+static void holes_are_known_of_what_merges(void **state)
+{
+    (void)state;
+    struct fl_extent *whole = take(MIB(8)), *hollow = take(MIB(32)), *wall = take(MIB(2));
+    fill(whole, 1);
+    fl_region_note_touched(&region, whole);
+    assert_int_equal(whole->left, 0);
+    touch(hollow, MIB(31));
+    free_it(hollow);
+    uintptr_t base = whole->base;
+    free_it(whole);
+    struct fl_extent *e = take_zeroed(MIB(40));
+    assert_int_equal(e->base, base);
+    assert_true(resident(e) <= MIB(10));
+    assert_true(is_filled(e, 0));
+    assert_true(fl_region_resize(&region, e, MIB(8)));
+    fill(e, 1);
+    fl_region_clear(e, MIB(8));
+    assert_int_equal(e->left, 0);
+    assert_true(fl_region_resize(&region, e, MIB(24)));
+    assert_int_equal(e->left, FL_LEFT_HOLLOW);
+    free_it(e);
+    free_it(wall);
+    assert_settled();
+}
+
+static void holes_are_known_beside_what_is_apart(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(16));
+    struct fl_range part = {fl_align_up(e->base, MIB(2)) + MIB(4), MIB(4)};
+    uintptr_t base = e->base;
+    free_it(e);
+    fl_region_lock(&region);
+    assert_int_equal(fl_extent_reserve(&region, 2), 0);
+    e = fl_apart_claim_part(&region, fl_extent_free_at(&region, base, 0), part);
+    assert_int_equal(fl_extent_free_at(&region, base, 0)->left, FL_LEFT_HOLLOW);
+    assert_int_equal(fl_extent_free_at(&region, fl_range_end(part), 0)->left, FL_LEFT_HOLLOW);
+    fl_apart_return(&region, e, false);
+    fl_region_unlock(&region);
+    assert_settled();
+}
+
 /* Below a huge page nobody looks, and what was cleared as a whole is known to be there. */
 static void small_blocks_are_not_looked_at(void **state)
 {
@@ -325,6 +369,8 @@ int main(void)
         cmocka_unit_test_setup(clearing_ahead_brings_nothing_in, each),
         cmocka_unit_test_setup(holes_move_as_holes, each),
         cmocka_unit_test_setup(growing_brings_nothing_in, each),
+        cmocka_unit_test_setup(holes_are_known_of_what_merges, each),
+        cmocka_unit_test_setup(holes_are_known_beside_what_is_apart, each),
         cmocka_unit_test_setup(small_blocks_are_not_looked_at, each),
         cmocka_unit_test_setup(a_free_is_looked_at_once, each),
         cmocka_unit_test_setup(frees_tell_what_is_touched, each),
