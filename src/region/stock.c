@@ -1,6 +1,6 @@
 /* The stock: huge pages that are populated, zero, and under no extent. Requests take them by a move; the worker refills.
  *
- * Filled ahead of demand: what recent requests needed from the kernel is the goal, within a sixty-fourth of the peak (or
+ * Filled ahead of demand: what recent requests needed from the kernel, and will touch by what is known, is the goal, within a sixty-fourth of the peak (or
  * FAULTLESS_STOCK) and within what may be held at all. Below half of the goal the worker is called. The dirty counterpart of the
  * stock is every free extent's huge pages, oldest first: see supply.c.
  * State: r->stock, under the region lock. A chunk is being filled or emptied by one thread (`apart`), or it is taken from;
