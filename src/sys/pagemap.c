@@ -139,7 +139,7 @@ static int read_touched(int fd, struct fl_range r, struct fl_range out[], unsign
 
 int fl_linux_touched(struct fl_range r, struct fl_range out[], unsigned most)
 {
-    int fd = open_pagemap();
+    int fd = fl_sys_is_confined() ? -EPERM : open_pagemap(); /* a program's thread asks */
 
     if (fd < 0) {
         return fd;

@@ -292,6 +292,18 @@ static void any_user_is_told_of_his_own_memory(void **state)
     }
 }
 
+static void a_confined_process_asks_nobody(void **state)
+{
+    (void)state;
+    struct fl_range r = map(fl_page.huge), found[4];
+
+    fl_sys_confine(true);
+    assert_int_equal(fl_sys_linux.touched(r, found, 4), -EPERM);
+    fl_sys_confine(false);
+    assert_int_equal(fl_sys_linux.touched(r, found, 4), 0);
+    assert_int_equal(fl_sys_linux.unmap(r), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +312,7 @@ int main(void)
         cmocka_unit_test(after_fork_the_kernel_tells_what_is_whose),
         cmocka_unit_test(children_do_not_get_what_is_kept),
         cmocka_unit_test(the_kernel_tells_what_was_touched),
+        cmocka_unit_test(a_confined_process_asks_nobody),
         cmocka_unit_test(any_user_is_told_of_his_own_memory),
     };
     fl_sys_boot();
