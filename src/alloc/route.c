@@ -255,7 +255,7 @@ static FL_COLD void *clear_hollow(struct fl_extent *e, size_t n)
 {
     int saved = errno;
 
-    fl_region_clear(e, n);
+    fl_region_clear(fl_route.region, e, n);
     errno = saved;
     return fl_block(e);
 }

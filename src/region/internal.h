@@ -232,7 +232,8 @@ bool fl_left_was_touched(const struct fl_region *r, size_t len);
 uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g);
 /* Clears what of `range`, whole base pages, holds anything; the rest is not brought into memory. Returns bytes cleared. `range` is the
  * caller's alone. No lock needed. */
-size_t fl_left_clear(struct fl_range range, void (*clear)(void *base, size_t len));
+size_t fl_left_clear(struct fl_region *r, struct fl_range range,
+                     void (*clear)(void *base, size_t len));
 
 /* Notes that requests needed `bytes` that were in no free extent; calls for the worker when the stock is low. */
 void fl_stock_demand(struct fl_region *r, size_t bytes, unsigned zone);

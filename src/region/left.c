@@ -51,16 +51,18 @@ uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g)
     return (uint8_t)((fresh || g->hollow ? FL_LEFT_HOLLOW : 0) | (new ? FL_LEFT_UNSEEN : 0));
 }
 
-size_t fl_left_clear(struct fl_range range, void (*clear)(void *base, size_t len))
+size_t fl_left_clear(struct fl_region *r, struct fl_range range,
+                     void (*clear)(void *base, size_t len))
 {
     struct fl_range part[PARTS];
     size_t cleared = 0;
-    bool small = range.len < clear_least;
+    /* What is not there yet may be on its way: whoever moves pages here got the whole huge page, of which this is a part. */
+    bool whole = range.len < clear_least || atomic_load(&r->leaving) != 0;
     int n = PARTS;
 
     while (n == PARTS && range.len != 0) {
         uintptr_t end = fl_range_end(range);
-        n = small ? -1 : fl_sys.touched(range, part, PARTS);
+        n = whole ? -1 : fl_sys.touched(range, part, PARTS);
         if (n < 0) { /* nobody knows: all of it */
             part[0] = range;
         }
@@ -79,11 +81,11 @@ static void plainly(void *base, size_t len)
     memset(base, 0, len);
 }
 
-void fl_region_clear(struct fl_extent *e, size_t n)
+void fl_region_clear(struct fl_region *r, struct fl_extent *e, size_t n)
 {
     struct fl_range part = {e->base, fl_align_up(n, fl_page.base)};
 
-    if (fl_left_clear(part, plainly) == e->len) {
+    if (fl_left_clear(r, part, plainly) == e->len) {
         e->left = 0;
     }
 }

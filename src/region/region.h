@@ -176,7 +176,8 @@ struct fl_region {
     size_t populated_bytes;              /* R6 */
     size_t free_bytes;                   /* part of it that is FREE */
     size_t free_huge;                    /* part of that in whole huge pages */
-    size_t leaving; /* bytes of APART extents whose pages move: counted twice for a moment */
+    /* Bytes of APART extents whose pages move: counted twice for a moment. Lock: region, to write */
+    _Atomic size_t leaving;
     struct fl_stock stock;
     struct fl_repair repair;
     struct fl_rezero rezero;
@@ -264,7 +265,7 @@ bool fl_region_withhold(struct fl_region *r, struct fl_extent *e);
 void fl_region_note_touched(struct fl_region *r, struct fl_extent *e);
 
 /* Zero in the first `n` bytes of the LIVE extent `e`, which has something of enum fl_left. No lock needed; signals: safe. */
-void fl_region_clear(struct fl_extent *e, size_t n);
+void fl_region_clear(struct fl_region *r, struct fl_extent *e, size_t n);
 
 /* Makes the LIVE extent `e` `len` bytes long without moving it, populated. False: not possible, nothing changed.
  * Shrinking always succeeds. */

@@ -62,10 +62,10 @@ static bool may_clear(const struct fl_region *r)
 }
 
 /* What was never touched is zero, and stays away. Returns bytes. */
-static size_t clear(const struct fl_extent *e)
+static size_t clear(struct fl_region *r, const struct fl_extent *e)
 {
     if (e->left != 0) {
-        return fl_left_clear(fl_extent_range(e), fl_zero_streaming);
+        return fl_left_clear(r, fl_extent_range(e), fl_zero_streaming);
     }
     fl_zero_streaming((void *)e->base, e->len); /* NOLINT(performance-no-int-to-ptr) */
     return e->len;
@@ -85,7 +85,7 @@ uint64_t fl_region_rezero(struct fl_region *r)
     while (!pause && quiet && seen == r->stats.takes && may_clear(r) &&
            (e = claim_dirty(r)) != NULL) {
         fl_region_unlock(r);
-        size_t cleared = clear(e);
+        size_t cleared = clear(r, e);
         fl_region_lock(r);
         z->credit -= fl_min(z->credit, cleared);
         r->stats.rezero_bytes += cleared;

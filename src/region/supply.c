@@ -364,10 +364,10 @@ static void plainly(void *base, size_t len)
     memset(base, 0, len);
 }
 
-static void clear(const struct fl_grant *g, struct fl_range part)
+static void clear(struct fl_region *r, const struct fl_grant *g, struct fl_range part)
 {
     if (g->hollow || g->leaves) {
-        (void)fl_left_clear(part, plainly);
+        (void)fl_left_clear(r, part, plainly);
     } else {
         memset((void *)part.base, 0, part.len); /* NOLINT(performance-no-int-to-ptr) */
     }
@@ -387,6 +387,6 @@ void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g)
     }
     tell_once(r);
     for (unsigned i = 0; g->zero && i < g->ndirty; i++) {
-        clear(g, g->dirty[i]);
+        clear(r, g, g->dirty[i]);
     }
 }
