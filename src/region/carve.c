@@ -27,6 +27,20 @@ static void note_part(struct fl_grant *g, const struct fl_extent *e, struct fl_r
     }
 }
 
+/* `part` of a FREE extent that was cut out: what is absent of it comes back, when it is filled or touched. */
+static void note_holes(struct fl_region *r, struct fl_grant *g, struct fl_range part)
+{
+    size_t holes = fl_holes_fill(r, part);
+
+    if (holes != 0) {
+        r->populated_bytes += holes;
+        g->back = g->holes == 0
+                      ? part
+                      : (struct fl_range){g->back.base, fl_range_end(part) - g->back.base};
+        g->holes += holes;
+    }
+}
+
 /* What a free extent was before it was cut: its pieces inherit it. */
 struct origin {
     uint32_t epoch;
@@ -125,6 +139,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     g->refusal = 0;
     g->live = (struct fl_range){start, len};
     g->nfresh = g->ndirty = g->nhidden = 0;
+    g->holes = 0;
     if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge)) != 0) {
         return NULL;
     }
@@ -144,6 +159,9 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
         note_part(g, e, part);
         fl_advice_undo(r, e, part, g);
         fl_fit_remove(r, e);
+        if (e->content == FL_CONTENT_POPULATED) {
+            note_holes(r, g, part);
+        }
         fl_extent_drop(r, e);
     }
     if (g->on_touch) {
@@ -155,7 +173,8 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     /* An EMPTY extent is cut at huge pages (R3): what is committed beyond the request is populated and FREE. */
     uintptr_t front =
         first_content == FL_CONTENT_EMPTY ? fl_align_down(start, fl_page.huge) : start;
-    struct origin fringe = {last.epoch, SIZE_MAX, {start, 0}, first.zone, 0};
+    struct origin fringe = {
+        atomic_load_explicit(&r->epoch, memory_order_relaxed), SIZE_MAX, {start, 0}, first.zone, 0};
     if (g->from_free == 0) { /* no page that anybody has written to comes here */
         fringe.zeroed = (struct fl_range){front, cut - front};
     }

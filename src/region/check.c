@@ -33,6 +33,38 @@ static const char *check_pair(const struct fl_extent *left, const struct fl_exte
     return NULL;
 }
 
+/* In none is a piece that has been looked at. */
+static bool is_queued_right(struct fl_region *r, const struct fl_extent *e)
+{
+    enum fl_queue want =
+        e->state == FL_EXTENT_FREE ? fl_fit_queue_of(r, e) : (enum fl_queue)FL_QUEUE_NONE;
+
+    return e->queue == want || (e->queue == FL_QUEUE_NONE && want == FL_QUEUE_PIECES);
+}
+
+static bool may_have_holes(struct fl_region *r, const struct fl_extent *e)
+{
+    bool free =
+        e->state == FL_EXTENT_FREE || e->state == FL_EXTENT_APART || e->state == FL_EXTENT_FOREIGN;
+    bool empty = e->content == FL_CONTENT_EMPTY;
+
+    return (fl_holes_in(r, fl_extent_range(e)) == 0 || (free && !empty)) &&
+           !(empty && fl_holes_next_split(r, fl_extent_range(e)).len != 0);
+}
+
+static bool is_table_counted_right(const struct fl_region *r)
+{
+    struct fl_range run, rest = r->window.all;
+    size_t split = 0, runs = 0;
+
+    while ((run = fl_holes_next_split(r, rest)).len != 0) {
+        split += run.len / fl_page.huge;
+        runs++;
+        rest = (struct fl_range){fl_range_end(run), fl_range_end(rest) - fl_range_end(run)};
+    }
+    return split == r->holes.split && runs == r->holes.runs;
+}
+
 const char *fl_region_check_locked(struct fl_region *r)
 {
     uintptr_t end = fl_range_end(r->window.all);
@@ -57,13 +89,19 @@ const char *fl_region_check_locked(struct fl_region *r)
         if (left != NULL && check_pair(left, e) != NULL) {
             return "R4";
         }
+        if (!is_queued_right(r, e) || !may_have_holes(r, e)) {
+            return "R7";
+        }
         if (e->state == FL_EXTENT_FREE) {
             nfree[empty]++;
-            free_bytes += empty ? 0 : e->len;
+            free_bytes += empty ? 0 : fl_extent_there(r, e);
         }
-        populated += fl_extent_populated(e);
+        populated += fl_extent_there(r, e);
         left = e;
         addr += e->len;
+    }
+    if (!is_table_counted_right(r)) {
+        return "R7";
     }
     size_t ntree[2] = {0, 0};
     FL_EACH_ZONE(r, z)

@@ -92,7 +92,8 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
     e->content = content;
     e->zone = (uint8_t)zone;
     e->hard = range.len;
-    e->aged = e->spent = e->armed = false;
+    e->queue = FL_QUEUE_NONE;
+    e->spent = e->armed = false;
     e->advised = 0;
     e->life = 0;
     e->zeroed = (struct fl_range){range.base, 0};

@@ -34,6 +34,14 @@ enum fl_advised {
     FL_ADVISED_ALL_HID = 4, /* the same, of all */
 };
 
+/* The list of its zone that a FREE extent with memory is on. */
+enum fl_queue {
+    FL_QUEUE_NONE,
+    FL_QUEUE_AGE, /* it has whole huge pages: a purge takes them, or a request's pages come from there */
+    FL_QUEUE_PIECES, /* it has none, and some of it is there: it may go back by base pages */
+    FL_QUEUE_ROUGH, /* some of its whole huge pages were split: those are purged before it is anything else */
+};
+
 struct fl_extent {
     uintptr_t base; /* page-aligned. Constant while LIVE or CACHED, else lock: region */
     size_t len;     /* bytes, a multiple of the base page. As base */
@@ -42,7 +50,7 @@ struct fl_extent {
     /* When it was freed, in ticks of the worker. Relaxed: an age, orders nothing */
     _Atomic uint32_t epoch;
     enum fl_content content; /* Lock: region, or the owner while LIVE */
-    bool aged;               /* on the region's age list. Lock: region */
+    uint8_t queue;           /* enum fl_queue. Lock: region */
     bool spent;              /* APART: its pages have moved. The owner */
     bool armed;              /* LIVE and LAZY: first touches go to the worker. The owner */
     uint8_t advised;         /* FREE, APART: enum fl_advised; PINNED: all of it. Lock: region */

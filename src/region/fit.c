@@ -58,20 +58,43 @@ static void tree_remove(struct fl_region *r, struct fl_extent *e)
     e->len = len;
 }
 
+void fl_fit_start(struct fl_zone *z)
+{
+    TAILQ_INIT(&z->by_age);
+    TAILQ_INIT(&z->pieces);
+    TAILQ_INIT(&z->rough);
+}
+
+static struct fl_extent_list *list_of(struct fl_zone *z, enum fl_queue queue)
+{
+    return queue == FL_QUEUE_AGE ? &z->by_age : queue == FL_QUEUE_PIECES ? &z->pieces : &z->rough;
+}
+
+/* Bytes that requests may be given the pages of. */
+static void count_huge(struct fl_region *r, const struct fl_extent *e, int sign)
+{
+    if (e->queue == FL_QUEUE_AGE) {
+        size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
+        r->free_huge += sign > 0 ? huge : -huge;
+        r->zone[e->zone].free_huge += sign > 0 ? huge : -huge;
+    }
+}
+
+void fl_fit_unqueue(struct fl_region *r, struct fl_extent *e)
+{
+    if (e->queue != FL_QUEUE_NONE) {
+        count_huge(r, e, -1);
+        TAILQ_REMOVE(list_of(&r->zone[e->zone], e->queue), e, by_age);
+        e->queue = FL_QUEUE_NONE;
+    }
+}
+
 void fl_fit_remove(struct fl_region *r, struct fl_extent *e)
 {
     tree_remove(r, e);
-    if (e->aged) {
-        TAILQ_REMOVE(&r->zone[e->zone].by_age, e, by_age);
-        e->aged = false;
-    }
+    fl_fit_unqueue(r, e);
     r->hiding.extents -= (e->advised & FL_ADVISED_NO_DUMP) != 0;
-    if (e->content != FL_CONTENT_EMPTY) {
-        r->free_bytes -= e->len;
-        size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
-        r->free_huge -= huge;
-        r->zone[e->zone].free_huge -= huge;
-    }
+    r->free_bytes -= fl_extent_is_populated(e) ? fl_extent_there(r, e) : 0;
 }
 
 /* `into` takes over its neighbour `gone`, which is FREE and in its tree. */
@@ -80,8 +103,9 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
     uint32_t age_of_gone = atomic_load_explicit(&gone->epoch, memory_order_relaxed);
 
     fl_fit_remove(r, gone);
-    if (gone->len >
-        into->len) { /* a small neighbour that comes and goes must not keep a large one young */
+    if (fl_extent_there(r, gone) >
+        fl_extent_there(
+            r, into)) { /* a small neighbour that comes and goes must not keep a large one young */
         atomic_store_explicit(&into->epoch, age_of_gone, memory_order_relaxed);
     }
     size_t hidden = fl_advice_all_hidden(into) + fl_advice_all_hidden(gone);
@@ -94,13 +118,31 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
     fl_extent_drop(r, gone);
 }
 
-/* Oldest first, nearly: what comes back older than the head becomes the head. */
-static void age_insert(struct fl_region *r, struct fl_extent *e)
+enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
 {
-    struct fl_extent_list *list = &r->zone[e->zone].by_age;
+    struct fl_range all = fl_extent_range(e), inner = fl_range_inner(all, fl_page.huge);
+
+    if (e->content == FL_CONTENT_EMPTY) {
+        return FL_QUEUE_NONE;
+    }
+    if (inner.len == 0) {
+        return fl_extent_there(r, e) != 0 ? FL_QUEUE_PIECES : FL_QUEUE_NONE;
+    }
+    return fl_holes_next_split(r, inner).len != 0 ? FL_QUEUE_ROUGH : FL_QUEUE_AGE;
+}
+
+/* Oldest first, nearly: what comes back older than the head becomes the head. */
+void fl_fit_enqueue(struct fl_region *r, struct fl_extent *e)
+{
+    e->queue = (uint8_t)fl_fit_queue_of(r, e);
+    struct fl_extent_list *list = list_of(&r->zone[e->zone], e->queue);
     const struct fl_extent *head = TAILQ_FIRST(list);
     uint32_t own = atomic_load_explicit(&e->epoch, memory_order_relaxed);
 
+    count_huge(r, e, 1);
+    if (e->queue == FL_QUEUE_NONE) {
+        return;
+    }
     if (head != NULL &&
         (int32_t)(own - atomic_load_explicit(&head->epoch, memory_order_relaxed)) < 0) {
         TAILQ_INSERT_HEAD(list, e, by_age);
@@ -130,16 +172,12 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     fl_extent_publish(r, e);
     tree_insert(r, e);
     r->hiding.extents += (e->advised & FL_ADVISED_NO_DUMP) != 0;
-    if (!empty) {
-        size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
-        r->free_bytes += e->len;
-        r->free_huge += huge;
-        r->zone[zone].free_huge += huge;
-        if (huge != 0) {
-            age_insert(r, e);
-            e->aged = true;
-        }
+    if (empty) {
+        fl_holes_forget(r, fl_extent_range(e));
+    } else {
+        r->free_bytes += fl_extent_there(r, e);
     }
+    fl_fit_enqueue(r, e);
     return e;
 }
 

@@ -59,6 +59,10 @@ static void keep_from_child(struct fl_region *r)
                 fl_fork_undo(r, e);
             }
         }
+        TAILQ_FOREACH(e, &z->rough, by_age)
+        {
+            fl_fork_undo(r, e); /* from the last time, of a part that was not rough yet */
+        }
     }
 }
 
@@ -85,13 +89,21 @@ void fl_region_fork_parent(struct fl_region *r)
     fl_region_unlock(r); /* with what was freed meanwhile */
 }
 
-/* The threads that worked on them are not here: these extents may or may not be mapped. */
+static bool is_piece(const struct fl_extent *e)
+{
+    return fl_range_inner(fl_extent_range(e), fl_page.huge).len != e->len;
+}
+
+/* The threads that worked on them are not here: these extents may or may not be mapped. Pieces are; some of it may be absent, which
+ * comes back on touch. */
 static void give_up_apart(struct fl_region *r)
 {
     struct fl_extent *e;
 
     while ((e = TAILQ_FIRST(&r->apart)) != NULL) {
-        if (fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
+        if (is_piece(e)) {
+            fl_apart_return(r, e, false);
+        } else if (fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
             fl_apart_return(r, e, true);
         } else { /* neither is sure: nobody gets these addresses any more */
             TAILQ_REMOVE(&r->apart, e, by_age);
@@ -142,10 +154,12 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
         return false;
     }
     fl_stock_fork_child(r);
+    note_absent(r); /* first: pieces merge with what is there, and then are one with it */
     give_up_apart(r);
-    note_absent(r);
     fl_pin_fork_child(r);
     r->repair.active = false;
+    r->pieces.mending = 0;
+    atomic_store(&r->holes.making, false);
     memset(&r->touch.slot, 0, sizeof r->touch.slot); /* whoever asked, or was asked, is not here */
     atomic_store(&r->touch.open, false);
     r->stats.populated_peak = r->populated_bytes;

@@ -62,6 +62,25 @@ static inline bool fl_extent_is_populated(const struct fl_extent *e)
     return e->content == FL_CONTENT_POPULATED;
 }
 
+static inline bool fl_extent_is_older(const struct fl_extent *e, const struct fl_extent *than)
+{
+    uint32_t then = atomic_load_explicit(&than->epoch, memory_order_relaxed);
+
+    return (int32_t)(atomic_load_explicit(&e->epoch, memory_order_relaxed) - then) < 0;
+}
+
+static inline struct fl_range fl_extent_range(const struct fl_extent *e)
+{
+    return (struct fl_range){e->base, e->len};
+}
+
+/* The same, less what is absent of it. Lock: region. */
+static inline size_t fl_extent_there(struct fl_region *r, const struct fl_extent *e)
+{
+    return fl_extent_populated(e) -
+           (fl_extent_is_populated(e) ? fl_holes_in(r, fl_extent_range(e)) : 0);
+}
+
 static inline bool fl_extent_is_pinned(const struct fl_extent *e)
 {
     return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_PINNED;
@@ -76,11 +95,6 @@ static inline bool fl_extent_is_aged(const struct fl_region *r, const struct fl_
     return now - atomic_load_explicit(&e->epoch, memory_order_relaxed) >= age;
 }
 
-static inline struct fl_range fl_extent_range(const struct fl_extent *e)
-{
-    return (struct fl_range){e->base, e->len};
-}
-
 /* Bytes in whole huge pages that the extent loses when [from, to) is cut out of it. */
 static inline size_t fl_extent_huge_of(const struct fl_extent *e, uintptr_t from, uintptr_t to)
 {
@@ -92,10 +106,15 @@ static inline size_t fl_extent_huge_of(const struct fl_extent *e, uintptr_t from
            fl_range_inner(tail, fl_page.huge).len;
 }
 
-/* FREE extents in and out of their tree and the age list. Insert merges with neighbours of its kind and returns what
+/* FREE extents in and out of their tree and their queue. Insert merges with neighbours of its kind and returns what
  * became of `e`. Remove leaves `e` in no tree, state FREE. */
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e);
 void fl_fit_remove(struct fl_region *r, struct fl_extent *e);
+void fl_fit_start(struct fl_zone *z);
+/* The queue that it belongs in; into that, and out of the one it is in. It is FREE and in its tree. */
+enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e);
+void fl_fit_enqueue(struct fl_region *r, struct fl_extent *e);
+void fl_fit_unqueue(struct fl_region *r, struct fl_extent *e);
 /* The FREE extent of that kind at the lowest address that holds `len` bytes at a multiple of `align`; NULL when none
  * does. Above the base page a fit is only seen with room for any start. Cost: O(log n). */
 struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t align);
@@ -170,9 +189,10 @@ enum {
 struct fl_grant {
     /* Wishes of the caller's. */
     bool zero;
-    bool to_stay;  /* it is kept from step to step: what is free elsewhere goes there first */
-    bool on_touch; /* base pages, not populated, so that nothing is taken untouched */
-    bool any_room; /* it must not be refused for want of room on the zone's node */
+    bool to_stay;     /* it is kept from step to step: what is free elsewhere goes there first */
+    bool on_touch;    /* base pages, not populated, so that nothing is taken untouched */
+    bool leave_holes; /* they come back on touch */
+    bool any_room;    /* it must not be refused for want of room on the zone's node */
     uint8_t zone;
     uint8_t hands; /* that populate; 0: automatic */
     /* The plan: where the bytes of `fresh` come from; the rest is the kernel's. */
@@ -185,6 +205,8 @@ struct fl_grant {
     struct fl_range dirty[FL_GRANT_DIRTY];
     struct fl_stock_piece piece[FL_GRANT_PIECES];
     struct fl_range hidden[FL_GRANT_HIDDEN]; /* to be in core dumps again */
+    struct fl_range back;                    /* populated but for holes, which are to come back */
+    size_t holes;                            /* bytes of those */
     unsigned nfresh, ndirty, npieces, nhidden;
     struct fl_extent *donors; /* APART; a chain by `next` */
 };
@@ -316,6 +338,18 @@ void fl_region_age_more(struct fl_region *r);
 
 /* After fork: empties the caches of threads that are gone, for others to use. */
 void fl_region_adopt_orphans(struct fl_region *r);
+
+/* Pieces: what is free of huge pages that others use. give_back: `want` bytes of what was freed `age` ticks ago, after `most` looks at
+ * most. give_fringes: the same, whatever their age, of free extents that have whole huge pages besides, which stay. smooth: whole huge pages that are free and split go, so that what they lie in is as any other free memory. Both return bytes, and
+ * release the lock in between. due: would a look find anything? */
+size_t fl_pieces_give_back(struct fl_region *r, uint32_t age, size_t want, unsigned most);
+size_t fl_pieces_give_fringes(struct fl_region *r);
+size_t fl_pieces_smooth(struct fl_region *r);
+bool fl_pieces_are_due(struct fl_region *r, uint32_t age);
+/* 0: the holes in `range`, for a request of `len`, may be filled; else fl_region_may_populate's refusal, for `more` bytes besides. */
+int fl_pieces_may_fill(struct fl_region *r, size_t len, struct fl_range range, size_t more);
+/* For the job of repair: huge pages that were split and have been full for a while become whole again. */
+uint64_t fl_pieces_mend(struct fl_region *r);
 
 /* fl_region_purge until `want` bytes are given back. No lock held. */
 size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want);

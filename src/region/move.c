@@ -114,6 +114,10 @@ size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range fro
             }
         }
         (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_FORK);
+        if (r->config.huge &&
+            fl_holes_is_split(r, from.base)) { /* as a block is that has such pages */
+            (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_HUGE);
+        }
         if (is_of_stock(r, from)) {
             (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_DUMP);
         }

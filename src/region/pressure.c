@@ -11,7 +11,11 @@
  * State: fields of struct fl_region, under its lock. */
 #include "region/internal.h"
 
-enum { CONFINED_SHARE = 4 };
+#include <limits.h>
+
+enum { CONFINED_SHARE = 4, PIECES_SHARE = 16 };
+static const size_t pieces_step = (size_t)4
+                                  << 20; /* bytes that come back between two looks at them */
 static const size_t look_least = (size_t)16
                                  << 20; /* bytes that come back between two looks, at least */
 /* Bytes taken between two calls for help, at most. */
@@ -45,6 +49,7 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
                           : m->bounded ? cached_least
                                        : FL_CACHED_MOST,
                           memory_order_relaxed);
+    r->pieces.headroom = fl_min(m->headroom, SIZE_MAX);
     r->look_after = fl_max(fl_min(m->headroom, m->keep) / 16, look_least);
     note_starvation(r, m);
     r->since_look = 0;
@@ -95,6 +100,26 @@ void fl_region_note_touch(struct fl_region *r, size_t len)
     }
 }
 
+/* Of what is free below a huge page the kernel is told nothing: while memory is tight it goes back soon after it was freed, where it is
+ * some of what is left. Lock: region. */
+static bool are_pieces_due(struct fl_region *r, size_t len)
+{
+    r->pieces.since += len;
+    if (!atomic_load_explicit(&r->tight, memory_order_relaxed) || r->pieces.since < pieces_step) {
+        return false;
+    }
+    r->pieces.since = 0;
+    return r->free_bytes - r->free_huge > r->pieces.headroom / PIECES_SHARE;
+}
+
+static void give_pieces(struct fl_region *r)
+{
+    fl_region_lock(r);
+    (void)fl_pieces_give_back(r, 0, SIZE_MAX, UINT_MAX);
+    (void)fl_pieces_give_fringes(r);
+    fl_region_unlock(r);
+}
+
 void fl_region_look_after(struct fl_region *r, size_t len)
 {
     struct fl_memory m;
@@ -115,7 +140,7 @@ void fl_region_look_after(struct fl_region *r, size_t len)
         surplus = fl_max(surplus, fl_region_note_memory(r, &m));
     }
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
-    bool tick = fl_tick_is_due(r);
+    bool tick = fl_tick_is_due(r), pieces = are_pieces_due(r, len);
     fl_region_unlock(r);
     if (tick) {
         fl_region_tick_alone(r);
@@ -125,6 +150,9 @@ void fl_region_look_after(struct fl_region *r, size_t len)
     }
     if (due && tight) {
         fl_region_soften(r);
+    }
+    if (pieces) {
+        give_pieces(r);
     }
 }
 

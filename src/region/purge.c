@@ -1,18 +1,14 @@
-/* Gives memory back to the kernel, oldest first, in whole huge pages, with no lock held during the system calls. */
+/* Gives memory back to the kernel, oldest first, in whole huge pages, then in pieces, with no lock held during the system calls. */
 #include "region/internal.h"
+
+#include <limits.h>
 
 enum { IDLE_TICKS = 1 };
 /* Without a worker: ticks after which memory goes back, and extents that one tick hides at most. */
 enum { AGE_ALONE = 4, HIDDEN_ALONE = 16 };
+enum { PIECES_ALONE = 256 };                         /* looks at pieces that it makes at most */
 static const size_t purge_chunk = (size_t)256 << 20; /* bytes a munmap: some 0.7 ms */
 static const size_t alone_most = (size_t)64 << 20;   /* bytes that one request gives back */
-
-static bool is_older(const struct fl_extent *e, const struct fl_extent *than)
-{
-    uint32_t then = atomic_load_explicit(&than->epoch, memory_order_relaxed);
-
-    return (int32_t)(atomic_load_explicit(&e->epoch, memory_order_relaxed) - then) < 0;
-}
 
 /* The oldest extent of all zones `but` one, claimed, when it is due; NULL: nothing is. */
 static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age, size_t most,
@@ -23,7 +19,7 @@ static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age, size_t 
     FL_EACH_ZONE(r, z)
     {
         struct fl_extent *head = z != but ? TAILQ_FIRST(&z->by_age) : NULL;
-        e = head != NULL && (e == NULL || is_older(head, e)) ? head : e;
+        e = head != NULL && (e == NULL || fl_extent_is_older(head, e)) ? head : e;
     }
     return e != NULL && fl_extent_is_aged(r, e, age) && fl_extent_reserve(r, 2) == 0
                ? fl_apart_claim(r, e, most)
@@ -64,8 +60,9 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
 {
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, age);
-    size_t given = fl_stock_release(r, age);
+    size_t given = fl_stock_release(r, age) + fl_pieces_smooth(r);
     given += purge_extents(r, age, given < want ? want - given : 0, purge_chunk, NULL);
+    given += fl_pieces_give_back(r, age, given < want ? want - given : 0, UINT_MAX);
     fl_region_unlock(r);
     return given;
 }
@@ -138,7 +135,7 @@ static bool anything_to_age(struct fl_region *r)
 {
     FL_EACH_ZONE(r, z)
     {
-        if (!TAILQ_EMPTY(&z->by_age)) {
+        if (!TAILQ_EMPTY(&z->by_age) || !TAILQ_EMPTY(&z->pieces) || !TAILQ_EMPTY(&z->rough)) {
             return true;
         }
     }
@@ -207,9 +204,11 @@ void fl_region_tick_alone(struct fl_region *r)
 
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, age);
-    size_t given = fl_stock_release(r, age);
+    size_t given = fl_stock_release(r, age) + fl_pieces_smooth(r);
     given += purge_extents(r, age, given < alone_most ? alone_most - given : 0, alone_most, NULL);
-    r->is_behind = given >= alone_most;
+    size_t left = given < alone_most ? alone_most - given : 0;
+    size_t pieces = fl_pieces_give_back(r, age, left, PIECES_ALONE);
+    r->is_behind = given + pieces >= alone_most || (pieces != 0 && fl_pieces_are_due(r, age));
     fl_advice_hide(r, 1, HIDDEN_ALONE);
     fl_region_unlock(r);
 }

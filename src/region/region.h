@@ -11,12 +11,15 @@
  * R3  EMPTY extents begin and end at multiples of the huge page (the window's end included).
  * R4  two neighbours of one zone are never both FREE with memory, nor both FREE and EMPTY: they would have been merged.
  * R5  FREE extents are in the tree of their kind, by address; nothing else is.
- * R6  populated_bytes == sum of len over all extents that are neither EMPTY nor LAZY, what PART ones have, and stock.held. */
+ * R6  populated_bytes == sum of len, less what is absent, over all extents that are neither EMPTY nor LAZY, what PART ones have, and
+ *     stock.held.
+ * R7  FREE extents are in the queue of their kind, or, if their pieces have been looked at, in none; H1 and H2 hold. */
 #ifndef FL_REGION_REGION_H
 #define FL_REGION_REGION_H
 
 #include "core/core.h"
 #include "region/extent.h"
+#include "region/holes.h"
 #include "region/inner.h"
 #include "region/pin.h"
 #include "region/zone.h"
@@ -26,10 +29,11 @@
 struct fl_zone {
     struct fl_extent_tree populated; /* FREE with memory */
     struct fl_extent_tree empty;     /* FREE without */
-    struct fl_extent_list by_age; /* FREE with a whole huge page of memory at least; oldest first */
-    size_t free_huge;             /* bytes in whole huge pages of FREE extents */
-    size_t stock_ready;           /* bytes of the stock */
-    size_t demand;                /* its share of stock.demand */
+    /* FREE with memory; oldest first: see enum fl_queue. */
+    struct fl_extent_list by_age, pieces, rough;
+    size_t free_huge;   /* bytes in whole huge pages of FREE extents in by_age */
+    size_t stock_ready; /* bytes of the stock */
+    size_t demand;      /* its share of stock.demand */
 };
 
 enum { FL_CACHE_SLOTS = 4 };
@@ -130,6 +134,17 @@ struct fl_hiding {
     bool undone;         /* something hidden was used since the last look */
 };
 
+/* See pieces.c. Lock: region. */
+struct fl_pieces {
+    uintptr_t mending; /* the huge page that is made whole at this moment; 0: none */
+    uintptr_t cursor;  /* how far the look for full ones has come */
+    uint64_t due_ns;   /* monotonic; the next such look */
+    uint64_t seen;     /* requests at the last one */
+    size_t headroom;   /* bytes that the last look at the memory found left */
+    size_t since;      /* bytes that came back since pieces were looked at for want of memory */
+    bool found;        /* this look has found a full one that the last one did not */
+};
+
 struct fl_region_config {
     size_t stock; /* bytes of the stock at most; 0: a sixty-fourth of the peak */
     bool no_stock;
@@ -171,12 +186,14 @@ struct fl_region {
     struct fl_cache *caches;             /* every cache ever made */
     size_t populated_bytes;              /* R6 */
     size_t free_bytes;                   /* part of it that is FREE */
-    size_t free_huge;                    /* part of that in whole huge pages */
+    size_t free_huge;                    /* part of that in whole huge pages, none of them split */
     size_t leaving; /* bytes of APART extents whose pages move: counted twice for a moment */
     struct fl_stock stock;
     struct fl_repair repair;
     struct fl_rezero rezero;
     struct fl_hiding hiding;
+    struct fl_holes holes;
+    struct fl_pieces pieces;
     struct fl_touch touch;
     struct fl_lock moving;        /* see move.c. Rank LEAF */
     _Atomic uint64_t crawl_until; /* monotonic ns; the kernel compacts: see supply.c */
@@ -260,8 +277,8 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len);
  * the edges copied; `e` is gone then. NULL: not possible, or not worth it; nothing changed.  Threads: any. */
 struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_t len);
 
-/* Gives whole huge pages of FREE extents back to the kernel: those freed at least `age` ticks ago (0: all, thread
- * caches included). Returns bytes given back. Threads: any; no lock is held during the system calls. */
+/* Gives whole huge pages of FREE extents back to the kernel, then what is free of others, see pieces.c: what was freed at least `age`
+ * ticks ago (0: all, thread caches included). Returns bytes given back. Threads: any; no lock is held during the system calls. */
 size_t fl_region_purge(struct fl_region *r, uint32_t age);
 
 /* For the worker: from now on it serves first touches. */
@@ -291,7 +308,7 @@ bool fl_region_counts_maps(struct fl_region *r);
 /* Jobs of the worker. Each returns the ns until it wants to run again; UINT64_MAX: not before it is called.
  * Fills the stock up to what recent requests needed. */
 uint64_t fl_region_refill(struct fl_region *r);
-/* Makes huge pages again that fork(2) split. */
+/* Makes huge pages again that fork(2) split, and those that were split to give pieces of them back. */
 uint64_t fl_region_repair(struct fl_region *r);
 /* Clears free memory while no request comes. */
 uint64_t fl_region_rezero(struct fl_region *r);
@@ -413,7 +430,7 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out);
 /* What is populated on each node; where there is one, none. Bytes.  Cost: a walk over all extents, the lock held. */
 void fl_region_nodes_read(struct fl_region *r, struct fl_stats_nodes *out);
 
-/* Invariants R1 to R6 over the whole window; NULL, or the name of the first that does not hold. For tests. */
+/* Invariants R1 to R7 over the whole window; NULL, or the name of the first that does not hold. For tests. */
 const char *fl_region_check(struct fl_region *r);
 
 #endif

@@ -115,11 +115,12 @@ static void mend(struct fl_region *r, struct tally *t, struct fl_range split)
     struct fl_range run = {split.base, 0};
 
     for (uintptr_t at = split.base; at < fl_range_end(split); at += fl_page.huge) {
-        if (is_worth_it((struct fl_range){at, fl_page.huge})) {
+        bool own = fl_holes_is_split(r, at); /* by ourselves: see pieces.c */
+        if (!own && is_worth_it((struct fl_range){at, fl_page.huge})) {
             run.len += fl_page.huge;
             continue;
         }
-        t->left++;
+        t->left += !own;
         collapse(r, t, run);
         run = (struct fl_range){at + fl_page.huge, 0};
     }
@@ -161,7 +162,7 @@ static uint64_t end_of_pass(struct fl_region *r)
     return p->active ? p->rest_ns : UINT64_MAX;
 }
 
-uint64_t fl_region_repair(struct fl_region *r)
+static uint64_t repair_forked(struct fl_region *r)
 {
     fl_region_lock(r);
     if (!r->repair.active && atomic_exchange(&r->repair.wanted, false)) {
@@ -190,4 +191,11 @@ uint64_t fl_region_repair(struct fl_region *r)
     }
     fl_region_unlock(r);
     return 0;
+}
+
+uint64_t fl_region_repair(struct fl_region *r)
+{
+    uint64_t forked = repair_forked(r), pieces = fl_pieces_mend(r);
+
+    return forked < pieces ? forked : pieces;
 }

@@ -1,6 +1,7 @@
 /* realloc without a move: a LIVE extent gives up its tail, or takes over the FREE memory behind it. */
 #include "region/internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum { MOVE_FROM_HUGE = 4 }; /* huge pages; a smaller extent is copied sooner than moved */
@@ -33,6 +34,10 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
         f = fl_extent_free_at(r, f->base + f->len, e->zone);
     }
     if (have < more || (fresh != 0 && fl_supply_plan(r, g, more, fresh, own) != 0)) {
+        return false;
+    }
+    if (fl_pieces_may_fill(r, more, (struct fl_range){end, more}, g->budgeted) == -ENOMEM) {
+        fl_supply_cancel(r, g);
         return false;
     }
     struct fl_extent *tail = fl_carve(r, first, end, more, g);

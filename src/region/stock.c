@@ -166,7 +166,9 @@ static bool claim_span(struct fl_region *r)
         size_t wish = fl_max(r->config.stock, r->memory_total / 8) / FL_STOCK_CHUNKS;
         size_t chunk_len = fl_max(fl_align_up(wish, fl_page.huge), chunk_least);
         bool claimed = fl_vspace_claim(&span, chunk_len * FL_STOCK_CHUNKS, fl_page.huge,
-                                       fl_range_end(r->descriptors.all), "faultless:stock") == 0;
+                                       fl_range_end(r->descriptors.all) +
+                                           fl_holes_table_len(r->window.all.len),
+                                       "faultless:stock") == 0;
         fl_region_lock(r);
         if (claimed) {
             s->span = span;

@@ -339,6 +339,18 @@ static void populate_rest(struct fl_region *r, const struct filling *f)
     }
 }
 
+/* Holes in what was free: beside the moves, which find them in no other way than what is there. */
+static void fill_holes(struct fl_region *r, const struct fl_grant *g)
+{
+    unsigned helpers = g->hands != 0 ? g->hands - 1u : SHARE_HELPERS;
+
+    if (FL_UNLIKELY(g->holes != 0 && !g->leave_holes && !g->on_touch && !fl_sys_is_confined())) {
+        int rc = populate_by(r, g->back, g->live, populate_piece, helpers);
+        __atomic_fetch_add(&r->stats.populate_bytes, g->holes, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
+    }
+}
+
 static void tell_once(struct fl_region *r)
 {
     if (r->config.verbose && __atomic_load_n(&r->stats.compactions, __ATOMIC_RELAXED) != 0 &&
@@ -357,6 +369,7 @@ void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g)
         settle(r, g);
     }
     populate_rest(r, &f);
+    fill_holes(r, g);
     tell_once(r);
     for (unsigned i = 0; g->zero && i < g->ndirty; i++) {
         void *part = (void *)g->dirty[i].base; /* NOLINT(performance-no-int-to-ptr) */

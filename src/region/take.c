@@ -133,11 +133,17 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
         if (run.start == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
+        struct fl_range part = {fl_align_up(run.start->base, align), len};
         g->refusal = on_touch ? 0 : fl_supply_plan(r, g, len, run.fresh, run.own);
+        if (g->refusal == 0 && !on_touch &&
+            fl_pieces_may_fill(r, len, part, g->budgeted) == -ENOMEM) {
+            fl_supply_cancel(r, g);
+            g->refusal = -ENOMEM;
+        }
         if (g->refusal != 0) {
             return NULL;
         }
-        live = fl_carve(r, run.start, fl_align_up(run.start->base, align), len, g);
+        live = fl_carve(r, run.start, part.base, len, g);
         if (live == NULL) {
             fl_supply_cancel(r, g);
         }
@@ -182,9 +188,19 @@ static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t 
 {
     struct fl_extent *e = fl_fit_first(&r->zone[zone].populated, len, align);
 
-    if (e != NULL) {
-        fl_region_note_reuse(r, len);
-        e = fl_carve(r, e, fl_align_up(e->base, align), len, g);
+    if (e == NULL) {
+        return NULL;
+    }
+    struct fl_range part = {fl_align_up(e->base, align), len};
+    int refusal = fl_pieces_may_fill(r, len, part, 0);
+    if (refusal == -ENOMEM) {
+        return NULL; /* elsewhere there may be stock, or free pages that move */
+    }
+    fl_region_note_reuse(r, len);
+    e = fl_carve(r, e, part.base, len, g);
+    if (e != NULL && g->holes != 0) {
+        g->leave_holes = refusal != 0;
+        r->stats.stalls += refusal == 0;
     }
     return e;
 }

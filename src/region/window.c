@@ -78,7 +78,7 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     atomic_store_explicit(&r->cache_max, FL_CACHED_MOST, memory_order_relaxed);
     fl_lock_init(&r->lock, FL_RANK_REGION);
     r->nzones = 1;
-    TAILQ_INIT(&r->zone[0].by_age);
+    fl_fit_start(&r->zone[0]);
     TAILQ_INIT(&r->spare);
     TAILQ_INIT(&r->apart);
     TAILQ_INIT(&r->pinned);

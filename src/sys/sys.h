@@ -25,6 +25,7 @@ enum fl_sys_advice {
     /* MADV_GUARD_INSTALL: a touch of the range is a SIGSEGV, its pages go, its map stays one. Linux
      * 6.13; -EINVAL without it, and where the range is locked in memory. */
     FL_ADVICE_GUARD,
+    FL_ADVICE_DROP,     /* MADV_DONTNEED: the pages go; those that a touch brings read as zero */
     FL_ADVICE_NO_GUARD, /* MADV_GUARD_REMOVE: takes that back; the pages are new ones */
 };
 
