@@ -64,6 +64,15 @@ static void large_and_small_requests_take_turns(void **state)
     lives_where_glibc_lives(FL_ARGV("victim_alternate", "170", "1", "170", "3"));
 }
 
+/* What is free between large blocks has to be there for small ones. glibc needs a tenth less than the limit. */
+static void small_requests_find_room_between_large_blocks(void **state)
+{
+    (void)state;
+    lives_where_glibc_lives(FL_ARGV("victim_pieces", "512", "228", "4", "165"));
+    lives_where_glibc_lives(FL_ARGV("victim_pieces", "192", "228", "8", "190"));
+    lives_where_glibc_lives(FL_ARGV("victim_pieces", "2560", "228", "2", "110"));
+}
+
 /* What is handed out for its first touch has to find that room too. */
 static void what_is_populated_on_touch_takes_turns_too(void **state)
 {
@@ -97,6 +106,7 @@ int main(void)
         cmocka_unit_test(what_is_not_touched_is_not_taken),
         cmocka_unit_test(small_requests_find_room_beside_untouched_blocks),
         cmocka_unit_test(large_and_small_requests_take_turns),
+        cmocka_unit_test(small_requests_find_room_between_large_blocks),
         cmocka_unit_test(what_is_populated_on_touch_takes_turns_too),
         cmocka_unit_test(the_groups_limit_is_ours),
     };
