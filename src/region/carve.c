@@ -152,6 +152,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     struct fl_extent *live =
         fl_extent_new(r, (struct fl_range){start, len}, FL_CONTENT_POPULATED, first.zone);
     atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
+    fl_extent_lay_waypoints(r, live);
     /* An EMPTY extent is cut at huge pages (R3): what is committed beyond the request is populated and FREE. */
     uintptr_t front =
         first_content == FL_CONTENT_EMPTY ? fl_align_down(start, fl_page.huge) : start;

@@ -33,6 +33,26 @@ static const char *check_pair(const struct fl_extent *left, const struct fl_exte
     return NULL;
 }
 
+/* Its waypoints: see extent.c. */
+static bool is_found_inside(struct fl_region *r, const struct fl_extent *e)
+{
+    size_t page = (e->base - r->base) >> fl_page.shift, end = page + (e->len >> fl_page.shift);
+
+    for (; page < end; page += page & -page) {
+        if (at(r, r->base + (page << fl_page.shift)) != e) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_divided(struct fl_region *r, const struct fl_extent *e)
+{
+    struct fl_extent *outer;
+
+    return fl_inner_around(r, e->base, &outer) != NULL;
+}
+
 const char *fl_region_check_locked(struct fl_region *r)
 {
     uintptr_t end = fl_range_end(r->window.all);
@@ -45,6 +65,9 @@ const char *fl_region_check_locked(struct fl_region *r)
             return "R1";
         }
         if (addr + e->len < end && at(r, addr + e->len - fl_page.base) != e) {
+            return "R2";
+        }
+        if (e->state == FL_EXTENT_LIVE && !is_divided(r, e) && !is_found_inside(r, e)) {
             return "R2";
         }
         bool empty = e->content == FL_CONTENT_EMPTY;

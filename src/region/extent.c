@@ -1,7 +1,12 @@
 /* Descriptors and the pagemap that leads from an address to them.
  *
- * The pagemap holds a descriptor's index for the first and the last page of each extent; entries of pages inside are
- * stale and never believed: whoever looks checks base, len and state. */
+ * The pagemap holds a descriptor's index for the first and the last page of each extent, and for the waypoints of a LIVE
+ * one. Entries of other pages inside are stale. None is believed: whoever looks checks base, len and state.
+ *
+ * Waypoints lead from any page of an extent to its descriptor. Pages have numbers, from the window's start. The first
+ * waypoint is the first page; the one after page i is i plus the lowest bit set in i. So each is followed by at least
+ * twice as many pages as the one before, and there are log2(pages) + 1 at most. Who takes the lowest bits off a page's
+ * number, one after the other, comes by the waypoint that it lies behind. */
 #include "region/internal.h"
 
 #include <errno.h>
@@ -81,6 +86,22 @@ void fl_extent_publish(struct fl_region *r, struct fl_extent *e)
     }
 }
 
+static size_t page_of(const struct fl_region *r, uintptr_t addr)
+{
+    return (addr - r->base) >> fl_page.shift;
+}
+
+void fl_extent_lay_waypoints(struct fl_region *r, const struct fl_extent *e)
+{
+    uint32_t index = (uint32_t)(e - descriptor(r, 0));
+    size_t mapped = atomic_load_explicit(&r->mapped, memory_order_relaxed);
+    size_t end = fl_min(page_of(r, e->base + e->len), mapped);
+
+    for (size_t i = page_of(r, e->base); i < end; i += i & -i) {
+        atomic_store_explicit(&r->map[i], index, memory_order_relaxed);
+    }
+}
+
 struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum fl_content content,
                                 unsigned zone)
 {
@@ -136,9 +157,36 @@ static bool is_around(const struct fl_region *r, uint32_t index, uintptr_t addr)
            __atomic_load_n(&e->len, __ATOMIC_RELAXED) == len;
 }
 
+/* NULL: none that has waypoints. */
+static struct fl_extent *by_waypoints(const struct fl_region *r, uintptr_t page)
+{
+    for (size_t i = page_of(r, page), first = page_of(r, r->first); i >= first; i &= i - 1) {
+        uint32_t index = atomic_load_explicit(&r->map[i], memory_order_relaxed);
+        if (is_around(r, index, page)) {
+            return descriptor(r, index);
+        }
+    }
+    return NULL;
+}
+
+/* Page by page: of what is not LIVE. */
+static struct fl_extent *by_walk(const struct fl_region *r, uintptr_t page)
+{
+    for (uintptr_t at = page; at >= r->first; at -= fl_page.base) {
+        uint32_t index = atomic_load_explicit(entry(r, at), memory_order_relaxed);
+        if (is_around(r, index, page)) {
+            return descriptor(r, index);
+        }
+        if (is_around(r, index, at)) { /* it ends before `page`, where there is none */
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
 struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr)
 {
-    uintptr_t page = fl_align_down(addr, fl_page.base), at = page;
+    uintptr_t page = fl_align_down(addr, fl_page.base);
 
     if (addr < r->first || addr >= fl_range_end(r->window.all) || !has_entry(r, addr)) {
         return NULL;
@@ -148,20 +196,8 @@ struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr)
     if (in != NULL) { /* its blocks' entries stay as they are */
         return fl_inner_block(in, outer, addr);
     }
-    uint32_t seen = atomic_load_explicit(entry(r, page), memory_order_relaxed), index = seen;
-    for (; !is_around(r, index, page); at -= fl_page.base) {
-        if (at == r->first ||
-            is_around(r, index, at)) { /* it ends before `page`, where there is none */
-            return NULL;
-        }
-        index = atomic_load_explicit(entry(r, at - fl_page.base), memory_order_relaxed);
-    }
-    if (at !=
-        page) { /* so that the next walk is short; unless it is somebody's first page by now */
-        (void)atomic_compare_exchange_strong_explicit(entry(r, page), &seen, index,
-                                                      memory_order_relaxed, memory_order_relaxed);
-    }
-    return descriptor(r, index);
+    struct fl_extent *e = by_waypoints(r, page);
+    return e != NULL ? e : by_walk(r, page);
 }
 
 static bool is_free(const struct fl_extent *e, unsigned zone)

@@ -37,13 +37,15 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
 void fl_extent_drop(struct fl_region *r, struct fl_extent *e);
 /* Writes the pagemap after base or len changed. */
 void fl_extent_publish(struct fl_region *r, struct fl_extent *e);
+/* The extent is found from any of its pages in O(log n). Of each that is LIVE, after it was made or became longer. */
+void fl_extent_lay_waypoints(struct fl_region *r, const struct fl_extent *e);
 /* The extent that begins at `addr`, whatever its state; NULL beyond the last one in the pagemap. */
 const struct fl_extent *fl_extent_at(struct fl_region *r, uintptr_t addr);
 /* The extent that begins at, or ends at, `addr`, when it is FREE and of that zone; NULL else. */
 struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr, unsigned zone);
 struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr, unsigned zone);
 /* The extent that `addr` lies in, whatever its state; sure only of a block that is the caller's. NULL: none, or others are
- * changing it. No lock needed. */
+ * changing it. No lock needed.  Cost: O(log n) where there are waypoints, else a walk over the pagemap. */
 struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr);
 /* Makes the pagemap usable up to the entry of `end`. -ENOMEM when the kernel refuses. */
 int fl_pagemap_reach(struct fl_region *r, uintptr_t end);

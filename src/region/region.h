@@ -7,7 +7,7 @@
  *
  * Invariants, checked by fl_region_check:
  * R1  extents tile the window: each ends where the next begins; no address is in two.
- * R2  pagemap[first page] and, below the frontier, pagemap[last page] of an extent name its descriptor.
+ * R2  pagemap[first page] and, below the frontier, pagemap[last page] of an extent name its descriptor; a LIVE one's waypoints too.
  * R3  EMPTY extents begin and end at multiples of the huge page (the window's end included).
  * R4  two neighbours of one zone are never both FREE with memory, nor both FREE and EMPTY: they would have been merged.
  * R5  FREE extents are in the tree of their kind, by address; nothing else is.
@@ -334,7 +334,7 @@ static inline struct fl_extent *fl_region_find(const struct fl_region *r, uintpt
 
 /* The program is about to change how `range`, anything, is mapped: blocks in it come back as new when they are freed.
  * Lock-free; Threads: any.  Signals: safe.  Context: early, and in a child of vfork(2).
- * Cost: a walk over the pagemap back to the block's beginning, 4 bytes a base page, or to where the last one ended. */
+ * Cost: O(log n) for each block in it. */
 void fl_region_note_hands(struct fl_region *r, struct fl_range range);
 
 /* True inside this thread's critical section: a signal handler that sees it must not call take,

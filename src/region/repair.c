@@ -47,6 +47,9 @@ static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintp
     if (from > addr && fl_inner_around(r, from, &first) == NULL) {
         first = fl_extent_around(r, from);
     }
+    if (first != NULL) {
+        fl_extent_lay_waypoints(r, first); /* where a look ended the next one begins */
+    }
     addr = from >= end ? end : first != NULL ? first->base : addr;
     for (int i = 0; addr < end && run.len < batch; i++) {
         const struct fl_extent *e = fl_extent_at(r, addr);

@@ -44,6 +44,7 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
     fl_extent_drop(r, tail);
     e->len = len;
     fl_extent_publish(r, e);
+    fl_extent_lay_waypoints(r, e);
     fl_region_count_use(r, (int64_t)more);
     return true;
 }
@@ -83,6 +84,7 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     fl_extent_drop(r, tail);
     e->len += more;
     fl_extent_publish(r, e);
+    fl_extent_lay_waypoints(r, e);
     fl_region_count_use(r, (int64_t)more);
     return true;
 }

@@ -94,11 +94,55 @@ static void stale_entries_mislead_nobody(void **state)
         assert_true(fl_extent_is_handled(it));
         assert_false(fl_extent_is_handled(other));
         it->handled = false;
-        note(it->base + at, KIB(4)); /* the second walk is short */
+    }
+    assert_sound();
+}
+
+static size_t pagemap_resident(void)
+{
+    size_t got = 0;
+
+    assert_int_equal(fl_sys_linux.resident(
+                         (struct fl_range){region.pagemap.all.base, region.pagemap.grown}, &got),
+                     0);
+    return got / fl_page.base;
+}
+
+/* The pagemap of a sparse giant is not brought into memory: what a call looks at shows there. */
+static void a_note_looks_at_few_entries_however_long_the_block(void **state)
+{
+    (void)state;
+    enum { LOG_PAGES = 21 }; /* of 8 GiB */
+    size_t len = (size_t)8 << 30;
+    region_clear();
+    fake.reserve_max = 4 * len;
+    assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.eager_max = MIB(1)}), 0);
+    it = take(len);
+    assert_non_null(it);
+    assert_int_equal(it->content, FL_CONTENT_LAZY);
+    size_t had = pagemap_resident();
+    assert_in_range(had, 0, (len >> fl_page.shift) * sizeof(uint32_t) / fl_page.base / 8);
+    for (size_t i = 0; i < 8; i++) { /* from the end downwards */
+        note(it->base + len - KIB(4) - i * (len / 8), KIB(4));
         assert_true(fl_extent_is_handled(it));
         it->handled = false;
     }
+    assert_in_range(pagemap_resident(), 0, had + (size_t)8 * LOG_PAGES);
     assert_sound();
+}
+
+static void a_block_that_grew_is_found_from_its_new_end(void **state)
+{
+    (void)state;
+    give(after);
+    size_t lens[] = {MIB(7) + KIB(4), MIB(8), MIB(12) + KIB(20), MIB(33)};
+    for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
+        assert_true(fl_region_resize(&region, it, lens[i]));
+        assert_sound();
+        note(it->base + it->len - KIB(4), 1);
+        assert_true(fl_extent_is_handled(it));
+        it->handled = false;
+    }
 }
 
 static void free_memory_takes_no_note(void **state)
@@ -351,6 +395,8 @@ int main(void)
         T(all_blocks_that_a_range_touches_are_found),
         T(ranges_may_be_anything),
         T(stale_entries_mislead_nobody),
+        T(a_note_looks_at_few_entries_however_long_the_block),
+        T(a_block_that_grew_is_found_from_its_new_end),
         T(free_memory_takes_no_note),
         T(what_was_protected_is_writable_again),
         T(less_than_a_huge_page_stays_populated_memory),
