@@ -395,7 +395,7 @@ static FL_APART void free_extent(struct fl_extent *e)
                           memory_order_relaxed);
     if (FL_LIKELY(c != NULL && e->content != FL_CONTENT_LAZY && e->len <= cache_max &&
                   !fl_extent_is_handled(e))) {
-        e = fl_cache_put(c, e);
+        e = fl_cache_put(r, c, e);
     }
     if (e != NULL) {
         give(e);

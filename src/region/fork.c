@@ -162,10 +162,5 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
 void fl_region_adopt_orphans(struct fl_region *r)
 {
     r->orphans = false;
-    for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
-        if (c != r->survivor) {
-            (void)fl_cache_drain(r, c, 0);
-            atomic_store(&c->owned, false);
-        }
-    }
+    fl_cache_drain_orphans(r, r->survivor);
 }

@@ -280,9 +280,12 @@ struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
 /* FREE again: EMPTY when its pages are `gone`. */
 void fl_apart_return(struct fl_region *r, struct fl_extent *e, bool gone);
 
-/* All extents out of all caches, or those older than `age` ticks. Returns how many. */
+/* All extents out of a cache, or out of all, or those older than `age` ticks. Returns how many.
+ * Cost: all of all caches: one look for each cache that was filled since the last time; by age: for each there is. */
 size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age);
 size_t fl_cache_drain_all(struct fl_region *r, uint32_t age);
+/* In a child of fork(2): empties all but `survivor`, for other threads to have. */
+void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor);
 
 /* Before a FREE extent is used: children of later forks have it again. The worker, which must not hold others up, never does it. */
 void fl_fork_undo(struct fl_region *r, struct fl_extent *e);

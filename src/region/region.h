@@ -48,6 +48,9 @@ struct fl_cache {
     uint32_t oldest;       /* slot that the next put replaces. The owner alone */
     struct fl_cache *next; /* registry, never shrinks. Lock: region */
     _Atomic bool owned;    /* by a living thread */
+    /* Is, or will soon be, in the region's list of filled ones. Set by the owner with the first put since it was cleared */
+    _Atomic bool listed;
+    struct fl_cache *next_filled; /* in that list. Who set `listed`; then who took the list */
 };
 
 /* How populated pages get from one place to another. Found by trying: never climbed again. */
@@ -169,6 +172,7 @@ struct fl_region {
     size_t descriptors_ready;            /* bytes of them that are in memory */
     size_t descriptors_used;             /* count; index 0 is never used */
     struct fl_cache *caches;             /* every cache ever made */
+    _Atomic(struct fl_cache *) filled;   /* those with a put since they were last emptied */
     size_t populated_bytes;              /* R6 */
     size_t free_bytes;                   /* part of it that is FREE */
     size_t free_huge;                    /* part of that in whole huge pages */
@@ -379,9 +383,13 @@ static inline struct fl_extent *fl_cache_take(struct fl_region *r, struct fl_cac
     return NULL;
 }
 
+/* The cache has got its first extent since all were emptied: whoever empties all looks at those that did alone. */
+void fl_cache_list(struct fl_region *r, struct fl_cache *c);
+
 /* Keeps the claimed `e`. Returns the extent that had to make room, for the region; NULL when a slot was free.
- * O(1), no lock, signal-safe. */
-static inline struct fl_extent *fl_cache_put(struct fl_cache *c, struct fl_extent *e)
+ * O(1), no lock, signal-safe. Writes what threads share only the first time after others have emptied the cache. */
+static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cache *c,
+                                             struct fl_extent *e)
 {
     size_t len = e->len; /* once it is in a slot, e is anybody's */
     struct fl_cache_slot *s = c->slot;
@@ -393,9 +401,12 @@ static inline struct fl_extent *fl_cache_put(struct fl_cache *c, struct fl_exten
     if (s == c->slot + FL_CACHE_SLOTS) {
         s = &c->slot[c->oldest++ % FL_CACHE_SLOTS];
     }
-    /* sequentially consistent: comes before the look at wants_worker, as fl_region_tick wants it */
+    /* sequentially consistent: comes before the looks at wants_worker, as fl_region_tick wants it, and at `listed` */
     struct fl_extent *old = atomic_exchange(&s->extent, e);
     atomic_store_explicit(&s->len, len, memory_order_relaxed);
+    if (FL_UNLIKELY(!atomic_load(&c->listed))) {
+        fl_cache_list(r, c);
+    }
     return old;
 }
 

@@ -165,7 +165,7 @@ static const char *let_go(const struct op *op)
         return NULL;
     }
     if (op->kind == OP_FREE && e->content != FL_CONTENT_LAZY && e->len <= region.cache_max) {
-        e = fl_cache_put(cache, e);
+        e = fl_cache_put(&region, cache, e);
     }
     if (e != NULL) {
         fl_region_give(&region, e);

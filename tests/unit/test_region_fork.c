@@ -188,7 +188,7 @@ static void cached_extents_are_free_ones_too(void **state)
     struct fl_cache *c = fl_cache_acquire(&region);
     struct fl_extent *e = take(MIB(8)), *guard = take(MIB(2));
     assert_true(fl_extent_claim(e, region.epoch));
-    assert_null(fl_cache_put(c, e));
+    assert_null(fl_cache_put(&region, c, e));
     fl_region_fork_lock(&region);
     assert_int_equal(fake_kept_from_child(region.window.all), is_reserved() ? 0 : MIB(8));
     fl_region_fork_parent(&region);

@@ -72,11 +72,11 @@ static void memory_ages_in_ticks_since_its_free(void **state)
     }
     assert_true(fl_extent_claim(a, region.epoch));
     struct fl_cache *c = fl_cache_acquire(&region);
-    assert_null(fl_cache_put(c, a)); /* the way of free: its age begins here */
+    assert_null(fl_cache_put(&region, c, a)); /* the way of free: its age begins here */
     assert_true(fl_region_tick(&region, 4));
     assert_true(fl_region_tick(&region, 4));
     assert_true(fl_extent_claim(b, region.epoch));
-    assert_null(fl_cache_put(c, b));
+    assert_null(fl_cache_put(&region, c, b));
     assert_true(fl_region_tick(&region, 4));
     assert_int_equal(fake_purged(), 0);
     assert_true(fl_region_tick(&region, 4)); /* a is four ticks old */
