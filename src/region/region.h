@@ -341,6 +341,11 @@ static inline struct fl_extent *fl_region_find(const struct fl_region *r, uintpt
  * Cost: O(log n) for each block in it. */
 void fl_region_note_hands(struct fl_region *r, struct fl_range range);
 
+/* The program is about to give the pages of `range`, anything, back to the kernel. Where that ends amid a huge page, the
+ * kernel would keep all of it until memory is short: it is split first, and the block comes back as new when it is freed.
+ * Threads and the rest as fl_region_note_hands; errno may change.  Cost: a system call for each end that is amid a huge page. */
+void fl_region_note_dropped(struct fl_region *r, struct fl_range range);
+
 /* True inside this thread's critical section: a signal handler that sees it must not call take,
  * give, resize. True as well in a child that has the tables of threads which are not in it
  * (fl_home_is_here). */

@@ -26,6 +26,9 @@
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#endif
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #define MADV_GUARD_REMOVE 103
@@ -96,7 +99,7 @@ static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
         [FL_ADVICE_WIPE] = MADV_WIPEONFORK,       [FL_ADVICE_NO_WIPE] = MADV_KEEPONFORK,
         [FL_ADVICE_NO_DUMP] = MADV_DONTDUMP,      [FL_ADVICE_DUMP] = MADV_DODUMP,
         [FL_ADVICE_COLLAPSE] = MADV_COLLAPSE,     [FL_ADVICE_GUARD] = MADV_GUARD_INSTALL,
-        [FL_ADVICE_NO_GUARD] = MADV_GUARD_REMOVE,
+        [FL_ADVICE_NO_GUARD] = MADV_GUARD_REMOVE, [FL_ADVICE_SPLIT] = MADV_COLD,
     };
 
     if (fl_sys_is_confined()) {

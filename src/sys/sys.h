@@ -26,6 +26,9 @@ enum fl_sys_advice {
      * 6.13; -EINVAL without it, and where the range is locked in memory. */
     FL_ADVICE_GUARD,
     FL_ADVICE_NO_GUARD, /* MADV_GUARD_REMOVE: takes that back; the pages are new ones */
+    /* MADV_COLD of a part of a huge page: it becomes base pages at once, unless a child of fork has it too. Linux 5.4; before
+     * it, and where the range is locked in memory, -EINVAL. */
+    FL_ADVICE_SPLIT,
 };
 
 struct fl_sys {

@@ -2,6 +2,9 @@
 #include "cgroup.h"
 #include "run.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* IN_FLIGHT: what a request and the worker may each have been granted when neither's pages are counted by the kernel yet. */
 enum { LIMIT_MIB = 256, IN_FLIGHT_MIB = 8 };
 
@@ -90,6 +93,26 @@ static void the_groups_limit_is_ours(void **state)
     assert_true(fl_cgroup_limit(LIMIT_MIB));
 }
 
+static long long number_after(const char *text, const char *word)
+{
+    const char *at = strstr(text, word);
+
+    assert_non_null(at);
+    return atoll(at + strlen(word));
+}
+
+/* Pages that a program gives back are the group's at once, though they were a part of a huge page. */
+static void what_is_given_back_in_pieces_is_not_counted(void **state)
+{
+    (void)state;
+    const struct fl_run *r = run(FL_ARGV("victim_punched", fl_cgroup_usage_file()), NULL);
+    fl_run_assert_active(r);
+    long long before = number_after(r->out, "before "), after = number_after(r->out, "after ");
+    print_message("           %lld MiB before, %lld after\n", before, after);
+    assert_true(before >= 128);
+    assert_true(after <= before - 128 + 128 / 16 + IN_FLIGHT_MIB);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +122,7 @@ int main(void)
         cmocka_unit_test(large_and_small_requests_take_turns),
         cmocka_unit_test(what_is_populated_on_touch_takes_turns_too),
         cmocka_unit_test(the_groups_limit_is_ours),
+        cmocka_unit_test(what_is_given_back_in_pieces_is_not_counted),
     };
     FL_SKIP_UNLESS(fl_cgroup_make(LIMIT_MIB), "test_preload_cgroup", fl_cgroup_missing());
     return cmocka_run_group_tests(tests, NULL, fl_cgroup_remove);

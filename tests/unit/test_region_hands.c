@@ -157,6 +157,62 @@ static void free_memory_takes_no_note(void **state)
     assert_sound();
 }
 
+static void drop(uintptr_t base, size_t len)
+{
+    fake_forget();
+    it->handled = false;
+    fl_region_note_dropped(&region, (struct fl_range){base, len});
+}
+
+static void assert_split(size_t i, uintptr_t at)
+{
+    const struct fake_call *call = in_window(FAKE_ADVISE, i);
+    assert_non_null(call);
+    assert_int_equal(call->advice, FL_ADVICE_SPLIT);
+    assert_true(call->range.base == at && call->range.len == fl_page.base);
+}
+
+static void huge_pages_that_lose_a_part_are_split(void **state)
+{
+    (void)state;
+    uintptr_t whole = fl_align_up(it->base, MIB(2));
+    drop(whole + KIB(8), KIB(4));
+    assert_split(0, whole + KIB(8));
+    assert_null(in_window(FAKE_ADVISE, 1));
+    assert_true(fl_extent_is_handled(it));
+    drop(whole, KIB(60)); /* its beginning */
+    assert_split(0, whole);
+    assert_null(in_window(FAKE_ADVISE, 1));
+    drop(whole + MIB(2) - KIB(60), KIB(60)); /* its end */
+    assert_split(0, whole + MIB(2) - KIB(60));
+    assert_null(in_window(FAKE_ADVISE, 1));
+    drop(whole + MIB(1), MIB(4) - 1); /* at both ends: what lies between goes whole */
+    assert_split(0, whole + MIB(1));
+    assert_split(1, whole + MIB(5) - KIB(4));
+    assert_null(in_window(FAKE_ADVISE, 2));
+    assert_false(fl_extent_is_handled(before) || fl_extent_is_handled(after));
+}
+
+static void huge_pages_that_go_whole_are_not_split(void **state)
+{
+    (void)state;
+    uintptr_t whole = fl_align_up(it->base, MIB(2));
+    const struct fl_range none[] = {{whole, MIB(4)},
+                                    {whole, 0},
+                                    {whole + 1, KIB(4)}, /* EINVAL */
+                                    {0, KIB(64)},
+                                    {fl_range_end(region.window.all), MIB(1)},
+                                    {UINTPTR_MAX - 1, MIB(1)}};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        drop(none[i].base, none[i].len);
+        assert_null(in_window(FAKE_ADVISE, 0));
+        assert_false(fl_extent_is_handled(it));
+    }
+    region.config.huge = false;
+    drop(whole + KIB(8), KIB(4));
+    assert_null(in_window(FAKE_ADVISE, 0));
+}
+
 static void what_was_protected_is_writable_again(void **state)
 {
     (void)state;
@@ -398,6 +454,8 @@ int main(void)
         T(a_note_looks_at_few_entries_however_long_the_block),
         T(a_block_that_grew_is_found_from_its_new_end),
         T(free_memory_takes_no_note),
+        T(huge_pages_that_lose_a_part_are_split),
+        T(huge_pages_that_go_whole_are_not_split),
         T(what_was_protected_is_writable_again),
         T(less_than_a_huge_page_stays_populated_memory),
         T(a_lazy_block_goes_back_whole),
