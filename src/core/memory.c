@@ -191,6 +191,7 @@ static bool bound_all(struct fl_memory *m, struct fl_memory_scratch *s)
 
 void fl_memory_look(struct fl_memory *m, struct fl_memory_scratch *s)
 {
+    fl_lock_must_be_free(FL_RANK_REGION);
     uint64_t now = fl_sys.now_ns();
     bool known = s->looks != 0 && now - s->found_ns < search_after_ns;
 

@@ -65,6 +65,7 @@ static void keep_from_child(struct fl_region *r)
 void fl_region_fork_lock(struct fl_region *r)
 {
     atomic_fetch_add_explicit(&r->forking, 1, memory_order_relaxed);
+    fl_lock_acquire(&r->look.lock);
     fl_region_lock(r);
     if (!r->window.reserved) {
         keep_from_child(r);
@@ -72,6 +73,7 @@ void fl_region_fork_lock(struct fl_region *r)
     fl_lock_acquire(&r->moving); /* no descriptor of ours is open */
     fl_lock_hold_for_fork(&r->moving);
     fl_lock_hold_for_fork(&r->lock);
+    fl_lock_hold_for_fork(&r->look.lock);
 }
 
 void fl_region_fork_parent(struct fl_region *r)
@@ -79,6 +81,7 @@ void fl_region_fork_parent(struct fl_region *r)
     atomic_fetch_sub_explicit(&r->forking, 1, memory_order_relaxed);
     fl_lock_release_in_parent(&r->moving);
     fl_lock_release_in_parent(&r->lock);
+    fl_lock_release_in_parent(&r->look.lock);
     fl_region_leave();
     fl_region_lock(r);
     fl_repair_begin(r);
@@ -131,6 +134,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
 
     atomic_store_explicit(&r->forking, 0, memory_order_relaxed);
     whole = fl_lock_release_in_child(&r->lock) && whole;
+    fl_look_fork_child(r);
     fl_region_leave();
     if (!whole) {
         return false;

@@ -135,7 +135,13 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0);
     make_way(r, part.len, g.zone);
+    struct fl_memory seen;
     int refusal = fl_supply_plan(r, &g, part.len, part.len, 0);
+    if (refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
+        g.seen = &seen;
+        refusal = fl_supply_plan(r, &g, part.len, part.len, 0);
+        g.seen = NULL;
+    }
     bool may = refusal == 0 || (how->asked_for && is_moderation(refusal));
     if (refusal != 0) {
         g.from_stock = g.from_free = 0;

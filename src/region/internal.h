@@ -175,12 +175,14 @@ struct fl_grant {
     bool to_stay;  /* it is kept from step to step: what is free elsewhere goes there first */
     bool on_touch; /* base pages, not populated, so that nothing is taken untouched */
     bool any_room; /* it must not be refused for want of room on the zone's node */
+    const struct fl_memory *seen; /* a look that was made for it; NULL: none yet */
+    bool look; /* after it the memory is to be looked at: see fl_look_after_take */
     uint8_t zone;
     uint8_t hands; /* that populate; 0: automatic */
     /* The plan: where the bytes of `fresh` come from; the rest is the kernel's. */
     size_t from_stock, from_free;
     size_t budgeted; /* bytes for which fl_region_may_populate was asked */
-    int refusal; /* there is room, but fl_region_may_populate says no, and why; -ENOSPC: the node is full */
+    int refusal; /* there is room, but fl_region_may_populate says no, and why; -ENOSPC: the node is full; -EBUSY: look first */
     /* What there is to do. */
     struct fl_range live;
     struct fl_range fresh[FL_GRANT_FRESH]; /* to be filled; whole huge pages */
@@ -344,8 +346,19 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);
 /* May `fresh` bytes be populated for a request of `len`? 0, and they are off the budget; -E2BIG when the request is
  * larger than eager_max; -ENOMEM when limit or machine leave too little; -EAGAIN when they leave enough, but half of the
  * whole is in use, so that only what is touched may be taken. The kernel is asked anew when a quarter of what was left
- * the last time has been used up: some 10 us. */
-int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh);
+ * the last time has been used up: -EBUSY when that is so and `seen`, the answer, is NULL. */
+int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
+                           const struct fl_memory *seen);
+/* `fresh` bytes that were allowed are not populated after all. */
+void fl_region_forgo(struct fl_region *r, size_t fresh);
+
+void fl_look_start(struct fl_region *r);
+void fl_look_fork_child(struct fl_region *r);
+/* Looks at the memory, and notes what is seen. The lock is released meanwhile: all that depends on it is to be decided anew.
+ * False: another thread forks, and nothing was seen. */
+bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out);
+/* After a request that wanted a look but did not wait for it; `on_touch` bytes were handed out unpopulated. No lock held. */
+void fl_look_after_take(struct fl_region *r, size_t on_touch);
 
 /* More than eight times the machine's memory: refused by take and resize. No lock needed. */
 bool fl_region_is_absurd(const struct fl_region *r, size_t len);
@@ -354,11 +367,11 @@ bool fl_region_is_absurd(const struct fl_region *r, size_t len);
  * that are too many: to be purged when the lock is released. */
 size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m);
 /* Before `len` free bytes are handed out again: while memory is tight the kernel may have taken them, and will have to
- * give them anew. */
-void fl_region_note_reuse(struct fl_region *r, size_t len);
-/* Before `len` bytes are handed out unpopulated, to be filled on touch: as a growth does, it looks
- * at the memory, and has the next allocator asked for what it holds when that leaves too little. */
-void fl_region_note_touch(struct fl_region *r, size_t len);
+ * give them anew. True: it is time to look at the memory, afterwards. */
+bool fl_region_note_reuse(struct fl_region *r, size_t len);
+/* Before `len` bytes are handed out unpopulated, to be filled on touch: as at a growth the memory is to be looked at, and the
+ * next allocator asked for what it holds when that leaves too little. True: it is time to, afterwards. */
+bool fl_region_note_touch(struct fl_region *r, size_t len);
 /* After `len` bytes came back: looks at the memory if it is time to, and purges what is too much. No lock held. */
 void fl_region_look_after(struct fl_region *r, size_t len);
 

@@ -54,18 +54,13 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
     return r->free_bytes > m->keep ? r->free_bytes - m->keep : 0;
 }
 
-void fl_region_note_reuse(struct fl_region *r, size_t len)
+bool fl_region_note_reuse(struct fl_region *r, size_t len)
 {
-    struct fl_memory m;
-
     if (!atomic_load_explicit(&r->tight, memory_order_relaxed)) {
-        return;
+        return false;
     }
     r->since_look += len;
-    if (r->since_look >= look_least) {
-        fl_memory_look(&m, &r->scratch);
-        r->surplus = fl_max(r->surplus, fl_region_note_memory(r, &m));
-    }
+    return r->since_look >= look_least;
 }
 
 /* In a confined process the memory cannot be looked at, and nothing ages: a share of what is in use
@@ -80,19 +75,10 @@ static void bound_free(struct fl_region *r)
     }
 }
 
-void fl_region_note_touch(struct fl_region *r, size_t len)
+bool fl_region_note_touch(struct fl_region *r, size_t len)
 {
-    struct fl_memory m;
-
     r->since_look += len;
-    if (r->since_look < r->look_after) {
-        return;
-    }
-    fl_memory_look(&m, &r->scratch);
-    r->surplus = fl_max(r->surplus, fl_region_note_memory(r, &m));
-    if (len > m.headroom / 2) {
-        atomic_store_explicit(&r->starved, true, memory_order_relaxed);
-    }
+    return r->since_look >= r->look_after;
 }
 
 void fl_region_look_after(struct fl_region *r, size_t len)
@@ -108,12 +94,9 @@ void fl_region_look_after(struct fl_region *r, size_t len)
     }
     r->since_look += len;
     bool due = r->since_look >= r->look_after || r->surplus != 0;
+    due = due && fl_look_leaving_lock(r, &m);
     size_t surplus = r->surplus;
     r->surplus = 0;
-    if (due) {
-        fl_memory_look(&m, &r->scratch);
-        surplus = fl_max(surplus, fl_region_note_memory(r, &m));
-    }
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
     bool tick = fl_tick_is_due(r);
     fl_region_unlock(r);
@@ -126,14 +109,4 @@ void fl_region_look_after(struct fl_region *r, size_t len)
     if (due && tight) {
         fl_region_soften(r);
     }
-}
-
-bool fl_region_counts_maps(struct fl_region *r)
-{
-    struct fl_memory m;
-
-    fl_region_lock(r);
-    fl_memory_look(&m, &r->scratch);
-    fl_region_unlock(r);
-    return m.keep != UINT64_MAX;
 }

@@ -133,6 +133,14 @@ struct fl_hiding {
     bool undone;         /* something hidden was used since the last look */
 };
 
+/* See look.c. Lock: its own. */
+struct fl_look {
+    struct fl_lock lock;    /* rank LOOK */
+    struct fl_memory seen;  /* the last answer */
+    size_t granted;         /* r->granted when that look began */
+    _Atomic uint32_t begun; /* looks. Read without the lock: which look one may share */
+};
+
 struct fl_region_config {
     size_t stock; /* bytes of the stock at most; 0: a sixty-fourth of the peak */
     bool no_stock;
@@ -185,8 +193,9 @@ struct fl_region {
     struct fl_lock moving;        /* see move.c. Rank LEAF */
     _Atomic uint64_t crawl_until; /* monotonic ns; the kernel compacts: see supply.c */
     _Atomic bool crawl_said;
-    unsigned remaps;                         /* maps that mremap has made. Lock: moving */
-    struct fl_memory_scratch scratch;        /* for looks at the memory */
+    unsigned remaps; /* maps that mremap has made. Lock: moving */
+    struct fl_look look;
+    struct fl_memory_scratch scratch;        /* for looks at the memory. Lock: look */
     struct fl_memory_scratch worker_scratch; /* the worker's, without the lock */
     size_t memory_total;                     /* bytes of RAM; 0: unknown */
     /* Bytes since the next allocator was asked to trim, and until it is again. */
@@ -195,6 +204,8 @@ struct fl_region {
     size_t look_after; /* how many may before the next look */
     size_t surplus;    /* free bytes that a look found too many; the next free purges them */
     size_t budget;     /* bytes that may be populated before the memory is looked at again */
+    _Atomic size_t
+        granted; /* bytes that were ever allowed to be populated. Lock: region, to write */
     _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
     struct fl_region_stats stats;         /* Lock: region */
     bool has_worker;                      /* Lock: region */

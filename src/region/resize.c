@@ -1,6 +1,7 @@
 /* realloc without a move: a LIVE extent gives up its tail, or takes over the FREE memory behind it. */
 #include "region/internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum { MOVE_FROM_HUGE = 4 }; /* huge pages; a smaller extent is copied sooner than moved */
@@ -32,7 +33,8 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
         }
         f = fl_extent_free_at(r, f->base + f->len, e->zone);
     }
-    if (have < more || (fresh != 0 && fl_supply_plan(r, g, more, fresh, own) != 0)) {
+    g->refusal = have >= more && fresh != 0 ? fl_supply_plan(r, g, more, fresh, own) : 0;
+    if (have < more || g->refusal != 0) {
         return false;
     }
     struct fl_extent *tail = fl_carve(r, first, end, more, g);
@@ -47,6 +49,21 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
     fl_extent_lay_waypoints(r, e);
     fl_region_count_use(r, (int64_t)more);
     return true;
+}
+
+/* The same; where a look at the memory is due the lock is released for it, and all is decided anew. */
+static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_grant *g)
+{
+    bool done = extend(r, e, len, g);
+    struct fl_memory seen;
+
+    if (!done && g->refusal == -EBUSY && fl_look_leaving_lock(r, &seen) &&
+        fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) == 0) {
+        g->seen = &seen;
+        done = extend(r, e, len, g);
+        g->seen = NULL;
+    }
+    return done;
 }
 
 /* A LAZY extent gives whole huge pages of its tail back, and its addresses. */
@@ -118,7 +135,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
         shrink(r, e, len);
     } else if (len > e->len) {
         (void)fl_cache_drain_all(r, 0);
-        done = extend(r, e, len, &g);
+        done = extend_looking(r, e, len, &g);
     }
     fl_region_unlock(r);
     if (done) {
@@ -169,8 +186,9 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     fl_zone_extend(r, zone, all, fl_page.huge);
     struct fl_extent *empty = fl_fit_first(&r->zone[zone].empty, all, fl_page.huge);
 
+    g->refusal = 0;
     if (empty == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0 ||
-        fl_supply_plan(r, g, len - e->len, fresh, 0) != 0) {
+        (g->refusal = fl_supply_plan(r, g, len - e->len, fresh, 0)) != 0) {
         return NULL;
     }
     struct fl_extent *to =
@@ -236,6 +254,12 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
     struct fl_extent *to = carve_alike(r, e, len, own, &g);
+    struct fl_memory seen;
+    if (to == NULL && g.refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
+        g.seen = &seen;
+        to = carve_alike(r, e, len, own, &g);
+        g.seen = NULL;
+    }
     fl_region_unlock(r);
     if (to == NULL) {
         return NULL;

@@ -8,6 +8,8 @@
  * S1  stock.held == sum of held over chunks; held >= ready.  S2  a chunk with `moving` takers is not refilled. */
 #include "region/internal.h"
 
+#include <errno.h>
+
 enum { CAP_SHARE = 64, REST_NS = 100000000 };
 static const size_t chunk_least = (size_t)128 << 20;
 static const size_t touch_step = (size_t)8 << 20,
@@ -359,15 +361,25 @@ uint64_t fl_region_refill(struct fl_region *r)
     return more ? 0 : later ? REST_NS : UINT64_MAX;
 }
 
-/* May `len` bytes more be held for the zone, and is there nothing of it? */
-static struct fl_stock_chunk *claim_now(struct fl_region *r, size_t len, unsigned zone)
+/* May `len` bytes more be held for the zone, and is there nothing of it? 0, or why not: as fl_region_may_populate. */
+static int may_hold(struct fl_region *r, size_t len, unsigned zone, const struct fl_memory *seen)
 {
     bool may = r->zone[zone].stock_ready == 0 && !r->window.reserved &&
-               (r->placing.nodes == 0 || r->placing.has_room(zone, len)) &&
-               fl_region_may_populate(r, len, len) == 0;
+               (r->placing.nodes == 0 || r->placing.has_room(zone, len));
+
+    return may ? fl_region_may_populate(r, len, len, seen) : -ENOMEM;
+}
+
+static struct fl_stock_chunk *claim_now(struct fl_region *r, size_t len, unsigned zone)
+{
+    struct fl_memory seen;
+    int refusal = may_hold(r, len, zone, NULL);
     size_t want = len;
 
-    return may ? claim_empty(r, &want, zone) : NULL;
+    if (refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
+        refusal = may_hold(r, len, zone, &seen);
+    }
+    return refusal == 0 ? claim_empty(r, &want, zone) : NULL;
 }
 
 bool fl_region_fill_now(struct fl_region *r, size_t len, unsigned zone)

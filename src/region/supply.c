@@ -30,10 +30,10 @@ size_t fl_supply_allowed(const struct fl_region *r, size_t more)
 
 static int may_populate(struct fl_region *r, const struct fl_grant *g, size_t len, size_t fresh)
 {
-    int rc = fl_region_may_populate(r, len, fresh);
+    int rc = fl_region_may_populate(r, len, fresh, g->seen);
 
     if (rc == 0 && r->placing.nodes != 0 && !g->any_room && !r->placing.has_room(g->zone, fresh)) {
-        r->budget += fresh;
+        fl_region_forgo(r, fresh);
         rc = -ENOSPC;
     }
     return rc;
@@ -58,7 +58,7 @@ int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t f
     int refusal = rest != 0 ? may_populate(r, g, len, rest) : 0;
     if (refusal == 0) {
         g->budgeted = rest;
-    } else if (donors + stock >= fresh) {
+    } else if (refusal != -EBUSY && donors + stock >= fresh) {
         g->from_free = fl_min(donors, fresh);
         g->from_stock = fresh - g->from_free;
         refusal = 0;
@@ -68,7 +68,7 @@ int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t f
 
 void fl_supply_cancel(struct fl_region *r, const struct fl_grant *g)
 {
-    r->budget += g->budgeted;
+    fl_region_forgo(r, g->budgeted);
 }
 
 void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
@@ -291,10 +291,15 @@ static size_t stuck_bytes(const struct fl_grant *g)
 
 static bool is_too_much(struct fl_region *r, size_t more)
 {
+    struct fl_memory seen;
+
     fl_region_lock(r);
-    bool refused = fl_region_may_populate(r, 0, more) != 0;
+    int refusal = fl_region_may_populate(r, 0, more, NULL);
+    if (refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
+        refusal = fl_region_may_populate(r, 0, more, &seen);
+    }
     fl_region_unlock(r);
-    return refused;
+    return refusal != 0;
 }
 
 /* Sources without their pages leave no map behind. What the kernel did not let go stays free memory, if there is room for

@@ -88,7 +88,19 @@ static struct growth find_growth(struct fl_region *r, size_t len, size_t align, 
     return best;
 }
 
-int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
+static void grant(struct fl_region *r, size_t fresh)
+{
+    atomic_fetch_add_explicit(&r->granted, fresh, memory_order_relaxed);
+}
+
+void fl_region_forgo(struct fl_region *r, size_t fresh)
+{
+    r->budget += fresh;
+    atomic_fetch_sub_explicit(&r->granted, fresh, memory_order_relaxed);
+}
+
+int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
+                           const struct fl_memory *seen)
 {
     const struct fl_region_config *c = &r->config;
     bool too_large = c->eager_max != 0 && len > c->eager_max;
@@ -98,23 +110,25 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
     }
     if (!too_large && fresh <= r->budget && (c->eager_max != 0 || len <= r->budget / 2)) {
         r->budget -= fresh;
+        grant(r, fresh);
         return 0;
     }
-    struct fl_memory m;
-    fl_memory_look(&m, &r->scratch);
-    r->surplus = fl_max(r->surplus, fl_region_note_memory(r, &m));
-    if (fresh > m.headroom / 2) {
+    if (seen == NULL) {
+        return -EBUSY;
+    }
+    if (fresh > seen->headroom / 2) {
         atomic_store_explicit(&r->starved, true, memory_order_relaxed);
         return -ENOMEM;
     }
-    if (too_large || (c->eager_max == 0 && len > m.eager / EAGER_SHARE)) {
+    if (too_large || (c->eager_max == 0 && len > seen->eager / EAGER_SHARE)) {
         return -E2BIG;
     }
-    if (fresh > m.eager) {
+    if (fresh > seen->eager) {
         return -EAGAIN;
     }
     /* Where the process has bounds of its own each growth has to look. */
-    r->budget = m.bounded ? 0 : (m.eager - fresh) / 4;
+    r->budget = seen->bounded ? 0 : (seen->eager - fresh) / 4;
+    grant(r, fresh);
     return 0;
 }
 
@@ -183,7 +197,7 @@ static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t 
     struct fl_extent *e = fl_fit_first(&r->zone[zone].populated, len, align);
 
     if (e != NULL) {
-        fl_region_note_reuse(r, len);
+        g->look |= fl_region_note_reuse(r, len);
         e = fl_carve(r, e, fl_align_up(e->base, align), len, g);
     }
     return e;
@@ -219,7 +233,7 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
         e = take_alike(r, len, align, g);
     }
     if (e == NULL && (wish->on_touch || (r->placing.nodes == 0 && fl_touch_wants(r, len)))) {
-        fl_region_note_touch(r, len);
+        g->look |= fl_region_note_touch(r, len);
         e = fl_take_lazy(r, len, align, g->zone);
     }
     return e != NULL || wish->on_touch ? e : grow(r, len, align, g);
@@ -247,6 +261,22 @@ static struct fl_extent *take_wished(struct fl_region *r, struct fl_cache *own, 
     return e;
 }
 
+/* The same; where a look at the memory is due the lock is released for it, and all is decided anew. */
+static struct fl_extent *take_looking(struct fl_region *r, struct fl_cache *own, size_t len,
+                                      size_t align, struct fl_grant *g, const struct fl_wish *wish)
+{
+    struct fl_extent *e = take_wished(r, own, len, align, g, wish);
+    struct fl_memory seen;
+
+    if (e == NULL && g->refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
+        g->seen = &seen;
+        g->refusal = 0;
+        e = take_wished(r, own, len, align, g, wish);
+        g->seen = NULL;
+    }
+    return e;
+}
+
 /* Where memory is short, what is free here goes back to the kernel first and the request is tried once more. Then, or
  * where the request is larger than one may have unasked, it is handed out for the kernel to fill on touch: a large one in
  * huge pages, a smaller one in base pages, which take no more than what is touched. Under FAULTLESS_LIMIT a smaller one
@@ -258,10 +288,13 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
         fl_region_unlock(r);
         size_t given = fl_region_purge_some(r, 0, len + 2 * fl_page.huge);
         fl_region_lock(r);
-        struct fl_extent *e = given != 0 ? take_wished(r, own, len, align, g, wish) : NULL;
+        struct fl_extent *e = given != 0 ? take_looking(r, own, len, align, g, wish) : NULL;
         if (e != NULL) {
             return e;
         }
+    }
+    if (g->refusal == -EBUSY) { /* another thread forks */
+        return NULL;
     }
     if (len >= LAZY_FROM_HUGE * fl_page.huge) {
         return fl_take_lazy(r, len, align, wish->zone[0]);
@@ -312,11 +345,11 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     if (!fl_region_lock_unless_forking(r)) {
         return NULL;
     }
-    struct fl_extent *e = take_wished(r, own, len, align, &g, wish);
+    struct fl_extent *e = take_looking(r, own, len, align, &g, wish);
     bool may_grow = !fl_sys_is_confined();
     if (e == NULL && may_grow && (g.refusal == 0 || g.refusal == -ENOMEM) && others_gave(r)) {
         g = (struct fl_grant){.zero = zero};
-        e = take_wished(r, own, len, align, &g, wish);
+        e = take_looking(r, own, len, align, &g, wish);
     }
     if (e == NULL && may_grow && g.refusal != 0 && g.refusal != -ENOSPC) {
         e = take_refused(r, own, len, align, &g, wish);
@@ -342,6 +375,9 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     } else if (e != NULL && (wish->on_touch || r->placing.nodes == 0) &&
                fl_touch_wants(r, e->len)) {
         fl_touch_arm(r, e);
+    }
+    if (FL_UNLIKELY(g.look)) {
+        fl_look_after_take(r, e != NULL && e->content == FL_CONTENT_LAZY ? len : 0);
     }
     if (FL_UNLIKELY(tick)) {
         fl_region_tick_alone(r);

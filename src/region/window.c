@@ -84,6 +84,7 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     TAILQ_INIT(&r->pinned);
     fl_rezero_start(r);
     fl_lock_init(&r->moving, FL_RANK_LEAF);
+    fl_look_start(r);
     int rc = claim_anywhere(r, len);
     if (rc == 0 &&
         fl_vspace_commit(&r->window, (struct fl_range){r->window.all.base, FL_BOOT_BYTES}, false) !=

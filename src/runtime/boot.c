@@ -242,7 +242,6 @@ static void start_region(void)
     fl_runtime.options.ranks =
         fl_ranks(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
     fl_runtime.region.scratch.ranks = fl_runtime.options.ranks;
-    fl_runtime.region.scratch.held = &fl_runtime.region.populated_bytes;
     fl_runtime.region.worker_scratch.ranks = fl_runtime.region.scratch.ranks;
     int rc = fl_region_start(&fl_runtime.region, &config);
     fl_runtime.active = rc == 0 && (disable & FL_DISABLE_ALL) == 0 && !fl_sys_is_confined();

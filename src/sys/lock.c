@@ -44,7 +44,19 @@ static void check_release(const struct fl_lock *l)
 {
     held_ranks &= ~(1u << l->rank);
 }
+
+void fl_lock_must_be_free(enum fl_rank rank)
+{
+    if ((held_ranks >> rank) != 0) {
+        fl_fatal("a lock is held across a look at the memory");
+    }
+}
 #else
+void fl_lock_must_be_free(enum fl_rank rank)
+{
+    (void)rank;
+}
+
 static void check_order(const struct fl_lock *l)
 {
     (void)l;

@@ -202,7 +202,7 @@ bool fl_sys_is_confined(void);
 void fl_sys_confine(bool yes);
 
 /* Locks, by rank: acquire left to right only. Follows the layers, highest first (src/layers.txt). */
-enum fl_rank { FL_RANK_RUNTIME, FL_RANK_PLAN, FL_RANK_REGION, FL_RANK_LEAF };
+enum fl_rank { FL_RANK_RUNTIME, FL_RANK_PLAN, FL_RANK_LOOK, FL_RANK_REGION, FL_RANK_LEAF };
 
 /* Futex lock, not recursive. Zero-initialised is unlocked (rank RUNTIME). Signals: not safe. */
 struct fl_lock {
@@ -215,6 +215,9 @@ void fl_lock_acquire(struct fl_lock *l);
 /* False: a fork holds it. */
 bool fl_lock_acquire_unless_forking(struct fl_lock *l);
 void fl_lock_release(struct fl_lock *l);
+/* Ends the process, at FL_CHECK_LEVEL 2 and above, where the calling thread holds a lock of that rank or of one behind it:
+ * before what may take long. */
+void fl_lock_must_be_free(enum fl_rank rank);
 
 /* The locks across fork(2). hold_for_fork: the caller has acquired `l`, and from here on changes
  * nothing under it. Others wait for a tenth of a second and then take the lock over, so a circle by way of

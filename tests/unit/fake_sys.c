@@ -86,6 +86,9 @@ static int fake_read_file(const char *path, char *buf, size_t size)
     int rc = fake_scripted(FAKE_READ_FILE);
 
     buf[0] = '\0';
+    if (fake.on_read_file != NULL) {
+        fake.on_read_file();
+    }
     for (size_t i = 0; rc == 0 && i < fake.nfile; i++) {
         if (strcmp(fake.file[i].path, path) == 0 && fake.file[i].text != NULL) {
             size_t len = fl_min(strlen(fake.file[i].text), size - 1);
