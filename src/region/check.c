@@ -36,9 +36,9 @@ static const char *check_pair(const struct fl_extent *left, const struct fl_exte
 /* Its waypoints: see extent.c. */
 static bool is_found_inside(struct fl_region *r, const struct fl_extent *e)
 {
-    size_t page = (e->base - r->base) >> fl_page.shift, end = page + (e->len >> fl_page.shift);
+    size_t first = (e->base - r->base) >> fl_page.shift, end = first + (e->len >> fl_page.shift);
 
-    for (; page < end; page += page & -page) {
+    for (size_t page = fl_waypoint_first(first); page < end; page = fl_waypoint_next(page)) {
         if (at(r, r->base + (page << fl_page.shift)) != e) {
             return false;
         }

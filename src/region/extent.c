@@ -4,9 +4,10 @@
  * one. Entries of other pages inside are stale. None is believed: whoever looks checks base, len and state.
  *
  * Waypoints lead from any page of an extent to its descriptor. Pages have numbers, from the window's start. The first
- * waypoint is the first page; the one after page i is i plus the lowest bit set in i. So each is followed by at least
- * twice as many pages as the one before, and there are log2(pages) + 1 at most. Who takes the lowest bits off a page's
- * number, one after the other, comes by the waypoint that it lies behind. */
+ * waypoint is the extent's first multiple of FL_WAYPOINT_PAGES; the one after page i is i plus the lowest bit set in i. So
+ * each is followed by at least twice as many pages as the one before, and there are log2(pages) at most; a short extent has
+ * none. Who goes back page by page to such a multiple, and from there takes the lowest bits off the number, one after the
+ * other, comes by the first page or by the waypoint that it lies behind. */
 #include "region/internal.h"
 
 #include <errno.h>
@@ -97,7 +98,7 @@ void fl_extent_lay_waypoints(struct fl_region *r, const struct fl_extent *e)
     size_t mapped = atomic_load_explicit(&r->mapped, memory_order_relaxed);
     size_t end = fl_min(page_of(r, e->base + e->len), mapped);
 
-    for (size_t i = page_of(r, e->base); i < end; i += i & -i) {
+    for (size_t i = fl_waypoint_first(page_of(r, e->base)); i < end; i = fl_waypoint_next(i)) {
         atomic_store_explicit(&r->map[i], index, memory_order_relaxed);
     }
 }
@@ -160,7 +161,8 @@ static bool is_around(const struct fl_region *r, uint32_t index, uintptr_t addr)
 /* NULL: none that has waypoints. */
 static struct fl_extent *by_waypoints(const struct fl_region *r, uintptr_t page)
 {
-    for (size_t i = page_of(r, page), first = page_of(r, r->first); i >= first; i &= i - 1) {
+    for (size_t i = page_of(r, page), first = page_of(r, r->first); i >= first;
+         i = i % FL_WAYPOINT_PAGES != 0 ? i - 1 : i & (i - 1)) {
         uint32_t index = atomic_load_explicit(&r->map[i], memory_order_relaxed);
         if (is_around(r, index, page)) {
             return descriptor(r, index);

@@ -37,6 +37,17 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
 void fl_extent_drop(struct fl_region *r, struct fl_extent *e);
 /* Writes the pagemap after base or len changed. */
 void fl_extent_publish(struct fl_region *r, struct fl_extent *e);
+/* Numbers of pages, from the window's start: the first waypoint of an extent that begins there, and the one after it, in or
+ * behind the extent. See extent.c. */
+enum { FL_WAYPOINT_PAGES = 32 };
+static inline size_t fl_waypoint_first(size_t page)
+{
+    return fl_align_up(page, FL_WAYPOINT_PAGES);
+}
+static inline size_t fl_waypoint_next(size_t page)
+{
+    return page + (page & -page);
+}
 /* The extent is found from any of its pages in O(log n). Of each that is LIVE, after it was made or became longer. */
 void fl_extent_lay_waypoints(struct fl_region *r, const struct fl_extent *e);
 /* The extent that begins at `addr`, whatever its state; NULL beyond the last one in the pagemap. */
