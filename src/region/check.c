@@ -46,11 +46,25 @@ static bool is_found_inside(struct fl_region *r, const struct fl_extent *e)
     return true;
 }
 
-static bool is_divided(struct fl_region *r, const struct fl_extent *e)
+/* Of a divided one the entries inside are its blocks'. */
+static bool are_blocks_found(struct fl_region *r, const struct fl_inner *in)
+{
+    for (size_t i = 0; i < in->granules; i++) {
+        struct fl_extent *e;
+        if (!fl_region_look(r, in->block[i].base, &e) || e != &in->block[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_found(struct fl_region *r, const struct fl_extent *e)
 {
     struct fl_extent *outer;
+    const struct fl_inner *in = fl_inner_around(r, e->base, &outer);
 
-    return fl_inner_around(r, e->base, &outer) != NULL;
+    return in != NULL ? are_blocks_found(r, in)
+                      : e->state != FL_EXTENT_LIVE || is_found_inside(r, e);
 }
 
 const char *fl_region_check_locked(struct fl_region *r)
@@ -67,7 +81,7 @@ const char *fl_region_check_locked(struct fl_region *r)
         if (addr + e->len < end && at(r, addr + e->len - fl_page.base) != e) {
             return "R2";
         }
-        if (e->state == FL_EXTENT_LIVE && !is_divided(r, e) && !is_found_inside(r, e)) {
+        if (!is_found(r, e)) {
             return "R2";
         }
         bool empty = e->content == FL_CONTENT_EMPTY;

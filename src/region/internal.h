@@ -48,7 +48,8 @@ static inline size_t fl_waypoint_next(size_t page)
 {
     return page + (page & -page);
 }
-/* The extent is found from any of its pages in O(log n). Of each that is LIVE, after it was made or became longer. */
+/* The extent is found from any of its pages in O(log n). Of each that is LIVE, after it was made or became longer.
+ * Never of one that is divided: the entries inside are its blocks'. */
 void fl_extent_lay_waypoints(struct fl_region *r, const struct fl_extent *e);
 /* The extent that begins at `addr`, whatever its state; NULL beyond the last one in the pagemap. */
 const struct fl_extent *fl_extent_at(struct fl_region *r, uintptr_t addr);

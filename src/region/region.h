@@ -7,7 +7,8 @@
  *
  * Invariants, checked by fl_region_check:
  * R1  extents tile the window: each ends where the next begins; no address is in two.
- * R2  pagemap[first page] and, below the frontier, pagemap[last page] of an extent name its descriptor; a LIVE one's waypoints too.
+ * R2  pagemap[first page] and, below the frontier, pagemap[last page] of an extent name its descriptor; a LIVE one's waypoints too,
+ *     but where it is divided (struct fl_inner): there each granule's first page names its block.
  * R3  EMPTY extents begin and end at multiples of the huge page (the window's end included).
  * R4  two neighbours of one zone are never both FREE with memory, nor both FREE and EMPTY: they would have been merged.
  * R5  FREE extents are in the tree of their kind, by address; nothing else is.

@@ -46,9 +46,9 @@ static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintp
 
     if (from > addr && fl_inner_around(r, from, &first) == NULL) {
         first = fl_extent_around(r, from);
-    }
-    if (first != NULL) {
-        fl_extent_lay_waypoints(r, first); /* where a look ended the next one begins */
+        if (first != NULL) { /* where a look ended the next one begins */
+            fl_extent_lay_waypoints(r, first);
+        }
     }
     addr = from >= end ? end : first != NULL ? first->base : addr;
     for (int i = 0; addr < end && run.len < batch; i++) {
