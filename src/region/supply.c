@@ -58,7 +58,9 @@ int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t f
     int refusal = rest != 0 ? may_populate(r, g, len, rest) : 0;
     if (refusal == 0) {
         g->budgeted = rest;
-    } else if (refusal != -EBUSY && donors + stock >= fresh) {
+    } else if (refusal == -EBUSY) { /* all is decided anew: nothing of this may be left */
+        g->from_stock = g->from_free = 0;
+    } else if (donors + stock >= fresh) {
         g->from_free = fl_min(donors, fresh);
         g->from_stock = fresh - g->from_free;
         refusal = 0;

@@ -2,6 +2,7 @@
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 enum { THREADS = 4 };
@@ -111,6 +112,23 @@ static void what_others_were_granted_meanwhile_is_taken_off(void **state)
     assert_settled();
 }
 
+/* What comes after the look may be served without a plan. */
+static void a_plan_that_waits_for_a_look_leaves_nothing(void **state)
+{
+    (void)state;
+    struct fl_grant g = {.to_stay = true};
+    give(take(MIB(8)));
+    assert_int_equal(region.zone[0].free_huge, MIB(8));
+    region.budget = 0;
+    fl_region_lock(&region);
+    int refusal = fl_supply_plan(&region, &g, MIB(64), MIB(64), 0);
+    fl_region_unlock(&region);
+    assert_int_equal(refusal, -EBUSY);
+    assert_int_equal(g.from_free, 0);
+    assert_int_equal(g.from_stock, 0);
+    assert_int_equal(g.budgeted, 0);
+}
+
 static void *grow_and_give(void *arg)
 {
     for (int i = 0; i < 200; i++) {
@@ -171,6 +189,7 @@ int main(void)
         T(reuse_and_frees_look_without_the_lock),
         T(divided_extents_and_questions_look_without_the_lock),
         T(what_others_were_granted_meanwhile_is_taken_off),
+        T(a_plan_that_waits_for_a_look_leaves_nothing),
         T(many_threads_look_at_once),
         T(a_child_looks_too),
     };
