@@ -29,8 +29,8 @@ int main(void)
         return EXIT_FAILURE;
     }
     printf("faultless %s, %s\n", fl_version(), stats.active ? "active" : "not active");
-    printf("%" PRIu64 " large requests, %" PRIu64 " of them had to populate memory\n",
-           stats.requests, stats.stalls);
+    printf("%" PRIu64 " large requests, %" PRIu64 " of them needed new memory\n", stats.requests,
+           stats.stalls + stats.lazy);
     printf("%" PRIu64 " KiB held populated, %" PRIu64 " KiB in use\n", stats.populated_bytes / 1024,
            stats.in_use_bytes / 1024);
     return EXIT_SUCCESS;

@@ -33,7 +33,7 @@ struct fl_stats {
     uint64_t live_extents; /* now */
     uint64_t in_use_bytes; /* now; what thread caches hold is in it */
     uint64_t in_use_peak_bytes;
-    uint64_t populated_bytes; /* now: in use, or free and kept */
+    uint64_t populated_bytes; /* now: in use, or free and kept; also what waits for its touch */
     uint64_t populated_peak_bytes;
     uint64_t populate_bytes;    /* so far */
     uint64_t populate_errors;   /* populations that the kernel refused */
@@ -53,12 +53,47 @@ struct fl_stats {
     uint64_t plan_steps;        /* steps served by a plan */
     uint64_t plan_layouts;      /* plans made */
     uint64_t plan_drops;        /* plans given up */
-    uint64_t plan_bytes;        /* of plans' arenas, now; part of in_use_bytes */
+    uint64_t plan_bytes;   /* of plans' arenas, now; what is held of them is part of in_use_bytes */
+    uint64_t cached_bytes; /* in thread caches, now; part of in_use_bytes */
+    uint64_t plan_free_bytes; /* held in plans' arenas for no block, now; part of in_use_bytes */
+    uint64_t free_held_bytes; /* else free and kept, now, but for the stock */
 };
 
 /* Fills `*out`, as many fields as out->size covers. 0; -EINVAL when `out` is NULL or out->size is too small for `active`.
  * Threads: any; takes the region lock.  Signals: not safe.  Fork: child may call. */
 FL_API int fl_stats_read(struct fl_stats *out);
+
+/* How much of it is in memory, by the kernel's account: what fl_stats counts as held may wait for
+ * its first touch, or have been taken by the kernel since. Each pair: bytes of addresses that are
+ * held for that; and bytes of these that are in memory. Huge pages count as the base pages in them.
+ * What is swapped out is not in memory. The resident ones together are what /proc/self/smaps has as
+ * Rss of maps with names that begin with "faultless:", but for pinned memory (gpu.h). */
+struct fl_residency {
+    uint64_t size;       /* set by the caller to sizeof(struct fl_residency) */
+    uint64_t live_bytes; /* of blocks that the program has, in whole pages */
+    uint64_t live_resident_bytes;
+    uint64_t free_bytes; /* free and kept: in thread caches and in plans' arenas too */
+    uint64_t free_resident_bytes;
+    uint64_t stock_bytes; /* kept ready ahead of demand */
+    uint64_t stock_resident_bytes;
+    uint64_t table_bytes; /* the library's own tables: descriptors, pagemap, plans */
+    uint64_t table_resident_bytes;
+    uint64_t unknown_bytes; /* the kernel does not tell of these: in no resident figure */
+};
+
+/* Asks the kernel now, and fills `*out`, as many fields as out->size covers. 0; -EINVAL when `out`
+ * is NULL or out->size is too small for `live_bytes`; -EBUSY, with `*out` as it was, in a signal
+ * handler that interrupted the library's work, and in a child that has threads' unfinished work of
+ * its parent's. A process that is not served has zeros.
+ * No snapshot: what other threads do meanwhile may count twice, or not at all.
+ * Threads: any; requests and frees of others go on. Signals: not safe. Fork: child may call. errno
+ * may change.
+ * Cost: 40 us; 50 us a GiB in huge pages, 3 to 20 ms in base pages; and 7 us for each change from
+ * live to free memory, by address. Not for each request.
+ * Source: PAGEMAP_SCAN, Linux 6.7; else /proc/self/pagemap; else mincore(2), 0.2 ms a GiB of
+ * addresses. These two count the page of zeros that reads of untouched memory find. Under a seccomp
+ * filter of the program's own nothing is asked, and all is unknown. */
+FL_API int fl_residency_read(struct fl_residency *out);
 
 /* Steps. A program that repeats itself (a training loop, a server's request) says where one iteration begins and ends. After a few
  * of them that were alike, the large blocks of the next one are served from one arena: each at the address that it had before,

@@ -231,6 +231,8 @@ static void wipe(struct fl_extent *e)
     }
     if (e->content == FL_CONTENT_LAZY) {
         atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+    } else if (fl_harden.zero && e->left != 0) {
+        fl_region_clear(fl_route.region, e, e->len);
     } else {
         memset(fl_block(e), fl_harden.zero ? 0 : JUNK_OLD, e->len);
     }

@@ -8,6 +8,8 @@
 static _Thread_local struct fl_cache *my_cache;
 static _Thread_local bool ending;
 
+enum { HITS_A_LOOK = 64 };
+
 static FL_COLD void call_worker_now(bool may_allocate)
 {
     if (fl_route.worker != NULL && !fl_region_busy()) {
@@ -176,6 +178,17 @@ static FL_COLD void *malloc_from_region(size_t n)
     return p != NULL ? p : next_malloc(n);
 }
 
+/* Keeps errno. */
+static FL_COLD void age_alone(void)
+{
+    int saved = errno;
+
+    if (!fl_region_is_closed(fl_route.region)) {
+        fl_region_age_alone(fl_route.region);
+    }
+    errno = saved;
+}
+
 static inline struct fl_extent *from_cache(size_t len)
 {
     struct fl_cache *c = my_cache;
@@ -188,6 +201,11 @@ static inline struct fl_extent *from_cache(size_t len)
     if (e != NULL) {
         fl_stats_bump(&c->stats.cache_hits);
         call_worker(true);
+        if (FL_UNLIKELY(atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed) %
+                            HITS_A_LOOK ==
+                        0)) {
+            age_alone();
+        }
     }
     return e;
 }
@@ -250,6 +268,16 @@ void *fl_malloc_large(size_t n)
     return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_long(t, n);
 }
 
+/* errno is kept. */
+static FL_COLD void *clear_hollow(struct fl_extent *e, size_t n)
+{
+    int saved = errno;
+
+    fl_region_clear(fl_route.region, e, n);
+    errno = saved;
+    return fl_block(e);
+}
+
 /* What the thread's plan expects next; NULL: it does not. */
 static FL_APART struct fl_extent *as_planned(struct fl_turn *t, size_t n)
 {
@@ -274,7 +302,7 @@ void *fl_calloc_large(size_t n)
     }
     e = from_hand(len, fl_page.base, FL_REQUEST_CALLOC);
     if (e != NULL) {
-        return memset(fl_block(e), 0, n);
+        return FL_LIKELY(e->left == 0) ? memset(fl_block(e), 0, n) : clear_hollow(e, n);
     }
     void *p = block_from_region(n, fl_page.base, FL_REQUEST_CALLOC);
     return p != NULL ? p : next_calloc(n);
@@ -384,6 +412,14 @@ static FL_COLD void free_no_block(void *p)
     }
 }
 
+static FL_COLD void note_touched(struct fl_extent *e)
+{
+    int saved = errno;
+
+    fl_region_note_touched(fl_route.region, e);
+    errno = saved;
+}
+
 /* Not a planned block. */
 static FL_APART void free_extent(struct fl_extent *e)
 {
@@ -393,9 +429,12 @@ static FL_APART void free_extent(struct fl_extent *e)
 
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                           memory_order_relaxed);
+    if (FL_UNLIKELY((e->left & FL_LEFT_UNSEEN) != 0)) {
+        note_touched(e);
+    }
     if (FL_LIKELY(c != NULL && e->content != FL_CONTENT_LAZY && e->len <= cache_max &&
                   !fl_extent_is_handled(e))) {
-        e = fl_cache_put(c, e);
+        e = fl_cache_put(r, c, e);
     }
     if (e != NULL) {
         give(e);

@@ -135,6 +135,9 @@ struct fl_memory_scratch {
     unsigned ranks; /* fl_ranks; 0 is 1 */
     /* Bytes the owner holds populated, which count as taken of its part; NULL: unknown. */
     const size_t *held;
+    /* Some of that has been handed out for its first touch, and is not in use yet: it counts where
+     * there is one rank, too. */
+    bool promises;
     /* Written by fl_memory_look. */
     char text[4096], path[FL_CGROUP_PATH + 64];
     /* Folder of the process's cgroup, v2's and v1's; "": there is none. */

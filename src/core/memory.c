@@ -53,7 +53,7 @@ static uint64_t eager_part(const struct fl_memory_scratch *s, uint64_t total, ui
 {
     uint64_t eager = (room > total / 2 ? room - total / 2 : 0) / ranks(s);
 
-    if (ranks(s) > 1 && s->held != NULL) {
+    if ((s->promises || ranks(s) > 1) && s->held != NULL) {
         uint64_t share = total / 2 / ranks(s);
         uint64_t left = share > *s->held ? share - *s->held : 0;
         eager = eager < left ? eager : left;
@@ -191,6 +191,7 @@ static bool bound_all(struct fl_memory *m, struct fl_memory_scratch *s)
 
 void fl_memory_look(struct fl_memory *m, struct fl_memory_scratch *s)
 {
+    fl_lock_must_be_free(FL_RANK_REGION);
     uint64_t now = fl_sys.now_ns();
     bool known = s->looks != 0 && now - s->found_ns < search_after_ns;
 

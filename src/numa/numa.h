@@ -65,7 +65,7 @@ void fl_topology_ids(const struct fl_topology *t, uint64_t set, struct fl_node_i
 unsigned fl_topology_nearest(const struct fl_topology *t, unsigned from, uint64_t set);
 
 /* Bytes that the nodes of `set` can still give without an OOM kill: free, and page cache that can go, less what the kernel keeps
- * (a sixteenth of small nodes; 64 MiB and a 512th of the others). What is reclaimed is counted in full, so it is an upper bound
+ * (an eighth of small nodes; 64 MiB and a 512th of the others). What is reclaimed is counted in full, so it is an upper bound
  * under load. UINT64_MAX where it cannot be read.  Threads: `s` is the caller's alone.  Cost: 20 us a node. */
 uint64_t fl_topology_room(const struct fl_topology *t, uint64_t set, const char *root,
                           struct fl_numa_scratch *s);

@@ -252,7 +252,7 @@ uint64_t fl_topology_room(const struct fl_topology *t, uint64_t set, const char 
         uint64_t total = kib_after(s->text, " MemTotal:");
         uint64_t free = kib_after(s->text, " MemFree:") + kib_after(s->text, " Inactive(file):") +
                         kib_after(s->text, " Active(file):") / 2;
-        uint64_t kept = fl_min(total / 16, total / 512 + ((size_t)64 << 20));
+        uint64_t kept = fl_min(total / 8, total / 512 + ((size_t)64 << 20));
         sum += free > kept ? free - kept : 0;
     }
     return sum;

@@ -8,7 +8,8 @@ static const size_t span_len = (size_t)64 << 30;
 static struct {
     struct fl_vspace span;
     bool claimed, refused;
-    size_t used; /* bytes from the span's start */
+    size_t used;           /* bytes from the span's start */
+    _Atomic size_t mapped; /* bytes of these. Relaxed: a statistic */
     uintptr_t kept[CLASSES][KEPT];
     unsigned nkept[CLASSES];
 } memory; /* Lock: plan */
@@ -57,9 +58,19 @@ static struct fl_range take_addresses(size_t len)
 
 static void *commit(struct fl_range part)
 {
-    return part.len != 0 && fl_vspace_commit(&memory.span, part, false) == 0
-               ? (void *)part.base /* NOLINT(performance-no-int-to-ptr) */
-               : NULL;
+    if (part.len == 0 || fl_vspace_commit(&memory.span, part, false) != 0) {
+        return NULL;
+    }
+    atomic_fetch_add_explicit(&memory.mapped, part.len, memory_order_relaxed);
+    return (void *)part.base; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static bool decommit(struct fl_range part)
+{
+    bool gone = fl_vspace_decommit(&memory.span, part) == 0;
+
+    atomic_fetch_sub_explicit(&memory.mapped, gone ? part.len : 0, memory_order_relaxed);
+    return gone;
 }
 
 static struct fl_range range_of(uintptr_t p, size_t len)
@@ -86,7 +97,7 @@ void fl_plan_unmap(uintptr_t p, size_t len)
 {
     struct fl_range part = range_of(p, len);
 
-    if (p != 0 && fl_vspace_decommit(&memory.span, part) == 0) {
+    if (p != 0 && decommit(part)) {
         keep_addresses(part);
     }
 }
@@ -104,9 +115,18 @@ void fl_plan_unmap_locked(uintptr_t p, size_t len)
 {
     struct fl_range part = range_of(p, len);
 
-    if (p != 0 && fl_vspace_decommit(&memory.span, part) == 0) {
+    if (p != 0 && decommit(part)) {
         fl_plan_lock();
         keep_addresses(part);
         fl_plan_unlock();
     }
+}
+
+struct fl_range fl_plan_memory(size_t *out_mapped)
+{
+    fl_plan_lock();
+    struct fl_range used = {memory.span.all.base, memory.used};
+    fl_plan_unlock();
+    *out_mapped = atomic_load_explicit(&memory.mapped, memory_order_relaxed);
+    return used;
 }

@@ -490,7 +490,10 @@ struct fl_plan_stats {
     uint64_t layouts;     /* made */
     uint64_t drops;       /* plans given up */
     uint64_t arena_bytes; /* now */
+    uint64_t free_bytes;  /* now; held in arenas, and no block has it */
 };
 void fl_plan_stats_read(struct fl_plan_stats *out);
+/* The addresses of the planner's own memory, and how much of them is mapped. */
+struct fl_range fl_plan_memory(size_t *out_mapped);
 
 #endif

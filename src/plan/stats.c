@@ -14,6 +14,25 @@ static void count_mine(void)
     }
 }
 
+static size_t bits_set(const struct fl_claims *c)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->granules; i += FL_CLAIMS_BITS) {
+        n += (size_t)__builtin_popcountll(
+            atomic_load_explicit(&c->word[i / FL_CLAIMS_BITS], memory_order_relaxed));
+    }
+    return n;
+}
+
+/* Lock: plan. The arena is open. Blocks come and go meanwhile. */
+static size_t free_in(const struct fl_arena *a)
+{
+    size_t held = bits_set(&a->filled) * fl_page.huge;
+
+    return held - fl_min(held, bits_set(&a->claims) << FL_GRANULE_SHIFT);
+}
+
 void fl_plan_stats_read(struct fl_plan_stats *out)
 {
     uint32_t n = atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire);
@@ -32,9 +51,10 @@ void fl_plan_stats_read(struct fl_plan_stats *out)
     }
     fl_plan_lock();
     for (const struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
-        out->arena_bytes += atomic_load_explicit(&a->height, memory_order_relaxed) != 0
-                                ? atomic_load_explicit(&a->limit, memory_order_relaxed)
-                                : 0;
+        if (fl_arena_is_open(a)) {
+            out->arena_bytes += atomic_load_explicit(&a->limit, memory_order_relaxed);
+            out->free_bytes += free_in(a);
+        }
     }
     fl_plan_unlock();
 }

@@ -179,7 +179,8 @@ EXPORT int mallopt(int param, int value)
     return fl_route.next.mallopt != NULL ? fl_route.next.mallopt(param, value) : 0;
 }
 
-/* Our blocks are told as mapped ones, which is what they are to glibc's words. */
+/* Our blocks are told as mapped ones, which is what they are to glibc's words; what is free and
+ * held as free memory of the heap. */
 EXPORT struct mallinfo2 mallinfo2(void)
 {
     struct mallinfo2 info = {.arena = 0};
@@ -193,7 +194,11 @@ EXPORT struct mallinfo2 mallinfo2(void)
     }
     fl_read_stats(&v);
     info.hblks += v.live_extents;
-    info.hblkhd += v.in_use_bytes;
+    size_t free_inside = fl_min(v.cached_bytes + v.plan_free_bytes, v.in_use_bytes);
+    size_t idle = free_inside + v.free_held_bytes + v.stock_bytes;
+    info.hblkhd += v.in_use_bytes - free_inside;
+    info.arena += idle;
+    info.fordblks += idle;
     return info;
 }
 
@@ -217,6 +222,7 @@ EXPORT void malloc_stats(void)
     char text[TABLE_BYTES];
     struct fl_text t = fl_text_on(text, sizeof text);
     struct fl_stats_values v;
+    struct fl_residency_values there;
 
     fl_boot();
     if (fl_route.next.stats != NULL) {
@@ -224,13 +230,47 @@ EXPORT void malloc_stats(void)
     }
     fl_read_stats(&v);
     fl_stats_format_table(&v, &t);
+    if (fl_read_residency(&there) == 0) {
+        fl_stats_format_residency(&there, &t);
+    }
     (void)fputs(text, stderr);
+}
+
+static void append_attribute(struct fl_text *t, const char *name, uint64_t value)
+{
+    fl_text_str(t, " ");
+    fl_text_str(t, name);
+    fl_text_str(t, "=\"");
+    fl_text_u64(t, value);
+    fl_text_str(t, "\"");
+}
+
+static void append_element(struct fl_text *t)
+{
+    struct fl_stats_values v;
+    struct fl_residency_values there;
+
+    fl_read_stats(&v);
+    fl_text_str(t, "<faultless");
+    append_attribute(t, "extents", v.live_extents);
+    append_attribute(t, "in_use", v.in_use_bytes);
+    append_attribute(t, "populated", v.populated_bytes);
+    if (fl_read_residency(&there) == 0) {
+        append_attribute(t, "live_resident", there.live_resident_bytes);
+        append_attribute(t, "free_resident", there.free_resident_bytes);
+        append_attribute(t, "stock_resident", there.stock_resident_bytes);
+        append_attribute(t, "table_resident", there.table_resident_bytes);
+        append_attribute(t, "unknown", there.unknown_bytes);
+    }
+    fl_text_str(t, "/>\n");
 }
 
 /* The next allocator's document with our element before its end; a document of our own where it has none. */
 EXPORT int malloc_info(int options, FILE *out)
 {
-    struct fl_stats_values v;
+    enum { ELEMENT_BYTES = 512 };
+    char element[ELEMENT_BYTES];
+    struct fl_text t = fl_text_on(element, sizeof element);
     char *text = NULL;
     size_t len = 0;
     int rc = 0;
@@ -251,13 +291,10 @@ EXPORT int malloc_info(int options, FILE *out)
         (void)fputs("<malloc version=\"1\">\n</malloc>\n", memory);
     }
     if (fclose(memory) == 0 && rc == 0) {
-        fl_read_stats(&v);
+        append_element(&t);
         char *end = strstr(text, "</malloc>");
         int head = end != NULL ? (int)(end - text) : (int)len;
-        (void)fprintf(
-            out, "%.*s<faultless extents=\"%llu\" in_use=\"%llu\" populated=\"%llu\"/>\n%s", head,
-            text, (unsigned long long)v.live_extents, (unsigned long long)v.in_use_bytes,
-            (unsigned long long)v.populated_bytes, end != NULL ? end : "");
+        (void)fprintf(out, "%.*s%s%s", head, text, element, end != NULL ? end : "");
     }
     free(text);
     return rc;

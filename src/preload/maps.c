@@ -1,8 +1,10 @@
 /* libc's functions that change how memory is mapped: each one comparison and one call. What they do to the program's blocks is noted
  * before it is done (region/hands.c), so that free(3) leaves none of it behind.
  *
- * Advice that leaves nothing is not noted, so madvise(MADV_HUGEPAGE) of each array, as NumPy does, costs a few instructions.
- * What a device has by its physical addresses (region/pin.h) the kernel would part from it without a word: such calls are refused, EBUSY.
+ * Where pages are given back, huge pages at both ends are split first, so that the kernel has them
+ * at once. Advice that leaves nothing is not noted, so madvise(MADV_HUGEPAGE) of each array, as
+ * NumPy does, costs a few instructions. What a device has by its physical addresses (region/pin.h)
+ * the kernel would part from it without a word: such calls are refused, EBUSY.
  *
  * No lock, no allocation, errno untouched else: these are called by handlers, before boot, and after vfork(2). */
 #include "alloc/alloc.h"
@@ -37,11 +39,21 @@ static FL_COLD void note(const void *p, size_t len)
     fl_region_note_hands(fl_route.region, (struct fl_range){(uintptr_t)p, len});
 }
 
+/* The range's pages are to be the kernel's. */
+static FL_COLD void note_dropped(const void *p, size_t len)
+{
+    int saved = errno;
+
+    fl_region_note_dropped(fl_route.region, (struct fl_range){(uintptr_t)p, len});
+    errno = saved;
+}
+
 /* Advice that takes pages away, and what would have fork(2) copy them: libraries that have pinned a range themselves say it when
  * they are done. */
 enum {
     TAKING_ADVICE = 1 << MADV_DONTNEED | 1 << MADV_FREE | 1 << MADV_REMOVE | 1 << MADV_PAGEOUT |
                     1 << 24 /* DONTNEED_LOCKED */,
+    DROPPING_ADVICE = 1 << MADV_DONTNEED | 1 << 24, /* the kernel splits for MADV_FREE by itself */
     SHARING_ADVICE = 1 << MADV_DOFORK | 1 << MADV_KEEPONFORK,
     GUARD_INSTALL = 102 /* Linux 6.13 */
 };
@@ -62,6 +74,28 @@ static FL_COLD bool may_unmap(const void *p, size_t len)
     return true;
 }
 
+static FL_COLD bool may_drop(const void *p, size_t len)
+{
+    bool may = may_unmap(p, len);
+
+    if (may) {
+        note_dropped(p, len);
+    }
+    return may;
+}
+
+/* What is moved leaves huge pages in parts, as what is dropped does. */
+static FL_COLD bool may_remap(const void *p, size_t len, size_t new_len)
+{
+    bool may = may_unmap(p, len);
+    size_t kept = new_len < len ? fl_align_up(new_len, fl_page.base) : 0;
+
+    if (may && kept < len) {
+        note_dropped((const char *)p + kept, len - kept);
+    }
+    return may;
+}
+
 static bool is_one_of(int advice, unsigned set)
 {
     return advice >= 0 && advice < ADVICE_BITS && (set >> advice & 1) != 0;
@@ -79,12 +113,15 @@ static FL_COLD int judge_advice(const void *p, size_t len, int advice)
     if (!is_one_of(advice, QUIET_ADVICE)) {
         note(p, len);
     }
+    if (is_one_of(advice, DROPPING_ADVICE) || advice == GUARD_INSTALL) {
+        note_dropped(p, len);
+    }
     return 1;
 }
 
 EXPORT void *mmap(void *p, size_t len, int prot, int flags, int fd, off_t offset)
 {
-    if (FL_UNLIKELY((flags & MAP_FIXED) != 0 && is_ours(p, len)) && !may_unmap(p, len)) {
+    if (FL_UNLIKELY((flags & MAP_FIXED) != 0 && is_ours(p, len)) && !may_drop(p, len)) {
         return MAP_FAILED;
     }
     return fl_libc.mmap(p, len, prot, flags, fd, offset);
@@ -95,7 +132,7 @@ EXPORT void *mmap64(void *p, size_t len, int prot, int flags, int fd, off_t offs
 
 EXPORT int munmap(void *p, size_t len)
 {
-    if (FL_UNLIKELY(is_ours(p, len)) && !may_unmap(p, len)) {
+    if (FL_UNLIKELY(is_ours(p, len)) && !may_drop(p, len)) {
         return -1;
     }
     return fl_libc.munmap(p, len);
@@ -149,11 +186,11 @@ EXPORT void *mremap(void *p, size_t old_len, size_t new_len, int flags, ...)
         va_start(args, flags);
         to = va_arg(args, void *);
         va_end(args);
-        if ((flags & MREMAP_FIXED) != 0 && is_ours(to, new_len) && !may_unmap(to, new_len)) {
+        if ((flags & MREMAP_FIXED) != 0 && is_ours(to, new_len) && !may_drop(to, new_len)) {
             return MAP_FAILED;
         }
     }
-    if (is_ours(p, old_len) && !may_unmap(p, old_len)) {
+    if (is_ours(p, old_len) && !may_remap(p, old_len, new_len)) {
         return MAP_FAILED;
     }
     return fl_libc.mremap(p, old_len, new_len, flags, to);

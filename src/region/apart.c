@@ -13,6 +13,7 @@ static void put_edge(struct fl_region *r, struct fl_range edge, const struct fl_
                           memory_order_relaxed);
     e->zeroed = fl_range_common(edge, zeroed);
     e->advised = fl_advice_of_part(of->advised, edge);
+    e->left = of->left;
     (void)fl_fit_insert(r, e);
 }
 
@@ -44,6 +45,7 @@ struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
     fl_unsettled_begin();
     put_edge(r, head, e, zeroed);
     put_edge(r, tail, e, zeroed);
+    e->advised = fl_advice_of_part(e->advised, part);
     return e;
 }
 
@@ -52,7 +54,7 @@ void fl_apart_return(struct fl_region *r, struct fl_extent *e, bool gone)
     TAILQ_REMOVE(&r->apart, e, by_age);
     fl_unsettled_end();
     if (gone) {
-        r->populated_bytes -= e->len;
+        r->populated_bytes -= fl_extent_there(r, e);
         e->content = FL_CONTENT_EMPTY;
         e->zeroed.len = 0;
         e->advised = 0;

@@ -1,4 +1,10 @@
-/* Thread caches: making, draining, handing on. Put and take are inline in region.h. */
+/* Thread caches: making, draining, handing on. Put and take are inline in region.h.
+ *
+ * Each request that grows empties all of them, and there may be thousands that no thread uses. So
+ * the region has a list of those that got something since they were last emptied: each free pays
+ * for one look at most. An owner enters its cache after the slot is filled; who empties clears
+ * `listed` before the slots are looked at; so none is missed. In a child of fork(2) caches may be
+ * missing from the list whose threads were about to enter them: fork.c sees to that. */
 #include "region/internal.h"
 
 static struct fl_cache *adopt(struct fl_region *r)
@@ -56,7 +62,7 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
     size_t n = 0;
 
     for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
-        struct fl_extent *e = atomic_load_explicit(&s->extent, memory_order_relaxed);
+        struct fl_extent *e = atomic_load(&s->extent); /* comes after `listed` was cleared */
         /* The peek at its age may be stale; the exchange decides whose it is. */
         if (e == NULL || !fl_extent_is_aged(r, e, age)) {
             continue;
@@ -71,12 +77,71 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
     return n;
 }
 
+void fl_cache_list(struct fl_region *r, struct fl_cache *c)
+{
+    if (atomic_exchange(&c->listed, true)) { /* a signal handler did */
+        return;
+    }
+    c->next_filled = atomic_load_explicit(&r->filled, memory_order_relaxed);
+    /* release: pairs with the acquire of take_list */
+    while (!atomic_compare_exchange_weak_explicit(&r->filled, &c->next_filled, c,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+static struct fl_cache *take_list(struct fl_region *r)
+{
+    return atomic_exchange_explicit(&r->filled, NULL, memory_order_acquire);
+}
+
+/* Its owner may enter it again from here on. Returns the one after it. */
+static struct fl_cache *unlist(struct fl_cache *c)
+{
+    struct fl_cache *next = c->next_filled;
+
+    atomic_store(&c->listed, false);
+    return next;
+}
+
+static size_t drain_filled(struct fl_region *r)
+{
+    size_t n = 0;
+
+    for (struct fl_cache *c = take_list(r), *next; c != NULL; c = next) {
+        next = unlist(c);
+        n += fl_cache_drain(r, c, 0);
+    }
+    return n;
+}
+
 size_t fl_cache_drain_all(struct fl_region *r, uint32_t age)
 {
     size_t n = 0;
 
+    if (age == 0) {
+        return drain_filled(r);
+    }
     for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
         n += fl_cache_drain(r, c, age);
     }
     return n;
+}
+
+void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor)
+{
+    bool relist = false;
+
+    for (struct fl_cache *c = take_list(r), *next; c != NULL; c = next) {
+        next = unlist(c);
+        relist |= c == survivor;
+    }
+    for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
+        if (c != survivor) {
+            (void)fl_cache_drain(r, c, 0);
+            atomic_store(&c->listed, false);
+            atomic_store(&c->owned, false);
+        } else if (relist) { /* else it is empty, or its thread is about to enter it */
+            fl_cache_list(r, c);
+        }
+    }
 }

@@ -27,19 +27,39 @@ static void note_part(struct fl_grant *g, const struct fl_extent *e, struct fl_r
     }
 }
 
+/* `part` of a FREE extent that was cut out: what is absent of it comes back, when it is filled or
+ * touched. */
+static void note_holes(struct fl_region *r, struct fl_grant *g, struct fl_range part)
+{
+    size_t holes = fl_holes_fill(r, part);
+
+    if (holes != 0) {
+        r->populated_bytes += holes;
+        r->pieces.refilled += holes;
+        g->back = g->holes == 0
+                      ? part
+                      : (struct fl_range){g->back.base, fl_range_end(part) - g->back.base};
+        g->holes += holes;
+    }
+}
+
 /* What a free extent was before it was cut: its pieces inherit it. */
 struct origin {
     uint32_t epoch;
     size_t hard;
     struct fl_range zeroed;
     unsigned zone;
-    uint8_t advised;
+    uint8_t advised, left;
 };
 
 static struct origin origin_of(const struct fl_region *r, const struct fl_extent *e)
 {
-    return (struct origin){atomic_load_explicit(&e->epoch, memory_order_relaxed), e->hard,
-                           e->zeroed, e->zone, fl_advice_kept(r, e)};
+    return (struct origin){atomic_load_explicit(&e->epoch, memory_order_relaxed),
+                           e->hard,
+                           e->zeroed,
+                           e->zone,
+                           fl_advice_kept(r, e),
+                           e->left};
 }
 
 static void put_back(struct fl_region *r, uintptr_t base, uintptr_t end, enum fl_content content,
@@ -52,6 +72,7 @@ static void put_back(struct fl_region *r, uintptr_t base, uintptr_t end, enum fl
         rest->hard = fl_min(rest->len, from.hard);
         rest->zeroed = fl_range_common(fl_extent_range(rest), from.zeroed);
         rest->advised = fl_advice_of_part(from.advised, fl_extent_range(rest));
+        rest->left = from.left;
         (void)fl_fit_insert(r, rest);
     }
 }
@@ -115,6 +136,30 @@ static int commit_parts(struct fl_region *r, struct fl_extent *first, uintptr_t 
     return rc;
 }
 
+static struct fl_extent *new_live(struct fl_region *r, const struct fl_grant *g, unsigned zone)
+{
+    struct fl_extent *live = fl_extent_new(r, g->live, FL_CONTENT_POPULATED, zone);
+
+    atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
+    live->left = fl_left_of(r, g);
+    fl_extent_lay_waypoints(r, live);
+    return live;
+}
+
+/* What is new beside `live`, both in `range`. */
+static struct origin fringe_of(const struct fl_region *r, const struct fl_grant *g,
+                               const struct fl_extent *live, struct fl_range range)
+{
+    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
+    struct origin fringe = {now, SIZE_MAX, {live->base, 0}, live->zone, 0, 0};
+
+    if (g->from_free == 0) { /* no page that anybody has written to comes here */
+        fringe.zeroed = range;
+    }
+    fringe.left = live->left & FL_LEFT_HOLLOW;
+    return fringe;
+}
+
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                            struct fl_grant *g)
 {
@@ -125,7 +170,9 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     g->refusal = 0;
     g->live = (struct fl_range){start, len};
     g->nfresh = g->ndirty = g->nhidden = 0;
-    if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge)) != 0) {
+    g->hollow = false;
+    g->holes = 0;
+    if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
         return NULL;
     }
     int rc = commit_parts(r, e, start, end, r->config.huge && !g->on_touch);
@@ -142,23 +189,22 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
         cut = fl_max(end, fl_range_end(part));
         r->populated_bytes += e->content == FL_CONTENT_EMPTY ? part.len : 0;
         note_part(g, e, part);
+        g->hollow |= e->left != 0;
         fl_advice_undo(r, e, part, g);
         fl_fit_remove(r, e);
+        if ((e->left & FL_LEFT_HOLLOW) != 0) {
+            note_holes(r, g, part);
+        }
         fl_extent_drop(r, e);
     }
     if (g->on_touch) {
         g->nfresh = 0;
     }
-    struct fl_extent *live =
-        fl_extent_new(r, (struct fl_range){start, len}, FL_CONTENT_POPULATED, first.zone);
-    atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
+    struct fl_extent *live = new_live(r, g, first.zone);
     /* An EMPTY extent is cut at huge pages (R3): what is committed beyond the request is populated and FREE. */
     uintptr_t front =
         first_content == FL_CONTENT_EMPTY ? fl_align_down(start, fl_page.huge) : start;
-    struct origin fringe = {last.epoch, SIZE_MAX, {start, 0}, first.zone, 0};
-    if (g->from_free == 0) { /* no page that anybody has written to comes here */
-        fringe.zeroed = (struct fl_range){front, cut - front};
-    }
+    struct origin fringe = fringe_of(r, g, live, (struct fl_range){front, cut - front});
     put_back(r, run_base, front, first_content, first);
     put_back(r, front, start, FL_CONTENT_POPULATED, fringe);
     put_back(r, end, cut, FL_CONTENT_POPULATED, fringe);

@@ -33,6 +33,98 @@ static const char *check_pair(const struct fl_extent *left, const struct fl_exte
     return NULL;
 }
 
+/* Its waypoints: see extent.c. */
+static bool is_found_inside(struct fl_region *r, const struct fl_extent *e)
+{
+    size_t first = (e->base - r->base) >> fl_page.shift, end = first + (e->len >> fl_page.shift);
+
+    for (size_t page = fl_waypoint_first(first); page < end; page = fl_waypoint_next(page)) {
+        if (at(r, r->base + (page << fl_page.shift)) != e) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Of a divided one the entries inside are its blocks'. */
+static bool are_blocks_found(struct fl_region *r, const struct fl_inner *in)
+{
+    for (size_t i = 0; i < in->granules; i++) {
+        struct fl_extent *e;
+        if (!fl_region_look(r, in->block[i].base, &e) || e != &in->block[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_found(struct fl_region *r, const struct fl_extent *e)
+{
+    struct fl_extent *outer;
+    const struct fl_inner *in = fl_inner_around(r, e->base, &outer);
+
+    return in != NULL ? are_blocks_found(r, in)
+                      : e->state != FL_EXTENT_LIVE || is_found_inside(r, e);
+}
+
+/* In another one, or in none, is a piece that has been looked at. */
+static bool is_queued_right(struct fl_region *r, const struct fl_extent *e)
+{
+    enum fl_queue want =
+        e->state == FL_EXTENT_FREE ? fl_fit_queue_of(r, e) : (enum fl_queue)FL_QUEUE_NONE;
+
+    return e->queue == want ||
+           (want == FL_QUEUE_PIECES && (e->queue == FL_QUEUE_NONE || e->queue == FL_QUEUE_SEEN));
+}
+
+static bool may_have_holes(struct fl_region *r, const struct fl_extent *e)
+{
+    bool free =
+        e->state == FL_EXTENT_FREE || e->state == FL_EXTENT_APART || e->state == FL_EXTENT_FOREIGN;
+    bool empty = e->content == FL_CONTENT_EMPTY;
+    bool hollow = (e->left & FL_LEFT_HOLLOW) != 0;
+
+    return (fl_holes_in(r, fl_extent_range(e)) == 0 || (free && !empty && hollow)) &&
+           !(empty && fl_holes_next_split(r, fl_extent_range(e)).len != 0);
+}
+
+static bool is_table_counted_right(const struct fl_region *r)
+{
+    struct fl_range run, rest = r->window.all;
+    size_t split = 0, runs = 0;
+
+    while ((run = fl_holes_next_split(r, rest)).len != 0) {
+        split += run.len / fl_page.huge;
+        runs++;
+        rest = (struct fl_range){fl_range_end(run), fl_range_end(rest) - fl_range_end(run)};
+    }
+    return split == r->holes.split && runs == r->holes.runs;
+}
+
+/* Of one by itself: the rule that it breaks; NULL: none. */
+static const char *check_one(struct fl_region *r, const struct fl_extent *e, uintptr_t addr,
+                             uintptr_t end)
+{
+    bool empty = e->content == FL_CONTENT_EMPTY;
+
+    if (e->base != addr || e->len == 0 || e->len > end - addr || e->state == FL_EXTENT_UNUSED) {
+        return "R1";
+    }
+    if (addr + e->len < end && at(r, addr + e->len - fl_page.base) != e) {
+        return "R2";
+    }
+    if (!is_found(r, e)) {
+        return "R2";
+    }
+    if (!fl_advice_is_sound(e)) {
+        return "A1";
+    }
+    if (!is_queued_right(r, e) || !may_have_holes(r, e)) {
+        return "R7";
+    }
+    return empty && (addr % fl_page.huge != 0 || (addr + e->len) % fl_page.huge != 0) ? "R3" : NULL;
+}
+
 const char *fl_region_check_locked(struct fl_region *r)
 {
     uintptr_t end = fl_range_end(r->window.all);
@@ -41,29 +133,24 @@ const char *fl_region_check_locked(struct fl_region *r)
 
     for (uintptr_t addr = r->first; addr < end;) {
         const struct fl_extent *e = at(r, addr);
-        if (e->base != addr || e->len == 0 || e->len > end - addr || e->state == FL_EXTENT_UNUSED) {
-            return "R1";
-        }
-        if (addr + e->len < end && at(r, addr + e->len - fl_page.base) != e) {
-            return "R2";
+        const char *broken = check_one(r, e, addr, end);
+        if (broken != NULL) {
+            return broken;
         }
         bool empty = e->content == FL_CONTENT_EMPTY;
-        if (!fl_advice_is_sound(e)) {
-            return "A1";
-        }
-        if (empty && (addr % fl_page.huge != 0 || (addr + e->len) % fl_page.huge != 0)) {
-            return "R3";
-        }
         if (left != NULL && check_pair(left, e) != NULL) {
             return "R4";
         }
         if (e->state == FL_EXTENT_FREE) {
             nfree[empty]++;
-            free_bytes += empty ? 0 : e->len;
+            free_bytes += empty ? 0 : fl_extent_there(r, e);
         }
-        populated += fl_extent_populated(e);
+        populated += fl_extent_there(r, e);
         left = e;
         addr += e->len;
+    }
+    if (!is_table_counted_right(r)) {
+        return "R7";
     }
     size_t ntree[2] = {0, 0};
     FL_EACH_ZONE(r, z)

@@ -1,7 +1,15 @@
 /* Descriptors and the pagemap that leads from an address to them.
  *
- * The pagemap holds a descriptor's index for the first and the last page of each extent; entries of pages inside are
- * stale and never believed: whoever looks checks base, len and state. */
+ * The pagemap holds a descriptor's index for the first and the last page of each extent, and for
+ * the waypoints of a LIVE one. Entries of other pages inside are stale. None is believed: the
+ * reader checks base, len and state.
+ *
+ * Waypoints lead from any page of an extent to its descriptor. Pages have numbers, from the
+ * window's start. The first waypoint is the extent's first multiple of FL_WAYPOINT_PAGES; the one
+ * after page i is i plus the lowest bit set in i. So each is followed by at least twice as many
+ * pages as the one before, and there are log2(pages) at most; a short extent has none. Who goes
+ * back page by page to such a multiple, and from there takes the lowest bits off the number, one
+ * after the other, comes by the first page or by the waypoint that it lies behind. */
 #include "region/internal.h"
 
 #include <errno.h>
@@ -81,6 +89,22 @@ void fl_extent_publish(struct fl_region *r, struct fl_extent *e)
     }
 }
 
+static size_t page_of(const struct fl_region *r, uintptr_t addr)
+{
+    return (addr - r->base) >> fl_page.shift;
+}
+
+void fl_extent_lay_waypoints(struct fl_region *r, const struct fl_extent *e)
+{
+    uint32_t index = (uint32_t)(e - descriptor(r, 0));
+    size_t mapped = atomic_load_explicit(&r->mapped, memory_order_relaxed);
+    size_t end = fl_min(page_of(r, e->base + e->len), mapped);
+
+    for (size_t i = fl_waypoint_first(page_of(r, e->base)); i < end; i = fl_waypoint_next(i)) {
+        atomic_store_explicit(&r->map[i], index, memory_order_relaxed);
+    }
+}
+
 struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum fl_content content,
                                 unsigned zone)
 {
@@ -92,8 +116,10 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
     e->content = content;
     e->zone = (uint8_t)zone;
     e->hard = range.len;
-    e->aged = e->spent = e->armed = false;
+    e->queue = FL_QUEUE_NONE;
+    e->spent = e->armed = false;
     e->advised = 0;
+    e->left = 0;
     e->life = 0;
     e->zeroed = (struct fl_range){range.base, 0};
     atomic_store_explicit(&e->handled, false, memory_order_relaxed);
@@ -136,9 +162,37 @@ static bool is_around(const struct fl_region *r, uint32_t index, uintptr_t addr)
            __atomic_load_n(&e->len, __ATOMIC_RELAXED) == len;
 }
 
-struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr)
+/* NULL: none that has waypoints. */
+static struct fl_extent *by_waypoints(const struct fl_region *r, uintptr_t page)
 {
-    uintptr_t page = fl_align_down(addr, fl_page.base), at = page;
+    for (size_t i = page_of(r, page), first = page_of(r, r->first); i >= first;
+         i = i % FL_WAYPOINT_PAGES != 0 ? i - 1 : i & (i - 1)) {
+        uint32_t index = atomic_load_explicit(&r->map[i], memory_order_relaxed);
+        if (is_around(r, index, page)) {
+            return descriptor(r, index);
+        }
+    }
+    return NULL;
+}
+
+/* Page by page: of what is not LIVE. */
+static struct fl_extent *by_walk(const struct fl_region *r, uintptr_t page)
+{
+    for (uintptr_t at = page; at >= r->first; at -= fl_page.base) {
+        uint32_t index = atomic_load_explicit(entry(r, at), memory_order_relaxed);
+        if (is_around(r, index, page)) {
+            return descriptor(r, index);
+        }
+        if (is_around(r, index, at)) { /* it ends before `page`, where there is none */
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+static struct fl_extent *find_around(struct fl_region *r, uintptr_t addr, bool walk)
+{
+    uintptr_t page = fl_align_down(addr, fl_page.base);
 
     if (addr < r->first || addr >= fl_range_end(r->window.all) || !has_entry(r, addr)) {
         return NULL;
@@ -148,20 +202,18 @@ struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr)
     if (in != NULL) { /* its blocks' entries stay as they are */
         return fl_inner_block(in, outer, addr);
     }
-    uint32_t seen = atomic_load_explicit(entry(r, page), memory_order_relaxed), index = seen;
-    for (; !is_around(r, index, page); at -= fl_page.base) {
-        if (at == r->first ||
-            is_around(r, index, at)) { /* it ends before `page`, where there is none */
-            return NULL;
-        }
-        index = atomic_load_explicit(entry(r, at - fl_page.base), memory_order_relaxed);
-    }
-    if (at !=
-        page) { /* so that the next walk is short; unless it is somebody's first page by now */
-        (void)atomic_compare_exchange_strong_explicit(entry(r, page), &seen, index,
-                                                      memory_order_relaxed, memory_order_relaxed);
-    }
-    return descriptor(r, index);
+    struct fl_extent *e = by_waypoints(r, page);
+    return e != NULL || !walk ? e : by_walk(r, page);
+}
+
+struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr)
+{
+    return find_around(r, addr, true);
+}
+
+struct fl_extent *fl_extent_in_use_around(struct fl_region *r, uintptr_t addr)
+{
+    return find_around(r, addr, false);
 }
 
 static bool is_free(const struct fl_extent *e, unsigned zone)

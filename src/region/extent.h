@@ -20,18 +20,35 @@ enum fl_extent_state {
 };
 
 enum fl_content {
-    FL_CONTENT_EMPTY, /* addresses alone: nothing is committed */
-    FL_CONTENT_POPULATED,
-    FL_CONTENT_LAZY,  /* handed out unpopulated: the kernel fills it on touch */
-    FL_CONTENT_PART,  /* LIVE: `zeroed.len` bytes of it are populated, see inner.c */
-    FL_CONTENT_INNER, /* a block inside a LIVE extent that somebody divides: see inner.c */
+    FL_CONTENT_EMPTY,     /* addresses alone: nothing is committed */
+    FL_CONTENT_POPULATED, /* counts as in memory; see `left` */
+    FL_CONTENT_LAZY,      /* handed out unpopulated: the kernel fills it on touch */
+    FL_CONTENT_PART,      /* LIVE: `zeroed.len` bytes of it are populated, see inner.c */
+    FL_CONTENT_INNER,     /* a block inside a LIVE extent that a plan divides: see inner.c */
 } __attribute__((packed));
+
+/* What is known of pages that were handed out before they were in memory, or have gone back: see
+ * left.c and pieces.c. Bits. */
+enum fl_left {
+    /* Some may be absent: never touched, or free and given back since. They read as zero */
+    FL_LEFT_HOLLOW = 1,
+    FL_LEFT_UNSEEN = 2, /* LIVE: how much was touched is looked at when it is freed */
+};
 
 /* What the kernel was told of the whole huge pages of free memory: see advice.c. Bits. */
 enum fl_advised {
     FL_ADVISED_NO_FORK = 1, /* of some: not for children of fork */
     FL_ADVISED_NO_DUMP = 2, /* of some: not for core dumps */
     FL_ADVISED_ALL_HID = 4, /* the same, of all */
+};
+
+/* The list of its zone that a FREE extent with memory is on. */
+enum fl_queue {
+    FL_QUEUE_NONE,
+    FL_QUEUE_AGE, /* it has whole huge pages: a purge takes them, or a request's pages come from there */
+    FL_QUEUE_PIECES, /* it has none, and some of it is there: it may go back by base pages */
+    FL_QUEUE_SEEN, /* the same, and it was looked at: it goes when others of its huge page do, or at once where memory does */
+    FL_QUEUE_ROUGH, /* some of its whole huge pages were split: those are purged before it is anything else */
 };
 
 struct fl_extent {
@@ -42,7 +59,7 @@ struct fl_extent {
     /* When it was freed, in ticks of the worker. Relaxed: an age, orders nothing */
     _Atomic uint32_t epoch;
     enum fl_content content; /* Lock: region, or the owner while LIVE */
-    bool aged;               /* on the region's age list. Lock: region */
+    uint8_t queue;           /* enum fl_queue. Lock: region */
     bool spent;              /* APART: its pages have moved. The owner */
     bool armed;              /* LIVE and LAZY: first touches go to the worker. The owner */
     uint8_t advised;         /* FREE, APART: enum fl_advised; PINNED: all of it. Lock: region */
@@ -50,6 +67,7 @@ struct fl_extent {
     /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see hands.c.
      * Relaxed: the call comes before the free by the program's own order */
     _Atomic bool handled;
+    uint8_t left; /* POPULATED: enum fl_left. Lock: region, or the owner while LIVE */
     union {
         /* Chain of frees that a signal handler could not finish, or of extents that give their
          * pages to one request. */

@@ -58,20 +58,53 @@ static void tree_remove(struct fl_region *r, struct fl_extent *e)
     e->len = len;
 }
 
+void fl_fit_start(struct fl_zone *z)
+{
+    TAILQ_INIT(&z->by_age);
+    TAILQ_INIT(&z->pieces);
+    TAILQ_INIT(&z->seen);
+    TAILQ_INIT(&z->rough);
+}
+
+static struct fl_extent_list *list_of(struct fl_zone *z, enum fl_queue queue)
+{
+    switch (queue) {
+    case FL_QUEUE_AGE:
+        return &z->by_age;
+    case FL_QUEUE_PIECES:
+        return &z->pieces;
+    case FL_QUEUE_SEEN:
+        return &z->seen;
+    default:
+        return &z->rough;
+    }
+}
+
+/* Bytes that requests may be given the pages of. */
+static void count_huge(struct fl_region *r, const struct fl_extent *e, int sign)
+{
+    if (e->queue == FL_QUEUE_AGE) {
+        size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
+        r->free_huge += sign > 0 ? huge : -huge;
+        r->zone[e->zone].free_huge += sign > 0 ? huge : -huge;
+    }
+}
+
+void fl_fit_unqueue(struct fl_region *r, struct fl_extent *e)
+{
+    if (e->queue != FL_QUEUE_NONE) {
+        count_huge(r, e, -1);
+        TAILQ_REMOVE(list_of(&r->zone[e->zone], e->queue), e, by_age);
+        e->queue = FL_QUEUE_NONE;
+    }
+}
+
 void fl_fit_remove(struct fl_region *r, struct fl_extent *e)
 {
     tree_remove(r, e);
-    if (e->aged) {
-        TAILQ_REMOVE(&r->zone[e->zone].by_age, e, by_age);
-        e->aged = false;
-    }
+    fl_fit_unqueue(r, e);
     r->hiding.extents -= (e->advised & FL_ADVISED_NO_DUMP) != 0;
-    if (e->content != FL_CONTENT_EMPTY) {
-        r->free_bytes -= e->len;
-        size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
-        r->free_huge -= huge;
-        r->zone[e->zone].free_huge -= huge;
-    }
+    r->free_bytes -= fl_extent_is_populated(e) ? fl_extent_there(r, e) : 0;
 }
 
 /* `into` takes over its neighbour `gone`, which is FREE and in its tree. */
@@ -80,8 +113,9 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
     uint32_t age_of_gone = atomic_load_explicit(&gone->epoch, memory_order_relaxed);
 
     fl_fit_remove(r, gone);
-    if (gone->len >
-        into->len) { /* a small neighbour that comes and goes must not keep a large one young */
+    if (fl_extent_there(r, gone) >
+        fl_extent_there(
+            r, into)) { /* a small neighbour that comes and goes must not keep a large one young */
         atomic_store_explicit(&into->epoch, age_of_gone, memory_order_relaxed);
     }
     size_t hidden = fl_advice_all_hidden(into) + fl_advice_all_hidden(gone);
@@ -90,22 +124,63 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
     into->hard += gone->hard;
     into->zeroed = fl_range_join(into->zeroed, gone->zeroed);
     into->advised |= gone->advised;
+    into->left |= gone->left;
     fl_advice_note_merged(into, hidden);
     fl_extent_drop(r, gone);
 }
 
-/* Oldest first, nearly: what comes back older than the head becomes the head. */
-static void age_insert(struct fl_region *r, struct fl_extent *e)
+enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
 {
-    struct fl_extent_list *list = &r->zone[e->zone].by_age;
+    struct fl_range all = fl_extent_range(e), inner = fl_range_inner(all, fl_page.huge);
+
+    if (e->content == FL_CONTENT_EMPTY) {
+        return FL_QUEUE_NONE;
+    }
+    if (inner.len == 0) {
+        return fl_extent_there(r, e) != 0 ? FL_QUEUE_PIECES : FL_QUEUE_NONE;
+    }
+    return fl_holes_next_split(r, inner).len != 0 ? FL_QUEUE_ROUGH : FL_QUEUE_AGE;
+}
+
+/* Oldest first, nearly: what comes back older than the head becomes the head. */
+void fl_fit_enqueue(struct fl_region *r, struct fl_extent *e)
+{
+    e->queue = (uint8_t)fl_fit_queue_of(r, e);
+    struct fl_extent_list *list = list_of(&r->zone[e->zone], e->queue);
     const struct fl_extent *head = TAILQ_FIRST(list);
     uint32_t own = atomic_load_explicit(&e->epoch, memory_order_relaxed);
 
+    count_huge(r, e, 1);
+    if (e->queue == FL_QUEUE_NONE) {
+        return;
+    }
     if (head != NULL &&
         (int32_t)(own - atomic_load_explicit(&head->epoch, memory_order_relaxed)) < 0) {
         TAILQ_INSERT_HEAD(list, e, by_age);
     } else {
         TAILQ_INSERT_TAIL(list, e, by_age);
+    }
+}
+
+void fl_fit_note_seen(struct fl_region *r, struct fl_extent *e, bool again)
+{
+    fl_fit_unqueue(r, e);
+    if (again) {
+        e->queue = FL_QUEUE_SEEN;
+        TAILQ_INSERT_TAIL(&r->zone[e->zone].seen, e, by_age);
+    }
+}
+
+void fl_fit_look_again(struct fl_region *r)
+{
+    struct fl_extent *e;
+
+    FL_EACH_ZONE(r, z)
+    {
+        while ((e = TAILQ_FIRST(&z->seen)) != NULL) {
+            fl_fit_unqueue(r, e);
+            fl_fit_enqueue(r, e);
+        }
     }
 }
 
@@ -117,7 +192,11 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     struct fl_extent *after = fl_extent_free_at(r, e->base + e->len, zone);
 
     e->zone = (uint8_t)zone;
+    e->left = empty ? 0 : e->left & FL_LEFT_HOLLOW;
 
+    if (empty) { /* its neighbours of that kind have none */
+        fl_holes_forget(r, fl_extent_range(e));
+    }
     /* not yet a neighbour to anybody */
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
     if (before != NULL && (before->content == FL_CONTENT_EMPTY) == empty) {
@@ -130,16 +209,8 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     fl_extent_publish(r, e);
     tree_insert(r, e);
     r->hiding.extents += (e->advised & FL_ADVISED_NO_DUMP) != 0;
-    if (!empty) {
-        size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
-        r->free_bytes += e->len;
-        r->free_huge += huge;
-        r->zone[zone].free_huge += huge;
-        if (huge != 0) {
-            age_insert(r, e);
-            e->aged = true;
-        }
-    }
+    r->free_bytes += empty ? 0 : fl_extent_there(r, e);
+    fl_fit_enqueue(r, e);
     return e;
 }
 
@@ -160,6 +231,26 @@ struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t a
             e = RB_RIGHT(e, by_address);
         }
     }
+}
+
+struct fl_extent *fl_fit_around(struct fl_extent_tree *tree, uintptr_t addr)
+{
+    struct fl_extent *e = RB_ROOT(tree);
+
+    while (e != NULL && addr - e->base >= e->len) {
+        e = addr < e->base ? RB_LEFT(e, by_address) : RB_RIGHT(e, by_address);
+    }
+    return e;
+}
+
+struct fl_extent *fl_fit_from(struct fl_extent_tree *tree, uintptr_t addr)
+{
+    struct fl_extent key = {.base = addr};
+    struct fl_extent *e = RB_NFIND(fl_extent_tree, tree, &key);
+    struct fl_extent *before =
+        e != NULL ? RB_PREV(fl_extent_tree, tree, e) : RB_MAX(fl_extent_tree, tree);
+
+    return before != NULL && addr - before->base < before->len ? before : e;
 }
 
 struct fl_extent *fl_fit_lowest(struct fl_extent_tree *tree)

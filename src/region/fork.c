@@ -50,6 +50,7 @@ static void keep_from_child(struct fl_region *r)
     bool may = !fl_sys_is_confined();
 
     (void)fl_cache_drain_all(r, 0);
+    (void)fl_pieces_smooth(r, FL_SMOOTHED_MOST);
     FL_EACH_ZONE(r, z)
     {
         TAILQ_FOREACH(e, &z->by_age, by_age)
@@ -59,12 +60,17 @@ static void keep_from_child(struct fl_region *r)
                 fl_fork_undo(r, e);
             }
         }
+        TAILQ_FOREACH(e, &z->rough, by_age)
+        {
+            fl_fork_undo(r, e); /* from the last time, of a part that was not rough yet */
+        }
     }
 }
 
 void fl_region_fork_lock(struct fl_region *r)
 {
     atomic_fetch_add_explicit(&r->forking, 1, memory_order_relaxed);
+    fl_lock_acquire(&r->look.lock);
     fl_region_lock(r);
     if (!r->window.reserved) {
         keep_from_child(r);
@@ -72,6 +78,7 @@ void fl_region_fork_lock(struct fl_region *r)
     fl_lock_acquire(&r->moving); /* no descriptor of ours is open */
     fl_lock_hold_for_fork(&r->moving);
     fl_lock_hold_for_fork(&r->lock);
+    fl_lock_hold_for_fork(&r->look.lock);
 }
 
 void fl_region_fork_parent(struct fl_region *r)
@@ -79,25 +86,35 @@ void fl_region_fork_parent(struct fl_region *r)
     atomic_fetch_sub_explicit(&r->forking, 1, memory_order_relaxed);
     fl_lock_release_in_parent(&r->moving);
     fl_lock_release_in_parent(&r->lock);
+    fl_lock_release_in_parent(&r->look.lock);
     fl_region_leave();
     fl_region_lock(r);
     fl_repair_begin(r);
     fl_region_unlock(r); /* with what was freed meanwhile */
 }
 
-/* The threads that worked on them are not here: these extents may or may not be mapped. */
+static bool is_piece(const struct fl_extent *e)
+{
+    return fl_range_inner(fl_extent_range(e), fl_page.huge).len != e->len;
+}
+
+/* The threads that worked on them are not here: these extents may or may not be mapped. Pieces are;
+ * some of it may be absent, which comes back on touch. */
 static void give_up_apart(struct fl_region *r)
 {
     struct fl_extent *e;
 
     while ((e = TAILQ_FIRST(&r->apart)) != NULL) {
-        if (fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
+        if (is_piece(e)) {
+            e->left |= FL_LEFT_HOLLOW;
+            fl_apart_return(r, e, false);
+        } else if (fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
             fl_apart_return(r, e, true);
         } else { /* neither is sure: nobody gets these addresses any more */
             TAILQ_REMOVE(&r->apart, e, by_age);
         }
     }
-    r->leaving = 0;
+    r->leaving = r->filling = 0;
 }
 
 /* What was kept from the child: addresses with nothing behind them. */
@@ -131,6 +148,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
 
     atomic_store_explicit(&r->forking, 0, memory_order_relaxed);
     whole = fl_lock_release_in_child(&r->lock) && whole;
+    fl_look_fork_child(r);
     fl_region_leave();
     if (!whole) {
         return false;
@@ -142,10 +160,12 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
         return false;
     }
     fl_stock_fork_child(r);
+    note_absent(r); /* first: pieces merge with what is there, and then are one with it */
     give_up_apart(r);
-    note_absent(r);
     fl_pin_fork_child(r);
     r->repair.active = false;
+    r->pieces.mending = 0;
+    atomic_store(&r->holes.making, false);
     memset(&r->touch.slot, 0, sizeof r->touch.slot); /* whoever asked, or was asked, is not here */
     atomic_store(&r->touch.open, false);
     r->stats.populated_peak = r->populated_bytes;
@@ -162,10 +182,5 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
 void fl_region_adopt_orphans(struct fl_region *r)
 {
     r->orphans = false;
-    for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
-        if (c != r->survivor) {
-            (void)fl_cache_drain(r, c, 0);
-            atomic_store(&c->owned, false);
-        }
-    }
+    fl_cache_drain_orphans(r, r->survivor);
 }

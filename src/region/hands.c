@@ -3,8 +3,15 @@
  * request with that protection, hole or flag. So the call is noted in the block's extent before it is made (preload/maps.c),
  * and an extent with a note is no thread cache's, does not move, and is mapped anew when it comes back.
  *
- * Its whole huge pages are unmapped: they are EMPTY then. At its edges it shares huge pages with neighbours: fresh base
- * pages take the place of its own. What the kernel does not unmap (sealed, or too many maps) is nobody's any more. */
+ * Its whole huge pages are unmapped: they are EMPTY then. At its edges it shares huge pages with
+ * neighbours: fresh base pages take the place of its own. What the kernel does not unmap (sealed,
+ * or too many maps) is nobody's any more.
+ *
+ * Pages that the program gives back (MADV_DONTNEED, munmap) are to be the kernel's at once, as with
+ * base pages. Of a huge page that loses a part the kernel unmaps that part and keeps the memory,
+ * until it is short. So a huge page at either end is split before the call; those between go whole.
+ * The block is as good as new when it is freed, in huge pages again; until then the worker leaves
+ * what has holes as it is (repair.c). */
 #include "region/internal.h"
 
 static bool is_in_use(const struct fl_extent *e)
@@ -13,12 +20,18 @@ static bool is_in_use(const struct fl_extent *e)
            fl_extent_is_pinned(e);
 }
 
-void fl_region_note_hands(struct fl_region *r, struct fl_range range)
+/* The part of what is anything where extents are. */
+static struct fl_range among_extents(const struct fl_region *r, struct fl_range range)
 {
     struct fl_range extents = {r->first, fl_range_end(r->window.all) - r->first};
     uintptr_t end = range.len < UINTPTR_MAX - range.base ? fl_range_end(range) : UINTPTR_MAX;
-    struct fl_range rest =
-        fl_range_common((struct fl_range){range.base, end - range.base}, extents);
+
+    return fl_range_common((struct fl_range){range.base, end - range.base}, extents);
+}
+
+void fl_region_note_hands(struct fl_region *r, struct fl_range range)
+{
+    struct fl_range rest = among_extents(r, range);
 
     for (uintptr_t at = rest.base; at < fl_range_end(rest);) {
         struct fl_extent *outer;
@@ -35,6 +48,33 @@ void fl_region_note_hands(struct fl_region *r, struct fl_range range)
             atomic_store_explicit(&e->handled, true, memory_order_relaxed);
         }
         at = fl_max(at + fl_page.base, e->base + e->len);
+    }
+}
+
+/* The program's memory in the huge page around `at`, which is to lose a part. */
+static void split(struct fl_region *r, uintptr_t at)
+{
+    struct fl_range page = {fl_align_down(at, fl_page.base), fl_page.base};
+
+    fl_region_note_hands(r, page);
+    (void)fl_sys.advise(page, FL_ADVICE_SPLIT);
+}
+
+void fl_region_note_dropped(struct fl_region *r, struct fl_range range)
+{
+    struct fl_range part = among_extents(r, range);
+    uintptr_t end = fl_align_up(fl_range_end(part), fl_page.base);
+
+    if (part.len == 0 || !r->config.huge || range.base % fl_page.base != 0) {
+        return; /* nothing is huge, or the kernel refuses the call */
+    }
+    bool one = fl_align_down(part.base, fl_page.huge) == fl_align_down(end - 1, fl_page.huge);
+    bool amid = end % fl_page.huge != 0;
+    if (part.base % fl_page.huge != 0 || (one && amid)) {
+        split(r, part.base);
+    }
+    if (amid && !one) {
+        split(r, end - 1);
     }
 }
 

@@ -34,6 +34,7 @@ static void make_block(struct fl_region *r, struct fl_inner *in, const struct fl
     e->len = fl_page.base;
     e->content = FL_CONTENT_INNER;
     e->inner = in;
+    e->left = 0;
     e->life = 0;
     atomic_store_explicit(&e->handled, false, memory_order_relaxed);
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
@@ -49,7 +50,7 @@ static unsigned zone_of(const struct fl_extent *outer)
 /* Lock: region. NULL: no addresses. */
 static struct fl_extent *take_unfilled(struct fl_region *r, size_t len, unsigned zone)
 {
-    struct fl_extent *e = fl_take_lazy(r, len, fl_page.huge, zone);
+    struct fl_extent *e = fl_take_lazy(r, len, fl_page.huge, zone, false);
 
     if (e != NULL) { /* it is no request's */
         r->stats.lazy--;
@@ -115,10 +116,11 @@ static void make_way(struct fl_region *r, size_t len, unsigned zone)
     fl_region_make_way(r, len, zone);
 }
 
-/* What may be had unasked is no matter of what was asked for. */
+/* What may be had unasked is no matter of what was asked for; nor is it that another thread forks,
+ * and so no look was made. */
 static bool is_moderation(int refusal)
 {
-    return refusal == -E2BIG || refusal == -EAGAIN;
+    return refusal == -E2BIG || refusal == -EAGAIN || refusal == -EBUSY;
 }
 
 bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range part,
@@ -135,7 +137,13 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0);
     make_way(r, part.len, g.zone);
+    struct fl_memory seen;
     int refusal = fl_supply_plan(r, &g, part.len, part.len, 0);
+    if (refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
+        g.seen = &seen;
+        refusal = fl_supply_plan(r, &g, part.len, part.len, 0);
+        g.seen = NULL;
+    }
     bool may = refusal == 0 || (how->asked_for && is_moderation(refusal));
     if (refusal != 0) {
         g.from_stock = g.from_free = 0;

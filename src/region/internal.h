@@ -10,6 +10,8 @@ enum { FL_BOOT_BYTES = 32 * FL_KIB };
 enum { FL_WORKER_FROM = 16 * FL_MIB };
 /* Bytes of the longest extent in a thread cache: a longer one is worth the lock, and gives its pages to others. */
 enum { FL_CACHED_MOST = 64 * FL_MIB };
+/* Bytes that are smoothed while somebody waits: some 32 unmappings at most. */
+enum { FL_SMOOTHED_MOST = 64 * FL_MIB };
 /* Adjacent FREE extents that one request is carved from at most, and descriptors that one carve makes at most. */
 enum { FL_RUN_EXTENTS = 9, FL_CARVE_DESCRIPTORS = 5 };
 
@@ -37,16 +39,36 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
 void fl_extent_drop(struct fl_region *r, struct fl_extent *e);
 /* Writes the pagemap after base or len changed. */
 void fl_extent_publish(struct fl_region *r, struct fl_extent *e);
+/* Numbers of pages, from the window's start: the first waypoint of an extent that begins there, and
+ * the one after it, in or behind the extent. See extent.c. */
+enum { FL_WAYPOINT_PAGES = 32 };
+static inline size_t fl_waypoint_first(size_t page)
+{
+    return fl_align_up(page, FL_WAYPOINT_PAGES);
+}
+static inline size_t fl_waypoint_next(size_t page)
+{
+    return page + (page & -page);
+}
+/* The extent is found from any of its pages in O(log n). Of each that is LIVE, after it was made or
+ * became longer. Never of one that is divided: the entries inside are its blocks'. */
+void fl_extent_lay_waypoints(struct fl_region *r, const struct fl_extent *e);
 /* The extent that begins at `addr`, whatever its state; NULL beyond the last one in the pagemap. */
 const struct fl_extent *fl_extent_at(struct fl_region *r, uintptr_t addr);
 /* The extent that begins at, or ends at, `addr`, when it is FREE and of that zone; NULL else. */
 struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr, unsigned zone);
 struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr, unsigned zone);
-/* The extent that `addr` lies in, whatever its state; sure only of a block that is the caller's. NULL: none, or others are
- * changing it. No lock needed. */
+/* The extent that `addr` lies in, whatever its state; sure only of a block that is the caller's.
+ * NULL: none, or others are changing it. No lock needed.  Cost: O(log n) where there are waypoints,
+ * else a walk over the pagemap. */
 struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr);
-/* Makes the pagemap usable up to the entry of `end`. -ENOMEM when the kernel refuses. */
-int fl_pagemap_reach(struct fl_region *r, uintptr_t end);
+/* The same, or NULL where that would be a walk: of what is in use none is. */
+struct fl_extent *fl_extent_in_use_around(struct fl_region *r, uintptr_t addr);
+/* Makes the pagemap usable up to the entry of `end`, and brings it into memory `ahead`: much of it
+ * only then. -ENOMEM when the kernel refuses. */
+int fl_pagemap_reach(struct fl_region *r, uintptr_t end, bool ahead);
+/* Brings the pagemap of that part of the window into memory. No lock needed. */
+void fl_pagemap_populate(struct fl_region *r, struct fl_range window);
 
 /* Bytes of it that count as populated. */
 static inline size_t fl_extent_populated(const struct fl_extent *e)
@@ -60,6 +82,32 @@ static inline size_t fl_extent_populated(const struct fl_extent *e)
 static inline bool fl_extent_is_populated(const struct fl_extent *e)
 {
     return e->content == FL_CONTENT_POPULATED;
+}
+
+static inline bool fl_extent_is_older(const struct fl_extent *e, const struct fl_extent *than)
+{
+    uint32_t then = atomic_load_explicit(&than->epoch, memory_order_relaxed);
+
+    return (int32_t)(atomic_load_explicit(&e->epoch, memory_order_relaxed) - then) < 0;
+}
+
+static inline struct fl_range fl_extent_range(const struct fl_extent *e)
+{
+    return (struct fl_range){e->base, e->len};
+}
+
+/* The same, less its holes. Lock: region. */
+static inline size_t fl_extent_there(struct fl_region *r, const struct fl_extent *e)
+{
+    bool hollow = fl_extent_is_populated(e) && (e->left & FL_LEFT_HOLLOW) != 0;
+
+    return fl_extent_populated(e) - (hollow ? fl_holes_in(r, fl_extent_range(e)) : 0);
+}
+
+/* The huge page that `addr` lies in. */
+static inline struct fl_range fl_huge_of(uintptr_t addr)
+{
+    return (struct fl_range){fl_align_down(addr, fl_page.huge), fl_page.huge};
 }
 
 static inline bool fl_extent_is_pinned(const struct fl_extent *e)
@@ -76,11 +124,6 @@ static inline bool fl_extent_is_aged(const struct fl_region *r, const struct fl_
     return now - atomic_load_explicit(&e->epoch, memory_order_relaxed) >= age;
 }
 
-static inline struct fl_range fl_extent_range(const struct fl_extent *e)
-{
-    return (struct fl_range){e->base, e->len};
-}
-
 /* Bytes in whole huge pages that the extent loses when [from, to) is cut out of it. */
 static inline size_t fl_extent_huge_of(const struct fl_extent *e, uintptr_t from, uintptr_t to)
 {
@@ -92,21 +135,38 @@ static inline size_t fl_extent_huge_of(const struct fl_extent *e, uintptr_t from
            fl_range_inner(tail, fl_page.huge).len;
 }
 
-/* FREE extents in and out of their tree and the age list. Insert merges with neighbours of its kind and returns what
- * became of `e`. Remove leaves `e` in no tree, state FREE. */
+/* FREE extents in and out of their tree and their queue. Insert merges with neighbours of its kind
+ * and returns what became of `e`. Remove leaves `e` in no tree, state FREE. */
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e);
 void fl_fit_remove(struct fl_region *r, struct fl_extent *e);
+void fl_fit_start(struct fl_zone *z);
+/* The queue that it belongs in; into that, and out of the one it is in. It is FREE and in its
+ * tree. */
+enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e);
+void fl_fit_enqueue(struct fl_region *r, struct fl_extent *e);
+void fl_fit_unqueue(struct fl_region *r, struct fl_extent *e);
+/* The piece `e` was looked at: into the queue of those seen, for another look `again`, or into
+ * none. look_again: all of those are pieces as before. */
+void fl_fit_note_seen(struct fl_region *r, struct fl_extent *e, bool again);
+void fl_fit_look_again(struct fl_region *r);
 /* The FREE extent of that kind at the lowest address that holds `len` bytes at a multiple of `align`; NULL when none
  * does. Above the base page a fit is only seen with room for any start. Cost: O(log n). */
 struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t align);
+/* The one that `addr` lies in; NULL: none. Cost: O(log n). */
+struct fl_extent *fl_fit_around(struct fl_extent_tree *tree, uintptr_t addr);
 /* All of a kind by address: the lowest, then the next higher one. NULL at the end. */
 struct fl_extent *fl_fit_lowest(struct fl_extent_tree *tree);
 struct fl_extent *fl_fit_higher(struct fl_extent *e);
+/* The one that `addr` lies in, else the next higher one. */
+struct fl_extent *fl_fit_from(struct fl_extent_tree *tree, uintptr_t addr);
 
 /* The first request makes the window one EMPTY extent. 0; -ENOMEM. */
 int fl_take_seed(struct fl_region *r);
-/* LIVE, LAZY, not counted yet: at least `len` bytes, in whole huge pages. NULL when addresses or maps do not allow it. */
-struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone);
+/* LIVE, LAZY, not counted yet: at least `len` bytes, in whole huge pages. NULL when addresses or
+ * maps do not allow it.
+ *   sparse  it may never be touched: its pagemap is not brought into memory. */
+struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
+                               bool sparse);
 
 /* PART, nothing of it populated, not counted: `len` bytes, whole huge pages. NULL: no addresses. */
 struct fl_extent *fl_part_take(struct fl_region *r, size_t len, unsigned zone);
@@ -170,22 +230,32 @@ enum {
 struct fl_grant {
     /* Wishes of the caller's. */
     bool zero;
-    bool to_stay;  /* it is kept from step to step: what is free elsewhere goes there first */
-    bool on_touch; /* base pages, not populated, so that nothing is taken untouched */
-    bool any_room; /* it must not be refused for want of room on the zone's node */
+    bool to_stay;     /* it is kept from step to step: what is free elsewhere goes there first */
+    bool on_touch;    /* base pages, not populated, so that nothing is taken untouched */
+    bool leaves;      /* what the plan has from the kernel comes when it is touched: see left.c */
+    bool leave_holes; /* so do the holes in what was free */
+    bool any_room;    /* it must not be refused for want of room on the zone's node */
+    const struct fl_memory *seen; /* a look that was made for it; NULL: none yet */
+    bool look; /* after it the memory is to be looked at: see fl_look_after_take */
     uint8_t zone;
     uint8_t hands; /* that populate; 0: automatic */
     /* The plan: where the bytes of `fresh` come from; the rest is the kernel's. */
     size_t from_stock, from_free;
     size_t budgeted; /* bytes for which fl_region_may_populate was asked */
-    int refusal; /* there is room, but fl_region_may_populate says no, and why; -ENOSPC: the node is full */
+    /* There is room, but fl_region_may_populate says no, and why; -ENOSPC: the node is full;
+     * -EBUSY: look first */
+    int refusal;
     /* What there is to do. */
+    bool hollow; /* some of what is handed out may never have been touched */
     struct fl_range live;
     struct fl_range fresh[FL_GRANT_FRESH]; /* to be filled; whole huge pages */
     struct fl_range dirty[FL_GRANT_DIRTY];
     struct fl_stock_piece piece[FL_GRANT_PIECES];
     struct fl_range hidden[FL_GRANT_HIDDEN]; /* to be in core dumps again */
+    struct fl_range back;                    /* populated but for holes, which are to come back */
+    size_t holes;                            /* bytes of those */
     unsigned nfresh, ndirty, npieces, nhidden;
+    bool filling;             /* it is one of r->filling */
     struct fl_extent *donors; /* APART; a chain by `next` */
 };
 
@@ -200,7 +270,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
  *   own  bytes, in whole huge pages, of free extents that the request takes as they are. */
 int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t fresh, size_t own);
 /* The request failed after the plan. */
-void fl_supply_cancel(struct fl_region *r, const struct fl_grant *g);
+void fl_supply_cancel(struct fl_region *r, struct fl_grant *g);
 /* After the carve: takes what the plan says out of stock and free extents, into the grant. */
 void fl_supply_claim(struct fl_region *r, struct fl_grant *g);
 /* Bytes that may be held populated once `more` are in use. */
@@ -211,11 +281,31 @@ bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh);
  * needed. */
 int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step);
 
+/* Are pages on their way to addresses that were handed out, and to what is free beside them? Then
+ * what is absent there may not stay so. No lock needed. */
+bool fl_supply_is_coming(const struct fl_region *r);
+
 /* The kernel compacts memory for huge pages: base pages for now. No lock needed. */
 bool fl_supply_is_crawling(const struct fl_region *r);
 
 /* Does what the grant says: moves, populates, clears. Not under the lock. */
 void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g);
+
+/* Is what a request for `len` bytes needs from the kernel left to the first touch? */
+bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len);
+/* Were blocks of about that length in memory when they were freed? */
+bool fl_left_was_touched(const struct fl_region *r, size_t len);
+/* Holes in what was carved for the grant: left to the touch where they may not be filled
+ * (`refusal`) or need not be. */
+void fl_left_note_holes(const struct fl_region *r, struct fl_grant *g, int refusal);
+/* enum fl_left of what is carved for the grant. */
+uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g);
+/* Clears what of `range`, whole base pages, holds anything; the rest is not brought into memory.
+ * Returns bytes cleared. `range` is the caller's alone. Neither the region's lock nor that of looks
+ * is held. */
+typedef void fl_clear(void *base, size_t len);
+size_t fl_left_clear(struct fl_region *r, struct fl_range range, fl_clear *clear);
+fl_clear fl_left_clear_plainly;
 
 /* Notes that requests needed `bytes` that were in no free extent; calls for the worker when the stock is low. */
 void fl_stock_demand(struct fl_region *r, size_t bytes, unsigned zone);
@@ -226,6 +316,8 @@ void fl_stock_return(struct fl_region *r, const struct fl_grant *g);
 size_t fl_stock_release(struct fl_region *r, uint32_t age);
 /* Is there anything to release, now or when it has aged? */
 bool fl_stock_is_mapped(const struct fl_region *r);
+/* What is mapped of its i-th chunk. */
+struct fl_range fl_stock_mapped(const struct fl_region *r, unsigned i);
 void fl_stock_fork_child(struct fl_region *r);
 /* Mapped for the stock: not for children, nor for core dumps. No lock needed. */
 void fl_stock_advise(struct fl_range range);
@@ -239,6 +331,8 @@ void fl_hands_shrink(struct fl_region *r, struct fl_extent *e, size_t len);
 
 /* After fork(2), in the parent. */
 void fl_repair_begin(struct fl_region *r);
+/* Is all of that huge page there, and half of it the process's own? No lock held. */
+bool fl_repair_is_worth_it(struct fl_range huge);
 void fl_rezero_start(struct fl_region *r);
 /* A request for `len` zeroed bytes was served. */
 void fl_rezero_earn(struct fl_region *r, size_t len);
@@ -263,6 +357,9 @@ bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to, u
  * shared with a child, or in the way; then part of a huge page may have moved, and the number says so. Where they lay is still
  * mapped, with nothing in it. */
 size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to);
+/* The same of huge pages that may be hollow: where nothing is, nothing comes, and the first touch
+ * there brings a huge page. */
+size_t fl_move_hollow(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to);
 void fl_move_end(struct fl_region *r, struct fl_move *m);
 /* mremap(2) of what is mapped at `from` to `to`, which is mapped too, the caller's alone, and in no reserved span. What was
  * advised comes along. 0 or -errno; then `to` is mapped as before (kernels before 6.17 unmap it and then refuse where
@@ -278,9 +375,13 @@ struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
 /* FREE again: EMPTY when its pages are `gone`. */
 void fl_apart_return(struct fl_region *r, struct fl_extent *e, bool gone);
 
-/* All extents out of all caches, or those older than `age` ticks. Returns how many. */
+/* All extents out of a cache, or out of all, or those older than `age` ticks. Returns how many.
+ * Cost: all of all caches: one look for each cache that was filled since the last time; by age: for
+ * each there is. */
 size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age);
 size_t fl_cache_drain_all(struct fl_region *r, uint32_t age);
+/* In a child of fork(2): empties all but `survivor`, for other threads to have. */
+void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor);
 
 /* Before a FREE extent is used: children of later forks have it again. The worker, which must not hold others up, never does it. */
 void fl_fork_undo(struct fl_region *r, struct fl_extent *e);
@@ -323,6 +424,10 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want);
 /* On several nodes, before `len` bytes come into memory in that zone: where more would be held than ever was in use at once, what is free
  * in other zones, for a tick or more, goes back to the kernel. The lock is released meanwhile. */
 void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone);
+/* The node of that zone has no room for `len` bytes more: what is free, and may lie there, of zones
+ * of several nodes and of what programs touched goes back. True: some did. Lock: region; it is
+ * released meanwhile. */
+bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone);
 
 /* What release_more does, where it is plugged in. No lock held. */
 size_t fl_region_release_more(struct fl_region *r);
@@ -339,8 +444,22 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);
 /* May `fresh` bytes be populated for a request of `len`? 0, and they are off the budget; -E2BIG when the request is
  * larger than eager_max; -ENOMEM when limit or machine leave too little; -EAGAIN when they leave enough, but half of the
  * whole is in use, so that only what is touched may be taken. The kernel is asked anew when a quarter of what was left
- * the last time has been used up: some 10 us. */
-int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh);
+ * the last time has been used up: -EBUSY when that is so and `seen`, the answer, is NULL. */
+int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
+                           const struct fl_memory *seen);
+/* `fresh` bytes that were allowed are not populated after all; and that taken back. */
+void fl_region_forgo(struct fl_region *r, size_t fresh);
+void fl_region_spend(struct fl_region *r, size_t fresh);
+
+void fl_look_start(struct fl_region *r);
+void fl_look_fork_child(struct fl_region *r);
+/* Looks at the memory, and notes what is seen. The lock is released meanwhile: all that depends on
+ * it is to be decided anew.
+ * False: another thread forks, and nothing was seen. */
+bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out);
+/* After a request that wanted a look but did not wait for it; `on_touch` bytes were handed out
+ * unpopulated. No lock held. */
+void fl_look_after_take(struct fl_region *r, size_t on_touch);
 
 /* More than eight times the machine's memory: refused by take and resize. No lock needed. */
 bool fl_region_is_absurd(const struct fl_region *r, size_t len);
@@ -349,11 +468,12 @@ bool fl_region_is_absurd(const struct fl_region *r, size_t len);
  * that are too many: to be purged when the lock is released. */
 size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m);
 /* Before `len` free bytes are handed out again: while memory is tight the kernel may have taken them, and will have to
- * give them anew. */
-void fl_region_note_reuse(struct fl_region *r, size_t len);
-/* Before `len` bytes are handed out unpopulated, to be filled on touch: as a growth does, it looks
- * at the memory, and has the next allocator asked for what it holds when that leaves too little. */
-void fl_region_note_touch(struct fl_region *r, size_t len);
+ * give them anew. True: it is time to look at the memory, afterwards. */
+bool fl_region_note_reuse(struct fl_region *r, size_t len);
+/* Before `len` bytes are handed out unpopulated, to be filled on touch: as at a growth the memory
+ * is to be looked at, and the next allocator asked for what it holds when that leaves too little.
+ * True: it is time to, afterwards. */
+bool fl_region_note_touch(struct fl_region *r, size_t len);
 /* After `len` bytes came back: looks at the memory if it is time to, and purges what is too much. No lock held. */
 void fl_region_look_after(struct fl_region *r, size_t len);
 

@@ -114,6 +114,10 @@ size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range fro
             }
         }
         (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_FORK);
+        if (r->config.huge &&
+            fl_holes_is_split(r, from.base)) { /* as a block is that has such pages */
+            (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_HUGE);
+        }
         if (is_of_stock(r, from)) {
             (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_DUMP);
         }
@@ -122,6 +126,42 @@ size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range fro
     }
     __atomic_fetch_add(&r->stats.move_bytes, moved, __ATOMIC_RELAXED);
     return moved;
+}
+
+/* The first huge pages of `from` of which something is there: {its start, 0} where none is. False:
+ * unknown. */
+static bool find_touched(struct fl_range from, struct fl_range *out)
+{
+    struct fl_range part;
+    int n = fl_sys.touched(from, &part, 1);
+
+    if (n > 0) {
+        uintptr_t end = fl_align_up(fl_range_end(part), fl_page.huge);
+        out->base = fl_align_down(part.base, fl_page.huge);
+        out->len = end - out->base;
+    } else {
+        *out = (struct fl_range){fl_range_end(from), 0};
+    }
+    return n >= 0;
+}
+
+size_t fl_move_hollow(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to)
+{
+    if (m->rung != FL_RUNG_MOVE) { /* the map moves, whatever is behind it */
+        return fl_move_pages(r, m, from, to);
+    }
+    for (size_t done = 0; done < from.len;) {
+        struct fl_range there, rest = {from.base + done, from.len - done};
+        if (!find_touched(rest, &there)) {
+            there = rest;
+        }
+        size_t n = there.len != 0 ? fl_move_pages(r, m, there, to + (there.base - from.base)) : 0;
+        done = there.base - from.base + n;
+        if (n < there.len || there.len == 0) {
+            return done;
+        }
+    }
+    return from.len;
 }
 
 /* Moves one base page between two that nobody else has. */

@@ -11,7 +11,11 @@
  * State: fields of struct fl_region, under its lock. */
 #include "region/internal.h"
 
-enum { CONFINED_SHARE = 4 };
+#include <limits.h>
+
+enum { CONFINED_SHARE = 4, PIECES_SHARE = 16 };
+static const size_t pieces_step = (size_t)4
+                                  << 20; /* bytes that come back between two looks at them */
 static const size_t look_least = (size_t)16
                                  << 20; /* bytes that come back between two looks, at least */
 /* Bytes taken between two calls for help, at most. */
@@ -33,6 +37,11 @@ static void note_starvation(struct fl_region *r, const struct fl_memory *m)
     }
 }
 
+static size_t beyond(size_t bytes, uint64_t keep)
+{
+    return bytes > keep ? bytes - (size_t)keep : 0;
+}
+
 size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
 {
     bool was = atomic_load_explicit(&r->tight, memory_order_relaxed);
@@ -45,27 +54,39 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
                           : m->bounded ? cached_least
                                        : FL_CACHED_MOST,
                           memory_order_relaxed);
+    r->pieces.headroom = fl_min(m->headroom, SIZE_MAX);
     r->look_after = fl_max(fl_min(m->headroom, m->keep) / 16, look_least);
     note_starvation(r, m);
     r->since_look = 0;
     if (tight && !was) {
+        r->pieces.step = 0;
         return r->free_bytes;
     }
-    return r->free_bytes > m->keep ? r->free_bytes - m->keep : 0;
+    /* What is absent counts as mapped, too, and no purge changes that: a half goes for it. */
+    size_t over = beyond(r->free_bytes, m->keep);
+    size_t absent = beyond(r->free_bytes + r->holes.absent, m->keep) - over;
+    return fl_min(over + fl_min(absent, r->free_huge) / 2, r->free_bytes);
 }
 
-void fl_region_note_reuse(struct fl_region *r, size_t len)
+/* Notes `len` bytes more. True: `bound` since the last look; then it is the caller who looks, and
+ * no other thread meanwhile. */
+static bool is_due(struct fl_region *r, size_t len, size_t bound)
 {
-    struct fl_memory m;
-
-    if (!atomic_load_explicit(&r->tight, memory_order_relaxed)) {
-        return;
-    }
     r->since_look += len;
-    if (r->since_look >= look_least) {
-        fl_memory_look(&m, &r->scratch);
-        r->surplus = fl_max(r->surplus, fl_region_note_memory(r, &m));
+    if (r->since_look < bound) {
+        return false;
     }
+    r->since_starved += r->since_look;
+    r->since_look = 0;
+    return true;
+}
+
+bool fl_region_note_reuse(struct fl_region *r, size_t len)
+{
+    if (!atomic_load_explicit(&r->tight, memory_order_relaxed)) {
+        return false;
+    }
+    return is_due(r, len, look_least);
 }
 
 /* In a confined process the memory cannot be looked at, and nothing ages: a share of what is in use
@@ -73,6 +94,7 @@ void fl_region_note_reuse(struct fl_region *r, size_t len)
 static void bound_free(struct fl_region *r)
 {
     fl_region_lock(r);
+    (void)fl_pieces_smooth(r, FL_SMOOTHED_MOST);
     size_t may = fl_max(r->stats.in_use / CONFINED_SHARE, look_least), has = r->free_huge;
     fl_region_unlock(r);
     if (has > may) {
@@ -80,19 +102,45 @@ static void bound_free(struct fl_region *r)
     }
 }
 
-void fl_region_note_touch(struct fl_region *r, size_t len)
+bool fl_region_note_touch(struct fl_region *r, size_t len)
 {
-    struct fl_memory m;
+    return is_due(r, len, r->look_after);
+}
 
-    r->since_look += len;
-    if (r->since_look < r->look_after) {
-        return;
+static size_t take_surplus(struct fl_region *r)
+{
+    size_t surplus = r->surplus;
+
+    r->surplus = 0;
+    return surplus;
+}
+
+/* Of what is free below a huge page the kernel is told nothing: while memory is tight it goes back
+ * soon after it was freed, where it is some of what is left. Lock: region. */
+static bool are_pieces_due(struct fl_region *r, size_t len)
+{
+    r->pieces.since += len;
+    if (!atomic_load_explicit(&r->tight, memory_order_relaxed) ||
+        r->pieces.since < fl_max(r->pieces.step, pieces_step)) {
+        return false;
     }
-    fl_memory_look(&m, &r->scratch);
-    r->surplus = fl_max(r->surplus, fl_region_note_memory(r, &m));
-    if (len > m.headroom / 2) {
-        atomic_store_explicit(&r->starved, true, memory_order_relaxed);
+    r->pieces.since = 0;
+    return r->free_bytes - r->free_huge > r->pieces.headroom / PIECES_SHARE;
+}
+
+static void give_pieces(struct fl_region *r)
+{
+    fl_region_lock(r);
+    size_t given = fl_pieces_smooth(r, SIZE_MAX);
+    given += fl_pieces_give_back(r, 0, SIZE_MAX, UINT_MAX);
+    given += fl_pieces_give_fringes(r);
+    /* What is free and not there stays so: less and less often. */
+    if (given != 0) {
+        r->pieces.step = 0;
+    } else if (!fl_supply_is_coming(r) && r->pieces.mending == 0) {
+        r->pieces.step = fl_min(2 * fl_max(r->pieces.step, pieces_step), starve_most);
     }
+    fl_region_unlock(r);
 }
 
 void fl_region_look_after(struct fl_region *r, size_t len)
@@ -106,16 +154,11 @@ void fl_region_look_after(struct fl_region *r, size_t len)
     if (!fl_region_lock_unless_forking(r)) {
         return; /* the next free looks */
     }
-    r->since_look += len;
-    bool due = r->since_look >= r->look_after || r->surplus != 0;
-    size_t surplus = r->surplus;
-    r->surplus = 0;
-    if (due) {
-        fl_memory_look(&m, &r->scratch);
-        surplus = fl_max(surplus, fl_region_note_memory(r, &m));
-    }
+    size_t surplus = take_surplus(r);
+    bool due = is_due(r, len, surplus != 0 ? 0 : r->look_after) && fl_look_leaving_lock(r, &m);
+    surplus = fl_max(surplus, take_surplus(r));
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
-    bool tick = fl_tick_is_due(r);
+    bool tick = fl_tick_is_due(r), pieces = are_pieces_due(r, len);
     fl_region_unlock(r);
     if (tick) {
         fl_region_tick_alone(r);
@@ -126,14 +169,7 @@ void fl_region_look_after(struct fl_region *r, size_t len)
     if (due && tight) {
         fl_region_soften(r);
     }
-}
-
-bool fl_region_counts_maps(struct fl_region *r)
-{
-    struct fl_memory m;
-
-    fl_region_lock(r);
-    fl_memory_look(&m, &r->scratch);
-    fl_region_unlock(r);
-    return m.keep != UINT64_MAX;
+    if (pieces) {
+        give_pieces(r);
+    }
 }

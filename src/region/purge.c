@@ -1,29 +1,40 @@
-/* Gives memory back to the kernel, oldest first, in whole huge pages, with no lock held during the system calls. */
+/* Gives memory back to the kernel, oldest first, in whole huge pages, then in pieces, with no lock
+ * held during the system calls. */
 #include "region/internal.h"
+
+#include <limits.h>
 
 enum { IDLE_TICKS = 1 };
 /* Without a worker: ticks after which memory goes back, and extents that one tick hides at most. */
 enum { AGE_ALONE = 4, HIDDEN_ALONE = 16 };
+enum { PIECES_ALONE = 256 };                         /* looks at pieces that it makes at most */
 static const size_t purge_chunk = (size_t)256 << 20; /* bytes a munmap: some 0.7 ms */
 static const size_t alone_most = (size_t)64 << 20;   /* bytes that one request gives back */
 
-static bool is_older(const struct fl_extent *e, const struct fl_extent *than)
-{
-    uint32_t then = atomic_load_explicit(&than->epoch, memory_order_relaxed);
+/* Of which zones memory goes back. */
+struct whose {
+    const struct fl_zone *but; /* not of this one; NULL: of all */
+    bool of_node;              /* only what may lie on the node of `but` */
+};
+static const struct whose of_all = {NULL, false};
 
-    return (int32_t)(atomic_load_explicit(&e->epoch, memory_order_relaxed) - then) < 0;
+static bool is_of(const struct fl_region *r, const struct fl_zone *z, struct whose w)
+{
+    unsigned i = (unsigned)(z - r->zone), nodes = r->placing.nodes;
+
+    return z != w.but && (!w.of_node || i >= 2 * nodes || i == (unsigned)(w.but - r->zone) + nodes);
 }
 
-/* The oldest extent of all zones `but` one, claimed, when it is due; NULL: nothing is. */
+/* The oldest extent of those zones, claimed, when it is due; NULL: nothing is. */
 static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age, size_t most,
-                                      const struct fl_zone *but)
+                                      struct whose w)
 {
     struct fl_extent *e = NULL;
 
     FL_EACH_ZONE(r, z)
     {
-        struct fl_extent *head = z != but ? TAILQ_FIRST(&z->by_age) : NULL;
-        e = head != NULL && (e == NULL || is_older(head, e)) ? head : e;
+        struct fl_extent *head = is_of(r, z, w) ? TAILQ_FIRST(&z->by_age) : NULL;
+        e = head != NULL && (e == NULL || fl_extent_is_older(head, e)) ? head : e;
     }
     return e != NULL && fl_extent_is_aged(r, e, age) && fl_extent_reserve(r, 2) == 0
                ? fl_apart_claim(r, e, most)
@@ -44,13 +55,13 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
 
 /* `want` bytes, `piece` at a time. Lock: region; it is released meanwhile. */
 static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want, size_t piece,
-                            const struct fl_zone *but)
+                            struct whose w)
 {
     size_t given = 0;
     bool gone = true;
 
     for (struct fl_extent *e;
-         gone && given < want && (e = claim_oldest(r, age, piece, but)) != NULL;) {
+         gone && given < want && (e = claim_oldest(r, age, piece, w)) != NULL;) {
         fl_region_unlock(r);
         gone = fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
         fl_region_lock(r);
@@ -64,8 +75,9 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
 {
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, age);
-    size_t given = fl_stock_release(r, age);
-    given += purge_extents(r, age, given < want ? want - given : 0, purge_chunk, NULL);
+    size_t given = fl_stock_release(r, age) + fl_pieces_smooth(r, SIZE_MAX);
+    given += purge_extents(r, age, given < want ? want - given : 0, purge_chunk, of_all);
+    given += fl_pieces_give_back(r, age, given < want ? want - given : 0, UINT_MAX);
     fl_region_unlock(r);
     return given;
 }
@@ -77,8 +89,23 @@ void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
     size_t held = r->populated_bytes - r->leaving + len, may = fl_supply_allowed(r, len);
 
     if (r->placing.nodes != 0 && held > may && len > own) {
-        (void)purge_extents(r, IDLE_TICKS, fl_min(held - may, len - own), purge_chunk, z);
+        (void)fl_pieces_smooth(r, FL_SMOOTHED_MOST);
+        (void)purge_extents(r, IDLE_TICKS, fl_min(held - may, len - own), purge_chunk,
+                            (struct whose){.but = z});
     }
+}
+
+bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone)
+{
+    struct whose beside = {&r->zone[zone], true};
+
+    if (zone >= r->placing.nodes) {
+        return false;
+    }
+    bool smoothed = fl_pieces_smooth(r, FL_SMOOTHED_MOST) != 0;
+    len = fl_align_up(len, fl_page.huge) *
+          r->placing.nodes; /* of pages in turns one node has a part */
+    return purge_extents(r, 0, len, purge_chunk, beside) != 0 || smoothed;
 }
 
 /* Any extent with a huge page's worth of bytes that the kernel may not take yet, claimed; NULL: there is none. Its edges
@@ -105,6 +132,7 @@ void fl_region_soften(struct fl_region *r)
     bool taken = true;
 
     fl_region_lock(r);
+    (void)fl_pieces_smooth(r, SIZE_MAX);
     for (struct fl_extent *e; taken && (e = claim_hard(r)) != NULL;) {
         fl_region_unlock(r);
         taken = fl_sys.lazy_free(fl_extent_range(e)) == 0;
@@ -138,7 +166,8 @@ static bool anything_to_age(struct fl_region *r)
 {
     FL_EACH_ZONE(r, z)
     {
-        if (!TAILQ_EMPTY(&z->by_age)) {
+        bool pieces = !TAILQ_EMPTY(&z->pieces) && fl_pieces_may_go_one_day(r);
+        if (!TAILQ_EMPTY(&z->by_age) || pieces || !TAILQ_EMPTY(&z->rough)) {
             return true;
         }
     }
@@ -164,6 +193,7 @@ bool fl_region_tick(struct fl_region *r, uint32_t age)
         &m, &r->worker_scratch); /* no lock held: whoever holds us up there holds up nobody else */
     fl_region_lock(r);
     size_t surplus = fl_region_note_memory(r, &m);
+    fl_pieces_note_tick(r);
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
     fl_region_unlock(r);
     if (surplus != 0) {
@@ -206,12 +236,30 @@ void fl_region_tick_alone(struct fl_region *r)
     uint32_t age = tight ? 1 : AGE_ALONE;
 
     fl_region_lock(r);
+    fl_pieces_note_tick(r);
     (void)fl_cache_drain_all(r, age);
-    size_t given = fl_stock_release(r, age);
-    given += purge_extents(r, age, given < alone_most ? alone_most - given : 0, alone_most, NULL);
-    r->is_behind = given >= alone_most;
+    size_t given = fl_stock_release(r, age) + fl_pieces_smooth(r, alone_most);
+    given += purge_extents(r, age, given < alone_most ? alone_most - given : 0, alone_most, of_all);
+    size_t left = given < alone_most ? alone_most - given : 0;
+    size_t pieces = fl_pieces_give_back(r, age, left, PIECES_ALONE);
+    r->is_behind = given + pieces >= alone_most || (pieces != 0 && fl_pieces_are_due(r, age));
     fl_advice_hide(r, 1, HIDDEN_ALONE);
     fl_region_unlock(r);
+}
+
+void fl_region_age_alone(struct fl_region *r)
+{
+    if (FL_LIKELY(r->has_worker) || !fl_region_lock_unless_forking(r)) {
+        return;
+    }
+    bool tick = fl_tick_is_due(r), more = r->ages_more;
+    fl_region_unlock(r);
+    if (tick) {
+        fl_region_tick_alone(r);
+    }
+    if (more) {
+        fl_region_age_more(r);
+    }
 }
 
 void fl_region_age_more(struct fl_region *r)

@@ -156,6 +156,7 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
 {
     if (e->content == FL_CONTENT_LAZY) { /* whatever of it is there: the purge will tell */
         e->content = FL_CONTENT_POPULATED;
+        e->left = FL_LEFT_HOLLOW;
         r->populated_bytes += e->len;
     }
     r->stats.gives++;
@@ -183,6 +184,7 @@ static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
     if (!is_dense(e)) {
         return false;
     }
+    fl_pagemap_populate(r, fl_extent_range(e)); /* it will be cut into others */
     fl_region_lock(r);
     bool fits = r->config.limit == 0 || r->populated_bytes + e->len <= r->config.limit;
     fl_region_unlock(r);
@@ -238,11 +240,16 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
 {
     uint64_t hits = 0, cached = 0;
 
+    out->cached_bytes = 0;
+
     fl_region_lock(r);
     for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
         hits += atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed);
         for (int i = 0; i < FL_CACHE_SLOTS; i++) {
-            cached += atomic_load_explicit(&c->slot[i].extent, memory_order_relaxed) != NULL;
+            bool there = atomic_load_explicit(&c->slot[i].extent, memory_order_relaxed) != NULL;
+            cached += there;
+            out->cached_bytes +=
+                there ? atomic_load_explicit(&c->slot[i].len, memory_order_relaxed) : 0;
         }
     }
     out->requests = r->stats.takes + hits;
@@ -260,6 +267,7 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->populate_errors = __atomic_load_n(&r->stats.populate_errors, __ATOMIC_RELAXED);
     out->purge_bytes = r->stats.purge_bytes;
     out->move_bytes = __atomic_load_n(&r->stats.move_bytes, __ATOMIC_RELAXED);
+    out->free_held_bytes = r->free_bytes;
     out->stock_bytes = r->stock.held;
     out->rezero_bytes = r->stats.rezero_bytes;
     out->repair_bytes = __atomic_load_n(&r->stats.repair_bytes, __ATOMIC_RELAXED);

@@ -1,24 +1,34 @@
-/* The window and its extents: who has which base pages, what is populated, what goes back to the kernel.
+/* The window and its extents: who has which base pages, what is populated, what goes back to the
+ * kernel.
  *
  * Left to others: which requests come here (alloc/), when to purge (uffd/), which node (later).
- * State: struct fl_region, one a process, under its one lock (rank REGION) but for what is marked atomic.
- * Descriptors are out of band and type-stable: once made, their memory stays readable for ever, so a stale pointer to
- * one may be read (never trusted) without the lock.
+ * State: struct fl_region, one a process, under its one lock (rank REGION) but for what is marked
+ * atomic. Descriptors are out of band and type-stable: once made, their memory stays readable for
+ * ever, so a stale pointer to one may be read (never trusted) without the lock.
  *
  * Invariants, checked by fl_region_check:
  * R1  extents tile the window: each ends where the next begins; no address is in two.
- * R2  pagemap[first page] and, below the frontier, pagemap[last page] of an extent name its descriptor.
+ * R2  pagemap[first page] and, below the frontier, pagemap[last page] of an extent name its
+ * descriptor; a LIVE one's waypoints too,
+ *     but where it is divided (struct fl_inner): there each granule's first page names its block.
  * R3  EMPTY extents begin and end at multiples of the huge page (the window's end included).
- * R4  two neighbours of one zone are never both FREE with memory, nor both FREE and EMPTY: they would have been merged.
+ * R4  two neighbours of one zone are never both FREE with memory, nor both FREE and EMPTY: they
+ * would have been merged.
  * R5  FREE extents are in the tree of their kind, by address; nothing else is.
- * R6  populated_bytes == sum of len over all extents that are neither EMPTY nor LAZY, what PART ones have, and stock.held. */
+ * R6  populated_bytes == sum of len, less what is absent, over all extents that are neither EMPTY
+ *     nor LAZY, what PART ones have, and stock.held.
+ * R7  FREE extents are in the queue of their kind, or, if they are pieces that were looked at, in
+ * that of those or none; H1 and H2 hold. */
 #ifndef FL_REGION_REGION_H
 #define FL_REGION_REGION_H
 
 #include "core/core.h"
 #include "region/extent.h"
+#include "region/holes.h"
 #include "region/inner.h"
+#include "region/pieces.h"
 #include "region/pin.h"
+#include "region/residency.h"
 #include "region/zone.h"
 #include "stats/stats.h"
 
@@ -26,10 +36,11 @@
 struct fl_zone {
     struct fl_extent_tree populated; /* FREE with memory */
     struct fl_extent_tree empty;     /* FREE without */
-    struct fl_extent_list by_age; /* FREE with a whole huge page of memory at least; oldest first */
-    size_t free_huge;             /* bytes in whole huge pages of FREE extents */
-    size_t stock_ready;           /* bytes of the stock */
-    size_t demand;                /* its share of stock.demand */
+    /* FREE with memory; oldest first: see enum fl_queue. */
+    struct fl_extent_list by_age, pieces, seen, rough;
+    size_t free_huge;   /* bytes in whole huge pages of FREE extents in by_age */
+    size_t stock_ready; /* bytes of the stock */
+    size_t demand;      /* its share of stock.demand */
 };
 
 enum { FL_CACHE_SLOTS = 4 };
@@ -48,6 +59,10 @@ struct fl_cache {
     uint32_t oldest;       /* slot that the next put replaces. The owner alone */
     struct fl_cache *next; /* registry, never shrinks. Lock: region */
     _Atomic bool owned;    /* by a living thread */
+    /* Is, or will soon be, in the region's list of filled ones. Set by the owner with the first put
+     * since it was cleared */
+    _Atomic bool listed;
+    struct fl_cache *next_filled; /* in that list. Who set `listed`; then who took the list */
 };
 
 /* How populated pages get from one place to another. Found by trying: never climbed again. */
@@ -79,6 +94,8 @@ struct fl_stock {
         _Atomic uint32_t epoch; /* when it was filled */
     } chunk[FL_STOCK_CHUNKS];
 };
+
+enum { FL_LEFT_KINDS = 64 };
 
 /* See touch.c. */
 enum { FL_TOUCH_SLOTS = 8 };
@@ -130,18 +147,28 @@ struct fl_hiding {
     bool undone;         /* something hidden was used since the last look */
 };
 
+/* See look.c. Lock: its own. */
+struct fl_look {
+    struct fl_lock lock;    /* rank LOOK */
+    struct fl_memory seen;  /* the last answer */
+    size_t granted;         /* r->granted when that look began */
+    _Atomic uint32_t begun; /* looks. Read without the lock: which look one may share */
+};
+
 struct fl_region_config {
     size_t stock; /* bytes of the stock at most; 0: a sixty-fourth of the peak */
     bool no_stock;
     uint64_t tick_ns;  /* of requests and frees where no worker ticks; 0: nothing ages */
     enum fl_rung rung; /* the best one that may be tried */
-    size_t
-        eager_max; /* bytes; larger requests are populated by touch. 0: an eighth of what is available */
-    size_t limit;     /* bytes held populated at most; 0: what fl_memory_look says is left */
-    bool huge;        /* advise huge pages */
-    bool first_touch; /* large requests get their pages where they are touched, by the worker */
-    bool verbose;     /* say what happens rarely and should be known */
+    size_t eager_max;  /* bytes; larger requests are lazy. 0: an eighth of what is available */
+    size_t limit;      /* bytes held populated at most; 0: what fl_memory_look says is left */
+    bool huge;         /* advise huge pages */
+    bool first_touch;  /* large requests get their pages where they are touched, by the worker */
+    bool verbose;      /* say what happens rarely and should be known */
     bool populate_by_touch; /* without MADV_POPULATE_WRITE */
+    /* What a request needs from the kernel comes when it is touched, but for what is known to be:
+     * see left.c. False: before it is handed out. */
+    bool wait_for_touch;
 };
 
 struct fl_region {
@@ -169,20 +196,32 @@ struct fl_region {
     size_t descriptors_ready;            /* bytes of them that are in memory */
     size_t descriptors_used;             /* count; index 0 is never used */
     struct fl_cache *caches;             /* every cache ever made */
+    _Atomic(struct fl_cache *) filled;   /* those with a put since they were last emptied */
     size_t populated_bytes;              /* R6 */
     size_t free_bytes;                   /* part of it that is FREE */
-    size_t free_huge;                    /* part of that in whole huge pages */
-    size_t leaving; /* bytes of APART extents whose pages move: counted twice for a moment */
+    size_t free_huge;                    /* part of that in whole huge pages, none of them split */
+    /* Bytes of APART extents whose pages move: counted twice for a moment. Lock: region, to
+     * write. */
+    _Atomic size_t leaving;
+    /* Requests that fill addresses of their own, and what is free beside them in the same huge
+     * pages. Lock: region, to add */
+    _Atomic size_t filling;
     struct fl_stock stock;
     struct fl_repair repair;
     struct fl_rezero rezero;
     struct fl_hiding hiding;
+    /* By log2 of a block's bytes: 1 + the percentage that was in memory when the last few were
+     * freed; 0: no look was made. Relaxed: a hint. See left.c. */
+    _Atomic uint8_t touched[FL_LEFT_KINDS];
+    struct fl_holes holes;
+    struct fl_pieces pieces;
     struct fl_touch touch;
     struct fl_lock moving;        /* see move.c. Rank LEAF */
     _Atomic uint64_t crawl_until; /* monotonic ns; the kernel compacts: see supply.c */
     _Atomic bool crawl_said;
-    unsigned remaps;                         /* maps that mremap has made. Lock: moving */
-    struct fl_memory_scratch scratch;        /* for looks at the memory */
+    unsigned remaps; /* maps that mremap has made. Lock: moving */
+    struct fl_look look;
+    struct fl_memory_scratch scratch;        /* for looks at the memory. Lock: look */
     struct fl_memory_scratch worker_scratch; /* the worker's, without the lock */
     size_t memory_total;                     /* bytes of RAM; 0: unknown */
     /* Bytes since the next allocator was asked to trim, and until it is again. */
@@ -191,9 +230,11 @@ struct fl_region {
     size_t look_after; /* how many may before the next look */
     size_t surplus;    /* free bytes that a look found too many; the next free purges them */
     size_t budget;     /* bytes that may be populated before the memory is looked at again */
+    _Atomic size_t
+        granted; /* bytes that were ever allowed to be populated. Lock: region, to write */
     _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
     struct fl_region_stats stats;         /* Lock: region */
-    bool has_worker;                      /* Lock: region */
+    _Atomic bool has_worker;              /* Lock: region, to write */
     bool is_behind;           /* the last tick without a worker left aged memory. Lock: region */
     uint64_t tick_due_ns;     /* monotonic; the next such tick; 0: none yet. Lock: region */
     bool ages_more;           /* age_more is to be called by the next request. Lock: region */
@@ -231,9 +272,10 @@ static inline bool fl_region_in_boot_area(const struct fl_region *r, uintptr_t a
     return addr - r->window.all.base < r->first - r->window.all.base;
 }
 
-/* An extent of at least `len` bytes (a multiple of the base page) at a multiple of `align` (power of two, at least the
- * base page), LIVE, populated unless larger than eager_max or memory is short; all zero when `zero`.
- * `own`: the calling thread's cache, emptied first; NULL when it has none.
+/* An extent of at least `len` bytes (a multiple of the base page) at a multiple of `align` (power
+ * of two, at least the base page), LIVE, populated unless it is new memory that waits for its
+ * touch, larger than eager_max, or memory is short; all zero when `zero`. `own`: the calling
+ * thread's cache, emptied first; NULL when it has none.
  * NULL when the window, the descriptors or the memory do not allow it: ask the next allocator.
  * Threads: any; takes the region lock.  Signals: see fl_region_busy.  Cost: O(log free extents), and the kernel's
  * clearing for what has to be populated. */
@@ -252,6 +294,15 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e);
  * Threads: any; takes the region lock. */
 bool fl_region_withhold(struct fl_region *r, struct fl_extent *e);
 
+/* Before the LIVE extent `e`, with FL_LEFT_UNSEEN, is freed: notes how much of it was touched. No
+ * lock needed; signals: safe.
+ * Cost: 10 us. */
+void fl_region_note_touched(struct fl_region *r, struct fl_extent *e);
+
+/* Zero in the first `n` bytes of the LIVE extent `e`, which has something of enum fl_left. No lock
+ * needed; signals: safe. */
+void fl_region_clear(struct fl_region *r, struct fl_extent *e, size_t n);
+
 /* Makes the LIVE extent `e` `len` bytes long without moving it, populated. False: not possible, nothing changed.
  * Shrinking always succeeds. */
 bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len);
@@ -260,8 +311,9 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len);
  * the edges copied; `e` is gone then. NULL: not possible, or not worth it; nothing changed.  Threads: any. */
 struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_t len);
 
-/* Gives whole huge pages of FREE extents back to the kernel: those freed at least `age` ticks ago (0: all, thread
- * caches included). Returns bytes given back. Threads: any; no lock is held during the system calls. */
+/* Gives whole huge pages of FREE extents back to the kernel, then what is free of others, see
+ * pieces.c: what was freed at least `age` ticks ago (0: all, thread caches included). Returns bytes
+ * given back. Threads: any; no lock is held during the system calls. */
 size_t fl_region_purge(struct fl_region *r, uint32_t age);
 
 /* For the worker: from now on it serves first touches. */
@@ -291,7 +343,8 @@ bool fl_region_counts_maps(struct fl_region *r);
 /* Jobs of the worker. Each returns the ns until it wants to run again; UINT64_MAX: not before it is called.
  * Fills the stock up to what recent requests needed. */
 uint64_t fl_region_refill(struct fl_region *r);
-/* Makes huge pages again that fork(2) split. */
+/* Makes huge pages again that fork(2) split, and those that were split to give pieces of them
+ * back. */
 uint64_t fl_region_repair(struct fl_region *r);
 /* Clears free memory while no request comes. */
 uint64_t fl_region_rezero(struct fl_region *r);
@@ -301,6 +354,9 @@ uint64_t fl_region_hide(struct fl_region *r);
 /* One tick of the worker's clock, then fl_region_purge(age). False when nothing is left that could age: then the region
  * sets wants_worker at the next free, and the worker may sleep until it is called. */
 bool fl_region_tick(struct fl_region *r, uint32_t age);
+/* Without a worker requests and frees that come to the region do that work. One that a thread cache
+ * served calls this now and then. No lock held.  Cost: a look where there is a worker. */
+void fl_region_age_alone(struct fl_region *r);
 /* Tells the region whether a worker watches it. Without one, wants_worker is raised once enough is populated. */
 void fl_region_set_worker(struct fl_region *r, bool there);
 
@@ -334,8 +390,14 @@ static inline struct fl_extent *fl_region_find(const struct fl_region *r, uintpt
 
 /* The program is about to change how `range`, anything, is mapped: blocks in it come back as new when they are freed.
  * Lock-free; Threads: any.  Signals: safe.  Context: early, and in a child of vfork(2).
- * Cost: a walk over the pagemap back to the block's beginning, 4 bytes a base page, or to where the last one ended. */
+ * Cost: O(log n) for each block in it. */
 void fl_region_note_hands(struct fl_region *r, struct fl_range range);
+
+/* The program is about to give the pages of `range`, anything, back to the kernel. Where that ends
+ * amid a huge page, the kernel would keep all of it until memory is short: it is split first, and
+ * the block comes back as new when it is freed. Threads and the rest as fl_region_note_hands; errno
+ * may change.  Cost: a system call for each end that is amid a huge page. */
+void fl_region_note_dropped(struct fl_region *r, struct fl_range range);
 
 /* True inside this thread's critical section: a signal handler that sees it must not call take,
  * give, resize. True as well in a child that has the tables of threads which are not in it
@@ -379,9 +441,15 @@ static inline struct fl_extent *fl_cache_take(struct fl_region *r, struct fl_cac
     return NULL;
 }
 
-/* Keeps the claimed `e`. Returns the extent that had to make room, for the region; NULL when a slot was free.
- * O(1), no lock, signal-safe. */
-static inline struct fl_extent *fl_cache_put(struct fl_cache *c, struct fl_extent *e)
+/* The cache has got its first extent since all were emptied: who empties all looks at those
+ * that did alone. */
+void fl_cache_list(struct fl_region *r, struct fl_cache *c);
+
+/* Keeps the claimed `e`. Returns the extent that had to make room, for the region; NULL when a slot
+ * was free. O(1), no lock, signal-safe. Writes what threads share only the first time after others
+ * have emptied the cache. */
+static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cache *c,
+                                             struct fl_extent *e)
 {
     size_t len = e->len; /* once it is in a slot, e is anybody's */
     struct fl_cache_slot *s = c->slot;
@@ -393,9 +461,13 @@ static inline struct fl_extent *fl_cache_put(struct fl_cache *c, struct fl_exten
     if (s == c->slot + FL_CACHE_SLOTS) {
         s = &c->slot[c->oldest++ % FL_CACHE_SLOTS];
     }
-    /* sequentially consistent: comes before the look at wants_worker, as fl_region_tick wants it */
+    /* sequentially consistent: comes before the looks at wants_worker, as fl_region_tick wants it,
+     * and at `listed` */
     struct fl_extent *old = atomic_exchange(&s->extent, e);
     atomic_store_explicit(&s->len, len, memory_order_relaxed);
+    if (FL_UNLIKELY(!atomic_load(&c->listed))) {
+        fl_cache_list(r, c);
+    }
     return old;
 }
 
@@ -413,7 +485,8 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out);
 /* What is populated on each node; where there is one, none. Bytes.  Cost: a walk over all extents, the lock held. */
 void fl_region_nodes_read(struct fl_region *r, struct fl_stats_nodes *out);
 
-/* Invariants R1 to R6 over the whole window; NULL, or the name of the first that does not hold. For tests. */
+/* Invariants R1 to R7 over the whole window; NULL, or the name of the first that does not hold. For
+ * tests. */
 const char *fl_region_check(struct fl_region *r);
 
 #endif

@@ -46,6 +46,9 @@ static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintp
 
     if (from > addr && fl_inner_around(r, from, &first) == NULL) {
         first = fl_extent_around(r, from);
+        if (first != NULL) { /* where a look ended the next one begins */
+            fl_extent_lay_waypoints(r, first);
+        }
     }
     addr = from >= end ? end : first != NULL ? first->base : addr;
     for (int i = 0; addr < end && run.len < batch; i++) {
@@ -74,8 +77,7 @@ static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintp
     return inner;
 }
 
-/* Is it all there, and half of it the process's own? */
-static bool is_worth_it(struct fl_range huge)
+bool fl_repair_is_worth_it(struct fl_range huge)
 {
     size_t present = 0, own = 0;
 
@@ -115,11 +117,12 @@ static void mend(struct fl_region *r, struct tally *t, struct fl_range split)
     struct fl_range run = {split.base, 0};
 
     for (uintptr_t at = split.base; at < fl_range_end(split); at += fl_page.huge) {
-        if (is_worth_it((struct fl_range){at, fl_page.huge})) {
+        bool own = fl_holes_is_split(r, at); /* by ourselves: see pieces.c */
+        if (!own && fl_repair_is_worth_it((struct fl_range){at, fl_page.huge})) {
             run.len += fl_page.huge;
             continue;
         }
-        t->left++;
+        t->left += !own;
         collapse(r, t, run);
         run = (struct fl_range){at + fl_page.huge, 0};
     }
@@ -161,7 +164,7 @@ static uint64_t end_of_pass(struct fl_region *r)
     return p->active ? p->rest_ns : UINT64_MAX;
 }
 
-uint64_t fl_region_repair(struct fl_region *r)
+static uint64_t repair_forked(struct fl_region *r)
 {
     fl_region_lock(r);
     if (!r->repair.active && atomic_exchange(&r->repair.wanted, false)) {
@@ -190,4 +193,11 @@ uint64_t fl_region_repair(struct fl_region *r)
     }
     fl_region_unlock(r);
     return 0;
+}
+
+uint64_t fl_region_repair(struct fl_region *r)
+{
+    uint64_t forked = repair_forked(r), pieces = fl_pieces_mend(r);
+
+    return forked < pieces ? forked : pieces;
 }

@@ -1,6 +1,7 @@
 /* realloc without a move: a LIVE extent gives up its tail, or takes over the FREE memory behind it. */
 #include "region/internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum { MOVE_FROM_HUGE = 4 }; /* huge pages; a smaller extent is copied sooner than moved */
@@ -12,7 +13,9 @@ static void shrink(struct fl_region *r, struct fl_extent *e, size_t len)
     fl_region_count_use(r, -(int64_t)tail.len);
     e->len = len;
     fl_extent_publish(r, e);
-    (void)fl_fit_insert(r, fl_extent_new(r, tail, FL_CONTENT_POPULATED, e->zone));
+    struct fl_extent *rest = fl_extent_new(r, tail, FL_CONTENT_POPULATED, e->zone);
+    rest->left = e->left;
+    (void)fl_fit_insert(r, rest);
 }
 
 static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_grant *g)
@@ -32,20 +35,47 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
         }
         f = fl_extent_free_at(r, f->base + f->len, e->zone);
     }
-    if (have < more || (fresh != 0 && fl_supply_plan(r, g, more, fresh, own) != 0)) {
+    g->refusal = have >= more && fresh != 0 ? fl_supply_plan(r, g, more, fresh, own) : 0;
+    if (have < more || g->refusal != 0) {
+        return false;
+    }
+    int rc = fl_pieces_may_fill(r, g, e->zone, more, (struct fl_range){end, more});
+    if (fl_pieces_refuses(rc)) {
+        fl_supply_cancel(r, g);
+        g->refusal = rc;
         return false;
     }
     struct fl_extent *tail = fl_carve(r, first, end, more, g);
     if (tail == NULL) {
+        fl_pieces_not_filled(r, rc, (struct fl_range){end, more});
         fl_supply_cancel(r, g);
         return false;
     }
+    fl_left_note_holes(r, g, rc);
     fl_supply_claim(r, g);
+    e->left |= tail->left;
     fl_extent_drop(r, tail);
     e->len = len;
     fl_extent_publish(r, e);
+    fl_extent_lay_waypoints(r, e);
     fl_region_count_use(r, (int64_t)more);
     return true;
+}
+
+/* The same; where a look at the memory is due the lock is released for it, and all is decided
+ * anew. */
+static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_grant *g)
+{
+    bool done = extend(r, e, len, g);
+    struct fl_memory seen;
+
+    if (!done && g->refusal == -EBUSY && fl_look_leaving_lock(r, &seen) &&
+        fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) == 0) {
+        g->seen = &seen;
+        done = extend(r, e, len, g);
+        g->seen = NULL;
+    }
+    return done;
 }
 
 /* A LAZY extent gives whole huge pages of its tail back, and its addresses. */
@@ -83,6 +113,7 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     fl_extent_drop(r, tail);
     e->len += more;
     fl_extent_publish(r, e);
+    fl_extent_lay_waypoints(r, e);
     fl_region_count_use(r, (int64_t)more);
     return true;
 }
@@ -116,7 +147,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
         shrink(r, e, len);
     } else if (len > e->len) {
         (void)fl_cache_drain_all(r, 0);
-        done = extend(r, e, len, &g);
+        done = extend_looking(r, e, len, &g);
     }
     fl_region_unlock(r);
     if (done) {
@@ -131,7 +162,8 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
     fl_region_lock(r);
     struct fl_extent *to = fl_region_is_absurd(r, len)
                                ? NULL
-                               : fl_take_lazy(r, len, fl_page.base, fl_zone_when_empty(r, e->zone));
+                               : fl_take_lazy(r, len, fl_page.base, fl_zone_when_empty(r, e->zone),
+                                              r->config.wait_for_touch);
     if (to != NULL) {
         fl_region_count_use(r, (int64_t)to->len);
         r->stats.takes++;
@@ -167,8 +199,9 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     fl_zone_extend(r, zone, all, fl_page.huge);
     struct fl_extent *empty = fl_fit_first(&r->zone[zone].empty, all, fl_page.huge);
 
+    g->refusal = 0;
     if (empty == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0 ||
-        fl_supply_plan(r, g, len - e->len, fresh, 0) != 0) {
+        (g->refusal = fl_supply_plan(r, g, len - e->len, fresh, 0)) != 0) {
         return NULL;
     }
     struct fl_extent *to =
@@ -181,7 +214,9 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     r->leaving += own.len;
     fl_unsettled_begin();
     fl_region_count_use(r, (int64_t)len - (int64_t)e->len);
-    r->stats.stalls += g->budgeted != 0;
+    to->left |= e->left;
+    r->stats.stalls += g->budgeted != 0 && !g->leaves;
+    r->stats.lazy += g->leaves;
     return to;
 }
 
@@ -234,6 +269,12 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
     struct fl_extent *to = carve_alike(r, e, len, own, &g);
+    struct fl_memory seen;
+    if (to == NULL && g.refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
+        g.seen = &seen;
+        to = carve_alike(r, e, len, own, &g);
+        g.seen = NULL;
+    }
     fl_region_unlock(r);
     if (to == NULL) {
         return NULL;
@@ -241,12 +282,13 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
     uintptr_t shift = to->base - all.base;
     struct fl_range there = {own.base + shift, own.len};
     if (fl_move_begin(r, &m, there, to->zone)) {
-        moved = fl_move_pages(r, &m, own, there.base);
+        moved = (e->left != 0 ? fl_move_hollow : fl_move_pages)(r, &m, own, there.base);
         fl_move_end(r, &m);
     }
     /* What did not move is copied: into what a part of a huge page has become, too. */
     struct fl_range whole = {own.base, fl_align_down(moved, fl_page.huge)};
-    spare(&g, (struct fl_range){there.base, whole.len});
+    /* No other pages may come to where only holes of a huge page have moved. */
+    spare(&g, (struct fl_range){there.base, fl_align_up(moved, fl_page.huge)});
     fl_grant_fulfil(r, &g);
     copy((struct fl_range){own.base + moved, own.len - moved}, there.base + moved);
     copy((struct fl_range){all.base, own.base - all.base}, to->base);

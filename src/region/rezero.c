@@ -61,6 +61,16 @@ static bool may_clear(const struct fl_region *r)
     return r->rezero.credit >= piece_most && !atomic_load_explicit(&r->tight, memory_order_relaxed);
 }
 
+/* What was never touched is zero, and stays away. Returns bytes. */
+static size_t clear(struct fl_region *r, const struct fl_extent *e)
+{
+    if (e->left != 0) {
+        return fl_left_clear(r, fl_extent_range(e), fl_zero_streaming);
+    }
+    fl_zero_streaming((void *)e->base, e->len); /* NOLINT(performance-no-int-to-ptr) */
+    return e->len;
+}
+
 uint64_t fl_region_rezero(struct fl_region *r)
 {
     struct fl_rezero *z = &r->rezero;
@@ -75,11 +85,10 @@ uint64_t fl_region_rezero(struct fl_region *r)
     while (!pause && quiet && seen == r->stats.takes && may_clear(r) &&
            (e = claim_dirty(r)) != NULL) {
         fl_region_unlock(r);
-        void *at = (void *)e->base; /* NOLINT(performance-no-int-to-ptr) */
-        fl_zero_streaming(at, e->len);
+        size_t cleared = clear(r, e);
         fl_region_lock(r);
-        z->credit -= fl_min(z->credit, e->len);
-        r->stats.rezero_bytes += e->len;
+        z->credit -= fl_min(z->credit, cleared);
+        r->stats.rezero_bytes += cleared;
         e->zeroed = fl_extent_range(e);
         e->hard = e->len; /* written anew: the kernel may not take it any more */
         fl_apart_return(r, e, false);

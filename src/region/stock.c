@@ -1,12 +1,15 @@
 /* The stock: huge pages that are populated, zero, and under no extent. Requests take them by a move; the worker refills.
  *
- * Filled ahead of demand: what recent requests needed from the kernel is the goal, within a sixty-fourth of the peak (or
- * FAULTLESS_STOCK) and within what may be held at all. Below half of the goal the worker is called. The dirty counterpart of the
- * stock is every free extent's huge pages, oldest first: see supply.c.
+ * Filled ahead of demand: what recent requests needed from the kernel, and will touch by what is
+ * known, is the goal, within a sixty-fourth of the peak (or FAULTLESS_STOCK) and within what may be
+ * held at all. Below half of the goal the worker is called. The dirty counterpart of the stock is
+ * every free extent's huge pages, oldest first: see supply.c.
  * State: r->stock, under the region lock. A chunk is being filled or emptied by one thread (`apart`), or it is taken from;
  * bytes below `ready` are there. Children of fork have none of it, and core dumps neither.
  * S1  stock.held == sum of held over chunks; held >= ready.  S2  a chunk with `moving` takers is not refilled. */
 #include "region/internal.h"
+
+#include <errno.h>
 
 enum { CAP_SHARE = 64, REST_NS = 100000000 };
 static const size_t chunk_least = (size_t)128 << 20;
@@ -166,7 +169,9 @@ static bool claim_span(struct fl_region *r)
         size_t wish = fl_max(r->config.stock, r->memory_total / 8) / FL_STOCK_CHUNKS;
         size_t chunk_len = fl_max(fl_align_up(wish, fl_page.huge), chunk_least);
         bool claimed = fl_vspace_claim(&span, chunk_len * FL_STOCK_CHUNKS, fl_page.huge,
-                                       fl_range_end(r->descriptors.all), "faultless:stock") == 0;
+                                       fl_range_end(r->descriptors.all) +
+                                           fl_holes_table_len(r->window.all.len),
+                                       "faultless:stock") == 0;
         fl_region_lock(r);
         if (claimed) {
             s->span = span;
@@ -359,15 +364,26 @@ uint64_t fl_region_refill(struct fl_region *r)
     return more ? 0 : later ? REST_NS : UINT64_MAX;
 }
 
-/* May `len` bytes more be held for the zone, and is there nothing of it? */
-static struct fl_stock_chunk *claim_now(struct fl_region *r, size_t len, unsigned zone)
+/* May `len` bytes more be held for the zone, and is there nothing of it? 0, or why not: as
+ * fl_region_may_populate. */
+static int may_hold(struct fl_region *r, size_t len, unsigned zone, const struct fl_memory *seen)
 {
     bool may = r->zone[zone].stock_ready == 0 && !r->window.reserved &&
-               (r->placing.nodes == 0 || r->placing.has_room(zone, len)) &&
-               fl_region_may_populate(r, len, len) == 0;
+               (r->placing.nodes == 0 || r->placing.has_room(zone, len));
+
+    return may ? fl_region_may_populate(r, len, len, seen) : -ENOMEM;
+}
+
+static struct fl_stock_chunk *claim_now(struct fl_region *r, size_t len, unsigned zone)
+{
+    struct fl_memory seen;
+    int refusal = may_hold(r, len, zone, NULL);
     size_t want = len;
 
-    return may ? claim_empty(r, &want, zone) : NULL;
+    if (refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
+        refusal = may_hold(r, len, zone, &seen);
+    }
+    return refusal == 0 ? claim_empty(r, &want, zone) : NULL;
 }
 
 bool fl_region_fill_now(struct fl_region *r, size_t len, unsigned zone)
@@ -444,6 +460,11 @@ bool fl_stock_is_mapped(const struct fl_region *r)
         c++;
     }
     return c < r->stock.chunk + FL_STOCK_CHUNKS;
+}
+
+struct fl_range fl_stock_mapped(const struct fl_region *r, unsigned i)
+{
+    return mapped_range(r, &r->stock.chunk[i]);
 }
 
 void fl_stock_fork_child(struct fl_region *r)

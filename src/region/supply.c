@@ -1,8 +1,10 @@
 /* Where the pages of a request come from that takes EMPTY addresses: the stock, free extents elsewhere, or the kernel.
  *
- * What is held may exceed the most that was ever in use by a sixty-fourth. Up to that the kernel gives new pages: they stay where
- * they are, and a step that repeats finds them there. Beyond it whole huge pages of free extents move: the
- * oldest free ones, whatever their size. So nothing fragments in huge pages, and shapes that vary cost no fault. */
+ * What is held may exceed the most that was ever in use by a sixty-fourth. Up to that the kernel
+ * gives new pages: they stay where they are, and a step that repeats finds them there. Beyond it
+ * whole huge pages of free extents move: the oldest free ones, whatever their size. So nothing
+ * fragments in huge pages, and shapes that vary cost no fault. What comes from the kernel may be
+ * left to the first touch: see left.c. */
 #include "region/internal.h"
 
 #include <errno.h>
@@ -30,10 +32,10 @@ size_t fl_supply_allowed(const struct fl_region *r, size_t more)
 
 static int may_populate(struct fl_region *r, const struct fl_grant *g, size_t len, size_t fresh)
 {
-    int rc = fl_region_may_populate(r, len, fresh);
+    int rc = fl_region_may_populate(r, len, fresh, g->seen);
 
     if (rc == 0 && r->placing.nodes != 0 && !g->any_room && !r->placing.has_room(g->zone, fresh)) {
-        r->budget += fresh;
+        fl_region_forgo(r, fresh);
         rc = -ENOSPC;
     }
     return rc;
@@ -58,17 +60,29 @@ int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t f
     int refusal = rest != 0 ? may_populate(r, g, len, rest) : 0;
     if (refusal == 0) {
         g->budgeted = rest;
+    } else if (refusal == -EBUSY) { /* all is decided anew: nothing of this may be left */
+        g->from_stock = g->from_free = 0;
     } else if (donors + stock >= fresh) {
         g->from_free = fl_min(donors, fresh);
         g->from_stock = fresh - g->from_free;
         refusal = 0;
     }
+    g->leaves = g->budgeted != 0 && fl_left_wants(r, g, len);
     return refusal;
 }
 
-void fl_supply_cancel(struct fl_region *r, const struct fl_grant *g)
+void fl_supply_cancel(struct fl_region *r, struct fl_grant *g)
 {
-    r->budget += g->budgeted;
+    fl_region_forgo(r, g->budgeted);
+    g->from_stock = g->from_free = g->budgeted = 0;
+    g->leaves = false;
+}
+
+/* Will what is asked for be touched? Then the stock is to have as much the next time. */
+static bool is_real(const struct fl_region *r, const struct fl_grant *g)
+{
+    return !r->config.wait_for_touch || g->to_stay || r->config.stock != 0 ||
+           r->stock.expected > r->stats.in_use_peak || fl_left_was_touched(r, g->live.len);
 }
 
 void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
@@ -77,11 +91,18 @@ void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
     size_t want = g->from_free;
 
     fl_stock_take(r, g);
-    fl_stock_demand(r, g->budgeted + g->from_stock, g->zone);
+    g->filling = g->nfresh != 0 && (!g->leaves || g->npieces != 0);
+    if (g->filling) {
+        atomic_fetch_add(&r->filling, 1);
+    }
+    if (is_real(r, g)) {
+        fl_stock_demand(r, g->budgeted + g->from_stock, g->zone);
+    }
     while (want >= fl_page.huge && !TAILQ_EMPTY(by_age) && fl_extent_reserve(r, 2) == 0) {
         struct fl_extent *e = fl_apart_claim(r, TAILQ_FIRST(by_age), want);
         want -= e->len;
         r->leaving += e->len;
+        g->hollow |= e->left != 0;
         e->next = g->donors;
         g->donors = e;
     }
@@ -213,7 +234,7 @@ static size_t reach(const struct filling *f, struct fl_range to)
 }
 
 /* Moves `from` to where the filling stands. Returns bytes moved, from its start. */
-static size_t fill_from(struct fl_region *r, struct filling *f, struct fl_range from)
+static size_t fill_from(struct fl_region *r, struct filling *f, struct fl_range from, bool hollow)
 {
     size_t moved = 0;
 
@@ -234,8 +255,8 @@ static size_t fill_from(struct fl_region *r, struct filling *f, struct fl_range 
             continue;
         }
         size_t piece = fl_min(from.len - moved, upto - *done);
-        size_t n = fl_move_pages(r, &f->move, (struct fl_range){from.base + moved, piece},
-                                 to.base + *done);
+        size_t n = (hollow ? fl_move_hollow : fl_move_pages)(
+            r, &f->move, (struct fl_range){from.base + moved, piece}, to.base + *done);
         *done += fl_align_down(n, fl_page.huge);
         moved += n;
         if (n < piece) {
@@ -259,13 +280,13 @@ static void fill_by_moves(struct fl_region *r, struct filling *f)
     size_t clean[FL_GRANT_FRESH];
 
     for (unsigned i = 0; i < g->npieces; i++) {
-        g->piece[i].moved = fill_from(r, f, g->piece[i].range);
+        g->piece[i].moved = fill_from(r, f, g->piece[i].range, false);
     }
     memcpy(clean, f->done, sizeof clean);
 
     for (struct fl_extent *e = g->donors; e != NULL; e = e->next) {
         fl_advice_show_apart(e);
-        e->spent = fill_from(r, f, fl_extent_range(e)) != 0;
+        e->spent = fill_from(r, f, fl_extent_range(e), e->left != 0) != 0;
     }
     close_range(r, f);
     /* The next huge page may have got part of one that is mapped by base pages. */
@@ -291,10 +312,15 @@ static size_t stuck_bytes(const struct fl_grant *g)
 
 static bool is_too_much(struct fl_region *r, size_t more)
 {
+    struct fl_memory seen;
+
     fl_region_lock(r);
-    bool refused = fl_region_may_populate(r, 0, more) != 0;
+    int refusal = fl_region_may_populate(r, 0, more, NULL);
+    if (refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
+        refusal = fl_region_may_populate(r, 0, more, &seen);
+    }
     fl_region_unlock(r);
-    return refused;
+    return refusal != 0 && refusal != -EBUSY;
 }
 
 /* Sources without their pages leave no map behind. What the kernel did not let go stays free memory, if there is room for
@@ -324,8 +350,10 @@ static void settle(struct fl_region *r, struct fl_grant *g)
 
 static void populate_rest(struct fl_region *r, const struct filling *f)
 {
-    /* While memory is tight the kernel may have taken what moved: then all is looked at. */
-    bool all = atomic_load_explicit(&r->tight, memory_order_relaxed);
+    /* While memory is tight the kernel may have taken what moved; and of what is to stay nothing
+     * waits for its touch. */
+    bool all =
+        atomic_load_explicit(&r->tight, memory_order_relaxed) || (f->g->to_stay && f->g->hollow);
     unsigned helpers = f->g->hands != 0 ? f->g->hands - 1u : SHARE_HELPERS;
 
     for (unsigned i = 0; i < f->g->nfresh; i++) {
@@ -339,11 +367,68 @@ static void populate_rest(struct fl_region *r, const struct filling *f)
     }
 }
 
+/* The first huge pages of `range` that are split, as far as it goes; len 0: there are none. No lock
+ * held. */
+static struct fl_range next_split(const struct fl_region *r, struct fl_range range)
+{
+    uintptr_t at = range.base, end = fl_range_end(range), from = end;
+
+    for (bool split = false; at < end; at = fl_align_down(at, fl_page.huge) + fl_page.huge) {
+        bool is = fl_holes_is_split(r, at);
+        if (split && !is) {
+            break;
+        }
+        from = is && !split ? at : from;
+        split = is;
+    }
+    return (struct fl_range){from, fl_min(at, end) - from};
+}
+
+/* Holes in what was free, of the request's own part. Of huge pages that are not split nothing is
+ * brought in. */
+static void fill_holes(struct fl_region *r, const struct fl_grant *g)
+{
+    bool fills = g->holes != 0 && !g->leave_holes && !g->on_touch && !fl_sys_is_confined();
+    struct fl_range rest = g->back, split;
+
+    while (FL_UNLIKELY(fills) && (split = next_split(r, rest)).len != 0) {
+        int rc = populate_pieces(r, split, g->live, populate_piece);
+        __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
+        rest = (struct fl_range){fl_range_end(split), fl_range_end(rest) - fl_range_end(split)};
+    }
+    if (FL_UNLIKELY(fills)) {
+        __atomic_fetch_add(&r->stats.populate_bytes, g->holes, __ATOMIC_RELAXED);
+    }
+}
+
+/* In a child of fork(2) that a handler has made amid it nobody counts any more. */
+static void end_filling(struct fl_region *r, const struct fl_grant *g)
+{
+    size_t n = atomic_load(&r->filling);
+
+    while (g->filling && n != 0 && !atomic_compare_exchange_weak(&r->filling, &n, n - 1)) {
+    }
+}
+
+bool fl_supply_is_coming(const struct fl_region *r)
+{
+    return atomic_load(&r->leaving) != 0 || atomic_load(&r->filling) != 0;
+}
+
 static void tell_once(struct fl_region *r)
 {
     if (r->config.verbose && __atomic_load_n(&r->stats.compactions, __ATOMIC_RELAXED) != 0 &&
         !atomic_exchange(&r->crawl_said, true)) {
         fl_say("the kernel compacts memory for each huge page: base pages for a while");
+    }
+}
+
+static void clear(struct fl_region *r, const struct fl_grant *g, struct fl_range part)
+{
+    if (g->hollow || g->leaves) {
+        (void)fl_left_clear(r, part, fl_left_clear_plainly);
+    } else {
+        memset((void *)part.base, 0, part.len); /* NOLINT(performance-no-int-to-ptr) */
     }
 }
 
@@ -356,10 +441,13 @@ void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g)
         fill_by_moves(r, &f);
         settle(r, g);
     }
-    populate_rest(r, &f);
+    if (!g->leaves) {
+        populate_rest(r, &f);
+    }
+    fill_holes(r, g);
+    end_filling(r, g);
     tell_once(r);
     for (unsigned i = 0; g->zero && i < g->ndirty; i++) {
-        void *part = (void *)g->dirty[i].base; /* NOLINT(performance-no-int-to-ptr) */
-        memset(part, 0, g->dirty[i].len);
+        clear(r, g, g->dirty[i]);
     }
 }

@@ -9,7 +9,8 @@ enum {
         8, /* of what is available, the part that one request may have populated unasked */
     LAZY_FROM_HUGE = 8, /* huge pages from which on a request may be handed out unpopulated */
     ABSURD_SHARE = 8,   /* times the machine's memory: no request is served from there on */
-    FOREIGN_TRIES = 4,  /* places tried when others have mapped something in the window */
+    NO_ZONE = 255,
+    FOREIGN_TRIES = 4, /* places tried when others have mapped something in the window */
 };
 
 /* The whole window as one EMPTY extent. Left to the first request, so that a process without any touches nothing. */
@@ -18,7 +19,7 @@ int fl_take_seed(struct fl_region *r)
     if (r->seeded) {
         return 0;
     }
-    if (fl_extent_reserve(r, 1) != 0 || fl_pagemap_reach(r, r->first) != 0) {
+    if (fl_extent_reserve(r, 1) != 0 || fl_pagemap_reach(r, r->first, true) != 0) {
         return -ENOMEM;
     }
     struct fl_range all = {r->first, fl_range_end(r->window.all) - r->first};
@@ -88,7 +89,25 @@ static struct growth find_growth(struct fl_region *r, size_t len, size_t align, 
     return best;
 }
 
-int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
+static void grant(struct fl_region *r, size_t fresh)
+{
+    atomic_fetch_add_explicit(&r->granted, fresh, memory_order_relaxed);
+}
+
+void fl_region_forgo(struct fl_region *r, size_t fresh)
+{
+    r->budget += fresh;
+    atomic_fetch_sub_explicit(&r->granted, fresh, memory_order_relaxed);
+}
+
+void fl_region_spend(struct fl_region *r, size_t fresh)
+{
+    r->budget -= fresh;
+    grant(r, fresh);
+}
+
+int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
+                           const struct fl_memory *seen)
 {
     const struct fl_region_config *c = &r->config;
     bool too_large = c->eager_max != 0 && len > c->eager_max;
@@ -97,25 +116,52 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh)
         return -ENOMEM;
     }
     if (!too_large && fresh <= r->budget && (c->eager_max != 0 || len <= r->budget / 2)) {
-        r->budget -= fresh;
+        fl_region_spend(r, fresh);
         return 0;
     }
-    struct fl_memory m;
-    fl_memory_look(&m, &r->scratch);
-    r->surplus = fl_max(r->surplus, fl_region_note_memory(r, &m));
-    if (fresh > m.headroom / 2) {
+    if (seen == NULL) {
+        return -EBUSY;
+    }
+    if (fresh > seen->headroom / 2) {
         atomic_store_explicit(&r->starved, true, memory_order_relaxed);
         return -ENOMEM;
     }
-    if (too_large || (c->eager_max == 0 && len > m.eager / EAGER_SHARE)) {
+    if (too_large || (c->eager_max == 0 && len > seen->eager / EAGER_SHARE)) {
         return -E2BIG;
     }
-    if (fresh > m.eager) {
+    if (fresh > seen->eager) {
         return -EAGAIN;
     }
     /* Where the process has bounds of its own each growth has to look. */
-    r->budget = m.bounded ? 0 : (m.eager - fresh) / 4;
+    r->budget = seen->bounded ? 0 : (seen->eager - fresh) / 4;
+    grant(r, fresh);
     return 0;
+}
+
+/* 0, or why the run may not be taken; `out_holes`: why its holes may not be filled. */
+static int plan_run(struct fl_region *r, struct fl_grant *g, size_t len, const struct growth *run,
+                    struct fl_range part, int *out_holes)
+{
+    int rc = fl_supply_plan(r, g, len, run->fresh, run->own);
+
+    if (rc != 0) {
+        return rc;
+    }
+    *out_holes = fl_pieces_may_fill(r, g, g->zone, len, part);
+    if (!fl_pieces_refuses(*out_holes)) {
+        return 0;
+    }
+    fl_supply_cancel(r, g);
+    return *out_holes;
+}
+
+static void note_grown(struct fl_region *r, struct fl_grant *g, int holes, bool on_touch)
+{
+    fl_left_note_holes(r, g, holes);
+    r->stats.stalls +=
+        (g->budgeted != 0 && !g->leaves) || (g->holes != 0 && !g->leave_holes && !on_touch);
+    r->stats.lazy += on_touch || g->leaves;
+    fl_supply_claim(r, g);
 }
 
 /* Carves from EMPTY memory. Where somebody else has mapped something, fl_carve retires the place: the next try looks
@@ -124,21 +170,28 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
 {
     struct fl_extent *live = NULL;
     bool on_touch = g->on_touch;
+    int holes = 0; /* why they may not be filled */
 
     if (FL_UNLIKELY(r->placing.nodes != 0) && !on_touch) {
         fl_region_make_way(r, len, g->zone);
+    }
+    if (FL_UNLIKELY(r->holes.split != 0) && !on_touch && fl_supply_is_full(r, len, len)) {
+        (void)fl_pieces_smooth(r,
+                               FL_SMOOTHED_MOST); /* so that what lies around can give its pages */
     }
     for (int i = 0; i < FOREIGN_TRIES && live == NULL; i++) {
         struct growth run = find_growth(r, len, align, g->zone);
         if (run.start == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
-        g->refusal = on_touch ? 0 : fl_supply_plan(r, g, len, run.fresh, run.own);
+        struct fl_range part = {fl_align_up(run.start->base, align), len};
+        g->refusal = on_touch ? 0 : plan_run(r, g, len, &run, part, &holes);
         if (g->refusal != 0) {
             return NULL;
         }
-        live = fl_carve(r, run.start, fl_align_up(run.start->base, align), len, g);
+        live = fl_carve(r, run.start, part.base, len, g);
         if (live == NULL) {
+            fl_pieces_not_filled(r, holes, part);
             fl_supply_cancel(r, g);
         }
         if (g->refusal != -EEXIST) {
@@ -146,18 +199,17 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
         }
     }
     if (live != NULL) {
-        r->stats.stalls += g->budgeted != 0;
-        r->stats.lazy += on_touch;
-        fl_supply_claim(r, g);
+        note_grown(r, g, holes, on_touch);
     }
     return live;
 }
 
 /* Unpopulated, in whole huge pages, so that the kernel's fault does as much as it can. For large requests only: a small
  * one would take a huge page on its first touch. */
-struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone)
+struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
+                               bool sparse)
 {
-    struct fl_grant g = {.refusal = -EEXIST, .zone = (uint8_t)zone};
+    struct fl_grant g = {.refusal = -EEXIST, .zone = (uint8_t)zone, .leaves = sparse};
     struct fl_extent *live = NULL;
     size_t huge_len = fl_align_up(len, fl_page.huge), huge_align = fl_max(align, fl_page.huge);
 
@@ -172,6 +224,7 @@ struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, un
     if (live != NULL) {
         r->populated_bytes -= huge_len;
         live->content = FL_CONTENT_LAZY;
+        live->left = 0; /* it is looked at as a whole */
         r->stats.lazy++;
     }
     return live;
@@ -182,9 +235,22 @@ static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t 
 {
     struct fl_extent *e = fl_fit_first(&r->zone[zone].populated, len, align);
 
-    if (e != NULL) {
-        fl_region_note_reuse(r, len);
-        e = fl_carve(r, e, fl_align_up(e->base, align), len, g);
+    if (e == NULL) {
+        return NULL;
+    }
+    struct fl_range part = {fl_align_up(e->base, align), len};
+    int refusal = fl_pieces_may_fill(r, g, zone, len, part);
+    if (fl_pieces_refuses(refusal)) {
+        g->refusal = refusal == -ENOMEM ? 0 : refusal;
+        return NULL; /* elsewhere there may be stock, or free pages that move */
+    }
+    g->look |= fl_region_note_reuse(r, len);
+    e = fl_carve(r, e, part.base, len, g);
+    if (e == NULL) {
+        fl_pieces_not_filled(r, refusal, part);
+    } else if (g->holes != 0) {
+        fl_left_note_holes(r, g, refusal);
+        r->stats.stalls += !g->leave_holes;
     }
     return e;
 }
@@ -215,12 +281,15 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     if (e == NULL && fl_sys_is_confined()) { /* more memory is the next allocator's to ask for */
         return NULL;
     }
-    if (e == NULL && wish->on_touch) {
+    if (e == NULL && wish->on_touch && g->refusal != -EBUSY) {
         e = take_alike(r, len, align, g);
     }
+    if (e == NULL && g->refusal == -EBUSY) { /* after a look it may be had */
+        return NULL;
+    }
     if (e == NULL && (wish->on_touch || (r->placing.nodes == 0 && fl_touch_wants(r, len)))) {
-        fl_region_note_touch(r, len);
-        e = fl_take_lazy(r, len, align, g->zone);
+        g->look |= fl_region_note_touch(r, len);
+        e = fl_take_lazy(r, len, align, g->zone, r->config.wait_for_touch);
     }
     return e != NULL || wish->on_touch ? e : grow(r, len, align, g);
 }
@@ -237,6 +306,11 @@ static struct fl_extent *take_wished(struct fl_region *r, struct fl_cache *own, 
         *g = as_wished;
         g->zone = wish->zone[i];
         e = take_locked(r, own, len, align, g, wish);
+        if (e == NULL && g->refusal == -ENOSPC && fl_region_clear_node(r, len, wish->zone[i])) {
+            *g = as_wished;
+            g->zone = wish->zone[i];
+            e = take_locked(r, own, len, align, g, wish);
+        }
     } while (e == NULL && g->refusal == -ENOSPC && ++i < wish->n);
     if (e == NULL && g->refusal == -ENOSPC && !wish->strict) { /* as the kernel will have it */
         *g = as_wished;
@@ -245,6 +319,38 @@ static struct fl_extent *take_wished(struct fl_region *r, struct fl_cache *own, 
         e = take_locked(r, own, len, align, g, wish);
     }
     return e;
+}
+
+/* The same; where a look at the memory is due the lock is released for it, and all is decided
+ * anew. */
+static struct fl_extent *take_looking(struct fl_region *r, struct fl_cache *own, size_t len,
+                                      size_t align, struct fl_grant *g, const struct fl_wish *wish)
+{
+    struct fl_extent *e = take_wished(r, own, len, align, g, wish);
+    struct fl_memory seen;
+
+    if (e == NULL && g->refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
+        g->seen = &seen;
+        g->refusal = 0;
+        e = take_wished(r, own, len, align, g, wish);
+        g->seen = NULL;
+    }
+    return e;
+}
+
+/* The first wished zone whose node has room for what touches will bring; NO_ZONE: none. Lock:
+ * region; it is released where a node is cleared. */
+static unsigned zone_with_room(struct fl_region *r, size_t len, const struct fl_wish *wish)
+{
+    len = fl_min(len, LAZY_FROM_HUGE * fl_page.huge); /* of a giant little may be touched */
+    for (unsigned i = 0; i < wish->n; i++) {
+        unsigned zone = wish->zone[i];
+        if (r->placing.nodes == 0 || r->placing.has_room(zone, len) ||
+            (fl_region_clear_node(r, len, zone) && r->placing.has_room(zone, len))) {
+            return zone;
+        }
+    }
+    return NO_ZONE;
 }
 
 /* Where memory is short, what is free here goes back to the kernel first and the request is tried once more. Then, or
@@ -258,16 +364,25 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
         fl_region_unlock(r);
         size_t given = fl_region_purge_some(r, 0, len + 2 * fl_page.huge);
         fl_region_lock(r);
-        struct fl_extent *e = given != 0 ? take_wished(r, own, len, align, g, wish) : NULL;
+        struct fl_extent *e = given != 0 ? take_looking(r, own, len, align, g, wish) : NULL;
         if (e != NULL) {
             return e;
         }
     }
+    if (g->refusal == -EBUSY) { /* another thread forks */
+        return NULL;
+    }
+    unsigned zone = zone_with_room(r, len, wish);
+    if (zone == NO_ZONE && wish->strict) {
+        g->refusal = -ENOSPC;
+        return NULL;
+    }
+    zone = zone == NO_ZONE ? wish->zone[0] : zone;
     if (len >= LAZY_FROM_HUGE * fl_page.huge) {
-        return fl_take_lazy(r, len, align, wish->zone[0]);
+        return fl_take_lazy(r, len, align, zone, r->config.wait_for_touch);
     }
     *g = (struct fl_grant){
-        .zero = g->zero, .on_touch = true, .zone = wish->zone[0], .refusal = g->refusal};
+        .zero = g->zero, .on_touch = true, .zone = (uint8_t)zone, .refusal = g->refusal};
     return g->refusal == -ENOMEM ? NULL : grow(r, len, align, g);
 }
 
@@ -294,6 +409,20 @@ bool fl_region_is_bound(void)
     return is_bound;
 }
 
+/* Lock: region. */
+static void note_taken(struct fl_region *r, const struct fl_extent *e, bool zero)
+{
+    r->stats.takes++;
+    fl_region_count_use(r, (int64_t)e->len);
+    if (e->content == FL_CONTENT_LAZY && !r->has_worker && r->stats.in_use >= FL_WORKER_FROM) {
+        atomic_store_explicit(&r->wants_worker, true,
+                              memory_order_relaxed); /* it will be populated */
+    }
+    if (zero) {
+        fl_rezero_earn(r, e->len);
+    }
+}
+
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
                                  size_t align, bool zero)
 {
@@ -312,25 +441,17 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     if (!fl_region_lock_unless_forking(r)) {
         return NULL;
     }
-    struct fl_extent *e = take_wished(r, own, len, align, &g, wish);
+    struct fl_extent *e = take_looking(r, own, len, align, &g, wish);
     bool may_grow = !fl_sys_is_confined();
     if (e == NULL && may_grow && (g.refusal == 0 || g.refusal == -ENOMEM) && others_gave(r)) {
         g = (struct fl_grant){.zero = zero};
-        e = take_wished(r, own, len, align, &g, wish);
+        e = take_looking(r, own, len, align, &g, wish);
     }
     if (e == NULL && may_grow && g.refusal != 0 && g.refusal != -ENOSPC) {
         e = take_refused(r, own, len, align, &g, wish);
     }
     if (e != NULL) {
-        r->stats.takes++;
-        fl_region_count_use(r, (int64_t)e->len);
-        if (e->content == FL_CONTENT_LAZY && !r->has_worker && r->stats.in_use >= FL_WORKER_FROM) {
-            atomic_store_explicit(&r->wants_worker, true,
-                                  memory_order_relaxed); /* it will be populated */
-        }
-        if (zero) {
-            fl_rezero_earn(r, e->len);
-        }
+        note_taken(r, e, zero);
     } else {
         r->stats.refused++;
         is_bound = g.refusal == -ENOSPC;
@@ -342,6 +463,9 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     } else if (e != NULL && (wish->on_touch || r->placing.nodes == 0) &&
                fl_touch_wants(r, e->len)) {
         fl_touch_arm(r, e);
+    }
+    if (FL_UNLIKELY(g.look)) {
+        fl_look_after_take(r, e != NULL && e->content == FL_CONTENT_LAZY ? len : 0);
     }
     if (FL_UNLIKELY(tick)) {
         fl_region_tick_alone(r);

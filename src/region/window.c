@@ -16,7 +16,7 @@ static const uintptr_t quiet_base = (uintptr_t)31 << 40;
 static const size_t quiet_spread = (size_t)2 << 40;
 /* The pagemap is brought into memory as it grows, 1 KiB a MiB of the window, so that later steps take no fault for it;
  * but not for a sparse giant's sake; in strides of an eighth of what is wanted, of 2 MiB at most. */
-static const size_t ahead_most = (size_t)4 << 20, ample_share = 8;
+static const size_t ahead_most = (size_t)4 << 20, ahead_least = (size_t)256 << 10, ample_share = 8;
 /* Extents average at least 16 KiB: a descriptor is 128 bytes, so descriptors take 1/128 of the window in addresses. */
 static const size_t bytes_per_descriptor = (size_t)16 << 10;
 
@@ -78,12 +78,13 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     atomic_store_explicit(&r->cache_max, FL_CACHED_MOST, memory_order_relaxed);
     fl_lock_init(&r->lock, FL_RANK_REGION);
     r->nzones = 1;
-    TAILQ_INIT(&r->zone[0].by_age);
+    fl_fit_start(&r->zone[0]);
     TAILQ_INIT(&r->spare);
     TAILQ_INIT(&r->apart);
     TAILQ_INIT(&r->pinned);
     fl_rezero_start(r);
     fl_lock_init(&r->moving, FL_RANK_LEAF);
+    fl_look_start(r);
     int rc = claim_anywhere(r, len);
     if (rc == 0 &&
         fl_vspace_commit(&r->window, (struct fl_range){r->window.all.base, FL_BOOT_BYTES}, false) !=
@@ -126,7 +127,21 @@ void *fl_region_boot_alloc(struct fl_region *r, size_t size)
     return block + 16;
 }
 
-int fl_pagemap_reach(struct fl_region *r, uintptr_t end)
+void fl_pagemap_populate(struct fl_region *r, struct fl_range window)
+{
+    struct fl_range all = {r->pagemap.all.base,
+                           atomic_load_explicit(&r->mapped, memory_order_acquire) *
+                               sizeof(uint32_t)};
+    size_t from = (window.base - r->base) >> fl_page.shift, n = window.len >> fl_page.shift;
+    struct fl_range part = {all.base + from * sizeof(uint32_t), n * sizeof(uint32_t)};
+
+    part = fl_range_inner(fl_range_common(part, all), fl_page.base);
+    if (part.len != 0) {
+        (void)fl_sys.populate(part);
+    }
+}
+
+int fl_pagemap_reach(struct fl_region *r, uintptr_t end, bool ahead)
 {
     /* one entry more: the extent that begins at `end` is published too */
     size_t entries = ((end - r->window.all.base) >> fl_page.shift) + 1;
@@ -136,7 +151,7 @@ int fl_pagemap_reach(struct fl_region *r, uintptr_t end)
     if (want <= had) {
         return 0;
     }
-    size_t ample = want + fl_min(want / ample_share, ahead_most / 2);
+    size_t ample = want + (ahead ? fl_min(want / ample_share, ahead_most / 2) : 0);
     int rc = fl_vspace_grow(&r->pagemap, fl_min(ample, r->pagemap.all.len));
     if (rc != 0) {
         rc = fl_vspace_grow(&r->pagemap, want);
@@ -146,7 +161,7 @@ int fl_pagemap_reach(struct fl_region *r, uintptr_t end)
     if (more != 0) { /* release: whoever reads the new bound may read what lies below it */
         atomic_store_explicit(&r->mapped, now / sizeof(uint32_t), memory_order_release);
     }
-    if (more != 0 && more <= ahead_most) { /* a mere saving: it may fail */
+    if (more != 0 && more <= (ahead ? ahead_most : ahead_least)) { /* a mere saving: it may fail */
         (void)fl_sys.populate((struct fl_range){r->pagemap.all.base + had, more});
     }
     return rc;

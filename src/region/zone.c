@@ -11,7 +11,7 @@ void fl_region_divide(struct fl_region *r, const struct fl_placing *p)
     r->nzones = 2 * p->nodes + 2 + FL_SPREADS;
     FL_EACH_ZONE(r, z)
     {
-        TAILQ_INIT(&z->by_age);
+        fl_fit_start(z);
     }
     r->pagemap.mapped = r->descriptors.mapped = p->mapped_own;
     p->mapped_own((struct fl_range){r->window.all.base, FL_BOOT_BYTES});
@@ -45,8 +45,8 @@ void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align
         want = least;
         e = fl_fit_first(&r->zone[nobody].empty, want, fl_page.huge);
     }
-    if (e == NULL ||
-        fl_pagemap_reach(r, e->base + want) != 0) { /* the last of the window, or of the memory */
+    if (e == NULL || fl_pagemap_reach(r, e->base + want, true) !=
+                         0) { /* the last of the window, or of the memory */
         return;
     }
     struct fl_range part = {e->base, want};
@@ -89,19 +89,18 @@ int fl_zone_commit(struct fl_region *r, struct fl_range part, bool huge, unsigne
 }
 
 /* Lock: region. */
-static void add_extent(const struct fl_region *r, const struct fl_extent *e,
-                       struct fl_stats_nodes *out)
+static void add_extent(struct fl_region *r, const struct fl_extent *e, struct fl_stats_nodes *out)
 {
     unsigned nodes = r->placing.nodes;
 
     if (e->zone >= fl_zone_touch(r)) {
-        out->several += fl_extent_populated(e);
+        out->several += fl_extent_there(r, e);
         return;
     }
     struct fl_stats_node *node = &out->node[e->zone % nodes];
-    node->extents += fl_extent_populated(e);
+    node->extents += fl_extent_there(r, e);
     node->free += atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_FREE
-                      ? fl_extent_populated(e)
+                      ? fl_extent_there(r, e)
                       : 0;
 }
 

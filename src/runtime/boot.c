@@ -224,6 +224,7 @@ static void start_region(void)
     uint64_t disable = value[FL_OPTION_disable];
     struct fl_region_config config = {
         .eager_max = value[FL_OPTION_eager_max],
+        .wait_for_touch = fl_runtime.options.origin[FL_OPTION_eager_max] == FL_ORIGIN_DEFAULT,
         .limit = value[FL_OPTION_limit],
         .huge = fl_page.thp && (disable & FL_DISABLE_THP) == 0,
         .populate_by_touch = (disable & FL_DISABLE_POPULATE) != 0,
@@ -242,7 +243,7 @@ static void start_region(void)
     fl_runtime.options.ranks =
         fl_ranks(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
     fl_runtime.region.scratch.ranks = fl_runtime.options.ranks;
-    fl_runtime.region.scratch.held = &fl_runtime.region.populated_bytes;
+    fl_runtime.region.scratch.promises = config.wait_for_touch;
     fl_runtime.region.worker_scratch.ranks = fl_runtime.region.scratch.ranks;
     int rc = fl_region_start(&fl_runtime.region, &config);
     fl_runtime.active = rc == 0 && (disable & FL_DISABLE_ALL) == 0 && !fl_sys_is_confined();

@@ -130,7 +130,10 @@ static bool has_room(unsigned zone, size_t bytes)
 {
     const struct fl_topology *t = &fl_runtime.numa.topology;
 
-    if (zone >= t->count) {
+    if (zone >= t->count) { /* of several nodes: each may be the one that has to give it */
+        for (unsigned i = 0; i < t->count; i++) {
+            place.left[i] -= fl_min(place.left[i], bytes);
+        }
         return true;
     }
     if (bytes > place.left[zone]) {

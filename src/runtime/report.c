@@ -22,6 +22,22 @@ void fl_read_stats(struct fl_stats_values *out)
     out->plan_layouts = plan.layouts;
     out->plan_drops = plan.drops;
     out->plan_bytes = plan.arena_bytes;
+    out->plan_free_bytes = plan.free_bytes;
+}
+
+int fl_read_residency(struct fl_residency_values *out)
+{
+    struct fl_region *r = &fl_runtime.region;
+
+    *out = (struct fl_residency_values){.live_bytes = 0};
+    int rc = fl_runtime.active ? fl_region_residency(r, out) : 0;
+    if (rc == 0 && fl_runtime.active) {
+        size_t mapped;
+        struct fl_range plan = fl_plan_memory(&mapped);
+        out->table_bytes += mapped;
+        fl_region_ask(r, plan, &out->table_resident_bytes, &out->unknown_bytes);
+    }
+    return rc;
 }
 
 int fl_step_new(struct fl_step_context **out)
@@ -51,6 +67,14 @@ const char *fl_version(void)
     return FL_VERSION;
 }
 
+/* Of a public struct with its size in front: as many of `values` as the caller has room for, from
+ * `first` on; what a later header asks for is 0. */
+static void hand_out(void *first, uint64_t size, const void *values, size_t len)
+{
+    memset(first, 0, size - sizeof size);
+    memcpy(first, values, fl_min(size - sizeof size, len));
+}
+
 _Static_assert(sizeof(struct fl_stats) == sizeof(uint64_t) + sizeof(struct fl_stats_values),
                "the public struct is its size and then FL_STATS_FIELDS, in that order");
 
@@ -63,9 +87,26 @@ int fl_stats_read(struct fl_stats *out)
     }
     fl_boot();
     fl_read_stats(&values);
-    memset(&out->active, 0, out->size - sizeof out->size); /* what a later header asks for is 0 */
-    memcpy(&out->active, &values, fl_min(out->size - sizeof out->size, sizeof values));
+    hand_out(&out->active, out->size, &values, sizeof values);
     return 0;
+}
+
+_Static_assert(sizeof(struct fl_residency) == sizeof(uint64_t) + sizeof(struct fl_residency_values),
+               "the public struct is its size and then these values, in that order");
+
+int fl_residency_read(struct fl_residency *out)
+{
+    struct fl_residency_values values;
+
+    if (out == NULL || out->size < 2 * sizeof(uint64_t)) {
+        return -EINVAL;
+    }
+    fl_boot();
+    int rc = fl_read_residency(&values);
+    if (rc == 0) {
+        hand_out(&out->live_bytes, out->size, &values, sizeof values);
+    }
+    return rc;
 }
 
 enum { REPORT_BYTES = 16384 };

@@ -63,7 +63,8 @@ void fl_place_start(void);
 /* A job of the worker's: what an administrator may have changed. */
 uint64_t fl_place_refresh(struct fl_region *r);
 
-/* One snapshot of everything. */
+/* One snapshot of everything. And what of it is in memory: as fl_region_residency. */
 void fl_read_stats(struct fl_stats_values *out);
+int fl_read_residency(struct fl_residency_values *out);
 
 #endif

@@ -48,6 +48,23 @@ void fl_stats_format_nodes(const struct fl_stats_nodes *n, struct fl_text *t)
     }
 }
 
+static void append_resident(struct fl_text *t, const char *of, uint64_t bytes, uint64_t resident)
+{
+    append_pair(t, of, bytes, " bytes, ");
+    append_pair(t, "", resident, " of these in memory\n");
+}
+
+void fl_stats_format_residency(const struct fl_residency_values *v, struct fl_text *t)
+{
+    append_resident(t, "faultless: live: ", v->live_bytes, v->live_resident_bytes);
+    append_resident(t, "faultless: free: ", v->free_bytes, v->free_resident_bytes);
+    append_resident(t, "faultless: stock: ", v->stock_bytes, v->stock_resident_bytes);
+    append_resident(t, "faultless: tables: ", v->table_bytes, v->table_resident_bytes);
+    if (v->unknown_bytes != 0) {
+        append_pair(t, "faultless: not known whether in memory: ", v->unknown_bytes, " bytes\n");
+    }
+}
+
 static void append_nodes(struct fl_text *t, const struct fl_stats_nodes *n)
 {
     fl_text_str(t, ", \"nodes\": [");

@@ -42,7 +42,7 @@ struct fl_region_stats {
     X(live_extents, "extents live now")                                                            \
     X(in_use_bytes, "bytes in use now, thread caches included")                                    \
     X(in_use_peak_bytes, "peak of that, bytes")                                                    \
-    X(populated_bytes, "bytes held populated now")                                                 \
+    X(populated_bytes, "bytes held now, in memory or waiting for their first touch")               \
     X(populated_peak_bytes, "peak of that, bytes")                                                 \
     X(populate_bytes, "bytes populated so far")                                                    \
     X(populate_errors, "populations the kernel refused")                                           \
@@ -62,12 +62,24 @@ struct fl_region_stats {
     X(plan_steps, "steps served by a plan")                                                        \
     X(plan_layouts, "plans made")                                                                  \
     X(plan_drops, "plans given up")                                                                \
-    X(plan_bytes, "bytes of plans' arenas now")
+    X(plan_bytes, "bytes of plans' arenas now")                                                    \
+    X(cached_bytes, "of the bytes in use, those in thread caches")                                 \
+    X(plan_free_bytes, "of the bytes in use, those of plans' arenas that no block has")            \
+    X(free_held_bytes, "bytes free and held now, beside those and the stock")
 
 struct fl_stats_values {
 #define X(field, text) uint64_t field;
     FL_STATS_FIELDS(X)
 #undef X
+};
+
+/* What of it is in memory, by the kernel's account. Bytes. In the order of the public struct. */
+struct fl_residency_values {
+    uint64_t live_bytes, live_resident_bytes;   /* blocks that the program has */
+    uint64_t free_bytes, free_resident_bytes;   /* free and held, thread caches included */
+    uint64_t stock_bytes, stock_resident_bytes; /* held; likewise below */
+    uint64_t table_bytes, table_resident_bytes; /* the library's own */
+    uint64_t unknown_bytes; /* of which nobody knows: they count in none of the resident ones */
 };
 
 /* What we hold populated, by node, as far as we know; what the kernel says of it is faultstat's. Bytes. */
@@ -118,9 +130,11 @@ void fl_chrome_tail(struct fl_text *t);
 
 /* A JSON string: quotes and backslashes escaped, control characters left out. */
 void fl_stats_quote(struct fl_text *t, const char *s);
-/* A table, one field a line; then, with several nodes, one line a node. */
+/* A table, one field a line; then, with several nodes, one line a node. And what of it is in
+ * memory. */
 void fl_stats_format_table(const struct fl_stats_values *v, struct fl_text *t);
 void fl_stats_format_nodes(const struct fl_stats_nodes *n, struct fl_text *t);
+void fl_stats_format_residency(const struct fl_residency_values *v, struct fl_text *t);
 /* One line of JSON with pid and program first, newline behind. `n`: NULL, or with several nodes they are last. */
 void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n, int pid,
                           const char *program, struct fl_text *t);

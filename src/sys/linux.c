@@ -26,6 +26,9 @@
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#endif
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #define MADV_GUARD_REMOVE 103
@@ -96,7 +99,8 @@ static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
         [FL_ADVICE_WIPE] = MADV_WIPEONFORK,       [FL_ADVICE_NO_WIPE] = MADV_KEEPONFORK,
         [FL_ADVICE_NO_DUMP] = MADV_DONTDUMP,      [FL_ADVICE_DUMP] = MADV_DODUMP,
         [FL_ADVICE_COLLAPSE] = MADV_COLLAPSE,     [FL_ADVICE_GUARD] = MADV_GUARD_INSTALL,
-        [FL_ADVICE_NO_GUARD] = MADV_GUARD_REMOVE,
+        [FL_ADVICE_NO_GUARD] = MADV_GUARD_REMOVE, [FL_ADVICE_SPLIT] = MADV_COLD,
+        [FL_ADVICE_DROP] = MADV_DONTNEED,
     };
 
     if (fl_sys_is_confined()) {
@@ -341,11 +345,12 @@ static int linux_replace_file(const char *path, const void *data, size_t len)
         .move_end = fl_linux_move_end, .touch_open = fl_linux_touch_open,                          \
         .touch_arm = fl_linux_touch_arm, .touch_read = fl_linux_touch_read,                        \
         .touch_wake = fl_linux_touch_wake, .find_split = fl_linux_find_split,                      \
-        .survey = fl_linux_survey, .resident = linux_resident, .name = linux_name,                 \
-        .now_ns = linux_now_ns, .read_file = linux_read_file, .limit = linux_limit,                \
-        .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
-        .wake = linux_wake, .write = linux_write, .append_file = linux_append_file,                \
-        .replace_file = linux_replace_file, .protect = linux_protect                               \
+        .survey = fl_linux_survey, .touched = fl_linux_touched, .resident = linux_resident,        \
+        .present = fl_linux_present, .name = linux_name, .now_ns = linux_now_ns,                   \
+        .read_file = linux_read_file, .limit = linux_limit, .memory_total = linux_memory_total,    \
+        .entropy = linux_entropy, .wait = linux_wait, .wake = linux_wake, .write = linux_write,    \
+        .append_file = linux_append_file, .replace_file = linux_replace_file,                      \
+        .protect = linux_protect                                                                   \
     }
 
 const struct fl_sys fl_sys_linux = LINUX_TABLE;

@@ -44,7 +44,19 @@ static void check_release(const struct fl_lock *l)
 {
     held_ranks &= ~(1u << l->rank);
 }
+
+void fl_lock_must_be_free(enum fl_rank rank)
+{
+    if ((held_ranks >> rank) != 0) {
+        fl_fatal("a lock is held across a look at the memory");
+    }
+}
 #else
+void fl_lock_must_be_free(enum fl_rank rank)
+{
+    (void)rank;
+}
+
 static void check_order(const struct fl_lock *l)
 {
     (void)l;
@@ -153,9 +165,11 @@ void fl_lock_release(struct fl_lock *l)
 void fl_lock_hold_for_fork(struct fl_lock *l)
 {
     /* acq_rel: what takes the lock over sees what was written under it */
-    if (atomic_exchange_explicit(&l->word, FORKING, memory_order_acq_rel) == CONTENDED) {
-        (void)fl_sys.wake(&l->word, INT_MAX); /* they wait for CONTENDED to end: now with a limit */
-    }
+    (void)atomic_exchange_explicit(&l->word, FORKING, memory_order_acq_rel);
+    /* All that wait for CONTENDED to end: from now on with a limit, or not at all. Though the word
+     * was HELD there may be some: of two that wait a release wakes one, and the lock may be had
+     * before that one comes to it. */
+    (void)fl_sys.wake(&l->word, INT_MAX);
 }
 
 void fl_lock_release_in_parent(struct fl_lock *l)

@@ -38,8 +38,9 @@ static size_t lazy_bytes(void)
 void assert_tight(void)
 {
     assert_settled();
-    assert_int_equal(usable_in_window() - boot_bytes,
-                     region.populated_bytes - region.stock.held + lazy_bytes());
+    assert_int_equal(usable_in_window() - boot_bytes, region.populated_bytes +
+                                                          fl_holes_in(&region, region.window.all) -
+                                                          region.stock.held + lazy_bytes());
 }
 
 static void sweep_as(const struct operation *op, bool enomem)

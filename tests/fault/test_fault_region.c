@@ -78,6 +78,15 @@ static void make_two_holes(void)
     give(y);
 }
 
+/* Where nobody can tell what was touched, all of it is cleared. */
+static void make_hollow(void)
+{
+    struct fl_extent *e = take(MIB(5));
+
+    bytes(e)[MIB(3)] = 1;
+    give(e);
+}
+
 static void take_is_served_or_refused(void **state)
 {
     static const struct operation table[] = {
@@ -90,6 +99,8 @@ static void take_is_served_or_refused(void **state)
         {NULL, take_clean, 0, 0, 5, {.huge = false, .populate_by_touch = true}},
         {make_run_of_three, take_clean, 0, 0, 3, {.huge = true}},
         {make_two_holes, take_clean, 0, 0, 5, {.huge = true}},
+        {NULL, take_clean, 0, 0, 4, {.huge = true, .wait_for_touch = true}},
+        {make_hollow, take_clean, 0, 0, 1, {.huge = true, .wait_for_touch = true}},
     };
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {

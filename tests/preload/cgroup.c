@@ -20,13 +20,14 @@ enum { PATH = 512, FAILED = 98, ROUNDS = 1000 };
 #define V1 V2 "/memory"
 
 static const struct kind {
-    const char *mount, *limit, *swap, *events;
+    const char *mount, *limit, *usage, *swap, *events;
     const char *own; /* before the group's path in /proc/self/cgroup */
     long magic;
 } kinds[] = {
-    {V1, "memory.limit_in_bytes", "memory.swappiness", "memory.oom_control",
-     "memory:", CGROUP_SUPER_MAGIC},
-    {V2, "memory.max", "memory.swap.max", "memory.events", "0::", CGROUP2_SUPER_MAGIC},
+    {V1, "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.swappiness",
+     "memory.oom_control", "memory:", CGROUP_SUPER_MAGIC},
+    {V2, "memory.max", "memory.current", "memory.swap.max", "memory.events",
+     "0::", CGROUP2_SUPER_MAGIC},
 };
 
 /* Of the group that was made. `aside` is the group of the processes that were in its way; "": there were none. */
@@ -246,6 +247,14 @@ void fl_cgroup_join(void *arg)
     if (!write_text(group, "cgroup.procs", "0")) { /* the writer */
         _exit(FAILED);
     }
+}
+
+const char *fl_cgroup_usage_file(void)
+{
+    static char path[2 * PATH];
+
+    snprintf(path, sizeof path, "%s/%s", group, made->usage);
+    return path;
 }
 
 long long fl_cgroup_kills(void)

@@ -15,6 +15,8 @@ const char *fl_cgroup_missing(void);
 bool fl_cgroup_limit(int limit_mib);
 /* In a child: joins it. For struct fl_how. */
 void fl_cgroup_join(void *arg);
+/* The file that says how many bytes it has in use, page cache included. */
+const char *fl_cgroup_usage_file(void);
 /* How many processes the kernel has killed in it because of the limit; -1: it does not say. */
 long long fl_cgroup_kills(void);
 /* A cmocka teardown. */

@@ -2,15 +2,18 @@
 #include "cgroup.h"
 #include "run.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* IN_FLIGHT: what a request and the worker may each have been granted when neither's pages are counted by the kernel yet. */
 enum { LIMIT_MIB = 256, IN_FLIGHT_MIB = 8 };
 
-static const char *numa; /* an entry of the environment */
+static const char *extra; /* an entry of the environment */
 
 static const struct fl_run *run(const char *const argv[], const char *preload)
 {
     return fl_run_how(&(struct fl_how){
-        .argv = argv, .env = FL_ENV(numa), .preload = preload, .in_child = fl_cgroup_join});
+        .argv = argv, .env = FL_ENV(extra), .preload = preload, .in_child = fl_cgroup_join});
 }
 
 /* Both runs end well and get as far. */
@@ -64,20 +67,31 @@ static void large_and_small_requests_take_turns(void **state)
     lives_where_glibc_lives(FL_ARGV("victim_alternate", "170", "1", "170", "3"));
 }
 
+/* What is free between large blocks has to be there for small ones. glibc needs a tenth less than
+ * the limit. */
+static void small_requests_find_room_between_large_blocks(void **state)
+{
+    (void)state;
+    lives_where_glibc_lives(FL_ARGV("victim_pieces", "512", "228", "4", "165"));
+    lives_where_glibc_lives(FL_ARGV("victim_pieces", "192", "228", "8", "190"));
+    lives_where_glibc_lives(FL_ARGV("victim_pieces", "2560", "228", "2", "110"));
+}
+
 /* What is handed out for its first touch has to find that room too. */
 static void what_is_populated_on_touch_takes_turns_too(void **state)
 {
     (void)state;
-    numa = "FAULTLESS_NUMA=first-touch";
+    extra = "FAULTLESS_NUMA=first-touch";
     lives_where_glibc_lives(FL_ARGV("victim_alternate", "170", "1", "170", "3"));
     lives_where_glibc_lives(FL_ARGV("victim_alternate", "34", "5", "170", "3"));
-    numa = NULL;
+    extra = NULL;
 }
 
 /* What is populated unasked is half of the limit at most but for what is in flight, and on the highest rung not much less. */
 static void the_groups_limit_is_ours(void **state)
 {
     (void)state;
+    extra = "FAULTLESS_EAGER_MAX=0"; /* else nothing is populated that nobody touches */
     for (int mib = LIMIT_MIB / 2; mib <= 2 * LIMIT_MIB; mib *= 2) {
         assert_true(fl_cgroup_limit(mib));
         const struct fl_run *r = run(FL_ARGV("victim_beside", "1024", "400", "0"), NULL);
@@ -87,7 +101,29 @@ static void the_groups_limit_is_ours(void **state)
         assert_true(populated <= mib / 2 + IN_FLIGHT_MIB);
         assert_true(populated >= mib / 4 || fl_rung()[0] != '\0');
     }
+    extra = NULL;
     assert_true(fl_cgroup_limit(LIMIT_MIB));
+}
+
+static long long number_after(const char *text, const char *word)
+{
+    const char *at = strstr(text, word);
+
+    assert_non_null(at);
+    return atoll(at + strlen(word));
+}
+
+/* Pages that a program gives back are the group's at once, though they were a part of a huge page.
+ * */
+static void what_is_given_back_in_pieces_is_not_counted(void **state)
+{
+    (void)state;
+    const struct fl_run *r = run(FL_ARGV("victim_punched", fl_cgroup_usage_file()), NULL);
+    fl_run_assert_active(r);
+    long long before = number_after(r->out, "before "), after = number_after(r->out, "after ");
+    print_message("           %lld MiB before, %lld after\n", before, after);
+    assert_true(before >= 128);
+    assert_true(after <= before - 128 + 128 / 16 + IN_FLIGHT_MIB);
 }
 
 int main(void)
@@ -97,8 +133,10 @@ int main(void)
         cmocka_unit_test(what_is_not_touched_is_not_taken),
         cmocka_unit_test(small_requests_find_room_beside_untouched_blocks),
         cmocka_unit_test(large_and_small_requests_take_turns),
+        cmocka_unit_test(small_requests_find_room_between_large_blocks),
         cmocka_unit_test(what_is_populated_on_touch_takes_turns_too),
         cmocka_unit_test(the_groups_limit_is_ours),
+        cmocka_unit_test(what_is_given_back_in_pieces_is_not_counted),
     };
     FL_SKIP_UNLESS(fl_cgroup_make(LIMIT_MIB), "test_preload_cgroup", fl_cgroup_missing());
     return cmocka_run_group_tests(tests, NULL, fl_cgroup_remove);

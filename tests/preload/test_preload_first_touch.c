@@ -27,7 +27,8 @@ static const struct fl_run *run(const char *mode, const char *env)
 {
     const struct fl_run *r = fl_run_how(&(struct fl_how){
         .argv = FL_ARGV("victim_first_touch", mode),
-        .env = FL_ENV("FAULTLESS_NUMA=first-touch", env),
+        /* what is new is populated where nobody serves its touches */
+        .env = FL_ENV("FAULTLESS_NUMA=first-touch", "FAULTLESS_EAGER_MAX=0", env),
         .seconds = PATIENCE,
     });
 

@@ -10,4 +10,7 @@ void advised_hide(struct fl_region *r, const struct op *op);
 /* NULL, or what is wrong. */
 const char *advised_check(struct fl_region *r);
 
+/* What is said to be absent is in no memory; else what is wrong. */
+const char *holes_check(struct fl_region *r);
+
 #endif

@@ -165,7 +165,7 @@ static const char *let_go(const struct op *op)
         return NULL;
     }
     if (op->kind == OP_FREE && e->content != FL_CONTENT_LAZY && e->len <= region.cache_max) {
-        e = fl_cache_put(cache, e);
+        e = fl_cache_put(&region, cache, e);
     }
     if (e != NULL) {
         fl_region_give(&region, e);
@@ -319,6 +319,7 @@ static void repair(const struct op *op)
         size_t own = (size_t)(op->b >> 4) % 513 << 12;
         fake.page[fake.npages++] = (struct fake_page){at, MIB(2), own, i % 3 == 0, 0};
     }
+    fake.now_ns += op->a % 2 == 0 ? 6000000000 : 0;
     for (int i = 0; i < 100 && fl_region_repair(&region) == 0; i++) {
     }
 }
@@ -374,10 +375,10 @@ static const char *apply(const struct op *op)
         return resize(op);
     case OP_PURGE:
         (void)fl_region_purge(&region, op->a % 6);
-        return NULL;
+        return holes_check(&region);
     case OP_TICK:
         (void)fl_region_tick(&region, 4);
-        return NULL;
+        return holes_check(&region);
     case OP_CACHE:
         fl_cache_release(&region, cache);
         cache = fl_cache_acquire(&region);
@@ -440,7 +441,7 @@ static const char *check_figures(void)
         struct fl_range r = fl_range_common(fake.map[i].range, all);
         usable += fake.map[i].usable ? r.len : 0;
     }
-    if (usable != v.populated_bytes - region.stock.held + lazy) {
+    if (usable != v.populated_bytes + fl_holes_in(&region, all) - region.stock.held + lazy) {
         return "what is mapped is not what is held";
     }
     if (region.leaving != 0 || !TAILQ_EMPTY(&region.apart) || fake.moves_open != 0 ||
@@ -457,7 +458,8 @@ const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n,
                                       .stock = c->stock,
                                       .rung = (enum fl_rung)c->rung,
                                       .huge = c->huge,
-                                      .populate_by_touch = c->by_touch};
+                                      .populate_by_touch = c->by_touch,
+                                      .wait_for_touch = c->wait_for_touch};
 
     fake_install();
     fake.no_quiet_addresses |= c->reserved;

@@ -41,6 +41,7 @@ struct ops_config {
     size_t eager_max, limit, stock; /* bytes, as in struct fl_region_config */
     bool huge, by_touch, reserved;
     int rung; /* enum fl_rung */
+    bool wait_for_touch;
 };
 
 /* Bytes that `a` or `b` stands for. */

@@ -37,7 +37,7 @@ static void let_go(struct fl_cache *c, struct fl_extent *e, bool past_the_cache)
     *last_word(e) = 0;
     assert_true(fl_extent_claim(e, atomic_load_explicit(&region.epoch, memory_order_relaxed)));
     if (!past_the_cache && e->content != FL_CONTENT_LAZY) {
-        e = fl_cache_put(c, e);
+        e = fl_cache_put(&region, c, e);
     }
     if (e != NULL) {
         fl_region_give(&region, e);

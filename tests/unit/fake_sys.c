@@ -19,12 +19,12 @@ struct fake fake;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const int refusal[FAKE_SLOTS] = {
-    [FAKE_RESERVE] = -ENOMEM,   [FAKE_MAP_AT] = -EEXIST,    [FAKE_UNMAP] = -ENOMEM,
-    [FAKE_COMMIT] = -ENOMEM,    [FAKE_DECOMMIT] = -ENOMEM,  [FAKE_ADVISE] = -EINVAL,
-    [FAKE_POPULATE] = -ENOMEM,  [FAKE_RESIDENT] = -ENOMEM,  [FAKE_NAME] = -EINVAL,
-    [FAKE_READ_FILE] = -ENOENT, [FAKE_LAZY_FREE] = -EINVAL, [FAKE_MOVE_BEGIN] = -ENOMEM,
-    [FAKE_MOVE] = -EBUSY,       [FAKE_REMAP] = -EFAULT,     [FAKE_FIND_SPLIT] = -ENOENT,
-    [FAKE_SURVEY] = -EIO};
+    [FAKE_RESERVE] = -ENOMEM,    [FAKE_MAP_AT] = -EEXIST,    [FAKE_UNMAP] = -ENOMEM,
+    [FAKE_COMMIT] = -ENOMEM,     [FAKE_DECOMMIT] = -ENOMEM,  [FAKE_ADVISE] = -EINVAL,
+    [FAKE_POPULATE] = -ENOMEM,   [FAKE_RESIDENT] = -ENOMEM,  [FAKE_NAME] = -EINVAL,
+    [FAKE_TOUCHED] = -EPERM,     [FAKE_READ_FILE] = -ENOENT, [FAKE_LAZY_FREE] = -EINVAL,
+    [FAKE_MOVE_BEGIN] = -ENOMEM, [FAKE_MOVE] = -EBUSY,       [FAKE_REMAP] = -EFAULT,
+    [FAKE_FIND_SPLIT] = -ENOENT, [FAKE_SURVEY] = -EIO,       [FAKE_PRESENT] = -EPERM};
 
 void fake_enter(void)
 {
@@ -86,6 +86,9 @@ static int fake_read_file(const char *path, char *buf, size_t size)
     int rc = fake_scripted(FAKE_READ_FILE);
 
     buf[0] = '\0';
+    if (fake.on_read_file != NULL) {
+        fake.on_read_file();
+    }
     for (size_t i = 0; rc == 0 && i < fake.nfile; i++) {
         if (strcmp(fake.file[i].path, path) == 0 && fake.file[i].text != NULL) {
             size_t len = fl_min(strlen(fake.file[i].text), size - 1);
@@ -95,6 +98,21 @@ static int fake_read_file(const char *path, char *buf, size_t size)
         }
     }
     return fake_note(FAKE_READ_FILE, none, rc != 0 ? rc : -ENOENT);
+}
+
+static int fake_touched(struct fl_range r, struct fl_range out[], unsigned most)
+{
+    int rc = fake_scripted(FAKE_TOUCHED);
+
+    return fake_note(FAKE_TOUCHED, r, rc != 0 ? rc : fl_sys_linux.touched(r, out, most));
+}
+
+static int fake_present(struct fl_range r, size_t *out_bytes)
+{
+    int rc = fake_scripted(FAKE_PRESENT);
+
+    *out_bytes = 0;
+    return fake_note(FAKE_PRESENT, r, rc != 0 ? rc : fl_sys_linux.present(r, out_bytes));
 }
 
 static uint64_t fake_limit(int resource)
@@ -170,6 +188,8 @@ void fake_install(void)
     fake_file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
     fl_sys = (struct fl_sys){
         .now_ns = fake_now,
+        .touched = fake_touched,
+        .present = fake_present,
         .read_file = fake_read_file,
         .limit = fake_limit,
         .memory_total = fake_memory_total,

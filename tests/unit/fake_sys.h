@@ -26,6 +26,8 @@ enum fake_slot {
     FAKE_FIND_SPLIT,
     FAKE_SURVEY,
     FAKE_RESIDENT,
+    FAKE_TOUCHED,
+    FAKE_PRESENT,
     FAKE_NAME,
     FAKE_READ_FILE,
     FAKE_SLOTS
@@ -73,6 +75,7 @@ struct fake {
     void (*on_purge)(void); /* called within each unmap and decommit */
     void (*on_populate)(struct fl_range r);
     void (*on_lazy_free)(struct fl_range r);
+    void (*on_read_file)(void);
     unsigned fail_at;    /* the n-th call of a slot in fail_slots is refused; 0: none */
     unsigned fail_slots; /* bit s: enum fake_slot s counts */
     bool fail_enomem;    /* map_at is then refused for want of memory, not of addresses */

@@ -75,10 +75,10 @@ void assert_sound_at(const char *file, int line)
 void assert_settled_at(const char *file, int line)
 {
     assert_sound_at(file, line);
-    if (region.leaving != 0 || !TAILQ_EMPTY(&region.apart) || fake.moves_open != 0 ||
-        fl_region_busy()) {
-        print_error("leaving %zu, apart %d, open %u, busy %d\n", region.leaving,
-                    !TAILQ_EMPTY(&region.apart), fake.moves_open, fl_region_busy());
+    if (region.leaving != 0 || region.filling != 0 || !TAILQ_EMPTY(&region.apart) ||
+        fake.moves_open != 0 || fl_region_busy()) {
+        print_error("leaving %zu, filling %zu, apart %d, open %u, busy %d\n", region.leaving,
+                    region.filling, !TAILQ_EMPTY(&region.apart), fake.moves_open, fl_region_busy());
         _fail(file, line);
     }
 }

@@ -240,6 +240,22 @@ static void what_cannot_be_unmapped_is_not_kept(void **state)
     }
 }
 
+static void what_was_never_touched_is_not_wiped(void **state)
+{
+    size_t there = 0;
+    (void)state;
+    options.value[FL_OPTION_zero_on_free] = 1;
+    start();
+    region.config.wait_for_touch = true;
+    unsigned char *p = get(MIB(64));
+    p[MIB(33)] = 1;
+    fl_free_ours(p);
+    assert_int_equal(fl_sys_linux.resident((struct fl_range){(uintptr_t)p, MIB(64)}, &there), 0);
+    assert_true(there <= MIB(2));
+    assert_int_equal(p[MIB(33)], 0);
+    assert_sound();
+}
+
 /* A handler's free amid the region's own work: the next unlock gives it back. */
 static void a_free_amid_our_own_work_is_put_off(void **state)
 {
@@ -287,6 +303,7 @@ int main(void)
         T(what_is_longer_than_the_quarantine_does_not_stay),
         T(more_blocks_than_the_quarantine_has_room_for_push_out_the_first),
         T(what_cannot_be_unmapped_is_not_kept),
+        T(what_was_never_touched_is_not_wiped),
         T(a_free_amid_our_own_work_is_put_off),
         T(errno_is_kept),
     };

@@ -98,6 +98,10 @@ static void a_rank_alone_takes_one_part(void **state)
     assert_int_equal(look().eager, 0);
     scratch.ranks = 1;
     assert_int_equal(look().eager, GIB(7)); /* nobody to leave anything for */
+    scratch.promises = true;                /* what waits for its touch is in no file yet */
+    assert_int_equal(look().eager, GIB(6));
+    held = GIB(9);
+    assert_int_equal(look().eager, 0);
 }
 
 /* However they take turns, ranks leave half of the machine, or all that others left them. */

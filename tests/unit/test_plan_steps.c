@@ -88,6 +88,9 @@ static void a_step_that_repeats_is_served_where_it_was(void **state)
     assert_int_equal(s.layouts, 1);
     assert_int_equal(s.drops, 0);
     assert_true(s.arena_bytes != 0);
+    /* Between two steps nobody has a block. */
+    assert_true(s.free_bytes != 0);
+    assert_int_equal(s.free_bytes, stats().in_use_bytes - stats().cached_bytes);
     thread_end();
     assert_int_equal(plan_stats().arena_bytes, 0);
     assert_settled();

@@ -119,7 +119,7 @@ static void caches_are_aged_too(void **state)
     struct fl_extent *e = take(MIB(8));
     assert_non_null(take(MIB(2)));
     assert_true(fl_extent_claim(e, region.epoch));
-    assert_null(fl_cache_put(c, e));
+    assert_null(fl_cache_put(&region, c, e));
     for (int i = 0; i < 4; i++) {
         call(1);
     }

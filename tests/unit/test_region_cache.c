@@ -19,7 +19,7 @@ static int each(void **state)
 static struct fl_extent *put(struct fl_extent *e)
 {
     assert_true(fl_extent_claim(e, region.epoch));
-    struct fl_extent *old = fl_cache_put(c, e);
+    struct fl_extent *old = fl_cache_put(&region, c, e);
     if (old != NULL) {
         fl_region_give(&region, old);
     }
@@ -104,6 +104,92 @@ static void all_caches_are_emptied_before_growth(void **state)
     struct fl_extent *b = fl_region_take(&region, mine, MIB(1), fl_page.base, false);
     assert_non_null(b);
     assert_int_equal(region.populated_bytes, populated);
+    assert_sound();
+}
+
+/* Puts a block of that length into a cache. */
+static struct fl_extent *put_into(struct fl_cache *into, size_t len)
+{
+    struct fl_extent *e = take(len);
+
+    assert_true(fl_extent_claim(e, region.epoch));
+    assert_null(fl_cache_put(&region, into, e));
+    return e;
+}
+
+static bool is_empty(const struct fl_cache *of)
+{
+    return of->slot[0].extent == NULL && of->slot[1].extent == NULL;
+}
+
+static void caches_that_were_filled_again_are_emptied_again(void **state)
+{
+    struct fl_cache *other[3];
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        other[i] = fl_cache_acquire(&region);
+    }
+    for (int round = 0; round < 6; round++) {
+        for (int i = 0; i < 3; i++) {
+            if (round % 3 >= i) {
+                put_into(other[i], KIB(64));
+                put_into(other[i], KIB(128));
+            }
+        }
+        give(take(MIB(6))); /* by growth, or by realloc in the odd rounds */
+        if (round % 2 != 0) {
+            struct fl_extent *e = take(KIB(64));
+            (void)fl_region_resize(&region, e, MIB(1));
+            give(e);
+        }
+        (void)fl_region_purge(&region, 0);
+        for (int i = 0; i < 3; i++) {
+            assert_true(is_empty(other[i]));
+        }
+        assert_sound();
+    }
+}
+
+/* Thousands of them cost a request nothing: what is in this one came there past the put, and stays.
+ * */
+static void a_cache_that_got_nothing_is_not_looked_at(void **state)
+{
+    (void)state;
+    struct fl_cache *mine = fl_cache_acquire(&region);
+    put_into(c, KIB(64));
+    struct fl_extent *small = take(KIB(64)), *e = take(MIB(4)); /* grows: all are emptied */
+    assert_true(is_empty(c));
+    assert_true(fl_extent_claim(e, region.epoch));
+    atomic_store(&c->slot[0].extent, e);
+    (void)fl_region_resize(&region, small, MIB(1));
+    struct fl_extent *big = fl_region_take(&region, mine, MIB(16), fl_page.base, false);
+    assert_non_null(big);
+    assert_ptr_equal(c->slot[0].extent, e);
+    put_into(c, KIB(64));
+    assert_non_null(take(MIB(32)));
+    assert_true(is_empty(c));
+    assert_sound();
+}
+
+/* A child of fork: one thread was about to enter its cache into the list, one had, one is the
+ * child's own. */
+static void orphaned_caches_are_as_good_as_new(void **state)
+{
+    (void)state;
+    struct fl_cache *amid = fl_cache_acquire(&region), *mine = fl_cache_acquire(&region);
+    put_into(c, KIB(64));
+    put_into(mine, KIB(64));
+    atomic_store(&amid->listed, true);
+    put_into(amid, KIB(64));
+    fl_region_lock(&region);
+    fl_cache_drain_orphans(&region, mine);
+    fl_region_unlock(&region);
+    assert_true(is_empty(c) && is_empty(amid) && !is_empty(mine));
+    assert_false(c->owned || amid->owned || !mine->owned);
+    put_into(amid, KIB(128));
+    put_into(c, KIB(128));
+    assert_non_null(take(MIB(8)));
+    assert_true(is_empty(c) && is_empty(amid) && is_empty(mine));
     assert_sound();
 }
 
@@ -266,6 +352,9 @@ int main(void)
         cmocka_unit_test_setup(a_cached_extent_is_nobody_s_until_it_is_taken, each),
         cmocka_unit_test_setup(own_cache_is_emptied_before_first_fit, each),
         cmocka_unit_test_setup(all_caches_are_emptied_before_growth, each),
+        cmocka_unit_test_setup(caches_that_were_filled_again_are_emptied_again, each),
+        cmocka_unit_test_setup(a_cache_that_got_nothing_is_not_looked_at, each),
+        cmocka_unit_test_setup(orphaned_caches_are_as_good_as_new, each),
         cmocka_unit_test_setup(a_released_cache_is_empty_and_goes_to_the_next, each),
         cmocka_unit_test_setup(purge_empties_caches, each),
         cmocka_unit_test_setup(cached_memory_ages_too, each),

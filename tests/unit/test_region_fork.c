@@ -125,6 +125,18 @@ static void exactly_those_are_kept(void **state)
     assert_settled();
 }
 
+static unsigned said_of_fork(void)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < fake.nlog; i++) {
+        enum fl_sys_advice advice = fake.log[i].advice;
+        n += fake.log[i].slot == FAKE_ADVISE &&
+             (advice == FL_ADVICE_FORK || advice == FL_ADVICE_NO_FORK);
+    }
+    return n;
+}
+
 /* The worker never says under the lock what is inherited: whoever holds it up there would hold up everybody. */
 static void only_use_makes_it_inherited_again(void **state)
 {
@@ -136,9 +148,9 @@ static void only_use_makes_it_inherited_again(void **state)
     give(live[0]);
     fl_region_soften(&region);
     (void)fl_region_purge_some(&region, 0, MIB(3));
-    assert_int_equal(fake.count[FAKE_ADVISE], 0);
+    assert_int_equal(said_of_fork(), 0);
     (void)fl_region_purge(&region, 0);
-    assert_int_equal(fake.count[FAKE_ADVISE], 0);
+    assert_int_equal(said_of_fork(), 0);
     assert_int_equal(fake_kept_from_child(region.window.all), 0);
     assert_settled();
 }
@@ -188,7 +200,7 @@ static void cached_extents_are_free_ones_too(void **state)
     struct fl_cache *c = fl_cache_acquire(&region);
     struct fl_extent *e = take(MIB(8)), *guard = take(MIB(2));
     assert_true(fl_extent_claim(e, region.epoch));
-    assert_null(fl_cache_put(c, e));
+    assert_null(fl_cache_put(&region, c, e));
     fl_region_fork_lock(&region);
     assert_int_equal(fake_kept_from_child(region.window.all), is_reserved() ? 0 : MIB(8));
     fl_region_fork_parent(&region);
@@ -359,7 +371,7 @@ static void a_handler_forks_amid_a_purge_that_goes_on_in_the_child(void **state)
     }
     assert_int_equal(waitpid(forked, &status, 0), forked);
     assert_int_equal(status, 0);
-    assert_int_equal(given, 3 * MIB(4));
+    assert_true(given >= 3 * MIB(4)); /* and pieces */
     assert_settled();
 }
 

@@ -94,11 +94,55 @@ static void stale_entries_mislead_nobody(void **state)
         assert_true(fl_extent_is_handled(it));
         assert_false(fl_extent_is_handled(other));
         it->handled = false;
-        note(it->base + at, KIB(4)); /* the second walk is short */
+    }
+    assert_sound();
+}
+
+static size_t pagemap_resident(void)
+{
+    size_t got = 0;
+
+    assert_int_equal(fl_sys_linux.resident(
+                         (struct fl_range){region.pagemap.all.base, region.pagemap.grown}, &got),
+                     0);
+    return got / fl_page.base;
+}
+
+/* The pagemap of a sparse giant is not brought into memory: what a call looks at shows there. */
+static void a_note_looks_at_few_entries_however_long_the_block(void **state)
+{
+    (void)state;
+    enum { LOG_PAGES = 21 }; /* of 8 GiB */
+    size_t len = (size_t)8 << 30;
+    region_clear();
+    fake.reserve_max = 4 * len;
+    assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.eager_max = MIB(1)}), 0);
+    it = take(len);
+    assert_non_null(it);
+    assert_int_equal(it->content, FL_CONTENT_LAZY);
+    size_t had = pagemap_resident();
+    assert_in_range(had, 0, (len >> fl_page.shift) * sizeof(uint32_t) / fl_page.base / 8);
+    for (size_t i = 0; i < 8; i++) { /* from the end downwards */
+        note(it->base + len - KIB(4) - i * (len / 8), KIB(4));
         assert_true(fl_extent_is_handled(it));
         it->handled = false;
     }
+    assert_in_range(pagemap_resident(), 0, had + (size_t)8 * LOG_PAGES);
     assert_sound();
+}
+
+static void a_block_that_grew_is_found_from_its_new_end(void **state)
+{
+    (void)state;
+    give(after);
+    size_t lens[] = {MIB(7) + KIB(4), MIB(8), MIB(12) + KIB(20), MIB(33)};
+    for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
+        assert_true(fl_region_resize(&region, it, lens[i]));
+        assert_sound();
+        note(it->base + it->len - KIB(4), 1);
+        assert_true(fl_extent_is_handled(it));
+        it->handled = false;
+    }
 }
 
 static void free_memory_takes_no_note(void **state)
@@ -111,6 +155,62 @@ static void free_memory_takes_no_note(void **state)
     assert_true(next->base == was);
     assert_false(fl_extent_is_handled(next));
     assert_sound();
+}
+
+static void drop(uintptr_t base, size_t len)
+{
+    fake_forget();
+    it->handled = false;
+    fl_region_note_dropped(&region, (struct fl_range){base, len});
+}
+
+static void assert_split(size_t i, uintptr_t at)
+{
+    const struct fake_call *call = in_window(FAKE_ADVISE, i);
+    assert_non_null(call);
+    assert_int_equal(call->advice, FL_ADVICE_SPLIT);
+    assert_true(call->range.base == at && call->range.len == fl_page.base);
+}
+
+static void huge_pages_that_lose_a_part_are_split(void **state)
+{
+    (void)state;
+    uintptr_t whole = fl_align_up(it->base, MIB(2));
+    drop(whole + KIB(8), KIB(4));
+    assert_split(0, whole + KIB(8));
+    assert_null(in_window(FAKE_ADVISE, 1));
+    assert_true(fl_extent_is_handled(it));
+    drop(whole, KIB(60)); /* its beginning */
+    assert_split(0, whole);
+    assert_null(in_window(FAKE_ADVISE, 1));
+    drop(whole + MIB(2) - KIB(60), KIB(60)); /* its end */
+    assert_split(0, whole + MIB(2) - KIB(60));
+    assert_null(in_window(FAKE_ADVISE, 1));
+    drop(whole + MIB(1), MIB(4) - 1); /* at both ends: what lies between goes whole */
+    assert_split(0, whole + MIB(1));
+    assert_split(1, whole + MIB(5) - KIB(4));
+    assert_null(in_window(FAKE_ADVISE, 2));
+    assert_false(fl_extent_is_handled(before) || fl_extent_is_handled(after));
+}
+
+static void huge_pages_that_go_whole_are_not_split(void **state)
+{
+    (void)state;
+    uintptr_t whole = fl_align_up(it->base, MIB(2));
+    const struct fl_range none[] = {{whole, MIB(4)},
+                                    {whole, 0},
+                                    {whole + 1, KIB(4)}, /* EINVAL */
+                                    {0, KIB(64)},
+                                    {fl_range_end(region.window.all), MIB(1)},
+                                    {UINTPTR_MAX - 1, MIB(1)}};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        drop(none[i].base, none[i].len);
+        assert_null(in_window(FAKE_ADVISE, 0));
+        assert_false(fl_extent_is_handled(it));
+    }
+    region.config.huge = false;
+    drop(whole + KIB(8), KIB(4));
+    assert_null(in_window(FAKE_ADVISE, 0));
 }
 
 static void what_was_protected_is_writable_again(void **state)
@@ -351,7 +451,11 @@ int main(void)
         T(all_blocks_that_a_range_touches_are_found),
         T(ranges_may_be_anything),
         T(stale_entries_mislead_nobody),
+        T(a_note_looks_at_few_entries_however_long_the_block),
+        T(a_block_that_grew_is_found_from_its_new_end),
         T(free_memory_takes_no_note),
+        T(huge_pages_that_lose_a_part_are_split),
+        T(huge_pages_that_go_whole_are_not_split),
         T(what_was_protected_is_writable_again),
         T(less_than_a_huge_page_stays_populated_memory),
         T(a_lazy_block_goes_back_whole),

@@ -71,7 +71,7 @@ static void caches_are_emptied_for_it(void **state)
     struct fl_cache *c = fl_cache_acquire(&region);
     struct fl_extent *e = take(MIB(8));
     assert_true(fl_extent_claim(e, region.epoch));
-    assert_null(fl_cache_put(c, e));
+    assert_null(fl_cache_put(&region, c, e));
     (void)look_after(100);
     c->stats.cache_hits++; /* as if it had been used */
     (void)look_after(100);

@@ -28,7 +28,7 @@ static void figures_add_up(void **state)
     assert_int_equal(v.window_bytes, region.window.all.len);
     give(a);
     assert_true(fl_extent_claim(b, region.epoch));
-    assert_null(fl_cache_put(c, b));
+    assert_null(fl_cache_put(&region, c, b));
     v = stats();
     assert_int_equal(v.live_extents, 1);
     assert_int_equal(v.frees, 2);
@@ -212,8 +212,8 @@ static void caches_of_threads_that_fork_left_behind_are_taken_over(void **state)
     assert_true(fl_extent_claim(e, region.epoch));
     fl_region_fork_lock(&region);
     /* Needs no lock, and so may come after the caches were emptied. */
-    assert_null(fl_cache_put(mine, e));
-    assert_null(fl_cache_put(theirs, freed_by_them));
+    assert_null(fl_cache_put(&region, mine, e));
+    assert_null(fl_cache_put(&region, theirs, freed_by_them));
     child_status = fake_child(orphans_in_child);
     fl_region_fork_parent(&region);
     assert_int_equal(child_status, 0);

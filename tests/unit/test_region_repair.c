@@ -330,6 +330,28 @@ static void without_huge_pages_there_is_nothing_to_repair(void **state)
     assert_null(collapsed(0));
 }
 
+/* A look ends amid it and goes on there: its blocks' entries in the pagemap are theirs. */
+static void blocks_of_a_divided_extent_are_still_found(void **state)
+{
+    (void)state;
+    enum { SHIFT = 16 };
+    struct fl_inner in = {.shift = SHIFT};
+    forked(MIB(16));
+    assert_int_equal(fl_inner_open(&region, &in, MIB(256)), 0);
+    assert_true(fl_inner_fill(&region, &in, fl_extent_range(in.outer)));
+    for (size_t i = 0; i < in.granules; i++) {
+        in.block[i].len = (size_t)1 << SHIFT;
+        in.block[i].state = FL_EXTENT_LIVE;
+    }
+    (void)look();
+    for (size_t i = 0; i < in.granules; i++) {
+        assert_ptr_equal(fl_region_find(&region, in.outer->base + (i << SHIFT)), &in.block[i]);
+        in.block[i].state = FL_EXTENT_UNUSED;
+    }
+    fl_inner_close(&region, &in);
+    assert_sound();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_fork_amid_a_look_begins_anew),
         cmocka_unit_test(pages_that_came_small_are_made_huge),
         cmocka_unit_test(without_huge_pages_there_is_nothing_to_repair),
+        cmocka_unit_test(blocks_of_a_divided_extent_are_still_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

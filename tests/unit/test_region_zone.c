@@ -1,128 +1,12 @@
 /* Zones: what lies on one node is not handed out for another, on whatever way it comes back. */
-#include "unit/region_fixture.h"
+#include "unit/zones_fixture.h"
 
 #include "unit/cmocka_all.h"
-
-#include <string.h>
-
-enum { NODES = 2, TOUCH = 2 * NODES, MAPS = 64 };
-
-static struct fl_wish wished;
-static bool full[NODES];
-static unsigned lies_on; /* what programs touched */
-static struct {
-    struct fl_range range;
-    unsigned zone;
-} map[MAPS];
-static size_t nmap;
-
-static void wish(size_t len, struct fl_wish *out)
-{
-    (void)len;
-    *out = wished;
-}
-
-static void mapped(struct fl_range range, unsigned zone)
-{
-    assert_true(nmap < MAPS);
-    map[nmap].range = range;
-    map[nmap++].zone = zone;
-}
-
-static void mapped_own(struct fl_range range)
-{
-    (void)range;
-}
-
-static bool has_room(unsigned zone, size_t bytes)
-{
-    (void)bytes;
-    return zone >= NODES || !full[zone];
-}
-
-static unsigned found(struct fl_range range)
-{
-    (void)range;
-    return lies_on;
-}
-
-static unsigned runs_on(int tid)
-{
-    (void)tid;
-    return 0;
-}
-
-static unsigned filling = NODES;
-
-static void fill_begin(unsigned zone)
-{
-    filling = zone;
-}
-
-static void fill_end(void)
-{
-    filling = NODES;
-}
-
-static const struct fl_placing placing = {.nodes = NODES,
-                                          .wish = wish,
-                                          .mapped = mapped,
-                                          .mapped_own = mapped_own,
-                                          .has_room = has_room,
-                                          .found = found,
-                                          .runs_on = runs_on,
-                                          .fill_begin = fill_begin,
-                                          .fill_end = fill_end};
-
-static void divide(void)
-{
-    nmap = 0;
-    full[0] = full[1] = false;
-    fl_region_divide(&region, &placing);
-}
-
-static void ask_on(unsigned node)
-{
-    wished = (struct fl_wish){.n = 2, .zone = {(uint8_t)node, (uint8_t)(1 - node)}};
-}
-
-static void ask_touched(unsigned node)
-{
-    wished = (struct fl_wish){
-        .n = 1, .zone = {TOUCH}, .on_touch = true, .touched = (uint8_t)(NODES + node)};
-}
-
-/* For which zone the page was mapped last. */
-static unsigned mapped_for(uintptr_t addr)
-{
-    for (size_t i = nmap; i-- > 0;) {
-        if (addr - map[i].range.base < map[i].range.len) {
-            return map[i].zone;
-        }
-    }
-    fail_msg("%#lx was not mapped", (unsigned long)addr);
-    return 0;
-}
-
-static void assert_lies(const struct fl_extent *e, unsigned zone)
-{
-    assert_non_null(e);
-    assert_int_equal(e->zone, zone);
-    assert_int_equal(mapped_for(e->base), zone);
-    assert_int_equal(mapped_for(e->base + e->len - 1), zone);
-}
-
-static struct fl_extent *take_on(unsigned node, size_t len)
-{
-    ask_on(node);
-    return take(len);
-}
 
 static void what_one_node_freed_the_other_does_not_get(void **state)
 {
     (void)state;
-    region_begin(NULL);
-    divide();
+    begin_divided();
     struct fl_extent *e = take_on(1, MIB(6));
     uintptr_t base = e->base;
     assert_lies(e, 1);
@@ -139,8 +23,7 @@ static void small_blocks_of_two_nodes_share_no_huge_page(void **state)
     uintptr_t last[NODES] = {0, 0};
 
     (void)state;
-    region_begin(NULL);
-    divide();
+    begin_divided();
     for (unsigned i = 0; i < 32; i++) {
         const struct fl_extent *e = take_on(i % 2, KIB(256));
         assert_lies(e, i % 2);
@@ -155,8 +38,7 @@ static void pages_move_from_the_same_node_alone(void **state)
     struct fl_extent *e[NODES];
 
     (void)state;
-    region_begin(NULL);
-    divide();
+    begin_divided();
     for (unsigned node = 0; node < NODES; node++) {
         e[node] = take_on(node, MIB(8));
         fill(e[node], (unsigned char)(1 + node));
@@ -196,42 +78,10 @@ static void the_stock_has_each_nodes_own(void **state)
     assert_settled();
 }
 
-static void a_full_node_gives_way_to_the_next(void **state)
-{
-    (void)state;
-    region_begin(NULL);
-    divide();
-    struct fl_extent *own = take_on(0, MIB(4));
-    give(own);
-    full[0] = true;
-    assert_lies(take_on(0, MIB(4)), 0); /* what is free there serves still */
-    assert_lies(take_on(0, MIB(4)), 1);
-    full[1] = true; /* nobody has any: as the kernel will have it */
-    assert_lies(take_on(0, MIB(4)), 0);
-    assert_false(fl_region_is_bound() && !wished.strict);
-    assert_settled();
-}
-
-static void whoever_is_bound_to_a_full_node_is_refused(void **state)
-{
-    (void)state;
-    region_begin(NULL);
-    divide();
-    wished = (struct fl_wish){.n = 1, .zone = {1}, .strict = true};
-    full[1] = true;
-    assert_null(take(MIB(4)));
-    assert_true(fl_region_is_bound());
-    assert_int_equal(stats().refused, 1);
-    full[1] = false;
-    assert_lies(take(MIB(4)), 1);
-    assert_settled();
-}
-
 static void what_a_program_touched_is_for_its_node(void **state)
 {
     (void)state;
-    region_begin(NULL);
-    divide();
+    begin_divided();
     ask_touched(1);
     struct fl_extent *e = take(MIB(32));
     uintptr_t base = e->base;
@@ -254,8 +104,7 @@ static void what_a_program_touched_is_for_its_node(void **state)
 static void what_several_nodes_touched_is_for_a_block_of_its_length(void **state)
 {
     (void)state;
-    region_begin(NULL);
-    divide();
+    begin_divided();
     ask_touched(0);
     struct fl_extent *e = take(MIB(32));
     uintptr_t base = e->base;
@@ -271,8 +120,7 @@ static void what_several_nodes_touched_is_for_a_block_of_its_length(void **state
 static void emptied_addresses_are_for_any_touch(void **state)
 {
     (void)state;
-    region_begin(NULL);
-    divide();
+    begin_divided();
     ask_touched(1);
     struct fl_extent *e = take(MIB(32));
     uintptr_t base = e->base;
@@ -291,8 +139,7 @@ static void emptied_addresses_are_for_any_touch(void **state)
 static void blocks_grow_within_their_zone(void **state)
 {
     (void)state;
-    region_begin(NULL);
-    divide();
+    begin_divided();
     struct fl_extent *e = take_on(1, MIB(4));
     assert_true(fl_region_resize(&region, e, MIB(8)));
     assert_lies(e, 1);
@@ -313,8 +160,7 @@ static void tick(void)
 static void what_is_idle_on_one_node_goes_before_another_grows(void **state)
 {
     (void)state;
-    region_begin(NULL);
-    divide();
+    begin_divided();
     give(take_on(1, MIB(64)));
     give(take_on(0, MIB(32)));
     assert_int_equal(region.populated_bytes, MIB(96)); /* neither is idle */
@@ -330,8 +176,7 @@ static void what_is_idle_on_one_node_goes_before_another_grows(void **state)
 static void what_a_node_has_free_itself_is_used_first(void **state)
 {
     (void)state;
-    region_begin(NULL);
-    divide();
+    begin_divided();
     struct fl_extent *low = take_on(0, MIB(32));
     struct fl_extent *high = take_on(0, MIB(32));
     struct fl_extent *other = take_on(1, MIB(16));
@@ -395,8 +240,7 @@ static void what_lies_on_each_node_can_be_told(void **state)
     struct fl_stats_nodes n;
 
     (void)state;
-    region_begin(NULL);
-    divide();
+    begin_divided();
     fl_region_nodes_read(&region, &n);
     assert_int_equal(n.n, NODES);
     assert_int_equal(n.node[0].extents + n.node[1].extents + n.several, 0);
@@ -444,8 +288,6 @@ int main(void)
         cmocka_unit_test(small_blocks_of_two_nodes_share_no_huge_page),
         cmocka_unit_test(pages_move_from_the_same_node_alone),
         cmocka_unit_test(the_stock_has_each_nodes_own),
-        cmocka_unit_test(a_full_node_gives_way_to_the_next),
-        cmocka_unit_test(whoever_is_bound_to_a_full_node_is_refused),
         cmocka_unit_test(what_a_program_touched_is_for_its_node),
         cmocka_unit_test(what_several_nodes_touched_is_for_a_block_of_its_length),
         cmocka_unit_test(emptied_addresses_are_for_any_touch),

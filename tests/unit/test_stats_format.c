@@ -6,7 +6,7 @@
 
 static void json_is_one_line_with_the_program_escaped(void **state)
 {
-    struct fl_stats_values v = {.active = 1, .plan_bytes = UINT64_MAX};
+    struct fl_stats_values v = {.active = 1, .free_held_bytes = UINT64_MAX};
     char buf[8192];
     struct fl_text t = fl_text_on(buf, sizeof buf);
     (void)state;
@@ -14,7 +14,7 @@ static void json_is_one_line_with_the_program_escaped(void **state)
     const char *start =
         "{\"pid\": 42, \"program\": \"a\\\"b\\\\cd\", \"active\": 1, \"requests\": 0, ";
     assert_int_equal(strncmp(buf, start, strlen(start)), 0);
-    const char *end = ", \"plan_bytes\": 18446744073709551615}\n";
+    const char *end = ", \"free_held_bytes\": 18446744073709551615}\n";
     assert_string_equal(buf + t.len - strlen(end), end);
     assert_ptr_equal(strchr(buf, '\n'), buf + t.len - 1);
 }
@@ -51,7 +51,7 @@ static void nodes_are_told_where_there_are_several(void **state)
                         "faultless: several nodes: 3 bytes populated\n");
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_json(&v, &n, 1, "a", &t);
-    const char *end = ", \"plan_bytes\": 0, \"nodes\": ["
+    const char *end = ", \"free_held_bytes\": 0, \"nodes\": ["
                       "{\"node\": 0, \"extent_bytes\": 30, \"free_bytes\": 10, "
                       "\"node_stock_bytes\": 5}, "
                       "{\"node\": 2, \"extent_bytes\": 40, \"free_bytes\": 0, "
@@ -61,6 +61,30 @@ static void nodes_are_told_where_there_are_several(void **state)
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_nodes(&n, &t);
     assert_int_equal(t.len, 0);
+}
+
+static void residency_has_a_line_for_each_use(void **state)
+{
+    struct fl_residency_values v = {.live_bytes = 8,
+                                    .live_resident_bytes = 7,
+                                    .free_bytes = 6,
+                                    .free_resident_bytes = 5,
+                                    .stock_bytes = 4,
+                                    .stock_resident_bytes = 3,
+                                    .table_bytes = 2,
+                                    .table_resident_bytes = 1};
+    char buf[1024];
+    struct fl_text t = fl_text_on(buf, sizeof buf);
+    (void)state;
+    fl_stats_format_residency(&v, &t);
+    assert_string_equal(buf, "faultless: live: 8 bytes, 7 of these in memory\n"
+                             "faultless: free: 6 bytes, 5 of these in memory\n"
+                             "faultless: stock: 4 bytes, 3 of these in memory\n"
+                             "faultless: tables: 2 bytes, 1 of these in memory\n");
+    v.unknown_bytes = 9;
+    t = fl_text_on(buf, sizeof buf);
+    fl_stats_format_residency(&v, &t);
+    assert_non_null(strstr(buf, "faultless: not known whether in memory: 9 bytes\n"));
 }
 
 static void largest_report_fits_its_buffer(void **state)
@@ -87,6 +111,7 @@ int main(void)
         cmocka_unit_test(json_is_one_line_with_the_program_escaped),
         cmocka_unit_test(table_has_a_line_a_field),
         cmocka_unit_test(nodes_are_told_where_there_are_several),
+        cmocka_unit_test(residency_has_a_line_for_each_use),
         cmocka_unit_test(largest_report_fits_its_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

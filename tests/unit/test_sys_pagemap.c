@@ -3,10 +3,14 @@
 #include "unit/crew_fixture.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -148,6 +152,127 @@ static void after_fork_the_kernel_tells_what_is_whose(void **state)
     assert_int_equal(fl_sys_linux.unmap(memory), 0);
 }
 
+static void nothing(void)
+{
+}
+
+static void assert_touched(struct fl_range all, unsigned most, size_t n,
+                           const struct fl_range want[])
+{
+    struct fl_range found[8];
+
+    assert_int_equal(fl_sys_linux.touched(all, found, most), n);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(found[i].base, want[i].base);
+        assert_int_equal(found[i].len, want[i].len);
+    }
+}
+
+static void look_for_what_was_touched(void)
+{
+    struct fl_range r = map(MIB(8));
+    struct fl_range want[] = {part(r, KIB(4), KIB(8)), part(r, MIB(3), KIB(4)),
+                              part(r, MIB(6), MIB(2))};
+
+    assert_touched(r, 8, 0, want);
+    (void)fl_sys_linux.advise(want[2], FL_ADVICE_HUGE);
+    for (size_t i = 0; i < 3; i++) {
+        memset((void *)want[i].base, 1, want[i].len);
+    }
+    assert_touched(r, 8, 3, want);
+    assert_touched(r, 2, 2, want); /* there may be more: the caller goes on behind the last */
+    assert_touched(part(r, MIB(3) + KIB(4), MIB(5) - KIB(4)), 8, 1, &want[2]);
+    empty(want[1]);
+    want[1] = want[2];
+    assert_touched(r, 8, 2, want);
+    want[0] = part(r, KIB(8), KIB(4)); /* a part of one */
+    assert_touched(part(r, KIB(8), MIB(1)), 8, 1, want);
+    assert_int_equal(fl_sys_linux.unmap(r), 0);
+}
+
+static void assert_present(struct fl_range r, size_t bytes)
+{
+    size_t n = 1;
+
+    assert_int_equal(fl_sys_linux.present(r, &n), 0);
+    assert_int_equal(n, bytes);
+}
+
+/* More pieces than one call to the kernel tells of. */
+static void look_for_what_is_present(size_t zeros)
+{
+    struct fl_range r = map(MIB(8));
+    size_t there = 0;
+
+    (void)fl_sys_linux.advise(r, FL_ADVICE_NO_HUGE);
+    assert_present(r, 0);
+    for (size_t at = 0; at < MIB(4); at += KIB(32)) {
+        memset((void *)(r.base + at), 1, KIB(8));
+        there += KIB(8);
+    }
+    assert_present(r, there);
+    assert_present(part(r, 0, KIB(36)), KIB(12));
+    assert_present(part(r, MIB(4), MIB(4)), 0);
+    assert_int_equal(*(volatile char *)(r.base + MIB(6)), 0); /* the kernel's page of zeros */
+    assert_present(part(r, MIB(4), MIB(4)), zeros);
+    empty(r);
+    assert_present(r, 0);
+    assert_int_equal(fl_sys_linux.unmap(part(r, MIB(2), MIB(2))), 0);
+    memset((void *)r.base, 1, MIB(1));
+    assert_present(r, MIB(1)); /* nothing is mapped amid it */
+    assert_int_equal(fl_sys_linux.unmap(r), 0);
+}
+
+/* ioctl(2) answers as before Linux 6.7. */
+static int look_without_scan(void)
+{
+    struct sock_filter f[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog prog = {sizeof f / sizeof f[0], f};
+    struct fl_range found;
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0) {
+        return 1;
+    }
+    if (fl_sys_linux.find_split((struct fl_range){0, 0}, &found) != -ENOSYS) {
+        return 2;
+    }
+    look_for_what_was_touched();
+    look_for_what_is_present(KIB(4));
+    return 0;
+}
+
+/* Zeros are all that is there, and no memory. Base pages: before Linux 6.16 the kernel does not say
+ * which huge page is its own of zeros. */
+static void what_was_only_read_holds_nothing(void **state)
+{
+    (void)state;
+    struct fl_range r = map(MIB(8)), written = part(r, KIB(8), KIB(4));
+    volatile const char *p = (volatile const char *)r.base;
+
+    (void)fl_sys_linux.advise(r, FL_ADVICE_NO_HUGE);
+    for (size_t i = 0; i < r.len; i += KIB(4)) {
+        assert_int_equal(p[i], 0);
+    }
+    assert_touched(r, 8, 0, NULL);
+    memset((void *)written.base, 1, written.len);
+    assert_touched(r, 8, 1, &written);
+    assert_int_equal(fl_sys_linux.unmap(r), 0);
+}
+
+static void the_kernel_tells_what_was_touched(void **state)
+{
+    (void)state;
+    look_for_what_was_touched();
+    look_for_what_is_present(0);
+    assert_int_equal(beside_a_child(nothing, look_without_scan), 0);
+}
+
 static int look_beside_kept(void)
 {
     const volatile char *p = (const volatile char *)memory.base;
@@ -160,10 +285,6 @@ static int look_beside_kept(void)
         return 2; /* something is mapped there */
     }
     return fl_sys_linux.map_at(part(memory, MIB(2), MIB(2))) == 0 ? 0 : 3;
-}
-
-static void nothing(void)
-{
 }
 
 static void children_do_not_get_what_is_kept(void **state)
@@ -224,6 +345,20 @@ static void any_user_is_told_of_his_own_memory(void **state)
     }
 }
 
+static void a_confined_process_asks_nobody(void **state)
+{
+    (void)state;
+    struct fl_range r = map(fl_page.huge), found[4];
+    size_t present;
+
+    fl_sys_confine(true);
+    assert_int_equal(fl_sys_linux.touched(r, found, 4), -EPERM);
+    assert_int_equal(fl_sys_linux.present(r, &present), -EPERM);
+    fl_sys_confine(false);
+    assert_int_equal(fl_sys_linux.touched(r, found, 4), 0);
+    assert_int_equal(fl_sys_linux.unmap(r), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +366,9 @@ int main(void)
         cmocka_unit_test(what_is_split_is_found_in_whole_huge_pages),
         cmocka_unit_test(after_fork_the_kernel_tells_what_is_whose),
         cmocka_unit_test(children_do_not_get_what_is_kept),
+        cmocka_unit_test(the_kernel_tells_what_was_touched),
+        cmocka_unit_test(what_was_only_read_holds_nothing),
+        cmocka_unit_test(a_confined_process_asks_nobody),
         cmocka_unit_test(any_user_is_told_of_his_own_memory),
     };
     fl_sys_boot();

@@ -60,7 +60,7 @@ static void what_is_in_caches_goes_too(void **state)
     struct fl_cache *c = fl_cache_acquire(&region);
     struct fl_extent *e = take(MIB(4));
     assert_true(fl_extent_claim(e, region.epoch));
-    assert_null(fl_cache_put(c, e));
+    assert_null(fl_cache_put(&region, c, e));
     fl_worker_call(&worker, true);
     await_sleep();
     raise_and_see(psi, POLLPRI);

@@ -13,6 +13,8 @@
 #include <stdatomic.h>
 #include <ucontext.h>
 
+enum { SPARSE = 12 * MIB };
+
 static atomic_long trapped;
 static pthread_barrier_t begin;
 
@@ -96,6 +98,16 @@ static void go_on(void)
     use(20 * MIB);
 }
 
+/* A block of which little was touched before: what of it has to be cleared is asked of nobody any
+ * more. */
+static void reuse(char *sparse, size_t n)
+{
+    free(sparse);
+    char *p = calloc(1, n);
+    CHECK(p != NULL && p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+    free(p);
+}
+
 static void *run_thread(void *arg)
 {
     use(300 * KIB);
@@ -119,6 +131,9 @@ int main(int argc, char **argv)
         CHECK(pthread_create(&thread, NULL, run_thread, NULL) == 0);
     }
     use((size_t)atoi(argv[4]) * MIB);
+    char *sparse = malloc(SPARSE);
+    CHECK(sparse != NULL);
+    sparse[0] = 1;
     if (threads > 0) {
         pthread_barrier_wait(&begin);
     }
@@ -128,6 +143,7 @@ int main(int argc, char **argv)
     if (threads > 0) {
         pthread_barrier_wait(&begin);
     }
+    reuse(sparse, SPARSE);
     go_on();
     if (threads > 0) {
         pthread_barrier_wait(&begin);

@@ -93,7 +93,8 @@ static void f_mallinfo2(void)
     CHECK(during.hblkhd >= before.hblkhd + LARGE);
     CHECK(during.arena > 0);
     free(p);
-    CHECK(mallinfo2().hblks == before.hblks);
+    CHECK(mallinfo2().hblks == before.hblks && mallinfo2().hblkhd == before.hblkhd);
+    CHECK(mallinfo2().fordblks >= before.fordblks + LARGE);
 }
 static void f_mallinfo(void)
 {

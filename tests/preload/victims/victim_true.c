@@ -18,7 +18,7 @@ int main(int argc, char **argv)
             lines += maps[i] == '\n';
         }
     }
-    printf("threads %zu maps %zu rss %zu\n", proc_number("/proc/self/status", "Threads:"), lines,
-           proc_number("/proc/self/status", "VmRSS:"));
+    printf("threads %zu maps %zu own %zu\n", proc_number("/proc/self/status", "Threads:"), lines,
+           proc_number("/proc/self/status", "RssAnon:"));
     return 0;
 }

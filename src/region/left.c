@@ -1,0 +1,196 @@
+/* Memory that is left to the first touch: handed out as it comes from the kernel, with nothing
+ * behind it yet.
+ *
+ * A huge page costs its clearing at any time; so what may never be touched is not asked
+ * for ahead. It counts as populated all the same, which is the most that it may become. What was
+ * touched once stays, and serves later requests without a fault. The evidence: how much of such
+ * blocks was in memory when they were freed, by their length. Where that says that they are
+ * touched, the stock is filled ahead of the next ones; base pages, each a fault, are then populated
+ * before they are handed out.
+ * State: r->touched; `left` of each extent. */
+#include "region/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { KNOWN_FROM = 90 }; /* percent in memory, from which on a kind of blocks counts as touched */
+enum {
+    DENSE_FROM = 50
+}; /* percent, from which on it will be cut into other blocks: its pagemap is wanted */
+enum { SAMPLES = 16 }; /* base pages of a long block that are looked at, 4 us each */
+enum { PARTS = 16 };   /* pieces that one look at the pagemap tells of */
+static const size_t whole_most = (size_t)32 << 20; /* bytes looked at one by one: some 6 us */
+/* Bytes in base pages, below which a request is populated: a fault for each costs more than what
+ * may be held in vain. */
+static const size_t small_most = (size_t)1 << 20;
+static const size_t clear_least = (size_t)256
+                                  << 10; /* bytes; less is sooner cleared than looked at */
+
+static unsigned kind_of(size_t len)
+{
+    return 63 - (unsigned)__builtin_clzll(len);
+}
+
+bool fl_left_was_touched(const struct fl_region *r, size_t len)
+{
+    return atomic_load_explicit(&r->touched[kind_of(len)], memory_order_relaxed) > KNOWN_FROM;
+}
+
+static bool may_wait(const struct fl_region *r, const struct fl_grant *g)
+{
+    return r->config.wait_for_touch && !r->config.first_touch && !g->to_stay;
+}
+
+/* Of base pages: a request for `len` needs so many bytes. */
+static bool base_pages_wait(const struct fl_region *r, size_t bytes, size_t len)
+{
+    return bytes > small_most && !fl_left_was_touched(r, len);
+}
+
+bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len)
+{
+    bool huge = r->config.huge && !fl_supply_is_crawling(r);
+
+    return may_wait(r, g) && (huge || base_pages_wait(r, len, len));
+}
+
+/* A touch brings one base page of a huge page that was split. */
+void fl_left_note_holes(const struct fl_region *r, struct fl_grant *g, int refusal)
+{
+    g->leave_holes =
+        g->holes != 0 &&
+        (refusal != 0 || (may_wait(r, g) && base_pages_wait(r, g->holes, g->live.len)));
+}
+
+uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g)
+{
+    /* What moves from a free extent may be nothing: which one it will be is not known yet. */
+    bool fresh = g->leaves || g->on_touch || (r->config.wait_for_touch && g->from_free != 0);
+    bool new = g->leaves && g->live.len >= fl_page.huge;
+
+    return (uint8_t)((fresh || g->hollow ? FL_LEFT_HOLLOW : 0) | (new ? FL_LEFT_UNSEEN : 0));
+}
+
+/* As fl_sys.touched. No child of fork gets the descriptor. */
+static int look(struct fl_region *r, struct fl_range range, struct fl_range part[PARTS])
+{
+    int n = -EBUSY;
+
+    if (fl_region_busy()) { /* a handler: whom it interrupted may hold the lock */
+        return n;
+    }
+    fl_region_enter();
+    if (fl_lock_acquire_unless_forking(&r->look.lock)) {
+        n = fl_sys.touched(range, part, PARTS);
+        fl_lock_release(&r->look.lock);
+    }
+    fl_region_leave();
+    return n;
+}
+
+static size_t clear_all(struct fl_range range, fl_clear *clear)
+{
+    if (range.len != 0) {
+        clear((void *)range.base, range.len); /* NOLINT(performance-no-int-to-ptr) */
+    }
+    return range.len;
+}
+
+static size_t clear_touched(struct fl_region *r, struct fl_range range, fl_clear *clear)
+{
+    struct fl_range part[PARTS];
+    size_t cleared = 0;
+    int n = PARTS;
+
+    while (n == PARTS && range.len != 0) {
+        uintptr_t end = fl_range_end(range);
+        n = look(r, range, part);
+        if (n < 0) { /* the kernel does not tell */
+            return cleared + clear_all(range, clear);
+        }
+        for (int i = 0; i < n; i++) {
+            cleared += clear_all(part[i], clear);
+            range.base = fl_range_end(part[i]);
+        }
+        range.len = end - range.base;
+    }
+    return cleared;
+}
+
+/* What is not there yet may be on its way: while pages move, they may come to a huge page of which
+ * `range` has a part. The request that they are for has the other part. */
+static struct fl_range settled_part(struct fl_region *r, struct fl_range range)
+{
+    if (!fl_supply_is_coming(r)) {
+        return range;
+    }
+    struct fl_range inner = fl_range_inner(range, fl_page.huge);
+    return inner.len != 0 ? inner : (struct fl_range){range.base, 0};
+}
+
+size_t fl_left_clear(struct fl_region *r, struct fl_range range, fl_clear *clear)
+{
+    struct fl_range inner = range;
+
+    if (range.len >= clear_least) {
+        inner = settled_part(r, range);
+    } else {
+        inner.len = 0;
+    }
+    struct fl_range before = {range.base, inner.base - range.base};
+    struct fl_range behind = {fl_range_end(inner), fl_range_end(range) - fl_range_end(inner)};
+    return clear_all(before, clear) + clear_touched(r, inner, clear) + clear_all(behind, clear);
+}
+
+void fl_left_clear_plainly(void *base, size_t len)
+{
+    memset(base, 0, len);
+}
+
+void fl_region_clear(struct fl_region *r, struct fl_extent *e, size_t n)
+{
+    struct fl_range part = {e->base, fl_align_up(n, fl_page.base)};
+
+    if (fl_left_clear(r, part, fl_left_clear_plainly) == e->len) {
+        e->left = 0;
+    }
+}
+
+/* Percent of `all` in memory; negative: unknown. */
+static int share_of(struct fl_range all)
+{
+    size_t there = 0, sum = 0, stride = fl_align_down(all.len / SAMPLES, fl_page.base);
+
+    if (all.len <= whole_most) {
+        return fl_sys.resident(all, &there) == 0 ? (int)(there * 100 / all.len) : -1;
+    }
+    /* Not to the end where more than half is missing: how much more is of no interest. */
+    for (size_t i = 0; i < SAMPLES && (i - sum / fl_page.base) * 2 <= SAMPLES; i++) {
+        struct fl_range page = {all.base + i * stride, fl_page.base};
+        if (fl_sys.resident(page, &there) != 0) {
+            return -1;
+        }
+        sum += there;
+    }
+    return (int)(sum / fl_page.base * 100 / SAMPLES);
+}
+
+void fl_region_note_touched(struct fl_region *r, struct fl_extent *e)
+{
+    _Atomic uint8_t *kind = &r->touched[kind_of(e->len)];
+    int share = share_of(fl_extent_range(e)),
+        before = atomic_load_explicit(kind, memory_order_relaxed);
+
+    e->left &= (uint8_t)~FL_LEFT_UNSEEN;
+    if (share < 0) {
+        return;
+    }
+    if (share >= DENSE_FROM) {
+        fl_pagemap_populate(r, fl_extent_range(e));
+    }
+    if (share == 100 && e->len <= whole_most) {
+        e->left = 0;
+    }
+    int now = before == 0 ? share : (3 * (before - 1) + share) / 4;
+    atomic_store_explicit(kind, (uint8_t)(now + 1), memory_order_relaxed);
+}

@@ -1,0 +1,101 @@
+/* Looks at the memory: reads of procfs and of control groups' files, which take from 10 us to as
+ * long as the kernel likes. So no lock of the region's is held meanwhile, and who needs no look
+ * waits for none.
+ *
+ * A thread that needs one leaves the region's lock, looks or waits for the look of another thread,
+ * comes back, and decides anew. One thread looks at a time. Those that wait share its answer if the
+ * look began after they had asked; else one of them looks again. What was granted since the look
+ * began is taken off the answer: its pages may not have been counted yet.
+ * State: r->look and r->scratch, under r->look.lock; it comes before the region's. */
+#include "region/internal.h"
+
+void fl_look_start(struct fl_region *r)
+{
+    fl_lock_init(&r->look.lock, FL_RANK_LOOK);
+}
+
+void fl_look_fork_child(struct fl_region *r)
+{
+    if (!fl_lock_release_in_child(
+            &r->look.lock)) { /* who had taken it over is not here, and was writing there */
+        fl_look_start(r);
+        r->scratch.looks = 0;
+    }
+}
+
+/* What a request may be granted, and what was at that time. Lock: look. */
+static void look_now(struct fl_region *r, size_t held)
+{
+    struct fl_look *l = &r->look;
+
+    atomic_fetch_add_explicit(&l->begun, 1, memory_order_relaxed);
+    l->granted = atomic_load_explicit(&r->granted, memory_order_relaxed);
+    r->scratch.held = &held;
+    fl_memory_look(&l->seen, &r->scratch);
+    r->scratch.held = NULL;
+}
+
+static void take_off(uint64_t *room, uint64_t bytes)
+{
+    *room -= bytes < *room ? bytes : *room;
+}
+
+/* Of what was seen nothing is left that others were granted since. */
+static void discount(const struct fl_region *r, struct fl_memory *m, size_t granted_then)
+{
+    size_t now = atomic_load_explicit(&r->granted, memory_order_relaxed);
+    size_t since = now - granted_then;
+
+    if (since <= SIZE_MAX / 2) { /* else more was given up than granted */
+        take_off(&m->headroom, since);
+        take_off(&m->eager, since);
+    }
+}
+
+bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out)
+{
+    uint32_t begun = atomic_load_explicit(&r->look.begun, memory_order_relaxed);
+    size_t held = r->populated_bytes;
+
+    if (atomic_load_explicit(&r->forking, memory_order_relaxed) != 0) {
+        return false; /* who forks has the region's lock next: not to be had until the fork is done */
+    }
+    fl_region_unlock(r);
+    fl_region_enter(); /* a handler must not come here while the lock is held */
+    bool looked = fl_lock_acquire_unless_forking(&r->look.lock);
+    if (looked && atomic_load_explicit(&r->look.begun, memory_order_relaxed) == begun) {
+        look_now(r, held);
+    }
+    fl_region_lock(r);
+    if (looked) { /* under both locks, so that looks are noted in their order */
+        *out = r->look.seen;
+        discount(r, out, r->look.granted);
+        r->surplus = fl_max(r->surplus, fl_region_note_memory(r, out));
+        fl_lock_release(&r->look.lock);
+    }
+    fl_region_leave();
+    return looked;
+}
+
+void fl_look_after_take(struct fl_region *r, size_t on_touch)
+{
+    struct fl_memory m;
+
+    if (!fl_region_lock_unless_forking(r)) {
+        return; /* the next one looks */
+    }
+    if (fl_look_leaving_lock(r, &m) && on_touch > m.headroom / 2) {
+        atomic_store_explicit(&r->starved, true, memory_order_relaxed);
+    }
+    fl_region_unlock(r);
+}
+
+bool fl_region_counts_maps(struct fl_region *r)
+{
+    struct fl_memory m;
+
+    fl_region_lock(r);
+    bool seen = fl_look_leaving_lock(r, &m);
+    fl_region_unlock(r);
+    return !seen || m.keep != UINT64_MAX; /* amid another thread's fork: as if they were */
+}

@@ -1,0 +1,48 @@
+/* What is held is what is live, and little more: free memory goes back whatever lies beside it. */
+#include "run.h"
+
+static const char *const sizes[] = {"64", "192", "512", "2560", "8192"};
+static const char *const keeps[] = {"2", "4", "16"};
+
+static void holds_little_more(const char *kib, const char *keep, const char *order, const char *how)
+{
+    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_held", kib, keep, order, how),
+                                            FL_ENV("FAULTLESS_DECAY_MS=400"));
+
+    print_message("           %s KiB, 1 of %s kept, %s, %s: %s", kib, keep, order, how, r->out);
+    fl_run_assert_active(r);
+}
+
+static void all_sizes(const char *order, const char *how)
+{
+    bool few = fl_rung()[0] != '\0'; /* on each rung some */
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i += few ? 2 : 1) {
+        for (size_t k = 0; k < sizeof keeps / sizeof keeps[0]; k += few ? 2 : 1) {
+            holds_little_more(sizes[i], keeps[k], order, how);
+        }
+    }
+}
+
+static void at_once_after_malloc_trim(void **state)
+{
+    (void)state;
+    all_sizes("strided", "trim");
+    all_sizes("random", "trim");
+}
+
+static void when_it_is_old(void **state)
+{
+    (void)state;
+    all_sizes("strided", "decay");
+    all_sizes("random", "decay");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(at_once_after_malloc_trim),
+        cmocka_unit_test(when_it_is_old),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

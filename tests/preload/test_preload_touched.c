@@ -1,0 +1,81 @@
+/* New memory waits for its first touch: what is never touched is not held. What was touched stays,
+ * for those who ask again. */
+#include "run.h"
+
+/* Base pages, each a fault, come with short blocks before they are touched. */
+static bool has_huge_pages(void)
+{
+    char text[64] = "";
+    FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+
+    if (f == NULL || fgets(text, sizeof text, f) == NULL) {
+        text[0] = '\0';
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    return text[0] != '\0' && strstr(text, "[never]") == NULL && !fl_rung_has("thp");
+}
+
+static void asks(const char *mode)
+{
+    fl_run_assert_active(fl_preload_run(FL_ARGV("victim_touched", mode), NULL));
+}
+
+static void short_blocks_hold_what_is_touched(void **state)
+{
+    (void)state;
+    if (has_huge_pages()) {
+        asks("by_1_mib");
+    }
+    asks("by_8_mib");
+}
+
+static void long_blocks_hold_what_is_touched(void **state)
+{
+    (void)state;
+    asks("by_64_mib");
+    asks("by_512_mib");
+}
+
+static void what_is_read_alone_holds_nothing(void **state)
+{
+    (void)state;
+    asks("read_alone");
+}
+
+static void steps_that_come_again_take_no_fault(void **state)
+{
+    static const char *const modes[] = {"steps", "half_steps"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const struct fl_run *r = fl_preload_run(FL_ARGV("victim_touched", modes[i]), NULL);
+        fl_run_assert_active(r);
+        /* Without a worker a page of what is noted of the steps comes in on the thread. */
+        assert_in_range(fl_run_said(r, "faults "), 0, fl_rung_has("worker") ? 1 : 0);
+    }
+}
+
+static void who_sets_eager_max_has_it_at_once(void **state)
+{
+    (void)state;
+    const struct fl_run *r =
+        fl_preload_run(FL_ARGV("victim_touched", "held"), FL_ENV("FAULTLESS_EAGER_MAX=64M"));
+    fl_run_assert_active(r);
+    assert_true(fl_run_said(r, "held ") >= 64);
+    r = fl_preload_run(FL_ARGV("victim_touched", "held"), NULL);
+    fl_run_assert_active(r);
+    assert_true(fl_run_said(r, "held ") < 32);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(short_blocks_hold_what_is_touched),
+        cmocka_unit_test(long_blocks_hold_what_is_touched),
+        cmocka_unit_test(what_is_read_alone_holds_nothing),
+        cmocka_unit_test(steps_that_come_again_take_no_fault),
+        cmocka_unit_test(who_sets_eager_max_has_it_at_once),
+    };
+    return cmocka_run_group_tests_name("touched", tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+/* Asks for much and touches little: what is held is what was touched, in whole huge pages, and 5 %
+ * and 32 MiB beside. Steps that come again find what they have touched. */
+#include "victim.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+enum { HUGE_SHIFT = 21, PLACES = 1 << 14, MOST = 256, ROUNDS = 9 };
+
+/* Huge pages touched, each once. */
+static uintptr_t place[PLACES];
+static size_t places;
+
+static void touch(char *p)
+{
+    uintptr_t huge = (uintptr_t)p >> HUGE_SHIFT;
+    size_t i = huge % PLACES;
+
+    while (place[i] != 0 && place[i] != huge) {
+        i = (i + 1) % PLACES;
+    }
+    places += place[i] == 0;
+    place[i] = huge;
+    *p = 1;
+}
+
+static size_t rss(void)
+{
+    return proc_number("/proc/self/status", "VmRSS:") * KIB;
+}
+
+struct asked {
+    char *p[MOST];
+    size_t n, len;
+};
+
+/* 5 % of each block. */
+static void touch_front(struct asked *a)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        for (size_t at = 0; at < a->len / 20; at += 4 * KIB) {
+            touch(a->p[i] + at);
+        }
+    }
+}
+
+/* A page in 24 MiB. */
+static void touch_strided(struct asked *a)
+{
+    for (size_t sum = 0; sum < a->n * a->len; sum += 24 * MIB) {
+        touch(a->p[sum / a->len] + sum % a->len);
+    }
+}
+
+static void touch_random(struct asked *a)
+{
+    uint64_t random = 88172645463325252u;
+
+    for (int i = 0; i < 30; i++) {
+        uint64_t at = next_random(&random) % (a->n * a->len);
+        touch(a->p[at / a->len] + at % a->len);
+    }
+}
+
+static void check_bound(const struct asked *a, size_t before)
+{
+    size_t most = (places << HUGE_SHIFT) + a->n * a->len / 20 + 32 * MIB, now = rss();
+
+    if (now > before + most) {
+        dprintf(2, "%zu blocks of %zu MiB: %zu MiB held, %zu touched\n", a->n, a->len / MIB,
+                (now - before) / MIB, places << HUGE_SHIFT >> 20);
+    }
+    CHECK(now <= before + most);
+}
+
+/* Freed and asked for again as zero: where it was touched it has been cleared, and the rest has not
+ * come in. */
+static void zero_again(struct asked *a, void (*touch_some)(struct asked *), size_t before)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        free(a->p[i]);
+    }
+    for (size_t i = 0; i < a->n; i++) {
+        a->p[i] = calloc(1, a->len);
+        CHECK(a->p[i] != NULL);
+    }
+    check_bound(a, before);
+    for (size_t i = 0; i < a->n; i++) {
+        const char *p = a->p[i];
+        CHECK(p[0] == 0 && memcmp(p, p + 1, a->len - 1) == 0);
+    }
+    touch_some(a);
+}
+
+static void ask(size_t n, size_t len, void (*touch_some)(struct asked *))
+{
+    static struct asked a;
+    size_t before = rss();
+
+    a.n = n;
+    a.len = len;
+    places = 0;
+    memset(place, 0, sizeof place);
+    for (size_t i = 0; i < n; i++) {
+        a.p[i] = malloc(len);
+        CHECK(a.p[i] != NULL);
+    }
+    check_bound(&a, before);
+    touch_some(&a);
+    check_bound(&a, before);
+    zero_again(&a, touch_some, before);
+    for (size_t i = 0; i < n; i++) {
+        free(a.p[i]);
+    }
+    malloc_trim(0);
+}
+
+static void ask_all(size_t n, size_t len)
+{
+    ask(n, len, touch_front);
+    ask(n, len, touch_strided);
+    ask(n, len, touch_random);
+}
+
+static void by_1_mib(void)
+{
+    ask_all(256, MIB);
+}
+static void by_8_mib(void)
+{
+    ask_all(64, 8 * MIB);
+}
+static void by_64_mib(void)
+{
+    ask_all(12, 64 * MIB);
+}
+static void by_512_mib(void)
+{
+    ask_all(3, 512 * MIB);
+}
+
+/* What is read alone is zeros, and they are not cleared. In base pages: before Linux 6.16 the kernel
+ * does not say which huge page is its own of zeros. */
+static void read_alone(void)
+{
+    CHECK(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0);
+    size_t before = rss(), len = 64 * MIB;
+
+    for (int round = 0; round < 3; round++) {
+        char *p = calloc(1, len);
+        CHECK(p != NULL && p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+        CHECK(rss() < before + 8 * MIB);
+        p[round * MIB] = 1;
+        free(p);
+    }
+}
+
+static long faults(void)
+{
+    struct rusage u;
+
+    CHECK(getrusage(RUSAGE_THREAD, &u) == 0);
+    return u.ru_minflt;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return (*(const long *)a > *(const long *)b) - (*(const long *)a < *(const long *)b);
+}
+
+/* Blocks that come again, of which `percent` are touched. Prints the faults of the median step. */
+static void repeat(size_t percent)
+{
+    static const size_t mib[] = {1, 24, 3, 40, 9, 17, 2, 30};
+    enum { BLOCKS = sizeof mib / sizeof mib[0] };
+    long each[ROUNDS];
+    char *p[BLOCKS];
+
+    for (int round = -3; round < ROUNDS; round++) { /* the first ones come to rest */
+        long before = faults();
+        for (size_t i = 0; i < BLOCKS; i++) {
+            p[i] = malloc(mib[i] * MIB);
+            CHECK(p[i] != NULL);
+            memset(p[i], round, mib[i] * MIB / 100 * percent);
+        }
+        for (size_t i = 0; i < BLOCKS; i++) {
+            CHECK(p[i][mib[i] * MIB / 200 * percent] == (char)round);
+            free(p[i]);
+        }
+        if (round >= 0) {
+            each[round] = faults() - before;
+        }
+    }
+    qsort(each, ROUNDS, sizeof each[0], compare);
+    printf("faults %ld\n", each[ROUNDS / 2]);
+}
+
+static void steps(void)
+{
+    repeat(100);
+}
+static void half_steps(void)
+{
+    repeat(50);
+}
+
+static void held(void)
+{
+    char *p = malloc(64 * MIB);
+
+    CHECK(p != NULL);
+    printf("held %zu\n", rss() / MIB);
+    free(p);
+}
+
+MAIN(MODE(by_1_mib), MODE(by_8_mib), MODE(by_64_mib), MODE(by_512_mib), MODE(read_alone),
+     MODE(steps), MODE(half_steps), MODE(held))

@@ -1,0 +1,397 @@
+/* What is free below a huge page goes back by base pages, and comes back. */
+#include "unit/cmocka_all.h"
+#include "unit/pieces_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void what_is_free_between_blocks_goes_when_it_is_old(void **state)
+{
+    (void)state;
+    give_but(4);
+    tick_times(3);
+    assert_int_equal(region.populated_bytes, MIB(8));
+    tick_times(1);
+    assert_int_equal(region.populated_bytes, MIB(2));
+    assert_int_equal(resident(), MIB(2));
+    assert_int_equal(stats().purge_bytes, MIB(6));
+    assert_int_equal(region.free_bytes, 0);
+    assert_null(in_window(FAKE_UNMAP, 0)); /* it stays mapped */
+    assert_null(in_window(FAKE_DECOMMIT, 0));
+    assert_live_is_as_it_was();
+    assert_false(fl_region_tick(&region, 4)); /* nothing is left to watch */
+}
+
+static void what_lies_between_split_ones_is_the_same_map(void **state)
+{
+    (void)state;
+    static const int order[] = {1, 9, 5, 13};
+    for (size_t i = 0; i < 4; i++) {
+        give_block(order[i]);
+        assert_int_equal(fl_region_purge(&region, 0), KIB(512));
+        assert_int_equal(region.holes.runs, i == 1 ? 2 : 1);
+    }
+    assert_live_is_as_it_was();
+}
+
+/* Split by the kernel at once, and not made huge behind our back: it is told with each piece, for
+ * the program may advise otherwise. */
+static void each_piece_is_split_off(void **state)
+{
+    (void)state;
+    give_but(2);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(4));
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 8);
+    assert_int_equal(fake_bytes(FAKE_LAZY_FREE), 8 * KIB(4));
+    assert_int_equal(advised(FL_ADVICE_NO_HUGE), 8 + 1); /* the table's own map */
+    assert_int_equal(advised(FL_ADVICE_DROP), 8);
+    assert_int_equal(region.holes.split, 4);
+    assert_int_equal(region.holes.runs, 1); /* neighbours are one map */
+    assert_live_is_as_it_was();
+}
+
+static void a_small_share_stays_until_memory_goes_at_once(void **state)
+{
+    (void)state;
+    give(block[0]);
+    block[0] = take(KIB(320)); /* 192 KiB are free */
+    memset(bytes(block[0]), 1, KIB(320));
+    tick_times(8);
+    assert_int_equal(region.populated_bytes, MIB(8));
+    assert_int_equal(fl_region_purge(&region, 0), KIB(192)); /* though it has been looked at */
+    give(block[4]);
+    block[4] = take(KIB(464)); /* 48 KiB: less than a thirty-second */
+    memset(bytes(block[4]), 5, KIB(464));
+    assert_int_equal(fl_region_purge(&region, 0), 0);
+    assert_live_is_as_it_was();
+}
+
+static void pieces_of_a_huge_page_add_up(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i += 2) {
+        give(block[i]);
+        block[i] = take(KIB(384));
+        memset(bytes(block[i]), i + 1, KIB(384));
+        tick_times(8);
+        assert_int_equal(region.populated_bytes, i == 0 ? MIB(8) : MIB(8) - KIB(256));
+    }
+    assert_live_is_as_it_was();
+}
+
+static void a_hole_that_is_used_again_is_populated_and_counted(void **state)
+{
+    (void)state;
+    give_but(2);
+    (void)fl_region_purge(&region, 0);
+    fake_forget();
+    block[1] = take_zeroed(KIB(512));
+    assert_true(is_filled(block[1], 0));
+    fill(block[1], 2);
+    assert_int_equal(fake.count[FAKE_POPULATE], 1);
+    assert_int_equal(fake_bytes(FAKE_POPULATE), KIB(512));
+    assert_int_equal(region.populated_bytes, MIB(4) + KIB(512));
+    block[3] = take(KIB(256)); /* a half of the next */
+    fill(block[3], 4);
+    assert_int_equal(region.populated_bytes, MIB(4) + KIB(768));
+    assert_true(fl_region_resize(&region, block[3], KIB(512))); /* and the rest */
+    fill(block[3], 4);
+    assert_int_equal(region.populated_bytes, MIB(5));
+    assert_int_equal(resident(), MIB(5));
+    assert_live_is_as_it_was();
+    give_block(3);
+    assert_int_equal(fl_region_purge(&region, 0), KIB(512));
+    assert_live_is_as_it_was();
+}
+
+/* One that was just freed is not as old as the hole that it merges with. */
+static void a_hole_makes_no_neighbour_old(void **state)
+{
+    (void)state;
+    give(block[1]);
+    give(block[2]);
+    tick_times(8);
+    assert_int_equal(region.populated_bytes, MIB(7));
+    give(block[3]);
+    block[1] = block[2] = block[3] = NULL;
+    tick_times(3);
+    assert_int_equal(region.populated_bytes, MIB(7));
+    tick_times(1);
+    assert_int_equal(region.populated_bytes, MIB(7) - KIB(512));
+    assert_live_is_as_it_was();
+}
+
+/* Where pages come from elsewhere to what a request leaves of its last huge page, a hole would be
+ * filled unseen. */
+static void pieces_wait_while_pages_move(void **state)
+{
+    (void)state;
+    give_but(2);
+    region.leaving = MIB(2);
+    assert_int_equal(fl_region_purge(&region, 0), 0);
+    assert_true(fl_region_tick(&region, 0)); /* and are not forgotten */
+    region.leaving = 0;
+    (void)fl_region_tick(&region, 0);
+    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_live_is_as_it_was();
+}
+
+static void purge_all(struct fl_range r)
+{
+    (void)r;
+    fake.on_populate = NULL;
+    assert_int_equal(fl_region_purge(&region, 0), 0);
+}
+
+/* The rest of a new block's last huge page is free while all of it is populated. */
+static void pieces_wait_while_pages_come(void **state)
+{
+    (void)state;
+    fake.on_populate = purge_all;
+    struct fl_extent *e = take(KIB(512));
+    fill(e, 1);
+    assert_null(fake.on_populate);
+    assert_int_equal(region.holes.split, 0);
+    assert_live_is_as_it_was();
+    assert_int_equal(fl_region_purge(&region, 0), KIB(1536));
+    assert_live_is_as_it_was();
+}
+
+static void refused_they_stay_and_nothing_goes_round(void **state)
+{
+    (void)state;
+    give_but(2);
+    fake.rc[FAKE_ADVISE] = -EINVAL; /* as where all is locked in memory */
+    assert_int_equal(fl_region_purge(&region, 0), 0);
+    assert_int_equal(region.holes.split, 0); /* nothing is the worse for it */
+    assert_true(fake.count[FAKE_ADVISE] <= 4);
+    tick_times(15);
+    assert_true(fake.count[FAKE_ADVISE] <= 4);
+    tick_times(17);
+    assert_true(fake.count[FAKE_ADVISE] <= 4 + 2 * 3); /* one piece in 16 ticks */
+    assert_true(fl_region_tick(&region, 4));
+    tick_times(16);
+    assert_false(fl_region_tick(&region, 4)); /* the worker is not kept awake for ever */
+    assert_int_equal(region.populated_bytes, MIB(8));
+    assert_live_is_as_it_was();
+    fake.rc[FAKE_ADVISE] = 0;
+    tick_times(32);
+    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_live_is_as_it_was();
+}
+
+static void give_and_take_the_next_one(struct fl_range r)
+{
+    (void)r;
+    fake.on_lazy_free = NULL;
+    assert_int_equal(fl_region_purge(&region, 0), KIB(512));
+    uintptr_t base = block[2]->base + KIB(512);
+    block[3] = take(KIB(512));
+    assert_int_equal(block[3]->base, base);
+    fill(block[3], 4);
+    fake.rc[FAKE_ADVISE] = -EINVAL;
+}
+
+/* The table must know what the kernel has split, also where one try of two has failed. */
+static void what_another_has_split_stays_split(void **state)
+{
+    (void)state;
+    give_block(1);
+    give_block(3);
+    fake.on_lazy_free = give_and_take_the_next_one;
+    assert_int_equal(fl_region_purge(&region, 0), 0);
+    assert_int_equal(region.holes.split, 1);
+    assert_live_is_as_it_was();
+}
+
+static void without_a_table_they_stay(void **state)
+{
+    (void)state;
+    give_but(2);
+    fake.rc[FAKE_MAP_AT] = fake.rc[FAKE_RESERVE] = fake.rc[FAKE_COMMIT] = -ENOMEM;
+    assert_int_equal(fl_region_purge(&region, 0), 0);
+    tick_times(8);
+    assert_int_equal(advised(FL_ADVICE_DROP), 0);
+    assert_live_is_as_it_was();
+    fake.rc[FAKE_MAP_AT] = fake.rc[FAKE_RESERVE] = fake.rc[FAKE_COMMIT] = 0;
+    assert_int_equal(fl_region_purge(&region, 0), MIB(4));
+    assert_live_is_as_it_was();
+}
+
+static void a_confined_process_keeps_them(void **state)
+{
+    (void)state;
+    give_but(2);
+    fl_sys_confine(true);
+    size_t given = fl_region_purge(&region, 0);
+    fl_sys_confine(false);
+    assert_int_equal(given, 0);
+    assert_int_equal(fake.count[FAKE_ADVISE], 0);
+    assert_live_is_as_it_was();
+}
+
+static void a_hole_is_filled_within_the_limit(void **state)
+{
+    (void)state;
+    give_but(2);
+    (void)fl_region_purge(&region, 0);
+    region.config.limit = MIB(5);
+    block[1] = take(KIB(512));
+    block[3] = take(KIB(512));
+    assert_true(block[1] != NULL && block[3] != NULL);
+    fill(block[1], 2);
+    fill(block[3], 4);
+    assert_null(take(KIB(512)));
+    assert_int_equal(region.populated_bytes, MIB(5));
+    assert_live_is_as_it_was();
+}
+
+/* The kernel is told nothing of pieces: where it is short they go, whatever their age, and whatever
+ * they are beside. */
+static void where_memory_is_short_they_go_at_once(void **state)
+{
+    (void)state;
+    region.tight = true;
+    region.pieces.headroom = MIB(16);
+    region.look_after = SIZE_MAX; /* it stays so */
+    for (int i = 1; i < 9; i++) { /* a whole huge page and pieces of two */
+        assert_int_equal(region.populated_bytes, MIB(8));
+        give_block(i);
+    }
+    assert_int_equal(region.populated_bytes, MIB(6));
+    assert_live_is_as_it_was();
+    assert_int_equal(fl_region_purge(&region, 0), MIB(2)); /* which the kernel might have taken */
+    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_live_is_as_it_was();
+}
+
+static int child(void)
+{
+    bool whole = fl_region_fork_child(&region, NULL);
+    struct fl_extent *e = take_zeroed(KIB(512));
+
+    if (!whole || e == NULL || !is_filled(e, 0) || fl_region_check(&region) != NULL) {
+        return 1;
+    }
+    fill(e, 1);
+    for (int i = 0; i < BLOCKS; i++) {
+        if (block[i] != NULL && !is_filled(block[i], (unsigned char)(i + 1))) {
+            return 2;
+        }
+    }
+    give(e);
+    (void)fl_region_purge(&region, 0);
+    return region.populated_bytes == MIB(4) && fl_region_check(&region) == NULL ? 0 : 3;
+}
+
+static void children_know_of_the_holes(void **state)
+{
+    (void)state;
+    give_but(2);
+    (void)fl_region_purge(&region, 0);
+    assert_int_equal(fork_with(child), 0);
+    assert_live_is_as_it_was();
+}
+
+static int child_status;
+
+static int uses_what_is_free(void)
+{
+    if (!fl_region_fork_child(&region, NULL) || fl_region_check(&region) != NULL) {
+        return 1;
+    }
+    struct fl_extent *e = take_zeroed(MIB(3));
+    if (e == NULL || !is_filled(e, 0)) {
+        return 2;
+    }
+    fill(e, 1);
+    return fl_region_check(&region) == NULL ? 0 : 3;
+}
+
+/* What lies on both sides of the piece is freed, so that it is not for children, and another thread
+ * forks. */
+static void free_around_and_fork(struct fl_range r)
+{
+    (void)r;
+    fake.on_lazy_free = NULL;
+    give_block(0);
+    for (int i = 4; i < 8; i++) {
+        give_block(i);
+    }
+    child_status = fork_beside(uses_what_is_free);
+}
+
+static void a_child_finds_a_piece_apart(void **state)
+{
+    (void)state;
+    for (int i = 1; i < 4; i++) {
+        give_block(i);
+    }
+    fake.on_lazy_free = free_around_and_fork;
+    (void)fl_region_purge(&region, 0);
+    assert_int_equal(child_status, 0);
+    assert_live_is_as_it_was();
+}
+
+/* A part of it is rough since a block beside what is not for children was freed. */
+static void children_get_what_is_split_and_free(void **state)
+{
+    (void)state;
+    struct fl_extent *big = take(MIB(4)), *end = take(MIB(2));
+    fill(end, 0x33);
+    give(block[13]);
+    (void)fl_region_purge(&region, 0);
+    give(big);
+    fl_region_fork_lock(&region); /* `big` is not for children */
+    fl_region_fork_parent(&region);
+    for (int i = 12; i < BLOCKS; i++) {
+        if (i != 13) {
+            give(block[i]);
+        }
+        block[i] = NULL;
+    }
+    int status = fork_with(child);
+    assert_true(status == 0 || status == 3); /* it has other figures */
+    assert_true(is_filled(end, 0x33));
+    assert_live_is_as_it_was();
+}
+
+static void a_worker_less_process_gives_them_back_by_its_calls(void **state)
+{
+    (void)state;
+    region.config.tick_ns = 100000000;
+    fake.now_ns = 1;
+    give_but(4);
+    for (int i = 0; i < 8; i++) {
+        fake.now_ns += 100000001;
+        give(take(KIB(512)));
+    }
+    assert_true(region.populated_bytes <= MIB(2) + KIB(512));
+    assert_live_is_as_it_was();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(what_is_free_between_blocks_goes_when_it_is_old, blocks_begin),
+        cmocka_unit_test_setup(each_piece_is_split_off, blocks_begin),
+        cmocka_unit_test_setup(what_lies_between_split_ones_is_the_same_map, blocks_begin),
+        cmocka_unit_test_setup(a_small_share_stays_until_memory_goes_at_once, blocks_begin),
+        cmocka_unit_test_setup(pieces_of_a_huge_page_add_up, blocks_begin),
+        cmocka_unit_test_setup(a_hole_that_is_used_again_is_populated_and_counted, blocks_begin),
+        cmocka_unit_test_setup(a_hole_makes_no_neighbour_old, blocks_begin),
+        cmocka_unit_test_setup(pieces_wait_while_pages_move, blocks_begin),
+        cmocka_unit_test_setup(pieces_wait_while_pages_come, blocks_begin),
+        cmocka_unit_test_setup(refused_they_stay_and_nothing_goes_round, blocks_begin),
+        cmocka_unit_test_setup(what_another_has_split_stays_split, blocks_begin),
+        cmocka_unit_test_setup(without_a_table_they_stay, blocks_begin),
+        cmocka_unit_test_setup(a_confined_process_keeps_them, blocks_begin),
+        cmocka_unit_test_setup(a_hole_is_filled_within_the_limit, blocks_begin),
+        cmocka_unit_test_setup(where_memory_is_short_they_go_at_once, blocks_begin),
+        cmocka_unit_test_setup(children_know_of_the_holes, blocks_begin),
+        cmocka_unit_test_setup(a_child_finds_a_piece_apart, blocks_begin),
+        cmocka_unit_test_setup(children_get_what_is_split_and_free, blocks_begin),
+        cmocka_unit_test_setup(a_worker_less_process_gives_them_back_by_its_calls, blocks_begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

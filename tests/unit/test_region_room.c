@@ -1,0 +1,100 @@
+/* Nodes without room: what gives way, and who is refused. */
+#include "unit/zones_fixture.h"
+
+#include "unit/cmocka_all.h"
+
+static void a_full_node_gives_way_to_the_next(void **state)
+{
+    (void)state;
+    begin_divided();
+    struct fl_extent *own = take_on(0, MIB(4));
+    give(own);
+    full[0] = true;
+    assert_lies(take_on(0, MIB(4)), 0); /* what is free there serves still */
+    assert_lies(take_on(0, MIB(4)), 1);
+    full[1] = true; /* nobody has any: as the kernel will have it */
+    assert_lies(take_on(0, MIB(4)), 0);
+    assert_false(fl_region_is_bound() && !wished.strict);
+    assert_settled();
+}
+
+static bool has_room_once_purged(unsigned zone, size_t bytes)
+{
+    (void)bytes;
+    return zone != 1 || region.stats.purge_bytes != 0;
+}
+
+/* Pages in turns over the nodes, which are free: rather than that another node has what is asked
+ * for. */
+static void what_is_free_of_several_nodes_goes_before_a_full_one_gives_way(void **state)
+{
+    struct fl_placing asked = placing;
+    (void)state;
+    region_begin(NULL);
+    asked.has_room = has_room_once_purged;
+    nmap = 0;
+    fl_region_divide(&region, &asked);
+    give(take_on(0, MIB(8)));
+    wished = (struct fl_wish){.n = 1, .zone = {SPREAD}};
+    give(take(MIB(16)));
+    assert_lies(take_on(1, MIB(4)), 1);
+    assert_true(stats().purge_bytes >= MIB(8)); /* a half of that lies there */
+    assert_int_equal(region.zone[0].free_huge, MIB(8));
+    assert_settled();
+}
+
+/* What has gone back in pieces comes from the node anew. */
+static void holes_of_a_full_node_are_not_filled(void **state)
+{
+    (void)state;
+    begin_divided();
+    struct fl_extent *e = take_on(0, KIB(512));
+    assert_lies(take_on(0, KIB(512)), 0);
+    give(e);
+    assert_true(fl_region_purge(&region, 0) >= KIB(512));
+    full[0] = true;
+    assert_lies(take_on(0, KIB(512)), 1);
+    wished = (struct fl_wish){.n = 1, .zone = {0}, .strict = true};
+    assert_null(take(KIB(512)));
+}
+
+/* Half of the machine is in use: only what is touched may be taken. */
+static void what_waits_for_its_touch_goes_where_there_is_room(void **state)
+{
+    (void)state;
+    begin_divided();
+    fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
+    full[0] = true;
+    assert_lies(take_on(0, MIB(4)), 1);
+    assert_lies(take_on(0, MIB(32)), 1);
+    wished = (struct fl_wish){.n = 1, .zone = {0}, .strict = true};
+    assert_null(take(MIB(4)));
+    assert_true(fl_region_is_bound());
+}
+
+static void whoever_is_bound_to_a_full_node_is_refused(void **state)
+{
+    (void)state;
+    begin_divided();
+    wished = (struct fl_wish){.n = 1, .zone = {1}, .strict = true};
+    full[1] = true;
+    assert_null(take(MIB(4)));
+    assert_true(fl_region_is_bound());
+    assert_int_equal(stats().refused, 1);
+    full[1] = false;
+    assert_lies(take(MIB(4)), 1);
+    assert_settled();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_node_gives_way_to_the_next),
+        cmocka_unit_test(what_is_free_of_several_nodes_goes_before_a_full_one_gives_way),
+        cmocka_unit_test(holes_of_a_full_node_are_not_filled),
+        cmocka_unit_test(what_waits_for_its_touch_goes_where_there_is_room),
+        cmocka_unit_test(whoever_is_bound_to_a_full_node_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

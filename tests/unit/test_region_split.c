@@ -1,0 +1,467 @@
+/* Huge pages that were split: their holes come back, and they are made whole, or go as a whole. */
+#include "unit/cmocka_all.h"
+#include "unit/pieces_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Where new memory waits for its touch a large hole does, too, and calloc brings nothing in. */
+static void holes_wait_for_their_touch(void **state)
+{
+    (void)state;
+    region.config.wait_for_touch = true;
+    give_but(4);
+    (void)fl_region_purge(&region, 0);
+    fake_forget();
+    struct fl_extent *e = take_zeroed(KIB(1536));
+    assert_int_equal(e->base, block[0]->base + KIB(512));
+    assert_int_equal(e->left, FL_LEFT_HOLLOW);
+    assert_int_equal(fake.count[FAKE_POPULATE], 0);
+    assert_int_equal(resident(), MIB(2));
+    assert_int_equal(region.populated_bytes, MIB(2) + KIB(1536)); /* what it may become */
+    assert_true(is_filled(e, 0));
+    fill(e, 0x11);
+    fl_region_clear(&region, e, e->len);
+    assert_true(is_filled(e, 0));
+    e = take(KIB(512)); /* a fault for each page costs more than what may be held in vain */
+    assert_int_equal(fake_bytes(FAKE_POPULATE), KIB(512));
+    fill(e, 0x22);
+    assert_live_is_as_it_was();
+}
+
+/* Between its holes lies what nobody has touched yet. */
+static void filling_holes_brings_nothing_else_in(void **state)
+{
+    (void)state;
+    region.config.wait_for_touch = true;
+    struct fl_extent *low = take(KIB(512)), *e = take(MIB(8)), *high = take(KIB(512));
+    struct fl_range within = fl_range_inner(fl_extent_range(e), MIB(2));
+    size_t there = 0;
+    fill(low, 1);
+    fill(high, 2);
+    memset(bytes(e), 3, KIB(1536));
+    memset(bytes(e) + KIB(7680), 3, KIB(512));
+    give(e);
+    fl_region_lock(&region);
+    assert_int_equal(fl_pieces_give_fringes(&region), MIB(2));
+    fl_region_unlock(&region);
+    atomic_store(&region.touched[23], 101); /* such blocks are touched */
+    fake_forget();
+    e = take(MIB(8));
+    assert_int_equal(within.len, MIB(6));
+    assert_int_equal(e->base + KIB(1536), within.base);
+    assert_int_equal(fake_bytes(FAKE_POPULATE), MIB(2));
+    assert_int_equal(fl_sys_linux.resident(within, &there), 0);
+    assert_int_equal(there, 0);
+    fill(e, 4);
+    assert_true(is_filled(low, 1) && is_filled(high, 2));
+    assert_live_is_as_it_was();
+}
+
+static size_t populated_in_window(void)
+{
+    size_t sum = 0;
+    const struct fake_call *c;
+
+    for (size_t i = 0; (c = in_window(FAKE_POPULATE, i)) != NULL; i++) {
+        sum += c->range.len;
+    }
+    return sum;
+}
+
+/* Its block would come in by base pages. */
+static void what_nobody_has_touched_is_not_split_off(void **state)
+{
+    (void)state;
+    region.config.wait_for_touch = true;
+    struct fl_extent *e = take(KIB(512));
+    fake_forget();
+    tick_times(8);
+    assert_null(in_window(FAKE_ADVISE, 0));
+    assert_null(in_window(FAKE_LAZY_FREE, 0));
+    assert_int_equal(fake.count[FAKE_RESIDENT], 1); /* one look */
+    assert_int_equal(region.holes.split, 0);
+    assert_int_equal(region.populated_bytes, MIB(10));
+    memset(bytes(e), 5, MIB(2)); /* a touch brings a huge page */
+    assert_int_equal(fl_region_purge(&region, 0), KIB(1536));
+    assert_int_equal(region.holes.split, 1);
+    assert_true(is_filled(e, 5));
+    assert_live_is_as_it_was();
+}
+
+/* Of two blocks that were freed; the first one's first fringe stays. */
+static void fringes_are_looked_at_once_each(void **state)
+{
+    (void)state;
+    region.config.wait_for_touch = true;
+    struct fl_extent *low = take(KIB(512)), *a = take(MIB(4)), *mid = take(MIB(1)),
+                     *b = take(MIB(4)), *high = take(KIB(512));
+    memset(bytes(a) + KIB(3584), 1, KIB(512));
+    fill(mid, 2);
+    memset(bytes(b), 3, KIB(512));
+    memset(bytes(b) + KIB(2560), 3, KIB(1536));
+    fill(high, 4);
+    give(a);
+    give(b);
+    fake_forget();
+    fl_region_lock(&region);
+    assert_int_equal(fl_pieces_give_fringes(&region), KIB(2560));
+    assert_int_equal(fake.count[FAKE_RESIDENT], 3);
+    assert_int_equal(fl_pieces_give_fringes(&region), 0);
+    assert_int_equal(fake.count[FAKE_RESIDENT], 4);
+    fl_region_unlock(&region);
+    assert_int_equal(region.holes.split, 2);
+    fill(low, 5);
+    assert_true(is_filled(mid, 2) && is_filled(high, 4));
+    assert_live_is_as_it_was();
+}
+
+static void take_all_again(void)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        if (block[i] == NULL) {
+            block[i] = take(KIB(512));
+            fill(block[i], (unsigned char)(i + 1));
+        }
+    }
+}
+
+static void steps_longer_than_the_age_keep_their_pieces(void **state)
+{
+    (void)state;
+    give_but(2);
+    tick_times(5);
+    assert_int_equal(region.populated_bytes, MIB(4));
+    take_all_again();
+    for (int step = 0; step < 3; step++) {
+        give_but(2);
+        fake_forget();
+        tick_times(4);
+        assert_int_equal(region.populated_bytes, MIB(8));
+        take_all_again();
+        assert_int_equal(fake.count[FAKE_POPULATE], 0);
+    }
+    give_but(2);
+    tick_times(5); /* not for ever */
+    assert_int_equal(region.populated_bytes, MIB(4));
+    tick_times(64); /* and it is forgotten */
+    take_all_again();
+    give_but(2);
+    tick_times(4);
+    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_live_is_as_it_was();
+}
+
+/* The last block's hole, and what comes behind it. */
+static void what_grows_over_a_hole_pays_once_for_each(void **state)
+{
+    (void)state;
+    give_block(15);
+    assert_int_equal(fl_region_purge(&region, 0), KIB(512));
+    fake_forget();
+    region.budget = MIB(64);
+    size_t granted = region.granted;
+    struct fl_extent *e = take(MIB(1));
+    assert_int_equal(e->base, block[14]->base + KIB(512));
+    assert_int_equal(populated_in_window(), MIB(2) + KIB(512));
+    assert_int_equal(region.budget, MIB(64) - MIB(2) - KIB(512));
+    assert_int_equal(region.granted - granted, MIB(2) + KIB(512));
+    fill(e, 1);
+    assert_live_is_as_it_was();
+}
+
+/* Half of the machine is in use. */
+static void what_may_not_be_filled_waits_for_its_touch(void **state)
+{
+    (void)state;
+    fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
+    give_block(15);
+    assert_int_equal(fl_region_purge(&region, 0), KIB(512));
+    fake_forget();
+    region.budget = MIB(2);
+    struct fl_extent *e = take(MIB(1));
+    assert_int_equal(e->base, block[14]->base + KIB(512));
+    assert_int_equal(populated_in_window(), MIB(2));
+    assert_int_equal(region.budget, 0);
+    fill(e, 1);
+    give(e);
+    give_block(14);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(3));
+    fake_forget();
+    region.budget = 0; /* and where a block takes over what lies behind it */
+    assert_true(fl_region_resize(&region, block[13], KIB(1536)));
+    assert_int_equal(populated_in_window(), 0);
+    memset(bytes(block[13]), 14, KIB(1536));
+    assert_live_is_as_it_was();
+}
+
+static void what_was_split_and_is_free_as_a_whole_goes_as_a_whole(void **state)
+{
+    (void)state;
+    give_but(4);
+    (void)fl_region_purge(&region, 0);
+    fake_forget();
+    give_block(4);
+    assert_int_equal(region.free_huge, 0); /* no request gets its pages */
+    assert_sound();
+    (void)fl_region_tick(&region, 4);
+    assert_int_equal(fake_purged(), MIB(2));
+    assert_int_equal(region.holes.split, 3);
+    assert_int_equal(region.populated_bytes, MIB(1) + KIB(512));
+    assert_live_is_as_it_was();
+    struct fl_extent *e = take_aligned(MIB(2), MIB(2));
+    fill(e, 9);
+    assert_int_equal(region.holes.split, 3);
+    assert_int_equal(fl_holes_in(&region, fl_extent_range(e)), 0);
+    assert_live_is_as_it_was();
+}
+
+/* All blocks and `more` bytes are one free extent, of which the first huge page is split; a block
+ * lies behind it. */
+static struct fl_extent *rough_below_a_block(size_t more)
+{
+    struct fl_extent *beside = take(more), *wall = take(MIB(2));
+
+    fill(wall, 0x77);
+    give_block(1);
+    assert_int_equal(fl_region_purge(&region, 0), KIB(512));
+    give(beside);
+    for (int i = 0; i < BLOCKS; i++) {
+        if (block[i] != NULL) {
+            give_block(i);
+        }
+    }
+    assert_int_equal(region.free_huge, 0);
+    fake_forget();
+    return wall;
+}
+
+static void what_lies_around_it_gives_its_pages(void **state)
+{
+    (void)state;
+    struct fl_extent *wall = rough_below_a_block(MIB(8)), *e = take(MIB(18));
+    fill(e, 1);
+    assert_true(fake.count[FAKE_MOVE] != 0);
+    assert_int_equal(region.populated_bytes, MIB(20));
+    assert_true(is_filled(wall, 0x77));
+    assert_settled();
+}
+
+static void what_lies_around_it_is_kept_from_children(void **state)
+{
+    (void)state;
+    if (is_reserved()) {
+        return;
+    }
+    (void)rough_below_a_block(MIB(8));
+    fl_region_fork_lock(&region);
+    size_t kept = fake_kept_from_child((struct fl_range){region.first, MIB(16)});
+    fl_region_fork_parent(&region);
+    assert_int_equal(kept, MIB(14));
+    assert_settled();
+}
+
+static void what_lies_around_it_is_the_kernels_to_take(void **state)
+{
+    (void)state;
+    (void)rough_below_a_block(MIB(8));
+    fl_region_soften(&region);
+    assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(14));
+    assert_settled();
+}
+
+static void what_lies_around_it_is_bounded_under_a_filter(void **state)
+{
+    (void)state;
+    struct fl_extent *wall = rough_below_a_block(MIB(40));
+    fl_sys_confine(true);
+    give(wall);
+    fl_sys_confine(false);
+    assert_true(region.populated_bytes <= MIB(16));
+    assert_settled();
+}
+
+/* Whoever waits does not wait for all of it. */
+static void it_goes_in_part(void **state)
+{
+    (void)state;
+    give_but(4);
+    (void)fl_region_purge(&region, 0);
+    for (int i = 0; i < BLOCKS; i += 4) {
+        give_block(i);
+    }
+    fl_region_lock(&region);
+    assert_int_equal(fl_pieces_smooth(&region, MIB(4)), MIB(1));
+    assert_int_equal(region.holes.split, 2);
+    assert_int_equal(fl_pieces_smooth(&region, SIZE_MAX), MIB(1));
+    fl_region_unlock(&region);
+    assert_int_equal(region.populated_bytes, 0);
+    assert_settled();
+}
+
+static void repair(void)
+{
+    fake.now_ns += 6000000000;
+    while (fl_region_repair(&region) == 0) {
+    }
+}
+
+/* It is split, and full again. */
+static void split_the_first(void)
+{
+    give_block(1);
+    (void)fl_region_purge(&region, 0);
+    block[1] = take(KIB(512));
+    fill(block[1], 2);
+}
+
+static void what_is_full_for_a_while_becomes_one_again(void **state)
+{
+    (void)state;
+    give_but(4);
+    region.wants_worker = false;
+    (void)fl_region_purge(&region, 0);
+    assert_true(region.wants_worker); /* else nobody looks for full ones */
+    for (int i = 1; i < 4; i++) {
+        repair();
+        assert_int_equal(region.holes.split, 4);
+        block[i] = take(KIB(512));
+        fill(block[i], (unsigned char)(i + 1));
+    }
+    fake_forget();
+    repair();
+    assert_int_equal(region.holes.split, 4); /* it may not last */
+    repair();
+    assert_int_equal(region.holes.split, 3);
+    assert_int_equal(advised(FL_ADVICE_COLLAPSE), 1);
+    assert_int_equal(advised(FL_ADVICE_HUGE), 1);
+    const struct fake_call *c = in_window(FAKE_ADVISE, 0);
+    assert_true(c->range.base == block[0]->base && c->range.len == MIB(2));
+    assert_live_is_as_it_was();
+    give(block[1]); /* and it may be split once more */
+    block[1] = NULL;
+    assert_int_equal(fl_region_purge(&region, 0), KIB(512));
+    assert_int_equal(region.holes.split, 4);
+    assert_live_is_as_it_was();
+}
+
+static void where_none_is_to_be_had_it_is_tried_again(void **state)
+{
+    (void)state;
+    split_the_first();
+    fake.page[fake.npages++] = (struct fake_page){
+        .base = block[0]->base, .present = MIB(2), .own = MIB(2), .refusal = -ENOMEM};
+    repair();
+    repair();
+    assert_int_equal(stats().repair_bytes, 0);
+    assert_int_equal(region.holes.split, 0);
+    fake.page[0].refusal = 0;
+    repair();
+    assert_int_equal(stats().repair_bytes, MIB(2));
+    assert_live_is_as_it_was();
+}
+
+/* One that nobody has touched all of would grow. */
+static void what_is_not_all_there_is_left_as_it_is(void **state)
+{
+    (void)state;
+    split_the_first();
+    fake.page[fake.npages++] = (struct fake_page){
+        .base = block[0]->base, .present = MIB(2) - KIB(4), .own = MIB(2) - KIB(4)};
+    fake_forget();
+    for (int i = 0; i < 4; i++) {
+        repair();
+    }
+    assert_int_equal(advised(FL_ADVICE_COLLAPSE), 0);
+    assert_int_equal(region.holes.split, 1);
+    fake.npages = 0; /* by now it has */
+    repair();
+    repair();
+    assert_int_equal(advised(FL_ADVICE_COLLAPSE), 1);
+    assert_int_equal(region.holes.split, 0);
+    assert_live_is_as_it_was();
+}
+
+/* All blocks go while it is looked at. */
+static void free_the_first(struct fl_range huge)
+{
+    fake.on_survey = NULL;
+    assert_int_equal(huge.base, block[0]->base);
+    for (int i = 0; i < 4; i++) {
+        give_block(i);
+    }
+}
+
+static void purge_the_first(struct fl_range huge)
+{
+    free_the_first(huge);
+    assert_int_equal(fl_region_purge(&region, 0), MIB(2));
+}
+
+static void what_is_freed_while_it_is_mended_goes_as_a_whole(void **state)
+{
+    (void)state;
+    split_the_first();
+    repair();
+    fake.on_survey = free_the_first;
+    repair();
+    assert_null(fake.on_survey);
+    assert_sound();
+    assert_int_equal(fl_region_purge(&region, 0), MIB(2));
+    assert_int_equal(region.holes.split, 0);
+    assert_live_is_as_it_was();
+}
+
+static void what_goes_while_it_is_mended_is_forgotten(void **state)
+{
+    (void)state;
+    split_the_first();
+    repair();
+    fake.on_survey = purge_the_first;
+    repair();
+    assert_null(fake.on_survey);
+    assert_int_equal(region.holes.split, 0);
+    assert_int_equal(region.populated_bytes, MIB(6));
+    assert_live_is_as_it_was();
+}
+
+static void one_that_the_program_laid_hands_on_is_left_alone(void **state)
+{
+    (void)state;
+    give(block[1]);
+    (void)fl_region_purge(&region, 0);
+    block[1] = take(KIB(512));
+    fill(block[1], 2);
+    fl_region_note_hands(&region, (struct fl_range){block[2]->base, KIB(4)});
+    for (int i = 0; i < 4; i++) {
+        repair();
+    }
+    assert_int_equal(region.holes.split, 1);
+    assert_live_is_as_it_was();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(holes_wait_for_their_touch, blocks_begin),
+        cmocka_unit_test_setup(filling_holes_brings_nothing_else_in, blocks_begin),
+        cmocka_unit_test_setup(what_nobody_has_touched_is_not_split_off, blocks_begin),
+        cmocka_unit_test_setup(fringes_are_looked_at_once_each, blocks_begin),
+        cmocka_unit_test_setup(steps_longer_than_the_age_keep_their_pieces, blocks_begin),
+        cmocka_unit_test_setup(what_grows_over_a_hole_pays_once_for_each, blocks_begin),
+        cmocka_unit_test_setup(what_may_not_be_filled_waits_for_its_touch, blocks_begin),
+        cmocka_unit_test_setup(what_was_split_and_is_free_as_a_whole_goes_as_a_whole, blocks_begin),
+        cmocka_unit_test_setup(what_lies_around_it_gives_its_pages, blocks_begin),
+        cmocka_unit_test_setup(what_lies_around_it_is_kept_from_children, blocks_begin),
+        cmocka_unit_test_setup(what_lies_around_it_is_the_kernels_to_take, blocks_begin),
+        cmocka_unit_test_setup(what_lies_around_it_is_bounded_under_a_filter, blocks_begin),
+        cmocka_unit_test_setup(it_goes_in_part, blocks_begin),
+        cmocka_unit_test_setup(what_is_full_for_a_while_becomes_one_again, blocks_begin),
+        cmocka_unit_test_setup(where_none_is_to_be_had_it_is_tried_again, blocks_begin),
+        cmocka_unit_test_setup(what_is_not_all_there_is_left_as_it_is, blocks_begin),
+        cmocka_unit_test_setup(what_is_freed_while_it_is_mended_goes_as_a_whole, blocks_begin),
+        cmocka_unit_test_setup(what_goes_while_it_is_mended_is_forgotten, blocks_begin),
+        cmocka_unit_test_setup(one_that_the_program_laid_hands_on_is_left_alone, blocks_begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

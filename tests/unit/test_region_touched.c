@@ -1,0 +1,430 @@
+/* New memory that waits for its first touch: what a request populates, what serves the next one,
+ * what calloc clears, and what is learnt from blocks when they are freed. What is in memory is
+ * asked of the real kernel. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+static const struct fl_region_config waiting = {.huge = true, .wait_for_touch = true};
+
+static int each(void **state)
+{
+    (void)state;
+    region_begin(&waiting);
+    return 0;
+}
+
+static size_t resident(const struct fl_extent *e)
+{
+    size_t n = 0;
+
+    assert_int_equal(fl_sys_linux.resident((struct fl_range){e->base, e->len}, &n), 0);
+    return n;
+}
+
+/* As free(3) does it. */
+static void free_it(struct fl_extent *e)
+{
+    if ((e->left & FL_LEFT_UNSEEN) != 0) {
+        fl_region_note_touched(&region, e);
+    }
+    give(e);
+}
+
+static void touch(struct fl_extent *e, size_t at)
+{
+    bytes(e)[at] = 0xee;
+}
+
+static void new_memory_is_not_populated(void **state)
+{
+    (void)state;
+    for (size_t len = KIB(64); len <= MIB(256); len *= 4) {
+        struct fl_extent *e = take(len);
+        assert_int_equal(resident(e), 0);
+        assert_null(in_window(FAKE_POPULATE, 0));
+        assert_int_equal(e->content, FL_CONTENT_POPULATED); /* as it counts */
+    }
+    assert_int_equal(stats().populate_bytes, 0);
+    assert_int_equal(stats().stalls, 0);
+    assert_int_equal(stats().populated_bytes, region.populated_bytes);
+    assert_true(region.populated_bytes >= MIB(256));
+    assert_settled();
+}
+
+static void those_who_set_eager_max_get_it_populated(void **state)
+{
+    static const struct fl_region_config eager = {.huge = true, .eager_max = MIB(16)};
+    (void)state;
+    region_begin(&eager);
+    struct fl_extent *e = take(MIB(8));
+    assert_int_equal(resident(e), MIB(8));
+    assert_int_equal(e->left, 0);
+    assert_int_equal(stats().stalls, 1);
+    assert_settled();
+}
+
+static void what_was_touched_serves_the_next_request(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(8));
+    fill(e, 1);
+    uintptr_t base = e->base;
+    free_it(e);
+    fake_forget();
+    e = take(MIB(8));
+    assert_int_equal(e->base, base);
+    assert_int_equal(resident(e), MIB(8));
+    assert_int_equal(e->left & FL_LEFT_UNSEEN, 0); /* it is looked at once */
+    assert_int_equal(fake.count[FAKE_POPULATE] + fake_purges() + fake.count[FAKE_MAP_AT] +
+                         fake.count[FAKE_COMMIT],
+                     0);
+    assert_settled();
+}
+
+static void calloc_brings_nothing_in(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(64));
+    for (size_t at = MIB(1); at < MIB(64); at += MIB(16)) {
+        touch(e, at);
+    }
+    size_t there = resident(e);
+    assert_true(there < MIB(16));
+    free_it(e);
+    e = take_zeroed(MIB(64));
+    assert_int_equal(resident(e), there);
+    assert_true(is_filled(e, 0));
+    assert_settled();
+}
+
+static void calloc_clears_all_where_nobody_knows(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(8));
+    touch(e, MIB(5));
+    free_it(e);
+    fake.rc[FAKE_TOUCHED] = -EPERM;
+    e = take_zeroed(MIB(8));
+    assert_true(is_filled(e, 0));
+    assert_int_equal(resident(e), MIB(8));
+}
+
+/* More pieces than one look tells of. */
+static void calloc_finds_every_piece(void **state)
+{
+    static const struct fl_region_config c = {.wait_for_touch = true};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *e = take(MIB(8));
+    for (size_t at = 0; at < MIB(8); at += KIB(28)) {
+        touch(e, at);
+    }
+    size_t there = resident(e);
+    assert_true(there < MIB(2));
+    free_it(e);
+    e = take_zeroed(MIB(8));
+    assert_int_equal(resident(e), there);
+    assert_true(is_filled(e, 0));
+}
+
+static void a_block_is_cleared_where_it_was_touched(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(16));
+    touch(e, MIB(9));
+    touch(e, MIB(15));
+    size_t there = resident(e);
+    fl_region_clear(&region, e, MIB(12));
+    assert_int_equal(resident(e), there);
+    assert_int_equal(bytes(e)[MIB(9)], 0);
+    assert_int_equal(bytes(e)[MIB(15)], 0xee);
+    assert_int_not_equal(e->left, 0);
+    fill(e, 0xee);
+    fl_region_clear(&region, e, MIB(16));
+    assert_int_equal(e->left, 0); /* all of it is there */
+    assert_true(is_filled(e, 0));
+}
+
+static void clearing_ahead_brings_nothing_in(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(64));
+    uintptr_t base = e->base;
+    touch(e, MIB(33));
+    free_it(e);
+    (void)fl_region_rezero(&region);
+    (void)fl_region_rezero(&region);
+    struct fl_extent *f = fl_extent_free_at(&region, base, 0);
+    assert_non_null(f);
+    assert_true(f->zeroed.len >= MIB(64));
+    assert_true(resident(f) <= MIB(2));
+    assert_true(stats().rezero_bytes <= MIB(2));
+    e = take_zeroed(MIB(64));
+    assert_int_equal(e->base, base);
+    assert_true(is_filled(e, 0));
+}
+
+/* Free extents give their pages, and they have next to none. */
+static void holes_move_as_holes(void **state)
+{
+    (void)state;
+    struct fl_extent *low = take(MIB(16)), *wall = take(MIB(2)), *high = take(MIB(16));
+    struct fl_extent *end = take(MIB(2));
+    fill(wall, 1);
+    fill(end, 2);
+    touch(low, MIB(3));
+    touch(high, MIB(7));
+    free_it(low);
+    free_it(high);
+    fake_forget();
+    struct fl_extent *e = take_zeroed(MIB(30));
+    assert_true(fake.count[FAKE_MOVE] != 0);
+    assert_true(resident(e) <= MIB(4));
+    assert_null(in_window(FAKE_POPULATE, 0));
+    assert_true(is_filled(e, 0));
+    assert_true(is_filled(wall, 1) && is_filled(end, 2));
+    assert_settled();
+}
+
+static struct fl_extent *stranger;
+
+static void *ask(void *arg)
+{
+    (void)arg;
+    stranger = take_zeroed(KIB(512));
+    return NULL;
+}
+
+static int calloc_amid_the_move(struct fl_range from, uintptr_t to, size_t *most)
+{
+    (void)from;
+    (void)to;
+    (void)most;
+    if (stranger == NULL) {
+        pthread_t other;
+        assert_int_equal(pthread_create(&other, NULL, ask, NULL), 0);
+        pthread_join(other, NULL);
+    }
+    return 0;
+}
+
+/* What is free behind a request lies in a huge page that another's pages still move into. */
+static void what_comes_after_the_look_is_cleared_too(void **state)
+{
+    (void)state;
+    struct fl_extent *a = take(MIB(8)), *low = take(MIB(2)), *b = take(MIB(8)),
+                     *high = take(MIB(2));
+    fill(a, 0xa1);
+    fill(b, 0xb2);
+    free_it(a);
+    free_it(b);
+    stranger = NULL;
+    fake.on_move = calloc_amid_the_move;
+    struct fl_extent *e = take(MIB(31) / 2); /* all that is free */
+    fake.on_move = NULL;
+    assert_non_null(stranger);
+    assert_int_equal(stranger->base, e->base + e->len);
+    assert_true(is_filled(stranger, 0));
+    free_it(low);
+    free_it(high);
+    assert_settled();
+}
+
+static void growing_brings_nothing_in(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(8));
+    touch(e, 0);
+    assert_true(fl_region_resize(&region, e, MIB(64)));
+    assert_true(resident(e) <= MIB(2));
+    struct fl_extent *wall = take(MIB(2));
+    struct fl_extent *to = fl_region_move(&region, e, MIB(128));
+    assert_non_null(to);
+    assert_int_equal(bytes(to)[0], 0xee);
+    assert_true(resident(to) <= MIB(4));
+    assert_int_not_equal(to->left, 0);
+    assert_true(fl_region_resize(&region, to, MIB(16)));
+    touch(to, MIB(12));
+    free_it(to);
+    free_it(wall);
+    e = take_zeroed(MIB(100));
+    assert_true(resident(e) <= MIB(6));
+    assert_true(is_filled(e, 0));
+    assert_settled();
+}
+
+/* A whole block takes over a hollow neighbour, when it is freed and when it grows; and what is cut
+ * off stays hollow. */
+static void holes_are_known_of_what_merges(void **state)
+{
+    (void)state;
+    struct fl_extent *whole = take(MIB(8)), *hollow = take(MIB(32)), *wall = take(MIB(2));
+    fill(whole, 1);
+    fl_region_note_touched(&region, whole);
+    assert_int_equal(whole->left, 0);
+    touch(hollow, MIB(31));
+    free_it(hollow);
+    uintptr_t base = whole->base;
+    free_it(whole);
+    struct fl_extent *e = take_zeroed(MIB(40));
+    assert_int_equal(e->base, base);
+    assert_true(resident(e) <= MIB(10));
+    assert_true(is_filled(e, 0));
+    assert_true(fl_region_resize(&region, e, MIB(8)));
+    fill(e, 1);
+    fl_region_clear(&region, e, MIB(8));
+    assert_int_equal(e->left, 0);
+    assert_true(fl_region_resize(&region, e, MIB(24)));
+    assert_int_equal(e->left, FL_LEFT_HOLLOW);
+    free_it(e);
+    free_it(wall);
+    assert_settled();
+}
+
+static void holes_are_known_beside_what_is_apart(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(16));
+    struct fl_range part = {fl_align_up(e->base, MIB(2)) + MIB(4), MIB(4)};
+    uintptr_t base = e->base;
+    free_it(e);
+    fl_region_lock(&region);
+    assert_int_equal(fl_extent_reserve(&region, 2), 0);
+    e = fl_apart_claim_part(&region, fl_extent_free_at(&region, base, 0), part);
+    assert_int_equal(fl_extent_free_at(&region, base, 0)->left, FL_LEFT_HOLLOW);
+    assert_int_equal(fl_extent_free_at(&region, fl_range_end(part), 0)->left, FL_LEFT_HOLLOW);
+    fl_apart_return(&region, e, false);
+    fl_region_unlock(&region);
+    assert_settled();
+}
+
+/* Below a huge page nobody looks, and what was cleared as a whole is known to be there. */
+static void small_blocks_are_not_looked_at(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(KIB(64));
+    assert_int_equal(e->left & FL_LEFT_UNSEEN, 0);
+    fl_region_clear(&region, e, KIB(64));
+    assert_int_equal(e->left, 0);
+    assert_int_equal(fake.count[FAKE_TOUCHED], 0);
+}
+
+static void a_free_is_looked_at_once(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(256));
+    free_it(e);
+    unsigned looks = fake.count[FAKE_RESIDENT];
+    assert_true(looks != 0 && looks <= 16);
+    e = take(MIB(256));
+    free_it(e);
+    assert_int_equal(fake.count[FAKE_RESIDENT], looks);
+}
+
+static void frees_tell_what_is_touched(void **state)
+{
+    (void)state;
+    struct fl_extent *full = take(MIB(8)), *hollow = take(MIB(16)), *most = take(MIB(64));
+    fill(full, 1);
+    touch(hollow, 0);
+    fill(most, 1);
+    free_it(full);
+    free_it(hollow);
+    free_it(most);
+    assert_true(fl_left_was_touched(&region, MIB(8)));
+    assert_true(fl_left_was_touched(&region, MIB(15)));
+    assert_false(fl_left_was_touched(&region, MIB(16)));
+    assert_true(fl_left_was_touched(&region, MIB(64)));
+    assert_false(fl_left_was_touched(&region, MIB(256)));
+    full = take(MIB(9)); /* in free memory: it tells nothing */
+    free_it(full);
+    assert_true(fl_left_was_touched(&region, MIB(8)));
+}
+
+static void the_stock_follows_what_is_touched(void **state)
+{
+    (void)state;
+    if (is_reserved()) {
+        return;
+    }
+    struct fl_extent *e = take(MIB(8));
+    assert_int_equal(region.stock.demand, 0);
+    struct fl_extent *beside = take(MIB(8));
+    fill(e, 1);
+    free_it(e);
+    assert_non_null(take(MIB(8)));
+    assert_int_equal(region.stock.demand, 0); /* it was there */
+    assert_non_null(take(MIB(8)));
+    assert_int_equal(region.stock.demand, MIB(8));
+    assert_non_null(take(MIB(32)));
+    assert_int_equal(region.stock.demand, MIB(8));
+    free_it(beside);
+}
+
+static void base_pages_are_populated_where_they_are_touched(void **state)
+{
+    static const struct fl_region_config c = {.wait_for_touch = true};
+    (void)state;
+    region_begin(&c);
+    struct fl_extent *e = take(MIB(8));
+    assert_int_equal(resident(e), 0);
+    fill(e, 1);
+    free_it(e);
+    assert_non_null(take(MIB(8)));
+    e = take(MIB(8));
+    assert_int_equal(resident(e), MIB(8));
+    e = take(MIB(1)); /* a fault for each page costs more than what may be held in vain */
+    assert_int_equal(resident(e), MIB(1));
+    assert_settled();
+}
+
+/* Its pagemap, a page for 4 MiB, comes in with what is cut to other blocks later. */
+static void the_pagemap_waits_too(void **state)
+{
+    (void)state;
+    assert_non_null(take(MIB(2)));
+    uintptr_t window = region.window.all.base, pagemap = region.pagemap.all.base;
+    struct fl_extent *e = take(MIB(768));
+    struct fl_range part = {
+        fl_align_up(pagemap + ((e->base - window) >> fl_page.shift) * 4 + 4, fl_page.base),
+        (MIB(760) >> fl_page.shift) * 4};
+    size_t there = 0;
+    assert_int_equal(fl_sys_linux.resident(part, &there), 0);
+    assert_true(there <= KIB(256));
+    for (size_t at = 0; at < MIB(768); at += MIB(24)) { /* where it is looked at */
+        touch(e, at);
+    }
+    free_it(e);
+    assert_int_equal(fl_sys_linux.resident(part, &there), 0);
+    assert_int_equal(there, part.len);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(new_memory_is_not_populated, each),
+        cmocka_unit_test_setup(those_who_set_eager_max_get_it_populated, each),
+        cmocka_unit_test_setup(what_was_touched_serves_the_next_request, each),
+        cmocka_unit_test_setup(calloc_brings_nothing_in, each),
+        cmocka_unit_test_setup(calloc_clears_all_where_nobody_knows, each),
+        cmocka_unit_test_setup(calloc_finds_every_piece, each),
+        cmocka_unit_test_setup(a_block_is_cleared_where_it_was_touched, each),
+        cmocka_unit_test_setup(clearing_ahead_brings_nothing_in, each),
+        cmocka_unit_test_setup(holes_move_as_holes, each),
+        cmocka_unit_test_setup(what_comes_after_the_look_is_cleared_too, each),
+        cmocka_unit_test_setup(growing_brings_nothing_in, each),
+        cmocka_unit_test_setup(holes_are_known_of_what_merges, each),
+        cmocka_unit_test_setup(holes_are_known_beside_what_is_apart, each),
+        cmocka_unit_test_setup(small_blocks_are_not_looked_at, each),
+        cmocka_unit_test_setup(a_free_is_looked_at_once, each),
+        cmocka_unit_test_setup(frees_tell_what_is_touched, each),
+        cmocka_unit_test_setup(the_stock_follows_what_is_touched, each),
+        cmocka_unit_test_setup(base_pages_are_populated_where_they_are_touched, each),
+        cmocka_unit_test_setup(the_pagemap_waits_too, each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
