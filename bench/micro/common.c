@@ -150,3 +150,16 @@ long long fl_bench_huge_bytes(const void *base, size_t len)
     close(fd);
     return fd >= 0 ? sum : -1;
 }
+
+size_t fl_bench_rss(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+
+    if (f == NULL || fscanf(f, "%*s %ld", &pages) != 1) {
+        fprintf(stderr, "bench: no /proc/self/statm\n");
+        exit(1);
+    }
+    fclose(f);
+    return (size_t)pages * FL_BASE_PAGE;
+}

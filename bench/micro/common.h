@@ -26,6 +26,9 @@ long fl_bench_faults(void);
 
 void fl_bench_sleep_ms(long ms);
 
+/* Bytes of the process that are in memory; without /proc the end, with status 1. */
+size_t fl_bench_rss(void);
+
 /* The end, with status 1, when `base` is NULL; else `base`. */
 void *fl_bench_need(void *base);
 
