@@ -365,6 +365,11 @@ void fl_move_end(struct fl_region *r, struct fl_move *m);
  * advised comes along. 0 or -errno; then `to` is mapped as before (kernels before 6.17 unmap it and then refuse where
  * `from` is more than one map). */
 int fl_move_map(struct fl_region *r, struct fl_range from, uintptr_t to, unsigned zone);
+/* realloc in a confined process, where nothing else moves: by_map is as fl_move_pages on the lower
+ * rung. may_map: is a block so long that glibc's realloc would call mremap(2) for it, and may maps
+ * move? No lock held. */
+bool fl_move_may_map(const struct fl_region *r, size_t len);
+size_t fl_move_by_map(struct fl_region *r, struct fl_range from, uintptr_t to, unsigned zone);
 
 /* The last whole huge pages of the FREE extent `e`, `most` bytes at most, out of the tree and APART; what is left of it
  * stays FREE. Two descriptors have been reserved. */

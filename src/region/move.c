@@ -8,7 +8,10 @@
 #include <errno.h>
 
 enum { REMAPS_MOST = 4096 }; /* of some 65,000 maps that a process may have */
-enum { TRIES = 64 };         /* EAGAIN without progress: another thread changes the maps */
+/* Bytes from which on glibc's malloc maps each block, so that its realloc calls mremap(2): the most
+ * that M_MMAP_THRESHOLD comes to by itself. Source: mallopt(3). */
+static const size_t libc_maps_from = (size_t)32 << 20;
+enum { TRIES = 64 }; /* EAGAIN without progress: another thread changes the maps */
 
 static enum fl_rung rung_below(const struct fl_region *r)
 {
@@ -42,7 +45,7 @@ bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to, u
 {
     *m = (struct fl_move){
         .to = to, .zone = zone, .rung = atomic_load_explicit(&r->rung, memory_order_relaxed)};
-    if (m->rung == FL_RUNG_PLAIN) {
+    if (m->rung == FL_RUNG_PLAIN || fl_sys_is_confined()) {
         return false;
     }
     fl_region_enter();
@@ -99,33 +102,55 @@ static bool is_of_stock(const struct fl_region *r, struct fl_range range)
     return range.base - r->stock.span.all.base < r->stock.span.all.len;
 }
 
-size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to)
+/* Lock: moving. */
+static size_t by_remap(struct fl_region *r, struct fl_range from, uintptr_t to, unsigned zone)
 {
-    size_t moved = 0;
-
-    if (m->rung == FL_RUNG_MOVE) {
-        moved = by_uffd(m, from, to);
-    } else if (r->remaps < REMAPS_MOST && fl_move_map(r, from, to, m->zone) == 0) {
-        /* As the other way leaves it: mapped, with nothing in it; and what the stock's was told. */
-        if (fl_sys.map_at(from) == 0) {
-            fl_zone_mapped(r, from, m->zone);
-            if (is_of_stock(r, from)) {
-                fl_stock_advise(from);
-            }
-        }
-        (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_FORK);
-        if (r->config.huge &&
-            fl_holes_is_split(r, from.base)) { /* as a block is that has such pages */
-            (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_HUGE);
-        }
-        if (is_of_stock(r, from)) {
-            (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_DUMP);
-        }
-        r->remaps++;
-        moved = from.len;
+    if (r->remaps >= REMAPS_MOST || fl_move_map(r, from, to, zone) != 0) {
+        return 0;
     }
+    /* As the other way leaves it: mapped, with nothing in it; and what the stock's was told. */
+    if (fl_sys.map_at(from) == 0) {
+        fl_zone_mapped(r, from, zone);
+        if (is_of_stock(r, from)) {
+            fl_stock_advise(from);
+        }
+    }
+    (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_FORK);
+    if (r->config.huge && fl_holes_is_split(r, from.base)) { /* as a block is that has such pages */
+        (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_HUGE);
+    }
+    if (is_of_stock(r, from)) {
+        (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_DUMP);
+    }
+    r->remaps++;
+    return from.len;
+}
+
+static size_t count(struct fl_region *r, size_t moved)
+{
     __atomic_fetch_add(&r->stats.move_bytes, moved, __ATOMIC_RELAXED);
     return moved;
+}
+
+size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to)
+{
+    return count(r,
+                 m->rung == FL_RUNG_MOVE ? by_uffd(m, from, to) : by_remap(r, from, to, m->zone));
+}
+
+bool fl_move_may_map(const struct fl_region *r, size_t len)
+{
+    return !fl_sys_is_confined() || (len >= libc_maps_from && !r->window.reserved);
+}
+
+size_t fl_move_by_map(struct fl_region *r, struct fl_range from, uintptr_t to, unsigned zone)
+{
+    fl_region_enter();
+    fl_lock_acquire(&r->moving);
+    size_t moved = by_remap(r, from, to, zone);
+    fl_lock_release(&r->moving);
+    fl_region_leave();
+    return count(r, moved);
 }
 
 /* The first huge pages of `from` of which something is there: {its start, 0} where none is. False:

@@ -259,12 +259,27 @@ static void give_remains(struct fl_region *r, struct fl_extent *e, struct fl_ran
     }
 }
 
+/* Returns bytes moved, from the start of `own`. */
+static size_t move_own(struct fl_region *r, const struct fl_extent *e, struct fl_range own,
+                       struct fl_range there, unsigned zone)
+{
+    struct fl_move m;
+    size_t moved = 0;
+
+    if (fl_sys_is_confined()) {
+        return fl_move_by_map(r, own, there.base, zone);
+    }
+    if (fl_move_begin(r, &m, there, zone)) {
+        moved = (e->left != 0 ? fl_move_hollow : fl_move_pages)(r, &m, own, there.base);
+        fl_move_end(r, &m);
+    }
+    return moved;
+}
+
 static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     struct fl_grant g = {.zero = false};
     struct fl_range all = fl_extent_range(e), own = fl_range_inner(all, fl_page.huge);
-    struct fl_move m;
-    size_t moved = 0;
 
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
@@ -281,10 +296,7 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
     }
     uintptr_t shift = to->base - all.base;
     struct fl_range there = {own.base + shift, own.len};
-    if (fl_move_begin(r, &m, there, to->zone)) {
-        moved = (e->left != 0 ? fl_move_hollow : fl_move_pages)(r, &m, own, there.base);
-        fl_move_end(r, &m);
-    }
+    size_t moved = move_own(r, e, own, there, to->zone);
     /* What did not move is copied: into what a part of a huge page has become, too. */
     struct fl_range whole = {own.base, fl_align_down(moved, fl_page.huge)};
     /* No other pages may come to where only holes of a huge page have moved. */
@@ -302,7 +314,8 @@ struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_
 {
     bool plain = atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN;
 
-    if (len <= e->len || fl_extent_is_handled(e) || len / 2 > r->window.all.len / 2) {
+    if (len <= e->len || fl_extent_is_handled(e) || len / 2 > r->window.all.len / 2 ||
+        !fl_move_may_map(r, e->len)) {
         return NULL;
     }
     if (e->content == FL_CONTENT_LAZY) {

@@ -54,7 +54,8 @@ struct fl_sys {
     /* Where the C library's heap ends, by what sbrk(3) knows: no system call but the first time. 0: not to be had. Any thread,
      * signals: safe. */
     uintptr_t (*program_break)(void);
-    /* Moves pages and map of `from` to where something of ours is mapped, which goes. mremap(2). */
+    /* Moves pages and map of `from` to where something of ours is mapped, which goes. mremap(2). In
+     * a confined process only for a block that glibc's realloc would move so: see fl_move_by_map. */
     int (*remap)(struct fl_range from, uintptr_t to);
     /* Moves populated huge pages without a copy, Linux 6.8. begin: `to` is mapped, empty and stays the caller's alone until end;
      * -ENOSYS or -EPERM where there is no such thing. pages: all of `from`, or part of it with -EAGAIN (again),

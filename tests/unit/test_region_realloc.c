@@ -355,6 +355,31 @@ static void a_lazy_extent_that_cannot_move_is_as_it_was(void **state)
     }
 }
 
+/* What is short is copied: glibc need not have mapped it. */
+static void a_confined_process_moves_by_maps_alone_what_libc_would(void **state)
+{
+    (void)state;
+    struct fl_extent *small = hemmed_in(NULL, 0, MIB(16));
+    fl_sys_confine(true);
+    assert_null(fl_region_move(&region, small, MIB(24)));
+    fl_sys_confine(false);
+    assert_int_equal(fake_bytes(FAKE_REMAP) + fake_bytes(FAKE_MOVE), 0);
+
+    struct fl_extent *e = hemmed_in(NULL, KIB(12), MIB(64));
+    fl_sys_confine(true);
+    struct fl_extent *to = fl_region_move(&region, e, MIB(80));
+    fl_sys_confine(false);
+    assert_true((to == NULL) == is_reserved());
+    e = to != NULL ? to : e;
+    assert_true(is_marked(e, MIB(64)));
+    assert_int_equal(fake_bytes(FAKE_REMAP), is_reserved() ? 0 : MIB(62));
+    assert_int_equal(fake_bytes(FAKE_MOVE), 0);
+    assert_guarded();
+    give(e);
+    give(guard);
+    assert_settled();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +392,7 @@ int main(void)
         cmocka_unit_test(what_is_refused_changes_nothing),
         cmocka_unit_test(at_the_limit_free_extents_give_the_rest),
         cmocka_unit_test(maps_move_too),
+        cmocka_unit_test(a_confined_process_moves_by_maps_alone_what_libc_would),
         cmocka_unit_test(lazy_memory_moves_as_one_map),
         cmocka_unit_test(a_lazy_extent_that_cannot_move_is_as_it_was),
     };

@@ -108,6 +108,35 @@ static void reuse(char *sparse, size_t n)
     free(p);
 }
 
+/* Blocks of which little was touched before, with others behind them: glibc moves them by mremap. */
+struct sparse_block {
+    size_t mib;
+    char *p, *behind;
+};
+static struct sparse_block large[] = {{.mib = 96}, {.mib = 2048}};
+enum { LARGE = sizeof large / sizeof large[0] };
+
+static void hold(struct sparse_block *b)
+{
+    b->p = malloc(b->mib * MIB);
+    b->behind = malloc(b->mib * MIB);
+    CHECK(b->p != NULL && b->behind != NULL);
+    stamp(b->p, 8 * MIB, b->mib);
+    b->p[b->mib * MIB - 1] = 'x';
+    b->behind[0] = 'y';
+}
+
+static void grow(struct sparse_block *b)
+{
+    char *p = realloc(b->p, (b->mib + b->mib / 4) * MIB);
+
+    CHECK(p != NULL && is_stamped_part(p, 8 * MIB, 8 * MIB, b->mib));
+    CHECK(p[b->mib * MIB - 1] == 'x' && b->behind[0] == 'y');
+    p[(b->mib + b->mib / 4) * MIB - 1] = 'z';
+    free(p);
+    free(b->behind);
+}
+
 static void *run_thread(void *arg)
 {
     use(300 * KIB);
@@ -134,6 +163,9 @@ int main(int argc, char **argv)
     char *sparse = malloc(SPARSE);
     CHECK(sparse != NULL);
     sparse[0] = 1;
+    for (size_t i = 0; i < LARGE; i++) {
+        hold(&large[i]);
+    }
     if (threads > 0) {
         pthread_barrier_wait(&begin);
     }
@@ -144,6 +176,9 @@ int main(int argc, char **argv)
         pthread_barrier_wait(&begin);
     }
     reuse(sparse, SPARSE);
+    for (size_t i = 0; i < LARGE; i++) {
+        grow(&large[i]);
+    }
     go_on();
     if (threads > 0) {
         pthread_barrier_wait(&begin);
