@@ -120,13 +120,24 @@ static void populate_by_touch(struct fl_range range)
     }
 }
 
-/* The kernel compacts memory to make a huge page, in the caller's time: it may take a second for one. Then base pages do
- * for a while, and the worker makes huge pages of them when nobody waits. */
-static void note_pace(struct fl_region *r, size_t len, uint64_t began)
-{
-    uint64_t now = fl_sys.now_ns();
+/* When one call began: by the clock, and by the processor's time that the thread had. */
+struct pace {
+    uint64_t now, own;
+};
 
-    if (r->config.huge && now - began > fl_max(len / fl_page.huge * crawl_from, crawl_least)) {
+static struct pace begin_pace(const struct fl_region *r)
+{
+    return (struct pace){fl_sys.now_ns(), r->config.huge ? fl_sys.own_ns() : 0};
+}
+
+/* The kernel compacts memory to make a huge page, in the caller's time: it may take a second for one. Then base pages do
+ * for a while, and the worker makes huge pages of them when nobody waits. No sign of it is time that
+ * the thread spent without a processor. */
+static void note_pace(struct fl_region *r, size_t len, struct pace began)
+{
+    uint64_t now = fl_sys.now_ns(), most = fl_max(len / fl_page.huge * crawl_from, crawl_least);
+
+    if (r->config.huge && now - began.now > most && fl_sys.own_ns() - began.own > most / 2) {
         atomic_store_explicit(&r->crawl_until, now + crawl_for, memory_order_relaxed);
         __atomic_fetch_add(&r->stats.compactions, 1, __ATOMIC_RELAXED);
         atomic_store_explicit(&r->repair.wanted, true, memory_order_relaxed);
@@ -149,7 +160,7 @@ static int populate_pieces(struct fl_region *r, struct fl_range range, struct fl
 
     for (size_t done = 0; done < range.len && rc == 0; done += step) {
         struct fl_range piece = {range.base + done, fl_min(step, range.len - done)};
-        uint64_t began = fl_sys.now_ns();
+        struct pace began = begin_pace(r);
         rc = r->config.populate_by_touch ? -EINVAL : fl_sys.populate(piece);
         if (rc == -EINVAL || rc == -ENOSYS) {
             populate_by_touch(fl_range_common(piece, own));
@@ -180,7 +191,7 @@ static int populate_by(struct fl_region *r, struct fl_range range, struct fl_ran
         return populate_base_pages(r, range, own);
     }
     if (range.len >= share_from && !r->config.populate_by_touch) {
-        uint64_t began = fl_sys.now_ns();
+        struct pace began = begin_pace(r);
         rc = fl_sys.populate_shared(range, helpers);
         note_pace(r, range.len, began);
         if (rc != -EINVAL && rc != -ENOSYS) {

@@ -182,6 +182,16 @@ static uint64_t linux_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static uint64_t linux_own_ns(void)
+{
+    struct timespec t = {0};
+
+    if (!fl_sys_is_confined()) {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    }
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* Raw calls: other preloaded libraries interpose open and read, and some of those allocate. */
 static int linux_read_file(const char *path, char *buf, size_t size)
 {
@@ -344,10 +354,10 @@ static int linux_replace_file(const char *path, const void *data, size_t len)
         .touch_wake = fl_linux_touch_wake, .find_split = fl_linux_find_split,                      \
         .survey = fl_linux_survey, .touched = fl_linux_touched, .resident = linux_resident,        \
         .present = fl_linux_present, .name = linux_name, .now_ns = linux_now_ns,                   \
-        .read_file = linux_read_file, .limit = linux_limit, .memory_total = linux_memory_total,    \
-        .entropy = linux_entropy, .wait = linux_wait, .wake = linux_wake, .write = linux_write,    \
-        .append_file = linux_append_file, .replace_file = linux_replace_file,                      \
-        .protect = linux_protect                                                                   \
+        .own_ns = linux_own_ns, .read_file = linux_read_file, .limit = linux_limit,                \
+        .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
+        .wake = linux_wake, .write = linux_write, .append_file = linux_append_file,                \
+        .replace_file = linux_replace_file, .protect = linux_protect                               \
     }
 
 const struct fl_sys fl_sys_linux = LINUX_TABLE;

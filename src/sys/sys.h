@@ -92,6 +92,9 @@ struct fl_sys {
     /* Name shown in /proc/PID/maps. PR_SET_VMA_ANON_NAME, Linux 5.17; -EINVAL without it. */
     int (*name)(struct fl_range r, const char *name);
     uint64_t (*now_ns)(void); /* CLOCK_MONOTONIC */
+    /* The processor's time that the calling thread has had: CLOCK_THREAD_CPUTIME_ID. 0 in a confined
+     * process. Cost: a system call. */
+    uint64_t (*own_ns)(void);
     /* Whole small file into buf, NUL-terminated, cut at size - 1. */
     int (*read_file)(const char *path, char *buf, size_t size);
     /* Soft limit; UINT64_MAX when there is none. `resource`: RLIMIT_AS, RLIMIT_DATA. */

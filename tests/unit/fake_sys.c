@@ -80,6 +80,11 @@ static uint64_t fake_now(void)
     return atomic_load(&fake.now_ns);
 }
 
+static uint64_t fake_own(void)
+{
+    return atomic_load(&fake.now_ns) - fake.lost_ns;
+}
+
 static int fake_read_file(const char *path, char *buf, size_t size)
 {
     struct fl_range none = {0, 0};
@@ -188,6 +193,7 @@ void fake_install(void)
     fake_file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
     fl_sys = (struct fl_sys){
         .now_ns = fake_now,
+        .own_ns = fake_own,
         .touched = fake_touched,
         .present = fake_present,
         .read_file = fake_read_file,

@@ -347,6 +347,36 @@ static void pages_without_thp_ask_for_none(void **state)
     assert_sound();
 }
 
+static uint64_t populating_takes, of_it_lost; /* ns */
+
+static void take_time(struct fl_range r)
+{
+    (void)r;
+    fake.now_ns += populating_takes;
+    fake.lost_ns += of_it_lost;
+}
+
+/* The kernel looks for huge pages: for a while there are base pages. Not where other threads had the
+ * processor. */
+static void a_second_for_huge_pages_is_too_much_but_not_a_second_of_others(void **state)
+{
+    (void)state;
+    for (int others = 0; others < 2; others++) {
+        region_begin(NULL);
+        fake.now_ns = 1;
+        fake.on_populate = take_time;
+        populating_takes = 200000000;
+        of_it_lost = 0;
+        assert_non_null(take(MIB(8)));
+        assert_false(fl_supply_is_crawling(&region));
+        populating_takes = 1000000000;
+        of_it_lost = others != 0 ? 900000000 : 0;
+        assert_non_null(take(MIB(8)));
+        assert_int_equal(fl_supply_is_crawling(&region), others == 0);
+        assert_int_equal(stats().compactions, others == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +400,7 @@ int main(void)
         cmocka_unit_test_setup(the_kernel_is_not_asked_for_each_request, each),
         cmocka_unit_test_setup(waste_is_bounded, each),
         cmocka_unit_test_setup(pages_without_thp_ask_for_none, each),
+        cmocka_unit_test(a_second_for_huge_pages_is_too_much_but_not_a_second_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
