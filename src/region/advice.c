@@ -61,13 +61,8 @@ static bool may_cut(const struct fl_region *r, const struct fl_extent *e)
     return (e->advised & FL_ADVISED_ALL_HID) != 0 && r->hiding.extents < (size_t)2 * HIDDEN_MOST;
 }
 
-uint8_t fl_advice_kept(const struct fl_region *r, const struct fl_extent *e)
-{
-    return may_cut(r, e) ? e->advised & hiding : 0;
-}
-
-void fl_advice_undo(struct fl_region *r, struct fl_extent *e, struct fl_range part,
-                    struct fl_grant *g)
+void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range part,
+                   struct fl_grant *g)
 {
     uintptr_t from = fl_align_down(part.base, fl_page.huge);
     struct fl_range used = {from, fl_align_up(fl_range_end(part), fl_page.huge) - from};
@@ -80,6 +75,8 @@ void fl_advice_undo(struct fl_region *r, struct fl_extent *e, struct fl_range pa
     used = fl_range_common(used, inner(e));
     if (!may_cut(r, e)) { /* others may get the rest at once, and are not told */
         (void)fl_sys.advise(inner(e), FL_ADVICE_DUMP);
+        e->advised &= (uint8_t)~hiding;
+        r->hiding.extents--;
     } else if (used.len != 0) {
         g->hidden[g->nhidden++] = used;
     }

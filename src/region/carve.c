@@ -1,6 +1,8 @@
 /* Cuts a LIVE extent out of a run of adjacent FREE ones.
  *
- * Two phases: what can fail (growing the window, spare descriptors) comes first, the rest cannot. */
+ * hold: what the request takes of each is APART, so that nobody else gets it, and counts as
+ * populated. map: what of that is EMPTY is mapped; the lock is released meanwhile. make: the parts
+ * become one LIVE extent. The first two can fail, and put back what was held. */
 #include "region/internal.h"
 
 #include <errno.h>
@@ -12,10 +14,10 @@ static void note_dirty(struct fl_grant *g, uintptr_t base, uintptr_t end)
     }
 }
 
-/* What taking `part` of the FREE extent `e` costs: population or, for calloc, clearing. */
-static void note_part(struct fl_grant *g, const struct fl_extent *e, struct fl_range part)
+/* What taking `e` costs: population or, for calloc, clearing. */
+static void note_part(struct fl_grant *g, const struct fl_extent *e)
 {
-    struct fl_range zeroed = fl_range_common(part, e->zeroed);
+    struct fl_range part = fl_extent_range(e), zeroed = fl_range_common(part, e->zeroed);
 
     if (e->content == FL_CONTENT_EMPTY) {
         g->fresh[g->nfresh++] = part;
@@ -43,40 +45,6 @@ static void note_holes(struct fl_region *r, struct fl_grant *g, struct fl_range 
     }
 }
 
-/* What a free extent was before it was cut: its pieces inherit it. */
-struct origin {
-    uint32_t epoch;
-    size_t hard;
-    struct fl_range zeroed;
-    unsigned zone;
-    uint8_t advised, left;
-};
-
-static struct origin origin_of(const struct fl_region *r, const struct fl_extent *e)
-{
-    return (struct origin){atomic_load_explicit(&e->epoch, memory_order_relaxed),
-                           e->hard,
-                           e->zeroed,
-                           e->zone,
-                           fl_advice_kept(r, e),
-                           e->left};
-}
-
-static void put_back(struct fl_region *r, uintptr_t base, uintptr_t end, enum fl_content content,
-                     struct origin from)
-{
-    if (end > base) {
-        struct fl_extent *rest =
-            fl_extent_new(r, (struct fl_range){base, end - base}, content, from.zone);
-        atomic_store_explicit(&rest->epoch, from.epoch, memory_order_relaxed);
-        rest->hard = fl_min(rest->len, from.hard);
-        rest->zeroed = fl_range_common(fl_extent_range(rest), from.zeroed);
-        rest->advised = fl_advice_of_part(from.advised, fl_extent_range(rest));
-        rest->left = from.left;
-        (void)fl_fit_insert(r, rest);
-    }
-}
-
 /* What the request takes of `e`: of an EMPTY extent whole huge pages. */
 static struct fl_range part_of(const struct fl_extent *e, uintptr_t start, uintptr_t end)
 {
@@ -95,119 +63,213 @@ static struct fl_extent *next_of(struct fl_region *r, const struct fl_extent *e,
     return e->base + e->len < end ? fl_extent_free_at(r, e->base + e->len, e->zone) : NULL;
 }
 
-/* Somebody else has mapped something in `part` of the EMPTY extent `e`: nobody gets these addresses any more. */
-static void retire(struct fl_region *r, struct fl_extent *e, struct fl_range part)
+static bool is_empty(const struct fl_extent *e)
 {
-    struct fl_range whole = fl_extent_range(e);
-    struct origin from = {.zone = e->zone};
-
-    fl_fit_remove(r, e);
-    fl_extent_drop(r, e);
-    struct fl_extent *foreign = fl_extent_new(r, part, FL_CONTENT_EMPTY, from.zone);
-    atomic_store_explicit(&foreign->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
-    put_back(r, whole.base, part.base, FL_CONTENT_EMPTY, from);
-    put_back(r, fl_range_end(part), fl_range_end(whole), FL_CONTENT_EMPTY, from);
+    return e->content == FL_CONTENT_EMPTY;
 }
 
-/* Commits the EMPTY parts; all or none. */
-static int commit_parts(struct fl_region *r, struct fl_extent *first, uintptr_t start,
-                        uintptr_t end, bool huge)
+static void put_back(struct fl_region *r, struct fl_grant *g)
 {
-    struct fl_extent *e = first;
-    int rc = 0;
-
-    for (; e != NULL; e = next_of(r, e, end)) {
-        if (e->content == FL_CONTENT_EMPTY &&
-            (rc = fl_zone_commit(r, part_of(e, start, end), huge, e->zone)) != 0) {
-            break;
-        }
+    for (struct fl_extent *e = g->held, *next; e != NULL; e = next) {
+        next = e->next;
+        fl_apart_return(r, e, is_empty(e));
     }
-    if (rc == 0) {
-        return 0;
-    }
-    for (struct fl_extent *done = first; done != e; done = next_of(r, done, end)) {
-        if (done->content == FL_CONTENT_EMPTY) {
-            (void)fl_vspace_decommit(&r->window, part_of(done, start, end));
-        }
-    }
-    if (rc == -EEXIST) {
-        retire(r, e, part_of(e, start, end));
-    }
-    return rc;
+    g->held = NULL;
 }
 
-static struct fl_extent *new_live(struct fl_region *r, const struct fl_grant *g, unsigned zone)
+bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
+                   struct fl_grant *g)
 {
-    struct fl_extent *live = fl_extent_new(r, g->live, FL_CONTENT_POPULATED, zone);
-
-    atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
-    live->left = fl_left_of(r, g);
-    fl_extent_lay_waypoints(r, live);
-    return live;
-}
-
-/* What is new beside `live`, both in `range`. */
-static struct origin fringe_of(const struct fl_region *r, const struct fl_grant *g,
-                               const struct fl_extent *live, struct fl_range range)
-{
-    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
-    struct origin fringe = {now, SIZE_MAX, {live->base, 0}, live->zone, 0, 0};
-
-    if (g->from_free == 0) { /* no page that anybody has written to comes here */
-        fringe.zeroed = range;
-    }
-    fringe.left = live->left & FL_LEFT_HOLLOW;
-    return fringe;
-}
-
-struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
-                           struct fl_grant *g)
-{
-    uintptr_t end = start + len, cut = end, run_base = e->base, run_end = e->base;
-    enum fl_content first_content = e->content, last_content = e->content;
-    struct origin first = origin_of(r, e), last = first;
+    uintptr_t end = start + len;
+    struct fl_extent **last = &g->held;
 
     g->refusal = 0;
     g->live = (struct fl_range){start, len};
     g->nfresh = g->ndirty = g->nhidden = 0;
     g->hollow = false;
     g->holes = 0;
+    g->held = NULL;
     if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
-        return NULL;
-    }
-    int rc = commit_parts(r, e, start, end, r->config.huge && !g->on_touch);
-    if (rc != 0) {
-        g->refusal = rc == -EEXIST ? rc : 0;
-        return NULL;
+        return false;
     }
     for (struct fl_extent *next; e != NULL; e = next) {
         struct fl_range part = part_of(e, start, end);
-        next = next_of(r, e, end);
-        run_end = e->base + e->len;
-        last_content = e->content;
-        last = origin_of(r, e);
-        cut = fl_max(end, fl_range_end(part));
-        r->populated_bytes += e->content == FL_CONTENT_EMPTY ? part.len : 0;
-        note_part(g, e, part);
-        g->hollow |= e->left != 0;
-        fl_advice_undo(r, e, part, g);
-        fl_fit_remove(r, e);
-        if ((e->left & FL_LEFT_HOLLOW) != 0) {
-            note_holes(r, g, part);
+        if (fl_extent_reserve(r, 2) != 0) {
+            fl_advice_show(g);
+            put_back(r, g);
+            return false;
         }
-        fl_extent_drop(r, e);
+        next = next_of(r, e, end);
+        fl_advice_cut(r, e, part, g);
+        *last = fl_apart_claim_part(r, e, part);
+        (*last)->advised = 0;
+        r->populated_bytes += is_empty(*last) ? part.len : 0;
+        (*last)->next = NULL;
+        last = &(*last)->next;
     }
+    return true;
+}
+
+static void unmap_upto(struct fl_region *r, const struct fl_grant *g, const struct fl_extent *end)
+{
+    for (const struct fl_extent *e = g->held; e != end; e = e->next) {
+        if (is_empty(e)) {
+            (void)fl_vspace_decommit(&r->window, fl_extent_range(e));
+        }
+    }
+}
+
+/* All or none. Returns the one that the kernel refuses, NULL: none. No lock held. */
+static struct fl_extent *map_held(struct fl_region *r, const struct fl_grant *g, int *out_rc)
+{
+    bool huge = r->config.huge && !g->on_touch;
+
+    *out_rc = 0;
+    for (struct fl_extent *e = g->held; e != NULL; e = e->next) {
+        if (is_empty(e) && (*out_rc = fl_zone_commit(r, fl_extent_range(e), huge, e->zone)) != 0) {
+            unmap_upto(r, g, e);
+            return e;
+        }
+    }
+    return NULL;
+}
+
+/* Somebody else has mapped something there: nobody gets these addresses any more. */
+static void retire(struct fl_region *r, struct fl_grant *g, struct fl_extent *foreign)
+{
+    struct fl_extent **link = &g->held;
+
+    while (*link != foreign) {
+        link = &(*link)->next;
+    }
+    *link = foreign->next;
+    r->populated_bytes -= foreign->len;
+    fl_apart_take(r, foreign);
+    atomic_store_explicit(&foreign->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
+}
+
+/* With the lock released, but where it would not be had again soon: by who forks it is taken next,
+ * and a handler that forks amid another section of this thread leaves it as it is. */
+static bool leave(struct fl_region *r)
+{
+    bool may = atomic_load_explicit(&r->forking, memory_order_relaxed) == 0 && fl_region_is_outer();
+
+    if (may) {
+        fl_region_unlock(r);
+    }
+    return may;
+}
+
+static void come_back(struct fl_region *r, bool left)
+{
+    if (left) {
+        fl_region_lock(r);
+    }
+}
+
+int fl_carve_map(struct fl_region *r, struct fl_grant *g)
+{
+    int rc;
+    bool left = leave(r);
+    struct fl_extent *refused = map_held(r, g, &rc);
+    fl_advice_show(g);
+    g->nhidden = 0;
+    come_back(r, left);
+    if (rc == -EEXIST) {
+        retire(r, g, refused);
+    }
+    if (rc != 0) {
+        put_back(r, g);
+    }
+    return rc;
+}
+
+void fl_carve_undo(struct fl_region *r, struct fl_grant *g)
+{
+    bool left = leave(r);
+
+    unmap_upto(r, g, NULL);
+    come_back(r, left);
+    put_back(r, g);
+}
+
+/* What is new beside the LIVE extent, in [from, to). */
+static void put_fringe(struct fl_region *r, const struct fl_grant *g, const struct fl_extent *live,
+                       uintptr_t from, uintptr_t to)
+{
+    struct fl_range range = {from, to - from};
+
+    if (range.len != 0) {
+        struct fl_extent *e = fl_extent_new(r, range, FL_CONTENT_POPULATED, live->zone);
+        if (g->from_free == 0) { /* no page that anybody has written to comes here */
+            e->zeroed = range;
+        }
+        e->left = live->left & FL_LEFT_HOLLOW;
+        (void)fl_fit_insert(r, e);
+    }
+}
+
+/* Notes what it is to cost, and drops it. */
+static void use_up(struct fl_region *r, struct fl_grant *g, struct fl_extent *e)
+{
+    note_part(g, e);
+    g->hollow |= e->left != 0;
+    if ((e->left & FL_LEFT_HOLLOW) != 0) {
+        note_holes(r, g, fl_extent_range(e));
+    }
+    fl_apart_take(r, e);
+    fl_extent_drop(r, e);
+}
+
+struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_grant *g)
+{
+    uintptr_t front = g->held->base, end = fl_range_end(g->live), cut = end;
+    unsigned zone = g->held->zone;
+
+    for (struct fl_extent *e = g->held, *next; e != NULL; e = next) {
+        next = e->next;
+        cut = e->base + e->len;
+        use_up(r, g, e);
+    }
+    g->held = NULL;
     if (g->on_touch) {
         g->nfresh = 0;
     }
-    struct fl_extent *live = new_live(r, g, first.zone);
-    /* An EMPTY extent is cut at huge pages (R3): what is committed beyond the request is populated and FREE. */
-    uintptr_t front =
-        first_content == FL_CONTENT_EMPTY ? fl_align_down(start, fl_page.huge) : start;
-    struct origin fringe = fringe_of(r, g, live, (struct fl_range){front, cut - front});
-    put_back(r, run_base, front, first_content, first);
-    put_back(r, front, start, FL_CONTENT_POPULATED, fringe);
-    put_back(r, end, cut, FL_CONTENT_POPULATED, fringe);
-    put_back(r, cut, run_end, last_content, last);
+    struct fl_extent *live = fl_extent_new(r, g->live, FL_CONTENT_POPULATED, zone);
+    atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
+    live->left = fl_left_of(r, g);
+    fl_extent_lay_waypoints(r, live);
+    put_fringe(r, g, live, front, g->live.base);
+    put_fringe(r, g, live, end, cut);
     return live;
+}
+
+bool fl_carve_wants_map(const struct fl_grant *g)
+{
+    const struct fl_extent *e = g->held;
+
+    while (e != NULL && !is_empty(e)) {
+        e = e->next;
+    }
+    return e != NULL;
+}
+
+struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
+                           struct fl_grant *g)
+{
+    if (!fl_carve_hold(r, e, start, len, g)) {
+        return NULL;
+    }
+    if (fl_carve_wants_map(g)) {
+        int rc = fl_carve_map(r, g);
+        if (rc != 0) {
+            g->refusal = rc == -EEXIST ? rc : 0;
+            return NULL;
+        }
+        if (fl_extent_reserve(r, 2) != 0) {
+            fl_carve_undo(r, g);
+            return NULL;
+        }
+    }
+    return fl_carve_make(r, g);
 }

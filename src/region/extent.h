@@ -15,7 +15,8 @@ enum fl_extent_state {
     FL_EXTENT_LIVE,    /* handed out */
     FL_EXTENT_CACHED,  /* freed, in a thread's cache */
     FL_EXTENT_FOREIGN, /* addresses where somebody else has mapped something: never ours again */
-    FL_EXTENT_APART, /* whole huge pages that are being given back, moved or cleared: no lock is held meanwhile */
+    /* Being given back, moved, cleared or, where it is EMPTY, mapped: no lock is held meanwhile */
+    FL_EXTENT_APART,
     FL_EXTENT_PINNED, /* a device has its pages, or soon: see pin.h */
 };
 

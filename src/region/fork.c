@@ -98,20 +98,28 @@ static bool is_piece(const struct fl_extent *e)
     return fl_range_inner(fl_extent_range(e), fl_page.huge).len != e->len;
 }
 
-/* The threads that worked on them are not here: these extents may or may not be mapped. Pieces are;
- * some of it may be absent, which comes back on touch. */
+/* The threads that worked on them are not here: these extents may or may not be mapped, and what is
+ * mapped where one is EMPTY may be somebody else's. Pieces are; some of it may be absent, which
+ * comes back on touch. */
 static void give_up_apart(struct fl_region *r)
 {
     struct fl_extent *e;
 
     while ((e = TAILQ_FIRST(&r->apart)) != NULL) {
+        bool ours = e->content != FL_CONTENT_EMPTY || r->window.reserved;
         if (is_piece(e)) {
             e->left |= FL_LEFT_HOLLOW;
+            if (inner(e).len != 0) { /* what it was cut from may have been hidden */
+                (void)fl_sys.advise(inner(e), FL_ADVICE_DUMP);
+            }
             fl_apart_return(r, e, false);
-        } else if (fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
+        } else if (ours && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
             fl_apart_return(r, e, true);
         } else { /* neither is sure: nobody gets these addresses any more */
+            size_t had = fl_extent_populated(e);
             TAILQ_REMOVE(&r->apart, e, by_age);
+            atomic_store_explicit(&e->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
+            r->populated_bytes -= had - fl_extent_populated(e);
         }
     }
     r->leaving = r->filling = 0;

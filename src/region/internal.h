@@ -2,7 +2,7 @@
 #ifndef FL_REGION_INTERNAL_H
 #define FL_REGION_INTERNAL_H
 
-#include "region/region.h"
+#include "region/grant.h"
 
 /* Bytes of the boot area. */
 enum { FL_BOOT_BYTES = 32 * FL_KIB };
@@ -12,14 +12,14 @@ enum { FL_WORKER_FROM = 16 * FL_MIB };
 enum { FL_CACHED_MOST = 64 * FL_MIB };
 /* Bytes that are smoothed while somebody waits: some 32 unmappings at most. */
 enum { FL_SMOOTHED_MOST = 64 * FL_MIB };
-/* Adjacent FREE extents that one request is carved from at most, and descriptors that one carve makes at most. */
-enum { FL_RUN_EXTENTS = 9, FL_CARVE_DESCRIPTORS = 5 };
 
 /* Lock with the signal guard: see fl_region_busy. Unlock hands deferred frees back first. */
 void fl_region_lock(struct fl_region *r);
 /* False: another thread forks, and the caller goes elsewhere. */
 bool fl_region_lock_unless_forking(struct fl_region *r);
 void fl_region_unlock(struct fl_region *r);
+/* The calling thread is in no other critical section than the one of the region's lock. */
+bool fl_region_is_outer(void);
 
 /* The calling thread has something out of the tables, and will put it back: an extent apart, pages
  * of the stock, a chunk. A signal handler may fork meanwhile, for no lock is held; then the child
@@ -70,13 +70,15 @@ int fl_pagemap_reach(struct fl_region *r, uintptr_t end, bool ahead);
 /* Brings the pagemap of that part of the window into memory. No lock needed. */
 void fl_pagemap_populate(struct fl_region *r, struct fl_range window);
 
-/* Bytes of it that count as populated. */
+/* Bytes of it that count as populated: what is EMPTY does so while it is being mapped. */
 static inline size_t fl_extent_populated(const struct fl_extent *e)
 {
     if (e->content == FL_CONTENT_PART) {
         return e->zeroed.len;
     }
-    return e->content == FL_CONTENT_POPULATED ? e->len : 0;
+    bool mapped = atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_APART &&
+                  e->content == FL_CONTENT_EMPTY;
+    return mapped || e->content == FL_CONTENT_POPULATED ? e->len : 0;
 }
 
 static inline bool fl_extent_is_populated(const struct fl_extent *e)
@@ -212,85 +214,6 @@ void fl_zone_find(struct fl_region *r, struct fl_extent *e);
 int fl_zone_commit(struct fl_region *r, struct fl_range part, bool huge, unsigned zone);
 void fl_zone_mapped(const struct fl_region *r, struct fl_range part, unsigned zone);
 
-/* Bytes of the stock that go to one request. */
-struct fl_stock_piece {
-    struct fl_range range;
-    size_t moved; /* bytes, from its start */
-    unsigned chunk;
-};
-
-enum {
-    FL_GRANT_PIECES = 24,
-    FL_GRANT_HIDDEN = FL_RUN_EXTENTS,
-    FL_GRANT_FRESH = (FL_RUN_EXTENTS + 1) / 2,
-    FL_GRANT_DIRTY = FL_RUN_EXTENTS + 1 + FL_GRANT_FRESH
-};
-
-/* What has to be done, outside the lock, before an extent may be handed out, and with what. */
-struct fl_grant {
-    /* Wishes of the caller's. */
-    bool zero;
-    bool to_stay;     /* it is kept from step to step: what is free elsewhere goes there first */
-    bool on_touch;    /* base pages, not populated, so that nothing is taken untouched */
-    bool leaves;      /* what the plan has from the kernel comes when it is touched: see left.c */
-    bool leave_holes; /* so do the holes in what was free */
-    bool any_room;    /* it must not be refused for want of room on the zone's node */
-    const struct fl_memory *seen; /* a look that was made for it; NULL: none yet */
-    bool look; /* after it the memory is to be looked at: see fl_look_after_take */
-    uint8_t zone;
-    uint8_t hands; /* that populate; 0: automatic */
-    /* The plan: where the bytes of `fresh` come from; the rest is the kernel's. */
-    size_t from_stock, from_free;
-    size_t budgeted; /* bytes for which fl_region_may_populate was asked */
-    /* There is room, but fl_region_may_populate says no, and why; -ENOSPC: the node is full;
-     * -EBUSY: look first */
-    int refusal;
-    /* What there is to do. */
-    bool hollow; /* some of what is handed out may never have been touched */
-    struct fl_range live;
-    struct fl_range fresh[FL_GRANT_FRESH]; /* to be filled; whole huge pages */
-    struct fl_range dirty[FL_GRANT_DIRTY];
-    struct fl_stock_piece piece[FL_GRANT_PIECES];
-    struct fl_range hidden[FL_GRANT_HIDDEN]; /* to be in core dumps again */
-    struct fl_range back;                    /* populated but for holes, which are to come back */
-    size_t holes;                            /* bytes of those */
-    unsigned nfresh, ndirty, npieces, nhidden;
-    bool filling;             /* it is one of r->filling */
-    struct fl_extent *donors; /* APART; a chain by `next` */
-};
-
-/* Takes [start, start + len) out of the adjacent FREE extents that begin with `e` and hold it all. What lies before and
- * behind stays FREE; an EMPTY part is cut at huge pages, so some of it becomes populated FREE memory: `g->fresh` says
- * what to fill. Descriptors have been reserved. Returns the extent, LIVE; NULL when the memory cannot be committed,
- * with g->refusal -EEXIST when others have mapped something there, after which `e` is no more. */
-struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
-                           struct fl_grant *g);
-
-/* Decides where `fresh` bytes for a request of `len` come from; 0, or fl_region_may_populate's refusal.
- *   own  bytes, in whole huge pages, of free extents that the request takes as they are. */
-int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t fresh, size_t own);
-/* The request failed after the plan. */
-void fl_supply_cancel(struct fl_region *r, struct fl_grant *g);
-/* After the carve: takes what the plan says out of stock and free extents, into the grant. */
-void fl_supply_claim(struct fl_region *r, struct fl_grant *g);
-/* Bytes that may be held populated once `more` are in use. */
-size_t fl_supply_allowed(const struct fl_region *r, size_t more);
-/* Would `fresh` bytes for a request of `len` be more than that? Then free extents give their pages. */
-bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh);
-/* Brings `range` into memory by the kernel's hand, with help where it is long, else `step` bytes at a time. 0 or -errno. No lock
- * needed. */
-int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step);
-
-/* Are pages on their way to addresses that were handed out, and to what is free beside them? Then
- * what is absent there may not stay so. No lock needed. */
-bool fl_supply_is_coming(const struct fl_region *r);
-
-/* The kernel compacts memory for huge pages: base pages for now. No lock needed. */
-bool fl_supply_is_crawling(const struct fl_region *r);
-
-/* Does what the grant says: moves, populates, clears. Not under the lock. */
-void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g);
-
 /* Is what a request for `len` bytes needs from the kernel left to the first touch? */
 bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len);
 /* Were blocks of about that length in memory when they were freed? */
@@ -377,6 +300,8 @@ struct fl_extent *fl_apart_claim(struct fl_region *r, struct fl_extent *e, size_
 /* The same of `part` of it, whole huge pages: a child may find nothing there. */
 struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
                                       struct fl_range part);
+/* It is the caller's, and on no list. */
+void fl_apart_take(struct fl_region *r, struct fl_extent *e);
 /* FREE again: EMPTY when its pages are `gone`. */
 void fl_apart_return(struct fl_region *r, struct fl_extent *e, bool gone);
 
@@ -391,12 +316,11 @@ void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor
 /* Before a FREE extent is used: children of later forks have it again. The worker, which must not hold others up, never does it. */
 void fl_fork_undo(struct fl_region *r, struct fl_extent *e);
 
-/* Before `part` of the FREE extent `e` is used: children have it again, and the grant says what
- * core dumps are to have again. */
-void fl_advice_undo(struct fl_region *r, struct fl_extent *e, struct fl_range part,
-                    struct fl_grant *g);
-/* What is still advised of the rest of it then. */
-uint8_t fl_advice_kept(const struct fl_region *r, const struct fl_extent *e);
+/* Before `part` is cut out of the FREE extent `e`, which is in its tree, to be used: children have
+ * it again, and the grant says what core dumps are to have again. Then `e` says what is still
+ * advised of the rest of it. */
+void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range part,
+                   struct fl_grant *g);
 /* What is advised of a part of an extent. */
 uint8_t fl_advice_of_part(uint8_t advised, struct fl_range part);
 /* Bytes in whole huge pages, where all of them are hidden; else 0. note_merged: the sum of that of

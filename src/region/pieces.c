@@ -445,7 +445,7 @@ static bool has_room(struct fl_region *r, const struct fl_grant *g, unsigned zon
 
 void fl_pieces_not_filled(struct fl_region *r, int rc, struct fl_range range)
 {
-    if (rc == 0) {
+    if (rc == 0 && !fl_sys_is_confined()) { /* there nothing was asked for */
         fl_region_forgo(r, fl_holes_in(r, range));
     }
 }

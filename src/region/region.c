@@ -14,6 +14,11 @@ bool fl_region_busy(void)
     return busy != 0 || !fl_home_is_here();
 }
 
+bool fl_region_is_outer(void)
+{
+    return busy == 1;
+}
+
 bool fl_region_is_closed(const struct fl_region *r)
 {
     return fl_region_busy() || atomic_load_explicit(&r->forking, memory_order_relaxed) != 0;

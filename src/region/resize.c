@@ -21,38 +21,28 @@ static void shrink(struct fl_region *r, struct fl_extent *e, size_t len)
 static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_grant *g)
 {
     uintptr_t end = e->base + e->len;
-    size_t more = len - e->len, have = 0, fresh = 0, own = 0;
-    struct fl_extent *first = fl_extent_free_at(r, end, e->zone), *f = first;
+    size_t more = len - e->len, have = 0;
+    struct fl_run run = {
+        .start = fl_extent_free_at(r, end, e->zone), .part = {end, more}, .want = more};
+    struct fl_extent *f = run.start;
+    int holes;
 
     g->zone = e->zone;
-
+    g->refusal = 0;
     for (int i = 0; i < FL_RUN_EXTENTS && f != NULL && have < more; i++) {
         have += f->len;
         if (f->content == FL_CONTENT_EMPTY) {
-            fresh += fl_min(f->base + f->len, fl_align_up(end + more, fl_page.huge)) - f->base;
+            run.fresh += fl_min(f->base + f->len, fl_align_up(end + more, fl_page.huge)) - f->base;
         } else {
-            own += fl_extent_huge_of(f, end, end + more);
+            run.own += fl_extent_huge_of(f, end, end + more);
         }
         f = fl_extent_free_at(r, f->base + f->len, e->zone);
     }
-    g->refusal = have >= more && fresh != 0 ? fl_supply_plan(r, g, more, fresh, own) : 0;
-    if (have < more || g->refusal != 0) {
-        return false;
-    }
-    int rc = fl_pieces_may_fill(r, g, e->zone, more, (struct fl_range){end, more});
-    if (fl_pieces_refuses(rc)) {
-        fl_supply_cancel(r, g);
-        g->refusal = rc;
-        return false;
-    }
-    struct fl_extent *tail = fl_carve(r, first, end, more, g);
+    struct fl_extent *tail = have >= more ? fl_run_carve(r, g, &run, &holes) : NULL;
     if (tail == NULL) {
-        fl_pieces_not_filled(r, rc, (struct fl_range){end, more});
-        fl_supply_cancel(r, g);
         return false;
     }
-    fl_left_note_holes(r, g, rc);
-    fl_supply_claim(r, g);
+    fl_left_note_holes(r, g, holes);
     e->left |= tail->left;
     fl_extent_drop(r, tail);
     e->len = len;
@@ -200,17 +190,18 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     struct fl_extent *empty = fl_fit_first(&r->zone[zone].empty, all, fl_page.huge);
 
     g->refusal = 0;
-    if (empty == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0 ||
-        (g->refusal = fl_supply_plan(r, g, len - e->len, fresh, 0)) != 0) {
+    if (empty == NULL) {
         return NULL;
     }
-    struct fl_extent *to =
-        fl_carve(r, empty, fl_align_up(empty->base, fl_page.huge) + into, len, g);
+    struct fl_run run = {.start = empty,
+                         .part = {fl_align_up(empty->base, fl_page.huge) + into, len},
+                         .want = len - e->len,
+                         .fresh = fresh};
+    int holes;
+    struct fl_extent *to = fl_run_carve(r, g, &run, &holes);
     if (to == NULL) {
-        fl_supply_cancel(r, g);
         return NULL;
     }
-    fl_supply_claim(r, g);
     r->leaving += own.len;
     fl_unsettled_begin();
     fl_region_count_use(r, (int64_t)len - (int64_t)e->len);

@@ -91,7 +91,8 @@ void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
     size_t want = g->from_free;
 
     fl_stock_take(r, g);
-    g->filling = g->nfresh != 0 && (!g->leaves || g->npieces != 0);
+    bool fresh = g->nfresh != 0 || fl_carve_wants_map(g);
+    g->filling = fresh && (!g->leaves || g->npieces != 0);
     if (g->filling) {
         atomic_fetch_add(&r->filling, 1);
     }
@@ -106,6 +107,34 @@ void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
         e->next = g->donors;
         g->donors = e;
     }
+}
+
+/* In a child of fork(2) that a handler has made amid it nobody counts any more. */
+static void end_filling(struct fl_region *r, struct fl_grant *g)
+{
+    size_t n = atomic_load(&r->filling);
+
+    while (g->filling && n != 0 && !atomic_compare_exchange_weak(&r->filling, &n, n - 1)) {
+    }
+    g->filling = false;
+}
+
+static void return_donors(struct fl_region *r, struct fl_grant *g)
+{
+    for (struct fl_extent *e = g->donors, *next; e != NULL; e = next) {
+        next = e->next;
+        r->leaving -= e->len;
+        fl_apart_return(r, e, e->spent);
+    }
+    g->donors = NULL;
+}
+
+void fl_supply_unclaim(struct fl_region *r, struct fl_grant *g)
+{
+    fl_stock_return(r, g);
+    g->npieces = 0;
+    return_donors(r, g);
+    end_filling(r, g);
 }
 
 /* One write a base page: what kernels without MADV_POPULATE_WRITE leave. In the request's own part
@@ -347,12 +376,10 @@ static void settle(struct fl_region *r, struct fl_grant *g)
     }
     fl_region_lock(r);
     fl_stock_return(r, g);
-    for (struct fl_extent *e = g->donors, *next; e != NULL; e = next) {
-        next = e->next;
-        r->leaving -= e->len;
+    for (struct fl_extent *e = g->donors; e != NULL; e = e->next) {
         fl_advice_note_shown(e);
-        fl_apart_return(r, e, e->spent);
     }
+    return_donors(r, g);
     if (too_much) {
         (void)fl_stock_release(r, 0);
     }
@@ -409,15 +436,6 @@ static void fill_holes(struct fl_region *r, const struct fl_grant *g)
     }
     if (FL_UNLIKELY(fills)) {
         __atomic_fetch_add(&r->stats.populate_bytes, g->holes, __ATOMIC_RELAXED);
-    }
-}
-
-/* In a child of fork(2) that a handler has made amid it nobody counts any more. */
-static void end_filling(struct fl_region *r, const struct fl_grant *g)
-{
-    size_t n = atomic_load(&r->filling);
-
-    while (g->filling && n != 0 && !atomic_compare_exchange_weak(&r->filling, &n, n - 1)) {
     }
 }
 

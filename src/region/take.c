@@ -28,18 +28,12 @@ int fl_take_seed(struct fl_region *r)
     return 0;
 }
 
-struct growth {
-    struct fl_extent *start; /* first of the run; NULL: none found */
-    size_t fresh;            /* bytes to fill */
-    size_t own;              /* of whole huge pages in the run: they are not to be given away */
-};
-
 /* What it takes to serve the request from the run of adjacent FREE extents that begins with `e`; fresh SIZE_MAX: it does
  * not fit, or an aligned start lies behind `e`. */
-static struct growth growth_from(struct fl_region *r, struct fl_extent *e, size_t len, size_t align)
+static struct fl_run growth_from(struct fl_region *r, struct fl_extent *e, size_t len, size_t align)
 {
     uintptr_t start = fl_align_up(e->base, align), end = start + len;
-    struct growth g = {e, 0, 0};
+    struct fl_run g = {.start = e, .part = {start, len}, .want = len};
 
     for (int i = 0; i < FL_RUN_EXTENTS && e != NULL; i++) {
         uintptr_t e_end = e->base + e->len;
@@ -55,23 +49,23 @@ static struct growth growth_from(struct fl_region *r, struct fl_extent *e, size_
         }
         e = fl_extent_free_at(r, e_end, e->zone);
     }
-    return (struct growth){NULL, SIZE_MAX, 0};
+    return (struct fl_run){.fresh = SIZE_MAX};
 }
 
-static void consider(struct fl_region *r, struct growth *best, struct fl_extent *start, size_t len,
+static void consider(struct fl_region *r, struct fl_run *best, struct fl_extent *start, size_t len,
                      size_t align)
 {
     if (start != NULL) {
-        struct growth g = growth_from(r, start, len, align);
+        struct fl_run g = growth_from(r, start, len, align);
         *best = g.fresh < best->fresh ? g : *best;
     }
 }
 
 /* The run that serves the request with the least population, the lowest such: an EMPTY extent, with the populated one
  * before it where there is one. Where pages have to move anyway it is the lowest run: the window stays short. */
-static struct growth find_growth(struct fl_region *r, size_t len, size_t align, unsigned zone)
+static struct fl_run find_growth(struct fl_region *r, size_t len, size_t align, unsigned zone)
 {
-    struct growth best = {NULL, SIZE_MAX, 0};
+    struct fl_run best = {.fresh = SIZE_MAX};
     struct fl_extent_tree *empty = &r->zone[zone].empty;
 
     fl_zone_extend(r, zone, len, align);
@@ -138,30 +132,12 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
     return 0;
 }
 
-/* 0, or why the run may not be taken; `out_holes`: why its holes may not be filled. */
-static int plan_run(struct fl_region *r, struct fl_grant *g, size_t len, const struct growth *run,
-                    struct fl_range part, int *out_holes)
-{
-    int rc = fl_supply_plan(r, g, len, run->fresh, run->own);
-
-    if (rc != 0) {
-        return rc;
-    }
-    *out_holes = fl_pieces_may_fill(r, g, g->zone, len, part);
-    if (!fl_pieces_refuses(*out_holes)) {
-        return 0;
-    }
-    fl_supply_cancel(r, g);
-    return *out_holes;
-}
-
 static void note_grown(struct fl_region *r, struct fl_grant *g, int holes, bool on_touch)
 {
     fl_left_note_holes(r, g, holes);
     r->stats.stalls +=
         (g->budgeted != 0 && !g->leaves) || (g->holes != 0 && !g->leave_holes && !on_touch);
     r->stats.lazy += on_touch || g->leaves;
-    fl_supply_claim(r, g);
 }
 
 /* Carves from EMPTY memory. Where somebody else has mapped something, fl_carve retires the place: the next try looks
@@ -180,20 +156,12 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
                                FL_SMOOTHED_MOST); /* so that what lies around can give its pages */
     }
     for (int i = 0; i < FOREIGN_TRIES && live == NULL; i++) {
-        struct growth run = find_growth(r, len, align, g->zone);
+        struct fl_run run = find_growth(r, len, align, g->zone);
         if (run.start == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
-        struct fl_range part = {fl_align_up(run.start->base, align), len};
-        g->refusal = on_touch ? 0 : plan_run(r, g, len, &run, part, &holes);
-        if (g->refusal != 0) {
-            return NULL;
-        }
-        live = fl_carve(r, run.start, part.base, len, g);
-        if (live == NULL) {
-            fl_pieces_not_filled(r, holes, part);
-            fl_supply_cancel(r, g);
-        }
+        live = on_touch ? fl_carve(r, run.start, run.part.base, len, g)
+                        : fl_run_carve(r, g, &run, &holes);
         if (g->refusal != -EEXIST) {
             break;
         }

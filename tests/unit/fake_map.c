@@ -102,10 +102,18 @@ static int fake_reserve(size_t len, uintptr_t *out_base)
     return fake_note(FAKE_RESERVE, r, rc);
 }
 
+static void tell(void (*hook)(struct fl_range), struct fl_range r)
+{
+    if (hook != NULL) {
+        hook(r);
+    }
+}
+
 static int fake_map_at(struct fl_range r)
 {
     int rc = fake_scripted(FAKE_MAP_AT);
 
+    tell(fake.on_map, r);
     if (rc == 0) {
         rc = fake.no_quiet_addresses ? -EEXIST
              : is_too_much(r.len)    ? -ENOMEM
@@ -134,6 +142,7 @@ static int fake_commit(struct fl_range r)
 {
     int rc = fake_scripted(FAKE_COMMIT);
 
+    tell(fake.on_map, r);
     if (rc == 0) {
         rc = is_too_much(r.len) ? -ENOMEM : fl_sys_linux.commit(r);
     }
@@ -235,9 +244,7 @@ static int fake_populate(struct fl_range r)
 {
     int rc = fake_scripted(FAKE_POPULATE);
 
-    if (fake.on_populate != NULL) {
-        fake.on_populate(r);
-    }
+    tell(fake.on_populate, r);
     if (rc == 0 && !fake.pretend_populate) {
         rc = fl_sys_linux.populate(r);
     }
@@ -256,9 +263,7 @@ static int fake_lazy_free(struct fl_range r)
 {
     int rc = fake_scripted(FAKE_LAZY_FREE);
 
-    if (fake.on_lazy_free != NULL) {
-        fake.on_lazy_free(r);
-    }
+    tell(fake.on_lazy_free, r);
     return fake_note(FAKE_LAZY_FREE, r, rc != 0 ? rc : fl_sys_linux.lazy_free(r));
 }
 
@@ -342,9 +347,7 @@ static int fake_remap(struct fl_range from, uintptr_t to)
     size_t most = from.len;
     int rc = fake_scripted(FAKE_REMAP);
 
-    if (rc == 0 && fake.on_move != NULL) {
-        rc = fake.on_move(from, to, &most);
-    }
+    rc = rc == 0 && fake.on_move != NULL ? fake.on_move(from, to, &most) : rc;
     bool no_fork = fake_kept_from_child(from) != 0, no_dump = fake_hidden(from) != 0;
     if (rc == 0 && (rc = fl_sys_linux.remap(from, to)) == 0) {
         change_map(from, REMOVE);
@@ -403,9 +406,7 @@ static int fake_survey(struct fl_range r, size_t *out_present, size_t *out_own)
         /* its own pages are the last of those that are present */
         *out_own += present && (p == NULL || into >= p->present - p->own) ? fl_page.base : 0;
     }
-    if (fake.on_survey != NULL) {
-        fake.on_survey(r);
-    }
+    tell(fake.on_survey, r);
     return fake_note(FAKE_SURVEY, r, rc);
 }
 

@@ -72,7 +72,8 @@ struct fake {
     void (*on_survey)(struct fl_range r);
     struct fake_page page[FAKE_PAGES]; /* a collapse that is not refused takes its pages out */
     size_t npages;
-    void (*on_purge)(void); /* called within each unmap and decommit */
+    void (*on_purge)(void);            /* called within each unmap and decommit */
+    void (*on_map)(struct fl_range r); /* and each map_at and commit */
     void (*on_populate)(struct fl_range r);
     void (*on_lazy_free)(struct fl_range r);
     void (*on_read_file)(void);

@@ -1,0 +1,54 @@
+/* A LIVE extent by plan: the plan says where the bytes come from that nothing is behind yet. What it
+ * takes is claimed before the lock is released, so nobody else plans with that. */
+#include "region/internal.h"
+
+#include <errno.h>
+
+/* 0, or why the run may not be taken; `out_holes`: why its holes may not be filled. */
+static int plan(struct fl_region *r, struct fl_grant *g, const struct fl_run *run, int *out_holes)
+{
+    int rc = fl_supply_plan(r, g, run->want, run->fresh, run->own);
+
+    if (rc != 0) {
+        return rc;
+    }
+    *out_holes = fl_pieces_may_fill(r, g, g->zone, run->want, run->part);
+    if (!fl_pieces_refuses(*out_holes)) {
+        return 0;
+    }
+    fl_supply_cancel(r, g);
+    return *out_holes;
+}
+
+/* Nothing is held any more. */
+static struct fl_extent *give_up(struct fl_region *r, struct fl_grant *g, const struct fl_run *run,
+                                 int holes, int refusal)
+{
+    fl_pieces_not_filled(r, holes, run->part);
+    fl_supply_cancel(r, g);
+    g->refusal = refusal;
+    return NULL;
+}
+
+struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_grant *g, const struct fl_run *run,
+                               int *out_holes)
+{
+    g->refusal = plan(r, g, run, out_holes);
+    if (g->refusal != 0) {
+        return NULL;
+    }
+    if (!fl_carve_hold(r, run->start, run->part.base, run->part.len, g)) {
+        return give_up(r, g, run, *out_holes, 0);
+    }
+    fl_supply_claim(r, g);
+    int rc = fl_carve_wants_map(g) ? fl_carve_map(r, g) : 0;
+    if (rc == 0 && fl_extent_reserve(r, 2) != 0) {
+        fl_carve_undo(r, g);
+        rc = -ENOMEM;
+    }
+    if (rc != 0) {
+        fl_supply_unclaim(r, g);
+        return give_up(r, g, run, *out_holes, rc == -EEXIST ? rc : 0);
+    }
+    return fl_carve_make(r, g);
+}
