@@ -223,12 +223,14 @@ static void use_up(struct fl_region *r, struct fl_grant *g, struct fl_extent *e)
 
 struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_grant *g)
 {
-    uintptr_t front = g->held->base, end = fl_range_end(g->live), cut = end;
-    unsigned zone = g->held->zone;
+    uintptr_t front = g->live.base, end = fl_range_end(g->live), cut = end;
+    unsigned zone = g->zone;
 
     for (struct fl_extent *e = g->held, *next; e != NULL; e = next) {
         next = e->next;
+        front = fl_min(front, e->base);
         cut = e->base + e->len;
+        zone = e->zone;
         use_up(r, g, e);
     }
     g->held = NULL;
