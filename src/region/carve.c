@@ -167,7 +167,7 @@ static void come_back(struct fl_region *r, bool left)
     }
 }
 
-int fl_carve_map(struct fl_region *r, struct fl_grant *g)
+static int map(struct fl_region *r, struct fl_grant *g)
 {
     int rc;
     bool left = leave(r);
@@ -184,13 +184,29 @@ int fl_carve_map(struct fl_region *r, struct fl_grant *g)
     return rc;
 }
 
-void fl_carve_undo(struct fl_region *r, struct fl_grant *g)
+static void undo_map(struct fl_region *r, struct fl_grant *g)
 {
     bool left = leave(r);
 
     unmap_upto(r, g, NULL);
     come_back(r, left);
     put_back(r, g);
+}
+
+bool fl_carve_map(struct fl_region *r, struct fl_grant *g)
+{
+    if (!fl_carve_wants_map(g)) {
+        return true;
+    }
+    int rc = map(r, g);
+    if (rc == 0 && fl_extent_reserve(r, 2) == 0) { /* for what is new on both sides */
+        return true;
+    }
+    if (rc == 0) {
+        undo_map(r, g);
+    }
+    g->refusal = rc == -EEXIST ? rc : 0;
+    return false;
 }
 
 /* What is new beside the LIVE extent, in [from, to). */
@@ -259,19 +275,7 @@ bool fl_carve_wants_map(const struct fl_grant *g)
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                            struct fl_grant *g)
 {
-    if (!fl_carve_hold(r, e, start, len, g)) {
-        return NULL;
-    }
-    if (fl_carve_wants_map(g)) {
-        int rc = fl_carve_map(r, g);
-        if (rc != 0) {
-            g->refusal = rc == -EEXIST ? rc : 0;
-            return NULL;
-        }
-        if (fl_extent_reserve(r, 2) != 0) {
-            fl_carve_undo(r, g);
-            return NULL;
-        }
-    }
-    return fl_carve_make(r, g);
+    bool may = fl_carve_hold(r, e, start, len, g) && fl_carve_map(r, g);
+
+    return may ? fl_carve_make(r, g) : NULL;
 }

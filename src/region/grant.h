@@ -69,13 +69,12 @@ struct fl_grant {
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                            struct fl_grant *g);
 /* The same step by step. hold: false, with nothing held: no descriptors or no pagemap. map, with the
- * lock released meanwhile: 0; -ENOMEM or -EEXIST, with nothing held. make: two descriptors have been
- * reserved. undo instead of it: releases the lock, too. */
+ * lock released meanwhile where some of it is EMPTY: false, with nothing held and g->refusal as
+ * above. make cannot fail. */
 bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                    struct fl_grant *g);
-int fl_carve_map(struct fl_region *r, struct fl_grant *g);
+bool fl_carve_map(struct fl_region *r, struct fl_grant *g);
 struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_grant *g);
-void fl_carve_undo(struct fl_region *r, struct fl_grant *g);
 /* Is some of what is held EMPTY? */
 bool fl_carve_wants_map(const struct fl_grant *g);
 

@@ -2,8 +2,6 @@
  * takes is claimed before the lock is released, so nobody else plans with that. */
 #include "region/internal.h"
 
-#include <errno.h>
-
 /* 0, or why the run may not be taken; `out_holes`: why its holes may not be filled. */
 static int plan(struct fl_region *r, struct fl_grant *g, const struct fl_run *run, int *out_holes)
 {
@@ -20,16 +18,6 @@ static int plan(struct fl_region *r, struct fl_grant *g, const struct fl_run *ru
     return *out_holes;
 }
 
-/* Nothing is held any more. */
-static struct fl_extent *give_up(struct fl_region *r, struct fl_grant *g, const struct fl_run *run,
-                                 int holes, int refusal)
-{
-    fl_pieces_not_filled(r, holes, run->part);
-    fl_supply_cancel(r, g);
-    g->refusal = refusal;
-    return NULL;
-}
-
 struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_grant *g, const struct fl_run *run,
                                int *out_holes)
 {
@@ -37,18 +25,15 @@ struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_grant *g, const st
     if (g->refusal != 0) {
         return NULL;
     }
-    if (!fl_carve_hold(r, run->start, run->part.base, run->part.len, g)) {
-        return give_up(r, g, run, *out_holes, 0);
-    }
-    fl_supply_claim(r, g);
-    int rc = fl_carve_wants_map(g) ? fl_carve_map(r, g) : 0;
-    if (rc == 0 && fl_extent_reserve(r, 2) != 0) {
-        fl_carve_undo(r, g);
-        rc = -ENOMEM;
-    }
-    if (rc != 0) {
+    bool held = fl_carve_hold(r, run->start, run->part.base, run->part.len, g);
+    if (held) {
+        fl_supply_claim(r, g);
+        if (fl_carve_map(r, g)) {
+            return fl_carve_make(r, g);
+        }
         fl_supply_unclaim(r, g);
-        return give_up(r, g, run, *out_holes, rc == -EEXIST ? rc : 0);
     }
-    return fl_carve_make(r, g);
+    fl_pieces_not_filled(r, *out_holes, run->part);
+    fl_supply_cancel(r, g);
+    return NULL;
 }
