@@ -75,6 +75,7 @@ static void put_back(struct fl_region *r, struct fl_grant *g)
         fl_apart_return(r, e, is_empty(e));
     }
     g->held = NULL;
+    r->leaving -= g->exempt;
 }
 
 bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
@@ -92,6 +93,7 @@ bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, si
     if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
         return false;
     }
+    r->leaving += g->exempt;
     for (struct fl_extent *next; e != NULL; e = next) {
         struct fl_range part = part_of(e, start, end);
         if (fl_extent_reserve(r, 2) != 0) {

@@ -86,9 +86,9 @@ static void shrink_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 /* A LAZY extent takes over EMPTY addresses behind it, in whole huge pages, and stays LAZY. */
 static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
-    struct fl_grant g = {.refusal = 0};
     uintptr_t end = e->base + e->len;
     size_t more = fl_align_up(len, fl_page.huge) - e->len;
+    struct fl_grant g = {.exempt = more};
     struct fl_extent *next = fl_extent_free_at(r, end, fl_zone_when_empty(r, e->zone));
 
     if (fl_region_is_absurd(r, len) || next == NULL || next->content != FL_CONTENT_EMPTY ||
@@ -100,6 +100,7 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
         return false;
     }
     r->populated_bytes -= more;
+    r->leaving -= more;
     fl_extent_drop(r, tail);
     e->len += more;
     fl_extent_publish(r, e);
@@ -186,6 +187,7 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     unsigned zone = fl_zone_when_empty(r, e->zone);
 
     g->zone = (uint8_t)zone;
+    g->exempt = own.len;
     fl_zone_extend(r, zone, all, fl_page.huge);
     struct fl_extent *empty = fl_fit_first(&r->zone[zone].empty, all, fl_page.huge);
 
@@ -202,7 +204,6 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     if (to == NULL) {
         return NULL;
     }
-    r->leaving += own.len;
     fl_unsettled_begin();
     fl_region_count_use(r, (int64_t)len - (int64_t)e->len);
     to->left |= e->left;

@@ -177,9 +177,10 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
 struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
                                bool sparse)
 {
-    struct fl_grant g = {.refusal = -EEXIST, .zone = (uint8_t)zone, .leaves = sparse};
-    struct fl_extent *live = NULL;
     size_t huge_len = fl_align_up(len, fl_page.huge), huge_align = fl_max(align, fl_page.huge);
+    struct fl_grant g = {
+        .refusal = -EEXIST, .zone = (uint8_t)zone, .leaves = sparse, .exempt = huge_len};
+    struct fl_extent *live = NULL;
 
     for (int i = 0; i < FOREIGN_TRIES && g.refusal == -EEXIST; i++) {
         fl_zone_extend(r, zone, huge_len, huge_align);
@@ -191,6 +192,7 @@ struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, un
     }
     if (live != NULL) {
         r->populated_bytes -= huge_len;
+        r->leaving -= huge_len;
         live->content = FL_CONTENT_LAZY;
         live->left = 0; /* it is looked at as a whole */
         r->stats.lazy++;

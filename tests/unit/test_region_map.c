@@ -162,6 +162,40 @@ static void the_limit_holds_for_both(void **state)
     assert_settled();
 }
 
+/* What nothing is populated for counts for nobody, while it is mapped too. */
+static void lazy_bytes_take_nothing_from_others(void **state)
+{
+    (void)state;
+    region.config.eager_max = MIB(1);
+    region.config.limit = MIB(24);
+    struct fl_extent *e = take(MIB(32));
+    others_want = KIB(512);
+    assert_true(fl_region_resize(&region, e, MIB(64)));
+    assert_int_equal(others->content, FL_CONTENT_POPULATED);
+    others_want = KIB(512);
+    e = take(MIB(32));
+    assert_int_equal(e->content, FL_CONTENT_LAZY);
+    assert_int_equal(others->content, FL_CONTENT_POPULATED);
+    assert_true(region.stats.populated_peak <= MIB(2));
+    assert_settled();
+}
+
+static void pages_that_move_count_once(void **state)
+{
+    (void)state;
+    region.config.limit = MIB(26);
+    struct fl_extent *e = take(MIB(8)), *behind = take(KIB(64));
+    others_want = MIB(8);
+    struct fl_extent *to = fl_region_move(&region, e, MIB(16));
+    assert_non_null(behind);
+    assert_true(to != NULL || region.rung == FL_RUNG_PLAIN);
+    if (to != NULL) {
+        assert_int_equal(others->content, FL_CONTENT_POPULATED);
+        assert_true(region.stats.populated_peak <= MIB(26));
+    }
+    assert_settled();
+}
+
 /* A child that another thread makes amid it has the addresses, and nothing that is not there. */
 static int child_takes_all(void)
 {
@@ -204,6 +238,8 @@ int main(void)
         cmocka_unit_test_setup(others_are_served_meanwhile, each),
         cmocka_unit_test_setup(a_refused_map_changes_nothing, each),
         cmocka_unit_test_setup(the_limit_holds_for_both, each),
+        cmocka_unit_test_setup(lazy_bytes_take_nothing_from_others, each),
+        cmocka_unit_test_setup(pages_that_move_count_once, each),
         cmocka_unit_test_setup(a_child_made_amid_it_is_whole, each),
     };
 
