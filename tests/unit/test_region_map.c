@@ -162,6 +162,12 @@ static void the_limit_holds_for_both(void **state)
     assert_settled();
 }
 
+static void assert_others_populated(void)
+{
+    assert_non_null(others);
+    assert_int_equal(others->content, FL_CONTENT_POPULATED);
+}
+
 /* What nothing is populated for counts for nobody, while it is mapped too. */
 static void lazy_bytes_take_nothing_from_others(void **state)
 {
@@ -171,11 +177,11 @@ static void lazy_bytes_take_nothing_from_others(void **state)
     struct fl_extent *e = take(MIB(32));
     others_want = KIB(512);
     assert_true(fl_region_resize(&region, e, MIB(64)));
-    assert_int_equal(others->content, FL_CONTENT_POPULATED);
+    assert_others_populated();
     others_want = KIB(512);
     e = take(MIB(32));
     assert_int_equal(e->content, FL_CONTENT_LAZY);
-    assert_int_equal(others->content, FL_CONTENT_POPULATED);
+    assert_others_populated();
     assert_true(region.stats.populated_peak <= MIB(2));
     assert_settled();
 }
@@ -190,7 +196,7 @@ static void pages_that_move_count_once(void **state)
     assert_non_null(behind);
     assert_true(to != NULL || region.rung == FL_RUNG_PLAIN);
     if (to != NULL) {
-        assert_int_equal(others->content, FL_CONTENT_POPULATED);
+        assert_others_populated();
         assert_true(region.stats.populated_peak <= MIB(26));
     }
     assert_settled();
