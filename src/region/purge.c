@@ -71,15 +71,22 @@ static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want, size
     return given;
 }
 
+static size_t rest(size_t want, size_t given)
+{
+    return given < want ? want - given : 0;
+}
+
 size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
 {
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, age);
+    size_t there = r->free_bytes; /* not what others free meanwhile: that might never end */
     size_t given = fl_stock_release(r, age) + fl_pieces_smooth(r, SIZE_MAX);
-    given += purge_extents(r, age, given < want ? want - given : 0, purge_chunk, of_all);
-    given += fl_pieces_give_back(r, age, given < want ? want - given : 0, UINT_MAX);
+    size_t most = fl_min(there, rest(want, given));
+    size_t whole = purge_extents(r, age, most, purge_chunk, of_all);
+    size_t pieces = fl_pieces_give_back(r, age, rest(most, whole), UINT_MAX);
     fl_region_unlock(r);
-    return given;
+    return given + whole + pieces;
 }
 
 void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
@@ -239,9 +246,8 @@ void fl_region_tick_alone(struct fl_region *r)
     fl_pieces_note_tick(r);
     (void)fl_cache_drain_all(r, age);
     size_t given = fl_stock_release(r, age) + fl_pieces_smooth(r, alone_most);
-    given += purge_extents(r, age, given < alone_most ? alone_most - given : 0, alone_most, of_all);
-    size_t left = given < alone_most ? alone_most - given : 0;
-    size_t pieces = fl_pieces_give_back(r, age, left, PIECES_ALONE);
+    given += purge_extents(r, age, rest(alone_most, given), alone_most, of_all);
+    size_t pieces = fl_pieces_give_back(r, age, rest(alone_most, given), PIECES_ALONE);
     r->is_behind = given + pieces >= alone_most || (pieces != 0 && fl_pieces_are_due(r, age));
     fl_advice_hide(r, 1, HIDDEN_ALONE);
     fl_region_unlock(r);

@@ -180,6 +180,30 @@ static void refused_they_stay_and_nothing_goes_round(void **state)
     assert_live_is_as_it_was();
 }
 
+static int next_given;
+
+static void give_the_next(struct fl_range r)
+{
+    (void)r;
+    give_block(next_given);
+    next_given += 2;
+}
+
+/* Or malloc_trim would not end while another thread frees. */
+static void what_is_freed_meanwhile_waits_for_the_next_time(void **state)
+{
+    (void)state;
+    give_block(1);
+    next_given = 3;
+    fake.on_lazy_free = give_the_next;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(fl_region_purge(&region, 0), KIB(512));
+        assert_int_equal(next_given, 5 + 2 * i);
+    }
+    fake.on_lazy_free = NULL;
+    assert_live_is_as_it_was();
+}
+
 static void give_and_take_the_next_one(struct fl_range r)
 {
     (void)r;
@@ -383,6 +407,7 @@ int main(void)
         cmocka_unit_test_setup(pieces_wait_while_pages_move, blocks_begin),
         cmocka_unit_test_setup(pieces_wait_while_pages_come, blocks_begin),
         cmocka_unit_test_setup(refused_they_stay_and_nothing_goes_round, blocks_begin),
+        cmocka_unit_test_setup(what_is_freed_meanwhile_waits_for_the_next_time, blocks_begin),
         cmocka_unit_test_setup(what_another_has_split_stays_split, blocks_begin),
         cmocka_unit_test_setup(without_a_table_they_stay, blocks_begin),
         cmocka_unit_test_setup(a_confined_process_keeps_them, blocks_begin),
