@@ -2,8 +2,14 @@
  * In a child of fork(2) whoever was at it is missing: fork.c gives such extents up. */
 #include "region/internal.h"
 
+/* What it was before a part was cut out. */
+struct whole {
+    struct fl_range zeroed;
+    size_t hard;
+};
+
 static void put_edge(struct fl_region *r, struct fl_range edge, const struct fl_extent *of,
-                     struct fl_range zeroed, size_t hard)
+                     struct whole was, size_t holes)
 {
     if (edge.len == 0) {
         return;
@@ -11,11 +17,31 @@ static void put_edge(struct fl_region *r, struct fl_range edge, const struct fl_
     struct fl_extent *e = fl_extent_new(r, edge, of->content, of->zone);
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&of->epoch, memory_order_relaxed),
                           memory_order_relaxed);
-    e->hard = fl_min(edge.len, hard);
-    e->zeroed = fl_range_common(edge, zeroed);
+    e->hard = fl_min(edge.len, was.hard);
+    e->zeroed = fl_range_common(edge, was.zeroed);
+    e->holes = holes;
     e->advised = fl_advice_of_part(of->advised, edge);
     e->left = of->left;
     (void)fl_fit_insert(r, e);
+}
+
+/* Holes in what is left before and behind the part that is cut out of `e`. Not counted in the longer
+ * one. */
+static size_t holes_of_edges(struct fl_region *r, const struct fl_extent *e, struct fl_range head,
+                             struct fl_range tail, size_t *out_tail)
+{
+    struct fl_range part = {fl_range_end(head), tail.base - fl_range_end(head)};
+    bool head_is_longer = head.len > tail.len;
+
+    *out_tail = 0;
+    if (e->holes == 0) {
+        return 0;
+    }
+    size_t in_part = fl_holes_in(r, part),
+           in_shorter = fl_holes_in(r, head_is_longer ? tail : head);
+    size_t in_longer = e->holes - in_part - in_shorter;
+    *out_tail = head_is_longer ? in_shorter : in_longer;
+    return head_is_longer ? in_longer : in_shorter;
 }
 
 struct fl_extent *fl_apart_claim(struct fl_region *r, struct fl_extent *e, size_t most)
@@ -30,24 +56,26 @@ struct fl_extent *fl_apart_claim(struct fl_region *r, struct fl_extent *e, size_
 struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
                                       struct fl_range part)
 {
-    struct fl_range whole = fl_extent_range(e), zeroed = e->zeroed;
+    struct fl_range whole = fl_extent_range(e);
     struct fl_range head = {whole.base, part.base - whole.base};
     struct fl_range tail = {fl_range_end(part), fl_range_end(whole) - fl_range_end(part)};
 
-    size_t hard = e->hard;
+    struct whole was = {e->zeroed, e->hard};
+    size_t in_tail, in_head = holes_of_edges(r, e, head, tail, &in_tail);
 
     fl_fit_remove(r, e);
     e->base = part.base;
     e->len = part.len;
-    e->hard = fl_min(hard, e->len);
-    e->zeroed = fl_range_common(part, zeroed);
+    e->hard = fl_min(was.hard, e->len);
+    e->zeroed = fl_range_common(part, was.zeroed);
+    e->holes -= in_head + in_tail;
     e->spent = false;
     atomic_store_explicit(&e->state, FL_EXTENT_APART, memory_order_relaxed);
     fl_extent_publish(r, e);
     TAILQ_INSERT_TAIL(&r->apart, e, by_age);
     fl_unsettled_begin();
-    put_edge(r, head, e, zeroed, hard);
-    put_edge(r, tail, e, zeroed, hard);
+    put_edge(r, head, e, was, in_head);
+    put_edge(r, tail, e, was, in_tail);
     e->advised = fl_advice_of_part(e->advised, part);
     return e;
 }
@@ -62,7 +90,7 @@ void fl_apart_return(struct fl_region *r, struct fl_extent *e, bool gone)
 {
     fl_apart_take(r, e);
     if (gone) {
-        r->populated_bytes -= fl_extent_there(r, e);
+        r->populated_bytes -= fl_extent_there(e);
         e->content = FL_CONTENT_EMPTY;
         e->zeroed.len = 0;
         e->advised = 0;

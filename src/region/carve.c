@@ -232,7 +232,7 @@ static void use_up(struct fl_region *r, struct fl_grant *g, struct fl_extent *e)
 {
     note_part(g, e);
     g->hollow |= e->left != 0;
-    if ((e->left & FL_LEFT_HOLLOW) != 0) {
+    if (e->holes != 0) {
         note_holes(r, g, fl_extent_range(e));
     }
     fl_apart_take(r, e);

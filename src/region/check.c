@@ -77,14 +77,15 @@ static bool is_queued_right(struct fl_region *r, const struct fl_extent *e)
            (want == FL_QUEUE_PIECES && (e->queue == FL_QUEUE_NONE || e->queue == FL_QUEUE_SEEN));
 }
 
-static bool may_have_holes(struct fl_region *r, const struct fl_extent *e)
+static bool are_holes_right(struct fl_region *r, const struct fl_extent *e)
 {
-    bool free =
-        e->state == FL_EXTENT_FREE || e->state == FL_EXTENT_APART || e->state == FL_EXTENT_FOREIGN;
+    bool counted = e->state == FL_EXTENT_FREE || e->state == FL_EXTENT_APART;
+    bool free = counted || e->state == FL_EXTENT_FOREIGN;
     bool empty = e->content == FL_CONTENT_EMPTY;
     bool hollow = (e->left & FL_LEFT_HOLLOW) != 0;
+    size_t holes = fl_holes_in(r, fl_extent_range(e));
 
-    return (fl_holes_in(r, fl_extent_range(e)) == 0 || (free && !empty && hollow)) &&
+    return (!counted || e->holes == holes) && (holes == 0 || (free && !empty && hollow)) &&
            !(empty && fl_holes_next_split(r, fl_extent_range(e)).len != 0);
 }
 
@@ -119,7 +120,7 @@ static const char *check_one(struct fl_region *r, const struct fl_extent *e, uin
     if (!fl_advice_is_sound(e)) {
         return "A1";
     }
-    if (!is_queued_right(r, e) || !may_have_holes(r, e)) {
+    if (!is_queued_right(r, e) || !are_holes_right(r, e)) {
         return "R7";
     }
     return empty && (addr % fl_page.huge != 0 || (addr + e->len) % fl_page.huge != 0) ? "R3" : NULL;
@@ -143,9 +144,9 @@ const char *fl_region_check_locked(struct fl_region *r)
         }
         if (e->state == FL_EXTENT_FREE) {
             nfree[empty]++;
-            free_bytes += empty ? 0 : fl_extent_there(r, e);
+            free_bytes += empty ? 0 : fl_extent_there(e);
         }
-        populated += fl_extent_there(r, e);
+        populated += fl_extent_populated(e) - fl_holes_in(r, fl_extent_range(e));
         left = e;
         addr += e->len;
     }

@@ -120,7 +120,7 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
     e->spent = e->armed = false;
     e->advised = 0;
     e->left = 0;
-    e->life = 0;
+    e->holes = 0;
     e->zeroed = (struct fl_range){range.base, 0};
     atomic_store_explicit(&e->handled, false, memory_order_relaxed);
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),

@@ -75,9 +75,13 @@ struct fl_extent {
         struct fl_extent *next;
         struct fl_inner *inner; /* FL_CONTENT_INNER: of what it is a part. Constant */
     };
-    /* LIVE: which of its thread's requests it is, and whose; 0: nobody watches. The owner; 0 in all
-     * other states */
-    uint32_t life, watcher;
+    union {
+        /* LIVE: which of its thread's requests it is, and whose; 0: nobody watches. The owner */
+        struct {
+            uint32_t life, watcher;
+        };
+        size_t holes; /* FREE, APART: bytes that holes.h has as absent. Lock: region */
+    };
     struct fl_range
         zeroed; /* FREE: bytes known to be zero. Lock: region. FL_CONTENT_INNER: both are the divider's */
     _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_address; /* Lock: region */

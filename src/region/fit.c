@@ -104,7 +104,7 @@ void fl_fit_remove(struct fl_region *r, struct fl_extent *e)
     tree_remove(r, e);
     fl_fit_unqueue(r, e);
     r->hiding.extents -= (e->advised & FL_ADVISED_NO_DUMP) != 0;
-    r->free_bytes -= fl_extent_is_populated(e) ? fl_extent_there(r, e) : 0;
+    r->free_bytes -= fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
 }
 
 /* `into` takes over its neighbour `gone`, which is FREE and in its tree. */
@@ -113,15 +113,15 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
     uint32_t age_of_gone = atomic_load_explicit(&gone->epoch, memory_order_relaxed);
 
     fl_fit_remove(r, gone);
-    if (fl_extent_there(r, gone) >
-        fl_extent_there(
-            r, into)) { /* a small neighbour that comes and goes must not keep a large one young */
+    /* A small neighbour that comes and goes must not keep a large one young. */
+    if (fl_extent_there(gone) > fl_extent_there(into)) {
         atomic_store_explicit(&into->epoch, age_of_gone, memory_order_relaxed);
     }
     size_t hidden = fl_advice_all_hidden(into) + fl_advice_all_hidden(gone);
     into->base = into->base < gone->base ? into->base : gone->base;
     into->len += gone->len;
     into->hard += gone->hard;
+    into->holes += gone->holes;
     into->zeroed = fl_range_join(into->zeroed, gone->zeroed);
     into->advised |= gone->advised;
     into->left |= gone->left;
@@ -137,9 +137,9 @@ enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
         return FL_QUEUE_NONE;
     }
     if (inner.len == 0) {
-        return fl_extent_there(r, e) != 0 ? FL_QUEUE_PIECES : FL_QUEUE_NONE;
+        return fl_extent_there(e) != 0 ? FL_QUEUE_PIECES : FL_QUEUE_NONE;
     }
-    return fl_holes_next_split(r, inner).len != 0 ? FL_QUEUE_ROUGH : FL_QUEUE_AGE;
+    return fl_holes_first_split(r, inner) != fl_range_end(inner) ? FL_QUEUE_ROUGH : FL_QUEUE_AGE;
 }
 
 /* Oldest first, nearly: what comes back older than the head becomes the head. */
@@ -184,6 +184,14 @@ void fl_fit_look_again(struct fl_region *r)
     }
 }
 
+/* Nothing of that is absent; the field has been the owner's. */
+static bool was_in_use(const struct fl_extent *e)
+{
+    uint32_t state = atomic_load_explicit(&e->state, memory_order_relaxed);
+
+    return state == FL_EXTENT_LIVE || state == FL_EXTENT_CACHED;
+}
+
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
 {
     bool empty = e->content == FL_CONTENT_EMPTY;
@@ -193,7 +201,9 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
 
     e->zone = (uint8_t)zone;
     e->left = empty ? 0 : e->left & FL_LEFT_HOLLOW;
-
+    if (empty || was_in_use(e)) {
+        e->holes = 0;
+    }
     if (empty) { /* its neighbours of that kind have none */
         fl_holes_forget(r, fl_extent_range(e));
     }
@@ -209,7 +219,7 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     fl_extent_publish(r, e);
     tree_insert(r, e);
     r->hiding.extents += (e->advised & FL_ADVISED_NO_DUMP) != 0;
-    r->free_bytes += empty ? 0 : fl_extent_there(r, e);
+    r->free_bytes += empty ? 0 : fl_extent_there(e);
     fl_fit_enqueue(r, e);
     return e;
 }

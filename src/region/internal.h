@@ -98,12 +98,10 @@ static inline struct fl_range fl_extent_range(const struct fl_extent *e)
     return (struct fl_range){e->base, e->len};
 }
 
-/* The same, less its holes. Lock: region. */
-static inline size_t fl_extent_there(struct fl_region *r, const struct fl_extent *e)
+/* The same of a FREE or APART one, less its holes. Lock: region. */
+static inline size_t fl_extent_there(const struct fl_extent *e)
 {
-    bool hollow = fl_extent_is_populated(e) && (e->left & FL_LEFT_HOLLOW) != 0;
-
-    return fl_extent_populated(e) - (hollow ? fl_holes_in(r, fl_extent_range(e)) : 0);
+    return fl_extent_populated(e) - e->holes;
 }
 
 /* The huge page that `addr` lies in. */

@@ -146,7 +146,7 @@ static enum verdict judge(struct fl_region *r, struct fl_extent *e, struct fl_ra
 {
     struct fl_range huge = fl_huge_of(part.base);
 
-    if (part.len == 0 || fl_holes_in(r, part) == part.len) {
+    if (part.len == 0 || (e->holes != 0 && fl_holes_in(r, part) == part.len)) {
         return LEAVE;
     }
     if (fl_holes_is_split(r, huge.base)) {
@@ -185,6 +185,7 @@ static void note_gone(struct fl_region *r, struct fl_extent *e, size_t *given)
 {
     size_t n = fl_holes_dig(r, fl_extent_range(e));
 
+    e->holes += n;
     e->left |= FL_LEFT_HOLLOW;
     r->populated_bytes -= n;
     r->stats.purge_bytes += n;
@@ -428,7 +429,7 @@ size_t fl_pieces_smooth(struct fl_region *r, size_t most)
         fl_region_unlock(r);
         gone = fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
         fl_region_lock(r);
-        size_t n = gone ? fl_extent_there(r, e) : 0;
+        size_t n = gone ? fl_extent_there(e) : 0;
         r->stats.purge_bytes += n;
         r->surplus -= fl_min(r->surplus, n);
         given += n;

@@ -92,16 +92,16 @@ int fl_zone_commit(struct fl_region *r, struct fl_range part, bool huge, unsigne
 static void add_extent(struct fl_region *r, const struct fl_extent *e, struct fl_stats_nodes *out)
 {
     unsigned nodes = r->placing.nodes;
+    size_t there = fl_extent_populated(e) - fl_holes_in(r, fl_extent_range(e));
 
     if (e->zone >= fl_zone_touch(r)) {
-        out->several += fl_extent_there(r, e);
+        out->several += there;
         return;
     }
     struct fl_stats_node *node = &out->node[e->zone % nodes];
-    node->extents += fl_extent_there(r, e);
-    node->free += atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_FREE
-                      ? fl_extent_there(r, e)
-                      : 0;
+    node->extents += there;
+    node->free +=
+        atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_FREE ? there : 0;
 }
 
 void fl_region_nodes_read(struct fl_region *r, struct fl_stats_nodes *out)
