@@ -94,11 +94,14 @@ int fl_vspace_grow(struct fl_vspace *v, size_t upto)
     size_t exact = fl_align_up(upto, fl_page.base);
     size_t ample = fl_min(fl_align_up(upto, grow_chunk), v->all.len);
     size_t end = ample;
+
+    fl_lock_permit_calls(true); /* a table that others read grows under its lock */
     int rc = fl_vspace_commit(v, (struct fl_range){v->all.base + now, ample - now}, v->huge);
     if (rc != 0 && exact < ample) {
         end = exact;
         rc = fl_vspace_commit(v, (struct fl_range){v->all.base + now, exact - now}, v->huge);
     }
+    fl_lock_permit_calls(false);
     if (rc == 0) {
         /* release: whoever reads the new bound may read what lies below it */
         atomic_store_explicit(&v->grown, end, memory_order_release);

@@ -74,7 +74,9 @@ void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range par
     r->hiding.undone = true;
     used = fl_range_common(used, inner(e));
     if (!may_cut(r, e)) { /* others may get the rest at once, and are not told */
+        fl_lock_permit_calls(true);
         (void)fl_sys.advise(inner(e), FL_ADVICE_DUMP);
+        fl_lock_permit_calls(false);
         e->advised &= (uint8_t)~hiding;
         r->hiding.extents--;
     } else if (used.len != 0) {

@@ -45,8 +45,10 @@ void fl_extent_populate_ahead(struct fl_region *r)
     size_t end = fl_align_up((r->descriptors_used + 1) * sizeof(struct fl_extent), batch);
 
     if (end > r->descriptors_ready && fl_vspace_grow(&r->descriptors, end) == 0) {
+        fl_lock_permit_calls(true);
         (void)fl_sys.populate((struct fl_range){r->descriptors.all.base + r->descriptors_ready,
                                                 end - r->descriptors_ready});
+        fl_lock_permit_calls(false);
         r->descriptors_ready = end;
     }
 }

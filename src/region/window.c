@@ -162,7 +162,9 @@ int fl_pagemap_reach(struct fl_region *r, uintptr_t end, bool ahead)
         atomic_store_explicit(&r->mapped, now / sizeof(uint32_t), memory_order_release);
     }
     if (more != 0 && more <= (ahead ? ahead_most : ahead_least)) { /* a mere saving: it may fail */
+        fl_lock_permit_calls(true);
         (void)fl_sys.populate((struct fl_range){r->pagemap.all.base + had, more});
+        fl_lock_permit_calls(false);
     }
     return rc;
 }

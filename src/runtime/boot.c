@@ -264,6 +264,7 @@ static void boot_once(void)
 {
     struct fl_next next = {.malloc = NULL};
 
+    fl_sys_check_calls();
     fl_sys_boot();
     fl_options_read(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
     fl_options_aliases(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);

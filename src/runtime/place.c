@@ -137,7 +137,9 @@ static bool has_room(unsigned zone, size_t bytes)
         return true;
     }
     if (bytes > place.left[zone]) {
+        fl_lock_permit_calls(true);
         uint64_t room = fl_topology_room(t, (uint64_t)1 << zone, fl_runtime.numa.root, &place.room);
+        fl_lock_permit_calls(false);
         if (room < bytes) {
             return false;
         }

@@ -51,7 +51,32 @@ void fl_lock_must_be_free(enum fl_rank rank)
         fl_fatal("a lock is held across a look at the memory");
     }
 }
+
+static _Thread_local unsigned permits;
+
+void fl_lock_permit_calls(bool yes)
+{
+    permits += yes ? 1 : -1u;
+}
+
+void fl_lock_check_call(const char *slot)
+{
+    if ((held_ranks >> FL_RANK_REGION & 1) != 0 && permits == 0) {
+        fl_say(slot);
+        fl_fatal("a system call under the region's lock");
+    }
+}
 #else
+void fl_lock_permit_calls(bool yes)
+{
+    (void)yes;
+}
+
+void fl_lock_check_call(const char *slot)
+{
+    (void)slot;
+}
+
 void fl_lock_must_be_free(enum fl_rank rank)
 {
     (void)rank;

@@ -208,6 +208,10 @@ struct fl_page {
 };
 extern FL_HIDDEN struct fl_page fl_page;
 
+/* At FL_CHECK_LEVEL 2 and above fl_sys checks each such call: see fl_lock_check_call. Context: boot,
+ * before any call. */
+void fl_sys_check_calls(void);
+
 /* Reads page sizes and the THP mode. Idempotent. Context: early. */
 void fl_sys_boot(void);
 
@@ -233,6 +237,11 @@ void fl_lock_release(struct fl_lock *l);
 /* Ends the process, at FL_CHECK_LEVEL 2 and above, where the calling thread holds a lock of that
  * rank or of one behind it: before what may take long. */
 void fl_lock_must_be_free(enum fl_rank rank);
+
+/* At the same levels, of a call that works on memory or reads a file: ends the process where the
+ * calling thread holds a lock of rank REGION, and has not permitted such calls (they nest). */
+void fl_lock_check_call(const char *slot);
+void fl_lock_permit_calls(bool yes);
 
 /* The locks across fork(2). hold_for_fork: the caller has acquired `l`, and from here on changes
  * nothing under it. Others wait for a tenth of a second and then take the lock over, so a circle by way of
