@@ -88,7 +88,10 @@ int fl_plan_mark_zone(const void *p, uint32_t zone)
     if (e == NULL) {
         return -ENOENT;
     }
-    bool recorded = e->life != 0 && fl_record_mark(fl_plan.context[e->watcher - 1], e->life, zone);
+    uint32_t watcher = e->life != 0 ? e->watcher - 1 : UINT32_MAX;
+    /* Another thread that frees it meanwhile leaves other figures there. */
+    bool recorded = watcher < FL_CONTEXTS && fl_plan.context[watcher] != NULL &&
+                    fl_record_mark(fl_plan.context[watcher], e->life, zone);
     int rc = e->content == FL_CONTENT_INNER ? mark_planned(e, zone) : -ENOENT;
     return recorded ? 0 : rc;
 }

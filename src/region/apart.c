@@ -44,6 +44,13 @@ static size_t holes_of_edges(struct fl_region *r, const struct fl_extent *e, str
     return head_is_longer ? in_longer : in_shorter;
 }
 
+void fl_apart_put(struct fl_region *r, struct fl_extent *e)
+{
+    atomic_store_explicit(&e->state, FL_EXTENT_APART, memory_order_relaxed);
+    TAILQ_INSERT_TAIL(&r->apart, e, by_age);
+    fl_unsettled_begin();
+}
+
 struct fl_extent *fl_apart_claim(struct fl_region *r, struct fl_extent *e, size_t most)
 {
     struct fl_range whole = fl_extent_range(e);
@@ -70,14 +77,24 @@ struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
     e->zeroed = fl_range_common(part, was.zeroed);
     e->holes -= in_head + in_tail;
     e->spent = false;
-    atomic_store_explicit(&e->state, FL_EXTENT_APART, memory_order_relaxed);
     fl_extent_publish(r, e);
-    TAILQ_INSERT_TAIL(&r->apart, e, by_age);
-    fl_unsettled_begin();
+    fl_apart_put(r, e);
     put_edge(r, head, e, was, in_head);
     put_edge(r, tail, e, was, in_tail);
     e->advised = fl_advice_of_part(e->advised, part);
     return e;
+}
+
+size_t fl_apart_bytes(const struct fl_region *r)
+{
+    const struct fl_extent *e;
+    size_t sum = 0;
+
+    TAILQ_FOREACH(e, &r->apart, by_age)
+    {
+        sum += e->content == FL_CONTENT_EMPTY ? 0 : fl_extent_there(e);
+    }
+    return sum;
 }
 
 void fl_apart_take(struct fl_region *r, struct fl_extent *e)

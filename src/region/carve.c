@@ -75,7 +75,7 @@ static void put_back(struct fl_region *r, struct fl_grant *g)
         fl_apart_return(r, e, is_empty(e));
     }
     g->held = NULL;
-    r->leaving -= g->exempt;
+    r->exempt -= g->exempt;
 }
 
 bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
@@ -93,7 +93,7 @@ bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, si
     if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
         return false;
     }
-    r->leaving += g->exempt;
+    r->exempt += g->exempt;
     for (struct fl_extent *next; e != NULL; e = next) {
         struct fl_range part = part_of(e, start, end);
         if (fl_extent_reserve(r, 2) != 0) {
@@ -158,6 +158,8 @@ static bool leave(struct fl_region *r)
 
     if (may) {
         fl_region_unlock(r);
+    } else {
+        fl_lock_permit_calls(true);
     }
     return may;
 }
@@ -166,6 +168,8 @@ static void come_back(struct fl_region *r, bool left)
 {
     if (left) {
         fl_region_lock(r);
+    } else {
+        fl_lock_permit_calls(false);
     }
 }
 
@@ -252,6 +256,7 @@ struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_grant *g)
         use_up(r, g, e);
     }
     g->held = NULL;
+    r->exempt -= g->exempt;
     if (g->on_touch) {
         g->nfresh = 0;
     }

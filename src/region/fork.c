@@ -20,6 +20,7 @@ static struct fl_range inner(const struct fl_extent *e)
 void fl_fork_undo(struct fl_region *r, struct fl_extent *e)
 {
     if (FL_UNLIKELY((e->advised & FL_ADVISED_NO_FORK) != 0)) {
+        fl_lock_permit_calls(true);
         int rc = fl_sys.advise(inner(e), FL_ADVICE_FORK);
         /* Under a filter that has come since the mark was made, a new map takes the old one's
          * place. */
@@ -28,6 +29,7 @@ void fl_fork_undo(struct fl_region *r, struct fl_extent *e)
         if (anew || rc == -ENOMEM) { /* -ENOMEM: a child that no handler was told of */
             (void)fl_zone_commit(r, inner(e), r->config.huge, e->zone);
         }
+        fl_lock_permit_calls(false);
         e->advised &= (uint8_t)~FL_ADVISED_NO_FORK;
     }
 }
@@ -73,7 +75,9 @@ void fl_region_fork_lock(struct fl_region *r)
     fl_lock_acquire(&r->look.lock);
     fl_region_lock(r);
     if (!r->window.reserved) {
+        fl_lock_permit_calls(true); /* the process stands still anyway */
         keep_from_child(r);
+        fl_lock_permit_calls(false);
     }
     fl_lock_acquire(&r->moving); /* no descriptor of ours is open */
     fl_lock_hold_for_fork(&r->moving);
@@ -122,7 +126,7 @@ static void give_up_apart(struct fl_region *r)
             r->populated_bytes -= had - fl_extent_populated(e);
         }
     }
-    r->leaving = r->filling = 0;
+    r->leaving = r->filling = r->exempt = 0;
 }
 
 /* What was kept from the child: addresses with nothing behind them. */
@@ -169,8 +173,10 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     }
     fl_stock_fork_child(r);
     note_absent(r); /* first: pieces merge with what is there, and then are one with it */
+    fl_lock_permit_calls(true); /* there is no other thread */
     give_up_apart(r);
     fl_pin_fork_child(r);
+    fl_lock_permit_calls(false);
     r->repair.active = false;
     r->pieces.mending = 0;
     atomic_store(&r->holes.making, false);

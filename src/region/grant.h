@@ -42,9 +42,7 @@ struct fl_grant {
     /* The plan: where the bytes of `fresh` come from; the rest is the kernel's. */
     size_t from_stock, from_free;
     size_t budgeted; /* bytes for which fl_region_may_populate was asked */
-    /* Bytes that nothing is populated for, or that bring their pages along: `leaving` from hold on,
-     * the caller's to take off once it is made */
-    size_t exempt;
+    size_t exempt;   /* bytes that nothing is populated for, or that bring their pages along */
     /* There is room, but fl_region_may_populate says no, and why; -ENOSPC: the node is full;
      * -EBUSY: look first */
     int refusal;

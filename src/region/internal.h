@@ -70,6 +70,12 @@ int fl_pagemap_reach(struct fl_region *r, uintptr_t end, bool ahead);
 /* Brings the pagemap of that part of the window into memory. No lock needed. */
 void fl_pagemap_populate(struct fl_region *r, struct fl_range window);
 
+/* Populated bytes, each once. Lock: region. */
+static inline size_t fl_region_counted(const struct fl_region *r)
+{
+    return r->populated_bytes - r->leaving - r->exempt;
+}
+
 /* Bytes of it that count as populated: what is EMPTY does so while it is being mapped. */
 static inline size_t fl_extent_populated(const struct fl_extent *e)
 {
@@ -300,6 +306,10 @@ struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
                                       struct fl_range part);
 /* It is the caller's, and on no list. */
 void fl_apart_take(struct fl_region *r, struct fl_extent *e);
+/* Bytes of memory that is APART. Cost: by their number, which is that of the threads at work. */
+size_t fl_apart_bytes(const struct fl_region *r);
+/* What is in no list becomes APART. */
+void fl_apart_put(struct fl_region *r, struct fl_extent *e);
 /* FREE again: EMPTY when its pages are `gone`. */
 void fl_apart_return(struct fl_region *r, struct fl_extent *e, bool gone);
 

@@ -295,16 +295,19 @@ bool fl_pieces_may_go_one_day(const struct fl_region *r)
     return r->pieces.refusals < REFUSALS_MOST || fl_pieces_may_go(r);
 }
 
+/* Of what is free now, not of what others free meanwhile: that might never end. */
 size_t fl_pieces_give_back(struct fl_region *r, uint32_t age, size_t want, unsigned most)
 {
-    size_t given = 0;
+    size_t given = 0, there = r->free_bytes - r->free_huge + fl_apart_bytes(r);
+    unsigned looks = (unsigned)fl_min(most, there >> fl_page.shift);
     uint32_t own = own_age(r, age);
     bool more = !fl_sys_is_confined() && (age == 0 || fl_pieces_may_go(r));
 
+    want = fl_min(want, there);
     if (age == 0) {
         fl_fit_look_again(r);
     }
-    for (unsigned i = 0; more && given < want && i < most && are_due(r, own); i++) {
+    for (unsigned i = 0; more && given < want && i < looks && are_due(r, own); i++) {
         more = look_at(r, oldest(r, own), own, &given);
         if (i % LOOKS_A_LOCK == LOOKS_A_LOCK - 1) { /* others wait */
             fl_region_unlock(r);
@@ -423,6 +426,8 @@ size_t fl_pieces_smooth(struct fl_region *r, size_t most)
 {
     size_t given = 0, done = 0;
     bool gone = true;
+
+    most = fl_min(most, r->holes.split * fl_page.huge);
 
     for (struct fl_extent *e; gone && done < most && (e = claim_rough(r, most - done)) != NULL;) {
         done += e->len;

@@ -76,24 +76,29 @@ static size_t rest(size_t want, size_t given)
     return given < want ? want - given : 0;
 }
 
+/* Of what is free now, not of what others free meanwhile: that might never end. */
+static size_t whole_there(struct fl_region *r)
+{
+    return r->free_huge + fl_apart_bytes(r);
+}
+
 size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
 {
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, age);
-    size_t there = r->free_bytes; /* not what others free meanwhile: that might never end */
     size_t given = fl_stock_release(r, age) + fl_pieces_smooth(r, SIZE_MAX);
-    size_t most = fl_min(there, rest(want, given));
-    size_t whole = purge_extents(r, age, most, purge_chunk, of_all);
-    size_t pieces = fl_pieces_give_back(r, age, rest(most, whole), UINT_MAX);
+    size_t most = fl_min(rest(want, given), whole_there(r));
+    given += purge_extents(r, age, most, purge_chunk, of_all);
+    given += fl_pieces_give_back(r, age, rest(want, given), UINT_MAX);
     fl_region_unlock(r);
-    return given + whole + pieces;
+    return given;
 }
 
 void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
 {
     const struct fl_zone *z = &r->zone[zone];
     size_t own = fl_zone_moves(r, zone) ? z->free_huge + z->stock_ready : 0;
-    size_t held = r->populated_bytes - r->leaving + len, may = fl_supply_allowed(r, len);
+    size_t held = fl_region_counted(r) + len, may = fl_supply_allowed(r, len);
 
     if (r->placing.nodes != 0 && held > may && len > own) {
         (void)fl_pieces_smooth(r, FL_SMOOTHED_MOST);

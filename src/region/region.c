@@ -93,6 +93,7 @@ static void take_over_deferred(struct fl_region *r)
     /* acquire: pairs with fl_region_defer */
     struct fl_extent *e = atomic_exchange_explicit(&r->deferred, NULL, memory_order_acquire);
 
+    fl_lock_permit_calls(true);
     while (e != NULL) {
         struct fl_extent *next = e->next;
         if (FL_UNLIKELY(fl_extent_is_handled(e))) {
@@ -104,6 +105,7 @@ static void take_over_deferred(struct fl_region *r)
         }
         e = next;
     }
+    fl_lock_permit_calls(false);
 }
 
 /* The whole structure, at FL_CHECK_LEVEL 3: each time would be quadratic. */
@@ -149,8 +151,8 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use)
     if (r->stats.in_use > r->stats.in_use_peak) {
         r->stats.in_use_peak = r->stats.in_use;
     }
-    if (r->populated_bytes - r->leaving > r->stats.populated_peak) {
-        r->stats.populated_peak = r->populated_bytes - r->leaving;
+    if (fl_region_counted(r) > r->stats.populated_peak) {
+        r->stats.populated_peak = fl_region_counted(r);
     }
     if (!r->has_worker && r->populated_bytes >= FL_WORKER_FROM) {
         atomic_store_explicit(&r->wants_worker, true, memory_order_relaxed);
@@ -191,7 +193,7 @@ static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
     }
     fl_pagemap_populate(r, fl_extent_range(e)); /* it will be cut into others */
     fl_region_lock(r);
-    bool fits = r->config.limit == 0 || r->populated_bytes + e->len <= r->config.limit;
+    bool fits = r->config.limit == 0 || fl_region_counted(r) + e->len <= r->config.limit;
     fl_region_unlock(r);
     return fits;
 }

@@ -203,6 +203,7 @@ struct fl_region {
     /* Bytes of APART extents whose pages move: counted twice for a moment. Lock: region, to
      * write. */
     _Atomic size_t leaving;
+    size_t exempt; /* bytes of APART extents that are not, or no longer, in memory */
     /* Requests that fill addresses of their own, and what is free beside them in the same huge
      * pages. Lock: region, to add */
     _Atomic size_t filling;

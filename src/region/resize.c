@@ -68,19 +68,29 @@ static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len,
     return done;
 }
 
-/* A LAZY extent gives whole huge pages of its tail back, and its addresses. */
+/* A LAZY extent gives whole huge pages of its tail back, and its addresses. The lock is released
+ * meanwhile. */
 static void shrink_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     size_t kept = fl_align_up(len, fl_page.huge);
     struct fl_range tail = {e->base + kept, e->len - kept};
 
-    if (tail.len == 0 || fl_vspace_decommit(&r->window, tail) != 0) {
+    if (tail.len == 0) {
         return;
     }
     fl_region_count_use(r, -(int64_t)tail.len);
     e->len = kept;
     fl_extent_publish(r, e);
-    (void)fl_fit_insert(r, fl_extent_new(r, tail, FL_CONTENT_EMPTY, e->zone));
+    struct fl_extent *rest = fl_extent_new(r, tail, FL_CONTENT_POPULATED, e->zone);
+    rest->left = FL_LEFT_HOLLOW;
+    fl_apart_put(r, rest);
+    r->populated_bytes += tail.len;
+    r->exempt += tail.len;
+    fl_region_unlock(r);
+    bool gone = fl_vspace_decommit(&r->window, tail) == 0;
+    fl_region_lock(r);
+    r->exempt -= tail.len;
+    fl_apart_return(r, rest, gone);
 }
 
 /* A LAZY extent takes over EMPTY addresses behind it, in whole huge pages, and stays LAZY. */
@@ -100,7 +110,6 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
         return false;
     }
     r->populated_bytes -= more;
-    r->leaving -= more;
     fl_extent_drop(r, tail);
     e->len += more;
     fl_extent_publish(r, e);
@@ -204,6 +213,7 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     if (to == NULL) {
         return NULL;
     }
+    r->leaving += own.len;
     fl_unsettled_begin();
     fl_region_count_use(r, (int64_t)len - (int64_t)e->len);
     to->left |= e->left;

@@ -54,8 +54,7 @@ static size_t cap(const struct fl_region *r)
 /* High watermark, bytes. */
 static size_t goal(const struct fl_region *r)
 {
-    size_t allowed = fl_supply_allowed(r, 0),
-           others = r->populated_bytes - r->leaving - r->stock.held;
+    size_t allowed = fl_supply_allowed(r, 0), others = fl_region_counted(r) - r->stock.held;
     size_t room = ahead(r) != 0 || r->config.stock != 0 || r->config.first_touch ? SIZE_MAX
                   : allowed > others                                             ? allowed - others
                                                                                  : 0;
@@ -192,7 +191,7 @@ static struct fl_stock_chunk *claim_empty(struct fl_region *r, size_t *want, uns
         }
         *want = fl_min(*want, r->stock.chunk_len);
         size_t limit = r->config.limit;
-        if (*want == 0 || (limit != 0 && r->populated_bytes + *want > limit)) {
+        if (*want == 0 || (limit != 0 && fl_region_counted(r) + *want > limit)) {
             return NULL;
         }
         c->apart = true;

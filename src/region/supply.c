@@ -20,7 +20,7 @@ static const size_t populate_piece = (size_t)32 << 20; /* bytes: some 1.5 ms */
 
 bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh)
 {
-    return r->populated_bytes - r->leaving + fresh > fl_supply_allowed(r, len);
+    return fl_region_counted(r) + fresh > fl_supply_allowed(r, len);
 }
 
 size_t fl_supply_allowed(const struct fl_region *r, size_t more)

@@ -106,7 +106,7 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
     const struct fl_region_config *c = &r->config;
     bool too_large = c->eager_max != 0 && len > c->eager_max;
 
-    if (c->limit != 0 && r->populated_bytes - r->leaving + fresh > c->limit) {
+    if (c->limit != 0 && fl_region_counted(r) + fresh > c->limit) {
         return -ENOMEM;
     }
     if (!too_large && fresh <= r->budget && (c->eager_max != 0 || len <= r->budget / 2)) {
@@ -192,7 +192,6 @@ struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, un
     }
     if (live != NULL) {
         r->populated_bytes -= huge_len;
-        r->leaving -= huge_len;
         live->content = FL_CONTENT_LAZY;
         live->left = 0; /* it is looked at as a whole */
         r->stats.lazy++;

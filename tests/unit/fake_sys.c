@@ -58,6 +58,7 @@ int fake_scripted(enum fake_slot slot)
 
 int fake_note_advice(enum fake_slot slot, struct fl_range r, int rc, enum fl_sys_advice advice)
 {
+    fl_lock_check_call("a call of the tests' table");
     if (!fake.quiet) {
         fake_enter();
         if (fake.nlog < FAKE_LOG) {

@@ -23,19 +23,28 @@ void region_begin(const struct fl_region_config *config)
     fake_forget();
 }
 
+/* As a plan would watch it: those fields are the owner's. */
+static struct fl_extent *watched(struct fl_extent *e)
+{
+    if (e != NULL) {
+        e->life = e->watcher = 0xdeadbeef;
+    }
+    return e;
+}
+
 struct fl_extent *take(size_t len)
 {
-    return fl_region_take(&region, NULL, len, fl_page.base, false);
+    return watched(fl_region_take(&region, NULL, len, fl_page.base, false));
 }
 
 struct fl_extent *take_aligned(size_t len, size_t align)
 {
-    return fl_region_take(&region, NULL, len, align, false);
+    return watched(fl_region_take(&region, NULL, len, align, false));
 }
 
 struct fl_extent *take_zeroed(size_t len)
 {
-    return fl_region_take(&region, NULL, len, fl_page.base, true);
+    return watched(fl_region_take(&region, NULL, len, fl_page.base, true));
 }
 
 void give(struct fl_extent *e)

@@ -204,6 +204,58 @@ static void what_is_freed_meanwhile_waits_for_the_next_time(void **state)
     assert_live_is_as_it_was();
 }
 
+static struct fl_extent *large[3];
+static int larges;
+
+static void give_a_large_one(void)
+{
+    if (larges < 3) {
+        give(large[larges++]);
+    }
+}
+
+/* However much is freed beside it. */
+static void what_was_free_goes_at_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        large[i] = take(MIB(16));
+        fill(large[i], 1);
+        assert_non_null(take(MIB(2)));
+    }
+    larges = 0;
+    give_a_large_one();
+    give_but(2);
+    fake.on_purge = give_a_large_one;
+    (void)fl_region_purge(&region, 0);
+    fake.on_purge = NULL;
+    assert_int_equal(larges, 2); /* the second one waits for the next time */
+    assert_int_equal(resident(), MIB(4));
+    assert_live_is_as_it_was();
+}
+
+static size_t gone;
+
+static void purge_while_it_is_mapped(struct fl_range r)
+{
+    if (fl_range_common(r, region.window.all).len != 0) {
+        fake.on_map = NULL;
+        gone = fl_region_purge(&region, 0);
+    }
+}
+
+/* No pages come to it. */
+static void pieces_go_while_a_lazy_one_is_mapped(void **state)
+{
+    (void)state;
+    give_but(2);
+    region.config.eager_max = MIB(1);
+    fake.on_map = purge_while_it_is_mapped;
+    assert_int_equal(take(MIB(32))->content, FL_CONTENT_LAZY);
+    assert_int_equal(gone, MIB(4));
+    assert_live_is_as_it_was();
+}
+
 static void give_and_take_the_next_one(struct fl_range r)
 {
     (void)r;
@@ -408,6 +460,8 @@ int main(void)
         cmocka_unit_test_setup(pieces_wait_while_pages_come, blocks_begin),
         cmocka_unit_test_setup(refused_they_stay_and_nothing_goes_round, blocks_begin),
         cmocka_unit_test_setup(what_is_freed_meanwhile_waits_for_the_next_time, blocks_begin),
+        cmocka_unit_test_setup(what_was_free_goes_at_once, blocks_begin),
+        cmocka_unit_test_setup(pieces_go_while_a_lazy_one_is_mapped, blocks_begin),
         cmocka_unit_test_setup(what_another_has_split_stays_split, blocks_begin),
         cmocka_unit_test_setup(without_a_table_they_stay, blocks_begin),
         cmocka_unit_test_setup(a_confined_process_keeps_them, blocks_begin),
