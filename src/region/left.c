@@ -178,10 +178,12 @@ static int share_of(struct fl_range all)
 void fl_region_note_touched(struct fl_region *r, struct fl_extent *e)
 {
     _Atomic uint8_t *kind = &r->touched[kind_of(e->len)];
-    int share = share_of(fl_extent_range(e)),
-        before = atomic_load_explicit(kind, memory_order_relaxed);
+    int before = atomic_load_explicit(kind, memory_order_relaxed), share = -1;
 
     e->left &= (uint8_t)~FL_LEFT_UNSEEN;
+    if (!fl_region_busy()) { /* a handler: others wait for whom it interrupted */
+        share = share_of(fl_extent_range(e));
+    }
     if (share < 0) {
         return;
     }
