@@ -34,6 +34,7 @@ enum fl_left {
     /* Some may be absent: never touched, or free and given back since. They read as zero */
     FL_LEFT_HOLLOW = 1,
     FL_LEFT_UNSEEN = 2, /* LIVE: how much was touched is looked at when it is freed */
+    FL_LEFT_SPARSE = 4, /* LAZY: by base pages, since little of such blocks is touched */
 };
 
 /* What the kernel was told of the whole huge pages of free memory: see advice.c. Bits. */
@@ -68,7 +69,7 @@ struct fl_extent {
     /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see hands.c.
      * Relaxed: the call comes before the free by the program's own order */
     _Atomic bool handled;
-    uint8_t left; /* POPULATED: enum fl_left. Lock: region, or the owner while LIVE */
+    uint8_t left; /* POPULATED, LAZY: enum fl_left. Lock: region, or the owner while LIVE */
     union {
         /* Chain of frees that a signal handler could not finish, or of extents that give their
          * pages to one request. */

@@ -30,11 +30,12 @@ enum {
 struct fl_grant {
     /* Wishes of the caller's. */
     bool zero;
-    bool to_stay;     /* it is kept from step to step: what is free elsewhere goes there first */
-    bool on_touch;    /* base pages, not populated, so that nothing is taken untouched */
-    bool leaves;      /* what the plan has from the kernel comes when it is touched: see left.c */
-    bool leave_holes; /* so do the holes in what was free */
-    bool any_room;    /* it must not be refused for want of room on the zone's node */
+    bool to_stay;  /* it is kept from step to step: what is free elsewhere goes there first */
+    bool on_touch; /* base pages, not populated, so that nothing is taken untouched */
+    bool sparse;   /* little of it will be touched: nothing in which a touch brings a huge page */
+    bool leaves;   /* what the plan has from the kernel comes when it is touched: see left.c */
+    bool leave_holes;             /* so do the holes in what was free */
+    bool any_room;                /* it must not be refused for want of room on the zone's node */
     const struct fl_memory *seen; /* a look that was made for it; NULL: none yet */
     bool look; /* after it the memory is to be looked at: see fl_look_after_take */
     uint8_t zone;

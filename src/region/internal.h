@@ -222,6 +222,7 @@ void fl_zone_mapped(const struct fl_region *r, struct fl_range part, unsigned zo
 bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len);
 /* Were blocks of about that length in memory when they were freed? */
 bool fl_left_was_touched(const struct fl_region *r, size_t len);
+bool fl_left_is_sparse(const struct fl_region *r, size_t len);
 /* Holes in what was carved for the grant: left to the touch where they may not be filled
  * (`refusal`) or need not be. */
 void fl_left_note_holes(const struct fl_region *r, struct fl_grant *g, int refusal);

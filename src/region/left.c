@@ -14,11 +14,12 @@
 #include <string.h>
 
 enum { KNOWN_FROM = 90 }; /* percent in memory, from which on a kind of blocks counts as touched */
-enum {
-    DENSE_FROM = 50
-}; /* percent, from which on it will be cut into other blocks: its pagemap is wanted */
-enum { SAMPLES = 16 }; /* base pages of a long block that are looked at, 4 us each */
-enum { PARTS = 16 };   /* pieces that one look at the pagemap tells of */
+/* The same, from which on a block will be cut into others: its pagemap is wanted. */
+enum { DENSE_FROM = 50 };
+enum { SPARSE_MOST = 12 };     /* the same, up to which a kind is sparse: 1 of SAMPLES is 6 */
+enum { SPARSE_FROM_HUGE = 2 }; /* huge pages; a shorter block is less than what a touch brings */
+enum { SAMPLES = 16 };         /* base pages of a long block that are looked at, 4 us each */
+enum { PARTS = 16 };           /* pieces that one look at the pagemap tells of */
 static const size_t whole_most = (size_t)32 << 20; /* bytes looked at one by one: some 6 us */
 /* Bytes in base pages, below which a request is populated: a fault for each costs more than what
  * may be held in vain. */
@@ -34,6 +35,16 @@ static unsigned kind_of(size_t len)
 bool fl_left_was_touched(const struct fl_region *r, size_t len)
 {
     return atomic_load_explicit(&r->touched[kind_of(len)], memory_order_relaxed) > KNOWN_FROM;
+}
+
+/* Of such blocks the process touches little: base pages then, and when one is freed all of it goes
+ * back. A touch of a huge page costs a hundred times as much, and holds 512 times as much. */
+bool fl_left_is_sparse(const struct fl_region *r, size_t len)
+{
+    uint8_t known = atomic_load_explicit(&r->touched[kind_of(len)], memory_order_relaxed);
+
+    return r->config.wait_for_touch && !r->config.first_touch && r->config.huge && known != 0 &&
+           known - 1 <= SPARSE_MOST && len >= SPARSE_FROM_HUGE * fl_page.huge;
 }
 
 static bool may_wait(const struct fl_region *r, const struct fl_grant *g)
@@ -175,14 +186,31 @@ static int share_of(struct fl_range all)
     return (int)(sum / fl_page.base * 100 / SAMPLES);
 }
 
+/* The same of a sparse one. The page of zeros, which comes where base pages are only read, is
+ * nobody's: mincore has it as there. */
+static int share_of_sparse(struct fl_region *r, struct fl_range all)
+{
+    size_t there = 0;
+    int rc = -EBUSY;
+
+    fl_region_enter();
+    if (fl_lock_acquire_unless_forking(&r->look.lock)) {
+        rc = fl_sys.present(all, &there);
+        fl_lock_release(&r->look.lock);
+    }
+    fl_region_leave();
+    return rc == 0 ? (int)(there * 100 / all.len) : -1;
+}
+
 void fl_region_note_touched(struct fl_region *r, struct fl_extent *e)
 {
     _Atomic uint8_t *kind = &r->touched[kind_of(e->len)];
     int before = atomic_load_explicit(kind, memory_order_relaxed), share = -1;
+    bool sparse = (e->left & FL_LEFT_SPARSE) != 0;
 
     e->left &= (uint8_t)~FL_LEFT_UNSEEN;
     if (!fl_region_busy()) { /* a handler: others wait for whom it interrupted */
-        share = share_of(fl_extent_range(e));
+        share = sparse ? share_of_sparse(r, fl_extent_range(e)) : share_of(fl_extent_range(e));
     }
     if (share < 0) {
         return;
@@ -190,7 +218,7 @@ void fl_region_note_touched(struct fl_region *r, struct fl_extent *e)
     if (share >= DENSE_FROM) {
         fl_pagemap_populate(r, fl_extent_range(e));
     }
-    if (share == 100 && e->len <= whole_most) {
+    if (share == 100 && e->len <= whole_most && fl_extent_is_populated(e)) {
         e->left = 0;
     }
     int now = before == 0 ? share : (3 * (before - 1) + share) / 4;

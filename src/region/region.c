@@ -188,7 +188,7 @@ static bool is_dense(const struct fl_extent *e)
 /* May a LAZY extent be kept? Else it goes back to the kernel at once. */
 static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
 {
-    if (!is_dense(e)) {
+    if ((e->left & FL_LEFT_SPARSE) != 0 || !is_dense(e)) {
         return false;
     }
     fl_pagemap_populate(r, fl_extent_range(e)); /* it will be cut into others */

@@ -174,21 +174,21 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
 
 /* Unpopulated, in whole huge pages, so that the kernel's fault does as much as it can. For large requests only: a small
  * one would take a huge page on its first touch. */
-struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
-                               bool sparse)
+static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align,
+                                   struct fl_grant *g)
 {
     size_t huge_len = fl_align_up(len, fl_page.huge), huge_align = fl_max(align, fl_page.huge);
-    struct fl_grant g = {
-        .refusal = -EEXIST, .zone = (uint8_t)zone, .leaves = sparse, .exempt = huge_len};
     struct fl_extent *live = NULL;
 
-    for (int i = 0; i < FOREIGN_TRIES && g.refusal == -EEXIST; i++) {
-        fl_zone_extend(r, zone, huge_len, huge_align);
-        struct fl_extent *e = fl_fit_first(&r->zone[zone].empty, huge_len, huge_align);
+    g->refusal = -EEXIST;
+    g->exempt = huge_len;
+    for (int i = 0; i < FOREIGN_TRIES && g->refusal == -EEXIST; i++) {
+        fl_zone_extend(r, g->zone, huge_len, huge_align);
+        struct fl_extent *e = fl_fit_first(&r->zone[g->zone].empty, huge_len, huge_align);
         if (e == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
-        live = fl_carve(r, e, fl_align_up(e->base, huge_align), huge_len, &g);
+        live = fl_carve(r, e, fl_align_up(e->base, huge_align), huge_len, g);
     }
     if (live != NULL) {
         r->populated_bytes -= huge_len;
@@ -199,12 +199,32 @@ struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, un
     return live;
 }
 
+struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
+                               bool sparse)
+{
+    struct fl_grant g = {.zone = (uint8_t)zone, .leaves = sparse};
+
+    return take_lazy(r, len, align, &g);
+}
+
+/* The same, by base pages. */
+static struct fl_extent *take_sparse(struct fl_region *r, size_t len, size_t align, unsigned zone)
+{
+    struct fl_grant g = {.zone = (uint8_t)zone, .leaves = true, .on_touch = true};
+    struct fl_extent *e = take_lazy(r, len, align, &g);
+
+    if (e != NULL) {
+        e->left = FL_LEFT_SPARSE | FL_LEFT_UNSEEN;
+    }
+    return e;
+}
+
 static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t align,
                                         struct fl_grant *g, unsigned zone)
 {
     struct fl_extent *e = fl_fit_first(&r->zone[zone].populated, len, align);
 
-    if (e == NULL) {
+    if (e == NULL || (g->sparse && e->left != 0)) {
         return NULL;
     }
     struct fl_range part = {fl_align_up(e->base, align), len};
@@ -243,6 +263,7 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
         (void)fl_cache_drain(r, own, 0); /* first fit has to see it merged */
     }
     unsigned zone = wish->on_touch ? wish->touched : g->zone;
+    g->sparse = !wish->on_touch && !g->to_stay && fl_left_is_sparse(r, len);
     struct fl_extent *e = take_populated(r, len, align, g, zone);
     if (e == NULL && fl_cache_drain_all(r, 0) != 0) {
         e = take_populated(r, len, align, g, zone);
@@ -255,6 +276,9 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     }
     if (e == NULL && g->refusal == -EBUSY) { /* after a look it may be had */
         return NULL;
+    }
+    if (e == NULL && g->sparse) {
+        e = take_sparse(r, len, align, g->zone);
     }
     if (e == NULL && (wish->on_touch || (r->placing.nodes == 0 && fl_touch_wants(r, len)))) {
         g->look |= fl_region_note_touch(r, len);
