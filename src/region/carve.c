@@ -97,7 +97,9 @@ bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, si
     for (struct fl_extent *next; e != NULL; e = next) {
         struct fl_range part = part_of(e, start, end);
         if (fl_extent_reserve(r, 2) != 0) {
+            fl_lock_permit_calls(true);
             fl_advice_show(g);
+            fl_lock_permit_calls(false);
             put_back(r, g);
             return false;
         }

@@ -148,8 +148,11 @@ void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
     struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
     bool apart = renewed && inner.len != 0 && fl_extent_reserve(r, 2) == 0;
 
+    fl_left_note_gone(r, e);
     if (renewed && !apart && inner.len != 0) { /* no descriptors: then it stays one */
+        fl_lock_permit_calls(true);
         renewed = map_anew(r, inner.base, fl_range_end(inner), e->zone);
+        fl_lock_permit_calls(false);
     }
     atomic_store_explicit(&e->handled, false, memory_order_relaxed);
     r->stats.gives++;

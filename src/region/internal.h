@@ -174,6 +174,9 @@ int fl_take_seed(struct fl_region *r);
 struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
                                bool sparse);
 
+/* The same by base pages, with FL_LEFT_SPARSE. */
+struct fl_extent *fl_take_sparse(struct fl_region *r, size_t len, size_t align, unsigned zone);
+
 /* PART, nothing of it populated, not counted: `len` bytes, whole huge pages. NULL: no addresses. */
 struct fl_extent *fl_part_take(struct fl_region *r, size_t len, unsigned zone);
 struct fl_part_how {
@@ -222,7 +225,10 @@ void fl_zone_mapped(const struct fl_region *r, struct fl_range part, unsigned zo
 bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len);
 /* Were blocks of about that length in memory when they were freed? */
 bool fl_left_was_touched(const struct fl_region *r, size_t len);
+/* Is a new block of that kind to come by base pages? Lock: region. */
 bool fl_left_is_sparse(const struct fl_region *r, size_t len);
+/* LIVE no more. Lock: region. */
+void fl_left_note_gone(struct fl_region *r, const struct fl_extent *e);
 /* Holes in what was carved for the grant: left to the touch where they may not be filled
  * (`refusal`) or need not be. */
 void fl_left_note_holes(const struct fl_region *r, struct fl_grant *g, int refusal);

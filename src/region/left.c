@@ -17,6 +17,7 @@ enum { KNOWN_FROM = 90 }; /* percent in memory, from which on a kind of blocks c
 /* The same, from which on a block will be cut into others: its pagemap is wanted. */
 enum { DENSE_FROM = 50 };
 enum { SPARSE_MOST = 12 };     /* the same, up to which a kind is sparse: 1 of SAMPLES is 6 */
+enum { SPARSE_LOG_MOST = 15 }; /* log2 of sparse blocks that may be out: each is a map or two */
 enum { SPARSE_FROM_HUGE = 2 }; /* huge pages; a shorter block is less than what a touch brings */
 enum { SAMPLES = 16 };         /* base pages of a long block that are looked at, 4 us each */
 enum { PARTS = 16 };           /* pieces that one look at the pagemap tells of */
@@ -37,14 +38,31 @@ bool fl_left_was_touched(const struct fl_region *r, size_t len)
     return atomic_load_explicit(&r->touched[kind_of(len)], memory_order_relaxed) > KNOWN_FROM;
 }
 
-/* Of such blocks the process touches little: base pages then, and when one is freed all of it goes
- * back. A touch of a huge page costs a hundred times as much, and holds 512 times as much. */
+/* Each free that found a sparse block lets twice as many be out: so one that was asked for in vain
+ * does not settle how thousands are served. */
+static uint32_t sparse_most(const struct fl_region *r)
+{
+    uint32_t seen = atomic_load_explicit(&r->sparse_seen, memory_order_relaxed);
+
+    return (uint32_t)1 << fl_min(seen, SPARSE_LOG_MOST);
+}
+
+/* A touch of a huge page costs a hundred times as much as a base page's, and holds 512 times as
+ * much. What is free comes first, where more than the peak would be held. */
 bool fl_left_is_sparse(const struct fl_region *r, size_t len)
 {
+    const struct fl_region_config *c = &r->config;
     uint8_t known = atomic_load_explicit(&r->touched[kind_of(len)], memory_order_relaxed);
 
-    return r->config.wait_for_touch && !r->config.first_touch && r->config.huge && known != 0 &&
-           known - 1 <= SPARSE_MOST && len >= SPARSE_FROM_HUGE * fl_page.huge;
+    return known != 0 && known - 1 <= SPARSE_MOST && len >= SPARSE_FROM_HUGE * fl_page.huge &&
+           c->wait_for_touch && !c->first_touch && c->huge && c->limit == 0 &&
+           r->sparse_live < sparse_most(r) && !fl_supply_is_full(r, len, len) &&
+           !fl_sys_is_confined();
+}
+
+void fl_left_note_gone(struct fl_region *r, const struct fl_extent *e)
+{
+    r->sparse_live -= (e->left & FL_LEFT_SPARSE) != 0;
 }
 
 static bool may_wait(const struct fl_region *r, const struct fl_grant *g)
@@ -186,6 +204,15 @@ static int share_of(struct fl_range all)
     return (int)(sum / fl_page.base * 100 / SAMPLES);
 }
 
+/* May the pagemap be asked? It has no scan before Linux 6.7, and would be read entry by entry. */
+static bool may_scan(struct fl_range all)
+{
+    struct fl_range unused;
+
+    return all.len <= whole_most ||
+           fl_sys.find_split((struct fl_range){all.base, fl_page.huge}, &unused) != -ENOSYS;
+}
+
 /* The same of a sparse one. The page of zeros, which comes where base pages are only read, is
  * nobody's: mincore has it as there. */
 static int share_of_sparse(struct fl_region *r, struct fl_range all)
@@ -195,18 +222,31 @@ static int share_of_sparse(struct fl_region *r, struct fl_range all)
 
     fl_region_enter();
     if (fl_lock_acquire_unless_forking(&r->look.lock)) {
-        rc = fl_sys.present(all, &there);
+        rc = may_scan(all) ? fl_sys.present(all, &there) : -ENOSYS;
         fl_lock_release(&r->look.lock);
     }
     fl_region_leave();
-    return rc == 0 ? (int)(there * 100 / all.len) : -1;
+    return rc == 0 ? (int)(there * 100 / all.len) : share_of(all);
+}
+
+static void note_share(struct fl_region *r, size_t len, int share)
+{
+    _Atomic uint8_t *kind = &r->touched[kind_of(len)];
+    int before = atomic_load_explicit(kind, memory_order_relaxed);
+    int now = before == 0 ? share : (3 * (before - 1) + share) / 4;
+    uint32_t seen = atomic_load_explicit(&r->sparse_seen, memory_order_relaxed);
+
+    atomic_store_explicit(kind, (uint8_t)(now + 1), memory_order_relaxed);
+    if (len >= SPARSE_FROM_HUGE * fl_page.huge) {
+        seen = share > SPARSE_MOST ? seen / 2 : seen + (seen < SPARSE_LOG_MOST);
+        atomic_store_explicit(&r->sparse_seen, seen, memory_order_relaxed);
+    }
 }
 
 void fl_region_note_touched(struct fl_region *r, struct fl_extent *e)
 {
-    _Atomic uint8_t *kind = &r->touched[kind_of(e->len)];
-    int before = atomic_load_explicit(kind, memory_order_relaxed), share = -1;
     bool sparse = (e->left & FL_LEFT_SPARSE) != 0;
+    int share = -1;
 
     e->left &= (uint8_t)~FL_LEFT_UNSEEN;
     if (!fl_region_busy()) { /* a handler: others wait for whom it interrupted */
@@ -215,12 +255,11 @@ void fl_region_note_touched(struct fl_region *r, struct fl_extent *e)
     if (share < 0) {
         return;
     }
-    if (share >= DENSE_FROM) {
+    if (share >= DENSE_FROM && !sparse) {
         fl_pagemap_populate(r, fl_extent_range(e));
     }
     if (share == 100 && e->len <= whole_most && fl_extent_is_populated(e)) {
         e->left = 0;
     }
-    int now = before == 0 ? share : (3 * (before - 1) + share) / 4;
-    atomic_store_explicit(kind, (uint8_t)(now + 1), memory_order_relaxed);
+    note_share(r, e->len, share);
 }

@@ -161,6 +161,7 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use)
 
 void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
 {
+    fl_left_note_gone(r, e);
     if (e->content == FL_CONTENT_LAZY) { /* whatever of it is there: the purge will tell */
         e->content = FL_CONTENT_POPULATED;
         e->left = FL_LEFT_HOLLOW;

@@ -98,7 +98,7 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     uintptr_t end = e->base + e->len;
     size_t more = fl_align_up(len, fl_page.huge) - e->len;
-    struct fl_grant g = {.exempt = more};
+    struct fl_grant g = {.exempt = more, .on_touch = (e->left & FL_LEFT_SPARSE) != 0};
     struct fl_extent *next = fl_extent_free_at(r, end, fl_zone_when_empty(r, e->zone));
 
     if (fl_region_is_absurd(r, len) || next == NULL || next->content != FL_CONTENT_EMPTY ||
@@ -160,10 +160,13 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     fl_region_lock(r);
-    struct fl_extent *to = fl_region_is_absurd(r, len)
-                               ? NULL
-                               : fl_take_lazy(r, len, fl_page.base, fl_zone_when_empty(r, e->zone),
-                                              r->config.wait_for_touch);
+    unsigned zone = fl_zone_when_empty(r, e->zone);
+    struct fl_extent *to = NULL;
+    if (!fl_region_is_absurd(r, len)) { /* one map, so that the kernel moves it the next time */
+        to = (e->left & FL_LEFT_SPARSE) != 0
+                 ? fl_take_sparse(r, len, fl_page.base, zone)
+                 : fl_take_lazy(r, len, fl_page.base, zone, r->config.wait_for_touch);
+    }
     if (to != NULL) {
         fl_region_count_use(r, (int64_t)to->len);
         r->stats.takes++;

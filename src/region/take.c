@@ -207,16 +207,23 @@ struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, un
     return take_lazy(r, len, align, &g);
 }
 
-/* The same, by base pages. */
-static struct fl_extent *take_sparse(struct fl_region *r, size_t len, size_t align, unsigned zone)
+struct fl_extent *fl_take_sparse(struct fl_region *r, size_t len, size_t align, unsigned zone)
 {
     struct fl_grant g = {.zone = (uint8_t)zone, .leaves = true, .on_touch = true};
     struct fl_extent *e = take_lazy(r, len, align, &g);
 
     if (e != NULL) {
         e->left = FL_LEFT_SPARSE | FL_LEFT_UNSEEN;
+        r->sparse_live++;
     }
     return e;
+}
+
+/* Of a giant little may be touched. */
+static bool has_room(const struct fl_region *r, unsigned zone, size_t len)
+{
+    return r->placing.nodes == 0 ||
+           r->placing.has_room(zone, fl_min(len, LAZY_FROM_HUGE * fl_page.huge));
 }
 
 static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t align,
@@ -263,7 +270,7 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
         (void)fl_cache_drain(r, own, 0); /* first fit has to see it merged */
     }
     unsigned zone = wish->on_touch ? wish->touched : g->zone;
-    g->sparse = !wish->on_touch && !g->to_stay && fl_left_is_sparse(r, len);
+    g->sparse = !wish->on_touch && fl_left_is_sparse(r, len) && has_room(r, zone, len);
     struct fl_extent *e = take_populated(r, len, align, g, zone);
     if (e == NULL && fl_cache_drain_all(r, 0) != 0) {
         e = take_populated(r, len, align, g, zone);
@@ -277,8 +284,9 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     if (e == NULL && g->refusal == -EBUSY) { /* after a look it may be had */
         return NULL;
     }
-    if (e == NULL && g->sparse) {
-        e = take_sparse(r, len, align, g->zone);
+    if (e == NULL && g->sparse && (e = fl_take_sparse(r, len, align, g->zone)) == NULL) {
+        g->sparse = false; /* what is free is better than nothing */
+        e = take_populated(r, len, align, g, zone);
     }
     if (e == NULL && (wish->on_touch || (r->placing.nodes == 0 && fl_touch_wants(r, len)))) {
         g->look |= fl_region_note_touch(r, len);
@@ -335,11 +343,11 @@ static struct fl_extent *take_looking(struct fl_region *r, struct fl_cache *own,
  * region; it is released where a node is cleared. */
 static unsigned zone_with_room(struct fl_region *r, size_t len, const struct fl_wish *wish)
 {
-    len = fl_min(len, LAZY_FROM_HUGE * fl_page.huge); /* of a giant little may be touched */
     for (unsigned i = 0; i < wish->n; i++) {
         unsigned zone = wish->zone[i];
-        if (r->placing.nodes == 0 || r->placing.has_room(zone, len) ||
-            (fl_region_clear_node(r, len, zone) && r->placing.has_room(zone, len))) {
+        if (has_room(r, zone, len) ||
+            (fl_region_clear_node(r, fl_min(len, LAZY_FROM_HUGE * fl_page.huge), zone) &&
+             has_room(r, zone, len))) {
             return zone;
         }
     }

@@ -357,61 +357,6 @@ static void frees_tell_what_is_touched(void **state)
     assert_true(fl_left_was_touched(&region, MIB(8)));
 }
 
-/* Of what little is touched: by base pages, and gone when it is freed. */
-static void sparse_kinds_get_base_pages(void **state)
-{
-    (void)state;
-    struct fl_extent *e = take(MIB(64));
-    touch(e, 0);
-    assert_true(resident(e) >= MIB(2) || !fl_page.thp);
-    free_it(e);
-    size_t populated = region.populated_bytes;
-    for (int i = 0; i < 3; i++) {
-        e = take_zeroed(MIB(80));
-        assert_int_equal(e->content, FL_CONTENT_LAZY);
-        touch(e, 0);
-        touch(e, MIB(80) - 1);
-        assert_int_equal(resident(e), KIB(8));
-        assert_int_equal(region.populated_bytes, populated);
-        uintptr_t base = e->base;
-        free_it(e);
-        assert_int_equal(fl_extent_at(&region, base)->content, FL_CONTENT_EMPTY);
-        assert_settled();
-    }
-    e = take(MIB(40)); /* another kind */
-    assert_int_equal(e->content, FL_CONTENT_POPULATED);
-    assert_int_equal(take(MIB(3))->content, FL_CONTENT_POPULATED);
-}
-
-/* The page of zeros is there, and is nobody's. */
-static void what_is_read_alone_stays_sparse(void **state)
-{
-    (void)state;
-    free_it(take(MIB(20)));
-    for (int i = 0; i < 8; i++) {
-        struct fl_extent *e = take_zeroed(MIB(20));
-        assert_int_equal(e->content, FL_CONTENT_LAZY);
-        assert_true(is_filled(e, 0));
-        free_it(e);
-    }
-}
-
-static void a_kind_that_is_touched_again_is_not_sparse(void **state)
-{
-    (void)state;
-    free_it(take(MIB(20)));
-    for (int i = 0; i < 2; i++) {
-        struct fl_extent *e = take(MIB(30));
-        assert_int_equal(e->content, i == 0 ? FL_CONTENT_LAZY : FL_CONTENT_POPULATED);
-        fill(e, 1);
-        uintptr_t base = e->base;
-        free_it(e); /* base pages are not kept */
-        enum fl_content now = fl_extent_at(&region, base)->content;
-        assert_int_equal(now, i == 0 ? FL_CONTENT_EMPTY : FL_CONTENT_POPULATED);
-    }
-    assert_settled();
-}
-
 static void the_stock_follows_what_is_touched(void **state)
 {
     (void)state;
@@ -489,9 +434,6 @@ int main(void)
         cmocka_unit_test_setup(small_blocks_are_not_looked_at, each),
         cmocka_unit_test_setup(a_free_is_looked_at_once, each),
         cmocka_unit_test_setup(frees_tell_what_is_touched, each),
-        cmocka_unit_test_setup(sparse_kinds_get_base_pages, each),
-        cmocka_unit_test_setup(what_is_read_alone_stays_sparse, each),
-        cmocka_unit_test_setup(a_kind_that_is_touched_again_is_not_sparse, each),
         cmocka_unit_test_setup(the_stock_follows_what_is_touched, each),
         cmocka_unit_test_setup(base_pages_are_populated_where_they_are_touched, each),
         cmocka_unit_test_setup(the_pagemap_waits_too, each),
