@@ -181,7 +181,7 @@ void fl_region_clear(struct fl_region *r, struct fl_extent *e, size_t n)
     struct fl_range part = {e->base, fl_align_up(n, fl_page.base)};
 
     if (fl_left_clear(r, part, fl_left_clear_plainly) == e->len) {
-        e->left = 0;
+        e->left &= FL_LEFT_SPARSE; /* it is one of those still */
     }
 }
 
