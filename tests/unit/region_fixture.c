@@ -84,10 +84,11 @@ void assert_sound_at(const char *file, int line)
 void assert_settled_at(const char *file, int line)
 {
     assert_sound_at(file, line);
-    if (region.leaving != 0 || region.filling != 0 || !TAILQ_EMPTY(&region.apart) ||
-        fake.moves_open != 0 || fl_region_busy()) {
-        print_error("leaving %zu, filling %zu, apart %d, open %u, busy %d\n", region.leaving,
-                    region.filling, !TAILQ_EMPTY(&region.apart), fake.moves_open, fl_region_busy());
+    if (region.leaving != 0 || region.exempt != 0 || region.filling != 0 ||
+        !TAILQ_EMPTY(&region.apart) || fake.moves_open != 0 || fl_region_busy()) {
+        print_error("leaving %zu, exempt %zu, filling %zu, apart %d, open %u, busy %d\n",
+                    region.leaving, region.exempt, region.filling, !TAILQ_EMPTY(&region.apart),
+                    fake.moves_open, fl_region_busy());
         _fail(file, line);
     }
 }
@@ -181,4 +182,34 @@ int fork_beside(int (*child)(void))
     assert_int_equal(pthread_create(&t, NULL, fork_there, &b), 0);
     assert_int_equal(pthread_join(t, NULL), 0);
     return b.status;
+}
+
+int waiting_begin(void **state)
+{
+    static const struct fl_region_config waiting = {.huge = true, .wait_for_touch = true};
+
+    (void)state;
+    region_begin(&waiting);
+    return 0;
+}
+
+void free_looked_at(struct fl_extent *e)
+{
+    if ((e->left & FL_LEFT_UNSEEN) != 0) {
+        fl_region_note_touched(&region, e);
+    }
+    give(e);
+}
+
+void touch_at(struct fl_extent *e, size_t at)
+{
+    bytes(e)[at] = 0xee;
+}
+
+size_t bytes_there(const struct fl_extent *e)
+{
+    size_t n = 0;
+
+    assert_int_equal(fl_sys_linux.resident((struct fl_range){e->base, e->len}, &n), 0);
+    return n;
 }

@@ -15,6 +15,15 @@ void region_begin(const struct fl_region_config *config);
 /* The first half without the second: for tests that script the kernel in between. */
 void region_clear(void);
 
+/* The set-up of tests in which new memory waits for its first touch. */
+int waiting_begin(void **state);
+/* free(3) of a block that was handed out so. */
+void free_looked_at(struct fl_extent *e);
+/* Writes a byte. */
+void touch_at(struct fl_extent *e, size_t at);
+/* Bytes of it in memory, by the real kernel's word. */
+size_t bytes_there(const struct fl_extent *e);
+
 /* fl_region_take without a cache at the base page. NULL is an answer. */
 struct fl_extent *take(size_t len);
 struct fl_extent *take_aligned(size_t len, size_t align);

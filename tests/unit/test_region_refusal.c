@@ -11,14 +11,6 @@ static int each(void **state)
     return 0;
 }
 
-static size_t resident(const struct fl_extent *e)
-{
-    size_t n = 0;
-
-    assert_int_equal(fl_sys_linux.resident((struct fl_range){e->base, e->len}, &n), 0);
-    return n;
-}
-
 /* Half of the machine is in use, or nearly. */
 static const char half_used[] = "MemTotal: 2097152 kB\nMemAvailable: 1052672 kB\n"; /* 4 MiB less */
 
@@ -67,9 +59,9 @@ static void beyond_half_small_requests_take_what_they_touch(void **state)
     assert_null(in_window(FAKE_POPULATE, 0));
     assert_int_equal(in_window(FAKE_ADVISE, 0)->advice, FL_ADVICE_NO_HUGE);
     assert_null(in_window(FAKE_ADVISE, 1));
-    assert_int_equal(resident(e), 0);
+    assert_int_equal(bytes_there(e), 0);
     bytes(e)[MIB(1)] = 1;
-    assert_int_equal(resident(e), KIB(4));
+    assert_int_equal(bytes_there(e), KIB(4));
     assert_true(stats().lazy == 1 && stats().stalls == 0 && stats().populate_bytes == 0);
     assert_int_equal(region.populated_bytes, MIB(4)); /* it is committed, so it counts */
     assert_sound();
@@ -107,7 +99,7 @@ static void on_touch_growth_takes_what_is_there_as_it_is(void **state)
     struct fl_extent *e = take_zeroed(MIB(3)); /* dirty, then EMPTY */
     assert_true(e->base == base);
     assert_null(in_window(FAKE_POPULATE, 0));
-    assert_int_equal(resident(e), MIB(2));
+    assert_int_equal(bytes_there(e), MIB(2));
     assert_true(is_filled(e, 0));
     assert_sound();
     assert_non_null(guard);

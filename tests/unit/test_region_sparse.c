@@ -5,57 +5,26 @@
 
 #include <errno.h>
 
-static const struct fl_region_config waiting = {.huge = true, .wait_for_touch = true};
-
-static int each(void **state)
-{
-    (void)state;
-    region_begin(&waiting);
-    return 0;
-}
-
-static size_t resident(const struct fl_extent *e)
-{
-    size_t n = 0;
-
-    assert_int_equal(fl_sys_linux.resident((struct fl_range){e->base, e->len}, &n), 0);
-    return n;
-}
-
-/* As free(3) does it. */
-static void free_it(struct fl_extent *e)
-{
-    if ((e->left & FL_LEFT_UNSEEN) != 0) {
-        fl_region_note_touched(&region, e);
-    }
-    give(e);
-}
-
-static void touch(struct fl_extent *e, size_t at)
-{
-    bytes(e)[at] = 0xee;
-}
-
 /* Of what little is touched: by base pages, and gone when it is freed. */
 static void sparse_kinds_get_base_pages(void **state)
 {
     (void)state;
     struct fl_extent *e = take(MIB(64));
     uintptr_t base = e->base;
-    touch(e, 0);
-    assert_true(resident(e) >= MIB(2) || !fl_page.thp);
-    free_it(e);
+    touch_at(e, 0);
+    assert_true(bytes_there(e) >= MIB(2) || !fl_page.thp);
+    free_looked_at(e);
     assert_int_equal(take(MIB(64))->base, base); /* what is free comes first */
     size_t populated = region.populated_bytes;
     for (int i = 0; i < 3; i++) {
         e = take_zeroed(MIB(80));
         assert_int_equal(e->content, FL_CONTENT_LAZY);
-        touch(e, 0);
-        touch(e, MIB(80) - 1);
-        assert_int_equal(resident(e), KIB(8));
+        touch_at(e, 0);
+        touch_at(e, MIB(80) - 1);
+        assert_int_equal(bytes_there(e), KIB(8));
         assert_int_equal(region.populated_bytes, populated);
         base = e->base;
-        free_it(e);
+        free_looked_at(e);
         assert_int_equal(fl_extent_at(&region, base)->content, FL_CONTENT_EMPTY);
         assert_settled();
     }
@@ -69,12 +38,12 @@ static void sparse_kinds_get_base_pages(void **state)
 static void what_is_free_is_better_than_nothing(void **state)
 {
     for (int i = 0; i < 3; i++) {
-        (void)each(state);
+        (void)waiting_begin(state);
         struct fl_extent *e = take(MIB(20)), *other = take(MIB(40));
         uintptr_t base = e->base;
-        free_it(other);
+        free_looked_at(other);
         (void)fl_region_purge(&region, 0); /* so that it is not full */
-        free_it(e);
+        free_looked_at(e);
         fake.rc[FAKE_MAP_AT] = fake.rc[FAKE_COMMIT] = i == 0 ? -ENOMEM : 0;
         region.config.limit = i == 1 ? MIB(200) : 0;
         fl_sys_confine(i == 2);
@@ -92,15 +61,15 @@ static void what_is_free_is_better_than_nothing(void **state)
 static void sparse_ones_are_few_at_first(void **state)
 {
     (void)state;
-    free_it(take(MIB(20)));
+    free_looked_at(take(MIB(20)));
     (void)fl_region_purge(&region, 0);
     struct fl_extent *e[3];
     for (int i = 0; i < 3; i++) {
         e[i] = take(MIB(20));
         assert_int_equal(e[i]->content, i < 2 ? FL_CONTENT_LAZY : FL_CONTENT_POPULATED);
     }
-    free_it(e[0]);
-    free_it(e[1]);
+    free_looked_at(e[0]);
+    free_looked_at(e[1]);
     for (int i = 0; i < 8; i++) {
         assert_int_equal(take(MIB(20))->content, FL_CONTENT_LAZY);
     }
@@ -111,7 +80,7 @@ static void sparse_ones_are_few_at_first(void **state)
 static void sparse_ones_grow_as_such(void **state)
 {
     (void)state;
-    free_it(take(MIB(20)));
+    free_looked_at(take(MIB(20)));
     (void)fl_region_purge(&region, 0);
     struct fl_extent *e = take(MIB(20));
     assert_true(fl_region_resize(&region, e, MIB(30)));
@@ -122,7 +91,7 @@ static void sparse_ones_grow_as_such(void **state)
     assert_non_null(to);
     assert_int_equal(region.sparse_live, 1);
     assert_int_equal(to->left & FL_LEFT_SPARSE, FL_LEFT_SPARSE);
-    free_it(to);
+    free_looked_at(to);
     assert_int_equal(region.populated_bytes, 0);
     assert_int_equal(region.sparse_live, 0);
     assert_settled();
@@ -132,27 +101,27 @@ static void sparse_ones_grow_as_such(void **state)
 static void what_is_read_alone_stays_sparse(void **state)
 {
     (void)state;
-    free_it(take(MIB(20)));
+    free_looked_at(take(MIB(20)));
     (void)fl_region_purge(&region, 0);
     for (int i = 0; i < 8; i++) {
         struct fl_extent *e = take_zeroed(MIB(20));
         assert_int_equal(e->content, FL_CONTENT_LAZY);
         assert_true(is_filled(e, 0));
-        free_it(e);
+        free_looked_at(e);
     }
 }
 
 static void a_kind_that_is_touched_again_is_not_sparse(void **state)
 {
     (void)state;
-    free_it(take(MIB(20)));
+    free_looked_at(take(MIB(20)));
     (void)fl_region_purge(&region, 0);
     for (int i = 0; i < 2; i++) {
         struct fl_extent *e = take(MIB(30));
         assert_int_equal(e->content, i == 0 ? FL_CONTENT_LAZY : FL_CONTENT_POPULATED);
         fill(e, 1);
         uintptr_t base = e->base;
-        free_it(e); /* base pages are not kept */
+        free_looked_at(e); /* base pages are not kept */
         enum fl_content now = fl_extent_at(&region, base)->content;
         assert_int_equal(now, i == 0 ? FL_CONTENT_EMPTY : FL_CONTENT_POPULATED);
     }
@@ -162,12 +131,12 @@ static void a_kind_that_is_touched_again_is_not_sparse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(sparse_kinds_get_base_pages, each),
-        cmocka_unit_test_setup(what_is_free_is_better_than_nothing, each),
-        cmocka_unit_test_setup(sparse_ones_are_few_at_first, each),
-        cmocka_unit_test_setup(sparse_ones_grow_as_such, each),
-        cmocka_unit_test_setup(what_is_read_alone_stays_sparse, each),
-        cmocka_unit_test_setup(a_kind_that_is_touched_again_is_not_sparse, each),
+        cmocka_unit_test_setup(sparse_kinds_get_base_pages, waiting_begin),
+        cmocka_unit_test_setup(what_is_free_is_better_than_nothing, waiting_begin),
+        cmocka_unit_test_setup(sparse_ones_are_few_at_first, waiting_begin),
+        cmocka_unit_test_setup(sparse_ones_grow_as_such, waiting_begin),
+        cmocka_unit_test_setup(what_is_read_alone_stays_sparse, waiting_begin),
+        cmocka_unit_test_setup(a_kind_that_is_touched_again_is_not_sparse, waiting_begin),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,32 +8,6 @@
 #include <pthread.h>
 #include <string.h>
 
-static const struct fl_region_config waiting = {.huge = true, .wait_for_touch = true};
-
-static int each(void **state)
-{
-    (void)state;
-    region_begin(&waiting);
-    return 0;
-}
-
-static size_t resident(const struct fl_extent *e)
-{
-    size_t n = 0;
-
-    assert_int_equal(fl_sys_linux.resident((struct fl_range){e->base, e->len}, &n), 0);
-    return n;
-}
-
-/* As free(3) does it. */
-static void free_it(struct fl_extent *e)
-{
-    if ((e->left & FL_LEFT_UNSEEN) != 0) {
-        fl_region_note_touched(&region, e);
-    }
-    give(e);
-}
-
 /* Of all kinds half is touched, by what is known. */
 static void forget_what_is_sparse(void)
 {
@@ -42,17 +16,12 @@ static void forget_what_is_sparse(void)
     }
 }
 
-static void touch(struct fl_extent *e, size_t at)
-{
-    bytes(e)[at] = 0xee;
-}
-
 static void new_memory_is_not_populated(void **state)
 {
     (void)state;
     for (size_t len = KIB(64); len <= MIB(256); len *= 4) {
         struct fl_extent *e = take(len);
-        assert_int_equal(resident(e), 0);
+        assert_int_equal(bytes_there(e), 0);
         assert_null(in_window(FAKE_POPULATE, 0));
         assert_int_equal(e->content, FL_CONTENT_POPULATED); /* as it counts */
     }
@@ -69,7 +38,7 @@ static void those_who_set_eager_max_get_it_populated(void **state)
     (void)state;
     region_begin(&eager);
     struct fl_extent *e = take(MIB(8));
-    assert_int_equal(resident(e), MIB(8));
+    assert_int_equal(bytes_there(e), MIB(8));
     assert_int_equal(e->left, 0);
     assert_int_equal(stats().stalls, 1);
     assert_settled();
@@ -81,11 +50,11 @@ static void what_was_touched_serves_the_next_request(void **state)
     struct fl_extent *e = take(MIB(8));
     fill(e, 1);
     uintptr_t base = e->base;
-    free_it(e);
+    free_looked_at(e);
     fake_forget();
     e = take(MIB(8));
     assert_int_equal(e->base, base);
-    assert_int_equal(resident(e), MIB(8));
+    assert_int_equal(bytes_there(e), MIB(8));
     assert_int_equal(e->left & FL_LEFT_UNSEEN, 0); /* it is looked at once */
     assert_int_equal(fake.count[FAKE_POPULATE] + fake_purges() + fake.count[FAKE_MAP_AT] +
                          fake.count[FAKE_COMMIT],
@@ -98,13 +67,13 @@ static void calloc_brings_nothing_in(void **state)
     (void)state;
     struct fl_extent *e = take(MIB(64));
     for (size_t at = MIB(1); at < MIB(64); at += MIB(16)) {
-        touch(e, at);
+        touch_at(e, at);
     }
-    size_t there = resident(e);
+    size_t there = bytes_there(e);
     assert_true(there < MIB(16));
-    free_it(e);
+    free_looked_at(e);
     e = take_zeroed(MIB(64));
-    assert_int_equal(resident(e), there);
+    assert_int_equal(bytes_there(e), there);
     assert_true(is_filled(e, 0));
     assert_settled();
 }
@@ -113,12 +82,12 @@ static void calloc_clears_all_where_nobody_knows(void **state)
 {
     (void)state;
     struct fl_extent *e = take(MIB(8));
-    touch(e, MIB(5));
-    free_it(e);
+    touch_at(e, MIB(5));
+    free_looked_at(e);
     fake.rc[FAKE_TOUCHED] = -EPERM;
     e = take_zeroed(MIB(8));
     assert_true(is_filled(e, 0));
-    assert_int_equal(resident(e), MIB(8));
+    assert_int_equal(bytes_there(e), MIB(8));
 }
 
 /* More pieces than one look tells of. */
@@ -129,13 +98,13 @@ static void calloc_finds_every_piece(void **state)
     region_begin(&c);
     struct fl_extent *e = take(MIB(8));
     for (size_t at = 0; at < MIB(8); at += KIB(28)) {
-        touch(e, at);
+        touch_at(e, at);
     }
-    size_t there = resident(e);
+    size_t there = bytes_there(e);
     assert_true(there < MIB(2));
-    free_it(e);
+    free_looked_at(e);
     e = take_zeroed(MIB(8));
-    assert_int_equal(resident(e), there);
+    assert_int_equal(bytes_there(e), there);
     assert_true(is_filled(e, 0));
 }
 
@@ -143,11 +112,11 @@ static void a_block_is_cleared_where_it_was_touched(void **state)
 {
     (void)state;
     struct fl_extent *e = take(MIB(16));
-    touch(e, MIB(9));
-    touch(e, MIB(15));
-    size_t there = resident(e);
+    touch_at(e, MIB(9));
+    touch_at(e, MIB(15));
+    size_t there = bytes_there(e);
     fl_region_clear(&region, e, MIB(12));
-    assert_int_equal(resident(e), there);
+    assert_int_equal(bytes_there(e), there);
     assert_int_equal(bytes(e)[MIB(9)], 0);
     assert_int_equal(bytes(e)[MIB(15)], 0xee);
     assert_int_not_equal(e->left, 0);
@@ -162,15 +131,15 @@ static void clearing_ahead_brings_nothing_in(void **state)
     (void)state;
     struct fl_extent *e = take(MIB(64));
     uintptr_t base = e->base;
-    touch(e, MIB(33));
-    free_it(e);
+    touch_at(e, MIB(33));
+    free_looked_at(e);
     forget_what_is_sparse();
     (void)fl_region_rezero(&region);
     (void)fl_region_rezero(&region);
     struct fl_extent *f = fl_extent_free_at(&region, base, 0);
     assert_non_null(f);
     assert_true(f->zeroed.len >= MIB(64));
-    assert_true(resident(f) <= MIB(2));
+    assert_true(bytes_there(f) <= MIB(2));
     assert_true(stats().rezero_bytes <= MIB(2));
     e = take_zeroed(MIB(64));
     assert_int_equal(e->base, base);
@@ -185,15 +154,15 @@ static void holes_move_as_holes(void **state)
     struct fl_extent *end = take(MIB(2));
     fill(wall, 1);
     fill(end, 2);
-    touch(low, MIB(3));
-    touch(high, MIB(7));
-    free_it(low);
-    free_it(high);
+    touch_at(low, MIB(3));
+    touch_at(high, MIB(7));
+    free_looked_at(low);
+    free_looked_at(high);
     forget_what_is_sparse();
     fake_forget();
     struct fl_extent *e = take_zeroed(MIB(30));
     assert_true(fake.count[FAKE_MOVE] != 0);
-    assert_true(resident(e) <= MIB(4));
+    assert_true(bytes_there(e) <= MIB(4));
     assert_null(in_window(FAKE_POPULATE, 0));
     assert_true(is_filled(e, 0));
     assert_true(is_filled(wall, 1) && is_filled(end, 2));
@@ -230,8 +199,8 @@ static void what_comes_after_the_look_is_cleared_too(void **state)
                      *high = take(MIB(2));
     fill(a, 0xa1);
     fill(b, 0xb2);
-    free_it(a);
-    free_it(b);
+    free_looked_at(a);
+    free_looked_at(b);
     stranger = NULL;
     fake.on_move = calloc_amid_the_move;
     struct fl_extent *e = take(MIB(31) / 2); /* all that is free */
@@ -239,8 +208,8 @@ static void what_comes_after_the_look_is_cleared_too(void **state)
     assert_non_null(stranger);
     assert_int_equal(stranger->base, e->base + e->len);
     assert_true(is_filled(stranger, 0));
-    free_it(low);
-    free_it(high);
+    free_looked_at(low);
+    free_looked_at(high);
     assert_settled();
 }
 
@@ -248,21 +217,21 @@ static void growing_brings_nothing_in(void **state)
 {
     (void)state;
     struct fl_extent *e = take(MIB(8));
-    touch(e, 0);
+    touch_at(e, 0);
     assert_true(fl_region_resize(&region, e, MIB(64)));
-    assert_true(resident(e) <= MIB(2));
+    assert_true(bytes_there(e) <= MIB(2));
     struct fl_extent *wall = take(MIB(2));
     struct fl_extent *to = fl_region_move(&region, e, MIB(128));
     assert_non_null(to);
     assert_int_equal(bytes(to)[0], 0xee);
-    assert_true(resident(to) <= MIB(4));
+    assert_true(bytes_there(to) <= MIB(4));
     assert_int_not_equal(to->left, 0);
     assert_true(fl_region_resize(&region, to, MIB(16)));
-    touch(to, MIB(12));
-    free_it(to);
-    free_it(wall);
+    touch_at(to, MIB(12));
+    free_looked_at(to);
+    free_looked_at(wall);
     e = take_zeroed(MIB(100));
-    assert_true(resident(e) <= MIB(6));
+    assert_true(bytes_there(e) <= MIB(6));
     assert_true(is_filled(e, 0));
     assert_settled();
 }
@@ -276,14 +245,14 @@ static void holes_are_known_of_what_merges(void **state)
     fill(whole, 1);
     fl_region_note_touched(&region, whole);
     assert_int_equal(whole->left, 0);
-    touch(hollow, MIB(31));
-    free_it(hollow);
+    touch_at(hollow, MIB(31));
+    free_looked_at(hollow);
     forget_what_is_sparse();
     uintptr_t base = whole->base;
-    free_it(whole);
+    free_looked_at(whole);
     struct fl_extent *e = take_zeroed(MIB(40));
     assert_int_equal(e->base, base);
-    assert_true(resident(e) <= MIB(10));
+    assert_true(bytes_there(e) <= MIB(10));
     assert_true(is_filled(e, 0));
     assert_true(fl_region_resize(&region, e, MIB(8)));
     fill(e, 1);
@@ -291,8 +260,8 @@ static void holes_are_known_of_what_merges(void **state)
     assert_int_equal(e->left, 0);
     assert_true(fl_region_resize(&region, e, MIB(24)));
     assert_int_equal(e->left, FL_LEFT_HOLLOW);
-    free_it(e);
-    free_it(wall);
+    free_looked_at(e);
+    free_looked_at(wall);
     assert_settled();
 }
 
@@ -302,7 +271,7 @@ static void holes_are_known_beside_what_is_apart(void **state)
     struct fl_extent *e = take(MIB(16));
     struct fl_range part = {fl_align_up(e->base, MIB(2)) + MIB(4), MIB(4)};
     uintptr_t base = e->base;
-    free_it(e);
+    free_looked_at(e);
     fl_region_lock(&region);
     assert_int_equal(fl_extent_reserve(&region, 2), 0);
     e = fl_apart_claim_part(&region, fl_extent_free_at(&region, base, 0), part);
@@ -328,12 +297,12 @@ static void a_free_is_looked_at_once(void **state)
 {
     (void)state;
     struct fl_extent *e = take(MIB(256));
-    free_it(e);
+    free_looked_at(e);
     unsigned looks = fake.count[FAKE_RESIDENT];
     assert_true(looks != 0 && looks <= 16);
     forget_what_is_sparse();
     e = take(MIB(256));
-    free_it(e);
+    free_looked_at(e);
     assert_int_equal(fake.count[FAKE_RESIDENT], looks);
 }
 
@@ -342,18 +311,18 @@ static void frees_tell_what_is_touched(void **state)
     (void)state;
     struct fl_extent *full = take(MIB(8)), *hollow = take(MIB(16)), *most = take(MIB(64));
     fill(full, 1);
-    touch(hollow, 0);
+    touch_at(hollow, 0);
     fill(most, 1);
-    free_it(full);
-    free_it(hollow);
-    free_it(most);
+    free_looked_at(full);
+    free_looked_at(hollow);
+    free_looked_at(most);
     assert_true(fl_left_was_touched(&region, MIB(8)));
     assert_true(fl_left_was_touched(&region, MIB(15)));
     assert_false(fl_left_was_touched(&region, MIB(16)));
     assert_true(fl_left_was_touched(&region, MIB(64)));
     assert_false(fl_left_was_touched(&region, MIB(256)));
     full = take(MIB(9)); /* in free memory: it tells nothing */
-    free_it(full);
+    free_looked_at(full);
     assert_true(fl_left_was_touched(&region, MIB(8)));
 }
 
@@ -367,14 +336,14 @@ static void the_stock_follows_what_is_touched(void **state)
     assert_int_equal(region.stock.demand, 0);
     struct fl_extent *beside = take(MIB(8));
     fill(e, 1);
-    free_it(e);
+    free_looked_at(e);
     assert_non_null(take(MIB(8)));
     assert_int_equal(region.stock.demand, 0); /* it was there */
     assert_non_null(take(MIB(8)));
     assert_int_equal(region.stock.demand, MIB(8));
     assert_non_null(take(MIB(32)));
     assert_int_equal(region.stock.demand, MIB(8));
-    free_it(beside);
+    free_looked_at(beside);
 }
 
 static void base_pages_are_populated_where_they_are_touched(void **state)
@@ -383,14 +352,14 @@ static void base_pages_are_populated_where_they_are_touched(void **state)
     (void)state;
     region_begin(&c);
     struct fl_extent *e = take(MIB(8));
-    assert_int_equal(resident(e), 0);
+    assert_int_equal(bytes_there(e), 0);
     fill(e, 1);
-    free_it(e);
+    free_looked_at(e);
     assert_non_null(take(MIB(8)));
     e = take(MIB(8));
-    assert_int_equal(resident(e), MIB(8));
+    assert_int_equal(bytes_there(e), MIB(8));
     e = take(MIB(1)); /* a fault for each page costs more than what may be held in vain */
-    assert_int_equal(resident(e), MIB(1));
+    assert_int_equal(bytes_there(e), MIB(1));
     assert_settled();
 }
 
@@ -408,9 +377,9 @@ static void the_pagemap_waits_too(void **state)
     assert_int_equal(fl_sys_linux.resident(part, &there), 0);
     assert_true(there <= KIB(256));
     for (size_t at = 0; at < MIB(768); at += MIB(24)) { /* where it is looked at */
-        touch(e, at);
+        touch_at(e, at);
     }
-    free_it(e);
+    free_looked_at(e);
     assert_int_equal(fl_sys_linux.resident(part, &there), 0);
     assert_int_equal(there, part.len);
 }
@@ -418,25 +387,25 @@ static void the_pagemap_waits_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(new_memory_is_not_populated, each),
-        cmocka_unit_test_setup(those_who_set_eager_max_get_it_populated, each),
-        cmocka_unit_test_setup(what_was_touched_serves_the_next_request, each),
-        cmocka_unit_test_setup(calloc_brings_nothing_in, each),
-        cmocka_unit_test_setup(calloc_clears_all_where_nobody_knows, each),
-        cmocka_unit_test_setup(calloc_finds_every_piece, each),
-        cmocka_unit_test_setup(a_block_is_cleared_where_it_was_touched, each),
-        cmocka_unit_test_setup(clearing_ahead_brings_nothing_in, each),
-        cmocka_unit_test_setup(holes_move_as_holes, each),
-        cmocka_unit_test_setup(what_comes_after_the_look_is_cleared_too, each),
-        cmocka_unit_test_setup(growing_brings_nothing_in, each),
-        cmocka_unit_test_setup(holes_are_known_of_what_merges, each),
-        cmocka_unit_test_setup(holes_are_known_beside_what_is_apart, each),
-        cmocka_unit_test_setup(small_blocks_are_not_looked_at, each),
-        cmocka_unit_test_setup(a_free_is_looked_at_once, each),
-        cmocka_unit_test_setup(frees_tell_what_is_touched, each),
-        cmocka_unit_test_setup(the_stock_follows_what_is_touched, each),
-        cmocka_unit_test_setup(base_pages_are_populated_where_they_are_touched, each),
-        cmocka_unit_test_setup(the_pagemap_waits_too, each),
+        cmocka_unit_test_setup(new_memory_is_not_populated, waiting_begin),
+        cmocka_unit_test_setup(those_who_set_eager_max_get_it_populated, waiting_begin),
+        cmocka_unit_test_setup(what_was_touched_serves_the_next_request, waiting_begin),
+        cmocka_unit_test_setup(calloc_brings_nothing_in, waiting_begin),
+        cmocka_unit_test_setup(calloc_clears_all_where_nobody_knows, waiting_begin),
+        cmocka_unit_test_setup(calloc_finds_every_piece, waiting_begin),
+        cmocka_unit_test_setup(a_block_is_cleared_where_it_was_touched, waiting_begin),
+        cmocka_unit_test_setup(clearing_ahead_brings_nothing_in, waiting_begin),
+        cmocka_unit_test_setup(holes_move_as_holes, waiting_begin),
+        cmocka_unit_test_setup(what_comes_after_the_look_is_cleared_too, waiting_begin),
+        cmocka_unit_test_setup(growing_brings_nothing_in, waiting_begin),
+        cmocka_unit_test_setup(holes_are_known_of_what_merges, waiting_begin),
+        cmocka_unit_test_setup(holes_are_known_beside_what_is_apart, waiting_begin),
+        cmocka_unit_test_setup(small_blocks_are_not_looked_at, waiting_begin),
+        cmocka_unit_test_setup(a_free_is_looked_at_once, waiting_begin),
+        cmocka_unit_test_setup(frees_tell_what_is_touched, waiting_begin),
+        cmocka_unit_test_setup(the_stock_follows_what_is_touched, waiting_begin),
+        cmocka_unit_test_setup(base_pages_are_populated_where_they_are_touched, waiting_begin),
+        cmocka_unit_test_setup(the_pagemap_waits_too, waiting_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
