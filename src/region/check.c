@@ -82,10 +82,11 @@ static bool are_holes_right(struct fl_region *r, const struct fl_extent *e)
     bool counted = e->state == FL_EXTENT_FREE || e->state == FL_EXTENT_APART;
     bool free = counted || e->state == FL_EXTENT_FOREIGN;
     bool empty = e->content == FL_CONTENT_EMPTY;
-    bool hollow = (e->left & FL_LEFT_HOLLOW) != 0;
+    /* A LIVE one's owner writes `left` without the lock. */
+    bool hollow = free && (e->left & FL_LEFT_HOLLOW) != 0;
     size_t holes = fl_holes_in(r, fl_extent_range(e));
 
-    return (!counted || e->holes == holes) && (holes == 0 || (free && !empty && hollow)) &&
+    return (!counted || e->holes == holes) && (holes == 0 || (hollow && !empty)) &&
            !(empty && fl_holes_next_split(r, fl_extent_range(e)).len != 0);
 }
 
