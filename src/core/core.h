@@ -123,7 +123,8 @@ struct fl_memory {
     /* Free memory that may be held: an eighth of RLIMIT_AS, RLIMIT_DATA, or, under overcommit_memory=2, of this rank's
      * part of CommitLimit. They count maps. */
     uint64_t keep;
-    bool bounded; /* there is a bound of the process's own, not the machine alone */
+    uint64_t most; /* the least of all totals: RAM, limits of cgroups */
+    bool bounded;  /* there is a bound of the process's own, not the machine alone */
 };
 
 enum { FL_CGROUP_PATH = 512, FL_CGROUP_LEVELS = 16 };

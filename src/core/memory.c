@@ -69,6 +69,7 @@ static void bound(struct fl_memory *m, const struct fl_memory_scratch *s, uint64
 
     m->headroom = room < m->headroom ? room : m->headroom;
     m->eager = eager < m->eager ? eager : m->eager;
+    m->most = total < m->most ? total : m->most;
 }
 
 /* Its limit, less what is used and cannot be reclaimed at once. False: its use cannot be read. */
@@ -179,7 +180,11 @@ static bool bound_all(struct fl_memory *m, struct fl_memory_scratch *s)
 {
     bool all = true;
 
-    *m = (struct fl_memory){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, false};
+    *m = (struct fl_memory){.headroom = UINT64_MAX,
+                            .unused = UINT64_MAX,
+                            .eager = UINT64_MAX,
+                            .keep = UINT64_MAX,
+                            .most = UINT64_MAX};
     bound_kept(m, fl_sys.limit(RLIMIT_AS));
     bound_kept(m, fl_sys.limit(RLIMIT_DATA));
     bound_by_machine(m, s);

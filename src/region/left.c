@@ -47,17 +47,29 @@ static uint32_t sparse_most(const struct fl_region *r)
     return (uint32_t)1 << fl_min(seen, SPARSE_LOG_MOST);
 }
 
+static bool may_be_sparse(const struct fl_region *r, size_t len)
+{
+    const struct fl_region_config *c = &r->config;
+
+    return len >= SPARSE_FROM_HUGE * fl_page.huge && c->wait_for_touch && !c->first_touch &&
+           c->huge && c->limit == 0 && !fl_sys_is_confined();
+}
+
 /* A touch of a huge page costs a hundred times as much as a base page's, and holds 512 times as
  * much. What is free comes first, where more than the peak would be held. */
 bool fl_left_is_sparse(const struct fl_region *r, size_t len)
 {
-    const struct fl_region_config *c = &r->config;
     uint8_t known = atomic_load_explicit(&r->touched[kind_of(len)], memory_order_relaxed);
 
-    return known != 0 && known - 1 <= SPARSE_MOST && len >= SPARSE_FROM_HUGE * fl_page.huge &&
-           c->wait_for_touch && !c->first_touch && c->huge && c->limit == 0 &&
-           r->sparse_live < sparse_most(r) && !fl_supply_is_full(r, len, len) &&
-           !fl_sys_is_confined();
+    return known != 0 && known - 1 <= SPARSE_MOST && may_be_sparse(r, len) &&
+           r->sparse_live < sparse_most(r) && !fl_supply_is_full(r, len, len);
+}
+
+bool fl_left_is_beyond(const struct fl_region *r, size_t len)
+{
+    return r->memory_most != 0 && r->stats.in_use + len > r->memory_most && !fl_page.always &&
+           may_be_sparse(r, len) && !fl_left_was_touched(r, len) &&
+           r->sparse_live < (uint32_t)1 << SPARSE_LOG_MOST;
 }
 
 void fl_left_note_gone(struct fl_region *r, const struct fl_extent *e)

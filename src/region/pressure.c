@@ -55,6 +55,7 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
                                        : FL_CACHED_MOST,
                           memory_order_relaxed);
     r->pieces.headroom = fl_min(m->headroom, SIZE_MAX);
+    r->memory_most = fl_min(m->most, SIZE_MAX);
     r->look_after = fl_max(fl_min(m->headroom, m->keep) / 16, look_least);
     note_starvation(r, m);
     r->since_look = 0;

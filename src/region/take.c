@@ -260,6 +260,20 @@ static struct fl_extent *take_alike(struct fl_region *r, size_t len, size_t alig
     return e != NULL && e->len == len ? take_populated(r, len, align, g, e->zone) : NULL;
 }
 
+/* By base pages, where little of it will be touched. */
+static struct fl_extent *take_sparse(struct fl_region *r, size_t len, size_t align,
+                                     struct fl_grant *g, const struct fl_wish *wish)
+{
+    bool beyond = !wish->on_touch && fl_left_is_beyond(r, len) && has_room(r, g->zone, len);
+    struct fl_extent *e = g->sparse || beyond ? fl_take_sparse(r, len, align, g->zone) : NULL;
+
+    if (e == NULL && g->sparse) { /* what is free is better than nothing */
+        g->sparse = false;
+        e = take_populated(r, len, align, g, g->zone);
+    }
+    return e;
+}
+
 static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, size_t len,
                                      size_t align, struct fl_grant *g, const struct fl_wish *wish)
 {
@@ -284,9 +298,8 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     if (e == NULL && g->refusal == -EBUSY) { /* after a look it may be had */
         return NULL;
     }
-    if (e == NULL && g->sparse && (e = fl_take_sparse(r, len, align, g->zone)) == NULL) {
-        g->sparse = false; /* what is free is better than nothing */
-        e = take_populated(r, len, align, g, zone);
+    if (e == NULL) {
+        e = take_sparse(r, len, align, g, wish);
     }
     if (e == NULL && (wish->on_touch || (r->placing.nodes == 0 && fl_touch_wants(r, len)))) {
         g->look |= fl_region_note_touch(r, len);

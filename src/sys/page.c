@@ -25,7 +25,9 @@ void fl_sys_boot(void)
         fl_parse_after(text, "", &huge) && fl_is_pow2(huge) && huge <= huge_max) {
         fl_page.huge = huge;
     }
-    fl_page.thp =
-        fl_sys.read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text) == 0 &&
-        strstr(text, "[never]") == NULL;
+    if (fl_sys.read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text) != 0) {
+        text[0] = '\0';
+    }
+    fl_page.thp = text[0] != '\0' && strstr(text, "[never]") == NULL;
+    fl_page.always = strstr(text, "[always]") != NULL;
 }

@@ -205,6 +205,7 @@ struct fl_page {
     size_t huge;    /* bytes of a PMD-sized huge page */
     unsigned shift; /* log2(base) */
     bool thp;       /* transparent huge pages are to be had for advised ranges */
+    bool always;    /* the same for all others */
 };
 extern FL_HIDDEN struct fl_page fl_page;
 

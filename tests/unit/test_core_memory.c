@@ -46,6 +46,7 @@ static void memavailable_alone(void **state)
 {
     (void)state;
     assert_left(GIB(14), GIB(16));
+    assert_int_equal(look().most, GIB(16));
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388609 kB\n");
     assert_left(GIB(8) + 1024, GIB(16));
     assert_int_equal(look().eager, 1024);
@@ -253,6 +254,7 @@ static void each_figure_is_the_least_of_all_bounds(void **state)
     struct fl_memory m = look();
     assert_int_equal(m.headroom, GIB(5));
     assert_int_equal(m.eager, GIB(1));
+    assert_int_equal(m.most, GIB(6));
     assert_true(m.bounded);
     assert_true(m.keep == UINT64_MAX); /* cgroups count pages, not maps */
 }

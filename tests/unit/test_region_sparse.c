@@ -128,6 +128,48 @@ static void a_kind_that_is_touched_again_is_not_sparse(void **state)
     assert_settled();
 }
 
+/* What is asked for beyond all memory cannot all be touched: as it comes without us. */
+static void what_memory_cannot_hold_comes_by_base_pages(void **state)
+{
+    for (int always = 0; always < 2; always++) {
+        (void)waiting_begin(state);
+        fl_page.always = always != 0;
+        struct fl_extent *giant = take(fake.memory_total - MIB(40));
+        struct fl_extent *e = take(MIB(20)); /* with it all may still be touched */
+        assert_int_equal(e->left & FL_LEFT_SPARSE, 0);
+        e = take(MIB(64));
+        assert_int_equal(e->left & FL_LEFT_SPARSE, always ? 0 : FL_LEFT_SPARSE);
+        touch_at(e, MIB(33));
+        assert_int_equal(bytes_there(e), always && fl_page.thp ? MIB(2) : KIB(4));
+        fl_page.always = false;
+        assert_int_equal(take(MIB(3))->left & FL_LEFT_SPARSE, 0);
+        struct fl_extent *full = take(MIB(160));
+        assert_int_equal(full->content, FL_CONTENT_LAZY);
+        fill(full, 1);
+        free_looked_at(full);
+        assert_int_equal(take(MIB(130))->content, FL_CONTENT_POPULATED); /* touched it will be */
+        give(giant);
+        assert_int_equal(take(MIB(20))->content, FL_CONTENT_POPULATED);
+        assert_settled();
+    }
+}
+
+/* What is free serves, though it may never have been touched: that is counted already. */
+static void beyond_all_memory_what_is_free_comes_first(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(20));
+    uintptr_t base = e->base;
+    for (int i = 0; i < 4; i++) {
+        (void)take(fake.memory_total / 4);
+    }
+    give(e);
+    e = take(MIB(20));
+    assert_int_equal(e->content, FL_CONTENT_POPULATED);
+    assert_int_equal(e->base, base);
+    assert_settled();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +178,8 @@ int main(void)
         cmocka_unit_test_setup(sparse_ones_are_few_at_first, waiting_begin),
         cmocka_unit_test_setup(sparse_ones_grow_as_such, waiting_begin),
         cmocka_unit_test_setup(what_is_read_alone_stays_sparse, waiting_begin),
+        cmocka_unit_test_setup(what_memory_cannot_hold_comes_by_base_pages, waiting_begin),
+        cmocka_unit_test_setup(beyond_all_memory_what_is_free_comes_first, waiting_begin),
         cmocka_unit_test_setup(a_kind_that_is_touched_again_is_not_sparse, waiting_begin),
     };
 
