@@ -227,8 +227,8 @@ bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t l
 bool fl_left_was_touched(const struct fl_region *r, size_t len);
 /* Is a new block of that kind to come by base pages? Lock: region. */
 bool fl_left_is_sparse(const struct fl_region *r, size_t len);
-/* With it more is asked for than the process can have in memory: not all of that will be touched, and
- * what is touched comes as it does without us. */
+/* With it more is asked for than the process can have in memory: not all of that will be touched,
+ * and what is touched comes as it does without us. Lock: region. */
 bool fl_left_is_beyond(const struct fl_region *r, size_t len);
 /* LIVE no more. Lock: region. */
 void fl_left_note_gone(struct fl_region *r, const struct fl_extent *e);

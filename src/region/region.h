@@ -229,8 +229,7 @@ struct fl_region {
     struct fl_memory_scratch scratch;        /* for looks at the memory. Lock: look */
     struct fl_memory_scratch worker_scratch; /* the worker's, without the lock */
     size_t memory_total;                     /* bytes of RAM; 0: unknown */
-    size_t
-        memory_most; /* bytes that the process can have in memory, by the last look; 0: none yet */
+    size_t memory_most; /* bytes that can be in memory, by the last look; 0: none yet */
     /* Bytes since the next allocator was asked to trim, and until it is again. */
     size_t since_starved, starve_after;
     size_t since_look; /* bytes that came back since the memory was looked at */
