@@ -242,6 +242,9 @@ uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g);
  * is held. */
 typedef void fl_clear(void *base, size_t len);
 size_t fl_left_clear(struct fl_region *r, struct fl_range range, fl_clear *clear);
+/* May the calling thread look for that? A guest that shares the program's descriptors may not: held
+ * up there, it would hold up the program. */
+bool fl_left_may_look(void);
 fl_clear fl_left_clear_plainly;
 
 /* Notes that requests needed `bytes` that were in no free extent; calls for the worker when the stock is low. */

@@ -112,11 +112,20 @@ uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g)
     return (uint8_t)((fresh || g->hollow ? FL_LEFT_HOLLOW : 0) | (new ? FL_LEFT_UNSEEN : 0));
 }
 
-/* As fl_sys.touched. No child of fork gets the descriptor. */
+bool fl_left_may_look(void)
+{
+    return fl_thread != FL_THREAD_GUEST;
+}
+
+/* As fl_sys.touched. No child of fork gets the descriptor: who has a table of his own needs no
+ * lock for that, and whoever holds him up there holds up nobody else. */
 static int look(struct fl_region *r, struct fl_range range, struct fl_range part[PARTS])
 {
     int n = -EBUSY;
 
+    if (fl_thread == FL_THREAD_APART) {
+        return fl_sys.touched(range, part, PARTS);
+    }
     if (fl_region_busy()) { /* a handler: whom it interrupted may hold the lock */
         return n;
     }

@@ -5,7 +5,8 @@
  * A thread that needs one leaves the region's lock, looks or waits for the look of another thread,
  * comes back, and decides anew. One thread looks at a time. Those that wait share its answer if the
  * look began after they had asked; else one of them looks again. What was granted since the look
- * began is taken off the answer: its pages may not have been counted yet.
+ * began is taken off the answer: its pages may not have been counted yet. The worker looks for
+ * itself.
  * State: r->look and r->scratch, under r->look.lock; it comes before the region's. */
 #include "region/internal.h"
 
@@ -52,8 +53,27 @@ static void discount(const struct fl_region *r, struct fl_memory *m, size_t gran
     }
 }
 
+/* The worker's look, with no lock held: whoever holds it up there holds up nobody else. */
+static void look_by_worker(struct fl_region *r, struct fl_memory *out)
+{
+    size_t granted = atomic_load_explicit(&r->granted, memory_order_relaxed);
+    size_t held = r->populated_bytes;
+
+    fl_region_unlock(r);
+    r->worker_scratch.held = &held;
+    fl_memory_look(out, &r->worker_scratch);
+    r->worker_scratch.held = NULL;
+    fl_region_lock(r);
+    discount(r, out, granted);
+    r->surplus = fl_max(r->surplus, fl_region_note_memory(r, out));
+}
+
 bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out)
 {
+    if (fl_thread != FL_THREAD_PROGRAM) {
+        look_by_worker(r, out);
+        return true;
+    }
     uint32_t begun = atomic_load_explicit(&r->look.begun, memory_order_relaxed);
     size_t held = r->populated_bytes;
 

@@ -39,6 +39,12 @@ static struct fl_range dirty_piece(const struct fl_extent *e)
     return (struct fl_range){zeroed.base - len, len};
 }
 
+/* What of it may never have been touched is looked at before it is cleared. */
+static bool may_know(const struct fl_extent *e)
+{
+    return e->left == 0 || fl_left_may_look();
+}
+
 static struct fl_extent *claim_dirty(struct fl_region *r)
 {
     struct fl_extent *e;
@@ -47,7 +53,7 @@ static struct fl_extent *claim_dirty(struct fl_region *r)
     {
         TAILQ_FOREACH(e, &z->by_age, by_age)
         {
-            struct fl_range piece = dirty_piece(e);
+            struct fl_range piece = may_know(e) ? dirty_piece(e) : (struct fl_range){e->base, 0};
             if (piece.len != 0) {
                 return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim_part(r, e, piece) : NULL;
             }

@@ -32,13 +32,7 @@ struct job {
 
 static struct job jobs[JOBS];
 static struct fl_guest guests[FL_CREW_MOST];
-static _Thread_local bool is_ours;
 static enum fl_crew_kind most = FL_CREW_URING; /* constant after boot */
-
-void fl_crew_is_ours(void)
-{
-    is_ours = true;
-}
 
 void fl_crew_limit(enum fl_crew_kind best)
 {
@@ -301,7 +295,7 @@ int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allo
 
 int fl_linux_populate_shared(struct fl_range r, unsigned helpers)
 {
-    enum fl_crew_kind best = is_ours ? FL_CREW_URING : FL_CREW_THREADS;
+    enum fl_crew_kind best = fl_thread == FL_THREAD_APART ? FL_CREW_URING : FL_CREW_THREADS;
 
     return fl_crew_populate(r, helpers, best < most ? best : most, NULL);
 }

@@ -30,7 +30,7 @@ void fl_share_fail(struct fl_share *s, int rc);
 
 /* Works all of `s` off, with io_uring's workers beside the caller. True when there was a ring; what it came to is s->rc.
  * False: there is none to be had, and nothing has been handed out.
- * Context: only a thread of the library's own, see fl_crew_is_ours. */
+ * Context: only a thread of the library's own, FL_THREAD_APART. */
 bool fl_ring_work(struct fl_share *s, const struct fl_cpus *cpus);
 
 #endif

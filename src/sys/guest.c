@@ -97,12 +97,14 @@ static void take_the_process_s_schedule(void)
     }
 }
 
+_Thread_local enum fl_thread fl_thread;
+
 static int run(void *arg)
 {
     struct fl_guest *g = arg;
 
     take_the_process_s_schedule();
-    fl_lock_be_patient();
+    fl_thread = FL_THREAD_GUEST;
     g->body(g->arg);
     return 0;
 }

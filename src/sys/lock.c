@@ -17,8 +17,6 @@ enum { SPINS = 100 };
 enum { FREE, HELD, CONTENDED, FORKING };
 
 static const uint64_t patience_ns = 100000000;
-/* The calling thread is the library's own: no forker waits for it. */
-static _Thread_local bool patient;
 
 static void cpu_relax(void)
 {
@@ -106,11 +104,6 @@ static bool change(struct fl_lock *l, uint32_t from, uint32_t to)
                                                    memory_order_relaxed);
 }
 
-void fl_lock_be_patient(void)
-{
-    patient = true;
-}
-
 /* How long a thread waits for one fork. */
 struct waiting {
     uint64_t until_ns; /* monotonic; 0: no fork has been seen */
@@ -119,7 +112,7 @@ struct waiting {
 /* True: the lock is the caller's, taken over from a fork that lasts. Signals do not prolong it. */
 static bool outwait_fork(struct fl_lock *l, struct waiting *w)
 {
-    if (patient) {
+    if (fl_thread != FL_THREAD_PROGRAM) { /* no forker waits for it */
         (void)fl_sys.wait(&l->word, FORKING, 0);
         return false;
     }

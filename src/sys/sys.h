@@ -252,8 +252,11 @@ void fl_lock_hold_for_fork(struct fl_lock *l);
 void fl_lock_release_in_parent(struct fl_lock *l);
 bool fl_lock_release_in_child(struct fl_lock *l);
 
-/* The calling thread, which is the library's own, waits for forks as long as they last. */
-void fl_lock_be_patient(void);
+/* Whose the calling thread is, as it says itself. A guest waits for a fork's locks as long as the
+ * fork lasts. One apart has a table of descriptors of its own: no child of fork gets what it opens,
+ * and it takes no lock for that. */
+enum fl_thread { FL_THREAD_PROGRAM, FL_THREAD_GUEST, FL_THREAD_APART };
+extern FL_HIDDEN _Thread_local enum fl_thread fl_thread;
 
 /* The process that booted, or a child that fork's handlers made whole. False in any other child:
  * there the region belongs to threads that are gone, and requests go to the next allocator. One
@@ -324,9 +327,6 @@ enum fl_crew_kind {
  * Cost: 40 to 150 us for the helpers; the range in half the time on two CPUs. Source: madvise(2), io_uring(7). */
 int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allowed,
                      enum fl_crew_kind *out_used);
-
-/* The calling thread is the library's own, on the terms of FL_CREW_URING: fl_sys.populate_shared may use it here. */
-void fl_crew_is_ours(void);
 
 /* No helper that is a thread is left, for the kernel too; they end by themselves.  Threads: any. */
 void fl_crew_await(void);

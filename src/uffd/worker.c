@@ -248,7 +248,7 @@ static void begin(struct fl_worker *w)
         w->job[i].due_ns = FL_JOB_IDLE;
     }
     if (fl_events.own_table() == 0) {
-        fl_crew_is_ours();
+        fl_thread = FL_THREAD_APART;
         if (fl_events.wake_open(&w->wake_fd) != 0) {
             w->wake_fd = -1;
         }

@@ -45,20 +45,24 @@ static void stopped_now_and_then_at_any_place(void **state)
     run("slow", ",", "FAULTLESS_DECAY_MS=20");
 }
 
-/* In each kind of system call that it makes: one run a kind, until there is none that was not seen. */
+/* In each kind of system call that it makes: one run a kind, until there is none that was not seen.
+ * A run in which that happened when the victim was done already tells nothing. */
 static void each_call(const char *mode, char state_after)
 {
     static char seen[4096];
     char after[16];
-    int kinds = 0;
+    int kinds = 0, runs = 0;
 
     snprintf(seen, sizeof seen, ",");
     snprintf(after, sizeof after, "after %c\n", state_after);
-    for (; kinds < KINDS; kinds++) {
+    for (; kinds < KINDS && runs < 2 * KINDS; runs++) {
         const struct fl_run *r = run(mode, seen, "FAULTLESS_DECAY_MS=20");
         const char *done = strstr(r->out, "done in ,");
         if (done == NULL) {
             break;
+        }
+        if (done > strstr(r->out, "over\n")) {
+            continue;
         }
         done += strlen("done in ,");
         int len = (int)strcspn(done, "\n");
@@ -66,6 +70,7 @@ static void each_call(const char *mode, char state_after)
         assert_non_null(strstr(r->out, after));
         size_t at = strlen(seen);
         snprintf(seen + at, sizeof seen - at, "%.*s", len, done);
+        kinds++;
     }
     assert_true(kinds > 0);
 }

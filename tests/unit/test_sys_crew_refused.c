@@ -219,7 +219,7 @@ static int on_a_program_s_thread(void)
 
 static int on_a_thread_of_ours(void)
 {
-    fl_crew_is_ours();
+    fl_thread = FL_THREAD_APART;
     return on_a_program_s_thread();
 }
 

@@ -170,6 +170,8 @@ int main(int argc, char **argv)
     }
     printf("before %c\n", state_of(tid));
     go_on();
+    puts("over");
+    fflush(stdout); /* what the tracer says from now on comes too late for the state */
     printf("after %c\n", state_of(tid));
     return 0;
 }

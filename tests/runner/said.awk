@@ -1,0 +1,15 @@
+# Reads what ctest --output-junit wrote; prints what the test named `test` said, without what says nothing: cmocka's lines of
+# tests that ran and were right.
+function plain(text) {
+    gsub(/&lt;/, "<", text); gsub(/&gt;/, ">", text); gsub(/&quot;/, "\"", text); gsub(/&apos;/, "\047", text)
+    gsub(/&amp;/, "\\&", text)
+    return text
+}
+/^[ \t]*<testcase / { mine = index($0, " name=\"" test "\" ") > 0 }
+/^[ \t]*<system-out>/ { output = 1; sub(/^[ \t]*<system-out>/, "") }
+output && mine {
+    line = $0
+    sub(/<\/system-out>.*/, "", line)
+    if (line !~ /^ *\[ (RUN  |      OK|  PASSED) / && line != "") print plain(line)
+}
+/<\/system-out>/ { output = 0 }
