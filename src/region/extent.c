@@ -42,6 +42,11 @@ static struct fl_extent *look_up(const struct fl_region *r, uintptr_t addr)
 void fl_extent_populate_ahead(struct fl_region *r)
 {
     static const size_t batch = (size_t)64 * FL_KIB;
+
+    if (fl_thread !=
+        FL_THREAD_PROGRAM) { /* a mere saving; and who is held up there holds the lock */
+        return;
+    }
     size_t end = fl_align_up((r->descriptors_used + 1) * sizeof(struct fl_extent), batch);
 
     if (end > r->descriptors_ready && fl_vspace_grow(&r->descriptors, end) == 0) {
@@ -51,6 +56,20 @@ void fl_extent_populate_ahead(struct fl_region *r)
         fl_lock_permit_calls(false);
         r->descriptors_ready = end;
     }
+}
+
+/* The worker makes none mapped: it may be held up there, with the lock. So the program's threads
+ * leave it some. */
+static bool is_mapped_upto(struct fl_region *r, size_t index)
+{
+    static const size_t left = 1024;
+    size_t bytes = (index + 1) * sizeof(struct fl_extent);
+
+    if (fl_thread != FL_THREAD_PROGRAM) {
+        return bytes <= atomic_load_explicit(&r->descriptors.grown, memory_order_relaxed);
+    }
+    return fl_vspace_grow(&r->descriptors, bytes + left * sizeof(struct fl_extent)) == 0 ||
+           fl_vspace_grow(&r->descriptors, bytes) == 0;
 }
 
 int fl_extent_reserve(struct fl_region *r, size_t n)
@@ -66,8 +85,7 @@ int fl_extent_reserve(struct fl_region *r, size_t n)
     }
     while (have < n) {
         size_t index = r->descriptors_used + 1; /* index 0 means none in the pagemap */
-        if (index > UINT32_MAX ||
-            fl_vspace_grow(&r->descriptors, (index + 1) * sizeof(struct fl_extent)) != 0) {
+        if (index > UINT32_MAX || !is_mapped_upto(r, index)) {
             return -ENOMEM;
         }
         r->descriptors_used = index;

@@ -88,6 +88,24 @@ static void drop_if_lazy(struct fl_region *r, struct fl_extent *e)
     e->armed = false;
 }
 
+static void take_over(struct fl_region *r, struct fl_extent *e)
+{
+    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
+        fl_hands_settle(r, e, fl_hands_renew(r, e));
+    } else {
+        drop_if_lazy(r, e);
+        e->hard = e->len;
+        fl_region_give_locked(r, e);
+    }
+}
+
+/* What needs a system call the worker leaves to others: held up there, it would hold the lock. */
+static bool may_take_over(const struct fl_extent *e)
+{
+    return fl_thread == FL_THREAD_PROGRAM ||
+           (!fl_extent_is_handled(e) && e->content != FL_CONTENT_LAZY);
+}
+
 static void take_over_deferred(struct fl_region *r)
 {
     /* acquire: pairs with fl_region_defer */
@@ -96,12 +114,10 @@ static void take_over_deferred(struct fl_region *r)
     fl_lock_permit_calls(true);
     while (e != NULL) {
         struct fl_extent *next = e->next;
-        if (FL_UNLIKELY(fl_extent_is_handled(e))) {
-            fl_hands_settle(r, e, fl_hands_renew(r, e));
+        if (may_take_over(e)) {
+            take_over(r, e);
         } else {
-            drop_if_lazy(r, e);
-            e->hard = e->len;
-            fl_region_give_locked(r, e);
+            fl_region_defer(r, e);
         }
         e = next;
     }

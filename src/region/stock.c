@@ -310,10 +310,13 @@ static struct fl_zone *neediest(struct fl_region *r)
 
 /* Bytes that the memory leaves for what nobody asked for; none under limits that count maps. No lock held: whoever holds this
  * thread up in a system call must not hold up others. */
-static size_t room_for_stock(struct fl_region *r)
+static size_t room_for_stock(struct fl_region *r, const struct fl_zone *z)
 {
     struct fl_memory m;
 
+    if (r->placing.nodes != 0) {
+        r->placing.look((unsigned)(z - r->zone));
+    }
     fl_memory_look(&m, &r->worker_scratch);
     bool may = m.keep == UINT64_MAX && !fl_supply_is_crawling(r) &&
                fl_sys.now_ns() >= r->stock.pause_until_ns;
@@ -340,9 +343,9 @@ uint64_t fl_region_refill(struct fl_region *r)
     bool more = false;
 
     fl_region_lock(r);
-    bool wanted = neediest(r) != NULL;
+    const struct fl_zone *wanted = neediest(r);
     fl_region_unlock(r);
-    size_t room = wanted ? room_for_stock(r) : 0;
+    size_t room = wanted != NULL ? room_for_stock(r, wanted) : 0;
     fl_region_lock(r);
     struct fl_zone *z = neediest(r);
     if (z != NULL && room != 0 && has_room(r, z)) {
@@ -391,6 +394,9 @@ bool fl_region_fill_now(struct fl_region *r, size_t len, unsigned zone)
 
     if (!claim_span(r)) {
         return false;
+    }
+    if (r->placing.nodes != 0) {
+        r->placing.look(zone);
     }
     fl_region_lock(r);
     struct fl_stock_chunk *c = claim_now(r, len, zone);

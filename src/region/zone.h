@@ -35,6 +35,9 @@ struct fl_placing {
     void (*mapped_own)(struct fl_range range);
     /* May so many bytes come into memory in that zone? Lock: region. */
     bool (*has_room)(unsigned zone, size_t bytes);
+    /* Ahead of that question by the worker, which asks the kernel nothing with the lock held. The
+     * worker; no lock held. */
+    void (*look)(unsigned zone);
     /* The node that all of `range` lies on; `nodes`: on several. */
     unsigned (*found)(struct fl_range range);
     /* Brings what is populated of `range`, whole huge pages, to that zone's node; a page that is in use stays in use. 0; -EPERM, -ENOSYS:

@@ -29,6 +29,10 @@ static struct {
         [FL_NODES]; /* bytes that may come in before the node is looked at again. Lock: region */
     struct fl_numa_scratch room; /* likewise */
     /* The worker's. */
+    struct fl_numa_scratch seen_room;
+    uint64_t
+        seen[FL_NODES]; /* bytes that each node had room for when it looked, less what it took */
+    uint64_t seen_ns[FL_NODES]; /* monotonic; 0: it did not look yet */
     struct fl_cpu_ids worker;
     bool moved, placing;
     int worker_mode;
@@ -126,6 +130,35 @@ static void mapped_own(struct fl_range range)
     }
 }
 
+static uint64_t look_at(unsigned zone, struct fl_numa_scratch *s)
+{
+    return fl_topology_room(&fl_runtime.numa.topology, (uint64_t)1 << zone, fl_runtime.numa.root,
+                            s);
+}
+
+static void look(unsigned zone)
+{
+    static const uint64_t lasts_ns = 10000000;
+    uint64_t now = fl_sys.now_ns();
+
+    if (zone < nodes() && now - place.seen_ns[zone] >= lasts_ns) {
+        place.seen[zone] = look_at(zone, &place.seen_room);
+        place.seen_ns[zone] = now;
+    }
+}
+
+/* Lock: region. */
+static uint64_t room_of(unsigned zone)
+{
+    if (fl_thread != FL_THREAD_PROGRAM) { /* held up there, it would hold the lock */
+        return place.seen[zone];
+    }
+    fl_lock_permit_calls(true);
+    uint64_t room = look_at(zone, &place.room);
+    fl_lock_permit_calls(false);
+    return room;
+}
+
 static bool has_room(unsigned zone, size_t bytes)
 {
     const struct fl_topology *t = &fl_runtime.numa.topology;
@@ -137,13 +170,14 @@ static bool has_room(unsigned zone, size_t bytes)
         return true;
     }
     if (bytes > place.left[zone]) {
-        fl_lock_permit_calls(true);
-        uint64_t room = fl_topology_room(t, (uint64_t)1 << zone, fl_runtime.numa.root, &place.room);
-        fl_lock_permit_calls(false);
+        uint64_t room = room_of(zone);
         if (room < bytes) {
             return false;
         }
         place.left[zone] = bytes + (size_t)fl_min((room - bytes) / 4, SIZE_MAX / 4);
+        if (fl_thread != FL_THREAD_PROGRAM) {
+            place.seen[zone] -= fl_min(place.seen[zone], place.left[zone]);
+        }
     }
     place.left[zone] -= bytes;
     return true;
@@ -326,6 +360,7 @@ void fl_place_start(void)
                                              .mapped = mapped,
                                              .mapped_own = mapped_own,
                                              .has_room = has_room,
+                                             .look = look,
                                              .found = found,
                                              .move = place.bind ? move : NULL,
                                              .runs_on = runs_on,

@@ -29,14 +29,14 @@ static void asleep_for_good(void **state)
 {
     (void)state;
     const struct fl_run *r = run("hold", ",", "FAULTLESS_DECAY_MS=10000");
-    assert_non_null(strstr(r->out, "before t\nafter t\n")); /* it was held all the time */
+    assert_non_null(strstr(r->out, "before t\nover\nafter t\n")); /* it was held all the time */
 }
 
 static void ended(void **state)
 {
     (void)state;
     const struct fl_run *r = run("kill", ",", "FAULTLESS_DECAY_MS=10000");
-    assert_non_null(strstr(r->out, "before -\nafter -\n"));
+    assert_non_null(strstr(r->out, "before -\nover\nafter -\n"));
 }
 
 static void stopped_now_and_then_at_any_place(void **state)

@@ -42,6 +42,11 @@ static void mapped_own(struct fl_range range)
     (void)range;
 }
 
+static void no_look(unsigned zone)
+{
+    (void)zone;
+}
+
 static bool has_room(unsigned zone, size_t bytes)
 {
     return !(zone == 1 && full && bytes != 0);
@@ -94,6 +99,7 @@ static const struct fl_placing placing = {.nodes = NODES,
                                           .mapped = mapped,
                                           .mapped_own = mapped_own,
                                           .has_room = has_room,
+                                          .look = no_look,
                                           .found = found,
                                           .move = move,
                                           .runs_on = runs_on,

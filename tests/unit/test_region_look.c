@@ -113,37 +113,6 @@ static void what_others_were_granted_meanwhile_is_taken_off(void **state)
     assert_settled();
 }
 
-static void *look_as_the_worker(void *arg)
-{
-    struct fl_memory seen;
-
-    fl_thread = FL_THREAD_APART;
-    fl_region_lock(&region);
-    bool looked = fl_look_leaving_lock(&region, &seen);
-    fl_region_unlock(&region);
-    return looked && seen.headroom == MIB(1536) ? arg : NULL;
-}
-
-/* And so nobody waits for a worker that is held up while it looks. */
-static void the_worker_waits_for_no_look_of_others(void **state)
-{
-    struct timespec until;
-    pthread_t t;
-    void *right = NULL;
-    (void)state;
-    fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 2097152 kB\n");
-    others_take = MIB(512);
-    fl_lock_acquire(&region.look.lock);
-    assert_int_equal(pthread_create(&t, NULL, look_as_the_worker, &right), 0);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 30;
-    assert_int_equal(pthread_timedjoin_np(t, &right, &until), 0);
-    fl_lock_release(&region.look.lock);
-    assert_non_null(right);
-    assert_false(was_locked);
-    assert_settled();
-}
-
 /* What comes after the look may be served without a plan. */
 static void a_plan_that_waits_for_a_look_leaves_nothing(void **state)
 {
@@ -221,7 +190,6 @@ int main(void)
         T(reuse_and_frees_look_without_the_lock),
         T(divided_extents_and_questions_look_without_the_lock),
         T(what_others_were_granted_meanwhile_is_taken_off),
-        T(the_worker_waits_for_no_look_of_others),
         T(a_plan_that_waits_for_a_look_leaves_nothing),
         T(many_threads_look_at_once),
         T(a_child_looks_too),

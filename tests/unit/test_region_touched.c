@@ -146,49 +146,6 @@ static void clearing_ahead_brings_nothing_in(void **state)
     assert_true(is_filled(e, 0));
 }
 
-static void *clear_ahead(void *kind)
-{
-    fl_thread = *(enum fl_thread *)kind;
-    (void)fl_region_rezero(&region);
-    (void)fl_region_rezero(&region);
-    return NULL;
-}
-
-/* The thread that clears may be held up anywhere: so it holds, and waits for, no lock of others. */
-static void clear_beside_a_look(enum fl_thread kind, size_t zeroed)
-{
-    struct timespec until;
-    pthread_t t;
-    struct fl_extent *e = take(MIB(64));
-    uintptr_t base = e->base;
-
-    touch_at(e, MIB(33));
-    free_looked_at(e);
-    forget_what_is_sparse();
-    fl_lock_acquire(&region.look.lock);
-    assert_int_equal(pthread_create(&t, NULL, clear_ahead, &kind), 0);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 30;
-    assert_int_equal(pthread_timedjoin_np(t, NULL, &until), 0);
-    fl_lock_release(&region.look.lock);
-    e = fl_extent_free_at(&region, base, 0);
-    assert_non_null(e);
-    assert_true(e->zeroed.len >= zeroed && (zeroed != 0 || e->zeroed.len == 0));
-    assert_true(bytes_there(e) <= MIB(2));
-}
-
-static void the_worker_clears_while_others_look(void **state)
-{
-    (void)state;
-    clear_beside_a_look(FL_THREAD_APART, MIB(64));
-}
-
-static void with_the_program_s_descriptors_it_leaves_what_it_must_look_at(void **state)
-{
-    (void)state;
-    clear_beside_a_look(FL_THREAD_GUEST, 0);
-}
-
 /* Free extents give their pages, and they have next to none. */
 static void holes_move_as_holes(void **state)
 {
@@ -438,9 +395,6 @@ int main(void)
         cmocka_unit_test_setup(calloc_finds_every_piece, waiting_begin),
         cmocka_unit_test_setup(a_block_is_cleared_where_it_was_touched, waiting_begin),
         cmocka_unit_test_setup(clearing_ahead_brings_nothing_in, waiting_begin),
-        cmocka_unit_test_setup(the_worker_clears_while_others_look, waiting_begin),
-        cmocka_unit_test_setup(with_the_program_s_descriptors_it_leaves_what_it_must_look_at,
-                               waiting_begin),
         cmocka_unit_test_setup(holes_move_as_holes, waiting_begin),
         cmocka_unit_test_setup(what_comes_after_the_look_is_cleared_too, waiting_begin),
         cmocka_unit_test_setup(growing_brings_nothing_in, waiting_begin),

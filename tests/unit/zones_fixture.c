@@ -30,6 +30,11 @@ static void mapped_own(struct fl_range range)
     (void)range;
 }
 
+static void no_look(unsigned zone)
+{
+    (void)zone;
+}
+
 static bool has_room(unsigned zone, size_t bytes)
 {
     (void)bytes;
@@ -65,6 +70,7 @@ const struct fl_placing placing = {.nodes = NODES,
                                    .mapped = mapped,
                                    .mapped_own = mapped_own,
                                    .has_room = has_room,
+                                   .look = no_look,
                                    .found = found,
                                    .runs_on = runs_on,
                                    .fill_begin = fill_begin,

@@ -1,0 +1,175 @@
+/* The worker may be held up, or ended, in any system call that it makes: so it makes none with the
+ * region's lock held, and no other lock over one. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+static int rc;
+
+static int each(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    rc = 0;
+    return 0;
+}
+
+/* `body` as a thread of that kind does it, within half a minute. */
+static void run_as(enum fl_thread kind, void *(*body)(void *))
+{
+    struct timespec until;
+    pthread_t t;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 30;
+    assert_int_equal(pthread_create(&t, NULL, body, &kind), 0);
+    assert_int_equal(pthread_timedjoin_np(t, NULL, &until), 0);
+}
+
+static unsigned calls(void)
+{
+    unsigned n = 0;
+
+    for (int i = 0; i < FAKE_SLOTS; i++) {
+        n += fake.count[i];
+    }
+    return n;
+}
+
+static void *reserve_some(void *kind)
+{
+    fl_thread = *(enum fl_thread *)kind;
+    fl_region_lock(&region);
+    rc = fl_extent_reserve(&region, 600);
+    fl_region_unlock(&region);
+    return NULL;
+}
+
+static void *reserve_many(void *kind)
+{
+    fl_thread = *(enum fl_thread *)kind;
+    fl_region_lock(&region);
+    rc = fl_extent_reserve(&region, (size_t)1 << 13);
+    fl_region_unlock(&region);
+    return NULL;
+}
+
+static void it_makes_no_descriptors(void **state)
+{
+    (void)state;
+    assert_non_null(take(MIB(2)));
+    fake_forget();
+    run_as(FL_THREAD_APART, reserve_some);
+    assert_int_equal(rc, 0);
+    run_as(FL_THREAD_GUEST, reserve_many);
+    assert_int_equal(rc, -ENOMEM);
+    assert_int_equal(calls(), 0);
+    run_as(FL_THREAD_PROGRAM, reserve_many);
+    assert_int_equal(rc, 0);
+    assert_int_not_equal(calls(), 0);
+    assert_settled();
+}
+
+static void *lock_and_unlock(void *kind)
+{
+    fl_thread = *(enum fl_thread *)kind;
+    fl_region_lock(&region);
+    fl_region_unlock(&region);
+    return NULL;
+}
+
+static void lazy_blocks_that_were_deferred_wait_for_others(void **state)
+{
+    (void)state;
+    region.config.eager_max = MIB(1);
+    struct fl_extent *lazy = take(MIB(32)), *plain = take(KIB(512));
+    assert_int_equal(lazy->content, FL_CONTENT_LAZY);
+    assert_int_equal(plain->content, FL_CONTENT_POPULATED);
+    assert_true(fl_extent_claim(lazy, region.epoch));
+    assert_true(fl_extent_claim(plain, region.epoch));
+    fl_region_defer(&region, lazy);
+    fl_region_defer(&region, plain);
+    fake_forget();
+    run_as(FL_THREAD_APART, lock_and_unlock);
+    assert_int_equal(calls(), 0);
+    assert_ptr_equal(atomic_load(&region.deferred), lazy);
+    assert_null(lazy->next);
+    run_as(FL_THREAD_PROGRAM, lock_and_unlock);
+    assert_null(atomic_load(&region.deferred));
+    assert_settled();
+}
+
+static void *look(void *kind)
+{
+    struct fl_memory seen;
+
+    fl_thread = *(enum fl_thread *)kind;
+    fl_region_lock(&region);
+    rc = fl_look_leaving_lock(&region, &seen) ? 0 : -EBUSY;
+    fl_region_unlock(&region);
+    return NULL;
+}
+
+static void it_waits_for_no_look_of_others(void **state)
+{
+    (void)state;
+    fl_lock_acquire(&region.look.lock);
+    run_as(FL_THREAD_APART, look);
+    assert_int_equal(rc, 0);
+    run_as(FL_THREAD_GUEST, look);
+    assert_int_equal(rc, 0);
+    fl_lock_release(&region.look.lock);
+    assert_settled();
+}
+
+static void *clear_ahead(void *kind)
+{
+    fl_thread = *(enum fl_thread *)kind;
+    (void)fl_region_rezero(&region);
+    (void)fl_region_rezero(&region);
+    return NULL;
+}
+
+/* 64 MiB of which a huge page is there. Returns what is known to be zero of it. */
+static size_t cleared_beside_a_look(enum fl_thread kind)
+{
+    struct fl_extent *e = take(MIB(64));
+    uintptr_t base = e->base;
+
+    touch_at(e, MIB(33));
+    free_looked_at(e);
+    fl_lock_acquire(&region.look.lock);
+    run_as(kind, clear_ahead);
+    fl_lock_release(&region.look.lock);
+    e = fl_extent_free_at(&region, base, 0);
+    assert_non_null(e);
+    assert_true(bytes_there(e) <= MIB(2));
+    return e->zeroed.len;
+}
+
+static void it_clears_while_others_look(void **state)
+{
+    (void)state;
+    assert_true(cleared_beside_a_look(FL_THREAD_APART) >= MIB(64));
+}
+
+static void with_the_program_s_descriptors_it_leaves_what_it_must_look_at(void **state)
+{
+    (void)state;
+    assert_int_equal(cleared_beside_a_look(FL_THREAD_GUEST), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(it_makes_no_descriptors, each),
+        cmocka_unit_test_setup(lazy_blocks_that_were_deferred_wait_for_others, each),
+        cmocka_unit_test_setup(it_waits_for_no_look_of_others, each),
+        cmocka_unit_test_setup(it_clears_while_others_look, waiting_begin),
+        cmocka_unit_test_setup(with_the_program_s_descriptors_it_leaves_what_it_must_look_at,
+                               waiting_begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
