@@ -24,9 +24,8 @@ static struct fl_cache *make(struct fl_region *r)
     size_t slots =
         (sizeof(struct fl_cache) + sizeof(struct fl_extent) - 1) / sizeof(struct fl_extent);
     size_t index = r->descriptors_used + 1;
-    size_t end = (index + slots) * sizeof(struct fl_extent);
 
-    if (fl_vspace_grow(&r->descriptors, end) != 0) {
+    if (!fl_extent_map(r, index + slots - 1)) {
         return NULL;
     }
     r->descriptors_used += slots;

@@ -58,18 +58,30 @@ void fl_extent_populate_ahead(struct fl_region *r)
     }
 }
 
-/* The worker makes none mapped: it may be held up there, with the lock. So the program's threads
- * leave it some. */
-static bool is_mapped_upto(struct fl_region *r, size_t index)
+/* What the worker may need when it gives back all that is free: an extent becomes three at most. */
+static size_t left_for_worker(const struct fl_region *r)
 {
-    static const size_t left = 1024;
-    size_t bytes = (index + 1) * sizeof(struct fl_extent);
+    static const size_t least = 1024;
 
-    if (fl_thread != FL_THREAD_PROGRAM) {
-        return bytes <= atomic_load_explicit(&r->descriptors.grown, memory_order_relaxed);
+    return 2 * r->descriptors_plain + least;
+}
+
+bool fl_extent_map(struct fl_region *r, size_t index)
+{
+    static const size_t often = 64; /* each of these is room for the worker asked for */
+    struct fl_vspace *v = &r->descriptors;
+    size_t grown = atomic_load_explicit(&v->grown, memory_order_relaxed);
+    size_t exact = (index + 1) * sizeof(struct fl_extent);
+    size_t ample = exact + left_for_worker(r) * sizeof(struct fl_extent);
+
+    if (fl_thread != FL_THREAD_PROGRAM) { /* held up there, it would hold the lock */
+        return exact <= grown;
     }
-    return fl_vspace_grow(&r->descriptors, bytes + left * sizeof(struct fl_extent)) == 0 ||
-           fl_vspace_grow(&r->descriptors, bytes) == 0;
+    if ((exact > grown || index % often == 0) &&
+        fl_vspace_grow(v, fl_min(ample, v->all.len)) == 0) {
+        return exact <= v->all.len;
+    }
+    return fl_vspace_grow(v, exact) == 0;
 }
 
 int fl_extent_reserve(struct fl_region *r, size_t n)
@@ -85,10 +97,11 @@ int fl_extent_reserve(struct fl_region *r, size_t n)
     }
     while (have < n) {
         size_t index = r->descriptors_used + 1; /* index 0 means none in the pagemap */
-        if (index > UINT32_MAX || !is_mapped_upto(r, index)) {
+        if (index > UINT32_MAX || !fl_extent_map(r, index)) {
             return -ENOMEM;
         }
         r->descriptors_used = index;
+        r->descriptors_plain++;
         fl_extent_populate_ahead(r);
         e = descriptor(r, (uint32_t)index);
         TAILQ_INSERT_TAIL(&r->spare, e, by_age);

@@ -7,10 +7,9 @@
 /* Side by side, so that a block's place in it is its granule. What there was before goes to the spare ones. */
 static int make_room(struct fl_region *r, struct fl_inner *in, size_t granules)
 {
-    size_t index = r->descriptors_used + 1, bytes = granules * sizeof(struct fl_extent);
-    size_t from = index * sizeof(struct fl_extent);
+    size_t index = r->descriptors_used + 1;
 
-    if (index + granules > UINT32_MAX || fl_vspace_grow(&r->descriptors, from + bytes) != 0) {
+    if (index + granules > UINT32_MAX || !fl_extent_map(r, index + granules - 1)) {
         return -ENOMEM;
     }
     for (size_t i = 0; i < in->room; i++) {
@@ -187,6 +186,7 @@ bool fl_inner_rehome(struct fl_region *r, struct fl_inner *in, unsigned zone, si
 {
     struct fl_extent *outer = in->outer;
 
+    r->placing.look(zone);
     fl_region_lock(r);
     bool may = fl_zone_moves(r, zone) && fl_zone_moves(r, outer->zone) &&
                !fl_extent_is_pinned(outer) && r->placing.has_room(zone, bytes);

@@ -31,6 +31,9 @@ void fl_unsettled_none(void);
 
 /* At least `n` spare descriptors; -ENOMEM when no more are to be had. */
 int fl_extent_reserve(struct fl_region *r, size_t n);
+/* Are the descriptors up to that one mapped by now? The program's threads map what the worker may
+ * need, too, which maps none. */
+bool fl_extent_map(struct fl_region *r, size_t index);
 /* Brings those in use into memory, and some more. Lock: region. */
 void fl_extent_populate_ahead(struct fl_region *r);
 /* A descriptor for [base, base + len), from the reserved ones; in the pagemap, in no tree, state FREE. */

@@ -15,8 +15,16 @@ void fl_look_start(struct fl_region *r)
     fl_lock_init(&r->look.lock, FL_RANK_LOOK);
 }
 
+static void forget_held(struct fl_region *r)
+{
+    r->worker_scratch.held = NULL;
+    r->worker_scratch.promises = false;
+}
+
 void fl_look_fork_child(struct fl_region *r)
 {
+    forget_held(r); /* the worker, which may have been writing there, is not here */
+    r->worker_scratch.looks = 0;
     if (!fl_lock_release_in_child(
             &r->look.lock)) { /* who had taken it over is not here, and was writing there */
         fl_look_start(r);
@@ -61,8 +69,9 @@ static void look_by_worker(struct fl_region *r, struct fl_memory *out)
 
     fl_region_unlock(r);
     r->worker_scratch.held = &held;
+    r->worker_scratch.promises = r->scratch.promises;
     fl_memory_look(out, &r->worker_scratch);
-    r->worker_scratch.held = NULL;
+    forget_held(r);
     fl_region_lock(r);
     discount(r, out, granted);
     r->surplus = fl_max(r->surplus, fl_region_note_memory(r, out));

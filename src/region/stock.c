@@ -348,7 +348,8 @@ uint64_t fl_region_refill(struct fl_region *r)
     size_t room = wanted != NULL ? room_for_stock(r, wanted) : 0;
     fl_region_lock(r);
     struct fl_zone *z = neediest(r);
-    if (z != NULL && room != 0 && has_room(r, z)) {
+    bool another = z != NULL && z != wanted; /* its node was not looked at */
+    if (z != NULL && !another && room != 0 && has_room(r, z)) {
         size_t want = fl_min(goal_of(r, z) - z->stock_ready, fl_align_down(room, fl_page.huge));
         want = fl_min(want, r->config.first_touch ? touch_step : SIZE_MAX);
         struct fl_stock_chunk *c = claim_empty(r, &want, (unsigned)(z - r->zone));
@@ -357,6 +358,7 @@ uint64_t fl_region_refill(struct fl_region *r)
             more = c->ready != 0 && (z->stock_ready < goal_of(r, z) || neediest(r) != NULL);
         }
     }
+    more = more || another;
     r->stock.filling = more;
     if (!more) {
         halve_demand(r);

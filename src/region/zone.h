@@ -35,8 +35,8 @@ struct fl_placing {
     void (*mapped_own)(struct fl_range range);
     /* May so many bytes come into memory in that zone? Lock: region. */
     bool (*has_room)(unsigned zone, size_t bytes);
-    /* Ahead of that question by the worker, which asks the kernel nothing with the lock held. The
-     * worker; no lock held. */
+    /* Ahead of that question by the worker, which asks the kernel nothing with the lock held. By
+     * other threads it does nothing. The region's lock is not held. */
     void (*look)(unsigned zone);
     /* The node that all of `range` lies on; `nodes`: on several. */
     unsigned (*found)(struct fl_range range);

@@ -141,7 +141,7 @@ static void look(unsigned zone)
     static const uint64_t lasts_ns = 10000000;
     uint64_t now = fl_sys.now_ns();
 
-    if (zone < nodes() && now - place.seen_ns[zone] >= lasts_ns) {
+    if (fl_thread != FL_THREAD_PROGRAM && zone < nodes() && now - place.seen_ns[zone] >= lasts_ns) {
         place.seen[zone] = look_at(zone, &place.seen_room);
         place.seen_ns[zone] = now;
     }
@@ -150,8 +150,10 @@ static void look(unsigned zone)
 /* Lock: region. */
 static uint64_t room_of(unsigned zone)
 {
+    static const uint64_t holds_ns = 1000000000;
+
     if (fl_thread != FL_THREAD_PROGRAM) { /* held up there, it would hold the lock */
-        return place.seen[zone];
+        return fl_sys.now_ns() - place.seen_ns[zone] < holds_ns ? place.seen[zone] : 0;
     }
     fl_lock_permit_calls(true);
     uint64_t room = look_at(zone, &place.room);

@@ -16,6 +16,7 @@ static void *run(void *arg)
 {
     struct fl_guest *g = arg;
 
+    fl_thread = FL_THREAD_GUEST;
     g->body(g->arg);
     atomic_fetch_add(&guests.ended, 1);
     atomic_store(&g->tid, 0);
