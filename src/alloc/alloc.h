@@ -80,5 +80,8 @@ size_t fl_trim(void);
 struct fl_cache *fl_thread_cache(void);
 /* The calling thread ends: its cache goes to the next thread. */
 void fl_thread_end(struct fl_cache *c);
+/* The calling thread's memory policy has changed: its next request asks anew where it goes.
+ * Signals: safe. */
+void fl_thread_unsettle(void);
 
 #endif

@@ -107,6 +107,13 @@ struct fl_cache *fl_thread_cache(void)
     return my_cache;
 }
 
+void fl_thread_unsettle(void)
+{
+    if (my_cache != NULL && my_cache->station != FL_STATION_ONE) {
+        fl_cache_settle(my_cache, FL_STATION_NONE, 0);
+    }
+}
+
 void fl_thread_end(struct fl_cache *c)
 {
     ending = true;
@@ -195,6 +202,9 @@ static inline struct fl_extent *from_cache(size_t len)
 
     if (FL_UNLIKELY(c == NULL)) {
         get_cache();
+        return NULL;
+    }
+    if (FL_UNLIKELY(!fl_cache_is_home(c))) {
         return NULL;
     }
     struct fl_extent *e = fl_cache_take(fl_route.region, c, len);
@@ -433,7 +443,7 @@ static FL_APART void free_extent(struct fl_extent *e)
         note_touched(e);
     }
     if (FL_LIKELY(c != NULL && e->content != FL_CONTENT_LAZY && e->len <= cache_max &&
-                  !fl_extent_is_handled(e))) {
+                  !fl_extent_is_handled(e) && fl_cache_takes(c, e))) {
         e = fl_cache_put(r, c, e);
     }
     if (e != NULL) {

@@ -223,5 +223,8 @@ EXPORT long syscall(long nr, ...)
     long rc = fl_libc.syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
     fl_host_end_filter(filters, rc >= 0);
     fl_host_end_change(begun);
+    if (FL_UNLIKELY(nr == SYS_set_mempolicy)) { /* libnuma's, too */
+        fl_thread_unsettle();
+    }
     return rc;
 }

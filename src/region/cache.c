@@ -7,6 +7,15 @@
  * missing from the list whose threads were about to enter them: fork.c sees to that. */
 #include "region/internal.h"
 
+_Atomic uint32_t fl_station[FL_CPU_IDS];
+
+void fl_cache_settle(struct fl_cache *c, uint32_t station, unsigned zone)
+{
+    /* It was emptied for the request that tells: nothing of another zone is in it. */
+    c->zone = (uint8_t)zone;
+    c->station = station;
+}
+
 static struct fl_cache *adopt(struct fl_region *r)
 {
     for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
@@ -43,6 +52,9 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r)
     struct fl_cache *c = adopt(r);
     if (c == NULL) {
         c = make(r);
+    }
+    if (c != NULL) {
+        c->station = r->placing.nodes != 0 ? FL_STATION_NONE : FL_STATION_ONE;
     }
     fl_region_unlock(r);
     return c;

@@ -42,6 +42,14 @@ static size_t beyond(size_t bytes, uint64_t keep)
     return bytes > keep ? bytes - (size_t)keep : 0;
 }
 
+/* With several nodes only of what lies alike whatever its length. */
+static size_t longest_cached(const struct fl_region *r, bool bounded)
+{
+    size_t most = bounded ? cached_least : FL_CACHED_MOST;
+
+    return r->placing.nodes != 0 ? fl_min(most, r->placing.alike_below - fl_page.base) : most;
+}
+
 size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
 {
     bool was = atomic_load_explicit(&r->tight, memory_order_relaxed);
@@ -49,10 +57,7 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
     bool tight = m->headroom / 2 < r->free_bytes || (was && m->headroom / 4 < r->populated_bytes);
 
     atomic_store_explicit(&r->tight, tight, memory_order_relaxed);
-    atomic_store_explicit(&r->cache_max,
-                          tight        ? 0
-                          : m->bounded ? cached_least
-                                       : FL_CACHED_MOST,
+    atomic_store_explicit(&r->cache_max, tight ? 0 : longest_cached(r, m->bounded),
                           memory_order_relaxed);
     r->pieces.headroom = fl_min(m->headroom, SIZE_MAX);
     r->memory_most = fl_min(m->most, SIZE_MAX);

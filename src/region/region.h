@@ -45,6 +45,17 @@ struct fl_zone {
 
 enum { FL_CACHE_SLOTS = 4 };
 
+/* Where a thread is, as far as its requests go: the node of its CPU, and how often what decides on
+ * nodes has changed since boot. A word for each CPU; as long as it is the same, so is the zone. */
+enum { FL_STATION_ONE = 0, FL_STATION_NONE = 1, FL_STATION_FIRST = 2 };
+extern FL_HIDDEN _Atomic uint32_t fl_station[FL_CPU_IDS]; /* 0: of no known node */
+
+/* The calling thread's. Signals: safe.  Cost: three loads. */
+static inline uint32_t fl_station_here(void)
+{
+    return atomic_load_explicit(&fl_station[fl_cpu_here() % FL_CPU_IDS], memory_order_relaxed);
+}
+
 /* A thread's last freed extents, kept for the next request of the same size. Few on purpose: an extent that waits here
  * cannot be merged with its neighbours (64 of them, not drained, make a ResNet step's window 1.49 times its live maximum; 4, drained by
  * the next request, 1.05: bench/fit/replay). The owner puts and takes, anybody may take away: each slot changes by one atomic operation, so signal
@@ -63,6 +74,10 @@ struct fl_cache {
      * since it was cleared */
     _Atomic bool listed;
     struct fl_cache *next_filled; /* in that list. Who set `listed`; then who took the list */
+    /* With several nodes: the station at which the thread's requests were last placed, and the zone
+     * that they had there. The owner alone. */
+    uint32_t station; /* FL_STATION_NONE: not placed yet; FL_STATION_ONE: there is one node */
+    uint8_t zone;
 };
 
 /* How populated pages get from one place to another. Found by trying: never climbed again. */
@@ -447,6 +462,22 @@ static inline struct fl_extent *fl_cache_take(struct fl_region *r, struct fl_cac
     }
     return NULL;
 }
+
+/* May the thread's cache serve it, and take what it frees of that zone? */
+static inline bool fl_cache_is_home(const struct fl_cache *c)
+{
+    return c->station == FL_STATION_ONE || c->station == fl_station_here();
+}
+
+/* The same for what it frees. */
+static inline bool fl_cache_takes(const struct fl_cache *c, const struct fl_extent *e)
+{
+    return c->station == FL_STATION_ONE || (e->zone == c->zone && c->station == fl_station_here());
+}
+
+/* The thread's next requests below alike_below are placed in that zone while it is at that station;
+ * FL_STATION_NONE: not known any more. The owner. */
+void fl_cache_settle(struct fl_cache *c, uint32_t station, unsigned zone);
 
 /* The cache has got its first extent since all were emptied: who empties all looks at those
  * that did alone. */

@@ -437,19 +437,32 @@ static void note_taken(struct fl_region *r, const struct fl_extent *e, bool zero
     }
 }
 
+/* Where the request goes; and at which station that is so, FL_STATION_NONE where it says nothing
+ * of the next ones. */
+static uint32_t wish_here(struct fl_region *r, size_t len, struct fl_wish *out)
+{
+    uint32_t before = fl_station_here();
+
+    r->placing.wish(len, out);
+    bool tells = before >= FL_STATION_FIRST && !out->on_touch && len < r->placing.alike_below &&
+                 fl_station_here() == before;
+    return tells ? before : FL_STATION_NONE;
+}
+
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
                                  size_t align, bool zero)
 {
     static const struct fl_wish anywhere = {.n = 1};
     const struct fl_wish *wish = &anywhere;
     struct fl_grant g = {.zero = zero};
+    uint32_t station = FL_STATION_NONE;
     struct fl_wish own_wish;
 
     if (len > r->window.all.len || align > r->window.all.len || fl_region_is_absurd(r, len)) {
         return NULL;
     }
     if (FL_UNLIKELY(r->placing.nodes != 0)) {
-        r->placing.wish(len, &own_wish);
+        station = wish_here(r, len, &own_wish);
         wish = &own_wish;
     }
     if (!fl_region_lock_unless_forking(r)) {
@@ -466,6 +479,9 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     }
     if (e != NULL) {
         note_taken(r, e, zero);
+        if (own != NULL && station != FL_STATION_NONE) {
+            fl_cache_settle(own, station, wish->zone[0]);
+        }
     } else {
         r->stats.refused++;
         is_bound = g.refusal == -ENOSPC;

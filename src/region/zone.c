@@ -13,6 +13,8 @@ void fl_region_divide(struct fl_region *r, const struct fl_placing *p)
     {
         fl_fit_start(z);
     }
+    atomic_store_explicit(&r->cache_max, fl_min(FL_CACHED_MOST, p->alike_below - fl_page.base),
+                          memory_order_relaxed);
     r->pagemap.mapped = r->descriptors.mapped = p->mapped_own;
     p->mapped_own((struct fl_range){r->window.all.base, FL_BOOT_BYTES});
 }

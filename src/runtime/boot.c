@@ -253,7 +253,8 @@ static void start_region(void)
         fl_place_start();
     }
     fl_harden_start(&fl_runtime.region, &fl_runtime.options);
-    fl_route.caches = (disable & FL_DISABLE_CACHE) == 0 && !fl_runtime.numa.active && !fl_harden.on;
+    fl_route.caches = (disable & FL_DISABLE_CACHE) == 0 && !fl_harden.on &&
+                      (!fl_runtime.numa.active || fl_place_stations());
     start_plan();
     if ((disable & FL_DISABLE_WORKER) == 0) {
         plan_worker(value[FL_OPTION_decay_ms]);

@@ -275,11 +275,21 @@ static bool has_cpu(const struct fl_cpu_ids *set, unsigned cpu)
     return cpu < FL_CPU_IDS && (set->word[cpu / 64] >> cpu % 64 & 1) != 0;
 }
 
+/* `nodes()`: of none that is known. */
+static unsigned node_of_cpu(unsigned cpu)
+{
+    unsigned node = 0;
+
+    while (node < nodes() && !has_cpu(&place.cpus[node], cpu)) {
+        node++;
+    }
+    return node;
+}
+
 static unsigned runs_on(int tid)
 {
     char path[64], text[1024];
     struct fl_text t = fl_text_on(path, sizeof path);
-    unsigned node = 0;
 
     fl_text_str(&t, "/proc/self/task/");
     fl_text_u64(&t, (uint64_t)tid);
@@ -294,11 +304,7 @@ static unsigned runs_on(int tid)
     if (at == NULL) {
         return nodes();
     }
-    unsigned cpu = (unsigned)strtoul(at + 1, NULL, 10);
-    while (node < nodes() && !has_cpu(&place.cpus[node], cpu)) {
-        node++;
-    }
-    return node;
+    return node_of_cpu((unsigned)strtoul(at + 1, NULL, 10));
 }
 
 static void fill_begin(unsigned zone)
@@ -332,10 +338,25 @@ static void fill_end(void)
     }
 }
 
+bool fl_place_stations(void)
+{
+    static _Atomic uint32_t changes;                                         /* since boot */
+    uint32_t from = FL_STATION_FIRST + (atomic_fetch_add(&changes, 1) << 8); /* more than nodes */
+
+    for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
+        unsigned node = node_of_cpu(cpu);
+        atomic_store_explicit(&fl_station[cpu], node < nodes() ? from + node : 0,
+                              memory_order_relaxed);
+    }
+    return fl_cpu_is_told();
+}
+
 uint64_t fl_place_refresh(struct fl_region *r)
 {
     (void)r;
-    (void)fl_numa_refresh(&fl_runtime.numa);
+    if (fl_numa_refresh(&fl_runtime.numa)) {
+        (void)fl_place_stations();
+    }
     return FL_JOB_IDLE;
 }
 
@@ -356,6 +377,7 @@ void fl_place_start(void)
     }
     fl_region_divide(&fl_runtime.region, &(struct fl_placing){
                                              .nodes = nodes(),
+                                             .alike_below = FL_NUMA_LARGE,
                                              .wish = wish,
                                              .zone_of = zone_of,
                                              .number_of = number_of,

@@ -99,6 +99,22 @@ static void take_the_process_s_schedule(void)
 
 _Thread_local enum fl_thread fl_thread;
 
+/* glibc's, from 2.35 on. The kernel's struct begins with cpu_id_start, which is a CPU's number at
+ * all times. */
+extern const ptrdiff_t __rseq_offset
+    __attribute__((weak));                               /* NOLINT(bugprone-reserved-identifier) */
+extern const unsigned __rseq_size __attribute__((weak)); /* NOLINT(bugprone-reserved-identifier) */
+
+ptrdiff_t fl_cpu_offset;
+
+bool fl_cpu_is_told(void)
+{
+    bool told = &__rseq_offset != NULL && &__rseq_size != NULL && __rseq_size != 0;
+
+    fl_cpu_offset = told ? __rseq_offset : 0;
+    return told;
+}
+
 static int run(void *arg)
 {
     struct fl_guest *g = arg;

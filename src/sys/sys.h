@@ -252,6 +252,18 @@ void fl_lock_hold_for_fork(struct fl_lock *l);
 void fl_lock_release_in_parent(struct fl_lock *l);
 bool fl_lock_release_in_child(struct fl_lock *l);
 
+/* The number of the CPU on which the calling thread runs, as the kernel writes it for the thread: no
+ * call. Where it is not told, any number. rseq(2), Linux 4.18; glibc 2.35 registers it. */
+extern FL_HIDDEN ptrdiff_t fl_cpu_offset; /* from the thread's pointer; 0: not told */
+bool fl_cpu_is_told(void);                /* finds it. Context: boot, one thread */
+static inline unsigned fl_cpu_here(void)
+{
+    const char *thread = (const char *)__builtin_thread_pointer();
+
+    return __atomic_load_n((const unsigned *)(const void *)(thread + fl_cpu_offset),
+                           __ATOMIC_RELAXED);
+}
+
 /* Whose the calling thread is, as it says itself. A guest waits for a fork's locks as long as the
  * fork lasts. One apart has a table of descriptors of its own: no child of fork gets what it opens,
  * and it takes no lock for that. */

@@ -66,6 +66,7 @@ static void fill_end(void)
 }
 
 const struct fl_placing placing = {.nodes = NODES,
+                                   .alike_below = MIB(32),
                                    .wish = wish,
                                    .mapped = mapped,
                                    .mapped_own = mapped_own,

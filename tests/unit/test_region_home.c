@@ -1,0 +1,156 @@
+/* Thread caches where there are several nodes: what they keep, and when they serve. */
+#include "unit/zones_fixture.h"
+
+#include "unit/cmocka_all.h"
+
+#include <unistd.h>
+
+static struct fl_cache *own;
+
+/* Each CPU is of that node, and nothing else has changed. */
+static void move_to(unsigned node)
+{
+    for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
+        atomic_store(&fl_station[cpu], FL_STATION_FIRST + node);
+    }
+    ask_on(node);
+}
+
+static int each(void **state)
+{
+    (void)state;
+    begin_divided();
+    if (!fl_cpu_is_told()) {
+        return -1;
+    }
+    move_to(0);
+    own = fl_cache_acquire(&region);
+    return own != NULL ? 0 : -1;
+}
+
+static int after_each(void **state)
+{
+    (void)state;
+    fl_cache_release(&region, own);
+    return 0;
+}
+
+static struct fl_extent *take_by(size_t len)
+{
+    struct fl_extent *e = fl_cache_is_home(own) ? fl_cache_take(&region, own, len) : NULL;
+
+    return e != NULL ? e : fl_region_take(&region, own, len, fl_page.base, false);
+}
+
+/* As free(3) does it. True: the cache has it. */
+static bool free_by(struct fl_extent *e)
+{
+    assert_true(fl_extent_claim(e, region.epoch));
+    if (fl_cache_takes(own, e)) {
+        struct fl_extent *old = fl_cache_put(&region, own, e);
+        assert_null(old);
+        return true;
+    }
+    fl_region_give(&region, e);
+    return false;
+}
+
+static void a_thread_gets_back_what_it_frees(void **state)
+{
+    (void)state;
+    assert_false(fl_cache_is_home(own)); /* nobody has asked yet where it is */
+    struct fl_extent *e = take_by(MIB(1));
+    assert_lies(e, 0);
+    assert_true(free_by(e));
+    uint64_t takes = region.stats.takes;
+    assert_ptr_equal(take_by(MIB(1)), e);
+    assert_int_equal(region.stats.takes, takes);
+    assert_true(free_by(e));
+}
+
+static void what_another_node_s_thread_asked_for_is_not_kept(void **state)
+{
+    (void)state;
+    struct fl_extent *theirs = take_on(1, MIB(1));
+    ask_on(0);
+    struct fl_extent *e = take_by(MIB(1));
+    assert_lies(e, 0);
+    assert_false(free_by(theirs));
+    assert_lies(take_by(MIB(1)), 0);
+    give(e);
+    assert_settled();
+}
+
+static void a_thread_that_moves_gets_nothing_of_the_node_it_left(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take_by(MIB(1));
+    assert_true(free_by(e));
+    move_to(1);
+    assert_false(fl_cache_is_home(own));
+    struct fl_extent *there = take_by(MIB(1));
+    assert_lies(there, 1);
+    assert_true(free_by(there));
+    assert_ptr_equal(take_by(MIB(1)), there);
+    move_to(0);
+    assert_ptr_equal(take_by(MIB(1)), e); /* the region has it */
+    assert_false(free_by(there));
+}
+
+static void policies_count_though_nobody_moves(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take_by(MIB(1));
+    assert_true(free_by(e));
+    ask_on(1);
+    fl_cache_settle(own, FL_STATION_NONE, 0); /* set_mempolicy(2) was called */
+    assert_lies(take_by(MIB(1)), 1);
+}
+
+static void requests_that_go_elsewhere_say_nothing_of_others(void **state)
+{
+    (void)state;
+    give(take_by(MIB(64))); /* longer than what lies alike */
+    assert_false(fl_cache_is_home(own));
+    ask_touched(0);
+    struct fl_extent *e = take_by(MIB(4));
+    assert_non_null(e);
+    assert_false(fl_cache_is_home(own));
+    assert_false(free_by(e));
+}
+
+static void on_a_cpu_of_no_known_node_nothing_is_kept(void **state)
+{
+    (void)state;
+    for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
+        atomic_store(&fl_station[cpu], 0);
+    }
+    struct fl_extent *e = take_by(MIB(1));
+    assert_lies(e, 0);
+    assert_false(fl_cache_is_home(own));
+    assert_false(free_by(e));
+}
+
+static void a_node_that_is_full_sends_its_threads_to_the_region(void **state)
+{
+    (void)state;
+    full[0] = true;
+    struct fl_extent *e = take_by(MIB(1));
+    assert_lies(e, 1);
+    assert_false(free_by(e));
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, each, after_each)
+    const struct CMUnitTest tests[] = {
+        T(a_thread_gets_back_what_it_frees),
+        T(what_another_node_s_thread_asked_for_is_not_kept),
+        T(a_thread_that_moves_gets_nothing_of_the_node_it_left),
+        T(policies_count_though_nobody_moves),
+        T(requests_that_go_elsewhere_say_nothing_of_others),
+        T(on_a_cpu_of_no_known_node_nothing_is_kept),
+        T(a_node_that_is_full_sends_its_threads_to_the_region),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
