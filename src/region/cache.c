@@ -1,4 +1,4 @@
-/* Thread caches: making, draining, handing on. Put and take are inline in region.h.
+/* Thread caches: making, draining, handing on. Put and take are inline in cache.h.
  *
  * Each request that grows empties all of them, and there may be thousands that no thread uses. So
  * the region has a list of those that got something since they were last emptied: each free pays
@@ -14,6 +14,16 @@ void fl_cache_settle(struct fl_cache *c, uint32_t station, unsigned zone)
     /* It was emptied for the request that tells: nothing of another zone is in it. */
     c->zone = (uint8_t)zone;
     c->station = station;
+}
+
+uint32_t fl_cache_wish(struct fl_region *r, size_t len, struct fl_wish *out)
+{
+    uint32_t before = fl_station_here();
+
+    r->placing.wish(len, out);
+    bool tells = before >= FL_STATION_FIRST && !out->on_touch && len < r->placing.alike_below &&
+                 fl_station_here() == before;
+    return tells ? before : FL_STATION_NONE;
 }
 
 static struct fl_cache *adopt(struct fl_region *r)

@@ -437,18 +437,6 @@ static void note_taken(struct fl_region *r, const struct fl_extent *e, bool zero
     }
 }
 
-/* Where the request goes; and at which station that is so, FL_STATION_NONE where it says nothing
- * of the next ones. */
-static uint32_t wish_here(struct fl_region *r, size_t len, struct fl_wish *out)
-{
-    uint32_t before = fl_station_here();
-
-    r->placing.wish(len, out);
-    bool tells = before >= FL_STATION_FIRST && !out->on_touch && len < r->placing.alike_below &&
-                 fl_station_here() == before;
-    return tells ? before : FL_STATION_NONE;
-}
-
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
                                  size_t align, bool zero)
 {
@@ -462,7 +450,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
         return NULL;
     }
     if (FL_UNLIKELY(r->placing.nodes != 0)) {
-        station = wish_here(r, len, &own_wish);
+        station = fl_cache_wish(r, len, &own_wish);
         wish = &own_wish;
     }
     if (!fl_region_lock_unless_forking(r)) {

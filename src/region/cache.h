@@ -1,0 +1,127 @@
+/* Thread caches: what a thread frees, kept for its next request of that length. */
+#ifndef FL_REGION_CACHE_H
+#define FL_REGION_CACHE_H
+
+#include "region/extent.h"
+#include "stats/stats.h"
+
+struct fl_region;
+struct fl_wish;
+
+enum { FL_CACHE_SLOTS = 4 };
+
+/* Where a thread is, as far as its requests go: the node of its CPU, and how often what decides on
+ * nodes has changed since boot. A word for each CPU; as long as it is the same, so is the zone. */
+enum { FL_STATION_ONE = 0, FL_STATION_NONE = 1, FL_STATION_FIRST = 2 };
+extern FL_HIDDEN _Atomic uint32_t fl_station[FL_CPU_IDS]; /* 0: of no known node */
+
+/* The calling thread's. Signals: safe.  Cost: three loads. */
+static inline uint32_t fl_station_here(void)
+{
+    return atomic_load_explicit(&fl_station[fl_cpu_here() % FL_CPU_IDS], memory_order_relaxed);
+}
+
+/* A thread's last freed extents, kept for the next request of the same size. Few on purpose: an extent that waits here
+ * cannot be merged with its neighbours (64 of them, not drained, make a ResNet step's window 1.49 times its live maximum; 4, drained by
+ * the next request, 1.05: bench/fit/replay). The owner puts and takes, anybody may take away: each slot changes by one atomic operation, so signal
+ * handlers, fork and the worker need no lock. */
+struct fl_cache {
+    struct fl_cache_slot {
+        _Atomic(struct fl_extent *) extent;
+        _Atomic size_t
+            len; /* of the extent put here last; a hint that spares a look at its descriptor */
+    } slot[FL_CACHE_SLOTS];
+    _Alignas(FL_CACHE_LINE) struct fl_thread_stats stats;
+    uint32_t oldest;       /* slot that the next put replaces. The owner alone */
+    struct fl_cache *next; /* registry, never shrinks. Lock: region */
+    _Atomic bool owned;    /* by a living thread */
+    /* Is, or will soon be, in the region's list of filled ones. Set by the owner with the first put
+     * since it was cleared */
+    _Atomic bool listed;
+    struct fl_cache *next_filled; /* in that list. Who set `listed`; then who took the list */
+    /* With several nodes: the station at which the thread's requests were last placed, and the zone
+     * that they had there. The owner alone. */
+    uint32_t station; /* FL_STATION_NONE: not placed yet; FL_STATION_ONE: there is one node */
+    uint8_t zone;
+};
+
+/* region.h has it: a block that went astray. */
+void fl_region_defer(struct fl_region *r, struct fl_extent *e);
+
+/* A cache for the calling thread (a dead thread's, if there is one); NULL when descriptors ran out. */
+struct fl_cache *fl_cache_acquire(struct fl_region *r);
+/* Empties it and lets another thread have it. */
+void fl_cache_release(struct fl_region *r, struct fl_cache *c);
+
+/* An extent of exactly `len` bytes, LIVE; NULL when the cache has none. O(1), no lock, signal-safe. */
+static inline struct fl_extent *fl_cache_take(struct fl_region *r, struct fl_cache *c, size_t len)
+{
+    for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
+        if (atomic_load_explicit(&s->len, memory_order_relaxed) != len ||
+            atomic_load_explicit(&s->extent, memory_order_relaxed) == NULL) {
+            continue;
+        }
+        /* acquire: pairs with the release in fl_cache_put */
+        struct fl_extent *e = atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire);
+        if (FL_LIKELY(e != NULL && e->len == len)) {
+            atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
+            return e;
+        }
+        if (e != NULL) {
+            fl_region_defer(r, e); /* a signal handler changed the slot between the loads */
+        }
+    }
+    return NULL;
+}
+
+/* May the thread's cache serve it, and take what it frees of that zone? */
+static inline bool fl_cache_is_home(const struct fl_cache *c)
+{
+    return c->station == FL_STATION_ONE || c->station == fl_station_here();
+}
+
+/* The same for what it frees. */
+static inline bool fl_cache_takes(const struct fl_cache *c, const struct fl_extent *e)
+{
+    return c->station == FL_STATION_ONE || (e->zone == c->zone && c->station == fl_station_here());
+}
+
+/* The thread's next requests below alike_below are placed in that zone while it is at that station;
+ * FL_STATION_NONE: not known any more. The owner. */
+void fl_cache_settle(struct fl_cache *c, uint32_t station, unsigned zone);
+
+/* Asks where the calling thread's request of `len` bytes goes. Returns the station at which that is
+ * so for its next ones, too; FL_STATION_NONE: it says nothing of them. Several nodes. No lock held. */
+uint32_t fl_cache_wish(struct fl_region *r, size_t len, struct fl_wish *out);
+
+/* The cache has got its first extent since all were emptied: who empties all looks at those
+ * that did alone. */
+void fl_cache_list(struct fl_region *r, struct fl_cache *c);
+
+/* Keeps the claimed `e`. Returns the extent that had to make room, for the region; NULL when a slot
+ * was free. O(1), no lock, signal-safe. Writes what threads share only the first time after others
+ * have emptied the cache. */
+static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cache *c,
+                                             struct fl_extent *e)
+{
+    size_t len = e->len; /* once it is in a slot, e is anybody's */
+    struct fl_cache_slot *s = c->slot;
+
+    while (s < c->slot + FL_CACHE_SLOTS &&
+           atomic_load_explicit(&s->extent, memory_order_relaxed) != NULL) {
+        s++;
+    }
+    if (s == c->slot + FL_CACHE_SLOTS) {
+        s = &c->slot[c->oldest++ % FL_CACHE_SLOTS];
+    }
+    /* sequentially consistent: comes before the looks at wants_worker, as fl_region_tick wants it,
+     * and at `listed` */
+    struct fl_extent *old = atomic_exchange(&s->extent, e);
+    atomic_store_explicit(&s->len, len, memory_order_relaxed);
+    if (FL_UNLIKELY(!atomic_load(&c->listed))) {
+        fl_cache_list(r, c);
+    }
+    return old;
+}
+
+#endif
