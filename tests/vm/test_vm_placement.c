@@ -71,6 +71,23 @@ static void freed_by_one_node_and_taken_by_another(void **state)
                               bar);
 }
 
+/* Its cache serves it on each node, with what lies there, and asks anew after set_mempolicy. */
+static void what_a_thread_frees_serves_it_again_where_it_is(void **state)
+{
+    (void)state;
+    const struct fl_run *r = vm_run(FAULTLESS, FL_ARGV("victim_nodes", "again"), NULL);
+    vm_assert_each_on_its_own(r, "first", bar);
+    vm_assert_each_on_its_own(r, "again", bar);
+    for (int i = 0; i < vm.n; i++) {
+        char label[NODES_TEXT];
+        snprintf(label, sizeof label, "told %d", i);
+        if (vm.has_memory[i]) {
+            vm_assert_on(r, label, i, bar);
+        }
+    }
+    assert_true(fl_run_stat(r, "cache_hits") >= fl_run_stat(r, "requests") / 2);
+}
+
 static void touched_in_parallel_with_first_touch(void **state)
 {
     (void)state;
@@ -114,6 +131,7 @@ int main(void)
         cmocka_unit_test(bound_threads_large_blocks),
         cmocka_unit_test(bound_threads_giant_blocks),
         cmocka_unit_test(freed_by_one_node_and_taken_by_another),
+        cmocka_unit_test(what_a_thread_frees_serves_it_again_where_it_is),
         cmocka_unit_test(touched_in_parallel_with_first_touch),
         cmocka_unit_test(producer_and_consumer_on_two_nodes),
     };

@@ -4,6 +4,8 @@
  *   victim_nodes turns               one after the other, sizes changing: each is offered what the other has freed
  *   victim_nodes apart               the first node's thread allocates, each node's thread touches its part
  *   victim_nodes pair                what one node's thread fills, another's reads and frees, to fill memory of its own
+ *   victim_nodes again               one thread goes from node to node and has blocks of two sizes there, again and again;
+ *                                    then once more on the last one, by set_mempolicy bound to each node in turn
  *   victim_nodes policy [MODE MASK]  allocates and touches as the process was started; or once after each set_mempolicy
  *   victim_nodes cpuset FILE A B     is confined to memory of node A; writes B to FILE amid
  *   victim_nodes full NODE MASK MIB  on NODE, which has no room for MIB; bound to MASK unless that is 0
@@ -287,6 +289,41 @@ static void cpuset(char **args)
     allocate_240_mib("after");
 }
 
+enum { AGAIN = 40 };
+
+static void have_again(const char *what, int node)
+{
+    struct census c = {0};
+    struct blocks b;
+
+    for (int i = 0; i < AGAIN; i++) {
+        CHECK(fill(&b, 1, (i < AGAIN / 2 ? 1 : 3) * MIB));
+        count(&c, &b);
+        drop(&b);
+    }
+    print_for(what, node, &c);
+}
+
+/* The round that a label's line counts is the second: by then each node's memory has been free. */
+static void again(char **args)
+{
+    (void)args;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < nodes.n; i++) {
+            if (nodes.has_cpu[i]) {
+                nodes_run_on(&nodes, i);
+                have_again(round == 0 ? "first" : "again", i);
+            }
+        }
+    }
+    for (int i = 0; i < nodes.n; i++) {
+        if (nodes.has_memory[i]) {
+            CHECK(nodes_policy(POLICY_BIND, 1ul << i));
+            have_again("told", i);
+        }
+    }
+}
+
 static void full(char **args)
 {
     struct blocks b;
@@ -311,7 +348,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(char **args);
     } modes[] = {{"bound", bound},   {"turns", turns},   {"apart", apart}, {"pair", pair},
-                 {"policy", policy}, {"cpuset", cpuset}, {"full", full}};
+                 {"policy", policy}, {"cpuset", cpuset}, {"full", full},   {"again", again}};
 
     nodes_read(&nodes);
     for (size_t i = 0; argc > 1 && i < sizeof modes / sizeof modes[0]; i++) {
