@@ -46,6 +46,6 @@ int main(int argc, char **argv)
     }
     double us = (fl_bench_ms() - start) * 1e3 / (2.0 * (double)rounds);
     printf("SUMMARY {\"realloc_us\": %.2f}\n", us);
-    fflush(stdout);
+    (void)fflush(stdout);
     _exit(0); /* the others sleep for good */
 }

@@ -45,7 +45,8 @@ struct fl_cache {
     uint8_t zone;
 };
 
-/* region.h has it: a block that went astray. */
+/* Where the region is busy: leaves the claimed `e` to the thread that unlocks next; in a child
+ * without a region, to the kernel. Signal-safe. */
 void fl_region_defer(struct fl_region *r, struct fl_extent *e);
 
 /* A cache for the calling thread (a dead thread's, if there is one); NULL when descriptors ran out. */

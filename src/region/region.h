@@ -397,10 +397,6 @@ bool fl_region_is_closed(const struct fl_region *r);
 void fl_region_enter(void);
 void fl_region_leave(void);
 
-/* For such: leaves the claimed `e` to the thread that unlocks next; in a child without a region, to
- * the kernel. Signal-safe. */
-void fl_region_defer(struct fl_region *r, struct fl_extent *e);
-
 /* Around fork(2): lock before it, parent after it. Other threads take the locks over when that
  * lasts (sys/lock.c). child: `survivor` is the forking thread's cache, or NULL; false when another
  * thread had taken a lock over, or the calling one forks in a handler that interrupted its own work

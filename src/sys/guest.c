@@ -101,9 +101,10 @@ _Thread_local enum fl_thread fl_thread;
 
 /* glibc's, from 2.35 on. The kernel's struct begins with cpu_id_start, which is a CPU's number at
  * all times. */
-extern const ptrdiff_t __rseq_offset
-    __attribute__((weak));                               /* NOLINT(bugprone-reserved-identifier) */
-extern const unsigned __rseq_size __attribute__((weak)); /* NOLINT(bugprone-reserved-identifier) */
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned __rseq_size __attribute__((weak));
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 ptrdiff_t fl_cpu_offset;
 
