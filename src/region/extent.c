@@ -66,22 +66,33 @@ static size_t left_for_worker(const struct fl_region *r)
     return 2 * r->descriptors_plain + least;
 }
 
+/* True: what the worker may need is mapped behind `exact` bytes, too. A refusal is not asked for
+ * again at each descriptor. */
+static bool map_ahead(struct fl_region *r, size_t exact)
+{
+    static const uint8_t rest = 64;
+    size_t left = left_for_worker(r) * sizeof(struct fl_extent);
+
+    if (r->descriptors_rest != 0) {
+        r->descriptors_rest--;
+        return false;
+    }
+    bool done = fl_vspace_grow(&r->descriptors, fl_min(exact + left, r->descriptors.all.len)) == 0;
+    r->descriptors_rest = done ? 0 : rest;
+    return done && exact <= r->descriptors.all.len;
+}
+
 bool fl_extent_map(struct fl_region *r, size_t index)
 {
-    static const size_t often = 64; /* each of these is room for the worker asked for */
-    struct fl_vspace *v = &r->descriptors;
-    size_t grown = atomic_load_explicit(&v->grown, memory_order_relaxed);
+    size_t grown = atomic_load_explicit(&r->descriptors.grown, memory_order_relaxed);
     size_t exact = (index + 1) * sizeof(struct fl_extent);
-    size_t ample = exact + left_for_worker(r) * sizeof(struct fl_extent);
+    size_t half = left_for_worker(r) / 2 * sizeof(struct fl_extent);
 
     if (fl_thread != FL_THREAD_PROGRAM) { /* held up there, it would hold the lock */
         return exact <= grown;
     }
-    if ((exact > grown || index % often == 0) &&
-        fl_vspace_grow(v, fl_min(ample, v->all.len)) == 0) {
-        return exact <= v->all.len;
-    }
-    return fl_vspace_grow(v, exact) == 0;
+    return exact + half <= grown || map_ahead(r, exact) ||
+           fl_vspace_grow(&r->descriptors, exact) == 0;
 }
 
 int fl_extent_reserve(struct fl_region *r, size_t n)

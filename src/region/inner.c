@@ -12,6 +12,7 @@ static int make_room(struct fl_region *r, struct fl_inner *in, size_t granules)
     if (index + granules > UINT32_MAX || !fl_extent_map(r, index + granules - 1)) {
         return -ENOMEM;
     }
+    r->descriptors_plain += in->room;
     for (size_t i = 0; i < in->room; i++) {
         in->block[i].content = FL_CONTENT_EMPTY;
         fl_extent_drop(r, &in->block[i]);

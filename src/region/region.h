@@ -175,6 +175,7 @@ struct fl_region {
     size_t descriptors_ready;            /* bytes of them that are in memory */
     size_t descriptors_used;             /* count; index 0 is never used */
     size_t descriptors_plain;            /* those of extents, not of caches or an arena's blocks */
+    uint8_t descriptors_rest;            /* calls until room for the worker is asked for again */
     struct fl_cache *caches;             /* every cache ever made */
     _Atomic(struct fl_cache *) filled;   /* those with a put since they were last emptied */
     size_t populated_bytes;              /* R6 */
