@@ -109,8 +109,8 @@ struct fl_cache *fl_thread_cache(void)
 
 void fl_thread_unsettle(void)
 {
-    if (my_cache != NULL && my_cache->station != FL_STATION_ONE) {
-        fl_cache_settle(my_cache, FL_STATION_NONE, 0);
+    if (my_cache != NULL && fl_cache_has_nodes(my_cache)) {
+        atomic_store_explicit(&my_cache->station, fl_station_void, memory_order_relaxed);
     }
 }
 
@@ -186,10 +186,13 @@ static FL_COLD void *malloc_from_region(size_t n)
 }
 
 /* Keeps errno. */
-static FL_COLD void age_alone(void)
+static FL_COLD void look_now_and_then(struct fl_cache *c, size_t len)
 {
     int saved = errno;
 
+    if (fl_cache_has_nodes(c)) {
+        fl_cache_recall(fl_route.region, c, len);
+    }
     if (!fl_region_is_closed(fl_route.region)) {
         fl_region_age_alone(fl_route.region);
     }
@@ -214,7 +217,7 @@ static inline struct fl_extent *from_cache(size_t len)
         if (FL_UNLIKELY(atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed) %
                             HITS_A_LOOK ==
                         0)) {
-            age_alone();
+            look_now_and_then(c, len);
         }
     }
     return e;

@@ -9,21 +9,46 @@
 
 _Atomic uint32_t fl_station[FL_CPU_IDS];
 
-void fl_cache_settle(struct fl_cache *c, uint32_t station, unsigned zone)
-{
-    /* It was emptied for the request that tells: nothing of another zone is in it. */
-    c->zone = (uint8_t)zone;
-    c->station = station;
-}
-
-uint32_t fl_cache_wish(struct fl_region *r, size_t len, struct fl_wish *out)
+static uint32_t ask(struct fl_region *r, size_t len, struct fl_wish *out)
 {
     uint32_t before = fl_station_here();
 
+    atomic_thread_fence(memory_order_acquire); /* pairs with the release of a new station */
     r->placing.wish(len, out);
     bool tells = before >= FL_STATION_FIRST && !out->on_touch && len < r->placing.alike_below &&
                  fl_station_here() == before;
     return tells ? before : FL_STATION_NONE;
+}
+
+uint32_t fl_cache_wish(struct fl_region *r, struct fl_cache *own, size_t len, struct fl_wish *out)
+{
+    if (own != NULL) {
+        atomic_store_explicit(&own->station, FL_STATION_NONE, memory_order_relaxed);
+    }
+    return ask(r, len, out);
+}
+
+void fl_cache_settle(struct fl_cache *c, uint32_t station, unsigned zone)
+{
+    uint32_t none = FL_STATION_NONE;
+
+    if (station == FL_STATION_NONE ||
+        atomic_load_explicit(&c->station, memory_order_relaxed) != FL_STATION_NONE) {
+        return; /* a signal handler has settled it, or has changed the policy */
+    }
+    c->zone = (uint8_t)zone;
+    atomic_signal_fence(memory_order_seq_cst);
+    (void)atomic_compare_exchange_strong(&c->station, &none, station);
+}
+
+void fl_cache_recall(struct fl_region *r, struct fl_cache *c, size_t len)
+{
+    struct fl_wish wish;
+    uint32_t station = ask(r, len, &wish);
+
+    if (station != FL_STATION_NONE && wish.zone[0] != c->zone) {
+        atomic_store_explicit(&c->station, fl_station_void, memory_order_relaxed);
+    }
 }
 
 static struct fl_cache *adopt(struct fl_region *r)
@@ -64,7 +89,8 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r)
         c = make(r);
     }
     if (c != NULL) {
-        c->station = r->placing.nodes != 0 ? FL_STATION_NONE : FL_STATION_ONE;
+        atomic_store_explicit(&c->station, r->placing.nodes != 0 ? FL_STATION_NONE : FL_STATION_ONE,
+                              memory_order_relaxed);
     }
     fl_region_unlock(r);
     return c;

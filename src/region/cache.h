@@ -13,6 +13,8 @@ enum { FL_CACHE_SLOTS = 4 };
 /* Where a thread is, as far as its requests go: the node of its CPU, and how often what decides on
  * nodes has changed since boot. A word for each CPU; as long as it is the same, so is the zone. */
 enum { FL_STATION_ONE = 0, FL_STATION_NONE = 1, FL_STATION_FIRST = 2 };
+static const uint32_t fl_station_void =
+    UINT32_MAX; /* of a cache: its thread's policy has changed */
 extern FL_HIDDEN _Atomic uint32_t fl_station[FL_CPU_IDS]; /* 0: of no known node */
 
 /* The calling thread's. Signals: safe.  Cost: three loads. */
@@ -41,8 +43,9 @@ struct fl_cache {
     struct fl_cache *next_filled; /* in that list. Who set `listed`; then who took the list */
     /* With several nodes: the station at which the thread's requests were last placed, and the zone
      * that they had there. The owner alone. */
-    uint32_t station; /* FL_STATION_NONE: not placed yet; FL_STATION_ONE: there is one node */
-    uint8_t zone;
+    _Atomic uint32_t
+        station;  /* FL_STATION_NONE: not placed yet; FL_STATION_ONE: there is one node */
+    uint8_t zone; /* written while the station is FL_STATION_NONE */
 };
 
 /* Where the region is busy: leaves the claimed `e` to the thread that unlocks next; in a child
@@ -75,25 +78,36 @@ static inline struct fl_extent *fl_cache_take(struct fl_region *r, struct fl_cac
     return NULL;
 }
 
-/* May the thread's cache serve it, and take what it frees of that zone? */
+static inline bool fl_cache_has_nodes(const struct fl_cache *c)
+{
+    return atomic_load_explicit(&c->station, memory_order_relaxed) != FL_STATION_ONE;
+}
+
+/* May the thread's cache serve it here? */
 static inline bool fl_cache_is_home(const struct fl_cache *c)
 {
-    return c->station == FL_STATION_ONE || c->station == fl_station_here();
+    uint32_t station = atomic_load_explicit(&c->station, memory_order_relaxed);
+
+    return station == FL_STATION_ONE || station == fl_station_here();
 }
 
-/* The same for what it frees. */
+/* And take what it frees? */
 static inline bool fl_cache_takes(const struct fl_cache *c, const struct fl_extent *e)
 {
-    return c->station == FL_STATION_ONE || (e->zone == c->zone && c->station == fl_station_here());
+    return !FL_UNLIKELY(fl_cache_has_nodes(c)) || (fl_cache_is_home(c) && e->zone == c->zone);
 }
 
-/* The thread's next requests below alike_below are placed in that zone while it is at that station;
- * FL_STATION_NONE: not known any more. The owner. */
+/* With several nodes; no lock held, the owner. Asks where a request of `len` bytes goes, by the
+ * thread's CPU and policy of now; from here on the cache `own` (NULL: none) keeps and serves
+ * nothing. Returns the station at which that is so for the thread's next requests, too;
+ * FL_STATION_NONE: it says nothing of them. */
+uint32_t fl_cache_wish(struct fl_region *r, struct fl_cache *own, size_t len, struct fl_wish *out);
+/* The cache, empty by now, keeps what lies in that zone while its thread is at the station; unless
+ * the policy has changed since. */
 void fl_cache_settle(struct fl_cache *c, uint32_t station, unsigned zone);
-
-/* Asks where the calling thread's request of `len` bytes goes. Returns the station at which that is
- * so for its next ones, too; FL_STATION_NONE: it says nothing of them. Several nodes. No lock held. */
-uint32_t fl_cache_wish(struct fl_region *r, size_t len, struct fl_wish *out);
+/* Would a request still go where the cache's blocks lie? Else the next one asks. What changed policy
+ * or cpuset unseen is seen here. Signals: safe. */
+void fl_cache_recall(struct fl_region *r, struct fl_cache *c, size_t len);
 
 /* The cache has got its first extent since all were emptied: who empties all looks at those
  * that did alone. */

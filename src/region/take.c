@@ -450,7 +450,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
         return NULL;
     }
     if (FL_UNLIKELY(r->placing.nodes != 0)) {
-        station = fl_cache_wish(r, len, &own_wish);
+        station = fl_cache_wish(r, own, len, &own_wish);
         wish = &own_wish;
     }
     if (!fl_region_lock_unless_forking(r)) {
@@ -467,7 +467,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     }
     if (e != NULL) {
         note_taken(r, e, zero);
-        if (own != NULL && station != FL_STATION_NONE) {
+        if (own != NULL && FL_UNLIKELY(r->placing.nodes != 0)) {
             fl_cache_settle(own, station, wish->zone[0]);
         }
     } else {

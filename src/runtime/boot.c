@@ -254,7 +254,7 @@ static void start_region(void)
     }
     fl_harden_start(&fl_runtime.region, &fl_runtime.options);
     fl_route.caches = (disable & FL_DISABLE_CACHE) == 0 && !fl_harden.on &&
-                      (!fl_runtime.numa.active || fl_place_stations());
+                      (!fl_runtime.numa.active || fl_cpu_is_told());
     start_plan();
     if ((disable & FL_DISABLE_WORKER) == 0) {
         plan_worker(value[FL_OPTION_decay_ms]);

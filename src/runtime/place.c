@@ -338,26 +338,33 @@ static void fill_end(void)
     }
 }
 
-bool fl_place_stations(void)
+void fl_place_stations(void)
 {
     static _Atomic uint32_t changes;                                         /* since boot */
     uint32_t from = FL_STATION_FIRST + (atomic_fetch_add(&changes, 1) << 8); /* more than nodes */
 
-    for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
-        unsigned node = node_of_cpu(cpu);
-        atomic_store_explicit(&fl_station[cpu], node < nodes() ? from + node : 0,
-                              memory_order_relaxed);
+    for (unsigned i = 0; i < nodes() * (FL_CPU_IDS / 64); i++) {
+        unsigned node = i % nodes(), word = i / nodes();
+        for (uint64_t cpus = place.cpus[node].word[word]; cpus != 0; cpus &= cpus - 1) {
+            unsigned cpu = word * 64 + (unsigned)__builtin_ctzll(cpus);
+            /* release: who sees it sees what has changed */
+            atomic_store_explicit(&fl_station[cpu], from + node, memory_order_release);
+        }
     }
-    return fl_cpu_is_told();
 }
 
 uint64_t fl_place_refresh(struct fl_region *r)
 {
     (void)r;
     if (fl_numa_refresh(&fl_runtime.numa)) {
-        (void)fl_place_stations();
+        fl_place_stations();
     }
     return FL_JOB_IDLE;
+}
+
+static size_t alike_below(void)
+{
+    return fl_runtime.numa.choice.mode == FL_NUMA_FIRST_TOUCH ? fl_page.huge : FL_NUMA_LARGE;
 }
 
 void fl_place_start(void)
@@ -375,9 +382,10 @@ void fl_place_start(void)
     for (unsigned i = 0; i < nodes(); i++) {
         (void)fl_topology_cpus(&n->topology, i, n->root, &n->scratch, &place.cpus[i]);
     }
+    fl_place_stations();
     fl_region_divide(&fl_runtime.region, &(struct fl_placing){
                                              .nodes = nodes(),
-                                             .alike_below = FL_NUMA_LARGE,
+                                             .alike_below = alike_below(),
                                              .wish = wish,
                                              .zone_of = zone_of,
                                              .number_of = number_of,

@@ -61,8 +61,8 @@ uint64_t fl_report_wanted(struct fl_region *r);
  * request. */
 void fl_place_start(void);
 /* Each CPU gets the word of its node, and another one whenever what decides on nodes has changed.
- * False: threads are not told which CPU they run on. Threads: boot, then the worker. */
-bool fl_place_stations(void);
+ * Threads: boot, then the worker. */
+void fl_place_stations(void);
 /* A job of the worker's: what an administrator may have changed. */
 uint64_t fl_place_refresh(struct fl_region *r);
 

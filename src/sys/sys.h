@@ -253,7 +253,7 @@ void fl_lock_release_in_parent(struct fl_lock *l);
 bool fl_lock_release_in_child(struct fl_lock *l);
 
 /* The number of the CPU on which the calling thread runs, as the kernel writes it for the thread: no
- * call. Where it is not told, any number. rseq(2), Linux 4.18; glibc 2.35 registers it. */
+ * call. Where it is not told, any number; in a thread that is not registered -1 or -2. rseq(2), Linux 4.18; glibc 2.35 registers it. */
 extern FL_HIDDEN ptrdiff_t fl_cpu_offset; /* from the thread's pointer; 0: not told */
 bool fl_cpu_is_told(void);                /* finds it. Context: boot, one thread */
 static inline unsigned fl_cpu_here(void)

@@ -20,9 +20,6 @@ static int each(void **state)
 {
     (void)state;
     begin_divided();
-    if (!fl_cpu_is_told()) {
-        return -1;
-    }
     move_to(0);
     own = fl_cache_acquire(&region);
     return own != NULL ? 0 : -1;
@@ -103,8 +100,11 @@ static void policies_count_though_nobody_moves(void **state)
     struct fl_extent *e = take_by(MIB(1));
     assert_true(free_by(e));
     ask_on(1);
-    fl_cache_settle(own, FL_STATION_NONE, 0); /* set_mempolicy(2) was called */
+    fl_cache_recall(&region, own, MIB(1)); /* each so many hits: nobody had told */
+    assert_false(fl_cache_is_home(own));
     assert_lies(take_by(MIB(1)), 1);
+    fl_cache_recall(&region, own, MIB(1));
+    assert_true(fl_cache_is_home(own));
 }
 
 static void requests_that_go_elsewhere_say_nothing_of_others(void **state)
@@ -131,6 +131,19 @@ static void on_a_cpu_of_no_known_node_nothing_is_kept(void **state)
     assert_false(free_by(e));
 }
 
+static void a_policy_that_changes_amid_a_request_is_asked_for_anew(void **state)
+{
+    struct fl_wish wish;
+    (void)state;
+    uint32_t station = fl_cache_wish(&region, own, MIB(1), &wish);
+    assert_int_equal(station, FL_STATION_FIRST);
+    atomic_store(&own->station, fl_station_void); /* a handler called set_mempolicy(2) */
+    fl_cache_settle(own, station, 0);
+    assert_false(fl_cache_is_home(own));
+    assert_lies(take_by(MIB(1)), 0);
+    assert_true(fl_cache_is_home(own));
+}
+
 static void a_node_that_is_full_sends_its_threads_to_the_region(void **state)
 {
     (void)state;
@@ -150,6 +163,7 @@ int main(void)
         T(policies_count_though_nobody_moves),
         T(requests_that_go_elsewhere_say_nothing_of_others),
         T(on_a_cpu_of_no_known_node_nothing_is_kept),
+        T(a_policy_that_changes_amid_a_request_is_asked_for_anew),
         T(a_node_that_is_full_sends_its_threads_to_the_region),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
