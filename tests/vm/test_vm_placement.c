@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 static const double bar = 99;
+/* In percent, of glibc: elsewhere lies what its heaps share, and what balancing moves. */
+static const double control = 90;
 
 static void a_guest_has_the_nodes_that_were_drawn(void **state)
 {
@@ -38,9 +40,12 @@ static void pages_move_by_the_rung_of_this_kernel(void **state)
 static void under_glibc_memory_lies_where_it_is_touched(void **state)
 {
     (void)state;
-    vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", "bound"), NULL), "large", bar);
-    vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", "turns"), NULL), "turn", bar);
-    vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", "apart"), NULL), "part", bar);
+    vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", "bound"), NULL), "large",
+                              control);
+    vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", "turns"), NULL), "turn",
+                              control);
+    vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", "apart"), NULL), "part",
+                              control);
 }
 
 static void bound_threads_small_blocks(void **state)
