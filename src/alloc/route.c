@@ -1,30 +1,16 @@
 /* Requests and frees of large blocks: this thread's cache, else the region, else the next allocator. */
 #include "alloc/internal.h"
+#include "alloc/own.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* This thread's cache; NULL: not asked for yet. `ending` says that it must not be asked for again. */
-static _Thread_local struct fl_cache *my_cache;
-static _Thread_local bool ending;
-
-enum { HITS_A_LOOK = 64 };
-
-static FL_COLD void call_worker_now(bool may_allocate)
+FL_COLD void fl_call_worker_now(bool may_allocate)
 {
     if (fl_route.worker != NULL && !fl_region_busy()) {
         int saved = errno;
         fl_worker_call(fl_route.worker, may_allocate);
         errno = saved;
-    }
-}
-
-/* Something may age and no worker watches it. A request may start the worker for the first time,
- * which allocates. Keeps errno. */
-static inline void call_worker(bool may_allocate)
-{
-    if (FL_UNLIKELY(atomic_load(&fl_route.region->wants_worker))) {
-        call_worker_now(may_allocate);
     }
 }
 
@@ -83,44 +69,6 @@ FL_COLD void *fl_early(size_t n)
     return p != NULL ? p : fl_no_memory();
 }
 
-static FL_COLD void get_cache(void)
-{
-    if (ending || fl_region_busy()) {
-        return;
-    }
-    int saved = errno;
-    fl_route.first_large();
-    if (fl_route.caches) {
-        ending = true; /* what thread_ends allocates takes the way without a cache */
-        struct fl_cache *c = fl_cache_acquire(fl_route.region);
-        if (c != NULL) {
-            fl_route.thread_ends(c);
-        }
-        my_cache = c;
-        ending = false;
-    }
-    errno = saved;
-}
-
-struct fl_cache *fl_thread_cache(void)
-{
-    return my_cache;
-}
-
-void fl_thread_unsettle(void)
-{
-    if (my_cache != NULL && fl_cache_has_nodes(my_cache)) {
-        atomic_store_explicit(&my_cache->station, fl_station_void, memory_order_relaxed);
-    }
-}
-
-void fl_thread_end(struct fl_cache *c)
-{
-    ending = true;
-    my_cache = NULL;
-    fl_cache_release(fl_route.region, c);
-}
-
 /* Memory is short, and the next allocator may hold some that is free: it cannot serve large requests any more. */
 static void ask_next_to_trim(void)
 {
@@ -137,7 +85,7 @@ static void call_for_plan(void)
         !fl_region_busy()) {
         atomic_store(&fl_plan_calls, false);
         atomic_store(&fl_route.region->wants_worker, true);
-        call_worker(true);
+        fl_call_worker(true);
     }
 }
 
@@ -157,10 +105,10 @@ FL_COLD struct fl_extent *fl_from_region(size_t len, size_t align, enum fl_reque
     /* A signal handler that interrupted us goes to the next allocator, and so do other threads
      * during a fork. */
     if (!fl_region_is_closed(fl_route.region)) {
-        e = fl_region_take(fl_route.region, my_cache, len, fl_max(align, fl_page.base),
+        e = fl_region_take(fl_route.region, fl_thread_cache(), len, fl_max(align, fl_page.base),
                            kind == FL_REQUEST_CALLOC);
         fl_plan_notice();
-        call_worker(true);
+        fl_call_worker(true);
         ask_next_to_trim();
     }
     fl_tell_plan(e, kind, align);
@@ -185,44 +133,6 @@ static FL_COLD void *malloc_from_region(size_t n)
     return p != NULL ? p : next_malloc(n);
 }
 
-/* Keeps errno. */
-static FL_COLD void look_now_and_then(struct fl_cache *c, size_t len)
-{
-    int saved = errno;
-
-    if (fl_cache_has_nodes(c)) {
-        fl_cache_recall(fl_route.region, c, len);
-    }
-    if (!fl_region_is_closed(fl_route.region)) {
-        fl_region_age_alone(fl_route.region);
-    }
-    errno = saved;
-}
-
-static inline struct fl_extent *from_cache(size_t len)
-{
-    struct fl_cache *c = my_cache;
-
-    if (FL_UNLIKELY(c == NULL)) {
-        get_cache();
-        return NULL;
-    }
-    if (FL_UNLIKELY(!fl_cache_is_home(c))) {
-        return NULL;
-    }
-    struct fl_extent *e = fl_cache_take(fl_route.region, c, len);
-    if (e != NULL) {
-        fl_stats_bump(&c->stats.cache_hits);
-        call_worker(true);
-        if (FL_UNLIKELY(atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed) %
-                            HITS_A_LOOK ==
-                        0)) {
-            look_now_and_then(c, len);
-        }
-    }
-    return e;
-}
-
 /* The thread's steps are learned, or served and it is not what was expected next. errno is kept. */
 static FL_APART struct fl_extent *from_step(size_t len, size_t align, enum fl_request_kind kind)
 {
@@ -234,7 +144,7 @@ static FL_APART struct fl_extent *from_step(size_t len, size_t align, enum fl_re
         call_for_plan();
     }
     if (e == NULL && align <= fl_page.base) {
-        e = from_cache(len);
+        e = fl_from_cache(len);
     }
     fl_tell_plan(e, kind, align);
     errno = saved;
@@ -242,12 +152,12 @@ static FL_APART struct fl_extent *from_step(size_t len, size_t align, enum fl_re
 }
 
 /* What the thread has at hand; NULL: nothing. */
-static inline struct fl_extent *from_hand(size_t len, size_t align, enum fl_request_kind kind)
+static FL_INLINE struct fl_extent *from_hand(size_t len, size_t align, enum fl_request_kind kind)
 {
     if (FL_UNLIKELY(fl_plan_turn != NULL)) {
         return from_step(len, align, kind);
     }
-    return align <= fl_page.base ? from_cache(len) : NULL;
+    return align <= fl_page.base ? fl_from_cache(len) : NULL;
 }
 
 static FL_APART void *malloc_unplanned(size_t n)
@@ -437,22 +347,22 @@ static FL_COLD void note_touched(struct fl_extent *e)
 static FL_APART void free_extent(struct fl_extent *e)
 {
     struct fl_region *r = fl_route.region;
-    struct fl_cache *c = my_cache;
-    size_t cache_max = atomic_load_explicit(&r->cache_max, memory_order_relaxed);
+    struct fl_cache *c = fl_my_cache;
 
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                           memory_order_relaxed);
     if (FL_UNLIKELY((e->left & FL_LEFT_UNSEEN) != 0)) {
         note_touched(e);
     }
-    if (FL_LIKELY(c != NULL && e->content != FL_CONTENT_LAZY && e->len <= cache_max &&
-                  !fl_extent_is_handled(e) && fl_cache_takes(c, e))) {
+    if (FL_LIKELY(c != NULL && fl_may_keep(e))) {
         e = fl_cache_put(r, c, e);
+    } else if (c == NULL) {
+        e = fl_keep_by_node(e);
     }
     if (e != NULL) {
         give(e);
     }
-    call_worker(false);
+    fl_call_worker(false);
 }
 
 static FL_COLD void free_watched(struct fl_extent *e)

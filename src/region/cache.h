@@ -83,18 +83,16 @@ static inline bool fl_cache_has_nodes(const struct fl_cache *c)
     return atomic_load_explicit(&c->station, memory_order_relaxed) != FL_STATION_ONE;
 }
 
-/* May the thread's cache serve it here? */
+/* May a thread's cache serve it here? Several nodes. */
 static inline bool fl_cache_is_home(const struct fl_cache *c)
 {
-    uint32_t station = atomic_load_explicit(&c->station, memory_order_relaxed);
-
-    return station == FL_STATION_ONE || station == fl_station_here();
+    return atomic_load_explicit(&c->station, memory_order_relaxed) == fl_station_here();
 }
 
 /* And take what it frees? */
 static inline bool fl_cache_takes(const struct fl_cache *c, const struct fl_extent *e)
 {
-    return !FL_UNLIKELY(fl_cache_has_nodes(c)) || (fl_cache_is_home(c) && e->zone == c->zone);
+    return fl_cache_is_home(c) && e->zone == c->zone;
 }
 
 /* With several nodes; no lock held, the owner. Asks where a request of `len` bytes goes, by the

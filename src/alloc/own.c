@@ -1,0 +1,86 @@
+/* The calling thread's cache: had with its first large request, left at its end. With several nodes
+ * it is asked first whether the thread is where it was. */
+#include "alloc/own.h"
+
+#include <errno.h>
+
+_Thread_local struct fl_cache *fl_my_cache;
+static _Thread_local struct fl_cache *my_node_cache;
+static _Thread_local bool ending; /* none must be asked for again */
+
+static FL_COLD void get_cache(void)
+{
+    if (ending || fl_region_busy()) {
+        return;
+    }
+    int saved = errno;
+    fl_route.first_large();
+    if (fl_route.caches) {
+        ending = true; /* what thread_ends allocates takes the way without a cache */
+        struct fl_cache *c = fl_cache_acquire(fl_route.region);
+        if (c != NULL) {
+            fl_route.thread_ends(c);
+        }
+        if (c != NULL && fl_cache_has_nodes(c)) {
+            my_node_cache = c;
+        } else {
+            fl_my_cache = c;
+        }
+        ending = false;
+    }
+    errno = saved;
+}
+
+struct fl_cache *fl_thread_cache(void)
+{
+    return fl_my_cache != NULL ? fl_my_cache : my_node_cache;
+}
+
+void fl_thread_unsettle(void)
+{
+    if (my_node_cache != NULL) {
+        atomic_store_explicit(&my_node_cache->station, fl_station_void, memory_order_relaxed);
+    }
+}
+
+void fl_thread_end(struct fl_cache *c)
+{
+    ending = true;
+    fl_my_cache = my_node_cache = NULL;
+    fl_cache_release(fl_route.region, c);
+}
+
+FL_COLD void fl_age_alone(void)
+{
+    int saved = errno;
+
+    if (!fl_region_is_closed(fl_route.region)) {
+        fl_region_age_alone(fl_route.region);
+    }
+    errno = saved;
+}
+
+FL_APART struct fl_extent *fl_from_node_cache(size_t len)
+{
+    struct fl_cache *c = my_node_cache;
+
+    if (FL_UNLIKELY(c == NULL)) {
+        get_cache();
+        return NULL;
+    }
+    struct fl_extent *e = fl_cache_is_home(c) ? fl_take_cached(c, len) : NULL;
+    if (e != NULL && FL_UNLIKELY(fl_cache_look_is_due(c))) {
+        int saved = errno;
+        fl_cache_recall(fl_route.region, c, len);
+        errno = saved;
+    }
+    return e;
+}
+
+FL_APART struct fl_extent *fl_keep_by_node(struct fl_extent *e)
+{
+    struct fl_cache *c = my_node_cache;
+
+    return c != NULL && fl_may_keep(e) && fl_cache_takes(c, e) ? fl_cache_put(fl_route.region, c, e)
+                                                               : e;
+}

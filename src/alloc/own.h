@@ -1,0 +1,64 @@
+/* The calling thread's cache, as requests and frees use it. */
+#ifndef FL_ALLOC_OWN_H
+#define FL_ALLOC_OWN_H
+
+#include "alloc/internal.h"
+
+/* NULL: there is none, or fl_from_node_cache knows it: where there are several nodes. So no look at
+ * nodes is on the way where there is one. */
+extern FL_HIDDEN _Thread_local struct fl_cache *fl_my_cache;
+
+void fl_call_worker_now(bool may_allocate);
+/* Without a worker: see fl_region_age_alone. errno is kept. */
+void fl_age_alone(void);
+/* As fl_from_cache. */
+struct fl_extent *fl_from_node_cache(size_t len);
+/* Several nodes: the claimed `e` into the thread's cache. Returns what has to go to the region; NULL:
+ * nothing. */
+struct fl_extent *fl_keep_by_node(struct fl_extent *e);
+
+static FL_INLINE bool fl_may_keep(const struct fl_extent *e)
+{
+    return e->content != FL_CONTENT_LAZY && !fl_extent_is_handled(e) &&
+           e->len <= atomic_load_explicit(&fl_route.region->cache_max, memory_order_relaxed);
+}
+
+/* Something may age and no worker watches it. A request may start the worker for the first time,
+ * which allocates. Keeps errno. */
+static inline void fl_call_worker(bool may_allocate)
+{
+    if (FL_UNLIKELY(atomic_load(&fl_route.region->wants_worker))) {
+        fl_call_worker_now(may_allocate);
+    }
+}
+
+enum { FL_HITS_A_LOOK = 64 };
+
+static inline bool fl_cache_look_is_due(const struct fl_cache *c)
+{
+    return atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed) % FL_HITS_A_LOOK == 0;
+}
+
+static FL_INLINE struct fl_extent *fl_take_cached(struct fl_cache *c, size_t len)
+{
+    struct fl_extent *e = fl_cache_take(fl_route.region, c, len);
+
+    if (e != NULL) {
+        fl_stats_bump(&c->stats.cache_hits);
+        fl_call_worker(true);
+        if (FL_UNLIKELY(fl_cache_look_is_due(c))) {
+            fl_age_alone();
+        }
+    }
+    return e;
+}
+
+/* An extent of exactly that length from the thread's cache; NULL: there is none. */
+static FL_INLINE struct fl_extent *fl_from_cache(size_t len)
+{
+    struct fl_cache *c = fl_my_cache;
+
+    return FL_LIKELY(c != NULL) ? fl_take_cached(c, len) : fl_from_node_cache(len);
+}
+
+#endif
