@@ -15,12 +15,12 @@ void fl_age_alone(void);
 struct fl_extent *fl_from_node_cache(size_t len);
 /* Several nodes: the claimed `e` into the thread's cache. Returns what has to go to the region; NULL:
  * nothing. */
-struct fl_extent *fl_keep_by_node(struct fl_extent *e);
+struct fl_extent *fl_keep_by_node(struct fl_extent *e, size_t longest);
 
-static FL_INLINE bool fl_may_keep(const struct fl_extent *e)
+/* `longest`: r->cache_max. */
+static FL_INLINE bool fl_may_keep(const struct fl_extent *e, size_t longest)
 {
-    return e->content != FL_CONTENT_LAZY && !fl_extent_is_handled(e) &&
-           e->len <= atomic_load_explicit(&fl_route.region->cache_max, memory_order_relaxed);
+    return e->content != FL_CONTENT_LAZY && e->len <= longest && !fl_extent_is_handled(e);
 }
 
 /* Something may age and no worker watches it. A request may start the worker for the first time,

@@ -348,16 +348,17 @@ static FL_APART void free_extent(struct fl_extent *e)
 {
     struct fl_region *r = fl_route.region;
     struct fl_cache *c = fl_my_cache;
+    size_t longest = atomic_load_explicit(&r->cache_max, memory_order_relaxed);
 
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                           memory_order_relaxed);
     if (FL_UNLIKELY((e->left & FL_LEFT_UNSEEN) != 0)) {
         note_touched(e);
     }
-    if (FL_LIKELY(c != NULL && fl_may_keep(e))) {
+    if (FL_LIKELY(c != NULL && fl_may_keep(e, longest))) {
         e = fl_cache_put(r, c, e);
     } else if (c == NULL) {
-        e = fl_keep_by_node(e);
+        e = fl_keep_by_node(e, longest);
     }
     if (e != NULL) {
         give(e);

@@ -118,13 +118,14 @@ static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cach
                                              struct fl_extent *e)
 {
     size_t len = e->len; /* once it is in a slot, e is anybody's */
-    struct fl_cache_slot *s = c->slot;
+    struct fl_cache_slot *s = NULL;
 
-    while (s < c->slot + FL_CACHE_SLOTS &&
-           atomic_load_explicit(&s->extent, memory_order_relaxed) != NULL) {
-        s++;
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < FL_CACHE_SLOTS && s == NULL; i++) {
+        s = atomic_load_explicit(&c->slot[i].extent, memory_order_relaxed) == NULL ? &c->slot[i]
+                                                                                   : NULL;
     }
-    if (s == c->slot + FL_CACHE_SLOTS) {
+    if (s == NULL) {
         s = &c->slot[c->oldest++ % FL_CACHE_SLOTS];
     }
     /* sequentially consistent: comes before the looks at wants_worker, as fl_region_tick wants it,
