@@ -120,7 +120,9 @@ static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cach
     size_t len = e->len; /* once it is in a slot, e is anybody's */
     struct fl_cache_slot *s = NULL;
 
+#ifdef __OPTIMIZE__ /* else it is said to be ignored */
 #pragma GCC unroll 4
+#endif
     for (unsigned i = 0; i < FL_CACHE_SLOTS && s == NULL; i++) {
         s = atomic_load_explicit(&c->slot[i].extent, memory_order_relaxed) == NULL ? &c->slot[i]
                                                                                    : NULL;
