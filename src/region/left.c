@@ -117,8 +117,8 @@ bool fl_left_may_look(void)
     return fl_thread != FL_THREAD_GUEST;
 }
 
-/* As fl_sys.touched. No child of fork gets the descriptor: who has a table of his own needs no
- * lock for that, and whoever holds him up there holds up nobody else. */
+/* As fl_sys.touched. No child of fork gets the descriptor: a thread with a table of its own needs
+ * no lock for that, so no other thread waits while it is held up there. */
 static int look(struct fl_region *r, struct fl_range range, struct fl_range part[PARTS])
 {
     int n = -EBUSY;

@@ -61,7 +61,7 @@ static void discount(const struct fl_region *r, struct fl_memory *m, size_t gran
     }
 }
 
-/* The worker's look, with no lock held: whoever holds it up there holds up nobody else. */
+/* The worker's look, with no lock held: no other thread waits while it is held up there. */
 static void look_by_worker(struct fl_region *r, struct fl_memory *out)
 {
     size_t granted = atomic_load_explicit(&r->granted, memory_order_relaxed);
