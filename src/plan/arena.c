@@ -8,8 +8,9 @@
 
 #include <errno.h>
 
-/* Each granule's descriptor and each page's entry in the pagemap are made when the arena is: 0.3 % of its height in memory. */
 enum { ROOM_SHARE = 4 };
+/* Bytes of an arena whose tables the worker brings into memory at once: 0.3 % of them. Those of a longer one come as they are used. */
+static const size_t warm_most = (size_t)4 << 30;
 
 /* Everything, for good: true for one caller alone. */
 static bool claim_all(struct fl_arena *a)
@@ -306,13 +307,34 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         a->lowered = false;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);
         fl_follow_forget(a);
+        a->cold = limit <= warm_most;
         atomic_store_explicit(&a->height, len, memory_order_release);
     }
     fl_plan_unlock();
     if (open) {
-        fl_plan_call_worker(); /* it may age */
+        fl_plan_call_worker(); /* it may age, and its tables come into memory */
     }
     return open;
+}
+
+void fl_arena_warm(struct fl_arena *a)
+{
+    struct fl_range blocks = {0, 0}, part = {0, 0};
+
+    if (!atomic_load_explicit(&a->cold, memory_order_relaxed)) {
+        return;
+    }
+    fl_plan_lock();
+    if (a->cold && fl_arena_is_open(a)) {
+        size_t granules = a->limit >> FL_GRANULE_SHIFT;
+        blocks = (struct fl_range){(uintptr_t)a->inner.block, granules * sizeof(struct fl_extent)};
+        part = (struct fl_range){a->base, a->limit};
+    }
+    a->cold = false;
+    fl_plan_unlock();
+    if (part.len != 0) {
+        fl_inner_warm(fl_plan.region, blocks, part);
+    }
 }
 
 size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align)

@@ -347,6 +347,9 @@ uint64_t fl_plan_work(struct fl_region *r)
     uint64_t again = UINT64_MAX;
 
     (void)r;
+    for (struct fl_arena *a = fl_plan_first_arena(); a != NULL; a = a->next) {
+        fl_arena_warm(a);
+    }
     for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
         work_on(fl_plan.context[i]);
     }

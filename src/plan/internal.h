@@ -56,6 +56,7 @@ struct fl_arena {
     size_t budget; /* huge pages to be in memory at most, while others of it can move. Its owner */
     size_t hand;   /* the huge page that was looked at last for one to move. Its owner */
     bool lowered;  /* some above the limit may be in memory. Its owner */
+    _Atomic bool cold; /* its tables are to come into memory. Lock: plan, to write */
     _Atomic bool draining;
     struct fl_arena *next; /* every arena ever made. Lock: plan */
     _Atomic bool used;     /* since the worker looked */
@@ -73,6 +74,8 @@ struct fl_arena {
 
 /* Takes addresses for `height` bytes and a quarter more; the arena has none. False: not to be had. The owner. */
 bool fl_arena_open(struct fl_arena *a, size_t height);
+/* What it needs of descriptors and of the pagemap comes into memory, so that its first steps take no fault for that. The worker. */
+void fl_arena_warm(struct fl_arena *a);
 /* From now on `height` bytes may be used. False: it has not as many. The owner. */
 bool fl_arena_raise(struct fl_arena *a, size_t height);
 /* No more than `height` bytes of it are used from now on: the memory of the rest is the region's, free, as far as no block is in it. Costs nothing

@@ -51,7 +51,8 @@ static bool are_blocks_found(struct fl_region *r, const struct fl_inner *in)
 {
     for (size_t i = 0; i < in->granules; i++) {
         struct fl_extent *e;
-        if (!fl_region_look(r, in->block[i].base, &e) || e != &in->block[i]) {
+        bool used = in->block[i].state != FL_EXTENT_UNUSED;
+        if (used && (!fl_region_look(r, in->block[i].base, &e) || e != &in->block[i])) {
             return false;
         }
     }

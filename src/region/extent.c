@@ -95,6 +95,51 @@ bool fl_extent_map(struct fl_region *r, size_t index)
            fl_vspace_grow(&r->descriptors, exact) == 0;
 }
 
+void fl_extent_skip(struct fl_region *r, size_t n)
+{
+    size_t used = (r->descriptors_used + n + 1) * sizeof(struct fl_extent);
+
+    fl_extent_populate_ahead(r);
+    r->descriptors_used += n;
+    r->descriptors_ready = fl_max(r->descriptors_ready, fl_align_down(used, fl_page.base));
+}
+
+void fl_extent_drop_row(struct fl_region *r, struct fl_extent *first, size_t n)
+{
+    first->content = FL_CONTENT_EMPTY;
+    first->len = n * sizeof *first;
+    first->next = r->spare_rows;
+    r->spare_rows = first;
+}
+
+/* The last one of a row that is spare; NULL: there is none. */
+static struct fl_extent *take_of_row(struct fl_region *r)
+{
+    struct fl_extent *first = r->spare_rows, *e = NULL;
+
+    if (first != NULL) {
+        first->len -= sizeof *first;
+        e = first + first->len / sizeof *first;
+        r->spare_rows = e == first ? first->next : first;
+        e->content = FL_CONTENT_EMPTY;
+    }
+    return e;
+}
+
+/* One that was never used; NULL: there are no more. */
+static struct fl_extent *take_new(struct fl_region *r)
+{
+    size_t index = r->descriptors_used + 1; /* index 0 means none in the pagemap */
+
+    if (index > UINT32_MAX || !fl_extent_map(r, index)) {
+        return NULL;
+    }
+    r->descriptors_used = index;
+    r->descriptors_plain++;
+    fl_extent_populate_ahead(r);
+    return descriptor(r, (uint32_t)index);
+}
+
 int fl_extent_reserve(struct fl_region *r, size_t n)
 {
     size_t have = 0;
@@ -107,14 +152,11 @@ int fl_extent_reserve(struct fl_region *r, size_t n)
         }
     }
     while (have < n) {
-        size_t index = r->descriptors_used + 1; /* index 0 means none in the pagemap */
-        if (index > UINT32_MAX || !fl_extent_map(r, index)) {
+        e = take_of_row(r);
+        e = e != NULL ? e : take_new(r);
+        if (e == NULL) {
             return -ENOMEM;
         }
-        r->descriptors_used = index;
-        r->descriptors_plain++;
-        fl_extent_populate_ahead(r);
-        e = descriptor(r, (uint32_t)index);
         TAILQ_INSERT_TAIL(&r->spare, e, by_age);
         have++;
     }

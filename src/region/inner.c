@@ -1,10 +1,12 @@
 /* A LIVE extent divided into blocks that the region knows by address. Taking and giving a block is no business of the
- * region's: no lock, no list. All it costs is a descriptor a granule, which is made once and kept. */
+ * region's: no lock, no list. All it costs is a descriptor a granule. They are made as the memory comes, so that to open
+ * an extent costs the same whatever its length. */
 #include "region/internal.h"
 
 #include <errno.h>
 
-/* Side by side, so that a block's place in it is its granule. What there was before goes to the spare ones. */
+/* Side by side, so that a block's place in it is its granule. Mapped, and not brought into memory: see fl_inner_warm. What
+ * there was before goes to the spare ones. */
 static int make_room(struct fl_region *r, struct fl_inner *in, size_t granules)
 {
     size_t index = r->descriptors_used + 1;
@@ -13,24 +15,21 @@ static int make_room(struct fl_region *r, struct fl_inner *in, size_t granules)
         return -ENOMEM;
     }
     r->descriptors_plain += in->room;
-    for (size_t i = 0; i < in->room; i++) {
-        in->block[i].content = FL_CONTENT_EMPTY;
-        fl_extent_drop(r, &in->block[i]);
+    if (in->room != 0) {
+        fl_extent_drop_row(r, in->block, in->room);
     }
-    r->descriptors_used += granules;
-    fl_extent_populate_ahead(r);
+    fl_extent_skip(r, granules);
     in->block =
         (struct fl_extent *)r->descriptors.all.base + index; /* NOLINT(performance-no-int-to-ptr) */
     in->room = granules;
     return 0;
 }
 
-static void make_block(struct fl_region *r, struct fl_inner *in, const struct fl_extent *outer,
-                       size_t i)
+static void make_block(struct fl_region *r, struct fl_inner *in, uintptr_t base, size_t i)
 {
     struct fl_extent *e = &in->block[i];
 
-    e->base = outer->base + (i << in->shift);
+    e->base = base;
     e->len = fl_page.base;
     e->content = FL_CONTENT_INNER;
     e->inner = in;
@@ -41,16 +40,27 @@ static void make_block(struct fl_region *r, struct fl_inner *in, const struct fl
     fl_extent_publish(r, e);
 }
 
+/* Those of `part`, whole huge pages that nobody has a block in. No lock. */
+static void make_blocks(struct fl_region *r, struct fl_inner *in, struct fl_range part)
+{
+    uintptr_t base = in->outer->base;
+    size_t granule = (size_t)1 << in->shift;
+
+    for (uintptr_t at = part.base; at < fl_range_end(part); at += granule) {
+        make_block(r, in, at, (at - base) >> in->shift);
+    }
+}
+
 /* It changes when a node's memory moves to another: see fl_inner_rehome. */
 static unsigned zone_of(const struct fl_extent *outer)
 {
     return __atomic_load_n(&outer->zone, __ATOMIC_RELAXED);
 }
 
-/* Lock: region. NULL: no addresses. */
-static struct fl_extent *take_unfilled(struct fl_region *r, size_t len, unsigned zone)
+/* Lock: region. NULL: no addresses. `sparse`: as fl_take_lazy. */
+static struct fl_extent *take_unfilled(struct fl_region *r, size_t len, unsigned zone, bool sparse)
 {
-    struct fl_extent *e = fl_take_lazy(r, len, fl_page.huge, zone, false);
+    struct fl_extent *e = fl_take_lazy(r, len, fl_page.huge, zone, sparse);
 
     if (e != NULL) { /* it is no request's */
         r->stats.lazy--;
@@ -62,8 +72,9 @@ static struct fl_extent *take_unfilled(struct fl_region *r, size_t len, unsigned
 
 struct fl_extent *fl_part_take(struct fl_region *r, size_t len, unsigned zone)
 {
-    struct fl_extent *e =
-        fl_take_seed(r) != 0 || fl_region_is_absurd(r, len) ? NULL : take_unfilled(r, len, zone);
+    struct fl_extent *e = fl_take_seed(r) != 0 || fl_region_is_absurd(r, len)
+                              ? NULL
+                              : take_unfilled(r, len, zone, true);
 
     if (e != NULL) {
         e->content = FL_CONTENT_PART;
@@ -94,10 +105,8 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
     struct fl_extent *outer = rc == 0 ? fl_part_take(r, len, zone) : NULL;
     if (outer != NULL) {
         in->granules = granules;
-        for (size_t i = 0; i < granules; i++) {
-            make_block(r, in, outer, i);
-        }
-        in->outer = outer; /* whoever sees it sees the blocks */
+        make_block(r, in, outer->base, 0); /* by which it is known as divided */
+        in->outer = outer;
         enlist(r, in);
     }
     fl_region_unlock(r);
@@ -164,7 +173,18 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
 
 bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
+    make_blocks(r, in, part);
     return fl_part_fill(r, in->outer, part, &(struct fl_part_how){.asked_for = false});
+}
+
+void fl_inner_warm(struct fl_region *r, struct fl_range blocks, struct fl_range part)
+{
+    struct fl_range whole = fl_range_inner(blocks, fl_page.base);
+
+    if (whole.len != 0) {
+        (void)fl_sys.populate(whole);
+    }
+    fl_pagemap_populate(r, part);
 }
 
 int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range part)
@@ -211,7 +231,7 @@ static struct fl_extent *take_refuge(struct fl_region *r, size_t len, unsigned z
 {
     fl_region_lock(r);
     bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
-    struct fl_extent *e = can_move ? take_unfilled(r, len, zone) : NULL;
+    struct fl_extent *e = can_move ? take_unfilled(r, len, zone, false) : NULL;
     fl_region_unlock(r);
     return e;
 }
@@ -235,6 +255,8 @@ size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range 
                     !fl_extent_is_pinned(in->outer);
     size_t moved = can_move ? move_part(r, from, to, zone_of(in->outer)) : 0;
     size_t whole = fl_align_down(moved, fl_page.huge);
+
+    make_blocks(r, in, (struct fl_range){to, whole});
     if (whole != moved) { /* a part of the next one went: it is made whole */
         (void)fl_supply_populate(r, (struct fl_range){from.base + whole, fl_page.huge},
                                  fl_page.huge);

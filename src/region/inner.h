@@ -13,9 +13,10 @@ struct fl_region;
 struct fl_inner {
     /* NULL: nothing is divided now. Lock: region, to write; read without it */
     _Atomic(struct fl_extent *) outer;
-    struct fl_extent *block; /* descriptors, one a granule, UNUSED where no block begins */
-    size_t granules;         /* of the outer extent */
-    size_t room;             /* descriptors there are */
+    /* Descriptors, one a granule, UNUSED where no block begins. Those of huge pages that were never filled are not made. */
+    struct fl_extent *block;
+    size_t granules; /* of the outer extent */
+    size_t room;     /* descriptors there are */
     unsigned
         shift; /* log2 of the granule's bytes; at least a base page's. The caller's, constant */
     struct fl_inner *next; /* every one that was ever open. Constant once it is */
@@ -23,8 +24,11 @@ struct fl_inner {
 };
 
 /* Takes `len` bytes, whole huge pages, nothing of it populated. 0; -ENOMEM. `in` stays where it is as long as any block may be looked
- * up.  Threads: one at a time for one `in`. */
+ * up.  Threads: one at a time for one `in`.  Cost: O(log n), whatever the length. */
 int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len);
+/* Brings descriptors, and what the pagemap has of `part`, into memory, ahead of their use. They may be of an extent that was closed
+ * meanwhile. No lock held: a system call for each. */
+void fl_inner_warm(struct fl_region *r, struct fl_range blocks, struct fl_range part);
 /* Its memory is that zone's from here on, what comes and what is there: which fl_inner_move brings there. False, and nothing changed: one
  * of the two zones is no node's, the node has no room for `bytes`, what is there, or it is PINNED. It stays open meanwhile. */
 bool fl_inner_rehome(struct fl_region *r, struct fl_inner *in, unsigned zone, size_t bytes);

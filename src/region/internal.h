@@ -36,6 +36,10 @@ int fl_extent_reserve(struct fl_region *r, size_t n);
 bool fl_extent_map(struct fl_region *r, size_t index);
 /* Brings those in use into memory, and some more. Lock: region. */
 void fl_extent_populate_ahead(struct fl_region *r);
+/* The next `n`, side by side, are somebody's own: not among the spare ones, nor brought into memory.
+ * They are mapped. And such a row back: they become spare ones, one by one. Lock: region. */
+void fl_extent_skip(struct fl_region *r, size_t n);
+void fl_extent_drop_row(struct fl_region *r, struct fl_extent *first, size_t n);
 /* A descriptor for [base, base + len), from the reserved ones; in the pagemap, in no tree, state FREE. */
 struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum fl_content content,
                                 unsigned zone);

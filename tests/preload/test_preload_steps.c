@@ -91,6 +91,23 @@ static void what_does_not_repeat_is_served_as_ever(void **state)
     (void)run("random", "20", "-", "2");
 }
 
+/* The tables of an arena of 640 MiB are 480 pages. They come in with no step's own fault. */
+static void when_a_plan_begins_no_step_takes_its_faults(void **state)
+{
+    enum { FEW = 100 };
+    (void)state;
+    const struct fl_run *r =
+        fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_plan_begins"), .seconds = 120});
+    fl_run_assert_active(r);
+    print_message("           %s", r->out);
+    bool moves = strstr(fl_rung_disabled(), "uffd") == NULL;
+    bool worker = strstr(fl_rung_disabled(), "worker") == NULL;
+    if (may_plan() && moves && worker) {
+        assert_true(figure(r, "plan_hits") > 0);
+        assert_true(atol(strstr(r->out, "most ") + strlen("most ")) <= FEW);
+    }
+}
+
 static void the_victim_is_right_under_glibc(void **state)
 {
     (void)state;
@@ -108,6 +125,7 @@ int main(void)
         cmocka_unit_test(one_more_or_less_shifts_nothing),
         cmocka_unit_test(kinds_of_steps_take_turns),
         cmocka_unit_test(what_does_not_repeat_is_served_as_ever),
+        cmocka_unit_test(when_a_plan_begins_no_step_takes_its_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,6 +159,43 @@ static void without_descriptors_nothing_is_taken(void **state)
     assert_sound();
 }
 
+/* Bytes of the tables in memory, as mincore has it. */
+static size_t tables_there(void)
+{
+    struct fl_range table[] = {{region.descriptors.all.base, region.descriptors.grown},
+                               {region.pagemap.all.base, region.pagemap.grown}};
+    size_t sum = 0, there = 0;
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(fl_sys.resident(table[i], &there), 0);
+        sum += there;
+    }
+    return sum;
+}
+
+/* Of 512 MiB the descriptors are 1 MiB, and the pagemap is half of that. */
+static void to_open_a_long_one_brings_no_tables_into_memory(void **state)
+{
+    (void)state;
+    struct fl_inner part = {.shift = SHIFT};
+    size_t had = tables_there();
+    assert_int_equal(fl_inner_open(&region, &part, MIB(512)), 0);
+    uintptr_t last = part.outer->base + MIB(510);
+    assert_true(fl_inner_fill(&region, &part, (struct fl_range){last, MIB(2)}));
+    struct fl_extent *e = &part.block[MIB(510) / GRANULE];
+    e->len = GRANULE;
+    e->state = FL_EXTENT_LIVE;
+    assert_ptr_equal(found(last), e);
+    assert_true(tables_there() <= had + KIB(256));
+    assert_sound(); /* looks at each, which brings the page of zeros */
+    e->state = FL_EXTENT_UNUSED;
+    struct fl_range blocks = {(uintptr_t)part.block, part.granules * sizeof *part.block};
+    fl_inner_warm(&region, blocks, fl_extent_range(part.outer));
+    assert_true(tables_there() >= MIB(1) + KIB(512) - KIB(16));
+    fl_inner_close(&region, &part);
+    assert_settled();
+}
+
 static void its_huge_pages_come_when_they_are_wanted(void **state)
 {
     (void)state;
@@ -425,6 +462,7 @@ int main(void)
         T(what_its_addresses_are_used_for_later_is_found),
         T(it_can_be_opened_elsewhere_and_larger),
         T(without_descriptors_nothing_is_taken),
+        T(to_open_a_long_one_brings_no_tables_into_memory),
         T(its_huge_pages_come_when_they_are_wanted),
         T(what_it_yields_is_taken_by_the_next_request),
         T(what_does_not_move_goes_to_the_kernel),

@@ -1,0 +1,45 @@
+/* Steps of 512 MiB: what do those take in faults in which a plan begins to serve? The most that a step after the third took is printed. */
+#include "victim.h"
+
+#include <sys/resource.h>
+
+enum { BLOCKS = 32, STEPS = 24, KNOWN = 3 };
+
+static long faults_here(void)
+{
+    struct rusage u;
+    CHECK(getrusage(RUSAGE_THREAD, &u) == 0);
+    return u.ru_minflt;
+}
+
+static void step(void)
+{
+    static char *p[BLOCKS];
+
+    for (int i = 0; i < BLOCKS; i++) {
+        size_t n = (size_t)(15 + i % 3) * MIB + (size_t)i * 64 * KIB;
+        CHECK((p[i] = malloc(n)) != NULL);
+        for (size_t at = 0; at < n; at += 4 * KIB) {
+            p[i][at] = 1;
+        }
+        CHECK(usleep(1000) == 0); /* the worker may need this processor */
+    }
+    for (int i = 0; i < BLOCKS; i++) {
+        free(p[(i * 7) % BLOCKS]);
+    }
+}
+
+int main(void)
+{
+    long most = 0;
+
+    for (int i = 0; i < STEPS; i++) {
+        long before = faults_here();
+        step();
+        long now = faults_here() - before;
+        most = i >= KNOWN && now > most ? now : most;
+    }
+    printf("most %ld\n", most);
+    puts("done");
+    return 0;
+}
