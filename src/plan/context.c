@@ -104,7 +104,7 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
 
 static void detect_anew(struct fl_step_context *c)
 {
-    c->detecting = !c->declared && c->detect != NULL;
+    c->detecting = !c->declared && fl_watch_begin(c);
     if (c->detecting) {
         fl_detect_init(c->detect);
     }
@@ -211,6 +211,7 @@ void fl_context_begins(struct fl_step_context *c)
 
 void fl_context_boundary(struct fl_step_context *c)
 {
+    fl_watch_anew(c);
     fl_context_over(c);
     fl_context_begins(c);
 }
@@ -251,11 +252,12 @@ void fl_context_resume(struct fl_step_context *c, struct fl_layout *l)
 static struct fl_step_context *find_place(void)
 {
     uint32_t n = atomic_load(&fl_plan.ncontexts);
-    struct fl_step_context *c = fl_plan.free;
+    struct fl_step_context *c = fl_watch_get();
 
     if (c != NULL) {
-        fl_plan.free = c->free_next;
-    } else if (n < FL_CONTEXTS && (c = fl_plan_map(sizeof *c)) != NULL) {
+        return c;
+    }
+    if (n < FL_CONTEXTS && (c = fl_plan_map(sizeof *c)) != NULL) {
         c->id = n + 1;
         fl_plan.context[n] = c;
         atomic_store_explicit(&fl_plan.ncontexts, n + 1, memory_order_release);
@@ -268,21 +270,16 @@ struct fl_step_context *fl_context_make(bool declared)
     fl_plan_lock();
     struct fl_step_context *c = find_place();
     fl_heap_start();
-    if (c != NULL && !declared && c->detect == NULL) {
-        c->detect = fl_plan_map(fl_detect_size());
-    }
     fl_plan_unlock();
     if (c == NULL) {
         return NULL;
-    }
-    if (!declared && c->detect != NULL) { /* no step is to take a fault for it */
-        (void)fl_sys.populate((struct fl_range){(uintptr_t)c->detect, fl_detect_size()});
     }
     c->declared = declared;
     c->rest = c->drops = c->begun = 0;
     c->live = 0;
     atomic_store_explicit(&c->last_tid, 0, memory_order_relaxed);
     atomic_store_explicit(&c->freed_by_others, 0, memory_order_relaxed);
+    fl_watch_anew(c);
     detect_anew(c);
     fl_keep_adopt(c);
     c->open = true;
@@ -302,9 +299,9 @@ void fl_context_unmake(struct fl_step_context *c)
     if (!is_free) { /* it is lost */
         return;
     }
+    fl_watch_leave(c);
     fl_plan_lock();
-    c->free_next = fl_plan.free;
-    fl_plan.free = c;
+    fl_watch_put(c);
     fl_plan_unlock();
 }
 

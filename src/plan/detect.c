@@ -28,6 +28,8 @@ enum {
     SETTLING = 4,        /* steps after the lock in which a better place to end may be found */
     OLDEST = DETECT_RING - 1024,
     LIVE_SHIFT = 12,
+    FIRST = 2048,    /* see fl_detect_first */
+    FOLLOWED = 1024, /* what is followed for as long may be a step */
 };
 
 struct range {
@@ -362,6 +364,16 @@ size_t fl_detect_size(void)
     return fl_align_up(sizeof(struct fl_detect), 4096);
 }
 
+size_t fl_detect_first(void)
+{
+    return offsetof(struct fl_detect, ring) + FIRST * sizeof(struct detect_event);
+}
+
+bool fl_detect_is_beyond_first(const struct fl_detect *d)
+{
+    return d->events >= FIRST;
+}
+
 void fl_detect_init(struct fl_detect *d)
 {
     (void)d; /* zeroed is new */
@@ -385,4 +397,16 @@ enum fl_detect_says fl_detect_free(struct fl_detect *d, size_t size, uint32_t di
 uint32_t fl_detect_period(const struct fl_detect *d)
 {
     return d->period;
+}
+
+bool fl_detect_follows(const struct fl_detect *d)
+{
+    uint32_t n = (uint32_t)d->events;
+    bool follows = d->period != 0;
+
+    for (int kind = 0; kind < DETECT_KINDS; kind++) {
+        const struct detect_follow *f = &d->follow[kind];
+        follows = follows || (f->following && n - f->from >= FOLLOWED);
+    }
+    return follows;
 }

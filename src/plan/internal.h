@@ -197,7 +197,12 @@ struct fl_step_context {
     uint32_t begun; /* steps of this loop */
     uint32_t sampled,
         stable; /* recorded since a plan was last made; of these, the last ones in a row that repeated the one before */
-    bool detecting;       /* `detect` is fed */
+    bool detecting; /* `detect` is fed */
+    /* Of watch.c. */
+    bool resting;         /* requests are counted in `rest`, and nothing else is looked at */
+    bool warm;            /* it is nobody's, and has its memory still. Lock: plan */
+    uint32_t unfound;     /* requests of this watch, since the last step */
+    unsigned watches;     /* in a row, in vain: each makes watch and rest longer */
     uint64_t rest;        /* requests or steps until it learns again */
     unsigned drops;       /* in a row: each makes the rest longer */
     uint8_t bad;          /* a bit for each of the last eight steps that missed too much */
@@ -236,8 +241,9 @@ extern struct fl_plan {
     struct fl_plan_config config;
     struct fl_step_context *context[FL_CONTEXTS]; /* type-stable. Lock: plan, to add */
     _Atomic uint32_t ncontexts;
-    struct fl_step_context *free; /* Lock: plan */
-    struct fl_arena *arenas;      /* Lock: plan */
+    struct fl_step_context *free;      /* those that are warm. Lock: plan */
+    struct fl_step_context *free_cold; /* the others. Lock: plan */
+    struct fl_arena *arenas;           /* Lock: plan */
     bool trace_failed;
 } fl_plan;
 
@@ -254,6 +260,19 @@ unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static F
 
 /* The request's life, if it is recorded. Any thread. False: it is not. */
 bool fl_record_mark(struct fl_step_context *c, uint32_t request, uint32_t zone);
+
+/* watch.c */
+/* The thread is watched from here on, its detector in memory as far as it is used at once. False: it cannot be. */
+bool fl_watch_begin(struct fl_step_context *c);
+/* A step was found, or nothing is known of its steps: it is watched for as long as at first. */
+void fl_watch_anew(struct fl_step_context *c);
+/* A request was watched, and no step ended with it. */
+void fl_watch_count(struct fl_step_context *c);
+/* Nobody's any more: the memory of few such contexts is kept. No lock held. */
+void fl_watch_leave(struct fl_step_context *c);
+/* Among those that are nobody's, and one of them. Lock: plan. */
+void fl_watch_put(struct fl_step_context *c);
+struct fl_step_context *fl_watch_get(void);
 
 /* What the packer is given for a layout, and what it has come to. */
 struct fl_packing {

@@ -142,6 +142,10 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 {
     struct fl_step_context *c = fl_plan_mine;
 
+    if (c != NULL && c->resting && c->rest > 1) {
+        c->rest--;
+        return;
+    }
     if (c == NULL || fl_region_busy() ||
         atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         return;
@@ -149,6 +153,8 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
     if (c->detecting && fl_detect_alloc(c->detect, e->len, kind, live_of(c)) == FL_DETECT_STEP) {
         fl_context_boundary(c);
         fl_replay_skip(c, e->len); /* this one has been served */
+    } else if (c->detecting) {
+        fl_watch_count(c);
     }
     if (c->layout == NULL) {
         look_for_known(c, e->len);

@@ -1,0 +1,120 @@
+/* How long a thread is watched for steps that nobody declares, and what memory that takes.
+ *
+ * A watch that ends without a step is followed by a rest, in which requests are only counted, frees not even that. Both become
+ * longer, until a seventeenth of all requests is watched. So a program without steps pays next to nothing, and one whose steps
+ * begin late has them found late.
+ * A detector comes into memory as it is used, and is gone while its thread rests. What a thread leaves when it ends is kept for
+ * the next one, of a few threads: programs that make new threads in each step find it there. */
+#include "plan/internal.h"
+
+enum { WATCH_LEAST = 16384, WATCH_DOUBLINGS = 2, REST_DOUBLINGS = 4 }; /* requests */
+enum { WARM_MOST = 8 }; /* contexts that are nobody's, with their memory */
+
+static unsigned warm; /* Lock: plan */
+
+static bool is_planned(const struct fl_step_context *c)
+{
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        if (c->known[i] != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drop_detector(struct fl_step_context *c)
+{
+    struct fl_detect *d = c->detect;
+
+    c->detect = NULL;
+    fl_plan_unmap_locked((uintptr_t)d, fl_detect_size());
+}
+
+bool fl_watch_begin(struct fl_step_context *c)
+{
+    c->resting = false;
+    c->unfound = 0;
+    if (c->detect == NULL && !fl_sys_is_confined()) {
+        c->detect = fl_plan_map_locked(fl_detect_size());
+        if (c->detect != NULL) { /* no step is to take a fault for it */
+            struct fl_range first = {(uintptr_t)c->detect, fl_detect_first()};
+            (void)fl_sys.populate(first);
+        }
+    }
+    return c->detect != NULL;
+}
+
+void fl_watch_anew(struct fl_step_context *c)
+{
+    c->resting = false;
+    c->unfound = 0;
+    c->watches = 0;
+}
+
+static uint32_t patience(const struct fl_step_context *c)
+{
+    return WATCH_LEAST << fl_min(c->watches, WATCH_DOUBLINGS);
+}
+
+void fl_watch_count(struct fl_step_context *c)
+{
+    if (++c->unfound < patience(c)) {
+        return;
+    }
+    c->unfound = 0;
+    if (fl_detect_follows(c->detect) || fl_sys_is_confined()) {
+        return; /* it may be a long one */
+    }
+    c->rest = (uint64_t)patience(c) << fl_min(c->watches, REST_DOUBLINGS);
+    c->watches++;
+    c->detecting = false;
+    c->resting = !is_planned(c);
+    drop_detector(c);
+}
+
+/* What is written to it late stays there, so it is not unmapped. */
+static void drop_records(struct fl_step_context *c)
+{
+    for (struct fl_record *rec = c->record; rec < c->record + FL_RECORDS; rec++) {
+        if (rec->life != NULL && !fl_sys_is_confined()) {
+            struct fl_range lives = {(uintptr_t)rec->life, FL_LIVES_MOST * sizeof *rec->life};
+            (void)fl_sys.advise(lives, FL_ADVICE_DROP);
+        }
+    }
+}
+
+void fl_watch_leave(struct fl_step_context *c)
+{
+    bool short_one = c->detect == NULL || !fl_detect_is_beyond_first(c->detect);
+
+    fl_plan_lock();
+    bool keeps = short_one && warm < WARM_MOST;
+    warm += keeps;
+    fl_plan_unlock();
+    c->warm = keeps;
+    if (!keeps) {
+        drop_detector(c);
+        drop_records(c);
+    }
+}
+
+void fl_watch_put(struct fl_step_context *c)
+{
+    struct fl_step_context **list = c->warm ? &fl_plan.free : &fl_plan.free_cold;
+
+    c->free_next = *list;
+    *list = c;
+}
+
+struct fl_step_context *fl_watch_get(void)
+{
+    struct fl_step_context **list = fl_plan.free != NULL ? &fl_plan.free : &fl_plan.free_cold;
+    struct fl_step_context *c = *list;
+
+    if (c != NULL) {
+        *list = c->free_next;
+        warm -= c->warm;
+        c->warm = false;
+    }
+    return c;
+}

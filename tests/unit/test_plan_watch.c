@@ -1,0 +1,186 @@
+/* A thread that has no steps is watched less and less, and its steps are found when they come; what it takes to watch goes when it ends. */
+#include "unit/plan_fixture.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { N = 30, NOTICED = 33, FIRST_WATCH = 16384 };
+
+static struct loop usual;
+static uint64_t dice = 88172645463325252u;
+
+static int each(void **state)
+{
+    (void)state;
+    plan_begin(&(struct fl_plan_config){.on = true, .detect = true});
+    usual = (struct loop){.ask = loop_usual(N), .n = N};
+    return 0;
+}
+
+static uint64_t roll(void)
+{
+    dice ^= dice << 13;
+    dice ^= dice >> 7;
+    dice ^= dice << 17;
+    return dice;
+}
+
+/* Blocks of any size in place of any other. */
+static void replace(unsigned requests)
+{
+    static void *block[64];
+
+    for (unsigned i = 0; i < requests; i++) {
+        void **p = &block[roll() % 64];
+        if (*p != NULL) {
+            fl_free_ours(*p);
+        }
+        *p = fl_malloc_large(KIB(64) + roll() % KIB(256));
+        assert_non_null(*p);
+    }
+    for (unsigned i = 0; i < 64; i++) {
+        if (block[i] != NULL) {
+            fl_free_ours(block[i]);
+            block[i] = NULL;
+        }
+    }
+}
+
+static size_t own_memory(void)
+{
+    size_t mapped;
+
+    (void)fl_plan_memory(&mapped);
+    return mapped;
+}
+
+static void without_a_step_a_thread_is_let_alone(void **state)
+{
+    (void)state;
+    replace(NOTICED);
+    assert_non_null(fl_plan_mine);
+    assert_true(fl_plan_mine->detecting);
+    size_t watching = own_memory();
+    replace(FIRST_WATCH);
+    assert_false(fl_plan_mine->detecting);
+    assert_null(fl_plan_mine->detect);
+    assert_true(own_memory() + fl_detect_size() <= watching);
+    struct fl_extent *e = extent_of(fl_malloc_large(KIB(64)));
+    assert_int_equal(e->life, 0); /* its free is no business of the planner's */
+    fl_free_ours((void *)e->base);
+    unsigned rest = (unsigned)fl_plan_mine->rest;
+    assert_true(rest > FIRST_WATCH / 2 && rest <= FIRST_WATCH);
+    replace(rest - 1);
+    assert_false(fl_plan_mine->detecting);
+    replace(1);
+    assert_true(fl_plan_mine->detecting);
+    replace(2 * FIRST_WATCH);
+    assert_false(fl_plan_mine->detecting);
+    assert_true(fl_plan_mine->rest > 3 * FIRST_WATCH); /* longer than before */
+}
+
+static void steps_that_begin_late_are_found(void **state)
+{
+    (void)state;
+    replace(NOTICED + FIRST_WATCH + 100);
+    assert_false(fl_plan_mine->detecting);
+    unsigned rest = (unsigned)fl_plan_mine->rest;
+    for (unsigned i = 0; i < rest / N + 20; i++) {
+        loop_step(&usual);
+    }
+    assert_int_equal(loop_planned(&usual), N);
+    assert_int_equal(fl_plan_mine->watches, 0);
+    loop_over(&usual);
+    assert_sound();
+}
+
+/* Requests that come in no order the second time, after what was followed for long. */
+static void what_is_followed_is_followed_on(void **state)
+{
+    enum { LONG = 12000 }; /* requests of a step that has been seen once and a half */
+    static uint16_t size[LONG];
+    static void *block[64];
+    (void)state;
+    for (unsigned i = 0; i < LONG; i++) {
+        size[i] = (uint16_t)(roll() % 256);
+    }
+    replace(NOTICED);
+    for (unsigned i = 0; i < FIRST_WATCH; i++) {
+        void **p = &block[i % 64];
+        if (*p != NULL) {
+            fl_free_ours(*p);
+        }
+        *p = fl_malloc_large(KIB(64) + (size_t)size[i % LONG] * KIB(4));
+    }
+    assert_true(fl_plan_mine->detecting);
+    for (unsigned i = 0; i < 64; i++) {
+        fl_free_ours(block[i]);
+    }
+}
+
+enum { CROWD = 40 };
+static pthread_barrier_t all_there;
+
+static void *be_watched(void *arg)
+{
+    (void)arg;
+    void *p[N];
+
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < N; i++) {
+            p[i] = fl_malloc_large(KIB(64));
+        }
+        for (int i = 0; i < N; i++) {
+            fl_free_ours(p[i]);
+        }
+    }
+    pthread_barrier_wait(&all_there);
+    pthread_barrier_wait(&all_there);
+    thread_end();
+    return NULL;
+}
+
+/* Bytes of the planner's memory that are there, as mincore has it. */
+static size_t there(void)
+{
+    size_t mapped, sum = 0;
+    struct fl_range used = fl_plan_memory(&mapped);
+
+    for (size_t at = 0; at < used.len; at += fl_page.base) {
+        size_t n = 0;
+        struct fl_range page = {used.base + at, fl_page.base};
+        sum += fl_sys.resident(page, &n) == 0 ? n : 0;
+    }
+    return sum;
+}
+
+static void what_threads_leave_is_bounded(void **state)
+{
+    pthread_t t[CROWD];
+    (void)state;
+    size_t before = there();
+    pthread_barrier_init(&all_there, NULL, CROWD + 1);
+    for (int i = 0; i < CROWD; i++) {
+        assert_int_equal(pthread_create(&t[i], NULL, be_watched, NULL), 0);
+    }
+    pthread_barrier_wait(&all_there);
+    assert_true(there() - before <= CROWD * KIB(64));
+    pthread_barrier_wait(&all_there);
+    for (int i = 0; i < CROWD; i++) {
+        pthread_join(t[i], NULL);
+    }
+    /* Of eight all that they had, of each other its context. */
+    assert_true(there() - before <= 8 * KIB(64) + CROWD * KIB(8));
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup(f, each)
+    const struct CMUnitTest tests[] = {
+        T(without_a_step_a_thread_is_let_alone),
+        T(steps_that_begin_late_are_found),
+        T(what_is_followed_is_followed_on),
+        T(what_threads_leave_is_bounded),
+    };
+    return plan_run(tests, sizeof tests / sizeof tests[0]);
+}
