@@ -1,4 +1,4 @@
-/* Shared by detect.c and detect_follow.c: what a detector keeps of one thread's stream.
+/* Shared by detect.c, detect_follow.c and watch.c: what a detector keeps of one thread's stream.
  *
  * ring      the last events: two tokens each and the live bytes before the event.
  * low, high of each BLOCK events of the ring, the least and the most that was live before one.
@@ -136,5 +136,11 @@ void fl_detect_look_back(struct fl_detect *d, enum detect_kind kind, uint32_t n)
 /* Under foreign requests what was seen two or three turns ago may be found before the last turn is. Goes on from there when
  * the last turn is at a half or a third of `period`. */
 bool fl_detect_divide(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint32_t period);
+
+/* Of fl_detect_size what the first events need; has it more in memory? */
+size_t fl_detect_first(void);
+bool fl_detect_is_beyond_first(const struct fl_detect *d);
+/* Has it been following something for long, that may turn out to be a step? */
+bool fl_detect_follows(const struct fl_detect *d);
 
 #endif

@@ -95,9 +95,6 @@ enum fl_detect_says {
 
 /* Bytes of memory that a detector wants, zeroed, page-aligned. It never allocates and makes no system call. */
 size_t fl_detect_size(void);
-/* Of that what the first events need; has it more in memory? */
-size_t fl_detect_first(void);
-bool fl_detect_is_beyond_first(const struct fl_detect *d);
 void fl_detect_init(struct fl_detect *d);
 /* `live` is the sum of the sizes that this thread has asked for and that are not freed, before the event. O(1).
  *   size      bytes asked for. `kind`: malloc, calloc, aligned: any small number.
@@ -108,8 +105,6 @@ enum fl_detect_says fl_detect_free(struct fl_detect *d, size_t size, uint32_t di
                                    uint64_t live);
 /* Events of the period that is being followed; 0: none is confirmed. */
 uint32_t fl_detect_period(const struct fl_detect *d);
-/* Has it been following something for long, that may turn out to be a step? */
-bool fl_detect_follows(const struct fl_detect *d);
 
 /* ---- merge ---- */
 
