@@ -240,8 +240,10 @@ bool fl_left_is_beyond(const struct fl_region *r, size_t len);
 /* LIVE no more. Lock: region. */
 void fl_left_note_gone(struct fl_region *r, const struct fl_extent *e);
 /* Holes in what was carved for the grant: left to the touch where they may not be filled
- * (`refusal`) or need not be. */
-void fl_left_note_holes(const struct fl_region *r, struct fl_grant *g, int refusal);
+ * (`refusal`) or need not be. Some are left so that one learns by `live` what is touched of such
+ * blocks; NULL: not by this one. Lock: region. */
+void fl_left_note_holes(struct fl_region *r, struct fl_grant *g, struct fl_extent *live,
+                        int refusal);
 /* enum fl_left of what is carved for the grant. */
 uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g);
 /* Clears what of `range`, whole base pages, holds anything; the rest is not brought into memory.

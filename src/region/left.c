@@ -6,7 +6,8 @@
  * touched once stays, and serves later requests without a fault. The evidence: how much of such
  * blocks was in memory when they were freed, by their length. Where that says that they are
  * touched, the stock is filled ahead of the next ones; base pages, each a fault, are then populated
- * before they are handed out.
+ * before they are handed out. Short blocks are populated unless they are known to be seldom
+ * touched: for that a few of those that lie in holes are left to the touch, too.
  * State: r->touched; `left` of each extent. */
 #include "region/internal.h"
 
@@ -25,6 +26,8 @@ static const size_t whole_most = (size_t)32 << 20; /* bytes looked at one by one
 /* Bytes in base pages, below which a request is populated: a fault for each costs more than what
  * may be held in vain. */
 static const size_t small_most = (size_t)1 << 20;
+enum { SELDOM_MOST = 33 };  /* percent in memory, up to which that is no longer so */
+enum { SAMPLE_EVERY = 16 }; /* short requests of holes: one of them is left to the touch */
 static const size_t clear_least = (size_t)256
                                   << 10; /* bytes; less is sooner cleared than looked at */
 
@@ -82,10 +85,17 @@ static bool may_wait(const struct fl_region *r, const struct fl_grant *g)
     return r->config.wait_for_touch && !r->config.first_touch && !g->to_stay;
 }
 
+static bool is_seldom_touched(const struct fl_region *r, size_t len)
+{
+    uint8_t known = atomic_load_explicit(&r->touched[kind_of(len)], memory_order_relaxed);
+
+    return known != 0 && known - 1 <= SELDOM_MOST;
+}
+
 /* Of base pages: a request for `len` needs so many bytes. */
 static bool base_pages_wait(const struct fl_region *r, size_t bytes, size_t len)
 {
-    return bytes > small_most && !fl_left_was_touched(r, len);
+    return bytes > small_most ? !fl_left_was_touched(r, len) : is_seldom_touched(r, len);
 }
 
 bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len)
@@ -96,11 +106,18 @@ bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t l
 }
 
 /* A touch brings one base page of a huge page that was split. */
-void fl_left_note_holes(const struct fl_region *r, struct fl_grant *g, int refusal)
+void fl_left_note_holes(struct fl_region *r, struct fl_grant *g, struct fl_extent *live,
+                        int refusal)
 {
-    g->leave_holes =
-        g->holes != 0 &&
-        (refusal != 0 || (may_wait(r, g) && base_pages_wait(r, g->holes, g->live.len)));
+    bool may = g->holes != 0 && may_wait(r, g);
+    bool all = may && live != NULL && g->holes == g->live.len && g->holes <= small_most;
+    bool sample = all && ++r->hole_turn % SAMPLE_EVERY == 0;
+
+    g->leave_holes = (g->holes != 0 && refusal != 0) ||
+                     (may && (sample || base_pages_wait(r, g->holes, g->live.len)));
+    if (sample) {
+        live->left |= FL_LEFT_HOLLOW | FL_LEFT_UNSEEN;
+    }
 }
 
 uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g)
@@ -276,7 +293,7 @@ void fl_region_note_touched(struct fl_region *r, struct fl_extent *e)
     if (share < 0) {
         return;
     }
-    if (share >= DENSE_FROM && !sparse) {
+    if (share >= DENSE_FROM && !sparse && e->len >= fl_page.huge) {
         fl_pagemap_populate(r, fl_extent_range(e));
     }
     if (share == 100 && e->len <= whole_most && fl_extent_is_populated(e)) {

@@ -42,7 +42,7 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
     if (tail == NULL) {
         return false;
     }
-    fl_left_note_holes(r, g, holes);
+    fl_left_note_holes(r, g, NULL, holes);
     e->left |= tail->left;
     fl_extent_drop(r, tail);
     e->len = len;

@@ -132,9 +132,10 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
     return 0;
 }
 
-static void note_grown(struct fl_region *r, struct fl_grant *g, int holes, bool on_touch)
+static void note_grown(struct fl_region *r, struct fl_grant *g, struct fl_extent *live, int holes,
+                       bool on_touch)
 {
-    fl_left_note_holes(r, g, holes);
+    fl_left_note_holes(r, g, live, holes);
     r->stats.stalls +=
         (g->budgeted != 0 && !g->leaves) || (g->holes != 0 && !g->leave_holes && !on_touch);
     r->stats.lazy += on_touch || g->leaves;
@@ -167,7 +168,7 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
         }
     }
     if (live != NULL) {
-        note_grown(r, g, holes, on_touch);
+        note_grown(r, g, live, holes, on_touch);
     }
     return live;
 }
@@ -245,7 +246,7 @@ static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t 
     if (e == NULL) {
         fl_pieces_not_filled(r, refusal, part);
     } else if (g->holes != 0) {
-        fl_left_note_holes(r, g, refusal);
+        fl_left_note_holes(r, g, e, refusal);
         r->stats.stalls += !g->leave_holes;
     }
     return e;
