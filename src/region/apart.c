@@ -2,27 +2,22 @@
  * In a child of fork(2) whoever was at it is missing: fork.c gives such extents up. */
 #include "region/internal.h"
 
-/* What it was before a part was cut out. */
-struct whole {
-    struct fl_range zeroed;
-    size_t hard;
-};
-
-static void put_edge(struct fl_region *r, struct fl_range edge, const struct fl_extent *of,
-                     struct whole was, size_t holes)
+/* NULL: there is none. */
+static struct fl_extent *make_edge(struct fl_region *r, struct fl_range edge,
+                                   const struct fl_extent *of, size_t holes)
 {
     if (edge.len == 0) {
-        return;
+        return NULL;
     }
     struct fl_extent *e = fl_extent_new(r, edge, of->content, of->zone);
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&of->epoch, memory_order_relaxed),
                           memory_order_relaxed);
-    e->hard = fl_min(edge.len, was.hard);
-    e->zeroed = fl_range_common(edge, was.zeroed);
+    e->hard = fl_min(edge.len, of->hard);
+    e->zeroed = fl_range_common(edge, of->zeroed);
     e->holes = holes;
     e->advised = fl_advice_of_part(of->advised, edge);
     e->left = of->left;
-    (void)fl_fit_insert(r, e);
+    return e;
 }
 
 /* Holes in what is left before and behind the part that is cut out of `e`. Not counted in the longer
@@ -67,20 +62,18 @@ struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
     struct fl_range head = {whole.base, part.base - whole.base};
     struct fl_range tail = {fl_range_end(part), fl_range_end(whole) - fl_range_end(part)};
 
-    struct whole was = {e->zeroed, e->hard};
     size_t in_tail, in_head = holes_of_edges(r, e, head, tail, &in_tail);
+    struct fl_extent *before = make_edge(r, head, e, in_head);
 
-    fl_fit_remove(r, e);
+    fl_fit_cut(r, e, before, make_edge(r, tail, e, in_tail));
     e->base = part.base;
     e->len = part.len;
-    e->hard = fl_min(was.hard, e->len);
-    e->zeroed = fl_range_common(part, was.zeroed);
+    e->hard = fl_min(e->hard, e->len);
+    e->zeroed = fl_range_common(part, e->zeroed);
     e->holes -= in_head + in_tail;
     e->spent = false;
     fl_extent_publish(r, e);
     fl_apart_put(r, e);
-    put_edge(r, head, e, was, in_head);
-    put_edge(r, tail, e, was, in_tail);
     e->advised = fl_advice_of_part(e->advised, part);
     return e;
 }

@@ -12,11 +12,26 @@ static struct fl_extent *at(struct fl_region *r, uintptr_t addr)
     return e->content == FL_CONTENT_INNER ? e->inner->outer : e;
 }
 
+/* Does it know the longest extent below it? */
+static bool knows_longest(const struct fl_extent *e)
+{
+    const struct fl_extent *left = RB_LEFT(e, by_address), *right = RB_RIGHT(e, by_address);
+    size_t most = e->len;
+
+    most = left != NULL ? fl_max(most, left->longest) : most;
+    most = right != NULL ? fl_max(most, right->longest) : most;
+    return e->longest == most;
+}
+
+/* SIZE_MAX: one of them does not know that. */
 static size_t count_tree(struct fl_extent_tree *tree)
 {
     size_t n = 0;
 
     for (struct fl_extent *e = fl_fit_lowest(tree); e != NULL; e = fl_fit_higher(e)) {
+        if (!knows_longest(e)) {
+            return SIZE_MAX;
+        }
         n++;
     }
     return n;
@@ -158,8 +173,12 @@ const char *fl_region_check_locked(struct fl_region *r)
     size_t ntree[2] = {0, 0};
     FL_EACH_ZONE(r, z)
     {
-        ntree[0] += count_tree(&z->populated);
-        ntree[1] += count_tree(&z->empty);
+        size_t n[2] = {count_tree(&z->populated), count_tree(&z->empty)};
+        if (n[0] == SIZE_MAX || n[1] == SIZE_MAX) {
+            return "R5";
+        }
+        ntree[0] += n[0];
+        ntree[1] += n[1];
     }
     if (ntree[0] != nfree[0] || ntree[1] != nfree[1] || free_bytes != r->free_bytes) {
         return "R5";

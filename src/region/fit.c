@@ -26,14 +26,6 @@ static int compare(const struct fl_extent *a, const struct fl_extent *b)
 #define UNUSED_TOO __attribute__((unused)) static /* the macro makes more functions than we call */
 RB_GENERATE_INTERNAL(fl_extent_tree, fl_extent, by_address, compare, UNUSED_TOO)
 
-/* Up to the root: the library's hook covers rotations, not the way up. */
-static void augment_upwards(struct fl_extent *e)
-{
-    for (; e != NULL; e = RB_PARENT(e, by_address)) {
-        augment(e);
-    }
-}
-
 static struct fl_extent_tree *tree_of(struct fl_region *r, const struct fl_extent *e)
 {
     struct fl_zone *z = &r->zone[e->zone];
@@ -41,11 +33,42 @@ static struct fl_extent_tree *tree_of(struct fl_region *r, const struct fl_exten
     return e->content == FL_CONTENT_EMPTY ? &z->empty : &z->populated;
 }
 
+/* What is below `e` has become shorter: so may be what those above it know. */
+static void lower(struct fl_extent *e)
+{
+    bool changed = true;
+
+    for (; changed && e != NULL; e = RB_PARENT(e, by_address)) {
+        size_t was = e->longest;
+        augment(e);
+        changed = e->longest != was;
+    }
+}
+
+/* And here it has become longer. */
+static void raise_to(struct fl_extent *e, size_t len)
+{
+    for (; e != NULL && e->longest < len; e = RB_PARENT(e, by_address)) {
+        e->longest = len;
+    }
+}
+
+/* All on the way down come to know of it; rotations keep what they know. */
 static void tree_insert(struct fl_region *r, struct fl_extent *e)
 {
+    struct fl_extent_tree *tree = tree_of(r, e);
+    struct fl_extent *parent = NULL, **link = &RB_ROOT(tree);
+
+    while (*link != NULL) {
+        parent = *link;
+        parent->longest = fl_max(parent->longest, e->len);
+        link =
+            e->base < parent->base ? &RB_LEFT(parent, by_address) : &RB_RIGHT(parent, by_address);
+    }
+    RB_SET(e, parent, by_address);
     e->longest = e->len;
-    RB_INSERT(fl_extent_tree, tree_of(r, e), e);
-    augment_upwards(e);
+    *link = e;
+    fl_extent_tree_RB_INSERT_COLOR(tree, e);
 }
 
 static void tree_remove(struct fl_region *r, struct fl_extent *e)
@@ -53,9 +76,38 @@ static void tree_remove(struct fl_region *r, struct fl_extent *e)
     size_t len = e->len;
 
     e->len = 0; /* so that nobody above counts on it while the tree changes */
-    augment_upwards(e);
+    lower(e);
     RB_REMOVE(fl_extent_tree, tree_of(r, e), e);
     e->len = len;
+}
+
+/* `e` takes the place of `was`, between the same neighbours. */
+static void tree_replace(struct fl_region *r, struct fl_extent *was, struct fl_extent *e)
+{
+    struct fl_extent *parent = RB_PARENT(was, by_address), *left = RB_LEFT(was, by_address),
+                     *right = RB_RIGHT(was, by_address);
+    size_t longest_was = was->longest;
+
+    e->by_address = was->by_address;
+    if (parent == NULL) {
+        RB_ROOT(tree_of(r, e)) = e;
+    } else if (RB_LEFT(parent, by_address) == was) {
+        RB_LEFT(parent, by_address) = e;
+    } else {
+        RB_RIGHT(parent, by_address) = e;
+    }
+    if (left != NULL) {
+        RB_PARENT(left, by_address) = e;
+    }
+    if (right != NULL) {
+        RB_PARENT(right, by_address) = e;
+    }
+    augment(e);
+    if (e->longest < longest_was) {
+        lower(parent);
+    } else {
+        raise_to(parent, e->longest);
+    }
 }
 
 void fl_fit_start(struct fl_zone *z)
@@ -99,20 +151,34 @@ void fl_fit_unqueue(struct fl_region *r, struct fl_extent *e)
     }
 }
 
-void fl_fit_remove(struct fl_region *r, struct fl_extent *e)
+/* It is in the tree still. */
+static void leave(struct fl_region *r, struct fl_extent *e)
 {
-    tree_remove(r, e);
     fl_fit_unqueue(r, e);
     r->hiding.extents -= (e->advised & FL_ADVISED_NO_DUMP) != 0;
     r->free_bytes -= fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
 }
 
-/* `into` takes over its neighbour `gone`, which is FREE and in its tree. */
+/* It is in the tree. */
+static void enter(struct fl_region *r, struct fl_extent *e)
+{
+    r->hiding.extents += (e->advised & FL_ADVISED_NO_DUMP) != 0;
+    r->free_bytes += fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
+    fl_fit_enqueue(r, e);
+}
+
+void fl_fit_remove(struct fl_region *r, struct fl_extent *e)
+{
+    tree_remove(r, e);
+    leave(r, e);
+}
+
+/* `into` takes over its neighbour `gone`, which is FREE, and in its tree still. */
 static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent *gone)
 {
     uint32_t age_of_gone = atomic_load_explicit(&gone->epoch, memory_order_relaxed);
 
-    fl_fit_remove(r, gone);
+    leave(r, gone);
     /* A small neighbour that comes and goes must not keep a large one young. */
     if (fl_extent_there(gone) > fl_extent_there(into)) {
         atomic_store_explicit(&into->epoch, age_of_gone, memory_order_relaxed);
@@ -126,7 +192,6 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
     into->advised |= gone->advised;
     into->left |= gone->left;
     fl_advice_note_merged(into, hidden);
-    fl_extent_drop(r, gone);
 }
 
 enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
@@ -209,19 +274,49 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     }
     /* not yet a neighbour to anybody */
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
-    if (before != NULL && (before->content == FL_CONTENT_EMPTY) == empty) {
+    before = before != NULL && (before->content == FL_CONTENT_EMPTY) == empty ? before : NULL;
+    after = after != NULL && (after->content == FL_CONTENT_EMPTY) == empty ? after : NULL;
+    if (before != NULL && after != NULL) {
+        tree_remove(r, after);
+    }
+    struct fl_extent *seat = before != NULL ? before : after; /* whose place it takes in the tree */
+    if (before != NULL) {
         absorb(r, e, before);
     }
-    if (after != NULL && (after->content == FL_CONTENT_EMPTY) == empty) {
+    if (after != NULL) {
         absorb(r, e, after);
     }
     atomic_store_explicit(&e->state, FL_EXTENT_FREE, memory_order_relaxed);
     fl_extent_publish(r, e);
-    tree_insert(r, e);
-    r->hiding.extents += (e->advised & FL_ADVISED_NO_DUMP) != 0;
-    r->free_bytes += empty ? 0 : fl_extent_there(e);
-    fl_fit_enqueue(r, e);
+    if (seat != NULL) {
+        tree_replace(r, seat, e);
+        fl_extent_drop(r, seat);
+    } else {
+        tree_insert(r, e);
+    }
+    if (before != NULL && after != NULL) {
+        fl_extent_drop(r, after);
+    }
+    enter(r, e);
     return e;
+}
+
+void fl_fit_cut(struct fl_region *r, struct fl_extent *e, struct fl_extent *head,
+                struct fl_extent *tail)
+{
+    struct fl_extent *seat = head != NULL ? head : tail;
+
+    leave(r, e);
+    if (seat != NULL) {
+        tree_replace(r, e, seat);
+        enter(r, seat);
+    } else {
+        tree_remove(r, e);
+    }
+    if (tail != NULL && tail != seat) {
+        tree_insert(r, tail);
+        enter(r, tail);
+    }
 }
 
 struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t align)

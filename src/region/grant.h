@@ -8,6 +8,9 @@
 
 #include "region/region.h"
 
+#include <stddef.h>
+#include <string.h>
+
 /* Adjacent FREE extents that one request is carved from, and descriptors that one carve makes: at
  * most. */
 enum { FL_RUN_EXTENTS = 9, FL_CARVE_DESCRIPTORS = 5 };
@@ -50,17 +53,27 @@ struct fl_grant {
     /* What there is to do. */
     bool hollow; /* some of what is handed out may never have been touched */
     struct fl_range live;
-    struct fl_range fresh[FL_GRANT_FRESH]; /* to be filled; whole huge pages */
-    struct fl_range dirty[FL_GRANT_DIRTY];
-    struct fl_stock_piece piece[FL_GRANT_PIECES];
-    struct fl_range hidden[FL_GRANT_HIDDEN]; /* to be in core dumps again */
-    struct fl_range back;                    /* populated but for holes, which are to come back */
-    size_t holes;                            /* bytes of those */
+    struct fl_range back; /* populated but for holes, which are to come back */
+    size_t holes;         /* bytes of those */
     unsigned nfresh, ndirty, npieces, nhidden;
     bool filling;             /* it is one of r->filling */
     struct fl_extent *donors; /* APART; a chain by `next` */
     struct fl_extent *held;   /* the same, by address: what it is carved from */
+    /* Lists, the last members: fl_grant_begin leaves them. */
+    struct fl_range fresh[FL_GRANT_FRESH]; /* to be filled; whole huge pages */
+    struct fl_range dirty[FL_GRANT_DIRTY];
+    struct fl_stock_piece piece[FL_GRANT_PIECES];
+    struct fl_range hidden[FL_GRANT_HIDDEN]; /* to be in core dumps again */
 };
+
+/* Nothing is planned yet, and nothing wished for but that. A grant is 1.4 KiB: to clear, or copy, all
+ * of it costs more than the rest of a request. */
+static inline void fl_grant_begin(struct fl_grant *g, bool zero, const struct fl_memory *seen)
+{
+    memset(g, 0, offsetof(struct fl_grant, fresh));
+    g->zero = zero;
+    g->seen = seen;
+}
 
 /* Takes [start, start + len) out of the adjacent FREE extents that begin with `e` and hold it all.
  * What lies before and behind stays FREE; an EMPTY part is cut at huge pages, so some of it becomes

@@ -152,6 +152,9 @@ static inline size_t fl_extent_huge_of(const struct fl_extent *e, uintptr_t from
  * and returns what became of `e`. Remove leaves `e` in no tree, state FREE. */
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e);
 void fl_fit_remove(struct fl_region *r, struct fl_extent *e);
+/* The same of `e`, but for the edges of it that stay, FREE and in no tree yet; NULL: there is none. */
+void fl_fit_cut(struct fl_region *r, struct fl_extent *e, struct fl_extent *head,
+                struct fl_extent *tail);
 void fl_fit_start(struct fl_zone *z);
 /* The queue that it belongs in; into that, and out of the one it is in. It is FREE and in its
  * tree. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+enum { ABSURD_SHARE = 8 }; /* times the machine's memory: no request is served from there on */
 static const size_t resident_piece = (size_t)16 << 20; /* bytes */
 
 static _Thread_local int busy;      /* depth of this thread's critical sections */
@@ -159,6 +160,13 @@ void fl_region_defer(struct fl_region *r, struct fl_extent *e)
     while (!atomic_compare_exchange_weak_explicit(&r->deferred, &e->next, e, memory_order_release,
                                                   memory_order_relaxed)) {
     }
+}
+
+/* Sparse giants are served, though the kernel's own rule (overcommit_memory=0) would refuse what exceeds all memory;
+ * but a length that can only be a mistake is left to the next allocator, which refuses it. */
+bool fl_region_is_absurd(const struct fl_region *r, size_t len)
+{
+    return r->memory_total != 0 && len / ABSURD_SHARE > r->memory_total;
 }
 
 void fl_region_count_use(struct fl_region *r, int64_t in_use)

@@ -8,7 +8,6 @@ enum {
     EAGER_SHARE =
         8, /* of what is available, the part that one request may have populated unasked */
     LAZY_FROM_HUGE = 8, /* huge pages from which on a request may be handed out unpopulated */
-    ABSURD_SHARE = 8,   /* times the machine's memory: no request is served from there on */
     NO_ZONE = 255,
     FOREIGN_TRIES = 4, /* places tried when others have mapped something in the window */
 };
@@ -309,29 +308,35 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     return e != NULL || wish->on_touch ? e : grow(r, len, align, g);
 }
 
+/* In that zone, as if nothing had been planned yet. */
+static struct fl_extent *take_in(struct fl_region *r, struct fl_cache *own, size_t len,
+                                 size_t align, struct fl_grant *g, const struct fl_wish *wish,
+                                 unsigned zone, bool any_room)
+{
+    bool look = g->look;
+
+    fl_grant_begin(g, g->zero, g->seen);
+    g->look = look;
+    g->zone = (uint8_t)zone;
+    g->any_room = any_room;
+    return take_locked(r, own, len, align, g, wish);
+}
+
 /* One zone after the other, while it is its node that has no room. */
 static struct fl_extent *take_wished(struct fl_region *r, struct fl_cache *own, size_t len,
                                      size_t align, struct fl_grant *g, const struct fl_wish *wish)
 {
-    const struct fl_grant as_wished = *g;
     struct fl_extent *e = NULL;
     unsigned i = 0;
 
     do {
-        *g = as_wished;
-        g->zone = wish->zone[i];
-        e = take_locked(r, own, len, align, g, wish);
+        e = take_in(r, own, len, align, g, wish, wish->zone[i], false);
         if (e == NULL && g->refusal == -ENOSPC && fl_region_clear_node(r, len, wish->zone[i])) {
-            *g = as_wished;
-            g->zone = wish->zone[i];
-            e = take_locked(r, own, len, align, g, wish);
+            e = take_in(r, own, len, align, g, wish, wish->zone[i], false);
         }
     } while (e == NULL && g->refusal == -ENOSPC && ++i < wish->n);
     if (e == NULL && g->refusal == -ENOSPC && !wish->strict) { /* as the kernel will have it */
-        *g = as_wished;
-        g->any_room = true;
-        g->zone = wish->zone[0];
-        e = take_locked(r, own, len, align, g, wish);
+        e = take_in(r, own, len, align, g, wish, wish->zone[0], true);
     }
     return e;
 }
@@ -401,13 +406,6 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
     return g->refusal == -ENOMEM ? NULL : grow(r, len, align, g);
 }
 
-/* Sparse giants are served, though the kernel's own rule (overcommit_memory=0) would refuse what exceeds all memory;
- * but a length that can only be a mistake is left to the next allocator, which refuses it. */
-bool fl_region_is_absurd(const struct fl_region *r, size_t len)
-{
-    return r->memory_total != 0 && len / ABSURD_SHARE > r->memory_total;
-}
-
 /* Neither addresses, maps nor memory are to be had: what others hold in vain may be enough. */
 static bool others_gave(struct fl_region *r)
 {
@@ -443,7 +441,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
 {
     static const struct fl_wish anywhere = {.n = 1};
     const struct fl_wish *wish = &anywhere;
-    struct fl_grant g = {.zero = zero};
+    struct fl_grant g;
     uint32_t station = FL_STATION_NONE;
     struct fl_wish own_wish;
 
@@ -454,13 +452,14 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
         station = fl_cache_wish(r, own, len, &own_wish);
         wish = &own_wish;
     }
+    fl_grant_begin(&g, zero, NULL);
     if (!fl_region_lock_unless_forking(r)) {
         return NULL;
     }
     struct fl_extent *e = take_looking(r, own, len, align, &g, wish);
     bool may_grow = !fl_sys_is_confined();
     if (e == NULL && may_grow && (g.refusal == 0 || g.refusal == -ENOMEM) && others_gave(r)) {
-        g = (struct fl_grant){.zero = zero};
+        fl_grant_begin(&g, zero, NULL);
         e = take_looking(r, own, len, align, &g, wish);
     }
     if (e == NULL && may_grow && g.refusal != 0 && g.refusal != -ENOSPC) {
