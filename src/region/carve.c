@@ -78,18 +78,24 @@ static void put_back(struct fl_region *r, struct fl_grant *g)
     r->exempt -= g->exempt;
 }
 
+/* Nothing of the grant is known but what it is for. */
+static void begin(struct fl_grant *g, struct fl_range live)
+{
+    g->refusal = 0;
+    g->live = live;
+    g->nfresh = g->ndirty = g->nhidden = 0;
+    g->hollow = false;
+    g->holes = 0;
+    g->held = NULL;
+}
+
 bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                    struct fl_grant *g)
 {
     uintptr_t end = start + len;
     struct fl_extent **last = &g->held;
 
-    g->refusal = 0;
-    g->live = (struct fl_range){start, len};
-    g->nfresh = g->ndirty = g->nhidden = 0;
-    g->hollow = false;
-    g->holes = 0;
-    g->held = NULL;
+    begin(g, (struct fl_range){start, len});
     if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
         return false;
     }
@@ -245,6 +251,15 @@ static void use_up(struct fl_region *r, struct fl_grant *g, struct fl_extent *e)
     fl_extent_drop(r, e);
 }
 
+static struct fl_extent *hand_out(struct fl_region *r, struct fl_extent *live,
+                                  const struct fl_grant *g)
+{
+    atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
+    live->left = fl_left_of(r, g);
+    fl_extent_lay_waypoints(r, live);
+    return live;
+}
+
 struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_grant *g)
 {
     uintptr_t front = g->live.base, end = fl_range_end(g->live), cut = end;
@@ -262,10 +277,7 @@ struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_grant *g)
     if (g->on_touch) {
         g->nfresh = 0;
     }
-    struct fl_extent *live = fl_extent_new(r, g->live, FL_CONTENT_POPULATED, zone);
-    atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
-    live->left = fl_left_of(r, g);
-    fl_extent_lay_waypoints(r, live);
+    struct fl_extent *live = hand_out(r, fl_extent_new(r, g->live, FL_CONTENT_POPULATED, zone), g);
     put_fringe(r, g, live, front, g->live.base);
     put_fringe(r, g, live, end, cut);
     return live;
@@ -281,9 +293,36 @@ bool fl_carve_wants_map(const struct fl_grant *g)
     return e != NULL;
 }
 
+/* Most requests are: the front of memory that is there. Then nothing is held, and nothing can fail. */
+static bool is_plain(const struct fl_extent *e, uintptr_t start, size_t len,
+                     const struct fl_grant *g)
+{
+    return e->base == start && e->len >= len && !is_empty(e) && e->holes == 0 && e->advised == 0 &&
+           g->exempt == 0;
+}
+
+static struct fl_extent *carve_plain(struct fl_region *r, struct fl_extent *e, size_t len,
+                                     struct fl_grant *g)
+{
+    struct fl_range part = {e->base, len}, zeroed = fl_range_common(part, e->zeroed);
+    unsigned zone = e->zone;
+
+    begin(g, part);
+    g->hollow = e->left != 0;
+    fl_fit_shorten(r, e, len);
+    struct fl_extent *live = fl_extent_new(r, part, FL_CONTENT_POPULATED, zone);
+    live->zeroed = zeroed;
+    note_part(g, live);
+    live->zeroed = (struct fl_range){part.base, 0};
+    return hand_out(r, live, g);
+}
+
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                            struct fl_grant *g)
 {
+    if (is_plain(e, start, len, g)) {
+        return carve_plain(r, e, len, g);
+    }
     bool may = fl_carve_hold(r, e, start, len, g) && fl_carve_map(r, g);
 
     return may ? fl_carve_make(r, g) : NULL;

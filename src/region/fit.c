@@ -319,6 +319,23 @@ void fl_fit_cut(struct fl_region *r, struct fl_extent *e, struct fl_extent *head
     }
 }
 
+void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len)
+{
+    if (len == e->len) {
+        fl_fit_remove(r, e);
+        fl_extent_drop(r, e);
+        return;
+    }
+    leave(r, e);
+    e->base += len;
+    e->len -= len;
+    e->hard = fl_min(e->hard, e->len);
+    e->zeroed = fl_range_common(fl_extent_range(e), e->zeroed);
+    lower(e);
+    fl_extent_publish(r, e);
+    enter(r, e);
+}
+
 struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t align)
 {
     size_t want = len + (align - fl_page.base); /* holds an aligned piece wherever it begins */

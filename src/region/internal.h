@@ -152,7 +152,10 @@ static inline size_t fl_extent_huge_of(const struct fl_extent *e, uintptr_t from
  * and returns what became of `e`. Remove leaves `e` in no tree, state FREE. */
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e);
 void fl_fit_remove(struct fl_region *r, struct fl_extent *e);
-/* The same of `e`, but for the edges of it that stay, FREE and in no tree yet; NULL: there is none. */
+/* The first `len` bytes of `e` are no part of it any more: nothing of it is absent or hidden. Where
+ * they are all of it, it is no more. */
+void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len);
+/* As fl_fit_remove of `e`, but for the edges of it that stay, FREE and in no tree yet; NULL: there is none. */
 void fl_fit_cut(struct fl_region *r, struct fl_extent *e, struct fl_extent *head,
                 struct fl_extent *tail);
 void fl_fit_start(struct fl_zone *z);

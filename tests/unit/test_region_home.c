@@ -82,6 +82,7 @@ static void a_thread_that_moves_gets_nothing_of_the_node_it_left(void **state)
 {
     (void)state;
     struct fl_extent *e = take_by(MIB(1));
+    uintptr_t here = e->base;
     assert_true(free_by(e));
     move_to(1);
     assert_false(fl_cache_is_home(own));
@@ -90,7 +91,7 @@ static void a_thread_that_moves_gets_nothing_of_the_node_it_left(void **state)
     assert_true(free_by(there));
     assert_ptr_equal(take_by(MIB(1)), there);
     move_to(0);
-    assert_ptr_equal(take_by(MIB(1)), e); /* the region has it */
+    assert_int_equal(take_by(MIB(1))->base, here); /* the region has it */
     assert_false(free_by(there));
 }
 
