@@ -49,7 +49,7 @@ void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
     }
 }
 
-static bool knows_any(const struct fl_step_context *c)
+bool fl_context_knows_any(const struct fl_step_context *c)
 {
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
         if (c->known[i] != NULL) {
@@ -71,7 +71,7 @@ static void set_wants(const struct fl_step_context *c)
         wants |= FL_PLAN_REPLAY;
     }
     if (c != NULL && (c->recording || c->detecting || (!c->declared && c->rest != 0) ||
-                      (c->layout == NULL && knows_any(c)))) {
+                      (c->layout == NULL && fl_context_knows_any(c)))) {
         wants |= FL_PLAN_WATCH;
     }
     fl_plan_wants = wants;
@@ -138,7 +138,7 @@ static void drop(struct fl_step_context *c)
     if (!strange && (atomic_load(&c->job) == FL_JOB_NONE || c->grown != l)) {
         forget(c, l);
     }
-    if (!knows_any(c)) {
+    if (!fl_context_knows_any(c)) {
         fl_arena_let_go(c);
     }
     if (strange) {
@@ -235,6 +235,7 @@ void fl_context_watched(struct fl_step_context *c)
 void fl_context_resume(struct fl_step_context *c, struct fl_layout *l)
 {
     c->layout = l;
+    c->rest = 0;
     c->bad = 0;
     c->strange = c->misses_in_a_row = 0;
     c->detecting = false;
@@ -300,9 +301,6 @@ void fl_context_unmake(struct fl_step_context *c)
         return;
     }
     fl_watch_leave(c);
-    fl_plan_lock();
-    fl_watch_put(c);
-    fl_plan_unlock();
 }
 
 void fl_plan_notice(void)

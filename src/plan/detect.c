@@ -28,8 +28,8 @@ enum {
     SETTLING = 4,        /* steps after the lock in which a better place to end may be found */
     OLDEST = DETECT_RING - 1024,
     LIVE_SHIFT = 12,
-    FIRST = 2048,    /* see fl_detect_first */
-    FOLLOWED = 1024, /* what is followed for as long may be a step */
+    FOLLOWED = 1024,      /* what is followed for as long may be a step */
+    FOLLOWED_PERIODS = 4, /* and after so many of them it would have been one */
 };
 
 struct range {
@@ -366,12 +366,17 @@ size_t fl_detect_size(void)
 
 size_t fl_detect_first(void)
 {
-    return offsetof(struct fl_detect, ring) + FIRST * sizeof(struct detect_event);
+    return offsetof(struct fl_detect, ring) + DETECT_TABLE_0 * sizeof(struct detect_event);
+}
+
+bool fl_detect_is_new(const struct fl_detect *d)
+{
+    return d->events == 0;
 }
 
 bool fl_detect_is_beyond_first(const struct fl_detect *d)
 {
-    return d->events >= FIRST;
+    return d->events >= DETECT_TABLE_0;
 }
 
 void fl_detect_init(struct fl_detect *d)
@@ -406,7 +411,9 @@ bool fl_detect_follows(const struct fl_detect *d)
 
     for (int kind = 0; kind < DETECT_KINDS; kind++) {
         const struct detect_follow *f = &d->follow[kind];
-        follows = follows || (f->following && n - f->from >= FOLLOWED);
+        uint32_t period = n + 1 - f->source, run = n - f->from;
+        follows = follows || (f->following && run >= FOLLOWED && period >= SHORTEST &&
+                              run < FOLLOWED_PERIODS * period);
     }
     return follows;
 }

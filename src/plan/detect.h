@@ -137,8 +137,9 @@ void fl_detect_look_back(struct fl_detect *d, enum detect_kind kind, uint32_t n)
  * the last turn is at a half or a third of `period`. */
 bool fl_detect_divide(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint32_t period);
 
-/* Of fl_detect_size what the first events need; has it more in memory? */
+/* Of fl_detect_size what the first events need; has it had none yet, or more? */
 size_t fl_detect_first(void);
+bool fl_detect_is_new(const struct fl_detect *d);
 bool fl_detect_is_beyond_first(const struct fl_detect *d);
 /* Has it been following something for long, that may turn out to be a step? */
 bool fl_detect_follows(const struct fl_detect *d);

@@ -268,10 +268,17 @@ bool fl_watch_begin(struct fl_step_context *c);
 void fl_watch_anew(struct fl_step_context *c);
 /* A request was watched, and no step ended with it. */
 void fl_watch_count(struct fl_step_context *c);
+/* A request while its thread rests. False: that is over with this one. A handler may lose one. */
+static inline bool fl_watch_rests(struct fl_step_context *c)
+{
+    uint64_t rest = __atomic_load_n(&c->rest, __ATOMIC_RELAXED);
+
+    __atomic_store_n(&c->rest, rest > 1 ? rest - 1 : rest, __ATOMIC_RELAXED);
+    return rest > 1;
+}
 /* Nobody's any more: the memory of few such contexts is kept. No lock held. */
 void fl_watch_leave(struct fl_step_context *c);
-/* Among those that are nobody's, and one of them. Lock: plan. */
-void fl_watch_put(struct fl_step_context *c);
+/* One that is nobody's; NULL: there is none. Lock: plan. */
 struct fl_step_context *fl_watch_get(void);
 
 /* What the packer is given for a layout, and what it has come to. */
@@ -407,6 +414,8 @@ struct fl_step_context *fl_context_make(bool declared);
 void fl_context_unmake(struct fl_step_context *c);
 /* The thread is in `c` from here on; a handler never finds wishes without a context. */
 void fl_context_enter(struct fl_step_context *c);
+/* Has it a layout, whichever is served? */
+bool fl_context_knows_any(const struct fl_step_context *c);
 void fl_context_begins(struct fl_step_context *c);
 void fl_context_over(struct fl_step_context *c);
 void fl_context_stop_watching(void);

@@ -142,8 +142,7 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 {
     struct fl_step_context *c = fl_plan_mine;
 
-    if (c != NULL && c->resting && c->rest > 1) {
-        c->rest--;
+    if (c != NULL && c->resting && fl_watch_rests(c)) {
         return;
     }
     if (c == NULL || fl_region_busy() ||

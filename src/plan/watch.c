@@ -8,39 +8,36 @@
 #include "plan/detect.h"
 #include "plan/internal.h"
 
+#include <string.h>
+
 enum { WATCH_LEAST = 16384, WATCH_DOUBLINGS = 2, REST_DOUBLINGS = 4 }; /* requests */
 enum { WARM_MOST = 8 }; /* contexts that are nobody's, with their memory */
 
+static const size_t warm_lives = (size_t)64 << 10; /* bytes of each record that are kept */
+
 static unsigned warm; /* Lock: plan */
 
-static bool is_planned(const struct fl_step_context *c)
-{
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        if (c->known[i] != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
+/* It is new again, and not in memory. It stays mapped: addresses are not had without end. */
 static void drop_detector(struct fl_step_context *c)
 {
-    struct fl_detect *d = c->detect;
+    struct fl_range all = {(uintptr_t)c->detect, fl_detect_size()};
 
-    c->detect = NULL;
-    fl_plan_unmap_locked((uintptr_t)d, fl_detect_size());
+    if (fl_sys_is_confined() || fl_sys.advise(all, FL_ADVICE_DROP) != 0) {
+        memset(c->detect, 0, all.len); /* locked in memory, say */
+    }
 }
 
 bool fl_watch_begin(struct fl_step_context *c)
 {
     c->resting = false;
     c->unfound = 0;
+    c->rest = 0;
     if (c->detect == NULL && !fl_sys_is_confined()) {
         c->detect = fl_plan_map_locked(fl_detect_size());
-        if (c->detect != NULL) { /* no step is to take a fault for it */
-            struct fl_range first = {(uintptr_t)c->detect, fl_detect_first()};
-            (void)fl_sys.populate(first);
-        }
+    }
+    if (c->detect != NULL && fl_detect_is_new(c->detect) && !fl_sys_is_confined()) {
+        struct fl_range first = {(uintptr_t)c->detect, fl_detect_first()};
+        (void)fl_sys.populate(first); /* no step is to take a fault for it */
     }
     return c->detect != NULL;
 }
@@ -69,42 +66,42 @@ void fl_watch_count(struct fl_step_context *c)
     c->rest = (uint64_t)patience(c) << fl_min(c->watches, REST_DOUBLINGS);
     c->watches++;
     c->detecting = false;
-    c->resting = !is_planned(c);
+    c->resting = !fl_context_knows_any(c);
+    fl_record_drop_all(c); /* what was recorded has no end */
     drop_detector(c);
 }
 
-/* What is written to it late stays there, so it is not unmapped. */
-static void drop_records(struct fl_step_context *c)
+/* Beyond `kept` bytes of each. What is written to it late stays there, so it is not unmapped. */
+static void drop_records(struct fl_step_context *c, size_t kept)
 {
+    size_t len = FL_LIVES_MOST * sizeof *c->record->life;
+
     for (struct fl_record *rec = c->record; rec < c->record + FL_RECORDS; rec++) {
         if (rec->life != NULL && !fl_sys_is_confined()) {
-            struct fl_range lives = {(uintptr_t)rec->life, FL_LIVES_MOST * sizeof *rec->life};
-            (void)fl_sys.advise(lives, FL_ADVICE_DROP);
+            struct fl_range rest = {(uintptr_t)rec->life + kept, len - kept};
+            (void)fl_sys.advise(rest, FL_ADVICE_DROP);
         }
     }
 }
 
 void fl_watch_leave(struct fl_step_context *c)
 {
-    bool short_one = c->detect == NULL || !fl_detect_is_beyond_first(c->detect);
+    bool beyond = c->detect != NULL && fl_detect_is_beyond_first(c->detect);
 
     fl_plan_lock();
-    bool keeps = short_one && warm < WARM_MOST;
-    warm += keeps;
+    bool keeps = !beyond && warm < WARM_MOST;
     fl_plan_unlock();
-    c->warm = keeps;
-    if (!keeps) {
+    drop_records(c, keeps ? warm_lives : 0);
+    if (!keeps && c->detect != NULL) {
         drop_detector(c);
-        drop_records(c);
     }
-}
-
-void fl_watch_put(struct fl_step_context *c)
-{
+    fl_plan_lock();
+    c->warm = keeps && warm < WARM_MOST;
+    warm += c->warm;
     struct fl_step_context **list = c->warm ? &fl_plan.free : &fl_plan.free_cold;
-
     c->free_next = *list;
     *list = c;
+    fl_plan_unlock();
 }
 
 struct fl_step_context *fl_watch_get(void)

@@ -66,6 +66,10 @@ struct fl_grant {
     struct fl_range hidden[FL_GRANT_HIDDEN]; /* to be in core dumps again */
 };
 
+_Static_assert(offsetof(struct fl_grant, hidden) + sizeof((struct fl_grant *)NULL)->hidden ==
+                   sizeof(struct fl_grant),
+               "lists are the last members");
+
 /* Nothing is planned yet, and nothing wished for but that. A grant is 1.4 KiB: to clear, or copy, all
  * of it costs more than the rest of a request. */
 static inline void fl_grant_begin(struct fl_grant *g, bool zero, const struct fl_memory *seen)

@@ -95,7 +95,7 @@ static bool is_seldom_touched(const struct fl_region *r, size_t len)
 /* Of base pages: a request for `len` needs so many bytes. */
 static bool base_pages_wait(const struct fl_region *r, size_t bytes, size_t len)
 {
-    return bytes > small_most ? !fl_left_was_touched(r, len) : is_seldom_touched(r, len);
+    return bytes > small_most && !fl_left_was_touched(r, len);
 }
 
 bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len)
@@ -106,15 +106,24 @@ bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t l
 }
 
 /* A touch brings one base page of a huge page that was split. */
+/* One of so many of its kind is left to the touch, and so learnt from. Where others are freed and
+ * asked for in turns, no kind is passed over. */
+static bool is_sample(struct fl_region *r, const struct fl_grant *g)
+{
+    return g->holes == g->live.len && ++r->hole_turn[kind_of(g->live.len)] % SAMPLE_EVERY == 0;
+}
+
 void fl_left_note_holes(struct fl_region *r, struct fl_grant *g, struct fl_extent *live,
                         int refusal)
 {
-    bool may = g->holes != 0 && may_wait(r, g);
-    bool all = may && live != NULL && g->holes == g->live.len && g->holes <= small_most;
-    bool sample = all && ++r->hole_turn % SAMPLE_EVERY == 0;
+    /* Of a short one calloc clears all, page by page. */
+    bool may = g->holes != 0 && may_wait(r, g) && !(g->zero && g->live.len < clear_least);
+    bool is_short = may && live != NULL && g->live.len <= small_most;
+    bool sample = is_short && is_sample(r, g);
 
-    g->leave_holes = (g->holes != 0 && refusal != 0) ||
-                     (may && (sample || base_pages_wait(r, g->holes, g->live.len)));
+    g->leave_holes = (g->holes != 0 && refusal != 0) || sample ||
+                     (is_short && is_seldom_touched(r, g->live.len)) ||
+                     (may && base_pages_wait(r, g->holes, g->live.len));
     if (sample) {
         live->left |= FL_LEFT_HOLLOW | FL_LEFT_UNSEEN;
     }

@@ -197,7 +197,7 @@ struct fl_region {
     /* By log2 of a block's bytes: 1 + the percentage that was in memory when the last few were
      * freed; 0: no look was made. Relaxed: a hint. See left.c. */
     _Atomic uint8_t touched[FL_LEFT_KINDS];
-    uint32_t hole_turn; /* short requests of holes alone. Lock: region */
+    uint8_t hole_turn[FL_LEFT_KINDS]; /* short requests of holes alone. Lock: region */
     /* Blocks of which little was touched when they were freed, less those of which more was;
      * relaxed: a hint. Blocks with FL_LEFT_SPARSE that are out. Lock: region */
     _Atomic uint32_t sparse_seen;

@@ -98,9 +98,12 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     uintptr_t end = e->base + e->len;
     size_t more = fl_align_up(len, fl_page.huge) - e->len;
-    struct fl_grant g = {.exempt = more, .on_touch = (e->left & FL_LEFT_SPARSE) != 0};
     struct fl_extent *next = fl_extent_free_at(r, end, fl_zone_when_empty(r, e->zone));
+    struct fl_grant g;
 
+    fl_grant_begin(&g, false, NULL);
+    g.exempt = more;
+    g.on_touch = (e->left & FL_LEFT_SPARSE) != 0;
     if (fl_region_is_absurd(r, len) || next == NULL || next->content != FL_CONTENT_EMPTY ||
         next->len < more) {
         return false;
@@ -129,9 +132,10 @@ static bool resize_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 
 bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 {
-    struct fl_grant g = {.refusal = 0};
+    struct fl_grant g;
     bool done = true;
 
+    fl_grant_begin(&g, false, NULL);
     if (FL_UNLIKELY(fl_extent_is_handled(e))) {
         fl_hands_shrink(r, e, len);
         return len <= e->len;
@@ -283,9 +287,10 @@ static size_t move_own(struct fl_region *r, const struct fl_extent *e, struct fl
 
 static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e, size_t len)
 {
-    struct fl_grant g = {.zero = false};
     struct fl_range all = fl_extent_range(e), own = fl_range_inner(all, fl_page.huge);
+    struct fl_grant g;
 
+    fl_grant_begin(&g, false, NULL);
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
     struct fl_extent *to = carve_alike(r, e, len, own, &g);

@@ -82,7 +82,8 @@ void fl_supply_cancel(struct fl_region *r, struct fl_grant *g)
 static bool is_real(const struct fl_region *r, const struct fl_grant *g)
 {
     return !r->config.wait_for_touch || g->to_stay || r->config.stock != 0 ||
-           r->stock.expected > r->stats.in_use_peak || fl_left_was_touched(r, g->live.len);
+           r->stock.expected > r->stats.in_use_peak ||
+           (g->live.len >= fl_page.huge && fl_left_was_touched(r, g->live.len));
 }
 
 void fl_supply_claim(struct fl_region *r, struct fl_grant *g)

@@ -401,9 +401,12 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
     if (len >= LAZY_FROM_HUGE * fl_page.huge) {
         return fl_take_lazy(r, len, align, zone, r->config.wait_for_touch);
     }
-    *g = (struct fl_grant){
-        .zero = g->zero, .on_touch = true, .zone = (uint8_t)zone, .refusal = g->refusal};
-    return g->refusal == -ENOMEM ? NULL : grow(r, len, align, g);
+    int refusal = g->refusal;
+    fl_grant_begin(g, g->zero, NULL);
+    g->on_touch = true;
+    g->zone = (uint8_t)zone;
+    g->refusal = refusal;
+    return refusal == -ENOMEM ? NULL : grow(r, len, align, g);
 }
 
 /* Neither addresses, maps nor memory are to be had: what others hold in vain may be enough. */

@@ -46,12 +46,18 @@ static void replace(unsigned requests)
     }
 }
 
-static size_t own_memory(void)
+/* Bytes of the planner's memory that are there, as mincore has it. */
+static size_t there(void)
 {
-    size_t mapped;
+    size_t mapped, sum = 0;
+    struct fl_range used = fl_plan_memory(&mapped);
 
-    (void)fl_plan_memory(&mapped);
-    return mapped;
+    for (size_t at = 0; at < used.len; at += fl_page.base) {
+        size_t n = 0;
+        struct fl_range page = {used.base + at, fl_page.base};
+        sum += fl_sys.resident(page, &n) == 0 ? n : 0;
+    }
+    return sum;
 }
 
 static void without_a_step_a_thread_is_let_alone(void **state)
@@ -60,11 +66,12 @@ static void without_a_step_a_thread_is_let_alone(void **state)
     replace(NOTICED);
     assert_non_null(fl_plan_mine);
     assert_true(fl_plan_mine->detecting);
-    size_t watching = own_memory();
-    replace(FIRST_WATCH);
+    replace(FIRST_WATCH - 100);
+    assert_true(fl_plan_mine->detecting);
+    size_t watching = there();
+    replace(100);
     assert_false(fl_plan_mine->detecting);
-    assert_null(fl_plan_mine->detect);
-    assert_true(own_memory() + fl_detect_size() <= watching);
+    assert_true(there() + fl_detect_size() / 2 <= watching);
     struct fl_extent *e = extent_of(fl_malloc_large(KIB(64)));
     assert_int_equal(e->life, 0); /* its free is no business of the planner's */
     fl_free_ours((void *)e->base);
@@ -94,7 +101,7 @@ static void steps_that_begin_late_are_found(void **state)
     assert_sound();
 }
 
-/* Requests that come in no order the second time, after what was followed for long. */
+/* Requests that come again, of a step that is longer than the watch. */
 static void what_is_followed_is_followed_on(void **state)
 {
     enum { LONG = 12000 }; /* requests of a step that has been seen once and a half */
@@ -140,25 +147,10 @@ static void *be_watched(void *arg)
     return NULL;
 }
 
-/* Bytes of the planner's memory that are there, as mincore has it. */
-static size_t there(void)
-{
-    size_t mapped, sum = 0;
-    struct fl_range used = fl_plan_memory(&mapped);
-
-    for (size_t at = 0; at < used.len; at += fl_page.base) {
-        size_t n = 0;
-        struct fl_range page = {used.base + at, fl_page.base};
-        sum += fl_sys.resident(page, &n) == 0 ? n : 0;
-    }
-    return sum;
-}
-
-static void what_threads_leave_is_bounded(void **state)
+static void crowd(size_t before)
 {
     pthread_t t[CROWD];
-    (void)state;
-    size_t before = there();
+
     pthread_barrier_init(&all_there, NULL, CROWD + 1);
     for (int i = 0; i < CROWD; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, be_watched, NULL), 0);
@@ -169,18 +161,65 @@ static void what_threads_leave_is_bounded(void **state)
     for (int i = 0; i < CROWD; i++) {
         pthread_join(t[i], NULL);
     }
-    /* Of eight all that they had, of each other its context. */
+    pthread_barrier_destroy(&all_there);
+}
+
+/* Of eight all that they had, of each other its context; and no address more by the next ones. */
+static void what_threads_leave_is_bounded(void **state)
+{
+    size_t mapped, before = there();
+    (void)state;
+    crowd(before);
     assert_true(there() - before <= 8 * KIB(64) + CROWD * KIB(8));
+    size_t used = fl_plan_memory(&mapped).len;
+    crowd(before);
+    crowd(before);
+    assert_int_equal(fl_plan_memory(&mapped).len, used);
+    assert_true(there() - before <= 8 * KIB(64) + CROWD * KIB(8));
+}
+
+/* A loop of six sizes, more than a thread's cache holds, is too short for a step, however long it is followed. */
+static void a_loop_that_is_no_step_is_let_alone(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < NOTICED + FIRST_WATCH + 1; i++) {
+        fl_free_ours(fl_malloc_large(KIB(64) + i % 6 * KIB(8)));
+    }
+    assert_false(fl_plan_mine->detecting);
+    assert_true(fl_plan_mine->resting);
+}
+
+/* Its plan is known, the program does something else for long, and comes back. */
+static void a_known_step_is_served_at_once_after_a_rest(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 40; i++) {
+        loop_step(&usual);
+    }
+    assert_int_equal(loop_planned(&usual), N);
+    loop_over(&usual);
+    replace(FIRST_WATCH + 1000);
+    assert_false(fl_plan_mine->detecting);
+    assert_true(fl_plan_mine->rest != 0);
+    assert_false(fl_plan_mine->resting); /* its first requests are looked for */
+    assert_false(fl_plan_mine->recording);
+    for (unsigned i = 0; i < 4; i++) {
+        loop_step(&usual);
+    }
+    assert_int_equal(loop_planned(&usual), N);
+    assert_int_equal(fl_plan_mine->rest, 0);
+    assert_int_equal(fl_plan_wants, FL_PLAN_REPLAY); /* by the shortest way */
+    loop_over(&usual);
+    assert_sound();
 }
 
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, each)
     const struct CMUnitTest tests[] = {
-        T(without_a_step_a_thread_is_let_alone),
-        T(steps_that_begin_late_are_found),
-        T(what_is_followed_is_followed_on),
-        T(what_threads_leave_is_bounded),
+        T(without_a_step_a_thread_is_let_alone), T(steps_that_begin_late_are_found),
+        T(what_is_followed_is_followed_on),      T(what_threads_leave_is_bounded),
+        T(a_loop_that_is_no_step_is_let_alone),  T(a_known_step_is_served_at_once_after_a_rest),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);
 }
