@@ -51,7 +51,7 @@ void fl_watch_anew(struct fl_step_context *c)
 
 static uint32_t patience(const struct fl_step_context *c)
 {
-    return WATCH_LEAST << fl_min(c->watches, WATCH_DOUBLINGS);
+    return (uint32_t)WATCH_LEAST << fl_min(c->watches, WATCH_DOUBLINGS);
 }
 
 void fl_watch_count(struct fl_step_context *c)

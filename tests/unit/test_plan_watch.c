@@ -83,7 +83,7 @@ static void without_a_step_a_thread_is_let_alone(void **state)
     assert_true(fl_plan_mine->detecting);
     replace(2 * FIRST_WATCH);
     assert_false(fl_plan_mine->detecting);
-    assert_true(fl_plan_mine->rest > 3 * FIRST_WATCH); /* longer than before */
+    assert_true(fl_plan_mine->rest > 3 * (uint64_t)FIRST_WATCH); /* longer than before */
 }
 
 static void steps_that_begin_late_are_found(void **state)
