@@ -30,6 +30,11 @@ static uint32_t roll(uint32_t *dice)
     return *dice >> 8;
 }
 
+static size_t any_of(size_t n, uint32_t *dice)
+{
+    return n > 1 ? roll(dice) % n : 0;
+}
+
 static char *ask(uint32_t *dice)
 {
     size_t least = (size_t)kib << 10, range = (size_t)(most_kib - kib) << 10;
@@ -63,10 +68,10 @@ static void *run(void *arg)
             free(ask(&dice));
             break;
         case OWN:
-            replace(first + roll(&dice) % each_live, &dice);
+            replace(first + any_of(each_live, &dice), &dice);
             break;
         case FOREIGN:
-            replace(roll(&dice) % (each_live * (size_t)threads), &dice);
+            replace(any_of(each_live * (size_t)threads, &dice), &dice);
             break;
         }
     }
