@@ -200,7 +200,7 @@ struct fl_step_context {
     bool detecting; /* `detect` is fed */
     /* Of watch.c. */
     bool resting;         /* requests are counted in `rest`, and nothing else is looked at */
-    bool warm;            /* it is nobody's, and has its memory still. Lock: plan */
+    bool warm;            /* without a thread, it has its memory still. Lock: plan */
     uint32_t unfound;     /* requests of this watch, since the last step */
     unsigned watches;     /* in a row, in vain: each makes watch and rest longer */
     uint64_t rest;        /* requests or steps until it learns again */
@@ -276,9 +276,9 @@ static inline bool fl_watch_rests(struct fl_step_context *c)
     __atomic_store_n(&c->rest, rest > 1 ? rest - 1 : rest, __ATOMIC_RELAXED);
     return rest > 1;
 }
-/* Nobody's any more: the memory of few such contexts is kept. No lock held. */
+/* Its thread has ended: the memory of few such contexts is kept. No lock held. */
 void fl_watch_leave(struct fl_step_context *c);
-/* One that is nobody's; NULL: there is none. Lock: plan. */
+/* One without a thread; NULL: there is none. Lock: plan. */
 struct fl_step_context *fl_watch_get(void);
 
 /* What the packer is given for a layout, and what it has come to. */

@@ -1,4 +1,4 @@
-/* How long a thread is watched for steps that nobody declares, and what memory that takes.
+/* How long a thread is watched for steps that are not declared, and what memory that takes.
  *
  * A watch that ends without a step is followed by a rest, in which requests are only counted, frees not even that. Both become
  * longer, until a seventeenth of all requests is watched. So a program without steps pays next to nothing, and one whose steps
@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { WATCH_LEAST = 16384, WATCH_DOUBLINGS = 2, REST_DOUBLINGS = 4 }; /* requests */
-enum { WARM_MOST = 8 }; /* contexts that are nobody's, with their memory */
+enum { WARM_MOST = 8 }; /* contexts without a thread, with their memory */
 
 static const size_t warm_lives = (size_t)64 << 10; /* bytes of each record that are kept */
 

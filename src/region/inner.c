@@ -40,7 +40,7 @@ static void make_block(struct fl_region *r, struct fl_inner *in, uintptr_t base,
     fl_extent_publish(r, e);
 }
 
-/* Those of `part`, whole huge pages that nobody has a block in. No lock. */
+/* Those of `part`, whole huge pages without a block. No lock. */
 static void make_blocks(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
     uintptr_t base = in->outer->base;

@@ -36,7 +36,7 @@ int fl_extent_reserve(struct fl_region *r, size_t n);
 bool fl_extent_map(struct fl_region *r, size_t index);
 /* Brings those in use into memory, and some more. Lock: region. */
 void fl_extent_populate_ahead(struct fl_region *r);
-/* The next `n`, side by side, are somebody's own: not among the spare ones, nor brought into memory.
+/* The next `n`, side by side, are the caller's own: not among the spare ones, nor brought into memory.
  * They are mapped. And such a row back: they become spare ones, one by one. Lock: region. */
 void fl_extent_skip(struct fl_region *r, size_t n);
 void fl_extent_drop_row(struct fl_region *r, struct fl_extent *first, size_t n);
