@@ -40,14 +40,18 @@ static void make_block(struct fl_region *r, struct fl_inner *in, uintptr_t base,
     fl_extent_publish(r, e);
 }
 
-/* Those of `part`, whole huge pages without a block. No lock. */
+/* Those of `part`, whole huge pages without a block. No lock held: it is had for one huge page at a time. */
 static void make_blocks(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
     uintptr_t base = in->outer->base;
     size_t granule = (size_t)1 << in->shift;
 
-    for (uintptr_t at = part.base; at < fl_range_end(part); at += granule) {
-        make_block(r, in, at, (at - base) >> in->shift);
+    for (uintptr_t huge = part.base; huge < fl_range_end(part); huge += fl_page.huge) {
+        fl_region_lock(r);
+        for (uintptr_t at = huge; at < huge + fl_page.huge; at += granule) {
+            make_block(r, in, at, (at - base) >> in->shift);
+        }
+        fl_region_unlock(r);
     }
 }
 
