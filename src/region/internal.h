@@ -292,6 +292,10 @@ void fl_rezero_start(struct fl_region *r);
 /* A request for `len` zeroed bytes was served. */
 void fl_rezero_earn(struct fl_region *r, size_t len);
 
+/* A block is handed out: is it new, and long enough to be worth a look? Lock: region. */
+void fl_ahead_watch(struct fl_region *r, struct fl_extent *e);
+void fl_ahead_fork_child(struct fl_region *r);
+
 /* Is a request of `len` to be populated by its first touches? */
 bool fl_touch_wants(const struct fl_region *r, size_t len);
 /* `e` is LIVE and LAZY. disarm: false when it may still be armed. No lock held; both wait for the worker, but not for long. */

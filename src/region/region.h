@@ -23,6 +23,7 @@
 #define FL_REGION_REGION_H
 
 #include "core/core.h"
+#include "region/ahead.h"
 #include "region/cache.h"
 #include "region/extent.h"
 #include "region/holes.h"
@@ -204,6 +205,7 @@ struct fl_region {
     uint32_t sparse_live;
     struct fl_holes holes;
     struct fl_pieces pieces;
+    struct fl_ahead ahead;
     struct fl_touch touch;
     struct fl_lock moving;        /* see move.c. Rank LEAF */
     _Atomic uint64_t crawl_until; /* monotonic ns; the kernel compacts: see supply.c */
@@ -333,6 +335,8 @@ bool fl_region_counts_maps(struct fl_region *r);
 /* Jobs of the worker. Each returns the ns until it wants to run again; UINT64_MAX: not before it is called.
  * Fills the stock up to what recent requests needed. */
 uint64_t fl_region_refill(struct fl_region *r);
+/* Brings memory in ahead of programs that touch long new blocks from the front on. */
+uint64_t fl_region_ahead(struct fl_region *r);
 /* Makes huge pages again that fork(2) split, and those that were split to give pieces of them
  * back. */
 uint64_t fl_region_repair(struct fl_region *r);

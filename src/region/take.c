@@ -426,7 +426,7 @@ bool fl_region_is_bound(void)
 }
 
 /* Lock: region. */
-static void note_taken(struct fl_region *r, const struct fl_extent *e, bool zero)
+static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
 {
     r->stats.takes++;
     fl_region_count_use(r, (int64_t)e->len);
@@ -437,6 +437,7 @@ static void note_taken(struct fl_region *r, const struct fl_extent *e, bool zero
     if (zero) {
         fl_rezero_earn(r, e->len);
     }
+    fl_ahead_watch(r, e);
 }
 
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,

@@ -4,6 +4,7 @@
 
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <time.h>
 
 enum { HUGE_SHIFT = 21, PLACES = 1 << 14, MOST = 256, ROUNDS = 9 };
 
@@ -204,6 +205,31 @@ static void half_steps(void)
     repeat(50);
 }
 
+/* From the front to the back, with some work after each huge page: what came ahead of that is zero.
+ * Prints the faults of this thread. */
+static void in_order(void)
+{
+    static const char zero[4 * KIB];
+    const struct timespec work = {.tv_nsec = 1000000};
+    size_t len = 512 * MIB;
+    char *p = malloc(len);
+    long before = faults();
+
+    CHECK(p != NULL);
+    for (size_t at = 0; at < len; at += sizeof zero) {
+        CHECK(memcmp(p + at, zero, sizeof zero) == 0);
+        memset(p + at, (int)(at >> 12 | 1), sizeof zero);
+        if ((at + sizeof zero) % ((size_t)1 << HUGE_SHIFT) == 0) {
+            (void)nanosleep(&work, NULL);
+        }
+    }
+    printf("faults %ld\n", faults() - before);
+    for (size_t at = 0; at < len; at += sizeof zero) {
+        CHECK(p[at] == (char)(at >> 12 | 1));
+    }
+    free(p);
+}
+
 static void held(void)
 {
     char *p = malloc(64 * MIB);
@@ -214,4 +240,4 @@ static void held(void)
 }
 
 MAIN(MODE(by_1_mib), MODE(by_8_mib), MODE(by_64_mib), MODE(by_512_mib), MODE(read_alone),
-     MODE(steps), MODE(half_steps), MODE(held))
+     MODE(steps), MODE(half_steps), MODE(in_order), MODE(held))

@@ -1,0 +1,232 @@
+/* Memory that comes ahead of the touch.
+ *
+ * The worker looks at a long new block for a while. Once the program has touched a piece of it huge
+ * page by huge page from the front on, it brings the next ones in: two processors clear memory
+ * then, not one. It fills a part from its end down, and the program comes from the other side, so
+ * that they meet once a part; the pages next to the program are left to it. What comes so is at
+ * most as much as was touched, and a twentieth of the block and 16 MiB: a program that stops amid
+ * its block holds no more in vain.
+ * No lock is held while the kernel works. The block may be freed meanwhile: then one huge page
+ * comes into memory that is free, or none; nothing is written to.
+ * State: r->ahead. */
+#include "region/internal.h"
+
+enum {
+    MARGIN_HUGE = 2,  /* huge pages next to the program, which it will have touched first */
+    LEAST_HUGE = 4,   /* of a part: less is not worth the look at the memory */
+    STILL_MOST = 12,  /* looks without progress: half a second */
+    STEPS_A_RUN = 256 /* huge pages that one look goes on by */
+};
+enum { SHARE_OF_BLOCK = 20 }; /* of a block, and slack: the most that is ahead of the program */
+enum { ROOM_SHARE = 8 };      /* of the headroom, what may come ahead */
+static const size_t watch_from = (size_t)64 << 20;               /* bytes of a block */
+static const size_t slack = (size_t)16 << 20;                    /* bytes */
+static const uint64_t rest_least = 250000, rest_most = 64000000; /* ns */
+
+static bool may_watch(const struct fl_region *r, const struct fl_extent *e)
+{
+    const struct fl_region_config *c = &r->config;
+    bool fresh = (e->left & FL_LEFT_UNSEEN) != 0 || e->content == FL_CONTENT_LAZY;
+    bool placed = r->placing.nodes == 0 || e->zone < r->placing.nodes;
+
+    return fresh && placed && (e->left & FL_LEFT_SPARSE) == 0 && c->huge && c->wait_for_touch &&
+           !c->first_touch && !c->populate_by_touch && c->limit == 0;
+}
+
+/* One that is free, else that of the oldest watch. */
+static struct fl_ahead_slot *slot_for(struct fl_ahead *a)
+{
+    struct fl_ahead_slot *best = a->slot;
+    uint32_t now = atomic_load_explicit(&a->turn, memory_order_relaxed);
+
+    for (struct fl_ahead_slot *s = a->slot; s < a->slot + FL_AHEAD_SLOTS; s++) {
+        if (s->e == NULL) {
+            return s;
+        }
+        best = now - s->turn > now - best->turn ? s : best;
+    }
+    return best;
+}
+
+void fl_ahead_watch(struct fl_region *r, struct fl_extent *e)
+{
+    if (FL_LIKELY(e->len < watch_from) || !may_watch(r, e)) {
+        return;
+    }
+    struct fl_ahead_slot *s = slot_for(&r->ahead);
+    s->e = e;
+    s->range = fl_range_inner(fl_extent_range(e), fl_page.huge);
+    s->turn = atomic_fetch_add_explicit(&r->ahead.turn, 1, memory_order_relaxed) + 1;
+    atomic_store(&r->wants_worker, true);
+}
+
+void fl_ahead_fork_child(struct fl_region *r)
+{
+    for (struct fl_ahead_slot *s = r->ahead.slot; s < r->ahead.slot + FL_AHEAD_SLOTS; s++) {
+        s->e = NULL;
+    }
+}
+
+/* What is still the block's; len 0: it was freed, or the program has laid hands on it. Lock: region. */
+static struct fl_range still_its(const struct fl_ahead_slot *s)
+{
+    const struct fl_extent *e = s->e;
+    bool same = e != NULL &&
+                atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_LIVE &&
+                e->base <= s->range.base && !fl_extent_is_handled(e);
+
+    return same ? fl_range_common(s->range, fl_range_inner(fl_extent_range(e), fl_page.huge))
+                : (struct fl_range){0, 0};
+}
+
+/* All of it is in memory, and was written to: pages of zeros, which a read brings, are nobody's own. */
+static bool is_there(uintptr_t page)
+{
+    size_t there = 0, own = 0;
+
+    return fl_sys.survey((struct fl_range){page, fl_page.huge}, &there, &own) == 0 &&
+           own == fl_page.huge;
+}
+
+/* Bytes by which the front went on. */
+static size_t go_on(struct fl_ahead_slot *s, struct fl_range range)
+{
+    uintptr_t from = s->front;
+
+    for (int i = 0; i < STEPS_A_RUN && s->front < fl_range_end(range) && is_there(s->front); i++) {
+        s->front += fl_page.huge;
+    }
+    return s->front - from;
+}
+
+static void begin(struct fl_ahead_slot *s, struct fl_range range, uint32_t turn)
+{
+    s->known = turn;
+    s->front = range.base;
+    (void)go_on(s, range);
+    s->begin = s->front;
+    s->part = (struct fl_range){s->front, 0};
+    s->filled = 0;
+    s->still = 0;
+    s->rest_ns = rest_least;
+}
+
+/* Bytes that may be there ahead of the front. The program itself may be half as much behind that:
+ * where it comes to a part that was filled, the front is at the end of it. */
+static size_t most_ahead(const struct fl_ahead_slot *s, struct fl_range range)
+{
+    return fl_min(s->front - s->begin, range.len / SHARE_OF_BLOCK + slack) / 3 * 2;
+}
+
+/* Does memory leave room for so much that nobody has asked for? */
+static bool has_room(struct fl_region *r, size_t most)
+{
+    struct fl_memory m;
+
+    if (atomic_load_explicit(&r->tight, memory_order_relaxed) || fl_supply_is_crawling(r)) {
+        return false;
+    }
+    fl_memory_look(&m, &r->worker_scratch);
+    return most <= m.headroom / ROOM_SHARE;
+}
+
+/* The next part: behind the last one, or where the program has overtaken it. False: not now. */
+static bool next_part(struct fl_region *r, struct fl_ahead_slot *s, struct fl_range range)
+{
+    size_t most = most_ahead(s, range), len = fl_align_down(most / 2, fl_page.huge);
+    uintptr_t from = fl_max(s->front, fl_range_end(s->part));
+
+    len = fl_min(len, fl_range_end(range) - from);
+    if (len < LEAST_HUGE * fl_page.huge || from + len - s->front > most || !has_room(r, most)) {
+        return false;
+    }
+    s->part = (struct fl_range){from, len};
+    s->filled = 0;
+    return true;
+}
+
+/* The huge page that is to come next; 0: none of this part. */
+static uintptr_t next_page(const struct fl_ahead_slot *s)
+{
+    uintptr_t page = fl_range_end(s->part) - s->filled - fl_page.huge;
+    uintptr_t least = fl_max(s->front, s->part.base) + MARGIN_HUGE * fl_page.huge;
+
+    return s->filled < s->part.len && page >= least ? page : 0;
+}
+
+/* Brings one huge page in. False: there is none to bring now. */
+static bool fill(struct fl_region *r, struct fl_ahead_slot *s, struct fl_range range)
+{
+    uintptr_t page = next_page(s);
+
+    if (page == 0 && next_part(r, s, range)) {
+        page = next_page(s);
+    }
+    if (page == 0 || page + fl_page.huge > fl_range_end(range) ||
+        fl_sys.populate((struct fl_range){page, fl_page.huge}) != 0) {
+        return false;
+    }
+    s->filled += fl_page.huge;
+    return true;
+}
+
+/* Returns the ns until it wants a look again; UINT64_MAX: the watch is over. */
+static uint64_t serve(struct fl_region *r, struct fl_ahead_slot *s, struct fl_range range,
+                      uint32_t turn)
+{
+    if (s->known != turn) {
+        begin(s, range, turn);
+    } else if (fl_sys.now_ns() < s->due_ns) {
+        return s->due_ns - fl_sys.now_ns();
+    }
+    size_t gone = go_on(s, range);
+    if (s->front >= fl_range_end(range)) {
+        return UINT64_MAX;
+    }
+    bool filled = fill(r, s, range);
+    s->still = gone != 0 || filled ? 0 : s->still + 1;
+    if (filled || gone == STEPS_A_RUN * fl_page.huge) {
+        s->due_ns = 0;
+        return 0;
+    }
+    s->rest_ns = s->still <= 1 ? rest_least : fl_min(s->rest_ns * 2, rest_most);
+    s->due_ns = fl_sys.now_ns() + s->rest_ns;
+    return s->still < STILL_MOST ? s->rest_ns : UINT64_MAX;
+}
+
+/* The slot is done with, unless another watch has begun there. */
+static void leave(struct fl_region *r, struct fl_ahead_slot *s, uint32_t turn)
+{
+    fl_region_lock(r);
+    s->e = s->turn == turn ? NULL : s->e;
+    fl_region_unlock(r);
+}
+
+uint64_t fl_region_ahead(struct fl_region *r)
+{
+    struct fl_range range[FL_AHEAD_SLOTS];
+    uint32_t turn[FL_AHEAD_SLOTS];
+    uint64_t next = UINT64_MAX;
+
+    if (atomic_load_explicit(&r->ahead.turn, memory_order_relaxed) ==
+        0) { /* as in most processes */
+        return next;
+    }
+    fl_region_lock(r);
+    for (int i = 0; i < FL_AHEAD_SLOTS; i++) {
+        struct fl_ahead_slot *s = &r->ahead.slot[i];
+        range[i] = still_its(s);
+        turn[i] = s->turn;
+        s->e = range[i].len != 0 ? s->e : NULL;
+    }
+    fl_region_unlock(r);
+    for (int i = 0; i < FL_AHEAD_SLOTS; i++) {
+        uint64_t in =
+            range[i].len != 0 ? serve(r, &r->ahead.slot[i], range[i], turn[i]) : UINT64_MAX;
+        if (range[i].len != 0 && in == UINT64_MAX) {
+            leave(r, &r->ahead.slot[i], turn[i]);
+        }
+        next = fl_min(next, in);
+    }
+    return next;
+}

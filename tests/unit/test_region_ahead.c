@@ -1,0 +1,283 @@
+/* Long new blocks that are touched from the front on: what comes ahead of the touch, how far, and
+ * when nothing does. What is in memory is asked of the real kernel. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+
+/* What is in memory, and whose, is the real kernel's to say. */
+static int ahead_begin(void **state)
+{
+    (void)waiting_begin(state);
+    fl_sys.survey = fl_sys_linux.survey;
+    return 0;
+}
+
+static size_t huge_there(const struct fl_extent *e, size_t at)
+{
+    size_t there = 0;
+
+    assert_int_equal(
+        fl_sys.resident((struct fl_range){fl_align_up(e->base, fl_page.huge) + at, MIB(2)}, &there),
+        0);
+    return there;
+}
+
+static void touch_huge(struct fl_extent *e, size_t from, size_t to)
+{
+    for (size_t at = from; at < to; at += KIB(4)) {
+        touch_at(e, fl_align_up(e->base, fl_page.huge) - e->base + at);
+    }
+}
+
+/* The worker's job until it would rest. */
+static uint64_t look(void)
+{
+    uint64_t in = fl_region_ahead(&region);
+
+    for (int i = 0; i < 1000 && in == 0; i++) {
+        in = fl_region_ahead(&region);
+    }
+    return in;
+}
+
+static void pass(uint64_t ns)
+{
+    fake.now_ns += ns;
+}
+
+/* A block of which so much was touched since the worker looked at it first. */
+static struct fl_extent *begun(size_t len, size_t touched)
+{
+    struct fl_extent *e = take(len);
+
+    assert_true(atomic_load(&region.wants_worker));
+    assert_in_range(look(), 1, 1000000);
+    touch_huge(e, 0, touched);
+    pass(1000000);
+    return e;
+}
+
+static void what_is_touched_in_order_comes_ahead(void **state)
+{
+    (void)state;
+    struct fl_extent *e = begun(MIB(256), MIB(48));
+    size_t before = bytes_there(e);
+    assert_in_range(look(), 1, 1000000);
+    size_t ahead = bytes_there(e) - before;
+    assert_in_range(ahead, MIB(4), MIB(256) / 20 + MIB(16));
+    assert_int_equal(huge_there(e, MIB(48)), 0); /* next to the program: its own */
+    assert_int_equal(huge_there(e, MIB(50)), 0);
+    assert_int_equal(huge_there(e, MIB(52)), MIB(2));
+    assert_settled();
+}
+
+static void all_of_it_comes_while_the_program_goes_on(void **state)
+{
+    (void)state;
+    struct fl_extent *e = begun(MIB(512), MIB(48));
+    size_t by_worker = 0;
+
+    for (size_t at = MIB(48); at < MIB(512); at += MIB(2)) {
+        (void)look();
+        by_worker += huge_there(e, at) != 0 ? 1 : 0;
+        touch_huge(e, at, at + MIB(2));
+        assert_true(bytes_there(e) <= at + MIB(2) + MIB(512) / 20 + MIB(16));
+        pass(300000);
+    }
+    assert_in_range(by_worker, 100, 232);
+    assert_true(look() == UINT64_MAX);
+    assert_settled();
+}
+
+static void nothing_comes_where_others_are_touched(void **state)
+{
+    (void)state;
+    struct fl_extent *e = begun(MIB(256), MIB(4));
+    for (size_t at = MIB(8); at < MIB(256); at += MIB(4)) {
+        touch_huge(e, at, at + MIB(2));
+    }
+    size_t before = bytes_there(e);
+    assert_in_range(look(), 1, 1000000);
+    assert_int_equal(bytes_there(e), before);
+    assert_settled();
+}
+
+static void what_is_read_alone_is_not_brought_in(void **state)
+{
+    (void)state;
+    struct fl_extent *e = begun(MIB(256), 0);
+    unsigned char sum = 0;
+    for (size_t at = 0; at < MIB(128); at += KIB(4)) {
+        sum |= *(volatile unsigned char *)(e->base + at);
+    }
+    assert_int_equal(sum, 0);
+    fake_forget();
+    assert_in_range(look(), 1, 1000000);
+    assert_int_equal(fake.count[FAKE_POPULATE], 0);
+}
+
+static void a_watch_ends_when_nothing_happens(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(256));
+    uint64_t in = look(), sum = 0;
+    int looks = 1;
+
+    for (; in != UINT64_MAX && looks < 100; looks++) {
+        pass(in);
+        sum += in;
+        in = look();
+    }
+    assert_in_range(looks, 5, 20);
+    assert_in_range(sum, 100000000, 1000000000); /* ns */
+    assert_int_equal(bytes_there(e), 0);
+    touch_huge(e, 0, MIB(64));
+    assert_true(look() == UINT64_MAX);
+    assert_int_equal(bytes_there(e), MIB(64));
+}
+
+static void a_program_that_stops_holds_little_more(void **state)
+{
+    (void)state;
+    struct fl_extent *e = begun(MIB(256), MIB(128));
+    uint64_t in = look();
+
+    for (int i = 0; i < 100 && in != UINT64_MAX; i++) {
+        pass(in);
+        in = look();
+    }
+    assert_true(in == UINT64_MAX);
+    assert_in_range(bytes_there(e), MIB(128) + MIB(4), MIB(128) + MIB(256) / 20 + MIB(16));
+}
+
+static void a_block_that_was_freed_is_let_alone(void **state)
+{
+    (void)state;
+    struct fl_extent *e = begun(MIB(256), MIB(48));
+    uintptr_t base = e->base;
+    free_looked_at(e);
+    fake_forget();
+    assert_true(look() == UINT64_MAX);
+    assert_int_equal(fake.count[FAKE_POPULATE], 0);
+    e = fl_extent_free_at(&region, base, 0);
+    assert_non_null(e);
+    assert_settled();
+}
+
+static void hands_of_the_program_end_it(void **state)
+{
+    (void)state;
+    struct fl_extent *e = begun(MIB(256), MIB(48));
+    fl_region_note_hands(&region, (struct fl_range){e->base + MIB(100), MIB(1)});
+    fake_forget();
+    assert_true(look() == UINT64_MAX);
+    assert_int_equal(fake.count[FAKE_POPULATE], 0);
+}
+
+static void what_was_cut_off_is_let_alone(void **state)
+{
+    (void)state;
+    struct fl_extent *e = begun(MIB(256), MIB(48));
+    assert_true(fl_region_resize(&region, e, MIB(56)));
+    fake_forget();
+    (void)look();
+    for (size_t i = 0; i < fake.count[FAKE_POPULATE]; i++) {
+        const struct fake_call *c = in_window(FAKE_POPULATE, i);
+        assert_true(c == NULL || fl_range_end(c->range) <= e->base + e->len);
+    }
+    assert_settled();
+}
+
+static void a_refusal_is_no_harm(void **state)
+{
+    (void)state;
+    struct fl_extent *e = begun(MIB(256), MIB(48));
+    size_t before = bytes_there(e);
+    fake.rc[FAKE_POPULATE] = -ENOMEM;
+    assert_in_range(look(), 1, 1000000);
+    assert_int_equal(bytes_there(e), before);
+    assert_settled();
+}
+
+static void nothing_comes_where_memory_is_short(void **state)
+{
+    (void)state;
+    struct fl_extent *e = begun(MIB(256), MIB(48));
+    size_t before = bytes_there(e);
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 131072 kB\n");
+    assert_in_range(look(), 1, 1000000);
+    assert_int_equal(bytes_there(e), before);
+}
+
+static int child(void)
+{
+    (void)fl_region_fork_child(&region, NULL);
+    return look() == UINT64_MAX && region.ahead.slot[0].e == NULL ? 0 : 1;
+}
+
+static void a_child_watches_nothing(void **state)
+{
+    (void)state;
+    (void)begun(MIB(256), MIB(48));
+    assert_int_equal(fork_with(child), 0);
+    assert_true(look() != UINT64_MAX);
+}
+
+static void who_is_not_watched(void **state)
+{
+    static const struct fl_region_config eager = {.huge = true, .eager_max = MIB(16)};
+    static const struct fl_region_config limited = {
+        .huge = true, .wait_for_touch = true, .limit = MIB(512)};
+    static const struct fl_region_config base = {.wait_for_touch = true};
+    const struct fl_region_config *const config[] = {&eager, &limited, &base};
+    (void)state;
+    (void)take(MIB(32));
+    assert_true(look() == UINT64_MAX);
+    for (size_t i = 0; i < sizeof config / sizeof config[0]; i++) {
+        region_begin(config[i]);
+        fl_sys.survey = fl_sys_linux.survey;
+        assert_non_null(take(MIB(128)));
+        assert_true(look() == UINT64_MAX);
+    }
+}
+
+static void the_oldest_watch_makes_way(void **state)
+{
+    struct fl_extent *e[FL_AHEAD_SLOTS + 1];
+    (void)state;
+    for (int i = 0; i <= FL_AHEAD_SLOTS; i++) {
+        e[i] = take(MIB(64));
+    }
+    for (int i = 0; i < FL_AHEAD_SLOTS; i++) {
+        assert_ptr_not_equal(region.ahead.slot[i].e, e[0]);
+    }
+    assert_in_range(look(), 1, 1000000);
+    touch_huge(e[FL_AHEAD_SLOTS], 0, MIB(40));
+    pass(1000000);
+    (void)look();
+    assert_int_equal(region.ahead.slot[0].e, e[FL_AHEAD_SLOTS]);
+    assert_int_equal(region.ahead.slot[0].front - region.ahead.slot[0].range.base, MIB(40));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(what_is_touched_in_order_comes_ahead, ahead_begin),
+        cmocka_unit_test_setup(all_of_it_comes_while_the_program_goes_on, ahead_begin),
+        cmocka_unit_test_setup(nothing_comes_where_others_are_touched, ahead_begin),
+        cmocka_unit_test_setup(what_is_read_alone_is_not_brought_in, ahead_begin),
+        cmocka_unit_test_setup(a_watch_ends_when_nothing_happens, ahead_begin),
+        cmocka_unit_test_setup(a_program_that_stops_holds_little_more, ahead_begin),
+        cmocka_unit_test_setup(a_block_that_was_freed_is_let_alone, ahead_begin),
+        cmocka_unit_test_setup(hands_of_the_program_end_it, ahead_begin),
+        cmocka_unit_test_setup(what_was_cut_off_is_let_alone, ahead_begin),
+        cmocka_unit_test_setup(a_refusal_is_no_harm, ahead_begin),
+        cmocka_unit_test_setup(nothing_comes_where_memory_is_short, ahead_begin),
+        cmocka_unit_test_setup(a_child_watches_nothing, ahead_begin),
+        cmocka_unit_test_setup(who_is_not_watched, ahead_begin),
+        cmocka_unit_test_setup(the_oldest_watch_makes_way, ahead_begin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
