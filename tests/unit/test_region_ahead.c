@@ -165,6 +165,34 @@ static void a_block_that_was_freed_is_let_alone(void **state)
     assert_settled();
 }
 
+static void what_was_there_before_is_no_sign(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(256));
+    touch_huge(e, 0, MIB(64));
+    (void)look();
+    touch_huge(e, MIB(64), MIB(66));
+    pass(1000000);
+    fake_forget();
+    assert_in_range(look(), 1, 1000000);
+    assert_int_equal(fake.count[FAKE_POPULATE], 0);
+}
+
+static void a_call_before_its_time_is_no_look(void **state)
+{
+    (void)state;
+    (void)take(MIB(256));
+    uint64_t in = look();
+    unsigned still = region.ahead.slot[0].still;
+    assert_true(look() == in);
+    pass(in - 1);
+    assert_int_equal(look(), 1);
+    assert_int_equal(region.ahead.slot[0].still, still);
+    pass(1);
+    (void)look();
+    assert_int_equal(region.ahead.slot[0].still, still + 1);
+}
+
 static void hands_of_the_program_end_it(void **state)
 {
     (void)state;
@@ -244,19 +272,18 @@ static void who_is_not_watched(void **state)
 
 static void the_oldest_watch_makes_way(void **state)
 {
-    struct fl_extent *e[FL_AHEAD_SLOTS + 1];
+    struct fl_extent *e[FL_AHEAD_SLOTS + 2];
     (void)state;
-    for (int i = 0; i <= FL_AHEAD_SLOTS; i++) {
+    for (int i = 0; i < FL_AHEAD_SLOTS + 2; i++) {
         e[i] = take(MIB(64));
     }
-    for (int i = 0; i < FL_AHEAD_SLOTS; i++) {
-        assert_ptr_not_equal(region.ahead.slot[i].e, e[0]);
-    }
+    assert_ptr_equal(region.ahead.slot[0].e, e[FL_AHEAD_SLOTS]);
+    assert_ptr_equal(region.ahead.slot[1].e, e[FL_AHEAD_SLOTS + 1]);
+    assert_ptr_equal(region.ahead.slot[2].e, e[2]);
     assert_in_range(look(), 1, 1000000);
     touch_huge(e[FL_AHEAD_SLOTS], 0, MIB(40));
     pass(1000000);
     (void)look();
-    assert_int_equal(region.ahead.slot[0].e, e[FL_AHEAD_SLOTS]);
     assert_int_equal(region.ahead.slot[0].front - region.ahead.slot[0].range.base, MIB(40));
 }
 
@@ -270,6 +297,8 @@ int main(void)
         cmocka_unit_test_setup(a_watch_ends_when_nothing_happens, ahead_begin),
         cmocka_unit_test_setup(a_program_that_stops_holds_little_more, ahead_begin),
         cmocka_unit_test_setup(a_block_that_was_freed_is_let_alone, ahead_begin),
+        cmocka_unit_test_setup(what_was_there_before_is_no_sign, ahead_begin),
+        cmocka_unit_test_setup(a_call_before_its_time_is_no_look, ahead_begin),
         cmocka_unit_test_setup(hands_of_the_program_end_it, ahead_begin),
         cmocka_unit_test_setup(what_was_cut_off_is_let_alone, ahead_begin),
         cmocka_unit_test_setup(a_refusal_is_no_harm, ahead_begin),
