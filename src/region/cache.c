@@ -111,7 +111,7 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
     for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
         struct fl_extent *e = atomic_load(&s->extent); /* comes after `listed` was cleared */
         /* The peek at its age may be stale; the exchange decides whose it is. */
-        if (e == NULL || !fl_extent_is_aged(r, e, age)) {
+        if (e == NULL || (age != 0 && !fl_extent_is_aged(r, e, age))) {
             continue;
         }
         e = atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire);

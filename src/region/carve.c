@@ -293,34 +293,44 @@ bool fl_carve_wants_map(const struct fl_grant *g)
     return e != NULL;
 }
 
-/* Most requests are: the front of memory that is there. Then nothing is held, and nothing can fail. */
-static bool is_plain(const struct fl_extent *e, uintptr_t start, size_t len,
-                     const struct fl_grant *g)
+bool fl_carve_is_plain(const struct fl_extent *e, uintptr_t start, size_t len)
 {
-    return e->base == start && e->len >= len && !is_empty(e) && e->holes == 0 && e->advised == 0 &&
-           g->exempt == 0;
+    return e->base == start && e->len >= len && !is_empty(e) && e->holes == 0 && e->advised == 0;
+}
+
+struct fl_extent *fl_carve_front(struct fl_region *r, struct fl_extent *e, size_t len)
+{
+    struct fl_range part = {e->base, len};
+    unsigned zone = e->zone;
+    uint8_t left = e->left != 0 ? FL_LEFT_HOLLOW : 0;
+
+    fl_fit_shorten(r, e, len);
+    struct fl_extent *live = fl_extent_new(r, part, FL_CONTENT_POPULATED, zone);
+    atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
+    live->left = left;
+    fl_extent_lay_waypoints(r, live);
+    return live;
 }
 
 static struct fl_extent *carve_plain(struct fl_region *r, struct fl_extent *e, size_t len,
                                      struct fl_grant *g)
 {
     struct fl_range part = {e->base, len}, zeroed = fl_range_common(part, e->zeroed);
-    unsigned zone = e->zone;
 
     begin(g, part);
     g->hollow = e->left != 0;
-    fl_fit_shorten(r, e, len);
-    struct fl_extent *live = fl_extent_new(r, part, FL_CONTENT_POPULATED, zone);
+    struct fl_extent *live = fl_carve_front(r, e, len);
+    live->left = fl_left_of(r, g);
     live->zeroed = zeroed;
     note_part(g, live);
     live->zeroed = (struct fl_range){part.base, 0};
-    return hand_out(r, live, g);
+    return live;
 }
 
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                            struct fl_grant *g)
 {
-    if (is_plain(e, start, len, g)) {
+    if (g->exempt == 0 && fl_carve_is_plain(e, start, len)) {
         return carve_plain(r, e, len, g);
     }
     bool may = fl_carve_hold(r, e, start, len, g) && fl_carve_map(r, g);

@@ -142,25 +142,22 @@ static struct fl_extent *take_new(struct fl_region *r)
 
 int fl_extent_reserve(struct fl_region *r, size_t n)
 {
-    size_t have = 0;
-    struct fl_extent *e;
-
-    TAILQ_FOREACH(e, &r->spare, by_age)
-    {
-        if (++have == n) {
-            return 0;
-        }
-    }
-    while (have < n) {
-        e = take_of_row(r);
+    while (r->nspare < n) {
+        struct fl_extent *e = take_of_row(r);
         e = e != NULL ? e : take_new(r);
         if (e == NULL) {
             return -ENOMEM;
         }
-        TAILQ_INSERT_TAIL(&r->spare, e, by_age);
-        have++;
+        SLIST_INSERT_HEAD(&r->spare, e, spare);
+        r->nspare++;
     }
     return 0;
+}
+
+void fl_extent_publish_base(struct fl_region *r, const struct fl_extent *e)
+{
+    atomic_store_explicit(entry(r, e->base), (uint32_t)(e - descriptor(r, 0)),
+                          memory_order_relaxed);
 }
 
 void fl_extent_publish(struct fl_region *r, struct fl_extent *e)
@@ -194,9 +191,10 @@ void fl_extent_lay_waypoints(struct fl_region *r, const struct fl_extent *e)
 struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum fl_content content,
                                 unsigned zone)
 {
-    struct fl_extent *e = TAILQ_FIRST(&r->spare);
+    struct fl_extent *e = SLIST_FIRST(&r->spare);
 
-    TAILQ_REMOVE(&r->spare, e, by_age);
+    SLIST_REMOVE_HEAD(&r->spare, spare);
+    r->nspare--;
     e->base = range.base;
     e->len = range.len;
     e->content = content;
@@ -219,7 +217,8 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
 void fl_extent_drop(struct fl_region *r, struct fl_extent *e)
 {
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
-    TAILQ_INSERT_HEAD(&r->spare, e, by_age);
+    SLIST_INSERT_HEAD(&r->spare, e, spare);
+    r->nspare++;
 }
 
 const struct fl_extent *fl_extent_at(struct fl_region *r, uintptr_t addr)

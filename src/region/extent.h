@@ -100,13 +100,17 @@ struct fl_extent {
             uint8_t guard; /* enum fl_guard, see alloc/harden.c */
         } hardened;
     };
-    TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the spare list and the apart list */
+    union {
+        TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the apart list */
+        SLIST_ENTRY(fl_extent) spare;  /* UNUSED. Lock: region */
+    };
 };
 _Static_assert(sizeof(struct fl_extent) == (size_t)2 * FL_CACHE_LINE,
                "a free reads one line, the lists the other");
 
 RB_HEAD(fl_extent_tree, fl_extent);
 TAILQ_HEAD(fl_extent_list, fl_extent);
+SLIST_HEAD(fl_extent_stack, fl_extent);
 
 static inline bool fl_extent_is_handled(const struct fl_extent *e)
 {

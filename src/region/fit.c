@@ -142,13 +142,19 @@ static void count_huge(struct fl_region *r, const struct fl_extent *e, int sign)
     }
 }
 
-void fl_fit_unqueue(struct fl_region *r, struct fl_extent *e)
+/* It counts no more. */
+static void unlist(struct fl_region *r, struct fl_extent *e)
 {
     if (e->queue != FL_QUEUE_NONE) {
-        count_huge(r, e, -1);
         TAILQ_REMOVE(list_of(&r->zone[e->zone], e->queue), e, by_age);
         e->queue = FL_QUEUE_NONE;
     }
+}
+
+void fl_fit_unqueue(struct fl_region *r, struct fl_extent *e)
+{
+    count_huge(r, e, -1);
+    unlist(r, e);
 }
 
 /* It is in the tree still. */
@@ -196,7 +202,7 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
 
 enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
 {
-    struct fl_range all = fl_extent_range(e), inner = fl_range_inner(all, fl_page.huge);
+    struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
 
     if (e->content == FL_CONTENT_EMPTY) {
         return FL_QUEUE_NONE;
@@ -204,7 +210,8 @@ enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
     if (inner.len == 0) {
         return fl_extent_there(e) != 0 ? FL_QUEUE_PIECES : FL_QUEUE_NONE;
     }
-    return fl_holes_first_split(r, inner) != fl_range_end(inner) ? FL_QUEUE_ROUGH : FL_QUEUE_AGE;
+    bool rough = r->holes.split != 0 && fl_holes_first_split(r, inner) != fl_range_end(inner);
+    return rough ? FL_QUEUE_ROUGH : FL_QUEUE_AGE;
 }
 
 /* Oldest first, nearly: what comes back older than the head becomes the head. */
@@ -326,14 +333,20 @@ void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len)
         fl_extent_drop(r, e);
         return;
     }
-    leave(r, e);
+    count_huge(r, e, -1);
+    r->free_bytes -= len;
     e->base += len;
     e->len -= len;
     e->hard = fl_min(e->hard, e->len);
     e->zeroed = fl_range_common(fl_extent_range(e), e->zeroed);
     lower(e);
-    fl_extent_publish(r, e);
-    enter(r, e);
+    fl_extent_publish_base(r, e);
+    if (e->queue == (uint8_t)fl_fit_queue_of(r, e)) { /* it is no younger than it was */
+        count_huge(r, e, 1);
+        return;
+    }
+    unlist(r, e);
+    fl_fit_enqueue(r, e);
 }
 
 struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t align)

@@ -87,6 +87,11 @@ static inline void fl_grant_begin(struct fl_grant *g, bool zero, const struct fl
  * something of it is EMPTY. */
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                            struct fl_grant *g);
+/* Most requests are so: the front of memory that is there. Then nothing is held, nothing can fail,
+ * and where nothing is to be cleared nobody needs a grant. */
+bool fl_carve_is_plain(const struct fl_extent *e, uintptr_t start, size_t len);
+/* The first `len` bytes of such an `e`, LIVE. One descriptor has been reserved. */
+struct fl_extent *fl_carve_front(struct fl_region *r, struct fl_extent *e, size_t len);
 /* The same step by step. hold: false, with nothing held: no descriptors or no pagemap. map, with the
  * lock released meanwhile where some of it is EMPTY: false, with nothing held and g->refusal as
  * above. make cannot fail. */
@@ -137,5 +142,4 @@ bool fl_supply_is_crawling(const struct fl_region *r);
 
 /* Does what the grant says: moves, populates, clears. Not under the lock. */
 void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g);
-
 #endif

@@ -46,6 +46,8 @@ struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum
 void fl_extent_drop(struct fl_region *r, struct fl_extent *e);
 /* Writes the pagemap after base or len changed. */
 void fl_extent_publish(struct fl_region *r, struct fl_extent *e);
+/* The same where its end is as it was. */
+void fl_extent_publish_base(struct fl_region *r, const struct fl_extent *e);
 /* Numbers of pages, from the window's start: the first waypoint of an extent that begins there, and
  * the one after it, in or behind the extent. See extent.c. */
 enum { FL_WAYPOINT_PAGES = 32 };
@@ -178,6 +180,11 @@ struct fl_extent *fl_fit_lowest(struct fl_extent_tree *tree);
 struct fl_extent *fl_fit_higher(struct fl_extent *e);
 /* The one that `addr` lies in, else the next higher one. */
 struct fl_extent *fl_fit_from(struct fl_extent_tree *tree, uintptr_t addr);
+
+/* fl_region_take of memory that is there, where nothing else is to be decided or done. NULL: it is
+ * to go the long way. */
+struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_t len,
+                                size_t align);
 
 /* The first request makes the window one EMPTY extent. 0; -ENOMEM. */
 int fl_take_seed(struct fl_region *r);
@@ -383,6 +390,16 @@ bool fl_tick_is_due(struct fl_region *r);
 void fl_region_tick_alone(struct fl_region *r);
 /* What others have to age at such ticks. Not in a free, which may come from them. No lock held. */
 void fl_region_age_more(struct fl_region *r);
+/* Both, where they are due. */
+static inline void fl_tick_after(struct fl_region *r, bool tick, bool more)
+{
+    if (FL_UNLIKELY(tick)) {
+        fl_region_tick_alone(r);
+    }
+    if (FL_UNLIKELY(more)) {
+        fl_region_age_more(r);
+    }
+}
 
 /* After fork: empties the caches of threads that are gone, for others to use. */
 void fl_region_adopt_orphans(struct fl_region *r);
@@ -445,6 +462,8 @@ bool fl_region_note_reuse(struct fl_region *r, size_t len);
 bool fl_region_note_touch(struct fl_region *r, size_t len);
 /* After `len` bytes came back: looks at the memory if it is time to, and purges what is too much. No lock held. */
 void fl_region_look_after(struct fl_region *r, size_t len);
+/* The same with the lock held, which is released. */
+void fl_region_unlock_and_look(struct fl_region *r, size_t len);
 
 /* Statistics after `in_use` bytes more (or fewer) are handed out. */
 void fl_region_count_use(struct fl_region *r, int64_t in_use);

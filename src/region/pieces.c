@@ -459,7 +459,7 @@ void fl_pieces_not_filled(struct fl_region *r, int rc, struct fl_range range)
 int fl_pieces_may_fill(struct fl_region *r, const struct fl_grant *g, unsigned zone, size_t len,
                        struct fl_range range)
 {
-    size_t holes = fl_holes_in(r, range);
+    size_t holes = r->holes.split != 0 ? fl_holes_in(r, range) : 0;
 
     if (holes == 0 || fl_sys_is_confined()) {
         return 0;

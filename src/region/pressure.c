@@ -149,16 +149,14 @@ static void give_pieces(struct fl_region *r)
     fl_region_unlock(r);
 }
 
-void fl_region_look_after(struct fl_region *r, size_t len)
+void fl_region_unlock_and_look(struct fl_region *r, size_t len)
 {
     struct fl_memory m;
 
     if (FL_UNLIKELY(fl_sys_is_confined())) {
+        fl_region_unlock(r);
         bound_free(r);
         return;
-    }
-    if (!fl_region_lock_unless_forking(r)) {
-        return; /* the next free looks */
     }
     size_t surplus = take_surplus(r);
     bool due = is_due(r, len, surplus != 0 ? 0 : r->look_after) && fl_look_leaving_lock(r, &m);
@@ -177,5 +175,12 @@ void fl_region_look_after(struct fl_region *r, size_t len)
     }
     if (pieces) {
         give_pieces(r);
+    }
+}
+
+void fl_region_look_after(struct fl_region *r, size_t len)
+{
+    if (fl_region_lock_unless_forking(r)) { /* else the next free looks */
+        fl_region_unlock_and_look(r, len);
     }
 }

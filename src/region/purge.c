@@ -265,12 +265,7 @@ void fl_region_age_alone(struct fl_region *r)
     }
     bool tick = fl_tick_is_due(r), more = r->ages_more;
     fl_region_unlock(r);
-    if (tick) {
-        fl_region_tick_alone(r);
-    }
-    if (more) {
-        fl_region_age_more(r);
-    }
+    fl_tick_after(r, tick, more);
 }
 
 void fl_region_age_more(struct fl_region *r)

@@ -264,8 +264,7 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
     }
     e->hard = hard;
     fl_region_give_locked(r, e);
-    fl_region_unlock(r);
-    fl_region_look_after(r, len);
+    fl_region_unlock_and_look(r, len);
 }
 
 void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)

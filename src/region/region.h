@@ -167,10 +167,11 @@ struct fl_region {
     _Alignas(FL_CACHE_LINE) struct fl_lock lock;
     struct fl_vspace window, pagemap, descriptors;
     struct fl_region_config config;
-    uintptr_t first;             /* where extents begin; below it is the boot area */
-    struct fl_placing placing;   /* constant after the first request */
-    unsigned nzones;             /* likewise */
-    struct fl_extent_list spare; /* UNUSED descriptors */
+    uintptr_t first;              /* where extents begin; below it is the boot area */
+    struct fl_placing placing;    /* constant after the first request */
+    unsigned nzones;              /* likewise */
+    struct fl_extent_stack spare; /* UNUSED descriptors */
+    size_t nspare;                /* of those */
     /* Others, side by side: the first of each row, whose `len` is that of the row; a chain by `next` */
     struct fl_extent *spare_rows;
     struct fl_extent_list apart, pinned; /* APART; PINNED */

@@ -462,8 +462,17 @@ static void clear(struct fl_region *r, const struct fl_grant *g, struct fl_range
     }
 }
 
+static bool is_done(const struct fl_grant *g)
+{
+    return g->nfresh == 0 && g->npieces == 0 && g->nhidden == 0 && g->holes == 0 &&
+           g->donors == NULL && !g->filling && !g->zero;
+}
+
 void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g)
 {
+    if (is_done(g)) {
+        return;
+    }
     struct filling f = {.g = g};
 
     fl_advice_show(g);

@@ -452,6 +452,10 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     if (len > r->window.all.len || align > r->window.all.len || fl_region_is_absurd(r, len)) {
         return NULL;
     }
+    struct fl_extent *e = zero ? NULL : fl_take_plain(r, own, len, align);
+    if (FL_LIKELY(e != NULL)) {
+        return e;
+    }
     if (FL_UNLIKELY(r->placing.nodes != 0)) {
         station = fl_cache_wish(r, own, len, &own_wish);
         wish = &own_wish;
@@ -460,9 +464,9 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     if (!fl_region_lock_unless_forking(r)) {
         return NULL;
     }
-    struct fl_extent *e = take_looking(r, own, len, align, &g, wish);
-    bool may_grow = !fl_sys_is_confined();
-    if (e == NULL && may_grow && (g.refusal == 0 || g.refusal == -ENOMEM) && others_gave(r)) {
+    e = take_looking(r, own, len, align, &g, wish);
+    bool may_grow = e == NULL && !fl_sys_is_confined();
+    if (may_grow && (g.refusal == 0 || g.refusal == -ENOMEM) && others_gave(r)) {
         fl_grant_begin(&g, zero, NULL);
         e = take_looking(r, own, len, align, &g, wish);
     }
@@ -489,11 +493,6 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     if (FL_UNLIKELY(g.look)) {
         fl_look_after_take(r, e != NULL && e->content == FL_CONTENT_LAZY ? len : 0);
     }
-    if (FL_UNLIKELY(tick)) {
-        fl_region_tick_alone(r);
-    }
-    if (FL_UNLIKELY(more)) {
-        fl_region_age_more(r);
-    }
+    fl_tick_after(r, tick, more);
     return e;
 }

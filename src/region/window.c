@@ -79,7 +79,7 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     fl_lock_init(&r->lock, FL_RANK_REGION);
     r->nzones = 1;
     fl_fit_start(&r->zone[0]);
-    TAILQ_INIT(&r->spare);
+    SLIST_INIT(&r->spare);
     TAILQ_INIT(&r->apart);
     TAILQ_INIT(&r->pinned);
     fl_rezero_start(r);

@@ -152,7 +152,8 @@ static bool acquire(struct fl_lock *l, bool waits_for_fork)
 {
     check_order(l);
     for (int i = 0; i < SPINS; i++) {
-        if (change(l, FREE, HELD)) {
+        /* A look first: an exchange takes the line from who holds the lock. */
+        if (atomic_load_explicit(&l->word, memory_order_relaxed) == FREE && change(l, FREE, HELD)) {
             return true;
         }
         cpu_relax();

@@ -281,7 +281,8 @@ static void children_have_children(void **state)
 
 static int child_without_descriptors(void)
 {
-    TAILQ_INIT(&region.spare);
+    SLIST_INIT(&region.spare);
+    region.nspare = 0;
     region.descriptors_used = UINT32_MAX; /* no more are to be had */
     fl_region_fork_child(&region, NULL);
     if (fl_region_check(&region) != NULL || !live_is_as_it_was()) {

@@ -242,7 +242,8 @@ static void what_is_refused_changes_nothing(void **state)
     e = hemmed_in(NULL, 0, MIB(16));
     was = now();
     size_t used = region.descriptors_used;
-    TAILQ_INIT(&region.spare);
+    SLIST_INIT(&region.spare);
+    region.nspare = 0;
     region.descriptors_used = UINT32_MAX; /* no more are to be had */
     assert_null(fl_region_move(&region, e, MIB(24)));
     region.descriptors_used = used;

@@ -332,7 +332,8 @@ static void without_descriptors_nothing_is_cleared(void **state)
     (void)state;
     (void)dirty(0, MIB(8));
     size_t used = region.descriptors_used;
-    TAILQ_INIT(&region.spare);
+    SLIST_INIT(&region.spare);
+    region.nspare = 0;
     region.descriptors_used = UINT32_MAX; /* no more are to be had */
     assert_true(look_twice() == UINT64_MAX);
     assert_int_equal(cleared, 0);

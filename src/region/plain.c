@@ -1,0 +1,37 @@
+/* A request that is served by the front of free memory, as most are: the same first fit as in
+ * take.c, where nothing else is to be decided or done. So it needs no grant, and the lock is held
+ * for a third of the time. Whatever is out of the ordinary is left to take.c. */
+#include "region/internal.h"
+
+/* Is there but one way to serve it? Lock: region. */
+static bool is_ordinary(const struct fl_region *r, size_t len)
+{
+    return r->placing.nodes == 0 && r->seeded && r->holes.split == 0 && r->nspare != 0 &&
+           !atomic_load_explicit(&r->tight, memory_order_relaxed) && !fl_left_is_sparse(r, len);
+}
+
+static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t len, size_t align)
+{
+    if (own != NULL) {
+        (void)fl_cache_drain(r, own, 0); /* first fit has to see it merged */
+    }
+    struct fl_extent *e = fl_fit_first(&r->zone[0].populated, len, align);
+    if (e == NULL || !fl_carve_is_plain(e, fl_align_up(e->base, align), len)) {
+        return NULL;
+    }
+    r->stats.takes++;
+    fl_region_count_use(r, (int64_t)len);
+    return fl_carve_front(r, e, len);
+}
+
+struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_t len, size_t align)
+{
+    if (!fl_region_lock_unless_forking(r)) {
+        return NULL;
+    }
+    struct fl_extent *e = is_ordinary(r, len) ? take(r, own, len, align) : NULL;
+    bool tick = e != NULL && fl_tick_is_due(r), more = e != NULL && r->ages_more;
+    fl_region_unlock(r);
+    fl_tick_after(r, tick, more);
+    return e;
+}
