@@ -38,18 +38,21 @@ static struct fl_extent *look_up(const struct fl_region *r, uintptr_t addr)
     return fl_region_look(r, addr, &e) && e != r->descriptor ? e : NULL;
 }
 
-/* Descriptors come into memory in batches, so that the steps after the first ones take no fault for them. */
+/* Descriptors come into memory in batches, so that the steps after the first ones take no fault for
+ * them. The first batch is a page: a process that asks once waits for no more. */
 void fl_extent_populate_ahead(struct fl_region *r)
 {
-    static const size_t batch = (size_t)64 * FL_KIB;
+    static const size_t batch_most = (size_t)64 * FL_KIB;
 
     if (fl_thread !=
         FL_THREAD_PROGRAM) { /* a mere saving; and who is held up there holds the lock */
         return;
     }
-    size_t end = fl_align_up((r->descriptors_used + 1) * sizeof(struct fl_extent), batch);
+    size_t used = (r->descriptors_used + 1) * sizeof(struct fl_extent);
+    size_t batch = fl_min(fl_max(r->descriptors_ready, fl_page.base), batch_most);
+    size_t end = fl_align_up(fl_max(used, r->descriptors_ready + batch), fl_page.base);
 
-    if (end > r->descriptors_ready && fl_vspace_grow(&r->descriptors, end) == 0) {
+    if (used > r->descriptors_ready && fl_vspace_grow(&r->descriptors, end) == 0) {
         fl_lock_permit_calls(true);
         (void)fl_sys.populate((struct fl_range){r->descriptors.all.base + r->descriptors_ready,
                                                 end - r->descriptors_ready});

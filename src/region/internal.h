@@ -34,7 +34,7 @@ int fl_extent_reserve(struct fl_region *r, size_t n);
 /* Are the descriptors up to that one mapped by now? The program's threads map what the worker may
  * need, too, which maps none. */
 bool fl_extent_map(struct fl_region *r, size_t index);
-/* Brings those in use into memory, and some more. Lock: region. */
+/* Brings those in use into memory, and as many more. Lock: region. */
 void fl_extent_populate_ahead(struct fl_region *r);
 /* The next `n`, side by side, are the caller's own: not among the spare ones, nor brought into memory.
  * They are mapped. And such a row back: they become spare ones, one by one. Lock: region. */
@@ -73,8 +73,8 @@ struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr, uns
 struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr);
 /* The same, or NULL where that would be a walk: of what is in use none is. */
 struct fl_extent *fl_extent_in_use_around(struct fl_region *r, uintptr_t addr);
-/* Makes the pagemap usable up to the entry of `end`, and brings it into memory `ahead`: much of it
- * only then. -ENOMEM when the kernel refuses. */
+/* Makes the pagemap usable up to the entry of `end`; `ahead`: brings what is new of it into memory.
+ * -ENOMEM when the kernel refuses. */
 int fl_pagemap_reach(struct fl_region *r, uintptr_t end, bool ahead);
 /* Brings the pagemap of that part of the window into memory. No lock needed. */
 void fl_pagemap_populate(struct fl_region *r, struct fl_range window);
@@ -241,6 +241,8 @@ void fl_zone_find(struct fl_region *r, struct fl_extent *e);
 int fl_zone_commit(struct fl_region *r, struct fl_range part, bool huge, unsigned zone);
 void fl_zone_mapped(const struct fl_region *r, struct fl_range part, unsigned zone);
 
+/* Is new memory left to the first touch, but for what is known to be touched? */
+bool fl_left_is_usual(const struct fl_region *r);
 /* Is what a request for `len` bytes needs from the kernel left to the first touch? */
 bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len);
 /* Were blocks of about that length in memory when they were freed? */

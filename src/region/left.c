@@ -98,6 +98,11 @@ static bool base_pages_wait(const struct fl_region *r, size_t bytes, size_t len)
     return bytes > small_most && !fl_left_was_touched(r, len);
 }
 
+bool fl_left_is_usual(const struct fl_region *r)
+{
+    return r->config.wait_for_touch && !r->config.first_touch && r->config.huge;
+}
+
 bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len)
 {
     bool huge = r->config.huge && !fl_supply_is_crawling(r);

@@ -18,7 +18,9 @@ int fl_take_seed(struct fl_region *r)
     if (r->seeded) {
         return 0;
     }
-    if (fl_extent_reserve(r, 1) != 0 || fl_pagemap_reach(r, r->first, true) != 0) {
+    bool ahead = !fl_left_is_usual(r);
+
+    if (fl_extent_reserve(r, 1) != 0 || fl_pagemap_reach(r, r->first, ahead) != 0) {
         return -ENOMEM;
     }
     struct fl_range all = {r->first, fl_range_end(r->window.all) - r->first};

@@ -16,7 +16,7 @@ static const uintptr_t quiet_base = (uintptr_t)31 << 40;
 static const size_t quiet_spread = (size_t)2 << 40;
 /* The pagemap is brought into memory as it grows, 1 KiB a MiB of the window, so that later steps take no fault for it;
  * but not for a sparse giant's sake; in strides of an eighth of what is wanted, of 2 MiB at most. */
-static const size_t ahead_most = (size_t)4 << 20, ahead_least = (size_t)256 << 10, ample_share = 8;
+static const size_t ahead_most = (size_t)4 << 20, ample_share = 8;
 /* Extents average at least 16 KiB: a descriptor is 128 bytes, so descriptors take 1/128 of the window in addresses. */
 static const size_t bytes_per_descriptor = (size_t)16 << 10;
 
@@ -161,7 +161,7 @@ int fl_pagemap_reach(struct fl_region *r, uintptr_t end, bool ahead)
     if (more != 0) { /* release: whoever reads the new bound may read what lies below it */
         atomic_store_explicit(&r->mapped, now / sizeof(uint32_t), memory_order_release);
     }
-    if (more != 0 && more <= (ahead ? ahead_most : ahead_least)) { /* a mere saving: it may fail */
+    if (ahead && more != 0 && more <= ahead_most) { /* a mere saving: it may fail */
         fl_lock_permit_calls(true);
         (void)fl_sys.populate((struct fl_range){r->pagemap.all.base + had, more});
         fl_lock_permit_calls(false);
