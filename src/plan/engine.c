@@ -69,6 +69,7 @@ struct fl_layout *fl_layout_copy(const struct fl_layout *from)
 /* Does memory move to where it is wanted? Then places are addresses alone, unless somebody holds the arena. */
 static bool memory_moves(void)
 {
+    fl_region_prove(fl_plan.region);
     return atomic_load_explicit(&fl_plan.region->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
 }
 

@@ -307,6 +307,9 @@ void fl_region_note_touched(struct fl_region *r, struct fl_extent *e)
     if (share < 0) {
         return;
     }
+    if (share > KNOWN_FROM) { /* the next ones may come from the stock */
+        fl_region_prove(r);
+    }
     if (share >= DENSE_FROM && !sparse && e->len >= fl_page.huge) {
         fl_pagemap_populate(r, fl_extent_range(e));
     }

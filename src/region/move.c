@@ -43,6 +43,7 @@ static bool begin(struct fl_region *r, struct fl_move *m)
 
 bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to, unsigned zone)
 {
+    fl_region_prove(r);
     *m = (struct fl_move){
         .to = to, .zone = zone, .rung = atomic_load_explicit(&r->rung, memory_order_relaxed)};
     if (m->rung == FL_RUNG_PLAIN || fl_sys_is_confined()) {
@@ -202,13 +203,15 @@ static int try_a_move(struct fl_region *r, struct fl_range two)
     if (begun) {
         moved = fl_move_pages(r, &m, (struct fl_range){(uintptr_t)from, fl_page.base}, to.base);
         fl_move_end(r, &m);
+        __atomic_fetch_sub(&r->stats.move_bytes, moved, __ATOMIC_RELAXED);
     }
     return !begun ? -EAGAIN : moved == fl_page.base ? 0 : -EIO;
 }
 
 void fl_region_probe(struct fl_region *r)
 {
-    /* The last pages of the boot area's huge page, which no block ever gets. */
+    /* The last pages of the boot area's huge page, which no block ever gets. Other threads may move
+     * pages meanwhile: by the best rung, until they see what it is worth. */
     struct fl_range two = {r->first - 2 * fl_page.base, 2 * fl_page.base};
 
     if (atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_MOVE ||
@@ -221,6 +224,18 @@ void fl_region_probe(struct fl_region *r)
         atomic_store_explicit(&r->rung, rung_below(r), memory_order_relaxed);
         atomic_store_explicit(&r->rung_refusal, -EIO, memory_order_relaxed);
     }
-    r->stats.move_bytes = 0;
     (void)fl_vspace_decommit(&r->window, two);
+}
+
+void fl_region_prove_later(struct fl_region *r)
+{
+    atomic_store(&r->unproven, true);
+}
+
+void fl_region_prove(struct fl_region *r)
+{
+    if (FL_UNLIKELY(atomic_load_explicit(&r->unproven, memory_order_relaxed)) &&
+        !fl_sys_is_confined() && atomic_exchange(&r->unproven, false)) {
+        fl_region_probe(r);
+    }
 }

@@ -233,6 +233,7 @@ struct fl_region {
     bool ages_more;           /* age_more is to be called by the next request. Lock: region */
     bool is_aging;            /* a request calls it. Lock: region */
     _Atomic uint32_t rung;    /* enum fl_rung */
+    _Atomic bool unproven;    /* the probe is still to be made. Relaxed: a hint */
     _Atomic int rung_refusal; /* -errno that made it fall; 0: it did not */
     /* Plugged in by runtime/: has others give back what they hold of ours and do not use. Bytes. No lock held. */
     size_t (*release_more)(void);
@@ -320,8 +321,13 @@ size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to, unsigned
  * it has some, or none is to be had. */
 bool fl_region_fill_now(struct fl_region *r, size_t len, unsigned zone);
 
-/* Tries whether pages can be moved, once, before the first large request: then r->rung says how. Some 20 us. */
+/* Tries whether pages can be moved: then r->rung says how. Some 20 us. No lock held. */
 void fl_region_probe(struct fl_region *r);
+/* The same when it is first of use, and once. A process that frees nothing does without. */
+void fl_region_prove_later(struct fl_region *r);
+/* It is of use now: pages are about to move, or what depends on that. No lock of the region's held.
+ * Cost: a load, where nothing is to be proven. */
+void fl_region_prove(struct fl_region *r);
 
 /* Memory is short: all that is free goes back at once, whole huge pages. Threads: any, no lock of ours held. */
 void fl_region_release(struct fl_region *r);

@@ -322,6 +322,7 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
 
 struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_t len)
 {
+    fl_region_prove(r);
     bool plain = atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN;
 
     if (len <= e->len || fl_extent_is_handled(e) || len / 2 > r->window.all.len / 2 ||

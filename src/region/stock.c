@@ -30,6 +30,7 @@ void fl_region_expect(struct fl_region *r, size_t bytes)
 {
     unsigned zone = fl_zone_wish(r, fl_page.huge);
 
+    fl_region_prove(r);
     if (!fl_zone_moves(r, zone)) { /* it comes from no stock */
         return;
     }
@@ -60,7 +61,8 @@ static size_t goal(const struct fl_region *r)
                                                                                  : 0;
 
     if (atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN ||
-        r->window.reserved || atomic_load_explicit(&r->tight, memory_order_relaxed)) {
+        atomic_load_explicit(&r->unproven, memory_order_relaxed) || r->window.reserved ||
+        atomic_load_explicit(&r->tight, memory_order_relaxed)) {
         return 0;
     }
     return fl_align_down(fl_min(fl_min(cap(r), r->stock.demand), room), fl_page.huge);

@@ -105,6 +105,14 @@ static void log_rung(void)
     fl_say(line);
 }
 
+/* Not where it is said at once, or where pages of the stock are wanted before anything is freed. */
+static bool may_prove_later(void)
+{
+    const struct fl_region_config *c = &fl_runtime.region.config;
+
+    return c->wait_for_touch && !c->first_touch && c->stock == 0 && !c->verbose;
+}
+
 static void first_large(void)
 {
     static _Atomic bool done;
@@ -113,7 +121,10 @@ static void first_large(void)
         return;
     }
     tune_next();
-    fl_region_probe(&fl_runtime.region);
+    fl_region_prove_later(&fl_runtime.region);
+    if (!may_prove_later()) {
+        fl_region_prove(&fl_runtime.region);
+    }
     if (fl_runtime.options.value[FL_OPTION_log] >= FL_LOG_INFO) {
         log_rung();
     }

@@ -86,6 +86,7 @@ int fl_stats_read(struct fl_stats *out)
         return -EINVAL;
     }
     fl_boot();
+    fl_region_prove(&fl_runtime.region); /* `rung` is to say how pages move */
     fl_read_stats(&values);
     hand_out(&out->active, out->size, &values, sizeof values);
     return 0;
@@ -215,6 +216,7 @@ __attribute__((destructor)) static void at_exit(void)
     if (where == NULL || strcmp(where, "0") == 0) {
         return;
     }
+    fl_region_prove(&fl_runtime.region);
     if (is_standard_error(where)) {
         (void)fl_sys.write(STDERR_FILENO, text, table_on(text, sizeof text).len);
     } else if (append_json(where) != 0) {

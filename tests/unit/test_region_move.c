@@ -339,6 +339,40 @@ static void a_refusal_for_good_is_remembered(void **state)
     }
 }
 
+/* The probe is made by what first wants to know. */
+static void it_is_proven_when_pages_are_about_to_move(void **state)
+{
+    (void)state;
+    two_free(NULL);
+    fl_region_prove_later(&region);
+    struct fl_extent *e = take(MIB(2));
+    assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 0);
+    assert_true(region.unproven);
+    give(e);
+    e = take_zeroed(MIB(12));
+    assert_false(region.unproven);
+    assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 2);
+    assert_int_equal(stats().move_bytes, MIB(12)); /* the probe's page is not counted */
+    assert_true(is_filled(e, 0));
+    assert_nothing_lost(e);
+}
+
+static void it_is_proven_by_the_free_of_what_was_left_to_the_touch(void **state)
+{
+    (void)state;
+    two_free(NULL);
+    fl_region_prove_later(&region);
+    fake.rc[FAKE_MOVE] = -EIO; /* a kernel that has the call, and does not move */
+    fl_region_note_touched(&region, low);
+    fake.rc[FAKE_MOVE] = 0;
+    assert_false(region.unproven);
+    assert_int_equal(region.rung, is_reserved() ? FL_RUNG_PLAIN : FL_RUNG_REMAP);
+    assert_int_equal(region.rung_refusal, -EIO);
+    fl_region_prove(&region);
+    assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 1);
+    assert_guards();
+}
+
 static void a_refusal_for_now_is_not(void **state)
 {
     static const int refusals[] = {-EMFILE, -ENFILE, -ENOMEM, -EBUSY};
@@ -447,6 +481,8 @@ int main(void)
         cmocka_unit_test(what_others_write_beside_it_meanwhile_stays),
         cmocka_unit_test(a_refusal_for_good_is_remembered),
         cmocka_unit_test(a_refusal_for_now_is_not),
+        cmocka_unit_test(it_is_proven_when_pages_are_about_to_move),
+        cmocka_unit_test(it_is_proven_by_the_free_of_what_was_left_to_the_touch),
         cmocka_unit_test(on_the_plain_rung_nothing_moves),
         cmocka_unit_test(remap_moves_pages_with_their_maps),
         cmocka_unit_test(remap_is_not_used_for_ever),
