@@ -97,6 +97,36 @@ void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
     }
 }
 
+/* Threads that miss their caches all the time look there first. */
+static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align,
+                                    enum fl_request_kind kind)
+{
+    bool may =
+        c != NULL && fl_shelf_is_of_use(c) && align <= fl_page.base && kind != FL_REQUEST_CALLOC;
+    struct fl_extent *e = may ? fl_shelf_take(fl_route.region, c, len) : NULL;
+
+    if (e != NULL) {
+        fl_stats_bump(&c->stats.cache_hits);
+        fl_call_worker(true);
+    }
+    return e;
+}
+
+static struct fl_extent *take(struct fl_cache *c, size_t len, size_t align,
+                              enum fl_request_kind kind)
+{
+    struct fl_extent *e = from_shelf(c, len, align, kind);
+
+    if (e == NULL) {
+        e = fl_region_take(fl_route.region, c, len, fl_max(align, fl_page.base),
+                           kind == FL_REQUEST_CALLOC);
+        fl_plan_notice();
+        fl_call_worker(true);
+        ask_next_to_trim();
+    }
+    return e;
+}
+
 FL_COLD struct fl_extent *fl_from_region(size_t len, size_t align, enum fl_request_kind kind)
 {
     int saved = errno;
@@ -105,11 +135,7 @@ FL_COLD struct fl_extent *fl_from_region(size_t len, size_t align, enum fl_reque
     /* A signal handler that interrupted us goes to the next allocator, and so do other threads
      * during a fork. */
     if (!fl_region_is_closed(fl_route.region)) {
-        e = fl_region_take(fl_route.region, fl_thread_cache(), len, fl_max(align, fl_page.base),
-                           kind == FL_REQUEST_CALLOC);
-        fl_plan_notice();
-        fl_call_worker(true);
-        ask_next_to_trim();
+        e = take(fl_thread_cache(), len, align, kind);
     }
     fl_tell_plan(e, kind, align);
     errno = saved;
@@ -356,7 +382,8 @@ static FL_APART void free_extent(struct fl_extent *e)
         note_touched(e);
     }
     if (FL_LIKELY(c != NULL && fl_may_keep(e, longest))) {
-        e = fl_cache_put(r, c, e);
+        bool shelved = FL_UNLIKELY(c->uses_shelves) && fl_shelf_put(r, c, e);
+        e = shelved ? NULL : fl_cache_put(r, c, e);
     } else if (c == NULL) {
         e = fl_keep_by_node(e, longest);
     }

@@ -7,6 +7,8 @@
  * missing from the list whose threads were about to enter them: fork.c sees to that. */
 #include "region/internal.h"
 
+enum { SHELVED_AT_ONCE = 4 }; /* blocks: no thread waits for long meanwhile */
+
 _Atomic uint32_t fl_station[FL_CPU_IDS];
 
 static uint32_t ask(struct fl_region *r, size_t len, struct fl_wish *out)
@@ -108,6 +110,10 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
 {
     size_t n = 0;
 
+    if (FL_UNLIKELY(atomic_load_explicit(&c->leaving, memory_order_relaxed) != NULL)) {
+        n += fl_shelf_give_chain(r,
+                                 atomic_exchange_explicit(&c->leaving, NULL, memory_order_acquire));
+    }
     for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
         struct fl_extent *e = atomic_load(&s->extent); /* comes after `listed` was cleared */
         /* The peek at its age may be stale; the exchange decides whose it is. */
@@ -166,12 +172,17 @@ size_t fl_cache_drain_all(struct fl_region *r, uint32_t age)
     size_t n = 0;
 
     if (age == 0) {
-        return drain_filled(r);
+        return drain_filled(r) + fl_shelf_drain(r, 0);
     }
     for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
         n += fl_cache_drain(r, c, age);
     }
-    return n;
+    return n + fl_shelf_drain(r, age);
+}
+
+size_t fl_cache_drain_some(struct fl_region *r)
+{
+    return drain_filled(r) + fl_shelf_drain_some(r, SHELVED_AT_ONCE);
 }
 
 void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor)

@@ -46,6 +46,11 @@ struct fl_cache {
     _Atomic uint32_t
         station;  /* FL_STATION_NONE: not placed yet; FL_STATION_ONE: there is one node */
     uint8_t zone; /* written while the station is FL_STATION_NONE */
+    /* See shelf.h. The owner alone, but for `leaving` */
+    bool uses_shelves;
+    uint32_t misses;                     /* requests that the cache did not serve */
+    uint64_t missed_ns;                  /* monotonic; at the last look at how fast they come */
+    _Atomic(struct fl_extent *) leaving; /* have to make room: for the next drain */
 };
 
 /* Where the region is busy: leaves the claimed `e` to the thread that unlocks next; in a child

@@ -79,6 +79,7 @@ void fl_region_fork_lock(struct fl_region *r)
         keep_from_child(r);
         fl_lock_permit_calls(false);
     }
+    fl_shelf_fork_lock(r);
     fl_lock_acquire(&r->moving); /* no descriptor of ours is open */
     fl_lock_hold_for_fork(&r->moving);
     fl_lock_hold_for_fork(&r->lock);
@@ -88,6 +89,7 @@ void fl_region_fork_lock(struct fl_region *r)
 void fl_region_fork_parent(struct fl_region *r)
 {
     atomic_fetch_sub_explicit(&r->forking, 1, memory_order_relaxed);
+    fl_shelf_fork_parent(r);
     fl_lock_release_in_parent(&r->moving);
     fl_lock_release_in_parent(&r->lock);
     fl_lock_release_in_parent(&r->look.lock);
@@ -161,6 +163,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     atomic_store_explicit(&r->forking, 0, memory_order_relaxed);
     whole = fl_lock_release_in_child(&r->lock) && whole;
     fl_look_fork_child(r);
+    fl_shelf_fork_child(r);
     fl_region_leave();
     if (!whole) {
         return false;

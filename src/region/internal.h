@@ -359,6 +359,8 @@ void fl_apart_return(struct fl_region *r, struct fl_extent *e, bool gone);
  * each there is. */
 size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age);
 size_t fl_cache_drain_all(struct fl_region *r, uint32_t age);
+/* All out of caches, and some of what waits on shelves. */
+size_t fl_cache_drain_some(struct fl_region *r);
 /* In a child of fork(2): empties all but `survivor`, for other threads to have. */
 void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor);
 

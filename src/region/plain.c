@@ -3,6 +3,8 @@
  * for a third of the time. Whatever is out of the ordinary is left to take.c. */
 #include "region/internal.h"
 
+enum { TAKES_A_LOOK = 256 }; /* at what may wait on shelves */
+
 /* Is there but one way to serve it? Lock: region. */
 static bool is_ordinary(const struct fl_region *r, size_t len)
 {
@@ -19,7 +21,9 @@ static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t 
     if (e == NULL || !fl_carve_is_plain(e, fl_align_up(e->base, align), len)) {
         return NULL;
     }
-    r->stats.takes++;
+    if (++r->stats.takes % TAKES_A_LOOK == 0) {
+        fl_shelf_resize(r);
+    }
     fl_region_count_use(r, (int64_t)len);
     return fl_carve_front(r, e, len);
 }

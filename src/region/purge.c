@@ -183,7 +183,7 @@ static bool anything_to_age(struct fl_region *r)
             return true;
         }
     }
-    if (fl_stock_is_mapped(r)) {
+    if (fl_stock_is_mapped(r) || fl_shelf_has_some(r)) {
         return true;
     }
     for (const struct fl_cache *c = r->caches; c != NULL; c = c->next) {

@@ -169,11 +169,20 @@ bool fl_region_is_absurd(const struct fl_region *r, size_t len)
     return r->memory_total != 0 && len / ABSURD_SHARE > r->memory_total;
 }
 
+/* What waits on shelves is no need of the program's. */
+static void note_peak(struct fl_region *r)
+{
+    size_t blocks;
+
+    r->shelved = fl_min(fl_shelf_bytes(r, &blocks), r->stats.in_use);
+    r->stats.in_use_peak = fl_max(r->stats.in_use_peak, r->stats.in_use - r->shelved);
+}
+
 void fl_region_count_use(struct fl_region *r, int64_t in_use)
 {
     r->stats.in_use += (uint64_t)in_use;
-    if (r->stats.in_use > r->stats.in_use_peak) {
-        r->stats.in_use_peak = r->stats.in_use;
+    if (r->stats.in_use > r->stats.in_use_peak + r->shelved) {
+        note_peak(r);
     }
     if (fl_region_counted(r) > r->stats.populated_peak) {
         r->stats.populated_peak = fl_region_counted(r);
@@ -269,11 +278,11 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
 
 void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
 {
-    uint64_t hits = 0, cached = 0;
-
-    out->cached_bytes = 0;
+    uint64_t hits = 0;
+    size_t cached;
 
     fl_region_lock(r);
+    out->cached_bytes = fl_shelf_bytes(r, &cached);
     for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
         hits += atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed);
         for (int i = 0; i < FL_CACHE_SLOTS; i++) {

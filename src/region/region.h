@@ -31,6 +31,7 @@
 #include "region/pieces.h"
 #include "region/pin.h"
 #include "region/residency.h"
+#include "region/shelf.h"
 #include "region/zone.h"
 #include "stats/stats.h"
 
@@ -141,6 +142,7 @@ struct fl_region_config {
     uint64_t tick_ns;  /* of requests and frees where no worker ticks; 0: nothing ages */
     enum fl_rung rung; /* the best one that may be tried */
     size_t eager_max;  /* bytes; larger requests are lazy. 0: an eighth of what is available */
+    size_t shelf_from; /* bytes in use, below which nothing waits on shelves; 0: 128 MiB */
     size_t limit;      /* bytes held populated at most; 0: what fl_memory_look says is left */
     bool huge;         /* advise huge pages */
     bool first_touch;  /* large requests get their pages where they are touched, by the worker */
@@ -158,7 +160,9 @@ struct fl_region {
     _Atomic bool tight; /* free memory is handed to the kernel to take, and nothing is cached */
     _Atomic bool
         starved; /* a request found the memory too short: whoever can give some back should */
-    _Atomic bool wants_worker; /* something may age and nobody watches it: see fl_region_tick */
+    _Atomic size_t shelf_most;     /* bytes that may wait on each; 0: none does. See shelf.h */
+    _Atomic uint64_t shelves_used; /* bit i: shelf i ever was */
+    _Atomic bool wants_worker;     /* something may age and nobody watches it: see fl_region_tick */
     /* From an address to its descriptor: see fl_region_find. Constant after the start. */
     uintptr_t base;               /* the window's */
     _Atomic uint32_t *map;        /* the pagemap: index of a descriptor, by base page */
@@ -227,7 +231,8 @@ struct fl_region {
         granted; /* bytes that were ever allowed to be populated. Lock: region, to write */
     _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
     struct fl_region_stats stats;         /* Lock: region */
-    _Atomic bool has_worker;              /* Lock: region, to write */
+    size_t shelved; /* bytes on shelves, at the last look; no part of the peak. Lock: region */
+    _Atomic bool has_worker;  /* Lock: region, to write */
     bool is_behind;           /* the last tick without a worker left aged memory. Lock: region */
     uint64_t tick_due_ns;     /* monotonic; the next such tick; 0: none yet. Lock: region */
     bool ages_more;           /* age_more is to be called by the next request. Lock: region */
@@ -240,6 +245,7 @@ struct fl_region {
     /* Likewise, at each tick without a worker: others age what they hold. One thread at a time. */
     uint64_t (*age_more)(struct fl_region *r);
     struct fl_zone zone[FL_ZONES];
+    struct fl_shelf shelf[FL_SHELVES];
     _Atomic(struct fl_inner *) inners; /* every one that was ever open. Lock: region, to add */
     bool seeded;         /* the window is one EMPTY extent or more: done by the first request */
     _Atomic int forking; /* threads amid fork(2). Relaxed: a hint */

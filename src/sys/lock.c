@@ -18,15 +18,6 @@ enum { FREE, HELD, CONTENDED, FORKING };
 
 static const uint64_t patience_ns = 100000000;
 
-static void cpu_relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 #if FL_CHECK_LEVEL >= 2
 static _Thread_local unsigned held_ranks; /* bit r: this thread holds a lock of rank r */
 
@@ -156,7 +147,7 @@ static bool acquire(struct fl_lock *l, bool waits_for_fork)
         if (atomic_load_explicit(&l->word, memory_order_relaxed) == FREE && change(l, FREE, HELD)) {
             return true;
         }
-        cpu_relax();
+        fl_cpu_relax();
     }
     bool acquired = acquire_slowly(l, waits_for_fork);
     if (!acquired) {

@@ -264,6 +264,16 @@ static inline unsigned fl_cpu_here(void)
                            __ATOMIC_RELAXED);
 }
 
+/* In a loop that waits for another CPU. */
+static inline void fl_cpu_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /* Whose the calling thread is, as it says itself. A guest waits for a fork's locks as long as the
  * fork lasts. One apart has a table of descriptors of its own: no child of fork gets what it opens,
  * and it takes no lock for that. */

@@ -36,12 +36,21 @@ static void contents_survive_churn_with_decay_at_its_quickest(void **state)
                  FL_ENV("FAULTLESS_DECAY_MS=1", "FAULTLESS_THRESHOLD=16K"));
 }
 
+static void contents_survive_replacement(void **state)
+{
+    (void)state;
+    fl_run_modes("victim_threads", FL_ARGV("replace"), NULL);
+    fl_run_modes("victim_threads", FL_ARGV("replace"),
+                 FL_ENV("FAULTLESS_STEPS=off", "FAULTLESS_DECAY_MS=4"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_come_go_and_share),
         cmocka_unit_test(threads_without_caches_and_worker),
         cmocka_unit_test(contents_survive_churn),
+        cmocka_unit_test(contents_survive_replacement),
         cmocka_unit_test(contents_survive_churn_when_populated_by_touch),
         cmocka_unit_test(contents_survive_churn_with_decay_at_its_quickest),
     };

@@ -37,7 +37,8 @@ static void let_go(struct fl_cache *c, struct fl_extent *e, bool past_the_cache)
     *last_word(e) = 0;
     assert_true(fl_extent_claim(e, atomic_load_explicit(&region.epoch, memory_order_relaxed)));
     if (!past_the_cache && e->content != FL_CONTENT_LAZY) {
-        e = fl_cache_put(&region, c, e);
+        bool shelved = (e->base >> 12 & 1) != 0 && fl_shelf_put(&region, c, e);
+        e = shelved ? NULL : fl_cache_put(&region, c, e);
     }
     if (e != NULL) {
         fl_region_give(&region, e);
@@ -54,6 +55,8 @@ static struct fl_extent *take(struct fl_cache *c, uint64_t r)
         len = (size_t)(1 + r % 12) << 20;
     }
     struct fl_extent *e = fl_cache_take(&region, c, len);
+    bool plain = (r >> 20 & 3) == 0 && (r >> 24 & 1) == 0;
+    e = e == NULL && plain ? fl_shelf_take(&region, c, len) : e;
     if (e == NULL) {
         e = fl_region_take(&region, c, len, (size_t)4096 << (r >> 20 & 3), (r >> 24 & 1) != 0);
     }
@@ -193,6 +196,7 @@ static void four_threads_share_a_region(void **state)
     struct fl_region_config config = {.huge = true,
                                       .eager_max = (size_t)16 << 20,
                                       .stock = (size_t)8 << 20,
+                                      .shelf_from = 1,
                                       .populate_by_touch = seed % 2,
                                       .rung = seed / 2 % 4 == 0 ? FL_RUNG_REMAP : FL_RUNG_MOVE};
     pthread_t t[THREADS];

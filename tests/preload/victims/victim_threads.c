@@ -2,7 +2,9 @@
 #include "victim.h"
 
 #include <pthread.h>
+#include <malloc.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 #include <time.h>
 
 static void start(pthread_t *t, void *(*f)(void *), void *arg)
@@ -126,6 +128,72 @@ static void churn(void)
     }
 }
 
+/* Blocks of many lengths, replaced at random so fast that no thread's cache serves them. */
+enum { REPLACERS = 16, REPLACED = 64 };
+
+static void end_block(uint64_t *p)
+{
+    if (p != NULL) {
+        CHECK(p[0] == (uintptr_t)p && p[p[1] - 1] == ~(uintptr_t)p);
+        free(p);
+    }
+}
+
+static void *replace_thread(void *arg)
+{
+    static _Atomic(uint64_t *) any[REPLACED];
+    uint64_t seed = 0x9e3779b97f4a7c15u * ((uintptr_t)arg + 1), *own[REPLACED] = {NULL};
+
+    while (!stop) {
+        for (int i = 0; i < 1000; i++) {
+            uint64_t n = (64 * KIB + next_random(&seed) % (340 * KIB)) / 8, r = next_random(&seed);
+            uint64_t *p = malloc(n * 8);
+            CHECK(p != NULL);
+            p[0] = (uintptr_t)p;
+            p[1] = n;
+            p[n - 1] = ~(uintptr_t)p;
+            uint64_t **mine = &own[r % REPLACED];
+            end_block(r >> 32 & 3 ? *mine : atomic_exchange(&any[r % REPLACED], *mine));
+            *mine = p;
+        }
+        if ((uintptr_t)arg == 0) {
+            pid_t pid = fork();
+            CHECK(pid >= 0);
+            if (pid == 0) {
+                for (int i = 0; i < REPLACED; i++) {
+                    end_block(own[i]);
+                    free(malloc(100 * KIB));
+                }
+                _exit(0);
+            }
+            CHECK(waitpid(pid, NULL, 0) == pid);
+        }
+    }
+    for (int i = 0; i < REPLACED; i++) {
+        end_block(own[i]);
+        end_block(atomic_exchange(&any[i], NULL));
+    }
+    return NULL;
+}
+
+static void replace(void)
+{
+    pthread_t t[REPLACERS];
+    const long ms = at_most(2000);
+    const struct timespec a_while = {ms / 1000, ms % 1000 * 1000000};
+
+    for (size_t i = 0; i < REPLACERS; i++) {
+        start(&t[i], replace_thread, (void *)i);
+    }
+    nanosleep(&a_while, NULL);
+    stop = 1;
+    for (size_t i = 0; i < REPLACERS; i++) {
+        pthread_join(t[i], NULL);
+    }
+    (void)malloc_trim(0);
+    CHECK(proc_number("/proc/self/status", "VmRSS:") < 128 * KIB); /* KiB */
+}
+
 /* Destructors of thread-specific data allocate and free, several rounds of them; before and after ours. */
 static pthread_key_t first_key, keys[40];
 static atomic_int destroyed;
@@ -234,5 +302,5 @@ static void exit_amid(void)
     exit(0);
 }
 
-MAIN(MODE(thousand), MODE(at_once), MODE(churn), MODE(specific), MODE(no_key_left),
+MAIN(MODE(thousand), MODE(at_once), MODE(churn), MODE(replace), MODE(specific), MODE(no_key_left),
      MODE(end_while_freed), MODE(exit_amid))

@@ -1,0 +1,363 @@
+/* Shelves: see shelf.h. State: r->shelf, r->shelf_most, r->shelves_used; uses_shelves of each cache. */
+#include "region/internal.h"
+
+#include <string.h>
+
+enum {
+    SHARE = 16,       /* of what is in use may wait, in all */
+    NEAR = 64,        /* of a length: so much longer may a block be that serves a request */
+    OTHERS = 3,       /* shelves that are looked at beside one's own */
+    MAKE_ROOM = 2,    /* blocks that make room at a request that found none */
+    TRIES = 1000,     /* for a shelf that another thread changes */
+    FAST_NS = 128000, /* FL_SHELF_MISSES misses: 4 us each */
+    WORD_BITS = 64
+};
+static const size_t use_least = (size_t)128 << 20;  /* bytes in use, below which nothing waits */
+static const size_t most_of_one = (size_t)16 << 20; /* bytes on one shelf */
+
+static _Thread_local uint64_t held; /* over a fork of this thread's: bit i: shelf number i */
+
+static unsigned bin_of(size_t len)
+{
+    return (unsigned)(len >> fl_page.shift) - 1;
+}
+
+static bool is_short(size_t len)
+{
+    return len <= (size_t)FL_SHELF_BINS << fl_page.shift;
+}
+
+static unsigned own_shelf(const struct fl_cache *c)
+{
+    return fl_cpu_offset != 0 ? fl_cpu_here() % FL_SHELVES
+                              : (unsigned)((uintptr_t)c / sizeof *c % FL_SHELVES);
+}
+
+static bool try_hold(struct fl_shelf *s)
+{
+    /* Sequentially consistent: comes after what a tick has raised, or is seen by its look. */
+    return atomic_load_explicit(&s->word, memory_order_relaxed) == 0 &&
+           atomic_exchange(&s->word, 1) == 0;
+}
+
+static void let_go(struct fl_shelf *s)
+{
+    /* release: pairs with the exchange of who holds it next */
+    atomic_store_explicit(&s->word, 0, memory_order_release);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static bool hold(struct fl_shelf *s)
+{
+    for (int i = 0; i < TRIES; i++) {
+        if (try_hold(s)) {
+            return true;
+        }
+        fl_cpu_relax();
+    }
+    return false;
+}
+
+static uint64_t word_of(const struct fl_shelf *s, unsigned i)
+{
+    return atomic_load_explicit(&s->some[i], memory_order_relaxed);
+}
+
+static void add(struct fl_shelf *s, size_t bytes, uint32_t blocks)
+{
+    atomic_store_explicit(&s->bytes, atomic_load_explicit(&s->bytes, memory_order_relaxed) + bytes,
+                          memory_order_relaxed);
+    atomic_store_explicit(&s->blocks,
+                          atomic_load_explicit(&s->blocks, memory_order_relaxed) + blocks,
+                          memory_order_relaxed);
+}
+
+static void mark(struct fl_shelf *s, unsigned bin, bool some)
+{
+    uint64_t bit = (uint64_t)1 << bin % WORD_BITS, was = word_of(s, bin / WORD_BITS);
+
+    atomic_store_explicit(&s->some[bin / WORD_BITS], some ? was | bit : was & ~bit,
+                          memory_order_relaxed);
+}
+
+/* `link` leads to it: the bin, or the one before it. */
+static struct fl_extent *unlink_at(struct fl_shelf *s, unsigned bin, struct fl_extent **link)
+{
+    struct fl_extent *e = *link;
+
+    *link = e->next;
+    add(s, -e->len, -1u);
+    if (s->bin[bin] == NULL) {
+        mark(s, bin, false);
+    }
+    return e;
+}
+
+/* The first bin in [from, to] with something; FL_SHELF_BINS: there is none. */
+static unsigned first_of(const struct fl_shelf *s, unsigned from, unsigned to)
+{
+    for (unsigned i = from / WORD_BITS; i <= to / WORD_BITS; i++) {
+        uint64_t some = word_of(s, i) &
+                        (i == from / WORD_BITS ? ~(uint64_t)0 << from % WORD_BITS : ~(uint64_t)0);
+        if (some != 0) {
+            unsigned bin = i * WORD_BITS + (unsigned)__builtin_ctzll(some);
+            return bin <= to ? bin : FL_SHELF_BINS;
+        }
+    }
+    return FL_SHELF_BINS;
+}
+
+bool fl_shelf_put(struct fl_region *r, const struct fl_cache *c, struct fl_extent *e)
+{
+    size_t most = atomic_load_explicit(&r->shelf_most, memory_order_relaxed);
+    unsigned own = own_shelf(c), bin = bin_of(e->len);
+    struct fl_shelf *s = &r->shelf[own];
+
+    if (most == 0 || !is_short(e->len) || fl_shelf_bytes_of(s) > 2 * most || !try_hold(s)) {
+        return false;
+    }
+    e->next = s->bin[bin];
+    s->bin[bin] = e;
+    mark(s, bin, true);
+    add(s, e->len, 1);
+    let_go(s);
+    if ((atomic_load_explicit(&r->shelves_used, memory_order_relaxed) >> own & 1) == 0) {
+        atomic_fetch_or(&r->shelves_used, (uint64_t)1 << own);
+    }
+    return true;
+}
+
+static struct fl_extent *take_from(struct fl_shelf *s, size_t len)
+{
+    unsigned from = bin_of(len), to = from + (from + 1) / NEAR;
+
+    to = to < FL_SHELF_BINS ? to : FL_SHELF_BINS - 1;
+
+    if (first_of(s, from, to) == FL_SHELF_BINS || !try_hold(s)) {
+        return NULL;
+    }
+    unsigned bin = first_of(s, from, to);
+    struct fl_extent *e = bin != FL_SHELF_BINS ? unlink_at(s, bin, &s->bin[bin]) : NULL;
+    let_go(s);
+    return e;
+}
+
+/* The next shelf in use behind number `i`. */
+static unsigned next_used(uint64_t used, unsigned i)
+{
+    uint64_t behind = i + 1 < FL_SHELVES ? used >> (i + 1) << (i + 1) : 0;
+
+    return (unsigned)__builtin_ctzll(behind != 0 ? behind : used);
+}
+
+static struct fl_extent *take_from_others(struct fl_region *r, unsigned own, size_t len)
+{
+    uint64_t used = atomic_load_explicit(&r->shelves_used, memory_order_relaxed);
+    struct fl_extent *e = NULL;
+    unsigned at = own;
+
+    used &= ~((uint64_t)1 << own);
+    for (int i = 0; i < OTHERS && e == NULL && used != 0; i++) {
+        at = next_used(used, at);
+        used &= ~((uint64_t)1 << at);
+        e = take_from(&r->shelf[at], len);
+    }
+    return e;
+}
+
+/* Bins take turns, so that they thin out evenly. NULL: it is empty. */
+static struct fl_extent *take_in_turn(struct fl_shelf *s)
+{
+    unsigned bin = first_of(s, s->hand % FL_SHELF_BINS, FL_SHELF_BINS - 1);
+
+    bin = bin != FL_SHELF_BINS ? bin : first_of(s, 0, FL_SHELF_BINS - 1);
+    if (bin == FL_SHELF_BINS) {
+        return NULL;
+    }
+    s->hand = bin + 1;
+    return unlink_at(s, bin, &s->bin[bin]);
+}
+
+/* For the thread's next drain of its cache, which a signal handler may make at any moment. */
+static void leave_to(struct fl_cache *c, struct fl_extent *e)
+{
+    e->next = atomic_load_explicit(&c->leaving, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&c->leaving, &e->next, e, memory_order_release,
+                                                  memory_order_relaxed)) {
+    }
+}
+
+static void make_room(struct fl_region *r, struct fl_shelf *s, struct fl_cache *c)
+{
+    size_t most = atomic_load_explicit(&r->shelf_most, memory_order_relaxed);
+
+    if (fl_shelf_bytes_of(s) <= most || !try_hold(s)) {
+        return;
+    }
+    for (int i = 0; i < MAKE_ROOM && fl_shelf_bytes_of(s) > most; i++) {
+        struct fl_extent *e = take_in_turn(s);
+        if (e != NULL) {
+            leave_to(c, e);
+        }
+    }
+    let_go(s);
+}
+
+struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t len)
+{
+    if (!is_short(len) || atomic_load_explicit(&r->shelves_used, memory_order_relaxed) == 0) {
+        return NULL;
+    }
+    unsigned own = own_shelf(c);
+    struct fl_extent *e = take_from(&r->shelf[own], len);
+    e = e != NULL ? e : take_from_others(r, own, len);
+    if (e != NULL) {
+        atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
+    } else {
+        make_room(r, &r->shelf[own], c);
+    }
+    return e;
+}
+
+void fl_shelf_look(struct fl_cache *c)
+{
+    uint64_t now = fl_sys.now_ns();
+
+    c->uses_shelves = now - c->missed_ns < FAST_NS;
+    c->missed_ns = now;
+}
+
+size_t fl_shelf_bytes(const struct fl_region *r, size_t *out_blocks)
+{
+    size_t bytes = 0;
+
+    *out_blocks = 0;
+    for (uint64_t used = atomic_load(&r->shelves_used); used != 0; used &= used - 1) {
+        const struct fl_shelf *s = &r->shelf[__builtin_ctzll(used)];
+        bytes += fl_shelf_bytes_of(s);
+        *out_blocks += atomic_load_explicit(&s->blocks, memory_order_relaxed);
+    }
+    return bytes;
+}
+
+void fl_shelf_resize(struct fl_region *r)
+{
+    size_t n = (size_t)__builtin_popcountll(atomic_load(&r->shelves_used)), blocks;
+    size_t from = r->config.shelf_from != 0 ? r->config.shelf_from : use_least;
+    bool may = r->stats.in_use >= from && r->placing.nodes == 0 &&
+               !atomic_load_explicit(&r->tight, memory_order_relaxed);
+
+    r->shelved = fl_shelf_bytes(r, &blocks);
+    size_t most = fl_min(r->stats.in_use / SHARE / fl_max(n, 1), most_of_one);
+    atomic_store_explicit(&r->shelf_most, may ? most : 0, memory_order_relaxed);
+}
+
+/* Out of the shelf, into a chain. */
+static struct fl_extent *take_aged(struct fl_region *r, struct fl_shelf *s, uint32_t age,
+                                   struct fl_extent *chain)
+{
+    for (unsigned bin = 0; (bin = first_of(s, bin, FL_SHELF_BINS - 1)) != FL_SHELF_BINS; bin++) {
+        struct fl_extent **link = &s->bin[bin];
+        while (*link != NULL) {
+            if (!fl_extent_is_aged(r, *link, age)) {
+                link = &(*link)->next;
+                continue;
+            }
+            struct fl_extent *e = unlink_at(s, bin, link);
+            e->next = chain;
+            chain = e;
+        }
+        if (bin + 1 == FL_SHELF_BINS) {
+            break;
+        }
+    }
+    return chain;
+}
+
+size_t fl_shelf_give_chain(struct fl_region *r, struct fl_extent *e)
+{
+    size_t n = 0;
+
+    for (struct fl_extent *next; e != NULL; e = next, n++) {
+        next = e->next;
+        e->hard = e->len;
+        fl_region_give_locked(r, e);
+    }
+    return n;
+}
+
+size_t fl_shelf_drain(struct fl_region *r, uint32_t age)
+{
+    size_t n = 0;
+
+    for (uint64_t used = atomic_load(&r->shelves_used); used != 0; used &= used - 1) {
+        struct fl_shelf *s = &r->shelf[__builtin_ctzll(used)];
+        if (fl_shelf_bytes_of(s) != 0 && hold(s)) {
+            struct fl_extent *chain = take_aged(r, s, age, NULL);
+            let_go(s);
+            n += fl_shelf_give_chain(r, chain);
+        }
+    }
+    return n;
+}
+
+size_t fl_shelf_drain_some(struct fl_region *r, size_t most)
+{
+    size_t n = 0;
+
+    for (uint64_t used = atomic_load(&r->shelves_used); used != 0 && n < most; used &= used - 1) {
+        struct fl_shelf *s = &r->shelf[__builtin_ctzll(used)];
+        struct fl_extent *chain = NULL, *e;
+        if (fl_shelf_bytes_of(s) == 0 || !hold(s)) {
+            continue;
+        }
+        for (size_t i = n; i < most && (e = take_in_turn(s)) != NULL; i++) {
+            e->next = chain;
+            chain = e;
+        }
+        let_go(s);
+        n += fl_shelf_give_chain(r, chain);
+    }
+    return n;
+}
+
+bool fl_shelf_has_some(struct fl_region *r)
+{
+    for (uint64_t used = atomic_load(&r->shelves_used); used != 0; used &= used - 1) {
+        struct fl_shelf *s = &r->shelf[__builtin_ctzll(used)];
+        if (!try_hold(s)) {
+            return true;
+        }
+        bool some = fl_shelf_bytes_of(s) != 0;
+        let_go(s);
+        if (some) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void fl_shelf_fork_lock(struct fl_region *r)
+{
+    held = 0;
+    for (uint64_t used = atomic_load(&r->shelves_used); used != 0; used &= used - 1) {
+        int i = __builtin_ctzll(used);
+        held |= (uint64_t)hold(&r->shelf[i]) << i;
+    }
+}
+
+void fl_shelf_fork_parent(struct fl_region *r)
+{
+    for (; held != 0; held &= held - 1) {
+        let_go(&r->shelf[__builtin_ctzll(held)]);
+    }
+}
+
+void fl_shelf_fork_child(struct fl_region *r)
+{
+    for (uint64_t lost = atomic_load(&r->shelves_used) & ~held; lost != 0; lost &= lost - 1) {
+        struct fl_shelf *s = &r->shelf[__builtin_ctzll(lost)];
+        memset(s, 0, sizeof *s); /* whoever changed it is not here */
+    }
+    fl_shelf_fork_parent(r);
+}
