@@ -30,7 +30,11 @@ static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t 
 
 struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_t len, size_t align)
 {
-    if (!fl_region_lock_unless_forking(r)) {
+    if (own != NULL && own->uses_shelves && align <= fl_page.base) {
+        if (!fl_region_lock_soon(r)) {
+            return fl_shelf_take_longer(r, own, len);
+        }
+    } else if (!fl_region_lock_unless_forking(r)) {
         return NULL;
     }
     struct fl_extent *e = is_ordinary(r, len) ? take(r, own, len, align) : NULL;

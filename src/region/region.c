@@ -66,10 +66,10 @@ void fl_region_lock(struct fl_region *r)
     }
 }
 
-bool fl_region_lock_unless_forking(struct fl_region *r)
+static bool lock_by(struct fl_region *r, bool (*acquire)(struct fl_lock *l))
 {
     fl_region_enter();
-    if (!fl_lock_acquire_unless_forking(&r->lock)) {
+    if (!acquire(&r->lock)) {
         fl_region_leave();
         return false;
     }
@@ -77,6 +77,16 @@ bool fl_region_lock_unless_forking(struct fl_region *r)
         fl_region_adopt_orphans(r);
     }
     return true;
+}
+
+bool fl_region_lock_unless_forking(struct fl_region *r)
+{
+    return lock_by(r, fl_lock_acquire_unless_forking);
+}
+
+bool fl_region_lock_soon(struct fl_region *r)
+{
+    return lock_by(r, fl_lock_acquire_soon);
 }
 
 /* To disarm it would be to wait for the worker, which may want this lock: its map goes, and with it what is armed. And nobody looks

@@ -6,6 +6,7 @@
 enum {
     SHARE = 16,       /* of what is in use may wait, in all */
     NEAR = 64,        /* of a length: so much longer may a block be that serves a request */
+    NEAR_AT_NEED = 4, /* the same where a thread would sleep */
     OTHERS = 3,       /* shelves that are looked at beside one's own */
     MAKE_ROOM = 2,    /* blocks that make room at a request that found none */
     TRIES = 1000,     /* for a shelf that another thread changes */
@@ -127,12 +128,11 @@ bool fl_shelf_put(struct fl_region *r, const struct fl_cache *c, struct fl_exten
     return true;
 }
 
-static struct fl_extent *take_from(struct fl_shelf *s, size_t len)
+static struct fl_extent *take_from(struct fl_shelf *s, size_t len, unsigned near)
 {
-    unsigned from = bin_of(len), to = from + (from + 1) / NEAR;
+    unsigned from = bin_of(len), to = from + (from + 1) / near;
 
     to = to < FL_SHELF_BINS ? to : FL_SHELF_BINS - 1;
-
     if (first_of(s, from, to) == FL_SHELF_BINS || !try_hold(s)) {
         return NULL;
     }
@@ -150,17 +150,18 @@ static unsigned next_used(uint64_t used, unsigned i)
     return (unsigned)__builtin_ctzll(behind != 0 ? behind : used);
 }
 
-static struct fl_extent *take_from_others(struct fl_region *r, unsigned own, size_t len)
+static struct fl_extent *take_from_others(struct fl_region *r, unsigned own, size_t len,
+                                          unsigned near, int others)
 {
     uint64_t used = atomic_load_explicit(&r->shelves_used, memory_order_relaxed);
     struct fl_extent *e = NULL;
     unsigned at = own;
 
     used &= ~((uint64_t)1 << own);
-    for (int i = 0; i < OTHERS && e == NULL && used != 0; i++) {
+    for (int i = 0; i < others && e == NULL && used != 0; i++) {
         at = next_used(used, at);
         used &= ~((uint64_t)1 << at);
-        e = take_from(&r->shelf[at], len);
+        e = take_from(&r->shelf[at], len, near);
     }
     return e;
 }
@@ -209,12 +210,27 @@ struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t 
         return NULL;
     }
     unsigned own = own_shelf(c);
-    struct fl_extent *e = take_from(&r->shelf[own], len);
-    e = e != NULL ? e : take_from_others(r, own, len);
+    struct fl_extent *e = take_from(&r->shelf[own], len, NEAR);
+    e = e != NULL ? e : take_from_others(r, own, len, NEAR, OTHERS);
     if (e != NULL) {
         atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
     } else {
         make_room(r, &r->shelf[own], c);
+    }
+    return e;
+}
+
+struct fl_extent *fl_shelf_take_longer(struct fl_region *r, struct fl_cache *c, size_t len)
+{
+    if (!is_short(len)) {
+        return NULL;
+    }
+    unsigned own = own_shelf(c);
+    struct fl_extent *e = take_from(&r->shelf[own], len, NEAR_AT_NEED);
+    e = e != NULL ? e : take_from_others(r, own, len, NEAR_AT_NEED, FL_SHELVES);
+    if (e != NULL) {
+        atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
+        fl_stats_bump(&c->stats.cache_hits);
     }
     return e;
 }

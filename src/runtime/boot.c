@@ -266,8 +266,8 @@ static void start_region(void)
     }
     fl_harden_start(&fl_runtime.region, &fl_runtime.options);
     bool told = fl_cpu_is_told();
-    fl_route.caches = (disable & FL_DISABLE_CACHE) == 0 && !fl_harden.on &&
-                      (!fl_runtime.numa.active || told);
+    fl_route.caches =
+        (disable & FL_DISABLE_CACHE) == 0 && !fl_harden.on && (!fl_runtime.numa.active || told);
     start_plan();
     if ((disable & FL_DISABLE_WORKER) == 0) {
         plan_worker(value[FL_OPTION_decay_ms]);

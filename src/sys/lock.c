@@ -139,9 +139,8 @@ static bool acquire_slowly(struct fl_lock *l, bool waits_for_fork)
     }
 }
 
-static bool acquire(struct fl_lock *l, bool waits_for_fork)
+static bool spin(struct fl_lock *l)
 {
-    check_order(l);
     for (int i = 0; i < SPINS; i++) {
         /* A look first: an exchange takes the line from who holds the lock. */
         if (atomic_load_explicit(&l->word, memory_order_relaxed) == FREE && change(l, FREE, HELD)) {
@@ -149,7 +148,23 @@ static bool acquire(struct fl_lock *l, bool waits_for_fork)
         }
         fl_cpu_relax();
     }
-    bool acquired = acquire_slowly(l, waits_for_fork);
+    return false;
+}
+
+bool fl_lock_acquire_soon(struct fl_lock *l)
+{
+    check_order(l);
+    bool acquired = spin(l);
+    if (!acquired) {
+        check_release(l);
+    }
+    return acquired;
+}
+
+static bool acquire(struct fl_lock *l, bool waits_for_fork)
+{
+    check_order(l);
+    bool acquired = spin(l) || acquire_slowly(l, waits_for_fork);
     if (!acquired) {
         check_release(l);
     }

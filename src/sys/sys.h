@@ -234,6 +234,8 @@ void fl_lock_init(struct fl_lock *l, enum fl_rank rank);
 void fl_lock_acquire(struct fl_lock *l);
 /* False: a fork holds it. */
 bool fl_lock_acquire_unless_forking(struct fl_lock *l);
+/* False: it is not to be had without sleeping. */
+bool fl_lock_acquire_soon(struct fl_lock *l);
 void fl_lock_release(struct fl_lock *l);
 /* Ends the process, at FL_CHECK_LEVEL 2 and above, where the calling thread holds a lock of that
  * rank or of one behind it: before what may take long. */

@@ -253,6 +253,38 @@ static int child(void)
     return right && take(KIB(64)) != NULL ? 0 : 1;
 }
 
+static void *hold_the_lock(void *go_on)
+{
+    fl_region_lock(&region);
+    atomic_store((_Atomic int *)go_on, 1);
+    while (atomic_load((_Atomic int *)go_on) != 2) {
+    }
+    fl_region_unlock(&region);
+    return NULL;
+}
+
+/* The thread that has the region's lock may have lost its processor. */
+static void who_would_sleep_has_a_longer_one(void **state)
+{
+    _Atomic int go_on = 0;
+    pthread_t t;
+    (void)state;
+    struct fl_extent *e = take(KIB(240));
+    assert_true(put(e));
+    cache->uses_shelves = true;
+    assert_int_equal(pthread_create(&t, NULL, hold_the_lock, &go_on), 0);
+    while (atomic_load(&go_on) != 1) {
+    }
+    assert_null(fl_shelf_take_longer(&region, cache, KIB(188)));
+    size_t hits = cache->stats.cache_hits;
+    assert_ptr_equal(fl_region_take(&region, cache, KIB(200), fl_page.base, false), e);
+    assert_int_equal(cache->stats.cache_hits, hits + 1);
+    assert_int_equal(e->state, FL_EXTENT_LIVE);
+    atomic_store(&go_on, 2);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    assert_settled();
+}
+
 static void they_go_through_a_fork(void **state)
 {
     (void)state;
@@ -380,6 +412,7 @@ int main(void)
         T(what_waits_keeps_the_worker),
         T(who_is_changed_by_another_is_passed_by),
         T(other_shelves_are_looked_at),
+        T(who_would_sleep_has_a_longer_one),
         T(they_go_through_a_fork),
         T(a_child_has_none_that_was_being_changed),
         T(what_waits_is_no_peak),
