@@ -5,21 +5,23 @@
  * then, not one. It fills a part from its end down, and the program comes from the other side, so
  * that they meet once a part; the pages next to the program are left to it. What comes so is at
  * most as much as was touched, and a twentieth of the block and 16 MiB: a program that stops amid
- * its block holds no more in vain.
- * No lock is held while the kernel works. The block may be freed meanwhile: then one huge page
- * comes into memory that is free, or none; nothing is written to.
+ * its block holds no more in vain; and nothing comes for others until one has been touched to its
+ * end. Who touches just those pages that are left to it has all of them, though.
+ * No lock is held while the kernel works. The block may be freed meanwhile, or the program may map
+ * something there: then one huge page of that comes into memory, or none; nothing is written to.
  * State: r->ahead. */
 #include "region/internal.h"
 
 enum {
     MARGIN_HUGE = 2,  /* huge pages next to the program, which it will have touched first */
     LEAST_HUGE = 4,   /* of a part: less is not worth the look at the memory */
-    STILL_MOST = 12,  /* looks without progress: half a second */
+    STILL_MOST = 16,  /* looks without progress: half a second */
     STEPS_A_RUN = 256 /* huge pages that one look goes on by */
 };
 enum { SHARE_OF_BLOCK = 20 }; /* of a block, and slack: the most that is ahead of the program */
 enum { ROOM_SHARE = 8 };      /* of the headroom, what may come ahead */
-static const size_t watch_from = (size_t)64 << 20;               /* bytes of a block */
+static const size_t watch_from = (size_t)160
+                                 << 20; /* bytes of a block; of a shorter one no part is allowed */
 static const size_t slack = (size_t)16 << 20;                    /* bytes */
 static const uint64_t rest_least = 250000, rest_most = 64000000; /* ns */
 
@@ -29,31 +31,37 @@ static bool may_watch(const struct fl_region *r, const struct fl_extent *e)
     bool fresh = (e->left & FL_LEFT_UNSEEN) != 0 || e->content == FL_CONTENT_LAZY;
     bool placed = r->placing.nodes == 0 || e->zone < r->placing.nodes;
 
-    return fresh && placed && (e->left & FL_LEFT_SPARSE) == 0 && c->huge && c->wait_for_touch &&
-           !c->first_touch && !c->populate_by_touch && c->limit == 0;
+    return fresh && placed && c->may_go_ahead && (e->left & FL_LEFT_SPARSE) == 0 && c->huge &&
+           c->wait_for_touch && !c->first_touch && !c->populate_by_touch && c->limit == 0;
 }
 
-/* One that is free, else that of the oldest watch. */
-static struct fl_ahead_slot *slot_for(struct fl_ahead *a)
+/* That of an earlier block with this descriptor, else one that is free, else that of the oldest watch. */
+static struct fl_ahead_slot *slot_for(struct fl_ahead *a, const struct fl_extent *e)
 {
     struct fl_ahead_slot *best = a->slot;
     uint32_t now = atomic_load_explicit(&a->turn, memory_order_relaxed);
 
     for (struct fl_ahead_slot *s = a->slot; s < a->slot + FL_AHEAD_SLOTS; s++) {
-        if (s->e == NULL) {
+        if (s->e == e) {
             return s;
         }
-        best = now - s->turn > now - best->turn ? s : best;
+        if (best->e != NULL && (s->e == NULL || now - s->turn > now - best->turn)) {
+            best = s;
+        }
     }
     return best;
 }
 
 void fl_ahead_watch(struct fl_region *r, struct fl_extent *e)
 {
-    if (FL_LIKELY(e->len < watch_from) || !may_watch(r, e)) {
+    if (FL_LIKELY(e->len < watch_from)) {
         return;
     }
-    struct fl_ahead_slot *s = slot_for(&r->ahead);
+    struct fl_ahead_slot *s = slot_for(&r->ahead, e);
+    if (!may_watch(r, e)) {
+        s->e = s->e == e ? NULL : s->e;
+        return;
+    }
     s->e = e;
     s->range = fl_range_inner(fl_extent_range(e), fl_page.huge);
     s->turn = atomic_fetch_add_explicit(&r->ahead.turn, 1, memory_order_relaxed) + 1;
@@ -73,7 +81,7 @@ static struct fl_range still_its(const struct fl_ahead_slot *s)
     const struct fl_extent *e = s->e;
     bool same = e != NULL &&
                 atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_LIVE &&
-                e->base <= s->range.base && !fl_extent_is_handled(e);
+                e->base <= s->range.base && e->len >= watch_from && !fl_extent_is_handled(e);
 
     return same ? fl_range_common(s->range, fl_range_inner(fl_extent_range(e), fl_page.huge))
                 : (struct fl_range){0, 0};
@@ -99,6 +107,21 @@ static size_t go_on(struct fl_ahead_slot *s, struct fl_range range)
     return s->front - from;
 }
 
+/* For two threads that clear memory side by side? */
+static bool has_cpus(void)
+{
+    struct fl_cpu_ids cpus;
+    unsigned n = 0;
+
+    if (fl_nodes.cpus(&cpus) != 0) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof cpus.word / sizeof cpus.word[0]; i++) {
+        n += (unsigned)__builtin_popcountll(cpus.word[i]);
+    }
+    return n > 1;
+}
+
 static void begin(struct fl_ahead_slot *s, struct fl_range range, uint32_t turn)
 {
     s->known = turn;
@@ -107,15 +130,18 @@ static void begin(struct fl_ahead_slot *s, struct fl_range range, uint32_t turn)
     s->begin = s->front;
     s->part = (struct fl_range){s->front, 0};
     s->filled = 0;
+    s->hopeless = !has_cpus();
     s->still = 0;
     s->rest_ns = rest_least;
 }
 
 /* Bytes that may be there ahead of the front. The program itself may be half as much behind that:
  * where it comes to a part that was filled, the front is at the end of it. */
-static size_t most_ahead(const struct fl_ahead_slot *s, struct fl_range range)
+static size_t most_ahead(const struct fl_region *r, const struct fl_ahead_slot *s, size_t len)
 {
-    return fl_min(s->front - s->begin, range.len / SHARE_OF_BLOCK + slack) / 3 * 2;
+    size_t more = slack / r->ahead.watched;
+
+    return fl_min(s->front - s->begin, len / SHARE_OF_BLOCK + more) / 3 * 2;
 }
 
 /* Does memory leave room for so much that nobody has asked for? */
@@ -133,11 +159,15 @@ static bool has_room(struct fl_region *r, size_t most)
 /* The next part: behind the last one, or where the program has overtaken it. False: not now. */
 static bool next_part(struct fl_region *r, struct fl_ahead_slot *s, struct fl_range range)
 {
-    size_t most = most_ahead(s, range), len = fl_align_down(most / 2, fl_page.huge);
+    size_t most = most_ahead(r, s, range.len), len = fl_align_down(most / 2, fl_page.huge);
     uintptr_t from = fl_max(s->front, fl_range_end(s->part));
 
     len = fl_min(len, fl_range_end(range) - from);
-    if (len < LEAST_HUGE * fl_page.huge || from + len - s->front > most || !has_room(r, most)) {
+    if (len < LEAST_HUGE * fl_page.huge || from + len - s->front > most || r->ahead.vain > slack) {
+        return false;
+    }
+    if (!has_room(r, most)) {
+        s->hopeless = true;
         return false;
     }
     s->part = (struct fl_range){from, len};
@@ -154,20 +184,40 @@ static uintptr_t next_page(const struct fl_ahead_slot *s)
     return s->filled < s->part.len && page >= least ? page : 0;
 }
 
+static bool is_its_still(struct fl_region *r, const struct fl_ahead_slot *s, uintptr_t page,
+                         uint32_t turn)
+{
+    fl_region_lock(r);
+    struct fl_range range = s->turn == turn ? still_its(s) : (struct fl_range){0, 0};
+    fl_region_unlock(r);
+    return page >= range.base && page + fl_page.huge <= fl_range_end(range);
+}
+
 /* Brings one huge page in. False: there is none to bring now. */
-static bool fill(struct fl_region *r, struct fl_ahead_slot *s, struct fl_range range)
+static bool fill(struct fl_region *r, struct fl_ahead_slot *s, struct fl_range range, uint32_t turn)
 {
     uintptr_t page = next_page(s);
 
     if (page == 0 && next_part(r, s, range)) {
         page = next_page(s);
     }
-    if (page == 0 || page + fl_page.huge > fl_range_end(range) ||
+    if (page == 0 || !is_its_still(r, s, page, turn) ||
         fl_sys.populate((struct fl_range){page, fl_page.huge}) != 0) {
         return false;
     }
     s->filled += fl_page.huge;
     return true;
+}
+
+/* The program stopped there, and what is ahead of it came in vain; or it has come to the end. */
+static uint64_t end_watch(struct fl_region *r, struct fl_ahead_slot *s, struct fl_range range)
+{
+    if (s->front >= fl_range_end(range)) {
+        r->ahead.vain = 0;
+    } else if (fl_range_end(s->part) > s->front) {
+        r->ahead.vain += fl_range_end(s->part) - s->front;
+    }
+    return UINT64_MAX;
 }
 
 /* Returns the ns until it wants a look again; UINT64_MAX: the watch is over. */
@@ -180,18 +230,22 @@ static uint64_t serve(struct fl_region *r, struct fl_ahead_slot *s, struct fl_ra
         return s->due_ns - fl_sys.now_ns();
     }
     size_t gone = go_on(s, range);
-    if (s->front >= fl_range_end(range)) {
-        return UINT64_MAX;
+    bool whole_run = gone == STEPS_A_RUN * fl_page.huge;
+    if (whole_run) { /* so much was there before */
+        s->begin = s->front;
     }
-    bool filled = fill(r, s, range);
+    if (s->front >= fl_range_end(range)) {
+        return end_watch(r, s, range);
+    }
+    bool filled = !whole_run && !s->hopeless && fill(r, s, range, turn);
     s->still = gone != 0 || filled ? 0 : s->still + 1;
-    if (filled || gone == STEPS_A_RUN * fl_page.huge) {
+    if (filled || whole_run) {
         s->due_ns = 0;
         return 0;
     }
     s->rest_ns = s->still <= 1 ? rest_least : fl_min(s->rest_ns * 2, rest_most);
     s->due_ns = fl_sys.now_ns() + s->rest_ns;
-    return s->still < STILL_MOST ? s->rest_ns : UINT64_MAX;
+    return s->still < STILL_MOST && !s->hopeless ? s->rest_ns : end_watch(r, s, range);
 }
 
 /* The slot is done with, unless another watch has begun there. */
@@ -207,6 +261,7 @@ uint64_t fl_region_ahead(struct fl_region *r)
     struct fl_range range[FL_AHEAD_SLOTS];
     uint32_t turn[FL_AHEAD_SLOTS];
     uint64_t next = UINT64_MAX;
+    unsigned watched = 0;
 
     if (atomic_load_explicit(&r->ahead.turn, memory_order_relaxed) ==
         0) { /* as in most processes */
@@ -218,8 +273,10 @@ uint64_t fl_region_ahead(struct fl_region *r)
         range[i] = still_its(s);
         turn[i] = s->turn;
         s->e = range[i].len != 0 ? s->e : NULL;
+        watched += range[i].len != 0;
     }
     fl_region_unlock(r);
+    r->ahead.watched = watched;
     for (int i = 0; i < FL_AHEAD_SLOTS; i++) {
         uint64_t in =
             range[i].len != 0 ? serve(r, &r->ahead.slot[i], range[i], turn[i]) : UINT64_MAX;

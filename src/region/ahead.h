@@ -19,6 +19,7 @@ struct fl_ahead_slot {
     uintptr_t begin, front; /* what lay before the watch; the lowest huge page that is not there */
     struct fl_range part;   /* what is being filled, from its end down */
     size_t filled;          /* bytes of it, from the end */
+    bool hopeless;          /* nothing may come ahead here: the watch ends */
     uint64_t due_ns;        /* monotonic; of the next look */
     uint64_t rest_ns;       /* before the one after */
     unsigned still;         /* looks in a row that found the front where it was */
@@ -27,6 +28,10 @@ struct fl_ahead_slot {
 struct fl_ahead {
     struct fl_ahead_slot slot[FL_AHEAD_SLOTS];
     _Atomic uint32_t turn; /* watches ever begun. Lock: region, to write */
+    /* The worker's alone: slots in use; bytes that came ahead of programs which then stopped, since
+     * one came to the end of its block. */
+    unsigned watched;
+    size_t vain;
 };
 
 #endif

@@ -243,6 +243,7 @@ static void start_region(void)
         .rung = best_rung(disable),
         .first_touch = value[FL_OPTION_numa] == FL_NUMA_FIRST_TOUCH &&
                        best_rung(disable) == FL_RUNG_MOVE && (disable & FL_DISABLE_NUMA) == 0,
+        .may_go_ahead = (disable & (FL_DISABLE_NUMA | FL_DISABLE_WORKER)) == 0,
         .verbose = value[FL_OPTION_log] >= FL_LOG_INFO,
         .stock = value[FL_OPTION_stock],
         .tick_ns = plan_tick_ns(),

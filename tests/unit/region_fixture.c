@@ -186,7 +186,8 @@ int fork_beside(int (*child)(void))
 
 int waiting_begin(void **state)
 {
-    static const struct fl_region_config waiting = {.huge = true, .wait_for_touch = true};
+    static const struct fl_region_config waiting = {
+        .huge = true, .wait_for_touch = true, .may_go_ahead = true};
 
     (void)state;
     region_begin(&waiting);
