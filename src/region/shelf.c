@@ -4,13 +4,14 @@
 #include <string.h>
 
 enum {
-    SHARE = 16,       /* of what is in use may wait, in all */
-    NEAR = 64,        /* of a length: so much longer may a block be that serves a request */
-    NEAR_AT_NEED = 4, /* the same where a thread would sleep */
-    OTHERS = 3,       /* shelves that are looked at beside one's own */
-    MAKE_ROOM = 2,    /* blocks that make room at a request that found none */
-    TRIES = 1000,     /* for a shelf that another thread changes */
-    FAST_NS = 128000, /* FL_SHELF_MISSES misses: 4 us each */
+    SHARE = 16,        /* of what is in use may wait, in all */
+    NEAR = 64,         /* of a length: so much longer may a block be that serves a request */
+    NEAR_AT_NEED = 4,  /* the same where a thread would sleep, */
+    MORE_AT_NEED = 16, /* or so many base pages */
+    OTHERS = 3,        /* shelves that are looked at beside one's own */
+    MAKE_ROOM = 2,     /* blocks that make room at a request that found none */
+    TRIES = 1000,      /* for a shelf that another thread changes */
+    FAST_NS = 128000,  /* FL_SHELF_MISSES misses: 4 us each */
     WORD_BITS = 64
 };
 static const size_t use_least = (size_t)128 << 20;  /* bytes in use, below which nothing waits */
@@ -18,9 +19,14 @@ static const size_t most_of_one = (size_t)16 << 20; /* bytes on one shelf */
 
 static _Thread_local uint64_t held; /* over a fork of this thread's: bit i: shelf number i */
 
+static unsigned pages_of(size_t len)
+{
+    return (unsigned)(len >> fl_page.shift);
+}
+
 static unsigned bin_of(size_t len)
 {
-    return (unsigned)(len >> fl_page.shift) - 1;
+    return pages_of(len) - 1;
 }
 
 static bool is_short(size_t len)
@@ -128,9 +134,10 @@ bool fl_shelf_put(struct fl_region *r, const struct fl_cache *c, struct fl_exten
     return true;
 }
 
-static struct fl_extent *take_from(struct fl_shelf *s, size_t len, unsigned near)
+/* Up to `more` base pages longer. */
+static struct fl_extent *take_from(struct fl_shelf *s, size_t len, unsigned more)
 {
-    unsigned from = bin_of(len), to = from + (from + 1) / near;
+    unsigned from = bin_of(len), to = from + more;
 
     to = to < FL_SHELF_BINS ? to : FL_SHELF_BINS - 1;
     if (first_of(s, from, to) == FL_SHELF_BINS || !try_hold(s)) {
@@ -151,7 +158,7 @@ static unsigned next_used(uint64_t used, unsigned i)
 }
 
 static struct fl_extent *take_from_others(struct fl_region *r, unsigned own, size_t len,
-                                          unsigned near, int others)
+                                          unsigned more, int others)
 {
     uint64_t used = atomic_load_explicit(&r->shelves_used, memory_order_relaxed);
     struct fl_extent *e = NULL;
@@ -161,7 +168,7 @@ static struct fl_extent *take_from_others(struct fl_region *r, unsigned own, siz
     for (int i = 0; i < others && e == NULL && used != 0; i++) {
         at = next_used(used, at);
         used &= ~((uint64_t)1 << at);
-        e = take_from(&r->shelf[at], len, near);
+        e = take_from(&r->shelf[at], len, more);
     }
     return e;
 }
@@ -209,9 +216,9 @@ struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t 
     if (!is_short(len) || atomic_load_explicit(&r->shelves_used, memory_order_relaxed) == 0) {
         return NULL;
     }
-    unsigned own = own_shelf(c);
-    struct fl_extent *e = take_from(&r->shelf[own], len, NEAR);
-    e = e != NULL ? e : take_from_others(r, own, len, NEAR, OTHERS);
+    unsigned own = own_shelf(c), more = pages_of(len) / NEAR;
+    struct fl_extent *e = take_from(&r->shelf[own], len, more);
+    e = e != NULL ? e : take_from_others(r, own, len, more, OTHERS);
     if (e != NULL) {
         atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
     } else {
@@ -225,9 +232,10 @@ struct fl_extent *fl_shelf_take_longer(struct fl_region *r, struct fl_cache *c, 
     if (!is_short(len)) {
         return NULL;
     }
-    unsigned own = own_shelf(c);
-    struct fl_extent *e = take_from(&r->shelf[own], len, NEAR_AT_NEED);
-    e = e != NULL ? e : take_from_others(r, own, len, NEAR_AT_NEED, FL_SHELVES);
+    unsigned own = own_shelf(c), quarter = pages_of(len) / NEAR_AT_NEED;
+    unsigned more = quarter > MORE_AT_NEED ? quarter : MORE_AT_NEED;
+    struct fl_extent *e = take_from(&r->shelf[own], len, more);
+    e = e != NULL ? e : take_from_others(r, own, len, more, FL_SHELVES);
     if (e != NULL) {
         atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
         fl_stats_bump(&c->stats.cache_hits);

@@ -275,7 +275,7 @@ static void who_would_sleep_has_a_longer_one(void **state)
     assert_int_equal(pthread_create(&t, NULL, hold_the_lock, &go_on), 0);
     while (atomic_load(&go_on) != 1) {
     }
-    assert_null(fl_shelf_take_longer(&region, cache, KIB(188)));
+    assert_null(fl_shelf_take_longer(&region, cache, KIB(172)));
     size_t hits = cache->stats.cache_hits;
     assert_ptr_equal(fl_region_take(&region, cache, KIB(200), fl_page.base, false), e);
     assert_int_equal(cache->stats.cache_hits, hits + 1);
