@@ -101,10 +101,14 @@ void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align,
                                     enum fl_request_kind kind)
 {
-    bool may =
-        c != NULL && fl_shelf_is_of_use(c) && align <= fl_page.base && kind != FL_REQUEST_CALLOC;
-    struct fl_extent *e = may ? fl_shelf_take(fl_route.region, c, len) : NULL;
+    bool may = c != NULL && fl_route.region->placing.nodes == 0 && fl_shelf_is_of_use(c) &&
+               align <= fl_page.base && kind != FL_REQUEST_CALLOC;
+    struct fl_extent *e = NULL;
 
+    if (may) {
+        c->exact = (fl_plan_wants & FL_PLAN_WATCH) != 0;
+        e = fl_shelf_take(fl_route.region, c, len);
+    }
     if (e != NULL) {
         fl_stats_bump(&c->stats.cache_hits);
         fl_call_worker(true);
@@ -382,7 +386,8 @@ static FL_APART void free_extent(struct fl_extent *e)
         note_touched(e);
     }
     if (FL_LIKELY(c != NULL && fl_may_keep(e, longest))) {
-        bool shelved = FL_UNLIKELY(c->uses_shelves) && fl_shelf_put(r, c, e);
+        bool shelved =
+            FL_UNLIKELY(c->uses_shelves) && !fl_region_is_closed(r) && fl_shelf_put(r, c, e);
         e = shelved ? NULL : fl_cache_put(r, c, e);
     } else if (c == NULL) {
         e = fl_keep_by_node(e, longest);

@@ -91,6 +91,8 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r)
         c = make(r);
     }
     if (c != NULL) {
+        c->uses_shelves = false;
+        c->misses = 0;
         atomic_store_explicit(&c->station, r->placing.nodes != 0 ? FL_STATION_NONE : FL_STATION_ONE,
                               memory_order_relaxed);
     }

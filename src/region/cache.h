@@ -48,6 +48,7 @@ struct fl_cache {
     uint8_t zone; /* written while the station is FL_STATION_NONE */
     /* See shelf.h. The owner alone, but for `leaving` */
     bool uses_shelves;
+    bool exact;                          /* a plan watches the lengths that it gets */
     uint32_t misses;                     /* requests that the cache did not serve */
     uint64_t missed_ns;                  /* monotonic; at the last look at how fast they come */
     _Atomic(struct fl_extent *) leaving; /* have to make room: for the next drain */

@@ -188,6 +188,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     atomic_store(&r->touch.open, false);
     r->stats.populated_peak = r->populated_bytes;
     r->stats.in_use_peak = r->stats.in_use;
+    r->shelved = 0;
     r->has_worker = r->is_aging = false;
     atomic_store(&r->wants_worker, r->populated_bytes >= FL_WORKER_FROM);
     r->survivor = survivor;

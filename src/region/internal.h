@@ -183,10 +183,9 @@ struct fl_extent *fl_fit_higher(struct fl_extent *e);
 /* The one that `addr` lies in, else the next higher one. */
 struct fl_extent *fl_fit_from(struct fl_extent_tree *tree, uintptr_t addr);
 
-/* fl_region_take of memory that is there, where nothing else is to be decided or done. NULL: it is
- * to go the long way. */
-struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_t len,
-                                size_t align);
+/* fl_region_take where there is more to be decided than which free extent it is. */
+struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
+                               bool zero);
 
 /* The first request makes the window one EMPTY extent. 0; -ENOMEM. */
 int fl_take_seed(struct fl_region *r);
@@ -471,6 +470,8 @@ void fl_region_look_after(struct fl_region *r, size_t len);
 /* The same with the lock held, which is released. */
 void fl_region_unlock_and_look(struct fl_region *r, size_t len);
 
+/* The most that was in use, but for what waits on shelves. */
+void fl_region_note_peak(struct fl_region *r);
 /* Statistics after `in_use` bytes more (or fewer) are handed out. */
 void fl_region_count_use(struct fl_region *r, int64_t in_use);
 

@@ -41,9 +41,8 @@ static bool begin(struct fl_region *r, struct fl_move *m)
     return m->rung == FL_RUNG_REMAP && r->remaps < REMAPS_MOST;
 }
 
-bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to, unsigned zone)
+static bool begin_by_rung(struct fl_region *r, struct fl_move *m, struct fl_range to, unsigned zone)
 {
-    fl_region_prove(r);
     *m = (struct fl_move){
         .to = to, .zone = zone, .rung = atomic_load_explicit(&r->rung, memory_order_relaxed)};
     if (m->rung == FL_RUNG_PLAIN || fl_sys_is_confined()) {
@@ -57,6 +56,12 @@ bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to, u
     fl_lock_release(&r->moving);
     fl_region_leave();
     return false;
+}
+
+bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to, unsigned zone)
+{
+    fl_region_prove(r);
+    return begin_by_rung(r, m, to, zone);
 }
 
 void fl_move_end(struct fl_region *r, struct fl_move *m)
@@ -199,7 +204,7 @@ static int try_a_move(struct fl_region *r, struct fl_range two)
     size_t moved = 0;
 
     *(volatile char *)from = 1;
-    bool begun = fl_move_begin(r, &m, to, 0);
+    bool begun = begin_by_rung(r, &m, to, 0);
     if (begun) {
         moved = fl_move_pages(r, &m, (struct fl_range){(uintptr_t)from, fl_page.base}, to.base);
         fl_move_end(r, &m);

@@ -3,8 +3,6 @@
  * for a third of the time. Whatever is out of the ordinary is left to take.c. */
 #include "region/internal.h"
 
-enum { TAKES_A_LOOK = 256 }; /* at what may wait on shelves */
-
 /* Is there but one way to serve it? Lock: region. */
 static bool is_ordinary(const struct fl_region *r, size_t len)
 {
@@ -21,15 +19,19 @@ static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t 
     if (e == NULL || !fl_carve_is_plain(e, fl_align_up(e->base, align), len)) {
         return NULL;
     }
-    if (++r->stats.takes % TAKES_A_LOOK == 0) {
-        fl_shelf_resize(r);
-    }
+    r->stats.takes++;
     fl_region_count_use(r, (int64_t)len);
-    return fl_carve_front(r, e, len);
+    e = fl_carve_front(r, e, len);
+    fl_ahead_watch(r, e);
+    return e;
 }
 
-struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_t len, size_t align)
+static struct fl_extent *take_plain(struct fl_region *r, struct fl_cache *own, size_t len,
+                                    size_t align)
 {
+    if (atomic_load_explicit(&r->tight, memory_order_relaxed)) {
+        return NULL;
+    }
     if (own != NULL && own->uses_shelves && align <= fl_page.base) {
         if (!fl_region_lock_soon(r)) {
             return fl_shelf_take_longer(r, own, len);
@@ -42,4 +44,15 @@ struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_
     fl_region_unlock(r);
     fl_tick_after(r, tick, more);
     return e;
+}
+
+struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
+                                 size_t align, bool zero)
+{
+    if (len > r->window.all.len || align > r->window.all.len || fl_region_is_absurd(r, len)) {
+        return NULL;
+    }
+    bool may = !zero && r->placing.nodes == 0;
+    struct fl_extent *e = may ? take_plain(r, own, len, align) : NULL;
+    return e != NULL ? e : fl_take_long(r, own, len, align, zero);
 }

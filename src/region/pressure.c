@@ -54,9 +54,14 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
 {
     bool was = atomic_load_explicit(&r->tight, memory_order_relaxed);
     /* It must get much better before it counts as better: no back and forth at each step. */
-    bool tight = m->headroom / 2 < r->free_bytes || (was && m->headroom / 4 < r->populated_bytes);
+    size_t blocks, idle = r->free_bytes + fl_shelf_bytes(r, &blocks);
+    bool tight = m->headroom / 2 < idle || (was && m->headroom / 4 < r->populated_bytes);
 
     atomic_store_explicit(&r->tight, tight, memory_order_relaxed);
+    fl_shelf_resize(r);
+    if (tight || idle > m->keep) {
+        (void)fl_shelf_drain(r, 0);
+    }
     atomic_store_explicit(&r->cache_max, tight ? 0 : longest_cached(r, m->bounded),
                           memory_order_relaxed);
     r->pieces.headroom = fl_min(m->headroom, SIZE_MAX);

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-enum { ABSURD_SHARE = 8 }; /* times the machine's memory: no request is served from there on */
+enum { USES_A_LOOK = 512 }; /* at what may wait on shelves */
+enum { ABSURD_SHARE = 8 };  /* times the machine's memory: no request is served from there on */
 static const size_t resident_piece = (size_t)16 << 20; /* bytes */
 
 static _Thread_local int busy;      /* depth of this thread's critical sections */
@@ -180,7 +181,7 @@ bool fl_region_is_absurd(const struct fl_region *r, size_t len)
 }
 
 /* What waits on shelves is no need of the program's. */
-static void note_peak(struct fl_region *r)
+void fl_region_note_peak(struct fl_region *r)
 {
     size_t blocks;
 
@@ -192,7 +193,10 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use)
 {
     r->stats.in_use += (uint64_t)in_use;
     if (r->stats.in_use > r->stats.in_use_peak + r->shelved) {
-        note_peak(r);
+        fl_region_note_peak(r);
+    }
+    if (++r->uses % USES_A_LOOK == 0) {
+        fl_shelf_resize(r);
     }
     if (fl_region_counted(r) > r->stats.populated_peak) {
         r->stats.populated_peak = fl_region_counted(r);
@@ -293,6 +297,7 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
 
     fl_region_lock(r);
     out->cached_bytes = fl_shelf_bytes(r, &cached);
+    fl_region_note_peak(r);
     for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
         hits += atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed);
         for (int i = 0; i < FL_CACHE_SLOTS; i++) {

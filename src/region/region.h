@@ -232,7 +232,9 @@ struct fl_region {
         granted; /* bytes that were ever allowed to be populated. Lock: region, to write */
     _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
     struct fl_region_stats stats;         /* Lock: region */
-    size_t shelved; /* bytes on shelves, at the last look; no part of the peak. Lock: region */
+    size_t shelved;      /* bytes on shelves, at the last look; no part of the peak. Lock: region */
+    unsigned shelf_turn; /* the shelf that was last asked for some. Lock: region */
+    unsigned uses;       /* requests and frees, to look at shelves now and then. Lock: region */
     _Atomic bool has_worker;  /* Lock: region, to write */
     bool is_behind;           /* the last tick without a worker left aged memory. Lock: region */
     uint64_t tick_due_ns;     /* monotonic; the next such tick; 0: none yet. Lock: region */

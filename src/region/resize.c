@@ -130,6 +130,18 @@ static bool resize_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     return true;
 }
 
+/* What waits behind `e` may serve it. All shelves are emptied for what lies right there alone. */
+static void drain_for(struct fl_region *r, const struct fl_extent *e)
+{
+    const struct fl_extent *behind = fl_extent_at(r, e->base + e->len);
+
+    if (behind != NULL && behind->state == FL_EXTENT_CACHED) {
+        (void)fl_cache_drain_all(r, 0);
+    } else {
+        (void)fl_cache_drain_some(r);
+    }
+}
+
 bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     struct fl_grant g;
@@ -150,7 +162,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
     } else if (len < e->len) {
         shrink(r, e, len);
     } else if (len > e->len) {
-        (void)fl_cache_drain_all(r, 0);
+        drain_for(r, e);
         done = extend_looking(r, e, len, &g);
     }
     fl_region_unlock(r);

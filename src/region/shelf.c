@@ -4,14 +4,13 @@
 #include <string.h>
 
 enum {
-    SHARE = 16,        /* of what is in use may wait, in all */
-    NEAR = 64,         /* of a length: so much longer may a block be that serves a request */
-    NEAR_AT_NEED = 4,  /* the same where a thread would sleep, */
-    MORE_AT_NEED = 16, /* or so many base pages */
-    OTHERS = 3,        /* shelves that are looked at beside one's own */
-    MAKE_ROOM = 2,     /* blocks that make room at a request that found none */
-    TRIES = 1000,      /* for a shelf that another thread changes */
-    FAST_NS = 128000,  /* FL_SHELF_MISSES misses: 4 us each */
+    SHARE = 16,       /* of what is in use may wait, in all */
+    NEAR = 64,        /* of a length: so much longer may a block be that serves a request */
+    NEAR_AT_NEED = 2, /* the same where a thread would sleep */
+    OTHERS = 3,       /* shelves that are looked at beside one's own */
+    MAKE_ROOM = 2,    /* blocks that make room at a request that found none */
+    TRIES = 1000,     /* for a shelf that another thread changes */
+    FAST_NS = 128000, /* FL_SHELF_MISSES misses: 4 us each */
     WORD_BITS = 64
 };
 static const size_t use_least = (size_t)128 << 20;  /* bytes in use, below which nothing waits */
@@ -40,18 +39,27 @@ static unsigned own_shelf(const struct fl_cache *c)
                               : (unsigned)((uintptr_t)c / sizeof *c % FL_SHELVES);
 }
 
+/* From here to let_go a handler sees that the thread is at work in the region: one that forks makes no
+ * whole child. */
 static bool try_hold(struct fl_shelf *s)
 {
+    if (atomic_load_explicit(&s->word, memory_order_relaxed) != 0) {
+        return false;
+    }
+    fl_region_enter();
     /* Sequentially consistent: comes after what a tick has raised, or is seen by its look. */
-    return atomic_load_explicit(&s->word, memory_order_relaxed) == 0 &&
-           atomic_exchange(&s->word, 1) == 0;
+    if (atomic_exchange(&s->word, 1) == 0) {
+        return true;
+    }
+    fl_region_leave();
+    return false;
 }
 
 static void let_go(struct fl_shelf *s)
 {
     /* release: pairs with the exchange of who holds it next */
     atomic_store_explicit(&s->word, 0, memory_order_release);
-    atomic_signal_fence(memory_order_seq_cst);
+    fl_region_leave();
 }
 
 static bool hold(struct fl_shelf *s)
@@ -120,7 +128,7 @@ bool fl_shelf_put(struct fl_region *r, const struct fl_cache *c, struct fl_exten
     unsigned own = own_shelf(c), bin = bin_of(e->len);
     struct fl_shelf *s = &r->shelf[own];
 
-    if (most == 0 || !is_short(e->len) || fl_shelf_bytes_of(s) > 2 * most || !try_hold(s)) {
+    if (most == 0 || !is_short(e->len) || fl_shelf_bytes_of(s) > most + most / 4 || !try_hold(s)) {
         return false;
     }
     e->next = s->bin[bin];
@@ -209,6 +217,9 @@ static void make_room(struct fl_region *r, struct fl_shelf *s, struct fl_cache *
         }
     }
     let_go(s);
+    if (!atomic_load(&c->listed)) { /* for those who empty all caches */
+        fl_cache_list(r, c);
+    }
 }
 
 struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t len)
@@ -216,7 +227,7 @@ struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t 
     if (!is_short(len) || atomic_load_explicit(&r->shelves_used, memory_order_relaxed) == 0) {
         return NULL;
     }
-    unsigned own = own_shelf(c), more = pages_of(len) / NEAR;
+    unsigned own = own_shelf(c), more = c->exact ? 0 : pages_of(len) / NEAR;
     struct fl_extent *e = take_from(&r->shelf[own], len, more);
     e = e != NULL ? e : take_from_others(r, own, len, more, OTHERS);
     if (e != NULL) {
@@ -229,11 +240,10 @@ struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t 
 
 struct fl_extent *fl_shelf_take_longer(struct fl_region *r, struct fl_cache *c, size_t len)
 {
-    if (!is_short(len)) {
+    if (!is_short(len) || c->exact) {
         return NULL;
     }
-    unsigned own = own_shelf(c), quarter = pages_of(len) / NEAR_AT_NEED;
-    unsigned more = quarter > MORE_AT_NEED ? quarter : MORE_AT_NEED;
+    unsigned own = own_shelf(c), more = pages_of(len) / NEAR_AT_NEED;
     struct fl_extent *e = take_from(&r->shelf[own], len, more);
     e = e != NULL ? e : take_from_others(r, own, len, more, FL_SHELVES);
     if (e != NULL) {
@@ -266,14 +276,14 @@ size_t fl_shelf_bytes(const struct fl_region *r, size_t *out_blocks)
 
 void fl_shelf_resize(struct fl_region *r)
 {
-    size_t n = (size_t)__builtin_popcountll(atomic_load(&r->shelves_used)), blocks;
+    size_t n = (size_t)__builtin_popcountll(atomic_load(&r->shelves_used));
     size_t from = r->config.shelf_from != 0 ? r->config.shelf_from : use_least;
     bool may = r->stats.in_use >= from && r->placing.nodes == 0 &&
                !atomic_load_explicit(&r->tight, memory_order_relaxed);
-
-    r->shelved = fl_shelf_bytes(r, &blocks);
     size_t most = fl_min(r->stats.in_use / SHARE / fl_max(n, 1), most_of_one);
+
     atomic_store_explicit(&r->shelf_most, may ? most : 0, memory_order_relaxed);
+    fl_region_note_peak(r);
 }
 
 /* Out of the shelf, into a chain. */
@@ -327,14 +337,17 @@ size_t fl_shelf_drain(struct fl_region *r, uint32_t age)
 
 size_t fl_shelf_drain_some(struct fl_region *r, size_t most)
 {
+    uint64_t used = atomic_load(&r->shelves_used);
     size_t n = 0;
 
-    for (uint64_t used = atomic_load(&r->shelves_used); used != 0 && n < most; used &= used - 1) {
-        struct fl_shelf *s = &r->shelf[__builtin_ctzll(used)];
+    for (unsigned at = r->shelf_turn; used != 0 && n < most; used &= ~((uint64_t)1 << at)) {
         struct fl_extent *chain = NULL, *e;
-        if (fl_shelf_bytes_of(s) == 0 || !hold(s)) {
+        at = next_used(used, at);
+        struct fl_shelf *s = &r->shelf[at];
+        if (fl_shelf_bytes_of(s) == 0 || !try_hold(s)) {
             continue;
         }
+        r->shelf_turn = at;
         for (size_t i = n; i < most && (e = take_in_turn(s)) != NULL; i++) {
             e->next = chain;
             chain = e;

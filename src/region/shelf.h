@@ -42,7 +42,7 @@ bool fl_shelf_put(struct fl_region *r, const struct fl_cache *c, struct fl_exten
 /* An extent of `len` bytes, or a little more, LIVE; NULL: there is none. What has to make room then is
  * left in `c`, for its next fl_cache_drain. Signals: safe. No lock is waited for. */
 struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t len);
-/* The same where else the thread would sleep: up to a quarter longer, or 16 base pages, and from any
+/* The same where else the thread would sleep: up to half as long again, and from any
  * shelf. */
 struct fl_extent *fl_shelf_take_longer(struct fl_region *r, struct fl_cache *c, size_t len);
 

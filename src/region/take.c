@@ -442,8 +442,8 @@ static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
     fl_ahead_watch(r, e);
 }
 
-struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
-                                 size_t align, bool zero)
+struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
+                               bool zero)
 {
     static const struct fl_wish anywhere = {.n = 1};
     const struct fl_wish *wish = &anywhere;
@@ -451,13 +451,6 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     uint32_t station = FL_STATION_NONE;
     struct fl_wish own_wish;
 
-    if (len > r->window.all.len || align > r->window.all.len || fl_region_is_absurd(r, len)) {
-        return NULL;
-    }
-    struct fl_extent *e = zero ? NULL : fl_take_plain(r, own, len, align);
-    if (FL_LIKELY(e != NULL)) {
-        return e;
-    }
     if (FL_UNLIKELY(r->placing.nodes != 0)) {
         station = fl_cache_wish(r, own, len, &own_wish);
         wish = &own_wish;
@@ -466,7 +459,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     if (!fl_region_lock_unless_forking(r)) {
         return NULL;
     }
-    e = take_looking(r, own, len, align, &g, wish);
+    struct fl_extent *e = take_looking(r, own, len, align, &g, wish);
     bool may_grow = e == NULL && !fl_sys_is_confined();
     if (may_grow && (g.refusal == 0 || g.refusal == -ENOMEM) && others_gave(r)) {
         fl_grant_begin(&g, zero, NULL);
