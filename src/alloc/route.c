@@ -110,7 +110,6 @@ static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align
         e = fl_shelf_take(fl_route.region, c, len);
     }
     if (e != NULL) {
-        fl_stats_bump(&c->stats.cache_hits);
         fl_call_worker(true);
     }
     return e;

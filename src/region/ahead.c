@@ -87,7 +87,7 @@ static struct fl_range still_its(const struct fl_ahead_slot *s)
                 : (struct fl_range){0, 0};
 }
 
-/* All of it is in memory, and was written to: pages of zeros, which a read brings, are nobody's own. */
+/* All of it is in memory, and was written to: pages of zeros, which a read brings, are the kernel's. */
 static bool is_there(uintptr_t page)
 {
     size_t there = 0, own = 0;
@@ -144,7 +144,7 @@ static size_t most_ahead(const struct fl_region *r, const struct fl_ahead_slot *
     return fl_min(s->front - s->begin, len / SHARE_OF_BLOCK + more) / 3 * 2;
 }
 
-/* Does memory leave room for so much that nobody has asked for? */
+/* Does memory leave room for so much that is not asked for? */
 static bool has_room(struct fl_region *r, size_t most)
 {
     struct fl_memory m;

@@ -6,7 +6,7 @@
 /* Is there but one way to serve it? Lock: region. */
 static bool is_ordinary(const struct fl_region *r, size_t len)
 {
-    return r->placing.nodes == 0 && r->seeded && r->holes.split == 0 && r->nspare != 0 &&
+    return r->seeded && r->holes.split == 0 && r->nspare != 0 &&
            !atomic_load_explicit(&r->tight, memory_order_relaxed) && !fl_left_is_sparse(r, len);
 }
 

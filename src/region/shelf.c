@@ -222,35 +222,38 @@ static void make_room(struct fl_region *r, struct fl_shelf *s, struct fl_cache *
     }
 }
 
+/* From the shelf of the thread's CPU, else from others. */
+static struct fl_extent *serve(struct fl_region *r, struct fl_cache *c, size_t len, unsigned more,
+                               int others)
+{
+    unsigned own = own_shelf(c);
+    struct fl_extent *e = take_from(&r->shelf[own], len, more);
+
+    e = e != NULL ? e : take_from_others(r, own, len, more, others);
+    if (e != NULL) {
+        atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
+        fl_stats_bump(&c->stats.cache_hits);
+    }
+    return e;
+}
+
 struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t len)
 {
     if (!is_short(len) || atomic_load_explicit(&r->shelves_used, memory_order_relaxed) == 0) {
         return NULL;
     }
-    unsigned own = own_shelf(c), more = c->exact ? 0 : pages_of(len) / NEAR;
-    struct fl_extent *e = take_from(&r->shelf[own], len, more);
-    e = e != NULL ? e : take_from_others(r, own, len, more, OTHERS);
-    if (e != NULL) {
-        atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
-    } else {
-        make_room(r, &r->shelf[own], c);
+    struct fl_extent *e = serve(r, c, len, c->exact ? 0 : pages_of(len) / NEAR, OTHERS);
+    if (e == NULL) {
+        make_room(r, &r->shelf[own_shelf(c)], c);
     }
     return e;
 }
 
 struct fl_extent *fl_shelf_take_longer(struct fl_region *r, struct fl_cache *c, size_t len)
 {
-    if (!is_short(len) || c->exact) {
-        return NULL;
-    }
-    unsigned own = own_shelf(c), more = pages_of(len) / NEAR_AT_NEED;
-    struct fl_extent *e = take_from(&r->shelf[own], len, more);
-    e = e != NULL ? e : take_from_others(r, own, len, more, FL_SHELVES);
-    if (e != NULL) {
-        atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
-        fl_stats_bump(&c->stats.cache_hits);
-    }
-    return e;
+    bool may = is_short(len) && !c->exact;
+
+    return may ? serve(r, c, len, pages_of(len) / NEAR_AT_NEED, FL_SHELVES) : NULL;
 }
 
 void fl_shelf_look(struct fl_cache *c)
@@ -394,7 +397,7 @@ void fl_shelf_fork_child(struct fl_region *r)
 {
     for (uint64_t lost = atomic_load(&r->shelves_used) & ~held; lost != 0; lost &= lost - 1) {
         struct fl_shelf *s = &r->shelf[__builtin_ctzll(lost)];
-        memset(s, 0, sizeof *s); /* whoever changed it is not here */
+        memset(s, 0, sizeof *s); /* the thread that changed it is not here */
     }
     fl_shelf_fork_parent(r);
 }

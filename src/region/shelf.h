@@ -5,7 +5,7 @@
  * would all take the region's lock. While one does so every few microseconds, what it frees goes on
  * the shelf of its CPU, and its requests look there first. What waits is CACHED, as in a thread's
  * cache: in no tree, counted as in use, and anybody's who finds it. The region takes it back when no
- * free memory fits a request, when it has aged, and for whoever empties all caches.
+ * free memory fits a request, when it has aged, and where all caches are emptied.
  * Where there are several nodes, or little is in use, there are none. */
 #ifndef FL_REGION_SHELF_H
 #define FL_REGION_SHELF_H
@@ -20,8 +20,8 @@ enum {
 };
 
 struct fl_shelf {
-    /* 1: a thread changes it. Held for some 20 instructions, and waited for by nobody but who
-     * empties all: others go on without. What follows: who holds it */
+    /* 1: a thread changes it. Held for some 20 instructions, and waited for by no thread but one
+     * that empties all: others go on without. What follows: who holds it */
     _Alignas(FL_CACHE_LINE) _Atomic uint32_t word;
     uint32_t hand;                         /* the bin that gives way next */
     _Atomic size_t bytes;                  /* that wait. Relaxed: a hint to others */
@@ -39,7 +39,7 @@ static inline size_t fl_shelf_bytes_of(const struct fl_shelf *s)
  * lock is waited for. */
 bool fl_shelf_put(struct fl_region *r, const struct fl_cache *c, struct fl_extent *e);
 
-/* An extent of `len` bytes, or a little more, LIVE; NULL: there is none. What has to make room then is
+/* An extent of `len` bytes, or a little more, LIVE, counted as a hit; NULL: there is none. What has to make room then is
  * left in `c`, for its next fl_cache_drain. Signals: safe. No lock is waited for. */
 struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t len);
 /* The same where else the thread would sleep: up to half as long again, and from any
@@ -71,7 +71,7 @@ size_t fl_shelf_drain_some(struct fl_region *r, size_t most);
 size_t fl_shelf_give_chain(struct fl_region *r, struct fl_extent *e);
 /* Does any wait? One that is being changed counts. Comes after what the caller did before. */
 bool fl_shelf_has_some(struct fl_region *r);
-/* Around fork(2): nobody changes them meanwhile. In the child what could not be held is empty. */
+/* Around fork(2): no thread changes them meanwhile. In the child what could not be held is empty. */
 void fl_shelf_fork_lock(struct fl_region *r);
 void fl_shelf_fork_parent(struct fl_region *r);
 void fl_shelf_fork_child(struct fl_region *r);
