@@ -269,6 +269,7 @@ static void *in_real_time(void *arg)
     CPU_SET(sched_getcpu(), &one);
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
     CHECK(sched_setscheduler(0, SCHED_FIFO, &urgent) == 0);
+    *(pid_t *)arg = (pid_t)syscall(SYS_gettid);
     for (size_t i = 0; i < 3; i++) {
         use((32 + 16 * i) * MIB);
         nap(20);
@@ -276,11 +277,24 @@ static void *in_real_time(void *arg)
     return arg;
 }
 
+/* pthread_join returns while the kernel still ends the thread, which is among the tasks until then. */
+static void wait_until_ended(pid_t tid)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/task/%d", tid);
+    while (access(path, F_OK) == 0) {
+        nap(1);
+    }
+}
+
 static void inherit(void)
 {
+    pid_t tid = 0;
     pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, in_real_time, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, in_real_time, &tid) == 0);
     pthread_join(thread, NULL);
+    wait_until_ended(tid);
     bool same = all_alike();
     for (int i = 0; i < 10 && same; i++) {
         nap(20);
