@@ -464,6 +464,7 @@ const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n,
     fake_install();
     fake.no_quiet_addresses |= c->reserved;
     fake.on_lazy_free = take_away;
+    fake.grants_no_huge = true;
     fake.pretend_populate = true; /* what is never touched costs nothing */
     memset(&region, 0, sizeof region);
     memset(slots, 0, sizeof slots);

@@ -79,6 +79,7 @@ struct fake {
     void (*on_read_file)(void);
     unsigned fail_at;    /* the n-th call of a slot in fail_slots is refused; 0: none */
     unsigned fail_slots; /* bit s: enum fake_slot s counts */
+    bool grants_no_huge; /* FL_ADVICE_NO_HUGE is not refused, so khugepaged fills no holes */
     bool fail_enomem;    /* map_at is then refused for want of memory, not of addresses */
     /* what happened */
     unsigned ncalls;         /* calls of slots in fail_slots since fail_at was set */
