@@ -54,7 +54,7 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
 {
     bool was = atomic_load_explicit(&r->tight, memory_order_relaxed);
     /* It must get much better before it counts as better: no back and forth at each step. */
-    size_t blocks, idle = r->free_bytes + fl_shelf_bytes(r, &blocks);
+    size_t idle = r->free_bytes + fl_shelf_bytes(r);
     bool tight = m->headroom / 2 < idle || (was && m->headroom / 4 < r->populated_bytes);
 
     atomic_store_explicit(&r->tight, tight, memory_order_relaxed);

@@ -183,9 +183,7 @@ bool fl_region_is_absurd(const struct fl_region *r, size_t len)
 /* What waits on shelves is no need of the program's. */
 void fl_region_note_peak(struct fl_region *r)
 {
-    size_t blocks;
-
-    r->shelved = fl_min(fl_shelf_bytes(r, &blocks), r->stats.in_use);
+    r->shelved = fl_min(fl_shelf_bytes(r), r->stats.in_use);
     r->stats.in_use_peak = fl_max(r->stats.in_use_peak, r->stats.in_use - r->shelved);
 }
 
@@ -293,10 +291,10 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
 void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
 {
     uint64_t hits = 0;
-    size_t cached;
 
     fl_region_lock(r);
-    out->cached_bytes = fl_shelf_bytes(r, &cached);
+    size_t cached = fl_shelf_blocks(r);
+    out->cached_bytes = fl_shelf_bytes(r);
     fl_region_note_peak(r);
     for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
         hits += atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed);

@@ -264,22 +264,44 @@ void fl_shelf_look(struct fl_cache *c)
     c->missed_ns = now;
 }
 
-size_t fl_shelf_bytes(const struct fl_region *r, size_t *out_blocks)
+static uint64_t all_used(const struct fl_region *r)
+{
+    return atomic_load(&r->shelves_used);
+}
+
+/* Takes the lowest number out of `set`; there is one. */
+static unsigned take_number(uint64_t *set)
+{
+    unsigned i = (unsigned)__builtin_ctzll(*set);
+
+    *set &= *set - 1;
+    return i;
+}
+
+size_t fl_shelf_bytes(const struct fl_region *r)
 {
     size_t bytes = 0;
 
-    *out_blocks = 0;
-    for (uint64_t used = atomic_load(&r->shelves_used); used != 0; used &= used - 1) {
-        const struct fl_shelf *s = &r->shelf[__builtin_ctzll(used)];
-        bytes += fl_shelf_bytes_of(s);
-        *out_blocks += atomic_load_explicit(&s->blocks, memory_order_relaxed);
+    for (uint64_t used = all_used(r); used != 0;) {
+        bytes += fl_shelf_bytes_of(&r->shelf[take_number(&used)]);
     }
     return bytes;
 }
 
+size_t fl_shelf_blocks(const struct fl_region *r)
+{
+    size_t blocks = 0;
+
+    for (uint64_t used = all_used(r); used != 0;) {
+        const struct fl_shelf *s = &r->shelf[take_number(&used)];
+        blocks += atomic_load_explicit(&s->blocks, memory_order_relaxed);
+    }
+    return blocks;
+}
+
 void fl_shelf_resize(struct fl_region *r)
 {
-    size_t n = (size_t)__builtin_popcountll(atomic_load(&r->shelves_used));
+    size_t n = (size_t)__builtin_popcountll(all_used(r));
     size_t from = r->config.shelf_from != 0 ? r->config.shelf_from : use_least;
     bool may = r->stats.in_use >= from && r->placing.nodes == 0 &&
                !atomic_load_explicit(&r->tight, memory_order_relaxed);
@@ -327,8 +349,8 @@ size_t fl_shelf_drain(struct fl_region *r, uint32_t age)
 {
     size_t n = 0;
 
-    for (uint64_t used = atomic_load(&r->shelves_used); used != 0; used &= used - 1) {
-        struct fl_shelf *s = &r->shelf[__builtin_ctzll(used)];
+    for (uint64_t used = all_used(r); used != 0;) {
+        struct fl_shelf *s = &r->shelf[take_number(&used)];
         if (fl_shelf_bytes_of(s) != 0 && hold(s)) {
             struct fl_extent *chain = take_aged(r, s, age, NULL);
             let_go(s);
@@ -340,7 +362,7 @@ size_t fl_shelf_drain(struct fl_region *r, uint32_t age)
 
 size_t fl_shelf_drain_some(struct fl_region *r, size_t most)
 {
-    uint64_t used = atomic_load(&r->shelves_used);
+    uint64_t used = all_used(r);
     size_t n = 0;
 
     for (unsigned at = r->shelf_turn; used != 0 && n < most; used &= ~((uint64_t)1 << at)) {
@@ -363,8 +385,8 @@ size_t fl_shelf_drain_some(struct fl_region *r, size_t most)
 
 bool fl_shelf_has_some(struct fl_region *r)
 {
-    for (uint64_t used = atomic_load(&r->shelves_used); used != 0; used &= used - 1) {
-        struct fl_shelf *s = &r->shelf[__builtin_ctzll(used)];
+    for (uint64_t used = all_used(r); used != 0;) {
+        struct fl_shelf *s = &r->shelf[take_number(&used)];
         if (!try_hold(s)) {
             return true;
         }
@@ -380,23 +402,23 @@ bool fl_shelf_has_some(struct fl_region *r)
 void fl_shelf_fork_lock(struct fl_region *r)
 {
     held = 0;
-    for (uint64_t used = atomic_load(&r->shelves_used); used != 0; used &= used - 1) {
-        int i = __builtin_ctzll(used);
+    for (uint64_t used = all_used(r); used != 0;) {
+        unsigned i = take_number(&used);
         held |= (uint64_t)hold(&r->shelf[i]) << i;
     }
 }
 
 void fl_shelf_fork_parent(struct fl_region *r)
 {
-    for (; held != 0; held &= held - 1) {
-        let_go(&r->shelf[__builtin_ctzll(held)]);
+    while (held != 0) {
+        let_go(&r->shelf[take_number(&held)]);
     }
 }
 
 void fl_shelf_fork_child(struct fl_region *r)
 {
-    for (uint64_t lost = atomic_load(&r->shelves_used) & ~held; lost != 0; lost &= lost - 1) {
-        struct fl_shelf *s = &r->shelf[__builtin_ctzll(lost)];
+    for (uint64_t lost = all_used(r) & ~held; lost != 0;) {
+        struct fl_shelf *s = &r->shelf[take_number(&lost)];
         memset(s, 0, sizeof *s); /* the thread that changed it is not here */
     }
     fl_shelf_fork_parent(r);

@@ -57,8 +57,9 @@ static inline bool fl_shelf_is_of_use(struct fl_cache *c)
     return c->uses_shelves;
 }
 
-/* Bytes and blocks that wait, as of a moment ago. */
-size_t fl_shelf_bytes(const struct fl_region *r, size_t *out_blocks);
+/* Bytes, and blocks, that wait, as of a moment ago. */
+size_t fl_shelf_bytes(const struct fl_region *r);
+size_t fl_shelf_blocks(const struct fl_region *r);
 
 /* The rest wants the region lock.
  * How much may wait, by what is in use now. */

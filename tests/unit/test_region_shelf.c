@@ -44,10 +44,7 @@ static struct fl_extent *take_shelved(size_t len)
 
 static size_t waiting(void)
 {
-    size_t blocks;
-
-    (void)fl_shelf_bytes(&region, &blocks);
-    return blocks;
+    return fl_shelf_blocks(&region);
 }
 
 static void a_freed_block_serves_the_next_request_of_its_length(void **state)
@@ -193,6 +190,36 @@ static void what_waits_ages(void **state)
     assert_int_equal(waiting(), 1);
     (void)fl_region_tick(&region, 3);
     assert_int_equal(waiting(), 0);
+    assert_settled();
+}
+
+static void tight_memory_leaves_nothing_there(void **state)
+{
+    struct fl_memory little = {.headroom = MIB(1), .keep = MIB(64)};
+    (void)state;
+    struct fl_extent *e = take(KIB(200));
+    assert_true(put(take(KIB(256))));
+    fl_region_lock(&region);
+    (void)fl_region_note_memory(&region, &little);
+    fl_region_unlock(&region);
+    assert_int_equal(waiting(), 0);
+    assert_false(put(e));
+    assert_settled();
+}
+
+static void a_longer_one_is_cut_by_realloc(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(KIB(1000));
+    assert_true(put(e));
+    assert_ptr_equal(take_shelved(KIB(988)), e);
+    size_t in_use = stats().in_use_bytes;
+    assert_true(fl_region_resize(&region, e, KIB(988)));
+    assert_int_equal(e->len, KIB(988));
+    assert_int_equal(stats().in_use_bytes, in_use - KIB(12));
+    assert_true(put(e)); /* in the bin of what it is now */
+    assert_null(take_shelved(KIB(1000)));
+    assert_ptr_equal(take_shelved(KIB(988)), e);
     assert_settled();
 }
 
@@ -409,6 +436,8 @@ int main(void)
         T(what_is_too_much_makes_room),
         T(a_request_that_fits_nowhere_gets_what_waits),
         T(what_waits_ages),
+        T(tight_memory_leaves_nothing_there),
+        T(a_longer_one_is_cut_by_realloc),
         T(what_waits_keeps_the_worker),
         T(who_is_changed_by_another_is_passed_by),
         T(other_shelves_are_looked_at),
