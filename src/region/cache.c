@@ -132,6 +132,22 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
     return n;
 }
 
+void fl_cache_count(const struct fl_cache *c, struct fl_cached *sum)
+{
+    for (const struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
+        if (atomic_load_explicit(&s->extent, memory_order_relaxed) != NULL) {
+            sum->blocks++;
+            sum->bytes += atomic_load_explicit(&s->len, memory_order_relaxed);
+        }
+    }
+    /* Who takes them out of the chain has the region lock; the owner only puts others before them. */
+    const struct fl_extent *e = atomic_load_explicit(&c->leaving, memory_order_acquire);
+    for (; e != NULL; e = e->next) {
+        sum->blocks++;
+        sum->bytes += e->len;
+    }
+}
+
 void fl_cache_list(struct fl_region *r, struct fl_cache *c)
 {
     if (atomic_exchange(&c->listed, true)) { /* a signal handler did */

@@ -113,6 +113,12 @@ void fl_cache_settle(struct fl_cache *c, uint32_t station, unsigned zone);
  * or cpuset unseen is seen here. Signals: safe. */
 void fl_cache_recall(struct fl_region *r, struct fl_cache *c, size_t len);
 
+struct fl_cached {
+    size_t blocks, bytes;
+};
+/* Adds what waits in the cache. Wants the region lock. */
+void fl_cache_count(const struct fl_cache *c, struct fl_cached *sum);
+
 /* The cache has got its first extent since all were emptied: who empties all looks at those
  * that did alone. */
 void fl_cache_list(struct fl_region *r, struct fl_cache *c);

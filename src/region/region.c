@@ -293,21 +293,16 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     uint64_t hits = 0;
 
     fl_region_lock(r);
-    size_t cached = fl_shelf_blocks(r);
-    out->cached_bytes = fl_shelf_bytes(r);
+    struct fl_cached in = {fl_shelf_blocks(r), fl_shelf_bytes(r)};
     fl_region_note_peak(r);
     for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
         hits += atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed);
-        for (int i = 0; i < FL_CACHE_SLOTS; i++) {
-            bool there = atomic_load_explicit(&c->slot[i].extent, memory_order_relaxed) != NULL;
-            cached += there;
-            out->cached_bytes +=
-                there ? atomic_load_explicit(&c->slot[i].len, memory_order_relaxed) : 0;
-        }
+        fl_cache_count(c, &in);
     }
+    out->cached_bytes = in.bytes;
     out->requests = r->stats.takes + hits;
     out->cache_hits = hits;
-    out->live_extents = r->stats.takes - r->stats.gives - cached;
+    out->live_extents = r->stats.takes - r->stats.gives - in.blocks;
     out->frees = out->requests - out->live_extents;
     out->stalls = r->stats.stalls;
     out->lazy = r->stats.lazy;

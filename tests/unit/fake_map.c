@@ -225,18 +225,12 @@ static int collapse(struct fl_range r, int rc)
     return rc;
 }
 
-/* What takes back an advice needs no map more: the kernel does not refuse it. */
-static bool may_be_refused(enum fl_sys_advice advice)
-{
-    bool granted = advice == FL_ADVICE_NO_HUGE && fake.grants_no_huge;
-
-    return !granted && advice != FL_ADVICE_FORK && advice != FL_ADVICE_DUMP;
-}
-
 static int fake_advise(struct fl_range r, enum fl_sys_advice advice)
 {
-    int rc = may_be_refused(advice) ? fake_scripted(FAKE_ADVISE) : 0;
-
+    /* What takes back an advice needs no map more: the kernel does not refuse it. */
+    bool takes_back = advice == FL_ADVICE_FORK || advice == FL_ADVICE_DUMP;
+    bool granted = takes_back || (advice == FL_ADVICE_NO_HUGE && fake.grants_no_huge);
+    int rc = granted ? 0 : fake_scripted(FAKE_ADVISE);
     if (is_flag(advice)) {
         rc = advise_flag(r, advice, rc);
     } else if (advice == FL_ADVICE_COLLAPSE) {

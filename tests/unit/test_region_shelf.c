@@ -142,9 +142,12 @@ static void what_is_too_much_makes_room(void **state)
     assert_in_range(own->bytes, MIB(25) / 2, MIB(27) / 2); /* a quarter more */
     assert_in_range(kept, 12, 15);
     size_t before = own->bytes;
+    struct fl_stats_values then = stats();
     assert_null(take_shelved(KIB(100)));
     assert_in_range(before - own->bytes, KIB(1700), KIB(2000)); /* two of them */
     assert_non_null(cache->leaving);
+    assert_int_equal(stats().live_extents, then.live_extents); /* they wait still */
+    assert_int_equal(stats().cached_bytes, then.cached_bytes);
     size_t gives = region.stats.gives;
     struct fl_extent *f = fl_region_take(&region, cache, KIB(100), fl_page.base, false);
     assert_non_null(f);
