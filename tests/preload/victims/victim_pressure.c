@@ -40,9 +40,9 @@ int main(int argc, char **argv)
     }
     stamp(live, 3 * MIB, 1);
     stamp(other, OTHER_MIB * MIB, 2);
-    nap(300); /* a thread that watches may be in its first lines */
     size_t before = rss_mib(), now = before;
     CHECK(before >= FREE_MIB + OTHER_MIB);
+    nap(300); /* a thread that watches may be in its first lines */
     for (int i = 0; i < atoi(argv[2]) && now + FREE_MIB - 4 > before; i++) {
         write_file(argv[1], 128 * MIB);
         nap(100);
