@@ -26,6 +26,7 @@ int main(int argc, char **argv)
     char *p = aligned_alloc(PAGE_KIB * KIB, len);
     CHECK(p != NULL);
     memset(p, 7, len);
+    (void)madvise(p, len, MADV_NOHUGEPAGE); /* khugepaged would fill the holes */
     long long before = usage(argv[1]);
     for (size_t at = 0; at < len; at += PIECE_KIB * KIB) {
         errno = ENOTTY;
