@@ -61,6 +61,9 @@ class Bars:
     def at_most(self, what, value, limit, unit="", note=""):
         self.row(what, value, limit, value <= limit, unit, note)
 
+    def at_least(self, what, value, limit, unit="", note=""):
+        self.row(what, value, limit, value >= limit, unit, note)
+
     def below(self, what, value, limit, unit=""):
         self.row(what, value, limit, value < limit, unit)
 
