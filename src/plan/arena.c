@@ -138,12 +138,26 @@ static size_t trim(struct fl_arena *a, give_back *to)
 {
     size_t given = 0;
 
+    atomic_store(&a->thinned, true);
     for (size_t at = 0; at < a->filled.granules;) {
         size_t n = claim_run(a, at);
         given += n != 0 ? empty_run(a, at, n, to) : 0;
         at += n + 1;
     }
+    atomic_store(&a->thinned, false);
     return given;
+}
+
+bool fl_arena_was_thinned(struct fl_arena *a)
+{
+    bool was = atomic_load(&a->thinned);
+
+    fl_region_enter();
+    if (was && fl_lock_acquire_unless_forking(&fl_plan.lock)) {
+        fl_lock_release(&fl_plan.lock);
+    }
+    fl_region_leave();
+    return was;
 }
 
 size_t fl_arena_trim(struct fl_arena *a)
@@ -152,6 +166,40 @@ size_t fl_arena_trim(struct fl_arena *a)
     size_t given = fl_arena_is_open(a) ? trim(a, fl_inner_yield) : 0;
     fl_plan_unlock();
     return given;
+}
+
+/* Lock: plan. From the top down, where a layout has what lives for a short time only. */
+static size_t lend(struct fl_arena *a, size_t most)
+{
+    size_t lent = 0;
+
+    atomic_store(&a->thinned, true);
+    for (size_t at = a->filled.granules; at > 0 && lent < most;) {
+        size_t n = 0, want = (most - lent + fl_page.huge - 1) / fl_page.huge;
+        while (n < want && n < at && claim_page(a, at - n - 1)) {
+            n++;
+        }
+        lent += n != 0 ? empty_run(a, at - n, n, fl_inner_yield) : 0;
+        at -= fl_min(n + 1, at);
+    }
+    atomic_store(&a->thinned, false);
+    return lent;
+}
+
+size_t fl_plan_lend(unsigned zone, size_t bytes)
+{
+    size_t lent = 0;
+
+    fl_region_enter();
+    if (fl_lock_acquire_unless_forking(&fl_plan.lock)) {
+        for (struct fl_arena *a = fl_plan.arenas; a != NULL && lent < bytes; a = a->next) {
+            bool has_some = fl_arena_is_open(a) && a->inner.outer->zone == zone;
+            lent += has_some ? lend(a, bytes - lent) : 0;
+        }
+        fl_lock_release(&fl_plan.lock);
+    }
+    fl_region_leave();
+    return lent;
 }
 
 static size_t give_up(struct fl_arena *a, give_back *to)

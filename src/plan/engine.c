@@ -122,7 +122,6 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
         leave_headroom(&l->slot[i], nlives);
     }
     leave_aligned(l);
-    fl_gate_look(l, lives, nlives);
     return l;
 }
 
@@ -162,7 +161,6 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
     l->horizon = from->horizon;
     l->asked_most = from->asked_most;
     l->largest = from->largest;
-    l->outside = from->outside;
     return l;
 }
 

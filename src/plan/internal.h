@@ -58,6 +58,8 @@ struct fl_arena {
     bool lowered;  /* some above the limit may be in memory. Its owner */
     _Atomic bool cold; /* its tables are to come into memory. Lock: plan, to write */
     _Atomic bool draining;
+    _Atomic bool
+        thinned; /* idle pages of it are claimed for a moment, to leave it. Lock: plan, to write */
     struct fl_arena *next; /* every arena ever made. Lock: plan */
     _Atomic bool used;     /* since the worker looked */
     _Atomic unsigned idle; /* looks at which it was not. The thread that ages it */
@@ -92,6 +94,8 @@ size_t fl_arena_holds(const struct fl_arena *a);
 size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
 /* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room);
+/* A claim failed: was that for idle pages that were about to leave it? They have left now. No lock held. */
+bool fl_arena_was_thinned(struct fl_arena *a);
 /* Closes it if nobody has a block in it: its memory is the region's, free. Any thread; takes the region lock. */
 void fl_arena_drop_if_empty(struct fl_arena *a);
 /* All huge pages of it in which there is no block are the region's, free; the addresses stay. Bytes. */
@@ -119,7 +123,6 @@ struct fl_record {
     uint64_t hash;       /* of the sizes, in order */
     bool full;           /* more requests than there is room for */
     bool closed;         /* ended */
-    bool served;         /* by a layout, too */
     bool complete; /* and so has the next one: what it left behind has been freed there, or stays */
 };
 
@@ -138,9 +141,6 @@ struct fl_layout {
     bool wish;            /* some slot has grown */
     uint64_t
         needs; /* bytes of memory at once: as many as it is high, unless its sizes belong to different steps */
-    uint64_t shadow;     /* bytes that the steps it was made from need without it; 0: not known */
-    bool above;          /* it needs more than that */
-    uint64_t outside;    /* bytes that the requests which it leaves alone hold at once */
     uint64_t asked_most; /* bytes that one step asked for in planned slots, at most */
     uint32_t serial;     /* no other has it */
     uint32_t
@@ -178,7 +178,6 @@ struct fl_step_context {
     unsigned away_zone;
     uint64_t away_since;
     unsigned journeys; /* times that the arena has followed */
-    bool gave_up;      /* the arena's free memory, for this step needs it elsewhere */
     bool relearn;      /* so many that steps are worth recording again */
     uint64_t recent[FL_SIGNATURE];
     unsigned misses_in_a_row;
@@ -191,8 +190,7 @@ struct fl_step_context {
     /* Learning. */
     struct fl_detect *detect; /* NULL: steps are declared, or it rests */
     struct fl_record record[FL_RECORDS];
-    unsigned newest;             /* record under way */
-    struct fl_record *completed; /* by the end of the last step; NULL */
+    unsigned newest; /* record under way */
     bool recording;
     uint32_t begun; /* steps of this loop */
     uint32_t sampled,
@@ -298,31 +296,6 @@ int fl_packing_run(struct fl_packing *p, uint64_t cost, uint64_t ns);
 uint64_t fl_packing_height(const struct fl_packing *p, const struct fl_layout *l);
 bool fl_packing_is_worth(const struct fl_packing *p, const struct fl_layout *l, uint64_t height);
 void fl_packing_store(const struct fl_packing *p, struct fl_layout *l);
-
-/* shadow.c */
-struct fl_shadow_peaks {
-    uint64_t
-        online; /* bytes that the step needs where each block goes into the shortest gap that holds it, as they come */
-    uint64_t inside,
-        outside; /* the most bytes that blocks held at once which an arena has, and which none has */
-};
-/* Of a complete step, as if the one before had been like it. `slot`: of its lives, what they would be served by; NULL: by what they were. False: it would take more than `most_work` looks at a block, or there is no scratch.
- * Pure. Cost: 1 ns a look; requests times live blocks. */
-bool fl_shadow(const struct fl_lives *step, const struct fl_slot *slot, uint64_t most_work,
-               struct fl_shadow_peaks *out, void *scratch, size_t scratch_len);
-size_t fl_shadow_scratch(size_t n);
-
-/* gate.c */
-/* What the layout will be held against, of all the steps that it is made from. The worker. */
-void fl_gate_look(struct fl_layout *l, const struct fl_lives *lives, unsigned nlives);
-/* Sets what it needs, and whether that is too much. */
-void fl_gate_judge(struct fl_layout *l);
-/* The step that has just ended needed more memory than without a plan. */
-bool fl_gate_was_above(struct fl_step_context *c);
-static inline bool fl_gate_is_above(struct fl_step_context *c)
-{
-    return c->layout != NULL && (c->layout->above || c->completed != NULL) && fl_gate_was_above(c);
-}
 
 /* better.c */
 /* A search for a lower layout than `l`, from where `p` has come to, which is the search's then. The worker. */

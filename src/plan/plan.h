@@ -129,7 +129,6 @@ struct fl_life {
     uint32_t zone;   /* that it was marked with; 0: none */
     uint8_t
         node; /* of the region's, where its memory was taken; FL_LIFE_ANY_NODE: on several, or as the program wishes */
-    bool inside; /* a plan's arena */
 };
 
 /* A step as it was recorded: lives by (thread, index), those of a thread in the order of birth; [begin, end) by the same clock, which
@@ -473,6 +472,8 @@ uint64_t fl_plan_age(struct fl_region *r);
 uint64_t fl_plan_follow(struct fl_region *r);
 /* Memory is short: what of arenas nobody has a block in goes back. Bytes. No lock held. */
 size_t fl_plan_release(void);
+/* Idle huge pages of that zone, of any arena, become the region's, free: `bytes`, if there are as many. Bytes. No lock held. */
+size_t fl_plan_lend(unsigned zone, size_t bytes);
 
 /* Around fork(2), with the region's: prepare before the region's lock and hold
  * after it, parent after fork. child: false when another

@@ -44,7 +44,6 @@ bool fl_record_begin(struct fl_step_context *c)
     rec->begin = rec->end = c->clock;
     rec->hash = 0;
     rec->full = rec->closed = rec->complete = false;
-    rec->served = c->layout != NULL;
     __atomic_store_n(&c->newest, i, __ATOMIC_RELAXED);
     return true;
 }
@@ -58,14 +57,12 @@ void fl_record_end(struct fl_step_context *c)
 {
     struct fl_record *rec = nth_newest(c, 0), *before = nth_newest(c, 1);
 
-    c->completed = NULL;
     if (!c->recording) {
         return;
     }
     rec->end = tick(c);
     rec->closed = !rec->full && rec->n != 0;
     before->complete = before->closed;
-    c->completed = before->complete && before->served && rec->served ? before : NULL;
     c->sampled++;
     c->stable = is_repeated(before, rec) ? c->stable + 1 : 0;
     if (fl_plan.config.trace != NULL && before->complete) {
@@ -78,7 +75,6 @@ void fl_record_end(struct fl_step_context *c)
 void fl_record_drop_all(struct fl_step_context *c)
 {
     c->recording = false;
-    c->completed = NULL;
     c->sampled = c->stable = 0;
     for (struct fl_record *rec = c->record; rec < c->record + FL_RECORDS; rec++) {
         __atomic_store_n(&rec->n, 0, __ATOMIC_RELAXED);
@@ -111,7 +107,6 @@ static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t alig
     life->align = align;
     life->thread = 0;
     life->node = node_of(e);
-    life->inside = e->content == FL_CONTENT_INNER;
     __atomic_store_n(&life->zone, 0, __ATOMIC_RELAXED);
     life->index = rec->n;
     rec->hash = fl_record_mix(rec->hash, e->len);

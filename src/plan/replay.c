@@ -4,7 +4,7 @@
  * less shifts nothing. */
 #include "plan/internal.h"
 
-enum { AHEAD = 8, LOST_AFTER = 64, BAD_OF_EIGHT = 3, STRANGE_MOST = 8, GIVE_UP_SHARE = 16 };
+enum { AHEAD = 8, LOST_AFTER = 64, BAD_OF_EIGHT = 3, STRANGE_MOST = 8 };
 /* Steps: crowded ones in a row until another arena is taken, and how many until the next. */
 enum { CROWDED_STEPS = 2, MOVE_AFTER = 32 };
 
@@ -138,20 +138,15 @@ static const struct fl_seat *find_seat(struct fl_step_context *c, size_t len)
     return NULL;
 }
 
-static void count_miss(struct fl_step_context *c, size_t len, bool placed)
+/* `excused`: it is no fault of the plan's. */
+static void count_miss(struct fl_step_context *c, size_t len, bool excused)
 {
     fl_stats_bump(&c->stats.misses);
     c->diverged++;
     c->misses_in_a_row++;
-    if (placed) {
-        return;
-    }
-    c->missed += len;
-    fl_stats_add(&c->stats.missed_bytes, len);
-    /* It is another step than the plan's: not to hold memory for both. */
-    if (!c->gave_up && c->missed > atomic_load(&c->arena->limit) / GIVE_UP_SHARE) {
-        c->gave_up = true;
-        (void)fl_arena_trim(c->arena);
+    if (!excused) {
+        c->missed += len;
+        fl_stats_add(&c->stats.missed_bytes, len);
     }
 }
 
@@ -164,12 +159,18 @@ static struct fl_extent *at_seat(struct fl_step_context *c, const struct fl_seat
     if (granule == FL_SEAT_GAP) {
         return in_a_gap(c, len);
     }
-    return len <= s->most ? fl_arena_take(c->arena, granule, len, s->room) : NULL;
+    if (len > s->most) {
+        return NULL;
+    }
+    struct fl_extent *e = fl_arena_take(c->arena, granule, len, s->room);
+    return e == NULL && fl_arena_was_thinned(c->arena)
+               ? fl_arena_take(c->arena, granule, len, s->room)
+               : e;
 }
 
-/* What has no seat goes the ordinary way: it may stay for ever, and would be in the way in each step. What has one, and cannot have
- * it, goes into a gap; but not while blocks of an older layout are still in places of this one: what goes into a gap then may be in somebody's
- * place in the next step, who goes into a gap, and so on for ever. */
+/* What has no seat, or cannot have it, goes the ordinary way: it may stay for ever, and would be in the
+ * way in each step. That it finds memory there is the region's matter, which takes what is idle here:
+ * see fl_plan_lend. */
 static struct fl_extent *serve(struct fl_step_context *c, size_t len)
 {
     const struct fl_seat *s = c->turn.next;
@@ -193,9 +194,8 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
         return e;
     }
     c->crowded++;
-    e = c->settles ? NULL : in_a_gap(c, len);
-    count_miss(c, len, e != NULL || c->settles);
-    return e;
+    count_miss(c, len, c->settles);
+    return NULL;
 }
 
 /* Too much is asked of its address: not planned. */
@@ -371,7 +371,6 @@ static bool have_arena(struct fl_step_context *c)
 void fl_replay_begin(struct fl_step_context *c)
 {
     c->requests_here = c->diverged = c->crowded = 0;
-    c->gave_up = false;
     c->asked = c->missed = c->forgiven = 0;
     if (c->layout == NULL) {
         return;
@@ -408,8 +407,7 @@ bool fl_replay_end(struct fl_step_context *c)
     fl_replay_count(c);
     bool strange = c->diverged > c->requests_here / 2;
     bool grows = c->grown != NULL || (c->layout != NULL && c->layout->wish);
-    bool bad =
-        !strange && !grows && (c->missed > c->forgiven + c->asked / 20 || fl_gate_is_above(c));
+    bool bad = !strange && !grows && c->missed > c->forgiven + c->asked / 20;
 
     if (c->layout != NULL) {
         c->layout->asked_most = fl_max(c->layout->asked_most, c->asked);

@@ -116,6 +116,17 @@ static void add_to_zone(struct fl_plan_zone *z, const struct fl_slot *s)
     z->len = fl_max(top[0] - z->offset[0], top[1] - z->offset[1]);
 }
 
+/* Blocks of a zone have two places each for all of the step. */
+static void set_needs(struct fl_layout *l)
+{
+    uint64_t most = l->largest + l->largest / 64;
+
+    for (unsigned z = 1; z <= FL_PLAN_ZONES; z++) {
+        most += 2 * l->zone[z].len;
+    }
+    l->needs = l->largest != 0 && most < l->height ? most : l->height;
+}
+
 void fl_layout_zones(struct fl_layout *l)
 {
     static _Atomic uint32_t serials;
@@ -127,7 +138,7 @@ void fl_layout_zones(struct fl_layout *l)
             add_to_zone(&l->zone[s->zone], s);
         }
     }
-    fl_gate_judge(l);
+    set_needs(l);
 }
 
 static uint64_t offset_of(const struct fl_seat *s, int parity)

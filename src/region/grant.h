@@ -15,6 +15,9 @@
  * most. */
 enum { FL_RUN_EXTENTS = 9, FL_CARVE_DESCRIPTORS = 5 };
 
+/* What was lent may lie where the request, planned anew, takes other addresses and lacks some again. */
+enum { FL_LOANS = 4 };
+
 /* Bytes of the stock that go to one request. */
 struct fl_stock_piece {
     struct fl_range range;
@@ -37,7 +40,11 @@ struct fl_grant {
     bool on_touch; /* base pages, not populated, so that nothing is taken untouched */
     bool sparse;   /* little of it will be touched: nothing in which a touch brings a huge page */
     bool leaves;   /* what the plan has from the kernel comes when it is touched: see left.c */
-    bool leave_holes;             /* so do the holes in what was free */
+    bool leave_holes; /* so do the holes in what was free */
+    /* Times that what is idle in divided extents may be asked for, before the kernel is; some came,
+     * and is free elsewhere. */
+    uint8_t loans;
+    bool lent;
     bool any_room;                /* it must not be refused for want of room on the zone's node */
     const struct fl_memory *seen; /* a look that was made for it; NULL: none yet */
     bool look; /* after it the memory is to be looked at: see fl_look_after_take */
@@ -45,10 +52,11 @@ struct fl_grant {
     uint8_t hands; /* that populate; 0: automatic */
     /* The plan: where the bytes of `fresh` come from; the rest is the kernel's. */
     size_t from_stock, from_free;
+    size_t wanted;   /* bytes to be lent before all is planned anew; see fl_region_take_loan */
     size_t budgeted; /* bytes for which fl_region_may_populate was asked */
     size_t exempt;   /* bytes that nothing is populated for, or that bring their pages along */
     /* There is room, but fl_region_may_populate says no, and why; -ENOSPC: the node is full;
-     * -EBUSY: look first */
+     * -EBUSY: borrow, or look, first */
     int refusal;
     /* What there is to do. */
     bool hollow; /* some of what is handed out may never have been touched */

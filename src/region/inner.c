@@ -140,6 +140,7 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
                   const struct fl_part_how *how)
 {
     struct fl_grant g = {.to_stay = true,
+                         .loans = FL_LOANS,
                          .any_room = true,
                          .zone = (uint8_t)zone_of(outer),
                          .hands = how->hands,
@@ -152,6 +153,10 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
     make_way(r, part.len, g.zone);
     struct fl_memory seen;
     int refusal = fl_supply_plan(r, &g, part.len, part.len, 0);
+    while (g.wanted != 0) {
+        fl_region_take_loan(r, &g);
+        refusal = fl_supply_plan(r, &g, part.len, part.len, 0);
+    }
     if (refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
         g.seen = &seen;
         refusal = fl_supply_plan(r, &g, part.len, part.len, 0);
@@ -319,6 +324,17 @@ void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner 
 void fl_inner_close(struct fl_region *r, struct fl_inner *in)
 {
     fl_part_give(r, in->outer, in);
+}
+
+bool fl_inner_has_memory(const struct fl_region *r, unsigned zone)
+{
+    for (const struct fl_inner *in = r->inners; in != NULL && r->lend != NULL; in = in->next) {
+        const struct fl_extent *outer = in->outer;
+        if (outer != NULL && outer->zone == zone && outer->zeroed.len != 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 struct fl_inner *fl_inner_around(struct fl_region *r, uintptr_t addr, struct fl_extent **out_outer)

@@ -45,6 +45,8 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
 /* Moves the memory of `from`, populated whole huge pages in which no block is, to others at `to` that are not. Returns bytes, whole huge
  * pages, from its start: less, or 0, where they do not move. */
 size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range from, uintptr_t to);
+/* Has any that is open some of that zone's memory? Lock: region. */
+bool fl_inner_has_memory(const struct fl_region *r, unsigned zone);
 /* No block is LIVE any more, and none will be: gives the outer extent back. */
 void fl_inner_close(struct fl_region *r, struct fl_inner *in);
 /* The one whose outer extent `addr` lies in, now; NULL: none. And the block there, while it is not free; NULL. Lock-free. */

@@ -420,6 +420,9 @@ void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone);
  * released meanwhile. */
 bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone);
 
+/* What lend does, for a plan that had to ask for it (g->wanted). Nobody is asked twice for one
+ * request. The lock is released meanwhile. */
+void fl_region_take_loan(struct fl_region *r, struct fl_grant *g);
 /* What release_more does, where it is plugged in. No lock held. */
 size_t fl_region_release_more(struct fl_region *r);
 

@@ -160,6 +160,21 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age)
     return fl_region_purge_some(r, age, SIZE_MAX);
 }
 
+void fl_region_take_loan(struct fl_region *r, struct fl_grant *g)
+{
+    size_t wanted = g->wanted;
+
+    g->wanted = 0;
+    g->loans--;
+    fl_region_unlock(r);
+    if (r->lend(g->zone, wanted) != 0) {
+        g->lent = true;
+    } else {
+        g->loans = 0;
+    }
+    fl_region_lock(r);
+}
+
 size_t fl_region_release_more(struct fl_region *r)
 {
     return r->release_more != NULL ? r->release_more() : 0;

@@ -245,6 +245,9 @@ struct fl_region {
     _Atomic int rung_refusal; /* -errno that made it fall; 0: it did not */
     /* Plugged in by runtime/: has others give back what they hold of ours and do not use. Bytes. No lock held. */
     size_t (*release_more)(void);
+    /* NULL, or: memory of that zone that is idle in divided extents becomes free memory, whole huge
+     * pages, `bytes` of it if there is as much. Returns bytes. No lock held. */
+    size_t (*lend)(unsigned zone, size_t bytes);
     /* Likewise, at each tick without a worker: others age what they hold. One thread at a time. */
     uint64_t (*age_more)(struct fl_region *r);
     struct fl_zone zone[FL_ZONES];

@@ -46,9 +46,10 @@ int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t f
     const struct fl_zone *z = &r->zone[g->zone];
     bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
                     !fl_sys_is_confined() && fl_zone_moves(r, g->zone);
-    bool full = g->to_stay || fl_supply_is_full(r, len, fresh);
+    bool may_lend = can_move && g->loans != 0 && fl_inner_has_memory(r, g->zone);
+    bool full = g->to_stay || g->lent || may_lend || fl_supply_is_full(r, len, fresh);
     size_t donors = can_move && z->free_huge > own ? z->free_huge - own : 0;
-    size_t stock = can_move ? z->stock_ready : 0;
+    size_t stock = can_move && !may_lend ? z->stock_ready : 0; /* the worker would fill it anew */
 
     g->from_stock = full && !g->zero ? 0 : fl_min(stock, fresh);
     g->from_free = full ? fl_min(donors, fresh - g->from_stock) : 0;
@@ -57,6 +58,11 @@ int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t f
     }
     size_t rest = fresh - g->from_stock - g->from_free;
     g->budgeted = 0;
+    if (rest != 0 && may_lend) {
+        g->wanted = rest;
+        g->from_stock = g->from_free = 0;
+        return -EBUSY;
+    }
     int refusal = rest != 0 ? may_populate(r, g, len, rest) : 0;
     if (refusal == 0) {
         g->budgeted = rest;

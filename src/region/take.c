@@ -315,10 +315,13 @@ static struct fl_extent *take_in(struct fl_region *r, struct fl_cache *own, size
                                  size_t align, struct fl_grant *g, const struct fl_wish *wish,
                                  unsigned zone, bool any_room)
 {
-    bool look = g->look;
+    bool look = g->look, lent = g->lent;
+    uint8_t loans = g->loans;
 
     fl_grant_begin(g, g->zero, g->seen);
     g->look = look;
+    g->loans = loans;
+    g->lent = lent;
     g->zone = (uint8_t)zone;
     g->any_room = any_room;
     return take_locked(r, own, len, align, g, wish);
@@ -343,14 +346,17 @@ static struct fl_extent *take_wished(struct fl_region *r, struct fl_cache *own, 
     return e;
 }
 
-/* The same; where a look at the memory is due the lock is released for it, and all is decided
- * anew. */
+/* The same; for a loan, or a look at the memory, the lock is released, and all is decided anew. */
 static struct fl_extent *take_looking(struct fl_region *r, struct fl_cache *own, size_t len,
                                       size_t align, struct fl_grant *g, const struct fl_wish *wish)
 {
     struct fl_extent *e = take_wished(r, own, len, align, g, wish);
     struct fl_memory seen;
 
+    while (e == NULL && g->wanted != 0) {
+        fl_region_take_loan(r, g);
+        e = take_wished(r, own, len, align, g, wish);
+    }
     if (e == NULL && g->refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
         g->seen = &seen;
         g->refusal = 0;
@@ -456,6 +462,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
         wish = &own_wish;
     }
     fl_grant_begin(&g, zero, NULL);
+    g.loans = FL_LOANS;
     if (!fl_region_lock_unless_forking(r)) {
         return NULL;
     }

@@ -203,6 +203,7 @@ static void start_plan(void)
 
     fl_plan_start(&fl_runtime.region, &config);
     fl_runtime.region.release_more = fl_plan_release;
+    fl_runtime.region.lend = fl_plan_lend;
     fl_runtime.region.age_more = plan_tick_ns() != 0 ? fl_plan_age : NULL;
 }
 

@@ -1,0 +1,155 @@
+/* What is idle in an arena is free memory: other requests, and other arenas, have it before the kernel
+ * is asked for more. */
+#include "unit/plan_fixture.h"
+
+#include <string.h>
+
+enum { N = 40 };
+
+static struct loop l, other;
+static struct ask asks[N];
+static struct fl_plan_layout held;
+
+/* Two blocks at a time, of 8 MiB each. */
+static void begin(void)
+{
+    plan_begin(NULL);
+    for (unsigned i = 0; i < N; i++) {
+        asks[i] = (struct ask){MIB(8), i + 2 <= N ? 2 : 1};
+    }
+    l = (struct loop){.ask = asks, .n = N};
+}
+
+static bool moves(void)
+{
+    return region.rung != FL_RUNG_PLAIN;
+}
+
+/* Beside what it is without plans: two huge pages may be held in any case. */
+static size_t most_more(void)
+{
+    return moves() ? MIB(4) : MIB(16);
+}
+
+/* Before the first request of a step, when nothing else is live: as much as all of its blocks. It is
+ * aligned to more than a granule, so no plan has it. */
+static void aligned(unsigned i)
+{
+    if (i == 0) {
+        char *p = fl_memalign_large(MIB(2), MIB(16));
+        assert_non_null(p);
+        memset(p, 0x5a, MIB(16));
+        fl_free_ours(p);
+    }
+}
+
+static void what_is_not_planned_takes_what_is_idle(void **state)
+{
+    (void)state;
+    begin();
+    l.also = aligned;
+    loop_declared(&l, NULL, 3);
+    size_t without = region.populated_bytes;
+    loop_declared(&l, NULL, 40);
+    assert_int_equal(loop_planned(&l), N);
+    assert_int_equal(plan_stats().drops, 0);
+    assert_true(region.populated_bytes <= without + most_more());
+    loop_over(&l);
+}
+
+static void an_arena_takes_what_is_idle_in_another(void **state)
+{
+    (void)state;
+    struct fl_step_context *c = NULL;
+    begin();
+    other = l;
+    assert_int_equal(fl_plan_context_new(&c), 0);
+    loop_declared(&l, NULL, 3);
+    loop_declared(&other, c, 3);
+    size_t without = region.populated_bytes;
+    for (unsigned i = 0; i < 20; i++) {
+        loop_declared(&l, NULL, 1);
+        loop_declared(&other, c, 1);
+    }
+    assert_int_equal(loop_planned(&l), N);
+    assert_int_equal(loop_planned(&other), N);
+    assert_true(region.populated_bytes <= without + most_more());
+    loop_over(&l);
+    loop_over(&other);
+}
+
+/* All that is free, and what the arena has idle. */
+static void what_was_lent_comes_again(void **state)
+{
+    (void)state;
+    struct fl_extent *e[16];
+    begin();
+    loop_declared(&l, NULL, 8);
+    loop_over(&l);
+    size_t had = region.populated_bytes;
+    size_t n = had / MIB(2) - 1;
+    assert_true(n >= 7 && n <= 16);
+    for (size_t i = 0; i < n; i++) {
+        e[i] = take(MIB(2));
+        fill(e[i], (unsigned char)i);
+    }
+    assert_true(!moves() || region.populated_bytes == had);
+    loop_declared(&l, NULL, 2);
+    assert_int_equal(loop_planned(&l), N);
+    loop_over(&l);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(is_filled(e[i], (unsigned char)i));
+        give(e[i]);
+    }
+    assert_sound();
+}
+
+static void what_is_held_is_not_lent(void **state)
+{
+    (void)state;
+    begin();
+    loop_declared(&l, NULL, 8);
+    loop_over(&l);
+    assert_int_equal(fl_plan_hold(NULL, &held), 0);
+    memset((void *)held.base, 0x7e, held.limit); /* NOLINT(performance-no-int-to-ptr) */
+    size_t had = region.populated_bytes;
+    assert_int_equal(fl_plan_lend(0, MIB(64)), 0);
+    struct fl_extent *e = take(MIB(32));
+    assert_true(region.populated_bytes >= had + MIB(20));
+    for (size_t i = 0; i < held.limit; i++) {
+        assert_int_equal(((const char *)held.base)[i],
+                         0x7e); /* NOLINT(performance-no-int-to-ptr) */
+    }
+    give(e);
+    fl_plan_let_go(held.opening);
+    assert_true(!moves() || fl_plan_lend(0, MIB(64)) >= held.limit);
+    assert_sound();
+}
+
+static void what_is_in_use_is_not_lent(void **state)
+{
+    (void)state;
+    begin();
+    asks[10].lives = N - 2;
+    loop_declared(&l, NULL, 8);
+    assert_true(l.planned[10]);
+    (void)fl_plan_lend(0, SIZE_MAX / 2);
+    assert_int_equal(fl_plan_lend(0, SIZE_MAX / 2), 0);
+    loop_declared(&l, NULL, 2); /* the loop looks at what it has written */
+    assert_int_equal(loop_planned(&l), N);
+    loop_over(&l);
+    assert_sound();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_not_planned_takes_what_is_idle),
+        cmocka_unit_test(an_arena_takes_what_is_idle_in_another),
+        cmocka_unit_test(what_was_lent_comes_again),
+        cmocka_unit_test(what_is_held_is_not_lent),
+        cmocka_unit_test(what_is_in_use_is_not_lent),
+    };
+
+    return plan_run(tests, sizeof tests / sizeof tests[0]);
+}
