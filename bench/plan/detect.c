@@ -18,7 +18,6 @@ static struct fl_detect *fresh(void)
     if (p == MAP_FAILED) {
         abort();
     }
-    fl_detect_init(p);
     return p;
 }
 

@@ -6,6 +6,10 @@
 /* A rest after a plan that was no good, in steps, or in requests where nobody says what a step is; each one after it twice as
  * long. */
 enum { REST_STEPS = 16, REST_REQUESTS = 4096, REST_DOUBLINGS = 10, NOTICE_AFTER = 32 };
+/* A plan that serves for fewer steps than LONG_SERVICE has failed; so often. */
+enum { LONG_SERVICE = 64, FAILURES = 3 };
+/* Steps: a plan for exact sizes that fits no longer was made too soon. */
+enum { EXACT_LEAST = 8 };
 /* Planned steps from one look at the heap's end to the next. */
 enum { HEAP_STEPS = 8 };
 
@@ -102,11 +106,23 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
     fl_layout_free(l);
 }
 
+void fl_context_note_sizes(struct fl_step_context *c, const struct fl_record *rec)
+{
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        struct fl_layout *l = c->known[i];
+        bool other = l != NULL && l->exact && l->n == rec->n && l->hash != rec->hash;
+        c->varied = other ? rec->n : c->varied;
+        if (other && l != c->layout && l != c->grown) {
+            forget(c, l);
+        }
+    }
+}
+
 static void detect_anew(struct fl_step_context *c)
 {
     c->detecting = !c->declared && fl_watch_begin(c);
     if (c->detecting) {
-        fl_detect_init(c->detect);
+        fl_detect_go_on(c->detect);
     }
 }
 
@@ -126,6 +142,25 @@ static void rest(struct fl_step_context *c)
     fl_record_drop_all(c);
 }
 
+/* The plan that is served has come to its end. True: it is forgotten, for it never served for long; what was taken for a step may be a part of
+ * the program's. */
+static bool note_end(struct fl_step_context *c)
+{
+    struct fl_layout *l = c->layout;
+    bool in_work = atomic_load(&c->job) != FL_JOB_NONE && c->grown == l;
+
+    l->failed = c->served >= LONG_SERVICE ? 0 : l->failed + 1;
+    bool hopeless = !c->declared && l->failed >= FAILURES && !in_work;
+    if (hopeless && c->detect != NULL && l->n != c->varied) {
+        fl_detect_doubt(c->detect, c->served);
+    }
+    fl_replay_off(c);
+    if (hopeless) {
+        forget(c, l);
+    }
+    return hopeless;
+}
+
 /* A plan that many steps in a row did not fit at all may be right for others: it stays known. */
 static void drop(struct fl_step_context *c)
 {
@@ -133,15 +168,16 @@ static void drop(struct fl_step_context *c)
     bool strange = c->strange != 0;
 
     fl_stats_bump(&c->stats.drops);
-    fl_replay_off(c);
+    l->failed += !strange && c->served < LONG_SERVICE ? FAILURES : 0;
+    bool forgotten = note_end(c);
     c->last = NULL;
-    if (!strange && (atomic_load(&c->job) == FL_JOB_NONE || c->grown != l)) {
+    if (!forgotten && !strange && (atomic_load(&c->job) == FL_JOB_NONE || c->grown != l)) {
         forget(c, l);
     }
     if (!fl_context_knows_any(c)) {
         fl_arena_let_go(c);
     }
-    if (strange) {
+    if (strange && !forgotten) {
         fl_record_drop_all(c);
     } else {
         rest(c);
@@ -153,8 +189,8 @@ void fl_context_over(struct fl_step_context *c)
     fl_record_end(c);
     if (c->layout != NULL && !fl_replay_end(c)) {
         drop(c);
-    } else if (c->layout != NULL && c->bad == 0 && c->strange == 0) {
-        c->drops = 0; /* eight good ones */
+    } else if (c->layout != NULL && c->bad == 0 && c->strange == 0 && c->served >= LONG_SERVICE) {
+        c->drops = 0;
     }
     if (c->layout != NULL) {
         if (fl_replay_is_crowded(c) || !fl_follow_look(c)) {
@@ -216,9 +252,34 @@ void fl_context_boundary(struct fl_step_context *c)
     fl_context_begins(c);
 }
 
+void fl_context_restart(struct fl_step_context *c)
+{
+    fl_replay_forgive(c);
+    fl_record_drop_all(c); /* the end is some requests behind */
+    fl_context_over(c);
+    struct fl_layout *l = fl_replay_recognise(c);
+    if (c->layout != NULL && l != NULL) {
+        c->layout = l;
+        fl_replay_begin(c);
+    }
+    if (c->layout != NULL && l != NULL) {
+        fl_replay_resume(c);
+        c->requests_here = FL_SIGNATURE;
+        fl_replay_forgive(c);
+        c->asked = c->forgiven;
+    }
+    set_wants(c);
+}
+
 void fl_context_give_up(struct fl_step_context *c)
 {
-    fl_replay_off(c);
+    if (c->layout != NULL && c->layout->exact && c->served < EXACT_LEAST) {
+        c->varied = c->layout->n;
+        c->layout->failed = FAILURES;
+    }
+    if (c->layout != NULL) {
+        (void)note_end(c);
+    }
     fl_record_drop_all(c);
     detect_anew(c);
     set_wants(c);
@@ -277,6 +338,7 @@ struct fl_step_context *fl_context_make(bool declared)
     }
     c->declared = declared;
     c->rest = c->drops = c->begun = 0;
+    c->varied = 0;
     c->live = 0;
     atomic_store_explicit(&c->last_tid, 0, memory_order_relaxed);
     atomic_store_explicit(&c->freed_by_others, 0, memory_order_relaxed);

@@ -101,9 +101,10 @@ static uint32_t run_that_convinces(const struct fl_detect *d, enum detect_kind k
     size_t few = kind == DETECT_SIZES ? 2 : 8;
     size_t need = period >= CERTAIN ? period - period / 8 : fl_max(few * period, AT_LEAST);
 
-    for (int i = 0; i < DETECT_PHASES; i++) {
-        if (d->doubt[i].period != 0 && alike(period, d->doubt[i].period)) {
-            need = fl_max(need, (size_t)d->doubt[i].need * period);
+    for (int i = 0; i < DETECT_PHASES; i++) { /* nor is it believed as several in a row */
+        uint32_t one = d->doubt[i].period, times = one != 0 ? (period + one / 2) / one : 0;
+        if (times != 0 && alike(period, times * one)) {
+            need = fl_max(need, (size_t)d->doubt[i].need * one);
         }
     }
     return (uint32_t)need;
@@ -157,10 +158,12 @@ static bool knows_phase(struct fl_detect *d, enum detect_kind kind, uint32_t n)
     return false;
 }
 
-/* D3 */
-static bool is_high(struct range last, uint64_t high, uint64_t highest)
+/* D3. Where sizes vary from step to step the highest level does, too. */
+static bool is_high(enum detect_kind kind, struct range last, uint64_t high, uint64_t highest)
 {
-    return last.high > last.low && (high - last.low) * 10 >= (highest - last.low) * 9;
+    unsigned tenths = kind == DETECT_SIZES ? 9 : 5;
+
+    return last.high > last.low && (high - last.low) * 10 >= (highest - last.low) * tenths;
 }
 
 /* Was this size asked for, or freed, about a period before as well? What is foreign was not. */
@@ -204,7 +207,7 @@ static bool accept(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint3
         run < run_that_convinces(d, kind, period) || (int32_t)(n - d->check) < 0) {
         return false;
     }
-    size_t kept = fl_min(d->events - 1, OLDEST);
+    size_t kept = fl_min((uint32_t)d->events - 1 - d->start, OLDEST);
     size_t window = fl_min(fl_max((size_t)WINDOW_PERIODS * period, WINDOW), kept);
     uint32_t matched = (uint32_t)fl_min((size_t)run + period, kept);
     window = fl_max(matched, fl_min(window, n - d->since));
@@ -212,7 +215,7 @@ static bool accept(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint3
     uint32_t high = range_of(d, n + 1 - matched, n + 1).high,
              highest = range_of(d, n + 1 - (uint32_t)window, n + 1).high;
     d->check = n + period / 8 + 8;
-    if (!is_high(last, high, highest) || !is_varied(d, n, period) ||
+    if (!is_high(kind, last, high, highest) || !is_varied(d, n, period) ||
         fl_detect_divide(d, kind, n, period)) {
         return false;
     }
@@ -319,6 +322,21 @@ static void lose(struct fl_detect *d, uint32_t n)
     d->period = 0;
 }
 
+void fl_detect_doubt(struct fl_detect *d, uint32_t steps)
+{
+    if (d->period != 0) {
+        d->doubt[d->next_doubt++ % DETECT_PHASES] = (struct detect_doubt){d->period, 2 * steps + 2};
+    }
+}
+
+void fl_detect_go_on(struct fl_detect *d)
+{
+    d->start = d->since = d->check = (uint32_t)d->events;
+    d->doubted = d->period = 0;
+    memset(d->follow, 0, sizeof d->follow);
+    memset(d->phase, 0, sizeof d->phase);
+}
+
 static enum fl_detect_says event(struct fl_detect *d, struct detect_event e)
 {
     uint32_t n = (uint32_t)++d->events;
@@ -377,11 +395,6 @@ bool fl_detect_is_new(const struct fl_detect *d)
 bool fl_detect_is_beyond_first(const struct fl_detect *d)
 {
     return d->events >= DETECT_TABLE_0;
-}
-
-void fl_detect_init(struct fl_detect *d)
-{
-    (void)d; /* zeroed is new */
 }
 
 enum fl_detect_says fl_detect_alloc(struct fl_detect *d, size_t size, unsigned kind, uint64_t live)

@@ -87,6 +87,7 @@ struct fl_detect {
     bool silent; /* the target has moved to where it would come too soon: once it is not reported */
     uint32_t began; /* the first event that repeats */
     uint32_t check; /* no look at whether something is a step before this event */
+    uint32_t start; /* nothing before it is looked for */
     uint32_t since; /* where the last phase of the program ended */
     uint32_t need;  /* of the phase that was taken up again */
     struct detect_follow follow[DETECT_KINDS];

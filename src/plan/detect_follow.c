@@ -225,7 +225,7 @@ static FL_INLINE void follow(struct fl_detect *d, enum detect_kind kind, uint32_
     }
     f->hash -= MULTIPLIER_FULL * mixed(*detect_at(d, n - DETECT_CONTEXT), kind);
     uint32_t was = put(d, kind, f->hash, n);
-    bool here = was != 0 && n - was < OLDEST;
+    bool here = was != 0 && n - was < OLDEST && (int32_t)(was - d->start) > 0;
     struct seen seen = {.back = here ? n - was : 0};
     find_near(d, f, kind, n, &seen);
     if (f->following) {
@@ -266,7 +266,7 @@ static bool pass_over(struct fl_detect *d, struct detect_follow *f, enum detect_
 void fl_detect_look_back(struct fl_detect *d, enum detect_kind kind, uint32_t n)
 {
     struct detect_follow *f = &d->follow[kind];
-    uint32_t oldest = d->events > OLDEST ? n - OLDEST : 1;
+    uint32_t oldest = n - d->start > OLDEST ? n - OLDEST : d->start + 1;
 
     for (int i = 0; i < BACK && f->following && !f->from_ends; i++) {
         if (f->from_source - oldest < 4 * ASTRAY || n - f->from > BACK_PERIODS * (n - f->source)) {

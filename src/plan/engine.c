@@ -82,10 +82,12 @@ static unsigned envelope_percent(void)
 /* A size that varied in so many steps: one step in as many is beyond all of them, by about their range over their number. Half of that is
  * left, a sixteenth at most, since what is left lies in huge pages that are in memory (the transformer of any length, 54 steps: hits 94.8 % with
  * none, 97.3 with a half, 98.1 with all of it; peak 839, 839 and 845 MiB). */
-static void leave_headroom(struct fl_slot *s, unsigned steps)
+enum { GROWTHS = 8 };
+static void leave_headroom(struct fl_slot *s, unsigned steps, uint64_t grown)
 {
     if (memory_moves() && s->kind <= FL_SLOT_DOUBLED && s->zone == 0) {
-        uint64_t headroom = fl_min((s->most - s->least) / (2 * (uint64_t)steps), s->most / 16);
+        uint64_t varied = (s->most - s->least) / (2 * (uint64_t)steps);
+        uint64_t headroom = fl_min(fl_max(varied, GROWTHS * grown), s->most / 16);
         s->size = fl_max(s->size, fl_align_up(s->most + headroom, fl_page.base));
     }
 }
@@ -119,7 +121,7 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
     l->horizon = merged.horizon;
     l->largest = merged.largest;
     for (uint32_t i = 0; i < l->n; i++) {
-        leave_headroom(&l->slot[i], nlives);
+        leave_headroom(&l->slot[i], nlives, 0);
     }
     leave_aligned(l);
     return l;
@@ -153,7 +155,7 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
             s->kind = FL_SLOT_VARIES;
         }
         if (grew) {
-            leave_headroom(s, FL_RECORDS);
+            leave_headroom(s, FL_RECORDS, s->size - from->seat[i].room);
         }
     }
     fl_merge_zones(l->slot, l->n, from->horizon);
@@ -161,6 +163,7 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
     l->horizon = from->horizon;
     l->asked_most = from->asked_most;
     l->largest = from->largest;
+    l->exact = from->exact;
     return l;
 }
 
@@ -323,6 +326,7 @@ static struct fl_layout *make_layout(struct fl_step_context *c)
         return NULL;
     }
     l->hash = c->nlives != 0 ? hash_of(&c->lives[0]) : l->hash;
+    l->exact = c->nlives == 1 || (c->nlives == 0 && l->exact);
     fl_layout_seat(l, c->grown);
     if (fl_plan.config.background) {
         fl_better_begin(c, l, &p);

@@ -142,6 +142,8 @@ struct fl_layout {
     uint64_t
         needs; /* bytes of memory at once: as many as it is high, unless its sizes belong to different steps */
     uint64_t asked_most; /* bytes that one step asked for in planned slots, at most */
+    unsigned failed;     /* times that it was taken up and did not serve for long */
+    bool exact;          /* for steps like one that was repeated to the byte */
     uint32_t serial;     /* no other has it */
     uint32_t
         first; /* of the one that this one is instead of, with nothing but lower places; else its own */
@@ -172,6 +174,8 @@ struct fl_step_context {
     uint32_t crowded;       /* of these, those whose place was somebody's */
     unsigned crowded_steps; /* in a row in which there were some */
     unsigned in_arena;      /* steps since this one was taken */
+    unsigned served;        /* steps in a row, since a plan was taken up */
+    uint32_t varied;        /* requests of a step whose sizes vary; 0: of none so far */
     bool moved;             /* to another arena before */
     /* Steps in a row that began in another zone than the arena's; that zone; when the first of them did, monotonic ns. */
     unsigned away;
@@ -321,6 +325,8 @@ bool fl_replay_end(struct fl_step_context *c);
 void fl_replay_skip(struct fl_step_context *c, size_t len);
 /* The layout's first requests have been served already: those that it was recognised by. */
 void fl_replay_resume(struct fl_step_context *c);
+/* What it was recognised by is not held against the step. */
+void fl_replay_forgive(struct fl_step_context *c);
 /* Blocks that stay are in the way in each step: another arena would do better. */
 bool fl_replay_is_crowded(struct fl_step_context *c);
 void fl_replay_off(struct fl_step_context *c);
@@ -391,9 +397,13 @@ void fl_context_enter(struct fl_step_context *c);
 bool fl_context_knows_any(const struct fl_step_context *c);
 void fl_context_begins(struct fl_step_context *c);
 void fl_context_over(struct fl_step_context *c);
+/* Plans for steps with as many requests of exactly other sizes are of no use. */
+void fl_context_note_sizes(struct fl_step_context *c, const struct fl_record *rec);
 void fl_context_stop_watching(void);
 void fl_context_boundary(struct fl_step_context *c);
 void fl_context_give_up(struct fl_step_context *c);
+/* Amid a step a known one has begun: its first requests were the last ones. */
+void fl_context_restart(struct fl_step_context *c);
 /* One more request of a thread whose steps are not known. */
 void fl_context_watched(struct fl_step_context *c);
 /* The last requests were the first ones of `l`, which we know. */

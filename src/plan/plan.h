@@ -15,6 +15,7 @@
 #ifndef FL_PLAN_PLAN_H
 #define FL_PLAN_PLAN_H
 
+#include "plan/detector.h"
 #include "region/region.h"
 
 /* ---- pack ---- */
@@ -81,30 +82,6 @@ int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
  * O(n log n), in scratch of fl_pack_scratch(n). */
 bool fl_pack_is_valid(const struct fl_pack_buffer *b, size_t n, uint64_t height, void *scratch,
                       size_t scratch_len);
-
-/* ---- detect ---- */
-
-/* One thread's large requests and frees, as they come. */
-struct fl_detect;
-
-enum fl_detect_says {
-    FL_DETECT_NOTHING,
-    FL_DETECT_STEP, /* a step ended just before this event */
-    FL_DETECT_LOST, /* what was taken for steps does not repeat any more; goes on watching */
-};
-
-/* Bytes of memory that a detector wants, zeroed, page-aligned. It never allocates and makes no system call. */
-size_t fl_detect_size(void);
-void fl_detect_init(struct fl_detect *d);
-/* `live` is the sum of the sizes that this thread has asked for and that are not freed, before the event. O(1).
- *   size      bytes asked for. `kind`: malloc, calloc, aligned: any small number.
- *   distance  of a free: how many requests this thread has made since the one that is freed (0: the last one); UINT32_MAX
- *             when the block is another thread's or was there before the detector. */
-enum fl_detect_says fl_detect_alloc(struct fl_detect *d, size_t size, unsigned kind, uint64_t live);
-enum fl_detect_says fl_detect_free(struct fl_detect *d, size_t size, uint32_t distance,
-                                   uint64_t live);
-/* Events of the period that is being followed; 0: none is confirmed. */
-uint32_t fl_detect_period(const struct fl_detect *d);
 
 /* ---- merge ---- */
 

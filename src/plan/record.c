@@ -65,6 +65,9 @@ void fl_record_end(struct fl_step_context *c)
     before->complete = before->closed;
     c->sampled++;
     c->stable = is_repeated(before, rec) ? c->stable + 1 : 0;
+    if (rec->closed) {
+        fl_context_note_sizes(c, rec);
+    }
     if (fl_plan.config.trace != NULL && before->complete) {
         fl_trace_step(c, before);
     }
@@ -253,7 +256,7 @@ static bool varies(struct fl_step_context *c, const struct fl_record *a)
             return true;
         }
     }
-    return false;
+    return a->n == c->varied;
 }
 
 /* A complete step that the next one repeated to the byte. */

@@ -79,32 +79,37 @@ struct fl_layout *fl_replay_recognise(const struct fl_step_context *c)
     return NULL;
 }
 
+void fl_replay_forgive(struct fl_step_context *c)
+{
+    for (unsigned k = 0; k < FL_SIGNATURE; k++) {
+        c->forgiven += c->recent[k];
+    }
+}
+
 /* Another step that we know may have begun; or this one again. Where steps are declared, only at their beginning. */
 static bool switch_layout(struct fl_step_context *c)
 {
+    struct fl_layout *l = NULL;
+
     if (c->declared && c->requests_here > AHEAD) {
         return false;
     }
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        struct fl_layout *l = c->known[i];
-        if (begins_so(c, l) && !(l == c->layout && c->turn.next - l->seat <= FL_SIGNATURE)) {
-            if (!c->declared) { /* nobody said so, but a step has begun */
-                (void)fl_replay_end(c);
-                c->requests_here = FL_SIGNATURE;
-                c->diverged = 0;
-                c->turn.parity ^= 1;
-                atomic_store_explicit(&c->arena->used, true, memory_order_relaxed);
-            }
-            for (unsigned k = 0; k < FL_SIGNATURE; k++) {
-                c->forgiven += c->recent[k];
-            }
-            c->layout = l;
-            go_on_at(c, l->seat + FL_SIGNATURE);
-            c->end = l->seat + l->n;
-            return true;
-        }
+    for (unsigned i = 0; i < FL_LAYOUTS && l == NULL; i++) {
+        struct fl_layout *k = c->known[i];
+        bool just_begun = k == c->layout && c->turn.next - c->layout->seat <= FL_SIGNATURE;
+        l = !just_begun && begins_so(c, k) ? k : NULL;
     }
-    return false;
+    if (l == NULL) {
+        return false;
+    }
+    if (!c->declared) { /* nobody said so, but a step has begun */
+        fl_context_restart(c);
+        return true;
+    }
+    fl_replay_forgive(c);
+    c->layout = l;
+    fl_replay_resume(c);
+    return true;
 }
 
 /* A slot that turned out too small grows when the step is over. */
@@ -118,33 +123,44 @@ static void wish(struct fl_step_context *c, const struct fl_seat *s, size_t len)
     }
 }
 
+/* By an eighth at most. */
+static bool is_about(uint64_t size, size_t len)
+{
+    return (size > len ? size - len : len - size) <= size / 8;
+}
+
 /* Its seat, where the step goes on after a difference, though it may be too small; NULL: it has none. */
 static const struct fl_seat *find_seat(struct fl_step_context *c, size_t len)
 {
     const struct fl_seat *s = c->turn.next;
 
-    for (const struct fl_seat *on = s; on < c->end && on - s <= AHEAD; on++) {
+    if (switch_layout(c)) {
+        return NULL;
+    }
+    if (s == c->end) {
+        return NULL;
+    }
+    bool varies = s->least != s->most && len / 4 <= s->most;
+    for (const struct fl_seat *on = s; !varies && on < c->end && on - s <= AHEAD; on++) {
         if (on->most == len && on->least == len) { /* a size that varies proves nothing */
             return on;
         }
     }
-    if (switch_layout(c)) {
-        return NULL;
-    }
-    if (s < c->end && s->least != s->most) { /* sizes that vary: it is this one */
+    if (varies || (!c->layout->exact &&
+                   is_about(s->most, len))) { /* it is this one, of another size than ever */
         wish(c, s, len);
         return s;
     }
     return NULL;
 }
 
-/* `excused`: it is no fault of the plan's. */
+/* `excused`: it is the request that was expected, and the next steps have a place for it. */
 static void count_miss(struct fl_step_context *c, size_t len, bool excused)
 {
     fl_stats_bump(&c->stats.misses);
     c->diverged++;
-    c->misses_in_a_row++;
     if (!excused) {
+        c->misses_in_a_row++;
         c->missed += len;
         fl_stats_add(&c->stats.missed_bytes, len);
     }
@@ -193,8 +209,9 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
         c->misses_in_a_row = 0;
         return e;
     }
-    c->crowded++;
-    count_miss(c, len, c->settles);
+    bool grows = len > s->most;
+    c->crowded += !grows;
+    count_miss(c, len, c->settles || grows);
     return NULL;
 }
 
@@ -400,12 +417,13 @@ void fl_replay_skip(struct fl_step_context *c, size_t len)
 void fl_replay_resume(struct fl_step_context *c)
 {
     go_on_at(c, c->layout->seat + FL_SIGNATURE);
+    c->end = c->layout->seat + c->layout->n;
 }
 
 bool fl_replay_end(struct fl_step_context *c)
 {
     fl_replay_count(c);
-    bool strange = c->diverged > c->requests_here / 2;
+    bool strange = c->diverged - c->crowded > c->requests_here / 2;
     bool grows = c->grown != NULL || (c->layout != NULL && c->layout->wish);
     bool bad = !strange && !grows && c->missed > c->forgiven + c->asked / 20;
 
@@ -415,6 +433,7 @@ bool fl_replay_end(struct fl_step_context *c)
     c->relearn = c->diverged > c->requests_here / 100;
     c->strange = strange ? c->strange + 1 : 0;
     c->bad = (uint8_t)(c->bad << 1 | bad);
+    c->served++;
     fl_stats_bump(&c->stats.steps);
     return __builtin_popcount(c->bad) < BAD_OF_EIGHT && c->strange < STRANGE_MOST;
 }
@@ -444,5 +463,6 @@ void fl_replay_off(struct fl_step_context *c)
     c->layout = NULL;
     go_nowhere(c);
     c->bad = 0;
+    c->served = 0;
     c->strange = c->misses_in_a_row = 0;
 }

@@ -18,7 +18,6 @@ static struct judged judge(const char *name, unsigned foreign, uint64_t seed)
     struct fl_detect *d =
         mmap(NULL, fl_detect_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(d, MAP_FAILED);
-    fl_detect_init(d);
     struct judged j = stream_judge(&s, d, 0);
     (void)munmap(d, fl_detect_size());
     stream_end(&s);
@@ -70,7 +69,6 @@ static void what_has_no_order_has_no_steps(void **state)
         struct fl_detect *d = mmap(NULL, fl_detect_size(), PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         assert_ptr_not_equal(d, MAP_FAILED);
-        fl_detect_init(d);
         struct judged j = stream_judge(&s, d, 0);
         assert_int_equal(j.said, 0);
         assert_int_equal(j.period, 0);

@@ -43,7 +43,6 @@ static int begin(void **state)
     prog.seed = 1;
     prog.d =
         mmap(NULL, fl_detect_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    fl_detect_init(prog.d);
     return prog.d == MAP_FAILED;
 }
 

@@ -1,0 +1,240 @@
+/* Loops in the shape of training that nobody declares, and how much of them a plan serves in the end:
+ * gradients that are accumulated, sizes that vary or grow, training and evaluation in turn. */
+#include "unit/plan_fixture.h"
+
+#include <string.h>
+
+enum { LAYERS = 8, KEPT = 3, TOKENS = 64 };
+
+struct block {
+    char *p;
+    size_t len;
+};
+
+static struct block kept[LAYERS][KEPT], gradient[LAYERS];
+static uint64_t random_state, requests;
+
+static int each(void **state)
+{
+    (void)state;
+    plan_begin(&(struct fl_plan_config){.on = true, .detect = true});
+    memset(kept, 0, sizeof kept);
+    memset(gradient, 0, sizeof gradient);
+    random_state = 1;
+    return 0;
+}
+
+static size_t any(size_t n)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (random_state >> 33) % n;
+}
+
+static struct block get(size_t len)
+{
+    struct block b = {fl_malloc_large(len), len};
+
+    assert_non_null(b.p);
+    b.p[0] = b.p[len - 1] = (char)(len >> 12);
+    requests++;
+    return b;
+}
+
+static void put(struct block *b)
+{
+    if (b->p != NULL) {
+        assert_true(b->p[0] == (char)(b->len >> 12) && b->p[b->len - 1] == b->p[0]);
+        fl_free_ours(b->p);
+    }
+    *b = (struct block){NULL, 0};
+}
+
+static size_t activation(size_t tokens, int i)
+{
+    static const size_t share[] = {3, 5, 7, 4, 6};
+
+    return KIB(4) * share[i % 5] * tokens;
+}
+
+static size_t weight(int layer)
+{
+    return KIB(100) + KIB(36) * (size_t)(layer % 5);
+}
+
+static void forward(size_t tokens, bool keep)
+{
+    for (int l = 0; l < LAYERS; l++) {
+        for (int i = 0; i < KEPT; i++) {
+            struct block b = get(activation(tokens, i + l % 2)), brief = get(activation(tokens, 3));
+            put(&brief);
+            if (keep) {
+                kept[l][i] = b;
+            } else {
+                put(&b);
+            }
+        }
+    }
+}
+
+static void backward(size_t tokens)
+{
+    for (int l = LAYERS - 1; l >= 0; l--) {
+        struct block in = get(activation(tokens, 4)), more = get(weight(l));
+        for (int i = KEPT - 1; i >= 0; i--) {
+            put(&kept[l][i]);
+        }
+        put(gradient[l].p == NULL ? &in : &more);
+        if (gradient[l].p == NULL) {
+            gradient[l] = more;
+        } else {
+            put(&in);
+        }
+    }
+}
+
+static void optimize(void)
+{
+    for (int l = 0; l < LAYERS; l++) {
+        struct block b = get(weight(l));
+        put(&b);
+        put(&gradient[l]);
+    }
+}
+
+static void train(int micro_steps, size_t tokens)
+{
+    for (int i = 0; i < micro_steps; i++) {
+        forward(tokens, true);
+        backward(tokens);
+    }
+    optimize();
+}
+
+static size_t any_of_six(void)
+{
+    return TOKENS - any(6) * TOKENS / 8;
+}
+
+/* Of all requests since the last time, in percent. */
+static uint64_t served(void)
+{
+    static uint64_t asked_before, hits_before;
+    uint64_t hits = plan_stats().hits, asked = requests - asked_before;
+    uint64_t percent = asked != 0 ? (hits - hits_before) * 100 / asked : 0;
+
+    asked_before = requests;
+    hits_before = hits;
+    return percent;
+}
+
+static void accumulate(int count)
+{
+    for (int s = 0; s < 80; s++) {
+        train(count, TOKENS);
+    }
+    (void)served();
+    for (int s = 0; s < 20; s++) {
+        train(count, TOKENS);
+    }
+    assert_true(served() >= 98);
+    assert_sound();
+}
+
+static void a_few_micro_steps_are_no_steps(void **state)
+{
+    (void)state;
+    accumulate(4);
+}
+
+static void many_micro_steps_are_no_steps(void **state)
+{
+    (void)state;
+    accumulate(8);
+    accumulate(16);
+}
+
+static void very_many_micro_steps_are_no_steps(void **state)
+{
+    (void)state;
+    accumulate(24);
+}
+
+static void accumulation_with_sizes_that_vary(void **state)
+{
+    (void)state;
+    for (int s = 0; s < 60; s++) {
+        forward(any_of_six(), true);
+        backward(any_of_six());
+        train(3, any_of_six());
+    }
+    (void)served();
+    for (int s = 0; s < 20; s++) {
+        forward(any_of_six(), true);
+        backward(any_of_six());
+        train(3, any_of_six());
+    }
+    assert_true(served() >= 95);
+}
+
+/* Two steps that are alike by chance are no reason to plan for just these sizes. */
+static void sizes_that_vary(void **state)
+{
+    (void)state;
+    for (int s = 0; s < 5; s++) {
+        train(1, TOKENS);
+    }
+    for (int s = 0; s < 60; s++) {
+        train(1, any_of_six());
+    }
+    (void)served();
+    for (int s = 0; s < 20; s++) {
+        train(1, any_of_six());
+    }
+    assert_true(served() >= 95);
+}
+
+static void sizes_that_grow(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < 60; s++) {
+        train(1, 10 * TOKENS + s);
+    }
+    (void)served();
+    for (size_t s = 60; s < 120; s++) {
+        train(1, 10 * TOKENS + s);
+    }
+    assert_true(served() >= 85);
+}
+
+static void training_and_evaluation_in_turn(void **state)
+{
+    (void)state;
+    for (int s = 0; s < 120; s++) {
+        if (s == 60) {
+            (void)served();
+        }
+        if (s % 30 < 20) {
+            train(1, TOKENS);
+        } else {
+            forward(TOKENS, false);
+        }
+    }
+    assert_true(served() >= 95);
+    assert_int_equal(plan_stats().drops, 0);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup(f, each)
+    const struct CMUnitTest tests[] = {
+        T(a_few_micro_steps_are_no_steps),
+        T(many_micro_steps_are_no_steps),
+        T(very_many_micro_steps_are_no_steps),
+        T(accumulation_with_sizes_that_vary),
+        T(sizes_that_vary),
+        T(sizes_that_grow),
+        T(training_and_evaluation_in_turn),
+    };
+
+    return plan_run(tests, sizeof tests / sizeof tests[0]);
+}
