@@ -332,6 +332,10 @@ const char *fl_file_why(int rc)
         return "its checksum is wrong";
     case -EILSEQ:
         return "its content makes no sense";
+    case -ELOOP:
+        return "it is a link";
+    case -EACCES:
+        return "it is another user's, or others may write to it";
     case -ENOKEY:
         return "it has no plan of this program";
     default:

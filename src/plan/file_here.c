@@ -52,7 +52,7 @@ int fl_file_look(const char *path, size_t *out_len)
     unsigned char head[FL_FILE_HEAD + 1] = {0};
 
     *out_len = 0;
-    int rc = fl_sys.read_file(path, (char *)head, sizeof head);
+    int rc = fl_sys.read_own_file(path, (char *)head, sizeof head);
     return rc != 0 ? rc : fl_file_length(head, FL_FILE_HEAD, out_len);
 }
 
@@ -61,7 +61,7 @@ int fl_file_read(const char *path, void *buf, size_t len)
     /* the slot ends what it reads with a NUL, and does not say how much it was: where the file has become shorter since, the
      * checksum tells */
     memset(buf, 0, len + 1);
-    int rc = fl_sys.read_file(path, buf, len + 1);
+    int rc = fl_sys.read_own_file(path, buf, len + 1);
     return rc != 0 ? rc : fl_file_check(buf, len);
 }
 
@@ -71,10 +71,10 @@ int fl_file_write(const char *path, const void *buf, size_t len)
     unsigned char head[FL_FILE_HEAD + 1] = {0};
     size_t old;
 
-    if (fl_sys.read_file(path, (char *)head, sizeof head) == 0 &&
-        memcmp(head, nothing, sizeof nothing) != 0 &&
-        fl_file_length(head, FL_FILE_HEAD, &old) == -EINVAL) {
-        return -EINVAL;
+    int rc = fl_sys.read_own_file(path, (char *)head, sizeof head);
+    if (rc == -EACCES || (rc == 0 && memcmp(head, nothing, sizeof nothing) != 0 &&
+                          fl_file_length(head, FL_FILE_HEAD, &old) == -EINVAL)) {
+        return rc == 0 ? -EINVAL : rc;
     }
     return fl_sys.replace_file(path, buf, len);
 }

@@ -9,8 +9,12 @@
 
 enum { KEPT_PLANS = 16 };
 
+/* Of memory, what may be populated for a plan before its first requests have been seen. */
+enum { UNSEEN_SHARE = 64 };
+
 static struct {
     const char *path; /* NULL: nothing is kept */
+    char whole[1024]; /* the path, where it had to be made one */
     uint64_t key;
     struct fl_layout *layout[KEPT_PLANS]; /* `n` of them, the newest last */
     unsigned n;
@@ -33,6 +37,18 @@ static void complain(int rc)
     if (!atomic_exchange(&said, true)) {
         fl_say(line);
     }
+}
+
+/* Bytes that its slots come to, each by itself: no layout is taller. */
+static uint64_t sum_of(const struct fl_layout *l)
+{
+    uint64_t sum = FL_GRANULE;
+
+    for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
+        uint64_t unit = s->size >= FL_HUGE_FROM ? fl_page.huge : FL_GRANULE;
+        sum += (fl_align_up(s->size, unit) + s->align) * (s->kind == FL_SLOT_DOUBLED ? 2 : 1);
+    }
+    return sum;
 }
 
 /* Do no two slots that live at once overlap? */
@@ -83,7 +99,7 @@ static struct fl_layout *layout_of(const void *file, size_t at, const struct fl_
     l->hash = p->signature;
     l->height = p->height;
     l->horizon = p->horizon; /* it is written again */
-    if (!is_sound(l)) {
+    if (l->height > sum_of(l) || !is_sound(l)) {
         fl_layout_free(l);
         return NULL;
     }
@@ -105,7 +121,8 @@ static void take_plans(const void *file)
         }
     }
     if (tallest != 0) {
-        fl_region_expect(fl_plan.region, tallest);
+        size_t most = (size_t)(fl_sys.memory_total() / UNSEEN_SHARE);
+        fl_region_expect(fl_plan.region, fl_min(tallest, most));
     }
 }
 
@@ -130,11 +147,32 @@ static void *read_file(size_t *out_len, bool speak)
     return file;
 }
 
+/* A program that goes to another folder is to find the same file again. */
+static const char *whole_path(const char *path)
+{
+    struct fl_text t = fl_text_on(keep.whole, sizeof keep.whole);
+
+    if (path[0] == '/') {
+        return path;
+    }
+    if (fl_sys.folder(keep.whole, sizeof keep.whole) != 0) {
+        return NULL;
+    }
+    t.len = strlen(keep.whole);
+    fl_text_str(&t, "/");
+    fl_text_str(&t, path);
+    return t.len + 1 < sizeof keep.whole ? keep.whole : NULL;
+}
+
 void fl_keep_load(const char *path)
 {
     size_t len = 0;
 
-    keep.path = path;
+    keep.path = whole_path(path);
+    if (keep.path == NULL) {
+        fl_say("FAULTLESS_PLAN is not used: its path is too long");
+        return;
+    }
     keep.key = fl_file_key_here();
     keep.pid = getpid();
     void *file = read_file(&len, true);
@@ -155,6 +193,19 @@ void fl_keep_adopt(struct fl_step_context *c)
     c->last = keep.n == 1 ? c->known[0] : NULL;
 }
 
+/* Lock: plan. Forgets plan `i`, for another like it comes; where there is none, and no room, the oldest. */
+static void make_room(unsigned i)
+{
+    if (i == KEPT_PLANS) {
+        i = 0;
+    }
+    if (i < keep.n) {
+        fl_plan_unmap((uintptr_t)keep.layout[i], keep.layout[i]->bytes);
+        memmove(&keep.layout[i], &keep.layout[i + 1], (keep.n - 1 - i) * sizeof keep.layout[0]);
+        keep.n--;
+    }
+}
+
 void fl_keep_note(const struct fl_layout *l)
 {
     unsigned i = 0;
@@ -166,13 +217,10 @@ void fl_keep_note(const struct fl_layout *l)
     while (i < keep.n && (keep.layout[i]->hash != l->hash || keep.layout[i]->n != l->n)) {
         i++;
     }
-    struct fl_layout *copy = i < KEPT_PLANS ? fl_layout_copy(l) : NULL;
+    struct fl_layout *copy = fl_layout_copy(l);
     if (copy != NULL) {
-        if (i < keep.n) {
-            fl_plan_unmap((uintptr_t)keep.layout[i], keep.layout[i]->bytes);
-        }
-        keep.layout[i] = copy;
-        keep.n = i < keep.n ? keep.n : keep.n + 1;
+        make_room(i);
+        keep.layout[keep.n++] = copy;
         keep.news = true;
     }
     fl_plan_unlock();

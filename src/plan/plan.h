@@ -176,9 +176,9 @@ size_t fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_pack_buf
 enum {
     FL_FILE_HEAD = 32, /* bytes: what fl_file_length wants to see */
     FL_FILE_CHECKSUM_AT = 24,
-    FL_FILE_PLANS = 64, /* at most; FL_FILE_SLOTS in each */
-    FL_FILE_SLOTS = 1 << 20,
-    FL_FILE_BYTES = 256 * FL_MIB,
+    FL_FILE_PLANS = 64,      /* at most; FL_FILE_SLOTS in each */
+    FL_FILE_SLOTS = 1 << 15, /* as many as are learned */
+    FL_FILE_BYTES = 16 * FL_MIB,
 };
 
 struct fl_file_plan {

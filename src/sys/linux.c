@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/random.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -193,19 +194,11 @@ static uint64_t linux_own_ns(void)
 }
 
 /* Raw calls: other preloaded libraries interpose open and read, and some of those allocate. */
-static int linux_read_file(const char *path, char *buf, size_t size)
+static int read_all(long fd, char *buf, size_t size)
 {
     size_t have = 0;
     int rc = 0;
 
-    buf[0] = '\0';
-    if (fl_sys_is_confined()) {
-        return -EPERM;
-    }
-    long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        return -errno;
-    }
     while (have + 1 < size) {
         long n = syscall(SYS_read, fd, buf + have, size - 1 - have);
         if (n < 0 && errno == EINTR) {
@@ -218,8 +211,56 @@ static int linux_read_file(const char *path, char *buf, size_t size)
         have += (size_t)n;
     }
     buf[have] = '\0';
+    return rc;
+}
+
+/* `check`: 0, or why the open file is not to be read. */
+static int read_file(const char *path, char *buf, size_t size, int flags, int (*check)(int fd))
+{
+    buf[0] = '\0';
+    if (fl_sys_is_confined()) {
+        return -EPERM;
+    }
+    long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+    if (fd < 0) {
+        return -errno;
+    }
+    int rc = check != NULL ? check((int)fd) : 0;
+    rc = rc == 0 ? read_all(fd, buf, size) : rc;
     syscall(SYS_close, fd);
     return rc;
+}
+
+static int linux_read_file(const char *path, char *buf, size_t size)
+{
+    return read_file(path, buf, size, 0, NULL);
+}
+
+static int linux_folder(char *buf, size_t size)
+{
+    return fl_sys_is_confined()                 ? -EPERM
+           : syscall(SYS_getcwd, buf, size) < 0 ? -errno
+           : buf[0] == '/'                      ? 0
+                                                : -ENOENT;
+}
+
+static int check_own(int fd)
+{
+    struct stat s;
+
+    if (fstat(fd, &s) != 0) {
+        return -errno;
+    }
+    if (!S_ISREG(s.st_mode)) {
+        return -EINVAL;
+    }
+    bool own = s.st_uid == geteuid() || s.st_uid == 0;
+    return own && (s.st_mode & (S_IWGRP | S_IWOTH)) == 0 ? 0 : -EACCES;
+}
+
+static int linux_read_own_file(const char *path, char *buf, size_t size)
+{
+    return read_file(path, buf, size, O_NOFOLLOW, check_own);
 }
 
 static uint64_t linux_limit(int resource)
@@ -297,14 +338,16 @@ static int linux_append_file(const char *path, const char *text, size_t len)
     return rc;
 }
 
-/* PATH, a dot and the process id: others who write the same file have another name. */
+/* PATH, a dot and a number that no other process has, in another namespace of process ids either. */
 static int name_beside(const char *path, char *out, size_t size)
 {
     struct fl_text t = fl_text_on(out, size);
+    uint64_t number = linux_now_ns() ^ (uint64_t)getpid() << 48;
 
+    (void)syscall(SYS_getrandom, &number, sizeof number, GRND_NONBLOCK);
     fl_text_str(&t, path);
     fl_text_str(&t, ".");
-    fl_text_u64(&t, (uint64_t)getpid());
+    fl_text_u64(&t, number);
     return t.len + 1 < size ? 0 : -ENAMETOOLONG;
 }
 
@@ -314,20 +357,22 @@ static int linux_replace_file(const char *path, const void *data, size_t len)
     char beside[1024]; /* stacks may be small */
     struct stat old;
     int rc = fl_sys_is_confined() ? -EPERM : name_beside(path, beside, sizeof beside);
+    bool was = rc == 0 && fstatat(AT_FDCWD, path, &old, 0) == 0;
 
-    if (rc == 0 && fstatat(AT_FDCWD, path, &old, 0) == 0 && !S_ISREG(old.st_mode)) {
+    if (was && !S_ISREG(old.st_mode)) {
         rc = -EINVAL; /* root could do it to /dev/null */
     }
     if (rc != 0) {
         return rc;
     }
-    /* what a process of this id left there when it was killed */
-    (void)syscall(SYS_unlinkat, AT_FDCWD, beside, 0);
-    long fd = syscall(SYS_openat, AT_FDCWD, beside, FLAGS, 0666);
+    long fd = syscall(SYS_openat, AT_FDCWD, beside, FLAGS, was ? 0600 : 0644);
     if (fd < 0) {
         return -errno;
     }
     rc = linux_write((int)fd, data, len);
+    if (rc == 0 && was && syscall(SYS_fchmod, fd, old.st_mode & 0777) != 0) {
+        rc = -errno;
+    }
     if (rc == 0 && syscall(SYS_fsync, fd) != 0) {
         rc = -errno;
     }
@@ -354,7 +399,8 @@ static int linux_replace_file(const char *path, const void *data, size_t len)
         .touch_wake = fl_linux_touch_wake, .find_split = fl_linux_find_split,                      \
         .survey = fl_linux_survey, .touched = fl_linux_touched, .resident = linux_resident,        \
         .present = fl_linux_present, .name = linux_name, .now_ns = linux_now_ns,                   \
-        .own_ns = linux_own_ns, .read_file = linux_read_file, .limit = linux_limit,                \
+        .own_ns = linux_own_ns, .read_file = linux_read_file,                                      \
+        .read_own_file = linux_read_own_file, .folder = linux_folder, .limit = linux_limit,        \
         .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
         .wake = linux_wake, .write = linux_write, .append_file = linux_append_file,                \
         .replace_file = linux_replace_file, .protect = linux_protect                               \

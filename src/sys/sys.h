@@ -97,6 +97,10 @@ struct fl_sys {
     uint64_t (*own_ns)(void);
     /* Whole small file into buf, NUL-terminated, cut at size - 1. */
     int (*read_file)(const char *path, char *buf, size_t size);
+    /* The same, of a file that others cannot have written: -ELOOP, it is a link; -EINVAL, no regular file; -EACCES, it is neither this
+     * user's nor root's, or its group or others may write to it. */
+    int (*read_own_file)(const char *path, char *buf, size_t size);
+    int (*folder)(char *buf, size_t size); /* the one that the process is in; getcwd(2) */
     /* Soft limit; UINT64_MAX when there is none. `resource`: RLIMIT_AS, RLIMIT_DATA. */
     uint64_t (*limit)(int resource);
     uint64_t (*memory_total)(void); /* bytes of RAM; 0 when unknown. sysinfo(2) */
@@ -106,8 +110,8 @@ struct fl_sys {
     int (*wake)(_Atomic uint32_t *word, int count);
     int (*write)(int fd, const char *text, size_t len);
     int (*append_file)(const char *path, const char *text, size_t len);
-    /* The file is this, or what it was before: written beside it, flushed, and renamed. A link is replaced, not what it leads to;
-     * -EINVAL: it is there and no regular file. */
+    /* The file is this, or what it was before: written beside it, flushed, and renamed; with the mode that it had. A link is replaced,
+     * not what it leads to; -EINVAL: it is there and no regular file. */
     int (*replace_file)(const char *path, const void *data, size_t len);
 };
 

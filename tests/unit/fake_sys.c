@@ -206,6 +206,8 @@ void fake_install(void)
         .write = fake_write,
         .append_file = fl_sys_linux.append_file,
         .replace_file = fl_sys_linux.replace_file,
+        .read_own_file = fl_sys_linux.read_own_file,
+        .folder = fl_sys_linux.folder,
     };
     fake_map_slots(&fl_sys);
     fl_page = (struct fl_page){.base = 4096, .huge = 2u << 20, .shift = 12, .thp = true};

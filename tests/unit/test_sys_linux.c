@@ -2,11 +2,13 @@
 #include "sys/sys.h"
 #include "unit/cmocka_all.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -118,21 +120,36 @@ static void files_are_appended_to(void **state)
     assert_int_equal(fl_sys_linux.write(-1, "x", 1), -EBADF);
 }
 
+/* How many names a folder has. */
+static unsigned names_in(const char *dir)
+{
+    DIR *d = opendir(dir);
+    unsigned n = 0;
+
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        n += e->d_name[0] != '.';
+    }
+    closedir(d);
+    return n;
+}
+
 static void files_are_replaced_whole_or_not_at_all(void **state)
 {
-    char dir[] = "/tmp/fl_test_XXXXXX", path[64], beside[96], text[64], longest[1100] = "";
+    char dir[] = "/tmp/fl_test_XXXXXX", path[64], text[64], longest[1100] = "";
     (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/file", dir);
-    snprintf(beside, sizeof beside, "%s.%d", path, getpid());
+    mode_t mask = umask(02);
     assert_int_equal(fl_sys_linux.replace_file(path, "first and long", 14), 0);
-    assert_int_equal(fl_sys_linux.append_file(beside, "left behind", 11), 0);
+    (void)umask(mask);
+    assert_int_equal(fl_sys_linux.read_own_file(path, text, sizeof text), 0);
     assert_int_equal(fl_sys_linux.replace_file(path, "second", 6), 0);
     assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
     assert_string_equal(text, "second");
-    assert_int_equal(access(beside, F_OK), -1);
+    assert_int_equal(names_in(dir), 1);
     assert_int_equal(fl_sys_linux.replace_file(path, NULL, 6), -EFAULT);
-    assert_int_equal(access(beside, F_OK), -1);
+    assert_int_equal(names_in(dir), 1);
     assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
     assert_string_equal(text, "second");
     unlink(path);
@@ -142,6 +159,53 @@ static void files_are_replaced_whole_or_not_at_all(void **state)
     memset(longest, 'a', sizeof longest - 1);
     assert_int_equal(fl_sys_linux.replace_file(longest, "x", 1), -ENAMETOOLONG);
     rmdir(dir);
+}
+
+static void a_file_keeps_its_mode(void **state)
+{
+    const mode_t modes[] = {0600, 0640, 0444, 0666};
+    char path[] = "/tmp/fl_test_XXXXXX";
+    struct stat s;
+    (void)state;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        assert_int_equal(chmod(path, modes[i]), 0);
+        assert_int_equal(fl_sys_linux.replace_file(path, "x", 1), 0);
+        assert_int_equal(stat(path, &s), 0);
+        assert_int_equal(s.st_mode & 07777, modes[i]);
+    }
+    unlink(path);
+}
+
+static void what_others_may_have_written_is_not_ones_own(void **state)
+{
+    char path[] = "/tmp/fl_test_XXXXXX", link[64], text[8];
+    (void)state;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, "mine", 4) == 4);
+    close(fd);
+    snprintf(link, sizeof link, "%s.link", path);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(fl_sys_linux.read_own_file(path, text, sizeof text), 0);
+    assert_string_equal(text, "mine");
+    assert_int_equal(fl_sys_linux.read_own_file(link, text, sizeof text), -ELOOP);
+    assert_string_equal(text, "");
+    assert_int_equal(fl_sys_linux.read_own_file("/tmp", text, sizeof text), -EINVAL);
+    assert_int_equal(fl_sys_linux.read_own_file("/dev/null", text, sizeof text), -EINVAL);
+    const mode_t others[] = {0620, 0602, 0666};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_int_equal(chmod(path, others[i]), 0);
+        assert_int_equal(fl_sys_linux.read_own_file(path, text, sizeof text), -EACCES);
+    }
+    assert_int_equal(chmod(path, 0644), 0);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+        assert_int_equal(fl_sys_linux.read_own_file(path, text, sizeof text), -EACCES);
+    }
+    unlink(link);
+    unlink(path);
 }
 
 static void limits_and_clock_are_the_process_s(void **state)
@@ -174,6 +238,8 @@ int main(void)
         cmocka_unit_test(files_are_read_whole_or_cut),
         cmocka_unit_test(files_are_appended_to),
         cmocka_unit_test(files_are_replaced_whole_or_not_at_all),
+        cmocka_unit_test(a_file_keeps_its_mode),
+        cmocka_unit_test(what_others_may_have_written_is_not_ones_own),
         cmocka_unit_test(limits_and_clock_are_the_process_s),
         cmocka_unit_test(waiting_ends_by_value_or_time),
     };
