@@ -2,7 +2,9 @@
  * request's way; what comes back is unmapped, and only its addresses are kept. */
 #include "plan/internal.h"
 
-enum { CLASSES = 26, KEPT = 64 };
+#include <string.h>
+
+enum { CLASSES = 26, KEPT = 64, WARM_CLASSES = 6 /* up to 128 KiB */ };
 static const size_t span_len = (size_t)64 << 30;
 
 static struct {
@@ -12,7 +14,8 @@ static struct {
     _Atomic size_t mapped; /* bytes of these. Relaxed: a statistic */
     uintptr_t kept[CLASSES][KEPT];
     unsigned nkept[CLASSES];
-} memory; /* Lock: plan */
+    uintptr_t warm[WARM_CLASSES]; /* the last one of each that came back, with its pages; 0: none */
+} memory;                         /* Lock: plan */
 
 static bool claim_span(void)
 {
@@ -88,16 +91,47 @@ static void keep_addresses(struct fl_range part)
     }
 }
 
+/* What comes and goes with each layout takes no fault. Lock: plan. NULL: there is none. */
+static void *take_warm(size_t len)
+{
+    unsigned k = class_of(len);
+    uintptr_t p = k < WARM_CLASSES ? memory.warm[k] : 0;
+
+    if (p != 0) {
+        memory.warm[k] = 0;
+    }
+    return (void *)p; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+/* Lock: plan. False: it is to be unmapped. */
+static bool keep_warm(struct fl_range part)
+{
+    unsigned k = class_of(part.len);
+    bool keeps = part.base != 0 && k < WARM_CLASSES && memory.warm[k] == 0;
+
+    if (keeps) {
+        memory.warm[k] = part.base;
+    }
+    return keeps;
+}
+
+static void *clear(void *warm, size_t len)
+{
+    return memset(warm, 0, fl_page.base << class_of(len));
+}
+
 void *fl_plan_map(size_t len)
 {
-    return commit(take_addresses(len));
+    void *warm = take_warm(len);
+
+    return warm != NULL ? clear(warm, len) : commit(take_addresses(len));
 }
 
 void fl_plan_unmap(uintptr_t p, size_t len)
 {
     struct fl_range part = range_of(p, len);
 
-    if (p != 0 && decommit(part)) {
+    if (!keep_warm(part) && p != 0 && decommit(part)) {
         keep_addresses(part);
     }
 }
@@ -106,16 +140,20 @@ void fl_plan_unmap(uintptr_t p, size_t len)
 void *fl_plan_map_locked(size_t len)
 {
     fl_plan_lock();
-    struct fl_range part = take_addresses(len);
+    void *warm = take_warm(len);
+    struct fl_range part = warm == NULL ? take_addresses(len) : (struct fl_range){0, 0};
     fl_plan_unlock();
-    return commit(part);
+    return warm != NULL ? clear(warm, len) : commit(part);
 }
 
 void fl_plan_unmap_locked(uintptr_t p, size_t len)
 {
     struct fl_range part = range_of(p, len);
 
-    if (p != 0 && decommit(part)) {
+    fl_plan_lock();
+    bool keeps = keep_warm(part);
+    fl_plan_unlock();
+    if (!keeps && p != 0 && decommit(part)) {
         fl_plan_lock();
         keep_addresses(part);
         fl_plan_unlock();
