@@ -152,11 +152,14 @@ static bool note_end(struct fl_step_context *c)
     l->failed = c->served >= LONG_SERVICE ? 0 : l->failed + 1;
     bool hopeless = !c->declared && l->failed >= FAILURES && !in_work;
     if (hopeless && c->detect != NULL && l->n != c->varied) {
-        fl_detect_doubt(c->detect, c->served);
+        fl_detect_doubt(c->detect, l->period, c->served);
     }
     fl_replay_off(c);
     if (hopeless) {
         forget(c, l);
+    }
+    if (!fl_context_knows_any(c)) {
+        fl_arena_let_go(c);
     }
     return hopeless;
 }
@@ -177,10 +180,13 @@ static void drop(struct fl_step_context *c)
     if (!fl_context_knows_any(c)) {
         fl_arena_let_go(c);
     }
-    if (strange && !forgotten) {
-        fl_record_drop_all(c);
-    } else {
+    if (!strange || forgotten) {
         rest(c);
+        return;
+    }
+    fl_record_drop_all(c);
+    if (!c->declared) {
+        detect_anew(c);
     }
 }
 
@@ -220,6 +226,17 @@ void fl_context_over(struct fl_step_context *c)
     }
 }
 
+/* A step of the layout, if there is one, begins with the next request. */
+static void serve_from_here(struct fl_step_context *c)
+{
+    bool had_layout = c->layout != NULL;
+
+    fl_replay_begin(c);
+    if (had_layout && c->layout == NULL) { /* no memory for the arena */
+        take_a_break(c);
+    }
+}
+
 void fl_context_begins(struct fl_step_context *c)
 {
     if (c->declared && c->rest != 0) {
@@ -228,13 +245,8 @@ void fl_context_begins(struct fl_step_context *c)
     if (c->layout == NULL && c->declared && c->rest == 0) {
         c->layout = c->last;
     }
-    bool had_layout = c->layout != NULL;
-    fl_replay_begin(c);
-    if (c->layout != NULL) {
-        c->detecting = false;
-    } else if (had_layout) { /* no memory for the arena */
-        take_a_break(c);
-    }
+    serve_from_here(c);
+    c->detecting = c->detecting && c->layout == NULL;
     bool wants_more = c->layout == NULL ? c->rest == 0 : c->relearn;
 
     wants_more = wants_more || fl_plan.config.trace != NULL;
@@ -257,16 +269,16 @@ void fl_context_restart(struct fl_step_context *c)
     fl_replay_forgive(c);
     fl_record_drop_all(c); /* the end is some requests behind */
     fl_context_over(c);
-    struct fl_layout *l = fl_replay_recognise(c);
-    if (c->layout != NULL && l != NULL) {
-        c->layout = l;
-        fl_replay_begin(c);
-    }
-    if (c->layout != NULL && l != NULL) {
-        fl_replay_resume(c);
-        c->requests_here = FL_SIGNATURE;
-        fl_replay_forgive(c);
-        c->asked = c->forgiven;
+    if (c->layout != NULL) { /* it may be another one by now */
+        struct fl_layout *l = fl_replay_recognise(c);
+        c->layout = l != NULL ? l : c->layout;
+        serve_from_here(c);
+        if (c->layout != NULL && l != NULL) {
+            fl_replay_resume(c);
+            c->requests_here = FL_SIGNATURE;
+            fl_replay_forgive(c);
+            c->asked = c->forgiven;
+        }
     }
     set_wants(c);
 }

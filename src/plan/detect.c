@@ -322,10 +322,10 @@ static void lose(struct fl_detect *d, uint32_t n)
     d->period = 0;
 }
 
-void fl_detect_doubt(struct fl_detect *d, uint32_t steps)
+void fl_detect_doubt(struct fl_detect *d, uint32_t period, uint32_t steps)
 {
-    if (d->period != 0) {
-        d->doubt[d->next_doubt++ % DETECT_PHASES] = (struct detect_doubt){d->period, 2 * steps + 2};
+    if (period != 0) {
+        d->doubt[d->next_doubt++ % DETECT_PHASES] = (struct detect_doubt){period, 2 * steps + 2};
     }
 }
 
@@ -333,8 +333,11 @@ void fl_detect_go_on(struct fl_detect *d)
 {
     d->start = d->since = d->check = (uint32_t)d->events;
     d->doubted = d->period = 0;
-    memset(d->follow, 0, sizeof d->follow);
     memset(d->phase, 0, sizeof d->phase);
+    for (int kind = 0; kind < DETECT_KINDS; kind++) {
+        uint32_t hash = d->follow[kind].hash; /* of events that are in the ring still */
+        d->follow[kind] = (struct detect_follow){.hash = hash};
+    }
 }
 
 static enum fl_detect_says event(struct fl_detect *d, struct detect_event e)
@@ -385,6 +388,33 @@ size_t fl_detect_size(void)
 size_t fl_detect_first(void)
 {
     return offsetof(struct fl_detect, ring) + DETECT_TABLE_0 * sizeof(struct detect_event);
+}
+
+/* The tables that are used first from one of these events on come whole. */
+static struct fl_range table_ahead(const struct fl_detect *d, uint32_t events)
+{
+    if (events == DETECT_TABLE_0 - FL_DETECT_AHEAD || events == DETECT_TABLE_0) {
+        return (struct fl_range){(uintptr_t)d->table_1, sizeof d->table_1};
+    }
+    return events == DETECT_TABLE_1 - FL_DETECT_AHEAD
+               ? (struct fl_range){(uintptr_t)d->table_2, sizeof d->table_2}
+               : (struct fl_range){0, 0};
+}
+
+void fl_detect_ahead(const struct fl_detect *d, uint32_t events,
+                     struct fl_range out[static FL_DETECT_PARTS])
+{
+    uint32_t from = (events + FL_DETECT_AHEAD) % DETECT_RING;
+    bool first_time = events < DETECT_RING;
+
+    out[0] = (struct fl_range){(uintptr_t)&d->ring[from],
+                               first_time ? FL_DETECT_AHEAD * sizeof d->ring[0] : 0};
+    out[1] = table_ahead(d, events);
+}
+
+uint32_t fl_detect_events(const struct fl_detect *d)
+{
+    return (uint32_t)d->events;
 }
 
 bool fl_detect_is_new(const struct fl_detect *d)

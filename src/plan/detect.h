@@ -140,6 +140,11 @@ bool fl_detect_divide(struct fl_detect *d, enum detect_kind kind, uint32_t n, ui
 
 /* Of fl_detect_size what the first events need; has it had none yet, or more? */
 size_t fl_detect_first(void);
+enum { FL_DETECT_PARTS = 2, FL_DETECT_AHEAD = 512 }; /* events: a base page of the ring */
+/* What the events will use that follow the FL_DETECT_AHEAD after the first `events`. Len 0: nothing. Looks at no field. */
+void fl_detect_ahead(const struct fl_detect *d, uint32_t events,
+                     struct fl_range out[static FL_DETECT_PARTS]);
+uint32_t fl_detect_events(const struct fl_detect *d);
 bool fl_detect_is_new(const struct fl_detect *d);
 bool fl_detect_is_beyond_first(const struct fl_detect *d);
 /* Has it been following something for long, that may turn out to be a step? */

@@ -25,8 +25,9 @@ size_t fl_detect_size(void);
 enum fl_detect_says fl_detect_alloc(struct fl_detect *d, size_t size, unsigned kind, uint64_t live);
 enum fl_detect_says fl_detect_free(struct fl_detect *d, size_t size, uint32_t distance,
                                    uint64_t live);
-/* What was taken for steps was no good after so many: it has to repeat more often before it is taken for that again. */
-void fl_detect_doubt(struct fl_detect *d, uint32_t steps);
+/* Steps of so many events were no good after so many: they have to repeat more often before they are taken for steps again. Period 0:
+ * nothing is doubted. */
+void fl_detect_doubt(struct fl_detect *d, uint32_t period, uint32_t steps);
 /* After some events that it was not told of. */
 void fl_detect_go_on(struct fl_detect *d);
 /* Events of the period that is being followed; 0: none is confirmed. */

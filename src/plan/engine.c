@@ -119,6 +119,7 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
         return NULL;
     }
     l->horizon = merged.horizon;
+    l->period = (uint32_t)(lives[0].end - lives[0].begin);
     l->largest = merged.largest;
     for (uint32_t i = 0; i < l->n; i++) {
         leave_headroom(&l->slot[i], nlives, 0);
@@ -164,6 +165,8 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
     l->asked_most = from->asked_most;
     l->largest = from->largest;
     l->exact = from->exact;
+    l->period = from->period;
+    l->failed = from->failed;
     return l;
 }
 
@@ -354,6 +357,7 @@ uint64_t fl_plan_work(struct fl_region *r)
         fl_arena_warm(a);
     }
     for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
+        fl_watch_warm(fl_plan.context[i]);
         work_on(fl_plan.context[i]);
     }
     for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {

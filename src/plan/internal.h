@@ -94,7 +94,7 @@ size_t fl_arena_holds(const struct fl_arena *a);
 size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
 /* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room);
-/* A claim failed: was that for idle pages that were about to leave it? They have left now. No lock held. */
+/* A claim failed: may that be for idle pages that were about to leave it? They have left now. No lock held. */
 bool fl_arena_was_thinned(struct fl_arena *a);
 /* Closes it if nobody has a block in it: its memory is the region's, free. Any thread; takes the region lock. */
 void fl_arena_drop_if_empty(struct fl_arena *a);
@@ -142,6 +142,7 @@ struct fl_layout {
     uint64_t
         needs; /* bytes of memory at once: as many as it is high, unless its sizes belong to different steps */
     uint64_t asked_most; /* bytes that one step asked for in planned slots, at most */
+    uint32_t period;     /* requests and frees of a step; 0: it was read from a file */
     unsigned failed;     /* times that it was taken up and did not serve for long */
     bool exact;          /* for steps like one that was repeated to the byte */
     uint32_t serial;     /* no other has it */
@@ -175,6 +176,7 @@ struct fl_step_context {
     unsigned crowded_steps; /* in a row in which there were some */
     unsigned in_arena;      /* steps since this one was taken */
     unsigned served;        /* steps in a row, since a plan was taken up */
+    unsigned changes;       /* steps in a row that had other sizes than the one before */
     uint32_t varied;        /* requests of a step whose sizes vary; 0: of none so far */
     bool moved;             /* to another arena before */
     /* Steps in a row that began in another zone than the arena's; that zone; when the first of them did, monotonic ns. */
@@ -201,8 +203,11 @@ struct fl_step_context {
         stable; /* recorded since a plan was last made; of these, the last ones in a row that repeated the one before */
     bool detecting; /* `detect` is fed */
     /* Of watch.c. */
-    bool resting;         /* requests are counted in `rest`, and nothing else is looked at */
-    bool warm;            /* without a thread, it has its memory still. Lock: plan */
+    bool resting;    /* requests are counted in `rest`, and nothing else is looked at */
+    bool warm;       /* without a thread, it has its memory still. Lock: plan */
+    uint32_t warmed; /* events, at which the worker was called last for that */
+    _Atomic uint32_t
+        warms; /* events, after which the detector's memory is to come ahead; 0: none. The worker takes it */
     uint32_t unfound;     /* requests of this watch, since the last step */
     unsigned watches;     /* in a row, in vain: each makes watch and rest longer */
     uint64_t rest;        /* requests or steps until it learns again */
@@ -270,6 +275,8 @@ bool fl_watch_begin(struct fl_step_context *c);
 void fl_watch_anew(struct fl_step_context *c);
 /* A request was watched, and no step ended with it. */
 void fl_watch_count(struct fl_step_context *c);
+/* Brings memory of its detector ahead of the stream. The worker. */
+void fl_watch_warm(struct fl_step_context *c);
 /* A request while its thread rests. False: that is over with this one. A handler may lose one. */
 static inline bool fl_watch_rests(struct fl_step_context *c)
 {

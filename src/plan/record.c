@@ -53,6 +53,30 @@ static bool is_repeated(const struct fl_record *a, const struct fl_record *b)
     return a->closed && b->closed && a->hash == b->hash && a->n == b->n;
 }
 
+static bool is_known(const struct fl_step_context *c, const struct fl_record *rec)
+{
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        if (c->known[i] != NULL && c->known[i]->hash == rec->hash && c->known[i]->n == rec->n) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Kinds of steps that take turns are known, or repeated to the byte, now and then; what changes each time varies. */
+static void note_change(struct fl_step_context *c, const struct fl_record *rec,
+                        const struct fl_record *before)
+{
+    enum { CHANGES = 2 };
+    bool other = rec->closed && before->closed && rec->n == before->n && rec->hash != before->hash;
+    bool changed = other && !is_known(c, rec);
+
+    c->changes = changed ? c->changes + 1 : 0;
+    if (c->changes >= CHANGES) {
+        fl_context_note_sizes(c, rec);
+    }
+}
+
 void fl_record_end(struct fl_step_context *c)
 {
     struct fl_record *rec = nth_newest(c, 0), *before = nth_newest(c, 1);
@@ -65,9 +89,7 @@ void fl_record_end(struct fl_step_context *c)
     before->complete = before->closed;
     c->sampled++;
     c->stable = is_repeated(before, rec) ? c->stable + 1 : 0;
-    if (rec->closed) {
-        fl_context_note_sizes(c, rec);
-    }
+    note_change(c, rec, before);
     if (fl_plan.config.trace != NULL && before->complete) {
         fl_trace_step(c, before);
     }
@@ -230,16 +252,6 @@ void fl_plan_saw_free(struct fl_extent *e)
     c->live -= e->len;
     end_life(c, request, tick(c));
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
-}
-
-static bool is_known(const struct fl_step_context *c, const struct fl_record *rec)
-{
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        if (c->known[i] != NULL && c->known[i]->hash == rec->hash && c->known[i]->n == rec->n) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static struct fl_lives lives_of(const struct fl_record *rec)

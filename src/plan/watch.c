@@ -32,6 +32,7 @@ bool fl_watch_begin(struct fl_step_context *c)
     c->resting = false;
     c->unfound = 0;
     c->rest = 0;
+    c->warmed = c->detect != NULL ? fl_detect_events(c->detect) : 0;
     if (c->detect == NULL && !fl_sys_is_confined()) {
         c->detect = fl_plan_map_locked(fl_detect_size());
     }
@@ -54,8 +55,38 @@ static uint32_t patience(const struct fl_step_context *c)
     return (uint32_t)WATCH_LEAST << fl_min(c->watches, WATCH_DOUBLINGS);
 }
 
+/* The worker is called once for each page of the ring. */
+static void call_for_more(struct fl_step_context *c)
+{
+    uint32_t events = fl_detect_events(c->detect);
+
+    if (events - c->warmed >= FL_DETECT_AHEAD && fl_plan.config.background) {
+        c->warmed = events - events % FL_DETECT_AHEAD;
+        /* release: pairs with fl_watch_warm, which finds the detector */
+        atomic_store_explicit(&c->warms, c->warmed, memory_order_release);
+        fl_plan_call_worker();
+    }
+}
+
+void fl_watch_warm(struct fl_step_context *c)
+{
+    struct fl_range part[FL_DETECT_PARTS];
+    uint32_t events = atomic_exchange(&c->warms, 0);
+
+    if (events == 0) {
+        return;
+    }
+    fl_detect_ahead(c->detect, events, part);
+    for (unsigned i = 0; i < FL_DETECT_PARTS; i++) {
+        if (part[i].len != 0) { /* a mere saving: it may fail */
+            (void)fl_sys.populate(part[i]);
+        }
+    }
+}
+
 void fl_watch_count(struct fl_step_context *c)
 {
+    call_for_more(c);
     if (++c->unfound < patience(c)) {
         return;
     }

@@ -152,16 +152,18 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
     (void)fl_cache_drain_all(r, 0);
     make_way(r, part.len, g.zone);
     struct fl_memory seen;
-    int refusal = fl_supply_plan(r, &g, part.len, part.len, 0);
-    while (g.wanted != 0) {
-        fl_region_take_loan(r, &g);
+    int refusal;
+    for (;;) {
         refusal = fl_supply_plan(r, &g, part.len, part.len, 0);
+        if (g.wanted != 0) {
+            fl_region_take_loan(r, &g);
+        } else if (refusal == -EBUSY && g.seen == NULL && fl_look_leaving_lock(r, &seen)) {
+            g.seen = &seen;
+        } else {
+            break;
+        }
     }
-    if (refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
-        g.seen = &seen;
-        refusal = fl_supply_plan(r, &g, part.len, part.len, 0);
-        g.seen = NULL;
-    }
+    g.seen = NULL;
     bool may = refusal == 0 || (how->asked_for && is_moderation(refusal));
     if (refusal != 0) {
         g.from_stock = g.from_free = 0;

@@ -420,8 +420,8 @@ void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone);
  * released meanwhile. */
 bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone);
 
-/* What lend does, for a plan that had to ask for it (g->wanted). Nobody is asked twice for one
- * request. The lock is released meanwhile. */
+/* What lend does, for a plan that had to ask for it (g->wanted): all is to be planned anew. The lock is
+ * released meanwhile, but for a fork. */
 void fl_region_take_loan(struct fl_region *r, struct fl_grant *g);
 /* What release_more does, where it is plugged in. No lock held. */
 size_t fl_region_release_more(struct fl_region *r);

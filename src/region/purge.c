@@ -166,6 +166,10 @@ void fl_region_take_loan(struct fl_region *r, struct fl_grant *g)
 
     g->wanted = 0;
     g->loans--;
+    if (atomic_load_explicit(&r->forking, memory_order_relaxed) != 0) {
+        g->loans = 0; /* the lock would not be had again before the fork is done */
+        return;
+    }
     fl_region_unlock(r);
     if (r->lend(g->zone, wanted) != 0) {
         g->lent = true;

@@ -346,24 +346,24 @@ static struct fl_extent *take_wished(struct fl_region *r, struct fl_cache *own, 
     return e;
 }
 
-/* The same; for a loan, or a look at the memory, the lock is released, and all is decided anew. */
+/* The same; for a loan, or a look, the lock is released, and all is decided anew. */
 static struct fl_extent *take_looking(struct fl_region *r, struct fl_cache *own, size_t len,
                                       size_t align, struct fl_grant *g, const struct fl_wish *wish)
 {
-    struct fl_extent *e = take_wished(r, own, len, align, g, wish);
     struct fl_memory seen;
 
-    while (e == NULL && g->wanted != 0) {
-        fl_region_take_loan(r, g);
-        e = take_wished(r, own, len, align, g, wish);
+    for (;;) {
+        struct fl_extent *e = take_wished(r, own, len, align, g, wish);
+        bool looks = e == NULL && g->refusal == -EBUSY && g->seen == NULL;
+        if (e == NULL && g->wanted != 0) {
+            fl_region_take_loan(r, g);
+        } else if (looks && fl_look_leaving_lock(r, &seen)) {
+            g->seen = &seen;
+        } else {
+            g->seen = NULL;
+            return e;
+        }
     }
-    if (e == NULL && g->refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
-        g->seen = &seen;
-        g->refusal = 0;
-        e = take_wished(r, own, len, align, g, wish);
-        g->seen = NULL;
-    }
-    return e;
 }
 
 /* The first wished zone whose node has room for what touches will bring; NO_ZONE: none. Lock:

@@ -297,7 +297,7 @@ static void what_is_no_plan_file_gets_one_line(void **state)
     spoil(0, SIZE_MAX);
     assert_refused(other, ": it is no plan file\n");
     assert_refused("/nowhere/at/all", ": it is not there\n");
-    assert_refused("/tmp", ": it cannot be read\n");
+    assert_refused("/tmp", ": it is no plan file\n");
     RUN("show");
     assert_int_equal(output.status, 125);
 }

@@ -171,6 +171,43 @@ static void a_loop_is_followed_after_two_turns(void **state)
     assert_int_equal(prog.live_at_step, 50 * KIB64);
 }
 
+/* Some of the stream went by unseen. */
+static void after_a_pause_a_loop_is_found_again(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        turn_of_40();
+    }
+    assert_int_equal(fl_detect_period(prog.d), 80);
+    fl_detect_go_on(prog.d);
+    assert_int_equal(fl_detect_period(prog.d), 0);
+    for (int i = 0; i < 3; i++) {
+        turn_of_40();
+    }
+    assert_int_equal(fl_detect_period(prog.d), 80);
+    one_step_a_turn(turn_of_40, 20);
+}
+
+/* It has to come more than twice as often as it was good for; two or three turns are no step either. */
+static void what_was_no_step_has_to_come_more_often(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        turn_of_40();
+    }
+    fl_detect_doubt(prog.d, 80, 4);
+    fl_detect_go_on(prog.d);
+    for (int i = 0; i < 9; i++) {
+        turn_of_40();
+        assert_int_equal(fl_detect_period(prog.d), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        turn_of_40();
+    }
+    assert_int_equal(fl_detect_period(prog.d), 80);
+    one_step_a_turn(turn_of_40, 5);
+}
+
 static void a_short_loop_is_followed_after_three_turns(void **state)
 {
     (void)state;
@@ -342,6 +379,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_loop_is_followed_after_two_turns, begin),
+        cmocka_unit_test_setup(after_a_pause_a_loop_is_found_again, begin),
+        cmocka_unit_test_setup(what_was_no_step_has_to_come_more_often, begin),
         cmocka_unit_test_setup(a_short_loop_is_followed_after_three_turns, begin),
         cmocka_unit_test_setup(neither_layers_nor_an_optimizers_loop_are_steps, begin),
         cmocka_unit_test_setup(micro_steps_are_steps_only_until_the_optimizer_comes, begin),
