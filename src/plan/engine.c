@@ -401,6 +401,22 @@ static unsigned place_of(struct fl_step_context *c, const struct fl_layout *l)
     return c->stats.layouts % FL_LAYOUTS;
 }
 
+/* What `old` has grown by since the job was wanted is left to the next one. */
+static void carry_growth(const struct fl_layout *old, struct fl_layout *l)
+{
+    if (!old->wish || old->n != l->n) {
+        return;
+    }
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct fl_slot *was = &old->slot[i];
+        struct fl_slot *s = &l->slot[i];
+        if (fl_slot_is_planned(s) && was->size > s->size) {
+            s->size = s->most = was->size;
+            l->wish = true;
+        }
+    }
+}
+
 void fl_engine_collect(struct fl_step_context *c)
 {
     if (atomic_load_explicit(&c->job, memory_order_acquire) != FL_JOB_DONE) {
@@ -410,6 +426,9 @@ void fl_engine_collect(struct fl_step_context *c)
     if (l != NULL) {
         unsigned i = place_of(c, l);
         struct fl_layout *old = c->known[i];
+        if (old != NULL && old == c->grown) {
+            carry_growth(old, l);
+        }
         c->known[i] = l;
         c->last = c->layout = l;
         fl_stats_bump(&c->stats.layouts);
