@@ -201,8 +201,10 @@ static void make_room(unsigned i)
     }
     if (i < keep.n) {
         fl_plan_unmap((uintptr_t)keep.layout[i], keep.layout[i]->bytes);
-        memmove(&keep.layout[i], &keep.layout[i + 1], (keep.n - 1 - i) * sizeof keep.layout[0]);
         keep.n--;
+        for (; i < keep.n; i++) {
+            keep.layout[i] = keep.layout[i + 1];
+        }
     }
 }
 
