@@ -4,6 +4,7 @@
  * that were alike. A free finds its life by two numbers in the block's descriptor: whose request it was, and which. When that
  * life is somebody else's by now the plan is a little wrong, and no more. */
 #include "plan/internal.h"
+#include "plan/store/store.h"
 
 uint64_t fl_record_mix(uint64_t hash, uint64_t size)
 {

@@ -1,5 +1,5 @@
 /* Plans to bytes and back; what a file may not be, bit by bit; whose plans they are; the file itself. */
-#include "plan/plan.h"
+#include "plan/store/store.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
 

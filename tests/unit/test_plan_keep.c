@@ -1,4 +1,5 @@
 /* Plans that live on: what one run has learned is there in the next one, and stays when that learns more. Each run is a process. */
+#include "plan/store/store.h"
 #include "unit/plan_fixture.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * nothing: a file that fl_file_check passed leads to no access outside it, and its slots are such as fl_merge and the packer
  * make; whether any of them overlap is for fl_pack_is_valid to say, and what they are worth is decided by the claim on each
  * granule. */
-#include "plan/plan.h"
+#include "plan/store/store.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -2,6 +2,7 @@
  * known and at exit. The memory of the tallest is asked of the stock at once, so that it is there when the first step begins.
  * State: `keep`, under the plan lock; constant before the first request but for what fl_keep_note adds. */
 #include "plan/internal.h"
+#include "plan/store/store.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * `id,lower,upper,size,alignment,thread,node`, in the order of the step's events. What lives on ends with the step. The thread is its
  * number in the kernel, the node the one whose memory the block was given: empty where it was given several's. */
 #include "plan/internal.h"
+#include "plan/store/store.h"
 
 #include <unistd.h>
 

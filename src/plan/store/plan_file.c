@@ -1,5 +1,5 @@
 /* Plans kept across runs: which program this is, and the file itself. */
-#include "plan/plan.h"
+#include "plan/store/store.h"
 #include "sys/sys.h"
 
 #include <errno.h>
