@@ -1,53 +1,81 @@
 /* Plans kept across runs: their form in a file. Pure: from slots to bytes and back.
  *
- * docs/plan-file.md has the table of offsets. Numbers are little-endian, wherever it is written. What is read is believed in
- * nothing: a file that fl_file_check passed leads to no access outside it, and its slots are such as fl_merge and the packer
- * make; whether any of them overlap is for fl_pack_is_valid to say, and what they are worth is decided by the claim on each
- * granule. */
+ * docs/plan-file.md has the table of offsets. Numbers are little-endian, wherever it is written. Nothing that is read is trusted: a
+ * file that fl_file_check passed leads to no access outside it, and its slots are such as fl_merge and the packer make. Whether
+ * any of them overlap is looked at when a layout is made of them (plan_cache.c). */
 #include "plan/store/store.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
+_Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "the structs below are the file's bytes");
+
+enum { VERSION = 2, ALIGN_BITS = 47 };
+
 static const char magic[8] = {'F', 'L', 'P', 'L', 'A', 'N', 'S', '\n'};
+static const uint64_t most_bytes = (uint64_t)1 << ALIGN_BITS;
 
-enum { VERSION = 2, HEAD = FL_FILE_HEAD, PLAN = 56, SLOT = 64 };
-enum { AT_VERSION = 8, AT_PLANS = 12, AT_LENGTH = 16, AT_CHECKSUM = FL_FILE_CHECKSUM_AT };
-enum { P_LENGTH = 0, P_KEY = 8, P_SIGNATURE = 16, P_HORIZON = 24, P_HEIGHT = 32, P_GRANULE = 40 };
-enum { P_SLOTS = 48, P_ZERO = 52 };
-enum { S_SIZE = 0, S_LEAST = 8, S_MOST = 16, S_OFFSET = 24, S_SECOND = 32, S_BIRTH = 40 };
-enum { S_DEATH = 44, S_THREAD = 48, S_INDEX = 52, S_KIND = 56, S_ALIGN = 57, S_ZONE = 58 };
-enum { S_ZERO = 59 };
+struct file_head {
+    char magic[sizeof magic];
+    uint32_t version, plans;
+    uint64_t length, checksum;
+};
 
-static const uint64_t most_bytes = (uint64_t)1 << 47;
+struct file_plan {
+    uint64_t length, key, signature, horizon, height, granule;
+    uint32_t n, zero;
+};
 
-static uint64_t get64(const unsigned char *p)
+struct file_slot {
+    uint64_t size, least, most, offset[2];
+    uint32_t birth, death, thread, index;
+    uint8_t kind, align, zone, zero[5]; /* align: its binary logarithm */
+};
+
+enum { HEAD = FL_FILE_HEAD, PLAN = sizeof(struct file_plan), SLOT = sizeof(struct file_slot) };
+_Static_assert(sizeof(struct file_head) == HEAD && PLAN == 56 && SLOT == 64, "docs/plan-file.md");
+_Static_assert(offsetof(struct file_head, checksum) == FL_FILE_CHECKSUM_AT, "docs/plan-file.md");
+
+/* Members that are the same number in the file and in the planner's struct. */
+#define PLAN_MEMBERS(X) X(key) X(signature) X(horizon) X(height) X(granule) X(n)
+#define SLOT_PLACE(X) X(size) X(least) X(most) X(offset[0]) X(offset[1]) X(birth) X(death)
+#define SLOT_MEMBERS(X) SLOT_PLACE(X) X(thread) X(index) X(kind) X(zone)
+#define COPY(member) to.member = (__typeof__(to.member))from->member;
+
+static struct file_plan pack_plan(const struct fl_file_plan *from)
 {
-    uint64_t v;
+    struct file_plan to = {.length = fl_file_cost(from->n)};
 
-    memcpy(&v, p, sizeof v);
-    return le64toh(v);
+    PLAN_MEMBERS(COPY)
+    return to;
 }
 
-static uint32_t get32(const unsigned char *p)
+static struct fl_file_plan unpack_plan(const void *at)
 {
-    uint32_t v;
+    const struct file_plan *from = at;
+    struct fl_file_plan to = {.slot = NULL};
 
-    memcpy(&v, p, sizeof v);
-    return le32toh(v);
+    PLAN_MEMBERS(COPY)
+    return to;
 }
 
-static void put64(unsigned char *p, uint64_t v)
+static struct file_slot pack_slot(const struct fl_slot *from)
 {
-    v = htole64(v);
-    memcpy(p, &v, sizeof v);
+    struct file_slot to = {.align = from->align != 0 ? (uint8_t)__builtin_ctzll(from->align) : 0};
+
+    SLOT_MEMBERS(COPY)
+    return to;
 }
 
-static void put32(unsigned char *p, uint32_t v)
+static struct fl_slot unpack_slot(const void *at)
 {
-    v = htole32(v);
-    memcpy(p, &v, sizeof v);
+    const struct file_slot *from = at;
+    struct fl_slot to = {.align = from->align < ALIGN_BITS ? UINT64_C(1) << from->align : 0};
+
+    SLOT_MEMBERS(COPY)
+    return to;
 }
 
 /* Each step is a bijection of the state, and of the word: two texts that differ in one word never have the same hash. */
@@ -56,10 +84,11 @@ uint64_t fl_file_hash(uint64_t seed, const void *data, size_t len)
     const unsigned char *p = data;
     uint64_t h = seed ^ len;
 
-    for (; len > 0; p += fl_min(len, 8), len -= fl_min(len, 8)) {
-        unsigned char word[8] = {0};
-        memcpy(word, p, fl_min(len, 8));
-        h = (h ^ get64(word)) * UINT64_C(0x9e3779b97f4a7c15);
+    for (size_t part; len > 0; p += part, len -= part) {
+        uint64_t word = 0;
+        part = fl_min(len, sizeof word);
+        memcpy(&word, p, part);
+        h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
         h ^= h >> 29;
     }
     return h;
@@ -69,7 +98,7 @@ uint64_t fl_file_checksum(const void *file, size_t len)
 {
     const unsigned char *p = file;
 
-    return fl_file_hash(fl_file_hash(1, p, AT_CHECKSUM), p + HEAD, len - HEAD);
+    return fl_file_hash(fl_file_hash(1, p, FL_FILE_CHECKSUM_AT), p + HEAD, len - HEAD);
 }
 
 /* ---- writing ---- */
@@ -131,23 +160,6 @@ static bool is_plan(const struct fl_file_plan *p)
            p->height <= most_bytes && p->height % p->granule == 0 && p->n <= FL_FILE_SLOTS;
 }
 
-static void put_slot(unsigned char *at, const struct fl_slot *s)
-{
-    memset(at, 0, SLOT);
-    put64(at + S_SIZE, s->size);
-    put64(at + S_LEAST, s->least);
-    put64(at + S_MOST, s->most);
-    put64(at + S_OFFSET, s->offset[0]);
-    put64(at + S_SECOND, s->offset[1]);
-    put32(at + S_BIRTH, (uint32_t)s->birth);
-    put32(at + S_DEATH, (uint32_t)s->death);
-    put32(at + S_THREAD, s->thread);
-    put32(at + S_INDEX, s->index);
-    at[S_KIND] = (unsigned char)s->kind;
-    at[S_ALIGN] = s->align == 0 ? 0 : (unsigned char)__builtin_ctzll(s->align);
-    at[S_ZONE] = (unsigned char)s->zone;
-}
-
 int fl_file_add(struct fl_file *f, const struct fl_file_plan *p)
 {
     if (!is_plan(p)) {
@@ -162,16 +174,11 @@ int fl_file_add(struct fl_file *f, const struct fl_file_plan *p)
         return -ENOSPC;
     }
     unsigned char *at = f->buf + f->len;
-    memset(at, 0, PLAN);
-    put64(at + P_LENGTH, fl_file_cost(p->n));
-    put64(at + P_KEY, p->key);
-    put64(at + P_SIGNATURE, p->signature);
-    put64(at + P_HORIZON, p->horizon);
-    put64(at + P_HEIGHT, p->height);
-    put64(at + P_GRANULE, p->granule);
-    put32(at + P_SLOTS, (uint32_t)p->n);
+    struct file_plan plan = pack_plan(p);
+    memcpy(at, &plan, PLAN);
     for (size_t i = 0; i < p->n; i++) {
-        put_slot(at + PLAN + i * SLOT, &p->slot[i]);
+        struct file_slot slot = pack_slot(&p->slot[i]);
+        memcpy(at + PLAN + i * SLOT, &slot, SLOT);
     }
     f->len += fl_file_cost(p->n);
     f->n++;
@@ -180,133 +187,92 @@ int fl_file_add(struct fl_file *f, const struct fl_file_plan *p)
 
 size_t fl_file_end(struct fl_file *f)
 {
-    memcpy(f->buf, magic, sizeof magic);
-    put32(f->buf + AT_VERSION, VERSION);
-    put32(f->buf + AT_PLANS, f->n);
-    put64(f->buf + AT_LENGTH, f->len);
-    put64(f->buf + AT_CHECKSUM, fl_file_checksum(f->buf, f->len));
+    struct file_head *h = (struct file_head *)f->buf;
+
+    *h = (struct file_head){.version = VERSION, .plans = f->n, .length = f->len};
+    memcpy(h->magic, magic, sizeof magic);
+    h->checksum = fl_file_checksum(f->buf, f->len);
     return f->len;
 }
 
 unsigned fl_file_keep(struct fl_file *f, const void *old, uint64_t but)
 {
-    const unsigned char *file = old, *at = file + HEAD;
+    struct fl_file_plan p;
     unsigned left_out = 0;
 
-    for (uint32_t i = 0; i < get32(file + AT_PLANS); i++) {
-        size_t len = get64(at + P_LENGTH);
-        if (get64(at + P_KEY) == but) {
+    for (size_t at = 0; fl_file_next(old, &at, &p) == 0;) {
+        size_t len = fl_file_cost(p.n);
+        if (p.key == but) {
             /* the caller has newer ones */
         } else if (f->n == FL_FILE_PLANS || len > f->size - f->len) {
             left_out++;
         } else {
-            memcpy(f->buf + f->len, at, len);
+            memcpy(f->buf + f->len, (const unsigned char *)old + at, len);
             f->len += len;
             f->n++;
         }
-        at += len;
     }
     return left_out;
 }
 
 /* ---- reading ---- */
 
-static void get_plan(const unsigned char *at, struct fl_file_plan *p)
+/* A plan at `at`, of which `left` bytes are in the file: to the byte one that fl_file_add writes? Its length; 0: no. */
+static size_t check_plan(const char *at, size_t left)
 {
-    *p = (struct fl_file_plan){.key = get64(at + P_KEY),
-                               .signature = get64(at + P_SIGNATURE),
-                               .horizon = get64(at + P_HORIZON),
-                               .height = get64(at + P_HEIGHT),
-                               .granule = get64(at + P_GRANULE),
-                               .n = get32(at + P_SLOTS)};
-}
-
-/* False: not even its fields are what they may be. */
-static bool get_slot(const unsigned char *at, struct fl_slot *s)
-{
-    static const unsigned char zero[SLOT - S_ZERO];
-
-    *s = (struct fl_slot){.size = get64(at + S_SIZE),
-                          .least = get64(at + S_LEAST),
-                          .most = get64(at + S_MOST),
-                          .align = at[S_ALIGN] < 47 ? UINT64_C(1) << at[S_ALIGN] : 0,
-                          .birth = get32(at + S_BIRTH),
-                          .death = get32(at + S_DEATH),
-                          .offset = {get64(at + S_OFFSET), get64(at + S_SECOND)},
-                          .thread = get32(at + S_THREAD),
-                          .index = get32(at + S_INDEX),
-                          .kind = FL_SLOT_VARIES,
-                          .zone = at[S_ZONE]};
-    if (at[S_ALIGN] >= 47 || at[S_KIND] > FL_SLOT_VARIES ||
-        memcmp(at + S_ZERO, zero, sizeof zero) != 0) {
-        return false;
-    }
-    s->kind = (enum fl_slot_kind)at[S_KIND];
-    return true;
-}
-
-/* A plan at `at`, of which `left` bytes are in the file. Its length; 0: it is none. */
-static size_t check_plan(const unsigned char *at, size_t left)
-{
-    struct fl_file_plan p;
     struct fl_slot s[2];
 
     if (left < PLAN) {
         return 0;
     }
-    get_plan(at, &p);
-    uint64_t len = get64(at + P_LENGTH);
-    if (!is_plan(&p) || len > left || len != fl_file_cost(p.n) || get32(at + P_ZERO) != 0) {
+    struct fl_file_plan p = unpack_plan(at);
+    struct file_plan plan = pack_plan(&p);
+    if (!is_plan(&p) || memcmp(at, &plan, PLAN) != 0 || plan.length > left) {
         return 0;
     }
-    for (size_t i = 0; i < p.n; i++) {
-        if (!get_slot(at + PLAN + i * SLOT, &s[i % 2]) ||
-            !is_slot(&p, &s[i % 2], i > 0 ? &s[(i + 1) % 2] : NULL)) {
+    at += PLAN;
+    for (size_t i = 0; i < p.n; i++, at += SLOT) {
+        struct fl_slot *now = &s[i % 2], *before = i > 0 ? &s[(i + 1) % 2] : NULL;
+        *now = unpack_slot(at);
+        struct file_slot slot = pack_slot(now);
+        if (memcmp(at, &slot, SLOT) != 0 || !is_slot(&p, now, before)) {
             return 0;
         }
     }
-    return len;
+    return plan.length;
 }
 
 int fl_file_length(const void *head, size_t len, size_t *out)
 {
-    const unsigned char *file = head;
-
     *out = 0;
-    if (len < HEAD || memcmp(file, magic, sizeof magic) != 0) {
+    if (len < HEAD || memcmp(head, magic, sizeof magic) != 0) {
         return -EINVAL;
     }
-    if (get32(file + AT_VERSION) != VERSION) {
+    const struct file_head *h = head;
+    if (h->version != VERSION) {
         return -ENOTSUP;
     }
-    uint64_t length = get64(file + AT_LENGTH);
-    if (length < HEAD || length > FL_FILE_BYTES || length % 8 != 0) {
+    if (h->length < HEAD || h->length > FL_FILE_BYTES || h->length % 8 != 0) {
         return -EMSGSIZE;
     }
-    *out = length;
+    *out = h->length;
     return 0;
 }
 
 int fl_file_check(const void *buf, size_t len)
 {
-    const unsigned char *file = buf;
+    const struct file_head *h = buf;
     size_t length, at = HEAD;
     int rc = fl_file_length(buf, len, &length);
 
-    if (rc != 0) {
-        return rc;
+    if (rc != 0 || length > len) {
+        return rc != 0 ? rc : -EMSGSIZE;
     }
-    if (length > len) {
-        return -EMSGSIZE;
-    }
-    if (get64(file + AT_CHECKSUM) != fl_file_checksum(file, length)) {
+    if (h->checksum != fl_file_checksum(buf, length)) {
         return -EBADMSG;
     }
-    if (get32(file + AT_PLANS) > FL_FILE_PLANS) {
-        return -EILSEQ;
-    }
-    for (uint32_t i = 0; i < get32(file + AT_PLANS); i++) {
-        size_t plan = check_plan(file + at, length - at);
+    for (uint32_t i = 0; i < h->plans; i++) {
+        size_t plan = i < FL_FILE_PLANS ? check_plan((const char *)buf + at, length - at) : 0;
         if (plan == 0) {
             return -EILSEQ;
         }
@@ -317,64 +283,48 @@ int fl_file_check(const void *buf, size_t len)
 
 const char *fl_file_why(int rc)
 {
-    switch (rc) {
-    case 0:
-        return "nothing is wrong";
-    case -ENOENT:
-        return "it is not there";
-    case -EINVAL:
-        return "it is no plan file";
-    case -ENOTSUP:
-        return "it is of another version";
-    case -EMSGSIZE:
-        return "it is cut short, or too long";
-    case -EBADMSG:
-        return "its checksum is wrong";
-    case -EILSEQ:
-        return "its content makes no sense";
-    case -ELOOP:
-        return "it is a link";
-    case -EACCES:
-        return "it is another user's, or others may write to it";
-    case -ENOKEY:
-        return "it has no plan of this program";
-    default:
-        return "it cannot be read";
-    }
+    return rc == 0           ? "nothing is wrong"
+           : rc == -ENOENT   ? "it is not there"
+           : rc == -EINVAL   ? "it is no plan file"
+           : rc == -ENOTSUP  ? "it is of another version"
+           : rc == -EMSGSIZE ? "it is cut short, or too long"
+           : rc == -EBADMSG  ? "its checksum is wrong"
+           : rc == -EILSEQ   ? "its content makes no sense"
+           : rc == -ELOOP    ? "it is a link"
+           : rc == -EACCES   ? "it is another user's, or others may write to it"
+           : rc == -ENOKEY   ? "it has no plan of this program"
+                             : "it cannot be read";
 }
 
 int fl_file_next(const void *buf, size_t *at, struct fl_file_plan *out)
 {
-    const unsigned char *file = buf;
-    size_t next = *at == 0 ? HEAD : *at + get64(file + *at + P_LENGTH);
+    const struct file_head *h = buf;
+    const char *file = buf;
+    size_t next = *at == 0 ? HEAD : *at + fl_file_cost(unpack_plan(file + *at).n);
 
-    if (next >= get64(file + AT_LENGTH)) {
+    if (next >= h->length) {
         return -ENOKEY;
     }
-    get_plan(file + next, out);
+    *out = unpack_plan(file + next);
     *at = next;
     return 0;
 }
 
 int fl_file_find(const void *buf, uint64_t key, size_t *at, struct fl_file_plan *out)
 {
-    struct fl_file_plan p;
+    int rc;
 
-    for (size_t next = *at; fl_file_next(buf, &next, &p) == 0;) {
-        if (p.key == key) {
-            *at = next;
-            *out = p;
-            return 0;
-        }
-    }
-    return -ENOKEY;
+    do {
+        rc = fl_file_next(buf, at, out);
+    } while (rc == 0 && out->key != key);
+    return rc;
 }
 
 void fl_file_slots(const void *buf, size_t at, struct fl_slot *slot)
 {
-    const unsigned char *plan = (const unsigned char *)buf + at;
+    const char *plan = (const char *)buf + at;
 
-    for (size_t i = 0; i < get32(plan + P_SLOTS); i++) {
-        (void)get_slot(plan + PLAN + i * SLOT, &slot[i]);
+    for (size_t i = 0, n = unpack_plan(plan).n; i < n; i++) {
+        slot[i] = unpack_slot(plan + PLAN + i * SLOT);
     }
 }

@@ -10,7 +10,7 @@
 
 #include "plan/plan.h"
 
-/* ---- a plan file's bytes: plan_format.c ---- */
+/* ---- a plan file's bytes: plan_format.c. Buffers are aligned to 8 bytes. ---- */
 
 enum {
     FL_FILE_HEAD = 32, /* bytes: what fl_file_length wants to see */
@@ -56,7 +56,7 @@ int fl_file_check(const void *buf, size_t len);
 /* What such an answer means, for people. */
 const char *fl_file_why(int rc);
 /* The plan after the one at *at (0: the first) in a file that fl_file_check passed; without its slots, which fl_file_slots gets.
- * -ENOKEY: there is none, and nothing is written. */
+ * -ENOKEY: there is none. */
 int fl_file_next(const void *buf, size_t *at, struct fl_file_plan *out);
 /* The same, of that program. */
 int fl_file_find(const void *buf, uint64_t key, size_t *at, struct fl_file_plan *out);
