@@ -110,7 +110,7 @@ size_t fl_file_cost(size_t n)
 
 bool fl_file_begin(struct fl_file *f, void *buf, size_t size)
 {
-    *f = (struct fl_file){.buf = buf, .size = size, .len = HEAD};
+    *f = (struct fl_file){.buf = buf, .size = fl_min(size, FL_FILE_BYTES), .len = HEAD};
     return size >= HEAD;
 }
 
