@@ -151,6 +151,9 @@ static void look_for_known(struct fl_step_context *c, size_t len)
     c->recent[c->requests_here++ % FL_SIGNATURE] = len;
     struct fl_layout *l =
         c->declared && c->requests_here != FL_SIGNATURE ? NULL : fl_replay_recognise(c);
+    if (l == NULL && (!c->declared || c->requests_here == FL_SIGNATURE)) {
+        l = fl_keep_find(c);
+    }
     if (l != NULL) {
         fl_context_resume(c, l);
     }

@@ -93,10 +93,19 @@ int fl_file_write(const char *path, const void *buf, size_t len);
 struct fl_layout;
 struct fl_record;
 
+/* At boot. The path holds wherever the program goes later. */
 void fl_keep_load(const char *path);
-/* What the file had becomes what the new context knows. */
+/* The plans used last become what the new context knows. */
 void fl_keep_adopt(struct fl_step_context *c);
+/* The context's last requests begin a plan that was there at boot: it becomes one of those that the context knows, once; NULL: they
+ * do not. The context's thread. Cost: O(1); the lock is taken for one that is found. */
+struct fl_layout *fl_keep_find(struct fl_step_context *c);
+/* A step was served from it. Cost: none where the last one was too; else a lock. */
+void fl_keep_use(const struct fl_layout *l);
+/* It is new, or takes the place of its like: it is written with the next fl_keep_save (plan.h). */
 void fl_keep_note(const struct fl_layout *l);
+/* The layout of plan `p`, at `at` of a file that fl_file_check passed. NULL: it is none that can be served, or there is no memory. */
+struct fl_layout *fl_keep_layout(const void *file, size_t at, const struct fl_file_plan *p);
 
 /* ---- recorded steps as text: step_trace.c ---- */
 
