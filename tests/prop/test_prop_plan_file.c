@@ -111,12 +111,10 @@ static uint64_t odd_number(void)
     return n + below(3) - 1;
 }
 
-/* Where numbers are: each 4 bytes, from the plans on; now and then from the beginning. */
+/* Where numbers are: each 4 bytes, from the plans on. */
 static size_t somewhere(size_t len)
 {
-    size_t from = below(16) == 0 ? 0 : HEAD;
-
-    return from + 4 * below((len - from) / 4);
+    return HEAD + 4 * below((len - HEAD) / 4);
 }
 
 static void put(unsigned char *file, size_t len, size_t at, uint64_t v, size_t bytes)
@@ -192,7 +190,7 @@ static size_t mutate(unsigned char *file, size_t len)
 {
     size_t at = somewhere(len), other = somewhere(len);
 
-    switch (below(14)) {
+    switch (below(15)) {
     case 0:
         file[at + below(4)] ^= (unsigned char)(1 << below(8));
         return len;
@@ -211,6 +209,9 @@ static size_t mutate(unsigned char *file, size_t len)
         return len;
     case 6:
         swap_slots(file, len);
+        return len;
+    case 7:
+        put(file, len, 4 * below(HEAD / 4), odd_number(), 4);
         return len;
     default:
         change_slot(file, len);

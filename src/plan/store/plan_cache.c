@@ -30,7 +30,7 @@ static struct {
     uint16_t
         given[FL_CONTEXTS]; /* by context, a bit for each of them that it has had. Its thread */
     uint64_t order;         /* in which the file has them */
-    bool news;              /* there are some that the file does not have. Lock: plan */
+    _Atomic bool news;      /* there are some that the file does not have */
     _Atomic bool writing;   /* by the worker, or at exit */
     int pid;                /* whose plans these are: not a fork's child's */
 } keep;
@@ -272,6 +272,14 @@ void fl_keep_load(const char *path)
     }
 }
 
+static bool is_reordered(void)
+{
+    fl_plan_lock();
+    bool is = keep.order != order();
+    fl_plan_unlock();
+    return is;
+}
+
 /* Lock: plan. */
 static void add_plans(struct fl_file *f)
 {
@@ -321,13 +329,13 @@ static int write_file(void)
 
 void fl_keep_save(bool speak)
 {
-    if (keep.path == NULL || keep.pid != getpid() || atomic_exchange(&keep.writing, true)) {
+    bool news = keep.news;
+
+    if (keep.path == NULL || !(news || (speak && is_reordered())) || keep.pid != getpid() ||
+        atomic_exchange(&keep.writing, true)) {
         return;
     }
-    fl_plan_lock();
-    bool news = keep.news, is_due = news || (speak && keep.order != order());
-    fl_plan_unlock();
-    int rc = is_due ? write_file() : 0;
+    int rc = write_file();
     if (rc != 0 && news) {
         keep.news = true; /* once more, at exit at the latest */
         if (speak) {
