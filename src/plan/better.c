@@ -5,6 +5,7 @@
  * with that layout sets `better_for` to 0, and the search ends at its next turn; what it has found by then nobody takes. How far it goes is told by work
  * and not by time, so the layouts are the same each time. */
 #include "plan/internal.h"
+#include "plan/store/store.h"
 
 /* One turn and all of them, in microseconds as the packer reckons them; and how much longer than a turn the pause is that follows it. */
 enum { TURN_COST = 50000, TURNS = 40, PAUSES = 4 };

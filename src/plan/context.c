@@ -1,5 +1,6 @@
 /* Whose steps these are, where they begin and end, and what is done about it: learn, wait for the packer, serve, rest. */
 #include "plan/internal.h"
+#include "plan/store/store.h"
 
 #include <unistd.h>
 

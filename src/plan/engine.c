@@ -1,6 +1,7 @@
 /* Packing in the background: records in, a layout out. The context's thread asks at the end of a step and looks at the end of
  * each later one; meanwhile it does not touch its records. Where there is no worker it waits for the first layout. */
 #include "plan/internal.h"
+#include "plan/store/store.h"
 
 #include <errno.h>
 #include <string.h>

@@ -400,15 +400,6 @@ void fl_heap_look(void);
 /* The worker. */
 void fl_heap_work(void);
 
-/* trace.c */
-void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec);
-
-/* keep.c */
-void fl_keep_load(const char *path);
-/* What the file had becomes what the new context knows. */
-void fl_keep_adopt(struct fl_step_context *c);
-void fl_keep_note(const struct fl_layout *l);
-
 /* context.c */
 /* What the thread has of `c`, that or a member; NULL: its innermost one, or the one of its own that it has been in. NULL: it has none. */
 struct fl_step_context *fl_context_of_thread(struct fl_step_context *c);

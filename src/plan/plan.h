@@ -8,6 +8,7 @@
  * zone.c     blocks that lie together, and the layout for other layers. heap.c  small blocks' pages.
  * context.c  whose steps these are, and what comes next; engine.c packs in the background, better.c goes on; memory.c is theirs.
  * follow.c   on several nodes, arenas go where their threads have gone.
+ * store/     plans kept across runs, in a file; recorded steps as text.
  * A plan is a hint: what a request gets is decided by the claim on the granules' bits, so a plan that is wrong, stale or torn
  * costs memory and never a byte.
  * Left to others: where memory comes from (region/), which requests come here (alloc/), when to begin (runtime/).
@@ -170,83 +171,6 @@ void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon);
  * they have any, become the previous ones. */
 size_t fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_pack_buffer *b,
                         uint32_t *back, uint64_t granule, uint64_t huge_from, uint64_t huge);
-
-/* ---- file ---- */
-
-/* Plans kept across runs, in one file for all programs that are given its name: docs/plan-file.md. */
-enum {
-    FL_FILE_HEAD = 32, /* bytes: what fl_file_length wants to see */
-    FL_FILE_CHECKSUM_AT = 24,
-    FL_FILE_PLANS = 64,      /* at most; FL_FILE_SLOTS in each */
-    FL_FILE_SLOTS = 1 << 15, /* as many as are learned */
-    FL_FILE_BYTES = 16 * FL_MIB,
-};
-
-struct fl_file_plan {
-    uint64_t key;       /* of the program */
-    uint64_t signature; /* by which the program's plans are told apart: any number */
-    uint64_t horizon, height;
-    uint64_t granule; /* of the packer; every offset is a multiple of it */
-    const struct fl_slot *slot;
-    size_t n;
-};
-
-/* A file under construction in caller memory: begin, add or keep, end. Cost of all here: 1 ns a byte. */
-struct fl_file {
-    unsigned char *buf;
-    size_t size, len; /* bytes */
-    unsigned n;       /* plans */
-};
-
-/* Bytes that a plan of `n` slots takes, besides FL_FILE_HEAD for all. */
-size_t fl_file_cost(size_t n);
-/* False: not even the head has room. */
-bool fl_file_begin(struct fl_file *f, void *buf, size_t size);
-/* -EINVAL: a slot is such as fl_merge and the packer do not make; -ENOSPC. */
-int fl_file_add(struct fl_file *f, const struct fl_file_plan *p);
-/* Adds the plans of `old`, which fl_file_check passed, in their order, but for those with key `but`. Returns how many had no room. */
-unsigned fl_file_keep(struct fl_file *f, const void *old, uint64_t but);
-/* Bytes of the whole file. */
-size_t fl_file_end(struct fl_file *f);
-
-/* Of the file that begins with `head`, of which `len` bytes are there. 0; -EINVAL: it is no plan file; -ENOTSUP: it is of another
- * version; -EMSGSIZE: its length cannot be. */
-int fl_file_length(const void *head, size_t len, size_t *out);
-/* Is it whole, and each slot one that could have been added? All of fl_file_length's; -EMSGSIZE: it is cut short; -EBADMSG: its
- * checksum is wrong; -EILSEQ: its content makes no sense. Whether slots overlap is not looked at. */
-int fl_file_check(const void *buf, size_t len);
-/* What such an answer means, for people. */
-const char *fl_file_why(int rc);
-/* The plan after the one at *at (0: the first) in a file that fl_file_check passed; without its slots, which fl_file_slots gets.
- * -ENOKEY: there is none, and nothing is written. */
-int fl_file_next(const void *buf, size_t *at, struct fl_file_plan *out);
-/* The same, of that program. */
-int fl_file_find(const void *buf, uint64_t key, size_t *at, struct fl_file_plan *out);
-void fl_file_slots(const void *buf, size_t at, struct fl_slot *slot);
-
-uint64_t fl_file_hash(uint64_t seed, const void *data, size_t len);
-uint64_t fl_file_checksum(const void *file, size_t len);
-
-/* What tells programs apart, besides the sizes of pages. */
-struct fl_file_program {
-    const char *exe; /* path; what follows its last slash counts */
-    const char *
-        args; /* each ends with NUL, as in /proc/PID/cmdline; the first, if any, is the program's name */
-    size_t args_len;   /* bytes */
-    const void *build; /* whatever changes when it is built anew */
-    size_t build_len;
-};
-
-/* Of a program: its name, its build, and the first argument that is no option, which is what an interpreter runs. */
-uint64_t fl_file_key(const struct fl_file_program *p);
-/* Of this one. Its build: the program headers. Reads /proc/self/cmdline. */
-uint64_t fl_file_key_here(void);
-/* How long it is. -ENOENT and others of open(2) and read(2); those of fl_file_length. */
-int fl_file_look(const char *path, size_t *out_len);
-/* Reads and checks it: `len` is as fl_file_look said, `buf` has one byte more. */
-int fl_file_read(const char *path, void *buf, size_t len);
-/* In place of what was there, at once or not at all. -EINVAL: what is there is no plan file, and not empty; it is left alone. */
-int fl_file_write(const char *path, const void *buf, size_t len);
 
 /* ---- steps of the running program ---- */
 

@@ -4,6 +4,7 @@
  * that were alike. A free finds its life by two numbers in the block's descriptor: whose request it was, and which. When that
  * life is somebody else's by now the plan is a little wrong, and no more. */
 #include "plan/internal.h"
+#include "plan/store/store.h"
 
 uint64_t fl_record_mix(uint64_t hash, uint64_t size)
 {
@@ -150,6 +151,9 @@ static void look_for_known(struct fl_step_context *c, size_t len)
     c->recent[c->requests_here++ % FL_SIGNATURE] = len;
     struct fl_layout *l =
         c->declared && c->requests_here != FL_SIGNATURE ? NULL : fl_replay_recognise(c);
+    if (l == NULL && (!c->declared || c->requests_here == FL_SIGNATURE)) {
+        l = fl_keep_find(c);
+    }
     if (l != NULL) {
         fl_context_resume(c, l);
     }

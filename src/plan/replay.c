@@ -3,6 +3,7 @@
  * The step's requests are expected in their order. Where one differs it is looked for among the next few, so that one more or one
  * less shifts nothing. */
 #include "plan/internal.h"
+#include "plan/store/store.h"
 
 enum { AHEAD = 8, LOST_AFTER = 64, BAD_OF_EIGHT = 3, STRANGE_MOST = 8 };
 /* Steps: crowded ones in a row until another arena is taken, and how many until the next. */
@@ -99,7 +100,7 @@ static bool switch_layout(struct fl_step_context *c)
         bool just_begun = k == c->layout && c->turn.next - c->layout->seat <= FL_SIGNATURE;
         l = !just_begun && begins_so(c, k) ? k : NULL;
     }
-    if (l == NULL) {
+    if (l == NULL && (l = fl_keep_find(c)) == NULL) {
         return false;
     }
     if (!c->declared) { /* nobody said so, but a step has begun */
@@ -464,6 +465,7 @@ bool fl_replay_end(struct fl_step_context *c)
 
     if (c->layout != NULL) {
         note_step(c);
+        fl_keep_use(c->layout);
     }
     c->relearn = c->diverged > c->requests_here / 100;
     c->strange = strange ? c->strange + 1 : 0;

@@ -357,9 +357,10 @@ static int linux_replace_file(const char *path, const void *data, size_t len)
     char beside[1024]; /* stacks may be small */
     struct stat old;
     int rc = fl_sys_is_confined() ? -EPERM : name_beside(path, beside, sizeof beside);
-    bool was = rc == 0 && fstatat(AT_FDCWD, path, &old, 0) == 0;
+    bool is_there = rc == 0 && fstatat(AT_FDCWD, path, &old, AT_SYMLINK_NOFOLLOW) == 0;
+    bool was = is_there && S_ISREG(old.st_mode);
 
-    if (was && !S_ISREG(old.st_mode)) {
+    if (is_there && !was && !S_ISLNK(old.st_mode)) {
         rc = -EINVAL; /* root could do it to /dev/null */
     }
     if (rc != 0) {

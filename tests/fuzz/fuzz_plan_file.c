@@ -1,6 +1,6 @@
 /* The reader of plan files on arbitrary bytes: as they are, and with length and checksum forged to fit. What it lets pass leads
  * nowhere outside, can be written again, and is the same then. */
-#include "plan/plan.h"
+#include "plan/store/store.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Plans to bytes and back; what a file may not be, bit by bit; whose plans they are; the file itself. */
-#include "plan/plan.h"
+#include "plan/store/store.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
 
@@ -320,6 +320,33 @@ static void others_plans_are_kept(void **state)
     assert_int_equal(fl_file_check(other, fl_file_end(&f)), 0);
 }
 
+/* Eight plans of 32768 slots come to more than 16 MiB. */
+static void no_file_is_too_long_to_be_read(void **state)
+{
+    enum { BYTES = FL_FILE_BYTES + FL_MIB };
+    unsigned char *buf = malloc(BYTES);
+    struct fl_slot *slot = calloc(FL_FILE_SLOTS, sizeof *slot);
+    struct fl_file_plan p = plan_of(1, 1, FL_FILE_SLOTS);
+    struct fl_file f;
+    size_t len, added = 0;
+    (void)state;
+    assert_true(buf != NULL && slot != NULL);
+    for (uint32_t i = 0; i < FL_FILE_SLOTS; i++) {
+        slot[i] = (struct fl_slot){
+            .death = 1, .offset = {FL_PACK_NONE, FL_PACK_NONE}, .index = i, .kind = FL_SLOT_KEPT};
+    }
+    p.slot = slot;
+    assert_true(fl_file_begin(&f, buf, BYTES));
+    while (added < 8 && fl_file_add(&f, &p) == 0) {
+        added++;
+    }
+    len = fl_file_end(&f);
+    assert_int_equal(fl_file_check(buf, len), 0);
+    assert_int_equal(added, 7);
+    free(buf);
+    free(slot);
+}
+
 static uint64_t key_of(const char *exe, const char *args, size_t len, const char *build)
 {
     struct fl_file_program p = {exe, args, len, build, strlen(build)};
@@ -393,6 +420,7 @@ int main(void)
         cmocka_unit_test(no_bit_may_change),
         cmocka_unit_test(slots_that_cannot_be_are_refused),
         cmocka_unit_test(others_plans_are_kept),
+        cmocka_unit_test(no_file_is_too_long_to_be_read),
         cmocka_unit_test(programs_are_told_apart),
         cmocka_unit_test(the_file_is_written_and_read),
     };

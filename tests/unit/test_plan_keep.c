@@ -1,6 +1,8 @@
 /* Plans that live on: what one run has learned is there in the next one, and stays when that learns more. Each run is a process. */
+#include "plan/store/store.h"
 #include "unit/plan_fixture.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,7 @@
 enum { N = 30 };
 
 static char path[128] = "/tmp/faultless-keep-XXXXXX";
+static bool in_one_context;
 static const char *elsewhere; /* where a run goes before it ends; NULL: it stays */
 
 static void nothing(void)
@@ -26,26 +29,70 @@ static void begin(void)
     fl_plan_start(&region, &config);
 }
 
-/* Twenty steps of sizes that are `scale` sixteenths. */
-static void run(unsigned scale)
-{
-    pid_t pid = fork();
+/* A process that has read the file; it may wait for a byte before it saves. */
+struct run {
+    pid_t pid;
+    int go;
+};
 
-    if (pid == 0) {
-        struct loop l = {.ask = loop_usual(N), .n = N};
-        begin();
-        for (unsigned i = 0; i < 20; i++) {
-            l.scale = scale;
-            loop_declared(&l, NULL, 1);
-        }
+/* Twenty steps of each size, in a context each unless told otherwise, which is `scale` sixteenths; as many as end at 0. Saves when it may. The answer: layouts that were learned. */
+static int learn(const unsigned *scale)
+{
+    for (; *scale != 0; scale++) {
+        struct loop l = {.ask = loop_usual(N), .n = N, .scale = *scale};
+        struct fl_step_context *c = NULL;
+        assert_int_equal(in_one_context ? 0 : fl_plan_context_new(&c), 0);
+        loop_declared(&l, c, 20);
         loop_over(&l);
-        assert_true(elsewhere == NULL || chdir(elsewhere) == 0);
-        fl_keep_save(true);
-        _exit(0);
     }
+    return (int)plan_stats().layouts;
+}
+
+static struct run start(const unsigned *scale, bool waits)
+{
+    int begun[2], go[2];
+    char byte = 0;
+
+    assert_true(pipe(begun) == 0 && pipe(go) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        begin();
+        assert_int_equal(write(begun[1], &byte, 1), 1);
+        int learned = learn(scale);
+        assert_true(elsewhere == NULL || chdir(elsewhere) == 0);
+        assert_true(!waits || read(go[0], &byte, 1) == 1);
+        fl_keep_save(true);
+        _exit(learned);
+    }
+    assert_true(pid > 0 && read(begun[0], &byte, 1) == 1);
+    close(begun[0]);
+    close(begun[1]);
+    close(go[0]);
+    return (struct run){.pid = pid, .go = go[1]};
+}
+
+/* How many layouts it has learned. */
+static int finish(struct run r)
+{
     int status = 1;
-    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
-    assert_int_equal(status, 0);
+
+    (void)!write(r.go, "", 1);
+    assert_true(waitpid(r.pid, &status, 0) == r.pid && WIFEXITED(status));
+    close(r.go);
+    return WEXITSTATUS(status);
+}
+
+static int run(unsigned scale)
+{
+    return finish(start((const unsigned[]){scale, 0}, false));
+}
+
+static void make_path(void)
+{
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    (void)close(fd);
 }
 
 /* Those of this program that the file has. Returns how many. */
@@ -78,45 +125,120 @@ static size_t plans(void)
 static void what_an_earlier_run_has_learned_stays(void **state)
 {
     (void)state;
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    (void)close(fd);
+    make_path();
     run(16);
     assert_int_equal(plans(), 1);
     run(20);
     assert_int_equal(plans(), 2);
     run(24);
     assert_int_equal(plans(), 3);
-    run(16); /* known: nothing is new */
+    assert_int_equal(run(16), 0); /* known: nothing is new */
     assert_int_equal(plans(), 3);
     (void)unlink(path);
 }
 
-/* After sixteen plans the oldest goes for a new one. */
-static void the_newest_plans_are_kept(void **state)
+/* Plans of `n` scales, 2 apart. The first two by processes that see none: one that finds a single plan tries that first. */
+static void make_plans(unsigned scale, unsigned n)
+{
+    struct run first = start((const unsigned[]){scale, 0}, true);
+
+    assert_int_equal(run(scale + 2), 1);
+    assert_int_equal(finish(first), 1);
+    for (unsigned i = 2; i < n; i++) {
+        assert_int_equal(run(scale + 2 * i), 1);
+    }
+    assert_int_equal(plans(), n);
+}
+
+static void what_was_not_used_for_the_longest_time_goes(void **state)
 {
     (void)state;
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    (void)close(fd);
-    for (unsigned i = 0; i < 18; i++) {
-        run(16 + 2 * i);
-    }
+    make_path();
+    make_plans(16, 16);
+    /* That one was learned before all others but one, and is far from the first four of the file. */
+    assert_int_equal(run(18), 0);
+    assert_int_equal(run(60), 1);
     assert_int_equal(plans(), 16);
-    struct fl_file_plan newest[17];
-    size_t n = read_plans(newest);
-    uint64_t tallest = 0;
-    for (size_t i = 0; i < n; i++) {
-        tallest = fl_max(tallest, newest[i].height);
+    assert_int_equal(run(18), 0);
+    assert_int_equal(run(20), 0);
+    assert_int_equal(run(16), 1); /* it went in place of that one */
+    (void)unlink(path);
+}
+
+/* A context is given four plans; it finds another one when that one's step begins. */
+static void one_run_uses_all_plans_of_the_file(void **state)
+{
+    static unsigned scale[13];
+    (void)state;
+    make_path();
+    make_plans(16, 12);
+    for (unsigned i = 0; i < 12; i++) {
+        scale[i] = 16 + 2 * i;
     }
-    run(60); /* taller than all */
-    assert_int_equal(plans(), 16);
-    n = read_plans(newest);
-    bool found = false;
-    for (size_t i = 0; i < n; i++) {
-        found = found || newest[i].height > tallest;
+    assert_int_equal(finish(start(scale, false)), 0);
+    assert_int_equal(plans(), 12);
+    /* One that is served meets the others' sizes for a step's first requests, and may grow by that. */
+    in_one_context = true;
+    assert_true(finish(start(scale, false)) <= 4);
+    assert_true(plans() >= 12);
+    (void)unlink(path);
+}
+
+/* Two processes have read the same file; each learns a plan, and each plan is there in the end. */
+static void two_processes_keep_each_others_plans(void **state)
+{
+    const unsigned scale[2] = {20};
+    (void)state;
+    make_path();
+    run(16);
+    struct run first = start(scale, true);
+    assert_int_equal(run(24), 1);
+    assert_int_equal(plans(), 2);
+    assert_int_equal(finish(first), 1);
+    assert_int_equal(plans(), 3);
+    assert_int_equal(run(16) + run(20) + run(24), 0);
+    (void)unlink(path);
+}
+
+/* At once, many times over: whoever reads amid that finds a whole file. */
+static void a_file_is_never_torn(void **state)
+{
+    enum { WRITERS = 4, TIMES = 50 };
+    static _Alignas(8) unsigned char file[WRITERS][FL_FILE_HEAD + 4096];
+    static _Alignas(8) unsigned char read[FL_FILE_HEAD + 4097];
+    size_t len[WRITERS], found;
+    pid_t pid[WRITERS];
+    (void)state;
+    fl_sys = fl_sys_linux;
+    make_path();
+    for (unsigned w = 0; w < WRITERS; w++) {
+        struct fl_file f;
+        struct fl_file_plan p = {.key = w, .granule = FL_GRANULE};
+        assert_true(fl_file_begin(&f, file[w], sizeof file[w]));
+        for (unsigned i = 0; i <= 10 * w; i++) {
+            assert_int_equal(fl_file_add(&f, &p), 0);
+        }
+        len[w] = fl_file_end(&f);
+        pid[w] = fork();
+        for (unsigned i = 0; pid[w] == 0 && i < TIMES; i++) {
+            if (fl_file_write(path, file[w], len[w]) != 0) {
+                _exit(1);
+            }
+        }
+        if (pid[w] == 0) {
+            _exit(0);
+        }
     }
-    assert_true(found);
+    for (unsigned w = 0; w < WRITERS; w++) {
+        int status = -1;
+        while (waitpid(pid[w], &status, WNOHANG) == 0) {
+            int rc = fl_file_look(path, &found);
+            rc = rc == 0 ? fl_file_read(path, read, sizeof read - 1) : rc;
+            assert_true(rc == 0 || (rc == -EINVAL && found == 0)); /* empty: at first */
+        }
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(fl_file_look(path, &found), 0);
     (void)unlink(path);
 }
 
@@ -183,7 +305,10 @@ static void what_a_file_claims_is_not_held(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_newest_plans_are_kept),
+        cmocka_unit_test(what_was_not_used_for_the_longest_time_goes),
+        cmocka_unit_test(one_run_uses_all_plans_of_the_file),
+        cmocka_unit_test(two_processes_keep_each_others_plans),
+        cmocka_unit_test(a_file_is_never_torn),
         cmocka_unit_test(the_folder_may_change),
         cmocka_unit_test(what_a_file_claims_is_not_held),
         cmocka_unit_test(what_an_earlier_run_has_learned_stays),

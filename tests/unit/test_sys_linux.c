@@ -179,6 +179,31 @@ static void a_file_keeps_its_mode(void **state)
     unlink(path);
 }
 
+/* What it led to has a mode that would have the new file refused. */
+static void a_link_is_replaced_and_lends_no_mode(void **state)
+{
+    char dir[] = "/tmp/fl_test_XXXXXX", path[64], link[64], text[8];
+    struct stat s;
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/file", dir);
+    snprintf(link, sizeof link, "%s/link", dir);
+    assert_int_equal(fl_sys_linux.replace_file(path, "old", 3), 0);
+    assert_int_equal(chmod(path, 0666), 0);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(fl_sys_linux.replace_file(link, "new", 3), 0);
+    assert_int_equal(lstat(link, &s), 0);
+    assert_true(S_ISREG(s.st_mode) && (s.st_mode & 022) == 0);
+    assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
+    assert_string_equal(text, "old");
+    unlink(link);
+    assert_int_equal(symlink("/dev/null", link), 0);
+    assert_int_equal(fl_sys_linux.replace_file(link, "new", 3), 0);
+    unlink(link);
+    unlink(path);
+    rmdir(dir);
+}
+
 static void what_others_may_have_written_is_not_ones_own(void **state)
 {
     char path[] = "/tmp/fl_test_XXXXXX", link[64], text[8];
@@ -239,6 +264,7 @@ int main(void)
         cmocka_unit_test(files_are_appended_to),
         cmocka_unit_test(files_are_replaced_whole_or_not_at_all),
         cmocka_unit_test(a_file_keeps_its_mode),
+        cmocka_unit_test(a_link_is_replaced_and_lends_no_mode),
         cmocka_unit_test(what_others_may_have_written_is_not_ones_own),
         cmocka_unit_test(limits_and_clock_are_the_process_s),
         cmocka_unit_test(waiting_ends_by_value_or_time),

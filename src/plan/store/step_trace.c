@@ -2,39 +2,27 @@
  * `id,lower,upper,size,alignment,thread,node`, in the order of the step's events. What lives on ends with the step. The thread is its
  * number in the kernel, the node the one whose memory the block was given: empty where it was given several's. */
 #include "plan/internal.h"
+#include "plan/store/store.h"
 
 #include <unistd.h>
 
 enum { LINE = 160 };
 
-/* Nothing where it is not one node. */
-static void append_node(struct fl_text *t, unsigned node)
-{
-    const struct fl_placing *placing = &fl_plan.region->placing;
-
-    if (node != FL_LIFE_ANY_NODE) {
-        fl_text_u64(t, placing->nodes != 0 ? (uint64_t)placing->number_of(node) : 0);
-    }
-}
-
 static void append_life(struct fl_text *t, const struct fl_record *rec, uint32_t i, pid_t tid)
 {
+    const struct fl_placing *placing = &fl_plan.region->placing;
     const struct fl_life *life = &rec->life[i];
-    uint64_t death = __atomic_load_n(&life->death, __ATOMIC_RELAXED);
+    uint64_t death = fl_min(__atomic_load_n(&life->death, __ATOMIC_RELAXED), rec->end);
+    const uint64_t column[] = {i,          life->birth - rec->begin, death - rec->begin,
+                               life->size, fl_max(life->align, 1),   (uint64_t)tid};
 
-    fl_text_u64(t, i);
-    fl_text_str(t, ",");
-    fl_text_u64(t, life->birth - rec->begin);
-    fl_text_str(t, ",");
-    fl_text_u64(t, (death < rec->end ? death : rec->end) - rec->begin);
-    fl_text_str(t, ",");
-    fl_text_u64(t, life->size);
-    fl_text_str(t, ",");
-    fl_text_u64(t, fl_max(life->align, 1));
-    fl_text_str(t, ",");
-    fl_text_u64(t, (uint64_t)tid);
-    fl_text_str(t, ",");
-    append_node(t, life->node);
+    for (unsigned c = 0; c < sizeof column / sizeof column[0]; c++) {
+        fl_text_u64(t, column[c]);
+        fl_text_str(t, ",");
+    }
+    if (life->node != FL_LIFE_ANY_NODE) {
+        fl_text_u64(t, placing->nodes != 0 ? (uint64_t)placing->number_of(life->node) : 0);
+    }
     fl_text_str(t, "\n");
 }
 

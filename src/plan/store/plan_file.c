@@ -1,5 +1,5 @@
 /* Plans kept across runs: which program this is, and the file itself. */
-#include "plan/plan.h"
+#include "plan/store/store.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ uint64_t fl_file_key_here(void)
 
 int fl_file_look(const char *path, size_t *out_len)
 {
-    unsigned char head[FL_FILE_HEAD + 1] = {0};
+    _Alignas(8) unsigned char head[FL_FILE_HEAD + 1] = {0};
 
     *out_len = 0;
     int rc = fl_sys.read_own_file(path, (char *)head, sizeof head);
@@ -68,7 +68,7 @@ int fl_file_read(const char *path, void *buf, size_t len)
 int fl_file_write(const char *path, const void *buf, size_t len)
 {
     static const unsigned char nothing[FL_FILE_HEAD];
-    unsigned char head[FL_FILE_HEAD + 1] = {0};
+    _Alignas(8) unsigned char head[FL_FILE_HEAD + 1] = {0};
     size_t old;
 
     int rc = fl_sys.read_own_file(path, (char *)head, sizeof head);

@@ -1,0 +1,450 @@
+/* The plans of this program, in the order of their use: read from the file of FAULTLESS_PLAN at boot, given to contexts, written when
+ * new ones are known and at exit. What the most recent ones need is asked of the huge-page reserve at once, so that it is there
+ * when the first step begins. */
+#include "plan/internal.h"
+#include "plan/store/store.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KEPT_PLANS = 16 };
+
+/* Of memory, what may be populated for a plan before its first requests have been seen. */
+enum { UNSEEN_SHARE = 64 };
+
+struct entry {
+    struct fl_layout *layout; /* the cache's own */
+    uint16_t bit;             /* of `given`, where it was there at boot; else 0 */
+};
+
+static struct {
+    const char *path; /* NULL: nothing is kept */
+    char whole[1024]; /* the path, where it had to be made one */
+    uint64_t key;
+    struct entry entry[KEPT_PLANS]; /* `n` of them, the one used last first. Lock: plan */
+    unsigned n;                     /* Lock: plan */
+    _Atomic uint64_t latest;        /* signature of the first */
+    unsigned at_boot;               /* plans that were there, and how each begins. Constant */
+    uint64_t begins[KEPT_PLANS];
+    uint16_t
+        given[FL_CONTEXTS]; /* by context, a bit for each of them that it has had. Its thread */
+    uint64_t order;         /* in which the file has them */
+    _Atomic bool news;      /* there are some that the file does not have */
+    _Atomic bool writing;   /* by the worker, or at exit */
+    int pid;                /* whose plans these are: not a fork's child's */
+} keep;
+
+/* Once. */
+static void complain(int rc)
+{
+    static _Atomic bool said;
+    char line[512];
+    struct fl_text t = fl_text_on(line, sizeof line);
+
+    fl_text_str(&t, "FAULTLESS_PLAN=");
+    fl_text_str(&t, keep.path);
+    fl_text_str(&t, " is not used: ");
+    fl_text_str(&t, fl_file_why(rc));
+    if (!atomic_exchange(&said, true)) {
+        fl_say(line);
+    }
+}
+
+/* ---- from the file ---- */
+
+/* Bytes that its slots come to, each by itself, twice where it may live in two steps at once: no layout is taller. Below 2^64. */
+static uint64_t sum_of(const struct fl_layout *l)
+{
+    uint64_t sum = FL_GRANULE;
+
+    for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
+        bool is_huge = s->size >= FL_HUGE_FROM;
+        uint64_t bytes = is_huge ? fl_align_up(s->size, fl_page.huge) + fl_page.huge
+                                 : fl_align_up(s->size, FL_GRANULE);
+        sum += bytes * (s->kind <= FL_SLOT_CROSSING ? 1 : 2);
+    }
+    return sum;
+}
+
+/* Do no two slots that live at once overlap? */
+static bool is_free_of_overlap(const struct fl_layout *l)
+{
+    struct fl_packing p = {.n = 0};
+    size_t len = fl_pack_scratch(2 * (size_t)l->n);
+    void *scratch = fl_plan_map_locked(len);
+    bool is_good = scratch != NULL && fl_packing_open(&p, l);
+
+    for (size_t i = 0; i < p.n; i++) {
+        p.buffer[i].offset = p.buffer[i].previous;
+    }
+    is_good = is_good && fl_pack_is_valid(p.buffer, p.n, l->height, scratch, len);
+    fl_packing_close(&p);
+    fl_plan_unmap_locked((uintptr_t)scratch, len);
+    return is_good;
+}
+
+/* Such as engine.c makes? */
+static bool is_sound(const struct fl_layout *l)
+{
+    for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
+        if (s->kind <= FL_SLOT_DOUBLED && !fl_slot_is_planned(s)) {
+            return false;
+        }
+    }
+    return l->n != 0 && l->height != 0 && l->height <= sum_of(l) && is_free_of_overlap(l);
+}
+
+/* The file has the largest of each size, with its headroom, and not what one step held at once. Where the smallest of each are much
+ * less they tell better: an arena that is expected to hold too little grows. 0: what it is high. */
+static uint64_t expected(const struct fl_layout *l)
+{
+    uint64_t least = 0, most = 0;
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (l->slot[i].kind <= FL_SLOT_DOUBLED) {
+            least += l->slot[i].least;
+            most += l->slot[i].size;
+        }
+    }
+    return least < most / 10 * 9 ? l->height / 100 * (least / (most / 100 + 1)) : 0;
+}
+
+struct fl_layout *fl_keep_layout(const void *file, size_t at, const struct fl_file_plan *p)
+{
+    struct fl_layout *l = p->granule == FL_GRANULE ? fl_layout_new(p->n) : NULL;
+
+    if (l == NULL) {
+        return NULL;
+    }
+    fl_file_slots(file, at, l->slot);
+    l->hash = p->signature;
+    l->height = p->height;
+    l->horizon = p->horizon; /* it is written again */
+    if (!is_sound(l)) {
+        fl_layout_free(l);
+        return NULL;
+    }
+    l->largest = expected(l);
+    fl_layout_seat(l, NULL);
+    return l;
+}
+
+/* ---- the entries ---- */
+
+/* Lock: plan. Which one is of that plan; keep.n: none. */
+static unsigned find(uint64_t signature, size_t n)
+{
+    unsigned i = 0;
+
+    while (i < keep.n &&
+           (keep.entry[i].layout->hash != signature || keep.entry[i].layout->n != n)) {
+        i++;
+    }
+    return i;
+}
+
+/* Lock: plan. Entry `i` is used now. */
+static void use(unsigned i)
+{
+    struct entry used = keep.entry[i];
+
+    for (; i > 0; i--) {
+        keep.entry[i] = keep.entry[i - 1];
+    }
+    keep.entry[0] = used;
+    atomic_store_explicit(&keep.latest, used.layout->hash, memory_order_relaxed);
+}
+
+/* Lock: plan. Another one, or another order, has another. */
+static uint64_t order(void)
+{
+    uint64_t hash = 0;
+
+    for (unsigned i = 0; i < keep.n; i++) {
+        hash = fl_record_mix(hash, keep.entry[i].layout->hash);
+    }
+    return hash;
+}
+
+/* Those that are not known yet, as far as there is room, as used before all that we have. */
+static void take_plans(const void *file)
+{
+    struct fl_file_plan p;
+
+    for (size_t at = 0; fl_file_find(file, keep.key, &at, &p) == 0;) {
+        fl_plan_lock();
+        bool is_wanted = keep.n < KEPT_PLANS && find(p.signature, p.n) == keep.n;
+        fl_plan_unlock();
+        struct fl_layout *l = is_wanted ? fl_keep_layout(file, at, &p) : NULL;
+        fl_plan_lock();
+        if (l != NULL && keep.n < KEPT_PLANS) {
+            keep.entry[keep.n++] = (struct entry){.layout = l};
+            l = NULL;
+        }
+        fl_plan_unlock();
+        fl_layout_free(l);
+    }
+}
+
+/* ---- reading and writing ---- */
+
+/* The file's bytes in plan memory; NULL: there is none that is any good. */
+static void *read_file(size_t *out_len, bool speak)
+{
+    int rc = fl_file_look(keep.path, out_len);
+    void *file = rc == 0 ? fl_plan_map_locked(*out_len + 1) : NULL;
+
+    if (file != NULL) {
+        rc = fl_file_read(keep.path, file, *out_len);
+    } else if (rc == 0) {
+        rc = -ENOMEM;
+    }
+    if (rc != 0) {
+        fl_plan_unmap_locked((uintptr_t)file, *out_len + 1);
+        if (speak && rc != -ENOENT) {
+            complain(rc);
+        }
+        return NULL;
+    }
+    return file;
+}
+
+/* A program that goes to another folder is to find the same file again. */
+static const char *whole_path(const char *path)
+{
+    struct fl_text t = fl_text_on(keep.whole, sizeof keep.whole);
+
+    if (path[0] == '/') {
+        return path;
+    }
+    if (fl_sys.folder(keep.whole, sizeof keep.whole) != 0) {
+        return NULL;
+    }
+    t.len = strlen(keep.whole);
+    fl_text_str(&t, "/");
+    fl_text_str(&t, path);
+    return t.len + 1 < sizeof keep.whole ? keep.whole : NULL;
+}
+
+/* By which a step is recognised: its first requests, where they never changed. 0: not at all. */
+static uint64_t first_requests(const struct fl_layout *l)
+{
+    uint64_t hash = 0;
+
+    for (uint32_t i = 0; i < FL_SIGNATURE; i++) {
+        if (l->n < FL_SIGNATURE || l->seat[i].least != l->seat[i].most) {
+            return 0;
+        }
+        hash = fl_record_mix(hash, l->seat[i].most);
+    }
+    return hash;
+}
+
+void fl_keep_load(const char *path)
+{
+    size_t len = 0, tallest = 0;
+
+    keep.path = whole_path(path);
+    if (keep.path == NULL) {
+        fl_say("FAULTLESS_PLAN is not used: its path is too long");
+        return;
+    }
+    keep.key = fl_file_key_here();
+    keep.pid = getpid();
+    void *file = read_file(&len, true);
+    if (file == NULL) {
+        return;
+    }
+    take_plans(file);
+    fl_plan_unmap_locked((uintptr_t)file, len + 1);
+    keep.at_boot = keep.n;
+    for (unsigned i = 0; i < keep.n; i++) {
+        const struct fl_layout *l = keep.entry[i].layout;
+        keep.entry[i].bit = (uint16_t)(1u << i);
+        keep.begins[i] = first_requests(l);
+        tallest = fl_max(tallest, (size_t)(l->largest != 0 ? l->largest : l->height));
+    }
+    keep.order = order();
+    if (tallest != 0) {
+        size_t most = (size_t)(fl_sys.memory_total() / UNSEEN_SHARE);
+        fl_region_expect(fl_plan.region, fl_min(tallest, most));
+    }
+}
+
+static bool is_reordered(void)
+{
+    fl_plan_lock();
+    bool is = keep.order != order();
+    fl_plan_unlock();
+    return is;
+}
+
+/* Lock: plan. */
+static void add_plans(struct fl_file *f)
+{
+    for (unsigned i = 0; i < keep.n; i++) {
+        const struct fl_layout *l = keep.entry[i].layout;
+        struct fl_file_plan p = {.key = keep.key,
+                                 .signature = l->hash,
+                                 .horizon = l->horizon,
+                                 .height = l->height,
+                                 .granule = FL_GRANULE,
+                                 .slot = l->slot,
+                                 .n = l->n};
+        (void)fl_file_add(f, &p);
+    }
+}
+
+/* Ours as they were used last, with what another process of this program has written since; then the other programs'. */
+static int write_file(void)
+{
+    size_t old_len = 0, size = FL_FILE_HEAD;
+    struct fl_file f;
+    void *old = read_file(&old_len, false);
+
+    if (old != NULL) {
+        take_plans(old);
+        size += old_len;
+    }
+    fl_plan_lock();
+    for (unsigned i = 0; i < keep.n; i++) {
+        size += fl_file_cost(keep.entry[i].layout->n);
+    }
+    void *buf = fl_plan_map(size);
+    if (buf != NULL && fl_file_begin(&f, buf, size)) {
+        add_plans(&f);
+    }
+    keep.news = false;
+    keep.order = order();
+    fl_plan_unlock();
+    if (buf != NULL && old != NULL) {
+        (void)fl_file_keep(&f, old, keep.key);
+    }
+    int rc = buf != NULL ? fl_file_write(keep.path, buf, fl_file_end(&f)) : -ENOMEM;
+    fl_plan_unmap_locked((uintptr_t)buf, size);
+    fl_plan_unmap_locked((uintptr_t)old, old_len + 1);
+    return rc;
+}
+
+void fl_keep_save(bool speak)
+{
+    bool news = keep.news;
+
+    if (keep.path == NULL || !(news || (speak && is_reordered())) || keep.pid != getpid() ||
+        atomic_exchange(&keep.writing, true)) {
+        return;
+    }
+    int rc = write_file();
+    if (rc != 0 && news) {
+        keep.news = true; /* once more, at exit at the latest */
+        if (speak) {
+            complain(rc);
+        }
+    }
+    atomic_store(&keep.writing, false);
+}
+
+/* ---- for contexts ---- */
+
+void fl_keep_adopt(struct fl_step_context *c)
+{
+    fl_plan_lock();
+    keep.given[c->id - 1] = 0;
+    for (unsigned i = 0; i < keep.n && i < FL_LAYOUTS; i++) {
+        c->known[i] = fl_layout_copy(keep.entry[i].layout);
+        keep.given[c->id - 1] |= keep.entry[i].bit;
+    }
+    /* Of several it is seen by its first requests which one it is. */
+    c->last = keep.n == 1 ? c->known[0] : NULL;
+    fl_plan_unlock();
+}
+
+/* One more that it knows: in a free place, or in that of one that is neither served nor being packed anew. */
+static void add_known(struct fl_step_context *c, struct fl_layout *l)
+{
+    unsigned i = 0;
+
+    while (i < FL_LAYOUTS && c->known[i] != NULL) {
+        i++;
+    }
+    if (i == FL_LAYOUTS) {
+        i = (unsigned)__builtin_popcount(keep.given[c->id - 1]) % FL_LAYOUTS;
+        while (c->known[i] == c->layout || c->known[i] == c->grown) {
+            i = (i + 1) % FL_LAYOUTS;
+        }
+        c->last = c->last == c->known[i] ? NULL : c->last;
+        fl_better_forget(c, c->known[i]);
+        fl_layout_free(c->known[i]);
+    }
+    c->known[i] = l;
+}
+
+struct fl_layout *fl_keep_find(struct fl_step_context *c)
+{
+    struct fl_layout *l = NULL;
+    uint64_t begins = 0;
+    unsigned id = 0;
+
+    if (keep.at_boot <= FL_LAYOUTS || c->requests_here < FL_SIGNATURE) {
+        return NULL;
+    }
+    for (unsigned i = 0; i < FL_SIGNATURE; i++) {
+        begins = fl_record_mix(begins, c->recent[(c->requests_here + i) % FL_SIGNATURE]);
+    }
+    while (id < keep.at_boot &&
+           (keep.begins[id] != begins || (keep.given[c->id - 1] >> id & 1) != 0)) {
+        id++;
+    }
+    if (id == keep.at_boot) {
+        return NULL;
+    }
+    fl_plan_lock();
+    keep.given[c->id - 1] |= (uint16_t)(1u << id); /* also where it is gone by now */
+    for (unsigned i = 0; i < keep.n && l == NULL; i++) {
+        l = keep.entry[i].bit == 1u << id ? fl_layout_copy(keep.entry[i].layout) : NULL;
+    }
+    fl_plan_unlock();
+    if (l != NULL) {
+        add_known(c, l);
+    }
+    return l;
+}
+
+void fl_keep_use(const struct fl_layout *l)
+{
+    if (keep.path == NULL || atomic_load_explicit(&keep.latest, memory_order_relaxed) == l->hash) {
+        return;
+    }
+    fl_plan_lock();
+    unsigned i = find(l->hash, l->n);
+    if (i < keep.n) {
+        use(i);
+    }
+    fl_plan_unlock();
+}
+
+void fl_keep_note(const struct fl_layout *l)
+{
+    if (keep.path == NULL || keep.pid != getpid()) {
+        return;
+    }
+    fl_plan_lock();
+    struct fl_layout *copy = fl_layout_copy(l);
+    if (copy != NULL) {
+        unsigned i = find(l->hash, l->n);
+        bool is_other = i == keep.n;
+        i = i < KEPT_PLANS ? i
+                           : KEPT_PLANS - 1; /* the one that was not used for the longest time */
+        keep.n = i < keep.n ? keep.n : i + 1;
+        struct entry *e = &keep.entry[i];
+        if (e->layout != NULL) {
+            fl_plan_unmap((uintptr_t)e->layout, e->layout->bytes);
+        }
+        e->bit = is_other ? 0 : e->bit;
+        e->layout = copy;
+        use(i);
+        keep.news = true;
+    }
+    fl_plan_unlock();
+}
