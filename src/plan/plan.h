@@ -2,7 +2,7 @@
  *
  * pack.c     lifetimes -> offsets. Pure.
  * merge.c    recorded steps -> lifetimes of the next one, by request. Pure.
- * detect.c   one thread's stream of large requests -> where a step ends. Pure.
+ * learn/detect.c: one thread's stream of large requests -> where a step ends. Pure.
  * claims.c   who has which granules of an arena.      arena.c    the memory that a plan's blocks lie in.
  * record.c   a step as it happens.                    replay.c   a request served from the layout.
  * zone.c     blocks that lie together, and the layout for other layers. heap.c  small blocks' pages.
@@ -15,7 +15,7 @@
 #ifndef FL_PLAN_PLAN_H
 #define FL_PLAN_PLAN_H
 
-#include "plan/detector.h"
+#include "plan/learn/detector.h"
 #include "region/region.h"
 
 /* ---- pack ---- */
