@@ -1,7 +1,7 @@
 /* Steps: what one iteration of the program's loop asks for, where it could all lie, and serving the next one from there.
  *
  * learn/     recorded steps -> lifetimes of the next one, by request. Pure; offsets come from pack/.
- * detect.c   one thread's stream of large requests -> where a step ends. Pure.
+ *            One thread's stream of large requests -> where a step ends (detect.c). Pure.
  * claims.c   who has which granules of an arena.      arena.c    the memory that a plan's blocks lie in.
  * record.c   a step as it happens.                    replay.c   a request served from the layout.
  * zone.c     blocks that lie together, and the layout for other layers. heap.c  small blocks' pages.
@@ -16,7 +16,7 @@
 #define FL_PLAN_PLAN_H
 
 #include "pack/pack.h"
-#include "plan/detector.h"
+#include "plan/learn/detector.h"
 #include "region/region.h"
 
 /* ---- merge ---- */
