@@ -3,7 +3,7 @@
  * A thread that comes while another one is in the context gets a member of it: a context of its own, with its own plans, found by the same name. It
  * gets the same one again the next time, as long as no other thread was quicker. Members are as many as ever were in the context at once.
  * State: the list of a context's members, which only grows while it is open. Lock: plan, to add. */
-#include "plan/internal.h"
+#include "plan/context.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ enum { MEMBERS = 63 }; /* besides the context itself */
 /* One more member in the same context. */
 static struct fl_step_context *next_member(struct fl_step_context *c)
 {
-    return atomic_load_explicit(&c->next_member, memory_order_acquire);
+    return atomic_load_explicit(&c->who.next_member, memory_order_acquire);
 }
 
 /* The thread's, one within the other, that is the context or a member of it; NULL: it is in none. */
@@ -21,8 +21,8 @@ static struct fl_step_context *mine_of(const struct fl_step_context *root)
 {
     struct fl_step_context *c = fl_plan_mine;
 
-    while (c != NULL && c != root && c->of != root) {
-        c = c->outer;
+    while (c != NULL && c != root && c->who.of != root) {
+        c = c->who.outer;
     }
     return c;
 }
@@ -31,13 +31,13 @@ static inline bool claim(struct fl_step_context *c, int self)
 {
     int none = 0;
 
-    return atomic_compare_exchange_strong(&c->tid, &none, self);
+    return atomic_compare_exchange_strong(&c->who.tid, &none, self);
 }
 
 /* acq_rel, on both sides: what the last thread left in the context is seen by the next one. */
 static void release(struct fl_step_context *c)
 {
-    atomic_store(&c->tid, 0);
+    atomic_store(&c->who.tid, 0);
 }
 
 /* -EINVAL: it was freed meanwhile. */
@@ -49,20 +49,20 @@ static int add_member(struct fl_step_context *root, int self, struct fl_step_con
     if (made == NULL) {
         return -ENOMEM;
     }
-    atomic_store(&made->tid, self);
-    made->of = root;
+    atomic_store(&made->who.tid, self);
+    made->who.of = root;
     fl_plan_lock();
     while (next_member(last) != NULL) {
         last = next_member(last);
         n++;
     }
-    int rc = !root->open ? -EINVAL : n >= MEMBERS ? -EBUSY : 0;
+    int rc = !root->who.open ? -EINVAL : n >= MEMBERS ? -EBUSY : 0;
     if (rc == 0) { /* release: pairs with next_member, which finds all of it */
-        atomic_store_explicit(&last->next_member, made, memory_order_release);
+        atomic_store_explicit(&last->who.next_member, made, memory_order_release);
     }
     fl_plan_unlock();
     if (rc != 0) {
-        made->of = NULL;
+        made->who.of = NULL;
         fl_context_unmake(made);
         made = NULL;
     }
@@ -74,7 +74,8 @@ static int add_member(struct fl_step_context *root, int self, struct fl_step_con
 static FL_COLD int claim_any(struct fl_step_context *root, int self, struct fl_step_context **out)
 {
     for (struct fl_step_context *c = root; c != NULL; c = next_member(c)) {
-        if (atomic_load_explicit(&c->last_tid, memory_order_relaxed) == self && claim(c, self)) {
+        if (atomic_load_explicit(&c->who.last_tid, memory_order_relaxed) == self &&
+            claim(c, self)) {
             *out = c;
             return 0;
         }
@@ -107,7 +108,7 @@ static int claim_all(struct fl_step_context *root)
     int self = gettid();
 
     fl_plan_lock();
-    if (!root->open) { /* somebody else was first */
+    if (!root->who.open) { /* somebody else was first */
         fl_plan_unlock();
         return -EINVAL;
     }
@@ -115,7 +116,7 @@ static int claim_all(struct fl_step_context *root)
         busy = next_member(busy);
     }
     if (busy == NULL) { /* else it is others', who read `open` without the lock */
-        root->open = false;
+        root->who.open = false;
     }
     fl_plan_unlock();
     for (struct fl_step_context *c = root; busy != NULL && c != busy; c = next_member(c)) {
@@ -126,14 +127,14 @@ static int claim_all(struct fl_step_context *root)
 
 int fl_plan_context_free(struct fl_step_context *c)
 {
-    if (c == NULL || !c->open || c->of != NULL) {
+    if (c == NULL || !c->who.open || c->who.of != NULL) {
         return -EINVAL;
     }
     int rc = claim_all(c);
     while (rc == 0 && c != NULL) {
         struct fl_step_context *next = next_member(c);
-        atomic_store_explicit(&c->next_member, NULL, memory_order_relaxed);
-        c->of = NULL;
+        atomic_store_explicit(&c->who.next_member, NULL, memory_order_relaxed);
+        c->who.of = NULL;
         fl_context_unmake(c);
         c = next;
     }
@@ -172,23 +173,24 @@ int fl_plan_begin(struct fl_step_context *c)
     if (c == NULL) {
         return -ENOMEM;
     }
-    if (!c->open || c->of != NULL || mine_of(c) != NULL) {
+    if (!c->who.open || c->who.of != NULL || mine_of(c) != NULL) {
         return -EINVAL;
     }
     struct fl_step_context *root = c;
     int self = gettid(), rc = 0;
-    bool mine = atomic_load_explicit(&c->last_tid, memory_order_relaxed) == self && claim(c, self);
+    bool mine =
+        atomic_load_explicit(&c->who.last_tid, memory_order_relaxed) == self && claim(c, self);
     if (FL_UNLIKELY(!mine) && (rc = claim_any(root, self, &c)) != 0) {
         return rc;
     }
-    if (!root->open) { /* freed meanwhile */
+    if (!root->who.open) { /* freed meanwhile */
         release(c);
         return -EINVAL;
     }
-    atomic_store_explicit(&c->last_tid, self, memory_order_relaxed);
-    c->outer = fl_plan_mine;
+    atomic_store_explicit(&c->who.last_tid, self, memory_order_relaxed);
+    c->who.outer = fl_plan_mine;
     atomic_store(&c->inside, true);
-    fl_context_begins(c);
+    fl_context_step_begin(c);
     fl_context_enter(c);
     atomic_store(&c->inside, false);
     fl_plan.config.watch_thread();
@@ -201,17 +203,17 @@ int fl_plan_end(struct fl_step_context *c)
     if (!fl_plan.config.on) {
         return -ENOSYS;
     }
-    if (c == NULL || fl_plan_mine == NULL || (c != fl_plan_mine && c != fl_plan_mine->of) ||
+    if (c == NULL || fl_plan_mine == NULL || (c != fl_plan_mine && c != fl_plan_mine->who.of) ||
         fl_region_busy()) {
         return -EINVAL;
     }
     c = fl_plan_mine;
     fl_plan_turn = NULL;
     atomic_store(&c->inside, true);
-    fl_context_over(c);
-    c->last = c->layout != NULL ? c->layout : c->last;
-    fl_context_enter(c->outer);
-    c->outer = NULL;
+    fl_context_step_end(c);
+    c->serve.last = c->serve.layout != NULL ? c->serve.layout : c->serve.last;
+    fl_context_enter(c->who.outer);
+    c->who.outer = NULL;
     atomic_store(&c->inside, false);
     release(c);
     return 0;

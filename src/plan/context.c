@@ -1,13 +1,14 @@
-/* Whose steps these are, where they begin and end, and what is done about it: learn, wait for the packer, serve, rest. */
-#include "plan/internal.h"
-#include "plan/store/store.h"
+/* Whose steps these are, where they begin and end, and what is done about it: watch, learn, wait for the
+ * packer, serve, rest. The state changes in go() alone, and a plan's service ends in end_plan() alone. */
+#include "plan/context.h"
 
 #include <unistd.h>
 
-/* A rest after a plan that was no good, in steps, or in requests where nobody says what a step is; each one after it twice as
- * long. */
+/* A rest after a plan that was no good, in declared steps or in requests; each one after it is twice as
+ * long. Without a detector a thread rests for NO_DETECTOR requests. */
 enum { REST_STEPS = 16, REST_REQUESTS = 4096, REST_DOUBLINGS = 10, NOTICE_AFTER = 32 };
-/* A plan that serves for fewer steps than LONG_SERVICE has failed; so often. */
+enum { NO_DETECTOR = 1 << 30 };
+/* A plan that serves for fewer steps than LONG_SERVICE has failed; so often until it is forgotten. */
 enum { LONG_SERVICE = 64, FAILURES = 3 };
 /* Steps: a plan for exact sizes that fits no longer was made too soon. */
 enum { EXACT_LEAST = 8 };
@@ -17,7 +18,7 @@ enum { HEAP_STEPS = 8 };
 struct fl_plan fl_plan;
 _Thread_local unsigned fl_plan_wants;
 _Thread_local struct fl_turn *fl_plan_turn;
-/* A turn that serves nothing, so that fl_plan_take, or fl_plan_saw, comes to know of the request. Nobody writes it. */
+/* A turn that serves nothing, so that fl_plan_take, or fl_plan_saw, comes to know of the request. Constant. */
 static const struct fl_seat no_seat = {.word = {FL_SEAT_NONE, FL_SEAT_NONE}};
 struct fl_turn fl_plan_no_turn = {.next = &no_seat};
 _Atomic bool fl_plan_calls;
@@ -57,34 +58,33 @@ void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
 bool fl_context_knows_any(const struct fl_step_context *c)
 {
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        if (c->known[i] != NULL) {
+        if (c->serve.known[i] != NULL) {
             return true;
         }
     }
     return false;
 }
 
-/* Of the context that the thread is in. A step's first request always goes by fl_plan_take, which may have the worker called. */
-static void set_wants(const struct fl_step_context *c)
+/* What its thread's requests have to be shown to. A step's first request always goes by fl_plan_take, which may
+ * have the worker called. */
+static unsigned mode_of(const struct fl_step_context *c)
 {
-    unsigned wants = 0;
+    unsigned mode = c->state == FL_SERVE ? FL_PLAN_REPLAY : 0;
+    bool watched = c->learn.recording || (!c->who.declared && c->state != FL_SERVE) ||
+                   (c->state != FL_SERVE && fl_context_knows_any(c));
 
-    if (c != fl_plan_mine) {
-        return;
-    }
-    if (c != NULL && c->layout != NULL) {
-        wants |= FL_PLAN_REPLAY;
-    }
-    if (c != NULL && (c->recording || c->detecting || (!c->declared && c->rest != 0) ||
-                      (c->layout == NULL && fl_context_knows_any(c)))) {
-        wants |= FL_PLAN_WATCH;
-    }
-    fl_plan_wants = wants;
-    atomic_signal_fence(memory_order_seq_cst);
-    fl_plan_turn = wants != 0 ? &fl_plan_no_turn : NULL;
+    return watched ? mode | FL_PLAN_WATCH : mode;
 }
 
-/* The thread is in `c` from here on; a handler never finds wishes without a context. */
+static void set_mode(const struct fl_step_context *c)
+{
+    if (c == fl_plan_mine) {
+        fl_plan_wants = c != NULL ? mode_of(c) : 0;
+        atomic_signal_fence(memory_order_seq_cst);
+        fl_plan_turn = fl_plan_wants != 0 ? &fl_plan_no_turn : NULL;
+    }
+}
+
 void fl_context_enter(struct fl_step_context *c)
 {
     fl_plan_turn = NULL;
@@ -92,239 +92,325 @@ void fl_context_enter(struct fl_step_context *c)
     fl_plan_wants = 0;
     fl_plan_mine = c;
     atomic_signal_fence(memory_order_seq_cst);
-    set_wants(c);
+    set_mode(c);
 }
+
+/* ---- the states ---- */
+
+/* From each state, a bit for each that may follow. */
+enum {
+    TO_WATCH = 1 << FL_WATCH,
+    TO_LEARN = 1 << FL_LEARN,
+    TO_PACK = 1 << FL_PACK,
+    TO_SERVE = 1 << FL_SERVE,
+    TO_REST = 1 << FL_REST,
+};
+static const uint8_t follows[] = {
+    [FL_WATCH] = TO_LEARN | TO_SERVE | TO_REST, [FL_LEARN] = TO_PACK | TO_SERVE | TO_REST,
+    [FL_PACK] = TO_LEARN | TO_SERVE | TO_REST,  [FL_SERVE] = TO_WATCH | TO_LEARN | TO_REST,
+    [FL_REST] = TO_WATCH | TO_LEARN | TO_SERVE,
+};
+
+/* The one place where a state changes. */
+static void go(struct fl_step_context *c, enum fl_plan_state to)
+{
+    if (to != c->state && (follows[c->state] >> to & 1) == 0) {
+        fl_fatal("a context went from one state to another that cannot follow");
+    }
+    c->state = to;
+    c->watch.rest = to == FL_REST ? c->watch.rest : 0;
+    c->watch.counts_only = to == FL_REST && !c->who.declared && !fl_context_knows_any(c);
+    set_mode(c);
+}
+
+/* It learns: from the detector, or from steps that are declared. */
+static void learn(struct fl_step_context *c)
+{
+    if (c->who.declared) {
+        go(c, FL_LEARN);
+    } else if (fl_watch_begin(c)) {
+        fl_detect_go_on(c->watch.detect);
+        go(c, FL_WATCH);
+    } else {
+        c->watch.rest = NO_DETECTOR;
+        go(c, FL_REST);
+    }
+}
+
+/* Twice as long as the last time, where the last plans were no good. */
+static void rest(struct fl_step_context *c, bool longer)
+{
+    uint64_t times = longer ? fl_min(c->watch.rests, REST_DOUBLINGS) : 0;
+
+    c->watch.rest = (uint64_t)(c->who.declared ? REST_STEPS : REST_REQUESTS) << times;
+    c->watch.rests += longer;
+    go(c, FL_REST);
+}
+
+/* ---- what becomes of a plan ---- */
 
 static void forget(struct fl_step_context *c, struct fl_layout *l)
 {
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        if (c->known[i] == l) {
-            c->known[i] = NULL;
+        if (c->serve.known[i] == l) {
+            c->serve.known[i] = NULL;
         }
     }
-    c->last = c->last == l ? NULL : c->last;
+    c->serve.last = c->serve.last == l ? NULL : c->serve.last;
     fl_better_forget(c, l);
     fl_layout_free(l);
+}
+
+static bool is_in_work(const struct fl_step_context *c, const struct fl_layout *l)
+{
+    return atomic_load(&c->job.state) != FL_JOB_NONE && c->job.grown == l;
 }
 
 void fl_context_note_sizes(struct fl_step_context *c, const struct fl_record *rec)
 {
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        struct fl_layout *l = c->known[i];
+        struct fl_layout *l = c->serve.known[i];
         bool other = l != NULL && l->exact && l->n == rec->n && l->hash != rec->hash;
-        c->varied = other ? rec->n : c->varied;
-        if (other && l != c->layout && l != c->grown) {
+        c->learn.varied = other ? rec->n : c->learn.varied;
+        if (other && l != c->serve.layout && l != c->job.grown) {
             forget(c, l);
         }
     }
 }
 
-static void detect_anew(struct fl_step_context *c)
+/* By why it ends: how many failures that is, where it has not served for long; is the plan forgotten in any case, and does the
+ * context rest? */
+static const struct {
+    uint8_t failures;
+    bool forgets, rests, drops;
+} fates[FL_ENDS] = {
+    [FL_END_LOST] = {.failures = 1},
+    [FL_END_BAD] = {.failures = FAILURES, .forgets = true, .rests = true, .drops = true},
+    [FL_END_MISMATCHED] = {.failures = 1, .drops = true},
+    [FL_END_NO_MEMORY] = {.rests = true},
+    [FL_END_FORKED] = {.rests = true},
+};
+
+static unsigned failures_of(struct fl_step_context *c, const struct fl_layout *l, enum fl_end why)
 {
-    c->detecting = !c->declared && fl_watch_begin(c);
-    if (c->detecting) {
-        fl_detect_go_on(c->detect);
+    if (why == FL_END_LOST && l->exact && c->serve.served < EXACT_LEAST) {
+        c->learn.varied = l->n;
+        return FAILURES;
     }
+    return fates[why].failures;
 }
 
-static void take_a_break(struct fl_step_context *c)
+/* The plan that is served has come to its end. True: it never served for long, and is to be forgotten: what was taken for a step may
+ * be a part of the program's, so the detector doubts it. */
+static bool is_hopeless(struct fl_step_context *c, struct fl_layout *l, enum fl_end why)
 {
-    c->rest = c->declared ? REST_STEPS : REST_REQUESTS;
-    c->detecting = false;
-}
+    unsigned failures = failures_of(c, l, why);
+    bool served_long = c->serve.served >= LONG_SERVICE;
 
-static void rest(struct fl_step_context *c)
-{
-    unsigned times = c->drops < REST_DOUBLINGS ? c->drops : REST_DOUBLINGS;
-
-    c->rest = (uint64_t)(c->declared ? REST_STEPS : REST_REQUESTS) << times;
-    c->drops++;
-    c->detecting = false;
-    fl_record_drop_all(c);
-}
-
-/* The plan that is served has come to its end. True: it is forgotten, for it never served for long; what was taken for a step may be a part of
- * the program's. */
-static bool note_end(struct fl_step_context *c)
-{
-    struct fl_layout *l = c->layout;
-    bool in_work = atomic_load(&c->job) != FL_JOB_NONE && c->grown == l;
-
-    l->failed = (uint8_t)(c->served >= LONG_SERVICE ? 0 : l->failed + 1);
-    bool hopeless = !c->declared && l->failed >= FAILURES && !in_work;
-    if (hopeless && c->detect != NULL && l->n != c->varied) {
-        fl_detect_doubt(c->detect, l->period, c->served);
-        c->alone = c->leader != NULL && fl_detect_period(c->detect) == 0;
+    if (failures != 0) {
+        l->failed = (uint8_t)(served_long ? 0 : fl_min(l->failed + failures, UINT8_MAX));
     }
-    fl_replay_off(c);
-    if (hopeless) {
-        forget(c, l);
-    }
-    if (!fl_context_knows_any(c)) {
-        fl_arena_let_go(c);
+    bool hopeless = !c->who.declared && l->failed >= FAILURES && !is_in_work(c, l);
+    if (hopeless && c->watch.detect != NULL && l->n != c->learn.varied) {
+        fl_detect_doubt(c->watch.detect, l->period, c->serve.served);
+        c->lead.alone = c->lead.leader != NULL && fl_detect_period(c->watch.detect) == 0;
     }
     return hopeless;
 }
 
-/* A plan that many steps in a row did not fit at all may be right for others: it stays known. */
-static void drop(struct fl_step_context *c)
+/* The one way out of FL_SERVE. */
+static void end_plan(struct fl_step_context *c, enum fl_end why)
 {
-    struct fl_layout *l = c->layout;
-    bool strange = c->strange != 0;
+    struct fl_layout *l = c->serve.layout;
+    bool hopeless = is_hopeless(c, l, why);
+    bool forgets = hopeless || (fates[why].forgets && !is_in_work(c, l));
 
-    fl_stats_bump(&c->stats.drops);
-    l->failed = (uint8_t)(l->failed + (!strange && c->served < LONG_SERVICE ? FAILURES : 0));
-    bool forgotten = note_end(c);
-    c->last = NULL;
-    if (!forgotten && !strange && (atomic_load(&c->job) == FL_JOB_NONE || c->grown != l)) {
+    if (fates[why].drops) {
+        fl_stats_bump(&c->stats.drops);
+        c->serve.last = NULL;
+    }
+    fl_replay_off(c);
+    if (forgets) {
         forget(c, l);
     }
     if (!fl_context_knows_any(c)) {
-        fl_arena_let_go(c);
-    }
-    if (!strange || forgotten) {
-        rest(c);
-        return;
+        fl_serve_let_go(c);
     }
     fl_record_drop_all(c);
-    if (!c->declared) {
-        detect_anew(c);
+    if (fates[why].rests || (hopeless && why == FL_END_MISMATCHED)) {
+        rest(c, fates[why].drops);
+    } else {
+        learn(c);
     }
 }
 
-void fl_context_over(struct fl_step_context *c)
+/* ---- steps ---- */
+
+/* A step of the layout begins with the next request. */
+static void serve(struct fl_step_context *c, struct fl_layout *l)
 {
-    atomic_store_explicit(&c->ended, atomic_load_explicit(&c->ended, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
+    c->serve.layout = l;
+    go(c, FL_SERVE);
+    if (!fl_replay_begin(c)) {
+        end_plan(c, FL_END_NO_MEMORY);
+    }
+}
+
+static void end_served_step(struct fl_step_context *c)
+{
+    static const enum fl_end why[] = {
+        [FL_STEPS_BAD] = FL_END_BAD, [FL_STEPS_MISMATCHED] = FL_END_MISMATCHED};
+    enum fl_verdict verdict = fl_replay_end(c);
+
+    if (verdict != FL_STEP_GOOD) {
+        end_plan(c, why[verdict]);
+        return;
+    }
+    bool good = c->serve.bad == 0 && c->serve.mismatched_steps == 0;
+    c->watch.rests = good && c->serve.served >= LONG_SERVICE ? 0 : c->watch.rests;
+    if (fl_replay_is_displaced(c) || !fl_follow_look(c)) {
+        fl_serve_let_go(c);
+    }
+    if (c->serve.in_arena % HEAP_STEPS == 1) {
+        fl_heap_look();
+    }
+}
+
+/* What the packer has made is served from the next step on. */
+static void take_made(struct fl_step_context *c)
+{
+    struct fl_layout *l = fl_engine_collect(c);
+
+    if (l != NULL) {
+        c->serve.layout = c->serve.last = l;
+        go(c, FL_SERVE);
+    } else if (c->state == FL_PACK && atomic_load(&c->job.state) == FL_JOB_NONE) {
+        go(c, FL_LEARN); /* it failed */
+    }
+}
+
+/* Is there something to pack? */
+static bool has_job(struct fl_step_context *c)
+{
+    if (c->state == FL_SERVE && c->serve.layout->wish) {
+        c->job.nlives = 0;
+        c->job.grown = c->serve.layout;
+        return true;
+    }
+    c->job.nlives = fl_record_ready(c, c->job.lives);
+    c->job.grown = NULL;
+    return c->job.nlives != 0;
+}
+
+void fl_context_step_end(struct fl_step_context *c)
+{
+    uint32_t ended = atomic_load_explicit(&c->lead.ended, memory_order_relaxed);
+
+    atomic_store_explicit(&c->lead.ended, ended + 1, memory_order_relaxed);
     fl_record_end(c);
-    if (c->layout != NULL && !fl_replay_end(c)) {
-        drop(c);
-    } else if (c->layout != NULL && c->bad == 0 && c->strange == 0 && c->served >= LONG_SERVICE) {
-        c->drops = 0;
+    if (c->state == FL_SERVE) {
+        end_served_step(c);
     }
-    if (c->layout != NULL) {
-        if (fl_replay_is_crowded(c) || !fl_follow_look(c)) {
-            fl_arena_let_go(c);
-        }
-        if (c->in_arena % HEAP_STEPS == 1) {
-            fl_heap_look();
-        }
-    }
-    fl_engine_collect(c);
-    if (atomic_load(&c->job) != FL_JOB_NONE) {
+    take_made(c);
+    if (atomic_load(&c->job.state) != FL_JOB_NONE) {
         return;
     }
-    if (atomic_load_explicit(&c->better_made, memory_order_relaxed) != NULL) {
-        fl_better_collect(c);
-    }
-    if (c->layout != NULL && c->layout->wish) {
-        c->nlives = 0;
-        c->grown = c->layout;
+    fl_better_collect(c);
+    if (has_job(c)) {
         fl_engine_want(c);
-        return;
-    }
-    c->nlives = fl_record_ready(c, c->lives);
-    if (c->nlives != 0) {
-        c->grown = NULL;
-        fl_engine_want(c);
+        if (c->state == FL_LEARN) {
+            go(c, FL_PACK);
+        }
     }
 }
 
-/* A step of the layout, if there is one, begins with the next request. */
-static void serve_from_here(struct fl_step_context *c)
+static bool wants_record(struct fl_step_context *c)
 {
-    bool had_layout = c->layout != NULL;
+    bool wants = c->state == FL_SERVE ? c->learn.relearn : c->state == FL_LEARN;
 
-    fl_replay_begin(c);
-    if (had_layout && c->layout == NULL) { /* no memory for the arena */
-        take_a_break(c);
-    }
+    wants = wants || fl_plan.config.trace != NULL;
+    return wants && c->learn.begun++ >= fl_plan.config.start &&
+           atomic_load(&c->job.state) == FL_JOB_NONE;
 }
 
-void fl_context_begins(struct fl_step_context *c)
+void fl_context_step_begin(struct fl_step_context *c)
 {
-    if (c->declared && c->rest != 0) {
-        c->rest--;
+    if (c->state == FL_REST && c->who.declared && (c->watch.rest == 0 || --c->watch.rest == 0)) {
+        go(c, FL_LEARN);
     }
-    if (c->layout == NULL && c->declared && c->rest == 0) {
-        c->layout = c->last;
+    if (c->state == FL_SERVE) {
+        serve(c, c->serve.layout);
+    } else if (c->state == FL_LEARN && c->who.declared && c->serve.last != NULL) {
+        serve(c, c->serve.last);
+    } else {
+        fl_replay_clear(c);
     }
-    serve_from_here(c);
-    c->detecting = c->detecting && c->layout == NULL;
-    bool wants_more = c->layout == NULL ? c->rest == 0 : c->relearn;
-
-    wants_more = wants_more || fl_plan.config.trace != NULL;
-    wants_more = wants_more && c->begun++ >= fl_plan.config.start;
-    if (wants_more && atomic_load(&c->job) == FL_JOB_NONE) {
+    if (wants_record(c)) {
         (void)fl_record_begin(c);
     }
-    set_wants(c);
+    set_mode(c);
 }
 
 void fl_context_boundary(struct fl_step_context *c)
 {
     fl_watch_anew(c);
-    fl_context_over(c);
-    fl_context_begins(c);
+    if (c->state == FL_WATCH) {
+        go(c, FL_LEARN);
+    }
+    fl_context_step_end(c);
+    fl_context_step_begin(c);
 }
 
 void fl_context_restart(struct fl_step_context *c)
 {
-    fl_replay_forgive(c);
+    fl_replay_exempt(c);
     fl_record_drop_all(c); /* the end is some requests behind */
-    fl_context_over(c);
-    if (c->layout != NULL) { /* it may be another one by now */
+    fl_context_step_end(c);
+    if (c->state == FL_SERVE) { /* from another layout, maybe, by now */
         struct fl_layout *l = fl_replay_recognise(c);
-        c->layout = l != NULL ? l : c->layout;
-        serve_from_here(c);
-        if (c->layout != NULL && l != NULL) {
+        serve(c, l != NULL ? l : c->serve.layout);
+        if (c->state == FL_SERVE && l != NULL) {
             fl_replay_resume(c);
-            c->requests_here = FL_SIGNATURE;
-            fl_replay_forgive(c);
-            c->asked = c->forgiven;
+            c->serve.step.requests = FL_SIGNATURE;
+            fl_replay_exempt(c);
+            c->serve.step.asked = c->serve.step.exempt;
         }
     }
-    set_wants(c);
+    set_mode(c);
 }
 
-void fl_context_give_up(struct fl_step_context *c)
+void fl_context_lost(struct fl_step_context *c)
 {
-    if (c->layout != NULL && c->layout->exact && c->served < EXACT_LEAST) {
-        c->varied = c->layout->n;
-        c->layout->failed = FAILURES;
+    if (c->state == FL_SERVE) {
+        end_plan(c, FL_END_LOST);
     }
-    if (c->layout != NULL) {
-        (void)note_end(c);
-    }
-    fl_record_drop_all(c);
-    detect_anew(c);
-    set_wants(c);
 }
 
-void fl_context_watched(struct fl_step_context *c)
+void fl_context_rested(struct fl_step_context *c)
 {
-    if (c->rest != 0 && --c->rest == 0) {
-        detect_anew(c);
-        set_wants(c);
+    if (c->state == FL_REST && (c->watch.rest == 0 || --c->watch.rest == 0)) {
+        learn(c);
     }
+}
+
+void fl_context_unfound(struct fl_step_context *c)
+{
+    fl_record_drop_all(c); /* what was recorded has no end */
+    go(c, FL_REST);
 }
 
 void fl_context_resume(struct fl_step_context *c, struct fl_layout *l)
 {
-    c->layout = l;
-    c->rest = 0;
-    c->bad = 0;
-    c->strange = c->misses_in_a_row = 0;
-    c->detecting = false;
+    c->serve.bad = 0;
+    c->serve.mismatched_steps = c->serve.misses_in_a_row = 0;
     fl_record_drop_all(c);
-    fl_replay_begin(c);
-    if (c->layout != NULL) {
+    serve(c, l);
+    if (c->state == FL_SERVE) {
         fl_replay_resume(c);
-    } else {
-        detect_anew(c);
     }
-    set_wants(c);
 }
+
+/* ---- contexts ---- */
 
 /* Lock: plan. */
 static struct fl_step_context *find_place(void)
@@ -336,7 +422,7 @@ static struct fl_step_context *find_place(void)
         return c;
     }
     if (n < FL_CONTEXTS && (c = fl_plan_map(sizeof *c)) != NULL) {
-        c->id = n + 1;
+        c->who.id = n + 1;
         fl_plan.context[n] = c;
         atomic_store_explicit(&fl_plan.ncontexts, n + 1, memory_order_release);
     }
@@ -352,31 +438,31 @@ struct fl_step_context *fl_context_make(bool declared)
     if (c == NULL) {
         return NULL;
     }
-    c->declared = declared;
-    c->rest = c->drops = c->begun = 0;
-    c->varied = 0;
-    c->live = 0;
-    c->leader = NULL;
-    c->alone = false;
-    atomic_store_explicit(&c->last_tid, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->freed_by_others, 0, memory_order_relaxed);
+    c->who.declared = declared;
+    c->watch.rests = 0;
+    c->learn.begun = c->learn.varied = 0;
+    c->learn.live = 0;
+    c->lead.leader = NULL;
+    c->lead.alone = false;
+    atomic_store_explicit(&c->who.last_tid, 0, memory_order_relaxed);
+    atomic_store_explicit(&c->learn.freed_by_others, 0, memory_order_relaxed);
     fl_watch_anew(c);
-    detect_anew(c);
+    c->state = FL_REST; /* as a context without a thread is */
+    learn(c);
     fl_keep_adopt(c);
-    c->open = true;
+    c->who.open = true;
     return c;
 }
 
 void fl_context_unmake(struct fl_step_context *c)
 {
     fl_replay_off(c);
-    fl_arena_let_go(c);
+    fl_serve_let_go(c);
     fl_record_drop_all(c);
-    c->detecting = false;
-    c->last = NULL;
+    c->serve.last = NULL;
     bool is_free = fl_engine_abandon(c);
-    c->open = false;
-    atomic_store(&c->tid, 0);
+    c->who.open = false;
+    atomic_store(&c->who.tid, 0);
     if (!is_free) { /* it is lost */
         return;
     }
@@ -392,7 +478,7 @@ void fl_plan_notice(void)
     noticed++;
     struct fl_step_context *c = fl_context_make(false);
     if (c != NULL) {
-        atomic_store(&c->tid, gettid());
+        atomic_store(&c->who.tid, gettid());
         fl_context_enter(c);
         fl_plan.config.watch_thread();
     }
@@ -405,11 +491,11 @@ void fl_plan_thread_ends(void)
     fl_context_enter(NULL);
     noticed = NOTICE_AFTER + 1;
     while (c != NULL) {
-        struct fl_step_context *outer = c->outer;
-        c->outer = NULL;
-        if (c->declared && c != fl_plan_default) { /* the program's: it may go on elsewhere */
-            fl_context_over(c);
-            atomic_store(&c->tid, 0);
+        struct fl_step_context *outer = c->who.outer;
+        c->who.outer = NULL;
+        if (c->who.declared && c != fl_plan_default) { /* the program's: it may go on elsewhere */
+            fl_context_step_end(c);
+            atomic_store(&c->who.tid, 0);
         } else {
             fl_context_unmake(c);
             fl_plan_default = c == fl_plan_default ? NULL : fl_plan_default;
@@ -428,7 +514,7 @@ void fl_context_stop_watching(void)
     struct fl_step_context *c = fl_plan_mine;
 
     noticed = NOTICE_AFTER + 1;
-    if (c != NULL && !c->declared) {
+    if (c != NULL && !c->who.declared) {
         fl_context_enter(NULL);
         fl_context_unmake(c);
     }
@@ -454,7 +540,7 @@ static bool is_mine(const struct fl_step_context *c)
 {
     bool mine = c == fl_plan_default;
 
-    for (const struct fl_step_context *o = fl_plan_mine; o != NULL; o = o->outer) {
+    for (const struct fl_step_context *o = fl_plan_mine; o != NULL; o = o->who.outer) {
         mine = mine || o == c;
     }
     return mine;
@@ -470,24 +556,26 @@ bool fl_plan_fork_child(bool has_region)
     for (uint32_t i = 0; whole && i < atomic_load(&fl_plan.ncontexts); i++) {
         struct fl_step_context *c = fl_plan.context[i];
         bool mine = is_mine(c);
-        if (atomic_load(&c->job) != FL_JOB_NONE) { /* whoever was at it is not here */
-            c->made = c->draft = NULL;
-            c->grown = NULL;
-            atomic_store(&c->job, FL_JOB_NONE);
+        if (atomic_load(&c->job.state) != FL_JOB_NONE) { /* whoever was at it is not here */
+            c->job.made = c->job.draft = NULL;
+            c->job.grown = NULL;
+            atomic_store(&c->job.state, FL_JOB_NONE);
             fl_record_drop_all(c);
         }
-        c->better = NULL; /* likewise */
-        atomic_store(&c->better_for, 0);
-        atomic_store(&c->better_made, NULL);
-        if (c->arena != NULL && c->arena->held != 0) { /* its memory is not here */
-            c->arena = NULL;
-            fl_replay_off(c);
+        c->repack.search = NULL; /* likewise */
+        atomic_store(&c->repack.wanted, 0);
+        atomic_store(&c->repack.made, NULL);
+        if (c->serve.arena != NULL && c->serve.arena->use.held != 0) { /* its memory is not here */
+            c->serve.arena = NULL;
+            if (c->state == FL_SERVE) {
+                end_plan(c, FL_END_FORKED);
+            }
         }
         if (!mine) {
             atomic_store(&c->inside, false);
-            atomic_store(&c->tid, 0);
-        } else if (atomic_load(&c->tid) != 0 && !fl_sys_is_confined()) {
-            atomic_store(&c->tid, gettid());
+            atomic_store(&c->who.tid, 0);
+        } else if (atomic_load(&c->who.tid) != 0 && !fl_sys_is_confined()) {
+            atomic_store(&c->who.tid, gettid());
         }
     }
     return whole;

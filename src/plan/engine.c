@@ -1,6 +1,6 @@
 /* Packing in the background: records in, a layout out. The context's thread asks at the end of a step and looks at the end of
  * each later one; meanwhile it does not touch its records. Where there is no worker it waits for the first layout. */
-#include "plan/internal.h"
+#include "plan/context.h"
 #include "plan/store/store.h"
 
 #include <errno.h>
@@ -15,56 +15,6 @@ static const size_t scratch_most = (size_t)64 << 20;
 static void unmap(void *p, size_t len)
 {
     fl_plan_unmap_locked((uintptr_t)p, len);
-}
-
-void fl_layout_free(struct fl_layout *l)
-{
-    if (l != NULL) {
-        unmap(l, l->bytes);
-    }
-}
-
-/* Of a layout's object, in bytes: where its seats begin, a cache line each; and its slots. */
-static size_t seats_at(void)
-{
-    return fl_align_up(sizeof(struct fl_layout), FL_CACHE_LINE);
-}
-
-static size_t slots_at(size_t n)
-{
-    return seats_at() + (n + 1) * sizeof(struct fl_seat);
-}
-
-static void lay_out(struct fl_layout *l, size_t bytes, size_t n)
-{
-    char *at = (char *)l;
-
-    l->bytes = bytes;
-    l->n = (uint32_t)n;
-    l->seat = (struct fl_seat *)(at + seats_at());
-    l->slot = (struct fl_slot *)(at + slots_at(n));
-}
-
-struct fl_layout *fl_layout_new(size_t n)
-{
-    size_t bytes = slots_at(n) + n * sizeof(struct fl_slot);
-    struct fl_layout *l = fl_plan_map_locked(bytes);
-
-    if (l != NULL) {
-        lay_out(l, bytes, n);
-    }
-    return l;
-}
-
-struct fl_layout *fl_layout_copy(const struct fl_layout *from)
-{
-    struct fl_layout *l = fl_plan_map(from->bytes);
-
-    if (l != NULL) {
-        memcpy(l, from, from->bytes);
-        lay_out(l, from->bytes, from->n);
-    }
-    return l;
 }
 
 /* Does memory move to where it is wanted? Then places are addresses alone, unless somebody holds the arena. */
@@ -189,55 +139,6 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
     return l;
 }
 
-static uint32_t granule_of(uint64_t offset)
-{
-    return offset != FL_PACK_NONE ? (uint32_t)(offset >> FL_GRANULE_SHIFT) : FL_SEAT_NONE;
-}
-
-/* The seat's sizes are known, and the layout's height. */
-static void set_spot(const struct fl_layout *l, struct fl_seat *seat, int parity, uint32_t granule)
-{
-    size_t n = fl_granules(seat->most);
-    bool has_place = granule + n <= l->height >> FL_GRANULE_SHIFT;
-    bool constant = seat->least == seat->most && seat->most % fl_page.base == 0;
-
-    seat->granule[parity] = granule;
-    seat->word[parity] = has_place ? granule / FL_CLAIMS_BITS : FL_SEAT_NONE;
-    seat->mask[parity] = has_place && constant ? fl_claims_mask(granule, n) : 0;
-}
-
-void fl_layout_spots(struct fl_layout *l)
-{
-    for (uint32_t i = 0; i < l->n; i++) {
-        const struct fl_slot *s = &l->slot[i];
-        uint32_t granule = fl_slot_is_planned(s)       ? granule_of(s->offset[0])
-                           : s->kind == FL_SLOT_VARIES ? FL_SEAT_GAP
-                                                       : FL_SEAT_NONE;
-        set_spot(l, &l->seat[i], 0, granule);
-        set_spot(l, &l->seat[i], 1,
-                 s->kind == FL_SLOT_DOUBLED && fl_slot_is_planned(s) ? granule_of(s->offset[1])
-                                                                     : granule);
-    }
-    fl_layout_zones(l);
-}
-
-void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown)
-{
-    for (uint32_t i = 0; i < l->n; i++) {
-        const struct fl_slot *s = &l->slot[i];
-        struct fl_seat *seat = &l->seat[i];
-        bool grew = grown != NULL && s->size > grown->seat[i].room;
-        bool varies = s->least != s->most || grew;
-        l->past.headroom = l->past.headroom || s->headroom != 0;
-        seat->least = s->kind == FL_SLOT_VARIES || varies ? 1 : s->least;
-        seat->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : varies ? s->size : s->most;
-        seat->room = s->size;
-        seat[1].before = seat->before + (s->kind != FL_SLOT_VARIES ? seat->most : 0);
-    }
-    fl_layout_spots(l);
-    l->first = l->serial;
-}
-
 /* ---- the packer's input and output ---- */
 
 void fl_packing_close(struct fl_packing *p)
@@ -329,15 +230,16 @@ static uint64_t hash_of(const struct fl_lives *lives)
 
 static struct fl_layout *take_draft(struct fl_step_context *c)
 {
-    struct fl_layout *l = c->draft;
+    struct fl_layout *l = c->job.draft;
 
-    c->draft = NULL;
+    c->job.draft = NULL;
     return l;
 }
 
 static struct fl_layout *make_layout(struct fl_step_context *c)
 {
-    struct fl_layout *l = c->nlives != 0 ? from_records(c->lives, c->nlives) : take_draft(c);
+    struct fl_layout *l =
+        c->job.nlives != 0 ? from_records(c->job.lives, c->job.nlives) : take_draft(c);
 
     if (l == NULL) {
         return NULL;
@@ -348,9 +250,9 @@ static struct fl_layout *make_layout(struct fl_step_context *c)
         fl_layout_free(l);
         return NULL;
     }
-    l->hash = c->nlives != 0 ? hash_of(&c->lives[0]) : l->hash;
-    l->exact = c->nlives == 1 || (c->nlives == 0 && l->exact);
-    fl_layout_seat(l, c->grown);
+    l->hash = c->job.nlives != 0 ? hash_of(&c->job.lives[0]) : l->hash;
+    l->exact = c->job.nlives == 1 || (c->job.nlives == 0 && l->exact);
+    fl_layout_seat(l, c->job.grown);
     if (fl_plan.config.background) {
         fl_better_begin(c, l, &p);
     }
@@ -362,9 +264,9 @@ static void work_on(struct fl_step_context *c)
 {
     uint32_t wanted = FL_JOB_WANTED;
 
-    if (atomic_compare_exchange_strong(&c->job, &wanted, FL_JOB_RUNNING)) {
-        c->made = make_layout(c);
-        atomic_store_explicit(&c->job, FL_JOB_DONE, memory_order_release);
+    if (atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_RUNNING)) {
+        c->job.made = make_layout(c);
+        atomic_store_explicit(&c->job.state, FL_JOB_DONE, memory_order_release);
     }
 }
 
@@ -391,13 +293,13 @@ uint64_t fl_plan_work(struct fl_region *r)
 void fl_engine_want(struct fl_step_context *c)
 {
     fl_record_drop_all(c);
-    if (c->grown != NULL) { /* it goes on growing while it serves */
-        c->draft = copy_of(c->grown);
-        c->grown->wish = false;
-        c->grown->past = past_of(&c->grown->past);
-        fl_better_forget(c, c->grown);
+    if (c->job.grown != NULL) { /* it goes on growing while it serves */
+        c->job.draft = copy_of(c->job.grown);
+        c->job.grown->wish = false;
+        c->job.grown->past = past_of(&c->job.grown->past);
+        fl_better_forget(c, c->job.grown);
     }
-    atomic_store_explicit(&c->job, FL_JOB_WANTED, memory_order_release);
+    atomic_store_explicit(&c->job.state, FL_JOB_WANTED, memory_order_release);
     if (fl_plan.config.background) {
         fl_plan_call_worker();
     } else {
@@ -409,13 +311,13 @@ void fl_engine_want(struct fl_step_context *c)
 static unsigned place_of(struct fl_step_context *c, const struct fl_layout *l)
 {
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        const struct fl_layout *k = c->known[i];
-        if (k != NULL && (k == c->grown || (k->hash == l->hash && k->n == l->n))) {
+        const struct fl_layout *k = c->serve.known[i];
+        if (k != NULL && (k == c->job.grown || (k->hash == l->hash && k->n == l->n))) {
             return i;
         }
     }
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        if (c->known[i] == NULL) {
+        if (c->serve.known[i] == NULL) {
             return i;
         }
     }
@@ -443,31 +345,40 @@ static void carry_growth(const struct fl_layout *old, struct fl_layout *l)
     }
 }
 
-void fl_engine_collect(struct fl_step_context *c)
+/* It takes the place of its like. */
+static void know(struct fl_step_context *c, struct fl_layout *l)
 {
-    if (atomic_load_explicit(&c->job, memory_order_acquire) != FL_JOB_DONE) {
-        return;
+    unsigned i = place_of(c, l);
+    struct fl_layout *old = c->serve.known[i];
+
+    if (old != NULL && old == c->job.grown) {
+        carry_growth(old, l);
     }
-    struct fl_layout *l = c->made;
-    if (l != NULL) {
-        unsigned i = place_of(c, l);
-        struct fl_layout *old = c->known[i];
-        if (old != NULL && old == c->grown) {
-            carry_growth(old, l);
-        }
-        c->known[i] = l;
-        c->last = c->layout = l;
-        fl_stats_bump(&c->stats.layouts);
-        if (old != NULL) {
-            fl_better_forget(c, old);
-        }
+    c->serve.known[i] = l;
+    fl_stats_bump(&c->stats.layouts);
+    if (old != NULL) {
+        c->serve.layout = c->serve.layout == old ? l : c->serve.layout;
+        c->serve.last = c->serve.last == old ? l : c->serve.last;
+        fl_better_forget(c, old);
         fl_layout_free(old);
-        fl_keep_note(l);
-        fl_plan_call_worker(); /* to have it written */
     }
-    c->made = NULL;
-    c->grown = NULL;
-    atomic_store(&c->job, FL_JOB_NONE);
+    fl_keep_note(l);
+    fl_plan_call_worker(); /* to have it written */
+}
+
+struct fl_layout *fl_engine_collect(struct fl_step_context *c)
+{
+    if (atomic_load_explicit(&c->job.state, memory_order_acquire) != FL_JOB_DONE) {
+        return NULL;
+    }
+    struct fl_layout *l = c->job.made;
+    if (l != NULL) {
+        know(c, l);
+    }
+    c->job.made = NULL;
+    c->job.grown = NULL;
+    atomic_store(&c->job.state, FL_JOB_NONE);
+    return l;
 }
 
 bool fl_engine_abandon(struct fl_step_context *c)
@@ -475,51 +386,20 @@ bool fl_engine_abandon(struct fl_step_context *c)
     enum { PATIENCE_MS = 2000 }; /* whoever packs may be gone */
     uint32_t wanted = FL_JOB_WANTED;
 
-    (void)atomic_compare_exchange_strong(&c->job, &wanted, FL_JOB_NONE);
-    for (int i = 0; i < PATIENCE_MS && atomic_load(&c->job) == FL_JOB_RUNNING; i++) {
-        (void)fl_sys.wait(&c->job, FL_JOB_RUNNING, 1000000);
+    (void)atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_NONE);
+    for (int i = 0; i < PATIENCE_MS && atomic_load(&c->job.state) == FL_JOB_RUNNING; i++) {
+        (void)fl_sys.wait(&c->job.state, FL_JOB_RUNNING, 1000000);
     }
-    if (atomic_load_explicit(&c->job, memory_order_acquire) == FL_JOB_RUNNING) {
+    if (atomic_load_explicit(&c->job.state, memory_order_acquire) == FL_JOB_RUNNING) {
         return false;
     }
-    fl_engine_collect(c);
+    (void)fl_engine_collect(c);
     fl_layout_free(take_draft(c));
     fl_better_forget(c, NULL);
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        fl_layout_free(c->known[i]);
-        c->known[i] = NULL;
+        fl_layout_free(c->serve.known[i]);
+        c->serve.known[i] = NULL;
     }
-    c->last = c->layout = NULL;
+    c->serve.last = c->serve.layout = NULL;
     return true;
-}
-
-uint64_t fl_plan_age(struct fl_region *r)
-{
-    enum { IDLE_TICKS = 4 };
-    uint64_t again = UINT64_MAX;
-    struct fl_arena *next;
-
-    (void)r;
-    for (struct fl_arena *a = fl_plan_first_arena(); a != NULL; a = next) {
-        next = a->next;
-        if (atomic_load(&a->height) == 0) {
-            continue;
-        }
-        a->idle = atomic_exchange(&a->used, false) ? 0 : a->idle + 1;
-        if (a->idle >= IDLE_TICKS || !a->owned) {
-            (void)fl_arena_give_up(a);
-        }
-        again = atomic_load(&a->height) != 0 ? fl_plan.config.tick_ns : again;
-    }
-    return again;
-}
-
-size_t fl_plan_release(void)
-{
-    size_t given = 0;
-
-    for (struct fl_arena *a = fl_plan_first_arena(); a != NULL; a = a->next) {
-        given += fl_arena_give_up(a);
-    }
-    return given;
 }

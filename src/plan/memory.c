@@ -1,6 +1,6 @@
 /* Memory of the planner's own: a span beside the window's, given out in powers of two of base pages. Few calls, none of them on a
  * request's way; what comes back is unmapped, and only its addresses are kept. */
-#include "plan/internal.h"
+#include "plan/context.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The figures of all contexts and arenas. */
-#include "plan/internal.h"
+#include "plan/context.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #define FL_TESTS_UNIT_PLAN_FIXTURE_H
 
 #include "alloc/alloc.h"
-#include "plan/internal.h"
+#include "plan/context.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -40,7 +40,7 @@ static void nobody_grows_into_what_is_on_its_way(void **state)
     (void)state;
     open_at(MIB(4));
     fl_plan_mine = &owner;
-    owner.arena = &arena;
+    owner.serve.arena = &arena;
     edge = block(31, KIB(64), KIB(128));
     (void)fl_region_purge(&region, 0);
     owner.inside = true; /* as fl_plan_take has it */
@@ -67,7 +67,7 @@ static void a_handler_may_end_the_plan_before_a_request(void **state)
     assert_int_equal(fl_plan_begin(NULL), 0);
     void *first = fl_malloc_large(l.ask[0].n);
     struct fl_turn *t = fl_plan_turn;
-    fl_replay_off(fl_plan_mine);
+    fl_context_lost(fl_plan_mine);
     assert_null(fl_plan_take_next(t, l.ask[1].n));
     assert_null(fl_plan_take_long(t, l.ask[1].n));
     fl_free_ours(first);

@@ -189,7 +189,7 @@ static void realloc_stays_within_what_the_plan_has(void **state)
     assert_int_equal(bits(), 3);
     give_block(b);
     fl_plan_mine = &owner; /* only the arena's own thread brings memory there */
-    owner.arena = &arena;
+    owner.serve.arena = &arena;
     assert_true(fl_plan_resize(a, KIB(192)));
     assert_null(block(2, KIB(64), KIB(64)));
     assert_true(fl_plan_resize(a, KIB(4)));
@@ -205,7 +205,7 @@ static void a_block_that_changes_gives_all_that_it_has(void **state)
     (void)state;
     open_at(MIB(32));
     fl_plan_mine = &owner;
-    owner.arena = &arena;
+    owner.serve.arena = &arena;
     for (size_t first = 60; first < 67; first++) {
         for (size_t i = 0; i < 100; i++) {
             size_t had = 1 + i / 10, want = 1 + i % 10;

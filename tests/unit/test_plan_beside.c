@@ -248,7 +248,7 @@ static void a_child_goes_on_where_its_parent_was(void **state)
 /* What the last requests got is in memory; now the rest goes. */
 static void look_and_release(unsigned i)
 {
-    const struct fl_turn *t = &fl_plan_mine->turn;
+    const struct fl_turn *t = &fl_plan_mine->serve.turn;
 
     for (unsigned k = 0; k < i; k++) {
         struct fl_extent *e = extent_of(usual.live[usual.step % 2][k]);
@@ -269,7 +269,7 @@ static void find_no_turn(struct fl_range r)
 {
     (void)r;
     interrupted++;
-    assert_true(fl_plan_mine->inside && fl_plan_turn != &fl_plan_mine->turn);
+    assert_true(fl_plan_mine->inside && fl_plan_turn != &fl_plan_mine->serve.turn);
 }
 
 static void amid_a_step_memory_may_go(void **state)
@@ -317,7 +317,7 @@ static unsigned handled;
 static void handler(struct fl_range r)
 {
     (void)r;
-    assert_true(!fl_plan_mine->inside || fl_plan_turn != &fl_plan_mine->turn);
+    assert_true(!fl_plan_mine->inside || fl_plan_turn != &fl_plan_mine->serve.turn);
     unsigned char *p = fl_malloc_large(KIB(300)), *q = fl_calloc_large(KIB(200));
     assert_true(p != NULL && q != NULL && p != q);
     memset(p, 1, KIB(300));
@@ -399,7 +399,7 @@ static void whoever_declares_steps_is_not_watched(void **state)
     assert_int_equal(loop_planned(&usual), N);
     assert_int_equal(fl_plan_begin(NULL), 0);
     assert_int_equal(arena_bytes(), 0);
-    assert_true(fl_plan_mine->declared);
+    assert_true(fl_plan_mine->who.declared);
     assert_int_equal(fl_plan_end(NULL), 0);
     assert_null(fl_plan_mine);
     assert_int_equal(fl_plan_wants, 0);

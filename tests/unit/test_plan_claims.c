@@ -1,5 +1,5 @@
 /* Who has which granules: bits across words, all of a range or nothing of it. */
-#include "plan/internal.h"
+#include "plan/context.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
 

@@ -54,7 +54,7 @@ static bool has_room(unsigned zone, size_t bytes)
 
 static struct fl_arena *my_arena(void)
 {
-    return fl_plan_mine != NULL ? fl_plan_mine->arena : fl_plan.context[0]->arena;
+    return fl_plan_mine != NULL ? fl_plan_mine->serve.arena : fl_plan.context[0]->serve.arena;
 }
 
 static int move(struct fl_range range, unsigned zone)

@@ -65,38 +65,38 @@ static void without_a_step_a_thread_is_let_alone(void **state)
     (void)state;
     replace(NOTICED);
     assert_non_null(fl_plan_mine);
-    assert_true(fl_plan_mine->detecting);
+    assert_true(fl_context_is_watched(fl_plan_mine));
     replace(FIRST_WATCH - 100);
-    assert_true(fl_plan_mine->detecting);
+    assert_true(fl_context_is_watched(fl_plan_mine));
     size_t watching = there();
     replace(100);
-    assert_false(fl_plan_mine->detecting);
+    assert_false(fl_context_is_watched(fl_plan_mine));
     assert_true(there() + fl_detect_size() / 2 <= watching);
     struct fl_extent *e = extent_of(fl_malloc_large(KIB(64)));
     assert_int_equal(e->life, 0); /* its free is no business of the planner's */
     fl_free_ours((void *)e->base);
-    unsigned rest = (unsigned)fl_plan_mine->rest;
+    unsigned rest = (unsigned)fl_plan_mine->watch.rest;
     assert_true(rest > FIRST_WATCH / 2 && rest <= FIRST_WATCH);
     replace(rest - 1);
-    assert_false(fl_plan_mine->detecting);
+    assert_false(fl_context_is_watched(fl_plan_mine));
     replace(1);
-    assert_true(fl_plan_mine->detecting);
+    assert_true(fl_context_is_watched(fl_plan_mine));
     replace(2 * FIRST_WATCH);
-    assert_false(fl_plan_mine->detecting);
-    assert_true(fl_plan_mine->rest > 3 * (uint64_t)FIRST_WATCH); /* longer than before */
+    assert_false(fl_context_is_watched(fl_plan_mine));
+    assert_true(fl_plan_mine->watch.rest > 3 * (uint64_t)FIRST_WATCH); /* longer than before */
 }
 
 static void steps_that_begin_late_are_found(void **state)
 {
     (void)state;
     replace(NOTICED + FIRST_WATCH + 100);
-    assert_false(fl_plan_mine->detecting);
-    unsigned rest = (unsigned)fl_plan_mine->rest;
+    assert_false(fl_context_is_watched(fl_plan_mine));
+    unsigned rest = (unsigned)fl_plan_mine->watch.rest;
     for (unsigned i = 0; i < rest / N + 20; i++) {
         loop_step(&usual);
     }
     assert_int_equal(loop_planned(&usual), N);
-    assert_int_equal(fl_plan_mine->watches, 0);
+    assert_int_equal(fl_plan_mine->watch.watches, 0);
     loop_over(&usual);
     assert_sound();
 }
@@ -119,7 +119,7 @@ static void what_is_followed_is_followed_on(void **state)
         }
         *p = fl_malloc_large(KIB(64) + (size_t)size[i % LONG] * KIB(4));
     }
-    assert_true(fl_plan_mine->detecting);
+    assert_true(fl_context_is_watched(fl_plan_mine));
     for (unsigned i = 0; i < 64; i++) {
         fl_free_ours(block[i]);
     }
@@ -185,8 +185,8 @@ static void a_loop_that_is_no_step_is_let_alone(void **state)
     for (unsigned i = 0; i < NOTICED + FIRST_WATCH + 1; i++) {
         fl_free_ours(fl_malloc_large(KIB(64) + i % 6 * KIB(8)));
     }
-    assert_false(fl_plan_mine->detecting);
-    assert_true(fl_plan_mine->resting);
+    assert_false(fl_context_is_watched(fl_plan_mine));
+    assert_true(fl_plan_mine->watch.counts_only);
 }
 
 /* Its plan is known, the program does something else for long, and comes back. */
@@ -199,15 +199,15 @@ static void a_known_step_is_served_at_once_after_a_rest(void **state)
     assert_int_equal(loop_planned(&usual), N);
     loop_over(&usual);
     replace(FIRST_WATCH + 1000);
-    assert_false(fl_plan_mine->detecting);
-    assert_true(fl_plan_mine->rest != 0);
-    assert_false(fl_plan_mine->resting); /* its first requests are looked for */
-    assert_false(fl_plan_mine->recording);
+    assert_false(fl_context_is_watched(fl_plan_mine));
+    assert_true(fl_plan_mine->watch.rest != 0);
+    assert_false(fl_plan_mine->watch.counts_only); /* its first requests are looked for */
+    assert_false(fl_plan_mine->learn.recording);
     for (unsigned i = 0; i < 4; i++) {
         loop_step(&usual);
     }
     assert_int_equal(loop_planned(&usual), N);
-    assert_int_equal(fl_plan_mine->rest, 0);
+    assert_int_equal(fl_plan_mine->watch.rest, 0);
     assert_int_equal(fl_plan_wants, FL_PLAN_REPLAY); /* by the shortest way */
     loop_over(&usual);
     assert_sound();

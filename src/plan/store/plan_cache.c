@@ -1,7 +1,7 @@
 /* The plans of this program, in the order of their use: read from the file of FAULTLESS_PLAN at boot, given to contexts, written when
  * new ones are known and at exit. What the most recent ones need is asked of the huge-page reserve at once, so that it is there
  * when the first step begins. */
-#include "plan/internal.h"
+#include "plan/context.h"
 #include "plan/store/store.h"
 
 #include <errno.h>
@@ -350,13 +350,13 @@ void fl_keep_save(bool speak)
 void fl_keep_adopt(struct fl_step_context *c)
 {
     fl_plan_lock();
-    keep.given[c->id - 1] = 0;
+    keep.given[c->who.id - 1] = 0;
     for (unsigned i = 0; i < keep.n && i < FL_LAYOUTS; i++) {
-        c->known[i] = fl_layout_copy(keep.entry[i].layout);
-        keep.given[c->id - 1] |= keep.entry[i].bit;
+        c->serve.known[i] = fl_layout_copy(keep.entry[i].layout);
+        keep.given[c->who.id - 1] |= keep.entry[i].bit;
     }
     /* Of several it is seen by its first requests which one it is. */
-    c->last = keep.n == 1 ? c->known[0] : NULL;
+    c->serve.last = keep.n == 1 ? c->serve.known[0] : NULL;
     fl_plan_unlock();
 }
 
@@ -365,19 +365,19 @@ static void add_known(struct fl_step_context *c, struct fl_layout *l)
 {
     unsigned i = 0;
 
-    while (i < FL_LAYOUTS && c->known[i] != NULL) {
+    while (i < FL_LAYOUTS && c->serve.known[i] != NULL) {
         i++;
     }
     if (i == FL_LAYOUTS) {
-        i = (unsigned)__builtin_popcount(keep.given[c->id - 1]) % FL_LAYOUTS;
-        while (c->known[i] == c->layout || c->known[i] == c->grown) {
+        i = (unsigned)__builtin_popcount(keep.given[c->who.id - 1]) % FL_LAYOUTS;
+        while (c->serve.known[i] == c->serve.layout || c->serve.known[i] == c->job.grown) {
             i = (i + 1) % FL_LAYOUTS;
         }
-        c->last = c->last == c->known[i] ? NULL : c->last;
-        fl_better_forget(c, c->known[i]);
-        fl_layout_free(c->known[i]);
+        c->serve.last = c->serve.last == c->serve.known[i] ? NULL : c->serve.last;
+        fl_better_forget(c, c->serve.known[i]);
+        fl_layout_free(c->serve.known[i]);
     }
-    c->known[i] = l;
+    c->serve.known[i] = l;
 }
 
 struct fl_layout *fl_keep_find(struct fl_step_context *c)
@@ -386,21 +386,22 @@ struct fl_layout *fl_keep_find(struct fl_step_context *c)
     uint64_t begins = 0;
     unsigned id = 0;
 
-    if (keep.at_boot <= FL_LAYOUTS || c->requests_here < FL_SIGNATURE) {
+    if (keep.at_boot <= FL_LAYOUTS || c->serve.step.requests < FL_SIGNATURE) {
         return NULL;
     }
     for (unsigned i = 0; i < FL_SIGNATURE; i++) {
-        begins = fl_record_mix(begins, c->recent[(c->requests_here + i) % FL_SIGNATURE]);
+        begins =
+            fl_record_mix(begins, c->serve.recent[(c->serve.step.requests + i) % FL_SIGNATURE]);
     }
     while (id < keep.at_boot &&
-           (keep.begins[id] != begins || (keep.given[c->id - 1] >> id & 1) != 0)) {
+           (keep.begins[id] != begins || (keep.given[c->who.id - 1] >> id & 1) != 0)) {
         id++;
     }
     if (id == keep.at_boot) {
         return NULL;
     }
     fl_plan_lock();
-    keep.given[c->id - 1] |= (uint16_t)(1u << id); /* also where it is gone by now */
+    keep.given[c->who.id - 1] |= (uint16_t)(1u << id); /* also where it is gone by now */
     for (unsigned i = 0; i < keep.n && l == NULL; i++) {
         l = keep.entry[i].bit == 1u << id ? fl_layout_copy(keep.entry[i].layout) : NULL;
     }

@@ -1,7 +1,7 @@
 /* Recorded steps as text, for people and for faultplan(1): a file a step in the folder of FAULTLESS_TRACE, one line a block,
  * `id,lower,upper,size,alignment,thread,node`, in the order of the step's events. What lives on ends with the step. The thread is its
  * number in the kernel, the node the one whose memory the block was given: empty where it was given several's. */
-#include "plan/internal.h"
+#include "plan/context.h"
 #include "plan/store/store.h"
 
 #include <unistd.h>
@@ -32,9 +32,9 @@ static void append_path(struct fl_text *t, const struct fl_step_context *c)
     fl_text_str(t, "/");
     fl_text_u64(t, (uint64_t)getpid());
     fl_text_str(t, "-");
-    fl_text_u64(t, c->id);
+    fl_text_u64(t, c->who.id);
     fl_text_str(t, "-");
-    fl_text_u64(t, c->traced);
+    fl_text_u64(t, c->who.traced);
     fl_text_str(t, ".csv");
 }
 
@@ -55,7 +55,7 @@ void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
             fl_plan.trace_failed = true;
             fl_say("the folder of FAULTLESS_TRACE cannot be written to");
         }
-        c->traced++;
+        c->who.traced++;
     }
     fl_plan_unmap_locked((uintptr_t)buf, size);
 }

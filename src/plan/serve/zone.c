@@ -3,7 +3,7 @@
  *
  * A mark is a wish for the next layout: in a step that is recorded it is noted beside the life, in one that is served with the slot, which
  * then has the layout made anew. */
-#include "plan/internal.h"
+#include "plan/context.h"
 
 #include <errno.h>
 #include <string.h>
@@ -28,8 +28,8 @@ static struct fl_step_context *context_of(const struct fl_inner *in)
 {
     struct fl_step_context *c = fl_plan_mine;
 
-    while (c != NULL && (c->arena == NULL || &c->arena->inner != in)) {
-        c = c->outer;
+    while (c != NULL && (c->serve.arena == NULL || &c->serve.arena->inner != in)) {
+        c = c->who.outer;
     }
     return c;
 }
@@ -37,9 +37,9 @@ static struct fl_step_context *context_of(const struct fl_inner *in)
 /* The last request of the step that was served there; NULL: none was. */
 static const struct fl_seat *seat_at(const struct fl_step_context *c, size_t granule)
 {
-    for (const struct fl_seat *s = c->turn.next; s > c->layout->seat;) {
+    for (const struct fl_seat *s = c->serve.turn.next; s > c->serve.layout->seat;) {
         s--;
-        if (s->granule[c->turn.parity] == granule) {
+        if (s->granule[c->serve.turn.parity] == granule) {
             return s;
         }
     }
@@ -48,15 +48,15 @@ static const struct fl_seat *seat_at(const struct fl_step_context *c, size_t gra
 
 static int mark_seat(struct fl_step_context *c, size_t granule, uint32_t zone)
 {
-    const struct fl_seat *s = c->layout != NULL ? seat_at(c, granule) : NULL;
-    struct fl_slot *slot = s != NULL ? &c->layout->slot[s - c->layout->seat] : NULL;
+    const struct fl_seat *s = c->serve.layout != NULL ? seat_at(c, granule) : NULL;
+    struct fl_slot *slot = s != NULL ? &c->serve.layout->slot[s - c->serve.layout->seat] : NULL;
 
     if (slot == NULL || slot->kind > FL_SLOT_DOUBLED) {
         return -ENOENT;
     }
     if (slot->zone != zone) {
         slot->zone = zone;
-        c->layout->wish = true;
+        c->serve.layout->wish = true;
     }
     return 0;
 }
@@ -149,7 +149,7 @@ static uint64_t offset_of(const struct fl_seat *s, int parity)
 
 static struct fl_layout *layout_of(const struct fl_step_context *c)
 {
-    return c->layout != NULL ? c->layout : c->last;
+    return c->serve.layout != NULL ? c->serve.layout : c->serve.last;
 }
 
 /* The calling thread has the context to itself. */
@@ -157,18 +157,18 @@ static int look(const struct fl_step_context *c, struct fl_plan_layout *out,
                 struct fl_plan_place *place, size_t room)
 {
     const struct fl_layout *l = layout_of(c);
-    const struct fl_arena *a = c->arena;
+    const struct fl_arena *a = c->serve.arena;
 
     if (l == NULL || a == NULL || atomic_load(&a->height) == 0 || a->limit < l->height) {
         return -ENODATA;
     }
     *out = (struct fl_plan_layout){
-        .generation = (uint64_t)a->opening << 32 | l->serial,
-        .opening = a->opening,
+        .generation = (uint64_t)a->use.opening << 32 | l->serial,
+        .opening = a->use.opening,
         .base = a->base,
         .height = l->height,
         .limit = a->limit,
-        .parity = (unsigned)c->turn.parity,
+        .parity = (unsigned)c->serve.turn.parity,
         .places = l->n,
     };
     for (unsigned z = 0; z <= FL_PLAN_ZONES; z++) {
@@ -191,18 +191,18 @@ static int enter(struct fl_step_context *c, bool *entered)
     if (c == NULL || fl_region_busy()) {
         return c == NULL ? -EINVAL : -EBUSY;
     }
-    *entered = atomic_compare_exchange_strong(&c->tid, &none, self);
+    *entered = atomic_compare_exchange_strong(&c->who.tid, &none, self);
     if (!*entered && none != self) {
         return -EBUSY;
     }
     if (atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         if (*entered) {
-            atomic_store(&c->tid, 0);
+            atomic_store(&c->who.tid, 0);
         }
         return -EBUSY;
     }
     atomic_signal_fence(memory_order_seq_cst);
-    return c->open ? 0 : -EINVAL;
+    return c->who.open ? 0 : -EINVAL;
 }
 
 static void leave(struct fl_step_context *c, bool entered)
@@ -210,7 +210,7 @@ static void leave(struct fl_step_context *c, bool entered)
     atomic_signal_fence(memory_order_seq_cst);
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
     if (entered) {
-        atomic_store(&c->tid, 0);
+        atomic_store(&c->who.tid, 0);
     }
 }
 
@@ -234,7 +234,7 @@ int fl_plan_layout(struct fl_step_context *c, struct fl_plan_layout *out,
 static void hold(struct fl_arena *a)
 {
     fl_plan_lock();
-    a->held++;
+    a->use.held++;
     fl_plan_unlock();
 }
 
@@ -244,11 +244,11 @@ void fl_plan_let_go(uint64_t opening)
 
     fl_plan_lock();
     struct fl_arena *a = fl_plan.arenas;
-    while (a != NULL && (a->opening != opening || a->held == 0)) {
+    while (a != NULL && (a->use.opening != opening || a->use.held == 0)) {
         a = a->next;
     }
     if (a != NULL) {
-        left = --a->held == 0 && atomic_load(&a->draining);
+        left = --a->use.held == 0 && atomic_load(&a->draining);
     }
     fl_plan_unlock();
     if (left) {
@@ -267,11 +267,11 @@ int fl_plan_hold(struct fl_step_context *c, struct fl_plan_layout *out)
     }
     rc = rc == 0 ? look(c, out, NULL, 0) : rc;
     if (rc == 0) {
-        struct fl_arena *a = c->arena;
+        struct fl_arena *a = c->serve.arena;
         hold(a);
         fl_arena_expect(a, a->limit);
         if (!fl_arena_bring(a, 0, a->limit >> FL_GRANULE_SHIFT)) {
-            fl_plan_let_go(a->opening);
+            fl_plan_let_go(a->use.opening);
             rc = -ENOMEM;
         }
     }

@@ -6,7 +6,7 @@
  * A detector comes into memory as it is used, and is gone while its thread rests. What a thread leaves when it ends is kept for
  * the next one, of a few threads: programs that make new threads in each step find it there. */
 #include "plan/learn/detect.h"
-#include "plan/internal.h"
+#include "plan/context.h"
 
 #include <string.h>
 
@@ -20,50 +20,48 @@ static unsigned warm; /* Lock: plan */
 /* It is new again, and not in memory. It stays mapped: addresses are not had without end. */
 static void drop_detector(struct fl_step_context *c)
 {
-    struct fl_range all = {(uintptr_t)c->detect, fl_detect_size()};
+    struct fl_range all = {(uintptr_t)c->watch.detect, fl_detect_size()};
 
     if (fl_sys_is_confined() || fl_sys.advise(all, FL_ADVICE_DROP) != 0) {
-        memset(c->detect, 0, all.len); /* locked in memory, say */
+        memset(c->watch.detect, 0, all.len); /* locked in memory, say */
     }
 }
 
 bool fl_watch_begin(struct fl_step_context *c)
 {
-    c->resting = false;
-    c->unfound = 0;
-    c->rest = 0;
-    c->warmed = c->detect != NULL ? fl_detect_events(c->detect) : 0;
-    if (c->detect == NULL && !fl_sys_is_confined()) {
-        c->detect = fl_plan_map_locked(fl_detect_size());
+    c->watch.unfound = 0;
+    c->watch.rest = 0;
+    c->watch.warmed = c->watch.detect != NULL ? fl_detect_events(c->watch.detect) : 0;
+    if (c->watch.detect == NULL && !fl_sys_is_confined()) {
+        c->watch.detect = fl_plan_map_locked(fl_detect_size());
     }
-    if (c->detect != NULL && fl_detect_is_new(c->detect) && !fl_sys_is_confined()) {
-        struct fl_range first = {(uintptr_t)c->detect, fl_detect_first()};
+    if (c->watch.detect != NULL && fl_detect_is_new(c->watch.detect) && !fl_sys_is_confined()) {
+        struct fl_range first = {(uintptr_t)c->watch.detect, fl_detect_first()};
         (void)fl_sys.populate(first); /* no step is to take a fault for it */
     }
-    return c->detect != NULL;
+    return c->watch.detect != NULL;
 }
 
 void fl_watch_anew(struct fl_step_context *c)
 {
-    c->resting = false;
-    c->unfound = 0;
-    c->watches = 0;
+    c->watch.unfound = 0;
+    c->watch.watches = 0;
 }
 
 static uint32_t patience(const struct fl_step_context *c)
 {
-    return (uint32_t)WATCH_LEAST << fl_min(c->watches, WATCH_DOUBLINGS);
+    return (uint32_t)WATCH_LEAST << fl_min(c->watch.watches, WATCH_DOUBLINGS);
 }
 
 /* The worker is called once for each page of the ring. */
 static void call_for_more(struct fl_step_context *c)
 {
-    uint32_t events = fl_detect_events(c->detect);
+    uint32_t events = fl_detect_events(c->watch.detect);
 
-    if (events - c->warmed >= FL_DETECT_AHEAD && fl_plan.config.background) {
-        c->warmed = events - events % FL_DETECT_AHEAD;
+    if (events - c->watch.warmed >= FL_DETECT_AHEAD && fl_plan.config.background) {
+        c->watch.warmed = events - events % FL_DETECT_AHEAD;
         /* release: pairs with fl_watch_warm, which finds the detector */
-        atomic_store_explicit(&c->warms, c->warmed, memory_order_release);
+        atomic_store_explicit(&c->watch.warms, c->watch.warmed, memory_order_release);
         fl_plan_call_worker();
     }
 }
@@ -71,12 +69,12 @@ static void call_for_more(struct fl_step_context *c)
 void fl_watch_warm(struct fl_step_context *c)
 {
     struct fl_range part[FL_DETECT_PARTS];
-    uint32_t events = atomic_exchange(&c->warms, 0);
+    uint32_t events = atomic_exchange(&c->watch.warms, 0);
 
     if (events == 0) {
         return;
     }
-    fl_detect_ahead(c->detect, events, part);
+    fl_detect_ahead(c->watch.detect, events, part);
     for (unsigned i = 0; i < FL_DETECT_PARTS; i++) {
         if (part[i].len != 0) { /* a mere saving: it may fail */
             (void)fl_sys.populate(part[i]);
@@ -87,27 +85,25 @@ void fl_watch_warm(struct fl_step_context *c)
 void fl_watch_count(struct fl_step_context *c)
 {
     call_for_more(c);
-    if (++c->unfound < patience(c)) {
+    if (++c->watch.unfound < patience(c)) {
         return;
     }
-    c->unfound = 0;
-    if (fl_detect_follows(c->detect) || fl_sys_is_confined()) {
+    c->watch.unfound = 0;
+    if (fl_detect_follows(c->watch.detect) || fl_sys_is_confined()) {
         return; /* it may be a long one */
     }
-    c->rest = (uint64_t)patience(c) << fl_min(c->watches, REST_DOUBLINGS);
-    c->watches++;
-    c->detecting = false;
-    c->resting = !fl_context_knows_any(c);
-    fl_record_drop_all(c); /* what was recorded has no end */
+    c->watch.rest = (uint64_t)patience(c) << fl_min(c->watch.watches, REST_DOUBLINGS);
+    c->watch.watches++;
+    fl_context_unfound(c);
     drop_detector(c);
 }
 
 /* Beyond `kept` bytes of each. What is written to it late stays there, so it is not unmapped. */
 static void drop_records(struct fl_step_context *c, size_t kept)
 {
-    size_t len = FL_LIVES_MOST * sizeof *c->record->life;
+    size_t len = FL_LIVES_MOST * sizeof *c->learn.record->life;
 
-    for (struct fl_record *rec = c->record; rec < c->record + FL_RECORDS; rec++) {
+    for (struct fl_record *rec = c->learn.record; rec < c->learn.record + FL_RECORDS; rec++) {
         if (rec->life != NULL && !fl_sys_is_confined()) {
             struct fl_range rest = {(uintptr_t)rec->life + kept, len - kept};
             (void)fl_sys.advise(rest, FL_ADVICE_DROP);
@@ -117,20 +113,20 @@ static void drop_records(struct fl_step_context *c, size_t kept)
 
 void fl_watch_leave(struct fl_step_context *c)
 {
-    bool beyond = c->detect != NULL && fl_detect_is_beyond_first(c->detect);
+    bool beyond = c->watch.detect != NULL && fl_detect_is_beyond_first(c->watch.detect);
 
     fl_plan_lock();
     bool keeps = !beyond && warm < WARM_MOST;
     fl_plan_unlock();
     drop_records(c, keeps ? warm_lives : 0);
-    if (!keeps && c->detect != NULL) {
+    if (!keeps && c->watch.detect != NULL) {
         drop_detector(c);
     }
     fl_plan_lock();
-    c->warm = keeps && warm < WARM_MOST;
-    warm += c->warm;
-    struct fl_step_context **list = c->warm ? &fl_plan.free : &fl_plan.free_cold;
-    c->free_next = *list;
+    c->watch.warm = keeps && warm < WARM_MOST;
+    warm += c->watch.warm;
+    struct fl_step_context **list = c->watch.warm ? &fl_plan.free : &fl_plan.free_cold;
+    c->who.free_next = *list;
     *list = c;
     fl_plan_unlock();
 }
@@ -141,9 +137,9 @@ struct fl_step_context *fl_watch_get(void)
     struct fl_step_context *c = *list;
 
     if (c != NULL) {
-        *list = c->free_next;
-        warm -= c->warm;
-        c->warm = false;
+        *list = c->who.free_next;
+        warm -= c->watch.warm;
+        c->watch.warm = false;
     }
     return c;
 }

@@ -3,7 +3,7 @@
  * The last few steps are kept, in turn: what outlives its step is freed in a later one, and what the packer learns from are steps
  * that were alike. A free finds its life by two numbers in the block's descriptor: whose request it was, and which. When that
  * life is somebody else's by now the plan is a little wrong, and no more. */
-#include "plan/internal.h"
+#include "plan/context.h"
 #include "plan/store/store.h"
 
 uint64_t fl_record_mix(uint64_t hash, uint64_t size)
@@ -14,38 +14,38 @@ uint64_t fl_record_mix(uint64_t hash, uint64_t size)
 /* The record under way, and those before it. Any thread: whoever frees looks for a life. */
 static struct fl_record *nth_newest(struct fl_step_context *c, unsigned i)
 {
-    unsigned newest = __atomic_load_n(&c->newest, __ATOMIC_RELAXED);
+    unsigned newest = __atomic_load_n(&c->learn.newest, __ATOMIC_RELAXED);
 
-    return &c->record[(newest + FL_RECORDS - i) % FL_RECORDS];
+    return &c->learn.record[(newest + FL_RECORDS - i) % FL_RECORDS];
 }
 
 /* The time of the next event. Others who free read it. */
 static uint64_t tick(struct fl_step_context *c)
 {
-    uint64_t now = c->clock + 1;
+    uint64_t now = c->learn.clock + 1;
 
-    __atomic_store_n(&c->clock, now, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->learn.clock, now, __ATOMIC_RELAXED);
     return now;
 }
 
 bool fl_record_begin(struct fl_step_context *c)
 {
-    unsigned i = (c->newest + 1) % FL_RECORDS;
-    struct fl_record *rec = &c->record[i];
+    unsigned i = (c->learn.newest + 1) % FL_RECORDS;
+    struct fl_record *rec = &c->learn.record[i];
 
     if (rec->life == NULL) {
         rec->life = fl_plan_map_locked(FL_LIVES_MOST * sizeof *rec->life);
     }
-    c->recording = rec->life != NULL;
-    if (!c->recording) {
+    c->learn.recording = rec->life != NULL;
+    if (!c->learn.recording) {
         return false;
     }
     __atomic_store_n(&rec->n, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&rec->first, c->requests + 1, __ATOMIC_RELAXED);
-    rec->begin = rec->end = c->clock;
+    __atomic_store_n(&rec->first, c->learn.requests + 1, __ATOMIC_RELAXED);
+    rec->begin = rec->end = c->learn.clock;
     rec->hash = 0;
     rec->full = rec->closed = rec->complete = false;
-    __atomic_store_n(&c->newest, i, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->learn.newest, i, __ATOMIC_RELAXED);
     return true;
 }
 
@@ -57,7 +57,8 @@ static bool is_repeated(const struct fl_record *a, const struct fl_record *b)
 static bool is_known(const struct fl_step_context *c, const struct fl_record *rec)
 {
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        if (c->known[i] != NULL && c->known[i]->hash == rec->hash && c->known[i]->n == rec->n) {
+        if (c->serve.known[i] != NULL && c->serve.known[i]->hash == rec->hash &&
+            c->serve.known[i]->n == rec->n) {
             return true;
         }
     }
@@ -72,8 +73,8 @@ static void note_change(struct fl_step_context *c, const struct fl_record *rec,
     bool other = rec->closed && before->closed && rec->n == before->n && rec->hash != before->hash;
     bool changed = other && !is_known(c, rec);
 
-    c->changes = changed ? c->changes + 1 : 0;
-    if (c->changes >= CHANGES) {
+    c->learn.changes = changed ? c->learn.changes + 1 : 0;
+    if (c->learn.changes >= CHANGES) {
         fl_context_note_sizes(c, rec);
     }
 }
@@ -82,27 +83,27 @@ void fl_record_end(struct fl_step_context *c)
 {
     struct fl_record *rec = nth_newest(c, 0), *before = nth_newest(c, 1);
 
-    if (!c->recording) {
+    if (!c->learn.recording) {
         return;
     }
     rec->end = tick(c);
     rec->closed = !rec->full && rec->n != 0;
     before->complete = before->closed;
-    c->sampled++;
-    c->stable = is_repeated(before, rec) ? c->stable + 1 : 0;
+    c->learn.sampled++;
+    c->learn.stable = is_repeated(before, rec) ? c->learn.stable + 1 : 0;
     note_change(c, rec, before);
     if (fl_plan.config.trace != NULL && before->complete) {
         fl_trace_step(c, before);
     }
-    c->recording = false;
+    c->learn.recording = false;
 }
 
 /* Nobody finds them any more. They stay mapped, and what was read from them before is as it was, but for late frees. */
 void fl_record_drop_all(struct fl_step_context *c)
 {
-    c->recording = false;
-    c->sampled = c->stable = 0;
-    for (struct fl_record *rec = c->record; rec < c->record + FL_RECORDS; rec++) {
+    c->learn.recording = false;
+    c->learn.sampled = c->learn.stable = 0;
+    for (struct fl_record *rec = c->learn.record; rec < c->learn.record + FL_RECORDS; rec++) {
         __atomic_store_n(&rec->n, 0, __ATOMIC_RELAXED);
         rec->closed = rec->complete = false;
     }
@@ -128,7 +129,7 @@ static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t alig
     }
     struct fl_life *life = &rec->life[rec->n];
     life->size = life->asked = e->len;
-    life->birth = c->clock;
+    life->birth = c->learn.clock;
     __atomic_store_n(&life->death, FL_LIFE_NEVER, __ATOMIC_RELAXED);
     life->align = align;
     life->thread = 0;
@@ -141,24 +142,24 @@ static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t alig
 
 static uint64_t live_of(const struct fl_step_context *c)
 {
-    uint64_t gone = atomic_load_explicit(&c->freed_by_others, memory_order_relaxed);
+    uint64_t gone = atomic_load_explicit(&c->learn.freed_by_others, memory_order_relaxed);
 
-    return c->live > gone ? c->live - gone : 0;
+    return c->learn.live > gone ? c->learn.live - gone : 0;
 }
 
 static void look_for_known(struct fl_step_context *c, size_t len)
 {
-    c->recent[c->requests_here++ % FL_SIGNATURE] = len;
+    c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
     struct fl_layout *l =
-        c->declared && c->requests_here != FL_SIGNATURE ? NULL : fl_replay_recognise(c);
-    if (l == NULL && (!c->declared || c->requests_here == FL_SIGNATURE)) {
+        c->who.declared && c->serve.step.requests != FL_SIGNATURE ? NULL : fl_replay_recognise(c);
+    if (l == NULL && (!c->who.declared || c->serve.step.requests == FL_SIGNATURE)) {
         l = fl_keep_find(c);
     }
     if (l != NULL) {
         fl_context_resume(c, l);
     }
-    if (!c->declared) {
-        fl_context_watched(c);
+    if (!c->who.declared) {
+        fl_context_rested(c);
     }
 }
 
@@ -167,29 +168,30 @@ static void note_leader(struct fl_step_context *owner)
 {
     struct fl_step_context *c = fl_plan_mine;
 
-    if (c != NULL && c != owner && c->detecting && c->leader != owner && !owner->declared) {
-        c->leader = owner;
-        c->followed = atomic_load_explicit(&owner->ended, memory_order_relaxed);
+    if (c != NULL && c != owner && fl_context_is_watched(c) && c->lead.leader != owner &&
+        !owner->who.declared) {
+        c->lead.leader = owner;
+        c->lead.followed = atomic_load_explicit(&owner->lead.ended, memory_order_relaxed);
     }
 }
 
 static bool leader_ended_step(struct fl_step_context *c)
 {
-    struct fl_step_context *leader = c->leader;
+    struct fl_step_context *leader = c->lead.leader;
 
-    if (FL_LIKELY(leader == NULL) || c->alone || fl_detect_period(c->detect) != 0) {
+    if (FL_LIKELY(leader == NULL) || c->lead.alone || fl_detect_period(c->watch.detect) != 0) {
         return false;
     }
-    uint32_t ended = atomic_load_explicit(&leader->ended, memory_order_relaxed);
-    bool more = ended != c->followed;
-    c->followed = ended;
+    uint32_t ended = atomic_load_explicit(&leader->lead.ended, memory_order_relaxed);
+    bool more = ended != c->lead.followed;
+    c->lead.followed = ended;
     return more;
 }
 
 /* Is the request that was just served the first of a step? */
 static bool step_begins(struct fl_step_context *c, size_t len, enum fl_request_kind kind)
 {
-    return fl_detect_alloc(c->detect, len, kind, live_of(c)) == FL_DETECT_STEP ||
+    return fl_detect_alloc(c->watch.detect, len, kind, live_of(c)) == FL_DETECT_STEP ||
            leader_ended_step(c);
 }
 
@@ -197,30 +199,30 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 {
     struct fl_step_context *c = fl_plan_mine;
 
-    if (c != NULL && c->resting && fl_watch_rests(c)) {
+    if (c != NULL && c->watch.counts_only && fl_watch_rests(c)) {
         return;
     }
     if (c == NULL || fl_region_busy() ||
         atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         return;
     }
-    if (c->detecting && step_begins(c, e->len, kind)) {
+    if (fl_context_is_watched(c) && step_begins(c, e->len, kind)) {
         fl_context_boundary(c);
         fl_replay_skip(c, e->len); /* this one has been served */
-    } else if (c->detecting) {
+    } else if (fl_context_is_watched(c)) {
         fl_watch_count(c);
     }
-    if (c->layout == NULL) {
+    if (c->serve.layout == NULL) {
         look_for_known(c, e->len);
     }
     (void)tick(c);
-    if (c->recording) {
+    if (c->learn.recording) {
         add_life(c, e, align);
     }
-    c->requests++;
-    e->life = c->requests;
-    e->watcher = c->id;
-    c->live += e->len;
+    c->learn.requests++;
+    e->life = c->learn.requests;
+    e->watcher = c->who.id;
+    c->learn.live += e->len;
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
 }
 
@@ -261,7 +263,7 @@ void fl_plan_saw_resize(const struct fl_extent *e, size_t had)
     struct fl_life *life = find_life(c, e->life);
 
     if (c == fl_plan_mine) {
-        c->live += e->len - had;
+        c->learn.live += e->len - had;
     }
     if (life != NULL && e->len > life->size) {
         __atomic_store_n(&life->size, e->len, __ATOMIC_RELAXED);
@@ -277,15 +279,16 @@ void fl_plan_saw_free(struct fl_extent *e)
     note_leader(c);
     if (c != fl_plan_mine || fl_region_busy() ||
         atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
-        atomic_fetch_add_explicit(&c->freed_by_others, e->len, memory_order_relaxed);
-        end_life(c, request, __atomic_load_n(&c->clock, __ATOMIC_RELAXED) + 1);
+        atomic_fetch_add_explicit(&c->learn.freed_by_others, e->len, memory_order_relaxed);
+        end_life(c, request, __atomic_load_n(&c->learn.clock, __ATOMIC_RELAXED) + 1);
         return;
     }
-    if (c->detecting &&
-        fl_detect_free(c->detect, e->len, c->requests - request, live_of(c)) == FL_DETECT_STEP) {
+    if (fl_context_is_watched(c) &&
+        fl_detect_free(c->watch.detect, e->len, c->learn.requests - request, live_of(c)) ==
+            FL_DETECT_STEP) {
         fl_context_boundary(c);
     }
-    c->live -= e->len;
+    c->learn.live -= e->len;
     end_life(c, request, tick(c));
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
 }
@@ -304,7 +307,7 @@ static bool varies(struct fl_step_context *c, const struct fl_record *a)
             return true;
         }
     }
-    return a->n == c->varied;
+    return a->n == c->learn.varied;
 }
 
 /* A complete step that the next one repeated to the byte. */
@@ -322,9 +325,10 @@ static unsigned find_repeated(struct fl_step_context *c, struct fl_lives *out)
 
 unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static FL_RECORDS])
 {
-    unsigned n = c->stable > fl_plan.config.stable ? find_repeated(c, out) : 0;
+    unsigned n = c->learn.stable > fl_plan.config.stable ? find_repeated(c, out) : 0;
 
-    if (n != 0 || c->sampled <= fl_plan.config.max || (c->layout != NULL && c->strange == 0)) {
+    if (n != 0 || c->learn.sampled <= fl_plan.config.max ||
+        (c->serve.layout != NULL && c->serve.mismatched_steps == 0)) {
         return n;
     }
     for (unsigned i = 0; i < FL_RECORDS; i++) {

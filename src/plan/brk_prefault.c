@@ -2,7 +2,7 @@
  * nobody has touched, below a program break that lies up to 132 KiB (M_TOP_PAD) further. After a planned step the worker brings the
  * last pages below the break into memory, if that has moved; it comes in the step after. Once for each move, a few dozen pages. Not covered: what a
  * larger M_TOP_PAD leaves deeper, heaps of other threads (glibc maps those), other allocators' pages. */
-#include "plan/internal.h"
+#include "plan/context.h"
 
 static const size_t ahead = (size_t)256 << 10;
 

@@ -4,7 +4,7 @@
  * The search has a copy of all that it needs; what ties it to the context is the first serial number of the layout that it is for. Whoever does away
  * with that layout sets `better_for` to 0, and the search ends at its next turn; what it has found by then nobody takes. How far it goes is told by work
  * and not by time, so the layouts are the same each time. */
-#include "plan/internal.h"
+#include "plan/context.h"
 #include "plan/store/store.h"
 
 /* One turn and all of them, in microseconds as the packer reckons them; and how much longer than a turn the pause is that follows it. */
@@ -20,11 +20,11 @@ struct fl_better {
 
 static void end(struct fl_step_context *c)
 {
-    struct fl_better *b = c->better;
+    struct fl_better *b = c->repack.search;
     uint32_t done = b->base->first;
 
-    (void)atomic_compare_exchange_strong(&c->better_for, &done, 0);
-    c->better = NULL;
+    (void)atomic_compare_exchange_strong(&c->repack.wanted, &done, 0);
+    c->repack.search = NULL;
     fl_packing_close(&b->p);
     fl_layout_free(b->base);
     fl_plan_unmap_locked((uintptr_t)b, sizeof *b);
@@ -50,7 +50,7 @@ static void keep_addresses(struct fl_better *b)
 static void hand_over(struct fl_step_context *c)
 {
     enum { GAIN_SHARE = 200 };
-    struct fl_better *b = c->better;
+    struct fl_better *b = c->repack.search;
     uint64_t height = fl_packing_height(&b->p, b->base);
 
     if (height >= b->height || b->height - height < b->height / GAIN_SHARE) {
@@ -67,17 +67,18 @@ static void hand_over(struct fl_step_context *c)
     fl_layout_spots(l);
     keep_addresses(b);
     b->height = l->height;
-    fl_layout_free(atomic_exchange(&c->better_made, l));
+    fl_layout_free(atomic_exchange(&c->repack.made, l));
 }
 
 static bool is_wanted(const struct fl_step_context *c)
 {
-    return atomic_load_explicit(&c->better_for, memory_order_relaxed) == c->better->base->first;
+    return atomic_load_explicit(&c->repack.wanted, memory_order_relaxed) ==
+           c->repack.search->base->first;
 }
 
 void fl_better_begin(struct fl_step_context *c, const struct fl_layout *l, struct fl_packing *p)
 {
-    if (c->better != NULL) { /* one at a time: what the other has found so far has to do */
+    if (c->repack.search != NULL) { /* one at a time: what the other has found so far has to do */
         if (is_wanted(c)) {
             hand_over(c);
         }
@@ -98,8 +99,8 @@ void fl_better_begin(struct fl_step_context *c, const struct fl_layout *l, struc
                             .due_ns = fl_sys.now_ns() + (uint64_t)PAUSES * TURN_COST * 1000};
     *p = (struct fl_packing){.n = 0};
     keep_addresses(b);
-    c->better = b;
-    atomic_store_explicit(&c->better_for, l->first, memory_order_relaxed);
+    c->repack.search = b;
+    atomic_store_explicit(&c->repack.wanted, l->first, memory_order_relaxed);
 }
 
 /* After 1, 4, 16 turns, and at the end: each swap is worth a search as long as all before. */
@@ -110,7 +111,7 @@ static bool is_time(unsigned turns)
 
 uint64_t fl_better_work(struct fl_step_context *c)
 {
-    struct fl_better *b = c->better;
+    struct fl_better *b = c->repack.search;
 
     if (b == NULL) {
         return UINT64_MAX;
@@ -139,25 +140,25 @@ uint64_t fl_better_work(struct fl_step_context *c)
 
 void fl_better_collect(struct fl_step_context *c)
 {
-    struct fl_layout *l = atomic_load_explicit(&c->better_made, memory_order_relaxed);
+    struct fl_layout *l = atomic_load_explicit(&c->repack.made, memory_order_relaxed);
     unsigned i = 0;
 
-    if (l == NULL || (l = atomic_exchange(&c->better_made, NULL)) == NULL) {
+    if (l == NULL || (l = atomic_exchange(&c->repack.made, NULL)) == NULL) {
         return;
     }
-    while (i < FL_LAYOUTS && (c->known[i] == NULL || c->known[i]->first != l->first)) {
+    while (i < FL_LAYOUTS && (c->serve.known[i] == NULL || c->serve.known[i]->first != l->first)) {
         i++;
     }
-    if (i == FL_LAYOUTS || c->known[i]->wish) { /* it is made anew */
+    if (i == FL_LAYOUTS || c->serve.known[i]->wish) { /* it is made anew */
         fl_layout_free(l);
         return;
     }
-    struct fl_layout *old = c->known[i];
+    struct fl_layout *old = c->serve.known[i];
     l->past = old->past;
-    c->known[i] = l;
-    c->layout = c->layout == old ? l : c->layout;
-    c->last = c->last == old ? l : c->last;
-    c->settling = 2;
+    c->serve.known[i] = l;
+    c->serve.layout = c->serve.layout == old ? l : c->serve.layout;
+    c->serve.last = c->serve.last == old ? l : c->serve.last;
+    c->serve.drain_steps = 2;
     fl_stats_bump(&c->stats.layouts);
     fl_layout_free(old);
     fl_keep_note(l);
@@ -166,7 +167,7 @@ void fl_better_collect(struct fl_step_context *c)
 
 void fl_better_forget(struct fl_step_context *c, const struct fl_layout *l)
 {
-    if (l == NULL || atomic_load_explicit(&c->better_for, memory_order_relaxed) == l->first) {
-        atomic_store_explicit(&c->better_for, 0, memory_order_relaxed);
+    if (l == NULL || atomic_load_explicit(&c->repack.wanted, memory_order_relaxed) == l->first) {
+        atomic_store_explicit(&c->repack.wanted, 0, memory_order_relaxed);
     }
 }

@@ -4,7 +4,7 @@
  * It is taken when a plan begins to serve and kept from step to step. When nothing of it is in use for a while, or memory is short, all
  * its bits are claimed at once, so that nobody gets anything of it any more, and it goes back. An arena that is too low for a new
  * plan drains: it serves no more, and whoever frees its last block gives it back. */
-#include "plan/internal.h"
+#include "plan/context.h"
 
 #include <errno.h>
 
@@ -68,7 +68,7 @@ static size_t drop_if_empty(struct fl_arena *a, give_back *to)
 {
     size_t bytes = 0;
 
-    if (fl_arena_is_open(a) && a->held == 0 && claim_all(a)) {
+    if (fl_arena_is_open(a) && a->use.held == 0 && claim_all(a)) {
         bytes = a->inner.outer->zeroed.len;
         if (to == fl_inner_yield && bytes != a->inner.outer->len) {
             yield_all(a);
@@ -89,7 +89,7 @@ void fl_arena_drop_if_empty(struct fl_arena *a)
 /* Huge page `page` is in memory and may leave it, and all of its granules were free: they are ours now. */
 static bool claim_page(struct fl_arena *a, size_t page)
 {
-    if (a->held != 0 || !fl_arena_is_filled(a, page) ||
+    if (a->use.held != 0 || !fl_arena_is_filled(a, page) ||
         !fl_claims_take(&a->claims, granules_of(page), granules_of(1))) {
         return false;
     }
@@ -292,7 +292,7 @@ void fl_arena_lower(struct fl_arena *a, size_t height)
 {
     size_t limit = fl_align_up(height, fl_page.huge);
 
-    if (a->held != 0 || (limit >= a->limit && !a->lowered)) {
+    if (a->use.held != 0 || (limit >= a->limit && !a->lowered)) {
         return;
     }
     fl_plan_lock();
@@ -350,7 +350,7 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         atomic_store_explicit(&a->limit, limit, memory_order_relaxed);
         count_missing(a);
         a->budget = SIZE_MAX;
-        a->opening = ++openings;
+        a->use.opening = ++openings;
         a->hand = 0;
         a->lowered = false;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);

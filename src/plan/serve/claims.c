@@ -1,5 +1,5 @@
 /* Who has which granules of an arena: one bit each. A plan, or anybody, may be wrong about what is free; the bits are not. */
-#include "plan/internal.h"
+#include "plan/context.h"
 
 enum { BITS = FL_CLAIMS_BITS };
 

@@ -1,5 +1,5 @@
 /* What becomes of a planned block: it is freed, by any thread and without a lock, or realloc makes it longer or shorter in place. */
-#include "plan/internal.h"
+#include "plan/context.h"
 
 #include <errno.h>
 
@@ -67,7 +67,7 @@ static bool fill_ours(struct fl_arena *a, size_t from, size_t n)
 {
     struct fl_step_context *c = fl_plan_mine;
 
-    if (c == NULL || c->arena != a || fl_region_busy() ||
+    if (c == NULL || c->serve.arena != a || fl_region_busy() ||
         atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         return false;
     }

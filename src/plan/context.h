@@ -1,0 +1,141 @@
+/* A context: whose steps these are, and what is done about them. src/plan/README.md has the diagram. */
+#ifndef FL_PLAN_CONTEXT_H
+#define FL_PLAN_CONTEXT_H
+
+#include "plan/job.h"
+#include "plan/store/store.h"
+
+/* What a context does. fl_context_go is the only place where it changes. */
+enum fl_plan_state {
+    FL_WATCH, /* its thread's requests are searched for steps */
+    FL_LEARN, /* steps begin and end, and are recorded */
+    FL_PACK,  /* the worker makes a layout of them; nothing is served yet */
+    FL_SERVE, /* requests come from a layout */
+    FL_REST,  /* requests, or declared steps, are counted until it learns again */
+};
+
+/* Why a plan is served no more. */
+enum fl_end {
+    FL_END_LOST,       /* too many requests in a row were unknown */
+    FL_END_BAD,        /* its steps miss too much */
+    FL_END_MISMATCHED, /* nearly nothing of its steps is known: it may be right for others */
+    FL_END_NO_MEMORY,
+    FL_END_FORKED, /* its memory is not in the child */
+    FL_ENDS
+};
+
+/* As in fl_plan_stats. */
+struct fl_plan_counters {
+    _Atomic uint64_t hits, misses, unseated, missed_bytes, steps, layouts, drops;
+};
+
+/* Who is in it. */
+struct fl_identity {
+    uint32_t id;                   /* its place in fl_plan.context, plus one */
+    _Atomic int tid;               /* of the thread inside; 0: none */
+    _Atomic int last_tid;          /* of the thread that was in it last */
+    uint64_t traced;               /* steps written to FAULTLESS_TRACE */
+    bool open;                     /* not freed by the program */
+    bool declared;                 /* by the program: its steps are too */
+    struct fl_step_context *outer; /* the one this thread was in before */
+    struct fl_step_context *of;    /* what it is a member of; NULL: it is the program's */
+    _Atomic(struct fl_step_context *) next_member; /* of the same context, the first of all. Lock:
+                                                    * plan, to add */
+    struct fl_step_context *free_next;
+};
+
+/* Type-stable: never freed. Its thread alone writes it, but for what says otherwise. */
+struct fl_step_context {
+    struct fl_serve serve; /* first: fl_plan_take_long finds the context by it */
+    _Atomic bool inside;   /* its thread is at work here: a handler that sees it leaves all alone */
+    enum fl_plan_state state;
+    struct fl_away away;
+    struct fl_learn learn;
+    struct fl_lead lead;
+    struct fl_watch watch;
+    struct fl_pack_job job;
+    struct fl_repack repack;
+    struct fl_identity who;
+    struct fl_plan_counters stats;
+};
+
+enum { FL_CONTEXTS = 1024 };
+
+extern struct fl_plan {
+    struct fl_lock lock;
+    struct fl_region *region;
+    struct fl_plan_config config;
+    struct fl_step_context *context[FL_CONTEXTS]; /* type-stable. Lock: plan, to add */
+    _Atomic uint32_t ncontexts;
+    struct fl_step_context *free;      /* those that are warm. Lock: plan */
+    struct fl_step_context *free_cold; /* the others. Lock: plan */
+    struct fl_arena *arenas;           /* Lock: plan */
+    bool trace_failed;
+} fl_plan;
+
+extern _Thread_local struct fl_step_context *fl_plan_mine, *fl_plan_default;
+extern struct fl_turn fl_plan_no_turn;
+
+/* Memory of `len` bytes, zero; NULL. Lock: plan. */
+void *fl_plan_map(size_t len);
+void fl_plan_unmap(uintptr_t p, size_t len);
+/* The same, for callers without the lock. */
+void *fl_plan_map_locked(size_t len);
+void fl_plan_unmap_locked(uintptr_t p, size_t len);
+
+/* A request while its thread rests. False: that is over with this one. A handler may lose one. */
+static inline bool fl_watch_rests(struct fl_step_context *c)
+{
+    uint64_t rest = __atomic_load_n(&c->watch.rest, __ATOMIC_RELAXED);
+
+    __atomic_store_n(&c->watch.rest, rest > 1 ? rest - 1 : rest, __ATOMIC_RELAXED);
+    return rest > 1;
+}
+/* brk_prefault.c */
+/* A context is made. Lock: plan. */
+void fl_heap_start(void);
+/* A step of a plan is over. Cost: none, unless the break has moved since. */
+void fl_heap_look(void);
+/* The worker. */
+void fl_heap_work(void);
+
+/* context.c */
+/* What the calling thread has of `c`, that or a member; NULL: its innermost one, or its own. NULL: it has none. */
+struct fl_step_context *fl_context_of_thread(struct fl_step_context *c);
+struct fl_step_context *fl_context_make(bool declared);
+void fl_context_unmake(struct fl_step_context *c);
+/* The thread is in `c` from here on; a handler never finds modes without a context. */
+void fl_context_enter(struct fl_step_context *c);
+/* Has it a layout, whichever is served? */
+bool fl_context_knows_any(const struct fl_step_context *c);
+/* Its requests and frees go to the detector. */
+static inline bool fl_context_is_watched(const struct fl_step_context *c)
+{
+    return c->state <= FL_PACK && !c->who.declared;
+}
+void fl_context_step_begin(struct fl_step_context *c);
+void fl_context_step_end(struct fl_step_context *c);
+/* A step has ended, and the next one begins. */
+void fl_context_boundary(struct fl_step_context *c);
+/* Plans for steps with as many requests of exactly other sizes are of no use. */
+void fl_context_note_sizes(struct fl_step_context *c, const struct fl_record *rec);
+void fl_context_stop_watching(void);
+/* The plan is served no more, amid a step. */
+void fl_context_lost(struct fl_step_context *c);
+/* Amid a step a known one has begun: its first requests were the last ones. */
+void fl_context_restart(struct fl_step_context *c);
+/* One more request of a thread that rests. */
+void fl_context_rested(struct fl_step_context *c);
+/* The thread was watched in vain for as long as it is worth. */
+void fl_context_unfound(struct fl_step_context *c);
+/* The last requests were the first ones of `l`, which we know. */
+void fl_context_resume(struct fl_step_context *c, struct fl_layout *l);
+
+/* There is something for the worker to do. */
+void fl_plan_call_worker(void);
+
+/* With a signal guard: see fl_region_busy. */
+void fl_plan_lock(void);
+void fl_plan_unlock(void);
+
+#endif

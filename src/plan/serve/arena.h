@@ -1,0 +1,103 @@
+/* Arenas: addresses in granules, and huge pages that come and go under them. */
+#ifndef FL_PLAN_SERVE_ARENA_H
+#define FL_PLAN_SERVE_ARENA_H
+
+#include "plan/serve/claims.h"
+
+/* Bytes from which on a block begins at a huge page (measured: granules of 64 KiB inflate no training step by more than 0.8 %, those of
+ * 2 MiB by up to 35 %). */
+enum { FL_HUGE_FROM = 32 * FL_MIB };
+
+/* How many hold `len` bytes. */
+static inline size_t fl_granules(size_t len)
+{
+    return (len + FL_GRANULE - 1) >> FL_GRANULE_SHIFT;
+}
+
+/* Who has an arena, and since when it is idle. */
+struct fl_arena_use {
+    uint32_t opening;      /* which one it is of all that ever were. Lock: plan, or the owner */
+    _Atomic bool owned;    /* by a context; else free, or draining. Lock: plan */
+    _Atomic bool used;     /* since the worker looked */
+    _Atomic unsigned idle; /* looks at which it was not. The thread that ages it */
+    _Atomic unsigned held; /* times: nothing of it moves or goes back. Lock: plan, to write */
+};
+
+/* Where its memory lies, and where it goes: see follow.c. A zone is a placement class. */
+struct fl_arena_home {
+    _Atomic uint32_t zone; /* Lock: plan, to write */
+    _Atomic uint32_t
+        follows;        /* the zone it goes to, plus one; 0: it stays. Owner begins, worker ends */
+    _Atomic bool stays; /* the kernel moves nothing */
+    size_t followed;    /* huge pages that have been looked at, twice over. The worker */
+};
+
+/* The memory that a context's planned blocks lie in: see arena.c.
+ * Type-stable: never freed, so that a late look at one is harmless. Its owner is the thread of the
+ * context that has it. */
+struct fl_arena {
+    struct fl_inner inner; /* first: fl_plan_give finds the arena by it */
+    struct fl_claims claims;
+    struct fl_claims filled; /* a bit a huge page that is in memory. Its owner */
+    struct fl_claims absent; /* a bit a granule of these. Its owner, or who claimed the granules */
+    uintptr_t base;
+    size_t words;           /* of claims.word */
+    _Atomic size_t missing; /* huge pages below the limit that are not in memory. Its owner */
+    _Atomic size_t height;  /* bytes of addresses; 0: none. Owner, or who claimed all of it */
+    _Atomic size_t limit;   /* bytes that may be used. Its owner */
+    size_t budget;     /* huge pages to be in memory at most, while others can move. Its owner */
+    size_t hand;       /* the huge page that was looked at last for one to move. Its owner */
+    bool lowered;      /* some above the limit may be in memory. Its owner */
+    _Atomic bool cold; /* its tables are to come into memory. Lock: plan, to write */
+    _Atomic bool draining;
+    _Atomic bool thinned;  /* idle pages are claimed for a moment, to leave. Lock: plan, to write */
+    struct fl_arena *next; /* every arena ever made. Lock: plan */
+    struct fl_arena_use use;
+    struct fl_arena_home home;
+};
+
+/* Takes addresses for `height` bytes and a quarter more; the arena has none. False: not to be had. The owner. */
+bool fl_arena_open(struct fl_arena *a, size_t height);
+/* What it needs of descriptors and of the pagemap comes into memory, so that its first steps take no fault for that. The worker. */
+void fl_arena_warm(struct fl_arena *a);
+/* From now on `height` bytes may be used. False: it has not as many. The owner. */
+bool fl_arena_raise(struct fl_arena *a, size_t height);
+/* No more than `height` bytes of it are used from now on: the memory of the rest is the region's, free, as far as no block is in it. Costs nothing
+ * where that is so already. The owner. */
+void fl_arena_lower(struct fl_arena *a, size_t height);
+/* The huge pages that the granules lie in are in memory, each run of missing ones brought there at once. The owner. */
+bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n);
+/* `most` bytes of it are expected to be in use at once: beyond that, and beyond what was needed at once before, what is idle moves to where
+ * it is wanted. The owner. */
+void fl_arena_expect(struct fl_arena *a, size_t most);
+/* Bytes of it in memory. Its owner */
+size_t fl_arena_holds(const struct fl_arena *a);
+/* fl_claims_fit below the limit. */
+size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
+/* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
+struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room);
+/* A claim failed: may that be for idle pages that were about to leave it? They have left now. No lock held. */
+bool fl_arena_was_thinned(struct fl_arena *a);
+/* Closes it if nobody has a block in it: its memory is the region's, free. Any thread; takes the region lock. */
+void fl_arena_drop_if_empty(struct fl_arena *a);
+/* All huge pages of it in which there is no block are the region's, free; the addresses stay. Bytes. */
+size_t fl_arena_trim(struct fl_arena *a);
+/* The one or the other. Bytes. */
+size_t fl_arena_hand_on(struct fl_arena *a);
+/* The same, but the memory goes to the kernel. */
+size_t fl_arena_give_up(struct fl_arena *a);
+/* Is huge page `page` in memory? */
+bool fl_arena_is_filled(const struct fl_arena *a, size_t page);
+bool fl_arena_is_open(const struct fl_arena *a);
+/* The newest of all arenas ever made. */
+struct fl_arena *fl_plan_first_arena(void);
+/* One that nobody has, without addresses, for a context; NULL: no memory. */
+struct fl_arena *fl_arena_new(void);
+/* Nobody gets anything of it any more: it closes as soon as it is empty. */
+void fl_arena_retire(struct fl_arena *a);
+
+/* follow.c */
+/* The arena was opened. Lock: plan. */
+void fl_follow_forget(struct fl_arena *a);
+
+#endif

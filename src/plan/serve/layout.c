@@ -1,0 +1,103 @@
+/* Layouts as objects: made, copied, and their slots turned into plan entries. */
+#include "plan/context.h"
+
+#include <string.h>
+
+void fl_layout_free(struct fl_layout *l)
+{
+    if (l != NULL) {
+        fl_plan_unmap_locked((uintptr_t)l, l->bytes);
+    }
+}
+
+/* Of a layout's object, in bytes: where its seats begin, a cache line each; and its slots. */
+static size_t seats_at(void)
+{
+    return fl_align_up(sizeof(struct fl_layout), FL_CACHE_LINE);
+}
+
+static size_t slots_at(size_t n)
+{
+    return seats_at() + (n + 1) * sizeof(struct fl_seat);
+}
+
+static void lay_out(struct fl_layout *l, size_t bytes, size_t n)
+{
+    char *at = (char *)l;
+
+    l->bytes = bytes;
+    l->n = (uint32_t)n;
+    l->seat = (struct fl_seat *)(at + seats_at());
+    l->slot = (struct fl_slot *)(at + slots_at(n));
+}
+
+struct fl_layout *fl_layout_new(size_t n)
+{
+    size_t bytes = slots_at(n) + n * sizeof(struct fl_slot);
+    struct fl_layout *l = fl_plan_map_locked(bytes);
+
+    if (l != NULL) {
+        lay_out(l, bytes, n);
+    }
+    return l;
+}
+
+struct fl_layout *fl_layout_copy(const struct fl_layout *from)
+{
+    struct fl_layout *l = fl_plan_map(from->bytes);
+
+    if (l != NULL) {
+        memcpy(l, from, from->bytes);
+        lay_out(l, from->bytes, from->n);
+    }
+    return l;
+}
+
+static uint32_t granule_of(uint64_t offset)
+{
+    return offset != FL_PACK_NONE ? (uint32_t)(offset >> FL_GRANULE_SHIFT) : FL_SEAT_NONE;
+}
+
+/* The seat's sizes are known, and the layout's height. */
+static void set_spot(const struct fl_layout *l, struct fl_seat *seat, int parity, uint32_t granule)
+{
+    size_t n = fl_granules(seat->most);
+    bool has_place = granule + n <= l->height >> FL_GRANULE_SHIFT;
+    bool constant = seat->least == seat->most && seat->most % fl_page.base == 0;
+
+    seat->granule[parity] = granule;
+    seat->word[parity] = has_place ? granule / FL_CLAIMS_BITS : FL_SEAT_NONE;
+    seat->mask[parity] = has_place && constant ? fl_claims_mask(granule, n) : 0;
+}
+
+void fl_layout_spots(struct fl_layout *l)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct fl_slot *s = &l->slot[i];
+        uint32_t granule = fl_slot_is_planned(s)       ? granule_of(s->offset[0])
+                           : s->kind == FL_SLOT_VARIES ? FL_SEAT_GAP
+                                                       : FL_SEAT_NONE;
+        set_spot(l, &l->seat[i], 0, granule);
+        set_spot(l, &l->seat[i], 1,
+                 s->kind == FL_SLOT_DOUBLED && fl_slot_is_planned(s) ? granule_of(s->offset[1])
+                                                                     : granule);
+    }
+    fl_layout_zones(l);
+}
+
+void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct fl_slot *s = &l->slot[i];
+        struct fl_seat *seat = &l->seat[i];
+        bool grew = grown != NULL && s->size > grown->seat[i].room;
+        bool varies = s->least != s->most || grew;
+        l->past.headroom = l->past.headroom || s->headroom != 0;
+        seat->least = s->kind == FL_SLOT_VARIES || varies ? 1 : s->least;
+        seat->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : varies ? s->size : s->most;
+        seat->room = s->size;
+        seat[1].before = seat->before + (s->kind != FL_SLOT_VARIES ? seat->most : 0);
+    }
+    fl_layout_spots(l);
+    l->first = l->serial;
+}

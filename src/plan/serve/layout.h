@@ -1,0 +1,63 @@
+/* Layouts: where each request of a step lies. */
+#ifndef FL_PLAN_SERVE_LAYOUT_H
+#define FL_PLAN_SERVE_LAYOUT_H
+
+#include "plan/plan.h"
+
+#define FL_SEAT_NONE UINT32_MAX
+#define FL_SEAT_GAP (UINT32_MAX - 1) /* wherever there is room in the arena */
+
+/* What is known of the steps that a layout serves. */
+struct fl_past {
+    uint64_t asked_most;  /* bytes that one of them asked for in planned slots, at most */
+    uint64_t asked_then;  /* the same, when the layout was made; 0: it has served none */
+    uint64_t asked_least; /* bytes that one of them asked for since */
+    uint32_t seen;        /* steps that its sizes are known from, when it was made; 0: unknown */
+    uint32_t steps;       /* that it has served since */
+    bool headroom;        /* some slot has some */
+};
+
+/* Constant once made, but for `past`, and for what `wish` says. */
+struct fl_layout {
+    size_t bytes; /* of this object, in plan memory */
+    uint32_t n;
+    uint64_t hash; /* of the record it was made from */
+    uint64_t height, bound, horizon;
+    uint64_t largest;     /* bytes that any one step held at once */
+    struct fl_seat *seat; /* and one more, that nothing fits */
+    struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
+    bool wish;            /* some slot has grown */
+    uint64_t
+        needs; /* bytes of memory at once: as many as it is high, unless its sizes belong to different steps */
+    struct fl_past past;
+    uint32_t period; /* requests and frees of a step; 0: it was read from a file */
+    uint8_t failed;  /* times that it was taken up and did not serve for long */
+    bool exact;      /* for steps like one that was repeated to the byte */
+    uint32_t serial; /* no other has it */
+    uint32_t
+        first; /* of the one that this one is instead of, with nothing but lower places; else its own */
+    struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
+};
+
+/* Its requests get their places from the layout, and those whose sizes vary a gap. */
+static inline bool fl_slot_is_planned(const struct fl_slot *s)
+{
+    return s->kind <= FL_SLOT_DOUBLED && s->align <= FL_GRANULE;
+}
+
+static inline bool fl_slot_is_served(const struct fl_slot *s)
+{
+    return s->kind == FL_SLOT_VARIES || fl_slot_is_planned(s);
+}
+
+struct fl_layout *fl_layout_new(size_t n);
+struct fl_layout *fl_layout_copy(const struct fl_layout *from); /* Lock: plan */
+/* Its places and zones anew, from the slots' offsets. */
+void fl_layout_spots(struct fl_layout *l);
+/* Seats from slots; `grown`: the layout whose slots these were, before some grew. */
+void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown);
+void fl_layout_free(struct fl_layout *l);
+/* Its zones, what it needs with them, and its serial: see zone.c. */
+void fl_layout_zones(struct fl_layout *l);
+
+#endif

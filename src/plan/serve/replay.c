@@ -1,0 +1,323 @@
+/* A request served from the layout.
+ *
+ * The step's requests are expected in their order. Where one differs it is looked for among the next few, so that one more or one
+ * less shifts nothing. */
+#include "plan/context.h"
+#include "plan/store/store.h"
+
+enum { AHEAD = 8, LOST_AFTER = 64 };
+
+static bool fits(const struct fl_seat *s, size_t len)
+{
+    return len - s->least <= s->most - s->least;
+}
+
+static void go_on_at(struct fl_step_context *c, const struct fl_seat *s)
+{
+    c->serve.turn.next = c->serve.counted = s;
+}
+
+void fl_replay_count(struct fl_step_context *c)
+{
+    const struct fl_seat *from = c->serve.counted, *to = c->serve.turn.next;
+
+    if (from == to) {
+        return;
+    }
+    for (const struct fl_seat *s = to - from > FL_SIGNATURE ? to - FL_SIGNATURE : from; s < to;
+         s++) {
+        c->serve.recent[(c->serve.step.requests + (size_t)(s - from)) % FL_SIGNATURE] = s->most;
+    }
+    c->serve.step.requests += (uint32_t)(to - from);
+    c->serve.step.asked += to->before - from->before;
+    c->serve.misses_in_a_row = 0;
+    fl_stats_add(&c->stats.hits, (uint64_t)(to - from));
+    c->serve.counted = to;
+}
+
+static FL_COLD struct fl_extent *in_a_gap(struct fl_step_context *c, size_t len)
+{
+    size_t n = fl_granules(len);
+    size_t align = len >= FL_HUGE_FROM ? fl_page.huge >> FL_GRANULE_SHIFT : 1;
+    size_t at = fl_arena_fit(c->serve.arena, n, align);
+
+    return at != SIZE_MAX ? fl_arena_take(c->serve.arena, at, len, len) : NULL;
+}
+
+/* The last requests were the first ones of this layout. */
+static bool begins_so(const struct fl_step_context *c, const struct fl_layout *l)
+{
+    if (l == NULL || l->n < FL_SIGNATURE || c->serve.step.requests < FL_SIGNATURE) {
+        return false;
+    }
+    for (uint32_t i = 0; i < FL_SIGNATURE; i++) {
+        uint32_t ago = c->serve.step.requests - FL_SIGNATURE + i;
+        const struct fl_seat *seat = &l->seat[i];
+        if (seat->least != seat->most || seat->most != c->serve.recent[ago % FL_SIGNATURE]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct fl_layout *fl_replay_recognise(const struct fl_step_context *c)
+{
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        if (begins_so(c, c->serve.known[i])) {
+            return c->serve.known[i];
+        }
+    }
+    return NULL;
+}
+
+void fl_replay_exempt(struct fl_step_context *c)
+{
+    for (unsigned k = 0; k < FL_SIGNATURE; k++) {
+        c->serve.step.exempt += c->serve.recent[k];
+    }
+}
+
+/* Another step that we know may have begun; or this one again. Where steps are declared, only at their beginning. */
+static bool switch_layout(struct fl_step_context *c)
+{
+    struct fl_layout *l = NULL;
+
+    if (c->who.declared && c->serve.step.requests > AHEAD) {
+        return false;
+    }
+    for (unsigned i = 0; i < FL_LAYOUTS && l == NULL; i++) {
+        struct fl_layout *k = c->serve.known[i];
+        bool just_begun =
+            k == c->serve.layout && c->serve.turn.next - c->serve.layout->seat <= FL_SIGNATURE;
+        l = !just_begun && begins_so(c, k) ? k : NULL;
+    }
+    if (l == NULL && (l = fl_keep_find(c)) == NULL) {
+        return false;
+    }
+    if (!c->who.declared) { /* nobody said so, but a step has begun */
+        fl_context_restart(c);
+        return true;
+    }
+    fl_replay_exempt(c);
+    c->serve.layout = l;
+    fl_replay_resume(c);
+    return true;
+}
+
+/* A slot that turned out too small grows when the step is over. */
+static void wish(struct fl_step_context *c, const struct fl_seat *s, size_t len)
+{
+    struct fl_slot *slot = &c->serve.layout->slot[s - c->serve.layout->seat];
+
+    if (len > slot->size && slot->kind != FL_SLOT_VARIES && slot->kind != FL_SLOT_KEPT) {
+        slot->size = slot->most = len;
+        slot->headroom = 0;
+        c->serve.layout->wish = true;
+    }
+}
+
+/* A hit of a size that varies: how much of its headroom is of use? */
+static void note_size(struct fl_step_context *c, const struct fl_seat *s, size_t len)
+{
+    struct fl_slot *slot = &c->serve.layout->slot[s - c->serve.layout->seat];
+
+    if (FL_UNLIKELY(len > slot->most)) {
+        slot->most = len;
+    }
+}
+
+/* By an eighth at most. */
+static bool is_about(uint64_t size, size_t len)
+{
+    return (size > len ? size - len : len - size) <= size / 8;
+}
+
+/* Its seat, where the step goes on after a difference, though it may be too small; NULL: it has none. */
+static const struct fl_seat *find_seat(struct fl_step_context *c, size_t len)
+{
+    const struct fl_seat *s = c->serve.turn.next;
+
+    if (switch_layout(c)) {
+        return NULL;
+    }
+    if (s == c->serve.end) {
+        return NULL;
+    }
+    bool varies = s->least != s->most && len / 4 <= s->most;
+    for (const struct fl_seat *on = s; !varies && on < c->serve.end && on - s <= AHEAD; on++) {
+        if (on->most == len && on->least == len) { /* a size that varies proves nothing */
+            return on;
+        }
+    }
+    if (varies || (!c->serve.layout->exact &&
+                   is_about(s->most, len))) { /* it is this one, of another size than ever */
+        wish(c, s, len);
+        return s;
+    }
+    return NULL;
+}
+
+/* `excused`: it is the request that was expected, and the next steps have a place for it. */
+static void count_miss(struct fl_step_context *c, size_t len, bool excused)
+{
+    fl_stats_bump(&c->stats.misses);
+    if (!excused) {
+        c->serve.step.mismatched++;
+        c->serve.misses_in_a_row++;
+        c->serve.step.missed += len;
+        fl_stats_add(&c->stats.missed_bytes, len);
+    }
+}
+
+/* Where the plan says; NULL: that place is taken, by a block that lives longer than it should or by another that had to go somewhere,
+ * or it is too small. */
+static struct fl_extent *at_seat(struct fl_step_context *c, const struct fl_seat *s, size_t len)
+{
+    uint32_t granule = s->granule[c->serve.turn.parity];
+
+    if (granule == FL_SEAT_GAP) {
+        return in_a_gap(c, len);
+    }
+    if (len > s->most) {
+        return NULL;
+    }
+    struct fl_extent *e = fl_arena_take(c->serve.arena, granule, len, s->room);
+    return e == NULL && fl_arena_was_thinned(c->serve.arena)
+               ? fl_arena_take(c->serve.arena, granule, len, s->room)
+               : e;
+}
+
+/* What has no seat, or cannot have it, goes the ordinary way: it may stay for ever, and would be in the
+ * way in each step. That it finds memory there is the region's matter, which takes what is idle here:
+ * see fl_plan_lend. */
+static struct fl_extent *serve(struct fl_step_context *c, size_t len)
+{
+    const struct fl_seat *s = c->serve.turn.next;
+
+    c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
+    c->serve.step.asked += len;
+    if (FL_UNLIKELY(s == c->serve.end || !fits(s, len)) && (s = find_seat(c, len)) == NULL) {
+        fl_stats_bump(&c->stats.unseated);
+        count_miss(c, len, false);
+        return NULL;
+    }
+    go_on_at(c, s + 1);
+    if (s->granule[c->serve.turn.parity] == FL_SEAT_NONE) { /* known, and not planned */
+        c->serve.step.asked -= len;
+        return NULL;
+    }
+    struct fl_extent *e = at_seat(c, s, len);
+    if (FL_LIKELY(e != NULL)) {
+        note_size(c, s, len);
+        fl_stats_bump(&c->stats.hits);
+        c->serve.misses_in_a_row = 0;
+        return e;
+    }
+    bool grows = len > s->most;
+    c->serve.step.displaced += !grows;
+    count_miss(c, len, c->serve.drains || grows);
+    return NULL;
+}
+
+/* Too much is asked of its address: not planned. */
+static void step_over_seat(struct fl_step_context *c, size_t len)
+{
+    c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
+    fl_replay_skip(c, len);
+}
+
+struct fl_extent *fl_plan_take(size_t len, size_t align)
+{
+    struct fl_step_context *c = fl_plan_mine;
+    struct fl_extent *e = NULL;
+
+    if (FL_UNLIKELY(atomic_load_explicit(&c->inside, memory_order_relaxed) || fl_region_busy())) {
+        return NULL;
+    }
+    atomic_store_explicit(&c->inside, true, memory_order_relaxed);
+    fl_plan_turn = &fl_plan_no_turn;
+    atomic_signal_fence(memory_order_seq_cst);
+    fl_replay_count(c);
+    if (FL_UNLIKELY(c->serve.turn.next == c->serve.end &&
+                    !c->who.declared)) { /* so this is the next one's first */
+        fl_context_boundary(c);
+    }
+    if (FL_UNLIKELY(align > FL_GRANULE)) {
+        step_over_seat(c, len);
+    } else if (FL_LIKELY(c->serve.layout != NULL)) {
+        e = serve(c, len);
+    }
+    if (FL_UNLIKELY(c->serve.misses_in_a_row > LOST_AFTER && !c->who.declared)) {
+        fl_context_lost(c);
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    if (FL_LIKELY(fl_plan_wants == FL_PLAN_REPLAY)) {
+        fl_plan_turn = &c->serve.turn;
+    }
+    atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+    return e;
+}
+
+/* Of a size that varies: fl_replay_count does not know how long it was. */
+static FL_APART void count_varying(struct fl_step_context *c, const struct fl_seat *s, size_t len)
+{
+    fl_replay_count(c);
+    note_size(c, s, len);
+    c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
+    c->serve.step.asked += len;
+    c->serve.misses_in_a_row = 0;
+    fl_stats_bump(&c->stats.hits);
+    c->serve.counted++;
+}
+
+static struct fl_extent *seat_long(struct fl_turn *t, const struct fl_seat *s, size_t len)
+{
+    size_t first = s->granule[t->parity], n = fl_granules(len);
+    struct fl_claims claims = {t->claimed, first + n}, absent = {t->absent, first + n};
+    uint64_t mask = 0;
+
+    if (FL_UNLIKELY(!fl_claims_take(&claims, first, n))) {
+        return NULL;
+    }
+    if (FL_UNLIKELY(atomic_load_explicit(t->missing, memory_order_relaxed) != 0) &&
+        !fl_claims_are_free(&absent, first, n)) {
+        fl_claims_give(&claims, first, n);
+        return NULL;
+    }
+    if (s->least != s->most) {
+        count_varying((struct fl_step_context *)t, s, len); /* its first member */
+        mask = fl_claims_mask(first, n);
+    }
+    return fl_plan_seated(t, s, len, mask);
+}
+
+struct fl_extent *fl_plan_take_long(struct fl_turn *t, size_t n)
+{
+    size_t len = fl_align_up(n, fl_page.base);
+    struct fl_extent *e = NULL;
+
+    fl_plan_turn = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    const struct fl_seat *s = t->next;
+    if (s->word[t->parity] != FL_SEAT_NONE && fits(s, len)) {
+        e = seat_long(t, s, len);
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    fl_plan_turn = t;
+    return e;
+}
+
+void fl_replay_skip(struct fl_step_context *c, size_t len)
+{
+    const struct fl_seat *s = c->serve.turn.next;
+
+    if (c->serve.layout == NULL || s == c->serve.end) {
+        return;
+    }
+    if (s == c->serve.layout->seat && !fits(s, len)) { /* the step's first, and larger than ever */
+        wish(c, s, len);
+        go_on_at(c, s + 1);
+    } else if (fits(s, len)) {
+        go_on_at(c, s + 1);
+    }
+}

@@ -1,0 +1,80 @@
+/* What a context knows of the layouts it serves from. All of it is the context's thread's. */
+#ifndef FL_PLAN_SERVE_SERVE_H
+#define FL_PLAN_SERVE_SERVE_H
+
+#include "plan/serve/arena.h"
+#include "plan/serve/layout.h"
+
+enum { FL_LAYOUTS = 4, FL_SIGNATURE = 3 };
+
+/* The step under way. */
+struct fl_step_figures {
+    uint64_t asked, missed; /* bytes */
+    uint64_t exempt;        /* of these: what a change of phase was recognised by */
+    uint32_t requests;      /* in this step, or since the last boundary */
+    uint32_t mismatched;    /* of these, those that were not where the plan says */
+    uint32_t displaced;     /* of these, those whose place was another block's */
+};
+
+struct fl_serve {
+    struct fl_turn turn;           /* first: fl_plan_take_long finds the context by it */
+    const struct fl_seat *end;     /* of the layout */
+    const struct fl_seat *counted; /* before it, all is in the figures; see fl_replay_count */
+    struct fl_arena *arena;        /* NULL: none */
+    struct fl_layout *layout;      /* the one that is served now; NULL: none */
+    struct fl_layout *known[FL_LAYOUTS];
+    struct fl_layout *last; /* declared: of the step before */
+    struct fl_step_figures step;
+    uint64_t recent[FL_SIGNATURE]; /* sizes of the last requests */
+    unsigned misses_in_a_row;
+    unsigned served;           /* steps in a row, since a plan was taken up */
+    unsigned mismatched_steps; /* in a row that nearly nothing of was known */
+    uint8_t bad;               /* a bit for each of the last eight steps that missed too much */
+    /* Of the arena. */
+    unsigned in_arena;        /* steps since this one was taken */
+    unsigned displaced_steps; /* in a row in which some blocks were displaced */
+    bool moved;               /* to another arena before */
+    unsigned drain_steps;     /* until what a lower layout leaves is given back */
+    bool drains;              /* this is one of them */
+};
+
+/* Steps in a row that began in another zone than the arena's: see follow.c. */
+struct fl_away {
+    unsigned steps;
+    unsigned zone;
+    uint64_t since_ns;   /* monotonic: when the first of them did */
+    unsigned migrations; /* times that the arena has followed */
+};
+
+enum fl_verdict { FL_STEP_GOOD, FL_STEPS_BAD, FL_STEPS_MISMATCHED };
+
+struct fl_step_context;
+
+/* A step begins that is not served: its figures are new. */
+void fl_replay_clear(struct fl_step_context *c);
+/* Prepares the arena, and the replay cursor. False: no memory for it. */
+bool fl_replay_begin(struct fl_step_context *c);
+/* Brings the figures up to date: fl_plan_take_next keeps none. */
+void fl_replay_count(struct fl_step_context *c);
+/* Judges the step, and the plan by its last ones. */
+enum fl_verdict fl_replay_end(struct fl_step_context *c);
+/* The step's first request, which has been served already. */
+void fl_replay_skip(struct fl_step_context *c, size_t len);
+/* The layout's first requests have been served already: those that it was recognised by. */
+void fl_replay_resume(struct fl_step_context *c);
+/* What it was recognised by is not held against the step. */
+void fl_replay_exempt(struct fl_step_context *c);
+/* Blocks that stay are in the way in each step: another arena would do better. */
+bool fl_replay_is_displaced(struct fl_step_context *c);
+/* No layout is served any more; idle pages of the arena are the region's. */
+void fl_replay_off(struct fl_step_context *c);
+/* The layout whose first requests were the last ones; NULL. */
+struct fl_layout *fl_replay_recognise(const struct fl_step_context *c);
+/* Without an arena from here on. */
+void fl_serve_let_go(struct fl_step_context *c);
+
+/* follow.c */
+/* A step is over: has the thread moved for good? False: the arena cannot follow, and another has to take its place. */
+bool fl_follow_look(struct fl_step_context *c);
+
+#endif

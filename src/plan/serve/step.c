@@ -1,0 +1,163 @@
+/* A step that is served: its arena, its beginning, and the judgement at its end. */
+#include "plan/context.h"
+
+enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8 };
+/* Steps: displaced ones in a row until another arena is taken, and how many until the next. */
+enum { DISPLACED_STEPS = 2, MOVE_AFTER = 32 };
+
+static size_t tallest(const struct fl_step_context *c)
+{
+    size_t height = 0;
+
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        height = c->serve.known[i] != NULL ? fl_max(height, c->serve.known[i]->height) : height;
+    }
+    return height;
+}
+
+static size_t neediest(const struct fl_step_context *c)
+{
+    size_t most = 0;
+
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        most = c->serve.known[i] != NULL ? fl_max(most, c->serve.known[i]->needs) : most;
+    }
+    return most;
+}
+
+void fl_serve_let_go(struct fl_step_context *c)
+{
+    if (c->serve.arena != NULL) {
+        fl_arena_retire(c->serve.arena);
+        c->serve.arena = NULL;
+    }
+}
+
+/* An arena that holds every layout we know. Those of one context are never in use at once, so they share it. */
+static bool have_arena(struct fl_step_context *c)
+{
+    size_t height = tallest(c),
+           has = c->serve.arena != NULL ? atomic_load(&c->serve.arena->height) : 0;
+
+    if (has != 0 && has < height) {
+        fl_serve_let_go(c);
+    }
+    if (c->serve.arena == NULL && (c->serve.arena = fl_arena_new()) == NULL) {
+        return false;
+    }
+    if (!fl_arena_raise(c->serve.arena, height) && !fl_arena_open(c->serve.arena, height)) {
+        return false;
+    }
+    fl_arena_expect(c->serve.arena, neediest(c));
+    c->serve.drains = c->serve.drain_steps != 0;
+    if (c->serve.drains) { /* what lives on from the step before lies where it did */
+        c->serve.drain_steps--;
+    } else if (height + fl_page.huge <= c->serve.arena->limit || c->serve.arena->lowered) {
+        fl_arena_lower(c->serve.arena, height);
+    }
+    return true;
+}
+
+void fl_replay_clear(struct fl_step_context *c)
+{
+    c->serve.step = (struct fl_step_figures){0};
+}
+
+/* No layout is served. A handler may see to that after the thread has read its turn: what it looks at then is a seat that nothing
+ * fits. */
+static void go_nowhere(struct fl_step_context *c)
+{
+    c->serve.turn.next = c->serve.counted = c->serve.end = fl_plan_no_turn.next;
+}
+
+bool fl_replay_begin(struct fl_step_context *c)
+{
+    struct fl_serve *s = &c->serve;
+
+    fl_replay_clear(c);
+    if (!have_arena(c)) {
+        go_nowhere(c);
+        return false;
+    }
+    s->turn.block = s->arena->inner.block;
+    s->turn.claimed = s->arena->claims.word;
+    s->turn.absent = s->arena->absent.word;
+    s->turn.missing = &s->arena->missing;
+    s->turn.parity ^= 1;
+    s->turn.next = s->counted = s->layout->seat;
+    s->end = s->layout->seat + s->layout->n;
+    atomic_store_explicit(&s->arena->use.used, true, memory_order_relaxed);
+    return true;
+}
+
+void fl_replay_resume(struct fl_step_context *c)
+{
+    c->serve.turn.next = c->serve.counted = c->serve.layout->seat + FL_SIGNATURE;
+    c->serve.end = c->serve.layout->seat + c->serve.layout->n;
+}
+
+/* Sizes that have not grown for long need less headroom, or another one: the layout is made anew. */
+static void note_step(struct fl_step_context *c)
+{
+    enum { LONG = 4 }; /* times the steps that it was made of */
+    struct fl_layout *l = c->serve.layout;
+    struct fl_past *p = &l->past;
+
+    p->asked_then = p->asked_then != 0 ? p->asked_then : c->serve.step.asked;
+    p->asked_most = fl_max(p->asked_most, c->serve.step.asked);
+    p->asked_least = fl_min(p->asked_least, c->serve.step.asked);
+    p->steps++;
+    l->wish = l->wish || (p->headroom && p->seen != 0 && p->steps == LONG * p->seen);
+}
+
+enum fl_verdict fl_replay_end(struct fl_step_context *c)
+{
+    struct fl_serve *s = &c->serve;
+
+    fl_replay_count(c);
+    bool mismatched = s->step.mismatched - s->step.displaced > s->step.requests / 2;
+    bool grows = c->job.grown != NULL || s->layout->wish;
+    bool bad = !mismatched && !grows && s->step.missed > s->step.exempt + s->step.asked / 20;
+
+    note_step(c);
+    fl_keep_use(s->layout);
+    c->learn.relearn = s->step.mismatched > s->step.requests / 100;
+    s->mismatched_steps = mismatched ? s->mismatched_steps + 1 : 0;
+    s->bad = (uint8_t)(s->bad << 1 | bad);
+    s->served++;
+    fl_stats_bump(&c->stats.steps);
+    if (s->mismatched_steps >= MISMATCHED_MOST) {
+        return FL_STEPS_MISMATCHED;
+    }
+    return __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_STEPS_BAD : FL_STEP_GOOD;
+}
+
+bool fl_replay_is_displaced(struct fl_step_context *c)
+{
+    struct fl_serve *s = &c->serve;
+    bool displaced = s->step.displaced > s->step.requests / 50;
+
+    s->in_arena++;
+    s->displaced_steps = displaced ? s->displaced_steps + 1 : 0;
+    if (s->displaced_steps < DISPLACED_STEPS || s->in_arena < DISPLACED_STEPS ||
+        (s->moved && s->in_arena < MOVE_AFTER)) {
+        return false;
+    }
+    s->moved = true;
+    s->displaced_steps = s->in_arena = 0;
+    s->bad = 0;
+    return true;
+}
+
+void fl_replay_off(struct fl_step_context *c)
+{
+    fl_replay_count(c);
+    if (c->serve.arena != NULL) {
+        (void)fl_arena_trim(c->serve.arena);
+    }
+    c->serve.layout = NULL;
+    go_nowhere(c);
+    c->serve.bad = 0;
+    c->serve.served = 0;
+    c->serve.mismatched_steps = c->serve.misses_in_a_row = 0;
+}
