@@ -15,7 +15,7 @@
 #ifndef FL_PLAN_PLAN_H
 #define FL_PLAN_PLAN_H
 
-#include "plan/learn/detector.h"
+#include "plan/learn/detect.h"
 #include "region/region.h"
 
 /* ---- pack ---- */

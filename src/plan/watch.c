@@ -5,7 +5,6 @@
  * begin late has them found late.
  * A detector comes into memory as it is used, and is gone while its thread rests. What a thread leaves when it ends is kept for
  * the next one, of a few threads: programs that make new threads in each step find it there. */
-#include "plan/learn/detect.h"
 #include "plan/internal.h"
 
 #include <string.h>
@@ -27,6 +26,19 @@ static void drop_detector(struct fl_step_context *c)
     }
 }
 
+/* What the detector uses after so many events. */
+static void bring(struct fl_step_context *c, uint32_t events)
+{
+    struct fl_range part[FL_DETECT_PARTS];
+
+    fl_detect_ahead(c->detect, events, part);
+    for (unsigned i = 0; i < FL_DETECT_PARTS; i++) {
+        if (part[i].len != 0) { /* a mere saving: it may fail */
+            (void)fl_sys.populate(part[i]);
+        }
+    }
+}
+
 bool fl_watch_begin(struct fl_step_context *c)
 {
     c->resting = false;
@@ -36,9 +48,8 @@ bool fl_watch_begin(struct fl_step_context *c)
     if (c->detect == NULL && !fl_sys_is_confined()) {
         c->detect = fl_plan_map_locked(fl_detect_size());
     }
-    if (c->detect != NULL && fl_detect_is_new(c->detect) && !fl_sys_is_confined()) {
-        struct fl_range first = {(uintptr_t)c->detect, fl_detect_first()};
-        (void)fl_sys.populate(first); /* no step is to take a fault for it */
+    if (c->detect != NULL && fl_detect_events(c->detect) == 0 && !fl_sys_is_confined()) {
+        bring(c, 0); /* no step is to take a fault for it */
     }
     return c->detect != NULL;
 }
@@ -70,17 +81,10 @@ static void call_for_more(struct fl_step_context *c)
 
 void fl_watch_warm(struct fl_step_context *c)
 {
-    struct fl_range part[FL_DETECT_PARTS];
     uint32_t events = atomic_exchange(&c->warms, 0);
 
-    if (events == 0) {
-        return;
-    }
-    fl_detect_ahead(c->detect, events, part);
-    for (unsigned i = 0; i < FL_DETECT_PARTS; i++) {
-        if (part[i].len != 0) { /* a mere saving: it may fail */
-            (void)fl_sys.populate(part[i]);
-        }
+    if (events != 0) {
+        bring(c, events + FL_DETECT_AHEAD);
     }
 }
 
@@ -117,7 +121,7 @@ static void drop_records(struct fl_step_context *c, size_t kept)
 
 void fl_watch_leave(struct fl_step_context *c)
 {
-    bool beyond = c->detect != NULL && fl_detect_is_beyond_first(c->detect);
+    bool beyond = c->detect != NULL && fl_detect_events(c->detect) >= FL_DETECT_AHEAD;
 
     fl_plan_lock();
     bool keeps = !beyond && warm < WARM_MOST;
