@@ -287,6 +287,8 @@ static inline bool fl_watch_rests(struct fl_step_context *c)
 }
 /* Its thread has ended: the memory of few such contexts is kept. No lock held. */
 void fl_watch_leave(struct fl_step_context *c);
+/* What that kept goes when no thread has wanted it for a tick. The worker; like fl_plan_age. */
+uint64_t fl_watch_age(void);
 /* One without a thread; NULL: there is none. Lock: plan. */
 struct fl_step_context *fl_watch_get(void);
 

@@ -1,10 +1,11 @@
 /* How long a thread is watched for steps that are not declared, and what memory that takes.
  *
- * A watch that ends without a step is followed by a rest, in which requests are only counted, frees not even that. Both become
- * longer, until a seventeenth of all requests is watched. So a program without steps pays next to nothing, and one whose steps
- * begin late has them found late.
- * A detector comes into memory as it is used, and is gone while its thread rests. What a thread leaves when it ends is kept for
- * the next one, of a few threads: programs that make new threads in each step find it there. */
+ * A watch that ends without a step is followed by a rest, in which requests are only counted, frees not
+ * even that. Both become longer, until a seventeenth of all requests is watched. So a program without
+ * steps pays next to nothing, and one whose steps begin late has them found late.
+ * A detector comes into memory as it is used, and is gone while its thread rests. What a thread leaves
+ * when it ends is kept for the next one, of a few threads and until none has come for a tick or two:
+ * programs that make new threads in each step find it there. */
 #include "plan/internal.h"
 
 #include <string.h>
@@ -14,7 +15,8 @@ enum { WARM_MOST = 8 }; /* contexts without a thread, with their memory */
 
 static const size_t warm_lives = (size_t)64 << 10; /* bytes of each record that are kept */
 
-static unsigned warm; /* Lock: plan */
+static unsigned warm;  /* Lock: plan */
+static bool warm_used; /* since the last look at their age. Lock: plan */
 
 /* It is new again, and not in memory. It stays mapped: addresses are not had without end. */
 static void drop_detector(struct fl_step_context *c)
@@ -123,6 +125,7 @@ void fl_watch_leave(struct fl_step_context *c)
 {
     bool beyond = c->detect != NULL && fl_detect_events(c->detect) >= FL_DETECT_AHEAD;
 
+    atomic_store_explicit(&c->warms, 0, memory_order_relaxed);
     fl_plan_lock();
     bool keeps = !beyond && warm < WARM_MOST;
     fl_plan_unlock();
@@ -133,6 +136,7 @@ void fl_watch_leave(struct fl_step_context *c)
     fl_plan_lock();
     c->warm = keeps && warm < WARM_MOST;
     warm += c->warm;
+    warm_used = warm_used || c->warm;
     struct fl_step_context **list = c->warm ? &fl_plan.free : &fl_plan.free_cold;
     c->free_next = *list;
     *list = c;
@@ -147,7 +151,43 @@ struct fl_step_context *fl_watch_get(void)
     if (c != NULL) {
         *list = c->free_next;
         warm -= c->warm;
+        warm_used = warm_used || c->warm;
         c->warm = false;
     }
     return c;
+}
+
+/* Those that are warm, if none came or went since the last time. */
+static struct fl_step_context *take_idle(void)
+{
+    struct fl_step_context *idle = warm_used ? NULL : fl_plan.free;
+
+    warm_used = false;
+    if (idle != NULL) {
+        fl_plan.free = NULL;
+        warm = 0;
+    }
+    return idle;
+}
+
+uint64_t fl_watch_age(void)
+{
+    fl_plan_lock();
+    struct fl_step_context *c = take_idle(), *next;
+    bool more = fl_plan.free != NULL;
+    fl_plan_unlock();
+
+    for (; c != NULL; c = next) {
+        next = c->free_next;
+        drop_records(c, 0);
+        if (c->detect != NULL) {
+            drop_detector(c);
+        }
+        fl_plan_lock();
+        c->warm = false;
+        c->free_next = fl_plan.free_cold;
+        fl_plan.free_cold = c;
+        fl_plan_unlock();
+    }
+    return more ? fl_plan.config.tick_ns : UINT64_MAX;
 }
