@@ -1,11 +1,11 @@
 /* How long a thread is watched for steps that are not declared, and what memory that takes.
  *
- * A watch that ends without a step is followed by a rest, in which requests are only counted, frees not
- * even that. Both become longer, until a seventeenth of all requests is watched. So a program without
- * steps pays next to nothing, and one whose steps begin late has them found late.
- * A detector comes into memory as it is used, and is gone while its thread rests. What a thread leaves
- * when it ends is kept for the next one, of a few threads and until none has come for a tick or two:
- * programs that make new threads in each step find it there. */
+ * A watch that ends without a step is followed by a rest, in which requests are only counted, frees
+ * not even that. Both become longer, until a seventeenth of all requests is watched. So a program
+ * without steps pays next to nothing, and one whose steps begin late has them found late.
+ * A detector comes into memory as it is used, and is gone while its thread rests. What a thread
+ * leaves when it ends is kept for the next one, of a few threads and until none has come for a tick
+ * or two: programs that make new threads in each step find it there. */
 #include "plan/internal.h"
 
 #include <string.h>

@@ -1,13 +1,13 @@
 /* Where one thread's steps end, from its large requests alone.
  *
- * Where the last events, a context, came before (stream.c), what lies between is looked at. It is
- * a step when
+ * Where the last tokens, a gram, came before (stream.c), what lies between is looked at. It is a
+ * step when
  * D1  it repeats for its own length, and for longer where it is short or was no step before;
  * D2  as much is live at its end as at its beginning: layers of one step repeat, but hold on to
  *     what they made;
  * D3  the live bytes rise nearly as far in it as they have for long: an optimizer's loop holds on
  *     to nothing, but is low;
- * D4  it is no repetition of something shorter: a context is found where it came last;
+ * D4  it is no repetition of something shorter: a gram is found where it came last;
  * D5  it asks for blocks of several sizes.
  * The micro-step of an accumulated gradient is all that until the optimizer comes: a period that
  * ends after few repetitions must repeat more often before it is believed again, and meanwhile the
@@ -127,22 +127,22 @@ static void consider(struct fl_detect *d, enum detect_kind kind, uint32_t n, uin
     }
     period = divided(d, kind, n, period);
     uint32_t begin = n + 1 - period;
-    d->lock = (struct detect_lock){.period = period,
-                                   .kind = kind,
-                                   .source = begin,
-                                   .target = fl_detect_span(d, begin, n + 1).lowest};
+    d->track = (struct detect_track){.period = period,
+                                     .kind = kind,
+                                     .source = begin,
+                                     .target = fl_detect_span(d, begin, n + 1).lowest};
 }
 
 /* What was taken for steps does not go on. */
 static void lose(struct fl_detect *d, uint32_t n)
 {
-    if (d->lock.steps >= OFTEN) {
-        d->since = n - d->lock.astray;
+    if (d->track.steps >= OFTEN) {
+        d->since = n - d->track.astray;
     } else {
         d->doubt[d->next_doubt++ % DETECT_DOUBTS] =
-            (struct detect_doubt){d->lock.period, d->lock.steps + 4};
+            (struct detect_doubt){d->track.period, d->track.steps + 4};
     }
-    d->lock.period = 0;
+    d->track.period = 0;
 }
 
 void fl_detect_doubt(struct fl_detect *d, uint32_t period, uint32_t steps)
@@ -156,29 +156,29 @@ void fl_detect_go_on(struct fl_detect *d)
 {
     d->start = d->since = (uint32_t)d->events;
     d->far.back = 0;
-    d->lock.period = 0;
+    d->track.period = 0;
 }
 
 static enum fl_detect_says event(struct fl_detect *d, struct detect_event e)
 {
     uint32_t n = (uint32_t)++d->events;
-    struct detect_lock *l = &d->lock;
+    struct detect_track *t = &d->track;
     enum fl_detect_says says = FL_DETECT_NOTHING;
 
     fl_detect_record(d, n, e);
-    if (l->period != 0 && l->astray == 0 && (int32_t)(l->source - l->target) >= 0) {
+    if (t->period != 0 && t->astray == 0 && (int32_t)(t->source - t->target) >= 0) {
         says = FL_DETECT_STEP;
-        l->period = n - l->target;
-        l->target = n;
-        l->steps++;
+        t->period = n - t->target;
+        t->target = n;
+        t->steps++;
     }
-    if (l->period != 0 && !fl_detect_follow(d, n)) {
+    if (t->period != 0 && !fl_detect_follow(d, n)) {
         says = FL_DETECT_LOST;
         lose(d, n);
     }
     for (int kind = 0; kind < DETECT_KINDS; kind++) {
         uint32_t back = fl_detect_seen(d, (enum detect_kind)kind, n);
-        bool open = l->period == 0 || (int)l->kind > kind; /* sizes say more than shapes */
+        bool open = t->period == 0 || (int)t->kind > kind; /* sizes say more than shapes */
         if (back != 0 && open) {
             consider(d, (enum detect_kind)kind, n, back);
         }
@@ -213,7 +213,7 @@ enum fl_detect_says fl_detect_free(struct fl_detect *d, size_t size, uint32_t di
 
 uint32_t fl_detect_period(const struct fl_detect *d)
 {
-    return d->lock.period;
+    return d->track.period;
 }
 
 /* What repeats for its own length has been considered, and is none. */
@@ -223,7 +223,7 @@ bool fl_detect_follows(struct fl_detect *d)
     uint32_t old = (uint32_t)d->events - f.at, reach = DETECT_OLDEST - f.back;
     bool long_ago = f.back == 0 || old >= f.back || old + FOLLOWED > reach;
 
-    return d->lock.period != 0 ||
+    return d->track.period != 0 ||
            (!long_ago && fl_detect_repeats(d, f.kind, f.at, f.back, FOLLOWED) &&
             (old + f.back > reach || !fl_detect_repeats(d, f.kind, f.at, f.back, f.back)));
 }

@@ -5,8 +5,8 @@
 enum {
     FAR = 12,     /* requests, from which on a distance is compared by and large */
     REACH = 24,   /* events to either side of where it should be that a place is looked for */
-    PARTED = 10,  /* events astray, from which on a lock looks for its source */
-    LOST = 50,    /* and after which it is lost */
+    PARTED = 10,  /* events astray, from which on the source is looked for */
+    LOST = 50,    /* and after which the track is lost */
     SAMPLES = 16, /* places of a period that are compared */
     TRIES = 4,    /* for each sample: some events are foreign */
     MISSED = 2,   /* samples of a period that may find nothing */
@@ -16,7 +16,7 @@ enum {
 static const uint32_t agree_of[DETECT_KINDS] = {5, 8};
 
 #define MULTIPLIER UINT32_C(0x2545f491)
-/* to the power of DETECT_CONTEXT, modulo 2^32 */
+/* to the power of DETECT_GRAM, modulo 2^32 */
 #define MULTIPLIER_FULL UINT32_C(0xe374c181)
 #define GOLDEN UINT32_C(0x9e3779b1)
 
@@ -102,10 +102,10 @@ static FL_INLINE uint32_t mixed(struct detect_event e, enum detect_kind kind)
 uint32_t fl_detect_seen(struct fl_detect *d, enum detect_kind kind, uint32_t n)
 {
     d->hash[kind] = d->hash[kind] * MULTIPLIER + mixed(*detect_at(d, n), kind);
-    if (d->events <= DETECT_CONTEXT) {
+    if (d->events <= DETECT_GRAM) {
         return 0;
     }
-    d->hash[kind] -= MULTIPLIER_FULL * mixed(*detect_at(d, n - DETECT_CONTEXT), kind);
+    d->hash[kind] -= MULTIPLIER_FULL * mixed(*detect_at(d, n - DETECT_GRAM), kind);
     uint32_t h = d->hash[kind] * GOLDEN;
     if (h >> 30 != 0) {
         return 0;
@@ -119,7 +119,7 @@ uint32_t fl_detect_seen(struct fl_detect *d, enum detect_kind kind, uint32_t n)
 
 bool fl_detect_agree(struct fl_detect *d, enum detect_kind kind, uint32_t a, uint32_t b)
 {
-    return agree(d, kind, a, b, DETECT_CONTEXT);
+    return agree(d, kind, a, b, DETECT_GRAM);
 }
 
 /* How many events before `n` the last few are the same, about `back`, give or take `reach`: the
@@ -155,21 +155,21 @@ bool fl_detect_repeats(struct fl_detect *d, enum detect_kind kind, uint32_t n, u
 
 bool fl_detect_follow(struct fl_detect *d, uint32_t n)
 {
-    struct detect_lock *l = &d->lock;
+    struct detect_track *t = &d->track;
 
-    if (FL_LIKELY(l->astray == 0 && same(d, l->kind, n, l->source))) {
-        l->source++;
+    if (FL_LIKELY(t->astray == 0 && same(d, t->kind, n, t->source))) {
+        t->source++;
         return true;
     }
-    l->astray++; /* the source stays where they parted */
-    if (l->astray >= PARTED) {
-        uint32_t back = n - (l->source + l->astray - 1);
-        uint32_t reach = (uint32_t)fl_min(fl_min(l->astray, l->period / 8), REACH);
-        uint32_t here = place(d, l->kind, n, back, reach);
+    t->astray++; /* the source stays where they parted */
+    if (t->astray >= PARTED) {
+        uint32_t back = n - (t->source + t->astray - 1);
+        uint32_t reach = (uint32_t)fl_min(fl_min(t->astray, t->period / 8), REACH);
+        uint32_t here = place(d, t->kind, n, back, reach);
         if (here != 0) {
-            l->source = n - here + 1;
-            l->astray = 0;
+            t->source = n - here + 1;
+            t->astray = 0;
         }
     }
-    return l->astray < LOST && n - l->source < DETECT_OLDEST;
+    return t->astray < LOST && n - t->source < DETECT_OLDEST;
 }

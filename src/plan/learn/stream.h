@@ -2,8 +2,8 @@
  *
  * ring   the last events: two tokens each, and the live bytes before the event.
  * block  of each DETECT_BLOCK events of the ring the least and the most that was live before one.
- * table  where contexts ended last, for each kind of token. A context is the last DETECT_CONTEXT
- *        tokens; one in four is kept, chosen by its hash. An entry is the low halves of the hash
+ * table  where grams ended last, for each kind of token. A gram is the last DETECT_GRAM tokens;
+ *        one in four is kept, chosen by its hash. An entry is the low halves of the hash
  *        and of the event number. The table grows with the stream: few events touch few pages.
  * Event numbers are counts that wrap; the difference of two that are in the ring is right. */
 #ifndef FL_PLAN_LEARN_STREAM_H
@@ -15,7 +15,7 @@ enum {
     DETECT_RING = 1 << 16,
     DETECT_OLDEST = DETECT_RING - 1024, /* events that may be looked back */
     DETECT_BLOCK = 64,
-    DETECT_CONTEXT = 24,
+    DETECT_GRAM = 24,
     DETECT_TABLE_FIRST = 1 << 8, /* entries */
     DETECT_TABLE = 1 << 13,
     DETECT_DOUBTS = 4,
@@ -35,7 +35,7 @@ struct detect_event {
 };
 
 /* What is taken for steps. One ends when `source` comes to `target`. */
-struct detect_lock {
+struct detect_track {
     uint32_t period; /* events of the last step; 0: nothing is taken for steps */
     enum detect_kind kind;
     uint32_t source; /* the event that the next one is compared with, a step ago */
@@ -60,12 +60,12 @@ struct fl_detect {
     uint64_t events;
     uint32_t start; /* nothing before it is looked at */
     uint32_t since; /* where the last phase of the program ended */
-    struct detect_lock lock;
+    struct detect_track track;
     struct detect_far far;
     struct detect_doubt doubt[DETECT_DOUBTS];
     uint32_t next_doubt;
     uint32_t looked[DETECT_KINDS]; /* the event of the last look at whether something is a step */
-    uint32_t hash[DETECT_KINDS];   /* of the context */
+    uint32_t hash[DETECT_KINDS];   /* of the gram */
     struct {
         uint32_t low, high;
     } block[DETECT_RING / DETECT_BLOCK];
@@ -91,15 +91,15 @@ static inline struct detect_event *detect_at(struct fl_detect *d, uint32_t event
 void fl_detect_record(struct fl_detect *d, uint32_t n, struct detect_event e);
 /* Over the events from `first` up to `end`. Cost: a load a block. */
 struct detect_span fl_detect_span(struct fl_detect *d, uint32_t first, uint32_t end);
-/* How many events before `n`, the last one, the same context ended last; 0: it is new, or not
+/* How many events before `n`, the last one, the same gram ended last; 0: it is new, or not
  * kept. It may be another one of the same hash. To be called for each event. */
 uint32_t fl_detect_seen(struct fl_detect *d, enum detect_kind kind, uint32_t n);
-/* Are the contexts that end with `a` and `b` the same? */
+/* Are the grams that end with `a` and `b` the same? */
 bool fl_detect_agree(struct fl_detect *d, enum detect_kind kind, uint32_t a, uint32_t b);
 /* Do the `len` events up to `n` repeat what was `back` events before them, but for a few? */
 bool fl_detect_repeats(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint32_t back,
                        uint32_t len);
-/* Compares `n`, the last event, with the lock's source. False: what was locked does not go on. */
+/* Compares `n`, the last event, with the track's source. False: the steps do not go on. */
 bool fl_detect_follow(struct fl_detect *d, uint32_t n);
 
 #endif
