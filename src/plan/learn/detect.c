@@ -21,7 +21,8 @@ enum {
     AT_LEAST = 32,        /* events that must repeat, of sizes */
     AT_LEAST_SHAPE = 128, /* and of shapes, which are alike more easily */
     VARIED = 5,      /* tokens that D5 asks for: three sizes, or two and their frees and one more */
-    PAUSE = 16,      /* events from one look to the next */
+    PAUSE = 16,      /* events, at least, from one look to the next */
+    PAUSE_PART = 64, /* and this part of what is looked at: what is doubted may be long */
     OFTEN = 8,       /* steps: what ends after so many was a phase of the program */
     WINDOW = 8192,   /* events, at least, over which D3 is judged */
     LEFT_PART = 32,  /* D2: the part of the rise that may be left, by foreign requests, say */
@@ -36,7 +37,7 @@ static uint32_t apart(uint32_t a, uint32_t b)
     return a > b ? a - b : b - a;
 }
 
-/* D1: events that must repeat. */
+/* D1: events that must repeat; as many as the ring has at most. */
 static uint32_t enough(const struct fl_detect *d, enum detect_kind kind, uint32_t period)
 {
     size_t need = fl_max(period, kind == DETECT_SIZES ? AT_LEAST : AT_LEAST_SHAPE);
@@ -114,14 +115,14 @@ static uint32_t divided(struct fl_detect *d, enum detect_kind kind, uint32_t n, 
 /* The last events came `period` before `n` as well. Is that a step? */
 static void consider(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint32_t period)
 {
-    if (period < SHORTEST || period > LONGEST || n - d->looked[kind] < PAUSE ||
+    if (period < SHORTEST || period > LONGEST || (int32_t)(n - d->next_look[kind]) < 0 ||
         !fl_detect_agree(d, kind, n, n - period)) {
         return;
     }
     if (period >= FOLLOWED) {
         d->far = (struct detect_far){n, period, kind};
     }
-    d->looked[kind] = n;
+    d->next_look[kind] = n + PAUSE + enough(d, kind, period) / PAUSE_PART;
     if (!is_step(d, kind, n, period)) {
         return;
     }

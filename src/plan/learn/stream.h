@@ -64,8 +64,8 @@ struct fl_detect {
     struct detect_far far;
     struct detect_doubt doubt[DETECT_DOUBTS];
     uint32_t next_doubt;
-    uint32_t looked[DETECT_KINDS]; /* the event of the last look at whether something is a step */
-    uint32_t hash[DETECT_KINDS];   /* of the gram */
+    uint32_t next_look[DETECT_KINDS]; /* no look at whether something is a step before this event */
+    uint32_t hash[DETECT_KINDS];      /* of the gram */
     struct {
         uint32_t low, high;
     } block[DETECT_RING / DETECT_BLOCK];
