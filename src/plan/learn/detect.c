@@ -177,12 +177,13 @@ static enum fl_detect_says event(struct fl_detect *d, struct detect_event e)
         says = FL_DETECT_LOST;
         lose(d, n);
     }
-    for (int kind = 0; kind < DETECT_KINDS; kind++) {
-        uint32_t back = fl_detect_seen(d, (enum detect_kind)kind, n);
-        bool open = t->period == 0 || (int)t->kind > kind; /* sizes say more than shapes */
-        if (back != 0 && open) {
-            consider(d, (enum detect_kind)kind, n, back);
-        }
+    uint32_t back[DETECT_KINDS];
+    fl_detect_seen(d, n, back);
+    if (back[DETECT_SIZES] != 0 && (t->period == 0 || t->kind == DETECT_SHAPE)) {
+        consider(d, DETECT_SIZES, n, back[DETECT_SIZES]); /* sizes say more than shapes */
+    }
+    if (back[DETECT_SHAPE] != 0 && t->period == 0) {
+        consider(d, DETECT_SHAPE, n, back[DETECT_SHAPE]);
     }
     return says;
 }

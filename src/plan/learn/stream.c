@@ -28,6 +28,16 @@ static FL_INLINE uint32_t table_size(uint64_t events)
     return (uint32_t)fl_max(DETECT_TABLE_FIRST, UINT32_C(1) << 30 >> __builtin_clz(most));
 }
 
+/* What is in the smaller table is to be found in either half of the larger one. */
+static void grow(struct fl_detect *d)
+{
+    uint32_t size = table_size(d->events), before = table_size(d->events - 1);
+
+    if (size > before) {
+        memcpy(d->table[before], d->table, before * sizeof *d->table);
+    }
+}
+
 void fl_detect_record(struct fl_detect *d, uint32_t n, struct detect_event e)
 {
     uint32_t i = n % DETECT_RING / DETECT_BLOCK;
@@ -36,10 +46,8 @@ void fl_detect_record(struct fl_detect *d, uint32_t n, struct detect_event e)
     d->block[i].low = first ? e.live : (uint32_t)fl_min(d->block[i].low, e.live);
     d->block[i].high = first ? e.live : (uint32_t)fl_max(d->block[i].high, e.live);
     *detect_at(d, n) = e;
-    uint32_t size = table_size(d->events);
-    if (d->events == (uint64_t)2 * size && size > DETECT_TABLE_FIRST) {
-        /* what is in the smaller table is to be found in either half of the larger one */
-        memcpy(d->table[size / 2], d->table, size / 2 * sizeof *d->table);
+    if ((d->events & (d->events - 1)) == 0 && d->events > DETECT_TABLE_FIRST) {
+        grow(d);
     }
 }
 
@@ -99,7 +107,7 @@ static FL_INLINE uint32_t mixed(struct detect_event e, enum detect_kind kind)
     return h ^ (h >> 15);
 }
 
-uint32_t fl_detect_seen(struct fl_detect *d, enum detect_kind kind, uint32_t n)
+static FL_INLINE uint32_t seen(struct fl_detect *d, enum detect_kind kind, uint32_t n)
 {
     d->hash[kind] = d->hash[kind] * MULTIPLIER + mixed(*detect_at(d, n), kind);
     if (d->events <= DETECT_GRAM) {
@@ -115,6 +123,12 @@ uint32_t fl_detect_seen(struct fl_detect *d, enum detect_kind kind, uint32_t n)
     uint32_t back = (uint16_t)(n - was);
     bool found = was >> 16 == (uint16_t)h && back <= DETECT_OLDEST && back < n - d->start;
     return found ? back : 0;
+}
+
+void fl_detect_seen(struct fl_detect *d, uint32_t n, uint32_t back[static DETECT_KINDS])
+{
+    back[DETECT_SIZES] = seen(d, DETECT_SIZES, n);
+    back[DETECT_SHAPE] = seen(d, DETECT_SHAPE, n);
 }
 
 bool fl_detect_agree(struct fl_detect *d, enum detect_kind kind, uint32_t a, uint32_t b)

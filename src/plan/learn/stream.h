@@ -91,9 +91,9 @@ static inline struct detect_event *detect_at(struct fl_detect *d, uint32_t event
 void fl_detect_record(struct fl_detect *d, uint32_t n, struct detect_event e);
 /* Over the events from `first` up to `end`. Cost: a load a block. */
 struct detect_span fl_detect_span(struct fl_detect *d, uint32_t first, uint32_t end);
-/* How many events before `n`, the last one, the same gram ended last; 0: it is new, or not
- * kept. It may be another one of the same hash. To be called for each event. */
-uint32_t fl_detect_seen(struct fl_detect *d, enum detect_kind kind, uint32_t n);
+/* Of each kind how many events before `n`, the last one, the same gram ended last; 0: it is new, or
+ * not kept. It may be another one of the same hash. To be called for each event. */
+void fl_detect_seen(struct fl_detect *d, uint32_t n, uint32_t back[static DETECT_KINDS]);
 /* Are the grams that end with `a` and `b` the same? */
 bool fl_detect_agree(struct fl_detect *d, enum detect_kind kind, uint32_t a, uint32_t b);
 /* Do the `len` events up to `n` repeat what was `back` events before them, but for a few? */
