@@ -16,7 +16,7 @@
 #define FL_PLAN_PLAN_H
 
 #include "pack/pack.h"
-#include "plan/learn/detector.h"
+#include "plan/learn/detect.h"
 #include "region/region.h"
 
 /* ---- merge ---- */

@@ -366,6 +366,29 @@ static void little_is_touched_while_little_happens(void **state)
     assert_in_range(touched, 1, 4);
 }
 
+static void turn_of_14000(void)
+{
+    for (unsigned i = 0; i < 14000; i++) {
+        if (i >= 100) {
+            drop(i % 100);
+        }
+        ask(i % 100, KIB64 + (size_t)4096 * (i * i % 9973 % 97));
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        drop(i);
+    }
+}
+
+static void a_very_long_step_is_found_as_soon(void **state)
+{
+    (void)state;
+    turn_of_14000();
+    turn_of_14000();
+    turn_of_14000();
+    assert_int_equal(fl_detect_period(prog.d), 28000);
+    one_step_a_turn(turn_of_14000, 5);
+}
+
 static void a_detector_goes_on_for_ever(void **state)
 {
     (void)state;
@@ -391,6 +414,7 @@ int main(void)
         cmocka_unit_test_setup(what_leaves_something_behind_each_time_is_no_step, begin),
         cmocka_unit_test_setup(loops_of_one_size_are_no_steps, begin),
         cmocka_unit_test_setup(little_is_touched_while_little_happens, begin),
+        cmocka_unit_test_setup(a_very_long_step_is_found_as_soon, begin),
         cmocka_unit_test_setup(a_detector_goes_on_for_ever, begin),
     };
 

@@ -164,7 +164,8 @@ static void crowd(size_t before)
     pthread_barrier_destroy(&all_there);
 }
 
-/* Of eight all that they had, of each other its context; and no address more by the next ones. */
+/* Of eight all that they had, of each other its context; and no address more by the next ones. When no
+ * more come, the contexts are all. */
 static void what_threads_leave_is_bounded(void **state)
 {
     size_t mapped, before = there();
@@ -176,6 +177,11 @@ static void what_threads_leave_is_bounded(void **state)
     crowd(before);
     assert_int_equal(fl_plan_memory(&mapped).len, used);
     assert_true(there() - before <= 8 * KIB(64) + CROWD * KIB(8));
+    assert_true(fl_plan_age(&region) != UINT64_MAX);
+    assert_true(there() - before > CROWD * KIB(4)); /* somebody may come yet */
+    assert_true(fl_plan_age(&region) == UINT64_MAX);
+    assert_true(there() - before <= CROWD * KIB(4));
+    crowd(before);
 }
 
 /* A loop of six sizes, more than a thread's cache holds, is too short for a step, however long it is followed. */

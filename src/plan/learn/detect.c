@@ -1,182 +1,72 @@
 /* Where one thread's steps end, from its large requests alone.
  *
- * A step is a stretch of events that comes again (detect_follow.c). Of what comes again it must be so that
- * D1  it does for nearly its own length, and for longer where it is short;
- * D2  as much is live at its end as at its beginning: layers of one step repeat, but hold on to what they made;
- * D3  the live bytes rise nearly as far in it as they have for long: an optimizer's loop holds on to nothing, but is low;
- * D4  it is no repetition of something shorter;
+ * Where the last tokens, a gram, came before (stream.c), what lies between is looked at. It is a
+ * step when
+ * D1  it repeats for its own length, and for longer where it is short or was no step before;
+ * D2  as much is live at its end as at its beginning: layers of one step repeat, but hold on to
+ *     what they made;
+ * D3  the live bytes rise nearly as far in it as they have for long: an optimizer's loop holds on
+ *     to nothing, but is low;
+ * D4  it is no repetition of something shorter: a gram is found where it came last;
  * D5  it asks for blocks of several sizes.
- * The micro-step of an accumulated gradient is all that until the optimizer comes: a period that ends after few repetitions
- * must repeat more often before it is believed again, and meanwhile the longer one around it is found. One that was followed
- * for long is a phase of the program; when it comes back it is known at once. A step ends where the fewest bytes are live. */
-#include "plan/learn/detect.h"
+ * The micro-step of an accumulated gradient is all that until the optimizer comes: a period that
+ * ends after few repetitions must repeat more often before it is believed again, and meanwhile the
+ * longer one around it is found. A step ends where the fewest bytes are live. */
+#include "plan/learn/stream.h"
 #include <string.h>
 
 enum {
     SHORTEST = 16, /* events */
-    CERTAIN = 64,  /* a period of so many need not come a third time */
-    VARIED =
-        5, /* different tokens that D5 asks for: requests of three sizes, or two and their frees and one */
-    NEARBY = 4,
-    FRESH = 8,           /* events that D4 asks for */
-    AT_LEAST = 40,       /* events that must repeat */
-    GONE = 64,           /* events, at least, in which the source was lost before that is said */
-    KNOWN = 48,          /* events after which what was followed for long is known again */
-    OFTEN = 12,          /* repetitions: what ends after so many is a phase of the program */
-    WINDOW = 8192,       /* events, at least, over which D3 is judged */
-    WINDOW_PERIODS = 64, /* and periods */
-    SETTLING = 4,        /* steps after the lock in which a better place to end may be found */
-    OLDEST = DETECT_RING - 1024,
-    LIVE_SHIFT = 12,
-    FOLLOWED = 1024,      /* what is followed for as long may be a step */
-    FOLLOWED_PERIODS = 4, /* and after so many of them it would have been one */
+    LONGEST = DETECT_RING / 2 - 1024,
+    AT_LEAST = 32,        /* events that must repeat, of sizes */
+    AT_LEAST_SHAPE = 128, /* and of shapes, which are alike more easily */
+    VARIED = 5,      /* tokens that D5 asks for: three sizes, or two and their frees and one more */
+    PAUSE = 16,      /* events, at least, from one look to the next */
+    PAUSE_PART = 64, /* and this part of what is looked at: what is doubted may be long */
+    OFTEN = 8,       /* steps: what ends after so many was a phase of the program */
+    WINDOW = 8192,   /* events, at least, over which D3 is judged */
+    LEFT_PART = 32,  /* D2: the part of the rise that may be left, by foreign requests, say */
+    ROUNDING = 15,   /* and in units of 4 KiB: less than any large request */
+    LIVE_SHIFT = 12, /* to such units */
+    FOLLOWED = 1024, /* what repeats for so many events may be a step */
+    PAGE = 4096,
 };
 
-struct range {
-    uint32_t low, high;
-    uint32_t lowest; /* the event before which `low` is live; of several the first */
-};
-
-static void widen(struct fl_detect *d, struct range *r, uint32_t event)
+static uint32_t apart(uint32_t a, uint32_t b)
 {
-    uint32_t live = detect_at(d, event)->live;
-
-    if (live < r->low) {
-        r->low = live;
-        r->lowest = event;
-    }
-    r->high = (uint32_t)fl_max(r->high, live);
+    return a > b ? a - b : b - a;
 }
 
-/* Over the events from `first` up to `end`, which are in the ring. Cost: a load a block. */
-static struct range range_of(struct fl_detect *d, uint32_t first, uint32_t end)
+/* D1: events that must repeat; as many as the ring has at most. */
+static uint32_t enough(const struct fl_detect *d, enum detect_kind kind, uint32_t period)
 {
-    struct range r = {.low = UINT32_MAX, .lowest = first};
-    uint32_t at = first, block = UINT32_MAX;
+    size_t need = fl_max(period, kind == DETECT_SIZES ? AT_LEAST : AT_LEAST_SHAPE);
 
-    for (; at != end && at % DETECT_BLOCK != 0; at++) {
-        widen(d, &r, at);
-    }
-    for (; end - at >= DETECT_BLOCK; at += DETECT_BLOCK) {
-        uint32_t i = at % DETECT_RING / DETECT_BLOCK;
-        r.high = (uint32_t)fl_max(r.high, d->block[i].high);
-        if (d->block[i].low < r.low) {
-            r.low = d->block[i].low;
-            block = at;
-        }
-    }
-    if (block != UINT32_MAX) {
-        for (r.lowest = block; detect_at(d, r.lowest)->live != r.low; r.lowest++) {
-        }
-    }
-    for (; at != end; at++) {
-        widen(d, &r, at);
-    }
-    return r;
-}
-
-static void record(struct fl_detect *d, uint32_t n, struct detect_event e)
-{
-    uint32_t i = n % DETECT_RING / DETECT_BLOCK;
-
-    if (n % DETECT_BLOCK == 0 || d->events == 1) {
-        d->block[i].low = e.live;
-        d->block[i].high = e.live;
-    }
-    d->block[i].low = (uint32_t)fl_min(d->block[i].low, e.live);
-    d->block[i].high = (uint32_t)fl_max(d->block[i].high, e.live);
-    d->peak = (uint32_t)fl_max(d->peak, e.live);
-    *detect_at(d, n) = e;
-}
-
-/* About the same length. */
-static bool alike(uint32_t a, uint32_t b)
-{
-    return (a > b ? a - b : b - a) <= 2 + b / 16;
-}
-
-static uint32_t run_that_convinces(const struct fl_detect *d, enum detect_kind kind,
-                                   uint32_t period)
-{
-    size_t few = kind == DETECT_SIZES ? 2 : 8;
-    size_t need = period >= CERTAIN ? period - period / 8 : fl_max(few * period, AT_LEAST);
-
-    for (int i = 0; i < DETECT_PHASES; i++) { /* nor is it believed as several in a row */
+    for (int i = 0; i < DETECT_DOUBTS; i++) { /* nor is it believed as several in a row */
         uint32_t one = d->doubt[i].period, times = one != 0 ? (period + one / 2) / one : 0;
-        if (times != 0 && alike(period, times * one)) {
+        if (times != 0 && apart(period, times * one) <= 2 + times * one / 16) {
             need = fl_max(need, (size_t)d->doubt[i].need * one);
         }
     }
-    return (uint32_t)need;
+    return (uint32_t)fl_min(need, DETECT_OLDEST - period);
 }
 
-static void lock(struct fl_detect *d, enum detect_kind kind, uint32_t period)
+/* D2 and D3. Where sizes vary from step to step, so does the level at any event but the lowest. */
+static bool is_level_and_high(struct fl_detect *d, enum detect_kind kind, uint32_t n,
+                              uint32_t period)
 {
-    struct detect_follow *f = &d->follow[kind];
-
-    d->kind = kind;
-    d->period = period;
-    d->steps = 0;
-    d->old = 0;
-    d->silent = false;
-    d->began = f->from;
-    f->credit = DETECT_CREDIT;
-    f->found = 0;
-    d->follow[kind ^ 1].following = false;
-    d->follow[kind ^ 1].gone = 0;
-}
-
-/* Is the source in a phase that was followed for long? Then it goes on from there. */
-static bool knows_phase(struct fl_detect *d, enum detect_kind kind, uint32_t n)
-{
-    struct detect_follow *f = &d->follow[kind];
-
-    for (int i = 0; i < DETECT_PHASES; i++) {
-        struct detect_phase *p = &d->phase[i];
-        uint32_t first = p->bound - p->period;
-        if (p->period == 0 || p->kind != kind) {
-            continue;
-        }
-        if (n - first > OLDEST) {
-            p->period = 0;
-            continue;
-        }
-        if (f->source - first > p->end - first || n + 1 - f->from < fl_min(p->period, p->need)) {
-            continue;
-        }
-        lock(d, kind, p->period);
-        if (f->source - first > p->period) {
-            f->source -= p->period;
-        }
-        d->target = p->bound;
-        d->old = 2;
-        d->steps = OFTEN;
-        d->need = p->need;
-        p->period = 0;
-        return true;
-    }
-    return false;
-}
-
-/* D3. Where sizes vary from step to step the highest level does, too. */
-static bool is_high(enum detect_kind kind, struct range last, uint64_t high, uint64_t highest)
-{
+    size_t window = fl_max(fl_min(WINDOW, n - d->since), (size_t)2 * period);
+    struct detect_span last = fl_detect_span(d, n + 1 - period, n + 1),
+                       before = fl_detect_span(d, n + 1 - 2 * period, n + 1 - period),
+                       all = fl_detect_span(d, n + 1 - (uint32_t)window, n + 1);
+    uint32_t rise = last.high - last.low;
+    size_t most = fl_max(ROUNDING, rise / LEFT_PART);
     unsigned tenths = kind == DETECT_SIZES ? 9 : 5;
 
-    return last.high > last.low && (high - last.low) * 10 >= (highest - last.low) * tenths;
-}
-
-/* Was this size asked for, or freed, about a period before as well? What is foreign was not. */
-static bool comes_again(struct fl_detect *d, uint32_t event, uint32_t period)
-{
-    uint16_t size = detect_at(d, event)->size;
-
-    for (uint32_t i = 0; i <= 2 * NEARBY; i++) {
-        if (detect_at(d, event - period - NEARBY + i)->size == size) {
-            return true;
-        }
-    }
-    return false;
+    return apart(last.low, before.low) <= most &&
+           apart(detect_at(d, n)->live, detect_at(d, n - period)->live) <=
+               (kind == DETECT_SIZES ? most : rise / 4) &&
+           rise > 0 && (uint64_t)rise * 10 >= (uint64_t)(all.high - last.low) * tenths;
 }
 
 /* D5, of up to 64 events of the period. */
@@ -191,181 +81,109 @@ static bool is_varied(struct fl_detect *d, uint32_t n, uint32_t period)
         while (k < count && seen[k] != size) {
             k++;
         }
-        if (k == count && comes_again(d, n - i, period)) {
+        if (k == count) {
             seen[count++] = size;
         }
     }
     return count == VARIED;
 }
 
-/* The last `period` events, and before them `run` less that, repeat what came before. `balance`: what they have left live. */
-static bool accept(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint32_t period,
-                   uint32_t run, int32_t balance)
+/* D1 to D3, D5. Shapes are for what has other sizes each time; the rest is found by its sizes. */
+static bool is_step(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint32_t period)
 {
-    if (period < SHORTEST || period > DETECT_LONGEST ||
-        (uint32_t)(balance < 0 ? -balance : balance) > fl_max(DETECT_ROUNDING, d->peak / 10000) ||
-        run < run_that_convinces(d, kind, period) || (int32_t)(n - d->check) < 0) {
-        return false;
-    }
-    size_t kept = fl_min((uint32_t)d->events - 1 - d->start, OLDEST);
-    size_t window = fl_min(fl_max((size_t)WINDOW_PERIODS * period, WINDOW), kept);
-    uint32_t matched = (uint32_t)fl_min((size_t)run + period, kept);
-    window = fl_max(matched, fl_min(window, n - d->since));
-    struct range last = range_of(d, n + 1 - period, n + 1);
-    uint32_t high = range_of(d, n + 1 - matched, n + 1).high,
-             highest = range_of(d, n + 1 - (uint32_t)window, n + 1).high;
-    d->check = n + period / 8 + 8;
-    if (!is_high(kind, last, high, highest) || !is_varied(d, n, period) ||
-        fl_detect_divide(d, kind, n, period)) {
-        return false;
-    }
-    lock(d, kind, period);
-    d->bound = last.lowest;
-    d->target = last.lowest;
-    return true;
+    uint32_t run = enough(d, kind, period);
+
+    return n - d->start >= run + period && is_varied(d, n, period) &&
+           is_level_and_high(d, kind, n, period) && fl_detect_repeats(d, kind, n, period, run) &&
+           !(kind == DETECT_SHAPE && fl_detect_repeats(d, DETECT_SIZES, n, period, period));
 }
 
-/* What a period leaves live without what is no repetition: known each time that one has been followed, `whole` says that the
- * first one has; until then what there is of it. */
-static int32_t weighed(struct detect_follow *f, uint32_t n, bool whole, int32_t plain)
+/* The step that `period` is: under foreign requests what came two or three steps ago may be found
+ * before the last one is. */
+static uint32_t divided(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint32_t period)
 {
-    if (f->weighed == 0 || (int32_t)(f->source - 1 - f->weighed) >= 0) {
-        f->balance = plain - (f->skipped - f->skipped_then);
-        if (f->weighed != 0 || whole) {
-            f->weighed = n;
-            f->skipped_then = f->skipped;
+    for (uint32_t by = 3; by > 1; by--) {
+        uint32_t one = period / by;
+        if (one >= 4 * SHORTEST && fl_detect_repeats(d, kind, n, one, period) &&
+            is_step(d, kind, n, one)) {
+            return one;
         }
     }
-    return f->balance;
+    return period;
 }
 
-static void consider(struct fl_detect *d, enum detect_kind kind, uint32_t n)
+/* The last events came `period` before `n` as well. Is that a step? */
+static void consider(struct fl_detect *d, enum detect_kind kind, uint32_t n, uint32_t period)
 {
-    struct detect_follow *f = &d->follow[kind];
-    uint32_t live = detect_at(d, n)->live;
-
-    if (f->following && f->astray == 0) {
-        uint32_t period = n + 1 - f->source, run = n + 1 - f->from;
-        if (run >= KNOWN && knows_phase(d, kind, n)) {
-            return;
-        }
-        if (d->doubted != 0 && n - d->lost < d->doubted && alike(period, d->doubted)) {
-            d->doubt[(d->next_doubt - 1) % DETECT_PHASES].period = 0;
-            d->doubted = 0;
-        }
-        int32_t plain = (int32_t)(live - detect_at(d, f->source - 1)->live), balance = plain;
-        if (kind == DETECT_SIZES) {
-            balance = weighed(f, n, run >= period, plain);
-        }
-        if (run >= period - period / 8 && f->fresh >= FRESH &&
-            (accept(d, kind, n, period, run, plain) || accept(d, kind, n, period, run, balance))) {
-            return;
-        }
-    }
-    if (f->near != 0 && f->near_run >= f->near && f->near_run + DETECT_CONTEXT >= AT_LEAST &&
-        accept(d, kind, n, f->near, f->near_run + DETECT_CONTEXT,
-               (int32_t)(live - detect_at(d, n - f->near)->live))) {
-        f->following = true;
-        f->gone = 0;
-        f->source = n + 1 - f->near;
-        f->astray = 0;
-        f->from = n - f->near_run;
-        d->began = f->from;
-    }
-}
-
-/* The source has come to where a step ends. The event that comes is `n`. */
-static void end_step(struct fl_detect *d, uint32_t n)
-{
-    struct detect_follow *f = &d->follow[d->kind];
-    uint32_t past = f->source - d->target, now = n - past;
-
-    d->steps++;
-    if (d->old == 2) {
-        f->source -= d->period;
-        d->old = 1;
-        d->bound = now;
+    if (period < SHORTEST || period > LONGEST || (int32_t)(n - d->next_look[kind]) < 0 ||
+        !fl_detect_agree(d, kind, n, n - period)) {
         return;
     }
-    d->old = 0;
-    d->period = now - d->bound;
-    f->source = d->bound + past;
-    d->target = now;
-    if (d->steps <= SETTLING) {
-        struct range r = range_of(d, d->bound, now);
-        uint32_t live = detect_at(d, now)->live;
-        if (r.low < live && live - r.low > d->peak / 1000) {
-            d->target = r.lowest;
-            d->silent = r.lowest - d->bound < d->period / 2;
-        }
+    if (period >= FOLLOWED) {
+        d->far = (struct detect_far){n, period, kind};
     }
-    d->bound = d->target;
+    d->next_look[kind] = n + PAUSE + enough(d, kind, period) / PAUSE_PART;
+    if (!is_step(d, kind, n, period)) {
+        return;
+    }
+    period = divided(d, kind, n, period);
+    uint32_t begin = n + 1 - period;
+    d->track = (struct detect_track){.period = period,
+                                     .kind = kind,
+                                     .source = begin,
+                                     .target = fl_detect_span(d, begin, n + 1).lowest};
 }
 
-/* What was followed does not go on. */
+/* What was taken for steps does not go on. */
 static void lose(struct fl_detect *d, uint32_t n)
 {
-    uint32_t repetitions = (n - d->began) / d->period + 1;
-
-    if (d->steps >= OFTEN) {
-        bool old = d->old != 0;
-        d->phase[d->next_phase++ % DETECT_PHASES] =
-            (struct detect_phase){d->period, old ? d->target : d->bound, old ? d->target : n - GONE,
-                                  d->old == 2 ? 2 * d->need : KNOWN, d->kind};
-        d->since = n;
+    if (d->track.steps >= OFTEN) {
+        d->since = n - d->track.astray;
     } else {
-        struct detect_doubt doubt = {d->period, repetitions + 2};
-        d->doubt[d->next_doubt++ % DETECT_PHASES] = doubt;
-        d->lost = n;
-        d->doubted = d->period;
+        d->doubt[d->next_doubt++ % DETECT_DOUBTS] =
+            (struct detect_doubt){d->track.period, d->track.steps + 4};
     }
-    d->period = 0;
+    d->track.period = 0;
 }
 
 void fl_detect_doubt(struct fl_detect *d, uint32_t period, uint32_t steps)
 {
     if (period != 0) {
-        d->doubt[d->next_doubt++ % DETECT_PHASES] = (struct detect_doubt){period, 2 * steps + 2};
+        d->doubt[d->next_doubt++ % DETECT_DOUBTS] = (struct detect_doubt){period, 2 * steps + 2};
     }
 }
 
 void fl_detect_go_on(struct fl_detect *d)
 {
-    d->start = d->since = d->check = (uint32_t)d->events;
-    d->doubted = d->period = 0;
-    memset(d->phase, 0, sizeof d->phase);
-    for (int kind = 0; kind < DETECT_KINDS; kind++) {
-        uint32_t hash = d->follow[kind].hash; /* of events that are in the ring still */
-        d->follow[kind] = (struct detect_follow){.hash = hash};
-    }
+    d->start = d->since = (uint32_t)d->events;
+    d->far.back = 0;
+    d->track.period = 0;
 }
 
 static enum fl_detect_says event(struct fl_detect *d, struct detect_event e)
 {
     uint32_t n = (uint32_t)++d->events;
+    struct detect_track *t = &d->track;
     enum fl_detect_says says = FL_DETECT_NOTHING;
 
-    record(d, n, e);
-    if (d->period != 0) {
-        struct detect_follow *f = &d->follow[d->kind];
-        if (f->following && f->astray == 0 && (int32_t)(f->source - d->target) >= 0) {
-            says = d->silent ? FL_DETECT_NOTHING : FL_DETECT_STEP;
-            d->silent = false;
-            end_step(d, n);
-        }
+    fl_detect_record(d, n, e);
+    if (t->period != 0 && t->astray == 0 && (int32_t)(t->source - t->target) >= 0) {
+        says = FL_DETECT_STEP;
+        t->period = n - t->target;
+        t->target = n;
+        t->steps++;
     }
-    fl_detect_follow(d, n);
-    if (d->period != 0) {
-        const struct detect_follow *f = &d->follow[d->kind];
-        if (!f->following && f->gone == 0) {
-            lose(d, n);
-            return FL_DETECT_LOST;
-        }
-        return says;
+    if (t->period != 0 && !fl_detect_follow(d, n)) {
+        says = FL_DETECT_LOST;
+        lose(d, n);
     }
-    for (int kind = 0; kind < DETECT_KINDS && d->period == 0; kind++) {
-        fl_detect_look_back(d, (enum detect_kind)kind, n);
-        consider(d, (enum detect_kind)kind, n);
+    uint32_t back[DETECT_KINDS];
+    fl_detect_seen(d, n, back);
+    if (back[DETECT_SIZES] != 0 && (t->period == 0 || t->kind == DETECT_SHAPE)) {
+        consider(d, DETECT_SIZES, n, back[DETECT_SIZES]); /* sizes say more than shapes */
+    }
+    if (back[DETECT_SHAPE] != 0 && t->period == 0) {
+        consider(d, DETECT_SHAPE, n, back[DETECT_SHAPE]);
     }
     return says;
 }
@@ -378,53 +196,6 @@ static uint16_t token(uint64_t v)
 static uint32_t pages(uint64_t live)
 {
     return (uint32_t)fl_min(live >> LIVE_SHIFT, UINT32_MAX);
-}
-
-size_t fl_detect_size(void)
-{
-    return fl_align_up(sizeof(struct fl_detect), 4096);
-}
-
-size_t fl_detect_first(void)
-{
-    return offsetof(struct fl_detect, ring) + DETECT_TABLE_0 * sizeof(struct detect_event);
-}
-
-/* The tables that are used first from one of these events on come whole. */
-static struct fl_range table_ahead(const struct fl_detect *d, uint32_t events)
-{
-    if (events == DETECT_TABLE_0 - FL_DETECT_AHEAD || events == DETECT_TABLE_0) {
-        return (struct fl_range){(uintptr_t)d->table_1, sizeof d->table_1};
-    }
-    return events == DETECT_TABLE_1 - FL_DETECT_AHEAD
-               ? (struct fl_range){(uintptr_t)d->table_2, sizeof d->table_2}
-               : (struct fl_range){0, 0};
-}
-
-void fl_detect_ahead(const struct fl_detect *d, uint32_t events,
-                     struct fl_range out[static FL_DETECT_PARTS])
-{
-    uint32_t from = (events + FL_DETECT_AHEAD) % DETECT_RING;
-    bool first_time = events < DETECT_RING;
-
-    out[0] = (struct fl_range){(uintptr_t)&d->ring[from],
-                               first_time ? FL_DETECT_AHEAD * sizeof d->ring[0] : 0};
-    out[1] = table_ahead(d, events);
-}
-
-uint32_t fl_detect_events(const struct fl_detect *d)
-{
-    return (uint32_t)d->events;
-}
-
-bool fl_detect_is_new(const struct fl_detect *d)
-{
-    return d->events == 0;
-}
-
-bool fl_detect_is_beyond_first(const struct fl_detect *d)
-{
-    return d->events >= DETECT_TABLE_0;
 }
 
 enum fl_detect_says fl_detect_alloc(struct fl_detect *d, size_t size, unsigned kind, uint64_t live)
@@ -444,19 +215,40 @@ enum fl_detect_says fl_detect_free(struct fl_detect *d, size_t size, uint32_t di
 
 uint32_t fl_detect_period(const struct fl_detect *d)
 {
-    return d->period;
+    return d->track.period;
 }
 
-bool fl_detect_follows(const struct fl_detect *d)
+/* What repeats for its own length has been considered, and is none. */
+bool fl_detect_follows(struct fl_detect *d)
 {
-    uint32_t n = (uint32_t)d->events;
-    bool follows = d->period != 0;
+    struct detect_far f = d->far;
+    uint32_t old = (uint32_t)d->events - f.at, reach = DETECT_OLDEST - f.back;
+    bool long_ago = f.back == 0 || old >= f.back || old + FOLLOWED > reach;
 
-    for (int kind = 0; kind < DETECT_KINDS; kind++) {
-        const struct detect_follow *f = &d->follow[kind];
-        uint32_t period = n + 1 - f->source, run = n - f->from;
-        follows = follows || (f->following && run >= FOLLOWED && period >= SHORTEST &&
-                              run < FOLLOWED_PERIODS * period);
-    }
-    return follows;
+    return d->track.period != 0 ||
+           (!long_ago && fl_detect_repeats(d, f.kind, f.at, f.back, FOLLOWED) &&
+            (old + f.back > reach || !fl_detect_repeats(d, f.kind, f.at, f.back, f.back)));
+}
+
+uint32_t fl_detect_events(const struct fl_detect *d)
+{
+    return (uint32_t)d->events;
+}
+
+size_t fl_detect_size(void)
+{
+    return fl_align_up(sizeof(struct fl_detect), PAGE);
+}
+
+void fl_detect_ahead(const struct fl_detect *d, uint32_t events,
+                     struct fl_range out[static FL_DETECT_PARTS])
+{
+    uint32_t next = events + FL_DETECT_AHEAD, entries = next / 4; /* to be doubled by then */
+    bool doubles = (next & (next - 1)) == 0 && entries >= 512 && entries < DETECT_TABLE;
+    size_t ring = events < DETECT_RING ? FL_DETECT_AHEAD * sizeof d->ring[0] : 0;
+
+    out[0] = (struct fl_range){(uintptr_t)&d->ring[events % DETECT_RING], ring};
+    out[1] = doubles ? (struct fl_range){(uintptr_t)d->table[entries], entries * sizeof *d->table}
+                     : (struct fl_range){(uintptr_t)d->table, events == 0 ? PAGE : 0};
+    out[2] = (struct fl_range){(uintptr_t)d, events == 0 ? PAGE : 0};
 }

@@ -2,7 +2,7 @@
 #ifndef FL_PLAN_LEARN_LEARN_H
 #define FL_PLAN_LEARN_LEARN_H
 
-#include "plan/learn/detect.h"
+#include "plan/plan.h"
 
 enum { FL_RECORDS = 8, FL_LIVES_MOST = 32768 };
 
@@ -79,6 +79,9 @@ void fl_watch_anew(struct fl_step_context *c);
 void fl_watch_count(struct fl_step_context *c);
 /* Brings memory of its detector ahead of the stream. The worker. */
 void fl_watch_warm(struct fl_step_context *c);
+/* What that kept goes when no thread has wanted it for a tick. ns until the next look; UINT64_MAX:
+ * none. The worker; like fl_plan_age. */
+uint64_t fl_watch_age(void);
 /* Its thread has ended: the memory of few such contexts is kept. No lock held. */
 void fl_watch_leave(struct fl_step_context *c);
 /* One without a thread; NULL: there is none. Lock: plan. */

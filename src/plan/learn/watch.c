@@ -1,11 +1,11 @@
 /* How long a thread is watched for steps that are not declared, and what memory that takes.
  *
- * A watch that ends without a step is followed by a rest, in which requests are only counted, frees not even that. Both become
- * longer, until a seventeenth of all requests is watched. So a program without steps pays next to nothing, and one whose steps
- * begin late has them found late.
- * A detector comes into memory as it is used, and is gone while its thread rests. What a thread leaves when it ends is kept for
- * the next one, of a few threads: programs that make new threads in each step find it there. */
-#include "plan/learn/detect.h"
+ * A watch that ends without a step is followed by a rest, in which requests are only counted, frees
+ * not even that. Both become longer, until a seventeenth of all requests is watched. So a program
+ * without steps pays next to nothing, and one whose steps begin late has them found late.
+ * A detector comes into memory as it is used, and is gone while its thread rests. What a thread
+ * leaves when it ends is kept for the next one, of a few threads and until none has come for a tick
+ * or two: programs that make new threads in each step find it there. */
 #include "plan/context.h"
 
 #include <string.h>
@@ -15,7 +15,8 @@ enum { WARM_MOST = 8 }; /* contexts without a thread, with their memory */
 
 static const size_t warm_lives = (size_t)64 << 10; /* bytes of each record that are kept */
 
-static unsigned warm; /* Lock: plan */
+static unsigned warm;  /* Lock: plan */
+static bool warm_used; /* since the last look at their age. Lock: plan */
 
 /* It is new again, and not in memory. It stays mapped: addresses are not had without end. */
 static void drop_detector(struct fl_step_context *c)
@@ -27,6 +28,19 @@ static void drop_detector(struct fl_step_context *c)
     }
 }
 
+/* What the detector uses after so many events. */
+static void bring(struct fl_step_context *c, uint32_t events)
+{
+    struct fl_range part[FL_DETECT_PARTS];
+
+    fl_detect_ahead(c->watch.detect, events, part);
+    for (unsigned i = 0; i < FL_DETECT_PARTS; i++) {
+        if (part[i].len != 0) { /* a mere saving: it may fail */
+            (void)fl_sys.populate(part[i]);
+        }
+    }
+}
+
 bool fl_watch_begin(struct fl_step_context *c)
 {
     c->watch.unfound = 0;
@@ -35,9 +49,9 @@ bool fl_watch_begin(struct fl_step_context *c)
     if (c->watch.detect == NULL && !fl_sys_is_confined()) {
         c->watch.detect = fl_plan_map_locked(fl_detect_size());
     }
-    if (c->watch.detect != NULL && fl_detect_is_new(c->watch.detect) && !fl_sys_is_confined()) {
-        struct fl_range first = {(uintptr_t)c->watch.detect, fl_detect_first()};
-        (void)fl_sys.populate(first); /* no step is to take a fault for it */
+    if (c->watch.detect != NULL && fl_detect_events(c->watch.detect) == 0 &&
+        !fl_sys_is_confined()) {
+        bring(c, 0); /* no step is to take a fault for it */
     }
     return c->watch.detect != NULL;
 }
@@ -68,17 +82,10 @@ static void call_for_more(struct fl_step_context *c)
 
 void fl_watch_warm(struct fl_step_context *c)
 {
-    struct fl_range part[FL_DETECT_PARTS];
     uint32_t events = atomic_exchange(&c->watch.warms, 0);
 
-    if (events == 0) {
-        return;
-    }
-    fl_detect_ahead(c->watch.detect, events, part);
-    for (unsigned i = 0; i < FL_DETECT_PARTS; i++) {
-        if (part[i].len != 0) { /* a mere saving: it may fail */
-            (void)fl_sys.populate(part[i]);
-        }
+    if (events != 0) {
+        bring(c, events + FL_DETECT_AHEAD);
     }
 }
 
@@ -113,8 +120,9 @@ static void drop_records(struct fl_step_context *c, size_t kept)
 
 void fl_watch_leave(struct fl_step_context *c)
 {
-    bool beyond = c->watch.detect != NULL && fl_detect_is_beyond_first(c->watch.detect);
+    bool beyond = c->watch.detect != NULL && fl_detect_events(c->watch.detect) >= FL_DETECT_AHEAD;
 
+    atomic_store_explicit(&c->watch.warms, 0, memory_order_relaxed);
     fl_plan_lock();
     bool keeps = !beyond && warm < WARM_MOST;
     fl_plan_unlock();
@@ -125,6 +133,7 @@ void fl_watch_leave(struct fl_step_context *c)
     fl_plan_lock();
     c->watch.warm = keeps && warm < WARM_MOST;
     warm += c->watch.warm;
+    warm_used = warm_used || c->watch.warm;
     struct fl_step_context **list = c->watch.warm ? &fl_plan.free : &fl_plan.free_cold;
     c->who.free_next = *list;
     *list = c;
@@ -139,7 +148,43 @@ struct fl_step_context *fl_watch_get(void)
     if (c != NULL) {
         *list = c->who.free_next;
         warm -= c->watch.warm;
+        warm_used = warm_used || c->watch.warm;
         c->watch.warm = false;
     }
     return c;
+}
+
+/* Those that are warm, if none came or went since the last time. */
+static struct fl_step_context *take_idle(void)
+{
+    struct fl_step_context *idle = warm_used ? NULL : fl_plan.free;
+
+    warm_used = false;
+    if (idle != NULL) {
+        fl_plan.free = NULL;
+        warm = 0;
+    }
+    return idle;
+}
+
+uint64_t fl_watch_age(void)
+{
+    fl_plan_lock();
+    struct fl_step_context *c = take_idle(), *next;
+    bool more = fl_plan.free != NULL;
+    fl_plan_unlock();
+
+    for (; c != NULL; c = next) {
+        next = c->who.free_next;
+        drop_records(c, 0);
+        if (c->watch.detect != NULL) {
+            drop_detector(c);
+        }
+        fl_plan_lock();
+        c->watch.warm = false;
+        c->who.free_next = fl_plan.free_cold;
+        fl_plan.free_cold = c;
+        fl_plan_unlock();
+    }
+    return more ? fl_plan.config.tick_ns : UINT64_MAX;
 }
