@@ -30,6 +30,8 @@ void *fl_no_memory(void);
 /* LIVE, of at least `len` bytes, at a multiple of `align` and of the base page; NULL: the region
  * has none. errno is kept. */
 struct fl_extent *fl_from_region(size_t len, size_t align, enum fl_request_kind kind);
+/* The place that the thread's plan has for such a request, LIVE; NULL: none. errno is kept. */
+struct fl_extent *fl_from_plan(size_t len);
 /* Before boot is done, in the thread that boots: dlsym and the like. */
 void *fl_early(size_t n);
 /* The request was served with `e`; NULL: it was not. */

@@ -29,14 +29,9 @@ static void *any_malloc(size_t n)
     return n >= fl_route.threshold ? fl_malloc_large(n) : fl_route.next.malloc(n);
 }
 
-/* A new block with the old one's bytes; the old one is released. NULL: the old one is untouched. */
-static void *move_block(void *p, size_t old_len, size_t n)
+/* The old block's bytes go to `q`, and it is released. */
+static void *hand_over(void *q, void *p, size_t old_len, size_t n)
 {
-    void *q = any_malloc(n);
-
-    if (q == NULL) {
-        return NULL;
-    }
     memcpy(q, p, fl_min(old_len, n));
     if (fl_is_ours(p)) {
         fl_free_ours(p);
@@ -46,11 +41,24 @@ static void *move_block(void *p, size_t old_len, size_t n)
     return q;
 }
 
-/* What a step asks for must not depend on what lies behind a block: while it is watched, and where it has a place in a plan, a
- * block that grows by much is a new request. */
+/* A new block with the old one's bytes. NULL: the old one is untouched. */
+static void *move_block(void *p, size_t old_len, size_t n)
+{
+    void *q = any_malloc(n);
+
+    return q != NULL ? hand_over(q, p, old_len, n) : NULL;
+}
+
+static bool is_served(void)
+{
+    return (fl_plan_wants & FL_PLAN_REPLAY) != 0;
+}
+
+/* What a step asks for must not depend on what lies behind a block: while the step is watched or
+ * served, a block that grows by more than a quarter is a new request. */
 static bool stays(const struct fl_extent *e, size_t len)
 {
-    bool of_a_step = e->life != 0 || e->content == FL_CONTENT_INNER;
+    bool of_a_step = e->life != 0 || e->content == FL_CONTENT_INNER || is_served();
 
     return !of_a_step || len <= e->len + e->len / 4;
 }
@@ -92,6 +100,24 @@ static void *move_pages(struct fl_extent *e, size_t len)
     return fl_block(moved);
 }
 
+/* A block that cannot stay where it is, in a step that is served: a request of the step. Without a
+ * place in the plan its pages move, where they can, and else it is copied. NULL: not to be had, which
+ * move_block finds once more. */
+static void *move_in_step(struct fl_extent *e, void *p, size_t len, size_t n)
+{
+    struct fl_extent *to = fl_from_plan(len);
+    void *q = to != NULL ? fl_block(to) : move_pages(e, len);
+
+    if (q != NULL && to == NULL) {
+        return q;
+    }
+    if (q == NULL) {
+        to = fl_from_region(len, fl_page.base, FL_REQUEST_MALLOC);
+        q = to != NULL ? fl_block(to) : fl_route.next.malloc(n);
+    }
+    return q != NULL ? hand_over(q, p, fl_usable_ours(p), n) : NULL;
+}
+
 static void *realloc_ours(void *p, size_t n)
 {
     struct fl_extent *e =
@@ -110,9 +136,11 @@ static void *realloc_ours(void *p, size_t n)
     size_t len = fl_extent_len(n);
     if (e != NULL && len != 0 && !fl_harden.on) { /* a hardened block always moves */
         int saved = errno;
-        void *q = resize_in_place(e, len) ? p : move_pages(e, len);
-        errno = saved;
+        void *q = resize_in_place(e, len) ? p
+                  : is_served()           ? move_in_step(e, p, len, n)
+                                          : move_pages(e, len);
         if (q != NULL) {
+            errno = saved;
             return q;
         }
     }

@@ -162,16 +162,32 @@ static FL_COLD void *malloc_from_region(size_t n)
     return p != NULL ? p : next_malloc(n);
 }
 
+static struct fl_extent *from_plan(size_t len, size_t align)
+{
+    if ((fl_plan_wants & FL_PLAN_REPLAY) == 0) {
+        return NULL;
+    }
+    struct fl_extent *e = fl_plan_take(len, align);
+    call_for_plan();
+    return e;
+}
+
+struct fl_extent *fl_from_plan(size_t len)
+{
+    int saved = errno;
+    struct fl_extent *e = from_plan(len, fl_page.base);
+
+    fl_tell_plan(e, FL_REQUEST_MALLOC, fl_page.base);
+    errno = saved;
+    return e;
+}
+
 /* The thread's steps are learned, or served and it is not what was expected next. errno is kept. */
 static FL_APART struct fl_extent *from_step(size_t len, size_t align, enum fl_request_kind kind)
 {
     int saved = errno;
-    struct fl_extent *e = NULL;
+    struct fl_extent *e = from_plan(len, align);
 
-    if ((fl_plan_wants & FL_PLAN_REPLAY) != 0) {
-        e = fl_plan_take(len, align);
-        call_for_plan();
-    }
     if (e == NULL && align <= fl_page.base) {
         e = fl_from_cache(len);
     }

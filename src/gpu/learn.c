@@ -1,6 +1,6 @@
 /* A step's requests as they come, packed when it ends; and the public calls of plans. */
 #include "gpu/planned.h"
-#include "plan/plan.h"
+#include "pack/pack.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -475,7 +475,8 @@ FL_COLD bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n)
         }
         at += run + 1;
     }
-    return true;
+    /* A page that another thread fills is not there yet; nor ever, in a child without that thread. */
+    return fl_claims_are_free(&a->absent, granule, n);
 }
 
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room)

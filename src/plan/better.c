@@ -153,7 +153,7 @@ void fl_better_collect(struct fl_step_context *c)
         return;
     }
     struct fl_layout *old = c->known[i];
-    l->asked_most = old->asked_most;
+    l->past = old->past;
     c->known[i] = l;
     c->layout = c->layout == old ? l : c->layout;
     c->last = c->last == old ? l : c->last;

@@ -57,9 +57,10 @@ bool fl_claims_take(struct fl_claims *c, size_t first, size_t n)
     return took;
 }
 
+/* acquire: pairs with fl_bits_give */
 static bool has_none(const _Atomic uint64_t *w, uint64_t mask)
 {
-    return (atomic_load_explicit(w, memory_order_relaxed) & mask) == 0;
+    return (atomic_load_explicit(w, memory_order_acquire) & mask) == 0;
 }
 
 bool fl_claims_are_free(const struct fl_claims *c, size_t first, size_t n)

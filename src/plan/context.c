@@ -150,10 +150,11 @@ static bool note_end(struct fl_step_context *c)
     struct fl_layout *l = c->layout;
     bool in_work = atomic_load(&c->job) != FL_JOB_NONE && c->grown == l;
 
-    l->failed = c->served >= LONG_SERVICE ? 0 : l->failed + 1;
+    l->failed = (uint8_t)(c->served >= LONG_SERVICE ? 0 : l->failed + 1);
     bool hopeless = !c->declared && l->failed >= FAILURES && !in_work;
     if (hopeless && c->detect != NULL && l->n != c->varied) {
         fl_detect_doubt(c->detect, l->period, c->served);
+        c->alone = c->leader != NULL && fl_detect_period(c->detect) == 0;
     }
     fl_replay_off(c);
     if (hopeless) {
@@ -172,7 +173,7 @@ static void drop(struct fl_step_context *c)
     bool strange = c->strange != 0;
 
     fl_stats_bump(&c->stats.drops);
-    l->failed += !strange && c->served < LONG_SERVICE ? FAILURES : 0;
+    l->failed = (uint8_t)(l->failed + (!strange && c->served < LONG_SERVICE ? FAILURES : 0));
     bool forgotten = note_end(c);
     c->last = NULL;
     if (!forgotten && !strange && (atomic_load(&c->job) == FL_JOB_NONE || c->grown != l)) {
@@ -193,6 +194,8 @@ static void drop(struct fl_step_context *c)
 
 void fl_context_over(struct fl_step_context *c)
 {
+    atomic_store_explicit(&c->ended, atomic_load_explicit(&c->ended, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
     fl_record_end(c);
     if (c->layout != NULL && !fl_replay_end(c)) {
         drop(c);
@@ -353,6 +356,8 @@ struct fl_step_context *fl_context_make(bool declared)
     c->rest = c->drops = c->begun = 0;
     c->varied = 0;
     c->live = 0;
+    c->leader = NULL;
+    c->alone = false;
     atomic_store_explicit(&c->last_tid, 0, memory_order_relaxed);
     atomic_store_explicit(&c->freed_by_others, 0, memory_order_relaxed);
     fl_watch_anew(c);

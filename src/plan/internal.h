@@ -129,7 +129,17 @@ struct fl_record {
 #define FL_SEAT_NONE UINT32_MAX
 #define FL_SEAT_GAP (UINT32_MAX - 1) /* wherever there is room in the arena */
 
-/* Constant once made, but for what `wish` says. */
+/* What is known of the steps that a layout serves. */
+struct fl_past {
+    uint64_t asked_most;  /* bytes that one of them asked for in planned slots, at most */
+    uint64_t asked_then;  /* the same, when the layout was made; 0: it has served none */
+    uint64_t asked_least; /* bytes that one of them asked for since */
+    uint32_t seen;        /* steps that its sizes are known from, when it was made; 0: unknown */
+    uint32_t steps;       /* that it has served since */
+    bool headroom;        /* some slot has some */
+};
+
+/* Constant once made, but for `past`, and for what `wish` says. */
 struct fl_layout {
     size_t bytes; /* of this object, in plan memory */
     uint32_t n;
@@ -141,11 +151,11 @@ struct fl_layout {
     bool wish;            /* some slot has grown */
     uint64_t
         needs; /* bytes of memory at once: as many as it is high, unless its sizes belong to different steps */
-    uint64_t asked_most; /* bytes that one step asked for in planned slots, at most */
-    uint32_t period;     /* requests and frees of a step; 0: it was read from a file */
-    unsigned failed;     /* times that it was taken up and did not serve for long */
-    bool exact;          /* for steps like one that was repeated to the byte */
-    uint32_t serial;     /* no other has it */
+    struct fl_past past;
+    uint32_t period; /* requests and frees of a step; 0: it was read from a file */
+    uint8_t failed;  /* times that it was taken up and did not serve for long */
+    bool exact;      /* for steps like one that was repeated to the byte */
+    uint32_t serial; /* no other has it */
     uint32_t
         first; /* of the one that this one is instead of, with nothing but lower places; else its own */
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
@@ -202,6 +212,12 @@ struct fl_step_context {
     uint32_t sampled,
         stable; /* recorded since a plan was last made; of these, the last ones in a row that repeated the one before */
     bool detecting; /* `detect` is fed */
+    /* Steps of others: how many this context's thread has ended; whose blocks it frees, while its own
+     * steps are not found, and how many that one had ended; no other's steps are its own. */
+    _Atomic uint32_t ended;
+    struct fl_step_context *leader;
+    uint32_t followed;
+    bool alone;
     /* Of watch.c. */
     bool resting;    /* requests are counted in `rest`, and nothing else is looked at */
     bool warm;       /* without a thread, it has its memory still. Lock: plan */

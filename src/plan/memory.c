@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { CLASSES = 26, KEPT = 64, WARM_CLASSES = 6 /* up to 128 KiB */ };
+enum { CLASSES = 26, KEPT = 64, WARM_CLASSES = 6 /* up to 128 KiB */, WARM = 3 };
 static const size_t span_len = (size_t)64 << 30;
 
 static struct {
@@ -14,8 +14,10 @@ static struct {
     _Atomic size_t mapped; /* bytes of these. Relaxed: a statistic */
     uintptr_t kept[CLASSES][KEPT];
     unsigned nkept[CLASSES];
-    uintptr_t warm[WARM_CLASSES]; /* the last one of each that came back, with its pages; 0: none */
-} memory;                         /* Lock: plan */
+    /* The last ones of each that came back, with their pages: a layout that serves, one that is made
+     * and one that is searched for come and go together. 0: none. */
+    uintptr_t warm[WARM_CLASSES][WARM];
+} memory; /* Lock: plan */
 
 static bool claim_span(void)
 {
@@ -91,14 +93,26 @@ static void keep_addresses(struct fl_range part)
     }
 }
 
+/* A place of the class that has a block, or one that is empty; NULL: there is none. Lock: plan. */
+static uintptr_t *warm_place(size_t len, bool with_block)
+{
+    unsigned k = class_of(len);
+
+    for (unsigned i = 0; k < WARM_CLASSES && i < WARM; i++) {
+        if ((memory.warm[k][i] != 0) == with_block) {
+            return &memory.warm[k][i];
+        }
+    }
+    return NULL;
+}
+
 /* What comes and goes with each layout takes no fault. Lock: plan. NULL: there is none. */
 static void *take_warm(size_t len)
 {
-    unsigned k = class_of(len);
-    uintptr_t p = k < WARM_CLASSES ? memory.warm[k] : 0;
+    uintptr_t *place = warm_place(len, true), p = place != NULL ? *place : 0;
 
-    if (p != 0) {
-        memory.warm[k] = 0;
+    if (place != NULL) {
+        *place = 0;
     }
     return (void *)p; /* NOLINT(performance-no-int-to-ptr) */
 }
@@ -106,13 +120,12 @@ static void *take_warm(size_t len)
 /* Lock: plan. False: it is to be unmapped. */
 static bool keep_warm(struct fl_range part)
 {
-    unsigned k = class_of(part.len);
-    bool keeps = part.base != 0 && k < WARM_CLASSES && memory.warm[k] == 0;
+    uintptr_t *place = part.base != 0 ? warm_place(part.len, false) : NULL;
 
-    if (keeps) {
-        memory.warm[k] = part.base;
+    if (place != NULL) {
+        *place = part.base;
     }
-    return keeps;
+    return place != NULL;
 }
 
 static void *clear(void *warm, size_t len)

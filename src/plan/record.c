@@ -162,6 +162,37 @@ static void look_for_known(struct fl_step_context *c, size_t len)
     }
 }
 
+/* Threads that work on one step free each other's blocks. One whose requests alone tell of no step takes its leader's for its own. */
+static void note_leader(struct fl_step_context *owner)
+{
+    struct fl_step_context *c = fl_plan_mine;
+
+    if (c != NULL && c != owner && c->detecting && c->leader != owner && !owner->declared) {
+        c->leader = owner;
+        c->followed = atomic_load_explicit(&owner->ended, memory_order_relaxed);
+    }
+}
+
+static bool leader_ended_step(struct fl_step_context *c)
+{
+    struct fl_step_context *leader = c->leader;
+
+    if (FL_LIKELY(leader == NULL) || c->alone || fl_detect_period(c->detect) != 0) {
+        return false;
+    }
+    uint32_t ended = atomic_load_explicit(&leader->ended, memory_order_relaxed);
+    bool more = ended != c->followed;
+    c->followed = ended;
+    return more;
+}
+
+/* Is the request that was just served the first of a step? */
+static bool step_begins(struct fl_step_context *c, size_t len, enum fl_request_kind kind)
+{
+    return fl_detect_alloc(c->detect, len, kind, live_of(c)) == FL_DETECT_STEP ||
+           leader_ended_step(c);
+}
+
 void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 {
     struct fl_step_context *c = fl_plan_mine;
@@ -173,7 +204,7 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
         atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         return;
     }
-    if (c->detecting && fl_detect_alloc(c->detect, e->len, kind, live_of(c)) == FL_DETECT_STEP) {
+    if (c->detecting && step_begins(c, e->len, kind)) {
         fl_context_boundary(c);
         fl_replay_skip(c, e->len); /* this one has been served */
     } else if (c->detecting) {
@@ -243,6 +274,7 @@ void fl_plan_saw_free(struct fl_extent *e)
     uint32_t request = e->life;
 
     e->life = 0;
+    note_leader(c);
     if (c != fl_plan_mine || fl_region_busy() ||
         atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         atomic_fetch_add_explicit(&c->freed_by_others, e->len, memory_order_relaxed);

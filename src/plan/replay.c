@@ -120,7 +120,18 @@ static void wish(struct fl_step_context *c, const struct fl_seat *s, size_t len)
 
     if (len > slot->size && slot->kind != FL_SLOT_VARIES && slot->kind != FL_SLOT_KEPT) {
         slot->size = slot->most = len;
+        slot->headroom = 0;
         c->layout->wish = true;
+    }
+}
+
+/* A hit of a size that varies: how much of its headroom is of use? */
+static void note_size(struct fl_step_context *c, const struct fl_seat *s, size_t len)
+{
+    struct fl_slot *slot = &c->layout->slot[s - c->layout->seat];
+
+    if (FL_UNLIKELY(len > slot->most)) {
+        slot->most = len;
     }
 }
 
@@ -159,8 +170,8 @@ static const struct fl_seat *find_seat(struct fl_step_context *c, size_t len)
 static void count_miss(struct fl_step_context *c, size_t len, bool excused)
 {
     fl_stats_bump(&c->stats.misses);
-    c->diverged++;
     if (!excused) {
+        c->diverged++;
         c->misses_in_a_row++;
         c->missed += len;
         fl_stats_add(&c->stats.missed_bytes, len);
@@ -206,6 +217,7 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
     }
     struct fl_extent *e = at_seat(c, s, len);
     if (FL_LIKELY(e != NULL)) {
+        note_size(c, s, len);
         fl_stats_bump(&c->stats.hits);
         c->misses_in_a_row = 0;
         return e;
@@ -255,9 +267,10 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
 }
 
 /* Of a size that varies: fl_replay_count does not know how long it was. */
-static FL_APART void count_varying(struct fl_step_context *c, size_t len)
+static FL_APART void count_varying(struct fl_step_context *c, const struct fl_seat *s, size_t len)
 {
     fl_replay_count(c);
+    note_size(c, s, len);
     c->recent[c->requests_here++ % FL_SIGNATURE] = len;
     c->asked += len;
     c->misses_in_a_row = 0;
@@ -280,7 +293,7 @@ static struct fl_extent *seat_long(struct fl_turn *t, const struct fl_seat *s, s
         return NULL;
     }
     if (s->least != s->most) {
-        count_varying((struct fl_step_context *)t, len); /* its first member */
+        count_varying((struct fl_step_context *)t, s, len); /* its first member */
         mask = fl_claims_mask(first, n);
     }
     return fl_plan_seated(t, s, len, mask);
@@ -410,8 +423,16 @@ void fl_replay_begin(struct fl_step_context *c)
 
 void fl_replay_skip(struct fl_step_context *c, size_t len)
 {
-    if (c->layout != NULL && c->turn.next < c->end && fits(c->turn.next, len)) {
-        go_on_at(c, c->turn.next + 1);
+    const struct fl_seat *s = c->turn.next;
+
+    if (c->layout == NULL || s == c->end) {
+        return;
+    }
+    if (s == c->layout->seat && !fits(s, len)) { /* the step's first, and larger than ever */
+        wish(c, s, len);
+        go_on_at(c, s + 1);
+    } else if (fits(s, len)) {
+        go_on_at(c, s + 1);
     }
 }
 
@@ -419,6 +440,20 @@ void fl_replay_resume(struct fl_step_context *c)
 {
     go_on_at(c, c->layout->seat + FL_SIGNATURE);
     c->end = c->layout->seat + c->layout->n;
+}
+
+/* Sizes that have not grown for long need less headroom, or another one: the layout is made anew. */
+static void note_step(struct fl_step_context *c)
+{
+    enum { LONG = 4 }; /* times the steps that it was made of */
+    struct fl_layout *l = c->layout;
+    struct fl_past *p = &l->past;
+
+    p->asked_then = p->asked_then != 0 ? p->asked_then : c->asked;
+    p->asked_most = fl_max(p->asked_most, c->asked);
+    p->asked_least = fl_min(p->asked_least, c->asked);
+    p->steps++;
+    l->wish = l->wish || (p->headroom && p->seen != 0 && p->steps == LONG * p->seen);
 }
 
 bool fl_replay_end(struct fl_step_context *c)
@@ -429,7 +464,7 @@ bool fl_replay_end(struct fl_step_context *c)
     bool bad = !strange && !grows && c->missed > c->forgiven + c->asked / 20;
 
     if (c->layout != NULL) {
-        c->layout->asked_most = fl_max(c->layout->asked_most, c->asked);
+        note_step(c);
         fl_keep_use(c->layout);
     }
     c->relearn = c->diverged > c->requests_here / 100;

@@ -5,7 +5,7 @@
  * begin late has them found late.
  * A detector comes into memory as it is used, and is gone while its thread rests. What a thread leaves when it ends is kept for
  * the next one, of a few threads: programs that make new threads in each step find it there. */
-#include "plan/detect.h"
+#include "plan/learn/detect.h"
 #include "plan/internal.h"
 
 #include <string.h>

@@ -291,6 +291,8 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
         r->populated_bytes -= moved ? part.len : 0; /* it is the other's by now */
         r->stats.in_use += moved ? 0 : e->len;
         fl_region_give_locked(r, e);
+        r->stats.takes--; /* nobody asked for it */
+        r->stats.gives--;
         if (moved) {
             in->outer->zeroed.len -= part.len;
             in->outer->content = FL_CONTENT_PART;

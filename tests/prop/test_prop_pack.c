@@ -1,6 +1,6 @@
 /* Random lifetimes under the packer: layouts are right, by a checker that looks at each pair, not below the bound, the lowest
  * there is where few buffers can be tried in all orders, and the same again for the same seed and work. */
-#include "plan/plan.h"
+#include "pack/pack.h"
 #include "prop/seed.h"
 #include "unit/cmocka_all.h"
 

@@ -1,5 +1,5 @@
 /* The packer: what it answers to odd input, what it promises about its layouts, and what its own checker refuses. */
-#include "plan/plan.h"
+#include "pack/pack.h"
 #include "unit/cmocka_all.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
 #define FAULTLESS_FAULTPLAN_PLANS_H
 
 #include "faultplan/table.h"
+#include "plan/plan.h"
 #include "plan/store/store.h"
 
 /* Does it begin like one, whole or not, of whatever version? Looks at regular files only. */

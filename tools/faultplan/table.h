@@ -3,7 +3,7 @@
 #ifndef FAULTLESS_FAULTPLAN_TABLE_H
 #define FAULTLESS_FAULTPLAN_TABLE_H
 
-#include "plan/plan.h"
+#include "pack/pack.h"
 
 struct fl_table {
     struct fl_pack_buffer *buffer;

@@ -1,6 +1,6 @@
 /* From recorded steps to the slots of the next: which request is which, how long it lives, what is not to be planned.
- * What is left to others: matching (merge_match.c), the order of events (merge_order.c), offsets (pack.c). */
-#include "plan/merge.h"
+ * What is left to others: matching (match.c), the order of events (order.c), offsets (pack/). */
+#include "plan/learn/merge.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* Is a layout right? Shares nothing with the methods but the sorting: buffers are looked at from the lowest offset up, and
  * each must lie at or above whatever was seen at any of the births during its life. */
-#include "plan/pack.h"
+#include "pack/run.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* From buffers to what the methods work on: sections, parts, loads and the lower bound. */
-#include "plan/pack.h"
+#include "pack/run.h"
 
 #include <errno.h>
 #include <string.h>

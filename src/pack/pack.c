@@ -3,9 +3,10 @@
  * First every part by one skyline key: that layout is given out at once. Then the other keys, and, on the part that is the
  * tallest at the time, what takes longer. All of it ends as soon as no layout can be lower.
  * With zones all this happens a second time, zone by zone, each with its share of the time. */
-#include "plan/pack.h"
+#include "pack/run.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 
 static const size_t most_scratch = (size_t)64 * FL_MIB;
 

@@ -1,13 +1,13 @@
-/* The depth-first search's state: pack_search.c and pack_node.c alone.
+/* The depth-first search's state: search.c and node.c alone.
  *
  * Buffers are placed in order of offset, each at the lowest offset that what is placed below allows: every layout can be brought
  * into that form without growing. A node is a set of buffers that are not placed (a *problem*) and the offset it has come to.
  * The items of a problem lie side by side in `item`: one that is placed goes behind the others, so that the way back need not
  * restore the order. */
-#ifndef FL_PLAN_PACK_SEARCH_H
-#define FL_PLAN_PACK_SEARCH_H
+#ifndef FL_PACK_SEARCH_H
+#define FL_PACK_SEARCH_H
 
-#include "plan/pack.h"
+#include "pack/run.h"
 
 struct fl_item {
     uint64_t low; /* the lowest offset it can have yet; UINT64_MAX: placed */
@@ -74,7 +74,7 @@ struct fl_search {
 
 enum { FL_PACK_ORDERS = 3 };
 
-/* ---- pack_node.c ---- */
+/* ---- node.c ---- */
 
 void fl_node_rank(struct fl_search *s, struct fl_problem q, bool is_root);
 /* Opens a node for `q`. False: it can have no layout. */

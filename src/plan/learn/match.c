@@ -1,5 +1,5 @@
 /* Which request of one step is which of another: edit distance in a band that follows the best path. */
-#include "plan/merge.h"
+#include "plan/learn/merge.h"
 
 #include <stdlib.h>
 

@@ -1,22 +1,22 @@
-/* Shared by the files of the packer, pack*.c, alone.
+/* Shared by the files of the packer alone.
  *
  * pack.c          what the methods share, in which order they run, when to stop
- * pack_setup.c    buffers -> sections, parts, bounds
- * pack_sort.c     sorting, random numbers, memory inside the caller's scratch
- * pack_skyline.c  places the best buffer that fits on the lowest segment
- * pack_fit.c      first fit, and what of an earlier layout can stay
- * pack_search.c   depth first over canonical layouts below a height
- * pack_node.c     what one node of that search asks and changes
- * pack_check.c    is a layout right?
+ * setup.c    buffers -> sections, parts, bounds
+ * sort.c     sorting, random numbers, memory inside the caller's scratch
+ * skyline.c  places the best buffer that fits on the lowest segment
+ * fit.c      first fit, and what of an earlier layout can stay
+ * search.c   depth first over canonical layouts below a height
+ * node.c     what one node of that search asks and changes
+ * check.c    is a layout right?
  *
  * Words. A *section* is a stretch of time in which nothing is born after something died: two buffers conflict just when
  * they share one. A *part* is a run of sections that no buffer crosses into or out of; parts do not see each other.
  * Buffers that never live or have no size are left out. Sizes and offsets are in units: the smallest alignment of any buffer.
  * A zone is packed by itself, on the floor of the next lower one; what has no zone lies above all of them. */
-#ifndef FL_PLAN_PACK_H
-#define FL_PLAN_PACK_H
+#ifndef FL_PACK_RUN_H
+#define FL_PACK_RUN_H
 
-#include "plan/plan.h"
+#include "pack/pack.h"
 
 enum { FL_PACK_KEYS = 8 };
 
@@ -82,7 +82,7 @@ struct fl_pack_run {
     bool is_wrong; /* a layout failed its check */
 };
 
-/* ---- pack_sort.c ---- */
+/* ---- sort.c ---- */
 
 /* NULL when nothing of that size is left. Aligned to 64 bytes, not cleared. */
 void *fl_pack_carve(struct fl_pack_arena *a, size_t count, size_t width);
@@ -92,7 +92,7 @@ uint64_t fl_pack_random(uint64_t *state);
 /* Non-negative numbers as integers that compare alike. */
 uint64_t fl_pack_order_of(double v);
 
-/* ---- pack_setup.c ---- */
+/* ---- setup.c ---- */
 
 /* Checks the input, and fills everything in `r` from `count` on. 0, -EINVAL or -ENOMEM. */
 int fl_pack_setup(struct fl_pack_run *r);
@@ -106,7 +106,7 @@ bool fl_pack_spend(struct fl_pack_run *r, uint32_t cost);
 /* r->offset is a layout of part `p`: it becomes its best if it is, and goes out if the whole is lower by it. */
 void fl_pack_keep(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t height);
 
-/* ---- pack_skyline.c ---- */
+/* ---- skyline.c ---- */
 
 /* A layout in r->offset of part `p`, by key 0..FL_PACK_KEYS - 1, blurred at random by up to `blur` (0: exact).  Returns its
  * height; UINT64_MAX when it would be `limit` or more, or time ran out and `must` is not set, or scratch. */
@@ -114,7 +114,7 @@ uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, un
                          double blur, uint64_t limit, bool must);
 extern const char *const fl_pack_key_name[FL_PACK_KEYS];
 
-/* ---- pack_fit.c ---- */
+/* ---- fit.c ---- */
 
 /* Buffers of a part that are not too many. */
 enum { FL_PACK_FIT_MOST = 3000, FL_PACK_STAY_MOST = 10000 };
@@ -125,7 +125,7 @@ uint64_t fl_pack_first_fit(struct fl_pack_run *r, const struct fl_pack_part *p, 
 /* Likewise, with as many as can be where they were before. */
 uint64_t fl_pack_stay(struct fl_pack_run *r, const struct fl_pack_part *p, uint64_t limit);
 
-/* ---- pack_search.c ---- */
+/* ---- search.c ---- */
 
 enum { FL_PACK_SEARCH_MOST = 6000 }; /* buffers of a part: a node costs a look at each */
 

@@ -5,7 +5,7 @@
  * the latest for its death: whatever map, what lived at once in that step does so in the result. Of all maps the one is
  * taken that lengthens lives by the fewest bytes times places: isotonic regression with one-sided costs, by the method
  * of Rote, Isotonic Regression by Dynamic Programming, SOSA 2019: a heap holds where the cost bends. */
-#include "plan/merge.h"
+#include "plan/learn/merge.h"
 
 #include <string.h>
 

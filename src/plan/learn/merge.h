@@ -1,6 +1,6 @@
-/* Shared by merge*.c alone. */
-#ifndef FL_PLAN_MERGE_H
-#define FL_PLAN_MERGE_H
+/* Shared by the files of learn/ alone. */
+#ifndef FL_PLAN_LEARN_MERGE_H
+#define FL_PLAN_LEARN_MERGE_H
 
 #include "plan/plan.h"
 

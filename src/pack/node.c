@@ -1,5 +1,5 @@
 /* One node of the depth-first search: who comes next, what that does to the others, whether they can still fit. */
-#include "plan/pack_search.h"
+#include "pack/search.h"
 
 /* ---- ranks ---- */
 

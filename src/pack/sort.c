@@ -1,5 +1,5 @@
 /* What the packer takes for granted elsewhere: sorting, random numbers, memory out of the caller's scratch. */
-#include "plan/pack.h"
+#include "pack/run.h"
 
 #include <string.h>
 

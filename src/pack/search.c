@@ -1,6 +1,6 @@
 /* Depth first over canonical layouts below a given height. Where a search goes wrong near its root it goes wrong for good, so
  * that many short ones are made, from different orders, each round longer than the one before. */
-#include "plan/pack_search.h"
+#include "pack/search.h"
 
 #include <string.h>
 

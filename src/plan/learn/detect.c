@@ -9,7 +9,7 @@
  * The micro-step of an accumulated gradient is all that until the optimizer comes: a period that ends after few repetitions
  * must repeat more often before it is believed again, and meanwhile the longer one around it is found. One that was followed
  * for long is a phase of the program; when it comes back it is known at once. A step ends where the fewest bytes are live. */
-#include "plan/detect.h"
+#include "plan/learn/detect.h"
 #include <string.h>
 
 enum {

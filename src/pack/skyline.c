@@ -3,7 +3,7 @@
  *
  * Buffers stand in a tree in order of birth; a node knows the best rank and the earliest end below it, so that most of what
  * does not fit is never looked at. Segments are known by their first section, and lie in a heap by (height, section). */
-#include "plan/pack.h"
+#include "pack/run.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* A stream of events compared with itself: where the last few were seen before is where the next are expected from. A few may
  * be different, missing or too many. */
-#include "plan/detect.h"
+#include "plan/learn/detect.h"
 
 enum {
     ASTRAY = 8, /* events that may be different, missing or too many in one place */

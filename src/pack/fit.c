@@ -1,7 +1,7 @@
 /* First fit: buffers in some order, each at the lowest offset at which nothing that is placed is in its way. Each looks at
  * all that are placed: for small parts only. And what can stay of an earlier layout: the buffers that still do not overlap
  * there are placed first. */
-#include "plan/pack.h"
+#include "pack/run.h"
 
 struct fit {
     struct fl_pack_run *r;
