@@ -33,7 +33,7 @@ static void begin(void)
 /* A process that has read the file; it may wait for a byte before it saves. */
 struct run {
     pid_t pid;
-    int go;
+    int go[2];
 };
 
 /* Twenty steps of each size, in a context each unless told otherwise, which is `scale` sixteenths;
@@ -69,8 +69,7 @@ static struct run start(const unsigned *scale, bool waits)
     assert_true(pid > 0 && read(begun[0], &byte, 1) == 1);
     close(begun[0]);
     close(begun[1]);
-    close(go[0]);
-    return (struct run){.pid = pid, .go = go[1]};
+    return (struct run){.pid = pid, .go = {go[0], go[1]}};
 }
 
 /* How many layouts it has learned. */
@@ -78,9 +77,10 @@ static int finish(struct run r)
 {
     int status = 1;
 
-    (void)!write(r.go, "", 1);
+    assert_int_equal(write(r.go[1], "", 1), 1); /* also to one that does not wait */
     assert_true(waitpid(r.pid, &status, 0) == r.pid && WIFEXITED(status));
-    close(r.go);
+    close(r.go[0]);
+    close(r.go[1]);
     return WEXITSTATUS(status);
 }
 
