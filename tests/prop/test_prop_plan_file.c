@@ -1,6 +1,7 @@
-/* Plan files as somebody who means harm would write them: real ones with bits turned, numbers put elsewhere, counts that are huge,
- * cut short, and most of them with the right checksum. Each is refused, or its layouts are such as may be served, by a checker that
- * looks at each pair of blocks. */
+/* Plan files as somebody who means harm would write them: real ones with bits turned, numbers put
+ * elsewhere, counts that are huge, cut short, and most of them with the right checksum. Each is
+ * refused, or its layouts are such as may be served, by a checker that looks at each pair of
+ * blocks. */
 #include "plan/store/store.h"
 #include "prop/seed.h"
 #include "unit/plan_fixture.h"
@@ -12,7 +13,7 @@
 #include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { ROUNDS = 4000 };
+enum { ROUNDS = 20000 };
 #else
 enum { ROUNDS = 100000 };
 #endif
@@ -131,7 +132,8 @@ static uint64_t get(const unsigned char *file, size_t len, size_t at)
     return le64toh(v);
 }
 
-/* A count of slots, and the length that goes with it, as far as 64 bits have it; now and then the file ends there, too. */
+/* A count of slots, and the length that goes with it, as far as 64 bits have it; now and then the
+ * file ends there, too. */
 static size_t put_count(unsigned char *file, size_t len)
 {
     uint32_t n = (uint32_t)(below(2) == 0 ? below(SLOTS) : odd_number());

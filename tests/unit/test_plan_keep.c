@@ -1,4 +1,5 @@
-/* Plans that live on: what one run has learned is there in the next one, and stays when that learns more. Each run is a process. */
+/* Plans that live on: what one run has learned is there in the next one, and stays when that learns
+ * more. Each run is a process. */
 #include "plan/store/store.h"
 #include "unit/plan_fixture.h"
 
@@ -32,10 +33,11 @@ static void begin(void)
 /* A process that has read the file; it may wait for a byte before it saves. */
 struct run {
     pid_t pid;
-    int go;
+    int go[2];
 };
 
-/* Twenty steps of each size, in a context each unless told otherwise, which is `scale` sixteenths; as many as end at 0. Saves when it may. The answer: layouts that were learned. */
+/* Twenty steps of each size, in a context each unless told otherwise, which is `scale` sixteenths;
+ * as many as end at 0. Saves when it may. The answer: layouts that were learned. */
 static int learn(const unsigned *scale)
 {
     for (; *scale != 0; scale++) {
@@ -67,8 +69,7 @@ static struct run start(const unsigned *scale, bool waits)
     assert_true(pid > 0 && read(begun[0], &byte, 1) == 1);
     close(begun[0]);
     close(begun[1]);
-    close(go[0]);
-    return (struct run){.pid = pid, .go = go[1]};
+    return (struct run){.pid = pid, .go = {go[0], go[1]}};
 }
 
 /* How many layouts it has learned. */
@@ -76,9 +77,10 @@ static int finish(struct run r)
 {
     int status = 1;
 
-    (void)!write(r.go, "", 1);
+    assert_int_equal(write(r.go[1], "", 1), 1); /* also to one that does not wait */
     assert_true(waitpid(r.pid, &status, 0) == r.pid && WIFEXITED(status));
-    close(r.go);
+    close(r.go[0]);
+    close(r.go[1]);
     return WEXITSTATUS(status);
 }
 
@@ -137,7 +139,8 @@ static void what_an_earlier_run_has_learned_stays(void **state)
     (void)unlink(path);
 }
 
-/* Plans of `n` scales, 2 apart. The first two by processes that see none: one that finds a single plan tries that first. */
+/* Plans of `n` scales, 2 apart. The first two by processes that see none: one that finds a single
+ * plan tries that first. */
 static void make_plans(unsigned scale, unsigned n)
 {
     struct run first = start((const unsigned[]){scale, 0}, true);
@@ -155,7 +158,8 @@ static void what_was_not_used_for_the_longest_time_goes(void **state)
     (void)state;
     make_path();
     make_plans(16, 16);
-    /* That one was learned before all others but one, and is far from the first four of the file. */
+    /* That one was learned before all others but one, and is far from the first four of the file.
+     * */
     assert_int_equal(run(18), 0);
     assert_int_equal(run(60), 1);
     assert_int_equal(plans(), 16);
@@ -177,7 +181,8 @@ static void one_run_uses_all_plans_of_the_file(void **state)
     }
     assert_int_equal(finish(start(scale, false)), 0);
     assert_int_equal(plans(), 12);
-    /* One that is served meets the others' sizes for a step's first requests, and may grow by that. */
+    /* One that is served meets the others' sizes for a step's first requests, and may grow by that.
+     * */
     in_one_context = true;
     assert_true(finish(start(scale, false)) <= 4);
     assert_true(plans() >= 12);

@@ -1,6 +1,6 @@
-/* The plans of this program, in the order of their use: read from the file of FAULTLESS_PLAN at boot, given to contexts, written when
- * new ones are known and at exit. What the most recent ones need is asked of the huge-page reserve at once, so that it is there
- * when the first step begins. */
+/* The plans of this program, in the order of their use: read from the file of FAULTLESS_PLAN at
+ * boot, given to contexts, written when there are new ones and at exit. The memory that the tallest
+ * one needs is asked of the stock at once, so that it is there when the first step begins. */
 #include "plan/context.h"
 #include "plan/store/store.h"
 
@@ -27,12 +27,12 @@ static struct {
     _Atomic uint64_t latest;        /* signature of the first */
     unsigned at_boot;               /* plans that were there, and how each begins. Constant */
     uint64_t begins[KEPT_PLANS];
-    uint16_t
-        given[FL_CONTEXTS]; /* by context, a bit for each of them that it has had. Its thread */
-    uint64_t order;         /* in which the file has them */
-    _Atomic bool news;      /* there are some that the file does not have */
-    _Atomic bool writing;   /* by the worker, or at exit */
-    int pid;                /* whose plans these are: not a fork's child's */
+    /* By context, a bit for each of these that it has had. Its thread. */
+    uint16_t given[FL_CONTEXTS];
+    uint64_t order;       /* that the file has. Lock: plan */
+    _Atomic bool news;    /* there are some that the file does not have */
+    _Atomic bool writing; /* by the worker, or at exit */
+    int pid;              /* whose plans these are: not a fork's child's */
 } keep;
 
 /* Once. */
@@ -49,85 +49,6 @@ static void complain(int rc)
     if (!atomic_exchange(&said, true)) {
         fl_say(line);
     }
-}
-
-/* ---- from the file ---- */
-
-/* Bytes that its slots come to, each by itself, twice where it may live in two steps at once: no layout is taller. Below 2^64. */
-static uint64_t sum_of(const struct fl_layout *l)
-{
-    uint64_t sum = FL_GRANULE;
-
-    for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
-        bool is_huge = s->size >= FL_HUGE_FROM;
-        uint64_t bytes = is_huge ? fl_align_up(s->size, fl_page.huge) + fl_page.huge
-                                 : fl_align_up(s->size, FL_GRANULE);
-        sum += bytes * (s->kind <= FL_SLOT_CROSSING ? 1 : 2);
-    }
-    return sum;
-}
-
-/* Do no two slots that live at once overlap? */
-static bool is_free_of_overlap(const struct fl_layout *l)
-{
-    struct fl_packing p = {.n = 0};
-    size_t len = fl_pack_scratch(2 * (size_t)l->n);
-    void *scratch = fl_plan_map_locked(len);
-    bool is_good = scratch != NULL && fl_packing_open(&p, l);
-
-    for (size_t i = 0; i < p.n; i++) {
-        p.buffer[i].offset = p.buffer[i].previous;
-    }
-    is_good = is_good && fl_pack_is_valid(p.buffer, p.n, l->height, scratch, len);
-    fl_packing_close(&p);
-    fl_plan_unmap_locked((uintptr_t)scratch, len);
-    return is_good;
-}
-
-/* Such as engine.c makes? */
-static bool is_sound(const struct fl_layout *l)
-{
-    for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
-        if (s->kind <= FL_SLOT_DOUBLED && !fl_slot_is_planned(s)) {
-            return false;
-        }
-    }
-    return l->n != 0 && l->height != 0 && l->height <= sum_of(l) && is_free_of_overlap(l);
-}
-
-/* The file has the largest of each size, with its headroom, and not what one step held at once. Where the smallest of each are much
- * less they tell better: an arena that is expected to hold too little grows. 0: what it is high. */
-static uint64_t expected(const struct fl_layout *l)
-{
-    uint64_t least = 0, most = 0;
-
-    for (uint32_t i = 0; i < l->n; i++) {
-        if (l->slot[i].kind <= FL_SLOT_DOUBLED) {
-            least += l->slot[i].least;
-            most += l->slot[i].size;
-        }
-    }
-    return least < most / 10 * 9 ? l->height / 100 * (least / (most / 100 + 1)) : 0;
-}
-
-struct fl_layout *fl_keep_layout(const void *file, size_t at, const struct fl_file_plan *p)
-{
-    struct fl_layout *l = p->granule == FL_GRANULE ? fl_layout_new(p->n) : NULL;
-
-    if (l == NULL) {
-        return NULL;
-    }
-    fl_file_slots(file, at, l->slot);
-    l->hash = p->signature;
-    l->height = p->height;
-    l->horizon = p->horizon; /* it is written again */
-    if (!is_sound(l)) {
-        fl_layout_free(l);
-        return NULL;
-    }
-    l->largest = expected(l);
-    fl_layout_seat(l, NULL);
-    return l;
 }
 
 /* ---- the entries ---- */
@@ -296,7 +217,8 @@ static void add_plans(struct fl_file *f)
     }
 }
 
-/* Ours as they were used last, with what another process of this program has written since; then the other programs'. */
+/* Ours as they were used last, with what another process of this program has written since; then
+ * the other programs'. */
 static int write_file(void)
 {
     size_t old_len = 0, size = FL_FILE_HEAD;
@@ -360,7 +282,8 @@ void fl_keep_adopt(struct fl_step_context *c)
     fl_plan_unlock();
 }
 
-/* One more that it knows: in a free place, or in that of one that is neither served nor being packed anew. */
+/* One more that it knows: in a free place, or in that of one that is neither served nor packed
+ * anew. */
 static void add_known(struct fl_step_context *c, struct fl_layout *l)
 {
     unsigned i = 0;
@@ -370,7 +293,7 @@ static void add_known(struct fl_step_context *c, struct fl_layout *l)
     }
     if (i == FL_LAYOUTS) {
         i = (unsigned)__builtin_popcount(keep.given[c->who.id - 1]) % FL_LAYOUTS;
-        while (c->serve.known[i] == c->serve.layout || c->serve.known[i] == c->job.grown) {
+        while (c->serve.known[i] == c->serve.layout || c->serve.known[i] == c->job.state.grown) {
             i = (i + 1) % FL_LAYOUTS;
         }
         c->serve.last = c->serve.last == c->serve.known[i] ? NULL : c->serve.last;
@@ -435,9 +358,8 @@ void fl_keep_note(const struct fl_layout *l)
     if (copy != NULL) {
         unsigned i = find(l->hash, l->n);
         bool is_other = i == keep.n;
-        i = i < KEPT_PLANS ? i
-                           : KEPT_PLANS - 1; /* the one that was not used for the longest time */
-        keep.n = i < keep.n ? keep.n : i + 1;
+        i = i == KEPT_PLANS ? i - 1 : i; /* in place of what was not used for the longest time */
+        keep.n = i == keep.n ? i + 1 : keep.n;
         struct entry *e = &keep.entry[i];
         if (e->layout != NULL) {
             fl_plan_unmap((uintptr_t)e->layout, e->layout->bytes);

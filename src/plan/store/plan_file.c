@@ -58,8 +58,8 @@ int fl_file_look(const char *path, size_t *out_len)
 
 int fl_file_read(const char *path, void *buf, size_t len)
 {
-    /* the slot ends what it reads with a NUL, and does not say how much it was: where the file has become shorter since, the
-     * checksum tells */
+    /* the slot ends what it reads with a NUL, and does not say how much it was: where the file has
+     * become shorter since, the checksum tells */
     memset(buf, 0, len + 1);
     int rc = fl_sys.read_own_file(path, buf, len + 1);
     return rc != 0 ? rc : fl_file_check(buf, len);

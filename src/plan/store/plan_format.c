@@ -1,8 +1,9 @@
 /* Plans kept across runs: their form in a file. Pure: from slots to bytes and back.
  *
- * docs/plan-file.md has the table of offsets. Numbers are little-endian, wherever it is written. Nothing that is read is trusted: a
- * file that fl_file_check passed leads to no access outside it, and its slots are such as fl_merge and the packer make. Whether
- * any of them overlap is looked at when a layout is made of them (plan_cache.c). */
+ * docs/plan-file.md has the table of offsets. Nothing that is read is trusted: a file that
+ * fl_file_check passed leads to no access outside it, and each of its slots is such as fl_merge and
+ * the packer make. Whether any of them overlap is looked at when a layout is made of them
+ * (plan_layout.c). */
 #include "plan/store/store.h"
 
 #include <endian.h>
@@ -78,7 +79,8 @@ static struct fl_slot unpack_slot(const void *at)
     return to;
 }
 
-/* Each step is a bijection of the state, and of the word: two texts that differ in one word never have the same hash. */
+/* Each step is a bijection of the state, and of the word: two texts that differ in one word never
+ * have the same hash. */
 uint64_t fl_file_hash(uint64_t seed, const void *data, size_t len)
 {
     const unsigned char *p = data;
@@ -217,7 +219,8 @@ unsigned fl_file_keep(struct fl_file *f, const void *old, uint64_t but)
 
 /* ---- reading ---- */
 
-/* A plan at `at`, of which `left` bytes are in the file: to the byte one that fl_file_add writes? Its length; 0: no. */
+/* A plan at `at`, of which `left` bytes are in the file: to the byte one that fl_file_add writes?
+ * Its length; 0: no. */
 static size_t check_plan(const char *at, size_t left)
 {
     struct fl_slot s[2];
@@ -283,17 +286,28 @@ int fl_file_check(const void *buf, size_t len)
 
 const char *fl_file_why(int rc)
 {
-    return rc == 0           ? "nothing is wrong"
-           : rc == -ENOENT   ? "it is not there"
-           : rc == -EINVAL   ? "it is no plan file"
-           : rc == -ENOTSUP  ? "it is of another version"
-           : rc == -EMSGSIZE ? "it is cut short, or too long"
-           : rc == -EBADMSG  ? "its checksum is wrong"
-           : rc == -EILSEQ   ? "its content makes no sense"
-           : rc == -ELOOP    ? "it is a link"
-           : rc == -EACCES   ? "it is another user's, or others may write to it"
-           : rc == -ENOKEY   ? "it has no plan of this program"
-                             : "it cannot be read";
+    static const struct {
+        int rc;
+        const char *why;
+    } answer[] = {
+        {0, "nothing is wrong"},
+        {-ENOENT, "it is not there"},
+        {-EINVAL, "it is no plan file"},
+        {-ENOTSUP, "it is of another version"},
+        {-EMSGSIZE, "it is cut short, or too long"},
+        {-EBADMSG, "its checksum is wrong"},
+        {-EILSEQ, "its content makes no sense"},
+        {-ELOOP, "it is a link"},
+        {-EACCES, "it is another user's, or others may write to it"},
+        {-ENOKEY, "it has no plan of this program"},
+    };
+
+    for (size_t i = 0; i < sizeof answer / sizeof answer[0]; i++) {
+        if (answer[i].rc == rc) {
+            return answer[i].why;
+        }
+    }
+    return "it cannot be read";
 }
 
 int fl_file_next(const void *buf, size_t *at, struct fl_file_plan *out)

@@ -1,6 +1,7 @@
-/* Recorded steps as text, for people and for faultplan(1): a file a step in the folder of FAULTLESS_TRACE, one line a block,
- * `id,lower,upper,size,alignment,thread,node`, in the order of the step's events. What lives on ends with the step. The thread is its
- * number in the kernel, the node the one whose memory the block was given: empty where it was given several's. */
+/* Recorded steps as text, for people and for faultplan(1): a file a step in the folder of
+ * FAULTLESS_TRACE, one line a block, `id,lower,upper,size,alignment,thread,node`, in the order of
+ * the step's events. What lives on ends with the step. The thread is its number in the kernel, the
+ * node the one whose memory the block was given: empty where it was given several's. */
 #include "plan/context.h"
 #include "plan/store/store.h"
 

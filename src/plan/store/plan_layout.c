@@ -1,0 +1,83 @@
+/* A plan of a file becomes a layout, if it is such as the planner makes. The file's fields are
+ * right, each by itself (plan_format.c); here is looked at what they come to together. */
+#include "plan/context.h"
+#include "plan/store/store.h"
+
+/* Bytes that its slots come to, each by itself, twice where it may live in two steps at once: no
+ * layout is taller. Below 2^64. */
+static uint64_t sum_of(const struct fl_layout *l)
+{
+    uint64_t sum = FL_GRANULE;
+
+    for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
+        bool is_huge = s->size >= FL_HUGE_FROM;
+        uint64_t bytes = is_huge ? fl_align_up(s->size, fl_page.huge) + fl_page.huge
+                                 : fl_align_up(s->size, FL_GRANULE);
+        sum += bytes * (s->kind <= FL_SLOT_CROSSING ? 1 : 2);
+    }
+    return sum;
+}
+
+/* Do no two slots that live at once overlap? */
+static bool is_free_of_overlap(const struct fl_layout *l)
+{
+    struct fl_packing p = {.n = 0};
+    size_t len = fl_pack_scratch(2 * (size_t)l->n);
+    void *scratch = fl_plan_map_locked(len);
+    bool is_good = scratch != NULL && fl_packing_open(&p, l);
+
+    for (size_t i = 0; i < p.n; i++) {
+        p.buffer[i].offset = p.buffer[i].previous;
+    }
+    is_good = is_good && fl_pack_is_valid(p.buffer, p.n, l->height, scratch, len);
+    fl_packing_close(&p);
+    fl_plan_unmap_locked((uintptr_t)scratch, len);
+    return is_good;
+}
+
+/* Such as engine.c makes? */
+static bool is_sound(const struct fl_layout *l)
+{
+    for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
+        if (s->kind <= FL_SLOT_DOUBLED && !fl_slot_is_planned(s)) {
+            return false;
+        }
+    }
+    return l->n != 0 && l->height != 0 && l->height <= sum_of(l) && is_free_of_overlap(l);
+}
+
+/* What a step will hold at once; 0: as much as the layout is high. The file has the largest of each
+ * size, with its headroom. Where the smallest are much less they tell better: an arena that is
+ * expected to hold too little grows. */
+static uint64_t expected(const struct fl_layout *l)
+{
+    uint64_t least = 0, most = 0;
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (l->slot[i].kind <= FL_SLOT_DOUBLED) {
+            least += l->slot[i].least;
+            most += l->slot[i].size;
+        }
+    }
+    return least < most / 10 * 9 ? l->height / 100 * (least / (most / 100 + 1)) : 0;
+}
+
+struct fl_layout *fl_keep_layout(const void *file, size_t at, const struct fl_file_plan *p)
+{
+    struct fl_layout *l = p->granule == FL_GRANULE ? fl_layout_new(p->n) : NULL;
+
+    if (l == NULL) {
+        return NULL;
+    }
+    fl_file_slots(file, at, l->slot);
+    l->hash = p->signature;
+    l->height = p->height;
+    l->horizon = p->horizon; /* it is written again */
+    if (!is_sound(l)) {
+        fl_layout_free(l);
+        return NULL;
+    }
+    l->largest = expected(l);
+    fl_layout_seat(l, NULL);
+    return l;
+}
