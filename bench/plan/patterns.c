@@ -429,6 +429,7 @@ static void run(const struct pattern *p)
 {
     bool declare = arg.declare && !p->threads;
 
+    fl_meter_base();
     make_weights(&one, p->alike);
     fl_meter_begin();
     for (int s = 0; s < arg.steps; s++) {

@@ -1,6 +1,7 @@
 /* Reading /proc and getrusage at each mark; medians at the end. */
 #include "meter.h"
 
+#include "faultless/faultless.h"
 #include "faultless/step.h"
 
 #include <dirent.h>
@@ -19,6 +20,7 @@ enum figure { FL_WALL_MS, FL_FAULTS, FL_USER_MS, FL_SYS_MS, FL_FIGURES };
 static double row[FL_METER_STEPS][FL_FIGURES];
 static double before[FL_FIGURES];
 static int steps;
+static double base_mib, base_tables_mib; /* at fl_meter_base */
 /* What the program has live, and the same with each block rounded up to whole huge pages of 2 MiB. */
 static struct tally {
     atomic_ptrdiff_t now, peak;
@@ -89,6 +91,39 @@ static void mark_trace(void)
     }
 }
 
+static double read_mib(const char *path, const char *key)
+{
+    char line[256];
+    long kib = 0;
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, key, strlen(key)) == 0) {
+            kib = atol(line + strlen(key));
+            break;
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return (double)kib / 1024;
+}
+
+/* Of the library, when it is preloaded. */
+static double tables_mib(void)
+{
+    struct fl_residency now = {.size = sizeof(now)};
+    int (*look)(struct fl_residency *) =
+        (int (*)(struct fl_residency *))dlsym(RTLD_DEFAULT, "fl_residency_read");
+
+    return look != NULL && look(&now) == 0 ? (double)now.table_resident_bytes / (1 << 20) : 0;
+}
+
+void fl_meter_base(void)
+{
+    base_tables_mib = tables_mib();
+    base_mib = read_mib("/proc/self/smaps_rollup", "Rss:");
+}
+
 void fl_meter_begin(void)
 {
     mark_trace();
@@ -127,23 +162,6 @@ void fl_meter_live(ptrdiff_t grown)
     count(&live_huge, grown < 0 ? -rounded : rounded);
 }
 
-static double read_mib(const char *path, const char *key)
-{
-    char line[256];
-    long kib = 0;
-    FILE *file = fopen(path, "re");
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        if (strncmp(line, key, strlen(key)) == 0) {
-            kib = atol(line + strlen(key));
-            break;
-        }
-    }
-    if (file != NULL) {
-        fclose(file);
-    }
-    return (double)kib / 1024;
-}
-
 static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a;
@@ -169,14 +187,14 @@ void fl_meter_report(const char *name, int warmup)
         "\"wall_mean_ms\": %.2f, \"wall_min_ms\": %.2f, \"minflt\": %.0f, \"minflt_mean\": %.1f, "
         "\"minflt_max\": %.0f, \"user_ms\": %.1f, \"sys_ms\": %.1f, \"sys_share\": %.4f, "
         "\"peak_live_mib\": %.2f, \"peak_live_huge_mib\": %.2f, \"hwm_mib\": %.2f, \"rss_mib\": "
-        "%.2f, \"ahp_end_mib\": %.0f, "
+        "%.2f, \"base_mib\": %.2f, \"tables_mib\": %.2f, \"ahp_end_mib\": %.0f, "
         "\"first_steps_ms\": [%.0f, %.0f, %.0f]}\n",
         name, n, sorted[FL_WALL_MS][n / 2], mean[FL_WALL_MS], sorted[FL_WALL_MS][0],
         sorted[FL_FAULTS][n / 2], mean[FL_FAULTS], sorted[FL_FAULTS][n - 1], mean[FL_USER_MS],
         mean[FL_SYS_MS], mean[FL_SYS_MS] / (mean[FL_USER_MS] + mean[FL_SYS_MS] + 1e-9),
         (double)atomic_load(&live.peak) / (1 << 20),
         (double)atomic_load(&live_huge.peak) / (1 << 20), read_mib("/proc/self/status", "VmHWM:"),
-        read_mib("/proc/self/status", "VmRSS:"),
+        read_mib("/proc/self/status", "VmRSS:"), base_mib, tables_mib() - base_tables_mib,
         read_mib("/proc/self/smaps_rollup", "AnonHugePages:"), row[0][FL_WALL_MS],
         row[1][FL_WALL_MS], row[2][FL_WALL_MS]);
 }

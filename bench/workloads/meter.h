@@ -8,6 +8,10 @@
 
 enum { FL_METER_STEPS = 1000 };
 
+/* There is no large block yet: SUMMARY has the RSS of now as base_mib, and as tables_mib what the
+ * library's own tables in memory grow by until the report. Not needed.  Threads: one. */
+void fl_meter_base(void);
+
 /* The first step begins.  Threads: the one that marks, while all others wait. */
 void fl_meter_begin(void);
 
