@@ -293,7 +293,7 @@ static void add_known(struct fl_step_context *c, struct fl_layout *l)
     }
     if (i == FL_LAYOUTS) {
         i = (unsigned)__builtin_popcount(keep.given[c->who.id - 1]) % FL_LAYOUTS;
-        while (c->serve.known[i] == c->serve.layout || c->serve.known[i] == c->job.state.grown) {
+        while (c->serve.known[i] == c->serve.layout || c->serve.known[i] == c->job.grown) {
             i = (i + 1) % FL_LAYOUTS;
         }
         c->serve.last = c->serve.last == c->serve.known[i] ? NULL : c->serve.last;

@@ -10,7 +10,8 @@
 enum { THREADS = 8, REQUESTS = 64, SHAPES = 2, LASTING = 8, CAUGHT = 4, POSTS = 32, STAY = 32 };
 enum { FROM_HANDLER = 32, IN_CHILD = 64, MAIN = 128 }; /* owners, beside the threads' numbers */
 enum { LARGE = 68 * 1024, CHILD_OPERATIONS = 400, NEVER = 1 << 30 };
-/* What the steps of a thread are like. JITTER: with one request more or less; RANDOM: nothing repeats. */
+/* What the steps of a thread are like. JITTER: with requests more or less. RANDOM: nothing
+ * repeats. */
 enum manner { ALIKE, DRIFT, JITTER, PHASES, RANDOM, MANNERS };
 
 enum how { MALLOC, CALLOC, ALIGNED, LONGER, SHORTER };
@@ -83,7 +84,7 @@ static inline bool one_in(struct worker *w, uint64_t n)
     return draw(&w->random, n) == 0;
 }
 
-/* Of `owner`, whose `random`, `operations` and `serial` are set. Called once. */
+/* Draws the shapes of the steps of `w`, whose `random` is set. */
 void some_steps(struct worker *w);
 /* Until the limit; a child ends there. */
 void run_steps(struct worker *w);

@@ -61,8 +61,8 @@ static inline void owned_write(const struct owned *b)
 /* Says which word of which block is not its own, whose it is, and ends the process. */
 _Noreturn void owned_wrong(const struct owned *b, const char *when, size_t at, uint64_t has);
 
-/* Ends the process unless the first `n` bytes are the block's own. They lie at `p`; they were marked
- * at b->p. */
+/* Ends the process unless the first `n` bytes are the block's own. They lie at `p`; they were
+ * marked at b->p. */
 static inline void owned_check_at(const struct owned *b, const char *p, size_t n, const char *when)
 {
     for (uintptr_t at = (uintptr_t)b->p; at != 0; at = owned_next(b, at)) {
