@@ -189,6 +189,24 @@ static void one_run_uses_all_plans_of_the_file(void **state)
     (void)unlink(path);
 }
 
+/* Amid a step that is declared it is seen to be another one: a plan of the file, which is taller than the
+ * arena of the four that the context was given. */
+static void a_plan_that_is_found_amid_a_step_has_an_arena(void **state)
+{
+    (void)state;
+    make_path();
+    struct run first = start((const unsigned[]){80, 0}, true);
+    assert_int_equal(run(16), 1);
+    assert_int_equal(finish(first), 1);
+    for (unsigned scale = 18; scale <= 24; scale += 2) {
+        assert_int_equal(run(scale), 1);
+    }
+    assert_int_equal(plans(), 6);
+    in_one_context = true;
+    assert_int_equal(finish(start((const unsigned[]){24, 80, 24, 80, 0}, false)), 0);
+    (void)unlink(path);
+}
+
 /* Two processes have read the same file; each learns a plan, and each plan is there in the end. */
 static void two_processes_keep_each_others_plans(void **state)
 {
@@ -312,6 +330,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_not_used_for_the_longest_time_goes),
         cmocka_unit_test(one_run_uses_all_plans_of_the_file),
+        cmocka_unit_test(a_plan_that_is_found_amid_a_step_has_an_arena),
         cmocka_unit_test(two_processes_keep_each_others_plans),
         cmocka_unit_test(a_file_is_never_torn),
         cmocka_unit_test(the_folder_may_change),
