@@ -306,7 +306,8 @@ void fl_context_step_end(struct fl_step_context *c)
 {
     uint32_t ended = atomic_load_explicit(&c->lead.ended, memory_order_relaxed);
 
-    atomic_store_explicit(&c->lead.ended, ended + 1, memory_order_relaxed);
+    atomic_store_explicit(&c->lead.ended, ended + !c->lead.led, memory_order_relaxed);
+    c->lead.led = false;
     fl_record_end(c);
     if (c->state == FL_SERVE) {
         end_served_step(c);
