@@ -563,6 +563,9 @@ bool fl_plan_fork_child(bool has_region)
             atomic_store(&c->job.state, FL_JOB_NONE);
             fl_record_drop_all(c);
         }
+        if (c->state == FL_SERVE && c->serve.layout == NULL) { /* nor whoever was ending its plan */
+            rest(c, false);
+        }
         c->repack.search = NULL; /* likewise */
         atomic_store(&c->repack.wanted, 0);
         atomic_store(&c->repack.made, NULL);
