@@ -449,8 +449,8 @@ struct fl_step_context *fl_context_make(bool declared)
     atomic_store_explicit(&c->learn.freed_by_others, 0, memory_order_relaxed);
     fl_watch_anew(c);
     c->state = FL_REST; /* as a context without a thread is */
-    learn(c);
     fl_keep_adopt(c);
+    learn(c);
     c->who.open = true;
     return c;
 }
