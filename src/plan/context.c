@@ -557,13 +557,8 @@ bool fl_plan_fork_child(bool has_region)
     for (uint32_t i = 0; whole && i < atomic_load(&fl_plan.ncontexts); i++) {
         struct fl_step_context *c = fl_plan.context[i];
         bool mine = is_mine(c);
-        if (atomic_load(&c->job.state) != FL_JOB_NONE) { /* whoever was at it is not here */
-            c->job.made = c->job.draft = NULL;
-            c->job.grown = NULL;
-            atomic_store(&c->job.state, FL_JOB_NONE);
-            fl_record_drop_all(c);
-        }
-        if (c->state == FL_SERVE && c->serve.layout == NULL) { /* nor whoever was ending its plan */
+        fl_engine_lose(c);                                     /* whoever was at it is not here */
+        if (c->state == FL_SERVE && c->serve.layout == NULL) { /* nor who was ending its plan */
             rest(c, false);
         }
         c->repack.search = NULL; /* likewise */

@@ -48,6 +48,8 @@ void fl_packing_store(const struct fl_packing *p, struct fl_layout *l);
 void fl_engine_want(struct fl_step_context *c);
 /* Takes over what the job has made, at a step's boundary. NULL: nothing, or it failed. */
 struct fl_layout *fl_engine_collect(struct fl_step_context *c);
+/* In a child of fork: the job, if there is one, will never be done. */
+void fl_engine_lose(struct fl_step_context *c);
 /* Its plans are no more. False: the worker is at it still, and will be. */
 bool fl_engine_abandon(struct fl_step_context *c);
 
