@@ -1,14 +1,20 @@
 /* The packing of a context's layouts, by the worker.
  *
- * WANTED and NONE are written by the context's thread, RUNNING and DONE by the worker: the one that
- * reads the state that it may change has the rest of the job to itself. */
+ * WANTED, NONE and ABANDONED are written by the context's thread, RUNNING and DONE by the worker: who
+ * may change the state has the rest of the job to itself. */
 #ifndef FL_PLAN_JOB_H
 #define FL_PLAN_JOB_H
 
 #include "plan/learn/learn.h"
 #include "plan/serve/serve.h"
 
-enum fl_job_state { FL_JOB_NONE, FL_JOB_WANTED, FL_JOB_RUNNING, FL_JOB_DONE };
+enum fl_job_state {
+    FL_JOB_NONE,
+    FL_JOB_WANTED,
+    FL_JOB_RUNNING,
+    FL_JOB_DONE,
+    FL_JOB_ABANDONED, /* the thread is gone: the worker cleans up */
+};
 
 struct fl_pack_job {
     _Atomic uint32_t state;            /* enum fl_job_state */
@@ -48,8 +54,8 @@ void fl_packing_store(const struct fl_packing *p, struct fl_layout *l);
 void fl_engine_want(struct fl_step_context *c);
 /* Takes over what the job has made, at a step's boundary. NULL: nothing, or it failed. */
 struct fl_layout *fl_engine_collect(struct fl_step_context *c);
-/* Its plans are no more. False: the worker is at it still, and will be. */
-bool fl_engine_abandon(struct fl_step_context *c);
+/* Nobody is in it any more: its plans go, and it is another's; by the worker, if that is at it. */
+void fl_engine_abandon(struct fl_step_context *c);
 
 /* repack.c */
 /* A search for a lower layout than `l`, from where `p` has come to, which is the search's then. The worker. */

@@ -33,9 +33,19 @@ void fl_serve_let_go(struct fl_step_context *c)
     }
 }
 
+/* Nothing has changed since the last step. */
+static bool is_ready(const struct fl_serve *s)
+{
+    return s->ready && s->arena != NULL && fl_arena_is_open(s->arena) && !s->arena->lowered &&
+           !s->drains && s->drain_steps == 0;
+}
+
 /* An arena that holds every layout we know. Those of one context are never in use at once, so they share it. */
 static bool have_arena(struct fl_step_context *c)
 {
+    if (FL_LIKELY(is_ready(&c->serve))) {
+        return true;
+    }
     size_t height = tallest(c),
            has = c->serve.arena != NULL ? atomic_load(&c->serve.arena->height) : 0;
 
@@ -55,6 +65,7 @@ static bool have_arena(struct fl_step_context *c)
     } else if (height + fl_page.huge <= c->serve.arena->limit || c->serve.arena->lowered) {
         fl_arena_lower(c->serve.arena, height);
     }
+    c->serve.ready = true;
     return true;
 }
 

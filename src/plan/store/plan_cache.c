@@ -274,7 +274,7 @@ void fl_keep_adopt(struct fl_step_context *c)
     fl_plan_lock();
     keep.given[c->who.id - 1] = 0;
     for (unsigned i = 0; i < keep.n && i < FL_LAYOUTS; i++) {
-        c->serve.known[i] = fl_layout_copy(keep.entry[i].layout);
+        fl_context_set_known(c, i, fl_layout_copy(keep.entry[i].layout));
         keep.given[c->who.id - 1] |= keep.entry[i].bit;
     }
     /* Of several it is seen by its first requests which one it is. */
@@ -300,7 +300,7 @@ static void add_known(struct fl_step_context *c, struct fl_layout *l)
         fl_better_forget(c, c->serve.known[i]);
         fl_layout_free(c->serve.known[i]);
     }
-    c->serve.known[i] = l;
+    fl_context_set_known(c, i, l);
 }
 
 struct fl_layout *fl_keep_find(struct fl_step_context *c)
