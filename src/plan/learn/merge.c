@@ -15,24 +15,6 @@ struct merge {
     struct fl_bump room;
 };
 
-size_t fl_bump_cost(size_t count, size_t width)
-{
-    return fl_align_up(count * width, FL_CACHE_LINE);
-}
-
-void *fl_bump_carve(struct fl_bump *b, size_t count, size_t width)
-{
-    size_t len = fl_bump_cost(count, width);
-    unsigned char *p = b->at;
-
-    if (len > b->left) {
-        return NULL;
-    }
-    b->at += len;
-    b->left -= len;
-    return p;
-}
-
 /* A step that is longer is left out unseen: more than a quarter of its requests are none of the newest step's. */
 static size_t most_lives(size_t n)
 {
@@ -255,7 +237,7 @@ int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, stru
     if (scratch_len < fl_merge_scratch(m.n, nsteps)) {
         return -ENOMEM;
     }
-    m.room = (struct fl_bump){(unsigned char *)at, scratch_len - (at - (uintptr_t)scratch)};
+    m.room = (struct fl_bump){(char *)at, (char *)scratch + scratch_len, false};
     int rc = match_all(&m, out);
     if (rc != 0) {
         return rc;

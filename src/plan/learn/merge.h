@@ -8,17 +8,6 @@
 /* No step has more lives than this: slots and events are numbered by 32 bits. */
 #define FL_MERGE_MOST ((size_t)1 << 28)
 
-/* Scratch, carved from its start. Passed by value, so that what a callee carves is free again when it returns. */
-struct fl_bump {
-    unsigned char *at;
-    size_t left;
-};
-
-/* Whole cache lines; NULL when there is not so much. */
-void *fl_bump_carve(struct fl_bump *b, size_t count, size_t width);
-/* What fl_bump_carve takes for it. */
-size_t fl_bump_cost(size_t count, size_t width);
-
 /* Which life of `other` is each life of `newest`: its number in match[], or FL_MERGE_NONE. In each thread by size and length of life
  * in their order, so that some may be missing on either side. Returns how many have one. Cost: 0.1 us a life that differs. */
 size_t fl_match_steps(const struct fl_lives *newest, const struct fl_lives *other, uint32_t *match,
