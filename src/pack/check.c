@@ -24,21 +24,37 @@ struct tops {
     uint64_t offset, end;
 };
 
-/* Puts it on its share of node `i`, births [lo, hi). False: something there reaches above its
- * offset. */
-static bool put(const struct tops *t, size_t i, uint32_t lo, uint32_t hi)
+/* Puts the buffer on its births, of `births`. False: something there reaches above its offset. */
+static bool put(const struct tops *t, uint32_t births)
 {
-    if (t->to <= lo || hi <= t->from) {
-        return true;
+    struct {
+        size_t node;
+        uint32_t lo, hi; /* its births */
+    } todo[2 * 32] = {{1, 0, births}}, at;
+
+    for (unsigned n = 1; n > 0;) {
+        at = todo[--n];
+        if (t->to <= at.lo || at.hi <= t->from) {
+            continue;
+        }
+        bool is_covered = t->from <= at.lo && at.hi <= t->to;
+        if ((is_covered ? t->most[at.node] : t->all[at.node]) > t->offset) {
+            return false;
+        }
+        t->most[at.node] = fl_max(t->most[at.node], t->end);
+        if (is_covered) {
+            t->all[at.node] = t->end;
+            continue;
+        }
+        uint32_t mid = at.lo + (at.hi - at.lo) / 2;
+        todo[n].node = 2 * at.node;
+        todo[n].lo = at.lo;
+        todo[n++].hi = mid;
+        todo[n].node = 2 * at.node + 1;
+        todo[n].lo = mid;
+        todo[n++].hi = at.hi;
     }
-    if (t->from <= lo && hi <= t->to) {
-        bool is_free = t->most[i] <= t->offset;
-        t->most[i] = t->all[i] = t->end;
-        return is_free;
-    }
-    uint32_t mid = lo + (hi - lo) / 2;
-    t->most[i] = fl_max(t->most[i], t->end);
-    return t->all[i] <= t->offset && put(t, 2 * i, lo, mid) && put(t, 2 * i + 1, mid, hi);
+    return true;
 }
 
 /* How many births come before `time`. */
@@ -101,15 +117,15 @@ static bool is_free_of_overlap(struct check *c)
     if (room.is_short) {
         return false;
     }
-    memset(t.most, 0, 4 * c->births * sizeof *t.most);
-    memset(t.all, 0, 4 * c->births * sizeof *t.all);
+    memset(t.most, 0, 4 * (size_t)c->births * sizeof *t.most);
+    memset(t.all, 0, 4 * (size_t)c->births * sizeof *t.all);
     for (uint32_t i = 0; i < c->lives; i++) {
         const struct fl_pack_buffer *b = &c->buffer[c->order[i]];
         t.from = births_before(c, b->birth);
         t.to = births_before(c, b->death);
         t.offset = b->offset;
         t.end = b->offset + b->size;
-        if (!put(&t, 1, 0, c->births)) {
+        if (!put(&t, c->births)) {
             return false;
         }
     }

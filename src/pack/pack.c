@@ -136,7 +136,7 @@ static void take(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t height)
 
 static void publish_lower(struct fl_pack_run *r)
 {
-    uint64_t floor, all = stack_bands(r, &floor);
+    uint64_t floor = 0, all = stack_bands(r, &floor);
 
     if (all < r->height) {
         publish(r, all);
@@ -212,7 +212,7 @@ static bool construct(struct fl_pack_run *r)
 static void stay(struct fl_pack_run *r)
 {
     struct fl_pack_part *last = r->part + r->parts - 1, *p = last;
-    uint64_t floor;
+    uint64_t floor = 0;
     bool any = false;
 
     if (r->buffer[r->block[last->lo].id].zone != 0) {

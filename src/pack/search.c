@@ -48,7 +48,7 @@ static void bisect(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t goal,
 void fl_pack_search(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t goal)
 {
     uint32_t n = p->hi - p->lo;
-    uint64_t limit = n <= FEW ? 4096 : 5 * (uint64_t)n, before = r->cost;
+    uint64_t limit = n <= FEW ? 4096 : 5 * (uint64_t)n;
 
     if (n > MOST) {
         return;
@@ -60,7 +60,7 @@ void fl_pack_search(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t goal
         }
     }
     bool blurred = p->work[1] < p->work[0];
-    before = r->cost;
+    uint64_t before = r->cost;
     if (p->height > goal && !r->is_over) {
         (void)try_height(r, p, goal, blurred, p->limit[blurred]);
     }

@@ -40,8 +40,8 @@ static uint32_t leaves_for(uint32_t n)
 /* ---- ranks ---- */
 
 /* By the key, the larger of equals first. */
-static bool rank(struct fl_pack_run *r, struct skyline *s, unsigned key, double blur,
-                 struct fl_bump room)
+static bool rank_blocks(struct fl_pack_run *r, struct skyline *s, unsigned key, double blur,
+                        struct fl_bump room)
 {
     uint64_t *k = fl_bump_carve(&room, s->n, sizeof *k);
 
@@ -101,18 +101,25 @@ static void tree_remove(struct skyline *s, uint32_t b)
 /* The best rank below node `i` that ends by `end`, if it is better than `best`; else `best`. */
 static uint32_t search_below(const struct skyline *s, uint32_t i, uint32_t end, uint32_t best)
 {
-    struct node n = s->tree[i];
+    uint32_t todo[40];
+    unsigned n = 0;
 
-    if (n.rank <= best || n.end > end) {
-        return best;
+    todo[n++] = i;
+    while (n > 0) {
+        i = todo[--n];
+        uint32_t rank = s->tree[i].rank;
+        if (rank <= best || s->tree[i].end > end) {
+            continue;
+        }
+        if (s->tree[s->leaves + s->of_rank[rank - 1]].end <= end) {
+            best = rank;
+            continue;
+        }
+        bool left_is_better = s->tree[2 * (size_t)i].rank == rank;
+        todo[n++] = 2 * i + left_is_better;
+        todo[n++] = 2 * i + !left_is_better;
     }
-    uint32_t b = s->leaves + s->of_rank[n.rank - 1];
-    if (s->tree[b].end <= end) {
-        return n.rank;
-    }
-    uint32_t better = s->tree[2 * (size_t)i].rank == n.rank ? 2 * i : 2 * i + 1;
-    best = search_below(s, better, end, best);
-    return search_below(s, better ^ 1, end, best);
+    return best;
 }
 
 /* The best rank of what is born in or after section `from` and ends by `to`; 0: none. */
@@ -254,7 +261,7 @@ uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, un
     struct fl_bump room = r->room;
     uint64_t height = 0;
 
-    if (!carve(&s, &room) || !rank(r, &s, key, blur, room)) {
+    if (!carve(&s, &room) || !rank_blocks(r, &s, key, blur, room)) {
         return UINT64_MAX;
     }
     (void)fl_pack_spend(r, s.n / 4); /* for sorting, and the trees */
