@@ -235,23 +235,6 @@ static void stay(struct fl_pack_run *r)
     }
 }
 
-static void try_keys(struct fl_pack_run *r)
-{
-    while (r->progress.key < FL_PACK_KEYS) {
-        unsigned key = r->progress.key++;
-        for (struct fl_pack_part *p = r->part; p < r->part + r->parts;) {
-            struct band b = band_at(r, p);
-            uint64_t goal = goal_of(r, &b);
-            for (; p < b.end && !r->is_over; p++) {
-                if (p->height > goal) {
-                    try_key(r, p, key, 0);
-                }
-            }
-            p = b.end;
-        }
-    }
-}
-
 /* Skylines by keys that are blurred at random, for so much work; once at least. */
 static void blur(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t goal, uint64_t cost)
 {
@@ -289,11 +272,13 @@ static void improve(struct fl_pack_run *r)
     struct fl_pack_part *p;
     uint64_t goal;
 
-    try_keys(r);
     while (!r->is_over && (p = next_part(r, &goal)) != NULL) {
         uint32_t n = p->hi - p->lo;
-        if (p->limit[0] == 0 && n >= FEW) {
-            blur(r, p, goal, 32 * (uint64_t)n);
+        if (p->limit[0] == 0) { /* it is new */
+            try_key(r, p, 1, 0);
+            if (n >= FEW) {
+                blur(r, p, goal, 32 * (uint64_t)n);
+            }
         }
         uint64_t before = r->cost;
         fl_pack_search(r, p, goal);
@@ -322,7 +307,7 @@ static bool run(struct fl_pack_run *r)
         memcpy(r->part[state->part].limit, state->limit, sizeof state->limit);
         memcpy(r->part[state->part].work, state->work, sizeof state->work);
     } else if (!goes_on) {
-        *state = (struct fl_pack_progress){.random = r->how->seed, .key = 1};
+        *state = (struct fl_pack_progress){.random = r->how->seed};
         if (!construct(r)) {
             return false;
         }

@@ -34,7 +34,7 @@ struct fl_pack_buffer {
 struct fl_pack_progress {
     uint64_t random;
     uint64_t limit[2], work[2]; /* of the part that was searched last */
-    uint32_t part, key;
+    uint32_t part;
     bool begun;
     bool done; /* no more is to be found */
 };

@@ -49,15 +49,16 @@ void fl_pack_search(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t goal
 {
     uint32_t n = p->hi - p->lo;
     uint64_t limit = n <= FEW ? 4096 : 5 * (uint64_t)n;
+    bool is_new = p->limit[0] == 0;
 
-    if (n > MOST) {
+    if (is_new) {
+        p->limit[0] = p->limit[1] = limit;
+    }
+    if (n > MOST || p->height <= goal) {
         return;
     }
-    if (p->limit[0] == 0) {
-        p->limit[0] = p->limit[1] = limit;
-        if (!try_height(r, p, goal, false, limit)) {
-            bisect(r, p, goal, limit);
-        }
+    if (is_new && !try_height(r, p, goal, false, limit)) {
+        bisect(r, p, goal, limit);
     }
     bool blurred = p->work[1] < p->work[0];
     uint64_t before = r->cost;
