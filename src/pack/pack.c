@@ -302,11 +302,11 @@ static bool run(struct fl_pack_run *r)
     struct fl_pack_progress *state = &r->progress;
 
     r->target = fl_max(r->bound, r->how->capacity >> r->shift);
-    bool goes_on = state->begun && take_up(r, false);
-    if (goes_on && state->part < r->parts) {
+    bool goes_on = state->begun && state->part < r->parts && take_up(r, false);
+    if (goes_on) {
         memcpy(r->part[state->part].limit, state->limit, sizeof state->limit);
         memcpy(r->part[state->part].work, state->work, sizeof state->work);
-    } else if (!goes_on) {
+    } else {
         *state = (struct fl_pack_progress){.random = r->how->seed};
         if (!construct(r)) {
             return false;

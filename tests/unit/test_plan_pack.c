@@ -232,17 +232,15 @@ static void zones_lie_in_bands_from_the_lowest_up(void **state)
         buffer[i].zone = i % 3;
     }
     (void)pack(90, 20000);
-    uint64_t top_of_1 = 0, bottom_of_2 = UINT64_MAX;
+    uint64_t top[3] = {0}, bottom[3] = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
     for (unsigned i = 0; i < 90; i++) {
-        uint64_t top = buffer[i].offset + buffer[i].size;
-        if (buffer[i].zone == 1 && top > top_of_1) {
-            top_of_1 = top;
-        }
-        if (buffer[i].zone == 2 && buffer[i].offset < bottom_of_2) {
-            bottom_of_2 = buffer[i].offset;
-        }
+        const struct fl_pack_buffer *b = &buffer[i];
+        uint64_t end = b->offset + b->size;
+        top[b->zone] = end > top[b->zone] ? end : top[b->zone];
+        bottom[b->zone] = b->offset < bottom[b->zone] ? b->offset : bottom[b->zone];
     }
-    assert_true(bottom_of_2 >= top_of_1);
+    assert_int_equal(bottom[1], 0);
+    assert_true(bottom[2] >= top[1] && bottom[0] >= top[2]); /* what has none lies above */
 }
 
 /* ---- the search ---- */
