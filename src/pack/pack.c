@@ -289,30 +289,28 @@ static void improve(struct fl_pack_run *r)
 
 /* ---- all together ---- */
 
-static void begin_budget(struct fl_pack_run *r)
-{
-    r->end_cost = r->how->budget_cost != 0 ? r->cost + r->how->budget_cost : UINT64_MAX;
-    r->end_ns = r->how->budget_ns != 0 ? r->how->now_ns() + r->how->budget_ns : 0;
-}
-
 /* From the bound up to a layout. False: scratch. */
 static bool run(struct fl_pack_run *r)
 {
-    bool has_budget = (r->how->budget_ns | r->how->budget_cost) != 0;
+    const struct fl_pack_how *how = r->how;
+    bool has_budget = (how->budget_ns | how->budget_cost) != 0;
+    uint64_t end_ns = how->budget_ns != 0 ? how->now_ns() + how->budget_ns : 0;
     struct fl_pack_progress *state = &r->progress;
 
-    r->target = fl_max(r->bound, r->how->capacity >> r->shift);
+    r->target = fl_max(r->bound, how->capacity >> r->shift);
     bool goes_on = state->begun && state->part < r->parts && take_up(r, false);
     if (goes_on) {
         memcpy(r->part[state->part].limit, state->limit, sizeof state->limit);
         memcpy(r->part[state->part].work, state->work, sizeof state->work);
     } else {
-        *state = (struct fl_pack_progress){.random = r->how->seed};
+        *state = (struct fl_pack_progress){.random = how->seed};
         if (!construct(r)) {
             return false;
         }
     }
-    begin_budget(r);
+    /* The first layout counts, but nothing ends it. */
+    r->end_ns = end_ns;
+    r->end_cost = how->budget_cost != 0 ? how->budget_cost : UINT64_MAX;
     if (!goes_on || !has_budget) {
         stay(r);
     }
