@@ -8,6 +8,8 @@
 #include <string.h>
 
 enum { HANDLES = 256 };
+/* Of a handle that is no stream any more: undefined in cuda.h; drivers crash, or say this. */
+enum { FAKE_DEAD = FL_CUDA_ERROR_CONTEXT_IS_DESTROYED };
 
 /* What a handle points to. */
 static struct handle {
@@ -18,6 +20,7 @@ static struct fake_stream *all;
 static uint64_t ids;
 static uint32_t generation = 1;
 static enum fake_cuda_mode mode;
+static fl_CUstreamCaptureMode begin_as; /* captures to come */
 static _Thread_local struct {
     uint32_t generation;
     struct fake_stream *stream;
@@ -53,7 +56,7 @@ static struct fake_stream *legacy_of(struct fake_context *c)
     return s != NULL ? s : stream_add(c, true, true);
 }
 
-struct fake_stream *fake_stream_of(fl_CUstream handle)
+struct fake_stream *fake_stream_anywhere(fl_CUstream handle)
 {
     uintptr_t number = (uintptr_t)handle;
     struct fake_context *c = fake_context_now();
@@ -76,11 +79,39 @@ struct fake_stream *fake_stream_of(fl_CUstream handle)
     }
     if (s == NULL) {
         fake_violation("%s: no such stream", fake_call_now());
-    } else if (c != NULL && s->context != c) {
+    }
+    return s;
+}
+
+struct fake_stream *fake_stream_of(fl_CUstream handle)
+{
+    const struct fake_context *c = fake_context_now();
+    struct fake_stream *s = fake_stream_anywhere(handle);
+
+    if (s != NULL && c != NULL && s->context != c) {
         fake_violation("%s: the stream is another context's", fake_call_now());
         s = NULL;
     }
     return s;
+}
+
+static bool is_implicit(const struct fake_stream *s)
+{
+    const struct fake_stream *o = s->legacy ? all : NULL;
+
+    while (o != NULL && !(o->capturing && o->blocking && o->context == s->context)) {
+        o = o->next;
+    }
+    return o != NULL;
+}
+
+bool fake_stream_is_implicit(const struct fake_stream *s)
+{
+    if (!is_implicit(s)) {
+        return false;
+    }
+    fake_violation("%s on the legacy stream breaks the capture of a blocking one", fake_call_now());
+    return true;
 }
 
 fl_CUresult fake_cuStreamCreate(fl_CUstream *stream, unsigned flags)
@@ -274,10 +305,20 @@ void fake_sync_device(int device)
     }
 }
 
-bool fake_any_capture(void)
+static _Thread_local fl_CUstreamCaptureMode capture_mode; /* 0: global, the driver's default */
+
+/* cuda.h: in global mode what this thread captures unless relaxed, and what others capture globally;
+ * thread-local: the first alone; relaxed: nothing, but for what a capture cannot stand at all. */
+bool fake_capture_forbids(bool whole_context)
 {
+    const struct fake_context *c = fake_context_now();
+
     for (const struct fake_stream *s = all; s != NULL; s = s->next) {
-        if (s->capturing) {
+        bool mine = pthread_equal(s->capture_thread, pthread_self()) != 0;
+        bool forbids = mine ? s->capture_mode != FL_CU_STREAM_CAPTURE_MODE_RELAXED
+                            : s->capture_mode == 0 && capture_mode == 0;
+        if (s->capturing && ((whole_context && s->context == c) ||
+                             (forbids && capture_mode != FL_CU_STREAM_CAPTURE_MODE_RELAXED))) {
             return true;
         }
     }
@@ -308,11 +349,14 @@ fl_CUresult fake_cuStreamSynchronize(fl_CUstream stream)
     struct fake_stream *s = fake_stream_of(stream);
 
     if (s == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
+        return fake_leave(FAKE_DEAD);
     }
     if (s->capturing) {
         fake_violation("cuStreamSynchronize breaks a capture");
         return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
+    if (fake_stream_is_implicit(s)) {
+        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     }
     fake_host_joins(s);
     for (struct fake_stream *o = all; o != NULL; o = o->next) {
@@ -329,7 +373,11 @@ fl_CUresult fake_cuStreamQuery(fl_CUstream stream)
     struct fake_stream *s = fake_stream_of(stream);
 
     if (s == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
+        return fake_leave(FAKE_DEAD);
+    }
+    if (s->capturing || fake_stream_is_implicit(s)) {
+        fake_violation("cuStreamQuery breaks a capture");
+        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
     if (s->first != NULL) {
         return fake_leave(FL_CUDA_ERROR_NOT_READY);
@@ -341,20 +389,25 @@ fl_CUresult fake_cuStreamQuery(fl_CUstream stream)
 fl_CUresult fake_cuStreamGetId(fl_CUstream stream, unsigned long long *id)
 {
     FAKE_ENTER(cuStreamGetId, FAKE_CONTEXT);
-    const struct fake_stream *s = fake_stream_of(stream);
+    const struct fake_stream *s = fake_stream_anywhere(stream);
 
     if (s == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
+        return fake_leave(FAKE_DEAD);
     }
     *id = s->id;
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
-static _Thread_local fl_CUstreamCaptureMode capture_mode; /* 0: global, the driver's default */
-
-bool fake_is_relaxed(void)
+fl_CUresult fake_cuStreamGetCtx(fl_CUstream stream, fl_CUcontext *context)
 {
-    return capture_mode == FL_CU_STREAM_CAPTURE_MODE_RELAXED;
+    FAKE_ENTER(cuStreamGetCtx, FAKE_CONTEXT);
+    struct fake_stream *s = fake_stream_anywhere(stream);
+
+    if (s == NULL) {
+        return fake_leave(FAKE_DEAD);
+    }
+    *context = (fl_CUcontext)(void *)s->context;
+    return fake_leave(FL_CUDA_SUCCESS);
 }
 
 fl_CUresult fake_cuThreadExchangeStreamCaptureMode(fl_CUstreamCaptureMode *next)
@@ -370,10 +423,13 @@ fl_CUresult fake_cuThreadExchangeStreamCaptureMode(fl_CUstreamCaptureMode *next)
 fl_CUresult fake_cuStreamIsCapturing(fl_CUstream stream, int *status)
 {
     FAKE_ENTER(cuStreamIsCapturing, FAKE_CONTEXT);
-    const struct fake_stream *s = fake_stream_of(stream);
+    const struct fake_stream *s = fake_stream_anywhere(stream);
 
     if (s == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
+        return fake_leave(FAKE_DEAD);
+    }
+    if (is_implicit(s)) {
+        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT); /* and *status is anything */
     }
     *status = s->capturing ? 1 : FL_CU_STREAM_CAPTURE_STATUS_NONE;
     return fake_leave(FL_CUDA_SUCCESS);
@@ -385,7 +441,14 @@ void fake_capture(void *stream, bool on)
 
     if (s != NULL) {
         s->capturing = on;
+        s->capture_mode = begin_as;
+        s->capture_thread = pthread_self();
     }
+}
+
+void fake_capture_as(int as)
+{
+    begin_as = as;
 }
 
 unsigned fake_step(void *stream, unsigned n)
@@ -444,5 +507,6 @@ void fake_stream_reset(void)
     }
     memset(handles, 0, sizeof handles);
     last_ended = 0;
+    begin_as = 0;
     generation++;
 }
