@@ -62,9 +62,10 @@ enum fl_gpu_reuse {
     FL_GPU_REUSE_OWN,   /* nothing */
     FL_GPU_REUSE_WAIT,  /* all of it: the taker's stream waits for that point of the other */
 };
+/* How the pool knows how far a stream is. The legacy stream always lasts. */
 enum fl_gpu_events {
-    FL_GPU_EVENTS_LAZY, /* recorded when somebody wants to know: streams are retired before they are destroyed */
-    FL_GPU_EVENTS_EAGER, /* recorded at each free */
+    FL_GPU_EVENTS_EAGER, /* an event at each free; on streams that last when it is wanted */
+    FL_GPU_EVENTS_LAZY,  /* all streams last, as by fl_gpu_pool_stream_lasts */
 };
 
 /* Fill it by fl_gpu_pool_defaults, then change what is to be different. */
@@ -114,7 +115,11 @@ FL_API int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address);
 FL_API int fl_gpu_pool_inplace(struct fl_gpu_pool *pool, uint64_t address, size_t size);
 /* Another stream uses the block too: after its free it waits for what that stream has been given until then. */
 FL_API int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *stream);
-/* Before a stream is destroyed. */
+/* The stream lasts: it is destroyed, and its handle used again, only after fl_gpu_pool_stream_retire or
+ * the pool's end, and nothing is freed on it while it is captured. What it frees and has again then
+ * costs no driver call. Of the threads' own stream this is not to be said; it says nothing. */
+FL_API int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream);
+/* Before a stream is destroyed that lasts, or that is recorded on a block which is not free yet. */
 FL_API int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream);
 /* Whole chunks that are free go back until at most `keep` bytes are held free. Waits for streams. */
 FL_API int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released);

@@ -1,6 +1,7 @@
 /* Chunks: memory of the driver's, taken and given back.
  *
- * What gives memory back waits for the whole device: the pool does so when it is asked to, or when nothing else is left. */
+ * What gives device memory back waits for the whole device: the pool does so when it is asked to, or
+ * when nothing else is left. */
 #include "gpu/pool.h"
 
 #include <errno.h>
@@ -244,6 +245,7 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
     p->coming -= want;
     if (rc == 0) {
         *out = admit(p, s, c, b, len);
+        (*out)->by = s->number;
         fl_block_used(p, *out, requested);
         (*out)->reused = false;
         p->s.served_api_bytes += len;
@@ -282,7 +284,9 @@ static struct fl_pool_block *take_idle(struct fl_gpu_pool *p, size_t keep)
     while ((c = p->idle_from) != NULL && p->s.free_bytes > keep) {
         struct fl_pool_block *b = c->first;
         p->idle_from = c->next;
-        if (!c->is_kept && b->len == c->len && b->state == FL_BLOCK_FREE) {
+        /* Nothing waits for copies from what is unregistered; cuMemFree waits for kernels. */
+        if (!c->is_kept && b->len == c->len && b->state == FL_BLOCK_FREE &&
+            (!p->is_pinned || b->stream == NULL)) {
             fl_block_withdraw(p, b);
             return b;
         }
@@ -309,8 +313,8 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
 
     *out_released = 0;
     fl_lock_acquire(&p->lock);
-    if (p->s.free_bytes > keep && fl_streams_unsafe(p)) {
-        rc = fl_stream_sync_all(p);
+    if (p->s.free_bytes > keep) {
+        rc = fl_stream_drain(p);
     }
     put_together(p);
     p->idle_from = p->chunks;

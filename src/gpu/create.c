@@ -69,7 +69,6 @@ int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
     p->gpu = gpu;
     p->o = *o;
     p->is_pinned = o->target == FL_GPU_PINNED;
-    p->is_eager = p->is_pinned || o->events == FL_GPU_EVENTS_EAGER;
     p->gc_at = gc_threshold(o->gc_gb);
     atomic_store_explicit(&p->epoch, 1, memory_order_relaxed);
     int rc = fl_strategy_check(&p->o);
@@ -99,9 +98,11 @@ static int empty(struct fl_gpu_pool *p)
     int rc = 0;
 
     fl_lock_acquire(&p->lock);
-    (void)fl_collect_batch(p, true);
-    if (fl_streams_unsafe(p) || p->plan != NULL) {
-        rc = fl_stream_sync_all(p);
+    fl_collect_batch(p, true);
+    fl_collect_release_held(p);
+    rc = fl_stream_drain(p);
+    if (rc == 0 && (p->pending.first != NULL || (p->is_pinned && fl_streams_unsafe(p)))) {
+        rc = fl_stream_sync_all(p); /* of some no event says how far they are */
     }
     fl_lock_release(&p->lock);
     if (rc == 0 && p->plan != NULL) {

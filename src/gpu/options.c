@@ -11,7 +11,7 @@ _Static_assert(FL_GPU_AUTO == 0 && FL_GPU_NAIVE == 1 && FL_GPU_ROUND == 2 && FL_
                    FL_GPU_DRIVER == 7,
                "strategies are in the order of their words in core/options.c");
 _Static_assert(FL_GPU_REUSE_QUERY == 0 && FL_GPU_REUSE_OWN == 1 && FL_GPU_REUSE_WAIT == 2 &&
-                   FL_GPU_EVENTS_LAZY == 0 && FL_GPU_EVENTS_EAGER == 1 && FL_GPU_FORK_NONE == 0 &&
+                   FL_GPU_EVENTS_EAGER == 0 && FL_GPU_EVENTS_LAZY == 1 && FL_GPU_FORK_NONE == 0 &&
                    FL_GPU_FORK_WIPE == 1 && FL_GPU_FORK_COPY == 2,
                "so are these");
 

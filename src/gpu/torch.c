@@ -1,7 +1,8 @@
 /* The two functions that PyTorch's CUDAPluggableAllocator takes, and the one for streams: a pool for each device, made when it is first
  * asked for, with the options that the environment gives. The pools stay: PyTorch frees at exit, or never.
  *
- * PyTorch's own streams are never destroyed, so events are recorded lazily (S6) unless FAULTLESS_GPU_EVENTS says otherwise.
+ * PyTorch frees on the stream that it allocated on, which may have been destroyed since: nothing is asked of that then, and what it
+ * freed is its own until it is seen again.
  * State: `pool`, each written once. Lock: `mutex` to make one; a pthread mutex, for the driver is called meanwhile.
  * Sources: PyTorch's notes, "CUDA semantics", "Using custom memory allocators for CUDA"; RMM's CallbackMemoryResource. */
 #include "gpu/planned.h"
@@ -44,6 +45,7 @@ static struct fl_gpu_pool *make(int device)
         (void)fl_gpu_close(gpu);
         return NULL;
     }
+    made->is_blind = true;
     /* release: pairs with the acquire in pool_of */
     atomic_store_explicit(&pool[device], made, memory_order_release);
     return made;
@@ -88,7 +90,7 @@ void fl_gpu_torch_free(void *p, ssize_t size, int device, void *stream)
     if (p == NULL || of == NULL) {
         return;
     }
-    rc = fl_gpu_pool_free(of, (uintptr_t)p, stream);
+    rc = fl_pool_free(of, (uintptr_t)p, stream, false);
     if (rc == -ENOENT || rc == -EIO) { /* else the driver or the process is about to end */
         complain(&told_free, "PyTorch frees what was not freed: ");
     }

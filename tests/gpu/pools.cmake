@@ -1,7 +1,8 @@
 # Tests of the pools.
-foreach(name IN ITEMS streams table threads edges)
+foreach(name IN ITEMS streams lives table threads edges)
     fl_gpu_test(NAME test_gpu_pool_${name} LABELS unit SOURCES test_gpu_pool_${name}.c pool_fixture.c)
 endforeach()
+fl_gpu_test(NAME test_gpu_pool_capture LABELS unit TIMEOUT 120 SOURCES test_gpu_pool_capture.c pool_fixture.c NO_DEVICE)
 fl_gpu_test(NAME test_gpu_planned LABELS unit SOURCES test_gpu_planned.c pool_fixture.c)
 fl_gpu_test(NAME test_gpu_torch LABELS unit SOURCES test_gpu_torch.c)
 fl_gpu_test(NAME test_prop_gpu_pool LABELS prop TIMEOUT 120 SOURCES test_prop_gpu_pool.c pool_fixture.c)

@@ -2,7 +2,7 @@
  *   fake.c    what every call goes through: counting, failing, re-entering, the lock; the settings; control.c the table for tests
  *   device.c  cuInit, devices, contexts, how calls are found
  *   order.c   clocks, and what nothing orders
- *   stream.c  streams, what is queued and when it runs; event.c  events
+ *   stream.c  streams, what is queued and when it runs; event.c  events; capture.c  capture
  *   copy.c    what is submitted: copies, fills, kernels
  *   memory.c  device memory; pool.c  the driver's own pools
  *   map.c     virtual memory management
@@ -143,6 +143,9 @@ struct fake_stream {
 };
 /* NULL when there is none of that handle; its context is checked. */
 struct fake_stream *fake_stream_of(fl_CUstream handle);
+struct fake_stream *fake_streams(void); /* all that ever were, by `next` */
+/* Of a handle that is no stream any more: undefined in cuda.h; drivers crash, or say this. */
+enum { FAKE_DEAD = FL_CUDA_ERROR_CONTEXT_IS_DESTROYED };
 /* Of any context, for calls that take such. */
 struct fake_stream *fake_stream_anywhere(fl_CUstream handle);
 /* The legacy stream, while a blocking stream of its context is captured: a violation. */

@@ -8,8 +8,6 @@
 #include <string.h>
 
 enum { HANDLES = 256 };
-/* Of a handle that is no stream any more: undefined in cuda.h; drivers crash, or say this. */
-enum { FAKE_DEAD = FL_CUDA_ERROR_CONTEXT_IS_DESTROYED };
 
 /* What a handle points to. */
 static struct handle {
@@ -20,7 +18,6 @@ static struct fake_stream *all;
 static uint64_t ids;
 static uint32_t generation = 1;
 static enum fake_cuda_mode mode;
-static fl_CUstreamCaptureMode begin_as; /* captures to come */
 static _Thread_local struct {
     uint32_t generation;
     struct fake_stream *stream;
@@ -54,6 +51,11 @@ static struct fake_stream *legacy_of(struct fake_context *c)
         s = s->next;
     }
     return s != NULL ? s : stream_add(c, true, true);
+}
+
+struct fake_stream *fake_streams(void)
+{
+    return all;
 }
 
 struct fake_stream *fake_stream_anywhere(fl_CUstream handle)
@@ -93,25 +95,6 @@ struct fake_stream *fake_stream_of(fl_CUstream handle)
         s = NULL;
     }
     return s;
-}
-
-static bool is_implicit(const struct fake_stream *s)
-{
-    const struct fake_stream *o = s->legacy ? all : NULL;
-
-    while (o != NULL && !(o->capturing && o->blocking && o->context == s->context)) {
-        o = o->next;
-    }
-    return o != NULL;
-}
-
-bool fake_stream_is_implicit(const struct fake_stream *s)
-{
-    if (!is_implicit(s)) {
-        return false;
-    }
-    fake_violation("%s on the legacy stream breaks the capture of a blocking one", fake_call_now());
-    return true;
 }
 
 fl_CUresult fake_cuStreamCreate(fl_CUstream *stream, unsigned flags)
@@ -305,26 +288,6 @@ void fake_sync_device(int device)
     }
 }
 
-static _Thread_local fl_CUstreamCaptureMode capture_mode; /* 0: global, the driver's default */
-
-/* cuda.h: in global mode what this thread captures unless relaxed, and what others capture globally;
- * thread-local: the first alone; relaxed: nothing, but for what a capture cannot stand at all. */
-bool fake_capture_forbids(bool whole_context)
-{
-    const struct fake_context *c = fake_context_now();
-
-    for (const struct fake_stream *s = all; s != NULL; s = s->next) {
-        bool mine = pthread_equal(s->capture_thread, pthread_self()) != 0;
-        bool forbids = mine ? s->capture_mode != FL_CU_STREAM_CAPTURE_MODE_RELAXED
-                            : s->capture_mode == 0 && capture_mode == 0;
-        if (s->capturing && ((whole_context && s->context == c) ||
-                             (forbids && capture_mode != FL_CU_STREAM_CAPTURE_MODE_RELAXED))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool fake_is_queued(uint64_t lo, size_t len)
 {
     for (const struct fake_stream *s = all; s != NULL; s = s->next) {
@@ -410,47 +373,6 @@ fl_CUresult fake_cuStreamGetCtx(fl_CUstream stream, fl_CUcontext *context)
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
-fl_CUresult fake_cuThreadExchangeStreamCaptureMode(fl_CUstreamCaptureMode *next)
-{
-    FAKE_ENTER(cuThreadExchangeStreamCaptureMode, 0);
-    const fl_CUstreamCaptureMode was = capture_mode;
-
-    capture_mode = *next;
-    *next = was;
-    return fake_leave(FL_CUDA_SUCCESS);
-}
-
-fl_CUresult fake_cuStreamIsCapturing(fl_CUstream stream, int *status)
-{
-    FAKE_ENTER(cuStreamIsCapturing, FAKE_CONTEXT);
-    const struct fake_stream *s = fake_stream_anywhere(stream);
-
-    if (s == NULL) {
-        return fake_leave(FAKE_DEAD);
-    }
-    if (is_implicit(s)) {
-        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT); /* and *status is anything */
-    }
-    *status = s->capturing ? 1 : FL_CU_STREAM_CAPTURE_STATUS_NONE;
-    return fake_leave(FL_CUDA_SUCCESS);
-}
-
-void fake_capture(void *stream, bool on)
-{
-    struct fake_stream *s = fake_stream_of(stream);
-
-    if (s != NULL) {
-        s->capturing = on;
-        s->capture_mode = begin_as;
-        s->capture_thread = pthread_self();
-    }
-}
-
-void fake_capture_as(int as)
-{
-    begin_as = as;
-}
-
 unsigned fake_step(void *stream, unsigned n)
 {
     struct fake_stream *s = fake_stream_of(stream);
@@ -507,6 +429,6 @@ void fake_stream_reset(void)
     }
     memset(handles, 0, sizeof handles);
     last_ended = 0;
-    begin_as = 0;
+    fake_capture_as(0);
     generation++;
 }
