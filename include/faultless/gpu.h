@@ -192,7 +192,7 @@ FL_API int fl_gpu_mirror_input(const void *block);
  * Threads: one at a time for one mirror; ranges are copied by any.  Signals: not safe. */
 FL_API int fl_gpu_mirror_create(struct fl_gpu *gpu, const struct fl_gpu_mirror_options *o,
                                 struct fl_gpu_mirror **out);
-/* Waits for its copies. */
+/* Waits for its copies; kernels that use its memory have ended. */
 FL_API int fl_gpu_mirror_destroy(struct fl_gpu_mirror *m);
 
 /* What a twin is found by. `delta` is constant until fl_gpu_mirror_destroy. */
@@ -208,8 +208,8 @@ static inline uint64_t fl_gpu_twin(const struct fl_gpu_mirror_map *map, const vo
     return (uintptr_t)p - map->host < map->len && map->delta != 0 ? (uintptr_t)p + map->delta : 0;
 }
 
-/* The next input slot is the caller's to write: waits until what was last pushed from it has been copied. In a plan's mirror it is the
- * slot of the step that is under way. */
+/* The next input slot is the caller's to write: waits until what was last copied from it or into it
+ * has been. In a plan's mirror it is the slot of the step that is under way. */
 FL_API int fl_gpu_mirror_begin(struct fl_gpu_mirror *m, void **out_base);
 /* Copies the input zone of the slot that begin gave to the device, in as few copies as pay. In order on `stream`. */
 FL_API int fl_gpu_mirror_push(struct fl_gpu_mirror *m, void *stream);
