@@ -238,12 +238,27 @@ FL_API int fl_gpu_mirror_stats(struct fl_gpu_mirror *m, struct fl_gpu_mirror_sta
 FL_API int fl_gpu_stage(struct fl_gpu *gpu, uint64_t to, const void *from, size_t len,
                         void *stream);
 
-/* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so", "fl_gpu_torch_alloc", "fl_gpu_torch_free"), with a pool for each
- * device by fl_gpu_pool_defaults. NULL, and one line on standard error: there is no memory. record_stream is what a tensor's
- * record_stream comes to; docs/gpu.md has how it is set.  Threads: any. */
+/* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so", "fl_gpu_torch_alloc",
+ * "fl_gpu_torch_free"), with a pool for each device, in its primary context, by fl_gpu_pool_defaults.
+ * docs/gpu.md has how the others are set.  Threads: any. */
+/* Without memory: throws std::runtime_error ("CUDA out of memory ..."), as PyTorch expects; in a process
+ * that has no C++ library NULL, and one line on standard error. */
 FL_API void *fl_gpu_torch_alloc(ssize_t size, int device, void *stream);
+/* `stream` is the one of the allocation, and need not be there any more. */
 FL_API void fl_gpu_torch_free(void *p, ssize_t size, int device, void *stream);
+/* set_record_stream_fn: a tensor's record_stream. */
 FL_API void fl_gpu_torch_record_stream(void *p, void *stream);
+/* set_reset_fn: torch.cuda.empty_cache. */
+FL_API void fl_gpu_torch_empty_cache(void);
+/* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: graph capture's private
+ * pools. C++: a std::pair of integers, and a std::function<bool(cudaStream_t)> by value. */
+struct fl_gpu_torch_id {
+    unsigned long long first, second;
+};
+FL_API void fl_gpu_torch_begin_allocate_to_pool(int device, struct fl_gpu_torch_id id,
+                                                const void *filter);
+FL_API void fl_gpu_torch_end_allocate_to_pool(int device, struct fl_gpu_torch_id id);
+FL_API void fl_gpu_torch_release_pool(int device, struct fl_gpu_torch_id id);
 
 /* A Chrome trace (chrome://tracing, Perfetto) of what pools do from now on, to `path`, until fl_gpu_trace_end or exit. Also
  * FAULTLESS_GPU_TRACE.  -EBUSY: there is one. */

@@ -98,6 +98,7 @@ static int empty(struct fl_gpu_pool *p)
     int rc = 0;
 
     fl_lock_acquire(&p->lock);
+    p->is_graph = false; /* there is none any more */
     fl_collect_batch(p, true);
     fl_collect_release_held(p);
     rc = fl_stream_drain(p);

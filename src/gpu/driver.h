@@ -47,6 +47,9 @@ struct fl_gpu {
     _Atomic(struct fl_stage *) stage; /* NULL: nothing was staged yet */
 };
 
+/* As fl_gpu_open, but in the device's primary context whatever is current. */
+int fl_gpu_open_primary(int device, struct fl_gpu **out);
+
 /* Makes the device's context current for the calling thread, and puts back what was. -ECHILD, -ESHUTDOWN, -EIO: nothing is to be called.
  * Meanwhile the thread's capture mode is relaxed: what we ask the driver for belongs to no graph that somebody captures on another
  * stream, and must not end its capture. What waits for the whole context does so even then.

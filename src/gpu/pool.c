@@ -280,7 +280,8 @@ int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool liv
         fl_lock_release(&p->lock);
         return fl_pool_not_here();
     }
-    if (FL_UNLIKELY(s == NULL || b->use != NULL || b->chunk->is_direct || b->in_graph)) {
+    bool named = s != NULL && (live || s->number == b->by);
+    if (FL_UNLIKELY(!named || b->use != NULL || b->chunk->is_direct || b->in_graph)) {
         b->state = FL_BLOCK_TRANSIT;
         fl_lock_release(&p->lock);
         return free_slowly(p, b, stream, live);

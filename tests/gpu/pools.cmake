@@ -11,3 +11,11 @@ fl_gpu_test(NAME test_fault_gpu_pool LABELS fault TIMEOUT 120 SOURCES test_fault
 add_test(NAME test_gpu_torch_traced COMMAND test_gpu_torch)
 fl_test_properties(test_gpu_torch_traced unit ""
                    "FAULTLESS_GPU_DRIVER=$<TARGET_FILE:fake_cuda>;FAULTLESS_GPU_TRACE=${CMAKE_CURRENT_BINARY_DIR}/torch.json")
+# As PyTorch's C++ calls.
+if(CMAKE_CXX_COMPILER)
+    add_library(torch_caller OBJECT torch_caller.cpp)
+    target_compile_options(torch_caller PRIVATE -std=c++17 -Wall -Wextra $<$<BOOL:${FL_WERROR}>:-Werror>)
+    target_include_directories(torch_caller PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/include)
+    fl_gpu_test(NAME test_gpu_torch_graph LABELS unit SOURCES test_gpu_torch_graph.c $<TARGET_OBJECTS:torch_caller>
+                LIBS stdc++ NO_DEVICE)
+endif()
