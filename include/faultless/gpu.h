@@ -46,7 +46,7 @@ FL_API int fl_gpu_close(struct fl_gpu *gpu); /* -EBUSY while a pool or a mirror 
 FL_API const char *fl_gpu_error(void);
 
 enum fl_gpu_strategy {
-    FL_GPU_AUTO,           /* auto_growth; what the environment says, if it does */
+    FL_GPU_AUTO,           /* auto_growth; pinned: naive_best_fit (PaddlePaddle's defaults) */
     FL_GPU_NAIVE,          /* MXNet's Naive: buckets of exactly rounded sizes */
     FL_GPU_ROUND,          /* MXNet's Round: powers of two, linear above the cutoff */
     FL_GPU_UNPOOLED,       /* the driver, each time */
@@ -68,7 +68,8 @@ enum fl_gpu_events {
     FL_GPU_EVENTS_LAZY,  /* all streams last, as by fl_gpu_pool_stream_lasts */
 };
 
-/* Fill it by fl_gpu_pool_defaults, then change what is to be different. */
+/* Fill it by fl_gpu_pool_defaults, then change what is to be different. A program that was built with
+ * fewer members has the defaults for the others. */
 struct fl_gpu_pool_options {
     size_t size; /* sizeof(struct fl_gpu_pool_options), set by the defaults */
     enum fl_gpu_strategy strategy;
@@ -80,10 +81,12 @@ struct fl_gpu_pool_options {
     double
         fraction; /* naive_best_fit: first chunk's part of what is available (0.92); 0: no pool */
     size_t initial,
-        regrow;     /* naive_best_fit: bytes of the first and of later chunks; 0: by the fraction */
-    size_t chunk;   /* auto_growth: smallest chunk; 0: as large as the request */
-    size_t limit;   /* most bytes held from the driver; 0: none */
-    bool free_idle; /* auto_growth: idle chunks go back at each free */
+        regrow;   /* naive_best_fit: bytes of the first and of later chunks; 0: by the fraction */
+    size_t chunk; /* auto_growth: smallest chunk; 0: as large as the request */
+    /* Most bytes of the device that the process's pools and mirrors hold together, of several such the
+     * least; pinned: that this pool holds; 0: any. */
+    size_t limit;
+    bool free_idle;          /* auto_growth: idle chunks go back at each free */
     bool free_before_growth; /* auto_growth: and before another is taken */
     double
         gc_gb; /* frees pile up to so many GiB and are then reclaimed together; 0: at once; below 0: never unasked */

@@ -85,9 +85,12 @@ static int take_own(struct fl_gpu_mirror *m, const struct fl_gpu *gpu,
 /* The context is current; the host's side is registered. */
 static int make_device(struct fl_gpu_mirror *m, struct fl_gpu *gpu, size_t reserve)
 {
+    fl_gpu_account_join(gpu, fl_gpu_option_device_limit());
     int rc = fl_twin_make(&m->twin, gpu, m->host.range.len, reserve);
 
-    if (rc == 0) {
+    if (rc != 0) {
+        fl_gpu_account_leave(gpu);
+    } else {
         m->gpu = gpu;
         m->has_batch = gpu->has_batch;
         m->map.delta = m->twin.base - m->host.range.base;
@@ -175,7 +178,7 @@ int fl_gpu_mirror_create(struct fl_gpu *gpu, const struct fl_gpu_mirror_options 
 /* The context is current, and nothing that was submitted uses the mirror any more. The first refusal is told; what was refused is lost. */
 static int end_device(struct fl_gpu_mirror *m)
 {
-    int rc = fl_twin_end(&m->twin), given = give_host(m);
+    int rc = fl_twin_end(&m->twin, m->gpu), given = give_host(m);
 
     return rc != 0 ? rc : given;
 }
@@ -231,6 +234,7 @@ int fl_gpu_mirror_destroy(struct fl_gpu_mirror *m)
     }
     end_marks(m, false);
     fl_gpu_track_close(&m->track);
+    fl_gpu_account_leave(m->gpu);
     atomic_fetch_sub_explicit(&m->gpu->users, 1, memory_order_release);
     forget(m); /* with the driver gone, memory stays as it is: nobody may have it */
     return rc;

@@ -85,7 +85,7 @@ void fl_mirror_add_run(struct fl_run *run, size_t *runs, struct fl_run next, siz
 /* twin.c: of `len` bytes. The context is current. 0, or the driver's status with nothing held. */
 int fl_twin_make(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t reserve);
 int fl_twin_grow(struct fl_twin *t, const struct fl_gpu *gpu, size_t len);
-int fl_twin_end(struct fl_twin *t);
+int fl_twin_end(struct fl_twin *t, const struct fl_gpu *gpu);
 
 /* layout: fills each offset; the zone's and the whole's length. 0; -EINVAL: an alignment is none, or there are too many bytes. */
 struct fl_mirror_plan {

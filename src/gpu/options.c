@@ -85,7 +85,7 @@ unsigned fl_gpu_option_sharers(void)
 }
 
 /* Of one device; PaddlePaddle's users say it of a process. */
-static size_t device_limit(void)
+size_t fl_gpu_option_device_limit(void)
 {
     size_t limit = fl_gpu_option(FL_OPTION_gpu_limit);
     bool of_process = fl_gpu_host.options != NULL &&
@@ -117,7 +117,7 @@ static void device_defaults(struct fl_gpu_pool_options *o)
     o->fraction = real(FL_OPTION_gpu_fraction);
     o->initial = fl_gpu_option(FL_OPTION_gpu_initial);
     o->regrow = fl_gpu_option(FL_OPTION_gpu_regrow);
-    o->limit = device_limit();
+    o->limit = fl_gpu_option_device_limit();
 }
 
 void fl_gpu_pool_defaults(struct fl_gpu_pool_options *o, enum fl_gpu_target target)
