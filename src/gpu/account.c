@@ -5,7 +5,13 @@
 
 #include <errno.h>
 
-enum { DEVICES = 64 };
+enum { DEVICES = 64, HUGE = 2 * FL_MIB };
+
+/* What the driver takes for it: from 1 MiB on whole pages of 2 MiB. */
+static size_t cost_of(size_t len)
+{
+    return len >= HUGE / 2 && len <= SIZE_MAX - HUGE ? fl_align_up(len, HUGE) : len;
+}
 
 static struct fl_lock lock;
 static struct account {
@@ -56,8 +62,8 @@ int fl_gpu_account_take(const struct fl_gpu *gpu, size_t len)
     struct account *a = account_of(gpu);
 
     fl_lock_acquire(&lock);
-    bool right = a->limit == 0 || (a->held <= a->limit && len <= a->limit - a->held);
-    a->held += right ? len : 0;
+    bool right = a->limit == 0 || (a->held <= a->limit && cost_of(len) <= a->limit - a->held);
+    a->held += right ? cost_of(len) : 0;
     fl_lock_release(&lock);
     return right ? 0 : fl_gpu_fail(-ENOMEM, "the device's limit is reached");
 }
@@ -67,6 +73,6 @@ void fl_gpu_account_give(const struct fl_gpu *gpu, size_t len)
     struct account *a = account_of(gpu);
 
     fl_lock_acquire(&lock);
-    a->held -= fl_min(len, a->held);
+    a->held -= fl_min(cost_of(len), a->held);
     fl_lock_release(&lock);
 }

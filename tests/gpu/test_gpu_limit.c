@@ -57,6 +57,27 @@ static void a_limit_is_of_the_device(void **state)
     pool_end(p);
 }
 
+/* The driver gives whole pages of 2 MiB: a chunk of a little more than one takes two. */
+static void what_the_driver_takes_counts(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_UNPOOLED);
+    uint64_t x[64];
+    unsigned n = 0;
+
+    (void)state;
+    o.limit = MIB(64);
+    struct fl_gpu_pool *p = pool_with(&o);
+    while (n < 64 && fl_gpu_pool_alloc(p, MIB(2) + 256, NULL, &x[n]) == 0) {
+        n++;
+    }
+    assert_int_equal(n, 16);
+    assert_true(fake == NULL || fake->used(0) == MIB(64));
+    while (n > 0) {
+        pool_give(p, x[--n], NULL);
+    }
+    pool_end(p);
+}
+
 /* The driver's refusals are not held against it. */
 static void what_is_refused_is_not_held(void **state)
 {
@@ -150,9 +171,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
     const struct CMUnitTest tests[] = {
-        TEST(a_limit_is_of_the_device),
-        TEST(what_is_refused_is_not_held),
-        TEST(older_programs_have_the_defaults),
+        TEST(a_limit_is_of_the_device),    TEST(what_the_driver_takes_counts),
+        TEST(what_is_refused_is_not_held), TEST(older_programs_have_the_defaults),
         TEST(the_defaults_are_paddles),
     };
 
