@@ -68,8 +68,8 @@ enum fl_gpu_events {
     FL_GPU_EVENTS_LAZY,  /* all streams last, as by fl_gpu_pool_stream_lasts */
 };
 
-/* Fill it by fl_gpu_pool_defaults, then change what is to be different. A program that was built with
- * fewer members has the defaults for the others. */
+/* Fill it by fl_gpu_pool_defaults, then change what is to be different. A program that was built
+ * with fewer members has the defaults for the others. */
 struct fl_gpu_pool_options {
     size_t size; /* sizeof(struct fl_gpu_pool_options), set by the defaults */
     enum fl_gpu_strategy strategy;
@@ -83,8 +83,8 @@ struct fl_gpu_pool_options {
     size_t initial,
         regrow;   /* naive_best_fit: bytes of the first and of later chunks; 0: by the fraction */
     size_t chunk; /* auto_growth: smallest chunk; 0: as large as the request */
-    /* Most bytes of the device that the process's pools and mirrors hold together, of several such the
-     * least; pinned: that this pool holds; 0: any. */
+    /* Most bytes of the device that the process's pools and mirrors hold together, of several such
+     * the least; pinned: that this pool holds; 0: any. */
     size_t limit;
     bool free_idle;          /* auto_growth: idle chunks go back at each free */
     bool free_before_growth; /* auto_growth: and before another is taken */
@@ -106,7 +106,8 @@ FL_API int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_optio
 FL_API int fl_gpu_pool_destroy(struct fl_gpu_pool *pool);
 
 /* `size` 0 is served as 1. For pinned pools `*out` is an address of the host. What `stream` freed it may have again at once: it is
- * in order after that. A hit makes no driver call.  Threads: any.  Signals: not safe.  Cost: O(1) or O(log free blocks). */
+ * in order after that. On a stream that lasts a hit makes no driver call.  Threads: any.
+ * Signals: not safe.  Cost: O(1) or O(log free blocks). */
 FL_API int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint64_t *out);
 /* What was submitted to `stream` so far may still use it. Never waits, but where memory goes back to the driver at once: unpooled, what
  * is too large for naive_best_fit, free_idle. -ENOENT: not the pool's, or freed already. */
@@ -118,9 +119,10 @@ FL_API int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address);
 FL_API int fl_gpu_pool_inplace(struct fl_gpu_pool *pool, uint64_t address, size_t size);
 /* Another stream uses the block too: after its free it waits for what that stream has been given until then. */
 FL_API int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *stream);
-/* The stream lasts: it is destroyed, and its handle used again, only after fl_gpu_pool_stream_retire or
- * the pool's end, and nothing is freed on it while it is captured. What it frees and has again then
- * costs no driver call. Of the threads' own stream this is not to be said; it says nothing. */
+/* The stream lasts: it is destroyed, and its handle used again, only after
+ * fl_gpu_pool_stream_retire or the pool's end, and nothing is freed on it while it is captured.
+ * What it frees and has again then costs no driver call. Of the threads' own stream this is not to
+ * be said; it says nothing. */
 FL_API int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream);
 /* Before a stream is destroyed that lasts, or that is recorded on a block which is not free yet. */
 FL_API int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream);
@@ -242,10 +244,10 @@ FL_API int fl_gpu_stage(struct fl_gpu *gpu, uint64_t to, const void *from, size_
                         void *stream);
 
 /* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so", "fl_gpu_torch_alloc",
- * "fl_gpu_torch_free"), with a pool for each device, in its primary context, by fl_gpu_pool_defaults.
- * docs/gpu.md has how the others are set.  Threads: any. */
-/* Without memory: throws std::runtime_error ("CUDA out of memory ..."), as PyTorch expects; in a process
- * that has no C++ library NULL, and one line on standard error. */
+ * "fl_gpu_torch_free"), with a pool for each device, in its primary context, by
+ * fl_gpu_pool_defaults. docs/gpu.md has how the others are set.  Threads: any. */
+/* Without memory: throws std::runtime_error ("CUDA out of memory ..."), as PyTorch expects; in a
+ * process that has no C++ library NULL, and one line on standard error. */
 FL_API void *fl_gpu_torch_alloc(ssize_t size, int device, void *stream);
 /* `stream` is the one of the allocation, and need not be there any more. */
 FL_API void fl_gpu_torch_free(void *p, ssize_t size, int device, void *stream);
@@ -253,8 +255,8 @@ FL_API void fl_gpu_torch_free(void *p, ssize_t size, int device, void *stream);
 FL_API void fl_gpu_torch_record_stream(void *p, void *stream);
 /* set_reset_fn: torch.cuda.empty_cache. */
 FL_API void fl_gpu_torch_empty_cache(void);
-/* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: graph capture's private
- * pools. C++: a std::pair of integers, and a std::function<bool(cudaStream_t)> by value. */
+/* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: graph capture's
+ * private pools. C++: a std::pair of integers, and a std::function<bool(cudaStream_t)> by value. */
 struct fl_gpu_torch_id {
     unsigned long long first, second;
 };

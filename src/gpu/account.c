@@ -1,6 +1,6 @@
-/* What the pools and mirrors of a device hold of its memory together, and how much they may. A device's
- * handles share one account. Lock: `lock`, rank RUNTIME; no driver call is made under it, and no other
- * lock of the folder is held when it is taken. */
+/* What the pools and mirrors of a device hold of its memory together, and how much they may. A
+ * device's handles share one account. Lock: `lock`, rank RUNTIME; no driver call is made under it,
+ * and no other lock of the folder is held when it is taken. */
 #include "gpu/driver.h"
 
 #include <errno.h>

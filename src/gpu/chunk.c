@@ -1,7 +1,7 @@
 /* Chunks: memory of the driver's, taken and given back.
  *
- * What gives device memory back waits for the whole device: the pool does so when it is asked to, or
- * when nothing else is left. */
+ * What gives device memory back waits for the whole device: the pool does so when it is asked to,
+ * or when nothing else is left. */
 #include "gpu/pool.h"
 
 #include <errno.h>

@@ -55,7 +55,8 @@ static int start(struct fl_gpu_pool *p)
     return rc;
 }
 
-/* What the caller's program knows of, and the defaults for the rest: it may be older than this, or newer. */
+/* What the caller's program knows of, and the defaults for the rest: it may be older than this, or
+ * newer. */
 static bool read_options(const struct fl_gpu_pool_options *from, struct fl_gpu_pool_options *to)
 {
     if (from == NULL || from->size < offsetof(struct fl_gpu_pool_options, page)) {

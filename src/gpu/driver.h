@@ -50,8 +50,9 @@ struct fl_gpu {
 /* As fl_gpu_open, but in the device's primary context whatever is current. */
 int fl_gpu_open_primary(int device, struct fl_gpu **out);
 
-/* account.c: of the device's memory, by pools and mirrors together. Each joins, with the most that it
- * wants all of them to hold (0: any), of which the least counts until all have left. Lock: none held. */
+/* account.c: of the device's memory, by pools and mirrors together. Each joins, with the most that
+ * it wants all of them to hold (0: any), of which the least counts until all have left. Lock: none
+ * held. */
 void fl_gpu_account_join(const struct fl_gpu *gpu, size_t limit);
 void fl_gpu_account_leave(const struct fl_gpu *gpu);
 /* Before the driver is asked; -ENOMEM: the limit. What it refuses, and what goes back, is given. */

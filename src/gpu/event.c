@@ -44,8 +44,8 @@ void fl_events_drop(struct fl_gpu_pool *p, struct fl_pool_stream *s, uint64_t up
     }
 }
 
-/* One to record on `s`: when there are many the newest of them, which the next covers as well. Else a
- * spare one of its context. NULL: make one. */
+/* One to record on `s`: when there are many the newest of them, which the next covers as well. Else
+ * a spare one of its context. NULL: make one. */
 static struct fl_pool_event *take_event(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
     struct fl_pool_event **at = &p->events;
@@ -82,8 +82,8 @@ static int make_event(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
     return rc;
 }
 
-/* An event and its stream are of one context, which is another's where another device's stream uses the
- * pool's memory. Lock: not held. */
+/* An event and its stream are of one context, which is another's where another device's stream uses
+ * the pool's memory. Lock: not held. */
 static int record_event(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
                         struct fl_pool_event **e)
 {
@@ -126,7 +126,8 @@ int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s)
         s->covered = upto > s->covered ? upto : s->covered;
     } else if (e != NULL) {
         spare(p, e);
-        /* It may have been taken from the queue: what it covered is not known to be covered any more. */
+        /* It may have been taken from the queue: what it covered is not known to be covered any
+         * more. */
         uint64_t still = s->last != NULL ? s->last->covers : s->safe;
         s->covered = still < s->covered ? still : s->covered;
     }

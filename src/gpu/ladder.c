@@ -124,7 +124,8 @@ static bool wait_for_others(struct climb *c, bool all)
             (!all && !has_fitting(p, t, c->len))) {
             continue;
         }
-        done = fl_stream_wait(p, c->s, t, t->stamped) == 0 && take(c);
+        uint64_t upto = t->lasts ? t->stamped : t->covered;
+        done = fl_stream_wait(p, c->s, t, upto) == 0 && take(c);
     }
     fl_lock_release(&p->lock);
     return done;
@@ -207,7 +208,8 @@ static int out_of_memory(struct climb *c)
     return rc == -ENOMEM && c->p->o.retry_ms != 0 ? wait_for_threads(c, rc) : rc;
 }
 
-/* The taker's stream is there now: what it freed and no event covers yet others may have some day. */
+/* The taker's stream is there now: what it freed and no event covers yet others may have some
+ * day. */
 static void seen(struct climb *c)
 {
     fl_lock_acquire(&c->p->lock);
@@ -217,7 +219,8 @@ static void seen(struct climb *c)
     fl_lock_release(&c->p->lock);
 }
 
-/* For a stream that is captured nobody is asked or waited for; more memory is none of the graph's. */
+/* For a stream that is captured nobody is asked or waited for; more memory is none of the
+ * graph's. */
 static int captured(struct climb *c)
 {
     int rc = grow(c, false);

@@ -1,6 +1,7 @@
-/* Which of a mirror's copies may be under way: for each slot, and for the rest of it, the streams that
- * copied and an event on each. No lock is held over the driver: a mark that a thread records is busy,
- * and only threads that name the same stream record the same mark at once, which is in order there. */
+/* Which of a mirror's copies may be under way: for each slot, and for the rest of it, the streams
+ * that copied and an event on each. No lock is held over the driver: a mark that a thread records
+ * is busy, and only threads that name the same stream record the same mark at once, which is in
+ * order there. */
 #include "gpu/mirror.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* The mirror's parts: see mirror.c (layout, life), twin.c (the device's side), push.c (copies), mark.c (which are under way), read.c (from files). One folder's inner
- * header.
+/* The mirror's parts: see mirror.c (layout, life), twin.c (the device's side), push.c (copies), mark.c
+ * (which are under way), read.c (from files). One folder's inner header.
  *
  * Offsets: [inputs, slot 0][inputs, slot 1][the rest], the same on both sides. Everything of the zone that push copies lies in it once a
  * slot, at the same offsets from the slot's start. */
@@ -30,7 +30,8 @@ struct fl_twin {
     unsigned pieces;
 };
 
-/* A stream's copies, of a slot or of the rest of the mirror. Lock: the mirror's, but for the event. */
+/* A stream's copies, of a slot or of the rest of the mirror. Lock: the mirror's, but for the
+ * event. */
 struct fl_mirror_mark {
     struct fl_mirror_mark *next;
     fl_CUevent event;
@@ -98,8 +99,8 @@ int fl_mirror_lay_out(struct fl_gpu_slot *slot, size_t count, unsigned slots, si
 
 /* push.c: `m` is there, not a parent's, and has a device whose context is current from here on. Else the status, and nothing to leave. */
 int fl_mirror_enter(struct fl_gpu_mirror *m, struct fl_gpu_guard *guard);
-/* mark.c. From here on copies may be under way, until what was submitted to `stream` so far has run.
- * Always done; 0, or why it had to be waited for. */
+/* mark.c. From here on copies may be under way, until what was submitted to `stream` so far has
+ * run. Always done; 0, or why it had to be waited for. */
 int fl_mark_put(struct fl_gpu_mirror *m, struct fl_mirror_marks *all, fl_CUstream stream);
 /* They are over. */
 int fl_mark_await(struct fl_gpu_mirror *m, struct fl_mirror_marks *all);
@@ -115,8 +116,8 @@ static inline bool fl_mirror_has(const struct fl_gpu_mirror *m, const void *p, s
 /* The rest wants the context current. To the device; no slot is marked yet. */
 int fl_mirror_copy(struct fl_gpu_mirror *m, uintptr_t host, size_t len, fl_CUstream stream);
 /* Slots that any of `range` lies in, or else the rest: copies may be under way there until what was
- * submitted to `stream` so far has run. Always done, if need be by waiting for it; 0, or why it had to
- * be. */
+ * submitted to `stream` so far has run. Always done, if need be by waiting for it; 0, or why it had
+ * to be. */
 int fl_mirror_mark(struct fl_gpu_mirror *m, struct fl_range range, fl_CUstream stream);
 /* The same: what was to be copied there has been. */
 int fl_mirror_await(struct fl_gpu_mirror *m, struct fl_range range);

@@ -123,8 +123,8 @@ int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
     return first != 0 ? first : rc;
 }
 
-/* Whatever has been submitted is done with the block, or will be before the driver gives it to anybody
- * else. Lock: held, given up for the driver. */
+/* Whatever has been submitted is done with the block, or will be before the driver gives it to
+ * anybody else. Lock: held, given up for the driver. */
 static int wait_for_users(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
 {
     if (!p->is_pinned && p->async == NULL) {

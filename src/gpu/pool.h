@@ -15,7 +15,7 @@
  *
  * Stamps. A pool has a number that grows with each event recorded: what is freed bears it as its stamp. An event covers every stamp of
  * its stream up to the number that it ended; when it has come to pass, these are `safe`: what was submitted before those frees has run.
- * On streams that last events are recorded when somebody asks, on others within the call that frees.
+ * On streams that last events are recorded when somebody asks, on others in the call that frees.
  *
  * P1: a chunk's blocks lie side by side and fill it; no two neighbours are free in the same set.
  * P2: occupied + free == held: the bytes of the chunks.
@@ -234,12 +234,12 @@ bool fl_pool_check(struct fl_gpu_pool *p);
 
 /* The record of a handle that lasts; NULL: none does. Lock: held. */
 struct fl_pool_stream *fl_stream_lasting(const struct fl_gpu_pool *p, void *stream);
-/* That of this number, whether or not its handle leads to it still; NULL: nothing is known of it any
- * more. Lock: held. */
+/* That of this number, whether or not its handle leads to it still; NULL: nothing is known of it
+ * any more. Lock: held. */
 struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t number);
-/* The record of a stream that is there, which the driver is asked for unless it lasts. `captures`: is
- * it being captured (no, if it lasts)? NULL: that is not asked. Lock: not held. 0, -ENOMEM, or what
- * the driver says. */
+/* The record of a stream that is there, which the driver is asked for unless it lasts. `captures`:
+ * is it being captured (no, if it lasts)? NULL: that is not asked. Lock: not held. 0, -ENOMEM, or
+ * what the driver says. */
 int fl_stream_see(struct fl_gpu_pool *p, void *stream, bool *captures, struct fl_pool_stream **out);
 /* Stands for streams that are not known any more: nothing of it is ever safe. NULL: no memory. */
 struct fl_pool_stream *fl_stream_limbo(struct fl_gpu_pool *p);
@@ -263,17 +263,19 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
 int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s);
 /* How far is it? What is safe is put where all find it. */
 void fl_stream_poll(struct fl_gpu_pool *p, struct fl_pool_stream *s);
-/* That; where it lasts an event is recorded first, if one is missing. -EPERM: it is, and cannot be. */
+/* That; where it lasts an event is recorded first, if one is missing. -EPERM: it is, and cannot
+ * be. */
 int fl_stream_ask(struct fl_gpu_pool *p, struct fl_pool_stream *s);
-/* `s` waits for what `t` freed up to `stamp`, and what `t` has freed becomes `s`'s. Pinned, or `s` is
- * NULL: the caller waits. 0 or as fl_stream_ask. */
+/* `s` waits for what `t` freed up to `stamp`, and what `t` has freed becomes `s`'s. Pinned, or `s`
+ * is NULL: the caller waits. 0 or as fl_stream_ask. */
 int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_stream *t,
                    uint64_t stamp);
 /* Waits until all that events cover is safe. */
 int fl_stream_drain(struct fl_gpu_pool *p);
 /* Something freed has not been seen to be safe. */
 bool fl_streams_unsafe(const struct fl_gpu_pool *p);
-/* Waits for the whole context: all stamps so far are safe. It breaks captures that are under way. */
+/* Waits for the whole context: all stamps so far are safe. It breaks captures that are under
+ * way. */
 int fl_stream_sync_all(struct fl_gpu_pool *p);
 /* Events of `s` that cover no more than `upto` are spare. */
 void fl_events_drop(struct fl_gpu_pool *p, struct fl_pool_stream *s, uint64_t upto);
@@ -311,12 +313,12 @@ int fl_pool_refuse(const struct fl_gpu_pool *p);
 int fl_pool_admit(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
 /* Lock: held. NULL: there is no such block in use. */
 struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t address);
-/* As fl_gpu_pool_free; not `live`: `stream` was the one that the block was taken on, and may have been
- * destroyed since. */
+/* As fl_gpu_pool_free; not `live`: `stream` was the one that the block was taken on, and may have
+ * been destroyed since. */
 int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live);
 /* Events for a block that is about to end, in transit: on `s`, if it is there (`live`) and does not
- * last, and on the other streams that use it. 0 or the first refusal: -EINPROGRESS, one is captured. Lock: held,
- * given up for the driver. */
+ * last, and on the other streams that use it. 0 or the first refusal: -EINPROGRESS, one is
+ * captured. Lock: held, given up for the driver. */
 int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                         const struct fl_pool_use *uses, bool live);
 /* Before that: their stamps, and that of `s`. */

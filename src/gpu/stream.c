@@ -1,12 +1,12 @@
 /* Streams: what is known of each, and the events that say how far it is.
  *
  * A handle may be given to the driver only while its stream is there: asking it of one that was
- * destroyed is undefined. So a stream is asked for its number, and an event is recorded on it, within
- * the call that names it; and later only when it lasts: the legacy stream, and what the program says
- * it of (fl_gpu_pool_stream_lasts, FAULTLESS_GPU_EVENTS=lazy). On those one event, recorded when
- * somebody wants to know, covers thousands of frees.
- * Streams are told apart by the driver's number. A driver without numbers (before 12.0) has none to
- * tell: then each mention of a handle is a stream of its own, until it lasts. */
+ * destroyed is undefined. So a stream is asked for its number, and an event is recorded on it,
+ * within the call that names it; and later only when it lasts: the legacy stream, and what the
+ * program says it of (fl_gpu_pool_stream_lasts, FAULTLESS_GPU_EVENTS=lazy). On those one event,
+ * recorded when somebody wants to know, covers thousands of frees. Streams are told apart by the
+ * driver's number. A driver without numbers (before 12.0) has none to tell: then each mention of a
+ * handle is a stream of its own, until it lasts. */
 #include "gpu/pool.h"
 
 #include <errno.h>
@@ -183,7 +183,8 @@ static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *cap
     return rc;
 }
 
-/* Where an unknown stream is at home: another device's may use the pool's memory, too. Lock: not held. */
+/* Where an unknown stream is at home: another device's may use the pool's memory, too. Lock: not
+ * held. */
 static int look_where(struct fl_gpu_pool *p, struct fl_pool_stream *seen)
 {
     struct fl_gpu_guard g;

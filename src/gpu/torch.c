@@ -1,11 +1,11 @@
-/* What PyTorch's CUDAPluggableAllocator takes: a pool for each device, made when it is first asked for,
- * in the device's primary context, which is PyTorch's, with the options that the environment gives. The
- * pools stay: PyTorch frees at exit, or never. Private pools are in torch_graph.c.
+/* What PyTorch's CUDAPluggableAllocator takes: a pool for each device, made when it is first asked
+ * for, in the device's primary context, which is PyTorch's, with the options that the environment
+ * gives. The pools stay: PyTorch frees at exit, or never. Private pools are in torch_graph.c.
  *
- * PyTorch frees on the stream that it allocated on, which may have been destroyed since: nothing is asked
- * of that then, and what it freed is its own until it is seen again.
- * State: `pool`, each written once. Lock: `mutex` to make one; a pthread mutex, for the driver is called
- * meanwhile.
+ * PyTorch frees on the stream that it allocated on, which may have been destroyed since: nothing is
+ * asked of that then, and what it freed is its own until it is seen again.
+ * State: `pool`, each written once. Lock: `mutex` to make one; a pthread mutex, for the driver is
+ * called meanwhile.
  * Sources: PyTorch's notes, "CUDA semantics", "Using custom memory allocators for CUDA", and
  * torch/csrc/cuda/CUDAPluggableAllocator.cpp; RMM's CallbackMemoryResource. */
 #include "gpu/torch.h"
@@ -84,9 +84,9 @@ static struct fl_gpu_pool *pool_of(int device, bool may_make)
     return p;
 }
 
-/* PyTorch looks at no result: a tensor without memory would be used. So out of memory is an exception, as
- * of PyTorch's own allocator; what throws it is the C++ library that PyTorch runs on. Returns when there
- * is none. */
+/* PyTorch looks at no result: a tensor without memory would be used. So out of memory is an
+ * exception, as of PyTorch's own allocator; what throws it is the C++ library that PyTorch runs on.
+ * Returns when there is none. */
 static void raise_error(size_t size)
 {
     void (*throw_error)(const char *what) = NULL;
@@ -110,6 +110,9 @@ static int take(int device, size_t size, void *stream, uint64_t *out)
 {
     struct fl_gpu_pool *p = fl_torch_graph_of(device, stream);
 
+    if (device < 0 || device >= FL_TORCH_DEVICES) {
+        return fl_gpu_fail(-EINVAL, "no device of that number");
+    }
     p = p != NULL ? p : pool_of(device, true);
     return p != NULL ? fl_gpu_pool_alloc(p, size, stream, out) : -EINVAL;
 }

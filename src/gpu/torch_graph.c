@@ -2,12 +2,13 @@
  * allocated, temporaries included, is its own until it is released: a pool of its own, from which
  * nothing goes to other requests or to the driver before.
  *
- * Hooks: begin, end and release of torch::cuda::CUDAPluggableAllocator (PyTorch 2.3 and later), which
- * are function pointers in C++. A pool's number is a std::pair of two integers, in registers as a struct
- * of two is; the filter, a std::function, is the caller's, by reference, and copied here. Its layout is
- * libstdc++'s, that of PyTorch's own builds; tests/gpu/torch_caller.cpp holds it against the compiler's.
- * State: the lists, under `mutex`; a pthread mutex, for the filter and the driver are called meanwhile,
- * and no allocation of malloc's takes it. */
+ * Hooks: begin, end and release of torch::cuda::CUDAPluggableAllocator (PyTorch 2.3 and later),
+ * which are function pointers in C++. A pool's number is a std::pair of two integers, in registers
+ * as a struct of two is; the filter, a std::function, is the caller's, by reference, and copied
+ * here. Its layout is libstdc++'s, that of PyTorch's own builds; tests/gpu/torch_caller.cpp holds
+ * it against the compiler's.
+ * State: the lists, under `mutex`; a pthread mutex, for the filter and the driver are called
+ * meanwhile, and no allocation of malloc's takes it. */
 #include "gpu/torch.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Limits of a device, which pools and mirrors share; and a pool's options as older programs have them. */
+/* Limits of a device, which pools and mirrors share; and a pool's options as older programs have
+ * them. */
 #include "gpu/mirror.h"
 #include "gpu/pool_fixture.h"
 

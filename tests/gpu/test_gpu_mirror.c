@@ -432,8 +432,8 @@ static void push_elsewhere(void *unused)
     }
 }
 
-/* Ranges of one slot are copied by two threads: neither holds a lock over the driver's calls, and begin
- * waits for both. */
+/* Ranges of one slot are copied by two threads: neither holds a lock over the driver's calls, and
+ * begin waits for both. */
 static void no_lock_is_held_over_a_copys_event(void **state)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}};

@@ -1,4 +1,5 @@
-/* Streams that come and go, and what the driver is never asked about them: rules S3, S5, S6, S10. */
+/* Streams that come and go, and what the driver is never asked about them: rules S3, S5, S6,
+ * S10. */
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>
@@ -18,8 +19,8 @@ static void finish(void)
     gpu_stream_end(b);
 }
 
-/* S6: a handle that leads to another stream by now is another stream: it comes after the event of the
- * free, not at once. */
+/* S6: a handle that leads to another stream by now is another stream: it comes after the event of
+ * the free, not at once. */
 static void a_handle_used_again_is_another_stream(void)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
@@ -83,8 +84,8 @@ static void a_stream_that_is_refused_ends_nothing(void **state)
     finish();
 }
 
-/* S5, S6: a stream that is recorded on a block, retired, and destroyed: the block waits for what it had
- * been given, and for nothing else. */
+/* S5, S6: a stream that is recorded on a block, retired, and destroyed: the block waits for what it
+ * had been given, and for nothing else. */
 static void a_recorded_stream_may_go_before_the_block(void)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
@@ -251,8 +252,8 @@ static void another_devices_stream_uses_pinned_memory(void)
     assert_int_equal(fl_gpu_close(other), 0);
 }
 
-/* PaddlePaddle's FLAGS_fast_eager_deletion_mode=False: whatever is freed waits for its kernels, piled up
- * or not. */
+/* PaddlePaddle's FLAGS_fast_eager_deletion_mode=False: whatever is freed waits for its kernels,
+ * piled up or not. */
 static void nothing_is_had_before_its_kernels_end(void **state)
 {
     static const double thresholds[] = {0, 1e-9};

@@ -255,7 +255,8 @@ static void without_a_device_the_host_has_it(void **state)
     close(fd);
 }
 
-/* The device is closed while one of its streams is captured: the buffers wait for their copies alone. */
+/* The device is closed while one of its streams is captured: the buffers wait for their copies
+ * alone. */
 static void an_end_breaks_no_capture(void **state)
 {
     struct fl_gpu *other = NULL;

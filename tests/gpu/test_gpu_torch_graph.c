@@ -1,4 +1,5 @@
-/* PyTorch as its C++ calls: graphs' private pools, out of memory, which context, streams that are gone. */
+/* PyTorch as its C++ calls: graphs' private pools, out of memory, which context, streams that are
+ * gone. */
 #include "gpu/gpu_fixture.h"
 #include "gpu/torch_caller.h"
 
@@ -107,6 +108,10 @@ static void out_of_memory_is_an_exception(void **state)
     (void)state;
     assert_null(torch_alloc((ssize_t)1 << 40, 0, NULL, what, sizeof what));
     assert_non_null(strstr(what, "CUDA out of memory. Tried to allocate 1099511627776 bytes"));
+    assert_null(torch_alloc(-1, 0, NULL, what, sizeof what));
+    assert_non_null(strstr(what, "a negative size"));
+    assert_null(torch_alloc(4096, 64, NULL, what, sizeof what));
+    assert_null(torch_alloc(4096, -1, NULL, what, sizeof what));
     assert_null(torch_alloc(4096, 63, NULL, what, sizeof what));
     assert_non_null(strstr(what, "no device of that number"));
     give(take(MIB, NULL), NULL);

@@ -23,7 +23,8 @@ static size_t some_size(void)
     return pick(3) == 0 ? some[pick(6)] : 1 + pick(1 << (8 + pick(13)));
 }
 
-/* What is held is what the driver has given: small chunks in units of 512 bytes, others of 2 MiB. */
+/* What is held is what the driver has given: small chunks in units of 512 bytes, others of 2
+ * MiB. */
 static void assert_held(struct fl_gpu_pool *p)
 {
     struct fl_gpu_pool_stats s = pool_stats(p);

@@ -1,5 +1,5 @@
-/* As torch/csrc/cuda has it: a pool's id is a std::pair, the filter a std::function by value, hooks are
- * addresses that are cast. */
+/* As torch/csrc/cuda has it: a pool's id is a std::pair, the filter a std::function by value, hooks
+ * are addresses that are cast. */
 #include "gpu/torch_caller.h"
 
 #include <cstdint>

@@ -24,8 +24,9 @@ bool fake_stream_is_implicit(const struct fake_stream *s)
     return true;
 }
 
-/* cuda.h: in global mode what this thread captures unless relaxed, and what others capture globally;
- * thread-local: the first alone; relaxed: nothing, but for what a capture cannot stand at all. */
+/* cuda.h: in global mode what this thread captures unless relaxed, and what others capture
+ * globally; thread-local: the first alone; relaxed: nothing, but for what a capture cannot stand at
+ * all. */
 bool fake_capture_forbids(bool whole_context)
 {
     const struct fake_context *c = fake_context_now();
