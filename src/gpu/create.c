@@ -72,12 +72,9 @@ int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
                        struct fl_gpu_pool **out)
 {
     struct fl_gpu_pool_options all;
-    int rc = gpu == NULL || out == NULL || !read_options(o, &all)
-                 ? fl_gpu_fail(-EINVAL, "fl_gpu_pool_create: a device, options, a place")
-                 : 0;
 
-    if (rc != 0) {
-        return rc;
+    if (gpu == NULL || out == NULL || !read_options(o, &all)) {
+        return fl_gpu_fail(-EINVAL, "fl_gpu_pool_create: a device, options, a place");
     }
     struct fl_gpu_pool *p = calloc(1, sizeof *p);
     if (p == NULL) {
@@ -89,7 +86,7 @@ int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
     p->is_pinned = all.target == FL_GPU_PINNED;
     p->gc_at = gc_threshold(all.gc_gb);
     atomic_store_explicit(&p->epoch, 1, memory_order_relaxed);
-    rc = fl_strategy_check(&p->o);
+    int rc = fl_strategy_check(&p->o);
     if (rc == 0) {
         p->strategy = fl_strategy_get(p->o.strategy);
         rc = start(p);

@@ -67,16 +67,16 @@ static int make_event(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
                       struct fl_pool_event **out)
 {
     struct fl_pool_event *e = calloc(1, sizeof *e);
-    int rc = e == NULL
-                 ? fl_gpu_fail(-ENOMEM, "no memory for an event's record")
-                 : fl_pool_status(p, fl_cuda.cuEventCreate(&e->handle, FL_CU_EVENT_DISABLE_TIMING),
-                                  "cuEventCreate", 0);
 
+    if (e == NULL) {
+        return fl_gpu_fail(-ENOMEM, "no memory for an event's record");
+    }
+    e->context = s->context;
+    int rc = fl_pool_status(p, fl_cuda.cuEventCreate(&e->handle, FL_CU_EVENT_DISABLE_TIMING),
+                            "cuEventCreate", 0);
     if (rc != 0) {
         free(e);
         e = NULL;
-    } else {
-        e->context = s->context;
     }
     *out = e;
     return rc;
@@ -103,7 +103,7 @@ static int record_event(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
     if (*e == NULL) {
         rc = make_event(p, s, e);
     }
-    if (rc == 0) {
+    if (rc == 0 && *e != NULL) {
         rc = fl_stream_status(p, fl_cuda.cuEventRecord((*e)->handle, s->handle), "cuEventRecord");
     }
     if (elsewhere) {

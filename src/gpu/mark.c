@@ -28,9 +28,12 @@ static struct fl_mirror_mark *make(struct fl_gpu_mirror *m, struct fl_mirror_mar
 {
     struct fl_mirror_mark *k = calloc(1, sizeof *k);
 
-    *rc = k == NULL ? fl_gpu_fail(-ENOMEM, "no memory for a record")
-                    : fl_cuda_status(fl_cuda.cuEventCreate(&k->event, FL_CU_EVENT_DISABLE_TIMING),
-                                     "cuEventCreate", 0);
+    if (k == NULL) {
+        *rc = fl_gpu_fail(-ENOMEM, "no memory for a record");
+        return NULL;
+    }
+    *rc = fl_cuda_status(fl_cuda.cuEventCreate(&k->event, FL_CU_EVENT_DISABLE_TIMING),
+                         "cuEventCreate", 0);
     if (*rc != 0) {
         free(k);
         return NULL;
