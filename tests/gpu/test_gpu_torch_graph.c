@@ -3,6 +3,7 @@
 #include "gpu/gpu_fixture.h"
 #include "gpu/torch_caller.h"
 
+#include <pthread.h>
 #include <string.h>
 
 enum { MIB = 1 << 20 };
@@ -171,6 +172,52 @@ static void a_tensor_outlives_its_stream(void **state)
     }
 }
 
+static void *work_eagerly(void *stream)
+{
+    char said[256];
+
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    for (unsigned i = 0; i < 300; i++) {
+        size_t len = (size_t)MIB << (i % 3);
+        void *p = torch_alloc((ssize_t)len, 0, stream, said, sizeof said);
+        assert_non_null(p);
+        gpu_fill(stream, (uintptr_t)p, 256, 1);
+        if (i % 7 == 0) {
+            fl_gpu_torch_record_stream(p, NULL);
+        }
+        give(p, stream);
+    }
+    return NULL;
+}
+
+/* Other threads' tensors come and go while graphs are captured and released. */
+static void threads_go_on_beside_captures(void **state)
+{
+    void *s = gpu_stream(), *stream[3];
+    pthread_t t[3];
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        stream[i] = gpu_stream();
+        assert_int_equal(pthread_create(&t[i], NULL, work_eagerly, stream[i]), 0);
+    }
+    for (unsigned long long i = 0; i < 20; i++) {
+        torch_begin(0, 5, i, s);
+        fake->capture(s, true);
+        void *x = take(MIB, s), *y = take(2 * MIB, s);
+        give(x, s);
+        fake->capture(s, false);
+        torch_end(0, 5, i);
+        give(y, s);
+        torch_release(0, 5, i);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(pthread_join(t[i], NULL), 0);
+        gpu_stream_end(stream[i]);
+    }
+    gpu_stream_end(s);
+}
+
 /* The pools stay for the process's life: one fake serves all of these. */
 static int begin(void **state)
 {
@@ -196,10 +243,10 @@ int main(void)
 {
 #define each(f) cmocka_unit_test_teardown(f, each_end)
     const struct CMUnitTest tests[] = {
-        each(the_context_is_the_primary_one),       each(out_of_memory_is_an_exception),
-        each(a_graphs_temporaries_are_its_own),     each(graphs_share_a_pool),
-        each(what_was_released_makes_room),         each(a_tensor_outlives_its_stream),
-        each(without_hooks_nothing_is_overwritten),
+        each(the_context_is_the_primary_one),   each(out_of_memory_is_an_exception),
+        each(a_graphs_temporaries_are_its_own), each(graphs_share_a_pool),
+        each(what_was_released_makes_room),     each(a_tensor_outlives_its_stream),
+        each(threads_go_on_beside_captures),    each(without_hooks_nothing_is_overwritten),
     };
 
     gpu_main("test_gpu_torch_graph", NULL);
