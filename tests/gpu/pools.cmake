@@ -7,7 +7,7 @@ fl_gpu_test(NAME test_gpu_limit LABELS unit SOURCES test_gpu_limit.c pool_fixtur
 fl_gpu_test(NAME test_gpu_planned LABELS unit SOURCES test_gpu_planned.c pool_fixture.c)
 fl_gpu_test(NAME test_gpu_torch LABELS unit SOURCES test_gpu_torch.c)
 fl_gpu_test(NAME test_prop_gpu_pool LABELS prop TIMEOUT 120 SOURCES test_prop_gpu_pool.c pool_fixture.c)
-fl_gpu_test(NAME test_fault_gpu_pool LABELS fault TIMEOUT 120 SOURCES test_fault_gpu_pool.c pool_fixture.c NO_DEVICE)
+fl_gpu_test(NAME test_fault_gpu_pool LABELS fault TIMEOUT 300 SOURCES test_fault_gpu_pool.c pool_fixture.c NO_DEVICE)
 # While somebody traces.
 add_test(NAME test_gpu_torch_traced COMMAND test_gpu_torch)
 fl_test_properties(test_gpu_torch_traced unit ""
