@@ -177,9 +177,7 @@ static int step(struct fl_gpu_pool *p)
     atomic_store_explicit(&p->plan->owner, fl_stream_thread(), memory_order_relaxed);
     if (p->gc_at != 0) {
         fl_lock_acquire(&p->lock);
-        if (fl_collect_batch(p, true)) {
-            fl_collect_cover(p);
-        }
+        fl_collect_batch(p, true);
         fl_lock_release(&p->lock);
     }
     if (fl_planned_layout(p) != NULL) {
