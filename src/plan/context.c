@@ -220,6 +220,9 @@ void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
     bool hopeless = is_hopeless(c, l, why);
     bool forgets = hopeless || (fates[why].forgets && !is_in_work(c, l));
 
+    if (fates[why].forgets && is_in_work(c, l)) {
+        c->job.unwanted = true;
+    }
     if (fates[why].drops) {
         fl_stats_bump(&c->stats.drops);
         c->serve.last = NULL;
@@ -274,8 +277,15 @@ static void end_served_step(struct fl_step_context *c)
 /* What the packer has made is served from the next step on. */
 static void take_made(struct fl_step_context *c)
 {
+    struct fl_layout *no_good = c->job.unwanted ? c->job.grown : NULL;
     struct fl_layout *l = fl_engine_collect(c);
 
+    if (no_good != NULL && !c->job.unwanted) { /* it is not at work any more */
+        forget(c, no_good);
+        if (!fl_context_knows_any(c)) {
+            fl_serve_let_go(c);
+        }
+    }
     if (l != NULL) {
         c->serve.layout = c->serve.last = l;
         go(c, FL_SERVE);

@@ -344,11 +344,15 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
         return NULL;
     }
     struct fl_layout *l = c->job.made;
-    if (l != NULL) {
+    if (c->job.unwanted) {
+        fl_layout_free(l);
+        l = NULL;
+    } else if (l != NULL) {
         know(c, l);
     }
     c->job.made = NULL;
     c->job.grown = NULL;
+    c->job.unwanted = false;
     atomic_store(&c->job.state, FL_JOB_NONE);
     return l;
 }

@@ -23,6 +23,7 @@ struct fl_pack_job {
     struct fl_layout *grown; /* the layout that is made anew; NULL: none */
     struct fl_layout *draft; /* what it had grown to when the job was wanted */
     struct fl_layout *made;  /* NULL: it failed */
+    bool unwanted;           /* what it makes anew is no good. The context's thread */
 };
 
 /* A search for a lower layout than one that serves: see repack.c. */

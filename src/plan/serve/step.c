@@ -127,8 +127,7 @@ enum fl_verdict fl_replay_end(struct fl_step_context *c)
 
     fl_replay_count(c);
     bool mismatched = s->step.mismatched - s->step.displaced > s->step.requests / 2;
-    bool grows = c->job.grown != NULL || s->layout->wish;
-    bool bad = !mismatched && !grows && s->step.missed > s->step.exempt + s->step.asked / 20;
+    bool bad = !mismatched && s->step.missed > s->step.exempt + s->step.asked / 20;
 
     note_step(c);
     fl_keep_use(s->layout);
@@ -137,8 +136,8 @@ enum fl_verdict fl_replay_end(struct fl_step_context *c)
     s->bad = (uint8_t)(s->bad << 1 | bad);
     s->served++;
     fl_stats_bump(&c->stats.steps);
-    if (s->mismatched_steps >= MISMATCHED_MOST) {
-        return FL_STEPS_MISMATCHED;
+    if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
+        return s->served > s->mismatched_steps ? FL_STEPS_MISMATCHED : FL_STEPS_BAD;
     }
     return __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_STEPS_BAD : FL_STEP_GOOD;
 }
