@@ -314,6 +314,10 @@ static void carry_growth(const struct fl_layout *old, struct fl_layout *l)
             s->headroom = 0;
             l->wish = true;
         }
+        if (fl_slot_is_planned(s) && was->zone != s->zone) { /* it was marked */
+            s->zone = was->zone;
+            l->wish = true;
+        }
     }
 }
 
@@ -323,6 +327,7 @@ static void know(struct fl_step_context *c, struct fl_layout *l)
     unsigned i = place_of(c, l);
     struct fl_layout *old = c->serve.known[i];
 
+    fl_keep_note(l); /* as it was packed: a file has no wishes */
     if (old != NULL && old == c->job.grown) {
         carry_growth(old, l);
     }
@@ -334,7 +339,6 @@ static void know(struct fl_step_context *c, struct fl_layout *l)
         fl_better_forget(c, old);
         fl_layout_free(old);
     }
-    fl_keep_note(l);
     fl_plan_call_worker(); /* to have it written */
 }
 

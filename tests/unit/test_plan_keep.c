@@ -20,14 +20,23 @@ static void nothing(void)
 {
 }
 
-static void begin(void)
+static void begin_with(bool background)
 {
-    struct fl_plan_config config = {
-        .on = true, .file = path, .max = 4, .tick_ns = 1, .watch_thread = nothing};
+    struct fl_plan_config config = {.on = true,
+                                    .background = background,
+                                    .file = path,
+                                    .max = 4,
+                                    .tick_ns = 1,
+                                    .watch_thread = nothing};
 
     plan_begin(NULL);
     fl_sys.read_file = fl_sys_linux.read_file; /* the file is a real one */
     fl_plan_start(&region, &config);
+}
+
+static void begin(void)
+{
+    begin_with(false);
 }
 
 /* A process that has read the file; it may wait for a byte before it saves. */
@@ -189,6 +198,64 @@ static void one_run_uses_all_plans_of_the_file(void **state)
     (void)unlink(path);
 }
 
+/* Amid a step that is declared it is seen to be another one: a plan of the file, which is taller than the
+ * arena of the four that the context was given. */
+static void a_plan_that_is_found_amid_a_step_has_an_arena(void **state)
+{
+    (void)state;
+    make_path();
+    struct run first = start((const unsigned[]){80, 0}, true);
+    assert_int_equal(run(16), 1);
+    assert_int_equal(finish(first), 1);
+    for (unsigned scale = 18; scale <= 24; scale += 2) {
+        assert_int_equal(run(scale), 1);
+    }
+    assert_int_equal(plans(), 6);
+    in_one_context = true;
+    assert_int_equal(finish(start((const unsigned[]){24, 80, 24, 80, 0}, false)), 0);
+    (void)unlink(path);
+}
+
+/* A run whose sizes vary, and then grow: also while the worker has a larger layout at work. */
+static void grow(void)
+{
+    static const unsigned scale[] = {16, 17, 18, 17, 16, 18, 17, 16, 18, 17, 18, 20, 21};
+    struct loop l = {.ask = loop_usual(N), .n = N};
+
+    begin_with(true);
+    for (unsigned i = 0; i < sizeof scale / sizeof scale[0]; i++) {
+        l.scale = scale[i];
+        loop_declared(&l, NULL, 1);
+        if (scale[i] != 20) {
+            (void)fl_plan_work(&region);
+        }
+    }
+    uint64_t layouts = plan_stats().layouts;
+    loop_declared(&l, NULL, 1);
+    assert_int_equal(plan_stats().layouts, layouts + 1);
+    assert_non_null(fl_plan_default->job.grown); /* and one more is to follow */
+    fl_keep_save(true);
+    _exit(0);
+}
+
+static void a_plan_that_has_grown_is_of_use(void **state)
+{
+    (void)state;
+    int status = 1;
+    struct fl_step_context *c = NULL;
+    make_path();
+    pid_t pid = fork();
+    if (pid == 0) {
+        grow();
+    }
+    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+    assert_int_equal(status, 0);
+    begin();
+    assert_int_equal(fl_plan_context_new(&c), 0);
+    assert_true(fl_context_knows_any(c));
+    (void)unlink(path);
+}
+
 /* Two processes have read the same file; each learns a plan, and each plan is there in the end. */
 static void two_processes_keep_each_others_plans(void **state)
 {
@@ -312,6 +379,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_not_used_for_the_longest_time_goes),
         cmocka_unit_test(one_run_uses_all_plans_of_the_file),
+        cmocka_unit_test(a_plan_that_is_found_amid_a_step_has_an_arena),
+        cmocka_unit_test(a_plan_that_has_grown_is_of_use),
         cmocka_unit_test(two_processes_keep_each_others_plans),
         cmocka_unit_test(a_file_is_never_torn),
         cmocka_unit_test(the_folder_may_change),

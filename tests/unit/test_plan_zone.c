@@ -151,6 +151,43 @@ static void places_of_two_steps_are_apart(void **state)
     loop_over(&l);
 }
 
+static unsigned only; /* the one that is marked */
+
+static void mark_only(unsigned i)
+{
+    if (i == marked[only] + 1) {
+        assert_int_equal(fl_plan_mark_zone(l.at[marked[only]], zone), 0);
+    }
+}
+
+/* The worker is at another layout meanwhile. Each is marked once. */
+static void marks_while_a_layout_is_made_count(void **state)
+{
+    struct fl_plan_place place[N];
+
+    (void)state;
+    plan_begin(&(struct fl_plan_config){.on = true, .background = true});
+    l = (struct loop){.ask = loop_usual(N), .n = N};
+    for (unsigned i = 0; i < 8; i++) {
+        loop_declared(&l, NULL, 1);
+        (void)fl_plan_work(&region);
+    }
+    assert_int_equal(loop_planned(&l), N);
+    l.also = mark_only;
+    for (only = 0; only < MARKS; only++) {
+        loop_declared(&l, NULL, 1);
+    }
+    l.also = NULL;
+    for (unsigned i = 0; i < 6; i++) {
+        (void)fl_plan_work(&region);
+        loop_declared(&l, NULL, 1);
+    }
+    struct fl_plan_layout p = layout(place);
+    zones_are_whole(&p, place);
+    same_as_served(&p, place);
+    loop_over(&l);
+}
+
 static void what_is_of_no_step_has_no_zone(void **state)
 {
     struct fl_plan_layout p;
@@ -244,6 +281,7 @@ int main(void)
         cmocka_unit_test(marked_blocks_of_recorded_steps_lie_together),
         cmocka_unit_test(marks_in_served_steps_make_another_layout),
         cmocka_unit_test(places_of_two_steps_are_apart),
+        cmocka_unit_test(marks_while_a_layout_is_made_count),
         cmocka_unit_test(what_is_of_no_step_has_no_zone),
         cmocka_unit_test(memory_that_is_held_stays),
         cmocka_unit_test(a_child_has_nothing_of_what_is_held),

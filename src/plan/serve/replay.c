@@ -98,6 +98,10 @@ static bool switch_layout(struct fl_step_context *c)
         fl_context_restart(c);
         return true;
     }
+    if (!fl_arena_raise(c->serve.arena,
+                        l->height)) { /* the next step begins with one that holds it */
+        return false;
+    }
     fl_replay_exempt(c);
     c->serve.layout = l;
     fl_replay_resume(c);
