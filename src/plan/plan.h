@@ -1,13 +1,11 @@
 /* Steps: what one iteration of the program's loop asks for, where it could all lie, and serving the next one from there.
  *
- * learn/     recorded steps -> lifetimes of the next one, by request. Pure; offsets come from pack/.
- *            One thread's stream of large requests -> where a step ends (detect.c). Pure.
- * claims.c   who has which granules of an arena.      arena.c    the memory that a plan's blocks lie in.
- * record.c   a step as it happens.                    replay.c   a request served from the layout.
- * zone.c     blocks that lie together, and the layout for other layers. heap.c  small blocks' pages.
- * context.c  whose steps these are, and what comes next; engine.c packs in the background, better.c goes on; memory.c is theirs.
- * follow.c   on several nodes, arenas go where their threads have gone.
+ * learn/     one thread's stream of large requests -> where a step ends; steps as they happen; recorded
+ *            steps -> lifetimes of the next one, by request.
+ * serve/     layouts, the arenas that blocks lie in, requests served from them.
  * store/     plans kept across runs, in a file; recorded steps as text.
+ * context.c  whose steps these are, and what comes next: README.md has the diagram.
+ * engine.c   has pack/ find the offsets, by the worker; repack.c goes on.
  * A plan is a hint: what a request gets is decided by the claim on the granules' bits, so a plan that is wrong, stale or torn
  * costs memory and never a byte.
  * Left to others: where memory comes from (region/), which requests come here (alloc/), when to begin (runtime/).
