@@ -14,7 +14,7 @@ static uint64_t sum_of(const struct fl_layout *l)
         uint64_t bytes = is_huge ? fl_align_up(s->size, fl_page.huge) + fl_page.huge
                                  : fl_align_up(s->size, FL_GRANULE);
         sum += bytes * (s->kind <= FL_SLOT_CROSSING ? 1 : 2);
-        bands = s->zone != 0 ? 2 * FL_PLAN_ZONES * fl_page.huge : bands;
+        bands = s->zone != 0 ? (uint64_t)fl_page.huge * 2 * FL_PLAN_ZONES : bands;
     }
     return sum + bands;
 }
