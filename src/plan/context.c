@@ -311,7 +311,8 @@ void fl_context_step_end(struct fl_step_context *c)
 {
     uint32_t ended = atomic_load_explicit(&c->lead.ended, memory_order_relaxed);
 
-    atomic_store_explicit(&c->lead.ended, ended + 1, memory_order_relaxed);
+    atomic_store_explicit(&c->lead.ended, ended + !c->lead.led, memory_order_relaxed);
+    c->lead.led = false;
     fl_record_end(c);
     if (c->state == FL_SERVE) {
         end_served_step(c);
@@ -388,6 +389,20 @@ void fl_context_lost(struct fl_step_context *c)
 {
     if (c->state == FL_SERVE) {
         fl_context_end_plan(c, FL_END_LOST);
+    }
+}
+
+void fl_context_in_child(struct fl_step_context *c)
+{
+    if (c->state == FL_SERVE &&
+        c->serve.layout == NULL) { /* the thread that ended its plan is gone */
+        rest(c, false);
+    }
+    if (c->serve.arena != NULL && c->serve.arena->use.held != 0) { /* its memory is not here */
+        c->serve.arena = NULL;
+        if (c->state == FL_SERVE) {
+            fl_context_end_plan(c, FL_END_FORKED);
+        }
     }
 }
 

@@ -135,6 +135,8 @@ void fl_context_stop_watching(void);
 void fl_context_lost(struct fl_step_context *c);
 /* Amid a step a known one has begun: its first requests were the last ones. */
 void fl_context_restart(struct fl_step_context *c);
+/* In a child of fork: what other threads left amid something is not gone on with. */
+void fl_context_in_child(struct fl_step_context *c);
 /* One more request of a thread that rests. */
 void fl_context_rested(struct fl_step_context *c);
 /* The thread was watched in vain for as long as it is worth. */

@@ -150,6 +150,7 @@ bool fl_plan_fork_child(bool has_region)
         bool mine = is_mine(c);
         if (atomic_load(&c->job.state) != FL_JOB_NONE) { /* whoever was at it is not here */
             c->job.made = c->job.draft = NULL;
+            c->job.unwanted = false;
             c->job.grown = NULL;
             atomic_store(&c->job.state, FL_JOB_NONE);
             fl_record_drop_all(c);
@@ -157,12 +158,7 @@ bool fl_plan_fork_child(bool has_region)
         c->repack.search = NULL; /* likewise */
         atomic_store(&c->repack.wanted, 0);
         atomic_store(&c->repack.made, NULL);
-        if (c->serve.arena != NULL && c->serve.arena->use.held != 0) { /* its memory is not here */
-            c->serve.arena = NULL;
-            if (c->state == FL_SERVE) {
-                fl_context_end_plan(c, FL_END_FORKED);
-            }
-        }
+        fl_context_in_child(c);
         if (!mine) {
             atomic_store(&c->inside, false);
             atomic_store(&c->who.tid, 0);

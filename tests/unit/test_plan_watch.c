@@ -219,13 +219,84 @@ static void a_known_step_is_served_at_once_after_a_rest(void **state)
     assert_sound();
 }
 
+static pthread_barrier_t turn;
+static void *passed[2]; /* a block for the other to free */
+
+static void swap_blocks(unsigned me)
+{
+    void *mine = fl_malloc_large(KIB(64) + roll() % KIB(256));
+
+    fl_free_ours(passed[!me]);
+    passed[me] = mine;
+}
+
+/* The other thread: it has its turn between two barriers. */
+static void *follow(void *arg)
+{
+    unsigned turns = *(unsigned *)arg;
+
+    replace(NOTICED);
+    passed[1] = fl_malloc_large(KIB(64));
+    for (unsigned i = 0; i < turns; i++) {
+        pthread_barrier_wait(&turn);
+        swap_blocks(1);
+        pthread_barrier_wait(&turn);
+    }
+    thread_end();
+    return NULL;
+}
+
+static void have_a_turn(void)
+{
+    pthread_barrier_wait(&turn);
+    pthread_barrier_wait(&turn);
+    swap_blocks(0);
+}
+
+/* Two threads that free each other's blocks, and neither has steps any more: what one of them was told by
+ * the other is no news for that one. */
+static void steps_do_not_come_of_each_other(void **state)
+{
+    enum { TURNS = 100 };
+    unsigned turns = TURNS + 2;
+    pthread_t t;
+
+    (void)state;
+    plan_begin(&(struct fl_plan_config){.on = true, .detect = true, .stable = 999, .max = 999});
+    usual = (struct loop){.ask = loop_usual(N), .n = N};
+    assert_int_equal(pthread_barrier_init(&turn, NULL, 2), 0);
+    replace(NOTICED);
+    passed[0] = fl_malloc_large(KIB(64));
+    assert_int_equal(pthread_create(&t, NULL, follow, &turns), 0);
+    have_a_turn();
+    for (unsigned i = 0; i < 20; i++) {
+        loop_step(&usual);
+    }
+    assert_true(fl_detect_period(fl_plan_mine->watch.detect) != 0);
+    have_a_turn();
+    loop_over(&usual);
+    replace(1000);
+    assert_int_equal(fl_detect_period(fl_plan_mine->watch.detect), 0);
+    uint32_t begun = fl_plan_mine->learn.begun;
+    for (unsigned i = 0; i < TURNS; i++) {
+        have_a_turn();
+    }
+    assert_true(fl_plan_mine->learn.begun - begun <= 4);
+    pthread_join(t, NULL);
+    fl_free_ours(passed[0]);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, each)
     const struct CMUnitTest tests[] = {
-        T(without_a_step_a_thread_is_let_alone), T(steps_that_begin_late_are_found),
-        T(what_is_followed_is_followed_on),      T(what_threads_leave_is_bounded),
-        T(a_loop_that_is_no_step_is_let_alone),  T(a_known_step_is_served_at_once_after_a_rest),
+        T(without_a_step_a_thread_is_let_alone),
+        T(steps_that_begin_late_are_found),
+        T(what_is_followed_is_followed_on),
+        T(what_threads_leave_is_bounded),
+        T(a_loop_that_is_no_step_is_let_alone),
+        T(a_known_step_is_served_at_once_after_a_rest),
+        cmocka_unit_test(steps_do_not_come_of_each_other),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);
 }

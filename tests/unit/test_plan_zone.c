@@ -275,6 +275,33 @@ static void a_child_has_nothing_of_what_is_held(void **state)
     loop_over(&l);
 }
 
+/* Another thread was about to end the plan that the context was served from: so it left it. */
+static void a_child_finds_a_context_amid_the_end_of_a_plan(void **state)
+{
+    struct fl_step_context *c = NULL;
+    int status = 1;
+
+    (void)state;
+    begin();
+    assert_int_equal(fl_plan_context_new(&c), 0);
+    loop_declared(&l, c, 8);
+    loop_over(&l);
+    assert_int_equal(c->state, FL_SERVE);
+    fl_plan_fork_prepare();
+    fl_plan_fork_hold();
+    pid_t pid = fork();
+    if (pid == 0) {
+        c->serve.layout = c->serve.last = NULL;
+        c->who.tid = 1;
+        fl_plan_fork_child(true);
+        loop_declared(&l, c, 40);
+        _exit(loop_planned(&l) == N ? 0 : 2);
+    }
+    fl_plan_fork_parent();
+    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +312,7 @@ int main(void)
         cmocka_unit_test(what_is_of_no_step_has_no_zone),
         cmocka_unit_test(memory_that_is_held_stays),
         cmocka_unit_test(a_child_has_nothing_of_what_is_held),
+        cmocka_unit_test(a_child_finds_a_context_amid_the_end_of_a_plan),
     };
 
     return plan_run(tests, sizeof tests / sizeof tests[0]);

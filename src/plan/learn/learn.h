@@ -39,9 +39,11 @@ struct fl_learn {
 /* Threads that share a step. One whose own requests tell of none takes over those of its leader,
  * the owner of blocks that it frees. */
 struct fl_lead {
-    _Atomic uint32_t ended; /* steps of this context. Its thread writes, followers read */
+    _Atomic uint32_t ended; /* steps of this context, but for those of its leader's: followers that
+                             * lead each other would never come to an end. Its thread writes */
     struct fl_step_context *leader;
     uint32_t followed; /* steps of the leader that are known */
+    bool led;          /* the step under way ends as the leader's has */
     bool alone;        /* the leader's steps were none of its own */
 };
 

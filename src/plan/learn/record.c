@@ -191,8 +191,10 @@ static bool leader_ended_step(struct fl_step_context *c)
 /* Is the request that was just served the first of a step? */
 static bool step_begins(struct fl_step_context *c, size_t len, enum fl_request_kind kind)
 {
-    return fl_detect_alloc(c->watch.detect, len, kind, live_of(c)) == FL_DETECT_STEP ||
-           leader_ended_step(c);
+    bool own = fl_detect_alloc(c->watch.detect, len, kind, live_of(c)) == FL_DETECT_STEP;
+
+    c->lead.led = !own && leader_ended_step(c);
+    return own || c->lead.led;
 }
 
 void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)

@@ -286,6 +286,7 @@ void fl_keep_adopt(struct fl_step_context *c)
  * anew. */
 static void add_known(struct fl_step_context *c, struct fl_layout *l)
 {
+    struct fl_layout *old = NULL;
     unsigned i = 0;
 
     while (i < FL_LAYOUTS && c->serve.known[i] != NULL) {
@@ -296,11 +297,12 @@ static void add_known(struct fl_step_context *c, struct fl_layout *l)
         while (c->serve.known[i] == c->serve.layout || c->serve.known[i] == c->job.grown) {
             i = (i + 1) % FL_LAYOUTS;
         }
-        c->serve.last = c->serve.last == c->serve.known[i] ? NULL : c->serve.last;
-        fl_better_forget(c, c->serve.known[i]);
-        fl_layout_free(c->serve.known[i]);
+        old = c->serve.known[i];
+        c->serve.last = c->serve.last == old ? NULL : c->serve.last;
+        fl_better_forget(c, old);
     }
-    fl_context_set_known(c, i, l);
+    fl_context_set_known(c, i, l); /* first: a child of fork may find the context so */
+    fl_layout_free(old);
 }
 
 struct fl_layout *fl_keep_find(struct fl_step_context *c)
