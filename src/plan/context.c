@@ -280,7 +280,8 @@ static void take_made(struct fl_step_context *c)
     struct fl_layout *no_good = c->job.unwanted ? c->job.grown : NULL;
     struct fl_layout *l = fl_engine_collect(c);
 
-    if (no_good != NULL && !c->job.unwanted) { /* it is not at work any more */
+    /* It is not at work any more; and may serve once more, since it was known meanwhile. */
+    if (no_good != NULL && !c->job.unwanted && no_good != c->serve.layout) {
         forget(c, no_good);
         if (!fl_context_knows_any(c)) {
             fl_serve_let_go(c);
