@@ -21,6 +21,7 @@ static struct fl_gpu_pool *pool_of(enum fl_gpu_strategy strategy)
 
     fl_gpu_pool_defaults(&o, FL_GPU_DEVICE);
     o.strategy = strategy;
+    o.events = FL_GPU_EVENTS_LAZY; /* its streams last as long as it does */
     o.chunk = MIB(64);
     fl_ok(fl_gpu_pool_create(gpu, &o, &p), "fl_gpu_pool_create");
     return p;

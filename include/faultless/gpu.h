@@ -46,7 +46,7 @@ FL_API int fl_gpu_close(struct fl_gpu *gpu); /* -EBUSY while a pool or a mirror 
 FL_API const char *fl_gpu_error(void);
 
 enum fl_gpu_strategy {
-    FL_GPU_AUTO,           /* auto_growth; what the environment says, if it does */
+    FL_GPU_AUTO,           /* auto_growth; pinned: naive_best_fit (PaddlePaddle's defaults) */
     FL_GPU_NAIVE,          /* MXNet's Naive: buckets of exactly rounded sizes */
     FL_GPU_ROUND,          /* MXNet's Round: powers of two, linear above the cutoff */
     FL_GPU_UNPOOLED,       /* the driver, each time */
@@ -62,12 +62,14 @@ enum fl_gpu_reuse {
     FL_GPU_REUSE_OWN,   /* nothing */
     FL_GPU_REUSE_WAIT,  /* all of it: the taker's stream waits for that point of the other */
 };
+/* How the pool knows how far a stream is. The legacy stream always lasts. */
 enum fl_gpu_events {
-    FL_GPU_EVENTS_LAZY, /* recorded when somebody wants to know: streams are retired before they are destroyed */
-    FL_GPU_EVENTS_EAGER, /* recorded at each free */
+    FL_GPU_EVENTS_EAGER, /* an event at each free; on streams that last when it is wanted */
+    FL_GPU_EVENTS_LAZY,  /* all streams last, as by fl_gpu_pool_stream_lasts */
 };
 
-/* Fill it by fl_gpu_pool_defaults, then change what is to be different. */
+/* Fill it by fl_gpu_pool_defaults, then change what is to be different. A program that was built
+ * with fewer members has the defaults for the others. */
 struct fl_gpu_pool_options {
     size_t size; /* sizeof(struct fl_gpu_pool_options), set by the defaults */
     enum fl_gpu_strategy strategy;
@@ -79,10 +81,12 @@ struct fl_gpu_pool_options {
     double
         fraction; /* naive_best_fit: first chunk's part of what is available (0.92); 0: no pool */
     size_t initial,
-        regrow;     /* naive_best_fit: bytes of the first and of later chunks; 0: by the fraction */
-    size_t chunk;   /* auto_growth: smallest chunk; 0: as large as the request */
-    size_t limit;   /* most bytes held from the driver; 0: none */
-    bool free_idle; /* auto_growth: idle chunks go back at each free */
+        regrow;   /* naive_best_fit: bytes of the first and of later chunks; 0: by the fraction */
+    size_t chunk; /* auto_growth: smallest chunk; 0: as large as the request */
+    /* Most bytes of the device that the process's pools and mirrors hold together, of several such
+     * the least; pinned: that this pool holds; 0: any. */
+    size_t limit;
+    bool free_idle;          /* auto_growth: idle chunks go back at each free */
     bool free_before_growth; /* auto_growth: and before another is taken */
     double
         gc_gb; /* frees pile up to so many GiB and are then reclaimed together; 0: at once; below 0: never unasked */
@@ -102,19 +106,28 @@ FL_API int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_optio
 FL_API int fl_gpu_pool_destroy(struct fl_gpu_pool *pool);
 
 /* `size` 0 is served as 1. For pinned pools `*out` is an address of the host. What `stream` freed it may have again at once: it is
- * in order after that. A hit makes no driver call.  Threads: any.  Signals: not safe.  Cost: O(1) or O(log free blocks). */
+ * in order after that. On a stream that lasts a hit makes no driver call.  Threads: any.
+ * Signals: not safe.  Cost: O(1) or O(log free blocks). */
 FL_API int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint64_t *out);
 /* What was submitted to `stream` so far may still use it. Never waits, but where memory goes back to the driver at once: unpooled, what
- * is too large for naive_best_fit, free_idle. -ENOENT: not the pool's, or freed already. */
+ * is too large for naive_best_fit, free_idle. -ENOENT: not the pool's,
+ * or freed already; what the driver says of a stream that it refuses: the block is in use still. */
 FL_API int fl_gpu_pool_free(struct fl_gpu_pool *pool, uint64_t address, void *stream);
-/* Back to the driver, past the pool; waits for the device (MXNet's DirectFree). -EBUSY: part of a larger chunk: freed to the pool. */
+/* Back to the driver, past the pool (MXNet's DirectFree), which waits for the device; so pinned memory
+ * is not to be freed like this while a stream is captured. -EBUSY: a part of a larger chunk, freed to
+ * the pool in the order of the stream that it was taken on. */
 FL_API int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address);
 /* An output of `size` bytes in the place of the input at `address`, which ends: 0 and the block goes on, under the same address, when
  * it is large enough and no other stream is recorded on it; -EBUSY: allocate. */
 FL_API int fl_gpu_pool_inplace(struct fl_gpu_pool *pool, uint64_t address, size_t size);
 /* Another stream uses the block too: after its free it waits for what that stream has been given until then. */
 FL_API int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *stream);
-/* Before a stream is destroyed. */
+/* The stream lasts: it is destroyed, and its handle used again, only after
+ * fl_gpu_pool_stream_retire or the pool's end, and nothing is freed on it while it is captured.
+ * What it frees and has again then costs no driver call. Of the threads' own stream this is not to
+ * be said; it says nothing. */
+FL_API int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream);
+/* Before a stream is destroyed that lasts, or that is recorded on a block which is not free yet. */
 FL_API int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream);
 /* Whole chunks that are free go back until at most `keep` bytes are held free. Waits for streams. */
 FL_API int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released);
@@ -187,7 +200,7 @@ FL_API int fl_gpu_mirror_input(const void *block);
  * Threads: one at a time for one mirror; ranges are copied by any.  Signals: not safe. */
 FL_API int fl_gpu_mirror_create(struct fl_gpu *gpu, const struct fl_gpu_mirror_options *o,
                                 struct fl_gpu_mirror **out);
-/* Waits for its copies. */
+/* Waits for its copies; kernels that use its memory have ended. */
 FL_API int fl_gpu_mirror_destroy(struct fl_gpu_mirror *m);
 
 /* What a twin is found by. `delta` is constant until fl_gpu_mirror_destroy. */
@@ -203,8 +216,8 @@ static inline uint64_t fl_gpu_twin(const struct fl_gpu_mirror_map *map, const vo
     return (uintptr_t)p - map->host < map->len && map->delta != 0 ? (uintptr_t)p + map->delta : 0;
 }
 
-/* The next input slot is the caller's to write: waits until what was last pushed from it has been copied. In a plan's mirror it is the
- * slot of the step that is under way. */
+/* The next input slot is the caller's to write: waits until what was last copied from it or into it
+ * has been. In a plan's mirror it is the slot of the step that is under way. */
 FL_API int fl_gpu_mirror_begin(struct fl_gpu_mirror *m, void **out_base);
 /* Copies the input zone of the slot that begin gave to the device, in as few copies as pay. In order on `stream`. */
 FL_API int fl_gpu_mirror_push(struct fl_gpu_mirror *m, void *stream);
@@ -233,12 +246,27 @@ FL_API int fl_gpu_mirror_stats(struct fl_gpu_mirror *m, struct fl_gpu_mirror_sta
 FL_API int fl_gpu_stage(struct fl_gpu *gpu, uint64_t to, const void *from, size_t len,
                         void *stream);
 
-/* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so", "fl_gpu_torch_alloc", "fl_gpu_torch_free"), with a pool for each
- * device by fl_gpu_pool_defaults. NULL, and one line on standard error: there is no memory. record_stream is what a tensor's
- * record_stream comes to; docs/gpu.md has how it is set.  Threads: any. */
+/* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so", "fl_gpu_torch_alloc",
+ * "fl_gpu_torch_free"), with a pool for each device, in its primary context, by
+ * fl_gpu_pool_defaults. docs/gpu.md has how the others are set.  Threads: any. */
+/* Without memory: throws std::runtime_error ("CUDA out of memory ..."), as PyTorch expects; in a
+ * process that has no C++ library NULL, and one line on standard error. */
 FL_API void *fl_gpu_torch_alloc(ssize_t size, int device, void *stream);
+/* `stream` is the one of the allocation, and need not be there any more. */
 FL_API void fl_gpu_torch_free(void *p, ssize_t size, int device, void *stream);
+/* set_record_stream_fn: a tensor's record_stream. */
 FL_API void fl_gpu_torch_record_stream(void *p, void *stream);
+/* set_reset_fn: torch.cuda.empty_cache. */
+FL_API void fl_gpu_torch_empty_cache(void);
+/* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: graph capture's
+ * private pools. C++: a std::pair of integers, and a std::function<bool(cudaStream_t)> by value. */
+struct fl_gpu_torch_id {
+    unsigned long long first, second;
+};
+FL_API void fl_gpu_torch_begin_allocate_to_pool(int device, struct fl_gpu_torch_id id,
+                                                const void *filter);
+FL_API void fl_gpu_torch_end_allocate_to_pool(int device, struct fl_gpu_torch_id id);
+FL_API void fl_gpu_torch_release_pool(int device, struct fl_gpu_torch_id id);
 
 /* A Chrome trace (chrome://tracing, Perfetto) of what pools do from now on, to `path`, until fl_gpu_trace_end or exit. Also
  * FAULTLESS_GPU_TRACE.  -EBUSY: there is one. */

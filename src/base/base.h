@@ -71,6 +71,22 @@ void fl_zero_streaming(void *base, size_t len);
 /* Copies by such stores. Any addresses, which do not overlap; what is copied is ordered before what the caller stores next. */
 void fl_copy_streaming(void *to, const void *from, size_t len);
 
+/* Scratch of the caller's, carved from its start in whole cache lines. A callee gets it by value:
+ * what it carves is free again when it returns. `at` is aligned to a cache line. */
+struct fl_bump {
+    char *at, *end;
+    bool is_short; /* something did not fit: it is NULL, and so is all that is carved after it */
+};
+
+void *fl_bump_carve(struct fl_bump *b, size_t count, size_t width);
+/* Bytes that fl_bump_carve takes for it. */
+size_t fl_bump_cost(size_t count, size_t width);
+
+/* Sorts `order` by key[order[i]], ascending and stable, in fl_sort_cost(n) bytes of `room`. False:
+ * it has less. Cost: 2 ns an element and byte of the key in which any two differ. */
+bool fl_sort(uint32_t *order, const uint64_t *key, size_t n, struct fl_bump room);
+size_t fl_sort_cost(size_t n);
+
 /* A line of text under construction in caller memory: cut, never overrun. Always NUL-terminated. */
 struct fl_text {
     char *buf;

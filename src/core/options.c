@@ -48,7 +48,7 @@ static const char *const step_words[] = {"auto", "declared", "off"}; /* by enum 
 static const char *const strategies[] = {"auto",           "naive",       "round",   "unpooled",
                                          "naive_best_fit", "auto_growth", "planned", "driver"};
 static const char *const reuses[] = {"query", "own", "wait"};
-static const char *const events[] = {"lazy", "eager"};
+static const char *const events[] = {"eager", "lazy"};
 static const char *const forks[] = {"none", "wipe", "copy"};
 
 #define LIST(list)                                                                                 \

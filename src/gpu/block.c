@@ -13,7 +13,7 @@ void fl_block_assign(struct fl_pool_block *b, struct fl_pool_stream *s, uint64_t
     b->stamp = stamp;
     if (s != NULL) {
         s->blocks++;
-        b->freed_by = s->number;
+        b->by = s->number;
     }
 }
 
@@ -70,10 +70,10 @@ static struct fl_pool_block *merge(struct fl_gpu_pool *p, struct fl_pool_block *
     if (may_merge(b->before, s)) {
         struct fl_pool_block *n = b->before;
         uint64_t stamp = n->stamp > b->stamp ? n->stamp : b->stamp;
-        uint64_t by = b->freed_by;
+        uint64_t by = b->by;
         fl_block_withdraw(p, n);
         fl_block_assign(n, b->stream, stamp);
-        n->freed_by = by;
+        n->by = by;
         absorb(p, n, b);
         return n;
     }
@@ -104,7 +104,7 @@ static struct fl_pool_block *split(struct fl_gpu_pool *p, struct fl_pool_block *
     upper->chunk = b->chunk;
     upper->before = b;
     upper->after = b->after;
-    upper->freed_by = b->freed_by;
+    upper->by = b->by;
     upper->state = FL_BLOCK_TRANSIT;
     if (b->after != NULL) {
         b->after->before = upper;
@@ -134,7 +134,7 @@ static struct fl_pool_block *take_part(struct fl_gpu_pool *p, struct fl_pool_blo
     }
     upper->state = FL_BLOCK_FREE;
     fl_block_assign(upper, s, b->stamp);
-    upper->freed_by = b->freed_by;
+    upper->by = b->by;
     if (s != NULL) {
         fl_list_replace(&s->free, b, upper);
     }
@@ -158,10 +158,11 @@ struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream
     } else {
         b = take_part(p, b, len);
     }
-    if (b->freed_by != 0 && b->freed_by != s->number) {
+    if (b->by != 0 && b->by != s->number) {
         p->s.cross_stream_hits++;
     }
     fl_block_assign(b, NULL, 0);
+    b->by = s->number;
     return b;
 }
 
@@ -173,13 +174,13 @@ struct fl_pool_block *fl_block_carve(struct fl_gpu_pool *p, struct fl_pool_block
     struct fl_pool_block *upper = rest == 0 ? NULL : split(p, b, p->strategy->is_tail ? rest : len);
 
     fl_block_assign(b, NULL, 0);
-    b->freed_by = 0;
+    b->by = 0;
     if (upper == NULL) {
         return b;
     }
     struct fl_pool_block *other = p->strategy->is_tail ? b : upper;
     fl_block_assign(other, s, stamp);
-    other->freed_by = upper->freed_by = 0;
+    other->by = upper->by = 0;
     fl_block_put(p, other);
     return p->strategy->is_tail ? upper : b;
 }

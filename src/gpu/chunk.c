@@ -1,6 +1,7 @@
 /* Chunks: memory of the driver's, taken and given back.
  *
- * What gives memory back waits for the whole device: the pool does so when it is asked to, or when nothing else is left. */
+ * What gives device memory back waits for the whole device: the pool does so when it is asked to,
+ * or when nothing else is left. */
 #include "gpu/pool.h"
 
 #include <errno.h>
@@ -99,9 +100,17 @@ int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
                          struct fl_pool_chunk *c)
 {
     const char *name;
+    int rc = p->is_pinned ? 0 : fl_gpu_account_take(p->gpu, c->len);
+    if (rc != 0) {
+        return rc;
+    }
     uint64_t start = fl_sys.now_ns();
-    int rc = ask(p, s, c, &name);
+    rc = ask(p, s, c, &name);
     uint64_t end = fl_sys.now_ns();
+
+    if (rc != 0 && !p->is_pinned) {
+        fl_gpu_account_give(p->gpu, c->len);
+    }
 
     remember(p, rc);
     fl_gpu_note_call(name, start, end, c->len, rc);
@@ -119,6 +128,10 @@ int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
     uint64_t start = fl_sys.now_ns();
     int rc = tell(p, s, c, &name);
     uint64_t end = fl_sys.now_ns();
+
+    if (rc == 0 && !p->is_pinned) {
+        fl_gpu_account_give(p->gpu, c->len);
+    }
 
     remember(p, rc);
     fl_gpu_note_call(name, start, end, c->len, rc);
@@ -174,8 +187,8 @@ static void forget(struct fl_gpu_pool *p, struct fl_pool_block *b)
 /* ---- growth ---- */
 
 /* What is to be there before the driver is asked: records, and room below the limit. */
-static int prepare(struct fl_gpu_pool *p, size_t len, size_t *want, struct fl_pool_chunk **c,
-                   struct fl_pool_block **b)
+static int prepare(struct fl_gpu_pool *p, size_t len, size_t room, size_t *want,
+                   struct fl_pool_chunk **c, struct fl_pool_block **b)
 {
     size_t held = p->s.occupied_bytes + p->s.free_bytes + p->kept + p->coming;
     size_t most = p->o.limit != 0 ? p->o.limit : SIZE_MAX;
@@ -185,7 +198,7 @@ static int prepare(struct fl_gpu_pool *p, size_t len, size_t *want, struct fl_po
         return -ENOMEM;
     }
     /* Whole units, so that what is split off the end has an address of its own. */
-    *want = fl_max(len, fl_min(*want, most - held) & ~(size_t)(FL_POOL_UNIT - 1));
+    *want = fl_max(len, fl_min(*want, fl_min(most - held, room)) & ~(size_t)(FL_POOL_UNIT - 1));
     *c = calloc(1, sizeof **c);
     *b = *c != NULL && fl_set_prepare(p, len) ? fl_record_get(p) : NULL;
     if (*b == NULL) {
@@ -231,8 +244,9 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
         return rc;
     }
     want = exact ? len : want;
+    size_t room = p->is_pinned ? SIZE_MAX : fl_gpu_account_room(p->gpu);
     fl_lock_acquire(&p->lock);
-    rc = prepare(p, len, &want, &c, &b);
+    rc = prepare(p, len, room, &want, &c, &b);
     fl_lock_release(&p->lock);
     if (rc != 0) {
         return rc;
@@ -244,6 +258,7 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
     p->coming -= want;
     if (rc == 0) {
         *out = admit(p, s, c, b, len);
+        (*out)->by = s->number;
         fl_block_used(p, *out, requested);
         (*out)->reused = false;
         p->s.served_api_bytes += len;
@@ -282,7 +297,9 @@ static struct fl_pool_block *take_idle(struct fl_gpu_pool *p, size_t keep)
     while ((c = p->idle_from) != NULL && p->s.free_bytes > keep) {
         struct fl_pool_block *b = c->first;
         p->idle_from = c->next;
-        if (!c->is_kept && b->len == c->len && b->state == FL_BLOCK_FREE) {
+        /* Nothing waits for copies from what is unregistered; cuMemFree waits for kernels. */
+        if (!c->is_kept && b->len == c->len && b->state == FL_BLOCK_FREE &&
+            (!p->is_pinned || b->stream == NULL)) {
             fl_block_withdraw(p, b);
             return b;
         }
@@ -308,9 +325,12 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
     int rc = 0;
 
     *out_released = 0;
+    if (p->is_graph) { /* graphs use it whenever they run */
+        return 0;
+    }
     fl_lock_acquire(&p->lock);
-    if (p->s.free_bytes > keep && fl_streams_unsafe(p)) {
-        rc = fl_stream_sync_all(p);
+    if (p->s.free_bytes > keep) {
+        rc = fl_stream_drain(p);
     }
     put_together(p);
     p->idle_from = p->chunks;

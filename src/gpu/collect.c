@@ -22,12 +22,7 @@ void fl_use_drop(struct fl_pool_block *b)
     }
 }
 
-static bool wants_event(const struct fl_gpu_pool *p, const struct fl_pool_stream *s)
-{
-    return p->is_eager || (s->thread != 0 && s->thread == fl_stream_thread());
-}
-
-bool fl_collect_dispose(struct fl_gpu_pool *p, struct fl_pool_block *b)
+void fl_collect_dispose(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
     /* A stream is in order after itself. */
     for (struct fl_pool_use **at = &b->use; *at != NULL && !p->is_pinned;) {
@@ -38,9 +33,8 @@ bool fl_collect_dispose(struct fl_gpu_pool *p, struct fl_pool_block *b)
         }
     }
     if (b->use == NULL && !b->waits_own) {
-        bool wants = wants_event(p, b->stream);
         fl_block_put(p, b);
-        return wants;
+        return;
     }
     for (struct fl_pool_use *u = b->use; u != NULL; u = u->next) {
         u->stream->awaited++;
@@ -48,7 +42,6 @@ bool fl_collect_dispose(struct fl_gpu_pool *p, struct fl_pool_block *b)
     b->stream->awaited += b->waits_own;
     b->state = FL_BLOCK_PENDING;
     fl_list_append(&p->pending, b);
-    return true;
 }
 
 static bool is_done(const struct fl_pool_block *b)
@@ -79,14 +72,12 @@ void fl_collect_pending(struct fl_gpu_pool *p)
     }
 }
 
-void fl_collect_cover(struct fl_gpu_pool *p)
+void fl_collect_release_held(struct fl_gpu_pool *p)
 {
-    for (struct fl_pool_stream *s = p->streams; s != NULL && !fl_pool_is_shut(p); s = s->next) {
-        if (s->covered < s->stamped && !s->is_gone &&
-            (s->awaited != 0 || (s->blocks != 0 && wants_event(p, s)))) {
-            (void)fl_stream_cover(p, s);
-        }
+    for (struct fl_pool_block *b = p->pending.first; b != NULL; b = b->newer) {
+        b->stamp = b->stamp == FL_POOL_HELD ? 0 : b->stamp;
     }
+    fl_collect_pending(p);
 }
 
 bool fl_collect_add(struct fl_gpu_pool *p, struct fl_pool_block *b)
@@ -138,15 +129,14 @@ static struct fl_pool_block *sorted(struct fl_pool_block *list)
     return all;
 }
 
-bool fl_collect_batch(struct fl_gpu_pool *p, bool all)
+void fl_collect_batch(struct fl_gpu_pool *p, bool all)
 {
     double fraction = all ? 1 : p->o.gc_fraction;
     double enough = fraction * (double)p->garbage_bytes;
     size_t reclaimed = 0;
-    bool cover = false;
 
     if (fraction <= 0 || p->garbage.first == NULL) {
-        return false;
+        return;
     }
     struct fl_pool_block *b = p->garbage.first, *next;
     p->garbage = (struct fl_pool_list){NULL, NULL};
@@ -157,12 +147,11 @@ bool fl_collect_batch(struct fl_gpu_pool *p, bool all)
             continue;
         }
         reclaimed += b->len;
-        b->waits_own = !p->o.gc_fast;
-        cover |= fl_collect_dispose(p, b);
+        b->waits_own |= !p->o.gc_fast;
+        fl_collect_dispose(p, b);
     }
     p->garbage_bytes -= reclaimed;
     p->s.gc_batches++;
     p->s.gc_bytes += reclaimed;
     fl_gpu_note_instant("collect", p->gpu->ordinal, reclaimed);
-    return cover;
 }

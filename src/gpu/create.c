@@ -55,11 +55,26 @@ static int start(struct fl_gpu_pool *p)
     return rc;
 }
 
+/* What the caller's program knows of, and the defaults for the rest: it may be older than this, or
+ * newer. */
+static bool read_options(const struct fl_gpu_pool_options *from, struct fl_gpu_pool_options *to)
+{
+    if (from == NULL || from->size < offsetof(struct fl_gpu_pool_options, page)) {
+        return false;
+    }
+    fl_gpu_pool_defaults(to, from->target);
+    memcpy(to, from, fl_min(from->size, sizeof *to));
+    to->size = sizeof *to;
+    return true;
+}
+
 int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
                        struct fl_gpu_pool **out)
 {
-    if (gpu == NULL || o == NULL || out == NULL || o->size != sizeof *o) {
-        return fl_gpu_fail(-EINVAL, "fl_gpu_pool_create: a device, options of this size, a place");
+    struct fl_gpu_pool_options all;
+
+    if (gpu == NULL || out == NULL || !read_options(o, &all)) {
+        return fl_gpu_fail(-EINVAL, "fl_gpu_pool_create: a device, options, a place");
     }
     struct fl_gpu_pool *p = calloc(1, sizeof *p);
     if (p == NULL) {
@@ -67,10 +82,9 @@ int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
     }
     fl_lock_init(&p->lock, FL_RANK_RUNTIME);
     p->gpu = gpu;
-    p->o = *o;
-    p->is_pinned = o->target == FL_GPU_PINNED;
-    p->is_eager = p->is_pinned || o->events == FL_GPU_EVENTS_EAGER;
-    p->gc_at = gc_threshold(o->gc_gb);
+    p->o = all;
+    p->is_pinned = all.target == FL_GPU_PINNED;
+    p->gc_at = gc_threshold(all.gc_gb);
     atomic_store_explicit(&p->epoch, 1, memory_order_relaxed);
     int rc = fl_strategy_check(&p->o);
     if (rc == 0) {
@@ -82,6 +96,7 @@ int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
         return rc;
     }
     atomic_fetch_add_explicit(&gpu->users, 1, memory_order_relaxed);
+    fl_gpu_account_join(gpu, p->is_pinned ? 0 : p->o.limit);
     p->track = (struct fl_gpu_track){.kind = FL_GPU_TRACK_POOL,
                                      .device = gpu->ordinal,
                                      .target = p->o.target,
@@ -99,9 +114,12 @@ static int empty(struct fl_gpu_pool *p)
     int rc = 0;
 
     fl_lock_acquire(&p->lock);
-    (void)fl_collect_batch(p, true);
-    if (fl_streams_unsafe(p) || p->plan != NULL) {
-        rc = fl_stream_sync_all(p);
+    p->is_graph = false; /* there is none any more */
+    fl_collect_batch(p, true);
+    fl_collect_release_held(p);
+    rc = fl_stream_drain(p);
+    if (rc == 0 && (p->pending.first != NULL || (p->is_pinned && fl_streams_unsafe(p)))) {
+        rc = fl_stream_sync_all(p); /* of some no event says how far they are */
     }
     fl_lock_release(&p->lock);
     if (rc == 0 && p->plan != NULL) {
@@ -159,6 +177,7 @@ int fl_gpu_pool_destroy(struct fl_gpu_pool *pool)
     if (entered) {
         fl_gpu_leave(&g);
     }
+    fl_gpu_account_leave(pool->gpu);
     atomic_fetch_sub_explicit(&pool->gpu->users, 1, memory_order_release);
     free(pool);
     return 0;

@@ -85,6 +85,10 @@ enum {
     FL_CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
     FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
     FL_CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+    FL_CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905,
+    FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT =
+        906, /* the legacy stream, while a blocking one is captured */
+    FL_CUDA_ERROR_CAPTURED_EVENT = 907,
     FL_CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908, /* the last of capture's own */
     FL_CUDA_ERROR_UNKNOWN = 999,
 };
@@ -149,6 +153,7 @@ enum {
     X(REQUIRED, cuEventQuery, "", 2000, (fl_CUevent event))                                        \
     X(REQUIRED, cuEventSynchronize, "", 2000, (fl_CUevent event))                                  \
     X(OPTIONAL, cuStreamGetId, "", 12000, (fl_CUstream stream, unsigned long long *id))            \
+    X(OPTIONAL, cuStreamGetCtx, "", 9020, (fl_CUstream stream, fl_CUcontext * context))            \
     X(OPTIONAL, cuThreadExchangeStreamCaptureMode, "", 10010, (fl_CUstreamCaptureMode * mode))     \
     X(OPTIONAL, cuStreamIsCapturing, "", 10000,                                                    \
       (fl_CUstream stream, fl_CUstreamCaptureStatus * status))                                     \

@@ -141,11 +141,11 @@ static struct fl_gpu *find(fl_CUdevice device, fl_CUcontext context)
     return gpu;
 }
 
-static int open_device(fl_CUdevice device, int ordinal, struct fl_gpu **out)
+static int open_device(fl_CUdevice device, int ordinal, bool primary, struct fl_gpu **out)
 {
     fl_CUcontext context = NULL;
     bool retained = false;
-    int rc = current_of(device, &context);
+    int rc = primary ? 0 : current_of(device, &context);
 
     if (rc == 0 && context == NULL) {
         rc = fl_cuda_status(fl_cuda.cuDevicePrimaryCtxRetain(&context, device),
@@ -175,7 +175,7 @@ static int open_device(fl_CUdevice device, int ordinal, struct fl_gpu **out)
     return rc;
 }
 
-int fl_gpu_open(int device, struct fl_gpu **out)
+static int open_in(int device, bool primary, struct fl_gpu **out)
 {
     fl_CUdevice id;
     int n = 0, rc;
@@ -196,13 +196,23 @@ int fl_gpu_open(int device, struct fl_gpu **out)
         rc = fl_cuda_status(fl_cuda.cuDeviceGet(&id, device), "cuDeviceGet", 0);
     }
     if (rc == 0) {
-        rc = open_device(id, device, out);
+        rc = open_device(id, device, primary, out);
     }
     fl_lock_release(&list_lock);
     if (rc == 0) {
         fl_gpu_trace_opened();
     }
     return rc;
+}
+
+int fl_gpu_open(int device, struct fl_gpu **out)
+{
+    return open_in(device, false, out);
+}
+
+int fl_gpu_open_primary(int device, struct fl_gpu **out)
+{
+    return open_in(device, true, out);
 }
 
 static int close_handle(struct fl_gpu *gpu)

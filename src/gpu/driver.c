@@ -256,7 +256,7 @@ bool fl_gpu_is_forked(void)
     return atomic_load_explicit(&forked, memory_order_relaxed);
 }
 
-int fl_gpu_enter(const struct fl_gpu *gpu, struct fl_gpu_guard *g)
+int fl_gpu_make_current(const struct fl_gpu *gpu, struct fl_gpu_guard *g)
 {
     fl_CUcontext now = NULL;
     int rc = fl_cuda_open();
@@ -269,6 +269,13 @@ int fl_gpu_enter(const struct fl_gpu *gpu, struct fl_gpu_guard *g)
         rc = fl_cuda_status(fl_cuda.cuCtxPushCurrent(gpu->context), "cuCtxPushCurrent", 0);
         g->pushed = rc == 0;
     }
+    return rc;
+}
+
+int fl_gpu_enter(const struct fl_gpu *gpu, struct fl_gpu_guard *g)
+{
+    int rc = fl_gpu_make_current(gpu, g);
+
     if (rc == 0 && fl_cuda.cuThreadExchangeStreamCaptureMode != NULL) {
         g->relaxed = fl_cuda.cuThreadExchangeStreamCaptureMode(&g->mode) == FL_CUDA_SUCCESS;
     }

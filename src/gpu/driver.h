@@ -47,6 +47,19 @@ struct fl_gpu {
     _Atomic(struct fl_stage *) stage; /* NULL: nothing was staged yet */
 };
 
+/* As fl_gpu_open, but in the device's primary context whatever is current. */
+int fl_gpu_open_primary(int device, struct fl_gpu **out);
+
+/* account.c: of the device's memory, by pools and mirrors together. Each joins, with the most that
+ * it wants all of them to hold (0: any), of which the least counts until all have left. Lock: none
+ * held. */
+void fl_gpu_account_join(const struct fl_gpu *gpu, size_t limit);
+void fl_gpu_account_leave(const struct fl_gpu *gpu);
+/* Before the driver is asked; -ENOMEM: the limit. What it refuses, and what goes back, is given. */
+int fl_gpu_account_take(const struct fl_gpu *gpu, size_t len);
+void fl_gpu_account_give(const struct fl_gpu *gpu, size_t len);
+size_t fl_gpu_account_room(const struct fl_gpu *gpu); /* SIZE_MAX: there is no limit */
+
 /* Makes the device's context current for the calling thread, and puts back what was. -ECHILD, -ESHUTDOWN, -EIO: nothing is to be called.
  * Meanwhile the thread's capture mode is relaxed: what we ask the driver for belongs to no graph that somebody captures on another
  * stream, and must not end its capture. What waits for the whole context does so even then.
@@ -56,6 +69,8 @@ struct fl_gpu_guard {
     fl_CUstreamCaptureMode mode; /* when relaxed: the thread's own */
 };
 int fl_gpu_enter(const struct fl_gpu *gpu, struct fl_gpu_guard *g);
+/* The context alone, for calls that no capture minds. fl_gpu_leave undoes it as well. */
+int fl_gpu_make_current(const struct fl_gpu *gpu, struct fl_gpu_guard *g);
 void fl_gpu_leave(struct fl_gpu_guard *g);
 /* True in a fork's child of the process that opened it. One load. */
 bool fl_gpu_is_forked(void);

@@ -4,12 +4,13 @@
 
 #include <errno.h>
 
-int fl_pool_enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
+static int enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g,
+                 int (*how)(const struct fl_gpu *gpu, struct fl_gpu_guard *g))
 {
     if (fl_pool_is_shut(p)) {
         return fl_gpu_fail(-ESHUTDOWN, "the driver or the pool's context has gone");
     }
-    int rc = fl_gpu_enter(p->gpu, g);
+    int rc = how(p->gpu, g);
     if (rc == 0) {
         fl_lock_acquire(&p->lock);
         p->talkers++;
@@ -18,6 +19,16 @@ int fl_pool_enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
         atomic_store_explicit(&p->is_shut, true, memory_order_relaxed);
     }
     return rc;
+}
+
+int fl_pool_enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
+{
+    return enter(p, g, fl_gpu_enter);
+}
+
+int fl_pool_enter_light(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
+{
+    return enter(p, g, fl_gpu_make_current);
 }
 
 void fl_pool_leave(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
@@ -56,10 +67,7 @@ void fl_ladder_settle(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool othe
         if (t->awaited == 0 && !(foreign && t->free.first != NULL)) {
             continue;
         }
-        if (t->covered < t->stamped) {
-            (void)fl_stream_cover(p, t);
-        }
-        fl_stream_poll(p, t);
+        (void)fl_stream_ask(p, t);
     }
     fl_collect_pending(p);
 }
@@ -116,7 +124,8 @@ static bool wait_for_others(struct climb *c, bool all)
             (!all && !has_fitting(p, t, c->len))) {
             continue;
         }
-        done = fl_stream_wait(p, c->s, t, t->stamped) == 0 && take(c);
+        uint64_t upto = t->lasts ? t->stamped : t->covered;
+        done = fl_stream_wait(p, c->s, t, upto) == 0 && take(c);
     }
     fl_lock_release(&p->lock);
     return done;
@@ -128,9 +137,7 @@ static bool collect(struct climb *c)
 
     fl_lock_acquire(&p->lock);
     bool any = p->garbage.first != NULL;
-    if (any && fl_collect_batch(p, true)) {
-        fl_collect_cover(p);
-    }
+    fl_collect_batch(p, true);
     bool done = any && take(c);
     fl_lock_release(&p->lock);
     return done || (any && ask(c));
@@ -142,10 +149,8 @@ static bool trim(struct climb *c)
     size_t released = 0;
 
     fl_lock_acquire(&p->lock);
-    bool done = false;
-    if (fl_streams_unsafe(p) && fl_stream_sync_all(p) == 0) {
-        done = take(c);
-    }
+    (void)fl_stream_drain(p);
+    bool done = take(c);
     fl_lock_release(&p->lock);
     if (!done) {
         (void)fl_chunk_trim(p, 0, &released);
@@ -203,10 +208,33 @@ static int out_of_memory(struct climb *c)
     return rc == -ENOMEM && c->p->o.retry_ms != 0 ? wait_for_threads(c, rc) : rc;
 }
 
+/* The taker's stream is there now: what it freed and no event covers yet others may have some
+ * day. */
+static void seen(struct climb *c)
+{
+    fl_lock_acquire(&c->p->lock);
+    if (!c->s->lasts && c->s->covered < c->s->stamped) {
+        (void)fl_stream_cover(c->p, c->s);
+    }
+    fl_lock_release(&c->p->lock);
+}
+
+/* For a stream that is captured nobody is asked or waited for; more memory is none of the
+ * graph's. */
+static int captured(struct climb *c)
+{
+    int rc = grow(c, false);
+
+    return rc != -ENOMEM ? rc
+                         : fl_gpu_fail(-EINPROGRESS, "the stream is captured, and there is no more "
+                                                     "memory but by waiting for others");
+}
+
 static int climb(struct climb *c)
 {
     struct fl_gpu_pool *p = c->p;
 
+    seen(c);
     if (c->len <= p->max_direct &&
         (ask(c) || (p->o.reuse == FL_GPU_REUSE_WAIT && wait_for_others(c, false)))) {
         return 0;
@@ -229,11 +257,7 @@ int fl_ladder_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len,
         return rc;
     }
     /* The driver's own pool may be used in a graph. */
-    if (p->async == NULL && fl_stream_is_capturing(p, s)) {
-        rc = fl_gpu_fail(-EINPROGRESS, "the stream is captured and the pool has nothing at hand");
-    } else {
-        rc = climb(&c);
-    }
+    rc = p->async == NULL && fl_stream_is_capturing(p, s) ? captured(&c) : climb(&c);
     if (rc == -EINPROGRESS) {
         fl_lock_acquire(&p->lock);
         p->s.capture_refusals++;

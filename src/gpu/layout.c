@@ -240,6 +240,23 @@ int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, si
     return 0;
 }
 
+/* All that used them has run. Lock: not held. */
+static int wait_for_slots(struct fl_gpu_pool *p, const struct fl_pool_layout *l)
+{
+    int rc = 0;
+
+    fl_lock_acquire(&p->lock);
+    for (size_t i = 0; i < l->n && rc == 0; i++) {
+        const struct fl_pool_slot *slot = &l->slot[i];
+        rc = slot->stream != NULL ? fl_stream_wait(p, NULL, slot->stream, slot->stamp) : 0;
+        for (const struct fl_pool_use *u = slot->use; u != NULL && rc == 0; u = u->next) {
+            rc = fl_stream_wait(p, NULL, u->stream, u->stamp);
+        }
+    }
+    fl_lock_release(&p->lock);
+    return rc != 0 ? fl_gpu_fail(-EBUSY, "a stream still uses the plan's arena") : 0;
+}
+
 int fl_planned_remove(struct fl_gpu_pool *p)
 {
     struct fl_pool_plan *plan = p->plan;
@@ -251,9 +268,13 @@ int fl_planned_remove(struct fl_gpu_pool *p)
     if (fl_planned_live(plan) != 0) {
         return fl_gpu_fail(-EBUSY, "something of the plan is allocated");
     }
+    int rc = p->is_pinned ? wait_for_slots(p, l) : 0; /* else cuMemFree does */
+    if (rc != 0) {
+        return rc;
+    }
     /* First: what the driver gives out at these addresses is nothing of the plan's. */
     atomic_store_explicit(&plan->layout, NULL, memory_order_release);
-    int rc = fl_chunk_to_driver(p, NULL, l->chunk);
+    rc = fl_chunk_to_driver(p, NULL, l->chunk);
     if (rc != 0) {
         atomic_store_explicit(&plan->layout, l, memory_order_release);
         return rc;

@@ -10,7 +10,7 @@ enum {
     UNLIKE_LEAST = 2,
     UNLIKE_MOST = 1 << 20,
     LIKE_LONG = 256,
-    PACK_WORK = 200000,
+    PACK_COST = 400000,
     STREAMS_MOST = 256
 };
 
@@ -99,7 +99,7 @@ static int pack(const struct fl_pool_plan *plan, struct fl_gpu_slot *slot)
 {
     size_t len = fl_align_up(fl_pack_scratch(plan->lives), fl_page.base);
     struct fl_pack_buffer *b = calloc(plan->lives, sizeof *b);
-    struct fl_pack_how how = {.budget_work = PACK_WORK, .scratch_len = len};
+    struct fl_pack_how how = {.budget_cost = PACK_COST, .scratch_len = len};
     struct fl_pack_result result;
     int rc = -ENOMEM;
 
@@ -177,9 +177,7 @@ static int step(struct fl_gpu_pool *p)
     atomic_store_explicit(&p->plan->owner, fl_stream_thread(), memory_order_relaxed);
     if (p->gc_at != 0) {
         fl_lock_acquire(&p->lock);
-        if (fl_collect_batch(p, true)) {
-            fl_collect_cover(p);
-        }
+        fl_collect_batch(p, true);
         fl_lock_release(&p->lock);
     }
     if (fl_planned_layout(p) != NULL) {

@@ -82,36 +82,20 @@ static int take_own(struct fl_gpu_mirror *m, const struct fl_gpu *gpu,
     return fl_pinned_take(&m->host, gpu, fl_max(plan.len, 1), how, 0, true);
 }
 
-static void end_events(struct fl_gpu_mirror *m)
-{
-    for (unsigned i = 0; i < FL_MIRROR_SLOTS; i++) {
-        if (m->at[i].event != NULL) {
-            (void)fl_cuda.cuEventDestroy(m->at[i].event);
-        }
-    }
-}
-
 /* The context is current; the host's side is registered. */
 static int make_device(struct fl_gpu_mirror *m, struct fl_gpu *gpu, size_t reserve)
 {
+    fl_gpu_account_join(gpu, fl_gpu_option_device_limit());
     int rc = fl_twin_make(&m->twin, gpu, m->host.range.len, reserve);
 
-    for (unsigned i = 0; i < m->slots && rc == 0; i++) {
-        rc = fl_cuda_status(fl_cuda.cuEventCreate(&m->at[i].event, FL_CU_EVENT_DISABLE_TIMING),
-                            "cuEventCreate", 0);
-        if (rc != 0) {
-            m->at[i].event = NULL;
-        }
-    }
     if (rc != 0) {
-        end_events(m);
-        (void)fl_twin_end(&m->twin);
-        return rc;
+        fl_gpu_account_leave(gpu);
+    } else {
+        m->gpu = gpu;
+        m->has_batch = gpu->has_batch;
+        m->map.delta = m->twin.base - m->host.range.base;
     }
-    m->gpu = gpu;
-    m->has_batch = gpu->has_batch;
-    m->map.delta = m->twin.base - m->host.range.base;
-    return 0;
+    return rc;
 }
 
 static int give_host(struct fl_gpu_mirror *m)
@@ -194,10 +178,30 @@ int fl_gpu_mirror_create(struct fl_gpu *gpu, const struct fl_gpu_mirror_options 
 /* The context is current, and nothing that was submitted uses the mirror any more. The first refusal is told; what was refused is lost. */
 static int end_device(struct fl_gpu_mirror *m)
 {
-    end_events(m);
-    int rc = fl_twin_end(&m->twin), given = give_host(m);
+    int rc = fl_twin_end(&m->twin, m->gpu), given = give_host(m);
 
     return rc != 0 ? rc : given;
+}
+
+static void end_marks(struct fl_gpu_mirror *m, bool driver)
+{
+    for (unsigned i = 0; i <= FL_MIRROR_REST; i++) {
+        fl_marks_end(&m->at[i], driver);
+    }
+}
+
+/* All that it was told to copy has been. */
+static int await_copies(struct fl_gpu_mirror *m)
+{
+    int rc = 0;
+
+    for (unsigned i = 0; i <= FL_MIRROR_REST && rc == 0; i++) {
+        rc = fl_mark_await(m, &m->at[i]);
+    }
+    if (rc == 0 && atomic_load_explicit(&m->is_lost, memory_order_relaxed)) {
+        rc = fl_gpu_fail(-EIO, "the driver does not say when the mirror's copies are done");
+    }
+    return rc;
 }
 
 int fl_gpu_mirror_destroy(struct fl_gpu_mirror *m)
@@ -219,18 +223,18 @@ int fl_gpu_mirror_destroy(struct fl_gpu_mirror *m)
         return rc;
     }
     if (rc == 0) {
-        rc = fl_cuda_status(fl_cuda.cuCtxSynchronize(), "cuCtxSynchronize", 0);
+        rc = await_copies(m);
         if (rc == -EINPROGRESS) { /* a graph is captured: nothing may be waited for now */
             fl_gpu_leave(&guard);
             return rc;
         }
-        if (rc != 0 && rc != -ESHUTDOWN) {
-            rc = fl_cuda_status(fl_cuda.cuCtxSynchronize(), "cuCtxSynchronize", 0);
-        }
         rc = rc == 0 ? end_device(m) : rc; /* else copies may be under way: it is nobody's */
+        end_marks(m, true);
         fl_gpu_leave(&guard);
     }
+    end_marks(m, false);
     fl_gpu_track_close(&m->track);
+    fl_gpu_account_leave(m->gpu);
     atomic_fetch_sub_explicit(&m->gpu->users, 1, memory_order_release);
     forget(m); /* with the driver gone, memory stays as it is: nobody may have it */
     return rc;

@@ -1,5 +1,5 @@
-/* The mirror's parts: see mirror.c (layout, life), twin.c (the device's side), push.c (copies), read.c (from files). One folder's inner
- * header.
+/* The mirror's parts: see mirror.c (layout, life), twin.c (the device's side), push.c (copies), mark.c
+ * (which are under way), read.c (from files). One folder's inner header.
  *
  * Offsets: [inputs, slot 0][inputs, slot 1][the rest], the same on both sides. Everything of the zone that push copies lies in it once a
  * slot, at the same offsets from the slot's start. */
@@ -10,7 +10,7 @@
 #include "gpu/trace.h"
 #include "plan/plan.h"
 
-enum { FL_MIRROR_SLOTS = 2 };
+enum { FL_MIRROR_SLOTS = 2, FL_MIRROR_REST = FL_MIRROR_SLOTS };
 
 /* Of the input zone: bytes that one copy takes, from a slot's start. */
 struct fl_run {
@@ -30,6 +30,21 @@ struct fl_twin {
     unsigned pieces;
 };
 
+/* A stream's copies, of a slot or of the rest of the mirror. Lock: the mirror's, but for the
+ * event. */
+struct fl_mirror_mark {
+    struct fl_mirror_mark *next;
+    fl_CUevent event;
+    fl_CUstream stream; /* that the event was last recorded on: a name, not to be asked anything */
+    uint64_t times;     /* how often it was recorded */
+    unsigned busy;      /* threads that are about to record it */
+    bool pushed;        /* the copies may be under way */
+};
+
+struct fl_mirror_marks {
+    struct fl_mirror_mark *first;
+};
+
 struct fl_gpu_mirror {
     struct fl_gpu_mirror_map map; /* first: what is read each time */
     struct fl_gpu *gpu;           /* NULL: the host's side alone */
@@ -46,15 +61,12 @@ struct fl_gpu_mirror {
     fl_CUdeviceptr *batch;
     size_t *batch_len;
     _Atomic bool has_batch;
+    _Atomic bool is_lost; /* copies may be under way that nothing tells of. Relaxed */
     /* Of the thread that begins and pushes. */
     unsigned slot;
     bool begun;
     struct fl_lock lock; /* rank RUNTIME. Nothing is waited for under it */
-    struct fl_mirror_slot {
-        fl_CUevent event;
-        uint64_t marks; /* how often it was recorded. Lock: the mirror's, as is the next */
-        bool pushed;    /* the device may still read it */
-    } at[FL_MIRROR_SLOTS];
+    struct fl_mirror_marks at[FL_MIRROR_SLOTS + 1]; /* each slot's copies, and those of the rest */
     /* Where the host's side is a plan's arena: follow.c. */
     struct fl_step_context *context; /* NULL: it is not */
     struct fl_inner *inner;
@@ -74,7 +86,7 @@ void fl_mirror_add_run(struct fl_run *run, size_t *runs, struct fl_run next, siz
 /* twin.c: of `len` bytes. The context is current. 0, or the driver's status with nothing held. */
 int fl_twin_make(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t reserve);
 int fl_twin_grow(struct fl_twin *t, const struct fl_gpu *gpu, size_t len);
-int fl_twin_end(struct fl_twin *t);
+int fl_twin_end(struct fl_twin *t, const struct fl_gpu *gpu);
 
 /* layout: fills each offset; the zone's and the whole's length. 0; -EINVAL: an alignment is none, or there are too many bytes. */
 struct fl_mirror_plan {
@@ -87,6 +99,13 @@ int fl_mirror_lay_out(struct fl_gpu_slot *slot, size_t count, unsigned slots, si
 
 /* push.c: `m` is there, not a parent's, and has a device whose context is current from here on. Else the status, and nothing to leave. */
 int fl_mirror_enter(struct fl_gpu_mirror *m, struct fl_gpu_guard *guard);
+/* mark.c. From here on copies may be under way, until what was submitted to `stream` so far has
+ * run. Always done; 0, or why it had to be waited for. */
+int fl_mark_put(struct fl_gpu_mirror *m, struct fl_mirror_marks *all, fl_CUstream stream);
+/* They are over. */
+int fl_mark_await(struct fl_gpu_mirror *m, struct fl_mirror_marks *all);
+/* Nothing is asked of them any more; without a driver, nothing of that either. */
+void fl_marks_end(struct fl_mirror_marks *all, bool driver);
 /* Does all of it lie in the mirror? */
 static inline bool fl_mirror_has(const struct fl_gpu_mirror *m, const void *p, size_t len)
 {
@@ -96,10 +115,11 @@ static inline bool fl_mirror_has(const struct fl_gpu_mirror *m, const void *p, s
 }
 /* The rest wants the context current. To the device; no slot is marked yet. */
 int fl_mirror_copy(struct fl_gpu_mirror *m, uintptr_t host, size_t len, fl_CUstream stream);
-/* Slots that any of `range` lies in: the device may read them until what was submitted to `stream` so far has run. Always done, if need be
- * by waiting for it; 0, or why it had to be. */
+/* Slots that any of `range` lies in, or else the rest: copies may be under way there until what was
+ * submitted to `stream` so far has run. Always done, if need be by waiting for it; 0, or why it had
+ * to be. */
 int fl_mirror_mark(struct fl_gpu_mirror *m, struct fl_range range, fl_CUstream stream);
-/* The same slots: what the device reads there it has read. */
+/* The same: what was to be copied there has been. */
 int fl_mirror_await(struct fl_gpu_mirror *m, struct fl_range range);
 
 #endif

@@ -11,7 +11,7 @@ _Static_assert(FL_GPU_AUTO == 0 && FL_GPU_NAIVE == 1 && FL_GPU_ROUND == 2 && FL_
                    FL_GPU_DRIVER == 7,
                "strategies are in the order of their words in core/options.c");
 _Static_assert(FL_GPU_REUSE_QUERY == 0 && FL_GPU_REUSE_OWN == 1 && FL_GPU_REUSE_WAIT == 2 &&
-                   FL_GPU_EVENTS_LAZY == 0 && FL_GPU_EVENTS_EAGER == 1 && FL_GPU_FORK_NONE == 0 &&
+                   FL_GPU_EVENTS_EAGER == 0 && FL_GPU_EVENTS_LAZY == 1 && FL_GPU_FORK_NONE == 0 &&
                    FL_GPU_FORK_WIPE == 1 && FL_GPU_FORK_COPY == 2,
                "so are these");
 
@@ -85,7 +85,7 @@ unsigned fl_gpu_option_sharers(void)
 }
 
 /* Of one device; PaddlePaddle's users say it of a process. */
-static size_t device_limit(void)
+size_t fl_gpu_option_device_limit(void)
 {
     size_t limit = fl_gpu_option(FL_OPTION_gpu_limit);
     bool of_process = fl_gpu_host.options != NULL &&
@@ -117,7 +117,7 @@ static void device_defaults(struct fl_gpu_pool_options *o)
     o->fraction = real(FL_OPTION_gpu_fraction);
     o->initial = fl_gpu_option(FL_OPTION_gpu_initial);
     o->regrow = fl_gpu_option(FL_OPTION_gpu_regrow);
-    o->limit = device_limit();
+    o->limit = fl_gpu_option_device_limit();
 }
 
 void fl_gpu_pool_defaults(struct fl_gpu_pool_options *o, enum fl_gpu_target target)

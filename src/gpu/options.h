@@ -14,5 +14,7 @@ bool fl_gpu_option_is_set(enum fl_option_id id);
  * sees, rounded up: CUDA_VISIBLE_DEVICES' entries, else what the driver counts. At least 1. Reads the environment; may open the driver
  * when there are several ranks. */
 unsigned fl_gpu_option_sharers(void);
+/* This process's part of FAULTLESS_GPU_LIMIT; 0: none. */
+size_t fl_gpu_option_device_limit(void);
 
 #endif

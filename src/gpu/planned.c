@@ -108,10 +108,7 @@ static bool is_safe(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_p
         return false;
     }
     t->stamped = stamp > t->stamped ? stamp : t->stamped;
-    if (t->covered < stamp) {
-        (void)fl_stream_cover(p, t);
-    }
-    fl_stream_poll(p, t);
+    (void)fl_stream_ask(p, t);
     if (t->safe >= stamp) {
         return true;
     }
@@ -189,20 +186,24 @@ static FL_APART size_t look_ahead(const struct fl_pool_plan *plan, const struct 
     return l->n;
 }
 
-static FL_APART struct fl_pool_stream *renew_stream(struct fl_gpu_pool *p, void *stream)
+/* NULL: nothing is known of it, or it is captured: a graph may use what it has whenever it runs. */
+static FL_APART struct fl_pool_stream *look_at_stream(struct fl_gpu_pool *p, void *stream)
 {
     struct fl_pool_plan *plan = p->plan;
+    struct fl_pool_stream *s = NULL;
+    bool captures = false;
 
     plan->losses = atomic_load_explicit(&p->losses, memory_order_relaxed);
     plan->stream = NULL;
     plan->handle = stream;
-    if (fl_pool_stream_of(p, stream, &plan->stream) != 0) {
-        plan->stream = NULL;
+    if (fl_stream_see(p, stream, &captures, &s) != 0 || captures) {
+        return NULL;
     }
-    return plan->stream;
+    plan->stream = s->lasts ? s : NULL;
+    return s;
 }
 
-/* The owner's: what it used last is at hand. */
+/* The owner's: what lasts and it used last is at hand. */
 static FL_INLINE struct fl_pool_stream *stream_of(struct fl_gpu_pool *p, void *stream)
 {
     const struct fl_pool_plan *plan = p->plan;
@@ -210,7 +211,7 @@ static FL_INLINE struct fl_pool_stream *stream_of(struct fl_gpu_pool *p, void *s
     return FL_LIKELY(plan->stream != NULL && plan->handle == stream &&
                      plan->losses == atomic_load_explicit(&p->losses, memory_order_relaxed))
                ? plan->stream
-               : renew_stream(p, stream);
+               : look_at_stream(p, stream);
 }
 
 /* Whoever used it the time before: whoever came between them and now has been kept from them, or is in order after them. */
@@ -225,7 +226,7 @@ static FL_APART void drop_uses(struct fl_gpu_pool *p, struct fl_pool_slot *slot)
 }
 
 static FL_INLINE void place(struct fl_gpu_pool *p, struct fl_pool_layout *l,
-                            struct fl_pool_slot *slot, size_t size)
+                            struct fl_pool_slot *slot, struct fl_pool_stream *s, size_t size)
 {
     struct fl_pool_plan *plan = p->plan;
 
@@ -233,6 +234,7 @@ static FL_INLINE void place(struct fl_gpu_pool *p, struct fl_pool_layout *l,
         drop_uses(p, slot);
     }
     slot->step = plan->step;
+    slot->taker = s;
     slot->requested = size;
     slot->tag = fl_gpu_tag_now();
     atomic_store_explicit(&l->site[slot->site].slot, slot, memory_order_relaxed);
@@ -286,7 +288,7 @@ bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t 
     if (FL_UNLIKELY(s == NULL || !is_as_planned(p, l, slot, s)) && !place_slowly(p, l, slot, s)) {
         return false;
     }
-    place(p, l, slot, size);
+    place(p, l, slot, s, size);
     *out = slot->address;
     return true;
 }
@@ -312,29 +314,19 @@ static FL_INLINE struct fl_pool_slot *begin_end(const struct fl_pool_layout *l, 
 }
 
 /* Events for what nothing else would ask for in time. */
-static FL_APART void cover(struct fl_gpu_pool *p, struct fl_pool_slot *slot)
+static FL_APART void cover(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool live)
 {
     struct fl_gpu_guard g;
 
     /* Before the driver has a say in it. */
     fl_lock_acquire(&p->lock);
-    for (struct fl_pool_use *u = slot->use; u != NULL; u = u->next) {
-        u->stamp = fl_stream_stamp(p, u->stream);
-    }
+    slot->stamp = fl_pool_stamp_users(p, slot->stream, slot->use);
     fl_lock_release(&p->lock);
-    if (fl_pool_enter(p, &g) != 0) {
+    if (fl_pool_enter_light(p, &g) != 0) {
         return;
     }
     fl_lock_acquire(&p->lock);
-    for (const struct fl_pool_use *u = slot->use; u != NULL; u = u->next) {
-        if (u->stream->covered < u->stamp) {
-            (void)fl_stream_cover(p, u->stream);
-        }
-    }
-    if (p->is_eager || slot->stream->thread != 0) {
-        (void)fl_stream_stamp(p, slot->stream);
-        (void)fl_stream_cover(p, slot->stream);
-    }
+    (void)fl_pool_cover_users(p, slot->stream, slot->use, live);
     fl_lock_release(&p->lock);
     fl_pool_leave(p, &g);
 }
@@ -360,62 +352,36 @@ static FL_INLINE void end(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool
     }
 }
 
-int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, void *stream)
+/* The stream that `stream` names, if it is there. */
+static int giver_of(struct fl_gpu_pool *p, void *stream, bool mine, struct fl_pool_stream **out)
+{
+    *out = mine && p->plan->handle == stream ? p->plan->stream : NULL;
+    if (*out != NULL && p->plan->losses == atomic_load_explicit(&p->losses, memory_order_relaxed)) {
+        return 0;
+    }
+    return fl_stream_see(p, stream, NULL, out);
+}
+
+int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live)
 {
     bool mine = is_owner(p->plan);
     struct fl_pool_stream *s = NULL;
+    int rc = live ? giver_of(p, stream, mine, &s) : 0;
 
-    if (FL_LIKELY(mine)) {
-        s = stream_of(p, stream);
-    } else {
-        (void)fl_pool_stream_of(p, stream, &s);
-    }
-    if (FL_UNLIKELY(s == NULL)) {
-        return fl_gpu_fail(-EINVAL, "not a stream, or no memory for its record");
+    if (FL_UNLIKELY(rc != 0)) {
+        return rc;
     }
     struct fl_pool_slot *slot = begin_end(fl_planned_layout(p), address);
     if (FL_UNLIKELY(slot == NULL)) {
         return fl_pool_not_here();
     }
-    slot->stream = s;
+    slot->stream = live ? s : slot->taker;
     slot->stamp = atomic_load_explicit(&p->epoch, memory_order_relaxed);
-    if (FL_UNLIKELY(slot->use != NULL || p->is_eager || s->thread != 0)) {
-        cover(p, slot);
+    if (FL_UNLIKELY(slot->use != NULL || (live && !s->lasts))) {
+        cover(p, slot, live);
     }
     end(p, slot, mine);
     return 0;
-}
-
-int fl_planned_give_waited(struct fl_gpu_pool *p, uint64_t address)
-{
-    struct fl_gpu_guard g;
-    int rc = fl_pool_enter(p, &g);
-
-    if (rc != 0) {
-        return rc;
-    }
-    struct fl_pool_slot *slot = begin_end(fl_planned_layout(p), address);
-    if (slot == NULL) {
-        rc = fl_pool_not_here();
-    } else {
-        fl_lock_acquire(&p->lock);
-        rc = fl_stream_sync_all(p);
-        if (rc == 0) {
-            struct fl_pool_block shell = {.use = slot->use};
-            fl_use_drop(&shell);
-            slot->use = NULL;
-            slot->stream = NULL;
-        }
-        fl_lock_release(&p->lock);
-        if (rc == 0) {
-            end(p, slot, is_owner(p->plan));
-            rc = fl_gpu_fail(-EBUSY, "a part of a larger chunk: freed to the pool");
-        } else {
-            atomic_store_explicit(&slot->state, FL_SLOT_USED, memory_order_release);
-        }
-    }
-    fl_pool_leave(p, &g);
-    return rc;
 }
 
 /* ---- what a slot is used for ---- */

@@ -21,6 +21,7 @@ struct fl_pool_slot {
     uint64_t step;            /* in which it was taken last. The owner's */
     size_t requested;
     uint32_t tag;
+    struct fl_pool_stream *taker; /* the owner's, while it is free */
     /* Written by who ends it. */
     struct fl_pool_stream *stream; /* NULL: safe for all */
     uint64_t stamp;
@@ -70,7 +71,7 @@ struct fl_pool_plan {
     size_t misses, unlike_steps, like_steps;
     /* Unlike steps before it is learned anew: twice as many each time, until steps have been alike for long. */
     size_t patience;
-    void *handle; /* whose record is `stream` */
+    void *handle; /* whose record is `stream`, which lasts */
     struct fl_pool_stream *stream;
     uint32_t losses;
     struct fl_pool_flow taken, given;
@@ -86,8 +87,8 @@ struct fl_pool_plan {
 /* ---- planned.c ---- */
 
 bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t *out);
-int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, void *stream);
-int fl_planned_give_waited(struct fl_gpu_pool *p, uint64_t address);
+/* As fl_pool_free. */
+int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live);
 int fl_planned_inplace(struct fl_gpu_pool *p, uint64_t address, size_t size);
 /* Where the uses of that slot hang; NULL: it is not taken. Lock: held. */
 struct fl_pool_use **fl_planned_uses(struct fl_gpu_pool *p, uint64_t address);

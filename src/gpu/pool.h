@@ -3,7 +3,7 @@
  * pool.c      alloc and free: what is usual takes the lock, a few pointers, and makes no call to the driver
  * use.c, create.c  the other public calls
  * ladder.c    what is not usual: from asking other streams to giving up
- * stream.c    streams, what they have freed, the events that say how far they are
+ * stream.c    streams: which handle is which; event.c  how far each is
  * block.c     blocks: split, merged, taken, put back
  * set.c       free blocks by size: a tree for best fit, bins for exact sizes
  * table.c     address -> block; the memory of the records
@@ -15,6 +15,7 @@
  *
  * Stamps. A pool has a number that grows with each event recorded: what is freed bears it as its stamp. An event covers every stamp of
  * its stream up to the number that it ended; when it has come to pass, these are `safe`: what was submitted before those frees has run.
+ * On streams that last events are recorded when somebody asks, on others in the call that frees.
  *
  * P1: a chunk's blocks lie side by side and fill it; no two neighbours are free in the same set.
  * P2: occupied + free == held: the bytes of the chunks.
@@ -31,6 +32,8 @@
 #include "gpu/trace.h"
 
 enum { FL_POOL_UNIT = 256, FL_POOL_EVENTS_MOST = 16 };
+/* The driver's headers: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD. */
+enum { FL_STREAM_LEGACY = 1, FL_STREAM_PER_THREAD = 2 };
 
 enum fl_block_state {
     FL_BLOCK_FREE,
@@ -56,9 +59,10 @@ struct fl_pool_block {
     uint32_t life;                 /* used: of the step that is learned, from 1; 0: none */
     uint32_t tag;                  /* used: of the thread that took it */
     bool reused;                   /* used: the pool had it */
+    bool in_graph;                 /* used: taken while its stream was captured */
     struct fl_pool_stream *stream; /* freed: on which; NULL: safe for all */
     uint64_t stamp;
-    uint64_t freed_by; /* number of the stream that freed it last; 0: none has */
+    uint64_t by; /* number of the stream that has it, or freed it last; 0: none has */
     struct fl_pool_use *use;
     struct fl_pool_chunk *chunk;
     struct fl_pool_block *before, *after; /* in the chunk */
@@ -84,6 +88,7 @@ struct fl_pool_list {
 struct fl_pool_event {
     struct fl_pool_event *next;
     fl_CUevent handle;
+    fl_CUcontext context; /* as its stream's */
     uint64_t covers;
 };
 
@@ -91,8 +96,8 @@ struct fl_pool_stream {
     struct fl_pool_stream *next;
     struct fl_pool_stream *alike; /* of one chain */
     fl_CUstream handle;
-    uint64_t thread; /* of the stream that is each thread's own: whose; 0: not that */
-    uint64_t id;     /* the driver's; the handle where it gives none */
+    fl_CUcontext context;
+    uint64_t id;     /* the driver's: no other stream has it, ever */
     uint64_t number; /* this record's, never 0, never again */
     uint64_t stamped, covered, safe;
     struct fl_pool_event *first, *last;
@@ -100,10 +105,12 @@ struct fl_pool_stream {
     struct fl_pool_list
         free; /* by stamp, roughly: what lies behind a later one is found safe later */
     struct fl_pool_block *root;
-    size_t blocks;  /* that name it: free, pending, garbage */
-    size_t uses;    /* that name it */
-    size_t awaited; /* of what is pending: waits for it */
-    bool is_gone;   /* its handle is no more, or another's: nothing can be recorded */
+    size_t blocks;      /* that name it: free, pending, garbage */
+    size_t uses;        /* that name it */
+    size_t awaited;     /* of what is pending: waits for it */
+    _Atomic bool lasts; /* its handle is good at any time; else within calls that name it */
+    bool is_gone;       /* its handle is no more, or another's: nothing can be recorded */
+    bool is_lost;       /* so without a word: what no event covers is never known to be safe */
 };
 
 struct fl_pool_bin {
@@ -139,7 +146,8 @@ struct fl_pool_plan;
 struct fl_gpu_pool {
     struct fl_lock lock;
     bool is_pinned;
-    bool is_eager;                   /* an event at each free */
+    bool is_blind; /* who frees may name a stream that was destroyed: PyTorch */
+    bool is_graph; /* of graphs that run one after the other: these may have each other's memory */
     _Atomic bool is_shut, has_grown; /* Relaxed */
     const struct fl_pool_strategy *strategy;
     struct fl_gpu *gpu;
@@ -153,7 +161,7 @@ struct fl_gpu_pool {
     struct fl_pool_block *root; /* of what is safe for all */
     struct fl_pool_bin *bin;
     size_t bins, bins_used;
-    struct fl_pool_stream *streams;
+    struct fl_pool_stream *streams, *limbo; /* limbo: NULL, or one of them */
     uint64_t numbers;
     _Atomic uint64_t epoch; /* what is freed now gets this stamp. Relaxed; changed under the lock */
     struct fl_pool_chunk *chunks;
@@ -222,12 +230,21 @@ void fl_block_unused(struct fl_gpu_pool *p, struct fl_pool_block *b);
 /* P1 to P4. */
 bool fl_pool_check(struct fl_gpu_pool *p);
 
-/* ---- stream.c ---- */
+/* ---- stream.c, event.c ---- */
 
-/* NULL: not known yet. */
-struct fl_pool_stream *fl_stream_find(const struct fl_gpu_pool *p, void *stream);
-/* Lock: not held. 0, -ENOMEM, or what the driver says. */
-int fl_stream_make(struct fl_gpu_pool *p, void *stream);
+/* The record of a handle that lasts; NULL: none does. Lock: held. */
+struct fl_pool_stream *fl_stream_lasting(const struct fl_gpu_pool *p, void *stream);
+/* That of this number, whether or not its handle leads to it still; NULL: nothing is known of it
+ * any more. Lock: held. */
+struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t number);
+/* The record of a stream that is there, which the driver is asked for unless it lasts. `captures`:
+ * is it being captured (no, if it lasts)? NULL: that is not asked. Lock: not held. 0, -ENOMEM, or
+ * what the driver says. */
+int fl_stream_see(struct fl_gpu_pool *p, void *stream, bool *captures, struct fl_pool_stream **out);
+/* Stands for streams that are not known any more: nothing of it is ever safe. NULL: no memory. */
+struct fl_pool_stream *fl_stream_limbo(struct fl_gpu_pool *p);
+/* What a call about a stream says; only our own context's end ends the pool. */
+int fl_stream_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call);
 /* The number that the calling thread's own stream goes by. */
 extern FL_HIDDEN _Thread_local uint64_t fl_stream_mine; /* 0: not yet */
 uint64_t fl_stream_thread_new(void);
@@ -238,25 +255,33 @@ static inline uint64_t fl_stream_thread(void)
 /* Not to be found any more. */
 void fl_stream_leave(struct fl_gpu_pool *p, struct fl_pool_stream *s);
 uint64_t fl_stream_stamp(const struct fl_gpu_pool *p, struct fl_pool_stream *s);
+/* `s` is there: it lasts, or is named by the call under way. */
+bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *s);
 /* The rest: with the lock, which they give up for the driver, in whose hands the context is current.
- * An event that covers all stamps so far. 0; -ESTALE: the handle is not that stream's any more; -EPERM: another thread's own; -EINPROGRESS:
- * it is captured; -ENOMEM; -ESHUTDOWN; -EIO. */
+ * An event on `s`, which is there, that covers all stamps so far. 0; -EINPROGRESS: it is captured;
+ * -ENOMEM; -ESHUTDOWN; -EIO. */
 int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s);
 /* How far is it? What is safe is put where all find it. */
 void fl_stream_poll(struct fl_gpu_pool *p, struct fl_pool_stream *s);
-/* `s` waits for what `t` freed up to `stamp`; pinned: the caller does. What `t` has freed becomes `s`'s. 0 or as fl_stream_cover. */
+/* That; where it lasts an event is recorded first, if one is missing. -EPERM: it is, and cannot
+ * be. */
+int fl_stream_ask(struct fl_gpu_pool *p, struct fl_pool_stream *s);
+/* `s` waits for what `t` freed up to `stamp`, and what `t` has freed becomes `s`'s. Pinned, or `s`
+ * is NULL: the caller waits. 0 or as fl_stream_ask. */
 int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_stream *t,
                    uint64_t stamp);
-/* All stamps of all streams so far are safe: the whole context has been waited for. */
+/* Waits until all that events cover is safe. */
+int fl_stream_drain(struct fl_gpu_pool *p);
+/* Something freed has not been seen to be safe. */
+bool fl_streams_unsafe(const struct fl_gpu_pool *p);
+/* Waits for the whole context: all stamps so far are safe. It breaks captures that are under
+ * way. */
 int fl_stream_sync_all(struct fl_gpu_pool *p);
-/* The handle still leads to that stream; else it is not found by it any more. Lock: not held. */
-bool fl_stream_verify(struct fl_gpu_pool *p, struct fl_pool_stream *s);
-bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *s);
+/* Events of `s` that cover no more than `upto` are spare. */
+void fl_events_drop(struct fl_gpu_pool *p, struct fl_pool_stream *s, uint64_t upto);
 /* Of what is free on `t`, what is safe. No driver. */
 void fl_stream_release(struct fl_gpu_pool *p, struct fl_pool_stream *t);
 void fl_streams_free(struct fl_gpu_pool *p);
-/* Something freed has not been seen to be safe. */
-bool fl_streams_unsafe(const struct fl_gpu_pool *p);
 
 /* ---- chunk.c ---- */
 
@@ -288,8 +313,17 @@ int fl_pool_refuse(const struct fl_gpu_pool *p);
 int fl_pool_admit(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
 /* Lock: held. NULL: there is no such block in use. */
 struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t address);
-/* Lock: not held. The record stays as long as the stream. */
-int fl_pool_stream_of(struct fl_gpu_pool *p, void *stream, struct fl_pool_stream **out);
+/* As fl_gpu_pool_free; not `live`: `stream` was the one that the block was taken on, and may have
+ * been destroyed since. */
+int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live);
+/* Events for a block that is about to end, in transit: on `s`, if it is there (`live`) and does not
+ * last, and on the other streams that use it. 0 or the first refusal: -EINPROGRESS, one is
+ * captured. Lock: held, given up for the driver. */
+int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                        const struct fl_pool_use *uses, bool live);
+/* Before that: their stamps, and that of `s`. */
+uint64_t fl_pool_stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                             struct fl_pool_use *uses);
 /* A block in transit, a chunk of its own, goes back to the driver; with anything but 0 it is in use again. `s` freed it; NULL: all is to be
  * waited for. Lock: not held. */
 int fl_pool_give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b);
@@ -303,6 +337,8 @@ int fl_ladder_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len,
 void fl_ladder_settle(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool others);
 /* Around what talks to the driver. Lock: not held. */
 int fl_pool_enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
+/* For calls that no capture minds. */
+int fl_pool_enter_light(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
 void fl_pool_leave(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
 /* What the driver said, as a status; a driver that has gone is remembered. */
 int fl_pool_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call, size_t bytes);
@@ -315,14 +351,15 @@ void fl_pool_tell(struct fl_gpu_pool *p);
 
 /* ---- collect.c ---- */
 
-/* A block that has ended, with its stamps: to its set, or where it waits. True: streams are to be asked (fl_collect_cover). */
-bool fl_collect_dispose(struct fl_gpu_pool *p, struct fl_pool_block *b);
+/* A block that has ended, with its stamps: to its set, or where it waits. */
+void fl_collect_dispose(struct fl_gpu_pool *p, struct fl_pool_block *b);
 /* True: it is garbage now, and enough of that (fl_collect_batch). */
 bool fl_collect_add(struct fl_gpu_pool *p, struct fl_pool_block *b);
-/* A batch, largest first; `all`: whatever the fraction says. True as fl_collect_dispose. */
-bool fl_collect_batch(struct fl_gpu_pool *p, bool all);
-/* Events for what is pending. Lock: held, given up for the driver. */
-void fl_collect_cover(struct fl_gpu_pool *p);
+/* A batch, largest first; `all`: whatever the fraction says. */
+void fl_collect_batch(struct fl_gpu_pool *p, bool all);
+/* What captured streams have freed: nobody has it, for a graph may. Ends with the pool. */
+#define FL_POOL_HELD UINT64_MAX /* its stamp */
+void fl_collect_release_held(struct fl_gpu_pool *p);
 /* What need not wait any more is put. */
 void fl_collect_pending(struct fl_gpu_pool *p);
 void fl_use_drop(struct fl_pool_block *b);

@@ -46,37 +46,6 @@ int fl_gpu_refuse_capture(fl_CUstream stream)
     return rc;
 }
 
-/* From here on the slot is the device's until what was submitted to `stream` so far has run; what was submitted elsewhere before, too. */
-static int mark_pushed(struct fl_gpu_mirror *m, struct fl_mirror_slot *s, fl_CUstream stream)
-{
-    int rc = 0;
-
-    fl_lock_acquire(&m->lock);
-    if (s->pushed) {
-        rc = fl_cuda_status(fl_cuda.cuStreamWaitEvent(stream, s->event, 0), "cuStreamWaitEvent", 0);
-    }
-    if (rc == 0) {
-        rc = fl_cuda_status(fl_cuda.cuEventRecord(s->event, stream), "cuEventRecord", 0);
-    }
-    if (rc == 0) {
-        s->pushed = true;
-        s->marks++;
-    }
-    fl_lock_release(&m->lock);
-    return rc;
-}
-
-/* When it is done no event would say: then it is waited for. */
-static int mark_or_wait(struct fl_gpu_mirror *m, struct fl_mirror_slot *s, fl_CUstream stream)
-{
-    int rc = mark_pushed(m, s, stream);
-
-    if (rc != 0) {
-        (void)fl_cuda.cuStreamSynchronize(stream);
-    }
-    return rc;
-}
-
 /* One copy for each registration that the range lies in. */
 static int copy(struct fl_gpu_mirror *m, uintptr_t host, size_t len, fl_CUstream stream, bool in)
 {
@@ -103,27 +72,44 @@ int fl_mirror_copy(struct fl_gpu_mirror *m, uintptr_t host, size_t len, fl_CUstr
     return copy(m, host, len, stream, true);
 }
 
-static bool is_in(const struct fl_gpu_mirror *m, unsigned slot, struct fl_range range)
+static size_t len_in(const struct fl_gpu_mirror *m, unsigned slot, struct fl_range range)
 {
     struct fl_range all = {m->map.host + m->slot_at[slot], m->zone};
 
-    return fl_range_common(all, range).len != 0;
+    return fl_range_common(all, range).len;
+}
+
+/* For each slot that it lies in, and for the rest: marked, or awaited. The first refusal. */
+static int each_part(struct fl_gpu_mirror *m, struct fl_range range, fl_CUstream stream, bool put)
+{
+    size_t left = range.len;
+    int first = 0;
+
+    for (unsigned i = 0; i <= FL_MIRROR_REST; i++) {
+        size_t len = i == FL_MIRROR_REST ? left : i < m->slots ? len_in(m, i, range) : 0;
+        if (len != 0 && (put || first == 0)) {
+            int rc = put ? fl_mark_put(m, &m->at[i], stream) : fl_mark_await(m, &m->at[i]);
+            first = first != 0 ? first : rc;
+        }
+        left -= fl_min(left, i == FL_MIRROR_REST ? 0 : len);
+    }
+    return first;
 }
 
 int fl_mirror_mark(struct fl_gpu_mirror *m, struct fl_range range, fl_CUstream stream)
 {
-    int rc = 0;
-
-    for (unsigned i = 0; i < m->slots; i++) {
-        int marked = is_in(m, i, range) ? mark_or_wait(m, &m->at[i], stream) : 0;
-        rc = rc != 0 ? rc : marked;
-    }
-    return rc;
+    return each_part(m, range, stream, true);
 }
 
-static int push_range(struct fl_gpu_mirror *m, uintptr_t host, size_t len, fl_CUstream stream)
+int fl_mirror_await(struct fl_gpu_mirror *m, struct fl_range range)
 {
-    int rc = copy(m, host, len, stream, true);
+    return each_part(m, range, NULL, false);
+}
+
+static int copy_range(struct fl_gpu_mirror *m, uintptr_t host, size_t len, fl_CUstream stream,
+                      bool in)
+{
+    int rc = copy(m, host, len, stream, in);
     int marked = fl_mirror_mark(m, (struct fl_range){host, len}, stream);
 
     return rc != 0 ? rc : marked;
@@ -153,7 +139,7 @@ static bool push_batch(struct fl_gpu_mirror *m, uintptr_t slot, fl_CUstream stre
         return false;
     }
     *out_rc = fl_cuda_status(code, "cuMemcpyBatchAsync", bytes);
-    fl_gpu_note_copies(&m->track, 1, bytes);
+    fl_gpu_note_copies(&m->track, (unsigned)m->runs, bytes);
     return true;
 }
 
@@ -181,7 +167,7 @@ int fl_gpu_mirror_push(struct fl_gpu_mirror *m, void *stream)
     rc = m->begun ? fl_gpu_refuse_capture(stream) : fl_gpu_fail(-EINVAL, "push without begin");
     if (rc == 0) {
         rc = push_runs(m, m->map.host + m->slot_at[m->slot], stream);
-        int marked = mark_or_wait(m, &m->at[m->slot], stream); /* part of it may be under way */
+        int marked = fl_mark_put(m, &m->at[m->slot], stream); /* part of it may be under way */
         rc = rc != 0 ? rc : marked;
     }
     fl_gpu_leave(&guard);
@@ -199,8 +185,7 @@ static int range_call(struct fl_gpu_mirror *m, const void *host, size_t len, voi
     rc = fl_mirror_has(m, host, len) ? fl_gpu_refuse_capture(stream)
                                      : fl_gpu_fail(-EINVAL, "not a range of the mirror");
     if (rc == 0 && len != 0) {
-        rc = in ? push_range(m, (uintptr_t)host, len, stream)
-                : copy(m, (uintptr_t)host, len, stream, false);
+        rc = copy_range(m, (uintptr_t)host, len, stream, in);
     }
     fl_gpu_leave(&guard);
     return rc;
@@ -214,54 +199,6 @@ int fl_gpu_mirror_push_range(struct fl_gpu_mirror *m, const void *host, size_t l
 int fl_gpu_mirror_pull_range(struct fl_gpu_mirror *m, void *host, size_t len, void *stream)
 {
     return range_call(m, host, len, stream, false);
-}
-
-static bool is_pushed(struct fl_gpu_mirror *m, const struct fl_mirror_slot *s, uint64_t *marks)
-{
-    fl_lock_acquire(&m->lock);
-    bool pushed = s->pushed;
-    *marks = s->marks;
-    fl_lock_release(&m->lock);
-    return pushed;
-}
-
-/* Of the event as it was when it had `marks`. */
-static void note_done(struct fl_gpu_mirror *m, struct fl_mirror_slot *s, uint64_t marks)
-{
-    fl_lock_acquire(&m->lock);
-    s->pushed = s->pushed && s->marks != marks;
-    fl_lock_release(&m->lock);
-}
-
-/* What was pushed from the slot has been copied. The context is current. */
-static int await(struct fl_gpu_mirror *m, struct fl_mirror_slot *s)
-{
-    uint64_t marks = 0;
-
-    if (!is_pushed(m, s, &marks)) {
-        return 0;
-    }
-    fl_CUresult code = fl_cuda.cuEventQuery(s->event);
-    if (code == FL_CUDA_ERROR_NOT_READY) {
-        uint64_t began = fl_sys.now_ns();
-        code = fl_cuda.cuEventSynchronize(s->event);
-        fl_gpu_note_stall(&m->track, fl_sys.now_ns() - began);
-    }
-    int rc = fl_cuda_status(code, "cuEventSynchronize", 0);
-    if (rc == 0) {
-        note_done(m, s, marks);
-    }
-    return rc;
-}
-
-int fl_mirror_await(struct fl_gpu_mirror *m, struct fl_range range)
-{
-    int rc = 0;
-
-    for (unsigned i = 0; i < m->slots && rc == 0; i++) {
-        rc = is_in(m, i, range) ? await(m, &m->at[i]) : 0;
-    }
-    return rc;
 }
 
 /* Its turn, or, where a plan says whose it is, the step's. */
@@ -291,7 +228,7 @@ int fl_gpu_mirror_begin(struct fl_gpu_mirror *m, void **out_base)
     unsigned was = m->slot;
     rc = next_slot(m);
     if (rc == 0 && m->map.delta != 0) {
-        rc = await(m, &m->at[m->slot]);
+        rc = fl_mark_await(m, &m->at[m->slot]);
     }
     fl_gpu_leave(&guard);
     if (rc == 0) {

@@ -257,9 +257,10 @@ void fl_stage_end(struct fl_gpu *gpu)
     }
     fl_gpu_track_close(&s->track);
     if (fl_gpu_enter(gpu, &guard) == 0) {
-        bool done = fl_cuda.cuCtxSynchronize() == FL_CUDA_SUCCESS;
+        bool done = true;
         for (size_t i = 0; i < LARGE + SMALL; i++) {
-            const struct buffer *b = i < LARGE ? &s->large[i] : &s->small[i - LARGE];
+            struct buffer *b = i < LARGE ? &s->large[i] : &s->small[i - LARGE];
+            done = b->state != BUFFER_LOST && (b->state != BUFFER_SENT || await(s, b) == 0) && done;
             if (b->event != NULL) {
                 (void)fl_cuda.cuEventDestroy(b->event);
             }

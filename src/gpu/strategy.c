@@ -196,9 +196,11 @@ int fl_strategy_check(struct fl_gpu_pool_options *o)
 {
     bool binned = o->strategy == FL_GPU_NAIVE || o->strategy == FL_GPU_ROUND;
 
-    o->strategy = o->strategy == FL_GPU_AUTO ? FL_GPU_AUTO_GROWTH : o->strategy;
+    if (o->strategy == FL_GPU_AUTO) { /* PaddlePaddle's defaults */
+        o->strategy = o->target == FL_GPU_PINNED ? FL_GPU_NAIVE_BEST_FIT : FL_GPU_AUTO_GROWTH;
+    }
     if (fl_strategy_get(o->strategy) == NULL || o->target > FL_GPU_PINNED ||
-        o->reuse > FL_GPU_REUSE_WAIT || o->events > FL_GPU_EVENTS_EAGER) {
+        o->reuse > FL_GPU_REUSE_WAIT || o->events > FL_GPU_EVENTS_LAZY) {
         return fl_gpu_fail(-EINVAL, "a pool's option has no such value");
     }
     if (binned && (o->page < 32 || o->page > FL_MIB || o->reserve_percent > 100)) {

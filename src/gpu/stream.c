@@ -1,15 +1,16 @@
 /* Streams: what is known of each, and the events that say how far it is.
  *
- * An event is recorded when somebody wants to know, and covers all that was freed until then: one is enough for thousands of frees.
- * What can have none (the handle is another stream's by now, another thread's own stream) is quarantined: only waiting for the whole
- * context makes it safe. */
+ * A handle may be given to the driver only while its stream is there: asking it of one that was
+ * destroyed is undefined. So a stream is asked for its number, and an event is recorded on it,
+ * within the call that names it; and later only when it lasts: the legacy stream, and what the
+ * program says it of (fl_gpu_pool_stream_lasts, FAULTLESS_GPU_EVENTS=lazy). On those one event,
+ * recorded when somebody wants to know, covers thousands of frees. Streams are told apart by the
+ * driver's number. A driver without numbers (before 12.0) has none to tell: then each mention of a
+ * handle is a stream of its own, until it lasts. */
 #include "gpu/pool.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-/* What the driver's headers call CU_STREAM_LEGACY and CU_STREAM_PER_THREAD. */
-enum { LEGACY = 1, PER_THREAD = 2 };
 
 _Thread_local uint64_t fl_stream_mine;
 
@@ -23,43 +24,47 @@ uint64_t fl_stream_thread_new(void)
 
 static fl_CUstream handle_of(void *stream)
 {
-    return (uintptr_t)stream == LEGACY ? NULL : stream;
+    return (uintptr_t)stream == FL_STREAM_LEGACY ? NULL : stream;
 }
 
-static uint64_t owner_of(void *stream)
+static struct fl_pool_stream **chain_of(const struct fl_gpu_pool *p, const void *handle)
 {
-    return (uintptr_t)stream == PER_THREAD ? fl_stream_thread() : 0;
-}
-
-static struct fl_pool_stream **chain_of(const struct fl_gpu_pool *p, const void *handle,
-                                        uint64_t thread)
-{
-    uint64_t key = ((uintptr_t)handle + thread * 16) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t key = (uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15);
 
     return &p->by_handle[key >> 32 & (p->handles - 1)];
 }
 
-struct fl_pool_stream *fl_stream_find(const struct fl_gpu_pool *p, void *stream)
+struct fl_pool_stream *fl_stream_lasting(const struct fl_gpu_pool *p, void *stream)
 {
     fl_CUstream handle = handle_of(stream);
-    uint64_t thread = owner_of(stream);
-    struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, handle, thread) : NULL;
+    struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, handle) : NULL;
 
-    while (s != NULL && (s->handle != handle || s->thread != thread)) {
+    while (s != NULL && (s->handle != handle || !s->lasts)) {
         s = s->alike;
+    }
+    return s;
+}
+
+struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t number)
+{
+    struct fl_pool_stream *s = p->streams;
+
+    while (s != NULL && s->number != number) {
+        s = s->next;
     }
     return s;
 }
 
 static void link_to_chain(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
-    struct fl_pool_stream **chain = chain_of(p, s->handle, s->thread);
+    struct fl_pool_stream **chain = chain_of(p, s->handle);
 
     s->alike = *chain;
     *chain = s;
 }
 
-/* Room for one more to be found; with as many chains as before when there is no memory for more. False: there is none at all. */
+/* Room for one more to be found; with as many chains as before when there is no memory for more.
+ * False: there is none at all. */
 static bool more_chains(struct fl_gpu_pool *p)
 {
     size_t n = p->handles == 0 ? 64 : 2 * p->handles;
@@ -82,51 +87,16 @@ static bool more_chains(struct fl_gpu_pool *p)
     return true;
 }
 
-static void queue(struct fl_pool_stream *s, struct fl_pool_event *e)
-{
-    struct fl_pool_event **at = &s->first;
-
-    while (*at != NULL && (*at)->covers < e->covers) {
-        at = &(*at)->next;
-    }
-    e->next = *at;
-    *at = e;
-    s->last = e->next == NULL ? e : s->last;
-    s->events++;
-}
-
-static struct fl_pool_event *unqueue(struct fl_pool_stream *s, struct fl_pool_event *e)
-{
-    struct fl_pool_event **at = &s->first, *before = NULL;
-
-    while (*at != e) {
-        before = *at;
-        at = &(*at)->next;
-    }
-    *at = e->next;
-    s->last = s->last == e ? before : s->last;
-    s->events--;
-    return e;
-}
-
-static void spare(struct fl_gpu_pool *p, struct fl_pool_event *e)
-{
-    e->next = p->events;
-    p->events = e;
-}
-
 /* One that nobody has anything of any more, or a new one, not to be found yet. */
 static struct fl_pool_stream *record(struct fl_gpu_pool *p)
 {
     struct fl_pool_stream *s = p->talkers == 0 && p->plan == NULL ? p->streams : NULL;
 
-    while (s != NULL && !(s->is_gone && s->blocks + s->uses + s->awaited == 0)) {
+    while (s != NULL && !(s->is_gone && s != p->limbo && s->blocks + s->uses + s->awaited == 0)) {
         s = s->next;
     }
     if (s != NULL) {
-        while (s->first != NULL) { /* that nobody asks any more */
-            spare(p, unqueue(s, s->first));
-        }
+        fl_events_drop(p, s, UINT64_MAX); /* that nobody asks any more */
         *s = (struct fl_pool_stream){.next = s->next, .is_gone = true};
         return s;
     }
@@ -139,44 +109,9 @@ static struct fl_pool_stream *record(struct fl_gpu_pool *p)
     return s;
 }
 
-int fl_stream_make(struct fl_gpu_pool *p, void *stream)
-{
-    struct fl_gpu_guard g;
-    unsigned long long id = (uintptr_t)handle_of(stream);
-    int rc = 0;
-
-    if (fl_cuda.cuStreamGetId != NULL) {
-        rc = fl_pool_enter(p, &g);
-        if (rc != 0) {
-            return rc;
-        }
-        rc = fl_pool_status(p, fl_cuda.cuStreamGetId(handle_of(stream), &id), "cuStreamGetId", 0);
-        fl_pool_leave(p, &g);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    fl_lock_acquire(&p->lock);
-    struct fl_pool_stream *s = fl_stream_find(p, stream);
-    if (s == NULL) {
-        s = more_chains(p) ? record(p) : NULL;
-        if (s != NULL) {
-            s->handle = handle_of(stream);
-            s->thread = owner_of(stream);
-            s->id = id;
-            s->number = ++p->numbers;
-            s->is_gone = false;
-            link_to_chain(p, s);
-            p->known++;
-        }
-    }
-    fl_lock_release(&p->lock);
-    return s != NULL ? 0 : fl_gpu_fail(-ENOMEM, "no memory for a stream's record");
-}
-
 void fl_stream_leave(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
-    struct fl_pool_stream **at = chain_of(p, s->handle, s->thread);
+    struct fl_pool_stream **at = chain_of(p, s->handle);
 
     while (*at != s) {
         at = &(*at)->alike;
@@ -187,268 +122,161 @@ void fl_stream_leave(struct fl_gpu_pool *p, struct fl_pool_stream *s)
     atomic_fetch_add_explicit(&p->losses, 1, memory_order_relaxed);
 }
 
-uint64_t fl_stream_stamp(const struct fl_gpu_pool *p, struct fl_pool_stream *s)
+static void lose(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
-    s->stamped = atomic_load_explicit(&p->epoch, memory_order_relaxed);
-    return s->stamped;
+    if (!s->is_gone) {
+        fl_stream_leave(p, s);
+        s->is_lost = true;
+        p->s.quarantined += s->covered < s->stamped ? s->blocks : 0;
+    }
 }
 
-/* ---- events ---- */
-
-/* One to record on `s`: when there are many the newest of them, which the next covers as well. NULL: make one. */
-static struct fl_pool_event *take_event(struct fl_gpu_pool *p, struct fl_pool_stream *s)
+int fl_stream_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call)
 {
-    if (s->last != NULL && s->events >= FL_POOL_EVENTS_MOST) {
-        return unqueue(s, s->last);
-    }
-    struct fl_pool_event *e = p->events;
-    if (e != NULL) {
-        p->events = e->next;
-    }
-    return e;
-}
+    fl_CUdevice device;
+    int rc = code == FL_CUDA_SUCCESS ? 0 : fl_cuda_status(code, call, 0);
 
-static int make_event(struct fl_gpu_pool *p, struct fl_pool_event **out)
-{
-    struct fl_pool_event *e = calloc(1, sizeof *e);
-    int rc = e == NULL
-                 ? fl_gpu_fail(-ENOMEM, "no memory for an event's record")
-                 : fl_pool_status(p, fl_cuda.cuEventCreate(&e->handle, FL_CU_EVENT_DISABLE_TIMING),
-                                  "cuEventCreate", 0);
-
-    if (rc != 0) {
-        free(e);
-        e = NULL;
+    if (rc != -ESHUTDOWN || code == FL_CUDA_ERROR_DEINITIALIZED) {
+        return rc != -ESHUTDOWN ? rc : fl_pool_status(p, code, call, 0);
     }
-    *out = e;
-    return rc;
+    /* The stream's context, or ours? */
+    code = fl_cuda.cuCtxGetDevice(&device);
+    return code != FL_CUDA_SUCCESS ? fl_pool_status(p, code, "cuCtxGetDevice", 0)
+                                   : fl_gpu_fail(-EINVAL, "the stream has been destroyed");
 }
 
 bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *s)
 {
     int status = FL_CU_STREAM_CAPTURE_STATUS_NONE;
 
-    return !s->is_gone && fl_cuda.cuStreamIsCapturing != NULL &&
-           fl_pool_status(p, fl_cuda.cuStreamIsCapturing(s->handle, &status), "cuStreamIsCapturing",
-                          0) == 0 &&
-           status != FL_CU_STREAM_CAPTURE_STATUS_NONE;
+    if (fl_cuda.cuStreamIsCapturing == NULL) {
+        return false;
+    }
+    fl_CUresult code = fl_cuda.cuStreamIsCapturing(s->handle, &status);
+    if (code != FL_CUDA_SUCCESS && code != FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
+        (void)fl_stream_status(p, code, "cuStreamIsCapturing");
+    }
+    /* The legacy stream is not to be touched while a blocking one is captured. */
+    return code == FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+           (code == FL_CUDA_SUCCESS && status != FL_CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-/* The handle leads to another stream by now, or to none. */
-static bool is_stale(struct fl_gpu_pool *p, const struct fl_pool_stream *s)
+/* What the driver knows of a stream that is there. A driver that gives streams no numbers (before
+ * 12.0): there the threads' own have one of ours, and the others last. Lock: not held. */
+static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *captures)
 {
-    unsigned long long id = 0;
+    struct fl_gpu_guard g;
+    unsigned long long id = fl_stream_thread();
+    int rc = fl_pool_enter_light(p, &g);
 
-    return fl_cuda.cuStreamGetId != NULL &&
-           (fl_pool_status(p, fl_cuda.cuStreamGetId(s->handle, &id), "cuStreamGetId", 0) != 0 ||
-            id != s->id);
+    if (rc != 0) {
+        return rc;
+    }
+    if (fl_cuda.cuStreamGetId != NULL) {
+        rc = fl_stream_status(p, fl_cuda.cuStreamGetId(seen->handle, &id), "cuStreamGetId");
+    }
+    if (rc == 0 && captures != NULL) {
+        *captures = fl_stream_is_capturing(p, seen);
+    }
+    seen->id = id;
+    fl_pool_leave(p, &g);
+    return rc;
 }
 
-/* Lock: not held. */
-static int record_event(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_event **e)
+/* Where an unknown stream is at home: another device's may use the pool's memory, too. Lock: not
+ * held. */
+static int look_where(struct fl_gpu_pool *p, struct fl_pool_stream *seen)
 {
+    struct fl_gpu_guard g;
     int rc = 0;
 
-    if (fl_stream_is_capturing(p, s)) {
-        return -EINPROGRESS;
-    }
-    if (*e == NULL) {
-        rc = make_event(p, e);
-    }
-    return rc != 0 ? rc
-                   : fl_pool_status(p, fl_cuda.cuEventRecord((*e)->handle, s->handle),
-                                    "cuEventRecord", 0);
-}
-
-static void lose(struct fl_gpu_pool *p, struct fl_pool_stream *s)
-{
-    if (!s->is_gone) {
-        fl_stream_leave(p, s);
-        p->s.quarantined += s->covered < s->stamped ? s->blocks : 0;
-    }
-}
-
-bool fl_stream_verify(struct fl_gpu_pool *p, struct fl_pool_stream *s)
-{
-    if (!is_stale(p, s)) {
-        return true;
-    }
-    fl_lock_acquire(&p->lock);
-    lose(p, s);
-    fl_lock_release(&p->lock);
-    return false;
-}
-
-int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s)
-{
-    if (s->is_gone || (s->thread != 0 && s->thread != fl_stream_thread())) {
-        return s->is_gone ? -ESTALE : -EPERM;
-    }
-    struct fl_pool_event *e = take_event(p, s);
-    uint64_t upto = atomic_fetch_add_explicit(&p->epoch, 1, memory_order_relaxed);
-    fl_lock_release(&p->lock);
-    bool stale = is_stale(p, s);
-    int rc = stale ? -ESTALE : record_event(p, s, &e);
-    fl_lock_acquire(&p->lock);
-    if (rc == 0 && e != NULL) {
-        p->s.events++;
-        e->covers = upto;
-        queue(s, e);
-        s->covered = upto > s->covered ? upto : s->covered;
-    } else if (e != NULL) {
-        spare(p, e);
-        /* It may have been taken from the queue: what it covered is not known to be covered any more. */
-        uint64_t still = s->last != NULL ? s->last->covers : s->safe;
-        s->covered = still < s->covered ? still : s->covered;
-    }
-    if (stale) {
-        lose(p, s);
+    if ((uintptr_t)seen->handle > FL_STREAM_PER_THREAD && fl_cuda.cuStreamGetCtx != NULL &&
+        (rc = fl_pool_enter_light(p, &g)) == 0) {
+        rc = fl_stream_status(p, fl_cuda.cuStreamGetCtx(seen->handle, &seen->context),
+                              "cuStreamGetCtx");
+        fl_pool_leave(p, &g);
     }
     return rc;
 }
 
-void fl_stream_release(struct fl_gpu_pool *p, struct fl_pool_stream *t)
+/* The record of that number, if there is one. Others of the handle have been destroyed, but for the
+ * threads' own. Lock: held. */
+static struct fl_pool_stream *find(struct fl_gpu_pool *p, fl_CUstream handle, uint64_t id)
 {
-    struct fl_pool_block *b;
+    struct fl_pool_stream *found = NULL, *next;
 
-    if (!p->is_pinned && p->streams->next == NULL) {
-        return; /* nobody else is there to have it */
+    for (struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, handle) : NULL; s != NULL;
+         s = next) {
+        next = s->alike;
+        if (s->handle == handle && s->id == id) {
+            found = s;
+        } else if (s->handle == handle && (uintptr_t)handle != FL_STREAM_PER_THREAD) {
+            lose(p, s);
+        }
     }
-    while ((b = t->free.first) != NULL && b->stamp <= t->safe) {
-        uint64_t by = b->freed_by;
-        fl_block_withdraw(p, b);
-        fl_block_assign(b, NULL, 0);
-        b->freed_by = by;
-        fl_block_put(p, b);
-    }
+    return found;
 }
 
-void fl_stream_poll(struct fl_gpu_pool *p, struct fl_pool_stream *s)
+static struct fl_pool_stream *add(struct fl_gpu_pool *p, const struct fl_pool_stream *seen)
 {
-    fl_CUresult code = FL_CUDA_SUCCESS;
+    struct fl_pool_stream *s = more_chains(p) ? record(p) : NULL;
 
-    while (s->first != NULL && code == FL_CUDA_SUCCESS) {
-        struct fl_pool_event *e = unqueue(s, s->first);
+    if (s != NULL) {
+        s->handle = seen->handle;
+        s->context = seen->context;
+        s->id = seen->id;
+        s->number = ++p->numbers;
+        s->lasts = seen->handle == NULL ||
+                   ((uintptr_t)seen->handle != FL_STREAM_PER_THREAD &&
+                    (p->o.events == FL_GPU_EVENTS_LAZY || fl_cuda.cuStreamGetId == NULL));
+        s->is_gone = false;
+        link_to_chain(p, s);
+        p->known++;
+    }
+    return s;
+}
+
+int fl_stream_see(struct fl_gpu_pool *p, void *stream, bool *captures, struct fl_pool_stream **out)
+{
+    struct fl_pool_stream seen = {.handle = handle_of(stream), .context = p->gpu->context};
+    int rc = 0;
+
+    if (captures != NULL) {
+        *captures = false;
+    }
+    fl_lock_acquire(&p->lock);
+    *out = fl_stream_lasting(p, stream);
+    if (*out == NULL && seen.handle != NULL) {
         fl_lock_release(&p->lock);
-        code = fl_cuda.cuEventQuery(e->handle);
-        if (code != FL_CUDA_SUCCESS && code != FL_CUDA_ERROR_NOT_READY) {
-            (void)fl_pool_status(p, code, "cuEventQuery", 0);
-        }
+        rc = look_at(p, &seen, captures);
         fl_lock_acquire(&p->lock);
-        p->s.event_queries++;
-        if (code == FL_CUDA_SUCCESS) {
-            s->safe = e->covers > s->safe ? e->covers : s->safe;
-            spare(p, e);
-        } else {
-            queue(s, e);
-        }
     }
-    fl_stream_release(p, s);
-}
-
-/* Frees of `t` up to `upto` become frees of `s`, now: in order after them. */
-static void move_frees(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_stream *t,
-                       uint64_t upto)
-{
-    uint64_t now = fl_stream_stamp(p, s);
-
-    for (struct fl_pool_block *b = t->free.first, *next; b != NULL; b = next) {
-        next = b->newer;
-        if (b->stamp > upto) {
-            continue;
-        }
-        uint64_t by = b->freed_by;
-        fl_block_withdraw(p, b);
-        fl_block_assign(b, s, now);
-        b->freed_by = by;
-        fl_block_put(p, b);
+    if (*out == NULL && rc == 0 && (*out = find(p, seen.handle, seen.id)) == NULL) {
+        fl_lock_release(&p->lock);
+        rc = look_where(p, &seen);
+        fl_lock_acquire(&p->lock);
+        *out = find(p, seen.handle, seen.id);
     }
-}
-
-int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_stream *t,
-                   uint64_t stamp)
-{
-    int rc = 0;
-
-    if (t->safe >= stamp) {
-        fl_stream_release(p, t);
-        return 0;
+    if (*out == NULL && rc == 0 && (*out = add(p, &seen)) == NULL) {
+        rc = fl_gpu_fail(-ENOMEM, "no memory for a stream's record");
     }
-    /* What is there may be in another thread's hands. */
-    if (t->last == NULL || t->last->covers < stamp) {
-        rc = fl_stream_cover(p, t);
-    }
-    if (rc != 0) {
-        return rc;
-    }
-    struct fl_pool_event *e = unqueue(t, t->last);
     fl_lock_release(&p->lock);
-    rc = p->is_pinned
-             ? fl_pool_status(p, fl_cuda.cuEventSynchronize(e->handle), "cuEventSynchronize", 0)
-             : fl_pool_status(p, fl_cuda.cuStreamWaitEvent(s->handle, e->handle, 0),
-                              "cuStreamWaitEvent", 0);
-    fl_lock_acquire(&p->lock);
-    queue(t, e);
-    if (rc != 0) {
-        return rc;
-    }
-    p->s.waits++;
-    if (p->is_pinned) {
-        t->safe = e->covers > t->safe ? e->covers : t->safe;
-        fl_stream_release(p, t);
-    } else {
-        move_frees(p, s, t, e->covers);
-    }
-    return 0;
-}
-
-bool fl_streams_unsafe(const struct fl_gpu_pool *p)
-{
-    const struct fl_pool_stream *s = p->streams;
-
-    while (s != NULL && (s->blocks + s->awaited == 0 || s->safe >= s->stamped)) {
-        s = s->next;
-    }
-    return s != NULL;
-}
-
-int fl_stream_sync_all(struct fl_gpu_pool *p)
-{
-    uint64_t upto = atomic_fetch_add_explicit(&p->epoch, 1, memory_order_relaxed);
-
-    fl_lock_release(&p->lock);
-    int rc = fl_pool_status(p, fl_cuda.cuCtxSynchronize(), "cuCtxSynchronize", 0);
-    fl_lock_acquire(&p->lock);
-    p->s.implicit_syncs++;
-    for (struct fl_pool_stream *s = p->streams; s != NULL && rc == 0; s = s->next) {
-        s->safe = upto > s->safe ? upto : s->safe;
-        s->covered = s->safe > s->covered ? s->safe : s->covered;
-        while (s->first != NULL && s->first->covers <= s->safe) {
-            spare(p, unqueue(s, s->first));
-        }
-        fl_stream_release(p, s);
-    }
-    if (rc == 0) {
-        fl_collect_pending(p);
-    }
     return rc;
 }
 
-void fl_streams_free(struct fl_gpu_pool *p)
+struct fl_pool_stream *fl_stream_limbo(struct fl_gpu_pool *p)
 {
-    for (struct fl_pool_stream *s = p->streams, *next; s != NULL; s = next) {
-        next = s->next;
-        while (s->first != NULL) {
-            spare(p, unqueue(s, s->first));
-        }
-        free(s);
+    if (p->limbo == NULL && (p->limbo = record(p)) != NULL) {
+        p->limbo->number = ++p->numbers;
+        p->limbo->is_lost = true;
     }
-    free(p->by_handle);
-    for (struct fl_pool_event *e = p->events, *next; e != NULL; e = next) {
-        next = e->next;
-        if (!fl_pool_is_shut(p)) {
-            (void)fl_cuda.cuEventDestroy(e->handle);
-        }
-        free(e);
+    return p->limbo;
+}
+
+uint64_t fl_stream_stamp(const struct fl_gpu_pool *p, struct fl_pool_stream *s)
+{
+    if (!s->is_gone || s->is_lost) { /* retired: nothing more was submitted to it */
+        s->stamped = atomic_load_explicit(&p->epoch, memory_order_relaxed);
     }
+    return s->stamped;
 }

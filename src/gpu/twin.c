@@ -19,13 +19,17 @@ static size_t round_up(size_t v, size_t to)
 }
 
 /* Goes on after a refusal, the first of which is told. */
-static int release_piece(const struct fl_twin *t, const struct fl_twin_piece *p, bool mapped)
+static int release_piece(const struct fl_twin *t, const struct fl_gpu *gpu,
+                         const struct fl_twin_piece *p, bool mapped)
 {
     int rc = mapped ? fl_cuda_status(fl_cuda.cuMemUnmap(t->base + p->offset, p->len), "cuMemUnmap",
                                      p->len)
                     : 0;
     int released = fl_cuda_status(fl_cuda.cuMemRelease(p->handle), "cuMemRelease", p->len);
 
+    if (rc == 0 && released == 0) {
+        fl_gpu_account_give(gpu, p->len);
+    }
     return rc != 0 ? rc : released;
 }
 
@@ -35,22 +39,26 @@ static int map_piece(struct fl_twin *t, const struct fl_gpu *gpu, struct fl_twin
     struct fl_CUmemAllocationProp prop = prop_of(gpu);
     struct fl_CUmemAccessDesc access = {.location = prop.location,
                                         .flags = FL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    int rc =
-        fl_cuda_status(fl_cuda.cuMemCreate(&p->handle, p->len, &prop, 0), "cuMemCreate", p->len);
+    int rc = fl_gpu_account_take(gpu, p->len);
 
     if (rc != 0) {
+        return rc;
+    }
+    rc = fl_cuda_status(fl_cuda.cuMemCreate(&p->handle, p->len, &prop, 0), "cuMemCreate", p->len);
+    if (rc != 0) {
+        fl_gpu_account_give(gpu, p->len);
         return rc;
     }
     rc = fl_cuda_status(fl_cuda.cuMemMap(t->base + p->offset, p->len, 0, p->handle, 0), "cuMemMap",
                         p->len);
     if (rc != 0) {
-        (void)release_piece(t, p, false);
+        (void)release_piece(t, gpu, p, false);
         return rc;
     }
     rc = fl_cuda_status(fl_cuda.cuMemSetAccess(t->base + p->offset, p->len, &access, 1),
                         "cuMemSetAccess", p->len);
     if (rc != 0) {
-        (void)release_piece(t, p, true);
+        (void)release_piece(t, gpu, p, true);
     }
     return rc;
 }
@@ -105,7 +113,14 @@ int fl_twin_make(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t
 {
     *t = (struct fl_twin){.len = 0};
     if (!gpu->has_vmm || wish <= len) {
-        int rc = fl_cuda_status(fl_cuda.cuMemAlloc(&t->base, len), "cuMemAlloc", len);
+        int rc = fl_gpu_account_take(gpu, len);
+        if (rc != 0) {
+            return rc;
+        }
+        rc = fl_cuda_status(fl_cuda.cuMemAlloc(&t->base, len), "cuMemAlloc", len);
+        if (rc != 0) {
+            fl_gpu_account_give(gpu, len);
+        }
         t->len = rc == 0 ? len : 0;
         t->base = rc == 0 ? t->base : 0;
         return rc;
@@ -122,15 +137,18 @@ int fl_twin_make(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t
     return rc;
 }
 
-int fl_twin_end(struct fl_twin *t)
+int fl_twin_end(struct fl_twin *t, const struct fl_gpu *gpu)
 {
     int first = 0;
 
     if (t->base != 0 && t->reserved == 0) {
         first = fl_cuda_status(fl_cuda.cuMemFree(t->base), "cuMemFree", t->len);
+        if (first == 0) {
+            fl_gpu_account_give(gpu, t->len);
+        }
     }
     for (unsigned i = 0; i < t->pieces; i++) {
-        int rc = release_piece(t, &t->piece[i], true);
+        int rc = release_piece(t, gpu, &t->piece[i], true);
         first = first != 0 ? first : rc;
     }
     if (t->reserved != 0) {

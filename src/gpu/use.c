@@ -36,31 +36,19 @@ struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t ad
     return b != NULL && b->state == FL_BLOCK_USED ? b : NULL;
 }
 
-/* Part of a chunk: when all has been waited for it is anybody's. Lock: not held; `b` in transit. */
-static int free_waited(struct fl_gpu_pool *p, struct fl_pool_block *b)
+/* What has been freed in the order of its stream. Device memory is waited for when its chunk goes;
+ * pinned memory now, so that it can be had again at all when its stream is not there any more. */
+static int freed_in_part(struct fl_gpu_pool *p)
 {
     struct fl_gpu_guard g;
-    int rc = fl_pool_enter(p, &g);
 
-    fl_lock_acquire(&p->lock);
-    if (rc == 0) {
-        rc = fl_stream_sync_all(p);
-        if (rc == 0) {
-            fl_use_drop(b);
-            fl_block_unused(p, b);
-            fl_block_put(p, b);
-            fl_pool_tell(p);
-            fl_pool_note(p);
-        }
+    if (p->is_pinned && fl_pool_enter(p, &g) == 0) {
+        fl_lock_acquire(&p->lock);
+        (void)fl_stream_sync_all(p);
         fl_lock_release(&p->lock);
         fl_pool_leave(p, &g);
-        fl_lock_acquire(&p->lock);
     }
-    if (rc != 0) {
-        b->state = FL_BLOCK_USED;
-    }
-    fl_lock_release(&p->lock);
-    return rc != 0 ? rc : fl_gpu_fail(-EBUSY, "a part of a larger chunk: freed to the pool");
+    return fl_gpu_fail(-EBUSY, "a part of a larger chunk: freed to the pool");
 }
 
 int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address)
@@ -71,19 +59,25 @@ int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address)
         return rc;
     }
     if (pool->plan != NULL && fl_planned_owns(pool, address)) {
-        return fl_planned_give_waited(pool, address);
+        rc = fl_planned_give(pool, address, NULL, false);
+        return rc != 0 ? rc : freed_in_part(pool);
     }
     fl_lock_acquire(&pool->lock);
     struct fl_pool_block *b = fl_pool_find_used(pool, address);
     bool whole = b != NULL && b->len == b->chunk->len;
-    if (b != NULL) {
+    const struct fl_pool_stream *s = b != NULL ? fl_stream_numbered(pool, b->by) : NULL;
+    if (whole) {
         b->state = FL_BLOCK_TRANSIT;
     }
     fl_lock_release(&pool->lock);
     if (b == NULL) {
         return fl_pool_not_here();
     }
-    return whole ? fl_pool_give_back(pool, NULL, b) : free_waited(pool, b);
+    if (whole) {
+        return fl_pool_give_back(pool, NULL, b);
+    }
+    rc = fl_pool_free(pool, address, s != NULL ? s->handle : NULL, false);
+    return rc != 0 ? rc : freed_in_part(pool);
 }
 
 /* ---- what a block is used for ---- */
@@ -121,7 +115,7 @@ int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *
     if (rc != 0) {
         return rc;
     }
-    rc = fl_pool_stream_of(pool, stream, &s);
+    rc = fl_stream_see(pool, stream, NULL, &s);
     struct fl_pool_use *u = rc == 0 ? calloc(1, sizeof *u) : NULL;
     if (u == NULL) {
         return rc != 0 ? rc : fl_gpu_fail(-ENOMEM, "no memory for a stream's use");
@@ -133,11 +127,10 @@ int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *
                                 : b != NULL ? &b->use
                                             : NULL;
     const struct fl_pool_use *there = uses != NULL ? *uses : NULL;
-    s = fl_stream_find(pool, stream);
     while (there != NULL && there->stream != s) {
         there = there->next;
     }
-    if (uses != NULL && there == NULL && s != NULL) {
+    if (uses != NULL && there == NULL) {
         u->stream = s;
         u->next = *uses;
         *uses = u;
@@ -149,24 +142,36 @@ int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *
     return uses != NULL ? 0 : fl_pool_not_here();
 }
 
+int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream)
+{
+    struct fl_pool_stream *s;
+    int rc = fl_pool_refuse(pool);
+
+    rc = rc == 0 ? fl_stream_see(pool, stream, NULL, &s) : rc;
+    if (rc == 0 && (uintptr_t)stream != FL_STREAM_PER_THREAD) { /* that is each thread's own */
+        fl_lock_acquire(&pool->lock);
+        s->lasts = true;
+        fl_lock_release(&pool->lock);
+    }
+    return rc;
+}
+
 int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream)
 {
+    struct fl_pool_stream *s = NULL;
     struct fl_gpu_guard g;
-    int rc = fl_pool_admit(pool, &g);
+    int rc = fl_pool_refuse(pool);
 
+    rc = rc == 0 ? fl_stream_see(pool, stream, NULL, &s) : rc;
+    rc = rc == 0 ? fl_pool_enter(pool, &g) : rc;
     if (rc != 0) {
         return rc;
     }
     fl_lock_acquire(&pool->lock);
-    struct fl_pool_stream *s = fl_stream_find(pool, stream);
-    if (s != NULL && (pool->plan != NULL || s->covered < s->stamped)) {
-        rc = fl_stream_cover(pool, s);
-    }
-    if (s != NULL && (rc == 0 || rc == -ESTALE)) {
-        if (!s->is_gone) {
-            fl_stream_leave(pool, s);
-        }
-        rc = 0;
+    (void)fl_stream_stamp(pool, s); /* so much must have run before what it uses is free */
+    rc = fl_stream_cover(pool, s);
+    if (rc == 0 && !s->is_gone) {
+        fl_stream_leave(pool, s);
     }
     fl_lock_release(&pool->lock);
     fl_pool_leave(pool, &g);
@@ -183,7 +188,7 @@ int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released
         return rc;
     }
     fl_lock_acquire(&pool->lock);
-    (void)fl_collect_batch(pool, true);
+    fl_collect_batch(pool, true);
     fl_lock_release(&pool->lock);
     if (pool->async != NULL) {
         rc = fl_pool_status(pool, fl_cuda.cuMemPoolTrimTo(pool->async, keep), "cuMemPoolTrimTo", 0);
@@ -209,9 +214,7 @@ int fl_gpu_pool_collect(struct fl_gpu_pool *pool)
         return rc;
     }
     fl_lock_acquire(&pool->lock);
-    if (fl_collect_batch(pool, true)) {
-        fl_collect_cover(pool);
-    }
+    fl_collect_batch(pool, true);
     fl_ladder_settle(pool, NULL, false);
     fl_lock_release(&pool->lock);
     fl_pool_leave(pool, &g);

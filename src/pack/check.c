@@ -1,113 +1,70 @@
-/* Is a layout right? Shares nothing with the methods but the sorting: buffers are looked at from the lowest offset up, and
- * each must lie at or above whatever was seen at any of the births during its life. */
+/* Is a layout right? Shares nothing with the methods but the sorting: buffers are looked at from
+ * the lowest offset up, and each must lie at or above whatever was seen at any of the births
+ * during its lifetime. */
 #include "pack/run.h"
 
 #include <string.h>
 
-struct tops {
-    uint32_t len;
-    uint64_t *most; /* of all that was put anywhere below the node */
-    uint64_t *all;  /* put on all of the node's range */
-};
-
-static uint64_t tops_over(const struct tops *t, uint32_t from, uint32_t to)
-{
-    uint32_t a = from + t->len, b = to + t->len, last = b - 1;
-    uint64_t most = 0;
-
-    for (uint32_t i = a; i > 0; i /= 2) {
-        most = t->all[i] > most ? t->all[i] : most;
-    }
-    for (uint32_t i = last; i > 0; i /= 2) {
-        most = t->all[i] > most ? t->all[i] : most;
-    }
-    for (; a < b; a /= 2, b /= 2) {
-        if ((a & 1) != 0) {
-            most = t->most[a] > most ? t->most[a] : most;
-            a++;
-        }
-        if ((b & 1) != 0) {
-            b--;
-            most = t->most[b] > most ? t->most[b] : most;
-        }
-    }
-    return most;
-}
-
-static void tops_above(struct tops *t, size_t i)
-{
-    for (i /= 2; i > 0; i /= 2) {
-        uint64_t a = t->most[2 * i], b = t->most[2 * i + 1], most = a > b ? a : b;
-        t->most[i] = t->all[i] > most ? t->all[i] : most;
-    }
-}
-
-static void tops_put(struct tops *t, uint32_t from, uint32_t to, uint64_t top)
-{
-    uint32_t a = from + t->len, b = to + t->len, first = a, last = b - 1;
-
-    for (; a < b; a /= 2, b /= 2) {
-        if ((a & 1) != 0) {
-            t->most[a] = top > t->most[a] ? top : t->most[a];
-            t->all[a] = top > t->all[a] ? top : t->all[a];
-            a++;
-        }
-        if ((b & 1) != 0) {
-            b--;
-            t->most[b] = top > t->most[b] ? top : t->most[b];
-            t->all[b] = top > t->all[b] ? top : t->all[b];
-        }
-    }
-    tops_above(t, first);
-    tops_above(t, last);
-}
-
-struct sorted {
-    uint32_t n;      /* buffers that live and have a size */
-    uint32_t *order; /* by offset */
+struct check {
+    const struct fl_pack_buffer *buffer;
+    size_t n;
+    uint32_t *order; /* those that live and have a size, and how many */
+    uint32_t lives;
     uint64_t *birth; /* ascending, each once */
     uint32_t births;
     uint64_t *key;
+    struct fl_bump room;
 };
 
-static bool sort_buffers(struct fl_pack_arena *a, const struct fl_pack_buffer *b, size_t n,
-                         struct sorted *s)
+/* A tree over births: the highest end of what was put anywhere below a node, and on all of its
+ * range. */
+struct tops {
+    uint64_t *most, *all;
+    uint32_t from, to; /* births [from, to) of the buffer that is put */
+    uint64_t offset, end;
+};
+
+/* Puts the buffer on its births, of `births`. False: something there reaches above its offset. */
+static bool put(const struct tops *t, uint32_t births)
 {
-    s->order = fl_pack_carve(a, n, sizeof *s->order);
-    s->birth = fl_pack_carve(a, n, sizeof *s->birth);
-    s->key = fl_pack_carve(a, n, sizeof *s->key);
-    if (s->order == NULL || s->birth == NULL || s->key == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < n; i++) {
-        s->key[i] = b[i].birth;
-        if (b[i].size != 0 && b[i].birth < b[i].death) {
-            s->order[s->n++] = (uint32_t)i;
+    struct {
+        size_t node;
+        uint32_t lo, hi; /* its births */
+    } todo[2 * 32] = {{1, 0, births}}, at;
+
+    for (unsigned n = 1; n > 0;) {
+        at = todo[--n];
+        if (t->to <= at.lo || at.hi <= t->from) {
+            continue;
         }
-    }
-    if (!fl_pack_sort(*a, s->order, s->key, s->n)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < s->n; i++) {
-        uint64_t birth = b[s->order[i]].birth;
-        if (s->births == 0 || s->birth[s->births - 1] != birth) {
-            s->birth[s->births++] = birth;
+        bool is_covered = t->from <= at.lo && at.hi <= t->to;
+        if ((is_covered ? t->most[at.node] : t->all[at.node]) > t->offset) {
+            return false;
         }
+        t->most[at.node] = fl_max(t->most[at.node], t->end);
+        if (is_covered) {
+            t->all[at.node] = t->end;
+            continue;
+        }
+        uint32_t mid = at.lo + (at.hi - at.lo) / 2;
+        todo[n].node = 2 * at.node;
+        todo[n].lo = at.lo;
+        todo[n++].hi = mid;
+        todo[n].node = 2 * at.node + 1;
+        todo[n].lo = mid;
+        todo[n++].hi = at.hi;
     }
-    for (size_t i = 0; i < n; i++) {
-        s->key[i] = b[i].offset;
-    }
-    return fl_pack_sort(*a, s->order, s->key, s->n);
+    return true;
 }
 
 /* How many births come before `time`. */
-static uint32_t births_before(const struct sorted *s, uint64_t time)
+static uint32_t births_before(const struct check *c, uint64_t time)
 {
-    uint32_t a = 0, b = s->births;
+    uint32_t a = 0, b = c->births;
 
     while (a < b) {
         uint32_t mid = a + (b - a) / 2;
-        if (s->birth[mid] < time) {
+        if (c->birth[mid] < time) {
             a = mid + 1;
         } else {
             b = mid;
@@ -116,57 +73,93 @@ static uint32_t births_before(const struct sorted *s, uint64_t time)
     return a;
 }
 
-static bool is_free_of_overlap(struct fl_pack_arena a, const struct fl_pack_buffer *b,
-                               const struct sorted *s)
+static bool begin(struct check *c)
 {
-    struct tops t = {.len = s->births};
-
-    t.most = fl_pack_carve(&a, 2 * (size_t)t.len, sizeof *t.most);
-    t.all = fl_pack_carve(&a, 2 * (size_t)t.len, sizeof *t.all);
-    if (t.most == NULL || t.all == NULL) {
+    c->order = fl_bump_carve(&c->room, c->n, sizeof *c->order);
+    c->birth = fl_bump_carve(&c->room, c->n, sizeof *c->birth);
+    c->key = fl_bump_carve(&c->room, c->n, sizeof *c->key);
+    if (c->room.is_short) {
         return false;
     }
-    memset(t.most, 0, 2 * (size_t)t.len * sizeof *t.most);
-    memset(t.all, 0, 2 * (size_t)t.len * sizeof *t.all);
-    for (uint32_t i = 0; i < s->n; i++) {
-        const struct fl_pack_buffer *x = &b[s->order[i]];
-        uint32_t from = births_before(s, x->birth), to = births_before(s, x->death);
-        if (tops_over(&t, from, to) > x->offset) {
-            return false;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct fl_pack_buffer *b = &c->buffer[i];
+        c->key[i] = b->birth;
+        if (b->size != 0 && b->birth < b->death) {
+            c->order[c->lives++] = (uint32_t)i;
         }
-        tops_put(&t, from, to, x->offset + x->size);
+    }
+    if (!fl_sort(c->order, c->key, c->lives, c->room)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < c->lives; i++) {
+        uint64_t birth = c->buffer[c->order[i]].birth;
+        if (c->births == 0 || c->birth[c->births - 1] != birth) {
+            c->birth[c->births++] = birth;
+        }
     }
     return true;
 }
 
-/* Zones from the lowest up: no gap inside one but what alignment asks for, and none reaches into the next. */
-static bool is_zoned(struct fl_pack_arena a, const struct fl_pack_buffer *b, size_t n,
-                     const struct sorted *s)
+/* Leaves `order` by offset. */
+static bool is_free_of_overlap(struct check *c)
+{
+    struct fl_bump room = c->room;
+    struct tops t;
+
+    for (size_t i = 0; i < c->n; i++) {
+        c->key[i] = c->buffer[i].offset;
+    }
+    if (!fl_sort(c->order, c->key, c->lives, room)) {
+        return false;
+    }
+    t.most = fl_bump_carve(&room, 4 * (size_t)c->births, sizeof *t.most);
+    t.all = fl_bump_carve(&room, 4 * (size_t)c->births, sizeof *t.all);
+    if (room.is_short) {
+        return false;
+    }
+    memset(t.most, 0, 4 * (size_t)c->births * sizeof *t.most);
+    memset(t.all, 0, 4 * (size_t)c->births * sizeof *t.all);
+    for (uint32_t i = 0; i < c->lives; i++) {
+        const struct fl_pack_buffer *b = &c->buffer[c->order[i]];
+        t.from = births_before(c, b->birth);
+        t.to = births_before(c, b->death);
+        t.offset = b->offset;
+        t.end = b->offset + b->size;
+        if (!put(&t, c->births)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Zones from the lowest up: no gap inside one but what alignment asks for, and none reaches into
+ * the next. */
+static bool is_zoned(struct check *c)
 {
     uint64_t top = 0, below = 0;
     uint32_t zone = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        s->key[i] = b[i].zone;
+    for (size_t i = 0; i < c->n; i++) {
+        c->key[i] = c->buffer[i].zone;
     }
-    if (!fl_pack_sort(a, s->order, s->key, s->n)) {
+    if (!fl_sort(c->order, c->key, c->lives, c->room)) {
         return false;
     }
-    for (uint32_t i = 0; i < s->n; i++) {
-        const struct fl_pack_buffer *x = &b[s->order[i]];
-        if (x->zone == 0) {
+    for (uint32_t i = 0; i < c->lives; i++) {
+        const struct fl_pack_buffer *b = &c->buffer[c->order[i]];
+        if (b->zone == 0) {
             continue;
         }
-        if (x->zone != zone) {
-            zone = x->zone;
+        if (b->zone != zone) {
+            zone = b->zone;
             below = top;
-        } else if (x->offset > top && x->offset - top >= (x->align == 0 ? 1 : x->align)) {
+        } else if (b->offset > top && b->offset - top >= fl_max(b->align, 1)) {
             return false;
         }
-        if (x->offset < below) {
+        if (b->offset < below) {
             return false;
         }
-        top = x->offset + x->size > top ? x->offset + x->size : top;
+        top = fl_max(top, b->offset + b->size);
     }
     return true;
 }
@@ -174,24 +167,16 @@ static bool is_zoned(struct fl_pack_arena a, const struct fl_pack_buffer *b, siz
 bool fl_pack_is_valid(const struct fl_pack_buffer *b, size_t n, uint64_t height, void *scratch,
                       size_t scratch_len)
 {
-    struct fl_pack_arena a = {scratch, (char *)scratch + scratch_len};
-    struct sorted s = {0};
+    struct check c = {.buffer = b, .n = n, .room = {scratch, (char *)scratch + scratch_len, false}};
 
-    if (n == 0) {
-        return true;
-    }
     for (size_t i = 0; i < n; i++) {
-        const struct fl_pack_buffer *x = &b[i];
-        if (x->align != 0 && (x->offset & (x->align - 1)) != 0) {
+        bool is_live = b[i].size != 0 && b[i].birth < b[i].death;
+        if (b[i].align != 0 && (b[i].offset & (b[i].align - 1)) != 0) {
             return false;
         }
-        bool is_live = x->size != 0 && x->birth < x->death;
-        if (is_live && (x->size > height || x->offset > height - x->size)) {
+        if (is_live && (b[i].size > height || b[i].offset > height - b[i].size)) {
             return false;
         }
     }
-    if (n > UINT32_MAX / 4 || !sort_buffers(&a, b, n, &s)) {
-        return false;
-    }
-    return is_free_of_overlap(a, b, &s) && is_zoned(a, b, n, &s);
+    return n <= UINT32_MAX / 4 && begin(&c) && is_free_of_overlap(&c) && is_zoned(&c);
 }

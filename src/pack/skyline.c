@@ -1,106 +1,63 @@
-/* Skyline placement: on the lowest segment of the tops goes the best buffer that lives inside it; where none does, the
- * segment rises to its lower neighbour. About a microsecond a buffer.
+/* Skyline placement: on the lowest segment of the tops goes the best block that lives inside it;
+ * where none does, the segment rises to its lower neighbour. About a microsecond a block.
  *
- * Buffers stand in a tree in order of birth; a node knows the best rank and the earliest end below it, so that most of what
- * does not fit is never looked at. Segments are known by their first section, and lie in a heap by (height, section). */
+ * Blocks stand in a tree in order of birth; a node knows the best rank and the earliest end
+ * below it, so that most of what does not fit is never looked at. Segments are known by their
+ * first section, and stand in a tree of their heights. */
 #include "pack/run.h"
 
 #include <string.h>
 
 struct node {
-    uint32_t rank; /* 0: placed */
+    uint32_t rank; /* the best is the highest; 0: placed */
     uint32_t end;
 };
 
 struct skyline {
-    const struct fl_pack_run *r;
-    const struct fl_pack_part *p;
-    uint32_t n, sections, leaves;
-    struct node *tree;     /* the root is 1, the leaves begin at `leaves` */
-    uint32_t *of_rank;     /* buffers, from the worst; rank 1 is of_rank[0] */
-    uint32_t *first;       /* of each section: the first buffer born in it or later */
+    const struct fl_pack_block *block; /* of the part, and how many */
+    uint32_t n, from, sections;
+    uint32_t leaves, tops; /* of both trees; the root is 1, the leaves begin there */
+    struct node *tree;
+    uint32_t *of_rank;     /* blocks, from the worst; rank 1 is of_rank[0] */
+    uint32_t *first;       /* of each section: the first block born in it or later */
+    uint64_t *low;         /* heights of segments; UINT64_MAX: none begins there */
     uint32_t *next, *prev; /* of each segment; `sections`: none */
-    uint64_t *height;
-    uint32_t *heap, *heap_at;
-    uint32_t heaped;
 };
 
-const char *const fl_pack_key_name[FL_PACK_KEYS] = {
-    "skyline, life x size",
-    "skyline, hot then life x size",
-    "skyline, size",
-    "skyline, life",
-    "skyline, hot then life",
-    "skyline, life x life x size",
-    "skyline, size x size x life",
-    "skyline, time",
-};
+const char *const fl_pack_key_name[FL_PACK_KEYS] = {"skyline, life x size",
+                                                    "skyline, life x life x size"};
+
+static uint32_t leaves_for(uint32_t n)
+{
+    uint32_t leaves = 1;
+
+    while (leaves < n) {
+        leaves *= 2;
+    }
+    return leaves;
+}
 
 /* ---- ranks ---- */
 
-static double first_key(const struct fl_pack_run *r, uint32_t i, unsigned key)
+/* By the key, the larger of equals first. */
+static bool rank_blocks(struct fl_pack_run *r, struct skyline *s, unsigned key, double blur,
+                        struct fl_bump room)
 {
-    double size = (double)r->size[i], life = (double)(r->end[i] - r->start[i]);
-    const struct fl_pack_buffer *b = &r->buffer[r->id[i]];
+    uint64_t *k = fl_bump_carve(&room, s->n, sizeof *k);
 
-    switch (key) {
-    case 0:
-        return life * size;
-    case 1:
-    case 4:
-        return (double)r->hot[i];
-    case 2:
-        return size;
-    case 3:
-        return life;
-    case 5:
-        return life * life * size;
-    case 6:
-        return size * size * life;
-    default:
-        return (double)(b->death - b->birth);
-    }
-}
-
-/* Among equals of the first. */
-static double second_key(const struct fl_pack_run *r, uint32_t i, unsigned key)
-{
-    double size = (double)r->size[i], life = (double)(r->end[i] - r->start[i]);
-
-    switch (key) {
-    case 1:
-        return life * size;
-    case 2:
-    case 4:
-        return life;
-    default:
-        return size;
-    }
-}
-
-static bool rank(struct fl_pack_run *r, struct skyline *s, struct fl_pack_arena a, unsigned key,
-                 double blur)
-{
-    uint64_t *k = fl_pack_carve(&a, s->n, sizeof *k);
-
-    if (k == NULL) {
-        return false;
-    }
-    for (uint32_t i = 0; i < s->n; i++) {
+    for (uint32_t i = 0; i < s->n && k != NULL; i++) {
         s->of_rank[i] = i;
-        k[i] = fl_pack_order_of(second_key(r, s->p->lo + i, key));
+        k[i] = s->block[i].size;
     }
-    if (!fl_pack_sort(a, s->of_rank, k, s->n)) {
+    if (k == NULL || !fl_sort(s->of_rank, k, s->n, room)) {
         return false;
     }
     for (uint32_t i = 0; i < s->n; i++) {
-        double v = first_key(r, s->p->lo + i, key);
-        if (blur != 0) {
-            v *= 1 + blur * (double)(fl_pack_random(&r->random) >> 11) * 0x1p-53;
-        }
-        k[i] = fl_pack_order_of(v);
+        const struct fl_pack_block *b = &s->block[i];
+        double life = b->end - b->start, value = life * (double)b->size * (key == 0 ? 1 : life);
+        k[i] = fl_pack_order_of(blur == 0 ? value : value * (1 + blur * fl_pack_random(r)));
     }
-    return fl_pack_sort(a, s->of_rank, k, s->n);
+    return fl_sort(s->of_rank, k, s->n, room);
 }
 
 /* ---- the tree of what is not placed ---- */
@@ -119,7 +76,7 @@ static void tree_build(struct skyline *s)
     }
     for (uint32_t i = 0; i < s->n; i++) {
         uint32_t b = s->of_rank[i];
-        leaf[b] = (struct node){i + 1, s->r->end[s->p->lo + b] - s->p->from};
+        leaf[b] = (struct node){i + 1, s->block[b].end - s->from};
     }
     for (size_t i = s->leaves; i-- > 1;) {
         s->tree[i] = join(s->tree[2 * i], s->tree[2 * i + 1]);
@@ -144,24 +101,23 @@ static void tree_remove(struct skyline *s, uint32_t b)
 /* The best rank below node `i` that ends by `end`, if it is better than `best`; else `best`. */
 static uint32_t search_below(const struct skyline *s, uint32_t i, uint32_t end, uint32_t best)
 {
-    uint32_t stack[40];
-    unsigned depth = 0;
+    uint32_t todo[40];
+    unsigned n = 0;
 
-    stack[depth++] = i;
-    while (depth > 0) {
-        i = stack[--depth];
-        struct node n = s->tree[i];
-        if (n.rank <= best || n.end > end) {
+    todo[n++] = i;
+    while (n > 0) {
+        i = todo[--n];
+        uint32_t rank = s->tree[i].rank;
+        if (rank <= best || s->tree[i].end > end) {
             continue;
         }
-        uint32_t b = s->of_rank[n.rank - 1];
-        if (s->tree[s->leaves + b].end <= end) {
-            best = n.rank;
+        if (s->tree[s->leaves + s->of_rank[rank - 1]].end <= end) {
+            best = rank;
             continue;
         }
-        bool left_is_better = s->tree[2 * (size_t)i].rank == n.rank;
-        stack[depth++] = 2 * i + left_is_better;
-        stack[depth++] = 2 * i + !left_is_better;
+        bool left_is_better = s->tree[2 * (size_t)i].rank == rank;
+        todo[n++] = 2 * i + left_is_better;
+        todo[n++] = 2 * i + !left_is_better;
     }
     return best;
 }
@@ -183,66 +139,40 @@ static uint32_t search(const struct skyline *s, uint32_t from, uint32_t to)
     return best;
 }
 
-/* ---- the heap of segments ---- */
-
-static bool is_lower(const struct skyline *s, uint32_t a, uint32_t b)
-{
-    return s->height[a] < s->height[b] || (s->height[a] == s->height[b] && a < b);
-}
-
-static void heap_put(struct skyline *s, uint32_t at, uint32_t seg)
-{
-    s->heap[at] = seg;
-    s->heap_at[seg] = at;
-}
-
-static void heap_up(struct skyline *s, uint32_t at)
-{
-    uint32_t seg = s->heap[at];
-
-    for (; at > 0 && is_lower(s, seg, s->heap[(at - 1) / 2]); at = (at - 1) / 2) {
-        heap_put(s, at, s->heap[(at - 1) / 2]);
-    }
-    heap_put(s, at, seg);
-}
-
-static void heap_down(struct skyline *s, uint32_t at)
-{
-    uint32_t seg = s->heap[at];
-
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child + 1 < s->heaped && is_lower(s, s->heap[child + 1], s->heap[child])) {
-            child++;
-        }
-        if (child >= s->heaped || !is_lower(s, s->heap[child], seg)) {
-            break;
-        }
-        heap_put(s, at, s->heap[child]);
-        at = child;
-    }
-    heap_put(s, at, seg);
-}
-
-static void heap_add(struct skyline *s, uint32_t seg)
-{
-    heap_put(s, s->heaped++, seg);
-    heap_up(s, s->heaped - 1);
-}
-
-static void heap_remove(struct skyline *s, uint32_t seg)
-{
-    uint32_t at = s->heap_at[seg], last = s->heap[--s->heaped];
-
-    if (at < s->heaped) {
-        heap_put(s, at, last);
-        heap_up(s, at);
-        heap_down(s, s->heap_at[last]);
-    }
-}
-
 /* ---- segments ---- */
 
+static uint64_t height_of(const struct skyline *s, uint32_t seg)
+{
+    return s->low[s->tops + seg];
+}
+
+static void set_height(struct skyline *s, uint32_t seg, uint64_t height)
+{
+    size_t i = s->tops + seg;
+
+    s->low[i] = height;
+    while (i > 1) {
+        i /= 2;
+        uint64_t low = fl_min(s->low[2 * i], s->low[2 * i + 1]);
+        if (s->low[i] == low) {
+            return;
+        }
+        s->low[i] = low;
+    }
+}
+
+/* The first of the lowest. */
+static uint32_t lowest(const struct skyline *s)
+{
+    size_t i = 1;
+
+    while (i < s->tops) {
+        i = s->low[2 * i] == s->low[1] ? 2 * i : 2 * i + 1;
+    }
+    return (uint32_t)(i - s->tops);
+}
+
+/* Segment `b` begins where `a` ends. */
 static void link_segments(struct skyline *s, uint32_t a, uint32_t b)
 {
     s->next[a] = b;
@@ -251,101 +181,71 @@ static void link_segments(struct skyline *s, uint32_t a, uint32_t b)
     }
 }
 
-/* The segment's height is new: it goes where it belongs in the heap, and is joined with neighbours of its height. */
-static void settle(struct skyline *s, uint32_t seg)
+/* Segment `seg`, whose height is new, is joined with neighbours of its height. */
+static void join_equal(struct skyline *s, uint32_t seg)
 {
     uint32_t next = s->next[seg];
+    uint64_t height = height_of(s, seg);
 
-    heap_up(s, s->heap_at[seg]);
-    heap_down(s, s->heap_at[seg]);
-    if (next < s->sections && s->height[next] == s->height[seg]) {
-        heap_remove(s, next);
+    if (next < s->sections && height_of(s, next) == height) {
+        set_height(s, next, UINT64_MAX);
         link_segments(s, seg, s->next[next]);
     }
-    uint32_t prev = seg > 0 ? s->prev[seg] : seg;
-    if (seg > 0 && s->height[prev] == s->height[seg]) {
-        heap_remove(s, seg);
-        link_segments(s, prev, s->next[seg]);
+    if (seg > 0 && height_of(s, s->prev[seg]) == height) {
+        set_height(s, seg, UINT64_MAX);
+        link_segments(s, s->prev[seg], s->next[seg]);
     }
 }
 
 /* Nothing that is left fits on it: what lies on a higher neighbour too will. */
 static void raise(struct skyline *s, uint32_t seg)
 {
-    uint64_t to = UINT64_MAX;
+    uint64_t left = seg > 0 ? height_of(s, s->prev[seg]) : UINT64_MAX;
+    uint64_t right = s->next[seg] < s->sections ? height_of(s, s->next[seg]) : UINT64_MAX;
 
-    if (seg > 0) {
-        to = s->height[s->prev[seg]];
-    }
-    if (s->next[seg] < s->sections && s->height[s->next[seg]] < to) {
-        to = s->height[s->next[seg]];
-    }
-    s->height[seg] = to;
-    settle(s, seg);
+    set_height(s, seg, fl_min(left, right));
+    join_equal(s, seg);
 }
 
 /* Sections [from, to) of segment `seg` rise to `top`. */
 static void stack_on(struct skyline *s, uint32_t seg, uint32_t from, uint32_t to, uint64_t top)
 {
-    uint32_t next = s->next[seg];
-
-    if (to < next) {
-        s->height[to] = s->height[seg];
-        link_segments(s, to, next);
-        heap_add(s, to);
-        next = to;
+    if (to < s->next[seg]) {
+        set_height(s, to, height_of(s, seg));
+        link_segments(s, to, s->next[seg]);
+        link_segments(s, seg, to);
     }
     if (from > seg) {
-        s->height[from] = top;
-        heap_add(s, from);
+        link_segments(s, from, s->next[seg]);
         link_segments(s, seg, from);
     }
-    link_segments(s, from, next);
-    s->height[from] = top;
-    settle(s, from);
+    set_height(s, from, top);
+    join_equal(s, from);
 }
 
 /* ---- all together ---- */
 
-static bool carve(struct skyline *s, struct fl_pack_arena *a)
+static bool carve(struct skyline *s, struct fl_bump *room)
 {
-    s->leaves = 1;
-    while (s->leaves < s->n) {
-        s->leaves *= 2;
-    }
-    s->tree = fl_pack_carve(a, 2 * (size_t)s->leaves, sizeof *s->tree);
-    s->of_rank = fl_pack_carve(a, s->n, sizeof *s->of_rank);
-    s->first = fl_pack_carve(a, (size_t)s->sections + 1, sizeof *s->first);
-    s->next = fl_pack_carve(a, s->sections, sizeof *s->next);
-    s->prev = fl_pack_carve(a, s->sections, sizeof *s->prev);
-    s->height = fl_pack_carve(a, s->sections, sizeof *s->height);
-    s->heap = fl_pack_carve(a, s->sections, sizeof *s->heap);
-    s->heap_at = fl_pack_carve(a, s->sections, sizeof *s->heap_at);
-    return s->tree != NULL && s->of_rank != NULL && s->first != NULL && s->next != NULL &&
-           s->prev != NULL && s->height != NULL && s->heap != NULL && s->heap_at != NULL;
+    s->leaves = leaves_for(s->n);
+    s->tops = leaves_for(s->sections);
+    s->tree = fl_bump_carve(room, 2 * (size_t)s->leaves, sizeof *s->tree);
+    s->of_rank = fl_bump_carve(room, s->n, sizeof *s->of_rank);
+    s->first = fl_bump_carve(room, (size_t)s->sections + 1, sizeof *s->first);
+    s->low = fl_bump_carve(room, 2 * (size_t)s->tops, sizeof *s->low);
+    s->next = fl_bump_carve(room, s->sections, sizeof *s->next);
+    s->prev = fl_bump_carve(room, s->sections, sizeof *s->prev);
+    return !room->is_short;
 }
 
-static void begin_segments(struct skyline *s)
+/* One segment, at the bottom. */
+static void begin(struct skyline *s)
 {
-    const uint64_t *floor = s->r->floor + s->p->from;
-    uint32_t last = 0;
-
-    for (uint32_t i = 0; i < s->sections; i++) {
-        uint64_t height = floor[i] > s->p->floor ? floor[i] : s->p->floor;
-        if (i > 0 && height == s->height[last]) {
-            continue;
-        }
-        s->height[i] = height;
-        s->prev[i] = last;
-        s->next[last] = i;
-        heap_add(s, i);
-        last = i;
-    }
-    s->next[last] = s->sections;
-
-    uint32_t b = 0;
-    for (uint32_t i = 0; i <= s->sections; i++) {
-        while (b < s->n && s->r->start[s->p->lo + b] - s->p->from < i) {
+    memset(s->low, 0xff, 2 * (size_t)s->tops * sizeof *s->low);
+    set_height(s, 0, 0);
+    s->next[0] = s->sections;
+    for (uint32_t i = 0, b = 0; i <= s->sections; i++) {
+        while (b < s->n && s->block[b].start - s->from < i) {
             b++;
         }
         s->first[i] = b;
@@ -353,33 +253,36 @@ static void begin_segments(struct skyline *s)
 }
 
 uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, unsigned key,
-                         double blur, uint64_t limit, bool must)
+                         double blur, uint64_t limit)
 {
-    struct skyline s = {.r = r, .p = p, .n = p->hi - p->lo, .sections = p->to - p->from};
-    struct fl_pack_arena a = r->arena;
+    struct fl_pack_block *block = r->block + p->lo;
+    struct skyline s = {
+        .block = block, .n = p->hi - p->lo, .from = p->from, .sections = p->to - p->from};
+    struct fl_bump room = r->room;
     uint64_t height = 0;
 
-    if (!carve(&s, &a) || !rank(r, &s, a, key, blur)) {
+    if (!carve(&s, &room) || !rank_blocks(r, &s, key, blur, room)) {
         return UINT64_MAX;
     }
+    (void)fl_pack_spend(r, s.n / 4); /* for sorting, and the trees */
     tree_build(&s);
-    begin_segments(&s);
+    begin(&s);
     for (uint32_t left = s.n; left > 0;) {
-        uint32_t seg = s.heap[0];
-        uint32_t best = search(&s, seg, s.next[seg]);
+        uint32_t seg = lowest(&s), best = search(&s, seg, s.next[seg]);
         if (best == 0) {
             raise(&s, seg);
             continue;
         }
-        uint32_t b = s.of_rank[best - 1], i = p->lo + b;
-        uint64_t offset = (s.height[seg] + r->mask[i]) & ~r->mask[i], top = offset + r->size[i];
-        if (top >= limit || (fl_pack_spend(r, 1) && !must)) {
+        uint32_t i = s.of_rank[best - 1];
+        struct fl_pack_block *b = &block[i];
+        b->offset = (height_of(&s, seg) + b->mask) & ~b->mask;
+        uint64_t top = b->offset + b->size;
+        height = fl_max(height, top);
+        if (fl_pack_spend(r, 1) || height >= limit) {
             return UINT64_MAX;
         }
-        r->offset[i] = offset;
-        height = top > height ? top : height;
-        tree_remove(&s, b);
-        stack_on(&s, seg, r->start[i] - p->from, r->end[i] - p->from, top);
+        tree_remove(&s, i);
+        stack_on(&s, seg, b->start - p->from, b->end - p->from, top);
         left--;
     }
     return height;

@@ -1,12 +1,10 @@
 /* Whose steps these are, where they begin and end, and what is done about it: watch, learn, wait for the
- * packer, serve, rest. The state changes in go() alone, and a plan's service ends in end_plan() alone. */
+ * packer, serve, rest. The state changes in go() alone, and a plan's service ends in fl_context_end_plan() alone. */
 #include "plan/context.h"
-
-#include <unistd.h>
 
 /* A rest after a plan that was no good, in declared steps or in requests; each one after it is twice as
  * long. Without a detector a thread rests for NO_DETECTOR requests. */
-enum { REST_STEPS = 16, REST_REQUESTS = 4096, REST_DOUBLINGS = 10, NOTICE_AFTER = 32 };
+enum { REST_STEPS = 16, REST_REQUESTS = 4096, REST_DOUBLINGS = 10 };
 enum { NO_DETECTOR = 1 << 30 };
 /* A plan that serves for fewer steps than LONG_SERVICE has failed; so often until it is forgotten. */
 enum { LONG_SERVICE = 64, FAILURES = 3 };
@@ -24,7 +22,6 @@ struct fl_turn fl_plan_no_turn = {.next = &no_seat};
 _Atomic bool fl_plan_calls;
 _Thread_local struct fl_step_context *fl_plan_mine;
 _Thread_local struct fl_step_context *fl_plan_default; /* of fl_step_begin(NULL) */
-static _Thread_local unsigned noticed;
 
 /* By a request of any kind, whichever comes first. */
 void fl_plan_call_worker(void)
@@ -123,8 +120,7 @@ static void go(struct fl_step_context *c, enum fl_plan_state to)
     set_mode(c);
 }
 
-/* It learns: from the detector, or from steps that are declared. */
-static void learn(struct fl_step_context *c)
+void fl_context_learn(struct fl_step_context *c)
 {
     if (c->who.declared) {
         go(c, FL_LEARN);
@@ -153,7 +149,7 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
 {
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
         if (c->serve.known[i] == l) {
-            c->serve.known[i] = NULL;
+            fl_context_set_known(c, i, NULL);
         }
     }
     c->serve.last = c->serve.last == l ? NULL : c->serve.last;
@@ -218,13 +214,15 @@ static bool is_hopeless(struct fl_step_context *c, struct fl_layout *l, enum fl_
     return hopeless;
 }
 
-/* The one way out of FL_SERVE. */
-static void end_plan(struct fl_step_context *c, enum fl_end why)
+void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
 {
     struct fl_layout *l = c->serve.layout;
     bool hopeless = is_hopeless(c, l, why);
     bool forgets = hopeless || (fates[why].forgets && !is_in_work(c, l));
 
+    if (fates[why].forgets && is_in_work(c, l)) {
+        c->job.unwanted = true;
+    }
     if (fates[why].drops) {
         fl_stats_bump(&c->stats.drops);
         c->serve.last = NULL;
@@ -240,7 +238,7 @@ static void end_plan(struct fl_step_context *c, enum fl_end why)
     if (fates[why].rests || (hopeless && why == FL_END_MISMATCHED)) {
         rest(c, fates[why].drops);
     } else {
-        learn(c);
+        fl_context_learn(c);
     }
 }
 
@@ -252,7 +250,7 @@ static void serve(struct fl_step_context *c, struct fl_layout *l)
     c->serve.layout = l;
     go(c, FL_SERVE);
     if (!fl_replay_begin(c)) {
-        end_plan(c, FL_END_NO_MEMORY);
+        fl_context_end_plan(c, FL_END_NO_MEMORY);
     }
 }
 
@@ -263,7 +261,7 @@ static void end_served_step(struct fl_step_context *c)
     enum fl_verdict verdict = fl_replay_end(c);
 
     if (verdict != FL_STEP_GOOD) {
-        end_plan(c, why[verdict]);
+        fl_context_end_plan(c, why[verdict]);
         return;
     }
     bool good = c->serve.bad == 0 && c->serve.mismatched_steps == 0;
@@ -279,8 +277,16 @@ static void end_served_step(struct fl_step_context *c)
 /* What the packer has made is served from the next step on. */
 static void take_made(struct fl_step_context *c)
 {
+    struct fl_layout *no_good = c->job.unwanted ? c->job.grown : NULL;
     struct fl_layout *l = fl_engine_collect(c);
 
+    /* It is not at work any more; and may serve once more, since it was known meanwhile. */
+    if (no_good != NULL && !c->job.unwanted && no_good != c->serve.layout) {
+        forget(c, no_good);
+        if (!fl_context_knows_any(c)) {
+            fl_serve_let_go(c);
+        }
+    }
     if (l != NULL) {
         c->serve.layout = c->serve.last = l;
         go(c, FL_SERVE);
@@ -383,14 +389,28 @@ void fl_context_restart(struct fl_step_context *c)
 void fl_context_lost(struct fl_step_context *c)
 {
     if (c->state == FL_SERVE) {
-        end_plan(c, FL_END_LOST);
+        fl_context_end_plan(c, FL_END_LOST);
+    }
+}
+
+void fl_context_in_child(struct fl_step_context *c)
+{
+    if (c->state == FL_SERVE &&
+        c->serve.layout == NULL) { /* the thread that ended its plan is gone */
+        rest(c, false);
+    }
+    if (c->serve.arena != NULL && c->serve.arena->use.held != 0) { /* its memory is not here */
+        c->serve.arena = NULL;
+        if (c->state == FL_SERVE) {
+            fl_context_end_plan(c, FL_END_FORKED);
+        }
     }
 }
 
 void fl_context_rested(struct fl_step_context *c)
 {
     if (c->state == FL_REST && (c->watch.rest == 0 || --c->watch.rest == 0)) {
-        learn(c);
+        fl_context_learn(c);
     }
 }
 
@@ -409,173 +429,4 @@ void fl_context_resume(struct fl_step_context *c, struct fl_layout *l)
     if (c->state == FL_SERVE) {
         fl_replay_resume(c);
     }
-}
-
-/* ---- contexts ---- */
-
-/* Lock: plan. */
-static struct fl_step_context *find_place(void)
-{
-    uint32_t n = atomic_load(&fl_plan.ncontexts);
-    struct fl_step_context *c = fl_watch_get();
-
-    if (c != NULL) {
-        return c;
-    }
-    if (n < FL_CONTEXTS && (c = fl_plan_map(sizeof *c)) != NULL) {
-        c->who.id = n + 1;
-        fl_plan.context[n] = c;
-        atomic_store_explicit(&fl_plan.ncontexts, n + 1, memory_order_release);
-    }
-    return c;
-}
-
-struct fl_step_context *fl_context_make(bool declared)
-{
-    fl_plan_lock();
-    struct fl_step_context *c = find_place();
-    fl_heap_start();
-    fl_plan_unlock();
-    if (c == NULL) {
-        return NULL;
-    }
-    c->who.declared = declared;
-    c->watch.rests = 0;
-    c->learn.begun = c->learn.varied = 0;
-    c->learn.live = 0;
-    c->lead.leader = NULL;
-    c->lead.alone = false;
-    atomic_store_explicit(&c->who.last_tid, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->learn.freed_by_others, 0, memory_order_relaxed);
-    fl_watch_anew(c);
-    c->state = FL_REST; /* as a context without a thread is */
-    fl_keep_adopt(c);
-    learn(c);
-    c->who.open = true;
-    return c;
-}
-
-void fl_context_unmake(struct fl_step_context *c)
-{
-    fl_replay_off(c);
-    fl_serve_let_go(c);
-    fl_record_drop_all(c);
-    c->serve.last = NULL;
-    bool is_free = fl_engine_abandon(c);
-    c->who.open = false;
-    atomic_store(&c->who.tid, 0);
-    if (!is_free) { /* it is lost */
-        return;
-    }
-    fl_watch_leave(c);
-}
-
-void fl_plan_notice(void)
-{
-    if (fl_plan_mine != NULL || !fl_plan.config.detect || noticed > NOTICE_AFTER ||
-        ++noticed < NOTICE_AFTER) {
-        return;
-    }
-    noticed++;
-    struct fl_step_context *c = fl_context_make(false);
-    if (c != NULL) {
-        atomic_store(&c->who.tid, gettid());
-        fl_context_enter(c);
-        fl_plan.config.watch_thread();
-    }
-}
-
-void fl_plan_thread_ends(void)
-{
-    struct fl_step_context *c = fl_plan_mine;
-
-    fl_context_enter(NULL);
-    noticed = NOTICE_AFTER + 1;
-    while (c != NULL) {
-        struct fl_step_context *outer = c->who.outer;
-        c->who.outer = NULL;
-        if (c->who.declared && c != fl_plan_default) { /* the program's: it may go on elsewhere */
-            fl_context_step_end(c);
-            atomic_store(&c->who.tid, 0);
-        } else {
-            fl_context_unmake(c);
-            fl_plan_default = c == fl_plan_default ? NULL : fl_plan_default;
-        }
-        c = outer;
-    }
-    if (fl_plan_default != NULL) {
-        fl_context_unmake(fl_plan_default);
-        fl_plan_default = NULL;
-    }
-}
-
-/* Who declares steps is not watched for them. */
-void fl_context_stop_watching(void)
-{
-    struct fl_step_context *c = fl_plan_mine;
-
-    noticed = NOTICE_AFTER + 1;
-    if (c != NULL && !c->who.declared) {
-        fl_context_enter(NULL);
-        fl_context_unmake(c);
-    }
-}
-
-void fl_plan_fork_prepare(void)
-{
-    fl_plan_lock();
-}
-
-void fl_plan_fork_hold(void)
-{
-    fl_lock_hold_for_fork(&fl_plan.lock);
-}
-
-void fl_plan_fork_parent(void)
-{
-    fl_lock_release_in_parent(&fl_plan.lock);
-    fl_region_leave();
-}
-
-static bool is_mine(const struct fl_step_context *c)
-{
-    bool mine = c == fl_plan_default;
-
-    for (const struct fl_step_context *o = fl_plan_mine; o != NULL; o = o->who.outer) {
-        mine = mine || o == c;
-    }
-    return mine;
-}
-
-/* The contexts of other threads have no thread any more; their blocks are live, and their arenas go
- * when those are freed. */
-bool fl_plan_fork_child(bool has_region)
-{
-    bool whole = fl_lock_release_in_child(&fl_plan.lock) && has_region;
-
-    fl_region_leave();
-    for (uint32_t i = 0; whole && i < atomic_load(&fl_plan.ncontexts); i++) {
-        struct fl_step_context *c = fl_plan.context[i];
-        bool mine = is_mine(c);
-        fl_engine_lose(c);                                     /* whoever was at it is not here */
-        if (c->state == FL_SERVE && c->serve.layout == NULL) { /* nor who was ending its plan */
-            rest(c, false);
-        }
-        c->repack.search = NULL; /* likewise */
-        atomic_store(&c->repack.wanted, 0);
-        atomic_store(&c->repack.made, NULL);
-        if (c->serve.arena != NULL && c->serve.arena->use.held != 0) { /* its memory is not here */
-            c->serve.arena = NULL;
-            if (c->state == FL_SERVE) {
-                end_plan(c, FL_END_FORKED);
-            }
-        }
-        if (!mine) {
-            atomic_store(&c->inside, false);
-            atomic_store(&c->who.tid, 0);
-        } else if (atomic_load(&c->who.tid) != 0 && !fl_sys_is_confined()) {
-            atomic_store(&c->who.tid, gettid());
-        }
-    }
-    return whole;
 }

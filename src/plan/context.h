@@ -91,6 +91,13 @@ static inline bool fl_watch_rests(struct fl_step_context *c)
     __atomic_store_n(&c->watch.rest, rest > 1 ? rest - 1 : rest, __ATOMIC_RELAXED);
     return rest > 1;
 }
+/* Layout `i` of those that are known is `l`; NULL: none. */
+static inline void fl_context_set_known(struct fl_step_context *c, unsigned i, struct fl_layout *l)
+{
+    c->serve.known[i] = l;
+    c->serve.ready = false;
+}
+
 /* brk_prefault.c */
 /* A context is made. Lock: plan. */
 void fl_heap_start(void);
@@ -113,6 +120,10 @@ static inline bool fl_context_is_watched(const struct fl_step_context *c)
 {
     return c->state <= FL_PACK && !c->who.declared;
 }
+/* It learns: from the detector, or from steps that are declared. */
+void fl_context_learn(struct fl_step_context *c);
+/* The one way out of FL_SERVE. */
+void fl_context_end_plan(struct fl_step_context *c, enum fl_end why);
 void fl_context_step_begin(struct fl_step_context *c);
 void fl_context_step_end(struct fl_step_context *c);
 /* A step has ended, and the next one begins. */
@@ -124,6 +135,8 @@ void fl_context_stop_watching(void);
 void fl_context_lost(struct fl_step_context *c);
 /* Amid a step a known one has begun: its first requests were the last ones. */
 void fl_context_restart(struct fl_step_context *c);
+/* In a child of fork: what other threads left amid something is not gone on with. */
+void fl_context_in_child(struct fl_step_context *c);
 /* One more request of a thread that rests. */
 void fl_context_rested(struct fl_step_context *c);
 /* The thread was watched in vain for as long as it is worth. */

@@ -260,35 +260,7 @@ static struct fl_layout *make_layout(struct fl_step_context *c)
     return l;
 }
 
-static void work_on(struct fl_step_context *c)
-{
-    uint32_t wanted = FL_JOB_WANTED;
-
-    if (atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_RUNNING)) {
-        c->job.made = make_layout(c);
-        atomic_store_explicit(&c->job.state, FL_JOB_DONE, memory_order_release);
-    }
-}
-
-uint64_t fl_plan_work(struct fl_region *r)
-{
-    uint64_t again = UINT64_MAX;
-
-    (void)r;
-    for (struct fl_arena *a = fl_plan_first_arena(); a != NULL; a = a->next) {
-        fl_arena_warm(a);
-    }
-    for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
-        fl_watch_warm(fl_plan.context[i]);
-        work_on(fl_plan.context[i]);
-    }
-    for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
-        again = fl_min(again, fl_better_work(fl_plan.context[i]));
-    }
-    fl_heap_work();
-    fl_keep_save(false);
-    return again;
-}
+static void work_on(struct fl_step_context *c);
 
 void fl_engine_want(struct fl_step_context *c)
 {
@@ -359,7 +331,7 @@ static void know(struct fl_step_context *c, struct fl_layout *l)
     if (old != NULL && old == c->job.grown) {
         carry_growth(old, l);
     }
-    c->serve.known[i] = l;
+    fl_context_set_known(c, i, l);
     fl_stats_bump(&c->stats.layouts);
     if (old != NULL) {
         c->serve.layout = c->serve.layout == old ? l : c->serve.layout;
@@ -386,9 +358,12 @@ void fl_engine_lose(struct fl_step_context *c)
     if (atomic_load(&c->job.state) == FL_JOB_NONE) {
         return;
     }
-    wish_again(c);
+    if (!c->job.unwanted) {
+        wish_again(c);
+    }
     c->job.made = c->job.draft = NULL;
     c->job.grown = NULL;
+    c->job.unwanted = false;
     atomic_store(&c->job.state, FL_JOB_NONE);
     fl_record_drop_all(c);
 }
@@ -399,36 +374,76 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
         return NULL;
     }
     struct fl_layout *l = c->job.made;
-    if (l != NULL) {
+    if (c->job.unwanted) {
+        fl_layout_free(l);
+        l = NULL;
+    } else if (l != NULL) {
         know(c, l);
     } else {
         wish_again(c);
     }
     c->job.made = NULL;
     c->job.grown = NULL;
+    c->job.unwanted = false;
     atomic_store(&c->job.state, FL_JOB_NONE);
     return l;
 }
 
-bool fl_engine_abandon(struct fl_step_context *c)
+/* Its plans are no more. The thread, or the worker where it was at it. */
+static void clean_up(struct fl_step_context *c)
 {
-    enum { PATIENCE_MS = 2000 }; /* whoever packs may be gone */
-    uint32_t wanted = FL_JOB_WANTED;
-
-    (void)atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_NONE);
-    for (int i = 0; i < PATIENCE_MS && atomic_load(&c->job.state) == FL_JOB_RUNNING; i++) {
-        (void)fl_sys.wait(&c->job.state, FL_JOB_RUNNING, 1000000);
-    }
-    if (atomic_load_explicit(&c->job.state, memory_order_acquire) == FL_JOB_RUNNING) {
-        return false;
-    }
     (void)fl_engine_collect(c);
     fl_layout_free(take_draft(c));
     fl_better_forget(c, NULL);
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
         fl_layout_free(c->serve.known[i]);
-        c->serve.known[i] = NULL;
+        fl_context_set_known(c, i, NULL);
     }
     c->serve.last = c->serve.layout = NULL;
-    return true;
+}
+
+void fl_engine_abandon(struct fl_step_context *c)
+{
+    uint32_t wanted = FL_JOB_WANTED, running = FL_JOB_RUNNING;
+
+    (void)atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_NONE);
+    if (!atomic_compare_exchange_strong(&c->job.state, &running, FL_JOB_ABANDONED)) {
+        clean_up(c);
+        fl_watch_leave(c);
+    }
+}
+
+static void work_on(struct fl_step_context *c)
+{
+    uint32_t wanted = FL_JOB_WANTED, running = FL_JOB_RUNNING;
+
+    if (!atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_RUNNING)) {
+        return;
+    }
+    c->job.made = make_layout(c);
+    if (!atomic_compare_exchange_strong(&c->job.state, &running, FL_JOB_DONE)) { /* ABANDONED */
+        atomic_store(&c->job.state, FL_JOB_DONE);
+        clean_up(c);
+        fl_watch_leave(c);
+    }
+}
+
+uint64_t fl_plan_work(struct fl_region *r)
+{
+    uint64_t again = UINT64_MAX;
+
+    (void)r;
+    for (struct fl_arena *a = fl_plan_first_arena(); a != NULL; a = a->next) {
+        fl_arena_warm(a);
+    }
+    for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
+        fl_watch_warm(fl_plan.context[i]);
+        work_on(fl_plan.context[i]);
+    }
+    for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
+        again = fl_min(again, fl_better_work(fl_plan.context[i]));
+    }
+    fl_heap_work();
+    fl_keep_save(false);
+    return again;
 }

@@ -1,14 +1,20 @@
 /* The packing of a context's layouts, by the worker.
  *
- * WANTED and NONE are written by the context's thread, RUNNING and DONE by the worker: the one that
- * reads the state that it may change has the rest of the job to itself. */
+ * WANTED, NONE and ABANDONED are written by the context's thread, RUNNING and DONE by the worker: who
+ * may change the state has the rest of the job to itself. */
 #ifndef FL_PLAN_JOB_H
 #define FL_PLAN_JOB_H
 
 #include "plan/learn/learn.h"
 #include "plan/serve/serve.h"
 
-enum fl_job_state { FL_JOB_NONE, FL_JOB_WANTED, FL_JOB_RUNNING, FL_JOB_DONE };
+enum fl_job_state {
+    FL_JOB_NONE,
+    FL_JOB_WANTED,
+    FL_JOB_RUNNING,
+    FL_JOB_DONE,
+    FL_JOB_ABANDONED, /* the thread is gone: the worker cleans up */
+};
 
 struct fl_pack_job {
     _Atomic uint32_t state;            /* enum fl_job_state */
@@ -17,6 +23,7 @@ struct fl_pack_job {
     struct fl_layout *grown; /* the layout that is made anew; NULL: none */
     struct fl_layout *draft; /* what it had grown to when the job was wanted */
     struct fl_layout *made;  /* NULL: it failed */
+    bool unwanted;           /* what it makes anew is no good. The context's thread */
 };
 
 /* A search for a lower layout than one that serves: see repack.c. */
@@ -50,8 +57,8 @@ void fl_engine_want(struct fl_step_context *c);
 struct fl_layout *fl_engine_collect(struct fl_step_context *c);
 /* In a child of fork: the job, if there is one, will never be done. */
 void fl_engine_lose(struct fl_step_context *c);
-/* Its plans are no more. False: the worker is at it still, and will be. */
-bool fl_engine_abandon(struct fl_step_context *c);
+/* Nobody is in it any more: its plans go, and it is another's; by the worker, if that is at it. */
+void fl_engine_abandon(struct fl_step_context *c);
 
 /* repack.c */
 /* A search for a lower layout than `l`, from where `p` has come to, which is the search's then. The worker. */

@@ -1,13 +1,11 @@
 /* Steps: what one iteration of the program's loop asks for, where it could all lie, and serving the next one from there.
  *
- * learn/     recorded steps -> lifetimes of the next one, by request. Pure; offsets come from pack/.
- *            One thread's stream of large requests -> where a step ends (detect.c). Pure.
- * claims.c   who has which granules of an arena.      arena.c    the memory that a plan's blocks lie in.
- * record.c   a step as it happens.                    replay.c   a request served from the layout.
- * zone.c     blocks that lie together, and the layout for other layers. heap.c  small blocks' pages.
- * context.c  whose steps these are, and what comes next; engine.c packs in the background, better.c goes on; memory.c is theirs.
- * follow.c   on several nodes, arenas go where their threads have gone.
+ * learn/     one thread's stream of large requests -> where a step ends; steps as they happen; recorded
+ *            steps -> lifetimes of the next one, by request.
+ * serve/     layouts, the arenas that blocks lie in, requests served from them.
  * store/     plans kept across runs, in a file; recorded steps as text.
+ * context.c  whose steps these are, and what comes next: README.md has the diagram.
+ * engine.c   has pack/ find the offsets, by the worker; repack.c goes on.
  * A plan is a hint: what a request gets is decided by the claim on the granules' bits, so a plan that is wrong, stale or torn
  * costs memory and never a byte.
  * Left to others: where memory comes from (region/), which requests come here (alloc/), when to begin (runtime/).
@@ -77,7 +75,6 @@ struct fl_slot {
 struct fl_merged {
     size_t n; /* slots: one for each life of the newest step, in their order */
     uint64_t horizon;
-    uint64_t bound; /* bytes: the most that planned slots hold at once */
     /* Bytes: the most that any one recorded step held at once, with what lives on from a step like it; what is never freed left
      * out. */
     uint64_t largest;
@@ -88,7 +85,7 @@ struct fl_merged {
 };
 
 /* Slots for the step that comes next, of 1 to FL_MERGE_STEPS recorded ones, the newest first. Two planned slots that lived at once
- * in any of them do so in the result: lives are lengthened for that, by as little as possible. Requests are matched by their
+ * in any of them do so in the result: lifetimes are lengthened for that, by little. Requests are matched by their
  * order in each thread, some may be missing or too many; one that the newest step does not have gets no slot.
  *   percent   by which all sizes at their largest may exceed what any one step held at once; if they do, those that vary are not planned.
  *   slot      room for as many as the newest step has lives.
@@ -99,7 +96,7 @@ struct fl_merged {
 int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, struct fl_slot *slot,
              struct fl_merged *out, void *scratch, size_t scratch_len);
 size_t fl_merge_scratch(size_t n, size_t nsteps);
-/* What is planned of those that have a zone lives for the whole step, in two places. */
+/* What is planned of those that have a zone has two places. What has two, or spans steps, lives for the whole step. */
 void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon);
 /* The planned slots as buffers for the packer: at most 2 n. Returns how many. `back` says which slot and which offset each is for:
  * 2 * slot + (0 or 1). Sizes are rounded up to `granule`, aligned to it; from `huge_from` bytes on to `huge`. The slots' offsets, if

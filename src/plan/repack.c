@@ -155,7 +155,7 @@ void fl_better_collect(struct fl_step_context *c)
     }
     struct fl_layout *old = c->serve.known[i];
     l->past = old->past;
-    c->serve.known[i] = l;
+    fl_context_set_known(c, i, l);
     c->serve.layout = c->serve.layout == old ? l : c->serve.layout;
     c->serve.last = c->serve.last == old ? l : c->serve.last;
     c->serve.drain_steps = 2;

@@ -78,8 +78,10 @@ struct fake_cuda {
     /* cuGetProcAddress does not know that one. */
     void (*hide)(const char *name);
     /* The stream is being captured into a graph: what it is given is not run, and calls that capture forbids say 900, break the
-     * capture and are a violation. */
+     * capture and are a violation. Begun by the calling thread, in the mode of capture_as. */
     void (*capture)(void *stream, bool on);
+    void (*capture_as)(
+        int mode); /* of captures that begin from now on (CU_STREAM_CAPTURE_MODE_GLOBAL, 0) */
     /* A context of the device's that is not the primary one, current for the calling thread; and its end, whoever uses it. */
     void *(*context_new)(int device);
     void (*context_end)(void *context);

@@ -189,6 +189,11 @@ void gpu_wait(void *stream)
     ok(fl_cuda.cuStreamSynchronize(stream), "cuStreamSynchronize");
 }
 
+void gpu_wait_all(void)
+{
+    ok(fl_cuda.cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
 bool gpu_holds(void *stream, uint64_t address, size_t len, unsigned char value)
 {
     unsigned char *back = malloc(len);

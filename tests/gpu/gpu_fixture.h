@@ -49,6 +49,8 @@ void gpu_hold(void *stream);
 /* Submits a write of `value` to the range, and a copy within the device. */
 void gpu_fill(void *stream, uint64_t address, size_t len, unsigned char value);
 void gpu_copy(void *stream, uint64_t to, uint64_t from, size_t len);
+/* Waits for all streams. */
+void gpu_wait_all(void);
 /* Waits for the stream. */
 void gpu_wait(void *stream);
 /* Waits for `stream`, then: each byte of the range is `value`. */

@@ -34,6 +34,14 @@ struct fl_gpu_pool *pool_of(enum fl_gpu_strategy strategy)
     return pool_with(&o);
 }
 
+struct fl_gpu_pool *pool_lasting(enum fl_gpu_strategy strategy)
+{
+    struct fl_gpu_pool_options o = pool_options(strategy);
+
+    o.events = FL_GPU_EVENTS_LAZY;
+    return pool_with(&o);
+}
+
 void pool_end(struct fl_gpu_pool *p)
 {
     assert_true(fl_pool_check(p));

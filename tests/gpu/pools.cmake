@@ -1,12 +1,22 @@
 # Tests of the pools.
-foreach(name IN ITEMS streams table threads edges)
+foreach(name IN ITEMS streams lives table threads edges)
     fl_gpu_test(NAME test_gpu_pool_${name} LABELS unit SOURCES test_gpu_pool_${name}.c pool_fixture.c)
 endforeach()
+fl_gpu_test(NAME test_gpu_pool_capture LABELS unit TIMEOUT 120 SOURCES test_gpu_pool_capture.c pool_fixture.c NO_DEVICE)
+fl_gpu_test(NAME test_gpu_limit LABELS unit SOURCES test_gpu_limit.c pool_fixture.c)
 fl_gpu_test(NAME test_gpu_planned LABELS unit SOURCES test_gpu_planned.c pool_fixture.c)
 fl_gpu_test(NAME test_gpu_torch LABELS unit SOURCES test_gpu_torch.c)
 fl_gpu_test(NAME test_prop_gpu_pool LABELS prop TIMEOUT 120 SOURCES test_prop_gpu_pool.c pool_fixture.c)
-fl_gpu_test(NAME test_fault_gpu_pool LABELS fault TIMEOUT 120 SOURCES test_fault_gpu_pool.c pool_fixture.c NO_DEVICE)
+fl_gpu_test(NAME test_fault_gpu_pool LABELS fault TIMEOUT 300 SOURCES test_fault_gpu_pool.c pool_fixture.c NO_DEVICE)
 # While somebody traces.
 add_test(NAME test_gpu_torch_traced COMMAND test_gpu_torch)
 fl_test_properties(test_gpu_torch_traced unit ""
                    "FAULTLESS_GPU_DRIVER=$<TARGET_FILE:fake_cuda>;FAULTLESS_GPU_TRACE=${CMAKE_CURRENT_BINARY_DIR}/torch.json")
+# As PyTorch's C++ calls.
+if(CMAKE_CXX_COMPILER)
+    add_library(torch_caller OBJECT torch_caller.cpp)
+    target_compile_options(torch_caller PRIVATE -std=c++17 -Wall -Wextra $<$<BOOL:${FL_WERROR}>:-Werror>)
+    target_include_directories(torch_caller PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/include)
+    fl_gpu_test(NAME test_gpu_torch_graph LABELS unit SOURCES test_gpu_torch_graph.c $<TARGET_OBJECTS:torch_caller>
+                LIBS stdc++ NO_DEVICE)
+endif()

@@ -162,13 +162,41 @@ static void what_cannot_be_waited_for_is_left(void **state)
     fake->schedule(FAKE_CUDA_LATE, 0);
     assert_ok(fl_gpu_mirror_begin(m, &base));
     assert_ok(fl_gpu_mirror_push(m, stream));
-    fake->refuse("cuCtxSynchronize", 1, FL_CUDA_ERROR_UNKNOWN, true);
+    fake->refuse("cuEventQuery", 1, FL_CUDA_ERROR_UNKNOWN, true);
     assert_int_equal(fl_gpu_mirror_destroy(m), -EIO);
     fake->refuse(NULL, 0, 0, false);
     assert_true(fake->registered() != 0);
     assert_int_equal(fake->violations(), 0);
     gpu_wait(stream);
     assert_int_equal(fake->violations(), 0);
+    gpu_stream_end(stream);
+}
+
+static void refuse_to_wait(void *unused)
+{
+    (void)unused;
+    fake->refuse(NULL, 1, FL_CUDA_ERROR_UNKNOWN, true);
+}
+
+/* Neither an event nor the stream says when a copy is done: nobody may have the memory. */
+static void a_copy_that_nothing_tells_of_keeps_the_memory(void **state)
+{
+    void *base, *stream = gpu_stream();
+    int rc = 0;
+    struct fl_gpu_mirror *m = make(0, &rc);
+
+    (void)state;
+    assert_int_equal(rc, 0);
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    assert_ok(fl_gpu_mirror_begin(m, &base));
+    fake->amid("cuEventRecord", refuse_to_wait, NULL);
+    assert_int_equal(fl_gpu_mirror_push(m, stream), -EIO);
+    fake->amid(NULL, NULL, NULL);
+    fake->refuse(NULL, 0, 0, false);
+    assert_int_equal(fl_gpu_mirror_destroy(m), -EIO);
+    assert_true(fake->registered() != 0);
+    assert_int_equal(fake->violations(), 0);
+    gpu_wait(stream);
     gpu_stream_end(stream);
 }
 
@@ -198,6 +226,7 @@ int main(void)
         each(a_step_that_was_refused_is_the_last_that_is),
         each(an_end_that_is_refused_ends),
         each(what_cannot_be_waited_for_is_left),
+        each(a_copy_that_nothing_tells_of_keeps_the_memory),
         cmocka_unit_test_setup(a_driver_that_has_ended_is_told, gpu_each), /* which is for good */
     };
     mirror_main("test_fault_gpu_mirror");

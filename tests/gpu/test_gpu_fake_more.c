@@ -42,7 +42,7 @@ static void contexts_and_handles_are_looked_at(void **state)
     (void)state;
     assert_int_equal(fl_cuda.cuStreamGetId(s, &first), 0);
     gpu_stream_end(s);
-    assert_int_equal(fl_cuda.cuStreamGetId(s, &second), FL_CUDA_ERROR_INVALID_HANDLE);
+    assert_int_equal(fl_cuda.cuStreamGetId(s, &second), FL_CUDA_ERROR_CONTEXT_IS_DESTROYED);
     assert_ptr_equal(gpu_stream(), s);
     assert_int_equal(fl_cuda.cuStreamGetId(s, &second), 0);
     assert_true(second != first);

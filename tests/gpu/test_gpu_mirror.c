@@ -230,6 +230,9 @@ static uint64_t copies_of_push(size_t align, void *stream, bool batch)
     uint64_t before = fake->copies();
     assert_ok(fl_gpu_mirror_push(m, stream));
     uint64_t n = fake->copies() - before;
+    struct fl_gpu_mirror_stats counted = {.size = sizeof counted};
+    assert_ok(fl_gpu_mirror_stats(m, &counted));
+    assert_int_equal(counted.copies, n); /* a batch counts each of its own */
     gpu_wait(stream);
     for (size_t i = 0; i < 3; i++) {
         assert_true(fake->holds(fl_gpu_twin(fl_gpu_mirror_map(m), base) + slot[i].offset, KIB(4),
@@ -358,6 +361,110 @@ static void captured_streams_are_refused(void **state)
     gpu_stream_end(stream);
 }
 
+/* A slot that is copied from the device is written by it: begin waits for that as well. */
+static void what_is_pulled_is_waited_for(void)
+{
+    struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}, {.size = MIB(1)}};
+    struct fl_gpu_mirror_options o = mirror_options(slot, 2);
+    void *base = NULL;
+
+    o.inputs = 1;
+    void *stream = gpu_stream(), *other = gpu_stream();
+    struct fl_gpu_mirror *m = mirror_of(&o);
+    assert_ok(fl_gpu_mirror_begin(m, &base));
+    gpu_fill(stream, mirror_twin(m, 0), MIB(1), 5);
+    gpu_hold(stream);
+    assert_ok(fl_gpu_mirror_pull_range(m, base, MIB(1), stream));
+    assert_ok(fl_gpu_mirror_begin(m, &base));
+    assert_true(all_are(base, MIB(1), 5));
+    mirror_write(base, MIB(1), 6);
+    assert_ok(fl_gpu_mirror_push(m, stream));
+    /* Outside the slots nobody begins; the end waits. */
+    assert_ok(fl_gpu_mirror_pull_range(m, mirror_host(m, MIB(1)), MIB(1), other));
+    gpu_stream_end(other);
+    mirror_end(m);
+    gpu_stream_end(stream);
+}
+
+static void what_is_pulled_is_waited_for_in_each_schedule(void **state)
+{
+    (void)state;
+    gpu_schedules(what_is_pulled_is_waited_for);
+}
+
+/* What ends while somebody captures breaks no capture, and waits for its copies all the same. */
+static void an_end_breaks_no_capture(void **state)
+{
+    struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}};
+    void *base = NULL;
+
+    (void)state;
+    if (fake == NULL) {
+        return;
+    }
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    void *captured = gpu_stream(), *stream = gpu_stream();
+    for (int mode = 0; mode < 3; mode++) {
+        struct fl_gpu_mirror *m = mirror_of_blocks(slot, 1);
+        assert_ok(fl_gpu_mirror_begin(m, &base));
+        fake->capture_as(mode);
+        fake->capture(captured, true);
+        assert_ok(fl_gpu_mirror_push(m, stream));
+        assert_ok(fl_gpu_mirror_begin(m, &base));
+        mirror_end(m);
+        assert_int_equal(fake->violations(), 0);
+        fake->capture(captured, false);
+    }
+    gpu_wait(stream);
+    gpu_stream_end(captured);
+    gpu_stream_end(stream);
+}
+
+static struct fl_gpu_mirror *shared;
+static void *others_stream;
+
+static void push_elsewhere(void *unused)
+{
+    (void)unused;
+    if (gpu_calls.cuCtxSetCurrent(gpu->context) == 0) {
+        assert_ok(
+            fl_gpu_mirror_push_range(shared, mirror_host(shared, KIB(128)), KIB(4), others_stream));
+    }
+}
+
+/* Ranges of one slot are copied by two threads: neither holds a lock over the driver's calls, and
+ * begin waits for both. */
+static void no_lock_is_held_over_a_copys_event(void **state)
+{
+    struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}};
+    static const char *const during[] = {"cuEventRecord", "cuStreamWaitEvent", "cuEventCreate",
+                                         "cuEventQuery"};
+    void *base = NULL;
+
+    (void)state;
+    if (fake == NULL) {
+        return;
+    }
+    void *stream = gpu_stream();
+    others_stream = gpu_stream();
+    shared = mirror_of_blocks(slot, 1);
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    for (size_t i = 0; i < sizeof during / sizeof during[0]; i++) {
+        assert_ok(fl_gpu_mirror_begin(shared, &base));
+        fake->amid(during[i], push_elsewhere, NULL);
+        assert_ok(fl_gpu_mirror_push_range(shared, base, KIB(64), stream));
+        assert_ok(fl_gpu_mirror_push_range(shared, base, KIB(64), stream));
+        fake->amid(NULL, NULL, NULL);
+        assert_ok(fl_gpu_mirror_begin(shared, &base));
+        assert_ok(fl_gpu_mirror_begin(shared, &base));
+        mirror_write(base, KIB(64), 1);
+        assert_int_equal(fake->violations(), 0);
+    }
+    mirror_end(shared);
+    gpu_stream_end(stream);
+    gpu_stream_end(others_stream);
+}
+
 int main(void)
 {
 #define each(test) cmocka_unit_test_setup_teardown(test, gpu_each, gpu_end)
@@ -373,6 +480,9 @@ int main(void)
         each(what_is_not_the_mirrors_is_refused),
         each(it_grows_and_nothing_moves),
         each(captured_streams_are_refused),
+        each(what_is_pulled_is_waited_for_in_each_schedule),
+        each(an_end_breaks_no_capture),
+        each(no_lock_is_held_over_a_copys_event),
     };
     mirror_main("test_gpu_mirror");
     return cmocka_run_group_tests(tests, NULL, NULL);

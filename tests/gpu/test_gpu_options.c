@@ -45,7 +45,7 @@ static void check_presets(void)
     assert_true(o.gc_fraction == 1.0);
     assert_true(o.gc_fast);
     assert_int_equal(o.reuse, FL_GPU_REUSE_QUERY);
-    assert_int_equal(o.events, FL_GPU_EVENTS_LAZY);
+    assert_int_equal(o.events, FL_GPU_EVENTS_EAGER);
     assert_int_equal(o.retry_ms, 0);
     assert_int_equal(o.numa_node, -1);
 }
@@ -108,9 +108,9 @@ static void each_option_has_its_field(void **state)
     read_env("FAULTLESS_GPU_GC_GB=1.5", "FAULTLESS_GPU_FAST_GC=0", FL_GPU_PINNED);
     assert_true(o.gc_gb == 1.5);
     assert_false(o.gc_fast);
-    read_env("FAULTLESS_GPU_REUSE=wait", "FAULTLESS_GPU_EVENTS=eager", FL_GPU_DEVICE);
+    read_env("FAULTLESS_GPU_REUSE=wait", "FAULTLESS_GPU_EVENTS=lazy", FL_GPU_DEVICE);
     assert_int_equal(o.reuse, FL_GPU_REUSE_WAIT);
-    assert_int_equal(o.events, FL_GPU_EVENTS_EAGER);
+    assert_int_equal(o.events, FL_GPU_EVENTS_LAZY);
     read_env("FAULTLESS_GPU_FREE_IDLE=1", "FLAGS_free_when_no_cache_hit=true", FL_GPU_DEVICE);
     assert_true(o.free_idle);
     assert_true(o.free_before_growth);

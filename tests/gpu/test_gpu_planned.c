@@ -32,7 +32,7 @@ static void one_step(struct fl_gpu_pool *p, uint64_t at[static 5], size_t first)
 
 static void a_step_is_learned_and_replayed(void)
 {
-    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
+    struct fl_gpu_pool *p = pool_lasting(FL_GPU_PLANNED);
     uint64_t at[3][5];
 
     s = gpu_stream();

@@ -88,7 +88,7 @@ static void streams_that_go_leave_nothing(void **state)
 static void many_streams_are_told_apart(void **state)
 {
     enum { MANY = 100 };
-    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    struct fl_gpu_pool *p = pool_lasting(FL_GPU_AUTO_GROWTH);
     void *stream[MANY];
     uint64_t at[MANY];
 
@@ -99,7 +99,7 @@ static void many_streams_are_told_apart(void **state)
     }
     assert_true(p->handles >= MANY);
     for (unsigned i = 0; i < MANY; i++) {
-        const struct fl_pool_stream *s = fl_stream_find(p, stream[i]);
+        const struct fl_pool_stream *s = fl_stream_lasting(p, stream[i]);
         assert_non_null(s);
         assert_ptr_equal(s->handle, stream[i]);
         pool_give(p, at[i], stream[i]);
@@ -109,7 +109,7 @@ static void many_streams_are_told_apart(void **state)
         assert_int_equal(fl_gpu_pool_stream_retire(p, stream[i]), 0);
     }
     for (unsigned i = 0; i < MANY; i++) {
-        assert_true((fl_stream_find(p, stream[i]) != NULL) == (i % 2 != 0));
+        assert_true((fl_stream_lasting(p, stream[i]) != NULL) == (i % 2 != 0));
     }
     pool_end(p);
     for (unsigned i = 0; i < MANY; i++) {
@@ -129,7 +129,7 @@ static void plan_of_one(struct fl_gpu_pool *p)
 /* A place that another stream uses, freed while the driver refuses: it is not given out before that stream is done. */
 static void a_use_is_not_forgotten_when_the_driver_refuses(void)
 {
-    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
+    struct fl_gpu_pool *p = pool_lasting(FL_GPU_PLANNED);
 
     a = gpu_stream();
     b = gpu_stream();
@@ -161,7 +161,7 @@ static void a_use_is_not_forgotten_when_the_driver_refuses(void)
 static void a_use_ends_with_its_block(void **state)
 {
     static const struct fl_gpu_slot slot[] = {{.size = MIB(1)}, {.size = MIB(2)}};
-    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
+    struct fl_gpu_pool *p = pool_lasting(FL_GPU_PLANNED);
 
     (void)state;
     a = gpu_stream();
@@ -257,7 +257,7 @@ SCHEDULED(a_use_is_not_forgotten_when_the_driver_refuses)
 /* What another stream wants while one is captured is asked of the driver without an end to the capture. */
 static void others_go_on_while_a_stream_is_captured(void **state)
 {
-    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    struct fl_gpu_pool *p = pool_lasting(FL_GPU_AUTO_GROWTH);
     fl_CUstreamCaptureMode mode = 0;
 
     (void)state;

@@ -255,6 +255,34 @@ static void without_a_device_the_host_has_it(void **state)
     close(fd);
 }
 
+/* The device is closed while one of its streams is captured: the buffers wait for their copies
+ * alone. */
+static void an_end_breaks_no_capture(void **state)
+{
+    struct fl_gpu *other = NULL;
+    fl_CUdeviceptr to = 0;
+    static char from[4096];
+
+    (void)state;
+    if (fake == NULL) {
+        return;
+    }
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    void *context = fake->context_new(1);
+    assert_ok(fl_gpu_open(1, &other));
+    void *captured = gpu_stream(), *stream = gpu_stream();
+    assert_int_equal(fl_cuda.cuMemAlloc(&to, sizeof from), 0);
+    memset(from, 3, sizeof from);
+    assert_ok(fl_gpu_stage(other, to, from, sizeof from, stream));
+    fake->capture(captured, true);
+    assert_ok(fl_gpu_close(other));
+    assert_int_equal(fake->violations(), 0);
+    assert_int_equal(fake->registered(), 0);
+    fake->capture(captured, false);
+    assert_true(fake->holds(to, sizeof from, 3));
+    fake->context_end(context);
+}
+
 int main(void)
 {
 #define each(test) cmocka_unit_test_setup_teardown(test, gpu_each, gpu_end)
@@ -262,6 +290,7 @@ int main(void)
         each(the_source_may_change_at_once), each(buffers_are_used_again_when_they_were_read),
         each(threads_share_the_buffers),     each(refusals_are_told_and_leave_nothing),
         each(files_come_to_the_device),      each(without_a_device_the_host_has_it),
+        each(an_end_breaks_no_capture),
     };
     mirror_main("test_gpu_stage");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,22 +139,6 @@ static void check_conflicts(const struct step *newest, const struct step *s)
     }
 }
 
-static uint64_t bound_of(const struct fl_merged *m)
-{
-    uint64_t most = 0;
-
-    for (uint64_t t = 0; t < m->horizon; t++) {
-        uint64_t live = 0;
-        for (size_t i = 0; i < m->n; i++) {
-            if (is_planned(&slot[i]) && slot[i].birth <= t && t < slot[i].death) {
-                live += slot[i].size * (slot[i].kind == FL_SLOT_DOUBLED ? 2 : 1);
-            }
-        }
-        most = live > most ? live : most;
-    }
-    return most;
-}
-
 static int merge(size_t nsteps, struct fl_merged *m)
 {
     struct fl_lives lives[FL_MERGE_STEPS];
@@ -186,7 +170,6 @@ static void conflicts_of_all_steps_are_kept(void **state)
         assert_int_equal(merge(nsteps, &m), 0);
         check_slots(&step[0], &m);
         assert_true(m.left_out == 0 && (scales || m.differing == 0));
-        assert_true(bound_of(&m) == m.bound);
         for (size_t j = 0; j < nsteps && m.differing == 0; j++) {
             check_conflicts(&step[0], &step[j]);
         }

@@ -128,7 +128,7 @@ static void fill(uint64_t *random, size_t n, uint64_t horizon, uint64_t sizes)
 static struct fl_pack_result pack(size_t n, uint64_t work, uint64_t with)
 {
     struct fl_pack_how how = {
-        .budget_work = work, .seed = with, .scratch = scratch, .scratch_len = sizeof scratch};
+        .budget_cost = work, .seed = with, .scratch = scratch, .scratch_len = sizeof scratch};
     struct fl_pack_result out;
 
     assert_int_equal(fl_pack(buffer, n, &how, &out), 0);

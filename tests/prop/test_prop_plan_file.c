@@ -282,7 +282,7 @@ static void check_seats(const struct fl_layout *l)
 
 static void check_height(const struct fl_layout *l)
 {
-    uint64_t sum = FL_GRANULE;
+    uint64_t sum = FL_GRANULE + 2 * FL_PLAN_ZONES * (uint64_t)fl_page.huge;
 
     for (uint32_t i = 0; i < l->n; i++) {
         sum += 2 * (l->slot[i].size + 2 * (uint64_t)fl_page.huge);

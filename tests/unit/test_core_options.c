@@ -340,7 +340,7 @@ static void words_and_decimals_have_their_numbers(void **state)
         {"FAULTLESS_GPU_STRATEGY=driver", FL_OPTION_gpu_strategy, 7},
         {"FAULTLESS_GPU_REUSE=own", FL_OPTION_gpu_reuse, 1},
         {"FAULTLESS_GPU_REUSE=wait", FL_OPTION_gpu_reuse, 2},
-        {"FAULTLESS_GPU_EVENTS=eager", FL_OPTION_gpu_events, 1},
+        {"FAULTLESS_GPU_EVENTS=lazy", FL_OPTION_gpu_events, 1},
         {"FAULTLESS_GPU_FORK=wipe", FL_OPTION_gpu_fork, 1},
         {"FAULTLESS_GPU_FORK=copy", FL_OPTION_gpu_fork, 2},
         {"FAULTLESS_GPU_FRACTION=0.125", FL_OPTION_gpu_fraction, 125000},
@@ -453,7 +453,7 @@ static void confirm_names_value_and_origin_of_each(void **state)
                                    "faultless: FAULTLESS_GPU_FAST_GC=1 (default)\n"
                                    "faultless: FAULTLESS_GPU_RETRY_MS=0 (default)\n"
                                    "faultless: FAULTLESS_GPU_REUSE=query (default)\n"
-                                   "faultless: FAULTLESS_GPU_EVENTS=lazy (default)\n"
+                                   "faultless: FAULTLESS_GPU_EVENTS=eager (default)\n"
                                    "faultless: FAULTLESS_GPU_FORK=none (default)\n"
                                    "faultless: FAULTLESS_GPU_SLOTS=2 (default)\n"
                                    "faultless: FAULTLESS_GPU_COALESCE_GAP=128K (default)\n"

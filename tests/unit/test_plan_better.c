@@ -79,7 +79,7 @@ static void a_lower_layout_is_taken_between_two_steps(void **state)
     struct fl_plan_place place[N];
 
     (void)state;
-    begin(hard(67, 25, 0));
+    begin(hard(107, 25, 0));
     learn();
     struct fl_plan_layout first = layout(place);
     assert_true(search() > 0);
@@ -110,7 +110,7 @@ static void a_lower_layout_is_taken_between_two_steps(void **state)
 static void what_it_leaves_is_given_back(void **state)
 {
     (void)state;
-    begin(hard(67, 25, 0));
+    begin(hard(107, 25, 0));
     learn();
     struct fl_plan_layout first = layout(NULL);
     (void)search();
@@ -128,7 +128,7 @@ static void what_it_leaves_is_given_back(void **state)
 static void what_lives_on_keeps_its_bytes(void **state)
 {
     (void)state;
-    begin(hard(129, 40, 4));
+    begin(hard(332, 40, 4));
     learn();
     struct fl_plan_layout first = layout(NULL);
     for (unsigned i = 0; i < 2; i++) {
@@ -167,7 +167,7 @@ static void the_same_layout_each_time(void **state)
     struct fl_step_context *c[2];
 
     (void)state;
-    begin(hard(86, 25, 0));
+    begin(hard(146, 25, 0));
     for (unsigned k = 0; k < 2; k++) {
         struct fl_plan_layout out;
         assert_int_equal(fl_plan_context_new(&c[k]), 0);
@@ -190,7 +190,7 @@ static void a_search_for_what_is_gone_ends(void **state)
     struct fl_step_context *c;
 
     (void)state;
-    begin(hard(67, 25, 0));
+    begin(hard(107, 25, 0));
     assert_int_equal(fl_plan_context_new(&c), 0);
     loop_declared(&l, c, 3);
     (void)fl_plan_work(&region);
@@ -222,7 +222,7 @@ static void a_child_goes_on_without_the_search(void **state)
     int status = 1;
 
     (void)state;
-    begin(hard(67, 25, 0));
+    begin(hard(107, 25, 0));
     learn();
     fl_plan_fork_prepare();
     fl_plan_fork_hold();
@@ -257,13 +257,13 @@ static void beside_a_worker(void **state)
     pthread_t thread;
 
     (void)state;
-    begin(hard(129, 40, 4));
+    begin(hard(332, 40, 4));
     fl_sys.now_ns = fl_sys_linux.now_ns;
     assert_int_equal(pthread_create(&thread, NULL, work, NULL), 0);
     for (unsigned i = 0; i < 120; i++) {
         if (i % 30 == 29) {
             loop_over(&l);
-            l.ask = i % 60 == 29 ? hard(85, 40, 4) : hard(129, 40, 4);
+            l.ask = i % 60 == 29 ? hard(85, 40, 4) : hard(332, 40, 4);
         }
         loop_declared(&l, NULL, 1);
         usleep(5000);

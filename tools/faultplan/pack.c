@@ -22,8 +22,8 @@ static const char doc[] =
 static const struct argp_option option[] = {
     {"budget-ms", 'b', "MS", 0, "Look for lower layouts so long (default 1000); 0: the first one",
      0},
-    {"work", 'w', "N", 0, "Look for them for N placements instead: the same layout on any machine",
-     0},
+    {"work", 'w', "N", 0,
+     "Look for them for so much work instead, about N us: the same layout on any machine", 0},
     {"align", 'a', "N", 0, "Offsets are multiples of N, a power of two (default 1)", 0},
     {"seed", 's', "N", 0, "Of what the search does at random (default 1)", 0},
     {"capacity", 'c', "N", 0, "End at a layout of at most N bytes (default: at the lower bound)",
@@ -41,7 +41,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->budget_ms = fl_table_parse_number(arg, state);
         return 0;
     case 'w':
-        o->how.budget_work = fl_table_parse_number(arg, state);
+        o->how.budget_cost = fl_table_parse_number(arg, state);
         return 0;
     case 'a':
         o->align = fl_table_parse_number(arg, state);
@@ -95,7 +95,7 @@ int fl_plan_pack_main(int argc, char **argv)
 
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     if (o.budget_ms == UINT64_MAX) {
-        o.budget_ms = o.how.budget_work == 0 ? 1000 : 0;
+        o.budget_ms = o.how.budget_cost == 0 ? 1000 : 0;
     }
     o.how.budget_ns = fl_min(o.budget_ms, UINT64_MAX / 1000000) * 1000000;
     if (!fl_table_read(&t, o.path)) {

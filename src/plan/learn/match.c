@@ -1,55 +1,36 @@
-/* Which request of one step is which of another: edit distance in a band that follows the best path. */
+/* Which request of one step is which of another: edit distance in a band that follows the best
+ * path. */
 #include "plan/learn/merge.h"
 
 #include <stdlib.h>
 
-/* Two requests are taken for one unless they differ by more than it costs to call both missing: 32 times in size. */
+/* Two requests are taken for one unless they differ by more than it costs to call both missing: 32
+ * times in size. */
 enum { BAND = 32, GAP = 6, FAR = 1 << 30, DIAGONAL = 0, MISSING = 1, INSERTED = 2 };
 
-/* What a request looks like. */
-struct token {
-    uint64_t size;
-    uint32_t span; /* requests of its thread that come while it lives */
-    int log;       /* of the size, in half octaves */
-};
-
-/* Of a row of the table, two bits a place: how the best path comes there. A row is a prefix of the newest step's requests, a
- * place one of the other's; the band's first is `base`. */
+/* Of a row of the table, two bits a place: how the best path comes there. A row is a prefix of the
+ * newest step's requests, a place one of the other's; the band's first is `base`. */
 struct row {
     uint64_t from;
     uint32_t base;
 };
 
+/* One thread's requests. */
 struct table {
-    struct token *a, *b; /* of the newest step, of the other */
+    const struct fl_life *a, *b; /* in the newest step and the other, and how many */
     size_t na, nb;
-    int scale;       /* half octaves by which the other step is larger as a whole */
-    struct row *row; /* na + 1 */
+    uint64_t a_end, b_end; /* of the steps */
+    int scale;             /* half octaves by which the other step is larger as a whole */
+    struct row *row;       /* na + 1 */
     uint32_t cost[2][BAND];
 };
 
-size_t fl_match_scratch(size_t newest, size_t other)
+size_t fl_match_scratch(size_t newest)
 {
-    return fl_bump_cost(newest, sizeof(struct token)) + fl_bump_cost(other, sizeof(struct token)) +
-           fl_bump_cost(newest + 1, sizeof(struct row));
+    return fl_bump_cost(newest + 1, sizeof(struct row));
 }
 
-/* How many of life[0 .. n) are born before `time`. */
-static size_t born_before(const struct fl_life *life, size_t n, uint64_t time)
-{
-    size_t from = 0;
-
-    while (from < n) {
-        size_t mid = from + (n - from) / 2;
-        if (life[mid].birth < time) {
-            from = mid + 1;
-        } else {
-            n = mid;
-        }
-    }
-    return from;
-}
-
+/* In half octaves. */
 static int log_of(uint64_t size)
 {
     int bit = 63 - __builtin_clzll(size | 1);
@@ -57,28 +38,16 @@ static int log_of(uint64_t size)
     return 2 * bit + (bit > 0 ? (int)(size >> (bit - 1)) & 1 : 0);
 }
 
-static void look(const struct fl_lives *s, const struct fl_life *life, size_t n, struct token *t)
+/* Sizes may be the same, or all have moved by the same factor; what other requests there are
+ * lengthens a lifetime a little. */
+static uint32_t unlike(const struct table *t, const struct fl_life *a, const struct fl_life *b)
 {
-    for (size_t i = 0; i < n; i++) {
-        t[i].size = life[i].size;
-        t[i].log = log_of(life[i].size);
-        t[i].span = UINT32_MAX;
-        if (life[i].death <= s->end) {
-            t[i].span = (uint32_t)born_before(life + i, n - i, life[i].death);
-        }
-    }
-}
+    uint64_t la = fl_min(a->death, t->a_end) - a->birth, lb = fl_min(b->death, t->b_end) - b->birth;
+    uint64_t longer = la > lb ? la - lb : lb - la;
+    uint32_t cost = longer == 0 ? 0 : longer <= 2 + la / 8 ? 1 : 3;
 
-/* Sizes may be the same, or all have moved by the same factor; a few requests more or less lengthen a span. */
-static uint32_t unlike(const struct table *t, const struct token *a, const struct token *b)
-{
-    uint32_t cost = 0, longer = a->span > b->span ? a->span - b->span : b->span - a->span;
-    int apart = b->log - a->log;
-
-    if (longer != 0) {
-        cost += longer <= 2 + a->span / 8 ? 1 : 3;
-    }
     if (a->size != b->size) {
+        int apart = log_of(b->size) - log_of(a->size);
         cost += 2 + (uint32_t)fl_min((size_t)abs(apart), (size_t)abs(apart - t->scale));
     }
     return cost;
@@ -132,8 +101,7 @@ static uint32_t next_base(const struct table *t, size_t i)
 
 static void fill(struct table *t)
 {
-    t->row[0].base = 0;
-    t->row[0].from = 0;
+    t->row[0] = (struct row){0, 0};
     for (uint32_t k = 0; k < BAND; k++) {
         t->cost[0][k] = k <= t->nb ? k * GAP : FAR;
         t->row[0].from |= (uint64_t)INSERTED << (2 * k);
@@ -144,11 +112,12 @@ static void fill(struct table *t)
     }
 }
 
-/* From the last row back. `match` gets places of the other step, `first` added. */
-static void trace(const struct table *t, uint32_t *match, size_t first)
+/* From the last row back. `match` gets numbers of the other step's lives, of which `first` is the
+ * thread's first. Returns how many have one. */
+static size_t trace(const struct table *t, uint32_t *match, size_t first)
 {
     const uint32_t *cost = t->cost[t->na % 2];
-    size_t i = t->na, base = t->row[i].base, j = base, least = SIZE_MAX;
+    size_t i = t->na, base = t->row[i].base, j = base, least = SIZE_MAX, n = 0;
 
     for (size_t k = 0; k < BAND && base + k <= t->nb; k++) {
         size_t whole = cost[k] + (t->nb - base - k) * GAP;
@@ -159,57 +128,24 @@ static void trace(const struct table *t, uint32_t *match, size_t first)
     }
     while (i > 0) {
         uint64_t by = t->row[i].from >> (2 * (j - t->row[i].base)) & 3;
-        if (by == DIAGONAL) {
-            match[--i] = (uint32_t)(first + --j);
-        } else if (by == MISSING) {
-            match[--i] = FL_MERGE_NONE;
-        } else {
+        if (by == INSERTED) {
             j--;
+            continue;
         }
+        match[--i] = by == DIAGONAL ? (uint32_t)(first + --j) : FL_MERGE_NONE;
+        n += by == DIAGONAL;
     }
+    return n;
 }
 
-static uint64_t sum_of(const struct token *t, size_t n)
+static int log_of_all(const struct fl_life *life, size_t n)
 {
     uint64_t sum = 0;
 
     for (size_t i = 0; i < n; i++) {
-        sum += t[i].size;
+        sum += life[i].size;
     }
-    return sum;
-}
-
-static bool same(const struct token *a, const struct token *b)
-{
-    return a->size == b->size;
-}
-
-/* One thread's requests; `first` is the number of the other step's first of them. */
-static size_t match_thread(struct table *t, uint32_t *match, size_t first)
-{
-    size_t head = 0, tail = 0, n = 0, na = t->na, nb = t->nb;
-
-    while (head < na && head < nb && same(&t->a[head], &t->b[head])) {
-        match[head] = (uint32_t)(first + head);
-        head++;
-    }
-    while (tail < na - head && tail < nb - head &&
-           same(&t->a[na - 1 - tail], &t->b[nb - 1 - tail])) {
-        tail++;
-        match[na - tail] = (uint32_t)(first + nb - tail);
-    }
-    struct table middle = *t;
-    middle.a += head;
-    middle.b += head;
-    middle.na -= head + tail;
-    middle.nb -= head + tail;
-    middle.scale = log_of(sum_of(middle.b, middle.nb)) - log_of(sum_of(middle.a, middle.na));
-    fill(&middle);
-    trace(&middle, match + head, first + head);
-    for (size_t i = 0; i < na; i++) {
-        n += match[i] != FL_MERGE_NONE;
-    }
-    return n;
+    return log_of(sum);
 }
 
 static size_t thread_end(const struct fl_lives *s, size_t from)
@@ -225,11 +161,9 @@ static size_t thread_end(const struct fl_lives *s, size_t from)
 size_t fl_match_steps(const struct fl_lives *newest, const struct fl_lives *other, uint32_t *match,
                       struct fl_bump room)
 {
-    struct table t;
+    struct table t = {.a_end = newest->end, .b_end = other->end};
     size_t n = 0, b = 0, b_end = 0;
 
-    t.a = fl_bump_carve(&room, newest->n, sizeof *t.a);
-    t.b = fl_bump_carve(&room, other->n, sizeof *t.b);
     t.row = fl_bump_carve(&room, newest->n + 1, sizeof *t.row);
     for (size_t a = 0, a_end; a < newest->n; a = a_end) {
         uint32_t thread = newest->life[a].thread;
@@ -237,11 +171,13 @@ size_t fl_match_steps(const struct fl_lives *newest, const struct fl_lives *othe
         for (b = b_end; b < other->n && other->life[b].thread < thread; b++) {
         }
         b_end = b < other->n && other->life[b].thread == thread ? thread_end(other, b) : b;
+        t.a = newest->life + a;
+        t.b = other->life + b;
         t.na = a_end - a;
         t.nb = b_end - b;
-        look(newest, newest->life + a, t.na, t.a);
-        look(other, other->life + b, t.nb, t.b);
-        n += match_thread(&t, match + a, b);
+        t.scale = log_of_all(t.b, t.nb) - log_of_all(t.a, t.na);
+        fill(&t);
+        n += trace(&t, match + a, b);
     }
     return n;
 }

@@ -1,5 +1,6 @@
-/* From recorded steps to the slots of the next: which request is which, how long it lives, what is not to be planned.
- * What is left to others: matching (match.c), the order of events (order.c), offsets (pack/). */
+/* From recorded steps to the slots of the next: which request is which, how long it lives, what
+ * is not to be planned. What is left to others: matching (match.c), the order of events
+ * (order.c), offsets (pack/). */
 #include "plan/learn/merge.h"
 
 #include <errno.h>
@@ -15,25 +16,8 @@ struct merge {
     struct fl_bump room;
 };
 
-size_t fl_bump_cost(size_t count, size_t width)
-{
-    return fl_align_up(count * width, FL_CACHE_LINE);
-}
-
-void *fl_bump_carve(struct fl_bump *b, size_t count, size_t width)
-{
-    size_t len = fl_bump_cost(count, width);
-    unsigned char *p = b->at;
-
-    if (len > b->left) {
-        return NULL;
-    }
-    b->at += len;
-    b->left -= len;
-    return p;
-}
-
-/* A step that is longer is left out unseen: more than a quarter of its requests are none of the newest step's. */
+/* A step that is longer is left out unseen: more than a quarter of its requests are none of the
+ * newest step's. */
 static size_t most_lives(size_t n)
 {
     return n + n / 3 + 1;
@@ -44,7 +28,7 @@ size_t fl_merge_scratch(size_t n, size_t nsteps)
     size_t most = most_lives(n);
 
     return FL_CACHE_LINE + fl_bump_cost(n, sizeof(uint32_t)) * nsteps +
-           fl_max(fl_order_scratch(most), fl_match_scratch(n, most));
+           fl_max(fl_order_scratch(most), fl_match_scratch(n));
 }
 
 static bool is_step(const struct fl_lives *s)
@@ -108,8 +92,8 @@ static int match_all(struct merge *m, struct fl_merged *out)
     return left_out > (m->nsteps - 1) / 2 ? -EAGAIN : 0;
 }
 
-/* When is the same request made again, after a life that outlasts step j? By the step after it, if that follows at once, else as
- * if that were like it. */
+/* When is the same request made again, after a life that outlasts step j? By the step after it,
+ * if that follows at once, else as if that were like it. */
 static uint64_t asked_again(const struct merge *m, size_t j, size_t slot, const struct fl_life *l)
 {
     const struct fl_lives *s = &m->steps[j];
@@ -144,7 +128,8 @@ static enum fl_slot_kind kind_of(const struct merge *m, size_t slot)
             kind = (enum fl_slot_kind)fl_max(kind, twice ? FL_SLOT_DOUBLED : FL_SLOT_CROSSING);
         }
     }
-    /* What the newest step's block comes to may not be known yet: the older ones are asked first. */
+    /* What the newest step's block comes to may not be known yet: the older ones are asked
+     * first. */
     never += newest_never && (seen == 1 || never > 0);
     bool kept = 2 * never > seen || (2 * never == seen && newest_never);
     return kept ? FL_SLOT_KEPT : kind;
@@ -184,8 +169,8 @@ static bool varies(const struct merge *m, size_t slot)
     return false;
 }
 
-/* Sizes that move together are planned at their largest: that is one step's. If they do not, the largest of each are more than any
- * step needs. */
+/* Sizes that move together are planned at their largest: that is one step's. If they do not, the
+ * largest of each are more than any step needs. */
 static void leave_varying(const struct merge *m, unsigned percent, struct fl_merged *out)
 {
     size_t used = 0;
@@ -212,6 +197,8 @@ void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon)
     for (struct fl_slot *s = slot; s < slot + n; s++) {
         if (s->zone != 0 && s->kind <= FL_SLOT_DOUBLED) {
             s->kind = FL_SLOT_DOUBLED;
+        }
+        if (s->kind == FL_SLOT_CROSSING || s->kind == FL_SLOT_DOUBLED) {
             s->birth = 0;
             s->death = horizon;
         }
@@ -226,14 +213,7 @@ static void place_in_time(const struct merge *m, struct fl_merged *out)
             fl_order_cover(&m->steps[j], m->match[j], m->slot, m->n, m->room);
         }
     }
-    for (size_t i = 0; i < m->n; i++) {
-        if (m->slot[i].kind == FL_SLOT_CROSSING || m->slot[i].kind == FL_SLOT_DOUBLED) {
-            m->slot[i].birth = 0;
-            m->slot[i].death = out->horizon;
-        }
-    }
     fl_merge_zones(m->slot, m->n, out->horizon);
-    out->bound = fl_order_bound(m->slot, m->n, out->horizon, m->room);
 }
 
 int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, struct fl_slot *slot,
@@ -255,7 +235,7 @@ int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, stru
     if (scratch_len < fl_merge_scratch(m.n, nsteps)) {
         return -ENOMEM;
     }
-    m.room = (struct fl_bump){(unsigned char *)at, scratch_len - (at - (uintptr_t)scratch)};
+    m.room = (struct fl_bump){(char *)at, (char *)scratch + scratch_len, false};
     int rc = match_all(&m, out);
     if (rc != 0) {
         return rc;

@@ -279,7 +279,7 @@ void fl_plan_saw_free(struct fl_extent *e)
 
     e->life = 0;
     note_leader(c);
-    if (c != fl_plan_mine || fl_region_busy() ||
+    if (fl_plan_mine == NULL || c != fl_plan_mine || fl_region_busy() ||
         atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         atomic_fetch_add_explicit(&c->learn.freed_by_others, e->len, memory_order_relaxed);
         end_life(c, request, __atomic_load_n(&c->learn.clock, __ATOMIC_RELAXED) + 1);

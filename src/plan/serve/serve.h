@@ -36,6 +36,7 @@ struct fl_serve {
     bool moved;               /* to another arena before */
     unsigned drain_steps;     /* until what a lower layout leaves is given back */
     bool drains;              /* this is one of them */
+    bool ready; /* it has what the layouts that are known need; false: that is to be looked at */
 };
 
 /* Steps in a row that began in another zone than the arena's: see follow.c. */

@@ -33,9 +33,19 @@ void fl_serve_let_go(struct fl_step_context *c)
     }
 }
 
+/* Nothing has changed since the last step. */
+static bool is_ready(const struct fl_serve *s)
+{
+    return s->ready && s->arena != NULL && fl_arena_is_open(s->arena) && !s->arena->lowered &&
+           !s->drains && s->drain_steps == 0;
+}
+
 /* An arena that holds every layout we know. Those of one context are never in use at once, so they share it. */
 static bool have_arena(struct fl_step_context *c)
 {
+    if (FL_LIKELY(is_ready(&c->serve))) {
+        return true;
+    }
     size_t height = tallest(c),
            has = c->serve.arena != NULL ? atomic_load(&c->serve.arena->height) : 0;
 
@@ -55,6 +65,7 @@ static bool have_arena(struct fl_step_context *c)
     } else if (height + fl_page.huge <= c->serve.arena->limit || c->serve.arena->lowered) {
         fl_arena_lower(c->serve.arena, height);
     }
+    c->serve.ready = true;
     return true;
 }
 
@@ -116,8 +127,7 @@ enum fl_verdict fl_replay_end(struct fl_step_context *c)
 
     fl_replay_count(c);
     bool mismatched = s->step.mismatched - s->step.displaced > s->step.requests / 2;
-    bool grows = c->job.grown != NULL || s->layout->wish;
-    bool bad = !mismatched && !grows && s->step.missed > s->step.exempt + s->step.asked / 20;
+    bool bad = !mismatched && s->step.missed > s->step.exempt + s->step.asked / 20;
 
     note_step(c);
     fl_keep_use(s->layout);
@@ -126,8 +136,8 @@ enum fl_verdict fl_replay_end(struct fl_step_context *c)
     s->bad = (uint8_t)(s->bad << 1 | bad);
     s->served++;
     fl_stats_bump(&c->stats.steps);
-    if (s->mismatched_steps >= MISMATCHED_MOST) {
-        return FL_STEPS_MISMATCHED;
+    if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
+        return s->served > s->mismatched_steps ? FL_STEPS_MISMATCHED : FL_STEPS_BAD;
     }
     return __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_STEPS_BAD : FL_STEP_GOOD;
 }

@@ -274,7 +274,7 @@ void fl_keep_adopt(struct fl_step_context *c)
     fl_plan_lock();
     keep.given[c->who.id - 1] = 0;
     for (unsigned i = 0; i < keep.n && i < FL_LAYOUTS; i++) {
-        c->serve.known[i] = fl_layout_copy(keep.entry[i].layout);
+        fl_context_set_known(c, i, fl_layout_copy(keep.entry[i].layout));
         keep.given[c->who.id - 1] |= keep.entry[i].bit;
     }
     /* Of several it is seen by its first requests which one it is. */
@@ -301,7 +301,7 @@ static void add_known(struct fl_step_context *c, struct fl_layout *l)
         c->serve.last = c->serve.last == old ? NULL : c->serve.last;
         fl_better_forget(c, old);
     }
-    c->serve.known[i] = l; /* first: a child of fork may find the context so */
+    fl_context_set_known(c, i, l); /* first: a child of fork may find the context so */
     fl_layout_free(old);
 }
 

@@ -3,19 +3,20 @@
 #include "plan/context.h"
 #include "plan/store/store.h"
 
-/* Bytes that its slots come to, each by itself, twice where it may live in two steps at once: no
- * layout is taller. Below 2^64. */
+/* Bytes that its slots come to, each by itself, twice where it may live in two steps at once, and each
+ * band of a zone on a huge page of its own: no layout is taller. Below 2^64. */
 static uint64_t sum_of(const struct fl_layout *l)
 {
-    uint64_t sum = FL_GRANULE;
+    uint64_t sum = FL_GRANULE, bands = 0;
 
     for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
         bool is_huge = s->size >= FL_HUGE_FROM;
         uint64_t bytes = is_huge ? fl_align_up(s->size, fl_page.huge) + fl_page.huge
                                  : fl_align_up(s->size, FL_GRANULE);
         sum += bytes * (s->kind <= FL_SLOT_CROSSING ? 1 : 2);
+        bands = s->zone != 0 ? (uint64_t)fl_page.huge * 2 * FL_PLAN_ZONES : bands;
     }
-    return sum;
+    return sum + bands;
 }
 
 /* Do no two slots that live at once overlap? */

@@ -94,6 +94,12 @@ static void capture(void *stream, bool on)
     fake_capture(stream, on);
     fake_unlock();
 }
+static void capture_as(int mode)
+{
+    fake_lock();
+    fake_capture_as(mode);
+    fake_unlock();
+}
 static void *context_new(int device)
 {
     LOCKED(void *, fake_context_new(device));
@@ -134,6 +140,7 @@ const struct fake_cuda fake_cuda = {
     .refused = failed,
     .hide = hide,
     .capture = capture,
+    .capture_as = capture_as,
     .context_new = context_new,
     .context_end = context_end,
     .amid = fake_amid,

@@ -52,9 +52,10 @@ void fake_execute(const struct fake_op *op)
 /* Puts an operation into the queue, its accesses having been told. */
 static fl_CUresult submit(struct fake_stream *s, struct fake_op *op, bool reads, bool writes)
 {
-    if (s->capturing || op->len == 0) {
+    bool implicit = op->len != 0 && fake_stream_is_implicit(s);
+    if (s->capturing || op->len == 0 || implicit) {
         free(op->snapshot);
-        return FL_CUDA_SUCCESS;
+        return implicit ? FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : FL_CUDA_SUCCESS;
     }
     fake_submit_order(s);
     if (reads) {
@@ -199,6 +200,9 @@ static fl_CUresult fill(uint64_t read, size_t read_len, uint64_t write, size_t w
     }
     if (!fake_is_allocated(read, read_len) || !fake_is_allocated(write, write_len)) {
         return FL_CUDA_ERROR_INVALID_VALUE;
+    }
+    if (fake_stream_is_implicit(s)) {
+        return FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
     if (s->capturing) {
         return FL_CUDA_SUCCESS;

@@ -90,6 +90,7 @@ fl_CUresult fake_cuGetErrorName(fl_CUresult code, const char **name)
         {800, "CUDA_ERROR_NOT_PERMITTED"},
         {801, "CUDA_ERROR_NOT_SUPPORTED"},
         {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+        {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"},
         {999, "CUDA_ERROR_UNKNOWN"},
     };
 

@@ -7,6 +7,7 @@ enum { EVENTS = 4096 };
 
 static struct fake_event {
     bool alive, captured;
+    struct fake_context *context;
     struct fake_stream *stream; /* NULL: never recorded, which counts as done */
     uint64_t seq;
     struct fake_clock clock;
@@ -40,6 +41,7 @@ fl_CUresult fake_cuEventCreate(fl_CUevent *event, unsigned flags)
     e->alive = true;
     e->captured = false;
     e->stream = NULL;
+    e->context = fake_context_now();
     *event = (fl_CUevent)(void *)e;
     return fake_leave(FL_CUDA_SUCCESS);
 }
@@ -60,11 +62,18 @@ fl_CUresult fake_cuEventRecord(fl_CUevent event, fl_CUstream stream)
 {
     FAKE_ENTER(cuEventRecord, FAKE_CONTEXT);
     struct fake_event *e = event_of(event);
-    struct fake_stream *s = fake_stream_of(stream);
+    struct fake_stream *s = fake_stream_anywhere(stream);
     struct fake_op mark = {.kind = FAKE_OP_MARK};
 
     if (e == NULL || s == NULL) {
         return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
+    }
+    if (e->context != s->context) {
+        fake_violation("cuEventRecord of an event of another context");
+        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
+    }
+    if (fake_stream_is_implicit(s)) {
+        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     }
     e->captured = s->capturing;
     if (!s->capturing) {
@@ -85,6 +94,10 @@ fl_CUresult fake_cuEventQuery(fl_CUevent event)
     if (e == NULL) {
         return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
     }
+    if (e->captured) {
+        fake_violation("cuEventQuery of a captured event");
+        return fake_leave(FL_CUDA_ERROR_CAPTURED_EVENT);
+    }
     if (e->stream != NULL) {
         if (e->stream->done < e->seq) {
             return fake_leave(FL_CUDA_ERROR_NOT_READY);
@@ -102,6 +115,10 @@ fl_CUresult fake_cuEventSynchronize(fl_CUevent event)
     if (e == NULL) {
         return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
     }
+    if (e->captured) {
+        fake_violation("cuEventSynchronize of a captured event");
+        return fake_leave(FL_CUDA_ERROR_CAPTURED_EVENT);
+    }
     if (e->stream != NULL) {
         fake_run(e->stream, e->seq);
         fake_clock_join(&fake_host, &e->clock);
@@ -112,11 +129,18 @@ fl_CUresult fake_cuEventSynchronize(fl_CUevent event)
 fl_CUresult fake_cuStreamWaitEvent(fl_CUstream stream, fl_CUevent event, unsigned flags)
 {
     FAKE_ENTER(cuStreamWaitEvent, FAKE_CONTEXT);
-    struct fake_stream *s = fake_stream_of(stream);
+    struct fake_stream *s = fake_stream_anywhere(stream);
     struct fake_event *e = event_of(event);
 
     if (e == NULL || s == NULL) {
         return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
+    }
+    if (e->captured != s->capturing) {
+        fake_violation("cuStreamWaitEvent from %s a capture", s->capturing ? "within" : "outside");
+        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    }
+    if (fake_stream_is_implicit(s)) {
+        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     }
     if (flags != 0) {
         return fake_leave(FL_CUDA_ERROR_INVALID_VALUE);

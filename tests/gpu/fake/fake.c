@@ -256,8 +256,7 @@ static fl_CUresult refusal(const char *name, unsigned needs)
             return FL_CUDA_ERROR_CONTEXT_IS_DESTROYED;
         }
     }
-    if ((needs & FAKE_NO_CAPTURE) != 0 && fake_any_capture() &&
-        ((needs & FAKE_WHOLE_CONTEXT) != 0 || !fake_is_relaxed())) {
+    if ((needs & FAKE_NO_CAPTURE) != 0 && fake_capture_forbids((needs & FAKE_WHOLE_CONTEXT) != 0)) {
         fake_violation("%s breaks a capture", name);
         return FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }

@@ -2,7 +2,7 @@
  *   fake.c    what every call goes through: counting, failing, re-entering, the lock; the settings; control.c the table for tests
  *   device.c  cuInit, devices, contexts, how calls are found
  *   order.c   clocks, and what nothing orders
- *   stream.c  streams, what is queued and when it runs; event.c  events
+ *   stream.c  streams, what is queued and when it runs; event.c  events; capture.c  capture
  *   copy.c    what is submitted: copies, fills, kernels
  *   memory.c  device memory; pool.c  the driver's own pools
  *   map.c     virtual memory management
@@ -13,6 +13,8 @@
 
 #include "gpu/cuda_abi.h"
 #include "gpu/fake_cuda.h"
+
+#include <pthread.h>
 
 #define FAKE_EXPORT __attribute__((visibility("default")))
 
@@ -38,8 +40,9 @@ FAKE_MORE_CALLS(X)
 enum fake_need {
     FAKE_ALWAYS = 1,  /* no driver needs to be there: cuInit and its like */
     FAKE_CONTEXT = 2, /* a context is current */
-    /* Forbidden while a stream is captured, unless the thread's capture mode is relaxed; then too. */
+    /* "Potentially unsafe" in cuda.h: captures under way and the thread's mode may forbid it. */
     FAKE_NO_CAPTURE = 4,
+    /* Forbidden while a stream of the context is captured, in every mode. */
     FAKE_WHOLE_CONTEXT = 8,
 };
 fl_CUresult fake_enter(const char *name, unsigned needs);
@@ -135,9 +138,18 @@ struct fake_stream {
     struct fake_clock clock;
     unsigned component;
     bool alive, blocking, legacy, capturing;
+    fl_CUstreamCaptureMode capture_mode; /* then: as it was begun */
+    pthread_t capture_thread;            /* and by whom */
 };
 /* NULL when there is none of that handle; its context is checked. */
 struct fake_stream *fake_stream_of(fl_CUstream handle);
+struct fake_stream *fake_streams(void); /* all that ever were, by `next` */
+/* Of a handle that is no stream any more: undefined in cuda.h; drivers crash, or say this. */
+enum { FAKE_DEAD = FL_CUDA_ERROR_CONTEXT_IS_DESTROYED };
+/* Of any context, for calls that take such. */
+struct fake_stream *fake_stream_anywhere(fl_CUstream handle);
+/* The legacy stream, while a blocking stream of its context is captured: a violation. */
+bool fake_stream_is_implicit(const struct fake_stream *s);
 /* Queues what `op` says: the caller has filled kind, to, from, len, snapshot, value. Advances the clocks first: the accesses that belong
  * to it are told by fake_access with the stream's clock afterwards. */
 void fake_submit(struct fake_stream *s, const struct fake_op *op);
@@ -151,12 +163,13 @@ void fake_progress(void);                    /* random: somebody goes on a littl
 void fake_host_joins(struct fake_stream *s); /* runs it; the host knows */
 void fake_sync_device(int device);           /* -1: all */
 void fake_run_all(void);                     /* runs; nobody knows */
-bool fake_any_capture(void);
-bool fake_is_relaxed(void); /* the calling thread's capture mode */
+/* What the calling thread may not do now: see cuThreadExchangeStreamCaptureMode in cuda.h. */
+bool fake_capture_forbids(bool whole_context);
 void fake_stream_context_ends(struct fake_context *c);
 void fake_stream_reset(void);
 unsigned fake_stream_live(void);
 void fake_capture(void *stream, bool on);
+void fake_capture_as(int mode);
 unsigned fake_step(void *stream, unsigned n);
 unsigned fake_pending(void *stream);
 void fake_schedule(enum fake_cuda_mode mode, uint64_t seed);

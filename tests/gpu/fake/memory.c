@@ -178,7 +178,10 @@ fl_CUresult fake_cuMemAlloc(fl_CUdeviceptr *address, size_t len)
     if (len == 0) {
         return fake_leave(FL_CUDA_ERROR_INVALID_VALUE);
     }
-    b = fake_block_take(fake_context_now()->device, len, GRAIN, FAKE_BLOCK_ALLOC);
+    /* As drivers do: what is large has whole pages of its own, what is small shares them. */
+    size_t grain = len >= HUGE / 2 ? HUGE : GRAIN;
+    b = fake_block_take(fake_context_now()->device, (len + grain - 1) / grain * grain, grain,
+                        FAKE_BLOCK_ALLOC);
     if (b == NULL) {
         return fake_leave(FL_CUDA_ERROR_OUT_OF_MEMORY);
     }

@@ -53,7 +53,12 @@ static struct fake_stream *legacy_of(struct fake_context *c)
     return s != NULL ? s : stream_add(c, true, true);
 }
 
-struct fake_stream *fake_stream_of(fl_CUstream handle)
+struct fake_stream *fake_streams(void)
+{
+    return all;
+}
+
+struct fake_stream *fake_stream_anywhere(fl_CUstream handle)
 {
     uintptr_t number = (uintptr_t)handle;
     struct fake_context *c = fake_context_now();
@@ -76,7 +81,16 @@ struct fake_stream *fake_stream_of(fl_CUstream handle)
     }
     if (s == NULL) {
         fake_violation("%s: no such stream", fake_call_now());
-    } else if (c != NULL && s->context != c) {
+    }
+    return s;
+}
+
+struct fake_stream *fake_stream_of(fl_CUstream handle)
+{
+    const struct fake_context *c = fake_context_now();
+    struct fake_stream *s = fake_stream_anywhere(handle);
+
+    if (s != NULL && c != NULL && s->context != c) {
         fake_violation("%s: the stream is another context's", fake_call_now());
         s = NULL;
     }
@@ -274,16 +288,6 @@ void fake_sync_device(int device)
     }
 }
 
-bool fake_any_capture(void)
-{
-    for (const struct fake_stream *s = all; s != NULL; s = s->next) {
-        if (s->capturing) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool fake_is_queued(uint64_t lo, size_t len)
 {
     for (const struct fake_stream *s = all; s != NULL; s = s->next) {
@@ -308,11 +312,14 @@ fl_CUresult fake_cuStreamSynchronize(fl_CUstream stream)
     struct fake_stream *s = fake_stream_of(stream);
 
     if (s == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
+        return fake_leave(FAKE_DEAD);
     }
     if (s->capturing) {
         fake_violation("cuStreamSynchronize breaks a capture");
         return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
+    if (fake_stream_is_implicit(s)) {
+        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     }
     fake_host_joins(s);
     for (struct fake_stream *o = all; o != NULL; o = o->next) {
@@ -329,7 +336,11 @@ fl_CUresult fake_cuStreamQuery(fl_CUstream stream)
     struct fake_stream *s = fake_stream_of(stream);
 
     if (s == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
+        return fake_leave(FAKE_DEAD);
+    }
+    if (s->capturing || fake_stream_is_implicit(s)) {
+        fake_violation("cuStreamQuery breaks a capture");
+        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
     if (s->first != NULL) {
         return fake_leave(FL_CUDA_ERROR_NOT_READY);
@@ -341,51 +352,25 @@ fl_CUresult fake_cuStreamQuery(fl_CUstream stream)
 fl_CUresult fake_cuStreamGetId(fl_CUstream stream, unsigned long long *id)
 {
     FAKE_ENTER(cuStreamGetId, FAKE_CONTEXT);
-    const struct fake_stream *s = fake_stream_of(stream);
+    const struct fake_stream *s = fake_stream_anywhere(stream);
 
     if (s == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
+        return fake_leave(FAKE_DEAD);
     }
     *id = s->id;
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
-static _Thread_local fl_CUstreamCaptureMode capture_mode; /* 0: global, the driver's default */
-
-bool fake_is_relaxed(void)
+fl_CUresult fake_cuStreamGetCtx(fl_CUstream stream, fl_CUcontext *context)
 {
-    return capture_mode == FL_CU_STREAM_CAPTURE_MODE_RELAXED;
-}
-
-fl_CUresult fake_cuThreadExchangeStreamCaptureMode(fl_CUstreamCaptureMode *next)
-{
-    FAKE_ENTER(cuThreadExchangeStreamCaptureMode, 0);
-    const fl_CUstreamCaptureMode was = capture_mode;
-
-    capture_mode = *next;
-    *next = was;
-    return fake_leave(FL_CUDA_SUCCESS);
-}
-
-fl_CUresult fake_cuStreamIsCapturing(fl_CUstream stream, int *status)
-{
-    FAKE_ENTER(cuStreamIsCapturing, FAKE_CONTEXT);
-    const struct fake_stream *s = fake_stream_of(stream);
+    FAKE_ENTER(cuStreamGetCtx, FAKE_CONTEXT);
+    struct fake_stream *s = fake_stream_anywhere(stream);
 
     if (s == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
+        return fake_leave(FAKE_DEAD);
     }
-    *status = s->capturing ? 1 : FL_CU_STREAM_CAPTURE_STATUS_NONE;
+    *context = (fl_CUcontext)(void *)s->context;
     return fake_leave(FL_CUDA_SUCCESS);
-}
-
-void fake_capture(void *stream, bool on)
-{
-    struct fake_stream *s = fake_stream_of(stream);
-
-    if (s != NULL) {
-        s->capturing = on;
-    }
 }
 
 unsigned fake_step(void *stream, unsigned n)
@@ -444,5 +429,6 @@ void fake_stream_reset(void)
     }
     memset(handles, 0, sizeof handles);
     last_ended = 0;
+    fake_capture_as(0);
     generation++;
 }

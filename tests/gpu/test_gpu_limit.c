@@ -1,0 +1,182 @@
+/* Limits of a device, which pools and mirrors share; and a pool's options as older programs have
+ * them. */
+#include "gpu/mirror.h"
+#include "gpu/pool_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct fl_gpu_mirror *mirror_of(size_t len, size_t reserve, int *out_rc)
+{
+    struct fl_gpu_slot slot = {.size = len};
+    struct fl_gpu_mirror_options o;
+    struct fl_gpu_mirror *m = NULL;
+
+    fl_gpu_mirror_defaults(&o);
+    o.slot = &slot;
+    o.count = 1;
+    o.reserve = reserve;
+    *out_rc = fl_gpu_mirror_create(gpu, &o, &m);
+    return m;
+}
+
+/* 64 MiB, and never 65, whoever asks. */
+static void a_limit_is_of_the_device(void **state)
+{
+    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH,
+                                               FL_GPU_PLANNED, FL_GPU_DRIVER};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        for (size_t reserve = 0; reserve <= MIB(64); reserve += MIB(64)) {
+            struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+            o.limit = MIB(64);
+            struct fl_gpu_pool *p = pool_with(&o), *q = pool_of(all[i]);
+            uint64_t x = pool_take(p, MIB(40), NULL), y = 0;
+            int rc = 0;
+            assert_int_equal(fl_gpu_pool_alloc(q, MIB(26), NULL, &y), -ENOMEM);
+            y = pool_take(q, MIB(16), NULL);
+            assert_null(mirror_of(MIB(10), reserve, &rc));
+            assert_int_equal(rc, -ENOMEM);
+            struct fl_gpu_mirror *m = mirror_of(MIB(4), reserve, &rc);
+            assert_int_equal(rc, 0);
+            assert_true(reserve == 0 || fl_gpu_mirror_grow(m, MIB(10)) == -ENOMEM);
+            assert_true(fake == NULL || fake->used(0) <= MIB(64));
+            pool_give(p, x, NULL);
+            pool_end(
+                p); /* what it held others may have; its limit is the device's while there are any */
+            assert_int_equal(fl_gpu_pool_alloc(q, MIB(60), NULL, &x), -ENOMEM);
+            x = pool_take(q, MIB(40), NULL);
+            pool_give(q, x, NULL);
+            pool_give(q, y, NULL);
+            pool_end(q);
+            assert_int_equal(fl_gpu_mirror_destroy(m), 0);
+        }
+    }
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    pool_give(p, pool_take(p, MIB(100), NULL), NULL); /* all have left: there is none */
+    pool_end(p);
+}
+
+/* The driver gives whole pages of 2 MiB: a chunk of a little more than one takes two. */
+static void what_the_driver_takes_counts(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_UNPOOLED);
+    uint64_t x[64];
+    unsigned n = 0;
+
+    (void)state;
+    o.limit = MIB(64);
+    struct fl_gpu_pool *p = pool_with(&o);
+    while (n < 64 && fl_gpu_pool_alloc(p, MIB(2) + 256, NULL, &x[n]) == 0) {
+        n++;
+    }
+    assert_int_equal(n, 16);
+    assert_true(fake == NULL || fake->used(0) == MIB(64));
+    while (n > 0) {
+        pool_give(p, x[--n], NULL);
+    }
+    pool_end(p);
+}
+
+/* The driver's refusals are not held against it. */
+static void what_is_refused_is_not_held(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    if (fake == NULL) {
+        skip();
+    }
+    o.limit = MIB(64);
+    struct fl_gpu_pool *p = pool_with(&o);
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t x = 0;
+        int rc = 0;
+        fake->refuse("cuMemAlloc", 1, FL_CUDA_ERROR_OUT_OF_MEMORY, true);
+        assert_int_equal(fl_gpu_pool_alloc(p, MIB(40), NULL, &x), -ENOMEM);
+        assert_null(mirror_of(MIB(40), 0, &rc));
+        fake->refuse("cuMemSetAccess", 1, FL_CUDA_ERROR_UNKNOWN, true);
+        assert_null(mirror_of(MIB(40), MIB(64), &rc));
+        fake->refuse(NULL, 0, 0, false);
+    }
+    pool_give(p, pool_take(p, MIB(64), NULL), NULL);
+    pool_end(p);
+}
+
+static void older_programs_have_the_defaults(void **state)
+{
+    struct fl_gpu_pool_options defaults, o;
+    struct fl_gpu_pool *p = NULL;
+
+    (void)state;
+    fl_gpu_pool_defaults(&defaults, FL_GPU_DEVICE);
+    memset(&o, 0xff, sizeof o); /* what lies behind an older program's is anything */
+    o.size = offsetof(struct fl_gpu_pool_options, initial);
+    o.strategy = FL_GPU_ROUND;
+    o.target = FL_GPU_DEVICE;
+    o.page = 8192;
+    o.large_round = defaults.large_round;
+    o.linear_cutoff = 22;
+    o.reserve_percent = 5;
+    o.fraction = 0.5;
+    assert_int_equal(fl_gpu_pool_create(gpu, &o, &p), 0);
+    assert_int_equal(p->o.page, 8192);
+    assert_int_equal(p->o.linear_cutoff, 22);
+    assert_int_equal(p->o.limit, defaults.limit);
+    assert_int_equal(p->o.retry_ms, defaults.retry_ms);
+    assert_int_equal(p->o.numa_node, -1);
+    pool_end(p);
+    o.size = offsetof(struct fl_gpu_pool_options, page) - 1;
+    assert_int_equal(fl_gpu_pool_create(gpu, &o, &p), -EINVAL);
+    struct {
+        struct fl_gpu_pool_options known;
+        size_t newer;
+    } n = {defaults, 7};
+    n.known.size = sizeof n;
+    assert_int_equal(fl_gpu_pool_create(gpu, &n.known, &p), 0);
+    pool_end(p);
+}
+
+static void the_defaults_are_paddles(void **state)
+{
+    struct fl_gpu_pool_options o;
+
+    (void)state;
+    fl_gpu_pool_defaults(&o, FL_GPU_PINNED);
+    o.initial = o.regrow = MIB(4);
+    struct fl_gpu_pool *p = pool_with(&o);
+    assert_string_equal(p->strategy->name, "naive_best_fit");
+    uint64_t x[100];
+    for (unsigned i = 0; i < 50; i++) {
+        x[i] = pool_take(p, KIB(4), NULL);
+    }
+    assert_int_equal(pool_stats(p).driver_allocs, 1);
+    uint64_t calls = gpu_driver_calls();
+    for (unsigned i = 0; i < 10; i++) { /* a stream that lasts: a hit is no call of the driver's */
+        pool_give(p, x[i], NULL);
+        x[i] = pool_take(p, KIB(4), NULL);
+    }
+    assert_int_equal(gpu_driver_calls(), calls);
+    for (unsigned i = 0; i < 50; i++) {
+        pool_give(p, x[i], NULL);
+    }
+    pool_end(p);
+    fl_gpu_pool_defaults(&o, FL_GPU_DEVICE);
+    p = pool_with(&o);
+    assert_string_equal(p->strategy->name, "auto_growth");
+    pool_end(p);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
+    const struct CMUnitTest tests[] = {
+        TEST(a_limit_is_of_the_device),    TEST(what_the_driver_takes_counts),
+        TEST(what_is_refused_is_not_held), TEST(older_programs_have_the_defaults),
+        TEST(the_defaults_are_paddles),
+    };
+
+    gpu_main("test_gpu_limit", NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

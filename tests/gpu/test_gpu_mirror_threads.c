@@ -1,0 +1,72 @@
+/* Threads that copy ranges of one mirror, on streams of their own that come and go, beside the one that
+ * begins and pushes. */
+#include "gpu/mirror_fixture.h"
+
+#include <pthread.h>
+
+enum { THREADS = 4, ROUNDS = 100, EACH = 64 << 10 };
+
+static struct fl_gpu_mirror *mirror;
+
+/* Out, to the device's side, and back again: what was sent comes. Behind the slots. */
+static void *copy_ranges(void *arg)
+{
+    size_t me = (size_t)(uintptr_t)arg;
+    unsigned char *mine = mirror_host(mirror, MIB(1) + me * EACH);
+
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        void *s = gpu_stream();
+        mirror_write(mine, EACH, (unsigned char)(i + me));
+        assert_ok(fl_gpu_mirror_push_range(mirror, mine, EACH, s));
+        gpu_wait(s);
+        mirror_write(mine, EACH, 0xee);
+        assert_ok(fl_gpu_mirror_pull_range(mirror, mine, EACH, s));
+        gpu_wait(s);
+        assert_true(all_are(mine, EACH, (unsigned char)(i + me)));
+        gpu_stream_end(s);
+    }
+    return NULL;
+}
+
+static void ranges_are_copied_by_any(void)
+{
+    struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}, {.size = MIB(1)}};
+    struct fl_gpu_mirror_options o = mirror_options(slot, 2);
+    pthread_t t[THREADS];
+    void *base = NULL, *s = gpu_stream();
+
+    o.inputs = 1;
+    mirror = mirror_of(&o);
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&t[i], NULL, copy_ranges, (void *)(uintptr_t)i), 0);
+    }
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        assert_ok(fl_gpu_mirror_begin(mirror, &base));
+        mirror_write(base, KIB(4), (unsigned char)i);
+        assert_ok(fl_gpu_mirror_push(mirror, s));
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(t[i], NULL), 0);
+    }
+    mirror_end(mirror);
+    gpu_stream_end(s);
+}
+
+static void ranges_are_copied_by_any_late(void **state)
+{
+    (void)state;
+    if (fake != NULL) {
+        fake->schedule(FAKE_CUDA_LATE, 0);
+    }
+    ranges_are_copied_by_any();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(ranges_are_copied_by_any_late, gpu_each, gpu_end),
+    };
+    mirror_main("test_gpu_mirror_threads");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/* Rule S9: no call of a pool breaks a capture, whichever stream is captured in whichever mode and
+ * by whom; and what a graph may use nobody else has. */
+#include "gpu/planned.h"
+#include "gpu/pool_fixture.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+enum { GLOBAL = 0, THREAD_LOCAL = 1, MODES = 3 };
+
+static void *a, *b, *d;
+static fl_CUstream blocking;
+
+static void begin(void)
+{
+    a = gpu_stream();
+    b = gpu_stream();
+    d = gpu_stream();
+    assert_int_equal(fl_cuda.cuStreamCreate(&blocking, 0), 0);
+}
+
+static void finish(void)
+{
+    gpu_stream_end(a);
+    gpu_stream_end(b);
+    gpu_stream_end(d);
+    gpu_stream_end(blocking);
+}
+
+/* Everything that a pool is asked for, on `s`, with a past on other streams. */
+static void all_calls(struct fl_gpu_pool *p, void *s)
+{
+    struct fl_gpu_pool_stats stats = {.size = sizeof stats};
+    uint64_t x[4] = {0};
+    size_t released;
+
+    for (unsigned i = 0; i < 4; i++) {
+        (void)fl_gpu_pool_alloc(p, MIB(1) << (i % 3), s, &x[i]);
+    }
+    if (x[0] != 0) {
+        (void)fl_gpu_pool_record_stream(p, x[0], d);
+        (void)fl_gpu_pool_inplace(p, x[0], 256);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        if (x[i] != 0) {
+            assert_int_equal(fl_gpu_pool_free(p, x[i], s), 0);
+        }
+    }
+    (void)fl_gpu_pool_alloc(p, MIB(64), s, &x[0]); /* more than there may be: all rungs */
+    (void)fl_gpu_pool_collect(p);
+    (void)fl_gpu_pool_trim(p, 0, &released);
+    (void)fl_gpu_pool_stream_lasts(p, d);
+    (void)fl_gpu_pool_stream_retire(p, d);
+    if (p->plan != NULL) {
+        (void)fl_gpu_pool_step(p);
+    }
+    assert_int_equal(fl_gpu_pool_stats(p, &stats), 0);
+}
+
+struct elsewhere {
+    struct fl_gpu_pool *pool;
+    void *stream;
+};
+
+static void *calls_of_another_thread(void *arg)
+{
+    const struct elsewhere *e = arg;
+
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    all_calls(e->pool, e->stream);
+    return NULL;
+}
+
+static void one_case(const struct fl_gpu_pool_options *o, void *captured, void *asks, int mode,
+                     bool other_thread)
+{
+    struct fl_gpu_pool *p = pool_with(o);
+    struct elsewhere e = {p, asks};
+    pthread_t t;
+
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    all_calls(p, a); /* what was before */
+    uint64_t x = pool_take(p, MIB(1), NULL), y = pool_take(p, MIB(1), b);
+    gpu_wait_all();
+    pool_give(p, x, NULL);
+    fake->capture_as(mode);
+    fake->capture(captured, true);
+    if (other_thread) {
+        assert_int_equal(pthread_create(&t, NULL, calls_of_another_thread, &e), 0);
+        assert_int_equal(pthread_join(t, NULL), 0);
+    } else {
+        all_calls(p, asks);
+    }
+    if (fake->report()[0] != '\0') {
+        fail_msg("strategy %d, pinned %d, %s captured, mode %d, thread %d: %s", (int)o->strategy,
+                 (int)o->target, captured == asks ? "own" : "another", mode, other_thread,
+                 fake->report());
+    }
+    fake->capture(captured, false);
+    pool_give(p, y, b);
+    gpu_wait_all();
+    pool_end(p);
+}
+
+static void no_call_breaks_a_capture(void **state)
+{
+    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE,          FL_GPU_UNPOOLED,
+                                               FL_GPU_NAIVE_BEST_FIT, FL_GPU_AUTO_GROWTH,
+                                               FL_GPU_PLANNED,        FL_GPU_DRIVER};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof all / sizeof all[0]; i++) {
+        struct fl_gpu_pool_options o = pool_options(all[i / 2]);
+        o.target = i % 2 != 0 ? FL_GPU_PINNED : FL_GPU_DEVICE;
+        o.initial = o.regrow = MIB(4);
+        o.limit = MIB(24);
+        o.free_idle = i % 3 == 0;
+        o.reuse = i % 3 == 1 ? FL_GPU_REUSE_WAIT : FL_GPU_REUSE_QUERY;
+        if (all[i / 2] == FL_GPU_DRIVER && i % 2 != 0) {
+            continue;
+        }
+        for (int mode = 0; mode < MODES; mode++) {
+            for (unsigned k = 0; k < 2; k++) {
+                fake->reset(true);
+                begin();
+                one_case(&o, a, a, mode, k != 0);
+                one_case(&o, a, b, mode, k != 0);
+                one_case(&o, a, NULL, mode, k != 0);
+                one_case(&o, blocking, b, mode, k != 0);
+                finish();
+            }
+        }
+    }
+}
+
+/* 906: the legacy stream has frees, and a blocking stream is captured. */
+static void the_legacy_stream_is_let_be(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    begin();
+    uint64_t x = pool_take(p, MIB(1), NULL);
+    gpu_fill(NULL, x, MIB(1), 1);
+    pool_give(p, x, NULL);
+    fake->capture(blocking, true);
+    uint64_t y = pool_take(p, MIB(1), b);
+    assert_int_not_equal(x, y);
+    fake->capture(blocking, false);
+    pool_give(p, y, b);
+    pool_end(p);
+    finish();
+}
+
+/* What is freed while its stream is captured a graph may use whenever it runs. */
+static void what_a_graph_may_use_is_kept_for_it(void **state)
+{
+    static const enum fl_gpu_strategy all[] = {FL_GPU_AUTO_GROWTH, FL_GPU_NAIVE_BEST_FIT,
+                                               FL_GPU_NAIVE, FL_GPU_PLANNED};
+
+    (void)state;
+    begin();
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct fl_gpu_pool_options o = pool_options(all[i]);
+        o.initial = o.regrow = MIB(8);
+        struct fl_gpu_pool *p = pool_with(&o);
+        for (unsigned step = 0; p->plan != NULL && step < 3; step++) {
+            assert_int_equal(fl_gpu_pool_step(p), 0);
+            pool_give(p, pool_take(p, MIB(1), a), a);
+        }
+        pool_give(p, pool_take(p, MIB(1), a), a); /* warm */
+        if (p->plan != NULL) {
+            assert_int_equal(fl_gpu_pool_step(p), 0);
+        }
+        fake->capture(a, true);
+        uint64_t graphs = pool_take(p, MIB(1), a);
+        pool_give(p, graphs, a);
+        fake->capture(a, false);
+        for (unsigned k = 0; k < 3; k++) {
+            uint64_t y = pool_take(p, MIB(1), k == 0 ? a : b);
+            assert_int_not_equal(y, graphs);
+            pool_give(p, y, k == 0 ? a : b);
+        }
+        pool_end(p);
+    }
+    finish();
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
+    const struct CMUnitTest tests[] = {
+        TEST(no_call_breaks_a_capture),
+        TEST(the_legacy_stream_is_let_be),
+        TEST(what_a_graph_may_use_is_kept_for_it),
+    };
+
+    gpu_main("test_gpu_pool_capture", NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

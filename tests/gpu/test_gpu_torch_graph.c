@@ -1,0 +1,254 @@
+/* PyTorch as its C++ calls: graphs' private pools, out of memory, which context, streams that are
+ * gone. */
+#include "gpu/gpu_fixture.h"
+#include "gpu/torch_caller.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { MIB = 1 << 20 };
+
+static char what[256];
+
+static void *take(size_t len, void *stream)
+{
+    void *p = torch_alloc((ssize_t)len, 0, stream, what, sizeof what);
+
+    if (p == NULL) {
+        fail_msg("no memory: %s", what);
+    }
+    return p;
+}
+
+static void give(void *p, void *stream)
+{
+    fl_gpu_torch_free(p, 0, 0, stream);
+}
+
+/* What a graph allocates and drops is its own until it is released; and its own alone. */
+static void a_graphs_temporaries_are_its_own(void **state)
+{
+    void *s = gpu_stream(), *t = gpu_stream();
+
+    (void)state;
+    give(take(4 * MIB, s), s); /* warm */
+    size_t before = fake->used(0);
+    torch_begin(0, 1, 7, s);
+    fake->capture(s, true);
+    void *x = take(4 * MIB, s);
+    give(x, s);
+    assert_ptr_equal(take(4 * MIB, s), x); /* within the graph it may be had again */
+    void *kept = take(2 * MIB, s);
+    give(x, s);
+    void *eager = take(4 * MIB, t); /* the filter lets only `s` through */
+    assert_ptr_not_equal(eager, x);
+    fake->capture(s, false);
+    torch_end(0, 1, 7);
+    assert_int_equal(torch_filters(), 0);
+    void *y = take(4 * MIB, s), *z = take(4 * MIB, t);
+    assert_true(y != x && z != x);
+    fl_gpu_torch_empty_cache(); /* the graph lives: what it used stays */
+    assert_true(fake->used(0) >= before + 6 * MIB);
+    fl_gpu_torch_record_stream(kept, t);
+    give(y, s);
+    give(z, t);
+    give(eager, t);
+    torch_release(0, 1, 7); /* while its output is there */
+    assert_true(fake->used(0) >= before + 6 * MIB);
+    give(kept, s);
+    fl_gpu_torch_empty_cache();
+    assert_int_equal(fake->used(0), 0);
+    gpu_stream_end(s);
+    gpu_stream_end(t);
+}
+
+/* Graphs that share a pool run one after the other: the second has what the first dropped. */
+static void graphs_share_a_pool(void **state)
+{
+    void *s = gpu_stream(), *first = NULL;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        torch_begin(0, 2, 2, NULL);
+        fake->capture(s, true);
+        void *x = take(4 * MIB, s);
+        give(x, s);
+        assert_true(i == 0 || x == first);
+        first = x;
+        fake->capture(s, false);
+        torch_end(0, 2, 2);
+    }
+    torch_release(0, 2, 2);
+    assert_true(fake->used(0) >= 4 * MIB); /* the other graph is there */
+    torch_release(0, 2, 2);
+    assert_int_equal(fake->used(0), 0);
+    torch_release(0, 2, 2); /* of what is not there nothing comes */
+    torch_end(0, 9, 9);
+    gpu_stream_end(s);
+}
+
+/* Without the hooks memory is lost to graphs, and nothing is overwritten. */
+static void without_hooks_nothing_is_overwritten(void **state)
+{
+    void *s = gpu_stream();
+
+    (void)state;
+    give(take(4 * MIB, s), s);
+    fake->capture(s, true);
+    void *x = take(4 * MIB, s);
+    give(x, s);
+    fake->capture(s, false);
+    void *y = take(4 * MIB, s);
+    assert_ptr_not_equal(x, y);
+    give(y, s);
+    gpu_stream_end(s);
+}
+
+static void out_of_memory_is_an_exception(void **state)
+{
+    (void)state;
+    assert_null(torch_alloc((ssize_t)1 << 40, 0, NULL, what, sizeof what));
+    assert_non_null(strstr(what, "CUDA out of memory. Tried to allocate 1099511627776 bytes"));
+    assert_null(torch_alloc(-1, 0, NULL, what, sizeof what));
+    assert_non_null(strstr(what, "a negative size"));
+    assert_null(torch_alloc(4096, 64, NULL, what, sizeof what));
+    assert_null(torch_alloc(4096, -1, NULL, what, sizeof what));
+    assert_null(torch_alloc(4096, 63, NULL, what, sizeof what));
+    assert_non_null(strstr(what, "no device of that number"));
+    give(take(MIB, NULL), NULL);
+}
+
+/* A private pool that was released makes room before that. */
+static void what_was_released_makes_room(void **state)
+{
+    void *s = gpu_stream();
+
+    (void)state;
+    torch_begin(0, 3, 3, NULL);
+    void *x = take(600 * MIB, s);
+    torch_release(0, 3, 3); /* within its begin: later, then */
+    torch_end(0, 3, 3);
+    give(x, s);
+    assert_true(fake->used(0) < 600 * MIB);
+    give(take(900 * MIB, s), s);
+    gpu_stream_end(s);
+}
+
+/* PyTorch's context is the primary one, whichever is current when it asks first. */
+static void the_context_is_the_primary_one(void **state)
+{
+    (void)state;
+    void *brief = fake->context_new(1);
+    void *p = torch_alloc(MIB, 1, NULL, what, sizeof what);
+    assert_non_null(p);
+    fl_gpu_torch_free(p, MIB, 1, NULL);
+    fake->context_end(brief);
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    p = torch_alloc(64 * MIB, 1, NULL, what, sizeof what);
+    assert_non_null(p);
+    fl_gpu_torch_free(p, MIB, 1, NULL);
+    assert_int_equal(fake->retained(1), 1);
+}
+
+/* An external stream goes before the tensors that were made on it. */
+static void a_tensor_outlives_its_stream(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        void *s = gpu_stream();
+        void *p = take(MIB, s), *q = take(MIB, s);
+        gpu_fill(s, (uintptr_t)p, MIB, 1);
+        gpu_fill(s, (uintptr_t)q, MIB, 1);
+        give(q, s);
+        gpu_stream_end(s);
+        void *next = i % 2 == 0 ? gpu_stream() : NULL; /* with its handle */
+        give(p, s);
+        void *r = take(MIB, next);
+        gpu_fill(next, (uintptr_t)r, MIB, 2);
+        give(r, next);
+        if (next != NULL) {
+            gpu_stream_end(next);
+        }
+    }
+}
+
+static void *work_eagerly(void *stream)
+{
+    char said[256];
+
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    for (unsigned i = 0; i < 300; i++) {
+        size_t len = (size_t)MIB << (i % 3);
+        void *p = torch_alloc((ssize_t)len, 0, stream, said, sizeof said);
+        assert_non_null(p);
+        gpu_fill(stream, (uintptr_t)p, 256, 1);
+        if (i % 7 == 0) {
+            fl_gpu_torch_record_stream(p, NULL);
+        }
+        give(p, stream);
+    }
+    return NULL;
+}
+
+/* Other threads' tensors come and go while graphs are captured and released. */
+static void threads_go_on_beside_captures(void **state)
+{
+    void *s = gpu_stream(), *stream[3];
+    pthread_t t[3];
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        stream[i] = gpu_stream();
+        assert_int_equal(pthread_create(&t[i], NULL, work_eagerly, stream[i]), 0);
+    }
+    for (unsigned long long i = 0; i < 20; i++) {
+        torch_begin(0, 5, i, s);
+        fake->capture(s, true);
+        void *x = take(MIB, s), *y = take(2 * MIB, s);
+        give(x, s);
+        fake->capture(s, false);
+        torch_end(0, 5, i);
+        give(y, s);
+        torch_release(0, 5, i);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(pthread_join(t[i], NULL), 0);
+        gpu_stream_end(stream[i]);
+    }
+    gpu_stream_end(s);
+}
+
+/* The pools stay for the process's life: one fake serves all of these. */
+static int begin(void **state)
+{
+    int rc = gpu_each(state);
+
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    return rc;
+}
+
+static int each_end(void **state)
+{
+    (void)state;
+    gpu_wait_all();
+    fl_gpu_torch_empty_cache();
+    if (fake->report()[0] != '\0') {
+        print_error("the fake driver reports a %s\n", fake->report());
+        return -1;
+    }
+    return 0;
+}
+
+int main(void)
+{
+#define each(f) cmocka_unit_test_teardown(f, each_end)
+    const struct CMUnitTest tests[] = {
+        each(the_context_is_the_primary_one),   each(out_of_memory_is_an_exception),
+        each(a_graphs_temporaries_are_its_own), each(graphs_share_a_pool),
+        each(what_was_released_makes_room),     each(a_tensor_outlives_its_stream),
+        each(threads_go_on_beside_captures),    each(without_hooks_nothing_is_overwritten),
+    };
+
+    gpu_main("test_gpu_torch_graph", NULL);
+    return cmocka_run_group_tests(tests, begin, NULL);
+}

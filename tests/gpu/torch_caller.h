@@ -1,0 +1,25 @@
+/* What PyTorch's C++ does with the hooks that it is given as addresses. */
+#ifndef FL_TESTS_GPU_TORCH_CALLER_H
+#define FL_TESTS_GPU_TORCH_CALLER_H
+
+#include "faultless/gpu.h"
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Allocates; what an exception says goes to `what`. */
+void *torch_alloc(ssize_t size, int device, void *stream, char *what, size_t room);
+/* Allocations on `stream`, NULL: on all, go to that pool. */
+void torch_begin(int device, unsigned long long first, unsigned long long second, void *stream);
+void torch_end(int device, unsigned long long first, unsigned long long second);
+void torch_release(int device, unsigned long long first, unsigned long long second);
+/* Filters that are there now. */
+int torch_filters(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
