@@ -31,12 +31,12 @@ struct fl_plan_counters {
 
 /* Who is in it. */
 struct fl_identity {
-    uint32_t id;                   /* its place in fl_plan.context, plus one */
-    _Atomic int tid;               /* of the thread inside; 0: none */
-    _Atomic int last_tid;          /* of the thread that was in it last */
-    uint64_t traced;               /* steps written to FAULTLESS_TRACE */
-    bool open;                     /* not freed by the program */
-    bool declared;                 /* by the program: its steps are too */
+    uint32_t id;           /* its place in fl_plan.context, plus one */
+    _Atomic int tid;       /* of the thread inside; 0: none */
+    _Atomic int last_tid;  /* of the thread that was in it last */
+    uint64_t traced;       /* steps written to FAULTLESS_TRACE */
+    bool open;             /* not freed by the program */
+    _Atomic bool declared; /* by the program: its steps are too. Who frees a block reads it */
     struct fl_step_context *outer; /* the one this thread was in before */
     struct fl_step_context *of;    /* what it is a member of; NULL: it is the program's */
     _Atomic(struct fl_step_context *) next_member; /* of the same context, the first of all. Lock:

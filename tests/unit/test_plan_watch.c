@@ -286,6 +286,32 @@ static void steps_do_not_come_of_each_other(void **state)
     fl_free_ours(passed[0]);
 }
 
+static void *leave_a_block(void *arg)
+{
+    replace(NOTICED);
+    *(void **)arg = fl_malloc_large(KIB(64));
+    thread_end();
+    return NULL;
+}
+
+/* Its owner has ended, and its context is another thread's by now. */
+static void a_block_is_freed_while_its_context_begins_anew(void **state)
+{
+    void *block[2];
+    pthread_t t;
+
+    (void)state;
+    replace(NOTICED);
+    pthread_create(&t, NULL, leave_a_block, &block[0]);
+    pthread_join(t, NULL);
+    assert_int_not_equal(extent_of(block[0])->life, 0);
+    pthread_create(&t, NULL, leave_a_block, &block[1]);
+    fl_free_ours(block[0]);
+    pthread_join(t, NULL);
+    fl_free_ours(block[1]);
+    assert_sound();
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, each)
@@ -296,6 +322,7 @@ int main(void)
         T(what_threads_leave_is_bounded),
         T(a_loop_that_is_no_step_is_let_alone),
         T(a_known_step_is_served_at_once_after_a_rest),
+        T(a_block_is_freed_while_its_context_begins_anew),
         cmocka_unit_test(steps_do_not_come_of_each_other),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);
