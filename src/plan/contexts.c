@@ -44,8 +44,8 @@ struct fl_step_context *fl_context_make(bool declared)
     atomic_store_explicit(&c->learn.freed_by_others, 0, memory_order_relaxed);
     fl_watch_anew(c);
     c->state = FL_REST; /* as a context without a thread is */
-    fl_context_learn(c);
     fl_keep_adopt(c);
+    fl_context_learn(c);
     c->who.open = true;
     return c;
 }
@@ -148,13 +148,7 @@ bool fl_plan_fork_child(bool has_region)
     for (uint32_t i = 0; whole && i < atomic_load(&fl_plan.ncontexts); i++) {
         struct fl_step_context *c = fl_plan.context[i];
         bool mine = is_mine(c);
-        if (atomic_load(&c->job.state) != FL_JOB_NONE) { /* whoever was at it is not here */
-            c->job.made = c->job.draft = NULL;
-            c->job.unwanted = false;
-            c->job.grown = NULL;
-            atomic_store(&c->job.state, FL_JOB_NONE);
-            fl_record_drop_all(c);
-        }
+        fl_engine_lose(c);       /* the worker that was at it is not here */
         c->repack.search = NULL; /* likewise */
         atomic_store(&c->repack.wanted, 0);
         atomic_store(&c->repack.made, NULL);

@@ -342,6 +342,30 @@ static void know(struct fl_step_context *c, struct fl_layout *l)
     fl_plan_call_worker(); /* to have it written */
 }
 
+/* What a layout was to be made anew for is to be done yet. */
+static void wish_again(struct fl_step_context *c)
+{
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        struct fl_layout *l = c->serve.known[i];
+        if (l != NULL && l == c->job.grown) {
+            l->wish = true;
+        }
+    }
+}
+
+void fl_engine_lose(struct fl_step_context *c)
+{
+    if (atomic_load(&c->job.state) == FL_JOB_NONE) {
+        return;
+    }
+    wish_again(c);
+    c->job.made = c->job.draft = NULL;
+    c->job.grown = NULL;
+    c->job.unwanted = false;
+    atomic_store(&c->job.state, FL_JOB_NONE);
+    fl_record_drop_all(c);
+}
+
 struct fl_layout *fl_engine_collect(struct fl_step_context *c)
 {
     if (atomic_load_explicit(&c->job.state, memory_order_acquire) != FL_JOB_DONE) {
@@ -353,6 +377,8 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
         l = NULL;
     } else if (l != NULL) {
         know(c, l);
+    } else {
+        wish_again(c);
     }
     c->job.made = NULL;
     c->job.grown = NULL;

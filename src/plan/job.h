@@ -55,6 +55,8 @@ void fl_packing_store(const struct fl_packing *p, struct fl_layout *l);
 void fl_engine_want(struct fl_step_context *c);
 /* Takes over what the job has made, at a step's boundary. NULL: nothing, or it failed. */
 struct fl_layout *fl_engine_collect(struct fl_step_context *c);
+/* In a child of fork: the job, if there is one, will never be done. */
+void fl_engine_lose(struct fl_step_context *c);
 /* Nobody is in it any more: its plans go, and it is another's; by the worker, if that is at it. */
 void fl_engine_abandon(struct fl_step_context *c);
 

@@ -256,6 +256,29 @@ static void a_plan_that_has_grown_is_of_use(void **state)
     (void)unlink(path);
 }
 
+/* There is no memory to watch it with. */
+static void a_thread_that_is_not_watched_has_its_plan(void **state)
+{
+    (void)state;
+    make_path();
+    run(16);
+    begin();
+    size_t most = fake.commit_max;
+    fake.commit_max = fl_detect_size() / 2;
+    struct fl_step_context *c = fl_context_make(false);
+    fake.commit_max = most;
+    assert_non_null(c);
+    assert_null(c->watch.detect);
+    fl_context_enter(c);
+    struct loop l = {.ask = loop_usual(N), .n = N, .scale = 16};
+    for (unsigned i = 0; i < 4; i++) {
+        loop_step(&l);
+    }
+    assert_int_equal(loop_planned(&l), N);
+    loop_over(&l);
+    (void)unlink(path);
+}
+
 /* Two processes have read the same file; each learns a plan, and each plan is there in the end. */
 static void two_processes_keep_each_others_plans(void **state)
 {
@@ -381,6 +404,7 @@ int main(void)
         cmocka_unit_test(one_run_uses_all_plans_of_the_file),
         cmocka_unit_test(a_plan_that_is_found_amid_a_step_has_an_arena),
         cmocka_unit_test(a_plan_that_has_grown_is_of_use),
+        cmocka_unit_test(a_thread_that_is_not_watched_has_its_plan),
         cmocka_unit_test(two_processes_keep_each_others_plans),
         cmocka_unit_test(a_file_is_never_torn),
         cmocka_unit_test(the_folder_may_change),

@@ -151,6 +151,17 @@ static void places_of_two_steps_are_apart(void **state)
     loop_over(&l);
 }
 
+/* The worker has its turn after each step; a plan serves. */
+static void begin_with_worker(void)
+{
+    plan_begin(&(struct fl_plan_config){.on = true, .background = true});
+    l = (struct loop){.ask = loop_usual(N), .n = N};
+    for (unsigned i = 0; i < 8; i++) {
+        loop_declared(&l, NULL, 1);
+        (void)fl_plan_work(&region);
+    }
+}
+
 static unsigned only; /* the one that is marked */
 
 static void mark_only(unsigned i)
@@ -166,12 +177,7 @@ static void marks_while_a_layout_is_made_count(void **state)
     struct fl_plan_place place[N];
 
     (void)state;
-    plan_begin(&(struct fl_plan_config){.on = true, .background = true});
-    l = (struct loop){.ask = loop_usual(N), .n = N};
-    for (unsigned i = 0; i < 8; i++) {
-        loop_declared(&l, NULL, 1);
-        (void)fl_plan_work(&region);
-    }
+    begin_with_worker();
     assert_int_equal(loop_planned(&l), N);
     l.also = mark_only;
     for (only = 0; only < MARKS; only++) {
@@ -275,6 +281,37 @@ static void a_child_has_nothing_of_what_is_held(void **state)
     loop_over(&l);
 }
 
+/* The worker that was to make the layout anew is not there. */
+static void marks_count_in_a_child(void **state)
+{
+    struct fl_plan_place place[N];
+    int status = 1;
+
+    (void)state;
+    begin_with_worker();
+    l.also = mark;
+    loop_declared(&l, NULL, 1);
+    l.also = NULL;
+    assert_int_equal(noted, MARKS);
+    fl_plan_fork_prepare();
+    fl_plan_fork_hold();
+    pid_t pid = fork();
+    if (pid == 0) {
+        fl_plan_fork_child(true);
+        for (unsigned i = 0; i < 6; i++) {
+            loop_declared(&l, NULL, 1);
+            (void)fl_plan_work(&region);
+        }
+        struct fl_plan_layout p = layout(place);
+        zones_are_whole(&p, place);
+        _exit(0);
+    }
+    fl_plan_fork_parent();
+    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+    assert_int_equal(status, 0);
+    loop_over(&l);
+}
+
 /* Another thread was about to end the plan that the context was served from: so it left it. */
 static void a_child_finds_a_context_amid_the_end_of_a_plan(void **state)
 {
@@ -312,6 +349,7 @@ int main(void)
         cmocka_unit_test(what_is_of_no_step_has_no_zone),
         cmocka_unit_test(memory_that_is_held_stays),
         cmocka_unit_test(a_child_has_nothing_of_what_is_held),
+        cmocka_unit_test(marks_count_in_a_child),
         cmocka_unit_test(a_child_finds_a_context_amid_the_end_of_a_plan),
     };
 
