@@ -12,16 +12,16 @@ enum { LOOK_AT_CLOCK = 64 }; /* so many microseconds, roughly, between */
 
 bool fl_pack_spend(struct fl_pack_run *r, uint32_t cost)
 {
-    r->cost += cost;
-    r->unlooked += cost;
-    if (r->cost >= r->end_cost) {
-        r->is_over = true;
+    r->budget.cost += cost;
+    r->budget.unlooked += cost;
+    if (r->budget.cost >= r->budget.end_cost) {
+        r->budget.is_over = true;
     }
-    if (r->unlooked >= LOOK_AT_CLOCK && r->end_ns != 0) {
-        r->unlooked = 0;
-        r->is_over |= r->how->now_ns() >= r->end_ns;
+    if (r->budget.unlooked >= LOOK_AT_CLOCK && r->budget.end_ns != 0) {
+        r->budget.unlooked = 0;
+        r->budget.is_over |= r->how->now_ns() >= r->budget.end_ns;
     }
-    return r->is_over;
+    return r->budget.is_over;
 }
 
 /* splitmix64 (Steele, Lea, Flood 2014). */
@@ -66,7 +66,7 @@ static struct band band_at(const struct fl_pack_run *r, struct fl_pack_part *par
  * the target. */
 static uint64_t goal_of(const struct fl_pack_run *r, const struct band *b)
 {
-    uint64_t others = r->height - fl_min(r->height, b->tallest->height);
+    uint64_t others = r->found.height - fl_min(r->found.height, b->tallest->height);
 
     return fl_max(b->bound, r->target - fl_min(r->target, others));
 }
@@ -110,8 +110,8 @@ static bool give_out(struct fl_pack_run *r, uint64_t height)
         floor = floor_above(r, floor + band.tallest->height);
         p = band.end;
     }
-    r->height = height;
-    r->found_by = r->by;
+    r->found.height = height;
+    r->found.by = r->by;
     return fl_pack_is_valid(r->buffer, r->n, height << r->shift, r->room.at,
                             (size_t)(r->room.end - r->room.at));
 }
@@ -119,8 +119,8 @@ static bool give_out(struct fl_pack_run *r, uint64_t height)
 static void publish(struct fl_pack_run *r, uint64_t height)
 {
     if (!give_out(r, height)) {
-        r->is_wrong = true;
-        r->is_over = true;
+        r->found.is_wrong = true;
+        r->budget.is_over = true;
     } else if (r->how->better != NULL) {
         r->how->better(r->how->arg, height << r->shift);
     }
@@ -138,7 +138,7 @@ static void publish_lower(struct fl_pack_run *r)
 {
     uint64_t floor = 0, all = stack_bands(r, &floor);
 
-    if (all < r->height) {
+    if (all < r->found.height) {
         publish(r, all);
     }
 }
@@ -189,12 +189,12 @@ static bool take_up(struct fl_pack_run *r, bool is_previous)
 static bool construct(struct fl_pack_run *r)
 {
     if (!take_up(r, true)) {
-        r->height = UINT64_MAX;
+        r->found.height = UINT64_MAX;
         for (uint32_t i = 0; i < r->parts; i++) {
             r->part[i].height = UINT64_MAX;
         }
     }
-    if (r->height <= r->target) {
+    if (r->found.height <= r->target) {
         return true;
     }
     for (struct fl_pack_part *p = r->part; p < r->part + r->parts; p++) {
@@ -205,7 +205,7 @@ static bool construct(struct fl_pack_run *r)
     }
     r->by = fl_pack_key_name[0];
     publish_lower(r);
-    return r->height != UINT64_MAX;
+    return r->found.height != UINT64_MAX;
 }
 
 /* Offsets of before, where they make nothing taller. Not in zones, which may have no gaps. */
@@ -219,7 +219,7 @@ static void stay(struct fl_pack_run *r)
         return;
     }
     (void)stack_bands(r, &floor);
-    for (; !r->is_over; p--) {
+    for (; !r->budget.is_over; p--) {
         uint64_t height = fl_pack_stay(r, p, floor, p->height + 1);
         if (height != UINT64_MAX) {
             take(r, p, height);
@@ -238,12 +238,12 @@ static void stay(struct fl_pack_run *r)
 /* Skylines by keys that are blurred at random, for so much work; once at least. */
 static void blur(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t goal, uint64_t cost)
 {
-    uint64_t until = r->cost + cost;
+    uint64_t until = r->budget.cost + cost;
 
     do {
         unsigned key = (unsigned)(fl_pack_random(r) * FL_PACK_KEYS);
         try_key(r, p, key, fl_pack_random(r));
-    } while (!r->is_over && p->height > goal && r->cost < until);
+    } while (!r->budget.is_over && p->height > goal && r->budget.cost < until);
 }
 
 /* A part that makes its band too tall: of several the one on which least was spent. NULL: none. */
@@ -272,7 +272,7 @@ static void improve(struct fl_pack_run *r)
     struct fl_pack_part *p;
     uint64_t goal;
 
-    while (!r->is_over && (p = next_part(r, &goal)) != NULL) {
+    while (!r->budget.is_over && (p = next_part(r, &goal)) != NULL) {
         uint32_t n = p->hi - p->lo;
         if (p->limit[0] == 0) { /* it is new */
             try_key(r, p, 1, 0);
@@ -280,9 +280,9 @@ static void improve(struct fl_pack_run *r)
                 blur(r, p, goal, 32 * (uint64_t)n);
             }
         }
-        uint64_t before = r->cost;
+        uint64_t before = r->budget.cost;
         fl_pack_search(r, p, goal);
-        blur(r, p, goal, (r->cost - before) / (n < FEW ? 20 : 2));
+        blur(r, p, goal, (r->budget.cost - before) / (n < FEW ? 20 : 2));
         r->progress.part = (uint32_t)(p - r->part);
     }
 }
@@ -309,8 +309,8 @@ static bool run(struct fl_pack_run *r)
         }
     }
     /* The first layout counts, but nothing ends it. */
-    r->end_ns = end_ns;
-    r->end_cost = how->budget_cost != 0 ? how->budget_cost : UINT64_MAX;
+    r->budget.end_ns = end_ns;
+    r->budget.end_cost = how->budget_cost != 0 ? how->budget_cost : UINT64_MAX;
     if (!goes_on || !has_budget) {
         stay(r);
     }
@@ -335,9 +335,9 @@ int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
         .buffer = b,
         .n = n,
         .room = {how->scratch, (char *)how->scratch + how->scratch_len, false},
-        .height = UINT64_MAX,
-        .end_cost = UINT64_MAX,
-        .found_by = "nothing to place",
+        .found.height = UINT64_MAX,
+        .budget.end_cost = UINT64_MAX,
+        .found.by = "nothing to place",
     };
 
     *out = (struct fl_pack_result){0};
@@ -354,16 +354,16 @@ int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
     if (r.count != 0 && !run(&r)) {
         return -ENOMEM;
     }
-    if (r.is_wrong) {
+    if (r.found.is_wrong) {
         return -EDOM;
     }
     r.progress.begun = true;
-    r.progress.done = !r.is_over || r.height <= r.target;
+    r.progress.done = !r.budget.is_over || r.found.height <= r.target;
     if (how->progress != NULL) {
         *how->progress = r.progress;
     }
     out->bound = r.bound << r.shift;
-    out->height = r.count != 0 ? r.height << r.shift : 0;
-    out->by = r.found_by;
+    out->height = r.count != 0 ? r.found.height << r.shift : 0;
+    out->by = r.found.by;
     return 0;
 }

@@ -37,6 +37,19 @@ struct fl_pack_part {
     uint64_t limit[2], work[2];
 };
 
+struct fl_pack_budget {
+    uint64_t cost, end_cost, end_ns; /* end_ns 0: never */
+    uint32_t unlooked;               /* cost since the clock was looked at */
+    bool is_over;                    /* no time or budget left */
+};
+
+/* What was given out. */
+struct fl_pack_found {
+    const char *by;  /* the method */
+    uint64_t height; /* UINT64_MAX: nothing yet */
+    bool is_wrong;   /* a layout failed its check */
+};
+
 struct fl_pack_run {
     const struct fl_pack_how *how;
     struct fl_pack_buffer *buffer;
@@ -50,15 +63,10 @@ struct fl_pack_run {
     uint64_t align;         /* the largest of any block */
     uint64_t bound, target; /* a layout as low as `target` ends the search */
 
-    uint64_t cost, end_cost, end_ns; /* end_ns 0: never */
-    uint32_t unlooked;               /* cost since the clock was looked at */
-    bool is_over;                    /* no time or budget left */
-
+    struct fl_pack_budget budget;
     struct fl_pack_progress progress;
-    const char *by;       /* the method at work */
-    const char *found_by; /* of what was given out */
-    uint64_t height;      /* likewise; UINT64_MAX: nothing yet */
-    bool is_wrong;        /* a layout failed its check */
+    const char *by; /* the method at work */
+    struct fl_pack_found found;
 };
 
 /* ---- setup.c ---- */

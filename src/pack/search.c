@@ -35,7 +35,7 @@ static bool try_height(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t h
 /* Short dives, halving what is between the goal and the best. */
 static void bisect(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t goal, uint64_t limit)
 {
-    for (uint64_t low = goal; !r->is_over && p->height > low + 1;) {
+    for (uint64_t low = goal; !r->budget.is_over && p->height > low + 1;) {
         uint64_t mid = low + (p->height - low) / 2;
         if (!try_height(r, p, mid, false, limit)) {
             low = mid;
@@ -61,10 +61,10 @@ void fl_pack_search(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t goal
         bisect(r, p, goal, limit);
     }
     bool blurred = p->work[1] < p->work[0];
-    uint64_t before = r->cost;
-    if (p->height > goal && !r->is_over) {
+    uint64_t before = r->budget.cost;
+    if (p->height > goal && !r->budget.is_over) {
         (void)try_height(r, p, goal, blurred, p->limit[blurred]);
     }
-    p->work[blurred] += r->cost - before;
+    p->work[blurred] += r->budget.cost - before;
     p->limit[blurred] += p->limit[blurred] / (blurred ? 20 : 2);
 }

@@ -96,7 +96,7 @@ uint64_t fl_pack_stay(struct fl_pack_run *r, const struct fl_pack_part *p, uint6
     for (uint32_t i = 0; i < n; i++) {
         key[i] = f.block[i].size;
     }
-    if (r->is_over || !fl_sort(order, key, moving, room)) {
+    if (r->budget.is_over || !fl_sort(order, key, moving, room)) {
         return UINT64_MAX;
     }
     while (moving > 0 && f.height < limit && !fl_pack_spend(r, 1 + n / 512)) {

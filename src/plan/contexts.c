@@ -148,7 +148,7 @@ bool fl_plan_fork_child(bool has_region)
     for (uint32_t i = 0; whole && i < atomic_load(&fl_plan.ncontexts); i++) {
         struct fl_step_context *c = fl_plan.context[i];
         bool mine = is_mine(c);
-        fl_engine_lose(c);       /* whoever was at it is not here */
+        fl_engine_lose(c);       /* the worker that was at it is not here */
         c->repack.search = NULL; /* likewise */
         atomic_store(&c->repack.wanted, 0);
         atomic_store(&c->repack.made, NULL);
