@@ -113,7 +113,8 @@ FL_API int fl_step_new(struct fl_step_context **out);
 FL_API int fl_step_free(struct fl_step_context *ctx);
 /* A step begins, and ends. 0; begin: -EBUSY when 64 threads are in the context, -EINVAL when this one is already, -ENOMEM, -ENOSYS;
  * end: -EINVAL when the thread's innermost context is another one.
- * Threads: any.  Signals: not safe.  Fork: a child goes on with the step that its thread was in. */
+ * Threads: any.  Signals: not safe.  Fork: a child goes on with the step that its thread was in; what other threads were in
+ * just then it learns anew. */
 FL_API int fl_step_begin(struct fl_step_context *ctx);
 FL_API int fl_step_end(struct fl_step_context *ctx);
 

@@ -546,37 +546,82 @@ static bool is_mine(const struct fl_step_context *c)
     return mine;
 }
 
-/* The contexts of other threads have no thread any more; their blocks are live, and their arenas go
- * when those are freed. */
+/* What others were at for it is not here. */
+static void drop_job(struct fl_step_context *c)
+{
+    c->job.made = c->job.draft = NULL;
+    c->job.grown = NULL;
+    atomic_store(&c->job.state, FL_JOB_NONE);
+    fl_record_drop_all(c);
+}
+
+/* A thread that is not here was in it, amid anything. Nothing that it has can be relied on or given
+ * back, so it learns anew. Its blocks are live. */
+static void abandon(struct fl_step_context *c)
+{
+    const struct fl_seat *nowhere = fl_plan_no_turn.next;
+
+    c->serve = (struct fl_serve){.turn.next = nowhere, .counted = nowhere, .end = nowhere};
+    drop_job(c);
+    go(c, FL_LEARN);
+    atomic_store(&c->inside, false);
+    atomic_store(&c->who.tid, 0);
+}
+
+/* An arena that no context has any more goes as soon as it is empty; one that is held stays. */
+static void retire_abandoned(void)
+{
+    for (struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
+        a->use.owned = a->use.held != 0;
+    }
+    for (uint32_t i = 0; i < atomic_load(&fl_plan.ncontexts); i++) {
+        struct fl_arena *a = fl_plan.context[i]->serve.arena;
+        if (a != NULL) {
+            a->use.owned = true;
+        }
+    }
+    for (struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
+        if (!a->use.owned) {
+            atomic_store_explicit(&a->draining, true, memory_order_relaxed);
+        }
+    }
+}
+
+static void go_on_in_child(struct fl_step_context *c)
+{
+    int tid = atomic_load(&c->who.tid);
+
+    if (tid != 0 && !is_mine(c)) {
+        abandon(c);
+    } else if (tid != 0 && !fl_sys_is_confined()) {
+        atomic_store(&c->who.tid, gettid());
+        atomic_store_explicit(&c->who.last_tid, gettid(), memory_order_relaxed);
+    }
+    if (atomic_load(&c->job.state) != FL_JOB_NONE) {
+        drop_job(c);
+    }
+    c->repack.search = NULL; /* likewise */
+    atomic_store(&c->repack.wanted, 0);
+    atomic_store(&c->repack.made, NULL);
+    if (c->serve.arena != NULL && c->serve.arena->use.held != 0) { /* its memory is not here */
+        c->serve.arena = NULL;
+        if (c->state == FL_SERVE) {
+            end_plan(c, FL_END_FORKED);
+        }
+    }
+}
+
+/* A context goes on that this thread was in, or none. */
 bool fl_plan_fork_child(bool has_region)
 {
     bool whole = fl_lock_release_in_child(&fl_plan.lock) && has_region;
 
     fl_region_leave();
     for (uint32_t i = 0; whole && i < atomic_load(&fl_plan.ncontexts); i++) {
-        struct fl_step_context *c = fl_plan.context[i];
-        bool mine = is_mine(c);
-        if (atomic_load(&c->job.state) != FL_JOB_NONE) { /* whoever was at it is not here */
-            c->job.made = c->job.draft = NULL;
-            c->job.grown = NULL;
-            atomic_store(&c->job.state, FL_JOB_NONE);
-            fl_record_drop_all(c);
-        }
-        c->repack.search = NULL; /* likewise */
-        atomic_store(&c->repack.wanted, 0);
-        atomic_store(&c->repack.made, NULL);
-        if (c->serve.arena != NULL && c->serve.arena->use.held != 0) { /* its memory is not here */
-            c->serve.arena = NULL;
-            if (c->state == FL_SERVE) {
-                end_plan(c, FL_END_FORKED);
-            }
-        }
-        if (!mine) {
-            atomic_store(&c->inside, false);
-            atomic_store(&c->who.tid, 0);
-        } else if (atomic_load(&c->who.tid) != 0 && !fl_sys_is_confined()) {
-            atomic_store(&c->who.tid, gettid());
-        }
+        go_on_in_child(fl_plan.context[i]);
+    }
+    if (whole) {
+        retire_abandoned();
     }
     return whole;
 }
