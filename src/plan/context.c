@@ -399,6 +399,15 @@ void fl_context_lost(struct fl_step_context *c)
     }
 }
 
+void fl_context_abandon(struct fl_step_context *c)
+{
+    const struct fl_seat *nowhere = fl_plan_no_turn.next;
+
+    c->serve = (struct fl_serve){.turn.next = nowhere, .counted = nowhere, .end = nowhere};
+    fl_record_drop_all(c);
+    go(c, FL_LEARN);
+}
+
 void fl_context_in_child(struct fl_step_context *c)
 {
     if (c->state == FL_SERVE &&

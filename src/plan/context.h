@@ -135,6 +135,9 @@ void fl_context_stop_watching(void);
 void fl_context_lost(struct fl_step_context *c);
 /* Amid a step a known one has begun: its first requests were the last ones. */
 void fl_context_restart(struct fl_step_context *c);
+/* In a child of fork: a thread that is not here was in it, amid anything. Nothing that it has can be
+ * relied on or given back, so it learns anew. Its blocks are live. */
+void fl_context_abandon(struct fl_step_context *c);
 /* In a child of fork: what other threads left amid something is not gone on with. */
 void fl_context_in_child(struct fl_step_context *c);
 /* One more request of a thread that rests. */

@@ -82,6 +82,9 @@ void fl_plan_thread_ends(void)
 
     fl_context_enter(NULL);
     noticed = NOTICE_AFTER + 1;
+    if (!fl_home_is_here()) { /* a child that gave up: what is left may be locked for ever */
+        return;
+    }
     while (c != NULL) {
         struct fl_step_context *outer = c->who.outer;
         c->who.outer = NULL;
@@ -138,27 +141,55 @@ static bool is_mine(const struct fl_step_context *c)
     return mine;
 }
 
-/* The contexts of other threads have no thread any more; their blocks are live, and their arenas go
- * when those are freed. */
+/* An arena that no context has any more goes as soon as it is empty; one that is held stays. */
+static void retire_abandoned(void)
+{
+    for (struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
+        a->use.owned = a->use.held != 0;
+    }
+    for (uint32_t i = 0; i < atomic_load(&fl_plan.ncontexts); i++) {
+        struct fl_arena *a = fl_plan.context[i]->serve.arena;
+        if (a != NULL) {
+            a->use.owned = true;
+        }
+    }
+    for (struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
+        if (!a->use.owned) {
+            atomic_store_explicit(&a->draining, true, memory_order_relaxed);
+        }
+    }
+}
+
+static void go_on_in_child(struct fl_step_context *c)
+{
+    int tid = atomic_load(&c->who.tid);
+
+    if (tid != 0 && !is_mine(c)) {
+        fl_context_abandon(c);
+        atomic_store(&c->inside, false);
+        atomic_store(&c->who.tid, 0);
+    } else if (tid != 0 && !fl_sys_is_confined()) {
+        atomic_store(&c->who.tid, gettid());
+        atomic_store_explicit(&c->who.last_tid, gettid(), memory_order_relaxed);
+    }
+    fl_engine_lose(c);       /* the worker that was at it is not here */
+    c->repack.search = NULL; /* likewise */
+    atomic_store(&c->repack.wanted, 0);
+    atomic_store(&c->repack.made, NULL);
+    fl_context_in_child(c);
+}
+
+/* A context goes on that this thread was in, or none. */
 bool fl_plan_fork_child(bool has_region)
 {
     bool whole = fl_lock_release_in_child(&fl_plan.lock) && has_region;
 
     fl_region_leave();
     for (uint32_t i = 0; whole && i < atomic_load(&fl_plan.ncontexts); i++) {
-        struct fl_step_context *c = fl_plan.context[i];
-        bool mine = is_mine(c);
-        fl_engine_lose(c);       /* the worker that was at it is not here */
-        c->repack.search = NULL; /* likewise */
-        atomic_store(&c->repack.wanted, 0);
-        atomic_store(&c->repack.made, NULL);
-        fl_context_in_child(c);
-        if (!mine) {
-            atomic_store(&c->inside, false);
-            atomic_store(&c->who.tid, 0);
-        } else if (atomic_load(&c->who.tid) != 0 && !fl_sys_is_confined()) {
-            atomic_store(&c->who.tid, gettid());
-        }
+        go_on_in_child(fl_plan.context[i]);
+    }
+    if (whole) {
+        retire_abandoned();
     }
     return whole;
 }

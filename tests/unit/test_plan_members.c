@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <unistd.h>
 
 enum { N = 30, THREADS = 6, STEPS = 12 };
 
@@ -155,6 +156,184 @@ static void threads_come_and_go(void **state)
     assert_int_equal(plan_stats().arena_bytes, 0);
 }
 
+/* ---- forks ---- */
+
+static struct loop others;
+static void *others_block;       /* of the step that it is in */
+static struct fl_arena *had;     /* that its context had when its process was forked */
+static void (*leave_as)(void);   /* how its thread is just then */
+static struct fl_extent *absent; /* blocks where it was about to bring memory; NULL: none */
+
+/* A step that is served lasts from one meeting to the next. */
+static void *stay_inside(void *arg)
+{
+    loop_declared(&others, context, 8);
+    assert_int_equal(loop_planned(&others), N);
+    assert_int_equal(fl_plan_begin(context), 0);
+    others_block = fl_malloc_large(usual[0].n);
+    assert_ptr_equal(others_block, others.at[0]);
+    meet(true);
+    meet(true);
+    fl_free_ours(others_block);
+    assert_int_equal(fl_plan_end(context), 0);
+    loop_over(&others);
+    thread_end();
+    return arg;
+}
+
+static void leave_amid_requests(void)
+{
+}
+
+/* end_plan has let go of the layout, and waits for a lock to forget it. */
+static void leave_amid_a_plans_end(void)
+{
+    context->serve.layout = NULL;
+}
+
+/* fl_serve_let_go has handed its arena on, and not forgotten it. */
+static void leave_amid_a_retirement(void)
+{
+    had->draining = true;
+    had->use.owned = false;
+}
+
+/* fl_arena_bring has marked a huge page as filled; its descriptors are those of another arena. */
+static void leave_amid_a_fill(void)
+{
+    size_t per = fl_page.huge >> FL_GRANULE_SHIFT, pages = had->limit / fl_page.huge;
+    size_t page = ((uintptr_t)others_block - had->base) / fl_page.huge == 0 ? 1 : 0;
+
+    assert_true(pages > 1);
+    assert_true(fl_claims_take(&had->claims, page * per, 1));
+    assert_true(fl_claims_take(&had->absent, page * per, per));
+    absent = &had->inner.block[page * per];
+    for (size_t i = 0; i < per; i++) {
+        absent[i].base -= MIB(64);
+    }
+    had->missing = 1;
+    had->lowered = true; /* what is missing is counted again when the next step begins */
+}
+
+static bool arenas_have_one_owner(void)
+{
+    for (uint32_t i = 0; i < fl_plan.ncontexts; i++) {
+        const struct fl_arena *a = fl_plan.context[i]->serve.arena;
+        if (a != NULL && (!a->use.owned || a->draining)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int go_on_without_it(void)
+{
+    struct loop l = {.ask = usual, .n = N};
+
+    leave_as();
+    fl_region_fork_child(&region, fl_thread_cache());
+    fl_plan_fork_child(true);
+    if (!arenas_have_one_owner()) {
+        return 2;
+    }
+    loop_declared(&l, context, 8);
+    if (loop_planned(&l) != N || loop_same(&l) != N || fl_region_check(&region) != NULL) {
+        return 3;
+    }
+    loop_over(&l);
+    fl_free_ours(others_block);
+    if (absent == NULL && fl_arena_is_open(had)) {
+        return 4; /* it was the last one there */
+    }
+    return fl_plan_context_free(context) != 0 ? 5 : fl_region_check(&region) != NULL ? 6 : 0;
+}
+
+static int fork_now(int (*child)(void))
+{
+    fl_plan_fork_prepare();
+    fl_region_fork_lock(&region);
+    fl_plan_fork_hold();
+    int rc = fake_child(child);
+    fl_region_fork_parent(&region);
+    fl_plan_fork_parent();
+    return rc;
+}
+
+/* Of the thread that is in it the child has nothing but what it was at, half done. */
+static void a_child_learns_anew_where_another_thread_was(void **state)
+{
+    pthread_t t;
+
+    leave_as = *(void (**)(void)) * state;
+    (void)each(NULL);
+    others = (struct loop){.ask = usual, .n = N};
+    assert_int_equal(pthread_barrier_init(&all, NULL, 2), 0);
+    assert_int_equal(pthread_create(&t, NULL, stay_inside, NULL), 0);
+    meet(true);
+    had = context->serve.arena;
+    assert_int_equal(fork_now(go_on_without_it), 0);
+    meet(true);
+    assert_int_equal(pthread_join(t, NULL), 0);
+}
+
+static int go_on_at_once(void)
+{
+    struct loop l = {.ask = usual, .n = N};
+
+    fl_region_fork_child(&region, fl_thread_cache());
+    fl_plan_fork_child(true);
+    loop_declared(&l, context, 1);
+    return loop_planned(&l) != N || fl_region_check(&region) != NULL;
+}
+
+static void a_child_goes_on_where_nobody_was(void **state)
+{
+    static struct other o;
+
+    (void)each(state);
+    start(&o, false, STEPS);
+    finish(&o);
+    assert_int_equal(fork_now(go_on_at_once), 0);
+}
+
+/* As after a fork that lasted so long that another thread took the lock over. */
+static int find_no_steps(void)
+{
+    struct fl_step_context *made = NULL;
+
+    fl_region_fork_child(&region, fl_thread_cache());
+    fl_plan_fork_child(false);
+    fl_home_leave();
+    fl_lock_acquire(&fl_plan.lock);
+    alarm(20); /* nothing waits for it */
+    if (fl_plan_end(context) != -ENOSYS || fl_plan_begin(context) != -ENOSYS ||
+        fl_plan_begin(NULL) != -ENOSYS) {
+        return 2;
+    }
+    if (fl_plan_context_new(&made) != -ENOSYS || fl_plan_context_free(context) != -ENOSYS) {
+        return 3;
+    }
+    fl_plan_thread_ends();
+    return 0;
+}
+
+static void a_child_that_gave_up_has_no_steps(void **state)
+{
+    (void)each(state);
+    assert_int_equal(fl_plan_begin(NULL), 0); /* so that there is one of its own to leave, too */
+    assert_int_equal(fl_plan_end(NULL), 0);
+    assert_int_equal(fl_plan_begin(context), 0);
+    assert_int_equal(fork_now(find_no_steps), 0);
+    assert_int_equal(fl_plan_end(context), 0);
+}
+
+#define LEAVES(how)                                                                                \
+    {                                                                                              \
+        .name = "a_child_learns_anew_where_a_thread_would_" #how,                                  \
+        .test_func = a_child_learns_anew_where_another_thread_was,                                 \
+        .initial_state = (void (*[])(void)){how},                                                  \
+    }
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +341,12 @@ int main(void)
         cmocka_unit_test(those_that_come_one_after_the_other_share_one),
         cmocka_unit_test(a_member_is_as_good_as_the_context),
         cmocka_unit_test(threads_come_and_go),
+        LEAVES(leave_amid_requests),
+        LEAVES(leave_amid_a_plans_end),
+        LEAVES(leave_amid_a_retirement),
+        LEAVES(leave_amid_a_fill),
+        cmocka_unit_test(a_child_goes_on_where_nobody_was),
+        cmocka_unit_test(a_child_that_gave_up_has_no_steps),
     };
 
     return plan_run(tests, sizeof tests / sizeof tests[0]);
