@@ -89,12 +89,19 @@ static FL_COLD int claim_any(struct fl_step_context *root, int self, struct fl_s
     return add_member(root, self, out);
 }
 
+/* Steps are on, and the planner is this process's: not so in a child that gave it up, whose locks
+ * may be held for ever. */
+static bool is_on(void)
+{
+    return fl_plan.config.on && fl_home_is_here();
+}
+
 int fl_plan_context_new(struct fl_step_context **out)
 {
     if (out == NULL) {
         return -EINVAL;
     }
-    if (!fl_plan.config.on) {
+    if (!is_on()) {
         return -ENOSYS;
     }
     *out = fl_context_make(true);
@@ -130,6 +137,9 @@ int fl_plan_context_free(struct fl_step_context *c)
     if (c == NULL || !c->who.open || c->who.of != NULL) {
         return -EINVAL;
     }
+    if (!is_on()) {
+        return -ENOSYS;
+    }
     int rc = claim_all(c);
     while (rc == 0 && c != NULL) {
         struct fl_step_context *next = next_member(c);
@@ -162,7 +172,7 @@ struct fl_step_context *fl_context_of_thread(struct fl_step_context *c)
 
 int fl_plan_begin(struct fl_step_context *c)
 {
-    if (!fl_plan.config.on) {
+    if (!is_on()) {
         return -ENOSYS;
     }
     if (fl_region_busy()) {
@@ -200,7 +210,7 @@ int fl_plan_begin(struct fl_step_context *c)
 int fl_plan_end(struct fl_step_context *c)
 {
     c = c != NULL ? c : fl_plan_default;
-    if (!fl_plan.config.on) {
+    if (!is_on()) {
         return -ENOSYS;
     }
     if (c == NULL || fl_plan_mine == NULL || (c != fl_plan_mine && c != fl_plan_mine->who.of) ||

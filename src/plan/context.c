@@ -490,6 +490,9 @@ void fl_plan_thread_ends(void)
 
     fl_context_enter(NULL);
     noticed = NOTICE_AFTER + 1;
+    if (!fl_home_is_here()) { /* a child that gave up: what is left may be locked for ever */
+        return;
+    }
     while (c != NULL) {
         struct fl_step_context *outer = c->who.outer;
         c->who.outer = NULL;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <unistd.h>
 
 enum { N = 30, THREADS = 6, STEPS = 12 };
 
@@ -295,6 +296,37 @@ static void a_child_goes_on_where_nobody_was(void **state)
     assert_int_equal(fork_now(go_on_at_once), 0);
 }
 
+/* As after a fork that lasted so long that another thread took the lock over. */
+static int find_no_steps(void)
+{
+    struct fl_step_context *made = NULL;
+
+    fl_region_fork_child(&region, fl_thread_cache());
+    fl_plan_fork_child(false);
+    fl_home_leave();
+    fl_lock_acquire(&fl_plan.lock);
+    alarm(20); /* nothing waits for it */
+    if (fl_plan_end(context) != -ENOSYS || fl_plan_begin(context) != -ENOSYS ||
+        fl_plan_begin(NULL) != -ENOSYS) {
+        return 2;
+    }
+    if (fl_plan_context_new(&made) != -ENOSYS || fl_plan_context_free(context) != -ENOSYS) {
+        return 3;
+    }
+    fl_plan_thread_ends();
+    return 0;
+}
+
+static void a_child_that_gave_up_has_no_steps(void **state)
+{
+    (void)each(state);
+    assert_int_equal(fl_plan_begin(NULL), 0); /* so that there is one of its own to leave, too */
+    assert_int_equal(fl_plan_end(NULL), 0);
+    assert_int_equal(fl_plan_begin(context), 0);
+    assert_int_equal(fork_now(find_no_steps), 0);
+    assert_int_equal(fl_plan_end(context), 0);
+}
+
 #define LEAVES(how)                                                                                \
     {                                                                                              \
         .name = "a_child_learns_anew_where_a_thread_would_" #how,                                  \
@@ -314,6 +346,7 @@ int main(void)
         LEAVES(leave_amid_a_retirement),
         LEAVES(leave_amid_a_fill),
         cmocka_unit_test(a_child_goes_on_where_nobody_was),
+        cmocka_unit_test(a_child_that_gave_up_has_no_steps),
     };
 
     return plan_run(tests, sizeof tests / sizeof tests[0]);

@@ -227,13 +227,12 @@ static void run_event(struct worker *w, const struct shape *s, struct event e)
     }
 }
 
-/* Where a thread worked on since the fork took long, the child is not served, and has no steps: begin
- * says -EBUSY there, and end -EINVAL. */
+/* Where a thread worked on since the fork took long, the child is not served, and has no steps. */
 static void call_of_step(struct worker *w, int (*call)(void *))
 {
     int rc = call(w->context);
 
-    if (w->alone && (rc == -EBUSY || rc == -EINVAL)) {
+    if (w->alone && rc == -ENOSYS) {
         w->declared = false;
     } else if (rc != 0) {
         dprintf(2, "seed %llu, operation %ld: fl_step_%s answers %d%s\n",
