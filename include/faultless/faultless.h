@@ -109,13 +109,14 @@ struct fl_step_context;
 /* A new context in `*out`. 0; -ENOSYS when steps are off (FAULTLESS_STEPS=off, or the process is not served at all); -ENOMEM: no more
  * contexts (1,024) or no memory; -EINVAL: `out` is NULL.  Threads: any.  Signals: not safe. */
 FL_API int fl_step_new(struct fl_step_context **out);
-/* Its plans are forgotten; blocks stay. 0; -EBUSY when a thread is in it; -EINVAL for NULL; -ENOSYS.
- * Threads: any.  Signals: not safe. */
+/* Its plans are forgotten; blocks stay. 0; -EBUSY when a thread is in it; -EINVAL for NULL;
+ * -ENOSYS.  Threads: any.  Signals: not safe. */
 FL_API int fl_step_free(struct fl_step_context *ctx);
 /* A step begins, and ends. 0; begin: -EBUSY when 64 threads are in the context, -EINVAL when this one is already, -ENOMEM, -ENOSYS;
  * end: -EINVAL when the thread's innermost context is another one, -ENOSYS.
- * Threads: any.  Signals: not safe.  Fork: a child goes on with the step that its thread was in; what other threads were in
- * just then it learns anew. In a child that is not served all say -ENOSYS. */
+ * Threads: any.  Signals: not safe.  Fork: a child goes on with the step that its thread was in;
+ * what other threads were in just then it learns anew. In a child that is not served all say
+ * -ENOSYS. */
 FL_API int fl_step_begin(struct fl_step_context *ctx);
 FL_API int fl_step_end(struct fl_step_context *ctx);
 

@@ -89,8 +89,8 @@ static FL_COLD int claim_any(struct fl_step_context *root, int self, struct fl_s
     return add_member(root, self, out);
 }
 
-/* Steps are on, and the planner is this process's: not so in a child that gave it up, whose locks may
- * be held for ever. */
+/* Steps are on, and the planner is this process's: not so in a child that gave it up, whose locks
+ * may be held for ever. */
 static bool is_on(void)
 {
     return fl_plan.config.on && fl_home_is_here();
