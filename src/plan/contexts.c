@@ -188,7 +188,8 @@ bool fl_plan_fork_child(bool has_region)
     for (uint32_t i = 0; whole && i < atomic_load(&fl_plan.ncontexts); i++) {
         go_on_in_child(fl_plan.context[i]);
     }
-    if (whole) {
+    /* A handler may have forked while its thread was about to have an arena. */
+    if (whole && (fl_plan_mine == NULL || !atomic_load(&fl_plan_mine->inside))) {
         retire_abandoned();
     }
     return whole;

@@ -421,10 +421,16 @@ static void work_on(struct fl_step_context *c)
         return;
     }
     c->job.made = make_layout(c);
-    if (!atomic_compare_exchange_strong(&c->job.state, &running, FL_JOB_DONE)) { /* ABANDONED */
+    if (atomic_compare_exchange_strong(&c->job.state, &running, FL_JOB_DONE)) {
+        return;
+    }
+    if (running == FL_JOB_ABANDONED) {
         atomic_store(&c->job.state, FL_JOB_DONE);
         clean_up(c);
         fl_watch_leave(c);
+    } else { /* a handler forked amid it, and this is the child: see fl_engine_lose */
+        fl_layout_free(c->job.made);
+        c->job.made = NULL;
     }
 }
 

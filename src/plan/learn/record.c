@@ -28,13 +28,27 @@ static uint64_t tick(struct fl_step_context *c)
     return now;
 }
 
+/* Room for all records, and the first page of each in memory: by one step, not by one after the other. */
+static void map_records(struct fl_step_context *c)
+{
+    for (struct fl_record *rec = c->learn.record; rec < c->learn.record + FL_RECORDS; rec++) {
+        bool is_new = rec->life == NULL;
+        if (is_new) {
+            rec->life = fl_plan_map_locked(FL_LIVES_MOST * sizeof *rec->life);
+        }
+        if (is_new && rec->life != NULL && !fl_sys_is_confined()) {
+            (void)fl_sys.populate((struct fl_range){(uintptr_t)rec->life, fl_page.base});
+        }
+    }
+}
+
 bool fl_record_begin(struct fl_step_context *c)
 {
     unsigned i = (c->learn.newest + 1) % FL_RECORDS;
     struct fl_record *rec = &c->learn.record[i];
 
     if (rec->life == NULL) {
-        rec->life = fl_plan_map_locked(FL_LIVES_MOST * sizeof *rec->life);
+        map_records(c);
     }
     c->learn.recording = rec->life != NULL;
     if (!c->learn.recording) {
