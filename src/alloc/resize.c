@@ -139,8 +139,8 @@ static void *realloc_ours(void *p, size_t n)
         void *q = resize_in_place(e, len) ? p
                   : is_served()           ? move_in_step(e, p, len, n)
                                           : move_pages(e, len);
+        errno = saved;
         if (q != NULL) {
-            errno = saved;
             return q;
         }
     }
