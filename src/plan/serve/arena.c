@@ -448,6 +448,7 @@ static bool fill_run(struct fl_arena *a, size_t at, size_t n)
         done == n || fl_inner_fill(fl_plan.region, &a->inner, pages(a, at + done, n - done));
 
     if (filled) {
+        a->brought += n - done;
         done = n;
     }
     if (done < n) {

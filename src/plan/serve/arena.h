@@ -47,6 +47,7 @@ struct fl_arena {
     _Atomic size_t limit;   /* bytes that may be used. Its owner */
     size_t budget;     /* huge pages to be in memory at most, while others can move. Its owner */
     size_t hand;       /* the huge page that was looked at last for one to move. Its owner */
+    size_t brought;    /* huge pages that came from the region in this step. Its owner */
     bool lowered;      /* some above the limit may be in memory. Its owner */
     _Atomic bool cold; /* its tables are to come into memory. Lock: plan, to write */
     _Atomic bool draining;

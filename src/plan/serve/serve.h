@@ -30,6 +30,7 @@ struct fl_serve {
     unsigned served;           /* steps in a row, since a plan was taken up */
     unsigned mismatched_steps; /* in a row that nearly nothing of was known */
     uint8_t bad;               /* a bit for each of the last eight steps that missed too much */
+    uint8_t churned;           /* likewise, that brought pages in which other arenas had taken */
     /* Of the arena. */
     unsigned in_arena;        /* steps since this one was taken */
     unsigned displaced_steps; /* in a row in which some blocks were displaced */
