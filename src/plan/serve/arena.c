@@ -397,11 +397,6 @@ static size_t held(const struct fl_arena *a)
     return a->limit / fl_page.huge - atomic_load_explicit(&a->missing, memory_order_relaxed);
 }
 
-size_t fl_arena_holds(const struct fl_arena *a)
-{
-    return held(a) * fl_page.huge;
-}
-
 /* The next idle huge pages below the hand, `most` of them at most, are ours: from the hand on. 0: there are none. */
 static size_t claim_idle(struct fl_arena *a, size_t most)
 {

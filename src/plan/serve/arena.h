@@ -71,8 +71,6 @@ bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n);
 /* `most` bytes of it are expected to be in use at once: beyond that, and beyond what was needed at once before, what is idle moves to where
  * it is wanted. The owner. */
 void fl_arena_expect(struct fl_arena *a, size_t most);
-/* Bytes of it in memory. Its owner */
-size_t fl_arena_holds(const struct fl_arena *a);
 /* fl_claims_fit below the limit. */
 size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
 /* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
