@@ -1,6 +1,6 @@
 /* Limits of a device, which pools and mirrors share; and a pool's options as older programs have
  * them. */
-#include "gpu/mirror.h"
+#include "gpu/mirror/mirror.h"
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* A step's plan on the device: what matches it has its place, what does not is served elsewhere, and nobody's bytes are anybody else's. */
-#include "gpu/planned.h"
+#include "gpu/plan/plan.h"
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>

@@ -1,0 +1,78 @@
+/* What the pools and mirrors of a device hold of its memory together, and how much they may. A
+ * device's handles share one account. Lock: `lock`, rank RUNTIME; no driver call is made under it,
+ * and no other lock of the folder is held when it is taken. */
+#include "gpu/driver/driver.h"
+
+#include <errno.h>
+
+enum { DEVICES = 64, HUGE = 2 * FL_MIB };
+
+/* What the driver takes for it: from 1 MiB on whole pages of 2 MiB. */
+static size_t cost_of(size_t len)
+{
+    return len >= HUGE / 2 && len <= SIZE_MAX - HUGE ? fl_align_up(len, HUGE) : len;
+}
+
+static struct fl_lock lock;
+static struct account {
+    size_t held, limit; /* bytes; limit 0: none */
+    unsigned users;
+} accounts[DEVICES];
+
+static struct account *account_of(const struct fl_gpu *gpu)
+{
+    return &accounts[gpu->ordinal < DEVICES ? gpu->ordinal : DEVICES - 1];
+}
+
+void fl_gpu_account_join(const struct fl_gpu *gpu, size_t limit)
+{
+    struct account *a = account_of(gpu);
+
+    fl_lock_acquire(&lock);
+    a->users++;
+    if (limit != 0 && (a->limit == 0 || limit < a->limit)) {
+        a->limit = limit;
+    }
+    fl_lock_release(&lock);
+}
+
+void fl_gpu_account_leave(const struct fl_gpu *gpu)
+{
+    struct account *a = account_of(gpu);
+
+    fl_lock_acquire(&lock);
+    if (--a->users == 0) { /* what the driver has kept is nobody's any more */
+        *a = (struct account){.users = 0};
+    }
+    fl_lock_release(&lock);
+}
+
+size_t fl_gpu_account_room(const struct fl_gpu *gpu)
+{
+    const struct account *a = account_of(gpu);
+
+    fl_lock_acquire(&lock);
+    size_t room = a->limit == 0 ? SIZE_MAX : a->limit - fl_min(a->held, a->limit);
+    fl_lock_release(&lock);
+    return room;
+}
+
+int fl_gpu_account_take(const struct fl_gpu *gpu, size_t len)
+{
+    struct account *a = account_of(gpu);
+
+    fl_lock_acquire(&lock);
+    bool right = a->limit == 0 || (a->held <= a->limit && cost_of(len) <= a->limit - a->held);
+    a->held += right ? cost_of(len) : 0;
+    fl_lock_release(&lock);
+    return right ? 0 : fl_gpu_fail(-ENOMEM, "the device's limit is reached");
+}
+
+void fl_gpu_account_give(const struct fl_gpu *gpu, size_t len)
+{
+    struct account *a = account_of(gpu);
+
+    fl_lock_acquire(&lock);
+    a->held -= fl_min(cost_of(len), a->held);
+    fl_lock_release(&lock);
+}
