@@ -162,6 +162,23 @@ struct fl_gpu_pool_stats {
 };
 FL_API int fl_gpu_pool_stats(struct fl_gpu_pool *pool, struct fl_gpu_pool_stats *out);
 
+/* What the process has of one device by pools and mirrors together, those of other libraries' shims
+ * too. Bytes, or counts so far where a name says no bytes; FAULTLESS_STATS has the same fields. */
+struct fl_gpu_device_stats {
+    uint64_t size; /* set by the caller to sizeof(struct fl_gpu_device_stats) */
+    /* Of the driver's memory, in the whole pages that it gives; limit 0: none. */
+    uint64_t held_bytes, held_peak_bytes, limit_bytes;
+    uint64_t pools, occupied_bytes, free_bytes, requested_bytes; /* of device memory, now */
+    /* Of these, and of those that have ended, as in struct fl_gpu_pool_stats. */
+    uint64_t allocs, hits, planned_hits, driver_allocs, driver_ns, implicit_syncs;
+    uint64_t pinned_pools, pinned_bytes;   /* now; bytes with staging buffers and mirrors */
+    uint64_t mirrors, mirror_bytes;        /* now; bytes of the device */
+    uint64_t copies, copied_bytes, stalls; /* of mirrors and staging */
+};
+/* 0; -EINVAL: no such number, or size is not set. Of a device that was never used all are 0.
+ * Threads: any. */
+FL_API int fl_gpu_device_stats(int device, struct fl_gpu_device_stats *out);
+
 /* Mirror: one range of host memory, pinned, and one of device memory, with the same offsets. */
 struct fl_gpu_slot {
     size_t offset; /* out: from the start of the mirror; for inputs, of input slot 0 */

@@ -110,7 +110,7 @@ int fl_residency_read(struct fl_residency *out)
     return rc;
 }
 
-enum { REPORT_BYTES = 16384 };
+enum { REPORT_BYTES = 40960 };
 
 static void read_nodes(struct fl_stats_nodes *out)
 {
@@ -127,32 +127,38 @@ static bool is_standard_error(const char *where)
     return strcmp(where, "1") == 0 || strcmp(where, "stderr") == 0;
 }
 
-static int append_json(const char *where)
+/* `soon`: the caller waits for no lock. */
+static int append_json(const char *where, bool soon)
 {
     char text[REPORT_BYTES], program[256];
     struct fl_text t = fl_text_on(text, sizeof text);
     struct fl_stats_values values;
     struct fl_stats_nodes nodes;
+    struct fl_stats_gpus gpus;
 
     fl_read_stats(&values);
     read_nodes(&nodes);
+    fl_gpu_stats_read(&gpus, soon);
     if (fl_sys.read_file("/proc/self/comm", program, sizeof program) != 0) {
         program[0] = '\0';
     }
-    fl_stats_format_json(&values, &nodes, getpid(), program, &t);
+    fl_stats_format_json(&values, &nodes, &gpus, getpid(), program, &t);
     return fl_sys.append_file(where, text, t.len);
 }
 
-static struct fl_text table_on(char *text, size_t size)
+static struct fl_text table_on(char *text, size_t size, bool soon)
 {
     struct fl_text t = fl_text_on(text, size);
     struct fl_stats_values values;
     struct fl_stats_nodes nodes;
+    struct fl_stats_gpus gpus;
 
     fl_read_stats(&values);
     read_nodes(&nodes);
+    fl_gpu_stats_read(&gpus, soon);
     fl_stats_format_table(&values, &t);
     fl_stats_format_nodes(&nodes, &t);
+    fl_stats_format_gpus(&gpus, &t);
     return t;
 }
 
@@ -170,7 +176,7 @@ static void want_report(int signal)
 static void table_to_standard_error(void)
 {
     char text[REPORT_BYTES], path[64];
-    struct fl_text t = table_on(text, sizeof text), p = fl_text_on(path, sizeof path);
+    struct fl_text t = table_on(text, sizeof text, true), p = fl_text_on(path, sizeof path);
 
     fl_text_str(&p, "/proc/");
     fl_text_u64(&p, (uint64_t)getpid());
@@ -187,7 +193,7 @@ uint64_t fl_report_wanted(struct fl_region *r)
         if (where == NULL || strcmp(where, "0") == 0 || is_standard_error(where)) {
             table_to_standard_error();
         } else {
-            (void)append_json(where);
+            (void)append_json(where, true);
         }
     }
     return FL_JOB_IDLE;
@@ -218,8 +224,8 @@ __attribute__((destructor)) static void at_exit(void)
     }
     fl_region_prove(&fl_runtime.region);
     if (is_standard_error(where)) {
-        (void)fl_sys.write(STDERR_FILENO, text, table_on(text, sizeof text).len);
-    } else if (append_json(where) != 0) {
+        (void)fl_sys.write(STDERR_FILENO, text, table_on(text, sizeof text, false).len);
+    } else if (append_json(where, false) != 0) {
         fl_say("the file of FAULTLESS_STATS cannot be written");
     }
 }

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-enum { DEVICES = 64, HUGE = 2 * FL_MIB };
+enum { HUGE = 2 * FL_MIB };
 
 /* What the driver takes for it: from 1 MiB on whole pages of 2 MiB. */
 static size_t cost_of(size_t len)
@@ -15,13 +15,13 @@ static size_t cost_of(size_t len)
 
 static struct fl_lock lock;
 static struct account {
-    size_t held, limit; /* bytes; limit 0: none */
+    size_t held, peak, limit; /* bytes; limit 0: none */
     unsigned users;
-} accounts[DEVICES];
+} accounts[FL_GPU_DEVICES];
 
 static struct account *account_of(const struct fl_gpu *gpu)
 {
-    return &accounts[gpu->ordinal < DEVICES ? gpu->ordinal : DEVICES - 1];
+    return &accounts[fl_min((size_t)gpu->ordinal, FL_GPU_DEVICES - 1)];
 }
 
 void fl_gpu_account_join(const struct fl_gpu *gpu, size_t limit)
@@ -42,7 +42,7 @@ void fl_gpu_account_leave(const struct fl_gpu *gpu)
 
     fl_lock_acquire(&lock);
     if (--a->users == 0) { /* what the driver has kept is nobody's any more */
-        *a = (struct account){.users = 0};
+        *a = (struct account){.peak = a->peak};
     }
     fl_lock_release(&lock);
 }
@@ -64,6 +64,7 @@ int fl_gpu_account_take(const struct fl_gpu *gpu, size_t len)
     fl_lock_acquire(&lock);
     bool right = a->limit == 0 || (a->held <= a->limit && cost_of(len) <= a->limit - a->held);
     a->held += right ? cost_of(len) : 0;
+    a->peak = fl_max(a->peak, a->held);
     fl_lock_release(&lock);
     return right ? 0 : fl_gpu_fail(-ENOMEM, "the device's limit is reached");
 }
@@ -75,4 +76,20 @@ void fl_gpu_account_give(const struct fl_gpu *gpu, size_t len)
     fl_lock_acquire(&lock);
     a->held -= fl_min(cost_of(len), a->held);
     fl_lock_release(&lock);
+}
+
+bool fl_gpu_account_read(int device, bool soon, struct fl_stats_gpu *out)
+{
+    const struct account *a = &accounts[device];
+
+    if (!soon) {
+        fl_lock_acquire(&lock);
+    } else if (!fl_lock_acquire_soon(&lock)) {
+        return false;
+    }
+    out->held_bytes = a->held;
+    out->held_peak_bytes = a->peak;
+    out->limit_bytes = a->limit;
+    fl_lock_release(&lock);
+    return true;
 }

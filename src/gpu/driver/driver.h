@@ -62,6 +62,7 @@ struct fl_gpu {
 /* As fl_gpu_open, but in the device's primary context whatever is current. */
 int fl_gpu_open_primary(int device, struct fl_gpu **out);
 
+enum { FL_GPU_DEVICES = 64 }; /* of which accounts and statistics are kept */
 /* account.c: of the device's memory, by pools and mirrors together. Each joins, with the most that
  * it wants all of them to hold (0: any), of which the least counts until all have left. Lock: none
  * held. */
@@ -70,6 +71,8 @@ void fl_gpu_account_leave(const struct fl_gpu *gpu);
 /* Before the driver is asked; -ENOMEM: the limit. What it refuses, and what goes back, is given. */
 int fl_gpu_account_take(const struct fl_gpu *gpu, size_t len);
 void fl_gpu_account_give(const struct fl_gpu *gpu, size_t len);
+/* Held now, at most so far, and the limit (0: none). False, with `soon`: not to be had at once. */
+bool fl_gpu_account_read(int device, bool soon, struct fl_stats_gpu *out);
 size_t fl_gpu_account_room(const struct fl_gpu *gpu); /* SIZE_MAX: there is no limit */
 
 /* Makes the device's context current for the calling thread, and puts back what was. -ECHILD, -ESHUTDOWN, -EIO: nothing is to be called.

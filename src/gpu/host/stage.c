@@ -205,6 +205,7 @@ static int make(struct fl_gpu *gpu, struct fl_stage **out)
     fl_lock_init(&s->lock, FL_RANK_RUNTIME);
     s->track = (struct fl_gpu_track){
         .kind = FL_GPU_TRACK_COPIES, .device = gpu->ordinal, .target = FL_GPU_PINNED, .owner = s};
+    atomic_store_explicit(&s->track.pinned_bytes, s->host.range.len, memory_order_relaxed);
     fl_gpu_track_open(&s->track);
     *out = s;
     return 0;

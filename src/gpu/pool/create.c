@@ -25,6 +25,45 @@ static void each_live(void *owner, fl_gpu_live_fn *fn, void *arg)
     fl_lock_release(&p->lock);
 }
 
+static struct fl_gpu_pool_stats stats_of(const struct fl_gpu_pool *p)
+{
+    struct fl_gpu_pool_stats s = p->s;
+
+    if (p->plan != NULL) {
+        fl_planned_add_stats(p, &s);
+    }
+    return s;
+}
+
+static bool add_stats(void *owner, bool soon, struct fl_stats_gpu *to)
+{
+    struct fl_gpu_pool *p = owner;
+
+    if (!soon) {
+        fl_lock_acquire(&p->lock);
+    } else if (!fl_lock_acquire_soon(&p->lock)) {
+        return false;
+    }
+    struct fl_gpu_pool_stats s = stats_of(p);
+    fl_lock_release(&p->lock);
+    if (p->is_pinned) {
+        to->pinned_pools++;
+        to->pinned_bytes += s.occupied_bytes + s.free_bytes;
+        return true;
+    }
+    to->pools++;
+    to->occupied_bytes += s.occupied_bytes;
+    to->free_bytes += s.free_bytes;
+    to->requested_bytes += s.requested_bytes;
+    to->allocs += s.allocs;
+    to->hits += s.hits;
+    to->planned_hits += s.planned_hits;
+    to->driver_allocs += s.driver_allocs;
+    to->driver_ns += s.driver_ns;
+    to->implicit_syncs += s.implicit_syncs;
+    return true;
+}
+
 /* The bytes at which garbage is reclaimed; 0: there is none. */
 static size_t gc_threshold(double gb)
 {
@@ -101,7 +140,8 @@ int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
                                      .device = gpu->ordinal,
                                      .target = p->o.target,
                                      .owner = p,
-                                     .each = each_live};
+                                     .each = each_live,
+                                     .add = add_stats};
     fl_gpu_track_open(&p->track);
     *out = p;
     return 0;
@@ -195,10 +235,7 @@ int fl_gpu_pool_stats(struct fl_gpu_pool *pool, struct fl_gpu_pool_stats *out)
         return fl_gpu_fail(-EINVAL, "fl_gpu_pool_stats: size is not set");
     }
     fl_lock_acquire(&pool->lock);
-    struct fl_gpu_pool_stats s = pool->s;
-    if (pool->plan != NULL) {
-        fl_planned_add_stats(pool, &s);
-    }
+    struct fl_gpu_pool_stats s = stats_of(pool);
     fl_lock_release(&pool->lock);
     s.size = size;
     memcpy(out, &s, size);

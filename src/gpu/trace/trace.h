@@ -41,6 +41,8 @@ struct fl_gpu_track {
     /* POOL: calls `fn` for each block that is allocated now. Takes the owner's lock. */
     void *owner;
     void (*each)(void *owner, fl_gpu_live_fn *fn, void *arg);
+    /* POOL: adds its figures. False: with `soon`, its lock is not to be had at once. */
+    bool (*add)(void *owner, bool soon, struct fl_stats_gpu *to);
 
     /* trace.c's. Lock: the list's. */
     struct fl_gpu_track *next;
@@ -52,6 +54,7 @@ struct fl_gpu_track {
     bool due;                     /* told, but not yet written: too soon after the one before */
     /* COPIES. Relaxed: statistics. */
     _Atomic uint64_t copies, copied_bytes, stalls, stall_ns;
+    _Atomic uint64_t device_bytes, pinned_bytes; /* that a mirror, or a ring of buffers, has */
 };
 
 /* Threads: any; none of the owner's locks held. */
@@ -61,6 +64,12 @@ void fl_gpu_track_close(struct fl_gpu_track *t);
 void fl_gpu_trace_due(struct fl_gpu_track *t);
 void fl_gpu_tracks_due(void);
 void fl_gpu_tracks_fork_child(void);
+/* stats.c, under the list's lock: what a track counted is kept. */
+void fl_gpu_stats_close(const struct fl_gpu_track *t);
+void fl_gpu_stats_fork_child(void);
+/* The list's lock, and the first track. False, with `soon`: it is not to be had at once. */
+bool fl_gpu_tracks_acquire(bool soon, const struct fl_gpu_track **out);
+void fl_gpu_tracks_release(void);
 
 void fl_gpu_trace_figures(struct fl_gpu_track *t, const struct fl_gpu_figures *f);
 void fl_gpu_trace_copies(struct fl_gpu_track *t);

@@ -64,6 +64,7 @@ void fl_gpu_track_open(struct fl_gpu_track *k)
 void fl_gpu_track_close(struct fl_gpu_track *k)
 {
     (void)pthread_mutex_lock(&mutex);
+    fl_gpu_stats_close(k);
     for (struct fl_gpu_track **at = &tracks; *at != NULL; at = &(*at)->next) {
         if (*at == k) {
             *at = k->next;
@@ -74,6 +75,19 @@ void fl_gpu_track_close(struct fl_gpu_track *k)
     if (fl_gpu_is_traced()) {
         fl_gpu_trace_due(k);
     }
+}
+
+bool fl_gpu_tracks_acquire(bool soon, const struct fl_gpu_track **out)
+{
+    int rc = soon ? pthread_mutex_trylock(&mutex) : pthread_mutex_lock(&mutex);
+
+    *out = tracks;
+    return rc == 0;
+}
+
+void fl_gpu_tracks_release(void)
+{
+    (void)pthread_mutex_unlock(&mutex);
 }
 
 void fl_gpu_tracks_due(void)
@@ -88,6 +102,7 @@ void fl_gpu_tracks_due(void)
 void fl_gpu_tracks_fork_child(void)
 {
     mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    fl_gpu_stats_fork_child();
     tracks = NULL; /* the parent's pools are not the child's */
 }
 
