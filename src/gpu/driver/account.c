@@ -15,7 +15,8 @@ static size_t cost_of(size_t len)
 
 static struct fl_lock lock;
 static struct account {
-    size_t held, peak, limit; /* bytes; limit 0: none */
+    size_t held, peak;
+    size_t limit, bound; /* the least of what joined; what was said. 0: none */
     unsigned users;
 } accounts[FL_GPU_DEVICES];
 
@@ -42,8 +43,21 @@ void fl_gpu_account_leave(const struct fl_gpu *gpu)
 
     fl_lock_acquire(&lock);
     if (--a->users == 0) { /* what the driver has kept is nobody's any more */
-        *a = (struct account){.peak = a->peak};
+        *a = (struct account){.peak = a->peak, .bound = a->bound};
     }
+    fl_lock_release(&lock);
+}
+
+/* SIZE_MAX: there is none. Lock: held. */
+static size_t limit_of(const struct account *a)
+{
+    return fl_min(a->limit != 0 ? a->limit : SIZE_MAX, a->bound != 0 ? a->bound : SIZE_MAX);
+}
+
+void fl_gpu_account_bound(const struct fl_gpu *gpu, size_t limit)
+{
+    fl_lock_acquire(&lock);
+    account_of(gpu)->bound = limit;
     fl_lock_release(&lock);
 }
 
@@ -52,7 +66,7 @@ size_t fl_gpu_account_room(const struct fl_gpu *gpu)
     const struct account *a = account_of(gpu);
 
     fl_lock_acquire(&lock);
-    size_t room = a->limit == 0 ? SIZE_MAX : a->limit - fl_min(a->held, a->limit);
+    size_t limit = limit_of(a), room = limit == SIZE_MAX ? limit : limit - fl_min(a->held, limit);
     fl_lock_release(&lock);
     return room;
 }
@@ -62,7 +76,8 @@ int fl_gpu_account_take(const struct fl_gpu *gpu, size_t len)
     struct account *a = account_of(gpu);
 
     fl_lock_acquire(&lock);
-    bool right = a->limit == 0 || (a->held <= a->limit && cost_of(len) <= a->limit - a->held);
+    size_t limit = limit_of(a);
+    bool right = a->held <= limit && cost_of(len) <= limit - a->held;
     a->held += right ? cost_of(len) : 0;
     a->peak = fl_max(a->peak, a->held);
     fl_lock_release(&lock);
@@ -89,7 +104,7 @@ bool fl_gpu_account_read(int device, bool soon, struct fl_stats_gpu *out)
     }
     out->held_bytes = a->held;
     out->held_peak_bytes = a->peak;
-    out->limit_bytes = a->limit;
+    out->limit_bytes = limit_of(a) != SIZE_MAX ? limit_of(a) : 0;
     fl_lock_release(&lock);
     return true;
 }

@@ -3,6 +3,7 @@
 #include "pack/pack.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 enum {
@@ -21,7 +22,8 @@ void fl_learn_saw_alloc(struct fl_gpu_pool *p, struct fl_pool_block *b,
 {
     struct fl_pool_plan *plan = p->plan;
 
-    if (atomic_load_explicit(&plan->owner, memory_order_relaxed) != fl_stream_thread()) {
+    if (!plan->is_joint &&
+        atomic_load_explicit(&plan->owner, memory_order_relaxed) != fl_stream_thread()) {
         return;
     }
     if (plan->lives == plan->life_room) {
@@ -196,6 +198,7 @@ static int step(struct fl_gpu_pool *p)
     return rc == -ENOMEM || rc == -EINPROGRESS ? 0 : rc;
 }
 
+/* And the turn, where there are turns. */
 static int with_context(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 {
     int rc = fl_pool_refuse(p);
@@ -203,7 +206,11 @@ static int with_context(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
     if (rc == 0 && p->plan == NULL) {
         rc = fl_gpu_fail(-EINVAL, "the pool's strategy is not planned");
     }
-    return rc != 0 ? rc : fl_pool_enter(p, g);
+    rc = rc != 0 ? rc : fl_pool_enter(p, g);
+    while (rc == 0 && p->plan->is_joint && !fl_planned_enter(p->plan)) {
+        (void)sched_yield(); /* a request is being placed, which is short but for the driver */
+    }
+    return rc;
 }
 
 int fl_gpu_pool_step(struct fl_gpu_pool *pool)
@@ -214,6 +221,7 @@ int fl_gpu_pool_step(struct fl_gpu_pool *pool)
     if (rc == 0) {
         fl_gpu_note_instant("step", pool->gpu->ordinal, pool->plan->step);
         rc = step(pool);
+        fl_planned_leave(pool->plan);
         fl_pool_leave(pool, &g);
     }
     return rc;
@@ -239,6 +247,7 @@ int fl_gpu_pool_plan(struct fl_gpu_pool *pool, const struct fl_gpu_slot *slot, s
         rc = fl_planned_install(pool, slot, n);
         atomic_store_explicit(&pool->plan->owner, fl_stream_thread(), memory_order_relaxed);
     }
+    fl_planned_leave(pool->plan);
     fl_pool_leave(pool, &g);
     return rc;
 }

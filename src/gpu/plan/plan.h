@@ -4,7 +4,9 @@
  * one is given its place if nobody is there: neither whom the place was given to last, for each of its bytes, nor a stream that is not
  * in order with the taker's. Whatever is different is served as by auto_growth, and costs memory, never a byte.
  *
- * Slots are taken by the owner alone, without a lock, and freed by whoever frees. */
+ * Slots are taken by the owner alone, without a lock, and freed by whoever frees. In a joint plan
+ * (options: all_threads) the owner is who has the turn, which nobody waits for but who ends a
+ * step. */
 #ifndef FL_GPU_PLAN_PLAN_H
 #define FL_GPU_PLAN_PLAN_H
 
@@ -62,6 +64,8 @@ struct fl_pool_layout {
 
 struct fl_pool_plan {
     _Atomic uint64_t owner; /* thread's number; 0: nobody. Relaxed: who is not it never was */
+    bool is_joint;          /* whoever has the turn is the owner meanwhile. Constant */
+    _Atomic bool is_taken;  /* the turn. Acquire, release */
     struct fl_pool_layout *_Atomic layout; /* release by the owner; NULL: there is none */
     struct fl_pool_layout *old;
     bool is_learned, wants_learning;
@@ -84,11 +88,27 @@ struct fl_pool_plan {
     uint64_t clock;
 };
 
+/* Is the caller the step's thread, until fl_planned_leave? */
+static FL_INLINE bool fl_planned_enter(struct fl_pool_plan *plan)
+{
+    return FL_UNLIKELY(plan->is_joint)
+               ? !atomic_exchange_explicit(&plan->is_taken, true, memory_order_acquire)
+               : atomic_load_explicit(&plan->owner, memory_order_relaxed) == fl_stream_thread();
+}
+static FL_INLINE void fl_planned_leave(struct fl_pool_plan *plan)
+{
+    if (FL_UNLIKELY(plan->is_joint)) {
+        atomic_store_explicit(&plan->is_taken, false, memory_order_release);
+    }
+}
+
 /* ---- replay.c ---- */
 
 bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t *out);
 /* As fl_pool_free. */
 int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live);
+/* The slot that has `address`. False: none that is taken. Lock: held. */
+bool fl_planned_find(const struct fl_gpu_pool *p, uint64_t address, struct fl_gpu_block *out);
 int fl_planned_inplace(struct fl_gpu_pool *p, uint64_t address, size_t size);
 /* Where the uses of that slot hang; NULL: it is not taken. Lock: held. */
 struct fl_pool_use **fl_planned_uses(struct fl_gpu_pool *p, uint64_t address);

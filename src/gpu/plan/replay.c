@@ -18,11 +18,6 @@ static uint64_t get(const _Atomic uint64_t *v)
     return atomic_load_explicit(v, memory_order_relaxed);
 }
 
-static bool is_owner(const struct fl_pool_plan *plan)
-{
-    return get(&plan->owner) == fl_stream_thread();
-}
-
 /* What was given is looked at first, so that it is never more than what was taken. */
 static uint64_t less(const _Atomic uint64_t *taken, const _Atomic uint64_t *given,
                      const _Atomic uint64_t *given_by_others)
@@ -264,14 +259,11 @@ static FL_APART bool place_slowly(struct fl_gpu_pool *p, struct fl_pool_layout *
     return true;
 }
 
-bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t *out)
+/* The owner's. */
+static FL_INLINE bool take(struct fl_gpu_pool *p, struct fl_pool_layout *l, size_t size,
+                           void *stream, uint64_t *out)
 {
     struct fl_pool_plan *plan = p->plan;
-    struct fl_pool_layout *l = fl_planned_layout(p);
-
-    if (l == NULL || !is_owner(plan)) {
-        return false;
-    }
     size_t len = fl_align_up(size, FL_POOL_UNIT), i = plan->cursor;
     if (FL_UNLIKELY(i >= l->n || l->slot[i].len != len)) {
         i = look_ahead(plan, l, len);
@@ -292,6 +284,19 @@ bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t 
     place(p, l, slot, s, size);
     *out = slot->address;
     return true;
+}
+
+bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t *out)
+{
+    bool taken = false;
+
+    if (fl_planned_layout(p) != NULL && fl_planned_enter(p->plan)) {
+        struct fl_pool_layout *l =
+            fl_planned_layout(p); /* whoever had the turn may have ended it */
+        taken = l != NULL && take(p, l, size, stream, out);
+        fl_planned_leave(p->plan);
+    }
+    return taken;
 }
 
 /* ---- give ---- */
@@ -364,9 +369,9 @@ static int giver_of(struct fl_gpu_pool *p, void *stream, bool mine, struct fl_po
     return fl_stream_see(p, stream, NULL, out);
 }
 
-int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live)
+static FL_INLINE int give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live,
+                          bool mine)
 {
-    bool mine = is_owner(p->plan);
     struct fl_pool_stream *s = NULL;
     int rc = live ? giver_of(p, stream, mine, &s) : 0;
 
@@ -384,6 +389,17 @@ int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool 
     }
     end(p, slot, mine);
     return 0;
+}
+
+int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live)
+{
+    bool mine = fl_planned_enter(p->plan);
+    int rc = give(p, address, stream, live, mine);
+
+    if (mine) {
+        fl_planned_leave(p->plan);
+    }
+    return rc;
 }
 
 /* ---- what a slot is used for ---- */
@@ -406,6 +422,23 @@ struct fl_pool_use **fl_planned_uses(struct fl_gpu_pool *p, uint64_t address)
     struct fl_pool_slot *slot = find_used(p, address);
 
     return slot != NULL ? &slot->use : NULL;
+}
+
+bool fl_planned_find(const struct fl_gpu_pool *p, uint64_t address, struct fl_gpu_block *out)
+{
+    const struct fl_pool_layout *l = fl_planned_layout(p);
+
+    for (size_t i = 0; l != NULL && i < l->n; i++) {
+        const struct fl_pool_slot *slot = &l->slot[i];
+        if (address - slot->address < slot->len &&
+            atomic_load_explicit(&slot->state, memory_order_acquire) == FL_SLOT_USED) {
+            out->address = slot->address;
+            out->bytes = slot->len;
+            out->requested_bytes = slot->requested;
+            return true;
+        }
+    }
+    return false;
 }
 
 int fl_planned_inplace(struct fl_gpu_pool *p, uint64_t address, size_t size)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 int fl_pool_not_here(void)
 {
@@ -219,4 +220,85 @@ int fl_gpu_pool_collect(struct fl_gpu_pool *pool)
     fl_lock_release(&pool->lock);
     fl_pool_leave(pool, &g);
     return 0;
+}
+
+/* ---- whose ---- */
+
+/* The block that has `address`, in use. Lock: held. */
+static const struct fl_pool_block *find_in(const struct fl_pool_chunk *c, uint64_t address)
+{
+    const struct fl_pool_block *b = c->first;
+
+    while (b != NULL && address - b->address >= b->len) {
+        b = b->after;
+    }
+    return b != NULL && b->state == FL_BLOCK_USED ? b : NULL;
+}
+
+/* Lock: held. */
+static bool find(struct fl_gpu_pool *p, uint64_t address, struct fl_gpu_block *out)
+{
+    const struct fl_pool_chunk *c = p->chunks;
+    const struct fl_pool_block *b;
+
+    while (c != NULL && address - c->address >= c->len) {
+        c = c->next;
+    }
+    if (c == NULL) {
+        return false;
+    }
+    out->base = c->address;
+    out->base_bytes = c->len;
+    if (p->plan != NULL && fl_planned_owns(p, address)) {
+        return fl_planned_find(p, address, out);
+    }
+    if ((b = find_in(c, address)) == NULL) {
+        return false;
+    }
+    out->address = b->address;
+    out->bytes = b->len;
+    out->requested_bytes = b->requested;
+    return true;
+}
+
+int fl_gpu_pool_find(struct fl_gpu_pool *pool, uint64_t address, struct fl_gpu_block *out)
+{
+    size_t size = out == NULL ? 0 : (size_t)out->size;
+    int rc = fl_pool_refuse(pool);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (size < sizeof out->size || size > sizeof *out) {
+        return fl_gpu_fail(-EINVAL, "fl_gpu_pool_find: nowhere to put it, or size is not set");
+    }
+    struct fl_gpu_block all = {
+        .size = size, .device = pool->gpu->ordinal, .target = pool->o.target};
+    fl_lock_acquire(&pool->lock);
+    bool found = find(pool, address, &all);
+    fl_lock_release(&pool->lock);
+    if (!found) {
+        return fl_pool_not_here();
+    }
+    memcpy(out, &all, size);
+    return 0;
+}
+
+struct fl_gpu_pool *fl_gpu_owner(uint64_t address, struct fl_gpu_block *out)
+{
+    struct fl_gpu_block block = {.size = sizeof block};
+    const struct fl_gpu_track *t;
+    struct fl_gpu_pool *found = NULL;
+
+    if (fl_gpu_is_forked() || !fl_gpu_tracks_acquire(false, &t)) {
+        return NULL;
+    }
+    for (; t != NULL && found == NULL; t = t->next) {
+        if (t->kind == FL_GPU_TRACK_POOL && t->owner != NULL &&
+            fl_gpu_pool_find(t->owner, address, out != NULL ? out : &block) == 0) {
+            found = t->owner;
+        }
+    }
+    fl_gpu_tracks_release();
+    return found;
 }

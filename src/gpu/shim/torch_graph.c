@@ -59,7 +59,7 @@ static struct graph_pool *make(int device, struct fl_gpu_torch_id id)
 {
     struct graph_pool *g = calloc(1, sizeof *g);
 
-    if (g == NULL || (g->pool = fl_torch_make(device, true)) == NULL) {
+    if (g == NULL || (g->pool = fl_torch_make(device)) == NULL) {
         free(g);
         return NULL;
     }
