@@ -37,6 +37,7 @@ static struct fl_gpu_pool *made_now(struct fl_shim *shim, int device)
     p = atomic_load_explicit(&shim->pool[device], memory_order_relaxed);
     if (p == NULL && (p = fl_shim_make(shim, device, NULL)) != NULL) {
         p->is_blind = shim->is_blind;
+        atomic_fetch_add_explicit(&shim->made, 1, memory_order_relaxed);
         /* release: pairs with the acquire in fl_shim_pool */
         atomic_store_explicit(&shim->pool[device], p, memory_order_release);
     }

@@ -14,7 +14,8 @@ struct fl_shim {
     struct fl_gpu_pool *_Atomic pool[FL_GPU_DEVICES];
     pthread_mutex_t mutex;
     void (*choose)(struct fl_gpu_pool_options *o); /* changes the environment's options */
-    bool is_blind;                                 /* as in struct fl_gpu_pool */
+    _Atomic unsigned made; /* how many there are. Relaxed: who needs one asks for it */
+    bool is_blind;         /* as in struct fl_gpu_pool */
 };
 
 /* The device's pool. NULL: there is none, or it cannot be made, and fl_gpu_error says why. */

@@ -60,6 +60,19 @@ int fl_gpu_torch_use(enum fl_gpu_strategy strategy)
     return rc == 0 ? 0 : fl_gpu_fail(rc, "a pool of PyTorch's has been made already");
 }
 
+void fl_gpu_step(void)
+{
+    if (atomic_load_explicit(&shim.made, memory_order_relaxed) == 0 || fl_gpu_is_forked()) {
+        return;
+    }
+    for (int i = 0; i < FL_GPU_DEVICES; i++) {
+        struct fl_gpu_pool *p = fl_shim_pool(&shim, i, false);
+        if (p != NULL && p->plan != NULL) {
+            (void)fl_gpu_pool_step(p); /* what it cannot is served without a plan */
+        }
+    }
+}
+
 struct fl_gpu_pool *fl_gpu_torch_pool(int device)
 {
     return fl_shim_pool(&shim, device, true);
