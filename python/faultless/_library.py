@@ -43,7 +43,7 @@ def library() -> Optional[ctypes.CDLL]:
             first, _warned = not _warned, True
         if first:
             warnings.warn("faultless is not preloaded: nothing is done; start the program with "
-                          "`python -m faultless` or `faultless python`", RuntimeWarning, stacklevel=4)
+                          "`python -m faultless` or `faultless python`", RuntimeWarning, stacklevel=3)
     return _loaded
 
 
