@@ -68,7 +68,8 @@ class _Loader(importlib.abc.Loader):
         return getattr(self._inner, name)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[types.ModuleType]:
-        return self._inner.create_module(spec)
+        module: Optional[types.ModuleType] = self._inner.create_module(spec)
+        return module
 
     def exec_module(self, module: types.ModuleType) -> None:
         self._inner.exec_module(module)
