@@ -319,11 +319,14 @@ bool fl_plan_fork_child(bool has_region); /* it was not given up: see fl_region_
 
 struct fl_plan_stats {
     uint64_t hits, misses; /* requests in replayed steps, served by the plan or not */
+    uint64_t hit_bytes;    /* of the hits, together */
     uint64_t unseated;     /* of the misses: requests that the step was not known to make */
     uint64_t missed_bytes;
     uint64_t steps;       /* replayed */
     uint64_t layouts;     /* made */
     uint64_t drops;       /* plans given up */
+    uint64_t arenas;      /* open now: each is one extent of the region's */
+    uint64_t live_blocks; /* in them, now */
     uint64_t arena_bytes; /* now */
     uint64_t free_bytes;  /* now; held in arenas, and no block has it */
 };

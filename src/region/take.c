@@ -139,7 +139,9 @@ static void note_grown(struct fl_region *r, struct fl_grant *g, struct fl_extent
     fl_left_note_holes(r, g, live, holes);
     r->stats.stalls +=
         (g->budgeted != 0 && !g->leaves) || (g->holes != 0 && !g->leave_holes && !on_touch);
-    r->stats.lazy += on_touch || g->leaves;
+    bool lazy = on_touch || g->leaves;
+    r->stats.lazy += lazy;
+    r->stats.lazy_bytes += lazy ? live->len : 0;
 }
 
 /* Carves from EMPTY memory. Where somebody else has mapped something, fl_carve retires the place: the next try looks
@@ -197,6 +199,7 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
         live->content = FL_CONTENT_LAZY;
         live->left = 0; /* it is looked at as a whole */
         r->stats.lazy++;
+        r->stats.lazy_bytes += len;
     }
     return live;
 }
@@ -437,6 +440,7 @@ bool fl_region_is_bound(void)
 static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
 {
     r->stats.takes++;
+    r->stats.take_bytes += e->len;
     fl_region_count_use(r, (int64_t)e->len);
     if (e->content == FL_CONTENT_LAZY && !r->has_worker && r->stats.in_use >= FL_WORKER_FROM) {
         atomic_store_explicit(&r->wants_worker, true,

@@ -14,6 +14,11 @@ void fl_read_stats(struct fl_stats_values *out)
     fl_region_stats_read(&fl_runtime.region, out);
     struct fl_plan_stats plan;
     fl_plan_stats_read(&plan);
+    /* An arena is an extent of the region's that no request asked for. */
+    out->requests += plan.hits - fl_min(plan.arenas, out->requests);
+    out->live_extents += plan.live_blocks - fl_min(plan.arenas, out->live_extents);
+    out->frees = out->requests - fl_min(out->live_extents, out->requests);
+    out->served_bytes += plan.hit_bytes;
     out->plan_hits = plan.hits;
     out->plan_misses = plan.misses;
     out->plan_unseated = plan.unseated;

@@ -3,7 +3,7 @@
 
 void fl_stats_format_table(const struct fl_stats_values *v, struct fl_text *t)
 {
-#define X(field, text)                                                                             \
+#define X(field, kind, text)                                                                       \
     fl_text_str(t, "faultless: " #field " ");                                                      \
     fl_text_u64(t, v->field);                                                                      \
     fl_text_str(t, " (" text ")\n");
@@ -85,7 +85,7 @@ void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats
     fl_text_u64(t, (uint64_t)pid);
     fl_text_str(t, ", \"program\": ");
     fl_stats_quote(t, program);
-#define X(field, text)                                                                             \
+#define X(field, kind, text)                                                                       \
     fl_text_str(t, ", \"" #field "\": ");                                                          \
     fl_text_u64(t, v->field);
     FL_STATS_FIELDS(X)
