@@ -238,8 +238,7 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     fl_region_count_use(r, (int64_t)len - (int64_t)e->len);
     to->left |= e->left;
     r->stats.stalls += g->budgeted != 0 && !g->leaves;
-    r->stats.lazy += g->leaves;
-    r->stats.lazy_bytes += g->leaves ? len - e->len : 0;
+    fl_region_count_lazy(r, g->leaves ? len - e->len : 0);
     return to;
 }
 

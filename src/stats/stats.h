@@ -138,10 +138,30 @@ void fl_chrome_tail(struct fl_text *t);
 
 /* A JSON string: quotes and backslashes escaped, control characters left out. */
 void fl_stats_quote(struct fl_text *t, const char *s);
+/* "faultless[PID] PROGRAM: ". pid 0, program NULL: without. */
+void fl_stats_format_prefix(int pid, const char *program, struct fl_text *t);
+
+/* One line of a process, for people. */
+struct fl_summary {
+    const struct fl_stats_values *values;
+    int pid;
+    const char *program;
+    uint64_t threshold; /* bytes */
+    /* What it cost to touch so much memory that was mapped anew, here and now. 0: not measured. */
+    uint64_t sample_bytes, sample_faults, sample_ns;
+};
+/* What was avoided is estimated against an allocator that maps each request anew: all bytes served,
+ * less those that were brought into memory, at the costs of the sample. */
+void fl_stats_format_summary(const struct fl_summary *s, struct fl_text *t);
+/* Text for node_exporter's textfile collector; labels: pid, program. */
+enum { FL_PROMETHEUS_BYTES = 16384 };
+void fl_stats_format_prometheus(const struct fl_stats_values *v, int pid, const char *program,
+                                struct fl_text *t);
+
 /* A table, one field a line; then, with several nodes, one line a node. And what of it is in
- * memory. */
-void fl_stats_format_table(const struct fl_stats_values *v, struct fl_text *t);
-void fl_stats_format_nodes(const struct fl_stats_nodes *n, struct fl_text *t);
+ * memory. `pid`: 0, it is not said. */
+void fl_stats_format_table(const struct fl_stats_values *v, int pid, struct fl_text *t);
+void fl_stats_format_nodes(const struct fl_stats_nodes *n, int pid, struct fl_text *t);
 void fl_stats_format_residency(const struct fl_residency_values *v, struct fl_text *t);
 /* One line of JSON with pid and program first, newline behind. `n`: NULL, or with several nodes they are last. */
 void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n, int pid,
