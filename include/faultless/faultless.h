@@ -57,6 +57,7 @@ struct fl_stats {
     uint64_t cached_bytes; /* in thread caches, now; part of in_use_bytes */
     uint64_t plan_free_bytes; /* held in plans' arenas for no block, now; part of in_use_bytes */
     uint64_t free_held_bytes; /* else free and kept, now, but for the stock */
+    uint64_t plan_recorded;   /* steps recorded, to learn from */
     uint64_t served_bytes;    /* of the large requests served */
     uint64_t lazy_bytes;      /* of these, handed out unpopulated */
 };

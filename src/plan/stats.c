@@ -62,6 +62,7 @@ void fl_plan_stats_read(struct fl_plan_stats *out)
         out->unseated += atomic_load_explicit(&s->unseated, memory_order_relaxed);
         out->misses += atomic_load_explicit(&s->misses, memory_order_relaxed);
         out->missed_bytes += atomic_load_explicit(&s->missed_bytes, memory_order_relaxed);
+        out->recorded += atomic_load_explicit(&s->recorded, memory_order_relaxed);
         out->steps += atomic_load_explicit(&s->steps, memory_order_relaxed);
         out->layouts += atomic_load_explicit(&s->layouts, memory_order_relaxed);
         out->drops += atomic_load_explicit(&s->drops, memory_order_relaxed);

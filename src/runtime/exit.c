@@ -174,20 +174,22 @@ static void measure(struct fl_summary *s)
     (void)fl_sys.unmap((struct fl_range){base, all});
 }
 
-/* A process that did nothing says so where somebody started it from a shell, and not where it is
- * one of many helpers. */
-static bool is_worth_a_line(const struct fl_stats_values *v)
+/* A process that did nothing has a line in place of the table, and none in place of a line: unless
+ * somebody started it from a shell, and it is not one of many helpers. */
+static void say_at_exit(enum where where)
 {
-    return v->requests != 0 || getpgrp() == getpid();
-}
-
-static void summary_to_standard_error(void)
-{
-    char text[512], program[64];
+    char text[REPORT_BYTES], program[64];
     struct fl_stats_values values;
     struct fl_text t = fl_text_on(text, sizeof text);
 
     fl_read_stats(&values);
+    if (where == TABLE && values.requests != 0) {
+        fl_say_last(text, table_on(text, sizeof text).len);
+        return;
+    }
+    if (where == SUMMARY && values.requests == 0 && getpgrp() != getpid()) {
+        return;
+    }
     read_program(program, sizeof program);
     struct fl_summary s = {.values = &values,
                            .pid = getpid(),
@@ -196,10 +198,8 @@ static void summary_to_standard_error(void)
     if (values.requests != 0) {
         measure(&s);
     }
-    if (is_worth_a_line(&values)) {
-        fl_stats_format_summary(&s, &t);
-        fl_say_last(text, t.len);
-    }
+    fl_stats_format_summary(&s, &t);
+    fl_say_last(text, t.len);
 }
 
 void fl_report_start(void)
@@ -211,9 +211,54 @@ void fl_report_start(void)
     }
 }
 
+/* Fewer large requests are no loop that anybody would want a plan of. */
+enum { WORTH_A_PLAN = 64 };
+
+/* Plans are off; NULL: they are on. */
+static const char *why_no_plans(void)
+{
+    const uint64_t *value = fl_runtime.options.value;
+
+    if (!fl_runtime.active || fl_sys_is_confined()) {
+        return "the process is not served";
+    }
+    if (value[FL_OPTION_steps] == FL_STEPS_OFF) {
+        return "FAULTLESS_STEPS is off";
+    }
+    if ((value[FL_OPTION_disable] & FL_DISABLE_PLAN) != 0) {
+        return "FAULTLESS_DISABLE has plan";
+    }
+    return fl_harden.on ? "a hardened process has no plans" : NULL;
+}
+
+static void explain_plan(void)
+{
+    const char *path = fl_runtime.options.text[FL_OPTION_plan];
+    struct fl_stats_values values;
+    struct fl_plan_stats plan;
+    char line[480];
+    struct fl_text t = fl_text_on(line, sizeof line);
+
+    fl_read_stats(&values);
+    if (path == NULL || values.requests < WORTH_A_PLAN) {
+        return;
+    }
+    fl_plan_stats_read(&plan);
+    const char *why = why_no_plans();
+    why = why != NULL ? why : fl_keep_why_nothing(&plan);
+    if (why != NULL && fl_runtime.options.value[FL_OPTION_log] >= FL_LOG_WARN) {
+        fl_stats_format_prefix(getpid(), NULL, &t);
+        fl_text_str(&t, "FAULTLESS_PLAN=");
+        fl_text_str(&t, path);
+        fl_text_str(&t, " is not written: ");
+        fl_text_str(&t, why);
+        fl_text_str(&t, "\n");
+        fl_say_last(line, t.len);
+    }
+}
+
 __attribute__((destructor)) static void at_exit(void)
 {
-    char text[REPORT_BYTES];
     enum where where = where_to();
 
     if (fl_region_busy()) {
@@ -221,14 +266,13 @@ __attribute__((destructor)) static void at_exit(void)
     }
     fl_gpu_stop();
     fl_keep_save(true);
+    explain_plan();
     if (where == NOWHERE) {
         return;
     }
     fl_region_prove(&fl_runtime.region);
-    if (where == SUMMARY) {
-        summary_to_standard_error();
-    } else if (where == TABLE) {
-        fl_say_last(text, table_on(text, sizeof text).len);
+    if (where == SUMMARY || where == TABLE) {
+        say_at_exit(where);
     } else if (write_file(where) != 0) {
         fl_say("the file of FAULTLESS_STATS cannot be written");
     }

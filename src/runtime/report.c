@@ -21,6 +21,7 @@ void fl_read_stats(struct fl_stats_values *out)
     out->plan_misses = plan.misses;
     out->plan_unseated = plan.unseated;
     out->plan_missed_bytes = plan.missed_bytes;
+    out->plan_recorded = plan.recorded;
     out->plan_steps = plan.steps;
     out->plan_layouts = plan.layouts;
     out->plan_drops = plan.drops;

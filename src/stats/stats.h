@@ -72,6 +72,7 @@ struct fl_region_stats {
     X(cached_bytes, GAUGE, "of the bytes in use, those in thread caches")                          \
     X(plan_free_bytes, GAUGE, "of the bytes in use, those of plans' arenas that no block has")     \
     X(free_held_bytes, GAUGE, "bytes free and held now, beside those and the stock")               \
+    X(plan_recorded, COUNTER, "steps recorded, to learn from")                                     \
     X(served_bytes, COUNTER, "bytes of the large requests served")                                 \
     X(lazy_bytes, COUNTER, "of these, bytes handed out unpopulated")
 

@@ -165,6 +165,9 @@ static void a_program_that_closes_stderr_is_told_of(void **state)
     const struct fl_run *r =
         fl_preload_run(FL_ARGV("/bin/ls", "/"), FL_ENV("FAULTLESS_STATS=table"));
     assert_int_equal(r->exit_status, 0);
+    assert_non_null(strstr(r->err, "] ls: nothing done: no request of 64K or more\n"));
+    r = fl_preload_run(FL_ARGV("/bin/ls", "/"),
+                       FL_ENV("FAULTLESS_STATS=table", "FAULTLESS_THRESHOLD=4K"));
     assert_non_null(strstr(r->err, "]: active 1 "));
 }
 
@@ -244,6 +247,28 @@ static void stats_append_a_line_a_process(void **state)
     assert_string_equal(r->err, "faultless: the file of FAULTLESS_STATS cannot be written\n");
 }
 
+static void a_plan_that_is_not_written_has_its_reason(void **state)
+{
+    static const char plan[] = "FAULTLESS_PLAN=/tmp/fl-no-such-folder/plan";
+    static const struct {
+        const char *steps, *entry, *why; /* why: NULL: nothing is said */
+    } table[] = {
+        {"2", "FAULTLESS_LOG=warn", "the steps seen were too few, or too different, to be planned"},
+        {"2", "FAULTLESS_DISABLE=plan", "FAULTLESS_DISABLE has plan"},
+        {"2", "FAULTLESS_LOG=none", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const struct fl_run *r = fl_preload_run(
+            FL_ARGV("victim_steps", "fixed", table[i].steps, i == 1 ? "-" : "declare"),
+            FL_ENV(plan, table[i].entry));
+        assert_int_equal(r->exit_status, 0);
+        assert_int_equal(fl_run_lines(r->err), table[i].why != NULL);
+        assert_true(table[i].why == NULL || strstr(r->err, table[i].why) != NULL);
+    }
+    assert_string_equal(with(plan, NULL)->err, ""); /* nothing that anybody would want a plan of */
+}
+
 static void the_threshold_is_where_it_is_set(void **state)
 {
     (void)state;
@@ -296,6 +321,7 @@ int main(void)
         cmocka_unit_test(a_file_for_prometheus_is_replaced),
         cmocka_unit_test(confirm_says_what_is_in_force),
         cmocka_unit_test(stats_append_a_line_a_process),
+        cmocka_unit_test(a_plan_that_is_not_written_has_its_reason),
         cmocka_unit_test(the_threshold_is_where_it_is_set),
         cmocka_unit_test(small_requests_cost_nothing_of_ours),
     };
