@@ -26,7 +26,8 @@ enum fl_end {
 
 /* As in fl_plan_stats. */
 struct fl_plan_counters {
-    _Atomic uint64_t hits, misses, unseated, missed_bytes, steps, layouts, drops;
+    _Atomic uint64_t hits, hit_bytes, misses, unseated, missed_bytes, recorded, steps, layouts,
+        drops;
 };
 
 /* Who is in it. */

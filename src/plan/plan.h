@@ -319,15 +319,21 @@ bool fl_plan_fork_child(bool has_region); /* it was not given up: see fl_region_
 
 struct fl_plan_stats {
     uint64_t hits, misses; /* requests in replayed steps, served by the plan or not */
+    uint64_t hit_bytes;    /* of the hits, together */
     uint64_t unseated;     /* of the misses: requests that the step was not known to make */
     uint64_t missed_bytes;
+    uint64_t recorded;    /* steps, to learn from */
     uint64_t steps;       /* replayed */
     uint64_t layouts;     /* made */
     uint64_t drops;       /* plans given up */
+    uint64_t arenas;      /* open now: each is one extent of the region's */
+    uint64_t live_blocks; /* in them, now */
     uint64_t arena_bytes; /* now */
     uint64_t free_bytes;  /* now; held in arenas, and no block has it */
 };
 void fl_plan_stats_read(struct fl_plan_stats *out);
+/* At exit: why the file of FAULTLESS_PLAN has no plan of this process; NULL: it has, or may have none. */
+const char *fl_keep_why_nothing(const struct fl_plan_stats *s);
 /* The addresses of the planner's own memory, and how much of them is mapped. */
 struct fl_range fl_plan_memory(size_t *out_mapped);
 

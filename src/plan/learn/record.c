@@ -106,6 +106,7 @@ void fl_record_end(struct fl_step_context *c)
     c->learn.sampled++;
     c->learn.stable = is_repeated(before, rec) ? c->learn.stable + 1 : 0;
     note_change(c, rec, before);
+    fl_stats_add(&c->stats.recorded, before->complete);
     if (fl_plan.config.trace != NULL && before->complete) {
         fl_trace_step(c, before);
     }
