@@ -141,7 +141,8 @@ enum fl_verdict fl_replay_end(struct fl_step_context *c)
 
     fl_replay_count(c);
     bool mismatched = s->step.mismatched - s->step.displaced > s->step.requests / 2;
-    bool bad = !mismatched && s->step.missed > s->step.exempt + s->step.asked / 20;
+    bool bad = !mismatched && (s->step.missed > s->step.exempt + s->step.asked / 20 ||
+                               s->step.mismatched > FL_SIGNATURE + s->step.requests / 20);
 
     note_step(c);
     fl_keep_use(s->layout);
