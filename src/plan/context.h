@@ -18,6 +18,7 @@ enum fl_plan_state {
 enum fl_end {
     FL_END_LOST,       /* too many requests in a row were unknown */
     FL_END_BAD,        /* its steps miss too much */
+    FL_END_CHURNED,    /* its steps bring in what other arenas have taken */
     FL_END_MISMATCHED, /* nearly nothing of its steps is known: it may be right for others */
     FL_END_NO_MEMORY,
     FL_END_FORKED, /* its memory is not in the child */
