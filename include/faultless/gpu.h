@@ -281,7 +281,7 @@ FL_API int fl_gpu_mirror_stats(struct fl_gpu_mirror *m, struct fl_gpu_mirror_sta
 FL_API int fl_gpu_stage(struct fl_gpu *gpu, uint64_t to, const void *from, size_t len,
                         void *stream);
 
-/* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so", "fl_gpu_torch_alloc",
+/* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so.0", "fl_gpu_torch_alloc",
  * "fl_gpu_torch_free"), with a pool for each device, in its primary context, by
  * fl_gpu_pool_defaults. docs/gpu.md has how the others are set.  Threads: any. */
 /* Without memory: what nobody uses goes back and it is tried again; then throws, as PyTorch expects:

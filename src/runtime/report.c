@@ -1,12 +1,10 @@
-/* Statistics: the snapshot, the public API and the report at exit. */
+/* Statistics: the snapshot, and the public API. */
 #include "runtime/runtime.h"
 
 #include "faultless/faultless.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 void fl_read_stats(struct fl_stats_values *out)
 {
@@ -14,10 +12,16 @@ void fl_read_stats(struct fl_stats_values *out)
     fl_region_stats_read(&fl_runtime.region, out);
     struct fl_plan_stats plan;
     fl_plan_stats_read(&plan);
+    /* An arena is an extent of the region's that no request asked for. */
+    out->requests += plan.hits - fl_min(plan.arenas, out->requests);
+    out->live_extents += plan.live_blocks - fl_min(plan.arenas, out->live_extents);
+    out->frees = out->requests - fl_min(out->live_extents, out->requests);
+    out->served_bytes += plan.hit_bytes;
     out->plan_hits = plan.hits;
     out->plan_misses = plan.misses;
     out->plan_unseated = plan.unseated;
     out->plan_missed_bytes = plan.missed_bytes;
+    out->plan_recorded = plan.recorded;
     out->plan_steps = plan.steps;
     out->plan_layouts = plan.layouts;
     out->plan_drops = plan.drops;
@@ -110,6 +114,8 @@ int fl_residency_read(struct fl_residency *out)
     }
     return rc;
 }
+<<<<<<< HEAD
+=======
 
 enum { REPORT_BYTES = 40960 };
 
@@ -230,3 +236,4 @@ __attribute__((destructor)) static void at_exit(void)
         fl_say("the file of FAULTLESS_STATS cannot be written");
     }
 }
+>>>>>>> wt-fw

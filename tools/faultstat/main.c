@@ -9,6 +9,8 @@
 static char run_name[] = "faultstat run";
 static char compare_name[] = "faultstat compare";
 static char nodes_name[] = "faultstat nodes";
+static char record_name[] = "faultstat record";
+static char report_name[] = "faultstat report";
 static char probe_name[] = "faultstat probe";
 static char warm_name[] = "faultstat warm";
 
@@ -21,6 +23,9 @@ static const struct {
     {"run", run_name, fl_run_main, "run a command and count its page faults, time and memory"},
     {"compare", compare_name, fl_compare_main, "run a command under several allocators"},
     {"nodes", nodes_name, fl_nodes_main, "say on which NUMA nodes the memory of processes lies"},
+    {"record", record_name, fl_record_main,
+     "run a command and find where its page faults come from"},
+    {"report", report_name, fl_report_main, "show what record wrote: text, flame graph, page"},
     {"probe", probe_name, fl_probe_main, NULL},
     {"warm", warm_name, fl_warm_main, NULL},
 };

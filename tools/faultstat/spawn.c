@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { FL_OURS, FL_THEIRS, FL_PAIR };
@@ -122,7 +122,7 @@ int fl_spawn(struct fl_child *child, char *const argv[], const struct fl_env *en
         run_child(&p, argv, env, env_count);
     }
     close_side(&p, FL_THEIRS);
-    child->pidfd = pidfd_open(child->pid, 0);
+    child->pidfd = (int)syscall(SYS_pidfd_open, child->pid, 0U); /* glibc has it from 2.36 on */
     child->step_fd = p.step[FL_OURS];
     child->out_fd = p.out[FL_OURS];
     child->err_fd = p.err[FL_OURS];

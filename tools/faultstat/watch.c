@@ -19,7 +19,8 @@ struct loop {
     struct fl_child child;
     struct fl_sampler sampler;
     struct pollfd poll[FL_POLL_COUNT];
-    int rc; /* the first error of our own: -errno */
+    const struct fl_watch_hook *hook; /* NULL: none */
+    int rc;                           /* the first error of our own: -errno */
 };
 
 /* Append, forgetting the older half when there is no room. */
@@ -149,11 +150,20 @@ static void take_signal(struct loop *l)
     }
 }
 
+static void call_hook(struct loop *l)
+{
+    if (l->hook != NULL) {
+        pid_t marking = l->watch->steps.pid;
+        l->hook->call(l->hook->arg, l->watch, marking != 0 ? marking : l->child.pid);
+    }
+}
+
 static void loop_until_end(struct loop *l)
 {
     const short wanted = POLLIN;
+    int timeout_ms = l->hook != NULL ? l->hook->every_ms : -1;
     while (true) {
-        if (poll(l->poll, FL_POLL_COUNT, -1) < 0 && errno != EINTR) {
+        if (poll(l->poll, FL_POLL_COUNT, timeout_ms) < 0 && errno != EINTR) {
             l->rc = -errno;
             return;
         }
@@ -169,6 +179,7 @@ static void loop_until_end(struct loop *l)
         if ((l->poll[FL_POLL_SIGNAL].revents & wanted) != 0) {
             take_signal(l);
         }
+        call_hook(l);
         if ((l->poll[FL_POLL_END].revents & wanted) != 0) {
             return;
         }
@@ -239,7 +250,7 @@ static void forget_interrupts(void)
 
 int fl_watch_run(struct fl_watch *watch, const struct fl_watch_spec *spec)
 {
-    struct loop l = {.watch = watch};
+    struct loop l = {.watch = watch, .hook = spec->hook};
     struct fl_thp thp_before = {0};
     sigset_t signals_before;
     memset(watch, 0, sizeof(*watch));

@@ -10,6 +10,17 @@
 
 enum { FL_INTERVAL_MS = 50, FL_TAIL_LEN = 65536 };
 
+struct fl_watch;
+
+/* Called at each turn of the loop, at least every `every_ms`, and once after the command's end.
+ *   pid   the process that marks steps, or the command.
+ * It sits between a mark and its step: short, please. */
+struct fl_watch_hook {
+    void (*call)(void *arg, const struct fl_watch *watch, pid_t pid);
+    void *arg;
+    int every_ms;
+};
+
 struct fl_watch_spec {
     char *const *argv;
     const struct fl_env *env;
@@ -18,6 +29,7 @@ struct fl_watch_spec {
     bool capture;         /* keep the end of the command's output instead of showing it */
     bool with_nodes;      /* read on which nodes its memory lies */
     unsigned interval_ms; /* of sampling; 0: at marks only */
+    const struct fl_watch_hook *hook; /* NULL: none */
 };
 
 /* The last bytes that came through a pipe, with a final NUL. */

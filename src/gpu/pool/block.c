@@ -24,8 +24,8 @@ static void enter_set(struct fl_gpu_pool *p, struct fl_pool_block *b)
     b->state = FL_BLOCK_FREE;
     if (s != NULL && b->stamp <= s->safe) {
         fl_list_prepend(&s->free, b);
-    } else if (s != NULL) {
-        fl_list_append(&s->free, b);
+    } else if (s != NULL) { /* by stamp: what is had first stands first */
+        fl_list_insert(&s->free, b);
     }
     fl_set_insert(p, b);
 }
@@ -198,8 +198,10 @@ bool fl_block_join(struct fl_gpu_pool *p, struct fl_pool_stream *s)
             continue;
         }
         fl_block_withdraw(p, b);
-        b = merge(p, b, NULL);
-        b = merge(p, b, s); /* what lay behind */
+        do { /* behind what is the stream's there may be more that is anybody's */
+            b = merge(p, b, NULL);
+            b = merge(p, b, s);
+        } while (may_merge(b->after, NULL) || may_merge(b->before, NULL));
         enter_set(p, b);
         joined = true;
         next =

@@ -169,6 +169,12 @@ static int empty(struct fl_gpu_pool *p)
         rc = fl_planned_remove(p);
     }
     rc = rc == 0 ? fl_chunk_trim(p, 0, &released) : rc;
+    if (rc == 0 && p->chunks != NULL) { /* parts of one are several streams' */
+        fl_lock_acquire(&p->lock);
+        rc = fl_stream_sync_all(p);
+        fl_lock_release(&p->lock);
+        rc = rc == 0 ? fl_chunk_trim(p, 0, &released) : rc;
+    }
     return rc == 0 && p->chunks != NULL ? fl_gpu_fail(-EBUSY, "a stream still uses the pool") : rc;
 }
 

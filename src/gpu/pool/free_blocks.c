@@ -23,6 +23,19 @@ void fl_list_prepend(struct fl_pool_list *l, struct fl_pool_block *b)
     l->first = b;
 }
 
+void fl_list_insert(struct fl_pool_list *l, struct fl_pool_block *b)
+{
+    struct fl_pool_block *older = l->last;
+
+    while (older != NULL && older->stamp > b->stamp) {
+        older = older->older;
+    }
+    b->older = older;
+    b->newer = older != NULL ? older->newer : l->first;
+    *(b->older != NULL ? &b->older->newer : &l->first) = b;
+    *(b->newer != NULL ? &b->newer->older : &l->last) = b;
+}
+
 void fl_list_remove(struct fl_pool_list *l, struct fl_pool_block *b)
 {
     *(b->older != NULL ? &b->older->newer : &l->first) = b->newer;

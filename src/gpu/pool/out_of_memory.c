@@ -111,6 +111,15 @@ static bool has_fitting(struct fl_gpu_pool *p, struct fl_pool_stream *t, size_t 
     return fl_set_find(p, t, len) != NULL;
 }
 
+/* The taker's stream is there now: what it freed, or has from others that it waits for, and no
+ * event covers yet others may have some day. Lock: held. */
+static void seen(struct fallback *c)
+{
+    if (!c->s->lasts && c->s->covered < c->s->stamped) {
+        (void)fl_stream_cover(c->p, c->s);
+    }
+}
+
 /* The taker's stream waits for one other that has what is wanted; `all`: for all that have anything. */
 static bool wait_for_others(struct fallback *c, bool all)
 {
@@ -127,6 +136,7 @@ static bool wait_for_others(struct fallback *c, bool all)
         uint64_t upto = t->lasts ? t->stamped : t->covered;
         done = fl_stream_wait(p, c->s, t, upto) == 0 && take(c);
     }
+    seen(c);
     fl_lock_release(&p->lock);
     return done;
 }
@@ -208,17 +218,6 @@ static int out_of_memory(struct fallback *c)
     return rc == -ENOMEM && c->p->o.retry_ms != 0 ? wait_for_threads(c, rc) : rc;
 }
 
-/* The taker's stream is there now: what it freed and no event covers yet others may have some
- * day. */
-static void seen(struct fallback *c)
-{
-    fl_lock_acquire(&c->p->lock);
-    if (!c->s->lasts && c->s->covered < c->s->stamped) {
-        (void)fl_stream_cover(c->p, c->s);
-    }
-    fl_lock_release(&c->p->lock);
-}
-
 /* For a stream that is captured nobody is asked or waited for; more memory is none of the
  * graph's. */
 static int captured(struct fallback *c)
@@ -234,7 +233,9 @@ static int search(struct fallback *c)
 {
     struct fl_gpu_pool *p = c->p;
 
+    fl_lock_acquire(&p->lock);
     seen(c);
+    fl_lock_release(&p->lock);
     if (c->len <= p->max_direct &&
         (ask(c) || (p->o.reuse == FL_GPU_REUSE_WAIT && wait_for_others(c, false)))) {
         return 0;

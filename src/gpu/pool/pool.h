@@ -199,6 +199,8 @@ void fl_records_free(struct fl_gpu_pool *p);
 
 void fl_list_append(struct fl_pool_list *l, struct fl_pool_block *b);
 void fl_list_prepend(struct fl_pool_list *l, struct fl_pool_block *b);
+/* Behind all whose stamps are not later. */
+void fl_list_insert(struct fl_pool_list *l, struct fl_pool_block *b);
 void fl_list_remove(struct fl_pool_list *l, struct fl_pool_block *b);
 void fl_list_replace(struct fl_pool_list *l, struct fl_pool_block *old, struct fl_pool_block *b);
 /* Into and out of the set of b->stream. */
