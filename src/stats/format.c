@@ -51,12 +51,13 @@ void fl_stats_format_nodes(const struct fl_stats_nodes *n, int pid, struct fl_te
     }
 }
 
-void fl_stats_format_gpus(const struct fl_stats_gpus *all, struct fl_text *t)
+void fl_stats_format_gpus(const struct fl_stats_gpus *all, int pid, struct fl_text *t)
 {
     for (unsigned i = 0; i < all->n; i++) {
         const struct fl_stats_gpu *g = &all->gpu[i];
 #define X(field)                                                                                   \
-    append_pair(t, "faultless: GPU", g->id, " " #field " ");                                       \
+    fl_stats_format_prefix(pid, NULL, t);                                                          \
+    append_pair(t, "GPU", g->id, " " #field " ");                                                  \
     append_pair(t, "", g->field, "\n");
         FL_STATS_GPU_FIELDS(X)
 #undef X

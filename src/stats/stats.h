@@ -195,16 +195,10 @@ void fl_stats_format_prometheus(const struct fl_stats_values *v, int pid, const 
                                 struct fl_text *t);
 
 /* A table, one field a line; then, with several nodes, one line a node. And what of it is in
-<<<<<<< HEAD
  * memory. `pid`: 0, it is not said. */
 void fl_stats_format_table(const struct fl_stats_values *v, int pid, struct fl_text *t);
 void fl_stats_format_nodes(const struct fl_stats_nodes *n, int pid, struct fl_text *t);
-=======
- * memory. */
-void fl_stats_format_table(const struct fl_stats_values *v, struct fl_text *t);
-void fl_stats_format_nodes(const struct fl_stats_nodes *n, struct fl_text *t);
-void fl_stats_format_gpus(const struct fl_stats_gpus *g, struct fl_text *t);
->>>>>>> wt-fw
+void fl_stats_format_gpus(const struct fl_stats_gpus *g, int pid, struct fl_text *t);
 void fl_stats_format_residency(const struct fl_residency_values *v, struct fl_text *t);
 /* One line of JSON with pid and program first, newline behind. `n`: NULL, or with several nodes they
  * are behind that; `g`: NULL, or the GPUs that were used are last. */

@@ -50,13 +50,8 @@ static void nodes_are_told_where_there_are_several(void **state)
                         "faultless: node 2: 40 bytes populated, 0 of these free; stock 7 bytes\n"
                         "faultless: several nodes: 3 bytes populated\n");
     t = fl_text_on(buf, sizeof buf);
-<<<<<<< HEAD
-    fl_stats_format_json(&v, &n, 1, "a", &t);
-    const char *end = ", \"lazy_bytes\": 0, \"nodes\": ["
-=======
     fl_stats_format_json(&v, &n, NULL, 1, "a", &t);
-    const char *end = ", \"free_held_bytes\": 0, \"nodes\": ["
->>>>>>> wt-fw
+    const char *end = ", \"lazy_bytes\": 0, \"nodes\": ["
                       "{\"node\": 0, \"extent_bytes\": 30, \"free_bytes\": 10, "
                       "\"node_stock_bytes\": 5}, "
                       "{\"node\": 2, \"extent_bytes\": 40, \"free_bytes\": 0, "
@@ -76,7 +71,7 @@ static void gpus_are_told_where_they_were_used(void **state)
     char buf[8192];
     struct fl_text t = fl_text_on(buf, sizeof buf);
     (void)state;
-    fl_stats_format_gpus(&g, &t);
+    fl_stats_format_gpus(&g, 0, &t);
     assert_int_equal(strncmp(buf, "faultless: GPU0 held_bytes 30\n", 30), 0);
     assert_non_null(strstr(buf, "faultless: GPU0 stalls 7\n"));
     assert_non_null(strstr(buf, "faultless: GPU3 pools 2\n"));
@@ -87,7 +82,7 @@ static void gpus_are_told_where_they_were_used(void **state)
     assert_string_equal(buf + t.len - 17, ", \"stalls\": 0}]}\n");
     g.n = 0;
     t = fl_text_on(buf, sizeof buf);
-    fl_stats_format_gpus(&g, &t);
+    fl_stats_format_gpus(&g, 0, &t);
     assert_int_equal(t.len, 0);
     fl_stats_format_json(&v, NULL, &g, 1, "a", &t);
     assert_null(strstr(buf, "gpus"));
@@ -130,14 +125,9 @@ static void largest_report_fits_its_buffer(void **state)
     memset(&g, 0xff, sizeof g);
     g.n = FL_STATS_GPUS;
     struct fl_text t = fl_text_on(buf, sizeof buf); /* REPORT_BYTES of runtime/report.c */
-<<<<<<< HEAD
     fl_stats_format_table(&v, 1 << 22, &t);
     fl_stats_format_nodes(&n, 1 << 22, &t);
-=======
-    fl_stats_format_table(&v, &t);
-    fl_stats_format_nodes(&n, &t);
-    fl_stats_format_gpus(&g, &t);
->>>>>>> wt-fw
+    fl_stats_format_gpus(&g, 1 << 22, &t);
     assert_true(t.len < sizeof buf - 1);
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_json(&v, &n, &g, 1 << 22, "sixteen letters!", &t);
