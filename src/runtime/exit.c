@@ -186,10 +186,12 @@ static void say_at_exit(enum where where)
 {
     char text[REPORT_BYTES], program[64];
     struct fl_stats_values values;
+    struct fl_stats_gpus gpus;
     struct fl_text t = fl_text_on(text, sizeof text);
 
     fl_read_stats(&values);
-    if (where == TABLE && values.requests != 0) {
+    fl_gpu_stats_read(&gpus, false);
+    if (where == TABLE && (values.requests != 0 || gpus.n != 0)) {
         fl_say_last(text, table_on(text, sizeof text, false).len);
         return;
     }
