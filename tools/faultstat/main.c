@@ -8,6 +8,7 @@
 
 static char run_name[] = "faultstat run";
 static char compare_name[] = "faultstat compare";
+static char merge_name[] = "faultstat merge";
 static char nodes_name[] = "faultstat nodes";
 static char probe_name[] = "faultstat probe";
 static char warm_name[] = "faultstat warm";
@@ -20,6 +21,7 @@ static const struct {
 } subcommands[] = {
     {"run", run_name, fl_run_main, "run a command and count its page faults, time and memory"},
     {"compare", compare_name, fl_compare_main, "run a command under several allocators"},
+    {"merge", merge_name, fl_merge_main, "show the ranks of a parallel job side by side"},
     {"nodes", nodes_name, fl_nodes_main, "say on which NUMA nodes the memory of processes lies"},
     {"probe", probe_name, fl_probe_main, NULL},
     {"warm", warm_name, fl_warm_main, NULL},

@@ -16,6 +16,7 @@ static void note_rollup(struct fl_peaks *peaks, const struct fl_rollup *rollup)
 {
     peaks->samples++;
     peaks->huge = at_least(peaks->huge, rollup->huge);
+    peaks->pss = at_least(peaks->pss, rollup->pss);
     if (rollup->anonymous > peaks->at_peak.anonymous) {
         peaks->at_peak = *rollup;
     }
@@ -28,24 +29,60 @@ static bool is_near_peak(const struct fl_peaks *peaks, const struct fl_rollup *r
            rollup->anonymous >= peaks->at_peak.anonymous - peaks->at_peak.anonymous / 8;
 }
 
-/* Read and note both; called without the lock. Returns 0 or -errno. */
-static int sample_memory(struct fl_sampler *sampler, pid_t pid, struct fl_rollup *rollup)
+/* The sum over all processes of the command. Returns how many could be read. Called without the
+ * lock: the kernel takes its time. */
+static size_t read_rollups(struct fl_sampler *sampler, struct fl_rollup *sum)
+{
+    pid_t pid[FL_FAMILY_MAX];
+    size_t count = 0;
+    size_t read = 0;
+    pthread_mutex_lock(&sampler->lock);
+    for (size_t i = 0; i < sampler->family.count; i++) {
+        if (sampler->family.member[i].is_alive) {
+            pid[count++] = sampler->family.member[i].pid;
+        }
+    }
+    pthread_mutex_unlock(&sampler->lock);
+    for (size_t i = 0; i < count; i++) {
+        struct fl_rollup one;
+        if (fl_proc_read_rollup(pid[i], &one) == 0) {
+            sum->anonymous += one.anonymous;
+            sum->huge += one.huge;
+            sum->pss += one.pss;
+            read++;
+        }
+    }
+    return read;
+}
+
+/* Read and note; called without the lock. */
+static void sample_memory(struct fl_sampler *sampler, pid_t pid)
 {
     struct fl_nodes nodes;
-    int rc = fl_proc_read_rollup(pid, rollup);
-    if (rc != 0) {
-        return rc;
+    struct fl_rollup rollup = {0};
+    if (read_rollups(sampler, &rollup) == 0 || rollup.pss == 0) {
+        return; /* all have ended */
     }
     pthread_mutex_lock(&sampler->lock);
-    note_rollup(&sampler->peaks, rollup);
-    bool wanted = sampler->with_nodes && is_near_peak(&sampler->peaks, rollup);
+    note_rollup(&sampler->peaks, &rollup);
+    bool wanted = sampler->with_nodes && is_near_peak(&sampler->peaks, &rollup);
     pthread_mutex_unlock(&sampler->lock);
     if (wanted && fl_nodes_read(pid, &nodes) == 0) {
         pthread_mutex_lock(&sampler->lock);
         sampler->peaks.nodes = nodes;
         pthread_mutex_unlock(&sampler->lock);
     }
-    return 0;
+}
+
+/* Called with the lock held. */
+static void sample_helpers(struct fl_sampler *sampler)
+{
+    const struct fl_family *family = &sampler->family;
+    for (size_t i = 0; i < family->count; i++) {
+        if (family->member[i].is_alive) {
+            (void)fl_threads_sample(&sampler->threads, family->member[i].pid);
+        }
+    }
 }
 
 /* Sleep for `rest_ns` or until told to stop. Called with the lock held. */
@@ -75,16 +112,16 @@ static void *sample_until_stopped(void *arg)
         }
         pid_t pid = sampler->pid;
         uint64_t begin = fl_proc_now_ns();
-        (void)fl_threads_sample(&sampler->threads, pid);
+        sample_helpers(sampler);
         uint64_t now = fl_proc_now_ns();
         rest_ns = rest_ns * 2 < FL_TASK_REST_NS ? rest_ns * 2 : FL_TASK_REST_NS;
         rest_ns = at_least(rest_ns, FL_REST_FACTOR * (now - begin));
         if (now < rollup_due) {
             continue;
         }
-        struct fl_rollup rollup;
+        fl_family_update(&sampler->family, pid);
         pthread_mutex_unlock(&sampler->lock);
-        (void)sample_memory(sampler, pid, &rollup);
+        sample_memory(sampler, pid);
         uint64_t cost = fl_proc_now_ns() - now;
         pthread_mutex_lock(&sampler->lock);
         rollup_rest_ns = rollup_rest_ns * 2 < interval_ns ? rollup_rest_ns * 2 : interval_ns;
@@ -94,7 +131,8 @@ static void *sample_until_stopped(void *arg)
     return NULL;
 }
 
-int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms, bool with_nodes)
+int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms, bool with_nodes,
+                     const char *library)
 {
     memset(sampler, 0, sizeof(*sampler));
     pthread_mutex_init(&sampler->lock, NULL);
@@ -102,6 +140,8 @@ int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms
     sampler->pid = pid;
     sampler->interval_ms = interval_ms;
     sampler->with_nodes = with_nodes;
+    sampler->family.library = library;
+    fl_family_update(&sampler->family, pid);
     if (interval_ms == 0) {
         return 0;
     }
@@ -161,8 +201,37 @@ int fl_sampler_look(struct fl_sampler *sampler, struct fl_look *out)
         .user_ns = all.user_ns, /* time is the whole process's: ticks are too coarse to split */
         .sys_ns = all.sys_ns,
     };
-    (void)sample_memory(sampler, pid, &out->rollup);
+    sample_memory(sampler, pid);
     return 0;
+}
+
+void fl_sampler_look_at_all(struct fl_sampler *sampler, struct fl_look *out)
+{
+    memset(out, 0, sizeof(*out));
+    pthread_mutex_lock(&sampler->lock);
+    fl_family_update(&sampler->family, sampler->pid);
+    struct fl_usage all = fl_family_usage(&sampler->family);
+    out->helper = fl_threads_sum(&sampler->threads, 0);
+    for (size_t i = 0; i < sampler->family.count; i++) {
+        struct fl_memory one;
+        if (sampler->family.member[i].is_alive &&
+            fl_proc_read_memory(sampler->family.member[i].pid, &one) == 0) {
+            out->memory.rss += one.rss;
+            out->memory.rss_peak += one.rss_peak;
+        }
+    }
+    pthread_mutex_unlock(&sampler->lock);
+    out->app = all;
+    out->app.minor -= out->helper.minor < all.minor ? out->helper.minor : all.minor;
+    out->app.major -= out->helper.major < all.major ? out->helper.major : all.major;
+}
+
+void fl_sampler_kill(struct fl_sampler *sampler, int signal_number)
+{
+    pthread_mutex_lock(&sampler->lock);
+    fl_family_update(&sampler->family, sampler->pid);
+    fl_family_kill(&sampler->family, signal_number);
+    pthread_mutex_unlock(&sampler->lock);
 }
 
 void fl_sampler_stop(struct fl_sampler *sampler)
