@@ -43,10 +43,9 @@ static void read_symbols(const struct image *image, const Elf64_Shdr *section, s
     }
     const Elf64_Shdr *names = &section[table->sh_link];
     for (uint64_t i = 0; i < count; i++) {
-        if (symbol[i].st_shndx != SHN_UNDEF) {
-            out->has_malloc |= is_name(image, names, symbol[i].st_name, "malloc");
-            out->has_asan |= is_name(image, names, symbol[i].st_name, "__asan_init");
-        }
+        bool is_defined = symbol[i].st_shndx != SHN_UNDEF;
+        out->has_malloc |= is_defined && is_name(image, names, symbol[i].st_name, "malloc");
+        out->has_sanitizer |= is_name(image, names, symbol[i].st_name, "__sanitizer_malloc_hook");
     }
 }
 

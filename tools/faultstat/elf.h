@@ -8,7 +8,7 @@ struct fl_elf {
     bool is_other_class; /* 32-bit, where we are 64-bit: nothing else is known then */
     bool has_loader;     /* it names a dynamic loader: else LD_PRELOAD does nothing */
     bool has_malloc;     /* it defines `malloc` for others */
-    bool has_asan;       /* it defines AddressSanitizer's entry for others */
+    bool has_sanitizer;  /* it names a hook of the sanitizers: their runtime is in it */
 };
 
 /* Read the file `path`. Returns 0; -errno of open or mmap; -ENOEXEC when it is no ELF file.

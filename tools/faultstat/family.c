@@ -34,7 +34,7 @@ static uint64_t image_of(pid_t pid)
 }
 
 /* Read one member; it has ended when its number is another process's or nobody's. */
-static void read_member(const struct fl_family *family, struct fl_member *m)
+static void read_member(struct fl_family *family, struct fl_member *m)
 {
     struct fl_usage usage;
     if (fl_proc_read_usage(m->pid, 0, &usage, NULL) != 0 ||
@@ -46,6 +46,7 @@ static void read_member(const struct fl_family *family, struct fl_member *m)
     uint64_t image = family->library != NULL ? image_of(m->pid) : 0;
     if (image != 0 && (image != m->image || !m->served.is_final)) {
         struct fl_served served;
+        family->looks++;
         fl_served_read(m->pid, family->library, &served);
         if (served.state != FL_SERVED_UNKNOWN) {
             m->served = served;

@@ -22,6 +22,7 @@ struct fl_family {
     struct fl_member member[FL_FAMILY_MAX]; /* the first is the command */
     size_t count;
     size_t lost;         /* that found no room */
+    size_t looks;        /* how often it was looked who serves one */
     const char *library; /* what is preloaded, "" for none; NULL: nobody asks who serves them */
 };
 

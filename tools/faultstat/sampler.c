@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { FL_READINGS = 5 };
+enum { FL_READINGS = 5, FL_FREE_LOOKS = 64 };
 enum { FL_FIRST_REST_NS = 1000000, FL_TASK_REST_NS = 20000000, FL_REST_FACTOR = 100 };
 
 static uint64_t at_least(uint64_t a, uint64_t b)
@@ -95,6 +95,26 @@ static void rest(struct fl_sampler *sampler, uint64_t rest_ns)
     }
 }
 
+/* What this thread has cost so far: its time on a CPU, not the time it waited for one. */
+static uint64_t cost_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+}
+
+/* Look for processes and helper threads. Returns what that costs each time: a first look at a new
+ * program does not count, unless there are very many. Called with the lock held. */
+static uint64_t sample_tasks(struct fl_sampler *sampler, pid_t pid)
+{
+    uint64_t begin = cost_ns();
+    size_t before = sampler->family.looks;
+    fl_family_update(&sampler->family, pid);
+    sample_helpers(sampler);
+    bool is_first = sampler->family.looks != before && before < FL_FREE_LOOKS;
+    return is_first ? 0 : cost_ns() - begin;
+}
+
 /* The rests start short, so that a program of a few milliseconds is seen, and double up to the full
  * interval or to 100 times what the last reading cost, whichever is longer. */
 static void *sample_until_stopped(void *arg)
@@ -111,18 +131,17 @@ static void *sample_until_stopped(void *arg)
             break;
         }
         pid_t pid = sampler->pid;
-        uint64_t begin = fl_proc_now_ns();
-        sample_helpers(sampler);
-        uint64_t now = fl_proc_now_ns();
+        uint64_t cost = sample_tasks(sampler, pid);
         rest_ns = rest_ns * 2 < FL_TASK_REST_NS ? rest_ns * 2 : FL_TASK_REST_NS;
-        rest_ns = at_least(rest_ns, FL_REST_FACTOR * (now - begin));
+        rest_ns = at_least(rest_ns, FL_REST_FACTOR * cost);
+        uint64_t now = fl_proc_now_ns();
         if (now < rollup_due) {
             continue;
         }
-        fl_family_update(&sampler->family, pid);
         pthread_mutex_unlock(&sampler->lock);
+        uint64_t begin = cost_ns();
         sample_memory(sampler, pid);
-        uint64_t cost = fl_proc_now_ns() - now;
+        cost = cost_ns() - begin;
         pthread_mutex_lock(&sampler->lock);
         rollup_rest_ns = rollup_rest_ns * 2 < interval_ns ? rollup_rest_ns * 2 : interval_ns;
         rollup_due = now + at_least(rollup_rest_ns, FL_REST_FACTOR * cost);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FL_PATH = 64, FL_MAPS_MOST = 4 << 20, FL_ENVIRON_MOST = 1 << 20 };
@@ -219,6 +220,22 @@ static void read_maps(pid_t pid, const char *library, struct fl_served *out)
     free(maps);
 }
 
+/* What the file says, whoever runs it. True when that is all there is to say. */
+static bool judge_file(const struct fl_elf *elf, bool is_preload, struct fl_served *out)
+{
+    if (elf->is_other_class) {
+        set(out, is_preload ? FL_SERVED_NOT_LOADED : FL_SERVED_OK, true, "32-bit program");
+    } else if (!elf->has_loader) {
+        set(out, is_preload ? FL_SERVED_NOT_LOADED : FL_SERVED_OK, true, "static program");
+    } else if (elf->has_malloc) {
+        set(out, FL_SERVED_SHADOWED, true,
+            elf->has_sanitizer ? "a sanitizer in the program" : "the program's own malloc");
+    } else {
+        return false;
+    }
+    return true;
+}
+
 void fl_served_read(pid_t pid, const char *library, struct fl_served *out)
 {
     char path[FL_PATH];
@@ -231,15 +248,46 @@ void fl_served_read(pid_t pid, const char *library, struct fl_served *out)
         set(out, FL_SERVED_NOT_LOADED, true, "raised privileges");
     } else if (secure < 0 || rc != 0) {
         set(out, FL_SERVED_UNKNOWN, false, "");
-    } else if (elf.is_other_class) {
-        set(out, is_preload ? FL_SERVED_NOT_LOADED : FL_SERVED_OK, true, "32-bit program");
-    } else if (!elf.has_loader) {
-        set(out, is_preload ? FL_SERVED_NOT_LOADED : FL_SERVED_OK, true, "static program");
-    } else if (elf.has_malloc) {
-        set(out, FL_SERVED_SHADOWED, true,
-            elf.has_asan ? "AddressSanitizer in the program" : "the program's own malloc");
-    } else {
+    } else if (!judge_file(&elf, is_preload, out)) {
         read_maps(pid, library, out);
+    }
+}
+
+/* Find it as execvp(3) does. */
+static bool find_program(const char *program, char path[PATH_MAX])
+{
+    const char *folders = getenv("PATH");
+    if (strchr(program, '/') != NULL || folders == NULL) {
+        snprintf(path, PATH_MAX, "%s", program);
+        return access(path, X_OK) == 0;
+    }
+    while (*folders != '\0') {
+        size_t len = strcspn(folders, ":");
+        snprintf(path, PATH_MAX, "%.*s/%s", (int)len, folders, program);
+        if (access(path, X_OK) == 0) {
+            return true;
+        }
+        folders += len + (folders[len] == ':');
+    }
+    return false;
+}
+
+void fl_served_predict(const char *program, const char *library, struct fl_served *out)
+{
+    char path[PATH_MAX];
+    struct fl_elf elf;
+    struct stat what;
+    set(out, FL_SERVED_UNKNOWN, false, "");
+    if (!find_program(program, path) || stat(path, &what) != 0 || fl_elf_read(path, &elf) != 0) {
+        return;
+    }
+    bool is_preload = library[0] != '\0';
+    bool is_raised = ((what.st_mode & S_ISUID) != 0 && what.st_uid != geteuid()) ||
+                     ((what.st_mode & S_ISGID) != 0 && what.st_gid != getegid());
+    if (is_preload && is_raised) {
+        set(out, FL_SERVED_NOT_LOADED, false, "raised privileges");
+    } else if (!judge_file(&elf, is_preload, out)) {
+        set(out, FL_SERVED_OK, false, "");
     }
 }
 

@@ -24,6 +24,11 @@ struct fl_served {
  * Threads: any.  Cost: some files of /proc and the symbols of one or a few libraries, 0.1 to 1 ms. */
 void fl_served_read(pid_t pid, const char *library, struct fl_served *out);
 
+/* Say which allocator will serve a program, by its file alone: for one that ended before it was
+ * looked at. UNKNOWN where that is no ELF file.
+ *   program   as execvp takes it. */
+void fl_served_predict(const char *program, const char *library, struct fl_served *out);
+
 /* "not loaded: REASON", "shadowed by REASON", "ok" or "unknown". */
 void fl_served_text(const struct fl_served *served, char *text, size_t len);
 

@@ -276,6 +276,9 @@ static void finish(struct loop *l, const struct fl_thp *thp_before)
     watch->helper_lost = l->sampler.threads.lost;
     watch->peaks = l->sampler.peaks;
     watch->served = fl_family_served(&l->sampler.family);
+    if (l->spec->library != NULL && watch->served.state == FL_SERVED_UNKNOWN) {
+        fl_served_predict(l->spec->spawn.argv[0], l->spec->library, &watch->served);
+    }
     watch->processes = l->sampler.family.count + l->sampler.family.lost;
     watch->perf_user_only = l->child.perf.user_only;
     watch->perf_error = fl_perf_stop(&l->child.perf, &watch->perf_minor, &watch->perf_major);
