@@ -5,15 +5,17 @@
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LIMIT_MS = 10000, NO_DRIVER = 77, FAILED = 1 };
+enum { LIMIT_MS = 10000, NO_DRIVER = 77, FAILED = 1, GROUP = 6 };
 
 struct probe_calls cu;
 void *cu_library;
@@ -56,14 +58,14 @@ static void wait_ms(long ms)
 }
 
 /* Of a child that ends with this process, however that ends. */
-static pid_t child_of(void (*run)(int variant), int variant)
+static pid_t child_of(void (*run)(const void *arg), const void *arg)
 {
     pid_t parent = getpid(), child = fork();
 
     if (child == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() == parent) {
-            run(variant);
+            run(arg);
         }
         fflush(stdout);
         _exit(0);
@@ -71,40 +73,72 @@ static pid_t child_of(void (*run)(int variant), int variant)
     return child;
 }
 
-/* True: it has ended. A process that the driver holds may outlive SIGKILL; it is left behind. */
-static bool ends_within(pid_t child, long ms, int *status)
+/* Probes that share a process, and the one that is under way, which its process writes. */
+struct group {
+    const struct probe *first;
+    size_t n;
+    _Atomic size_t *now;
+};
+
+static void run_group(const void *arg)
 {
+    const struct group *g = arg;
+
+    for (size_t i = 0; i < g->n; i++) {
+        atomic_store(g->now, i);
+        g->first[i].run(g->first[i].variant);
+    }
+}
+
+/* True: it has ended. A process that the driver holds may outlive SIGKILL; it is left behind. The
+ * time begins anew with each probe of a group. */
+static bool ends_within(pid_t child, long ms, const struct group *g, int *status)
+{
+    size_t seen = 0;
+
     for (long waited = 0; waited <= ms; waited += 2) {
         if (waitpid(child, status, WNOHANG) == child) {
             return true;
+        }
+        if (g != NULL && atomic_load(g->now) != seen) {
+            seen = atomic_load(g->now);
+            waited = 0;
         }
         wait_ms(2);
     }
     return false;
 }
 
-static void run_apart(const struct probe *p)
+/* How many of them need not run again: all, or up to the one that ended their process. */
+static size_t run_apart(const struct probe *first, size_t n, _Atomic size_t *now)
 {
-    pid_t child = child_of(p->run, p->variant);
+    struct group g = {first, n, now};
     int status = 0;
 
-    if (child < 0 || !ends_within(child, LIMIT_MS, &status)) {
+    atomic_store(now, 0);
+    pid_t child = child_of(run_group, &g);
+    bool ended = child > 0 && ends_within(child, LIMIT_MS, &g, &status);
+    size_t at = atomic_load(now);
+    if (!ended) {
         (void)(child > 0 ? kill(child, SIGKILL) : 0);
-        (void)(child > 0 && ends_within(child, 2000, &status));
-        fact(p->name, "\"outcome\":\"hung\",\"ms\":%d", LIMIT_MS);
+        (void)(child > 0 && ends_within(child, 2000, NULL, &status));
+        fact(first[at].name, "\"outcome\":\"hung\",\"ms\":%d", LIMIT_MS);
     } else if (WIFSIGNALED(status)) {
-        fact(p->name, "\"outcome\":\"crashed\",\"signal\":%d", WTERMSIG(status));
-    } else if (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != FAILED) {
-        fact(p->name, "\"outcome\":\"ended\",\"status\":%d", WEXITSTATUS(status));
+        fact(first[at].name, "\"outcome\":\"crashed\",\"signal\":%d", WTERMSIG(status));
+    } else if (WEXITSTATUS(status) == 0) {
+        return n;
+    } else if (WEXITSTATUS(status) != FAILED) {
+        fact(first[at].name, "\"outcome\":\"ended\",\"status\":%d", WEXITSTATUS(status));
     }
+    return at + 1;
 }
 
 /* The driver initialises a device anew for the first process that uses it, which takes seconds
  * without a persistence daemon: one process keeps it so. */
-static void keep_device(int write_to)
+static void keep_device(const void *write_to)
 {
     probe_context();
-    (void)!write(write_to, "", 1);
+    (void)!write(*(const int *)write_to, "", 1);
     for (;;) {
         pause();
     }
@@ -118,7 +152,7 @@ static pid_t keeper(void)
     if (pipe(ends) != 0) {
         return -1;
     }
-    pid_t child = child_of(keep_device, ends[1]);
+    pid_t child = child_of(keep_device, &ends[1]);
     close(ends[1]);
     (void)!read(ends[0], &byte, 1); /* end of file: it could not; each probe will say why */
     close(ends[0]);
@@ -135,7 +169,7 @@ static bool is_wanted(const char *name, int n, char **prefixes)
     return wanted;
 }
 
-static void no_device(int unused)
+static void no_device(const void *unused)
 {
     int count = 0;
     fl_CUresult code = CALL(cuInit, 0);
@@ -150,29 +184,44 @@ static void no_device(int unused)
     }
 }
 
+/* The probes of one file. */
+static void run_file(const struct probe *file, int n, char **prefixes, _Atomic size_t *now)
+{
+    for (const struct probe *p = file; p->name != NULL;) {
+        size_t group = 1;
+        if (!is_wanted(p->name, n, prefixes)) {
+            p++;
+            continue;
+        }
+        while (p->joined && group < GROUP && p[group].name != NULL && p[group].joined &&
+               is_wanted(p[group].name, n, prefixes)) {
+            group++;
+        }
+        p += run_apart(p, group, now);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int status = 0, first = 1;
+    _Atomic size_t *now =
+        mmap(NULL, sizeof *now, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     find_calls();
     smoke = argc > first && strcmp(argv[first], "--smoke") == 0;
     first += smoke;
-    pid_t asked = child_of(no_device, 0);
-    if (asked < 0 || !ends_within(asked, 3L * LIMIT_MS, &status) || status != 0) {
+    pid_t asked = now == MAP_FAILED ? -1 : child_of(no_device, NULL);
+    if (asked < 0 || !ends_within(asked, 3L * LIMIT_MS, NULL, &status) || status != 0) {
         return WIFEXITED(status) && WEXITSTATUS(status) == NO_DRIVER ? NO_DRIVER : FAILED;
     }
     pid_t kept = fake == NULL ? keeper() : -1;
     for (size_t f = 0; f < sizeof files / sizeof files[0]; f++) {
-        for (const struct probe *p = files[f]; p->name != NULL; p++) {
-            if (is_wanted(p->name, argc - first, argv + first)) {
-                run_apart(p);
-            }
-        }
+        run_file(files[f], argc - first, argv + first, now);
     }
     if (kept > 0) {
         kill(kept, SIGKILL);
-        (void)ends_within(kept, 2000, &status);
+        (void)ends_within(kept, 2000, NULL, &status);
     }
     return 0;
 }

@@ -16,7 +16,9 @@
 #define KIB(n) ((size_t)(n) << 10)
 #define MIB(n) ((size_t)(n) << 20)
 
+#ifndef FL_CUDA_ABI_TYPES /* tests/gpu/abi_calls.c has the driver's own */
 typedef struct CUgraph_st *probe_CUgraph;
+#endif
 
 /* Calls that the library has no use for: X(name, suffix, parameters). */
 #define PROBE_CALLS(X)                                                                             \
@@ -54,6 +56,7 @@ struct probe {
     const char *name;
     void (*run)(int variant);
     int variant;
+    bool joined; /* may share its process with the joined one before it, for a context takes long */
 };
 /* One file each. */
 extern const struct probe probes_of_driver[], probes_of_memory[], probes_of_streams[],

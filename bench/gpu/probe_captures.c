@@ -214,8 +214,8 @@ enum index {
 };
 
 const struct probe probes_of_captures[] = {
-#define X(suffix, name, ...) {"capture" #suffix "/" #name, capture, INDEX_##name##suffix},
+#define X(suffix, name, ...) {"capture" #suffix "/" #name, capture, INDEX_##name##suffix, true},
     CALLS(X)
 #undef X
-        {NULL, NULL, 0},
+        {NULL, NULL, 0, false},
 };

@@ -213,6 +213,6 @@ static void costs(int unused)
 }
 
 const struct probe probes_of_costs[] = {
-    {"cost", costs, 0},
-    {NULL, NULL, 0},
+    {"cost", costs, 0, false},
+    {NULL, NULL, 0, false},
 };

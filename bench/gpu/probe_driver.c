@@ -101,8 +101,8 @@ static void kernel(int unused)
 }
 
 const struct probe probes_of_driver[] = {
-    {"device", device, 0},
-    {"symbol", symbols, 0},
-    {"kernel", kernel, 0},
-    {NULL, NULL, 0},
+    {"device", device, 0, false},
+    {"symbol", symbols, 0, false},
+    {"kernel", kernel, 0, false},
+    {NULL, NULL, 0, false},
 };

@@ -37,8 +37,8 @@ static void granularity(int unused)
         }
         need(CALL(cuMemGetInfo, &after, &total), "cuMemGetInfo");
         (void)snprintf(name, sizeof name, "granularity/%zu", sizes[i]);
-        fact(name, "\"allocations\":4,\"taken\":%zu,\"apart\":%llu", before - after,
-             p[1] > p[0] ? p[1] - p[0] : p[0] - p[1]);
+        fact(name, "\"allocations\":4,\"taken\":%lld,\"apart\":%llu",
+             (long long)before - (long long)after, p[1] > p[0] ? p[1] - p[0] : p[0] - p[1]);
         for (int k = 0; k < 4; k++) {
             need(CALL(cuMemFree, p[k]), "cuMemFree");
         }
@@ -101,6 +101,6 @@ static void batch(int variant)
 }
 
 const struct probe probes_of_memory[] = {
-    {"granularity", granularity, 0}, {"vmm", vmm, 0}, {"batch", batch, 0},
-    {"batch/legacy", batch, 1},      {NULL, NULL, 0},
+    {"granularity", granularity, 0, false}, {"vmm", vmm, 0, false}, {"batch", batch, 0, false},
+    {"batch/legacy", batch, 1, false},      {NULL, NULL, 0, false},
 };

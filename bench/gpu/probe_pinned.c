@@ -193,12 +193,12 @@ static void under_registration(int unused)
 }
 
 const struct probe probes_of_pinned[] = {
-    {"give_back/cuMemHostUnregister_behind_kernel", given_back, UNREGISTER_BEHIND_KERNEL},
-    {"give_back/cuMemHostUnregister_behind_copy", given_back, UNREGISTER_BEHIND_COPY},
-    {"give_back/cuMemFreeHost_behind_copy", given_back, FREE_HOST_BEHIND_COPY},
-    {"give_back/cuMemFree_behind_fill", given_back, FREE_BEHIND_FILL},
-    {"register/odd", odd, 0},
-    {"register/adjacent", adjacent, 0},
-    {"register/under", under_registration, 0},
-    {NULL, NULL, 0},
+    {"give_back/cuMemHostUnregister_behind_kernel", given_back, UNREGISTER_BEHIND_KERNEL, false},
+    {"give_back/cuMemHostUnregister_behind_copy", given_back, UNREGISTER_BEHIND_COPY, false},
+    {"give_back/cuMemFreeHost_behind_copy", given_back, FREE_HOST_BEHIND_COPY, false},
+    {"give_back/cuMemFree_behind_fill", given_back, FREE_BEHIND_FILL, false},
+    {"register/odd", odd, 0, false},
+    {"register/adjacent", adjacent, 0, false},
+    {"register/under", under_registration, 0, false},
+    {NULL, NULL, 0, false},
 };

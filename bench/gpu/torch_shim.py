@@ -87,10 +87,10 @@ def out_of_memory(_end_step, _own):
         raised = str(error)[:160]
     works = float(torch.ones(1000, device="cuda").sum()) == 1000
     free, _ = torch.cuda.mem_get_info()
-    whole = torch.empty(int(free * 0.6), dtype=torch.uint8, device="cuda")
-    del whole
-    parts = [torch.empty(int(free * 0.4), dtype=torch.uint8, device="cuda") for _ in range(2)]
-    return {"raised": raised, "works_after": works, "cache_given_back": len(parts) == 2,
+    small = torch.empty(int(free * 0.6), dtype=torch.uint8, device="cuda")
+    del small # cached, and in the way of the next
+    large = torch.empty(int(free * 0.8), dtype=torch.uint8, device="cuda")
+    return {"raised": raised, "works_after": works, "cache_given_back": large.numel() > 0,
             "right": "out of memory" in raised and works}
 
 
@@ -163,10 +163,11 @@ def pinned(_end_step, _own):
 
 CASES = {"training": training, "oom": out_of_memory, "graph": graph, "record_stream": record_stream,
          "pinned": pinned}
-# What runs: the case, the allocator (None: PyTorch's own; "preload": that, and the library preloaded).
-RUNS = [("training", None), ("training", "planned"), ("training", "auto_growth"), ("oom", "auto_growth"),
-        ("graph", "auto_growth"), ("record_stream", "auto_growth"), ("pinned", None),
-        ("pinned", "preload"), ("oom", None), ("graph", None), ("record_stream", None)]
+# What runs: the case, and the allocator. None: PyTorch's own; "preload": that, and ours for malloc.
+RUNS = [("training", None), ("training", "planned"), ("training", "auto_growth"),
+        ("oom", "auto_growth"), ("graph", "auto_growth"), ("record_stream", "auto_growth"),
+        ("pinned", None), ("pinned", "preload"), ("oom", None), ("graph", None),
+        ("record_stream", None)]
 
 
 def say(**fields):
@@ -242,7 +243,8 @@ def compare(results):
 def have_cuda():
     """'', or what there is instead of PyTorch with a device. In a process of its own."""
     text = ("import torch\n"
-            "assert torch.cuda.is_available(), 'PyTorch ' + torch.__version__ + ' without a device'\n"
+            "has = torch.cuda.is_available()\n"
+            "assert has, 'PyTorch ' + torch.__version__ + ' without a device'\n"
             "print(torch.__version__)")
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60,
                           check=False)
@@ -263,7 +265,7 @@ def main():
     if args.case:
         child(args.case, args.allocator or None, args.library)
         return 0
-    missing = "a smoke run, and PyTorch does not load on the fake driver" if args.smoke else have_cuda()
+    missing = "a smoke run: PyTorch does not load on the fake driver" if args.smoke else have_cuda()
     if missing:
         print(f"SKIP torch: needs PyTorch with CUDA, got: {missing}", file=sys.stderr)
         return 77
