@@ -1,5 +1,4 @@
-/* Measures pools, mirrors and copies on a device and prints the table of docs/benchmarks.md. Under ten
- * minutes.
+/* Measures pools, mirrors and copies on a device, as a table or as lines of JSON. Under ten minutes.
  *
  *   gpu_table [--smoke | --cpu] [--json] [PART...]
  *

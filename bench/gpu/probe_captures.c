@@ -1,6 +1,6 @@
 /* What a call answers while a stream is captured into a graph, and whether the capture survives it.
- * For each call one line with seven answers: the capture's mode; "relaxed_thread": the calling thread
- * is relaxed (cuThreadExchangeStreamCaptureMode); "other_thread": another thread began the capture.
+ * For each call one line with seven answers: the capture's mode; "relaxed_thread": the calling
+ * thread is relaxed (cuThreadExchangeStreamCaptureMode); "other_thread": another began the capture.
  * An answer is [code of the call, code and status of cuStreamIsCapturing after it (1: active, 2:
  * broken), code of the capture's end]. Calls on the legacy stream: a blocking one is captured. */
 #include "gpu/probe.h"

@@ -265,7 +265,7 @@ def main():
     if args.case:
         child(args.case, args.allocator or None, args.library)
         return 0
-    missing = "a smoke run: PyTorch does not load on the fake driver" if args.smoke else have_cuda()
+    missing = "a smoke run: it does not load on the fake driver" if args.smoke else have_cuda()
     if missing:
         print(f"SKIP torch: needs PyTorch with CUDA, got: {missing}", file=sys.stderr)
         return 77
