@@ -1,4 +1,4 @@
-/* Measures pools, mirrors and copies on a device, as a table or as lines of JSON. Under ten minutes.
+/* Measures pools, mirrors and copies on a device, within ten minutes.
  *
  *   gpu_table [--smoke | --cpu] [--json] [PART...]
  *
