@@ -1,6 +1,7 @@
 /* `faultstat record`: where a command's page faults come from. */
 #include "faultstat/faultstat.h"
 #include "faultstat/json.h"
+#include "faultstat/sink.h"
 #include "faultstat/record/save.h"
 #include "faultstat/report/report.h"
 
@@ -112,10 +113,13 @@ static int save(struct fl_recorder *recorder, const struct fl_watch *watch, cons
     if (root == NULL) {
         return -ENOMEM;
     }
-    int rc = fl_json_write(root, o->output);
-    if (rc != 0) {
-        fprintf(stderr, "faultstat: %s: %s\n", o->output, strerror(-rc));
-    } else if (!o->quiet) {
+    struct fl_sink sink;
+    int rc = fl_sink_open(&sink, o->output);
+    if (rc == 0) {
+        fl_json_print(root, fl_sink_begin(&sink));
+        rc = fl_sink_end(&sink);
+    }
+    if (rc == 0 && !o->quiet) {
         fl_report_top(root, 10, stderr);
         if (strcmp(o->output, "-") != 0) {
             fprintf(stderr, "\nfaultstat report --html faults.html %s\n", o->output);
@@ -142,7 +146,8 @@ int fl_record_main(int argc, char **argv)
         return FL_EXIT_OWN;
     }
     struct fl_watch_hook hook = {fl_recorder_look, &recorder, FL_HOOK_MS};
-    struct fl_watch_spec spec = {.argv = o.command, .interval_ms = FL_INTERVAL_MS, .hook = &hook};
+    struct fl_watch_spec spec = {
+        .spawn = {.argv = o.command}, .interval_ms = FL_INTERVAL_MS, .hook = &hook};
     uint64_t numa_hints = read_numa_hints();
     rc = fl_watch_run(&watch, &spec);
     if (rc == 0 && watch.exec_error != 0) {

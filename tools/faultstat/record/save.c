@@ -78,13 +78,12 @@ static json_t *steps_json(const struct fl_recorder *recorder, const struct fl_st
         struct fl_step step = fl_steps_get(steps, i);
         struct fl_step_sum sum = sum_of(recorder, i);
         double start_ms = ((double)mark->leave_ns - (double)recorder->series.start_ns) / 1e6;
-        json_array_append_new(
-            array, json_pack("{s:f, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:f}", "start_ms", start_ms,
-                             "wall_ms", step.wall_ms, "user_ms", step.user_ms, "sys_ms",
-                             step.sys_ms, "minor", (json_int_t)step.minor, "faults", sum.faults,
-                             "cost_ms", sum.cost_ns / 1e6, "rss_mib",
-                             (double)steps->mark[i + 1].look.memory.rss / mib, "huge_mib",
-                             (double)steps->mark[i + 1].look.rollup.huge / mib));
+        json_array_append_new(array, json_pack("{s:f, s:f, s:f, s:f, s:I, s:f, s:f, s:f}",
+                                               "start_ms", start_ms, "wall_ms", step.wall_ms,
+                                               "user_ms", step.user_ms, "sys_ms", step.sys_ms,
+                                               "minor", (json_int_t)step.minor, "faults",
+                                               sum.faults, "cost_ms", sum.cost_ns / 1e6, "rss_mib",
+                                               (double)steps->mark[i + 1].look.memory.rss / mib));
     }
     return array;
 }
