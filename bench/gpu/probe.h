@@ -6,7 +6,7 @@
 #ifndef FL_BENCH_GPU_PROBE_H
 #define FL_BENCH_GPU_PROBE_H
 
-#include "gpu/cuda_abi.h"
+#include "gpu/driver/cuda_abi.h"
 #include "gpu/fake_cuda.h"
 
 #include <stdbool.h>
