@@ -390,13 +390,6 @@ void fl_context_restart(struct fl_step_context *c)
     set_mode(c);
 }
 
-void fl_context_lost(struct fl_step_context *c)
-{
-    if (c->state == FL_SERVE) {
-        fl_context_end_plan(c, FL_END_LOST);
-    }
-}
-
 void fl_context_abandon(struct fl_step_context *c)
 {
     const struct fl_seat *nowhere = fl_plan_no_turn.next;

@@ -5,7 +5,7 @@
 #include "plan/serve/arena.h"
 #include "plan/serve/layout.h"
 
-enum { FL_LAYOUTS = 4, FL_SIGNATURE = 3 };
+enum { FL_LAYOUTS = 4 };
 
 /* The step under way. */
 struct fl_step_figures {
@@ -70,6 +70,8 @@ void fl_replay_exempt(struct fl_step_context *c);
 bool fl_replay_is_displaced(struct fl_step_context *c);
 /* No layout is served any more; idle pages of the arena are the region's. */
 void fl_replay_off(struct fl_step_context *c);
+/* Of the last FL_SIGNATURE requests, as in fl_layout.begins; 0: there were not as many. */
+uint64_t fl_replay_recent(const struct fl_step_context *c);
 /* The layout whose first requests were the last ones; NULL. */
 struct fl_layout *fl_replay_recognise(const struct fl_step_context *c);
 /* Without an arena from here on. */
