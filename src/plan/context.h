@@ -55,7 +55,6 @@ struct fl_step_context {
     struct fl_lead lead;
     struct fl_watch watch;
     struct fl_pack_job job;
-    struct fl_repack repack;
     struct fl_identity who;
     struct fl_plan_counters stats;
 };

@@ -112,5 +112,4 @@ void fl_layout_seat(struct fl_layout *l)
     }
     l->begins = first_requests(l);
     fl_layout_spots(l);
-    l->first = l->serial;
 }

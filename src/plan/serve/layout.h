@@ -37,8 +37,6 @@ struct fl_layout {
     uint8_t failed;  /* times that it was taken up and did not serve for long */
     bool exact;      /* for steps like one that was repeated to the byte */
     uint32_t serial; /* no other has it */
-    uint32_t
-        first; /* of the one that this one is instead of, with nothing but lower places; else its own */
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
 };
 

@@ -220,7 +220,7 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
     }
     bool grows = len > s->most;
     c->serve.step.displaced += !grows;
-    count_miss(c, len, c->serve.drains || grows);
+    count_miss(c, len, grows);
     return NULL;
 }
 

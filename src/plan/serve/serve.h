@@ -35,8 +35,6 @@ struct fl_serve {
     unsigned in_arena;        /* steps since this one was taken */
     unsigned displaced_steps; /* in a row in which some blocks were displaced */
     bool moved;               /* to another arena before */
-    unsigned drain_steps;     /* until what a lower layout leaves is given back */
-    bool drains;              /* this is one of them */
     bool ready; /* it has what the layouts that are known need; false: that is to be looked at */
 };
 

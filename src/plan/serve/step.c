@@ -30,8 +30,7 @@ void fl_serve_let_go(struct fl_step_context *c)
 /* Nothing has changed since the last step. */
 static bool is_ready(const struct fl_serve *s)
 {
-    return s->ready && s->arena != NULL && fl_arena_is_open(s->arena) && !s->arena->lowered &&
-           !s->drains && s->drain_steps == 0;
+    return s->ready && s->arena != NULL && fl_arena_is_open(s->arena) && !s->arena->lowered;
 }
 
 /* An arena that holds every layout we know. Those of one context are never in use at once, so they share it. */
@@ -53,10 +52,7 @@ static bool have_arena(struct fl_step_context *c)
         return false;
     }
     fl_arena_expect(c->serve.arena, needs);
-    c->serve.drains = c->serve.drain_steps != 0;
-    if (c->serve.drains) { /* what lives on from the step before lies where it did */
-        c->serve.drain_steps--;
-    } else if (height + fl_page.huge <= c->serve.arena->limit || c->serve.arena->lowered) {
+    if (height + fl_page.huge <= c->serve.arena->limit || c->serve.arena->lowered) {
         fl_arena_lower(c->serve.arena, height);
     }
     c->serve.ready = true;

@@ -266,7 +266,6 @@ static void add_known(struct fl_step_context *c, struct fl_layout *l)
         }
         old = c->serve.known[i];
         c->serve.last = c->serve.last == old ? NULL : c->serve.last;
-        fl_better_forget(c, old);
     }
     fl_context_set_known(c, i, l); /* first: a child of fork may find the context so */
     fl_layout_free(old);
