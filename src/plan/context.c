@@ -159,7 +159,6 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
         }
     }
     c->serve.last = c->serve.last == l ? NULL : c->serve.last;
-    fl_better_forget(c, l);
     fl_layout_free(l);
 }
 
@@ -326,7 +325,6 @@ void fl_context_step_end(struct fl_step_context *c)
     if (atomic_load(&c->job.state) != FL_JOB_NONE) {
         return;
     }
-    fl_better_collect(c);
     if (has_job(c)) {
         fl_engine_want(c);
         if (c->state == FL_LEARN) {
@@ -388,13 +386,6 @@ void fl_context_restart(struct fl_step_context *c)
         }
     }
     set_mode(c);
-}
-
-void fl_context_lost(struct fl_step_context *c)
-{
-    if (c->state == FL_SERVE) {
-        fl_context_end_plan(c, FL_END_LOST);
-    }
 }
 
 void fl_context_abandon(struct fl_step_context *c)

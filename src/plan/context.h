@@ -56,7 +56,6 @@ struct fl_step_context {
     struct fl_lead lead;
     struct fl_watch watch;
     struct fl_pack_job job;
-    struct fl_repack repack;
     struct fl_identity who;
     struct fl_plan_counters stats;
 };
@@ -133,8 +132,6 @@ void fl_context_boundary(struct fl_step_context *c);
 /* Plans for steps with as many requests of exactly other sizes are of no use. */
 void fl_context_note_sizes(struct fl_step_context *c, const struct fl_record *rec);
 void fl_context_stop_watching(void);
-/* The plan is served no more, amid a step. */
-void fl_context_lost(struct fl_step_context *c);
 /* Amid a step a known one has begun: its first requests were the last ones. */
 void fl_context_restart(struct fl_step_context *c);
 /* In a child of fork: a thread that is not here was in it, amid anything. Nothing that it has can be
