@@ -3,7 +3,7 @@
 #define FL_BENCH_GPU_BENCH_H
 
 #include "faultless/gpu.h"
-#include "gpu/cuda_abi.h"
+#include "gpu/driver/cuda_abi.h"
 #include "gpu/fake_cuda.h"
 
 #define KIB(n) ((size_t)(n) << 10)

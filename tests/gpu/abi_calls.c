@@ -1,4 +1,4 @@
-/* Each prototype of src/gpu/cuda_abi.h is the one that the CUDA Toolkit has for that version of the call. Compiled where there is a
+/* Each prototype of src/gpu/driver/cuda_abi.h is the one that the CUDA Toolkit has for that version of the call. Compiled where there is a
  * toolkit; there is nothing to run. */
 #include <cuda.h>
 #include <cudaTypedefs.h>
@@ -23,7 +23,7 @@ typedef CUdriverProcAddressQueryResult fl_CUdriverProcAddressQueryResult;
 #define fl_CUmemAccessDesc CUmemAccessDesc_st
 #define fl_CUmemPoolProps CUmemPoolProps_st
 #define fl_CUmemcpyAttributes CUmemcpyAttributes_st
-#include "gpu/cuda_abi.h"
+#include "gpu/driver/cuda_abi.h"
 
 #define X(need, name, suffix, version, parameters)                                                 \
     _Static_assert(                                                                                \

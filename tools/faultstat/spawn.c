@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -154,7 +154,7 @@ int fl_spawn(struct fl_child *child, const struct fl_spawn_spec *spec)
         run_child(&p, spec);
     }
     close_side(&p, FL_THEIRS);
-    child->pidfd = pidfd_open(child->pid, 0);
+    child->pidfd = (int)syscall(SYS_pidfd_open, child->pid, 0U); /* glibc has it from 2.36 on */
     child->step_fd = p.step[FL_OURS];
     child->out_fd = p.out[FL_OURS];
     child->err_fd = p.err[FL_OURS];

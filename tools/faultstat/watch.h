@@ -11,6 +11,17 @@
 
 enum { FL_INTERVAL_MS = 50, FL_TAIL_LEN = 65536 };
 
+struct fl_watch;
+
+/* Called at each turn of the loop, at least every `every_ms`, and once after the command's end.
+ *   pid   the process that marks steps, or the command.
+ * It sits between a mark and its step: short, please. */
+struct fl_watch_hook {
+    void (*call)(void *arg, const struct fl_watch *watch, pid_t pid);
+    void *arg;
+    int every_ms;
+};
+
 struct fl_watch_spec {
     struct fl_spawn_spec spawn;
     bool with_nodes;           /* read on which nodes its memory lies */
@@ -20,6 +31,7 @@ struct fl_watch_spec {
     const regex_t *step_regex; /* each line of its captured output that matches ends a step; NULL:
                                 * the command marks its steps itself */
     const char *library;       /* what is preloaded, "" for none; NULL: do not look */
+    const struct fl_watch_hook *hook; /* NULL: none */
 };
 
 /* The last bytes that came through a pipe, with a final NUL. */
