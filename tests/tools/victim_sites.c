@@ -17,8 +17,8 @@ static size_t thread_pages;
 /* Base pages that no huge or middle-sized page may back. */
 static volatile char *fresh(size_t pages)
 {
-    void *base = mmap(NULL, pages * page_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                      -1, 0);
+    void *base =
+        mmap(NULL, pages * page_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) {
         _exit(3);
     }

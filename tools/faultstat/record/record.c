@@ -103,7 +103,7 @@ static uint64_t read_numa_hints(void)
 }
 
 static int save(struct fl_recorder *recorder, const struct fl_watch *watch, const struct options *o,
-                uint64_t numa_hints)
+                uint64_t numa_hints, struct fl_sink *sink)
 {
     struct fl_save_spec spec = {o->command, o->warmup, numa_hints};
     /* libdw asks servers on the network for debug information; the command has ended, its
@@ -113,12 +113,8 @@ static int save(struct fl_recorder *recorder, const struct fl_watch *watch, cons
     if (root == NULL) {
         return -ENOMEM;
     }
-    struct fl_sink sink;
-    int rc = fl_sink_open(&sink, o->output);
-    if (rc == 0) {
-        fl_json_print(root, fl_sink_begin(&sink));
-        rc = fl_sink_end(&sink);
-    }
+    fl_json_print(root, fl_sink_begin(sink));
+    int rc = fl_sink_end(sink);
     if (rc == 0 && !o->quiet) {
         fl_report_top(root, 10, stderr);
         if (strcmp(o->output, "-") != 0) {
@@ -140,8 +136,13 @@ int fl_record_main(int argc, char **argv)
         .warmup = FL_WARMUP_DEFAULT,
     };
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
+    struct fl_sink sink;
+    if (fl_sink_open(&sink, o.output) != 0) {
+        return FL_EXIT_OWN;
+    }
     int rc = fl_recorder_open(&recorder, o.no_perf ? NULL : &o.rings);
     if (rc != 0) {
+        fl_sink_drop(&sink);
         fprintf(stderr, "faultstat: %s\n", strerror(-rc));
         return FL_EXIT_OWN;
     }
@@ -154,11 +155,12 @@ int fl_record_main(int argc, char **argv)
         fprintf(stderr, "faultstat: %s: %s\n", o.command[0], strerror(-watch.exec_error));
     } else if (rc == 0) {
         fl_recorder_finish(&recorder, &watch);
-        rc = save(&recorder, &watch, &o, read_numa_hints() - numa_hints);
+        rc = save(&recorder, &watch, &o, read_numa_hints() - numa_hints, &sink);
     } else {
         fprintf(stderr, "faultstat: %s\n", strerror(-rc));
     }
     int status = rc == 0 ? fl_watch_exit_status(&watch) : FL_EXIT_OWN;
+    fl_sink_drop(&sink);
     fl_recorder_close(&recorder);
     fl_watch_clear(&watch);
     return status;
