@@ -12,8 +12,9 @@
 
 struct fl_prediction_input {
     bool has_steps;
-    double wall_ms;      /* of a steady step, or of the run */
+    double wall_ms;      /* of a steady step, or of the run, as recorded */
     double cpu_ms;       /* user and system, likewise */
+    double recording_ms; /* the part of cpu_ms that the recording took */
     double avoidable;    /* faults a steady step, or of the run, that faultless does not take */
     double avoidable_ms; /* what they cost */
     double pages;        /* 4 KiB pages that the avoidable faults brought */
@@ -21,7 +22,9 @@ struct fl_prediction_input {
 };
 
 struct fl_prediction {
-    double wall_ms;
+    double bare_wall_ms; /* as it is, without the recording */
+    double bare_cpu_ms;
+    double wall_ms; /* under faultless */
     double cpu_ms;
     double saved_ms; /* of processor time */
     double faults;   /* avoided */

@@ -12,8 +12,8 @@
 
 enum {
     FL_HOOK_MS = 20,
-    FL_EVERY = 61 /* a prime: no stride of a loop */,
-    FL_STACK_LEN = 8192,
+    FL_EVERY = 199 /* a prime: no stride of a loop */,
+    FL_STACK_LEN = 16384,
     FL_STACK_MOST = 65528
 };
 
@@ -37,8 +37,8 @@ static const char doc[] =
 
 static const struct argp_option option[] = {
     {"output", 'o', "FILE", 0, "Write the recording to FILE; '-' is standard output", 0},
-    {"every", 'c', "N", 0, "Take the stack of each Nth fault (default 61; 1: of all)", 0},
-    {"stack", 's', "BYTES", 0, "Bytes of stack a sample (default 8192)", 0},
+    {"every", 'c', "N", 0, "Take the stack of each Nth fault (default 199; 1: of all)", 0},
+    {"stack", 's', "BYTES", 0, "Bytes of stack a sample (default 16384)", 0},
     {"warmup", 'w', "N", 0, "Steps left out of the prediction (default: a third, at least 3)", 0},
     {"no-perf", 'P', NULL, 0, "Count by /proc, as where perf events are refused", 0},
     {"quiet", 'q', NULL, 0, "No summary", 0},

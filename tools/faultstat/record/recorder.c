@@ -314,9 +314,18 @@ int fl_recorder_open(struct fl_recorder *recorder, const struct fl_rings_spec *s
     if (recorder->counters == NULL || fl_unwinder_open(&recorder->unwinder) != 0) {
         return -ENOMEM;
     }
-    fl_costs_measure(&recorder->costs);
+    if (spec != NULL) {
+        fl_costs_measure(&recorder->costs); /* without perf events no kind is known to put it on */
+    }
     recorder->every = spec != NULL ? (double)spec->every : 1;
     recorder->perf_error = spec != NULL ? fl_rings_open(&recorder->rings, spec) : -ENODATA;
+    if (recorder->perf_error == 0) {
+        /* What recording costs; with rings of its own, for it may fill them. */
+        fl_rings_enable(&recorder->rings);
+        fl_costs_measure_recording(&recorder->costs);
+        fl_rings_close(&recorder->rings);
+        recorder->perf_error = fl_rings_open(&recorder->rings, spec);
+    }
     recorder->has_perf = recorder->perf_error == 0;
     fl_series_start(&recorder->series, fl_proc_now_ns());
     return 0;

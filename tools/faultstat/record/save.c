@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 static const double mib = 1 << 20;
+static const uint64_t few_samples = 500; /* a share of 2 % is then known to a third of itself */
 
 static double seconds(struct timeval t)
 {
@@ -116,11 +117,13 @@ static struct fl_prediction_input prediction_input(const struct fl_recorder *rec
         in.has_steps = true;
         in.wall_ms = s.wall_ms_median;
         in.cpu_ms = s.user_ms_mean + s.sys_ms_mean;
+        in.recording_ms = s.minor_mean * recorder->costs.recording_ns / 1e6;
         count = s.steady;
         first = s.steps - s.steady + 1;
     } else {
         in.wall_ms = watch->wall_s * 1e3;
         in.cpu_ms = (seconds(watch->usage.ru_utime) + seconds(watch->usage.ru_stime)) * 1e3;
+        in.recording_ms = (double)watch->usage.ru_minflt * recorder->costs.recording_ns / 1e6;
         in.peak_pages = (double)watch->usage.ru_maxrss * 1024 / (double)sysconf(_SC_PAGESIZE);
     }
     for (size_t i = first; i < first + count && i < recorder->steps; i++) {
@@ -139,10 +142,11 @@ static json_t *prediction_json(const struct fl_recorder *recorder, const struct 
     if (!recorder->has_perf) {
         return json_null();
     }
-    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "of",
-                     in.has_steps ? "a steady step" : "the run", "wall_ms", in.wall_ms, "cpu_ms",
-                     in.cpu_ms, "faultless_wall_ms", p.wall_ms, "faultless_cpu_ms", p.cpu_ms,
-                     "saved_cpu_ms", p.saved_ms, "avoided_faults", p.faults);
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "of",
+                     in.has_steps ? "a steady step" : "the run", "wall_ms", p.bare_wall_ms,
+                     "cpu_ms", p.bare_cpu_ms, "recording_cpu_ms", in.recording_ms,
+                     "faultless_wall_ms", p.wall_ms, "faultless_cpu_ms", p.cpu_ms, "saved_cpu_ms",
+                     p.saved_ms, "avoided_faults", p.faults);
 }
 
 static void add_note(json_t *notes, bool holds, const char *text)
@@ -174,6 +178,8 @@ static json_t *notes_json(const struct fl_recorder *recorder, uint64_t numa_hint
              "%llu NUMA hint faults in the whole system meanwhile: the kernel names no process",
              (unsigned long long)numa_hints);
     add_note(notes, numa_hints != 0, text);
+    add_note(notes, perf && recorder->samples < few_samples && recorder->every > 1,
+             "few stacks were taken: --every 1 takes all");
     snprintf(text, sizeof(text), "%llu records found no room: use a larger --every",
              (unsigned long long)recorder->gaps.lost);
     add_note(notes, recorder->gaps.lost != 0, text);

@@ -40,6 +40,9 @@ static void print_sites(const json_t *record, const struct fl_sites *sites, size
                 kind_name(record, largest(site->kind, FL_SITE_KINDS)),
                 span_name(record, largest(site->span, FL_SITE_SPANS)),
                 fl_sites_name(record, site->frame, text, sizeof(text)));
+        if (fl_sites_callers(record, site, text, sizeof(text))[0] != '\0') {
+            fprintf(file, "%53s < %.120s\n", "", text);
+        }
     }
     if (sites->count > most) {
         fprintf(file, "%10s and %zu more sites\n", "", sites->count - most);
