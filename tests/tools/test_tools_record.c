@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { FL_F_PAGES = 1000, FL_G_PAGES = 500, FL_K_BYTES = 16 << 20, FL_STEPS = 6 };
+enum { FL_F_PAGES = 1000, FL_G_PAGES = 500, FL_C_PAGES = 300, FL_K_BYTES = 16 << 20, FL_STEPS = 6 };
 
 static struct fl_output output;
 
@@ -93,6 +93,25 @@ static void huge_pages_are_told_from_base_pages(void **state)
     json_decref(root);
 }
 
+/* A copy by its own name where the tracepoint may be had; else as the anonymous page that it is. */
+static void a_copy_on_write_is_told_where_it_can_be(void **state)
+{
+    (void)state;
+    RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "fork");
+    json_t *root = recording();
+    const json_t *note;
+    size_t i;
+    bool is_told = true;
+    json_array_foreach(json_object_get(root, "notes"), i, note)
+    {
+        is_told = is_told && strstr(json_string_value(note), "copies of anonymous") == NULL;
+    }
+    assert_within_1_percent(faults_of(root, "c", is_told ? "copy on write" : "anonymous 4 KiB"),
+                            FL_C_PAGES);
+    assert_within_1_percent(faults_of(root, "f", "anonymous 4 KiB"), 2 * FL_F_PAGES);
+    json_decref(root);
+}
+
 static void a_thread_of_many_faults_is_sampled_in_proportion(void **state)
 {
     (void)state;
@@ -150,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_are_put_down_to_the_functions_that_took_them),
         cmocka_unit_test(huge_pages_are_told_from_base_pages),
+        cmocka_unit_test(a_copy_on_write_is_told_where_it_can_be),
         cmocka_unit_test(a_thread_of_many_faults_is_sampled_in_proportion),
         cmocka_unit_test(counts_agree_with_getrusage),
         cmocka_unit_test(steps_are_those_that_the_program_marks),
