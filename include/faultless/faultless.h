@@ -24,7 +24,7 @@ FL_API const char *fl_version(void);
 struct fl_stats {
     uint64_t size;     /* set by the caller to sizeof(struct fl_stats) */
     uint64_t active;   /* 1: large requests are served from the window; 0: all is passed through */
-    uint64_t requests; /* large requests served */
+    uint64_t requests; /* large requests served, by plans too */
     uint64_t cache_hits;   /* of these by a thread's cache */
     uint64_t stalls;       /* of these that had to populate memory */
     uint64_t lazy;         /* of these handed out unpopulated */
@@ -57,6 +57,9 @@ struct fl_stats {
     uint64_t cached_bytes; /* in thread caches, now; part of in_use_bytes */
     uint64_t plan_free_bytes; /* held in plans' arenas for no block, now; part of in_use_bytes */
     uint64_t free_held_bytes; /* else free and kept, now, but for the stock */
+    uint64_t plan_recorded;   /* steps recorded, to learn from */
+    uint64_t served_bytes;    /* of the large requests served */
+    uint64_t lazy_bytes;      /* of these, handed out unpopulated */
 };
 
 /* Fills `*out`, as many fields as out->size covers. 0; -EINVAL when `out` is NULL or out->size is too small for `active`.

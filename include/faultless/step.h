@@ -1,5 +1,5 @@
 /* Marks step boundaries for faultstat(1). Header only, C and C++; a program that includes it links
- * nothing more. It needs POSIX.1-2008, so with -std=c17 a definition of _GNU_SOURCE.
+ * nothing more. Any -std from c99 on; what hides POSIX needs no macro.
  *
  * faultstat passes one end of an AF_UNIX SOCK_SEQPACKET pair and its number in FAULTSTAT_STEP_FD. A
  * mark sends one message and waits for one byte; faultstat reads the paused process's figures from
@@ -28,11 +28,23 @@
 
 enum { FL_STEP_MESSAGE_LEN = 17 };
 
+/* With -std=c11 and the like <time.h> hides the clock, and with c99 the struct as well. */
+#ifdef CLOCK_MONOTONIC
+typedef struct timespec fl_step_time;
+#define FL_STEP_CLOCK CLOCK_MONOTONIC
+#else
+typedef struct {
+    long tv_sec, tv_nsec;
+} fl_step_time;
+#define FL_STEP_CLOCK 1 /* Linux's number of it */
+extern int clock_gettime(int, fl_step_time *);
+#endif
+
 /* CLOCK_MONOTONIC in nanoseconds.  Threads: any.  Signals: safe.  Fork: child may call. */
 static inline uint64_t fl_step_now_ns(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    fl_step_time now;
+    clock_gettime(FL_STEP_CLOCK, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 

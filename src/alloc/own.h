@@ -45,6 +45,7 @@ static FL_INLINE struct fl_extent *fl_take_cached(struct fl_cache *c, size_t len
 
     if (e != NULL) {
         fl_stats_bump(&c->stats.cache_hits);
+        fl_stats_add(&c->stats.hit_bytes, len);
         fl_call_worker(true);
         if (FL_UNLIKELY(fl_cache_look_is_due(c))) {
             fl_age_alone();

@@ -103,7 +103,7 @@ void fl_text_size(struct fl_text *t, uint64_t bytes);
 /* Without zeros behind: 920000 -> 0.92. */
 void fl_text_millionths(struct fl_text *t, uint64_t v);
 
-/* Decimal number with an optional K, M, G or T (binary) behind it, nothing else.
+/* Decimal number with an optional K, M, G or T behind it, or that with B or iB; all are binary.
  * Returns 0; -EINVAL when it is not a number of that form; -ERANGE above UINT64_MAX. */
 int fl_parse_size(const char *s, uint64_t *out);
 

@@ -30,6 +30,14 @@ int fl_parse_u64(const char *s, uint64_t *out)
     return rc == 0 && *s != '\0' ? -EINVAL : rc;
 }
 
+/* Of KB and KiB: they mean the same here. */
+static bool is_rest_of_unit(const char *s)
+{
+    s += *s == 'i' && (s[1] == 'B' || s[1] == 'b');
+    s += *s == 'B' || *s == 'b';
+    return *s == '\0';
+}
+
 int fl_parse_size(const char *s, uint64_t *out)
 {
     static const char units[] = "KMGT";
@@ -40,7 +48,7 @@ int fl_parse_size(const char *s, uint64_t *out)
     }
     char up = (char)(*s >= 'a' && *s <= 'z' ? *s - 'a' + 'A' : *s);
     const char *unit = strchr(units, up);
-    if (unit == NULL || s[1] != '\0') {
+    if (unit == NULL || !is_rest_of_unit(s + 1)) {
         return -EINVAL;
     }
     unsigned shift = 10 * (unsigned)(unit - units + 1);

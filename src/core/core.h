@@ -47,6 +47,17 @@ enum {
 
 #define FL_OPTION_OFF UINT64_MAX /* what GIBS says for off */
 
+/* What %h and %r stand for in names of files: the host, and the rank that mpirun, torchrun or srun
+ * gave this process ("0": none). Constant after boot; a fork's child has its parent's. */
+struct fl_names {
+    char host[65], rank[12];
+};
+
+/* `env`: NULL, as for AT_SECURE: no rank. Reads procfs.  Threads: boot only.  Context: early. */
+void fl_names_read(struct fl_names *n, char *const env[]);
+/* `name` with %p as `pid` (0: it stays), %h and %r; any other % stays. False: it is cut.  Signals: safe. */
+bool fl_names_expand(const struct fl_names *n, const char *name, int pid, char *out, size_t size);
+
 /* ALIAS: by a name of others, see fl_options_aliases. */
 enum fl_option_origin { FL_ORIGIN_DEFAULT, FL_ORIGIN_ENVIRONMENT, FL_ORIGIN_ALIAS };
 
@@ -57,9 +68,13 @@ struct fl_options {
     /* TEXT options: NULL when unset or empty. POLICY: the list of nodes behind the colon ("all", or numbers below FL_NODE_IDS). */
     const char *text[FL_OPTION_COUNT];
     enum fl_option_origin origin[FL_OPTION_COUNT];
-    unsigned nbad;  /* values and names that were refused; each has had its line on stderr */
-    unsigned ranks; /* fl_ranks, written by who asked it; 0: nobody has */
-    size_t kept;    /* bytes of texts in use */
+    /* What a value of 0 comes to where it stands for automatic; 0: that is said in words. Written by
+     * who knows it, for fl_options_confirm alone. */
+    uint64_t automatic[FL_OPTION_COUNT];
+    struct fl_names names; /* written by who read them */
+    unsigned nbad;         /* values and names that were refused; each has had its line on stderr */
+    unsigned ranks;        /* fl_ranks, written by who asked it; 0: nobody has */
+    size_t kept;           /* bytes of texts in use */
     char texts[FL_OPTION_TEXTS];
 };
 
@@ -68,7 +83,7 @@ struct fl_options {
  * Threads: boot only.  Context: early. */
 void fl_options_read(struct fl_options *o, char *const env[]);
 
-/* One line an option on stderr: name, value, origin. */
+/* One line an option on stderr: name, the value in force, origin: default, environment, automatic. */
 void fl_options_confirm(const struct fl_options *o);
 /* After that: what is not set by our own name, and is by one that users of DeepRec, MXNet or PaddlePaddle know. Of several the first in
  * the table of aliases.c counts. What is not understood, or out of our option's range, is said once and ignored.
@@ -77,6 +92,12 @@ void fl_options_aliases(struct fl_options *o, char *const env[]);
 /* What `value` would be for that option: 0 and the number; -EINVAL; -ERANGE with the number. Says nothing. */
 int fl_option_parse(enum fl_option_id id, const char *value, uint64_t *out);
 uint64_t fl_option_preset(enum fl_option_id id);
+
+/* Is there a % in any text?  Context: early. */
+bool fl_options_want_names(const struct fl_options *o);
+/* Replaces %p, %h and %r in that option's text, which is a file's name. What is too long then has one
+ * line on stderr, and is unset.  Threads: boot only. */
+void fl_options_expand(struct fl_options *o, enum fl_option_id id, int pid);
 
 /* How many processes share this host's memory with this one, itself counted: FAULTLESS_HOST_SHARE, else the launchers'
  * variables in `env` (NULL, as for AT_SECURE: none). At least 1. A variable of others that is not understood is ignored.

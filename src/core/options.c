@@ -1,41 +1,20 @@
 /* Reads FAULTLESS_* into the option table. One concept: environment in, validated values out. */
-#include "core/core.h"
+#include "core/options.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
-/* From LEVEL to the end: one of the words of lists[kind - LEVEL]. */
-enum kind {
-    SIZE,
-    TIME,
-    COUNT,
-    BOOL,
-    REAL,
-    GIBS,
-    EVERY,
-    TEXT,
-    WORDS,
-    LEVEL,
-    POLICY,
-    STEPS,
-    STRATEGY,
-    REUSE,
-    EVENTS,
-    FORK
-};
+/* Signals that glibc keeps for itself. */
+enum { FIRST_RESERVED = 32, LAST_RESERVED = 33 };
 
-static const struct row {
-    enum kind kind;
-    const char *name;
-    uint64_t preset, min, max;
-    const char *unit;
-} table[] = {
-#define X(kind, name, preset, min, max, unit, text) {kind, #name, preset, min, max, unit},
+const struct fl_option_row fl_option_table[FL_OPTION_COUNT] = {
+#define X(kind, name, preset, min, max, unit, text) {FL_KIND_##kind, #name, preset, min, max, unit},
 #include "core/options.def"
 #undef X
 };
 
-static const char prefix[] = "FAULTLESS_";
+static const char prefix[] = FL_OPTION_PREFIX;
 /* By bits of enum fl_disable. */
 static const char *const words[] = {"all",  "thp",  "populate", "worker", "cache", "stock",
                                     "move", "uffd", "uring",    "numa",   "plan"};
@@ -55,11 +34,9 @@ static const char *const forks[] = {"none", "wipe", "copy"};
     {                                                                                              \
         list, sizeof(list) / sizeof((list)[0])                                                     \
     }
-static const struct list {
-    const char *const *word;
-    size_t n;
-} lists[] = {LIST(levels), LIST(policies), LIST(step_words), LIST(strategies),
-             LIST(reuses), LIST(events),   LIST(forks)};
+const struct fl_option_list fl_option_lists[] = {LIST(words),      LIST(levels),     LIST(policies),
+                                                 LIST(step_words), LIST(strategies), LIST(reuses),
+                                                 LIST(events),     LIST(forks)};
 #undef LIST
 
 static bool name_matches(const char *entry, const char *name)
@@ -157,45 +134,79 @@ static int parse_every(const char *s, uint64_t *out)
     return all || strcmp(s, "off") == 0 ? 0 : fl_parse_u64(s, out);
 }
 
-static int parse_value(const struct row *r, const char *s, uint64_t *out)
+/* A process can ask for statistics by it: it can be caught, and is not one that the processor or
+ * glibc sends. */
+static bool is_for_users(uint64_t number)
+{
+    static const int others[] = {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE,
+                                 SIGILL,  SIGTRAP, SIGABRT, SIGCHLD};
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (number == (uint64_t)others[i]) {
+            return false;
+        }
+    }
+    return number < NSIG && (number < FIRST_RESERVED || number > LAST_RESERVED);
+}
+
+/* A number, or a name with SIG in front or without. 0: none. */
+static int parse_signal(const char *s, uint64_t *out)
+{
+    const char *name = strncmp(s, "SIG", 3) == 0 ? s + 3 : s;
+    int rc = fl_parse_u64(s, out);
+
+    for (int i = 1; rc == -EINVAL && i < FIRST_RESERVED; i++) {
+        const char *known = sigabbrev_np(i);
+        if (known != NULL && strcmp(known, name) == 0) {
+            *out = (uint64_t)i;
+            rc = 0;
+        }
+    }
+    return rc == 0 && !is_for_users(*out) ? -EINVAL : rc;
+}
+
+static int parse_value(const struct fl_option_row *r, const char *s, uint64_t *out)
 {
     int rc = 0;
 
     switch (r->kind) {
-    case SIZE:
+    case FL_KIND_SIZE:
         rc = fl_parse_size(s, out);
         break;
-    case TIME:
-    case COUNT:
+    case FL_KIND_TIME:
+    case FL_KIND_COUNT:
         rc = fl_parse_u64(s, out);
         break;
-    case BOOL:
+    case FL_KIND_BOOL:
         rc = fl_parse_bool(s);
         *out = rc > 0;
         break;
-    case WORDS:
+    case FL_KIND_WORDS:
         return parse_words(s, out);
-    case REAL:
+    case FL_KIND_REAL:
         rc = fl_parse_millionths(s, out);
         break;
-    case GIBS:
+    case FL_KIND_GIBS:
         rc = parse_gibs(s, out);
         break;
-    case EVERY:
+    case FL_KIND_EVERY:
         rc = parse_every(s, out);
         break;
-    case POLICY:
+    case FL_KIND_POLICY:
         return parse_policy(s, out);
-    case LEVEL:
-    case STEPS:
-    case STRATEGY:
-    case REUSE:
-    case EVENTS:
-    case FORK:
-        rc = find_word(lists[r->kind - LEVEL].word, lists[r->kind - LEVEL].n, s, strlen(s));
+    case FL_KIND_LEVEL:
+    case FL_KIND_STEPS:
+    case FL_KIND_STRATEGY:
+    case FL_KIND_REUSE:
+    case FL_KIND_EVENTS:
+    case FL_KIND_FORK:
+        rc = find_word(fl_option_lists[r->kind - FL_KIND_WORDS].word,
+                       fl_option_lists[r->kind - FL_KIND_WORDS].n, s, strlen(s));
         *out = (uint64_t)rc;
         break;
-    case TEXT:
+    case FL_KIND_SIGNAL:
+        return parse_signal(s, out);
+    case FL_KIND_TEXT:
         *out = 0;
         return 0;
     }
@@ -205,93 +216,14 @@ static int parse_value(const struct row *r, const char *s, uint64_t *out)
     return *out < r->min || *out > r->max ? -ERANGE : 0;
 }
 
-static void append_value(struct fl_text *t, const struct row *r, uint64_t v)
-{
-    if (r->kind == SIZE) {
-        fl_text_size(t, v);
-    } else if (r->kind >= LEVEL) {
-        fl_text_str(t, lists[r->kind - LEVEL].word[v]);
-    } else if (r->kind == GIBS && v == FL_OPTION_OFF) {
-        fl_text_str(t, "off");
-    } else if (r->kind == EVERY && v <= 1) {
-        fl_text_str(t, v == 0 ? "off" : "all");
-    } else if (r->kind == REAL || r->kind == GIBS) {
-        fl_text_millionths(t, v);
-    } else {
-        fl_text_u64(t, v);
-    }
-}
-
 int fl_option_parse(enum fl_option_id id, const char *value, uint64_t *out)
 {
-    return parse_value(&table[id], value, out);
+    return parse_value(&fl_option_table[id], value, out);
 }
 
 uint64_t fl_option_preset(enum fl_option_id id)
 {
-    return table[id].preset;
-}
-
-static void append_name(struct fl_text *t, const char *name)
-{
-    fl_text_str(t, prefix);
-    for (; *name != '\0'; name++) {
-        char up[2] = {(char)(*name >= 'a' && *name <= 'z' ? *name - 'a' + 'A' : *name), '\0'};
-        fl_text_str(t, up);
-    }
-}
-
-static void complain_value(const struct row *r, const char *value, int rc)
-{
-    char line[400];
-    struct fl_text t = fl_text_on(line, sizeof line);
-
-    append_name(&t, r->name);
-    fl_text_str(&t, "=");
-    fl_text_str(&t, value);
-    if (rc == -ERANGE) {
-        fl_text_str(&t, " is out of range (");
-        append_value(&t, r, r->min);
-        fl_text_str(&t, " to ");
-        append_value(&t, r, r->max);
-        fl_text_str(&t, ")");
-    } else {
-        fl_text_str(&t, " is not understood (");
-        fl_text_str(&t, r->unit);
-        fl_text_str(&t, ")");
-    }
-    fl_text_str(&t, "; using ");
-    if (r->kind == WORDS) {
-        fl_text_str(&t, "none");
-    } else {
-        append_value(&t, r, r->preset);
-    }
-    fl_say(line);
-}
-
-static void complain_name(const char *entry)
-{
-    char line[400], given[64];
-    struct fl_text t = fl_text_on(line, sizeof line), g = fl_text_on(given, sizeof given);
-    size_t best = 0;
-    unsigned best_edits = UINT32_MAX;
-
-    for (const char *p = entry; *p != '=' && *p != '\0'; p++) {
-        char low[2] = {(char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p), '\0'};
-        fl_text_str(&g, low);
-    }
-    for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
-        unsigned edits = fl_edit_distance(given, table[i].name);
-        if (edits < best_edits) {
-            best_edits = edits;
-            best = i;
-        }
-    }
-    append_name(&t, given);
-    fl_text_str(&t, " is not an option; did you mean ");
-    append_name(&t, table[best].name);
-    fl_text_str(&t, "?");
-    fl_say(line);
+    return fl_option_table[id].preset;
 }
 
 /* A copy of the text in `*out`; NULL when it is empty. -EINVAL: too long to be any file's name. */
@@ -314,22 +246,22 @@ static int keep_text(struct fl_options *o, const char *s, const char **out)
 static void read_entry(struct fl_options *o, const char *entry)
 {
     for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
-        if (!name_matches(entry, table[i].name)) {
+        if (!name_matches(entry, fl_option_table[i].name)) {
             continue;
         }
         const char *value = strchr(entry, '=') + 1;
         uint64_t v;
         const char *text = NULL;
-        int rc = parse_value(&table[i], value, &v);
-        if (rc == 0 && table[i].kind == TEXT) {
+        int rc = parse_value(&fl_option_table[i], value, &v);
+        if (rc == 0 && fl_option_table[i].kind == FL_KIND_TEXT) {
             rc = keep_text(o, value, &text);
         }
-        if (rc == 0 && table[i].kind == POLICY && strchr(value, ':') != NULL) {
+        if (rc == 0 && fl_option_table[i].kind == FL_KIND_POLICY && strchr(value, ':') != NULL) {
             rc = keep_text(o, strchr(value, ':') + 1, &text);
         }
         if (rc != 0) {
             if (o->value[FL_OPTION_log] >= FL_LOG_WARN) {
-                complain_value(&table[i], value, rc);
+                fl_option_complain_value(&fl_option_table[i], value, rc);
             }
             o->nbad++;
             return;
@@ -340,7 +272,7 @@ static void read_entry(struct fl_options *o, const char *entry)
         return;
     }
     if (o->value[FL_OPTION_log] >= FL_LOG_WARN) {
-        complain_name(entry);
+        fl_option_complain_name(entry);
     }
     o->nbad++;
 }
@@ -348,7 +280,7 @@ static void read_entry(struct fl_options *o, const char *entry)
 /* The level first: it says whether the rest may complain. */
 static void read_level(struct fl_options *o, char *const env[])
 {
-    const struct row *r = &table[FL_OPTION_log];
+    const struct fl_option_row *r = &fl_option_table[FL_OPTION_log];
 
     for (; env != NULL && *env != NULL; env++) {
         const char *entry = *env + sizeof prefix - 1;
@@ -364,7 +296,7 @@ void fl_options_read(struct fl_options *o, char *const env[])
 {
     *o = (struct fl_options){.nbad = 0};
     for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
-        o->value[i] = table[i].preset;
+        o->value[i] = fl_option_table[i].preset;
     }
     read_level(o, env);
     for (; env != NULL && *env != NULL; env++) {
@@ -374,33 +306,26 @@ void fl_options_read(struct fl_options *o, char *const env[])
     }
 }
 
-void fl_options_confirm(const struct fl_options *o)
+bool fl_options_want_names(const struct fl_options *o)
 {
-    static const char *const origins[] = {" (default)", " (environment)",
-                                          " (environment, by another name)"};
+    bool any = false;
 
     for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
-        char line[400];
-        struct fl_text t = fl_text_on(line, sizeof line);
-        append_name(&t, table[i].name);
-        fl_text_str(&t, "=");
-        if (table[i].kind == WORDS) {
-            for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
-                if ((o->value[i] >> w & 1) != 0) {
-                    fl_text_str(&t, words[w]);
-                    fl_text_str(&t, " ");
-                }
-            }
-        } else if (table[i].kind == TEXT) {
-            fl_text_str(&t, o->text[i] != NULL ? o->text[i] : "");
-        } else {
-            append_value(&t, &table[i], o->value[i]);
-            if (o->text[i] != NULL) {
-                fl_text_str(&t, ":");
-                fl_text_str(&t, o->text[i]);
-            }
-        }
-        fl_text_str(&t, origins[o->origin[i]]);
-        fl_say(line);
+        any |= o->text[i] != NULL && strchr(o->text[i], '%') != NULL;
+    }
+    return any;
+}
+
+void fl_options_expand(struct fl_options *o, enum fl_option_id id, int pid)
+{
+    char name[FL_OPTION_TEXTS];
+
+    if (o->text[id] == NULL || strchr(o->text[id], '%') == NULL) {
+        return;
+    }
+    if (!fl_names_expand(&o->names, o->text[id], pid, name, sizeof name) ||
+        keep_text(o, name, &o->text[id]) != 0) {
+        fl_option_complain_value(&fl_option_table[id], o->text[id], -EINVAL);
+        o->text[id] = NULL;
     }
 }

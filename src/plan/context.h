@@ -18,6 +18,7 @@ enum fl_plan_state {
 enum fl_end {
     FL_END_LOST,       /* too many requests in a row were unknown */
     FL_END_BAD,        /* its steps miss too much */
+    FL_END_CHURNED,    /* its steps bring in what other arenas have taken */
     FL_END_MISMATCHED, /* nearly nothing of its steps is known: it may be right for others */
     FL_END_NO_MEMORY,
     FL_END_FORKED, /* its memory is not in the child */
@@ -26,7 +27,8 @@ enum fl_end {
 
 /* As in fl_plan_stats. */
 struct fl_plan_counters {
-    _Atomic uint64_t hits, misses, unseated, missed_bytes, steps, layouts, drops;
+    _Atomic uint64_t hits, hit_bytes, misses, unseated, missed_bytes, recorded, steps, layouts,
+        drops;
 };
 
 /* Who is in it. */

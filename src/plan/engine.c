@@ -252,7 +252,7 @@ static struct fl_layout *make_layout(struct fl_step_context *c)
     }
     l->hash = c->job.nlives != 0 ? hash_of(&c->job.lives[0]) : l->hash;
     l->exact = c->job.nlives == 1 || (c->job.nlives == 0 && l->exact);
-    fl_layout_seat(l, c->job.grown);
+    fl_layout_seat(l);
     if (fl_plan.config.background) {
         fl_better_begin(c, l, &p);
     }
@@ -321,51 +321,64 @@ static void carry_growth(const struct fl_layout *old, struct fl_layout *l)
     }
 }
 
-/* It takes the place of its like. */
-static void know(struct fl_step_context *c, struct fl_layout *l)
+void fl_engine_know(struct fl_step_context *c, unsigned i, struct fl_layout *l)
 {
-    unsigned i = place_of(c, l);
     struct fl_layout *old = c->serve.known[i];
 
-    fl_keep_note(l); /* as it was packed: a file has no wishes */
-    if (old != NULL && old == c->job.grown) {
-        carry_growth(old, l);
-    }
     fl_context_set_known(c, i, l);
     fl_stats_bump(&c->stats.layouts);
     if (old != NULL) {
         c->serve.layout = c->serve.layout == old ? l : c->serve.layout;
         c->serve.last = c->serve.last == old ? l : c->serve.last;
-        fl_better_forget(c, old);
         fl_layout_free(old);
     }
     fl_plan_call_worker(); /* to have it written */
 }
 
-/* What a layout was to be made anew for is to be done yet. */
-static void wish_again(struct fl_step_context *c)
+/* It takes the place of its like. */
+static void know(struct fl_step_context *c, struct fl_layout *l)
 {
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        struct fl_layout *l = c->serve.known[i];
-        if (l != NULL && l == c->job.grown) {
-            l->wish = true;
-        }
+    unsigned i = place_of(c, l);
+    const struct fl_layout *old = c->serve.known[i];
+
+    fl_keep_note(l); /* as it was packed: a file has no wishes */
+    if (old != NULL && old == c->job.grown) {
+        carry_growth(old, l);
     }
+    if (old != NULL) {
+        fl_better_forget(c, old);
+    }
+    c->job.grown = NULL; /* first: a handler may fork */
+    fl_engine_know(c, i, l);
 }
 
-void fl_engine_lose(struct fl_step_context *c)
+/* There is no job any more; `failed`: what a layout was to be made anew for is to be done yet. */
+static void end_job(struct fl_step_context *c, bool failed)
 {
-    if (atomic_load(&c->job.state) == FL_JOB_NONE) {
-        return;
-    }
-    if (!c->job.unwanted) {
-        wish_again(c);
+    if (failed && c->job.grown != NULL) {
+        c->job.grown->wish = true;
     }
     c->job.made = c->job.draft = NULL;
     c->job.grown = NULL;
     c->job.unwanted = false;
     atomic_store(&c->job.state, FL_JOB_NONE);
+}
+
+static void clean_up(struct fl_step_context *c);
+
+void fl_engine_lose(struct fl_step_context *c)
+{
+    uint32_t state = atomic_load(&c->job.state);
+
+    if (state == FL_JOB_NONE) {
+        return;
+    }
+    end_job(c, !c->job.unwanted && state != FL_JOB_ABANDONED);
     fl_record_drop_all(c);
+    if (state == FL_JOB_ABANDONED) { /* as the worker would have done */
+        clean_up(c);
+        fl_watch_leave(c);
+    }
 }
 
 struct fl_layout *fl_engine_collect(struct fl_step_context *c)
@@ -374,18 +387,14 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
         return NULL;
     }
     struct fl_layout *l = c->job.made;
+    bool failed = l == NULL && !c->job.unwanted;
     if (c->job.unwanted) {
         fl_layout_free(l);
         l = NULL;
     } else if (l != NULL) {
         know(c, l);
-    } else {
-        wish_again(c);
     }
-    c->job.made = NULL;
-    c->job.grown = NULL;
-    c->job.unwanted = false;
-    atomic_store(&c->job.state, FL_JOB_NONE);
+    end_job(c, failed);
     return l;
 }
 

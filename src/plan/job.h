@@ -53,6 +53,8 @@ void fl_packing_store(const struct fl_packing *p, struct fl_layout *l);
 
 /* engine.c */
 void fl_engine_want(struct fl_step_context *c);
+/* `l` takes the place of layout `i`, if there is one, and is written to the plan file. At a step's boundary. */
+void fl_engine_know(struct fl_step_context *c, unsigned i, struct fl_layout *l);
 /* Takes over what the job has made, at a step's boundary. NULL: nothing, or it failed. */
 struct fl_layout *fl_engine_collect(struct fl_step_context *c);
 /* In a child of fork: the job, if there is one, will never be done. */

@@ -153,16 +153,10 @@ void fl_better_collect(struct fl_step_context *c)
         fl_layout_free(l);
         return;
     }
-    struct fl_layout *old = c->serve.known[i];
-    l->past = old->past;
-    fl_context_set_known(c, i, l);
-    c->serve.layout = c->serve.layout == old ? l : c->serve.layout;
-    c->serve.last = c->serve.last == old ? l : c->serve.last;
+    l->past = c->serve.known[i]->past;
     c->serve.drain_steps = 2;
-    fl_stats_bump(&c->stats.layouts);
-    fl_layout_free(old);
     fl_keep_note(l);
-    fl_plan_call_worker(); /* to have it written */
+    fl_engine_know(c, i, l);
 }
 
 void fl_better_forget(struct fl_step_context *c, const struct fl_layout *l)

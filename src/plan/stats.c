@@ -33,6 +33,22 @@ static size_t free_in(const struct fl_arena *a)
     return held - fl_min(held, bits_set(&a->claims) << FL_GRANULE_SHIFT);
 }
 
+/* Blocks that the program has there: a granule that is claimed, and begins one. Lock: plan. */
+static size_t live_in(const struct fl_arena *a)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < a->claims.granules; i += FL_CLAIMS_BITS) {
+        uint64_t bits =
+            atomic_load_explicit(&a->claims.word[i / FL_CLAIMS_BITS], memory_order_relaxed);
+        for (; bits != 0; bits &= bits - 1) {
+            const struct fl_extent *e = &a->inner.block[i + (size_t)__builtin_ctzll(bits)];
+            n += atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_LIVE;
+        }
+    }
+    return n;
+}
+
 void fl_plan_stats_read(struct fl_plan_stats *out)
 {
     uint32_t n = atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire);
@@ -41,10 +57,12 @@ void fl_plan_stats_read(struct fl_plan_stats *out)
     count_mine();
     for (uint32_t i = 0; i < n; i++) {
         const struct fl_plan_counters *s = &fl_plan.context[i]->stats;
+        out->hit_bytes += atomic_load_explicit(&s->hit_bytes, memory_order_relaxed);
         out->hits += atomic_load_explicit(&s->hits, memory_order_relaxed);
         out->unseated += atomic_load_explicit(&s->unseated, memory_order_relaxed);
         out->misses += atomic_load_explicit(&s->misses, memory_order_relaxed);
         out->missed_bytes += atomic_load_explicit(&s->missed_bytes, memory_order_relaxed);
+        out->recorded += atomic_load_explicit(&s->recorded, memory_order_relaxed);
         out->steps += atomic_load_explicit(&s->steps, memory_order_relaxed);
         out->layouts += atomic_load_explicit(&s->layouts, memory_order_relaxed);
         out->drops += atomic_load_explicit(&s->drops, memory_order_relaxed);
@@ -52,6 +70,8 @@ void fl_plan_stats_read(struct fl_plan_stats *out)
     fl_plan_lock();
     for (const struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
         if (fl_arena_is_open(a)) {
+            out->arenas++;
+            out->live_blocks += live_in(a);
             out->arena_bytes += atomic_load_explicit(&a->limit, memory_order_relaxed);
             out->free_bytes += free_in(a);
         }

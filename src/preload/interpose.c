@@ -229,7 +229,7 @@ EXPORT void malloc_stats(void)
         fl_route.next.stats();
     }
     fl_read_stats(&v);
-    fl_stats_format_table(&v, &t);
+    fl_stats_format_table(&v, 0, &t);
     if (fl_read_residency(&there) == 0) {
         fl_stats_format_residency(&there, &t);
     }

@@ -187,7 +187,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     memset(&r->touch.slot, 0, sizeof r->touch.slot); /* whoever asked, or was asked, is not here */
     atomic_store(&r->touch.open, false);
     r->stats.populated_peak = r->populated_bytes;
-    r->stats.in_use_peak = r->stats.in_use;
+    r->stats.in_use_peak = r->stats.in_use_most = r->stats.in_use;
     r->shelved = 0;
     r->has_worker = r->is_aging = false;
     atomic_store(&r->wants_worker, r->populated_bytes >= FL_WORKER_FROM);

@@ -68,6 +68,7 @@ static struct fl_extent *take_unfilled(struct fl_region *r, size_t len, unsigned
 
     if (e != NULL) { /* it is no request's */
         r->stats.lazy--;
+        r->stats.lazy_bytes -= len;
         r->stats.takes++;
         e->zeroed.len = 0;
     }

@@ -475,6 +475,12 @@ void fl_region_unlock_and_look(struct fl_region *r, size_t len);
 
 /* The most that was in use, but for what waits on shelves. */
 void fl_region_note_peak(struct fl_region *r);
+/* A request has been handed so much unpopulated memory; 0: none. Lock: region. */
+static inline void fl_region_count_lazy(struct fl_region *r, size_t len)
+{
+    r->stats.lazy += len != 0;
+    r->stats.lazy_bytes += len;
+}
 /* Statistics after `in_use` bytes more (or fewer) are handed out. */
 void fl_region_count_use(struct fl_region *r, int64_t in_use);
 

@@ -20,6 +20,7 @@ static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t 
         return NULL;
     }
     r->stats.takes++;
+    r->stats.take_bytes += len;
     fl_region_count_use(r, (int64_t)len);
     e = fl_carve_front(r, e, len);
     fl_ahead_watch(r, e);

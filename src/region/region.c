@@ -190,6 +190,7 @@ void fl_region_note_peak(struct fl_region *r)
 void fl_region_count_use(struct fl_region *r, int64_t in_use)
 {
     r->stats.in_use += (uint64_t)in_use;
+    r->stats.in_use_most = fl_max(r->stats.in_use_most, r->stats.in_use);
     if (r->stats.in_use > r->stats.in_use_peak + r->shelved) {
         fl_region_note_peak(r);
     }
@@ -290,13 +291,16 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
 
 void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
 {
-    uint64_t hits = 0;
+    uint64_t hits = 0, hit_bytes = 0;
 
     fl_region_lock(r);
     struct fl_cached in = {fl_shelf_blocks(r), fl_shelf_bytes(r)};
     fl_region_note_peak(r);
+    r->stats.in_use_most = fl_max(r->stats.in_use_most, r->stats.in_use);
+    r->stats.populated_peak = fl_max(r->stats.populated_peak, r->populated_bytes);
     for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
         hits += atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed);
+        hit_bytes += atomic_load_explicit(&c->stats.hit_bytes, memory_order_relaxed);
         fl_cache_count(c, &in);
     }
     out->cached_bytes = in.bytes;
@@ -306,9 +310,11 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->frees = out->requests - out->live_extents;
     out->stalls = r->stats.stalls;
     out->lazy = r->stats.lazy;
+    out->lazy_bytes = r->stats.lazy_bytes;
+    out->served_bytes = r->stats.take_bytes + hit_bytes;
     out->refused = r->stats.refused;
     out->in_use_bytes = r->stats.in_use;
-    out->in_use_peak_bytes = r->stats.in_use_peak;
+    out->in_use_peak_bytes = r->stats.in_use_most;
     out->populated_bytes = r->populated_bytes;
     out->populated_peak_bytes = r->stats.populated_peak;
     out->populate_bytes = __atomic_load_n(&r->stats.populate_bytes, __ATOMIC_RELAXED);

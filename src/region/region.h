@@ -136,6 +136,9 @@ struct fl_look {
     _Atomic uint32_t begun; /* looks. Read without the lock: which look one may share */
 };
 
+/* Of what may be taken unasked, the part that one request may have populated. */
+enum { FL_EAGER_SHARE = 8 };
+
 struct fl_region_config {
     size_t stock; /* bytes of the stock at most; 0: a sixty-fourth of the peak */
     bool no_stock;

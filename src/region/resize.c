@@ -186,6 +186,7 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
     if (to != NULL) {
         fl_region_count_use(r, (int64_t)to->len);
         r->stats.takes++;
+        r->stats.take_bytes += to->len;
     }
     fl_region_unlock(r);
     if (to == NULL) {
@@ -237,7 +238,7 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     fl_region_count_use(r, (int64_t)len - (int64_t)e->len);
     to->left |= e->left;
     r->stats.stalls += g->budgeted != 0 && !g->leaves;
-    r->stats.lazy += g->leaves;
+    fl_region_count_lazy(r, g->leaves ? len - e->len : 0);
     return to;
 }
 

@@ -233,6 +233,7 @@ static struct fl_extent *serve(struct fl_region *r, struct fl_cache *c, size_t l
     if (e != NULL) {
         atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
         fl_stats_bump(&c->stats.cache_hits);
+        fl_stats_add(&c->stats.hit_bytes, e->len);
     }
     return e;
 }

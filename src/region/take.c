@@ -5,9 +5,7 @@
 
 enum {
     GROWTH_CANDIDATES = 64, /* EMPTY extents that growth looks at */
-    EAGER_SHARE =
-        8, /* of what is available, the part that one request may have populated unasked */
-    LAZY_FROM_HUGE = 8, /* huge pages from which on a request may be handed out unpopulated */
+    LAZY_FROM_HUGE = 8,     /* huge pages from which on a request may be handed out unpopulated */
     NO_ZONE = 255,
     FOREIGN_TRIES = 4, /* places tried when others have mapped something in the window */
 };
@@ -121,7 +119,7 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
         atomic_store_explicit(&r->starved, true, memory_order_relaxed);
         return -ENOMEM;
     }
-    if (too_large || (c->eager_max == 0 && len > seen->eager / EAGER_SHARE)) {
+    if (too_large || (c->eager_max == 0 && len > seen->eager / FL_EAGER_SHARE)) {
         return -E2BIG;
     }
     if (fresh > seen->eager) {
@@ -139,7 +137,7 @@ static void note_grown(struct fl_region *r, struct fl_grant *g, struct fl_extent
     fl_left_note_holes(r, g, live, holes);
     r->stats.stalls +=
         (g->budgeted != 0 && !g->leaves) || (g->holes != 0 && !g->leave_holes && !on_touch);
-    r->stats.lazy += on_touch || g->leaves;
+    fl_region_count_lazy(r, on_touch || g->leaves ? live->len : 0);
 }
 
 /* Carves from EMPTY memory. Where somebody else has mapped something, fl_carve retires the place: the next try looks
@@ -196,7 +194,7 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
         r->populated_bytes -= huge_len;
         live->content = FL_CONTENT_LAZY;
         live->left = 0; /* it is looked at as a whole */
-        r->stats.lazy++;
+        fl_region_count_lazy(r, len);
     }
     return live;
 }
@@ -437,6 +435,7 @@ bool fl_region_is_bound(void)
 static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
 {
     r->stats.takes++;
+    r->stats.take_bytes += e->len;
     fl_region_count_use(r, (int64_t)e->len);
     if (e->content == FL_CONTENT_LAZY && !r->has_worker && r->stats.in_use >= FL_WORKER_FROM) {
         atomic_store_explicit(&r->wants_worker, true,

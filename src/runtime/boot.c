@@ -276,21 +276,40 @@ static void start_region(void)
     }
 }
 
+/* FAULTLESS_STATS is expanded when it is written to, and the GPU trace's %p when that begins: a child
+ * of fork has another pid. */
+static void expand_names(char *const env[])
+{
+    static const enum fl_option_id id[] = {FL_OPTION_plan, FL_OPTION_trace, FL_OPTION_gpu_trace};
+    struct fl_options *o = &fl_runtime.options;
+
+    if (!fl_options_want_names(o)) {
+        return; /* no more calls than a filter may allow */
+    }
+    fl_names_read(&o->names, env);
+    for (size_t i = 0; i < sizeof id / sizeof id[0]; i++) {
+        fl_options_expand(o, id[i], id[i] == FL_OPTION_gpu_trace ? 0 : getpid());
+    }
+}
+
 static void boot_once(void)
 {
     struct fl_next next = {.malloc = NULL};
+    char *const *env = getauxval(AT_SECURE) != 0 ? NULL : environ;
 
     fl_sys_check_calls();
     fl_sys_boot();
-    fl_options_read(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
-    fl_options_aliases(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
-    if (fl_runtime.options.value[FL_OPTION_confirm] != 0) {
-        fl_options_confirm(&fl_runtime.options);
-    }
+    fl_options_read(&fl_runtime.options, env);
+    fl_options_aliases(&fl_runtime.options, env);
     if (fl_runtime.options.nbad != 0 && fl_runtime.options.value[FL_OPTION_strict] != 0) {
         _exit(EXIT_FAILURE);
     }
+    expand_names(env);
+    fl_report_start();
     start_region();
+    if (fl_runtime.options.value[FL_OPTION_confirm] != 0) {
+        fl_confirm();
+    }
     fl_gpu_start(fl_runtime.active ? &fl_runtime.region : NULL, &fl_runtime.options);
     if (!fl_find_next(&next, &fl_runtime.next_is_libc)) {
         fl_fatal("no next allocator: libc's malloc was not found");

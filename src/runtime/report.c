@@ -1,12 +1,10 @@
-/* Statistics: the snapshot, the public API and the report at exit. */
+/* Statistics: the snapshot, and the public API. */
 #include "runtime/runtime.h"
 
 #include "faultless/faultless.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 void fl_read_stats(struct fl_stats_values *out)
 {
@@ -14,10 +12,16 @@ void fl_read_stats(struct fl_stats_values *out)
     fl_region_stats_read(&fl_runtime.region, out);
     struct fl_plan_stats plan;
     fl_plan_stats_read(&plan);
+    /* An arena is an extent of the region's that no request asked for. */
+    out->requests += plan.hits - fl_min(plan.arenas, out->requests);
+    out->live_extents += plan.live_blocks - fl_min(plan.arenas, out->live_extents);
+    out->frees = out->requests - fl_min(out->live_extents, out->requests);
+    out->served_bytes += plan.hit_bytes;
     out->plan_hits = plan.hits;
     out->plan_misses = plan.misses;
     out->plan_unseated = plan.unseated;
     out->plan_missed_bytes = plan.missed_bytes;
+    out->plan_recorded = plan.recorded;
     out->plan_steps = plan.steps;
     out->plan_layouts = plan.layouts;
     out->plan_drops = plan.drops;
@@ -54,6 +58,7 @@ int fl_step_free(struct fl_step_context *ctx)
 int fl_step_begin(struct fl_step_context *ctx)
 {
     fl_boot();
+    fl_gpu_step();
     return fl_plan_begin(ctx);
 }
 
@@ -108,118 +113,4 @@ int fl_residency_read(struct fl_residency *out)
         hand_out(&out->live_bytes, out->size, &values, sizeof values);
     }
     return rc;
-}
-
-enum { REPORT_BYTES = 16384 };
-
-static void read_nodes(struct fl_stats_nodes *out)
-{
-    const struct fl_topology *t = &fl_runtime.numa.topology;
-
-    fl_region_nodes_read(&fl_runtime.region, out);
-    for (unsigned i = 0; i < out->n; i++) {
-        out->node[i].id = t->id[i];
-    }
-}
-
-static bool is_standard_error(const char *where)
-{
-    return strcmp(where, "1") == 0 || strcmp(where, "stderr") == 0;
-}
-
-static int append_json(const char *where)
-{
-    char text[REPORT_BYTES], program[256];
-    struct fl_text t = fl_text_on(text, sizeof text);
-    struct fl_stats_values values;
-    struct fl_stats_nodes nodes;
-
-    fl_read_stats(&values);
-    read_nodes(&nodes);
-    if (fl_sys.read_file("/proc/self/comm", program, sizeof program) != 0) {
-        program[0] = '\0';
-    }
-    fl_stats_format_json(&values, &nodes, getpid(), program, &t);
-    return fl_sys.append_file(where, text, t.len);
-}
-
-static struct fl_text table_on(char *text, size_t size)
-{
-    struct fl_text t = fl_text_on(text, size);
-    struct fl_stats_values values;
-    struct fl_stats_nodes nodes;
-
-    fl_read_stats(&values);
-    read_nodes(&nodes);
-    fl_stats_format_table(&values, &t);
-    fl_stats_format_nodes(&nodes, &t);
-    return t;
-}
-
-static _Atomic bool report_wanted;
-
-static void want_report(int signal)
-{
-    (void)signal;
-    atomic_store(&report_wanted, true);
-    atomic_store(&fl_runtime.region.wants_worker,
-                 true); /* the next large request or free calls it */
-}
-
-/* The worker has a table of descriptors of its own: the program's standard error by its name. */
-static void table_to_standard_error(void)
-{
-    char text[REPORT_BYTES], path[64];
-    struct fl_text t = table_on(text, sizeof text), p = fl_text_on(path, sizeof path);
-
-    fl_text_str(&p, "/proc/");
-    fl_text_u64(&p, (uint64_t)getpid());
-    fl_text_str(&p, "/fd/2");
-    (void)fl_sys.append_file(path, text, t.len);
-}
-
-uint64_t fl_report_wanted(struct fl_region *r)
-{
-    const char *where = fl_runtime.options.text[FL_OPTION_stats];
-
-    (void)r;
-    if (atomic_exchange(&report_wanted, false)) {
-        if (where == NULL || strcmp(where, "0") == 0 || is_standard_error(where)) {
-            table_to_standard_error();
-        } else {
-            (void)append_json(where);
-        }
-    }
-    return FL_JOB_IDLE;
-}
-
-void fl_report_on_signal(int signal)
-{
-    struct sigaction now, ours = {.sa_handler = want_report, .sa_flags = SA_RESTART};
-
-    if (signal != 0 && sigaction(signal, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
-        now.sa_handler == SIG_DFL) {
-        (void)sigaction(signal, &ours, NULL);
-    }
-}
-
-__attribute__((destructor)) static void at_exit(void)
-{
-    const char *where = fl_runtime.options.text[FL_OPTION_stats];
-    char text[REPORT_BYTES];
-
-    if (fl_region_busy()) {
-        return;
-    }
-    fl_gpu_stop();
-    fl_keep_save(true);
-    if (where == NULL || strcmp(where, "0") == 0) {
-        return;
-    }
-    fl_region_prove(&fl_runtime.region);
-    if (is_standard_error(where)) {
-        (void)fl_sys.write(STDERR_FILENO, text, table_on(text, sizeof text).len);
-    } else if (append_json(where) != 0) {
-        fl_say("the file of FAULTLESS_STATS cannot be written");
-    }
 }

@@ -54,8 +54,13 @@ void *fl_find_next_of(const char *name);
 /* FAULTLESS_STATS_SIGNAL: that signal asks for a report, unless the program has a handler or ignores it; 0: none. The worker writes it,
  * to where FAULTLESS_STATS says, else to standard error. */
 void fl_report_on_signal(int signal);
-/* A job of the worker's. */
+/* A job of the worker's: that report; and FAULTLESS_STATS=FILE.prom, every 15 s. */
 uint64_t fl_report_wanted(struct fl_region *r);
+/* What the report at exit needs early.  Context: boot. */
+void fl_report_start(void);
+
+/* FAULTLESS_CONFIRM: prints the options, with what automatic comes to here.  Context: boot, after the region's start. */
+void fl_confirm(void);
 
 /* Several nodes: the region is divided by them, and asks here where. With one, nothing. After fl_region_start, before the first
  * request. */

@@ -1,10 +1,11 @@
 /* The two printed forms of a snapshot. */
 #include "stats/stats.h"
 
-void fl_stats_format_table(const struct fl_stats_values *v, struct fl_text *t)
+void fl_stats_format_table(const struct fl_stats_values *v, int pid, struct fl_text *t)
 {
-#define X(field, text)                                                                             \
-    fl_text_str(t, "faultless: " #field " ");                                                      \
+#define X(field, kind, text)                                                                       \
+    fl_stats_format_prefix(pid, NULL, t);                                                          \
+    fl_text_str(t, #field " ");                                                                    \
     fl_text_u64(t, v->field);                                                                      \
     fl_text_str(t, " (" text ")\n");
     FL_STATS_FIELDS(X)
@@ -34,17 +35,32 @@ static void append_pair(struct fl_text *t, const char *before, uint64_t value, c
     fl_text_str(t, behind);
 }
 
-void fl_stats_format_nodes(const struct fl_stats_nodes *n, struct fl_text *t)
+void fl_stats_format_nodes(const struct fl_stats_nodes *n, int pid, struct fl_text *t)
 {
     for (unsigned i = 0; i < n->n; i++) {
         const struct fl_stats_node *node = &n->node[i];
-        append_pair(t, "faultless: node ", node->id, ": ");
+        fl_stats_format_prefix(pid, NULL, t);
+        append_pair(t, "node ", node->id, ": ");
         append_pair(t, "", node->extents, " bytes populated, ");
         append_pair(t, "", node->free, " of these free; stock ");
         append_pair(t, "", node->stock, " bytes\n");
     }
     if (n->n != 0) {
-        append_pair(t, "faultless: several nodes: ", n->several, " bytes populated\n");
+        fl_stats_format_prefix(pid, NULL, t);
+        append_pair(t, "several nodes: ", n->several, " bytes populated\n");
+    }
+}
+
+void fl_stats_format_gpus(const struct fl_stats_gpus *all, int pid, struct fl_text *t)
+{
+    for (unsigned i = 0; i < all->n; i++) {
+        const struct fl_stats_gpu *g = &all->gpu[i];
+#define X(field)                                                                                   \
+    fl_stats_format_prefix(pid, NULL, t);                                                          \
+    append_pair(t, "GPU", g->id, " " #field " ");                                                  \
+    append_pair(t, "", g->field, "\n");
+        FL_STATS_GPU_FIELDS(X)
+#undef X
     }
 }
 
@@ -78,20 +94,38 @@ static void append_nodes(struct fl_text *t, const struct fl_stats_nodes *n)
     append_pair(t, "], \"several_nodes_bytes\": ", n->several, "");
 }
 
-void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n, int pid,
-                          const char *program, struct fl_text *t)
+static void append_gpus(struct fl_text *t, const struct fl_stats_gpus *all)
+{
+    fl_text_str(t, ", \"gpus\": [");
+    for (unsigned i = 0; i < all->n; i++) {
+        const struct fl_stats_gpu *g = &all->gpu[i];
+        append_pair(t, i == 0 ? "{\"gpu\": " : ", {\"gpu\": ", g->id, "");
+#define X(field) append_pair(t, ", \"" #field "\": ", g->field, "");
+        FL_STATS_GPU_FIELDS(X)
+#undef X
+        fl_text_str(t, "}");
+    }
+    fl_text_str(t, "]");
+}
+
+void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n,
+                          const struct fl_stats_gpus *g, int pid, const char *program,
+                          struct fl_text *t)
 {
     fl_text_str(t, "{\"pid\": ");
     fl_text_u64(t, (uint64_t)pid);
     fl_text_str(t, ", \"program\": ");
     fl_stats_quote(t, program);
-#define X(field, text)                                                                             \
+#define X(field, kind, text)                                                                       \
     fl_text_str(t, ", \"" #field "\": ");                                                          \
     fl_text_u64(t, v->field);
     FL_STATS_FIELDS(X)
 #undef X
     if (n != NULL && n->n != 0) {
         append_nodes(t, n);
+    }
+    if (g != NULL && g->n != 0) {
+        append_gpus(t, g);
     }
     fl_text_str(t, "}\n");
 }

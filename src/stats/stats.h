@@ -9,66 +9,75 @@
 /* Written by the owning thread. Relaxed: statistics, order nothing. */
 struct fl_thread_stats {
     _Atomic uint64_t cache_hits; /* requests served by the thread's cache */
+    _Atomic uint64_t hit_bytes;  /* of these, together */
 };
 
 /* Lock: region. */
 struct fl_region_stats {
     uint64_t takes;          /* requests served by the region */
+    uint64_t take_bytes;     /* of these, together */
     uint64_t stalls;         /* of these, how many had to populate memory */
     uint64_t lazy;           /* of these, handed out unpopulated */
+    uint64_t lazy_bytes;     /* of the lazy ones, together */
     uint64_t gives;          /* extents that came back */
     uint64_t refused;        /* requests left to the next allocator */
     uint64_t populate_bytes; /* populated so far */
     uint64_t populate_errors;
-    uint64_t purge_bytes;         /* given back to the kernel so far */
-    uint64_t move_bytes;          /* moved so far */
-    uint64_t rezero_bytes;        /* cleared by the worker so far */
-    uint64_t repair_bytes;        /* collapsed so far */
-    uint64_t releases;            /* calls of fl_region_release */
-    uint64_t compactions;         /* populations during which the kernel compacted */
-    uint64_t in_use, in_use_peak; /* bytes out of the trees: LIVE and CACHED */
-    uint64_t populated_peak;      /* bytes */
+    uint64_t purge_bytes;    /* given back to the kernel so far */
+    uint64_t move_bytes;     /* moved so far */
+    uint64_t rezero_bytes;   /* cleared by the worker so far */
+    uint64_t repair_bytes;   /* collapsed so far */
+    uint64_t releases;       /* calls of fl_region_release */
+    uint64_t compactions;    /* populations during which the kernel compacted */
+    uint64_t in_use;         /* bytes out of the trees: LIVE and CACHED */
+    uint64_t in_use_most;    /* peak of that */
+    uint64_t in_use_peak;    /* the same without what waits on shelves: what the program needs */
+    uint64_t populated_peak; /* bytes */
 };
 
-/* One snapshot, in the order it is printed. X(field, text). Units: bytes where the text says so, else counts. */
+/* One snapshot, in the order it is printed. X(field, kind, text). kind: COUNTER (since the process began) or GAUGE (now, or a peak).
+ * Units: bytes where the text says so, else counts. */
 #define FL_STATS_FIELDS(X)                                                                         \
-    X(active, "large requests are served (1) or every request passed through (0)")                 \
-    X(requests, "large requests served")                                                           \
-    X(cache_hits, "of these by a thread cache")                                                    \
-    X(stalls, "of these that had to populate memory")                                              \
-    X(lazy, "of these handed out unpopulated")                                                     \
-    X(refused, "large requests left to the next allocator")                                        \
-    X(frees, "large frees")                                                                        \
-    X(live_extents, "extents live now")                                                            \
-    X(in_use_bytes, "bytes in use now, thread caches included")                                    \
-    X(in_use_peak_bytes, "peak of that, bytes")                                                    \
-    X(populated_bytes, "bytes held now, in memory or waiting for their first touch")               \
-    X(populated_peak_bytes, "peak of that, bytes")                                                 \
-    X(populate_bytes, "bytes populated so far")                                                    \
-    X(populate_errors, "populations the kernel refused")                                           \
-    X(purge_bytes, "bytes given back to the kernel so far")                                        \
-    X(window_bytes, "bytes of address space claimed")                                              \
-    X(move_bytes, "bytes of huge pages moved so far")                                              \
-    X(stock_bytes, "bytes of the stock now")                                                       \
-    X(rezero_bytes, "bytes cleared ahead of requests so far")                                      \
-    X(repair_bytes, "bytes made huge pages again after fork so far")                               \
-    X(releases, "times that memory pressure took what was free")                                   \
-    X(compactions, "populations that took so long that base pages were used for a while")          \
-    X(rung, "how pages move: 0 userfaultfd, 1 mremap, 2 not at all")                               \
-    X(plan_hits, "requests of planned steps served where the plan says")                           \
-    X(plan_misses, "requests of planned steps that differed from the plan")                        \
-    X(plan_unseated, "of these, requests that the step was not known to make")                     \
-    X(plan_missed_bytes, "bytes of those that found no room in the plan's arena")                  \
-    X(plan_steps, "steps served by a plan")                                                        \
-    X(plan_layouts, "plans made")                                                                  \
-    X(plan_drops, "plans given up")                                                                \
-    X(plan_bytes, "bytes of plans' arenas now")                                                    \
-    X(cached_bytes, "of the bytes in use, those in thread caches")                                 \
-    X(plan_free_bytes, "of the bytes in use, those of plans' arenas that no block has")            \
-    X(free_held_bytes, "bytes free and held now, beside those and the stock")
+    X(active, GAUGE, "large requests are served (1) or every request passed through (0)")          \
+    X(requests, COUNTER, "large requests served, by plans too")                                    \
+    X(cache_hits, COUNTER, "of these by a thread cache")                                           \
+    X(stalls, COUNTER, "of these that had to populate memory")                                     \
+    X(lazy, COUNTER, "of these handed out unpopulated")                                            \
+    X(refused, COUNTER, "large requests left to the next allocator")                               \
+    X(frees, COUNTER, "large frees")                                                               \
+    X(live_extents, GAUGE, "extents live now")                                                     \
+    X(in_use_bytes, GAUGE, "bytes in use now, thread caches included")                             \
+    X(in_use_peak_bytes, GAUGE, "peak of that, bytes")                                             \
+    X(populated_bytes, GAUGE, "bytes held now, in memory or waiting for their first touch")        \
+    X(populated_peak_bytes, GAUGE, "peak of that, bytes")                                          \
+    X(populate_bytes, COUNTER, "bytes populated so far")                                           \
+    X(populate_errors, COUNTER, "populations the kernel refused")                                  \
+    X(purge_bytes, COUNTER, "bytes given back to the kernel so far")                               \
+    X(window_bytes, GAUGE, "bytes of address space claimed")                                       \
+    X(move_bytes, COUNTER, "bytes of huge pages moved so far")                                     \
+    X(stock_bytes, GAUGE, "bytes of the stock now")                                                \
+    X(rezero_bytes, COUNTER, "bytes cleared ahead of requests so far")                             \
+    X(repair_bytes, COUNTER, "bytes made huge pages again after fork so far")                      \
+    X(releases, COUNTER, "times that memory pressure took what was free")                          \
+    X(compactions, COUNTER, "populations that took so long that base pages were used for a while") \
+    X(rung, GAUGE, "how pages move: 0 userfaultfd, 1 mremap, 2 not at all")                        \
+    X(plan_hits, COUNTER, "requests of planned steps served where the plan says")                  \
+    X(plan_misses, COUNTER, "requests of planned steps that differed from the plan")               \
+    X(plan_unseated, COUNTER, "of these, requests that the step was not known to make")            \
+    X(plan_missed_bytes, COUNTER, "bytes of those that found no room in the plan's arena")         \
+    X(plan_steps, COUNTER, "steps served by a plan")                                               \
+    X(plan_layouts, COUNTER, "plans made")                                                         \
+    X(plan_drops, COUNTER, "plans given up")                                                       \
+    X(plan_bytes, GAUGE, "bytes of plans' arenas now")                                             \
+    X(cached_bytes, GAUGE, "of the bytes in use, those in thread caches")                          \
+    X(plan_free_bytes, GAUGE, "of the bytes in use, those of plans' arenas that no block has")     \
+    X(free_held_bytes, GAUGE, "bytes free and held now, beside those and the stock")               \
+    X(plan_recorded, COUNTER, "steps recorded, to learn from")                                     \
+    X(served_bytes, COUNTER, "bytes of the large requests served")                                 \
+    X(lazy_bytes, COUNTER, "of these, bytes handed out unpopulated")
 
 struct fl_stats_values {
-#define X(field, text) uint64_t field;
+#define X(field, kind, text) uint64_t field;
     FL_STATS_FIELDS(X)
 #undef X
 };
@@ -92,6 +101,41 @@ struct fl_stats_nodes {
         uint64_t stock;
     } node[FL_STATS_NODES];
     uint64_t several; /* what several nodes share: in turn, or as it was touched */
+};
+
+/* What pools and mirrors have of one GPU, as the public struct fl_gpu_device_stats has it, which
+ * docs and faultless/gpu.h explain. X(field). */
+#define FL_STATS_GPU_FIELDS(X)                                                                     \
+    X(held_bytes)                                                                                  \
+    X(held_peak_bytes)                                                                             \
+    X(limit_bytes)                                                                                 \
+    X(pools)                                                                                       \
+    X(occupied_bytes)                                                                              \
+    X(free_bytes)                                                                                  \
+    X(requested_bytes)                                                                             \
+    X(allocs)                                                                                      \
+    X(hits)                                                                                        \
+    X(planned_hits)                                                                                \
+    X(driver_allocs)                                                                               \
+    X(driver_ns)                                                                                   \
+    X(implicit_syncs)                                                                              \
+    X(pinned_pools)                                                                                \
+    X(pinned_bytes)                                                                                \
+    X(mirrors)                                                                                     \
+    X(mirror_bytes)                                                                                \
+    X(copies)                                                                                      \
+    X(copied_bytes)                                                                                \
+    X(stalls)
+
+enum { FL_STATS_GPUS = 16 };
+struct fl_stats_gpus {
+    unsigned n; /* 0: none was used, and nothing is said */
+    struct fl_stats_gpu {
+        unsigned id; /* the driver's number */
+#define X(field) uint64_t field;
+        FL_STATS_GPU_FIELDS(X)
+#undef X
+    } gpu[FL_STATS_GPUS];
 };
 
 /* One writer; anybody may read. */
@@ -130,13 +174,36 @@ void fl_chrome_tail(struct fl_text *t);
 
 /* A JSON string: quotes and backslashes escaped, control characters left out. */
 void fl_stats_quote(struct fl_text *t, const char *s);
+/* "faultless[PID] PROGRAM: ". pid 0, program NULL: without. */
+void fl_stats_format_prefix(int pid, const char *program, struct fl_text *t);
+
+/* One line of a process, for people. */
+struct fl_summary {
+    const struct fl_stats_values *values;
+    int pid;
+    const char *program;
+    uint64_t threshold; /* bytes */
+    /* What it cost to touch so much memory that was mapped anew, here and now. 0: not measured. */
+    uint64_t sample_bytes, sample_faults, sample_ns;
+};
+/* What was avoided is estimated against an allocator that maps each request anew: all bytes served,
+ * less those that were brought into memory, at the costs of the sample. */
+void fl_stats_format_summary(const struct fl_summary *s, struct fl_text *t);
+/* Text for node_exporter's textfile collector; labels: pid, program. */
+enum { FL_PROMETHEUS_BYTES = 16384 };
+void fl_stats_format_prometheus(const struct fl_stats_values *v, int pid, const char *program,
+                                struct fl_text *t);
+
 /* A table, one field a line; then, with several nodes, one line a node. And what of it is in
- * memory. */
-void fl_stats_format_table(const struct fl_stats_values *v, struct fl_text *t);
-void fl_stats_format_nodes(const struct fl_stats_nodes *n, struct fl_text *t);
+ * memory. `pid`: 0, it is not said. */
+void fl_stats_format_table(const struct fl_stats_values *v, int pid, struct fl_text *t);
+void fl_stats_format_nodes(const struct fl_stats_nodes *n, int pid, struct fl_text *t);
+void fl_stats_format_gpus(const struct fl_stats_gpus *g, int pid, struct fl_text *t);
 void fl_stats_format_residency(const struct fl_residency_values *v, struct fl_text *t);
-/* One line of JSON with pid and program first, newline behind. `n`: NULL, or with several nodes they are last. */
-void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n, int pid,
-                          const char *program, struct fl_text *t);
+/* One line of JSON with pid and program first, newline behind. `n`: NULL, or with several nodes they
+ * are behind that; `g`: NULL, or the GPUs that were used are last. */
+void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n,
+                          const struct fl_stats_gpus *g, int pid, const char *program,
+                          struct fl_text *t);
 
 #endif

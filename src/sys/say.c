@@ -1,8 +1,20 @@
 /* Diagnostics by write(2) alone: usable early, in signal handlers and under any lock. */
 #include "sys/sys.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+enum { KEPT_FROM = 100 }; /* descriptors below are the program's to count on */
+
+/* A copy of standard error, and the file it was; -1: none. Constant after boot. */
+static struct {
+    int fd;
+    dev_t device;
+    ino_t inode;
+} kept = {.fd = -1};
 
 void fl_say(const char *text)
 {
@@ -18,6 +30,33 @@ void fl_say(const char *text)
     }
     line[t.len++] = '\n';
     (void)fl_sys.write(STDERR_FILENO, line, t.len);
+}
+
+void fl_say_keep(void)
+{
+    struct stat file;
+
+    if (fstat(STDERR_FILENO, &file) == 0) {
+        kept.fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, KEPT_FROM);
+        kept.device = file.st_dev;
+        kept.inode = file.st_ino;
+    }
+}
+
+/* The program may have closed it with all others, and have a file of its own there. */
+static bool is_kept(void)
+{
+    struct stat file;
+
+    return kept.fd >= 0 && !fl_sys_is_confined() && fstat(kept.fd, &file) == 0 &&
+           file.st_dev == kept.device && file.st_ino == kept.inode;
+}
+
+void fl_say_last(const char *text, size_t len)
+{
+    if (fl_sys.write(STDERR_FILENO, text, len) == -EBADF && is_kept()) {
+        (void)fl_sys.write(kept.fd, text, len);
+    }
 }
 
 _Noreturn void fl_fatal(const char *text)

@@ -385,6 +385,12 @@ int fl_read_file(const struct fl_read *r);
 /* One line on stderr with the prefix "faultless: " and a newline. Context: any, signal-safe. */
 void fl_say(const char *text);
 
+/* For what is said at the very end, when many programs have closed standard error (all of coreutils
+ * do): keeps a copy of it (close-on-exec, from 100 on); writes `text` to standard error, else to the
+ * copy, where that is still the same file.  Context: boot; exit. */
+void fl_say_keep(void);
+void fl_say_last(const char *text, size_t len);
+
 /* fl_say, then abort. For bugs, ours or the program's, after which going on would corrupt memory. */
 _Noreturn void fl_fatal(const char *text);
 

@@ -1,6 +1,6 @@
 /* What is rare, and must be right all the same: odd limits, streams that come and go, a driver that refuses in the middle of a free,
  * plans that have no room. */
-#include "gpu/planned.h"
+#include "gpu/plan/plan.h"
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>

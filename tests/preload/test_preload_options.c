@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct fl_run *with(const char *a, const char *b)
@@ -24,18 +25,19 @@ static void says(const char *entry, const char *line)
 static void a_wrong_value_has_one_line_and_the_default(void **state)
 {
     (void)state;
-    says("FAULTLESS_THRESHOLD=much",
-         "faultless: FAULTLESS_THRESHOLD=much is not understood (bytes); using 64K\n");
+    says("FAULTLESS_THRESHOLD=much", "faultless: FAULTLESS_THRESHOLD=much is not understood "
+                                     "(bytes, such as 65536, 64K, 512M or 8G); using 64K\n");
     says("FAULTLESS_THRESHOLD=5T",
          "faultless: FAULTLESS_THRESHOLD=5T is out of range (4K to 1T); using 64K\n");
-    says("FAULTLESS_DECAY_MS=-1",
-         "faultless: FAULTLESS_DECAY_MS=-1 is not understood (ms); using 10000\n");
+    says("FAULTLESS_DECAY_MS=-1", "faultless: FAULTLESS_DECAY_MS=-1 is not understood "
+                                  "(milliseconds, such as 10000); using 10000\n");
     says("FAULTLESS_DISABLE=worker,sleep",
-         "faultless: FAULTLESS_DISABLE=worker,sleep is not understood (words); using none\n");
+         "faultless: FAULTLESS_DISABLE=worker,sleep is not understood (commas between any of all, "
+         "thp, populate, worker, cache, stock, move, uffd, uring, numa or plan); using none\n");
     says("FAULTLESS_LOG=loud",
-         "faultless: FAULTLESS_LOG=loud is not understood (level); using warn\n");
-    says("FAULTLESS_CONFIRM=perhaps",
-         "faultless: FAULTLESS_CONFIRM=perhaps is not understood (0/1); using 0\n");
+         "faultless: FAULTLESS_LOG=loud is not understood (none, warn or info); using warn\n");
+    says("FAULTLESS_CONFIRM=perhaps", "faultless: FAULTLESS_CONFIRM=perhaps is not understood (1, "
+                                      "on, yes or true; 0, off, no or false); using 0\n");
 }
 
 static void an_unknown_name_has_one_line_with_the_nearest(void **state)
@@ -123,17 +125,114 @@ static void log_info_says_what_was_chosen(void **state)
     assert_string_equal(with("FAULTLESS_LOG=none", NULL)->err, "");
 }
 
+static void stats_go_to_stderr_as_a_line(void **state)
+{
+    static const char *const words[] = {"1", "yes", "on", "true", "stderr", "summary"};
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char entry[64];
+        int pid = 0, end = 0;
+        snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s", words[i]);
+        (void)unlink(words[i]);
+        const struct fl_run *r = with(entry, NULL);
+        assert_int_equal(r->exit_status, 0);
+        assert_int_equal(fl_run_lines(r->err), 1);
+        (void)sscanf(r->err, "faultless[%d] victim_names: 1 large request, %n", &pid, &end);
+        assert_true(pid > 1 && end != 0);
+        assert_non_null(strstr(r->err, ", peak "));
+        assert_string_equal(r->stats, "");
+        assert_int_not_equal(access(words[i], F_OK), 0); /* it is no file's name */
+    }
+    assert_string_equal(with("FAULTLESS_STATS=no", NULL)->err, "");
+    assert_string_equal(with("FAULTLESS_STATS=off", NULL)->err, "");
+}
+
 static void stats_go_to_stderr_as_a_table(void **state)
 {
-    static const char *const entries[] = {"FAULTLESS_STATS=1", "FAULTLESS_STATS=stderr"};
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        const struct fl_run *r = with(entries[i], NULL);
-        assert_int_equal(r->exit_status, 0);
-        assert_non_null(strstr(r->err, "faultless: active 1 "));
-        assert_non_null(strstr(r->err, "faultless: requests 1 "));
-        assert_string_equal(r->stats, "");
+    const struct fl_run *r = with("FAULTLESS_STATS=table", NULL);
+    assert_int_equal(r->exit_status, 0);
+    assert_int_equal(strncmp(r->err, "faultless[", 10), 0);
+    assert_non_null(strstr(r->err, "]: active 1 "));
+    assert_non_null(strstr(r->err, "]: requests 1 "));
+    assert_string_equal(r->stats, "");
+}
+
+/* As all of coreutils do. */
+static void a_program_that_closes_stderr_is_told_of(void **state)
+{
+    (void)state;
+    const struct fl_run *r =
+        fl_preload_run(FL_ARGV("/bin/ls", "/"), FL_ENV("FAULTLESS_STATS=table"));
+    assert_int_equal(r->exit_status, 0);
+    assert_non_null(strstr(r->err, "] ls: nothing done: no request of 64K or more\n"));
+    r = fl_preload_run(FL_ARGV("/bin/ls", "/"),
+                       FL_ENV("FAULTLESS_STATS=table", "FAULTLESS_THRESHOLD=4K"));
+    assert_non_null(strstr(r->err, "]: active 1 "));
+}
+
+static void helpers_that_did_nothing_say_nothing(void **state)
+{
+    (void)state;
+    const struct fl_run *r = fl_preload_run(FL_ARGV("/bin/sh", "-c", "/bin/true & /bin/true; wait"),
+                                            FL_ENV("FAULTLESS_STATS=1"));
+    assert_int_equal(r->exit_status, 0);
+    assert_string_equal(r->err, "");
+    /* What a shell with job control starts leads a process group. */
+    r = fl_preload_run(FL_ARGV("/usr/bin/setsid", "/bin/true"), FL_ENV("FAULTLESS_STATS=1"));
+    assert_int_equal(fl_run_lines(r->err), 1);
+    assert_non_null(strstr(r->err, "] true: nothing done: no request of 64K or more\n"));
+}
+
+static void names_of_files_have_the_pid_and_the_rank(void **state)
+{
+    char folder[] = "/tmp/fl-names-XXXXXX", entry[96], shell[160];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chmod(folder, 0777), 0);
+    snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s/%%p-%%r", folder);
+    snprintf(shell, sizeof shell, "/bin/true; ls %s | sed 's/[0-9]*-/PID-/'; rm -r %s", folder,
+             folder);
+    const struct fl_run *r =
+        fl_preload_run(FL_ARGV("/bin/sh", "-c", shell), FL_ENV(entry, "RANK=3"));
+    assert_string_equal(r->out, "PID-3\n");
+}
+
+static void a_file_for_prometheus_is_replaced(void **state)
+{
+    char folder[] = "/tmp/fl-prom-XXXXXX", entry[96], path[64], shell[64];
+    char text[FL_RUN_TEXT] = "";
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chmod(folder, 0777), 0);
+    snprintf(path, sizeof path, "%s/a.prom", folder);
+    snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s", path);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(with(entry, NULL)->exit_status, 0);
     }
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    const char *first = strstr(text, "# TYPE faultless_requests_total counter\n");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "# TYPE faultless_requests_total counter\n"));
+    snprintf(shell, sizeof shell, "rm -r %s", folder);
+    assert_int_equal(system(shell), 0);
+}
+
+static void confirm_says_what_is_in_force(void **state)
+{
+    (void)state;
+    const struct fl_run *r = with("FAULTLESS_CONFIRM=1", "FAULTLESS_LIMIT=8GB");
+    assert_non_null(strstr(r->err, "faultless: FAULTLESS_LIMIT=8G (environment)\n"));
+    assert_non_null(strstr(r->err, "faultless: FAULTLESS_HOST_SHARE=1 (automatic)\n"));
+    assert_non_null(strstr(r->err, "faultless: FAULTLESS_EAGER_MAX=on touch (automatic)\n"));
+    r = with("FAULTLESS_CONFIRM=1", NULL);
+    const char *limit = strstr(r->err, "FAULTLESS_LIMIT=");
+    assert_non_null(limit);
+    assert_true(atoll(limit + strlen("FAULTLESS_LIMIT=")) > 0);
+    assert_non_null(strstr(limit, "(automatic)\n"));
 }
 
 static void stats_append_a_line_a_process(void **state)
@@ -146,6 +245,28 @@ static void stats_append_a_line_a_process(void **state)
     r = with("FAULTLESS_STATS=/no/such/folder/file", NULL);
     assert_int_equal(r->exit_status, 0);
     assert_string_equal(r->err, "faultless: the file of FAULTLESS_STATS cannot be written\n");
+}
+
+static void a_plan_that_is_not_written_has_its_reason(void **state)
+{
+    static const char plan[] = "FAULTLESS_PLAN=/tmp/fl-no-such-folder/plan";
+    static const struct {
+        const char *steps, *entry, *why; /* why: NULL: nothing is said */
+    } table[] = {
+        {"2", "FAULTLESS_LOG=warn", "the steps seen were too few, or too different, to be planned"},
+        {"2", "FAULTLESS_DISABLE=plan", "FAULTLESS_DISABLE has plan"},
+        {"2", "FAULTLESS_LOG=none", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const struct fl_run *r = fl_preload_run(
+            FL_ARGV("victim_steps", "fixed", table[i].steps, i == 1 ? "-" : "declare"),
+            FL_ENV(plan, table[i].entry));
+        assert_int_equal(r->exit_status, 0);
+        assert_int_equal(fl_run_lines(r->err), table[i].why != NULL);
+        assert_true(table[i].why == NULL || strstr(r->err, table[i].why) != NULL);
+    }
+    assert_string_equal(with(plan, NULL)->err, ""); /* nothing that anybody would want a plan of */
 }
 
 static void the_threshold_is_where_it_is_set(void **state)
@@ -192,8 +313,15 @@ int main(void)
         cmocka_unit_test(disable_all_passes_everything_through),
         cmocka_unit_test(each_word_of_disable_is_taken),
         cmocka_unit_test(log_info_says_what_was_chosen),
+        cmocka_unit_test(stats_go_to_stderr_as_a_line),
         cmocka_unit_test(stats_go_to_stderr_as_a_table),
+        cmocka_unit_test(a_program_that_closes_stderr_is_told_of),
+        cmocka_unit_test(helpers_that_did_nothing_say_nothing),
+        cmocka_unit_test(names_of_files_have_the_pid_and_the_rank),
+        cmocka_unit_test(a_file_for_prometheus_is_replaced),
+        cmocka_unit_test(confirm_says_what_is_in_force),
         cmocka_unit_test(stats_append_a_line_a_process),
+        cmocka_unit_test(a_plan_that_is_not_written_has_its_reason),
         cmocka_unit_test(the_threshold_is_where_it_is_set),
         cmocka_unit_test(small_requests_cost_nothing_of_ours),
     };

@@ -14,6 +14,16 @@ static long figure(const struct fl_run *r, const char *name)
     return atol(at + strlen(key));
 }
 
+/* What is printed of requests and memory adds up, with plans too. */
+static void assert_adds_up(const struct fl_run *r)
+{
+    assert_true(figure(r, "requests") >= figure(r, "plan_hits") + figure(r, "cache_hits"));
+    assert_int_equal(figure(r, "requests"), figure(r, "frees") + figure(r, "live_extents"));
+    assert_true(figure(r, "in_use_bytes") <= figure(r, "in_use_peak_bytes"));
+    assert_true(figure(r, "populated_bytes") <= figure(r, "populated_peak_bytes"));
+    assert_true(figure(r, "served_bytes") / 4096 >= figure(r, "requests"));
+}
+
 static const struct fl_run *run(const char *shape, const char *steps, const char *declare,
                                 const char *threads)
 {
@@ -21,6 +31,7 @@ static const struct fl_run *run(const char *shape, const char *steps, const char
         .argv = FL_ARGV("victim_steps", shape, steps, declare, threads), .seconds = 120});
     fl_run_assert_active(r);
     assert_non_null(strstr(r->out, "done"));
+    assert_adds_up(r);
     print_message("           %s %s %s: hits %ld misses %ld steps %ld layouts %ld drops %ld; %s",
                   shape, declare, threads, figure(r, "plan_hits"), figure(r, "plan_misses"),
                   figure(r, "plan_steps"), figure(r, "plan_layouts"), figure(r, "plan_drops"),

@@ -359,6 +359,22 @@ static void what_waits_is_no_peak(void **state)
     assert_true(region.stats.in_use_peak > peak);
 }
 
+/* What is printed counts it both times. */
+static void a_printed_peak_is_never_below_what_is_in_use(void **state)
+{
+    (void)state;
+    assert_true(put(take(KIB(512))));
+    fl_region_lock(&region);
+    fl_region_note_peak(&region);
+    fl_region_count_use(&region, KIB(256));
+    fl_region_unlock(&region);
+    assert_true(stats().in_use_bytes > region.stats.in_use_peak);
+    assert_int_equal(stats().in_use_bytes, stats().in_use_peak_bytes);
+    region.populated_bytes += MIB(2); /* as the stock's refill does */
+    assert_int_equal(stats().populated_bytes, stats().populated_peak_bytes);
+    region.populated_bytes -= MIB(2);
+}
+
 static void who_misses_often_uses_them(void **state)
 {
     (void)state;
@@ -448,6 +464,7 @@ int main(void)
         T(they_go_through_a_fork),
         T(a_child_has_none_that_was_being_changed),
         T(what_waits_is_no_peak),
+        T(a_printed_peak_is_never_below_what_is_in_use),
         T(who_misses_often_uses_them),
         T(threads_share_them),
     };

@@ -6,15 +6,15 @@
 
 static void json_is_one_line_with_the_program_escaped(void **state)
 {
-    struct fl_stats_values v = {.active = 1, .free_held_bytes = UINT64_MAX};
+    struct fl_stats_values v = {.active = 1, .lazy_bytes = UINT64_MAX};
     char buf[8192];
     struct fl_text t = fl_text_on(buf, sizeof buf);
     (void)state;
-    fl_stats_format_json(&v, NULL, 42, "a\"b\\c\nd\x01", &t);
+    fl_stats_format_json(&v, NULL, NULL, 42, "a\"b\\c\nd\x01", &t);
     const char *start =
         "{\"pid\": 42, \"program\": \"a\\\"b\\\\cd\", \"active\": 1, \"requests\": 0, ";
     assert_int_equal(strncmp(buf, start, strlen(start)), 0);
-    const char *end = ", \"free_held_bytes\": 18446744073709551615}\n";
+    const char *end = ", \"lazy_bytes\": 18446744073709551615}\n";
     assert_string_equal(buf + t.len - strlen(end), end);
     assert_ptr_equal(strchr(buf, '\n'), buf + t.len - 1);
 }
@@ -26,12 +26,12 @@ static void table_has_a_line_a_field(void **state)
     size_t lines = 0;
     struct fl_text t = fl_text_on(buf, sizeof buf);
     (void)state;
-    fl_stats_format_table(&v, &t);
+    fl_stats_format_table(&v, 0, &t);
     for (const char *p = buf; (p = strchr(p, '\n')) != NULL; p++) {
         lines++;
     }
     assert_int_equal(lines, sizeof v / sizeof(uint64_t));
-    assert_non_null(strstr(buf, "faultless: requests 12 (large requests served)\n"));
+    assert_non_null(strstr(buf, "faultless: requests 12 (large requests served, by plans too)\n"));
 }
 
 static void nodes_are_told_where_there_are_several(void **state)
@@ -44,14 +44,14 @@ static void nodes_are_told_where_there_are_several(void **state)
     char buf[8192];
     struct fl_text t = fl_text_on(buf, sizeof buf);
     (void)state;
-    fl_stats_format_nodes(&n, &t);
+    fl_stats_format_nodes(&n, 0, &t);
     assert_string_equal(buf,
                         "faultless: node 0: 30 bytes populated, 10 of these free; stock 5 bytes\n"
                         "faultless: node 2: 40 bytes populated, 0 of these free; stock 7 bytes\n"
                         "faultless: several nodes: 3 bytes populated\n");
     t = fl_text_on(buf, sizeof buf);
-    fl_stats_format_json(&v, &n, 1, "a", &t);
-    const char *end = ", \"free_held_bytes\": 0, \"nodes\": ["
+    fl_stats_format_json(&v, &n, NULL, 1, "a", &t);
+    const char *end = ", \"lazy_bytes\": 0, \"nodes\": ["
                       "{\"node\": 0, \"extent_bytes\": 30, \"free_bytes\": 10, "
                       "\"node_stock_bytes\": 5}, "
                       "{\"node\": 2, \"extent_bytes\": 40, \"free_bytes\": 0, "
@@ -59,8 +59,33 @@ static void nodes_are_told_where_there_are_several(void **state)
     assert_string_equal(buf + t.len - strlen(end), end);
     n.n = 0;
     t = fl_text_on(buf, sizeof buf);
-    fl_stats_format_nodes(&n, &t);
+    fl_stats_format_nodes(&n, 0, &t);
     assert_int_equal(t.len, 0);
+}
+
+static void gpus_are_told_where_they_were_used(void **state)
+{
+    struct fl_stats_values v = {.active = 1};
+    static struct fl_stats_gpus g = {
+        .n = 2, .gpu = {{.id = 0, .held_bytes = 30, .stalls = 7}, {.id = 3, .pools = 2}}};
+    char buf[8192];
+    struct fl_text t = fl_text_on(buf, sizeof buf);
+    (void)state;
+    fl_stats_format_gpus(&g, 0, &t);
+    assert_int_equal(strncmp(buf, "faultless: GPU0 held_bytes 30\n", 30), 0);
+    assert_non_null(strstr(buf, "faultless: GPU0 stalls 7\n"));
+    assert_non_null(strstr(buf, "faultless: GPU3 pools 2\n"));
+    t = fl_text_on(buf, sizeof buf);
+    fl_stats_format_json(&v, NULL, &g, 1, "a", &t);
+    assert_non_null(strstr(buf, ", \"gpus\": [{\"gpu\": 0, \"held_bytes\": 30, "));
+    assert_non_null(strstr(buf, ", \"stalls\": 7}, {\"gpu\": 3, \"held_bytes\": 0, "));
+    assert_string_equal(buf + t.len - 17, ", \"stalls\": 0}]}\n");
+    g.n = 0;
+    t = fl_text_on(buf, sizeof buf);
+    fl_stats_format_gpus(&g, 0, &t);
+    assert_int_equal(t.len, 0);
+    fl_stats_format_json(&v, NULL, &g, 1, "a", &t);
+    assert_null(strstr(buf, "gpus"));
 }
 
 static void residency_has_a_line_for_each_use(void **state)
@@ -91,18 +116,116 @@ static void largest_report_fits_its_buffer(void **state)
 {
     struct fl_stats_values v;
     static struct fl_stats_nodes n;
-    char buf[16384];
+    static struct fl_stats_gpus g;
+    char buf[40960];
     (void)state;
     memset(&v, 0xff, sizeof v);
     memset(&n, 0xff, sizeof n);
     n.n = FL_STATS_NODES;
+    memset(&g, 0xff, sizeof g);
+    g.n = FL_STATS_GPUS;
     struct fl_text t = fl_text_on(buf, sizeof buf); /* REPORT_BYTES of runtime/report.c */
-    fl_stats_format_table(&v, &t);
-    fl_stats_format_nodes(&n, &t);
+    fl_stats_format_table(&v, 1 << 22, &t);
+    fl_stats_format_nodes(&n, 1 << 22, &t);
+    fl_stats_format_gpus(&g, 1 << 22, &t);
     assert_true(t.len < sizeof buf - 1);
     t = fl_text_on(buf, sizeof buf);
-    fl_stats_format_json(&v, &n, 1 << 22, "sixteen letters!", &t);
+    fl_stats_format_json(&v, &n, &g, 1 << 22, "sixteen letters!", &t);
     assert_true(t.len < sizeof buf - 1);
+    t = fl_text_on(buf, FL_PROMETHEUS_BYTES);
+    fl_stats_format_prometheus(&v, 1 << 22, "sixteen letters!", &t);
+    assert_true(t.len < FL_PROMETHEUS_BYTES - 1);
+}
+
+static void lines_name_their_process_where_it_is_told(void **state)
+{
+    struct fl_stats_values v = {.requests = 12};
+    struct fl_stats_nodes n = {.n = 1};
+    char buf[8192];
+    struct fl_text t = fl_text_on(buf, sizeof buf);
+    (void)state;
+    fl_stats_format_table(&v, 42, &t);
+    fl_stats_format_nodes(&n, 42, &t);
+    assert_non_null(strstr(buf, "\nfaultless[42]: requests 12 ("));
+    assert_non_null(strstr(buf, "\nfaultless[42]: node 0: "));
+    assert_non_null(strstr(buf, "\nfaultless[42]: several nodes: "));
+    assert_null(strstr(buf, "faultless: "));
+}
+
+static void a_summary_is_one_line(void **state)
+{
+    struct fl_stats_values v = {.active = 1,
+                                .requests = 120394,
+                                .served_bytes = 20ull << 30,
+                                .lazy_bytes = 1ull << 30,
+                                .populate_bytes = 3ull << 30,
+                                .populated_peak_bytes = 1288490189,
+                                .rung = 1};
+    struct fl_summary s = {.values = &v,
+                           .pid = 42,
+                           .program = "a\nb",
+                           .threshold = 65536,
+                           .sample_bytes = 1 << 20,
+                           .sample_faults = 256,
+                           .sample_ns = 140000};
+    char buf[512];
+    struct fl_text t = fl_text_on(buf, sizeof buf);
+    (void)state;
+    fl_stats_format_summary(&s, &t); /* 16 GiB: 16384 times the sample */
+    assert_string_equal(buf, "faultless[42] a?b: 120k large requests, 4.2M page faults and 2.3 s "
+                             "avoided (estimated), pages move by mremap, peak 1.2 GiB\n");
+    s.sample_bytes = 0;
+    v.rung = 0;
+    v.plan_steps = 990;
+    v.plan_hits = 99;
+    v.plan_misses = 1;
+    t = fl_text_on(buf, sizeof buf);
+    fl_stats_format_summary(&s, &t);
+    assert_string_equal(buf, "faultless[42] a?b: 120k large requests, pages move by userfaultfd, "
+                             "990 steps planned (99 % hits), peak 1.2 GiB\n");
+    v.requests = 0;
+    t = fl_text_on(buf, sizeof buf);
+    fl_stats_format_summary(&s, &t);
+    assert_string_equal(buf, "faultless[42] a?b: nothing done: no request of 64K or more\n");
+    v.active = 0;
+    t = fl_text_on(buf, sizeof buf);
+    fl_stats_format_summary(&s, &t);
+    assert_string_equal(
+        buf, "faultless[42] a?b: not active: every request went to the next allocator\n");
+}
+
+/* More was brought in than was asked for: ahead of requests that never came. */
+static void nothing_is_avoided_below_zero(void **state)
+{
+    struct fl_stats_values v = {
+        .active = 1, .requests = 1, .served_bytes = 4096, .populate_bytes = 8192};
+    struct fl_summary s = {.values = &v, .sample_bytes = 1, .sample_faults = 1, .sample_ns = 1};
+    char buf[512];
+    struct fl_text t = fl_text_on(buf, sizeof buf);
+    (void)state;
+    fl_stats_format_summary(&s, &t);
+    assert_string_equal(buf, "faultless: 1 large request, 0 page faults and 0 ns avoided "
+                             "(estimated), pages move by userfaultfd, peak 0 B\n");
+}
+
+static void prometheus_has_help_type_and_value(void **state)
+{
+    struct fl_stats_values v = {.requests = 12, .in_use_bytes = 34};
+    char buf[FL_PROMETHEUS_BYTES];
+    struct fl_text t = fl_text_on(buf, sizeof buf);
+    size_t lines = 0;
+    (void)state;
+    fl_stats_format_prometheus(&v, 7, "a\"b", &t);
+    assert_non_null(strstr(buf,
+                           "# HELP faultless_requests_total large requests served, by plans too\n"
+                           "# TYPE faultless_requests_total counter\n"
+                           "faultless_requests_total{pid=\"7\",program=\"a\\\"b\"} 12\n"));
+    assert_non_null(strstr(buf, "# TYPE faultless_in_use_bytes gauge\n"
+                                "faultless_in_use_bytes{pid=\"7\",program=\"a\\\"b\"} 34\n"));
+    for (const char *p = buf; (p = strchr(p, '\n')) != NULL; p++) {
+        lines++;
+    }
+    assert_int_equal(lines, 3 * sizeof v / sizeof(uint64_t));
 }
 
 int main(void)
@@ -111,8 +234,13 @@ int main(void)
         cmocka_unit_test(json_is_one_line_with_the_program_escaped),
         cmocka_unit_test(table_has_a_line_a_field),
         cmocka_unit_test(nodes_are_told_where_there_are_several),
+        cmocka_unit_test(gpus_are_told_where_they_were_used),
         cmocka_unit_test(residency_has_a_line_for_each_use),
         cmocka_unit_test(largest_report_fits_its_buffer),
+        cmocka_unit_test(lines_name_their_process_where_it_is_told),
+        cmocka_unit_test(a_summary_is_one_line),
+        cmocka_unit_test(nothing_is_avoided_below_zero),
+        cmocka_unit_test(prometheus_has_help_type_and_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

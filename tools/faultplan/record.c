@@ -32,6 +32,8 @@ struct steps {
 
 struct folder {
     char path[PATH_MAX]; /* absolute: the command may go elsewhere */
+    char told[PATH_MAX +
+              32]; /* a file in it for the library's statistics: why there is no step; "": none */
     bool is_made;
     struct steps before; /* what an earlier run left in it */
 };
@@ -41,7 +43,8 @@ static const char doc[] =
     "folder, as a table that faultplan pack and draw take.\v"
     "What was written is said on standard error. Steps that a plan serves are not written, so "
     "there are few of them, and FAULTLESS_PLAN is not handed on. The exit status is that of CMD, "
-    "128 + N when signal N ended it; 125: faultplan itself failed, 126: CMD cannot be run, 127: "
+    "128 + N when signal N ended it; 125: faultplan itself failed, or no step was seen, 126: CMD "
+    "cannot be run, 127: "
     "CMD was not found.";
 
 static const struct argp_option option[] = {
@@ -131,6 +134,9 @@ static bool open_folder(struct folder *f, const char *name)
 
 static void close_folder(struct folder *f)
 {
+    if (f->told[0] != '\0') {
+        (void)unlink(f->told);
+    }
     if (f->is_made) {
         (void)rmdir(f->path); /* when there is nothing in it */
     }
@@ -221,20 +227,69 @@ static bool is_last(const struct steps *s, int i)
     return i + 1 == s->n || !is_same_context(s->file[i]->d_name, s->file[i + 1]->d_name);
 }
 
-static void report(const struct folder *f)
+/* The sum of a figure over the processes, a line each. */
+static unsigned long long sum(const char *lines, const char *key)
+{
+    unsigned long long all = 0;
+
+    for (const char *at = lines; (at = strstr(at, key)) != NULL; at += strlen(key)) {
+        all += strtoull(at + strlen(key), NULL, 10);
+    }
+    return all;
+}
+
+static void explain(const char *lines)
+{
+    unsigned long long requests = sum(lines, "\"requests\": ");
+
+    if (strstr(lines, "\"pid\"") == NULL) {
+        fprintf(stderr,
+                "faultplan: no process told of itself: CMD is static or set-user-ID, clears "
+                "LD_PRELOAD, or was killed\n");
+    } else if (sum(lines, "\"active\": ") == 0) {
+        fprintf(stderr, "faultplan: faultless was not active: try faultless --check CMD\n");
+    } else if (requests == 0) {
+        fprintf(stderr, "faultplan: there was no large request (FAULTLESS_THRESHOLD)\n");
+    } else {
+        fprintf(stderr,
+                "faultplan: %llu large requests, and no two rounds of them alike: more rounds, or "
+                "fl_step_begin and fl_step_end around one (FAULTLESS_STEPS)\n",
+                requests);
+    }
+}
+
+/* What the library told of itself; without it there is no reason to give. */
+static void explain_nothing(const struct folder *f)
+{
+    static char lines[1 << 20];
+    FILE *file = f->told[0] != '\0' ? fopen(f->told, "r") : NULL;
+    size_t n = file != NULL ? fread(lines, 1, sizeof lines - 1, file) : 0;
+
+    lines[n] = '\0';
+    fprintf(stderr, "faultplan: no step was seen\n");
+    if (f->told[0] != '\0') {
+        explain(lines);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+}
+
+/* False: there is none. */
+static bool report(const struct folder *f)
 {
     struct steps s;
     int contexts = 0;
 
     if (!list(f->path, &s)) {
-        return;
+        return false;
     }
     leave_out(&s, &f->before);
     for (int i = 0; i < s.n; i++) {
         contexts += is_last(&s, i);
     }
     if (s.n == 0) {
-        fprintf(stderr, "faultplan: no step was seen\n");
+        explain_nothing(f);
     } else {
         fprintf(stderr, "faultplan: %d step%s of %d context%s in %s; the last of each:\n", s.n,
                 s.n == 1 ? "" : "s", contexts, contexts == 1 ? "" : "s", f->path);
@@ -244,7 +299,19 @@ static void report(const struct folder *f)
             report_step(f, s.file[i]->d_name);
         }
     }
+    bool any = s.n != 0;
     forget(&s);
+    return any;
+}
+
+/* The variables that the command is started with. What the user has for statistics stays. */
+static bool set_environment(struct folder *f)
+{
+    if (getenv("FAULTLESS_STATS") == NULL) {
+        snprintf(f->told, sizeof f->told, "%s/.record-%ld", f->path, (long)getpid());
+    }
+    return setenv("FAULTLESS_TRACE", f->path, 1) == 0 && unsetenv("FAULTLESS_PLAN") == 0 &&
+           (f->told[0] == '\0' || setenv("FAULTLESS_STATS", f->told, 1) == 0);
 }
 
 int fl_plan_record_main(int argc, char **argv)
@@ -256,9 +323,9 @@ int fl_plan_record_main(int argc, char **argv)
 
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
     if (open_folder(&folder, o.output) && fl_find_preload("faultplan")) {
-        if (setenv("FAULTLESS_TRACE", folder.path, 1) == 0 && unsetenv("FAULTLESS_PLAN") == 0) {
-            if (run(o.command, &status)) {
-                report(&folder);
+        if (set_environment(&folder)) {
+            if (run(o.command, &status) && !report(&folder) && status == 0) {
+                status = FL_EXIT_OWN; /* a script is to notice */
             }
         } else {
             complain("FAULTLESS_TRACE");

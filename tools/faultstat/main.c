@@ -8,6 +8,7 @@
 
 static char run_name[] = "faultstat run";
 static char compare_name[] = "faultstat compare";
+static char merge_name[] = "faultstat merge";
 static char nodes_name[] = "faultstat nodes";
 static char record_name[] = "faultstat record";
 static char report_name[] = "faultstat report";
@@ -22,6 +23,7 @@ static const struct {
 } subcommands[] = {
     {"run", run_name, fl_run_main, "run a command and count its page faults, time and memory"},
     {"compare", compare_name, fl_compare_main, "run a command under several allocators"},
+    {"merge", merge_name, fl_merge_main, "show the ranks of a parallel job side by side"},
     {"nodes", nodes_name, fl_nodes_main, "say on which NUMA nodes the memory of processes lies"},
     {"record", record_name, fl_record_main,
      "run a command and find where its page faults come from"},

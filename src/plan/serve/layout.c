@@ -85,13 +85,12 @@ void fl_layout_spots(struct fl_layout *l)
     fl_layout_zones(l);
 }
 
-void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown)
+void fl_layout_seat(struct fl_layout *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         const struct fl_slot *s = &l->slot[i];
         struct fl_seat *seat = &l->seat[i];
-        bool grew = grown != NULL && s->size > grown->seat[i].room;
-        bool varies = s->least != s->most || grew;
+        bool varies = s->least != s->most;
         l->past.headroom = l->past.headroom || s->headroom != 0;
         seat->least = s->kind == FL_SLOT_VARIES || varies ? 1 : s->least;
         seat->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : varies ? s->size : s->most;

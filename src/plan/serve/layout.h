@@ -54,8 +54,8 @@ struct fl_layout *fl_layout_new(size_t n);
 struct fl_layout *fl_layout_copy(const struct fl_layout *from); /* Lock: plan */
 /* Its places and zones anew, from the slots' offsets. */
 void fl_layout_spots(struct fl_layout *l);
-/* Seats from slots; `grown`: the layout whose slots these were, before some grew. */
-void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown);
+/* Seats from slots. */
+void fl_layout_seat(struct fl_layout *l);
 void fl_layout_free(struct fl_layout *l);
 /* Its zones, what it needs with them, and its serial: see zone.c. */
 void fl_layout_zones(struct fl_layout *l);

@@ -32,6 +32,7 @@ void fl_replay_count(struct fl_step_context *c)
     c->serve.step.asked += to->before - from->before;
     c->serve.misses_in_a_row = 0;
     fl_stats_add(&c->stats.hits, (uint64_t)(to - from));
+    fl_stats_add(&c->stats.hit_bytes, to->before - from->before);
     c->serve.counted = to;
 }
 
@@ -214,6 +215,7 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
     if (FL_LIKELY(e != NULL)) {
         note_size(c, s, len);
         fl_stats_bump(&c->stats.hits);
+        fl_stats_add(&c->stats.hit_bytes, len);
         c->serve.misses_in_a_row = 0;
         return e;
     }
@@ -271,6 +273,7 @@ static FL_APART void count_varying(struct fl_step_context *c, const struct fl_se
     c->serve.step.asked += len;
     c->serve.misses_in_a_row = 0;
     fl_stats_bump(&c->stats.hits);
+    fl_stats_add(&c->stats.hit_bytes, len);
     c->serve.counted++;
 }
 

@@ -48,7 +48,7 @@ struct fl_away {
     unsigned migrations; /* times that the arena has followed */
 };
 
-enum fl_verdict { FL_STEP_GOOD, FL_STEPS_BAD, FL_STEPS_MISMATCHED };
+enum fl_verdict { FL_STEP_GOOD, FL_STEPS_BAD, FL_STEPS_MISMATCHED, FL_STEPS_CHURNED };
 
 struct fl_step_context;
 

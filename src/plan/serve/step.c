@@ -141,7 +141,8 @@ enum fl_verdict fl_replay_end(struct fl_step_context *c)
 
     fl_replay_count(c);
     bool mismatched = s->step.mismatched - s->step.displaced > s->step.requests / 2;
-    bool bad = !mismatched && s->step.missed > s->step.exempt + s->step.asked / 20;
+    bool bad = !mismatched && (s->step.missed > s->step.exempt + s->step.asked / 20 ||
+                               s->step.mismatched > FL_SIGNATURE + s->step.requests / 20);
 
     note_step(c);
     fl_keep_use(s->layout);
@@ -153,7 +154,10 @@ enum fl_verdict fl_replay_end(struct fl_step_context *c)
     if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
         return s->served > s->mismatched_steps ? FL_STEPS_MISMATCHED : FL_STEPS_BAD;
     }
-    return churns(c) || __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_STEPS_BAD : FL_STEP_GOOD;
+    if (churns(c)) {
+        return FL_STEPS_CHURNED;
+    }
+    return __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_STEPS_BAD : FL_STEP_GOOD;
 }
 
 bool fl_replay_is_displaced(struct fl_step_context *c)

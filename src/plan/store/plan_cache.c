@@ -267,6 +267,21 @@ void fl_keep_save(bool speak)
     atomic_store(&keep.writing, false);
 }
 
+const char *fl_keep_why_nothing(const struct fl_plan_stats *s)
+{
+    if (keep.path == NULL || keep.n != 0) {
+        return NULL;
+    }
+    if (keep.pid != getpid()) { /* what it was forked from may have its own */
+        return s->layouts != 0 ? "plans of a child of fork are not kept" : NULL;
+    }
+    if (s->recorded == 0) {
+        return "no step was seen (a program may say where one begins, with fl_step_begin)";
+    }
+    return s->layouts != 0 ? "the plan was made too late"
+                           : "the steps seen were too few, or too different, to be planned";
+}
+
 /* ---- for contexts ---- */
 
 void fl_keep_adopt(struct fl_step_context *c)

@@ -1,5 +1,7 @@
 #include "faultstat/record/names.h"
 
+#include "faultstat/text.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,18 +38,12 @@ static bool is_runtime_file(const char *file)
     return false;
 }
 
-/* A new reference to text that may hold bytes that are not UTF-8. */
+/* A new reference. */
 static json_t *text_json(const char *text)
 {
-    json_t *value = json_string(text);
-    if (value == NULL) {
-        char copy[FL_NAME];
-        snprintf(copy, sizeof(copy), "%s", text);
-        for (char *at = copy; *at != '\0'; at++) {
-            *at = (unsigned char)*at < 0x80 ? *at : '?';
-        }
-        value = json_string(copy);
-    }
+    char *copy = fl_text_utf8(text);
+    json_t *value = copy != NULL ? json_string(copy) : json_null();
+    free(copy);
     return value;
 }
 

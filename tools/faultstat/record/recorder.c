@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A record is in its ring a moment after the time that it bears. */
@@ -285,10 +286,27 @@ static void read_memory(struct fl_recorder *recorder, pid_t pid, uint64_t now_ns
     rest_until_ns = after_ns + (after_ns - now_ns) * 200;
 }
 
+/* Note the processor time at a new mark: /proc/PID/stat would give it in ticks of 10 ms. */
+static void note_mark(struct fl_recorder *recorder, const struct fl_watch *watch, pid_t pid)
+{
+    struct fl_step_sum *sum;
+    struct timespec used;
+    clockid_t clock;
+    if (watch->steps.count == recorder->marks) {
+        return;
+    }
+    recorder->marks = watch->steps.count;
+    find_step(recorder, watch, UINT64_MAX, &sum);
+    if (sum != NULL && clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &used) == 0) {
+        sum->cpu_ns = (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+    }
+}
+
 void fl_recorder_look(void *arg, const struct fl_watch *watch, pid_t pid)
 {
     struct fl_recorder *recorder = arg;
     uint64_t now_ns = fl_proc_now_ns();
+    note_mark(recorder, watch, pid);
     if (recorder->has_perf) {
         drain(recorder, watch, now_ns - settle_ns);
     } else {

@@ -24,7 +24,8 @@ struct fl_step_sum {
     double cost_ns;
     double avoidable; /* those that faultless would not take */
     double avoidable_ns;
-    double pages; /* base pages that the avoidable ones brought */
+    double pages;    /* base pages that the avoidable ones brought */
+    uint64_t cpu_ns; /* processor time of the process when the part began; 0 = not known */
 };
 
 /* The last fault on a present page, of a thread. */
@@ -67,6 +68,7 @@ struct fl_recorder {
     struct fl_points step_points[2]; /* the step that runs, the last whole one */
     struct fl_step_sum *step;        /* [0]: before the first mark; [i + 1]: step i */
     size_t steps;
+    size_t marks; /* that were noted in `step` */
     struct fl_costs costs;
     struct fl_gaps gaps;
     struct fl_protected protected[FL_PROTECTED];

@@ -79,13 +79,12 @@ static json_t *steps_json(const struct fl_recorder *recorder, const struct fl_st
         struct fl_step step = fl_steps_get(steps, i);
         struct fl_step_sum sum = sum_of(recorder, i);
         double start_ms = ((double)mark->leave_ns - (double)recorder->series.start_ns) / 1e6;
-        json_array_append_new(
-            array, json_pack("{s:f, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:f}", "start_ms", start_ms,
-                             "wall_ms", step.wall_ms, "user_ms", step.user_ms, "sys_ms",
-                             step.sys_ms, "minor", (json_int_t)step.minor, "faults", sum.faults,
-                             "cost_ms", sum.cost_ns / 1e6, "rss_mib",
-                             (double)steps->mark[i + 1].look.memory.rss / mib, "huge_mib",
-                             (double)steps->mark[i + 1].look.rollup.huge / mib));
+        json_array_append_new(array, json_pack("{s:f, s:f, s:f, s:f, s:I, s:f, s:f, s:f}",
+                                               "start_ms", start_ms, "wall_ms", step.wall_ms,
+                                               "user_ms", step.user_ms, "sys_ms", step.sys_ms,
+                                               "minor", (json_int_t)step.minor, "faults",
+                                               sum.faults, "cost_ms", sum.cost_ns / 1e6, "rss_mib",
+                                               (double)steps->mark[i + 1].look.memory.rss / mib));
     }
     return array;
 }
@@ -120,6 +119,11 @@ static struct fl_prediction_input prediction_input(const struct fl_recorder *rec
         in.recording_ms = s.minor_mean * recorder->costs.recording_ns / 1e6;
         count = s.steady;
         first = s.steps - s.steady + 1;
+        if (first + count < recorder->steps && recorder->step[first].cpu_ns != 0 &&
+            recorder->step[first + count].cpu_ns != 0) {
+            uint64_t used_ns = recorder->step[first + count].cpu_ns - recorder->step[first].cpu_ns;
+            in.cpu_ms = (double)used_ns / 1e6 / (double)count;
+        }
     } else {
         in.wall_ms = watch->wall_s * 1e3;
         in.cpu_ms = (seconds(watch->usage.ru_utime) + seconds(watch->usage.ru_stime)) * 1e3;

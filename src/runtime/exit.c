@@ -1,0 +1,285 @@
+/* What FAULTLESS_STATS asks for: at exit, and when the signal comes.
+ *
+ * Standard error gets a line (or the table) a process; a file gets a line of JSON a process; a file
+ * whose name ends with .prom is replaced, now and then as well. */
+#include "runtime/runtime.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { REPORT_BYTES = 40960 };
+
+enum where { NOWHERE, SUMMARY, TABLE, JSON, PROMETHEUS };
+
+static const uint64_t textfile_ns = 15ull * 1000000000; /* Prometheus's usual interval */
+
+static enum where where_to(void)
+{
+    const char *text = fl_runtime.options.text[FL_OPTION_stats];
+    size_t len = text != NULL ? strlen(text) : 0;
+    int is_on = len != 0 ? fl_parse_bool(text) : 0;
+
+    if (is_on >= 0) {
+        return is_on > 0 ? SUMMARY : NOWHERE;
+    }
+    if (strcmp(text, "stderr") == 0 || strcmp(text, "summary") == 0) {
+        return SUMMARY;
+    }
+    if (strcmp(text, "table") == 0) {
+        return TABLE;
+    }
+    return len > 5 && strcmp(text + len - 5, ".prom") == 0 ? PROMETHEUS : JSON;
+}
+
+static void read_nodes(struct fl_stats_nodes *out)
+{
+    const struct fl_topology *t = &fl_runtime.numa.topology;
+
+    fl_region_nodes_read(&fl_runtime.region, out);
+    for (unsigned i = 0; i < out->n; i++) {
+        out->node[i].id = t->id[i];
+    }
+}
+
+static void read_program(char *out, size_t size)
+{
+    if (fl_sys.read_file("/proc/self/comm", out, size) != 0) {
+        out[0] = '\0';
+    }
+    out[strcspn(out, "\n")] = '\0';
+}
+
+/* `soon`: the caller waits for no lock. */
+static struct fl_text table_on(char *text, size_t size, bool soon)
+{
+    struct fl_text t = fl_text_on(text, size);
+    struct fl_stats_values values;
+    struct fl_stats_nodes nodes;
+    struct fl_stats_gpus gpus;
+
+    fl_read_stats(&values);
+    read_nodes(&nodes);
+    fl_gpu_stats_read(&gpus, soon);
+    fl_stats_format_table(&values, getpid(), &t);
+    fl_stats_format_nodes(&nodes, getpid(), &t);
+    fl_stats_format_gpus(&gpus, getpid(), &t);
+    return t;
+}
+
+/* To the file that is named, as JSON or for Prometheus. `soon`: as above. */
+static int write_file(enum where where, bool soon)
+{
+    char text[REPORT_BYTES], program[64], path[FL_OPTION_TEXTS];
+    struct fl_text t = fl_text_on(text, sizeof text);
+    struct fl_stats_values values;
+    struct fl_stats_nodes nodes;
+    struct fl_stats_gpus gpus;
+
+    if (!fl_names_expand(&fl_runtime.options.names, fl_runtime.options.text[FL_OPTION_stats],
+                         getpid(), path, sizeof path)) {
+        return -ENAMETOOLONG;
+    }
+    fl_read_stats(&values);
+    read_program(program, sizeof program);
+    if (where == PROMETHEUS) {
+        fl_stats_format_prometheus(&values, getpid(), program, &t);
+        return fl_sys.replace_file(path, text, t.len);
+    }
+    read_nodes(&nodes);
+    fl_gpu_stats_read(&gpus, soon);
+    fl_stats_format_json(&values, &nodes, &gpus, getpid(), program, &t);
+    return fl_sys.append_file(path, text, t.len);
+}
+
+/* ---- when the signal comes ---- */
+
+static _Atomic bool report_wanted;
+
+static void want_report(int signal)
+{
+    (void)signal;
+    atomic_store(&report_wanted, true);
+    atomic_store(&fl_runtime.region.wants_worker,
+                 true); /* the next large request or free calls it */
+}
+
+/* The worker has a table of descriptors of its own: the program's standard error by its name. */
+static void table_to_standard_error(void)
+{
+    char text[REPORT_BYTES], path[64];
+    struct fl_text t = table_on(text, sizeof text, true), p = fl_text_on(path, sizeof path);
+
+    fl_text_str(&p, "/proc/");
+    fl_text_u64(&p, (uint64_t)getpid());
+    fl_text_str(&p, "/fd/2");
+    (void)fl_sys.append_file(path, text, t.len);
+}
+
+uint64_t fl_report_wanted(struct fl_region *r)
+{
+    static uint64_t written_ns; /* the file for Prometheus; the worker's */
+    enum where where = where_to();
+    bool asked = atomic_exchange(&report_wanted, false), regular = where == PROMETHEUS;
+    uint64_t now = regular ? fl_sys.now_ns() : 0;
+
+    (void)r;
+    if (regular && !asked && written_ns != 0 && now - written_ns < textfile_ns) {
+        return textfile_ns - (now - written_ns);
+    }
+    if (regular || (asked && where == JSON)) {
+        written_ns = now;
+        (void)write_file(where, true);
+    } else if (asked) {
+        table_to_standard_error();
+    }
+    return regular ? textfile_ns : FL_JOB_IDLE;
+}
+
+void fl_report_on_signal(int signal)
+{
+    struct sigaction now, ours = {.sa_handler = want_report, .sa_flags = SA_RESTART};
+
+    if (signal != 0 && sigaction(signal, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
+        now.sa_handler == SIG_DFL) {
+        (void)sigaction(signal, &ours, NULL);
+    }
+}
+
+/* ---- at exit ---- */
+
+static uint64_t faults_of_mine(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_minflt : 0;
+}
+
+/* Touches memory that is mapped anew, as glibc does for a large block: in base pages, or in huge
+ * ones where the system gives these to all. */
+static void measure(struct fl_summary *s)
+{
+    size_t len = fl_page.always ? fl_page.huge : 128 * fl_page.base, all = 2 * len;
+    uintptr_t base;
+
+    if (fl_sys_is_confined() || fl_sys.reserve(all, &base) != 0) {
+        return;
+    }
+    struct fl_range part = {fl_align_up(base, len), len};
+    if (fl_sys.commit(part) == 0) {
+        uint64_t faults = faults_of_mine(), start = fl_sys.now_ns();
+        for (uintptr_t at = part.base; at < fl_range_end(part); at += fl_page.base) {
+            *(volatile char *)at = 1; /* NOLINT(performance-no-int-to-ptr) */
+        }
+        s->sample_ns = fl_sys.now_ns() - start;
+        s->sample_faults = faults_of_mine() - faults;
+        s->sample_bytes = len;
+    }
+    (void)fl_sys.unmap((struct fl_range){base, all});
+}
+
+/* A process that did nothing has a line in place of the table, and none in place of a line: unless
+ * somebody started it from a shell, and it is not one of many helpers. */
+static void say_at_exit(enum where where)
+{
+    char text[REPORT_BYTES], program[64];
+    struct fl_stats_values values;
+    struct fl_text t = fl_text_on(text, sizeof text);
+
+    fl_read_stats(&values);
+    if (where == TABLE && values.requests != 0) {
+        fl_say_last(text, table_on(text, sizeof text, false).len);
+        return;
+    }
+    if (where == SUMMARY && values.requests == 0 && getpgrp() != getpid()) {
+        return;
+    }
+    read_program(program, sizeof program);
+    struct fl_summary s = {.values = &values,
+                           .pid = getpid(),
+                           .program = program,
+                           .threshold = fl_runtime.options.value[FL_OPTION_threshold]};
+    if (values.requests != 0) {
+        measure(&s);
+    }
+    fl_stats_format_summary(&s, &t);
+    fl_say_last(text, t.len);
+}
+
+void fl_report_start(void)
+{
+    enum where where = where_to();
+
+    if (where == SUMMARY || where == TABLE) {
+        fl_say_keep();
+    }
+}
+
+/* Fewer large requests are no loop that anybody would want a plan of. */
+enum { WORTH_A_PLAN = 64 };
+
+/* Plans are off; NULL: they are on. */
+static const char *why_no_plans(void)
+{
+    const uint64_t *value = fl_runtime.options.value;
+
+    if (!fl_runtime.active || fl_sys_is_confined()) {
+        return "the process is not served";
+    }
+    if (value[FL_OPTION_steps] == FL_STEPS_OFF) {
+        return "FAULTLESS_STEPS is off";
+    }
+    if ((value[FL_OPTION_disable] & FL_DISABLE_PLAN) != 0) {
+        return "FAULTLESS_DISABLE has plan";
+    }
+    return fl_harden.on ? "a hardened process has no plans" : NULL;
+}
+
+static void explain_plan(void)
+{
+    const char *path = fl_runtime.options.text[FL_OPTION_plan];
+    struct fl_stats_values values;
+    struct fl_plan_stats plan;
+    char line[480];
+    struct fl_text t = fl_text_on(line, sizeof line);
+
+    fl_read_stats(&values);
+    if (path == NULL || values.requests < WORTH_A_PLAN) {
+        return;
+    }
+    fl_plan_stats_read(&plan);
+    const char *why = why_no_plans();
+    why = why != NULL ? why : fl_keep_why_nothing(&plan);
+    if (why != NULL && fl_runtime.options.value[FL_OPTION_log] >= FL_LOG_WARN) {
+        fl_stats_format_prefix(getpid(), NULL, &t);
+        fl_text_str(&t, "FAULTLESS_PLAN=");
+        fl_text_str(&t, path);
+        fl_text_str(&t, " is not written: ");
+        fl_text_str(&t, why);
+        fl_text_str(&t, "\n");
+        fl_say_last(line, t.len);
+    }
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+    enum where where = where_to();
+
+    if (fl_region_busy()) {
+        return;
+    }
+    fl_gpu_stop();
+    fl_keep_save(true);
+    explain_plan();
+    if (where == NOWHERE) {
+        return;
+    }
+    fl_region_prove(&fl_runtime.region);
+    if (where == SUMMARY || where == TABLE) {
+        say_at_exit(where);
+    } else if (write_file(where, false) != 0) {
+        fl_say("the file of FAULTLESS_STATS cannot be written");
+    }
+}

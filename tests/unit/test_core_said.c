@@ -1,0 +1,208 @@
+/* What options are said to be, what a mistake is told, and names of files. */
+#include "core/core.h"
+#include "unit/cmocka_all.h"
+#include "unit/fake_sys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define READ(...)                                                                                  \
+    read_env((const char *[]){__VA_ARGS__, NULL},                                                  \
+             sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))
+
+static struct fl_options o;
+
+static void read_env(const char *const entries[], size_t n)
+{
+    char *env[16];
+
+    for (size_t i = 0; i <= n; i++) {
+        memcpy(&env[i], &entries[i], sizeof env[i]); /* environ is not const by tradition */
+    }
+    fake_install();
+    fl_options_read(&o, env);
+}
+
+static int each(void **state)
+{
+    (void)state;
+    fake_install();
+    return 0;
+}
+
+static void sizes_may_be_written_with_bytes(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_LIMIT=8GB", "FAULTLESS_THRESHOLD=64KiB", "FAULTLESS_STOCK=512mb");
+    assert_int_equal(o.nbad, 0);
+    assert_true(o.value[FL_OPTION_limit] == 8ull << 30);
+    assert_int_equal(o.value[FL_OPTION_threshold], 65536);
+    assert_int_equal(o.value[FL_OPTION_stock], 512 << 20);
+}
+
+/* A handler cannot be had for it, or returns to the fault again and again. */
+static void signals_that_are_not_for_users_are_refused(void **state)
+{
+    static const struct {
+        const char *entry;
+        int number; /* -1: refused */
+    } table[] = {
+        {"FAULTLESS_STATS_SIGNAL=10", 10},      {"FAULTLESS_STATS_SIGNAL=USR1", 10},
+        {"FAULTLESS_STATS_SIGNAL=SIGUSR2", 12}, {"FAULTLESS_STATS_SIGNAL=0", 0},
+        {"FAULTLESS_STATS_SIGNAL=64", 64},      {"FAULTLESS_STATS_SIGNAL=9", -1},
+        {"FAULTLESS_STATS_SIGNAL=KILL", -1},    {"FAULTLESS_STATS_SIGNAL=19", -1},
+        {"FAULTLESS_STATS_SIGNAL=SEGV", -1},    {"FAULTLESS_STATS_SIGNAL=32", -1},
+        {"FAULTLESS_STATS_SIGNAL=65", -1},      {"FAULTLESS_STATS_SIGNAL=usr1", -1},
+        {"FAULTLESS_STATS_SIGNAL=SIG", -1},     {"FAULTLESS_STATS_SIGNAL=", -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        READ(table[i].entry);
+        assert_int_equal(o.nbad, table[i].number < 0);
+        assert_int_equal(o.value[FL_OPTION_stats_signal],
+                         table[i].number < 0 ? 0 : table[i].number);
+    }
+    READ("FAULTLESS_STATS_SIGNAL=9");
+    assert_string_equal(fake.said,
+                        "faultless: FAULTLESS_STATS_SIGNAL=9 is not understood (a signal that "
+                        "programs may catch, such as USR1 or 10); using 0\n");
+}
+
+static void confirm_says_what_automatic_comes_to(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_HOST_SHARE=0", "FAULTLESS_EAGER_MAX=0");
+    o.automatic[FL_OPTION_limit] = 4ull << 30;
+    o.automatic[FL_OPTION_host_share] = 8;
+    o.automatic[FL_OPTION_threshold] = 1; /* has a value of its own */
+    fl_options_confirm(&o);
+    assert_non_null(strstr(fake.said, "FAULTLESS_LIMIT=4G (automatic)\n"));
+    assert_non_null(strstr(fake.said, "FAULTLESS_HOST_SHARE=8 (automatic, environment)\n"));
+    assert_non_null(strstr(fake.said, "FAULTLESS_EAGER_MAX=automatic (automatic, environment)\n"));
+    assert_non_null(strstr(fake.said, "FAULTLESS_THRESHOLD=64K (default)\n"));
+}
+
+static void names_of_files_take_pid_host_and_rank(void **state)
+{
+    char rank[] = "OMPI_COMM_WORLD_RANK=3", worse[] = "SLURM_PROCID=4",
+         *env[] = {worse, rank, NULL};
+    struct fl_names n;
+    char out[64];
+    (void)state;
+    fl_names_read(&n, env);
+    assert_string_equal(n.rank, "3");
+    strcpy(n.host, "node7");
+    assert_true(fl_names_expand(&n, "a-%p-%h-%r-%%-%x-%", 42, out, sizeof out));
+    assert_string_equal(out, "a-42-node7-3-%%-%x-%");
+    assert_false(fl_names_expand(&n, "%h%h%h", 42, out, 16));
+    strcpy(rank, "RANK=../../etc/x");
+    fl_names_read(&n, env);
+    assert_string_equal(n.rank, "4"); /* no path comes from the environment */
+    fl_names_read(&n, NULL);
+    assert_string_equal(n.rank, "0");
+    assert_int_not_equal(n.host[0], '\0');
+}
+
+static void a_text_is_expanded_in_place(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_PLAN=/tmp/p-%r", "FAULTLESS_TRACE=/tmp/t");
+    strcpy(o.names.rank, "5");
+    fl_options_expand(&o, FL_OPTION_plan, 42);
+    fl_options_expand(&o, FL_OPTION_trace, 42);
+    fl_options_expand(&o, FL_OPTION_gpu_trace, 42);
+    assert_string_equal(o.text[FL_OPTION_plan], "/tmp/p-5");
+    assert_string_equal(o.text[FL_OPTION_trace], "/tmp/t");
+    assert_null(o.text[FL_OPTION_gpu_trace]);
+}
+
+static void confirm_names_value_and_origin_of_each(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_THRESHOLD=2M", "FAULTLESS_DISABLE=thp,cache", "FAULTLESS_STATS=f",
+         "FAULTLESS_HOST_SHARE=16");
+    fl_options_confirm(&o);
+    assert_string_equal(fake.said,
+                        "faultless: FAULTLESS_THRESHOLD=2M (environment)\n"
+                        "faultless: FAULTLESS_DECAY_MS=10000 (default)\n"
+                        "faultless: FAULTLESS_EAGER_MAX=on touch (automatic)\n"
+                        "faultless: FAULTLESS_LIMIT=automatic (automatic)\n"
+                        "faultless: FAULTLESS_HOST_SHARE=16 (environment)\n"
+                        "faultless: FAULTLESS_STOCK=a 64th of the peak (automatic)\n"
+                        "faultless: FAULTLESS_NUMA=auto (default)\n"
+                        "faultless: FAULTLESS_STEPS=auto (default)\n"
+                        "faultless: FAULTLESS_GUARD=off (default)\n"
+                        "faultless: FAULTLESS_QUARANTINE=0 (default)\n"
+                        "faultless: FAULTLESS_ZERO_ON_FREE=0 (default)\n"
+                        "faultless: FAULTLESS_JUNK=0 (default)\n"
+                        "faultless: FAULTLESS_CHECK_FREE=0 (default)\n"
+                        "faultless: FAULTLESS_PLAN= (default)\n"
+                        "faultless: FAULTLESS_PLAN_START=0 (default)\n"
+                        "faultless: FAULTLESS_PLAN_STABLE=0 (default)\n"
+                        "faultless: FAULTLESS_PLAN_MAX=4 (default)\n"
+                        "faultless: FAULTLESS_STATS_SIGNAL=0 (default)\n"
+                        "faultless: FAULTLESS_TRACE= (default)\n"
+                        "faultless: FAULTLESS_GPU_DRIVER= (default)\n"
+                        "faultless: FAULTLESS_DISABLE=thp,cache (environment)\n"
+                        "faultless: FAULTLESS_LOG=warn (default)\n"
+                        "faultless: FAULTLESS_STATS=f (environment)\n"
+                        "faultless: FAULTLESS_CONFIRM=0 (default)\n"
+                        "faultless: FAULTLESS_STRICT=0 (default)\n"
+                        "faultless: FAULTLESS_LIB= (default)\n"
+                        "faultless: FAULTLESS_GPU_STRATEGY=auto (default)\n"
+                        "faultless: FAULTLESS_GPU_PAGE=4K (default)\n"
+                        "faultless: FAULTLESS_GPU_LARGE_ROUND=2M (default)\n"
+                        "faultless: FAULTLESS_GPU_CUTOFF=24 (default)\n"
+                        "faultless: FAULTLESS_GPU_RESERVE=5 (default)\n"
+                        "faultless: FAULTLESS_GPU_FRACTION=0.92 (default)\n"
+                        "faultless: FAULTLESS_GPU_INITIAL=by the fraction (automatic)\n"
+                        "faultless: FAULTLESS_GPU_REGROW=by the fraction (automatic)\n"
+                        "faultless: FAULTLESS_GPU_CHUNK=as large as the request (automatic)\n"
+                        "faultless: FAULTLESS_GPU_LIMIT=0 (default)\n"
+                        "faultless: FAULTLESS_GPU_SHARE=by ranks and devices (automatic)\n"
+                        "faultless: FAULTLESS_GPU_FREE_IDLE=0 (default)\n"
+                        "faultless: FAULTLESS_GPU_FREE_BEFORE_GROWTH=0 (default)\n"
+                        "faultless: FAULTLESS_GPU_GC_GB=0 (default)\n"
+                        "faultless: FAULTLESS_GPU_GC_FRACTION=1 (default)\n"
+                        "faultless: FAULTLESS_GPU_FAST_GC=1 (default)\n"
+                        "faultless: FAULTLESS_GPU_RETRY_MS=0 (default)\n"
+                        "faultless: FAULTLESS_GPU_REUSE=query (default)\n"
+                        "faultless: FAULTLESS_GPU_EVENTS=eager (default)\n"
+                        "faultless: FAULTLESS_GPU_FORK=none (default)\n"
+                        "faultless: FAULTLESS_GPU_SLOTS=2 (default)\n"
+                        "faultless: FAULTLESS_GPU_COALESCE_GAP=128K (default)\n"
+                        "faultless: FAULTLESS_GPU_REGISTER_CHUNK=64G (default)\n"
+                        "faultless: FAULTLESS_GPU_TRACE= (default)\n"
+                        "faultless: FAULTLESS_GPU_PINNED_STRATEGY=auto (default)\n"
+                        "faultless: FAULTLESS_GPU_PINNED_PAGE=4K (default)\n"
+                        "faultless: FAULTLESS_GPU_PINNED_LARGE_ROUND=2M (default)\n"
+                        "faultless: FAULTLESS_GPU_PINNED_CUTOFF=24 (default)\n"
+                        "faultless: FAULTLESS_GPU_PINNED_RESERVE=5 (default)\n"
+                        "faultless: FAULTLESS_GPU_PINNED_FRACTION=0.5 (default)\n");
+}
+
+static void a_value_longer_than_the_line_is_cut(void **state)
+{
+    char entry[2000] = "FAULTLESS_LIMIT=";
+    (void)state;
+    memset(entry + strlen(entry), 'x', sizeof entry - strlen(entry) - 1);
+    entry[sizeof entry - 1] = '\0';
+    READ(entry);
+    assert_int_equal(o.nbad, 1);
+    assert_in_range(strlen(fake.said), 100, 512);
+    assert_ptr_equal(strchr(fake.said, '\n'), fake.said + strlen(fake.said) - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(sizes_may_be_written_with_bytes, each),
+        cmocka_unit_test_setup(signals_that_are_not_for_users_are_refused, each),
+        cmocka_unit_test_setup(confirm_says_what_automatic_comes_to, each),
+        cmocka_unit_test_setup(names_of_files_take_pid_host_and_rank, each),
+        cmocka_unit_test_setup(a_text_is_expanded_in_place, each),
+        cmocka_unit_test_setup(confirm_names_value_and_origin_of_each, each),
+        cmocka_unit_test_setup(a_value_longer_than_the_line_is_cut, each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
