@@ -20,7 +20,7 @@ static char path[] = "/tmp/test_tools_record_proc.XXXXXX";
 #define REPORT(...)                                                                                \
     fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "report", __VA_ARGS__, NULL}, NULL)
 
-/* Three stacks: main > step > memset twice 100 faults, main > <anonymous> 50, and 10 without names. */
+/* main > step > memset twice 100 faults, main > map::at 50, and 10 without a name. */
 static const char recording[] =
     "{\"schema\":1,\"kind\":\"faultstat record\",\"command\":[\"./x\",\"</script><b>\"],"
     "\"machine\":{},\"exit\":0,\"method\":\"perf\",\"wall_s\":1,\"user_s\":0.5,\"sys_s\":0.5,"

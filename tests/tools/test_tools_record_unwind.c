@@ -80,8 +80,8 @@ __attribute__((noinline)) static int inner(int n)
     return capture() + room[n];
 }
 
-/* Aligned more than the stack, with arguments on the stack: the frame address lies in memory. So are
- * vectorised loops compiled. */
+/* Aligned more than the stack, with arguments on the stack: the frame address lies in memory.
+ * Vectorised loops are compiled so. */
 __attribute__((noinline)) static int aligned(int n, long a, long b, long c, long d, long e, long f)
 {
     volatile char room[256] __attribute__((aligned(64)));

@@ -73,7 +73,8 @@ struct fl_row fl_modules_row(struct fl_modules *modules, uint32_t module, uint64
  * covers it. Good until the next call. */
 const char *fl_modules_name(struct fl_modules *modules, uint32_t module, uint64_t address);
 
-/* "file.c:12" of an address, by debug information; NULL: there is none. Good until the next call. */
+/* "file.c:12" of an address, by debug information; NULL: there is none. Good until the next
+ * call. */
 const char *fl_modules_line(struct fl_modules *modules, uint32_t module, uint64_t address);
 
 /* The file's name without its folders; "?" for 0. */

@@ -1,10 +1,10 @@
 /* What the program would take under faultless. Pure: figures in, figures out.
  *
- * In a steady step faultless takes no fault for blocks at and above its threshold: their pages stay.
- * So a step is shorter by what those faults cost, counted in processor time; elapsed time shrinks in
- * the same proportion. A program that marks no steps touches its peak once all the same, and only
- * what it touches again is saved. Not reckoned with: fewer TLB misses, memory of another node,
- * waiting. */
+ * In a steady step faultless takes no fault for blocks at and above its threshold: their pages
+ * stay. So a step is shorter by what those faults cost, counted in processor time; elapsed time
+ * shrinks in the same proportion. A program that marks no steps touches its peak once all the same,
+ * and only what it touches again is saved. Not reckoned with: fewer TLB misses, memory of another
+ * node, waiting. */
 #ifndef FAULTLESS_FAULTSTAT_RECORD_PREDICT_H
 #define FAULTLESS_FAULTSTAT_RECORD_PREDICT_H
 

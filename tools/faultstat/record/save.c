@@ -68,7 +68,7 @@ static json_t *series_json(const struct fl_series *series)
 /* Sums of step `i`; all 0 where nothing was noted. */
 static struct fl_step_sum sum_of(const struct fl_recorder *recorder, size_t i)
 {
-    return i + 1 < recorder->steps ? recorder->step[i + 1] : (struct fl_step_sum){0};
+    return i + 1 < recorder->steps.count ? recorder->steps.part[i + 1] : (struct fl_step_sum){0};
 }
 
 static json_t *steps_json(const struct fl_recorder *recorder, const struct fl_steps *steps)
@@ -92,8 +92,8 @@ static json_t *steps_json(const struct fl_recorder *recorder, const struct fl_st
 /* Addresses against time of the last whole step; of the whole run where there are no steps. */
 static json_t *layout_json(const struct fl_recorder *recorder, const struct fl_watch *watch)
 {
-    bool has_steps = fl_steps_count(&watch->steps) > 1 && recorder->step_points[1].count > 0;
-    const struct fl_points *points = &recorder->step_points[has_steps ? 1 : 0];
+    bool has_steps = fl_steps_count(&watch->steps) > 1 && recorder->steps.last.count > 0;
+    const struct fl_points *points = has_steps ? &recorder->steps.last : &recorder->steps.now;
     json_t *array = json_array();
     uint64_t start_ns = points->count > 0 ? points->point[0].time_ns : 0;
     for (size_t i = 0; i < points->count; i++) {
@@ -119,9 +119,10 @@ static struct fl_prediction_input prediction_input(const struct fl_recorder *rec
         in.recording_ms = s.minor_mean * recorder->costs.recording_ns / 1e6;
         count = s.steady;
         first = s.steps - s.steady + 1;
-        if (first + count < recorder->steps && recorder->step[first].cpu_ns != 0 &&
-            recorder->step[first + count].cpu_ns != 0) {
-            uint64_t used_ns = recorder->step[first + count].cpu_ns - recorder->step[first].cpu_ns;
+        if (first + count < recorder->steps.count && recorder->steps.part[first].cpu_ns != 0 &&
+            recorder->steps.part[first + count].cpu_ns != 0) {
+            uint64_t used_ns =
+                recorder->steps.part[first + count].cpu_ns - recorder->steps.part[first].cpu_ns;
             in.cpu_ms = (double)used_ns / 1e6 / (double)count;
         }
     } else {
@@ -130,10 +131,10 @@ static struct fl_prediction_input prediction_input(const struct fl_recorder *rec
         in.recording_ms = (double)watch->usage.ru_minflt * recorder->costs.recording_ns / 1e6;
         in.peak_pages = (double)watch->usage.ru_maxrss * 1024 / (double)sysconf(_SC_PAGESIZE);
     }
-    for (size_t i = first; i < first + count && i < recorder->steps; i++) {
-        in.avoidable += recorder->step[i].avoidable / (double)count;
-        in.avoidable_ms += recorder->step[i].avoidable_ns / 1e6 / (double)count;
-        in.pages += recorder->step[i].pages / (double)count;
+    for (size_t i = first; i < first + count && i < recorder->steps.count; i++) {
+        in.avoidable += recorder->steps.part[i].avoidable / (double)count;
+        in.avoidable_ms += recorder->steps.part[i].avoidable_ns / 1e6 / (double)count;
+        in.pages += recorder->steps.part[i].pages / (double)count;
     }
     return in;
 }
