@@ -160,6 +160,7 @@ void fl_better_collect(struct fl_step_context *c)
     c->serve.last = c->serve.last == old ? l : c->serve.last;
     c->serve.drain_steps = 2;
     fl_stats_bump(&c->stats.layouts);
+    fl_timeline_moment(FL_TIMELINE_PLAN, l->height);
     fl_layout_free(old);
     fl_keep_note(l);
     fl_plan_call_worker(); /* to have it written */

@@ -400,6 +400,7 @@ static void populate_rest(struct fl_region *r, const struct filling *f)
     bool all =
         atomic_load_explicit(&r->tight, memory_order_relaxed) || (f->g->to_stay && f->g->hollow);
     unsigned helpers = f->g->hands != 0 ? f->g->hands - 1u : SHARE_HELPERS;
+    uint64_t from_ns = fl_timeline_now(), brought = 0;
 
     for (unsigned i = 0; i < f->g->nfresh; i++) {
         size_t done = all ? 0 : f->done[i];
@@ -408,8 +409,11 @@ static void populate_rest(struct fl_region *r, const struct filling *f)
             int rc = populate_by(r, rest, f->g->live, populate_piece, helpers);
             __atomic_fetch_add(&r->stats.populate_bytes, rest.len, __ATOMIC_RELAXED);
             __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
+            brought += rest.len;
         }
     }
+    fl_timeline_span(fl_thread == FL_THREAD_PROGRAM ? FL_TIMELINE_STALL : FL_TIMELINE_POPULATE,
+                     brought != 0 ? from_ns : 0, brought);
 }
 
 /* The first huge pages of `range` that are split, as far as it goes; len 0: there are none. No lock
