@@ -69,7 +69,7 @@ static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want, size
         given += gone ? e->len : 0;
         purged(r, e, gone);
     }
-    fl_timeline_span(FL_TIMELINE_PURGE, given != 0 ? from_ns : 0, given);
+    fl_timeline_span(FL_TIMELINE_PURGE, from_ns, given);
     return given;
 }
 

@@ -395,8 +395,7 @@ static void settle(struct fl_region *r, struct fl_grant *g)
 
 static void populate_rest(struct fl_region *r, const struct filling *f)
 {
-    /* While memory is tight the kernel may have taken what moved; and of what is to stay nothing
-     * waits for its touch. */
+    /* When tight the kernel may have taken what moved; what is to stay waits for no touch. */
     bool all =
         atomic_load_explicit(&r->tight, memory_order_relaxed) || (f->g->to_stay && f->g->hollow);
     unsigned helpers = f->g->hands != 0 ? f->g->hands - 1u : SHARE_HELPERS;
@@ -412,8 +411,7 @@ static void populate_rest(struct fl_region *r, const struct filling *f)
             brought += rest.len;
         }
     }
-    fl_timeline_span(fl_thread == FL_THREAD_PROGRAM ? FL_TIMELINE_STALL : FL_TIMELINE_POPULATE,
-                     brought != 0 ? from_ns : 0, brought);
+    fl_timeline_brought(from_ns, brought);
 }
 
 /* The first huge pages of `range` that are split, as far as it goes; len 0: there are none. No lock

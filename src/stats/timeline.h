@@ -60,12 +60,20 @@ static inline uint64_t fl_timeline_now(void)
     return fl_timeline_is_on() ? fl_sys.now_ns() : 0;
 }
 
-/* A span that began at `from_ns`, as fl_timeline_now said it. Nothing where that is 0. */
+/* A span that began at `from_ns`, as fl_timeline_now said it. Nothing where that or the value is 0. */
 static inline void fl_timeline_span(enum fl_timeline_kind kind, uint64_t from_ns, uint64_t value)
 {
-    if (FL_UNLIKELY(from_ns != 0)) {
+    if (FL_UNLIKELY(from_ns != 0) && value != 0) {
         fl_timeline_add(kind, from_ns, value);
     }
+}
+
+/* Memory was brought in by the calling thread. */
+static inline void fl_timeline_brought(uint64_t from_ns, uint64_t bytes)
+{
+    bool waits = fl_thread == FL_THREAD_PROGRAM;
+
+    fl_timeline_span(waits ? FL_TIMELINE_STALL : FL_TIMELINE_POPULATE, from_ns, bytes);
 }
 
 static inline void fl_timeline_moment(enum fl_timeline_kind kind, uint64_t value)
