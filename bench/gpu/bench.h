@@ -3,7 +3,7 @@
 #define FL_BENCH_GPU_BENCH_H
 
 #include "faultless/gpu.h"
-#include "gpu/cuda_abi.h"
+#include "gpu/driver/cuda_abi.h"
 #include "gpu/fake_cuda.h"
 
 #define KIB(n) ((size_t)(n) << 10)
@@ -20,7 +20,7 @@ extern struct cuda cu;
 extern void *cu_library;
 extern const struct fake_cuda *fake; /* NULL: a machine's driver */
 extern struct fl_gpu *gpu;
-extern bool smoke; /* small and once: what comes out means nothing */
+extern bool smoke, cpu; /* smoke: small and once, what comes out means nothing; cpu: no device */
 
 /* Finds the driver and opens device 0, its context current for this thread. Ends the program with 77 when there is none. */
 void cu_start(void);
@@ -56,10 +56,10 @@ void bar(const char *of, double value, enum bar kind, double limit);
 void *host_pages(size_t len, bool huge);
 void host_end(void *p, size_t len);
 
+void bench_pools(void); /* against the driver's own where there is a device */
+void bench_inputs(void);
 void bench_copies(void);
-void bench_pools(void);
-void bench_pools_cpu(void);
-void bench_memory(void);
 void bench_fork(size_t len);
+void bench_memory(void);
 
 #endif

@@ -181,6 +181,16 @@ static void from_elsewhere(size_t len)
     cu_ok(cu.cuStreamDestroy(c.stream), "cuStreamDestroy");
 }
 
+void bench_inputs(void)
+{
+    inputs(1000, KIB(16), 5);
+    if (!smoke) {
+        inputs(256, KIB(256), 1.5);
+        inputs(32, MIB(8), 1.0);
+    }
+    from_elsewhere(smoke ? MIB(1) : MIB(256));
+}
+
 void bench_copies(void)
 {
     static const size_t sizes[] = {MIB(1), MIB(16), MIB(64), MIB(256), GIB(1), GIB(4)};
@@ -188,10 +198,4 @@ void bench_copies(void)
     for (size_t i = 0; i < (smoke ? 1 : sizeof sizes / sizeof sizes[0]); i++) {
         by_size(sizes[i]);
     }
-    inputs(1000, KIB(16), 5);
-    if (!smoke) {
-        inputs(256, KIB(256), 1.5);
-        inputs(32, MIB(8), 1.0);
-    }
-    from_elsewhere(smoke ? MIB(1) : MIB(256));
 }

@@ -11,13 +11,14 @@ import os
 import socket
 import struct
 import time
+from typing import Optional
 
 _channel = None
 _inode = 0
 _resumed_ns = 0                 # when the last mark returned
 
 
-def _open():
+def _open() -> Optional[socket.socket]:
     global _inode
     text = os.environ.get("FAULTSTAT_STEP_FD", "")
     if not text.isdigit():
@@ -33,7 +34,7 @@ def _open():
     return None
 
 
-def mark():
+def mark() -> bool:
     """Say that a step ends here and the next one begins; wait while faultstat reads this process.
 
     Returns True when faultstat answered, False when nobody listens (then and from then on).

@@ -96,6 +96,9 @@ struct fl_gpu_pool_options {
     enum fl_gpu_events events;
     unsigned retry_ms; /* out of memory: wait so long for another thread's free (0) */
     int numa_node;     /* pinned: -1 is the device's */
+    /* planned: what any thread asks for belongs to the step, in the order in which it comes, and
+     * any may say fl_gpu_pool_step. What two ask for at the same time is not planned. */
+    bool all_threads;
 };
 
 /* What the environment says (FAULTLESS_GPU_*, and MXNet's and PaddlePaddle's names), else the values above. `gpu` may be NULL. */
@@ -104,6 +107,21 @@ FL_API int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_optio
                               struct fl_gpu_pool **out);
 /* -EBUSY while something is allocated. Waits for the streams that freed. */
 FL_API int fl_gpu_pool_destroy(struct fl_gpu_pool *pool);
+
+/* A block that is allocated. */
+struct fl_gpu_block {
+    uint64_t size; /* set by the caller to sizeof(struct fl_gpu_block) */
+    uint64_t address, bytes, requested_bytes;
+    uint64_t base, base_bytes; /* of the driver's allocation that it lies in: cuIpcGetMemHandle's */
+    int device;
+    enum fl_gpu_target target;
+};
+/* The block that has `address`, its first byte or another. -ENOENT: none of the pool's that is
+ * allocated.  Threads: any.  Cost: O(chunks + blocks of one), under the pool's lock. */
+FL_API int fl_gpu_pool_find(struct fl_gpu_pool *pool, uint64_t address, struct fl_gpu_block *out);
+/* The pool that has it, of all of the process's; `out` may be NULL. NULL: none has. Not of pools
+ * that another thread ends meanwhile. */
+FL_API struct fl_gpu_pool *fl_gpu_owner(uint64_t address, struct fl_gpu_block *out);
 
 /* `size` 0 is served as 1. For pinned pools `*out` is an address of the host. What `stream` freed it may have again at once: it is
  * in order after that. On a stream that lasts a hit makes no driver call.  Threads: any.
@@ -136,7 +154,7 @@ FL_API int fl_gpu_pool_collect(struct fl_gpu_pool *pool);
 /* For pools of strategy FL_GPU_PLANNED (else -EINVAL). Between two of these calls is a step, of the calling thread's requests. The first
  * step is learned and packed; from then on each request that is as large as the plan's next one has its place, without a search, a lock
  * or a driver call. What does not match is served as by auto_growth; a program whose steps have changed is learned anew. What is freed
- * after its step, and other threads' requests, are not part of the plan; anybody may free.  Threads: one at a time; when it is another
+ * after its step, and other threads' requests (but for `all_threads`), are not part of the plan; anybody may free.  Threads: one at a time; when it is another
  * than before, the one before is within no call for this pool meanwhile. */
 FL_API int fl_gpu_pool_step(struct fl_gpu_pool *pool);
 /* A plan of your own in place of a learned one: the sizes of a step's requests in their order, and where each lies (`offset`, a multiple
@@ -161,6 +179,23 @@ struct fl_gpu_pool_stats {
     uint64_t gc_batches, gc_bytes, trims, retries, quarantined, capture_refusals;
 };
 FL_API int fl_gpu_pool_stats(struct fl_gpu_pool *pool, struct fl_gpu_pool_stats *out);
+
+/* What the process has of one device by pools and mirrors together, those of other libraries' shims
+ * too. Bytes, or counts so far where a name says no bytes; FAULTLESS_STATS has the same fields. */
+struct fl_gpu_device_stats {
+    uint64_t size; /* set by the caller to sizeof(struct fl_gpu_device_stats) */
+    /* Of the driver's memory, in the whole pages that it gives; limit 0: none. */
+    uint64_t held_bytes, held_peak_bytes, limit_bytes;
+    uint64_t pools, occupied_bytes, free_bytes, requested_bytes; /* of device memory, now */
+    /* Of these, and of those that have ended, as in struct fl_gpu_pool_stats. */
+    uint64_t allocs, hits, planned_hits, driver_allocs, driver_ns, implicit_syncs;
+    uint64_t pinned_pools, pinned_bytes;   /* now; bytes with staging buffers and mirrors */
+    uint64_t mirrors, mirror_bytes;        /* now; bytes of the device */
+    uint64_t copies, copied_bytes, stalls; /* of mirrors and staging */
+};
+/* 0; -EINVAL: no such number, or size is not set. Of a device that was never used all are 0.
+ * Threads: any. */
+FL_API int fl_gpu_device_stats(int device, struct fl_gpu_device_stats *out);
 
 /* Mirror: one range of host memory, pinned, and one of device memory, with the same offsets. */
 struct fl_gpu_slot {
@@ -246,16 +281,24 @@ FL_API int fl_gpu_mirror_stats(struct fl_gpu_mirror *m, struct fl_gpu_mirror_sta
 FL_API int fl_gpu_stage(struct fl_gpu *gpu, uint64_t to, const void *from, size_t len,
                         void *stream);
 
-/* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so", "fl_gpu_torch_alloc",
+/* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so.0", "fl_gpu_torch_alloc",
  * "fl_gpu_torch_free"), with a pool for each device, in its primary context, by
  * fl_gpu_pool_defaults. docs/gpu.md has how the others are set.  Threads: any. */
-/* Without memory: throws std::runtime_error ("CUDA out of memory ..."), as PyTorch expects; in a
- * process that has no C++ library NULL, and one line on standard error. */
+/* Without memory: what nobody uses goes back and it is tried again; then throws, as PyTorch expects:
+ * c10::OutOfMemoryError where PyTorch exports it, else std::runtime_error, "CUDA out of memory ...".
+ * In a process that has no C++ library NULL, and one line on standard error. */
 FL_API void *fl_gpu_torch_alloc(ssize_t size, int device, void *stream);
 /* `stream` is the one of the allocation, and need not be there any more. */
 FL_API void fl_gpu_torch_free(void *p, ssize_t size, int device, void *stream);
 /* set_record_stream_fn: a tensor's record_stream. */
 FL_API void fl_gpu_torch_record_stream(void *p, void *stream);
+/* set_init_fn: looks for the driver, and says so once when there is none. */
+FL_API void fl_gpu_torch_init(int devices);
+/* set_memory_fraction_fn: torch.cuda.set_per_process_memory_fraction, of what the device has. It
+ * holds for the process's pools and mirrors together, beside their limits. */
+FL_API void fl_gpu_torch_memory_fraction(double fraction, int device);
+/* set_base_alloc_fn: the driver's allocation that `p` lies in, and its bytes. */
+FL_API void *fl_gpu_torch_base_alloc(void *p, size_t *size);
 /* set_reset_fn: torch.cuda.empty_cache. */
 FL_API void fl_gpu_torch_empty_cache(void);
 /* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: graph capture's
@@ -267,6 +310,20 @@ FL_API void fl_gpu_torch_begin_allocate_to_pool(int device, struct fl_gpu_torch_
                                                 const void *filter);
 FL_API void fl_gpu_torch_end_allocate_to_pool(int device, struct fl_gpu_torch_id id);
 FL_API void fl_gpu_torch_release_pool(int device, struct fl_gpu_torch_id id);
+
+/* The strategy of PyTorch's pools, before the first is made (-EBUSY). FL_GPU_AUTO: the environment's. */
+FL_API int fl_gpu_torch_use(enum fl_gpu_strategy strategy);
+/* The pool of PyTorch's tensors on `device`, which is made if it is not there: for fl_gpu_pool_step,
+ * fl_gpu_pool_stats, fl_gpu_pool_trim, fl_gpu_pool_stream_retire. It stays. NULL: fl_gpu_error. */
+FL_API struct fl_gpu_pool *fl_gpu_torch_pool(int device);
+
+/* CuPy: cupy.cuda.CFunctionAllocator's pair. `pool` NULL: one for each device, in its primary
+ * context, that gives out what was freed when the legacy stream is past the free, because CuPy names
+ * no stream; else a pool of yours, on the legacy stream. Without memory NULL, which CuPy looks at
+ * not: python/faultless/cupy.py does. Threads: any. */
+FL_API void *fl_gpu_cupy_alloc(void *pool, size_t size, int device);
+FL_API void fl_gpu_cupy_free(void *pool, void *address, int device);
+FL_API struct fl_gpu_pool *fl_gpu_cupy_pool(int device); /* as fl_gpu_torch_pool */
 
 /* A Chrome trace (chrome://tracing, Perfetto) of what pools do from now on, to `path`, until fl_gpu_trace_end or exit. Also
  * FAULTLESS_GPU_TRACE.  -EBUSY: there is one. */

@@ -1,6 +1,6 @@
 /* Where the runtime starts and stops the folder: nothing is called, opened or loaded here. */
-#include "gpu/driver.h"
-#include "gpu/trace.h"
+#include "gpu/driver/driver.h"
+#include "gpu/trace/trace.h"
 
 struct fl_gpu_host fl_gpu_host;
 

@@ -159,13 +159,7 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
         }
     }
     c->serve.last = c->serve.last == l ? NULL : c->serve.last;
-    fl_better_forget(c, l);
     fl_layout_free(l);
-}
-
-static bool is_in_work(const struct fl_step_context *c, const struct fl_layout *l)
-{
-    return atomic_load(&c->job.state) != FL_JOB_NONE && c->job.grown == l;
 }
 
 void fl_context_note_sizes(struct fl_step_context *c, const struct fl_record *rec)
@@ -188,6 +182,7 @@ static const struct {
 } fates[FL_ENDS] = {
     [FL_END_LOST] = {.failures = 1},
     [FL_END_BAD] = {.failures = FAILURES, .forgets = true, .rests = true, .drops = true},
+    [FL_END_CHURNED] = {.forgets = true, .rests = true, .drops = true},
     [FL_END_MISMATCHED] = {.failures = 1, .drops = true},
     [FL_END_NO_MEMORY] = {.rests = true},
     [FL_END_FORKED] = {.rests = true},
@@ -204,7 +199,8 @@ static unsigned failures_of(struct fl_step_context *c, const struct fl_layout *l
 
 /* The plan that is served has come to its end. True: it never served for long, and is to be forgotten: what was taken for a step may
  * be a part of the program's, so the detector doubts it. */
-static bool is_hopeless(struct fl_step_context *c, struct fl_layout *l, enum fl_end why)
+static bool is_hopeless(struct fl_step_context *c, struct fl_layout *l, enum fl_end why,
+                        bool in_work)
 {
     unsigned failures = failures_of(c, l, why);
     bool served_long = c->serve.served >= LONG_SERVICE;
@@ -212,7 +208,7 @@ static bool is_hopeless(struct fl_step_context *c, struct fl_layout *l, enum fl_
     if (failures != 0) {
         l->failed = (uint8_t)(served_long ? 0 : fl_min(l->failed + failures, UINT8_MAX));
     }
-    bool hopeless = !c->who.declared && l->failed >= FAILURES && !is_in_work(c, l);
+    bool hopeless = !c->who.declared && l->failed >= FAILURES && !in_work;
     if (hopeless && c->watch.detect != NULL && l->n != c->learn.varied) {
         fl_detect_doubt(c->watch.detect, l->period, c->serve.served);
         c->lead.alone = c->lead.leader != NULL && fl_detect_period(c->watch.detect) == 0;
@@ -223,19 +219,17 @@ static bool is_hopeless(struct fl_step_context *c, struct fl_layout *l, enum fl_
 void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
 {
     struct fl_layout *l = c->serve.layout;
-    bool hopeless = is_hopeless(c, l, why);
-    bool forgets = hopeless || (fates[why].forgets && !is_in_work(c, l));
+    bool in_work = atomic_load(&c->job.state) != FL_JOB_NONE && c->job.grown == l;
+    bool hopeless = is_hopeless(c, l, why, in_work);
 
-    if (fates[why].forgets && is_in_work(c, l)) {
-        c->job.unwanted = true;
-    }
+    c->job.unwanted = c->job.unwanted || (fates[why].forgets && in_work);
     if (fates[why].drops) {
         fl_stats_bump(&c->stats.drops);
         fl_timeline_moment(FL_TIMELINE_DROP, c->who.id);
         c->serve.last = NULL;
     }
     fl_replay_off(c);
-    if (forgets) {
+    if (hopeless || (fates[why].forgets && !in_work)) {
         forget(c, l);
     }
     if (!fl_context_knows_any(c)) {
@@ -264,7 +258,10 @@ static void serve(struct fl_step_context *c, struct fl_layout *l)
 static void end_served_step(struct fl_step_context *c)
 {
     static const enum fl_end why[] = {
-        [FL_STEPS_BAD] = FL_END_BAD, [FL_STEPS_MISMATCHED] = FL_END_MISMATCHED};
+        [FL_STEPS_BAD] = FL_END_BAD,
+        [FL_STEPS_MISMATCHED] = FL_END_MISMATCHED,
+        [FL_STEPS_CHURNED] = FL_END_CHURNED,
+    };
     enum fl_verdict verdict = fl_replay_end(c);
 
     if (verdict != FL_STEP_GOOD) {
@@ -339,7 +336,6 @@ void fl_context_step_end(struct fl_step_context *c)
     if (atomic_load(&c->job.state) != FL_JOB_NONE) {
         return;
     }
-    fl_better_collect(c);
     if (has_job(c)) {
         fl_engine_want(c);
         if (c->state == FL_LEARN) {
@@ -403,13 +399,6 @@ void fl_context_restart(struct fl_step_context *c)
         }
     }
     set_mode(c);
-}
-
-void fl_context_lost(struct fl_step_context *c)
-{
-    if (c->state == FL_SERVE) {
-        fl_context_end_plan(c, FL_END_LOST);
-    }
 }
 
 void fl_context_abandon(struct fl_step_context *c)

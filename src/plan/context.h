@@ -18,6 +18,7 @@ enum fl_plan_state {
 enum fl_end {
     FL_END_LOST,       /* too many requests in a row were unknown */
     FL_END_BAD,        /* its steps miss too much */
+    FL_END_CHURNED,    /* its steps bring in what other arenas have taken */
     FL_END_MISMATCHED, /* nearly nothing of its steps is known: it may be right for others */
     FL_END_NO_MEMORY,
     FL_END_FORKED, /* its memory is not in the child */
@@ -56,7 +57,6 @@ struct fl_step_context {
     struct fl_lead lead;
     struct fl_watch watch;
     struct fl_pack_job job;
-    struct fl_repack repack;
     struct fl_identity who;
     struct fl_plan_counters stats;
 };
@@ -133,8 +133,6 @@ void fl_context_boundary(struct fl_step_context *c);
 /* Plans for steps with as many requests of exactly other sizes are of no use. */
 void fl_context_note_sizes(struct fl_step_context *c, const struct fl_record *rec);
 void fl_context_stop_watching(void);
-/* The plan is served no more, amid a step. */
-void fl_context_lost(struct fl_step_context *c);
 /* Amid a step a known one has begun: its first requests were the last ones. */
 void fl_context_restart(struct fl_step_context *c);
 /* In a child of fork: a thread that is not here was in it, amid anything. Nothing that it has can be

@@ -12,11 +12,12 @@ static struct {
     bool claimed, refused;
     size_t used;           /* bytes from the span's start */
     _Atomic size_t mapped; /* bytes of these. Relaxed: a statistic */
-    uintptr_t kept[CLASSES][KEPT];
-    unsigned nkept[CLASSES];
-    /* The last ones of each that came back, with their pages: a layout that serves, one that is made
-     * and one that is searched for come and go together. 0: none. */
-    uintptr_t warm[WARM_CLASSES][WARM];
+    /* What came back, by class. The last ones of the smaller classes keep their pages: a layout that
+     * serves, one that is made and one that is searched for come and go together, and take no fault. */
+    struct addresses {
+        uintptr_t warm[WARM], cold[KEPT];
+        unsigned nwarm, ncold;
+    } class[CLASSES];
 } memory; /* Lock: plan */
 
 static bool claim_span(void)
@@ -41,111 +42,91 @@ static unsigned class_of(size_t len)
     return pages <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(pages - 1);
 }
 
-/* Addresses for `len` bytes. Lock: plan. */
-static struct fl_range take_addresses(size_t len)
+struct piece {
+    struct fl_range part; /* len 0: none */
+    bool warm;            /* it has pages, as they were left */
+};
+
+/* Lock: plan. */
+static struct piece take(size_t len)
 {
     unsigned k = class_of(len);
-    struct fl_range part = {0, k < CLASSES ? fl_page.base << k : 0};
+    struct piece p = {.part.len = k < CLASSES ? fl_page.base << k : 0};
 
-    if (part.len == 0 || !claim_span()) {
-        return (struct fl_range){0, 0};
+    if (p.part.len == 0 || !claim_span()) {
+        return (struct piece){.warm = false};
     }
-    if (memory.nkept[k] != 0) {
-        part.base = memory.kept[k][--memory.nkept[k]];
-    } else if (part.len <= memory.span.all.len - memory.used) {
-        part.base = memory.span.all.base + memory.used;
-        memory.used += part.len;
+    struct addresses *of = &memory.class[k];
+    if (of->nwarm != 0) {
+        p.part.base = of->warm[--of->nwarm];
+        p.warm = true;
+    } else if (of->ncold != 0) {
+        p.part.base = of->cold[--of->ncold];
+    } else if (p.part.len <= memory.span.all.len - memory.used) {
+        p.part.base = memory.span.all.base + memory.used;
+        memory.used += p.part.len;
     } else {
-        part.len = 0;
+        p.part.len = 0;
     }
-    return part;
+    return p;
 }
 
-static void *commit(struct fl_range part)
+static void *clear(struct piece p)
 {
-    if (part.len == 0 || fl_vspace_commit(&memory.span, part, false) != 0) {
+    void *at = (void *)p.part.base; /* NOLINT(performance-no-int-to-ptr) */
+
+    if (p.warm) {
+        return memset(at, 0, p.part.len);
+    }
+    if (p.part.len == 0 || fl_vspace_commit(&memory.span, p.part, false) != 0) {
         return NULL;
     }
-    atomic_fetch_add_explicit(&memory.mapped, part.len, memory_order_relaxed);
-    return (void *)part.base; /* NOLINT(performance-no-int-to-ptr) */
+    atomic_fetch_add_explicit(&memory.mapped, p.part.len, memory_order_relaxed);
+    return at;
 }
 
-static bool decommit(struct fl_range part)
+/* Lock: plan. False: it is to be unmapped. */
+static bool keep_warm(uintptr_t p, unsigned k)
 {
+    struct addresses *of = &memory.class[k];
+
+    if (k >= WARM_CLASSES || of->nwarm == WARM) {
+        return false;
+    }
+    of->warm[of->nwarm++] = p;
+    return true;
+}
+
+static bool decommit(uintptr_t p, unsigned k)
+{
+    struct fl_range part = {p, fl_page.base << k};
     bool gone = fl_vspace_decommit(&memory.span, part) == 0;
 
     atomic_fetch_sub_explicit(&memory.mapped, gone ? part.len : 0, memory_order_relaxed);
     return gone;
 }
 
-static struct fl_range range_of(uintptr_t p, size_t len)
-{
-    return (struct fl_range){p, fl_page.base << class_of(len)};
-}
-
 /* Lock: plan. */
-static void keep_addresses(struct fl_range part)
+static void keep_cold(uintptr_t p, unsigned k)
 {
-    unsigned k = class_of(part.len);
+    struct addresses *of = &memory.class[k];
 
-    if (memory.nkept[k] < KEPT) {
-        memory.kept[k][memory.nkept[k]++] = part.base;
+    if (of->ncold < KEPT) {
+        of->cold[of->ncold++] = p;
     }
-}
-
-/* A place of the class that has a block, or one that is empty; NULL: there is none. Lock: plan. */
-static uintptr_t *warm_place(size_t len, bool with_block)
-{
-    unsigned k = class_of(len);
-
-    for (unsigned i = 0; k < WARM_CLASSES && i < WARM; i++) {
-        if ((memory.warm[k][i] != 0) == with_block) {
-            return &memory.warm[k][i];
-        }
-    }
-    return NULL;
-}
-
-/* What comes and goes with each layout takes no fault. Lock: plan. NULL: there is none. */
-static void *take_warm(size_t len)
-{
-    uintptr_t *place = warm_place(len, true), p = place != NULL ? *place : 0;
-
-    if (place != NULL) {
-        *place = 0;
-    }
-    return (void *)p; /* NOLINT(performance-no-int-to-ptr) */
-}
-
-/* Lock: plan. False: it is to be unmapped. */
-static bool keep_warm(struct fl_range part)
-{
-    uintptr_t *place = part.base != 0 ? warm_place(part.len, false) : NULL;
-
-    if (place != NULL) {
-        *place = part.base;
-    }
-    return place != NULL;
-}
-
-static void *clear(void *warm, size_t len)
-{
-    return memset(warm, 0, fl_page.base << class_of(len));
 }
 
 void *fl_plan_map(size_t len)
 {
-    void *warm = take_warm(len);
-
-    return warm != NULL ? clear(warm, len) : commit(take_addresses(len));
+    return clear(take(len));
 }
 
 void fl_plan_unmap(uintptr_t p, size_t len)
 {
-    struct fl_range part = range_of(p, len);
+    unsigned k = class_of(len);
 
-    if (!keep_warm(part) && p != 0 && decommit(part)) {
-        keep_addresses(part);
+    if (p != 0 && !keep_warm(p, k) && decommit(p, k)) {
+        keep_cold(p, k);
     }
 }
 
@@ -153,22 +134,21 @@ void fl_plan_unmap(uintptr_t p, size_t len)
 void *fl_plan_map_locked(size_t len)
 {
     fl_plan_lock();
-    void *warm = take_warm(len);
-    struct fl_range part = warm == NULL ? take_addresses(len) : (struct fl_range){0, 0};
+    struct piece p = take(len);
     fl_plan_unlock();
-    return warm != NULL ? clear(warm, len) : commit(part);
+    return clear(p);
 }
 
 void fl_plan_unmap_locked(uintptr_t p, size_t len)
 {
-    struct fl_range part = range_of(p, len);
+    unsigned k = class_of(len);
 
     fl_plan_lock();
-    bool keeps = keep_warm(part);
+    bool done = p == 0 || keep_warm(p, k);
     fl_plan_unlock();
-    if (!keeps && p != 0 && decommit(part)) {
+    if (!done && decommit(p, k)) {
         fl_plan_lock();
-        keep_addresses(part);
+        keep_cold(p, k);
         fl_plan_unlock();
     }
 }

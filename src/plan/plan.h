@@ -5,7 +5,7 @@
  * serve/     layouts, the arenas that blocks lie in, requests served from them.
  * store/     plans kept across runs, in a file; recorded steps as text.
  * context.c  whose steps these are, and what comes next: README.md has the diagram.
- * engine.c   has pack/ find the offsets, by the worker; repack.c goes on.
+ * engine.c   has pack/ find the offsets, by the worker.
  * A plan is a hint: what a request gets is decided by the claim on the granules' bits, so a plan that is wrong, stale or torn
  * costs memory and never a byte.
  * Left to others: where memory comes from (region/), which requests come here (alloc/), when to begin (runtime/).
@@ -34,16 +34,13 @@ struct fl_life {
     uint64_t birth; /* within the step */
     /* Past the step's end: in the next one. FL_LIFE_NEVER: not freed while this step and the next were watched. */
     uint64_t death;
-    uint64_t align;  /* a power of two; 0: any */
-    uint32_t thread; /* of the context's threads */
-    uint32_t index;  /* of that thread's requests in the step */
-    uint32_t zone;   /* that it was marked with; 0: none */
-    uint8_t
-        node; /* of the region's, where its memory was taken; FL_LIFE_ANY_NODE: on several, or as the program wishes */
+    uint64_t align; /* a power of two; 0: any */
+    uint32_t zone;  /* that it was marked with; 0: none */
+    /* Of the region's, where its memory was taken; FL_LIFE_ANY_NODE: on several, or as the program wishes. */
+    uint8_t node;
 };
 
-/* A step as it was recorded: lives by (thread, index), those of a thread in the order of birth; [begin, end) by the same clock, which
- * goes on from step to step. */
+/* A step as it was recorded: lives in the order of birth; [begin, end) by the same clock, which goes on from step to step. */
 struct fl_lives {
     const struct fl_life *life;
     size_t n;
@@ -64,35 +61,27 @@ struct fl_slot {
     uint64_t headroom;     /* bytes of these */
     uint64_t least, most;  /* that were asked for */
     uint64_t align;        /* the largest */
-    uint64_t birth, death; /* in the order of the newest step's events; 0 .. horizon */
+    uint64_t birth, death; /* counted in births of the newest step; 0 .. horizon */
     /* From the packer, FL_PACK_NONE until then; the second for FL_SLOT_DOUBLED. */
     uint64_t offset[2];
-    uint32_t thread, index; /* as in the newest step */
     enum fl_slot_kind kind;
     uint32_t zone; /* at most FL_PLAN_ZONES; not 0, and planned: FL_SLOT_DOUBLED */
 };
 
 struct fl_merged {
-    size_t n; /* slots: one for each life of the newest step, in their order */
     uint64_t horizon;
     /* Bytes: the most that any one recorded step held at once, with what lives on from a step like it; what is never freed left
      * out. */
     uint64_t largest;
-    /* Recorded steps whose requests do not match the newest one's in number and order. */
-    unsigned differing;
-    /* Bit j: steps[j] was not used, since more than a quarter of its requests do not match. */
-    unsigned left_out;
 };
 
-/* Slots for the step that comes next, of 1 to FL_MERGE_STEPS recorded ones, the newest first. Two planned slots that lived at once
- * in any of them do so in the result: lifetimes are lengthened for that, by little. Requests are matched by their
- * order in each thread, some may be missing or too many; one that the newest step does not have gets no slot.
+/* Slots for the step that comes next, of 1 to FL_MERGE_STEPS recorded ones, the newest first: one for each life of the newest, in
+ * their order. Two planned slots that lived at once in any of the steps do so in the result. Requests are matched by their order,
+ * some may be missing or too many. A step of which more than a quarter do not match is not used.
  *   percent   by which all sizes at their largest may exceed what any one step held at once; if they do, those that vary are not planned.
- *   slot      room for as many as the newest step has lives.
  *   scratch   fl_merge_scratch(lives of the newest step, nsteps) bytes.
- * Returns 0; -EAGAIN: more than half of the older steps would be left out (`left_out` says which); -ENOMEM: the scratch is too small;
- * -EINVAL: a step is malformed.
- * Threads: any. Never allocates. Cost: 0.2 us a life and step, 0.4 where all sizes change. */
+ * Returns 0; -EAGAIN: more than half of the older steps would be left out; -ENOMEM: the scratch is too small.
+ * Threads: any. Never allocates. Cost: 0.1 us a life and step. */
 int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, struct fl_slot *slot,
              struct fl_merged *out, void *scratch, size_t scratch_len);
 size_t fl_merge_scratch(size_t n, size_t nsteps);

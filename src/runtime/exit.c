@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { REPORT_BYTES = FL_PROMETHEUS_BYTES };
+enum { REPORT_BYTES = 40960 };
 
 enum where { NOWHERE, SUMMARY, TABLE, JSON, PROMETHEUS };
 
@@ -52,26 +52,31 @@ static void read_program(char *out, size_t size)
     out[strcspn(out, "\n")] = '\0';
 }
 
-static struct fl_text table_on(char *text, size_t size)
+/* `soon`: the caller waits for no lock. */
+static struct fl_text table_on(char *text, size_t size, bool soon)
 {
     struct fl_text t = fl_text_on(text, size);
     struct fl_stats_values values;
     struct fl_stats_nodes nodes;
+    struct fl_stats_gpus gpus;
 
     fl_read_stats(&values);
     read_nodes(&nodes);
+    fl_gpu_stats_read(&gpus, soon);
     fl_stats_format_table(&values, getpid(), &t);
     fl_stats_format_nodes(&nodes, getpid(), &t);
+    fl_stats_format_gpus(&gpus, getpid(), &t);
     return t;
 }
 
-/* To the file that is named, as JSON or for Prometheus. */
-static int write_file(enum where where)
+/* To the file that is named, as JSON or for Prometheus. `soon`: as above. */
+static int write_file(enum where where, bool soon)
 {
     char text[REPORT_BYTES], program[64], path[FL_OPTION_TEXTS];
     struct fl_text t = fl_text_on(text, sizeof text);
     struct fl_stats_values values;
     struct fl_stats_nodes nodes;
+    struct fl_stats_gpus gpus;
 
     if (!fl_names_expand(&fl_runtime.options.names, fl_runtime.options.text[FL_OPTION_stats],
                          getpid(), path, sizeof path)) {
@@ -84,7 +89,8 @@ static int write_file(enum where where)
         return fl_sys.replace_file(path, text, t.len);
     }
     read_nodes(&nodes);
-    fl_stats_format_json(&values, &nodes, getpid(), program, &t);
+    fl_gpu_stats_read(&gpus, soon);
+    fl_stats_format_json(&values, &nodes, &gpus, getpid(), program, &t);
     return fl_sys.append_file(path, text, t.len);
 }
 
@@ -104,7 +110,7 @@ static void want_report(int signal)
 static void table_to_standard_error(void)
 {
     char text[REPORT_BYTES], path[64];
-    struct fl_text t = table_on(text, sizeof text), p = fl_text_on(path, sizeof path);
+    struct fl_text t = table_on(text, sizeof text, true), p = fl_text_on(path, sizeof path);
 
     fl_text_str(&p, "/proc/");
     fl_text_u64(&p, (uint64_t)getpid());
@@ -125,7 +131,7 @@ uint64_t fl_report_wanted(struct fl_region *r)
     }
     if (regular || (asked && where == JSON)) {
         written_ns = now;
-        (void)write_file(where);
+        (void)write_file(where, true);
     } else if (asked) {
         table_to_standard_error();
     }
@@ -180,11 +186,13 @@ static void say_at_exit(enum where where)
 {
     char text[REPORT_BYTES], program[64];
     struct fl_stats_values values;
+    struct fl_stats_gpus gpus;
     struct fl_text t = fl_text_on(text, sizeof text);
 
     fl_read_stats(&values);
-    if (where == TABLE && values.requests != 0) {
-        fl_say_last(text, table_on(text, sizeof text).len);
+    fl_gpu_stats_read(&gpus, false);
+    if (where == TABLE && (values.requests != 0 || gpus.n != 0)) {
+        fl_say_last(text, table_on(text, sizeof text, false).len);
         return;
     }
     if (where == SUMMARY && values.requests == 0 && getpgrp() != getpid()) {
@@ -294,7 +302,7 @@ __attribute__((destructor)) static void at_exit(void)
     fl_region_prove(&fl_runtime.region);
     if (where == SUMMARY || where == TABLE) {
         say_at_exit(where);
-    } else if (write_file(where) != 0) {
+    } else if (write_file(where, false) != 0) {
         fl_say("the file of FAULTLESS_STATS cannot be written");
     }
 }

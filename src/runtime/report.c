@@ -58,6 +58,7 @@ int fl_step_free(struct fl_step_context *ctx)
 int fl_step_begin(struct fl_step_context *ctx)
 {
     fl_boot();
+    fl_gpu_step();
     return fl_plan_begin(ctx);
 }
 

@@ -51,6 +51,19 @@ void fl_stats_format_nodes(const struct fl_stats_nodes *n, int pid, struct fl_te
     }
 }
 
+void fl_stats_format_gpus(const struct fl_stats_gpus *all, int pid, struct fl_text *t)
+{
+    for (unsigned i = 0; i < all->n; i++) {
+        const struct fl_stats_gpu *g = &all->gpu[i];
+#define X(field)                                                                                   \
+    fl_stats_format_prefix(pid, NULL, t);                                                          \
+    append_pair(t, "GPU", g->id, " " #field " ");                                                  \
+    append_pair(t, "", g->field, "\n");
+        FL_STATS_GPU_FIELDS(X)
+#undef X
+    }
+}
+
 static void append_resident(struct fl_text *t, const char *of, uint64_t bytes, uint64_t resident)
 {
     append_pair(t, of, bytes, " bytes, ");
@@ -81,8 +94,23 @@ static void append_nodes(struct fl_text *t, const struct fl_stats_nodes *n)
     append_pair(t, "], \"several_nodes_bytes\": ", n->several, "");
 }
 
-void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n, int pid,
-                          const char *program, struct fl_text *t)
+static void append_gpus(struct fl_text *t, const struct fl_stats_gpus *all)
+{
+    fl_text_str(t, ", \"gpus\": [");
+    for (unsigned i = 0; i < all->n; i++) {
+        const struct fl_stats_gpu *g = &all->gpu[i];
+        append_pair(t, i == 0 ? "{\"gpu\": " : ", {\"gpu\": ", g->id, "");
+#define X(field) append_pair(t, ", \"" #field "\": ", g->field, "");
+        FL_STATS_GPU_FIELDS(X)
+#undef X
+        fl_text_str(t, "}");
+    }
+    fl_text_str(t, "]");
+}
+
+void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n,
+                          const struct fl_stats_gpus *g, int pid, const char *program,
+                          struct fl_text *t)
 {
     fl_text_str(t, "{\"pid\": ");
     fl_text_u64(t, (uint64_t)pid);
@@ -95,6 +123,9 @@ void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats
 #undef X
     if (n != NULL && n->n != 0) {
         append_nodes(t, n);
+    }
+    if (g != NULL && g->n != 0) {
+        append_gpus(t, g);
     }
     fl_text_str(t, "}\n");
 }

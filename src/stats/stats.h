@@ -104,6 +104,41 @@ struct fl_stats_nodes {
     uint64_t several; /* what several nodes share: in turn, or as it was touched */
 };
 
+/* What pools and mirrors have of one GPU, as the public struct fl_gpu_device_stats has it, which
+ * docs and faultless/gpu.h explain. X(field). */
+#define FL_STATS_GPU_FIELDS(X)                                                                     \
+    X(held_bytes)                                                                                  \
+    X(held_peak_bytes)                                                                             \
+    X(limit_bytes)                                                                                 \
+    X(pools)                                                                                       \
+    X(occupied_bytes)                                                                              \
+    X(free_bytes)                                                                                  \
+    X(requested_bytes)                                                                             \
+    X(allocs)                                                                                      \
+    X(hits)                                                                                        \
+    X(planned_hits)                                                                                \
+    X(driver_allocs)                                                                               \
+    X(driver_ns)                                                                                   \
+    X(implicit_syncs)                                                                              \
+    X(pinned_pools)                                                                                \
+    X(pinned_bytes)                                                                                \
+    X(mirrors)                                                                                     \
+    X(mirror_bytes)                                                                                \
+    X(copies)                                                                                      \
+    X(copied_bytes)                                                                                \
+    X(stalls)
+
+enum { FL_STATS_GPUS = 16 };
+struct fl_stats_gpus {
+    unsigned n; /* 0: none was used, and nothing is said */
+    struct fl_stats_gpu {
+        unsigned id; /* the driver's number */
+#define X(field) uint64_t field;
+        FL_STATS_GPU_FIELDS(X)
+#undef X
+    } gpu[FL_STATS_GPUS];
+};
+
 /* One writer; anybody may read. */
 static inline void fl_stats_add(_Atomic uint64_t *counter, uint64_t n)
 {
@@ -164,9 +199,12 @@ void fl_stats_format_prometheus(const struct fl_stats_values *v, int pid, const 
  * memory. `pid`: 0, it is not said. */
 void fl_stats_format_table(const struct fl_stats_values *v, int pid, struct fl_text *t);
 void fl_stats_format_nodes(const struct fl_stats_nodes *n, int pid, struct fl_text *t);
+void fl_stats_format_gpus(const struct fl_stats_gpus *g, int pid, struct fl_text *t);
 void fl_stats_format_residency(const struct fl_residency_values *v, struct fl_text *t);
-/* One line of JSON with pid and program first, newline behind. `n`: NULL, or with several nodes they are last. */
-void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n, int pid,
-                          const char *program, struct fl_text *t);
+/* One line of JSON with pid and program first, newline behind. `n`: NULL, or with several nodes they
+ * are behind that; `g`: NULL, or the GPUs that were used are last. */
+void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n,
+                          const struct fl_stats_gpus *g, int pid, const char *program,
+                          struct fl_text *t);
 
 #endif

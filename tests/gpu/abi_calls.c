@@ -1,5 +1,6 @@
-/* Each prototype of src/gpu/cuda_abi.h is the one that the CUDA Toolkit has for that version of the call. Compiled where there is a
- * toolkit; there is nothing to run. */
+/* Each prototype of src/gpu/driver/cuda_abi.h is the one that the CUDA Toolkit has for that version of the
+ * call, and those that bench/gpu/probe.h adds are the symbol's. Compiled where there is a toolkit;
+ * there is nothing to run. */
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
@@ -23,12 +24,20 @@ typedef CUdriverProcAddressQueryResult fl_CUdriverProcAddressQueryResult;
 #define fl_CUmemAccessDesc CUmemAccessDesc_st
 #define fl_CUmemPoolProps CUmemPoolProps_st
 #define fl_CUmemcpyAttributes CUmemcpyAttributes_st
-#include "gpu/cuda_abi.h"
+typedef CUgraph probe_CUgraph;
+#include "gpu/probe.h"
 
 #define X(need, name, suffix, version, parameters)                                                 \
     _Static_assert(                                                                                \
         __builtin_types_compatible_p(fl_CUresult(*) parameters, PFN_##name##_v##version), #name);
 FL_CUDA_CALLS(X)
+#undef X
+
+/* cuda.h gives the plain name the version that it is at: the one asked for here. */
+#define X(name, suffix, parameters)                                                                \
+    _Static_assert(__builtin_types_compatible_p(fl_CUresult(*) parameters, __typeof__(&name)),     \
+                   #name suffix);
+PROBE_CALLS(X)
 #undef X
 
 _Static_assert(__builtin_types_compatible_p(fl_cuGetProcAddress *, PFN_cuGetProcAddress_v12000),

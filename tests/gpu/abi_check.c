@@ -1,6 +1,6 @@
-/* Each value, size and offset of src/gpu/cuda_abi.h is the CUDA Toolkit's. Compiled where there is a toolkit; there is nothing to
+/* Each value, size and offset of src/gpu/driver/cuda_abi.h is the CUDA Toolkit's. Compiled where there is a toolkit; there is nothing to
  * run. */
-#include "gpu/cuda_abi.h"
+#include "gpu/driver/cuda_abi.h"
 
 #include <cuda.h>
 

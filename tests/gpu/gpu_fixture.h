@@ -5,7 +5,7 @@
 #ifndef FL_TESTS_GPU_FIXTURE_H
 #define FL_TESTS_GPU_FIXTURE_H
 
-#include "gpu/driver.h"
+#include "gpu/driver/driver.h"
 #include "gpu/fake_cuda.h"
 #include "unit/cmocka_all.h"
 

@@ -2,7 +2,7 @@
 #ifndef FL_TESTS_GPU_SPIN_H
 #define FL_TESTS_GPU_SPIN_H
 
-#include "gpu/cuda_abi.h"
+#include "gpu/driver/cuda_abi.h"
 
 /* Submits it to `stream`, in the current context. `library` is the driver's. 0, or the driver's code. */
 fl_CUresult gpu_spin(void *library, void *stream, unsigned ms);

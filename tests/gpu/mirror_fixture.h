@@ -4,8 +4,8 @@
 #define FL_TESTS_GPU_MIRROR_FIXTURE_H
 
 #include "gpu/gpu_fixture.h"
-#include "gpu/mirror.h"
-#include "gpu/stage.h"
+#include "gpu/mirror/mirror.h"
+#include "gpu/host/host.h"
 
 #define KIB(n) ((size_t)(n) << 10)
 #define MIB(n) ((size_t)(n) << 20)

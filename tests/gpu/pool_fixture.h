@@ -3,7 +3,7 @@
 #define FL_TESTS_GPU_POOL_FIXTURE_H
 
 #include "gpu/gpu_fixture.h"
-#include "gpu/pool.h"
+#include "gpu/pool/pool.h"
 
 #define KIB(n) ((size_t)(n) << 10)
 #define MIB(n) ((size_t)(n) << 20)

@@ -1,5 +1,5 @@
 /* Each call of the driver refused, for every n: the answer is one that is documented, nothing is lost, the invariants hold, and
- * afterwards the pool serves as before. And the rungs that are climbed when memory is out. */
+ * afterwards the pool serves as before. And the fallbacks when memory is out. */
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Whatever driver there is, or is not: a status. Each case is a process of its own, for a process looks for the driver once. */
-#include "gpu/driver.h"
+#include "gpu/driver/driver.h"
 #include "gpu/fake_cuda.h"
 #include "unit/cmocka_all.h"
 

@@ -1,6 +1,6 @@
 /* Limits of a device, which pools and mirrors share; and a pool's options as older programs have
  * them. */
-#include "gpu/mirror.h"
+#include "gpu/mirror/mirror.h"
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>
@@ -77,6 +77,27 @@ static void what_the_driver_takes_counts(void **state)
         pool_give(p, x[--n], NULL);
     }
     pool_end(p);
+}
+
+/* What the driver gives beyond the request is the pool's: it serves the next. */
+static void whole_pages_are_served_from(void **state)
+{
+    static const enum fl_gpu_strategy all[] = {FL_GPU_AUTO_GROWTH, FL_GPU_PLANNED};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct fl_gpu_pool *p = pool_of(all[i]);
+        uint64_t x = pool_take(p, MIB(1) + KIB(512), NULL), y = pool_take(p, KIB(512), NULL);
+        assert_int_equal(pool_stats(p).driver_allocs, 1);
+        assert_int_equal(pool_held(p), MIB(2));
+        assert_true(fake == NULL || fake->used(0) == MIB(2));
+        uint64_t z = pool_take(p, KIB(512), NULL); /* too small for a page of its own */
+        assert_int_equal(pool_held(p), MIB(2) + KIB(512));
+        pool_give(p, x, NULL);
+        pool_give(p, y, NULL);
+        pool_give(p, z, NULL);
+        pool_end(p);
+    }
 }
 
 /* The driver's refusals are not held against it. */
@@ -168,13 +189,89 @@ static void the_defaults_are_paddles(void **state)
     pool_end(p);
 }
 
+static struct fl_gpu_device_stats of_device(int device)
+{
+    struct fl_gpu_device_stats s = {.size = sizeof s};
+
+    assert_int_equal(fl_gpu_device_stats(device, &s), 0);
+    return s;
+}
+
+/* Pools, pinned ones, mirrors: each under its name, and the device's part as the driver gives it. */
+static void statistics_are_of_the_device(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+    struct fl_gpu_device_stats before = of_device(0), s;
+    int rc;
+
+    (void)state;
+    o.limit = MIB(64);
+    struct fl_gpu_pool *p = pool_with(&o), *q = pool_of(FL_GPU_UNPOOLED);
+    o = pool_options(FL_GPU_AUTO_GROWTH);
+    o.target = FL_GPU_PINNED;
+    struct fl_gpu_pool *h = pool_with(&o);
+    uint64_t x = pool_take(p, MIB(4), NULL), y = pool_take(q, MIB(3), NULL), z;
+    pool_give(p, x, NULL);
+    x = pool_take(p, MIB(2), NULL);
+    z = pool_take(h, MIB(2), NULL);
+    struct fl_gpu_mirror *m = mirror_of(MIB(5), 0, &rc);
+    assert_int_equal(rc, 0);
+    s = of_device(0);
+    assert_int_equal(s.limit_bytes, MIB(64));
+    assert_int_equal(s.held_bytes, MIB(4) + MIB(4) + MIB(6)); /* of pages of 2 MiB */
+    assert_true(s.held_peak_bytes >= s.held_bytes);
+    assert_true(fake == NULL || fake->used(0) == s.held_bytes);
+    assert_int_equal(s.pools, 2);
+    assert_int_equal(s.occupied_bytes, MIB(5));
+    assert_int_equal(s.free_bytes, MIB(2));
+    assert_int_equal(s.requested_bytes, MIB(5));
+    assert_int_equal(s.allocs - before.allocs, 3);
+    assert_int_equal(s.hits - before.hits, 1);
+    assert_int_equal(s.driver_allocs - before.driver_allocs, 2);
+    assert_int_equal(s.pinned_pools, 1);
+    assert_int_equal(s.mirrors, 1);
+    assert_int_equal(s.mirror_bytes, MIB(6)); /* whole huge pages */
+    assert_int_equal(s.pinned_bytes, pool_held(h) + MIB(6));
+    pool_give(p, x, NULL);
+    pool_give(q, y, NULL);
+    pool_give(h, z, NULL);
+    pool_end(p);
+    pool_end(q);
+    pool_end(h);
+    assert_int_equal(fl_gpu_mirror_destroy(m), 0);
+    s = of_device(0); /* what was counted stays */
+    assert_int_equal(s.allocs - before.allocs, 3);
+    assert_int_equal(s.held_bytes + s.pools + s.pinned_pools + s.mirrors + s.limit_bytes, 0);
+    assert_int_equal(s.occupied_bytes + s.free_bytes + s.pinned_bytes + s.mirror_bytes, 0);
+    assert_true(s.held_peak_bytes >= MIB(14));
+}
+
+static void statistics_want_a_device_and_a_size(void **state)
+{
+    struct fl_gpu_device_stats s = {.size = sizeof s};
+
+    (void)state;
+    assert_int_equal(fl_gpu_device_stats(-1, &s), -EINVAL);
+    assert_int_equal(fl_gpu_device_stats(64, &s), -EINVAL);
+    assert_int_equal(fl_gpu_device_stats(0, NULL), -EINVAL);
+    assert_int_equal(of_device(63).allocs, 0); /* never used */
+    s.size = 2 * sizeof(uint64_t);             /* an older program's */
+    s.held_peak_bytes = 5;
+    assert_int_equal(fl_gpu_device_stats(0, &s), 0);
+    assert_int_equal(s.held_peak_bytes, 5);
+    s.size = sizeof s + 1;
+    assert_int_equal(fl_gpu_device_stats(0, &s), -EINVAL);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
     const struct CMUnitTest tests[] = {
-        TEST(a_limit_is_of_the_device),    TEST(what_the_driver_takes_counts),
-        TEST(what_is_refused_is_not_held), TEST(older_programs_have_the_defaults),
-        TEST(the_defaults_are_paddles),
+        TEST(a_limit_is_of_the_device),         TEST(what_the_driver_takes_counts),
+        TEST(what_is_refused_is_not_held),      TEST(whole_pages_are_served_from),
+
+        TEST(older_programs_have_the_defaults), TEST(the_defaults_are_paddles),
+        TEST(statistics_are_of_the_device),     TEST(statistics_want_a_device_and_a_size),
     };
 
     gpu_main("test_gpu_limit", NULL);

@@ -1,6 +1,5 @@
 /* What a pool's defaults are, by the environment: written out by hand. No driver but where it says so. */
-#include "gpu/driver.h"
-#include "gpu/options.h"
+#include "gpu/driver/driver.h"
 #include "unit/cmocka_all.h"
 
 #include <stdlib.h>

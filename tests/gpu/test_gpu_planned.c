@@ -1,5 +1,5 @@
 /* A step's plan on the device: what matches it has its place, what does not is served elsewhere, and nobody's bytes are anybody else's. */
-#include "gpu/planned.h"
+#include "gpu/plan/plan.h"
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>
@@ -285,6 +285,51 @@ static void others_free_and_one_of_them_does(void **state)
     gpu_stream_end(s);
 }
 
+static void *take_and_give(void *arg)
+{
+    struct fl_gpu_pool *p = arg;
+
+    for (unsigned i = 0; i < 200; i++) {
+        uint64_t x[4];
+        for (unsigned k = 0; k < 4; k++) {
+            x[k] = pool_take(p, KIB(64) << k, NULL);
+        }
+        for (unsigned k = 0; k < 4; k++) {
+            pool_give(p, x[k], NULL);
+        }
+        if (i % 10 == 0 && fl_gpu_pool_step(p) != 0) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/* A joint plan: two at the same time cost hits, never a byte that is given out twice. */
+static void joint_steps_of_threads_at_once(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_PLANNED);
+    pthread_t t[3];
+
+    (void)state;
+    o.all_threads = true;
+    struct fl_gpu_pool *p = pool_with(&o);
+    assert_int_equal(fl_gpu_pool_step(p), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(pthread_create(&t[i], NULL, take_and_give, p), 0);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        void *failed = NULL;
+        assert_int_equal(pthread_join(t[i], &failed), 0);
+        assert_null(failed);
+    }
+    struct fl_gpu_pool_stats stats = pool_stats(p);
+    assert_int_equal(stats.occupied_bytes, 0);
+    assert_int_equal(stats.requested_bytes, 0);
+    assert_int_equal(stats.allocs, 3 * 200 * 4);
+    assert_int_equal(stats.frees, 3 * 200 * 4);
+    pool_end(p);
+}
+
 #define SCHEDULED(body)                                                                            \
     static void body##_in_each_schedule(void **state)                                              \
     {                                                                                              \
@@ -308,6 +353,7 @@ int main(void)
         TEST(a_plan_may_be_given),
         TEST(a_program_that_changes_is_learned_again),
         TEST(others_free_and_one_of_them_does),
+        TEST(joint_steps_of_threads_at_once),
     };
 
     gpu_main("test_gpu_planned", NULL);

@@ -1,6 +1,6 @@
 /* Rule S9: no call of a pool breaks a capture, whichever stream is captured in whichever mode and
  * by whom; and what a graph may use nobody else has. */
-#include "gpu/planned.h"
+#include "gpu/plan/plan.h"
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>

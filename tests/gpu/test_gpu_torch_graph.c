@@ -109,13 +109,34 @@ static void out_of_memory_is_an_exception(void **state)
     (void)state;
     assert_null(torch_alloc((ssize_t)1 << 40, 0, NULL, what, sizeof what));
     assert_non_null(strstr(what, "CUDA out of memory. Tried to allocate 1099511627776 bytes"));
+    assert_non_null(strstr(what, ". GPU 0: "));
+    assert_true(torch_caught_memory()); /* as PyTorch's own allocator */
+    assert_int_equal(torch_errors(), 0);
     assert_null(torch_alloc(-1, 0, NULL, what, sizeof what));
     assert_non_null(strstr(what, "a negative size"));
+    assert_false(torch_caught_memory());
     assert_null(torch_alloc(4096, 64, NULL, what, sizeof what));
     assert_null(torch_alloc(4096, -1, NULL, what, sizeof what));
     assert_null(torch_alloc(4096, 63, NULL, what, sizeof what));
     assert_non_null(strstr(what, "no device of that number"));
     give(take(MIB, NULL), NULL);
+}
+
+/* What the device's pool has idle makes room for a private one, while its stream is captured. */
+static void what_is_idle_makes_room_for_a_graph(void **state)
+{
+    void *s = gpu_stream();
+
+    (void)state;
+    give(take(900 * MIB, NULL), NULL);
+    torch_begin(0, 4, 4, NULL);
+    fake->capture(s, true);
+    void *x = take(600 * MIB, s);
+    fake->capture(s, false);
+    torch_end(0, 4, 4);
+    give(x, s);
+    torch_release(0, 4, 4);
+    gpu_stream_end(s);
 }
 
 /* A private pool that was released makes room before that. */
@@ -243,10 +264,11 @@ int main(void)
 {
 #define each(f) cmocka_unit_test_teardown(f, each_end)
     const struct CMUnitTest tests[] = {
-        each(the_context_is_the_primary_one),   each(out_of_memory_is_an_exception),
-        each(a_graphs_temporaries_are_its_own), each(graphs_share_a_pool),
-        each(what_was_released_makes_room),     each(a_tensor_outlives_its_stream),
-        each(threads_go_on_beside_captures),    each(without_hooks_nothing_is_overwritten),
+        each(the_context_is_the_primary_one),       each(out_of_memory_is_an_exception),
+        each(a_graphs_temporaries_are_its_own),     each(graphs_share_a_pool),
+        each(what_was_released_makes_room),         each(a_tensor_outlives_its_stream),
+        each(what_is_idle_makes_room_for_a_graph),  each(threads_go_on_beside_captures),
+        each(without_hooks_nothing_is_overwritten),
     };
 
     gpu_main("test_gpu_torch_graph", NULL);

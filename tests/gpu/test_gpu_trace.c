@@ -1,7 +1,7 @@
 /* The Chrome trace and the table of what is allocated, told by tracks that belong to nobody: when samples are taken, what is written,
  * what happens when the file is slow or refuses. No driver. */
-#include "gpu/driver.h"
-#include "gpu/trace.h"
+#include "gpu/driver/driver.h"
+#include "gpu/trace/trace.h"
 #include "unit/cmocka_all.h"
 
 #include <errno.h>

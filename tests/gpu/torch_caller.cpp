@@ -2,6 +2,8 @@
  * are addresses that are cast. */
 #include "gpu/torch_caller.h"
 
+#include "gpu/fake_c10.hpp"
+
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -49,6 +51,18 @@ extern "C" int torch_filters(void)
     return filters;
 }
 
+static bool caught_memory;
+
+extern "C" int torch_caught_memory(void)
+{
+    return caught_memory ? 1 : 0;
+}
+
+extern "C" int torch_errors(void)
+{
+    return c10::errors;
+}
+
 extern "C" void *torch_alloc(ssize_t size, int device, void *stream, char *what, size_t room)
 {
     std::function<void *(size_t, int, stream_type)> alloc =
@@ -57,6 +71,7 @@ extern "C" void *torch_alloc(ssize_t size, int device, void *stream, char *what,
     try {
         return alloc(static_cast<size_t>(size), device, static_cast<stream_type>(stream));
     } catch (const std::exception &e) {
+        caught_memory = dynamic_cast<const c10::OutOfMemoryError *>(&e) != nullptr;
         std::strncpy(what, e.what(), room - 1);
         what[room - 1] = '\0';
         return nullptr;

@@ -12,6 +12,9 @@ extern "C" {
 
 /* Allocates; what an exception says goes to `what`. */
 void *torch_alloc(ssize_t size, int device, void *stream, char *what, size_t room);
+/* Was the last one c10::OutOfMemoryError? And how many errors are there now. */
+int torch_caught_memory(void);
+int torch_errors(void);
 /* Allocations on `stream`, NULL: on all, go to that pool. */
 void torch_begin(int device, unsigned long long first, unsigned long long second, void *stream);
 void torch_end(int device, unsigned long long first, unsigned long long second);

@@ -40,12 +40,31 @@ static void no_driver_is_an_answer_and_prints_nothing(void **state)
     assert_string_equal(r->out, "loaded 0\n");
 }
 
+static void the_report_has_the_devices_that_were_used(void **state)
+{
+    char entry[4096];
+
+    (void)state;
+    const struct fl_run *r = run("counted", FL_FAKE_CUDA);
+    fl_run_assert_clean(r);
+    assert_non_null(strstr(r->stats, ", \"gpus\": [{\"gpu\": 0, \"held_bytes\": 8388608, "));
+    assert_null(strstr(r->stats, "{\"gpu\": 1"));
+    assert_int_equal(fl_run_stat(r, "requested_bytes"), 8 << 20);
+    r = run("unused", FL_FAKE_CUDA);
+    assert_null(strstr(r->stats, "gpus"));
+    snprintf(entry, sizeof entry, "FAULTLESS_GPU_DRIVER=%s", FL_FAKE_CUDA);
+    r = fl_preload_run(FL_ARGV("victim_gpu", "counted"), FL_ENV(entry, "FAULTLESS_STATS=table"));
+    assert_non_null(strstr(r->err, ": GPU0 held_bytes 8388608\n"));
+    assert_null(strstr(r->err, "GPU1"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_loaded_unasked),
         cmocka_unit_test(a_device_is_opened_and_a_child_has_none),
         cmocka_unit_test(an_old_driver_is_found_by_name),
+        cmocka_unit_test(the_report_has_the_devices_that_were_used),
         cmocka_unit_test(no_driver_is_an_answer_and_prints_nothing),
     };
 

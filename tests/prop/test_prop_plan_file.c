@@ -42,7 +42,7 @@ static uint64_t below(uint64_t n)
 
 /* ---- real files ---- */
 
-static void fill_slot(struct fl_slot *s, uint32_t index)
+static void fill_slot(struct fl_slot *s)
 {
     static const uint64_t most[] = {FL_MIB / 4, 4 * FL_MIB, 100 * (uint64_t)FL_MIB};
     uint64_t birth = below(HORIZON), size = 4096 * (1 + below(most[below(3)] / 4096));
@@ -54,8 +54,7 @@ static void fill_slot(struct fl_slot *s, uint32_t index)
                           .birth = birth,
                           .death = birth + 1 + below(HORIZON - birth),
                           .offset = {FL_PACK_NONE, FL_PACK_NONE},
-                          .kind = (enum fl_slot_kind)below(FL_SLOT_VARIES + 1),
-                          .index = index};
+                          .kind = (enum fl_slot_kind)below(FL_SLOT_VARIES + 1)};
     if (s->kind == FL_SLOT_CROSSING || s->kind == FL_SLOT_DOUBLED) {
         s->birth = 0;
         s->death = HORIZON;
@@ -71,10 +70,10 @@ static struct fl_layout *pack(void)
 
     assert_non_null(l);
     for (uint32_t i = 0; i < l->n; i++) {
-        fill_slot(&l->slot[i], i);
+        fill_slot(&l->slot[i]);
     }
     assert_true(fl_packing_open(&p, l));
-    assert_int_equal(fl_packing_run(&p, 100, 0), 0);
+    assert_int_equal(fl_packing_run(&p, 100), 0);
     fl_packing_store(&p, l);
     fl_packing_close(&p);
     return l;

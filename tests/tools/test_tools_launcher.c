@@ -89,29 +89,30 @@ static void version_and_help_run_nothing(void **state)
     assert_non_null(strstr(output.out, "FAULTLESS_LIB"));
 }
 
-/* Copies launcher and library into PREFIX/bin and PREFIX/`folder`, and asks what is preloaded. */
-static void assert_found_in(const char *folder)
+/* Copies launcher and library into PREFIX/bin and PREFIX/`library`, and asks what is preloaded. */
+static void assert_found_as(const char *library)
 {
     char prefix[] = "/tmp/faultless-test-XXXXXX";
     char script[1024];
     char wanted[256];
     assert_non_null(mkdtemp(prefix));
     snprintf(script, sizeof(script),
-             "cd %s && mkdir -p bin %s && cp %s bin/faultless && cp %s %s/libfaultless.so && "
+             "cd %s && mkdir -p bin $(dirname %s) && cp %s bin/faultless && cp %s %s && "
              "bin/faultless sh -c 'echo $LD_PRELOAD'; rm -rf %s",
-             prefix, folder, FL_LAUNCHER, FL_PRELOAD, folder, prefix);
+             prefix, library, FL_LAUNCHER, FL_PRELOAD, library, prefix);
     fl_child_run(&output, (const char *const[]){"sh", "-c", script, NULL},
                  (const char *const[]){"FAULTLESS_LIB", "LD_PRELOAD", NULL});
-    snprintf(wanted, sizeof(wanted), "%s/%s/libfaultless.so\n", prefix, folder);
+    snprintf(wanted, sizeof(wanted), "%s/%s\n", prefix, library);
     assert_string_equal(output.out, wanted);
 }
 
 static void the_library_is_found_as_built_and_as_installed(void **state)
 {
     (void)state;
-    assert_found_in("bin");
-    assert_found_in("lib");
-    assert_found_in("lib/" FL_MULTIARCH);
+    assert_found_as("bin/libfaultless.so");
+    assert_found_as("lib/libfaultless.so");
+    assert_found_as("lib/" FL_MULTIARCH "/libfaultless.so");
+    assert_found_as("lib/" FL_MULTIARCH "/libfaultless.so.0");
 }
 
 static void a_path_that_LD_PRELOAD_cannot_express_is_refused(void **state)

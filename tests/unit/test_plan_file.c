@@ -26,14 +26,12 @@ static const struct fl_slot good[] = {
      .birth = 0,
      .death = HORIZON,
      .offset = {4 * G, FL_PACK_NONE},
-     .index = 1,
      .kind = FL_SLOT_CROSSING},
     {.size = G + 1,
      .align = 1,
      .birth = 0,
      .death = HORIZON,
      .offset = {0, 6 * G},
-     .index = 7,
      .kind = FL_SLOT_DOUBLED,
      .zone = 3},
     {.size = 64 * G,
@@ -43,15 +41,12 @@ static const struct fl_slot good[] = {
      .birth = 3,
      .death = 9,
      .offset = {FL_PACK_NONE, FL_PACK_NONE},
-     .thread = 2,
      .kind = FL_SLOT_KEPT},
     {.size = 9,
      .align = 1,
      .birth = 4,
      .death = 5,
      .offset = {FL_PACK_NONE, FL_PACK_NONE},
-     .thread = 2,
-     .index = 1,
      .kind = FL_SLOT_VARIES},
 };
 enum { GOOD = sizeof good / sizeof good[0] };
@@ -89,7 +84,6 @@ static void same_slots(const struct fl_slot *a, const struct fl_slot *b, size_t 
         assert_true(a[i].align == b[i].align);
         assert_true(a[i].birth == b[i].birth && a[i].death == b[i].death);
         assert_true(a[i].offset[0] == b[i].offset[0] && a[i].offset[1] == b[i].offset[1]);
-        assert_true(a[i].thread == b[i].thread && a[i].index == b[i].index);
         assert_true(a[i].kind == b[i].kind && a[i].zone == b[i].zone);
     }
 }
@@ -240,23 +234,19 @@ static void slots_that_cannot_be_are_refused(void **state)
         {0, {.size = G, .align = 3, .death = 1, AT(0, FL_PACK_NONE)}},
         {0, {.size = G, .align = 1, .birth = 3, .death = 3, AT(0, FL_PACK_NONE)}},
         {0, {.size = G, .align = 1, .death = HORIZON + 1, AT(0, FL_PACK_NONE)}},
-        SLOTS(0, AT(0, FL_PACK_NONE), .thread = 1), /* not by thread */
-        SLOTS(0, AT(0, FL_PACK_NONE), .index = 1),  /* nor by index */
-        SLOTS(1, AT(0, FL_PACK_NONE), .index = 1, .kind = FL_SLOT_CROSSING),
-        SLOTS(2, AT(0, 6 * G), .index = 7, .kind = FL_SLOT_DOUBLED),
+        SLOTS(1, AT(0, FL_PACK_NONE), .kind = FL_SLOT_CROSSING),
+        SLOTS(2, AT(0, 6 * G), .kind = FL_SLOT_DOUBLED),
         {2, {.size = G, .death = HORIZON, AT(0, FL_PACK_NONE), .kind = FL_SLOT_DOUBLED}},
         SLOTS(0, AT(0, FL_PACK_NONE), .zone = 1), /* in one place */
         {2,
          {.size = G,
           .death = HORIZON,
           AT(0, G),
-          .index = 7,
           .kind = FL_SLOT_DOUBLED,
           .zone = FL_PLAN_ZONES + 1}},
-        SLOTS(3, AT(0, FL_PACK_NONE), .thread = 2, .kind = FL_SLOT_KEPT),
-        SLOTS(3, AT(FL_PACK_NONE, 0), .thread = 2, .kind = FL_SLOT_KEPT),
-        SLOTS(4, AT(FL_PACK_NONE, FL_PACK_NONE), .thread = 2, .index = 1,
-              .kind = (enum fl_slot_kind)(FL_SLOT_VARIES + 1)),
+        SLOTS(3, AT(0, FL_PACK_NONE), .kind = FL_SLOT_KEPT),
+        SLOTS(3, AT(FL_PACK_NONE, 0), .kind = FL_SLOT_KEPT),
+        SLOTS(4, AT(FL_PACK_NONE, FL_PACK_NONE), .kind = (enum fl_slot_kind)(FL_SLOT_VARIES + 1)),
 #undef SLOTS
 #undef AT
     };
@@ -333,7 +323,7 @@ static void no_file_is_too_long_to_be_read(void **state)
     assert_true(buf != NULL && slot != NULL);
     for (uint32_t i = 0; i < FL_FILE_SLOTS; i++) {
         slot[i] = (struct fl_slot){
-            .death = 1, .offset = {FL_PACK_NONE, FL_PACK_NONE}, .index = i, .kind = FL_SLOT_KEPT};
+            .death = 1, .offset = {FL_PACK_NONE, FL_PACK_NONE}, .kind = FL_SLOT_KEPT};
     }
     p.slot = slot;
     assert_true(fl_file_begin(&f, buf, BYTES));

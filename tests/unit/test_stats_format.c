@@ -10,7 +10,7 @@ static void json_is_one_line_with_the_program_escaped(void **state)
     char buf[8192];
     struct fl_text t = fl_text_on(buf, sizeof buf);
     (void)state;
-    fl_stats_format_json(&v, NULL, 42, "a\"b\\c\nd\x01", &t);
+    fl_stats_format_json(&v, NULL, NULL, 42, "a\"b\\c\nd\x01", &t);
     const char *start =
         "{\"pid\": 42, \"program\": \"a\\\"b\\\\cd\", \"active\": 1, \"requests\": 0, ";
     assert_int_equal(strncmp(buf, start, strlen(start)), 0);
@@ -50,7 +50,7 @@ static void nodes_are_told_where_there_are_several(void **state)
                         "faultless: node 2: 40 bytes populated, 0 of these free; stock 7 bytes\n"
                         "faultless: several nodes: 3 bytes populated\n");
     t = fl_text_on(buf, sizeof buf);
-    fl_stats_format_json(&v, &n, 1, "a", &t);
+    fl_stats_format_json(&v, &n, NULL, 1, "a", &t);
     const char *end = ", \"lazy_bytes\": 0, \"nodes\": ["
                       "{\"node\": 0, \"extent_bytes\": 30, \"free_bytes\": 10, "
                       "\"node_stock_bytes\": 5}, "
@@ -61,6 +61,31 @@ static void nodes_are_told_where_there_are_several(void **state)
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_nodes(&n, 0, &t);
     assert_int_equal(t.len, 0);
+}
+
+static void gpus_are_told_where_they_were_used(void **state)
+{
+    struct fl_stats_values v = {.active = 1};
+    static struct fl_stats_gpus g = {
+        .n = 2, .gpu = {{.id = 0, .held_bytes = 30, .stalls = 7}, {.id = 3, .pools = 2}}};
+    char buf[8192];
+    struct fl_text t = fl_text_on(buf, sizeof buf);
+    (void)state;
+    fl_stats_format_gpus(&g, 0, &t);
+    assert_int_equal(strncmp(buf, "faultless: GPU0 held_bytes 30\n", 30), 0);
+    assert_non_null(strstr(buf, "faultless: GPU0 stalls 7\n"));
+    assert_non_null(strstr(buf, "faultless: GPU3 pools 2\n"));
+    t = fl_text_on(buf, sizeof buf);
+    fl_stats_format_json(&v, NULL, &g, 1, "a", &t);
+    assert_non_null(strstr(buf, ", \"gpus\": [{\"gpu\": 0, \"held_bytes\": 30, "));
+    assert_non_null(strstr(buf, ", \"stalls\": 7}, {\"gpu\": 3, \"held_bytes\": 0, "));
+    assert_string_equal(buf + t.len - 17, ", \"stalls\": 0}]}\n");
+    g.n = 0;
+    t = fl_text_on(buf, sizeof buf);
+    fl_stats_format_gpus(&g, 0, &t);
+    assert_int_equal(t.len, 0);
+    fl_stats_format_json(&v, NULL, &g, 1, "a", &t);
+    assert_null(strstr(buf, "gpus"));
 }
 
 static void residency_has_a_line_for_each_use(void **state)
@@ -91,17 +116,21 @@ static void largest_report_fits_its_buffer(void **state)
 {
     struct fl_stats_values v;
     static struct fl_stats_nodes n;
-    char buf[16384];
+    static struct fl_stats_gpus g;
+    char buf[40960];
     (void)state;
     memset(&v, 0xff, sizeof v);
     memset(&n, 0xff, sizeof n);
     n.n = FL_STATS_NODES;
+    memset(&g, 0xff, sizeof g);
+    g.n = FL_STATS_GPUS;
     struct fl_text t = fl_text_on(buf, sizeof buf); /* REPORT_BYTES of runtime/report.c */
     fl_stats_format_table(&v, 1 << 22, &t);
     fl_stats_format_nodes(&n, 1 << 22, &t);
+    fl_stats_format_gpus(&g, 1 << 22, &t);
     assert_true(t.len < sizeof buf - 1);
     t = fl_text_on(buf, sizeof buf);
-    fl_stats_format_json(&v, &n, 1 << 22, "sixteen letters!", &t);
+    fl_stats_format_json(&v, &n, &g, 1 << 22, "sixteen letters!", &t);
     assert_true(t.len < sizeof buf - 1);
     t = fl_text_on(buf, FL_PROMETHEUS_BYTES);
     fl_stats_format_prometheus(&v, 1 << 22, "sixteen letters!", &t);
@@ -205,6 +234,7 @@ int main(void)
         cmocka_unit_test(json_is_one_line_with_the_program_escaped),
         cmocka_unit_test(table_has_a_line_a_field),
         cmocka_unit_test(nodes_are_told_where_there_are_several),
+        cmocka_unit_test(gpus_are_told_where_they_were_used),
         cmocka_unit_test(residency_has_a_line_for_each_use),
         cmocka_unit_test(largest_report_fits_its_buffer),
         cmocka_unit_test(lines_name_their_process_where_it_is_told),

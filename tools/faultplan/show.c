@@ -128,12 +128,12 @@ static void print_offset(uint64_t offset)
 
 static void print_slots(const struct fl_file_plan *p)
 {
-    printf("\n%6s %6s %-8s %4s %8s %8s %13s %13s %13s %7s %15s %15s\n", "thread", "index", "kind",
-           "zone", "birth", "death", "size", "least", "most", "align", "offset", "second");
+    printf("\n%6s %-8s %4s %8s %8s %13s %13s %13s %7s %15s %15s\n", "number", "kind", "zone",
+           "birth", "death", "size", "least", "most", "align", "offset", "second");
     for (const struct fl_slot *s = p->slot; s < p->slot + p->n; s++) {
-        printf("%6lu %6lu %-8s %4lu %8llu %8llu %13llu %13llu %13llu %7llu",
-               (unsigned long)s->thread, (unsigned long)s->index, kind_name[s->kind],
-               (unsigned long)s->zone, (unsigned long long)s->birth, (unsigned long long)s->death,
+        printf("%6lu %-8s %4lu %8llu %8llu %13llu %13llu %13llu %7llu",
+               (unsigned long)(s - p->slot), kind_name[s->kind], (unsigned long)s->zone,
+               (unsigned long long)s->birth, (unsigned long long)s->death,
                (unsigned long long)s->size, (unsigned long long)s->least,
                (unsigned long long)s->most, (unsigned long long)s->align);
         print_offset(s->offset[0]);

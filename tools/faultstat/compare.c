@@ -1,8 +1,9 @@
-/* `faultstat compare`: one command under several allocators, in rounds. Each round runs all of them
- * once and begins with another one than the round before, so that drift of the machine (heat, page
- * cache, a neighbour) falls on all alike. */
-#include "faultstat/compare.h"
+/* `faultstat compare`: one command under several allocators. This file has its options and the
+ * order of things: what can be refused is refused before anything runs. */
 #include "faultstat/faultstat.h"
+#include "faultstat/options.h"
+#include "faultstat/show.h"
+#include "faultstat/sink.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -11,235 +12,179 @@
 #include <unistd.h>
 
 enum { FL_LISTS_MAX = 24 };
+enum { FL_KEY_INPUT = 256, FL_KEY_PREPARE, FL_KEY_CSV, FL_KEY_MARKDOWN };
+enum form { FL_FORM_JSON, FL_FORM_CSV, FL_FORM_MARKDOWN, FL_FORM_COUNT };
 
 struct options {
     char *list[FL_LISTS_MAX];
     size_t lists;
-    const char *json; /* NULL: none; "-": standard output */
-    unsigned interval_ms;
-    bool verbose;
+    const char *path[FL_FORM_COUNT]; /* NULL: none; "-": standard output */
+    struct fl_sink sink[FL_FORM_COUNT];
+    const char *input; /* NULL: ours */
+    regex_t regex;
     struct fl_comparison *comparison;
 };
 
 static const char doc[] =
-    "Run CMD under several allocators, interleaved, and print the medians.\v"
+    "Run CMD under several allocators, interleaved, and print the medians and a verdict.\v"
     "LIST is NAME,NAME,... of glibc, glibc-tuned, jemalloc, jemalloc-tuned, tcmalloc, mimalloc, "
     "tbbmalloc and faultless (default: all but tbbmalloc). NAME=/path/lib.so names another one, "
     "NAME=BASE,ENV=VALUE,... a variant; each takes a -a of its own. Allocators that are absent are "
-    "named and skipped. A last line 'SUMMARY {json}' of CMD's output goes into the JSON. Exit "
-    "status 1: a run failed; 125: faultstat itself.";
+    "named and skipped. Standard input that is a file or a pipe is replayed to each run. A last "
+    "line 'SUMMARY {json}' of CMD's output goes into the JSON. Exit status 1: a run failed, or an "
+    "allocator was not loaded; 125: faultstat itself; 130: interrupted.";
 
 static const struct argp_option option[] = {
     {"allocators", 'a', "LIST", 0, "Allocators to compare; may be repeated", 0},
-    {"rounds", 'n', "N", 0, "Runs under each allocator (default 3)", 0},
+    {"rounds", 'n', "N", 0, "Runs under each allocator (default 10; a verdict needs 5)", 0},
     {"warm", 'm', "MIB", 0, "Touch and free so much memory before each run (default 0)", 0},
     {"warmup", 'w', "N", 0, "Steps left out of the medians (default: a third, at least 3)", 0},
     {"env", 'e', "NAME=VALUE", 0, "Set a variable for all runs; may be repeated", 0},
+    {"input", FL_KEY_INPUT, "FILE", 0, "Standard input of each run", 0},
+    {"prepare", FL_KEY_PREPARE, "CMD", 0, "Run CMD by sh before each run", 0},
+    {"timeout", 't', "SECONDS", 0, "End a run and its descendants after so long", 0},
+    {"step-regex", 'r', "RE", 0, "Each line of CMD's output that matches ends a step", 0},
     {"interval", 'i', "MS", 0, "Sampling interval (default 50); 0: at step marks only", 0},
     {"json", 'j', "FILE", 0, "Write the whole record to FILE; '-': to standard output", 0},
+    {"csv", FL_KEY_CSV, "FILE", 0, "Write a line for each run to FILE, likewise", 0},
+    {"markdown", FL_KEY_MARKDOWN, "FILE", 0, "Write the tables in Markdown to FILE, likewise", 0},
     {"nodes", 'N', NULL, 0, "Read on which nodes memory lies, on a machine with one node too", 0},
     {"verbose", 'v', NULL, 0, "Show the end of each run's output", 0},
     {0},
 };
 
-static long parse_number(const char *arg, long least, long most, struct argp_state *state)
+static void add_list(struct options *o, char *arg, struct argp_state *state)
 {
-    char *end;
-    long number = strtol(arg, &end, 10);
-    if (*end != '\0' || end == arg || number < least || number > most) {
-        argp_error(state, "'%s' is no number between %ld and %ld", arg, least, most);
+    if (o->lists == FL_LISTS_MAX) {
+        argp_error(state, "more than %d lists", FL_LISTS_MAX);
+    } else {
+        o->list[o->lists++] = arg;
     }
-    return number;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+/* The options that say how each run is made. */
+static error_t parse_plan(int key, char *arg, struct argp_state *state)
 {
     struct options *o = state->input;
-    struct fl_comparison *c = o->comparison;
+    struct fl_run_plan *plan = &o->comparison->plan;
     switch (key) {
-    case 'a':
-        if (o->lists == FL_LISTS_MAX) {
-            argp_error(state, "more than %d lists", FL_LISTS_MAX);
-        } else {
-            o->list[o->lists++] = arg;
-        }
-        return 0;
     case 'n':
-        c->rounds = (unsigned)parse_number(arg, 1, FL_ROUNDS_MAX, state);
+        plan->rounds = (unsigned)fl_options_number(state, arg, 1, FL_ROUNDS_MAX);
         return 0;
     case 'm':
-        c->warm_mib = (unsigned)parse_number(arg, 0, 1 << 30, state);
+        plan->warm_mib = (unsigned)fl_options_number(state, arg, 0, 1 << 30);
         return 0;
     case 'w':
-        c->warmup = (int)parse_number(arg, 0, 1000000, state);
-        return 0;
-    case 'e':
-        if (fl_peers_set_common(&c->peers, arg) != 0) {
-            argp_error(state, "-e wants NAME=VALUE, at most %d times", FL_PEER_COMMON_MAX);
-        }
+        plan->warmup = (int)fl_options_number(state, arg, 0, 1000000);
         return 0;
     case 'i':
-        o->interval_ms = (unsigned)parse_number(arg, 0, 1000000, state);
+        plan->interval_ms = (unsigned)fl_options_number(state, arg, 0, 1000000);
         return 0;
-    case 'j':
-        o->json = arg;
+    case 't':
+        plan->timeout_s = fl_options_seconds(state, arg);
+        return 0;
+    case 'r':
+        fl_options_regex(state, arg, &o->regex);
+        plan->step_regex = &o->regex;
+        return 0;
+    case FL_KEY_PREPARE:
+        plan->prepare = arg;
         return 0;
     case 'N':
-        c->with_nodes = true;
+        plan->with_nodes = true;
         return 0;
     case 'v':
-        o->verbose = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        c->command = &state->argv[state->next - 1];
-        state->next = state->argc;
-        return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "no command given");
+        plan->verbose = true;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
 }
 
-/* One line on standard error: rewritten in place on a terminal, else one for each run. */
-static void show_progress(const struct fl_comparison *c, unsigned round, unsigned order,
-                          unsigned total, const char *name)
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    bool is_tty = isatty(STDERR_FILENO) == 1;
-    fprintf(stderr, "%s[%u/%u] round %u of %u: %s%s", is_tty ? "\r\033[K" : "", order + 1, total,
-            round + 1, c->rounds, name, is_tty ? "" : "\n");
-    fflush(stderr);
-}
-
-static void end_progress(void)
-{
-    if (isatty(STDERR_FILENO) == 1) {
-        fputs("\r\033[K", stderr);
-    }
-}
-
-/* Show the last lines of what a run printed. */
-static void show_tail(const char *title, const struct fl_tail *tail)
-{
-    enum { FL_LINES = 12 };
-    const char *at = tail->text + tail->len;
-    for (int lines = 0; at > tail->text; at--) {
-        lines += at[-1] == '\n' && at != tail->text + tail->len;
-        if (lines == FL_LINES) {
-            break;
-        }
-    }
-    if (tail->len > 0) {
-        end_progress();
-        fprintf(stderr, "%s:\n%s%s", title, at, tail->text[tail->len - 1] == '\n' ? "" : "\n");
-    }
-}
-
-static int warm(unsigned mib, int *interrupt)
-{
-    static struct fl_watch watch;
-    static char self[] = "/proc/self/exe";
-    static char name[] = "warm";
-    char number[16];
-    char *argv[] = {self, name, number, NULL};
-    struct fl_env env = {"LD_PRELOAD", NULL};
-    struct fl_watch_spec spec = {.argv = argv, .env = &env, .env_count = 1};
-    if (mib == 0) {
+    struct options *o = state->input;
+    switch (key) {
+    case 'a':
+        add_list(o, arg, state);
         return 0;
+    case 'e':
+        if (fl_peers_set_common(&o->comparison->peers, arg) != 0) {
+            argp_error(state, "-e wants NAME=VALUE, at most %d times", FL_PEER_COMMON_MAX);
+        }
+        return 0;
+    case FL_KEY_INPUT:
+        o->input = arg;
+        return 0;
+    case 'j':
+        o->path[FL_FORM_JSON] = arg;
+        return 0;
+    case FL_KEY_CSV:
+        o->path[FL_FORM_CSV] = arg;
+        return 0;
+    case FL_KEY_MARKDOWN:
+        o->path[FL_FORM_MARKDOWN] = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        o->comparison->plan.command = &state->argv[state->next - 1];
+        state->next = state->argc;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "no command given");
+        return 0;
+    default:
+        return parse_plan(key, arg, state);
     }
-    snprintf(number, sizeof(number), "%u", mib);
-    int rc = fl_watch_run(&watch, &spec);
-    *interrupt = watch.interrupt;
-    fl_watch_clear(&watch);
-    return rc;
 }
 
-/* Run the command once under one peer. Returns 0, -EINTR when we were told to stop, -errno. */
-static int run_once(const struct options *o, const struct fl_peer *peer, struct fl_run *run)
+/* Open all that will be written. */
+static int open_sinks(struct options *o)
 {
-    static struct fl_watch watch; /* static for its size */
-    const struct fl_comparison *c = o->comparison;
-    struct fl_watch_spec spec = {
-        .argv = c->command,
-        .env = peer->env,
-        .env_count = peer->env_count,
-        .capture = true,
-        .with_nodes = c->with_nodes,
-        .interval_ms = o->interval_ms,
-    };
-    int interrupt = 0;
-    int rc = warm(c->warm_mib, &interrupt);
-    if (rc != 0 || interrupt != 0) {
-        return rc != 0 ? rc : -EINTR;
-    }
-    rc = fl_watch_run(&watch, &spec);
-    rc = rc != 0 ? rc : fl_metrics_get(&watch, c->warmup, run->value);
-    if (rc == 0 && watch.interrupt != 0) {
-        rc = -EINTR;
-    }
-    if (rc == 0) {
-        run->is_done = true;
-        run->exit_status = fl_watch_exit_status(&watch);
-        run->nodes = watch.peaks.nodes;
-        run->steps = fl_steps_count(&watch.steps);
-        run->reported = fl_json_reported(watch.out.text);
-        if (o->verbose || run->exit_status != 0) {
-            show_tail(peer->name, &watch.out);
-            show_tail(peer->name, &watch.err);
-        }
-        if (watch.exec_error != 0) {
-            fprintf(stderr, "faultstat: %s: %s\n", c->command[0], strerror(-watch.exec_error));
-            rc = watch.exec_error;
-        }
-    }
-    fl_watch_clear(&watch);
-    return rc;
-}
-
-static int run_all(const struct options *o)
-{
-    struct fl_comparison *c = o->comparison;
-    size_t present[FL_PEERS_MAX];
-    unsigned count = 0;
-    unsigned order = 0;
-    for (size_t i = 0; i < c->peers.count; i++) {
-        if (c->peers.peer[i].is_present) {
-            present[count++] = i;
-        } else {
-            fprintf(stderr, "faultstat: %s: not found, skipped\n", c->peers.peer[i].name);
-        }
-    }
-    for (unsigned round = 0; round < c->rounds; round++) {
-        for (unsigned turn = 0; turn < count; turn++) {
-            size_t peer = present[(round + turn) % count];
-            struct fl_run *run = &c->run[peer * c->rounds + round];
-            show_progress(c, round, order, count * c->rounds, c->peers.peer[peer].name);
-            run->order = order++;
-            int rc = run_once(o, &c->peers.peer[peer], run);
-            if (rc != 0) {
-                end_progress();
-                return rc;
-            }
-        }
-    }
-    end_progress();
-    return count > 0 ? 0 : -ENOENT;
-}
-
-static int report(const struct options *o)
-{
-    const struct fl_comparison *c = o->comparison;
-    bool is_stdout_json = o->json != NULL && strcmp(o->json, "-") == 0;
     int rc = 0;
-    fl_comparison_print(c, is_stdout_json ? stderr : stdout);
-    if (o->json != NULL) {
-        json_t *root = fl_comparison_json(c);
-        rc = root != NULL ? fl_json_write(root, o->json) : -ENOMEM;
-        json_decref(root);
+    for (int i = 0; i < FL_FORM_COUNT && rc == 0; i++) {
+        rc = o->path[i] != NULL ? fl_sink_open(&o->sink[i], o->path[i]) : 0;
     }
-    if (fflush(stdout) != 0 && rc == 0) {
+    return rc;
+}
+
+static void drop_sinks(struct options *o)
+{
+    for (int i = 0; i < FL_FORM_COUNT; i++) {
+        fl_sink_drop(&o->sink[i]);
+    }
+}
+
+static int write_form(struct options *o, enum form form, const struct fl_analysis *a)
+{
+    const struct fl_comparison *c = o->comparison;
+    FILE *file = fl_sink_begin(&o->sink[form]);
+    if (form == FL_FORM_JSON) {
+        json_t *root = fl_show_json(c, a);
+        fl_json_print(root, file);
+        json_decref(root);
+    } else if (form == FL_FORM_CSV) {
+        fl_show_csv(c, file);
+    } else {
+        fl_show_markdown(c, a, file);
+    }
+    return fl_sink_end(&o->sink[form]);
+}
+
+static int report(struct options *o, const struct fl_analysis *a)
+{
+    bool is_stdout_taken = false;
+    int rc = 0;
+    for (int i = 0; i < FL_FORM_COUNT; i++) {
+        is_stdout_taken |= o->path[i] != NULL && strcmp(o->path[i], "-") == 0;
+    }
+    fl_show_table(o->comparison, a, is_stdout_taken ? stderr : stdout);
+    if (fflush(stdout) != 0) {
         rc = -errno;
+        fprintf(stderr, "faultstat: standard output: %s\n", strerror(-rc));
+    }
+    for (int i = 0; i < FL_FORM_COUNT; i++) {
+        int form_rc = o->path[i] != NULL ? write_form(o, (enum form)i, a) : 0;
+        rc = rc != 0 ? rc : form_rc;
     }
     return rc;
 }
@@ -247,33 +192,44 @@ static int report(const struct options *o)
 static int add_peers(struct options *o)
 {
     static char default_list[] = FL_PEERS_DEFAULT;
-    char error[160] = "";
+    struct fl_peers *peers = &o->comparison->peers;
+    char error[320] = "";
+    size_t present = 0;
     int rc = 0;
     if (o->lists == 0) {
         o->list[o->lists++] = default_list;
     }
     for (size_t i = 0; i < o->lists && rc == 0; i++) {
-        rc = fl_peers_add(&o->comparison->peers, o->list[i], error);
+        rc = fl_peers_add(peers, o->list[i], error);
     }
+    rc = rc != 0 ? rc : fl_peers_probe(peers, error);
     if (rc != 0) {
-        fprintf(stderr, "faultstat: -a: %s\n", error);
+        fprintf(stderr, "faultstat: -a: %s\n", error[0] != '\0' ? error : strerror(-rc));
         return rc;
     }
-    return fl_peers_probe(&o->comparison->peers);
+    for (size_t i = 0; i < peers->count; i++) {
+        present += peers->peer[i].is_present;
+        if (!peers->peer[i].is_present) {
+            fprintf(stderr, "faultstat: %s: not found, skipped (%s)\n", peers->peer[i].name,
+                    peers->peer[i].absent_because);
+        }
+    }
+    if (present == 0) {
+        fputs("faultstat: none of the allocators is there\n", stderr);
+    }
+    return present > 0 ? 0 : -ENOENT;
 }
 
 /* The exit status of a comparison that ran to `rc`. */
-static int exit_status(const struct fl_comparison *c, int rc)
+static int exit_status(const struct fl_comparison *c, const struct fl_analysis *a, int rc)
 {
-    int status;
-    if (rc == -EINTR) {
-        return FL_EXIT_INTERRUPTED;
-    }
     if (rc != 0) {
-        return FL_EXIT_OWN;
+        return rc == -EINTR ? FL_EXIT_INTERRUPTED : FL_EXIT_OWN;
     }
     for (size_t i = 0; i < c->peers.count; i++) {
-        if (fl_comparison_failures(c, i, &status) > 0) {
+        const struct fl_judgement *j = &a->peer[i];
+        if (c->peers.peer[i].is_present &&
+            (j->failures > 0 || j->verdict == FL_VERDICT_NOT_COMPARED)) {
             return FL_EXIT_SOME_FAILED;
         }
     }
@@ -302,34 +258,50 @@ static void clear_tuning(void)
     }
 }
 
+static int compare(struct options *o)
+{
+    static struct fl_analysis analysis; /* static for its size */
+    struct fl_comparison *c = o->comparison;
+    fl_machine_read(&c->machine);
+    c->run = calloc(c->peers.count * c->plan.rounds, sizeof(*c->run));
+    if (c->run == NULL) {
+        perror("faultstat");
+        return FL_EXIT_OWN;
+    }
+    int rc = fl_comparison_run(c);
+    if (rc == 0 || rc == -EINTR) {
+        fl_analysis_make(&analysis, c);
+        int write_rc = report(o, &analysis);
+        rc = rc != 0 ? rc : write_rc;
+    }
+    int status = exit_status(c, &analysis, rc);
+    for (size_t i = 0; i < c->peers.count * c->plan.rounds; i++) {
+        json_decref(c->run[i].reported);
+    }
+    free(c->run);
+    return status;
+}
+
 int fl_compare_main(int argc, char **argv)
 {
     static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, NULL, NULL, NULL};
     static struct fl_comparison c; /* static for its size */
-    c.rounds = 3;
-    c.warmup = FL_WARMUP_DEFAULT;
-    struct options o = {.interval_ms = FL_INTERVAL_MS, .comparison = &c};
+    c.plan = (struct fl_run_plan){
+        .rounds = FL_ROUNDS_DEFAULT,
+        .warmup = FL_WARMUP_DEFAULT,
+        .interval_ms = FL_INTERVAL_MS,
+    };
+    struct options o = {.comparison = &c};
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
-    c.with_nodes |= fl_nodes_online() > 1;
+    c.plan.with_nodes |= fl_nodes_online() > 1;
     clear_tuning();
-    int rc = add_peers(&o);
-    if (rc != 0) {
-        return FL_EXIT_OWN;
+    int status = FL_EXIT_OWN;
+    if (open_sinks(&o) == 0 && add_peers(&o) == 0 && fl_input_open(&c.plan.input, o.input) == 0) {
+        status = compare(&o);
     }
-    fl_machine_read(&c.machine);
-    c.run = calloc(c.peers.count * c.rounds, sizeof(*c.run));
-    rc = c.run != NULL ? run_all(&o) : -ENOMEM;
-    if (rc == 0 || rc == -EINTR) {
-        int write_rc = report(&o);
-        rc = rc != 0 ? rc : write_rc;
+    drop_sinks(&o);
+    if (c.plan.step_regex != NULL) {
+        regfree(&o.regex);
     }
-    if (rc != 0 && rc != -EINTR) {
-        fprintf(stderr, "faultstat: %s\n", strerror(-rc));
-    }
-    int status = exit_status(&c, rc);
-    for (size_t i = 0; c.run != NULL && i < c.peers.count * c.rounds; i++) {
-        json_decref(c.run[i].reported);
-    }
-    free(c.run);
     return status;
 }

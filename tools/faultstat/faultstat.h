@@ -4,14 +4,17 @@
 
 enum {
     FL_EXIT_SOME_FAILED =
-        1,             /* compare: a run ended with another status than 0; nodes: no such process */
+        1, /* compare: a run failed, or an allocator was not loaded; nodes: no such process */
     FL_EXIT_OWN = 125, /* a wrong option, or faultstat itself failed; as env(1) does */
     FL_EXIT_INTERRUPTED = 130,
 };
 
 int fl_run_main(int argc, char **argv);
 int fl_compare_main(int argc, char **argv);
+int fl_merge_main(int argc, char **argv);
 int fl_nodes_main(int argc, char **argv);
+int fl_record_main(int argc, char **argv);
+int fl_report_main(int argc, char **argv);
 int fl_probe_main(int argc, char **argv);
 int fl_warm_main(int argc, char **argv);
 

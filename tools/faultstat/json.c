@@ -1,6 +1,8 @@
 /* JSON in and out. json_real refuses NAN, so an absent figure has no key. */
 #include "faultstat/json.h"
 
+#include "faultstat/text.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,17 +25,11 @@ json_t *fl_json_metrics(const double value[static FL_METRIC_COUNT])
     return object;
 }
 
-static json_t *printable_string(const char *text)
+json_t *fl_json_text(const char *text)
 {
-    json_t *string = json_string(text);
-    char *copy = string == NULL ? strdup(text) : NULL;
-    if (copy != NULL) {
-        for (char *c = copy; *c != '\0'; c++) {
-            *c = (*c & 0x80) != 0 ? '?' : *c;
-        }
-        string = json_string(copy);
-        free(copy);
-    }
+    char *copy = fl_text_utf8(text);
+    json_t *string = copy != NULL ? json_string(copy) : NULL;
+    free(copy);
     return string;
 }
 
@@ -41,7 +37,7 @@ json_t *fl_json_command(char *const argv[])
 {
     json_t *array = json_array();
     for (size_t i = 0; argv[i] != NULL; i++) {
-        json_array_append_new(array, printable_string(argv[i]));
+        json_array_append_new(array, fl_json_text(argv[i]));
     }
     return array;
 }
@@ -92,20 +88,13 @@ json_t *fl_json_reported(const char *text)
     return numbers;
 }
 
-int fl_json_write(const json_t *value, const char *path)
+void fl_json_print(const json_t *value, FILE *file)
 {
-    bool is_stdout = strcmp(path, "-") == 0;
-    FILE *file = is_stdout ? stdout : fopen(path, "we");
-    if (file == NULL) {
-        return -errno;
+    if (value == NULL) {
+        errno = ENOMEM;
+        (void)fputs("null", file);
+    } else {
+        (void)json_dumpf(value, file, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     }
-    errno = 0;
-    int rc = json_dumpf(value, file, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 &&
-                     fputc('\n', file) != EOF
-                 ? 0
-                 : -EIO;
-    if ((is_stdout ? fflush(file) : fclose(file)) != 0 && rc == 0) {
-        rc = -errno;
-    }
-    return rc;
+    (void)fputc('\n', file);
 }

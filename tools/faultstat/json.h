@@ -5,14 +5,18 @@
 #include "faultstat/metrics.h"
 
 #include <jansson.h>
+#include <stdio.h>
 
-enum { FL_JSON_SCHEMA = 1 }; /* raised when a key changes its meaning or goes away */
+enum { FL_JSON_SCHEMA = 2 }; /* raised when a key changes its meaning or goes away */
 
 /* An object of every figure that is not NAN, by its key. Returns a new reference; NULL: no
  * memory. */
 json_t *fl_json_metrics(const double value[static FL_METRIC_COUNT]);
 
-/* An array of a command's arguments; bytes that are not UTF-8 become '?'. As above. */
+/* A string; bytes that are not UTF-8 become U+FFFD. As above. */
+json_t *fl_json_text(const char *text);
+
+/* An array of a command's arguments, each as fl_json_text. As above. */
 json_t *fl_json_command(char *const argv[]);
 
 /* An array with one object a step. As above. */
@@ -22,8 +26,7 @@ json_t *fl_json_steps(const struct fl_steps *steps);
  * there is no such line or it is not JSON. */
 json_t *fl_json_reported(const char *text);
 
-/* Write `value` and a newline to the file `path`, or to standard output for "-".
- * Returns 0; -errno. The file is complete or, on a full disk, named by the error. */
-int fl_json_write(const json_t *value, const char *path);
+/* Write `value` and a newline; errors stay in `file`. */
+void fl_json_print(const json_t *value, FILE *file);
 
 #endif

@@ -8,7 +8,10 @@
 
 static char run_name[] = "faultstat run";
 static char compare_name[] = "faultstat compare";
+static char merge_name[] = "faultstat merge";
 static char nodes_name[] = "faultstat nodes";
+static char record_name[] = "faultstat record";
+static char report_name[] = "faultstat report";
 static char probe_name[] = "faultstat probe";
 static char warm_name[] = "faultstat warm";
 
@@ -20,7 +23,11 @@ static const struct {
 } subcommands[] = {
     {"run", run_name, fl_run_main, "run a command and count its page faults, time and memory"},
     {"compare", compare_name, fl_compare_main, "run a command under several allocators"},
+    {"merge", merge_name, fl_merge_main, "show the ranks of a parallel job side by side"},
     {"nodes", nodes_name, fl_nodes_main, "say on which NUMA nodes the memory of processes lies"},
+    {"record", record_name, fl_record_main,
+     "run a command and find where its page faults come from"},
+    {"report", report_name, fl_report_main, "show what record wrote: text, flame graph, page"},
     {"probe", probe_name, fl_probe_main, NULL},
     {"warm", warm_name, fl_warm_main, NULL},
 };

@@ -49,6 +49,7 @@ int fl_metrics_get(const struct fl_watch *watch, int warmup, double value[static
     value[FL_METRIC_MAJOR_FAULTS] = (double)fl_watch_app_major(watch);
     value[FL_METRIC_HELPER_FAULTS] = (double)watch->helper.minor;
     value[FL_METRIC_PEAK_MIB] = (double)watch->usage.ru_maxrss / 1024;
+    value[FL_METRIC_PROCESSES] = (double)watch->processes;
     value[FL_METRIC_SWITCHES] = (double)watch->usage.ru_nvcsw;
     value[FL_METRIC_FORCED_SWITCHES] = (double)watch->usage.ru_nivcsw;
     value[FL_METRIC_THP_ALLOC] = (double)watch->thp.fault_alloc;
@@ -59,6 +60,7 @@ int fl_metrics_get(const struct fl_watch *watch, int warmup, double value[static
     }
     if (peaks->samples > 0) {
         value[FL_METRIC_HUGE_PEAK_MIB] = mib(peaks->huge);
+        value[FL_METRIC_PSS_MIB] = mib(peaks->pss);
     }
     if (peaks->at_peak.anonymous > 0) {
         value[FL_METRIC_HUGE_PCT] =

@@ -5,7 +5,7 @@
 #include "faultstat/watch.h"
 
 /* X(symbol, JSON key, heading of a column, decimals, shown in compare: 's' when the program marks
- *   steps, 'p' when it does not, 'b' both, 'n' both when nodes were read, '-' neither) */
+ *   steps, 'p' when it does not, 'b' both, 'n' both when nodes were read, 'm' both when a run had several processes, '-' neither) */
 #define FL_METRICS(X)                                                                              \
     X(STEP_MS, "step_ms", "step ms", 2, 's')                                                       \
     X(STEP_FAULTS, "step_faults", "faults/step", 0, 's')                                           \
@@ -18,6 +18,7 @@
     X(SYS_S, "sys_s", "sys s", 3, 'p')                                                             \
     X(FAULTS, "faults", "faults", 0, 'p')                                                          \
     X(PEAK_MIB, "peak_rss_mib", "peak MiB", 0, 'p')                                                \
+    X(PSS_MIB, "pss_peak_mib", "all MiB", 0, 'm')                                                  \
     X(HUGE_PCT, "huge_pct", "huge %", 1, 'b')                                                      \
     X(REMOTE_PCT, "remote_pct", "remote %", 1, 'n')                                                \
     X(REMOTE_SHARED_PCT, "remote_if_shared_pct", "shared %", 1, 'n')                               \
@@ -34,6 +35,7 @@
     X(BASE_RSS_MIB, "base_rss_mib", "base MiB", 0, '-')                                            \
     X(SWITCHES, "context_switches", "switches", 0, '-')                                            \
     X(FORCED_SWITCHES, "forced_context_switches", "forced", 0, '-')                                \
+    X(PROCESSES, "processes", "processes", 0, '-')                                                 \
     X(PERF_FAULTS, "perf_minor_faults", "perf minor", 0, '-')                                      \
     X(THP_ALLOC, "thp_fault_alloc", "THP alloc", 0, '-')                                           \
     X(THP_FALLBACK, "thp_fault_fallback", "THP fallback", 0, '-')                                  \

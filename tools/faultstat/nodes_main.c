@@ -68,8 +68,8 @@ static void set_share(json_t *object, const char *key, double pct)
 
 static json_t *process_json(pid_t pid, const char *name, const struct fl_nodes *nodes)
 {
-    json_t *object =
-        json_pack("{s:i, s:s, s:o}", "pid", (int)pid, "name", name, "nodes", fl_nodes_json(nodes));
+    json_t *object = json_pack("{s:i, s:o, s:o}", "pid", (int)pid, "name", fl_json_text(name),
+                               "nodes", fl_nodes_json(nodes));
     set_share(object, "remote_pct", fl_nodes_remote_pct(nodes));
     set_share(object, "remote_if_shared_pct", fl_nodes_shared_pct(nodes));
     return object;
@@ -99,8 +99,8 @@ int fl_nodes_main(int argc, char **argv)
             fl_nodes_print(&nodes, stdout);
         }
     }
-    if (o.json && fl_json_write(array, "-") != 0) {
-        status = FL_EXIT_OWN;
+    if (o.json) {
+        fl_json_print(array, stdout);
     }
     json_decref(array);
     return fflush(stdout) != 0 ? FL_EXIT_OWN : status;

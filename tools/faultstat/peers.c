@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct known {
     const char *name;
@@ -191,48 +192,140 @@ static bool copy_answer(const char *text, const char *key, char *out, size_t len
     return n > 0;
 }
 
-/* Ask a process that has `library` preloaded (NULL: none) what it got. */
-static int probe_one(struct fl_peer *peer, const char *library)
+/* Start faultstat's own probe under `env`, with its output in `watch`, which the caller clears. */
+static int run_probe(struct fl_watch *watch, const char *library, const struct fl_env *env,
+                     size_t env_count)
 {
-    static struct fl_watch watch; /* static for its size */
     static char self[] = "/proc/self/exe";
     static char probe[] = "probe";
     char name[PATH_MAX];
     snprintf(name, sizeof(name), "%s", library != NULL ? library : "");
     char *argv[] = {self, probe, name, NULL};
+    struct fl_watch_spec spec = {
+        .spawn = {.argv = argv, .env = env, .env_count = env_count, .output = FL_OUTPUT_PIPES}};
+    return fl_watch_run(watch, &spec);
+}
+
+/* Why the loader did not take a library: it says so in parentheses at the end of its line. */
+static void explain_absence(struct fl_peer *peer, const char *library, const char *said)
+{
+    const char *open_mark = strstr(said, "cannot be preloaded (");
+    const char *reason = open_mark != NULL ? strchr(open_mark, '(') + 1 : NULL;
+    if (strpbrk(library, ": \t\n") != NULL) {
+        snprintf(peer->absent_because, sizeof(peer->absent_because),
+                 "'%.80s' holds a space or colon, which LD_PRELOAD cannot express", library);
+    } else if (strchr(library, '/') != NULL && access(library, R_OK) != 0) {
+        snprintf(peer->absent_because, sizeof(peer->absent_because), "%.100s: %s", library,
+                 strerror(errno));
+    } else if (reason != NULL) {
+        snprintf(peer->absent_because, sizeof(peer->absent_because), "%.60s: %.*s", library,
+                 (int)strcspn(reason, ")"), reason);
+    } else {
+        snprintf(peer->absent_because, sizeof(peer->absent_because), "%.100s: not loaded", library);
+    }
+}
+
+/* Ask a process that has `library` preloaded (NULL: none) what it got. */
+static int probe_one(struct fl_peer *peer, const char *library)
+{
+    static struct fl_watch watch; /* static for its size */
     struct fl_env env = {"LD_PRELOAD", library};
-    struct fl_watch_spec spec = {.argv = argv, .env = &env, .env_count = 1, .capture = true};
-    int rc = fl_watch_run(&watch, &spec);
+    int rc = run_probe(&watch, library, &env, 1);
     if (rc == 0 && fl_watch_exit_status(&watch) == 0) {
         peer->is_present =
             copy_answer(watch.out.text, "path=", peer->library, sizeof(peer->library)) ||
             library == NULL;
         (void)copy_answer(watch.out.text, "version=", peer->version, sizeof(peer->version));
+        peer->start_s = watch.wall_s;
+    }
+    if (peer->is_present) {
+        peer->absent_because[0] = '\0';
+    } else if (rc == 0) {
+        explain_absence(peer, library, watch.err.text);
     }
     fl_watch_clear(&watch);
     return rc;
 }
 
-int fl_peers_probe(struct fl_peers *peers)
+/* Where faultless is: FAULTLESS_LIB, or beside faultstat. */
+static int probe_own(struct fl_peer *peer)
 {
-    for (size_t i = 0; i < peers->count; i++) {
+    char own[PATH_MAX];
+    const char *forced = getenv("FAULTLESS_LIB");
+    if (forced != NULL && forced[0] != '\0' && access(forced, R_OK) != 0) {
+        snprintf(peer->absent_because, sizeof(peer->absent_because), "FAULTLESS_LIB=%.90s: %s",
+                 forced, strerror(errno));
+        return 0;
+    }
+    int rc = fl_find_library(own);
+    rc = probe_one(peer, rc == 0 ? own : "libfaultless.so");
+    if (rc == 0 && !peer->is_present && strchr(peer->absent_because, ':') == NULL) {
+        snprintf(peer->absent_because, sizeof(peer->absent_because),
+                 "libfaultless.so: not found; FAULTLESS_LIB may name it");
+    }
+    return rc;
+}
+
+static int find_library(struct fl_peer *peer)
+{
+    int rc = peer->candidate[0] == NULL ? probe_one(peer, NULL) : 0;
+    for (size_t c = 0; c < FL_PEER_CANDIDATES && rc == 0 && !peer->is_present; c++) {
+        const char *candidate = peer->candidate[c];
+        if (candidate == NULL) {
+            break;
+        }
+        bool is_own = strcmp(candidate, "libfaultless.so") == 0;
+        rc = is_own ? probe_own(peer) : probe_one(peer, candidate);
+    }
+    if (peer->library[0] != '\0') {
+        peer->env[0].value = peer->library;
+    }
+    return rc;
+}
+
+/* Start it once more with all its variables: they may be misspelt. */
+static int try_variables(const struct fl_peer *peer, char error[320])
+{
+    static struct fl_watch watch; /* static for its size */
+    struct fl_env env[FL_PEER_ENV_MAX + 1];
+    memcpy(env, peer->env, peer->env_count * sizeof(*env));
+    env[peer->env_count] = (struct fl_env){"FAULTLESS_STRICT", "1"};
+    int rc = run_probe(&watch, peer->library, env, peer->env_count + 1);
+    if (rc == 0 && fl_watch_exit_status(&watch) != 0) {
+        size_t len = strcspn(watch.err.text, "\n");
+        snprintf(error, 320, "%s: %.*s", peer->name, len < 240 ? (int)len : 240, watch.err.text);
+        if (len == 0) {
+            snprintf(error, 320, "%s: it does not start with these variables", peer->name);
+        }
+        rc = -EINVAL;
+    }
+    fl_watch_clear(&watch);
+    return rc;
+}
+
+int fl_peers_probe(struct fl_peers *peers, char error[320])
+{
+    int rc = 0;
+    for (size_t i = 0; i < peers->count && rc == 0; i++) {
         struct fl_peer *peer = &peers->peer[i];
-        char own[PATH_MAX];
-        int rc = peer->candidate[0] == NULL ? probe_one(peer, NULL) : 0;
-        for (size_t c = 0; c < FL_PEER_CANDIDATES && rc == 0 && !peer->is_present; c++) {
-            const char *candidate = peer->candidate[c];
-            if (candidate == NULL) {
-                break;
-            }
-            bool is_own = strcmp(candidate, "libfaultless.so") == 0 && fl_find_library(own) == 0;
-            rc = probe_one(peer, is_own ? own : candidate);
-        }
-        if (rc != 0) {
-            return rc;
-        }
-        if (peer->library[0] != '\0') {
-            peer->env[0].value = peer->library;
+        rc = find_library(peer);
+        if (rc == 0 && peer->is_present && peer->library[0] != '\0') {
+            rc = try_variables(peer, error);
         }
     }
-    return 0;
+    return rc;
+}
+
+void fl_peers_want_stats(struct fl_peers *peers, const char *path)
+{
+    for (size_t i = 0; i < peers->count && path[0] != '\0'; i++) {
+        struct fl_peer *peer = &peers->peer[i];
+        bool is_set = strncmp(peer->version, "faultless", 9) != 0;
+        for (size_t e = 0; e < peer->env_count; e++) {
+            is_set |= strcmp(peer->env[e].name, "FAULTLESS_STATS") == 0;
+        }
+        if (!is_set) {
+            (void)add_env(peer, "FAULTLESS_STATS", path); /* without room nothing is known */
+        }
+    }
 }

@@ -20,6 +20,8 @@ struct fl_peer {
     char library[PATH_MAX];                    /* as found; "" for glibc */
     char version[80];
     bool is_present;
+    char absent_because[160];           /* in words; "" when it is present */
+    double start_s;                     /* what starting a small process under it took */
     struct fl_env env[FL_PEER_ENV_MAX]; /* removals, common ones, the base's, the definition's */
     size_t env_count;
 };
@@ -46,9 +48,16 @@ int fl_peers_add(struct fl_peers *peers, char *text, char error[160]);
 int fl_peers_set_common(struct fl_peers *peers, char *text);
 
 /* Find each peer's library by starting a process with it preloaded, which names the file that was
- * loaded and its version. Sets is_present.
- * Returns 0; -errno when no process can be started.  Threads: the caller must be the only
- * thread. */
-int fl_peers_probe(struct fl_peers *peers);
+ * loaded and its version. Sets is_present, or says why not. Where a definition sets variables, the
+ * process is started with them too, FAULTLESS_STRICT=1 beside them: a library that does not know an
+ * option of its own, or refuses its value, ends it.
+ *   error   on -EINVAL has what the library said; 320 bytes.
+ * Returns 0; -EINVAL when a library refused its variables; -errno when no process can be started.
+ * Threads: the caller must be the only thread. */
+int fl_peers_probe(struct fl_peers *peers, char error[320]);
+
+/* Have every peer that is faultless write its statistics to `path` at exit, unless its variables
+ * send them elsewhere. `path` is kept; "" does nothing. */
+void fl_peers_want_stats(struct fl_peers *peers, const char *path);
 
 #endif

@@ -44,15 +44,16 @@ uint64_t fl_proc_find_number(const char *text, const char *key, uint64_t otherwi
     return otherwise;
 }
 
-int fl_proc_read_usage(pid_t pid, pid_t tid, struct fl_usage *out, char name[16])
+/* One line of stat: faults and ticks of the process or thread, and of its reaped children. */
+struct stat_line {
+    unsigned long long minor, child_minor, major, child_major;
+    unsigned long long user, sys, born;
+    long long child_user, child_sys;
+};
+
+static int read_stat(const char *path, struct stat_line *out, char name[16])
 {
-    char path[FL_PATH_LEN];
     char text[FL_TEXT_LEN];
-    if (tid == 0) {
-        snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    } else {
-        snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-    }
     ssize_t len = fl_proc_read_text(path, text, sizeof(text));
     if (len < 0) {
         return (int)len;
@@ -62,19 +63,57 @@ int fl_proc_read_usage(pid_t pid, pid_t tid, struct fl_usage *out, char name[16]
     if (open_mark == NULL || close_mark == NULL || close_mark < open_mark) {
         return -EPROTO;
     }
-    unsigned long long minor, major, user, sys, born;
-    if (sscanf(
-            close_mark + 1,
-            " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu",
-            &minor, &major, &user, &sys, &born) != 5) {
+    if (sscanf(close_mark + 1,
+               " %*c %*d %*d %*d %*d %*d %*u %llu %llu %llu %llu %llu %llu %lld %lld %*d %*d %*d "
+               "%*d %llu",
+               &out->minor, &out->child_minor, &out->major, &out->child_major, &out->user,
+               &out->sys, &out->child_user, &out->child_sys, &out->born) != 9) {
         return -EPROTO;
     }
-    uint64_t tick_ns = UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
-    *out = (struct fl_usage){minor, major, user * tick_ns, sys * tick_ns, born};
     if (name != NULL) {
         snprintf(name, 16, "%.*s", (int)(close_mark - open_mark - 1), open_mark + 1);
     }
     return 0;
+}
+
+static uint64_t tick_ns(void)
+{
+    return UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+int fl_proc_read_usage(pid_t pid, pid_t tid, struct fl_usage *out, char name[16])
+{
+    char path[FL_PATH_LEN];
+    struct stat_line line;
+    if (tid == 0) {
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    } else {
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+    }
+    int rc = read_stat(path, &line, name);
+    if (rc == 0) {
+        *out = (struct fl_usage){line.minor, line.major, line.user * tick_ns(),
+                                 line.sys * tick_ns(), line.born};
+    }
+    return rc;
+}
+
+int fl_proc_read_whole_usage(pid_t pid, struct fl_usage *out)
+{
+    char path[FL_PATH_LEN];
+    struct stat_line line;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    int rc = read_stat(path, &line, NULL);
+    if (rc == 0) {
+        *out = (struct fl_usage){
+            line.minor + line.child_minor,
+            line.major + line.child_major,
+            (line.user + (uint64_t)line.child_user) * tick_ns(),
+            (line.sys + (uint64_t)line.child_sys) * tick_ns(),
+            line.born,
+        };
+    }
+    return rc;
 }
 
 int fl_proc_read_memory(pid_t pid, struct fl_memory *out)
@@ -105,6 +144,7 @@ int fl_proc_read_rollup(pid_t pid, struct fl_rollup *out)
     *out = (struct fl_rollup){
         .anonymous = fl_proc_find_number(text, "Anonymous:", 0) << 10,
         .huge = fl_proc_find_number(text, "AnonHugePages:", 0) << 10,
+        .pss = fl_proc_find_number(text, "Pss:", 0) << 10,
     };
     return 0;
 }

@@ -24,6 +24,7 @@ struct fl_memory {
 struct fl_rollup {
     uint64_t anonymous; /* anonymous memory that is resident */
     uint64_t huge;      /* AnonHugePages: the part of it in huge pages */
+    uint64_t pss;       /* resident, shared pages divided among those that share them */
 };
 
 /* Events since boot, of the whole system: the kernel does not count them for a process. */
@@ -43,6 +44,9 @@ ssize_t fl_proc_read_text(const char *path, char *text, size_t len);
  * Returns 0; -ESRCH or -ENOENT when it has ended; -EPROTO when the line is not understood.
  * Threads: any. */
 int fl_proc_read_usage(pid_t pid, pid_t tid, struct fl_usage *out, char name[16]);
+
+/* Read /proc/PID/stat: the process and those descendants that it waited for. Returns as above. */
+int fl_proc_read_whole_usage(pid_t pid, struct fl_usage *out);
 
 /* Read /proc/PID/status. Returns 0 or -errno.  Threads: any. */
 int fl_proc_read_memory(pid_t pid, struct fl_memory *out);

@@ -1,9 +1,14 @@
 /* `faultstat run`: one command, its figures as text or JSON. */
 #include "faultstat/faultstat.h"
 #include "faultstat/json.h"
+#include "faultstat/options.h"
+#include "faultstat/rank.h"
+#include "faultstat/sink.h"
+#include "faultstat/text.h"
 
 #include <argp.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +16,10 @@
 struct options {
     bool json;
     bool with_nodes;
-    const char *output; /* NULL: standard error */
+    const char *output;     /* NULL: standard error */
+    const char *step_regex; /* NULL: none */
+    regex_t regex;
+    double timeout_s;
     int warmup;
     unsigned interval_ms;
     char **command;
@@ -20,7 +28,9 @@ struct options {
 static const char doc[] =
     "Run CMD and count its page faults, time and memory; for a program that marks its steps "
     "(faultless/step.h), for each step.\vThe figures go to standard error, or to FILE; '-' is "
-    "standard output. The exit status is that of CMD, 128 + N when signal N ended it, 125 when "
+    "standard output. In FILE, %r is the rank in a parallel job, %h the host, %p the process id; "
+    "in a job of several ranks a FILE without %r or %p gets .RANK at its end. The exit status is "
+    "that of CMD, 128 + N when signal N ended it, 125 when "
     "faultstat itself failed.";
 
 static const struct argp_option option[] = {
@@ -29,18 +39,14 @@ static const struct argp_option option[] = {
     {"warmup", 'w', "N", 0, "Steps left out of the medians (default: a third, at least 3)", 0},
     {"nodes", 'N', NULL, 0, "Read on which nodes memory lies, on a machine with one node too", 0},
     {"interval", 'i', "MS", 0, "Sampling interval (default 50); 0: at step marks only", 0},
+    {"step-regex", 'r', "RE", 0, "Each line of CMD's output that matches ends a step", 0},
+    {"timeout", 't', "SECONDS", 0, "End CMD and its descendants after so long", 0},
     {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct options *o = state->input;
-    char *end = NULL;
-    long number = key == 'w' || key == 'i' ? strtol(arg, &end, 10) : 0;
-    if (end != NULL && (*end != '\0' || end == arg || number < 0 || number > 1000000)) {
-        argp_error(state, "'%s' is no number between 0 and 1000000", arg);
-        return EINVAL;
-    }
     switch (key) {
     case 'j':
         o->json = true;
@@ -52,10 +58,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->output = arg;
         return 0;
     case 'w':
-        o->warmup = (int)number;
+        o->warmup = (int)fl_options_number(state, arg, 0, 1000000);
         return 0;
     case 'i':
-        o->interval_ms = (unsigned)number;
+        o->interval_ms = (unsigned)fl_options_number(state, arg, 0, 1000000);
+        return 0;
+    case 'r':
+        o->step_regex = arg;
+        fl_options_regex(state, arg, &o->regex);
+        return 0;
+    case 't':
+        o->timeout_s = fl_options_seconds(state, arg);
         return 0;
     case ARGP_KEY_ARG:
         o->command = &state->argv[state->next - 1];
@@ -104,6 +117,11 @@ static void print_memory(FILE *f, const struct fl_watch *w, const double *v)
         fprintf(f, "  %-24s %12.1f %%     of anonymous memory at its peak\n", "huge-page share",
                 isnan(v[FL_METRIC_HUGE_PCT]) ? 0.0 : v[FL_METRIC_HUGE_PCT]);
     }
+    if (w->processes > 1) {
+        fprintf(f, "  %-24s %12.1f MiB   %zu processes, shared pages divided\n",
+                "peak of all processes", isnan(v[FL_METRIC_PSS_MIB]) ? 0.0 : v[FL_METRIC_PSS_MIB],
+                w->processes);
+    }
     if (w->peaks.nodes.count > 0) {
         fl_nodes_print(&w->peaks.nodes, f);
     }
@@ -139,11 +157,13 @@ static void print_steps(FILE *f, const struct fl_watch *w, int warmup, const dou
 
 static void print_text(FILE *f, const struct fl_watch *w, const struct options *o, const double *v)
 {
-    fprintf(f, "\nfaultstat: %s", o->command[0]);
-    for (char **arg = o->command + 1; *arg != NULL; arg++) {
-        fprintf(f, " %s", *arg);
+    char *command = fl_text_command(o->command);
+    fprintf(f, "\nfaultstat: %s\n\n", command != NULL ? command : "");
+    free(command);
+    if (w->is_timed_out) {
+        fprintf(f, "  ended after %g s, its time limit\n", o->timeout_s);
     }
-    fprintf(f, "\n\n  %-24s %12.3f s\n", "wall", v[FL_METRIC_WALL_S]);
+    fprintf(f, "  %-24s %12.3f s\n", "wall", v[FL_METRIC_WALL_S]);
     fprintf(f, "  %-24s %12.3f s     user %.3f s\n", "sys", v[FL_METRIC_SYS_S],
             v[FL_METRIC_USER_S]);
     print_faults(f, w, v);
@@ -155,28 +175,26 @@ static void print_text(FILE *f, const struct fl_watch *w, const struct options *
                 FL_THREADS_MAX);
     }
     print_steps(f, w, o->warmup, v);
-}
-
-static int write_text(const struct fl_watch *w, const struct options *o, const double *v)
-{
-    bool is_stdout = o->output != NULL && strcmp(o->output, "-") == 0;
-    FILE *f = o->output == NULL ? stderr : is_stdout ? stdout : fopen(o->output, "we");
-    if (f == NULL) {
-        return -errno;
+    if (o->step_regex != NULL && w->steps.count < 2) {
+        fprintf(f, "\n  no step: %zu line%s of the output matched '%s'\n", w->steps.count,
+                w->steps.count == 1 ? "" : "s", o->step_regex);
     }
-    errno = 0;
-    print_text(f, w, o, v);
-    bool is_bad = ferror(f) != 0;
-    is_bad = (f == stderr || is_stdout ? fflush(f) : fclose(f)) != 0 || is_bad;
-    return is_bad ? (errno != 0 ? -errno : -EIO) : 0;
 }
 
-static int write_json(const struct fl_watch *w, const struct options *o, const double *v)
+static json_t *run_json(const struct fl_watch *w, const struct options *o, const double *v)
 {
+    struct fl_rank rank;
     json_t *root = fl_json_metrics(v);
+    fl_rank_get(&rank);
     json_object_set_new(root, "schema", json_integer(FL_JSON_SCHEMA));
+    json_object_set_new(root, "kind", json_string("run"));
     json_object_set_new(root, "command", fl_json_command(o->command));
+    json_object_set_new(root, "host", fl_json_text(rank.host));
+    if (rank.is_known) {
+        json_object_set_new(root, "rank", json_integer(rank.rank));
+    }
     json_object_set_new(root, "exit", json_integer(fl_watch_exit_status(w)));
+    json_object_set_new(root, "timed_out", json_boolean(w->is_timed_out));
     json_object_set_new(root, "thp_split_pmd", json_integer((json_int_t)w->thp.split_pmd));
     json_object_set_new(root, "perf",
                         json_string(w->perf_error != 0  ? "not permitted"
@@ -188,9 +206,46 @@ static int write_json(const struct fl_watch *w, const struct options *o, const d
         json_object_set_new(root, "nodes", fl_nodes_json(&w->peaks.nodes));
     }
     json_object_set_new(root, "steps", fl_json_steps(&w->steps));
-    int rc =
-        root != NULL ? fl_json_write(root, o->output != NULL ? o->output : "/dev/stderr") : -ENOMEM;
-    json_decref(root);
+    return root;
+}
+
+static int write_figures(struct fl_sink *sink, const struct fl_watch *w, const struct options *o)
+{
+    double value[FL_METRIC_COUNT];
+    int rc = fl_metrics_get(w, o->warmup, value);
+    if (rc != 0) {
+        fprintf(stderr, "faultstat: %s\n", strerror(-rc));
+        return rc;
+    }
+    FILE *file = fl_sink_begin(sink);
+    if (o->json) {
+        json_t *root = run_json(w, o, value);
+        fl_json_print(root, file);
+        json_decref(root);
+    } else {
+        print_text(file, w, o, value);
+    }
+    return fl_sink_end(sink);
+}
+
+static int watch_command(struct fl_watch *watch, const struct options *o)
+{
+    struct fl_watch_spec spec = {
+        .spawn = {.argv = o->command, .use_perf = true},
+        .with_nodes = o->with_nodes || fl_nodes_online() > 1,
+        .interval_ms = o->interval_ms,
+        .timeout_s = o->timeout_s,
+    };
+    if (o->step_regex != NULL) {
+        spec.spawn.output = FL_OUTPUT_TERMINAL;
+        spec.step_regex = &o->regex;
+        spec.forward = true;
+    }
+    int rc = fl_watch_run(watch, &spec);
+    rc = rc != 0 ? rc : watch->exec_error;
+    if (rc != 0) {
+        fprintf(stderr, "faultstat: %s: %s\n", o->command[0], strerror(-rc));
+    }
     return rc;
 }
 
@@ -198,24 +253,23 @@ int fl_run_main(int argc, char **argv)
 {
     static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, NULL, NULL, NULL};
     static struct fl_watch watch; /* static for its size */
+    static char path[PATH_MAX];
     struct options o = {.warmup = FL_WARMUP_DEFAULT, .interval_ms = FL_INTERVAL_MS};
-    double value[FL_METRIC_COUNT];
+    struct fl_sink sink;
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
-    struct fl_watch_spec spec = {.argv = o.command,
-                                 .use_perf = true,
-                                 .with_nodes = o.with_nodes || fl_nodes_online() > 1,
-                                 .interval_ms = o.interval_ms};
-    int rc = fl_watch_run(&watch, &spec);
-    if (rc == 0 && watch.exec_error != 0) {
-        fprintf(stderr, "faultstat: %s: %s\n", o.command[0], strerror(-watch.exec_error));
-    } else {
-        rc = rc != 0 ? rc : fl_metrics_get(&watch, o.warmup, value);
-        rc = rc != 0 ? rc : (o.json ? write_json : write_text)(&watch, &o, value);
+    if (!fl_rank_path(o.output != NULL ? o.output : "/dev/stderr", path) ||
+        fl_sink_open(&sink, path) != 0) {
+        return FL_EXIT_OWN;
     }
-    int status = rc == 0 ? fl_watch_exit_status(&watch) : FL_EXIT_OWN;
-    if (rc != 0) {
-        fprintf(stderr, "faultstat: %s\n", strerror(-rc));
+    int rc = watch_command(&watch, &o);
+    int status = rc == 0 || watch.exec_error != 0 ? fl_watch_exit_status(&watch) : FL_EXIT_OWN;
+    if (rc == 0 && write_figures(&sink, &watch, &o) != 0) {
+        status = FL_EXIT_OWN;
     }
+    fl_sink_drop(&sink);
     fl_watch_clear(&watch);
+    if (o.step_regex != NULL) {
+        regfree(&o.regex);
+    }
     return status;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { FL_READINGS = 5 };
+enum { FL_READINGS = 5, FL_FREE_LOOKS = 64 };
 enum { FL_FIRST_REST_NS = 1000000, FL_TASK_REST_NS = 20000000, FL_REST_FACTOR = 100 };
 
 static uint64_t at_least(uint64_t a, uint64_t b)
@@ -16,6 +16,7 @@ static void note_rollup(struct fl_peaks *peaks, const struct fl_rollup *rollup)
 {
     peaks->samples++;
     peaks->huge = at_least(peaks->huge, rollup->huge);
+    peaks->pss = at_least(peaks->pss, rollup->pss);
     if (rollup->anonymous > peaks->at_peak.anonymous) {
         peaks->at_peak = *rollup;
     }
@@ -28,24 +29,60 @@ static bool is_near_peak(const struct fl_peaks *peaks, const struct fl_rollup *r
            rollup->anonymous >= peaks->at_peak.anonymous - peaks->at_peak.anonymous / 8;
 }
 
-/* Read and note both; called without the lock. Returns 0 or -errno. */
-static int sample_memory(struct fl_sampler *sampler, pid_t pid, struct fl_rollup *rollup)
+/* The sum over all processes of the command. Returns how many could be read. Called without the
+ * lock: the kernel takes its time. */
+static size_t read_rollups(struct fl_sampler *sampler, struct fl_rollup *sum)
+{
+    pid_t pid[FL_FAMILY_MAX];
+    size_t count = 0;
+    size_t read = 0;
+    pthread_mutex_lock(&sampler->lock);
+    for (size_t i = 0; i < sampler->family.count; i++) {
+        if (sampler->family.member[i].is_alive) {
+            pid[count++] = sampler->family.member[i].pid;
+        }
+    }
+    pthread_mutex_unlock(&sampler->lock);
+    for (size_t i = 0; i < count; i++) {
+        struct fl_rollup one;
+        if (fl_proc_read_rollup(pid[i], &one) == 0) {
+            sum->anonymous += one.anonymous;
+            sum->huge += one.huge;
+            sum->pss += one.pss;
+            read++;
+        }
+    }
+    return read;
+}
+
+/* Read and note; called without the lock. */
+static void sample_memory(struct fl_sampler *sampler, pid_t pid)
 {
     struct fl_nodes nodes;
-    int rc = fl_proc_read_rollup(pid, rollup);
-    if (rc != 0) {
-        return rc;
+    struct fl_rollup rollup = {0};
+    if (read_rollups(sampler, &rollup) == 0 || rollup.pss == 0) {
+        return; /* all have ended */
     }
     pthread_mutex_lock(&sampler->lock);
-    note_rollup(&sampler->peaks, rollup);
-    bool wanted = sampler->with_nodes && is_near_peak(&sampler->peaks, rollup);
+    note_rollup(&sampler->peaks, &rollup);
+    bool wanted = sampler->with_nodes && is_near_peak(&sampler->peaks, &rollup);
     pthread_mutex_unlock(&sampler->lock);
     if (wanted && fl_nodes_read(pid, &nodes) == 0) {
         pthread_mutex_lock(&sampler->lock);
         sampler->peaks.nodes = nodes;
         pthread_mutex_unlock(&sampler->lock);
     }
-    return 0;
+}
+
+/* Called with the lock held. */
+static void sample_helpers(struct fl_sampler *sampler)
+{
+    const struct fl_family *family = &sampler->family;
+    for (size_t i = 0; i < family->count; i++) {
+        if (family->member[i].is_alive) {
+            (void)fl_threads_sample(&sampler->threads, family->member[i].pid);
+        }
+    }
 }
 
 /* Sleep for `rest_ns` or until told to stop. Called with the lock held. */
@@ -56,6 +93,26 @@ static void rest(struct fl_sampler *sampler, uint64_t rest_ns)
     while (!sampler->stop &&
            pthread_cond_clockwait(&sampler->wake, &sampler->lock, CLOCK_MONOTONIC, &when) == 0) {
     }
+}
+
+/* What this thread has cost so far: its time on a CPU, not the time it waited for one. */
+static uint64_t cost_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+}
+
+/* Look for processes and helper threads. Returns what that costs each time: a first look at a new
+ * program does not count, unless there are very many. Called with the lock held. */
+static uint64_t sample_tasks(struct fl_sampler *sampler, pid_t pid)
+{
+    uint64_t begin = cost_ns();
+    size_t before = sampler->family.looks;
+    fl_family_update(&sampler->family, pid);
+    sample_helpers(sampler);
+    bool is_first = sampler->family.looks != before && before < FL_FREE_LOOKS;
+    return is_first ? 0 : cost_ns() - begin;
 }
 
 /* The rests start short, so that a program of a few milliseconds is seen, and double up to the full
@@ -74,18 +131,17 @@ static void *sample_until_stopped(void *arg)
             break;
         }
         pid_t pid = sampler->pid;
-        uint64_t begin = fl_proc_now_ns();
-        (void)fl_threads_sample(&sampler->threads, pid);
-        uint64_t now = fl_proc_now_ns();
+        uint64_t cost = sample_tasks(sampler, pid);
         rest_ns = rest_ns * 2 < FL_TASK_REST_NS ? rest_ns * 2 : FL_TASK_REST_NS;
-        rest_ns = at_least(rest_ns, FL_REST_FACTOR * (now - begin));
+        rest_ns = at_least(rest_ns, FL_REST_FACTOR * cost);
+        uint64_t now = fl_proc_now_ns();
         if (now < rollup_due) {
             continue;
         }
-        struct fl_rollup rollup;
         pthread_mutex_unlock(&sampler->lock);
-        (void)sample_memory(sampler, pid, &rollup);
-        uint64_t cost = fl_proc_now_ns() - now;
+        uint64_t begin = cost_ns();
+        sample_memory(sampler, pid);
+        cost = cost_ns() - begin;
         pthread_mutex_lock(&sampler->lock);
         rollup_rest_ns = rollup_rest_ns * 2 < interval_ns ? rollup_rest_ns * 2 : interval_ns;
         rollup_due = now + at_least(rollup_rest_ns, FL_REST_FACTOR * cost);
@@ -94,7 +150,8 @@ static void *sample_until_stopped(void *arg)
     return NULL;
 }
 
-int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms, bool with_nodes)
+int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms, bool with_nodes,
+                     const char *library)
 {
     memset(sampler, 0, sizeof(*sampler));
     pthread_mutex_init(&sampler->lock, NULL);
@@ -102,6 +159,8 @@ int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms
     sampler->pid = pid;
     sampler->interval_ms = interval_ms;
     sampler->with_nodes = with_nodes;
+    sampler->family.library = library;
+    fl_family_update(&sampler->family, pid);
     if (interval_ms == 0) {
         return 0;
     }
@@ -161,8 +220,37 @@ int fl_sampler_look(struct fl_sampler *sampler, struct fl_look *out)
         .user_ns = all.user_ns, /* time is the whole process's: ticks are too coarse to split */
         .sys_ns = all.sys_ns,
     };
-    (void)sample_memory(sampler, pid, &out->rollup);
+    sample_memory(sampler, pid);
     return 0;
+}
+
+void fl_sampler_look_at_all(struct fl_sampler *sampler, struct fl_look *out)
+{
+    memset(out, 0, sizeof(*out));
+    pthread_mutex_lock(&sampler->lock);
+    fl_family_update(&sampler->family, sampler->pid);
+    struct fl_usage all = fl_family_usage(&sampler->family);
+    out->helper = fl_threads_sum(&sampler->threads, 0);
+    for (size_t i = 0; i < sampler->family.count; i++) {
+        struct fl_memory one;
+        if (sampler->family.member[i].is_alive &&
+            fl_proc_read_memory(sampler->family.member[i].pid, &one) == 0) {
+            out->memory.rss += one.rss;
+            out->memory.rss_peak += one.rss_peak;
+        }
+    }
+    pthread_mutex_unlock(&sampler->lock);
+    out->app = all;
+    out->app.minor -= out->helper.minor < all.minor ? out->helper.minor : all.minor;
+    out->app.major -= out->helper.major < all.major ? out->helper.major : all.major;
+}
+
+void fl_sampler_kill(struct fl_sampler *sampler, int signal_number)
+{
+    pthread_mutex_lock(&sampler->lock);
+    fl_family_update(&sampler->family, sampler->pid);
+    fl_family_kill(&sampler->family, signal_number);
+    pthread_mutex_unlock(&sampler->lock);
 }
 
 void fl_sampler_stop(struct fl_sampler *sampler)

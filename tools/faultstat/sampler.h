@@ -1,4 +1,4 @@
-/* Reads a running process now and then, from a thread of its own, so that a step mark is answered
+/* Reads a running command now and then, its descendants included, from a thread of its own, so that a step mark is answered
  * at once; and reads it at each mark. Leaves /proc to proc.h and the helper threads' table to
  * threads.h.
  *
@@ -7,6 +7,7 @@
 #ifndef FAULTLESS_FAULTSTAT_SAMPLER_H
 #define FAULTLESS_FAULTSTAT_SAMPLER_H
 
+#include "faultstat/family.h"
 #include "faultstat/nodes.h"
 #include "faultstat/threads.h"
 
@@ -18,11 +19,11 @@ struct fl_look {
     struct fl_usage app;    /* all threads but the helpers */
     struct fl_usage helper; /* threads named fl-* */
     struct fl_memory memory;
-    struct fl_rollup rollup;
 };
 
 struct fl_peaks {
-    uint64_t huge;            /* most AnonHugePages seen */
+    uint64_t huge;            /* most AnonHugePages seen, all processes together; likewise below */
+    uint64_t pss;             /* most memory in proportional sets */
     struct fl_rollup at_peak; /* the sample with most anonymous memory */
     uint64_t samples;         /* of smaps_rollup */
     /* The last sample with nearly as much anonymous memory as at the peak; count 0: there is none. */
@@ -38,13 +39,17 @@ struct fl_sampler {
     bool stop;                 /* Lock: lock */
     pid_t pid;                 /* whom to read. Lock: lock */
     struct fl_threads threads; /* Lock: lock */
+    struct fl_family family;   /* Lock: lock */
     struct fl_peaks peaks;     /* Lock: lock */
 };
 
-/* Start to read `pid` every `interval_ms` (0: only when fl_sampler_look asks).
+/* Start to read `pid` every `interval_ms` (0: only when fl_sampler_look asks). One look is taken at
+ * once: `pid` has executed its command.
  *   with_nodes   its nodes too, where that is new.
+ *   library      see fl_family; kept.
  * Returns 0; -errno of pthread_create.  Threads: one. */
-int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms, bool with_nodes);
+int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms, bool with_nodes,
+                     const char *library);
 
 /* Read another process from now on.  Threads: any. */
 void fl_sampler_focus(struct fl_sampler *sampler, pid_t pid);
@@ -54,6 +59,13 @@ void fl_sampler_focus(struct fl_sampler *sampler, pid_t pid);
  * errs upward.
  * Returns 0, or -errno when the process has gone.  Threads: any. */
 int fl_sampler_look(struct fl_sampler *sampler, struct fl_look *out);
+
+/* Read all processes of the command now, those included that they waited for. Helpers are as last
+ * sampled.  Threads: any. */
+void fl_sampler_look_at_all(struct fl_sampler *sampler, struct fl_look *out);
+
+/* Send a signal to the command and its descendants.  Threads: any. */
+void fl_sampler_kill(struct fl_sampler *sampler, int signal_number);
 
 /* End the thread; the peaks and the table stay readable.  Threads: the one that started it. */
 void fl_sampler_stop(struct fl_sampler *sampler);

@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <termios.h>
 #include <unistd.h>
 
 enum { FL_OURS, FL_THEIRS, FL_PAIR };
@@ -40,7 +42,41 @@ static void close_side(struct plumbing *p, int side)
     close_one(&p->err[side]);
 }
 
-static int open_plumbing(struct plumbing *p, bool capture)
+/* A pseudo-terminal that passes every byte as it is. It controls nobody. */
+static int open_terminal(int pair[FL_PAIR])
+{
+    struct termios raw;
+    struct winsize size = {.ws_row = 24, .ws_col = 80};
+    pair[FL_OURS] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (pair[FL_OURS] < 0 || grantpt(pair[FL_OURS]) != 0 || unlockpt(pair[FL_OURS]) != 0) {
+        return -errno;
+    }
+    pair[FL_THEIRS] = ioctl(pair[FL_OURS], TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (pair[FL_THEIRS] < 0 || tcgetattr(pair[FL_THEIRS], &raw) != 0) {
+        return -errno;
+    }
+    cfmakeraw(&raw);
+    (void)ioctl(pair[FL_THEIRS], TIOCSWINSZ, &size);
+    return tcsetattr(pair[FL_THEIRS], TCSANOW, &raw) == 0 ? 0 : -errno;
+}
+
+static int open_outputs(struct plumbing *p, enum fl_output_kind kind)
+{
+    if (kind == FL_OUTPUT_INHERITED) {
+        return 0;
+    }
+    int rc = kind == FL_OUTPUT_TERMINAL      ? open_terminal(p->out)
+             : pipe2(p->out, O_CLOEXEC) != 0 ? -errno
+                                             : 0;
+    if (rc == 0 &&
+        (pipe2(p->err, O_CLOEXEC) != 0 || fcntl(p->out[FL_OURS], F_SETFL, O_NONBLOCK) != 0 ||
+         fcntl(p->err[FL_OURS], F_SETFL, O_NONBLOCK) != 0)) {
+        rc = -errno;
+    }
+    return rc;
+}
+
+static int open_plumbing(struct plumbing *p, enum fl_output_kind kind)
 {
     int on = 1;
     memset(p, -1, sizeof(*p));
@@ -49,12 +85,7 @@ static int open_plumbing(struct plumbing *p, bool capture)
         setsockopt(p->step[FL_OURS], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
         return -errno;
     }
-    if (capture && (pipe2(p->out, O_CLOEXEC) != 0 || pipe2(p->err, O_CLOEXEC) != 0 ||
-                    fcntl(p->out[FL_OURS], F_SETFL, O_NONBLOCK) != 0 ||
-                    fcntl(p->err[FL_OURS], F_SETFL, O_NONBLOCK) != 0)) {
-        return -errno;
-    }
-    return 0;
+    return open_outputs(p, kind);
 }
 
 static void apply_environment(const struct fl_env *env, size_t env_count, int step_fd)
@@ -82,8 +113,7 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static _Noreturn void run_child(struct plumbing *p, char *const argv[], const struct fl_env *env,
-                                size_t env_count)
+static _Noreturn void run_child(struct plumbing *p, const struct fl_spawn_spec *spec)
 {
     char go;
     close_side(p, FL_OURS);
@@ -94,20 +124,22 @@ static _Noreturn void run_child(struct plumbing *p, char *const argv[], const st
         dup2(p->out[FL_THEIRS], STDOUT_FILENO);
         dup2(p->err[FL_THEIRS], STDERR_FILENO);
     }
+    if (spec->input_fd != STDIN_FILENO) {
+        dup2(spec->input_fd, STDIN_FILENO);
+    }
     fcntl(p->step[FL_THEIRS], F_SETFD, 0);
-    apply_environment(env, env_count, p->step[FL_THEIRS]);
+    apply_environment(spec->env, spec->env_count, p->step[FL_THEIRS]);
     reset_signals();
-    execvp(argv[0], argv);
+    execvp(spec->argv[0], spec->argv);
     int error = -errno;
     (void)send(p->meet[FL_THEIRS], &error, sizeof(error), MSG_NOSIGNAL);
     _exit(error == -ENOENT ? 127 : 126);
 }
 
-int fl_spawn(struct fl_child *child, char *const argv[], const struct fl_env *env, size_t env_count,
-             bool use_perf, bool capture)
+int fl_spawn(struct fl_child *child, const struct fl_spawn_spec *spec)
 {
     struct plumbing p;
-    int rc = open_plumbing(&p, capture);
+    int rc = open_plumbing(&p, spec->output);
     if (rc == 0) {
         fflush(NULL);
         child->pid = fork();
@@ -119,15 +151,15 @@ int fl_spawn(struct fl_child *child, char *const argv[], const struct fl_env *en
         return rc;
     }
     if (child->pid == 0) {
-        run_child(&p, argv, env, env_count);
+        run_child(&p, spec);
     }
     close_side(&p, FL_THEIRS);
-    child->pidfd = pidfd_open(child->pid, 0);
+    child->pidfd = (int)syscall(SYS_pidfd_open, child->pid, 0U); /* glibc has it from 2.36 on */
     child->step_fd = p.step[FL_OURS];
     child->out_fd = p.out[FL_OURS];
     child->err_fd = p.err[FL_OURS];
     child->perf = (struct fl_perf){.minor_fd = -1, .major_fd = -1, .error = -ENODATA};
-    if (use_perf) {
+    if (spec->use_perf) {
         (void)fl_perf_start(&child->perf, child->pid); /* perf.error keeps the answer */
     }
     child->exec_error = 0;

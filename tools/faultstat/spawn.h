@@ -15,6 +15,23 @@ struct fl_env {
     const char *value; /* NULL: remove it */
 };
 
+/* Where the command's output goes. */
+enum fl_output_kind {
+    FL_OUTPUT_INHERITED,
+    FL_OUTPUT_PIPES,    /* both to us */
+    FL_OUTPUT_TERMINAL, /* the same, standard output through a pseudo-terminal: so that the command
+                         * flushes each line of it */
+};
+
+struct fl_spawn_spec {
+    char *const *argv; /* ends with NULL */
+    const struct fl_env *env;
+    size_t env_count;
+    bool use_perf; /* count faults by perf events too; that work sits in the path of every fault */
+    enum fl_output_kind output;
+    int input_fd; /* its standard input; 0: ours */
+};
+
 struct fl_child {
     pid_t pid;
     uint64_t start_ns; /* when it was let go towards exec, CLOCK_MONOTONIC */
@@ -26,16 +43,12 @@ struct fl_child {
     struct fl_perf perf;
 };
 
-/* Start argv[0] with the arguments and changes of the environment given.
- *   argv      ends with NULL.
- *   use_perf  count faults by perf events too; that work sits in the path of every fault.
- *   capture   standard output and error go to out_fd and err_fd, non-blocking; else they are
- *             inherited.
+/* Start argv[0] with the arguments and changes of the environment given. What comes through out_fd
+ * and err_fd does not block.
  * Returns 0; -errno when no process could be made. A command that cannot be executed is no error
  * here: exec_error says why and the child ends as a shell's would.
  * Threads: the caller must be the only thread.
  * Signals: the child starts with none blocked and SIGINT, SIGQUIT, SIGPIPE at their defaults. */
-int fl_spawn(struct fl_child *child, char *const argv[], const struct fl_env *env, size_t env_count,
-             bool use_perf, bool capture);
+int fl_spawn(struct fl_child *child, const struct fl_spawn_spec *spec);
 
 #endif

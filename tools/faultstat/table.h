@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { FL_TABLE_COLUMNS = 16, FL_TABLE_ROWS = 64, FL_TABLE_CELL = 40 };
+enum { FL_TABLE_COLUMNS = 20, FL_TABLE_ROWS = 64, FL_TABLE_CELL = 64 };
 
 struct fl_table {
     size_t rows;
@@ -17,7 +17,11 @@ struct fl_table {
 void fl_table_set(struct fl_table *table, size_t row, size_t column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Print it, two spaces between columns. */
-void fl_table_print(const struct fl_table *table, FILE *file);
+/* Print it, two spaces between columns. Where it is wider than `columns`, what does not fit follows
+ * below, with the first column again. */
+void fl_table_print(const struct fl_table *table, FILE *file, size_t columns);
+
+/* Print it in Markdown. */
+void fl_table_markdown(const struct fl_table *table, FILE *file);
 
 #endif

@@ -2,6 +2,7 @@
 #include "faultstat/watch.h"
 
 #include "faultless/step.h"
+#include "faultstat/lines.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,14 +13,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { FL_GRACE_MS = 2000 }; /* between the polite and the other end of a run out of time */
 enum { FL_POLL_END, FL_POLL_STEP, FL_POLL_OUT, FL_POLL_ERR, FL_POLL_SIGNAL, FL_POLL_COUNT };
 
 struct loop {
     struct fl_watch *watch;
+    const struct fl_watch_spec *spec;
     struct fl_child child;
     struct fl_sampler sampler;
     struct pollfd poll[FL_POLL_COUNT];
-    int rc; /* the first error of our own: -errno */
+    struct fl_lines out_lines;
+    struct fl_lines err_lines;
+    uint64_t deadline_ns; /* 0: none */
+    int rc;               /* the first error of our own: -errno */
 };
 
 /* Append, forgetting the older half when there is no room. */
@@ -35,20 +41,55 @@ static void keep_tail(struct fl_tail *tail, const char *text, size_t len)
     tail->text[tail->len] = '\0';
 }
 
-/* Take what a pipe holds; close the pipe at its end. */
-static void drain(struct pollfd *slot, struct fl_tail *tail)
+/* A line of the output: does it end a step? The command is not paused meanwhile. */
+static void take_line(void *arg, const char *line)
+{
+    struct loop *l = arg;
+    if (regexec(l->spec->step_regex, line, 0, NULL, 0) == 0) {
+        struct fl_mark mark = {.arrive_ns = fl_proc_now_ns()};
+        mark.leave_ns = mark.arrive_ns;
+        fl_sampler_look_at_all(&l->sampler, &mark.look);
+        int rc = fl_steps_add(&l->watch->steps, &mark);
+        l->rc = l->rc != 0 ? l->rc : rc;
+    }
+}
+
+static void write_all(int fd, const char *text, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, text, len);
+        if (n < 0 && errno != EINTR && errno != EAGAIN) {
+            return; /* whoever read it has gone */
+        }
+        if (n > 0) {
+            text += n;
+            len -= (size_t)n;
+        }
+    }
+}
+
+/* Take what a pipe holds; close the pipe at its end. A terminal's end is EIO. */
+static void drain(struct loop *l, int slot)
 {
     char text[4096];
     ssize_t n;
-    if (slot->fd < 0) {
+    bool is_out = slot == FL_POLL_OUT;
+    int fd = l->poll[slot].fd;
+    if (fd < 0) {
         return;
     }
-    while ((n = read(slot->fd, text, sizeof(text))) > 0) {
-        keep_tail(tail, text, (size_t)n);
+    while ((n = read(fd, text, sizeof(text))) > 0) {
+        keep_tail(is_out ? &l->watch->out : &l->watch->err, text, (size_t)n);
+        if (l->spec->step_regex != NULL) {
+            fl_lines_feed(is_out ? &l->out_lines : &l->err_lines, text, (size_t)n, take_line, l);
+        }
+        if (l->spec->forward) {
+            write_all(is_out ? STDOUT_FILENO : STDERR_FILENO, text, (size_t)n);
+        }
     }
     if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        close(slot->fd);
-        slot->fd = -1;
+        close(fd);
+        l->poll[slot].fd = -1;
     }
 }
 
@@ -117,11 +158,12 @@ static void take_mark(struct loop *l)
         }
         return;
     }
-    if (steps->pid == 0 && message.sender != 0) {
+    bool is_by_regex = l->spec->step_regex != NULL;
+    if (!is_by_regex && steps->pid == 0 && message.sender != 0) {
         steps->pid = message.sender;
         fl_sampler_focus(&l->sampler, message.sender);
     }
-    bool is_owner = message.sender == steps->pid;
+    bool is_owner = !is_by_regex && message.sender == steps->pid;
     if (is_owner) {
         refine_times(steps, &mark, &message);
         rc = fl_sampler_look(&l->sampler, &mark.look);
@@ -149,26 +191,65 @@ static void take_signal(struct loop *l)
     }
 }
 
+static void call_hook(struct loop *l)
+{
+    const struct fl_watch_hook *hook = l->spec->hook;
+    if (hook != NULL) {
+        pid_t marking = l->watch->steps.pid;
+        hook->call(hook->arg, l->watch, marking != 0 ? marking : l->child.pid);
+    }
+}
+
+/* Milliseconds to the deadline, rounded up; -1: none. */
+static int time_left(const struct loop *l)
+{
+    uint64_t now = fl_proc_now_ns();
+    if (l->deadline_ns == 0) {
+        return -1;
+    }
+    uint64_t left = l->deadline_ns > now ? (l->deadline_ns - now) / 1000000 + 1 : 0;
+    return left < 1000000 ? (int)left : 1000000;
+}
+
+/* How long to sleep at most: to the deadline, or the hook's next turn. -1: for ever. */
+static int time_to_sleep(const struct loop *l)
+{
+    int left = time_left(l), turn = l->spec->hook != NULL ? l->spec->hook->every_ms : -1;
+    return left < 0 || (turn >= 0 && turn < left) ? turn : left;
+}
+
+/* The run is out of time: ask it to end, then make it. */
+static void press(struct loop *l)
+{
+    fl_sampler_kill(&l->sampler, l->watch->is_timed_out ? SIGKILL : SIGTERM);
+    l->watch->is_timed_out = true;
+    l->deadline_ns = fl_proc_now_ns() + UINT64_C(1000000) * FL_GRACE_MS;
+}
+
 static void loop_until_end(struct loop *l)
 {
     const short wanted = POLLIN;
     while (true) {
-        if (poll(l->poll, FL_POLL_COUNT, -1) < 0 && errno != EINTR) {
+        if (poll(l->poll, FL_POLL_COUNT, time_to_sleep(l)) < 0 && errno != EINTR) {
             l->rc = -errno;
             return;
+        }
+        if (l->deadline_ns != 0 && time_left(l) == 0) {
+            press(l);
         }
         if (l->poll[FL_POLL_STEP].revents != 0) {
             take_mark(l);
         }
         if (l->poll[FL_POLL_OUT].revents != 0) {
-            drain(&l->poll[FL_POLL_OUT], &l->watch->out);
+            drain(l, FL_POLL_OUT);
         }
         if (l->poll[FL_POLL_ERR].revents != 0) {
-            drain(&l->poll[FL_POLL_ERR], &l->watch->err);
+            drain(l, FL_POLL_ERR);
         }
         if ((l->poll[FL_POLL_SIGNAL].revents & wanted) != 0) {
             take_signal(l);
         }
+        call_hook(l);
         if ((l->poll[FL_POLL_END].revents & wanted) != 0) {
             return;
         }
@@ -201,8 +282,8 @@ static void finish(struct loop *l, const struct fl_thp *thp_before)
 {
     struct fl_watch *watch = l->watch;
     struct fl_thp after;
-    drain(&l->poll[FL_POLL_OUT], &watch->out);
-    drain(&l->poll[FL_POLL_ERR], &watch->err);
+    drain(l, FL_POLL_OUT);
+    drain(l, FL_POLL_ERR);
     for (int i = FL_POLL_OUT; i <= FL_POLL_ERR; i++) {
         if (l->poll[i].fd >= 0) {
             close(l->poll[i].fd); /* a process that the command left behind holds the other end */
@@ -211,6 +292,11 @@ static void finish(struct loop *l, const struct fl_thp *thp_before)
     watch->helper = fl_threads_sum(&l->sampler.threads, 0);
     watch->helper_lost = l->sampler.threads.lost;
     watch->peaks = l->sampler.peaks;
+    watch->served = fl_family_served(&l->sampler.family);
+    if (l->spec->library != NULL && watch->served.state == FL_SERVED_UNKNOWN) {
+        fl_served_predict(l->spec->spawn.argv[0], l->spec->library, &watch->served);
+    }
+    watch->processes = l->sampler.family.count + l->sampler.family.lost;
     watch->perf_user_only = l->child.perf.user_only;
     watch->perf_error = fl_perf_stop(&l->child.perf, &watch->perf_minor, &watch->perf_major);
     if (fl_proc_read_thp(&after) == 0) {
@@ -239,7 +325,8 @@ static void forget_interrupts(void)
 
 int fl_watch_run(struct fl_watch *watch, const struct fl_watch_spec *spec)
 {
-    struct loop l = {.watch = watch};
+    static struct loop l; /* static for its size */
+    l = (struct loop){.watch = watch, .spec = spec};
     struct fl_thp thp_before = {0};
     sigset_t signals_before;
     memset(watch, 0, sizeof(*watch));
@@ -248,17 +335,23 @@ int fl_watch_run(struct fl_watch *watch, const struct fl_watch_spec *spec)
         return signal_fd;
     }
     (void)fl_proc_read_thp(&thp_before);
-    l.rc =
-        fl_spawn(&l.child, spec->argv, spec->env, spec->env_count, spec->use_perf, spec->capture);
+    l.rc = fl_spawn(&l.child, &spec->spawn);
     if (l.rc == 0) {
         watch->exec_error = l.child.exec_error;
         open_slots(&l, signal_fd);
-        l.rc = fl_sampler_start(&l.sampler, l.child.pid, spec->interval_ms, spec->with_nodes);
+        if (spec->timeout_s > 0) {
+            l.deadline_ns = l.child.start_ns + (uint64_t)(spec->timeout_s * 1e9);
+        }
+        l.rc = fl_sampler_start(&l.sampler, l.child.pid, spec->interval_ms, spec->with_nodes,
+                                spec->library);
         if (l.rc != 0) {
             kill(l.child.pid, SIGKILL);
         }
         loop_until_end(&l);
         watch->wall_s = (double)(fl_proc_now_ns() - l.child.start_ns) / 1e9;
+        if (watch->is_timed_out) {
+            fl_sampler_kill(&l.sampler, SIGKILL); /* those that outlived the command */
+        }
         fl_sampler_stop(&l.sampler);
         while (wait4(l.child.pid, &watch->status, 0, &watch->usage) < 0 && errno == EINTR) {
         }

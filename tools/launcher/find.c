@@ -10,7 +10,13 @@
 
 int fl_find_library(char path[PATH_MAX])
 {
-    static const char *const place[] = {"", "../lib/", "../lib/" FL_MULTIARCH "/"};
+    static const char *const place[] = {
+        "libfaultless.so",
+        "../lib/libfaultless.so",
+        "../lib/" FL_MULTIARCH "/libfaultless.so",
+        /* as Debian has it where nobody compiles against it */
+        "../lib/" FL_MULTIARCH "/libfaultless.so.0",
+    };
     const char *forced = getenv("FAULTLESS_LIB");
     if (forced != NULL && forced[0] != '\0') {
         if (access(forced, R_OK) != 0) {
@@ -31,7 +37,7 @@ int fl_find_library(char path[PATH_MAX])
     slash[1] = '\0';
     for (size_t i = 0; i < sizeof(place) / sizeof(place[0]); i++) {
         char trial[2 * PATH_MAX];
-        int n = snprintf(trial, sizeof(trial), "%s%slibfaultless.so", folder, place[i]);
+        int n = snprintf(trial, sizeof(trial), "%s%s", folder, place[i]);
         if (n < 0 || (size_t)n >= sizeof(trial)) {
             return -ENAMETOOLONG;
         }

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 
 /* Write the path of libfaultless.so into `path`: FAULTLESS_LIB when it is set and not empty, else
- * the first that exists of the running binary's own folder, its ../lib and its ../lib/<multiarch>.
+ * the first that exists of the running binary's own folder, its ../lib and its ../lib/<multiarch>; in the last
+ * one libfaultless.so.0 will do.
  * Returns 0; -ENOENT when none is there; -ENAMETOOLONG; -errno of readlink.
  * Threads: any, while nobody changes the environment.  Fork: child may call. */
 int fl_find_library(char path[PATH_MAX]);

@@ -1,9 +1,16 @@
 /* From recorded steps to the slots of the next: which request is which, how long it lives, what
- * is not to be planned. What is left to others: matching (match.c), the order of events
- * (order.c), offsets (pack/). */
-#include "plan/learn/merge.h"
+ * is not to be planned. Offsets are left to pack/.
+ *
+ * Time is counted in births of the newest step: slot i is born at i, and dies after the last one
+ * that was born before its death in any of the steps. Requests come in the same order in all of
+ * them, so two slots meet just when they did in one. */
+#include "plan/plan.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
 
 enum { MANY = 4 }; /* steps that tell sizes which vary on their own from those that move together */
 
@@ -16,6 +23,13 @@ struct merge {
     struct fl_bump room;
 };
 
+/* Of a row of the table, two bits a place: how the best path comes there. A row is a prefix of the
+ * newest step's requests, a place one of the other's; the band's first is `base`. */
+struct row {
+    uint64_t from;
+    uint32_t base;
+};
+
 /* A step that is longer is left out unseen: more than a quarter of its requests are none of the
  * newest step's. */
 static size_t most_lives(size_t n)
@@ -25,47 +39,153 @@ static size_t most_lives(size_t n)
 
 size_t fl_merge_scratch(size_t n, size_t nsteps)
 {
-    size_t most = most_lives(n);
-
     return FL_CACHE_LINE + fl_bump_cost(n, sizeof(uint32_t)) * nsteps +
-           fl_max(fl_order_scratch(most), fl_match_scratch(n));
+           fl_bump_cost(most_lives(n) + 1, sizeof(struct row));
 }
 
-static bool is_step(const struct fl_lives *s)
+/* ---- which request is which: edit distance in a band that follows the best path ---- */
+
+/* Two requests are taken for one unless they differ by more than it costs to call both missing: 32
+ * times in size. */
+enum { BAND = 32, GAP = 6, FAR = 1 << 30, DIAGONAL = 0, MISSING = 1, INSERTED = 2 };
+
+struct table {
+    const struct fl_lives *a, *b; /* the newest step and the other */
+    int scale;                    /* half octaves by which the other is larger as a whole */
+    struct row *row;              /* one more than the newest has lives */
+    uint32_t cost[2][BAND];
+};
+
+/* In half octaves. */
+static int log_of(uint64_t size)
+{
+    int bit = 63 - __builtin_clzll(size | 1);
+
+    return 2 * bit + (bit > 0 ? (int)(size >> (bit - 1)) & 1 : 0);
+}
+
+/* Sizes may be the same, or all have moved by the same factor; what other requests there are
+ * lengthens a lifetime a little. */
+static uint32_t unlike(const struct table *t, const struct fl_life *a, const struct fl_life *b)
+{
+    uint64_t la = fl_min(a->death, t->a->end) - a->birth,
+             lb = fl_min(b->death, t->b->end) - b->birth;
+    uint64_t longer = la > lb ? la - lb : lb - la;
+    uint32_t cost = longer == 0 ? 0 : longer <= 2 + la / 8 ? 1 : 3;
+
+    if (a->size != b->size) {
+        int apart = log_of(b->size) - log_of(a->size);
+        cost += 2 + (uint32_t)fl_min((size_t)abs(apart), (size_t)abs(apart - t->scale));
+    }
+    return cost;
+}
+
+/* Row i at places base .. base + BAND of the other step, from the row before it. */
+static void fill_row(struct table *t, size_t i)
+{
+    const uint32_t *up = t->cost[(i - 1) % 2];
+    uint32_t *cost = t->cost[i % 2];
+    size_t base = t->row[i].base, shift = base - t->row[i - 1].base;
+    uint64_t from = 0;
+
+    for (size_t k = 0; k < BAND; k++) {
+        size_t j = base + k, d = k + shift;
+        uint32_t best = FAR, by = DIAGONAL;
+        if (j <= t->b->n) {
+            if (d >= 1 && d <= BAND && up[d - 1] < FAR) {
+                best = up[d - 1] + unlike(t, &t->a->life[i - 1], &t->b->life[j - 1]);
+            }
+            if (d < BAND && up[d] + GAP < best) {
+                best = up[d] + GAP;
+                by = MISSING;
+            }
+            if (k > 0 && cost[k - 1] + GAP < best) {
+                best = cost[k - 1] + GAP;
+                by = INSERTED;
+            }
+        }
+        cost[k] = best;
+        from |= (uint64_t)by << (2 * k);
+    }
+    t->row[i].from = from;
+}
+
+/* Where the next row's band begins: with the best place of this one in its middle. */
+static uint32_t next_base(const struct table *t, size_t i)
+{
+    const uint32_t *cost = t->cost[i % 2];
+    size_t best = BAND / 2 - 1; /* where it was, unless another is better */
+
+    for (size_t k = 0; k < BAND; k++) {
+        if (cost[k] < cost[best]) {
+            best = k;
+        }
+    }
+    size_t base = t->row[i].base, ahead = best + 1 > BAND / 2 - 1 ? best + 1 - (BAND / 2 - 1) : 0;
+    /* at the start the path is in the band's lower half: the band waits for it */
+    return (uint32_t)fl_min(base + fl_min(ahead, BAND / 2), t->b->n);
+}
+
+static void fill(struct table *t)
+{
+    t->row[0] = (struct row){0, 0};
+    for (uint32_t k = 0; k < BAND; k++) {
+        t->cost[0][k] = k <= t->b->n ? k * GAP : FAR;
+        t->row[0].from |= (uint64_t)INSERTED << (2 * k);
+    }
+    for (size_t i = 1; i <= t->a->n; i++) {
+        t->row[i].base = i == 1 ? 0 : next_base(t, i - 1);
+        fill_row(t, i);
+    }
+}
+
+/* From the last row back. Returns how many have a life in the other step. */
+static size_t trace(const struct table *t, uint32_t *match)
+{
+    const uint32_t *cost = t->cost[t->a->n % 2];
+    size_t i = t->a->n, base = t->row[i].base, j = base, least = SIZE_MAX, n = 0;
+
+    for (size_t k = 0; k < BAND && base + k <= t->b->n; k++) {
+        size_t whole = cost[k] + (t->b->n - base - k) * GAP;
+        if (cost[k] < FAR && whole <= least) {
+            least = whole;
+            j = base + k;
+        }
+    }
+    while (i > 0) {
+        uint64_t by = t->row[i].from >> (2 * (j - t->row[i].base)) & 3;
+        if (by == INSERTED) {
+            j--;
+            continue;
+        }
+        match[--i] = by == DIAGONAL ? (uint32_t)--j : NONE;
+        n += by == DIAGONAL;
+    }
+    return n;
+}
+
+static int log_of_all(const struct fl_lives *s)
 {
     uint64_t sum = 0;
 
-    if (s->n >= FL_MERGE_MOST || s->end < s->begin || s->end - s->begin >= UINT64_MAX / 8) {
-        return false;
-    }
     for (size_t i = 0; i < s->n; i++) {
-        const struct fl_life *l = &s->life[i], *before = i > 0 ? l - 1 : NULL;
-        if (l->birth < s->begin || l->birth > s->end || l->death < l->birth || l->size >> 47 != 0 ||
-            l->asked > l->size || (l->align & (l->align - 1)) != 0 ||
-            __builtin_add_overflow(sum, 2 * l->size, &sum)) {
-            return false;
-        }
-        if (before != NULL && (before->thread > l->thread ||
-                               (before->thread == l->thread &&
-                                (before->index >= l->index || before->birth > l->birth)))) {
-            return false;
-        }
+        sum += s->life[i].size;
     }
-    return true;
+    return log_of(sum);
 }
 
-/* The slot's life in a step; NULL: it has none. */
-static const struct fl_life *life_of(const struct merge *m, size_t step, size_t slot)
+/* Which life of `other` is each of the newest step, by size and lifetime. Returns how many have one. */
+static size_t match_step(const struct merge *m, const struct fl_lives *other, uint32_t *match)
 {
-    const uint32_t *match = m->match[step];
+    struct table t = {.a = m->steps, .b = other, .scale = log_of_all(other) - log_of_all(m->steps)};
+    struct fl_bump room = m->room;
 
-    if (match == NULL || match[slot] == FL_MERGE_NONE) {
-        return NULL;
-    }
-    return &m->steps[step].life[match[slot]];
+    t.row = fl_bump_carve(&room, m->n + 1, sizeof *t.row);
+    fill(&t);
+    return trace(&t, match);
 }
 
-static int match_all(struct merge *m, struct fl_merged *out)
+static int match_all(struct merge *m)
 {
     size_t left_out = 0;
 
@@ -73,24 +193,29 @@ static int match_all(struct merge *m, struct fl_merged *out)
         const struct fl_lives *s = &m->steps[j];
         size_t most = fl_max(m->n, s->n), matched = 0;
         m->match[j] = fl_bump_carve(&m->room, m->n, sizeof *m->match[j]);
-        if (j == 0) {
-            for (size_t i = 0; i < m->n; i++) {
-                m->match[0][i] = (uint32_t)i;
-            }
-            continue;
-        }
         if (s->n <= most_lives(m->n)) {
-            matched = fl_match_steps(&m->steps[0], s, m->match[j], m->room);
+            matched = match_step(m, s, m->match[j]);
         }
-        out->differing += matched != most;
         if (most - matched > most / 4) {
             m->match[j] = NULL;
             left_out++;
-            out->left_out |= 1u << j;
         }
     }
     return left_out > (m->nsteps - 1) / 2 ? -EAGAIN : 0;
 }
+
+/* The slot's life in a step; NULL: it has none. */
+static const struct fl_life *life_of(const struct merge *m, size_t step, size_t slot)
+{
+    const uint32_t *match = m->match[step];
+
+    if (match == NULL || match[slot] == NONE) {
+        return NULL;
+    }
+    return &m->steps[step].life[match[slot]];
+}
+
+/* ---- slots ---- */
 
 /* When is the same request made again, after a life that outlasts step j? By the step after it,
  * if that follows at once, else as if that were like it. */
@@ -138,12 +263,11 @@ static enum fl_slot_kind kind_of(const struct merge *m, size_t slot)
 static void make_slot(const struct merge *m, size_t i)
 {
     struct fl_slot *s = &m->slot[i];
-    const struct fl_life *newest = &m->steps[0].life[i];
 
-    *s = (struct fl_slot){.thread = newest->thread,
-                          .index = newest->index,
-                          .least = newest->asked,
+    *s = (struct fl_slot){.least = m->steps[0].life[i].asked,
                           .kind = kind_of(m, i),
+                          .birth = i,
+                          .death = i + 1,
                           .offset = {FL_PACK_NONE, FL_PACK_NONE}};
     for (size_t j = 0; j < m->nsteps; j++) {
         const struct fl_life *l = life_of(m, j, i);
@@ -155,6 +279,73 @@ static void make_slot(const struct merge *m, size_t i)
             s->zone = l->zone != 0 ? l->zone : s->zone;
         }
     }
+}
+
+/* ---- lifetimes ---- */
+
+static size_t born_before(const struct fl_lives *s, uint64_t time)
+{
+    size_t a = 0, b = s->n;
+
+    while (a < b) {
+        size_t mid = a + (b - a) / 2;
+        a = s->life[mid].birth < time ? mid + 1 : a;
+        b = s->life[mid].birth < time ? b : mid;
+    }
+    return a;
+}
+
+/* The slots live as long as in step `j`. */
+static void lengthen(const struct merge *m, size_t j)
+{
+    const struct fl_lives *s = &m->steps[j];
+    struct fl_bump room = m->room;
+    /* of each number of the step's lives, how many slots are born with the last of them */
+    uint32_t *born = fl_bump_carve(&room, s->n + 1, sizeof *born);
+
+    memset(born, 0, (s->n + 1) * sizeof *born);
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->match[j][i] != NONE) {
+            born[m->match[j][i] + 1] = (uint32_t)i + 1;
+        }
+    }
+    for (size_t k = 1; k <= s->n; k++) {
+        born[k] = (uint32_t)fl_max(born[k], born[k - 1]);
+    }
+    for (size_t i = 0; i < m->n; i++) {
+        const struct fl_life *l = life_of(m, j, i);
+        uint64_t death = l != NULL ? born[born_before(s, l->death)] : 0;
+        m->slot[i].death = fl_max(m->slot[i].death, death);
+    }
+}
+
+/* The most bytes that the step's lives hold at once if the step before was like it; those that are
+ * never freed left out. `slot`: whose sizes to take, or NULL. */
+static uint64_t peak_of(const struct fl_lives *s, const struct fl_slot *slot, struct fl_bump room)
+{
+    uint64_t *change = fl_bump_carve(&room, s->n + 1, sizeof *change), live = 0, peak = 0;
+
+    memset(change, 0, (s->n + 1) * sizeof *change);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct fl_life *l = &s->life[i];
+        uint64_t bytes = slot != NULL ? slot[i].size : l->size;
+        if (l->death == FL_LIFE_NEVER) {
+            continue;
+        }
+        change[i] += bytes;
+        if (l->death <= s->end) {
+            change[fl_max(born_before(s, l->death), i + 1)] -= bytes;
+        } else { /* the one of the step before is here until then */
+            change[0] += bytes;
+            change[born_before(s, s->begin + fl_min(l->death - s->end, s->end - s->begin))] -=
+                bytes;
+        }
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        live += change[i];
+        peak = fl_max(peak, live);
+    }
+    return peak;
 }
 
 /* One that some step does not have varies too. */
@@ -177,11 +368,11 @@ static void leave_varying(const struct merge *m, unsigned percent, struct fl_mer
 
     for (size_t j = 0; j < m->nsteps; j++) {
         if (m->match[j] != NULL) {
-            out->largest = fl_max(out->largest, fl_order_peak(&m->steps[j], NULL, m->room));
+            out->largest = fl_max(out->largest, peak_of(&m->steps[j], NULL, m->room));
             used++;
         }
     }
-    uint64_t all = fl_order_peak(&m->steps[0], m->slot, m->room);
+    uint64_t all = peak_of(&m->steps[0], m->slot, m->room);
     if (used < MANY || all <= out->largest + out->largest / 100 * percent) {
         return;
     }
@@ -205,38 +396,18 @@ void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon)
     }
 }
 
-static void place_in_time(const struct merge *m, struct fl_merged *out)
-{
-    out->horizon = fl_order_newest(&m->steps[0], m->slot, m->room);
-    for (size_t j = 1; j < m->nsteps; j++) {
-        if (m->match[j] != NULL) {
-            fl_order_cover(&m->steps[j], m->match[j], m->slot, m->n, m->room);
-        }
-    }
-    fl_merge_zones(m->slot, m->n, out->horizon);
-}
-
 int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, struct fl_slot *slot,
              struct fl_merged *out, void *scratch, size_t scratch_len)
 {
+    struct merge m = {.steps = steps, .nsteps = nsteps, .slot = slot, .n = steps[0].n};
     uintptr_t at = fl_align_up((uintptr_t)scratch, FL_CACHE_LINE);
-    struct merge m = {.steps = steps, .nsteps = nsteps, .slot = slot};
 
-    *out = (struct fl_merged){0};
-    if (nsteps == 0 || nsteps > FL_MERGE_STEPS) {
-        return -EINVAL;
-    }
-    for (size_t j = 0; j < nsteps; j++) {
-        if (!is_step(&steps[j])) {
-            return -EINVAL;
-        }
-    }
-    m.n = out->n = steps[0].n;
+    *out = (struct fl_merged){.horizon = m.n};
     if (scratch_len < fl_merge_scratch(m.n, nsteps)) {
         return -ENOMEM;
     }
     m.room = (struct fl_bump){(char *)at, (char *)scratch + scratch_len, false};
-    int rc = match_all(&m, out);
+    int rc = match_all(&m);
     if (rc != 0) {
         return rc;
     }
@@ -244,7 +415,12 @@ int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, stru
         make_slot(&m, i);
     }
     leave_varying(&m, percent, out);
-    place_in_time(&m, out);
+    for (size_t j = 0; j < nsteps; j++) {
+        if (m.match[j] != NULL) {
+            lengthen(&m, j);
+        }
+    }
+    fl_merge_zones(slot, m.n, m.n);
     return 0;
 }
 

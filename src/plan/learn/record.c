@@ -147,10 +147,8 @@ static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t alig
     life->birth = c->learn.clock;
     __atomic_store_n(&life->death, FL_LIFE_NEVER, __ATOMIC_RELAXED);
     life->align = align;
-    life->thread = 0;
     life->node = node_of(e);
     __atomic_store_n(&life->zone, 0, __ATOMIC_RELAXED);
-    life->index = rec->n;
     rec->hash = fl_record_mix(rec->hash, e->len);
     __atomic_store_n(&rec->n, rec->n + 1, __ATOMIC_RELAXED);
 }

@@ -100,17 +100,6 @@ static bool claim_page(struct fl_arena *a, size_t page)
     return true;
 }
 
-/* How many from `at` on are ours now. */
-static size_t claim_run(struct fl_arena *a, size_t at)
-{
-    size_t n = 0;
-
-    while (at + n < a->filled.granules && claim_page(a, at + n)) {
-        n++;
-    }
-    return n;
-}
-
 /* `n` huge pages, all of whose granules are ours, are not in memory any more. */
 static void note_gone(struct fl_arena *a, size_t at, size_t n)
 {
@@ -133,16 +122,20 @@ static size_t empty_run(struct fl_arena *a, size_t at, size_t n, give_back *to)
     return rc == -EBUSY ? 0 : n * fl_page.huge;
 }
 
-/* Lock: plan. */
-static size_t trim(struct fl_arena *a, give_back *to)
+/* Lock: plan. Idle huge pages from `first` on, `most` of them at most, are not here any more. From the top down, where a layout has
+ * what lives for a short time only. Bytes. */
+static size_t take_out(struct fl_arena *a, size_t first, size_t most, give_back *to)
 {
     size_t given = 0;
 
     atomic_store(&a->thinned, true);
-    for (size_t at = 0; at < a->filled.granules;) {
-        size_t n = claim_run(a, at);
-        given += n != 0 ? empty_run(a, at, n, to) : 0;
-        at += n + 1;
+    for (size_t end = a->filled.granules; end > first && given / fl_page.huge < most;) {
+        size_t n = 0, want = fl_min(most - given / fl_page.huge, end - first);
+        while (n < want && claim_page(a, end - n - 1)) {
+            n++;
+        }
+        given += n != 0 ? empty_run(a, end - n, n, to) : 0;
+        end -= fl_min(n + 1, end);
     }
     atomic_store(&a->thinned, false);
     return given;
@@ -163,27 +156,9 @@ bool fl_arena_was_thinned(struct fl_arena *a)
 size_t fl_arena_trim(struct fl_arena *a)
 {
     fl_plan_lock();
-    size_t given = fl_arena_is_open(a) ? trim(a, fl_inner_yield) : 0;
+    size_t given = fl_arena_is_open(a) ? take_out(a, 0, SIZE_MAX, fl_inner_yield) : 0;
     fl_plan_unlock();
     return given;
-}
-
-/* Lock: plan. From the top down, where a layout has what lives for a short time only. */
-static size_t lend(struct fl_arena *a, size_t most)
-{
-    size_t lent = 0;
-
-    atomic_store(&a->thinned, true);
-    for (size_t at = a->filled.granules; at > 0 && lent < most;) {
-        size_t n = 0, want = (most - lent + fl_page.huge - 1) / fl_page.huge;
-        while (n < want && n < at && claim_page(a, at - n - 1)) {
-            n++;
-        }
-        lent += n != 0 ? empty_run(a, at - n, n, fl_inner_yield) : 0;
-        at -= fl_min(n + 1, at);
-    }
-    atomic_store(&a->thinned, false);
-    return lent;
 }
 
 size_t fl_plan_lend(unsigned zone, size_t bytes)
@@ -194,7 +169,8 @@ size_t fl_plan_lend(unsigned zone, size_t bytes)
     if (fl_lock_acquire_unless_forking(&fl_plan.lock)) {
         for (struct fl_arena *a = fl_plan.arenas; a != NULL && lent < bytes; a = a->next) {
             bool has_some = fl_arena_is_open(a) && a->inner.outer->zone == zone;
-            lent += has_some ? lend(a, bytes - lent) : 0;
+            size_t most = (bytes - lent + fl_page.huge - 1) / fl_page.huge;
+            lent += has_some ? take_out(a, 0, most, fl_inner_yield) : 0;
         }
         fl_lock_release(&fl_plan.lock);
     }
@@ -206,7 +182,7 @@ static size_t give_up(struct fl_arena *a, give_back *to)
 {
     fl_plan_lock();
     size_t given = drop_if_empty(a, to);
-    given += fl_arena_is_open(a) ? trim(a, to) : 0;
+    given += fl_arena_is_open(a) ? take_out(a, 0, SIZE_MAX, to) : 0;
     fl_plan_unlock();
     return given;
 }
@@ -270,24 +246,6 @@ bool fl_arena_raise(struct fl_arena *a, size_t height)
     return true;
 }
 
-/* Lock: plan. */
-static void trim_above(struct fl_arena *a)
-{
-    size_t first = a->limit / fl_page.huge;
-
-    a->lowered = false;
-    for (size_t at = first; at < a->filled.granules;) {
-        size_t n = claim_run(a, at);
-        (void)(n != 0 ? empty_run(a, at, n, fl_inner_yield) : 0);
-        at += n;
-        if (at < a->filled.granules) {
-            a->lowered = a->lowered || fl_arena_is_filled(a, at);
-            at++;
-        }
-    }
-    count_missing(a);
-}
-
 void fl_arena_lower(struct fl_arena *a, size_t height)
 {
     size_t limit = fl_align_up(height, fl_page.huge);
@@ -300,7 +258,12 @@ void fl_arena_lower(struct fl_arena *a, size_t height)
         atomic_store_explicit(&a->limit, limit, memory_order_relaxed);
         a->budget = fl_min(a->budget, limit / fl_page.huge);
     }
-    trim_above(a);
+    (void)take_out(a, limit / fl_page.huge, SIZE_MAX, fl_inner_yield);
+    a->lowered = false;
+    for (size_t i = limit / fl_page.huge; i < a->filled.granules; i++) {
+        a->lowered = a->lowered || fl_arena_is_filled(a, i);
+    }
+    count_missing(a);
     fl_plan_unlock();
 }
 

@@ -85,19 +85,31 @@ void fl_layout_spots(struct fl_layout *l)
     fl_layout_zones(l);
 }
 
-void fl_layout_seat(struct fl_layout *l, const struct fl_layout *grown)
+static uint64_t first_requests(const struct fl_layout *l)
+{
+    uint64_t hash = 0;
+
+    for (uint32_t i = 0; i < FL_SIGNATURE; i++) {
+        if (l->n < FL_SIGNATURE || l->seat[i].least != l->seat[i].most) {
+            return 0;
+        }
+        hash = fl_record_mix(hash, l->seat[i].most);
+    }
+    return hash;
+}
+
+void fl_layout_seat(struct fl_layout *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         const struct fl_slot *s = &l->slot[i];
         struct fl_seat *seat = &l->seat[i];
-        bool grew = grown != NULL && s->size > grown->seat[i].room;
-        bool varies = s->least != s->most || grew;
+        bool varies = s->least != s->most;
         l->past.headroom = l->past.headroom || s->headroom != 0;
         seat->least = s->kind == FL_SLOT_VARIES || varies ? 1 : s->least;
         seat->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : varies ? s->size : s->most;
         seat->room = s->size;
         seat[1].before = seat->before + (s->kind != FL_SLOT_VARIES ? seat->most : 0);
     }
+    l->begins = first_requests(l);
     fl_layout_spots(l);
-    l->first = l->serial;
 }

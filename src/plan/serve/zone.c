@@ -214,29 +214,7 @@ static void leave(struct fl_step_context *c, bool entered)
     }
 }
 
-int fl_plan_layout(struct fl_step_context *c, struct fl_plan_layout *out,
-                   struct fl_plan_place *place, size_t room)
-{
-    bool entered = false;
-
-    c = fl_context_of_thread(c);
-    int rc = enter(c, &entered);
-    if (rc == -EBUSY || c == NULL) {
-        return rc;
-    }
-    rc = rc == 0 ? look(c, out, place, room) : rc;
-    leave(c, entered);
-    return rc;
-}
-
 /* ---- memory that stays ---- */
-
-static void hold(struct fl_arena *a)
-{
-    fl_plan_lock();
-    a->use.held++;
-    fl_plan_unlock();
-}
 
 void fl_plan_let_go(uint64_t opening)
 {
@@ -256,7 +234,22 @@ void fl_plan_let_go(uint64_t opening)
     }
 }
 
-int fl_plan_hold(struct fl_step_context *c, struct fl_plan_layout *out)
+/* All of the arena is in memory, and stays. */
+static int hold_all(struct fl_arena *a)
+{
+    fl_plan_lock();
+    a->use.held++;
+    fl_plan_unlock();
+    fl_arena_expect(a, a->limit);
+    if (!fl_arena_bring(a, 0, a->limit >> FL_GRANULE_SHIFT)) {
+        fl_plan_let_go(a->use.opening);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+static int look_and_hold(struct fl_step_context *c, struct fl_plan_layout *out,
+                         struct fl_plan_place *place, size_t room, bool holds)
 {
     bool entered = false;
 
@@ -265,16 +258,19 @@ int fl_plan_hold(struct fl_step_context *c, struct fl_plan_layout *out)
     if (rc == -EBUSY || c == NULL) {
         return rc;
     }
-    rc = rc == 0 ? look(c, out, NULL, 0) : rc;
-    if (rc == 0) {
-        struct fl_arena *a = c->serve.arena;
-        hold(a);
-        fl_arena_expect(a, a->limit);
-        if (!fl_arena_bring(a, 0, a->limit >> FL_GRANULE_SHIFT)) {
-            fl_plan_let_go(a->use.opening);
-            rc = -ENOMEM;
-        }
-    }
+    rc = rc == 0 ? look(c, out, place, room) : rc;
+    rc = rc == 0 && holds ? hold_all(c->serve.arena) : rc;
     leave(c, entered);
     return rc;
+}
+
+int fl_plan_layout(struct fl_step_context *c, struct fl_plan_layout *out,
+                   struct fl_plan_place *place, size_t room)
+{
+    return look_and_hold(c, out, place, room, false);
+}
+
+int fl_plan_hold(struct fl_step_context *c, struct fl_plan_layout *out)
+{
+    return look_and_hold(c, out, NULL, 0, true);
 }

@@ -31,7 +31,7 @@ struct file_plan {
 
 struct file_slot {
     uint64_t size, least, most, offset[2];
-    uint32_t birth, death, thread, index;
+    uint32_t birth, death, nothing, number;
     uint8_t kind, align, zone, zero[5]; /* align: its binary logarithm */
 };
 
@@ -42,7 +42,7 @@ _Static_assert(offsetof(struct file_head, checksum) == FL_FILE_CHECKSUM_AT, "doc
 /* Members that are the same number in the file and in the planner's struct. */
 #define PLAN_MEMBERS(X) X(key) X(signature) X(horizon) X(height) X(granule) X(n)
 #define SLOT_PLACE(X) X(size) X(least) X(most) X(offset[0]) X(offset[1]) X(birth) X(death)
-#define SLOT_MEMBERS(X) SLOT_PLACE(X) X(thread) X(index) X(kind) X(zone)
+#define SLOT_MEMBERS(X) SLOT_PLACE(X) X(kind) X(zone)
 #define COPY(member) to.member = (__typeof__(to.member))from->member;
 
 static struct file_plan pack_plan(const struct fl_file_plan *from)
@@ -62,9 +62,10 @@ static struct fl_file_plan unpack_plan(const void *at)
     return to;
 }
 
-static struct file_slot pack_slot(const struct fl_slot *from)
+static struct file_slot pack_slot(const struct fl_slot *from, size_t number)
 {
-    struct file_slot to = {.align = from->align != 0 ? (uint8_t)__builtin_ctzll(from->align) : 0};
+    struct file_slot to = {.number = (uint32_t)number,
+                           .align = from->align != 0 ? (uint8_t)__builtin_ctzll(from->align) : 0};
 
     SLOT_MEMBERS(COPY)
     return to;
@@ -129,8 +130,7 @@ static bool is_place(const struct fl_file_plan *p, const struct fl_slot *s, uint
            offset <= p->height - s->size;
 }
 
-static bool is_slot(const struct fl_file_plan *p, const struct fl_slot *s,
-                    const struct fl_slot *before)
+static bool is_slot(const struct fl_file_plan *p, const struct fl_slot *s)
 {
     bool whole = s->birth == 0 && s->death == p->horizon;
 
@@ -140,10 +140,6 @@ static bool is_slot(const struct fl_file_plan *p, const struct fl_slot *s,
         return false;
     }
     if (s->zone > FL_PLAN_ZONES || (s->zone != 0 && is_planned(s) && s->kind != FL_SLOT_DOUBLED)) {
-        return false;
-    }
-    if (before != NULL && (before->thread > s->thread ||
-                           (before->thread == s->thread && before->index >= s->index))) {
         return false;
     }
     if (is_planned(s) ? !is_place(p, s, s->offset[0]) : s->offset[0] != FL_PACK_NONE) {
@@ -168,7 +164,7 @@ int fl_file_add(struct fl_file *f, const struct fl_file_plan *p)
         return -EINVAL;
     }
     for (size_t i = 0; i < p->n; i++) {
-        if (!is_slot(p, &p->slot[i], i > 0 ? &p->slot[i - 1] : NULL)) {
+        if (!is_slot(p, &p->slot[i])) {
             return -EINVAL;
         }
     }
@@ -179,7 +175,7 @@ int fl_file_add(struct fl_file *f, const struct fl_file_plan *p)
     struct file_plan plan = pack_plan(p);
     memcpy(at, &plan, PLAN);
     for (size_t i = 0; i < p->n; i++) {
-        struct file_slot slot = pack_slot(&p->slot[i]);
+        struct file_slot slot = pack_slot(&p->slot[i], i);
         memcpy(at + PLAN + i * SLOT, &slot, SLOT);
     }
     f->len += fl_file_cost(p->n);
@@ -223,8 +219,6 @@ unsigned fl_file_keep(struct fl_file *f, const void *old, uint64_t but)
  * Its length; 0: no. */
 static size_t check_plan(const char *at, size_t left)
 {
-    struct fl_slot s[2];
-
     if (left < PLAN) {
         return 0;
     }
@@ -235,10 +229,9 @@ static size_t check_plan(const char *at, size_t left)
     }
     at += PLAN;
     for (size_t i = 0; i < p.n; i++, at += SLOT) {
-        struct fl_slot *now = &s[i % 2], *before = i > 0 ? &s[(i + 1) % 2] : NULL;
-        *now = unpack_slot(at);
-        struct file_slot slot = pack_slot(now);
-        if (memcmp(at, &slot, SLOT) != 0 || !is_slot(&p, now, before)) {
+        struct fl_slot s = unpack_slot(at);
+        struct file_slot slot = pack_slot(&s, i);
+        if (memcmp(at, &slot, SLOT) != 0 || !is_slot(&p, &s)) {
             return 0;
         }
     }

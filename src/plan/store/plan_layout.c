@@ -79,6 +79,6 @@ struct fl_layout *fl_keep_layout(const void *file, size_t at, const struct fl_fi
         return NULL;
     }
     l->largest = expected(l);
-    fl_layout_seat(l, NULL);
+    fl_layout_seat(l);
     return l;
 }

@@ -350,7 +350,9 @@ fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version, u
     FAKE_ENTER(cuGetProcAddress, FAKE_ALWAYS);
     (void)flags;
     *out = NULL;
-    *status = 1; /* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND */
+    int nowhere;
+    status = status != NULL ? status : &nowhere; /* whoever does not ask: PyTorch */
+    *status = 1;                                 /* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND */
     for (size_t i = 0; i < sizeof calls / sizeof calls[0] && !is_hidden(symbol); i++) {
         if (strcmp(calls[i].name, symbol) == 0) {
             /* What is asked for by an older version than it appeared in, or is newer than the driver. */

@@ -11,7 +11,7 @@
 #ifndef FL_TESTS_GPU_FAKE_INTERNAL_H
 #define FL_TESTS_GPU_FAKE_INTERNAL_H
 
-#include "gpu/cuda_abi.h"
+#include "gpu/driver/cuda_abi.h"
 #include "gpu/fake_cuda.h"
 
 #include <pthread.h>

@@ -64,6 +64,19 @@ static void opened(void)
     printf("loaded %d\n", is_loaded());
 }
 
+/* Two tensors that are there at the exit. */
+static void counted(void)
+{
+    int (*open_gpu)(int, struct fl_gpu **) = (int (*)(int, struct fl_gpu **))symbol("fl_gpu_open");
+    void *(*alloc)(ssize_t, int, void *) =
+        (void *(*)(ssize_t, int, void *))symbol("fl_gpu_torch_alloc");
+    struct fl_gpu *gpu = NULL;
+
+    CHECK(open_gpu(0, &gpu) == 0);
+    CHECK(alloc(4 * MIB, 0, NULL) != NULL);
+    CHECK(alloc(4 * MIB, 0, NULL) != NULL);
+}
+
 static void absent(void)
 {
     int (*open_gpu)(int, struct fl_gpu **) = (int (*)(int, struct fl_gpu **))symbol("fl_gpu_open");
@@ -80,7 +93,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*body)(void);
-    } modes[] = {{"unused", unused}, {"opened", opened}, {"absent", absent}};
+    } modes[] = {{"unused", unused}, {"opened", opened}, {"absent", absent}, {"counted", counted}};
 
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         if (argc > 1 && strcmp(argv[1], modes[i].name) == 0) {

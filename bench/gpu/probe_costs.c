@@ -1,0 +1,218 @@
+/* What a call costs the thread that makes it, in ns: the median of 11 rounds. */
+#include "gpu/probe.h"
+
+#include <stdlib.h>
+
+enum { ROUNDS = 11 };
+
+static struct {
+    fl_CUcontext context;
+    fl_CUstream stream, other;
+    fl_CUevent event;
+    fl_CUdeviceptr memory;
+    fl_CUmemoryPool pool;
+    unsigned char *pages;
+} the;
+
+static fl_CUresult push_pop(void)
+{
+    fl_CUcontext c;
+    fl_CUresult code = CALL(cuCtxPushCurrent, the.context);
+
+    return code != FL_CUDA_SUCCESS ? code : CALL(cuCtxPopCurrent, &c);
+}
+
+static fl_CUresult get_current(void)
+{
+    fl_CUcontext c;
+
+    return CALL(cuCtxGetCurrent, &c);
+}
+
+static fl_CUresult exchange_twice(void)
+{
+    fl_CUstreamCaptureMode mode = FL_CU_STREAM_CAPTURE_MODE_RELAXED;
+    fl_CUresult code = CALL(cuThreadExchangeStreamCaptureMode, &mode);
+
+    return code != FL_CUDA_SUCCESS ? code : CALL(cuThreadExchangeStreamCaptureMode, &mode);
+}
+
+static fl_CUresult is_capturing(void)
+{
+    fl_CUstreamCaptureStatus status;
+
+    return CALL(cuStreamIsCapturing, the.stream, &status);
+}
+
+static fl_CUresult get_id(void)
+{
+    unsigned long long id;
+
+    return CALL(cuStreamGetId, the.stream, &id);
+}
+
+static fl_CUresult record(void)
+{
+    return CALL(cuEventRecord, the.event, the.stream);
+}
+
+static fl_CUresult query(void)
+{
+    return CALL(cuEventQuery, the.event);
+}
+
+static fl_CUresult wait_event(void)
+{
+    return CALL(cuStreamWaitEvent, the.other, the.event, 0);
+}
+
+static fl_CUresult event_pair(void)
+{
+    fl_CUevent e;
+    fl_CUresult code = CALL(cuEventCreate, &e, FL_CU_EVENT_DISABLE_TIMING);
+
+    return code != FL_CUDA_SUCCESS ? code : CALL(cuEventDestroy, e);
+}
+
+static fl_CUresult stream_pair(void)
+{
+    fl_CUstream s;
+    fl_CUresult code = CALL(cuStreamCreate, &s, FL_CU_STREAM_NON_BLOCKING);
+
+    return code != FL_CUDA_SUCCESS ? code : CALL(cuStreamDestroy, s);
+}
+
+static fl_CUresult memory_pair(size_t len)
+{
+    fl_CUdeviceptr p;
+    fl_CUresult code = CALL(cuMemAlloc, &p, len);
+
+    return code != FL_CUDA_SUCCESS ? code : CALL(cuMemFree, p);
+}
+
+static fl_CUresult small_pair(void)
+{
+    return memory_pair(KIB(64));
+}
+
+static fl_CUresult large_pair(void)
+{
+    return memory_pair(MIB(64));
+}
+
+static fl_CUresult pool_pair(void)
+{
+    fl_CUdeviceptr p;
+    fl_CUresult code = CALL(cuMemAllocFromPoolAsync, &p, KIB(64), the.pool, the.stream);
+
+    return code != FL_CUDA_SUCCESS ? code : CALL(cuMemFreeAsync, p, the.stream);
+}
+
+static fl_CUresult info(void)
+{
+    size_t a, b;
+
+    return CALL(cuMemGetInfo, &a, &b);
+}
+
+static fl_CUresult host_pair(void)
+{
+    void *p;
+    fl_CUresult code = CALL(cuMemHostAlloc, &p, MIB(2), 0);
+
+    return code != FL_CUDA_SUCCESS ? code : CALL(cuMemFreeHost, p);
+}
+
+static fl_CUresult register_pair(void)
+{
+    fl_CUresult code = CALL(cuMemHostRegister, the.pages, MIB(2), 0);
+
+    return code != FL_CUDA_SUCCESS ? code : CALL(cuMemHostUnregister, the.pages);
+}
+
+static fl_CUresult fill(void)
+{
+    return CALL(cuMemsetD8Async, the.memory, 0, 4096, the.stream);
+}
+
+static const struct {
+    const char *name;
+    fl_CUresult (*call)(void);
+    unsigned n; /* calls a round: a round is followed by a synchronisation that does not count */
+} rows[] = {
+    {"cost/cuCtxGetCurrent", get_current, 1000},
+    {"cost/cuCtxPushCurrent_and_pop", push_pop, 1000},
+    {"cost/cuThreadExchangeStreamCaptureMode_twice", exchange_twice, 1000},
+    {"cost/cuStreamIsCapturing", is_capturing, 1000},
+    {"cost/cuStreamGetId", get_id, 1000},
+    {"cost/cuEventRecord", record, 200},
+    {"cost/cuEventQuery", query, 1000},
+    {"cost/cuStreamWaitEvent", wait_event, 200},
+    {"cost/cuEventCreate_and_destroy", event_pair, 200},
+    {"cost/cuStreamCreate_and_destroy", stream_pair, 20},
+    {"cost/cuMemsetD8Async_4_KiB", fill, 200},
+    {"cost/cuMemGetInfo", info, 50},
+    {"cost/cuMemAllocFromPoolAsync_and_free_64_KiB", pool_pair, 200},
+    {"cost/cuMemAlloc_and_free_64_KiB", small_pair, 50},
+    {"cost/cuMemAlloc_and_free_64_MiB", large_pair, 20},
+    {"cost/cuMemHostAlloc_and_free_2_MiB", host_pair, 10},
+    {"cost/cuMemHostRegister_and_unregister_2_MiB", register_pair, 10},
+};
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void prepare(void)
+{
+    struct fl_CUmemPoolProps props = {
+        .allocType = FL_CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {FL_CU_MEM_LOCATION_TYPE_DEVICE, 0},
+    };
+    uint64_t all = UINT64_MAX;
+
+    probe_context();
+    need(CALL(cuCtxGetCurrent, &the.context), "cuCtxGetCurrent");
+    the.stream = probe_stream(FL_CU_STREAM_NON_BLOCKING);
+    the.other = probe_stream(FL_CU_STREAM_NON_BLOCKING);
+    need(CALL(cuEventCreate, &the.event, FL_CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    the.memory = probe_device(MIB(2));
+    the.pages = probe_pages(MIB(2), 1);
+    if (CALL(cuMemPoolCreate, &the.pool, &props) == FL_CUDA_SUCCESS) {
+        (void)CALL(cuMemPoolSetAttribute, the.pool, FL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all);
+    }
+}
+
+static void costs(int unused)
+{
+    (void)unused;
+    prepare();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        unsigned n = smoke ? 2 : rows[i].n;
+        double took[ROUNDS];
+        fl_CUresult code = FL_CUDA_SUCCESS;
+
+        for (int r = 0; r < ROUNDS && code == FL_CUDA_SUCCESS; r++) {
+            double start = probe_ns();
+            for (unsigned k = 0; k < n && code == FL_CUDA_SUCCESS; k++) {
+                code = rows[i].call();
+            }
+            took[r] = (probe_ns() - start) / n;
+            need(CALL(cuCtxSynchronize), "cuCtxSynchronize");
+        }
+        if (code != FL_CUDA_SUCCESS) {
+            fact(rows[i].name, "\"code\":%d", code);
+            continue;
+        }
+        qsort(took, ROUNDS, sizeof took[0], by_size);
+        fact(rows[i].name, "\"code\":0,\"ns\":%.0f", took[ROUNDS / 2]);
+    }
+}
+
+const struct probe probes_of_costs[] = {
+    {"cost", costs, 0, false},
+    {NULL, NULL, 0, false},
+};

@@ -1,0 +1,253 @@
+/* A step's requests as they come, packed when it ends; and the public calls of plans. */
+#include "gpu/plan/plan.h"
+#include "pack/pack.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+enum {
+    LIVES_MOST = 1 << 20,
+    UNLIKE_LEAST = 2,
+    UNLIKE_MOST = 1 << 20,
+    LIKE_LONG = 256,
+    PACK_COST = 400000,
+    STREAMS_MOST = 256
+};
+
+/* ---- seeing ---- */
+
+void fl_learn_saw_alloc(struct fl_gpu_pool *p, struct fl_pool_block *b,
+                        const struct fl_pool_stream *s)
+{
+    struct fl_pool_plan *plan = p->plan;
+
+    if (!plan->is_joint &&
+        atomic_load_explicit(&plan->owner, memory_order_relaxed) != fl_stream_thread()) {
+        return;
+    }
+    if (plan->lives == plan->life_room) {
+        size_t more = fl_max(1024, 2 * plan->life_room);
+        struct fl_pool_life *grown =
+            more <= LIVES_MOST ? realloc(plan->life, more * sizeof *grown) : NULL;
+        if (grown == NULL) {
+            p->is_learning = false;
+            return;
+        }
+        plan->life = grown;
+        plan->life_room = more;
+    }
+    plan->life[plan->lives++] =
+        (struct fl_pool_life){.len = b->len, .birth = ++plan->clock, .stream = s};
+    b->life = (uint32_t)plan->lives;
+}
+
+void fl_learn_saw_free(struct fl_gpu_pool *p, struct fl_pool_block *b,
+                       const struct fl_pool_stream *s)
+{
+    struct fl_pool_plan *plan = p->plan;
+
+    if (p->is_learning && b->life <= plan->lives) {
+        struct fl_pool_life *life = &plan->life[b->life - 1];
+        life->death = ++plan->clock;
+        life->is_shared = s != life->stream || b->use != NULL;
+    }
+    b->life = 0;
+}
+
+/* ---- packing ---- */
+
+/* Streams get bands of their own: nothing of one lies where something of another did. */
+static uint32_t zone_of(const struct fl_pool_stream *seen[static STREAMS_MOST], size_t *n,
+                        const struct fl_pool_stream *s)
+{
+    for (size_t i = 0; i < *n; i++) {
+        if (seen[i] == s) {
+            return (uint32_t)i + 1;
+        }
+    }
+    if (*n < STREAMS_MOST) {
+        seen[(*n)++] = s;
+    }
+    return (uint32_t)*n;
+}
+
+static size_t as_buffers(const struct fl_pool_plan *plan, struct fl_pack_buffer *b)
+{
+    const struct fl_pool_stream *seen[STREAMS_MOST];
+    size_t streams = 0, planned = 0;
+
+    for (size_t i = 0; i < plan->lives; i++) {
+        const struct fl_pool_life *life = &plan->life[i];
+        bool lives = life->death != 0;
+        uint64_t death = life->is_shared ? plan->clock + 1 : life->death;
+        b[i] = (struct fl_pack_buffer){
+            .size = lives ? life->len : 0,
+            .align = FL_POOL_UNIT,
+            .birth = life->birth,
+            .death = lives ? death : life->birth,
+            .previous = FL_PACK_NONE,
+            .zone = zone_of(seen, &streams, life->stream),
+        };
+        planned += lives;
+    }
+    for (size_t i = 0; i < plan->lives && streams == 1; i++) {
+        b[i].zone = 0;
+    }
+    return planned;
+}
+
+static int pack(const struct fl_pool_plan *plan, struct fl_gpu_slot *slot)
+{
+    size_t len = fl_align_up(fl_pack_scratch(plan->lives), fl_page.base);
+    struct fl_pack_buffer *b = calloc(plan->lives, sizeof *b);
+    struct fl_pack_how how = {.budget_cost = PACK_COST, .scratch_len = len};
+    struct fl_pack_result result;
+    int rc = -ENOMEM;
+
+    how.scratch = aligned_alloc(fl_page.base, len);
+    if (b != NULL && how.scratch != NULL) {
+        rc = as_buffers(plan, b) == 0 ? -ENOENT : fl_pack(b, plan->lives, &how, &result);
+    }
+    for (size_t i = 0; i < plan->lives && rc == 0; i++) {
+        slot[i].size = plan->life[i].len;
+        slot[i].offset = plan->life[i].death == 0 ? SIZE_MAX : (size_t)b[i].offset;
+    }
+    free(how.scratch);
+    free(b);
+    return rc;
+}
+
+/* The step that has ended as a layout. Nothing to plan: 0, and the next one is learned. */
+static int learned(struct fl_gpu_pool *p)
+{
+    struct fl_pool_plan *plan = p->plan;
+    struct fl_gpu_slot *slot = plan->lives != 0 ? calloc(plan->lives, sizeof *slot) : NULL;
+    int rc = slot == NULL ? -ENOENT : pack(plan, slot);
+
+    if (rc == 0) {
+        rc = fl_planned_install(p, slot, plan->lives);
+        plan->is_learned = true;
+    }
+    free(slot);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static void begin_learning(struct fl_gpu_pool *p)
+{
+    fl_lock_acquire(&p->lock);
+    for (struct fl_pool_chunk *c = p->chunks; c != NULL; c = c->next) {
+        for (struct fl_pool_block *b = c->first; b != NULL; b = b->after) {
+            b->life = 0;
+        }
+    }
+    p->plan->lives = 0;
+    p->plan->clock = 0;
+    p->is_learning = true;
+    fl_lock_release(&p->lock);
+}
+
+/* ---- steps ---- */
+
+static int next_step(struct fl_gpu_pool *p)
+{
+    struct fl_pool_plan *plan = p->plan;
+    const struct fl_pool_layout *l = fl_planned_layout(p);
+
+    bool unlike = plan->misses > l->n / 4;
+
+    plan->unlike_steps = unlike ? plan->unlike_steps + 1 : 0;
+    plan->like_steps = unlike ? 0 : plan->like_steps + 1;
+    if (plan->patience < UNLIKE_LEAST || plan->like_steps >= LIKE_LONG) {
+        plan->patience = UNLIKE_LEAST;
+    }
+    plan->cursor = 0;
+    plan->misses = 0;
+    plan->step++;
+    if (plan->is_learned && plan->unlike_steps >= plan->patience && fl_planned_live(plan) == 0 &&
+        fl_planned_remove(p) == 0) {
+        plan->patience = fl_min(2 * plan->patience, UNLIKE_MOST);
+        begin_learning(p);
+    }
+    return 0;
+}
+
+static int step(struct fl_gpu_pool *p)
+{
+    int rc = 0;
+
+    atomic_store_explicit(&p->plan->owner, fl_stream_thread(), memory_order_relaxed);
+    if (p->gc_at != 0) {
+        fl_lock_acquire(&p->lock);
+        fl_collect_batch(p, true);
+        fl_lock_release(&p->lock);
+    }
+    if (fl_planned_layout(p) != NULL) {
+        return next_step(p);
+    }
+    fl_lock_acquire(&p->lock);
+    bool was = p->is_learning;
+    p->is_learning = false;
+    fl_lock_release(&p->lock);
+    if (was) {
+        rc = learned(p);
+    }
+    if (fl_planned_layout(p) == NULL) {
+        begin_learning(p);
+    }
+    return rc == -ENOMEM || rc == -EINPROGRESS ? 0 : rc;
+}
+
+/* And the turn, where there are turns. */
+static int with_context(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
+{
+    int rc = fl_pool_refuse(p);
+
+    if (rc == 0 && p->plan == NULL) {
+        rc = fl_gpu_fail(-EINVAL, "the pool's strategy is not planned");
+    }
+    rc = rc != 0 ? rc : fl_pool_enter(p, g);
+    while (rc == 0 && p->plan->is_joint && !fl_planned_enter(p->plan)) {
+        (void)sched_yield(); /* a request is being placed, which is short but for the driver */
+    }
+    return rc;
+}
+
+int fl_gpu_pool_step(struct fl_gpu_pool *pool)
+{
+    struct fl_gpu_guard g;
+    int rc = with_context(pool, &g);
+
+    if (rc == 0) {
+        fl_gpu_note_instant("step", pool->gpu->ordinal, pool->plan->step);
+        rc = step(pool);
+        fl_planned_leave(pool->plan);
+        fl_pool_leave(pool, &g);
+    }
+    return rc;
+}
+
+int fl_gpu_pool_plan(struct fl_gpu_pool *pool, const struct fl_gpu_slot *slot, size_t n)
+{
+    struct fl_gpu_guard g;
+    int rc = slot == NULL && n != 0 ? fl_gpu_fail(-EINVAL, "fl_gpu_pool_plan: no slots")
+                                    : with_context(pool, &g);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = fl_planned_remove(pool);
+    if (rc == 0) {
+        fl_lock_acquire(&pool->lock);
+        pool->is_learning = false;
+        fl_lock_release(&pool->lock);
+        pool->plan->is_learned = false;
+    }
+    if (rc == 0 && n != 0) {
+        rc = fl_planned_install(pool, slot, n);
+        atomic_store_explicit(&pool->plan->owner, fl_stream_thread(), memory_order_relaxed);
+    }
+    fl_planned_leave(pool->plan);
+    fl_pool_leave(pool, &g);
+    return rc;
+}

@@ -1,0 +1,297 @@
+/* Blocks within chunks: split, merged, taken, put back; and the check of all that. */
+#include "gpu/plan/plan.h"
+#include "gpu/pool/pool.h"
+
+#include <stdlib.h>
+
+void fl_block_assign(struct fl_pool_block *b, struct fl_pool_stream *s, uint64_t stamp)
+{
+    if (b->stream != NULL) {
+        b->stream->blocks--;
+    }
+    b->stream = s;
+    b->stamp = stamp;
+    if (s != NULL) {
+        s->blocks++;
+        b->by = s->number;
+    }
+}
+
+static void enter_set(struct fl_gpu_pool *p, struct fl_pool_block *b)
+{
+    struct fl_pool_stream *s = b->stream;
+
+    b->state = FL_BLOCK_FREE;
+    if (s != NULL && b->stamp <= s->safe) {
+        fl_list_prepend(&s->free, b);
+    } else if (s != NULL) { /* by stamp: what is had first stands first */
+        fl_list_insert(&s->free, b);
+    }
+    fl_set_insert(p, b);
+}
+
+void fl_block_withdraw(struct fl_gpu_pool *p, struct fl_pool_block *b)
+{
+    fl_set_remove(p, b);
+    if (b->stream != NULL) {
+        fl_list_remove(&b->stream->free, b);
+    }
+    b->state = FL_BLOCK_TRANSIT;
+}
+
+/* `upper` goes on as a part of `lower`. Both out of their sets. */
+static void absorb(struct fl_gpu_pool *p, struct fl_pool_block *lower, struct fl_pool_block *upper)
+{
+    lower->len += upper->len;
+    lower->after = upper->after;
+    if (upper->after != NULL) {
+        upper->after->before = lower;
+    }
+    fl_table_remove(p, upper);
+    fl_block_assign(upper, NULL, 0);
+    fl_record_put(p, upper);
+}
+
+static bool may_merge(const struct fl_pool_block *neighbour, const struct fl_pool_stream *s)
+{
+    return neighbour != NULL && neighbour->state == FL_BLOCK_FREE && neighbour->stream == s;
+}
+
+/* With the neighbours that are free on `s`: `b`, or what it has become a part of. Right, then left. */
+static struct fl_pool_block *merge(struct fl_gpu_pool *p, struct fl_pool_block *b,
+                                   const struct fl_pool_stream *s)
+{
+    if (may_merge(b->after, s)) {
+        struct fl_pool_block *n = b->after;
+        b->stamp = n->stamp > b->stamp ? n->stamp : b->stamp;
+        fl_block_withdraw(p, n);
+        absorb(p, b, n);
+    }
+    if (may_merge(b->before, s)) {
+        struct fl_pool_block *n = b->before;
+        uint64_t stamp = n->stamp > b->stamp ? n->stamp : b->stamp;
+        uint64_t by = b->by;
+        fl_block_withdraw(p, n);
+        fl_block_assign(n, b->stream, stamp);
+        n->by = by;
+        absorb(p, n, b);
+        return n;
+    }
+    return b;
+}
+
+void fl_block_put(struct fl_gpu_pool *p, struct fl_pool_block *b)
+{
+    if (p->is_pinned && b->stream != NULL && b->stamp <= b->stream->safe) {
+        fl_block_assign(b, NULL, 0);
+    }
+    if (!p->strategy->is_binned) {
+        b = merge(p, b, b->stream);
+    }
+    enter_set(p, b);
+}
+
+/* A new block between `b`, which keeps the lower `len` bytes, and the next. NULL: no memory for it. */
+static struct fl_pool_block *split(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t len)
+{
+    struct fl_pool_block *upper = fl_record_get(p);
+
+    if (upper == NULL) {
+        return NULL;
+    }
+    upper->address = b->address + len;
+    upper->len = b->len - len;
+    upper->chunk = b->chunk;
+    upper->before = b;
+    upper->after = b->after;
+    upper->by = b->by;
+    upper->state = FL_BLOCK_TRANSIT;
+    if (b->after != NULL) {
+        b->after->before = upper;
+    }
+    b->after = upper;
+    b->len = len;
+    fl_table_insert(p, upper);
+    return upper;
+}
+
+/* Of a free block: its lower or upper end, and the rest stays where it was among the free. */
+static struct fl_pool_block *take_part(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t len)
+{
+    struct fl_pool_stream *s = b->stream;
+    size_t rest = b->len - len;
+
+    fl_set_remove(p, b);
+    struct fl_pool_block *upper = split(p, b, p->strategy->is_tail ? rest : len);
+    if (upper == NULL) { /* all of it, then */
+        fl_set_insert(p, b);
+        fl_block_withdraw(p, b);
+        return b;
+    }
+    if (p->strategy->is_tail) {
+        fl_set_insert(p, b);
+        return upper;
+    }
+    upper->state = FL_BLOCK_FREE;
+    fl_block_assign(upper, s, b->stamp);
+    upper->by = b->by;
+    if (s != NULL) {
+        fl_list_replace(&s->free, b, upper);
+    }
+    fl_set_insert(p, upper);
+    b->state = FL_BLOCK_TRANSIT;
+    return b;
+}
+
+struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len)
+{
+    struct fl_pool_block *b = p->is_pinned ? NULL : fl_set_find(p, s, len);
+
+    if (b == NULL) {
+        b = fl_set_find(p, NULL, len);
+    }
+    if (b == NULL) {
+        return NULL;
+    }
+    if (b->len == len) {
+        fl_block_withdraw(p, b);
+    } else {
+        b = take_part(p, b, len);
+    }
+    if (b->by != 0 && b->by != s->number) {
+        p->s.cross_stream_hits++;
+    }
+    fl_block_assign(b, NULL, 0);
+    b->by = s->number;
+    return b;
+}
+
+struct fl_pool_block *fl_block_carve(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t len)
+{
+    size_t rest = b->len - len;
+    struct fl_pool_stream *s = b->stream;
+    uint64_t stamp = b->stamp;
+    struct fl_pool_block *upper = rest == 0 ? NULL : split(p, b, p->strategy->is_tail ? rest : len);
+
+    fl_block_assign(b, NULL, 0);
+    b->by = 0;
+    if (upper == NULL) {
+        return b;
+    }
+    struct fl_pool_block *other = p->strategy->is_tail ? b : upper;
+    fl_block_assign(other, s, stamp);
+    other->by = upper->by = 0;
+    fl_block_put(p, other);
+    return p->strategy->is_tail ? upper : b;
+}
+
+bool fl_block_join(struct fl_gpu_pool *p, struct fl_pool_stream *s)
+{
+    bool joined = false;
+
+    if (p->strategy->is_binned || p->is_pinned || s == NULL) {
+        return false;
+    }
+    for (struct fl_pool_block *b = s->free.first, *next; b != NULL; b = next) {
+        next = b->newer;
+        if (!may_merge(b->after, NULL) && !may_merge(b->before, NULL)) {
+            continue;
+        }
+        fl_block_withdraw(p, b);
+        do { /* behind what is the stream's there may be more that is anybody's */
+            b = merge(p, b, NULL);
+            b = merge(p, b, s);
+        } while (may_merge(b->after, NULL) || may_merge(b->before, NULL));
+        enter_set(p, b);
+        joined = true;
+        next =
+            s->free.first == b ? b->newer : s->free.first; /* what came next may be a part of it */
+    }
+    return joined;
+}
+
+void fl_block_used(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t requested)
+{
+    struct fl_gpu_pool_stats *s = &p->s;
+
+    b->state = FL_BLOCK_USED;
+    b->requested = requested;
+    s->occupied_bytes += b->len;
+    s->free_bytes -= b->len;
+    s->requested_bytes += requested;
+    s->allocs++;
+    uint64_t all = s->occupied_bytes + (p->plan != NULL ? fl_planned_live_bytes(p->plan) : 0);
+    if (all > s->occupied_peak_bytes) {
+        s->occupied_peak_bytes = all;
+    }
+    atomic_store_explicit(&p->occupied, s->occupied_bytes, memory_order_relaxed);
+}
+
+void fl_block_unused(struct fl_gpu_pool *p, struct fl_pool_block *b)
+{
+    p->s.occupied_bytes -= b->len;
+    p->s.free_bytes += b->len;
+    p->s.requested_bytes -= b->requested;
+    p->s.frees++;
+    atomic_store_explicit(&p->occupied, p->s.occupied_bytes, memory_order_relaxed);
+}
+
+/* ---- check ---- */
+
+struct sums {
+    size_t used, other, blocks;
+};
+
+static bool check_chunk(struct fl_gpu_pool *p, const struct fl_pool_chunk *c, struct sums *sum)
+{
+    uint64_t at = c->address;
+    const struct fl_pool_block *before = NULL;
+
+    for (struct fl_pool_block *b = c->first; b != NULL; before = b, b = b->after) {
+        bool both = before != NULL && before->state == FL_BLOCK_FREE && b->state == FL_BLOCK_FREE;
+        if (b->address != at || b->len == 0 || b->chunk != c || b->before != before ||
+            fl_table_find(p, at) != b || (both && before->stream == b->stream)) {
+            return false;
+        }
+        *(b->state == FL_BLOCK_USED ? &sum->used : &sum->other) += b->len;
+        sum->blocks++;
+        at += b->len;
+    }
+    return at == c->address + c->len;
+}
+
+static bool check_list(const struct fl_pool_list *l, enum fl_block_state state,
+                       const struct fl_pool_stream *s)
+{
+    const struct fl_pool_block *older = NULL;
+
+    for (const struct fl_pool_block *b = l->first; b != NULL; older = b, b = b->newer) {
+        if (b->state != state || b->older != older || (s != NULL && b->stream != s)) {
+            return false;
+        }
+    }
+    return l->last == older;
+}
+
+bool fl_pool_check(struct fl_gpu_pool *p)
+{
+    struct sums sum = {0, 0, 0};
+    size_t listed = 0;
+    bool right = true;
+
+    fl_lock_acquire(&p->lock);
+    for (const struct fl_pool_chunk *c = p->chunks; c != NULL && right; c = c->next) {
+        right = c->is_kept || check_chunk(p, c, &sum);
+    }
+    for (const struct fl_pool_stream *s = p->streams; s != NULL && right; s = s->next) {
+        right = check_list(&s->free, FL_BLOCK_FREE, s);
+    }
+    for (size_t i = 0; p->entry != NULL && i < (size_t)1 << (64 - p->entry_shift); i++) {
+        listed += p->entry[i].block != NULL;
+    }
+    right = right && check_list(&p->pending, FL_BLOCK_PENDING, NULL) &&
+            check_list(&p->garbage, FL_BLOCK_GARBAGE, NULL) && listed == sum.blocks &&
+            sum.used == p->s.occupied_bytes && sum.other == p->s.free_bytes;
+    fl_lock_release(&p->lock);
+    return right;
+}

@@ -1,0 +1,304 @@
+/* What is done with blocks that are allocated, beside freeing them; and what pools are asked for by hand. */
+#include "gpu/plan/plan.h"
+#include "gpu/pool/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int fl_pool_not_here(void)
+{
+    return fl_gpu_fail(-ENOENT, "not an address of this pool that is allocated");
+}
+
+int fl_pool_refuse(const struct fl_gpu_pool *p)
+{
+    if (p == NULL) {
+        return fl_gpu_fail(-EINVAL, "no pool");
+    }
+    if (fl_gpu_is_forked()) {
+        return fl_gpu_fail(-ECHILD, "the pool is another process's");
+    }
+    return fl_pool_is_shut(p) ? fl_gpu_fail(-ESHUTDOWN, "the driver or the pool's context has gone")
+                              : 0;
+}
+
+int fl_pool_admit(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
+{
+    int rc = fl_pool_refuse(p);
+
+    return rc != 0 ? rc : fl_pool_enter(p, g);
+}
+
+struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t address)
+{
+    struct fl_pool_block *b = fl_table_find(p, address);
+
+    return b != NULL && b->state == FL_BLOCK_USED ? b : NULL;
+}
+
+/* What has been freed in the order of its stream. Device memory is waited for when its chunk goes;
+ * pinned memory now, so that it can be had again at all when its stream is not there any more. */
+static int freed_in_part(struct fl_gpu_pool *p)
+{
+    struct fl_gpu_guard g;
+
+    if (p->is_pinned && fl_pool_enter(p, &g) == 0) {
+        fl_lock_acquire(&p->lock);
+        (void)fl_stream_sync_all(p);
+        fl_lock_release(&p->lock);
+        fl_pool_leave(p, &g);
+    }
+    return fl_gpu_fail(-EBUSY, "a part of a larger chunk: freed to the pool");
+}
+
+int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address)
+{
+    int rc = fl_pool_refuse(pool);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (pool->plan != NULL && fl_planned_owns(pool, address)) {
+        rc = fl_planned_give(pool, address, NULL, false);
+        return rc != 0 ? rc : freed_in_part(pool);
+    }
+    fl_lock_acquire(&pool->lock);
+    struct fl_pool_block *b = fl_pool_find_used(pool, address);
+    bool whole = b != NULL && b->len == b->chunk->len;
+    const struct fl_pool_stream *s = b != NULL ? fl_stream_numbered(pool, b->by) : NULL;
+    if (whole) {
+        b->state = FL_BLOCK_TRANSIT;
+    }
+    fl_lock_release(&pool->lock);
+    if (b == NULL) {
+        return fl_pool_not_here();
+    }
+    if (whole) {
+        return fl_pool_give_back(pool, NULL, b);
+    }
+    rc = fl_pool_free(pool, address, s != NULL ? s->handle : NULL, false);
+    return rc != 0 ? rc : freed_in_part(pool);
+}
+
+/* ---- what a block is used for ---- */
+
+int fl_gpu_pool_inplace(struct fl_gpu_pool *pool, uint64_t address, size_t size)
+{
+    int rc = fl_pool_refuse(pool);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (pool->plan != NULL && fl_planned_owns(pool, address)) {
+        return fl_planned_inplace(pool, address, size);
+    }
+    fl_lock_acquire(&pool->lock);
+    struct fl_pool_block *b = fl_pool_find_used(pool, address);
+    bool fits = b != NULL && size <= b->len && b->use == NULL;
+    if (fits) {
+        pool->s.requested_bytes += size - b->requested;
+        b->requested = size;
+        pool->s.inplace++;
+    }
+    fl_lock_release(&pool->lock);
+    if (b == NULL) {
+        return fl_pool_not_here();
+    }
+    return fits ? 0 : fl_gpu_fail(-EBUSY, "the block is too small, or another stream uses it");
+}
+
+int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *stream)
+{
+    struct fl_pool_stream *s = NULL;
+    int rc = fl_pool_refuse(pool);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = fl_stream_see(pool, stream, NULL, &s);
+    struct fl_pool_use *u = rc == 0 ? calloc(1, sizeof *u) : NULL;
+    if (u == NULL) {
+        return rc != 0 ? rc : fl_gpu_fail(-ENOMEM, "no memory for a stream's use");
+    }
+    bool planned = pool->plan != NULL && fl_planned_owns(pool, address);
+    fl_lock_acquire(&pool->lock);
+    struct fl_pool_block *b = planned ? NULL : fl_pool_find_used(pool, address);
+    struct fl_pool_use **uses = planned     ? fl_planned_uses(pool, address)
+                                : b != NULL ? &b->use
+                                            : NULL;
+    const struct fl_pool_use *there = uses != NULL ? *uses : NULL;
+    while (there != NULL && there->stream != s) {
+        there = there->next;
+    }
+    if (uses != NULL && there == NULL) {
+        u->stream = s;
+        u->next = *uses;
+        *uses = u;
+        s->uses++;
+        u = NULL;
+    }
+    fl_lock_release(&pool->lock);
+    free(u);
+    return uses != NULL ? 0 : fl_pool_not_here();
+}
+
+int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream)
+{
+    struct fl_pool_stream *s;
+    int rc = fl_pool_refuse(pool);
+
+    rc = rc == 0 ? fl_stream_see(pool, stream, NULL, &s) : rc;
+    if (rc == 0 && (uintptr_t)stream != FL_STREAM_PER_THREAD) { /* that is each thread's own */
+        fl_lock_acquire(&pool->lock);
+        s->lasts = true;
+        fl_lock_release(&pool->lock);
+    }
+    return rc;
+}
+
+int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream)
+{
+    struct fl_pool_stream *s = NULL;
+    struct fl_gpu_guard g;
+    int rc = fl_pool_refuse(pool);
+
+    rc = rc == 0 ? fl_stream_see(pool, stream, NULL, &s) : rc;
+    rc = rc == 0 ? fl_pool_enter(pool, &g) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    fl_lock_acquire(&pool->lock);
+    (void)fl_stream_stamp(pool, s); /* so much must have run before what it uses is free */
+    rc = fl_stream_cover(pool, s);
+    if (rc == 0 && !s->is_gone) {
+        fl_stream_leave(pool, s);
+    }
+    fl_lock_release(&pool->lock);
+    fl_pool_leave(pool, &g);
+    return rc;
+}
+
+int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released)
+{
+    struct fl_gpu_guard g;
+    size_t released = 0;
+    int rc = fl_pool_admit(pool, &g);
+
+    if (rc != 0) {
+        return rc;
+    }
+    fl_lock_acquire(&pool->lock);
+    fl_collect_batch(pool, true);
+    fl_lock_release(&pool->lock);
+    if (pool->async != NULL) {
+        rc = fl_pool_status(pool, fl_cuda.cuMemPoolTrimTo(pool->async, keep), "cuMemPoolTrimTo", 0);
+    } else {
+        rc = fl_chunk_trim(pool, keep, &released);
+    }
+    fl_lock_acquire(&pool->lock);
+    fl_pool_note(pool);
+    fl_lock_release(&pool->lock);
+    fl_pool_leave(pool, &g);
+    if (out_released != NULL) {
+        *out_released = released;
+    }
+    return rc;
+}
+
+int fl_gpu_pool_collect(struct fl_gpu_pool *pool)
+{
+    struct fl_gpu_guard g;
+    int rc = fl_pool_admit(pool, &g);
+
+    if (rc != 0) {
+        return rc;
+    }
+    fl_lock_acquire(&pool->lock);
+    fl_collect_batch(pool, true);
+    fl_fallback_settle(pool, NULL, false);
+    fl_lock_release(&pool->lock);
+    fl_pool_leave(pool, &g);
+    return 0;
+}
+
+/* ---- whose ---- */
+
+/* The block that has `address`, in use. Lock: held. */
+static const struct fl_pool_block *find_in(const struct fl_pool_chunk *c, uint64_t address)
+{
+    const struct fl_pool_block *b = c->first;
+
+    while (b != NULL && address - b->address >= b->len) {
+        b = b->after;
+    }
+    return b != NULL && b->state == FL_BLOCK_USED ? b : NULL;
+}
+
+/* Lock: held. */
+static bool find(struct fl_gpu_pool *p, uint64_t address, struct fl_gpu_block *out)
+{
+    const struct fl_pool_chunk *c = p->chunks;
+    const struct fl_pool_block *b;
+
+    while (c != NULL && address - c->address >= c->len) {
+        c = c->next;
+    }
+    if (c == NULL) {
+        return false;
+    }
+    out->base = c->address;
+    out->base_bytes = c->len;
+    if (p->plan != NULL && fl_planned_owns(p, address)) {
+        return fl_planned_find(p, address, out);
+    }
+    if ((b = find_in(c, address)) == NULL) {
+        return false;
+    }
+    out->address = b->address;
+    out->bytes = b->len;
+    out->requested_bytes = b->requested;
+    return true;
+}
+
+int fl_gpu_pool_find(struct fl_gpu_pool *pool, uint64_t address, struct fl_gpu_block *out)
+{
+    size_t size = out == NULL ? 0 : (size_t)out->size;
+    int rc = fl_pool_refuse(pool);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (size < sizeof out->size || size > sizeof *out) {
+        return fl_gpu_fail(-EINVAL, "fl_gpu_pool_find: nowhere to put it, or size is not set");
+    }
+    struct fl_gpu_block all = {
+        .size = size, .device = pool->gpu->ordinal, .target = pool->o.target};
+    fl_lock_acquire(&pool->lock);
+    bool found = find(pool, address, &all);
+    fl_lock_release(&pool->lock);
+    if (!found) {
+        return fl_pool_not_here();
+    }
+    memcpy(out, &all, size);
+    return 0;
+}
+
+struct fl_gpu_pool *fl_gpu_owner(uint64_t address, struct fl_gpu_block *out)
+{
+    struct fl_gpu_block block = {.size = sizeof block};
+    const struct fl_gpu_track *t;
+    struct fl_gpu_pool *found = NULL;
+
+    if (fl_gpu_is_forked() || !fl_gpu_tracks_acquire(false, &t)) {
+        return NULL;
+    }
+    for (; t != NULL && found == NULL; t = t->next) {
+        if (t->kind == FL_GPU_TRACK_POOL && t->owner != NULL &&
+            fl_gpu_pool_find(t->owner, address, out != NULL ? out : &block) == 0) {
+            found = t->owner;
+        }
+    }
+    fl_gpu_tracks_release();
+    return found;
+}

@@ -1,0 +1,352 @@
+/* Chunks: memory of the driver's, taken and given back.
+ *
+ * What gives device memory back waits for the whole device: the pool does so when it is asked to,
+ * or when nothing else is left. */
+#include "gpu/pool/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- the driver ---- */
+
+/* Whole huge pages of our own, which are cheaper to pin and as cheap to copy from; the driver's where that is refused, and for what is
+ * small. */
+static int ask_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c, const char **name)
+{
+    struct fl_pin how = {.node = p->o.numa_node, .fork = FL_PIN_APART};
+    void *base = NULL;
+    int rc = -ENOTSUP;
+
+    if (c->len >= fl_page.huge) {
+        *name = "pinned memory"; /* populated, registered */
+        rc = fl_pinned_take(&c->pinned, p->gpu, c->len, &how, 0, false);
+        c->address = c->pinned.range.base;
+    }
+    if (rc == 0 || rc == -ENOMEM || rc == -ESHUTDOWN) {
+        return rc;
+    }
+    *name = "cuMemHostAlloc";
+    c->pinned = (struct fl_pinned){.chunk = 0};
+    rc = fl_pool_status(p, fl_cuda.cuMemHostAlloc(&base, c->len, FL_CU_MEMHOSTALLOC_PORTABLE),
+                        *name, c->len);
+    c->address = (uintptr_t)base;
+    return rc;
+}
+
+static int ask(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c,
+               const char **name)
+{
+    fl_CUdeviceptr address = 0;
+    fl_CUresult code;
+
+    if (p->is_pinned) {
+        return ask_pinned(p, c, name);
+    }
+    if (p->async != NULL) {
+        *name = "cuMemAllocFromPoolAsync";
+        code = fl_cuda.cuMemAllocFromPoolAsync(&address, c->len, p->async, s->handle);
+    } else {
+        *name = "cuMemAlloc";
+        code = fl_cuda.cuMemAlloc(&address, c->len);
+    }
+    c->address = address;
+    return fl_pool_status(p, code, *name, c->len);
+}
+
+/* What is refused is the caller's still, and may be given again. */
+static int tell_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c, const char **name)
+{
+    struct fl_pinned before = c->pinned;
+
+    if (before.range.len == 0) {
+        *name = "cuMemFreeHost";
+        return fl_pool_status(p, fl_cuda.cuMemFreeHost((void *)(uintptr_t)c->address), *name,
+                              c->len);
+    }
+    *name = "pinned memory back";
+    int rc = fl_pinned_give(&c->pinned);
+    if (rc != 0) {
+        c->pinned = before;
+    }
+    return rc;
+}
+
+static int tell(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c,
+                const char **name)
+{
+    fl_CUresult code;
+
+    if (p->is_pinned) {
+        return tell_pinned(p, c, name);
+    }
+    if (p->async != NULL) {
+        *name = "cuMemFreeAsync";
+        code = fl_cuda.cuMemFreeAsync(c->address, s != NULL ? s->handle : NULL);
+    } else {
+        *name = "cuMemFree";
+        code = fl_cuda.cuMemFree(c->address);
+    }
+    return fl_pool_status(p, code, *name, c->len);
+}
+
+static void remember(struct fl_gpu_pool *p, int rc)
+{
+    if (rc == -ESHUTDOWN) {
+        atomic_store_explicit(&p->is_shut, true, memory_order_relaxed);
+    }
+}
+
+int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
+                         struct fl_pool_chunk *c)
+{
+    const char *name;
+    int rc = p->is_pinned ? 0 : fl_gpu_account_take(p->gpu, c->len);
+    if (rc != 0) {
+        return rc;
+    }
+    uint64_t start = fl_sys.now_ns();
+    rc = ask(p, s, c, &name);
+    uint64_t end = fl_sys.now_ns();
+
+    if (rc != 0 && !p->is_pinned) {
+        fl_gpu_account_give(p->gpu, c->len);
+    }
+
+    remember(p, rc);
+    fl_gpu_note_call(name, start, end, c->len, rc);
+    fl_lock_acquire(&p->lock);
+    p->s.driver_allocs++;
+    p->s.driver_ns += end - start;
+    fl_lock_release(&p->lock);
+    return rc;
+}
+
+int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
+                       struct fl_pool_chunk *c)
+{
+    const char *name;
+    uint64_t start = fl_sys.now_ns();
+    int rc = tell(p, s, c, &name);
+    uint64_t end = fl_sys.now_ns();
+
+    if (rc == 0 && !p->is_pinned) {
+        fl_gpu_account_give(p->gpu, c->len);
+    }
+
+    remember(p, rc);
+    fl_gpu_note_call(name, start, end, c->len, rc);
+    fl_lock_acquire(&p->lock);
+    p->s.driver_frees++;
+    p->s.implicit_syncs += p->async == NULL;
+    p->s.driver_ns += end - start;
+    fl_lock_release(&p->lock);
+    return rc;
+}
+
+/* ---- records ---- */
+
+void fl_chunk_link(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
+{
+    c->previous = NULL;
+    c->next = p->chunks;
+    if (c->next != NULL) {
+        c->next->previous = c;
+    }
+    p->chunks = c;
+}
+
+void fl_chunk_unlink(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
+{
+    p->idle_from = p->idle_from == c ? c->next : p->idle_from;
+    *(c->previous != NULL ? &c->previous->next : &p->chunks) = c->next;
+    if (c->next != NULL) {
+        c->next->previous = c->previous;
+    }
+}
+
+void fl_chunk_held(struct fl_gpu_pool *p)
+{
+    uint64_t held = p->s.occupied_bytes + p->s.free_bytes + p->kept;
+
+    if (held > p->s.held_peak_bytes) {
+        p->s.held_peak_bytes = held;
+    }
+}
+
+static void forget(struct fl_gpu_pool *p, struct fl_pool_block *b)
+{
+    struct fl_pool_chunk *c = b->chunk;
+
+    fl_block_assign(b, NULL, 0);
+    fl_chunk_unlink(p, c);
+    p->s.free_bytes -= c->len;
+    fl_record_put(p, b);
+    free(c);
+}
+
+/* ---- growth ---- */
+
+/* What is to be there before the driver is asked: records, and room below the limit. */
+static int prepare(struct fl_gpu_pool *p, size_t len, size_t room, size_t *want,
+                   struct fl_pool_chunk **c, struct fl_pool_block **b)
+{
+    size_t held = p->s.occupied_bytes + p->s.free_bytes + p->kept + p->coming;
+    size_t most = p->o.limit != 0 ? p->o.limit : SIZE_MAX;
+
+    if (held > most || len > most - held) {
+        (void)fl_gpu_fail(-ENOMEM, "the pool's limit is reached");
+        return -ENOMEM;
+    }
+    /* Whole units, so that what is split off the end has an address of its own. */
+    *want = fl_max(len, fl_min(*want, fl_min(most - held, room)) & ~(size_t)(FL_POOL_UNIT - 1));
+    *c = calloc(1, sizeof **c);
+    *b = *c != NULL && fl_set_prepare(p, len) ? fl_record_get(p) : NULL;
+    if (*b == NULL) {
+        free(*c);
+        (void)fl_gpu_fail(-ENOMEM, "no memory for a block's record");
+        return -ENOMEM;
+    }
+    p->coming += *want;
+    return 0;
+}
+
+static struct fl_pool_block *admit(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                                   struct fl_pool_chunk *c, struct fl_pool_block *b, size_t len)
+{
+    b->address = c->address;
+    b->len = c->len;
+    b->chunk = c;
+    b->state = FL_BLOCK_TRANSIT;
+    c->first = b;
+    fl_chunk_link(p, c);
+    fl_table_insert(p, b);
+    if (!c->is_direct) {
+        atomic_store_explicit(&p->has_grown, true, memory_order_relaxed);
+    }
+    p->s.free_bytes += c->len;
+    fl_chunk_held(p);
+    if (!p->is_pinned) {
+        fl_block_assign(b, s, 0); /* the rest is this stream's, and nobody waits for it */
+    }
+    return fl_block_carve(p, b, len);
+}
+
+int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, size_t requested,
+                  bool exact, struct fl_pool_block **out)
+{
+    struct fl_pool_chunk *c = NULL;
+    struct fl_pool_block *b = NULL;
+    size_t want = len;
+    bool direct = false;
+    int rc = p->strategy->growth(p, len, &want, &direct);
+
+    if (rc != 0) {
+        return rc;
+    }
+    want = exact ? len : want;
+    size_t room = p->is_pinned ? SIZE_MAX : fl_gpu_account_room(p->gpu);
+    fl_lock_acquire(&p->lock);
+    rc = prepare(p, len, room, &want, &c, &b);
+    fl_lock_release(&p->lock);
+    if (rc != 0) {
+        return rc;
+    }
+    c->len = want;
+    c->is_direct = direct;
+    rc = fl_chunk_from_driver(p, s, c);
+    fl_lock_acquire(&p->lock);
+    p->coming -= want;
+    if (rc == 0) {
+        *out = admit(p, s, c, b, len);
+        (*out)->by = s->number;
+        fl_block_used(p, *out, requested);
+        (*out)->reused = false;
+        p->s.served_api_bytes += len;
+    } else {
+        fl_record_put(p, b);
+        free(c);
+    }
+    fl_lock_release(&p->lock);
+    return rc;
+}
+
+/* ---- back ---- */
+
+int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
+{
+    /* Before: the driver may give another thread the address at once. */
+    fl_lock_acquire(&p->lock);
+    fl_table_remove(p, b);
+    fl_lock_release(&p->lock);
+    int rc = fl_chunk_to_driver(p, s, b->chunk);
+    fl_lock_acquire(&p->lock);
+    if (rc == 0) {
+        forget(p, b);
+    } else {
+        fl_table_insert(p, b);
+    }
+    fl_lock_release(&p->lock);
+    return rc;
+}
+
+/* The next chunk that is one free block and may go; its block is in transit. */
+static struct fl_pool_block *take_idle(struct fl_gpu_pool *p, size_t keep)
+{
+    struct fl_pool_chunk *c;
+
+    while ((c = p->idle_from) != NULL && p->s.free_bytes > keep) {
+        struct fl_pool_block *b = c->first;
+        p->idle_from = c->next;
+        /* Nothing waits for copies from what is unregistered; cuMemFree waits for kernels. */
+        if (!c->is_kept && b->len == c->len && b->state == FL_BLOCK_FREE &&
+            (!p->is_pinned || b->stream == NULL)) {
+            fl_block_withdraw(p, b);
+            return b;
+        }
+    }
+    return NULL;
+}
+
+/* All that is safe becomes one where it touches. Lock: held. */
+static void put_together(struct fl_gpu_pool *p)
+{
+    fl_collect_pending(p);
+    for (struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
+        fl_stream_release(p, s);
+    }
+    for (struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
+        (void)fl_block_join(p, s);
+    }
+}
+
+int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
+{
+    struct fl_pool_block *b;
+    int rc = 0;
+
+    *out_released = 0;
+    if (p->is_graph) { /* graphs use it whenever they run */
+        return 0;
+    }
+    fl_lock_acquire(&p->lock);
+    if (p->s.free_bytes > keep) {
+        rc = fl_stream_drain(p);
+    }
+    put_together(p);
+    p->idle_from = p->chunks;
+    while (rc == 0 && (b = take_idle(p, keep)) != NULL) {
+        size_t len = b->len;
+        fl_lock_release(&p->lock);
+        rc = fl_chunk_return(p, NULL, b);
+        fl_lock_acquire(&p->lock);
+        if (rc != 0) {
+            fl_block_put(p, b);
+        } else {
+            *out_released += len;
+        }
+    }
+    p->s.trims += *out_released != 0;
+    fl_lock_release(&p->lock);
+    fl_gpu_note_instant("trim", p->gpu->ordinal, *out_released);
+    return rc;
+}

@@ -1,0 +1,270 @@
+/* What a request tries in turn when the pool has nothing at hand for it: other streams' frees, the
+ * driver, garbage, waiting for other streams, idle chunks, other threads. Each has its counter. */
+#include "gpu/pool/pool.h"
+
+#include <errno.h>
+
+static int enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g,
+                 int (*how)(const struct fl_gpu *gpu, struct fl_gpu_guard *g))
+{
+    if (fl_pool_is_shut(p)) {
+        return fl_gpu_fail(-ESHUTDOWN, "the driver or the pool's context has gone");
+    }
+    int rc = how(p->gpu, g);
+    if (rc == 0) {
+        fl_lock_acquire(&p->lock);
+        p->driver_calls++;
+        fl_lock_release(&p->lock);
+    } else if (rc == -ESHUTDOWN) {
+        atomic_store_explicit(&p->is_shut, true, memory_order_relaxed);
+    }
+    return rc;
+}
+
+int fl_pool_enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
+{
+    return enter(p, g, fl_gpu_enter);
+}
+
+int fl_pool_enter_light(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
+{
+    return enter(p, g, fl_gpu_make_current);
+}
+
+void fl_pool_leave(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
+{
+    fl_lock_acquire(&p->lock);
+    p->driver_calls--;
+    fl_lock_release(&p->lock);
+    fl_gpu_leave(g);
+}
+
+int fl_pool_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call, size_t bytes)
+{
+    int rc = code == FL_CUDA_SUCCESS ? 0 : fl_cuda_status(code, call, bytes);
+
+    if (rc == -ESHUTDOWN) {
+        atomic_store_explicit(&p->is_shut, true, memory_order_relaxed);
+    }
+    return rc;
+}
+
+void fl_pool_tell(struct fl_gpu_pool *p)
+{
+    if (p->waiters != 0) {
+        atomic_fetch_add_explicit(&p->freed, 1, memory_order_relaxed);
+        (void)fl_sys.wake(&p->freed, INT32_MAX);
+    }
+}
+
+void fl_fallback_settle(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool others)
+{
+    for (struct fl_pool_stream *t = p->streams; t != NULL && !fl_pool_is_shut(p); t = t->next) {
+        bool foreign = t == s ? p->is_pinned : others;
+        if (foreign) {
+            fl_stream_release(p, t);
+        }
+        if (t->awaited == 0 && !(foreign && t->free.first != NULL)) {
+            continue;
+        }
+        (void)fl_stream_ask(p, t);
+    }
+    fl_collect_pending(p);
+}
+
+/* ---- a request on its way ---- */
+
+struct fallback {
+    struct fl_gpu_pool *p;
+    struct fl_pool_stream *s;
+    size_t len, requested;
+    struct fl_pool_block *got;
+};
+
+/* Lock: held. */
+static bool take(struct fallback *c)
+{
+    c->got = fl_block_take(c->p, c->s, c->len);
+    if (c->got == NULL && fl_block_join(c->p, c->s)) {
+        c->got = fl_block_take(c->p, c->s, c->len);
+    }
+    if (c->got != NULL) {
+        fl_block_used(c->p, c->got, c->requested);
+        c->got->reused = true;
+        c->p->s.hits++;
+        c->p->s.served_pool_bytes += c->len;
+    }
+    return c->got != NULL;
+}
+
+static bool ask(struct fallback *c)
+{
+    fl_lock_acquire(&c->p->lock);
+    fl_fallback_settle(c->p, c->s, c->p->o.reuse != FL_GPU_REUSE_OWN);
+    bool done = take(c);
+    fl_lock_release(&c->p->lock);
+    return done;
+}
+
+static bool has_fitting(struct fl_gpu_pool *p, struct fl_pool_stream *t, size_t len)
+{
+    return fl_set_find(p, t, len) != NULL;
+}
+
+/* The taker's stream is there now: what it freed, or has from others that it waits for, and no
+ * event covers yet others may have some day. Lock: held. */
+static void seen(struct fallback *c)
+{
+    if (!c->s->lasts && c->s->covered < c->s->stamped) {
+        (void)fl_stream_cover(c->p, c->s);
+    }
+}
+
+/* The taker's stream waits for one other that has what is wanted; `all`: for all that have anything. */
+static bool wait_for_others(struct fallback *c, bool all)
+{
+    struct fl_gpu_pool *p = c->p;
+    bool done = false;
+
+    fl_lock_acquire(&p->lock);
+    for (struct fl_pool_stream *t = p->streams; t != NULL && !done && !fl_pool_is_shut(p);
+         t = t->next) {
+        if ((t == c->s && !p->is_pinned) || t->free.first == NULL ||
+            (!all && !has_fitting(p, t, c->len))) {
+            continue;
+        }
+        uint64_t upto = t->lasts ? t->stamped : t->covered;
+        done = fl_stream_wait(p, c->s, t, upto) == 0 && take(c);
+    }
+    seen(c);
+    fl_lock_release(&p->lock);
+    return done;
+}
+
+static bool collect(struct fallback *c)
+{
+    struct fl_gpu_pool *p = c->p;
+
+    fl_lock_acquire(&p->lock);
+    bool any = p->garbage.first != NULL;
+    fl_collect_batch(p, true);
+    bool done = any && take(c);
+    fl_lock_release(&p->lock);
+    return done || (any && ask(c));
+}
+
+static bool trim(struct fallback *c)
+{
+    struct fl_gpu_pool *p = c->p;
+    size_t released = 0;
+
+    fl_lock_acquire(&p->lock);
+    (void)fl_stream_drain(p);
+    bool done = take(c);
+    fl_lock_release(&p->lock);
+    if (!done) {
+        (void)fl_chunk_trim(p, 0, &released);
+    }
+    return done;
+}
+
+static int grow(struct fallback *c, bool exact)
+{
+    return fl_chunk_grow(c->p, c->s, c->len, c->requested, exact, &c->got);
+}
+
+static int retry(struct fallback *c)
+{
+    fl_lock_acquire(&c->p->lock);
+    c->p->s.retries++;
+    fl_lock_release(&c->p->lock);
+    return grow(c, true);
+}
+
+/* Until another thread frees something, or the time is over. */
+static int wait_for_threads(struct fallback *c, int rc)
+{
+    struct fl_gpu_pool *p = c->p;
+    uint64_t end = fl_sys.now_ns() + (uint64_t)p->o.retry_ms * 1000000, now;
+
+    while (rc == -ENOMEM && (now = fl_sys.now_ns()) < end) {
+        fl_lock_acquire(&p->lock);
+        uint32_t before = atomic_load_explicit(&p->freed, memory_order_relaxed);
+        p->waiters++;
+        fl_lock_release(&p->lock);
+        if (ask(c)) {
+            rc = 0;
+        } else {
+            (void)fl_sys.wait(&p->freed, before,
+                              fl_min(end - now, 10000000)); /* streams go on, too */
+            rc = ask(c) || trim(c) ? 0 : retry(c);
+        }
+        fl_lock_acquire(&p->lock);
+        p->waiters--;
+        fl_lock_release(&p->lock);
+    }
+    return rc;
+}
+
+static int out_of_memory(struct fallback *c)
+{
+    if (fl_pool_is_shut(c->p)) {
+        return fl_gpu_fail(-ESHUTDOWN, "the driver or the pool's context has gone");
+    }
+    if (collect(c) || (c->p->o.reuse != FL_GPU_REUSE_OWN && wait_for_others(c, true)) || trim(c)) {
+        return 0;
+    }
+    int rc = retry(c);
+    return rc == -ENOMEM && c->p->o.retry_ms != 0 ? wait_for_threads(c, rc) : rc;
+}
+
+/* For a stream that is captured nobody is asked or waited for; more memory is none of the
+ * graph's. */
+static int captured(struct fallback *c)
+{
+    int rc = grow(c, false);
+
+    return rc != -ENOMEM ? rc
+                         : fl_gpu_fail(-EINPROGRESS, "the stream is captured, and there is no more "
+                                                     "memory but by waiting for others");
+}
+
+static int search(struct fallback *c)
+{
+    struct fl_gpu_pool *p = c->p;
+
+    fl_lock_acquire(&p->lock);
+    seen(c);
+    fl_lock_release(&p->lock);
+    if (c->len <= p->max_direct &&
+        (ask(c) || (p->o.reuse == FL_GPU_REUSE_WAIT && wait_for_others(c, false)))) {
+        return 0;
+    }
+    if (p->strategy->before != NULL) {
+        p->strategy->before(p, c->len);
+    }
+    int rc = grow(c, false);
+    return rc == -ENOMEM ? out_of_memory(c) : rc;
+}
+
+int fl_fallback_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, size_t requested,
+                      struct fl_pool_block **out)
+{
+    struct fallback c = {p, s, len, requested, NULL};
+    struct fl_gpu_guard g;
+    int rc = fl_pool_enter(p, &g);
+
+    if (rc != 0) {
+        return rc;
+    }
+    /* The driver's own pool may be used in a graph. */
+    rc = p->async == NULL && fl_stream_is_capturing(p, s) ? captured(&c) : search(&c);
+    if (rc == -EINPROGRESS) {
+        fl_lock_acquire(&p->lock);
+        p->s.capture_refusals++;
+        fl_lock_release(&p->lock);
+    }
+    fl_pool_leave(p, &g);
+    *out = c.got;
+    return rc;
+}

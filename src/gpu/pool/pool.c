@@ -1,0 +1,300 @@
+/* The pools' public calls. What is usual is here: the lock, a set, a block. */
+#include "gpu/pool/pool.h"
+#include "gpu/plan/plan.h"
+
+#include <errno.h>
+
+enum { SIZE_SHIFT_MOST = 47 };
+
+static FL_INLINE bool may_go_on(const struct fl_gpu_pool *p)
+{
+    return FL_LIKELY(p != NULL && !fl_gpu_is_forked() && !fl_pool_is_shut(p));
+}
+
+/* ---- alloc ---- */
+
+/* Lock: held. */
+static struct fl_pool_block *hit(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len,
+                                 size_t requested)
+{
+    struct fl_pool_block *b = fl_block_take(p, s, len);
+
+    if (b != NULL) {
+        b->tag = fl_gpu_tag_now();
+        b->reused = true;
+        fl_block_used(p, b, requested);
+        p->s.hits++;
+        p->s.served_pool_bytes += len;
+        fl_learn_alloc(p, b, s);
+        fl_pool_note(p);
+    }
+    return b;
+}
+
+static FL_APART int alloc_slowly(struct fl_gpu_pool *p, size_t size, size_t len, void *stream,
+                                 uint64_t *out)
+{
+    struct fl_pool_stream *s;
+    struct fl_pool_block *b = NULL;
+    bool captures = false;
+    int rc = fl_stream_see(p, stream, p->is_blind ? &captures : NULL, &s);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (len <= p->max_direct) {
+        fl_lock_acquire(&p->lock);
+        b = hit(p, s, len, size);
+        if (b != NULL) {
+            b->in_graph = captures;
+            *out = b->address;
+        }
+        fl_lock_release(&p->lock);
+    }
+    if (b != NULL) {
+        return 0;
+    }
+    rc = fl_fallback_alloc(p, s, len, size, &b);
+    if (rc == 0) {
+        *out = b->address;
+        fl_lock_acquire(&p->lock);
+        b->tag = fl_gpu_tag_now();
+        b->in_graph = captures;
+        fl_learn_alloc(p, b, s);
+        fl_pool_note(p);
+        fl_lock_release(&p->lock);
+    }
+    return rc;
+}
+
+int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint64_t *out)
+{
+    if (!may_go_on(pool) || out == NULL) {
+        return out == NULL ? fl_gpu_fail(-EINVAL, "nowhere to put an address")
+                           : fl_pool_refuse(pool);
+    }
+    if (size - 1 >= (size_t)1 << SIZE_SHIFT_MOST) {
+        if (size != 0) {
+            return fl_gpu_fail(-ENOMEM, "no device has so much memory");
+        }
+        size = 1;
+    }
+    if (pool->plan != NULL && fl_planned_take(pool, size, stream, out)) {
+        return 0;
+    }
+    size_t len = pool->strategy->round(pool, size);
+    if (len <= pool->max_direct) {
+        fl_lock_acquire(&pool->lock);
+        struct fl_pool_stream *s = fl_stream_lasting(pool, stream);
+        struct fl_pool_block *b = s != NULL ? hit(pool, s, len, size) : NULL;
+        uint64_t address = b != NULL ? b->address : 0;
+        fl_lock_release(&pool->lock);
+        if (FL_LIKELY(b != NULL)) {
+            *out = address;
+            return 0;
+        }
+    }
+    return alloc_slowly(pool, size, len, stream, out);
+}
+
+/* ---- free ---- */
+
+uint64_t fl_pool_stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                             struct fl_pool_use *uses)
+{
+    for (struct fl_pool_use *u = uses; u != NULL; u = u->next) {
+        u->stamp = fl_stream_stamp(p, u->stream);
+    }
+    return fl_stream_stamp(p, s);
+}
+
+int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                        const struct fl_pool_use *uses, bool live)
+{
+    int first = 0;
+
+    for (const struct fl_pool_use *u = uses; u != NULL; u = u->next) {
+        if (!u->stream->is_gone && u->stream->covered < u->stamp) {
+            int rc = fl_stream_cover(p, u->stream);
+            first = first != 0 ? first : rc;
+        }
+    }
+    int rc = live && !s->lasts ? fl_stream_cover(p, s) : 0;
+    return first != 0 ? first : rc;
+}
+
+/* Whatever has been submitted is done with the block, or will be before the driver gives it to
+ * anybody else. Lock: held, given up for the driver. */
+static int wait_for_users(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
+{
+    if (!p->is_pinned && p->async == NULL) {
+        return 0; /* cuMemFree waits by itself */
+    }
+    if (s == NULL) {
+        return fl_stream_sync_all(p);
+    }
+    uint64_t stamp = fl_pool_stamp_users(p, s, b->use);
+    int rc = fl_pool_cover_users(p, s, b->use, p->is_pinned);
+    for (struct fl_pool_use *u = b->use; u != NULL && rc == 0; u = u->next) {
+        rc = fl_stream_wait(p, s, u->stream, u->stamp);
+    }
+    rc = rc == 0 && p->is_pinned ? fl_stream_wait(p, s, s, stamp) : rc;
+    return rc == -EPERM || rc == -EAGAIN ? -EBUSY : rc;
+}
+
+static int return_used(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
+{
+    struct fl_pool_block shell = {.use = b->use};
+    size_t requested = b->requested;
+    int rc = wait_for_users(p, s, b);
+
+    if (rc != 0) {
+        return rc;
+    }
+    fl_block_unused(p, b);
+    fl_lock_release(&p->lock);
+    rc = fl_chunk_return(p, s, b);
+    fl_lock_acquire(&p->lock);
+    if (rc != 0) {
+        fl_block_used(p, b, requested);
+        p->s.allocs--;
+        p->s.frees--;
+    } else {
+        fl_use_drop(&shell);
+        fl_pool_tell(p);
+    }
+    fl_pool_note(p);
+    return rc;
+}
+
+int fl_pool_give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
+{
+    struct fl_gpu_guard g;
+    int rc = fl_pool_enter(p, &g);
+    bool entered = rc == 0;
+
+    fl_lock_acquire(&p->lock);
+    if (entered) {
+        rc = return_used(p, s, b);
+    }
+    if (rc != 0) {
+        b->state = FL_BLOCK_USED;
+    }
+    fl_lock_release(&p->lock);
+    if (entered) {
+        fl_pool_leave(p, &g);
+    }
+    return rc;
+}
+
+/* Lock: held. `captured`: a graph may use it whenever it runs. */
+static FL_INLINE void end_block(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                                struct fl_pool_block *b, uint64_t stamp, bool captured)
+{
+    fl_learn_free(p, b, s);
+    fl_block_unused(p, b);
+    b->state = FL_BLOCK_TRANSIT;
+    fl_block_assign(b, s, stamp);
+    if (FL_UNLIKELY(captured && !p->is_graph)) {
+        b->waits_own = true;
+        b->stamp = FL_POOL_HELD;
+        fl_collect_dispose(p, b);
+    } else if (FL_UNLIKELY(p->gc_at != 0)) {
+        if (fl_collect_add(p, b)) {
+            fl_collect_batch(p, false);
+        }
+    } else if (FL_LIKELY(b->use == NULL && p->o.gc_fast)) {
+        fl_block_put(p, b);
+    } else {
+        b->waits_own = !p->o.gc_fast;
+        fl_collect_dispose(p, b);
+    }
+    fl_pool_note(p);
+    fl_pool_tell(p);
+}
+
+static void trim_idle(struct fl_gpu_pool *p)
+{
+    struct fl_gpu_guard g;
+    size_t released = 0;
+
+    if (p->o.free_idle && fl_pool_enter(p, &g) == 0) {
+        (void)fl_chunk_trim(p, 0, &released);
+        fl_pool_leave(p, &g);
+    }
+}
+
+/* The stream that the block was taken on, or, if nothing is known of that any more, limbo. */
+static int taker_of(struct fl_gpu_pool *p, const struct fl_pool_block *b,
+                    struct fl_pool_stream **out)
+{
+    fl_lock_acquire(&p->lock);
+    *out = fl_stream_numbered(p, b->by);
+    *out = *out != NULL ? *out : fl_stream_limbo(p);
+    fl_lock_release(&p->lock);
+    return *out != NULL ? 0 : fl_gpu_fail(-ENOMEM, "no memory for a stream's record");
+}
+
+/* `b` is in transit. Events come first, while the streams are there; then the block ends. */
+static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b, void *stream,
+                                bool live)
+{
+    struct fl_pool_stream *s;
+    struct fl_gpu_guard g;
+    bool captured = false, direct = b->chunk->is_direct;
+    int rc = live ? fl_stream_see(p, stream, direct ? &captured : NULL, &s) : taker_of(p, b, &s);
+
+    /* The driver's own pool may be used in a graph, but for what waits for streams outside it. */
+    bool kept = p->async != NULL ? captured && b->use != NULL : captured || b->in_graph;
+    if (rc == 0 && direct && !kept) {
+        return fl_pool_give_back(p, s, b);
+    }
+    rc = rc == 0 ? fl_pool_enter_light(p, &g) : rc;
+    fl_lock_acquire(&p->lock);
+    if (rc != 0) {
+        b->state = FL_BLOCK_USED;
+        fl_lock_release(&p->lock);
+        return rc;
+    }
+    uint64_t stamp = fl_pool_stamp_users(p, s, b->use);
+    rc = fl_pool_cover_users(p, s, b->use, live);
+    end_block(p, s, b, stamp, kept || rc == -EINPROGRESS);
+    fl_lock_release(&p->lock);
+    fl_pool_leave(p, &g);
+    trim_idle(p);
+    return 0;
+}
+
+int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live)
+{
+    if (!may_go_on(p)) {
+        return fl_pool_refuse(p);
+    }
+    if (p->plan != NULL && fl_planned_owns(p, address)) {
+        return fl_planned_give(p, address, stream, live);
+    }
+    fl_lock_acquire(&p->lock);
+    struct fl_pool_block *b = fl_pool_find_used(p, address);
+    struct fl_pool_stream *s = fl_stream_lasting(p, stream);
+    if (b == NULL) {
+        fl_lock_release(&p->lock);
+        return fl_pool_not_here();
+    }
+    bool named = s != NULL && (live || s->number == b->by);
+    if (FL_UNLIKELY(!named || b->use != NULL || b->chunk->is_direct || b->in_graph)) {
+        b->state = FL_BLOCK_TRANSIT;
+        fl_lock_release(&p->lock);
+        return free_slowly(p, b, stream, live);
+    }
+    end_block(p, s, b, fl_stream_stamp(p, s), false);
+    fl_lock_release(&p->lock);
+    if (FL_UNLIKELY(p->o.free_idle)) {
+        trim_idle(p);
+    }
+    return 0;
+}
+
+int fl_gpu_pool_free(struct fl_gpu_pool *pool, uint64_t address, void *stream)
+{
+    return fl_pool_free(pool, address, stream, true);
+}

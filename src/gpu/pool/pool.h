@@ -1,0 +1,380 @@
+/* Shared by the files of the pools alone.
+ *
+ * pool.c      alloc and free: what is usual takes the lock, a few pointers, and makes no call to the driver
+ * calls.c, create.c  the other public calls
+ * out_of_memory.c  what is not usual: from asking other streams to giving up
+ * stream.c    streams: which handle is which; event.c  how far each is
+ * block.c     blocks: split, merged, taken, put back
+ * free_blocks.c  free blocks by size: a tree for best fit, bins for exact sizes
+ * table.c     address -> block; the memory of the records
+ * chunk.c     what is taken from the driver and given back
+ * collect.c   frees that pile up, blocks that wait for streams
+ * strategy.c  the strategies: how sizes are rounded, how the pool grows
+ * async.c     the driver's own pool
+ *
+ * Stamps. A pool has a number that grows with each event recorded: what is freed bears it as its stamp. An event covers every stamp of
+ * its stream up to the number that it ended; when it has come to pass, these are `safe`: what was submitted before those frees has run.
+ * On streams that last events are recorded when somebody asks, on others in the call that frees.
+ *
+ * P1: a chunk's blocks lie side by side and fill it; no two neighbours are free in the same set.
+ * P2: occupied + free == held: the bytes of the chunks.
+ * P3: the table has every block, once.
+ * P4: a block that is free on a stream is in that stream's set and list; one that is safe for all may be in nobody's (stream NULL).
+ *
+ * Lock: the pool's, for everything that is not said to be otherwise; never held over a call to the driver. A block that such a call is
+ * about is in transit, which nobody else touches. Streams' records stay while somebody talks to the driver. */
+#ifndef FL_GPU_POOL_POOL_H
+#define FL_GPU_POOL_POOL_H
+
+#include "gpu/driver/driver.h"
+#include "gpu/host/host.h"
+#include "gpu/trace/trace.h"
+
+enum { FL_POOL_UNIT = 256, FL_POOL_EVENTS_MOST = 16 };
+/* The driver's headers: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD. */
+enum { FL_STREAM_LEGACY = 1, FL_STREAM_PER_THREAD = 2 };
+
+enum fl_block_state {
+    FL_BLOCK_FREE,
+    FL_BLOCK_USED,
+    FL_BLOCK_TRANSIT, /* in the hands of one thread, which talks to the driver */
+    FL_BLOCK_PENDING, /* freed; waits for its streams */
+    FL_BLOCK_GARBAGE, /* freed; waits for the collector */
+};
+
+/* Another stream's use of a block. */
+struct fl_pool_use {
+    struct fl_pool_use *next;
+    struct fl_pool_stream *stream;
+    uint64_t stamp; /* since it was freed */
+};
+
+struct fl_pool_block {
+    uint64_t address;
+    size_t len;
+    enum fl_block_state state;
+    bool waits_own;                /* pending: for its own stream too */
+    size_t requested;              /* used: before rounding */
+    uint32_t life;                 /* used: of the step that is learned, from 1; 0: none */
+    uint32_t tag;                  /* used: of the thread that took it */
+    bool reused;                   /* used: the pool had it */
+    bool in_graph;                 /* used: taken while its stream was captured */
+    struct fl_pool_stream *stream; /* freed: on which; NULL: safe for all */
+    uint64_t stamp;
+    uint64_t by; /* number of the stream that has it, or freed it last; 0: none has */
+    struct fl_pool_use *use;
+    struct fl_pool_chunk *chunk;
+    struct fl_pool_block *before, *after; /* in the chunk */
+    struct fl_pool_block *older,
+        *newer; /* in the list of the stream, of what is pending, of garbage */
+    struct fl_pool_block *left, *right; /* tree: smaller, larger; bin: below, above */
+};
+
+struct fl_pool_chunk {
+    struct fl_pool_chunk *next, *previous;
+    uint64_t address;
+    size_t len;
+    struct fl_pool_block *first;
+    bool is_direct;          /* goes back when it is freed */
+    bool is_kept;            /* a plan's: goes when the plan does */
+    struct fl_pinned pinned; /* range.len 0: the driver's own allocation */
+};
+
+struct fl_pool_list {
+    struct fl_pool_block *first, *last;
+};
+
+struct fl_pool_event {
+    struct fl_pool_event *next;
+    fl_CUevent handle;
+    fl_CUcontext context; /* as its stream's */
+    uint64_t covers;
+};
+
+struct fl_pool_stream {
+    struct fl_pool_stream *next;
+    struct fl_pool_stream *alike; /* of one chain */
+    fl_CUstream handle;
+    fl_CUcontext context;
+    uint64_t id;     /* the driver's: no other stream has it, ever */
+    uint64_t number; /* this record's, never 0, never again */
+    uint64_t stamped, covered, safe;
+    struct fl_pool_event *first, *last;
+    unsigned events;
+    struct fl_pool_list
+        free; /* by stamp, roughly: what lies behind a later one is found safe later */
+    struct fl_pool_block *root;
+    size_t blocks;      /* that name it: free, pending, garbage */
+    size_t uses;        /* that name it */
+    size_t awaited;     /* of what is pending: waits for it */
+    _Atomic bool lasts; /* its handle is good at any time; else within calls that name it */
+    bool is_gone;       /* its handle is no more, or another's: nothing can be recorded */
+    bool is_lost;       /* so without a word: what no event covers is never known to be safe */
+};
+
+struct fl_pool_bin {
+    const struct fl_pool_stream *stream;
+    size_t len; /* 0: nothing here */
+    struct fl_pool_block *top;
+};
+
+struct fl_pool_entry {
+    uint64_t address;
+    struct fl_pool_block *block; /* NULL: nothing here */
+};
+
+struct fl_gpu_pool;
+
+/* Both hands of a strategy that is more than rounding and growing; NULL: the core's. */
+struct fl_pool_strategy {
+    const char *name;
+    /* The size that serves `size`. */
+    size_t (*round)(const struct fl_gpu_pool *p, size_t size);
+    /* How much to take from the driver for `len`, at least that; `direct`: for this alone. Lock: not held; the context is current.
+     * 0 or -errno. */
+    int (*growth)(struct fl_gpu_pool *p, size_t len, size_t *out, bool *direct);
+    /* Before the pool grows by so much. Likewise; NULL: nothing. */
+    void (*before)(struct fl_gpu_pool *p, size_t len);
+    bool is_binned; /* exact sizes, never split */
+    bool is_tail;   /* what is split gives its upper end */
+    bool is_direct; /* nothing is kept */
+};
+
+struct fl_pool_plan;
+
+struct fl_gpu_pool {
+    struct fl_lock lock;
+    bool is_pinned;
+    bool is_blind; /* who frees may name a stream that was destroyed: PyTorch */
+    bool is_graph; /* of graphs that run one after the other: these may have each other's memory */
+    _Atomic bool is_shut, has_grown; /* Relaxed */
+    const struct fl_pool_strategy *strategy;
+    struct fl_gpu *gpu;
+    struct fl_gpu_pool_options o;
+    struct fl_pool_stream **by_handle; /* chains of those that can be found */
+    size_t handles, known;             /* chains, a power of two or 0; streams in them */
+    struct fl_pool_entry *entry;
+    unsigned entry_shift; /* 64 - log2 of entries */
+    size_t records;       /* blocks there is room for in the table */
+    struct fl_pool_block *spare;
+    struct fl_pool_block *root; /* of what is safe for all */
+    struct fl_pool_bin *bin;
+    size_t bins, bins_used;
+    struct fl_pool_stream *streams, *limbo; /* limbo: NULL, or one of them */
+    uint64_t numbers;
+    _Atomic uint64_t epoch; /* what is freed now gets this stamp. Relaxed; changed under the lock */
+    struct fl_pool_chunk *chunks;
+    struct fl_pool_chunk *idle_from; /* whoever gives chunks back goes on there */
+    struct fl_pool_slab *slabs;
+    struct fl_pool_event *events; /* spare */
+    struct fl_pool_list pending, garbage;
+    size_t garbage_bytes, gc_at;
+    size_t coming; /* bytes asked of the driver, not there yet */
+    size_t kept;   /* bytes of a plan's arena */
+    bool is_learning;
+    _Atomic uint32_t
+        stream_generation;     /* streams that were left. Relaxed; changed under the lock */
+    _Atomic uint64_t occupied; /* as s.occupied_bytes, for who has no lock. Relaxed */
+    unsigned driver_calls;
+    unsigned waiters;
+    _Atomic uint32_t freed; /* changes with each free while somebody waits for one */
+    size_t max_direct;      /* what is larger has a chunk of its own, and is never pooled */
+    fl_CUmemoryPool async;
+    struct fl_gpu_pool_stats s; /* occupied and free are of the chunks but for a plan's */
+    struct fl_pool_plan *plan;  /* FL_GPU_PLANNED */
+    struct fl_gpu_track track;
+};
+
+/* ---- table.c ---- */
+
+struct fl_pool_block *fl_table_find(const struct fl_gpu_pool *p, uint64_t address);
+void fl_table_insert(struct fl_gpu_pool *p, struct fl_pool_block *b);
+void fl_table_remove(struct fl_gpu_pool *p, const struct fl_pool_block *b);
+/* A record, zero, with room in the table; NULL: no memory. */
+struct fl_pool_block *fl_record_get(struct fl_gpu_pool *p);
+void fl_record_put(struct fl_gpu_pool *p, struct fl_pool_block *b);
+void fl_records_free(struct fl_gpu_pool *p);
+
+/* ---- free_blocks.c ---- */
+
+void fl_list_append(struct fl_pool_list *l, struct fl_pool_block *b);
+void fl_list_prepend(struct fl_pool_list *l, struct fl_pool_block *b);
+/* Behind all whose stamps are not later. */
+void fl_list_insert(struct fl_pool_list *l, struct fl_pool_block *b);
+void fl_list_remove(struct fl_pool_list *l, struct fl_pool_block *b);
+void fl_list_replace(struct fl_pool_list *l, struct fl_pool_block *old, struct fl_pool_block *b);
+/* Into and out of the set of b->stream. */
+void fl_set_insert(struct fl_gpu_pool *p, struct fl_pool_block *b);
+void fl_set_remove(struct fl_gpu_pool *p, struct fl_pool_block *b);
+/* What serves `len`: the smallest that is as large, of those the lowest; binned, of that size the one freed last. NULL: none. It
+ * stays in the set. */
+struct fl_pool_block *fl_set_find(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len);
+/* So that blocks of `len` have a bin at all. False: no memory. */
+bool fl_set_prepare(struct fl_gpu_pool *p, size_t len);
+
+/* ---- block.c ---- */
+
+/* Names the stream that freed `b`; NULL: nobody need be asked. */
+void fl_block_assign(struct fl_pool_block *b, struct fl_pool_stream *s, uint64_t stamp);
+/* A block that is nobody's becomes free, in the set of its stream, with its neighbours where it may (S7). */
+void fl_block_put(struct fl_gpu_pool *p, struct fl_pool_block *b);
+/* Out of its set and list: in transit. */
+void fl_block_withdraw(struct fl_gpu_pool *p, struct fl_pool_block *b);
+/* Of what `s` may have at once: `len` bytes, in use. NULL: nothing. */
+struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len);
+/* A new chunk's only block: its `len` bytes for use, the rest is put. */
+struct fl_pool_block *fl_block_carve(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t len);
+/* What `s` freed and what is free for all become one where they touch. True: something did. */
+bool fl_block_join(struct fl_gpu_pool *p, struct fl_pool_stream *s);
+/* Bytes and peaks of a block that begins or ends to be used. */
+void fl_block_used(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t requested);
+void fl_block_unused(struct fl_gpu_pool *p, struct fl_pool_block *b);
+/* P1 to P4. */
+bool fl_pool_check(struct fl_gpu_pool *p);
+
+/* ---- stream.c, event.c ---- */
+
+/* The record of a handle that lasts; NULL: none does. Lock: held. */
+struct fl_pool_stream *fl_stream_lasting(const struct fl_gpu_pool *p, void *stream);
+/* That of this number, whether or not its handle leads to it still; NULL: nothing is known of it
+ * any more. Lock: held. */
+struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t number);
+/* The record of a stream that is there, which the driver is asked for unless it lasts. `captures`:
+ * is it being captured (no, if it lasts)? NULL: that is not asked. Lock: not held. 0, -ENOMEM, or
+ * what the driver says. */
+int fl_stream_see(struct fl_gpu_pool *p, void *stream, bool *captures, struct fl_pool_stream **out);
+/* Stands for streams that are not known any more: nothing of it is ever safe. NULL: no memory. */
+struct fl_pool_stream *fl_stream_limbo(struct fl_gpu_pool *p);
+/* What a call about a stream says; only our own context's end ends the pool. */
+int fl_stream_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call);
+/* The number that the calling thread's own stream goes by. */
+extern FL_HIDDEN _Thread_local uint64_t fl_stream_mine; /* 0: not yet */
+uint64_t fl_stream_thread_new(void);
+static inline uint64_t fl_stream_thread(void)
+{
+    return FL_LIKELY(fl_stream_mine != 0) ? fl_stream_mine : fl_stream_thread_new();
+}
+/* Not to be found any more. */
+void fl_stream_leave(struct fl_gpu_pool *p, struct fl_pool_stream *s);
+uint64_t fl_stream_stamp(const struct fl_gpu_pool *p, struct fl_pool_stream *s);
+/* `s` is there: it lasts, or is named by the call under way. */
+bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *s);
+/* The rest: with the lock, which they give up for the driver, in whose hands the context is current.
+ * An event on `s`, which is there, that covers all stamps so far. 0; -EINPROGRESS: it is captured;
+ * -ENOMEM; -ESHUTDOWN; -EIO. */
+int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s);
+/* How far is it? What is safe is put where all find it. */
+void fl_stream_poll(struct fl_gpu_pool *p, struct fl_pool_stream *s);
+/* That; where it lasts an event is recorded first, if one is missing. -EPERM: it is, and cannot
+ * be. */
+int fl_stream_ask(struct fl_gpu_pool *p, struct fl_pool_stream *s);
+/* `s` waits for what `t` freed up to `stamp`, and what `t` has freed becomes `s`'s. Pinned, or `s`
+ * is NULL: the caller waits. 0 or as fl_stream_ask. */
+int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_stream *t,
+                   uint64_t stamp);
+/* Waits until all that events cover is safe. */
+int fl_stream_drain(struct fl_gpu_pool *p);
+/* Something freed has not been seen to be safe. */
+bool fl_streams_unsafe(const struct fl_gpu_pool *p);
+/* Waits for the whole context: all stamps so far are safe. It breaks captures that are under
+ * way. */
+int fl_stream_sync_all(struct fl_gpu_pool *p);
+/* Events of `s` that cover no more than `upto` are spare. */
+void fl_events_drop(struct fl_gpu_pool *p, struct fl_pool_stream *s, uint64_t upto);
+/* Of what is free on `t`, what is safe. No driver. */
+void fl_stream_release(struct fl_gpu_pool *p, struct fl_pool_stream *t);
+void fl_streams_free(struct fl_gpu_pool *p);
+
+/* ---- chunk.c ---- */
+
+/* Takes a chunk for `len` bytes, carved: a block in use. Lock: not held; context current. -ENOMEM: the driver, or the limit. */
+int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, size_t requested,
+                  bool exact, struct fl_pool_block **out);
+/* Idle chunks go back until `keep` bytes are free. Likewise. 0 or the driver's first refusal. */
+int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released);
+/* A block in transit that is its chunk: back to the driver, `s` having freed it. Lock: not held. With what is not 0 it is in transit
+ * still. */
+int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b);
+/* c->len bytes as the target has them; with the driver's pool in order on `s`. Both timed and counted; with a refusal `c` is as it was.
+ * Lock: not held. */
+int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
+                         struct fl_pool_chunk *c);
+int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
+                       struct fl_pool_chunk *c);
+void fl_chunk_link(struct fl_gpu_pool *p, struct fl_pool_chunk *c);
+void fl_chunk_unlink(struct fl_gpu_pool *p, struct fl_pool_chunk *c);
+/* Adds what has come from the driver to what is held. Lock: held. */
+void fl_chunk_held(struct fl_gpu_pool *p);
+
+/* ---- pool.c, calls.c ---- */
+
+int fl_pool_not_here(void);
+/* Why nothing is to be done: 0, -EINVAL, -ECHILD, -ESHUTDOWN. */
+int fl_pool_refuse(const struct fl_gpu_pool *p);
+/* That, then fl_pool_enter: how a user's call that talks to the driver begins. */
+int fl_pool_admit(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
+/* Lock: held. NULL: there is no such block in use. */
+struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t address);
+/* As fl_gpu_pool_free; not `live`: `stream` was the one that the block was taken on, and may have
+ * been destroyed since. */
+int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live);
+/* Events for a block that is about to end, in transit: on `s`, if it is there (`live`) and does not
+ * last, and on the other streams that use it. 0 or the first refusal: -EINPROGRESS, one is
+ * captured. Lock: held, given up for the driver. */
+int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                        const struct fl_pool_use *uses, bool live);
+/* Before that: their stamps, and that of `s`. */
+uint64_t fl_pool_stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                             struct fl_pool_use *uses);
+/* A block in transit, a chunk of its own, goes back to the driver; with anything but 0 it is in use again. `s` freed it; NULL: all is to be
+ * waited for. Lock: not held. */
+int fl_pool_give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b);
+
+/* ---- out_of_memory.c ---- */
+
+/* Lock: not held. */
+int fl_fallback_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, size_t requested,
+                      struct fl_pool_block **out);
+/* Asks the streams that hold something back: with others' frees, and what is pending. Lock: held, given up for the driver. */
+void fl_fallback_settle(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool others);
+/* Around what talks to the driver. Lock: not held. */
+int fl_pool_enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
+/* For calls that no capture minds. */
+int fl_pool_enter_light(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
+void fl_pool_leave(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
+/* What the driver said, as a status; a driver that has gone is remembered. */
+int fl_pool_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call, size_t bytes);
+static inline bool fl_pool_is_shut(const struct fl_gpu_pool *p)
+{
+    return atomic_load_explicit(&p->is_shut, memory_order_relaxed);
+}
+/* Somebody who waits for a free is told of one. Lock: held. */
+void fl_pool_tell(struct fl_gpu_pool *p);
+
+/* ---- collect.c ---- */
+
+/* A block that has ended, with its stamps: to its set, or where it waits. */
+void fl_collect_dispose(struct fl_gpu_pool *p, struct fl_pool_block *b);
+/* True: it is garbage now, and enough of that (fl_collect_batch). */
+bool fl_collect_add(struct fl_gpu_pool *p, struct fl_pool_block *b);
+/* A batch, largest first; `all`: whatever the fraction says. */
+void fl_collect_batch(struct fl_gpu_pool *p, bool all);
+/* What captured streams have freed: nobody has it, for a graph may. Ends with the pool. */
+#define FL_POOL_HELD UINT64_MAX /* its stamp */
+void fl_collect_release_held(struct fl_gpu_pool *p);
+/* What need not wait any more is put. */
+void fl_collect_pending(struct fl_gpu_pool *p);
+void fl_use_drop(struct fl_pool_block *b);
+
+/* ---- strategy.c, async.c ---- */
+
+/* NULL: no such strategy. */
+const struct fl_pool_strategy *fl_strategy_get(enum fl_gpu_strategy strategy);
+/* -EINVAL: options that make no sense. Context: not needed. */
+int fl_strategy_check(struct fl_gpu_pool_options *o);
+/* Asks the driver what the strategy must know. Context current. */
+int fl_strategy_start(struct fl_gpu_pool *p);
+int fl_async_start(struct fl_gpu_pool *p);
+void fl_async_stop(struct fl_gpu_pool *p);
+
+#endif

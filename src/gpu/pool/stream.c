@@ -1,0 +1,282 @@
+/* Streams: what is known of each, and the events that say how far it is.
+ *
+ * A handle may be given to the driver only while its stream is there: asking it of one that was
+ * destroyed is undefined. So a stream is asked for its number, and an event is recorded on it,
+ * within the call that names it; and later only when it lasts: the legacy stream, and what the
+ * program says it of (fl_gpu_pool_stream_lasts, FAULTLESS_GPU_EVENTS=lazy). On those one event,
+ * recorded when somebody wants to know, covers thousands of frees. Streams are told apart by the
+ * driver's number. A driver without numbers (before 12.0) has none to tell: then each mention of a
+ * handle is a stream of its own, until it lasts. */
+#include "gpu/pool/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+_Thread_local uint64_t fl_stream_mine;
+
+uint64_t fl_stream_thread_new(void)
+{
+    static _Atomic uint64_t last;
+
+    fl_stream_mine = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    return fl_stream_mine;
+}
+
+static fl_CUstream handle_of(void *stream)
+{
+    return (uintptr_t)stream == FL_STREAM_LEGACY ? NULL : stream;
+}
+
+static struct fl_pool_stream **chain_of(const struct fl_gpu_pool *p, const void *handle)
+{
+    uint64_t key = (uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15);
+
+    return &p->by_handle[key >> 32 & (p->handles - 1)];
+}
+
+struct fl_pool_stream *fl_stream_lasting(const struct fl_gpu_pool *p, void *stream)
+{
+    fl_CUstream handle = handle_of(stream);
+    struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, handle) : NULL;
+
+    while (s != NULL && (s->handle != handle || !s->lasts)) {
+        s = s->alike;
+    }
+    return s;
+}
+
+struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t number)
+{
+    struct fl_pool_stream *s = p->streams;
+
+    while (s != NULL && s->number != number) {
+        s = s->next;
+    }
+    return s;
+}
+
+static void link_to_chain(struct fl_gpu_pool *p, struct fl_pool_stream *s)
+{
+    struct fl_pool_stream **chain = chain_of(p, s->handle);
+
+    s->alike = *chain;
+    *chain = s;
+}
+
+/* Room for one more to be found; with as many chains as before when there is no memory for more.
+ * False: there is none at all. */
+static bool more_chains(struct fl_gpu_pool *p)
+{
+    size_t n = p->handles == 0 ? 64 : 2 * p->handles;
+
+    if (p->known < p->handles) {
+        return true;
+    }
+    struct fl_pool_stream **fresh = calloc(n, sizeof(void *));
+    if (fresh == NULL) {
+        return p->handles != 0;
+    }
+    free(p->by_handle);
+    p->by_handle = fresh;
+    p->handles = n;
+    for (struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
+        if (!s->is_gone) {
+            link_to_chain(p, s);
+        }
+    }
+    return true;
+}
+
+/* One that nobody has anything of any more, or a new one, not to be found yet. */
+static struct fl_pool_stream *record(struct fl_gpu_pool *p)
+{
+    struct fl_pool_stream *s = p->driver_calls == 0 && p->plan == NULL ? p->streams : NULL;
+
+    while (s != NULL && !(s->is_gone && s != p->limbo && s->blocks + s->uses + s->awaited == 0)) {
+        s = s->next;
+    }
+    if (s != NULL) {
+        fl_events_drop(p, s, UINT64_MAX); /* that nobody asks any more */
+        *s = (struct fl_pool_stream){.next = s->next, .is_gone = true};
+        return s;
+    }
+    s = calloc(1, sizeof *s);
+    if (s != NULL) {
+        s->is_gone = true;
+        s->next = p->streams;
+        p->streams = s;
+    }
+    return s;
+}
+
+void fl_stream_leave(struct fl_gpu_pool *p, struct fl_pool_stream *s)
+{
+    struct fl_pool_stream **at = chain_of(p, s->handle);
+
+    while (*at != s) {
+        at = &(*at)->alike;
+    }
+    *at = s->alike;
+    p->known--;
+    s->is_gone = true;
+    atomic_fetch_add_explicit(&p->stream_generation, 1, memory_order_relaxed);
+}
+
+static void lose(struct fl_gpu_pool *p, struct fl_pool_stream *s)
+{
+    if (!s->is_gone) {
+        fl_stream_leave(p, s);
+        s->is_lost = true;
+        p->s.quarantined += s->covered < s->stamped ? s->blocks : 0;
+    }
+}
+
+int fl_stream_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call)
+{
+    fl_CUdevice device;
+    int rc = code == FL_CUDA_SUCCESS ? 0 : fl_cuda_status(code, call, 0);
+
+    if (rc != -ESHUTDOWN || code == FL_CUDA_ERROR_DEINITIALIZED) {
+        return rc != -ESHUTDOWN ? rc : fl_pool_status(p, code, call, 0);
+    }
+    /* The stream's context, or ours? */
+    code = fl_cuda.cuCtxGetDevice(&device);
+    return code != FL_CUDA_SUCCESS ? fl_pool_status(p, code, "cuCtxGetDevice", 0)
+                                   : fl_gpu_fail(-EINVAL, "the stream has been destroyed");
+}
+
+bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *s)
+{
+    int status = FL_CU_STREAM_CAPTURE_STATUS_NONE;
+
+    if (fl_cuda.cuStreamIsCapturing == NULL) {
+        return false;
+    }
+    fl_CUresult code = fl_cuda.cuStreamIsCapturing(s->handle, &status);
+    if (code != FL_CUDA_SUCCESS && code != FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
+        (void)fl_stream_status(p, code, "cuStreamIsCapturing");
+    }
+    /* The legacy stream is not to be touched while a blocking one is captured. */
+    return code == FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+           (code == FL_CUDA_SUCCESS && status != FL_CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+/* What the driver knows of a stream that is there. A driver that gives streams no numbers (before
+ * 12.0): there the threads' own have one of ours, and the others last. Lock: not held. */
+static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *captures)
+{
+    struct fl_gpu_guard g;
+    unsigned long long id = fl_stream_thread();
+    int rc = fl_pool_enter_light(p, &g);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (fl_cuda.cuStreamGetId != NULL) {
+        rc = fl_stream_status(p, fl_cuda.cuStreamGetId(seen->handle, &id), "cuStreamGetId");
+    }
+    if (rc == 0 && captures != NULL) {
+        *captures = fl_stream_is_capturing(p, seen);
+    }
+    seen->id = id;
+    fl_pool_leave(p, &g);
+    return rc;
+}
+
+/* Where an unknown stream is at home: another device's may use the pool's memory, too. Lock: not
+ * held. */
+static int look_where(struct fl_gpu_pool *p, struct fl_pool_stream *seen)
+{
+    struct fl_gpu_guard g;
+    int rc = 0;
+
+    if ((uintptr_t)seen->handle > FL_STREAM_PER_THREAD && fl_cuda.cuStreamGetCtx != NULL &&
+        (rc = fl_pool_enter_light(p, &g)) == 0) {
+        rc = fl_stream_status(p, fl_cuda.cuStreamGetCtx(seen->handle, &seen->context),
+                              "cuStreamGetCtx");
+        fl_pool_leave(p, &g);
+    }
+    return rc;
+}
+
+/* The record of that number, if there is one. Others of the handle have been destroyed, but for the
+ * threads' own. Lock: held. */
+static struct fl_pool_stream *find(struct fl_gpu_pool *p, fl_CUstream handle, uint64_t id)
+{
+    struct fl_pool_stream *found = NULL, *next;
+
+    for (struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, handle) : NULL; s != NULL;
+         s = next) {
+        next = s->alike;
+        if (s->handle == handle && s->id == id) {
+            found = s;
+        } else if (s->handle == handle && (uintptr_t)handle != FL_STREAM_PER_THREAD) {
+            lose(p, s);
+        }
+    }
+    return found;
+}
+
+static struct fl_pool_stream *add(struct fl_gpu_pool *p, const struct fl_pool_stream *seen)
+{
+    struct fl_pool_stream *s = more_chains(p) ? record(p) : NULL;
+
+    if (s != NULL) {
+        s->handle = seen->handle;
+        s->context = seen->context;
+        s->id = seen->id;
+        s->number = ++p->numbers;
+        s->lasts = seen->handle == NULL ||
+                   ((uintptr_t)seen->handle != FL_STREAM_PER_THREAD &&
+                    (p->o.events == FL_GPU_EVENTS_LAZY || fl_cuda.cuStreamGetId == NULL));
+        s->is_gone = false;
+        link_to_chain(p, s);
+        p->known++;
+    }
+    return s;
+}
+
+int fl_stream_see(struct fl_gpu_pool *p, void *stream, bool *captures, struct fl_pool_stream **out)
+{
+    struct fl_pool_stream seen = {.handle = handle_of(stream), .context = p->gpu->context};
+    int rc = 0;
+
+    if (captures != NULL) {
+        *captures = false;
+    }
+    fl_lock_acquire(&p->lock);
+    *out = fl_stream_lasting(p, stream);
+    if (*out == NULL && seen.handle != NULL) {
+        fl_lock_release(&p->lock);
+        rc = look_at(p, &seen, captures);
+        fl_lock_acquire(&p->lock);
+    }
+    if (*out == NULL && rc == 0 && (*out = find(p, seen.handle, seen.id)) == NULL) {
+        fl_lock_release(&p->lock);
+        rc = look_where(p, &seen);
+        fl_lock_acquire(&p->lock);
+        *out = find(p, seen.handle, seen.id);
+    }
+    if (*out == NULL && rc == 0 && (*out = add(p, &seen)) == NULL) {
+        rc = fl_gpu_fail(-ENOMEM, "no memory for a stream's record");
+    }
+    fl_lock_release(&p->lock);
+    return rc;
+}
+
+struct fl_pool_stream *fl_stream_limbo(struct fl_gpu_pool *p)
+{
+    if (p->limbo == NULL && (p->limbo = record(p)) != NULL) {
+        p->limbo->number = ++p->numbers;
+        p->limbo->is_lost = true;
+    }
+    return p->limbo;
+}
+
+uint64_t fl_stream_stamp(const struct fl_gpu_pool *p, struct fl_pool_stream *s)
+{
+    if (!s->is_gone || s->is_lost) { /* retired: nothing more was submitted to it */
+        s->stamped = atomic_load_explicit(&p->epoch, memory_order_relaxed);
+    }
+    return s->stamped;
+}

@@ -1,0 +1,75 @@
+/* The pools that other libraries' hooks allocate from: one a device, made when it is first asked for,
+ * in the device's primary context, which is theirs, with the options that the environment gives.
+ * They stay: libraries free at exit, or never.
+ *
+ * State: the caller's struct fl_shim; each pool is written once. Lock: its mutex, to make one; a
+ * pthread mutex, for the driver is called meanwhile. */
+#include "gpu/shim/shim.h"
+
+#include <errno.h>
+
+struct fl_gpu_pool *fl_shim_make(const struct fl_shim *shim, int device, struct fl_gpu **out)
+{
+    struct fl_gpu_pool_options o;
+    struct fl_gpu_pool *made = NULL;
+    struct fl_gpu *gpu;
+
+    if (fl_gpu_open_primary(device, &gpu) != 0) {
+        return NULL;
+    }
+    fl_gpu_pool_defaults(&o, FL_GPU_DEVICE);
+    shim->choose(&o);
+    if (fl_gpu_pool_create(gpu, &o, &made) != 0) {
+        (void)fl_gpu_close(gpu);
+        return NULL;
+    }
+    if (out != NULL) {
+        *out = gpu;
+    }
+    return made;
+}
+
+static struct fl_gpu_pool *made_now(struct fl_shim *shim, int device)
+{
+    struct fl_gpu_pool *p;
+
+    (void)pthread_mutex_lock(&shim->mutex);
+    p = atomic_load_explicit(&shim->pool[device], memory_order_relaxed);
+    if (p == NULL && (p = fl_shim_make(shim, device, NULL)) != NULL) {
+        p->is_blind = shim->is_blind;
+        atomic_fetch_add_explicit(&shim->made, 1, memory_order_relaxed);
+        /* release: pairs with the acquire in fl_shim_pool */
+        atomic_store_explicit(&shim->pool[device], p, memory_order_release);
+    }
+    (void)pthread_mutex_unlock(&shim->mutex);
+    return p;
+}
+
+struct fl_gpu_pool *fl_shim_pool(struct fl_shim *shim, int device, bool may_make)
+{
+    struct fl_gpu_pool *p;
+
+    if (device < 0 || device >= FL_GPU_DEVICES) {
+        (void)fl_gpu_fail(-EINVAL, "no device of that number");
+        return NULL;
+    }
+    p = atomic_load_explicit(&shim->pool[device], memory_order_acquire);
+    if (p == NULL && may_make && fl_gpu_is_forked()) {
+        (void)fl_gpu_fail(-ECHILD, "a fork's child: the devices are its parent's");
+    } else if (p == NULL && may_make) {
+        p = made_now(shim, device);
+    }
+    return p;
+}
+
+void fl_shim_complain(_Atomic bool *told, const char *what)
+{
+    char line[320];
+    struct fl_text t = fl_text_on(line, sizeof line);
+
+    if (!atomic_exchange(told, true)) {
+        fl_text_str(&t, what);
+        fl_text_str(&t, fl_gpu_error());
+        fl_say(line);
+    }
+}

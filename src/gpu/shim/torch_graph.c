@@ -1,0 +1,228 @@
+/* PyTorch's private pools. A graph replays with the addresses that it was captured with, so what it
+ * allocated, temporaries included, is its own until it is released: a pool of its own, from which
+ * nothing goes to other requests or to the driver before.
+ *
+ * Hooks: begin, end and release of torch::cuda::CUDAPluggableAllocator (PyTorch 2.3 and later),
+ * which are function pointers in C++. A pool's number is a std::pair of two integers, in registers
+ * as a struct of two is; the filter, a std::function, is the caller's, by reference, and copied
+ * here. Its layout is libstdc++'s, that of PyTorch's own builds; tests/gpu/torch_caller.cpp holds
+ * it against the compiler's.
+ * State: the lists, under `mutex`; a pthread mutex, for the filter and the driver are called
+ * meanwhile, and no allocation of malloc's takes it. */
+#include "gpu/shim/shim.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { CXX_CLONE = 2, CXX_DESTROY = 3 }; /* std::_Manager_operation */
+
+/* std::function<bool(cudaStream_t)>. */
+struct cxx_filter {
+    void *functor[2];
+    bool (*manage)(void *to, const void *from, int what); /* NULL: empty */
+    bool (*invoke)(const void *functor, void **stream);
+};
+
+struct graph_pool {
+    struct graph_pool *next;
+    int device;
+    struct fl_gpu_torch_id id;
+    struct fl_gpu_pool *pool;
+    unsigned begun; /* begins that nobody has released yet; 0: it goes when nothing is allocated */
+};
+
+/* Allocations of streams that the filter lets through, from a begin to its end. In their order. */
+struct routing {
+    struct routing *next;
+    struct graph_pool *to;
+    struct cxx_filter filter;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct graph_pool *pools;
+static struct routing *routings;
+static _Atomic unsigned routed, pooled; /* how many there are. Relaxed: who has begun knows */
+
+static struct graph_pool *find(int device, struct fl_gpu_torch_id id)
+{
+    struct graph_pool *g = pools;
+
+    while (g != NULL &&
+           (g->device != device || g->id.first != id.first || g->id.second != id.second)) {
+        g = g->next;
+    }
+    return g;
+}
+
+static struct graph_pool *make(int device, struct fl_gpu_torch_id id)
+{
+    struct graph_pool *g = calloc(1, sizeof *g);
+
+    if (g == NULL || (g->pool = fl_torch_make(device)) == NULL) {
+        free(g);
+        return NULL;
+    }
+    g->device = device;
+    g->id = id;
+    g->next = pools;
+    pools = g;
+    atomic_fetch_add_explicit(&pooled, 1, memory_order_relaxed);
+    return g;
+}
+
+static bool copy(struct cxx_filter *to, const struct cxx_filter *from)
+{
+    if (from == NULL || from->manage == NULL) {
+        return from == NULL; /* no filter: every stream; an empty one nobody may call */
+    }
+    (void)from->manage(to->functor, from->functor, CXX_CLONE);
+    to->manage = from->manage;
+    to->invoke = from->invoke;
+    return true;
+}
+
+void fl_gpu_torch_begin_allocate_to_pool(int device, struct fl_gpu_torch_id id, const void *filter)
+{
+    struct routing *r, **at = &routings;
+
+    if (fl_gpu_is_forked() || (r = calloc(1, sizeof *r)) == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&mutex);
+    r->to = find(device, id);
+    r->to = r->to != NULL ? r->to : make(device, id);
+    if (r->to == NULL || !copy(&r->filter, filter)) {
+        (void)pthread_mutex_unlock(&mutex);
+        free(r); /* the device's pool then, which holds what it frees of a captured stream */
+        return;
+    }
+    r->to->begun++;
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    *at = r;
+    atomic_fetch_add_explicit(&routed, 1, memory_order_relaxed);
+    (void)pthread_mutex_unlock(&mutex);
+}
+
+void fl_gpu_torch_end_allocate_to_pool(int device, struct fl_gpu_torch_id id)
+{
+    if (fl_gpu_is_forked()) {
+        return;
+    }
+    (void)pthread_mutex_lock(&mutex);
+    const struct graph_pool *g = find(device, id);
+    for (struct routing **at = &routings; g != NULL && *at != NULL; at = &(*at)->next) {
+        struct routing *r = *at;
+        if (r->to == g) {
+            *at = r->next;
+            if (r->filter.manage != NULL) {
+                (void)r->filter.manage(r->filter.functor, r->filter.functor, CXX_DESTROY);
+            }
+            free(r);
+            atomic_fetch_sub_explicit(&routed, 1, memory_order_relaxed);
+            break;
+        }
+    }
+    (void)pthread_mutex_unlock(&mutex);
+}
+
+/* Not while something is captured, perhaps: to end a pool may be to wait for all. Lock: held. */
+static bool reap(int device)
+{
+    bool any = false;
+
+    for (struct graph_pool **at = &pools; *at != NULL && routings == NULL;) {
+        struct graph_pool *g = *at;
+        struct fl_gpu *gpu = g->pool->gpu;
+        if (g->device != device || g->begun != 0 || fl_gpu_pool_destroy(g->pool) != 0) {
+            at = &g->next;
+            continue;
+        }
+        (void)fl_gpu_close(gpu);
+        *at = g->next;
+        free(g);
+        atomic_fetch_sub_explicit(&pooled, 1, memory_order_relaxed);
+        any = true;
+    }
+    return any;
+}
+
+void fl_gpu_torch_release_pool(int device, struct fl_gpu_torch_id id)
+{
+    if (fl_gpu_is_forked()) {
+        return;
+    }
+    (void)pthread_mutex_lock(&mutex);
+    struct graph_pool *g = find(device, id);
+    if (g != NULL && g->begun > 0) {
+        g->begun--;
+        (void)reap(device);
+    }
+    (void)pthread_mutex_unlock(&mutex);
+}
+
+bool fl_torch_graph_reap(int device)
+{
+    bool any = false;
+
+    if (atomic_load_explicit(&pooled, memory_order_relaxed) != 0) {
+        (void)pthread_mutex_lock(&mutex);
+        any = reap(device);
+        (void)pthread_mutex_unlock(&mutex);
+    }
+    return any;
+}
+
+struct fl_gpu_pool *fl_torch_graph_of(int device, void *stream)
+{
+    struct fl_gpu_pool *found = NULL;
+
+    if (FL_LIKELY(atomic_load_explicit(&routed, memory_order_relaxed) == 0)) {
+        return NULL;
+    }
+    (void)pthread_mutex_lock(&mutex);
+    for (const struct routing *r = routings; r != NULL && found == NULL; r = r->next) {
+        void *asked = stream;
+        if (r->to->device == device &&
+            (r->filter.invoke == NULL || r->filter.invoke(r->filter.functor, &asked))) {
+            found = r->to->pool;
+        }
+    }
+    (void)pthread_mutex_unlock(&mutex);
+    return found;
+}
+
+int fl_torch_graph_free(int device, uint64_t address, void *stream)
+{
+    int rc = -ENOENT;
+
+    if (FL_LIKELY(atomic_load_explicit(&pooled, memory_order_relaxed) == 0)) {
+        return rc;
+    }
+    (void)pthread_mutex_lock(&mutex);
+    for (const struct graph_pool *g = pools; g != NULL && rc == -ENOENT; g = g->next) {
+        rc = g->device == device ? fl_pool_free(g->pool, address, stream, false) : rc;
+    }
+    if (rc == 0) {
+        (void)reap(device);
+    }
+    (void)pthread_mutex_unlock(&mutex);
+    return rc;
+}
+
+int fl_torch_graph_record(uint64_t address, void *stream)
+{
+    int rc = -ENOENT;
+
+    if (atomic_load_explicit(&pooled, memory_order_relaxed) == 0) {
+        return rc;
+    }
+    (void)pthread_mutex_lock(&mutex);
+    for (const struct graph_pool *g = pools; g != NULL && rc == -ENOENT; g = g->next) {
+        rc = fl_gpu_pool_record_stream(g->pool, address, stream);
+    }
+    (void)pthread_mutex_unlock(&mutex);
+    return rc;
+}

@@ -1,0 +1,124 @@
+"""What test_gpu_frameworks runs under the library: one program a mode. Asserts; ends with 0."""
+import ctypes
+import sys
+import warnings
+
+
+def use_torch(expected):
+    """faultless.torch.use() twice: its answer, and what it warns of."""
+    import faultless.torch
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        answer = faultless.torch.use("planned")
+        if not answer:
+            assert faultless.torch.use("planned") is False
+    assert answer is expected, [str(w.message) for w in seen]
+    assert len(seen) == (0 if expected else 1), [str(w.message) for w in seen]
+    return str(seen[0].message) if seen else ""
+
+
+def refused(words):
+    import torch
+    told = use_torch(False)
+    assert words in told and "stays as it is" in told, told
+    assert getattr(torch, "changed", []) == []
+
+
+def cpu():
+    """A real PyTorch without CUDA, or without a device: nothing changes."""
+    import torch
+    before = torch.arange(12).reshape(3, 4).sum().item()
+    told = use_torch(False)
+    assert "stays as it is" in told, told
+    assert torch.arange(12).reshape(3, 4).sum().item() == before == 66
+    assert (torch.ones(3, requires_grad=True) * 2).sum().backward() is None
+
+
+def hooks():
+    import torch
+    import faultless.gpu
+    import faultless.torch
+    try:
+        faultless.torch.use("none such")
+        raise AssertionError("no ValueError")
+    except ValueError as e:
+        assert "planned" in str(e)
+    use_torch(True)
+    target = torch.changed[0].allocator()
+    want = set(faultless.torch.HOOKS) if "old" not in torch._lacks else set(list(faultless.torch.HOOKS)[:5])
+    assert set(target.hooks) == want, target.hooks
+    assert torch.settings == ([] if "no-setting" in torch._lacks else ["pinned_use_cuda_host_register:True"])
+    pool = faultless.torch.pool()
+    assert pool.handle == faultless.torch.pool(0).handle
+    for _ in range(4):
+        pool.step()
+        blocks = [target.alloc(1 << 20, 0, None) for _ in range(5)]
+        assert all(blocks)
+        for block in blocks:
+            target.free(block, 1 << 20, 0, None)
+    assert pool.stats()["planned_hits"] == 15, pool.stats()
+    library = ctypes.CDLL(None)
+    library.fl_step_begin(None)  # faultless.step() is a step of the pools, too
+    block = target.alloc(1 << 20, 0, None)
+    assert pool.stats()["planned_hits"] == 16
+    assert faultless.gpu.device_stats()["occupied_bytes"] == 1 << 20
+    target.free(block, 1 << 20, 0, None)
+    library.fl_step_end(None)
+    pool.collect()
+    pool.retire(0)
+    block = target.alloc(32 << 20, 0, None)
+    target.free(block, 32 << 20, 0, None)
+    assert pool.trim(1 << 40) == 0 and pool.trim() >= 32 << 20
+    try:
+        faultless.torch.pool(63)
+        raise AssertionError("no Error")
+    except faultless.gpu.Error as e:
+        assert "no device of that number" in str(e)
+
+
+def cupy():
+    import cupy as stand_in
+    import faultless.cupy
+    import faultless.gpu
+    assert faultless.cupy.use() is True
+    malloc = stand_in.chosen[0]
+    block = malloc(1 << 20)
+    assert block.ptr != 0 and malloc(0).ptr == 0
+    assert faultless.cupy.pool().stats()["occupied_bytes"] == 1 << 20
+    del block
+    assert faultless.cupy.pool().stats()["occupied_bytes"] == 0
+    try:
+        malloc(1 << 50)
+        raise AssertionError("no MemoryError")
+    except MemoryError as e:
+        assert "bytes of the device" in str(e)
+
+
+def real():
+    """PyTorch's own C++ calls the hooks; the runtime is a stand-in, the driver the fake."""
+    import torch
+    import faultless.gpu
+    import faultless.torch
+    torch.cuda.is_available = lambda: True
+    use_torch(True)
+    alloc = torch._C._cuda_cudaCachingAllocator_raw_alloc
+    free = torch._C._cuda_cudaCachingAllocator_raw_delete
+    pool = faultless.torch.pool()
+    for _ in range(4):
+        pool.step()
+        for block in [alloc(1 << 20, 0) for _ in range(3)]:
+            free(block)
+    assert pool.stats()["planned_hits"] == 9, pool.stats()
+    error = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
+    try:
+        alloc(1 << 50, 0)
+        raise AssertionError("no exception")
+    except RuntimeError as e:
+        assert "CUDA out of memory. Tried to allocate 1125899906842624 bytes" in str(e), e
+        version = tuple(int(n) for n in torch.__version__.split("+")[0].split(".")[:2])
+        assert isinstance(e, error) or version < (2, 9), type(e)
+        print(f"PyTorch {torch.__version__} raises {type(e).__name__}")
+
+
+if __name__ == "__main__":
+    {"hooks": hooks, "cupy": cupy, "real": real, "cpu": cpu}.get(sys.argv[1], lambda: refused(sys.argv[1]))()

@@ -1,0 +1,123 @@
+/* What is free becomes whole chunks again, and these go back: whoever's stream freed the parts. */
+#include "gpu/pool_fixture.h"
+
+#include <errno.h>
+
+static void *a, *b;
+
+static void begin(void)
+{
+    a = gpu_stream();
+    b = gpu_stream();
+}
+
+static void finish(void)
+{
+    gpu_stream_end(a);
+    gpu_stream_end(b);
+}
+
+/* Free blocks of one stream with safe ones between and around them become one, all of them. */
+static void all_that_touches_becomes_one(void)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
+    static const size_t size[] = {MIB(1), KIB(2560), MIB(1), KIB(2560), MIB(1)};
+    uint64_t x[5];
+
+    begin();
+    o.initial = o.regrow = MIB(8);
+    o.reuse = FL_GPU_REUSE_WAIT;
+    struct fl_gpu_pool *p = pool_with(&o);
+    pool_give(p, pool_take(p, KIB(64), b), b); /* the pool knows of two streams */
+    for (size_t i = 0; i < 5; i++) {
+        x[i] = pool_take(p, size[i], a);
+        assert_true(i == 0 || x[i] == x[i - 1] + size[i - 1]);
+    }
+    for (size_t i = 0; i < 5; i += 2) {
+        pool_give(p, x[i], a);
+    }
+    gpu_wait_all();
+    assert_int_equal(fl_gpu_pool_trim(p, 0, NULL), 0); /* these three are anybody's */
+    gpu_hold(a);
+    gpu_fill(a, x[1], size[1], 1);
+    pool_give(p, x[1], a);
+    pool_give(p, x[3], a);
+    uint64_t first = pool_take(p, MIB(2), b); /* a part; b waits for a, and has the rest */
+    uint64_t rest = pool_take(p, MIB(5), b);
+    assert_int_equal(pool_stats(p).driver_allocs, 1);
+    pool_give(p, first, b);
+    pool_give(p, rest, b);
+    pool_end(p);
+    finish();
+}
+
+/* Each of two streams has a part of a chunk that no event covers: the pool ends all the same. */
+static void streams_that_share_a_chunk_let_it_go(void)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
+    static const size_t size[] = {KIB(2560), MIB(1), KIB(2560), MIB(2)};
+    void *c = gpu_stream();
+    uint64_t x[4], y[2];
+
+    begin();
+    o.initial = o.regrow = MIB(8);
+    o.reuse = FL_GPU_REUSE_WAIT;
+    struct fl_gpu_pool *p = pool_with(&o);
+    for (size_t i = 0; i < 4; i++) {
+        x[i] = pool_take(p, size[i], a);
+    }
+    gpu_hold(a);
+    for (size_t i = 0; i < 2; i++) {
+        gpu_fill(a, x[2 * i], size[2 * i], 1);
+        pool_give(p, x[2 * i], a);
+        y[i] = pool_take(p, KIB(2200), i == 0 ? b : c);
+    }
+    pool_give(p, y[0], a);
+    pool_give(p, y[1], a);
+    pool_give(p, x[1], a);
+    pool_give(p, x[3], a);
+    pool_end(p);
+    finish();
+    gpu_stream_end(c);
+}
+
+/* The same where both were freed without their streams. */
+static void freed_without_its_stream_it_goes_too(void)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
+
+    begin();
+    o.initial = o.regrow = MIB(8);
+    struct fl_gpu_pool *p = pool_with(&o);
+    uint64_t x = pool_take(p, MIB(1), a), y = pool_take(p, MIB(1), b);
+    gpu_hold(a);
+    gpu_fill(a, x, MIB(1), 1);
+    assert_int_equal(pool_stats(p).driver_allocs, 1);
+    assert_int_equal(fl_gpu_pool_free_now(p, x), -EBUSY);
+    assert_int_equal(fl_gpu_pool_free_now(p, y), -EBUSY);
+    pool_end(p);
+    finish();
+}
+
+#define SCHEDULED(body)                                                                            \
+    static void body##_in_each_schedule(void **state)                                              \
+    {                                                                                              \
+        (void)state;                                                                               \
+        gpu_schedules(body);                                                                       \
+    }
+SCHEDULED(all_that_touches_becomes_one)
+SCHEDULED(streams_that_share_a_chunk_let_it_go)
+SCHEDULED(freed_without_its_stream_it_goes_too)
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
+    const struct CMUnitTest tests[] = {
+        TEST(all_that_touches_becomes_one_in_each_schedule),
+        TEST(streams_that_share_a_chunk_let_it_go_in_each_schedule),
+        TEST(freed_without_its_stream_it_goes_too_in_each_schedule),
+    };
+
+    gpu_main("test_gpu_pool_whole", NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,219 @@
+/* The pools of other libraries' hooks, from outside: chosen, found, limited, stepped, and CuPy's. */
+#include "gpu/pool_fixture.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+static void *stream;
+
+static void the_strategy_is_chosen_before_the_first_pool(void **state)
+{
+    (void)state;
+    assert_int_equal(fl_gpu_torch_use((enum fl_gpu_strategy)99), -EINVAL);
+    assert_int_equal(fl_gpu_torch_use(FL_GPU_PLANNED), 0);
+    struct fl_gpu_pool *p = fl_gpu_torch_pool(0);
+    assert_non_null(p);
+    assert_ptr_equal(fl_gpu_torch_pool(0), p);
+    assert_string_equal(p->strategy->name, "planned");
+    assert_true(p->o.all_threads);
+    assert_int_equal(fl_gpu_torch_use(FL_GPU_PLANNED), -EBUSY);
+    assert_null(fl_gpu_torch_pool(64));
+    assert_null(fl_gpu_torch_pool(-1));
+    fl_gpu_torch_init(1);
+}
+
+/* Half of the tensors are a backward pass's, in a thread of its own. */
+static void *backward(void *arg)
+{
+    void **tensor = arg;
+
+    assert_true(fake == NULL || gpu_calls.cuCtxSetCurrent(gpu->context) == 0);
+    for (size_t i = 8; i < 16; i++) {
+        tensor[i] = fl_gpu_torch_alloc((ssize_t)KIB(64 * i), 0, stream);
+        fl_gpu_torch_free(tensor[i - 8], 0, 0, stream);
+    }
+    return NULL;
+}
+
+static void all_threads_requests_are_the_steps(void **state)
+{
+    struct fl_gpu_pool *p = fl_gpu_torch_pool(0);
+    uint64_t before = pool_stats(p).planned_hits;
+    void *tensor[2][16];
+    pthread_t t;
+
+    (void)state;
+    stream = gpu_stream();
+    for (unsigned step = 0; step < 4; step++) {
+        void **now = tensor[step % 2];
+        if (step % 2 == 0) {
+            assert_int_equal(fl_gpu_pool_step(p), 0);
+        } else {
+            fl_gpu_step(); /* fl_step_begin's part */
+        }
+        for (size_t i = 0; i < 8; i++) {
+            now[i] = fl_gpu_torch_alloc((ssize_t)KIB(64 * (i + 1)), 0, stream);
+        }
+        assert_int_equal(pthread_create(&t, NULL, backward, now), 0);
+        assert_int_equal(pthread_join(t, NULL), 0);
+        for (size_t i = 8; i < 16; i++) {
+            fl_gpu_torch_free(now[i], 0, 0, stream);
+        }
+        assert_int_equal(pool_stats(p).planned_hits - before, 16 * step);
+        assert_true(step < 2 || memcmp(tensor[0], tensor[1], sizeof tensor[0]) == 0);
+    }
+    assert_int_equal(pool_stats(p).occupied_bytes, 0);
+    gpu_stream_end(stream);
+}
+
+static void an_address_has_a_block_and_a_pool(void **state)
+{
+    struct fl_gpu_pool *p = fl_gpu_torch_pool(0), *q = pool_of(FL_GPU_NAIVE_BEST_FIT);
+    struct fl_gpu_block b = {.size = sizeof b};
+    size_t size = 0;
+
+    (void)state;
+    void *x = fl_gpu_torch_alloc(1000, 0, NULL);
+    uint64_t y = pool_take(q, 5000, NULL), z = pool_take(q, 5000, NULL);
+    assert_int_equal(fl_gpu_pool_find(p, (uintptr_t)x + 999, &b), 0);
+    assert_int_equal(b.address, (uintptr_t)x);
+    assert_int_equal(b.bytes, 1024);
+    assert_int_equal(b.requested_bytes, 1000);
+    assert_true(b.base <= b.address && b.address + b.bytes <= b.base + b.base_bytes);
+    assert_int_equal(b.device, 0);
+    assert_int_equal(b.target, FL_GPU_DEVICE);
+    assert_ptr_equal(fl_gpu_owner(y + 1, &b), q);
+    assert_int_equal(b.address, y);
+    assert_ptr_equal(fl_gpu_owner(z, NULL), q);
+    assert_int_equal(b.base, fl_gpu_owner(z, &b) == q ? b.base : 0);
+    assert_ptr_equal(fl_gpu_torch_base_alloc((void *)(uintptr_t)z, &size), /* NOLINT */
+                     (void *)(uintptr_t)b.base);                           /* NOLINT */
+    assert_int_equal(size, b.base_bytes);
+    assert_true(size > 5000);
+    assert_ptr_equal(fl_gpu_torch_base_alloc(&size, NULL), &size); /* of no pool */
+    assert_int_equal(fl_gpu_pool_find(p, y, &b), -ENOENT);
+    assert_int_equal(fl_gpu_pool_find(p, y, NULL), -EINVAL);
+    pool_give(q, y, NULL);
+    assert_int_equal(fl_gpu_pool_find(q, y, &b), -ENOENT);
+    assert_null(fl_gpu_owner(y, &b));
+    pool_give(q, z, NULL);
+    fl_gpu_torch_free(x, 0, 0, NULL);
+    pool_end(q);
+}
+
+/* Whatever the thread that asks: a plan's slot is a block like another. */
+static void a_planned_address_has_a_block(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
+    struct fl_gpu_slot slot[2] = {{.size = MIB(1), .offset = 0}, {.size = MIB(1), .offset = 0}};
+    struct fl_gpu_block b = {.size = sizeof b};
+
+    (void)state;
+    assert_int_equal(fl_gpu_pool_plan(p, slot, 2), 0);
+    uint64_t x = pool_take(p, MIB(1), NULL);
+    assert_ptr_equal(fl_gpu_owner(x + 77, &b), p);
+    assert_int_equal(b.address, x);
+    assert_int_equal(b.requested_bytes, MIB(1));
+    pool_give(p, x, NULL);
+    assert_null(fl_gpu_owner(x, &b));
+    pool_end(p);
+}
+
+static void a_fraction_is_of_the_device(void **state)
+{
+    struct fl_gpu_device_stats s = {.size = sizeof s};
+    struct fl_gpu_pool *q = pool_of(FL_GPU_UNPOOLED);
+    uint64_t x;
+
+    (void)state;
+    fl_gpu_torch_memory_fraction(0.25, 0);
+    assert_int_equal(fl_gpu_device_stats(0, &s), 0);
+    assert_int_equal(s.limit_bytes, gpu->total / 4);
+    assert_int_equal(fl_gpu_pool_alloc(q, gpu->total / 2, NULL, &x), -ENOMEM);
+    fl_gpu_torch_memory_fraction(7, 0); /* no fraction */
+    fl_gpu_torch_memory_fraction(0.5, 99);
+    assert_int_equal(fl_gpu_pool_alloc(q, gpu->total / 2, NULL, &x), -ENOMEM);
+    fl_gpu_torch_memory_fraction(1, 0);
+    x = pool_take(q, gpu->total / 2, NULL);
+    pool_give(q, x, NULL);
+    pool_end(q);
+}
+
+/* Without a stream in the call: what was freed is given out when the legacy stream is past it. */
+static void cupy_frees_for_all_streams(void **state)
+{
+    void *s = gpu_stream();
+
+    (void)state;
+    void *p = fl_gpu_cupy_alloc(NULL, MIB(1), 0);
+    assert_non_null(p);
+    gpu_hold(NULL);
+    gpu_fill(NULL, (uintptr_t)p, MIB(1), 1);
+    fl_gpu_cupy_free(NULL, p, 0);
+    void *q = fl_gpu_cupy_alloc(NULL, MIB(1), 0);
+    assert_ptr_not_equal(p, q);
+    gpu_fill(s, (uintptr_t)q, MIB(1), 2);
+    gpu_wait_all();
+    fl_gpu_cupy_free(NULL, q, 0);
+    gpu_wait_all();
+    q = fl_gpu_cupy_alloc(NULL, MIB(1), 0);
+    assert_int_equal(fl_gpu_owner((uintptr_t)q, NULL) == fl_gpu_cupy_pool(0), 1);
+    assert_true(pool_stats(fl_gpu_cupy_pool(0)).hits >= 1);
+    fl_gpu_cupy_free(NULL, q, 0);
+    gpu_stream_end(s);
+}
+
+static void cupy_may_have_a_pool_of_ones_own(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_ROUND);
+
+    (void)state;
+    void *x = fl_gpu_cupy_alloc(p, 5000, 0);
+    assert_int_equal(pool_stats(p).occupied_bytes, 8192);
+    fl_gpu_cupy_free(p, x, 0);
+    assert_null(fl_gpu_cupy_alloc(p, 5000, 1)); /* of another device */
+    assert_null(fl_gpu_cupy_alloc(NULL, (size_t)1 << 50, 0));
+    assert_null(fl_gpu_cupy_alloc(NULL, 1, 64));
+    fl_gpu_cupy_free(NULL, NULL, 0);
+    fl_gpu_cupy_free(NULL, &x, 0); /* is not its own: says so once */
+    pool_end(p);
+}
+
+/* The shims' pools stay for the process's life: one fake serves all of these. */
+static int begin(void **state)
+{
+    int rc = gpu_each(state);
+
+    if (fake != NULL) {
+        fake->schedule(FAKE_CUDA_LATE, 0);
+    }
+    return rc;
+}
+
+static int nothing_is_reported(void **state)
+{
+    (void)state;
+    if (fake != NULL && fake->report()[0] != '\0') {
+        print_error("the fake driver reports a %s\n", fake->report());
+        return -1;
+    }
+    return 0;
+}
+
+int main(void)
+{
+#define each(f) cmocka_unit_test_teardown(f, nothing_is_reported)
+    const struct CMUnitTest tests[] = {
+        each(the_strategy_is_chosen_before_the_first_pool),
+        each(all_threads_requests_are_the_steps),
+        each(an_address_has_a_block_and_a_pool),
+        each(a_planned_address_has_a_block),
+        each(a_fraction_is_of_the_device),
+        each(cupy_frees_for_all_streams),
+        each(cupy_may_have_a_pool_of_ones_own),
+    };
+
+    gpu_main("test_gpu_shims", NULL);
+    return cmocka_run_group_tests(tests, begin, NULL);
+}

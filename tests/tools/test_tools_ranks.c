@@ -1,0 +1,206 @@
+/* Steps by lines of output, several processes, ranks of a job. */
+#include "child.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct fl_output output;
+static char folder[] = "/tmp/faultstat-ranks-XXXXXX";
+
+#define RUN(...) fl_child_run(&output, (const char *const[]){__VA_ARGS__, NULL}, NULL)
+/* A shell script; $0 is faultstat, $1 a folder that is there. */
+#define SHELL(script) RUN("sh", "-c", script, FL_FAULTSTAT, folder)
+
+static void assert_says(const char *text, const char *wanted)
+{
+    if (strstr(text, wanted) == NULL) {
+        fail_msg("'%s' is not in:\n%s", wanted, text);
+    }
+}
+
+/* The victim is a child that has ended and was waited for before its line comes. */
+#define STEPS "for i in 1 2 3 4 5 6; do " FL_VICTIM " 800 0 0 >/dev/null; echo step $i; done"
+
+static void lines_of_the_output_are_steps_of_all_processes(void **state)
+{
+    (void)state;
+    RUN(FL_FAULTSTAT, "run", "-j", "-o", "/dev/stderr", "-r", "^step [0-9]+$", "--", "sh", "-c",
+        STEPS);
+    assert_int_equal(output.status, 0);
+    assert_string_equal(output.out, "step 1\nstep 2\nstep 3\nstep 4\nstep 5\nstep 6\n");
+    json_t *root = fl_child_json(output.err);
+    assert_int_equal(json_array_size(json_object_get(root, "steps")), 5);
+    assert_true(fl_child_number(root, "faults") >= 6 * 800);
+    json_decref(root);
+}
+
+/* Each line waits for an answer, so that what follows it is in the next step. */
+static void a_step_has_the_faults_between_its_lines(void **state)
+{
+    (void)state;
+    static const char script[] =
+        "import mmap, sys, time\n"
+        "for i in range(6):\n"
+        "    m = mmap.mmap(-1, 500 * 4096); m.madvise(mmap.MADV_NOHUGEPAGE)\n"
+        "    for k in range(500): m[k * 4096] = 1\n"
+        "    m.close(); print('loss', i, end='\\r'); sys.stdout.flush(); time.sleep(0.05)\n";
+    RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-n", "1", "-j", "-", "-r", "^loss", "-w", "0",
+        "--", "python3", "-c", script);
+    assert_int_equal(output.status, 0);
+    json_t *root = fl_child_json(output.out);
+    const json_t *one = json_array_get(json_object_get(root, "allocators"), 0);
+    double faults = fl_child_number(json_object_get(one, "median"), "step_faults");
+    assert_true(faults >= 500 && faults < 600);
+    json_decref(root);
+}
+
+static void a_program_sees_a_terminal_and_so_flushes_each_line(void **state)
+{
+    (void)state;
+    RUN(FL_FAULTSTAT, "run", "-r", "x", "--", "python3", "-c",
+        "import sys; print(sys.stdout.isatty(), sys.stderr.isatty())");
+    assert_string_equal(output.out, "True False\n");
+    RUN(FL_FAULTSTAT, "run", "-r", "(", "--", "echo", "ran");
+    assert_int_equal(output.status, 125);
+    assert_string_equal(output.out, "");
+    RUN(FL_FAULTSTAT, "run", "-r", "nothing", "--", "echo", "line");
+    assert_says(output.err, "no step: 0 lines of the output matched 'nothing'");
+}
+
+static void lines_that_are_alike_are_proposed_as_steps(void **state)
+{
+    (void)state;
+    RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-n", "1", "--", "sh", "-c",
+        "echo start; for i in 1 2 3 4 5 6; do echo \"[$i/6] loss 0.$i\"; done");
+    assert_says(output.out, "6 lines of the output are alike; --step-regex '^\\[[0-9]' gives");
+}
+
+static void children_are_counted(void **state)
+{
+    (void)state;
+    RUN(FL_FAULTSTAT, "run", "-j", "-o", "-", "--", "sh", "-c", "sleep 0.5 & sleep 0.5; wait");
+    json_t *root = fl_child_json(output.out);
+    assert_int_equal(fl_child_number(root, "processes"), 3);
+    assert_true(fl_child_number(root, "pss_peak_mib") > 0);
+    json_decref(root);
+}
+
+static void each_rank_has_a_file_of_its_own(void **state)
+{
+    (void)state;
+    SHELL("export OMPI_COMM_WORLD_SIZE=2; for r in 0 1; do OMPI_COMM_WORLD_RANK=$r $0 run -j "
+          "-o $1/mpi -- true; done; unset OMPI_COMM_WORLD_SIZE; export WORLD_SIZE=2;"
+          "for r in 0 1; do RANK=$r $0 run -j -o $1/torch-%r-%h-%% -- true; done; unset WORLD_SIZE;"
+          "$0 run -j -o $1/alone -- true; $0 run -j -o $1/%z -- true; echo $?;"
+          "cd $1; ls | sed s/$(hostname)/HOST/");
+    assert_string_equal(output.out, "125\nalone\nmpi.0\nmpi.1\ntorch-0-HOST-%\ntorch-1-HOST-%\n");
+    assert_says(output.err, "%r, %h, %p and %% are known");
+}
+
+static void merge_shows_the_slowest_rank_first(void **state)
+{
+    (void)state;
+    SHELL("t='\"schema\": 2, \"kind\": \"run\", \"faults\": 7'; cd $1;"
+          "echo \"{$t, \\\"rank\\\": 0, \\\"host\\\": \\\"a\\\", \\\"step_ms\\\": 10}\" >m0;"
+          "echo \"{$t, \\\"rank\\\": 1, \\\"host\\\": \\\"b\\\", \\\"step_ms\\\": 15}\" >m1;"
+          "echo \"{$t, \\\"rank\\\": 2, \\\"host\\\": \\\"c\\\", \\\"step_ms\\\": 9}\" >m2;"
+          "$0 merge -j merged m0 m1 m2; cat merged >&2");
+    assert_int_equal(output.status, 0);
+    const char *b = strstr(output.out, "\n1 ");
+    const char *a = strstr(output.out, "\n0 ");
+    const char *c = strstr(output.out, "\n2 ");
+    assert_true(b != NULL && a != NULL && c != NULL && b < a && a < c);
+    assert_says(output.out, "slowest: rank 1 on b, 1.50 x the median step of 3 ranks\n");
+    json_t *root = fl_child_json(output.err);
+    const json_t *ranks = json_object_get(root, "ranks");
+    assert_int_equal(fl_child_number(json_array_get(ranks, 0), "rank"), 1);
+    assert_int_equal(json_array_size(ranks), 3);
+    json_decref(root);
+    SHELL("echo '{}' >$1/odd; $0 merge $1/odd; echo $?; $0 merge $1/none; echo $?");
+    assert_string_equal(output.out, "125\n125\n");
+    assert_says(output.err, "/odd: no record of faultstat run");
+}
+
+static void ranks_of_real_runs_are_merged(void **state)
+{
+    (void)state;
+    SHELL("export WORLD_SIZE=2; for r in 0 1; do RANK=$r $0 run -j -o $1/real-%r -- " FL_VICTIM
+          " $((r * 100 + 10)) 0 6 >/dev/null; done; $0 merge $1/real-*");
+    assert_int_equal(output.status, 0);
+    assert_says(output.out, "x median");
+    assert_says(output.out, "x the median step of 2 ranks");
+}
+
+static void figures_agree_with_the_kernels(void **state)
+{
+    (void)state;
+    RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-n", "1", "-j", "-", "--", FL_USAGE, "6000");
+    json_t *root = fl_child_json(output.out);
+    const json_t *one = json_array_get(json_object_get(root, "allocators"), 0);
+    const json_t *run = json_array_get(json_object_get(one, "runs"), 0);
+    const json_t *said = json_object_get(run, "reported");
+    double faults = fl_child_number(run, "faults");
+    double minflt = fl_child_number(said, "minflt");
+    assert_true(minflt >= 6000 && faults >= minflt && faults < minflt + 64); /* and its end */
+    double peak = fl_child_number(run, "peak_rss_mib") * 1024;
+    double maxrss = fl_child_number(said, "maxrss");
+    assert_true(peak >= maxrss - 1024 && peak < maxrss + 1024);
+    double pss = fl_child_number(run, "pss_peak_mib") * 1024;
+    double own_pss = fl_child_number(said, "pss");
+    assert_true(own_pss >= 24000 && pss >= own_pss - 256 && pss < own_pss + 1024);
+    json_decref(root);
+}
+
+/* Two starts differ by the layout of their addresses: some faults and pages. */
+static void figures_agree_with_gnu_time(void **state)
+{
+    (void)state;
+    RUN("/usr/bin/time", "-f", "%R %M", FL_USAGE, "6000");
+    double faults = strtod(output.err, NULL);
+    double peak = strtod(strchr(output.err, ' '), NULL);
+    RUN(FL_FAULTSTAT, "run", "-j", "-o", "-", "--", "sh", "-c", "exec \"$0\" 6000 >/dev/null",
+        FL_USAGE);
+    json_t *root = fl_child_json(output.out);
+    double own_faults = fl_child_number(root, "faults");
+    double own_peak = fl_child_number(root, "peak_rss_mib") * 1024;
+    assert_true(faults >= 6000 && own_faults > faults - 100 && own_faults < faults + 200);
+    assert_true(peak >= 24000 && own_peak > peak - 1024 && own_peak < peak + 1024);
+    json_decref(root);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) != NULL ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    RUN("rm", "-rf", folder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_of_the_output_are_steps_of_all_processes),
+        cmocka_unit_test(a_step_has_the_faults_between_its_lines),
+        cmocka_unit_test(a_program_sees_a_terminal_and_so_flushes_each_line),
+        cmocka_unit_test(lines_that_are_alike_are_proposed_as_steps),
+        cmocka_unit_test(children_are_counted),
+        cmocka_unit_test(each_rank_has_a_file_of_its_own),
+        cmocka_unit_test(merge_shows_the_slowest_rank_first),
+        cmocka_unit_test(ranks_of_real_runs_are_merged),
+        cmocka_unit_test(figures_agree_with_the_kernels),
+        cmocka_unit_test(figures_agree_with_gnu_time),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,49 @@
+/* A program that runs with raised privileges ignores LD_PRELOAD, and compare says so. */
+#include "child.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define FL_COPY FL_LARGE ".setuid"
+
+static struct fl_output output;
+
+static void a_setuid_program_is_not_loaded(void **state)
+{
+    (void)state;
+    fl_child_run(&output, (const char *const[]){"cp", FL_LARGE, FL_COPY, NULL}, NULL);
+    assert_int_equal(output.status, 0);
+    assert_int_equal(chown(FL_COPY, 65534, 65534), 0);
+    assert_int_equal(chmod(FL_COPY, 04755), 0);
+    fl_child_run(&output,
+                 (const char *const[]){FL_FAULTSTAT, "compare", "-a", "glibc,faultless", "-n", "2",
+                                       "--", FL_COPY, NULL},
+                 NULL);
+    unlink(FL_COPY);
+    assert_int_equal(output.status, 1);
+    assert_non_null(strstr(output.out, "not compared: not loaded: raised privileges"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_setuid_program_is_not_loaded)};
+    struct statvfs where;
+    if (geteuid() != 0) {
+        printf("SKIP test_tools_secure: needs root, got user %d\n", (int)geteuid());
+        return 77;
+    }
+    if (statvfs(FL_LARGE, &where) == 0 && (where.f_flag & ST_NOSUID) != 0) {
+        printf("SKIP test_tools_secure: needs a file system with setuid, got nosuid\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* faultstat compare says which allocator really served a program. */
+#include "child.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct fl_output output;
+
+/* Compare a command under glibc and faultless; its JSON. The caller releases it. */
+static json_t *compare(const char *const command[])
+{
+    const char *argv[24] = {FL_FAULTSTAT, "compare", "-a", "glibc,faultless", "-n", "2",
+                            "-j",         "-",       "--"};
+    size_t used = 9;
+    for (size_t i = 0; command[i] != NULL; i++) {
+        argv[used++] = command[i];
+    }
+    argv[used] = NULL;
+    fl_child_run(&output, argv, (const char *const[]){"FAULTLESS_LIB", NULL});
+    return fl_child_json(output.out);
+}
+
+static const char *text_of(const json_t *root, size_t i, const char *key)
+{
+    const json_t *one = json_array_get(json_object_get(root, "allocators"), i);
+    const char *text = json_string_value(json_object_get(one, key));
+    assert_non_null(text);
+    return text;
+}
+
+static void assert_not_measured(json_t *root, const char *served_by, const char *reason)
+{
+    const json_t *one = json_array_get(json_object_get(root, "allocators"), 1);
+    assert_int_equal(output.status, 1);
+    assert_string_equal(text_of(root, 1, "served_by"), served_by);
+    if (strstr(text_of(root, 1, "served_reason"), reason) == NULL) {
+        fail_msg("'%s' is not '%s'", text_of(root, 1, "served_reason"), reason);
+    }
+    assert_string_equal(text_of(root, 1, "verdict"), "not compared");
+    assert_null(json_object_get(json_object_get(one, "ratio"), "faults"));
+    assert_null(json_object_get(json_object_get(one, "median"), "faults"));
+    json_decref(root);
+}
+
+static void a_plain_program_is_served(void **state)
+{
+    (void)state;
+    json_t *root = compare((const char *const[]){FL_LARGE, NULL});
+    assert_int_equal(output.status, 0);
+    assert_string_equal(text_of(root, 0, "served_by"), "ok");
+    assert_string_equal(text_of(root, 1, "served_by"), "ok");
+    const json_t *runs =
+        json_object_get(json_array_get(json_object_get(root, "allocators"), 1), "runs");
+    assert_true(fl_child_number(json_array_get(runs, 0), "library_requests") >= 8);
+    json_decref(root);
+}
+
+static void a_static_program_is_not(void **state)
+{
+    (void)state;
+    assert_not_measured(compare((const char *const[]){FL_STATIC, NULL}), "not loaded",
+                        "static program");
+    assert_non_null(strstr(output.err, "not compared: not loaded: static program"));
+    assert_non_null(strstr(output.err, "none: nothing could be compared with glibc"));
+}
+
+static void an_allocator_in_the_program_shadows_all(void **state)
+{
+    (void)state;
+    assert_not_measured(compare((const char *const[]){FL_OWN_MALLOC, NULL}), "shadowed",
+                        "the program's own malloc");
+}
+
+static void a_sanitizer_is_named(void **state)
+{
+    (void)state;
+    assert_not_measured(compare((const char *const[]){FL_ASAN, NULL}), "shadowed",
+                        "a sanitizer in the program");
+}
+
+static void a_library_before_ours_in_ld_preload_shadows_it(void **state)
+{
+    (void)state;
+    assert_not_measured(
+        compare((const char *const[]){
+            "sh", "-c", "LD_PRELOAD=" FL_OTHER_MALLOC ":$LD_PRELOAD exec " FL_LARGE, NULL}),
+        "shadowed", "victim_other_malloc.so");
+    assert_non_null(strstr(output.err, "shadowed by victim_other_malloc.so"));
+}
+
+static void one_behind_ours_does_not(void **state)
+{
+    (void)state;
+    json_t *root = compare((const char *const[]){
+        "sh", "-c", "LD_PRELOAD=$LD_PRELOAD:" FL_OTHER_MALLOC " exec " FL_LARGE, NULL});
+    assert_string_equal(text_of(root, 1, "served_by"), "ok");
+    json_decref(root);
+}
+
+static void a_program_that_drops_the_preload_is_found_out(void **state)
+{
+    (void)state;
+    assert_not_measured(
+        compare((const char *const[]){"sh", "-c", "unset LD_PRELOAD; exec " FL_LARGE, NULL}),
+        "not loaded", "the loader did not map it");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plain_program_is_served),
+        cmocka_unit_test(a_static_program_is_not),
+        cmocka_unit_test(an_allocator_in_the_program_shadows_all),
+        cmocka_unit_test(a_sanitizer_is_named),
+        cmocka_unit_test(a_library_before_ours_in_ld_preload_shadows_it),
+        cmocka_unit_test(one_behind_ours_does_not),
+        cmocka_unit_test(a_program_that_drops_the_preload_is_found_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,267 @@
+/* What a comparison must not get wrong: its input, its files, its interrupts, its words. */
+#include "child.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct fl_output output;
+static char folder[] = "/tmp/faultstat-trust-XXXXXX";
+
+#define RUN(...) fl_child_run(&output, (const char *const[]){__VA_ARGS__, NULL}, NULL)
+/* A shell script; $0 is faultstat, $1 a folder that is there. */
+#define SHELL(script) RUN("sh", "-c", script, FL_FAULTSTAT, folder)
+
+static void assert_says(const char *text, const char *wanted)
+{
+    if (strstr(text, wanted) == NULL) {
+        fail_msg("'%s' is not in:\n%s", wanted, text);
+    }
+}
+
+/* Every run's reported number `n`, which must be `wanted`, and how many runs there were. */
+static size_t runs_that_reported(const char *json, double wanted)
+{
+    json_t *root = fl_child_json(json);
+    size_t count = 0;
+    size_t i;
+    size_t k;
+    const json_t *one;
+    const json_t *run;
+    json_array_foreach(json_object_get(root, "allocators"), i, one)
+    {
+        json_array_foreach(json_object_get(one, "runs"), k, run)
+        {
+            double n = fl_child_number(json_object_get(run, "reported"), "n");
+            if (n < wanted || n > wanted) {
+                fail_msg("a run reported %g, not %g", n, wanted);
+            }
+            count++;
+        }
+    }
+    json_decref(root);
+    return count;
+}
+
+#define COUNT_BYTES "sh -c 'echo SUMMARY {\\\"n\\\": $(wc -c)}'"
+
+static void input_of_a_pipe_is_replayed_to_each_run(void **state)
+{
+    (void)state;
+    SHELL("printf 12345 | $0 compare -a glibc,glibc-tuned -n 2 -j - -- " COUNT_BYTES);
+    assert_int_equal(output.status, 0);
+    assert_int_equal(runs_that_reported(output.out, 5), 4);
+}
+
+static void input_of_a_file_is_replayed_from_where_it_stood(void **state)
+{
+    (void)state;
+    SHELL("printf 'ab\\ncdefg' >$1/f; { read line; $0 compare -a glibc -n 3 -j - -- " COUNT_BYTES
+          "; } <$1/f");
+    assert_int_equal(runs_that_reported(output.out, 5), 3);
+    SHELL("printf 1234567 >$1/f; $0 compare --input $1/f -a glibc -n 2 -j - -- " COUNT_BYTES
+          " </dev/null");
+    assert_int_equal(runs_that_reported(output.out, 7), 2);
+    SHELL("$0 compare -a glibc -n 2 -j - -- " COUNT_BYTES " <&-");
+    assert_int_equal(runs_that_reported(output.out, 0), 2);
+    SHELL("$0 compare --input $1/none -a glibc -- true");
+    assert_int_equal(output.status, 125);
+    assert_says(output.err, "/none: No such file");
+}
+
+static void figures_do_not_cut_off_the_log(void **state)
+{
+    (void)state;
+    SHELL("exec 2>$1/log; echo before >&2; $0 run -j -- sh -c 'echo during >&2'; cat $1/log");
+    assert_int_equal(output.status, 0);
+    assert_says(output.out, "before\nduring\n{");
+}
+
+static void a_socket_will_do_as_standard_error(void **state)
+{
+    (void)state;
+    RUN("python3", "-c",
+        "import socket, subprocess, sys\n"
+        "a, b = socket.socketpair()\n"
+        "r = subprocess.run([sys.argv[1], 'run', '-j', '--', 'true'], stderr=b)\n"
+        "b.close(); print(r.returncode, '\"faults\"' in a.makefile().read())",
+        FL_FAULTSTAT);
+    assert_string_equal(output.out, "0 True\n");
+}
+
+static void a_file_that_cannot_be_written_is_named_before_any_run(void **state)
+{
+    (void)state;
+    SHELL("$0 compare -a glibc -n 1 -j /nonexistent/x.json -- touch $1/ran; echo $? $(ls $1/ran)");
+    assert_string_equal(output.out, "125\n");
+    assert_says(output.err, "faultstat: /nonexistent/x.json: No such file or directory");
+    SHELL("$0 run -j -o $1 -- touch $1/ran; echo $? $(ls $1/ran)");
+    assert_string_equal(output.out, "125\n");
+    assert_says(output.err, folder);
+    SHELL("$0 compare -a glibc -n 1 --csv /dev/full -- true");
+    assert_int_equal(output.status, 125);
+    assert_says(output.err, "/dev/full: No space left");
+}
+
+static void a_file_keeps_its_contents_until_there_are_new_ones(void **state)
+{
+    (void)state;
+    SHELL("echo old >$1/j; $0 run -j -o $1/j -- /nonexistent/program; cat $1/j;"
+          "$0 run -j -o $1/new -- /nonexistent/program; ls $1/new");
+    assert_string_equal(output.out, "old\n");
+}
+
+static void a_misspelt_option_is_refused_before_any_run(void **state)
+{
+    (void)state;
+    RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "glibc", "-a",
+        "x=faultless,FAULTLESS_THRESOLD=1M", "--", "echo", "ran");
+    assert_int_equal(output.status, 125);
+    assert_says(output.err, "x: ");
+    assert_says(output.err, "FAULTLESS_THRESOLD");
+    RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "faultless", "-e", "FAULTLESS_DECAY=1", "--",
+        "true");
+    assert_int_equal(output.status, 125);
+    assert_says(output.err, "FAULTLESS_DECAY");
+    RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "x=faultless,FAULTLESS_THRESHOLD=1M", "--",
+        "true");
+    assert_int_equal(output.status, 0);
+}
+
+static void an_absent_library_says_why(void **state)
+{
+    (void)state;
+    fl_child_run(&output,
+                 (const char *const[]){FL_FAULTSTAT, "compare", "-n", "1", "-a", "glibc,faultless",
+                                       "--", "true", NULL},
+                 (const char *const[]){"FAULTLESS_LIB=/nonexistent/lib.so", NULL});
+    assert_says(output.err, "FAULTLESS_LIB=/nonexistent/lib.so: No such file or directory");
+    SHELL("mkdir -p \"$1/a b\"; cp " FL_PRELOAD " \"$1/a b/x.so\";"
+          "$0 compare -n 1 -a glibc -a \"x=$1/a b/x.so\" -- true");
+    assert_says(output.err, "holds a space or colon, which LD_PRELOAD cannot express");
+    SHELL("echo no library >$1/x.so; $0 compare -n 1 -a glibc -a x=$1/x.so -- true");
+    assert_says(output.err, "x.so: file too short");
+}
+
+static void an_interrupt_leaves_what_was_measured_and_says_so(void **state)
+{
+    (void)state;
+    SHELL(
+        "rm -f $1/n; $0 compare -a glibc,glibc-tuned -n 3 -j $1/j --csv $1/c -- sh -c 'echo >>$0;"
+        "test $(wc -l <$0) -lt 4 || kill -INT $PPID' $1/n; echo rc $?; wc -l <$1/c; cat $1/j >&2");
+    assert_says(output.out, "INTERRUPTED after 3 of 6 runs");
+    assert_says(output.out, "(interrupted: 3 of 6 runs)\nrc 130\n4\n");
+    json_t *root = fl_child_json(strchr(output.err, '{'));
+    assert_true(json_is_false(json_object_get(root, "complete")));
+    assert_int_equal(fl_child_number(root, "runs_done"), 3);
+    assert_int_equal(fl_child_number(root, "runs_planned"), 6);
+    json_decref(root);
+}
+
+static void three_rounds_show_no_difference(void **state)
+{
+    (void)state;
+    RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-a", "x=glibc", "-n", "3", "--", "sleep", "0.01");
+    assert_int_equal(output.status, 0);
+    assert_says(output.out, "x the time of glibc, but too few runs to tell");
+    assert_says(output.out, "\nverdict          none: too few runs to tell");
+    RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-n", "1", "--", "true");
+    assert_says(output.out, "\nwarning:  start-up: ");
+}
+
+/* The child waits for nobody: only its end by the time limit ends it. */
+static void a_time_limit_ends_a_run_and_its_descendants(void **state)
+{
+    (void)state;
+    RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-n", "1", "-t", "0.3", "-j", "-", "--", "sh", "-c",
+        "sleep 1000 & echo child $!; trap '' TERM; wait; sleep 1000");
+    assert_int_equal(output.status, 1);
+    assert_says(output.err, "glibc: ended after 0.3 s, the time limit");
+    json_t *root = fl_child_json(output.out);
+    const json_t *one = json_array_get(json_object_get(root, "allocators"), 0);
+    const json_t *run = json_array_get(json_object_get(one, "runs"), 0);
+    assert_true(json_is_true(json_object_get(run, "timed_out")));
+    json_decref(root);
+    char path[64];
+    char line[256] = "";
+    snprintf(path, sizeof(path), "/proc/%d/stat", atoi(strstr(output.err, "child ") + 6));
+    FILE *stat = fopen(path, "re");
+    if (stat != NULL) {
+        assert_non_null(fgets(line, sizeof(line), stat));
+        fclose(stat);
+        assert_says(line, ") Z"); /* nobody has reaped it yet */
+    }
+}
+
+static void prepare_runs_before_each_run_and_may_end_all(void **state)
+{
+    (void)state;
+    SHELL("$0 compare -a glibc,glibc-tuned -n 2 --prepare \"echo >>$1/p\" -- true; wc -l <$1/p");
+    assert_says(output.out, "\n4\n");
+    SHELL("$0 compare -a glibc -n 2 --prepare 'echo broken; exit 3' -- touch $1/ran; echo $?;"
+          "ls $1/ran");
+    assert_says(output.out, "125\n");
+    assert_null(strstr(output.out, "ran"));
+    assert_says(output.err, "broken");
+    assert_says(output.err, "--prepare failed with exit status 3");
+}
+
+static void names_that_are_not_utf8_make_valid_json(void **state)
+{
+    (void)state;
+    RUN(FL_FAULTSTAT, "compare", "-a", "n\xff\xc3\xa9=glibc,FL_X=\xfe", "-e", "FL_Y=\xc0\x80", "-n",
+        "1", "-j", "-", "--", "echo",
+        "a\x80"
+        "b");
+    assert_int_equal(output.status, 0);
+    json_t *root = fl_child_json(output.out);
+    const json_t *one = json_array_get(json_object_get(root, "allocators"), 0);
+    assert_string_equal(json_string_value(json_object_get(one, "name")), "n\xef\xbf\xbd\xc3\xa9");
+    const json_t *arg = json_array_get(json_object_get(root, "command"), 1);
+    assert_string_equal(json_string_value(arg), "a\xef\xbf\xbd"
+                                                "b");
+    json_decref(root);
+    RUN(FL_FAULTSTAT, "run", "-j", "-o", "-", "--", "true", "\xff");
+    json_decref(fl_child_json(output.out));
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) != NULL ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    RUN("rm", "-rf", folder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(input_of_a_pipe_is_replayed_to_each_run),
+        cmocka_unit_test(input_of_a_file_is_replayed_from_where_it_stood),
+        cmocka_unit_test(figures_do_not_cut_off_the_log),
+        cmocka_unit_test(a_socket_will_do_as_standard_error),
+        cmocka_unit_test(a_file_that_cannot_be_written_is_named_before_any_run),
+        cmocka_unit_test(a_file_keeps_its_contents_until_there_are_new_ones),
+        cmocka_unit_test(a_misspelt_option_is_refused_before_any_run),
+        cmocka_unit_test(an_absent_library_says_why),
+        cmocka_unit_test(an_interrupt_leaves_what_was_measured_and_says_so),
+        cmocka_unit_test(three_rounds_show_no_difference),
+        cmocka_unit_test(a_time_limit_ends_a_run_and_its_descendants),
+        cmocka_unit_test(prepare_runs_before_each_run_and_may_end_all),
+        cmocka_unit_test(names_that_are_not_utf8_make_valid_json),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,86 @@
+/* Takes its faults in functions whose names and counts are known: f touches 1000 pages, g 500, h
+ * 2 x PAGES in a thread. With a step mark after each of STEPS rounds; 0: one round, no marks.
+ *
+ *   victim_sites [STEPS [PAGES]] */
+#include "faultless/step.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { FL_F_PAGES = 1000, FL_G_PAGES = 500 };
+
+static size_t page_len;
+static size_t thread_pages;
+
+/* Base pages that no huge or middle-sized page may back. */
+static volatile char *fresh(size_t pages)
+{
+    void *base = mmap(NULL, pages * page_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                      -1, 0);
+    if (base == MAP_FAILED) {
+        _exit(3);
+    }
+    (void)madvise(base, pages * page_len, MADV_NOHUGEPAGE);
+    return base;
+}
+
+__attribute__((noinline)) void f(volatile char *base)
+{
+    for (size_t i = 0; i < FL_F_PAGES; i++) {
+        base[i * page_len] = 1;
+    }
+}
+
+__attribute__((noinline)) void g(volatile char *base)
+{
+    for (size_t i = 0; i < FL_G_PAGES; i++) {
+        base[i * page_len] = 1;
+    }
+}
+
+__attribute__((noinline)) void h(volatile char *base)
+{
+    for (size_t i = 0; i < 2 * thread_pages; i++) {
+        base[i * page_len] = 1;
+    }
+}
+
+static void *run_thread(void *arg)
+{
+    h(fresh(2 * thread_pages));
+    return arg;
+}
+
+static void round_of_faults(void)
+{
+    volatile char *base = fresh(FL_F_PAGES);
+    f(base);
+    munmap((void *)(uintptr_t)base, FL_F_PAGES * page_len);
+    base = fresh(FL_G_PAGES);
+    g(base);
+    munmap((void *)(uintptr_t)base, FL_G_PAGES * page_len);
+    if (thread_pages != 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, run_thread, NULL);
+        pthread_join(thread, NULL);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    long steps = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
+    page_len = (size_t)sysconf(_SC_PAGESIZE);
+    thread_pages = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
+    if (steps > 0) {
+        fl_step_mark();
+    }
+    for (long i = 0; i < steps || i == 0; i++) {
+        round_of_faults();
+        if (steps > 0) {
+            fl_step_mark();
+        }
+    }
+    return 0;
+}

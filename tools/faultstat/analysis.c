@@ -1,0 +1,182 @@
+/* From runs to verdicts. */
+#include "faultstat/analysis.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The good values of a figure in the order of the rounds. Returns how many. */
+static size_t collect(const struct fl_comparison *c, size_t peer, enum fl_metric metric,
+                      double value[FL_ROUNDS_MAX])
+{
+    size_t count = 0;
+    for (unsigned round = 0; round < c->plan.rounds; round++) {
+        const struct fl_run *run = &c->run[peer * c->plan.rounds + round];
+        if (fl_run_is_good(run) && !isnan(run->value[metric])) {
+            value[count++] = run->value[metric];
+        }
+    }
+    return count;
+}
+
+static void make_figure(struct fl_analysis *a, const struct fl_comparison *c, size_t peer,
+                        enum fl_metric metric)
+{
+    double own[FL_ROUNDS_MAX];
+    double first[FL_ROUNDS_MAX];
+    struct fl_figure *figure = &a->peer[peer].figure[metric];
+    figure->ratio = NAN;
+    figure->count = collect(c, peer, metric, own);
+    size_t first_count = collect(c, a->reference, metric, first);
+    if (figure->count == 0) {
+        return;
+    }
+    figure->has_interval =
+        peer != a->reference &&
+        fl_bootstrap_ratio(own, figure->count, first, first_count, a->level, &figure->interval);
+    figure->median = fl_median(own, figure->count); /* and sorts */
+    figure->least = own[0];
+    figure->most = own[figure->count - 1];
+    if (first_count > 0) {
+        double median = fl_median(first, first_count);
+        figure->ratio = median > 0 ? figure->median / median : NAN;
+    }
+}
+
+static void note_runs(struct fl_analysis *a, const struct fl_comparison *c, size_t peer)
+{
+    struct fl_judgement *j = &a->peer[peer];
+    for (unsigned round = 0; round < c->plan.rounds; round++) {
+        const struct fl_run *run = &c->run[peer * c->plan.rounds + round];
+        if (!run->is_done) {
+            continue;
+        }
+        a->has_steps |= run->steps > 0;
+        a->has_processes |= run->value[FL_METRIC_PROCESSES] > 1;
+        if (run->exit_status != 0 || run->is_timed_out) {
+            j->failures++;
+            j->failure = run->exit_status;
+        }
+        if (run->served.state >= FL_SERVED_NOT_LOADED) {
+            fl_served_text(&run->served, j->reason, sizeof(j->reason));
+        }
+    }
+}
+
+static void judge(struct fl_analysis *a, const struct fl_comparison *c, size_t peer)
+{
+    struct fl_judgement *j = &a->peer[peer];
+    const struct fl_figure *time = &j->figure[a->metric];
+    const struct fl_figure *first = &a->peer[a->reference].figure[a->metric];
+    double value[FL_ROUNDS_MAX];
+    j->noise = fl_noise_of(value, collect(c, peer, a->metric, value));
+    if (!c->peers.peer[peer].is_present) {
+        j->verdict = FL_VERDICT_NOT_COMPARED;
+        snprintf(j->reason, sizeof(j->reason), "absent");
+    } else if (time->count == 0) {
+        j->verdict = FL_VERDICT_NOT_COMPARED;
+        if (j->reason[0] == '\0') {
+            snprintf(j->reason, sizeof(j->reason), "%s",
+                     j->failures > 0 ? "every run failed" : "no run was made");
+        }
+    } else if (peer == a->reference) {
+        j->verdict = FL_VERDICT_REFERENCE;
+    } else if (first->count == 0) {
+        j->verdict = FL_VERDICT_NOT_COMPARED;
+        snprintf(j->reason, sizeof(j->reason), "%.30s has no good run",
+                 c->peers.peer[a->reference].name);
+    } else if (!time->has_interval) {
+        j->verdict = FL_VERDICT_TOO_FEW;
+        snprintf(j->reason, sizeof(j->reason),
+                 "%zu good runs beside %zu, and %d of each are needed", time->count, first->count,
+                 FL_SAMPLES_LEAST);
+    } else {
+        j->verdict = fl_verdict_of(&time->interval);
+    }
+}
+
+void fl_analysis_make(struct fl_analysis *a, const struct fl_comparison *c)
+{
+    size_t present = 0;
+    memset(a, 0, sizeof(*a));
+    for (size_t i = c->peers.count; i-- > 0;) {
+        if (c->peers.peer[i].is_present) {
+            a->reference = i;
+            present++;
+        }
+        note_runs(a, c, i);
+    }
+    a->level = fl_level_of(present - (present > 0));
+    a->metric = a->has_steps ? FL_METRIC_STEP_MS : FL_METRIC_WALL_S;
+    for (size_t i = 0; i < c->peers.count; i++) {
+        for (int m = 0; m < FL_METRIC_COUNT; m++) {
+            make_figure(a, c, i, (enum fl_metric)m);
+        }
+    }
+    for (size_t i = 0; i < c->peers.count; i++) {
+        judge(a, c, i);
+    }
+    fl_analysis_warn(a, c);
+}
+
+void fl_analysis_sentence(const struct fl_analysis *a, const struct fl_comparison *c, size_t peer,
+                          char *text, size_t len)
+{
+    const struct fl_judgement *j = &a->peer[peer];
+    const struct fl_figure *time = &j->figure[a->metric];
+    const char *first = c->peers.peer[a->reference].name;
+    const char *what = a->has_steps ? "time of a step" : "time";
+    switch (j->verdict) {
+    case FL_VERDICT_REFERENCE:
+        snprintf(text, len, "what the others are compared with");
+        return;
+    case FL_VERDICT_NOT_COMPARED:
+        snprintf(text, len, "not compared: %s", j->reason);
+        return;
+    case FL_VERDICT_TOO_FEW:
+        snprintf(text, len, "%.2f x the %s of %s, but too few runs to tell: %s", time->ratio, what,
+                 first, j->reason);
+        return;
+    case FL_VERDICT_NO_DIFFERENCE:
+        snprintf(text, len, "no difference could be shown: %.3f x the %s of %s (%.3f..%.3f)",
+                 time->ratio, what, first, time->interval.low, time->interval.high);
+        return;
+    default:
+        snprintf(text, len, "%s: %.3f x the %s of %s (%.3f..%.3f)", fl_verdict_word[j->verdict],
+                 time->ratio, what, first, time->interval.low, time->interval.high);
+        return;
+    }
+}
+
+void fl_analysis_conclude(const struct fl_analysis *a, const struct fl_comparison *c, char *text,
+                          size_t len)
+{
+    size_t best = a->reference;
+    size_t count[FL_VERDICT_COUNT] = {0};
+    for (size_t i = 0; i < c->peers.count; i++) {
+        enum fl_verdict verdict = a->peer[i].verdict;
+        count[verdict]++;
+        if (verdict == FL_VERDICT_FASTER &&
+            (best == a->reference ||
+             a->peer[i].figure[a->metric].ratio < a->peer[best].figure[a->metric].ratio)) {
+            best = i;
+        }
+    }
+    const struct fl_figure *gain = &a->peer[best].figure[a->metric];
+    const char *first = c->peers.peer[a->reference].name;
+    const char *what = a->has_steps ? "time of a step" : "time";
+    if (count[FL_VERDICT_FASTER] > 0) {
+        snprintf(text, len, "%s gains most: %.2f x the %s of %s (%.2f..%.2f)",
+                 c->peers.peer[best].name, gain->ratio, what, first, gain->interval.low,
+                 gain->interval.high);
+    } else if (count[FL_VERDICT_TOO_FEW] > 0) {
+        snprintf(text, len, "none: too few runs to tell; at least %d rounds are needed",
+                 FL_SAMPLES_LEAST);
+    } else if (count[FL_VERDICT_NO_DIFFERENCE] > 0) {
+        snprintf(text, len, "no difference to %s could be shown%s", first,
+                 count[FL_VERDICT_SLOWER] > 0 ? "; others are slower" : "");
+    } else if (count[FL_VERDICT_SLOWER] > 0) {
+        snprintf(text, len, "none is faster than %s", first);
+    } else {
+        snprintf(text, len, "none: nothing could be compared with %s", first);
+    }
+}

@@ -1,0 +1,323 @@
+#include "faultstat/record/module.h"
+
+#include "faultstat/record/demangle.h"
+#include "faultstat/record/event.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t fl_modules_get(struct fl_modules *modules, const char *path)
+{
+    for (size_t i = 1; i < modules->count; i++) {
+        if (strcmp(modules->module[i].path, path) == 0) {
+            return (uint32_t)i;
+        }
+    }
+    if (modules->count + 1 >= modules->capacity) {
+        size_t capacity = modules->capacity != 0 ? modules->capacity * 2 : 64;
+        struct fl_module *grown = reallocarray(modules->module, capacity, sizeof(*grown));
+        if (grown == NULL) {
+            return 0;
+        }
+        modules->module = grown;
+        modules->capacity = capacity;
+    }
+    if (modules->count == 0) {
+        modules->module[modules->count++] = (struct fl_module){.is_opened = true}; /* M1 */
+    }
+    char *copy = strdup(path);
+    if (copy == NULL) {
+        return 0;
+    }
+    modules->module[modules->count] = (struct fl_module){.path = copy};
+    return (uint32_t)modules->count++;
+}
+
+uint32_t fl_modules_get_jit(struct fl_modules *modules, pid_t pid)
+{
+    char path[40];
+    snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
+    uint32_t number = fl_modules_get(modules, path);
+    if (number != 0) {
+        modules->module[number].is_jit = true;
+    }
+    return number;
+}
+
+static void open_elf(struct fl_module *module)
+{
+    static char *no_path;
+    static const Dwfl_Callbacks callbacks = {
+        .find_elf = dwfl_build_id_find_elf,
+        .find_debuginfo = dwfl_standard_find_debuginfo,
+        .section_address = dwfl_offline_section_address,
+        .debuginfo_path = &no_path,
+    };
+    GElf_Addr bias = 0;
+    module->dwfl = dwfl_begin(&callbacks);
+    if (module->dwfl == NULL) {
+        return;
+    }
+    module->dw = dwfl_report_offline(module->dwfl, module->path, module->path, -1);
+    dwfl_report_end(module->dwfl, NULL, NULL);
+    if (module->dw == NULL || dwfl_module_getelf(module->dw, &bias) == NULL) {
+        dwfl_end(module->dwfl);
+        module->dwfl = NULL;
+        return;
+    }
+    module->bias = bias;
+    module->cfi = dwfl_module_eh_cfi(module->dw, &module->cfi_bias);
+}
+
+static int compare_jit(const void *a, const void *b)
+{
+    const struct fl_jit_name *x = a;
+    const struct fl_jit_name *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Lines of a perf map: START LEN NAME, numbers in hexadecimal. */
+static void open_jit(struct fl_module *module)
+{
+    FILE *file = fopen(module->path, "re");
+    char *line = NULL;
+    size_t room = 0;
+    while (file != NULL && getline(&line, &room, file) > 0) {
+        char *at = line;
+        struct fl_jit_name name = {.start = strtoull(at, &at, 16)};
+        name.len = strtoull(at, &at, 16);
+        at += strspn(at, " ");
+        at[strcspn(at, "\n")] = '\0';
+        struct fl_jit_name *grown =
+            reallocarray(module->jit, module->jit_count + 1, sizeof(*grown));
+        if (name.len == 0 || grown == NULL || (name.name = strdup(at)) == NULL) {
+            module->jit = grown != NULL ? grown : module->jit;
+            continue;
+        }
+        module->jit = grown;
+        module->jit[module->jit_count++] = name;
+    }
+    free(line);
+    if (file != NULL) {
+        fclose(file);
+    }
+    if (module->jit_count != 0) {
+        qsort(module->jit, module->jit_count, sizeof(*module->jit), compare_jit);
+    }
+}
+
+static struct fl_module *opened(struct fl_modules *modules, uint32_t number)
+{
+    if (number == 0 || number >= modules->count) {
+        return NULL;
+    }
+    struct fl_module *module = &modules->module[number];
+    if (!module->is_jit && !module->is_opened) {
+        module->is_opened = true;
+        open_elf(module);
+    }
+    return module;
+}
+
+uint64_t fl_modules_address(struct fl_modules *modules, uint32_t number, uint64_t offset)
+{
+    struct fl_module *module = opened(modules, number);
+    GElf_Addr bias;
+    Elf *elf =
+        module != NULL && module->dwfl != NULL ? dwfl_module_getelf(module->dw, &bias) : NULL;
+    size_t count = 0;
+    if (elf == NULL || elf_getphdrnum(elf, &count) != 0) {
+        return offset;
+    }
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr head;
+        if (gelf_getphdr(elf, (int)i, &head) != NULL && head.p_type == PT_LOAD &&
+            offset >= head.p_offset && offset - head.p_offset < head.p_filesz) {
+            return offset - head.p_offset + head.p_vaddr;
+        }
+    }
+    return offset;
+}
+
+#ifdef __x86_64__
+/* Our register for one of DWARF's on x86-64; -1: not kept. */
+static int register_of(uint64_t dwarf)
+{
+    static const int8_t ours[] = {-1,
+                                  -1,
+                                  -1,
+                                  FL_REG_BX,
+                                  -1,
+                                  -1,
+                                  FL_REG_BP,
+                                  FL_REG_SP,
+                                  -1,
+                                  -1,
+                                  -1,
+                                  -1,
+                                  FL_REG_R12,
+                                  FL_REG_R12 + 1,
+                                  FL_REG_R12 + 2,
+                                  FL_REG_R12 + 3,
+                                  FL_REG_IP};
+    return dwarf < sizeof(ours) ? ours[dwarf] : -1;
+}
+
+/* The canonical frame address: register + offset, or what lies there. */
+static bool read_base(Dwarf_Frame *frame, struct fl_row *row)
+{
+    Dwarf_Op *op;
+    size_t count;
+    if (dwarf_frame_cfa(frame, &op, &count) != 0 || count < 1 || count > 2 ||
+        (count == 2 && op[1].atom != DW_OP_deref)) {
+        return false;
+    }
+    bool is_any = op[0].atom == DW_OP_bregx;
+    if (!is_any && (op[0].atom < DW_OP_breg0 || op[0].atom > DW_OP_breg31)) {
+        return false;
+    }
+    int base = register_of(is_any ? op[0].number : (uint64_t)op[0].atom - DW_OP_breg0);
+    row->offset = (int32_t)(is_any ? op[0].number2 : op[0].number);
+    row->is_deref = count == 2;
+    row->base = (uint8_t)base;
+    return base >= 0;
+}
+
+/* Where one register of the caller's is. Returns false when it is lost. */
+static bool read_saved(Dwarf_Frame *frame, int dwarf, int32_t *saved)
+{
+    Dwarf_Op memory[3];
+    Dwarf_Op *op;
+    size_t count;
+    *saved = FL_ROW_SAME;
+    if (dwarf_frame_register(frame, dwarf, memory, &op, &count) != 0) {
+        return false;
+    }
+    if (count == 0) {
+        return op == NULL;
+    }
+    if (op[0].atom != DW_OP_call_frame_cfa || count > 2 ||
+        (count == 2 && op[1].atom != DW_OP_plus_uconst)) {
+        return false;
+    }
+    *saved = count == 2 ? (int32_t)op[1].number : 0;
+    return true;
+}
+
+struct fl_row fl_modules_row(struct fl_modules *modules, uint32_t number, uint64_t address)
+{
+    static const int kept[] = {3, 6, 12, 13, 14, 15}; /* those that calls preserve */
+    struct fl_row row = {0};
+    Dwarf_Frame *frame;
+    struct fl_module *module = opened(modules, number);
+    if (module == NULL || module->cfi == NULL ||
+        dwarf_cfi_addrframe(module->cfi, address + module->bias - module->cfi_bias, &frame) != 0) {
+        return row;
+    }
+    row.is_known = read_base(frame, &row);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        (void)read_saved(frame, kept[i], &row.saved[register_of((uint64_t)kept[i])]);
+    }
+    row.saved[FL_REG_SP] = FL_ROW_SAME;
+    bool has_return = read_saved(frame, 16, &row.saved[FL_REG_IP]);
+    row.is_last = row.is_known && !has_return;
+    row.is_known = row.is_known && has_return && row.saved[FL_REG_IP] != FL_ROW_SAME;
+    free(frame);
+    return row;
+}
+#else
+struct fl_row fl_modules_row(struct fl_modules *modules, uint32_t number, uint64_t address)
+{
+    (void)modules, (void)number, (void)address;
+    return (struct fl_row){0}; /* the kernel follows frame pointers */
+}
+#endif
+
+static const char *jit_name(struct fl_module *module, uint64_t address)
+{
+    if (!module->is_opened) {
+        module->is_opened = true; /* at the end of the run: the program writes it all along */
+        open_jit(module);
+    }
+    size_t low = 0;
+    size_t high = module->jit_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (module->jit[middle].start <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0 || address - module->jit[low - 1].start >= module->jit[low - 1].len) {
+        return NULL;
+    }
+    return module->jit[low - 1].name;
+}
+
+const char *fl_modules_name(struct fl_modules *modules, uint32_t number, uint64_t address)
+{
+    struct fl_module *module = opened(modules, number);
+    if (module == NULL) {
+        return NULL;
+    }
+    if (module->is_jit) {
+        return jit_name(module, address);
+    }
+    GElf_Off offset = 0;
+    GElf_Sym symbol;
+    const char *name = module->dwfl == NULL
+                           ? NULL
+                           : dwfl_module_addrinfo(module->dw, address + module->bias, &offset,
+                                                  &symbol, NULL, NULL, NULL);
+    if (name == NULL || (symbol.st_size != 0 && offset >= symbol.st_size)) {
+        return NULL; /* the nearest symbol is another function's */
+    }
+    return fl_demangle(name);
+}
+
+const char *fl_modules_line(struct fl_modules *modules, uint32_t number, uint64_t address)
+{
+    static char text[256];
+    struct fl_module *module = opened(modules, number);
+    if (module == NULL || module->is_jit || module->dwfl == NULL) {
+        return NULL;
+    }
+    int line = 0;
+    Dwfl_Line *at = dwfl_module_getsrc(module->dw, address + module->bias);
+    const char *file = at != NULL ? dwfl_lineinfo(at, NULL, &line, NULL, NULL, NULL) : NULL;
+    if (file == NULL) {
+        return NULL;
+    }
+    const char *slash = strrchr(file, '/');
+    snprintf(text, sizeof(text), "%s:%d", slash != NULL ? slash + 1 : file, line);
+    return text;
+}
+
+const char *fl_modules_file(const struct fl_modules *modules, uint32_t number)
+{
+    if (number == 0 || number >= modules->count) {
+        return "?";
+    }
+    const char *slash = strrchr(modules->module[number].path, '/');
+    return slash != NULL ? slash + 1 : modules->module[number].path;
+}
+
+void fl_modules_clear(struct fl_modules *modules)
+{
+    for (size_t i = 1; i < modules->count; i++) {
+        struct fl_module *module = &modules->module[i];
+        for (size_t j = 0; j < module->jit_count; j++) {
+            free(module->jit[j].name);
+        }
+        free(module->jit);
+        free(module->path);
+        if (module->dwfl != NULL) {
+            dwfl_end(module->dwfl);
+        }
+    }
+    free(modules->module);
+    memset(modules, 0, sizeof(*modules));
+}

@@ -1,0 +1,162 @@
+/* `faultstat report`: a recording as text, folded stacks, a flame graph, a page. */
+#include "faultstat/faultstat.h"
+#include "faultstat/report/report.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+    const char *input;
+    const char *folded;
+    const char *flame;
+    const char *html;
+    const char *compare;
+    size_t top;
+};
+
+static const char doc[] = "Show what faultstat record wrote: the sites with most page faults, or "
+                          "with an option below the "
+                          "same for other programs and for the browser.\vFILE is faults.json "
+                          "unless given; '-' stands for "
+                          "standard output. The page holds all it needs and opens no connection.";
+
+static const struct argp_option option[] = {
+    {"top", 't', "N", 0, "Print N sites (default 20)", 0},
+    {"folded", 'f', "OUT", 0, "Write folded stacks", 0},
+    {"flame", 'g', "OUT", 0, "Write a flame graph (SVG)", 0},
+    {"html", 'H', "OUT", 0, "Write a page (HTML)", 0},
+    {"compare", 'c', "FILE", 0, "Put a record of faultstat compare --json into the page", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *o = state->input;
+    char *end;
+    switch (key) {
+    case 't':
+        o->top = strtoul(arg, &end, 10);
+        if (*end != '\0' || end == arg || arg[0] == '-') {
+            argp_error(state, "'%s' is no number", arg);
+        }
+        return 0;
+    case 'f':
+        o->folded = arg;
+        return 0;
+    case 'g':
+        o->flame = arg;
+        return 0;
+    case 'H':
+        o->html = arg;
+        return 0;
+    case 'c':
+        o->compare = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (state->arg_num > 0) {
+            argp_error(state, "more than one file");
+        }
+        o->input = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static json_t *load(const char *path)
+{
+    json_error_t error;
+    json_t *root = json_load_file(path, 0, &error);
+    if (root == NULL) {
+        fprintf(stderr, "faultstat: %s: %s\n", path, error.text);
+    }
+    return root;
+}
+
+/* Is it ours, and of a version that this program reads? */
+static bool is_recording(const json_t *root, const char *path)
+{
+    const char *kind = json_string_value(json_object_get(root, "kind"));
+    json_int_t schema = json_integer_value(json_object_get(root, "schema"));
+    if (kind == NULL || strcmp(kind, "faultstat record") != 0) {
+        fprintf(stderr, "faultstat: %s: not written by faultstat record\n", path);
+        return false;
+    }
+    if (schema != 1) {
+        fprintf(stderr, "faultstat: %s: schema %lld, this faultstat reads 1\n", path,
+                (long long)schema);
+        return false;
+    }
+    return true;
+}
+
+/* The recording and what goes beside it on the page. */
+struct source {
+    const json_t *record;
+    const json_t *compare;
+};
+
+static void write_folded(const struct source *source, FILE *file)
+{
+    fl_report_folded(source->record, file);
+}
+
+static void write_flame(const struct source *source, FILE *file)
+{
+    fl_report_flame(source->record, file);
+}
+
+static void write_page(const struct source *source, FILE *file)
+{
+    fl_report_page(source->record, source->compare, file);
+}
+
+/* Returns 0; -errno, which is said. NULL for a path: nothing to do. */
+static int write_to(const char *path, const struct source *source,
+                    void (*put)(const struct source *source, FILE *file))
+{
+    if (path == NULL) {
+        return 0;
+    }
+    bool is_stdout = strcmp(path, "-") == 0;
+    FILE *file = is_stdout ? stdout : fopen(path, "we");
+    int rc = file != NULL ? 0 : -errno;
+    if (rc == 0) {
+        errno = 0;
+        put(source, file);
+        bool is_bad = ferror(file) != 0;
+        is_bad = (is_stdout ? fflush(file) : fclose(file)) != 0 || is_bad;
+        rc = is_bad ? (errno != 0 ? -errno : -EIO) : 0;
+    }
+    if (rc != 0) {
+        fprintf(stderr, "faultstat: %s: %s\n", path, strerror(-rc));
+    }
+    return rc;
+}
+
+int fl_report_main(int argc, char **argv)
+{
+    static const struct argp argp = {option, parse, "[FILE]", doc, NULL, NULL, NULL};
+    struct options o = {.input = "faults.json", .top = 20};
+    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    json_t *record = load(o.input);
+    json_t *compare = o.compare != NULL ? load(o.compare) : NULL;
+    struct source source = {record, compare};
+    int rc =
+        record == NULL || !is_recording(record, o.input) || (o.compare != NULL && compare == NULL)
+            ? -EINVAL
+            : 0;
+    if (rc == 0 && o.folded == NULL && o.flame == NULL && o.html == NULL) {
+        fl_report_top(record, o.top, stdout);
+        rc = fflush(stdout) != 0 ? -errno : 0;
+    }
+    rc = rc != 0 ? rc : write_to(o.folded, &source, write_folded);
+    rc = rc != 0 ? rc : write_to(o.flame, &source, write_flame);
+    rc = rc != 0 ? rc : write_to(o.html, &source, write_page);
+    json_decref(record);
+    json_decref(compare);
+    return rc == 0 ? 0 : FL_EXIT_OWN;
+}

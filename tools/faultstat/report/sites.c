@@ -1,0 +1,87 @@
+#include "faultstat/report/sites.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_sites(const void *a, const void *b)
+{
+    const struct fl_site *x = a;
+    const struct fl_site *y = b;
+    return (x->faults < y->faults) - (x->faults > y->faults);
+}
+
+static size_t number(const json_t *object, const char *key, size_t most)
+{
+    json_int_t value = json_integer_value(json_object_get(object, key));
+    return value >= 0 && (size_t)value < most ? (size_t)value : 0;
+}
+
+static void add_stack(struct fl_sites *sites, const json_t *record, const json_t *stack)
+{
+    size_t frames = json_array_size(json_object_get(record, "frames"));
+    json_int_t frame = json_integer_value(json_object_get(stack, "site"));
+    size_t kind = number(stack, "kind", FL_SITE_KINDS);
+    double faults = json_number_value(json_object_get(stack, "faults"));
+    const json_t *of_kind = json_array_get(json_object_get(record, "kinds"), kind);
+    double cost_ms = faults * json_number_value(json_object_get(of_kind, "cost_ns")) / 1e6;
+    bool is_named = frame >= 0 && (size_t)frame < frames;
+    struct fl_site *site = &sites->site[is_named ? (size_t)frame + 1 : 0];
+    site->faults += faults;
+    site->cost_ms += cost_ms;
+    site->kind[kind] += faults;
+    site->span[number(stack, "span", FL_SITE_SPANS)] += faults;
+    sites->faults += faults;
+    sites->cost_ms += cost_ms;
+    sites->named += is_named ? faults : 0;
+}
+
+int fl_sites_get(const json_t *record, struct fl_sites *sites)
+{
+    memset(sites, 0, sizeof(*sites));
+    size_t count = json_array_size(json_object_get(record, "frames")) + 1;
+    sites->site = calloc(count, sizeof(*sites->site));
+    if (sites->site == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        sites->site[i].frame = (int)i - 1;
+    }
+    const json_t *stack;
+    size_t i;
+    json_array_foreach(json_object_get(record, "stacks"), i, stack)
+    {
+        add_stack(sites, record, stack);
+    }
+    qsort(sites->site, count, sizeof(*sites->site), compare_sites);
+    while (sites->count < count && sites->site[sites->count].faults > 0) {
+        sites->count++;
+    }
+    return 0;
+}
+
+const char *fl_sites_name(const json_t *record, int frame, char *text, size_t len)
+{
+    const json_t *object =
+        frame >= 0 ? json_array_get(json_object_get(record, "frames"), (size_t)frame) : NULL;
+    const char *name = json_string_value(json_object_get(object, "name"));
+    const char *file = json_string_value(json_object_get(object, "file"));
+    const char *line = json_string_value(json_object_get(object, "at"));
+    if (name == NULL) {
+        snprintf(text, len, "(no site)");
+    } else {
+        snprintf(text, len, "%s (%s)", name,
+                 line != NULL && line[0] != '\0' ? line
+                 : file != NULL                  ? file
+                                                 : "?");
+    }
+    return text;
+}
+
+void fl_sites_clear(struct fl_sites *sites)
+{
+    free(sites->site);
+    sites->site = NULL;
+}

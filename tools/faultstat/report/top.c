@@ -1,0 +1,103 @@
+#include "faultstat/report/report.h"
+#include "faultstat/report/sites.h"
+
+static double of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static size_t largest(const double *value, size_t count)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < count; i++) {
+        best = value[i] > value[best] ? i : best;
+    }
+    return best;
+}
+
+static const char *kind_name(const json_t *record, size_t kind)
+{
+    const json_t *object = json_array_get(json_object_get(record, "kinds"), kind);
+    const char *name = json_string_value(json_object_get(object, "name"));
+    return name != NULL ? name : "?";
+}
+
+static const char *span_name(const json_t *record, size_t span)
+{
+    const char *name = json_string_value(json_array_get(json_object_get(record, "spans"), span));
+    return name != NULL ? name : "?";
+}
+
+static void print_sites(const json_t *record, const struct fl_sites *sites, size_t most, FILE *file)
+{
+    char text[512];
+    fprintf(file, "\n%10s %6s %9s  %-16s %-10s %s\n", "faults", "%", "cost ms", "kind", "mapping",
+            "site");
+    for (size_t i = 0; i < sites->count && i < most; i++) {
+        const struct fl_site *site = &sites->site[i];
+        fprintf(file, "%10.0f %6.1f %9.1f  %-16s %-10s %s\n", site->faults,
+                100 * site->faults / sites->faults, site->cost_ms,
+                kind_name(record, largest(site->kind, FL_SITE_KINDS)),
+                span_name(record, largest(site->span, FL_SITE_SPANS)),
+                fl_sites_name(record, site->frame, text, sizeof(text)));
+    }
+    if (sites->count > most) {
+        fprintf(file, "%10s and %zu more sites\n", "", sites->count - most);
+    }
+}
+
+/* Faults of each kind, over all sites. */
+static void print_kinds(const json_t *record, const struct fl_sites *sites, FILE *file)
+{
+    for (size_t kind = 0; kind < FL_SITE_KINDS; kind++) {
+        double faults = 0;
+        for (size_t i = 0; i < sites->count; i++) {
+            faults += sites->site[i].kind[kind];
+        }
+        if (faults > 0) {
+            const json_t *object = json_array_get(json_object_get(record, "kinds"), kind);
+            fprintf(file, "  %-20s %10.0f faults at %6.0f ns: %8.1f ms\n", kind_name(record, kind),
+                    faults, of(object, "cost_ns"), faults * of(object, "cost_ns") / 1e6);
+        }
+    }
+}
+
+static void print_prediction(const json_t *record, FILE *file)
+{
+    const json_t *p = json_object_get(record, "prediction");
+    const char *what = json_string_value(json_object_get(p, "of"));
+    if (what != NULL) {
+        fprintf(file,
+                "\nunder faultless, %s: %.1f ms instead of %.1f (processor time %.1f, %.1f), "
+                "%.0f faults fewer; a prediction\n",
+                what, of(p, "faultless_wall_ms"), of(p, "wall_ms"), of(p, "faultless_cpu_ms"),
+                of(p, "cpu_ms"), of(p, "avoided_faults"));
+    }
+}
+
+void fl_report_top(const json_t *record, size_t most, FILE *file)
+{
+    struct fl_sites sites;
+    const json_t *faults = json_object_get(record, "faults");
+    if (fl_sites_get(record, &sites) != 0) {
+        return;
+    }
+    fprintf(file, "\nfaultstat: %.0f faults by getrusage, %.0f by perf events, %.0f stacks taken\n",
+            of(faults, "getrusage_minor") + of(faults, "getrusage_major"),
+            of(faults, "counted_minor") + of(faults, "counted_major"), of(faults, "samples"));
+    if (sites.faults > 0) {
+        fprintf(file, "%.1f %% of %.0f faults have a site; user %.2f s, sys %.2f s\n",
+                100 * sites.named / sites.faults, sites.faults, of(record, "user_s"),
+                of(record, "sys_s"));
+        print_kinds(record, &sites, file);
+        print_sites(record, &sites, most, file);
+    }
+    print_prediction(record, file);
+    const json_t *note;
+    size_t i;
+    json_array_foreach(json_object_get(record, "notes"), i, note)
+    {
+        fprintf(file, "%s- %s\n", i == 0 ? "\n" : "", json_string_value(note));
+    }
+    fl_sites_clear(&sites);
+}

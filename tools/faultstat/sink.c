@@ -1,0 +1,92 @@
+/* Descriptors by number, files by name. */
+#include "faultstat/sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The descriptor that a path stands for, or -1. */
+static int named_descriptor(const char *path)
+{
+    static const char *const folder[] = {"/dev/fd/", "/proc/self/fd/"};
+    if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0) {
+        return STDOUT_FILENO;
+    }
+    if (strcmp(path, "/dev/stderr") == 0) {
+        return STDERR_FILENO;
+    }
+    for (size_t i = 0; i < sizeof(folder) / sizeof(folder[0]); i++) {
+        size_t len = strlen(folder[i]);
+        char *end;
+        if (strncmp(path, folder[i], len) == 0 && path[len] >= '0' && path[len] <= '9') {
+            long fd = strtol(path + len, &end, 10);
+            return *end == '\0' && fd < 1 << 20 ? (int)fd : -1;
+        }
+    }
+    return -1;
+}
+
+static int open_named(struct fl_sink *sink)
+{
+    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
+    int fd = open(sink->path, flags | O_EXCL, 0666);
+    sink->is_named = true;
+    sink->is_new = fd >= 0;
+    return fd >= 0 || errno != EEXIST ? fd : open(sink->path, flags, 0666);
+}
+
+int fl_sink_open(struct fl_sink *sink, const char *path)
+{
+    *sink = (struct fl_sink){.path = path};
+    int number = named_descriptor(path);
+    int fd = number >= 0 ? fcntl(number, F_DUPFD_CLOEXEC, 0) : open_named(sink);
+    sink->file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (sink->file == NULL) {
+        int rc = -errno;
+        fprintf(stderr, "faultstat: %s: %s\n", path, strerror(-rc));
+        if (fd >= 0) {
+            close(fd);
+        }
+        return rc;
+    }
+    return 0;
+}
+
+FILE *fl_sink_begin(struct fl_sink *sink)
+{
+    struct stat what;
+    int fd = fileno(sink->file);
+    if (sink->is_named && fstat(fd, &what) == 0 && S_ISREG(what.st_mode)) {
+        (void)!ftruncate(fd, 0); /* it is empty or was written before: nothing else may fail */
+    }
+    sink->is_new = false;
+    errno = 0;
+    return sink->file;
+}
+
+int fl_sink_end(struct fl_sink *sink)
+{
+    bool is_bad = ferror(sink->file) != 0;
+    is_bad = fclose(sink->file) != 0 || is_bad;
+    sink->file = NULL;
+    if (!is_bad) {
+        return 0;
+    }
+    int rc = errno != 0 ? -errno : -EIO;
+    fprintf(stderr, "faultstat: %s: %s\n", sink->path, strerror(-rc));
+    return rc;
+}
+
+void fl_sink_drop(struct fl_sink *sink)
+{
+    if (sink->file != NULL) {
+        fclose(sink->file);
+        sink->file = NULL;
+        if (sink->is_named && sink->is_new) {
+            unlink(sink->path);
+        }
+    }
+}
