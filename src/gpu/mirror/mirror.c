@@ -277,10 +277,11 @@ int fl_gpu_mirror_export(struct fl_gpu_mirror *m, unsigned piece, int *out_fd, s
                          size_t *out_len)
 {
     struct fl_gpu_guard guard;
-    int rc = out_fd == NULL || out_offset == NULL || out_len == NULL
-                 ? fl_gpu_fail(-EINVAL, "fl_gpu_mirror_export: nowhere to put it")
-                 : fl_mirror_enter(m, &guard);
 
+    if (out_fd == NULL || out_offset == NULL || out_len == NULL) {
+        return fl_gpu_fail(-EINVAL, "fl_gpu_mirror_export: nowhere to put it");
+    }
+    int rc = fl_mirror_enter(m, &guard);
     if (rc != 0) {
         return rc;
     }
