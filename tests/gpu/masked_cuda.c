@@ -1,6 +1,6 @@
-/* The fake with a mask on: none of fake_cuda.h, and the calls by which tests reach a machine's driver.
- * Their paths for a device run on it (NAME@masked). What is submitted runs by itself, sooner or
- * later; a kernel keeps its stream until somebody waits for that. In libmasked_cuda alone. */
+/* The fake driver with a mask on: no table of fake_cuda.h, and the calls that tests make of a
+ * machine's driver alone. Their paths for a device run on it (NAME@masked). What is submitted runs by
+ * itself, sooner or later; a kernel keeps its stream until a call waits for that. */
 #include "gpu/fake/internal.h"
 
 #include <string.h>
@@ -38,8 +38,8 @@ CALL(cuModuleGetFunction, "cuModuleGetFunction",
 
 /* Any kernel: it holds its stream. */
 CALL(cuLaunchKernel, "cuLaunchKernel",
-     (handle function, const unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-      unsigned bz, unsigned shared, fl_CUstream stream, void **parameters, void **extra))
+     (handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+      unsigned shared, fl_CUstream stream, void **parameters, void **extra))
 {
     FAKE_ENTER(cuLaunchKernel, FAKE_CONTEXT);
     struct fake_stream *s = fake_stream_of(stream);
