@@ -212,7 +212,6 @@ static void leave_amid_a_fill(void)
         absent[i].base -= MIB(64);
     }
     had->missing = 1;
-    had->lowered = true; /* what is missing is counted again when the next step begins */
 }
 
 static bool arenas_have_one_owner(void)

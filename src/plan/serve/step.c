@@ -30,7 +30,7 @@ void fl_serve_let_go(struct fl_step_context *c)
 /* Nothing has changed since the last step. */
 static bool is_ready(const struct fl_serve *s)
 {
-    return s->ready && s->arena != NULL && fl_arena_is_open(s->arena) && !s->arena->lowered;
+    return s->ready && s->arena != NULL && fl_arena_is_open(s->arena);
 }
 
 /* An arena that holds every layout we know. Those of one context are never in use at once, so they share it. */
@@ -52,9 +52,6 @@ static bool have_arena(struct fl_step_context *c)
         return false;
     }
     fl_arena_expect(c->serve.arena, needs);
-    if (height + fl_page.huge <= c->serve.arena->limit || c->serve.arena->lowered) {
-        fl_arena_lower(c->serve.arena, height);
-    }
     c->serve.ready = true;
     return true;
 }
