@@ -122,8 +122,8 @@ static size_t empty_run(struct fl_arena *a, size_t at, size_t n, give_back *to)
     return rc == -EBUSY ? 0 : n * fl_page.huge;
 }
 
-/* Lock: plan. Idle huge pages, `most` of them at most, are not here any more. From the top down, where a layout has
- * what lives for a short time only. Bytes. */
+/* Lock: plan. Idle huge pages, `most` of them at most, are not here any more. From the top down,
+ * where a layout has what lives for a short time only. Bytes. */
 static size_t take_out(struct fl_arena *a, size_t most, give_back *to)
 {
     size_t given = 0;
