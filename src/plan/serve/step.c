@@ -127,13 +127,15 @@ enum fl_verdict fl_replay_end(struct fl_step_context *c)
     struct fl_serve *s = &c->serve;
 
     fl_replay_count(c);
-    bool mismatched = s->step.mismatched - s->step.displaced > s->step.requests / 2;
-    bool bad = !mismatched && (s->step.missed > s->step.exempt + s->step.asked / 20 ||
-                               s->step.mismatched > FL_SIGNATURE + s->step.requests / 20);
+    bool differs = FL_UNLIKELY(s->step.mismatched != 0);
+    bool mismatched = differs && s->step.mismatched - s->step.displaced > s->step.requests / 2;
+    bool bad = differs && !mismatched &&
+               (s->step.missed > s->step.exempt + s->step.asked / 20 ||
+                s->step.mismatched > FL_SIGNATURE + s->step.requests / 20);
 
     note_step(c);
     fl_keep_use(s->layout);
-    c->learn.relearn = s->step.mismatched > s->step.requests / 100;
+    c->learn.relearn = differs && s->step.mismatched > s->step.requests / 100;
     s->mismatched_steps = mismatched ? s->mismatched_steps + 1 : 0;
     s->bad = (uint8_t)(s->bad << 1 | bad);
     s->served++;
@@ -144,7 +146,7 @@ enum fl_verdict fl_replay_end(struct fl_step_context *c)
     if (churns(c)) {
         return FL_STEPS_CHURNED;
     }
-    return __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_STEPS_BAD : FL_STEP_GOOD;
+    return bad && __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_STEPS_BAD : FL_STEP_GOOD;
 }
 
 bool fl_replay_is_displaced(struct fl_step_context *c)
