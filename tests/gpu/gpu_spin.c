@@ -46,8 +46,8 @@ static void sleep_ms(void *ms)
     (void)nanosleep(&t, NULL);
 }
 
-/* Without the driver's compiler (libnvidia-ptxjitcompiler.so.1 is a file of its own, and not in every
- * container) the host holds the stream. */
+/* Without the driver's compiler (libnvidia-ptxjitcompiler.so.1 is a file of its own, and not in
+ * every container) the host holds the stream. */
 static fl_CUresult hold_by_host(const struct kernel_calls *c, void *stream, unsigned ms)
 {
     return c->call_host != NULL
