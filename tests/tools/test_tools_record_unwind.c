@@ -54,8 +54,9 @@ static void take_own_maps(struct fl_process *process)
     fclose(file);
 }
 
-/* What the kernel writes at a fault here. The dump ends where the stack of main may. */
-__attribute__((noinline)) static int capture(void)
+/* What the kernel writes at a fault here. The dump ends where the stack of main may. A sanitizer
+ * must not mind what lies between the variables. */
+__attribute__((noinline, no_sanitize("address", "undefined"))) static int capture(void)
 {
     extern char **environ; /* above all frames */
     __asm__ volatile(
@@ -69,7 +70,10 @@ __attribute__((noinline)) static int capture(void)
         : "rax");
     uint64_t top = (uint64_t)(uintptr_t)environ;
     dump_len = top - reg[FL_REG_SP] < FL_DUMP ? top - reg[FL_REG_SP] : FL_DUMP;
-    memcpy(dump, (const void *)(uintptr_t)reg[FL_REG_SP], dump_len);
+    const volatile unsigned char *from = (const void *)(uintptr_t)reg[FL_REG_SP];
+    for (size_t i = 0; i < dump_len; i++) {
+        dump[i] = from[i];
+    }
     return 1;
 }
 
