@@ -1,27 +1,34 @@
 # What `cmake --install` puts where. CMake finds the library by find_package(faultless), others by faultless.pc; both
-# say where they are relative to themselves, so a prefix may be moved.
+# say where they are relative to themselves, so a prefix may be moved. The components are Debian's packages
+# (cmake/debian.cmake): library, dev, tools.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY include/faultless DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
-install(DIRECTORY man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man7 FILES_MATCHING PATTERN "*.7")
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY include/faultless DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+if(NOT FL_DEBIAN) # which has them compressed
+    install(DIRECTORY man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
+    install(DIRECTORY man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man7 FILES_MATCHING PATTERN "*.7")
+endif()
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT licence)
+if(FL_TOOLS)
+    install(TARGETS faultplan faultstat fl_launcher RUNTIME COMPONENT tools)
+endif()
 
 if(FL_PRELOADABLE)
     set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/faultless)
     set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-    install(TARGETS faultless EXPORT faultless-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-    install(EXPORT faultless-targets NAMESPACE faultless:: DESTINATION ${package_dir})
+    install(TARGETS faultless EXPORT faultless-targets
+            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT dev)
+    install(EXPORT faultless-targets NAMESPACE faultless:: DESTINATION ${package_dir} COMPONENT dev)
     configure_package_config_file(cmake/faultless-config.cmake.in ${PROJECT_BINARY_DIR}/faultless-config.cmake
                                   INSTALL_DESTINATION ${package_dir})
     # Before 1.0 a new minor version may change the interface.
     write_basic_package_version_file(${PROJECT_BINARY_DIR}/faultless-config-version.cmake
                                      COMPATIBILITY SameMinorVersion)
     install(FILES ${PROJECT_BINARY_DIR}/faultless-config.cmake ${PROJECT_BINARY_DIR}/faultless-config-version.cmake
-            DESTINATION ${package_dir})
+            DESTINATION ${package_dir} COMPONENT dev)
 
     file(RELATIVE_PATH pc_to_lib ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_FULL_LIBDIR})
     file(RELATIVE_PATH pc_to_include ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_FULL_INCLUDEDIR})
     configure_file(cmake/faultless.pc.in ${PROJECT_BINARY_DIR}/faultless.pc @ONLY)
-    install(FILES ${PROJECT_BINARY_DIR}/faultless.pc DESTINATION ${pc_dir})
+    install(FILES ${PROJECT_BINARY_DIR}/faultless.pc DESTINATION ${pc_dir} COMPONENT dev)
 endif()

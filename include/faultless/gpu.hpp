@@ -136,6 +136,11 @@ class buffer
     {
         check(fl_gpu_pool_record_stream(pool_, address_, stream));
     }
+    /* As fl_gpu_pool_find: 0 or a status. */
+    int find(struct fl_gpu_block *out) const noexcept
+    {
+        return fl_gpu_pool_find(pool_, address_, out);
+    }
     explicit operator bool() const noexcept
     {
         return address_ != 0;

@@ -63,6 +63,19 @@ def library() -> ctypes.CDLL:
     return _loaded
 
 
+class _Place(ctypes.Structure):  # Dl_info of <dlfcn.h>
+    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p),
+                ("symbol", ctypes.c_char_p), ("address", ctypes.c_void_p)]
+
+
+def library_path() -> str:
+    """The file of the loaded library, by which dlopen(3) finds what is loaded."""
+    place = _Place()
+    address = ctypes.cast(library().fl_gpu_error, ctypes.c_void_p)
+    ctypes.CDLL(None).dladdr(address, ctypes.byref(place))
+    return place.file.decode()
+
+
 def check(status: int) -> None:
     """Raises Error with the library's text unless `status` is 0."""
     if status != 0:

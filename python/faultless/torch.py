@@ -28,7 +28,6 @@ HOOKS = {
     "set_end_allocate_to_pool_fn": "end_allocate_to_pool",
     "set_release_pool": "release_pool",
 }
-_LIBRARY = "libfaultless.so"
 _SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 
 _allocator: Any = None  # PyTorch's object, once use() has succeeded
@@ -61,7 +60,7 @@ def _obstacle(torch: Any) -> Optional[str]:
 
 
 def _plug_in(torch: Any) -> Any:
-    allocator = torch.cuda.memory.CUDAPluggableAllocator(_LIBRARY, "fl_gpu_torch_alloc",
+    allocator = torch.cuda.memory.CUDAPluggableAllocator(gpu.library_path(), "fl_gpu_torch_alloc",
                                                          "fl_gpu_torch_free")
     target = allocator.allocator()
     for setter, name in HOOKS.items():

@@ -1,6 +1,5 @@
-/* Is a layout right? Shares nothing with the methods but the sorting: buffers are looked at from
- * the lowest offset up, and each must lie at or above whatever was seen at any of the births
- * during its lifetime. */
+/* Is a layout right? Shares nothing with the methods but the sorting: goes through births and deaths,
+ * and keeps what lives in the order of offsets; what is born fits between its two neighbours. */
 #include "pack/run.h"
 
 #include <string.h>
@@ -10,126 +9,85 @@ struct check {
     size_t n;
     uint32_t *order; /* those that live and have a size, and how many */
     uint32_t lives;
-    uint64_t *birth; /* ascending, each once */
-    uint32_t births;
     uint64_t *key;
     struct fl_bump room;
 };
 
-/* A tree over births: the highest end of what was put anywhere below a node, and on all of its
- * range. */
-struct tops {
-    uint64_t *most, *all;
-    uint32_t from, to; /* births [from, to) of the buffer that is put */
-    uint64_t offset, end;
-};
-
-/* Puts the buffer on its births, of `births`. False: something there reaches above its offset. */
-static bool put(const struct tops *t, uint32_t births)
-{
-    struct {
-        size_t node;
-        uint32_t lo, hi; /* its births */
-    } todo[2 * 32] = {{1, 0, births}}, at;
-
-    for (unsigned n = 1; n > 0;) {
-        at = todo[--n];
-        if (t->to <= at.lo || at.hi <= t->from) {
-            continue;
-        }
-        bool is_covered = t->from <= at.lo && at.hi <= t->to;
-        if ((is_covered ? t->most[at.node] : t->all[at.node]) > t->offset) {
-            return false;
-        }
-        t->most[at.node] = fl_max(t->most[at.node], t->end);
-        if (is_covered) {
-            t->all[at.node] = t->end;
-            continue;
-        }
-        uint32_t mid = at.lo + (at.hi - at.lo) / 2;
-        todo[n].node = 2 * at.node;
-        todo[n].lo = at.lo;
-        todo[n++].hi = mid;
-        todo[n].node = 2 * at.node + 1;
-        todo[n].lo = mid;
-        todo[n++].hi = at.hi;
-    }
-    return true;
-}
-
-/* How many births come before `time`. */
-static uint32_t births_before(const struct check *c, uint64_t time)
-{
-    uint32_t a = 0, b = c->births;
-
-    while (a < b) {
-        uint32_t mid = a + (b - a) / 2;
-        if (c->birth[mid] < time) {
-            a = mid + 1;
-        } else {
-            b = mid;
-        }
-    }
-    return a;
-}
-
 static bool begin(struct check *c)
 {
     c->order = fl_bump_carve(&c->room, c->n, sizeof *c->order);
-    c->birth = fl_bump_carve(&c->room, c->n, sizeof *c->birth);
     c->key = fl_bump_carve(&c->room, c->n, sizeof *c->key);
-    if (c->room.is_short) {
-        return false;
-    }
-    for (size_t i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n && !c->room.is_short; i++) {
         const struct fl_pack_buffer *b = &c->buffer[i];
-        c->key[i] = b->birth;
+        c->key[i] = b->death;
         if (b->size != 0 && b->birth < b->death) {
             c->order[c->lives++] = (uint32_t)i;
         }
     }
-    if (!fl_sort(c->order, c->key, c->lives, c->room)) {
+    return !c->room.is_short && fl_sort(c->order, c->key, c->lives, c->room);
+}
+
+/* Of those that live, in the order of offsets, how many lie below it. */
+static uint32_t below(const struct check *c, const uint32_t *live, uint32_t n, uint64_t offset)
+{
+    uint32_t a = 0;
+
+    while (a < n) {
+        uint32_t mid = a + (n - a) / 2;
+        bool is_below = c->buffer[live[mid]].offset < offset;
+        a = is_below ? mid + 1 : a;
+        n = is_below ? n : mid;
+    }
+    return a;
+}
+
+/* False: it overlaps with one that lives. */
+static bool put(const struct check *c, uint32_t *live, uint32_t *n, uint32_t i)
+{
+    const struct fl_pack_buffer *b = &c->buffer[i];
+    uint32_t at = below(c, live, *n, b->offset);
+    const struct fl_pack_buffer *low = at > 0 ? &c->buffer[live[at - 1]] : NULL;
+
+    if ((low != NULL && low->offset + low->size > b->offset) ||
+        (at < *n && b->offset + b->size > c->buffer[live[at]].offset)) {
         return false;
     }
-    for (uint32_t i = 0; i < c->lives; i++) {
-        uint64_t birth = c->buffer[c->order[i]].birth;
-        if (c->births == 0 || c->birth[c->births - 1] != birth) {
-            c->birth[c->births++] = birth;
-        }
-    }
+    memmove(live + at + 1, live + at, (*n - at) * sizeof *live);
+    live[at] = i;
+    ++*n;
     return true;
 }
 
-/* Leaves `order` by offset. */
+/* `order` is by death, and by offset in the end. */
 static bool is_free_of_overlap(struct check *c)
 {
     struct fl_bump room = c->room;
-    struct tops t;
+    uint32_t *born = fl_bump_carve(&room, c->lives, sizeof *born);
+    uint32_t *live = fl_bump_carve(&room, c->lives, sizeof *live), n = 0, died = 0;
 
     for (size_t i = 0; i < c->n; i++) {
-        c->key[i] = c->buffer[i].offset;
+        c->key[i] = c->buffer[i].birth;
     }
-    if (!fl_sort(c->order, c->key, c->lives, room)) {
-        return false;
-    }
-    t.most = fl_bump_carve(&room, 4 * (size_t)c->births, sizeof *t.most);
-    t.all = fl_bump_carve(&room, 4 * (size_t)c->births, sizeof *t.all);
     if (room.is_short) {
         return false;
     }
-    memset(t.most, 0, 4 * (size_t)c->births * sizeof *t.most);
-    memset(t.all, 0, 4 * (size_t)c->births * sizeof *t.all);
+    memcpy(born, c->order, c->lives * sizeof *born);
+    if (!fl_sort(born, c->key, c->lives, room)) {
+        return false;
+    }
     for (uint32_t i = 0; i < c->lives; i++) {
-        const struct fl_pack_buffer *b = &c->buffer[c->order[i]];
-        t.from = births_before(c, b->birth);
-        t.to = births_before(c, b->death);
-        t.offset = b->offset;
-        t.end = b->offset + b->size;
-        if (!put(&t, c->births)) {
+        for (; c->buffer[c->order[died]].death <= c->key[born[i]]; died++) {
+            uint32_t at = below(c, live, n--, c->buffer[c->order[died]].offset);
+            memmove(live + at, live + at + 1, (n - at) * sizeof *live);
+        }
+        if (!put(c, live, &n, born[i])) {
             return false;
         }
     }
-    return true;
+    for (size_t i = 0; i < c->n; i++) {
+        c->key[i] = c->buffer[i].offset;
+    }
+    return fl_sort(c->order, c->key, c->lives, c->room);
 }
 
 /* Zones from the lowest up: no gap inside one but what alignment asks for, and none reaches into

@@ -27,7 +27,7 @@ bool fl_pack_spend(struct fl_pack_run *r, uint32_t cost)
 /* splitmix64 (Steele, Lea, Flood 2014). */
 double fl_pack_random(struct fl_pack_run *r)
 {
-    uint64_t z = (r->progress.random += 0x9e3779b97f4a7c15);
+    uint64_t z = (r->random += 0x9e3779b97f4a7c15);
 
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
@@ -159,9 +159,8 @@ static void try_key(struct fl_pack_run *r, struct fl_pack_part *p, unsigned key,
     fl_pack_keep(r, p, height);
 }
 
-/* The buffers' offsets, or those of before, become the best layout of each part. False: they are
- * none. */
-static bool take_up(struct fl_pack_run *r, bool is_previous)
+/* The offsets of before become the best layout of each part. False: they are none. */
+static bool take_up(struct fl_pack_run *r)
 {
     uint64_t floor = 0, top = 0;
 
@@ -169,8 +168,7 @@ static bool take_up(struct fl_pack_run *r, bool is_previous)
         uint64_t height = 0;
         floor = p->is_first ? floor_above(r, top) : floor;
         for (struct fl_pack_block *b = r->block + p->lo; b < r->block + p->hi; b++) {
-            const struct fl_pack_buffer *of = &r->buffer[b->id];
-            uint64_t bytes = is_previous ? of->previous : of->offset;
+            uint64_t bytes = r->buffer[b->id].previous;
             b->offset = (bytes >> r->shift) - floor;
             if (bytes >= (uint64_t)1 << 62 || bytes >> r->shift < floor) {
                 return false;
@@ -180,7 +178,7 @@ static bool take_up(struct fl_pack_run *r, bool is_previous)
         take(r, p, height);
         top = fl_max(top, floor + height);
     }
-    r->by = is_previous ? "the earlier layout" : "the layout so far";
+    r->by = "the earlier layout";
     return give_out(r, top);
 }
 
@@ -188,7 +186,7 @@ static bool take_up(struct fl_pack_run *r, bool is_previous)
 
 static bool construct(struct fl_pack_run *r)
 {
-    if (!take_up(r, true)) {
+    if (!take_up(r)) {
         r->found.height = UINT64_MAX;
         for (uint32_t i = 0; i < r->parts; i++) {
             r->part[i].height = UINT64_MAX;
@@ -283,7 +281,6 @@ static void improve(struct fl_pack_run *r)
         uint64_t before = r->budget.cost;
         fl_pack_search(r, p, goal);
         blur(r, p, goal, (r->budget.cost - before) / (n < FEW ? 20 : 2));
-        r->progress.part = (uint32_t)(p - r->part);
     }
 }
 
@@ -295,30 +292,19 @@ static bool run(struct fl_pack_run *r)
     const struct fl_pack_how *how = r->how;
     bool has_budget = (how->budget_ns | how->budget_cost) != 0;
     uint64_t end_ns = how->budget_ns != 0 ? how->now_ns() + how->budget_ns : 0;
-    struct fl_pack_progress *state = &r->progress;
 
     r->target = fl_max(r->bound, how->capacity >> r->shift);
-    bool goes_on = state->begun && state->part < r->parts && take_up(r, false);
-    if (goes_on) {
-        memcpy(r->part[state->part].limit, state->limit, sizeof state->limit);
-        memcpy(r->part[state->part].work, state->work, sizeof state->work);
-    } else {
-        *state = (struct fl_pack_progress){.random = how->seed};
-        if (!construct(r)) {
-            return false;
-        }
+    r->random = how->seed;
+    if (!construct(r)) {
+        return false;
     }
     /* The first layout counts, but nothing ends it. */
     r->budget.end_ns = end_ns;
     r->budget.end_cost = how->budget_cost != 0 ? how->budget_cost : UINT64_MAX;
-    if (!goes_on || !has_budget) {
-        stay(r);
-    }
+    stay(r);
     if (has_budget) {
         improve(r);
     }
-    memcpy(state->limit, r->part[state->part].limit, sizeof state->limit);
-    memcpy(state->work, r->part[state->part].work, sizeof state->work);
     return true;
 }
 
@@ -344,9 +330,6 @@ int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
     if (n > UINT32_MAX / 4 || how->scratch_len < fl_pack_scratch(n)) {
         return -ENOMEM;
     }
-    if (how->progress != NULL) {
-        r.progress = *how->progress;
-    }
     int rc = fl_pack_setup(&r);
     if (rc != 0) {
         return rc;
@@ -356,11 +339,6 @@ int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
     }
     if (r.found.is_wrong) {
         return -EDOM;
-    }
-    r.progress.begun = true;
-    r.progress.done = !r.budget.is_over || r.found.height <= r.target;
-    if (how->progress != NULL) {
-        *how->progress = r.progress;
     }
     out->bound = r.bound << r.shift;
     out->height = r.count != 0 ? r.found.height << r.shift : 0;

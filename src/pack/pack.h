@@ -30,15 +30,6 @@ struct fl_pack_buffer {
     uint32_t zone;
 };
 
-/* How far a search has come; zeros: it has not begun. The packer's own, but for `done`. */
-struct fl_pack_progress {
-    uint64_t random;
-    uint64_t limit[2], work[2]; /* of the part that was searched last */
-    uint32_t part;
-    bool begun;
-    bool done; /* no more is to be found */
-};
-
 struct fl_pack_how {
     /* Without both, only a first layout is made. That is always done to its end. */
     uint64_t budget_ns; /* by `now_ns`; 0: no bound by time */
@@ -51,10 +42,6 @@ struct fl_pack_how {
     /* NULL, or called with each better layout, which is in `offset`, before the search goes on. */
     void (*better)(void *arg, uint64_t height);
     void *arg;
-    /* NULL, or where to go on the next time. One that has begun: `offset` is the best layout so
-     * far, and better ones are looked for; without a budget none are, but unchanged buffers are
-     * put back to where they were before if possible. */
-    struct fl_pack_progress *progress;
     void *scratch; /* page-aligned, zeroed or not */
     size_t scratch_len;
 };

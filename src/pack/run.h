@@ -64,7 +64,7 @@ struct fl_pack_run {
     uint64_t bound, target; /* a layout as low as `target` ends the search */
 
     struct fl_pack_budget budget;
-    struct fl_pack_progress progress;
+    uint64_t random;
     const char *by; /* the method at work */
     struct fl_pack_found found;
 };

@@ -37,6 +37,7 @@ struct fl_identity {
     _Atomic int tid;       /* of the thread inside; 0: none */
     _Atomic int last_tid;  /* of the thread that was in it last */
     uint64_t traced;       /* steps written to FAULTLESS_TRACE */
+    uint64_t begun_ns;     /* when its step began; 0: none has, or there is no timeline */
     bool open;             /* not freed by the program */
     _Atomic bool declared; /* by the program: its steps are too. Who frees a block reads it */
     struct fl_step_context *outer; /* the one this thread was in before */
@@ -56,7 +57,6 @@ struct fl_step_context {
     struct fl_lead lead;
     struct fl_watch watch;
     struct fl_pack_job job;
-    struct fl_repack repack;
     struct fl_identity who;
     struct fl_plan_counters stats;
 };
@@ -133,8 +133,6 @@ void fl_context_boundary(struct fl_step_context *c);
 /* Plans for steps with as many requests of exactly other sizes are of no use. */
 void fl_context_note_sizes(struct fl_step_context *c, const struct fl_record *rec);
 void fl_context_stop_watching(void);
-/* The plan is served no more, amid a step. */
-void fl_context_lost(struct fl_step_context *c);
 /* Amid a step a known one has begun: its first requests were the last ones. */
 void fl_context_restart(struct fl_step_context *c);
 /* In a child of fork: a thread that is not here was in it, amid anything. Nothing that it has can be

@@ -172,10 +172,7 @@ static void go_on_in_child(struct fl_step_context *c)
         atomic_store(&c->who.tid, gettid());
         atomic_store_explicit(&c->who.last_tid, gettid(), memory_order_relaxed);
     }
-    fl_engine_lose(c);       /* the worker that was at it is not here */
-    c->repack.search = NULL; /* likewise */
-    atomic_store(&c->repack.wanted, 0);
-    atomic_store(&c->repack.made, NULL);
+    fl_engine_lose(c); /* the worker that was at it is not here */
     fl_context_in_child(c);
 }
 

@@ -6,10 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* A first layout takes so long, in microseconds as the packer reckons them, where it takes no longer; the search for a better one, where there is
- * no worker to go on with it. */
-enum { FIRST_COST = 2000 };
-static const uint64_t search_ns = 100000000;
+/* Microseconds, as the packer reckons them, that are looked for a layout as low as can be. Steps of training are that low at once. */
+enum { PACK_COST = 50000 };
 static const size_t scratch_most = (size_t)64 << 20;
 
 static void unmap(void *p, size_t len)
@@ -163,36 +161,16 @@ bool fl_packing_open(struct fl_packing *p, const struct fl_layout *l)
     return true;
 }
 
-int fl_packing_run(struct fl_packing *p, uint64_t cost, uint64_t ns)
+int fl_packing_run(struct fl_packing *p, uint64_t cost)
 {
-    size_t len = fl_min(fl_max(fl_pack_scratch(p->n) * 4, (size_t)8 << 20), scratch_most);
-
-    len = fl_max(len, fl_pack_scratch(p->n));
-    struct fl_pack_how how = {.now_ns = fl_sys.now_ns,
-                              .scratch = fl_plan_map_locked(len),
-                              .scratch_len = len,
-                              .budget_cost = cost,
-                              .budget_ns = ns,
-                              .progress = &p->progress,
-                              .seed = 1};
+    size_t least = fl_pack_scratch(p->n);
+    size_t len = fl_max(fl_min(fl_max(least * 4, (size_t)8 << 20), scratch_most), least);
+    struct fl_pack_how how = {
+        .scratch = fl_plan_map_locked(len), .scratch_len = len, .budget_cost = cost, .seed = 1};
     int rc = how.scratch != NULL ? fl_pack(p->buffer, p->n, &how, &p->result) : -ENOMEM;
+
     unmap(how.scratch, len);
     return rc;
-}
-
-uint64_t fl_packing_height(const struct fl_packing *p, const struct fl_layout *l)
-{
-    /* What varies has to find room beside what is planned. */
-    return fl_max(fl_max(p->result.height, FL_GRANULE), fl_align_up(l->largest, FL_GRANULE));
-}
-
-bool fl_packing_is_worth(const struct fl_packing *p, const struct fl_layout *l, uint64_t height)
-{
-    enum { GAIN_SHARE = 200, MOST = 20000 };
-    uint64_t least = fl_max(fl_max(p->result.bound, l->largest), FL_GRANULE);
-
-    return !p->progress.done && p->n <= MOST && height > least &&
-           height - least >= height / GAIN_SHARE;
 }
 
 void fl_packing_store(const struct fl_packing *p, struct fl_layout *l)
@@ -200,21 +178,20 @@ void fl_packing_store(const struct fl_packing *p, struct fl_layout *l)
     for (size_t i = 0; i < p->n; i++) {
         l->slot[p->back[i] / 2].offset[p->back[i] % 2] = p->buffer[i].offset;
     }
-    l->height = fl_packing_height(p, l);
+    /* What varies has to find room beside what is planned. */
+    l->height = fl_max(fl_max(p->result.height, FL_GRANULE), fl_align_up(l->largest, FL_GRANULE));
     l->bound = p->result.bound;
 }
 
-static int pack(struct fl_packing *p, struct fl_layout *l)
+static int pack(struct fl_layout *l)
 {
-    int rc = fl_packing_open(p, l) ? fl_packing_run(p, FIRST_COST, 0) : -ENOMEM;
+    struct fl_packing p = {.n = 0};
+    int rc = fl_packing_open(&p, l) ? fl_packing_run(&p, PACK_COST) : -ENOMEM;
 
-    if (rc == 0 && !fl_plan.config.background &&
-        fl_packing_is_worth(p, l, fl_packing_height(p, l))) {
-        rc = fl_packing_run(p, 0, search_ns);
-    }
     if (rc == 0) {
-        fl_packing_store(p, l);
+        fl_packing_store(&p, l);
     }
+    fl_packing_close(&p);
     return rc;
 }
 
@@ -244,19 +221,13 @@ static struct fl_layout *make_layout(struct fl_step_context *c)
     if (l == NULL) {
         return NULL;
     }
-    struct fl_packing p = {.n = 0};
-    if (pack(&p, l) != 0) {
-        fl_packing_close(&p);
+    if (pack(l) != 0) {
         fl_layout_free(l);
         return NULL;
     }
     l->hash = c->job.nlives != 0 ? hash_of(&c->job.lives[0]) : l->hash;
     l->exact = c->job.nlives == 1 || (c->job.nlives == 0 && l->exact);
     fl_layout_seat(l);
-    if (fl_plan.config.background) {
-        fl_better_begin(c, l, &p);
-    }
-    fl_packing_close(&p);
     return l;
 }
 
@@ -269,7 +240,6 @@ void fl_engine_want(struct fl_step_context *c)
         c->job.draft = copy_of(c->job.grown);
         c->job.grown->wish = false;
         c->job.grown->past = past_of(&c->job.grown->past);
-        fl_better_forget(c, c->job.grown);
     }
     atomic_store_explicit(&c->job.state, FL_JOB_WANTED, memory_order_release);
     if (fl_plan.config.background) {
@@ -321,35 +291,26 @@ static void carry_growth(const struct fl_layout *old, struct fl_layout *l)
     }
 }
 
-void fl_engine_know(struct fl_step_context *c, unsigned i, struct fl_layout *l)
+/* It takes the place of its like. */
+static void know(struct fl_step_context *c, struct fl_layout *l)
 {
+    unsigned i = place_of(c, l);
     struct fl_layout *old = c->serve.known[i];
 
+    fl_keep_note(l); /* as it was packed: a file has no wishes */
+    if (old != NULL && old == c->job.grown) {
+        carry_growth(old, l);
+    }
     fl_context_set_known(c, i, l);
     fl_stats_bump(&c->stats.layouts);
+    fl_timeline_moment(FL_TIMELINE_PLAN, l->height);
+    c->job.grown = NULL; /* first: a handler may fork */
     if (old != NULL) {
         c->serve.layout = c->serve.layout == old ? l : c->serve.layout;
         c->serve.last = c->serve.last == old ? l : c->serve.last;
         fl_layout_free(old);
     }
     fl_plan_call_worker(); /* to have it written */
-}
-
-/* It takes the place of its like. */
-static void know(struct fl_step_context *c, struct fl_layout *l)
-{
-    unsigned i = place_of(c, l);
-    const struct fl_layout *old = c->serve.known[i];
-
-    fl_keep_note(l); /* as it was packed: a file has no wishes */
-    if (old != NULL && old == c->job.grown) {
-        carry_growth(old, l);
-    }
-    if (old != NULL) {
-        fl_better_forget(c, old);
-    }
-    c->job.grown = NULL; /* first: a handler may fork */
-    fl_engine_know(c, i, l);
 }
 
 /* There is no job any more; `failed`: what a layout was to be made anew for is to be done yet. */
@@ -403,7 +364,6 @@ static void clean_up(struct fl_step_context *c)
 {
     (void)fl_engine_collect(c);
     fl_layout_free(take_draft(c));
-    fl_better_forget(c, NULL);
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
         fl_layout_free(c->serve.known[i]);
         fl_context_set_known(c, i, NULL);
@@ -445,8 +405,6 @@ static void work_on(struct fl_step_context *c)
 
 uint64_t fl_plan_work(struct fl_region *r)
 {
-    uint64_t again = UINT64_MAX;
-
     (void)r;
     for (struct fl_arena *a = fl_plan_first_arena(); a != NULL; a = a->next) {
         fl_arena_warm(a);
@@ -455,10 +413,7 @@ uint64_t fl_plan_work(struct fl_region *r)
         fl_watch_warm(fl_plan.context[i]);
         work_on(fl_plan.context[i]);
     }
-    for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
-        again = fl_min(again, fl_better_work(fl_plan.context[i]));
-    }
     fl_heap_work();
     fl_keep_save(false);
-    return again;
+    return UINT64_MAX;
 }

@@ -5,7 +5,7 @@
  * serve/     layouts, the arenas that blocks lie in, requests served from them.
  * store/     plans kept across runs, in a file; recorded steps as text.
  * context.c  whose steps these are, and what comes next: README.md has the diagram.
- * engine.c   has pack/ find the offsets, by the worker; repack.c goes on.
+ * engine.c   has pack/ find the offsets, by the worker.
  * A plan is a hint: what a request gets is decided by the claim on the granules' bits, so a plan that is wrong, stale or torn
  * costs memory and never a byte.
  * Left to others: where memory comes from (region/), which requests come here (alloc/), when to begin (runtime/).

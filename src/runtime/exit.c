@@ -186,10 +186,12 @@ static void say_at_exit(enum where where)
 {
     char text[REPORT_BYTES], program[64];
     struct fl_stats_values values;
+    struct fl_stats_gpus gpus;
     struct fl_text t = fl_text_on(text, sizeof text);
 
     fl_read_stats(&values);
-    if (where == TABLE && values.requests != 0) {
+    fl_gpu_stats_read(&gpus, false);
+    if (where == TABLE && (values.requests != 0 || gpus.n != 0)) {
         fl_say_last(text, table_on(text, sizeof text, false).len);
         return;
     }
@@ -208,9 +210,29 @@ static void say_at_exit(enum where where)
     fl_say_last(text, t.len);
 }
 
+/* No process has one that did nothing: helpers would write over what counts. */
+static void write_timeline(void)
+{
+    char path[FL_OPTION_TEXTS], program[64];
+    const char *name = fl_runtime.options.text[FL_OPTION_timeline];
+
+    if (fl_timeline == NULL || atomic_load(&fl_timeline->count) == fl_timeline->first) {
+        return;
+    }
+    read_program(program, sizeof program);
+    if (!fl_names_expand(&fl_runtime.options.names, name, getpid(), path, sizeof path) ||
+        fl_timeline_write(path, getpid(), program) != 0) {
+        fl_say("the file of FAULTLESS_TIMELINE cannot be written");
+    }
+}
+
 void fl_report_start(void)
 {
     enum where where = where_to();
+
+    if (fl_runtime.options.text[FL_OPTION_timeline] != NULL && fl_timeline_begin() != 0) {
+        fl_say("no memory for FAULTLESS_TIMELINE");
+    }
 
     if (where == SUMMARY || where == TABLE) {
         fl_say_keep();
@@ -273,6 +295,7 @@ __attribute__((destructor)) static void at_exit(void)
     fl_gpu_stop();
     fl_keep_save(true);
     explain_plan();
+    write_timeline();
     if (where == NOWHERE) {
         return;
     }

@@ -79,6 +79,27 @@ static void what_the_driver_takes_counts(void **state)
     pool_end(p);
 }
 
+/* What the driver gives beyond the request is the pool's: it serves the next. */
+static void whole_pages_are_served_from(void **state)
+{
+    static const enum fl_gpu_strategy all[] = {FL_GPU_AUTO_GROWTH, FL_GPU_PLANNED};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct fl_gpu_pool *p = pool_of(all[i]);
+        uint64_t x = pool_take(p, MIB(1) + KIB(512), NULL), y = pool_take(p, KIB(512), NULL);
+        assert_int_equal(pool_stats(p).driver_allocs, 1);
+        assert_int_equal(pool_held(p), MIB(2));
+        assert_true(fake == NULL || fake->used(0) == MIB(2));
+        uint64_t z = pool_take(p, KIB(512), NULL); /* too small for a page of its own */
+        assert_int_equal(pool_held(p), MIB(2) + KIB(512));
+        pool_give(p, x, NULL);
+        pool_give(p, y, NULL);
+        pool_give(p, z, NULL);
+        pool_end(p);
+    }
+}
+
 /* The driver's refusals are not held against it. */
 static void what_is_refused_is_not_held(void **state)
 {
@@ -246,13 +267,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
     const struct CMUnitTest tests[] = {
-        TEST(a_limit_is_of_the_device),
-        TEST(what_the_driver_takes_counts),
-        TEST(what_is_refused_is_not_held),
-        TEST(older_programs_have_the_defaults),
-        TEST(the_defaults_are_paddles),
-        TEST(statistics_are_of_the_device),
-        TEST(statistics_want_a_device_and_a_size),
+        TEST(a_limit_is_of_the_device),         TEST(what_the_driver_takes_counts),
+        TEST(what_is_refused_is_not_held),      TEST(whole_pages_are_served_from),
+
+        TEST(older_programs_have_the_defaults), TEST(the_defaults_are_paddles),
+        TEST(statistics_are_of_the_device),     TEST(statistics_want_a_device_and_a_size),
     };
 
     gpu_main("test_gpu_limit", NULL);

@@ -67,13 +67,13 @@ static void a_stream_that_has_gone_is_not_asked(void **state)
 /* S6: what the driver says of one stream is not the pool's end. */
 static void a_stream_that_is_refused_ends_nothing(void **state)
 {
-    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     uint64_t x = 0;
 
     (void)state;
     if (fake == NULL) {
         skip();
     }
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     begin();
     fake->refuse("cuStreamGetId", 1, FL_CUDA_ERROR_CONTEXT_IS_DESTROYED, false);
     assert_int_equal(fl_gpu_pool_alloc(p, MIB(1), a, &x), -EINVAL);

@@ -53,8 +53,8 @@ static void the_report_has_the_devices_that_were_used(void **state)
     r = run("unused", FL_FAKE_CUDA);
     assert_null(strstr(r->stats, "gpus"));
     snprintf(entry, sizeof entry, "FAULTLESS_GPU_DRIVER=%s", FL_FAKE_CUDA);
-    r = fl_preload_run(FL_ARGV("victim_gpu", "counted"), FL_ENV(entry, "FAULTLESS_STATS=stderr"));
-    assert_non_null(strstr(r->err, "faultless: GPU0 held_bytes 8388608\n"));
+    r = fl_preload_run(FL_ARGV("victim_gpu", "counted"), FL_ENV(entry, "FAULTLESS_STATS=table"));
+    assert_non_null(strstr(r->err, ": GPU0 held_bytes 8388608\n"));
     assert_null(strstr(r->err, "GPU1"));
 }
 

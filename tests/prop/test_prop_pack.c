@@ -265,86 +265,12 @@ static void zones_and_earlier_layouts_are_honoured(void **state)
     }
 }
 
-/* The height after each part of a search, up to `parts` of them. */
-static unsigned pack_in_parts(size_t n, uint64_t cost, uint32_t zones, uint64_t *height,
-                              unsigned parts)
-{
-    struct fl_pack_progress progress = {.begun = false};
-    unsigned done = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        buffer[i].offset = seed + i; /* is looked at by nobody until it has begun */
-    }
-    while (done < parts && !progress.done) {
-        struct fl_pack_result out;
-        struct fl_pack_how how = {.budget_cost = cost,
-                                  .seed = 1,
-                                  .progress = &progress,
-                                  .scratch = scratch,
-                                  .scratch_len = sizeof scratch};
-        assert_int_equal(fl_pack(buffer, n, &how, &out), 0);
-        assert_true(progress.begun);
-        assert_right(n, out);
-        assert_zoned(n, zones);
-        assert_true(done == 0 || out.height <= height[done - 1]);
-        height[done++] = out.height;
-    }
-    return done;
-}
-
-/* What has no more to gain is put back, where it was before the search began. */
-static void put_back(size_t n, uint32_t zones, uint64_t height)
-{
-    struct fl_pack_progress progress = {.begun = true};
-    struct fl_pack_how how = {
-        .progress = &progress, .scratch = scratch, .scratch_len = sizeof scratch};
-    struct fl_pack_result out;
-
-    assert_int_equal(fl_pack(buffer, n, &how, &out), 0);
-    assert_right(n, out);
-    assert_zoned(n, zones);
-    assert_true(out.height <= height);
-}
-
-static void a_search_goes_on_where_it_ended(void **state)
-{
-    enum { PARTS = 6 };
-    uint64_t random = seed + 3;
-    unsigned gained = 0;
-    static uint64_t offset[MANY];
-
-    (void)state;
-    for (unsigned round = 0; round < ROUNDS_MANY / 2; round++) {
-        size_t n = seed_next(&random) % MANY;
-        uint32_t zones = round % 3 == 0 ? (uint32_t)(seed_next(&random) % 4) : 0;
-        uint64_t height[2][PARTS], cost = 1 + seed_next(&random) % 3000;
-        fill(&random, n, 1 + seed_next(&random) % 100, 2 + seed_next(&random) % 5000);
-        for (size_t i = 0; i < n; i++) {
-            buffer[i].zone = (uint32_t)(seed_next(&random) % (zones + 1));
-            buffer[i].previous = round % 2 == 0 ? FL_PACK_NONE : seed_next(&random) % 9000;
-        }
-        unsigned parts = pack_in_parts(n, cost, zones, height[0], PARTS);
-        for (size_t i = 0; i < n; i++) {
-            offset[i] = buffer[i].offset;
-        }
-        gained += height[0][parts - 1] < height[0][0];
-        assert_int_equal(pack_in_parts(n, cost, zones, height[1], PARTS), parts);
-        assert_memory_equal(height[0], height[1], parts * sizeof height[0][0]);
-        for (size_t i = 0; i < n; i++) {
-            assert_int_equal(buffer[i].offset, offset[i]);
-        }
-        put_back(n, zones, height[0][parts - 1]);
-    }
-    assert_true(gained > 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_are_packed_as_low_as_can_be),
         cmocka_unit_test(many_are_packed_right_and_alike_each_time),
         cmocka_unit_test(zones_and_earlier_layouts_are_honoured),
-        cmocka_unit_test(a_search_goes_on_where_it_ended),
     };
     seed = seed_read();
     return cmocka_run_group_tests(tests, NULL, NULL);

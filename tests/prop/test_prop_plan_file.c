@@ -73,7 +73,7 @@ static struct fl_layout *pack(void)
         fill_slot(&l->slot[i]);
     }
     assert_true(fl_packing_open(&p, l));
-    assert_int_equal(fl_packing_run(&p, 100, 0), 0);
+    assert_int_equal(fl_packing_run(&p, 100), 0);
     fl_packing_store(&p, l);
     fl_packing_close(&p);
     return l;

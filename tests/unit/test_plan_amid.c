@@ -67,7 +67,7 @@ static void a_handler_may_end_the_plan_before_a_request(void **state)
     assert_int_equal(fl_plan_begin(NULL), 0);
     void *first = fl_malloc_large(l.ask[0].n);
     struct fl_turn *t = fl_plan_turn;
-    fl_context_lost(fl_plan_mine);
+    fl_context_end_plan(fl_plan_mine, FL_END_LOST);
     assert_null(fl_plan_take_next(t, l.ask[1].n));
     assert_null(fl_plan_take_long(t, l.ask[1].n));
     fl_free_ours(first);

@@ -7,8 +7,7 @@
 
 enum { HUGE = 2 * FL_MIB };
 
-/* What the driver takes for it: from 1 MiB on whole pages of 2 MiB. */
-static size_t cost_of(size_t len)
+size_t fl_gpu_cost(size_t len)
 {
     return len >= HUGE / 2 && len <= SIZE_MAX - HUGE ? fl_align_up(len, HUGE) : len;
 }
@@ -77,8 +76,8 @@ int fl_gpu_account_take(const struct fl_gpu *gpu, size_t len)
 
     fl_lock_acquire(&lock);
     size_t limit = limit_of(a);
-    bool right = a->held <= limit && cost_of(len) <= limit - a->held;
-    a->held += right ? cost_of(len) : 0;
+    bool right = a->held <= limit && fl_gpu_cost(len) <= limit - a->held;
+    a->held += right ? fl_gpu_cost(len) : 0;
     a->peak = fl_max(a->peak, a->held);
     fl_lock_release(&lock);
     return right ? 0 : fl_gpu_fail(-ENOMEM, "the device's limit is reached");
@@ -89,7 +88,7 @@ void fl_gpu_account_give(const struct fl_gpu *gpu, size_t len)
     struct account *a = account_of(gpu);
 
     fl_lock_acquire(&lock);
-    a->held -= fl_min(cost_of(len), a->held);
+    a->held -= fl_min(fl_gpu_cost(len), a->held);
     fl_lock_release(&lock);
 }
 

@@ -68,6 +68,8 @@ enum { FL_GPU_DEVICES = 64 }; /* of which accounts and statistics are kept */
  * held. */
 void fl_gpu_account_join(const struct fl_gpu *gpu, size_t limit);
 void fl_gpu_account_leave(const struct fl_gpu *gpu);
+/* What the driver takes for `len` bytes of the device: from 1 MiB on whole pages of 2 MiB. */
+size_t fl_gpu_cost(size_t len);
 /* A limit beside those, until the next one: what a library's user says. */
 void fl_gpu_account_bound(const struct fl_gpu *gpu, size_t limit);
 /* Before the driver is asked; -ENOMEM: the limit. What it refuses, and what goes back, is given. */

@@ -62,6 +62,9 @@ static int grow_exactly(struct fl_gpu_pool *p, size_t len, size_t *out, bool *di
 static int grow_by_chunk(struct fl_gpu_pool *p, size_t len, size_t *out, bool *direct)
 {
     *out = fl_max(len, round_unit(p, p->o.chunk));
+    if (!p->is_pinned) { /* the driver takes so much anyway: the rest is the next request's */
+        *out = fl_gpu_cost(*out);
+    }
     *direct = false;
     return 0;
 }

@@ -85,6 +85,19 @@ void fl_layout_spots(struct fl_layout *l)
     fl_layout_zones(l);
 }
 
+static uint64_t first_requests(const struct fl_layout *l)
+{
+    uint64_t hash = 0;
+
+    for (uint32_t i = 0; i < FL_SIGNATURE; i++) {
+        if (l->n < FL_SIGNATURE || l->seat[i].least != l->seat[i].most) {
+            return 0;
+        }
+        hash = fl_record_mix(hash, l->seat[i].most);
+    }
+    return hash;
+}
+
 void fl_layout_seat(struct fl_layout *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
@@ -97,6 +110,6 @@ void fl_layout_seat(struct fl_layout *l)
         seat->room = s->size;
         seat[1].before = seat->before + (s->kind != FL_SLOT_VARIES ? seat->most : 0);
     }
+    l->begins = first_requests(l);
     fl_layout_spots(l);
-    l->first = l->serial;
 }

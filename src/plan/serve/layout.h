@@ -4,6 +4,8 @@
 
 #include "plan/plan.h"
 
+enum { FL_SIGNATURE = 3 }; /* requests that a step is recognised by */
+
 #define FL_SEAT_NONE UINT32_MAX
 #define FL_SEAT_GAP (UINT32_MAX - 1) /* wherever there is room in the arena */
 
@@ -21,7 +23,8 @@ struct fl_past {
 struct fl_layout {
     size_t bytes; /* of this object, in plan memory */
     uint32_t n;
-    uint64_t hash; /* of the record it was made from */
+    uint64_t hash;   /* of the record it was made from */
+    uint64_t begins; /* of its first FL_SIGNATURE requests; 0: their sizes vary */
     uint64_t height, bound, horizon;
     uint64_t largest;     /* bytes that any one step held at once */
     struct fl_seat *seat; /* and one more, that nothing fits */
@@ -34,8 +37,6 @@ struct fl_layout {
     uint8_t failed;  /* times that it was taken up and did not serve for long */
     bool exact;      /* for steps like one that was repeated to the byte */
     uint32_t serial; /* no other has it */
-    uint32_t
-        first; /* of the one that this one is instead of, with nothing but lower places; else its own */
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
 };
 

@@ -45,26 +45,26 @@ static FL_COLD struct fl_extent *in_a_gap(struct fl_step_context *c, size_t len)
     return at != SIZE_MAX ? fl_arena_take(c->serve.arena, at, len, len) : NULL;
 }
 
-/* The last requests were the first ones of this layout. */
-static bool begins_so(const struct fl_step_context *c, const struct fl_layout *l)
+uint64_t fl_replay_recent(const struct fl_step_context *c)
 {
-    if (l == NULL || l->n < FL_SIGNATURE || c->serve.step.requests < FL_SIGNATURE) {
-        return false;
+    uint64_t hash = 0;
+
+    for (uint32_t i = 0; i < FL_SIGNATURE && c->serve.step.requests >= FL_SIGNATURE; i++) {
+        hash = fl_record_mix(hash, c->serve.recent[(c->serve.step.requests + i) % FL_SIGNATURE]);
     }
-    for (uint32_t i = 0; i < FL_SIGNATURE; i++) {
-        uint32_t ago = c->serve.step.requests - FL_SIGNATURE + i;
-        const struct fl_seat *seat = &l->seat[i];
-        if (seat->least != seat->most || seat->most != c->serve.recent[ago % FL_SIGNATURE]) {
-            return false;
-        }
-    }
-    return true;
+    return hash;
+}
+
+/* The last requests were the first ones of this layout. */
+static bool begins_so(const struct fl_layout *l, uint64_t recent)
+{
+    return l != NULL && recent != 0 && l->begins == recent;
 }
 
 struct fl_layout *fl_replay_recognise(const struct fl_step_context *c)
 {
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        if (begins_so(c, c->serve.known[i])) {
+        if (begins_so(c->serve.known[i], fl_replay_recent(c))) {
             return c->serve.known[i];
         }
     }
@@ -86,11 +86,12 @@ static bool switch_layout(struct fl_step_context *c)
     if (c->who.declared && c->serve.step.requests > AHEAD) {
         return false;
     }
+    uint64_t recent = fl_replay_recent(c);
     for (unsigned i = 0; i < FL_LAYOUTS && l == NULL; i++) {
         struct fl_layout *k = c->serve.known[i];
         bool just_begun =
             k == c->serve.layout && c->serve.turn.next - c->serve.layout->seat <= FL_SIGNATURE;
-        l = !just_begun && begins_so(c, k) ? k : NULL;
+        l = !just_begun && begins_so(k, recent) ? k : NULL;
     }
     if (l == NULL && (l = fl_keep_find(c)) == NULL) {
         return false;
@@ -221,7 +222,7 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
     }
     bool grows = len > s->most;
     c->serve.step.displaced += !grows;
-    count_miss(c, len, c->serve.drains || grows);
+    count_miss(c, len, grows);
     return NULL;
 }
 
@@ -253,8 +254,9 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
     } else if (FL_LIKELY(c->serve.layout != NULL)) {
         e = serve(c, len);
     }
-    if (FL_UNLIKELY(c->serve.misses_in_a_row > LOST_AFTER && !c->who.declared)) {
-        fl_context_lost(c);
+    if (FL_UNLIKELY(c->serve.misses_in_a_row > LOST_AFTER && !c->who.declared) &&
+        c->state == FL_SERVE) {
+        fl_context_end_plan(c, FL_END_LOST);
     }
     atomic_signal_fence(memory_order_seq_cst);
     if (FL_LIKELY(fl_plan_wants == FL_PLAN_REPLAY)) {
@@ -321,10 +323,11 @@ void fl_replay_skip(struct fl_step_context *c, size_t len)
     if (c->serve.layout == NULL || s == c->serve.end) {
         return;
     }
-    if (s == c->serve.layout->seat && !fits(s, len)) { /* the step's first, and larger than ever */
+    bool first = s == c->serve.layout->seat;
+    if (first && !fits(s, len)) { /* larger than ever */
         wish(c, s, len);
-        go_on_at(c, s + 1);
-    } else if (fits(s, len)) {
+    }
+    if (first || fits(s, len)) {
         go_on_at(c, s + 1);
     }
 }

@@ -5,7 +5,7 @@
 #include "plan/serve/arena.h"
 #include "plan/serve/layout.h"
 
-enum { FL_LAYOUTS = 4, FL_SIGNATURE = 3 };
+enum { FL_LAYOUTS = 4 };
 
 /* The step under way. */
 struct fl_step_figures {
@@ -35,8 +35,6 @@ struct fl_serve {
     unsigned in_arena;        /* steps since this one was taken */
     unsigned displaced_steps; /* in a row in which some blocks were displaced */
     bool moved;               /* to another arena before */
-    unsigned drain_steps;     /* until what a lower layout leaves is given back */
-    bool drains;              /* this is one of them */
     bool ready; /* it has what the layouts that are known need; false: that is to be looked at */
 };
 
@@ -70,6 +68,8 @@ void fl_replay_exempt(struct fl_step_context *c);
 bool fl_replay_is_displaced(struct fl_step_context *c);
 /* No layout is served any more; idle pages of the arena are the region's. */
 void fl_replay_off(struct fl_step_context *c);
+/* Of the last FL_SIGNATURE requests, as in fl_layout.begins; 0: there were not as many. */
+uint64_t fl_replay_recent(const struct fl_step_context *c);
 /* The layout whose first requests were the last ones; NULL. */
 struct fl_layout *fl_replay_recognise(const struct fl_step_context *c);
 /* Without an arena from here on. */

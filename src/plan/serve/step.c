@@ -5,24 +5,18 @@ enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8 };
 /* Steps: displaced ones in a row until another arena is taken, and how many until the next. */
 enum { DISPLACED_STEPS = 2, MOVE_AFTER = 32 };
 
-static size_t tallest(const struct fl_step_context *c)
+/* Of all layouts that are known the height of the tallest, and what the neediest needs. */
+static size_t tallest(const struct fl_step_context *c, size_t *out_needs)
 {
     size_t height = 0;
 
+    *out_needs = 0;
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        height = c->serve.known[i] != NULL ? fl_max(height, c->serve.known[i]->height) : height;
+        const struct fl_layout *l = c->serve.known[i];
+        height = l != NULL ? fl_max(height, l->height) : height;
+        *out_needs = l != NULL ? fl_max(*out_needs, l->needs) : *out_needs;
     }
     return height;
-}
-
-static size_t neediest(const struct fl_step_context *c)
-{
-    size_t most = 0;
-
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        most = c->serve.known[i] != NULL ? fl_max(most, c->serve.known[i]->needs) : most;
-    }
-    return most;
 }
 
 void fl_serve_let_go(struct fl_step_context *c)
@@ -36,8 +30,7 @@ void fl_serve_let_go(struct fl_step_context *c)
 /* Nothing has changed since the last step. */
 static bool is_ready(const struct fl_serve *s)
 {
-    return s->ready && s->arena != NULL && fl_arena_is_open(s->arena) && !s->arena->lowered &&
-           !s->drains && s->drain_steps == 0;
+    return s->ready && s->arena != NULL && fl_arena_is_open(s->arena) && !s->arena->lowered;
 }
 
 /* An arena that holds every layout we know. Those of one context are never in use at once, so they share it. */
@@ -46,8 +39,8 @@ static bool have_arena(struct fl_step_context *c)
     if (FL_LIKELY(is_ready(&c->serve))) {
         return true;
     }
-    size_t height = tallest(c),
-           has = c->serve.arena != NULL ? atomic_load(&c->serve.arena->height) : 0;
+    size_t needs, height = tallest(c, &needs),
+                  has = c->serve.arena != NULL ? atomic_load(&c->serve.arena->height) : 0;
 
     if (has != 0 && has < height) {
         fl_serve_let_go(c);
@@ -58,11 +51,8 @@ static bool have_arena(struct fl_step_context *c)
     if (!fl_arena_raise(c->serve.arena, height) && !fl_arena_open(c->serve.arena, height)) {
         return false;
     }
-    fl_arena_expect(c->serve.arena, neediest(c));
-    c->serve.drains = c->serve.drain_steps != 0;
-    if (c->serve.drains) { /* what lives on from the step before lies where it did */
-        c->serve.drain_steps--;
-    } else if (height + fl_page.huge <= c->serve.arena->limit || c->serve.arena->lowered) {
+    fl_arena_expect(c->serve.arena, needs);
+    if (height + fl_page.huge <= c->serve.arena->limit || c->serve.arena->lowered) {
         fl_arena_lower(c->serve.arena, height);
     }
     c->serve.ready = true;

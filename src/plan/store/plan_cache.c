@@ -29,7 +29,7 @@ static struct {
     uint64_t begins[KEPT_PLANS];
     /* By context, a bit for each of these that it has had. Its thread. */
     uint16_t given[FL_CONTEXTS];
-    uint64_t order;       /* that the file has. Lock: plan */
+    bool reordered;       /* since the file was written. Lock: plan */
     _Atomic bool news;    /* there are some that the file does not have */
     _Atomic bool writing; /* by the worker, or at exit */
     int pid;              /* whose plans these are: not a fork's child's */
@@ -70,22 +70,12 @@ static void use(unsigned i)
 {
     struct entry used = keep.entry[i];
 
+    keep.reordered = keep.reordered || i != 0;
     for (; i > 0; i--) {
         keep.entry[i] = keep.entry[i - 1];
     }
     keep.entry[0] = used;
     atomic_store_explicit(&keep.latest, used.layout->hash, memory_order_relaxed);
-}
-
-/* Lock: plan. Another one, or another order, has another. */
-static uint64_t order(void)
-{
-    uint64_t hash = 0;
-
-    for (unsigned i = 0; i < keep.n; i++) {
-        hash = fl_record_mix(hash, keep.entry[i].layout->hash);
-    }
-    return hash;
 }
 
 /* Those that are not known yet, as far as there is room, as used before all that we have. */
@@ -148,20 +138,6 @@ static const char *whole_path(const char *path)
     return t.len + 1 < sizeof keep.whole ? keep.whole : NULL;
 }
 
-/* By which a step is recognised: its first requests, where they never changed. 0: not at all. */
-static uint64_t first_requests(const struct fl_layout *l)
-{
-    uint64_t hash = 0;
-
-    for (uint32_t i = 0; i < FL_SIGNATURE; i++) {
-        if (l->n < FL_SIGNATURE || l->seat[i].least != l->seat[i].most) {
-            return 0;
-        }
-        hash = fl_record_mix(hash, l->seat[i].most);
-    }
-    return hash;
-}
-
 void fl_keep_load(const char *path)
 {
     size_t len = 0, tallest = 0;
@@ -183,22 +159,13 @@ void fl_keep_load(const char *path)
     for (unsigned i = 0; i < keep.n; i++) {
         const struct fl_layout *l = keep.entry[i].layout;
         keep.entry[i].bit = (uint16_t)(1u << i);
-        keep.begins[i] = first_requests(l);
+        keep.begins[i] = l->begins;
         tallest = fl_max(tallest, (size_t)(l->largest != 0 ? l->largest : l->height));
     }
-    keep.order = order();
     if (tallest != 0) {
         size_t most = (size_t)(fl_sys.memory_total() / UNSEEN_SHARE);
         fl_region_expect(fl_plan.region, fl_min(tallest, most));
     }
-}
-
-static bool is_reordered(void)
-{
-    fl_plan_lock();
-    bool is = keep.order != order();
-    fl_plan_unlock();
-    return is;
 }
 
 /* Lock: plan. */
@@ -238,7 +205,7 @@ static int write_file(void)
         add_plans(&f);
     }
     keep.news = false;
-    keep.order = order();
+    keep.reordered = false;
     fl_plan_unlock();
     if (buf != NULL && old != NULL) {
         (void)fl_file_keep(&f, old, keep.key);
@@ -253,7 +220,7 @@ void fl_keep_save(bool speak)
 {
     bool news = keep.news;
 
-    if (keep.path == NULL || !(news || (speak && is_reordered())) || keep.pid != getpid() ||
+    if (keep.path == NULL || !(news || (speak && keep.reordered)) || keep.pid != getpid() ||
         atomic_exchange(&keep.writing, true)) {
         return;
     }
@@ -314,7 +281,6 @@ static void add_known(struct fl_step_context *c, struct fl_layout *l)
         }
         old = c->serve.known[i];
         c->serve.last = c->serve.last == old ? NULL : c->serve.last;
-        fl_better_forget(c, old);
     }
     fl_context_set_known(c, i, l); /* first: a child of fork may find the context so */
     fl_layout_free(old);
@@ -323,15 +289,11 @@ static void add_known(struct fl_step_context *c, struct fl_layout *l)
 struct fl_layout *fl_keep_find(struct fl_step_context *c)
 {
     struct fl_layout *l = NULL;
-    uint64_t begins = 0;
+    uint64_t begins = keep.at_boot > FL_LAYOUTS ? fl_replay_recent(c) : 0;
     unsigned id = 0;
 
-    if (keep.at_boot <= FL_LAYOUTS || c->serve.step.requests < FL_SIGNATURE) {
+    if (begins == 0) {
         return NULL;
-    }
-    for (unsigned i = 0; i < FL_SIGNATURE; i++) {
-        begins =
-            fl_record_mix(begins, c->serve.recent[(c->serve.step.requests + i) % FL_SIGNATURE]);
     }
     while (id < keep.at_boot &&
            (keep.begins[id] != begins || (keep.given[c->who.id - 1] >> id & 1) != 0)) {
