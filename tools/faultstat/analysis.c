@@ -134,6 +134,19 @@ void fl_analysis_make(struct fl_analysis *a, const struct fl_comparison *c)
     fl_analysis_warn(a, c);
 }
 
+/* What a row saves of, or adds to, the page faults, where that is shown; "" where it is not. */
+static void fault_clause(const struct fl_analysis *a, size_t peer, char text[64])
+{
+    enum fl_metric metric = a->has_steps ? FL_METRIC_STEP_FAULTS : FL_METRIC_FAULTS;
+    const struct fl_figure *faults = &a->peer[peer].figure[metric];
+    bool is_known =
+        faults->has_interval && fl_verdict_of(&faults->interval) != FL_VERDICT_NO_DIFFERENCE;
+    text[0] = '\0';
+    if (is_known) {
+        snprintf(text, 64, "; %.3f x its page faults", faults->ratio);
+    }
+}
+
 void fl_analysis_sentence(const struct fl_analysis *a, const struct fl_comparison *c, size_t peer,
                           char *text, size_t len)
 {
@@ -141,6 +154,8 @@ void fl_analysis_sentence(const struct fl_analysis *a, const struct fl_compariso
     const struct fl_figure *time = &j->figure[a->metric];
     const char *first = c->peers.peer[a->reference].name;
     const char *what = a->has_steps ? "time of a step" : "time";
+    char faults[64];
+    fault_clause(a, peer, faults);
     switch (j->verdict) {
     case FL_VERDICT_REFERENCE:
         snprintf(text, len, "what the others are compared with");
@@ -153,12 +168,12 @@ void fl_analysis_sentence(const struct fl_analysis *a, const struct fl_compariso
                  first, j->reason);
         return;
     case FL_VERDICT_NO_DIFFERENCE:
-        snprintf(text, len, "no difference could be shown: %.3f x the %s of %s (%.3f..%.3f)",
-                 time->ratio, what, first, time->interval.low, time->interval.high);
+        snprintf(text, len, "no difference could be shown: %.3f x the %s of %s (%.3f..%.3f)%s",
+                 time->ratio, what, first, time->interval.low, time->interval.high, faults);
         return;
     default:
-        snprintf(text, len, "%s: %.3f x the %s of %s (%.3f..%.3f)", fl_verdict_word[j->verdict],
-                 time->ratio, what, first, time->interval.low, time->interval.high);
+        snprintf(text, len, "%s: %.3f x the %s of %s (%.3f..%.3f)%s", fl_verdict_word[j->verdict],
+                 time->ratio, what, first, time->interval.low, time->interval.high, faults);
         return;
     }
 }
