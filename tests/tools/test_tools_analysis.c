@@ -92,7 +92,7 @@ static void the_fastest_and_its_equals_are_named(void **state)
     assert_sentence(1, "slower: 2.000 x the time of a (");
     assert_sentence(3, "faster: 0.250 x the time of a (");
     fl_analysis_sentence(&a, &c, 3, text, sizeof(text));
-    assert_non_null(strstr(text, "; 0.250 x its page faults"));
+    assert_non_null(strstr(text, "; 0.250 x the page faults"));
     fl_analysis_sentence(&a, &c, 2, text, sizeof(text));
     assert_null(strstr(text, "page faults"));
 }

@@ -49,6 +49,8 @@ static void a_pipe_gets_80_columns_and_no_escapes(void **state)
     assert_fits(output.out, 80);
     assert_null(strchr(output.out, '\033'));
     assert_null(strchr(output.err, '\033'));
+    RUN(FL_FAULTSTAT, "run", "-o", "-", "--", FL_VICTIM, "10", "0", "6");
+    assert_fits(output.out, 80);
 }
 
 /* Run `script` with a terminal of 60 columns at both outputs. Returns what came out of it. */

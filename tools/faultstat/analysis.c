@@ -176,7 +176,7 @@ static void fault_clause(const struct fl_analysis *a, size_t peer, char text[64]
         faults->has_interval && fl_verdict_of(&faults->interval) != FL_VERDICT_NO_DIFFERENCE;
     text[0] = '\0';
     if (is_known) {
-        snprintf(text, 64, "; %.3f x its page faults", faults->ratio);
+        snprintf(text, 64, "; %.3f x the page faults", faults->ratio);
     }
 }
 
