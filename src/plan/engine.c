@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Microseconds, as the packer reckons them, that are looked for a layout as low as can be. Steps of training are that low at once. */
+/* Microseconds, as the packer reckons them, for a layout as low as can be. Steps of training are
+ * that low at once. */
 enum { PACK_COST = 50000 };
 static const size_t scratch_most = (size_t)64 << 20;
 
@@ -303,6 +304,7 @@ static void know(struct fl_step_context *c, struct fl_layout *l)
     }
     fl_context_set_known(c, i, l);
     fl_stats_bump(&c->stats.layouts);
+    fl_timeline_moment(FL_TIMELINE_PLAN, l->height);
     c->job.grown = NULL; /* first: a handler may fork */
     if (old != NULL) {
         c->serve.layout = c->serve.layout == old ? l : c->serve.layout;

@@ -63,7 +63,7 @@ static void a_plain_program_is_served(void **state)
 static void steps_that_the_library_found_are_named(void **state)
 {
     (void)state;
-    json_t *root = compare((const char *const[]){FL_STEPS, "fixed", "40", NULL});
+    json_t *root = compare((const char *const[]){FL_LOOP, "fixed", "40", NULL});
     assert_int_equal(output.status, 0);
     assert_non_null(strstr(output.err, "warning:  steps: faultless found "));
     const json_t *runs =
