@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Microseconds, as the packer reckons them, that are looked for a layout as low as can be. Steps of training are that low at once. */
+/* Microseconds, as the packer reckons them, for a layout as low as can be. Steps of training are
+ * that low at once. */
 enum { PACK_COST = 50000 };
 static const size_t scratch_most = (size_t)64 << 20;
 

@@ -12,8 +12,8 @@ static struct {
     bool claimed, refused;
     size_t used;           /* bytes from the span's start */
     _Atomic size_t mapped; /* bytes of these. Relaxed: a statistic */
-    /* What came back, by class. The last ones of the smaller classes keep their pages: a layout that
-     * serves, one that is made and one that is searched for come and go together, and take no fault. */
+    /* What came back, by class. The last ones of the smaller classes keep their pages: layouts and
+     * what they are packed with come and go together, and take no fault. */
     struct addresses {
         uintptr_t warm[WARM], cold[KEPT];
         unsigned nwarm, ncold;

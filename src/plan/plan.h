@@ -36,11 +36,13 @@ struct fl_life {
     uint64_t death;
     uint64_t align; /* a power of two; 0: any */
     uint32_t zone;  /* that it was marked with; 0: none */
-    /* Of the region's, where its memory was taken; FL_LIFE_ANY_NODE: on several, or as the program wishes. */
+    /* Of the region's, where its memory was taken; FL_LIFE_ANY_NODE: several, or as the program
+     * wishes. */
     uint8_t node;
 };
 
-/* A step as it was recorded: lives in the order of birth; [begin, end) by the same clock, which goes on from step to step. */
+/* A step as it was recorded: lives in the order of birth; [begin, end) by the same clock, which
+ * goes on from step to step. */
 struct fl_lives {
     const struct fl_life *life;
     size_t n;
@@ -75,12 +77,15 @@ struct fl_merged {
     uint64_t largest;
 };
 
-/* Slots for the step that comes next, of 1 to FL_MERGE_STEPS recorded ones, the newest first: one for each life of the newest, in
- * their order. Two planned slots that lived at once in any of the steps do so in the result. Requests are matched by their order,
- * some may be missing or too many. A step of which more than a quarter do not match is not used.
- *   percent   by which all sizes at their largest may exceed what any one step held at once; if they do, those that vary are not planned.
+/* Slots for the step that comes next, of 1 to FL_MERGE_STEPS recorded ones, the newest first: one
+ * for each life of the newest, in their order. Two planned slots that lived at once in any of the
+ * steps do so in the result. Requests are matched by their order, some may be missing or too many.
+ * A step of which more than a quarter do not match is not used.
+ *   percent   by which all sizes at their largest may exceed what any one step held at once; if
+ *             they do, those that vary are not planned.
  *   scratch   fl_merge_scratch(lives of the newest step, nsteps) bytes.
- * Returns 0; -EAGAIN: more than half of the older steps would be left out; -ENOMEM: the scratch is too small.
+ * Returns 0; -EAGAIN: more than half of the older steps would be left out; -ENOMEM: the scratch is
+ * too small.
  * Threads: any. Never allocates. Cost: 0.1 us a life and step. */
 int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, struct fl_slot *slot,
              struct fl_merged *out, void *scratch, size_t scratch_len);

@@ -267,14 +267,14 @@ static void explain_plan(void)
     char line[480];
     struct fl_text t = fl_text_on(line, sizeof line);
 
-    fl_read_stats(&values);
-    if (path == NULL || values.requests < WORTH_A_PLAN) {
+    if (path == NULL || fl_runtime.options.value[FL_OPTION_log] < FL_LOG_WARN) {
         return;
     }
+    fl_read_stats(&values);
     fl_plan_stats_read(&plan);
     const char *why = why_no_plans();
     why = why != NULL ? why : fl_keep_why_nothing(&plan);
-    if (why != NULL && fl_runtime.options.value[FL_OPTION_log] >= FL_LOG_WARN) {
+    if (why != NULL && values.requests >= WORTH_A_PLAN) {
         fl_stats_format_prefix(getpid(), NULL, &t);
         fl_text_str(&t, "FAULTLESS_PLAN=");
         fl_text_str(&t, path);

@@ -212,7 +212,6 @@ static void leave_amid_a_fill(void)
         absent[i].base -= MIB(64);
     }
     had->missing = 1;
-    had->lowered = true; /* what is missing is counted again when the next step begins */
 }
 
 static bool arenas_have_one_owner(void)
@@ -296,6 +295,30 @@ static void a_child_goes_on_where_nobody_was(void **state)
     assert_int_equal(fork_now(go_on_at_once), 0);
 }
 
+static int have_it_again(void)
+{
+    struct fl_step_context *c = NULL;
+    uint32_t n = fl_plan.ncontexts;
+
+    fl_region_fork_child(&region, fl_thread_cache());
+    fl_plan_fork_child(true);
+    return fl_plan_context_new(&c) != 0 || fl_plan.ncontexts != n;
+}
+
+/* The worker, which was at its steps when the program gave it back, is not there to clean up. */
+static void a_child_has_what_the_worker_was_left(void **state)
+{
+    struct fl_step_context *c = NULL;
+
+    (void)each(state);
+    assert_int_equal(fl_plan_context_new(&c), 0);
+    assert_true(fl_plan.free == NULL && fl_plan.free_cold == NULL);
+    atomic_store(&c->job.state, FL_JOB_RUNNING);
+    assert_int_equal(fl_plan_context_free(c), 0);
+    assert_int_equal(c->job.state, FL_JOB_ABANDONED);
+    assert_int_equal(fork_now(have_it_again), 0);
+}
+
 /* As after a fork that lasted so long that another thread took the lock over. */
 static int find_no_steps(void)
 {
@@ -346,6 +369,7 @@ int main(void)
         LEAVES(leave_amid_a_retirement),
         LEAVES(leave_amid_a_fill),
         cmocka_unit_test(a_child_goes_on_where_nobody_was),
+        cmocka_unit_test(a_child_has_what_the_worker_was_left),
         cmocka_unit_test(a_child_that_gave_up_has_no_steps),
     };
 

@@ -174,7 +174,8 @@ static int log_of_all(const struct fl_lives *s)
     return log_of(sum);
 }
 
-/* Which life of `other` is each of the newest step, by size and lifetime. Returns how many have one. */
+/* Which life of `other` is each of the newest step, by size and lifetime. Returns how many have
+ * one. */
 static size_t match_step(const struct merge *m, const struct fl_lives *other, uint32_t *match)
 {
     struct table t = {.a = m->steps, .b = other, .scale = log_of_all(other) - log_of_all(m->steps)};

@@ -122,15 +122,15 @@ static size_t empty_run(struct fl_arena *a, size_t at, size_t n, give_back *to)
     return rc == -EBUSY ? 0 : n * fl_page.huge;
 }
 
-/* Lock: plan. Idle huge pages from `first` on, `most` of them at most, are not here any more. From the top down, where a layout has
- * what lives for a short time only. Bytes. */
-static size_t take_out(struct fl_arena *a, size_t first, size_t most, give_back *to)
+/* Lock: plan. Idle huge pages, `most` of them at most, are not here any more. From the top down,
+ * where a layout has what lives for a short time only. Bytes. */
+static size_t take_out(struct fl_arena *a, size_t most, give_back *to)
 {
     size_t given = 0;
 
     atomic_store(&a->thinned, true);
-    for (size_t end = a->filled.granules; end > first && given / fl_page.huge < most;) {
-        size_t n = 0, want = fl_min(most - given / fl_page.huge, end - first);
+    for (size_t end = a->filled.granules; end > 0 && given / fl_page.huge < most;) {
+        size_t n = 0, want = fl_min(most - given / fl_page.huge, end);
         while (n < want && claim_page(a, end - n - 1)) {
             n++;
         }
@@ -156,7 +156,7 @@ bool fl_arena_was_thinned(struct fl_arena *a)
 size_t fl_arena_trim(struct fl_arena *a)
 {
     fl_plan_lock();
-    size_t given = fl_arena_is_open(a) ? take_out(a, 0, SIZE_MAX, fl_inner_yield) : 0;
+    size_t given = fl_arena_is_open(a) ? take_out(a, SIZE_MAX, fl_inner_yield) : 0;
     fl_plan_unlock();
     return given;
 }
@@ -170,7 +170,7 @@ size_t fl_plan_lend(unsigned zone, size_t bytes)
         for (struct fl_arena *a = fl_plan.arenas; a != NULL && lent < bytes; a = a->next) {
             bool has_some = fl_arena_is_open(a) && a->inner.outer->zone == zone;
             size_t most = (bytes - lent + fl_page.huge - 1) / fl_page.huge;
-            lent += has_some ? take_out(a, 0, most, fl_inner_yield) : 0;
+            lent += has_some ? take_out(a, most, fl_inner_yield) : 0;
         }
         fl_lock_release(&fl_plan.lock);
     }
@@ -182,7 +182,7 @@ static size_t give_up(struct fl_arena *a, give_back *to)
 {
     fl_plan_lock();
     size_t given = drop_if_empty(a, to);
-    given += fl_arena_is_open(a) ? take_out(a, 0, SIZE_MAX, to) : 0;
+    given += fl_arena_is_open(a) ? take_out(a, SIZE_MAX, to) : 0;
     fl_plan_unlock();
     return given;
 }
@@ -246,27 +246,6 @@ bool fl_arena_raise(struct fl_arena *a, size_t height)
     return true;
 }
 
-void fl_arena_lower(struct fl_arena *a, size_t height)
-{
-    size_t limit = fl_align_up(height, fl_page.huge);
-
-    if (a->use.held != 0 || (limit >= a->limit && !a->lowered)) {
-        return;
-    }
-    fl_plan_lock();
-    if (limit < a->limit) {
-        atomic_store_explicit(&a->limit, limit, memory_order_relaxed);
-        a->budget = fl_min(a->budget, limit / fl_page.huge);
-    }
-    (void)take_out(a, limit / fl_page.huge, SIZE_MAX, fl_inner_yield);
-    a->lowered = false;
-    for (size_t i = limit / fl_page.huge; i < a->filled.granules; i++) {
-        a->lowered = a->lowered || fl_arena_is_filled(a, i);
-    }
-    count_missing(a);
-    fl_plan_unlock();
-}
-
 void fl_arena_expect(struct fl_arena *a, size_t most)
 {
     size_t pages = fl_align_up(most, fl_page.huge) / fl_page.huge;
@@ -315,7 +294,6 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         a->budget = SIZE_MAX;
         a->use.opening = ++openings;
         a->hand = 0;
-        a->lowered = false;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);
         fl_follow_forget(a);
         a->cold = limit <= warm_most;

@@ -48,7 +48,6 @@ struct fl_arena {
     size_t budget;     /* huge pages to be in memory at most, while others can move. Its owner */
     size_t hand;       /* the huge page that was looked at last for one to move. Its owner */
     size_t brought;    /* huge pages that came from the region in this step. Its owner */
-    bool lowered;      /* some above the limit may be in memory. Its owner */
     _Atomic bool cold; /* its tables are to come into memory. Lock: plan, to write */
     _Atomic bool draining;
     _Atomic bool thinned;  /* idle pages are claimed for a moment, to leave. Lock: plan, to write */
@@ -63,9 +62,6 @@ bool fl_arena_open(struct fl_arena *a, size_t height);
 void fl_arena_warm(struct fl_arena *a);
 /* From now on `height` bytes may be used. False: it has not as many. The owner. */
 bool fl_arena_raise(struct fl_arena *a, size_t height);
-/* No more than `height` bytes of it are used from now on: the memory of the rest is the region's, free, as far as no block is in it. Costs nothing
- * where that is so already. The owner. */
-void fl_arena_lower(struct fl_arena *a, size_t height);
 /* The huge pages that the granules lie in are in memory, each run of missing ones brought there at once. The owner. */
 bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n);
 /* `most` bytes of it are expected to be in use at once: beyond that, and beyond what was needed at once before, what is idle moves to where

@@ -30,7 +30,7 @@ void fl_serve_let_go(struct fl_step_context *c)
 /* Nothing has changed since the last step. */
 static bool is_ready(const struct fl_serve *s)
 {
-    return s->ready && s->arena != NULL && fl_arena_is_open(s->arena) && !s->arena->lowered;
+    return s->ready && s->arena != NULL && fl_arena_is_open(s->arena);
 }
 
 /* An arena that holds every layout we know. Those of one context are never in use at once, so they share it. */
@@ -52,9 +52,6 @@ static bool have_arena(struct fl_step_context *c)
         return false;
     }
     fl_arena_expect(c->serve.arena, needs);
-    if (height + fl_page.huge <= c->serve.arena->limit || c->serve.arena->lowered) {
-        fl_arena_lower(c->serve.arena, height);
-    }
     c->serve.ready = true;
     return true;
 }
@@ -130,13 +127,15 @@ enum fl_verdict fl_replay_end(struct fl_step_context *c)
     struct fl_serve *s = &c->serve;
 
     fl_replay_count(c);
-    bool mismatched = s->step.mismatched - s->step.displaced > s->step.requests / 2;
-    bool bad = !mismatched && (s->step.missed > s->step.exempt + s->step.asked / 20 ||
-                               s->step.mismatched > FL_SIGNATURE + s->step.requests / 20);
+    bool differs = FL_UNLIKELY(s->step.mismatched != 0);
+    bool mismatched = differs && s->step.mismatched - s->step.displaced > s->step.requests / 2;
+    bool bad = differs && !mismatched &&
+               (s->step.missed > s->step.exempt + s->step.asked / 20 ||
+                s->step.mismatched > FL_SIGNATURE + s->step.requests / 20);
 
     note_step(c);
     fl_keep_use(s->layout);
-    c->learn.relearn = s->step.mismatched > s->step.requests / 100;
+    c->learn.relearn = differs && s->step.mismatched > s->step.requests / 100;
     s->mismatched_steps = mismatched ? s->mismatched_steps + 1 : 0;
     s->bad = (uint8_t)(s->bad << 1 | bad);
     s->served++;
@@ -147,7 +146,7 @@ enum fl_verdict fl_replay_end(struct fl_step_context *c)
     if (churns(c)) {
         return FL_STEPS_CHURNED;
     }
-    return __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_STEPS_BAD : FL_STEP_GOOD;
+    return bad && __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_STEPS_BAD : FL_STEP_GOOD;
 }
 
 bool fl_replay_is_displaced(struct fl_step_context *c)
