@@ -196,6 +196,10 @@ static void say_at_exit(enum where where)
         return;
     }
     if (where == SUMMARY && values.requests == 0 && getpgrp() != getpid()) {
+        fl_stats_format_gpu_summary(&gpus, getpid(), &t);
+        if (t.len != 0) {
+            fl_say_last(text, t.len);
+        }
         return;
     }
     read_program(program, sizeof program);
@@ -207,6 +211,7 @@ static void say_at_exit(enum where where)
         measure(&s);
     }
     fl_stats_format_summary(&s, &t);
+    fl_stats_format_gpu_summary(&gpus, getpid(), &t);
     fl_say_last(text, t.len);
 }
 

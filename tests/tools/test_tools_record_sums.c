@@ -223,6 +223,16 @@ static void a_step_is_shorter_by_the_faults_it_does_not_take(void **state)
     p = fl_predict(&in);
     assert_int_equal((int)(p.saved_ms + 0.5), 4);
     assert_int_equal((int)(p.faults + 0.5), 100);
+    in.has_steps = true;
+    in.cost_ms = 50; /* 10 of them the recording's: what is left is 1.2 times what was reckoned */
+    in.sys_ms = 70;
+    assert_int_equal((int)(fl_predict(&in).saved_ms + 0.5), 48);
+    in.sys_ms = 100; /* so much is other calls */
+    assert_int_equal((int)(fl_predict(&in).saved_ms + 0.5), 56);
+    in.spread = 3; /* unless the calibration saw as much */
+    assert_int_equal((int)(fl_predict(&in).saved_ms + 0.5), 72);
+    in.sys_ms = 20;
+    assert_int_equal((int)(fl_predict(&in).saved_ms + 0.5), 40);
     in.avoidable_ms = 1e9; /* never below nothing */
     assert_true(fl_predict(&in).cpu_ms > 0);
 }

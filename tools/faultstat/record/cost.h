@@ -10,7 +10,9 @@
 struct fl_costs {
     double ns[FL_KIND_COUNT];       /* of a fault; 0 = not measured */
     double saved_ns[FL_KIND_COUNT]; /* what writing resident huge pages instead saves a fault */
-    double recording_ns;            /* what the recording adds to a fault */
+    double spread; /* worst by best first touch of the rounds: the host of a virtual machine may
+                    * have taken the memory back; at least 1 */
+    double recording_ns; /* what the recording adds to a fault */
 };
 
 /* Takes some 0.2 s and 64 MiB. What cannot be measured stays 0; huge pages without transparent

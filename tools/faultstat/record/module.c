@@ -4,9 +4,11 @@
 #include "faultstat/record/event.h"
 
 #include <dwarf.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 uint32_t fl_modules_get(struct fl_modules *modules, const char *path)
 {
@@ -31,7 +33,7 @@ uint32_t fl_modules_get(struct fl_modules *modules, const char *path)
     if (copy == NULL) {
         return 0;
     }
-    modules->module[modules->count] = (struct fl_module){.path = copy};
+    modules->module[modules->count] = (struct fl_module){.path = copy, .fd = -1};
     return (uint32_t)modules->count++;
 }
 
@@ -244,6 +246,30 @@ struct fl_row fl_modules_row(struct fl_modules *modules, uint32_t number, uint64
 }
 #endif
 
+bool fl_modules_follows_call(struct fl_modules *modules, uint32_t number, uint64_t offset)
+{
+    enum { FL_LONGEST = 7, FL_CALL = 0xe8, FL_GROUP = 0xff };
+    static const uint8_t len[] = {2, 3, 6, 7}; /* of calls by register or memory */
+    unsigned char code[FL_LONGEST];
+    struct fl_module *module = opened(modules, number);
+    if (module == NULL || module->is_jit || offset < FL_LONGEST) {
+        return false;
+    }
+    if (module->fd < 0) {
+        module->fd = open(module->path, O_RDONLY | O_CLOEXEC);
+    }
+    if (module->fd < 0 ||
+        pread(module->fd, code, FL_LONGEST, (off_t)offset - FL_LONGEST) != (ssize_t)FL_LONGEST) {
+        return false;
+    }
+    bool is_call = code[FL_LONGEST - 5] == FL_CALL;
+    for (size_t i = 0; i < sizeof(len); i++) {
+        const unsigned char *at = code + FL_LONGEST - len[i];
+        is_call = is_call || (at[0] == FL_GROUP && (at[1] & 0x38) == 0x10);
+    }
+    return is_call;
+}
+
 static const char *jit_name(struct fl_module *module, uint64_t address)
 {
     if (!module->is_opened) {
@@ -330,6 +356,9 @@ void fl_modules_clear(struct fl_modules *modules)
         }
         free(module->jit);
         free(module->path);
+        if (module->fd >= 0) {
+            close(module->fd);
+        }
         if (module->dwfl != NULL) {
             dwfl_end(module->dwfl);
         }

@@ -44,6 +44,7 @@ struct fl_module {
     Dwfl *dwfl;     /* NULL: not readable */
     Dwfl_Module *dw;
     uint64_t bias; /* dw's addresses less the file's own */
+    int fd;        /* of the file, for its code; -1: not open */
     Dwarf_CFI *cfi;
     Dwarf_Addr cfi_bias;
     struct fl_jit_name *jit; /* sorted by start */
@@ -68,6 +69,9 @@ uint64_t fl_modules_address(struct fl_modules *modules, uint32_t module, uint64_
 
 /* Call frame information at an address of the module. */
 struct fl_row fl_modules_row(struct fl_modules *modules, uint32_t module, uint64_t address);
+
+/* Does a call end right before the byte at `offset` of the file? x86-64. */
+bool fl_modules_follows_call(struct fl_modules *modules, uint32_t module, uint64_t offset);
 
 /* Name of the function at an address, demangled and without its arguments, or NULL when no symbol
  * covers it. Good until the next call. */

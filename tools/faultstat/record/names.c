@@ -114,10 +114,15 @@ static int name_stack(struct names *names, uint32_t number)
     out[FL_KEY_SPAN] = (int32_t)key[FL_KEY_SPAN];
     out[FL_KEY_FRAMES] =
         site != FL_NO_FRAME ? (int32_t)names->named[place[site]].frame : FL_NO_FRAME;
-    for (size_t i = 0; i < count; i++) {
-        out[FL_KEY_FRAMES + 1 + i] = (int32_t)names->named[place[count - 1 - i]].frame;
+    size_t used = FL_KEY_FRAMES + 1;
+    for (size_t i = count; i-- > 0;) {
+        const struct named *named = &names->named[place[i]];
+        bool is_again = used > FL_KEY_FRAMES + 1 && out[used - 1] == (int32_t)named->frame;
+        if (named->has_symbol || !is_again) { /* several without a name in a row are one */
+            out[used++] = (int32_t)named->frame;
+        }
     }
-    uint32_t merged = fl_intern(&names->stacks, out, (FL_KEY_FRAMES + 1 + count) * sizeof(out[0]));
+    uint32_t merged = fl_intern(&names->stacks, out, used * sizeof(out[0]));
     if (merged == FL_INTERN_NONE) {
         return -ENOMEM;
     }

@@ -2,8 +2,10 @@
  *
  * In a steady step faultless takes no fault for blocks at and above its threshold: their pages
  * stay. So a step is shorter by what those faults cost, counted in processor time; elapsed time
- * shrinks in the same proportion. A program that marks no steps touches its peak once all the same,
- * and only what it touches again is saved. Not reckoned with: fewer TLB misses, memory of another
+ * shrinks in the same proportion. Calibration keeps the best of some rounds; where the system time
+ * shows that faults are dearer than that, costs are raised: by two fifths at most, or as far as its
+ * own rounds lay apart, but no more than four times, as the rest may be other calls. A program that
+ * marks no steps touches its peak once all the same, and only what it touches again is saved. Not reckoned with: fewer TLB misses, memory of another
  * node, waiting. */
 #ifndef FAULTLESS_FAULTSTAT_RECORD_PREDICT_H
 #define FAULTLESS_FAULTSTAT_RECORD_PREDICT_H
@@ -14,7 +16,10 @@ struct fl_prediction_input {
     bool has_steps;
     double wall_ms;      /* of a steady step, or of the run, as recorded */
     double cpu_ms;       /* user and system, likewise */
-    double recording_ms; /* the part of cpu_ms that the recording took */
+    double sys_ms;       /* system, likewise */
+    double recording_ms; /* the part of both that the recording took */
+    double cost_ms;      /* what all faults cost, as calibrated */
+    double spread;       /* how much dearer they may be: see fl_costs */
     double avoidable;    /* faults a steady step, or of the run, that faultless does not take */
     double avoidable_ms; /* what they cost */
     double pages;        /* 4 KiB pages that the avoidable faults brought */
@@ -28,6 +33,7 @@ struct fl_prediction {
     double cpu_ms;
     double saved_ms; /* of processor time */
     double faults;   /* avoided */
+    double dearer;   /* times that costs were raised */
 };
 
 struct fl_prediction fl_predict(const struct fl_prediction_input *in);

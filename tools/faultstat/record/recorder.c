@@ -347,6 +347,9 @@ int fl_recorder_open(struct fl_recorder *recorder, const struct fl_rings_spec *s
         recorder->perf_error = fl_rings_open(&recorder->rings, spec);
     }
     recorder->has_perf = recorder->perf_error == 0;
+    if (!recorder->has_perf) {
+        memset(&recorder->costs, 0, sizeof(recorder->costs));
+    }
     fl_series_start(&recorder->series, fl_proc_now_ns());
     return 0;
 }

@@ -108,7 +108,7 @@ static json_t *layout_json(const struct fl_recorder *recorder, const struct fl_w
 static struct fl_prediction_input prediction_input(const struct fl_recorder *recorder,
                                                    const struct fl_watch *watch, int warmup)
 {
-    struct fl_prediction_input in = {0};
+    struct fl_prediction_input in = {.spread = recorder->costs.spread};
     struct fl_steps_summary s;
     size_t first = 0;
     size_t count = 1;
@@ -116,6 +116,7 @@ static struct fl_prediction_input prediction_input(const struct fl_recorder *rec
         in.has_steps = true;
         in.wall_ms = s.wall_ms_median;
         in.cpu_ms = s.user_ms_mean + s.sys_ms_mean;
+        in.sys_ms = s.sys_ms_mean;
         in.recording_ms = s.minor_mean * recorder->costs.recording_ns / 1e6;
         count = s.steady;
         first = s.steps - s.steady + 1;
@@ -128,12 +129,14 @@ static struct fl_prediction_input prediction_input(const struct fl_recorder *rec
     } else {
         in.wall_ms = watch->wall_s * 1e3;
         in.cpu_ms = (seconds(watch->usage.ru_utime) + seconds(watch->usage.ru_stime)) * 1e3;
+        in.sys_ms = seconds(watch->usage.ru_stime) * 1e3;
         in.recording_ms = (double)watch->usage.ru_minflt * recorder->costs.recording_ns / 1e6;
         in.peak_pages = (double)watch->usage.ru_maxrss * 1024 / (double)sysconf(_SC_PAGESIZE);
     }
     for (size_t i = first; i < first + count && i < recorder->steps.count; i++) {
         in.avoidable += recorder->steps.part[i].avoidable / (double)count;
         in.avoidable_ms += recorder->steps.part[i].avoidable_ns / 1e6 / (double)count;
+        in.cost_ms += recorder->steps.part[i].cost_ns / 1e6 / (double)count;
         in.pages += recorder->steps.part[i].pages / (double)count;
     }
     return in;
@@ -147,11 +150,11 @@ static json_t *prediction_json(const struct fl_recorder *recorder, const struct 
     if (!recorder->has_perf) {
         return json_null();
     }
-    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "of",
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "of",
                      in.has_steps ? "a steady step" : "the run", "wall_ms", p.bare_wall_ms,
                      "cpu_ms", p.bare_cpu_ms, "recording_cpu_ms", in.recording_ms,
                      "faultless_wall_ms", p.wall_ms, "faultless_cpu_ms", p.cpu_ms, "saved_cpu_ms",
-                     p.saved_ms, "avoided_faults", p.faults);
+                     p.saved_ms, "dearer", p.dearer, "avoided_faults", p.faults);
 }
 
 static void add_note(json_t *notes, bool holds, const char *text)

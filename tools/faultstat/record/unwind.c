@@ -56,22 +56,61 @@ static bool read_stack(const struct frame *frame, uint64_t addr, uint64_t *value
     return true;
 }
 
-/* The caller of code that nothing is known of: one word lies between the stack pointer and the
- * return address. If that word was the frame pointer, it is the caller's. */
-static bool step_blind(struct frame *frame)
+/* May a word be a return address? Into generated code: any address there may. */
+static bool is_return(struct fl_unwinder *unwinder, const struct fl_process *process, uint64_t word)
 {
+    const struct fl_map *map = fl_process_find(process, word);
+    if (map == NULL || map->module == 0 || word < map->start) {
+        return false;
+    }
+    return unwinder->modules.module[map->module].is_jit ||
+           fl_modules_follows_call(&unwinder->modules, map->module,
+                                   word - map->start + map->offset);
+}
+
+/* Go to the caller whose return address lies at `at`. */
+static void return_from(struct frame *frame, uint64_t at, uint64_t next)
+{
+    frame->reg[FL_REG_SP] = at + sizeof(next);
+    frame->reg[FL_REG_IP] = next;
+}
+
+/* The caller of code that nothing is known of. In this order: a frame pointer that leads to a return
+ * address; one word between the stack pointer and the return address, as in Python's trampolines;
+ * the nearest return address into a file, with the registers that a function of oneDNN saves below
+ * it: rbx, rbp, r12 to r15. The last is a guess. */
+static bool step_blind(struct fl_unwinder *unwinder, const struct fl_process *process,
+                       struct frame *frame)
+{
+    enum { FL_WORDS = 512, FL_SAVED = 6 };
+    static const uint8_t order[FL_SAVED] = {FL_REG_BX,      FL_REG_BP,      FL_REG_R12,
+                                            FL_REG_R12 + 1, FL_REG_R12 + 2, FL_REG_R12 + 3};
     uint64_t word;
     uint64_t next;
     uint64_t sp = frame->reg[FL_REG_SP];
-    if (!read_stack(frame, sp, &word) || !read_stack(frame, sp + 8, &next)) {
-        return false;
-    }
-    if (frame->reg[FL_REG_BP] == sp) {
+    uint64_t bp = frame->reg[FL_REG_BP];
+    if (bp >= sp && read_stack(frame, bp, &word) && read_stack(frame, bp + 8, &next) &&
+        is_return(unwinder, process, next)) {
         frame->reg[FL_REG_BP] = word;
+        return_from(frame, bp + 8, next);
+        return true;
     }
-    frame->reg[FL_REG_SP] = sp + 16;
-    frame->reg[FL_REG_IP] = next;
-    return true;
+    if (read_stack(frame, sp + 8, &next) && is_return(unwinder, process, next)) {
+        return_from(frame, sp + 8, next);
+        return true;
+    }
+    for (uint64_t at = sp; at < sp + FL_WORDS * 8 && read_stack(frame, at, &next); at += 8) {
+        const struct fl_map *map = fl_process_find(process, next);
+        if (map == NULL || map->kind != FL_MAP_FILE || !is_return(unwinder, process, next)) {
+            continue;
+        }
+        for (size_t i = 0; i < FL_SAVED && at >= sp + (FL_SAVED * 8); i++) {
+            (void)read_stack(frame, at - (i + 1) * 8, &frame->reg[order[i]]);
+        }
+        return_from(frame, at, next);
+        return true;
+    }
+    return false;
 }
 
 static bool step_by_row(struct frame *frame, const struct fl_row *row)
@@ -135,7 +174,8 @@ size_t fl_unwind(struct fl_unwinder *unwinder, const struct fl_process *process,
         if (row.is_last) {
             return count;
         }
-        if (row.is_known ? !step_by_row(&frame, &row) : !is_jit || !step_blind(&frame)) {
+        if (row.is_known ? !step_by_row(&frame, &row)
+                         : !is_jit || !step_blind(unwinder, process, &frame)) {
             *is_cut = true;
             return count;
         }

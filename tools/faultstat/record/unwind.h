@@ -2,8 +2,8 @@
  *
  * Unwinding by call frame information of a file's every frame anew costs some 10 us a frame; the
  * same few thousand places come again and again, so what the information says of a place is kept
- * and a frame costs one lookup. Code without information (JIT) is taken to begin by making room
- * for one word, as Python's trampolines do. */
+ * and a frame costs one lookup. Code without information (JIT) is left by its frame pointer, or by
+ * the nearest return address. */
 #ifndef FAULTLESS_FAULTSTAT_RECORD_UNWIND_H
 #define FAULTLESS_FAULTSTAT_RECORD_UNWIND_H
 

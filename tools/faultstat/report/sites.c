@@ -28,7 +28,14 @@ static void add_stack(struct fl_sites *sites, const json_t *record, const json_t
     const json_t *of_kind = json_array_get(json_object_get(record, "kinds"), kind);
     double cost_ms = faults * json_number_value(json_object_get(of_kind, "cost_ns")) / 1e6;
     bool is_named = frame >= 0 && (size_t)frame < frames;
-    struct fl_site *site = &sites->site[is_named ? (size_t)frame + 1 : 0];
+    if (!is_named) { /* by where it was, though nothing there has a name */
+        const json_t *list = json_object_get(stack, "frames");
+        const json_t *last =
+            json_array_size(list) > 0 ? json_array_get(list, json_array_size(list) - 1) : NULL;
+        frame = last != NULL ? json_integer_value(last) : -1;
+    }
+    bool has_place = frame >= 0 && (size_t)frame < frames;
+    struct fl_site *site = &sites->site[has_place ? (size_t)frame + 1 : 0];
     site->faults += faults;
     site->cost_ms += cost_ms;
     site->kind[kind] += faults;
@@ -75,6 +82,8 @@ const char *fl_sites_name(const json_t *record, int frame, char *text, size_t le
     const char *line = json_string_value(json_object_get(object, "at"));
     if (name == NULL) {
         snprintf(text, len, "(no site)");
+    } else if (name[0] == '[') { /* a file, or a thread */
+        snprintf(text, len, "%s", name);
     } else {
         snprintf(text, len, "%s (%s)", name,
                  line != NULL && line[0] != '\0' ? line

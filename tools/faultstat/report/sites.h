@@ -1,4 +1,5 @@
-/* Faults by site: the innermost function outside the C library and the allocator. */
+/* Faults by site: the innermost function outside the C library and the allocator; where nothing has
+ * a name, the file or the thread. */
 #ifndef FAULTLESS_FAULTSTAT_REPORT_SITES_H
 #define FAULTLESS_FAULTSTAT_REPORT_SITES_H
 
@@ -8,7 +9,7 @@
 enum { FL_SITE_KINDS = 16, FL_SITE_SPANS = 16 };
 
 struct fl_site {
-    int frame; /* number in "frames"; -1: no function of the stack has a name */
+    int frame; /* number in "frames"; -1: there is no stack */
     double faults;
     double cost_ms;
     double kind[FL_SITE_KINDS]; /* faults, by number in "kinds" */
