@@ -34,7 +34,7 @@ void need(fl_CUresult code, const char *what)
 
 void probe_context(void)
 {
-    fl_CUcontext context;
+    fl_CUcontext context = NULL;
 
     need(CALL(cuInit, 0), "cuInit");
     need(CALL(cuDevicePrimaryCtxRetain, &context, 0), "cuDevicePrimaryCtxRetain");
@@ -43,7 +43,7 @@ void probe_context(void)
 
 fl_CUstream probe_stream(unsigned flags)
 {
-    fl_CUstream s;
+    fl_CUstream s = NULL;
 
     need(CALL(cuStreamCreate, &s, flags), "cuStreamCreate");
     return s;
@@ -51,7 +51,7 @@ fl_CUstream probe_stream(unsigned flags)
 
 fl_CUdeviceptr probe_device(size_t len)
 {
-    fl_CUdeviceptr p;
+    fl_CUdeviceptr p = 0;
 
     need(CALL(cuMemAlloc, &p, len), "cuMemAlloc");
     return p;

@@ -68,7 +68,7 @@ static fl_CUresult wait_event(void)
 
 static fl_CUresult event_pair(void)
 {
-    fl_CUevent e;
+    fl_CUevent e = NULL;
     fl_CUresult code = CALL(cuEventCreate, &e, FL_CU_EVENT_DISABLE_TIMING);
 
     return code != FL_CUDA_SUCCESS ? code : CALL(cuEventDestroy, e);
@@ -76,7 +76,7 @@ static fl_CUresult event_pair(void)
 
 static fl_CUresult stream_pair(void)
 {
-    fl_CUstream s;
+    fl_CUstream s = NULL;
     fl_CUresult code = CALL(cuStreamCreate, &s, FL_CU_STREAM_NON_BLOCKING);
 
     return code != FL_CUDA_SUCCESS ? code : CALL(cuStreamDestroy, s);
@@ -84,7 +84,7 @@ static fl_CUresult stream_pair(void)
 
 static fl_CUresult memory_pair(size_t len)
 {
-    fl_CUdeviceptr p;
+    fl_CUdeviceptr p = 0;
     fl_CUresult code = CALL(cuMemAlloc, &p, len);
 
     return code != FL_CUDA_SUCCESS ? code : CALL(cuMemFree, p);
@@ -102,7 +102,7 @@ static fl_CUresult large_pair(void)
 
 static fl_CUresult pool_pair(void)
 {
-    fl_CUdeviceptr p;
+    fl_CUdeviceptr p = 0;
     fl_CUresult code = CALL(cuMemAllocFromPoolAsync, &p, KIB(64), the.pool, the.stream);
 
     return code != FL_CUDA_SUCCESS ? code : CALL(cuMemFreeAsync, p, the.stream);
@@ -117,7 +117,7 @@ static fl_CUresult info(void)
 
 static fl_CUresult host_pair(void)
 {
-    void *p;
+    void *p = NULL;
     fl_CUresult code = CALL(cuMemHostAlloc, &p, MIB(2), 0);
 
     return code != FL_CUDA_SUCCESS ? code : CALL(cuMemFreeHost, p);

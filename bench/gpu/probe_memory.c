@@ -27,7 +27,7 @@ static void granularity(int unused)
     fact("granularity/vmm", "\"code\":%d,\"minimum\":%zu,\"code_advised\":%d,\"advised\":%zu", code,
          least, other, advised);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        size_t before = 0, after = 0, total;
+        size_t before = 0, after = 0, total = 0;
         fl_CUdeviceptr p[4];
         char name[64];
 
@@ -50,8 +50,8 @@ static void vmm(int unused)
 {
     struct fl_CUmemAllocationProp prop = on_device();
     struct fl_CUmemAccessDesc access = {prop.location, FL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    fl_CUmemGenericAllocationHandle handle;
-    fl_CUdeviceptr at;
+    fl_CUmemGenericAllocationHandle handle = 0;
+    fl_CUdeviceptr at = 0;
     size_t len = 0;
 
     (void)unused;
@@ -95,7 +95,8 @@ static void batch(int variant)
     fl_CUresult code =
         CALL(cuMemcpyBatchAsync, to, from, len, N, &attribute, &first, 1, &failed, s);
     fl_CUresult end = CALL(cuStreamSynchronize, s);
-    bool right = code == FL_CUDA_SUCCESS && probe_count(base, (size_t)N * LEN, 9) == N * LEN;
+    bool right =
+        code == FL_CUDA_SUCCESS && probe_count(base, (size_t)N * LEN, 9) == (size_t)N * LEN;
     fact(variant == 1 ? "batch/legacy" : "batch", "\"code\":%d,\"sync\":%d,\"right\":%s", code, end,
          right ? "true" : "false");
 }

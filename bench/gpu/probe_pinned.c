@@ -29,7 +29,7 @@ static const char *const names[] = {
 
 static unsigned char *host_of(enum way way)
 {
-    void *p;
+    void *p = NULL;
 
     if (way == FREE_HOST_BEHIND_COPY) {
         need(CALL(cuMemHostAlloc, &p, size(), 0), "cuMemHostAlloc");

@@ -21,7 +21,7 @@ static const struct {
 static fl_CUresult ask(int which, fl_CUstream dead, fl_CUevent event, fl_CUdeviceptr to)
 {
     fl_CUstreamCaptureStatus status;
-    fl_CUcontext context;
+    fl_CUcontext context = NULL;
     unsigned long long id;
     char bytes[16] = "";
 
@@ -50,7 +50,7 @@ static fl_CUresult ask(int which, fl_CUstream dead, fl_CUevent event, fl_CUdevic
 static void dead_stream(int variant)
 {
     int which = variant % PENDING;
-    fl_CUevent event;
+    fl_CUevent event = NULL;
 
     probe_context();
     fl_CUdeviceptr to = probe_device(KIB(4));
@@ -70,7 +70,7 @@ static void dead_stream(int variant)
 /* An event that was recorded before its stream was destroyed still says when the work is done. */
 static void event_outlives(int unused)
 {
-    fl_CUevent event;
+    fl_CUevent event = NULL;
 
     (void)unused;
     probe_context();

@@ -150,7 +150,7 @@ RUNS = [("training", None), ("training", "planned"), ("training", "auto_growth")
 
 
 def say(**fields):
-    print(json.dumps(fields), flush=True)
+    print(json.dumps(fields, separators=(",", ":")), flush=True)
 
 
 def child(case, allocator):
@@ -180,7 +180,7 @@ def run(case, allocator, library, limit):
                                "--case", case, "--allocator", allocator or ""], env=env,
                               capture_output=True, text=True, timeout=limit, check=False)
         outcome = "ok" if done.returncode == 0 else "crashed" if done.returncode < 0 else "failed"
-        text = done.stderr[-600:] if outcome != "ok" else ""
+        text = "\n".join(done.stderr.splitlines()[-3:]) if outcome != "ok" else ""
         for line in done.stdout.splitlines():
             if line.startswith("RESULT "):
                 found = json.loads(line[7:])
@@ -192,7 +192,9 @@ def run(case, allocator, library, limit):
         outcome = "wrong"
     say(kind="fact", section="torch", name=name, outcome=outcome, text=text,
         seconds=round(time.monotonic() - start, 1), **(found or {}))
-    return found if outcome in ("ok", "wrong") else None
+    if outcome != "ok":
+        print(f"{name}: {outcome}", file=sys.stderr)
+    return found if outcome == "ok" else None
 
 
 def bar(number, measure, ours, theirs, unit, most):
@@ -256,7 +258,7 @@ def main():
         results[case, allocator] = run(case, allocator, args.library, limit)
         if (case, allocator) in (("training", "planned"), ("pinned", "preload")):
             compare({k: v for k, v in results.items() if k[0] == case})
-    return 0
+    return 0 if all(results.values()) else 1
 
 
 if __name__ == "__main__":

@@ -66,9 +66,9 @@ static void report_shares(size_t repeated, size_t compared)
     struct fl_stats now;
 
     note_stats(&now);
-    uint64_t hits = now.plan_hits - warm.plan_hits, others = now.requests - warm.requests;
+    uint64_t hits = now.plan_hits - warm.plan_hits, all = now.requests - warm.requests;
     printf("SHARES {\"repeat_pct\": %.1f, \"hit_pct\": %.1f}\n", share(repeated, compared),
-           share(hits, hits + others));
+           share(hits, all));
 }
 
 /* ---- addresses that repeat: those of the thread that marks ---- */

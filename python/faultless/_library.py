@@ -11,7 +11,7 @@ FIELDS = (
     "populate_errors", "purge_bytes", "window_bytes", "move_bytes", "stock_bytes", "rezero_bytes",
     "repair_bytes", "releases", "compactions", "rung", "plan_hits", "plan_misses", "plan_unseated",
     "plan_missed_bytes", "plan_steps", "plan_layouts", "plan_drops", "plan_bytes", "cached_bytes",
-    "plan_free_bytes", "free_held_bytes",
+    "plan_free_bytes", "free_held_bytes", "plan_recorded", "served_bytes", "lazy_bytes",
 )
 
 _Stats = ctypes.c_uint64 * len(FIELDS)

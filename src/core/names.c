@@ -40,7 +40,9 @@ void fl_names_read(struct fl_names *n, char *const env[])
     (void)fl_sys.read_file("/proc/sys/kernel/hostname", host, sizeof host);
     host[strcspn(host, "\n")] = '\0';
     for (char *c = host; *c != '\0'; c++) {
-        *c = *c == '/' ? '_' : *c; /* it is a part of a file's name */
+        if (*c == '/') {
+            *c = '_'; /* it is a part of a file's name */
+        }
     }
     struct fl_text t = fl_text_on(n->host, sizeof n->host);
     fl_text_str(&t, host[0] != '\0' ? host : "localhost");

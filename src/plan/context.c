@@ -228,6 +228,7 @@ void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
     c->job.unwanted = c->job.unwanted || (fates[why].forgets && in_work);
     if (fates[why].drops) {
         fl_stats_bump(&c->stats.drops);
+        fl_timeline_moment(FL_TIMELINE_DROP, c->who.id);
         c->serve.last = NULL;
     }
     fl_replay_off(c);
@@ -303,8 +304,18 @@ static bool has_job(struct fl_step_context *c)
     return c->job.nlives != 0;
 }
 
+/* Before anything of the end is done. */
+static void tell_step(struct fl_step_context *c)
+{
+    uint64_t value = (uint64_t)c->who.id * 2 + (c->state == FL_SERVE);
+
+    fl_timeline_span(FL_TIMELINE_STEP, c->who.begun_ns, value);
+    c->who.begun_ns = 0;
+}
+
 void fl_context_step_end(struct fl_step_context *c)
 {
+    tell_step(c);
     uint32_t ended = atomic_load_explicit(&c->lead.ended, memory_order_relaxed);
 
     atomic_store_explicit(&c->lead.ended, ended + !c->lead.led, memory_order_relaxed);
@@ -336,6 +347,7 @@ static bool wants_record(struct fl_step_context *c)
 
 void fl_context_step_begin(struct fl_step_context *c)
 {
+    c->who.begun_ns = fl_timeline_now();
     if (c->state == FL_REST && c->who.declared && (c->watch.rest == 0 || --c->watch.rest == 0)) {
         go(c, FL_LEARN);
     }
@@ -367,6 +379,7 @@ void fl_context_restart(struct fl_step_context *c)
     fl_replay_exempt(c);
     fl_record_drop_all(c); /* the end is some requests behind */
     fl_context_step_end(c);
+    c->who.begun_ns = fl_timeline_now();
     if (c->state == FL_SERVE) { /* from another layout, maybe, by now */
         struct fl_layout *l = fl_replay_recognise(c);
         serve(c, l != NULL ? l : c->serve.layout);

@@ -26,6 +26,7 @@ struct fl_identity {
     _Atomic int tid;       /* of the thread inside; 0: none */
     _Atomic int last_tid;  /* of the thread that was in it last */
     uint64_t traced;       /* steps written to FAULTLESS_TRACE */
+    uint64_t begun_ns;     /* when its step began; 0: none has, or there is no timeline */
     bool open;             /* not freed by the program */
     _Atomic bool declared; /* by the program: its steps are too. Who frees a block reads it */
     struct fl_step_context *outer; /* the one this thread was in before */

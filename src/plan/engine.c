@@ -304,6 +304,7 @@ static void know(struct fl_step_context *c, struct fl_layout *l)
     }
     fl_context_set_known(c, i, l);
     fl_stats_bump(&c->stats.layouts);
+    fl_timeline_moment(FL_TIMELINE_PLAN, l->height);
     c->job.grown = NULL; /* first: a handler may fork */
     if (old != NULL) {
         c->serve.layout = c->serve.layout == old ? l : c->serve.layout;

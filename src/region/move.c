@@ -140,8 +140,11 @@ static size_t count(struct fl_region *r, size_t moved)
 
 size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to)
 {
-    return count(r,
-                 m->rung == FL_RUNG_MOVE ? by_uffd(m, from, to) : by_remap(r, from, to, m->zone));
+    uint64_t from_ns = fl_timeline_now();
+    size_t moved = m->rung == FL_RUNG_MOVE ? by_uffd(m, from, to) : by_remap(r, from, to, m->zone);
+
+    fl_timeline_span(FL_TIMELINE_MOVE, from_ns, moved);
+    return count(r, moved);
 }
 
 bool fl_move_may_map(const struct fl_region *r, size_t len)

@@ -57,6 +57,7 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
 static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want, size_t piece,
                             struct whose w)
 {
+    uint64_t from_ns = fl_timeline_now();
     size_t given = 0;
     bool gone = true;
 
@@ -68,6 +69,7 @@ static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want, size
         given += gone ? e->len : 0;
         purged(r, e, gone);
     }
+    fl_timeline_span(FL_TIMELINE_PURGE, from_ns, given);
     return given;
 }
 
@@ -189,6 +191,7 @@ void fl_region_release(struct fl_region *r)
     fl_region_lock(r);
     r->stats.releases++;
     fl_region_unlock(r);
+    fl_timeline_moment(FL_TIMELINE_RELEASE, 1);
     (void)fl_region_release_more(r);
     (void)fl_region_purge_some(r, 0, SIZE_MAX);
 }

@@ -395,11 +395,11 @@ static void settle(struct fl_region *r, struct fl_grant *g)
 
 static void populate_rest(struct fl_region *r, const struct filling *f)
 {
-    /* While memory is tight the kernel may have taken what moved; and of what is to stay nothing
-     * waits for its touch. */
+    /* When tight the kernel may have taken what moved; what is to stay waits for no touch. */
     bool all =
         atomic_load_explicit(&r->tight, memory_order_relaxed) || (f->g->to_stay && f->g->hollow);
     unsigned helpers = f->g->hands != 0 ? f->g->hands - 1u : SHARE_HELPERS;
+    uint64_t from_ns = fl_timeline_now(), brought = 0;
 
     for (unsigned i = 0; i < f->g->nfresh; i++) {
         size_t done = all ? 0 : f->done[i];
@@ -408,8 +408,10 @@ static void populate_rest(struct fl_region *r, const struct filling *f)
             int rc = populate_by(r, rest, f->g->live, populate_piece, helpers);
             __atomic_fetch_add(&r->stats.populate_bytes, rest.len, __ATOMIC_RELAXED);
             __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
+            brought += rest.len;
         }
     }
+    fl_timeline_brought(from_ns, brought);
 }
 
 /* The first huge pages of `range` that are split, as far as it goes; len 0: there are none. No lock

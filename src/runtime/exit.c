@@ -210,9 +210,29 @@ static void say_at_exit(enum where where)
     fl_say_last(text, t.len);
 }
 
+/* No process has one that did nothing: helpers would write over what counts. */
+static void write_timeline(void)
+{
+    char path[FL_OPTION_TEXTS], program[64];
+    const char *name = fl_runtime.options.text[FL_OPTION_timeline];
+
+    if (fl_timeline == NULL || atomic_load(&fl_timeline->count) == fl_timeline->first) {
+        return;
+    }
+    read_program(program, sizeof program);
+    if (!fl_names_expand(&fl_runtime.options.names, name, getpid(), path, sizeof path) ||
+        fl_timeline_write(path, getpid(), program) != 0) {
+        fl_say("the file of FAULTLESS_TIMELINE cannot be written");
+    }
+}
+
 void fl_report_start(void)
 {
     enum where where = where_to();
+
+    if (fl_runtime.options.text[FL_OPTION_timeline] != NULL && fl_timeline_begin() != 0) {
+        fl_say("no memory for FAULTLESS_TIMELINE");
+    }
 
     if (where == SUMMARY || where == TABLE) {
         fl_say_keep();
@@ -247,14 +267,14 @@ static void explain_plan(void)
     char line[480];
     struct fl_text t = fl_text_on(line, sizeof line);
 
-    fl_read_stats(&values);
-    if (path == NULL || values.requests < WORTH_A_PLAN) {
+    if (path == NULL || fl_runtime.options.value[FL_OPTION_log] < FL_LOG_WARN) {
         return;
     }
+    fl_read_stats(&values);
     fl_plan_stats_read(&plan);
     const char *why = why_no_plans();
     why = why != NULL ? why : fl_keep_why_nothing(&plan);
-    if (why != NULL && fl_runtime.options.value[FL_OPTION_log] >= FL_LOG_WARN) {
+    if (why != NULL && values.requests >= WORTH_A_PLAN) {
         fl_stats_format_prefix(getpid(), NULL, &t);
         fl_text_str(&t, "FAULTLESS_PLAN=");
         fl_text_str(&t, path);
@@ -275,6 +295,7 @@ __attribute__((destructor)) static void at_exit(void)
     fl_gpu_stop();
     fl_keep_save(true);
     explain_plan();
+    write_timeline();
     if (where == NOWHERE) {
         return;
     }

@@ -46,6 +46,7 @@ static void in_child(void)
     fl_home_settle_in_child();
     fl_gpu_fork_child();
     fl_crew_fork_child();
+    fl_timeline_fork_child();
     fl_worker_fork_child(&fl_runtime.worker);
     bool whole = prepared && fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
     if (prepared) { /* its lock is released in any case: a call may go on here */

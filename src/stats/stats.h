@@ -4,6 +4,7 @@
 #ifndef FL_STATS_STATS_H
 #define FL_STATS_STATS_H
 
+#include "stats/timeline.h"
 #include "sys/sys.h"
 
 /* Written by the owning thread. Relaxed: statistics, order nothing. */

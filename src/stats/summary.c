@@ -105,8 +105,8 @@ void fl_stats_format_prefix(int pid, const char *program, struct fl_text *t)
     if (program != NULL) {
         fl_text_str(t, " ");
         for (; *program != '\0'; program++) { /* one line, whatever it calls itself */
-            char c[2] = {(unsigned char)*program < ' ' ? '?' : *program, '\0'};
-            fl_text_str(t, c);
+            char c[2] = {*program, '\0'};
+            fl_text_str(t, (unsigned char)c[0] < ' ' ? "?" : c);
         }
     }
     fl_text_str(t, ": ");

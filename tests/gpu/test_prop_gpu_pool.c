@@ -123,6 +123,10 @@ static uint64_t model_take(const struct kind *k, size_t len)
 static void model_grow(const struct kind *k, uint64_t at, size_t len)
 {
     size_t all = k->chunk > len ? k->chunk : len;
+
+    if (k->strategy == FL_GPU_AUTO_GROWTH && all >= MIB(1)) {
+        all = (all + MIB(2) - 1) / MIB(2) * MIB(2);
+    }
     uint64_t base = k->tail ? at + len - all : at;
     size_t i = 0;
 

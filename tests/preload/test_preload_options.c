@@ -269,6 +269,37 @@ static void a_plan_that_is_not_written_has_its_reason(void **state)
     assert_string_equal(with(plan, NULL)->err, ""); /* nothing that anybody would want a plan of */
 }
 
+/* A child that does nothing does not write over it. */
+static void a_timeline_is_a_trace_of_what_was_done(void **state)
+{
+    static char path[] = "/tmp/fl-timeline-XXXXXX";
+    char entry[64], text[FL_RUN_TEXT] = "", shell[64];
+    (void)state;
+    assert_non_null(mkdtemp(path));
+    assert_int_equal(chmod(path, 0777), 0);
+    snprintf(entry, sizeof entry, "FAULTLESS_TIMELINE=%s/t", path);
+    fl_run_assert_active(
+        fl_preload_run(FL_ARGV("victim_steps", "fixed", "8", "declare"), FL_ENV(entry)));
+    fl_run_assert_clean(fl_preload_run(FL_ARGV("/bin/true"), FL_ENV(entry)));
+    snprintf(shell, sizeof shell, "%s/t", path);
+    FILE *file = fopen(shell, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    size_t steps = 0;
+    for (const char *at = text; (at = strstr(at, "\"name\":\"step\"")) != NULL; at++) {
+        steps++;
+    }
+    assert_int_equal(steps, 8);
+    assert_non_null(strstr(text, "{\"name\":\"victim_steps\","));
+    assert_int_equal(unlink(shell), 0);
+    assert_int_equal(rmdir(path), 0);
+    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_steps", "fixed", "8", "declare"),
+                                            FL_ENV("FAULTLESS_TIMELINE=/no/such/folder/t"));
+    assert_int_equal(r->exit_status, 0);
+    assert_string_equal(r->err, "faultless: the file of FAULTLESS_TIMELINE cannot be written\n");
+}
+
 static void the_threshold_is_where_it_is_set(void **state)
 {
     (void)state;
@@ -322,6 +353,7 @@ int main(void)
         cmocka_unit_test(confirm_says_what_is_in_force),
         cmocka_unit_test(stats_append_a_line_a_process),
         cmocka_unit_test(a_plan_that_is_not_written_has_its_reason),
+        cmocka_unit_test(a_timeline_is_a_trace_of_what_was_done),
         cmocka_unit_test(the_threshold_is_where_it_is_set),
         cmocka_unit_test(small_requests_cost_nothing_of_ours),
     };

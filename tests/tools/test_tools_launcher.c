@@ -76,6 +76,12 @@ static void wrong_use_is_125_and_runs_nothing(void **state)
                  (const char *const[]){"FAULTLESS_LIB=/nonexistent/lib.so", NULL});
     assert_int_equal(output.status, 125);
     assert_string_equal(output.out, "");
+    assert_string_equal(output.err, "faultless: FAULTLESS_LIB=/nonexistent/lib.so: "
+                                    "No such file or directory\n");
+    fl_child_run(&output, (const char *const[]){FL_LAUNCHER, "echo", "ran", NULL},
+                 (const char *const[]){"FAULTLESS_LIB=/usr", NULL});
+    assert_int_equal(output.status, 125);
+    assert_string_equal(output.err, "faultless: FAULTLESS_LIB=/usr: Is a directory\n");
 }
 
 static void version_and_help_run_nothing(void **state)

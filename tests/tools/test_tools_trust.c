@@ -119,6 +119,17 @@ static void a_file_keeps_its_contents_until_there_are_new_ones(void **state)
     assert_string_equal(output.out, "old\n");
 }
 
+static void the_first_that_was_measured_is_what_others_are_compared_with(void **state)
+{
+    (void)state;
+    RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "bad=glibc,FL_FAIL=1", "-a", "glibc", "-a",
+        "x=glibc", "--", "sh", "-c", "test -z \"$FL_FAIL\"");
+    assert_int_equal(output.status, 1);
+    assert_says(output.out, "\nbad              not compared: every run failed\n");
+    assert_says(output.out, "\nratio to glibc ");
+    assert_says(output.out, "\nbad              FAILED 1 of 1, exit 1");
+}
+
 static void a_misspelt_option_is_refused_before_any_run(void **state)
 {
     (void)state;
@@ -255,6 +266,7 @@ int main(void)
         cmocka_unit_test(a_socket_will_do_as_standard_error),
         cmocka_unit_test(a_file_that_cannot_be_written_is_named_before_any_run),
         cmocka_unit_test(a_file_keeps_its_contents_until_there_are_new_ones),
+        cmocka_unit_test(the_first_that_was_measured_is_what_others_are_compared_with),
         cmocka_unit_test(a_misspelt_option_is_refused_before_any_run),
         cmocka_unit_test(an_absent_library_says_why),
         cmocka_unit_test(an_interrupt_leaves_what_was_measured_and_says_so),

@@ -1,24 +1,41 @@
 /* Takes its faults in functions whose names and counts are known: f touches 1000 pages, g 500, h
  * 2 x PAGES in a thread. With a step mark after each of STEPS rounds; 0: one round, no marks.
  *
- *   victim_sites [STEPS [PAGES]] */
+ *   victim_sites [STEPS [PAGES [huge|fork]]]
+ *
+ * huge: k writes 16 MiB that huge pages may back, too. fork: a child writes 300 of its parent's
+ * pages, in c. */
 #include "faultless/step.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { FL_F_PAGES = 1000, FL_G_PAGES = 500 };
+enum {
+    FL_F_PAGES = 1000,
+    FL_G_PAGES = 500,
+    FL_C_PAGES = 300,
+    FL_K_BYTES = 16 << 20,
+    FL_HUGE = 2 << 20
+};
 
 static size_t page_len;
 static size_t thread_pages;
 
+void f(volatile char *base);
+void g(volatile char *base);
+void h(volatile char *base);
+void k(volatile char *base);
+void c(volatile char *base);
+
 /* Base pages that no huge or middle-sized page may back. */
 static volatile char *fresh(size_t pages)
 {
-    void *base = mmap(NULL, pages * page_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                      -1, 0);
+    void *base =
+        mmap(NULL, pages * page_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) {
         _exit(3);
     }
@@ -47,6 +64,44 @@ __attribute__((noinline)) void h(volatile char *base)
     }
 }
 
+__attribute__((noinline)) void k(volatile char *base)
+{
+    for (size_t i = 0; i < FL_K_BYTES; i += page_len) {
+        base[i] = 1;
+    }
+}
+
+static void touch_huge(void)
+{
+    char *base = mmap(NULL, FL_K_BYTES + FL_HUGE, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) {
+        _exit(3);
+    }
+    base += (FL_HUGE - (uintptr_t)base % FL_HUGE) % FL_HUGE;
+    (void)madvise(base, FL_K_BYTES, MADV_HUGEPAGE);
+    k(base);
+}
+
+__attribute__((noinline)) void c(volatile char *base)
+{
+    for (size_t i = 0; i < FL_C_PAGES; i++) {
+        base[i * page_len] = 3;
+    }
+}
+
+static void copy_in_child(void)
+{
+    volatile char *base = fresh(FL_F_PAGES);
+    f(base);
+    pid_t pid = fork();
+    if (pid == 0) {
+        c(base);
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+}
+
 static void *run_thread(void *arg)
 {
     h(fresh(2 * thread_pages));
@@ -73,6 +128,11 @@ int main(int argc, char **argv)
     long steps = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
     page_len = (size_t)sysconf(_SC_PAGESIZE);
     thread_pages = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
+    if (argc > 3 && strcmp(argv[3], "huge") == 0) {
+        touch_huge();
+    } else if (argc > 3) {
+        copy_in_child();
+    }
     if (steps > 0) {
         fl_step_mark();
     }

@@ -118,7 +118,9 @@ static void the_user_knows_best(void **state)
     assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=8", "FAULTLESS_HOST_SHARE=all", NULL), 8);
     assert_int_equal(o.nbad, 1);
     assert_string_equal(
-        fake.said, "faultless: FAULTLESS_HOST_SHARE=all is not understood (processes); using 0\n");
+        fake.said,
+        "faultless: FAULTLESS_HOST_SHARE=all is not understood (a whole number of processes); "
+        "using the default, automatic\n");
 }
 
 int main(void)

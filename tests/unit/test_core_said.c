@@ -142,6 +142,7 @@ static void confirm_names_value_and_origin_of_each(void **state)
                         "faultless: FAULTLESS_PLAN_MAX=4 (default)\n"
                         "faultless: FAULTLESS_STATS_SIGNAL=0 (default)\n"
                         "faultless: FAULTLESS_TRACE= (default)\n"
+                        "faultless: FAULTLESS_TIMELINE= (default)\n"
                         "faultless: FAULTLESS_GPU_DRIVER= (default)\n"
                         "faultless: FAULTLESS_DISABLE=thp,cache (environment)\n"
                         "faultless: FAULTLESS_LOG=warn (default)\n"

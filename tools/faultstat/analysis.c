@@ -94,15 +94,31 @@ static void judge(struct fl_analysis *a, const struct fl_comparison *c, size_t p
     }
 }
 
+/* The first allocator that was measured; else the first that is there. */
+static size_t find_reference(const struct fl_comparison *c)
+{
+    size_t first = c->peers.count;
+    for (size_t i = 0; i < c->peers.count; i++) {
+        if (!c->peers.peer[i].is_present) {
+            continue;
+        }
+        for (unsigned round = 0; round < c->plan.rounds; round++) {
+            if (fl_run_is_good(&c->run[i * c->plan.rounds + round])) {
+                return i;
+            }
+        }
+        first = i < first ? i : first;
+    }
+    return first < c->peers.count ? first : 0;
+}
+
 void fl_analysis_make(struct fl_analysis *a, const struct fl_comparison *c)
 {
     size_t present = 0;
     memset(a, 0, sizeof(*a));
-    for (size_t i = c->peers.count; i-- > 0;) {
-        if (c->peers.peer[i].is_present) {
-            a->reference = i;
-            present++;
-        }
+    a->reference = find_reference(c);
+    for (size_t i = 0; i < c->peers.count; i++) {
+        present += c->peers.peer[i].is_present;
         note_runs(a, c, i);
     }
     a->level = fl_level_of(present - (present > 0));

@@ -28,7 +28,7 @@ struct fl_judgement {
 };
 
 struct fl_analysis {
-    size_t reference;      /* the first allocator that is there */
+    size_t reference;      /* the first allocator that was measured */
     double level;          /* of each interval */
     bool has_steps;        /* some run had steps: figures of a step are shown */
     bool has_processes;    /* some run had several */

@@ -55,13 +55,13 @@ static size_t read_rollups(struct fl_sampler *sampler, struct fl_rollup *sum)
     return read;
 }
 
-/* Read and note; called without the lock. */
-static void sample_memory(struct fl_sampler *sampler, pid_t pid)
+/* Read and note; called without the lock. Returns what was read. */
+static struct fl_rollup sample_memory(struct fl_sampler *sampler, pid_t pid)
 {
     struct fl_nodes nodes;
     struct fl_rollup rollup = {0};
     if (read_rollups(sampler, &rollup) == 0 || rollup.pss == 0) {
-        return; /* all have ended */
+        return rollup; /* all have ended */
     }
     pthread_mutex_lock(&sampler->lock);
     note_rollup(&sampler->peaks, &rollup);
@@ -72,6 +72,7 @@ static void sample_memory(struct fl_sampler *sampler, pid_t pid)
         sampler->peaks.nodes = nodes;
         pthread_mutex_unlock(&sampler->lock);
     }
+    return rollup;
 }
 
 /* Called with the lock held. */
@@ -140,7 +141,7 @@ static void *sample_until_stopped(void *arg)
         }
         pthread_mutex_unlock(&sampler->lock);
         uint64_t begin = cost_ns();
-        sample_memory(sampler, pid);
+        (void)sample_memory(sampler, pid);
         cost = cost_ns() - begin;
         pthread_mutex_lock(&sampler->lock);
         rollup_rest_ns = rollup_rest_ns * 2 < interval_ns ? rollup_rest_ns * 2 : interval_ns;
@@ -174,6 +175,7 @@ int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms
 void fl_sampler_focus(struct fl_sampler *sampler, pid_t pid)
 {
     pthread_mutex_lock(&sampler->lock);
+    fl_family_update(&sampler->family, sampler->pid); /* it is paused: now it is seen for certain */
     sampler->pid = pid;
     pthread_mutex_unlock(&sampler->lock);
 }
@@ -220,7 +222,7 @@ int fl_sampler_look(struct fl_sampler *sampler, struct fl_look *out)
         .user_ns = all.user_ns, /* time is the whole process's: ticks are too coarse to split */
         .sys_ns = all.sys_ns,
     };
-    sample_memory(sampler, pid);
+    out->rollup = sample_memory(sampler, pid);
     return 0;
 }
 

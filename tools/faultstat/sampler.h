@@ -19,6 +19,7 @@ struct fl_look {
     struct fl_usage app;    /* all threads but the helpers */
     struct fl_usage helper; /* threads named fl-* */
     struct fl_memory memory;
+    struct fl_rollup rollup; /* of all processes of the command; 0: not read */
 };
 
 struct fl_peaks {

@@ -5,6 +5,7 @@
 #include "faultstat/lines.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -191,31 +192,25 @@ static void take_signal(struct loop *l)
     }
 }
 
-static void call_hook(struct loop *l)
-{
-    const struct fl_watch_hook *hook = l->spec->hook;
-    if (hook != NULL) {
-        pid_t marking = l->watch->steps.pid;
-        hook->call(hook->arg, l->watch, marking != 0 ? marking : l->child.pid);
-    }
-}
-
-/* Milliseconds to the deadline, rounded up; -1: none. */
+/* Milliseconds to the deadline, rounded up; many when there is none. */
 static int time_left(const struct loop *l)
 {
     uint64_t now = fl_proc_now_ns();
     if (l->deadline_ns == 0) {
-        return -1;
+        return INT_MAX;
     }
     uint64_t left = l->deadline_ns > now ? (l->deadline_ns - now) / 1000000 + 1 : 0;
     return left < 1000000 ? (int)left : 1000000;
 }
 
-/* How long to sleep at most: to the deadline, or the hook's next turn. -1: for ever. */
-static int time_to_sleep(const struct loop *l)
+/* How long a turn of the loop may wait; -1: for ever. */
+static int patience(const struct loop *l)
 {
-    int left = time_left(l), turn = l->spec->hook != NULL ? l->spec->hook->every_ms : -1;
-    return left < 0 || (turn >= 0 && turn < left) ? turn : left;
+    int left = time_left(l);
+    if (l->spec->hook != NULL && l->spec->hook->every_ms < left) {
+        return l->spec->hook->every_ms;
+    }
+    return left < INT_MAX ? left : -1;
 }
 
 /* The run is out of time: ask it to end, then make it. */
@@ -226,15 +221,23 @@ static void press(struct loop *l)
     l->deadline_ns = fl_proc_now_ns() + UINT64_C(1000000) * FL_GRACE_MS;
 }
 
+static void call_hook(struct loop *l)
+{
+    if (l->spec->hook != NULL) {
+        pid_t marking = l->watch->steps.pid;
+        l->spec->hook->call(l->spec->hook->arg, l->watch, marking != 0 ? marking : l->child.pid);
+    }
+}
+
 static void loop_until_end(struct loop *l)
 {
     const short wanted = POLLIN;
     while (true) {
-        if (poll(l->poll, FL_POLL_COUNT, time_to_sleep(l)) < 0 && errno != EINTR) {
+        if (poll(l->poll, FL_POLL_COUNT, patience(l)) < 0 && errno != EINTR) {
             l->rc = -errno;
             return;
         }
-        if (l->deadline_ns != 0 && time_left(l) == 0) {
+        if (time_left(l) == 0) {
             press(l);
         }
         if (l->poll[FL_POLL_STEP].revents != 0) {

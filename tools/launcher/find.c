@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int fl_find_library(char path[PATH_MAX])
@@ -19,8 +20,12 @@ int fl_find_library(char path[PATH_MAX])
     };
     const char *forced = getenv("FAULTLESS_LIB");
     if (forced != NULL && forced[0] != '\0') {
-        if (access(forced, R_OK) != 0) {
-            return -ENOENT;
+        struct stat file;
+        if (access(forced, R_OK) != 0 || stat(forced, &file) != 0) {
+            return -errno;
+        }
+        if (!S_ISREG(file.st_mode)) {
+            return S_ISDIR(file.st_mode) ? -EISDIR : -EINVAL;
         }
         return realpath(forced, path) != NULL ? 0 : -errno;
     }
@@ -53,8 +58,11 @@ bool fl_find_preload(const char *program)
     char path[PATH_MAX];
     int rc = fl_find_library(path);
     if (rc != 0) {
-        fprintf(stderr, "%s: libfaultless.so: %s; FAULTLESS_LIB may name it\n", program,
-                strerror(-rc));
+        const char *forced = getenv("FAULTLESS_LIB");
+        bool is_forced = forced != NULL && forced[0] != '\0';
+        fprintf(stderr, "%s: %s%s: %s%s\n", program, is_forced ? "FAULTLESS_LIB=" : "",
+                is_forced ? forced : "libfaultless.so", strerror(-rc),
+                is_forced ? "" : "; FAULTLESS_LIB may name it");
         return false;
     }
     if (strpbrk(path, ": \t\n") != NULL) {

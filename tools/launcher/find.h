@@ -8,7 +8,8 @@
 /* Write the path of libfaultless.so into `path`: FAULTLESS_LIB when it is set and not empty, else
  * the first that exists of the running binary's own folder, its ../lib and its ../lib/<multiarch>; in the last
  * one libfaultless.so.0 will do.
- * Returns 0; -ENOENT when none is there; -ENAMETOOLONG; -errno of readlink.
+ * Returns 0; -ENOENT when none is there; -EISDIR, -EINVAL: no file; -ENAMETOOLONG;
+ * -errno of access and readlink.
  * Threads: any, while nobody changes the environment.  Fork: child may call. */
 int fl_find_library(char path[PATH_MAX]);
 

@@ -1,6 +1,7 @@
 /* faultless: runs a command with libfaultless.so preloaded. It sets variables and calls exec,
  * nothing else: the process keeps its identity, its NUMA policy (numactl), limits, cgroup and
  * open files. */
+#include "launcher/check.h"
 #include "launcher/find.h"
 
 #include <argp.h>
@@ -11,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FL_EXIT_OWN = 125, FL_EXIT_CANNOT_RUN = 126, FL_EXIT_NOT_FOUND = 127 }; /* as env(1) does */
-
 const char *argp_program_version = "faultless " FL_VERSION;
 
 static const char doc[] =
@@ -21,10 +20,20 @@ static const char doc[] =
     "../lib/" FL_MULTIARCH ". What "
     "LD_PRELOAD held follows it. The exit status is that of CMD; 125: this program failed, 126: "
     "CMD "
-    "cannot be run, 127: CMD was not found. Options of the allocator: faultless(7).";
+    "cannot be run, 127: CMD was not found. With --check: 0: CMD would be served, 1: it would "
+    "not. Options of the allocator: faultless(7).";
+
+struct wanted {
+    char **command; /* NULL: none */
+    bool check, json;
+};
+
+enum { KEY_CHECK = 256, KEY_JSON };
 
 static const struct argp_option option[] = {
     {"option", 'o', "NAME=VALUE", 0, "Set FAULTLESS_NAME to VALUE for CMD; may be repeated", 0},
+    {"check", KEY_CHECK, NULL, 0, "Run nothing; say what the library will do here, for CMD", 0},
+    {"json", KEY_JSON, NULL, 0, "With --check: as JSON", 0},
     {0},
 };
 
@@ -54,17 +63,27 @@ static void set_option(const char *text, struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    char ***command = state->input;
+    struct wanted *w = state->input;
     switch (key) {
     case 'o':
         set_option(arg, state);
         return 0;
+    case KEY_CHECK:
+        w->check = true;
+        return 0;
+    case KEY_JSON:
+        w->json = true;
+        return 0;
     case ARGP_KEY_ARG:
-        *command = &state->argv[state->next - 1];
+        w->command = &state->argv[state->next - 1];
         state->next = state->argc; /* all that follows belongs to CMD */
         return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "no command given");
+    case ARGP_KEY_END:
+        if (w->json && !w->check) {
+            argp_error(state, "--json goes with --check");
+        } else if (w->command == NULL && !w->check) {
+            argp_error(state, "no command given");
+        }
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -73,15 +92,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-    static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, NULL, NULL, NULL};
-    char **command = NULL;
+    static const struct argp argp = {option, parse, "[--] CMD [ARG...]\n--check [CMD]", doc, NULL,
+                                     NULL,   NULL};
+    struct wanted w = {.command = NULL};
+    if (argc == 2 && strcmp(argv[1], "--probe") == 0) { /* fl_check_main's child */
+        return fl_probe_main();
+    }
     argp_err_exit_status = FL_EXIT_OWN;
-    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &command);
+    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
+    if (w.check) {
+        return fl_check_main(w.command != NULL ? w.command[0] : NULL, w.json);
+    }
     if (!fl_find_preload("faultless")) {
         return FL_EXIT_OWN;
     }
-    execvp(command[0], command);
+    execvp(w.command[0], w.command);
     int rc = errno == ENOENT ? FL_EXIT_NOT_FOUND : FL_EXIT_CANNOT_RUN;
-    fprintf(stderr, "faultless: %s: %s\n", command[0], strerror(errno));
+    fprintf(stderr, "faultless: %s: %s\n", w.command[0], strerror(errno));
     return rc;
 }

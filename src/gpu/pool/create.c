@@ -88,8 +88,9 @@ static int start(struct fl_gpu_pool *p)
     }
     if (rc == 0 && p->o.strategy == FL_GPU_PLANNED) {
         p->plan = calloc(1, sizeof *p->plan);
-        rc = p->plan != NULL ? 0 : fl_gpu_fail(-ENOMEM, "no memory for a plan");
-        if (rc == 0) {
+        if (p->plan == NULL) {
+            rc = fl_gpu_fail(-ENOMEM, "no memory for a plan");
+        } else {
             p->plan->is_joint = p->o.all_threads;
         }
     }

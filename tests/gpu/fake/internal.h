@@ -125,6 +125,7 @@ struct fake_op {
     int kind;
     uint64_t to, from; /* addresses of either side */
     bool to_device, from_device;
+    bool holds; /* runs when somebody waits for it, and not before */
     size_t len;
     void *snapshot; /* a copy's source, when that was pageable */
     unsigned char value;

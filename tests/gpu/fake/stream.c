@@ -255,17 +255,37 @@ void fake_run_all(void)
     }
 }
 
+/* Nothing up to there is held, nor what that waits for. */
+static bool runs_to(const struct fake_stream *s, uint64_t upto)
+{
+    bool runs = true;
+
+    for (const struct fake_op *op = s->first; op != NULL && op->seq <= upto && runs;
+         op = op->next) {
+        runs = !op->holds;
+        for (const struct fake_wait *w = op->waits; w != NULL && runs; w = w->next) {
+            runs = runs_to(w->stream, w->seq);
+        }
+    }
+    return runs;
+}
+
+static bool may_go_on(const struct fake_stream *s)
+{
+    return s->first != NULL && runs_to(s, s->first->seq);
+}
+
 void fake_progress(void)
 {
     unsigned n = 0, some = mode == FAKE_CUDA_RANDOM ? (unsigned)(fake_random() % 4) : 0;
 
     for (const struct fake_stream *s = all; s != NULL && some > 0; s = s->next) {
-        n += s->first != NULL;
+        n += may_go_on(s);
     }
     for (; some > 0 && n > 0; some--) {
         unsigned which = (unsigned)(fake_random() % n);
         for (struct fake_stream *s = all; s != NULL; s = s->next) {
-            if (s->first != NULL && which-- == 0) {
+            if (may_go_on(s) && which-- == 0) {
                 fake_run(s, s->first->seq);
                 break;
             }

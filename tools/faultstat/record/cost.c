@@ -155,3 +155,13 @@ void fl_costs_measure(struct fl_costs *costs)
     costs->ns[FL_KIND_SHARED] = costs->ns[FL_KIND_FILE] = measure_shared(page_len);
     costs->ns[FL_KIND_OTHER] = costs->ns[FL_KIND_ANON];
 }
+
+void fl_costs_measure_recording(struct fl_costs *costs)
+{
+    double pages = (double)area_len / (double)sysconf(_SC_PAGESIZE);
+    struct life base = measure_life(MADV_NOHUGEPAGE);
+    if (base.faults >= pages) {
+        costs->recording_ns =
+            at_least_0((base.first + base.unmap - base.again) / pages - costs->ns[FL_KIND_ANON]);
+    }
+}

@@ -10,10 +10,14 @@
 struct fl_costs {
     double ns[FL_KIND_COUNT];       /* of a fault; 0 = not measured */
     double saved_ns[FL_KIND_COUNT]; /* what writing resident huge pages instead saves a fault */
+    double recording_ns;            /* what the recording adds to a fault */
 };
 
 /* Takes some 0.2 s and 64 MiB. What cannot be measured stays 0; huge pages without transparent
  * huge pages, for one.  Threads: the caller must be the only thread (it forks). */
 void fl_costs_measure(struct fl_costs *costs);
+
+/* With the events on now, set recording_ns. */
+void fl_costs_measure_recording(struct fl_costs *costs);
 
 #endif

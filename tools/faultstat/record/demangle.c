@@ -30,7 +30,9 @@ static size_t operator_len(const char *at)
     if (strncmp(at, word, sizeof(word) - 1) != 0) {
         return 0;
     }
-    return sizeof(word) - 1 + strspn(at + sizeof(word) - 1, "()<>=-+*/&|^!~[],%");
+    size_t len = sizeof(word) - 1;
+    bool is_call = strncmp(at + len, "()", 2) == 0;
+    return len + (is_call ? 2 : strspn(at + len, "<>=-+*/&|^!~[],%"));
 }
 
 /* Drop what stands in < > and, at the top, from the ( of the arguments on. */

@@ -152,10 +152,11 @@ enum fl_map_kind fl_map_kind_of(const char *name, uint32_t flags)
     }
     bool is_memory = strncmp(name, "/dev/zero", 9) == 0 || strncmp(name, "/memfd:", 7) == 0 ||
                      strncmp(name, "/SYSV", 5) == 0 || strncmp(name, "/dev/shm/", 9) == 0;
-    if (is_memory || (name[0] != '/' && (flags & MAP_SHARED) != 0)) {
+    bool is_file = name[0] == '/' && name[1] != '/'; /* "//anon" is none */
+    if (is_memory || (!is_file && (flags & MAP_SHARED) != 0)) {
         return FL_MAP_SHARED;
     }
-    return name[0] == '/' && name[1] != '/' ? FL_MAP_FILE : FL_MAP_ANON;
+    return is_file ? FL_MAP_FILE : FL_MAP_ANON;
 }
 
 void fl_processes_clear(struct fl_processes *all)

@@ -165,6 +165,17 @@ static int register_of(uint64_t dwarf)
     return dwarf < sizeof(ours) ? ours[dwarf] : -1;
 }
 
+/* The register of an operation "register + offset", and the offset; -1: it is none. */
+static int read_register(const Dwarf_Op *op, int32_t *offset)
+{
+    bool is_any = op->atom == DW_OP_bregx;
+    if (!is_any && (op->atom < DW_OP_breg0 || op->atom > DW_OP_breg31)) {
+        return -1;
+    }
+    *offset = (int32_t)(is_any ? op->number2 : op->number);
+    return register_of(is_any ? op->number : (uint64_t)op->atom - DW_OP_breg0);
+}
+
 /* The canonical frame address: register + offset, or what lies there. */
 static bool read_base(Dwarf_Frame *frame, struct fl_row *row)
 {
@@ -174,36 +185,34 @@ static bool read_base(Dwarf_Frame *frame, struct fl_row *row)
         (count == 2 && op[1].atom != DW_OP_deref)) {
         return false;
     }
-    bool is_any = op[0].atom == DW_OP_bregx;
-    if (!is_any && (op[0].atom < DW_OP_breg0 || op[0].atom > DW_OP_breg31)) {
-        return false;
-    }
-    int base = register_of(is_any ? op[0].number : (uint64_t)op[0].atom - DW_OP_breg0);
-    row->offset = (int32_t)(is_any ? op[0].number2 : op[0].number);
+    int base = read_register(&op[0], &row->offset);
     row->is_deref = count == 2;
     row->base = (uint8_t)base;
     return base >= 0;
 }
 
-/* Where one register of the caller's is. Returns false when it is lost. */
-static bool read_saved(Dwarf_Frame *frame, int dwarf, int32_t *saved)
+/* Where one register of the caller's is, by its number in DWARF. */
+static struct fl_saved read_saved(Dwarf_Frame *frame, int dwarf)
 {
+    struct fl_saved saved = {.base = FL_BASE_LOST};
     Dwarf_Op memory[3];
     Dwarf_Op *op;
     size_t count;
-    *saved = FL_ROW_SAME;
     if (dwarf_frame_register(frame, dwarf, memory, &op, &count) != 0) {
-        return false;
+        return saved;
     }
     if (count == 0) {
-        return op == NULL;
+        saved.base = op == NULL ? FL_BASE_SAME : FL_BASE_LOST;
+    } else if (op[0].atom == DW_OP_call_frame_cfa && count == 1) {
+        saved.base = FL_BASE_FRAME;
+    } else if (op[0].atom == DW_OP_call_frame_cfa && count == 2 &&
+               op[1].atom == DW_OP_plus_uconst) {
+        saved = (struct fl_saved){FL_BASE_FRAME, (int32_t)op[1].number};
+    } else if (op[0].atom == DW_OP_call_frame_cfa && count == 2) {
+        int base = read_register(&op[1], &saved.offset); /* it leaves the frame address aside */
+        saved.base = (int8_t)(base >= 0 ? base : FL_BASE_LOST);
     }
-    if (op[0].atom != DW_OP_call_frame_cfa || count > 2 ||
-        (count == 2 && op[1].atom != DW_OP_plus_uconst)) {
-        return false;
-    }
-    *saved = count == 2 ? (int32_t)op[1].number : 0;
-    return true;
+    return saved;
 }
 
 struct fl_row fl_modules_row(struct fl_modules *modules, uint32_t number, uint64_t address)
@@ -216,14 +225,14 @@ struct fl_row fl_modules_row(struct fl_modules *modules, uint32_t number, uint64
         dwarf_cfi_addrframe(module->cfi, address + module->bias - module->cfi_bias, &frame) != 0) {
         return row;
     }
-    row.is_known = read_base(frame, &row);
+    bool has_base = read_base(frame, &row);
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-        (void)read_saved(frame, kept[i], &row.saved[register_of((uint64_t)kept[i])]);
+        row.saved[register_of((uint64_t)kept[i])] = read_saved(frame, kept[i]);
     }
-    row.saved[FL_REG_SP] = FL_ROW_SAME;
-    bool has_return = read_saved(frame, 16, &row.saved[FL_REG_IP]);
-    row.is_last = row.is_known && !has_return;
-    row.is_known = row.is_known && has_return && row.saved[FL_REG_IP] != FL_ROW_SAME;
+    row.saved[FL_REG_SP].base = FL_BASE_SAME;
+    row.saved[FL_REG_IP] = read_saved(frame, 16);
+    row.is_last = has_base && row.saved[FL_REG_IP].base == FL_BASE_LOST;
+    row.is_known = has_base && row.saved[FL_REG_IP].base == FL_BASE_FRAME;
     free(frame);
     return row;
 }
@@ -274,6 +283,13 @@ const char *fl_modules_name(struct fl_modules *modules, uint32_t number, uint64_
                                                   &symbol, NULL, NULL, NULL);
     if (name == NULL || (symbol.st_size != 0 && offset >= symbol.st_size)) {
         return NULL; /* the nearest symbol is another function's */
+    }
+    static char plain[256];
+    size_t len = strcspn(name, "@"); /* a version may follow */
+    if (name[len] != '\0' && len < sizeof(plain)) {
+        memcpy(plain, name, len);
+        plain[len] = '\0';
+        name = plain;
     }
     return fl_demangle(name);
 }

@@ -11,18 +11,24 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* How the caller's registers are found from a place in the code; offsets in bytes from the
- * canonical frame address. Registers by enum fl_reg order; FL_ROW_SAME: as they are. */
-enum { FL_ROW_REGS = 8 };
-#define FL_ROW_SAME INT32_MIN
+enum { FL_ROW_REGS = 8, FL_BASE_FRAME = -1, FL_BASE_SAME = -2, FL_BASE_LOST = -3 };
 
+/* Where one register of the caller's is: at the frame address, or at what a register of this frame
+ * holds (functions that align their stack), plus an offset in bytes. */
+struct fl_saved {
+    int8_t base; /* a register, FL_BASE_FRAME, FL_BASE_SAME: as it is, or FL_BASE_LOST */
+    int32_t offset;
+};
+
+/* How the caller's registers are found from a place in the code. Registers are those of
+ * record/event.h. */
 struct fl_row {
     bool is_known; /* false: no call frame information, or more than this can say */
     bool is_last;  /* nothing called this function */
     bool is_deref; /* the frame address is what lies at base + offset */
     uint8_t base;  /* register the frame address is reckoned from */
     int32_t offset;
-    int32_t saved[FL_ROW_REGS]; /* the instruction pointer's is the return address */
+    struct fl_saved saved[FL_ROW_REGS]; /* the instruction pointer's is the return address */
 };
 
 struct fl_jit_name {
@@ -67,7 +73,8 @@ struct fl_row fl_modules_row(struct fl_modules *modules, uint32_t module, uint64
  * covers it. Good until the next call. */
 const char *fl_modules_name(struct fl_modules *modules, uint32_t module, uint64_t address);
 
-/* "file.c:12" of an address, by debug information; NULL: there is none. Good until the next call. */
+/* "file.c:12" of an address, by debug information; NULL: there is none. Good until the next
+ * call. */
 const char *fl_modules_line(struct fl_modules *modules, uint32_t module, uint64_t address);
 
 /* The file's name without its folders; "?" for 0. */

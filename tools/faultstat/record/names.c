@@ -1,5 +1,7 @@
 #include "faultstat/record/names.h"
 
+#include "faultstat/text.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,25 +38,19 @@ static bool is_runtime_file(const char *file)
     return false;
 }
 
-/* A new reference to text that may hold bytes that are not UTF-8. */
+/* A new reference. */
 static json_t *text_json(const char *text)
 {
-    json_t *value = json_string(text);
-    if (value == NULL) {
-        char copy[FL_NAME];
-        snprintf(copy, sizeof(copy), "%s", text);
-        for (char *at = copy; *at != '\0'; at++) {
-            *at = (unsigned char)*at < 0x80 ? *at : '?';
-        }
-        value = json_string(copy);
-    }
+    char *copy = fl_text_utf8(text);
+    json_t *value = copy != NULL ? json_string(copy) : json_null();
+    free(copy);
     return value;
 }
 
 static void name_place(struct names *names, uint32_t number)
 {
     size_t len;
-    const uint64_t *key = fl_intern_key(&names->recorder->places, number, &len);
+    const uint64_t *key = fl_intern_key(&names->recorder->tally.places, number, &len);
     struct fl_modules *modules = &names->recorder->unwinder.modules;
     uint32_t module = (uint32_t)key[0];
     const char *file = fl_modules_file(modules, module);
@@ -96,7 +92,7 @@ static void note_line(struct names *names, uint32_t number)
     json_t *frame = json_array_get(names->frames, names->named[number].frame);
     if (json_object_get(frame, "at") == NULL) {
         size_t len;
-        const uint64_t *key = fl_intern_key(&names->recorder->places, number, &len);
+        const uint64_t *key = fl_intern_key(&names->recorder->tally.places, number, &len);
         const char *line =
             fl_modules_line(&names->recorder->unwinder.modules, (uint32_t)key[0], key[1]);
         json_object_set_new(frame, "at", text_json(line != NULL ? line : ""));
@@ -107,7 +103,7 @@ static int name_stack(struct names *names, uint32_t number)
 {
     int32_t out[FL_KEY_FRAMES + 1 + FL_FRAMES_MOST];
     size_t len;
-    const uint32_t *key = fl_intern_key(&names->recorder->stacks, number, &len);
+    const uint32_t *key = fl_intern_key(&names->recorder->tally.stacks, number, &len);
     size_t count = len / sizeof(*key) - FL_KEY_FRAMES;
     const uint32_t *place = key + FL_KEY_FRAMES;
     int site = find_site(names, place, count);
@@ -125,7 +121,7 @@ static int name_stack(struct names *names, uint32_t number)
     if (merged == FL_INTERN_NONE) {
         return -ENOMEM;
     }
-    names->faults[merged] += names->recorder->faults[number];
+    names->faults[merged] += names->recorder->tally.faults[number];
     return 0;
 }
 
@@ -145,13 +141,13 @@ static json_t *stack_json(const struct names *names, uint32_t number)
 int fl_names_save(struct fl_recorder *recorder, json_t *root)
 {
     struct names names = {.recorder = recorder, .frames = json_array()};
-    names.named = calloc(recorder->places.count + 1, sizeof(*names.named));
-    names.faults = calloc(recorder->stacks.count + 1, sizeof(*names.faults));
+    names.named = calloc(recorder->tally.places.count + 1, sizeof(*names.named));
+    names.faults = calloc(recorder->tally.stacks.count + 1, sizeof(*names.faults));
     int rc = names.named != NULL && names.faults != NULL ? 0 : -ENOMEM;
-    for (size_t i = 0; rc == 0 && i < recorder->places.count; i++) {
+    for (size_t i = 0; rc == 0 && i < recorder->tally.places.count; i++) {
         name_place(&names, (uint32_t)i);
     }
-    for (size_t i = 0; rc == 0 && i < recorder->stacks.count; i++) {
+    for (size_t i = 0; rc == 0 && i < recorder->tally.stacks.count; i++) {
         rc = name_stack(&names, (uint32_t)i);
     }
     json_t *stacks = json_array();

@@ -1,5 +1,5 @@
-/* Records of all rings in the order of their times. A ring is in order by itself; a mapping that one
- * CPU reports may be touched on another.
+/* Records of all rings in the order of their times. A ring is in order by itself; a mapping that
+ * one CPU reports may be touched on another.
  * The records are copies: the rings need their room. */
 #ifndef FAULTLESS_FAULTSTAT_RECORD_QUEUE_H
 #define FAULTLESS_FAULTSTAT_RECORD_QUEUE_H

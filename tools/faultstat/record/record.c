@@ -1,9 +1,10 @@
 /* `faultstat record`: where a command's page faults come from. */
 #include "faultstat/faultstat.h"
 #include "faultstat/json.h"
-#include "faultstat/sink.h"
+#include "faultstat/options.h"
 #include "faultstat/record/save.h"
 #include "faultstat/report/report.h"
+#include "faultstat/sink.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -13,8 +14,8 @@
 
 enum {
     FL_HOOK_MS = 20,
-    FL_EVERY = 61 /* a prime: no stride of a loop */,
-    FL_STACK_LEN = 8192,
+    FL_EVERY = 199 /* a prime: no stride of a loop */,
+    FL_STACK_LEN = 16384,
     FL_STACK_MOST = 65528
 };
 
@@ -38,26 +39,13 @@ static const char doc[] =
 
 static const struct argp_option option[] = {
     {"output", 'o', "FILE", 0, "Write the recording to FILE; '-' is standard output", 0},
-    {"every", 'c', "N", 0, "Take the stack of each Nth fault (default 61; 1: of all)", 0},
-    {"stack", 's', "BYTES", 0, "Bytes of stack a sample (default 8192)", 0},
+    {"every", 'c', "N", 0, "Take the stack of each Nth fault (default 199; 1: of all)", 0},
+    {"stack", 's', "BYTES", 0, "Bytes of stack a sample (default 16384)", 0},
     {"warmup", 'w', "N", 0, "Steps left out of the prediction (default: a third, at least 3)", 0},
     {"no-perf", 'P', NULL, 0, "Count by /proc, as where perf events are refused", 0},
     {"quiet", 'q', NULL, 0, "No summary", 0},
     {0},
 };
-
-static uint64_t parse_number(const char *arg, uint64_t least, uint64_t most,
-                             struct argp_state *state)
-{
-    char *end;
-    errno = 0;
-    unsigned long long number = strtoull(arg, &end, 10);
-    if (*end != '\0' || end == arg || errno != 0 || number < least || number > most) {
-        argp_error(state, "'%s' is no number between %llu and %llu", arg, (unsigned long long)least,
-                   (unsigned long long)most);
-    }
-    return number;
-}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -67,13 +55,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->output = arg;
         return 0;
     case 'c':
-        o->rings.every = parse_number(arg, 1, 1000000000, state);
+        o->rings.every = (uint64_t)fl_options_number(state, arg, 1, 1000000000);
         return 0;
     case 's':
-        o->rings.stack_len = (uint32_t)parse_number(arg, 256, FL_STACK_MOST, state) / 8 * 8;
+        o->rings.stack_len = (uint32_t)fl_options_number(state, arg, 256, FL_STACK_MOST) / 8 * 8;
         return 0;
     case 'w':
-        o->warmup = (int)parse_number(arg, 0, 1000000, state);
+        o->warmup = (int)fl_options_number(state, arg, 0, 1000000);
         return 0;
     case 'P':
         o->no_perf = true;
@@ -103,7 +91,7 @@ static uint64_t read_numa_hints(void)
 }
 
 static int save(struct fl_recorder *recorder, const struct fl_watch *watch, const struct options *o,
-                uint64_t numa_hints)
+                uint64_t numa_hints, struct fl_sink *sink)
 {
     struct fl_save_spec spec = {o->command, o->warmup, numa_hints};
     /* libdw asks servers on the network for debug information; the command has ended, its
@@ -113,12 +101,8 @@ static int save(struct fl_recorder *recorder, const struct fl_watch *watch, cons
     if (root == NULL) {
         return -ENOMEM;
     }
-    struct fl_sink sink;
-    int rc = fl_sink_open(&sink, o->output);
-    if (rc == 0) {
-        fl_json_print(root, fl_sink_begin(&sink));
-        rc = fl_sink_end(&sink);
-    }
+    fl_json_print(root, fl_sink_begin(sink));
+    int rc = fl_sink_end(sink);
     if (rc == 0 && !o->quiet) {
         fl_report_top(root, 10, stderr);
         if (strcmp(o->output, "-") != 0) {
@@ -129,36 +113,46 @@ static int save(struct fl_recorder *recorder, const struct fl_watch *watch, cons
     return rc;
 }
 
+/* Run the command and write what was found to the sink. Returns 0; -errno, which is said. */
+static int record(struct fl_recorder *recorder, struct fl_watch *watch, const struct options *o,
+                  struct fl_sink *sink)
+{
+    struct fl_watch_hook hook = {fl_recorder_look, recorder, FL_HOOK_MS};
+    struct fl_watch_spec spec = {
+        .spawn = {.argv = o->command}, .interval_ms = FL_INTERVAL_MS, .hook = &hook};
+    int rc = fl_recorder_open(recorder, o->no_perf ? NULL : &o->rings);
+    uint64_t numa_hints = read_numa_hints();
+    rc = rc != 0 ? rc : fl_watch_run(watch, &spec);
+    if (rc != 0) {
+        fprintf(stderr, "faultstat: %s\n", strerror(-rc));
+        return rc;
+    }
+    if (watch->exec_error != 0) {
+        fprintf(stderr, "faultstat: %s: %s\n", o->command[0], strerror(-watch->exec_error));
+        return 0;
+    }
+    fl_recorder_finish(recorder, watch);
+    return save(recorder, watch, o, read_numa_hints() - numa_hints, sink);
+}
+
 int fl_record_main(int argc, char **argv)
 {
     static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, NULL, NULL, NULL};
     static struct fl_recorder recorder; /* static for their size */
     static struct fl_watch watch;
+    struct fl_sink sink;
     struct options o = {
         .rings = {.every = FL_EVERY, .stack_len = FL_STACK_LEN},
         .output = "faults.json",
         .warmup = FL_WARMUP_DEFAULT,
     };
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
-    int rc = fl_recorder_open(&recorder, o.no_perf ? NULL : &o.rings);
-    if (rc != 0) {
-        fprintf(stderr, "faultstat: %s\n", strerror(-rc));
+    if (fl_sink_open(&sink, o.output) != 0) {
         return FL_EXIT_OWN;
     }
-    struct fl_watch_hook hook = {fl_recorder_look, &recorder, FL_HOOK_MS};
-    struct fl_watch_spec spec = {
-        .spawn = {.argv = o.command}, .interval_ms = FL_INTERVAL_MS, .hook = &hook};
-    uint64_t numa_hints = read_numa_hints();
-    rc = fl_watch_run(&watch, &spec);
-    if (rc == 0 && watch.exec_error != 0) {
-        fprintf(stderr, "faultstat: %s: %s\n", o.command[0], strerror(-watch.exec_error));
-    } else if (rc == 0) {
-        fl_recorder_finish(&recorder, &watch);
-        rc = save(&recorder, &watch, &o, read_numa_hints() - numa_hints);
-    } else {
-        fprintf(stderr, "faultstat: %s\n", strerror(-rc));
-    }
+    int rc = record(&recorder, &watch, &o, &sink);
     int status = rc == 0 ? fl_watch_exit_status(&watch) : FL_EXIT_OWN;
+    fl_sink_drop(&sink);
     fl_recorder_close(&recorder);
     fl_watch_clear(&watch);
     return status;

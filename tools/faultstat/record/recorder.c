@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A record is in its ring a moment after the time that it bears. */
@@ -22,23 +23,24 @@ void fl_recorder_add(struct fl_recorder *recorder, const struct fl_place *place,
     uint32_t key[FL_KEY_FRAMES + FL_FRAMES_MOST] = {[FL_KEY_KIND] = kind, [FL_KEY_SPAN] = span};
     for (size_t i = 0; i < count; i++) {
         uint64_t bytes[2] = {place[i].module, place[i].address};
-        key[FL_KEY_FRAMES + i] = fl_intern(&recorder->places, bytes, sizeof(bytes));
+        key[FL_KEY_FRAMES + i] = fl_intern(&recorder->tally.places, bytes, sizeof(bytes));
     }
-    uint32_t number = fl_intern(&recorder->stacks, key, (FL_KEY_FRAMES + count) * sizeof(key[0]));
+    uint32_t number =
+        fl_intern(&recorder->tally.stacks, key, (FL_KEY_FRAMES + count) * sizeof(key[0]));
     if (number == FL_INTERN_NONE) {
         return;
     }
-    if (number >= recorder->faults_room) {
+    if (number >= recorder->tally.room) {
         size_t room = (size_t)number * 2 + 256;
-        double *grown = reallocarray(recorder->faults, room, sizeof(*grown));
+        double *grown = reallocarray(recorder->tally.faults, room, sizeof(*grown));
         if (grown == NULL) {
             return;
         }
-        memset(grown + recorder->faults_room, 0, (room - recorder->faults_room) * sizeof(*grown));
-        recorder->faults = grown;
-        recorder->faults_room = room;
+        memset(grown + recorder->tally.room, 0, (room - recorder->tally.room) * sizeof(*grown));
+        recorder->tally.faults = grown;
+        recorder->tally.room = room;
     }
-    recorder->faults[number] += faults;
+    recorder->tally.faults[number] += faults;
 }
 
 /* The part of the run that a time lies in, 0 before the first mark. Sets *sum to its sums. */
@@ -49,18 +51,18 @@ static size_t find_step(struct fl_recorder *recorder, const struct fl_watch *wat
     while (i > 0 && watch->steps.mark[i - 1].arrive_ns > time_ns) {
         i--;
     }
-    if (i >= recorder->steps) {
+    if (i >= recorder->steps.count) {
         size_t count = i * 2 + 64;
-        struct fl_step_sum *grown = reallocarray(recorder->step, count, sizeof(*grown));
+        struct fl_step_sum *grown = reallocarray(recorder->steps.part, count, sizeof(*grown));
         if (grown == NULL) {
             *sum = NULL;
             return i;
         }
-        memset(grown + recorder->steps, 0, (count - recorder->steps) * sizeof(*grown));
-        recorder->step = grown;
-        recorder->steps = count;
+        memset(grown + recorder->steps.count, 0, (count - recorder->steps.count) * sizeof(*grown));
+        recorder->steps.part = grown;
+        recorder->steps.count = count;
     }
-    *sum = &recorder->step[i];
+    *sum = &recorder->steps.part[i];
     return i;
 }
 
@@ -118,7 +120,8 @@ static void reread(struct fl_recorder *recorder, struct fl_process *process, uin
     }
 }
 
-/* Has a page of a private file mapping become the process's own? Source: Documentation/admin-guide/mm/pagemap.rst. */
+/* Has a page of a private file mapping become the process's own?
+ * Source: Documentation/admin-guide/mm/pagemap.rst. */
 static bool is_own_page(struct fl_process *process, uint64_t addr)
 {
     const uint64_t present = UINT64_C(1) << 63;
@@ -155,9 +158,9 @@ static void count_step(struct fl_recorder *recorder, const struct fl_watch *watc
         return;
     }
     if (sum->faults == 0 && step > 1) { /* the first fault of a new step: the one before is whole */
-        recorder->step_points[1] = recorder->step_points[0];
-        recorder->step_points[0].count = recorder->step_points[0].stride = 0;
-        recorder->step_points[0].seen = 0;
+        recorder->steps.last = recorder->steps.now;
+        recorder->steps.now.count = recorder->steps.now.stride = 0;
+        recorder->steps.now.seen = 0;
     }
     sum->faults += n;
     sum->cost_ns += n * recorder->costs.ns[kind];
@@ -168,7 +171,7 @@ static void count_step(struct fl_recorder *recorder, const struct fl_watch *watc
         sum->avoidable_ns += n * recorder->costs.saved_ns[kind];
         sum->pages += n * (kind == FL_KIND_HUGE ? (double)(fault->page_size / base) : 1);
     }
-    fl_points_add(&recorder->step_points[0], (struct fl_point){fault->time_ns, fault->addr, kind});
+    fl_points_add(&recorder->steps.now, (struct fl_point){fault->time_ns, fault->addr, kind});
 }
 
 static void take_fault(struct fl_recorder *recorder, const struct fl_watch *watch,
@@ -285,10 +288,27 @@ static void read_memory(struct fl_recorder *recorder, pid_t pid, uint64_t now_ns
     rest_until_ns = after_ns + (after_ns - now_ns) * 200;
 }
 
+/* Note the processor time at a new mark: /proc/PID/stat would give it in ticks of 10 ms. */
+static void note_mark(struct fl_recorder *recorder, const struct fl_watch *watch, pid_t pid)
+{
+    struct fl_step_sum *sum;
+    struct timespec used;
+    clockid_t clock;
+    if (watch->steps.count == recorder->steps.marks) {
+        return;
+    }
+    recorder->steps.marks = watch->steps.count;
+    find_step(recorder, watch, UINT64_MAX, &sum);
+    if (sum != NULL && clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &used) == 0) {
+        sum->cpu_ns = (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+    }
+}
+
 void fl_recorder_look(void *arg, const struct fl_watch *watch, pid_t pid)
 {
     struct fl_recorder *recorder = arg;
     uint64_t now_ns = fl_proc_now_ns();
+    note_mark(recorder, watch, pid);
     if (recorder->has_perf) {
         drain(recorder, watch, now_ns - settle_ns);
     } else {
@@ -314,9 +334,18 @@ int fl_recorder_open(struct fl_recorder *recorder, const struct fl_rings_spec *s
     if (recorder->counters == NULL || fl_unwinder_open(&recorder->unwinder) != 0) {
         return -ENOMEM;
     }
-    fl_costs_measure(&recorder->costs);
+    if (spec != NULL) {
+        fl_costs_measure(&recorder->costs); /* without perf events no kind is known to put it on */
+    }
     recorder->every = spec != NULL ? (double)spec->every : 1;
     recorder->perf_error = spec != NULL ? fl_rings_open(&recorder->rings, spec) : -ENODATA;
+    if (recorder->perf_error == 0) {
+        /* What recording costs; with rings of its own, for it may fill them. */
+        fl_rings_enable(&recorder->rings);
+        fl_costs_measure_recording(&recorder->costs);
+        fl_rings_close(&recorder->rings);
+        recorder->perf_error = fl_rings_open(&recorder->rings, spec);
+    }
     recorder->has_perf = recorder->perf_error == 0;
     fl_series_start(&recorder->series, fl_proc_now_ns());
     return 0;
@@ -328,10 +357,10 @@ void fl_recorder_close(struct fl_recorder *recorder)
     fl_queue_clear(&recorder->queue);
     fl_unwinder_close(&recorder->unwinder);
     fl_processes_clear(&recorder->processes);
-    fl_intern_clear(&recorder->places);
-    fl_intern_clear(&recorder->stacks);
-    free(recorder->faults);
-    free(recorder->step);
+    fl_intern_clear(&recorder->tally.places);
+    fl_intern_clear(&recorder->tally.stacks);
+    free(recorder->tally.faults);
+    free(recorder->steps.part);
     free(recorder->counters->thread);
     free(recorder->counters);
 }

@@ -24,7 +24,8 @@ struct fl_step_sum {
     double cost_ns;
     double avoidable; /* those that faultless would not take */
     double avoidable_ns;
-    double pages; /* base pages that the avoidable ones brought */
+    double pages;    /* base pages that the avoidable ones brought */
+    uint64_t cpu_ns; /* processor time of the process when the part began; 0 = not known */
 };
 
 /* The last fault on a present page, of a thread. */
@@ -50,6 +51,23 @@ struct fl_thread_count {
     uint64_t faults;
 };
 
+/* Faults by stack. */
+struct fl_tally {
+    struct fl_intern places; /* of struct fl_place */
+    struct fl_intern stacks;
+    double *faults; /* by number of stack */
+    size_t room;    /* entries of `faults` */
+};
+
+/* Faults by step. */
+struct fl_step_sums {
+    struct fl_step_sum *part; /* [0]: before the first mark; [i + 1]: step i */
+    size_t count;             /* entries of `part` */
+    size_t marks;             /* whose processor time is noted */
+    struct fl_points now;     /* addresses of the step that runs */
+    struct fl_points last;    /* of the last whole one */
+};
+
 struct fl_recorder {
     bool has_perf;
     int perf_error; /* why not: -errno */
@@ -58,15 +76,10 @@ struct fl_recorder {
     struct fl_queue queue;
     struct fl_unwinder unwinder;
     struct fl_processes processes;
-    struct fl_intern places;
-    struct fl_intern stacks;
-    double *faults; /* by number of stack */
-    size_t faults_room;
+    struct fl_tally tally;
     uint64_t samples;
     struct fl_series series;
-    struct fl_points step_points[2]; /* the step that runs, the last whole one */
-    struct fl_step_sum *step;        /* [0]: before the first mark; [i + 1]: step i */
-    size_t steps;
+    struct fl_step_sums steps;
     struct fl_costs costs;
     struct fl_gaps gaps;
     struct fl_protected protected[FL_PROTECTED];

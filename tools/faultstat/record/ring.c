@@ -239,6 +239,17 @@ void fl_rings_drain(struct fl_rings *rings, void (*take)(void *arg, const void *
     }
 }
 
+void fl_rings_enable(struct fl_rings *rings)
+{
+    for (size_t i = 0; i < rings->count; i++) {
+        for (int role = 0; role < FL_ROLES; role++) {
+            if (rings->ring[i].fd[role] >= 0) {
+                ioctl(rings->ring[i].fd[role], PERF_EVENT_IOC_ENABLE, 0);
+            }
+        }
+    }
+}
+
 void fl_rings_count(const struct fl_rings *rings, uint64_t *minor, uint64_t *major)
 {
     *minor = *major = 0;

@@ -39,6 +39,9 @@ int fl_rings_open(struct fl_rings *rings, const struct fl_rings_spec *spec);
 void fl_rings_drain(struct fl_rings *rings, void (*take)(void *arg, const void *record, size_t len),
                     void *arg);
 
+/* Record the calling process itself from now on. */
+void fl_rings_enable(struct fl_rings *rings);
+
 /* How many faults there were, sampled or not. */
 void fl_rings_count(const struct fl_rings *rings, uint64_t *minor, uint64_t *major);
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 static const double mib = 1 << 20;
+static const uint64_t few_samples = 500; /* a share of 2 % is then known to a third of itself */
 
 static double seconds(struct timeval t)
 {
@@ -67,7 +68,7 @@ static json_t *series_json(const struct fl_series *series)
 /* Sums of step `i`; all 0 where nothing was noted. */
 static struct fl_step_sum sum_of(const struct fl_recorder *recorder, size_t i)
 {
-    return i + 1 < recorder->steps ? recorder->step[i + 1] : (struct fl_step_sum){0};
+    return i + 1 < recorder->steps.count ? recorder->steps.part[i + 1] : (struct fl_step_sum){0};
 }
 
 static json_t *steps_json(const struct fl_recorder *recorder, const struct fl_steps *steps)
@@ -91,8 +92,8 @@ static json_t *steps_json(const struct fl_recorder *recorder, const struct fl_st
 /* Addresses against time of the last whole step; of the whole run where there are no steps. */
 static json_t *layout_json(const struct fl_recorder *recorder, const struct fl_watch *watch)
 {
-    bool has_steps = fl_steps_count(&watch->steps) > 1 && recorder->step_points[1].count > 0;
-    const struct fl_points *points = &recorder->step_points[has_steps ? 1 : 0];
+    bool has_steps = fl_steps_count(&watch->steps) > 1 && recorder->steps.last.count > 0;
+    const struct fl_points *points = has_steps ? &recorder->steps.last : &recorder->steps.now;
     json_t *array = json_array();
     uint64_t start_ns = points->count > 0 ? points->point[0].time_ns : 0;
     for (size_t i = 0; i < points->count; i++) {
@@ -115,17 +116,25 @@ static struct fl_prediction_input prediction_input(const struct fl_recorder *rec
         in.has_steps = true;
         in.wall_ms = s.wall_ms_median;
         in.cpu_ms = s.user_ms_mean + s.sys_ms_mean;
+        in.recording_ms = s.minor_mean * recorder->costs.recording_ns / 1e6;
         count = s.steady;
         first = s.steps - s.steady + 1;
+        if (first + count < recorder->steps.count && recorder->steps.part[first].cpu_ns != 0 &&
+            recorder->steps.part[first + count].cpu_ns != 0) {
+            uint64_t used_ns =
+                recorder->steps.part[first + count].cpu_ns - recorder->steps.part[first].cpu_ns;
+            in.cpu_ms = (double)used_ns / 1e6 / (double)count;
+        }
     } else {
         in.wall_ms = watch->wall_s * 1e3;
         in.cpu_ms = (seconds(watch->usage.ru_utime) + seconds(watch->usage.ru_stime)) * 1e3;
+        in.recording_ms = (double)watch->usage.ru_minflt * recorder->costs.recording_ns / 1e6;
         in.peak_pages = (double)watch->usage.ru_maxrss * 1024 / (double)sysconf(_SC_PAGESIZE);
     }
-    for (size_t i = first; i < first + count && i < recorder->steps; i++) {
-        in.avoidable += recorder->step[i].avoidable / (double)count;
-        in.avoidable_ms += recorder->step[i].avoidable_ns / 1e6 / (double)count;
-        in.pages += recorder->step[i].pages / (double)count;
+    for (size_t i = first; i < first + count && i < recorder->steps.count; i++) {
+        in.avoidable += recorder->steps.part[i].avoidable / (double)count;
+        in.avoidable_ms += recorder->steps.part[i].avoidable_ns / 1e6 / (double)count;
+        in.pages += recorder->steps.part[i].pages / (double)count;
     }
     return in;
 }
@@ -138,10 +147,11 @@ static json_t *prediction_json(const struct fl_recorder *recorder, const struct 
     if (!recorder->has_perf) {
         return json_null();
     }
-    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "of",
-                     in.has_steps ? "a steady step" : "the run", "wall_ms", in.wall_ms, "cpu_ms",
-                     in.cpu_ms, "faultless_wall_ms", p.wall_ms, "faultless_cpu_ms", p.cpu_ms,
-                     "saved_cpu_ms", p.saved_ms, "avoided_faults", p.faults);
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "of",
+                     in.has_steps ? "a steady step" : "the run", "wall_ms", p.bare_wall_ms,
+                     "cpu_ms", p.bare_cpu_ms, "recording_cpu_ms", in.recording_ms,
+                     "faultless_wall_ms", p.wall_ms, "faultless_cpu_ms", p.cpu_ms, "saved_cpu_ms",
+                     p.saved_ms, "avoided_faults", p.faults);
 }
 
 static void add_note(json_t *notes, bool holds, const char *text)
@@ -173,6 +183,8 @@ static json_t *notes_json(const struct fl_recorder *recorder, uint64_t numa_hint
              "%llu NUMA hint faults in the whole system meanwhile: the kernel names no process",
              (unsigned long long)numa_hints);
     add_note(notes, numa_hints != 0, text);
+    add_note(notes, perf && recorder->samples < few_samples && recorder->every > 1,
+             "few stacks were taken: --every 1 takes all");
     snprintf(text, sizeof(text), "%llu records found no room: use a larger --every",
              (unsigned long long)recorder->gaps.lost);
     add_note(notes, recorder->gaps.lost != 0, text);

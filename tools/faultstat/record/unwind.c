@@ -83,9 +83,12 @@ static bool step_by_row(struct frame *frame, const struct fl_row *row)
     }
     memcpy(caller, frame->reg, sizeof(caller));
     for (int i = 0; i < FL_REG_COUNT; i++) {
-        if (row->saved[i] != FL_ROW_SAME &&
-            !read_stack(frame, base + (uint64_t)(int64_t)row->saved[i], &caller[i])) {
-            return false;
+        struct fl_saved saved = row->saved[i];
+        if (saved.base >= FL_BASE_FRAME) {
+            uint64_t from = saved.base == FL_BASE_FRAME ? base : frame->reg[saved.base];
+            if (!read_stack(frame, from + (uint64_t)(int64_t)saved.offset, &caller[i])) {
+                return false;
+            }
         }
     }
     caller[FL_REG_SP] = base;

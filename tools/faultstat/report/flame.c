@@ -99,12 +99,28 @@ static void draw_node(const struct drawing *d, int number, size_t level, double 
     }
 }
 
+/* Levels that have a box, the root's included. */
+static size_t drawn_levels(const struct fl_flame *flame, int number, double width)
+{
+    size_t most = 0;
+    if (width < least_width) {
+        return 0;
+    }
+    const struct fl_flame_node *node = &flame->node[number];
+    for (int child = node->first; child >= 0; child = flame->node[child].next) {
+        size_t levels =
+            drawn_levels(flame, child, width * flame->node[child].faults / node->faults);
+        most = levels > most ? levels : most;
+    }
+    return most + 1;
+}
+
 void fl_report_flame(const json_t *record, FILE *file)
 {
     struct fl_flame flame;
     if (fl_flame_get(record, &flame) == 0) {
         struct drawing d = {&flame, json_object_get(record, "frames"), file,
-                            (double)(flame.depth + 1) * FL_ROW};
+                            (double)drawn_levels(&flame, 0, FL_WIDTH) * FL_ROW};
         fprintf(file,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flame\" viewBox=\"0 0 %d %.0f\" "
                 "font-family=\"monospace\" font-size=\"11\" role=\"img\" "

@@ -17,7 +17,6 @@ struct fl_flame {
     struct fl_flame_node *node;
     size_t count;
     size_t capacity;
-    size_t depth; /* most levels below the root */
 };
 
 /* Returns 0; -ENOMEM. */

@@ -50,7 +50,6 @@ static int add_stack(struct fl_flame *flame, const json_t *stack)
         }
         flame->node[at].faults += faults;
     }
-    flame->depth = depth > flame->depth ? depth : flame->depth;
     return 0;
 }
 

@@ -21,6 +21,7 @@ extern const char fl_page_html[];
 static json_t *site_json(const json_t *record, const struct fl_site *site)
 {
     char text[512];
+    char callers[512];
     json_t *kind = json_array();
     json_t *span = json_array();
     for (int i = 0; i < FL_SITE_KINDS; i++) {
@@ -29,9 +30,10 @@ static json_t *site_json(const json_t *record, const struct fl_site *site)
     for (int i = 0; i < FL_SITE_SPANS; i++) {
         json_array_append_new(span, json_real(site->span[i]));
     }
-    return json_pack("{s:s, s:f, s:f, s:o, s:o}", "name",
-                     fl_sites_name(record, site->frame, text, sizeof(text)), "faults", site->faults,
-                     "cost_ms", site->cost_ms, "kind", kind, "span", span);
+    return json_pack("{s:s, s:s, s:f, s:f, s:o, s:o}", "name",
+                     fl_sites_name(record, site->frame, text, sizeof(text)), "callers",
+                     fl_sites_callers(record, site, callers, sizeof(callers)), "faults",
+                     site->faults, "cost_ms", site->cost_ms, "kind", kind, "span", span);
 }
 
 /* What the page's script reads: the recording without its stacks, and its sites. */

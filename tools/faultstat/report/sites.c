@@ -33,6 +33,10 @@ static void add_stack(struct fl_sites *sites, const json_t *record, const json_t
     site->cost_ms += cost_ms;
     site->kind[kind] += faults;
     site->span[number(stack, "span", FL_SITE_SPANS)] += faults;
+    if (faults > site->stack_faults) {
+        site->stack = stack;
+        site->stack_faults = faults;
+    }
     sites->faults += faults;
     sites->cost_ms += cost_ms;
     sites->named += is_named ? faults : 0;
@@ -76,6 +80,31 @@ const char *fl_sites_name(const json_t *record, int frame, char *text, size_t le
                  line != NULL && line[0] != '\0' ? line
                  : file != NULL                  ? file
                                                  : "?");
+    }
+    return text;
+}
+
+const char *fl_sites_callers(const json_t *record, const struct fl_site *site, char *text,
+                             size_t len)
+{
+    enum { FL_CALLERS = 3 };
+    const json_t *list = json_object_get(site->stack, "frames");
+    size_t at = json_array_size(list);
+    size_t used = 0;
+    int found = 0;
+    text[0] = '\0';
+    while (at > 0 && json_integer_value(json_array_get(list, at - 1)) != site->frame) {
+        at--; /* inner functions: of the C library, or without a name */
+    }
+    while (at > 1 && found < FL_CALLERS && used < len) {
+        size_t frame = (size_t)json_integer_value(json_array_get(list, --at - 1));
+        const char *name = json_string_value(
+            json_object_get(json_array_get(json_object_get(record, "frames"), frame), "name"));
+        if (name != NULL && name[0] != '[' && (int)frame != site->frame) {
+            int more = snprintf(text + used, len - used, "%s%s", found != 0 ? " < " : "", name);
+            used += more > 0 ? (size_t)more : 0;
+            found++;
+        }
     }
     return text;
 }

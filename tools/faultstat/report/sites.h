@@ -13,6 +13,8 @@ struct fl_site {
     double cost_ms;
     double kind[FL_SITE_KINDS]; /* faults, by number in "kinds" */
     double span[FL_SITE_SPANS]; /* by number in "spans" */
+    const json_t *stack;        /* the one with most faults */
+    double stack_faults;
 };
 
 struct fl_sites {
@@ -28,6 +30,11 @@ int fl_sites_get(const json_t *record, struct fl_sites *sites);
 
 /* "name (file.c:12)", or the file's name in the place of a line. Returns `text`. */
 const char *fl_sites_name(const json_t *record, int frame, char *text, size_t len);
+
+/* The functions that called it, in the stack with most faults: "a < b < c", those with names alone.
+ * Returns `text`. */
+const char *fl_sites_callers(const json_t *record, const struct fl_site *site, char *text,
+                             size_t len);
 
 void fl_sites_clear(struct fl_sites *sites);
 

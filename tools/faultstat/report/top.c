@@ -1,5 +1,11 @@
 #include "faultstat/report/report.h"
 #include "faultstat/report/sites.h"
+#include "faultstat/text.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static double of(const json_t *object, const char *key)
 {
@@ -28,21 +34,35 @@ static const char *span_name(const json_t *record, size_t span)
     return name != NULL ? name : "?";
 }
 
+/* A line of text that came from outside, cut at the terminal's width. */
+static void print_line(const char *indent, const char *text, FILE *file)
+{
+    char *line = fl_text_line(text);
+    bool is_tty = isatty(fileno(file)) == 1;
+    int room = is_tty ? (int)(fl_text_columns(file) - strlen(indent)) : INT_MAX;
+    if (line != NULL) {
+        fprintf(file, "%s%.*s\n", indent, room > 0 ? room : 0, line);
+    }
+    free(line);
+}
+
 static void print_sites(const json_t *record, const struct fl_sites *sites, size_t most, FILE *file)
 {
     char text[512];
-    fprintf(file, "\n%10s %6s %9s  %-16s %-10s %s\n", "faults", "%", "cost ms", "kind", "mapping",
-            "site");
+    fprintf(file, "\n%10s %6s %10s  %-20s %s\n", "faults", "%", "cost ms", "kind", "mapping");
     for (size_t i = 0; i < sites->count && i < most; i++) {
         const struct fl_site *site = &sites->site[i];
-        fprintf(file, "%10.0f %6.1f %9.1f  %-16s %-10s %s\n", site->faults,
+        fprintf(file, "%10.0f %6.1f %10.1f  %-20s %s\n", site->faults,
                 100 * site->faults / sites->faults, site->cost_ms,
                 kind_name(record, largest(site->kind, FL_SITE_KINDS)),
-                span_name(record, largest(site->span, FL_SITE_SPANS)),
-                fl_sites_name(record, site->frame, text, sizeof(text)));
+                span_name(record, largest(site->span, FL_SITE_SPANS)));
+        print_line("    ", fl_sites_name(record, site->frame, text, sizeof(text)), file);
+        if (fl_sites_callers(record, site, text, sizeof(text))[0] != '\0') {
+            print_line("      < ", text, file);
+        }
     }
     if (sites->count > most) {
-        fprintf(file, "%10s and %zu more sites\n", "", sites->count - most);
+        fprintf(file, "    and %zu more sites\n", sites->count - most);
     }
 }
 
@@ -68,8 +88,8 @@ static void print_prediction(const json_t *record, FILE *file)
     const char *what = json_string_value(json_object_get(p, "of"));
     if (what != NULL) {
         fprintf(file,
-                "\nunder faultless, %s: %.1f ms instead of %.1f (processor time %.1f, %.1f), "
-                "%.0f faults fewer; a prediction\n",
+                "\npredicted under faultless, %s: %.1f ms instead of %.1f,\n"
+                "  processor time %.1f ms instead of %.1f, %.0f faults fewer\n",
                 what, of(p, "faultless_wall_ms"), of(p, "wall_ms"), of(p, "faultless_cpu_ms"),
                 of(p, "cpu_ms"), of(p, "avoided_faults"));
     }
@@ -97,7 +117,9 @@ void fl_report_top(const json_t *record, size_t most, FILE *file)
     size_t i;
     json_array_foreach(json_object_get(record, "notes"), i, note)
     {
-        fprintf(file, "%s- %s\n", i == 0 ? "\n" : "", json_string_value(note));
+        const char *text = json_string_value(note);
+        fputs(i == 0 ? "\n" : "", file);
+        fl_text_wrap(file, "-", text != NULL ? text : "?", 2, fl_text_columns(file));
     }
     fl_sites_clear(&sites);
 }

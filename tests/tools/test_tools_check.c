@@ -1,0 +1,210 @@
+/* faultless --check, judged from outside: verdict, exit status, one screen, JSON. */
+#include "child.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct fl_output output;
+static char folder[] = "/tmp/faultless-check-XXXXXX";
+
+static void check(const char *const env[], const char *const argv[])
+{
+    const char *all_argv[8] = {FL_LAUNCHER, "--check"}, *all_env[8] = {"FAULTLESS_LIB=" FL_LIBRARY};
+    size_t n = 2, e = 1;
+
+    for (; argv != NULL && *argv != NULL; argv++) {
+        all_argv[n++] = *argv;
+    }
+    for (; env != NULL && *env != NULL; env++) {
+        all_env[e++] = *env;
+    }
+    fl_child_run(&output, all_argv, all_env);
+}
+
+#define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define CHECK(...) check(NULL, ARGV(__VA_ARGS__))
+
+/* Of the file `name` in the folder. */
+static const char *path_of(const char *name)
+{
+    static char path[256];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static const char *copy_of(const char *from, const char *name, mode_t mode)
+{
+    char shell[600];
+
+    snprintf(shell, sizeof shell, "cp %s %s", from, path_of(name));
+    assert_int_equal(system(shell), 0);
+    assert_int_equal(chmod(path_of(name), mode), 0);
+    return path_of(name);
+}
+
+static void assert_served(bool served, const char *verdict)
+{
+    const char *at = strstr(output.out, "\nverdict     ");
+
+    assert_int_equal(output.status, !served);
+    assert_non_null(at);
+    at += strlen("\nverdict     ");
+    assert_int_equal(strncmp(at, served ? "served, " : "not served: ", served ? 8 : 12), 0);
+    assert_non_null(strstr(at, verdict));
+}
+
+static void one_screen_says_what_there_is(void **state)
+{
+    static const char *const labels[] = {"\nkernel  ",   "\nhuge pages", "\nnodes ",
+                                         "\nmemory ",    "\nsandbox",    "\nGPU ",
+                                         "\nautomatic ", "\ndefault "};
+    size_t lines = 0;
+    (void)state;
+    check(NULL, NULL);
+    assert_served(true, "pages ");
+    assert_string_equal(output.err, "");
+    for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++) {
+        assert_non_null(strstr(output.out, labels[i]));
+    }
+    for (const char *at = output.out; *at != '\0'; at += strcspn(at, "\n") + 1, lines++) {
+        assert_true(strcspn(at, "\n") <= 80 || strstr(at, "/") != NULL); /* a path is one word */
+    }
+    assert_true(lines <= 30);
+}
+
+static void options_have_value_and_origin(void **state)
+{
+    (void)state;
+    check(ARGV("FAULTLESS_LIMIT=8GB", "FAULTLESS_THRESHOLD=1x", "FAULTLESS_LOG=none"), NULL);
+    assert_served(true, "");
+    assert_non_null(strstr(output.out, "\nset         LIMIT=8G LOG=none"));
+    assert_non_null(strstr(output.out, " HOST_SHARE=1"));
+    assert_non_null(strstr(output.out, "\nbetter with - FAULTLESS_THRESHOLD=1x is not understood"));
+}
+
+static void a_command_that_cannot_be_served_is_told(void **state)
+{
+    (void)state;
+    CHECK(FL_DYNAMIC);
+    assert_served(true, "");
+    assert_non_null(strstr(output.out, " dynamic\n"));
+    CHECK(FL_STATIC);
+    assert_served(false, "static");
+    assert_non_null(strstr(output.out, "- link the command dynamically"));
+    CHECK(FL_OWN_MALLOC);
+    assert_served(false, "a malloc of its own");
+    CHECK(copy_of(FL_DYNAMIC, "raised", 04755));
+    assert_served(false, "raised privileges");
+    CHECK("/nonexistent/program");
+    assert_int_equal(output.status, 127);
+    CHECK("/etc/passwd");
+    assert_int_equal(output.status, 126);
+}
+
+static void what_the_environment_forbids_is_told(void **state)
+{
+    (void)state;
+    check(ARGV("FAULTLESS_DISABLE=all"), NULL);
+    assert_served(false, "FAULTLESS_DISABLE has all");
+    check(ARGV("FAULTLESS_STRICT=1", "FAULTLESS_LIMIT=x"), NULL);
+    assert_served(false, "FAULTLESS_STRICT");
+    check(ARGV("FAULTLESS_DISABLE=uffd"), NULL);
+    assert_served(true, "pages do not move");
+    assert_non_null(strstr(output.out, "- FAULTLESS_DISABLE without uffd and move"));
+    check(ARGV("LD_PRELOAD=" FL_PRELOAD), NULL);
+    assert_non_null(strstr(output.out, "\npreloaded   " FL_PRELOAD));
+    fl_child_run(&output, ARGV(FL_LAUNCHER, "--check"), ARGV("FAULTLESS_LIB=/nonexistent"));
+    assert_int_equal(output.status, 125);
+}
+
+static void a_script_is_its_interpreters(void **state)
+{
+    (void)state;
+    FILE *script = fopen(path_of("script"), "w");
+    assert_non_null(script);
+    fprintf(script, "#!/usr/bin/env -S VAR=1 sh\necho ran > %s/ran\n", folder);
+    fclose(script);
+    assert_int_equal(chmod(path_of("script"), 0755), 0);
+    CHECK(path_of("script"), "--its", "options");
+    assert_served(true, "");
+    assert_non_null(strstr(output.out, "/script, run by "));
+    assert_int_not_equal(access(path_of("ran"), F_OK), 0); /* nothing of it is run */
+}
+
+static void a_file_that_is_cut_is_survived(void **state)
+{
+    static const int length[] = {0, 1, 18, 63, 64, 100, 700, 4096, 12000};
+    char shell[300];
+    (void)state;
+    for (size_t i = 0; i < sizeof length / sizeof length[0]; i++) {
+        (void)copy_of(FL_DYNAMIC, "cut", 0755);
+        snprintf(shell, sizeof shell, "truncate -s %d %s", length[i], path_of("cut"));
+        assert_int_equal(system(shell), 0);
+        CHECK(path_of("cut"));
+        assert_true(output.status <= 1);
+    }
+}
+
+static void json_has_a_schema_and_all_of_it(void **state)
+{
+    (void)state;
+    CHECK("--json", copy_of(FL_DYNAMIC, "no\xff\xfeutf8", 0755));
+    assert_int_equal(output.status, 0);
+    json_t *all = fl_child_json(output.out), *options = json_object_get(all, "options");
+    assert_int_equal(fl_child_number(all, "schema"), 1);
+    assert_true(json_is_true(json_object_get(all, "served")));
+    assert_string_equal(json_string_value(json_object_get(json_object_get(all, "command"), "kind")),
+                        "dynamic");
+    assert_true(fl_child_number(json_object_get(all, "memory"), "total_bytes") > 1 << 20);
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(options); i++) {
+        const json_t *o = json_array_get(options, i);
+        if (strcmp(json_string_value(json_object_get(o, "name")), "FAULTLESS_LIMIT") == 0) {
+            found = true;
+            assert_string_equal(json_string_value(json_object_get(o, "origin")), "automatic");
+            assert_true(atoll(json_string_value(json_object_get(o, "value"))) > 0);
+        }
+    }
+    assert_true(found && json_array_size(options) > 40);
+    json_decref(all);
+    fl_child_run(&output, ARGV(FL_LAUNCHER, "--json", "true"), ARGV("FAULTLESS_LIB=" FL_LIBRARY));
+    assert_int_equal(output.status, 125);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL;
+}
+
+static int teardown(void **state)
+{
+    char shell[128];
+    (void)state;
+    snprintf(shell, sizeof shell, "rm -rf %s", folder);
+    return system(shell);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_screen_says_what_there_is),
+        cmocka_unit_test(options_have_value_and_origin),
+        cmocka_unit_test(a_command_that_cannot_be_served_is_told),
+        cmocka_unit_test(what_the_environment_forbids_is_told),
+        cmocka_unit_test(a_script_is_its_interpreters),
+        cmocka_unit_test(a_file_that_is_cut_is_survived),
+        cmocka_unit_test(json_has_a_schema_and_all_of_it),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

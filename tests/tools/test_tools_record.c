@@ -1,0 +1,194 @@
+/* faultstat record, judged from outside: a victim whose sites and counts are known. Needs perf
+ * events; what is said without them is test_tools_record_proc's. */
+#include "child.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { FL_F_PAGES = 1000, FL_G_PAGES = 500, FL_C_PAGES = 300, FL_K_BYTES = 16 << 20, FL_STEPS = 6 };
+
+static struct fl_output output;
+
+static char path[] = "/tmp/test_tools_record.XXXXXX";
+
+#define RECORD(...)                                                                                \
+    fl_child_run(                                                                                  \
+        &output,                                                                                   \
+        (const char *const[]){FL_FAULTSTAT, "record", "-q", "-o", path, __VA_ARGS__, NULL}, NULL)
+
+/* What the last run wrote. The caller owns the result. */
+static json_t *recording(void)
+{
+    json_error_t error;
+    json_t *root = json_load_file(path, 0, &error);
+    if (root == NULL) {
+        fail_msg("%s", error.text);
+    }
+    return root;
+}
+
+/* Faults of a site, of one kind; "": of all. */
+static double faults_of(const json_t *root, const char *site, const char *kind)
+{
+    const json_t *stack;
+    size_t i;
+    double faults = 0;
+    json_array_foreach(json_object_get(root, "stacks"), i, stack)
+    {
+        json_int_t frame = json_integer_value(json_object_get(stack, "site"));
+        json_int_t number = json_integer_value(json_object_get(stack, "kind"));
+        const json_t *frames = json_object_get(root, "frames");
+        const char *name =
+            frame < 0
+                ? ""
+                : json_string_value(json_object_get(json_array_get(frames, (size_t)frame), "name"));
+        const char *its_kind = json_string_value(json_object_get(
+            json_array_get(json_object_get(root, "kinds"), (size_t)number), "name"));
+        if (strcmp(name, site) == 0 && (kind[0] == '\0' || strcmp(its_kind, kind) == 0)) {
+            faults += fl_child_number(stack, "faults");
+        }
+    }
+    return faults;
+}
+
+static void assert_within_1_percent(double value, double wanted)
+{
+    if (value < wanted * 0.99 || value > wanted * 1.01) {
+        fail_msg("%.0f is not within 1 %% of %.0f", value, wanted);
+    }
+}
+
+static void faults_are_put_down_to_the_functions_that_took_them(void **state)
+{
+    (void)state;
+    RECORD("-c", "1", "-s", "1024", "--", FL_SITES);
+    assert_int_equal(output.status, 0);
+    json_t *root = recording();
+    assert_within_1_percent(faults_of(root, "f", "anonymous 4 KiB"), FL_F_PAGES);
+    assert_within_1_percent(faults_of(root, "g", "anonymous 4 KiB"), FL_G_PAGES);
+    const json_t *faults = json_object_get(root, "faults");
+    assert_int_equal((int)fl_child_number(faults, "lost_records"), 0);
+    assert_int_equal((int)fl_child_number(faults, "broken_records"), 0);
+    json_decref(root);
+}
+
+/* In huge pages where the kernel gives any, else in base pages: the memory is the same. */
+static void huge_pages_are_told_from_base_pages(void **state)
+{
+    (void)state;
+    RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "huge");
+    json_t *root = recording();
+    double huge_len = fl_child_number(json_object_get(root, "machine"), "huge_page_bytes");
+    double huge = faults_of(root, "k", "anonymous huge");
+    double base = faults_of(root, "k", "anonymous 4 KiB");
+    assert_within_1_percent(huge * huge_len + base * (double)sysconf(_SC_PAGESIZE), FL_K_BYTES);
+    json_decref(root);
+}
+
+/* A copy by its own name where the tracepoint may be had; else as the anonymous page that it is. */
+static void a_copy_on_write_is_told_where_it_can_be(void **state)
+{
+    (void)state;
+    RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "fork");
+    json_t *root = recording();
+    const json_t *note;
+    size_t i;
+    bool is_told = true;
+    json_array_foreach(json_object_get(root, "notes"), i, note)
+    {
+        is_told = is_told && strstr(json_string_value(note), "copies of anonymous") == NULL;
+    }
+    assert_within_1_percent(faults_of(root, "c", is_told ? "copy on write" : "anonymous 4 KiB"),
+                            FL_C_PAGES);
+    assert_within_1_percent(faults_of(root, "f", "anonymous 4 KiB"), 2 * FL_F_PAGES);
+    json_decref(root);
+}
+
+static void a_thread_of_many_faults_is_sampled_in_proportion(void **state)
+{
+    (void)state;
+    RECORD("-c", "19", "-s", "512", "--", FL_SITES, "0", "20000");
+    json_t *root = recording();
+    assert_within_1_percent(faults_of(root, "h", ""), 40000);
+    json_decref(root);
+}
+
+static void counts_agree_with_getrusage(void **state)
+{
+    (void)state;
+    RECORD("--", FL_SITES, "0", "20000");
+    json_t *root = recording();
+    const json_t *faults = json_object_get(root, "faults");
+    double all = fl_child_number(faults, "getrusage_minor");
+    assert_true(all >= 41500);
+    if (geteuid() == 0) { /* those in system calls too */
+        assert_within_1_percent(fl_child_number(faults, "counted_minor"), all);
+    }
+    json_decref(root);
+}
+
+static void steps_are_those_that_the_program_marks(void **state)
+{
+    (void)state;
+    RECORD("-c", "1", "-s", "512", "--", FL_SITES, "6");
+    json_t *root = recording();
+    const json_t *steps = json_object_get(root, "steps");
+    assert_int_equal(json_array_size(steps), FL_STEPS);
+    for (size_t i = 0; i < FL_STEPS; i++) {
+        assert_within_1_percent(fl_child_number(json_array_get(steps, i), "faults"),
+                                FL_F_PAGES + FL_G_PAGES);
+    }
+    const json_t *prediction = json_object_get(root, "prediction");
+    assert_string_equal(json_string_value(json_object_get(prediction, "of")), "a steady step");
+    assert_within_1_percent(fl_child_number(prediction, "avoided_faults"), FL_F_PAGES + FL_G_PAGES);
+    assert_true(json_array_size(json_object_get(json_object_get(root, "layout"), "points")) > 1000);
+    json_decref(root);
+}
+
+/* The first program runs the second: each in its own process. */
+static void children_are_recorded_too(void **state)
+{
+    (void)state;
+    RECORD("-c", "1", "-s", "1024", "--", "sh", "-c", FL_SITES "; " FL_SITES "; exit 3");
+    assert_int_equal(output.status, 3);
+    json_t *root = recording();
+    assert_within_1_percent(faults_of(root, "f", ""), 2 * FL_F_PAGES);
+    json_decref(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(faults_are_put_down_to_the_functions_that_took_them),
+        cmocka_unit_test(huge_pages_are_told_from_base_pages),
+        cmocka_unit_test(a_copy_on_write_is_told_where_it_can_be),
+        cmocka_unit_test(a_thread_of_many_faults_is_sampled_in_proportion),
+        cmocka_unit_test(counts_agree_with_getrusage),
+        cmocka_unit_test(steps_are_those_that_the_program_marks),
+        cmocka_unit_test(children_are_recorded_too),
+    };
+    int fd = mkstemp(path);
+    if (fd < 0) {
+        return 1;
+    }
+    close(fd);
+    RECORD("--", "true");
+    json_t *root = recording();
+    bool has_perf = strcmp(json_string_value(json_object_get(root, "method")), "perf") == 0;
+    if (!has_perf) {
+        printf("SKIP test_tools_record: needs perf events, got: %s\n",
+               json_string_value(json_array_get(json_object_get(root, "notes"), 0)));
+    }
+    json_decref(root);
+    int status = has_perf ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
+    unlink(path);
+    return status;
+}

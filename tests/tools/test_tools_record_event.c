@@ -1,0 +1,250 @@
+/* Records as a kernel wrote them (Linux 6.18, x86-64, victim_sites under events with 64 bytes of
+ * stack), decoded; and the same cut at every byte. */
+#include "faultstat/record/event.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+static const uint64_t fault[] = {
+    0xc8000200000009,
+    0x7e1,
+    0x5f5800005f57,
+    0xd66fe0c8bba,
+    0x7f5439112000,
+    0x2,
+    0x0,
+    0x0,
+    0x7f5438f1eec8,
+    0x558fb671d61c,
+    0xffffffffffffff80,
+    0x0,
+    0x7fff2a41dde0,
+    0x7f543871f000,
+    0x40,
+    0x558fb671d64c,
+    0x7f5438f1f6c0,
+    0x7f5438fac1f5,
+    0x0,
+    0x7f5438f1f6c0,
+    0x7f5438f1f6c0,
+    0x3d45e3fea25789dc,
+    0xffffffffffffff80,
+    0x40,
+    0x1000,
+};
+static const uint64_t no_stack[] = {
+    /* a fault of the kernel's while it runs exec */
+    0x90000100000009,
+    0x7c3,
+    0x5d8e00005d8e,
+    0xd64b77e8a25,
+    0x7fe961f1a110,
+    0x2,
+    0x7ffc080ae3f8,
+    0x7ffc080ae2e0,
+    0x7ffc080ae2a8,
+    0x7f6555551ad7,
+    0x0,
+    0x7ffc080ae420,
+    0x564df2e99dc8,
+    0x7f65556ab020,
+    0x8,
+    0x0,
+    0x0,
+    0x1000,
+};
+static const uint64_t exec[] = {
+    0x38200000000003, 0x5d8e00005d8e, 0x735f6d6974636976, 0x73657469, 0x5d8e00005d8e,
+    0xd64b77d7390,    0x7c3,
+};
+static const uint64_t map[] = {
+    0x7800020000000a,
+    0x5d8e00005d8e,
+    0x560eebc3a000,
+    0x1000,
+    0x1000,
+    0xfe,
+    0xabc1e0,
+    0xf408df0d,
+    0x200000005,
+    0x636f6c2f7273752f,
+    0x69746369762f6c61,
+    0x73657469735f6d,
+    0x5d8e00005d8e,
+    0xd64b77ddd4f,
+    0x7c3,
+};
+static const uint64_t thread[] = {
+    0x38000000000007, 0x5d8e00005d8e, 0x5d8e00005d8f, 0xd64b8001280,
+    0x5d8e00005d8e,   0xd64b800117c,  0x7c3,
+};
+static const uint64_t end[] = {
+    0x38000000000004, 0x5d8b00005d8e, 0x5d8b00005d8f, 0xd64b873f9f1,
+    0x5d8f00005d8e,   0xd64b873f662,  0x7c3,
+};
+static const uint64_t lost[] = {
+    0x30000000000002, 0x7c3, 17, 0x5d8e00005d8e, 0xd64b873f662, 0x7c3,
+};
+/* The tracepoint: identifier, thread, time, length and 32 bytes of raw data, and 4 of padding. */
+static const uint64_t protect[] = {
+    0x48000200000009, 0x7c5, 0x5d8e00005d8e, 0xd64b77e8a25, (uint64_t)0x62 << 32 | 36, 0, 0, 0, 0,
+};
+
+static const uint64_t ids[] = {0x7c3, 0x7c4, 0x7c5, 0x7e1, 0x7e2, 0};
+
+static const struct fl_event_layout layout = {
+    .fault_type = FL_SAMPLE_COMMON | PERF_SAMPLE_ADDR | PERF_SAMPLE_REGS_USER |
+                  PERF_SAMPLE_STACK_USER | PERF_SAMPLE_DATA_PAGE_SIZE,
+    .id = ids,
+    .ids = sizeof(ids) / sizeof(ids[0]),
+    .protect_addr = 8,
+    .protect_error = 24,
+};
+
+#define DECODE(record, out) fl_event_decode(&layout, record, sizeof(record), out)
+
+static void a_fault_has_its_address_page_registers_and_stack(void **state)
+{
+    (void)state;
+    struct fl_event e;
+    assert_int_equal(DECODE(fault, &e), 0);
+    assert_int_equal(e.type, FL_EVENT_FAULT);
+    assert_false(e.is_major);
+    assert_int_equal(e.pid, 0x5f57);
+    assert_int_equal(e.tid, 0x5f58);
+    assert_int_equal(e.time_ns, 0xd66fe0c8bba);
+    assert_int_equal(e.addr, 0x7f5439112000);
+    assert_int_equal(e.page_size, 4096);
+    assert_non_null(e.reg);
+    assert_int_equal(e.reg[FL_REG_IP], 0x558fb671d61c);
+    assert_int_equal(e.reg[FL_REG_SP], 0x7f5438f1eec8);
+    assert_int_equal(e.reg[FL_REG_R12], 0xffffffffffffff80);
+    assert_int_equal(e.stack_len, 64);
+    uint64_t word;
+    memcpy(&word, e.stack, sizeof(word));
+    assert_int_equal(word, 0x558fb671d64c); /* the return address into run_thread */
+}
+
+static void a_dump_of_which_nothing_is_used_is_empty(void **state)
+{
+    (void)state;
+    struct fl_event e;
+    assert_int_equal(DECODE(no_stack, &e), 0);
+    assert_int_equal(e.stack_len, 0);
+    assert_int_equal(e.page_size, 4096);
+}
+
+static void the_identifier_says_which_event_it_was(void **state)
+{
+    (void)state;
+    struct fl_event e;
+    uint64_t copy[sizeof(fault) / sizeof(fault[0])];
+    memcpy(copy, fault, sizeof(fault));
+    copy[1] = 0x7e2;
+    assert_int_equal(DECODE(copy, &e), 0);
+    assert_true(e.is_major);
+    copy[1] = 0x99;
+    assert_int_equal(DECODE(copy, &e), 0);
+    assert_int_equal(e.type, FL_EVENT_OTHER);
+}
+
+static void a_protection_fault_is_the_tracepoints(void **state)
+{
+    (void)state;
+    struct fl_event e;
+    uint64_t copy[sizeof(protect) / sizeof(protect[0])];
+    memcpy(copy, protect, sizeof(protect));
+    const uint64_t addr = 0x7fe961f1a110;
+    memcpy((char *)&copy[4] + 4 + 8, &addr, sizeof(addr)); /* after the length, at its offset */
+    assert_int_equal(DECODE(copy, &e), 0);
+    assert_int_equal(e.type, FL_EVENT_PROTECT);
+    assert_int_equal(e.addr, addr);
+    assert_int_equal(e.time_ns, 0xd64b77e8a25);
+}
+
+static void mappings_and_processes_are_told(void **state)
+{
+    (void)state;
+    struct fl_event e;
+    assert_int_equal(DECODE(map, &e), 0);
+    assert_int_equal(e.type, FL_EVENT_MAP);
+    assert_int_equal(e.addr, 0x560eebc3a000);
+    assert_int_equal(e.len, 0x1000);
+    assert_int_equal(e.offset, 0x1000);
+    assert_int_equal(e.prot, PROT_READ | PROT_EXEC);
+    assert_int_equal(e.flags, MAP_PRIVATE);
+    assert_string_equal(e.name, "/usr/local/victim_sites");
+    assert_int_equal(e.time_ns, 0xd64b77ddd4f);
+    assert_int_equal(DECODE(exec, &e), 0);
+    assert_int_equal(e.type, FL_EVENT_EXEC);
+    assert_string_equal(e.name, "victim_sites");
+    assert_int_equal(DECODE(thread, &e), 0);
+    assert_int_equal(e.type, FL_EVENT_FORK);
+    assert_int_equal(e.pid, e.parent); /* a thread */
+    assert_int_equal(e.tid, 0x5d8f);
+    assert_int_equal(DECODE(end, &e), 0);
+    assert_int_equal(e.type, FL_EVENT_EXIT);
+    assert_int_equal(DECODE(lost, &e), 0);
+    assert_int_equal(e.type, FL_EVENT_LOST);
+    assert_int_equal(e.lost, 17);
+}
+
+/* Each record, in memory that ends where the record does: a sanitizer would see a read past it. */
+static void what_is_cut_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const uint64_t *record;
+        size_t len;
+    } each[] = {
+        {fault, sizeof(fault)},     {no_stack, sizeof(no_stack)}, {exec, sizeof(exec)},
+        {map, sizeof(map)},         {thread, sizeof(thread)},     {lost, sizeof(lost)},
+        {protect, sizeof(protect)},
+    };
+    for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+        for (size_t len = 0; len < each[i].len; len++) {
+            struct fl_event e;
+            unsigned char *cut = malloc(len + 1);
+            assert_non_null(cut);
+            memcpy(cut, each[i].record, len);
+            assert_int_equal(fl_event_decode(&layout, cut, len, &e), -EPROTO);
+            free(cut);
+        }
+    }
+}
+
+/* A stack that says to be longer than the record, a name without an end. */
+static void sizes_that_lie_are_refused(void **state)
+{
+    (void)state;
+    struct fl_event e;
+    uint64_t copy[sizeof(fault) / sizeof(fault[0])];
+    memcpy(copy, fault, sizeof(fault));
+    copy[14] = UINT64_MAX;
+    assert_int_equal(DECODE(copy, &e), -EPROTO);
+    uint64_t named[sizeof(map) / sizeof(map[0])];
+    memcpy(named, map, sizeof(map));
+    memset(&named[9], 'x', 6 * sizeof(named[0]));
+    assert_int_equal(DECODE(named, &e), -EPROTO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fault_has_its_address_page_registers_and_stack),
+        cmocka_unit_test(a_dump_of_which_nothing_is_used_is_empty),
+        cmocka_unit_test(the_identifier_says_which_event_it_was),
+        cmocka_unit_test(a_protection_fault_is_the_tracepoints),
+        cmocka_unit_test(mappings_and_processes_are_told),
+        cmocka_unit_test(what_is_cut_is_refused),
+        cmocka_unit_test(sizes_that_lie_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

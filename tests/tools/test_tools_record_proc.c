@@ -1,0 +1,205 @@
+/* faultstat record without perf events, which is the same everywhere; and faultstat report of a
+ * recording that is written down here. */
+#include "child.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct fl_output output;
+static char path[] = "/tmp/test_tools_record_proc.XXXXXX";
+
+#define RECORD(...)                                                                                \
+    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "record", __VA_ARGS__, NULL}, NULL)
+#define REPORT(...)                                                                                \
+    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "report", __VA_ARGS__, NULL}, NULL)
+
+/* main > step > memset twice 100 faults, main > map::at 50, and 10 without a name. */
+static const char recording[] =
+    "{\"schema\":1,\"kind\":\"faultstat record\",\"command\":[\"./x\",\"</script><b>\"],"
+    "\"machine\":{},\"exit\":0,\"method\":\"perf\",\"wall_s\":1,\"user_s\":0.5,\"sys_s\":0.5,"
+    "\"peak_mib\":10,\"faults\":{\"getrusage_minor\":265,\"getrusage_major\":0,"
+    "\"counted_minor\":260,\"counted_major\":0,\"samples\":4},"
+    "\"kinds\":[{\"name\":\"anonymous 4 KiB\",\"cost_ns\":1000,\"saved_ns\":900},"
+    "{\"name\":\"anonymous huge\",\"cost_ns\":0,\"saved_ns\":0}],\"spans\":[\"small\",\"big\"],"
+    "\"frames\":[{\"name\":\"main\",\"file\":\"x\"},{\"name\":\"step\",\"file\":\"x\","
+    "\"at\":\"x.c:7\"},{\"name\":\"memset\",\"file\":\"libc.so.6\"},"
+    "{\"name\":\"std::map<int;>::at\",\"file\":\"x\"},{\"name\":\"[jit]\",\"file\":\"jit\"}],"
+    "\"stacks\":[{\"frames\":[0,1,2],\"site\":1,\"kind\":0,\"span\":1,\"faults\":100},"
+    "{\"frames\":[0,1,2],\"site\":1,\"kind\":1,\"span\":1,\"faults\":100},"
+    "{\"frames\":[0,3],\"site\":3,\"kind\":0,\"span\":0,\"faults\":50},"
+    "{\"frames\":[4],\"site\":-1,\"kind\":0,\"span\":0,\"faults\":10}],"
+    "\"series\":{\"width_ms\":10,\"faults\":[10,250],\"rss_mib\":[1,10],\"huge_mib\":[0,2]},"
+    "\"steps\":[],\"layout\":{\"what\":\"the run\",\"points\":[[0,4096,0],[1,8192,1]]},"
+    "\"prediction\":{\"of\":\"the run\",\"wall_ms\":1000,\"cpu_ms\":1000,"
+    "\"faultless_wall_ms\":900,\"faultless_cpu_ms\":900,\"saved_cpu_ms\":100,"
+    "\"avoided_faults\":200},\"notes\":[\"a note\"]}";
+
+static void write_recording(const char *text)
+{
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void threads_are_counted_where_perf_events_are_refused(void **state)
+{
+    (void)state;
+    RECORD("--no-perf", "-q", "-o", "-", "--", FL_SITES, "0", "20000");
+    assert_int_equal(output.status, 0);
+    json_t *root = fl_child_json(output.out);
+    assert_string_equal(json_string_value(json_object_get(root, "method")), "proc");
+    assert_non_null(strstr(output.out, "perf events refused"));
+    assert_true(json_is_null(json_object_get(root, "prediction")));
+    const json_t *stack;
+    size_t i;
+    double faults = 0;
+    json_array_foreach(json_object_get(root, "stacks"), i, stack)
+    {
+        faults += fl_child_number(stack, "faults");
+        assert_int_equal((int)fl_child_number(stack, "site"), -1); /* no claim to a site */
+    }
+    /* What the command takes after the last reading is in the total alone. */
+    double all = fl_child_number(json_object_get(root, "faults"), "getrusage_minor");
+    assert_true(all >= 41500);
+    assert_true(faults <= all);
+    json_decref(root);
+}
+
+/* The kernel refuses, not an option: a filter in the way of perf_event_open. */
+static void exit_status_is_the_commands(void **state)
+{
+    (void)state;
+    RECORD("-q", "-o", path, "--", "sh", "-c", "exit 7");
+    assert_int_equal(output.status, 7);
+    RECORD("-q", "-o", path, "--", "sh", "-c", "kill -TERM $$");
+    assert_int_equal(output.status, 128 + 15);
+    RECORD("-q", "-o", path, "--", "/nonexistent/program");
+    assert_int_equal(output.status, 127);
+    RECORD("-q", "-o", "/nonexistent/folder/file", "--", "true");
+    assert_int_equal(output.status, 125);
+    assert_non_null(strstr(output.err, "/nonexistent/folder/file: No such file"));
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"-c", "0"}, {"-c", "x"}, {"-s", "100"}, {"-s", "70000"}};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        RECORD(wrong[i][0], wrong[i][1], "--", "true");
+        assert_int_equal(output.status, 125);
+        assert_non_null(strstr(output.err, "is no number"));
+    }
+    RECORD("-q");
+    assert_int_equal(output.status, 125);
+}
+
+static void the_text_names_sites_by_their_share(void **state)
+{
+    (void)state;
+    write_recording(recording);
+    REPORT(path);
+    assert_int_equal(output.status, 0);
+    assert_non_null(strstr(output.out, "96.2 % of 260 faults have a site"));
+    const char *first = strstr(output.out, "step (x.c:7)");
+    const char *second = strstr(output.out, "std::map<int;>::at (x)");
+    assert_non_null(first);
+    assert_non_null(second);
+    assert_true(first < second && second < strstr(output.out, "(no site)"));
+    assert_non_null(strstr(output.out, "< main"));
+    assert_non_null(strstr(output.out, "- a note"));
+}
+
+static void folded_stacks_are_a_line_each(void **state)
+{
+    (void)state;
+    write_recording(recording);
+    REPORT("--folded", "-", path);
+    assert_string_equal(output.out, "main;step;memset 100\nmain;step;memset 100\n"
+                                    "main;std::map<int:>::at 50\n[jit] 10\n");
+}
+
+static void the_flame_graph_is_drawn_to_scale(void **state)
+{
+    (void)state;
+    write_recording(recording);
+    REPORT("--flame", "-", path);
+    assert_non_null(strstr(output.out, "<svg xmlns"));
+    assert_non_null(strstr(output.out, "all (all) 260 faults, 100.00 %"));
+    assert_non_null(strstr(output.out, "data-w=\"923.08\"")); /* 200 of 260, of 1200 */
+    assert_non_null(strstr(output.out, "std::map&lt;int;&gt;::at"));
+    assert_null(strstr(output.out, "map<int"));
+}
+
+static void the_page_holds_all_it_needs(void **state)
+{
+    (void)state;
+    write_recording(recording);
+    REPORT("--html", "-", path);
+    assert_int_equal(output.status, 0);
+    const char *page = output.out;
+    assert_null(strstr(page, "src="));
+    assert_null(strstr(page, "href="));
+    assert_null(strstr(page, "</script><b>")); /* the command's words end no element */
+    assert_null(strstr(page, "@@"));
+    const char *data = strstr(page, "id=\"data\">");
+    assert_non_null(data);
+    char *text = strdup(data + strlen("id=\"data\">"));
+    assert_non_null(text);
+    *strstr(text, "</script>") = '\0';
+    json_t *root = fl_child_json(text);
+    assert_int_equal(json_array_size(json_object_get(root, "sites")), 3);
+    assert_int_equal((int)fl_child_number(root, "attributed"), 250);
+    json_decref(root);
+    free(text);
+}
+
+static void what_is_no_recording_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"", "{}", "[1]", "{\"kind\":\"x\"}",
+                                        "{\"kind\":\"faultstat record\",\"schema\":2}"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        write_recording(wrong[i]);
+        REPORT(path);
+        assert_int_equal(output.status, 125);
+        assert_non_null(strstr(output.err, path));
+    }
+    write_recording(
+        "{\"kind\":\"faultstat record\",\"schema\":1,\"stacks\":[{\"frames\":[7],"
+        "\"site\":99,\"kind\":99,\"span\":-1,\"faults\":1}]}"); /* numbers that lead nowhere */
+    REPORT("--html", "-", path);
+    assert_int_equal(output.status, 0);
+    REPORT(path);
+    assert_int_equal(output.status, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_are_counted_where_perf_events_are_refused),
+        cmocka_unit_test(exit_status_is_the_commands),
+        cmocka_unit_test(wrong_options_are_refused),
+        cmocka_unit_test(the_text_names_sites_by_their_share),
+        cmocka_unit_test(folded_stacks_are_a_line_each),
+        cmocka_unit_test(the_flame_graph_is_drawn_to_scale),
+        cmocka_unit_test(the_page_holds_all_it_needs),
+        cmocka_unit_test(what_is_no_recording_is_refused),
+    };
+    int fd = mkstemp(path);
+    if (fd < 0) {
+        return 1;
+    }
+    close(fd);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(path);
+    return failed;
+}

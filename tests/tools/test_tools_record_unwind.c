@@ -1,0 +1,222 @@
+/* Unwinds this program's own stack from registers and a dump, as a sample has them; and code
+ * without call frame information, as a perf map describes it. */
+#include "faultstat/record/unwind.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#ifdef __x86_64__
+enum { FL_DUMP = 8192, FL_PID = 1 };
+
+static uint64_t reg[FL_REG_COUNT];
+static unsigned char dump[FL_DUMP];
+static size_t dump_len;
+static struct fl_processes processes;
+static struct fl_unwinder unwinder;
+
+static void add(struct fl_process *process, uint64_t start, uint64_t end, uint64_t offset,
+                uint32_t module)
+{
+    struct fl_map map = {.start = start,
+                         .end = end,
+                         .whole = end - start,
+                         .offset = offset,
+                         .kind = FL_MAP_FILE,
+                         .module = module};
+    assert_int_equal(fl_process_map(process, &map), 0);
+}
+
+/* This process's own code, as the kernel would tell it. */
+static void take_own_maps(struct fl_process *process)
+{
+    char line[512];
+    FILE *file = fopen("/proc/self/maps", "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        char *at = line;
+        uint64_t start = strtoull(at, &at, 16);
+        uint64_t end = strtoull(at + 1, &at, 16);
+        bool is_code = at[3] == 'x';
+        uint64_t offset = strtoull(at + 6, &at, 16);
+        char *path = strchr(at, '/');
+        if (is_code && path != NULL) {
+            path[strcspn(path, "\n")] = '\0';
+            add(process, start, end, offset, fl_modules_get(&unwinder.modules, path));
+        }
+    }
+    fclose(file);
+}
+
+/* What the kernel writes at a fault here. The dump ends where the stack of main may. */
+__attribute__((noinline)) static int capture(void)
+{
+    extern char **environ; /* above all frames */
+    __asm__ volatile(
+        "movq %%rbx, %0\n\tmovq %%rbp, %1\n\tmovq %%rsp, %2\n\tleaq 0(%%rip), %%rax\n\t"
+        "movq %%rax, %3\n\tmovq %%r12, %4\n\tmovq %%r13, %5\n\tmovq %%r14, %6\n\t"
+        "movq %%r15, %7"
+        : "=m"(reg[FL_REG_BX]), "=m"(reg[FL_REG_BP]), "=m"(reg[FL_REG_SP]), "=m"(reg[FL_REG_IP]),
+          "=m"(reg[FL_REG_R12]), "=m"(reg[FL_REG_R12 + 1]), "=m"(reg[FL_REG_R12 + 2]),
+          "=m"(reg[FL_REG_R12 + 3])
+        :
+        : "rax");
+    uint64_t top = (uint64_t)(uintptr_t)environ;
+    dump_len = top - reg[FL_REG_SP] < FL_DUMP ? top - reg[FL_REG_SP] : FL_DUMP;
+    memcpy(dump, (const void *)(uintptr_t)reg[FL_REG_SP], dump_len);
+    return 1;
+}
+
+__attribute__((noinline)) static int inner(int n)
+{
+    volatile char room[100];
+    room[n] = 1;
+    return capture() + room[n];
+}
+
+/* Aligned more than the stack, with arguments on the stack: the frame address lies in memory.
+ * Vectorised loops are compiled so. */
+__attribute__((noinline)) static int aligned(int n, long a, long b, long c, long d, long e, long f)
+{
+    volatile char room[256] __attribute__((aligned(64)));
+    volatile char *more = __builtin_alloca((size_t)n + 16);
+    room[n] = (char)(a + b + c + d + e + f);
+    more[n] = 0;
+    return inner(n) + room[n] + more[n];
+}
+
+/* Its frame has no fixed size: the frame address is reckoned from another register. */
+__attribute__((noinline)) static int outer(int n)
+{
+    volatile char *room = __builtin_alloca((size_t)n * 16 + 16);
+    room[n] = 2;
+    return aligned(n, 0, 0, 0, 0, 0, 0) + room[n];
+}
+
+static const char *name_at(struct fl_place place)
+{
+    const char *name = fl_modules_name(&unwinder.modules, place.module, place.address);
+    return name != NULL ? name : "";
+}
+
+/* Compilers make copies of a function, and name them NAME.constprop.0 and the like. */
+static void assert_is(struct fl_place place, const char *name)
+{
+    if (strncmp(name_at(place), name, strlen(name)) != 0) {
+        fail_msg("'%s' is not %s", name_at(place), name);
+    }
+}
+
+static void callers_are_found_to_the_beginning(void **state)
+{
+    (void)state;
+    struct fl_place place[FL_FRAMES_MOST];
+    bool is_cut;
+    struct fl_event fault = {.reg = reg, .stack = dump};
+    struct fl_process *process = fl_processes_get(&processes, FL_PID);
+    assert_int_equal(outer(5), 4);
+    take_own_maps(process);
+    fault.stack_len = dump_len;
+    for (int pass = 0; pass < 2; pass++) { /* anew, and from what is kept */
+        size_t count = fl_unwind(&unwinder, process, &fault, place, &is_cut);
+        assert_true(count >= 6);
+        assert_is(place[0], "capture");
+        assert_is(place[1], "inner");
+        assert_is(place[2], "aligned");
+        assert_is(place[3], "outer");
+        assert_is(place[4], "callers_are_found_to_the_beginning");
+        if (dump_len < FL_DUMP) { /* else the dump ends first */
+            assert_is(place[count - 1], "_start");
+            assert_false(is_cut);
+        }
+    }
+}
+
+static void a_dump_that_is_too_short_cuts_the_stack(void **state)
+{
+    (void)state;
+    struct fl_place place[FL_FRAMES_MOST];
+    bool is_cut;
+    struct fl_event fault = {.reg = reg, .stack = dump};
+    struct fl_process *process = fl_processes_get(&processes, FL_PID);
+    for (size_t len = 0; len < 512; len++) {
+        fault.stack_len = len;
+        size_t count = fl_unwind(&unwinder, process, &fault, place, &is_cut);
+        assert_true(count >= 1 && count < FL_FRAMES_MOST);
+        assert_true(is_cut);
+    }
+}
+
+/* Python's trampoline: one word, then the return address. */
+static void generated_code_is_named_by_its_map(void **state)
+{
+    (void)state;
+    const uint64_t code = UINT64_C(0x5000000);
+    struct fl_place place[FL_FRAMES_MOST];
+    bool is_cut;
+    pid_t pid = getpid();
+    char path[40];
+    snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fprintf(file, "%lx 20 py::step:/x/train.py\nbroken line\n%lx 20 py::main:/x/train.py\n",
+            (unsigned long)code, (unsigned long)code + 0x40);
+    fclose(file);
+    struct fl_process *process = fl_processes_get(&processes, pid);
+    add(process, code, code + 4096, 0, fl_modules_get_jit(&unwinder.modules, pid));
+    uint64_t stack[4] = {0, code + 0x48, 0, 0x1234};
+    uint64_t at[FL_REG_COUNT] = {[FL_REG_IP] = code + 8, [FL_REG_SP] = 0x7000};
+    struct fl_event fault = {
+        .reg = at, .stack = (const unsigned char *)stack, .stack_len = sizeof(stack)};
+    size_t count = fl_unwind(&unwinder, process, &fault, place, &is_cut);
+    assert_true(count >= 2);
+    assert_string_equal(name_at(place[0]), "py::step:/x/train.py");
+    assert_string_equal(name_at(place[1]), "py::main:/x/train.py");
+    assert_null(fl_modules_name(&unwinder.modules, place[0].module, code + 0x30)); /* between */
+    unlink(path);
+}
+
+static void a_frame_that_does_not_rise_ends_the_walk(void **state)
+{
+    (void)state;
+    struct fl_place place[FL_FRAMES_MOST];
+    bool is_cut;
+    uint64_t stack[2] = {0, 0}; /* returns to address 0 */
+    uint64_t at[FL_REG_COUNT] = {[FL_REG_IP] = UINT64_C(0x5000008), [FL_REG_SP] = 0x7000};
+    struct fl_event fault = {
+        .reg = at, .stack = (const unsigned char *)stack, .stack_len = sizeof(stack)};
+    size_t count =
+        fl_unwind(&unwinder, fl_processes_get(&processes, getpid()), &fault, place, &is_cut);
+    assert_int_equal(count, 1);
+    assert_true(is_cut);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(callers_are_found_to_the_beginning),
+        cmocka_unit_test(a_dump_that_is_too_short_cuts_the_stack),
+        cmocka_unit_test(generated_code_is_named_by_its_map),
+        cmocka_unit_test(a_frame_that_does_not_rise_ends_the_walk),
+    };
+    if (fl_unwinder_open(&unwinder) != 0) {
+        return 1;
+    }
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    fl_unwinder_close(&unwinder);
+    fl_processes_clear(&processes);
+    return failed;
+}
+#else
+int main(void)
+{
+    puts("SKIP test_tools_record_unwind: needs x86-64, got another machine");
+    return 77;
+}
+#endif

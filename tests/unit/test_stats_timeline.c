@@ -1,0 +1,134 @@
+/* The timeline: bounded, whole while threads write it, a fork's child's own; and as a Chrome trace. */
+#include "stats/stats.h"
+#include "unit/cmocka_all.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/fl-timeline-XXXXXX";
+static char text[8 << 20];
+
+static int begin(void **state)
+{
+    int fd = mkstemp(path);
+    (void)state;
+    fl_sys_boot();
+    return fd < 0 || close(fd) != 0 || fl_timeline_begin();
+}
+
+static int each(void **state)
+{
+    (void)state;
+    fl_timeline_fork_child(); /* as if nothing had been */
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static void write_and_read(void)
+{
+    assert_int_equal(fl_timeline_write(path, 42, "a\"b"), 0);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+}
+
+static size_t count(const char *part)
+{
+    size_t n = 0;
+
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++) {
+        n++;
+    }
+    return n;
+}
+
+static void spans_and_moments_have_their_words(void **state)
+{
+    (void)state;
+    uint64_t from = fl_timeline_now();
+    assert_true(from != 0);
+    fl_timeline_span(FL_TIMELINE_STEP, from, 2 * 7 + 1);
+    fl_timeline_span(FL_TIMELINE_MOVE, 0, 5); /* it began before there was a timeline */
+    fl_timeline_moment(FL_TIMELINE_DROP, 3);
+    write_and_read();
+    assert_int_equal(count("\"ph\":"), 3);
+    assert_non_null(strstr(text, "\"args\":{\"name\":\"a\\\"b\",\"events left out before\":0}"));
+    assert_non_null(strstr(text, "{\"ph\":\"X\",\"name\":\"step\",\"pid\":42,"));
+    assert_non_null(strstr(text, "\"args\":{\"context\":7,\"planned\":1}}"));
+    assert_non_null(strstr(text, "{\"ph\":\"i\",\"name\":\"plan given up\""));
+    assert_string_equal(text + strlen(text) - 4, "\n]}\n");
+}
+
+static void the_last_events_are_kept(void **state)
+{
+    char last[64];
+    (void)state;
+    for (uint64_t i = 0; i < FL_TIMELINE_EVENTS + 100; i++) {
+        fl_timeline_moment(FL_TIMELINE_PLAN, i);
+    }
+    write_and_read();
+    assert_int_equal(count("\"plan made\""), FL_TIMELINE_EVENTS);
+    assert_non_null(strstr(text, "\"events left out before\":100}"));
+    assert_null(strstr(text, "\"bytes\":99}"));
+    assert_non_null(strstr(text, "\"bytes\":100}"));
+    snprintf(last, sizeof last, "\"bytes\":%d}", FL_TIMELINE_EVENTS + 99);
+    assert_non_null(strstr(text, last));
+}
+
+static void a_child_of_fork_has_its_own(void **state)
+{
+    (void)state;
+    fl_timeline_moment(FL_TIMELINE_PLAN, 1);
+    fl_timeline_fork_child();
+    fl_timeline_moment(FL_TIMELINE_PLAN, 2);
+    write_and_read();
+    assert_int_equal(count("\"plan made\""), 1);
+    assert_non_null(strstr(text, "\"bytes\":2}"));
+}
+
+/* Value and length of each event belong together. */
+static void *tell(void *arg)
+{
+    for (uint64_t i = 0; i < 2 * FL_TIMELINE_EVENTS; i++) {
+        fl_timeline_add(FL_TIMELINE_PURGE, 1, (uint64_t)(uintptr_t)arg);
+    }
+    return NULL;
+}
+
+static void threads_write_it_while_it_is_read(void **state)
+{
+    pthread_t thread[3];
+    (void)state;
+    for (uintptr_t i = 0; i < 3; i++) {
+        assert_int_equal(pthread_create(&thread[i], NULL, tell, (void *)(i + 1)), 0);
+    }
+    write_and_read();
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    }
+    write_and_read();
+    assert_int_equal(count("\"purge\""), FL_TIMELINE_EVENTS);
+    assert_int_equal(count("\"bytes\":1}") + count("\"bytes\":2}") + count("\"bytes\":3}"),
+                     FL_TIMELINE_EVENTS);
+    assert_int_equal(count("\"ts\":0.001"), FL_TIMELINE_EVENTS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(spans_and_moments_have_their_words, each),
+        cmocka_unit_test_setup(the_last_events_are_kept, each),
+        cmocka_unit_test_setup(a_child_of_fork_has_its_own, each),
+        cmocka_unit_test_setup(threads_write_it_while_it_is_read, each),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
