@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MIB = 1 << 20 };
 
@@ -211,6 +212,33 @@ static void *work_eagerly(void *stream)
     return NULL;
 }
 
+/* PyTorch's filter asks the driver, and throws when that refuses (906: the legacy stream beside a
+ * capture). The exception is the request's; later ones are served. */
+static void a_filter_that_throws_harms_nothing_else(void **state)
+{
+    void *s = gpu_stream(), *t = gpu_stream();
+
+    (void)state;
+    fl_gpu_torch_empty_cache();
+    size_t before = fake->used(0);
+    torch_begin(0, 6, 6, s);
+    torch_refuse(t);
+    assert_null(torch_alloc(MIB, 0, t, what, sizeof what));
+    assert_string_equal(what, "the filter cannot ask");
+    torch_refuse(NULL);
+    (void)alarm(20); /* a lock that was left behind would be waited for */
+    void *x = take(MIB, s), *y = take(MIB, t);
+    (void)alarm(0);
+    give(y, t);
+    torch_end(0, 6, 6);
+    give(x, s);
+    torch_release(0, 6, 6);
+    fl_gpu_torch_empty_cache();
+    assert_int_equal(fake->used(0), before); /* the private pool is released all the same */
+    gpu_stream_end(s);
+    gpu_stream_end(t);
+}
+
 /* Other threads' tensors come and go while graphs are captured and released. */
 static void threads_go_on_beside_captures(void **state)
 {
@@ -268,7 +296,7 @@ int main(void)
         each(a_graphs_temporaries_are_its_own),     each(graphs_share_a_pool),
         each(what_was_released_makes_room),         each(a_tensor_outlives_its_stream),
         each(what_is_idle_makes_room_for_a_graph),  each(threads_go_on_beside_captures),
-        each(without_hooks_nothing_is_overwritten),
+        each(without_hooks_nothing_is_overwritten), each(a_filter_that_throws_harms_nothing_else),
     };
 
     gpu_main("test_gpu_torch_graph", NULL);

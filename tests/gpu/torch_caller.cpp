@@ -8,6 +8,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <stdexcept>
 #include <utility>
 
 using id_type = std::pair<unsigned long long, unsigned long long>;
@@ -22,6 +23,7 @@ template <typename T> static T *as(uintptr_t hook)
 }
 
 static int filters;
+static stream_type refused;
 
 /* Larger than what a std::function keeps within itself, and counted. */
 struct filter {
@@ -40,8 +42,12 @@ struct filter {
     {
         filters--;
     }
+    /* PyTorch's throws where the driver refuses to say what the stream captures. */
     bool operator()(stream_type s) const
     {
+        if (refused != nullptr && s == refused) {
+            throw std::runtime_error("the filter cannot ask");
+        }
         return all || s == stream;
     }
 };
@@ -49,6 +55,11 @@ struct filter {
 extern "C" int torch_filters(void)
 {
     return filters;
+}
+
+extern "C" void torch_refuse(void *stream)
+{
+    refused = static_cast<stream_type>(stream);
 }
 
 static bool caught_memory;

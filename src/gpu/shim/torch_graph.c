@@ -7,8 +7,9 @@
  * as a struct of two is; the filter, a std::function, is the caller's, by reference, and copied
  * here. Its layout is libstdc++'s, that of PyTorch's own builds; tests/gpu/torch_caller.cpp holds
  * it against the compiler's.
- * State: the lists, under `mutex`; a pthread mutex, for the filter and the driver are called
- * meanwhile, and no allocation of malloc's takes it. */
+ * State: the lists, under `mutex`; a pthread mutex, for the driver is called meanwhile, and no
+ * allocation of malloc's takes it. Filters are asked without it: they ask the driver, and throw when
+ * that fails. An exception leaves its routing's record behind, and nothing locked. */
 #include "gpu/shim/shim.h"
 
 #include <errno.h>
@@ -35,14 +36,17 @@ struct graph_pool {
 /* Allocations of streams that the filter lets through, from a begin to its end. In their order. */
 struct routing {
     struct routing *next;
-    struct graph_pool *to;
+    struct graph_pool *to; /* until it is over */
     struct cxx_filter filter;
+    unsigned asked; /* requests that ask the filter now: the record stays */
+    bool is_over;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct graph_pool *pools;
 static struct routing *routings;
-static _Atomic unsigned routed, pooled; /* how many there are. Relaxed: who has begun knows */
+/* How many are not over; how many there are. Relaxed: the thread that has begun knows. */
+static _Atomic unsigned routed, pooled;
 
 static struct graph_pool *find(int device, struct fl_gpu_torch_id id)
 {
@@ -82,6 +86,39 @@ static bool copy(struct cxx_filter *to, const struct cxx_filter *from)
     return true;
 }
 
+/* In nobody's list. */
+static void drop(struct routing *r)
+{
+    if (r->filter.manage != NULL) {
+        (void)r->filter.manage(r->filter.functor, r->filter.functor, CXX_DESTROY);
+    }
+    free(r);
+}
+
+/* Its record goes when it is over and no filter is asked. Lock: held. */
+static void settle(struct routing *r)
+{
+    struct routing **at = &routings;
+
+    if (!r->is_over || r->asked != 0) {
+        return;
+    }
+    while (*at != r) {
+        at = &(*at)->next;
+    }
+    *at = r->next;
+    drop(r);
+}
+
+/* The device's first from `r` on. Lock: held. */
+static struct routing *next_of(struct routing *r, int device)
+{
+    while (r != NULL && (r->is_over || r->to->device != device)) {
+        r = r->next;
+    }
+    return r;
+}
+
 void fl_gpu_torch_begin_allocate_to_pool(int device, struct fl_gpu_torch_id id, const void *filter)
 {
     struct routing *r, **at = &routings;
@@ -89,12 +126,13 @@ void fl_gpu_torch_begin_allocate_to_pool(int device, struct fl_gpu_torch_id id, 
     if (fl_gpu_is_forked() || (r = calloc(1, sizeof *r)) == NULL) {
         return;
     }
+    bool copied = copy(&r->filter, filter);
     (void)pthread_mutex_lock(&mutex);
-    r->to = find(device, id);
-    r->to = r->to != NULL ? r->to : make(device, id);
-    if (r->to == NULL || !copy(&r->filter, filter)) {
+    r->to = copied ? find(device, id) : NULL;
+    r->to = r->to != NULL || !copied ? r->to : make(device, id);
+    if (r->to == NULL) {
         (void)pthread_mutex_unlock(&mutex);
-        free(r); /* the device's pool then, which holds what it frees of a captured stream */
+        drop(r); /* the device's pool then, which holds what it frees of a captured stream */
         return;
     }
     r->to->begun++;
@@ -113,17 +151,14 @@ void fl_gpu_torch_end_allocate_to_pool(int device, struct fl_gpu_torch_id id)
     }
     (void)pthread_mutex_lock(&mutex);
     const struct graph_pool *g = find(device, id);
-    for (struct routing **at = &routings; g != NULL && *at != NULL; at = &(*at)->next) {
-        struct routing *r = *at;
-        if (r->to == g) {
-            *at = r->next;
-            if (r->filter.manage != NULL) {
-                (void)r->filter.manage(r->filter.functor, r->filter.functor, CXX_DESTROY);
-            }
-            free(r);
-            atomic_fetch_sub_explicit(&routed, 1, memory_order_relaxed);
-            break;
-        }
+    struct routing *r = g != NULL ? next_of(routings, device) : NULL;
+    while (r != NULL && r->to != g) {
+        r = next_of(r->next, device);
+    }
+    if (r != NULL) {
+        r->is_over = true;
+        atomic_fetch_sub_explicit(&routed, 1, memory_order_relaxed);
+        settle(r);
     }
     (void)pthread_mutex_unlock(&mutex);
 }
@@ -132,8 +167,9 @@ void fl_gpu_torch_end_allocate_to_pool(int device, struct fl_gpu_torch_id id)
 static bool reap(int device)
 {
     bool any = false;
+    bool beside = atomic_load_explicit(&routed, memory_order_relaxed) != 0;
 
-    for (struct graph_pool **at = &pools; *at != NULL && routings == NULL;) {
+    for (struct graph_pool **at = &pools; *at != NULL && !beside;) {
         struct graph_pool *g = *at;
         struct fl_gpu *gpu = g->pool->gpu;
         if (g->device != device || g->begun != 0 || fl_gpu_pool_destroy(g->pool) != 0) {
@@ -183,12 +219,17 @@ struct fl_gpu_pool *fl_torch_graph_of(int device, void *stream)
         return NULL;
     }
     (void)pthread_mutex_lock(&mutex);
-    for (const struct routing *r = routings; r != NULL && found == NULL; r = r->next) {
+    struct routing *r = next_of(routings, device), *next;
+    for (; r != NULL && found == NULL; r = next) {
         void *asked = stream;
-        if (r->to->device == device &&
-            (r->filter.invoke == NULL || r->filter.invoke(r->filter.functor, &asked))) {
-            found = r->to->pool;
-        }
+        r->asked++;
+        (void)pthread_mutex_unlock(&mutex);
+        bool passes = r->filter.invoke == NULL || r->filter.invoke(r->filter.functor, &asked);
+        (void)pthread_mutex_lock(&mutex);
+        found = passes && !r->is_over ? r->to->pool : NULL;
+        next = next_of(r->next, device);
+        r->asked--;
+        settle(r);
     }
     (void)pthread_mutex_unlock(&mutex);
     return found;
