@@ -80,19 +80,23 @@ struct fl_gpu_pool *fl_gpu_torch_pool(int device)
 
 /* ---- out of memory ---- */
 
-/* PyTorch looks at no result: a tensor without memory would be used. Returns when there is no C++
- * library. */
+/* PyTorch looks at no result: a tensor without memory would be used. Programs look for "out of
+ * memory" and try again with less, so nothing else says that. Returns when there is no C++ library. */
 static void raise_error(size_t size, int device, bool no_memory)
 {
     char line[512];
     struct fl_text t = fl_text_on(line, sizeof line);
     struct fl_gpu_device_stats s = {.size = sizeof s};
 
-    fl_text_str(&t, "CUDA out of memory. Tried to allocate ");
-    fl_text_u64(&t, size);
-    fl_text_str(&t, " bytes from faultless: ");
+    if (no_memory) {
+        fl_text_str(&t, "CUDA out of memory. Tried to allocate ");
+        fl_text_u64(&t, size);
+        fl_text_str(&t, " bytes from faultless: ");
+    } else {
+        fl_text_str(&t, "faultless: CUDA memory: ");
+    }
     fl_text_str(&t, fl_gpu_error());
-    if (fl_gpu_device_stats(device, &s) == 0) {
+    if (no_memory && fl_gpu_device_stats(device, &s) == 0) {
         fl_text_str(&t, ". GPU ");
         fl_text_u64(&t, (uint64_t)device);
         fl_text_str(&t, ": ");
