@@ -5,8 +5,8 @@
  * within the call that names it; and later only when it lasts: the legacy stream, and what the
  * program says it of (fl_gpu_pool_stream_lasts, FAULTLESS_GPU_EVENTS=lazy). On those one event,
  * recorded when somebody wants to know, covers thousands of frees. Streams are told apart by the
- * driver's number. A driver without numbers (before 12.0) has none to tell: then each mention of a
- * handle is a stream of its own, until it lasts. */
+ * driver's number. A driver without numbers (before 12.0) has none to tell: there all streams are
+ * taken for lasting ones, but for the threads' own. */
 #include "gpu/pool/pool.h"
 
 #include <errno.h>
