@@ -27,7 +27,7 @@ namespace detail
 struct dlpack_tensor {
     DLManagedTensor tensor = {};
     buffer held;
-    std::vector<std::int64_t> shape;
+    std::vector<std::int64_t> shape, strides; /* strides: in elements; DLPack 1.2 wants them */
 };
 } // namespace detail
 
@@ -49,6 +49,11 @@ inline DLManagedTensor *to_dlpack(buffer &&from, DLDataType type, std::vector<st
     if (bytes > whole->held.size()) {
         throw std::length_error("faultless: the tensor is larger than its buffer");
     }
+    whole->strides.assign(whole->shape.size(), 1);
+    for (std::size_t i = whole->shape.size(); i-- > 1;) {
+        /* Beside an empty dimension they may be more than fits, and mean nothing. */
+        (void)__builtin_mul_overflow(whole->strides[i], whole->shape[i], &whole->strides[i - 1]);
+    }
     block.size = sizeof block;
     check(whole->held.find(&block));
     DLTensor &t = whole->tensor.dl_tensor;
@@ -58,7 +63,7 @@ inline DLManagedTensor *to_dlpack(buffer &&from, DLDataType type, std::vector<st
     t.ndim = static_cast<std::int32_t>(whole->shape.size());
     t.dtype = type;
     t.shape = whole->shape.data();
-    t.strides = nullptr;
+    t.strides = whole->strides.data();
     t.byte_offset = 0;
     whole->tensor.manager_ctx = whole.get();
     whole->tensor.deleter = [](DLManagedTensor *self) {

@@ -64,6 +64,9 @@ static void a_tensor_has_the_buffer_until_its_deleter(faultless::pool &pool)
     DLManagedTensor *t = faultless::to_dlpack(pool.take(mib, nullptr), real, {256, 1024});
 
     EXPECT(t->dl_tensor.ndim == 2 && t->dl_tensor.shape[1] == 1024);
+    /* DLPack 1.2 and later: strides are there, in elements. */
+    EXPECT(t->dl_tensor.strides != nullptr && t->dl_tensor.strides[0] == 1024 &&
+           t->dl_tensor.strides[1] == 1);
     EXPECT(t->dl_tensor.device.device_type == kDLCUDA && t->dl_tensor.device.device_id == 0);
     EXPECT(pool.stats().occupied_bytes == mib);
     t->deleter(t);
