@@ -1,4 +1,5 @@
 /* The driver and what it has; device memory: its granularity, virtual memory management. */
+#include "gpu/gpu_spin.h"
 #include "gpu/probe.h"
 
 #include <dlfcn.h>
@@ -91,13 +92,14 @@ static void kernel(int unused)
     probe_context();
     fl_CUstream s = probe_stream(FL_CU_STREAM_NON_BLOCKING);
     double start = probe_ns();
-    fl_CUresult loaded = probe_hold(s);
+    fl_CUresult ptx = fake == NULL ? gpu_spin_load(cu_library) : FL_CUDA_SUCCESS,
+                held = probe_hold(s); /* by the host, where there is no kernel */
     (void)CALL(cuStreamSynchronize, s);
     double first = probe_ns();
-    fl_CUresult code = loaded == FL_CUDA_SUCCESS ? probe_hold(s) : loaded;
+    fl_CUresult code = held == FL_CUDA_SUCCESS ? probe_hold(s) : held;
     fl_CUresult busy = CALL(cuStreamQuery, s), end = CALL(cuStreamSynchronize, s);
-    fact("kernel", "\"code\":%d,\"query\":%d,\"sync\":%d,\"first_ms\":%.1f,\"ms\":%.1f", code, busy,
-         end, (first - start) / 1e6, (probe_ns() - first) / 1e6);
+    fact("kernel", "\"ptx\":%d,\"code\":%d,\"query\":%d,\"sync\":%d,\"first_ms\":%.1f,\"ms\":%.1f",
+         ptx, code, busy, end, (first - start) / 1e6, (probe_ns() - first) / 1e6);
 }
 
 const struct probe probes_of_driver[] = {

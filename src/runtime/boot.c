@@ -305,7 +305,7 @@ static void boot_once(void)
         _exit(EXIT_FAILURE);
     }
     expand_names(env);
-    fl_report_start();
+    fl_report_start(env);
     start_region();
     if (fl_runtime.options.value[FL_OPTION_confirm] != 0) {
         fl_confirm();

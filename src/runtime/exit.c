@@ -180,8 +180,18 @@ static void measure(struct fl_summary *s)
     (void)fl_sys.unmap((struct fl_range){base, all});
 }
 
-/* A process that did nothing has a line in place of the table, and none in place of a line: unless
- * somebody started it from a shell, and it is not one of many helpers. */
+/* The launcher's process, by its word; 0: none. Constant after boot. */
+static uint64_t launched;
+
+/* Somebody asked for this process: by the launcher, or in a shell with job control. It is none of many
+ * helpers. */
+static bool is_asked_for(void)
+{
+    return launched == (uint64_t)getpid() || getpgrp() == getpid();
+}
+
+/* A process that did nothing has a line in place of the table, and none in place of a line where it is
+ * a helper. */
 static void say_at_exit(enum where where)
 {
     char text[REPORT_BYTES], program[64];
@@ -195,7 +205,11 @@ static void say_at_exit(enum where where)
         fl_say_last(text, table_on(text, sizeof text, false).len);
         return;
     }
-    if (where == SUMMARY && values.requests == 0 && getpgrp() != getpid()) {
+    if (where == SUMMARY && values.requests == 0 && !is_asked_for()) {
+        fl_stats_format_gpu_summary(&gpus, getpid(), &t);
+        if (t.len != 0) {
+            fl_say_last(text, t.len);
+        }
         return;
     }
     read_program(program, sizeof program);
@@ -207,6 +221,7 @@ static void say_at_exit(enum where where)
         measure(&s);
     }
     fl_stats_format_summary(&s, &t);
+    fl_stats_format_gpu_summary(&gpus, getpid(), &t);
     fl_say_last(text, t.len);
 }
 
@@ -226,8 +241,9 @@ static void write_timeline(void)
     }
 }
 
-void fl_report_start(void)
+void fl_report_start(char *const env[])
 {
+    static const char mark[] = "_FAULTLESS_PID=";
     enum where where = where_to();
 
     if (fl_runtime.options.text[FL_OPTION_timeline] != NULL && fl_timeline_begin() != 0) {
@@ -236,6 +252,11 @@ void fl_report_start(void)
 
     if (where == SUMMARY || where == TABLE) {
         fl_say_keep();
+    }
+    for (; env != NULL && *env != NULL && where == SUMMARY; env++) {
+        if (strncmp(*env, mark, sizeof mark - 1) == 0) {
+            (void)fl_parse_u64(*env + sizeof mark - 1, &launched);
+        }
     }
 }
 

@@ -56,8 +56,8 @@ void *fl_find_next_of(const char *name);
 void fl_report_on_signal(int signal);
 /* A job of the worker's: that report; and FAULTLESS_STATS=FILE.prom, every 15 s. */
 uint64_t fl_report_wanted(struct fl_region *r);
-/* What the report at exit needs early.  Context: boot. */
-void fl_report_start(void);
+/* What the report at exit needs early. `env`: NULL, as for AT_SECURE.  Context: boot. */
+void fl_report_start(char *const env[]);
 
 /* FAULTLESS_CONFIRM: prints the options, with what automatic comes to here.  Context: boot, after the region's start. */
 void fl_confirm(void);

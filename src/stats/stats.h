@@ -199,6 +199,8 @@ void fl_stats_format_prometheus(const struct fl_stats_values *v, int pid, const 
  * memory. `pid`: 0, it is not said. */
 void fl_stats_format_table(const struct fl_stats_values *v, int pid, struct fl_text *t);
 void fl_stats_format_nodes(const struct fl_stats_nodes *n, int pid, struct fl_text *t);
+/* A line a GPU of fl_stats_format_summary's kind. */
+void fl_stats_format_gpu_summary(const struct fl_stats_gpus *g, int pid, struct fl_text *t);
 void fl_stats_format_gpus(const struct fl_stats_gpus *g, int pid, struct fl_text *t);
 void fl_stats_format_residency(const struct fl_residency_values *v, struct fl_text *t);
 /* One line of JSON with pid and program first, newline behind. `n`: NULL, or with several nodes they

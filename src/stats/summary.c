@@ -136,3 +136,24 @@ void fl_stats_format_summary(const struct fl_summary *s, struct fl_text *t)
     append_bytes(t, v->populated_peak_bytes);
     fl_text_str(t, "\n");
 }
+
+void fl_stats_format_gpu_summary(const struct fl_stats_gpus *all, int pid, struct fl_text *t)
+{
+    for (unsigned i = 0; i < all->n; i++) {
+        const struct fl_stats_gpu *g = &all->gpu[i];
+        fl_stats_format_prefix(pid, NULL, t);
+        fl_text_str(t, "GPU");
+        fl_text_u64(t, g->id);
+        fl_text_str(t, ": ");
+        append_count(t, g->allocs);
+        fl_text_str(t, g->allocs == 1 ? " request" : " requests");
+        if (g->allocs != 0) {
+            fl_text_str(t, " (");
+            fl_text_u64(t, part(g->hits, g->allocs, 100));
+            fl_text_str(t, " % from its pools)");
+        }
+        fl_text_str(t, ", at most ");
+        append_bytes(t, g->held_peak_bytes);
+        fl_text_str(t, " held\n");
+    }
+}

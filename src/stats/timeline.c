@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 enum { TEXT_BYTES = 16384, LONGEST = 512 }; /* bytes: of one append; of one event's text */
+static const uint64_t WRITING = UINT64_MAX; /* for an event's number */
 
 struct fl_timeline *fl_timeline;
 
@@ -47,15 +48,28 @@ static uint32_t tid_of_mine(void)
     return self.tid;
 }
 
+/* The place of event `number` is the caller's to write. False: another is at it, or it has a later
+ * event already: then the caller was a whole ring late, and its event is left out. */
+static bool claim(struct fl_timeline_event *e, uint64_t number)
+{
+    uint64_t was = atomic_load_explicit(&e->number, memory_order_relaxed);
+
+    return was < number &&
+           atomic_compare_exchange_strong_explicit(&e->number, &was, WRITING, memory_order_relaxed,
+                                                   memory_order_relaxed);
+}
+
 void fl_timeline_add(enum fl_timeline_kind kind, uint64_t from_ns, uint64_t value)
 {
     uint64_t now = fl_sys.now_ns();
     uint64_t i = atomic_fetch_add_explicit(&fl_timeline->count, 1, memory_order_relaxed);
     struct fl_timeline_event *e = &fl_timeline->event[i % FL_TIMELINE_EVENTS];
 
+    if (!claim(e, i + 1)) {
+        return;
+    }
     /* release: whoever sees a field of this event sees that the place is no more whole; and who sees
      * its number sees all of them. Pairs with the acquires in take. */
-    atomic_store_explicit(&e->number, 0, memory_order_relaxed);
     __atomic_store_n(&e->at_ns, from_ns != 0 ? from_ns : now, __ATOMIC_RELEASE);
     __atomic_store_n(&e->lasts_ns, from_ns != 0 ? now - from_ns : 0, __ATOMIC_RELEASE);
     __atomic_store_n(&e->value, value, __ATOMIC_RELEASE);

@@ -28,7 +28,8 @@ struct fl_timeline_event {
     uint64_t at_ns, lasts_ns, value;
     uint32_t tid;
     enum fl_timeline_kind kind;
-    _Atomic uint64_t number; /* of all events, from 1: whole; 0: being written */
+    _Atomic uint64_t
+        number; /* of all events, from 1: whole; 0: none yet; UINT64_MAX: being written */
 };
 
 struct fl_timeline {

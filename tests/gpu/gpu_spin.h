@@ -4,7 +4,9 @@
 
 #include "gpu/driver/cuda_abi.h"
 
-/* Submits it to `stream`, in the current context. `library` is the driver's. 0, or the driver's code. */
+/* It is there, for the current context. `library` is the driver's. 0, or the driver's code. */
+fl_CUresult gpu_spin_load(void *library);
+/* Submits it to `stream`; where it cannot be had, a call of the host's that sleeps. */
 fl_CUresult gpu_spin(void *library, void *stream, unsigned ms);
 
 #endif

@@ -56,6 +56,9 @@ static void the_report_has_the_devices_that_were_used(void **state)
     r = fl_preload_run(FL_ARGV("victim_gpu", "counted"), FL_ENV(entry, "FAULTLESS_STATS=table"));
     assert_non_null(strstr(r->err, ": GPU0 held_bytes 8388608\n"));
     assert_null(strstr(r->err, "GPU1"));
+    r = fl_preload_run(FL_ARGV("victim_gpu", "counted"), FL_ENV(entry, "FAULTLESS_STATS=1"));
+    assert_non_null(
+        strstr(r->err, ": GPU0: 2 requests (0 % from its pools), at most 8.0 MiB held\n"));
 }
 
 int main(void)

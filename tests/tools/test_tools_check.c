@@ -155,6 +155,19 @@ static void a_file_that_is_cut_is_survived(void **state)
     }
 }
 
+/* The process that was launched says what it did, though it is nothing; its helpers do not. */
+static void one_line_of_the_launched_process(void **state)
+{
+    (void)state;
+    const char *const env[] = {"FAULTLESS_LIB=" FL_LIBRARY, "FAULTLESS_STATS=1", NULL};
+    fl_child_run(&output, ARGV(FL_LAUNCHER, "ls", "/"), env);
+    assert_non_null(strstr(output.err, "] ls: nothing done: no request of 64K or more\n"));
+    fl_child_run(&output, ARGV(FL_LAUNCHER, "find", "/", "-maxdepth", "0", "-exec", "true", ";"),
+                 env);
+    assert_non_null(strstr(output.err, "] find: "));
+    assert_ptr_equal(strchr(output.err, '\n'), output.err + strlen(output.err) - 1);
+}
+
 static void json_has_a_schema_and_all_of_it(void **state)
 {
     (void)state;
@@ -204,6 +217,7 @@ int main(void)
         cmocka_unit_test(what_the_environment_forbids_is_told),
         cmocka_unit_test(a_script_is_its_interpreters),
         cmocka_unit_test(a_file_that_is_cut_is_survived),
+        cmocka_unit_test(one_line_of_the_launched_process),
         cmocka_unit_test(json_has_a_schema_and_all_of_it),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

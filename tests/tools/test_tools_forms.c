@@ -49,6 +49,8 @@ static void a_pipe_gets_80_columns_and_no_escapes(void **state)
     assert_fits(output.out, 80);
     assert_null(strchr(output.out, '\033'));
     assert_null(strchr(output.err, '\033'));
+    RUN(FL_FAULTSTAT, "run", "-o", "-", "--", FL_VICTIM, "10", "0", "6");
+    assert_fits(output.out, 80);
 }
 
 /* Run `script` with a terminal of 60 columns at both outputs. Returns what came out of it. */
@@ -150,6 +152,23 @@ static void json_has_a_version_and_the_intervals(void **state)
     json_decref(root);
 }
 
+/* README: three commands, and the third prints the verdict. */
+static void the_third_command_of_the_readme_prints_the_verdict(void **state)
+{
+    (void)state;
+    RUN("grep", "-A5", "Three commands", FL_README);
+    assert_says(output.out, "\n    tools/setup\n"
+                            "    cmake --preset release && cmake --build --preset release\n");
+    RUN("grep", "-c", "^    build/release/faultstat compare -- python3 train.py$", FL_README);
+    assert_string_equal(output.out, "1\n");
+    RUN(FL_FAULTSTAT, "compare", "--", FL_VICTIM, "300", "0", "6");
+    assert_int_equal(output.status, 0);
+    const char *verdict = strstr(output.out, "\nverdict          ");
+    assert_non_null(verdict);
+    assert_null(strstr(verdict, "too few"));
+    assert_true(strlen(verdict) < 300); /* nothing follows */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +178,7 @@ int main(void)
         cmocka_unit_test(csv_has_a_line_for_each_run),
         cmocka_unit_test(markdown_has_tables_and_the_verdict),
         cmocka_unit_test(json_has_a_version_and_the_intervals),
+        cmocka_unit_test(the_third_command_of_the_readme_prints_the_verdict),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,6 +80,14 @@ static void gpus_are_told_where_they_were_used(void **state)
     assert_non_null(strstr(buf, ", \"gpus\": [{\"gpu\": 0, \"held_bytes\": 30, "));
     assert_non_null(strstr(buf, ", \"stalls\": 7}, {\"gpu\": 3, \"held_bytes\": 0, "));
     assert_string_equal(buf + t.len - 17, ", \"stalls\": 0}]}\n");
+    g.gpu[0].allocs = 4000;
+    g.gpu[0].hits = 3000;
+    g.gpu[0].held_peak_bytes = 3 << 20;
+    t = fl_text_on(buf, sizeof buf);
+    fl_stats_format_gpu_summary(&g, 7, &t);
+    assert_string_equal(
+        buf, "faultless[7]: GPU0: 4000 requests (75 % from its pools), at most 3.0 MiB held\n"
+             "faultless[7]: GPU3: 0 requests, at most 0 B held\n");
     g.n = 0;
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_gpus(&g, 0, &t);

@@ -4,6 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+bool fl_run_is_good(const struct fl_run *run)
+{
+    return run->is_done && run->exit_status == 0 && !run->is_timed_out &&
+           run->served.state != FL_SERVED_NOT_LOADED && run->served.state != FL_SERVED_SHADOWED;
+}
+
 /* The good values of a figure in the order of the rounds. Returns how many. */
 static size_t collect(const struct fl_comparison *c, size_t peer, enum fl_metric metric,
                       double value[FL_ROUNDS_MAX])
@@ -94,6 +100,32 @@ static void judge(struct fl_analysis *a, const struct fl_comparison *c, size_t p
     }
 }
 
+/* Among those that are faster: who is fastest, and who cannot be told from it. */
+static void find_fastest(struct fl_analysis *a, const struct fl_comparison *c)
+{
+    double best[FL_ROUNDS_MAX];
+    double own[FL_ROUNDS_MAX];
+    a->fastest = a->reference;
+    for (size_t i = 0; i < c->peers.count; i++) {
+        bool is_first = a->fastest == a->reference;
+        double ratio = a->peer[i].figure[a->metric].ratio;
+        if (a->peer[i].verdict == FL_VERDICT_FASTER &&
+            (is_first || ratio < a->peer[a->fastest].figure[a->metric].ratio)) {
+            a->fastest = i;
+        }
+    }
+    size_t best_count = collect(c, a->fastest, a->metric, best);
+    for (size_t i = 0; i < c->peers.count; i++) {
+        struct fl_interval interval;
+        if (i != a->fastest && a->peer[i].verdict == FL_VERDICT_FASTER) {
+            size_t count = collect(c, i, a->metric, own);
+            a->peer[i].is_tied =
+                !fl_bootstrap_ratio(own, count, best, best_count, a->level, &interval) ||
+                fl_verdict_of(&interval) == FL_VERDICT_NO_DIFFERENCE;
+        }
+    }
+}
+
 /* The first allocator that was measured; else the first that is there. */
 static size_t find_reference(const struct fl_comparison *c)
 {
@@ -131,7 +163,21 @@ void fl_analysis_make(struct fl_analysis *a, const struct fl_comparison *c)
     for (size_t i = 0; i < c->peers.count; i++) {
         judge(a, c, i);
     }
+    find_fastest(a, c);
     fl_analysis_warn(a, c);
+}
+
+/* What a row saves of, or adds to, the page faults, where that is shown; "" where it is not. */
+static void fault_clause(const struct fl_analysis *a, size_t peer, char text[64])
+{
+    enum fl_metric metric = a->has_steps ? FL_METRIC_STEP_FAULTS : FL_METRIC_FAULTS;
+    const struct fl_figure *faults = &a->peer[peer].figure[metric];
+    bool is_known =
+        faults->has_interval && fl_verdict_of(&faults->interval) != FL_VERDICT_NO_DIFFERENCE;
+    text[0] = '\0';
+    if (is_known) {
+        snprintf(text, 64, "; %.3f x the page faults", faults->ratio);
+    }
 }
 
 void fl_analysis_sentence(const struct fl_analysis *a, const struct fl_comparison *c, size_t peer,
@@ -141,6 +187,8 @@ void fl_analysis_sentence(const struct fl_analysis *a, const struct fl_compariso
     const struct fl_figure *time = &j->figure[a->metric];
     const char *first = c->peers.peer[a->reference].name;
     const char *what = a->has_steps ? "time of a step" : "time";
+    char faults[64];
+    fault_clause(a, peer, faults);
     switch (j->verdict) {
     case FL_VERDICT_REFERENCE:
         snprintf(text, len, "what the others are compared with");
@@ -153,37 +201,48 @@ void fl_analysis_sentence(const struct fl_analysis *a, const struct fl_compariso
                  first, j->reason);
         return;
     case FL_VERDICT_NO_DIFFERENCE:
-        snprintf(text, len, "no difference could be shown: %.3f x the %s of %s (%.3f..%.3f)",
-                 time->ratio, what, first, time->interval.low, time->interval.high);
+        snprintf(text, len, "no difference could be shown: %.3f x the %s of %s (%.3f..%.3f)%s",
+                 time->ratio, what, first, time->interval.low, time->interval.high, faults);
         return;
     default:
-        snprintf(text, len, "%s: %.3f x the %s of %s (%.3f..%.3f)", fl_verdict_word[j->verdict],
-                 time->ratio, what, first, time->interval.low, time->interval.high);
+        snprintf(text, len, "%s: %.3f x the %s of %s (%.3f..%.3f)%s", fl_verdict_word[j->verdict],
+                 time->ratio, what, first, time->interval.low, time->interval.high, faults);
         return;
+    }
+}
+
+/* "; A, B cannot be told from it", or nothing. */
+static void tie_clause(const struct fl_analysis *a, const struct fl_comparison *c, char text[160])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < c->peers.count && used < 100; i++) {
+        if (a->peer[i].is_tied) {
+            used += (size_t)snprintf(text + used, 160 - used, "%s%s", used > 0 ? ", " : "; ",
+                                     c->peers.peer[i].name);
+        }
+    }
+    if (used > 0) {
+        snprintf(text + used, 160 - used, " cannot be told from it");
     }
 }
 
 void fl_analysis_conclude(const struct fl_analysis *a, const struct fl_comparison *c, char *text,
                           size_t len)
 {
-    size_t best = a->reference;
     size_t count[FL_VERDICT_COUNT] = {0};
-    for (size_t i = 0; i < c->peers.count; i++) {
-        enum fl_verdict verdict = a->peer[i].verdict;
-        count[verdict]++;
-        if (verdict == FL_VERDICT_FASTER &&
-            (best == a->reference ||
-             a->peer[i].figure[a->metric].ratio < a->peer[best].figure[a->metric].ratio)) {
-            best = i;
-        }
-    }
-    const struct fl_figure *gain = &a->peer[best].figure[a->metric];
+    const struct fl_figure *gain = &a->peer[a->fastest].figure[a->metric];
     const char *first = c->peers.peer[a->reference].name;
     const char *what = a->has_steps ? "time of a step" : "time";
+    char ties[160];
+    tie_clause(a, c, ties);
+    for (size_t i = 0; i < c->peers.count; i++) {
+        count[a->peer[i].verdict]++;
+    }
     if (count[FL_VERDICT_FASTER] > 0) {
-        snprintf(text, len, "%s gains most: %.2f x the %s of %s (%.2f..%.2f)",
-                 c->peers.peer[best].name, gain->ratio, what, first, gain->interval.low,
-                 gain->interval.high);
+        snprintf(text, len, "%s gains most: %.2f x the %s of %s (%.2f..%.2f)%s",
+                 c->peers.peer[a->fastest].name, gain->ratio, what, first, gain->interval.low,
+                 gain->interval.high, ties);
     } else if (count[FL_VERDICT_TOO_FEW] > 0) {
         snprintf(text, len, "none: too few runs to tell; at least %d rounds are needed",
                  FL_SAMPLES_LEAST);

@@ -25,6 +25,7 @@ struct fl_judgement {
     size_t failures;  /* runs that failed or ran out of time */
     int failure;      /* the exit status of the last of them */
     struct fl_noise noise;
+    bool is_tied; /* it is faster, and no difference to the fastest could be shown */
 };
 
 struct fl_analysis {
@@ -33,6 +34,7 @@ struct fl_analysis {
     bool has_steps;        /* some run had steps: figures of a step are shown */
     bool has_processes;    /* some run had several */
     enum fl_metric metric; /* the time that verdicts are about */
+    size_t fastest;        /* of those that are faster, by the ratio; else the reference */
     struct fl_judgement peer[FL_PEERS_MAX];
     char warning[FL_WARNINGS_MAX][FL_WARNING_LEN];
     size_t warnings;

@@ -18,12 +18,6 @@ struct progress {
     char stats_path[64]; /* for faultless's own statistics; "": none */
 };
 
-bool fl_run_is_good(const struct fl_run *run)
-{
-    return run->is_done && run->exit_status == 0 && !run->is_timed_out &&
-           run->served.state != FL_SERVED_NOT_LOADED && run->served.state != FL_SERVED_SHADOWED;
-}
-
 /* One line on standard error: rewritten in place on a terminal, else one for each run. */
 static void show_progress(const struct fl_comparison *c, const struct progress *p, unsigned round,
                           const char *name)

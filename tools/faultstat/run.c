@@ -99,10 +99,9 @@ static void print_faults(FILE *f, const struct fl_watch *w, const double *v)
         fprintf(f, "  %-24s %12s   (%s)\n", "perf minor faults", "not permitted",
                 strerror(-w->perf_error));
     } else {
-        fprintf(
-            f,
-            "  %-24s %12.0f   taken by instructions%s; the rest by system calls such as madvise\n",
-            "perf minor faults", (double)w->perf_minor, w->perf_user_only ? " in user mode" : "");
+        fprintf(f, "  %-24s %12.0f   by instructions%s\n", "perf minor faults",
+                (double)w->perf_minor,
+                w->perf_user_only ? " in user mode" : "; else by system calls");
     }
 }
 
@@ -125,7 +124,7 @@ static void print_memory(FILE *f, const struct fl_watch *w, const double *v)
     if (w->peaks.nodes.count > 0) {
         fl_nodes_print(&w->peaks.nodes, f);
     }
-    fprintf(f, "  %-24s %12llu   fallback %llu, split pages %llu, split mappings %llu\n",
+    fprintf(f, "  %-24s %12llu   fallback %llu, split %llu, mappings %llu\n",
             "THP faults, system-wide", (unsigned long long)w->thp.fault_alloc,
             (unsigned long long)w->thp.fault_fallback, (unsigned long long)w->thp.split_page,
             (unsigned long long)w->thp.split_pmd);

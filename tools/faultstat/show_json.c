@@ -109,7 +109,7 @@ static json_t *peer_json(const struct fl_comparison *c, const struct fl_analysis
 
 json_t *fl_show_json(const struct fl_comparison *c, const struct fl_analysis *a)
 {
-    char text[256];
+    char text[400];
     json_t *allocators = json_array();
     json_t *warnings = json_array();
     json_t *root = json_object();

@@ -229,7 +229,7 @@ static void print_notes(const struct fl_comparison *c, const struct fl_analysis 
 static void print_verdicts(const struct fl_comparison *c, const struct fl_analysis *a, FILE *file,
                            size_t columns)
 {
-    char text[256];
+    char text[400];
     for (size_t i = 0; i < c->peers.count; i++) {
         if (c->peers.peer[i].is_present &&
             (i != a->reference || a->peer[i].verdict == FL_VERDICT_NOT_COMPARED)) {
@@ -269,11 +269,12 @@ void fl_show_markdown(const struct fl_comparison *c, const struct fl_analysis *a
     static struct fl_table medians; /* static for their size */
     static struct fl_table ratios;
     char machine[400];
-    char text[256];
+    char runs[200];
+    char text[400];
     char *command = fl_text_command(c->plan.command);
     fill(c, a, &medians, &ratios);
-    describe(c, machine, text);
-    fprintf(file, "`%s`\n\n%s; %s.\n\n", command != NULL ? command : "", machine, text);
+    describe(c, machine, runs);
+    fprintf(file, "`%s`\n\n%s; %s.\n\n", command != NULL ? command : "", machine, runs);
     free(command);
     fl_table_markdown(&medians, file);
     if (ratios.rows > 1) {

@@ -90,6 +90,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* So that the library knows the process that somebody asked for from its helpers, which inherit the
+ * variable and have another number. */
+static void mark_process(void)
+{
+    char number[24];
+
+    snprintf(number, sizeof number, "%ld", (long)getpid());
+    (void)setenv("_FAULTLESS_PID", number, 1); /* without it less is said, no more */
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp argp = {option, parse, "[--] CMD [ARG...]\n--check [CMD]", doc, NULL,
@@ -106,6 +116,7 @@ int main(int argc, char **argv)
     if (!fl_find_preload("faultless")) {
         return FL_EXIT_OWN;
     }
+    mark_process();
     execvp(w.command[0], w.command);
     int rc = errno == ENOENT ? FL_EXIT_NOT_FOUND : FL_EXIT_CANNOT_RUN;
     fprintf(stderr, "faultless: %s: %s\n", w.command[0], strerror(errno));

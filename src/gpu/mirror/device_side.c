@@ -6,10 +6,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static struct fl_CUmemAllocationProp prop_of(const struct fl_gpu *gpu)
+enum { DEVICES = 64 }; /* of t->access */
+
+static struct fl_CUmemAllocationProp prop_of(const struct fl_twin *t, const struct fl_gpu *gpu)
 {
     return (struct fl_CUmemAllocationProp){
         .type = FL_CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = t->is_shared ? FL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0,
         .location = {.type = FL_CU_MEM_LOCATION_TYPE_DEVICE, .id = gpu->device}};
 }
 
@@ -33,12 +36,46 @@ static int release_piece(const struct fl_twin *t, const struct fl_gpu *gpu,
     return rc != 0 ? rc : released;
 }
 
+/* Of all that may use it. */
+static int set_access(const struct fl_twin *t, const struct fl_twin_piece *p)
+{
+    int rc = 0;
+
+    for (int device = 0; device < DEVICES && rc == 0; device++) {
+        struct fl_CUmemAccessDesc access = {
+            .location = {.type = FL_CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+            .flags = FL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+        if ((t->access >> device & 1) != 0) {
+            rc = fl_cuda_status(fl_cuda.cuMemSetAccess(t->base + p->offset, p->len, &access, 1),
+                                "cuMemSetAccess", p->len);
+        }
+    }
+    return rc;
+}
+
+int fl_twin_admit(struct fl_twin *t, int device)
+{
+    struct fl_twin with = *t;
+    int rc = 0;
+
+    if (t->reserved == 0) {
+        return fl_gpu_fail(-ENOTSUP, "the mirror is one allocation: cuCtxEnablePeerAccess");
+    }
+    if (device < 0 || device >= DEVICES) {
+        return fl_gpu_fail(-EINVAL, "no device of that number");
+    }
+    with.access = UINT64_C(1) << device;
+    for (unsigned i = 0; i < t->pieces && rc == 0; i++) {
+        rc = set_access(&with, &t->piece[i]);
+    }
+    t->access |= rc == 0 ? with.access : 0;
+    return rc;
+}
+
 /* The next `len` bytes are memory. */
 static int map_piece(struct fl_twin *t, const struct fl_gpu *gpu, struct fl_twin_piece *p)
 {
-    struct fl_CUmemAllocationProp prop = prop_of(gpu);
-    struct fl_CUmemAccessDesc access = {.location = prop.location,
-                                        .flags = FL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    struct fl_CUmemAllocationProp prop = prop_of(t, gpu);
     int rc = fl_gpu_account_take(gpu, p->len);
 
     if (rc != 0) {
@@ -55,8 +92,7 @@ static int map_piece(struct fl_twin *t, const struct fl_gpu *gpu, struct fl_twin
         (void)release_piece(t, gpu, p, false);
         return rc;
     }
-    rc = fl_cuda_status(fl_cuda.cuMemSetAccess(t->base + p->offset, p->len, &access, 1),
-                        "cuMemSetAccess", p->len);
+    rc = set_access(t, p);
     if (rc != 0) {
         (void)release_piece(t, gpu, p, true);
     }
@@ -89,7 +125,7 @@ int fl_twin_grow(struct fl_twin *t, const struct fl_gpu *gpu, size_t len)
 
 static int reserve(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t wish)
 {
-    struct fl_CUmemAllocationProp prop = prop_of(gpu);
+    struct fl_CUmemAllocationProp prop = prop_of(t, gpu);
     int rc = fl_cuda_status(fl_cuda.cuMemGetAllocationGranularity(
                                 &t->granule, &prop, FL_CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
                             "cuMemGetAllocationGranularity", 0);
@@ -109,9 +145,10 @@ static int reserve(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size
     return rc;
 }
 
-int fl_twin_make(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t wish)
+int fl_twin_make(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t wish, bool shared)
 {
-    *t = (struct fl_twin){.len = 0};
+    *t = (struct fl_twin){.is_shared = shared && gpu->has_export,
+                          .access = UINT64_C(1) << (gpu->device & (DEVICES - 1))};
     if (!gpu->has_vmm || wish <= len) {
         int rc = fl_gpu_account_take(gpu, len);
         if (rc != 0) {

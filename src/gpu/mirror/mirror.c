@@ -83,10 +83,10 @@ static int take_own(struct fl_gpu_mirror *m, const struct fl_gpu *gpu,
 }
 
 /* The context is current; the host's side is registered. */
-static int make_device(struct fl_gpu_mirror *m, struct fl_gpu *gpu, size_t reserve)
+static int make_device(struct fl_gpu_mirror *m, struct fl_gpu *gpu, size_t reserve, bool shared)
 {
     fl_gpu_account_join(gpu, fl_gpu_option_device_limit());
-    int rc = fl_twin_make(&m->twin, gpu, m->host.range.len, reserve);
+    int rc = fl_twin_make(&m->twin, gpu, m->host.range.len, reserve, shared);
 
     if (rc != 0) {
         fl_gpu_account_leave(gpu);
@@ -126,7 +126,8 @@ static int build(struct fl_gpu_mirror *m, struct fl_gpu *gpu, const struct fl_gp
     if (rc != 0) {
         return rc;
     }
-    if (gpu != NULL && m->host.chunk != 0 && (rc = make_device(m, gpu, o->reserve)) != 0) {
+    if (gpu != NULL && m->host.chunk != 0 &&
+        (rc = make_device(m, gpu, o->reserve, o->shared)) != 0) {
         (void)give_host(m);
         return rc;
     }
@@ -257,5 +258,46 @@ int fl_gpu_mirror_grow(struct fl_gpu_mirror *m, size_t len)
         atomic_store_explicit(&m->track.device_bytes, m->twin.len, memory_order_relaxed);
         fl_gpu_leave(&guard);
     }
+    return rc;
+}
+
+int fl_gpu_mirror_peer(struct fl_gpu_mirror *m, int device)
+{
+    struct fl_gpu_guard guard;
+    int rc = fl_mirror_enter(m, &guard);
+
+    if (rc == 0) {
+        rc = fl_twin_admit(&m->twin, device);
+        fl_gpu_leave(&guard);
+    }
+    return rc;
+}
+
+int fl_gpu_mirror_export(struct fl_gpu_mirror *m, unsigned piece, int *out_fd, size_t *out_offset,
+                         size_t *out_len)
+{
+    struct fl_gpu_guard guard;
+
+    if (out_fd == NULL || out_offset == NULL || out_len == NULL) {
+        return fl_gpu_fail(-EINVAL, "fl_gpu_mirror_export: nowhere to put it");
+    }
+    int rc = fl_mirror_enter(m, &guard);
+    if (rc != 0) {
+        return rc;
+    }
+    const struct fl_twin *t = &m->twin;
+    if (!t->is_shared || t->reserved == 0) {
+        rc = fl_gpu_fail(-ENOTSUP, "the mirror was not made to be shared, or the driver cannot");
+    } else if (piece >= t->pieces) {
+        rc = fl_gpu_fail(-ENODATA, "the mirror has not so many pieces");
+    } else {
+        const struct fl_twin_piece *p = &t->piece[piece];
+        rc = fl_cuda_status(fl_cuda.cuMemExportToShareableHandle(
+                                out_fd, p->handle, FL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                            "cuMemExportToShareableHandle", p->len);
+        *out_offset = p->offset;
+        *out_len = p->len;
+    }
+    fl_gpu_leave(&guard);
     return rc;
 }

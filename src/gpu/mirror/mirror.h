@@ -23,6 +23,8 @@ struct fl_twin {
     size_t len;          /* bytes that are memory */
     size_t reserved;     /* bytes of addresses; 0: one allocation */
     size_t granule;
+    bool is_shared;  /* pieces can be exported */
+    uint64_t access; /* devices that may use it, a bit each */
     struct fl_twin_piece {
         fl_CUmemGenericAllocationHandle handle;
         size_t offset, len;
@@ -83,8 +85,12 @@ int fl_mirror_make_room(struct fl_gpu_mirror *m, size_t runs);
 /* One more run, by offset. */
 void fl_mirror_add_run(struct fl_run *run, size_t *runs, struct fl_run next, size_t gap);
 
-/* device_side.c: of `len` bytes. The context is current. 0, or the driver's status with nothing held. */
-int fl_twin_make(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t reserve);
+/* device_side.c: of `len` bytes. The context is current. 0, or the driver's status with nothing
+ * held. `shared`: as in the options. */
+int fl_twin_make(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t reserve,
+                 bool shared);
+/* Another device may use it, too. Likewise. */
+int fl_twin_admit(struct fl_twin *t, int device);
 int fl_twin_grow(struct fl_twin *t, const struct fl_gpu *gpu, size_t len);
 int fl_twin_end(struct fl_twin *t, const struct fl_gpu *gpu);
 
