@@ -160,6 +160,9 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
     }
     c->serve.last = c->serve.last == l ? NULL : c->serve.last;
     fl_layout_free(l);
+    if (!fl_context_knows_any(c)) {
+        fl_serve_let_go(c);
+    }
 }
 
 void fl_context_note_sizes(struct fl_step_context *c, const struct fl_record *rec)
@@ -232,9 +235,6 @@ void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
     if (hopeless || (fates[why].forgets && !in_work)) {
         forget(c, l);
     }
-    if (!fl_context_knows_any(c)) {
-        fl_serve_let_go(c);
-    }
     fl_record_drop_all(c);
     if (fates[why].rests || (hopeless && why == FL_END_MISMATCHED)) {
         rest(c, fates[why].drops);
@@ -257,15 +257,10 @@ static void serve(struct fl_step_context *c, struct fl_layout *l)
 
 static void end_served_step(struct fl_step_context *c)
 {
-    static const enum fl_end why[] = {
-        [FL_STEPS_BAD] = FL_END_BAD,
-        [FL_STEPS_MISMATCHED] = FL_END_MISMATCHED,
-        [FL_STEPS_CHURNED] = FL_END_CHURNED,
-    };
-    enum fl_verdict verdict = fl_replay_end(c);
+    enum fl_end why = fl_replay_end(c);
 
-    if (verdict != FL_STEP_GOOD) {
-        fl_context_end_plan(c, why[verdict]);
+    if (why != FL_END_NOT) {
+        fl_context_end_plan(c, why);
         return;
     }
     bool good = c->serve.bad == 0 && c->serve.mismatched_steps == 0;
@@ -287,9 +282,6 @@ static void take_made(struct fl_step_context *c)
     /* It is not at work any more; and may serve once more, since it was known meanwhile. */
     if (no_good != NULL && !c->job.unwanted && no_good != c->serve.layout) {
         forget(c, no_good);
-        if (!fl_context_knows_any(c)) {
-            fl_serve_let_go(c);
-        }
     }
     if (l != NULL) {
         c->serve.layout = c->serve.last = l;

@@ -14,17 +14,6 @@ enum fl_plan_state {
     FL_REST,  /* requests, or declared steps, are counted until it learns again */
 };
 
-/* Why a plan is served no more. */
-enum fl_end {
-    FL_END_LOST,       /* too many requests in a row were unknown */
-    FL_END_BAD,        /* its steps miss too much */
-    FL_END_CHURNED,    /* its steps bring in what other arenas have taken */
-    FL_END_MISMATCHED, /* nearly nothing of its steps is known: it may be right for others */
-    FL_END_NO_MEMORY,
-    FL_END_FORKED, /* its memory is not in the child */
-    FL_ENDS
-};
-
 /* As in fl_plan_stats. */
 struct fl_plan_counters {
     _Atomic uint64_t hits, hit_bytes, misses, unseated, missed_bytes, recorded, steps, layouts,

@@ -14,23 +14,12 @@ static void count_mine(void)
     }
 }
 
-static size_t bits_set(const struct fl_claims *c)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < c->granules; i += FL_CLAIMS_BITS) {
-        n += (size_t)__builtin_popcountll(
-            atomic_load_explicit(&c->word[i / FL_CLAIMS_BITS], memory_order_relaxed));
-    }
-    return n;
-}
-
 /* Lock: plan. The arena is open. Blocks come and go meanwhile. */
 static size_t free_in(const struct fl_arena *a)
 {
-    size_t held = bits_set(&a->filled) * fl_page.huge;
+    size_t held = fl_claims_count(&a->filled, a->filled.granules) * fl_page.huge;
 
-    return held - fl_min(held, bits_set(&a->claims) << FL_GRANULE_SHIFT);
+    return held - fl_min(held, fl_claims_count(&a->claims, a->claims.granules) << FL_GRANULE_SHIFT);
 }
 
 /* Blocks that the program has there: a granule that is claimed, and begins one. Lock: plan. */

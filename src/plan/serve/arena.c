@@ -223,11 +223,8 @@ static bool has_words(struct fl_arena *a, size_t granules)
 /* How many huge pages below the limit are not in memory. Lock: plan, for others may take some out meanwhile. */
 static void count_missing(struct fl_arena *a)
 {
-    size_t missing = 0;
+    size_t pages = a->limit / fl_page.huge, missing = pages - fl_claims_count(&a->filled, pages);
 
-    for (size_t i = 0; i < a->limit / fl_page.huge; i++) {
-        missing += !fl_arena_is_filled(a, i);
-    }
     atomic_store_explicit(&a->missing, missing, memory_order_relaxed);
 }
 

@@ -113,6 +113,17 @@ size_t fl_claims_fit(const struct fl_claims *c, size_t n, size_t align)
     return best;
 }
 
+size_t fl_claims_count(const struct fl_claims *c, size_t n)
+{
+    size_t count = 0;
+
+    for (size_t at = 0; at < n; at += BITS) {
+        uint64_t bits = atomic_load_explicit(&c->word[at / BITS], memory_order_relaxed);
+        count += (size_t)__builtin_popcountll(bits & UINT64_MAX >> (BITS - fl_min(n - at, BITS)));
+    }
+    return count;
+}
+
 bool fl_claims_none(const struct fl_claims *c)
 {
     return next_bit(c, 0, true) == c->granules;

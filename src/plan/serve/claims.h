@@ -28,6 +28,8 @@ bool fl_claims_are_free(const struct fl_claims *c, size_t first, size_t n);
 /* Where the shortest run of free granules that holds `n` of them at a multiple of `align` has room; SIZE_MAX: none. Only a
  * hint: others claim meanwhile. Cost: all words. */
 size_t fl_claims_fit(const struct fl_claims *c, size_t n, size_t align);
+/* How many of the first `n` are claimed. A hint as well. */
+size_t fl_claims_count(const struct fl_claims *c, size_t n);
 /* Is nothing claimed? A hint as well. */
 bool fl_claims_none(const struct fl_claims *c);
 

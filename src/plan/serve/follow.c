@@ -92,11 +92,8 @@ static size_t next_run(struct fl_arena *a, size_t *at)
 /* Lock: plan. */
 static bool set_out(struct fl_arena *a, unsigned zone)
 {
-    size_t filled = 0;
+    size_t filled = fl_claims_count(&a->filled, a->filled.granules);
 
-    for (size_t i = 0; i < a->filled.granules; i++) {
-        filled += fl_arena_is_filled(a, i);
-    }
     return fl_inner_rehome(fl_plan.region, &a->inner, zone, filled * fl_page.huge);
 }
 

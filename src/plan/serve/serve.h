@@ -46,7 +46,17 @@ struct fl_away {
     unsigned migrations; /* times that the arena has followed */
 };
 
-enum fl_verdict { FL_STEP_GOOD, FL_STEPS_BAD, FL_STEPS_MISMATCHED, FL_STEPS_CHURNED };
+/* Why a plan is served no more. */
+enum fl_end {
+    FL_END_NOT,        /* it is */
+    FL_END_LOST,       /* too many requests in a row were unknown */
+    FL_END_BAD,        /* its steps miss too much */
+    FL_END_CHURNED,    /* its steps bring in what other arenas have taken */
+    FL_END_MISMATCHED, /* nearly nothing of its steps is known: it may be right for others */
+    FL_END_NO_MEMORY,
+    FL_END_FORKED, /* its memory is not in the child */
+    FL_ENDS
+};
 
 struct fl_step_context;
 
@@ -57,7 +67,7 @@ bool fl_replay_begin(struct fl_step_context *c);
 /* Brings the figures up to date: fl_plan_take_next keeps none. */
 void fl_replay_count(struct fl_step_context *c);
 /* Judges the step, and the plan by its last ones. */
-enum fl_verdict fl_replay_end(struct fl_step_context *c);
+enum fl_end fl_replay_end(struct fl_step_context *c);
 /* The step's first request, which has been served already. */
 void fl_replay_skip(struct fl_step_context *c, size_t len);
 /* The layout's first requests have been served already: those that it was recognised by. */

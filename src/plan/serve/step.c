@@ -122,7 +122,7 @@ static bool churns(struct fl_step_context *c)
     return s->churned == UINT8_MAX && !c->who.declared;
 }
 
-enum fl_verdict fl_replay_end(struct fl_step_context *c)
+enum fl_end fl_replay_end(struct fl_step_context *c)
 {
     struct fl_serve *s = &c->serve;
 
@@ -141,12 +141,12 @@ enum fl_verdict fl_replay_end(struct fl_step_context *c)
     s->served++;
     fl_stats_bump(&c->stats.steps);
     if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
-        return s->served > s->mismatched_steps ? FL_STEPS_MISMATCHED : FL_STEPS_BAD;
+        return s->served > s->mismatched_steps ? FL_END_MISMATCHED : FL_END_BAD;
     }
     if (churns(c)) {
-        return FL_STEPS_CHURNED;
+        return FL_END_CHURNED;
     }
-    return bad && __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_STEPS_BAD : FL_STEP_GOOD;
+    return bad && __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_END_BAD : FL_END_NOT;
 }
 
 bool fl_replay_is_displaced(struct fl_step_context *c)
