@@ -81,7 +81,8 @@ struct fl_gpu_pool *fl_gpu_torch_pool(int device)
 /* ---- out of memory ---- */
 
 /* PyTorch looks at no result: a tensor without memory would be used. Programs look for "out of
- * memory" and try again with less, so nothing else says that. Returns when there is no C++ library. */
+ * memory" and try again with less, so nothing else says that. Returns when there is no C++
+ * library. */
 static void raise_error(size_t size, int device, bool no_memory)
 {
     char line[512];

@@ -8,8 +8,8 @@
  * here. Its layout is libstdc++'s, that of PyTorch's own builds; tests/gpu/torch_caller.cpp holds
  * it against the compiler's.
  * State: the lists, under `mutex`; a pthread mutex, for the driver is called meanwhile, and no
- * allocation of malloc's takes it. Filters are asked without it: they ask the driver, and throw when
- * that fails. An exception leaves its routing's record behind, and nothing locked. */
+ * allocation of malloc's takes it. Filters are asked without it: they ask the driver, and throw
+ * when that fails. An exception leaves its routing's record behind, and nothing locked. */
 #include "gpu/shim/shim.h"
 
 #include <errno.h>
