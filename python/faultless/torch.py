@@ -95,7 +95,7 @@ def use(strategy: str = "planned", pinned: bool = True) -> bool:
               unless PYTORCH_CUDA_ALLOC_CONF says something of pinned memory
 
     Call it before the first CUDA tensor. Where it cannot be (no CUDA in this PyTorch, no device,
-    faultless is not preloaded), it warns once, changes nothing and returns False."""
+    another allocator in use, faultless is not preloaded), it warns once, changes nothing and returns False."""
     global _allocator
     if strategy not in gpu.STRATEGIES:
         raise ValueError(f"no strategy {strategy!r}: {', '.join(gpu.STRATEGIES)}")
@@ -110,7 +110,10 @@ def use(strategy: str = "planned", pinned: bool = True) -> bool:
         return _refuse(why)
     if gpu.library().fl_gpu_torch_use(gpu.STRATEGIES.index(strategy)) != 0:
         return _refuse(gpu.library().fl_gpu_error().decode())
-    _allocator = _plug_in(torch)
+    try:
+        _allocator = _plug_in(torch)
+    except (AttributeError, OSError, RuntimeError) as error:  # another allocator has served already
+        return _refuse(str(error))
     if pinned:
         _register_pinned(torch)
     return True

@@ -47,7 +47,13 @@ def _set(text):
     settings.append(text)
 
 
-memory = types.SimpleNamespace(change_current_allocator=changed.append)
+def _change(allocator):
+    if "taken" in _lacks:
+        raise RuntimeError("Can't swap an already initialized allocator")
+    changed.append(allocator)
+
+
+memory = types.SimpleNamespace(change_current_allocator=_change)
 if "no-pluggable" not in _lacks:
     memory.CUDAPluggableAllocator = CUDAPluggableAllocator
 cuda = types.SimpleNamespace(memory=memory, is_available=lambda: "no-device" not in _lacks,
