@@ -54,20 +54,42 @@ static void take_own_maps(struct fl_process *process)
     fclose(file);
 }
 
-/* What the kernel writes at a fault here. The dump ends where the stack of main may. A sanitizer
- * must not mind what lies between the variables. */
-__attribute__((noinline, no_sanitize("address", "undefined"))) static int capture(void)
+enum { FL_BX, FL_BP, FL_SP, FL_IP, FL_R12, FL_RAW = FL_R12 + 4 };
+
+/* What the kernel writes at a fault in here, whose caller's registers are all as they were: it has no
+ * frame, however this is compiled. On to captured. */
+int capture(uint64_t raw[static FL_RAW]);
+__asm__(".text\n"
+        ".type capture, @function\n"
+        "capture:\n\t"
+        ".cfi_startproc\n\t"
+        "movq %rbx, 0(%rdi)\n\t"
+        "movq %rbp, 8(%rdi)\n\t"
+        "movq %rsp, 16(%rdi)\n\t"
+        "leaq 0(%rip), %rax\n\t"
+        "movq %rax, 24(%rdi)\n\t"
+        "movq %r12, 32(%rdi)\n\t"
+        "movq %r13, 40(%rdi)\n\t"
+        "movq %r14, 48(%rdi)\n\t"
+        "movq %r15, 56(%rdi)\n\t"
+        "jmp captured\n\t"
+        ".cfi_endproc\n"
+        ".size capture, . - capture\n");
+
+/* The dump ends where the stack of main may. A sanitizer must not mind what lies between the
+ * variables. */
+int captured(const uint64_t raw[static FL_RAW]);
+__attribute__((used, no_sanitize("address", "undefined"))) int
+captured(const uint64_t raw[static FL_RAW])
 {
     extern char **environ; /* above all frames */
-    __asm__ volatile(
-        "movq %%rbx, %0\n\tmovq %%rbp, %1\n\tmovq %%rsp, %2\n\tleaq 0(%%rip), %%rax\n\t"
-        "movq %%rax, %3\n\tmovq %%r12, %4\n\tmovq %%r13, %5\n\tmovq %%r14, %6\n\t"
-        "movq %%r15, %7"
-        : "=m"(reg[FL_REG_BX]), "=m"(reg[FL_REG_BP]), "=m"(reg[FL_REG_SP]), "=m"(reg[FL_REG_IP]),
-          "=m"(reg[FL_REG_R12]), "=m"(reg[FL_REG_R12 + 1]), "=m"(reg[FL_REG_R12 + 2]),
-          "=m"(reg[FL_REG_R12 + 3])
-        :
-        : "rax");
+    reg[FL_REG_BX] = raw[FL_BX];
+    reg[FL_REG_BP] = raw[FL_BP];
+    reg[FL_REG_SP] = raw[FL_SP];
+    reg[FL_REG_IP] = raw[FL_IP];
+    for (int i = 0; i < 4; i++) {
+        reg[FL_REG_R12 + i] = raw[FL_R12 + i];
+    }
     uint64_t top = (uint64_t)(uintptr_t)environ;
     dump_len = top - reg[FL_REG_SP] < FL_DUMP ? top - reg[FL_REG_SP] : FL_DUMP;
     const volatile unsigned char *from = (const void *)(uintptr_t)reg[FL_REG_SP];
@@ -80,8 +102,9 @@ __attribute__((noinline, no_sanitize("address", "undefined"))) static int captur
 __attribute__((noinline)) static int inner(int n)
 {
     volatile char room[100];
+    uint64_t raw[FL_RAW];
     room[n] = 1;
-    return capture() + room[n];
+    return capture(raw) + room[n];
 }
 
 /* Aligned more than the stack, with arguments on the stack: the frame address lies in memory.
@@ -203,7 +226,7 @@ static void generated_code_without_a_frame_is_left_by_a_return_address(void **st
     static _Alignas(8) unsigned char stack[8 * 8 + FL_DUMP];
     static const uint8_t order[] = {FL_REG_R12 + 3, FL_REG_R12 + 2, FL_REG_R12 + 1,
                                     FL_REG_R12,     FL_REG_BP,      FL_REG_BX};
-    size_t at = 0; /* of the return address in the dump: capture's frame lies before it */
+    size_t at = 0; /* of the return address in the dump: the first word */
     uint64_t word = 0;
     while (at + sizeof(word) <= dump_len) {
         memcpy(&word, dump + at, sizeof(word));
