@@ -131,6 +131,22 @@ int gpu_end(void **state)
     return rc;
 }
 
+int gpu_all_late(void **state)
+{
+    int rc = gpu_each(state);
+
+    if (fake != NULL) {
+        fake->schedule(FAKE_CUDA_LATE, 0);
+    }
+    return rc;
+}
+
+int gpu_nothing_reported(void **state)
+{
+    (void)state;
+    return reported();
+}
+
 void gpu_schedules(void (*body)(void))
 {
     static const struct {

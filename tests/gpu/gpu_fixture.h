@@ -39,6 +39,17 @@ int gpu_each(void **state);
 int gpu_end(void **state);
 /* The same test in each schedule: eager, late, and random with several seeds; once on a device. `body` begins with a fresh fake. */
 void gpu_schedules(void (*body)(void));
+/* A cmocka test of `body`, which has no argument, in each schedule: body_in_each_schedule. */
+#define GPU_SCHEDULED(body)                                                                        \
+    static void body##_in_each_schedule(void **state)                                              \
+    {                                                                                              \
+        (void)state;                                                                               \
+        gpu_schedules(body);                                                                       \
+    }
+/* For what stays for the process's life, so that one fake serves all tests of a program: the group's
+ * setup, with the fake late; and each test's teardown, which fails when the fake reports something. */
+int gpu_all_late(void **state);
+int gpu_nothing_reported(void **state);
 
 /* Streams that do not synchronise with the legacy one. */
 void *gpu_stream(void);

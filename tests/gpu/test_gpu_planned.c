@@ -330,16 +330,10 @@ static void joint_steps_of_threads_at_once(void **state)
     pool_end(p);
 }
 
-#define SCHEDULED(body)                                                                            \
-    static void body##_in_each_schedule(void **state)                                              \
-    {                                                                                              \
-        (void)state;                                                                               \
-        gpu_schedules(body);                                                                       \
-    }
-SCHEDULED(a_step_is_learned_and_replayed)
-SCHEDULED(what_does_not_match_is_served_elsewhere)
-SCHEDULED(whoever_stays_is_not_overwritten)
-SCHEDULED(streams_do_not_meet)
+GPU_SCHEDULED(a_step_is_learned_and_replayed)
+GPU_SCHEDULED(what_does_not_match_is_served_elsewhere)
+GPU_SCHEDULED(whoever_stays_is_not_overwritten)
+GPU_SCHEDULED(streams_do_not_meet)
 
 int main(void)
 {

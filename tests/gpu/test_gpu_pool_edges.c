@@ -249,13 +249,7 @@ static void the_peak_is_of_both(void **state)
     pool_end(p);
 }
 
-#define SCHEDULED(body)                                                                            \
-    static void body##_in_each_schedule(void **state)                                              \
-    {                                                                                              \
-        (void)state;                                                                               \
-        gpu_schedules(body);                                                                       \
-    }
-SCHEDULED(a_use_is_not_forgotten_when_the_driver_refuses)
+GPU_SCHEDULED(a_use_is_not_forgotten_when_the_driver_refuses)
 
 /* What another stream wants while one is captured is asked of the driver without an end to the capture. */
 static void others_go_on_while_a_stream_is_captured(void **state)

@@ -284,17 +284,11 @@ static void nothing_is_had_before_its_kernels_end(void **state)
     finish();
 }
 
-#define SCHEDULED(body)                                                                            \
-    static void body##_in_each_schedule(void **state)                                              \
-    {                                                                                              \
-        (void)state;                                                                               \
-        gpu_schedules(body);                                                                       \
-    }
-SCHEDULED(a_handle_used_again_is_another_stream)
-SCHEDULED(a_recorded_stream_may_go_before_the_block)
-SCHEDULED(a_stream_may_go_when_events_are_eager)
-SCHEDULED(a_stream_that_is_retired_leaves_nothing_behind)
-SCHEDULED(another_devices_stream_uses_pinned_memory)
+GPU_SCHEDULED(a_handle_used_again_is_another_stream)
+GPU_SCHEDULED(a_recorded_stream_may_go_before_the_block)
+GPU_SCHEDULED(a_stream_may_go_when_events_are_eager)
+GPU_SCHEDULED(a_stream_that_is_retired_leaves_nothing_behind)
+GPU_SCHEDULED(another_devices_stream_uses_pinned_memory)
 
 int main(void)
 {

@@ -389,18 +389,12 @@ static void a_driver_that_has_gone_is_left_in_peace(void **state)
     fake->reset(true);
 }
 
-#define SCHEDULED(body)                                                                            \
-    static void body##_in_each_schedule(void **state)                                              \
-    {                                                                                              \
-        (void)state;                                                                               \
-        gpu_schedules(body);                                                                       \
-    }
-SCHEDULED(each_thread_has_a_stream_of_its_own)
-SCHEDULED(a_stream_is_in_order_after_itself)
-SCHEDULED(another_streams_is_had_when_it_is_done)
-SCHEDULED(another_streams_is_waited_for)
-SCHEDULED(what_another_stream_uses_waits_for_it)
-SCHEDULED(the_host_is_on_no_stream)
+GPU_SCHEDULED(each_thread_has_a_stream_of_its_own)
+GPU_SCHEDULED(a_stream_is_in_order_after_itself)
+GPU_SCHEDULED(another_streams_is_had_when_it_is_done)
+GPU_SCHEDULED(another_streams_is_waited_for)
+GPU_SCHEDULED(what_another_stream_uses_waits_for_it)
+GPU_SCHEDULED(the_host_is_on_no_stream)
 
 int main(void)
 {

@@ -99,15 +99,9 @@ static void freed_without_its_stream_it_goes_too(void)
     finish();
 }
 
-#define SCHEDULED(body)                                                                            \
-    static void body##_in_each_schedule(void **state)                                              \
-    {                                                                                              \
-        (void)state;                                                                               \
-        gpu_schedules(body);                                                                       \
-    }
-SCHEDULED(all_that_touches_becomes_one)
-SCHEDULED(streams_that_share_a_chunk_let_it_go)
-SCHEDULED(freed_without_its_stream_it_goes_too)
+GPU_SCHEDULED(all_that_touches_becomes_one)
+GPU_SCHEDULED(streams_that_share_a_chunk_let_it_go)
+GPU_SCHEDULED(freed_without_its_stream_it_goes_too)
 
 int main(void)
 {

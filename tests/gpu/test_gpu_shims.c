@@ -183,30 +183,9 @@ static void cupy_may_have_a_pool_of_ones_own(void **state)
     pool_end(p);
 }
 
-/* The shims' pools stay for the process's life: one fake serves all of these. */
-static int begin(void **state)
-{
-    int rc = gpu_each(state);
-
-    if (fake != NULL) {
-        fake->schedule(FAKE_CUDA_LATE, 0);
-    }
-    return rc;
-}
-
-static int nothing_is_reported(void **state)
-{
-    (void)state;
-    if (fake != NULL && fake->report()[0] != '\0') {
-        print_error("the fake driver reports a %s\n", fake->report());
-        return -1;
-    }
-    return 0;
-}
-
 int main(void)
 {
-#define each(f) cmocka_unit_test_teardown(f, nothing_is_reported)
+#define each(f) cmocka_unit_test_teardown(f, gpu_nothing_reported)
     const struct CMUnitTest tests[] = {
         each(the_strategy_is_chosen_before_the_first_pool),
         each(all_threads_requests_are_the_steps),
@@ -218,5 +197,5 @@ int main(void)
     };
 
     gpu_main("test_gpu_shims", NULL);
-    return cmocka_run_group_tests(tests, begin, NULL);
+    return cmocka_run_group_tests(tests, gpu_all_late, NULL);
 }

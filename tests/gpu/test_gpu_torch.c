@@ -133,41 +133,20 @@ static void threads_share_the_pool(void **state)
     }
 }
 
-/* The pools stay for the process's life, as do the streams: PyTorch's do. So one fake serves all of these. */
-static int begin(void **state)
-{
-    int rc = gpu_each(state);
-
-    if (fake != NULL) {
-        fake->schedule(FAKE_CUDA_LATE, 0);
-    }
-    return rc;
-}
-
-static int nothing_is_reported(void **state)
-{
-    (void)state;
-    if (fake != NULL && fake->report()[0] != '\0') {
-        print_error("the fake driver reports a %s\n", fake->report());
-        return -1;
-    }
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(threads_share_the_pool, nothing_is_reported),
-        cmocka_unit_test_teardown(what_a_stream_frees_it_has_again, nothing_is_reported),
+        cmocka_unit_test_teardown(threads_share_the_pool, gpu_nothing_reported),
+        cmocka_unit_test_teardown(what_a_stream_frees_it_has_again, gpu_nothing_reported),
         cmocka_unit_test_teardown(other_streams_do_not_have_it_before_it_is_done,
-                                  nothing_is_reported),
-        cmocka_unit_test_teardown(a_recorded_stream_is_waited_for, nothing_is_reported),
-        cmocka_unit_test_teardown(each_device_has_a_pool_of_its_own, nothing_is_reported),
-        cmocka_unit_test_teardown(what_cannot_be_is_survived, nothing_is_reported),
+                                  gpu_nothing_reported),
+        cmocka_unit_test_teardown(a_recorded_stream_is_waited_for, gpu_nothing_reported),
+        cmocka_unit_test_teardown(each_device_has_a_pool_of_its_own, gpu_nothing_reported),
+        cmocka_unit_test_teardown(what_cannot_be_is_survived, gpu_nothing_reported),
     };
 
     gpu_main("test_gpu_torch", NULL);
-    int failed = cmocka_run_group_tests(tests, begin, NULL);
+    int failed = cmocka_run_group_tests(tests, gpu_all_late, NULL);
     fl_gpu_stop(); /* as at exit: what is traced is written */
     return failed;
 }
