@@ -82,3 +82,20 @@ double fl_child_number(const json_t *object, const char *key)
     }
     return json_number_value(value);
 }
+
+char fl_child_folder[32];
+
+int fl_child_make_folder(void **state)
+{
+    (void)state;
+    snprintf(fl_child_folder, sizeof(fl_child_folder), "/tmp/faultless-test-XXXXXX");
+    return mkdtemp(fl_child_folder) != NULL ? 0 : -1;
+}
+
+int fl_child_remove_folder(void **state)
+{
+    static struct fl_output output;
+    (void)state;
+    fl_child_run(&output, (const char *const[]){"rm", "-rf", fl_child_folder, NULL}, NULL);
+    return 0;
+}

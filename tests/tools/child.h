@@ -24,4 +24,9 @@ json_t *fl_child_json(const char *text);
 /* The number at `key` of an object; its absence ends the test. */
 double fl_child_number(const json_t *object, const char *key);
 
+/* A folder of the test's own, "" until it is made; setup and teardown of a group. */
+extern char fl_child_folder[32];
+int fl_child_make_folder(void **state);
+int fl_child_remove_folder(void **state);
+
 #endif

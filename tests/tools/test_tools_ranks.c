@@ -12,11 +12,10 @@
 #include <cmocka.h>
 
 static struct fl_output output;
-static char folder[] = "/tmp/faultstat-ranks-XXXXXX";
 
 #define RUN(...) fl_child_run(&output, (const char *const[]){__VA_ARGS__, NULL}, NULL)
 /* A shell script; $0 is faultstat, $1 a folder that is there. */
-#define SHELL(script) RUN("sh", "-c", script, FL_FAULTSTAT, folder)
+#define SHELL(script) RUN("sh", "-c", script, FL_FAULTSTAT, fl_child_folder)
 
 static void assert_says(const char *text, const char *wanted)
 {
@@ -175,19 +174,6 @@ static void figures_agree_with_gnu_time(void **state)
     json_decref(root);
 }
 
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) != NULL ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    RUN("rm", "-rf", folder);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,5 +188,5 @@ int main(void)
         cmocka_unit_test(figures_agree_with_the_kernels),
         cmocka_unit_test(figures_agree_with_gnu_time),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, fl_child_make_folder, fl_child_remove_folder);
 }

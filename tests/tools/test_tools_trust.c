@@ -14,11 +14,10 @@
 #include <cmocka.h>
 
 static struct fl_output output;
-static char folder[] = "/tmp/faultstat-trust-XXXXXX";
 
 #define RUN(...) fl_child_run(&output, (const char *const[]){__VA_ARGS__, NULL}, NULL)
 /* A shell script; $0 is faultstat, $1 a folder that is there. */
-#define SHELL(script) RUN("sh", "-c", script, FL_FAULTSTAT, folder)
+#define SHELL(script) RUN("sh", "-c", script, FL_FAULTSTAT, fl_child_folder)
 
 static void assert_says(const char *text, const char *wanted)
 {
@@ -105,7 +104,7 @@ static void a_file_that_cannot_be_written_is_named_before_any_run(void **state)
     assert_says(output.err, "faultstat: /nonexistent/x.json: No such file or directory");
     SHELL("$0 run -j -o $1 -- touch $1/ran; echo $? $(ls $1/ran)");
     assert_string_equal(output.out, "125\n");
-    assert_says(output.err, folder);
+    assert_says(output.err, fl_child_folder);
     SHELL("$0 compare -a glibc -n 1 --csv /dev/full -- true");
     assert_int_equal(output.status, 125);
     assert_says(output.err, "/dev/full: No space left");
@@ -244,19 +243,6 @@ static void names_that_are_not_utf8_make_valid_json(void **state)
     json_decref(fl_child_json(output.out));
 }
 
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) != NULL ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    RUN("rm", "-rf", folder);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,5 +261,5 @@ int main(void)
         cmocka_unit_test(prepare_runs_before_each_run_and_may_end_all),
         cmocka_unit_test(names_that_are_not_utf8_make_valid_json),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, fl_child_make_folder, fl_child_remove_folder);
 }
