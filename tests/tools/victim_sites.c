@@ -1,10 +1,10 @@
 /* Takes its faults in functions whose names and counts are known: f touches 1000 pages, g 500, h
  * 2 x PAGES in a thread. With a step mark after each of STEPS rounds; 0: one round, no marks.
  *
- *   victim_sites [STEPS [PAGES [huge|fork]]]
+ *   victim_sites [STEPS [PAGES [huge|fork|zero]]]
  *
  * huge: k writes 16 MiB that huge pages may back, too. fork: a child writes 300 of its parent's
- * pages, in c. */
+ * pages, in c. zero: z reads 400 pages, each before it writes it. */
 #include "faultless/step.h"
 
 #include <pthread.h>
@@ -18,6 +18,7 @@ enum {
     FL_F_PAGES = 1000,
     FL_G_PAGES = 500,
     FL_C_PAGES = 300,
+    FL_Z_PAGES = 400,
     FL_K_BYTES = 16 << 20,
     FL_HUGE = 2 << 20
 };
@@ -30,6 +31,7 @@ void g(volatile char *base);
 void h(volatile char *base);
 void k(volatile char *base);
 void c(volatile char *base);
+void z(volatile char *base);
 
 /* Base pages that no huge or middle-sized page may back. */
 static volatile char *fresh(size_t pages)
@@ -90,6 +92,13 @@ __attribute__((noinline)) void c(volatile char *base)
     }
 }
 
+__attribute__((noinline)) void z(volatile char *base)
+{
+    for (size_t i = 0; i < FL_Z_PAGES; i++) {
+        base[i * page_len] = (char)(base[i * page_len] + 1);
+    }
+}
+
 static void copy_in_child(void)
 {
     volatile char *base = fresh(FL_F_PAGES);
@@ -130,6 +139,8 @@ int main(int argc, char **argv)
     thread_pages = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
     if (argc > 3 && strcmp(argv[3], "huge") == 0) {
         touch_huge();
+    } else if (argc > 3 && strcmp(argv[3], "zero") == 0) {
+        z(fresh(FL_Z_PAGES));
     } else if (argc > 3) {
         copy_in_child();
     }

@@ -1,5 +1,8 @@
 #include "faultstat/record/cost.h"
 
+#include "faultstat/record/user_clock.h"
+
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FL_ROUNDS = 3 };
+enum { FL_ROUNDS = 6 };
 static const size_t area_len = (size_t)64 << 20; /* bytes: more than a core's caches */
 static const size_t huge_len = (size_t)2 << 20;  /* bytes: alignment; no fact of the machine */
 
@@ -27,11 +30,18 @@ static double minor_faults(void)
     return (double)usage.ru_minflt;
 }
 
+/* How an area is touched. A program's loops lie between the first two. */
+enum touch {
+    SET,   /* written in long runs, that the processor does not read first */
+    SCALE, /* computed from another area, which stays: each line is read before it is written */
+    READ,  /* one read a page */
+};
+
 /* Times of one area's life, in ns of processor time. */
 struct life {
-    double first; /* writing it all, fresh */
-    double worst; /* the same, of the worst round */
-    double again; /* writing it all once more */
+    double first; /* touching it all, fresh */
+    double user;  /* of that in user mode, the mean of all rounds */
+    double again; /* touching it all once more */
     double unmap;
     double faults; /* of the first */
 };
@@ -41,35 +51,79 @@ static double lesser(double a, double b)
     return b == 0 || (a != 0 && a < b) ? a : b;
 }
 
-static double write_all(char *base)
+/* Returns ns.  source: of `area_len`, for SCALE. */
+static double touch_all(char *base, const char *source, enum touch touch)
 {
+    size_t page_len = (size_t)sysconf(_SC_PAGESIZE);
     double start = cpu_ns();
-    memset(base, 1, area_len);
+    if (touch == SET) {
+        memset(base, 1, area_len);
+    }
+    for (size_t i = 0; touch == SCALE && i < area_len / sizeof(uint64_t); i++) {
+        ((uint64_t *)(void *)base)[i] = ((const uint64_t *)(const void *)source)[i] + 1;
+    }
+    for (size_t i = 0; touch == READ && i < area_len; i += page_len) {
+        (void)*(volatile char *)(base + i);
+    }
     return cpu_ns() - start;
 }
 
+/* An area of `area_len` that begins at a huge page. Free with give_area. */
+static char *take_area(int advice)
+{
+    char *whole =
+        mmap(NULL, area_len + huge_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (whole == MAP_FAILED) {
+        return NULL;
+    }
+    size_t skip = (huge_len - (uintptr_t)whole % huge_len) % huge_len;
+    if (skip > 0) {
+        munmap(whole, skip);
+    }
+    munmap(whole + skip + area_len, huge_len - skip);
+    (void)madvise(whole + skip, area_len, advice);
+    return whole + skip;
+}
+
+static double give_area(char *base)
+{
+    double start = cpu_ns();
+    munmap(base, area_len);
+    return cpu_ns() - start;
+}
+
+static void live_once(struct life *best, const struct fl_user_clock *clock, const char *source,
+                      int advice, enum touch touch)
+{
+    char *base = take_area(advice);
+    if (base == NULL) {
+        return;
+    }
+    double faults = minor_faults();
+    double user = fl_user_clock_ns(clock);
+    best->first = lesser(touch_all(base, source, touch), best->first);
+    best->user += (fl_user_clock_ns(clock) - user) / FL_ROUNDS;
+    best->faults = minor_faults() - faults;
+    best->again = lesser(touch_all(base, source, touch), best->again);
+    best->unmap = lesser(give_area(base), best->unmap);
+}
+
 /* The least of some lives: the host of a virtual machine may take its own faults in the first. */
-static struct life measure_life(int advice)
+static struct life measure_life(int advice, enum touch touch)
 {
     struct life best = {0};
-    for (int i = 0; i < FL_ROUNDS; i++) {
-        char *whole = mmap(NULL, area_len + huge_len, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (whole == MAP_FAILED) {
-            return best;
-        }
-        char *base = whole + (huge_len - (uintptr_t)whole % huge_len) % huge_len;
-        (void)madvise(whole, area_len + huge_len, advice);
-        double before = minor_faults();
-        double first = write_all(base);
-        best.first = lesser(first, best.first);
-        best.worst = first > best.worst ? first : best.worst;
-        best.faults = minor_faults() - before;
-        best.again = lesser(write_all(base), best.again);
-        double start = cpu_ns();
-        munmap(whole, area_len + huge_len);
-        best.unmap = lesser(cpu_ns() - start, best.unmap);
+    struct fl_user_clock clock;
+    char *source = take_area(advice);
+    if (source == NULL) {
+        return best;
     }
+    memset(source, 1, touch == SCALE ? area_len : 1);
+    (void)fl_user_clock_open(&clock);
+    for (int i = 0; i < FL_ROUNDS; i++) {
+        live_once(&best, &clock, source, advice, touch);
+    }
+    fl_user_clock_close(&clock);
+    (void)give_area(source);
     return best;
 }
 
@@ -137,29 +191,53 @@ static double at_least_0(double value)
     return value > 0 ? value : 0;
 }
 
+/* Reading fresh memory maps the page of zeros; what is read as zeros was asked for as zeros, so that
+ * an allocator that gives out used memory has to clear it. */
+static void measure_zero(struct fl_costs *costs, double pages)
+{
+    struct life zero = measure_life(MADV_NOHUGEPAGE, READ);
+    if (zero.faults >= pages) {
+        costs->ns[FL_KIND_ZERO] = zero.first / pages;
+        costs->saved_ns[FL_KIND_ZERO] = zero.first / pages;
+        costs->user_ns[FL_KIND_ZERO] = zero.user / pages;
+    }
+}
+
+/* The user time of a first touch beyond that of a later one, in memory that faultless would give:
+ * the middle of both ways of writing. */
+static void set_user(struct fl_costs *costs, enum fl_kind kind, double set_ns, double scale_ns)
+{
+    costs->user_ns[kind] = (set_ns + scale_ns) / 2;
+    costs->user_reach_ns[kind] = fabs(set_ns - scale_ns) / 2;
+}
+
 void fl_costs_measure(struct fl_costs *costs)
 {
     size_t page_len = (size_t)sysconf(_SC_PAGESIZE);
-    struct life base = measure_life(MADV_NOHUGEPAGE);
-    struct life huge = measure_life(MADV_HUGEPAGE);
+    struct life base = measure_life(MADV_NOHUGEPAGE, SET);
+    struct life huge = measure_life(MADV_HUGEPAGE, SET);
+    struct life base_scale = measure_life(MADV_NOHUGEPAGE, SCALE);
+    struct life huge_scale = measure_life(MADV_HUGEPAGE, SCALE);
     double pages = (double)area_len / (double)page_len;
     bool has_huge = huge.faults > 0 && huge.faults < pages / 8;
     double resident = has_huge ? huge.again : base.again;
+    double resident_scale = has_huge ? huge_scale.again : base_scale.again;
     memset(costs, 0, sizeof(*costs));
+    costs->clear_ns = resident / pages;
     if (base.faults >= pages) {
         costs->ns[FL_KIND_ANON] = at_least_0(base.first + base.unmap - base.again) / pages;
         costs->saved_ns[FL_KIND_ANON] = at_least_0(base.first + base.unmap - resident) / pages;
+        set_user(costs, FL_KIND_ANON, (base.user - resident) / pages,
+                 (base_scale.user - resident_scale) / pages);
     }
     if (has_huge) {
         costs->ns[FL_KIND_HUGE] = at_least_0(huge.first + huge.unmap - huge.again) / huge.faults;
         costs->saved_ns[FL_KIND_HUGE] = costs->ns[FL_KIND_HUGE];
+        set_user(costs, FL_KIND_HUGE, (huge.user - resident) / huge.faults,
+                 (huge_scale.user - resident_scale) / huge.faults);
+        costs->walk = at_least_0(1 - huge_scale.again / base_scale.again);
     }
-    costs->spread = 1;
-    for (int i = 0; i < 2; i++) {
-        const struct life *life = i == 0 ? &base : &huge;
-        double times = life->first > 0 ? life->worst / life->first : 1;
-        costs->spread = times > costs->spread ? times : costs->spread;
-    }
+    measure_zero(costs, pages);
     costs->ns[FL_KIND_COPY] = measure_copy(page_len);
     costs->ns[FL_KIND_SHARED] = costs->ns[FL_KIND_FILE] = measure_shared(page_len);
     costs->ns[FL_KIND_OTHER] = costs->ns[FL_KIND_ANON];
@@ -168,7 +246,7 @@ void fl_costs_measure(struct fl_costs *costs)
 void fl_costs_measure_recording(struct fl_costs *costs)
 {
     double pages = (double)area_len / (double)sysconf(_SC_PAGESIZE);
-    struct life base = measure_life(MADV_NOHUGEPAGE);
+    struct life base = measure_life(MADV_NOHUGEPAGE, SET);
     if (base.faults >= pages) {
         costs->recording_ns =
             at_least_0((base.first + base.unmap - base.again) / pages - costs->ns[FL_KIND_ANON]);

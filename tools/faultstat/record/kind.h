@@ -12,6 +12,7 @@ enum fl_kind {
     FL_KIND_SHARED, /* shared memory, memfd */
     FL_KIND_MAJOR,  /* memory that came from swap or a userfaultfd handler */
     FL_KIND_OTHER,  /* the mapping is not known */
+    FL_KIND_ZERO,   /* read of fresh memory: the kernel maps its page of zeros */
     FL_KIND_COUNT,
 };
 
@@ -35,6 +36,8 @@ struct fl_facts {
     uint64_t base_page;       /* bytes of the machine's smallest page */
     bool is_major;
     bool was_present; /* the page was there, and protected */
+    bool is_no_page;  /* what is there now is the kernel's zero page */
+    bool has_forked;  /* the process shares pages with another one, or did */
     bool is_copied;   /* of a private file mapping: the page is no longer the file's */
 };
 
