@@ -255,6 +255,11 @@ static void what_is_left_of_a_step_is_its_user_time(void **state)
     assert_near(fl_predict(&in).cpu_ms, 28 + 5);
     in.trail_ms = 1e9; /* never below nothing */
     assert_true(fl_predict(&in).cpu_ms >= 0);
+    in.floor_ms = 20; /* nor below what its pages have to be written and read in */
+    assert_near(fl_predict(&in).low_ms, 20);
+    assert_true(fl_predict(&in).cpu_ms >= 20);
+    in.floor_ms = 50; /* which is no more than it takes now */
+    assert_near(fl_predict(&in).low_ms, 30);
 }
 
 static void a_program_without_steps_touches_its_peak_once(void **state)

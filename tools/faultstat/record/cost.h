@@ -14,8 +14,9 @@ struct fl_costs {
                                      * the fault, address translation, lines that the kernel
                                      * has brought into the cache (then below 0) */
     double user_reach_ns[FL_KIND_COUNT]; /* how far that may lie off, either way */
-    double walk; /* the part of its user time that a streaming loop over resident memory loses to
+    double walk;    /* the part of its user time that a streaming loop over resident memory loses to
                   * base pages, by address translation; a loop that computes loses less */
+    double pass_ns; /* writing and reading a base page's length of resident memory once */
     double clear_ns;     /* clearing a base page's length of resident memory */
     double recording_ns; /* what the recording adds to a fault */
 };

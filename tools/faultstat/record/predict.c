@@ -47,6 +47,17 @@ static enum fl_doubt doubt_of(const struct fl_prediction *p, double sampled, dou
     return reach > 2 * both ? FL_DOUBT_SYSTEM : sampled > costs ? FL_DOUBT_SHORT : FL_DOUBT_COSTS;
 }
 
+/* Where the calibration leaves less than the floor, it says nothing of this program's user time: that
+ * lies between the floor and what was measured. */
+static void raise_to_floor(struct fl_prediction *p, double floor, double measured)
+{
+    if (floor > (p->low_ms + p->high_ms) / 2 && measured > p->high_ms) {
+        p->high_ms = measured < p->bare_cpu_ms ? measured : p->bare_cpu_ms;
+    }
+    p->low_ms = floor > p->low_ms ? floor : p->low_ms;
+    p->high_ms = p->high_ms > p->low_ms ? p->high_ms : p->low_ms;
+}
+
 struct fl_prediction fl_predict(const struct fl_prediction_input *in)
 {
     double again = 1;
@@ -68,6 +79,9 @@ struct fl_prediction fl_predict(const struct fl_prediction_input *in)
         .faults = in->avoidable * again,
         .dearer = in->kernel_ms > 0 ? (bare - user - rest.high) / in->kernel_ms : 1,
     };
+    if (in->has_steps) {
+        raise_to_floor(&p, in->floor_ms < user ? in->floor_ms : user, user + rest.low);
+    }
     p.cpu_ms = (p.low_ms + p.high_ms) / 2;
     p.doubt = doubt_of(&p, sampled, costs);
     return p;

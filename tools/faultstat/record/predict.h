@@ -5,7 +5,9 @@
  * other calls. User time stays, less what each fault costs in it (trail), less what base pages cost
  * in address translation, and with what clearing costs where the program reads zeros. What base
  * pages cost a program lies between nothing and what they cost a streaming loop (walk): the middle
- * is taken, and the interval holds both. So the prediction starts from the user time that was
+ * is taken, and the interval holds both. Never less is left than writing and reading the pages takes
+ * that the faults brought, from memory; in the recording the kernel had just put them into the
+ * caches. So the prediction starts from the user time that was
  * measured, and not from a difference of two large figures: an error of 10 % in what a fault costs
  * would be as large as the step itself where faults are nine tenths of it.
  *
@@ -38,6 +40,7 @@ struct fl_prediction_input {
     double io_ms;         /* of reading and writing, by its amount */
     bool knows_calls;     /* the clock has seen which calls were made ... */
     double call_ms;       /* ... and those that do not map or unmap took this */
+    double floor_ms;      /* user time of writing and reading once what the faults brought */
     double pages;         /* 4 KiB pages that the avoidable faults brought */
     double base_pages;    /* those among them that are no part of huge ones */
     double peak_pages;    /* of the run: pages that have to be touched once; 0 with steps */

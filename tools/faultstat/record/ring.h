@@ -8,7 +8,7 @@
 #include "faultstat/record/event.h"
 
 /* Processor time between two ticks of the user-mode clock: no multiple of the kernel's own tick. */
-enum { FL_CLOCK_NS = 510007 };
+enum { FL_CLOCK_NS = 1013003 };
 
 struct fl_rings_spec {
     uint64_t every;     /* take each Nth fault of a thread on a CPU */

@@ -60,8 +60,9 @@ static void add_step(const struct fl_recorder *recorder, const struct fl_steps *
 
 /* From sums to means, and how far sampling may have erred: the ticks that met user mode are counted
  * events, so their standard error is the root of their number.
- *   walk   fl_costs.walk: it holds for memory that lies in base pages. */
-static void divide(struct fl_prediction_input *in, double count, double tick, double walk)
+ * fl_costs.walk holds for memory that lies in base pages. */
+static void divide(struct fl_prediction_input *in, double count, double tick,
+                   const struct fl_costs *costs)
 {
     double *mean[] = {&in->wall_ms,   &in->cpu_ms,    &in->user_ms,  &in->recording_ms,
                       &in->avoidable, &in->kernel_ms, &in->trail_ms, &in->reach_ms,
@@ -70,7 +71,8 @@ static void divide(struct fl_prediction_input *in, double count, double tick, do
     for (size_t i = 0; i < sizeof(mean) / sizeof(mean[0]); i++) {
         *mean[i] /= count;
     }
-    in->walk_ms = in->pages > 0 ? in->user_ms * walk * in->base_pages / in->pages : 0;
+    in->walk_ms = in->pages > 0 ? in->user_ms * costs->walk * in->base_pages / in->pages : 0;
+    in->floor_ms = in->pages * costs->pass_ns / 1e6;
     in->user_error_ms = sqrt(in->user_ms * tick / count);
 }
 
@@ -107,6 +109,5 @@ void fl_steady_get(const struct fl_recorder *recorder, const struct fl_watch *wa
         get_run(recorder, watch, in);
         count = 1;
     }
-    divide(in, count, recorder->rings.has_clock ? FL_CLOCK_NS / 1e6 : tick_ms,
-           recorder->costs.walk);
+    divide(in, count, recorder->rings.has_clock ? FL_CLOCK_NS / 1e6 : tick_ms, &recorder->costs);
 }
