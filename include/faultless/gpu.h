@@ -65,7 +65,8 @@ enum fl_gpu_reuse {
 /* How the pool knows how far a stream is. The legacy stream always lasts. */
 enum fl_gpu_events {
     FL_GPU_EVENTS_EAGER, /* an event at each free; on streams that last when it is wanted */
-    FL_GPU_EVENTS_LAZY,  /* all streams last, as by fl_gpu_pool_stream_lasts */
+    /* All streams last, as by fl_gpu_pool_stream_lasts, but may be captured: a free asks. */
+    FL_GPU_EVENTS_LAZY,
 };
 
 /* Fill it by fl_gpu_pool_defaults, then change what is to be different. A program that was built
@@ -123,13 +124,21 @@ FL_API int fl_gpu_pool_find(struct fl_gpu_pool *pool, uint64_t address, struct f
  * that another thread ends meanwhile. */
 FL_API struct fl_gpu_pool *fl_gpu_owner(uint64_t address, struct fl_gpu_block *out);
 
-/* `size` 0 is served as 1. For pinned pools `*out` is an address of the host. What `stream` freed it may have again at once: it is
- * in order after that. On a stream that lasts a hit makes no driver call.  Threads: any.
- * Signals: not safe.  Cost: O(1) or O(log free blocks). */
+/* In place of a stream: the host alone. As the stream of a free it says that nothing which is queued
+ * uses the block, but on streams recorded on it: the block is anybody's at once, without a call of
+ * the driver. Frameworks whose frees of pinned memory name no stream mean this (PyTorch's, MXNet's,
+ * PaddlePaddle's do). */
+#define FL_GPU_HOST ((void *)-1)
+/* `size` 0 is served as 1. What `stream` freed it may have again at once: it is in order after that.
+ * On a stream that lasts a hit makes no driver call. For pinned pools `*out` is an address of the
+ * host, which is in no stream's order: `stream` is not looked at, and a hit makes no driver call.
+ * Threads: any.  Signals: not safe.  Cost: O(1) or O(log free blocks). */
 FL_API int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint64_t *out);
-/* What was submitted to `stream` so far may still use it. Never waits, but where memory goes back to the driver at once: unpooled, what
- * is too large for naive_best_fit, free_idle. -ENOENT: not the pool's,
- * or freed already; what the driver says of a stream that it refuses: the block is in use still. */
+/* What was submitted to `stream` so far may still use it; FL_GPU_HOST: nothing does. Driver calls: none
+ * of FL_GPU_HOST, the legacy stream and streams that last; else four. Never waits, but where memory
+ * goes back to the driver at once: unpooled, what is too large for naive_best_fit, free_idle.
+ * -ENOENT: not the pool's, or freed already; what the driver says of a stream that it refuses: the
+ * block is in use still. */
 FL_API int fl_gpu_pool_free(struct fl_gpu_pool *pool, uint64_t address, void *stream);
 /* Back to the driver, past the pool (MXNet's DirectFree), which waits for the device; so pinned memory
  * is not to be freed like this while a stream is captured. -EBUSY: a part of a larger chunk, freed to

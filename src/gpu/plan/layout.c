@@ -257,6 +257,28 @@ static int wait_for_slots(struct fl_gpu_pool *p, const struct fl_pool_layout *l)
     return rc != 0 ? fl_gpu_fail(-EBUSY, "a stream still uses the plan's arena") : 0;
 }
 
+void fl_planned_release_held(struct fl_gpu_pool *p)
+{
+    const struct fl_pool_layout *l = fl_planned_layout(p);
+
+    for (size_t i = 0; l != NULL && i < l->n; i++) {
+        uint32_t held = FL_SLOT_HELD;
+        (void)atomic_compare_exchange_strong_explicit(&l->slot[i].state, &held, FL_SLOT_FREE,
+                                                      memory_order_relaxed, memory_order_relaxed);
+    }
+}
+
+static bool has_held(const struct fl_pool_layout *l)
+{
+    size_t i = 0;
+
+    while (i < l->n &&
+           atomic_load_explicit(&l->slot[i].state, memory_order_acquire) != FL_SLOT_HELD) {
+        i++;
+    }
+    return i < l->n;
+}
+
 int fl_planned_remove(struct fl_gpu_pool *p)
 {
     struct fl_pool_plan *plan = p->plan;
@@ -267,6 +289,9 @@ int fl_planned_remove(struct fl_gpu_pool *p)
     }
     if (fl_planned_live(plan) != 0) {
         return fl_gpu_fail(-EBUSY, "something of the plan is allocated");
+    }
+    if (has_held(l)) {
+        return fl_gpu_fail(-EBUSY, "a graph may use something of the plan");
     }
     int rc = p->is_pinned ? wait_for_slots(p, l) : 0; /* else cuMemFree does */
     if (rc != 0) {

@@ -12,7 +12,12 @@
 
 #include "gpu/pool/pool.h"
 
-enum fl_slot_state { FL_SLOT_FREE, FL_SLOT_USED, FL_SLOT_ENDING };
+enum fl_slot_state {
+    FL_SLOT_FREE,
+    FL_SLOT_USED,
+    FL_SLOT_ENDING,
+    FL_SLOT_HELD, /* freed while its stream was captured: a graph may use it */
+};
 
 struct fl_pool_slot {
     size_t len;               /* rounded */
@@ -143,8 +148,10 @@ void fl_pool_note(struct fl_gpu_pool *p);
 
 /* A layout for the arena, which comes from the driver. Lock: not held, nothing is live; context current. 0 or -errno. */
 int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, size_t n);
-/* The arena goes back. -EBUSY: something is there. */
+/* The arena goes back. -EBUSY: something is there, or a graph may use it. */
 int fl_planned_remove(struct fl_gpu_pool *p);
+/* What graphs may use is free: there are none any more. */
+void fl_planned_release_held(struct fl_gpu_pool *p);
 void fl_planned_free(struct fl_gpu_pool *p);
 
 /* ---- learn.c ---- */

@@ -99,7 +99,7 @@ static bool is_safe(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_p
     if (t == NULL || t->safe >= stamp || (t == s && !p->is_pinned)) {
         return true;
     }
-    if (p->o.reuse == FL_GPU_REUSE_OWN && t != s) {
+    if (p->o.reuse == FL_GPU_REUSE_OWN && t != s && !p->is_pinned) {
         return false;
     }
     t->stamped = stamp > t->stamped ? stamp : t->stamped;
@@ -194,7 +194,7 @@ static FL_APART struct fl_pool_stream *look_at_stream(struct fl_gpu_pool *p, voi
     if (fl_stream_see(p, stream, &captures, &s) != 0 || captures) {
         return NULL;
     }
-    plan->stream = s->lasts ? s : NULL;
+    plan->stream = s->lasts && !s->is_watched ? s : NULL;
     return s;
 }
 
@@ -203,6 +203,9 @@ static FL_INLINE struct fl_pool_stream *stream_of(struct fl_gpu_pool *p, void *s
 {
     const struct fl_pool_plan *plan = p->plan;
 
+    if (FL_UNLIKELY(stream == FL_GPU_HOST)) {
+        return &p->host;
+    }
     return FL_LIKELY(plan->stream != NULL && plan->handle == stream &&
                      plan->stream_generation ==
                          atomic_load_explicit(&p->stream_generation, memory_order_relaxed))
@@ -319,31 +322,38 @@ static FL_INLINE struct fl_pool_slot *begin_end(const struct fl_pool_layout *l, 
                : NULL;
 }
 
-/* Events for what nothing else would ask for in time. */
-static FL_APART void cover(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool live)
+/* Events for what nothing else would ask for in time. True: a stream is captured, so that a graph
+ * may use the slot whenever it runs. */
+static FL_APART bool cover(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool live)
 {
     struct fl_gpu_guard g;
+    bool captured = false;
 
     /* Before the driver has a say in it. */
     fl_lock_acquire(&p->lock);
     slot->stamp = fl_pool_stamp_users(p, slot->stream, slot->use);
     fl_lock_release(&p->lock);
     if (fl_pool_enter_light(p, &g) != 0) {
-        return;
+        return false;
+    }
+    if (live && slot->stream->is_watched) {
+        captured = fl_stream_is_capturing(p, slot->stream);
     }
     fl_lock_acquire(&p->lock);
-    (void)fl_pool_cover_users(p, slot->stream, slot->use, live);
+    int rc = fl_pool_cover_users(p, slot->stream, slot->use, live && !captured);
     fl_lock_release(&p->lock);
     fl_pool_leave(p, &g);
+    return captured || rc == -EINPROGRESS;
 }
 
-static FL_INLINE void end(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool mine)
+static FL_INLINE void end(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool mine,
+                          enum fl_slot_state state)
 {
     struct fl_pool_flow *flow = mine ? &p->plan->given : &p->plan->given_by_others;
     size_t requested = slot->requested, len = slot->len;
 
     /* release: pairs with the owner's acquire */
-    atomic_store_explicit(&slot->state, FL_SLOT_FREE, memory_order_release);
+    atomic_store_explicit(&slot->state, (uint32_t)state, memory_order_release);
     if (FL_LIKELY(mine)) {
         add(&flow->count, 1);
         add(&flow->bytes, len);
@@ -361,12 +371,31 @@ static FL_INLINE void end(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool
 /* The stream that `stream` names, if it is there. */
 static int giver_of(struct fl_gpu_pool *p, void *stream, bool mine, struct fl_pool_stream **out)
 {
+    if (stream == FL_GPU_HOST) {
+        *out = &p->host;
+        return 0;
+    }
     *out = mine && p->plan->handle == stream ? p->plan->stream : NULL;
     if (*out != NULL && p->plan->stream_generation ==
                             atomic_load_explicit(&p->stream_generation, memory_order_relaxed)) {
         return 0;
     }
     return fl_stream_see(p, stream, NULL, out);
+}
+
+/* Of a slot that nothing is known of but who took it: that stream, or limbo, which is never past
+ * anything. NULL: no memory for limbo. */
+static FL_APART struct fl_pool_stream *user_of(struct fl_gpu_pool *p,
+                                               const struct fl_pool_slot *slot)
+{
+    struct fl_pool_stream *s = slot->taker;
+
+    if (s == &p->host) {
+        fl_lock_acquire(&p->lock);
+        s = fl_stream_limbo(p);
+        fl_lock_release(&p->lock);
+    }
+    return s;
 }
 
 static FL_INLINE int give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live,
@@ -382,12 +411,20 @@ static FL_INLINE int give(struct fl_gpu_pool *p, uint64_t address, void *stream,
     if (FL_UNLIKELY(slot == NULL)) {
         return fl_pool_not_here();
     }
-    slot->stream = live ? s : slot->taker;
-    slot->stamp = atomic_load_explicit(&p->epoch, memory_order_relaxed);
-    if (FL_UNLIKELY(slot->use != NULL || (live && !s->lasts))) {
-        cover(p, slot, live);
+    slot->stream = live ? s : user_of(p, slot);
+    if (FL_UNLIKELY(slot->stream == NULL)) {
+        atomic_store_explicit(&slot->state, FL_SLOT_USED, memory_order_release);
+        return fl_gpu_fail(-ENOMEM, "no memory for a stream's record");
     }
-    end(p, slot, mine);
+    enum fl_slot_state state = FL_SLOT_FREE;
+    slot->stamp = atomic_load_explicit(&p->epoch, memory_order_relaxed);
+    if (FL_UNLIKELY(slot->use != NULL || (live && (!s->lasts || s->is_watched)))) {
+        state = cover(p, slot, live) ? FL_SLOT_HELD : FL_SLOT_FREE;
+    }
+    if (s == &p->host) {
+        slot->stream = NULL;
+    }
+    end(p, slot, mine, state);
     return 0;
 }
 

@@ -82,7 +82,9 @@ static struct fl_pool_block *merge(struct fl_gpu_pool *p, struct fl_pool_block *
 
 void fl_block_put(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
-    if (p->is_pinned && b->stream != NULL && b->stamp <= b->stream->safe) {
+    bool is_safe = b->stream != NULL && b->stamp <= b->stream->safe;
+
+    if (is_safe && (p->is_pinned || b->stream == &p->host)) {
         fl_block_assign(b, NULL, 0);
     }
     if (!p->strategy->is_binned) {
@@ -158,7 +160,7 @@ struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream
     } else {
         b = take_part(p, b, len);
     }
-    if (b->by != 0 && b->by != s->number) {
+    if (b->by != 0 && s->number != 0 && b->by != s->number) {
         p->s.cross_stream_hits++;
     }
     fl_block_assign(b, NULL, 0);

@@ -32,6 +32,7 @@ void fl_collect_dispose(struct fl_gpu_pool *p, struct fl_pool_block *b)
             at = &(*at)->next;
         }
     }
+    b->waits_own = b->waits_own && b->stream->safe < b->stamp;
     if (b->use == NULL && !b->waits_own) {
         fl_block_put(p, b);
         return;

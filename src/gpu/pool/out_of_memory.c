@@ -60,7 +60,7 @@ void fl_pool_tell(struct fl_gpu_pool *p)
 void fl_fallback_settle(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool others)
 {
     for (struct fl_pool_stream *t = p->streams; t != NULL && !fl_pool_is_shut(p); t = t->next) {
-        bool foreign = t == s ? p->is_pinned : others;
+        bool foreign = p->is_pinned || (t != s && others);
         if (foreign) {
             fl_stream_release(p, t);
         }

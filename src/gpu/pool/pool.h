@@ -108,6 +108,7 @@ struct fl_pool_stream {
     size_t uses;        /* that name it */
     size_t awaited;     /* of what is pending: waits for it */
     _Atomic bool lasts; /* its handle is good at any time; else within calls that name it */
+    bool is_watched;    /* lasts, and may be captured: each free asks the driver */
     bool is_gone;       /* its handle is no more, or another's: nothing can be recorded */
     bool is_lost;       /* so without a word: what no event covers is never known to be safe */
 };
@@ -161,6 +162,8 @@ struct fl_gpu_pool {
     struct fl_pool_bin *bin;
     size_t bins, bins_used;
     struct fl_pool_stream *streams, *limbo; /* limbo: NULL, or one of them */
+    /* FL_GPU_HOST, and who takes pinned memory: what it frees is safe. In no list, has no number. */
+    struct fl_pool_stream host;
     uint64_t numbers;
     _Atomic uint64_t epoch; /* what is freed now gets this stamp. Relaxed; changed under the lock */
     struct fl_pool_chunk *chunks;
@@ -234,15 +237,20 @@ bool fl_pool_check(struct fl_gpu_pool *p);
 
 /* ---- stream.c, event.c ---- */
 
-/* The record of a handle that lasts; NULL: none does. Lock: held. */
-struct fl_pool_stream *fl_stream_lasting(const struct fl_gpu_pool *p, void *stream);
+/* The record of a handle that lasts, or the host's; NULL: none does. Lock: held. */
+struct fl_pool_stream *fl_stream_lasting(struct fl_gpu_pool *p, void *stream);
 /* That of this number, whether or not its handle leads to it still; NULL: nothing is known of it
  * any more. Lock: held. */
 struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t number);
 /* The record of a stream that is there, which the driver is asked for unless it lasts. `captures`:
- * is it being captured (no, if it lasts)? NULL: that is not asked. Lock: not held. 0, -ENOMEM, or
- * what the driver says. */
+ * is it being captured (no, if it lasts and is not watched)? NULL: that is not asked. Lock: not
+ * held. 0, -ENOMEM, or what the driver says. */
 int fl_stream_see(struct fl_gpu_pool *p, void *stream, bool *captures, struct fl_pool_stream **out);
+/* The same, for a caller that has entered the pool already. */
+int fl_stream_see_here(struct fl_gpu_pool *p, void *stream, bool *captures,
+                       struct fl_pool_stream **out);
+/* A stream of the driver's: 0, or -EINVAL for FL_GPU_HOST. */
+int fl_stream_check(void *stream);
 /* Stands for streams that are not known any more: nothing of it is ever safe. NULL: no memory. */
 struct fl_pool_stream *fl_stream_limbo(struct fl_gpu_pool *p);
 /* What a call about a stream says; only our own context's end ends the pool. */
