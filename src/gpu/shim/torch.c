@@ -44,12 +44,13 @@ struct fl_gpu_pool *fl_torch_make(int device)
 
 int fl_gpu_torch_use(enum fl_gpu_strategy strategy)
 {
-    int rc = 0;
+    int rc;
 
     if (strategy < FL_GPU_AUTO || strategy > FL_GPU_DRIVER) {
         return fl_gpu_fail(-EINVAL, "fl_gpu_torch_use: no such strategy");
     }
     (void)pthread_mutex_lock(&shim.mutex);
+    rc = shim.making != 0 ? -EBUSY : 0;
     for (int i = 0; i < FL_GPU_DEVICES; i++) {
         rc = fl_shim_pool(&shim, i, false) != NULL ? -EBUSY : rc;
     }
