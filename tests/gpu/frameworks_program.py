@@ -94,6 +94,31 @@ def cupy():
         assert "bytes of the device" in str(e)
 
 
+def real_cupy():
+    """CuPy's own blocks call the pair; its allocator asks the runtime for a device, so it is not run."""
+    import cupy
+    from cupy.cuda.memory import CFunctionAllocatorMemory
+    import faultless.cupy
+    import faultless.gpu
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert faultless.cupy.use() is False and faultless.cupy.use() is False
+    assert ["no CUDA device" in str(w.message) for w in seen] == [True], seen
+    faultless.cupy.allocator(cupy)  # CuPy takes it
+    pair = [ctypes.cast(getattr(faultless.gpu.library(), name), ctypes.c_void_p).value
+            for name in ("fl_gpu_cupy_alloc", "fl_gpu_cupy_free")]
+    blocks = [CFunctionAllocatorMemory(n << 20, 0, *pair, 0) for n in (1, 2, 3)]
+    assert all(b.ptr for b in blocks) and blocks[1].size == 2 << 20
+    assert faultless.cupy.pool().stats()["occupied_bytes"] == 6 << 20
+    del blocks[:2]
+    assert faultless.cupy.pool().stats()["occupied_bytes"] == 3 << 20
+    blocks.clear()
+    assert faultless.cupy.pool().stats()["occupied_bytes"] == 0
+    assert CFunctionAllocatorMemory(1 << 50, 0, *pair, 0).ptr == 0
+    assert CFunctionAllocatorMemory(0, 0, *pair, 0).ptr == 0
+    print(f"CuPy {cupy.__version__}")
+
+
 def real():
     """PyTorch's own C++ calls the hooks; the runtime is a stand-in, the driver the fake."""
     import torch
@@ -121,4 +146,4 @@ def real():
 
 
 if __name__ == "__main__":
-    {"hooks": hooks, "cupy": cupy, "real": real, "cpu": cpu}.get(sys.argv[1], lambda: refused(sys.argv[1]))()
+    {"hooks": hooks, "cupy": cupy, "real": real, "cpu": cpu, "real_cupy": real_cupy}.get(sys.argv[1], lambda: refused(sys.argv[1]))()
