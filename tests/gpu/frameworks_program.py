@@ -1,5 +1,8 @@
 """What test_gpu_frameworks runs under the library: one program a mode. Asserts; ends with 0."""
+import contextlib
 import ctypes
+import io
+import os
 import sys
 import warnings
 
@@ -94,6 +97,34 @@ def cupy():
         assert "bytes of the device" in str(e)
 
 
+def quick_start(**names):
+    """docs/gpu.md's program, but for lines that need a device: what it prints."""
+    lines = [x for x in os.environ["QUICK_START"].splitlines() if "# needs a device" not in x]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec("\n".join(lines), names)
+    return said.getvalue()
+
+
+def quick_start_torch():
+    def train(_batch):
+        import torch
+        target = torch.changed[0].allocator()
+        for block in [target.alloc(1 << 20, 0, None) for _ in range(5)]:
+            target.free(block, 1 << 20, 0, None)
+
+    # The first step makes the pool, the second is learned.
+    said = quick_start(data=range(4), train=train)
+    assert said == "10\n", said
+
+
+def quick_start_cupy():
+    import cupy as stand_in
+    said = quick_start()
+    assert "'occupied_bytes': 0" in said, said
+    assert len(stand_in.chosen) == 1
+
+
 def real_cupy():
     """CuPy's own blocks call the pair; its allocator asks the runtime for a device, so it is not run."""
     import cupy
@@ -146,4 +177,5 @@ def real():
 
 
 if __name__ == "__main__":
-    {"hooks": hooks, "cupy": cupy, "real": real, "cpu": cpu, "real_cupy": real_cupy}.get(sys.argv[1], lambda: refused(sys.argv[1]))()
+    MODES = (hooks, cupy, real, cpu, real_cupy, quick_start_torch, quick_start_cupy)
+    {f.__name__: f for f in MODES}.get(sys.argv[1], lambda: refused(sys.argv[1]))()
