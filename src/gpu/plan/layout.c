@@ -1,11 +1,11 @@
-/* A plan's places made ready: who had each byte before whom, which addresses there are. */
+/* A plan's places made ready: which slot had each byte before, which addresses there are. */
 #include "gpu/plan/plan.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Who had a stretch of the arena last, while slots are gone through in order. */
+/* The slot that had a stretch of the arena last, while slots are gone through in order. */
 struct strip {
     size_t from, to;
     uint32_t who; /* slot * 2 + 1 once a step has been gone through */
@@ -88,7 +88,8 @@ static bool follow(struct fl_pool_layout *l, struct strips *s, uint32_t i, bool 
     return cover(s, a, b, (struct strip){from, to, 2 * i});
 }
 
-/* Once through a step, to know who is there at its end; and once more, as the step after it. */
+/* Once through a step, to know which slots are there at its end; and once more, as the step after
+ * it. */
 static bool find_before(struct fl_pool_layout *l)
 {
     struct strips s = {NULL, 0, 0};

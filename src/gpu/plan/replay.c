@@ -1,4 +1,5 @@
-/* Requests that a plan has places for, and the ends of those. What is usual takes no lock and calls no driver. */
+/* Requests that a plan has places for, and the ends of those. What is usual takes no lock and calls
+ * no driver. */
 #include "gpu/plan/plan.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@ enum { LOOK_AHEAD = 8 };
 
 static void add(_Atomic uint64_t *v, uint64_t n) /* one writer */
 {
-    /* release: who sees what was given sees that it had been taken */
+    /* release: a reader that sees what was given sees that it had been taken */
     atomic_store_explicit(v, atomic_load_explicit(v, memory_order_relaxed) + n,
                           memory_order_release);
 }
@@ -91,8 +92,8 @@ void fl_planned_each(struct fl_gpu_pool *p, fl_gpu_live_fn *fn, void *arg)
 
 /* ---- may it be there? ---- */
 
-/* Everything of `t` up to `stamp` has run, or, for what is not pinned, `s` is made to wait for it. Lock: held, given up for the
- * driver. */
+/* Everything of `t` up to `stamp` has run, or, for what is not pinned, `s` is made to wait for it.
+ * Lock: held, given up for the driver. */
 static bool is_safe(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_stream *t,
                     uint64_t stamp)
 {
@@ -110,7 +111,7 @@ static bool is_safe(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_p
     return p->o.reuse == FL_GPU_REUSE_WAIT && fl_stream_wait(p, s, t, stamp) == 0;
 }
 
-/* Whoever had that place has ended, and everything that used it is in order before `s`. */
+/* The last block at that place has ended, and everything that used it is in order before `s`. */
 static bool is_clear(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_slot *d)
 {
     if (atomic_load_explicit(&d->state, memory_order_acquire) != FL_SLOT_FREE ||
@@ -130,7 +131,8 @@ static bool overlaps(const struct fl_pool_slot *a, const struct fl_pool_slot *b)
     return a->address < b->address + b->len && b->address < a->address + a->len && b->address != 0;
 }
 
-/* When the step is not as it was: whoever may be there is looked at, and streams are asked. */
+/* When the step is not as it was: each block that may be there is looked at, and its streams are
+ * asked. */
 static FL_APART bool may_be_placed(struct fl_gpu_pool *p, const struct fl_pool_layout *l,
                                    struct fl_pool_slot *slot, struct fl_pool_stream *s)
 {
@@ -157,7 +159,7 @@ static FL_INLINE bool is_as_planned(const struct fl_gpu_pool *p, const struct fl
 
     for (uint32_t i = 0; i < slot->nbefore; i++) {
         const struct fl_pool_slot *d = &l->slot[b[i] >> 1];
-        /* acquire: pairs with the release of who ended it */
+        /* acquire: pairs with the release at the slot's end */
         if (atomic_load_explicit(&d->state, memory_order_acquire) != FL_SLOT_FREE ||
             d->step + (b[i] & 1) != p->plan->step || d->use != NULL ||
             (d->stream != NULL && (d->stream != s || p->is_pinned))) {
@@ -213,7 +215,8 @@ static FL_INLINE struct fl_pool_stream *stream_of(struct fl_gpu_pool *p, void *s
                : look_at_stream(p, stream);
 }
 
-/* Whoever used it the time before: whoever came between them and now has been kept from them, or is in order after them. */
+/* Uses of the time before: blocks that lay there since were kept from them, or are in order after
+ * them. */
 static FL_APART void drop_uses(struct fl_gpu_pool *p, struct fl_pool_slot *slot)
 {
     struct fl_pool_block shell = {.use = slot->use};
@@ -237,7 +240,7 @@ static FL_INLINE void place(struct fl_gpu_pool *p, struct fl_pool_layout *l,
     slot->requested = size;
     slot->tag = fl_gpu_tag_now();
     atomic_store_explicit(&l->site[slot->site].slot, slot, memory_order_relaxed);
-    /* release: pairs with the compare-and-exchange of who ends it */
+    /* release: pairs with the compare-and-exchange at its end */
     atomic_store_explicit(&slot->state, FL_SLOT_USED, memory_order_release);
     add(&plan->taken.count, 1);
     add(&plan->taken.bytes, slot->len);
@@ -294,8 +297,7 @@ bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t 
     bool taken = false;
 
     if (fl_planned_layout(p) != NULL && fl_planned_enter(p->plan)) {
-        struct fl_pool_layout *l =
-            fl_planned_layout(p); /* whoever had the turn may have ended it */
+        struct fl_pool_layout *l = fl_planned_layout(p); /* the turn before may have ended it */
         taken = l != NULL && take(p, l, size, stream, out);
         fl_planned_leave(p->plan);
     }
@@ -307,7 +309,7 @@ bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t 
 /* The slot that has that address now, the caller's to end; NULL: none. */
 static FL_INLINE struct fl_pool_slot *begin_end(const struct fl_pool_layout *l, uint64_t address)
 {
-    /* The layout may have gone, while somebody asks for what is not there. */
+    /* The layout may have gone, while a caller asks for what is not there. */
     struct fl_pool_slot *slot =
         l == NULL ? NULL
                   : atomic_load_explicit(&fl_planned_site(l, address)->slot, memory_order_relaxed);
@@ -383,7 +385,7 @@ static int giver_of(struct fl_gpu_pool *p, void *stream, bool mine, struct fl_po
     return fl_stream_see(p, stream, NULL, out);
 }
 
-/* Of a slot that nothing is known of but who took it: that stream, or limbo, which is never past
+/* Of a slot that nothing is known of but its taker: that stream, or limbo, which is never past
  * anything. NULL: no memory for limbo. */
 static FL_APART struct fl_pool_stream *user_of(struct fl_gpu_pool *p,
                                                const struct fl_pool_slot *slot)
@@ -444,7 +446,7 @@ int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool 
 static struct fl_pool_slot *find_used(const struct fl_gpu_pool *p, uint64_t address)
 {
     const struct fl_pool_layout *l = fl_planned_layout(p);
-    /* The layout may have gone, while somebody asks for what is not there. */
+    /* The layout may have gone, while a caller asks for what is not there. */
     struct fl_pool_slot *slot =
         l == NULL ? NULL
                   : atomic_load_explicit(&fl_planned_site(l, address)->slot, memory_order_relaxed);

@@ -1,4 +1,5 @@
-/* What is done with blocks that are allocated, beside freeing them; and what pools are asked for by hand. */
+/* What is done with blocks that are allocated, beside freeing them; and what pools are asked for by
+ * hand. */
 #include "gpu/plan/plan.h"
 #include "gpu/pool/pool.h"
 

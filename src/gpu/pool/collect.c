@@ -1,7 +1,8 @@
-/* What has been freed and is not to be had yet: garbage, which is reclaimed in batches, and what is pending, which waits for streams.
+/* What has been freed and is not to be had yet: garbage, which is reclaimed in batches, and what is
+ * pending, which waits for streams.
  *
- * Source of the batches: PaddlePaddle's garbage collector (eager_delete_tensor_gb, memory_fraction_of_eager_deletion,
- * fast_eager_deletion_mode). */
+ * Source of the batches: PaddlePaddle's garbage collector (eager_delete_tensor_gb,
+ * memory_fraction_of_eager_deletion, fast_eager_deletion_mode). */
 #include "gpu/pool/pool.h"
 
 #include <stdlib.h>

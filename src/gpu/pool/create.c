@@ -153,7 +153,8 @@ int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
     return 0;
 }
 
-/* Everything to the driver. Context current. 0, or the first refusal, with the pool as good as before. */
+/* Everything to the driver. Context current. 0, or the first refusal, with the pool as good as
+ * before. */
 static int empty(struct fl_gpu_pool *p)
 {
     size_t released;

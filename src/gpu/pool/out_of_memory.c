@@ -120,7 +120,8 @@ static void seen(struct fallback *c)
     }
 }
 
-/* The taker's stream waits for one other that has what is wanted; `all`: for all that have anything. */
+/* The taker's stream waits for one other that has what is wanted; `all`: for all that have
+ * anything. */
 static bool wait_for_others(struct fallback *c, bool all)
 {
     struct fl_gpu_pool *p = c->p;
@@ -218,7 +219,7 @@ static int out_of_memory(struct fallback *c)
     return rc == -ENOMEM && c->p->o.retry_ms != 0 ? wait_for_threads(c, rc) : rc;
 }
 
-/* For a stream that is captured nobody is asked or waited for; more memory is none of the
+/* For a captured stream no other is asked or waited for; more memory is none of the
  * graph's. */
 static int captured(struct fallback *c)
 {

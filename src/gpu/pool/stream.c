@@ -8,8 +8,8 @@
  * driver's number. A driver without numbers (before 12.0) has none to tell: there all streams are
  * taken for lasting ones, but for the threads' own.
  *
- * A stream that lasts without the program's word for it (lazy events, an old driver) may be captured
- * at any time: it is watched, which is a call of the driver's at each free.
+ * A stream that lasts without the program's word for it (lazy events, an old driver) may be
+ * captured at any time: it is watched, which is a call of the driver's at each free.
  *
  * FL_GPU_HOST has a record in the pool itself. Nothing is ever submitted to it, so what it frees is
  * safe at once. It takes all pinned memory: only the host's order counts there. */
@@ -111,7 +111,7 @@ static struct fl_pool_stream *record(struct fl_gpu_pool *p, unsigned own)
         s = s->next;
     }
     if (s != NULL) {
-        fl_events_drop(p, s, UINT64_MAX); /* that nobody asks any more */
+        fl_events_drop(p, s, UINT64_MAX); /* that are not asked any more */
         *s = (struct fl_pool_stream){.next = s->next, .is_gone = true};
         return s;
     }

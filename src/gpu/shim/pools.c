@@ -1,9 +1,9 @@
-/* The pools that other libraries' hooks allocate from: one a device, made when it is first asked for,
- * in the device's primary context, which is theirs, with the options that the environment gives.
- * They stay: libraries free at exit, or never.
+/* The pools that other libraries' hooks allocate from: one a device, made when it is first asked
+ * for, in the device's primary context, which is theirs, with the options that the environment
+ * gives. They stay: libraries free at exit, or never.
  *
- * State: the caller's struct fl_shim; each pool is written once. Lock: its mutex, which is held over
- * no call of the driver: what is made at the same time twice is ended once. */
+ * State: the caller's struct fl_shim; each pool is written once. Lock: its mutex, which is held
+ * over no call of the driver: what is made at the same time twice is ended once. */
 #include "gpu/shim/shim.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* What PyTorch's CUDAPluggableAllocator takes: a pool for each device (pools.c). Private pools are in
- * torch_graph.c.
+/* What PyTorch's CUDAPluggableAllocator takes: a pool for each device (pools.c). Private pools are
+ * in torch_graph.c.
  *
  * PyTorch frees on the stream that it allocated on, which may have been destroyed since: nothing is
  * asked of that then, and what it freed is its own until it is seen again. Its backward passes run
@@ -119,7 +119,7 @@ static int take(int device, size_t size, void *stream, uint64_t *out)
     return p != NULL ? fl_gpu_pool_alloc(p, size, stream, out) : -EINVAL;
 }
 
-/* What nobody uses and the request's own pool cannot give back: released private pools, what the
+/* What is idle and the request's own pool cannot give back: released private pools, what the
  * device's pool has for a private one. True: there was something. */
 static bool make_room(int device, void *stream)
 {

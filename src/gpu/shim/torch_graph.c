@@ -8,8 +8,8 @@
  * here. Its layout is libstdc++'s, that of PyTorch's own builds; tests/gpu/torch_caller.cpp holds
  * it against the compiler's.
  * State: the lists, under `mutex`. It is held over no call of the driver: pools are made and ended
- * without it, and a pool that a call is about is held by its count of users. A begin waits for pools
- * that end: to end one may wait for the whole context, which a capture would not survive.
+ * without it, and a pool that a call is about is held by its count of users. A begin waits for
+ * pools that end: to end one may wait for the whole context, which a capture would not survive.
  * Filters are asked without the mutex: they ask the driver, and throw when that fails. An exception
  * leaves its routing's record behind, and nothing locked. */
 #include "gpu/shim/shim.h"
@@ -132,7 +132,7 @@ static struct graph_pool *walk(struct graph_pool *g, int device)
 static bool copy(struct cxx_filter *to, const struct cxx_filter *from)
 {
     if (from == NULL || from->manage == NULL) {
-        return from == NULL; /* no filter: every stream; an empty one nobody may call */
+        return from == NULL; /* no filter: every stream; an empty one may not be called */
     }
     (void)from->manage(to->functor, from->functor, CXX_CLONE);
     to->manage = from->manage;
@@ -140,7 +140,7 @@ static bool copy(struct cxx_filter *to, const struct cxx_filter *from)
     return true;
 }
 
-/* In nobody's list. */
+/* In no list. */
 static void drop(struct routing *r)
 {
     if (r->filter.manage != NULL) {
