@@ -64,7 +64,7 @@ enum fl_gpu_target { FL_GPU_DEVICE, FL_GPU_PINNED };
 /* What may be taken of what another stream freed. */
 enum fl_gpu_reuse {
     FL_GPU_REUSE_QUERY, /* what that stream is done with */
-    FL_GPU_REUSE_OWN,   /* nothing */
+    FL_GPU_REUSE_OWN,   /* nothing; pinned: as query, for the host is on no stream */
     FL_GPU_REUSE_WAIT,  /* all of it: the taker's stream waits for that point of the other */
 };
 /* How the pool knows how far a stream is. The legacy stream always lasts. */
