@@ -92,9 +92,8 @@ static void judge(struct fl_analysis *a, const struct fl_comparison *c, size_t p
                  c->peers.peer[a->reference].name);
     } else if (!time->has_interval) {
         j->verdict = FL_VERDICT_TOO_FEW;
-        snprintf(j->reason, sizeof(j->reason),
-                 "%zu good beside %zu, and %d of each are needed", time->count, first->count,
-                 FL_SAMPLES_LEAST);
+        snprintf(j->reason, sizeof(j->reason), "%zu good beside %zu, and %d of each are needed",
+                 time->count, first->count, FL_SAMPLES_LEAST);
     } else {
         j->verdict = fl_verdict_of(&time->interval);
     }
