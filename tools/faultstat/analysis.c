@@ -250,6 +250,8 @@ void fl_analysis_conclude(const struct fl_analysis *a, const struct fl_compariso
                  count[FL_VERDICT_SLOWER] > 0 ? "; others are slower" : "");
     } else if (count[FL_VERDICT_SLOWER] > 0) {
         snprintf(text, len, "none is faster than %s", first);
+    } else if (a->peer[a->reference].failures > 0 && gain->count == 0) {
+        snprintf(text, len, "none: every run of the command failed");
     } else {
         snprintf(text, len, "none: nothing could be compared with %s", first);
     }
