@@ -137,6 +137,29 @@ static void ranks_of_real_runs_are_merged(void **state)
     assert_says(output.out, "x the median step of 2 ranks");
 }
 
+static void each_rank_has_a_recording_of_its_own(void **state)
+{
+    (void)state;
+    SHELL(
+        "cd $1; for r in 0 1; do OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=$r"
+        " $0 record -Pq -o rec -- true;"
+        " OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=$r $0 record -Pq -o rec-%r-%z -- true; done;"
+        "ls | grep ^rec");
+    assert_string_equal(output.out, "rec.0\nrec.1\n");
+    assert_says(output.err, "%r, %h, %p and %% are known");
+}
+
+static void lines_of_the_output_are_steps_of_a_recording(void **state)
+{
+    (void)state;
+    SHELL("$0 record -Pq -o $1/lines -r '^step' -- sh -c 'for i in 1 2 3; do echo step $i; done;"
+          " echo more'; cat $1/lines >&2");
+    assert_string_equal(output.out, "step 1\nstep 2\nstep 3\nmore\n");
+    json_t *root = fl_child_json(output.err);
+    assert_int_equal(json_array_size(json_object_get(root, "steps")), 2);
+    json_decref(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +171,8 @@ int main(void)
         cmocka_unit_test(each_rank_has_a_file_of_its_own),
         cmocka_unit_test(merge_shows_the_slowest_rank_first),
         cmocka_unit_test(ranks_of_real_runs_are_merged),
+        cmocka_unit_test(each_rank_has_a_recording_of_its_own),
+        cmocka_unit_test(lines_of_the_output_are_steps_of_a_recording),
     };
     return cmocka_run_group_tests(tests, fl_child_make_folder, fl_child_remove_folder);
 }
