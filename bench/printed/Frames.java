@@ -1,8 +1,8 @@
-/* Each step fills a frame of 24 MB outside the heap, copies it into an array, blurs it, and drops both. */
+/* Each step fills a frame of 40 MB outside the heap, copies it into an array, blurs it, and drops both. */
 import java.nio.ByteBuffer;
 
 class Frames {
-    static final int BYTES = 24 << 20;
+    static final int BYTES = 40 << 20;
 
     static int blur(byte[] line) {
         int sum = 0;

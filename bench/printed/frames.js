@@ -1,5 +1,5 @@
-// Each step fills a buffer of 24 MB, copies it, blurs the copy, and drops both.
-const BYTES = 24 << 20;
+// Each step fills a buffer of 40 MB, copies it, blurs the copy, and drops both.
+const BYTES = 40 << 20;
 
 function blur(line) {
   let sum = 0;
