@@ -1,5 +1,5 @@
 /* Heaps in C++, on the real kernel: containers lie in them, what is filled ahead takes no fault, owners
- * end once. With the argument `names`: smaps shows the name; else 77. */
+ * end once. */
 #include "faultless/heap.hpp"
 
 #include <cstdio>
@@ -178,27 +178,8 @@ static void a_child_goes_on()
     heap.deallocate(p, sizeof(int));
 }
 
-static int its_name_is_shown()
+int main()
 {
-    faultless::heap heap(2 * mib, "a name");
-    char *p = static_cast<char *>(heap.allocate(1));
-    std::string head = map_of(p);
-
-    head.resize(head.find('\n'));
-    heap.deallocate(p, 1);
-    if (head.find("[anon") == std::string::npos) {
-        std::printf("SKIP test_heap_names: needs names of maps, got a kernel without them\n");
-        return 77;
-    }
-    EXPECT(head.find("[anon:faultless:heap:a name]") != std::string::npos);
-    return 0;
-}
-
-int main(int argc, char **argv)
-{
-    if (argc > 1 && std::strcmp(argv[1], "names") == 0) {
-        return its_name_is_shown();
-    }
     containers_lie_in_it();
     a_container_takes_its_heap_along();
     what_is_filled_ahead_takes_no_fault();
