@@ -38,6 +38,5 @@ int main()
         std::fprintf(stderr, "test_heap_names: %s is not in: %s\n", name, line.c_str());
         return 1;
     }
-    std::printf("1..1\nok 1 - its_name_is_shown\n"); /* TAP: guests count it (tests/vm) */
     return 0;
 }
