@@ -32,6 +32,7 @@
 #include "region/pin.h"
 #include "region/residency.h"
 #include "region/shelf.h"
+#include "region/tree.h"
 #include "region/zone.h"
 #include "stats/stats.h"
 
