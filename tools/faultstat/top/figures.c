@@ -42,7 +42,8 @@ const char *fl_top_method(const struct fl_top_process *p)
     if (p->live.value[FL_LIVE_ACTIVE] == 0 || p->live.value[FL_LIVE_HOME] == 0) {
         return "off";
     }
-    if (!knows(p, FL_LIVE_RUNG) || p->live.value[FL_LIVE_UNPROVEN] != 0 || rung > 2) {
+    bool is_tried = p->live.value[FL_LIVE_REQUESTS] != 0 && p->live.value[FL_LIVE_UNPROVEN] == 0;
+    if (!knows(p, FL_LIVE_RUNG) || !is_tried || rung > 2) {
         return "?";
     }
     return name[rung];
