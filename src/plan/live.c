@@ -33,20 +33,20 @@ static void add_contexts(struct fl_live_page *p)
 /* While the arena is open: what of it is held, and what of that blocks have. */
 #define OPEN                                                                                       \
     .when = offsetof(struct fl_arena, height), .when_width = sizeof(((struct fl_arena *)0)->height)
-#define BITS(what, of, log2)                                                                       \
-    FL_LIVE_WORD(what, struct fl_arena, of.word), .how = FL_LIVE_BITS, .shift = (uint8_t)(log2),   \
-                                                  .bits = offsetof(struct fl_arena, of.granules),  \
-                                                  OPEN
+#define BITS(what, word_of, number, log2)                                                          \
+    FL_LIVE_WORD(what, struct fl_arena, word_of), .how = FL_LIVE_BITS, .shift = (uint8_t)(log2),   \
+                                                  .bits = offsetof(struct fl_arena, number), OPEN
 
 static void add_arenas(struct fl_live_page *p)
 {
     unsigned huge = (unsigned)__builtin_ctzll(fl_page.huge);
     const struct fl_live_term term[] = {
         {.figure = FL_LIVE_REQUESTS, .how = FL_LIVE_ONE, .subtracts = 1, OPEN}, /* nobody's */
-        {BITS(FL_LIVE_RESERVE_BYTES, filled, huge)},
-        {BITS(FL_LIVE_LIVE_BYTES, filled, huge), .subtracts = 1},
-        {BITS(FL_LIVE_RESERVE_BYTES, claims, FL_GRANULE_SHIFT), .subtracts = 1},
-        {BITS(FL_LIVE_LIVE_BYTES, claims, FL_GRANULE_SHIFT)},
+        {BITS(FL_LIVE_RESERVE_BYTES, filled.word, filled.granules, huge)},
+        {BITS(FL_LIVE_LIVE_BYTES, filled.word, filled.granules, huge), .subtracts = 1},
+        {BITS(FL_LIVE_RESERVE_BYTES, claims.word, claims.granules, FL_GRANULE_SHIFT),
+         .subtracts = 1},
+        {BITS(FL_LIVE_LIVE_BYTES, claims.word, claims.granules, FL_GRANULE_SHIFT)},
     };
 
     fl_live_add(p,

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -98,6 +99,41 @@ const json_t *fl_live_victim_top(pid_t pid, json_t **root)
     assert_int_equal(json_array_size(all), 1);
     assert_int_equal(fl_child_number(json_array_get(all, 0), "pid"), pid);
     return json_array_get(all, 0);
+}
+
+static void take(int fd, char *text, size_t size)
+{
+    ssize_t n = pread(fd, text, size - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    close(fd);
+}
+
+void fl_live_victim_run_changed(struct fl_output *output, pid_t pid, void (*change)(void))
+{
+    const char *const argv[] = {
+        FL_FAULTSTAT, "top", "--batch", "-n", "1", "-p", fl_live_victim_text(pid), NULL};
+    union {
+        const char *const *in;
+        char *const *out;
+    } args = {.in = argv};
+    int program = open(FL_FAULTSTAT, O_RDONLY); /* its folder need not be nobody's to search */
+    int out = memfd_create("out", MFD_CLOEXEC);
+    int err = memfd_create("err", MFD_CLOEXEC);
+    int status;
+    assert_true(program >= 0 && out >= 0 && err >= 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(out, STDOUT_FILENO);
+        dup2(err, STDERR_FILENO);
+        change();
+        fexecve(program, args.out, environ);
+        _exit(99);
+    }
+    close(program);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    take(out, output->out, sizeof(output->out));
+    take(err, output->err, sizeof(output->err));
+    output->status = WEXITSTATUS(status);
 }
 
 double fl_live_victim_kib(pid_t pid, const char *file, const char *key)

@@ -31,6 +31,8 @@ int fl_live_victim_end(struct fl_live_victim *v);
 const char *fl_live_victim_text(pid_t pid);
 /* What top says of it in one round, as JSON; *root is the caller's. */
 const json_t *fl_live_victim_top(pid_t pid, json_t **root);
+/* What it says in one round, as text, when `change` has changed its process before it began. */
+void fl_live_victim_run_changed(struct fl_output *output, pid_t pid, void (*change)(void));
 /* In /proc/PID/FILE, the number behind `key`; -1: there is none. */
 double fl_live_victim_kib(pid_t pid, const char *file, const char *key);
 /* The number at `key` is the same in both. */

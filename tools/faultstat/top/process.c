@@ -61,6 +61,12 @@ uint64_t fl_top_map_of(const char *line)
     return strncmp(slash + 1, name, sizeof(name) - 1) == 0 ? start : 0;
 }
 
+/* The kernel does not let us read the memory of the process: nobody knows what is there. */
+static bool is_refused(int rc)
+{
+    return rc == -EPERM || rc == -ENOSYS;
+}
+
 /* The address of the page of a process; *out 0: it is not under faultless. Some libraries with such a
  * name are none: libfaultless_torch.so. */
 static int find_page(pid_t pid, uint64_t *out)
@@ -76,7 +82,7 @@ static int find_page(pid_t pid, uint64_t *out)
     if (file == NULL) {
         return -errno;
     }
-    while (*out == 0 && rc != -EPERM && getline(&line, &size, file) > 0) {
+    while (*out == 0 && !is_refused(rc) && getline(&line, &size, file) > 0) {
         uint64_t base = fl_top_map_of(line);
         rc = base != 0 ? fl_live_find(&memory, base, out) : rc;
     }
@@ -263,7 +269,7 @@ static struct fl_top_process *meet(struct fl_top *top, pid_t pid, uint64_t image
 {
     uint64_t page;
     int error = find_page(pid, &page);
-    if (page == 0 && error != -EPERM) {
+    if (page == 0 && !is_refused(error)) {
         note_unless_young(top, pid, image);
         return NULL;
     }
