@@ -4,6 +4,7 @@
 #ifndef FL_STATS_STATS_H
 #define FL_STATS_STATS_H
 
+#include "stats/live.h"
 #include "stats/timeline.h"
 #include "sys/sys.h"
 
