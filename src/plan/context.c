@@ -185,7 +185,6 @@ static const struct {
 } fates[FL_ENDS] = {
     [FL_END_LOST] = {.failures = 1},
     [FL_END_BAD] = {.failures = FAILURES, .forgets = true, .rests = true, .drops = true},
-    [FL_END_CHURNED] = {.forgets = true, .rests = true, .drops = true},
     [FL_END_MISMATCHED] = {.failures = 1, .drops = true},
     [FL_END_NO_MEMORY] = {.rests = true},
     [FL_END_FORKED] = {.rests = true},

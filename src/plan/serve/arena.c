@@ -380,10 +380,7 @@ static bool fill_run(struct fl_arena *a, size_t at, size_t n)
     bool filled =
         done == n || fl_inner_fill(fl_plan.region, &a->inner, pages(a, at + done, n - done));
 
-    if (filled) {
-        a->brought += n - done;
-        done = n;
-    }
+    done = filled ? n : done;
     if (done < n) {
         fl_claims_give(&a->filled, at + done, n - done);
     }

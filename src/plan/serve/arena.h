@@ -47,7 +47,6 @@ struct fl_arena {
     _Atomic size_t limit;   /* bytes that may be used. Its owner */
     size_t budget;     /* huge pages to be in memory at most, while others can move. Its owner */
     size_t hand;       /* the huge page that was looked at last for one to move. Its owner */
-    size_t brought;    /* huge pages that came from the region in this step. Its owner */
     _Atomic bool cold; /* its tables are to come into memory. Lock: plan, to write */
     _Atomic bool draining;
     _Atomic bool thinned;  /* idle pages are claimed for a moment, to leave. Lock: plan, to write */

@@ -108,20 +108,6 @@ static void note_step(struct fl_step_context *c)
     l->wish = l->wish || (p->headroom && p->seen != 0 && p->steps == LONG * p->seen);
 }
 
-/* Arenas that are wanted at different times hand the same huge pages round, and each costs as much
- * as some requests. A plan that goes on so is worth less than none, unless the program asked for it. */
-static bool churns(struct fl_step_context *c)
-{
-    enum { SETTLED = 4, SHARE = 64 }; /* steps; of its huge pages */
-    struct fl_serve *s = &c->serve;
-    size_t brought = s->arena->brought;
-    bool churned = s->served >= SETTLED && brought > s->arena->limit / fl_page.huge / SHARE;
-
-    s->arena->brought = 0;
-    s->churned = (uint8_t)(s->churned << 1 | churned);
-    return s->churned == UINT8_MAX && !c->who.declared;
-}
-
 enum fl_end fl_replay_end(struct fl_step_context *c)
 {
     struct fl_serve *s = &c->serve;
@@ -142,9 +128,6 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     fl_stats_bump(&c->stats.steps);
     if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
         return s->served > s->mismatched_steps ? FL_END_MISMATCHED : FL_END_BAD;
-    }
-    if (churns(c)) {
-        return FL_END_CHURNED;
     }
     return bad && __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_END_BAD : FL_END_NOT;
 }
@@ -174,7 +157,7 @@ void fl_replay_off(struct fl_step_context *c)
     }
     c->serve.layout = NULL;
     go_nowhere(c);
-    c->serve.bad = c->serve.churned = 0;
+    c->serve.bad = 0;
     c->serve.served = 0;
     c->serve.mismatched_steps = c->serve.misses_in_a_row = 0;
 }
