@@ -425,31 +425,35 @@ int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, stru
     return 0;
 }
 
-/* A zone's places in even steps lie below those in odd ones. */
-static uint32_t zone_at(const struct fl_slot *s, size_t parity)
+static void add_buffer(const struct fl_slot *slot, size_t at, struct fl_merge_unit unit,
+                       struct fl_merge_buffers *out)
 {
-    return s->zone != 0 ? 2 * s->zone - 1 + (uint32_t)parity : 0;
+    const struct fl_slot *s = &slot[at / 2];
+    uint64_t u = unit.huge > unit.granule && s->size >= unit.huge_from ? unit.huge : unit.granule;
+
+    out->back[out->n] = (uint32_t)at;
+    out->buffer[out->n++] = (struct fl_pack_buffer){.size = fl_align_up(s->size, u),
+                                                    .align = fl_max(s->align, u),
+                                                    .birth = s->birth,
+                                                    .death = s->death,
+                                                    .offset = s->offset[at % 2]};
 }
 
-size_t fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_pack_buffer *b,
-                        uint32_t *back, uint64_t granule, uint64_t huge_from, uint64_t huge)
+void fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_merge_unit unit,
+                      struct fl_merge_buffers *out)
 {
-    size_t count = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        const struct fl_slot *s = &slot[i];
-        uint64_t unit = huge > granule && s->size >= huge_from ? huge : granule;
-        size_t places = s->kind == FL_SLOT_DOUBLED ? 2 : s->kind <= FL_SLOT_DOUBLED ? 1 : 0;
-        for (size_t p = 0; p < places; p++) {
-            back[count] = (uint32_t)(2 * i + p);
-            b[count++] = (struct fl_pack_buffer){.size = fl_align_up(s->size, unit),
-                                                 .align = fl_max(s->align, unit),
-                                                 .birth = s->birth,
-                                                 .death = s->death,
-                                                 .previous = s->offset[p],
-                                                 .zone = zone_at(s, p),
-                                                 .offset = FL_PACK_NONE};
+    out->n = 0;
+    for (uint32_t zone = 0; zone <= FL_PLAN_ZONES; zone++) {
+        for (size_t place = 0; place < 2; place++) {
+            for (size_t i = 0; i < n; i++) {
+                const struct fl_slot *s = &slot[i];
+                bool has_it =
+                    s->kind == FL_SLOT_DOUBLED || (s->kind < FL_SLOT_DOUBLED && place == 0);
+                if (has_it && s->zone == zone) {
+                    add_buffer(slot, 2 * i + place, unit, out);
+                }
+            }
         }
+        out->free = zone == 0 ? out->n : out->free;
     }
-    return count;
 }
