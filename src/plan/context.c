@@ -264,7 +264,7 @@ static void end_served_step(struct fl_step_context *c)
     }
     bool good = c->serve.bad == 0 && c->serve.mismatched_steps == 0;
     c->watch.rests = good && c->serve.served >= LONG_SERVICE ? 0 : c->watch.rests;
-    if (fl_replay_is_displaced(c) || !fl_follow_look(c)) {
+    if (fl_replay_is_displaced(c) || fl_replay_is_away(c)) {
         fl_serve_let_go(c);
     }
     if (c->serve.in_arena % HEAP_STEPS == 1) {

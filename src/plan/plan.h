@@ -305,8 +305,6 @@ void fl_plan_let_go(uint64_t opening);
 /* Jobs of the worker: packs what has been learned; gives back what no step has used for a while. */
 uint64_t fl_plan_work(struct fl_region *r);
 uint64_t fl_plan_age(struct fl_region *r);
-/* On several nodes: brings arenas to where their threads have gone. */
-uint64_t fl_plan_follow(struct fl_region *r);
 /* Memory is short: what of arenas nobody has a block in goes back. Bytes. No lock held. */
 size_t fl_plan_release(void);
 /* Idle huge pages of that zone, of any arena, become the region's, free: `bytes`, if there are as many. Bytes. No lock held. */

@@ -292,7 +292,6 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         a->use.opening = ++openings;
         a->hand = 0;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);
-        fl_follow_forget(a);
         a->cold = limit <= warm_most;
         atomic_store_explicit(&a->height, len, memory_order_release);
     }

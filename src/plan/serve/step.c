@@ -4,6 +4,10 @@
 enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8 };
 /* Steps: displaced ones in a row until another arena is taken, and how many until the next. */
 enum { DISPLACED_STEPS = 2, MOVE_AFTER = 32 };
+/* A thread has moved to another node for good when it was there in so many steps in a row, and for so
+ * long; each time twice as long, so that a thread that wanders does not drag its memory along. */
+enum { AWAY_STEPS = 8, MIGRATIONS_MOST = 16 };
+static const uint64_t away_ns = 100000000;
 
 /* Of all layouts that are known the height of the tallest, and what the neediest needs. */
 static size_t tallest(const struct fl_step_context *c, size_t *out_needs)
@@ -130,6 +134,37 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
         return s->served > s->mismatched_steps ? FL_END_MISMATCHED : FL_END_BAD;
     }
     return bad && __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_END_BAD : FL_END_NOT;
+}
+
+/* In another zone than `zone`, and not for the first time? */
+static bool is_away_for_good(struct fl_step_context *c, unsigned zone)
+{
+    unsigned here = fl_zone_wish(fl_plan.region, fl_page.huge);
+    uint64_t now = fl_sys.now_ns();
+
+    if (here == zone) {
+        c->away.steps = 0;
+        return false;
+    }
+    if (c->away.steps == 0 || here != c->away.zone) {
+        c->away.steps = 0;
+        c->away.zone = here;
+        c->away.since_ns = now;
+    }
+    if (++c->away.steps < AWAY_STEPS || now - c->away.since_ns < away_ns << c->away.migrations) {
+        return false;
+    }
+    c->away.steps = 0;
+    c->away.migrations += c->away.migrations < MIGRATIONS_MOST;
+    return true;
+}
+
+bool fl_replay_is_away(struct fl_step_context *c)
+{
+    const struct fl_arena *a = c->serve.arena;
+
+    return FL_UNLIKELY(fl_plan.region->placing.follows) && a != NULL && fl_arena_is_open(a) &&
+           a->use.held == 0 && is_away_for_good(c, a->inner.outer->zone);
 }
 
 bool fl_replay_is_displaced(struct fl_step_context *c)
