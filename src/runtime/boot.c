@@ -222,7 +222,6 @@ static void plan_worker(uint64_t decay_ms)
     fl_worker_add(w, fl_report_wanted, 0);
     if (fl_runtime.numa.active) {
         fl_worker_add(w, fl_place_refresh, 0);
-        fl_worker_add(w, fl_plan_follow, 0);
     }
     if (decay_ms != 0) {
         fl_worker_add(w, fl_plan_age, plan_tick_ns());

@@ -6,6 +6,7 @@
 
 #include "alloc/alloc.h"
 #include "gpu/gpu.h"
+#include "heap/heap.h"
 #include "numa/numa.h"
 
 #include <pthread.h>
