@@ -15,10 +15,10 @@ enum { HEAP_STEPS = 8 };
 
 struct fl_plan fl_plan;
 _Thread_local unsigned fl_plan_wants;
-_Thread_local struct fl_turn *fl_plan_turn;
-/* A turn that serves nothing, so that fl_plan_take, or fl_plan_saw, comes to know of the request. Constant. */
-static const struct fl_seat no_seat = {.word = {FL_SEAT_NONE, FL_SEAT_NONE}};
-struct fl_turn fl_plan_no_turn = {.next = &no_seat};
+_Thread_local struct fl_cursor *fl_plan_cursor;
+/* A cursor that serves nothing, so that fl_plan_take, or fl_plan_saw, comes to know of the request. Constant. */
+static const struct fl_plan_entry no_entry = {.word = {FL_ENTRY_NONE, FL_ENTRY_NONE}};
+struct fl_cursor fl_plan_no_cursor = {.next = &no_entry};
 _Atomic bool fl_plan_calls;
 _Thread_local struct fl_step_context *fl_plan_mine;
 _Thread_local struct fl_step_context *fl_plan_default; /* of fl_step_begin(NULL) */
@@ -78,13 +78,13 @@ static void set_mode(const struct fl_step_context *c)
     if (c == fl_plan_mine) {
         fl_plan_wants = c != NULL ? mode_of(c) : 0;
         atomic_signal_fence(memory_order_seq_cst);
-        fl_plan_turn = fl_plan_wants != 0 ? &fl_plan_no_turn : NULL;
+        fl_plan_cursor = fl_plan_wants != 0 ? &fl_plan_no_cursor : NULL;
     }
 }
 
 void fl_context_enter(struct fl_step_context *c)
 {
-    fl_plan_turn = NULL;
+    fl_plan_cursor = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     fl_plan_wants = 0;
     fl_plan_mine = c;
@@ -394,9 +394,9 @@ void fl_context_restart(struct fl_step_context *c)
 
 void fl_context_abandon(struct fl_step_context *c)
 {
-    const struct fl_seat *nowhere = fl_plan_no_turn.next;
+    const struct fl_plan_entry *nowhere = fl_plan_no_cursor.next;
 
-    c->serve = (struct fl_serve){.turn.next = nowhere, .counted = nowhere, .end = nowhere};
+    c->serve = (struct fl_serve){.cursor.next = nowhere, .counted = nowhere, .end = nowhere};
     fl_record_drop_all(c);
     go(c, FL_LEARN);
 }

@@ -65,7 +65,7 @@ extern struct fl_plan {
 } fl_plan;
 
 extern _Thread_local struct fl_step_context *fl_plan_mine, *fl_plan_default;
-extern struct fl_turn fl_plan_no_turn;
+extern struct fl_cursor fl_plan_no_cursor;
 
 /* Memory of `len` bytes, zero; NULL. Lock: plan. */
 void *fl_plan_map(size_t len);
