@@ -333,6 +333,8 @@ struct fl_plan_stats {
     uint64_t free_bytes;  /* now; held in arenas, and no block has it */
 };
 void fl_plan_stats_read(struct fl_plan_stats *out);
+/* Where these lie, for readers outside the process.  Context: boot. */
+void fl_plan_live(struct fl_live_page *p);
 /* At exit: why the file of FAULTLESS_PLAN has no plan of this process; NULL: it has, or may have none. */
 const char *fl_keep_why_nothing(const struct fl_plan_stats *s);
 /* The addresses of the planner's own memory, and how much of them is mapped. */

@@ -325,6 +325,7 @@ static void boot_once(void)
         fl_report_on_signal((int)fl_runtime.options.value[FL_OPTION_stats_signal]);
     }
     log_choice();
+    fl_live_start();
     fl_route.threshold =
         fl_runtime.active ? fl_runtime.options.value[FL_OPTION_threshold] : SIZE_MAX;
 }
