@@ -165,18 +165,6 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
     }
 }
 
-void fl_context_note_sizes(struct fl_step_context *c, const struct fl_record *rec)
-{
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        struct fl_layout *l = c->serve.known[i];
-        bool other = l != NULL && l->exact && l->n == rec->n && l->hash != rec->hash;
-        c->learn.varied = other ? rec->n : c->learn.varied;
-        if (other && l != c->serve.layout && l != c->job.grown) {
-            forget(c, l);
-        }
-    }
-}
-
 /* By why it ends: how many failures that is, where it has not served for long; is the plan forgotten in any case, and does the
  * context rest? */
 static const struct {
@@ -190,13 +178,12 @@ static const struct {
     [FL_END_FORKED] = {.rests = true},
 };
 
-static unsigned failures_of(struct fl_step_context *c, const struct fl_layout *l, enum fl_end why)
+static unsigned failures_of(const struct fl_step_context *c, const struct fl_layout *l,
+                            enum fl_end why)
 {
-    if (why == FL_END_LOST && l->exact && c->serve.served < EXACT_LEAST) {
-        c->learn.varied = l->n;
-        return FAILURES;
-    }
-    return fates[why].failures;
+    bool too_soon = why == FL_END_LOST && l->exact && c->serve.served < EXACT_LEAST;
+
+    return too_soon ? FAILURES : fates[why].failures;
 }
 
 /* The plan that is served has come to its end. True: it never served for long, and is to be forgotten: what was taken for a step may
@@ -211,7 +198,7 @@ static bool is_hopeless(struct fl_step_context *c, struct fl_layout *l, enum fl_
         l->failed = (uint8_t)(served_long ? 0 : fl_min(l->failed + failures, UINT8_MAX));
     }
     bool hopeless = !c->who.declared && l->failed >= FAILURES && !in_work;
-    if (hopeless && c->watch.detect != NULL && l->n != c->learn.varied) {
+    if (hopeless && c->watch.detect != NULL) {
         fl_detect_doubt(c->watch.detect, l->period, c->serve.served);
         c->lead.alone = c->lead.leader != NULL && fl_detect_period(c->watch.detect) == 0;
     }
