@@ -15,7 +15,7 @@ enum {
     WORD_BITS = 64
 };
 static const size_t use_least = (size_t)128 << 20;  /* bytes in use, below which nothing waits */
-static const size_t most_of_one = (size_t)16 << 20; /* bytes on one shelf */
+static const size_t most_of_one = (size_t)32 << 20; /* bytes on one shelf */
 
 static _Thread_local uint64_t held; /* over a fork of this thread's: bit i: shelf number i */
 
