@@ -154,6 +154,42 @@ static void a_node_that_is_full_sends_its_threads_to_the_region(void **state)
     assert_false(free_by(e));
 }
 
+/* What its thread asked last holds for the next misses, too, as it does for hits. */
+static void at_home_a_miss_asks_nobody(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take_by(MIB(1)), *after = take_by(MIB(1));
+    uintptr_t base = e->base;
+    assert_true(fl_cache_is_home(own));
+    assert_true(free_by(e));
+    asked = 0;
+    uint64_t locks = region.stats.locks;
+    e = take_by(KIB(512)); /* its cache has none */
+    assert_int_equal(asked, 0);
+    assert_int_equal(region.stats.locks, locks + 1);
+    assert_int_equal(e->base, base);
+    assert_lies(e, 0);
+    assert_true(fl_cache_is_home(own));
+    give(e);
+    give(after);
+    assert_settled();
+}
+
+static void now_and_then_it_does(void **state)
+{
+    struct fl_extent *e = take_by(MIB(1));
+    int n = 0;
+    (void)state;
+    ask_on(1); /* and nobody tells */
+    for (asked = 0; asked == 0 && n < 1000; n++) {
+        give(e);
+        e = take_by(MIB(1) - (n % 2 == 0 ? KIB(4) : 0));
+    }
+    assert_in_range(n, 32, 64);
+    assert_lies(e, 1);
+    assert_true(fl_cache_is_home(own));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, each, after_each)
@@ -166,6 +202,8 @@ int main(void)
         T(on_a_cpu_of_no_known_node_nothing_is_kept),
         T(a_policy_that_changes_amid_a_request_is_asked_for_anew),
         T(a_node_that_is_full_sends_its_threads_to_the_region),
+        T(at_home_a_miss_asks_nobody),
+        T(now_and_then_it_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
