@@ -12,7 +12,7 @@ static unsigned zone_of(const struct fl_region *r, struct fl_cache *own, size_t 
         return 0;
     }
     bool home = own != NULL && len < r->placing.alike_below && fl_cache_is_home(own);
-    return home && ++own->misses % ASKS != 0 ? own->zone : NO_ZONE;
+    return home && ++own->asks % ASKS != 0 ? own->zone : NO_ZONE;
 }
 
 /* Is there but one way to serve it? Holes elsewhere are none of its business. Lock: region. */

@@ -190,6 +190,33 @@ static void now_and_then_it_does(void **state)
     assert_true(fl_cache_is_home(own));
 }
 
+/* Two threads of one CPU may have policies of their own: what waits there is of several zones. */
+static void what_waits_on_a_shelf_serves_its_own_zone(void **state)
+{
+    struct fl_cache *other;
+    (void)state;
+    region.config.shelf_from = MIB(1);
+    struct fl_extent *e = take_by(MIB(1)), *f = take_by(MIB(16));
+    fl_region_lock(&region);
+    fl_shelf_resize(&region);
+    fl_region_unlock(&region);
+    other = fl_cache_acquire(&region);
+    ask_on(1);
+    give(fl_region_take(&region, other, MIB(1), fl_page.base, false));
+    assert_int_equal(other->zone, 1);
+    assert_true(fl_cache_is_home(other) && fl_cache_is_home(own));
+    assert_true(fl_extent_claim(e, region.epoch));
+    assert_true(fl_shelf_put(&region, own, e));
+    assert_null(fl_shelf_take(&region, other, MIB(1)));
+    assert_ptr_equal(fl_shelf_take(&region, own, MIB(1)), e);
+    assert_lies(e, 0);
+    ask_on(0);
+    fl_cache_release(&region, other);
+    give(e);
+    give(f);
+    assert_settled();
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, each, after_each)
@@ -204,6 +231,7 @@ int main(void)
         T(a_node_that_is_full_sends_its_threads_to_the_region),
         T(at_home_a_miss_asks_nobody),
         T(now_and_then_it_does),
+        T(what_waits_on_a_shelf_serves_its_own_zone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
