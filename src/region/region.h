@@ -32,6 +32,7 @@
 #include "region/pin.h"
 #include "region/residency.h"
 #include "region/shelf.h"
+#include "region/tree.h"
 #include "region/zone.h"
 #include "stats/stats.h"
 
@@ -439,6 +440,8 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor);
 
 /* Adds this region's figures, with those of all thread caches, to `out`. */
 void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out);
+/* Where these lie, for readers outside the process.  Context: boot. */
+void fl_region_live(const struct fl_region *r, struct fl_live_page *p);
 
 /* What is populated on each node; where there is one, none. Bytes.  Cost: a walk over all extents, the lock held. */
 void fl_region_nodes_read(struct fl_region *r, struct fl_stats_nodes *out);

@@ -220,35 +220,6 @@ static void a_known_step_is_served_at_once_after_a_rest(void **state)
     assert_sound();
 }
 
-/* As if other arenas had taken all pages of this one since the last step. */
-static void hand_round(unsigned i)
-{
-    (void)i;
-    if (fl_plan_mine->serve.arena != NULL) {
-        fl_plan_mine->serve.arena->brought = fl_plan_mine->serve.arena->limit;
-    }
-}
-
-/* Moving them back in each step costs more than the plan is worth. */
-static void a_plan_whose_pages_are_handed_round_rests(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < 40; i++) {
-        loop_step(&usual);
-    }
-    assert_int_equal(loop_planned(&usual), N);
-    usual.also = hand_round;
-    for (unsigned i = 0; i < 12; i++) {
-        loop_step(&usual);
-    }
-    usual.also = NULL;
-    assert_int_equal(fl_plan_mine->state, FL_REST);
-    assert_int_equal(plan_stats().drops, 1);
-    assert_int_equal(loop_planned(&usual), 0);
-    loop_over(&usual);
-    assert_sound();
-}
-
 static pthread_barrier_t turn;
 static void *passed[2]; /* a block for the other to free */
 
@@ -375,7 +346,6 @@ int main(void)
         T(steps_that_begin_late_are_found),
         T(what_is_followed_is_followed_on),
         T(what_threads_leave_is_bounded),
-        T(a_plan_whose_pages_are_handed_round_rests),
         T(a_loop_that_is_no_step_is_let_alone),
         T(a_known_step_is_served_at_once_after_a_rest),
         T(a_block_is_freed_while_its_context_begins_anew),
