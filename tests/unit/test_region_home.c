@@ -162,10 +162,10 @@ static void at_home_a_miss_asks_nobody(void **state)
     uintptr_t base = e->base;
     assert_true(fl_cache_is_home(own));
     assert_true(free_by(e));
-    asked = 0;
+    nasked = 0;
     uint64_t locks = region.stats.locks;
     e = take_by(KIB(512)); /* its cache has none */
-    assert_int_equal(asked, 0);
+    assert_int_equal(nasked, 0);
     assert_int_equal(region.stats.locks, locks + 1);
     assert_int_equal(e->base, base);
     assert_lies(e, 0);
@@ -181,7 +181,7 @@ static void now_and_then_it_does(void **state)
     int n = 0;
     (void)state;
     ask_on(1); /* and nobody tells */
-    for (asked = 0; asked == 0 && n < 1000; n++) {
+    for (nasked = 0; nasked == 0 && n < 1000; n++) {
         give(e);
         e = take_by(MIB(1) - (n % 2 == 0 ? KIB(4) : 0));
     }

@@ -12,12 +12,12 @@ static struct {
 } map[MAPS];
 size_t nmap;
 
-unsigned asked;
+unsigned nasked;
 
 static void wish(size_t len, struct fl_wish *out)
 {
     (void)len;
-    asked++;
+    nasked++;
     *out = wished;
 }
 
