@@ -234,7 +234,8 @@ static void move_base_pages(uintptr_t page, int id)
     }
 }
 
-/* One call for huge pages as wholes; another for those that are mapped by base pages, which its last page tells. */
+/* One call for huge pages as wholes; another for those that are mapped by base pages, which its
+ * last page tells. */
 static int move_batch(size_t n, const uintptr_t page[], int id)
 {
     uintptr_t last[MOVE_BATCH];

@@ -1,5 +1,5 @@
-/* The command's file: dynamic or static, for whom, with whose malloc. Nothing of it is trusted: what
- * lies outside of the file is not there. */
+/* The command's file: dynamic or static, for whom, with whose malloc. Nothing of it is trusted:
+ * what lies outside of the file is not there. */
 #include "launcher/check.h"
 
 #include <elf.h>
@@ -43,7 +43,8 @@ static void unmap(const struct image *m)
     munmap((void *)(uintptr_t)m->bytes, m->len);
 }
 
-/* `count` things of `width` bytes at `offset`, aligned for `align`; NULL: not all are in the file. */
+/* `count` things of `width` bytes at `offset`, aligned for `align`; NULL: not all are in the
+ * file. */
 static const void *part(const struct image *m, uint64_t offset, uint64_t count, uint64_t width,
                         size_t align)
 {
