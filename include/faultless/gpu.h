@@ -15,9 +15,9 @@
  *   -EBUSY      in use: what must be idle for this is not
  *   -ESTALE     the plan of the mirror has another arena, or has outgrown it: make another mirror
  *   -EINPROGRESS  the stream is being captured into a graph, and this would need the driver. What a
- *                 graph uses is freed when the graph has
+ * graph uses is freed when the graph has
  *               been destroyed. Other streams' requests go on meanwhile; what waits for the whole
- *               device is refused
+ * device is refused
  *   -ECHILD     a fork's child: the parent's devices are not its own
  *   -ESHUTDOWN  the driver, or its context, has gone
  *   -ENOTSUP    this driver or device cannot
@@ -41,13 +41,13 @@ struct fl_gpu_slot;
 
 /* Device `device` (the driver's number), in the calling thread's current context if that is one of
  * this device, else its primary context. `*out` is the same handle for the same device and context
- * until the last fl_gpu_close. -ENODEV never prints. Threads: any.  Signals: not safe.  Fork: a
- * child's calls say -ECHILD. */
+ * until the last fl_gpu_close. -ENODEV never prints.
+ * Threads: any.  Signals: not safe.  Fork: a child's calls say -ECHILD. */
 FL_API int fl_gpu_open(int device, struct fl_gpu **out);
 FL_API int fl_gpu_close(struct fl_gpu *gpu); /* -EBUSY while a pool or a mirror of it is there */
 /* What the calling thread's last failed call met: "cuMemAlloc of 4096 bytes:
- * CUDA_ERROR_OUT_OF_MEMORY (2)"; "" when none failed. Why there is no device, after
- * -ENODEV.  Threads: any; the text is the thread's own until its next fl_gpu_ call. */
+ * CUDA_ERROR_OUT_OF_MEMORY (2)"; "" when none failed. Why there is no device, after -ENODEV.
+ * Threads: any; the text is the thread's own until its next fl_gpu_ call. */
 FL_API const char *fl_gpu_error(void);
 
 enum fl_gpu_strategy {
@@ -64,13 +64,14 @@ enum fl_gpu_target { FL_GPU_DEVICE, FL_GPU_PINNED };
 /* What may be taken of what another stream freed. */
 enum fl_gpu_reuse {
     FL_GPU_REUSE_QUERY, /* what that stream is done with */
-    FL_GPU_REUSE_OWN,   /* nothing */
+    FL_GPU_REUSE_OWN,   /* nothing; pinned: as query, for the host is on no stream */
     FL_GPU_REUSE_WAIT,  /* all of it: the taker's stream waits for that point of the other */
 };
 /* How the pool knows how far a stream is. The legacy stream always lasts. */
 enum fl_gpu_events {
     FL_GPU_EVENTS_EAGER, /* an event at each free; on streams that last when it is wanted */
-    FL_GPU_EVENTS_LAZY,  /* all streams last, as by fl_gpu_pool_stream_lasts */
+    /* All streams last, as by fl_gpu_pool_stream_lasts, but may be captured: a free asks. */
+    FL_GPU_EVENTS_LAZY,
 };
 
 /* Fill it by fl_gpu_pool_defaults, then change what is to be different. A program that was built
@@ -93,10 +94,9 @@ struct fl_gpu_pool_options {
     size_t limit;
     bool free_idle;          /* auto_growth: idle chunks go back at each free */
     bool free_before_growth; /* auto_growth: and before another is taken */
-    double
-        /* frees pile up to so many GiB and are then reclaimed together; 0: at once; below 0: never
-         * unasked */
-        gc_gb;
+    /* Frees pile up to so many GiB and are then reclaimed together; 0: at once; below 0: never
+     * unasked. */
+    double gc_gb;
     double gc_fraction; /* of a batch, largest first (1.0) */
     bool gc_fast;       /* a batch is reclaimed by stream order, not when the kernels have ended */
     enum fl_gpu_reuse reuse;
@@ -131,14 +131,22 @@ FL_API int fl_gpu_pool_find(struct fl_gpu_pool *pool, uint64_t address, struct f
  * that another thread ends meanwhile. */
 FL_API struct fl_gpu_pool *fl_gpu_owner(uint64_t address, struct fl_gpu_block *out);
 
-/* `size` 0 is served as 1. For pinned pools `*out` is an address of the host. What `stream` freed
- * it may have again at once: it is in order after that. On a stream that lasts a hit makes no
- * driver call.  Threads: any. Signals: not safe.  Cost: O(1) or O(log free blocks). */
+/* In place of a stream: the host alone. As the stream of a free it says that nothing which is
+ * queued uses the block, but on streams recorded on it: the block is anybody's at once, without a
+ * call of the driver. Frameworks whose frees of pinned memory name no stream mean this (PyTorch's,
+ * MXNet's, PaddlePaddle's do). */
+#define FL_GPU_HOST ((void *)-1)
+/* `size` 0 is served as 1. What `stream` freed it may have again at once: it is in order after
+ * that. On a stream that lasts a hit makes no driver call. For pinned pools `*out` is an address of
+ * the host, which is in no stream's order: `stream` is not looked at, and a hit makes no driver
+ * call.
+ * Threads: any.  Signals: not safe.  Cost: O(1) or O(log free blocks). */
 FL_API int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint64_t *out);
-/* What was submitted to `stream` so far may still use it. Never waits, but where memory goes back
- * to the driver at once: unpooled, what is too large for naive_best_fit, free_idle. -ENOENT: not
- * the pool's, or freed already; what the driver says of a stream that it refuses: the block is in
- * use still. */
+/* What was submitted to `stream` so far may still use it; FL_GPU_HOST: nothing does. Driver calls:
+ * none of FL_GPU_HOST, the legacy stream and streams that last; else four. Never waits, but where
+ * memory goes back to the driver at once: unpooled, what is too large for naive_best_fit,
+ * free_idle. -ENOENT: not the pool's, or freed already; what the driver says of a stream that it
+ * refuses: the block is in use still. */
 FL_API int fl_gpu_pool_free(struct fl_gpu_pool *pool, uint64_t address, void *stream);
 /* Back to the driver, past the pool (MXNet's DirectFree), which waits for the device; so pinned
  * memory is not to be freed like this while a stream is captured. -EBUSY: a part of a larger chunk,
@@ -253,8 +261,8 @@ FL_API int fl_gpu_mirror_input(const void *block);
 /* Without a device (`gpu` NULL), or where its driver refuses to register the range, the mirror has
  * its host side alone: twins are 0 and copies say -ENODEV. -ENODATA: the context has no plan yet;
  * -EBUSY: its plan has a mirror. A mirror's range is never malloc's own, unless it is a plan's
- * arena; nothing moves it, takes its pages or lends them to children. Threads: one at a time for
- * one mirror; ranges are copied by any.  Signals: not safe. */
+ * arena; nothing moves it, takes its pages or lends them to children.
+ * Threads: one at a time for one mirror; ranges are copied by any.  Signals: not safe. */
 FL_API int fl_gpu_mirror_create(struct fl_gpu *gpu, const struct fl_gpu_mirror_options *o,
                                 struct fl_gpu_mirror **out);
 /* Waits for its copies; kernels that use its memory have ended. */
@@ -321,9 +329,9 @@ FL_API int fl_gpu_stage(struct fl_gpu *gpu, uint64_t to, const void *from, size_
 /* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so.0", "fl_gpu_torch_alloc",
  * "fl_gpu_torch_free"), with a pool for each device, in its primary context, by
  * fl_gpu_pool_defaults. docs/gpu.md has how the others are set.  Threads: any. */
-/* Without memory: what is unused goes back and it is tried again; then throws, as PyTorch expects:
- * c10::OutOfMemoryError where PyTorch exports it, else std::runtime_error, "CUDA out of memory
- * ...". In a process that has no C++ library NULL, and one line on standard error. */
+/* Without memory: what is idle goes back and it is tried again; then throws, as PyTorch
+ * expects: c10::OutOfMemoryError where PyTorch exports it, else std::runtime_error, "CUDA out of
+ * memory ...". In a process that has no C++ library NULL, and one line on standard error. */
 FL_API void *fl_gpu_torch_alloc(ssize_t size, int device, void *stream);
 /* `stream` is the one of the allocation, and need not be there any more. */
 FL_API void fl_gpu_torch_free(void *p, ssize_t size, int device, void *stream);
@@ -365,8 +373,7 @@ FL_API void fl_gpu_cupy_free(void *pool, void *address, int device);
 FL_API struct fl_gpu_pool *fl_gpu_cupy_pool(int device); /* as fl_gpu_torch_pool */
 
 /* A Chrome trace (chrome://tracing, Perfetto) of what pools do from now on, to `path`, until
- * fl_gpu_trace_end or exit. Also
- * FAULTLESS_GPU_TRACE.  -EBUSY: there is one. */
+ * fl_gpu_trace_end or exit. Also FAULTLESS_GPU_TRACE.  -EBUSY: there is one. */
 FL_API int fl_gpu_trace_begin(const char *path);
 FL_API int fl_gpu_trace_end(void);
 /* What is allocated now, a line each by tag: "Attribute Name","Requested Size","Device","Actual

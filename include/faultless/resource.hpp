@@ -84,7 +84,7 @@ template <enum fl_gpu_target Target> class resource
     }
 
     /* For any stream and the host, at once: what the legacy stream did with it before has ended.
-     * And back: nobody uses it any more. */
+     * And back: it is not used any more. */
     void *allocate_sync(std::size_t bytes, std::size_t alignment = most_aligned)
     {
         void *p = take(bytes, alignment, nullptr);
