@@ -68,13 +68,13 @@ static struct fl_run find_growth(struct fl_region *r, size_t len, size_t align, 
     struct fl_extent_tree *empty = &r->zone[zone].empty;
 
     fl_zone_extend(r, zone, len, align);
-    struct fl_extent *e = fl_fit_lowest(empty);
+    struct fl_extent *e = fl_tree_lowest(empty);
     bool lowest = fl_supply_is_full(r, len, fl_page.huge);
 
     for (int i = 0; i < GROWTH_CANDIDATES && e != NULL && !(lowest && best.start != NULL); i++) {
         consider(r, &best, fl_extent_free_before(r, e->base, zone), len, align);
         consider(r, &best, e, len, align);
-        e = fl_fit_higher(e);
+        e = fl_tree_higher(e);
     }
     if (best.start == NULL) {
         consider(r, &best, fl_fit_first(empty, len, align), len, align);
@@ -314,11 +314,12 @@ static struct fl_extent *take_in(struct fl_region *r, struct fl_cache *own, size
                                  unsigned zone, bool any_room)
 {
     bool look = g->look, lent = g->lent;
-    uint8_t loans = g->loans;
+    uint8_t loans = g->loans, dry = g->dry;
 
     fl_grant_begin(g, g->zero, g->seen);
     g->look = look;
     g->loans = loans;
+    g->dry = dry;
     g->lent = lent;
     g->zone = (uint8_t)zone;
     g->any_room = any_room;

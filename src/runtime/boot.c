@@ -60,7 +60,8 @@ static void note_thread(struct fl_cache *c)
     }
 }
 
-/* The user's own settings of glibc's thresholds win. Read at boot: later another thread may be changing the environment. */
+/* The user's own settings of glibc's thresholds win. Read at boot: later another thread may be
+ * changing the environment. */
 static bool may_tune_next(void)
 {
     const char *tunables = getenv("GLIBC_TUNABLES");
@@ -222,7 +223,6 @@ static void plan_worker(uint64_t decay_ms)
     fl_worker_add(w, fl_report_wanted, 0);
     if (fl_runtime.numa.active) {
         fl_worker_add(w, fl_place_refresh, 0);
-        fl_worker_add(w, fl_plan_follow, 0);
     }
     if (decay_ms != 0) {
         fl_worker_add(w, fl_plan_age, plan_tick_ns());
@@ -276,8 +276,8 @@ static void start_region(void)
     }
 }
 
-/* FAULTLESS_STATS is expanded when it is written to, and the GPU trace's %p when that begins: a child
- * of fork has another pid. */
+/* FAULTLESS_STATS is expanded when it is written to, and the GPU trace's %p when that begins: a
+ * child of fork has another pid. */
 static void expand_names(char *const env[])
 {
     static const enum fl_option_id id[] = {FL_OPTION_plan, FL_OPTION_trace, FL_OPTION_gpu_trace};
@@ -326,6 +326,7 @@ static void boot_once(void)
         fl_report_on_signal((int)fl_runtime.options.value[FL_OPTION_stats_signal]);
     }
     log_choice();
+    fl_live_start();
     fl_route.threshold =
         fl_runtime.active ? fl_runtime.options.value[FL_OPTION_threshold] : SIZE_MAX;
 }

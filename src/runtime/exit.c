@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { REPORT_BYTES = 40960 };
+enum { REPORT_BYTES = FL_PROMETHEUS_BYTES }; /* the longest report */
 
 enum where { NOWHERE, SUMMARY, TABLE, JSON, PROMETHEUS };
 
@@ -84,12 +84,12 @@ static int write_file(enum where where, bool soon)
     }
     fl_read_stats(&values);
     read_program(program, sizeof program);
+    fl_gpu_stats_read(&gpus, soon);
     if (where == PROMETHEUS) {
-        fl_stats_format_prometheus(&values, getpid(), program, &t);
+        fl_stats_format_prometheus(&values, &gpus, getpid(), program, &t);
         return fl_sys.replace_file(path, text, t.len);
     }
     read_nodes(&nodes);
-    fl_gpu_stats_read(&gpus, soon);
     fl_stats_format_json(&values, &nodes, &gpus, getpid(), program, &t);
     return fl_sys.append_file(path, text, t.len);
 }
@@ -183,15 +183,15 @@ static void measure(struct fl_summary *s)
 /* The launcher's process, by its word; 0: none. Constant after boot. */
 static uint64_t launched;
 
-/* Somebody asked for this process: by the launcher, or in a shell with job control. It is none of many
+/* This process was asked for: by the launcher, or in a shell with job control. It is none of many
  * helpers. */
 static bool is_asked_for(void)
 {
     return launched == (uint64_t)getpid() || getpgrp() == getpid();
 }
 
-/* A process that did nothing has a line in place of the table, and none in place of a line where it is
- * a helper. */
+/* A process that did nothing has a line in place of the table, and none in place of a line where it
+ * is a helper. */
 static void say_at_exit(enum where where)
 {
     char text[REPORT_BYTES], program[64];

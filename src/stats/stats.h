@@ -1,9 +1,12 @@
-/* Counters and their printed forms. Knows no layer above; figures of the kernel's are read by tools, not here.
+/* Counters and their printed forms. Knows no layer above; figures of the kernel's are read by
+ * tools, not here.
  *
- * Per-thread counters are written by their thread alone (relaxed, plain stores) and summed when somebody reads. */
+ * Per-thread counters are written by their thread alone (relaxed, plain stores) and summed when
+ * they are read. */
 #ifndef FL_STATS_STATS_H
 #define FL_STATS_STATS_H
 
+#include "stats/live.h"
 #include "stats/timeline.h"
 #include "sys/sys.h"
 
@@ -21,6 +24,7 @@ struct fl_region_stats {
     uint64_t lazy;           /* of these, handed out unpopulated */
     uint64_t lazy_bytes;     /* of the lazy ones, together */
     uint64_t gives;          /* extents that came back */
+    uint64_t locks;          /* times that the region's lock was taken */
     uint64_t refused;        /* requests left to the next allocator */
     uint64_t populate_bytes; /* populated so far */
     uint64_t populate_errors;
@@ -36,8 +40,8 @@ struct fl_region_stats {
     uint64_t populated_peak; /* bytes */
 };
 
-/* One snapshot, in the order it is printed. X(field, kind, text). kind: COUNTER (since the process began) or GAUGE (now, or a peak).
- * Units: bytes where the text says so, else counts. */
+/* One snapshot, in the order it is printed. X(field, kind, text). kind: COUNTER (since the process
+ * began) or GAUGE (now, or a peak). Units: bytes where the text says so, else counts. */
 #define FL_STATS_FIELDS(X)                                                                         \
     X(active, GAUGE, "large requests are served (1) or every request passed through (0)")          \
     X(requests, COUNTER, "large requests served, by plans too")                                    \
@@ -75,7 +79,8 @@ struct fl_region_stats {
     X(free_held_bytes, GAUGE, "bytes free and held now, beside those and the stock")               \
     X(plan_recorded, COUNTER, "steps recorded, to learn from")                                     \
     X(served_bytes, COUNTER, "bytes of the large requests served")                                 \
-    X(lazy_bytes, COUNTER, "of these, bytes handed out unpopulated")
+    X(lazy_bytes, COUNTER, "of these, bytes handed out unpopulated")                               \
+    X(region_locks, COUNTER, "times that the region's lock was taken")
 
 struct fl_stats_values {
 #define X(field, kind, text) uint64_t field;
@@ -89,51 +94,52 @@ struct fl_residency_values {
     uint64_t free_bytes, free_resident_bytes;   /* free and held, thread caches included */
     uint64_t stock_bytes, stock_resident_bytes; /* held; likewise below */
     uint64_t table_bytes, table_resident_bytes; /* the library's own */
-    uint64_t unknown_bytes; /* of which nobody knows: they count in none of the resident ones */
+    uint64_t unknown_bytes; /* whose state is unknown: they count in none of the resident ones */
 };
 
-/* What we hold populated, by node, as far as we know; what the kernel says of it is faultstat's. Bytes. */
+/* What we hold populated, by node, as far as we know; what the kernel says of it is faultstat's.
+ * Bytes. */
 enum { FL_STATS_NODES = 64 };
 struct fl_stats_nodes {
     unsigned n; /* 0: one node, and nothing is said */
     struct fl_stats_node {
         unsigned id;            /* the kernel's number */
-        uint64_t extents, free; /* out of the stock; the part of them that nobody has */
+        uint64_t extents, free; /* out of the stock; the part of them that is free */
         uint64_t stock;
     } node[FL_STATS_NODES];
     uint64_t several; /* what several nodes share: in turn, or as it was touched */
 };
 
 /* What pools and mirrors have of one GPU, as the public struct fl_gpu_device_stats has it, which
- * docs and faultless/gpu.h explain. X(field). */
+ * docs and faultless/gpu.h explain. X(field, kind, text), as above. */
 #define FL_STATS_GPU_FIELDS(X)                                                                     \
-    X(held_bytes)                                                                                  \
-    X(held_peak_bytes)                                                                             \
-    X(limit_bytes)                                                                                 \
-    X(pools)                                                                                       \
-    X(occupied_bytes)                                                                              \
-    X(free_bytes)                                                                                  \
-    X(requested_bytes)                                                                             \
-    X(allocs)                                                                                      \
-    X(hits)                                                                                        \
-    X(planned_hits)                                                                                \
-    X(driver_allocs)                                                                               \
-    X(driver_ns)                                                                                   \
-    X(implicit_syncs)                                                                              \
-    X(pinned_pools)                                                                                \
-    X(pinned_bytes)                                                                                \
-    X(mirrors)                                                                                     \
-    X(mirror_bytes)                                                                                \
-    X(copies)                                                                                      \
-    X(copied_bytes)                                                                                \
-    X(stalls)
+    X(held_bytes, GAUGE, "bytes held of the driver now")                                           \
+    X(held_peak_bytes, GAUGE, "peak of that, bytes")                                               \
+    X(limit_bytes, GAUGE, "bytes that may be held; 0: no limit")                                   \
+    X(pools, GAUGE, "pools of device memory now")                                                  \
+    X(occupied_bytes, GAUGE, "bytes of these pools that blocks have")                              \
+    X(free_bytes, GAUGE, "bytes of these pools that no block has")                                 \
+    X(requested_bytes, GAUGE, "bytes that were asked for, of those that blocks have")              \
+    X(allocs, COUNTER, "requests")                                                                 \
+    X(hits, COUNTER, "of these served from what a pool had")                                       \
+    X(planned_hits, COUNTER, "of these served where a plan says")                                  \
+    X(driver_allocs, COUNTER, "times that the driver was asked for memory")                        \
+    X(driver_ns, COUNTER, "nanoseconds in these calls")                                            \
+    X(implicit_syncs, COUNTER, "calls of the driver that waited for the whole device")             \
+    X(pinned_pools, GAUGE, "pools of pinned memory now")                                           \
+    X(pinned_bytes, GAUGE, "bytes pinned now")                                                     \
+    X(mirrors, GAUGE, "mirrors now")                                                               \
+    X(mirror_bytes, GAUGE, "bytes of the device that they have")                                   \
+    X(copies, COUNTER, "copies of mirrors and staging buffers")                                    \
+    X(copied_bytes, COUNTER, "bytes of these")                                                     \
+    X(stalls, COUNTER, "times that one of them waited for a copy")
 
 enum { FL_STATS_GPUS = 16 };
 struct fl_stats_gpus {
     unsigned n; /* 0: none was used, and nothing is said */
     struct fl_stats_gpu {
         unsigned id; /* the driver's number */
-#define X(field) uint64_t field;
+#define X(field, kind, text) uint64_t field;
         FL_STATS_GPU_FIELDS(X)
 #undef X
     } gpu[FL_STATS_GPUS];
@@ -151,8 +157,9 @@ static inline void fl_stats_bump(_Atomic uint64_t *counter)
     fl_stats_add(counter, 1);
 }
 
-/* Chrome's trace event format, the form of an object: head, events and tail, which chrome://tracing and Perfetto open. Numbers are whole
- * but for times, which are in microseconds with three decimals. Names are quoted as JSON wants them.
+/* Chrome's trace event format, the form of an object: head, events and tail, which chrome://tracing
+ * and Perfetto open. Numbers are whole but for times, which are in microseconds with three
+ * decimals. Names are quoted as JSON wants them.
  *
  * Source: "Trace Event Format", the Chromium project. */
 struct fl_chrome_arg {
@@ -168,7 +175,8 @@ struct fl_chrome_event {
     size_t args;
 };
 void fl_chrome_head(struct fl_text *t);
-/* `first`: no event is before it.  Cost: at most FL_CHROME_EVENT bytes plus those of its names and texts, each at most doubled. */
+/* `first`: no event is before it.  Cost: at most FL_CHROME_EVENT bytes plus those of its names and
+ * texts, each at most doubled. */
 enum { FL_CHROME_EVENT = 256 };
 void fl_chrome_event(struct fl_text *t, const struct fl_chrome_event *e, bool first);
 void fl_chrome_tail(struct fl_text *t);
@@ -190,10 +198,11 @@ struct fl_summary {
 /* What was avoided is estimated against an allocator that maps each request anew: all bytes served,
  * less those that were brought into memory, at the costs of the sample. */
 void fl_stats_format_summary(const struct fl_summary *s, struct fl_text *t);
-/* Text for node_exporter's textfile collector; labels: pid, program. */
-enum { FL_PROMETHEUS_BYTES = 16384 };
-void fl_stats_format_prometheus(const struct fl_stats_values *v, int pid, const char *program,
-                                struct fl_text *t);
+/* Text for node_exporter's textfile collector; labels: pid, program, and gpu for those of GPUs that
+ * were used. */
+enum { FL_PROMETHEUS_BYTES = 49152 };
+void fl_stats_format_prometheus(const struct fl_stats_values *v, const struct fl_stats_gpus *g,
+                                int pid, const char *program, struct fl_text *t);
 
 /* A table, one field a line; then, with several nodes, one line a node. And what of it is in
  * memory. `pid`: 0, it is not said. */
@@ -203,8 +212,8 @@ void fl_stats_format_nodes(const struct fl_stats_nodes *n, int pid, struct fl_te
 void fl_stats_format_gpu_summary(const struct fl_stats_gpus *g, int pid, struct fl_text *t);
 void fl_stats_format_gpus(const struct fl_stats_gpus *g, int pid, struct fl_text *t);
 void fl_stats_format_residency(const struct fl_residency_values *v, struct fl_text *t);
-/* One line of JSON with pid and program first, newline behind. `n`: NULL, or with several nodes they
- * are behind that; `g`: NULL, or the GPUs that were used are last. */
+/* One line of JSON with pid and program first, newline behind. `n`: NULL, or with several nodes
+ * they are behind that; `g`: NULL, or the GPUs that were used are last. */
 void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n,
                           const struct fl_stats_gpus *g, int pid, const char *program,
                           struct fl_text *t);

@@ -1,9 +1,10 @@
 /* Memory policies, CPUs and the nodes of pages, by raw system calls.
  *
- * libnuma has no part in the library: its constructor allocates, before us where it is loaded first, and exits where it does not
- * like /proc; every call of it may allocate. Its header has the numbers.
- * Sources: get_mempolicy(2), mbind(2), move_pages(2); kernel docs admin-guide/mm/numa_memory_policy; mm/mempolicy.c get_nodes, which
- * takes one from the length of a mask. */
+ * libnuma has no part in the library: its constructor allocates, before us where it is loaded
+ * first, and exits where it does not like /proc; every call of it may allocate. Its header has the
+ * numbers. Sources: get_mempolicy(2), mbind(2), move_pages(2); kernel docs
+ * admin-guide/mm/numa_memory_policy; mm/mempolicy.c get_nodes, which takes one from the length of a
+ * mask. */
 #include "sys/internal.h"
 
 #include <errno.h>
@@ -100,20 +101,11 @@ static int linux_where(size_t n, const uintptr_t addr[], int out_id[])
     return syscall(SYS_move_pages, 0, n, addr, NULL, out_id, 0) == 0 ? 0 : -errno;
 }
 
-/* A count of pages that stay is no refusal: where they lie is in out_id. */
-static int linux_move(size_t n, const uintptr_t addr[], const int to[], int out_id[])
-{
-    if (fl_sys_is_confined()) {
-        return -EPERM;
-    }
-    return syscall(SYS_move_pages, 0, n, addr, to, out_id, MPOL_MF_MOVE) >= 0 ? 0 : -errno;
-}
-
 #define LINUX_NODES                                                                                \
     {                                                                                              \
         .policy = linux_policy, .allowed = linux_allowed, .here = linux_here, .cpus = linux_cpus,  \
         .set_policy = linux_set_policy, .set_cpus = linux_set_cpus, .bind = linux_bind,            \
-        .where = linux_where, .move = linux_move                                                   \
+        .where = linux_where                                                                       \
     }
 
 const struct fl_nodes_sys fl_nodes_linux = LINUX_NODES;

@@ -72,8 +72,8 @@ static uint64_t bound(void)
     for (uint64_t t = 0; t < merged.horizon; t++) {
         uint64_t live = 0;
         for (const struct fl_slot *s = slot; s < slot + step[0].n; s++) {
-            bool is_live = s->kind <= FL_SLOT_DOUBLED && s->birth <= t && t < s->death;
-            live += is_live ? s->size << (s->kind == FL_SLOT_DOUBLED) : 0;
+            bool is_live = s->kind <= FL_SLOT_DOUBLE_BUFFERED && s->birth <= t && t < s->death;
+            live += is_live ? s->size << (s->kind == FL_SLOT_DOUBLE_BUFFERED) : 0;
         }
         most = live > most ? live : most;
     }
@@ -135,8 +135,8 @@ static void what_outlasts_the_step_has_one_place_or_two(void **state)
     }
     step[2].life[0].birth += 5; /* which is known from the next step, where that was recorded */
     assert_int_equal(merge(3), 0);
-    assert_int_equal(slot[0].kind, FL_SLOT_CROSSING);
-    assert_int_equal(slot[1].kind, FL_SLOT_DOUBLED);
+    assert_int_equal(slot[0].kind, FL_SLOT_SPANS_STEPS);
+    assert_int_equal(slot[1].kind, FL_SLOT_DOUBLE_BUFFERED);
     assert_int_equal(slot[2].kind, FL_SLOT_KEPT);
     assert_int_equal(slot[3].kind, FL_SLOT_PLANNED);
     assert_true(slot[0].birth == 0 && slot[0].death == merged.horizon);
@@ -146,9 +146,11 @@ static void what_outlasts_the_step_has_one_place_or_two(void **state)
 
     struct fl_pack_buffer b[8];
     uint32_t back[8];
-    assert_int_equal(fl_merge_buffers(slot, step[0].n, b, back, K, UINT64_MAX, 2 * K), 4);
-    assert_true(back[0] == 0 && back[1] == 2 && back[2] == 3 && back[3] == 6);
-    assert_true(b[2].size == 3 * K && b[2].birth == 0 && b[2].death == merged.horizon);
+    struct fl_merge_buffers to = {b, back, 0, 0};
+    fl_merge_buffers(slot, step[0].n, (struct fl_merge_unit){K, UINT64_MAX, 2 * K}, &to);
+    assert_true(to.n == 4 && to.free == 4);
+    assert_true(back[0] == 0 && back[1] == 2 && back[2] == 6 && back[3] == 3);
+    assert_true(b[3].size == 3 * K && b[3].birth == 0 && b[3].death == merged.horizon);
 }
 
 /* In any of the steps: one place in even steps and one in odd ones, planned though its size varies. */
@@ -166,16 +168,19 @@ static void what_is_marked_is_planned_twice(void **state)
     step[0].life[1].zone = 1;
     step[0].life[3].zone = 1;
     assert_int_equal(merge(4), 0);
-    assert_true(slot[0].kind == FL_SLOT_DOUBLED && slot[0].zone == 2);
-    assert_true(slot[1].kind == FL_SLOT_DOUBLED && slot[1].zone == 1 && slot[1].size == 12 * K);
+    assert_true(slot[0].kind == FL_SLOT_DOUBLE_BUFFERED && slot[0].zone == 2);
+    assert_true(slot[1].kind == FL_SLOT_DOUBLE_BUFFERED && slot[1].zone == 1 &&
+                slot[1].size == 12 * K);
     assert_true(slot[2].kind == FL_SLOT_VARIES && slot[3].kind == FL_SLOT_KEPT);
     assert_true(slot[1].birth == 0 && slot[1].death == merged.horizon);
     assert_int_equal(bound(), 2 * (2 + 12) * K);
 
     struct fl_pack_buffer b[8];
     uint32_t back[8];
-    assert_int_equal(fl_merge_buffers(slot, step[0].n, b, back, K, UINT64_MAX, K), 4);
-    assert_true(b[0].zone == 3 && b[1].zone == 4 && b[2].zone == 1 && b[3].zone == 2);
+    struct fl_merge_buffers to = {b, back, 0, 0};
+    fl_merge_buffers(slot, step[0].n, (struct fl_merge_unit){K, UINT64_MAX, K}, &to);
+    assert_true(to.n == 4 && to.free == 0); /* by zone, even steps first */
+    assert_true(back[0] == 2 && back[1] == 3 && back[2] == 0 && back[3] == 1);
 }
 
 static void the_next_step_says_when_it_is_asked_again(void **state)
@@ -185,10 +190,10 @@ static void the_next_step_says_when_it_is_asked_again(void **state)
     add(0, K, 40, 80);
     add(1, K, 20, 130); /* asked for again at 140: one place is enough */
     assert_int_equal(merge(2), 0);
-    assert_int_equal(slot[0].kind, FL_SLOT_CROSSING);
+    assert_int_equal(slot[0].kind, FL_SLOT_SPANS_STEPS);
     step[0].life[0].birth -= 20; /* at 120 */
     assert_int_equal(merge(2), 0);
-    assert_int_equal(slot[0].kind, FL_SLOT_DOUBLED);
+    assert_int_equal(slot[0].kind, FL_SLOT_DOUBLE_BUFFERED);
     for (size_t i = 0; i < 2;
          i++) { /* long after: whoever was the next step, it is not the newest */
         step[i].begin += i == 0 ? 1000 : 0;
@@ -196,7 +201,7 @@ static void the_next_step_says_when_it_is_asked_again(void **state)
     step[0].life[0].birth += 1000;
     step[0].life[0].death += 1000;
     assert_int_equal(merge(2), 0);
-    assert_int_equal(slot[0].kind, FL_SLOT_DOUBLED);
+    assert_int_equal(slot[0].kind, FL_SLOT_DOUBLE_BUFFERED);
 }
 
 static void kept_is_what_most_steps_keep(void **state)
@@ -207,11 +212,11 @@ static void kept_is_what_most_steps_keep(void **state)
     } row[] = {
         {{FL_LIFE_NEVER}, FL_SLOT_KEPT},
         {{FL_LIFE_NEVER, FL_LIFE_NEVER}, FL_SLOT_KEPT},
-        {{FL_LIFE_NEVER, 50}, FL_SLOT_CROSSING}, /* the newest step's may not be over */
-        {{50, FL_LIFE_NEVER}, FL_SLOT_CROSSING},
+        {{FL_LIFE_NEVER, 50}, FL_SLOT_SPANS_STEPS}, /* the newest step's may not be over */
+        {{50, FL_LIFE_NEVER}, FL_SLOT_SPANS_STEPS},
         {{50, FL_LIFE_NEVER, FL_LIFE_NEVER}, FL_SLOT_KEPT},
         {{FL_LIFE_NEVER, 50, FL_LIFE_NEVER, 50}, FL_SLOT_KEPT},
-        {{50, 50, FL_LIFE_NEVER, FL_LIFE_NEVER}, FL_SLOT_CROSSING},
+        {{50, 50, FL_LIFE_NEVER, FL_LIFE_NEVER}, FL_SLOT_SPANS_STEPS},
         {{50, 50, 50, 50}, FL_SLOT_PLANNED},
     };
     (void)state;
@@ -347,10 +352,12 @@ static void buffers_are_rounded_to_their_unit(void **state)
         {.size = 32 * FL_MIB + K, .birth = 0, .death = 5},
     };
     (void)state;
-    assert_int_equal(fl_merge_buffers(s, 3, b, back, 64 * FL_KIB, 32 * FL_MIB, 2 * FL_MIB), 3);
-    assert_true(b[0].size == 448 * FL_KIB && b[0].align == 64 * FL_KIB && b[0].previous == 0);
+    struct fl_merge_buffers to = {b, back, 0, 0};
+    fl_merge_buffers(s, 3, (struct fl_merge_unit){64 * FL_KIB, 32 * FL_MIB, 2 * FL_MIB}, &to);
+    assert_int_equal(to.n, 3);
+    assert_true(b[0].size == 448 * FL_KIB && b[0].align == 64 * FL_KIB && b[0].offset == 0);
     assert_true(b[1].size == 32 * FL_MIB && b[1].align == 4 * FL_MIB);
-    assert_true(b[2].size == 34 * FL_MIB && b[2].align == 2 * FL_MIB && b[2].zone == 0);
+    assert_true(b[2].size == 34 * FL_MIB && b[2].align == 2 * FL_MIB && to.free == 3);
     assert_true(b[0].birth == 1 && b[0].death == 2 && back[2] == 4);
 }
 

@@ -32,8 +32,6 @@ struct fl_learn {
     uint32_t begun;   /* steps of this loop */
     uint32_t sampled; /* recorded since a plan was last made */
     uint32_t stable;  /* of these, the last ones in a row that repeated the one before */
-    unsigned changes; /* steps in a row that had other sizes than the one before */
-    uint32_t varied;  /* requests of a step whose sizes vary; 0: of none so far */
 };
 
 /* Threads that share a step. One whose own requests tell of none takes over those of its leader,
@@ -52,7 +50,7 @@ struct fl_watch {
     struct fl_detect *detect; /* NULL: steps are declared, or there was no memory */
     bool counts_only;         /* it rests, and knows no layout: requests are counted in `rest` */
     bool warm;                /* without a thread, it has its memory still. Lock: plan */
-    uint32_t warmed;          /* events, at which the worker was called last for that */
+    uint32_t more_at;         /* events, at which the worker is called for more of it */
     _Atomic uint32_t warms; /* events, after which the detector's memory is to come ahead; 0: none.
                              * The worker takes it */
     uint32_t unfound;       /* requests of this watch, since the last step */

@@ -2,7 +2,7 @@
 #ifndef FL_PLAN_SERVE_ARENA_H
 #define FL_PLAN_SERVE_ARENA_H
 
-#include "plan/serve/claims.h"
+#include "plan/serve/bitmap.h"
 
 /* Bytes from which on a block begins at a huge page (measured: granules of 64 KiB inflate no training step by more than 0.8 %, those of
  * 2 MiB by up to 35 %). */
@@ -23,37 +23,26 @@ struct fl_arena_use {
     _Atomic unsigned held; /* times: nothing of it moves or goes back. Lock: plan, to write */
 };
 
-/* Where its memory lies, and where it goes: see follow.c. A zone is a placement class. */
-struct fl_arena_home {
-    _Atomic uint32_t zone; /* Lock: plan, to write */
-    _Atomic uint32_t
-        follows;        /* the zone it goes to, plus one; 0: it stays. Owner begins, worker ends */
-    _Atomic bool stays; /* the kernel moves nothing */
-    size_t followed;    /* huge pages that have been looked at, twice over. The worker */
-};
-
 /* The memory that a context's planned blocks lie in: see arena.c.
  * Type-stable: never freed, so that a late look at one is harmless. Its owner is the thread of the
  * context that has it. */
 struct fl_arena {
     struct fl_inner inner; /* first: fl_plan_give finds the arena by it */
-    struct fl_claims claims;
-    struct fl_claims filled; /* a bit a huge page that is in memory. Its owner */
-    struct fl_claims absent; /* a bit a granule of these. Its owner, or who claimed the granules */
+    struct fl_bitmap claimed;
+    struct fl_bitmap filled; /* a bit a huge page that is in memory. Its owner */
+    struct fl_bitmap absent; /* a bit a granule of these. Its owner, or who claimed the granules */
     uintptr_t base;
-    size_t words;           /* of claims.word */
+    size_t words;           /* of claimed.word */
     _Atomic size_t missing; /* huge pages below the limit that are not in memory. Its owner */
     _Atomic size_t height;  /* bytes of addresses; 0: none. Owner, or who claimed all of it */
     _Atomic size_t limit;   /* bytes that may be used. Its owner */
     size_t budget;     /* huge pages to be in memory at most, while others can move. Its owner */
     size_t hand;       /* the huge page that was looked at last for one to move. Its owner */
-    size_t brought;    /* huge pages that came from the region in this step. Its owner */
     _Atomic bool cold; /* its tables are to come into memory. Lock: plan, to write */
     _Atomic bool draining;
     _Atomic bool thinned;  /* idle pages are claimed for a moment, to leave. Lock: plan, to write */
     struct fl_arena *next; /* every arena ever made. Lock: plan */
     struct fl_arena_use use;
-    struct fl_arena_home home;
 };
 
 /* Takes addresses for `height` bytes and a quarter more; the arena has none. False: not to be had. The owner. */
@@ -67,7 +56,7 @@ bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n);
 /* `most` bytes of it are expected to be in use at once: beyond that, and beyond what was needed at once before, what is idle moves to where
  * it is wanted. The owner. */
 void fl_arena_expect(struct fl_arena *a, size_t most);
-/* fl_claims_fit below the limit. */
+/* fl_bitmap_fit below the limit. */
 size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
 /* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room);
@@ -90,9 +79,5 @@ struct fl_arena *fl_plan_first_arena(void);
 struct fl_arena *fl_arena_new(void);
 /* Nobody gets anything of it any more: it closes as soon as it is empty. */
 void fl_arena_retire(struct fl_arena *a);
-
-/* follow.c */
-/* The arena was opened. Lock: plan. */
-void fl_follow_forget(struct fl_arena *a);
 
 #endif

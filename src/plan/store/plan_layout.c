@@ -13,7 +13,7 @@ static uint64_t sum_of(const struct fl_layout *l)
         bool is_huge = s->size >= FL_HUGE_FROM;
         uint64_t bytes = is_huge ? fl_align_up(s->size, fl_page.huge) + fl_page.huge
                                  : fl_align_up(s->size, FL_GRANULE);
-        sum += bytes * (s->kind <= FL_SLOT_CROSSING ? 1 : 2);
+        sum += bytes * (s->kind <= FL_SLOT_SPANS_STEPS ? 1 : 2);
         bands = s->zone != 0 ? (uint64_t)fl_page.huge * 2 * FL_PLAN_ZONES : bands;
     }
     return sum + bands;
@@ -22,16 +22,15 @@ static uint64_t sum_of(const struct fl_layout *l)
 /* Do no two slots that live at once overlap? */
 static bool is_free_of_overlap(const struct fl_layout *l)
 {
-    struct fl_packing p = {.n = 0};
+    struct fl_merge_buffers b;
     size_t len = fl_pack_scratch(2 * (size_t)l->n);
     void *scratch = fl_plan_map_locked(len);
-    bool is_good = scratch != NULL && fl_packing_open(&p, l);
+    bool is_open = scratch != NULL && fl_engine_buffers(l, &b);
+    bool is_good = is_open && fl_pack_is_valid(b.buffer, b.n, l->height, scratch, len);
 
-    for (size_t i = 0; i < p.n; i++) {
-        p.buffer[i].offset = p.buffer[i].previous;
+    if (is_open) {
+        fl_engine_drop_buffers(l, &b);
     }
-    is_good = is_good && fl_pack_is_valid(p.buffer, p.n, l->height, scratch, len);
-    fl_packing_close(&p);
     fl_plan_unmap_locked((uintptr_t)scratch, len);
     return is_good;
 }
@@ -40,7 +39,7 @@ static bool is_free_of_overlap(const struct fl_layout *l)
 static bool is_sound(const struct fl_layout *l)
 {
     for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
-        if (s->kind <= FL_SLOT_DOUBLED && !fl_slot_is_planned(s)) {
+        if (s->kind <= FL_SLOT_DOUBLE_BUFFERED && !fl_slot_is_planned(s)) {
             return false;
         }
     }
@@ -55,7 +54,7 @@ static uint64_t expected(const struct fl_layout *l)
     uint64_t least = 0, most = 0;
 
     for (uint32_t i = 0; i < l->n; i++) {
-        if (l->slot[i].kind <= FL_SLOT_DOUBLED) {
+        if (l->slot[i].kind <= FL_SLOT_DOUBLE_BUFFERED) {
             least += l->slot[i].least;
             most += l->slot[i].size;
         }
@@ -79,6 +78,6 @@ struct fl_layout *fl_keep_layout(const void *file, size_t at, const struct fl_fi
         return NULL;
     }
     l->largest = expected(l);
-    fl_layout_seat(l);
+    fl_layout_make_entries(l);
     return l;
 }

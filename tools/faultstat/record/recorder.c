@@ -211,6 +211,7 @@ static void take_fault(struct fl_recorder *recorder, const struct fl_watch *watc
         .is_major = fault->is_major,
         .is_no_page = fault->is_no_page,
         .has_forked = process->has_forked,
+        .may_swap = recorder->may_swap,
     };
     facts.was_present = was_present(recorder, fault, facts.base_page);
     facts.is_copied = map != NULL && map->kind == FL_MAP_FILE && map->is_writable &&
@@ -401,6 +402,15 @@ void fl_recorder_finish(struct fl_recorder *recorder, const struct fl_watch *wat
     }
 }
 
+/* A line for each swap area stands below the headings. */
+static bool has_swap(void)
+{
+    char text[4096];
+    const char *line;
+    return fl_proc_read_text("/proc/swaps", text, sizeof(text)) > 0 &&
+           (line = strchr(text, '\n')) != NULL && line[1] != '\0';
+}
+
 int fl_recorder_open(struct fl_recorder *recorder, const struct fl_rings_spec *spec)
 {
     memset(recorder, 0, sizeof(*recorder));
@@ -411,6 +421,7 @@ int fl_recorder_open(struct fl_recorder *recorder, const struct fl_rings_spec *s
     if (spec != NULL) {
         fl_costs_measure(&recorder->costs); /* without perf events no kind is known to put it on */
     }
+    recorder->may_swap = has_swap();
     recorder->every = spec != NULL ? (double)spec->every : 1;
     recorder->perf_error = spec != NULL ? fl_rings_open(&recorder->rings, spec) : -ENODATA;
     if (recorder->perf_error == 0) {
