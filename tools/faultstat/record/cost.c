@@ -1,6 +1,7 @@
 #include "faultstat/record/cost.h"
 
 #include "faultstat/record/user_clock.h"
+#include "faultstat/steps.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -12,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FL_ROUNDS = 6 };
+enum { FL_ROUNDS = 4 };
 static const size_t area_len = (size_t)64 << 20; /* bytes: more than a core's caches */
 static const size_t huge_len = (size_t)2 << 20;  /* bytes: alignment; no fact of the machine */
 
@@ -41,9 +42,9 @@ enum touch {
 /* Times of one area's life, in ns of processor time. */
 struct life {
     double first;      /* touching it all, fresh */
-    double user;       /* of that in user mode, the mean of all rounds */
+    double user;       /* of that in user mode: a median, while ticks are counted */
     double again;      /* touching it all once more */
-    double again_user; /* of that in user mode: a mean, to be compared with the other */
+    double again_user; /* likewise, of the second touch */
     double load;       /* reading it all */
     double unmap;
     double faults; /* of the first */
@@ -102,40 +103,61 @@ static double give_area(char *base)
     return cpu_ns() - start;
 }
 
-static void live_once(struct life *best, const struct fl_user_clock *clock, const char *source,
-                      int advice, enum touch touch)
+/* User time of both touches of one life. */
+struct ticked {
+    double first;
+    double again;
+};
+
+/* One life, timed. Ticks of the clock lengthen what they meet, so lives with them are for `user`. */
+static void time_once(struct life *best, char *base, const char *source, enum touch touch)
 {
-    char *base = take_area(advice);
-    if (base == NULL) {
-        return;
-    }
     double faults = minor_faults();
-    double user = fl_user_clock_ns(clock);
     best->first = lesser(touch_all(base, source, touch), best->first);
-    best->user += (fl_user_clock_ns(clock) - user) / FL_ROUNDS;
     best->faults = minor_faults() - faults;
-    user = fl_user_clock_ns(clock);
     best->again = lesser(touch_all(base, source, touch), best->again);
-    best->again_user += (fl_user_clock_ns(clock) - user) / FL_ROUNDS;
     best->load = lesser(touch_all(base, source, LOAD), best->load);
-    best->unmap = lesser(give_area(base), best->unmap);
+}
+
+static struct ticked tick_once(char *base, const char *source, enum touch touch)
+{
+    struct fl_user_clock clock;
+    (void)fl_user_clock_open(&clock);
+    (void)touch_all(base, source, touch);
+    double user = fl_user_clock_ns(&clock);
+    (void)touch_all(base, source, touch);
+    struct ticked ticked = {user, fl_user_clock_ns(&clock) - user};
+    fl_user_clock_close(&clock);
+    return ticked;
 }
 
 /* The least of some lives: the host of a virtual machine may take its own faults in the first. */
 static struct life measure_life(int advice, enum touch touch)
 {
     struct life best = {0};
-    struct fl_user_clock clock;
     char *source = take_area(advice);
     if (source == NULL) {
         return best;
     }
     memset(source, 1, touch == SCALE ? area_len : 1);
-    (void)fl_user_clock_open(&clock);
-    for (int i = 0; i < FL_ROUNDS; i++) {
-        live_once(&best, &clock, source, advice, touch);
+    double first[FL_ROUNDS] = {0};
+    double again[FL_ROUNDS] = {0};
+    for (size_t i = 0; i < FL_ROUNDS * 2; i++) {
+        char *base = take_area(advice);
+        if (base == NULL) {
+            break;
+        }
+        if (i % 2 == 0) {
+            time_once(&best, base, source, touch);
+        } else {
+            struct ticked ticked = tick_once(base, source, touch);
+            first[i / 2] = ticked.first;
+            again[i / 2] = ticked.again;
+        }
+        best.unmap = lesser(give_area(base), best.unmap);
     }
-    fl_user_clock_close(&clock);
+    best.user = fl_median(first, FL_ROUNDS);
+    best.again_user = fl_median(again, FL_ROUNDS);
     (void)give_area(source);
     return best;
 }
