@@ -4,6 +4,7 @@
 #ifndef FL_STATS_STATS_H
 #define FL_STATS_STATS_H
 
+#include "stats/live.h"
 #include "stats/timeline.h"
 #include "sys/sys.h"
 
@@ -21,6 +22,7 @@ struct fl_region_stats {
     uint64_t lazy;           /* of these, handed out unpopulated */
     uint64_t lazy_bytes;     /* of the lazy ones, together */
     uint64_t gives;          /* extents that came back */
+    uint64_t locks;          /* times that the region's lock was taken */
     uint64_t refused;        /* requests left to the next allocator */
     uint64_t populate_bytes; /* populated so far */
     uint64_t populate_errors;
@@ -75,7 +77,8 @@ struct fl_region_stats {
     X(free_held_bytes, GAUGE, "bytes free and held now, beside those and the stock")               \
     X(plan_recorded, COUNTER, "steps recorded, to learn from")                                     \
     X(served_bytes, COUNTER, "bytes of the large requests served")                                 \
-    X(lazy_bytes, COUNTER, "of these, bytes handed out unpopulated")
+    X(lazy_bytes, COUNTER, "of these, bytes handed out unpopulated")                               \
+    X(region_locks, COUNTER, "times that the region's lock was taken")
 
 struct fl_stats_values {
 #define X(field, kind, text) uint64_t field;
