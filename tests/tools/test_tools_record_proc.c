@@ -175,6 +175,26 @@ static void the_page_holds_all_it_needs(void **state)
     free(text);
 }
 
+static void each_kind_has_a_colour_of_the_page(void **state)
+{
+    (void)state;
+    json_error_t error;
+    RECORD("--no-perf", "-q", "-o", path, "--", "true");
+    json_t *root = json_load_file(path, 0, &error);
+    assert_non_null(root);
+    size_t kinds = json_array_size(json_object_get(root, "kinds"));
+    json_decref(root);
+    REPORT("--html", "-", path);
+    const char *at = strstr(output.out, "const colour = [");
+    assert_non_null(at);
+    size_t colours = 1;
+    for (; *at != ']'; at++) {
+        colours += *at == ',';
+    }
+    assert_true(kinds > 0);
+    assert_int_equal(colours, kinds);
+}
+
 static void what_is_no_recording_is_refused(void **state)
 {
     (void)state;
@@ -206,6 +226,7 @@ int main(void)
         cmocka_unit_test(folded_stacks_are_a_line_each),
         cmocka_unit_test(the_flame_graph_is_drawn_to_scale),
         cmocka_unit_test(the_page_holds_all_it_needs),
+        cmocka_unit_test(each_kind_has_a_colour_of_the_page),
         cmocka_unit_test(what_is_no_recording_is_refused),
     };
     int fd = mkstemp(path);
