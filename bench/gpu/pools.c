@@ -21,10 +21,18 @@ static struct fl_gpu_pool *pool_of(enum fl_gpu_strategy strategy)
 
     fl_gpu_pool_defaults(&o, FL_GPU_DEVICE);
     o.strategy = strategy;
-    o.events = FL_GPU_EVENTS_LAZY; /* its streams last as long as it does */
     o.chunk = MIB(64);
     fl_ok(fl_gpu_pool_create(gpu, &o, &p), "fl_gpu_pool_create");
     return p;
+}
+
+/* Lasts as long as the pool does, and nothing is freed on it while it is captured. */
+static fl_CUstream stream_for(struct fl_gpu_pool *p)
+{
+    fl_CUstream s = cu_stream();
+
+    fl_ok(fl_gpu_pool_stream_lasts(p, s), "fl_gpu_pool_stream_lasts");
+    return s;
 }
 
 static double pool_pairs(void *arg)
@@ -115,7 +123,7 @@ static double hit_pairs(size_t n)
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
     for (int i = 0; i < THREADS; i++) {
-        w[i] = (struct pair){.pool = p, .stream = cu_stream(), .n = n};
+        w[i] = (struct pair){.pool = p, .stream = stream_for(p), .n = n};
         w[i].n = 1;
         (void)pool_pairs(&w[i]); /* its stream has a block */
         w[i].n = n;
@@ -143,12 +151,54 @@ static double hit_pairs(size_t n)
     return alone;
 }
 
+/* Calls of the driver that `n` pairs of pinned hits make on average, each freed on `stream`. */
+static double pinned_calls(void *stream, bool lasts)
+{
+    enum { PAIRS = 1000 };
+    struct fl_gpu_pool_options o;
+    struct fl_gpu_pool *p;
+    uint64_t x;
+
+    fl_gpu_pool_defaults(&o, FL_GPU_PINNED);
+    o.initial = o.regrow = MIB(4);
+    fl_ok(fl_gpu_pool_create(gpu, &o, &p), "fl_gpu_pool_create");
+    if (lasts) {
+        fl_ok(fl_gpu_pool_stream_lasts(p, stream), "fl_gpu_pool_stream_lasts");
+    }
+    fl_ok(fl_gpu_pool_alloc(p, KIB(4), stream, &x), "fl_gpu_pool_alloc");
+    fl_ok(fl_gpu_pool_free(p, x, stream), "fl_gpu_pool_free");
+    uint64_t before = fake->calls(NULL);
+    for (int i = 0; i < PAIRS; i++) {
+        fl_ok(fl_gpu_pool_alloc(p, KIB(4), stream, &x), "fl_gpu_pool_alloc");
+        fl_ok(fl_gpu_pool_free(p, x, stream), "fl_gpu_pool_free");
+    }
+    uint64_t calls = fake->calls(NULL) - before;
+    fl_ok(fl_gpu_pool_destroy(p), "fl_gpu_pool_destroy");
+    return (double)calls / PAIRS;
+}
+
+/* B3, pinned: what a free says decides what it costs. On a device not to be had. */
+static void pinned_pairs(void)
+{
+    fl_CUstream lasting = cu_stream(), plain = cu_stream();
+
+    row("B3", "driver calls a pinned pair, freed by the host", pinned_calls(FL_GPU_HOST, false),
+        NULL, 0, "");
+    bar("calls", pinned_calls(FL_GPU_HOST, false), AT_MOST, 0);
+    row("B3", "the same, freed on the legacy stream", pinned_calls(NULL, false), NULL, 0, "");
+    row("B3", "the same, freed on a stream that lasts", pinned_calls(lasting, true), NULL, 0, "");
+    row("B3", "the same, freed on another stream", pinned_calls(plain, false), NULL, 0, "");
+    cu_ok(cu.cuStreamDestroy(lasting), "cuStreamDestroy");
+    cu_ok(cu.cuStreamDestroy(plain), "cuStreamDestroy");
+}
+
 /* B4. */
 static void planned(void)
 {
-    struct pair w = {.pool = pool_of(FL_GPU_PLANNED), .stream = cu_stream()};
+    struct pair w = {.pool = pool_of(FL_GPU_PLANNED)};
     struct fl_gpu_pool_stats stats = {.size = sizeof stats};
 
+    w.stream = stream_for(w.pool);
     (void)planned_step(&w);
     (void)planned_step(&w);
     double ours = median_of(planned_step, &w);
@@ -212,8 +262,8 @@ static void spin(fl_CUstream stream)
 /* B7. */
 static void beside_a_busy_stream(void)
 {
-    fl_CUstream stream[2] = {cu_stream(), cu_stream()};
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    fl_CUstream stream[2] = {stream_for(p), stream_for(p)};
     struct fl_gpu_pool_stats stats = {.size = sizeof stats};
     fl_CUdeviceptr q;
 
@@ -244,6 +294,9 @@ void bench_pools(void)
 {
     double ours = hit_pairs(smoke ? 100 : 1000000);
 
+    if (fake != NULL) {
+        pinned_pairs();
+    }
     if (!cpu) {
         against_the_driver(ours);
     }

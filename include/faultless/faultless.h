@@ -60,6 +60,7 @@ struct fl_stats {
     uint64_t plan_recorded;   /* steps recorded, to learn from */
     uint64_t served_bytes;    /* of the large requests served */
     uint64_t lazy_bytes;      /* of these, handed out unpopulated */
+    uint64_t region_locks;    /* times that the region's lock was taken, by any thread */
 };
 
 /* Fills `*out`, as many fields as out->size covers. 0; -EINVAL when `out` is NULL or out->size is too small for `active`.

@@ -1,10 +1,11 @@
 /* faultless on GPUs: pools of device and of pinned memory, and a mirror of a step's layout.
  *
- * Everything here is explicit: a process that calls none of it opens nothing and loads no driver. The CUDA driver (libcuda.so.1) is
- * looked for at the first fl_gpu_open; without one, or without a device, that says -ENODEV and nothing else changes.
+ * Everything here is explicit: a process that calls none of it opens nothing and loads no driver.
+ * The CUDA driver (libcuda.so.1) is looked for at the first fl_gpu_open; without one, or without a
+ * device, that says -ENODEV and nothing else changes.
  *
- * Streams are `void *`: a CUstream or a cudaStream_t, which are the same; NULL is the legacy stream. Device addresses are numbers,
- * so that nobody dereferences them. Sizes are bytes.
+ * Streams are `void *`: a CUstream or a cudaStream_t, which are the same; NULL is the legacy
+ * stream. Device addresses are numbers, so that they are not dereferenced. Sizes are bytes.
  *
  * Status is 0 or -errno, the same everywhere:
  *   -ENODEV     no driver, no device, or a driver that cannot be used
@@ -13,8 +14,10 @@
  *   -ENOENT     not an address of this pool, or freed already
  *   -EBUSY      in use: what must be idle for this is not
  *   -ESTALE     the plan of the mirror has another arena, or has outgrown it: make another mirror
- *   -EINPROGRESS  the stream is being captured into a graph, and this would need the driver. What a graph uses is freed when the graph has
- *               been destroyed. Other streams' requests go on meanwhile; what waits for the whole device is refused
+ *   -EINPROGRESS  the stream is being captured into a graph, and this would need the driver. What a
+ * graph uses is freed when the graph has
+ *               been destroyed. Other streams' requests go on meanwhile; what waits for the whole
+ * device is refused
  *   -ECHILD     a fork's child: the parent's devices are not its own
  *   -ESHUTDOWN  the driver, or its context, has gone
  *   -ENOTSUP    this driver or device cannot
@@ -36,13 +39,15 @@ struct fl_gpu_pool;
 struct fl_gpu_mirror;
 struct fl_gpu_slot;
 
-/* Device `device` (the driver's number), in the calling thread's current context if that is one of this device, else its primary
- * context. `*out` is the same handle for the same device and context until the last fl_gpu_close. -ENODEV never prints.
+/* Device `device` (the driver's number), in the calling thread's current context if that is one of
+ * this device, else its primary context. `*out` is the same handle for the same device and context
+ * until the last fl_gpu_close. -ENODEV never prints.
  * Threads: any.  Signals: not safe.  Fork: a child's calls say -ECHILD. */
 FL_API int fl_gpu_open(int device, struct fl_gpu **out);
 FL_API int fl_gpu_close(struct fl_gpu *gpu); /* -EBUSY while a pool or a mirror of it is there */
-/* What the calling thread's last failed call met: "cuMemAlloc of 4096 bytes: CUDA_ERROR_OUT_OF_MEMORY (2)"; "" when none failed.
- * Why there is no device, after -ENODEV.  Threads: any; the text is the thread's own until its next fl_gpu_ call. */
+/* What the calling thread's last failed call met: "cuMemAlloc of 4096 bytes:
+ * CUDA_ERROR_OUT_OF_MEMORY (2)"; "" when none failed. Why there is no device, after -ENODEV.
+ * Threads: any; the text is the thread's own until its next fl_gpu_ call. */
 FL_API const char *fl_gpu_error(void);
 
 enum fl_gpu_strategy {
@@ -59,13 +64,14 @@ enum fl_gpu_target { FL_GPU_DEVICE, FL_GPU_PINNED };
 /* What may be taken of what another stream freed. */
 enum fl_gpu_reuse {
     FL_GPU_REUSE_QUERY, /* what that stream is done with */
-    FL_GPU_REUSE_OWN,   /* nothing */
+    FL_GPU_REUSE_OWN,   /* nothing; pinned: as query, for the host is on no stream */
     FL_GPU_REUSE_WAIT,  /* all of it: the taker's stream waits for that point of the other */
 };
 /* How the pool knows how far a stream is. The legacy stream always lasts. */
 enum fl_gpu_events {
     FL_GPU_EVENTS_EAGER, /* an event at each free; on streams that last when it is wanted */
-    FL_GPU_EVENTS_LAZY,  /* all streams last, as by fl_gpu_pool_stream_lasts */
+    /* All streams last, as by fl_gpu_pool_stream_lasts, but may be captured: a free asks. */
+    FL_GPU_EVENTS_LAZY,
 };
 
 /* Fill it by fl_gpu_pool_defaults, then change what is to be different. A program that was built
@@ -88,8 +94,9 @@ struct fl_gpu_pool_options {
     size_t limit;
     bool free_idle;          /* auto_growth: idle chunks go back at each free */
     bool free_before_growth; /* auto_growth: and before another is taken */
-    double
-        gc_gb; /* frees pile up to so many GiB and are then reclaimed together; 0: at once; below 0: never unasked */
+    /* Frees pile up to so many GiB and are then reclaimed together; 0: at once; below 0: never
+     * unasked. */
+    double gc_gb;
     double gc_fraction; /* of a batch, largest first (1.0) */
     bool gc_fast;       /* a batch is reclaimed by stream order, not when the kernels have ended */
     enum fl_gpu_reuse reuse;
@@ -101,7 +108,8 @@ struct fl_gpu_pool_options {
     bool all_threads;
 };
 
-/* What the environment says (FAULTLESS_GPU_*, and MXNet's and PaddlePaddle's names), else the values above. `gpu` may be NULL. */
+/* What the environment says (FAULTLESS_GPU_*, and MXNet's and PaddlePaddle's names), else the
+ * values above. `gpu` may be NULL. */
 FL_API void fl_gpu_pool_defaults(struct fl_gpu_pool_options *o, enum fl_gpu_target target);
 FL_API int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
                               struct fl_gpu_pool **out);
@@ -123,22 +131,33 @@ FL_API int fl_gpu_pool_find(struct fl_gpu_pool *pool, uint64_t address, struct f
  * that another thread ends meanwhile. */
 FL_API struct fl_gpu_pool *fl_gpu_owner(uint64_t address, struct fl_gpu_block *out);
 
-/* `size` 0 is served as 1. For pinned pools `*out` is an address of the host. What `stream` freed it may have again at once: it is
- * in order after that. On a stream that lasts a hit makes no driver call.  Threads: any.
- * Signals: not safe.  Cost: O(1) or O(log free blocks). */
+/* In place of a stream: the host alone. As the stream of a free it says that nothing which is
+ * queued uses the block, but on streams recorded on it: the block is anybody's at once, without a
+ * call of the driver. Frameworks whose frees of pinned memory name no stream mean this (PyTorch's,
+ * MXNet's, PaddlePaddle's do). */
+#define FL_GPU_HOST ((void *)-1)
+/* `size` 0 is served as 1. What `stream` freed it may have again at once: it is in order after
+ * that. On a stream that lasts a hit makes no driver call. For pinned pools `*out` is an address of
+ * the host, which is in no stream's order: `stream` is not looked at, and a hit makes no driver
+ * call.
+ * Threads: any.  Signals: not safe.  Cost: O(1) or O(log free blocks). */
 FL_API int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint64_t *out);
-/* What was submitted to `stream` so far may still use it. Never waits, but where memory goes back to the driver at once: unpooled, what
- * is too large for naive_best_fit, free_idle. -ENOENT: not the pool's,
- * or freed already; what the driver says of a stream that it refuses: the block is in use still. */
+/* What was submitted to `stream` so far may still use it; FL_GPU_HOST: nothing does. Driver calls:
+ * none of FL_GPU_HOST, the legacy stream and streams that last; else four. Never waits, but where
+ * memory goes back to the driver at once: unpooled, what is too large for naive_best_fit,
+ * free_idle. -ENOENT: not the pool's, or freed already; what the driver says of a stream that it
+ * refuses: the block is in use still. */
 FL_API int fl_gpu_pool_free(struct fl_gpu_pool *pool, uint64_t address, void *stream);
-/* Back to the driver, past the pool (MXNet's DirectFree), which waits for the device; so pinned memory
- * is not to be freed like this while a stream is captured. -EBUSY: a part of a larger chunk, freed to
- * the pool in the order of the stream that it was taken on. */
+/* Back to the driver, past the pool (MXNet's DirectFree), which waits for the device; so pinned
+ * memory is not to be freed like this while a stream is captured. -EBUSY: a part of a larger chunk,
+ * freed to the pool in the order of the stream that it was taken on. */
 FL_API int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address);
-/* An output of `size` bytes in the place of the input at `address`, which ends: 0 and the block goes on, under the same address, when
- * it is large enough and no other stream is recorded on it; -EBUSY: allocate. */
+/* An output of `size` bytes in the place of the input at `address`, which ends: 0 and the block
+ * goes on, under the same address, when it is large enough and no other stream is recorded on it;
+ * -EBUSY: allocate. */
 FL_API int fl_gpu_pool_inplace(struct fl_gpu_pool *pool, uint64_t address, size_t size);
-/* Another stream uses the block too: after its free it waits for what that stream has been given until then. */
+/* Another stream uses the block too: after its free it waits for what that stream has been given
+ * until then. */
 FL_API int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *stream);
 /* The stream lasts: it is destroyed, and its handle used again, only after
  * fl_gpu_pool_stream_retire or the pool's end, and nothing is freed on it while it is captured.
@@ -147,28 +166,35 @@ FL_API int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address,
 FL_API int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream);
 /* Before a stream is destroyed that lasts, or that is recorded on a block which is not free yet. */
 FL_API int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream);
-/* Whole chunks that are free go back until at most `keep` bytes are held free. Waits for streams. */
+/* Whole chunks that are free go back until at most `keep` bytes are held free. Waits for
+ * streams. */
 FL_API int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released);
 /* Reclaims what has piled up now (gc_gb). */
 FL_API int fl_gpu_pool_collect(struct fl_gpu_pool *pool);
-/* For pools of strategy FL_GPU_PLANNED (else -EINVAL). Between two of these calls is a step, of the calling thread's requests. The first
- * step is learned and packed; from then on each request that is as large as the plan's next one has its place, without a search, a lock
- * or a driver call. What does not match is served as by auto_growth; a program whose steps have changed is learned anew. What is freed
- * after its step, and other threads' requests (but for `all_threads`), are not part of the plan; anybody may free.  Threads: one at a time; when it is another
- * than before, the one before is within no call for this pool meanwhile. */
+/* For pools of strategy FL_GPU_PLANNED (else -EINVAL). Between two of these calls is a step, of the
+ * calling thread's requests. The first step is learned and packed; from then on each request that
+ * is as large as the plan's next one has its place, without a search, a lock or a driver call. What
+ * does not match is served as by auto_growth; a program whose steps have changed is learned anew.
+ * What is freed after its step, and other threads' requests (but for `all_threads`), are not part
+ * of the plan; anybody may free.  Threads: one at a time; when it is another than before, the one
+ * before is within no call for this pool meanwhile. */
 FL_API int fl_gpu_pool_step(struct fl_gpu_pool *pool);
-/* A plan of your own in place of a learned one: the sizes of a step's requests in their order, and where each lies (`offset`, a multiple
- * of 256; SIZE_MAX: anywhere; `align` and `input` are not looked at). Two may have the same bytes when the first is freed before the
- * second is asked for: what overlaps is given out when it is free, and served elsewhere when it is not. `n` 0: no plan. The step begins
- * with this call, the next with fl_gpu_pool_step. -EBUSY: something of the plan before is allocated. */
+/* A plan of your own in place of a learned one: the sizes of a step's requests in their order, and
+ * where each lies (`offset`, a multiple of 256; SIZE_MAX: anywhere; `align` and `input` are not
+ * looked at). Two may have the same bytes when the first is freed before the second is asked for:
+ * what overlaps is given out when it is free, and served elsewhere when it is not. `n` 0: no plan.
+ * The step begins with this call, the next with fl_gpu_pool_step. -EBUSY: something of the plan
+ * before is allocated. */
 FL_API int fl_gpu_pool_plan(struct fl_gpu_pool *pool, const struct fl_gpu_slot *slot, size_t n);
-/* Names what the calling thread allocates from now on, in the table of fl_gpu_trace_csv; NULL: nothing. At most 63 bytes count. */
+/* Names what the calling thread allocates from now on, in the table of fl_gpu_trace_csv; NULL:
+ * nothing. At most 63 bytes count. */
 FL_API void fl_gpu_tag(const char *name);
 
 struct fl_gpu_pool_stats {
     uint64_t size; /* set by the caller to sizeof(struct fl_gpu_pool_stats) */
-    /* The four that MXNet's users asked for. Occupied and free are now, and add up to what is held from the driver; served are so
-     * far, of rounded sizes: a request that made the pool grow counts wholly as the API's. */
+    /* The four that MXNet's users asked for. Occupied and free are now, and add up to what is held
+     * from the driver; served are so far, of rounded sizes: a request that made the pool grow
+     * counts wholly as the API's. */
     uint64_t occupied_bytes, free_bytes, served_pool_bytes, served_api_bytes;
     uint64_t requested_bytes; /* now, before rounding */
     uint64_t occupied_peak_bytes, held_peak_bytes;
@@ -211,9 +237,10 @@ enum fl_gpu_fork {
 };
 struct fl_gpu_mirror_options {
     size_t size; /* sizeof(struct fl_gpu_mirror_options) */
-    /* The layout: a context's plan, whose arena becomes the host's side, so that what is malloc'ed in its steps has a twin; or, when that
-     * is NULL, `count` blocks that are all there at the same time. `numa_node` and `inputs` are no matter for a plan: it lies where it
-     * lies, and has two slots. */
+    /* The layout: a context's plan, whose arena becomes the host's side, so that what is malloc'ed
+     * in its steps has a twin; or, when that is NULL, `count` blocks that are all there at the same
+     * time. `numa_node` and `inputs` are no matter for a plan: it lies where it lies, and has two
+     * slots. */
     struct fl_step_context *context;
     struct fl_gpu_slot *slot;
     size_t count;
@@ -226,13 +253,15 @@ struct fl_gpu_mirror_options {
     bool shared;           /* with `reserve`: other processes may have it (fl_gpu_mirror_export) */
 };
 FL_API void fl_gpu_mirror_defaults(struct fl_gpu_mirror_options *o);
-/* From the next plan on the malloc'ed block at `block` is an input, in each step: it lies in the zone that push copies, at one address in
- * even steps and at another in odd ones. Cheap; once, or in each step. -ENOENT: it is of no step that is learned or served; -EBUSY:
- * of another thread's. */
+/* From the next plan on the malloc'ed block at `block` is an input, in each step: it lies in the
+ * zone that push copies, at one address in even steps and at another in odd ones. Cheap; once, or
+ * in each step. -ENOENT: it is of no step that is learned or served; -EBUSY: of another
+ * thread's. */
 FL_API int fl_gpu_mirror_input(const void *block);
-/* Without a device (`gpu` NULL), or where its driver refuses to register the range, the mirror has its host side alone: twins are 0 and
- * copies say -ENODEV. -ENODATA: the context has no plan yet; -EBUSY: its plan has a mirror.
- * A mirror's range is never malloc's own, unless it is a plan's arena; nothing moves it, takes its pages or lends them to children.
+/* Without a device (`gpu` NULL), or where its driver refuses to register the range, the mirror has
+ * its host side alone: twins are 0 and copies say -ENODEV. -ENODATA: the context has no plan yet;
+ * -EBUSY: its plan has a mirror. A mirror's range is never malloc's own, unless it is a plan's
+ * arena; nothing moves it, takes its pages or lends them to children.
  * Threads: one at a time for one mirror; ranges are copied by any.  Signals: not safe. */
 FL_API int fl_gpu_mirror_create(struct fl_gpu *gpu, const struct fl_gpu_mirror_options *o,
                                 struct fl_gpu_mirror **out);
@@ -255,26 +284,31 @@ static inline uint64_t fl_gpu_twin(const struct fl_gpu_mirror_map *map, const vo
 /* The next input slot is the caller's to write: waits until what was last copied from it or into it
  * has been. In a plan's mirror it is the slot of the step that is under way. */
 FL_API int fl_gpu_mirror_begin(struct fl_gpu_mirror *m, void **out_base);
-/* Copies the input zone of the slot that begin gave to the device, in as few copies as pay. In order on `stream`. */
+/* Copies the input zone of the slot that begin gave to the device, in as few copies as pay. In
+ * order on `stream`. */
 FL_API int fl_gpu_mirror_push(struct fl_gpu_mirror *m, void *stream);
 FL_API int fl_gpu_mirror_push_range(struct fl_gpu_mirror *m, const void *host, size_t len,
                                     void *stream);
 FL_API int fl_gpu_mirror_pull_range(struct fl_gpu_mirror *m, void *host, size_t len, void *stream);
-/* The device side grows to `len`, with the same delta. -EBUSY: it was not made with addresses to grow into. */
+/* The device side grows to `len`, with the same delta. -EBUSY: it was not made with addresses to
+ * grow into. */
 FL_API int fl_gpu_mirror_grow(struct fl_gpu_mirror *m, size_t len);
-/* Another device reads and writes the device side as well, now and as it grows. -ENOTSUP: it was not
- * made with addresses to grow into, and cuCtxEnablePeerAccess does it; or the devices cannot. */
+/* Another device reads and writes the device side as well, now and as it grows. -ENOTSUP: it was
+ * not made with addresses to grow into, and cuCtxEnablePeerAccess does it; or the devices
+ * cannot. */
 FL_API int fl_gpu_mirror_peer(struct fl_gpu_mirror *m, int device);
-/* Piece `piece` of the device side, from 0: where in the mirror it lies, and a descriptor for it, to
- * close, that another process imports (cuMemImportFromShareableHandle). A mirror has a piece, and one
- * more each time that it grew. -ENODATA: there are not so many; -ENOTSUP: it was not made `shared`, or
- * the driver cannot. */
+/* Piece `piece` of the device side, from 0: where in the mirror it lies, and a descriptor for it,
+ * to close, that another process imports (cuMemImportFromShareableHandle). A mirror has a piece,
+ * and one more each time that it grew. -ENODATA: there are not so many; -ENOTSUP: it was not made
+ * `shared`, or the driver cannot. */
 FL_API int fl_gpu_mirror_export(struct fl_gpu_mirror *m, unsigned piece, int *out_fd,
                                 size_t *out_offset, size_t *out_len);
-/* Reads `len` bytes of `fd` at `offset` to `host`, in the mirror, and on to its twin: io_uring into the registered memory, O_DIRECT where
- * `fd` is open so, with no copy between; pread(2) where there is no io_uring. Returns when the bytes are in host memory and the copies
- * are in order on `stream`. -ENODATA: the file ends before; -ENODEV: the bytes are in host memory, and there is no device. The calling
- * thread's next epoll_wait(2) may end with EINTR, though no handler ran: so io_uring tells of its end. */
+/* Reads `len` bytes of `fd` at `offset` to `host`, in the mirror, and on to its twin: io_uring into
+ * the registered memory, O_DIRECT where `fd` is open so, with no copy between; pread(2) where there
+ * is no io_uring. Returns when the bytes are in host memory and the copies are in order on
+ * `stream`. -ENODATA: the file ends before; -ENODEV: the bytes are in host memory, and there is no
+ * device. The calling thread's next epoll_wait(2) may end with EINTR, though no handler ran: so
+ * io_uring tells of its end. */
 FL_API int fl_gpu_mirror_read(struct fl_gpu_mirror *m, int fd, uint64_t offset, void *host,
                               size_t len, void *stream);
 
@@ -287,16 +321,17 @@ struct fl_gpu_mirror_stats {
 /* Threads: any. */
 FL_API int fl_gpu_mirror_stats(struct fl_gpu_mirror *m, struct fl_gpu_mirror_stats *out);
 
-/* From memory outside any mirror, through a ring of pinned buffers: returns when `from` may change. */
+/* From memory outside any mirror, through a ring of pinned buffers: returns when `from` may
+ * change. */
 FL_API int fl_gpu_stage(struct fl_gpu *gpu, uint64_t to, const void *from, size_t len,
                         void *stream);
 
 /* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so.0", "fl_gpu_torch_alloc",
  * "fl_gpu_torch_free"), with a pool for each device, in its primary context, by
  * fl_gpu_pool_defaults. docs/gpu.md has how the others are set.  Threads: any. */
-/* Without memory: what nobody uses goes back and it is tried again; then throws, as PyTorch expects:
- * c10::OutOfMemoryError where PyTorch exports it, else std::runtime_error, "CUDA out of memory ...".
- * In a process that has no C++ library NULL, and one line on standard error. */
+/* Without memory: what is idle goes back and it is tried again; then throws, as PyTorch
+ * expects: c10::OutOfMemoryError where PyTorch exports it, else std::runtime_error, "CUDA out of
+ * memory ...". In a process that has no C++ library NULL, and one line on standard error. */
 FL_API void *fl_gpu_torch_alloc(ssize_t size, int device, void *stream);
 /* `stream` is the one of the allocation, and need not be there any more. */
 FL_API void fl_gpu_torch_free(void *p, ssize_t size, int device, void *stream);
@@ -321,25 +356,28 @@ FL_API void fl_gpu_torch_begin_allocate_to_pool(int device, struct fl_gpu_torch_
 FL_API void fl_gpu_torch_end_allocate_to_pool(int device, struct fl_gpu_torch_id id);
 FL_API void fl_gpu_torch_release_pool(int device, struct fl_gpu_torch_id id);
 
-/* The strategy of PyTorch's pools, before the first is made (-EBUSY). FL_GPU_AUTO: the environment's. */
+/* The strategy of PyTorch's pools, before the first is made (-EBUSY). FL_GPU_AUTO: the
+ * environment's. */
 FL_API int fl_gpu_torch_use(enum fl_gpu_strategy strategy);
-/* The pool of PyTorch's tensors on `device`, which is made if it is not there: for fl_gpu_pool_step,
- * fl_gpu_pool_stats, fl_gpu_pool_trim, fl_gpu_pool_stream_retire. It stays. NULL: fl_gpu_error. */
+/* The pool of PyTorch's tensors on `device`, which is made if it is not there: for
+ * fl_gpu_pool_step, fl_gpu_pool_stats, fl_gpu_pool_trim, fl_gpu_pool_stream_retire. It stays. NULL:
+ * fl_gpu_error. */
 FL_API struct fl_gpu_pool *fl_gpu_torch_pool(int device);
 
 /* CuPy: cupy.cuda.CFunctionAllocator's pair. `pool` NULL: one for each device, in its primary
- * context, that gives out what was freed when the legacy stream is past the free, because CuPy names
- * no stream; else a pool of yours, on the legacy stream. Without memory NULL, which CuPy looks at
- * not: python/faultless/cupy.py does. Threads: any. */
+ * context, that gives out what was freed when the legacy stream is past the free, because CuPy
+ * names no stream; else a pool of yours, on the legacy stream. Without memory NULL, which CuPy
+ * looks at not: python/faultless/cupy.py does. Threads: any. */
 FL_API void *fl_gpu_cupy_alloc(void *pool, size_t size, int device);
 FL_API void fl_gpu_cupy_free(void *pool, void *address, int device);
 FL_API struct fl_gpu_pool *fl_gpu_cupy_pool(int device); /* as fl_gpu_torch_pool */
 
-/* A Chrome trace (chrome://tracing, Perfetto) of what pools do from now on, to `path`, until fl_gpu_trace_end or exit. Also
- * FAULTLESS_GPU_TRACE.  -EBUSY: there is one. */
+/* A Chrome trace (chrome://tracing, Perfetto) of what pools do from now on, to `path`, until
+ * fl_gpu_trace_end or exit. Also FAULTLESS_GPU_TRACE.  -EBUSY: there is one. */
 FL_API int fl_gpu_trace_begin(const char *path);
 FL_API int fl_gpu_trace_end(void);
-/* What is allocated now, a line each by tag: "Attribute Name","Requested Size","Device","Actual Size","Reuse?". */
+/* What is allocated now, a line each by tag: "Attribute Name","Requested Size","Device","Actual
+ * Size","Reuse?". */
 FL_API int fl_gpu_trace_csv(const char *path);
 
 #ifdef __cplusplus

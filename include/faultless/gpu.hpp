@@ -1,4 +1,5 @@
-/* faultless on GPUs, for C++17: handles that end themselves, and exceptions. Header only, over gpu.h.
+/* faultless on GPUs, for C++17: handles that end themselves, and exceptions. Header only, over
+ * gpu.h.
  *
  *     faultless::gpu device(0);
  *     faultless::pool pool(device, faultless::pool::defaults(FL_GPU_DEVICE));

@@ -83,8 +83,8 @@ template <enum fl_gpu_target Target> class resource
         give(p, stream.get());
     }
 
-    /* For any stream and the host, at once: what the legacy stream did with it before has ended. And
-     * back: nobody uses it any more. */
+    /* For any stream and the host, at once: what the legacy stream did with it before has ended.
+     * And back: it is not used any more. */
     void *allocate_sync(std::size_t bytes, std::size_t alignment = most_aligned)
     {
         void *p = take(bytes, alignment, nullptr);

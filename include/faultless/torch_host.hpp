@@ -4,8 +4,8 @@
  *     static faultless::host_allocator pinned(pool.get());        // FL_GPU_PINNED; both stay
  *     at::setHostAllocator(at::kCUDA, &pinned, 1);                // before the first pinned tensor
  *
- * A block is given out again when every stream that PyTorch recorded on it, and the legacy stream,
- * is past its free. */
+ * A block is given out again when every stream that PyTorch recorded on it is past its free, as by
+ * PyTorch's own allocator; with none recorded at once, and without a call of the driver. */
 #ifndef FAULTLESS_TORCH_HOST_HPP
 #define FAULTLESS_TORCH_HOST_HPP
 
@@ -31,7 +31,7 @@ class host_allocator final : public at::HostAllocator
     {
         auto *b = static_cast<block *>(context);
 
-        (void)fl_gpu_pool_free(b->pool, b->address, nullptr);
+        (void)fl_gpu_pool_free(b->pool, b->address, FL_GPU_HOST);
         delete b;
     }
 
@@ -45,7 +45,7 @@ class host_allocator final : public at::HostAllocator
             return {nullptr, nullptr, &give_nothing, at::Device(at::kCPU)};
         }
         auto b = std::make_unique<block>(block{pool_, 0});
-        check(fl_gpu_pool_alloc(pool_, size, nullptr, &b->address));
+        check(fl_gpu_pool_alloc(pool_, size, FL_GPU_HOST, &b->address));
         auto *p = reinterpret_cast<void *>(b->address); /* NOLINT(performance-no-int-to-ptr) */
         return {p, b.release(), &give, at::Device(at::kCPU)};
     }

@@ -72,6 +72,10 @@ void fl_place_stations(void);
 /* A job of the worker's: what an administrator may have changed. */
 uint64_t fl_place_refresh(struct fl_region *r);
 
+/* Tells readers outside the process where the counters lie: live.c.  Context: boot, when all layers
+ * have started. */
+void fl_live_start(void);
+
 /* One snapshot of everything. And what of it is in memory: as fl_region_residency. */
 void fl_read_stats(struct fl_stats_values *out);
 int fl_read_residency(struct fl_residency_values *out);

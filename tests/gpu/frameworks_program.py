@@ -1,5 +1,8 @@
 """What test_gpu_frameworks runs under the library: one program a mode. Asserts; ends with 0."""
+import contextlib
 import ctypes
+import io
+import os
 import sys
 import warnings
 
@@ -94,6 +97,59 @@ def cupy():
         assert "bytes of the device" in str(e)
 
 
+def quick_start(**names):
+    """docs/gpu.md's program, but for lines that need a device: what it prints."""
+    lines = [x for x in os.environ["QUICK_START"].splitlines() if "# needs a device" not in x]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec("\n".join(lines), names)
+    return said.getvalue()
+
+
+def quick_start_torch():
+    def train(_batch):
+        import torch
+        target = torch.changed[0].allocator()
+        for block in [target.alloc(1 << 20, 0, None) for _ in range(5)]:
+            target.free(block, 1 << 20, 0, None)
+
+    # The first step makes the pool, the second is learned.
+    said = quick_start(data=range(4), train=train)
+    assert said == "10\n", said
+
+
+def quick_start_cupy():
+    import cupy as stand_in
+    said = quick_start()
+    assert "'occupied_bytes': 0" in said, said
+    assert len(stand_in.chosen) == 1
+
+
+def real_cupy():
+    """CuPy's own blocks call the pair; its allocator asks the runtime for a device, so it is not run."""
+    import cupy
+    from cupy.cuda.memory import CFunctionAllocatorMemory
+    import faultless.cupy
+    import faultless.gpu
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert faultless.cupy.use() is False and faultless.cupy.use() is False
+    assert ["no CUDA device" in str(w.message) for w in seen] == [True], seen
+    faultless.cupy.allocator(cupy)  # CuPy takes it
+    pair = [ctypes.cast(getattr(faultless.gpu.library(), name), ctypes.c_void_p).value
+            for name in ("fl_gpu_cupy_alloc", "fl_gpu_cupy_free")]
+    blocks = [CFunctionAllocatorMemory(n << 20, 0, *pair, 0) for n in (1, 2, 3)]
+    assert all(b.ptr for b in blocks) and blocks[1].size == 2 << 20
+    assert faultless.cupy.pool().stats()["occupied_bytes"] == 6 << 20
+    del blocks[:2]
+    assert faultless.cupy.pool().stats()["occupied_bytes"] == 3 << 20
+    blocks.clear()
+    assert faultless.cupy.pool().stats()["occupied_bytes"] == 0
+    assert CFunctionAllocatorMemory(1 << 50, 0, *pair, 0).ptr == 0
+    assert CFunctionAllocatorMemory(0, 0, *pair, 0).ptr == 0
+    print(f"CuPy {cupy.__version__}")
+
+
 def real():
     """PyTorch's own C++ calls the hooks; the runtime is a stand-in, the driver the fake."""
     import torch
@@ -121,4 +177,5 @@ def real():
 
 
 if __name__ == "__main__":
-    {"hooks": hooks, "cupy": cupy, "real": real, "cpu": cpu}.get(sys.argv[1], lambda: refused(sys.argv[1]))()
+    MODES = (hooks, cupy, real, cpu, real_cupy, quick_start_torch, quick_start_cupy)
+    {f.__name__: f for f in MODES}.get(sys.argv[1], lambda: refused(sys.argv[1]))()

@@ -36,6 +36,7 @@ static void a_step_is_learned_and_replayed(void)
     uint64_t at[3][5];
 
     s = gpu_stream();
+    assert_int_equal(fl_gpu_pool_stream_lasts(p, s), 0);
     one_step(p, at[0], 0);
     assert_int_equal(pool_stats(p).planned_hits, 0);
     for (unsigned i = 1; i < 3; i++) {

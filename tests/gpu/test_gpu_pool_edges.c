@@ -166,6 +166,7 @@ static void a_use_ends_with_its_block(void **state)
     (void)state;
     a = gpu_stream();
     b = gpu_stream();
+    assert_int_equal(fl_gpu_pool_stream_lasts(p, a), 0);
     assert_int_equal(fl_gpu_pool_plan(p, slot, 2), 0);
     for (unsigned i = 0; i < 4; i++) {
         uint64_t x = pool_take(p, MIB(1), a);

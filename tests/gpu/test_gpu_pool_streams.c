@@ -92,8 +92,9 @@ static void a_hit_makes_no_driver_call(void **state)
     (void)state;
     begin();
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        struct fl_gpu_pool *p = pool_lasting(all[i]);
+        struct fl_gpu_pool *p = pool_of(all[i]);
         uint64_t x[8];
+        assert_int_equal(fl_gpu_pool_stream_lasts(p, a), 0);
         for (unsigned round = 0; round < 3; round++) {
             uint64_t calls = gpu_driver_calls();
             for (unsigned k = 0; k < 8; k++) {

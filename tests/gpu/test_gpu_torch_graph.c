@@ -3,6 +3,7 @@
 #include "gpu/gpu_fixture.h"
 #include "gpu/torch_caller.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -157,12 +158,23 @@ static void what_was_released_makes_room(void **state)
     gpu_stream_end(s);
 }
 
+static int chosen;
+
+static void choose_beside(void *unused)
+{
+    (void)unused;
+    chosen = fl_gpu_torch_use(FL_GPU_AUTO);
+}
+
 /* PyTorch's context is the primary one, whichever is current when it asks first. */
 static void the_context_is_the_primary_one(void **state)
 {
     (void)state;
     void *brief = fake->context_new(1);
+    fake->amid(NULL, choose_beside, NULL); /* no lock is held while the pool is made */
     void *p = torch_alloc(MIB, 1, NULL, what, sizeof what);
+    fake->amid(NULL, NULL, NULL);
+    assert_int_equal(chosen, -EBUSY);
     assert_non_null(p);
     fl_gpu_torch_free(p, MIB, 1, NULL);
     fake->context_end(brief);
@@ -240,6 +252,54 @@ static void a_filter_that_throws_harms_nothing_else(void **state)
     gpu_stream_end(t);
 }
 
+struct beside {
+    void *stream, *kept;
+    unsigned calls;
+};
+
+/* What another thread's tensors need of the shim, amid a call of the driver. */
+static void serve_beside(void *arg)
+{
+    struct beside *b = arg;
+    char told[256];
+    void *p = torch_alloc(MIB, 0, b->stream, told, sizeof told);
+
+    fl_gpu_torch_free(p, MIB, 0, b->stream);
+    fl_gpu_torch_record_stream(b->kept, b->stream);
+    b->calls++;
+}
+
+/* Private pools are made, freed to and ended without a lock. */
+static void no_lock_is_held_over_the_driver(void **state)
+{
+    void *s = gpu_stream();
+    struct beside b = {.stream = gpu_stream()};
+
+    (void)state;
+    fl_gpu_torch_empty_cache();
+    size_t before = fake->used(0);       /* what other tests' graphs keep */
+    give(take(MIB, b.stream), b.stream); /* the device's pool is there */
+    torch_begin(0, 8, 1, s);
+    b.kept = take(MIB, s);
+    fake->amid(NULL, serve_beside, &b);
+    torch_begin(0, 8, 2, s);
+    torch_end(0, 8, 1);
+    void *x = take(2 * MIB, s), *y = take(2 * MIB, s);
+    fl_gpu_torch_record_stream(x, b.stream);
+    give(x, s);
+    torch_end(0, 8, 2);
+    torch_release(0, 8, 2);
+    give(y, s); /* the last: the pool ends */
+    fake->amid(NULL, NULL, NULL);
+    assert_true(b.calls > 3);
+    give(b.kept, s);
+    torch_release(0, 8, 1);
+    fl_gpu_torch_empty_cache();
+    assert_int_equal(fake->used(0), before);
+    gpu_stream_end(s);
+    gpu_stream_end(b.stream);
+}
+
 /* Other threads' tensors come and go while graphs are captured and released. */
 static void threads_go_on_beside_captures(void **state)
 {
@@ -298,6 +358,7 @@ int main(void)
         each(what_was_released_makes_room),         each(a_tensor_outlives_its_stream),
         each(what_is_idle_makes_room_for_a_graph),  each(threads_go_on_beside_captures),
         each(without_hooks_nothing_is_overwritten), each(a_filter_that_throws_harms_nothing_else),
+        each(no_lock_is_held_over_the_driver),
     };
 
     gpu_main("test_gpu_torch_graph", NULL);

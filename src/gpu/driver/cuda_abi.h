@@ -1,8 +1,9 @@
-/* What of the CUDA driver's interface is called here, in our own words: the build needs no toolkit. Where there is one,
- * tests/gpu/abi_check.c and abi_calls.c hold each type, value and prototype below against its cuda.h.
+/* What of the CUDA driver's interface is called here, in our own words: the build needs no toolkit.
+ * Where there is one, tests/gpu/abi_check.c and abi_calls.c hold each type, value and prototype
+ * below against its cuda.h.
  *
- * Names are the driver's, so that its documentation can be searched for them. Versions are those in which the symbol appeared with
- * this prototype (cuGetProcAddress asks by it). */
+ * Names are the driver's, so that its documentation can be searched for them. Versions are those in
+ * which the symbol appeared with this prototype (cuGetProcAddress asks by it). */
 #ifndef FL_GPU_DRIVER_CUDA_ABI_H
 #define FL_GPU_DRIVER_CUDA_ABI_H
 
@@ -118,7 +119,8 @@ enum {
     FL_CU_GET_PROC_ADDRESS_DEFAULT = 0,
 };
 
-/* X(need, name, suffix, version, parameters): `need` is REQUIRED or OPTIONAL. The symbol that dlsym knows has SUFFIX behind it. */
+/* X(need, name, suffix, version, parameters): `need` is REQUIRED or OPTIONAL. The symbol that dlsym
+ * knows has SUFFIX behind it. */
 #define FL_CUDA_CALLS(X)                                                                           \
     X(REQUIRED, cuInit, "", 2000, (unsigned flags))                                                \
     X(REQUIRED, cuDriverGetVersion, "", 2020, (int *version))                                      \
@@ -173,7 +175,7 @@ enum {
       (size_t * granularity, const struct fl_CUmemAllocationProp *prop,                            \
        fl_CUmemAllocationGranularity_flags option))                                                \
     X(OPTIONAL, cuMemAddressReserve, "", 10020,                                                    \
-      (fl_CUdeviceptr * address, size_t len, size_t align, fl_CUdeviceptr wish,                    \
+      (fl_CUdeviceptr * address, size_t len, size_t align, fl_CUdeviceptr hint,                    \
        unsigned long long flags))                                                                  \
     X(OPTIONAL, cuMemAddressFree, "", 10020, (fl_CUdeviceptr address, size_t len))                 \
     X(OPTIONAL, cuMemCreate, "", 10020,                                                            \

@@ -1,7 +1,8 @@
 /* Devices: one handle each for a device and a context.
  *
- * The driver is called under the list's lock here, when something is opened or closed: what the driver allocates meanwhile is served
- * by layers that know nothing of it, and by no thread that waits for the list. */
+ * The driver is called under the list's lock here, when something is opened or closed: what the
+ * driver allocates meanwhile is served by layers that know nothing of it, and by no thread that
+ * waits for the list. */
 #include "gpu/driver/driver.h"
 #include "gpu/host/host.h"
 
@@ -165,7 +166,7 @@ static int open_device(fl_CUdevice device, int ordinal, bool primary, struct fl_
         retained = retained && rc != 0; /* else the handle has it */
     } else {
         gpu->opens++;
-        if (retained && !gpu->primary) { /* it was somebody else's until now */
+        if (retained && !gpu->primary) { /* it was the caller's until now */
             gpu->primary = true;
             retained = false;
         }

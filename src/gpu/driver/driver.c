@@ -1,7 +1,7 @@
 /* The driver's table: found, loaded and asked for its calls once; and what failed last.
  *
- * libcuda is never closed: its threads outlive our calls. It is not looked for before the first fl_gpu_ call, and in a fork's child of a
- * process that has it, not called.
+ * libcuda is never closed: its threads outlive our calls. It is not looked for before the first
+ * fl_gpu_ call, and in a fork's child of a process that has it, not called.
  * Sources: CUDA Driver API, "Driver Entry Point Access"; "Error Handling". */
 #include "gpu/host/host.h"
 
@@ -20,7 +20,7 @@ static struct fl_lock opening; /* rank RUNTIME: what the loader allocates takes 
 static _Atomic uint32_t
     state; /* release: pairs with the acquire in fl_cuda_open; the table comes before READY */
 static _Atomic bool forked; /* relaxed: set in the child while it has one thread */
-static _Atomic bool gone;   /* relaxed: the driver has ended; it says so itself to whoever asks */
+static _Atomic bool gone;   /* relaxed: the driver has ended; each call says so */
 static char why[TEXT];      /* there is no driver. Constant once the state is ABSENT */
 static _Thread_local char last[TEXT];
 
@@ -302,7 +302,7 @@ void fl_gpu_fork_child(void)
 
     fl_gpu_trace_fork_child();
     fl_pinned_fork_child();
-    fl_lock_init(&opening, FL_RANK_RUNTIME); /* whoever had it is not here */
+    fl_lock_init(&opening, FL_RANK_RUNTIME); /* its holder is not in this process */
     if (now == STATE_OPENING || now == STATE_READY) {
         atomic_store_explicit(&forked, true, memory_order_relaxed);
     }

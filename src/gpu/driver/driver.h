@@ -1,6 +1,7 @@
 /* The driver's table, devices, and what failed last. The room's header.
  *
- * State: fl_cuda, filled once under a once-flag and constant afterwards; the error text is thread-local. */
+ * State: fl_cuda, filled once under a once-flag and constant afterwards; the error text is
+ * thread-local. */
 #ifndef FL_GPU_DRIVER_DRIVER_H
 #define FL_GPU_DRIVER_DRIVER_H
 
@@ -14,14 +15,16 @@ struct fl_gpu_host {
 };
 extern FL_HIDDEN struct fl_gpu_host fl_gpu_host;
 
-/* options.c: what the environment says of pools and mirrors, as the option table has it; before boot
- * (tests of one file) the table's defaults. An option's value, its text (NULL: unset) and whether the user set it. */
+/* options.c: what the environment says of pools and mirrors, as the option table has it; before
+ * boot (tests of one file) the table's defaults. An option's value, its text (NULL: unset) and
+ * whether the user set it. */
 uint64_t fl_gpu_option(enum fl_option_id id);
 const char *fl_gpu_option_text(enum fl_option_id id);
 bool fl_gpu_option_is_set(enum fl_option_id id);
-/* How many processes divide one device among them: FAULTLESS_GPU_SHARE, else the ranks on this host by the devices that this process
- * sees, rounded up: CUDA_VISIBLE_DEVICES' entries, else what the driver counts. At least 1. Reads the environment; may open the driver
- * when there are several ranks. */
+/* How many processes divide one device among them: FAULTLESS_GPU_SHARE, else the ranks on this host
+ * by the devices that this process sees, rounded up: CUDA_VISIBLE_DEVICES' entries, else what the
+ * driver counts. At least 1. Reads the environment; may open the driver when there are several
+ * ranks. */
 unsigned fl_gpu_option_sharers(void);
 /* This process's part of FAULTLESS_GPU_LIMIT; 0: none. */
 size_t fl_gpu_option_device_limit(void);
@@ -35,12 +38,14 @@ struct fl_cuda {
 };
 extern FL_HIDDEN struct fl_cuda fl_cuda;
 
-/* Opens the driver, once a process. 0; -ENODEV with fl_gpu_error's text: absent, a stub, too old, no device; -ECHILD.
- * FAULTLESS_GPU_DRIVER names another file than libcuda.so.1; ignored under AT_SECURE. A failure is tried again by nobody.
+/* Opens the driver, once a process. 0; -ENODEV with fl_gpu_error's text: absent, a stub, too old,
+ * no device; -ECHILD. FAULTLESS_GPU_DRIVER names another file than libcuda.so.1; ignored under
+ * AT_SECURE. A failure is final.
  * Threads: any. */
 int fl_cuda_open(void);
-/* The driver's code as a status of ours: 0, -ENOMEM, -EINVAL, -ESHUTDOWN, -EINPROGRESS, -ENOTSUP, -ENODEV, -EIO. What is not 0 is kept
- * as the thread's last error: `call` ("cuMemAlloc") and `bytes` (0: not said). */
+/* The driver's code as a status of ours: 0, -ENOMEM, -EINVAL, -ESHUTDOWN, -EINPROGRESS, -ENOTSUP,
+ * -ENODEV, -EIO. What is not 0 is kept as the thread's last error: `call` ("cuMemAlloc") and
+ * `bytes` (0: not said). */
 int fl_cuda_status(fl_CUresult code, const char *call, size_t bytes);
 /* An error of our own, said as such. Returns `status`. */
 int fl_gpu_fail(int status, const char *text);
@@ -79,10 +84,12 @@ void fl_gpu_account_give(const struct fl_gpu *gpu, size_t len);
 bool fl_gpu_account_read(int device, bool soon, struct fl_stats_gpu *out);
 size_t fl_gpu_account_room(const struct fl_gpu *gpu); /* SIZE_MAX: there is no limit */
 
-/* Makes the device's context current for the calling thread, and puts back what was. -ECHILD, -ESHUTDOWN, -EIO: nothing is to be called.
- * Meanwhile the thread's capture mode is relaxed: what we ask the driver for belongs to no graph that somebody captures on another
- * stream, and must not end its capture. What waits for the whole context does so even then.
- * Cost: a driver call, two more for the capture mode, two more unless the context is current already. */
+/* Makes the device's context current for the calling thread, and puts back what was. -ECHILD,
+ * -ESHUTDOWN, -EIO: nothing is to be called. Meanwhile the thread's capture mode is relaxed: what
+ * we ask the driver for belongs to no graph that is captured on another stream, and must not
+ * end its capture. What waits for the whole context does so even then.
+ * Cost: a driver call, two more for the capture mode, two more unless the context is current
+ * already. */
 struct fl_gpu_guard {
     bool pushed, relaxed;
     fl_CUstreamCaptureMode mode; /* when relaxed: the thread's own */

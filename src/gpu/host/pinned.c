@@ -17,7 +17,7 @@ void fl_pinned_fork_child(void)
     atomic_fetch_add_explicit(&fl_pinned_forks, 1, memory_order_relaxed);
 }
 
-/* Where there is one node, nobody is told of it. */
+/* Where there is one node, the kernel is not told of it. */
 static bool has_nodes(void)
 {
     char text[64];
@@ -50,7 +50,7 @@ static uint64_t available_on(int node)
                      kib_after(text, "Inactive(file):"));
 }
 
-/* Pages that nobody can take back: half of what there is stays. */
+/* Pages that cannot be reclaimed: half of what there is stays. */
 static bool is_too_much(size_t len)
 {
     struct fl_memory_scratch *scratch = calloc(1, sizeof *scratch);
@@ -105,7 +105,7 @@ static int take_host(struct fl_pinned *p, size_t len, const struct fl_pin *how)
 static void give_host(struct fl_pinned *p)
 {
     if (p->borrowed) {
-        /* somebody else's */
+        /* its lender's */
     } else if (p->extent != NULL) {
         fl_region_give_pinned(fl_gpu_host.region, p->extent);
     } else {
@@ -114,10 +114,11 @@ static void give_host(struct fl_pinned *p)
     *p = nothing;
 }
 
-/* The kernel's side of one registration is one table, 16 bytes a base page: drivers refuse 512 GiB at once. */
-static size_t chunk_of(size_t wish)
+/* The kernel's side of one registration is one table, 16 bytes a base page: drivers refuse 512 GiB
+ * at once. */
+static size_t chunk_of(size_t asked)
 {
-    return fl_align_up(wish != 0 ? wish : fl_gpu_option(FL_OPTION_gpu_register_chunk),
+    return fl_align_up(asked != 0 ? asked : fl_gpu_option(FL_OPTION_gpu_register_chunk),
                        fl_page.huge);
 }
 
@@ -131,7 +132,7 @@ static void *at(const struct fl_pinned *p, size_t offset)
     return (void *)(p->range.base + offset); /* NOLINT(performance-no-int-to-ptr) */
 }
 
-/* Goes on after a refusal; the first one is told. What somebody else has unregistered is so. */
+/* Goes on after a refusal; the first one is told. What is unregistered already is so. */
 static int unregister(const struct fl_pinned *p, size_t upto, size_t chunk)
 {
     int first = 0;
@@ -160,7 +161,7 @@ static int enlist(struct fl_pinned *p, size_t chunk)
         fl_gpu_note_call("cuMemHostRegister", start, fl_gpu_note_now(), len, code);
         rc = fl_cuda_status(code, "cuMemHostRegister", len);
         if (rc != 0 && unregister(p, done, chunk) != 0) {
-            *p = nothing; /* its pages are pinned still: nobody may have them */
+            *p = nothing; /* its pages are pinned still: they are left alone */
             return rc;
         }
     }
@@ -171,16 +172,16 @@ static int enlist(struct fl_pinned *p, size_t chunk)
 int fl_pinned_take(struct fl_pinned *p, const struct fl_gpu *gpu, size_t len,
                    const struct fl_pin *how, size_t chunk, bool bare_too)
 {
-    struct fl_pin wish = *how;
+    struct fl_pin pin = *how;
 
     *p = (struct fl_pinned){.forks = atomic_load_explicit(&fl_pinned_forks, memory_order_relaxed)};
     if (len == 0 || len > SIZE_MAX / 2) {
         return fl_gpu_fail(-ENOMEM, "pinned memory: no such size");
     }
-    if (wish.node < 0 && gpu != NULL) {
-        wish.node = gpu->node;
+    if (pin.node < 0 && gpu != NULL) {
+        pin.node = gpu->node;
     }
-    if (take_host(p, fl_align_up(len, fl_page.huge), &wish) != 0) {
+    if (take_host(p, fl_align_up(len, fl_page.huge), &pin) != 0) {
         return fl_gpu_fail(-ENOMEM, "pinned memory: more than the host has to give");
     }
     int rc = gpu != NULL ? enlist(p, chunk_of(chunk)) : 0;

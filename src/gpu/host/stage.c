@@ -1,10 +1,12 @@
-/* Copies from memory that is nobody's mirror, by way of pinned buffers: the caller may change what it gave as soon as this returns.
+/* Copies from memory that is in no mirror, by way of pinned buffers: the caller may change what
+ * it gave as soon as this returns.
  *
- * One set of buffers a device, made when it is first wanted: few large ones, which a long copy goes through piece by piece while the
- * device fetches the piece before; and many small ones, so that a short copy does not wait for the others. Not even a short one goes
- * straight to the driver: were its source registered by somebody, the copy would still read it when the call has returned.
- * A buffer's event is recorded behind its copy; the buffer is used again when that is done.
- * State: struct fl_stage, one a device; who has which buffer under its lock. */
+ * One set of buffers a device, made when it is first wanted: few large ones, which a long copy goes
+ * through piece by piece while the device fetches the piece before; and many small ones, so that a
+ * short copy does not wait for the others. Not even a short one goes straight to the driver: were
+ * its source registered, the copy would still read it when the call has returned. A
+ * buffer's event is recorded behind its copy; the buffer is used again when that is done.
+ * State: struct fl_stage, one a device; which buffer is taken, under its lock. */
 #include "gpu/host/host.h"
 #include "gpu/trace/trace.h"
 
@@ -15,13 +17,13 @@ enum { LARGE = 4, SMALL = 64, SHORT = 64 * FL_KIB, LONG = 8 * FL_MIB };
 
 enum buffer_state {
     BUFFER_FREE,
-    BUFFER_TAKEN, /* somebody fills it */
+    BUFFER_TAKEN, /* a thread fills it */
     BUFFER_SENT,  /* the device may still read it: the event says */
     BUFFER_LOST,  /* nothing says */
 };
 
 struct buffer {
-    fl_CUevent event; /* NULL: none yet. Whoever has TAKEN it */
+    fl_CUevent event; /* NULL: none yet. Its taker's */
     enum buffer_state state;
     uint64_t sent; /* which one it was, so that the oldest is waited for */
 };
@@ -36,7 +38,7 @@ struct fl_stage {
     struct fl_gpu_track track;
 };
 
-static struct fl_lock making; /* rank RUNTIME: whoever comes first makes them, the others wait */
+static struct fl_lock making; /* rank RUNTIME: the first makes them, the others wait */
 
 int fl_gpu_refuse_capture(fl_CUstream stream)
 {
@@ -178,7 +180,8 @@ static int stage_piece(struct fl_stage *s, uint64_t to, const void *from, size_t
     return send(s, b, to, len, stream);
 }
 
-/* Where the driver registers nothing: it has buffers of its own, but who knows when it is done with the source? */
+/* Where the driver registers nothing: it has buffers of its own, but it is not known when it is
+ * done with the source? */
 static int copy_plainly(uint64_t to, const void *from, size_t len, fl_CUstream stream)
 {
     int rc =
@@ -281,7 +284,7 @@ void fl_stage_end(struct fl_gpu *gpu)
                 (void)fl_cuda.cuEventDestroy(b->event);
             }
         }
-        if (done) { /* else it stays as it is, and nobody's */
+        if (done) { /* else it stays as it is, and is lost */
             (void)fl_pinned_give(&s->host);
         }
         fl_gpu_leave(&guard);

@@ -1,5 +1,6 @@
-/* The device's side of a mirror. Where it is to grow its addresses are reserved and memory is mapped to them, piece by piece (the
- * driver's virtual memory management): so no address ever changes. Else it is one allocation.
+/* The device's side of a mirror. Where it is to grow its addresses are reserved and memory is
+ * mapped to them, piece by piece (the driver's virtual memory management): so no address ever
+ * changes. Else it is one allocation.
  * Source: CUDA Driver API, "Virtual Memory Management". */
 #include "gpu/mirror/mirror.h"
 
@@ -123,7 +124,7 @@ int fl_twin_grow(struct fl_twin *t, const struct fl_gpu *gpu, size_t len)
     return rc;
 }
 
-static int reserve(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t wish)
+static int reserve(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t want)
 {
     struct fl_CUmemAllocationProp prop = prop_of(t, gpu);
     int rc = fl_cuda_status(fl_cuda.cuMemGetAllocationGranularity(
@@ -131,7 +132,7 @@ static int reserve(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size
                             "cuMemGetAllocationGranularity", 0);
 
     t->granule = fl_max(t->granule, 1);
-    t->reserved = rc == 0 ? round_up(fl_max(len, wish), t->granule) : 0;
+    t->reserved = rc == 0 ? round_up(fl_max(len, want), t->granule) : 0;
     if (rc == 0 && t->reserved == 0) {
         rc = fl_gpu_fail(-ENOMEM, "a mirror of that size cannot be");
     }
@@ -145,11 +146,11 @@ static int reserve(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size
     return rc;
 }
 
-int fl_twin_make(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t wish, bool shared)
+int fl_twin_make(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t want, bool shared)
 {
     *t = (struct fl_twin){.is_shared = shared && gpu->has_export,
                           .access = UINT64_C(1) << (gpu->device & (DEVICES - 1))};
-    if (!gpu->has_vmm || wish <= len) {
+    if (!gpu->has_vmm || want <= len) {
         int rc = fl_gpu_account_take(gpu, len);
         if (rc != 0) {
             return rc;
@@ -162,7 +163,7 @@ int fl_twin_make(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t
         t->base = rc == 0 ? t->base : 0;
         return rc;
     }
-    int rc = reserve(t, gpu, len, wish);
+    int rc = reserve(t, gpu, len, want);
     if (rc == 0) {
         rc = fl_twin_grow(t, gpu, len);
         if (rc != 0) {

@@ -1,8 +1,10 @@
-/* A mirror: host memory that is pinned, device memory of the same offsets, and the events that say when a slot is free again.
+/* A mirror: host memory that is pinned, device memory of the same offsets, and the events that say
+ * when a slot is free again.
  *
- * Either the blocks are given, all of them there at the same time, and the memory is the mirror's own; or they are a plan's, and the
- * host's side is the arena that the step's blocks are served from: step_plan.c.
- * One thread at a time creates, begins, pushes, grows and destroys one mirror; ranges are copied by any. */
+ * Either the blocks are given, all of them there at the same time, and the memory is the mirror's
+ * own; or they are a plan's, and the host's side is the arena that the step's blocks are served
+ * from: step_plan.c. One thread at a time creates, begins, pushes, grows and destroys one mirror;
+ * ranges are copied by any. */
 #include "gpu/mirror/mirror.h"
 #include "gpu/driver/driver.h"
 
@@ -178,7 +180,8 @@ int fl_gpu_mirror_create(struct fl_gpu *gpu, const struct fl_gpu_mirror_options 
     return 0;
 }
 
-/* The context is current, and nothing that was submitted uses the mirror any more. The first refusal is told; what was refused is lost. */
+/* The context is current, and nothing that was submitted uses the mirror any more. The first
+ * refusal is told; what was refused is lost. */
 static int end_device(struct fl_gpu_mirror *m)
 {
     int rc = fl_twin_end(&m->twin, m->gpu), given = give_host(m);
@@ -231,7 +234,7 @@ int fl_gpu_mirror_destroy(struct fl_gpu_mirror *m)
             fl_gpu_leave(&guard);
             return rc;
         }
-        rc = rc == 0 ? end_device(m) : rc; /* else copies may be under way: it is nobody's */
+        rc = rc == 0 ? end_device(m) : rc; /* else copies may be under way: it is left alone */
         end_marks(m, true);
         fl_gpu_leave(&guard);
     }
@@ -239,7 +242,7 @@ int fl_gpu_mirror_destroy(struct fl_gpu_mirror *m)
     fl_gpu_track_close(&m->track);
     fl_gpu_account_leave(m->gpu);
     atomic_fetch_sub_explicit(&m->gpu->users, 1, memory_order_release);
-    forget(m); /* with the driver gone, memory stays as it is: nobody may have it */
+    forget(m); /* with the driver gone, memory stays as it is: it may not be used again */
     return rc;
 }
 

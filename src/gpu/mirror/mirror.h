@@ -1,8 +1,8 @@
-/* The mirror's parts: see mirror.c (layout, life), device_side.c (the device's side), push.c (copies), mark.c
- * (which are under way), read.c (from files). One folder's inner header.
+/* The mirror's parts: see mirror.c (layout, life), device_side.c (the device's side), push.c
+ * (copies), mark.c (which are under way), read.c (from files). One folder's inner header.
  *
- * Offsets: [inputs, slot 0][inputs, slot 1][the rest], the same on both sides. Everything of the zone that push copies lies in it once a
- * slot, at the same offsets from the slot's start. */
+ * Offsets: [inputs, slot 0][inputs, slot 1][the rest], the same on both sides. Everything of the
+ * zone that push copies lies in it once a slot, at the same offsets from the slot's start. */
 #ifndef FL_GPU_MIRROR_MIRROR_H
 #define FL_GPU_MIRROR_MIRROR_H
 
@@ -75,10 +75,12 @@ struct fl_gpu_mirror {
     uint64_t generation, opening; /* as in struct fl_plan_layout */
 };
 
-/* step_plan.c: the mirror of a context. take: its arena is held and registered. give undoes that; 0 or as fl_pinned_give. */
+/* step_plan.c: the mirror of a context. take: its arena is held and registered. give undoes that; 0
+ * or as fl_pinned_give. */
 int fl_follow_take(struct fl_gpu_mirror *m, const struct fl_pin *how);
 int fl_follow_give(struct fl_gpu_mirror *m);
-/* Zone and runs as the plan has them now, and the slot of the step under way. -ESTALE: its arena is another one. */
+/* Zone and runs as the plan has them now, and the slot of the step under way. -ESTALE: its arena is
+ * another one. */
 int fl_follow(struct fl_gpu_mirror *m);
 /* Room for as many runs. -ENOMEM. */
 int fl_mirror_make_room(struct fl_gpu_mirror *m, size_t runs);
@@ -94,7 +96,8 @@ int fl_twin_admit(struct fl_twin *t, int device);
 int fl_twin_grow(struct fl_twin *t, const struct fl_gpu *gpu, size_t len);
 int fl_twin_end(struct fl_twin *t, const struct fl_gpu *gpu);
 
-/* layout: fills each offset; the zone's and the whole's length. 0; -EINVAL: an alignment is none, or there are too many bytes. */
+/* layout: fills each offset; the zone's and the whole's length. 0; -EINVAL: an alignment is none,
+ * or there are too many bytes. */
 struct fl_mirror_plan {
     size_t zone, len;
     struct fl_run *run; /* room for `count` */
@@ -103,7 +106,8 @@ struct fl_mirror_plan {
 int fl_mirror_lay_out(struct fl_gpu_slot *slot, size_t count, unsigned slots, size_t gap,
                       struct fl_mirror_plan *out);
 
-/* push.c: `m` is there, not a parent's, and has a device whose context is current from here on. Else the status, and nothing to leave. */
+/* push.c: `m` is there, not a parent's, and has a device whose context is current from here on.
+ * Else the status, and nothing to leave. */
 int fl_mirror_enter(struct fl_gpu_mirror *m, struct fl_gpu_guard *guard);
 /* mark.c. From here on copies may be under way, until what was submitted to `stream` so far has
  * run. Always done; 0, or why it had to be waited for. */

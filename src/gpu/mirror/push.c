@@ -1,4 +1,5 @@
-/* A mirror's copies. They are in order on the stream that they are given; an event a slot says when its memory may be written again. */
+/* A mirror's copies. They are in order on the stream that they are given; an event a slot says when
+ * its memory may be written again. */
 #include "gpu/mirror/mirror.h"
 #include "gpu/host/host.h"
 

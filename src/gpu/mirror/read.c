@@ -1,4 +1,5 @@
-/* From a file to the mirror's host side and on to the device, piece by piece: while one is read the one before is copied. */
+/* From a file to the mirror's host side and on to the device, piece by piece: while one is read the
+ * one before is copied. */
 #include "gpu/mirror/mirror.h"
 #include "gpu/host/host.h"
 

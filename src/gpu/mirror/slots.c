@@ -1,4 +1,5 @@
-/* Where the blocks of a mirror lie that are all there at the same time: inputs first, side by side, once for each slot. Pure. */
+/* Where the blocks of a mirror lie that are all there at the same time: inputs first, side by side,
+ * once for each slot. Pure. */
 #include "gpu/mirror/mirror.h"
 
 #include <errno.h>
@@ -19,7 +20,8 @@ static bool put(struct fl_gpu_slot *s, size_t *end)
     return *end <= len_most;
 }
 
-/* The copies that bring all inputs over: a gap that is cheaper to copy than to leave out is copied. */
+/* The copies that bring all inputs over: a gap that is cheaper to copy than to leave out is
+ * copied. */
 void fl_mirror_add_run(struct fl_run *run, size_t *runs, struct fl_run next, size_t gap)
 {
     struct fl_run *last = *runs != 0 ? &run[*runs - 1] : NULL;

@@ -1,9 +1,11 @@
-/* The mirror of a context's plan: its host's side is the arena that the blocks of the step are served from, so that what the program
- * mallocs in its steps has a twin.
+/* The mirror of a context's plan: its host's side is the arena that the blocks of the step are
+ * served from, so that what the program mallocs in its steps has a twin.
  *
- * The arena is held where it is (fl_plan_hold), pinned as the region has it, and registered. Inputs are the blocks that were marked
- * (fl_plan_mark_zone): they lie in one zone, which even and odd steps have a place of their own for: these are the slots. A layout that
- * is made anew in the same arena is followed at the next begin; another arena is -ESTALE, for whoever made this mirror to make another. */
+ * The arena is held where it is (fl_plan_hold), pinned as the region has it, and registered. Inputs
+ * are the blocks that were marked (fl_plan_mark_zone): they lie in one zone, which even and odd
+ * steps have a place of their own for: these are the slots. A layout that is made anew in the same
+ * arena is followed at the next begin; another arena is -ESTALE, for the mirror's maker to
+ * make another. */
 #include "gpu/mirror/mirror.h"
 
 #include <errno.h>
@@ -152,19 +154,19 @@ static int pin_arena(struct fl_gpu_mirror *m, struct fl_range range, const struc
 int fl_follow_take(struct fl_gpu_mirror *m, const struct fl_pin *how)
 {
     struct fl_plan_layout l;
-    struct fl_pin wish = *how;
+    struct fl_pin pin = *how;
 
     if (fl_gpu_host.region == NULL) {
         return fl_gpu_fail(-ENOTSUP, "the process is not served: it has no plans");
     }
-    wish.node = -1; /* it lies where the plan has it */
+    pin.node = -1; /* it lies where the plan has it */
     int rc = fl_plan_hold(m->context, &l);
     if (rc != 0) {
         return fl_gpu_fail(rc, "the context has no plan yet");
     }
     struct fl_range range = {l.base, l.limit};
     m->opening = l.opening;
-    rc = pin_arena(m, range, &wish);
+    rc = pin_arena(m, range, &pin);
     rc = rc == 0 ? take_over(m, &l) : rc;
     if (rc != 0) {
         let_go(m);

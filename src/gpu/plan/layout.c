@@ -1,11 +1,11 @@
-/* A plan's places made ready: who had each byte before whom, which addresses there are. */
+/* A plan's places made ready: which slot had each byte before, which addresses there are. */
 #include "gpu/plan/plan.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Who had a stretch of the arena last, while slots are gone through in order. */
+/* The slot that had a stretch of the arena last, while slots are gone through in order. */
 struct strip {
     size_t from, to;
     uint32_t who; /* slot * 2 + 1 once a step has been gone through */
@@ -88,7 +88,8 @@ static bool follow(struct fl_pool_layout *l, struct strips *s, uint32_t i, bool 
     return cover(s, a, b, (struct strip){from, to, 2 * i});
 }
 
-/* Once through a step, to know who is there at its end; and once more, as the step after it. */
+/* Once through a step, to know which slots are there at its end; and once more, as the step after
+ * it. */
 static bool find_before(struct fl_pool_layout *l)
 {
     struct strips s = {NULL, 0, 0};
@@ -257,6 +258,28 @@ static int wait_for_slots(struct fl_gpu_pool *p, const struct fl_pool_layout *l)
     return rc != 0 ? fl_gpu_fail(-EBUSY, "a stream still uses the plan's arena") : 0;
 }
 
+void fl_planned_release_held(struct fl_gpu_pool *p)
+{
+    const struct fl_pool_layout *l = fl_planned_layout(p);
+
+    for (size_t i = 0; l != NULL && i < l->n; i++) {
+        uint32_t held = FL_SLOT_HELD;
+        (void)atomic_compare_exchange_strong_explicit(&l->slot[i].state, &held, FL_SLOT_FREE,
+                                                      memory_order_relaxed, memory_order_relaxed);
+    }
+}
+
+static bool has_held(const struct fl_pool_layout *l)
+{
+    size_t i = 0;
+
+    while (i < l->n &&
+           atomic_load_explicit(&l->slot[i].state, memory_order_acquire) != FL_SLOT_HELD) {
+        i++;
+    }
+    return i < l->n;
+}
+
 int fl_planned_remove(struct fl_gpu_pool *p)
 {
     struct fl_pool_plan *plan = p->plan;
@@ -267,6 +290,9 @@ int fl_planned_remove(struct fl_gpu_pool *p)
     }
     if (fl_planned_live(plan) != 0) {
         return fl_gpu_fail(-EBUSY, "something of the plan is allocated");
+    }
+    if (has_held(l)) {
+        return fl_gpu_fail(-EBUSY, "a graph may use something of the plan");
     }
     int rc = p->is_pinned ? wait_for_slots(p, l) : 0; /* else cuMemFree does */
     if (rc != 0) {

@@ -1,30 +1,37 @@
-/* A step's plan on the device: each request of the step has its place in one arena. Shared by the pools' files alone.
+/* A step's plan on the device: each request of the step has its place in one arena. Shared by the
+ * pools' files alone.
  *
- * One thread's requests are followed, in their order: the one that said fl_gpu_pool_step. A request that is as large as the plan's next
- * one is given its place if nobody is there: neither whom the place was given to last, for each of its bytes, nor a stream that is not
- * in order with the taker's. Whatever is different is served as by auto_growth, and costs memory, never a byte.
+ * One thread's requests are followed, in their order: the one that said fl_gpu_pool_step. A request
+ * that is as large as the plan's next one is given its place if that is free: neither whom the
+ * place was given to last, for each of its bytes, nor a stream that is not in order with the
+ * taker's. Whatever is different is served as by auto_growth, and costs memory, never a byte.
  *
- * Slots are taken by the owner alone, without a lock, and freed by whoever frees. In a joint plan
- * (options: all_threads) the owner is who has the turn, which nobody waits for but who ends a
- * step. */
+ * Slots are taken by the owner alone, without a lock, and freed by any thread. In a joint plan
+ * (options: all_threads) the owner is the thread with the turn, which none waits for but one that
+ * ends a step. */
 #ifndef FL_GPU_PLAN_PLAN_H
 #define FL_GPU_PLAN_PLAN_H
 
 #include "gpu/pool/pool.h"
 
-enum fl_slot_state { FL_SLOT_FREE, FL_SLOT_USED, FL_SLOT_ENDING };
+enum fl_slot_state {
+    FL_SLOT_FREE,
+    FL_SLOT_USED,
+    FL_SLOT_ENDING,
+    FL_SLOT_HELD, /* freed while its stream was captured: a graph may use it */
+};
 
 struct fl_pool_slot {
     size_t len;               /* rounded */
     uint64_t address;         /* 0: has no place */
     uint32_t site;            /* of its address */
-    uint32_t before, nbefore; /* plan.before: who had its bytes last */
-    _Atomic uint32_t state;   /* release by who ends it, pairs with the owner's acquire */
+    uint32_t before, nbefore; /* plan.before: slots that had its bytes last */
+    _Atomic uint32_t state;   /* release at its end, pairs with the owner's acquire */
     uint64_t step;            /* in which it was taken last. The owner's */
     size_t requested;
     uint32_t tag;
     struct fl_pool_stream *taker; /* the owner's, while it is free */
-    /* Written by who ends it. */
+    /* Written by the thread that ends it. */
     struct fl_pool_stream *stream; /* NULL: safe for all */
     uint64_t stamp;
     struct fl_pool_use *use; /* Lock: the pool's; of a slot that is free the owner's */
@@ -47,7 +54,8 @@ struct fl_pool_life {
     bool is_shared; /* by streams */
 };
 
-/* Constant but for what its slots and sites say of themselves; stays until the pool ends, so that who frees may look. */
+/* Constant but for what its slots and sites say of themselves; stays until the pool ends, so that
+ * who frees may look. */
 struct fl_pool_layout {
     struct fl_pool_layout *next;
     struct fl_pool_chunk *chunk;
@@ -63,8 +71,8 @@ struct fl_pool_layout {
 };
 
 struct fl_pool_plan {
-    _Atomic uint64_t owner; /* thread's number; 0: nobody. Relaxed: who is not it never was */
-    bool is_joint;          /* whoever has the turn is the owner meanwhile. Constant */
+    _Atomic uint64_t owner; /* thread's number; 0: none. Relaxed: no other thread ever was */
+    bool is_joint;          /* the thread with the turn is the owner meanwhile. Constant */
     _Atomic bool is_taken;  /* the turn. Acquire, release */
     struct fl_pool_layout *_Atomic layout; /* release by the owner; NULL: there is none */
     struct fl_pool_layout *old;
@@ -73,7 +81,8 @@ struct fl_pool_plan {
     size_t cursor;
     uint64_t step;
     size_t misses, unlike_steps, like_steps;
-    /* Unlike steps before it is learned anew: twice as many each time, until steps have been alike for long. */
+    /* Unlike steps before it is learned anew: twice as many each time, until steps have been alike
+     * for long. */
     size_t patience;
     void *handle; /* whose record is `stream`, which lasts */
     struct fl_pool_stream *stream;
@@ -141,10 +150,13 @@ void fl_pool_note(struct fl_gpu_pool *p);
 
 /* ---- layout.c ---- */
 
-/* A layout for the arena, which comes from the driver. Lock: not held, nothing is live; context current. 0 or -errno. */
+/* A layout for the arena, which comes from the driver. Lock: not held, nothing is live; context
+ * current. 0 or -errno. */
 int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, size_t n);
-/* The arena goes back. -EBUSY: something is there. */
+/* The arena goes back. -EBUSY: something is there, or a graph may use it. */
 int fl_planned_remove(struct fl_gpu_pool *p);
+/* What graphs may use is free: there are none any more. */
+void fl_planned_release_held(struct fl_gpu_pool *p);
 void fl_planned_free(struct fl_gpu_pool *p);
 
 /* ---- learn.c ---- */

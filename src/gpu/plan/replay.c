@@ -1,4 +1,5 @@
-/* Requests that a plan has places for, and the ends of those. What is usual takes no lock and calls no driver. */
+/* Requests that a plan has places for, and the ends of those. What is usual takes no lock and calls
+ * no driver. */
 #include "gpu/plan/plan.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@ enum { LOOK_AHEAD = 8 };
 
 static void add(_Atomic uint64_t *v, uint64_t n) /* one writer */
 {
-    /* release: who sees what was given sees that it had been taken */
+    /* release: a reader that sees what was given sees that it had been taken */
     atomic_store_explicit(v, atomic_load_explicit(v, memory_order_relaxed) + n,
                           memory_order_release);
 }
@@ -91,15 +92,15 @@ void fl_planned_each(struct fl_gpu_pool *p, fl_gpu_live_fn *fn, void *arg)
 
 /* ---- may it be there? ---- */
 
-/* Everything of `t` up to `stamp` has run, or, for what is not pinned, `s` is made to wait for it. Lock: held, given up for the
- * driver. */
+/* Everything of `t` up to `stamp` has run, or, for what is not pinned, `s` is made to wait for it.
+ * Lock: held, given up for the driver. */
 static bool is_safe(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_stream *t,
                     uint64_t stamp)
 {
     if (t == NULL || t->safe >= stamp || (t == s && !p->is_pinned)) {
         return true;
     }
-    if (p->o.reuse == FL_GPU_REUSE_OWN && t != s) {
+    if (p->o.reuse == FL_GPU_REUSE_OWN && t != s && !p->is_pinned) {
         return false;
     }
     t->stamped = stamp > t->stamped ? stamp : t->stamped;
@@ -110,7 +111,7 @@ static bool is_safe(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_p
     return p->o.reuse == FL_GPU_REUSE_WAIT && fl_stream_wait(p, s, t, stamp) == 0;
 }
 
-/* Whoever had that place has ended, and everything that used it is in order before `s`. */
+/* The last block at that place has ended, and everything that used it is in order before `s`. */
 static bool is_clear(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_slot *d)
 {
     if (atomic_load_explicit(&d->state, memory_order_acquire) != FL_SLOT_FREE ||
@@ -130,7 +131,8 @@ static bool overlaps(const struct fl_pool_slot *a, const struct fl_pool_slot *b)
     return a->address < b->address + b->len && b->address < a->address + a->len && b->address != 0;
 }
 
-/* When the step is not as it was: whoever may be there is looked at, and streams are asked. */
+/* When the step is not as it was: each block that may be there is looked at, and its streams are
+ * asked. */
 static FL_APART bool may_be_placed(struct fl_gpu_pool *p, const struct fl_pool_layout *l,
                                    struct fl_pool_slot *slot, struct fl_pool_stream *s)
 {
@@ -157,7 +159,7 @@ static FL_INLINE bool is_as_planned(const struct fl_gpu_pool *p, const struct fl
 
     for (uint32_t i = 0; i < slot->nbefore; i++) {
         const struct fl_pool_slot *d = &l->slot[b[i] >> 1];
-        /* acquire: pairs with the release of who ended it */
+        /* acquire: pairs with the release at the slot's end */
         if (atomic_load_explicit(&d->state, memory_order_acquire) != FL_SLOT_FREE ||
             d->step + (b[i] & 1) != p->plan->step || d->use != NULL ||
             (d->stream != NULL && (d->stream != s || p->is_pinned))) {
@@ -194,7 +196,7 @@ static FL_APART struct fl_pool_stream *look_at_stream(struct fl_gpu_pool *p, voi
     if (fl_stream_see(p, stream, &captures, &s) != 0 || captures) {
         return NULL;
     }
-    plan->stream = s->lasts ? s : NULL;
+    plan->stream = s->lasts && !s->is_watched ? s : NULL;
     return s;
 }
 
@@ -203,6 +205,9 @@ static FL_INLINE struct fl_pool_stream *stream_of(struct fl_gpu_pool *p, void *s
 {
     const struct fl_pool_plan *plan = p->plan;
 
+    if (FL_UNLIKELY(stream == FL_GPU_HOST)) {
+        return &p->host;
+    }
     return FL_LIKELY(plan->stream != NULL && plan->handle == stream &&
                      plan->stream_generation ==
                          atomic_load_explicit(&p->stream_generation, memory_order_relaxed))
@@ -210,7 +215,8 @@ static FL_INLINE struct fl_pool_stream *stream_of(struct fl_gpu_pool *p, void *s
                : look_at_stream(p, stream);
 }
 
-/* Whoever used it the time before: whoever came between them and now has been kept from them, or is in order after them. */
+/* Uses of the time before: blocks that lay there since were kept from them, or are in order after
+ * them. */
 static FL_APART void drop_uses(struct fl_gpu_pool *p, struct fl_pool_slot *slot)
 {
     struct fl_pool_block shell = {.use = slot->use};
@@ -234,7 +240,7 @@ static FL_INLINE void place(struct fl_gpu_pool *p, struct fl_pool_layout *l,
     slot->requested = size;
     slot->tag = fl_gpu_tag_now();
     atomic_store_explicit(&l->site[slot->site].slot, slot, memory_order_relaxed);
-    /* release: pairs with the compare-and-exchange of who ends it */
+    /* release: pairs with the compare-and-exchange at its end */
     atomic_store_explicit(&slot->state, FL_SLOT_USED, memory_order_release);
     add(&plan->taken.count, 1);
     add(&plan->taken.bytes, slot->len);
@@ -291,8 +297,7 @@ bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t 
     bool taken = false;
 
     if (fl_planned_layout(p) != NULL && fl_planned_enter(p->plan)) {
-        struct fl_pool_layout *l =
-            fl_planned_layout(p); /* whoever had the turn may have ended it */
+        struct fl_pool_layout *l = fl_planned_layout(p); /* the turn before may have ended it */
         taken = l != NULL && take(p, l, size, stream, out);
         fl_planned_leave(p->plan);
     }
@@ -304,7 +309,7 @@ bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t 
 /* The slot that has that address now, the caller's to end; NULL: none. */
 static FL_INLINE struct fl_pool_slot *begin_end(const struct fl_pool_layout *l, uint64_t address)
 {
-    /* The layout may have gone, while somebody asks for what is not there. */
+    /* The layout may have gone, while a caller asks for what is not there. */
     struct fl_pool_slot *slot =
         l == NULL ? NULL
                   : atomic_load_explicit(&fl_planned_site(l, address)->slot, memory_order_relaxed);
@@ -319,31 +324,38 @@ static FL_INLINE struct fl_pool_slot *begin_end(const struct fl_pool_layout *l, 
                : NULL;
 }
 
-/* Events for what nothing else would ask for in time. */
-static FL_APART void cover(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool live)
+/* Events for what nothing else would ask for in time. True: a stream is captured, so that a graph
+ * may use the slot whenever it runs. */
+static FL_APART bool cover(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool live)
 {
     struct fl_gpu_guard g;
+    bool captured = false;
 
     /* Before the driver has a say in it. */
     fl_lock_acquire(&p->lock);
     slot->stamp = fl_pool_stamp_users(p, slot->stream, slot->use);
     fl_lock_release(&p->lock);
     if (fl_pool_enter_light(p, &g) != 0) {
-        return;
+        return false;
+    }
+    if (live && slot->stream->is_watched) {
+        captured = fl_stream_is_capturing(p, slot->stream);
     }
     fl_lock_acquire(&p->lock);
-    (void)fl_pool_cover_users(p, slot->stream, slot->use, live);
+    int rc = fl_pool_cover_users(p, slot->stream, slot->use, live && !captured);
     fl_lock_release(&p->lock);
     fl_pool_leave(p, &g);
+    return captured || rc == -EINPROGRESS;
 }
 
-static FL_INLINE void end(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool mine)
+static FL_INLINE void end(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool mine,
+                          enum fl_slot_state state)
 {
     struct fl_pool_flow *flow = mine ? &p->plan->given : &p->plan->given_by_others;
     size_t requested = slot->requested, len = slot->len;
 
     /* release: pairs with the owner's acquire */
-    atomic_store_explicit(&slot->state, FL_SLOT_FREE, memory_order_release);
+    atomic_store_explicit(&slot->state, (uint32_t)state, memory_order_release);
     if (FL_LIKELY(mine)) {
         add(&flow->count, 1);
         add(&flow->bytes, len);
@@ -361,12 +373,31 @@ static FL_INLINE void end(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool
 /* The stream that `stream` names, if it is there. */
 static int giver_of(struct fl_gpu_pool *p, void *stream, bool mine, struct fl_pool_stream **out)
 {
+    if (stream == FL_GPU_HOST) {
+        *out = &p->host;
+        return 0;
+    }
     *out = mine && p->plan->handle == stream ? p->plan->stream : NULL;
     if (*out != NULL && p->plan->stream_generation ==
                             atomic_load_explicit(&p->stream_generation, memory_order_relaxed)) {
         return 0;
     }
     return fl_stream_see(p, stream, NULL, out);
+}
+
+/* Of a slot that nothing is known of but its taker: that stream, or limbo, which is never past
+ * anything. NULL: no memory for limbo. */
+static FL_APART struct fl_pool_stream *user_of(struct fl_gpu_pool *p,
+                                               const struct fl_pool_slot *slot)
+{
+    struct fl_pool_stream *s = slot->taker;
+
+    if (s == &p->host) {
+        fl_lock_acquire(&p->lock);
+        s = fl_stream_limbo(p);
+        fl_lock_release(&p->lock);
+    }
+    return s;
 }
 
 static FL_INLINE int give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live,
@@ -382,12 +413,20 @@ static FL_INLINE int give(struct fl_gpu_pool *p, uint64_t address, void *stream,
     if (FL_UNLIKELY(slot == NULL)) {
         return fl_pool_not_here();
     }
-    slot->stream = live ? s : slot->taker;
-    slot->stamp = atomic_load_explicit(&p->epoch, memory_order_relaxed);
-    if (FL_UNLIKELY(slot->use != NULL || (live && !s->lasts))) {
-        cover(p, slot, live);
+    slot->stream = live ? s : user_of(p, slot);
+    if (FL_UNLIKELY(slot->stream == NULL)) {
+        atomic_store_explicit(&slot->state, FL_SLOT_USED, memory_order_release);
+        return fl_gpu_fail(-ENOMEM, "no memory for a stream's record");
     }
-    end(p, slot, mine);
+    enum fl_slot_state state = FL_SLOT_FREE;
+    slot->stamp = atomic_load_explicit(&p->epoch, memory_order_relaxed);
+    if (FL_UNLIKELY(slot->use != NULL || (live && (!s->lasts || s->is_watched)))) {
+        state = cover(p, slot, live) ? FL_SLOT_HELD : FL_SLOT_FREE;
+    }
+    if (s == &p->host) {
+        slot->stream = NULL;
+    }
+    end(p, slot, mine, state);
     return 0;
 }
 
@@ -407,7 +446,7 @@ int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool 
 static struct fl_pool_slot *find_used(const struct fl_gpu_pool *p, uint64_t address)
 {
     const struct fl_pool_layout *l = fl_planned_layout(p);
-    /* The layout may have gone, while somebody asks for what is not there. */
+    /* The layout may have gone, while a caller asks for what is not there. */
     struct fl_pool_slot *slot =
         l == NULL ? NULL
                   : atomic_load_explicit(&fl_planned_site(l, address)->slot, memory_order_relaxed);

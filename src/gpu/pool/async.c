@@ -1,4 +1,5 @@
-/* The driver's own pool, which keeps what is freed: the yardstick, and what may be used within a graph. */
+/* The driver's own pool, which keeps what is freed: the yardstick, and what may be used within a
+ * graph. */
 #include "gpu/pool/pool.h"
 
 #include <errno.h>

@@ -57,7 +57,8 @@ static bool may_merge(const struct fl_pool_block *neighbour, const struct fl_poo
     return neighbour != NULL && neighbour->state == FL_BLOCK_FREE && neighbour->stream == s;
 }
 
-/* With the neighbours that are free on `s`: `b`, or what it has become a part of. Right, then left. */
+/* With the neighbours that are free on `s`: `b`, or what it has become a part of. Right, then
+ * left. */
 static struct fl_pool_block *merge(struct fl_gpu_pool *p, struct fl_pool_block *b,
                                    const struct fl_pool_stream *s)
 {
@@ -82,7 +83,9 @@ static struct fl_pool_block *merge(struct fl_gpu_pool *p, struct fl_pool_block *
 
 void fl_block_put(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
-    if (p->is_pinned && b->stream != NULL && b->stamp <= b->stream->safe) {
+    bool is_safe = b->stream != NULL && b->stamp <= b->stream->safe;
+
+    if (is_safe && (p->is_pinned || b->stream == &p->host)) {
         fl_block_assign(b, NULL, 0);
     }
     if (!p->strategy->is_binned) {
@@ -91,7 +94,8 @@ void fl_block_put(struct fl_gpu_pool *p, struct fl_pool_block *b)
     enter_set(p, b);
 }
 
-/* A new block between `b`, which keeps the lower `len` bytes, and the next. NULL: no memory for it. */
+/* A new block between `b`, which keeps the lower `len` bytes, and the next. NULL: no memory for
+ * it. */
 static struct fl_pool_block *split(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t len)
 {
     struct fl_pool_block *upper = fl_record_get(p);
@@ -158,7 +162,7 @@ struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream
     } else {
         b = take_part(p, b, len);
     }
-    if (b->by != 0 && b->by != s->number) {
+    if (b->by != 0 && s->number != 0 && b->by != s->number) {
         p->s.cross_stream_hits++;
     }
     fl_block_assign(b, NULL, 0);

@@ -1,4 +1,5 @@
-/* What is done with blocks that are allocated, beside freeing them; and what pools are asked for by hand. */
+/* What is done with blocks that are allocated, beside freeing them; and what pools are asked for by
+ * hand. */
 #include "gpu/plan/plan.h"
 #include "gpu/pool/pool.h"
 
@@ -116,7 +117,8 @@ int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *
     if (rc != 0) {
         return rc;
     }
-    rc = fl_stream_see(pool, stream, NULL, &s);
+    rc = fl_stream_check(stream);
+    rc = rc == 0 ? fl_stream_see(pool, stream, NULL, &s) : rc;
     struct fl_pool_use *u = rc == 0 ? calloc(1, sizeof *u) : NULL;
     if (u == NULL) {
         return rc != 0 ? rc : fl_gpu_fail(-ENOMEM, "no memory for a stream's use");
@@ -148,10 +150,12 @@ int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream)
     struct fl_pool_stream *s;
     int rc = fl_pool_refuse(pool);
 
+    rc = rc == 0 ? fl_stream_check(stream) : rc;
     rc = rc == 0 ? fl_stream_see(pool, stream, NULL, &s) : rc;
     if (rc == 0 && (uintptr_t)stream != FL_STREAM_PER_THREAD) { /* that is each thread's own */
         fl_lock_acquire(&pool->lock);
         s->lasts = true;
+        s->is_watched = false; /* the program watches it */
         fl_lock_release(&pool->lock);
     }
     return rc;
@@ -163,6 +167,7 @@ int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream)
     struct fl_gpu_guard g;
     int rc = fl_pool_refuse(pool);
 
+    rc = rc == 0 ? fl_stream_check(stream) : rc;
     rc = rc == 0 ? fl_stream_see(pool, stream, NULL, &s) : rc;
     rc = rc == 0 ? fl_pool_enter(pool, &g) : rc;
     if (rc != 0) {

@@ -9,8 +9,8 @@
 
 /* ---- the driver ---- */
 
-/* Whole huge pages of our own, which are cheaper to pin and as cheap to copy from; the driver's where that is refused, and for what is
- * small. */
+/* Whole huge pages of our own, which are cheaper to pin and as cheap to copy from; the driver's
+ * where that is refused, and for what is small. */
 static int ask_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c, const char **name)
 {
     struct fl_pin how = {.node = p->o.numa_node, .fork = FL_PIN_APART};
@@ -226,7 +226,7 @@ static struct fl_pool_block *admit(struct fl_gpu_pool *p, struct fl_pool_stream 
     p->s.free_bytes += c->len;
     fl_chunk_held(p);
     if (!p->is_pinned) {
-        fl_block_assign(b, s, 0); /* the rest is this stream's, and nobody waits for it */
+        fl_block_assign(b, s, 0); /* the rest is this stream's, and needs no wait */
     }
     return fl_block_carve(p, b, len);
 }

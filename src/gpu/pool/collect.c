@@ -1,7 +1,8 @@
-/* What has been freed and is not to be had yet: garbage, which is reclaimed in batches, and what is pending, which waits for streams.
+/* What has been freed and is not to be had yet: garbage, which is reclaimed in batches, and what is
+ * pending, which waits for streams.
  *
- * Source of the batches: PaddlePaddle's garbage collector (eager_delete_tensor_gb, memory_fraction_of_eager_deletion,
- * fast_eager_deletion_mode). */
+ * Source of the batches: PaddlePaddle's garbage collector (eager_delete_tensor_gb,
+ * memory_fraction_of_eager_deletion, fast_eager_deletion_mode). */
 #include "gpu/pool/pool.h"
 
 #include <stdlib.h>
@@ -32,6 +33,7 @@ void fl_collect_dispose(struct fl_gpu_pool *p, struct fl_pool_block *b)
             at = &(*at)->next;
         }
     }
+    b->waits_own = b->waits_own && b->stream->safe < b->stamp;
     if (b->use == NULL && !b->waits_own) {
         fl_block_put(p, b);
         return;

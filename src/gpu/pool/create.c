@@ -127,6 +127,8 @@ int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
     p->gpu = gpu;
     p->o = all;
     p->is_pinned = all.target == FL_GPU_PINNED;
+    p->host.is_gone = true; /* nothing is recorded on it */
+    atomic_store_explicit(&p->host.lasts, true, memory_order_relaxed);
     p->gc_at = gc_threshold(all.gc_gb);
     atomic_store_explicit(&p->epoch, 1, memory_order_relaxed);
     int rc = fl_strategy_check(&p->o);
@@ -151,7 +153,8 @@ int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
     return 0;
 }
 
-/* Everything to the driver. Context current. 0, or the first refusal, with the pool as good as before. */
+/* Everything to the driver. Context current. 0, or the first refusal, with the pool as good as
+ * before. */
 static int empty(struct fl_gpu_pool *p)
 {
     size_t released;
@@ -167,6 +170,7 @@ static int empty(struct fl_gpu_pool *p)
     }
     fl_lock_release(&p->lock);
     if (rc == 0 && p->plan != NULL) {
+        fl_planned_release_held(p);
         rc = fl_planned_remove(p);
     }
     rc = rc == 0 ? fl_chunk_trim(p, 0, &released) : rc;

@@ -150,7 +150,7 @@ void fl_stream_release(struct fl_gpu_pool *p, struct fl_pool_stream *t)
     struct fl_pool_block *b;
 
     if (!p->is_pinned && p->streams->next == NULL) {
-        return; /* nobody else is there to have it */
+        return; /* no other stream is there to have it */
     }
     while ((b = t->free.first) != NULL && b->stamp <= t->safe) {
         uint64_t by = b->by;

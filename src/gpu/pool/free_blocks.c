@@ -1,8 +1,8 @@
-/* Free blocks by size: for best fit a splay tree a stream, in order of (size, address); for exact sizes a bin a stream and size,
- * last in first out. Lists of blocks are here too.
+/* Free blocks by size: for best fit a splay tree a stream, in order of (size, address); for exact
+ * sizes a bin a stream and size, last in first out. Lists of blocks are here too.
  *
- * Source of the tree: Sleator and Tarjan, Self-Adjusting Binary Search Trees (1985), top-down. What was used last is at the root, and a
- * step's requests come in the same order each time. */
+ * Source of the tree: Sleator and Tarjan, Self-Adjusting Binary Search Trees (1985), top-down. What
+ * was used last is at the root, and a step's requests come in the same order each time. */
 #include "gpu/pool/pool.h"
 
 #include <stdlib.h>
@@ -243,7 +243,8 @@ static void bin_push(struct fl_pool_bin *bin, struct fl_pool_block *b)
     bin->top = b;
 }
 
-/* Without memory for a stream's own bin its blocks lie among those that are safe, which are looked at one by one. */
+/* Without memory for a stream's own bin its blocks lie among those that are safe, which are looked
+ * at one by one. */
 static struct fl_pool_bin *bin_of(struct fl_gpu_pool *p, const struct fl_pool_block *b)
 {
     struct fl_pool_bin *bin = bin_find(p, b->stream, b->len);

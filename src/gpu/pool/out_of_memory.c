@@ -60,7 +60,7 @@ void fl_pool_tell(struct fl_gpu_pool *p)
 void fl_fallback_settle(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool others)
 {
     for (struct fl_pool_stream *t = p->streams; t != NULL && !fl_pool_is_shut(p); t = t->next) {
-        bool foreign = t == s ? p->is_pinned : others;
+        bool foreign = p->is_pinned || (t != s && others);
         if (foreign) {
             fl_stream_release(p, t);
         }
@@ -120,7 +120,8 @@ static void seen(struct fallback *c)
     }
 }
 
-/* The taker's stream waits for one other that has what is wanted; `all`: for all that have anything. */
+/* The taker's stream waits for one other that has what is wanted; `all`: for all that have
+ * anything. */
 static bool wait_for_others(struct fallback *c, bool all)
 {
     struct fl_gpu_pool *p = c->p;
@@ -218,7 +219,7 @@ static int out_of_memory(struct fallback *c)
     return rc == -ENOMEM && c->p->o.retry_ms != 0 ? wait_for_threads(c, rc) : rc;
 }
 
-/* For a stream that is captured nobody is asked or waited for; more memory is none of the
+/* For a captured stream no other is asked or waited for; more memory is none of the
  * graph's. */
 static int captured(struct fallback *c)
 {

@@ -79,6 +79,11 @@ int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint6
         }
         size = 1;
     }
+    if (pool->is_pinned) {
+        stream = FL_GPU_HOST; /* only the host's order counts */
+    } else if (FL_UNLIKELY(stream == FL_GPU_HOST)) {
+        return fl_gpu_fail(-EINVAL, "memory of a device is a stream's, not FL_GPU_HOST's");
+    }
     if (pool->plan != NULL && fl_planned_take(pool, size, stream, out)) {
         return 0;
     }
@@ -86,7 +91,8 @@ int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint6
     if (len <= pool->max_direct) {
         fl_lock_acquire(&pool->lock);
         struct fl_pool_stream *s = fl_stream_lasting(pool, stream);
-        struct fl_pool_block *b = s != NULL ? hit(pool, s, len, size) : NULL;
+        bool asks = s == NULL || (s->is_watched && pool->is_blind);
+        struct fl_pool_block *b = !asks ? hit(pool, s, len, size) : NULL;
         uint64_t address = b != NULL ? b->address : 0;
         fl_lock_release(&pool->lock);
         if (FL_LIKELY(b != NULL)) {
@@ -119,7 +125,7 @@ int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
             first = first != 0 ? first : rc;
         }
     }
-    int rc = live && !s->lasts ? fl_stream_cover(p, s) : 0;
+    int rc = live && !s->lasts && !s->is_gone ? fl_stream_cover(p, s) : 0;
     return first != 0 ? first : rc;
 }
 
@@ -235,34 +241,56 @@ static int taker_of(struct fl_gpu_pool *p, const struct fl_pool_block *b,
     return *out != NULL ? 0 : fl_gpu_fail(-ENOMEM, "no memory for a stream's record");
 }
 
-/* `b` is in transit. Events come first, while the streams are there; then the block ends. */
+/* A block in transit whose stream is known: the driver's again, or the pool's. Events come first,
+ * while the streams are there; then the block ends. */
+static void end_with_events(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                            struct fl_pool_block *b, bool live, bool captured)
+{
+    fl_lock_acquire(&p->lock);
+    uint64_t stamp = fl_pool_stamp_users(p, s, b->use);
+    /* Of a captured stream no event can be had: that is known, or found out here. */
+    int rc = fl_pool_cover_users(p, s, b->use, live && !captured);
+    end_block(p, s, b, stamp, captured || rc == -EINPROGRESS);
+    fl_lock_release(&p->lock);
+}
+
+/* `b` is in transit. The driver is called only where there is something to ask or to record. */
 static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b, void *stream,
                                 bool live)
 {
     struct fl_pool_stream *s;
     struct fl_gpu_guard g;
     bool captured = false, direct = b->chunk->is_direct;
-    int rc = live ? fl_stream_see(p, stream, direct ? &captured : NULL, &s) : taker_of(p, b, &s);
+    bool asks = (live && stream != FL_GPU_HOST) || b->use != NULL;
+    int rc = asks ? fl_pool_enter_light(p, &g) : 0, entered = asks && rc == 0;
 
+    if (rc == 0) {
+        rc = live ? fl_stream_see_here(p, stream, direct ? &captured : NULL, &s)
+                  : taker_of(p, b, &s);
+    }
+    if (rc == 0 && live && !direct && s->is_watched) {
+        captured = fl_stream_is_capturing(p, s);
+    }
     /* The driver's own pool may be used in a graph, but for what waits for streams outside it. */
     bool kept = p->async != NULL ? captured && b->use != NULL : captured || b->in_graph;
-    if (rc == 0 && direct && !kept) {
-        return fl_pool_give_back(p, s, b);
-    }
-    rc = rc == 0 ? fl_pool_enter_light(p, &g) : rc;
-    fl_lock_acquire(&p->lock);
-    if (rc != 0) {
+    bool back = rc == 0 && direct && !kept;
+    if (rc == 0 && !back) {
+        end_with_events(p, s, b, live, kept);
+    } else if (rc != 0) {
+        fl_lock_acquire(&p->lock);
         b->state = FL_BLOCK_USED;
         fl_lock_release(&p->lock);
-        return rc;
     }
-    uint64_t stamp = fl_pool_stamp_users(p, s, b->use);
-    rc = fl_pool_cover_users(p, s, b->use, live);
-    end_block(p, s, b, stamp, kept || rc == -EINPROGRESS);
-    fl_lock_release(&p->lock);
-    fl_pool_leave(p, &g);
-    trim_idle(p);
-    return 0;
+    if (entered) {
+        fl_pool_leave(p, &g);
+    }
+    if (back) {
+        return fl_pool_give_back(p, s, b);
+    }
+    if (rc == 0) {
+        trim_idle(p);
+    }
+    return rc;
 }
 
 int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live)
@@ -280,7 +308,7 @@ int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool liv
         fl_lock_release(&p->lock);
         return fl_pool_not_here();
     }
-    bool named = s != NULL && (live || s->number == b->by);
+    bool named = s != NULL && (live ? !s->is_watched : s->number == b->by);
     if (FL_UNLIKELY(!named || b->use != NULL || b->chunk->is_direct || b->in_graph)) {
         b->state = FL_BLOCK_TRANSIT;
         fl_lock_release(&p->lock);

@@ -1,7 +1,7 @@
 /* Shared by the files of the pools alone.
  *
- * pool.c      alloc and free: what is usual takes the lock, a few pointers, and makes no call to the driver
- * calls.c, create.c  the other public calls
+ * pool.c      alloc and free: what is usual takes the lock, a few pointers, and makes no call to
+ * the driver calls.c, create.c  the other public calls
  * out_of_memory.c  what is not usual: from asking other streams to giving up
  * stream.c    streams: which handle is which; event.c  how far each is
  * block.c     blocks: split, merged, taken, put back
@@ -12,17 +12,20 @@
  * strategy.c  the strategies: how sizes are rounded, how the pool grows
  * async.c     the driver's own pool
  *
- * Stamps. A pool has a number that grows with each event recorded: what is freed bears it as its stamp. An event covers every stamp of
- * its stream up to the number that it ended; when it has come to pass, these are `safe`: what was submitted before those frees has run.
- * On streams that last events are recorded when somebody asks, on others in the call that frees.
+ * Stamps. A pool has a number that grows with each event recorded: what is freed bears it as its
+ * stamp. An event covers every stamp of its stream up to the number that it ended; when it has come
+ * to pass, these are `safe`: what was submitted before those frees has run. On streams that last
+ * events are recorded when a request asks, on others in the call that frees.
  *
  * P1: a chunk's blocks lie side by side and fill it; no two neighbours are free in the same set.
  * P2: occupied + free == held: the bytes of the chunks.
  * P3: the table has every block, once.
- * P4: a block that is free on a stream is in that stream's set and list; one that is safe for all may be in nobody's (stream NULL).
+ * P4: a block that is free on a stream is in that stream's set and list; one that is safe for all
+ * may be in no stream's (NULL).
  *
- * Lock: the pool's, for everything that is not said to be otherwise; never held over a call to the driver. A block that such a call is
- * about is in transit, which nobody else touches. Streams' records stay while somebody talks to the driver. */
+ * Lock: the pool's, for everything that is not said to be otherwise; never held over a call to the
+ * driver. A block that such a call is about is in transit, which no other thread touches. Streams'
+ * records stay while a thread is in the driver. */
 #ifndef FL_GPU_POOL_POOL_H
 #define FL_GPU_POOL_POOL_H
 
@@ -108,6 +111,7 @@ struct fl_pool_stream {
     size_t uses;        /* that name it */
     size_t awaited;     /* of what is pending: waits for it */
     _Atomic bool lasts; /* its handle is good at any time; else within calls that name it */
+    bool is_watched;    /* lasts, and may be captured: each free asks the driver */
     bool is_gone;       /* its handle is no more, or another's: nothing can be recorded */
     bool is_lost;       /* so without a word: what no event covers is never known to be safe */
 };
@@ -130,8 +134,8 @@ struct fl_pool_strategy {
     const char *name;
     /* The size that serves `size`. */
     size_t (*round)(const struct fl_gpu_pool *p, size_t size);
-    /* How much to take from the driver for `len`, at least that; `direct`: for this alone. Lock: not held; the context is current.
-     * 0 or -errno. */
+    /* How much to take from the driver for `len`, at least that; `direct`: for this alone. Lock:
+     * not held; the context is current. 0 or -errno. */
     int (*growth)(struct fl_gpu_pool *p, size_t len, size_t *out, bool *direct);
     /* Before the pool grows by so much. Likewise; NULL: nothing. */
     void (*before)(struct fl_gpu_pool *p, size_t len);
@@ -145,7 +149,7 @@ struct fl_pool_plan;
 struct fl_gpu_pool {
     struct fl_lock lock;
     bool is_pinned;
-    bool is_blind; /* who frees may name a stream that was destroyed: PyTorch */
+    bool is_blind; /* a free may name a stream that was destroyed: PyTorch */
     bool is_graph; /* of graphs that run one after the other: these may have each other's memory */
     _Atomic bool is_shut, has_grown; /* Relaxed */
     const struct fl_pool_strategy *strategy;
@@ -161,10 +165,13 @@ struct fl_gpu_pool {
     struct fl_pool_bin *bin;
     size_t bins, bins_used;
     struct fl_pool_stream *streams, *limbo; /* limbo: NULL, or one of them */
+    /* FL_GPU_HOST, and who takes pinned memory: what it frees is safe. In no list, has no
+     * number. */
+    struct fl_pool_stream host;
     uint64_t numbers;
     _Atomic uint64_t epoch; /* what is freed now gets this stamp. Relaxed; changed under the lock */
     struct fl_pool_chunk *chunks;
-    struct fl_pool_chunk *idle_from; /* whoever gives chunks back goes on there */
+    struct fl_pool_chunk *idle_from; /* where giving chunks back goes on */
     struct fl_pool_slab *slabs;
     struct fl_pool_event *events; /* spare */
     struct fl_pool_list pending, garbage;
@@ -174,10 +181,10 @@ struct fl_gpu_pool {
     bool is_learning;
     _Atomic uint32_t
         stream_generation;     /* streams that were left. Relaxed; changed under the lock */
-    _Atomic uint64_t occupied; /* as s.occupied_bytes, for who has no lock. Relaxed */
+    _Atomic uint64_t occupied; /* as s.occupied_bytes, without the lock. Relaxed */
     unsigned driver_calls;
     unsigned waiters;
-    _Atomic uint32_t freed; /* changes with each free while somebody waits for one */
+    _Atomic uint32_t freed; /* changes with each free while a thread waits for one */
     size_t max_direct;      /* what is larger has a chunk of its own, and is never pooled */
     fl_CUmemoryPool async;
     struct fl_gpu_pool_stats s; /* occupied and free are of the chunks but for a plan's */
@@ -206,17 +213,18 @@ void fl_list_replace(struct fl_pool_list *l, struct fl_pool_block *old, struct f
 /* Into and out of the set of b->stream. */
 void fl_set_insert(struct fl_gpu_pool *p, struct fl_pool_block *b);
 void fl_set_remove(struct fl_gpu_pool *p, struct fl_pool_block *b);
-/* What serves `len`: the smallest that is as large, of those the lowest; binned, of that size the one freed last. NULL: none. It
- * stays in the set. */
+/* What serves `len`: the smallest that is as large, of those the lowest; binned, of that size the
+ * one freed last. NULL: none. It stays in the set. */
 struct fl_pool_block *fl_set_find(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len);
 /* So that blocks of `len` have a bin at all. False: no memory. */
 bool fl_set_prepare(struct fl_gpu_pool *p, size_t len);
 
 /* ---- block.c ---- */
 
-/* Names the stream that freed `b`; NULL: nobody need be asked. */
+/* Names the stream that freed `b`; NULL: no stream need be asked. */
 void fl_block_assign(struct fl_pool_block *b, struct fl_pool_stream *s, uint64_t stamp);
-/* A block that is nobody's becomes free, in the set of its stream, with its neighbours where it may (S7). */
+/* A block in transit becomes free, in the set of its stream, with its neighbours where it may
+ * (S7). */
 void fl_block_put(struct fl_gpu_pool *p, struct fl_pool_block *b);
 /* Out of its set and list: in transit. */
 void fl_block_withdraw(struct fl_gpu_pool *p, struct fl_pool_block *b);
@@ -234,15 +242,20 @@ bool fl_pool_check(struct fl_gpu_pool *p);
 
 /* ---- stream.c, event.c ---- */
 
-/* The record of a handle that lasts; NULL: none does. Lock: held. */
-struct fl_pool_stream *fl_stream_lasting(const struct fl_gpu_pool *p, void *stream);
+/* The record of a handle that lasts, or the host's; NULL: none does. Lock: held. */
+struct fl_pool_stream *fl_stream_lasting(struct fl_gpu_pool *p, void *stream);
 /* That of this number, whether or not its handle leads to it still; NULL: nothing is known of it
  * any more. Lock: held. */
 struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t number);
 /* The record of a stream that is there, which the driver is asked for unless it lasts. `captures`:
- * is it being captured (no, if it lasts)? NULL: that is not asked. Lock: not held. 0, -ENOMEM, or
- * what the driver says. */
+ * is it being captured (no, if it lasts and is not watched)? NULL: that is not asked. Lock: not
+ * held. 0, -ENOMEM, or what the driver says. */
 int fl_stream_see(struct fl_gpu_pool *p, void *stream, bool *captures, struct fl_pool_stream **out);
+/* The same, for a caller that has entered the pool already. */
+int fl_stream_see_here(struct fl_gpu_pool *p, void *stream, bool *captures,
+                       struct fl_pool_stream **out);
+/* A stream of the driver's: 0, or -EINVAL for FL_GPU_HOST. */
+int fl_stream_check(void *stream);
 /* Stands for streams that are not known any more: nothing of it is ever safe. NULL: no memory. */
 struct fl_pool_stream *fl_stream_limbo(struct fl_gpu_pool *p);
 /* What a call about a stream says; only our own context's end ends the pool. */
@@ -259,9 +272,9 @@ void fl_stream_leave(struct fl_gpu_pool *p, struct fl_pool_stream *s);
 uint64_t fl_stream_stamp(const struct fl_gpu_pool *p, struct fl_pool_stream *s);
 /* `s` is there: it lasts, or is named by the call under way. */
 bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *s);
-/* The rest: with the lock, which they give up for the driver, in whose hands the context is current.
- * An event on `s`, which is there, that covers all stamps so far. 0; -EINPROGRESS: it is captured;
- * -ENOMEM; -ESHUTDOWN; -EIO. */
+/* The rest: with the lock, which they give up for the driver, in whose hands the context is
+ * current. An event on `s`, which is there, that covers all stamps so far. 0; -EINPROGRESS: it is
+ * captured; -ENOMEM; -ESHUTDOWN; -EIO. */
 int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s);
 /* How far is it? What is safe is put where all find it. */
 void fl_stream_poll(struct fl_gpu_pool *p, struct fl_pool_stream *s);
@@ -287,15 +300,17 @@ void fl_streams_free(struct fl_gpu_pool *p);
 
 /* ---- chunk.c ---- */
 
-/* Takes a chunk for `len` bytes, carved: a block in use. Lock: not held; context current. -ENOMEM: the driver, or the limit. */
+/* Takes a chunk for `len` bytes, carved: a block in use. Lock: not held; context current. -ENOMEM:
+ * the driver, or the limit. */
 int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, size_t requested,
                   bool exact, struct fl_pool_block **out);
 /* Idle chunks go back until `keep` bytes are free. Likewise. 0 or the driver's first refusal. */
 int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released);
-/* A block in transit that is its chunk: back to the driver, `s` having freed it. Lock: not held. With what is not 0 it is in transit
- * still. */
+/* A block in transit that is its chunk: back to the driver, `s` having freed it. Lock: not held.
+ * With what is not 0 it is in transit still. */
 int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b);
-/* c->len bytes as the target has them; with the driver's pool in order on `s`. Both timed and counted; with a refusal `c` is as it was.
+/* c->len bytes as the target has them; with the driver's pool in order on `s`. Both timed and
+ * counted; with a refusal `c` is as it was.
  * Lock: not held. */
 int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
                          struct fl_pool_chunk *c);
@@ -326,8 +341,8 @@ int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
 /* Before that: their stamps, and that of `s`. */
 uint64_t fl_pool_stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                              struct fl_pool_use *uses);
-/* A block in transit, a chunk of its own, goes back to the driver; with anything but 0 it is in use again. `s` freed it; NULL: all is to be
- * waited for. Lock: not held. */
+/* A block in transit, a chunk of its own, goes back to the driver; with anything but 0 it is in use
+ * again. `s` freed it; NULL: all is to be waited for. Lock: not held. */
 int fl_pool_give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b);
 
 /* ---- out_of_memory.c ---- */
@@ -335,7 +350,8 @@ int fl_pool_give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl
 /* Lock: not held. */
 int fl_fallback_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, size_t requested,
                       struct fl_pool_block **out);
-/* Asks the streams that hold something back: with others' frees, and what is pending. Lock: held, given up for the driver. */
+/* Asks the streams that hold something back: with others' frees, and what is pending. Lock: held,
+ * given up for the driver. */
 void fl_fallback_settle(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool others);
 /* Around what talks to the driver. Lock: not held. */
 int fl_pool_enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
@@ -348,7 +364,7 @@ static inline bool fl_pool_is_shut(const struct fl_gpu_pool *p)
 {
     return atomic_load_explicit(&p->is_shut, memory_order_relaxed);
 }
-/* Somebody who waits for a free is told of one. Lock: held. */
+/* Threads that wait for a free are told of one. Lock: held. */
 void fl_pool_tell(struct fl_gpu_pool *p);
 
 /* ---- collect.c ---- */
@@ -359,7 +375,8 @@ void fl_collect_dispose(struct fl_gpu_pool *p, struct fl_pool_block *b);
 bool fl_collect_add(struct fl_gpu_pool *p, struct fl_pool_block *b);
 /* A batch, largest first; `all`: whatever the fraction says. */
 void fl_collect_batch(struct fl_gpu_pool *p, bool all);
-/* What captured streams have freed: nobody has it, for a graph may. Ends with the pool. */
+/* What captured streams have freed is given to no request: a graph may use it. Ends with the
+ * pool. */
 #define FL_POOL_HELD UINT64_MAX /* its stamp */
 void fl_collect_release_held(struct fl_gpu_pool *p);
 /* What need not wait any more is put. */

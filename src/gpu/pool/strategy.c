@@ -1,6 +1,7 @@
 /* The strategies: how a request is rounded, by how much the pool grows.
  *
- * Sources: MXNet's pooled storage manager (naive, round), PaddlePaddle's buddy and auto-growth best-fit allocators. */
+ * Sources: MXNet's pooled storage manager (naive, round), PaddlePaddle's buddy and auto-growth
+ * best-fit allocators. */
 #include "gpu/pool/pool.h"
 
 #include <errno.h>
@@ -83,7 +84,8 @@ static int look(struct fl_gpu_pool *p, size_t *out_free, size_t *out_total)
     return fl_pool_status(p, fl_cuda.cuMemGetInfo(out_free, out_total), "cuMemGetInfo", 0);
 }
 
-/* A chunk by the fraction: of what is free less a twentieth; pinned: of all memory, in small parts. */
+/* A chunk by the fraction: of what is free less a twentieth; pinned: of all memory, in small
+ * parts. */
 static int chunk_by_fraction(struct fl_gpu_pool *p, size_t *out)
 {
     size_t available = 0, total = 0;

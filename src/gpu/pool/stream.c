@@ -4,9 +4,15 @@
  * destroyed is undefined. So a stream is asked for its number, and an event is recorded on it,
  * within the call that names it; and later only when it lasts: the legacy stream, and what the
  * program says it of (fl_gpu_pool_stream_lasts, FAULTLESS_GPU_EVENTS=lazy). On those one event,
- * recorded when somebody wants to know, covers thousands of frees. Streams are told apart by the
+ * recorded when a request wants to know, covers thousands of frees. Streams are told apart by the
  * driver's number. A driver without numbers (before 12.0) has none to tell: there all streams are
- * taken for lasting ones, but for the threads' own. */
+ * taken for lasting ones, but for the threads' own.
+ *
+ * A stream that lasts without the program's word for it (lazy events, an old driver) may be
+ * captured at any time: it is watched, which is a call of the driver's at each free.
+ *
+ * FL_GPU_HOST has a record in the pool itself. Nothing is ever submitted to it, so what it frees is
+ * safe at once. It takes all pinned memory: only the host's order counts there. */
 #include "gpu/pool/pool.h"
 
 #include <errno.h>
@@ -34,15 +40,23 @@ static struct fl_pool_stream **chain_of(const struct fl_gpu_pool *p, const void 
     return &p->by_handle[key >> 32 & (p->handles - 1)];
 }
 
-struct fl_pool_stream *fl_stream_lasting(const struct fl_gpu_pool *p, void *stream)
+struct fl_pool_stream *fl_stream_lasting(struct fl_gpu_pool *p, void *stream)
 {
     fl_CUstream handle = handle_of(stream);
     struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, handle) : NULL;
 
+    if (stream == FL_GPU_HOST) {
+        return &p->host;
+    }
     while (s != NULL && (s->handle != handle || !s->lasts)) {
         s = s->alike;
     }
     return s;
+}
+
+int fl_stream_check(void *stream)
+{
+    return stream != FL_GPU_HOST ? 0 : fl_gpu_fail(-EINVAL, "FL_GPU_HOST is not a stream");
 }
 
 struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t number)
@@ -87,16 +101,17 @@ static bool more_chains(struct fl_gpu_pool *p)
     return true;
 }
 
-/* One that nobody has anything of any more, or a new one, not to be found yet. */
-static struct fl_pool_stream *record(struct fl_gpu_pool *p)
+/* An unused record, or a new one, not to be found yet. `own`: driver calls that the caller is
+ * within. While others are in the driver they may have any record in their hands. */
+static struct fl_pool_stream *record(struct fl_gpu_pool *p, unsigned own)
 {
-    struct fl_pool_stream *s = p->driver_calls == 0 && p->plan == NULL ? p->streams : NULL;
+    struct fl_pool_stream *s = p->driver_calls <= own && p->plan == NULL ? p->streams : NULL;
 
     while (s != NULL && !(s->is_gone && s != p->limbo && s->blocks + s->uses + s->awaited == 0)) {
         s = s->next;
     }
     if (s != NULL) {
-        fl_events_drop(p, s, UINT64_MAX); /* that nobody asks any more */
+        fl_events_drop(p, s, UINT64_MAX); /* that are not asked any more */
         *s = (struct fl_pool_stream){.next = s->next, .is_gone = true};
         return s;
     }
@@ -149,7 +164,7 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
 {
     int status = FL_CU_STREAM_CAPTURE_STATUS_NONE;
 
-    if (fl_cuda.cuStreamIsCapturing == NULL) {
+    if (fl_cuda.cuStreamIsCapturing == NULL || s == &p->host) {
         return false;
     }
     fl_CUresult code = fl_cuda.cuStreamIsCapturing(s->handle, &status);
@@ -165,13 +180,9 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
  * 12.0): there the threads' own have one of ours, and the others last. Lock: not held. */
 static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *captures)
 {
-    struct fl_gpu_guard g;
     unsigned long long id = fl_stream_thread();
-    int rc = fl_pool_enter_light(p, &g);
+    int rc = 0;
 
-    if (rc != 0) {
-        return rc;
-    }
     if (fl_cuda.cuStreamGetId != NULL) {
         rc = fl_stream_status(p, fl_cuda.cuStreamGetId(seen->handle, &id), "cuStreamGetId");
     }
@@ -179,7 +190,6 @@ static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *cap
         *captures = fl_stream_is_capturing(p, seen);
     }
     seen->id = id;
-    fl_pool_leave(p, &g);
     return rc;
 }
 
@@ -187,14 +197,11 @@ static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *cap
  * held. */
 static int look_where(struct fl_gpu_pool *p, struct fl_pool_stream *seen)
 {
-    struct fl_gpu_guard g;
     int rc = 0;
 
-    if ((uintptr_t)seen->handle > FL_STREAM_PER_THREAD && fl_cuda.cuStreamGetCtx != NULL &&
-        (rc = fl_pool_enter_light(p, &g)) == 0) {
+    if ((uintptr_t)seen->handle > FL_STREAM_PER_THREAD && fl_cuda.cuStreamGetCtx != NULL) {
         rc = fl_stream_status(p, fl_cuda.cuStreamGetCtx(seen->handle, &seen->context),
                               "cuStreamGetCtx");
-        fl_pool_leave(p, &g);
     }
     return rc;
 }
@@ -219,16 +226,16 @@ static struct fl_pool_stream *find(struct fl_gpu_pool *p, fl_CUstream handle, ui
 
 static struct fl_pool_stream *add(struct fl_gpu_pool *p, const struct fl_pool_stream *seen)
 {
-    struct fl_pool_stream *s = more_chains(p) ? record(p) : NULL;
+    struct fl_pool_stream *s = more_chains(p) ? record(p, 1) : NULL;
 
     if (s != NULL) {
         s->handle = seen->handle;
         s->context = seen->context;
         s->id = seen->id;
         s->number = ++p->numbers;
-        s->lasts = seen->handle == NULL ||
-                   ((uintptr_t)seen->handle != FL_STREAM_PER_THREAD &&
-                    (p->o.events == FL_GPU_EVENTS_LAZY || fl_cuda.cuStreamGetId == NULL));
+        s->is_watched = seen->handle != NULL && (uintptr_t)seen->handle != FL_STREAM_PER_THREAD &&
+                        (p->o.events == FL_GPU_EVENTS_LAZY || fl_cuda.cuStreamGetId == NULL);
+        s->lasts = seen->handle == NULL || s->is_watched;
         s->is_gone = false;
         link_to_chain(p, s);
         p->known++;
@@ -236,21 +243,38 @@ static struct fl_pool_stream *add(struct fl_gpu_pool *p, const struct fl_pool_st
     return s;
 }
 
-int fl_stream_see(struct fl_gpu_pool *p, void *stream, bool *captures, struct fl_pool_stream **out)
+/* One that lasts and needs no call; `*ask`: it is watched. */
+static bool is_at_hand(struct fl_gpu_pool *p, void *stream, bool *captures, bool *ask,
+                       struct fl_pool_stream **out)
 {
-    struct fl_pool_stream seen = {.handle = handle_of(stream), .context = p->gpu->context};
-    int rc = 0;
-
+    fl_lock_acquire(&p->lock);
+    *out = fl_stream_lasting(p, stream);
+    *ask = *out != NULL && (*out)->is_watched && captures != NULL;
+    fl_lock_release(&p->lock);
     if (captures != NULL) {
         *captures = false;
     }
-    fl_lock_acquire(&p->lock);
-    *out = fl_stream_lasting(p, stream);
-    if (*out == NULL && seen.handle != NULL) {
-        fl_lock_release(&p->lock);
-        rc = look_at(p, &seen, captures);
-        fl_lock_acquire(&p->lock);
+    return *out != NULL && !*ask;
+}
+
+int fl_stream_see_here(struct fl_gpu_pool *p, void *stream, bool *captures,
+                       struct fl_pool_stream **out)
+{
+    struct fl_pool_stream seen = {.handle = handle_of(stream), .context = p->gpu->context};
+    bool ask;
+    int rc = 0;
+
+    if (is_at_hand(p, stream, captures, &ask, out)) {
+        return 0;
     }
+    if (ask) {
+        *captures = fl_stream_is_capturing(p, *out);
+        return 0;
+    }
+    if (seen.handle != NULL) {
+        rc = look_at(p, &seen, captures);
+    }
+    fl_lock_acquire(&p->lock);
     if (*out == NULL && rc == 0 && (*out = find(p, seen.handle, seen.id)) == NULL) {
         fl_lock_release(&p->lock);
         rc = look_where(p, &seen);
@@ -264,9 +288,25 @@ int fl_stream_see(struct fl_gpu_pool *p, void *stream, bool *captures, struct fl
     return rc;
 }
 
+int fl_stream_see(struct fl_gpu_pool *p, void *stream, bool *captures, struct fl_pool_stream **out)
+{
+    struct fl_gpu_guard g;
+    bool ask;
+
+    if (is_at_hand(p, stream, captures, &ask, out)) {
+        return 0;
+    }
+    int rc = fl_pool_enter_light(p, &g);
+    if (rc == 0) {
+        rc = fl_stream_see_here(p, stream, captures, out);
+        fl_pool_leave(p, &g);
+    }
+    return rc;
+}
+
 struct fl_pool_stream *fl_stream_limbo(struct fl_gpu_pool *p)
 {
-    if (p->limbo == NULL && (p->limbo = record(p)) != NULL) {
+    if (p->limbo == NULL && (p->limbo = record(p, 0)) != NULL) {
         p->limbo->number = ++p->numbers;
         p->limbo->is_lost = true;
     }

@@ -1,4 +1,5 @@
-/* From an address to its block: open addressing, never more than half full; and the records, which come in slabs. */
+/* From an address to its block: open addressing, never more than half full; and the records, which
+ * come in slabs. */
 #include "gpu/pool/pool.h"
 
 #include <stdlib.h>

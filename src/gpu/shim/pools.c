@@ -1,9 +1,9 @@
-/* The pools that other libraries' hooks allocate from: one a device, made when it is first asked for,
- * in the device's primary context, which is theirs, with the options that the environment gives.
- * They stay: libraries free at exit, or never.
+/* The pools that other libraries' hooks allocate from: one a device, made when it is first asked
+ * for, in the device's primary context, which is theirs, with the options that the environment
+ * gives. They stay: libraries free at exit, or never.
  *
- * State: the caller's struct fl_shim; each pool is written once. Lock: its mutex, to make one; a
- * pthread mutex, for the driver is called meanwhile. */
+ * State: the caller's struct fl_shim; each pool is written once. Lock: its mutex, which is held
+ * over no call of the driver: what is made at the same time twice is ended once. */
 #include "gpu/shim/shim.h"
 
 #include <errno.h>
@@ -31,17 +31,27 @@ struct fl_gpu_pool *fl_shim_make(const struct fl_shim *shim, int device, struct 
 
 static struct fl_gpu_pool *made_now(struct fl_shim *shim, int device)
 {
-    struct fl_gpu_pool *p;
+    struct fl_gpu *gpu = NULL;
 
     (void)pthread_mutex_lock(&shim->mutex);
-    p = atomic_load_explicit(&shim->pool[device], memory_order_relaxed);
-    if (p == NULL && (p = fl_shim_make(shim, device, NULL)) != NULL) {
+    shim->making++;
+    (void)pthread_mutex_unlock(&shim->mutex);
+    struct fl_gpu_pool *fresh = fl_shim_make(shim, device, &gpu);
+    (void)pthread_mutex_lock(&shim->mutex);
+    shim->making--;
+    struct fl_gpu_pool *p = atomic_load_explicit(&shim->pool[device], memory_order_relaxed);
+    if (p == NULL && fresh != NULL) {
+        p = fresh;
         p->is_blind = shim->is_blind;
         atomic_fetch_add_explicit(&shim->made, 1, memory_order_relaxed);
         /* release: pairs with the acquire in fl_shim_pool */
         atomic_store_explicit(&shim->pool[device], p, memory_order_release);
     }
     (void)pthread_mutex_unlock(&shim->mutex);
+    if (fresh != NULL && p != fresh) { /* another thread was first */
+        (void)fl_gpu_pool_destroy(fresh);
+        (void)fl_gpu_close(gpu);
+    }
     return p;
 }
 

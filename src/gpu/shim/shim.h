@@ -13,8 +13,9 @@
 struct fl_shim {
     struct fl_gpu_pool *_Atomic pool[FL_GPU_DEVICES];
     pthread_mutex_t mutex;
+    unsigned making; /* threads that make a pool now. Lock: the mutex */
     void (*choose)(struct fl_gpu_pool_options *o); /* changes the environment's options */
-    _Atomic unsigned made; /* how many there are. Relaxed: who needs one asks for it */
+    _Atomic unsigned made; /* how many there are. Relaxed: a reader that needs one asks for it */
     bool is_blind;         /* as in struct fl_gpu_pool */
 };
 

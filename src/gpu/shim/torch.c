@@ -1,5 +1,5 @@
-/* What PyTorch's CUDAPluggableAllocator takes: a pool for each device (pools.c). Private pools are in
- * torch_graph.c.
+/* What PyTorch's CUDAPluggableAllocator takes: a pool for each device (pools.c). Private pools are
+ * in torch_graph.c.
  *
  * PyTorch frees on the stream that it allocated on, which may have been destroyed since: nothing is
  * asked of that then, and what it freed is its own until it is seen again. Its backward passes run
@@ -44,12 +44,13 @@ struct fl_gpu_pool *fl_torch_make(int device)
 
 int fl_gpu_torch_use(enum fl_gpu_strategy strategy)
 {
-    int rc = 0;
+    int rc;
 
     if (strategy < FL_GPU_AUTO || strategy > FL_GPU_DRIVER) {
         return fl_gpu_fail(-EINVAL, "fl_gpu_torch_use: no such strategy");
     }
     (void)pthread_mutex_lock(&shim.mutex);
+    rc = shim.making != 0 ? -EBUSY : 0;
     for (int i = 0; i < FL_GPU_DEVICES; i++) {
         rc = fl_shim_pool(&shim, i, false) != NULL ? -EBUSY : rc;
     }
@@ -118,7 +119,7 @@ static int take(int device, size_t size, void *stream, uint64_t *out)
     return p != NULL ? fl_gpu_pool_alloc(p, size, stream, out) : -EINVAL;
 }
 
-/* What nobody uses and the request's own pool cannot give back: released private pools, what the
+/* What is idle and the request's own pool cannot give back: released private pools, what the
  * device's pool has for a private one. True: there was something. */
 static bool make_room(int device, void *stream)
 {

@@ -45,8 +45,8 @@ static void *cxx(const char *name)
     return symbol_of("libstdc++.so.6", name);
 }
 
-/* From the operator new that goes with the delete of those who free it: whoever is preloaded first.
- * `text` NULL: there is none. */
+/* From the operator new that goes with the delete that frees it: that of the library preloaded
+ * first. `text` NULL: there is none. */
 static struct cxx_string string_of(const char *text)
 {
     void *(*allocate)(size_t);

@@ -7,9 +7,11 @@
  * as a struct of two is; the filter, a std::function, is the caller's, by reference, and copied
  * here. Its layout is libstdc++'s, that of PyTorch's own builds; tests/gpu/torch_caller.cpp holds
  * it against the compiler's.
- * State: the lists, under `mutex`; a pthread mutex, for the driver is called meanwhile, and no
- * allocation of malloc's takes it. Filters are asked without it: they ask the driver, and throw
- * when that fails. An exception leaves its routing's record behind, and nothing locked. */
+ * State: the lists, under `mutex`. It is held over no call of the driver: pools are made and ended
+ * without it, and a pool that a call is about is held by its count of users. A begin waits for
+ * pools that end: to end one may wait for the whole context, which a capture would not survive.
+ * Filters are asked without the mutex: they ask the driver, and throw when that fails. An exception
+ * leaves its routing's record behind, and nothing locked. */
 #include "gpu/shim/shim.h"
 
 #include <errno.h>
@@ -30,7 +32,8 @@ struct graph_pool {
     int device;
     struct fl_gpu_torch_id id;
     struct fl_gpu_pool *pool;
-    unsigned begun; /* begins that nobody has released yet; 0: it goes when nothing is allocated */
+    unsigned begun; /* begins that are not released; 0: it goes when nothing is allocated */
+    unsigned users; /* calls that are about it: it stays */
 };
 
 /* Allocations of streams that the filter lets through, from a begin to its end. In their order. */
@@ -43,6 +46,8 @@ struct routing {
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t all_ended = PTHREAD_COND_INITIALIZER;
+static unsigned ending; /* pools in no list any more, whose end is under way */
 static struct graph_pool *pools;
 static struct routing *routings;
 /* How many are not over; how many there are. Relaxed: the thread that has begun knows. */
@@ -69,16 +74,65 @@ static struct graph_pool *make(int device, struct fl_gpu_torch_id id)
     }
     g->device = device;
     g->id = id;
+    return g;
+}
+
+/* Lock: held. */
+static void link_pool(struct graph_pool *g)
+{
     g->next = pools;
     pools = g;
     atomic_fetch_add_explicit(&pooled, 1, memory_order_relaxed);
-    return g;
+}
+
+/* Lock: held. */
+static void unlink_pool(const struct graph_pool *g)
+{
+    struct graph_pool **at = &pools;
+
+    while (*at != g) {
+        at = &(*at)->next;
+    }
+    *at = g->next;
+    atomic_fetch_sub_explicit(&pooled, 1, memory_order_relaxed);
+}
+
+/* In no list. False: the driver refuses. Lock: not held. */
+static bool end_pool(struct graph_pool *g)
+{
+    struct fl_gpu *gpu = g->pool->gpu;
+
+    if (fl_gpu_pool_destroy(g->pool) != 0) {
+        return false;
+    }
+    (void)fl_gpu_close(gpu);
+    free(g);
+    return true;
+}
+
+/* The next after `g` (NULL: the first) of the device (-1: of any), held; `g` is let go. NULL: that
+ * was the last. Lock: not held. */
+static struct graph_pool *walk(struct graph_pool *g, int device)
+{
+    (void)pthread_mutex_lock(&mutex);
+    struct graph_pool *next = g != NULL ? g->next : pools;
+    while (next != NULL && device >= 0 && next->device != device) {
+        next = next->next;
+    }
+    if (next != NULL) {
+        next->users++;
+    }
+    if (g != NULL) {
+        g->users--;
+    }
+    (void)pthread_mutex_unlock(&mutex);
+    return next;
 }
 
 static bool copy(struct cxx_filter *to, const struct cxx_filter *from)
 {
     if (from == NULL || from->manage == NULL) {
-        return from == NULL; /* no filter: every stream; an empty one nobody may call */
+        return from == NULL; /* no filter: every stream; an empty one may not be called */
     }
     (void)from->manage(to->functor, from->functor, CXX_CLONE);
     to->manage = from->manage;
@@ -86,7 +140,7 @@ static bool copy(struct cxx_filter *to, const struct cxx_filter *from)
     return true;
 }
 
-/* In nobody's list. */
+/* In no list. */
 static void drop(struct routing *r)
 {
     if (r->filter.manage != NULL) {
@@ -119,29 +173,53 @@ static struct routing *next_of(struct routing *r, int device)
     return r;
 }
 
+/* Routes to the pool of that number, which is `fresh` when there is none yet. False: and `fresh` is
+ * NULL. Lock: not held. */
+static bool begin(struct routing *r, int device, struct fl_gpu_torch_id id,
+                  struct graph_pool *fresh)
+{
+    struct routing **at = &routings;
+
+    (void)pthread_mutex_lock(&mutex);
+    while (ending != 0) {
+        (void)pthread_cond_wait(&all_ended, &mutex);
+    }
+    r->to = find(device, id);
+    if (r->to == NULL && fresh != NULL) {
+        link_pool(fresh);
+        r->to = fresh;
+    }
+    if (r->to != NULL) {
+        r->to->begun++;
+        while (*at != NULL) {
+            at = &(*at)->next;
+        }
+        *at = r;
+        atomic_fetch_add_explicit(&routed, 1, memory_order_relaxed);
+    }
+    (void)pthread_mutex_unlock(&mutex);
+    return r->to != NULL;
+}
+
 void fl_gpu_torch_begin_allocate_to_pool(int device, struct fl_gpu_torch_id id, const void *filter)
 {
-    struct routing *r, **at = &routings;
+    struct routing *r;
 
     if (fl_gpu_is_forked() || (r = calloc(1, sizeof *r)) == NULL) {
         return;
     }
-    bool copied = copy(&r->filter, filter);
-    (void)pthread_mutex_lock(&mutex);
-    r->to = copied ? find(device, id) : NULL;
-    r->to = r->to != NULL || !copied ? r->to : make(device, id);
-    if (r->to == NULL) {
-        (void)pthread_mutex_unlock(&mutex);
+    bool begun = copy(&r->filter, filter);
+    struct graph_pool *fresh = NULL;
+    if (begun && !begin(r, device, id, NULL)) {
+        fresh = make(device, id);
+        begun = fresh != NULL && begin(r, device, id, fresh);
+    }
+    if (!begun) {
         drop(r); /* the device's pool then, which holds what it frees of a captured stream */
-        return;
     }
-    r->to->begun++;
-    while (*at != NULL) {
-        at = &(*at)->next;
+    if (fresh != NULL && (!begun || r->to != fresh)) { /* another thread was first */
+        (void)end_pool(fresh);
     }
-    *at = r;
-    atomic_fetch_add_explicit(&routed, 1, memory_order_relaxed);
-    (void)pthread_mutex_unlock(&mutex);
 }
 
 void fl_gpu_torch_end_allocate_to_pool(int device, struct fl_gpu_torch_id id)
@@ -163,24 +241,46 @@ void fl_gpu_torch_end_allocate_to_pool(int device, struct fl_gpu_torch_id id)
     (void)pthread_mutex_unlock(&mutex);
 }
 
-/* Not while something is captured, perhaps: to end a pool may be to wait for all. Lock: held. */
+/* One that is released, empty and in no call's hands; out of its list. Not while something is
+ * captured, perhaps. NULL: there is none. Lock: held. */
+static struct graph_pool *take_idle(int device)
+{
+    struct graph_pool *g = atomic_load_explicit(&routed, memory_order_relaxed) == 0 ? pools : NULL;
+
+    while (g != NULL && (g->device != device || g->begun != 0 || g->users != 0 ||
+                         atomic_load_explicit(&g->pool->occupied, memory_order_relaxed) != 0)) {
+        g = g->next;
+    }
+    if (g != NULL) {
+        unlink_pool(g);
+        ending++;
+    }
+    return g;
+}
+
+/* True: a pool has ended. Lock: held, given up for the driver. */
 static bool reap(int device)
 {
+    struct graph_pool *g, *refused = NULL;
     bool any = false;
-    bool beside = atomic_load_explicit(&routed, memory_order_relaxed) != 0;
 
-    for (struct graph_pool **at = &pools; *at != NULL && !beside;) {
-        struct graph_pool *g = *at;
-        struct fl_gpu *gpu = g->pool->gpu;
-        if (g->device != device || g->begun != 0 || fl_gpu_pool_destroy(g->pool) != 0) {
-            at = &g->next;
-            continue;
+    while ((g = take_idle(device)) != NULL) {
+        (void)pthread_mutex_unlock(&mutex);
+        bool ended = end_pool(g);
+        (void)pthread_mutex_lock(&mutex);
+        ending--;
+        any = any || ended;
+        if (!ended) {
+            g->next = refused;
+            refused = g;
         }
-        (void)fl_gpu_close(gpu);
-        *at = g->next;
-        free(g);
-        atomic_fetch_sub_explicit(&pooled, 1, memory_order_relaxed);
-        any = true;
+    }
+    while ((g = refused) != NULL) {
+        refused = g->next;
+        link_pool(g);
+    }
+    if (ending == 0) {
+        (void)pthread_cond_broadcast(&all_ended);
     }
     return any;
 }
@@ -237,33 +337,31 @@ struct fl_gpu_pool *fl_torch_graph_of(int device, void *stream)
 
 int fl_torch_graph_free(int device, uint64_t address, void *stream)
 {
+    struct graph_pool *g = NULL;
     int rc = -ENOENT;
 
     if (FL_LIKELY(atomic_load_explicit(&pooled, memory_order_relaxed) == 0)) {
         return rc;
     }
-    (void)pthread_mutex_lock(&mutex);
-    for (const struct graph_pool *g = pools; g != NULL && rc == -ENOENT; g = g->next) {
-        rc = g->device == device ? fl_pool_free(g->pool, address, stream, false) : rc;
+    while ((g = walk(g, device)) != NULL) {
+        rc = rc == -ENOENT ? fl_pool_free(g->pool, address, stream, false) : rc;
     }
     if (rc == 0) {
-        (void)reap(device);
+        (void)fl_torch_graph_reap(device);
     }
-    (void)pthread_mutex_unlock(&mutex);
     return rc;
 }
 
 int fl_torch_graph_record(uint64_t address, void *stream)
 {
+    struct graph_pool *g = NULL;
     int rc = -ENOENT;
 
     if (atomic_load_explicit(&pooled, memory_order_relaxed) == 0) {
         return rc;
     }
-    (void)pthread_mutex_lock(&mutex);
-    for (const struct graph_pool *g = pools; g != NULL && rc == -ENOENT; g = g->next) {
-        rc = fl_gpu_pool_record_stream(g->pool, address, stream);
+    while ((g = walk(g, -1)) != NULL) {
+        rc = rc == -ENOENT ? fl_gpu_pool_record_stream(g->pool, address, stream) : rc;
     }
-    (void)pthread_mutex_unlock(&mutex);
     return rc;
 }

@@ -1,9 +1,12 @@
-/* The Chrome trace: what is told is kept in one of two halves; whoever fills a half writes it out while the other takes what comes.
+/* The Chrome trace: what is told is kept in one of two halves; the thread that fills a half writes
+ * it out while the other takes what comes.
  *
- * When both are full, because the file is slow, what comes is counted and left out. The file is whole once the trace has ended.
+ * When both are full, because the file is slow, what comes is counted and left out. The file is
+ * whole once the trace has ended.
  *
- * State: `t`. Lock: `mutex`, a leaf, held for some stores; to write a half it is not held. A pthread mutex: the folder is a program like
- * any other, and its callers hold locks of ranks that are theirs. */
+ * State: `t`. Lock: `mutex`, a leaf, held for some stores; to write a half it is not held. A
+ * pthread mutex: the folder is a program like any other, and its callers hold locks of ranks that
+ * are theirs. */
 #include "gpu/trace/trace.h"
 
 #include "gpu/driver/driver.h"
@@ -32,7 +35,7 @@ static struct {
     char path[FL_OPTION_TEXTS]; /* of this one */
     int pid;
     bool ending;      /* nothing more is taken */
-    bool writing;     /* a half is being written: only who set it touches `text` and the file */
+    bool writing;     /* a half is being written: `text` and the file are its writer's */
     unsigned filling; /* which half takes what comes */
     size_t count;     /* events in it */
     uint64_t dropped;
@@ -350,7 +353,7 @@ int fl_gpu_trace_begin(const char *path)
     return rc;
 }
 
-/* Nobody else writes, and nobody begins to. The mutex is held. */
+/* No other thread writes, or begins to. Lock: the mutex, held. */
 static void be_alone(void)
 {
     t.ending = true;
@@ -402,7 +405,7 @@ void fl_gpu_trace_opened(void)
 void fl_gpu_trace_fork_child(void)
 {
     atomic_store_explicit(&fl_gpu_tracing, 0, memory_order_relaxed);
-    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* whoever had it is not here */
+    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* its holder is not in this process */
     fl_gpu_tracks_fork_child();
     t.writing = false;
     t.ending = false;

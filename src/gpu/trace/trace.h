@@ -1,9 +1,12 @@
-/* What pools, mirrors and driver calls tell of themselves: the Chrome trace, its counters, the tags. One folder's inner header.
+/* What pools, mirrors and driver calls tell of themselves: the Chrome trace, its counters, the
+ * tags. One folder's inner header.
  *
- * Whatever is told here costs one relaxed load while nobody traces. While somebody does, it is kept in a buffer under a lock of this
- * file's own, which is a leaf: callers may hold a pool's lock. Whoever fills the buffer writes it to the file.
+ * Whatever is told here costs one relaxed load while no trace is on. While one is, it is kept
+ * in a buffer under a lock of this file's own, which is a leaf: callers may hold a pool's lock.
+ * The thread that fills the buffer writes it to the file.
  *
- * State: trace.c's, under its two locks; the tag is the thread's. Order: the list of tracks, an owner's lock (in `each`), the buffer. */
+ * State: trace.c's, under its two locks; the tag is the thread's. Order: the list of tracks, an
+ * owner's lock (in `each`), the buffer. */
 #ifndef FL_GPU_TRACE_TRACE_H
 #define FL_GPU_TRACE_TRACE_H
 
@@ -32,8 +35,8 @@ struct fl_gpu_figures {
 
 enum fl_gpu_track_kind { FL_GPU_TRACK_POOL, FL_GPU_TRACK_COPIES };
 
-/* One line of the trace's counters; a part of each pool, each mirror and each ring of staging buffers. The owner fills the first part,
- * then opens it; it is in the list from open to close. */
+/* One line of the trace's counters; a part of each pool, each mirror and each ring of staging
+ * buffers. The owner fills the first part, then opens it; it is in the list from open to close. */
 struct fl_gpu_track {
     enum fl_gpu_track_kind kind;
     int device; /* the driver's number */
@@ -76,7 +79,8 @@ void fl_gpu_trace_copies(struct fl_gpu_track *t);
 void fl_gpu_trace_call(const char *name, uint64_t start_ns, uint64_t end_ns, size_t bytes, int rc);
 void fl_gpu_trace_instant(const char *name, int device, uint64_t value);
 
-/* The pool's counters have changed to `f`. Under the pool's lock, so that nobody's older figures come after. */
+/* The pool's counters have changed to `f`. Under the pool's lock, so that no older figures
+ * come after. */
 static inline void fl_gpu_note_figures(struct fl_gpu_track *t, const struct fl_gpu_figures *f)
 {
     if (fl_gpu_is_traced()) {
@@ -84,8 +88,9 @@ static inline void fl_gpu_note_figures(struct fl_gpu_track *t, const struct fl_g
     }
 }
 
-/* A call of the driver's that may be slow (it allocates, frees, registers, maps, waits), or several: the times are fl_sys.now_ns's, `rc` is
- * 0 where it went well. `name` is constant. bytes 0: not said. A start of 0: it began before the trace, and is left out. */
+/* A call of the driver's that may be slow (it allocates, frees, registers, maps, waits), or
+ * several: the times are fl_sys.now_ns's, `rc` is 0 where it went well. `name` is constant. bytes
+ * 0: not said. A start of 0: it began before the trace, and is left out. */
 static inline void fl_gpu_note_call(const char *name, uint64_t start_ns, uint64_t end_ns,
                                     size_t bytes, int rc)
 {
@@ -94,7 +99,7 @@ static inline void fl_gpu_note_call(const char *name, uint64_t start_ns, uint64_
     }
 }
 
-/* The time for fl_gpu_note_call; 0 and no look at the clock while nobody traces. */
+/* The time for fl_gpu_note_call; 0 and no look at the clock while no trace is on. */
 static inline uint64_t fl_gpu_note_now(void)
 {
     return fl_gpu_is_traced() ? fl_sys.now_ns() : 0;

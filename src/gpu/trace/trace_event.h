@@ -1,4 +1,5 @@
-/* One event of the trace, as it waits to be written. One folder's inner header, of trace.c and trace_event.c. */
+/* One event of the trace, as it waits to be written. One folder's inner header, of trace.c and
+ * trace_event.c. */
 #ifndef FL_GPU_TRACE_TRACE_EVENT_H
 #define FL_GPU_TRACE_TRACE_EVENT_H
 

@@ -1,6 +1,7 @@
 /* Tracks, tags, and the table of what is allocated now.
  *
- * State: the list of tracks, and the names of tags, which are never dropped. Lock: `mutex`, which comes before an owner's. */
+ * State: the list of tracks, and the names of tags, which are never dropped. Lock: `mutex`, which
+ * comes before an owner's. */
 #include "gpu/trace/trace.h"
 
 #include "gpu/driver/driver.h"

@@ -1,0 +1,285 @@
+/* What a pair of alloc and free costs in calls of the driver, on streams of every kind; and that
+ * what costs none is right all the same. */
+#include "gpu/pool_fixture.h"
+
+#include <errno.h>
+
+enum { BLOCKS = 16 };
+
+enum kind { HOST, LEGACY, LEGACY_HANDLE, LASTING, LAZY, PER_THREAD, PLAIN, BLOCKING, KINDS };
+
+/* Most calls of a free: current context, number, capture, event. */
+static const unsigned most_of_free[KINDS] = {
+    [HOST] = 0, [LEGACY] = 0,     [LEGACY_HANDLE] = 0, [LASTING] = 0,
+    [LAZY] = 2, [PER_THREAD] = 4, [PLAIN] = 4,         [BLOCKING] = 4,
+};
+static const char *const name_of[KINDS] = {
+    [HOST] = "host",       [LEGACY] = "legacy",     [LEGACY_HANDLE] = "legacy handle",
+    [LASTING] = "lasting", [LAZY] = "lazy",         [PER_THREAD] = "per thread",
+    [PLAIN] = "plain",     [BLOCKING] = "blocking",
+};
+
+static void *stream_of(enum kind kind)
+{
+    fl_CUstream s = NULL;
+
+    switch (kind) {
+    case HOST:
+        return FL_GPU_HOST;
+    case LEGACY:
+        return NULL;
+    case LEGACY_HANDLE:
+        return (void *)(uintptr_t)FL_STREAM_LEGACY; /* NOLINT(performance-no-int-to-ptr) */
+    case PER_THREAD:
+        return (void *)(uintptr_t)FL_STREAM_PER_THREAD; /* NOLINT(performance-no-int-to-ptr) */
+    case BLOCKING:
+        assert_int_equal(fl_cuda.cuStreamCreate(&s, 0), 0);
+        return s;
+    default:
+        return gpu_stream();
+    }
+}
+
+static void stream_end(enum kind kind, void *stream)
+{
+    if (kind >= LASTING && kind != PER_THREAD) {
+        gpu_stream_end(stream);
+    }
+}
+
+static struct fl_gpu_pool *pool_for(enum fl_gpu_strategy strategy, enum fl_gpu_target target,
+                                    enum kind kind, void *stream)
+{
+    struct fl_gpu_pool_options o = pool_options(strategy);
+
+    o.target = target;
+    o.initial = o.regrow = o.chunk = MIB(8);
+    o.events = kind == LAZY ? FL_GPU_EVENTS_LAZY : FL_GPU_EVENTS_EAGER;
+    struct fl_gpu_pool *p = pool_with(&o);
+    if (kind == LASTING) {
+        assert_int_equal(fl_gpu_pool_stream_lasts(p, stream), 0);
+    }
+    return p;
+}
+
+/* Events are made once, and recorded again. */
+static uint64_t calls_of_pairs(void)
+{
+    return fake->calls(NULL) - fake->calls("cuEventCreate");
+}
+
+/* Blocks that nothing uses: from here on a request of one is a hit. */
+static void warm(struct fl_gpu_pool *p, void *stream, uint64_t x[static BLOCKS])
+{
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        x[i] = pool_take(p, KIB(64), stream);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        pool_give(p, x[i], p->is_pinned ? FL_GPU_HOST : stream);
+    }
+}
+
+static void count_pinned(enum fl_gpu_strategy strategy, enum kind kind)
+{
+    void *s = stream_of(kind);
+    struct fl_gpu_pool *p = pool_for(strategy, FL_GPU_PINNED, kind, s);
+    struct fl_gpu_pool *device = pool_of(FL_GPU_AUTO_GROWTH);
+    uint64_t x[BLOCKS], to = pool_take(device, KIB(64), NULL);
+
+    gpu_wait_all();
+    warm(p, s, x);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        uint64_t before = gpu_driver_calls();
+        x[i] = pool_take(p, KIB(64), s);
+        if (gpu_driver_calls() != before) {
+            fail_msg("%s: a pinned hit calls the driver", name_of[kind]);
+        }
+        if (kind != HOST) { /* queued: nothing of it has run at the free */
+            (void)fl_cuda.cuMemcpyHtoDAsync(to, (void *)(uintptr_t)x[i], KIB(64), s); // NOLINT
+        }
+    }
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        uint64_t before = calls_of_pairs();
+        pool_give(p, x[i], s);
+        uint64_t calls = calls_of_pairs() - before;
+        if (i > 0 && calls > most_of_free[kind]) { /* the first looks at the stream */
+            fail_msg("%s: a pinned free makes %u calls", name_of[kind], (unsigned)calls);
+        }
+    }
+    for (unsigned i = 0; i < BLOCKS; i++) { /* the host's at once, or nobody's yet */
+        uint64_t y = pool_take(p, KIB(64), s);
+        fake->host_access((void *)(uintptr_t)y, KIB(64), true); /* NOLINT */
+        pool_give(p, y, FL_GPU_HOST);
+    }
+    gpu_wait_all();
+    pool_give(device, to, NULL);
+    pool_end(device);
+    pool_end(p);
+    stream_end(kind, s);
+}
+
+static void a_pinned_hit_makes_no_driver_call(void **state)
+{
+    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_ROUND, FL_GPU_NAIVE_BEST_FIT,
+                                               FL_GPU_AUTO_GROWTH, FL_GPU_PLANNED};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        for (enum kind kind = HOST; kind < KINDS; kind++) {
+            fake->schedule(FAKE_CUDA_LATE, 0);
+            count_pinned(all[i], kind);
+        }
+    }
+}
+
+/* A thousand pairs, as a loader of data makes them: not one call. */
+static void pairs_of_the_host_call_nothing(void **state)
+{
+    struct fl_gpu_pool_options o;
+
+    (void)state;
+    fl_gpu_pool_defaults(&o, FL_GPU_PINNED);
+    o.initial = o.regrow = MIB(4);
+    struct fl_gpu_pool *p = pool_with(&o);
+    pool_give(p, pool_take(p, KIB(4), NULL), FL_GPU_HOST);
+    uint64_t before = gpu_driver_calls();
+    for (unsigned i = 0; i < 1000; i++) {
+        uint64_t x = pool_take(p, KIB(4), NULL), y = pool_take(p, KIB(64), FL_GPU_HOST);
+        pool_give(p, x, FL_GPU_HOST);
+        pool_give(p, y, FL_GPU_HOST);
+    }
+    assert_int_equal(gpu_driver_calls(), before);
+    assert_int_equal(pool_stats(p).driver_allocs, 1);
+    pool_end(p);
+}
+
+/* What streams are recorded on the block is waited for, whoever frees it. */
+static void what_is_recorded_is_waited_for(void **state)
+{
+    struct fl_gpu_pool *p = pool_for(FL_GPU_AUTO_GROWTH, FL_GPU_PINNED, PLAIN, NULL);
+    struct fl_gpu_pool *device = pool_of(FL_GPU_AUTO_GROWTH);
+    void *s = gpu_stream();
+    uint64_t to = pool_take(device, MIB(8), NULL), x = pool_take(p, MIB(8), NULL);
+
+    (void)state;
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    (void)fl_cuda.cuMemcpyHtoDAsync(to, (void *)(uintptr_t)x, MIB(8), s); /* NOLINT */
+    assert_int_equal(fl_gpu_pool_record_stream(p, x, s), 0);
+    pool_give(p, x, FL_GPU_HOST);
+    uint64_t y = pool_take(p, MIB(8), NULL);
+    assert_int_not_equal(x, y);
+    gpu_wait(s);
+    uint64_t z = pool_take(p, MIB(8), NULL);
+    assert_int_equal(x, z);
+    fake->host_access((void *)(uintptr_t)z, MIB(8), true); /* NOLINT */
+    pool_give(p, y, FL_GPU_HOST);
+    pool_give(p, z, FL_GPU_HOST);
+    pool_give(device, to, NULL);
+    pool_end(device);
+    pool_end(p);
+    gpu_stream_end(s);
+}
+
+/* FL_GPU_HOST frees memory of a device for all at once; it takes none, and is no stream. */
+static void the_host_is_not_a_stream(void **state)
+{
+    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH,
+                                               FL_GPU_PLANNED, FL_GPU_DRIVER};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct fl_gpu_pool_options o = pool_options(all[i]);
+        o.gc_gb = i == 0 ? 1e-9 : 0;
+        o.gc_fast = i != 0;
+        struct fl_gpu_pool *p = pool_with(&o);
+        void *a = gpu_stream(), *b = gpu_stream();
+        uint64_t x = 0;
+        assert_int_equal(fl_gpu_pool_alloc(p, MIB(2), FL_GPU_HOST, &x), -EINVAL);
+        assert_int_equal(fl_gpu_pool_stream_lasts(p, FL_GPU_HOST), -EINVAL);
+        assert_int_equal(fl_gpu_pool_stream_retire(p, FL_GPU_HOST), -EINVAL);
+        for (unsigned step = 0; step < (i == 0 ? 1 : 3); step++) {
+            assert_true(p->plan == NULL || fl_gpu_pool_step(p) == 0);
+            x = pool_take(p, MIB(2), a);
+            gpu_wait(a);
+            assert_int_equal(fl_gpu_pool_record_stream(p, x, FL_GPU_HOST), -EINVAL);
+            pool_give(p, x, FL_GPU_HOST);
+            uint64_t y = pool_take(p, MIB(2), b);
+            gpu_fill(b, y, MIB(2), 1);
+            assert_true(p->strategy->is_direct || p->plan != NULL || x == y);
+            pool_give(p, y, b);
+            gpu_wait(b);
+        }
+        pool_end(p);
+        gpu_stream_end(a);
+        gpu_stream_end(b);
+    }
+}
+
+/* A part of a chunk that is freed at once is waited for, though no stream is known to use it. */
+static void free_now_waits_for_all(void **state)
+{
+    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE_BEST_FIT, FL_GPU_PLANNED};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct fl_gpu_pool *p = pool_for(all[i], FL_GPU_PINNED, PLAIN, NULL);
+        struct fl_gpu_pool *device = pool_of(FL_GPU_AUTO_GROWTH);
+        void *s = gpu_stream();
+        uint64_t to = pool_take(device, KIB(64), NULL);
+        fake->schedule(FAKE_CUDA_LATE, 0);
+        for (unsigned step = 0; step < 4; step++) {
+            assert_true(p->plan == NULL || fl_gpu_pool_step(p) == 0);
+            uint64_t x = pool_take(p, KIB(64), s);
+            (void)fl_cuda.cuMemcpyHtoDAsync(to, (void *)(uintptr_t)x, KIB(64), s); /* NOLINT */
+            assert_int_equal(fl_gpu_pool_free_now(p, x), -EBUSY);
+            x = pool_take(p, KIB(64), s);
+            fake->host_access((void *)(uintptr_t)x, KIB(64), true); /* NOLINT */
+            pool_give(p, x, FL_GPU_HOST);
+        }
+        pool_give(device, to, NULL);
+        pool_end(device);
+        pool_end(p);
+        gpu_stream_end(s);
+    }
+}
+
+/* Device memory on a plain stream: number at the request; number, capture and event at the free. */
+static void a_device_pair_makes_six_calls(void **state)
+{
+    (void)state;
+    for (enum kind kind = LEGACY; kind < KINDS; kind++) {
+        void *s = stream_of(kind);
+        struct fl_gpu_pool *p = pool_for(FL_GPU_AUTO_GROWTH, FL_GPU_DEVICE, kind, s);
+        uint64_t x[BLOCKS];
+        warm(p, s, x);
+        for (unsigned i = 0; i < BLOCKS; i++) {
+            uint64_t before = calls_of_pairs();
+            uint64_t y = pool_take(p, KIB(64), s);
+            uint64_t taken = calls_of_pairs();
+            pool_give(p, y, s);
+            uint64_t calls = calls_of_pairs() - taken;
+            if (taken - before > (kind >= PER_THREAD ? 2 : 0) || calls > most_of_free[kind]) {
+                fail_msg("%s: %u and %u calls", name_of[kind], (unsigned)(taken - before),
+                         (unsigned)calls);
+            }
+        }
+        pool_end(p);
+        stream_end(kind, s);
+    }
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
+    const struct CMUnitTest tests[] = {
+        TEST(a_pinned_hit_makes_no_driver_call),
+        TEST(pairs_of_the_host_call_nothing),
+        TEST(what_is_recorded_is_waited_for),
+        TEST(the_host_is_not_a_stream),
+        TEST(free_now_waits_for_all),
+        TEST(a_device_pair_makes_six_calls),
+    };
+
+    gpu_main("test_gpu_pool_calls", NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
