@@ -1,4 +1,5 @@
-/* Requests and frees of large blocks: this thread's cache, else the region, else the next allocator. */
+/* Requests and frees of large blocks: this thread's cache, else the region, else the next
+ * allocator. */
 #include "alloc/internal.h"
 #include "alloc/own.h"
 
@@ -69,7 +70,8 @@ FL_COLD void *fl_early(size_t n)
     return p != NULL ? p : fl_no_memory();
 }
 
-/* Memory is short, and the next allocator may hold some that is free: it cannot serve large requests any more. */
+/* Memory is short, and the next allocator may hold some that is free: it cannot serve large
+ * requests any more. */
 static void ask_next_to_trim(void)
 {
     if (FL_UNLIKELY(atomic_load_explicit(&fl_route.region->starved, memory_order_relaxed)) &&
