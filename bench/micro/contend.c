@@ -7,9 +7,12 @@
  * the one that asked for them. --live blocks of --kib to --most_kib KiB, over all threads, are there
  * before; --ops is over all threads, too. A byte of each block is touched.
  * The last line is `SUMMARY {json}`, of those ops alone: cpu_ns and wall_ns an op; sleeps: times in
- * 1,000 ops that a thread waited for something; rss_mib at the end. */
+ * 1,000 ops that a thread waited for something; locks: times in 1,000 ops that the region's lock was
+ * taken, 0 under other allocators; rss_mib at the end. */
 #include "common.h"
 
+#include <dlfcn.h>
+#include <faultless/faultless.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -95,6 +98,15 @@ static long sleeps(void)
     return u.ru_nvcsw;
 }
 
+static long locks(void)
+{
+    int (*read)(struct fl_stats *) = NULL;
+    struct fl_stats s = {.size = sizeof s};
+
+    *(void **)&read = dlsym(RTLD_DEFAULT, "fl_stats_read");
+    return read != NULL && read(&s) == 0 ? (long)s.region_locks : 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct fl_option option[] = {
@@ -118,7 +130,7 @@ int main(int argc, char **argv)
     }
     pthread_barrier_wait(&ready);
     double cpu = cpu_ms(), wall = fl_bench_ms();
-    long slept = sleeps();
+    long slept = sleeps(), locked = locks();
     pthread_barrier_wait(&ready);
     pthread_barrier_wait(&done);
     double n = (double)each_ops * (double)threads;
@@ -126,8 +138,10 @@ int main(int argc, char **argv)
     wall = (fl_bench_ms() - wall) * 1e6 / n;
     /* Each thread but the last one waits at the end, which is none of the allocator's. */
     double waited = (double)(sleeps() - slept - threads) * 1e3 / n;
-    printf("SUMMARY {\"cpu_ns\": %.1f, \"wall_ns\": %.1f, \"sleeps\": %.2f, \"rss_mib\": %zu}\n",
-           cpu, wall, waited > 0 ? waited : 0, fl_bench_rss() >> 20);
+    printf("SUMMARY {\"cpu_ns\": %.1f, \"wall_ns\": %.1f, \"sleeps\": %.2f, \"locks\": %.1f, "
+           "\"rss_mib\": %zu}\n",
+           cpu, wall, waited > 0 ? waited : 0, (double)(locks() - locked) * 1e3 / n,
+           fl_bench_rss() >> 20);
     for (long i = 0; i < threads; i++) {
         pthread_join(t[i], NULL);
     }

@@ -60,6 +60,7 @@ struct fl_stats {
     uint64_t plan_recorded;   /* steps recorded, to learn from */
     uint64_t served_bytes;    /* of the large requests served */
     uint64_t lazy_bytes;      /* of these, handed out unpopulated */
+    uint64_t region_locks;    /* times that the region's lock was taken, by any thread */
 };
 
 /* Fills `*out`, as many fields as out->size covers. 0; -EINVAL when `out` is NULL or out->size is too small for `active`.
@@ -70,7 +71,8 @@ FL_API int fl_stats_read(struct fl_stats *out);
  * its first touch, or have been taken by the kernel since. Each pair: bytes of addresses that are
  * held for that; and bytes of these that are in memory. Huge pages count as the base pages in them.
  * What is swapped out is not in memory. The resident ones together are what /proc/self/smaps has as
- * Rss of maps with names that begin with "faultless:", but for pinned memory (gpu.h). */
+ * Rss of maps with names that begin with "faultless:", but for pinned memory (gpu.h) and heaps
+ * (heap.h). */
 struct fl_residency {
     uint64_t size;       /* set by the caller to sizeof(struct fl_residency) */
     uint64_t live_bytes; /* of blocks that the program has, in whole pages */

@@ -58,7 +58,7 @@ static bool put(const struct check *c, uint32_t *live, uint32_t *n, uint32_t i)
     return true;
 }
 
-/* `order` is by death, and by offset in the end. */
+/* `order` is by death. */
 static bool is_free_of_overlap(struct check *c)
 {
     struct fl_bump room = c->room;
@@ -84,41 +84,6 @@ static bool is_free_of_overlap(struct check *c)
             return false;
         }
     }
-    for (size_t i = 0; i < c->n; i++) {
-        c->key[i] = c->buffer[i].offset;
-    }
-    return fl_sort(c->order, c->key, c->lives, c->room);
-}
-
-/* Zones from the lowest up: no gap inside one but what alignment asks for, and none reaches into
- * the next. */
-static bool is_zoned(struct check *c)
-{
-    uint64_t top = 0, below = 0;
-    uint32_t zone = 0;
-
-    for (size_t i = 0; i < c->n; i++) {
-        c->key[i] = c->buffer[i].zone;
-    }
-    if (!fl_sort(c->order, c->key, c->lives, c->room)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < c->lives; i++) {
-        const struct fl_pack_buffer *b = &c->buffer[c->order[i]];
-        if (b->zone == 0) {
-            continue;
-        }
-        if (b->zone != zone) {
-            zone = b->zone;
-            below = top;
-        } else if (b->offset > top && b->offset - top >= fl_max(b->align, 1)) {
-            return false;
-        }
-        if (b->offset < below) {
-            return false;
-        }
-        top = fl_max(top, b->offset + b->size);
-    }
     return true;
 }
 
@@ -136,5 +101,5 @@ bool fl_pack_is_valid(const struct fl_pack_buffer *b, size_t n, uint64_t height,
             return false;
         }
     }
-    return n <= UINT32_MAX / 4 && begin(&c) && is_free_of_overlap(&c) && is_zoned(&c);
+    return n <= UINT32_MAX / 4 && begin(&c) && is_free_of_overlap(&c);
 }

@@ -2,12 +2,9 @@
  *
  * A *buffer* has a size, an alignment and a *lifetime*, [birth, death) on any clock that orders
  * events; the packer gives it an *offset*. A *layout* is an offset for each buffer, its *height*
- * the highest end of any. A *zone* is a number that buffers share; the buffers of a zone lie in
- * a *band* of their own. The *bound* is the most bytes of each zone that live at once, added up.
+ * the highest end of any. The *bound* is the most bytes that live at once.
  *   two that live at once   a.offset + a.size <= b.offset, or the other way round
  *   each buffer             offset % align == 0, offset + size <= height
- *   zones 1 <= z < y        each end in z <= each offset in y; no gap in z but for alignment
- *   zone 0                  above all bands
  *   a layout                bound <= height
  * A pure function: the only memory it touches is the caller's, buffers and scratch; it has no
  * state and includes base/ alone. plan/ packs steps with it, gpu/ pools, `faultplan pack` any
@@ -24,10 +21,7 @@ struct fl_pack_buffer {
     uint64_t align; /* a power of two; 0 counts as 1 */
     /* A death at another's birth is no conflict. Equal: never lives. */
     uint64_t birth, death;
-    uint64_t
-        previous;    /* offset in an earlier layout, kept where that costs nothing; FL_PACK_NONE */
     uint64_t offset; /* out */
-    uint32_t zone;
 };
 
 struct fl_pack_how {
@@ -59,9 +53,8 @@ size_t fl_pack_scratch(size_t n);
  * scratch. */
 int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
             struct fl_pack_result *out);
-/* Does no pair that lives at once overlap, is every offset aligned, every zone in one piece and
- * above the lower ones, and nothing above `height`? What has no zone may lie anywhere. O(n log
- * n), in scratch of fl_pack_scratch(n). */
+/* Does no pair that lives at once overlap, is every offset aligned, and nothing above `height`?
+ * O(n log n), in scratch of fl_pack_scratch(n). */
 bool fl_pack_is_valid(const struct fl_pack_buffer *b, size_t n, uint64_t height, void *scratch,
                       size_t scratch_len);
 

@@ -3,16 +3,14 @@
  * pack.c     in which order the methods run, when to stop, what becomes of their layouts
  * setup.c    buffers -> blocks, sections, parts, bounds
  * skyline.c  places the best block that fits on the lowest segment
- * stay.c     what of an earlier layout can stay, and the rest by first fit
  * search.c   which heights to look for a layout at; dive.c looks, depth first
  * check.c    is a layout right?
  *
  * Words. A *block* is a buffer that lives and has a size. A *section* is a stretch of time in
- * which nothing is born after something died: two blocks of a zone conflict just when they share
- * one. A *part* is a run of sections that no block of the zone crosses into or out of; the
- * methods pack part by part. A zone's parts make its *band*, as high as the tallest, and bands
- * are stacked only when a layout goes out: until then offsets count from the band's floor. Sizes
- * and offsets are in units: the smallest alignment of any block. */
+ * which nothing is born after something died: two blocks conflict just when they share one. A
+ * *part* is a run of sections that no block crosses into or out of; the methods pack part by part,
+ * and a layout is as high as the tallest. Sizes and offsets are in units: the smallest alignment of
+ * any block. */
 #ifndef FL_PACK_RUN_H
 #define FL_PACK_RUN_H
 
@@ -29,7 +27,6 @@ struct fl_pack_block {
 struct fl_pack_part {
     uint32_t lo, hi;   /* blocks */
     uint32_t from, to; /* sections */
-    bool is_first;     /* of its band */
     uint64_t bound;    /* no layout is lower */
     uint64_t height;   /* of the best layout; UINT64_MAX: there is none */
     /* The search, exact and blurred: placements in the next dive (0: it has not begun), cost of
@@ -56,11 +53,10 @@ struct fl_pack_run {
     size_t n;
     struct fl_bump room;
 
-    struct fl_pack_block *block; /* in order of (zone, birth), zone 0 last */
+    struct fl_pack_block *block; /* in order of birth */
     uint32_t count, sections, parts;
     struct fl_pack_part *part;
     unsigned shift;         /* bytes = units << shift */
-    uint64_t align;         /* the largest of any block */
     uint64_t bound, target; /* a layout as low as `target` ends the search */
 
     struct fl_pack_budget budget;
@@ -95,9 +91,6 @@ extern const char *const fl_pack_key_name[FL_PACK_KEYS];
 /* By key 0..FL_PACK_KEYS - 1, blurred at random by up to `blur` (0: exact). */
 uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, unsigned key,
                          double blur, uint64_t limit);
-/* With as many blocks as can be where they were before; `floor` is the band's. */
-uint64_t fl_pack_stay(struct fl_pack_run *r, const struct fl_pack_part *p, uint64_t floor,
-                      uint64_t limit);
 
 /* ---- search.c, dive.c ---- */
 

@@ -38,36 +38,24 @@ static int look_at_input(struct fl_pack_run *r)
         r->count++;
     }
     r->shift = aligns == 0 ? 0 : (unsigned)__builtin_ctzll(aligns);
-    r->align = aligns == 0 ? 1 : (uint64_t)1 << (63 - __builtin_clzll(aligns)) >> r->shift;
     return 0;
 }
 
-/* Sorts `order` by zone and then by time: numbers of buffers by birth, or of blocks by death. */
+/* Sorts `order`: numbers of buffers by birth, or of blocks by death. */
 static bool sort_by_time(const struct fl_pack_run *r, uint32_t *order, bool are_blocks,
                          struct fl_bump room)
 {
     uint64_t *key = fl_bump_carve(&room, fl_max(r->n, r->count), sizeof *key);
 
-    for (unsigned pass = 0; pass < 2 && key != NULL; pass++) {
-        for (uint32_t i = 0; i < r->count; i++) {
-            uint32_t k = order[i];
-            const struct fl_pack_buffer *b = &r->buffer[are_blocks ? r->block[k].id : k];
-            uint64_t time = are_blocks ? b->death : b->birth;
-            key[k] = pass == 0 ? time : b->zone - (uint64_t)1; /* zone 0 comes last */
-        }
-        if (!fl_sort(order, key, r->count, room)) {
-            return false;
-        }
+    for (uint32_t i = 0; i < r->count && key != NULL; i++) {
+        uint32_t k = order[i];
+        const struct fl_pack_buffer *b = &r->buffer[are_blocks ? r->block[k].id : k];
+        key[k] = are_blocks ? b->death : b->birth;
     }
-    return key != NULL;
+    return key != NULL && fl_sort(order, key, r->count, room);
 }
 
-static uint32_t zone_of(const struct fl_pack_run *r, uint32_t block)
-{
-    return r->buffer[r->block[block].id].zone;
-}
-
-/* Walks through births and deaths of each zone in order, deaths first at equal times. */
+/* Walks through births and deaths in order, deaths first at equal times. */
 static void find_sections(struct fl_pack_run *r, const uint32_t *by_death)
 {
     uint32_t died = 0;
@@ -75,8 +63,7 @@ static void find_sections(struct fl_pack_run *r, const uint32_t *by_death)
 
     for (uint32_t i = 0; i < r->count; i++) {
         uint64_t birth = r->buffer[r->block[i].id].birth;
-        bool is_other = i > 0 && zone_of(r, i) != zone_of(r, i - 1);
-        while (died < i && (is_other || r->buffer[r->block[by_death[died]].id].death <= birth)) {
+        while (died < i && r->buffer[r->block[by_death[died]].id].death <= birth) {
             r->block[by_death[died++]].end = r->sections;
             after_death = true;
         }
@@ -123,7 +110,7 @@ static bool make_blocks(struct fl_pack_run *r)
     return true;
 }
 
-/* A part begins where no block before reaches: zones have no section in common. */
+/* A part begins where no block before reaches. */
 static bool make_parts(struct fl_pack_run *r)
 {
     uint32_t reach = 0;
@@ -135,9 +122,8 @@ static bool make_parts(struct fl_pack_run *r)
     for (uint32_t i = 0; i < r->count; i++) {
         const struct fl_pack_block *b = &r->block[i];
         if (b->start >= reach) {
-            bool is_first = i == 0 || zone_of(r, i) != zone_of(r, i - 1);
-            r->part[r->parts++] = (struct fl_pack_part){
-                .lo = i, .from = b->start, .is_first = is_first, .height = UINT64_MAX};
+            r->part[r->parts++] =
+                (struct fl_pack_part){.lo = i, .from = b->start, .height = UINT64_MAX};
         }
         reach = (uint32_t)fl_max(reach, b->end);
         r->part[r->parts - 1].hi = i + 1;
@@ -148,12 +134,12 @@ static bool make_parts(struct fl_pack_run *r)
     return true;
 }
 
-/* The most that lives at once in each part, and in all bands. */
+/* The most that lives at once in each part, and in all. */
 static bool find_bounds(struct fl_pack_run *r)
 {
     struct fl_bump room = r->room;
     uint64_t *change = fl_bump_carve(&room, (size_t)r->sections + 1, sizeof *change);
-    uint64_t live = 0, band = 0;
+    uint64_t live = 0;
 
     if (change == NULL) {
         return false;
@@ -168,10 +154,8 @@ static bool find_bounds(struct fl_pack_run *r)
             live += change[s];
             p->bound = fl_max(p->bound, live);
         }
-        r->bound += p->is_first ? band : 0;
-        band = p->is_first ? p->bound : fl_max(band, p->bound);
+        r->bound = fl_max(r->bound, p->bound);
     }
-    r->bound += band;
     return true;
 }
 

@@ -185,7 +185,6 @@ static const struct {
 } fates[FL_ENDS] = {
     [FL_END_LOST] = {.failures = 1},
     [FL_END_BAD] = {.failures = FAILURES, .forgets = true, .rests = true, .drops = true},
-    [FL_END_CHURNED] = {.forgets = true, .rests = true, .drops = true},
     [FL_END_MISMATCHED] = {.failures = 1, .drops = true},
     [FL_END_NO_MEMORY] = {.rests = true},
     [FL_END_FORKED] = {.rests = true},
@@ -265,7 +264,7 @@ static void end_served_step(struct fl_step_context *c)
     }
     bool good = c->serve.bad == 0 && c->serve.mismatched_steps == 0;
     c->watch.rests = good && c->serve.served >= LONG_SERVICE ? 0 : c->watch.rests;
-    if (fl_replay_is_displaced(c) || !fl_follow_look(c)) {
+    if (fl_replay_is_displaced(c) || fl_replay_is_away(c)) {
         fl_serve_let_go(c);
     }
     if (c->serve.in_arena % HEAP_STEPS == 1) {

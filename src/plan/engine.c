@@ -140,59 +140,93 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
 
 /* ---- the packer's input and output ---- */
 
-void fl_packing_close(struct fl_packing *p)
+void fl_engine_drop_buffers(const struct fl_layout *l, struct fl_merge_buffers *b)
 {
-    unmap(p->buffer, p->bytes);
-    unmap(p->back, p->backs);
-    *p = (struct fl_packing){.n = 0};
+    unmap(b->buffer, 2 * (size_t)l->n * sizeof *b->buffer);
+    unmap(b->back, 2 * (size_t)l->n * sizeof *b->back);
 }
 
-bool fl_packing_open(struct fl_packing *p, const struct fl_layout *l)
+bool fl_engine_buffers(const struct fl_layout *l, struct fl_merge_buffers *out)
 {
-    p->bytes = 2 * (size_t)l->n * sizeof *p->buffer;
-    p->backs = 2 * (size_t)l->n * sizeof *p->back;
-    p->buffer = fl_plan_map_locked(p->bytes);
-    p->back = fl_plan_map_locked(p->backs);
-    if (p->buffer == NULL || p->back == NULL) {
-        fl_packing_close(p);
+    struct fl_merge_unit unit = {FL_GRANULE, FL_HUGE_FROM, fl_page.huge};
+
+    out->buffer = fl_plan_map_locked(2 * (size_t)l->n * sizeof *out->buffer);
+    out->back = fl_plan_map_locked(2 * (size_t)l->n * sizeof *out->back);
+    if (out->buffer == NULL || out->back == NULL) {
+        fl_engine_drop_buffers(l, out);
         return false;
     }
-    p->n =
-        fl_merge_buffers(l->slot, l->n, p->buffer, p->back, FL_GRANULE, FL_HUGE_FROM, fl_page.huge);
+    fl_merge_buffers(l->slot, l->n, unit, out);
     return true;
 }
 
-int fl_packing_run(struct fl_packing *p, uint64_t cost)
+static int find_offsets(struct fl_merge_buffers *b, struct fl_pack_result *out)
 {
-    size_t least = fl_pack_scratch(p->n);
+    size_t least = fl_pack_scratch(b->free);
     size_t len = fl_max(fl_min(fl_max(least * 4, (size_t)8 << 20), scratch_most), least);
-    struct fl_pack_how how = {
-        .scratch = fl_plan_map_locked(len), .scratch_len = len, .budget_cost = cost, .seed = 1};
-    int rc = how.scratch != NULL ? fl_pack(p->buffer, p->n, &how, &p->result) : -ENOMEM;
+    struct fl_pack_how how = {.scratch = fl_plan_map_locked(len),
+                              .scratch_len = len,
+                              .budget_cost = PACK_COST,
+                              .seed = 1};
+    int rc = how.scratch != NULL ? fl_pack(b->buffer, b->free, &how, out) : -ENOMEM;
 
     unmap(how.scratch, len);
     return rc;
 }
 
-void fl_packing_store(const struct fl_packing *p, struct fl_layout *l)
+static uint64_t largest_align(const struct fl_merge_buffers *b, size_t from, size_t to)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        l->slot[p->back[i] / 2].offset[p->back[i] % 2] = p->buffer[i].offset;
+    uint64_t align = FL_GRANULE;
+
+    for (size_t i = from; i < to; i++) {
+        align = fl_max(align, b->buffer[i].align);
     }
-    /* What varies has to find room beside what is planned. */
-    l->height = fl_max(fl_max(p->result.height, FL_GRANULE), fl_align_up(l->largest, FL_GRANULE));
-    l->bound = p->result.bound;
+    return align;
 }
 
-static int pack(struct fl_layout *l)
+/* Blocks of zones live for the whole step: they lie one on the other, a zone's in even steps below
+ * those in odd ones, and alike in both. Returns where the others begin. */
+static uint64_t stack_zones(const struct fl_layout *l, struct fl_merge_buffers *b)
 {
-    struct fl_packing p = {.n = 0};
-    int rc = fl_packing_open(&p, l) ? fl_packing_run(&p, PACK_COST) : -ENOMEM;
+    uint64_t top = 0, align = largest_align(b, b->free, b->n);
 
-    if (rc == 0) {
-        fl_packing_store(&p, l);
+    for (size_t i = b->free; i < b->n; i++) {
+        bool is_other =
+            i != b->free && (l->slot[b->back[i] / 2].zone != l->slot[b->back[i - 1] / 2].zone ||
+                             b->back[i] % 2 != b->back[i - 1] % 2);
+        top = fl_align_up(top, is_other ? align : b->buffer[i].align);
+        b->buffer[i].offset = top;
+        top += b->buffer[i].size;
     }
-    fl_packing_close(&p);
+    return fl_align_up(top, largest_align(b, 0, b->free));
+}
+
+/* Those of zones lie below the others. */
+static void store(const struct fl_merge_buffers *b, uint64_t floor, struct fl_layout *l)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        uint64_t offset = b->buffer[i].offset + (i < b->free ? floor : 0);
+        l->slot[b->back[i] / 2].offset[b->back[i] % 2] = offset;
+    }
+}
+
+int fl_engine_pack(struct fl_layout *l)
+{
+    struct fl_merge_buffers b;
+    struct fl_pack_result found;
+
+    if (!fl_engine_buffers(l, &b)) {
+        return -ENOMEM;
+    }
+    int rc = find_offsets(&b, &found);
+    if (rc == 0) {
+        uint64_t floor = stack_zones(l, &b);
+        store(&b, floor, l);
+        /* What varies has to find room beside what is planned. */
+        l->height =
+            fl_max(fl_max(floor + found.height, FL_GRANULE), fl_align_up(l->largest, FL_GRANULE));
+    }
+    fl_engine_drop_buffers(l, &b);
     return rc;
 }
 
@@ -222,7 +256,7 @@ static struct fl_layout *make_layout(struct fl_step_context *c)
     if (l == NULL) {
         return NULL;
     }
-    if (pack(l) != 0) {
+    if (fl_engine_pack(l) != 0) {
         fl_layout_free(l);
         return NULL;
     }

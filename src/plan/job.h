@@ -26,20 +26,11 @@ struct fl_pack_job {
     bool unwanted;           /* what it makes anew is no good. The context's thread */
 };
 
-/* What the packer is given for a layout, and what it has come to. */
-struct fl_packing {
-    struct fl_pack_buffer *buffer;
-    uint32_t *back;
-    size_t n, bytes, backs;
-    struct fl_pack_result result;
-};
-
-bool fl_packing_open(struct fl_packing *p, const struct fl_layout *l);
-void fl_packing_close(struct fl_packing *p);
-/* In so many microseconds as the packer reckons them. */
-int fl_packing_run(struct fl_packing *p, uint64_t cost);
-/* The offsets that were found, and the height and bound. */
-void fl_packing_store(const struct fl_packing *p, struct fl_layout *l);
+/* The layout's buffers, in plan memory. False: there is none. */
+bool fl_engine_buffers(const struct fl_layout *l, struct fl_merge_buffers *out);
+void fl_engine_drop_buffers(const struct fl_layout *l, struct fl_merge_buffers *b);
+/* Offsets for its slots, and its height. 0 or -errno. */
+int fl_engine_pack(struct fl_layout *l);
 
 /* engine.c */
 void fl_engine_want(struct fl_step_context *c);

@@ -92,11 +92,20 @@ int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, stru
 size_t fl_merge_scratch(size_t n, size_t nsteps);
 /* What is planned of those that have a zone has two places. What has two, or spans steps, lives for the whole step. */
 void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon);
-/* The planned slots as buffers for the packer: at most 2 n. Returns how many. `back` says which slot and which offset each is for:
- * 2 * slot + (0 or 1). Sizes are rounded up to `granule`, aligned to it; from `huge_from` bytes on to `huge`. The slots' offsets, if
- * they have any, become the previous ones. */
-size_t fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_pack_buffer *b,
-                        uint32_t *back, uint64_t granule, uint64_t huge_from, uint64_t huge);
+/* Sizes are rounded up to `granule` bytes and aligned to it; from `huge_from` bytes on to `huge`. */
+struct fl_merge_unit {
+    uint64_t granule, huge_from, huge;
+};
+/* The planned slots as buffers, with the slots' offsets. `back` says which slot and which offset
+ * each is for: 2 * slot + (0 or 1). The first `free` have no zone; those of zones follow in the order
+ * (zone, parity). `buffer` and `back` have room for twice the slots. */
+struct fl_merge_buffers {
+    struct fl_pack_buffer *buffer;
+    uint32_t *back;
+    size_t n, free;
+};
+void fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_merge_unit unit,
+                      struct fl_merge_buffers *out);
 
 /* ---- steps of the running program ---- */
 
@@ -296,8 +305,6 @@ void fl_plan_let_go(uint64_t opening);
 /* Jobs of the worker: packs what has been learned; gives back what no step has used for a while. */
 uint64_t fl_plan_work(struct fl_region *r);
 uint64_t fl_plan_age(struct fl_region *r);
-/* On several nodes: brings arenas to where their threads have gone. */
-uint64_t fl_plan_follow(struct fl_region *r);
 /* Memory is short: what of arenas nobody has a block in goes back. Bytes. No lock held. */
 size_t fl_plan_release(void);
 /* Idle huge pages of that zone, of any arena, become the region's, free: `bytes`, if there are as many. Bytes. No lock held. */
@@ -326,6 +333,8 @@ struct fl_plan_stats {
     uint64_t free_bytes;  /* now; held in arenas, and no block has it */
 };
 void fl_plan_stats_read(struct fl_plan_stats *out);
+/* Where these lie, for readers outside the process.  Context: boot. */
+void fl_plan_live(struct fl_live_page *p);
 /* At exit: why the file of FAULTLESS_PLAN has no plan of this process; NULL: it has, or may have none. */
 const char *fl_keep_why_nothing(const struct fl_plan_stats *s);
 /* The addresses of the planner's own memory, and how much of them is mapped. */

@@ -28,7 +28,7 @@ static size_t count_tree(struct fl_extent_tree *tree)
 {
     size_t n = 0;
 
-    for (struct fl_extent *e = fl_fit_lowest(tree); e != NULL; e = fl_fit_higher(e)) {
+    for (struct fl_extent *e = fl_tree_lowest(tree); e != NULL; e = fl_tree_higher(e)) {
         if (!knows_longest(e)) {
             return SIZE_MAX;
         }

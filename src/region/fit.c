@@ -1,113 +1,14 @@
 /* Which free extent serves a request: the lowest address that fits, over two trees by address.
  *
  * First fit by address, not best fit: on recorded PyTorch steps its window is 1.004 to 1.058 times the live maximum,
- * best fit's 1.009 to 1.113 (docs/regions.md, bench/fit/replay). Each node knows the longest extent below it, so a search is O(log n). */
+ * best fit's 1.009 to 1.113 (docs/regions.md, bench/fit/replay). */
 #include "region/internal.h"
-
-static size_t longest(const struct fl_extent *e)
-{
-    return e != NULL ? e->longest : 0;
-}
-
-static void augment(struct fl_extent *e)
-{
-    size_t below = fl_max(longest(RB_LEFT(e, by_address)), longest(RB_RIGHT(e, by_address)));
-
-    e->longest = fl_max(e->len, below);
-}
-
-static int compare(const struct fl_extent *a, const struct fl_extent *b)
-{
-    return (a->base > b->base) - (a->base < b->base);
-}
-
-#undef RB_AUGMENT
-#define RB_AUGMENT(e) augment(e)
-#define UNUSED_TOO __attribute__((unused)) static /* the macro makes more functions than we call */
-RB_GENERATE_INTERNAL(fl_extent_tree, fl_extent, by_address, compare, UNUSED_TOO)
 
 static struct fl_extent_tree *tree_of(struct fl_region *r, const struct fl_extent *e)
 {
     struct fl_zone *z = &r->zone[e->zone];
 
     return e->content == FL_CONTENT_EMPTY ? &z->empty : &z->populated;
-}
-
-/* What is below `e` has become shorter: so may be what those above it know. */
-static void lower(struct fl_extent *e)
-{
-    bool changed = true;
-
-    for (; changed && e != NULL; e = RB_PARENT(e, by_address)) {
-        size_t was = e->longest;
-        augment(e);
-        changed = e->longest != was;
-    }
-}
-
-/* And here it has become longer. */
-static void raise_to(struct fl_extent *e, size_t len)
-{
-    for (; e != NULL && e->longest < len; e = RB_PARENT(e, by_address)) {
-        e->longest = len;
-    }
-}
-
-/* All on the way down come to know of it; rotations keep what they know. */
-static void tree_insert(struct fl_region *r, struct fl_extent *e)
-{
-    struct fl_extent_tree *tree = tree_of(r, e);
-    struct fl_extent *parent = NULL, **link = &RB_ROOT(tree);
-
-    while (*link != NULL) {
-        parent = *link;
-        parent->longest = fl_max(parent->longest, e->len);
-        link =
-            e->base < parent->base ? &RB_LEFT(parent, by_address) : &RB_RIGHT(parent, by_address);
-    }
-    RB_SET(e, parent, by_address);
-    e->longest = e->len;
-    *link = e;
-    fl_extent_tree_RB_INSERT_COLOR(tree, e);
-}
-
-static void tree_remove(struct fl_region *r, struct fl_extent *e)
-{
-    size_t len = e->len;
-
-    e->len = 0; /* so that nobody above counts on it while the tree changes */
-    lower(e);
-    RB_REMOVE(fl_extent_tree, tree_of(r, e), e);
-    e->len = len;
-}
-
-/* `e` takes the place of `was`, between the same neighbours. */
-static void tree_replace(struct fl_region *r, struct fl_extent *was, struct fl_extent *e)
-{
-    struct fl_extent *parent = RB_PARENT(was, by_address), *left = RB_LEFT(was, by_address),
-                     *right = RB_RIGHT(was, by_address);
-    size_t longest_was = was->longest;
-
-    e->by_address = was->by_address;
-    if (parent == NULL) {
-        RB_ROOT(tree_of(r, e)) = e;
-    } else if (RB_LEFT(parent, by_address) == was) {
-        RB_LEFT(parent, by_address) = e;
-    } else {
-        RB_RIGHT(parent, by_address) = e;
-    }
-    if (left != NULL) {
-        RB_PARENT(left, by_address) = e;
-    }
-    if (right != NULL) {
-        RB_PARENT(right, by_address) = e;
-    }
-    augment(e);
-    if (e->longest < longest_was) {
-        lower(parent);
-    } else {
-        raise_to(parent, e->longest);
-    }
 }
 
 void fl_fit_start(struct fl_zone *z)
@@ -175,7 +76,7 @@ static void enter(struct fl_region *r, struct fl_extent *e)
 
 void fl_fit_remove(struct fl_region *r, struct fl_extent *e)
 {
-    tree_remove(r, e);
+    fl_tree_remove(tree_of(r, e), e);
     leave(r, e);
 }
 
@@ -284,7 +185,7 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     before = before != NULL && (before->content == FL_CONTENT_EMPTY) == empty ? before : NULL;
     after = after != NULL && (after->content == FL_CONTENT_EMPTY) == empty ? after : NULL;
     if (before != NULL && after != NULL) {
-        tree_remove(r, after);
+        fl_tree_remove(tree_of(r, after), after);
     }
     struct fl_extent *seat = before != NULL ? before : after; /* whose place it takes in the tree */
     if (before != NULL) {
@@ -296,10 +197,10 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     atomic_store_explicit(&e->state, FL_EXTENT_FREE, memory_order_relaxed);
     fl_extent_publish(r, e);
     if (seat != NULL) {
-        tree_replace(r, seat, e);
+        fl_tree_replace(tree_of(r, e), seat, e);
         fl_extent_drop(r, seat);
     } else {
-        tree_insert(r, e);
+        fl_tree_insert(tree_of(r, e), e);
     }
     if (before != NULL && after != NULL) {
         fl_extent_drop(r, after);
@@ -315,13 +216,13 @@ void fl_fit_cut(struct fl_region *r, struct fl_extent *e, struct fl_extent *head
 
     leave(r, e);
     if (seat != NULL) {
-        tree_replace(r, e, seat);
+        fl_tree_replace(tree_of(r, seat), e, seat);
         enter(r, seat);
     } else {
-        tree_remove(r, e);
+        fl_tree_remove(tree_of(r, e), e);
     }
     if (tail != NULL && tail != seat) {
-        tree_insert(r, tail);
+        fl_tree_insert(tree_of(r, tail), tail);
         enter(r, tail);
     }
 }
@@ -339,7 +240,7 @@ void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len)
     e->len -= len;
     e->hard = fl_min(e->hard, e->len);
     e->zeroed = fl_range_common(fl_extent_range(e), e->zeroed);
-    lower(e);
+    fl_tree_note_shorter(e);
     fl_extent_publish_base(r, e);
     if (e->queue == (uint8_t)fl_fit_queue_of(r, e)) { /* it is no younger than it was */
         count_huge(r, e, 1);
@@ -352,48 +253,6 @@ void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len)
 struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t align)
 {
     size_t want = len + (align - fl_page.base); /* holds an aligned piece wherever it begins */
-    struct fl_extent *e = RB_ROOT(tree);
 
-    if (want < len || longest(e) < want) {
-        return NULL;
-    }
-    for (;;) {
-        if (longest(RB_LEFT(e, by_address)) >= want) {
-            e = RB_LEFT(e, by_address);
-        } else if (e->len >= want) {
-            return e;
-        } else {
-            e = RB_RIGHT(e, by_address);
-        }
-    }
-}
-
-struct fl_extent *fl_fit_around(struct fl_extent_tree *tree, uintptr_t addr)
-{
-    struct fl_extent *e = RB_ROOT(tree);
-
-    while (e != NULL && addr - e->base >= e->len) {
-        e = addr < e->base ? RB_LEFT(e, by_address) : RB_RIGHT(e, by_address);
-    }
-    return e;
-}
-
-struct fl_extent *fl_fit_from(struct fl_extent_tree *tree, uintptr_t addr)
-{
-    struct fl_extent key = {.base = addr};
-    struct fl_extent *e = RB_NFIND(fl_extent_tree, tree, &key);
-    struct fl_extent *before =
-        e != NULL ? RB_PREV(fl_extent_tree, tree, e) : RB_MAX(fl_extent_tree, tree);
-
-    return before != NULL && addr - before->base < before->len ? before : e;
-}
-
-struct fl_extent *fl_fit_lowest(struct fl_extent_tree *tree)
-{
-    return RB_MIN(fl_extent_tree, tree);
-}
-
-struct fl_extent *fl_fit_higher(struct fl_extent *e)
-{
-    return RB_NEXT(fl_extent_tree, NULL, e);
+    return want < len ? NULL : fl_tree_first(tree, want);
 }

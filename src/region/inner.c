@@ -55,12 +55,6 @@ static void make_blocks(struct fl_region *r, struct fl_inner *in, struct fl_rang
     }
 }
 
-/* It changes when a node's memory moves to another: see fl_inner_rehome. */
-static unsigned zone_of(const struct fl_extent *outer)
-{
-    return __atomic_load_n(&outer->zone, __ATOMIC_RELAXED);
-}
-
 /* Lock: region. NULL: no addresses. `sparse`: as fl_take_lazy. */
 static struct fl_extent *take_unfilled(struct fl_region *r, size_t len, unsigned zone, bool sparse)
 {
@@ -143,7 +137,7 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
     struct fl_grant g = {.to_stay = true,
                          .loans = FL_LOANS,
                          .any_room = true,
-                         .zone = (uint8_t)zone_of(outer),
+                         .zone = outer->zone,
                          .hands = how->hands,
                          .live = part,
                          .fresh = {part},
@@ -204,7 +198,7 @@ int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range par
     if (fl_extent_is_pinned(in->outer) || fl_vspace_decommit(&r->window, part) != 0) {
         return -EBUSY;
     }
-    int rc = fl_zone_commit(r, part, r->config.huge, zone_of(in->outer));
+    int rc = fl_zone_commit(r, part, r->config.huge, in->outer->zone);
     fl_region_lock(r);
     r->populated_bytes -= part.len;
     r->stats.purge_bytes += part.len;
@@ -213,29 +207,6 @@ int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range par
     in->outer->content = FL_CONTENT_PART;
     fl_region_unlock(r);
     return rc == 0 ? 0 : -EEXIST;
-}
-
-bool fl_inner_rehome(struct fl_region *r, struct fl_inner *in, unsigned zone, size_t bytes)
-{
-    struct fl_extent *outer = in->outer;
-
-    r->placing.look(zone);
-    fl_region_lock(r);
-    bool may = fl_zone_moves(r, zone) && fl_zone_moves(r, outer->zone) &&
-               !fl_extent_is_pinned(outer) && r->placing.has_room(zone, bytes);
-    if (may) {
-        __atomic_store_n(&outer->zone, (uint8_t)zone, __ATOMIC_RELAXED);
-    }
-    fl_region_unlock(r);
-    if (may) {
-        fl_zone_mapped(r, fl_extent_range(outer), zone);
-    }
-    return may;
-}
-
-int fl_inner_move(struct fl_region *r, struct fl_inner *in, struct fl_range part)
-{
-    return fl_extent_is_pinned(in->outer) ? 0 : r->placing.move(part, zone_of(in->outer));
 }
 
 /* Addresses for what moves out. NULL: nothing can be moved, or there are none. */
@@ -265,7 +236,7 @@ size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range 
 {
     bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
                     !fl_extent_is_pinned(in->outer);
-    size_t moved = can_move ? move_part(r, from, to, zone_of(in->outer)) : 0;
+    size_t moved = can_move ? move_part(r, from, to, in->outer->zone) : 0;
     size_t whole = fl_align_down(moved, fl_page.huge);
 
     make_blocks(r, in, (struct fl_range){to, whole});
@@ -279,7 +250,7 @@ size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range 
 int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
     bool pinned = fl_extent_is_pinned(in->outer);
-    struct fl_extent *e = pinned ? NULL : take_refuge(r, part.len, zone_of(in->outer));
+    struct fl_extent *e = pinned ? NULL : take_refuge(r, part.len, in->outer->zone);
     /* All of it, or as if nothing had been there: what moved and what did not goes to the kernel. */
     bool moved = e != NULL && move_part(r, part, e->base, e->zone) == part.len;
 
@@ -401,6 +372,6 @@ bool fl_inner_renew(struct fl_region *r, struct fl_extent *e)
     if (fl_vspace_decommit(&r->window, all) != 0) {
         return false;
     }
-    return fl_zone_commit(r, all, r->config.huge, zone_of(e->inner->outer)) == 0 &&
+    return fl_zone_commit(r, all, r->config.huge, e->inner->outer->zone) == 0 &&
            fl_sys.populate(all) != -EFAULT;
 }

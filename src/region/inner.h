@@ -29,11 +29,6 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len);
 /* Brings descriptors, and what the pagemap has of `part`, into memory, ahead of their use. They may be of an extent that was closed
  * meanwhile. No lock held: a system call for each. */
 void fl_inner_warm(struct fl_region *r, struct fl_range blocks, struct fl_range part);
-/* Its memory is that zone's from here on, what comes and what is there: which fl_inner_move brings there. False, and nothing changed: one
- * of the two zones is no node's, the node has no room for `bytes`, what is there, or it is PINNED. It stays open meanwhile. */
-bool fl_inner_rehome(struct fl_region *r, struct fl_inner *in, unsigned zone, size_t bytes);
-/* Brings what is populated of `part` to its zone's node. Blocks there stay in use. As placing.move. */
-int fl_inner_move(struct fl_region *r, struct fl_inner *in, struct fl_range part);
 /* Populates `part`, whole huge pages that are not: from the stock, by moves from what is free, or by the kernel. False: memory
  * is short. */
 bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part);

@@ -175,13 +175,6 @@ void fl_fit_look_again(struct fl_region *r);
 /* The FREE extent of that kind at the lowest address that holds `len` bytes at a multiple of `align`; NULL when none
  * does. Above the base page a fit is only seen with room for any start. Cost: O(log n). */
 struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t align);
-/* The one that `addr` lies in; NULL: none. Cost: O(log n). */
-struct fl_extent *fl_fit_around(struct fl_extent_tree *tree, uintptr_t addr);
-/* All of a kind by address: the lowest, then the next higher one. NULL at the end. */
-struct fl_extent *fl_fit_lowest(struct fl_extent_tree *tree);
-struct fl_extent *fl_fit_higher(struct fl_extent *e);
-/* The one that `addr` lies in, else the next higher one. */
-struct fl_extent *fl_fit_from(struct fl_extent_tree *tree, uintptr_t addr);
 
 /* fl_region_take where there is more to be decided than which free extent it is. */
 struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,

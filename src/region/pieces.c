@@ -349,7 +349,7 @@ static struct fl_extent *next_fringe(struct fl_region *r, struct walk *w, struct
 {
     for (; w->zone < r->nzones; w->zone++, w->from = 0) {
         struct fl_extent_tree *tree = &r->zone[w->zone].populated;
-        struct fl_extent *e = fl_fit_from(tree, w->from);
+        struct fl_extent *e = fl_tree_from(tree, w->from);
         for (unsigned n = 1; e != NULL; n++) {
             *part = fringe(r, e, w->from, out);
             if (part->len != 0) {
@@ -364,7 +364,7 @@ static struct fl_extent *next_fringe(struct fl_region *r, struct walk *w, struct
                     return NULL;
                 }
             }
-            e = n % FRINGES_A_LOCK == 0 ? fl_fit_from(tree, w->from) : fl_fit_higher(e);
+            e = n % FRINGES_A_LOCK == 0 ? fl_tree_from(tree, w->from) : fl_tree_higher(e);
         }
     }
     return NULL;

@@ -4,16 +4,15 @@
 #include <errno.h>
 #include <numaif.h>
 
-/* False: it comes from wherever the kernel likes; a sandbox may refuse. */
-static bool bind(struct fl_range part, int node)
+int fl_pin_bind(struct fl_range part, int node)
 {
     struct fl_node_ids ids = {.word = {0}};
 
     if (node < 0 || node >= FL_NODE_IDS) {
-        return false;
+        return -EINVAL;
     }
     ids.word[node / 64] = (uint64_t)1 << node % 64;
-    return fl_nodes.bind(part, MPOL_PREFERRED, &ids) == 0;
+    return fl_nodes.bind(part, MPOL_PREFERRED, &ids);
 }
 
 /* One write a base page, that changes nothing: nobody else has it. */
@@ -89,7 +88,7 @@ int fl_pin_prepare(struct fl_range part, const struct fl_pin *how, bool huge, bo
     if (huge) {
         (void)fl_sys.advise(part, FL_ADVICE_HUGE);
     }
-    (void)bind(part, how->node);
+    (void)fl_pin_bind(part, how->node); /* else from wherever the kernel likes */
     return prepare(part, how, huge, by_touch);
 }
 
@@ -122,7 +121,7 @@ static void strike(struct fl_region *r, struct fl_extent *e)
 static int fill(struct fl_region *r, struct fl_extent *e, const struct fl_pin *how)
 {
     struct fl_range all = fl_extent_range(e);
-    bool bound = r->placing.nodes == 0 && bind(all, how->node);
+    bool bound = r->placing.nodes == 0 && fl_pin_bind(all, how->node) == 0;
 
     atomic_store_explicit(&e->handled, bound, memory_order_relaxed);
     if (!fl_part_fill(r, e, all,

@@ -45,6 +45,9 @@ int fl_inner_pin(struct fl_region *r, struct fl_inner *in, struct fl_range part,
                  const struct fl_pin *how);
 void fl_inner_unpin(struct fl_region *r, struct fl_inner *in, struct fl_range part);
 
+/* Pages that come into `part` from now on come from `node`, by the kernel's number, while it has
+ * any. 0; -EINVAL: there is no such node; -EPERM, -ENOSYS: refused. */
+int fl_pin_bind(struct fl_range part, int node);
 /* The same preparation of a map that is not the region's: advised, bound, populated, collapsed, told of fork. 0; -ENOMEM. */
 int fl_pin_prepare(struct fl_range part, const struct fl_pin *how, bool huge, bool by_touch);
 /* Children have it again, as ever. */

@@ -3,11 +3,11 @@
  * for a third of the time. Whatever is out of the ordinary is left to take.c. */
 #include "region/internal.h"
 
-/* Is there but one way to serve it? Lock: region. */
+/* Is there but one way to serve it? Holes elsewhere are none of its business. Lock: region. */
 static bool is_ordinary(const struct fl_region *r, size_t len)
 {
-    return r->seeded && r->holes.split == 0 && r->nspare != 0 &&
-           !atomic_load_explicit(&r->tight, memory_order_relaxed) && !fl_left_is_sparse(r, len);
+    return r->seeded && r->nspare != 0 && !atomic_load_explicit(&r->tight, memory_order_relaxed) &&
+           !fl_left_is_sparse(r, len);
 }
 
 static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t len, size_t align)

@@ -58,13 +58,20 @@ void fl_unsettled_none(void)
     unsettled = 0;
 }
 
+/* The lock is held. */
+static void begin(struct fl_region *r)
+{
+    r->stats.locks++;
+    if (FL_UNLIKELY(r->orphans)) {
+        fl_region_adopt_orphans(r);
+    }
+}
+
 void fl_region_lock(struct fl_region *r)
 {
     fl_region_enter();
     fl_lock_acquire(&r->lock);
-    if (FL_UNLIKELY(r->orphans)) {
-        fl_region_adopt_orphans(r);
-    }
+    begin(r);
 }
 
 static bool lock_by(struct fl_region *r, bool (*acquire)(struct fl_lock *l))
@@ -74,9 +81,7 @@ static bool lock_by(struct fl_region *r, bool (*acquire)(struct fl_lock *l))
         fl_region_leave();
         return false;
     }
-    if (FL_UNLIKELY(r->orphans)) {
-        fl_region_adopt_orphans(r);
-    }
+    begin(r);
     return true;
 }
 
@@ -329,5 +334,6 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->compactions = __atomic_load_n(&r->stats.compactions, __ATOMIC_RELAXED);
     out->rung = atomic_load_explicit(&r->rung, memory_order_relaxed);
     out->window_bytes = r->window.all.len;
+    out->region_locks = r->stats.locks;
     fl_region_unlock(r);
 }

@@ -32,6 +32,7 @@
 #include "region/pin.h"
 #include "region/residency.h"
 #include "region/shelf.h"
+#include "region/tree.h"
 #include "region/zone.h"
 #include "stats/stats.h"
 
@@ -164,7 +165,9 @@ struct fl_region {
     _Atomic bool tight; /* free memory is handed to the kernel to take, and nothing is cached */
     _Atomic bool
         starved; /* a request found the memory too short: whoever can give some back should */
-    _Atomic size_t shelf_most;     /* bytes that may wait on each; 0: none does. See shelf.h */
+    _Atomic size_t shelf_most;      /* bytes that may wait on each; 0: none does. See shelf.h */
+    _Atomic size_t shelf_lead_most; /* on shelf number shelf_lead */
+    _Atomic uint32_t shelf_lead;
     _Atomic uint64_t shelves_used; /* bit i: shelf i ever was */
     _Atomic bool wants_worker;     /* something may age and nobody watches it: see fl_region_tick */
     /* From an address to its descriptor: see fl_region_find. Constant after the start. */
@@ -437,6 +440,8 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor);
 
 /* Adds this region's figures, with those of all thread caches, to `out`. */
 void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out);
+/* Where these lie, for readers outside the process.  Context: boot. */
+void fl_region_live(const struct fl_region *r, struct fl_live_page *p);
 
 /* What is populated on each node; where there is one, none. Bytes.  Cost: a walk over all extents, the lock held. */
 void fl_region_nodes_read(struct fl_region *r, struct fl_stats_nodes *out);

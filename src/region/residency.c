@@ -153,8 +153,8 @@ static const struct fl_extent *changed_around(struct fl_region *r, uintptr_t at)
 
     FL_EACH_ZONE(r, z)
     {
-        e = e != NULL ? e : fl_fit_around(&z->populated, at);
-        e = e != NULL ? e : fl_fit_around(&z->empty, at);
+        e = e != NULL ? e : fl_tree_around(&z->populated, at);
+        e = e != NULL ? e : fl_tree_around(&z->empty, at);
     }
     for (struct fl_extent *a = TAILQ_FIRST(&r->apart); e == NULL && a != NULL;
          a = TAILQ_NEXT(a, by_age)) {

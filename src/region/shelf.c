@@ -4,11 +4,12 @@
 #include <string.h>
 
 enum {
-    SHARE = 16,       /* of what is in use may wait, in all */
-    NEAR = 64,        /* of a length: so much longer may a block be that serves a request */
+    SHARE = 20,       /* of what is in use may wait, in all */
+    NEAR = 32,        /* of a length: so much longer may a block be that serves a request */
     NEAR_AT_NEED = 2, /* the same where a thread would sleep */
     OTHERS = 3,       /* shelves that are looked at beside one's own */
     MAKE_ROOM = 2,    /* blocks that make room at a request that found none */
+    SLACK = 4,        /* of a share: so much more may wait where frees outrun requests */
     TRIES = 1000,     /* for a shelf that another thread changes */
     FAST_NS = 128000, /* FL_SHELF_MISSES misses: 4 us each */
     WORD_BITS = 64
@@ -37,6 +38,14 @@ static unsigned own_shelf(const struct fl_cache *c)
 {
     return fl_cpu_offset != 0 ? fl_cpu_here() % FL_SHELVES
                               : (unsigned)((uintptr_t)c / sizeof *c % FL_SHELVES);
+}
+
+/* Bytes that may wait on shelf `i`; 0: none may. */
+static size_t most_of(const struct fl_region *r, unsigned i)
+{
+    bool leads = atomic_load_explicit(&r->shelf_lead, memory_order_relaxed) == i;
+
+    return atomic_load_explicit(leads ? &r->shelf_lead_most : &r->shelf_most, memory_order_relaxed);
 }
 
 /* From here to let_go a handler sees that the thread is at work in the region: one that forks makes no
@@ -124,11 +133,12 @@ static unsigned first_of(const struct fl_shelf *s, unsigned from, unsigned to)
 
 bool fl_shelf_put(struct fl_region *r, const struct fl_cache *c, struct fl_extent *e)
 {
-    size_t most = atomic_load_explicit(&r->shelf_most, memory_order_relaxed);
+    size_t share = atomic_load_explicit(&r->shelf_most, memory_order_relaxed);
     unsigned own = own_shelf(c), bin = bin_of(e->len);
     struct fl_shelf *s = &r->shelf[own];
 
-    if (most == 0 || !is_short(e->len) || fl_shelf_bytes_of(s) > most + most / 4 || !try_hold(s)) {
+    if (share == 0 || !is_short(e->len) || fl_shelf_bytes_of(s) > most_of(r, own) + share / SLACK ||
+        !try_hold(s)) {
         return false;
     }
     e->next = s->bin[bin];
@@ -203,9 +213,10 @@ static void leave_to(struct fl_cache *c, struct fl_extent *e)
     }
 }
 
-static void make_room(struct fl_region *r, struct fl_shelf *s, struct fl_cache *c)
+static void make_room(struct fl_region *r, unsigned own, struct fl_cache *c)
 {
-    size_t most = atomic_load_explicit(&r->shelf_most, memory_order_relaxed);
+    struct fl_shelf *s = &r->shelf[own];
+    size_t most = most_of(r, own);
 
     if (fl_shelf_bytes_of(s) <= most || !try_hold(s)) {
         return;
@@ -245,7 +256,7 @@ struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t 
     }
     struct fl_extent *e = serve(r, c, len, c->exact ? 0 : pages_of(len) / NEAR, OTHERS);
     if (e == NULL) {
-        make_room(r, &r->shelf[own_shelf(c)], c);
+        make_room(r, own_shelf(c), c);
     }
     return e;
 }
@@ -300,15 +311,35 @@ size_t fl_shelf_blocks(const struct fl_region *r)
     return blocks;
 }
 
-void fl_shelf_resize(struct fl_region *r)
+/* Bytes that may wait in all. */
+static size_t most_of_all(const struct fl_region *r)
 {
-    size_t n = (size_t)__builtin_popcountll(all_used(r));
     size_t from = r->config.shelf_from != 0 ? r->config.shelf_from : use_least;
     bool may = r->stats.in_use >= from && r->placing.nodes == 0 &&
                !atomic_load_explicit(&r->tight, memory_order_relaxed);
-    size_t most = fl_min(r->stats.in_use / SHARE / fl_max(n, 1), most_of_one);
 
-    atomic_store_explicit(&r->shelf_most, may ? most : 0, memory_order_relaxed);
+    return may ? r->stats.in_use / SHARE : 0;
+}
+
+/* Shares are equal; what the others leave of theirs the fullest may have. */
+void fl_shelf_resize(struct fl_region *r)
+{
+    size_t all = most_of_all(r), n = 0, sum = 0, fullest = 0;
+    unsigned lead = 0;
+
+    for (uint64_t used = all_used(r); used != 0; n++) {
+        unsigned i = take_number(&used);
+        size_t bytes = fl_shelf_bytes_of(&r->shelf[i]);
+        sum += bytes;
+        lead = bytes > fullest ? i : lead;
+        fullest = fl_max(bytes, fullest);
+    }
+    size_t share = fl_min(all / fl_max(n, 1), most_of_one);
+    size_t left = all - fl_min(all, sum - fullest);
+    atomic_store_explicit(&r->shelf_most, share, memory_order_relaxed);
+    atomic_store_explicit(&r->shelf_lead, lead, memory_order_relaxed);
+    atomic_store_explicit(&r->shelf_lead_most, fl_max(share, fl_min(left, most_of_one)),
+                          memory_order_relaxed);
     fl_region_note_peak(r);
 }
 

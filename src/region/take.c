@@ -68,13 +68,13 @@ static struct fl_run find_growth(struct fl_region *r, size_t len, size_t align, 
     struct fl_extent_tree *empty = &r->zone[zone].empty;
 
     fl_zone_extend(r, zone, len, align);
-    struct fl_extent *e = fl_fit_lowest(empty);
+    struct fl_extent *e = fl_tree_lowest(empty);
     bool lowest = fl_supply_is_full(r, len, fl_page.huge);
 
     for (int i = 0; i < GROWTH_CANDIDATES && e != NULL && !(lowest && best.start != NULL); i++) {
         consider(r, &best, fl_extent_free_before(r, e->base, zone), len, align);
         consider(r, &best, e, len, align);
-        e = fl_fit_higher(e);
+        e = fl_tree_higher(e);
     }
     if (best.start == NULL) {
         consider(r, &best, fl_fit_first(empty, len, align), len, align);

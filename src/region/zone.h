@@ -41,9 +41,7 @@ struct fl_placing {
     void (*look)(unsigned zone);
     /* The node that all of `range` lies on; `nodes`: on several. */
     unsigned (*found)(struct fl_range range);
-    /* Brings what is populated of `range`, whole huge pages, to that zone's node; a page that is in use stays in use. 0; -EPERM, -ENOSYS:
-     * not to be had. NULL: memory stays where it is. The worker; no lock of the region's held. */
-    int (*move)(struct fl_range range, unsigned zone);
+    bool follows; /* a plan's arena follows its thread: another one is taken */
     /* The node of a thread of the program's; `nodes`: not known. The worker. */
     unsigned (*runs_on)(int tid);
     /* The worker fills that zone from here on; and no more. */

@@ -222,7 +222,6 @@ static void plan_worker(uint64_t decay_ms)
     fl_worker_add(w, fl_report_wanted, 0);
     if (fl_runtime.numa.active) {
         fl_worker_add(w, fl_place_refresh, 0);
-        fl_worker_add(w, fl_plan_follow, 0);
     }
     if (decay_ms != 0) {
         fl_worker_add(w, fl_plan_age, plan_tick_ns());
@@ -326,6 +325,7 @@ static void boot_once(void)
         fl_report_on_signal((int)fl_runtime.options.value[FL_OPTION_stats_signal]);
     }
     log_choice();
+    fl_live_start();
     fl_route.threshold =
         fl_runtime.active ? fl_runtime.options.value[FL_OPTION_threshold] : SIZE_MAX;
 }

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { REPORT_BYTES = 40960 };
+enum { REPORT_BYTES = FL_PROMETHEUS_BYTES }; /* the longest report */
 
 enum where { NOWHERE, SUMMARY, TABLE, JSON, PROMETHEUS };
 
@@ -84,12 +84,12 @@ static int write_file(enum where where, bool soon)
     }
     fl_read_stats(&values);
     read_program(program, sizeof program);
+    fl_gpu_stats_read(&gpus, soon);
     if (where == PROMETHEUS) {
-        fl_stats_format_prometheus(&values, getpid(), program, &t);
+        fl_stats_format_prometheus(&values, &gpus, getpid(), program, &t);
         return fl_sys.replace_file(path, text, t.len);
     }
     read_nodes(&nodes);
-    fl_gpu_stats_read(&gpus, soon);
     fl_stats_format_json(&values, &nodes, &gpus, getpid(), program, &t);
     return fl_sys.append_file(path, text, t.len);
 }

@@ -17,6 +17,7 @@ static void prepare(void)
 {
     prepared = !fl_region_busy();
     if (prepared) {
+        fl_heap_fork_lock();
         fl_plan_fork_prepare();
         fl_region_fork_lock(&fl_runtime.region);
         fl_plan_fork_hold();
@@ -28,6 +29,7 @@ static void in_parent(void)
     if (prepared) {
         fl_region_fork_parent(&fl_runtime.region);
         fl_plan_fork_parent();
+        fl_heap_fork_parent();
         if (fl_route.worker != NULL && atomic_load(&fl_runtime.region.wants_worker)) {
             fl_worker_call(fl_route.worker, false); /* to repair what the child's life splits */
         }
@@ -52,6 +54,7 @@ static void in_child(void)
     if (prepared) { /* its lock is released in any case: a call may go on here */
         whole = fl_plan_fork_child(whole) && whole;
     }
+    fl_heap_fork_child(prepared);
     if (!whole) {
         give_up();
     }

@@ -13,7 +13,7 @@
 #define MPOL_WEIGHTED_INTERLEAVE 6
 #endif
 
-enum { FOUND_MOST = 256, FOUND_BATCH = 32, MOVE_BATCH = 16, STAT_PROCESSOR = 39 };
+enum { FOUND_MOST = 256, FOUND_BATCH = 32, STAT_PROCESSOR = 39 };
 static const uint64_t weighted_bit = (uint64_t)1 << 63;
 
 /* Constant after the start, but for what says otherwise. */
@@ -219,57 +219,6 @@ static unsigned found(struct fl_range range)
     return all >= 0 ? fl_topology_find(&fl_runtime.numa.topology, (unsigned)all) : nodes();
 }
 
-static void move_base_pages(uintptr_t page, int id)
-{
-    uintptr_t at[FOUND_BATCH];
-    int to[FOUND_BATCH], lies[FOUND_BATCH];
-
-    for (size_t done = 0; done < fl_page.huge;) {
-        size_t n = 0;
-        for (; n < FOUND_BATCH && done < fl_page.huge; done += fl_page.base) {
-            at[n] = page + done;
-            to[n++] = id;
-        }
-        (void)fl_nodes.move(n, at, to, lies);
-    }
-}
-
-/* One call for huge pages as wholes; another for those that are mapped by base pages, which its last page tells. */
-static int move_batch(size_t n, const uintptr_t page[], int id)
-{
-    uintptr_t last[MOVE_BATCH];
-    int to[MOVE_BATCH], lies[MOVE_BATCH];
-
-    for (size_t i = 0; i < n; i++) {
-        to[i] = id;
-        last[i] = page[i] + fl_page.huge - fl_page.base;
-    }
-    int rc = fl_nodes.move(n, page, to, lies);
-    if (rc == 0 && fl_nodes.where(n, last, lies) == 0) {
-        for (size_t i = 0; i < n; i++) {
-            if (lies[i] >= 0 && lies[i] != id) {
-                move_base_pages(page[i], id);
-            }
-        }
-    }
-    return rc;
-}
-
-static int move(struct fl_range range, unsigned zone)
-{
-    uintptr_t page[MOVE_BATCH];
-    int rc = 0;
-
-    for (size_t done = 0; done < range.len && rc == 0;) {
-        size_t n = 0;
-        for (; n < MOVE_BATCH && done < range.len; done += fl_page.huge) {
-            page[n++] = range.base + done;
-        }
-        rc = move_batch(n, page, fl_runtime.numa.topology.id[zone]);
-    }
-    return rc;
-}
-
 static bool has_cpu(const struct fl_cpu_ids *set, unsigned cpu)
 {
     return cpu < FL_CPU_IDS && (set->word[cpu / 64] >> cpu % 64 & 1) != 0;
@@ -394,7 +343,7 @@ void fl_place_start(void)
                                              .has_room = has_room,
                                              .look = look,
                                              .found = found,
-                                             .move = place.bind ? move : NULL,
+                                             .follows = place.bind,
                                              .runs_on = runs_on,
                                              .fill_begin = fill_begin,
                                              .fill_end = fill_end,

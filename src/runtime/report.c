@@ -67,6 +67,12 @@ int fl_step_end(struct fl_step_context *ctx)
     return fl_plan_end(ctx);
 }
 
+int fl_heap_create(const struct fl_heap_options *o, struct fl_heap **out)
+{
+    fl_boot();
+    return fl_heap_make(o, out);
+}
+
 const char *fl_version(void)
 {
     return FL_VERSION;

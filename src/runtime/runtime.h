@@ -6,6 +6,7 @@
 
 #include "alloc/alloc.h"
 #include "gpu/gpu.h"
+#include "heap/heap.h"
 #include "numa/numa.h"
 
 #include <pthread.h>
@@ -70,6 +71,10 @@ void fl_place_start(void);
 void fl_place_stations(void);
 /* A job of the worker's: what an administrator may have changed. */
 uint64_t fl_place_refresh(struct fl_region *r);
+
+/* Tells readers outside the process where the counters lie: live.c.  Context: boot, when all layers
+ * have started. */
+void fl_live_start(void);
 
 /* One snapshot of everything. And what of it is in memory: as fl_region_residency. */
 void fl_read_stats(struct fl_stats_values *out);

@@ -55,7 +55,7 @@ void fl_stats_format_gpus(const struct fl_stats_gpus *all, int pid, struct fl_te
 {
     for (unsigned i = 0; i < all->n; i++) {
         const struct fl_stats_gpu *g = &all->gpu[i];
-#define X(field)                                                                                   \
+#define X(field, kind, text)                                                                       \
     fl_stats_format_prefix(pid, NULL, t);                                                          \
     append_pair(t, "GPU", g->id, " " #field " ");                                                  \
     append_pair(t, "", g->field, "\n");
@@ -100,7 +100,7 @@ static void append_gpus(struct fl_text *t, const struct fl_stats_gpus *all)
     for (unsigned i = 0; i < all->n; i++) {
         const struct fl_stats_gpu *g = &all->gpu[i];
         append_pair(t, i == 0 ? "{\"gpu\": " : ", {\"gpu\": ", g->id, "");
-#define X(field) append_pair(t, ", \"" #field "\": ", g->field, "");
+#define X(field, kind, text) append_pair(t, ", \"" #field "\": ", g->field, "");
         FL_STATS_GPU_FIELDS(X)
 #undef X
         fl_text_str(t, "}");

@@ -3,8 +3,6 @@
  * Source: "Exposition formats", the Prometheus project; node_exporter's README, "Textfile Collector". */
 #include "stats/stats.h"
 
-#include <string.h>
-
 static void append_label(struct fl_text *t, const char *s)
 {
     for (; *s != '\0'; s++) {
@@ -17,44 +15,105 @@ static void append_label(struct fl_text *t, const char *s)
     }
 }
 
-struct sample {
-    const char *name, *type, *help;
-    uint64_t value;
+static const char COUNTER[] = "counter", GAUGE[] = "gauge";
+
+struct metric {
+    const char *before, *name; /* what its name begins with; and the rest of it */
+    const char *type, *help;
 };
 
-static void append_sample(struct fl_text *t, const struct sample *s, const char *labels)
+static void append_all(struct fl_text *t, const char *const part[], size_t n)
 {
-    bool counts = strcmp(s->type, "counter") == 0;
-    const char *end = counts ? "_total" : "";
-    const char *part[] = {"# HELP faultless_", s->name, end, " ",    s->help, "\n",
-                          "# TYPE faultless_", s->name, end, " ",    s->type, "\n",
-                          "faultless_",        s->name, end, labels, " "};
-
-    for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
+    for (size_t i = 0; i < n; i++) {
         fl_text_str(t, part[i]);
     }
-    fl_text_u64(t, s->value);
+}
+
+static const char *end_of(const struct metric *m)
+{
+    return m->type == COUNTER ? "_total" : "";
+}
+
+static void append_head(struct fl_text *t, const struct metric *m)
+{
+    const char *part[] = {"# HELP ", m->before, m->name, end_of(m), " ", m->help, "\n",
+                          "# TYPE ", m->before, m->name, end_of(m), " ", m->type, "\n"};
+
+    append_all(t, part, sizeof part / sizeof part[0]);
+}
+
+static void append_value(struct fl_text *t, const struct metric *m, const char *labels,
+                         uint64_t value)
+{
+    const char *part[] = {m->before, m->name, end_of(m), labels, " "};
+
+    append_all(t, part, sizeof part / sizeof part[0]);
+    fl_text_u64(t, value);
     fl_text_str(t, "\n");
 }
 
-void fl_stats_format_prometheus(const struct fl_stats_values *v, int pid, const char *program,
-                                struct fl_text *t)
+/* `gpu`: -1, no such label. */
+static void format_labels(int pid, const char *program, int gpu, char *out, size_t size)
 {
-    static const char COUNTER[] = "counter", GAUGE[] = "gauge";
-    char labels[128];
-    struct fl_text l = fl_text_on(labels, sizeof labels);
+    struct fl_text l = fl_text_on(out, size);
 
     fl_text_str(&l, "{pid=\"");
     fl_text_u64(&l, (uint64_t)pid);
     fl_text_str(&l, "\",program=\"");
     append_label(&l, program);
+    if (gpu >= 0) {
+        fl_text_str(&l, "\",gpu=\"");
+        fl_text_u64(&l, (uint64_t)gpu);
+    }
     fl_text_str(&l, "\"}");
-    const struct sample sample[] = {
-#define X(field, kind, text) {#field, kind, text, v->field},
+}
+
+/* All lines of a metric stand together, as the format asks. */
+static void append_gpus(struct fl_text *t, const struct fl_stats_gpus *g, int pid,
+                        const char *program)
+{
+    static const struct metric metrics[] = {
+#define X(field, kind, text) {"faultless_gpu_", #field, kind, text},
+        FL_STATS_GPU_FIELDS(X)
+#undef X
+    };
+    char labels[160];
+
+    for (size_t m = 0; m < sizeof metrics / sizeof metrics[0]; m++) {
+        append_head(t, &metrics[m]);
+        for (unsigned i = 0; i < g->n; i++) {
+            const uint64_t value[] = {
+#define X(field, kind, text) g->gpu[i].field,
+                FL_STATS_GPU_FIELDS(X)
+#undef X
+            };
+            format_labels(pid, program, (int)g->gpu[i].id, labels, sizeof labels);
+            append_value(t, &metrics[m], labels, value[m]);
+        }
+    }
+}
+
+void fl_stats_format_prometheus(const struct fl_stats_values *v, const struct fl_stats_gpus *g,
+                                int pid, const char *program, struct fl_text *t)
+{
+    static const struct metric metrics[] = {
+#define X(field, kind, text) {"faultless_", #field, kind, text},
         FL_STATS_FIELDS(X)
 #undef X
     };
-    for (size_t i = 0; i < sizeof sample / sizeof sample[0]; i++) {
-        append_sample(t, &sample[i], labels);
+    const uint64_t value[] = {
+#define X(field, kind, text) v->field,
+        FL_STATS_FIELDS(X)
+#undef X
+    };
+    char labels[160];
+
+    format_labels(pid, program, -1, labels, sizeof labels);
+    for (size_t m = 0; m < sizeof metrics / sizeof metrics[0]; m++) {
+        append_head(t, &metrics[m]);
+        append_value(t, &metrics[m], labels, value[m]);
+    }
+    if (g->n != 0) {
+        append_gpus(t, g, pid, program);
     }
 }

@@ -4,6 +4,7 @@
 #ifndef FL_STATS_STATS_H
 #define FL_STATS_STATS_H
 
+#include "stats/live.h"
 #include "stats/timeline.h"
 #include "sys/sys.h"
 
@@ -21,6 +22,7 @@ struct fl_region_stats {
     uint64_t lazy;           /* of these, handed out unpopulated */
     uint64_t lazy_bytes;     /* of the lazy ones, together */
     uint64_t gives;          /* extents that came back */
+    uint64_t locks;          /* times that the region's lock was taken */
     uint64_t refused;        /* requests left to the next allocator */
     uint64_t populate_bytes; /* populated so far */
     uint64_t populate_errors;
@@ -75,7 +77,8 @@ struct fl_region_stats {
     X(free_held_bytes, GAUGE, "bytes free and held now, beside those and the stock")               \
     X(plan_recorded, COUNTER, "steps recorded, to learn from")                                     \
     X(served_bytes, COUNTER, "bytes of the large requests served")                                 \
-    X(lazy_bytes, COUNTER, "of these, bytes handed out unpopulated")
+    X(lazy_bytes, COUNTER, "of these, bytes handed out unpopulated")                               \
+    X(region_locks, COUNTER, "times that the region's lock was taken")
 
 struct fl_stats_values {
 #define X(field, kind, text) uint64_t field;
@@ -105,35 +108,35 @@ struct fl_stats_nodes {
 };
 
 /* What pools and mirrors have of one GPU, as the public struct fl_gpu_device_stats has it, which
- * docs and faultless/gpu.h explain. X(field). */
+ * docs and faultless/gpu.h explain. X(field, kind, text), as above. */
 #define FL_STATS_GPU_FIELDS(X)                                                                     \
-    X(held_bytes)                                                                                  \
-    X(held_peak_bytes)                                                                             \
-    X(limit_bytes)                                                                                 \
-    X(pools)                                                                                       \
-    X(occupied_bytes)                                                                              \
-    X(free_bytes)                                                                                  \
-    X(requested_bytes)                                                                             \
-    X(allocs)                                                                                      \
-    X(hits)                                                                                        \
-    X(planned_hits)                                                                                \
-    X(driver_allocs)                                                                               \
-    X(driver_ns)                                                                                   \
-    X(implicit_syncs)                                                                              \
-    X(pinned_pools)                                                                                \
-    X(pinned_bytes)                                                                                \
-    X(mirrors)                                                                                     \
-    X(mirror_bytes)                                                                                \
-    X(copies)                                                                                      \
-    X(copied_bytes)                                                                                \
-    X(stalls)
+    X(held_bytes, GAUGE, "bytes held of the driver now")                                           \
+    X(held_peak_bytes, GAUGE, "peak of that, bytes")                                               \
+    X(limit_bytes, GAUGE, "bytes that may be held; 0: no limit")                                   \
+    X(pools, GAUGE, "pools of device memory now")                                                  \
+    X(occupied_bytes, GAUGE, "bytes of these pools that blocks have")                              \
+    X(free_bytes, GAUGE, "bytes of these pools that no block has")                                 \
+    X(requested_bytes, GAUGE, "bytes that were asked for, of those that blocks have")              \
+    X(allocs, COUNTER, "requests")                                                                 \
+    X(hits, COUNTER, "of these served from what a pool had")                                       \
+    X(planned_hits, COUNTER, "of these served where a plan says")                                  \
+    X(driver_allocs, COUNTER, "times that the driver was asked for memory")                        \
+    X(driver_ns, COUNTER, "nanoseconds in these calls")                                            \
+    X(implicit_syncs, COUNTER, "calls of the driver that waited for the whole device")             \
+    X(pinned_pools, GAUGE, "pools of pinned memory now")                                           \
+    X(pinned_bytes, GAUGE, "bytes pinned now")                                                     \
+    X(mirrors, GAUGE, "mirrors now")                                                               \
+    X(mirror_bytes, GAUGE, "bytes of the device that they have")                                   \
+    X(copies, COUNTER, "copies of mirrors and staging buffers")                                    \
+    X(copied_bytes, COUNTER, "bytes of these")                                                     \
+    X(stalls, COUNTER, "times that one of them waited for a copy")
 
 enum { FL_STATS_GPUS = 16 };
 struct fl_stats_gpus {
     unsigned n; /* 0: none was used, and nothing is said */
     struct fl_stats_gpu {
         unsigned id; /* the driver's number */
-#define X(field) uint64_t field;
+#define X(field, kind, text) uint64_t field;
         FL_STATS_GPU_FIELDS(X)
 #undef X
     } gpu[FL_STATS_GPUS];
@@ -190,10 +193,11 @@ struct fl_summary {
 /* What was avoided is estimated against an allocator that maps each request anew: all bytes served,
  * less those that were brought into memory, at the costs of the sample. */
 void fl_stats_format_summary(const struct fl_summary *s, struct fl_text *t);
-/* Text for node_exporter's textfile collector; labels: pid, program. */
-enum { FL_PROMETHEUS_BYTES = 16384 };
-void fl_stats_format_prometheus(const struct fl_stats_values *v, int pid, const char *program,
-                                struct fl_text *t);
+/* Text for node_exporter's textfile collector; labels: pid, program, and gpu for those of GPUs that
+ * were used. */
+enum { FL_PROMETHEUS_BYTES = 49152 };
+void fl_stats_format_prometheus(const struct fl_stats_values *v, const struct fl_stats_gpus *g,
+                                int pid, const char *program, struct fl_text *t);
 
 /* A table, one field a line; then, with several nodes, one line a node. And what of it is in
  * memory. `pid`: 0, it is not said. */

@@ -100,20 +100,11 @@ static int linux_where(size_t n, const uintptr_t addr[], int out_id[])
     return syscall(SYS_move_pages, 0, n, addr, NULL, out_id, 0) == 0 ? 0 : -errno;
 }
 
-/* A count of pages that stay is no refusal: where they lie is in out_id. */
-static int linux_move(size_t n, const uintptr_t addr[], const int to[], int out_id[])
-{
-    if (fl_sys_is_confined()) {
-        return -EPERM;
-    }
-    return syscall(SYS_move_pages, 0, n, addr, to, out_id, MPOL_MF_MOVE) >= 0 ? 0 : -errno;
-}
-
 #define LINUX_NODES                                                                                \
     {                                                                                              \
         .policy = linux_policy, .allowed = linux_allowed, .here = linux_here, .cpus = linux_cpus,  \
         .set_policy = linux_set_policy, .set_cpus = linux_set_cpus, .bind = linux_bind,            \
-        .where = linux_where, .move = linux_move                                                   \
+        .where = linux_where                                                                       \
     }
 
 const struct fl_nodes_sys fl_nodes_linux = LINUX_NODES;

@@ -195,10 +195,6 @@ struct fl_nodes_sys {
     int (*bind)(struct fl_range r, int mode, const struct fl_node_ids *ids);
     /* The node of each page, or -ENOENT where none is: move_pages(2), which moves nothing then. */
     int (*where)(size_t n, const uintptr_t addr[], int out_id[]);
-    /* Brings the pages at `addr` to the nodes `to`, the huge page that `addr` begins as a whole: what they hold, and who uses them,
-     * stays. What is pinned, or a child's too, stays where it is. move_pages(2).  Cost: 0.3 ms a huge page, during which whoever
-     * touches it waits. */
-    int (*move)(size_t n, const uintptr_t addr[], const int to[], int out_id[]);
 };
 
 extern struct fl_nodes_sys fl_nodes;

@@ -1,6 +1,7 @@
 # How a test is declared. Every test has a label (its folder's name), a time limit, and 77 as its word for "skipped".
 #
 #   fl_test(NAME test_region_extent LABELS unit SOURCES test_region_extent.c UPTO region)
+#   fl_cxx_test(NAME test_heap_cxx LABELS unit SOURCES test_heap_cxx.cpp)
 #   fl_preload_test(NAME test_preload_ls LABELS preload SOURCES test_preload_ls.c)
 #   fl_rungs(test_preload_ls)
 #   fl_victim(NAME victim_double_free SOURCES victim_double_free.c)
@@ -67,6 +68,21 @@ function(fl_test)
     if(T_SERIAL)
         set_tests_properties(${T_NAME} PROPERTIES RUN_SERIAL ON)
     endif()
+endfunction()
+
+# fl_cxx_test(NAME n LABELS l SOURCES f... [ENV k=v...]): a C++17 program that is linked with libfaultless.so, as a
+# user's is. Nothing to do without a C++ compiler, or where the library cannot be built.
+function(fl_cxx_test)
+    if(NOT FL_PRELOADABLE OR NOT CMAKE_CXX_COMPILER)
+        return()
+    endif()
+    cmake_parse_arguments(T "" "NAME" "LABELS;SOURCES;ENV" ${ARGN})
+    add_executable(${T_NAME} ${T_SOURCES})
+    target_compile_options(${T_NAME} PRIVATE -std=c++17 -Wall -Wextra $<$<BOOL:${FL_WERROR}>:-Werror>)
+    target_link_libraries(${T_NAME} PRIVATE faultless Threads::Threads)
+    set_target_properties(${T_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    add_test(NAME ${T_NAME} COMMAND ${T_NAME})
+    fl_test_properties(${T_NAME} "${T_LABELS}" "" "${T_ENV}")
 endfunction()
 
 # fl_preload_test(as fl_test): a parent that is not preloaded and starts real programs under libfaultless.so. It finds

@@ -120,7 +120,6 @@ static void fill(uint64_t *random, size_t n, uint64_t horizon, uint64_t sizes)
             .death = birth + (seed_next(random) % 4 == 0 ? life : life % 6),
             .size = seed_next(random) % sizes,
             .align = aligned == 0 ? 0 : (uint64_t)1 << seed_next(random) % (aligned == 1 ? 3 : 8),
-            .previous = FL_PACK_NONE,
         };
     }
 }
@@ -212,65 +211,11 @@ static void many_are_packed_right_and_alike_each_time(void **state)
     }
 }
 
-/* A zone has no gap but what alignment asks for, and none reaches into the next. */
-static void assert_zoned(size_t n, uint32_t zones)
-{
-    uint64_t below = 0;
-
-    for (uint32_t z = 1; z <= zones; z++) {
-        uint64_t top = below, bottom = UINT64_MAX;
-        for (size_t i = 0; i < n; i++) {
-            const struct fl_pack_buffer *b = &buffer[i];
-            if (b->zone == z && b->size != 0 && b->birth < b->death) {
-                top = b->offset + b->size > top ? b->offset + b->size : top;
-                bottom = b->offset < bottom ? b->offset : bottom;
-            }
-        }
-        assert_true(bottom >= below);
-        below = top;
-    }
-}
-
-static void zones_and_earlier_layouts_are_honoured(void **state)
-{
-    uint64_t random = seed + 2;
-
-    (void)state;
-    for (unsigned round = 0; round < ROUNDS_MANY; round++) {
-        size_t n = seed_next(&random) % MANY;
-        uint32_t zones = (uint32_t)(seed_next(&random) % 4);
-        fill(&random, n, 1 + seed_next(&random) % 100, 2 + seed_next(&random) % 5000);
-        for (size_t i = 0; i < n; i++) {
-            buffer[i].zone = (uint32_t)(seed_next(&random) % (zones + 1));
-        }
-        struct fl_pack_result out = pack(n, 2000, round);
-        assert_right(n, out);
-        assert_zoned(n, zones);
-        for (size_t i = 0; i < n; i++) {
-            buffer[i].previous = buffer[i].offset;
-        }
-        size_t changed = n == 0 ? 0 : seed_next(&random) % 4;
-        for (size_t i = 0; i < changed; i++) {
-            struct fl_pack_buffer *b = &buffer[seed_next(&random) % n];
-            b->size = seed_next(&random) % 5000;
-            b->previous = seed_next(&random) % 2 == 0 ? FL_PACK_NONE : seed_next(&random) % 9000;
-        }
-        struct fl_pack_result again = pack(n, 2000, round + 1);
-        assert_right(n, again);
-        assert_zoned(n, zones);
-        for (size_t i = 0; i < n && changed == 0; i++) {
-            assert_true(again.height < out.height || buffer[i].offset == buffer[i].previous ||
-                        buffer[i].size == 0 || buffer[i].birth >= buffer[i].death);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_are_packed_as_low_as_can_be),
         cmocka_unit_test(many_are_packed_right_and_alike_each_time),
-        cmocka_unit_test(zones_and_earlier_layouts_are_honoured),
     };
     seed = seed_read();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,16 +66,12 @@ static void fill_slot(struct fl_slot *s)
 static struct fl_layout *pack(void)
 {
     struct fl_layout *l = fl_layout_new(1 + below(SLOTS));
-    struct fl_packing p = {.n = 0};
 
     assert_non_null(l);
     for (uint32_t i = 0; i < l->n; i++) {
         fill_slot(&l->slot[i]);
     }
-    assert_true(fl_packing_open(&p, l));
-    assert_int_equal(fl_packing_run(&p, 100), 0);
-    fl_packing_store(&p, l);
-    fl_packing_close(&p);
+    assert_int_equal(fl_engine_pack(l), 0);
     return l;
 }
 

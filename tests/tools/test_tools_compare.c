@@ -136,6 +136,23 @@ static void a_failed_run_shows_in_the_table_and_the_exit_status(void **state)
     assert_int_equal(output.status, 125);
 }
 
+/* The mistake is the command's: ten rounds of it would say no more. */
+static void a_command_that_always_fails_is_run_once_under_each(void **state)
+{
+    (void)state;
+    COMPARE("-a", "glibc,glibc-tuned", "-n", "4", "-j", "-", "--", "sh", "-c",
+            "echo broken >&2; exit 9");
+    assert_int_equal(output.status, 1);
+    json_t *root = fl_child_json(output.out);
+    assert_int_equal((int)fl_child_number(root, "runs_done"), 2);
+    assert_true(json_is_false(json_object_get(root, "complete")));
+    json_decref(root);
+    assert_non_null(strstr(output.err, "the command failed under every allocator; it is not run"));
+    COMPARE("-a", "glibc,glibc-tuned", "-n", "4", "--", "sh", "-c", "exit 9");
+    assert_non_null(strstr(output.out, "FAILED 1 of 1, exit 9"));
+    assert_non_null(strstr(output.out, "none: every run of the command failed\n"));
+}
+
 static void an_interrupt_ends_the_comparison_after_that_run(void **state)
 {
     (void)state;
@@ -199,6 +216,7 @@ int main(void)
         cmocka_unit_test(only_that_library_is_preloaded),
         cmocka_unit_test(the_tuned_settings_are_the_strong_ones),
         cmocka_unit_test(a_failed_run_shows_in_the_table_and_the_exit_status),
+        cmocka_unit_test(a_command_that_always_fails_is_run_once_under_each),
         cmocka_unit_test(an_interrupt_ends_the_comparison_after_that_run),
         cmocka_unit_test(long_output_neither_blocks_nor_hides_the_summary),
         cmocka_unit_test(steps_are_summed_up_for_each_allocator),

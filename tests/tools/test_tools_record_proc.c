@@ -119,6 +119,18 @@ static void the_text_names_sites_by_their_share(void **state)
     assert_non_null(strstr(output.out, "- a note"));
 }
 
+/* Frames of an interpreter all have its name. */
+static void a_caller_that_stands_several_times_in_a_row_is_named_once(void **state)
+{
+    (void)state;
+    write_recording("{\"kind\":\"faultstat record\",\"schema\":1,\"frames\":[{\"name\":\"main\"},"
+                    "{\"name\":\"loop\"},{\"name\":\"run\"},{\"name\":\"step\"}],\"stacks\":["
+                    "{\"frames\":[0,2,1,1,1,3],\"site\":3,\"kind\":0,\"span\":0,\"faults\":1}]}");
+    REPORT(path);
+    assert_int_equal(output.status, 0);
+    assert_non_null(strstr(output.out, "< loop < run < main\n"));
+}
+
 static void folded_stacks_are_a_line_each(void **state)
 {
     (void)state;
@@ -190,6 +202,7 @@ int main(void)
         cmocka_unit_test(exit_status_is_the_commands),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(the_text_names_sites_by_their_share),
+        cmocka_unit_test(a_caller_that_stands_several_times_in_a_row_is_named_once),
         cmocka_unit_test(folded_stacks_are_a_line_each),
         cmocka_unit_test(the_flame_graph_is_drawn_to_scale),
         cmocka_unit_test(the_page_holds_all_it_needs),

@@ -139,7 +139,9 @@ static void a_kind_follows_from_what_is_known(void **state)
     facts.was_present = true;
     assert_int_equal(fl_kind_of(&facts), FL_KIND_COPY);
     facts.is_major = true;
-    assert_int_equal(fl_kind_of(&facts), FL_KIND_MAJOR);
+    assert_int_equal(fl_kind_of(&facts), FL_KIND_UFFD);
+    facts.may_swap = true;
+    assert_int_equal(fl_kind_of(&facts), FL_KIND_SWAP);
     map.kind = FL_MAP_FILE;
     facts.was_present = false;
     assert_int_equal(fl_kind_of(&facts), FL_KIND_FILE);

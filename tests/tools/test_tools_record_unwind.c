@@ -2,12 +2,14 @@
  * without call frame information, as a perf map describes it. */
 #include "faultstat/record/unwind.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -209,6 +211,25 @@ static void generated_code_is_named_by_its_map(void **state)
     unlink(path);
 }
 
+/* Numbers of processes come again, and nobody removes the maps. */
+static void a_map_of_an_earlier_process_names_nothing(void **state)
+{
+    (void)state;
+    const pid_t pid = (1 << 22) + 1; /* above all that there are */
+    const struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    uint64_t address = UINT64_C(0x5000008);
+    char path[40];
+    snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fputs("5000000 20 another\n", file);
+    fclose(file);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    uint32_t module = fl_modules_get_jit(&unwinder.modules, pid);
+    assert_null(fl_modules_name(&unwinder.modules, module, address));
+    unlink(path);
+}
+
 /* Generated code that saved six registers, as oneDNN's does, and that nothing describes: its caller
  * is found by its return address into this program, and from there on all is known. */
 static void generated_code_without_a_frame_is_left_by_a_return_address(void **state)
@@ -275,6 +296,7 @@ int main(void)
         cmocka_unit_test(callers_are_found_to_the_beginning),
         cmocka_unit_test(a_dump_that_is_too_short_cuts_the_stack),
         cmocka_unit_test(generated_code_is_named_by_its_map),
+        cmocka_unit_test(a_map_of_an_earlier_process_names_nothing),
         cmocka_unit_test(generated_code_without_a_frame_is_left_by_a_return_address),
         cmocka_unit_test(a_frame_that_does_not_rise_ends_the_walk),
     };

@@ -1,16 +1,20 @@
 /* Takes its faults in functions whose names and counts are known: f touches 1000 pages, g 500, h
  * 2 x PAGES in a thread. With a step mark after each of STEPS rounds; 0: one round, no marks.
  *
- *   victim_sites [STEPS [PAGES [huge|fork]]]
+ *   victim_sites [STEPS [PAGES [huge|fork|uffd]]]
  *
  * huge: k writes 16 MiB that huge pages may back, too. fork: a child writes 300 of its parent's
- * pages, in c. */
+ * pages, in c. uffd: u writes 400 pages that a userfaultfd handler gives; 4 where there is none. */
 #include "faultless/step.h"
 
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +22,7 @@ enum {
     FL_F_PAGES = 1000,
     FL_G_PAGES = 500,
     FL_C_PAGES = 300,
+    FL_U_PAGES = 400,
     FL_K_BYTES = 16 << 20,
     FL_HUGE = 2 << 20
 };
@@ -30,6 +35,7 @@ void g(volatile char *base);
 void h(volatile char *base);
 void k(volatile char *base);
 void c(volatile char *base);
+void u(volatile char *base);
 
 /* Base pages that no huge or middle-sized page may back. */
 static volatile char *fresh(size_t pages)
@@ -102,6 +108,43 @@ static void copy_in_child(void)
     waitpid(pid, NULL, 0);
 }
 
+__attribute__((noinline)) void u(volatile char *base)
+{
+    for (size_t i = 0; i < FL_U_PAGES; i++) {
+        base[i * page_len] = 4;
+    }
+}
+
+/* Gives a zeroed page for each fault that the descriptor tells of. */
+static void *serve(void *arg)
+{
+    struct uffd_msg message;
+    int fd = *(int *)arg;
+    while (read(fd, &message, sizeof(message)) == sizeof(message)) {
+        uint64_t at = message.arg.pagefault.address / page_len * page_len;
+        struct uffdio_zeropage zero = {.range = {at, page_len}};
+        (void)ioctl(fd, UFFDIO_ZEROPAGE, &zero);
+    }
+    return arg;
+}
+
+static void touch_served(void)
+{
+    static int fd;
+    pthread_t thread;
+    volatile char *base = fresh(FL_U_PAGES);
+    struct uffdio_api api = {.api = UFFD_API};
+    struct uffdio_register range = {.range = {(uintptr_t)base, FL_U_PAGES * page_len},
+                                    .mode = UFFDIO_REGISTER_MODE_MISSING};
+    fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+    if (fd < 0 || ioctl(fd, UFFDIO_API, &api) != 0 || ioctl(fd, UFFDIO_REGISTER, &range) != 0 ||
+        pthread_create(&thread, NULL, serve, &fd) != 0) {
+        _exit(4);
+    }
+    pthread_detach(thread);
+    u(base);
+}
+
 static void *run_thread(void *arg)
 {
     h(fresh(2 * thread_pages));
@@ -130,6 +173,8 @@ int main(int argc, char **argv)
     thread_pages = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
     if (argc > 3 && strcmp(argv[3], "huge") == 0) {
         touch_huge();
+    } else if (argc > 3 && strcmp(argv[3], "uffd") == 0) {
+        touch_served();
     } else if (argc > 3) {
         copy_in_child();
     }

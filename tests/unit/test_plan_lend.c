@@ -141,11 +141,46 @@ static void what_is_in_use_is_not_lent(void **state)
     assert_sound();
 }
 
+static size_t lent;
+
+/* Other arenas take all idle pages of this one. */
+static void hand_round(unsigned i)
+{
+    struct fl_arena *a = fl_plan_mine != NULL ? fl_plan_mine->serve.arena : NULL;
+
+    lent += i == 0 && a != NULL ? fl_plan_lend(a->inner.outer->zone, SIZE_MAX / 2) : 0;
+}
+
+/* In each step, and nobody declared it. It costs moves; addresses repeat, at the peak that there is without. */
+static void a_plan_whose_pages_are_handed_round_goes_on(void **state)
+{
+    (void)state;
+    plan_begin(&(struct fl_plan_config){.on = true, .detect = true});
+    for (unsigned i = 0; i < N; i++) {
+        asks[i] = (struct ask){MIB(4 + i % 5), i + 2 <= N ? 2 : 1};
+    }
+    l = (struct loop){.ask = asks, .n = N};
+    for (unsigned i = 0; i < 20; i++) {
+        loop_step(&l);
+    }
+    assert_int_equal(loop_planned(&l), N);
+    l.also = hand_round;
+    for (unsigned i = 0; i < 20; i++) {
+        loop_step(&l);
+    }
+    assert_true(lent != 0 || !moves());
+    assert_int_equal(plan_stats().drops, 0);
+    assert_int_equal(loop_planned(&l), N);
+    assert_int_equal(loop_same(&l), N);
+    loop_over(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_planned_takes_what_is_idle),
         cmocka_unit_test(an_arena_takes_what_is_idle_in_another),
+        cmocka_unit_test(a_plan_whose_pages_are_handed_round_goes_on),
         cmocka_unit_test(what_was_lent_comes_again),
         cmocka_unit_test(what_is_held_is_not_lent),
         cmocka_unit_test(what_is_in_use_is_not_lent),

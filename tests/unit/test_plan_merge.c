@@ -146,9 +146,11 @@ static void what_outlasts_the_step_has_one_place_or_two(void **state)
 
     struct fl_pack_buffer b[8];
     uint32_t back[8];
-    assert_int_equal(fl_merge_buffers(slot, step[0].n, b, back, K, UINT64_MAX, 2 * K), 4);
-    assert_true(back[0] == 0 && back[1] == 2 && back[2] == 3 && back[3] == 6);
-    assert_true(b[2].size == 3 * K && b[2].birth == 0 && b[2].death == merged.horizon);
+    struct fl_merge_buffers to = {b, back, 0, 0};
+    fl_merge_buffers(slot, step[0].n, (struct fl_merge_unit){K, UINT64_MAX, 2 * K}, &to);
+    assert_true(to.n == 4 && to.free == 4);
+    assert_true(back[0] == 0 && back[1] == 2 && back[2] == 6 && back[3] == 3);
+    assert_true(b[3].size == 3 * K && b[3].birth == 0 && b[3].death == merged.horizon);
 }
 
 /* In any of the steps: one place in even steps and one in odd ones, planned though its size varies. */
@@ -174,8 +176,10 @@ static void what_is_marked_is_planned_twice(void **state)
 
     struct fl_pack_buffer b[8];
     uint32_t back[8];
-    assert_int_equal(fl_merge_buffers(slot, step[0].n, b, back, K, UINT64_MAX, K), 4);
-    assert_true(b[0].zone == 3 && b[1].zone == 4 && b[2].zone == 1 && b[3].zone == 2);
+    struct fl_merge_buffers to = {b, back, 0, 0};
+    fl_merge_buffers(slot, step[0].n, (struct fl_merge_unit){K, UINT64_MAX, K}, &to);
+    assert_true(to.n == 4 && to.free == 0); /* by zone, even steps first */
+    assert_true(back[0] == 2 && back[1] == 3 && back[2] == 0 && back[3] == 1);
 }
 
 static void the_next_step_says_when_it_is_asked_again(void **state)
@@ -347,10 +351,12 @@ static void buffers_are_rounded_to_their_unit(void **state)
         {.size = 32 * FL_MIB + K, .birth = 0, .death = 5},
     };
     (void)state;
-    assert_int_equal(fl_merge_buffers(s, 3, b, back, 64 * FL_KIB, 32 * FL_MIB, 2 * FL_MIB), 3);
-    assert_true(b[0].size == 448 * FL_KIB && b[0].align == 64 * FL_KIB && b[0].previous == 0);
+    struct fl_merge_buffers to = {b, back, 0, 0};
+    fl_merge_buffers(s, 3, (struct fl_merge_unit){64 * FL_KIB, 32 * FL_MIB, 2 * FL_MIB}, &to);
+    assert_int_equal(to.n, 3);
+    assert_true(b[0].size == 448 * FL_KIB && b[0].align == 64 * FL_KIB && b[0].offset == 0);
     assert_true(b[1].size == 32 * FL_MIB && b[1].align == 4 * FL_MIB);
-    assert_true(b[2].size == 34 * FL_MIB && b[2].align == 2 * FL_MIB && b[2].zone == 0);
+    assert_true(b[2].size == 34 * FL_MIB && b[2].align == 2 * FL_MIB && to.free == 3);
     assert_true(b[0].birth == 1 && b[0].death == 2 && back[2] == 4);
 }
 

@@ -41,8 +41,7 @@ static struct fl_pack_how how_of(uint64_t work)
 
 static struct fl_pack_buffer of(uint64_t birth, uint64_t death, uint64_t size)
 {
-    return (struct fl_pack_buffer){
-        .birth = birth, .death = death, .size = size, .previous = FL_PACK_NONE};
+    return (struct fl_pack_buffer){.birth = birth, .death = death, .size = size};
 }
 
 static struct fl_pack_result pack(size_t n, uint64_t work)
@@ -186,7 +185,6 @@ static void the_least_scratch_is_enough(void **state)
         for (unsigned i = 0; i < MOST; i++) {
             uint64_t birth = kind == 0 ? 0 : 2 * i, life = kind == 1 ? 1 : kind == 2 ? MOST : 3;
             buffer[i] = of(birth, birth + life, 1 + i);
-            buffer[i].zone = kind == 3 ? i : 0;
             buffer[i].align = (uint64_t)1 << i % 5;
         }
         struct fl_pack_how how = how_of(20000);
@@ -222,25 +220,6 @@ static void the_bound_counts_whole_units(void **state)
     struct fl_pack_result out = pack(10, 100);
     assert_int_equal(out.bound, 10 * 131072);
     assert_int_equal(out.height, out.bound);
-}
-
-static void zones_lie_in_bands_from_the_lowest_up(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < 90; i++) {
-        buffer[i] = of(i % 30, i % 30 + 4, 100 + i);
-        buffer[i].zone = i % 3;
-    }
-    (void)pack(90, 20000);
-    uint64_t top[3] = {0}, bottom[3] = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
-    for (unsigned i = 0; i < 90; i++) {
-        const struct fl_pack_buffer *b = &buffer[i];
-        uint64_t end = b->offset + b->size;
-        top[b->zone] = end > top[b->zone] ? end : top[b->zone];
-        bottom[b->zone] = b->offset < bottom[b->zone] ? b->offset : bottom[b->zone];
-    }
-    assert_int_equal(bottom[1], 0);
-    assert_true(bottom[2] >= top[1] && bottom[0] >= top[2]); /* what has none lies above */
 }
 
 /* ---- the search ---- */
@@ -342,66 +321,6 @@ static void time_ends_it(void **state)
     assert_true(fl_pack_is_valid(buffer, 200, out.height, scratch, scratch_len));
 }
 
-/* ---- an earlier layout ---- */
-
-static void keep_as_previous(size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        buffer[i].previous = buffer[i].offset;
-    }
-}
-
-static size_t count_moved(size_t n)
-{
-    size_t moved = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        moved += buffer[i].offset != buffer[i].previous;
-    }
-    return moved;
-}
-
-static void a_layout_that_is_still_good_stays(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < 50; i++) {
-        buffer[i] = of(0, 1, 64);
-    }
-    (void)pack(50, 0);
-    /* Upside down: no method would find it so. */
-    for (unsigned i = 0; i < 50; i++) {
-        buffer[i].previous = buffer[49 - i].offset;
-    }
-    assert_int_equal(pack(50, 1000).height, 50 * 64);
-    assert_int_equal(count_moved(50), 0);
-}
-
-static void what_is_new_goes_between_what_stays(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < 50; i++) {
-        buffer[i] = of(i, i + 2, 100);
-    }
-    (void)pack(50, 1000);
-    keep_as_previous(50);
-    buffer[50] = of(10, 11, 100);
-    struct fl_pack_result out = pack(51, 1000);
-    assert_int_equal(out.height, 300);
-    assert_int_equal(count_moved(50), 0);
-}
-
-static void an_earlier_layout_that_overlaps_is_not_believed(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < 50; i++) {
-        buffer[i] = of(i, i + 4, 100 + i);
-        buffer[i].align = 64;
-        buffer[i].previous = i % 2 == 0 ? i : i * (uint64_t)64;
-    }
-    buffer[7].previous = FL_PACK_NONE - 1;
-    (void)pack(50, 3000);
-}
-
 /* ---- the checker ---- */
 
 static bool is_valid(size_t n, uint64_t height)
@@ -432,24 +351,6 @@ static void the_checker_sees_what_is_wrong(void **state)
     assert_true(is_valid(30, 192));
 }
 
-static void the_checker_knows_zones(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < 4; i++) {
-        buffer[i] = of(0, 1, 64);
-        buffer[i].offset = 64 * i;
-        buffer[i].zone = 1 + i / 2;
-    }
-    assert_true(is_valid(4, 256));
-    buffer[0].zone = 3;
-    assert_false(is_valid(4, 256));
-    buffer[0].zone = 1;
-    buffer[3].offset = 256;
-    assert_false(is_valid(4, 320));
-    buffer[3].zone = 0;
-    assert_true(is_valid(4, 320));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,16 +367,11 @@ int main(void)
         cmocka_unit_test(the_least_scratch_is_enough),
         cmocka_unit_test(offsets_are_aligned),
         cmocka_unit_test(the_bound_counts_whole_units),
-        cmocka_unit_test(zones_lie_in_bands_from_the_lowest_up),
         cmocka_unit_test(each_better_layout_is_told_and_lower_than_the_last),
         cmocka_unit_test(a_capacity_ends_the_search),
         cmocka_unit_test(a_seed_and_a_bound_on_work_make_one_layout),
         cmocka_unit_test(time_ends_it),
-        cmocka_unit_test(a_layout_that_is_still_good_stays),
-        cmocka_unit_test(what_is_new_goes_between_what_stays),
-        cmocka_unit_test(an_earlier_layout_that_overlaps_is_not_believed),
         cmocka_unit_test(the_checker_sees_what_is_wrong),
-        cmocka_unit_test(the_checker_knows_zones),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

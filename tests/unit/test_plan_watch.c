@@ -1,10 +1,11 @@
 /* A thread that has no steps is watched less and less, and its steps are found when they come; what it takes to watch goes when it ends. */
+#include "plan/learn/stream.h"
 #include "unit/plan_fixture.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { N = 30, NOTICED = 33, FIRST_WATCH = 16384 };
+enum { N = 30, NOTICED = 33, FIRST_WATCH = 16384, AHEAD = 512 };
 
 static struct loop usual;
 static uint64_t dice = 88172645463325252u;
@@ -219,35 +220,6 @@ static void a_known_step_is_served_at_once_after_a_rest(void **state)
     assert_sound();
 }
 
-/* As if other arenas had taken all pages of this one since the last step. */
-static void hand_round(unsigned i)
-{
-    (void)i;
-    if (fl_plan_mine->serve.arena != NULL) {
-        fl_plan_mine->serve.arena->brought = fl_plan_mine->serve.arena->limit;
-    }
-}
-
-/* Moving them back in each step costs more than the plan is worth. */
-static void a_plan_whose_pages_are_handed_round_rests(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < 40; i++) {
-        loop_step(&usual);
-    }
-    assert_int_equal(loop_planned(&usual), N);
-    usual.also = hand_round;
-    for (unsigned i = 0; i < 12; i++) {
-        loop_step(&usual);
-    }
-    usual.also = NULL;
-    assert_int_equal(fl_plan_mine->state, FL_REST);
-    assert_int_equal(plan_stats().drops, 1);
-    assert_int_equal(loop_planned(&usual), 0);
-    loop_over(&usual);
-    assert_sound();
-}
-
 static pthread_barrier_t turn;
 static void *passed[2]; /* a block for the other to free */
 
@@ -341,6 +313,31 @@ static void a_block_is_freed_while_its_context_begins_anew(void **state)
     assert_sound();
 }
 
+/* The detector's memory comes ahead of its events, by the worker: each call wakes a thread. */
+static void the_worker_is_called_the_less_the_longer_a_watch(void **state)
+{
+    unsigned calls = 0;
+    (void)state;
+    plan_begin(&(struct fl_plan_config){.on = true, .detect = true, .background = true});
+    replace(NOTICED);
+    struct fl_step_context *c = fl_plan_mine;
+    for (unsigned i = 0; i < FIRST_WATCH - 100; i++) {
+        replace(1);
+        if (c->watch.warms != 0) {
+            calls++;
+            fl_watch_warm(c);
+            uint32_t events = fl_detect_events(c->watch.detect);
+            uintptr_t next = (uintptr_t)detect_at(c->watch.detect, events + AHEAD);
+            size_t n = 0;
+            assert_int_equal(
+                fl_sys.resident((struct fl_range){fl_align_down(next, KIB(4)), KIB(4)}, &n), 0);
+            assert_int_equal(n, KIB(4));
+        }
+    }
+    assert_true(fl_context_is_watched(c));
+    assert_in_range(calls, 8, 24);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, each)
@@ -349,10 +346,10 @@ int main(void)
         T(steps_that_begin_late_are_found),
         T(what_is_followed_is_followed_on),
         T(what_threads_leave_is_bounded),
-        T(a_plan_whose_pages_are_handed_round_rests),
         T(a_loop_that_is_no_step_is_let_alone),
         T(a_known_step_is_served_at_once_after_a_rest),
         T(a_block_is_freed_while_its_context_begins_anew),
+        T(the_worker_is_called_the_less_the_longer_a_watch),
         cmocka_unit_test(steps_do_not_come_of_each_other),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);

@@ -11,10 +11,10 @@ static int each(void **state)
 
 static struct fl_extent *only_free(void)
 {
-    struct fl_extent *e = fl_fit_lowest(&region.zone[0].populated);
+    struct fl_extent *e = fl_tree_lowest(&region.zone[0].populated);
 
     assert_non_null(e);
-    assert_null(fl_fit_higher(e));
+    assert_null(fl_tree_higher(e));
     return e;
 }
 
@@ -94,7 +94,7 @@ static void empty_and_populated_do_not_merge(void **state)
     (void)state;
     give(take(MIB(2)));
     assert_int_equal(only_free()->len, MIB(2));
-    struct fl_extent *empty = fl_fit_lowest(&region.zone[0].empty);
+    struct fl_extent *empty = fl_tree_lowest(&region.zone[0].empty);
     assert_true(empty->base == region.first + MIB(2));
     assert_true(empty->base + empty->len == fl_range_end(region.window.all));
     assert_sound();
@@ -214,9 +214,9 @@ static void fit_knows_the_longest_below_each_node(void **state)
         give(e[i]);
     }
     for (size_t len = KIB(4); len <= KIB(80); len += KIB(4)) {
-        struct fl_extent *want = fl_fit_lowest(&region.zone[0].populated);
+        struct fl_extent *want = fl_tree_lowest(&region.zone[0].populated);
         while (want != NULL && want->len < len) {
-            want = fl_fit_higher(want);
+            want = fl_tree_higher(want);
         }
         assert_ptr_equal(fl_fit_first(&region.zone[0].populated, len, fl_page.base), want);
     }

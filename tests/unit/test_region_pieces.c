@@ -446,6 +446,23 @@ static void a_worker_less_process_gives_them_back_by_its_calls(void **state)
     assert_live_is_as_it_was();
 }
 
+/* Holes elsewhere are no reason for a request to go the long way, which takes the lock anew. */
+static void what_has_no_hole_is_served_at_once(void **state)
+{
+    (void)state;
+    give_block(9);
+    assert_int_equal(fl_region_purge(&region, 0), KIB(512));
+    assert_int_equal(region.holes.split, 1);
+    uintptr_t base = block[2]->base;
+    give_block(2);
+    uint64_t locks = region.stats.locks;
+    block[2] = take(KIB(512));
+    assert_int_equal(region.stats.locks, locks + 1);
+    assert_int_equal(block[2]->base, base);
+    fill(block[2], 3);
+    assert_live_is_as_it_was();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,6 +473,7 @@ int main(void)
         cmocka_unit_test_setup(pieces_of_a_huge_page_add_up, blocks_begin),
         cmocka_unit_test_setup(a_hole_that_is_used_again_is_populated_and_counted, blocks_begin),
         cmocka_unit_test_setup(a_hole_makes_no_neighbour_old, blocks_begin),
+        cmocka_unit_test_setup(what_has_no_hole_is_served_at_once, blocks_begin),
         cmocka_unit_test_setup(pieces_wait_while_pages_move, blocks_begin),
         cmocka_unit_test_setup(pieces_wait_while_pages_come, blocks_begin),
         cmocka_unit_test_setup(refused_they_stay_and_nothing_goes_round, blocks_begin),

@@ -9,6 +9,15 @@
 static struct fl_cache *cache;
 static struct fl_shelf *own; /* the shelf of this thread's cache */
 
+enum { SHARE = 20 }; /* of what is in use may wait */
+
+static void resize(void)
+{
+    fl_region_lock(&region);
+    fl_shelf_resize(&region);
+    fl_region_unlock(&region);
+}
+
 /* So much in use that blocks may wait. */
 static int shelf_begin(void **state)
 {
@@ -18,10 +27,8 @@ static int shelf_begin(void **state)
     assert_non_null(take(MIB(192)));
     cache = fl_cache_acquire(&region);
     assert_non_null(cache);
-    fl_region_lock(&region);
-    fl_shelf_resize(&region);
-    fl_region_unlock(&region);
-    assert_int_equal(region.shelf_most, MIB(12));
+    resize();
+    assert_int_equal(region.shelf_most, MIB(192) / SHARE);
     return 0;
 }
 
@@ -58,7 +65,7 @@ static void a_freed_block_serves_the_next_request_of_its_length(void **state)
     assert_int_equal(stats().in_use_bytes, before.in_use_bytes);
     assert_int_equal(stats().live_extents, before.live_extents - 1);
     assert_null(take_shelved(KIB(204)));
-    assert_null(take_shelved(KIB(196)));
+    assert_null(take_shelved(KIB(192)));
     assert_ptr_equal(take_shelved(KIB(200)), e);
     assert_int_equal(e->state, FL_EXTENT_LIVE);
     assert_null(take_shelved(KIB(200)));
@@ -71,8 +78,8 @@ static void a_little_longer_will_do(void **state)
     (void)state;
     struct fl_extent *e = take(KIB(1000));
     assert_true(put(e));
-    assert_null(take_shelved(KIB(980))); /* a fiftieth */
-    assert_ptr_equal(take_shelved(KIB(988)), e);
+    assert_null(take_shelved(KIB(964))); /* more than a thirty-second */
+    assert_ptr_equal(take_shelved(KIB(972)), e);
     assert_int_equal(e->len, KIB(1000));
 }
 
@@ -114,15 +121,11 @@ static void where_little_is_in_use_nothing_waits(void **state)
     fake.pretend_populate = true;
     cache = fl_cache_acquire(&region);
     assert_non_null(take(MIB(100)));
-    fl_region_lock(&region);
-    fl_shelf_resize(&region);
-    fl_region_unlock(&region);
+    resize();
     assert_false(put(take(KIB(200))));
     region.stats.in_use += MIB(100);
     region.tight = true;
-    fl_region_lock(&region);
-    fl_shelf_resize(&region);
-    fl_region_unlock(&region);
+    resize();
     region.stats.in_use -= MIB(100);
     assert_int_equal(region.shelf_most, 0);
 }
@@ -134,7 +137,7 @@ static void what_is_too_much_makes_room(void **state)
     for (int i = 0; i < 32; i++) {
         e[i] = take(KIB(1000) - (size_t)(i % 4) * KIB(40));
     }
-    region.shelf_most = MIB(10);
+    region.shelf_most = region.shelf_lead_most = MIB(10);
     int kept = 0;
     for (int i = 0; i < 32; i++) {
         kept += put(e[i]);
@@ -153,6 +156,29 @@ static void what_is_too_much_makes_room(void **state)
     assert_non_null(f);
     assert_null(cache->leaving);
     assert_int_equal(region.stats.gives, gives + 2);
+    assert_settled();
+}
+
+/* Of two shelves the one that is in use has what the other one leaves of its share. */
+static void what_others_leave_the_fullest_may_have(void **state)
+{
+    struct fl_extent *e[32];
+    int kept = 0;
+    (void)state;
+    for (int i = 0; i < 32; i++) {
+        e[i] = take(KIB(512));
+    }
+    assert_true(put(e[0]));
+    const struct fl_shelf *mine = own;
+    region.shelves_used |= mine == region.shelf ? 2 : 1;
+    resize();
+    size_t all = region.stats.in_use / SHARE, share = region.shelf_most;
+    assert_int_equal(share, all / 2);
+    for (int i = 1; i < 32; i++) {
+        kept += put(e[i]);
+    }
+    assert_in_range(kept, 20, 30);
+    assert_in_range(mine->bytes, all, all + share / 4 + KIB(512));
     assert_settled();
 }
 
@@ -453,6 +479,7 @@ int main(void)
         T(long_blocks_do_not_wait),
         T(where_little_is_in_use_nothing_waits),
         T(what_is_too_much_makes_room),
+        T(what_others_leave_the_fullest_may_have),
         T(a_request_that_fits_nowhere_gets_what_waits),
         T(what_waits_ages),
         T(tight_memory_leaves_nothing_there),

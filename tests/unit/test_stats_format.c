@@ -125,14 +125,14 @@ static void largest_report_fits_its_buffer(void **state)
     struct fl_stats_values v;
     static struct fl_stats_nodes n;
     static struct fl_stats_gpus g;
-    char buf[40960];
+    char buf[FL_PROMETHEUS_BYTES]; /* REPORT_BYTES of runtime/exit.c */
     (void)state;
     memset(&v, 0xff, sizeof v);
     memset(&n, 0xff, sizeof n);
     n.n = FL_STATS_NODES;
     memset(&g, 0xff, sizeof g);
     g.n = FL_STATS_GPUS;
-    struct fl_text t = fl_text_on(buf, sizeof buf); /* REPORT_BYTES of runtime/report.c */
+    struct fl_text t = fl_text_on(buf, sizeof buf);
     fl_stats_format_table(&v, 1 << 22, &t);
     fl_stats_format_nodes(&n, 1 << 22, &t);
     fl_stats_format_gpus(&g, 1 << 22, &t);
@@ -140,9 +140,12 @@ static void largest_report_fits_its_buffer(void **state)
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_json(&v, &n, &g, 1 << 22, "sixteen letters!", &t);
     assert_true(t.len < sizeof buf - 1);
-    t = fl_text_on(buf, FL_PROMETHEUS_BYTES);
-    fl_stats_format_prometheus(&v, 1 << 22, "sixteen letters!", &t);
-    assert_true(t.len < FL_PROMETHEUS_BYTES - 1);
+    for (unsigned i = 0; i < g.n; i++) {
+        g.gpu[i].id = 10 + i; /* of two digits */
+    }
+    t = fl_text_on(buf, sizeof buf);
+    fl_stats_format_prometheus(&v, &g, 1 << 22, "sixteen letters!", &t);
+    assert_true(t.len < sizeof buf - 1);
 }
 
 static void lines_name_their_process_where_it_is_told(void **state)
@@ -223,7 +226,7 @@ static void prometheus_has_help_type_and_value(void **state)
     struct fl_text t = fl_text_on(buf, sizeof buf);
     size_t lines = 0;
     (void)state;
-    fl_stats_format_prometheus(&v, 7, "a\"b", &t);
+    fl_stats_format_prometheus(&v, &(struct fl_stats_gpus){0}, 7, "a\"b", &t);
     assert_non_null(strstr(buf,
                            "# HELP faultless_requests_total large requests served, by plans too\n"
                            "# TYPE faultless_requests_total counter\n"
@@ -234,6 +237,28 @@ static void prometheus_has_help_type_and_value(void **state)
         lines++;
     }
     assert_int_equal(lines, 3 * sizeof v / sizeof(uint64_t));
+}
+
+static void prometheus_has_each_gpu_that_was_used(void **state)
+{
+    static struct fl_stats_gpus g = {
+        .n = 2, .gpu = {{.id = 0, .held_bytes = 30, .copies = 7}, {.id = 3, .held_bytes = 40}}};
+    struct fl_stats_values v = {.requests = 12};
+    char buf[FL_PROMETHEUS_BYTES];
+    struct fl_text t = fl_text_on(buf, sizeof buf);
+    (void)state;
+    fl_stats_format_prometheus(&v, &g, 7, "a", &t);
+    assert_non_null(strstr(buf, "# TYPE faultless_gpu_held_bytes gauge\n"
+                                "faultless_gpu_held_bytes{pid=\"7\",program=\"a\",gpu=\"0\"} 30\n"
+                                "faultless_gpu_held_bytes{pid=\"7\",program=\"a\",gpu=\"3\"} 40\n"
+                                "# HELP "));
+    assert_non_null(strstr(buf,
+                           "# TYPE faultless_gpu_copies_total counter\n"
+                           "faultless_gpu_copies_total{pid=\"7\",program=\"a\",gpu=\"0\"} 7\n"));
+    g.n = 0;
+    t = fl_text_on(buf, sizeof buf);
+    fl_stats_format_prometheus(&v, &g, 7, "a", &t);
+    assert_null(strstr(buf, "gpu"));
 }
 
 int main(void)
@@ -249,6 +274,7 @@ int main(void)
         cmocka_unit_test(a_summary_is_one_line),
         cmocka_unit_test(nothing_is_avoided_below_zero),
         cmocka_unit_test(prometheus_has_help_type_and_value),
+        cmocka_unit_test(prometheus_has_each_gpu_that_was_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,23 +44,6 @@ static void refuse_mbind(void *arg)
     install(code, sizeof code / sizeof code[0]);
 }
 
-/* And to move pages: with nodes to move to, where they lie may be asked. */
-static void refuse_moves(void *arg)
-{
-    static const struct sock_filter code[] = {
-        LOAD(offsetof(struct seccomp_data, nr)),
-        IF_EQUAL(SYS_mbind, 3, 0),
-        IF_EQUAL(SYS_move_pages, 0, 3),
-        LOAD(offsetof(struct seccomp_data, args[3])),
-        IF_EQUAL(0, 1, 0),
-        ANSWER(SECCOMP_RET_ERRNO | EPERM),
-        ANSWER(SECCOMP_RET_ALLOW),
-    };
-
-    (void)arg;
-    install(code, sizeof code / sizeof code[0]);
-}
-
 /* It ends well, and says what is missing, once. */
 static const struct fl_run *run_refused(const char *const argv[], void (*refuse)(void *))
 {
@@ -103,12 +86,6 @@ static void without_mbind_plans_follow_a_thread_that_moved(void **state)
     moved(run_refused(FL_ARGV("victim_node_steps", "moved", "80"), refuse_mbind));
 }
 
-static void without_moves_another_arena_is_filled(void **state)
-{
-    (void)state;
-    moved(run_refused(FL_ARGV("victim_node_steps", "moved", "80"), refuse_moves));
-}
-
 static int stop_balancing(void **state)
 {
     (void)state;
@@ -136,7 +113,6 @@ int main(void)
         cmocka_unit_test(without_mbind_whoever_populates_places),
         cmocka_unit_test(without_mbind_plans_lie_on_their_threads_node),
         cmocka_unit_test(without_mbind_plans_follow_a_thread_that_moved),
-        cmocka_unit_test(without_moves_another_arena_is_filled),
         cmocka_unit_test_teardown(the_kernel_may_balance, stop_balancing),
     };
 

@@ -57,19 +57,18 @@ struct fl_slot *fl_plans_slots(const void *file, size_t at, const struct fl_file
 
 bool fl_plans_table(const struct fl_slot *slot, size_t n, uint64_t granule, struct fl_table *out)
 {
-    uint32_t *back = calloc(2 * n + 1, sizeof *back);
+    struct fl_merge_buffers b = {.buffer = calloc(2 * n + 1, sizeof *b.buffer),
+                                 .back = calloc(2 * n + 1, sizeof *b.back)};
+    struct fl_merge_unit unit = {granule, UINT64_MAX, granule};
+    bool is_good = b.back != NULL && b.buffer != NULL;
 
-    *out = (struct fl_table){.buffer = calloc(2 * n + 1, sizeof *out->buffer), .has_offset = true};
-    bool is_good = back != NULL && out->buffer != NULL;
     if (is_good) {
-        out->n = fl_merge_buffers(slot, n, out->buffer, back, granule, UINT64_MAX, granule);
+        fl_merge_buffers(slot, n, unit, &b);
     } else {
         no_memory(n);
     }
-    for (size_t i = 0; i < out->n; i++) {
-        out->buffer[i].offset = out->buffer[i].previous;
-    }
-    free(back);
+    *out = (struct fl_table){.buffer = b.buffer, .n = is_good ? b.n : 0, .has_offset = true};
+    free(b.back);
     if (!is_good) {
         fl_table_free(out);
     }

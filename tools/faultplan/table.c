@@ -150,8 +150,7 @@ static bool read_row(struct reader *r, char *line, struct fl_table *t)
                                  .death = number[UPPER],
                                  .size = number[SIZE],
                                  .align = number[ALIGNMENT],
-                                 .offset = number[OFFSET],
-                                 .previous = FL_PACK_NONE};
+                                 .offset = number[OFFSET]};
     t->id[t->n++] = field[r->field_of[ID]];
     return true;
 }

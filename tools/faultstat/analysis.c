@@ -92,9 +92,8 @@ static void judge(struct fl_analysis *a, const struct fl_comparison *c, size_t p
                  c->peers.peer[a->reference].name);
     } else if (!time->has_interval) {
         j->verdict = FL_VERDICT_TOO_FEW;
-        snprintf(j->reason, sizeof(j->reason),
-                 "%zu good runs beside %zu, and %d of each are needed", time->count, first->count,
-                 FL_SAMPLES_LEAST);
+        snprintf(j->reason, sizeof(j->reason), "%zu good beside %zu, and %d of each are needed",
+                 time->count, first->count, FL_SAMPLES_LEAST);
     } else {
         j->verdict = fl_verdict_of(&time->interval);
     }
@@ -251,6 +250,8 @@ void fl_analysis_conclude(const struct fl_analysis *a, const struct fl_compariso
                  count[FL_VERDICT_SLOWER] > 0 ? "; others are slower" : "");
     } else if (count[FL_VERDICT_SLOWER] > 0) {
         snprintf(text, len, "none is faster than %s", first);
+    } else if (a->peer[a->reference].failures > 0 && gain->count == 0) {
+        snprintf(text, len, "none: every run of the command failed");
     } else {
         snprintf(text, len, "none: nothing could be compared with %s", first);
     }

@@ -191,6 +191,18 @@ static bool was_told_to_stop(void)
     return sigtimedwait(&set, NULL, &at_once) > 0;
 }
 
+/* Did the command fail under every allocator in the first round? Then it is the command that fails. */
+static bool fails_always(const struct fl_comparison *c, const size_t *present, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const struct fl_run *run = &c->run[present[i] * c->plan.rounds];
+        if (run->exit_status == 0 && !run->is_timed_out) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int run_rounds(struct fl_comparison *c, struct progress *p, const size_t *present,
                       unsigned count)
 {
@@ -205,6 +217,12 @@ static int run_rounds(struct fl_comparison *c, struct progress *p, const size_t 
                 return rc;
             }
             p->order++;
+        }
+        if (round == 0 && c->plan.rounds > 1 && fails_always(c, present, count)) {
+            end_progress(p);
+            fputs("faultstat: the command failed under every allocator; it is not run again\n",
+                  stderr);
+            return 0;
         }
     }
     return 0;

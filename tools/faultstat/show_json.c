@@ -123,7 +123,7 @@ json_t *fl_show_json(const struct fl_comparison *c, const struct fl_analysis *a)
     json_object_set_new(root, "schema", json_integer(FL_JSON_SCHEMA));
     json_object_set_new(root, "kind", json_string("compare"));
     json_object_set_new(root, "faultstat", json_string(FL_VERSION));
-    json_object_set_new(root, "complete", json_boolean(!c->is_interrupted));
+    json_object_set_new(root, "complete", json_boolean(c->runs_done == c->runs_planned));
     json_object_set_new(root, "runs_done", json_integer(c->runs_done));
     json_object_set_new(root, "runs_planned", json_integer(c->runs_planned));
     json_object_set_new(root, "machine", fl_machine_json(&c->machine));

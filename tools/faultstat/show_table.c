@@ -207,6 +207,15 @@ static void print_nodes(const struct fl_comparison *c, FILE *file, size_t column
     fl_table_print(&table, file, columns);
 }
 
+static unsigned runs_of(const struct fl_comparison *c, size_t peer)
+{
+    unsigned done = 0;
+    for (unsigned round = 0; round < c->plan.rounds; round++) {
+        done += c->run[peer * c->plan.rounds + round].is_done;
+    }
+    return done;
+}
+
 static void print_notes(const struct fl_comparison *c, const struct fl_analysis *a, FILE *file,
                         size_t columns)
 {
@@ -214,7 +223,7 @@ static void print_notes(const struct fl_comparison *c, const struct fl_analysis 
     for (size_t i = 0; i < c->peers.count; i++) {
         const struct fl_judgement *j = &a->peer[i];
         if (j->failures > 0) {
-            snprintf(text, sizeof(text), "FAILED %zu of %u, exit %d", j->failures, c->plan.rounds,
+            snprintf(text, sizeof(text), "FAILED %zu of %u, exit %d", j->failures, runs_of(c, i),
                      j->failure);
             fl_text_wrap(file, c->peers.peer[i].name, text, FL_NAME_INDENT, columns);
         }

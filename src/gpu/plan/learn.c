@@ -57,64 +57,94 @@ void fl_learn_saw_free(struct fl_gpu_pool *p, struct fl_pool_block *b,
 
 /* ---- packing ---- */
 
-/* Streams get bands of their own: nothing of one lies where something of another did. */
-static uint32_t zone_of(const struct fl_pool_stream *seen[static STREAMS_MOST], size_t *n,
-                        const struct fl_pool_stream *s)
-{
-    for (size_t i = 0; i < *n; i++) {
-        if (seen[i] == s) {
-            return (uint32_t)i + 1;
-        }
-    }
-    if (*n < STREAMS_MOST) {
-        seen[(*n)++] = s;
-    }
-    return (uint32_t)*n;
-}
+/* What is packed: the lives of one stream after the other, each above those before it, so that
+ * nothing of one lies where something of another did. */
+struct packing {
+    const struct fl_pool_plan *plan;
+    struct fl_pack_buffer *buffer;
+    uint32_t *life;  /* of each buffer */
+    uint8_t *stream; /* of each life: a number; the last one is that of all further streams */
+    unsigned streams;
+    struct fl_pack_how how;
+};
 
-static size_t as_buffers(const struct fl_pool_plan *plan, struct fl_pack_buffer *b)
+static void number_streams(struct packing *k)
 {
     const struct fl_pool_stream *seen[STREAMS_MOST];
-    size_t streams = 0, planned = 0;
 
-    for (size_t i = 0; i < plan->lives; i++) {
-        const struct fl_pool_life *life = &plan->life[i];
-        bool lives = life->death != 0;
-        uint64_t death = life->is_shared ? plan->clock + 1 : life->death;
-        b[i] = (struct fl_pack_buffer){
-            .size = lives ? life->len : 0,
+    for (size_t i = 0; i < k->plan->lives; i++) {
+        unsigned s = 0;
+        while (s < k->streams && seen[s] != k->plan->life[i].stream) {
+            s++;
+        }
+        if (s == k->streams && s < STREAMS_MOST) {
+            seen[k->streams++] = k->plan->life[i].stream;
+        }
+        k->stream[i] = (uint8_t)fl_min(s, STREAMS_MOST - 1);
+    }
+}
+
+/* The stream's lives that have ended. */
+static size_t as_buffers(struct packing *k, unsigned stream)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < k->plan->lives; i++) {
+        const struct fl_pool_life *life = &k->plan->life[i];
+        if (k->stream[i] != stream || life->death == 0) {
+            continue;
+        }
+        k->life[n] = (uint32_t)i;
+        k->buffer[n++] = (struct fl_pack_buffer){
+            .size = life->len,
             .align = FL_POOL_UNIT,
             .birth = life->birth,
-            .death = lives ? death : life->birth,
-            .previous = FL_PACK_NONE,
-            .zone = zone_of(seen, &streams, life->stream),
+            .death = life->is_shared ? k->plan->clock + 1 : life->death,
         };
-        planned += lives;
     }
-    for (size_t i = 0; i < plan->lives && streams == 1; i++) {
-        b[i].zone = 0;
+    return n;
+}
+
+/* Returns what fl_pack does; -ENOENT: nothing has ended. */
+static int pack_streams(struct packing *k, struct fl_gpu_slot *slot)
+{
+    uint64_t floor = 0;
+    int rc = 0;
+
+    number_streams(k);
+    for (unsigned s = 0; s < k->streams && rc == 0; s++) {
+        struct fl_pack_result result;
+        size_t n = as_buffers(k, s);
+        rc = fl_pack(k->buffer, n, &k->how, &result);
+        for (size_t i = 0; i < n && rc == 0; i++) {
+            slot[k->life[i]].offset = (size_t)(floor + k->buffer[i].offset);
+        }
+        floor += rc == 0 ? fl_align_up(result.height, FL_POOL_UNIT) : 0;
     }
-    return planned;
+    return rc == 0 && floor == 0 ? -ENOENT : rc;
 }
 
 static int pack(const struct fl_pool_plan *plan, struct fl_gpu_slot *slot)
 {
-    size_t len = fl_align_up(fl_pack_scratch(plan->lives), fl_page.base);
-    struct fl_pack_buffer *b = calloc(plan->lives, sizeof *b);
-    struct fl_pack_how how = {.budget_cost = PACK_COST, .scratch_len = len};
-    struct fl_pack_result result;
+    size_t n = plan->lives, len = fl_align_up(fl_pack_scratch(n), fl_page.base);
+    struct packing k = {.plan = plan,
+                        .buffer = calloc(n, sizeof *k.buffer),
+                        .life = calloc(n, sizeof *k.life),
+                        .stream = calloc(n, sizeof *k.stream),
+                        .how = {.budget_cost = PACK_COST, .scratch_len = len}};
     int rc = -ENOMEM;
 
-    how.scratch = aligned_alloc(fl_page.base, len);
-    if (b != NULL && how.scratch != NULL) {
-        rc = as_buffers(plan, b) == 0 ? -ENOENT : fl_pack(b, plan->lives, &how, &result);
+    k.how.scratch = aligned_alloc(fl_page.base, len);
+    for (size_t i = 0; i < n; i++) {
+        slot[i] = (struct fl_gpu_slot){.size = plan->life[i].len, .offset = SIZE_MAX};
     }
-    for (size_t i = 0; i < plan->lives && rc == 0; i++) {
-        slot[i].size = plan->life[i].len;
-        slot[i].offset = plan->life[i].death == 0 ? SIZE_MAX : (size_t)b[i].offset;
+    if (k.buffer != NULL && k.life != NULL && k.stream != NULL && k.how.scratch != NULL) {
+        rc = pack_streams(&k, slot);
     }
-    free(how.scratch);
-    free(b);
+    free(k.how.scratch);
+    free(k.stream);
+    free(k.life);
+    free(k.buffer);
     return rc;
 }
 

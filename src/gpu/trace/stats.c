@@ -122,7 +122,7 @@ int fl_gpu_device_stats(int device, struct fl_gpu_device_stats *out)
     (void)read_devices(&r);
     (void)fl_gpu_account_read(device, false, &s);
     all.size = size;
-#define X(field) all.field = s.field;
+#define X(field, kind, text) all.field = s.field;
     FL_STATS_GPU_FIELDS(X)
 #undef X
     memcpy(out, &all, size);

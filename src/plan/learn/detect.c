@@ -240,12 +240,22 @@ size_t fl_detect_size(void)
     return fl_align_up(sizeof(struct fl_detect), PAGE);
 }
 
+_Static_assert((int)FL_DETECT_ALL == (int)DETECT_RING, "the ring is what is used last");
+
+uint32_t fl_detect_stretch(uint32_t events)
+{
+    uint32_t quarter = UINT32_C(1) << 29 >> __builtin_clz(events | 1);
+
+    return (uint32_t)fl_max(quarter, FL_DETECT_STRETCH);
+}
+
 void fl_detect_ahead(const struct fl_detect *d, uint32_t events,
                      struct fl_range out[static FL_DETECT_PARTS])
 {
-    uint32_t next = events + FL_DETECT_AHEAD, entries = next / 4; /* to be doubled by then */
+    uint32_t n = fl_detect_stretch(events), next = events + n;
+    uint32_t entries = next / 4; /* to be doubled by then */
     bool doubles = (next & (next - 1)) == 0 && entries >= 512 && entries < DETECT_TABLE;
-    size_t ring = events < DETECT_RING ? FL_DETECT_AHEAD * sizeof d->ring[0] : 0;
+    size_t ring = events < DETECT_RING ? n * sizeof d->ring[0] : 0;
 
     out[0] = (struct fl_range){(uintptr_t)&d->ring[events % DETECT_RING], ring};
     out[1] = doubles ? (struct fl_range){(uintptr_t)d->table[entries], entries * sizeof *d->table}

@@ -52,7 +52,7 @@ struct fl_watch {
     struct fl_detect *detect; /* NULL: steps are declared, or there was no memory */
     bool counts_only;         /* it rests, and knows no layout: requests are counted in `rest` */
     bool warm;                /* without a thread, it has its memory still. Lock: plan */
-    uint32_t warmed;          /* events, at which the worker was called last for that */
+    uint32_t more_at;         /* events, at which the worker is called for more of it */
     _Atomic uint32_t warms; /* events, after which the detector's memory is to come ahead; 0: none.
                              * The worker takes it */
     uint32_t unfound;       /* requests of this watch, since the last step */

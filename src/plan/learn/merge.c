@@ -23,13 +23,6 @@ struct merge {
     struct fl_bump room;
 };
 
-/* Of a row of the table, two bits a place: how the best path comes there. A row is a prefix of the
- * newest step's requests, a place one of the other's; the band's first is `base`. */
-struct row {
-    uint64_t from;
-    uint32_t base;
-};
-
 /* A step that is longer is left out unseen: more than a quarter of its requests are none of the
  * newest step's. */
 static size_t most_lives(size_t n)
@@ -40,20 +33,19 @@ static size_t most_lives(size_t n)
 size_t fl_merge_scratch(size_t n, size_t nsteps)
 {
     return FL_CACHE_LINE + fl_bump_cost(n, sizeof(uint32_t)) * nsteps +
-           fl_bump_cost(most_lives(n) + 1, sizeof(struct row));
+           fl_bump_cost(most_lives(n) + 1, sizeof(uint64_t));
 }
 
-/* ---- which request is which: edit distance in a band that follows the best path ---- */
+/* ---- which request is which ---- */
 
-/* Two requests are taken for one unless they differ by more than it costs to call both missing: 32
- * times in size. */
-enum { BAND = 32, GAP = 6, FAR = 1 << 30, DIAGONAL = 0, MISSING = 1, INSERTED = 2 };
+/* Two requests are taken for one unless they differ by as much as it costs to call both missing: 32
+ * times in size. Where two are not LIKE, up to AHEAD requests of one step or the other are passed over, as
+ * many as make the next RUN most alike. */
+enum { LIKE = 3, GAP = 6, AHEAD = 8, RUN = 4 };
 
-struct table {
+struct pairing {
     const struct fl_lives *a, *b; /* the newest step and the other */
     int scale;                    /* half octaves by which the other is larger as a whole */
-    struct row *row;              /* one more than the newest has lives */
-    uint32_t cost[2][BAND];
 };
 
 /* In half octaves. */
@@ -66,8 +58,9 @@ static int log_of(uint64_t size)
 
 /* Sizes may be the same, or all have moved by the same factor; what other requests there are
  * lengthens a lifetime a little. */
-static uint32_t unlike(const struct table *t, const struct fl_life *a, const struct fl_life *b)
+static uint32_t unlike(const struct pairing *t, size_t i, size_t j)
 {
+    const struct fl_life *a = &t->a->life[i], *b = &t->b->life[j];
     uint64_t la = fl_min(a->death, t->a->end) - a->birth,
              lb = fl_min(b->death, t->b->end) - b->birth;
     uint64_t longer = la > lb ? la - lb : lb - la;
@@ -80,88 +73,35 @@ static uint32_t unlike(const struct table *t, const struct fl_life *a, const str
     return cost;
 }
 
-/* Row i at places base .. base + BAND of the other step, from the row before it. */
-static void fill_row(struct table *t, size_t i)
+/* How unlike the requests from `i` and `j` on are. */
+static uint32_t unlike_run(const struct pairing *t, size_t i, size_t j)
 {
-    const uint32_t *up = t->cost[(i - 1) % 2];
-    uint32_t *cost = t->cost[i % 2];
-    size_t base = t->row[i].base, shift = base - t->row[i - 1].base;
-    uint64_t from = 0;
+    uint32_t cost = 0;
 
-    for (size_t k = 0; k < BAND; k++) {
-        size_t j = base + k, d = k + shift;
-        uint32_t best = FAR, by = DIAGONAL;
-        if (j <= t->b->n) {
-            if (d >= 1 && d <= BAND && up[d - 1] < FAR) {
-                best = up[d - 1] + unlike(t, &t->a->life[i - 1], &t->b->life[j - 1]);
-            }
-            if (d < BAND && up[d] + GAP < best) {
-                best = up[d] + GAP;
-                by = MISSING;
-            }
-            if (k > 0 && cost[k - 1] + GAP < best) {
-                best = cost[k - 1] + GAP;
-                by = INSERTED;
-            }
-        }
-        cost[k] = best;
-        from |= (uint64_t)by << (2 * k);
+    for (size_t k = 0; k < RUN; k++) {
+        bool has_a = i + k < t->a->n, has_b = j + k < t->b->n;
+        cost += has_a && has_b ? unlike(t, i + k, j + k) : has_a || has_b ? GAP : 0;
     }
-    t->row[i].from = from;
+    return cost;
 }
 
-/* Where the next row's band begins: with the best place of this one in its middle. */
-static uint32_t next_base(const struct table *t, size_t i)
+/* Passes over what only one of the steps has. */
+static void pass_over(const struct pairing *t, size_t *i, size_t *j)
 {
-    const uint32_t *cost = t->cost[i % 2];
-    size_t best = BAND / 2 - 1; /* where it was, unless another is better */
+    size_t from = *i, at = *j;
+    uint32_t least = unlike_run(t, from, at);
 
-    for (size_t k = 0; k < BAND; k++) {
-        if (cost[k] < cost[best]) {
-            best = k;
+    for (uint32_t d = 1; d <= AHEAD; d++) {
+        for (unsigned of_a = 0; of_a < 2; of_a++) {
+            size_t a = from + (of_a ? d : 0), b = at + (of_a ? 0 : d);
+            uint32_t cost = d * GAP + unlike_run(t, a, b);
+            if (a <= t->a->n && b <= t->b->n && cost < least) {
+                least = cost;
+                *i = a;
+                *j = b;
+            }
         }
     }
-    size_t base = t->row[i].base, ahead = best + 1 > BAND / 2 - 1 ? best + 1 - (BAND / 2 - 1) : 0;
-    /* at the start the path is in the band's lower half: the band waits for it */
-    return (uint32_t)fl_min(base + fl_min(ahead, BAND / 2), t->b->n);
-}
-
-static void fill(struct table *t)
-{
-    t->row[0] = (struct row){0, 0};
-    for (uint32_t k = 0; k < BAND; k++) {
-        t->cost[0][k] = k <= t->b->n ? k * GAP : FAR;
-        t->row[0].from |= (uint64_t)INSERTED << (2 * k);
-    }
-    for (size_t i = 1; i <= t->a->n; i++) {
-        t->row[i].base = i == 1 ? 0 : next_base(t, i - 1);
-        fill_row(t, i);
-    }
-}
-
-/* From the last row back. Returns how many have a life in the other step. */
-static size_t trace(const struct table *t, uint32_t *match)
-{
-    const uint32_t *cost = t->cost[t->a->n % 2];
-    size_t i = t->a->n, base = t->row[i].base, j = base, least = SIZE_MAX, n = 0;
-
-    for (size_t k = 0; k < BAND && base + k <= t->b->n; k++) {
-        size_t whole = cost[k] + (t->b->n - base - k) * GAP;
-        if (cost[k] < FAR && whole <= least) {
-            least = whole;
-            j = base + k;
-        }
-    }
-    while (i > 0) {
-        uint64_t by = t->row[i].from >> (2 * (j - t->row[i].base)) & 3;
-        if (by == INSERTED) {
-            j--;
-            continue;
-        }
-        match[--i] = by == DIAGONAL ? (uint32_t)--j : NONE;
-        n += by == DIAGONAL;
-    }
-    return n;
 }
 
 static int log_of_all(const struct fl_lives *s)
@@ -174,16 +114,24 @@ static int log_of_all(const struct fl_lives *s)
     return log_of(sum);
 }
 
-/* Which life of `other` is each of the newest step, by size and lifetime. Returns how many have
- * one. */
+/* Which life of `other` is each of the newest step. Returns how many have one. */
 static size_t match_step(const struct merge *m, const struct fl_lives *other, uint32_t *match)
 {
-    struct table t = {.a = m->steps, .b = other, .scale = log_of_all(other) - log_of_all(m->steps)};
-    struct fl_bump room = m->room;
+    struct pairing t = {
+        .a = m->steps, .b = other, .scale = log_of_all(other) - log_of_all(m->steps)};
+    size_t n = 0;
 
-    t.row = fl_bump_carve(&room, m->n + 1, sizeof *t.row);
-    fill(&t);
-    return trace(&t, match);
+    memset(match, 0xff, m->n * sizeof *match); /* NONE */
+    for (size_t i = 0, j = 0; i < m->n && j < other->n; i++, j++) {
+        if (unlike(&t, i, j) > LIKE) {
+            pass_over(&t, &i, &j);
+        }
+        if (i < m->n && j < other->n && unlike(&t, i, j) < 2 * GAP) {
+            match[i] = (uint32_t)j;
+            n++;
+        }
+    }
+    return n;
 }
 
 static int match_all(struct merge *m)
@@ -425,31 +373,35 @@ int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, stru
     return 0;
 }
 
-/* A zone's places in even steps lie below those in odd ones. */
-static uint32_t zone_at(const struct fl_slot *s, size_t parity)
+static void add_buffer(const struct fl_slot *slot, size_t at, struct fl_merge_unit unit,
+                       struct fl_merge_buffers *out)
 {
-    return s->zone != 0 ? 2 * s->zone - 1 + (uint32_t)parity : 0;
+    const struct fl_slot *s = &slot[at / 2];
+    uint64_t u = unit.huge > unit.granule && s->size >= unit.huge_from ? unit.huge : unit.granule;
+
+    out->back[out->n] = (uint32_t)at;
+    out->buffer[out->n++] = (struct fl_pack_buffer){.size = fl_align_up(s->size, u),
+                                                    .align = fl_max(s->align, u),
+                                                    .birth = s->birth,
+                                                    .death = s->death,
+                                                    .offset = s->offset[at % 2]};
 }
 
-size_t fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_pack_buffer *b,
-                        uint32_t *back, uint64_t granule, uint64_t huge_from, uint64_t huge)
+void fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_merge_unit unit,
+                      struct fl_merge_buffers *out)
 {
-    size_t count = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        const struct fl_slot *s = &slot[i];
-        uint64_t unit = huge > granule && s->size >= huge_from ? huge : granule;
-        size_t places = s->kind == FL_SLOT_DOUBLED ? 2 : s->kind <= FL_SLOT_DOUBLED ? 1 : 0;
-        for (size_t p = 0; p < places; p++) {
-            back[count] = (uint32_t)(2 * i + p);
-            b[count++] = (struct fl_pack_buffer){.size = fl_align_up(s->size, unit),
-                                                 .align = fl_max(s->align, unit),
-                                                 .birth = s->birth,
-                                                 .death = s->death,
-                                                 .previous = s->offset[p],
-                                                 .zone = zone_at(s, p),
-                                                 .offset = FL_PACK_NONE};
+    out->n = 0;
+    for (uint32_t zone = 0; zone <= FL_PLAN_ZONES; zone++) {
+        for (size_t place = 0; place < 2; place++) {
+            for (size_t i = 0; i < n; i++) {
+                const struct fl_slot *s = &slot[i];
+                bool has_it =
+                    s->kind == FL_SLOT_DOUBLED || (s->kind < FL_SLOT_DOUBLED && place == 0);
+                if (has_it && s->zone == zone) {
+                    add_buffer(slot, 2 * i + place, unit, out);
+                }
+            }
         }
+        out->free = zone == 0 ? out->n : out->free;
     }
-    return count;
 }

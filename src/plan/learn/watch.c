@@ -41,11 +41,19 @@ static void bring(struct fl_step_context *c, uint32_t events)
     }
 }
 
+/* The end of the stretch that its last event is in. */
+static uint32_t stretch_end(const struct fl_detect *d)
+{
+    uint32_t events = fl_detect_events(d), n = fl_detect_stretch(events);
+
+    return events - events % n + n;
+}
+
 bool fl_watch_begin(struct fl_step_context *c)
 {
     c->watch.unfound = 0;
     c->watch.rest = 0;
-    c->watch.warmed = c->watch.detect != NULL ? fl_detect_events(c->watch.detect) : 0;
+    c->watch.more_at = c->watch.detect != NULL ? stretch_end(c->watch.detect) : FL_DETECT_STRETCH;
     if (c->watch.detect == NULL && !fl_sys_is_confined()) {
         c->watch.detect = fl_plan_map_locked(fl_detect_size());
     }
@@ -67,15 +75,17 @@ static uint32_t patience(const struct fl_step_context *c)
     return (uint32_t)WATCH_LEAST << fl_min(c->watch.watches, WATCH_DOUBLINGS);
 }
 
-/* The worker is called once for each page of the ring. */
+/* The worker is called once for each stretch, for the next one. */
 static void call_for_more(struct fl_step_context *c)
 {
-    uint32_t events = fl_detect_events(c->watch.detect);
-
-    if (events - c->watch.warmed >= FL_DETECT_AHEAD && fl_plan.config.background) {
-        c->watch.warmed = events - events % FL_DETECT_AHEAD;
-        /* release: pairs with fl_watch_warm, which finds the detector */
-        atomic_store_explicit(&c->watch.warms, c->watch.warmed, memory_order_release);
+    if (fl_detect_events(c->watch.detect) < c->watch.more_at || !fl_plan.config.background) {
+        return;
+    }
+    uint32_t end = stretch_end(c->watch.detect);
+    bool all = end >= FL_DETECT_ALL;
+    c->watch.more_at = all ? UINT32_MAX : end;
+    if (!all) { /* release: pairs with fl_watch_warm, which finds the detector */
+        atomic_store_explicit(&c->watch.warms, end, memory_order_release);
         fl_plan_call_worker();
     }
 }
@@ -85,7 +95,7 @@ void fl_watch_warm(struct fl_step_context *c)
     uint32_t events = atomic_exchange(&c->watch.warms, 0);
 
     if (events != 0) {
-        bring(c, events + FL_DETECT_AHEAD);
+        bring(c, events);
     }
 }
 
@@ -120,7 +130,7 @@ static void drop_records(struct fl_step_context *c, size_t kept)
 
 void fl_watch_leave(struct fl_step_context *c)
 {
-    bool beyond = c->watch.detect != NULL && fl_detect_events(c->watch.detect) >= FL_DETECT_AHEAD;
+    bool beyond = c->watch.detect != NULL && fl_detect_events(c->watch.detect) >= FL_DETECT_STRETCH;
 
     atomic_store_explicit(&c->watch.warms, 0, memory_order_relaxed);
     fl_plan_lock();

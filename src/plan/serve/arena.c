@@ -292,7 +292,6 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         a->use.opening = ++openings;
         a->hand = 0;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);
-        fl_follow_forget(a);
         a->cold = limit <= warm_most;
         atomic_store_explicit(&a->height, len, memory_order_release);
     }
@@ -380,10 +379,7 @@ static bool fill_run(struct fl_arena *a, size_t at, size_t n)
     bool filled =
         done == n || fl_inner_fill(fl_plan.region, &a->inner, pages(a, at + done, n - done));
 
-    if (filled) {
-        a->brought += n - done;
-        done = n;
-    }
+    done = filled ? n : done;
     if (done < n) {
         fl_claims_give(&a->filled, at + done, n - done);
     }

@@ -23,15 +23,6 @@ struct fl_arena_use {
     _Atomic unsigned held; /* times: nothing of it moves or goes back. Lock: plan, to write */
 };
 
-/* Where its memory lies, and where it goes: see follow.c. A zone is a placement class. */
-struct fl_arena_home {
-    _Atomic uint32_t zone; /* Lock: plan, to write */
-    _Atomic uint32_t
-        follows;        /* the zone it goes to, plus one; 0: it stays. Owner begins, worker ends */
-    _Atomic bool stays; /* the kernel moves nothing */
-    size_t followed;    /* huge pages that have been looked at, twice over. The worker */
-};
-
 /* The memory that a context's planned blocks lie in: see arena.c.
  * Type-stable: never freed, so that a late look at one is harmless. Its owner is the thread of the
  * context that has it. */
@@ -47,13 +38,11 @@ struct fl_arena {
     _Atomic size_t limit;   /* bytes that may be used. Its owner */
     size_t budget;     /* huge pages to be in memory at most, while others can move. Its owner */
     size_t hand;       /* the huge page that was looked at last for one to move. Its owner */
-    size_t brought;    /* huge pages that came from the region in this step. Its owner */
     _Atomic bool cold; /* its tables are to come into memory. Lock: plan, to write */
     _Atomic bool draining;
     _Atomic bool thinned;  /* idle pages are claimed for a moment, to leave. Lock: plan, to write */
     struct fl_arena *next; /* every arena ever made. Lock: plan */
     struct fl_arena_use use;
-    struct fl_arena_home home;
 };
 
 /* Takes addresses for `height` bytes and a quarter more; the arena has none. False: not to be had. The owner. */
@@ -90,9 +79,5 @@ struct fl_arena *fl_plan_first_arena(void);
 struct fl_arena *fl_arena_new(void);
 /* Nobody gets anything of it any more: it closes as soon as it is empty. */
 void fl_arena_retire(struct fl_arena *a);
-
-/* follow.c */
-/* The arena was opened. Lock: plan. */
-void fl_follow_forget(struct fl_arena *a);
 
 #endif

@@ -30,7 +30,6 @@ struct fl_serve {
     unsigned served;           /* steps in a row, since a plan was taken up */
     unsigned mismatched_steps; /* in a row that nearly nothing of was known */
     uint8_t bad;               /* a bit for each of the last eight steps that missed too much */
-    uint8_t churned;           /* likewise, that brought pages in which other arenas had taken */
     /* Of the arena. */
     unsigned in_arena;        /* steps since this one was taken */
     unsigned displaced_steps; /* in a row in which some blocks were displaced */
@@ -38,12 +37,12 @@ struct fl_serve {
     bool ready; /* it has what the layouts that are known need; false: that is to be looked at */
 };
 
-/* Steps in a row that began in another zone than the arena's: see follow.c. */
+/* Steps in a row that began in another zone than the arena's: see step.c. */
 struct fl_away {
     unsigned steps;
     unsigned zone;
     uint64_t since_ns;   /* monotonic: when the first of them did */
-    unsigned migrations; /* times that the arena has followed */
+    unsigned migrations; /* times that another arena was taken there */
 };
 
 /* Why a plan is served no more. */
@@ -51,7 +50,6 @@ enum fl_end {
     FL_END_NOT,        /* it is */
     FL_END_LOST,       /* too many requests in a row were unknown */
     FL_END_BAD,        /* its steps miss too much */
-    FL_END_CHURNED,    /* its steps bring in what other arenas have taken */
     FL_END_MISMATCHED, /* nearly nothing of its steps is known: it may be right for others */
     FL_END_NO_MEMORY,
     FL_END_FORKED, /* its memory is not in the child */
@@ -76,6 +74,8 @@ void fl_replay_resume(struct fl_step_context *c);
 void fl_replay_exempt(struct fl_step_context *c);
 /* Blocks that stay are in the way in each step: another arena would do better. */
 bool fl_replay_is_displaced(struct fl_step_context *c);
+/* So it would where the thread has moved to another node for good. */
+bool fl_replay_is_away(struct fl_step_context *c);
 /* No layout is served any more; idle pages of the arena are the region's. */
 void fl_replay_off(struct fl_step_context *c);
 /* Of the last FL_SIGNATURE requests, as in fl_layout.begins; 0: there were not as many. */
@@ -84,9 +84,5 @@ uint64_t fl_replay_recent(const struct fl_step_context *c);
 struct fl_layout *fl_replay_recognise(const struct fl_step_context *c);
 /* Without an arena from here on. */
 void fl_serve_let_go(struct fl_step_context *c);
-
-/* follow.c */
-/* A step is over: has the thread moved for good? False: the arena cannot follow, and another has to take its place. */
-bool fl_follow_look(struct fl_step_context *c);
 
 #endif

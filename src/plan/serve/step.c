@@ -4,6 +4,10 @@
 enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8 };
 /* Steps: displaced ones in a row until another arena is taken, and how many until the next. */
 enum { DISPLACED_STEPS = 2, MOVE_AFTER = 32 };
+/* A thread has moved to another node for good when it was there in so many steps in a row, and for so
+ * long; each time twice as long, so that a thread that wanders does not drag its memory along. */
+enum { AWAY_STEPS = 8, MIGRATIONS_MOST = 16 };
+static const uint64_t away_ns = 100000000;
 
 /* Of all layouts that are known the height of the tallest, and what the neediest needs. */
 static size_t tallest(const struct fl_step_context *c, size_t *out_needs)
@@ -108,20 +112,6 @@ static void note_step(struct fl_step_context *c)
     l->wish = l->wish || (p->headroom && p->seen != 0 && p->steps == LONG * p->seen);
 }
 
-/* Arenas that are wanted at different times hand the same huge pages round, and each costs as much
- * as some requests. A plan that goes on so is worth less than none, unless the program asked for it. */
-static bool churns(struct fl_step_context *c)
-{
-    enum { SETTLED = 4, SHARE = 64 }; /* steps; of its huge pages */
-    struct fl_serve *s = &c->serve;
-    size_t brought = s->arena->brought;
-    bool churned = s->served >= SETTLED && brought > s->arena->limit / fl_page.huge / SHARE;
-
-    s->arena->brought = 0;
-    s->churned = (uint8_t)(s->churned << 1 | churned);
-    return s->churned == UINT8_MAX && !c->who.declared;
-}
-
 enum fl_end fl_replay_end(struct fl_step_context *c)
 {
     struct fl_serve *s = &c->serve;
@@ -143,10 +133,38 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
         return s->served > s->mismatched_steps ? FL_END_MISMATCHED : FL_END_BAD;
     }
-    if (churns(c)) {
-        return FL_END_CHURNED;
-    }
     return bad && __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_END_BAD : FL_END_NOT;
+}
+
+/* In another zone than `zone`, and not for the first time? */
+static bool is_away_for_good(struct fl_step_context *c, unsigned zone)
+{
+    unsigned here = fl_zone_wish(fl_plan.region, fl_page.huge);
+    uint64_t now = fl_sys.now_ns();
+
+    if (here == zone) {
+        c->away.steps = 0;
+        return false;
+    }
+    if (c->away.steps == 0 || here != c->away.zone) {
+        c->away.steps = 0;
+        c->away.zone = here;
+        c->away.since_ns = now;
+    }
+    if (++c->away.steps < AWAY_STEPS || now - c->away.since_ns < away_ns << c->away.migrations) {
+        return false;
+    }
+    c->away.steps = 0;
+    c->away.migrations += c->away.migrations < MIGRATIONS_MOST;
+    return true;
+}
+
+bool fl_replay_is_away(struct fl_step_context *c)
+{
+    const struct fl_arena *a = c->serve.arena;
+
+    return FL_UNLIKELY(fl_plan.region->placing.follows) && a != NULL && fl_arena_is_open(a) &&
+           a->use.held == 0 && is_away_for_good(c, a->inner.outer->zone);
 }
 
 bool fl_replay_is_displaced(struct fl_step_context *c)
@@ -174,7 +192,7 @@ void fl_replay_off(struct fl_step_context *c)
     }
     c->serve.layout = NULL;
     go_nowhere(c);
-    c->serve.bad = c->serve.churned = 0;
+    c->serve.bad = 0;
     c->serve.served = 0;
     c->serve.mismatched_steps = c->serve.misses_in_a_row = 0;
 }

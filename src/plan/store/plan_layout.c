@@ -22,16 +22,15 @@ static uint64_t sum_of(const struct fl_layout *l)
 /* Do no two slots that live at once overlap? */
 static bool is_free_of_overlap(const struct fl_layout *l)
 {
-    struct fl_packing p = {.n = 0};
+    struct fl_merge_buffers b;
     size_t len = fl_pack_scratch(2 * (size_t)l->n);
     void *scratch = fl_plan_map_locked(len);
-    bool is_good = scratch != NULL && fl_packing_open(&p, l);
+    bool is_open = scratch != NULL && fl_engine_buffers(l, &b);
+    bool is_good = is_open && fl_pack_is_valid(b.buffer, b.n, l->height, scratch, len);
 
-    for (size_t i = 0; i < p.n; i++) {
-        p.buffer[i].offset = p.buffer[i].previous;
+    if (is_open) {
+        fl_engine_drop_buffers(l, &b);
     }
-    is_good = is_good && fl_pack_is_valid(p.buffer, p.n, l->height, scratch, len);
-    fl_packing_close(&p);
     fl_plan_unmap_locked((uintptr_t)scratch, len);
     return is_good;
 }

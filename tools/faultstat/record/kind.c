@@ -5,8 +5,8 @@
 const char *const fl_kind_name[FL_KIND_COUNT] = {
     [FL_KIND_ANON] = "anonymous 4 KiB", [FL_KIND_HUGE] = "anonymous huge",
     [FL_KIND_COPY] = "copy on write",   [FL_KIND_FILE] = "file",
-    [FL_KIND_SHARED] = "shared memory", [FL_KIND_MAJOR] = "swap or userfaultfd",
-    [FL_KIND_OTHER] = "unknown",
+    [FL_KIND_SHARED] = "shared memory", [FL_KIND_SWAP] = "swap or userfaultfd",
+    [FL_KIND_UFFD] = "userfaultfd",     [FL_KIND_OTHER] = "unknown",
 };
 
 const char *const fl_span_name[FL_SPAN_COUNT] = {
@@ -27,7 +27,7 @@ enum fl_kind fl_kind_of(const struct fl_facts *facts)
         return FL_KIND_SHARED;
     }
     if (facts->is_major) {
-        return FL_KIND_MAJOR;
+        return facts->may_swap ? FL_KIND_SWAP : FL_KIND_UFFD;
     }
     if (facts->was_present) {
         return FL_KIND_COPY;

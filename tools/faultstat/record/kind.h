@@ -10,7 +10,8 @@ enum fl_kind {
     FL_KIND_COPY,   /* write to a page that is shared until then */
     FL_KIND_FILE,   /* page of a file, in the page cache or read */
     FL_KIND_SHARED, /* shared memory, memfd */
-    FL_KIND_MAJOR,  /* memory that came from swap or a userfaultfd handler */
+    FL_KIND_SWAP,   /* memory that came from swap, or as below */
+    FL_KIND_UFFD,   /* where there is no swap: memory that a userfaultfd handler gave, before 6.7 */
     FL_KIND_OTHER,  /* the mapping is not known */
     FL_KIND_COUNT,
 };
@@ -34,6 +35,7 @@ struct fl_facts {
     uint64_t page_size;       /* bytes of the page that is there now; 0 = not known */
     uint64_t base_page;       /* bytes of the machine's smallest page */
     bool is_major;
+    bool may_swap;    /* the machine has a swap area */
     bool was_present; /* the page was there, and protected */
     bool is_copied;   /* of a private file mapping: the page is no longer the file's */
 };

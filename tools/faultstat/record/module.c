@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 uint32_t fl_modules_get(struct fl_modules *modules, const char *path)
@@ -81,11 +82,16 @@ static int compare_jit(const void *a, const void *b)
 }
 
 /* Lines of a perf map: START LEN NAME, numbers in hexadecimal. */
-static void open_jit(struct fl_module *module)
+static void open_jit(struct fl_module *module, time_t began)
 {
     FILE *file = fopen(module->path, "re");
+    struct stat status;
     char *line = NULL;
     size_t room = 0;
+    if (file != NULL && (fstat(fileno(file), &status) != 0 || status.st_mtime < began)) {
+        fclose(file); /* left by a process that had this number before */
+        return;
+    }
     while (file != NULL && getline(&line, &room, file) > 0) {
         char *at = line;
         struct fl_jit_name name = {.start = strtoull(at, &at, 16)};
@@ -270,11 +276,11 @@ bool fl_modules_follows_call(struct fl_modules *modules, uint32_t number, uint64
     return is_call;
 }
 
-static const char *jit_name(struct fl_module *module, uint64_t address)
+static const char *jit_name(struct fl_module *module, time_t began, uint64_t address)
 {
     if (!module->is_opened) {
         module->is_opened = true; /* at the end of the run: the program writes it all along */
-        open_jit(module);
+        open_jit(module, began);
     }
     size_t low = 0;
     size_t high = module->jit_count;
@@ -299,7 +305,7 @@ const char *fl_modules_name(struct fl_modules *modules, uint32_t number, uint64_
         return NULL;
     }
     if (module->is_jit) {
-        return jit_name(module, address);
+        return jit_name(module, modules->began, address);
     }
     GElf_Off offset = 0;
     GElf_Sym symbol;

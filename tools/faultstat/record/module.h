@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 enum { FL_ROW_REGS = 8, FL_BASE_FRAME = -1, FL_BASE_SAME = -2, FL_BASE_LOST = -3 };
 
@@ -55,6 +56,7 @@ struct fl_modules {
     struct fl_module *module;
     size_t count;
     size_t capacity;
+    time_t began; /* a perf map that was last written before is none of ours; 0: each is */
 };
 
 /* The number of the module at `path`, made when new; 0: no memory. */

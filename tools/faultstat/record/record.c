@@ -2,12 +2,15 @@
 #include "faultstat/faultstat.h"
 #include "faultstat/json.h"
 #include "faultstat/options.h"
+#include "faultstat/rank.h"
 #include "faultstat/record/save.h"
 #include "faultstat/report/report.h"
 #include "faultstat/sink.h"
 
 #include <argp.h>
 #include <errno.h>
+#include <limits.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +28,8 @@ struct options {
     int warmup;
     bool no_perf;
     bool quiet;
+    const char *step_regex; /* NULL: steps by marks */
+    regex_t regex;
     char **command;
 };
 
@@ -32,7 +37,10 @@ static const char doc[] =
     "Run CMD and record where its page faults come from: by call stack, kind and mapping, over "
     "time "
     "and by step. Works under any allocator.\vFILE (default faults.json) is for faultstat report; "
-    "the summary goes to standard error. Where perf events are refused, faults are counted by "
+    "the summary goes to standard error. In FILE, %r is the rank in a parallel job, %h the host, "
+    "%p "
+    "the process id; in a job of several ranks a FILE without %r or %p gets .RANK at its end. "
+    "Where perf events are refused, faults are counted by "
     "thread "
     "from /proc, without stacks. The exit status is that of CMD, 128 + N when signal N ended it, "
     "125 when faultstat itself failed.";
@@ -42,6 +50,7 @@ static const struct argp_option option[] = {
     {"every", 'c', "N", 0, "Take the stack of each Nth fault (default 199; 1: of all)", 0},
     {"stack", 's', "BYTES", 0, "Bytes of stack a sample (default 16384)", 0},
     {"warmup", 'w', "N", 0, "Steps left out of the prediction (default: a third, at least 3)", 0},
+    {"step-regex", 'r', "RE", 0, "Each line of CMD's output that matches ends a step", 0},
     {"no-perf", 'P', NULL, 0, "Count by /proc, as where perf events are refused", 0},
     {"quiet", 'q', NULL, 0, "No summary", 0},
     {0},
@@ -62,6 +71,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'w':
         o->warmup = (int)fl_options_number(state, arg, 0, 1000000);
+        return 0;
+    case 'r':
+        o->step_regex = arg;
+        fl_options_regex(state, arg, &o->regex);
         return 0;
     case 'P':
         o->no_perf = true;
@@ -120,6 +133,11 @@ static int record(struct fl_recorder *recorder, struct fl_watch *watch, const st
     struct fl_watch_hook hook = {fl_recorder_look, recorder, FL_HOOK_MS};
     struct fl_watch_spec spec = {
         .spawn = {.argv = o->command}, .interval_ms = FL_INTERVAL_MS, .hook = &hook};
+    if (o->step_regex != NULL) {
+        spec.spawn.output = FL_OUTPUT_TERMINAL;
+        spec.step_regex = &o->regex;
+        spec.forward = true;
+    }
     int rc = fl_recorder_open(recorder, o->no_perf ? NULL : &o->rings);
     uint64_t numa_hints = read_numa_hints();
     rc = rc != 0 ? rc : fl_watch_run(watch, &spec);
@@ -140,6 +158,7 @@ int fl_record_main(int argc, char **argv)
     static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, NULL, NULL, NULL};
     static struct fl_recorder recorder; /* static for their size */
     static struct fl_watch watch;
+    static char path[PATH_MAX];
     struct fl_sink sink;
     struct options o = {
         .rings = {.every = FL_EVERY, .stack_len = FL_STACK_LEN},
@@ -147,13 +166,17 @@ int fl_record_main(int argc, char **argv)
         .warmup = FL_WARMUP_DEFAULT,
     };
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
-    if (fl_sink_open(&sink, o.output) != 0) {
+    if (!fl_rank_path(o.output, path) || fl_sink_open(&sink, path) != 0) {
         return FL_EXIT_OWN;
     }
+    o.output = path;
     int rc = record(&recorder, &watch, &o, &sink);
     int status = rc == 0 ? fl_watch_exit_status(&watch) : FL_EXIT_OWN;
     fl_sink_drop(&sink);
     fl_recorder_close(&recorder);
     fl_watch_clear(&watch);
+    if (o.step_regex != NULL) {
+        regfree(&o.regex);
+    }
     return status;
 }

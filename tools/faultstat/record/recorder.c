@@ -193,6 +193,7 @@ static void take_fault(struct fl_recorder *recorder, const struct fl_watch *watc
         .page_size = fault->page_size,
         .base_page = (uint64_t)sysconf(_SC_PAGESIZE),
         .is_major = fault->is_major,
+        .may_swap = recorder->may_swap,
     };
     facts.was_present = was_present(recorder, fault, facts.base_page);
     facts.is_copied = map != NULL && map->kind == FL_MAP_FILE && map->is_writable &&
@@ -327,6 +328,15 @@ void fl_recorder_finish(struct fl_recorder *recorder, const struct fl_watch *wat
     }
 }
 
+/* A line for each swap area stands below the headings. */
+static bool has_swap(void)
+{
+    char text[4096];
+    const char *line;
+    return fl_proc_read_text("/proc/swaps", text, sizeof(text)) > 0 &&
+           (line = strchr(text, '\n')) != NULL && line[1] != '\0';
+}
+
 int fl_recorder_open(struct fl_recorder *recorder, const struct fl_rings_spec *spec)
 {
     memset(recorder, 0, sizeof(*recorder));
@@ -337,6 +347,7 @@ int fl_recorder_open(struct fl_recorder *recorder, const struct fl_rings_spec *s
     if (spec != NULL) {
         fl_costs_measure(&recorder->costs); /* without perf events no kind is known to put it on */
     }
+    recorder->may_swap = has_swap();
     recorder->every = spec != NULL ? (double)spec->every : 1;
     recorder->perf_error = spec != NULL ? fl_rings_open(&recorder->rings, spec) : -ENODATA;
     if (recorder->perf_error == 0) {

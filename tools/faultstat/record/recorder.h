@@ -70,6 +70,7 @@ struct fl_step_sums {
 
 struct fl_recorder {
     bool has_perf;
+    bool may_swap;  /* the machine has a swap area */
     int perf_error; /* why not: -errno */
     double every;   /* faults that a sample stands for */
     struct fl_rings rings;

@@ -169,7 +169,7 @@ static json_t *notes_json(const struct fl_recorder *recorder, uint64_t numa_hint
 {
     json_t *notes = json_array();
     bool perf = recorder->has_perf;
-    char text[160];
+    char text[192];
     snprintf(text, sizeof(text),
              "perf events refused (%s): faults by thread from /proc, no stacks, no kinds, no "
              "prediction; children are in the total alone",
@@ -183,7 +183,8 @@ static json_t *notes_json(const struct fl_recorder *recorder, uint64_t numa_hint
              "copies of anonymous memory count as anonymous 4 KiB: telling them apart takes the "
              "tracepoint page_fault_user (root, tracefs)");
     snprintf(text, sizeof(text),
-             "%llu NUMA hint faults in the whole system meanwhile: the kernel names no process",
+             "%llu NUMA hint faults in the whole system meanwhile: they have sites among the "
+             "anonymous ones; no event of the kernel's tells them apart",
              (unsigned long long)numa_hints);
     add_note(notes, numa_hints != 0, text);
     add_note(notes, perf && recorder->samples < few_samples && recorder->every > 1,

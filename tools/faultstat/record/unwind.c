@@ -13,6 +13,7 @@ struct frame {
 int fl_unwinder_open(struct fl_unwinder *unwinder)
 {
     memset(unwinder, 0, sizeof(*unwinder));
+    unwinder->modules.began = time(NULL);
     unwinder->slot = calloc(FL_ROWS, sizeof(*unwinder->slot));
     return unwinder->slot != NULL ? 0 : -ENOMEM;
 }

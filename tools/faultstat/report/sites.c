@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,7 @@ const char *fl_sites_callers(const json_t *record, const struct fl_site *site, c
     const json_t *list = json_object_get(site->stack, "frames");
     size_t at = json_array_size(list);
     size_t used = 0;
+    size_t last = SIZE_MAX; /* a frame that calls itself, or the interpreter's own, stands once */
     int found = 0;
     text[0] = '\0';
     while (at > 0 && json_integer_value(json_array_get(list, at - 1)) != site->frame) {
@@ -109,10 +111,11 @@ const char *fl_sites_callers(const json_t *record, const struct fl_site *site, c
         size_t frame = (size_t)json_integer_value(json_array_get(list, --at - 1));
         const char *name = json_string_value(
             json_object_get(json_array_get(json_object_get(record, "frames"), frame), "name"));
-        if (name != NULL && name[0] != '[' && (int)frame != site->frame) {
+        if (name != NULL && name[0] != '[' && (int)frame != site->frame && frame != last) {
             int more = snprintf(text + used, len - used, "%s%s", found != 0 ? " < " : "", name);
             used += more > 0 ? (size_t)more : 0;
             found++;
+            last = frame;
         }
     }
     return text;

@@ -1,0 +1,64 @@
+/* Where the planner's figures lie. Contexts and arenas are type-stable, so they may be read without
+ * the lock; the bits of an arena that grows may be gone, and then that figure is not known. */
+#include "plan/context.h"
+
+#define COUNTER(what, field) FL_LIVE_WORD(what, struct fl_step_context, stats.field)
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+static void add_contexts(struct fl_live_page *p)
+{
+    static const struct fl_live_term term[] = {
+        {COUNTER(FL_LIVE_REQUESTS, hits)},
+        {COUNTER(FL_LIVE_PLAN_HITS, hits)},
+        {COUNTER(FL_LIVE_SERVED_BYTES, hit_bytes)},
+        {COUNTER(FL_LIVE_PLAN_MISSES, misses)},
+        {COUNTER(FL_LIVE_PLAN_STEPS, steps)},
+        {COUNTER(FL_LIVE_PLAN_LAYOUTS, layouts)},
+        {COUNTER(FL_LIVE_PLAN_DROPS, drops)},
+        {FL_LIVE_WORD(FL_LIVE_STATE, struct fl_step_context, state), .how = FL_LIVE_TALLY,
+         .when = offsetof(struct fl_step_context, who.open), .when_width = sizeof(bool)},
+    };
+    enum { FROM = offsetof(struct fl_step_context, state) };
+    _Static_assert(FL_REST + 1 == FL_LIVE_STATES, "the page has a figure for each state");
+
+    fl_live_add(p,
+                (struct fl_live_list){.at = fl_live_at(fl_plan.context),
+                                      .count = fl_live_at(&fl_plan.ncontexts),
+                                      .from = FROM,
+                                      .size = sizeof(struct fl_step_context) - FROM,
+                                      .shape = FL_LIVE_TABLE},
+                term, COUNT(term));
+}
+
+/* While the arena is open: what of it is held, and what of that blocks have. */
+#define OPEN                                                                                       \
+    .when = offsetof(struct fl_arena, height), .when_width = sizeof(((struct fl_arena *)0)->height)
+#define BITS(what, word_of, number, log2)                                                          \
+    FL_LIVE_WORD(what, struct fl_arena, word_of), .how = FL_LIVE_BITS, .shift = (uint8_t)(log2),   \
+                                                  .bits = offsetof(struct fl_arena, number), OPEN
+
+static void add_arenas(struct fl_live_page *p)
+{
+    unsigned huge = (unsigned)__builtin_ctzll(fl_page.huge);
+    const struct fl_live_term term[] = {
+        {.figure = FL_LIVE_REQUESTS, .how = FL_LIVE_ONE, .subtracts = 1, OPEN}, /* nobody's */
+        {BITS(FL_LIVE_RESERVE_BYTES, filled.word, filled.granules, huge)},
+        {BITS(FL_LIVE_LIVE_BYTES, filled.word, filled.granules, huge), .subtracts = 1},
+        {BITS(FL_LIVE_RESERVE_BYTES, claims.word, claims.granules, FL_GRANULE_SHIFT),
+         .subtracts = 1},
+        {BITS(FL_LIVE_LIVE_BYTES, claims.word, claims.granules, FL_GRANULE_SHIFT)},
+    };
+
+    fl_live_add(p,
+                (struct fl_live_list){.at = fl_live_at(&fl_plan.arenas),
+                                      .size = sizeof(struct fl_arena),
+                                      .shape = FL_LIVE_CHAIN,
+                                      .next = offsetof(struct fl_arena, next)},
+                term, COUNT(term));
+}
+
+void fl_plan_live(struct fl_live_page *p)
+{
+    add_contexts(p);
+    add_arenas(p);
+}

@@ -1,0 +1,93 @@
+/* Where the region's figures lie. They are summed from outside, without the lock: each is a word that
+ * is read whole; all together are no snapshot. */
+#include "region/region.h"
+#include "stats/stats.h"
+
+#define COUNTER(what, field) FL_LIVE_WORD(what, struct fl_region_stats, field)
+#define OF_CACHE(what, field) FL_LIVE_WORD(what, struct fl_cache, field)
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+static void add_counters(const struct fl_region *r, struct fl_live_page *p)
+{
+    static const struct fl_live_term term[] = {
+        {COUNTER(FL_LIVE_REQUESTS, takes)},
+        {COUNTER(FL_LIVE_SERVED_BYTES, take_bytes)},
+        {COUNTER(FL_LIVE_STALLS, stalls)},
+        {COUNTER(FL_LIVE_LAZY, lazy)},
+        {COUNTER(FL_LIVE_REFUSED, refused)},
+        {COUNTER(FL_LIVE_LIVE_BYTES, in_use)},
+        {COUNTER(FL_LIVE_POPULATE_BYTES, populate_bytes)},
+        {COUNTER(FL_LIVE_PURGE_BYTES, purge_bytes)},
+        {COUNTER(FL_LIVE_MOVE_BYTES, move_bytes)},
+    };
+
+    fl_live_add(p,
+                (struct fl_live_list){.at = fl_live_at(&r->stats),
+                                      .count = 1,
+                                      .size = sizeof(struct fl_region_stats)},
+                term, COUNT(term));
+}
+
+static void add_words(const struct fl_region *r, struct fl_live_page *p)
+{
+    fl_live_add_word(p, FL_LIVE_HELD_BYTES, &r->populated_bytes, sizeof r->populated_bytes);
+    fl_live_add_word(p, FL_LIVE_RESERVE_BYTES, &r->free_bytes, sizeof r->free_bytes);
+    fl_live_add_word(p, FL_LIVE_RESERVE_BYTES, &r->stock.held, sizeof r->stock.held);
+    fl_live_add_word(p, FL_LIVE_STOCK_BYTES, &r->stock.held, sizeof r->stock.held);
+    fl_live_add_word(p, FL_LIVE_RUNG, &r->rung, sizeof r->rung);
+    fl_live_add_word(p, FL_LIVE_UNPROVEN, &r->unproven, sizeof r->unproven);
+}
+
+/* What waits in slot `i` is in use for the region, and in nobody's hands. */
+#define SLOT(what, i)                                                                              \
+    OF_CACHE(what, slot[i].len), .when = offsetof(struct fl_cache, slot[i].extent),                \
+                                 .when_width = sizeof(void *)
+
+/* Every cache ever made: the chain never gets shorter. */
+static void add_caches(const struct fl_region *r, struct fl_live_page *p)
+{
+    static const struct fl_live_term term[] = {
+        {OF_CACHE(FL_LIVE_REQUESTS, stats.cache_hits)},
+        {OF_CACHE(FL_LIVE_CACHE_HITS, stats.cache_hits)},
+        {OF_CACHE(FL_LIVE_SERVED_BYTES, stats.hit_bytes)},
+        {SLOT(FL_LIVE_RESERVE_BYTES, 0)},
+        {SLOT(FL_LIVE_RESERVE_BYTES, 1)},
+        {SLOT(FL_LIVE_RESERVE_BYTES, 2)},
+        {SLOT(FL_LIVE_RESERVE_BYTES, 3)},
+        {SLOT(FL_LIVE_LIVE_BYTES, 0), .subtracts = 1},
+        {SLOT(FL_LIVE_LIVE_BYTES, 1), .subtracts = 1},
+        {SLOT(FL_LIVE_LIVE_BYTES, 2), .subtracts = 1},
+        {SLOT(FL_LIVE_LIVE_BYTES, 3), .subtracts = 1},
+    };
+    _Static_assert(FL_CACHE_SLOTS == 4, "each slot has its terms");
+
+    fl_live_add(p,
+                (struct fl_live_list){.at = fl_live_at(&r->caches),
+                                      .size = sizeof(struct fl_cache),
+                                      .shape = FL_LIVE_CHAIN,
+                                      .next = offsetof(struct fl_cache, next)},
+                term, COUNT(term));
+}
+
+static void add_shelves(const struct fl_region *r, struct fl_live_page *p)
+{
+    static const struct fl_live_term term[] = {
+        {FL_LIVE_WORD(FL_LIVE_RESERVE_BYTES, struct fl_shelf, bytes)},
+        {FL_LIVE_WORD(FL_LIVE_LIVE_BYTES, struct fl_shelf, bytes), .subtracts = 1},
+    };
+
+    fl_live_add(p,
+                (struct fl_live_list){.at = fl_live_at(r->shelf),
+                                      .count = FL_SHELVES,
+                                      .size = offsetof(struct fl_shelf, some),
+                                      .next = sizeof(struct fl_shelf)},
+                term, COUNT(term));
+}
+
+void fl_region_live(const struct fl_region *r, struct fl_live_page *p)
+{
+    add_counters(r, p);
+    add_words(r, p);
+    add_caches(r, p);
+    add_shelves(r, p);
+}

@@ -1,0 +1,36 @@
+/* The live page, and the note in the library's file that leads to it. */
+#include "runtime/runtime.h"
+
+#include "faultless/faultless.h"
+
+/* Named by the note below. Written at boot alone. */
+extern FL_HIDDEN struct fl_live_page fl_live_page;
+struct fl_live_page fl_live_page;
+
+/* Name size, contents' size, type, name, contents: elf(5), Notes. The linker puts it into a segment
+ * of the library's first page, PT_NOTE. */
+_Static_assert(FL_LIVE_NOTE == 0x4c46, "as the note says");
+__asm__(".pushsection .note.faultless, \"a\", %note\n"
+        ".balign 4\n"
+        ".long 10, 8, 0x4c46\n"
+        ".asciz \"faultless\"\n"
+        ".balign 4\n"
+        ".quad fl_live_page - .\n"
+        ".popsection");
+
+void fl_live_start(void)
+{
+    struct fl_live_page *p = &fl_live_page;
+
+    fl_live_add_word(p, FL_LIVE_ACTIVE, &fl_runtime.active, sizeof fl_runtime.active);
+    fl_live_add(
+        p,
+        (struct fl_live_list){.at = fl_live_at(&fl_home_word),
+                              .size = sizeof *fl_home_word,
+                              .shape = FL_LIVE_CHAIN,
+                              .next = FL_LIVE_LAST},
+        (const struct fl_live_term[]){{.figure = FL_LIVE_HOME, .width = sizeof *fl_home_word}}, 1);
+    fl_region_live(&fl_runtime.region, p);
+    fl_plan_live(p);
+    fl_live_publish(p, fl_version());
+}

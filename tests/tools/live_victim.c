@@ -1,0 +1,183 @@
+/* fork, two pipes, exec with LD_PRELOAD. */
+#include "live_victim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { FL_PATIENCE_MS = 30000 };
+
+const char *const fl_live_victim_still[] = {"LD_PRELOAD=" FL_LIBRARY, "FAULTLESS_DISABLE=worker",
+                                            NULL};
+
+struct fl_live_victim fl_live_victim_begin(const char *what, const char *const env[])
+{
+    return fl_live_victim_start((const char *const[]){FL_LIVE, what, NULL}, env);
+}
+
+struct fl_live_victim fl_live_victim_start(const char *const argv[], const char *const env[])
+{
+    int in[2];
+    int out[2];
+    union {
+        const char *const *in;
+        char *const *out;
+    } args = {.in = argv};
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    struct fl_live_victim v = {.pid = fork(), .in = in[1], .out = out[0]};
+    assert_true(v.pid >= 0);
+    if (v.pid == 0) {
+        dup2(in[0], STDIN_FILENO);
+        dup2(out[1], STDOUT_FILENO);
+        for (size_t i = 0; env != NULL && env[i] != NULL; i++) {
+            putenv(strdup(env[i]));
+        }
+        execv(argv[0], args.out);
+        _exit(99);
+    }
+    close(in[0]);
+    close(out[1]);
+    return v;
+}
+
+const char *fl_live_victim_line(const struct fl_live_victim *v)
+{
+    static char line[16384];
+    size_t len = 0;
+    while (len < sizeof(line) - 1) {
+        struct pollfd p = {v->out, POLLIN, 0};
+        if (poll(&p, 1, FL_PATIENCE_MS) != 1 || read(v->out, line + len, 1) != 1) {
+            fail_msg("the victim says nothing");
+        }
+        if (line[len] == '\n') {
+            break;
+        }
+        len++;
+    }
+    line[len] = '\0';
+    return line;
+}
+
+int fl_live_victim_end(struct fl_live_victim *v)
+{
+    int status;
+    close(v->in);
+    assert_int_equal(waitpid(v->pid, &status, 0), v->pid);
+    close(v->out);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+const char *fl_live_victim_text(pid_t pid)
+{
+    static char text[16];
+    snprintf(text, sizeof(text), "%d", (int)pid);
+    return text;
+}
+
+const json_t *fl_live_victim_top(pid_t pid, json_t **root)
+{
+    static struct fl_output output;
+    FL_LIVE_VICTIM_TOP(&output, "--json", "-n", "1", "-p", fl_live_victim_text(pid));
+    assert_string_equal(output.err, "");
+    assert_int_equal(output.status, 0);
+    *root = fl_child_json(output.out);
+    const json_t *all = json_object_get(*root, "processes");
+    assert_int_equal(json_array_size(all), 1);
+    assert_int_equal(fl_child_number(json_array_get(all, 0), "pid"), pid);
+    return json_array_get(all, 0);
+}
+
+static void take(int fd, char *text, size_t size)
+{
+    ssize_t n = pread(fd, text, size - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    close(fd);
+}
+
+void fl_live_victim_run_changed(struct fl_output *output, pid_t pid, void (*change)(void))
+{
+    const char *const argv[] = {
+        FL_FAULTSTAT, "top", "--batch", "-n", "1", "-p", fl_live_victim_text(pid), NULL};
+    union {
+        const char *const *in;
+        char *const *out;
+    } args = {.in = argv};
+    int program = open(FL_FAULTSTAT, O_RDONLY); /* its folder need not be nobody's to search */
+    int out = memfd_create("out", MFD_CLOEXEC);
+    int err = memfd_create("err", MFD_CLOEXEC);
+    int status;
+    assert_true(program >= 0 && out >= 0 && err >= 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(out, STDOUT_FILENO);
+        dup2(err, STDERR_FILENO);
+        change();
+        fexecve(program, args.out, environ);
+        _exit(99);
+    }
+    close(program);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    take(out, output->out, sizeof(output->out));
+    take(err, output->err, sizeof(output->err));
+    output->status = WEXITSTATUS(status);
+}
+
+double fl_live_victim_kib(pid_t pid, const char *file, const char *key)
+{
+    char path[64];
+    char line[256];
+    double kib = -1;
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f) != NULL) {
+        if (strncmp(line, key, strlen(key)) == 0) {
+            kib = strtod(line + strlen(key), NULL);
+        }
+    }
+    fclose(f);
+    return kib;
+}
+
+void fl_live_victim_same(const json_t *seen, const json_t *said, const char *key)
+{
+    double a = fl_child_number(seen, key);
+    double b = fl_child_number(said, key);
+    if (a != b) {
+        fail_msg("%s: top says %.0f, the program %.0f", key, a, b);
+    }
+}
+
+void fl_live_victim_near(double a, double b, double most, const char *what)
+{
+    if (fabs(a - b) > most) {
+        fail_msg("%s: %.0f is not near %.0f", what, a, b);
+    }
+}
+
+int fl_live_victim_skip(const char *test)
+{
+    char from = 'x';
+    char to = 0;
+    struct iovec local = {&to, 1};
+    struct iovec remote = {&from, 1};
+    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1) {
+        return 0;
+    }
+    printf("SKIP %s: needs process_vm_readv, got %s\n", test, strerror(errno));
+    return 77;
+}

@@ -1,0 +1,254 @@
+/* faultstat top on real programs, against what they say of themselves and what the kernel says. */
+#include "child.h"
+#include "live_victim.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct fl_output output;
+
+#define TOP(...) FL_LIVE_VICTIM_TOP(&output, __VA_ARGS__)
+
+/* All counters that both have; what is live and in reserve by its parts. */
+static void assert_all_same(const json_t *seen, const json_t *said)
+{
+    static const char *const key[] = {
+        "requests",    "cache_hits",     "stalls",          "lazy",
+        "refused",     "stock_bytes",    "populated_bytes", "purge_bytes",
+        "move_bytes",  "populate_bytes", "served_bytes",    "plan_hits",
+        "plan_misses", "plan_steps",     "plan_layouts",    "plan_drops",
+    };
+    for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++) {
+        fl_live_victim_same(seen, said, key[i]);
+    }
+    double cached = fl_child_number(said, "cached_bytes");
+    double in_plans = fl_child_number(said, "plan_free_bytes");
+    fl_live_victim_near(fl_child_number(seen, "live_bytes"),
+                        fl_child_number(said, "in_use_bytes") - cached - in_plans, 0, "live");
+    fl_live_victim_near(fl_child_number(seen, "reserve_bytes"),
+                        fl_child_number(said, "free_held_bytes") +
+                            fl_child_number(said, "stock_bytes") + cached + in_plans,
+                        0, "reserve");
+}
+
+static void check_victim(const char *what)
+{
+    json_t *root;
+    struct fl_live_victim v = fl_live_victim_begin(what, fl_live_victim_still);
+    json_t *said = fl_child_json(fl_live_victim_line(&v));
+    const json_t *seen = fl_live_victim_top(v.pid, &root);
+    assert_true(fl_child_number(seen, "requests") > 0);
+    assert_all_same(seen, said);
+    json_decref(root);
+    json_decref(said);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+static void counters_are_those_of_the_program(void **state)
+{
+    (void)state;
+    check_victim("work");
+}
+
+static void counters_of_all_threads_are_added(void **state)
+{
+    (void)state;
+    check_victim("threads");
+}
+
+/* The worker packs, so it is there; what it does when all is idle is no business of these. */
+static void a_plan_and_its_hits_are_seen(void **state)
+{
+    static const char *const key[] = {"requests",   "plan_hits",    "plan_misses",
+                                      "plan_steps", "plan_layouts", "plan_drops"};
+    json_t *root;
+    struct fl_live_victim v =
+        fl_live_victim_begin("steps", (const char *const[]){"LD_PRELOAD=" FL_LIBRARY, NULL});
+    json_t *said = fl_child_json(fl_live_victim_line(&v));
+    const json_t *seen = fl_live_victim_top(v.pid, &root);
+    (void)state;
+    for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++) {
+        fl_live_victim_same(seen, said, key[i]);
+    }
+    assert_true(fl_child_number(said, "plan_steps") > 0);
+    assert_string_equal(json_string_value(json_object_get(seen, "plan")), "serve");
+    assert_true(fl_child_number(json_object_get(seen, "contexts"), "serve") >= 1);
+    double hits = fl_child_number(seen, "plan_hits");
+    fl_live_victim_near(fl_child_number(seen, "hit_pct"),
+                        100 * hits / (hits + fl_child_number(seen, "plan_misses")), 0.01,
+                        "hit rate");
+    double live = fl_child_number(said, "in_use_bytes") - fl_child_number(said, "cached_bytes") -
+                  fl_child_number(said, "plan_free_bytes");
+    fl_live_victim_near(fl_child_number(seen, "live_bytes"), live, 0, "live, in a plan's arena");
+    assert_true(live >= 3 << 20);
+    json_decref(root);
+    json_decref(said);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+static double faults_of(pid_t pid)
+{
+    char path[64];
+    char line[1024] = "";
+    unsigned long long faults = 0;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof(line), f));
+    fclose(f);
+    assert_int_equal(sscanf(strrchr(line, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %llu", &faults),
+                     1);
+    return (double)faults;
+}
+
+static void memory_and_faults_are_the_kernels(void **state)
+{
+    json_t *root;
+    struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
+    (void)state;
+    (void)fl_live_victim_line(&v);
+    const json_t *seen = fl_live_victim_top(v.pid, &root);
+    double anonymous = fl_live_victim_kib(v.pid, "smaps_rollup", "Anonymous:") * 1024;
+    double huge = fl_live_victim_kib(v.pid, "smaps_rollup", "AnonHugePages:") * 1024;
+    assert_true(anonymous >= 48 << 20);
+    fl_live_victim_near(fl_child_number(seen, "resident_bytes"),
+                        fl_live_victim_kib(v.pid, "smaps_rollup", "Rss:") * 1024, 1 << 20,
+                        "resident");
+    fl_live_victim_near(fl_child_number(seen, "anonymous_bytes"), anonymous, 0, "anonymous");
+    fl_live_victim_near(fl_child_number(seen, "anon_huge_bytes"), huge, 0, "huge pages");
+    fl_live_victim_near(fl_child_number(seen, "huge_pct"), 100 * huge / anonymous, 0.01,
+                        "huge share");
+    fl_live_victim_near(fl_child_number(seen, "faults"), faults_of(v.pid), 0, "faults");
+    json_decref(root);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+static void a_still_process_has_no_rates(void **state)
+{
+    json_t *root;
+    struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
+    (void)state;
+    (void)fl_live_victim_line(&v);
+    TOP("--json", "-n", "2", "-d", "0.2", "-p", fl_live_victim_text(v.pid));
+    char *second = strchr(output.out, '\n');
+    assert_non_null(second);
+    *second++ = '\0';
+    root = fl_child_json(output.out);
+    const json_t *seen = json_array_get(json_object_get(root, "processes"), 0);
+    assert_true(fl_child_number(seen, "faults_per_s") > 0); /* since it began */
+    assert_true(fl_child_number(seen, "requests_per_s") > 0);
+    json_decref(root);
+    root = fl_child_json(second);
+    seen = json_array_get(json_object_get(root, "processes"), 0);
+    assert_int_equal(fl_child_number(root, "round"), 2);
+    assert_int_equal(fl_child_number(seen, "faults_per_s"), 0); /* since the first round */
+    assert_int_equal(fl_child_number(seen, "requests_per_s"), 0);
+    json_decref(root);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+/* ---- text ---- */
+
+static void text_fits_into_80_columns(void **state)
+{
+    struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
+    (void)state;
+    (void)fl_live_victim_line(&v);
+    TOP("--batch", "-n", "2", "-d", "0.1", "-p", fl_live_victim_text(v.pid));
+    assert_int_equal(output.status, 0);
+    assert_null(strchr(output.out, '\033'));
+    size_t lines = 0;
+    size_t rows = 0;
+    char *rest = output.out;
+    const char *line;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        lines++;
+        assert_true(strlen(line) <= 80);
+        rows += strstr(line, " victim_live ") != NULL && strstr(line, "  48M") != NULL;
+    }
+    assert_int_equal(lines, 3 + 1 + 3 + 1);
+    assert_int_equal(rows, 2);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+static void all_processes_of_the_user_are_found_and_sorted(void **state)
+{
+    struct fl_live_victim a = fl_live_victim_begin("work", fl_live_victim_still);
+    struct fl_live_victim b = fl_live_victim_begin("fork", fl_live_victim_still);
+    (void)state;
+    (void)fl_live_victim_line(&a);
+    (void)fl_live_victim_line(&b);
+    json_t *child = fl_child_json(fl_live_victim_line(&b));
+    TOP("--json", "-n", "1", "-s", "live");
+    assert_int_equal(output.status, 0);
+    json_t *root = fl_child_json(output.out);
+    const json_t *all = json_object_get(root, "processes");
+    double last = INFINITY;
+    size_t found = 0;
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const json_t *p = json_array_get(all, i);
+        double live = fl_child_number(p, "live_bytes");
+        double pid = fl_child_number(p, "pid");
+        assert_true(live <= last);
+        last = live;
+        found += pid == a.pid || pid == b.pid || pid == fl_child_number(child, "pid");
+    }
+    assert_int_equal(found, 3);
+    json_decref(root);
+    json_decref(child);
+    assert_int_equal(fl_live_victim_end(&a), 0);
+    assert_int_equal(fl_live_victim_end(&b), 0);
+}
+
+static void a_process_without_the_library_is_not_listed(void **state)
+{
+    struct fl_live_victim v = fl_live_victim_start((const char *const[]){"/bin/cat", NULL}, NULL);
+    (void)state;
+    TOP("--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
+    assert_int_equal(output.status, 1);
+    assert_non_null(strstr(output.err, ": not under faultless\n"));
+    assert_int_equal(fl_live_victim_end(&v), 0);
+    TOP("--batch", "-n", "1", "-p", "2147483647");
+    assert_int_equal(output.status, 1);
+    assert_string_equal(output.err, "faultstat: 2147483647: No such process\n");
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    (void)state;
+    TOP("-n", "0");
+    assert_int_equal(output.status, 125);
+    TOP("-d", "0.01");
+    assert_int_equal(output.status, 125);
+    TOP("-s", "colour");
+    assert_int_equal(output.status, 125);
+    TOP("-p", "self");
+    assert_int_equal(output.status, 125);
+    TOP("word");
+    assert_int_equal(output.status, 125);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counters_are_those_of_the_program),
+        cmocka_unit_test(counters_of_all_threads_are_added),
+        cmocka_unit_test(a_plan_and_its_hits_are_seen),
+        cmocka_unit_test(memory_and_faults_are_the_kernels),
+        cmocka_unit_test(a_still_process_has_no_rates),
+        cmocka_unit_test(text_fits_into_80_columns),
+        cmocka_unit_test(all_processes_of_the_user_are_found_and_sorted),
+        cmocka_unit_test(a_process_without_the_library_is_not_listed),
+        cmocka_unit_test(wrong_options_are_refused),
+    };
+    int rc = fl_live_victim_skip("test_tools_top");
+    return rc != 0 ? rc : cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+/* The live page is no matter of the host program's: fork, exec, filters and signals are as without
+ * it, and nothing of it is to be found in the process or left behind. */
+#include "child.h"
+#include "live_victim.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct fl_output output;
+
+#define TOP(...) FL_LIVE_VICTIM_TOP(&output, __VA_ARGS__)
+
+/* ---- fork, exec, filters ---- */
+
+static void a_child_of_fork_has_figures_of_its_own(void **state)
+{
+    json_t *root;
+    struct fl_live_victim v = fl_live_victim_begin("fork", fl_live_victim_still);
+    json_t *parent = fl_child_json(fl_live_victim_line(&v));
+    json_t *child = fl_child_json(fl_live_victim_line(&v));
+    pid_t pid = (pid_t)fl_child_number(child, "pid");
+    (void)state;
+    assert_int_not_equal(pid, v.pid);
+    double of_parent = fl_child_number(fl_live_victim_top(v.pid, &root), "live_bytes");
+    json_decref(root);
+    const json_t *seen = fl_live_victim_top(pid, &root);
+    fl_live_victim_same(seen, child, "requests");
+    fl_live_victim_near(fl_child_number(seen, "live_bytes"), of_parent + (32 << 20), 0, "live");
+    json_decref(root);
+    json_decref(parent);
+    json_decref(child);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+static void exec_ends_it(void **state)
+{
+    char comm[32] = "";
+    char path[64];
+    json_t *root;
+    struct fl_live_victim v = fl_live_victim_begin("exec", fl_live_victim_still);
+    (void)state;
+    (void)fl_live_victim_line(&v);
+    (void)fl_live_victim_top(v.pid, &root);
+    json_decref(root);
+    assert_int_equal(write(v.in, "\nx\n", 3), 3);
+    assert_string_equal(fl_live_victim_line(&v), "x"); /* by cat */
+    snprintf(path, sizeof(path), "/proc/%d/comm", (int)v.pid);
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    assert_non_null(fgets(comm, sizeof(comm), f));
+    fclose(f);
+    assert_string_equal(comm, "cat\n");
+    TOP("--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
+    assert_int_equal(output.status, 1);
+    assert_non_null(strstr(output.err, ": not under faultless\n"));
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+static void a_strict_filter_is_no_obstacle(void **state)
+{
+    json_t *root;
+    struct fl_live_victim v = fl_live_victim_begin("filter", fl_live_victim_still);
+    json_t *said = fl_child_json(fl_live_victim_line(&v));
+    (void)state;
+    while (fl_live_victim_kib(v.pid, "status", "Seccomp:") != 1) {
+        usleep(1000);
+    }
+    fl_live_victim_same(fl_live_victim_top(v.pid, &root), said, "requests");
+    json_decref(root);
+    json_decref(said);
+    assert_int_equal(fl_live_victim_end(&v), 0); /* it was not killed */
+}
+
+/* A stopped process answers, too. */
+static void a_stopped_process_is_read(void **state)
+{
+    json_t *root;
+    struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
+    json_t *said = fl_child_json(fl_live_victim_line(&v));
+    (void)state;
+    assert_int_equal(kill(v.pid, SIGSTOP), 0);
+    fl_live_victim_same(fl_live_victim_top(v.pid, &root), said, "requests");
+    json_decref(root);
+    json_decref(said);
+    assert_int_equal(kill(v.pid, SIGCONT), 0);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+static size_t count_in(const char *path)
+{
+    size_t n = 0;
+    DIR *folder = opendir(path);
+    while (folder != NULL && readdir(folder) != NULL) {
+        n++;
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return n;
+}
+
+/* Numbers of pipes that both inherit from whoever runs this. */
+static void hide_pipes(char *line)
+{
+    for (char *at = line; (at = strstr(at, "pipe:[")) != NULL; at++) {
+        memset(at, '.', strcspn(at, "]"));
+    }
+}
+
+/* No descriptor and no shared mapping, and no file in a runtime folder, also after SIGKILL. */
+static void the_host_sees_nothing(void **state)
+{
+    static char line[16384];
+    static char without[16384];
+    char runtime[64];
+    char variable[96];
+    (void)state;
+    snprintf(runtime, sizeof(runtime), "%s", fl_child_folder);
+    snprintf(variable, sizeof(variable), "XDG_RUNTIME_DIR=%s", runtime);
+    size_t before = count_in("/dev/shm");
+    const char *const with[] = {"LD_PRELOAD=" FL_LIBRARY, variable, NULL};
+    struct fl_live_victim v = fl_live_victim_begin("files", NULL);
+    snprintf(without, sizeof(without), "%s", fl_live_victim_line(&v));
+    assert_int_equal(fl_live_victim_end(&v), 0);
+    v = fl_live_victim_begin("files", with);
+    hide_pipes(without);
+    snprintf(line, sizeof(line), "%s", fl_live_victim_line(&v));
+    hide_pipes(line);
+    assert_string_equal(line, without);
+    TOP("--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
+    assert_int_equal(output.status, 0);
+    assert_int_equal(kill(v.pid, SIGKILL), 0);
+    assert_int_equal(fl_live_victim_end(&v), 128 + SIGKILL);
+    assert_int_equal(count_in(runtime), 2); /* . and .. */
+    assert_int_equal(count_in("/dev/shm"), before);
+}
+
+/* ---- who may read ---- */
+
+/* As Yama answers, or a container's filter. */
+static void lose_the_right_to_read(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        _exit(99);
+    }
+}
+
+static void without_the_right_to_read_the_kernels_figures_remain(void **state)
+{
+    char row[512];
+    struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
+    (void)state;
+    (void)fl_live_victim_line(&v);
+    fl_live_victim_run_changed(&output, v.pid, lose_the_right_to_read);
+    assert_int_equal(output.status, 0);
+    assert_non_null(strstr(output.out, "no counters of 1 process: not permitted"));
+    const char *found = strstr(output.out, "victim_live");
+    assert_non_null(found);
+    snprintf(row, sizeof(row), "%.*s", (int)strcspn(found, "\n"), found);
+    /* Method, plan, hit rate and live; resident; reserve. */
+    char word[6][16];
+    assert_int_equal(sscanf(row, "victim_live %15s %15s %15s %15s %15s %15s", word[0], word[1],
+                            word[2], word[3], word[4], word[5]),
+                     6);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(strcmp(word[i], "-") == 0, i != 4);
+    }
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_child_of_fork_has_figures_of_its_own),
+        cmocka_unit_test(exec_ends_it),
+        cmocka_unit_test(a_strict_filter_is_no_obstacle),
+        cmocka_unit_test(a_stopped_process_is_read),
+        cmocka_unit_test(without_the_right_to_read_the_kernels_figures_remain),
+        cmocka_unit_test_setup_teardown(the_host_sees_nothing, fl_child_make_folder,
+                                        fl_child_remove_folder),
+    };
+    int rc = fl_live_victim_skip("test_tools_top_host");
+    return rc != 0 ? rc : cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+/* faultstat top on a terminal: what stands on the screen, what keys do, and that the terminal is given
+ * back. With FL_SHOW_SCREEN in its environment it prints the screen. */
+#include "live_victim.h"
+#include "terminal.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct fl_terminal terminal;
+static struct fl_live_victim victim;
+
+static int start_victim(void **state)
+{
+    (void)state;
+    victim = fl_live_victim_begin("work", fl_live_victim_still);
+    (void)fl_live_victim_line(&victim);
+    return 0;
+}
+
+static int end_victim(void **state)
+{
+    (void)state;
+    return fl_live_victim_end(&victim);
+}
+
+static void start_top(const char *term, const char *more)
+{
+    char pid[16];
+    snprintf(pid, sizeof(pid), "%d", (int)victim.pid);
+    fl_terminal_start(
+        &terminal,
+        (const char *const[]){FL_FAULTSTAT, "top", "-p", pid, "-d", "0.3", "-n", "100", NULL},
+        (const char *const[]){term, more, NULL});
+}
+
+static void the_screen_has_sums_titles_processes_and_help(void **state)
+{
+    (void)state;
+    start_top("TERM=xterm", NULL);
+    fl_terminal_await(&terminal, FL_TERMINAL_ROWS - 1, "q quit  s sort (live)");
+    fl_terminal_await(&terminal, 2, " victim_live ");
+    if (getenv("FL_SHOW_SCREEN") != NULL) {
+        for (int i = 0; i < FL_TERMINAL_ROWS; i++) {
+            printf("|%s|\n", terminal.cell[i]);
+        }
+    }
+    assert_non_null(strstr(terminal.cell[0], "1 process: live 48M, resident "));
+    assert_memory_equal(terminal.cell[1], "    PID COMMAND      METHOD PLAN  HIT%", 38);
+    assert_non_null(strstr(terminal.cell[1], "LIVE   RES RESRV  FLT/S HUGE% REM%"));
+    assert_int_equal(atoi(terminal.cell[2]), victim.pid);
+    assert_non_null(strstr(terminal.cell[2], "  48M "));
+    for (int i = 3; i < FL_TERMINAL_ROWS - 1; i++) {
+        assert_int_equal(strspn(terminal.cell[i], " "), FL_TERMINAL_COLUMNS);
+    }
+    assert_true(terminal.is_other && terminal.was_reverse);
+    fl_terminal_press(&terminal, "q");
+    assert_int_equal(fl_terminal_end(&terminal), 0);
+    assert_true(terminal.was_other && !terminal.is_other);
+}
+
+static void keys_sort_by_another_figure(void **state)
+{
+    (void)state;
+    start_top("TERM=xterm", NULL);
+    fl_terminal_await(&terminal, FL_TERMINAL_ROWS - 1, "(live)");
+    fl_terminal_press(&terminal, "s");
+    fl_terminal_await(&terminal, FL_TERMINAL_ROWS - 1, "(resident)");
+    fl_terminal_press(&terminal, "ss");
+    fl_terminal_await(&terminal, FL_TERMINAL_ROWS - 1, "(faults)");
+    fl_terminal_press(&terminal, "jkx\033[Bq"); /* scrolling, and keys that mean nothing */
+    assert_int_equal(fl_terminal_end(&terminal), 0);
+}
+
+static void a_narrow_terminal_has_fewer_columns(void **state)
+{
+    struct winsize narrow = {.ws_row = FL_TERMINAL_ROWS, .ws_col = 50};
+    (void)state;
+    start_top("TERM=xterm", NULL);
+    fl_terminal_await(&terminal, 1, "REM%");
+    assert_int_equal(ioctl(terminal.fd, TIOCSWINSZ, &narrow), 0); /* which sends SIGWINCH */
+    fl_terminal_await_gone(&terminal, 1, "REM%");
+    fl_terminal_await(&terminal, 1, "LIVE");
+    fl_terminal_press(&terminal, "q");
+    assert_int_equal(fl_terminal_end(&terminal), 0);
+}
+
+static void signals_give_the_terminal_back(void **state)
+{
+    static const int number[] = {SIGINT, SIGTERM, SIGHUP};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        start_top("TERM=xterm", NULL);
+        fl_terminal_await(&terminal, 2, " victim_live ");
+        assert_int_equal(kill(terminal.pid, number[i]), 0);
+        assert_int_equal(fl_terminal_end(&terminal), 0);
+        assert_true(terminal.was_other && !terminal.is_other);
+    }
+}
+
+static void no_color_means_plain_text(void **state)
+{
+    (void)state;
+    start_top("TERM=xterm", "NO_COLOR=1");
+    fl_terminal_await(&terminal, 2, " victim_live ");
+    fl_terminal_press(&terminal, "q");
+    assert_int_equal(fl_terminal_end(&terminal), 0);
+    assert_false(terminal.was_reverse);
+}
+
+static void a_dumb_terminal_gets_lines(void **state)
+{
+    (void)state;
+    start_top("TERM=dumb", NULL);
+    fl_terminal_await(&terminal, 2, " victim_live ");
+    assert_null(strchr(terminal.raw, '\033'));
+    assert_int_equal(kill(terminal.pid, SIGTERM), 0);
+    assert_int_equal(fl_terminal_end(&terminal), 128 + SIGTERM);
+}
+
+static void an_unknown_terminal_gets_lines(void **state)
+{
+    (void)state;
+    start_top("TERM=no-such-terminal", NULL);
+    fl_terminal_await(&terminal, 2, " victim_live ");
+    assert_null(strchr(terminal.raw, '\033'));
+    assert_int_equal(kill(terminal.pid, SIGTERM), 0);
+    assert_int_equal(fl_terminal_end(&terminal), 128 + SIGTERM);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_screen_has_sums_titles_processes_and_help),
+        cmocka_unit_test(keys_sort_by_another_figure),
+        cmocka_unit_test(a_narrow_terminal_has_fewer_columns),
+        cmocka_unit_test(signals_give_the_terminal_back),
+        cmocka_unit_test(no_color_means_plain_text),
+        cmocka_unit_test(a_dumb_terminal_gets_lines),
+        cmocka_unit_test(an_unknown_terminal_gets_lines),
+    };
+    int rc = fl_live_victim_skip("test_tools_top_screen");
+    return rc != 0 ? rc : cmocka_run_group_tests(tests, start_victim, end_victim);
+}
