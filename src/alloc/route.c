@@ -1,4 +1,5 @@
-/* Requests and frees of large blocks: this thread's cache, else the region, else the next allocator. */
+/* Requests and frees of large blocks: this thread's cache, else the region, else the next
+ * allocator. */
 #include "alloc/internal.h"
 #include "alloc/own.h"
 
@@ -69,7 +70,8 @@ FL_COLD void *fl_early(size_t n)
     return p != NULL ? p : fl_no_memory();
 }
 
-/* Memory is short, and the next allocator may hold some that is free: it cannot serve large requests any more. */
+/* Memory is short, and the next allocator may hold some that is free: it cannot serve large
+ * requests any more. */
 static void ask_next_to_trim(void)
 {
     if (FL_UNLIKELY(atomic_load_explicit(&fl_route.region->starved, memory_order_relaxed)) &&
@@ -101,7 +103,8 @@ void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align,
                                     enum fl_request_kind kind)
 {
-    bool may = c != NULL && fl_route.region->placing.nodes == 0 && fl_shelf_is_of_use(c) &&
+    bool nodes = fl_route.region->placing.nodes != 0;
+    bool may = c != NULL && (!nodes || fl_cache_is_home(c)) && fl_shelf_is_of_use(c) &&
                align <= fl_page.base && kind != FL_REQUEST_CALLOC;
     struct fl_extent *e = NULL;
 
@@ -111,6 +114,9 @@ static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align
     }
     if (e != NULL) {
         fl_call_worker(true);
+    }
+    if (e != NULL && FL_UNLIKELY(nodes) && fl_cache_look_is_due(c)) {
+        fl_cache_recall(fl_route.region, c, len);
     }
     return e;
 }
@@ -401,9 +407,7 @@ static FL_APART void free_extent(struct fl_extent *e)
         note_touched(e);
     }
     if (FL_LIKELY(c != NULL && fl_may_keep(e, longest))) {
-        bool shelved =
-            FL_UNLIKELY(c->uses_shelves) && !fl_region_is_closed(r) && fl_shelf_put(r, c, e);
-        e = shelved ? NULL : fl_cache_put(r, c, e);
+        e = fl_keep(c, e);
     } else if (c == NULL) {
         e = fl_keep_by_node(e, longest);
     }
