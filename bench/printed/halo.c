@@ -31,8 +31,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < steps; i++) {
         double *next = calloc((size_t)ROWS * COLUMNS, sizeof *next);
         own = smooth(grid, next);
-        MPI_Sendrecv(next + (ROWS - 2L) * COLUMNS, COLUMNS, MPI_DOUBLE, (rank + 1) % ranks, 0, next, COLUMNS, MPI_DOUBLE,
-                     (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Sendrecv(next + (ROWS - 2L) * COLUMNS, COLUMNS, MPI_DOUBLE, (rank + 1) % ranks, 0, next,
+                     COLUMNS, MPI_DOUBLE, (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
         MPI_Allreduce(&own, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
         free(grid);
         grid = next;

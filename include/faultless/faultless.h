@@ -1,7 +1,7 @@
 /* faultless: what a program may ask of the allocator that it runs under.
  *
- * Link with libfaultless.so, or look the functions up with dlsym(RTLD_DEFAULT, ...) to stay independent of it.
- * Status is 0 or -errno. */
+ * Link with libfaultless.so, or look the functions up with dlsym(RTLD_DEFAULT, ...) to stay
+ * independent of it. Status is 0 or -errno. */
 #ifndef FAULTLESS_FAULTLESS_H
 #define FAULTLESS_FAULTLESS_H
 
@@ -19,8 +19,9 @@ extern "C" {
 /* The library's version, such as "0.1.0". Constant.  Threads: any.  Signals: safe. */
 FL_API const char *fl_version(void);
 
-/* One snapshot. Sizes are bytes, the rest are counts since the process began (a fork's child goes on counting from its
- * parent's figures). Our own counters: for facts of the kernel's, such as page faults, see getrusage(2) and faultstat(1). */
+/* One snapshot. Sizes are bytes, the rest are counts since the process began (a fork's child goes
+ * on counting from its parent's figures). Our own counters: for facts of the kernel's, such as page
+ * faults, see getrusage(2) and faultstat(1). */
 struct fl_stats {
     uint64_t size;     /* set by the caller to sizeof(struct fl_stats) */
     uint64_t active;   /* 1: large requests are served from the window; 0: all is passed through */
@@ -63,8 +64,9 @@ struct fl_stats {
     uint64_t region_locks;    /* times that the region's lock was taken, by any thread */
 };
 
-/* Fills `*out`, as many fields as out->size covers. 0; -EINVAL when `out` is NULL or out->size is too small for `active`.
- * Threads: any; takes the region lock.  Signals: not safe.  Fork: child may call. */
+/* Fills `*out`, as many fields as out->size covers. 0; -EINVAL when `out` is NULL or out->size is
+ * too small for `active`. Threads: any; takes the region lock.  Signals: not safe.  Fork: child may
+ * call. */
 FL_API int fl_stats_read(struct fl_stats *out);
 
 /* How much of it is in memory, by the kernel's account: what fl_stats counts as held may wait for
@@ -100,28 +102,33 @@ struct fl_residency {
  * filter of the program's own nothing is asked, and all is unknown. */
 FL_API int fl_residency_read(struct fl_residency *out);
 
-/* Steps. A program that repeats itself (a training loop, a server's request) says where one iteration begins and ends. After a few
- * of them that were alike, the large blocks of the next one are served from one arena: each at the address that it had before,
- * populated. A step that turns out different costs memory and never correctness. What is not freed by the end of its step stays
- * where it is. Programs that say nothing are watched for steps, thread by thread (FAULTLESS_STEPS=auto).
+/* Steps. A program that repeats itself (a training loop, a server's request) says where one
+ * iteration begins and ends. After a few of them that were alike, the large blocks of the next one
+ * are served from one arena: each at the address that it had before, populated. A step that turns
+ * out different costs memory and never correctness. What is not freed by the end of its step stays
+ * where it is. Programs that say nothing are watched for steps, thread by thread
+ * (FAULTLESS_STEPS=auto).
  *
- * A context is one kind of loop. A thread may be in several, one within the other: its requests belong to the innermost. Several threads
- * may be in one at once (a server's, say): each learns from its own requests and has memory of its own, which it gets again
- * when it comes back; one that comes when another has left takes over what that one has learned. What a thread asks for that is in no context is
- * nobody's step, whoever it works for. NULL is the calling thread's own context, so that two calls are enough. */
+ * A context is one kind of loop. A thread may be in several, one within the other: its requests
+ * belong to the innermost. Several threads may be in one at once (a server's, say): each learns
+ * from its own requests and has memory of its own, which it gets again when it comes back; one that
+ * comes when another has left takes over what that one has learned. What a thread asks for that is
+ * in no context is no step of its own, whichever thread it works for. NULL is the calling thread's
+ * own context, so that two calls are enough. */
 struct fl_step_context;
 
-/* A new context in `*out`. 0; -ENOSYS when steps are off (FAULTLESS_STEPS=off, or the process is not served at all); -ENOMEM: no more
- * contexts (1,024) or no memory; -EINVAL: `out` is NULL.  Threads: any.  Signals: not safe. */
+/* A new context in `*out`. 0; -ENOSYS when steps are off (FAULTLESS_STEPS=off, or the process is
+ * not served at all); -ENOMEM: no more contexts (1,024) or no memory; -EINVAL: `out` is
+ * NULL.  Threads: any.  Signals: not safe. */
 FL_API int fl_step_new(struct fl_step_context **out);
 /* Its plans are forgotten; blocks stay. 0; -EBUSY when a thread is in it; -EINVAL for NULL;
  * -ENOSYS.  Threads: any.  Signals: not safe. */
 FL_API int fl_step_free(struct fl_step_context *ctx);
-/* A step begins, and ends. 0; begin: -EBUSY when 64 threads are in the context, -EINVAL when this one is already, -ENOMEM, -ENOSYS;
- * end: -EINVAL when the thread's innermost context is another one, -ENOSYS.
- * Threads: any.  Signals: not safe.  Fork: a child goes on with the step that its thread was in;
- * what other threads were in just then it learns anew. In a child that is not served all say
- * -ENOSYS. */
+/* A step begins, and ends. 0; begin: -EBUSY when 64 threads are in the context, -EINVAL when this
+ * one is already, -ENOMEM, -ENOSYS; end: -EINVAL when the thread's innermost context is another
+ * one, -ENOSYS. Threads: any.  Signals: not safe.  Fork: a child goes on with the step that its
+ * thread was in; what other threads were in just then it learns anew. In a child that is not served
+ * all say -ENOSYS. */
 FL_API int fl_step_begin(struct fl_step_context *ctx);
 FL_API int fl_step_end(struct fl_step_context *ctx);
 

@@ -59,8 +59,8 @@ FL_API int fl_heap_create(const struct fl_heap_options *o, struct fl_heap **out)
 /* -EBUSY: blocks are allocated. */
 FL_API int fl_heap_destroy(struct fl_heap *heap);
 
-/* A block of `len` bytes (0 is served as 1) at a multiple of `align`, a power of two; 0, and what is
- * below 64, is 64. Its bytes are anything.  Cost: O(log free blocks). */
+/* A block of `len` bytes (0 is served as 1) at a multiple of `align`, a power of two; 0, and what
+ * is below 64, is 64. Its bytes are anything.  Cost: O(log free blocks). */
 FL_API int fl_heap_alloc(struct fl_heap *heap, size_t len, size_t align, void **out);
 /* `len` as it was asked for. NULL: 0. -EINVAL: it is not the heap's, or a part of it is free. Its
  * pages stay with the heap. */
@@ -76,7 +76,8 @@ struct fl_heap_stats {
     uint64_t allocs, frees, refused; /* so far */
     uint64_t resident_bytes; /* in memory now, by the kernel's account; UINT64_MAX: unknown */
 };
-/* As many fields as out->size covers; what a newer header asks for is 0. -EINVAL: size is not set. */
+/* As many fields as out->size covers; what a newer header asks for is 0. -EINVAL: size is not
+ * set. */
 FL_API int fl_heap_stats_read(struct fl_heap *heap, struct fl_heap_stats *out);
 
 #ifdef __cplusplus

@@ -29,8 +29,8 @@
 namespace faultless
 {
 
-/* Owns a heap. It is moved, never copied; what was moved from owns nothing. Its end is the process's
- * where blocks are allocated still: std::terminate, for they would lose their memory. */
+/* Owns a heap. It is moved, never copied; what was moved from owns nothing. Its end is the
+ * process's where blocks are allocated still: std::terminate, for they would lose their memory. */
 class heap
 {
     struct fl_heap *handle_ = nullptr;
@@ -129,7 +129,8 @@ class heap_resource final : public std::pmr::memory_resource
     }
 };
 
-/* An allocator for the standard containers. One that is moved or swapped goes with its container. */
+/* An allocator for the standard containers. One that is moved or swapped goes with its
+ * container. */
 template <class T> class allocator
 {
     heap *heap_;

@@ -3,7 +3,7 @@
  *
  * The library fills one page at boot and writes it never again. It holds no figure: each is a sum
  * of terms, words in the library's own memory, which a reader fetches with process_vm_readv(2). So
- * the library's counters stay where they are, nobody pays for a reader that is not there, and there
+ * the library's counters stay where they are, a reader that is not there costs nothing, and there
  * is no file and no descriptor.
  *
  * An ELF note, name "faultless", type FL_LIVE_NOTE, leads to the page: its contents are an int64_t,

@@ -79,7 +79,7 @@ static inline int fl_step_is_channel(int fd)
  * Source: unix(7), send(2) MSG_NOSIGNAL. */
 static inline int fl_step_mark(void)
 {
-    static int fd = -2;             /* -2: not looked up yet; -1: nobody listens */
+    static int fd = -2;             /* -2: not looked up yet; -1: no listener */
     static uint64_t resumed_ns = 0; /* when the last mark returned */
     if (fd == -2) {
         const char *text = getenv("FAULTSTAT_STEP_FD");

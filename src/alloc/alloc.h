@@ -1,8 +1,10 @@
-/* malloc-shaped functions under fl_ names: which allocator serves a request, which one owns a pointer.
+/* malloc-shaped functions under fl_ names: which allocator serves a request, which one owns a
+ * pointer.
  *
- * A request of at least the threshold is served from the window; the rest, and what the window refuses, goes to the
- * next allocator in the preload order. A pointer is ours when it lies in the window: one subtract and compare.
- * State: fl_route, written at boot by runtime/, read-mostly afterwards. */
+ * A request of at least the threshold is served from the window; the rest, and what the window
+ * refuses, goes to the next allocator in the preload order. A pointer is ours when it lies in the
+ * window: one subtract and compare. State: fl_route, written at boot by runtime/, read-mostly
+ * afterwards. */
 #ifndef FL_ALLOC_ALLOC_H
 #define FL_ALLOC_ALLOC_H
 
@@ -33,7 +35,8 @@ enum fl_boot_state { FL_BOOT_NONE, FL_BOOT_RUNNING, FL_BOOT_DONE };
 
 struct fl_route {
     size_t
-        threshold; /* bytes. 0 before boot, so that the first request of any size comes to us; SIZE_MAX: off */
+        /* bytes. 0 before boot, so that the first request of any size comes to us; SIZE_MAX: off */
+        threshold;
     uintptr_t window_base;
     size_t window_len; /* 0 before boot */
     struct fl_next next;
@@ -44,7 +47,8 @@ struct fl_route {
     void (*boot)(void);       /* plugged in by runtime/ at compile time: idempotent, any thread */
     /* Plugged in by boot: has fl_thread_end called with `c` when this thread ends. */
     void (*thread_ends)(struct fl_cache *c);
-    /* Plugged in by boot: what has to be done once before the first large request. Cheap when it has been. */
+    /* Plugged in by boot: what has to be done once before the first large request. Cheap when it
+     * has been. */
     void (*first_large)(void);
 };
 
@@ -55,8 +59,9 @@ static inline bool fl_is_ours(const void *p)
     return (uintptr_t)p - fl_route.window_base < fl_route.window_len;
 }
 
-/* Requests of at least the threshold, or any before boot. NULL with errno ENOMEM when neither the window nor the next
- * allocator has the memory.  Threads: any.  Signals: as far as the next allocator allows.  Context: early. */
+/* Requests of at least the threshold, or any before boot. NULL with errno ENOMEM when neither the
+ * window nor the next allocator has the memory.  Threads: any.  Signals: as far as the next
+ * allocator allows.  Context: early. */
 void *fl_malloc_large(size_t n);
 void *fl_calloc_large(size_t n);
 /* `align` a power of two. */

@@ -13,8 +13,8 @@ void fl_call_worker_now(bool may_allocate);
 void fl_age_alone(void);
 /* As fl_from_cache. */
 struct fl_extent *fl_from_node_cache(size_t len);
-/* Several nodes: the claimed `e` into the thread's cache. Returns what has to go to the region; NULL:
- * nothing. */
+/* Several nodes: the claimed `e` into the thread's cache. Returns what has to go to the region;
+ * NULL: nothing. */
 struct fl_extent *fl_keep_by_node(struct fl_extent *e, size_t longest);
 
 /* `longest`: r->cache_max. */

@@ -101,8 +101,8 @@ static void *move_pages(struct fl_extent *e, size_t len)
 }
 
 /* A block that cannot stay where it is, in a step that is served: a request of the step. Without a
- * place in the plan its pages move, where they can, and else it is copied. NULL: not to be had, which
- * move_block finds once more. */
+ * place in the plan its pages move, where they can, and else it is copied. NULL: not to be had,
+ * which move_block finds once more. */
 static void *move_in_step(struct fl_extent *e, void *p, size_t len, size_t n)
 {
     struct fl_extent *to = fl_from_plan(len);

@@ -1,4 +1,5 @@
-/* Requests and frees of large blocks: this thread's cache, else the region, else the next allocator. */
+/* Requests and frees of large blocks: this thread's cache, else the region, else the next
+ * allocator. */
 #include "alloc/internal.h"
 #include "alloc/own.h"
 
@@ -69,7 +70,8 @@ FL_COLD void *fl_early(size_t n)
     return p != NULL ? p : fl_no_memory();
 }
 
-/* Memory is short, and the next allocator may hold some that is free: it cannot serve large requests any more. */
+/* Memory is short, and the next allocator may hold some that is free: it cannot serve large
+ * requests any more. */
 static void ask_next_to_trim(void)
 {
     if (FL_UNLIKELY(atomic_load_explicit(&fl_route.region->starved, memory_order_relaxed)) &&
@@ -203,7 +205,7 @@ static FL_APART struct fl_extent *from_step(size_t len, size_t align, enum fl_re
 /* What the thread has at hand; NULL: nothing. */
 static FL_INLINE struct fl_extent *from_hand(size_t len, size_t align, enum fl_request_kind kind)
 {
-    if (FL_UNLIKELY(fl_plan_turn != NULL)) {
+    if (FL_UNLIKELY(fl_plan_cursor != NULL)) {
         return from_step(len, align, kind);
     }
     return align <= fl_page.base ? fl_from_cache(len) : NULL;
@@ -222,7 +224,7 @@ static FL_APART void *malloc_unplanned(size_t n)
     return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_from_region(n);
 }
 
-static FL_APART void *malloc_long(struct fl_turn *t, size_t n)
+static FL_APART void *malloc_long(struct fl_cursor *t, size_t n)
 {
     struct fl_extent *e = fl_plan_take_long(t, n);
 
@@ -231,7 +233,7 @@ static FL_APART void *malloc_long(struct fl_turn *t, size_t n)
 
 void *fl_malloc_large(size_t n)
 {
-    struct fl_turn *t = fl_plan_turn;
+    struct fl_cursor *t = fl_plan_cursor;
 
     if (FL_LIKELY(t == NULL)) {
         return malloc_unplanned(n);
@@ -251,7 +253,7 @@ static FL_COLD void *clear_hollow(struct fl_extent *e, size_t n)
 }
 
 /* What the thread's plan expects next; NULL: it does not. */
-static FL_APART struct fl_extent *as_planned(struct fl_turn *t, size_t n)
+static FL_APART struct fl_extent *as_planned(struct fl_cursor *t, size_t n)
 {
     struct fl_extent *e = fl_plan_take_next(t, n);
 
@@ -260,7 +262,7 @@ static FL_APART struct fl_extent *as_planned(struct fl_turn *t, size_t n)
 
 void *fl_calloc_large(size_t n)
 {
-    struct fl_extent *e = fl_plan_turn != NULL ? as_planned(fl_plan_turn, n) : NULL;
+    struct fl_extent *e = fl_plan_cursor != NULL ? as_planned(fl_plan_cursor, n) : NULL;
 
     if (e != NULL) {
         return memset(fl_block(e), 0, n);
@@ -304,7 +306,7 @@ static FL_APART void *memalign_unplanned(size_t align, size_t n)
     return is_bound() ? fl_no_memory() : fl_next_aligned(fl_route.next.memalign, align, n);
 }
 
-static FL_APART void *memalign_long(struct fl_turn *t, size_t align, size_t n)
+static FL_APART void *memalign_long(struct fl_cursor *t, size_t align, size_t n)
 {
     struct fl_extent *e = fl_plan_take_long(t, n);
 
@@ -313,7 +315,7 @@ static FL_APART void *memalign_long(struct fl_turn *t, size_t align, size_t n)
 
 void *fl_memalign_large(size_t align, size_t n)
 {
-    struct fl_turn *t = fl_plan_turn;
+    struct fl_cursor *t = fl_plan_cursor;
 
     if (FL_LIKELY(t == NULL || align > FL_GRANULE)) {
         return memalign_unplanned(align, n);
@@ -337,7 +339,7 @@ static FL_APART int posix_memalign_long(void **out, size_t align, size_t n)
 
 int fl_posix_memalign_large(void **out, size_t align, size_t n)
 {
-    struct fl_turn *t = fl_plan_turn;
+    struct fl_cursor *t = fl_plan_cursor;
 
     if (FL_LIKELY(t == NULL || align > FL_GRANULE)) {
         return posix_memalign_long(out, align, n);

@@ -1,4 +1,5 @@
-/* Pure helpers: ranges, rounding, text building, number parsing. No system call, no global, any context.
+/* Pure helpers: ranges, rounding, text building, number parsing. No system call, no global, any
+ * context.
  *
  * Everything here may run before libc is initialised and inside signal handlers. */
 #ifndef FL_BASE_BASE_H
@@ -19,7 +20,8 @@
 
 enum { FL_KIB = 1 << 10, FL_MIB = 1 << 20 };
 
-/* Half-open span of addresses [base, base + len). len is bytes; an empty range has len 0 and any base. */
+/* Half-open span of addresses [base, base + len). len is bytes; an empty range has len 0 and any
+ * base. */
 struct fl_range {
     uintptr_t base;
     size_t len;
@@ -63,12 +65,15 @@ struct fl_range fl_range_common(struct fl_range a, struct fl_range b);
 /* Of two ranges one: both, where they touch, else the longer. */
 struct fl_range fl_range_join(struct fl_range a, struct fl_range b);
 
-/* Clears memory by stores that leave the caches as they are (plain memset where there are none such).
+/* Clears memory by stores that leave the caches as they are (plain memset where there are none
+ * such).
  *   base  aligned as it comes; whole cache lines inside are streamed.
- * The zeros are ordered before what the caller stores next. Cost: 12 ms a GiB, a quarter of the kernel's clearing. */
+ * The zeros are ordered before what the caller stores next. Cost: 12 ms a GiB, a quarter of the
+ * kernel's clearing. */
 void fl_zero_streaming(void *base, size_t len);
 
-/* Copies by such stores. Any addresses, which do not overlap; what is copied is ordered before what the caller stores next. */
+/* Copies by such stores. Any addresses, which do not overlap; what is copied is ordered before what
+ * the caller stores next. */
 void fl_copy_streaming(void *to, const void *from, size_t len);
 
 /* Scratch of the caller's, carved from its start in whole cache lines. A callee gets it by value:
@@ -110,19 +115,20 @@ int fl_parse_size(const char *s, uint64_t *out);
 /* Plain decimal number. Errors as fl_parse_size. */
 int fl_parse_u64(const char *s, uint64_t *out);
 
-/* Decimal number such as 1, 0.92 or .5, in millionths. Further digits are dropped, but what is more than 0 stays so.
- * Errors as fl_parse_size. */
+/* Decimal number such as 1, 0.92 or .5, in millionths. Further digits are dropped, but what is more
+ * than 0 stays so. Errors as fl_parse_size. */
 int fl_parse_millionths(const char *s, uint64_t *out);
 
 /* 1 for 1, on, yes, true; 0 for 0, off, no, false and the empty string; -EINVAL else. */
 int fl_parse_bool(const char *s);
 
-/* Number that follows the first occurrence of `key` in `text` (spaces skipped), as in /proc/meminfo.
- * Returns false when the key is absent or no digit follows. */
+/* Number that follows the first occurrence of `key` in `text` (spaces skipped), as in
+ * /proc/meminfo. Returns false when the key is absent or no digit follows. */
 bool fl_parse_after(const char *text, const char *key, uint64_t *out);
 
-/* The next piece of a list such as "0-3,8", which ends with the text or its line: first and last number, and `*s` moved to the
- * piece after it. Returns 0; -ENOENT at the end; -EINVAL where there is no such list (a comma before the end is none). */
+/* The next piece of a list such as "0-3,8", which ends with the text or its line: first and last
+ * number, and `*s` moved to the piece after it. Returns 0; -ENOENT at the end; -EINVAL where there
+ * is no such list (a comma before the end is none). */
 int fl_parse_span(const char **s, uint64_t *first, uint64_t *last);
 
 /* How many single-letter edits turn `a` into `b`; at most 64 letters of each are looked at. */

@@ -1,4 +1,4 @@
-/* Copies by stores that leave the caches as they are: for buffers that a device reads next, and nobody else. */
+/* Copies by stores that leave the caches as they are: for buffers that a device reads next. */
 #include "base/base.h"
 
 #include <string.h>

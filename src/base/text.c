@@ -1,4 +1,5 @@
-/* Text without stdio: what diagnostics are written with before libc is up and while locks are held. */
+/* Text without stdio: what diagnostics are written with before libc is up and while locks are
+ * held. */
 #include "base/base.h"
 
 struct fl_text fl_text_on(char *buf, size_t size)

@@ -6,7 +6,8 @@
 #if defined(__SSE2__)
 #include <emmintrin.h>
 
-/* Whole cache lines. 16-byte stores are as fast as wider ones: memory sets the pace (EPYC, 1 GiB: 11.9 ms, AVX 11.8). */
+/* Whole cache lines. 16-byte stores are as fast as wider ones: memory sets the pace (EPYC, 1 GiB:
+ * 11.9 ms, AVX 11.8). */
 static void stream_lines(unsigned char *p, size_t len)
 {
     const __m128i zero = _mm_setzero_si128();
@@ -18,7 +19,8 @@ static void stream_lines(unsigned char *p, size_t len)
         _mm_stream_si128(line + 2, zero);
         _mm_stream_si128(line + 3, zero);
     }
-    _mm_sfence(); /* such stores have no order with others: who is told that this is zero finds it so */
+    /* such stores have no order with others: who is told that this is zero finds it so */
+    _mm_sfence();
 }
 #else
 static void stream_lines(unsigned char *p, size_t len)

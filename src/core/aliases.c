@@ -1,7 +1,8 @@
 /* Environment names of others for options of ours. Ours win.
  *
- * Sources: DeepRec's documentation of its memory optimisation on CPUs; MXNet's env_var.md, and what its code reads instead;
- * PaddlePaddle's flags.cc and the page "memory management flags" of its guide. */
+ * Sources: DeepRec's documentation of its memory optimisation on CPUs; MXNet's env_var.md, and what
+ * its code reads instead; PaddlePaddle's flags.cc and the page "memory management flags" of its
+ * guide. */
 #include "core/core.h"
 
 #include <errno.h>

@@ -55,71 +55,78 @@ struct fl_names {
 
 /* `env`: NULL, as for AT_SECURE: no rank. Reads procfs.  Threads: boot only.  Context: early. */
 void fl_names_read(struct fl_names *n, char *const env[]);
-/* `name` with %p as `pid` (0: it stays), %h and %r; any other % stays. False: it is cut.  Signals: safe. */
+/* `name` with %p as `pid` (0: it stays), %h and %r; any other % stays. False: it is cut.  Signals:
+ * safe. */
 bool fl_names_expand(const struct fl_names *n, const char *name, int pid, char *out, size_t size);
 
 /* ALIAS: by a name of others, see fl_options_aliases. */
 enum fl_option_origin { FL_ORIGIN_DEFAULT, FL_ORIGIN_ENVIRONMENT, FL_ORIGIN_ALIAS };
 
-/* Values by FL_OPTION_<name>. Texts are copies: a program may write its title over the environment (setproctitle). */
+/* Values by FL_OPTION_<name>. Texts are copies: a program may write its title over the environment
+ * (setproctitle). */
 struct fl_options {
     /* Unit as in the table; WORDS: bits of enum fl_disable; REAL and GIBS: millionths. */
     uint64_t value[FL_OPTION_COUNT];
-    /* TEXT options: NULL when unset or empty. POLICY: the list of nodes behind the colon ("all", or numbers below FL_NODE_IDS). */
+    /* TEXT options: NULL when unset or empty. POLICY: the list of nodes behind the colon ("all", or
+     * numbers below FL_NODE_IDS). */
     const char *text[FL_OPTION_COUNT];
     enum fl_option_origin origin[FL_OPTION_COUNT];
-    /* What a value of 0 comes to where it stands for automatic; 0: that is said in words. Written by
-     * who knows it, for fl_options_confirm alone. */
+    /* What a value of 0 comes to where it stands for automatic; 0: that is said in words. Written
+     * by who knows it, for fl_options_confirm alone. */
     uint64_t automatic[FL_OPTION_COUNT];
     struct fl_names names; /* written by who read them */
     unsigned nbad;         /* values and names that were refused; each has had its line on stderr */
-    unsigned ranks;        /* fl_ranks, written by who asked it; 0: nobody has */
+    unsigned ranks;        /* fl_ranks, written by the thread that asked; 0: not asked yet */
     size_t kept;           /* bytes of texts in use */
     char texts[FL_OPTION_TEXTS];
 };
 
-/* Fills `o` from the defaults and from `env` (NULL: defaults only, as for AT_SECURE).
- * A wrong value gets one line on stderr and the default; an unknown FAULTLESS_ name one line with the nearest name.
- * Threads: boot only.  Context: early. */
+/* Fills `o` from the defaults and from `env` (NULL: defaults only, as for AT_SECURE). A wrong value
+ * gets one line on stderr and the default; an unknown FAULTLESS_ name one line with the nearest
+ * name. Threads: boot only.  Context: early. */
 void fl_options_read(struct fl_options *o, char *const env[]);
 
-/* One line an option on stderr: name, the value in force, origin: default, environment, automatic. */
+/* One line an option on stderr: name, the value in force, origin: default, environment,
+ * automatic. */
 void fl_options_confirm(const struct fl_options *o);
-/* After that: what is not set by our own name, and is by one that users of DeepRec, MXNet or PaddlePaddle know. Of several the first in
- * the table of aliases.c counts. What is not understood, or out of our option's range, is said once and ignored.
- * Cost: one pass over `env`, which looks at an entry's first letter. */
+/* After that: what is not set by our own name, and is by one that users of DeepRec, MXNet or
+ * PaddlePaddle know. Of several the first in the table of aliases.c counts. What is not understood,
+ * or out of our option's range, is said once and ignored. Cost: one pass over `env`, which looks at
+ * an entry's first letter. */
 void fl_options_aliases(struct fl_options *o, char *const env[]);
-/* What `value` would be for that option: 0 and the number; -EINVAL; -ERANGE with the number. Says nothing. */
+/* What `value` would be for that option: 0 and the number; -EINVAL; -ERANGE with the number. Says
+ * nothing. */
 int fl_option_parse(enum fl_option_id id, const char *value, uint64_t *out);
 uint64_t fl_option_preset(enum fl_option_id id);
 
 /* Is there a % in any text?  Context: early. */
 bool fl_options_want_names(const struct fl_options *o);
-/* Replaces %p, %h and %r in that option's text, which is a file's name. What is too long then has one
- * line on stderr, and is unset.  Threads: boot only. */
+/* Replaces %p, %h and %r in that option's text, which is a file's name. What is too long then has
+ * one line on stderr, and is unset.  Threads: boot only. */
 void fl_options_expand(struct fl_options *o, enum fl_option_id id, int pid);
 
-/* How many processes share this host's memory with this one, itself counted: FAULTLESS_HOST_SHARE, else the launchers'
- * variables in `env` (NULL, as for AT_SECURE: none). At least 1. A variable of others that is not understood is ignored.
- * Where one launcher starts another (mpirun, torchrun) the greatest number counts.
- * Threads: boot only.  Context: early. */
+/* How many processes share this host's memory with this one, itself counted: FAULTLESS_HOST_SHARE,
+ * else the launchers' variables in `env` (NULL, as for AT_SECURE: none). At least 1. A variable of
+ * others that is not understood is ignored. Where one launcher starts another (mpirun, torchrun)
+ * the greatest number counts. Threads: boot only.  Context: early. */
 unsigned fl_ranks(const struct fl_options *o, char *const env[]);
 
 /* A span of addresses and how its parts become memory.  Lock: the owner's, but for `grown`. */
 struct fl_vspace {
     struct fl_range all;
     _Atomic size_t
-        grown; /* bytes from all.base that fl_vspace_grow made usable; only grows. Read without the lock */
+        /* bytes from all.base that fl_vspace_grow made usable; only grows. Read without the lock */
+        grown;
     bool reserved;        /* PROT_NONE lies where nothing is in use; else nothing is mapped there */
     _Atomic bool unnamed; /* the kernel takes no names. Relaxed: any thread finds it out */
     bool huge;            /* what fl_vspace_grow makes usable may be huge pages */
     const char *name;     /* shown in /proc/PID/maps */
-    void (*mapped)(struct fl_range part); /* told of each part that is committed; NULL: nobody */
+    void (*mapped)(struct fl_range part); /* told of each part that is committed; NULL: none */
 };
 
-/* Takes `len` bytes of addresses. `at` != 0: exactly there, mapping nothing; -EEXIST when something is mapped at its
- * first page, or another -errno where such addresses do not exist. `at` 0: anywhere at a multiple of `align`, reserved;
- * -ENOMEM.  Context: early. */
+/* Takes `len` bytes of addresses. `at` != 0: exactly there, mapping nothing; -EEXIST when something
+ * is mapped at its first page, or another -errno where such addresses do not exist. `at` 0:
+ * anywhere at a multiple of `align`, reserved; -ENOMEM.  Context: early. */
 int fl_vspace_claim(struct fl_vspace *v, size_t len, size_t align, uintptr_t at, const char *name);
 void fl_vspace_release(struct fl_vspace *v);
 
@@ -127,22 +134,25 @@ void fl_vspace_release(struct fl_vspace *v);
  * -EEXIST when others have mapped something there, with nothing changed.
  *   huge  advise huge pages; else base pages. */
 int fl_vspace_commit(struct fl_vspace *v, struct fl_range part, bool huge);
-/* Gives memory, charge and map of `part` back. Its pages are gone when it returns 0; -errno with nothing changed. */
+/* Gives memory, charge and map of `part` back. Its pages are gone when it returns 0; -errno with
+ * nothing changed. */
 int fl_vspace_decommit(struct fl_vspace *v, struct fl_range part);
 
-/* For spans that are filled from the front: makes the first `upto` bytes usable. 0; -ENOMEM with nothing changed. */
+/* For spans that are filled from the front: makes the first `upto` bytes usable. 0; -ENOMEM with
+ * nothing changed. */
 int fl_vspace_grow(struct fl_vspace *v, size_t upto);
 
-/* What the machine, the memory cgroups (v1 and v2, with ancestors) and the process's limits leave. Bytes; UINT64_MAX:
- * no bound is known. */
+/* What the machine, the memory cgroups (v1 and v2, with ancestors) and the process's limits leave.
+ * Bytes; UINT64_MAX: no bound is known. */
 struct fl_memory {
     uint64_t headroom; /* what can still be taken: MemAvailable, a cgroup's limit less its use */
     uint64_t
         unused; /* of cgroups' limits, with nothing reclaimed: what could be is told seconds late */
-    /* Of the headroom, what may be populated unasked: half of each total stays, the rest is divided by the ranks. */
+    /* Of the headroom, what may be populated unasked: half of each total stays, the rest is divided
+     * by the ranks. */
     uint64_t eager;
-    /* Free memory that may be held: an eighth of RLIMIT_AS, RLIMIT_DATA, or, under overcommit_memory=2, of this rank's
-     * part of CommitLimit. They count maps. */
+    /* Free memory that may be held: an eighth of RLIMIT_AS, RLIMIT_DATA, or, under
+     * overcommit_memory=2, of this rank's part of CommitLimit. They count maps. */
     uint64_t keep;
     uint64_t most; /* the least of all totals: RAM, limits of cgroups */
     bool bounded;  /* there is a bound of the process's own, not the machine alone */
@@ -150,8 +160,8 @@ struct fl_memory {
 
 enum { FL_CGROUP_PATH = 512, FL_CGROUP_LEVELS = 16 };
 
-/* Room to read files in: a thread that asks for memory may have a stack of a few KiB. And what need not be looked up
- * each time. All zero is a good beginning. Lock: the owner's. */
+/* Room to read files in: a thread that asks for memory may have a stack of a few KiB. And what need
+ * not be looked up each time. All zero is a good beginning. Lock: the owner's. */
 struct fl_memory_scratch {
     /* Written by the owner, once. */
     unsigned ranks; /* fl_ranks; 0 is 1 */
@@ -175,9 +185,10 @@ struct fl_memory_scratch {
     uint64_t found_ns; /* when it was found */
 };
 
-/* Which cgroups there are, their limits and overcommit_memory are searched for at each 16th look, when a second has
- * passed, and when a cgroup that was there is gone. How much is used is read each time.
- * Cost: some 10 us, 20 more for a cgroup with a limit; a search 40 (reads procfs).  Context: early. */
+/* Which cgroups there are, their limits and overcommit_memory are searched for at each 16th look,
+ * when a second has passed, and when a cgroup that was there is gone. How much is used is read each
+ * time. Cost: some 10 us, 20 more for a cgroup with a limit; a search 40 (reads procfs).  Context:
+ * early. */
 void fl_memory_look(struct fl_memory *m, struct fl_memory_scratch *s);
 
 #endif

@@ -1,11 +1,12 @@
-/* How much memory may still be taken, and held: the machine, the memory cgroups above this process, its limits.
+/* How much memory may still be taken, and held: the machine, the memory cgroups above this process,
+ * its limits.
  *
- * Ranks: what may be populated unasked is divided. Each rank may take an N-th of what is left above the half that stays
- * for all: those that look at the same moment do not together take more than there is. And as long as the owner tells
- * what it holds, no more than an N-th of that half in all: a rank that looks often, or comes first, leaves the others
- * theirs. What is used up, and what limits the process alone, is a fact and not divided.
- * Sources: proc(5) meminfo; cgroups(7); kernel docs cgroup-v2 memory.max and memory.high, cgroup-v1
- * memory.limit_in_bytes. */
+ * Ranks: what may be populated unasked is divided. Each rank may take an N-th of what is left above
+ * the half that stays for all: those that look at the same moment do not together take more than
+ * there is. And as long as the owner tells what it holds, no more than an N-th of that half in all:
+ * a rank that looks often, or comes first, leaves the others theirs. What is used up, and what
+ * limits the process alone, is a fact and not divided. Sources: proc(5) meminfo; cgroups(7); kernel
+ * docs cgroup-v2 memory.max and memory.high, cgroup-v1 memory.limit_in_bytes. */
 #include "core/core.h"
 
 #include <string.h>
@@ -83,7 +84,8 @@ static bool bound_by_cgroup(struct fl_memory *m, struct fl_memory_scratch *s,
         return false;
     }
     uint64_t unused = l->limit > usage ? l->limit - usage : 0;
-    /* What is reclaimable can only add to that: it takes long to read, and where this is not the least it does not count. */
+    /* What is reclaimable can only add to that: it takes long to read, and where this is not the
+     * least it does not count. */
     bool may_bind = unused < m->headroom || eager_part(s, l->limit, unused) < m->eager;
     if (may_bind && read_below(s, l, "/memory.stat") == 0) {
         (void)fl_parse_after(s->text, f->reclaimable, &cache);
@@ -114,7 +116,8 @@ static void find_levels(struct fl_memory_scratch *s, int flavour)
     }
 }
 
-/* Keeps the folder of the cgroup whose path begins after `mark` in s->text, and goes on to the line's end. */
+/* Keeps the folder of the cgroup whose path begins after `mark` in s->text, and goes on to the
+ * line's end. */
 static bool keep_own(struct fl_memory_scratch *s, int flavour, const char *mark)
 {
     const char *path = strstr(s->text, mark);
@@ -133,7 +136,8 @@ static bool keep_own(struct fl_memory_scratch *s, int flavour, const char *mark)
     return true;
 }
 
-/* The lines of /proc/self/cgroup that are about memory: v2's "0::", v1's whose controllers name it. */
+/* The lines of /proc/self/cgroup that are about memory: v2's "0::", v1's whose controllers name
+ * it. */
 static void search(struct fl_memory_scratch *s)
 {
     s->nlevel = 0;

@@ -1,4 +1,5 @@
-/* The option table, for those of this folder that read it and print it. One folder's inner header. */
+/* The option table, for those of this folder that read it and print it. One folder's inner
+ * header. */
 #ifndef FL_CORE_OPTIONS_H
 #define FL_CORE_OPTIONS_H
 

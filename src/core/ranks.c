@@ -1,15 +1,17 @@
-/* How many processes share this host: what the user says, else what the launcher of the ranks left in the environment.
+/* How many processes share this host: what the user says, else what the launcher of the ranks left
+ * in the environment.
  *
- * Sources: Open MPI's documentation, "Environment variables set for MPI applications"; torchrun's; srun(1) and
- * sbatch(1), output environment variables; MPICH's and Intel MPI's Hydra; HPE's PALS and Cray PMI. */
+ * Sources: Open MPI's documentation, "Environment variables set for MPI applications"; torchrun's;
+ * srun(1) and sbatch(1), output environment variables; MPICH's and Intel MPI's Hydra; HPE's PALS
+ * and Cray PMI. */
 #include "core/core.h"
 
 #include <string.h>
 
 enum { MOST = 4096 }; /* ranks; as many as FAULTLESS_HOST_SHARE may say */
 
-/* STARTED: a launcher says what it started. ASKED: what a Slurm job asked for, which counts where nobody says more: a
- * shell has it, too, that starts one process alone. */
+/* STARTED: a launcher says what it started. ASKED: what a Slurm job asked for, which counts where
+ * no launcher says more: a shell has it, too, that starts one process alone. */
 enum source { STARTED, ASKED, SOURCES };
 
 static const struct {
@@ -36,7 +38,8 @@ static bool parse_count(const char **s, unsigned *out)
     return *out >= 1 && *out <= MOST;
 }
 
-/* The largest of Slurm's counts, a node each: "4", "4(x2)" for two nodes of 4, "4(x2),3". 0: it is no such list. */
+/* The largest of Slurm's counts, a node each: "4", "4(x2)" for two nodes of 4, "4(x2),3". 0: it is
+ * no such list. */
 static unsigned largest_count(const char *s)
 {
     unsigned largest = 0, count, nodes;

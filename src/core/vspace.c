@@ -1,14 +1,15 @@
 /* A span of addresses that is ours, and the parts of it that are mapped.
  *
- * Usually nothing is mapped where nothing is in use: the span lies where the kernel places no map by itself, and each
- * part is mapped when it is wanted (MAP_FIXED_NOREPLACE, Linux 4.17) and unmapped when it is given back. So RLIMIT_AS,
- * RLIMIT_DATA, overcommit_memory=2, mlockall and a setrlimit at run time count what is held and no more. Where those
- * addresses are not to be had, the span is reserved as PROT_NONE and parts of it are made writable. Source: mmap(2). */
+ * Usually nothing is mapped where nothing is in use: the span lies where the kernel places no map
+ * by itself, and each part is mapped when it is wanted (MAP_FIXED_NOREPLACE, Linux 4.17) and
+ * unmapped when it is given back. So RLIMIT_AS, RLIMIT_DATA, overcommit_memory=2, mlockall and a
+ * setrlimit at run time count what is held and no more. Where those addresses are not to be had,
+ * the span is reserved as PROT_NONE and parts of it are made writable. Source: mmap(2). */
 #include "core/core.h"
 
 #include <errno.h>
 
-/* Small: whoever calls mlockall under the usual 8 MiB of RLIMIT_MEMLOCK counts it too. */
+/* Small: a program that calls mlockall under the usual 8 MiB of RLIMIT_MEMLOCK counts it too. */
 static const size_t grow_chunk = (size_t)256 << 10;
 
 static int claim_unmapped(struct fl_vspace *v, size_t len, uintptr_t at)
@@ -103,7 +104,7 @@ int fl_vspace_grow(struct fl_vspace *v, size_t upto)
     }
     fl_lock_permit_calls(false);
     if (rc == 0) {
-        /* release: whoever reads the new bound may read what lies below it */
+        /* release: a thread that reads the new bound may read what lies below it */
         atomic_store_explicit(&v->grown, end, memory_order_release);
     }
     return rc;

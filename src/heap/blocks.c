@@ -33,7 +33,8 @@ static bool fits(const struct fl_extent *e, size_t len, size_t align)
     return lead <= e->len && len <= e->len - lead;
 }
 
-/* Where an aligned piece fits wherever the extent begins, by the tree; else each one is looked at. */
+/* Where an aligned piece fits wherever the extent begins, by the tree; else each one is looked
+ * at. */
 static struct fl_extent *find(struct fl_heap *h, size_t len, size_t align)
 {
     size_t want = len + (align - FL_HEAP_UNIT);

@@ -1,8 +1,9 @@
 /* Heaps: what a program takes by <faultless/heap.h>. A tie of what is there: addresses with a name
  * (core's vspace), a node and pages ahead of use (region's pin.h), first fit (region's tree.h).
  *
- * A heap is two spans: `data`, which its blocks fill, and `records`, which begins with the heap itself
- * and goes on with descriptors. Only free extents have one: who frees a block says how long it is.
+ * A heap is two spans: `data`, which its blocks fill, and `records`, which begins with the heap
+ * itself and goes on with descriptors. Only free extents have one: who frees a block says how long
+ * it is.
  *
  * Invariants, checked by fl_heap_check:
  * H1  free extents lie in `data`, at multiples of FL_HEAP_UNIT; no two of them touch.

@@ -60,7 +60,7 @@ static void spread(struct fl_placement *out, uint64_t set, size_t chunk)
     out->chunk = chunk;
 }
 
-/* Nobody has said which of the nodes of out->prefer. */
+/* It is not said which of the nodes of out->prefer. */
 static void by_size(const struct fl_numa_view *v, const struct fl_numa_request *q, unsigned from,
                     struct fl_placement *out)
 {
@@ -190,7 +190,7 @@ unsigned fl_placement_node(const struct fl_topology *t, const struct fl_placemen
     return left != 0 ? fl_topology_nearest(t, from, left) : FL_NODES;
 }
 
-/* What the window's maps say where nobody has said anything of FAULTLESS_NUMA's own. */
+/* What the window's maps say where FAULTLESS_NUMA is not set. */
 static int launch_mode(const struct fl_policy *p, uint64_t may, uint64_t *set)
 {
     static const int modes[] = {

@@ -20,7 +20,8 @@ static inline bool fl_numa_is_single(uint64_t set)
     return (set & (set - 1)) == 0;
 }
 
-/* The bits of a list such as "0-3,8", those below `bits`. False where it is no list; then those before the mistake. */
+/* The bits of a list such as "0-3,8", those below `bits`. False where it is no list; then those
+ * before the mistake. */
 bool fl_numa_list(const char *list, uint64_t word[], uint64_t bits);
 
 #endif

@@ -1,4 +1,5 @@
-/* One process's view: read at the start, kept fresh by the worker, asked by each thread that populates. */
+/* One process's view: read at the start, kept fresh by the worker, asked by each thread that
+ * populates. */
 #include "numa/internal.h"
 
 #include <errno.h>

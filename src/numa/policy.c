@@ -1,4 +1,5 @@
-/* What the launch said: the kernel's policy of a thread, its cpuset, its CPUs; and what FAULTLESS_NUMA says. */
+/* What the launch said: the kernel's policy of a thread, its cpuset, its CPUs; and what
+ * FAULTLESS_NUMA says. */
 #include "numa/internal.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* The machine's nodes, from sysfs: total functions of what can be read. Files are read into the caller's room. */
+/* The machine's nodes, from sysfs: total functions of what can be read. Files are read into the
+ * caller's room. */
 #include "numa/internal.h"
 
 #include <errno.h>
@@ -11,7 +12,8 @@ static uint64_t all(const struct fl_topology *t)
     return t->count < FL_NODES ? fl_numa_bit(t->count) - 1 : UINT64_MAX;
 }
 
-/* ROOT MIDDLE [ID TAIL], read into s->text. False when there is no such file. What is cut has lost its last number. */
+/* ROOT MIDDLE [ID TAIL], read into s->text. False when there is no such file. What is cut has lost
+ * its last number. */
 static bool read_below(struct fl_numa_scratch *s, const char *root, const char *middle, int id,
                        const char *tail)
 {
@@ -84,7 +86,8 @@ static void read_online(struct fl_topology *t, const char *root, struct fl_numa_
     t->count = t->count == 0 ? 1 : t->count;
 }
 
-/* One number for each node online. Another count of them, and a node that is not nearest to itself, are no distances. */
+/* One number for each node online. Another count of them, and a node that is not nearest to itself,
+ * are no distances. */
 static void read_distances(struct fl_topology *t, unsigned node, const char *root,
                            struct fl_numa_scratch *s)
 {

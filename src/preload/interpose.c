@@ -1,7 +1,8 @@
-/* libc's allocation functions, each one comparison and one call. Interposed names exist here and in operators.c alone.
+/* libc's allocation functions, each one comparison and one call. Interposed names exist here and in
+ * operators.c alone.
  *
- * A small request costs three instructions over the next allocator, a foreign free five: the threshold is 0 and the
- * window empty until boot, so there is no "are we ready" on the way. */
+ * A small request costs three instructions over the next allocator, a foreign free five: the
+ * threshold is 0 and the window empty until boot, so there is no "are we ready" on the way. */
 #include "alloc/alloc.h"
 
 #include <errno.h>
@@ -265,7 +266,8 @@ static void append_element(struct fl_text *t)
     fl_text_str(t, "/>\n");
 }
 
-/* The next allocator's document with our element before its end; a document of our own where it has none. */
+/* The next allocator's document with our element before its end; a document of our own where it has
+ * none. */
 EXPORT int malloc_info(int options, FILE *out)
 {
     enum { ELEMENT_BYTES = 512 };

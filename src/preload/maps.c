@@ -1,12 +1,14 @@
-/* libc's functions that change how memory is mapped: each one comparison and one call. What they do to the program's blocks is noted
- * before it is done (region/hands.c), so that free(3) leaves none of it behind.
+/* libc's functions that change how memory is mapped: each one comparison and one call. What they do
+ * to the program's blocks is noted before it is done (region/hands.c), so that free(3) leaves none
+ * of it behind.
  *
  * Where pages are given back, huge pages at both ends are split first, so that the kernel has them
  * at once. Advice that leaves nothing is not noted, so madvise(MADV_HUGEPAGE) of each array, as
  * NumPy does, costs a few instructions. What a device has by its physical addresses (region/pin.h)
  * the kernel would part from it without a word: such calls are refused, EBUSY.
  *
- * No lock, no allocation, errno untouched else: these are called by handlers, before boot, and after vfork(2). */
+ * No lock, no allocation, errno untouched else: these are called by handlers, before boot, and
+ * after vfork(2). */
 #include "alloc/alloc.h"
 
 #include <errno.h>
@@ -48,8 +50,8 @@ static FL_COLD void note_dropped(const void *p, size_t len)
     errno = saved;
 }
 
-/* Advice that takes pages away, and what would have fork(2) copy them: libraries that have pinned a range themselves say it when
- * they are done. */
+/* Advice that takes pages away, and what would have fork(2) copy them: libraries that have pinned a
+ * range themselves say it when they are done. */
 enum {
     TAKING_ADVICE = 1 << MADV_DONTNEED | 1 << MADV_FREE | 1 << MADV_REMOVE | 1 << MADV_PAGEOUT |
                     1 << 24 /* DONTNEED_LOCKED */,

@@ -1,8 +1,9 @@
-/* C++ operators new and delete under their Itanium ABI names, in C: each is malloc or free, and on failure what the
- * standard asks for, by way of the libstdc++ that the program has loaded.
+/* C++ operators new and delete under their Itanium ABI names, in C: each is malloc or free, and on
+ * failure what the standard asks for, by way of the libstdc++ that the program has loaded.
  *
- * Needed because another preloaded allocator may define them itself, past our malloc. Compiled with -fexceptions:
- * std::bad_alloc passes through these frames. Source: Itanium C++ ABI, mangling; [new.delete] of C++17. */
+ * Needed because another preloaded allocator may define them itself, past our malloc. Compiled with
+ * -fexceptions: std::bad_alloc passes through these frames. Source: Itanium C++ ABI, mangling;
+ * [new.delete] of C++17. */
 #include "alloc/alloc.h"
 
 #include <dlfcn.h>
@@ -82,7 +83,8 @@ static void *new_or_throw(size_t align, size_t n)
     return p;
 }
 
-/* A new-handler may throw, which C cannot catch: libstdc++'s own form can. It calls our operator new. */
+/* A new-handler may throw, which C cannot catch: libstdc++'s own form can. It calls our operator
+ * new. */
 static FL_COLD void *retry_nothrow(size_t align, size_t n, const void *tag)
 {
     void *lib = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);

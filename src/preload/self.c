@@ -85,8 +85,8 @@ __attribute__((constructor(102))) static void find_next(void)
     *(void **)(void *)&next.prctl = fl_find_next_of("prctl");
 }
 
-/* NULL before the constructor, and where libc has no such function: then the dynamic linker found none
- * behind us either. True: the call is to end with fl_host_end_change. */
+/* NULL before the constructor, and where libc has no such function: then the dynamic linker found
+ * none behind us either. True: the call is to end with fl_host_end_change. */
 static bool begin(const void *known, bool counts)
 {
     if (FL_UNLIKELY(known == NULL)) {

@@ -60,7 +60,8 @@ static void note_thread(struct fl_cache *c)
     }
 }
 
-/* The user's own settings of glibc's thresholds win. Read at boot: later another thread may be changing the environment. */
+/* The user's own settings of glibc's thresholds win. Read at boot: later another thread may be
+ * changing the environment. */
 static bool may_tune_next(void)
 {
     const char *tunables = getenv("GLIBC_TUNABLES");
@@ -275,8 +276,8 @@ static void start_region(void)
     }
 }
 
-/* FAULTLESS_STATS is expanded when it is written to, and the GPU trace's %p when that begins: a child
- * of fork has another pid. */
+/* FAULTLESS_STATS is expanded when it is written to, and the GPU trace's %p when that begins: a
+ * child of fork has another pid. */
 static void expand_names(char *const env[])
 {
     static const enum fl_option_id id[] = {FL_OPTION_plan, FL_OPTION_trace, FL_OPTION_gpu_trace};

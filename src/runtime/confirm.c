@@ -1,4 +1,5 @@
-/* FAULTLESS_CONFIRM: what is in force. Automatic values are the region's and the memory's to say. */
+/* FAULTLESS_CONFIRM: what is in force. Automatic values are the region's and the memory's to
+ * say. */
 #include "runtime/runtime.h"
 
 /* What 0 comes to, for those that have a number now. */

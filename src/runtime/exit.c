@@ -183,15 +183,15 @@ static void measure(struct fl_summary *s)
 /* The launcher's process, by its word; 0: none. Constant after boot. */
 static uint64_t launched;
 
-/* Somebody asked for this process: by the launcher, or in a shell with job control. It is none of many
+/* This process was asked for: by the launcher, or in a shell with job control. It is none of many
  * helpers. */
 static bool is_asked_for(void)
 {
     return launched == (uint64_t)getpid() || getpgrp() == getpid();
 }
 
-/* A process that did nothing has a line in place of the table, and none in place of a line where it is
- * a helper. */
+/* A process that did nothing has a line in place of the table, and none in place of a line where it
+ * is a helper. */
 static void say_at_exit(enum where where)
 {
     char text[REPORT_BYTES], program[64];

@@ -27,7 +27,8 @@ static void send_away(void)
     fl_crew_await();
 }
 
-/* The process's threads are not this one's to send away: it is a child of vfork(2), or has no handlers run. */
+/* The process's threads are not this one's to send away: it is a child of vfork(2), or has no
+ * handlers run. */
 static bool is_elsewhere(void)
 {
     return fl_runtime.active && fl_home_is_borrowed();

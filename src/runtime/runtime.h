@@ -1,4 +1,5 @@
-/* Composition root: boots the layers upward, joins fork, reports at exit. The process's only global state is here.
+/* Composition root: boots the layers upward, joins fork, reports at exit. The process's only global
+ * state is here.
  *
  * Order of boot: pages, options, window, next allocator, fork and thread hooks, route. */
 #ifndef FL_RUNTIME_RUNTIME_H
@@ -23,8 +24,8 @@ struct fl_runtime {
 
 extern struct fl_runtime fl_runtime;
 
-/* Boots once, whoever comes first; others wait. Returns at once when this thread is in the midst of it.
- * Context: early. */
+/* Boots once, in the first thread that comes; others wait. Returns at once when this thread is in
+ * the midst of it. Context: early. */
 void fl_boot(void);
 
 /* Fills in the next allocator; next.c says from which objects. False: there is none. */
@@ -52,19 +53,21 @@ void fl_host_end_filter(bool begun, bool installed);
  * handler. */
 void *fl_find_next_of(const char *name);
 
-/* FAULTLESS_STATS_SIGNAL: that signal asks for a report, unless the program has a handler or ignores it; 0: none. The worker writes it,
- * to where FAULTLESS_STATS says, else to standard error. */
+/* FAULTLESS_STATS_SIGNAL: that signal asks for a report, unless the program has a handler or
+ * ignores it; 0: none. The worker writes it, to where FAULTLESS_STATS says, else to standard
+ * error. */
 void fl_report_on_signal(int signal);
 /* A job of the worker's: that report; and FAULTLESS_STATS=FILE.prom, every 15 s. */
 uint64_t fl_report_wanted(struct fl_region *r);
 /* What the report at exit needs early. `env`: NULL, as for AT_SECURE.  Context: boot. */
 void fl_report_start(char *const env[]);
 
-/* FAULTLESS_CONFIRM: prints the options, with what automatic comes to here.  Context: boot, after the region's start. */
+/* FAULTLESS_CONFIRM: prints the options, with what automatic comes to here.  Context: boot, after
+ * the region's start. */
 void fl_confirm(void);
 
-/* Several nodes: the region is divided by them, and asks here where. With one, nothing. After fl_region_start, before the first
- * request. */
+/* Several nodes: the region is divided by them, and asks here where. With one, nothing. After
+ * fl_region_start, before the first request. */
 void fl_place_start(void);
 /* Each CPU gets the word of its node, and another one whenever what decides on nodes has changed.
  * Threads: boot, then the worker. */

@@ -10,8 +10,8 @@
 #define FL_LIVE_WORD(what, type, field)                                                            \
     .figure = (what), .width = sizeof(((type *)NULL)->field), .offset = offsetof(type, field)
 
-/* Adds a list and its terms, whose `list` is set here, and `when` where its width is 0. What there is
- * no room for is left out.  Threads: boot only. */
+/* Adds a list and its terms, whose `list` is set here, and `when` where its width is 0. What there
+ * is no room for is left out.  Threads: boot only. */
 void fl_live_add(struct fl_live_page *p, struct fl_live_list list, const struct fl_live_term *term,
                  size_t n);
 /* Adds one word: the figure, or a part of it. As above. */

@@ -1,6 +1,7 @@
 /* A snapshot in Prometheus's text format, as node_exporter's textfile collector reads it.
  *
- * Source: "Exposition formats", the Prometheus project; node_exporter's README, "Textfile Collector". */
+ * Source: "Exposition formats", the Prometheus project; node_exporter's README, "Textfile
+ * Collector". */
 #include "stats/stats.h"
 
 static void append_label(struct fl_text *t, const char *s)

@@ -1,6 +1,8 @@
-/* Counters and their printed forms. Knows no layer above; figures of the kernel's are read by tools, not here.
+/* Counters and their printed forms. Knows no layer above; figures of the kernel's are read by
+ * tools, not here.
  *
- * Per-thread counters are written by their thread alone (relaxed, plain stores) and summed when somebody reads. */
+ * Per-thread counters are written by their thread alone (relaxed, plain stores) and summed when
+ * they are read. */
 #ifndef FL_STATS_STATS_H
 #define FL_STATS_STATS_H
 
@@ -38,8 +40,8 @@ struct fl_region_stats {
     uint64_t populated_peak; /* bytes */
 };
 
-/* One snapshot, in the order it is printed. X(field, kind, text). kind: COUNTER (since the process began) or GAUGE (now, or a peak).
- * Units: bytes where the text says so, else counts. */
+/* One snapshot, in the order it is printed. X(field, kind, text). kind: COUNTER (since the process
+ * began) or GAUGE (now, or a peak). Units: bytes where the text says so, else counts. */
 #define FL_STATS_FIELDS(X)                                                                         \
     X(active, GAUGE, "large requests are served (1) or every request passed through (0)")          \
     X(requests, COUNTER, "large requests served, by plans too")                                    \
@@ -92,16 +94,17 @@ struct fl_residency_values {
     uint64_t free_bytes, free_resident_bytes;   /* free and held, thread caches included */
     uint64_t stock_bytes, stock_resident_bytes; /* held; likewise below */
     uint64_t table_bytes, table_resident_bytes; /* the library's own */
-    uint64_t unknown_bytes; /* of which nobody knows: they count in none of the resident ones */
+    uint64_t unknown_bytes; /* whose state is unknown: they count in none of the resident ones */
 };
 
-/* What we hold populated, by node, as far as we know; what the kernel says of it is faultstat's. Bytes. */
+/* What we hold populated, by node, as far as we know; what the kernel says of it is faultstat's.
+ * Bytes. */
 enum { FL_STATS_NODES = 64 };
 struct fl_stats_nodes {
     unsigned n; /* 0: one node, and nothing is said */
     struct fl_stats_node {
         unsigned id;            /* the kernel's number */
-        uint64_t extents, free; /* out of the stock; the part of them that nobody has */
+        uint64_t extents, free; /* out of the stock; the part of them that is free */
         uint64_t stock;
     } node[FL_STATS_NODES];
     uint64_t several; /* what several nodes share: in turn, or as it was touched */
@@ -154,8 +157,9 @@ static inline void fl_stats_bump(_Atomic uint64_t *counter)
     fl_stats_add(counter, 1);
 }
 
-/* Chrome's trace event format, the form of an object: head, events and tail, which chrome://tracing and Perfetto open. Numbers are whole
- * but for times, which are in microseconds with three decimals. Names are quoted as JSON wants them.
+/* Chrome's trace event format, the form of an object: head, events and tail, which chrome://tracing
+ * and Perfetto open. Numbers are whole but for times, which are in microseconds with three
+ * decimals. Names are quoted as JSON wants them.
  *
  * Source: "Trace Event Format", the Chromium project. */
 struct fl_chrome_arg {
@@ -171,7 +175,8 @@ struct fl_chrome_event {
     size_t args;
 };
 void fl_chrome_head(struct fl_text *t);
-/* `first`: no event is before it.  Cost: at most FL_CHROME_EVENT bytes plus those of its names and texts, each at most doubled. */
+/* `first`: no event is before it.  Cost: at most FL_CHROME_EVENT bytes plus those of its names and
+ * texts, each at most doubled. */
 enum { FL_CHROME_EVENT = 256 };
 void fl_chrome_event(struct fl_text *t, const struct fl_chrome_event *e, bool first);
 void fl_chrome_tail(struct fl_text *t);
@@ -207,8 +212,8 @@ void fl_stats_format_nodes(const struct fl_stats_nodes *n, int pid, struct fl_te
 void fl_stats_format_gpu_summary(const struct fl_stats_gpus *g, int pid, struct fl_text *t);
 void fl_stats_format_gpus(const struct fl_stats_gpus *g, int pid, struct fl_text *t);
 void fl_stats_format_residency(const struct fl_residency_values *v, struct fl_text *t);
-/* One line of JSON with pid and program first, newline behind. `n`: NULL, or with several nodes they
- * are behind that; `g`: NULL, or the GPUs that were used are last. */
+/* One line of JSON with pid and program first, newline behind. `n`: NULL, or with several nodes
+ * they are behind that; `g`: NULL, or the GPUs that were used are last. */
 void fl_stats_format_json(const struct fl_stats_values *v, const struct fl_stats_nodes *n,
                           const struct fl_stats_gpus *g, int pid, const char *program,
                           struct fl_text *t);

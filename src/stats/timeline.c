@@ -68,8 +68,8 @@ void fl_timeline_add(enum fl_timeline_kind kind, uint64_t from_ns, uint64_t valu
     if (!claim(e, i + 1)) {
         return;
     }
-    /* release: whoever sees a field of this event sees that the place is no more whole; and who sees
-     * its number sees all of them. Pairs with the acquires in take. */
+    /* release: a reader that sees a field of this event sees that the place is no more whole; one
+     * that sees its number sees all of them. Pairs with the acquires in take. */
     __atomic_store_n(&e->at_ns, from_ns != 0 ? from_ns : now, __ATOMIC_RELEASE);
     __atomic_store_n(&e->lasts_ns, from_ns != 0 ? now - from_ns : 0, __ATOMIC_RELEASE);
     __atomic_store_n(&e->value, value, __ATOMIC_RELEASE);

@@ -2,7 +2,7 @@
  *
  * A ring of fixed size in memory of its own. Any thread writes, with any lock held or none, in a
  * signal handler too: a place is claimed by one atomic addition, and a number in it says whether it
- * is whole. Whoever reads leaves out what is being written just then. A writer that is held up while
+ * is whole. A reader leaves out what is being written just then. A writer that is held up while
  * all places are written once more may leave one event that is a mixture of two.
  * While it is off, all that is told here costs one load. */
 #ifndef FL_STATS_TIMELINE_H
@@ -47,7 +47,8 @@ int fl_timeline_begin(void);
 void fl_timeline_fork_child(void);
 /* An event that began at `from_ns`; a moment where that is 0. */
 void fl_timeline_add(enum fl_timeline_kind kind, uint64_t from_ns, uint64_t value);
-/* The trace, in Chrome's format, in place of the file at `path`. -errno.  Context: not under a lock. */
+/* The trace, in Chrome's format, in place of the file at `path`. -errno.  Context: not under a
+ * lock. */
 int fl_timeline_write(const char *path, int pid, const char *program);
 
 static inline bool fl_timeline_is_on(void)
@@ -61,7 +62,8 @@ static inline uint64_t fl_timeline_now(void)
     return fl_timeline_is_on() ? fl_sys.now_ns() : 0;
 }
 
-/* A span that began at `from_ns`, as fl_timeline_now said it. Nothing where that or the value is 0. */
+/* A span that began at `from_ns`, as fl_timeline_now said it. Nothing where that or the value is
+ * 0. */
 static inline void fl_timeline_span(enum fl_timeline_kind kind, uint64_t from_ns, uint64_t value)
 {
     if (FL_UNLIKELY(from_ns != 0) && value != 0) {

@@ -1,9 +1,10 @@
-/* Population by several threads at once: who helps, how many, where they may run; and the helpers that are threads.
+/* Population by several threads at once: who helps, how many, where they may run; and the helpers
+ * that are threads.
  *
- * The helpers of io_uring are in ring.c.
- * State: a few jobs, each claimed by a caller and left by the last of its helpers. A helper that comes late finds nothing
- * left and goes: the caller waits for none that has not begun.
- * Invariants: C1 a job whose owner's process is another one is free: fork left it, and its helpers, behind. */
+ * The helpers of io_uring are in ring.c. State: a few jobs, each claimed by a caller and left by
+ * the last of its helpers. A helper that comes late finds nothing left and goes: the caller waits
+ * for none that has not begun. Invariants: C1 a job whose owner's process is another one is free:
+ * fork left it, and its helpers, behind. */
 #include "sys/crew.h"
 #include "sys/internal.h"
 
@@ -13,8 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Where a CPU is idle, helpers pay from 24 MiB on (0.65 of the time; 128 MiB: 0.51). Where all are busy, a helper may lose
- * its CPU with a piece in hand, and the caller waits: below 128 MiB that costs more than is won (2 CPUs, load 11). */
+/* Where a CPU is idle, helpers pay from 24 MiB on (0.65 of the time; 128 MiB: 0.51). Where all are
+ * busy, a helper may lose its CPU with a piece in hand, and the caller waits: below 128 MiB that
+ * costs more than is won (2 CPUs, load 11). */
 enum {
     ALONE_BELOW = 128 * FL_MIB,
     PIECE_MAX = 16 * FL_MIB, /* the kernel holds the process's map for so long: 0.7 ms */
@@ -112,7 +114,8 @@ static void keep_listed(struct fl_cpus *cpus, const char *list)
     }
 }
 
-/* The CPUs that the caller may use and that are of its node, where memory without a policy comes from. Returns how many. */
+/* The CPUs that the caller may use and that are of its node, where memory without a policy comes
+ * from. Returns how many. */
 static unsigned find_cpus(struct fl_cpus *cpus)
 {
     char list[512], path[64];
@@ -175,7 +178,8 @@ static void help(void *arg)
     struct job *j = arg;
 
     (void)prctl(PR_SET_NAME, "fl-fill", 0, 0, 0);
-    /* Before the first look at what is left: when the caller has seen no helper busy, that look finds nothing. */
+    /* Before the first look at what is left: when the caller has seen no helper busy, that look
+     * finds nothing. */
     atomic_fetch_add(&j->busy, 1);
     if (atomic_load(&j->share.handed) < j->share.all.len) {
         (void)fl_libc.syscall(SYS_sched_setaffinity, 0, sizeof j->cpus, &j->cpus);
@@ -222,7 +226,8 @@ void fl_crew_fork_child(void)
     }
 }
 
-/* Until no helper holds a piece. False in a child that a signal handler forked meanwhile: the helpers are not here. */
+/* Until no helper holds a piece. False in a child that a signal handler forked meanwhile: the
+ * helpers are not here. */
 static bool await(struct job *j, uint64_t tag)
 {
     uint32_t busy;

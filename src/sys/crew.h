@@ -1,7 +1,8 @@
-/* What the two kinds of helpers of crew.c share: a range that is handed out in pieces, to whoever comes for the next.
+/* What the two kinds of helpers of crew.c share: a range that is handed out in pieces, to the
+ * thread that comes next.
  *
- * Pieces end at huge pages, so no two hands want the same one, and get smaller towards the end, so that all end together.
- * State: struct fl_share, one a call. */
+ * Pieces end at huge pages, so no two hands want the same one, and get smaller towards the end, so
+ * that all end together. State: struct fl_share, one a call. */
 #ifndef FL_SYS_CREW_H
 #define FL_SYS_CREW_H
 
@@ -12,7 +13,7 @@ enum { FL_CREW_MOST = 16 }; /* helpers of one call */
 struct fl_share {
     struct fl_range all;
     unsigned hands;        /* the caller and its helpers, at least 1; constant */
-    _Atomic size_t handed; /* bytes from all.base on that somebody has, or had */
+    _Atomic size_t handed; /* bytes from all.base on that a helper has, or had */
     _Atomic int rc;        /* the first refusal, -errno; then nothing is handed out any more */
 };
 
@@ -28,9 +29,9 @@ struct fl_range fl_share_take(struct fl_share *s);
 void fl_share_fill(struct fl_share *s, struct fl_range piece);
 void fl_share_fail(struct fl_share *s, int rc);
 
-/* Works all of `s` off, with io_uring's workers beside the caller. True when there was a ring; what it came to is s->rc.
- * False: there is none to be had, and nothing has been handed out.
- * Context: only a thread of the library's own, FL_THREAD_APART. */
+/* Works all of `s` off, with io_uring's workers beside the caller. True when there was a ring; what
+ * it came to is s->rc. False: there is none to be had, and nothing has been handed out. Context:
+ * only a thread of the library's own, FL_THREAD_APART. */
 bool fl_ring_work(struct fl_share *s, const struct fl_cpus *cpus);
 
 #endif

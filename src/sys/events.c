@@ -6,9 +6,9 @@
  * from a program what it waits for (PostgreSQL's latches are SIGURG in a signalfd). And a pending
  * signal that is ignored by default is dropped when a program sets its action. So it is the
  * kernel's first real-time signal, 32, which the C library keeps for thread cancellation: it lets
- * no program wait for it, sends it to single threads alone, and the worker is never cancelled. A thread
- * that has got a seccomp filter since boot does none of this: see confined.c.
- * Sources: close_range(2), signalfd(2), tgkill(2), ppoll(2), nptl(7). */
+ * no program wait for it, sends it to single threads alone, and the worker is never cancelled. A
+ * thread that has got a seccomp filter since boot does none of this: see confined.c. Sources:
+ * close_range(2), signalfd(2), tgkill(2), ppoll(2), nptl(7). */
 #include "sys/sys.h"
 
 #include <errno.h>

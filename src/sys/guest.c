@@ -179,7 +179,8 @@ int fl_guest_start(struct fl_guest *g, void (*body)(void *), void *arg)
     if (!atomic_compare_exchange_strong(&g->tid, &none, STARTING)) {
         return -EBUSY;
     }
-    /* After the number is taken: what bars either sees it, and waits for its end, or is seen here. */
+    /* After the number is taken: what bars either sees it, and waits for its end, or is seen
+     * here. */
     int rc = atomic_load(&barred) != 0 ? -EAGAIN : get_tls(g);
     rc = rc == 0 ? get_stack(g) : rc;
     g->body = body;

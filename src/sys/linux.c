@@ -1,8 +1,8 @@
 /* The real system calls. Nothing else in src/ spells mmap or madvise.
  *
  * In a confined process (confined.c) what glibc's malloc would not call is refused here, -EPERM:
- * mmap, munmap, mprotect, futex and, for realloc, mremap are left.
- * Sources: mmap(2), madvise(2), futex(2), prctl(2); constants that Debian 12's headers lack are given here. */
+ * mmap, munmap, mprotect, futex and, for realloc, mremap are left. Sources: mmap(2), madvise(2),
+ * futex(2), prctl(2); constants that Debian 12's headers lack are given here. */
 
 #include "sys/internal.h"
 
@@ -338,7 +338,8 @@ static int linux_append_file(const char *path, const char *text, size_t len)
     return rc;
 }
 
-/* PATH, a dot and a number that no other process has, in another namespace of process ids either. */
+/* PATH, a dot and a number that no other process has, in another namespace of process ids
+ * either. */
 static int name_beside(const char *path, char *out, size_t size)
 {
     struct fl_text t = fl_text_on(out, size);

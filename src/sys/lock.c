@@ -1,5 +1,6 @@
-/* Futex lock with ranks. The slow path sleeps in the kernel after a short spin: critical sections are tree
- * operations of a microsecond or less, so on several CPUs the holder is usually gone before a sleep would pay.
+/* Futex lock with ranks. The slow path sleeps in the kernel after a short spin: critical sections
+ * are tree operations of a microsecond or less, so on several CPUs the holder is usually gone
+ * before a sleep would pay.
  *
  * fork(2) holds the lock in a state of its own. glibc's fork takes the lock of its list of streams
  * after our handler ran; a thread may hold a stream and want this lock. So a waiter is patient for

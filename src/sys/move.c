@@ -1,9 +1,10 @@
 /* Huge pages from one address to another without a copy: userfaultfd(2) UFFDIO_MOVE, Linux 6.8.
  *
- * The destination alone has to be registered, and only while pages move: write-protect mode, in which nothing is ever
- * held up, works for every user (UFFD_USER_MODE_ONLY). Opened and closed around each batch: a descriptor that stays would be in the
- * program's way, and programs close descriptors that they do not know. Cost: 12 us, and 32 ns for each map of the process
- * (the kernel walks them on close). Source: kernel docs admin-guide/mm/userfaultfd. */
+ * The destination alone has to be registered, and only while pages move: write-protect mode, in
+ * which nothing is ever held up, works for every user (UFFD_USER_MODE_ONLY). Opened and closed
+ * around each batch: a descriptor that stays would be in the program's way, and programs close
+ * descriptors that they do not know. Cost: 12 us, and 32 ns for each map of the process (the kernel
+ * walks them on close). Source: kernel docs admin-guide/mm/userfaultfd. */
 #include "sys/internal.h"
 
 #include <errno.h>

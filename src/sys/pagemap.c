@@ -112,8 +112,8 @@ int fl_linux_survey(struct fl_range r, size_t *out_present, size_t *out_own)
     return rc;
 }
 
-/* What holds pages of these `kinds`, lowest first. What was read alone is the kernel's page of zeros,
- * and is left out. -ENOTTY before Linux 6.7. */
+/* What holds pages of these `kinds`, lowest first. What was read alone is the kernel's page of
+ * zeros, and is left out. -ENOTTY before Linux 6.7. */
 static int scan_held(int fd, struct fl_range r, uint64_t kinds, struct fl_range out[],
                      unsigned most)
 {

@@ -1,8 +1,10 @@
-/* A file into memory: pieces side by side by io_uring(7), into buffers that are registered with the ring, or one after the other.
+/* A file into memory: pieces side by side by io_uring(7), into buffers that are registered with the
+ * ring, or one after the other.
  *
- * O_DIRECT wants file offset, address and length in whole blocks. What of a read is so goes straight there; its edges, or all of it where
- * offset and address are not alike, by way of a buffer.
- * Sources: open(2) O_DIRECT, statx(2) STATX_DIOALIGN (Linux 6.1), io_uring_prep_read_fixed(3). */
+ * O_DIRECT wants file offset, address and length in whole blocks. What of a read is so goes
+ * straight there; its edges, or all of it where offset and address are not alike, by way of a
+ * buffer. Sources: open(2) O_DIRECT, statx(2) STATX_DIOALIGN (Linux 6.1),
+ * io_uring_prep_read_fixed(3). */
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -127,7 +129,7 @@ struct reads {
     const struct fl_read *r;
     struct io_uring ring;
     bool fixed;
-    struct fl_range rest;        /* what nobody has been asked for */
+    struct fl_range rest;        /* what has not been asked for */
     struct fl_range slot[DEPTH]; /* what each is about; len 0: it is free */
     unsigned out;                /* requests without an answer */
     bool
@@ -181,7 +183,8 @@ static void hand_out(struct reads *s)
     }
 }
 
-/* A read that was cut short, by a signal say, goes on here: in whole blocks it may be nowhere else. */
+/* A read that was cut short, by a signal say, goes on here: in whole blocks it may be nowhere
+ * else. */
 static void answer(struct reads *s, unsigned i, int res)
 {
     struct fl_range *part = &s->slot[i];

@@ -1,8 +1,9 @@
 /* The helpers that are io_uring's workers: a ring for one range, opened and closed around it.
  *
- * The caller hands out all pieces, its own too, so nothing here is shared but with the kernel. Two requests a worker are
- * under way, so that none waits for the next. Nothing is allocated: liburing maps the ring.
- * Sources: io_uring_enter(2) IORING_OP_MADVISE, Linux 5.6; io_uring_register(2) IOWQ_AFF, 5.14, IOWQ_MAX_WORKERS, 5.15. */
+ * The caller hands out all pieces, its own too, so nothing here is shared but with the kernel. Two
+ * requests a worker are under way, so that none waits for the next. Nothing is allocated: liburing
+ * maps the ring. Sources: io_uring_enter(2) IORING_OP_MADVISE, Linux 5.6; io_uring_register(2)
+ * IOWQ_AFF, 5.14, IOWQ_MAX_WORKERS, 5.15. */
 #include "sys/crew.h"
 
 #if FL_HAVE_URING
@@ -29,7 +30,8 @@ struct crew_ring {
 
 static _Atomic bool refused; /* for good: the kernel is not asked again */
 
-/* By policy, or by a kernel that does not know it; want of memory or of descriptors is of the moment. */
+/* By policy, or by a kernel that does not know it; want of memory or of descriptors is of the
+ * moment. */
 static bool is_for_good(int rc)
 {
     return rc == -ENOSYS || rc == -EPERM || rc == -EACCES || rc == -EINVAL || rc == -EOPNOTSUPP;

@@ -1,8 +1,10 @@
-/* The one door to the kernel: every system call, procfs read and the clock, behind a table that tests replace.
+/* The one door to the kernel: every system call, procfs read and the clock, behind a table that
+ * tests replace.
  *
- * Contract for all slots of fl_sys: 0 or -errno out, results by pointer; errno itself may change (alloc/ saves it).
- * They may be called early (before libc is initialised), from any thread, with our locks held.
- * State: fl_sys (constant after boot; tests write it single-threaded), fl_page (constant after fl_sys_boot). */
+ * Contract for all slots of fl_sys: 0 or -errno out, results by pointer; errno itself may change
+ * (alloc/ saves it). They may be called early (before libc is initialised), from any thread, with
+ * our locks held. State: fl_sys (constant after boot; tests write it single-threaded), fl_page
+ * (constant after fl_sys_boot). */
 #ifndef FL_SYS_SYS_H
 #define FL_SYS_SYS_H
 
@@ -21,7 +23,8 @@ enum fl_sys_advice {
     FL_ADVICE_NO_WIPE, /* MADV_KEEPONFORK: takes that back */
     FL_ADVICE_NO_DUMP, /* MADV_DONTDUMP: not in core dumps. Linux 3.4 */
     FL_ADVICE_DUMP,    /* MADV_DODUMP: takes that back */
-    FL_ADVICE_COLLAPSE, /* MADV_COLLAPSE, Linux 6.1: base pages become huge ones, with a copy; blocks for it */
+    /* MADV_COLLAPSE, Linux 6.1: base pages become huge ones, with a copy; blocks for it */
+    FL_ADVICE_COLLAPSE,
     /* MADV_GUARD_INSTALL: a touch of the range is a SIGSEGV, its pages go, its map stays one. Linux
      * 6.13; -EINVAL without it, and where the range is locked in memory. */
     FL_ADVICE_GUARD,
@@ -35,47 +38,55 @@ enum fl_sys_advice {
 struct fl_sys {
     /* Address space without memory, anywhere: PROT_NONE, MAP_NORESERVE. -ENOMEM. */
     int (*reserve)(size_t len, uintptr_t *out_base);
-    /* Readable and writable memory at exactly `r`, where nothing was mapped (MAP_FIXED_NOREPLACE, Linux 4.17).
-     * -EEXIST when something is; -ENOMEM when a limit or the overcommit rule refuses, or there are no such addresses. */
+    /* Readable and writable memory at exactly `r`, where nothing was mapped (MAP_FIXED_NOREPLACE,
+     * Linux 4.17). -EEXIST when something is; -ENOMEM when a limit or the overcommit rule refuses,
+     * or there are no such addresses. */
     int (*map_at)(struct fl_range r);
     int (*unmap)(struct fl_range r);
-    /* Reserved addresses become readable and writable, and back. Charged and uncharged where the kernel charges. */
+    /* Reserved addresses become readable and writable, and back. Charged and uncharged where the
+     * kernel charges. */
     int (*commit)(struct fl_range r);
     int (*decommit)(struct fl_range r);
     /* A touch of the range is a SIGSEGV; `commit` takes that back, and the pages are as they were.
      * mprotect(2). -ENOMEM: too many maps. */
     int (*protect)(struct fl_range r);
     int (*advise)(struct fl_range r, enum fl_sys_advice advice);
-    /* Brings every page into memory, writable. MADV_POPULATE_WRITE, Linux 5.14: -EINVAL where the kernel lacks it;
-     * -ENOMEM, -EFAULT or -EHWPOISON with the range partly filled. Blocks for the kernel's clearing. */
+    /* Brings every page into memory, writable. MADV_POPULATE_WRITE, Linux 5.14: -EINVAL where the
+     * kernel lacks it; -ENOMEM, -EFAULT or -EHWPOISON with the range partly filled. Blocks for the
+     * kernel's clearing. */
     int (*populate)(struct fl_range r);
-    /* The same by the caller and up to `helpers` others side by side: see fl_crew_populate. Not early, no lock held. */
+    /* The same by the caller and up to `helpers` others side by side: see fl_crew_populate. Not
+     * early, no lock held. */
     int (*populate_shared)(struct fl_range r, unsigned helpers);
-    /* Where the C library's heap ends, by what sbrk(3) knows: no system call but the first time. 0: not to be had. Any thread,
-     * signals: safe. */
+    /* Where the C library's heap ends, by what sbrk(3) knows: no system call but the first time. 0:
+     * not to be had. Any thread, signals: safe. */
     uintptr_t (*program_break)(void);
     /* Moves pages and map of `from` to where something of ours is mapped, which goes. mremap(2). In
-     * a confined process only for a block that glibc's realloc would move so: see fl_move_by_map. */
+     * a confined process only for a block that glibc's realloc would move so: see
+     * fl_move_by_map. */
     int (*remap)(struct fl_range from, uintptr_t to);
-    /* Moves populated huge pages without a copy, Linux 6.8. begin: `to` is mapped, empty and stays the caller's alone until end;
-     * -ENOSYS or -EPERM where there is no such thing. pages: all of `from`, or part of it with -EAGAIN (again),
-     * -EBUSY (pinned or shared after fork), -EEXIST (`to` is not empty), -EINVAL (more than one map). */
+    /* Moves populated huge pages without a copy, Linux 6.8. begin: `to` is mapped, empty and stays
+     * the caller's alone until end; -ENOSYS or -EPERM where there is no such thing. pages: all of
+     * `from`, or part of it with -EAGAIN (again), -EBUSY (pinned or shared after fork), -EEXIST
+     * (`to` is not empty), -EINVAL (more than one map). */
     int (*move_begin)(struct fl_range to, int *out_fd);
     int (*move_pages)(int fd, struct fl_range from, uintptr_t to, size_t *out_moved);
     void (*move_end)(int fd, struct fl_range to);
-    /* First touches of armed ranges (mapped, ours) are told to whoever reads `fd`, and wait for a page: move_pages to there wakes. open:
-     * -EPERM where faults of system calls could not be served, -ENOSYS before Linux 6.8. arm with `on` false wakes all who wait there.
-     * read: -EAGAIN when there is none. */
+    /* First touches of armed ranges (mapped, ours) are told to the reader of `fd`, and wait for a
+     * page: move_pages to there wakes. open: -EPERM where faults of system calls could not be
+     * served, -ENOSYS before Linux 6.8. arm with `on` false wakes all who wait there. read: -EAGAIN
+     * when there is none. */
     int (*touch_open)(int *out_fd);
     int (*touch_arm)(int fd, struct fl_range r, bool on);
     int (*touch_read)(int fd, uintptr_t *out_addr, int *out_tid);
     int (*touch_wake)(int fd, struct fl_range r);
-    /* The kernel may take the pages when memory is short; what is written afterwards is safe. MADV_FREE, Linux 4.5. */
+    /* The kernel may take the pages when memory is short; what is written afterwards is safe.
+     * MADV_FREE, Linux 4.5. */
     int (*lazy_free)(struct fl_range r);
     /* Bytes of `r` that are resident. mincore(2); cost about 0.2 ms a GiB of huge pages. */
     int (*resident)(struct fl_range r, size_t *out_bytes);
-    /* The next whole huge pages in `r`, itself whole huge pages, that are mapped by base pages, wholly or in part. -ENOENT: there
-     * are none; -ENOSYS before Linux 6.7 (PAGEMAP_SCAN). */
+    /* The next whole huge pages in `r`, itself whole huge pages, that are mapped by base pages,
+     * wholly or in part. -ENOENT: there are none; -ENOSYS before Linux 6.7 (PAGEMAP_SCAN). */
     int (*find_split)(struct fl_range r, struct fl_range *out);
     /* Bytes of `r` that are in memory, and those of them that no other process maps.
      * /proc/thread-self/pagemap, Linux 4.2. */
@@ -86,32 +97,35 @@ struct fl_sys {
      * Cost: 3 us, and 30 a GiB of huge pages. */
     int (*touched)(struct fl_range r, struct fl_range out[], unsigned most);
     /* Bytes of `r` that are in memory, as the kernel counts them to a process: its page of zeros is
-     * nobody's. As `touched`, but by /proc/thread-self/pagemap (before Linux 6.7) that page counts,
-     * and before 6.16 the huge one does. -errno: nobody knows. */
+     * not counted. As `touched`, but by /proc/thread-self/pagemap (before Linux 6.7) that page
+     * counts, and before 6.16 the huge one does. -errno: unknown. */
     int (*present)(struct fl_range r, size_t *out_bytes);
     /* Name shown in /proc/PID/maps. PR_SET_VMA_ANON_NAME, Linux 5.17; -EINVAL without it. */
     int (*name)(struct fl_range r, const char *name);
     uint64_t (*now_ns)(void); /* CLOCK_MONOTONIC */
-    /* The processor's time that the calling thread has had: CLOCK_THREAD_CPUTIME_ID. 0 in a confined
-     * process. Cost: a system call. */
+    /* The processor's time that the calling thread has had: CLOCK_THREAD_CPUTIME_ID. 0 in a
+     * confined process. Cost: a system call. */
     uint64_t (*own_ns)(void);
     /* Whole small file into buf, NUL-terminated, cut at size - 1. */
     int (*read_file)(const char *path, char *buf, size_t size);
-    /* The same, of a file that others cannot have written: -ELOOP, it is a link; -EINVAL, no regular file; -EACCES, it is neither this
-     * user's nor root's, or its group or others may write to it. */
+    /* The same, of a file that others cannot have written: -ELOOP, it is a link; -EINVAL, no
+     * regular file; -EACCES, it is neither this user's nor root's, or its group or others may write
+     * to it. */
     int (*read_own_file)(const char *path, char *buf, size_t size);
     int (*folder)(char *buf, size_t size); /* the one that the process is in; getcwd(2) */
     /* Soft limit; UINT64_MAX when there is none. `resource`: RLIMIT_AS, RLIMIT_DATA. */
     uint64_t (*limit)(int resource);
     uint64_t (*memory_total)(void); /* bytes of RAM; 0 when unknown. sysinfo(2) */
     uint64_t (*entropy)(void);      /* the same value each time in one process: AT_RANDOM */
-    /* Sleeps while *word == expected; timeout_ns 0: for ever. -EAGAIN, -EINTR, -ETIMEDOUT are answers. */
+    /* Sleeps while *word == expected; timeout_ns 0: for ever. -EAGAIN, -EINTR, -ETIMEDOUT are
+     * answers. */
     int (*wait)(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
     int (*wake)(_Atomic uint32_t *word, int count);
     int (*write)(int fd, const char *text, size_t len);
     int (*append_file)(const char *path, const char *text, size_t len);
-    /* The file is this, or what it was before: written beside it, flushed, and renamed; with the mode that it had. A link is replaced,
-     * not what it leads to; -EINVAL: it is there and no regular file. */
+    /* The file is this, or what it was before: written beside it, flushed, and renamed; with the
+     * mode that it had. A link is replaced, not what it leads to; -EINVAL: it is there and no
+     * regular file. */
     int (*replace_file)(const char *path, const void *data, size_t len);
 };
 
@@ -138,17 +152,19 @@ extern struct fl_libc fl_libc;
 extern struct fl_sys fl_sys;             /* the table in use */
 extern const struct fl_sys fl_sys_linux; /* the real one */
 
-/* For the library's own thread, which waits for descriptors in a table of its own: none of the program's is held open
- * there, and the program cannot close ours. Beside fl_sys; the same contract, and -EPERM where fl_sys_is_confined. See events.c. */
+/* For the library's own thread, which waits for descriptors in a table of its own: none of the
+ * program's is held open there, and the program cannot close ours. Beside fl_sys; the same
+ * contract, and -EPERM where fl_sys_is_confined. See events.c. */
 struct fl_events {
-    /* An empty table for the calling thread, in place of the one it shared. close_range(2) with CLOSE_RANGE_UNSHARE,
-     * Linux 5.9; -ENOSYS before, -EPERM in sandboxes. Afterwards descriptor 2 is not the program's: fl_say would write
-     * to nobody, or into one of ours. */
+    /* An empty table for the calling thread, in place of the one it shared. close_range(2) with
+     * CLOSE_RANGE_UNSHARE, Linux 5.9; -ENOSYS before, -EPERM in sandboxes. Afterwards descriptor 2
+     * is not the program's: fl_say would write to none, or into one of ours. */
     int (*own_table)(void);
-    /* A descriptor that is readable when somebody has woken the calling thread. It has been tried when it is given out. */
+    /* A descriptor that is readable when the calling thread was woken. It has been tried when it is
+     * given out. */
     int (*wake_open)(int *out_fd);
-    /* Wakes thread `tid` of process `pid`, the caller's; each wake is one `take`. -EAGAIN: RLIMIT_SIGPENDING is used up.
-     * Signals: safe. */
+    /* Wakes thread `tid` of process `pid`, the caller's; each wake is one `take`. -EAGAIN:
+     * RLIMIT_SIGPENDING is used up. Signals: safe. */
     int (*wake_send)(int pid, int tid);
     /* Without a descriptor: takes one wake. -EAGAIN when timeout_ns have passed (UINT64_MAX: for
      * ever); -EINTR. rt_sigtimedwait(2). */
@@ -159,16 +175,18 @@ struct fl_events {
     /* Reads what is there, from its start, and drops it. -EAGAIN: nothing. */
     int (*take)(int fd);
     int (*close)(int fd);
-    /* How many are ready; 0 when timeout_ns have passed (UINT64_MAX: for ever); -EINTR; -EINVAL when RLIMIT_NOFILE is
-     * below `n`. ppoll(2). What else is negative will not get better either. */
+    /* How many are ready; 0 when timeout_ns have passed (UINT64_MAX: for ever); -EINTR; -EINVAL
+     * when RLIMIT_NOFILE is below `n`. ppoll(2). What else is negative will not get better
+     * either. */
     int (*poll)(struct pollfd *p, unsigned n, uint64_t timeout_ns);
 };
 
 extern struct fl_events fl_events;
 extern const struct fl_events fl_events_linux;
 
-/* Nodes by the kernel's numbers, and CPUs by theirs: bit i of word i / 64. No Linux has more nodes (CONFIG_NODES_SHIFT is 10 at
- * most), and get_mempolicy(2) refuses a mask that is shorter than the kernel's own; x86 has at most so many CPUs. */
+/* Nodes by the kernel's numbers, and CPUs by theirs: bit i of word i / 64. No Linux has more nodes
+ * (CONFIG_NODES_SHIFT is 10 at most), and get_mempolicy(2) refuses a mask that is shorter than the
+ * kernel's own; x86 has at most so many CPUs. */
 enum { FL_NODE_IDS = 1024, FL_CPU_IDS = 8192 };
 struct fl_node_ids {
     uint64_t word[FL_NODE_IDS / 64];
@@ -177,10 +195,12 @@ struct fl_cpu_ids {
     uint64_t word[FL_CPU_IDS / 64];
 };
 
-/* Where memory lies and is to lie. Beside fl_sys; the same contract, and all but `here` and `cpus` answer -EPERM where
- * fl_sys_is_confined. -ENOSYS: a kernel without NUMA; -EPERM: a sandbox. `mode`: a number MPOL_... of <numaif.h>, with flags. */
+/* Where memory lies and is to lie. Beside fl_sys; the same contract, and all but `here` and `cpus`
+ * answer -EPERM where fl_sys_is_confined. -ENOSYS: a kernel without NUMA; -EPERM: a sandbox.
+ * `mode`: a number MPOL_... of <numaif.h>, with flags. */
 struct fl_nodes_sys {
-    /* The calling thread's own policy; numactl(8) and set_mempolicy(2) write it. get_mempolicy(2). */
+    /* The calling thread's own policy; numactl(8) and set_mempolicy(2) write it.
+     * get_mempolicy(2). */
     int (*policy)(int *out_mode, struct fl_node_ids *out);
     /* The nodes that the cpuset leaves the calling thread. get_mempolicy(2), Linux 2.6.24. */
     int (*allowed)(struct fl_node_ids *out);
@@ -188,10 +208,12 @@ struct fl_nodes_sys {
     int (*here)(unsigned *out_id);
     /* The CPUs that the calling thread may run on. sched_getaffinity(2). */
     int (*cpus)(struct fl_cpu_ids *out);
-    /* Both for threads of our own: from now on the calling thread's pages come from there; it runs there. */
+    /* Both for threads of our own: from now on the calling thread's pages come from there; it runs
+     * there. */
     int (*set_policy)(int mode, const struct fl_node_ids *ids);
     int (*set_cpus)(const struct fl_cpu_ids *cpus);
-    /* Pages that the kernel brings into `r` from now on, whoever touches them. mbind(2); `r` is mapped whole, or -EFAULT. */
+    /* Pages that the kernel brings into `r` from now on, whichever thread touches them. mbind(2);
+     * `r` is mapped whole, or -EFAULT. */
     int (*bind)(struct fl_range r, int mode, const struct fl_node_ids *ids);
     /* The node of each page, or -ENOENT where none is: move_pages(2), which moves nothing then. */
     int (*where)(size_t n, const uintptr_t addr[], int out_id[]);
@@ -209,8 +231,8 @@ struct fl_page {
 };
 extern FL_HIDDEN struct fl_page fl_page;
 
-/* At FL_CHECK_LEVEL 2 and above fl_sys checks each such call: see fl_lock_check_call. Context: boot,
- * before any call. */
+/* At FL_CHECK_LEVEL 2 and above fl_sys checks each such call: see fl_lock_check_call. Context:
+ * boot, before any call. */
 void fl_sys_check_calls(void);
 
 /* Reads page sizes and the THP mode. Idempotent. Context: early. */
@@ -221,7 +243,8 @@ void fl_sys_boot(void);
 bool fl_sys_is_confined(void);
 void fl_sys_confine(bool yes);
 
-/* Locks, by rank: acquire left to right only. Follows the layers, highest first (src/layers.txt). */
+/* Locks, by rank: acquire left to right only. Follows the layers, highest first
+ * (src/layers.txt). */
 enum fl_rank { FL_RANK_RUNTIME, FL_RANK_PLAN, FL_RANK_LOOK, FL_RANK_REGION, FL_RANK_LEAF };
 
 /* Futex lock, not recursive. Zero-initialised is unlocked (rank RUNTIME). Signals: not safe. */
@@ -247,15 +270,16 @@ void fl_lock_check_call(const char *slot);
 void fl_lock_permit_calls(bool yes);
 
 /* The locks across fork(2). hold_for_fork: the caller has acquired `l`, and from here on changes
- * nothing under it. Others wait for a tenth of a second and then take the lock over, so a circle by way of
- * glibc's own locks is broken. release_in_child: false when the lock was taken over: what it guards
- * cannot be trusted. */
+ * nothing under it. Others wait for a tenth of a second and then take the lock over, so a circle by
+ * way of glibc's own locks is broken. release_in_child: false when the lock was taken over: what it
+ * guards cannot be trusted. */
 void fl_lock_hold_for_fork(struct fl_lock *l);
 void fl_lock_release_in_parent(struct fl_lock *l);
 bool fl_lock_release_in_child(struct fl_lock *l);
 
-/* The number of the CPU on which the calling thread runs, as the kernel writes it for the thread: no
- * call. Where it is not told, any number; in a thread that is not registered -1 or -2. rseq(2), Linux 4.18; glibc 2.35 registers it. */
+/* The number of the CPU on which the calling thread runs, as the kernel writes it for the thread:
+ * no call. Where it is not told, any number; in a thread that is not registered -1 or -2. rseq(2),
+ * Linux 4.18; glibc 2.35 registers it. */
 extern FL_HIDDEN ptrdiff_t fl_cpu_offset; /* from the thread's pointer; 0: not told */
 bool fl_cpu_is_told(void);                /* finds it. Context: boot, one thread */
 static inline unsigned fl_cpu_here(void)
@@ -314,7 +338,8 @@ struct fl_guest {
 void fl_guests_bar(void);
 void fl_guests_unbar(void);
 
-/* All signals blocked on the calling thread, the C library's own too; what was blocked before. Signals: safe. */
+/* All signals blocked on the calling thread, the C library's own too; what was blocked before.
+ * Signals: safe. */
 uint64_t fl_signals_block(void);
 void fl_signals_restore(uint64_t blocked);
 
@@ -335,20 +360,23 @@ enum fl_crew_kind {
     FL_CREW_URING,   /* io_uring's workers; only on threads of the library's own */
 };
 
-/* Brings every page of `r` into memory, writable, by the caller and up to `helpers` others at the same time.
+/* Brings every page of `r` into memory, writable, by the caller and up to `helpers` others at the
+ * same time.
  *   r         in whole base pages. Below 128 MiB the caller does it alone.
  *   helpers   at most; never more than the CPUs that the thread may use on its node, less its own.
- *   allowed   the best kind that may be used. A program that has confined itself since boot gets none.
+ *   allowed   the best kind that may be used. A program that has confined itself since boot gets
+ *             none.
  *   out_used  who helped; may be NULL.
- * Returns 0, or the first refusal as fl_sys.populate has it, with the range partly filled; -EINVAL at once where the
- * kernel lacks MADV_POPULATE_WRITE. On return nobody works on the range any more.
- * FL_CREW_URING: the kernel signals the end of a ring to the thread that opened it, some 10 ms after it is closed; the
- * thread's next epoll_wait(2) fails with EINTR, though no handler ran. The ring is a descriptor (close-on-exec) while
- * this runs. So only on a thread of our own, with a table of descriptors of its own, that expects it.
- * Threads: any; no lock of ours held: to start a thread may allocate. Signals: not safe. A handler may fork meanwhile.
- * Fork: child may call; whoever is forked meanwhile gets neither helpers nor, on FL_CREW_URING's terms, descriptors.
- * Context: not early. errno may change.
- * Cost: 40 to 150 us for the helpers; the range in half the time on two CPUs. Source: madvise(2), io_uring(7). */
+ * Returns 0, or the first refusal as fl_sys.populate has it, with the range partly filled; -EINVAL
+ * at once where the kernel lacks MADV_POPULATE_WRITE. On return no helper works on the range any
+ * more. FL_CREW_URING: the kernel signals the end of a ring to the thread that opened it, some 10
+ * ms after it is closed; the thread's next epoll_wait(2) fails with EINTR, though no handler ran.
+ * The ring is a descriptor (close-on-exec) while this runs. So only on a thread of our own, with a
+ * table of descriptors of its own, that expects it. Threads: any; no lock of ours held: to start a
+ * thread may allocate. Signals: not safe. A handler may fork meanwhile. Fork: child may call; a
+ * child forked meanwhile gets neither helpers nor, on FL_CREW_URING's terms, descriptors. Context:
+ * not early. errno may change. Cost: 40 to 150 us for the helpers; the range in half the time on
+ * two CPUs. Source: madvise(2), io_uring(7). */
 int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allowed,
                      enum fl_crew_kind *out_used);
 
@@ -361,13 +389,16 @@ void fl_crew_fork_child(void);
 void fl_crew_limit(enum fl_crew_kind best);
 
 /* A file, or any descriptor that pread(2) reads, into memory, several pieces at a time.
- *   to     any memory; a ring registers it first, where the limits allow, so that its pages are looked up once.
+ *   to     any memory; a ring registers it first, where the limits allow, so that its pages are
+ *          looked up once.
  *   ring   io_uring(7) may be used. Not by a program that has confined itself.
- *   done   called for each part that is there, in any order, by the calling thread; NULL: nobody wants to know.
- * A descriptor that is open with O_DIRECT is read past the page cache, but for what its alignment leaves over at the edges.
- * Returns 0; -ENODATA: it ends before, and what there is is there; -errno of read(2). On return nothing reads any more.
- * After a ring the calling thread's next epoll_wait(2) may fail with EINTR, though no handler ran: see fl_crew_populate.
- * Threads: any; no lock of ours held.  Signals: not safe. */
+ *   done   called for each part that is there, in any order, by the calling thread; NULL: not
+ *          wanted.
+ * A descriptor that is open with O_DIRECT is read past the page cache, but for what its alignment
+ * leaves over at the edges. Returns 0; -ENODATA: it ends before, and what there is is there; -errno
+ * of read(2). On return nothing reads any more. After a ring the calling thread's next
+ * epoll_wait(2) may fail with EINTR, though no handler ran: see fl_crew_populate. Threads: any; no
+ * lock of ours held.  Signals: not safe. */
 struct fl_read {
     int fd;
     uint64_t offset;
@@ -382,12 +413,13 @@ int fl_read_file(const struct fl_read *r);
 void fl_say(const char *text);
 
 /* For what is said at the very end, when many programs have closed standard error (all of coreutils
- * do): keeps a copy of it (close-on-exec, from 100 on); writes `text` to standard error, else to the
- * copy, where that is still the same file.  Context: boot; exit. */
+ * do): keeps a copy of it (close-on-exec, from 100 on); writes `text` to standard error, else to
+ * the copy, where that is still the same file.  Context: boot; exit. */
 void fl_say_keep(void);
 void fl_say_last(const char *text, size_t len);
 
-/* fl_say, then abort. For bugs, ours or the program's, after which going on would corrupt memory. */
+/* fl_say, then abort. For bugs, ours or the program's, after which going on would corrupt
+ * memory. */
 _Noreturn void fl_fatal(const char *text);
 
 #endif

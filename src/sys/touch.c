@@ -1,7 +1,9 @@
-/* First touches, told to a thread of ours: userfaultfd(2) in missing mode, for faults of system calls too.
+/* First touches, told to a thread of ours: userfaultfd(2) in missing mode, for faults of system
+ * calls too.
  *
- * Such a descriptor needs CAP_SYS_PTRACE, vm.unprivileged_userfaultfd=1 or /dev/userfaultfd (Linux 6.1). Without, a system call that
- * touches such memory would fail (EFAULT), so there is no such mode then. Source: kernel docs admin-guide/mm/userfaultfd. */
+ * Such a descriptor needs CAP_SYS_PTRACE, vm.unprivileged_userfaultfd=1 or /dev/userfaultfd (Linux
+ * 6.1). Without, a system call that touches such memory would fail (EFAULT), so there is no such
+ * mode then. Source: kernel docs admin-guide/mm/userfaultfd. */
 #include "sys/internal.h"
 
 #include <errno.h>

@@ -8,8 +8,9 @@
 bool fl_source_add(struct fl_worker *w, struct fl_source s);
 void fl_source_close(struct fl_worker *w, struct fl_source *s);
 
-/* Begins and ends the watch for memory that is short. It costs some descriptors and, in the kernel, a look at what was stalled
- * at every tenth of its window: so it is kept only while something may be given back. */
+/* Begins and ends the watch for memory that is short. It costs some descriptors and, in the kernel,
+ * a look at what was stalled at every tenth of its window: so it is kept only while something may
+ * be given back. */
 void fl_pressure_watch(struct fl_worker *w);
 void fl_pressure_unwatch(struct fl_worker *w);
 

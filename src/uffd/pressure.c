@@ -1,11 +1,15 @@
-/* Memory that is short: how the worker hears of it, and what it does. Everything free goes back at once; decay would be too slow.
+/* Memory that is short: how the worker hears of it, and what it does. Everything free goes back at
+ * once; decay would be too slow.
  *
- * stall   the kernel counts how long tasks wait for memory (PSI), on the machine and in the own cgroup of v2. Where it
+ * stall   the kernel counts how long tasks wait for memory (PSI), on the machine and in the own
+ *         cgroup of v2. Where it
  *         lets us wait for too much of it, the worker does.
- * limit   the own cgroup has met its limit: memory.events of v2, the pressure level of v1. Page cache alone gets it there,
- *         and gives way when it has to: it counts only when, without the cache, less than half of some limit is left.
- * Between two releases lies a second; what comes meanwhile waits in its descriptor.
- * Sources: kernel docs accounting/psi, cgroup-v2 memory.events, cgroup-v1 memory 11 (memory pressure). */
+ * limit   the own cgroup has met its limit: memory.events of v2, the pressure level of v1. Page
+ *         cache alone gets it there,
+ *         and gives way when it has to: it counts only when, without the cache, less than half of
+ *         some limit is left.
+ * Between two releases lies a second; what comes meanwhile waits in its descriptor. Sources: kernel
+ * docs accounting/psi, cgroup-v2 memory.events, cgroup-v1 memory 11 (memory pressure). */
 #include "uffd/internal.h"
 
 #include <errno.h>
@@ -63,8 +67,8 @@ static void watch_stalls(struct fl_worker *w, int fd)
     (void)fl_events.close(fd);
 }
 
-/* Opens the file in the process's cgroup, or in the nearest one above that has it: in a container the path may be the
- * host's, and the mount is the cgroup. `path` is left as that of the file.
+/* Opens the file in the process's cgroup, or in the nearest one above that has it: in a container
+ * the path may be the host's, and the mount is the cgroup. `path` is left as that of the file.
  *   own    folder of the cgroup, below `mount`; "": there is none */
 static int open_upwards(const char *own, const char *mount, const char *file, bool writable,
                         char path[static PATH_BYTES], int *out_fd)
@@ -98,7 +102,8 @@ static void watch_v2(struct fl_worker *w, const char *own)
     }
 }
 
-/* The control file is told which counter to raise, and on whose level: text as in `printf "%d %d medium"`. */
+/* The control file is told which counter to raise, and on whose level: text as in `printf "%d %d
+ * medium"`. */
 static bool tell_level(int control_fd, int counter_fd, int level_fd)
 {
     char text[64];

@@ -1,12 +1,14 @@
-/* Serves first touches: a huge page of the stock for each thread that waits, and more ahead of one that goes on in a line.
+/* Serves first touches: a huge page of the stock for each thread that waits, and more ahead of one
+ * that goes on in a line.
  *
- * Each thread that touches has a stream: the next huge page in its line doubles what is placed ahead, so that an
- * initialisation by several threads, a chunk each, is followed chunk by chunk. Where the stock is empty a huge page is filled while
- * its toucher waits, if no other thread does. Where several do, for their own faults fill at the same time, and where something is there
- * already, the kernel serves: that huge page is disarmed. Where even that is refused (it makes maps, of which a
- * process may have so many) the descriptor is closed: no thread may wait for ever.
- * When this thread ends, or the process, the kernel closes the descriptor, and disarms all. State: `touch`, this thread's alone;
- * r->touch as region/touch.c has it. */
+ * Each thread that touches has a stream: the next huge page in its line doubles what is placed
+ * ahead, so that an initialisation by several threads, a chunk each, is followed chunk by chunk.
+ * Where the stock is empty a huge page is filled while its toucher waits, if no other thread does.
+ * Where several do, for their own faults fill at the same time, and where something is there
+ * already, the kernel serves: that huge page is disarmed. Where even that is refused (it makes
+ * maps, of which a process may have so many) the descriptor is closed: no thread may wait for ever.
+ * When this thread ends, or the process, the kernel closes the descriptor, and disarms all. State:
+ * `touch`, this thread's alone; r->touch as region/touch.c has it. */
 #include "uffd/internal.h"
 
 #include <poll.h>
@@ -115,7 +117,8 @@ static bool serve_one(struct fl_region *r, struct waiting w, bool alone)
     if (placed == 0 && alone && fl_region_fill_now(r, page.len, zone)) {
         placed = fl_region_place(r, touch.fd, page, zone);
     }
-    /* It ends at the first base page that is there already, which may lie before the one that is wanted. */
+    /* It ends at the first base page that is there already, which may lie before the one that is
+     * wanted. */
     if (placed <= w.addr - page.base) {
         return fl_sys.touch_arm(touch.fd, page, false) == 0;
     }

@@ -32,7 +32,8 @@ enum { FL_WORKER_JOBS = 12, FL_WORKER_SOURCES = 8 };
 #define FL_JOB_DELAY (UINT64_MAX - 1) /* again after its own delay */
 
 struct fl_job {
-    /* Returns the ns until it wants to run again, 0: at once, when the others have had their turn. No lock is held. */
+    /* Returns the ns until it wants to run again, 0: at once, when the others have had their turn.
+     * No lock is held. */
     uint64_t (*run)(struct fl_region *r);
     uint64_t delay_ns; /* from a call to the run */
     uint64_t due_ns;   /* monotonic time, or FL_JOB_IDLE. The thread alone */
@@ -45,8 +46,8 @@ struct fl_source {
     int fd; /* in the thread's own table; -1: this place is free */
     short events;
     bool pressure; /* tells of memory that is short: see pressure.c */
-    /* What poll answered; 0: it will be closed, and never again. False: it is no use any more, and is closed. Of pressure
-     * the 0 is not told. */
+    /* What poll answered; 0: it will be closed, and never again. False: it is no use any more, and
+     * is closed. Of pressure the 0 is not told. */
     bool (*handle)(struct fl_worker *w, const struct fl_source *s, short came);
 };
 
@@ -69,27 +70,28 @@ struct fl_worker {
     struct fl_memory_scratch scratch;
 };
 
-/* `decay_ms` is the time after which free memory has been given back; 0: never, there is no such job. */
+/* `decay_ms` is the time after which free memory has been given back; 0: never, there is no such
+ * job. */
 void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms);
 
-/* One more job, FL_WORKER_JOBS in all; it runs `delay_ns` after the thread's start, and after each call at the latest.
- * Context: boot only. */
+/* One more job, FL_WORKER_JOBS in all; it runs `delay_ns` after the thread's start, and after each
+ * call at the latest. Context: boot only. */
 void fl_worker_add(struct fl_worker *w, uint64_t (*run)(struct fl_region *r), uint64_t delay_ns);
 
 /* A job: arms and disarms what requests and frees ask for, see region/touch.c. */
 uint64_t fl_touch_requests(struct fl_region *r);
 
-/* Has every job run, each after its delay; starts the thread where that is allowed. Cheap. When no thread is to be had,
- * nothing decays.
+/* Has every job run, each after its delay; starts the thread where that is allowed. Cheap. When no
+ * thread is to be had, nothing decays.
  * may_allocate  the first start allocates: not in a signal handler. Later ones do not, so a free
- * may cause them.
- * Threads: any, no lock of ours held.  Signals: safe without may_allocate.  Fork: child may call.
+ * may cause them. Threads: any, no lock of ours held.  Signals: safe without may_allocate.  Fork:
+ * child may call.
  * */
 void fl_worker_call(struct fl_worker *w, bool may_allocate);
 
-/* The thread ends, and is gone for the kernel too when this returns; at most 3 s. The caller has barred guests. The next call
- * after a tenth of a second starts it again.  Threads: any, no lock of ours held.  Signals: safe.
- * Cost: with none a load; else some 100 us, or what its job takes. */
+/* The thread ends, and is gone for the kernel too when this returns; at most 3 s. The caller has
+ * barred guests. The next call after a tenth of a second starts it again.  Threads: any, no lock of
+ * ours held.  Signals: safe. Cost: with none a load; else some 100 us, or what its job takes. */
 void fl_worker_retire(struct fl_worker *w);
 
 /* In the child after fork: the thread is not here. */

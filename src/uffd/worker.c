@@ -133,7 +133,8 @@ static void await_signal(struct fl_worker *w)
     }
 }
 
-/* The descriptors to poll: p[0] for the wake, p[1 + i] for source i. poll skips those below 0. Returns until when. */
+/* The descriptors to poll: p[0] for the wake, p[1 + i] for source i. poll skips those below 0.
+ * Returns until when. */
 static uint64_t gather(const struct fl_worker *w, uint64_t until,
                        struct pollfd p[static 1 + FL_WORKER_SOURCES])
 {
@@ -310,7 +311,8 @@ static void call_none(struct fl_worker *w, bool may_allocate)
         (left != 0 && fl_sys.now_ns() - left < away_ns)) {
         return;
     }
-    /* No handler runs between the states and what they say: it could wait for what this thread has yet to do. */
+    /* No handler runs between the states and what they say: it could wait for what this thread has
+     * yet to do. */
     uint64_t signals = fl_signals_block();
     if (change(w, FL_WORKER_NONE, FL_WORKER_STARTING)) {
         atomic_store(&w->region->wants_worker, false);

@@ -103,6 +103,8 @@ static void a_command_that_cannot_be_served_is_told(void **state)
     assert_non_null(strstr(output.out, "- link the command dynamically"));
     CHECK(FL_OWN_MALLOC);
     assert_served(false, "a malloc of its own");
+    CHECK(FL_SANITIZED); /* whose malloc is in a library of the compiler's */
+    assert_served(false, "the command has a malloc of its own");
     CHECK(copy_of(FL_DYNAMIC, "raised", 04755));
     assert_served(false, "raised privileges");
     CHECK("/nonexistent/program");

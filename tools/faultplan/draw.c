@@ -1,5 +1,6 @@
-/* `faultplan draw`: a layout as a picture, address against time. A rectangle is a buffer; the line above them is what lives at
- * the time, so that what is white below it is what the layout costs. Colours follow the reader's light or dark. */
+/* `faultplan draw`: a layout as a picture, address against time. A rectangle is a buffer; the line
+ * above them is what lives at the time, so that what is white below it is what the layout costs.
+ * Colours follow the reader's light or dark. */
 #include "faultplan/faultplan.h"
 #include "faultplan/live.h"
 #include "faultplan/plans.h"

@@ -1,5 +1,5 @@
-/* `faultplan record`: a command whose steps are written to a folder, a table each, by the library (FAULTLESS_TRACE). This side
- * makes the folder, starts the command, and says what came of it. */
+/* `faultplan record`: a command whose steps are written to a folder, a table each, by the library
+ * (FAULTLESS_TRACE). This side makes the folder, starts the command, and says what came of it. */
 #include "faultplan/faultplan.h"
 #include "faultplan/live.h"
 #include "launcher/find.h"

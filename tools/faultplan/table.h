@@ -1,5 +1,6 @@
-/* Tables of buffers: a text file whose first line names the columns, id,lower,upper,size and perhaps offset and alignment, in any order;
- * the others are looked past. Numbers are decimal. A buffer lives from lower to upper, this one excluded. */
+/* Tables of buffers: a text file whose first line names the columns, id,lower,upper,size and
+ * perhaps offset and alignment, in any order; the others are looked past. Numbers are decimal. A
+ * buffer lives from lower to upper, this one excluded. */
 #ifndef FAULTLESS_FAULTPLAN_TABLE_H
 #define FAULTLESS_FAULTPLAN_TABLE_H
 
@@ -25,7 +26,8 @@ struct fl_packing {
     double first_ms; /* until there was a layout */
 };
 
-/* Gives the buffers offsets. `how`: budget, capacity, seed; the rest is filled in. False: a line on standard error. */
+/* Gives the buffers offsets. `how`: budget, capacity, seed; the rest is filled in. False: a line on
+ * standard error. */
 bool fl_table_pack(struct fl_table *t, struct fl_pack_how how, struct fl_packing *out);
 
 /* A number of bytes, with K, M, G or T behind it perhaps, or argp's error. */

@@ -1,4 +1,5 @@
-/* `faultless --check`: what the library will do on this machine, for this command. docs/diagnose.md.
+/* `faultless --check`: what the library will do on this machine, for this command.
+ * docs/diagnose.md.
  *
  * host     what the kernel and the system give, asked without the library
  * target   the command's file: can the library be loaded into it at all?
@@ -69,7 +70,8 @@ struct fl_target {
 };
 /* `name`: looked for as execvp(3) does. */
 void fl_target_read(struct fl_target *t, const char *name);
-/* Does that library or program define malloc, for others to use? False as well: it cannot be read. */
+/* Does that library or program define malloc, for others to use? False as well: it cannot be
+ * read. */
 bool fl_target_has_malloc(const char *path);
 
 enum { FL_PROBE_OPTIONS = 96, FL_PROBE_NOTES = 24, FL_PROBE_TEXT = 65536 };
@@ -109,7 +111,8 @@ struct fl_check {
 void fl_check_judge(struct fl_check *c);
 void fl_check_print(const struct fl_check *c, FILE *out);
 void fl_check_print_json(const struct fl_check *c, FILE *out);
-/* All of it. `command`: NULL without. Exit status: 0 served; 1 not; 125 no library; 126, 127: CMD. */
+/* All of it. `command`: NULL without. Exit status: 0 served; 1 not; 125 no library; 126, 127:
+ * CMD. */
 int fl_check_main(const char *command, bool json);
 
 #endif

@@ -15,7 +15,7 @@ int fl_find_library(char path[PATH_MAX])
         "libfaultless.so",
         "../lib/libfaultless.so",
         "../lib/" FL_MULTIARCH "/libfaultless.so",
-        /* as Debian has it where nobody compiles against it */
+        /* as Debian has it without the -dev package */
         "../lib/" FL_MULTIARCH "/libfaultless.so.0",
     };
     const char *forced = getenv("FAULTLESS_LIB");

@@ -6,15 +6,14 @@
 #include <stdbool.h>
 
 /* Write the path of libfaultless.so into `path`: FAULTLESS_LIB when it is set and not empty, else
- * the first that exists of the running binary's own folder, its ../lib and its ../lib/<multiarch>; in the last
- * one libfaultless.so.0 will do.
- * Returns 0; -ENOENT when none is there; -EISDIR, -EINVAL: no file; -ENAMETOOLONG;
- * -errno of access and readlink.
- * Threads: any, while nobody changes the environment.  Fork: child may call. */
+ * the first that exists of the running binary's own folder, its ../lib and its ../lib/<multiarch>;
+ * in the last one libfaultless.so.0 will do. Returns 0; -ENOENT when none is there; -EISDIR,
+ * -EINVAL: no file; -ENAMETOOLONG; -errno of access and readlink. Threads: any, while no thread
+ * changes the environment.  Fork: child may call. */
 int fl_find_library(char path[PATH_MAX]);
 
-/* Put that library at the head of LD_PRELOAD, for what is started next. False: one line on standard error, which begins with
- * `program`, says why not.  Threads: one. */
+/* Put that library at the head of LD_PRELOAD, for what is started next. False: one line on standard
+ * error, which begins with `program`, says why not.  Threads: one. */
 bool fl_find_preload(const char *program);
 
 #endif

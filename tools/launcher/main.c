@@ -90,8 +90,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* So that the library knows the process that somebody asked for from its helpers, which inherit the
- * variable and have another number. */
+/* Tells the library which process the user started: helpers inherit the variable and have another
+ * number. */
 static void mark_process(void)
 {
     char number[24];

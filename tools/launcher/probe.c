@@ -1,5 +1,5 @@
-/* This program once more, under the library and with the variables that CMD would have. It makes one
- * large request and tells what fl_stats_read says; the library's own lines say the rest. */
+/* This program once more, under the library and with the variables that CMD would have. It makes
+ * one large request and tells what fl_stats_read says; the library's own lines say the rest. */
 #include "launcher/check.h"
 
 #include "faultless/faultless.h"
@@ -104,7 +104,7 @@ static char **environment(void)
     return env;
 }
 
-/* Standard error is the pipe's; the rest nobody's. */
+/* Standard error is the pipe's; the rest is discarded. */
 static int start(int pipe_end, pid_t *pid)
 {
     static char name[] = "faultless", probe[] = "--probe";

@@ -1,5 +1,5 @@
-/* The command's file: dynamic or static, for whom, with whose malloc. Nothing of it is trusted: what
- * lies outside of the file is not there. */
+/* The command's file: dynamic or static, for whom, with whose malloc. Nothing of it is trusted:
+ * what lies outside of the file is not there. */
 #include "launcher/check.h"
 
 #include <elf.h>
@@ -43,7 +43,8 @@ static void unmap(const struct image *m)
     munmap((void *)(uintptr_t)m->bytes, m->len);
 }
 
-/* `count` things of `width` bytes at `offset`, aligned for `align`; NULL: not all are in the file. */
+/* `count` things of `width` bytes at `offset`, aligned for `align`; NULL: not all are in the
+ * file. */
 static const void *part(const struct image *m, uint64_t offset, uint64_t count, uint64_t width,
                         size_t align)
 {
@@ -85,16 +86,18 @@ static enum fl_target_kind kind_of(const struct image *m)
     return kind;
 }
 
-static bool is_malloc(const struct image *m, const ElfW(Shdr) * names, const ElfW(Sym) * s)
+static bool is_named(const struct image *m, const ElfW(Shdr) * names, const ElfW(Sym) * s,
+                     const char *name)
 {
-    const char *name = s->st_name < names->sh_size
-                           ? part(m, names->sh_offset + s->st_name, sizeof "malloc", 1, 1)
-                           : NULL;
+    size_t len = strlen(name) + 1;
+    const char *at =
+        s->st_name < names->sh_size ? part(m, names->sh_offset + s->st_name, len, 1, 1) : NULL;
 
-    return name != NULL && s->st_shndx != SHN_UNDEF && memcmp(name, "malloc", sizeof "malloc") == 0;
+    return at != NULL && memcmp(at, name, len) == 0;
 }
 
-static bool defines_malloc(const struct image *m)
+/* Is it among the dynamic symbols? `defined`: not as one of another file. */
+static bool has_symbol(const struct image *m, const char *name, bool defined)
 {
     const ElfW(Ehdr) *h = head_of(m);
     const ElfW(Shdr) *s =
@@ -109,10 +112,18 @@ static bool defines_malloc(const struct image *m)
         }
         symbol = part(m, s[i].sh_offset, n, sizeof *symbol, _Alignof(ElfW(Sym)));
         for (size_t k = 0; symbol != NULL && k < n; k++) {
-            found |= is_malloc(m, &s[s[i].sh_link], &symbol[k]);
+            found |= (!defined || symbol[k].st_shndx != SHN_UNDEF) &&
+                     is_named(m, &s[s[i].sh_link], &symbol[k], name);
         }
     }
     return found;
+}
+
+/* A sanitizer's run-time library: its malloc comes first, or it ends the program. */
+static bool has_sanitizer(const struct image *m)
+{
+    return has_symbol(m, "__asan_init", false) || has_symbol(m, "__hwasan_init", false) ||
+           has_symbol(m, "__tsan_init", false) || has_symbol(m, "__msan_init", false);
 }
 
 bool fl_target_has_malloc(const char *path)
@@ -121,7 +132,7 @@ bool fl_target_has_malloc(const char *path)
     bool has = false;
 
     if (map(path, &m)) {
-        has = defines_malloc(&m);
+        has = has_symbol(&m, "malloc", true);
         unmap(&m);
     }
     return has;
@@ -199,7 +210,7 @@ void fl_target_read(struct fl_target *t, const char *name)
         }
         bool is_script = interpreter_of(&m, next);
         t->kind = kind_of(&m);
-        t->own_malloc = defines_malloc(&m);
+        t->own_malloc = has_symbol(&m, "malloc", true) || has_sanitizer(&m);
         unmap(&m);
         if (!is_script) {
             break;
