@@ -81,7 +81,5 @@ FL_APART struct fl_extent *fl_keep_by_node(struct fl_extent *e, size_t longest)
 {
     struct fl_cache *c = my_node_cache;
 
-    return c != NULL && fl_may_keep(e, longest) && fl_cache_takes(c, e)
-               ? fl_cache_put(fl_route.region, c, e)
-               : e;
+    return c != NULL && fl_may_keep(e, longest) && fl_cache_takes(c, e) ? fl_keep(c, e) : e;
 }

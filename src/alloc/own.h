@@ -23,6 +23,15 @@ static FL_INLINE bool fl_may_keep(const struct fl_extent *e, size_t longest)
     return e->content != FL_CONTENT_LAZY && e->len <= longest && !fl_extent_is_handled(e);
 }
 
+/* The claimed `e` on a shelf, where its thread uses them, else into its cache. As fl_keep_by_node. */
+static FL_INLINE struct fl_extent *fl_keep(struct fl_cache *c, struct fl_extent *e)
+{
+    struct fl_region *r = fl_route.region;
+    bool shelved = FL_UNLIKELY(c->uses_shelves) && !fl_region_is_closed(r) && fl_shelf_put(r, c, e);
+
+    return shelved ? NULL : fl_cache_put(r, c, e);
+}
+
 /* Something may age and no worker watches it. A request may start the worker for the first time,
  * which allocates. Keeps errno. */
 static inline void fl_call_worker(bool may_allocate)

@@ -103,7 +103,8 @@ void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align,
                                     enum fl_request_kind kind)
 {
-    bool may = c != NULL && fl_route.region->placing.nodes == 0 && fl_shelf_is_of_use(c) &&
+    bool nodes = fl_route.region->placing.nodes != 0;
+    bool may = c != NULL && (!nodes || fl_cache_is_home(c)) && fl_shelf_is_of_use(c) &&
                align <= fl_page.base && kind != FL_REQUEST_CALLOC;
     struct fl_extent *e = NULL;
 
@@ -113,6 +114,9 @@ static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align
     }
     if (e != NULL) {
         fl_call_worker(true);
+    }
+    if (e != NULL && FL_UNLIKELY(nodes) && fl_cache_look_is_due(c)) {
+        fl_cache_recall(fl_route.region, c, len);
     }
     return e;
 }
@@ -201,7 +205,7 @@ static FL_APART struct fl_extent *from_step(size_t len, size_t align, enum fl_re
 /* What the thread has at hand; NULL: nothing. */
 static FL_INLINE struct fl_extent *from_hand(size_t len, size_t align, enum fl_request_kind kind)
 {
-    if (FL_UNLIKELY(fl_plan_turn != NULL)) {
+    if (FL_UNLIKELY(fl_plan_cursor != NULL)) {
         return from_step(len, align, kind);
     }
     return align <= fl_page.base ? fl_from_cache(len) : NULL;
@@ -220,7 +224,7 @@ static FL_APART void *malloc_unplanned(size_t n)
     return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_from_region(n);
 }
 
-static FL_APART void *malloc_long(struct fl_turn *t, size_t n)
+static FL_APART void *malloc_long(struct fl_cursor *t, size_t n)
 {
     struct fl_extent *e = fl_plan_take_long(t, n);
 
@@ -229,7 +233,7 @@ static FL_APART void *malloc_long(struct fl_turn *t, size_t n)
 
 void *fl_malloc_large(size_t n)
 {
-    struct fl_turn *t = fl_plan_turn;
+    struct fl_cursor *t = fl_plan_cursor;
 
     if (FL_LIKELY(t == NULL)) {
         return malloc_unplanned(n);
@@ -249,7 +253,7 @@ static FL_COLD void *clear_hollow(struct fl_extent *e, size_t n)
 }
 
 /* What the thread's plan expects next; NULL: it does not. */
-static FL_APART struct fl_extent *as_planned(struct fl_turn *t, size_t n)
+static FL_APART struct fl_extent *as_planned(struct fl_cursor *t, size_t n)
 {
     struct fl_extent *e = fl_plan_take_next(t, n);
 
@@ -258,7 +262,7 @@ static FL_APART struct fl_extent *as_planned(struct fl_turn *t, size_t n)
 
 void *fl_calloc_large(size_t n)
 {
-    struct fl_extent *e = fl_plan_turn != NULL ? as_planned(fl_plan_turn, n) : NULL;
+    struct fl_extent *e = fl_plan_cursor != NULL ? as_planned(fl_plan_cursor, n) : NULL;
 
     if (e != NULL) {
         return memset(fl_block(e), 0, n);
@@ -302,7 +306,7 @@ static FL_APART void *memalign_unplanned(size_t align, size_t n)
     return is_bound() ? fl_no_memory() : fl_next_aligned(fl_route.next.memalign, align, n);
 }
 
-static FL_APART void *memalign_long(struct fl_turn *t, size_t align, size_t n)
+static FL_APART void *memalign_long(struct fl_cursor *t, size_t align, size_t n)
 {
     struct fl_extent *e = fl_plan_take_long(t, n);
 
@@ -311,7 +315,7 @@ static FL_APART void *memalign_long(struct fl_turn *t, size_t align, size_t n)
 
 void *fl_memalign_large(size_t align, size_t n)
 {
-    struct fl_turn *t = fl_plan_turn;
+    struct fl_cursor *t = fl_plan_cursor;
 
     if (FL_LIKELY(t == NULL || align > FL_GRANULE)) {
         return memalign_unplanned(align, n);
@@ -335,7 +339,7 @@ static FL_APART int posix_memalign_long(void **out, size_t align, size_t n)
 
 int fl_posix_memalign_large(void **out, size_t align, size_t n)
 {
-    struct fl_turn *t = fl_plan_turn;
+    struct fl_cursor *t = fl_plan_cursor;
 
     if (FL_LIKELY(t == NULL || align > FL_GRANULE)) {
         return posix_memalign_long(out, align, n);
@@ -403,9 +407,7 @@ static FL_APART void free_extent(struct fl_extent *e)
         note_touched(e);
     }
     if (FL_LIKELY(c != NULL && fl_may_keep(e, longest))) {
-        bool shelved =
-            FL_UNLIKELY(c->uses_shelves) && !fl_region_is_closed(r) && fl_shelf_put(r, c, e);
-        e = shelved ? NULL : fl_cache_put(r, c, e);
+        e = fl_keep(c, e);
     } else if (c == NULL) {
         e = fl_keep_by_node(e, longest);
     }

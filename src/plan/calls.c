@@ -218,7 +218,7 @@ int fl_plan_end(struct fl_step_context *c)
         return -EINVAL;
     }
     c = fl_plan_mine;
-    fl_plan_turn = NULL;
+    fl_plan_cursor = NULL;
     atomic_store(&c->inside, true);
     fl_context_step_end(c);
     c->serve.last = c->serve.layout != NULL ? c->serve.layout : c->serve.last;

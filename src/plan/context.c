@@ -15,10 +15,10 @@ enum { HEAP_STEPS = 8 };
 
 struct fl_plan fl_plan;
 _Thread_local unsigned fl_plan_wants;
-_Thread_local struct fl_turn *fl_plan_turn;
-/* A turn that serves nothing, so that fl_plan_take, or fl_plan_saw, comes to know of the request. Constant. */
-static const struct fl_seat no_seat = {.word = {FL_SEAT_NONE, FL_SEAT_NONE}};
-struct fl_turn fl_plan_no_turn = {.next = &no_seat};
+_Thread_local struct fl_cursor *fl_plan_cursor;
+/* A cursor that serves nothing, so that fl_plan_take, or fl_plan_saw, comes to know of the request. Constant. */
+static const struct fl_plan_entry no_entry = {.word = {FL_ENTRY_NONE, FL_ENTRY_NONE}};
+struct fl_cursor fl_plan_no_cursor = {.next = &no_entry};
 _Atomic bool fl_plan_calls;
 _Thread_local struct fl_step_context *fl_plan_mine;
 _Thread_local struct fl_step_context *fl_plan_default; /* of fl_step_begin(NULL) */
@@ -78,13 +78,13 @@ static void set_mode(const struct fl_step_context *c)
     if (c == fl_plan_mine) {
         fl_plan_wants = c != NULL ? mode_of(c) : 0;
         atomic_signal_fence(memory_order_seq_cst);
-        fl_plan_turn = fl_plan_wants != 0 ? &fl_plan_no_turn : NULL;
+        fl_plan_cursor = fl_plan_wants != 0 ? &fl_plan_no_cursor : NULL;
     }
 }
 
 void fl_context_enter(struct fl_step_context *c)
 {
-    fl_plan_turn = NULL;
+    fl_plan_cursor = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     fl_plan_wants = 0;
     fl_plan_mine = c;
@@ -165,18 +165,6 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
     }
 }
 
-void fl_context_note_sizes(struct fl_step_context *c, const struct fl_record *rec)
-{
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        struct fl_layout *l = c->serve.known[i];
-        bool other = l != NULL && l->exact && l->n == rec->n && l->hash != rec->hash;
-        c->learn.varied = other ? rec->n : c->learn.varied;
-        if (other && l != c->serve.layout && l != c->job.grown) {
-            forget(c, l);
-        }
-    }
-}
-
 /* By why it ends: how many failures that is, where it has not served for long; is the plan forgotten in any case, and does the
  * context rest? */
 static const struct {
@@ -190,13 +178,12 @@ static const struct {
     [FL_END_FORKED] = {.rests = true},
 };
 
-static unsigned failures_of(struct fl_step_context *c, const struct fl_layout *l, enum fl_end why)
+static unsigned failures_of(const struct fl_step_context *c, const struct fl_layout *l,
+                            enum fl_end why)
 {
-    if (why == FL_END_LOST && l->exact && c->serve.served < EXACT_LEAST) {
-        c->learn.varied = l->n;
-        return FAILURES;
-    }
-    return fates[why].failures;
+    bool too_soon = why == FL_END_LOST && l->exact && c->serve.served < EXACT_LEAST;
+
+    return too_soon ? FAILURES : fates[why].failures;
 }
 
 /* The plan that is served has come to its end. True: it never served for long, and is to be forgotten: what was taken for a step may
@@ -211,7 +198,7 @@ static bool is_hopeless(struct fl_step_context *c, struct fl_layout *l, enum fl_
         l->failed = (uint8_t)(served_long ? 0 : fl_min(l->failed + failures, UINT8_MAX));
     }
     bool hopeless = !c->who.declared && l->failed >= FAILURES && !in_work;
-    if (hopeless && c->watch.detect != NULL && l->n != c->learn.varied) {
+    if (hopeless && c->watch.detect != NULL) {
         fl_detect_doubt(c->watch.detect, l->period, c->serve.served);
         c->lead.alone = c->lead.leader != NULL && fl_detect_period(c->watch.detect) == 0;
     }
@@ -394,9 +381,9 @@ void fl_context_restart(struct fl_step_context *c)
 
 void fl_context_abandon(struct fl_step_context *c)
 {
-    const struct fl_seat *nowhere = fl_plan_no_turn.next;
+    const struct fl_plan_entry *nowhere = fl_plan_no_cursor.next;
 
-    c->serve = (struct fl_serve){.turn.next = nowhere, .counted = nowhere, .end = nowhere};
+    c->serve = (struct fl_serve){.cursor.next = nowhere, .counted = nowhere, .end = nowhere};
     fl_record_drop_all(c);
     go(c, FL_LEARN);
 }

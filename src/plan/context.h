@@ -65,7 +65,7 @@ extern struct fl_plan {
 } fl_plan;
 
 extern _Thread_local struct fl_step_context *fl_plan_mine, *fl_plan_default;
-extern struct fl_turn fl_plan_no_turn;
+extern struct fl_cursor fl_plan_no_cursor;
 
 /* Memory of `len` bytes, zero; NULL. Lock: plan. */
 void *fl_plan_map(size_t len);
@@ -119,8 +119,6 @@ void fl_context_step_begin(struct fl_step_context *c);
 void fl_context_step_end(struct fl_step_context *c);
 /* A step has ended, and the next one begins. */
 void fl_context_boundary(struct fl_step_context *c);
-/* Plans for steps with as many requests of exactly other sizes are of no use. */
-void fl_context_note_sizes(struct fl_step_context *c, const struct fl_record *rec);
 void fl_context_stop_watching(void);
 /* Amid a step a known one has begun: its first requests were the last ones. */
 void fl_context_restart(struct fl_step_context *c);

@@ -37,7 +37,8 @@ enum { GROWTH_ONE = 1 << 16, GROWTH_STEPS = 16 };
 
 static void leave_headroom(struct fl_slot *s, uint64_t growth)
 {
-    if (memory_moves() && s->kind <= FL_SLOT_DOUBLED && s->zone == 0 && s->least != s->most) {
+    if (memory_moves() && s->kind <= FL_SLOT_DOUBLE_BUFFERED && s->zone == 0 &&
+        s->least != s->most) {
         uint64_t most = fl_max(s->size - s->headroom, s->most);
         uint64_t grows = most / GROWTH_ONE * growth * GROWTH_STEPS;
         s->size = fl_align_up(most + fl_min(grows, most / 16), fl_page.base);
@@ -49,7 +50,7 @@ static void leave_headroom(struct fl_slot *s, uint64_t growth)
 static void leave_aligned(struct fl_layout *l)
 {
     for (struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
-        if (s->kind <= FL_SLOT_DOUBLED && s->align > FL_GRANULE) {
+        if (s->kind <= FL_SLOT_DOUBLE_BUFFERED && s->align > FL_GRANULE) {
             s->kind = FL_SLOT_KEPT;
         }
     }
@@ -121,7 +122,7 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
     memcpy(l->slot, from->slot, from->n * sizeof *l->slot);
     for (uint32_t i = 0; i < l->n; i++) {
         struct fl_slot *s = &l->slot[i];
-        bool grew = s->size > from->seat[i].room;
+        bool grew = s->size > from->entry[i].room;
         if (grew && !together && s->zone == 0) {
             s->kind = FL_SLOT_VARIES;
         }
@@ -262,7 +263,7 @@ static struct fl_layout *make_layout(struct fl_step_context *c)
     }
     l->hash = c->job.nlives != 0 ? hash_of(&c->job.lives[0]) : l->hash;
     l->exact = c->job.nlives == 1 || (c->job.nlives == 0 && l->exact);
-    fl_layout_seat(l);
+    fl_layout_make_entries(l);
     return l;
 }
 

@@ -44,9 +44,9 @@ static void add_arenas(struct fl_live_page *p)
         {.figure = FL_LIVE_REQUESTS, .how = FL_LIVE_ONE, .subtracts = 1, OPEN}, /* nobody's */
         {BITS(FL_LIVE_RESERVE_BYTES, filled.word, filled.granules, huge)},
         {BITS(FL_LIVE_LIVE_BYTES, filled.word, filled.granules, huge), .subtracts = 1},
-        {BITS(FL_LIVE_RESERVE_BYTES, claims.word, claims.granules, FL_GRANULE_SHIFT),
+        {BITS(FL_LIVE_RESERVE_BYTES, claimed.word, claimed.granules, FL_GRANULE_SHIFT),
          .subtracts = 1},
-        {BITS(FL_LIVE_LIVE_BYTES, claims.word, claims.granules, FL_GRANULE_SHIFT)},
+        {BITS(FL_LIVE_LIVE_BYTES, claimed.word, claimed.granules, FL_GRANULE_SHIFT)},
     };
 
     fl_live_add(p,

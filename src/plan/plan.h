@@ -52,10 +52,10 @@ struct fl_lives {
 /* The first three are planned. */
 enum fl_slot_kind {
     FL_SLOT_PLANNED,
-    FL_SLOT_CROSSING, /* freed in the next step, before it is asked for again: one place, for all of the step */
-    FL_SLOT_DOUBLED, /* likewise, after it is asked for again: two places, in turn */
-    FL_SLOT_KEPT,    /* survives */
-    FL_SLOT_VARIES,  /* of a size that changes on its own, or now and then not there at all */
+    FL_SLOT_SPANS_STEPS, /* freed in the next step, before it is asked for again: one place, for all of the step */
+    FL_SLOT_DOUBLE_BUFFERED, /* likewise, after it is asked for again: two places, in turn */
+    FL_SLOT_KEPT,            /* survives */
+    FL_SLOT_VARIES, /* of a size that changes on its own, or now and then not there at all */
 };
 
 struct fl_slot {
@@ -64,10 +64,10 @@ struct fl_slot {
     uint64_t least, most;  /* that were asked for */
     uint64_t align;        /* the largest */
     uint64_t birth, death; /* counted in births of the newest step; 0 .. horizon */
-    /* From the packer, FL_PACK_NONE until then; the second for FL_SLOT_DOUBLED. */
+    /* From the packer, FL_PACK_NONE until then; the second for FL_SLOT_DOUBLE_BUFFERED. */
     uint64_t offset[2];
     enum fl_slot_kind kind;
-    uint32_t zone; /* at most FL_PLAN_ZONES; not 0, and planned: FL_SLOT_DOUBLED */
+    uint32_t zone; /* at most FL_PLAN_ZONES; not 0, and planned: FL_SLOT_DOUBLE_BUFFERED */
 };
 
 struct fl_merged {
@@ -133,7 +133,7 @@ enum fl_plan_wants {
 extern _Thread_local unsigned fl_plan_wants;
 /* NULL: nothing, or a handler has interrupted the thread's request. Else fl_plan_take_next serves what comes as planned, and
  * fl_plan_wants says what to do with the rest. */
-extern _Thread_local struct fl_turn *fl_plan_turn;
+extern _Thread_local struct fl_cursor *fl_plan_cursor;
 /* There is something for the worker to do: whoever sees it calls. */
 extern _Atomic bool fl_plan_calls;
 
@@ -145,21 +145,21 @@ void fl_keep_save(bool speak);
 enum { FL_GRANULE_SHIFT = 16, FL_GRANULE = 1 << FL_GRANULE_SHIFT }; /* bytes */
 
 /* A request of the step, in its order. Constant. */
-struct fl_seat {
+struct fl_plan_entry {
     uint64_t least, most; /* bytes of a request that fits; equal where the size never changed */
     uint64_t room;        /* bytes that realloc may make it long in place */
-    uint64_t before;      /* bytes of all seats before it whose size has a bound */
+    uint64_t before;      /* bytes of all entries before it whose size has a bound */
     /* In even and odd steps. */
     uint64_t mask
-        [2]; /* the bits of its granules, if it has one size and they are in one word of the claims; else 0 */
-    uint32_t word[2];    /* the first that has some; FL_SEAT_NONE: it has no place */
-    uint32_t granule[2]; /* the first; or FL_SEAT_NONE, FL_SEAT_GAP */
+        [2]; /* the bits of its granules, if it has one size and they are in one word of the bitmap; else 0 */
+    uint32_t word[2];    /* the first that has some; FL_ENTRY_NONE: it has no place */
+    uint32_t granule[2]; /* the first; or FL_ENTRY_NONE, FL_ENTRY_GAP */
 };
-_Static_assert(sizeof(struct fl_seat) == FL_CACHE_LINE, "a request reads one line");
+_Static_assert(sizeof(struct fl_plan_entry) == FL_CACHE_LINE, "a request reads one line");
 
 /* What a request that comes as planned needs to know. */
-struct fl_turn {
-    const struct fl_seat *next;
+struct fl_cursor {
+    const struct fl_plan_entry *next;
     /* Of the arena: descriptors by granule, and a bit each for what is claimed, and for what is not in memory. */
     struct fl_extent *block;
     _Atomic uint64_t *claimed, *absent;
@@ -188,8 +188,8 @@ static inline void fl_bits_give(_Atomic uint64_t *word, uint64_t mask)
 }
 
 /* All of `s` that `len` bytes need is the caller's, and in memory. */
-static FL_INLINE struct fl_extent *fl_plan_seated(struct fl_turn *t, const struct fl_seat *s,
-                                                  size_t len, uint64_t mask)
+static FL_INLINE struct fl_extent *
+fl_plan_placed(struct fl_cursor *t, const struct fl_plan_entry *s, size_t len, uint64_t mask)
 {
     struct fl_extent *e = &t->block[s->granule[t->parity]];
 
@@ -202,34 +202,34 @@ static FL_INLINE struct fl_extent *fl_plan_seated(struct fl_turn *t, const struc
 }
 
 /* A block for a request of `n` bytes, aligned to a granule, when it is what the plan expects next, at most 4 MiB, and all is there that
- * it needs; NULL: others have to see. `t` is fl_plan_turn, which a handler does not find meanwhile. No lock, no system call.
+ * it needs; NULL: others have to see. `t` is fl_plan_cursor, which a handler does not find meanwhile. No lock, no system call.
  * Signals: safe.  Cost: 40 instructions. */
-static FL_INLINE struct fl_extent *fl_plan_take_next(struct fl_turn *t, size_t n)
+static FL_INLINE struct fl_extent *fl_plan_take_next(struct fl_cursor *t, size_t n)
 {
     struct fl_extent *e = NULL;
 
-    fl_plan_turn = NULL;
+    fl_plan_cursor = NULL;
     atomic_signal_fence(memory_order_seq_cst);
-    const struct fl_seat *s = t->next;
+    const struct fl_plan_entry *s = t->next;
     uint64_t mask = s->mask[t->parity];
     if (FL_LIKELY(s->most - n < fl_page.base && mask != 0)) {
         size_t word = s->word[t->parity];
         if (FL_LIKELY(fl_bits_take(&t->claimed[word], mask))) {
             if (FL_LIKELY((atomic_load_explicit(&t->absent[word], memory_order_relaxed) & mask) ==
                           0)) {
-                e = fl_plan_seated(t, s, s->most, mask);
+                e = fl_plan_placed(t, s, s->most, mask);
             } else {
                 fl_bits_give(&t->claimed[word], mask);
             }
         }
     }
     atomic_signal_fence(memory_order_seq_cst);
-    fl_plan_turn = t;
+    fl_plan_cursor = t;
     return e;
 }
 
 /* The same for one that fl_plan_take_next left alone, of any size, and one that varies. */
-struct fl_extent *fl_plan_take_long(struct fl_turn *t, size_t n);
+struct fl_extent *fl_plan_take_long(struct fl_cursor *t, size_t n);
 
 /* A block of `len` bytes, whole base pages, from the plan; NULL: it has none to give. No lock; no system call, unless its memory is not
  * there yet.  Signals: safe.  Cost: O(1) for what was planned; else a look at a bit a granule of the arena. */

@@ -17,9 +17,10 @@ static void count_mine(void)
 /* Lock: plan. The arena is open. Blocks come and go meanwhile. */
 static size_t free_in(const struct fl_arena *a)
 {
-    size_t held = fl_claims_count(&a->filled, a->filled.granules) * fl_page.huge;
+    size_t held = fl_bitmap_count(&a->filled, a->filled.granules) * fl_page.huge;
 
-    return held - fl_min(held, fl_claims_count(&a->claims, a->claims.granules) << FL_GRANULE_SHIFT);
+    return held -
+           fl_min(held, fl_bitmap_count(&a->claimed, a->claimed.granules) << FL_GRANULE_SHIFT);
 }
 
 /* Blocks that the program has there: a granule that is claimed, and begins one. Lock: plan. */
@@ -27,9 +28,9 @@ static size_t live_in(const struct fl_arena *a)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < a->claims.granules; i += FL_CLAIMS_BITS) {
+    for (size_t i = 0; i < a->claimed.granules; i += FL_BITMAP_BITS) {
         uint64_t bits =
-            atomic_load_explicit(&a->claims.word[i / FL_CLAIMS_BITS], memory_order_relaxed);
+            atomic_load_explicit(&a->claimed.word[i / FL_BITMAP_BITS], memory_order_relaxed);
         for (; bits != 0; bits &= bits - 1) {
             const struct fl_extent *e = &a->inner.block[i + (size_t)__builtin_ctzll(bits)];
             n += atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_LIVE;

@@ -46,6 +46,7 @@ struct fl_cache {
     _Atomic uint32_t
         station;  /* FL_STATION_NONE: not placed yet; FL_STATION_ONE: there is one node */
     uint8_t zone; /* written while the station is FL_STATION_NONE */
+    uint8_t asks; /* misses that would have been served there without a question */
     /* See shelf.h. The owner alone, but for `leaving` */
     bool uses_shelves;
     bool exact;                          /* a plan watches the lengths that it gets */

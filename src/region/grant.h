@@ -44,6 +44,7 @@ struct fl_grant {
     /* Times that what is idle in divided extents may be asked for, before the kernel is; some came,
      * and is free elsewhere. */
     uint8_t loans;
+    uint8_t dry; /* the zone whose divided extents lent nothing last, plus one; 0: none */
     bool lent;
     bool any_room;                /* it must not be refused for want of room on the zone's node */
     const struct fl_memory *seen; /* a look that was made for it; NULL: none yet */
@@ -73,6 +74,11 @@ struct fl_grant {
     struct fl_stock_piece piece[FL_GRANT_PIECES];
     struct fl_range hidden[FL_GRANT_HIDDEN]; /* to be in core dumps again */
 };
+
+static inline bool fl_grant_may_borrow(const struct fl_grant *g)
+{
+    return g->loans != 0 && g->dry != g->zone + 1;
+}
 
 _Static_assert(offsetof(struct fl_grant, hidden) + sizeof((struct fl_grant *)NULL)->hidden ==
                    sizeof(struct fl_grant),

@@ -3,6 +3,18 @@
  * for a third of the time. Whatever is out of the ordinary is left to take.c. */
 #include "region/internal.h"
 
+enum { NO_ZONE = FL_ZONES, ASKS = 64 /* misses at home, one of which asks where home is */ };
+
+/* The zone of its requests; NO_ZONE: it has to ask. */
+static unsigned zone_of(const struct fl_region *r, struct fl_cache *own, size_t len)
+{
+    if (FL_LIKELY(r->placing.nodes == 0)) {
+        return 0;
+    }
+    bool home = own != NULL && len < r->placing.alike_below && fl_cache_is_home(own);
+    return home && ++own->asks % ASKS != 0 ? own->zone : NO_ZONE;
+}
+
 /* Is there but one way to serve it? Holes elsewhere are none of its business. Lock: region. */
 static bool is_ordinary(const struct fl_region *r, size_t len)
 {
@@ -10,12 +22,13 @@ static bool is_ordinary(const struct fl_region *r, size_t len)
            !fl_left_is_sparse(r, len);
 }
 
-static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t len, size_t align)
+static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
+                              unsigned zone)
 {
     if (own != NULL) {
         (void)fl_cache_drain(r, own, 0); /* first fit has to see it merged */
     }
-    struct fl_extent *e = fl_fit_first(&r->zone[0].populated, len, align);
+    struct fl_extent *e = fl_fit_first(&r->zone[zone].populated, len, align);
     if (e == NULL || !fl_carve_is_plain(e, fl_align_up(e->base, align), len)) {
         return NULL;
     }
@@ -28,7 +41,7 @@ static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t 
 }
 
 static struct fl_extent *take_plain(struct fl_region *r, struct fl_cache *own, size_t len,
-                                    size_t align)
+                                    size_t align, unsigned zone)
 {
     if (atomic_load_explicit(&r->tight, memory_order_relaxed)) {
         return NULL;
@@ -40,7 +53,7 @@ static struct fl_extent *take_plain(struct fl_region *r, struct fl_cache *own, s
     } else if (!fl_region_lock_unless_forking(r)) {
         return NULL;
     }
-    struct fl_extent *e = is_ordinary(r, len) ? take(r, own, len, align) : NULL;
+    struct fl_extent *e = is_ordinary(r, len) ? take(r, own, len, align, zone) : NULL;
     bool tick = e != NULL && fl_tick_is_due(r), more = e != NULL && r->ages_more;
     fl_region_unlock(r);
     fl_tick_after(r, tick, more);
@@ -53,7 +66,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     if (len > r->window.all.len || align > r->window.all.len || fl_region_is_absurd(r, len)) {
         return NULL;
     }
-    bool may = !zero && r->placing.nodes == 0;
-    struct fl_extent *e = may ? take_plain(r, own, len, align) : NULL;
+    unsigned zone = zero ? NO_ZONE : zone_of(r, own, len);
+    struct fl_extent *e = zone != NO_ZONE ? take_plain(r, own, len, align, zone) : NULL;
     return e != NULL ? e : fl_take_long(r, own, len, align, zero);
 }

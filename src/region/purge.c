@@ -176,7 +176,7 @@ void fl_region_take_loan(struct fl_region *r, struct fl_grant *g)
     if (r->lend(g->zone, wanted) != 0) {
         g->lent = true;
     } else {
-        g->loans = 0;
+        g->dry = (uint8_t)(g->zone + 1);
     }
     fl_region_lock(r);
 }

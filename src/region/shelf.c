@@ -15,7 +15,7 @@ enum {
     WORD_BITS = 64
 };
 static const size_t use_least = (size_t)128 << 20;  /* bytes in use, below which nothing waits */
-static const size_t most_of_one = (size_t)16 << 20; /* bytes on one shelf */
+static const size_t most_of_one = (size_t)32 << 20; /* bytes on one shelf */
 
 static _Thread_local uint64_t held; /* over a fork of this thread's: bit i: shelf number i */
 
@@ -152,8 +152,8 @@ bool fl_shelf_put(struct fl_region *r, const struct fl_cache *c, struct fl_exten
     return true;
 }
 
-/* Up to `more` base pages longer. */
-static struct fl_extent *take_from(struct fl_shelf *s, size_t len, unsigned more)
+/* Of that zone, up to `more` base pages longer: the first that is long enough, or nothing. */
+static struct fl_extent *take_from(struct fl_shelf *s, size_t len, unsigned more, unsigned zone)
 {
     unsigned from = bin_of(len), to = from + more;
 
@@ -162,7 +162,8 @@ static struct fl_extent *take_from(struct fl_shelf *s, size_t len, unsigned more
         return NULL;
     }
     unsigned bin = first_of(s, from, to);
-    struct fl_extent *e = bin != FL_SHELF_BINS ? unlink_at(s, bin, &s->bin[bin]) : NULL;
+    bool serves = bin != FL_SHELF_BINS && s->bin[bin]->zone == zone;
+    struct fl_extent *e = serves ? unlink_at(s, bin, &s->bin[bin]) : NULL;
     let_go(s);
     return e;
 }
@@ -175,8 +176,8 @@ static unsigned next_used(uint64_t used, unsigned i)
     return (unsigned)__builtin_ctzll(behind != 0 ? behind : used);
 }
 
-static struct fl_extent *take_from_others(struct fl_region *r, unsigned own, size_t len,
-                                          unsigned more, int others)
+static struct fl_extent *take_from_others(struct fl_region *r, const struct fl_cache *c,
+                                          unsigned own, size_t len, unsigned more, int others)
 {
     uint64_t used = atomic_load_explicit(&r->shelves_used, memory_order_relaxed);
     struct fl_extent *e = NULL;
@@ -186,7 +187,7 @@ static struct fl_extent *take_from_others(struct fl_region *r, unsigned own, siz
     for (int i = 0; i < others && e == NULL && used != 0; i++) {
         at = next_used(used, at);
         used &= ~((uint64_t)1 << at);
-        e = take_from(&r->shelf[at], len, more);
+        e = take_from(&r->shelf[at], len, more, c->zone);
     }
     return e;
 }
@@ -238,9 +239,9 @@ static struct fl_extent *serve(struct fl_region *r, struct fl_cache *c, size_t l
                                int others)
 {
     unsigned own = own_shelf(c);
-    struct fl_extent *e = take_from(&r->shelf[own], len, more);
+    struct fl_extent *e = take_from(&r->shelf[own], len, more, c->zone);
 
-    e = e != NULL ? e : take_from_others(r, own, len, more, others);
+    e = e != NULL ? e : take_from_others(r, c, own, len, more, others);
     if (e != NULL) {
         atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
         fl_stats_bump(&c->stats.cache_hits);
@@ -315,8 +316,7 @@ size_t fl_shelf_blocks(const struct fl_region *r)
 static size_t most_of_all(const struct fl_region *r)
 {
     size_t from = r->config.shelf_from != 0 ? r->config.shelf_from : use_least;
-    bool may = r->stats.in_use >= from && r->placing.nodes == 0 &&
-               !atomic_load_explicit(&r->tight, memory_order_relaxed);
+    bool may = r->stats.in_use >= from && !atomic_load_explicit(&r->tight, memory_order_relaxed);
 
     return may ? r->stats.in_use / SHARE : 0;
 }

@@ -6,7 +6,8 @@
  * the shelf of its CPU, and its requests look there first. What waits is CACHED, as in a thread's
  * cache: in no tree, counted as in use, and anybody's who finds it. The region takes it back when no
  * free memory fits a request, when it has aged, and where all caches are emptied.
- * Where there are several nodes, or little is in use, there are none. */
+ * Where little is in use there are none. Where there are several nodes, a thread at home, see cache.h,
+ * puts and takes what lies in its zone. */
 #ifndef FL_REGION_SHELF_H
 #define FL_REGION_SHELF_H
 

@@ -46,7 +46,7 @@ int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t f
     const struct fl_zone *z = &r->zone[g->zone];
     bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
                     !fl_sys_is_confined() && fl_zone_moves(r, g->zone);
-    bool may_lend = can_move && g->loans != 0 && fl_inner_has_memory(r, g->zone);
+    bool may_lend = can_move && fl_grant_may_borrow(g) && fl_inner_has_memory(r, g->zone);
     bool full = g->to_stay || g->lent || may_lend || fl_supply_is_full(r, len, fresh);
     size_t donors = can_move && z->free_huge > own ? z->free_huge - own : 0;
     size_t stock = can_move && !may_lend ? z->stock_ready : 0; /* the worker would fill it anew */

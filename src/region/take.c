@@ -314,11 +314,12 @@ static struct fl_extent *take_in(struct fl_region *r, struct fl_cache *own, size
                                  unsigned zone, bool any_room)
 {
     bool look = g->look, lent = g->lent;
-    uint8_t loans = g->loans;
+    uint8_t loans = g->loans, dry = g->dry;
 
     fl_grant_begin(g, g->zero, g->seen);
     g->look = look;
     g->loans = loans;
+    g->dry = dry;
     g->lent = lent;
     g->zone = (uint8_t)zone;
     g->any_room = any_room;

@@ -95,7 +95,7 @@ static bool meet(const struct fl_life *a, const struct fl_life *b)
 
 static bool is_planned(const struct fl_slot *s)
 {
-    return s->kind <= FL_SLOT_DOUBLED;
+    return s->kind <= FL_SLOT_DOUBLE_BUFFERED;
 }
 
 static void check_slots(const struct step *newest, const struct fl_merged *m)
@@ -107,8 +107,9 @@ static void check_slots(const struct step *newest, const struct fl_merged *m)
         assert_true(s->least <= l->asked && l->asked <= s->most && s->most <= s->size);
         assert_true(s->size >= l->size && s->align >= l->align && s->kind <= FL_SLOT_VARIES);
         assert_true(s->birth < s->death && s->death <= m->horizon);
-        assert_true(s->kind != FL_SLOT_CROSSING || (s->birth == 0 && s->death == m->horizon));
-        assert_true(s->kind != FL_SLOT_DOUBLED || (s->birth == 0 && s->death == m->horizon));
+        assert_true(s->kind != FL_SLOT_SPANS_STEPS || (s->birth == 0 && s->death == m->horizon));
+        assert_true(s->kind != FL_SLOT_DOUBLE_BUFFERED ||
+                    (s->birth == 0 && s->death == m->horizon));
     }
 }
 

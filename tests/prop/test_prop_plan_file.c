@@ -55,11 +55,11 @@ static void fill_slot(struct fl_slot *s)
                           .death = birth + 1 + below(HORIZON - birth),
                           .offset = {FL_PACK_NONE, FL_PACK_NONE},
                           .kind = (enum fl_slot_kind)below(FL_SLOT_VARIES + 1)};
-    if (s->kind == FL_SLOT_CROSSING || s->kind == FL_SLOT_DOUBLED) {
+    if (s->kind == FL_SLOT_SPANS_STEPS || s->kind == FL_SLOT_DOUBLE_BUFFERED) {
         s->birth = 0;
         s->death = HORIZON;
     }
-    s->zone = s->kind == FL_SLOT_DOUBLED ? (uint32_t)below(FL_PLAN_ZONES + 1) : 0;
+    s->zone = s->kind == FL_SLOT_DOUBLE_BUFFERED ? (uint32_t)below(FL_PLAN_ZONES + 1) : 0;
 }
 
 /* As engine.c does it. */
@@ -235,7 +235,8 @@ static unsigned places_of(const struct fl_layout *l, struct place out[static 2 *
 
     for (uint32_t i = 0; i < l->n; i++) {
         const struct fl_slot *s = &l->slot[i];
-        unsigned places = s->kind == FL_SLOT_DOUBLED ? 2 : s->kind < FL_SLOT_DOUBLED;
+        unsigned places =
+            s->kind == FL_SLOT_DOUBLE_BUFFERED ? 2 : s->kind < FL_SLOT_DOUBLE_BUFFERED;
         assert_true(places == 0 || s->align <= FL_GRANULE); /* else it is not served */
         for (unsigned p = 0; p < places; p++) {
             uint64_t bytes = fl_align_up(s->size, FL_GRANULE);
@@ -261,12 +262,12 @@ static void check_places(const struct fl_layout *l)
     }
 }
 
-static void check_seats(const struct fl_layout *l)
+static void check_entries(const struct fl_layout *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
-        const struct fl_seat *s = &l->seat[i];
+        const struct fl_plan_entry *s = &l->entry[i];
         for (int p = 0; p < 2; p++) {
-            bool has_place = s->granule[p] < FL_SEAT_GAP;
+            bool has_place = s->granule[p] < FL_ENTRY_GAP;
             uint64_t end = s->granule[p] + fl_granules(s->most);
             assert_true(!has_place || end <= l->height >> FL_GRANULE_SHIFT);
             assert_true(s->mask[p] == 0 || (has_place && s->word[p] == s->granule[p] / 64));
@@ -305,7 +306,7 @@ static void judge(const unsigned char *file, size_t len)
         seen.overlapping += l == NULL;
         if (l != NULL) {
             check_places(l);
-            check_seats(l);
+            check_entries(l);
             check_height(l);
             assert_true(l->bytes <= 4096 + 4 * fl_file_cost(p.n));
         }

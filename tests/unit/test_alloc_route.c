@@ -2,7 +2,7 @@
  * is a counting one on top of libc's. */
 #include "alloc/alloc.h"
 #include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/zones_fixture.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -385,6 +385,53 @@ static void *run(void *test)
     return NULL;
 }
 
+/* Each CPU is of that node. */
+static void move_to(unsigned node)
+{
+    for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
+        atomic_store(&fl_station[cpu], FL_STATION_FIRST + node);
+    }
+    ask_on(node);
+}
+
+/* Blocks of 32 lengths in place of any other, all of them of that zone. */
+static void replace(void **block, size_t n, unsigned zone)
+{
+    static uint32_t dice = 1;
+
+    for (unsigned i = 0; i < 4000; i++) {
+        dice = dice * 1664525u + 1013904223u;
+        void **at = &block[(dice >> 8) % n];
+        fl_free_ours(*at);
+        *at = fl_malloc_large(KIB(64) + (dice >> 16) % 32 * KIB(4));
+        const struct fl_extent *e = fl_extent_at(&region, (uintptr_t)*at);
+        assert_non_null(e);
+        assert_int_equal(e->zone, zone);
+    }
+}
+
+static void on_several_nodes_blocks_wait_for_their_zone(void **state)
+{
+    enum { N = 200 };
+    void *block[N];
+    (void)state;
+    divide();
+    region.config.shelf_from = MIB(1);
+    fake.pretend_populate = true;
+    move_to(0);
+    for (int i = 0; i < N; i++) {
+        block[i] = fl_malloc_large(KIB(64));
+    }
+    replace(block, N, 0);
+    assert_true(stats().cache_hits > 4000 / 4);
+    move_to(1);
+    replace(block, N, 1);
+    for (int i = 0; i < N; i++) {
+        fl_free_ours(block[i]);
+    }
+    assert_sound();
+}
+
 static void in_a_thread(void **state)
 {
     pthread_t t;
@@ -418,6 +465,7 @@ int main(void)
         TEST(trim_gives_all_that_is_free),
         TEST(without_caches_each_free_reaches_the_region),
         TEST(a_handler_amid_our_work_uses_the_next_allocator),
+        TEST(on_several_nodes_blocks_wait_for_their_zone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

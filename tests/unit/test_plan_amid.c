@@ -17,7 +17,7 @@ static void who_needs_no_memory_may_grow(void **state)
     assert_false(fl_plan_resize(a, MIB(2) + KIB(4)));
     assert_int_equal(a->len, MIB(2));
     give_block(a);
-    assert_true(fl_claims_none(&arena.claims));
+    assert_true(fl_bitmap_is_clear(&arena.claimed));
     assert_sound();
 }
 
@@ -66,7 +66,7 @@ static void a_handler_may_end_the_plan_before_a_request(void **state)
     assert_int_equal(loop_planned(&l), 30);
     assert_int_equal(fl_plan_begin(NULL), 0);
     void *first = fl_malloc_large(l.ask[0].n);
-    struct fl_turn *t = fl_plan_turn;
+    struct fl_cursor *t = fl_plan_cursor;
     fl_context_end_plan(fl_plan_mine, FL_END_LOST);
     assert_null(fl_plan_take_next(t, l.ask[1].n));
     assert_null(fl_plan_take_long(t, l.ask[1].n));

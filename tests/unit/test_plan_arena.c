@@ -12,8 +12,8 @@ static size_t bits(void)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < arena.claims.granules; i++) {
-        n += arena.claims.word[i / 64] >> i % 64 & 1;
+    for (size_t i = 0; i < arena.claimed.granules; i++) {
+        n += arena.claimed.word[i / 64] >> i % 64 & 1;
     }
     return n;
 }
@@ -71,12 +71,12 @@ static void a_page_that_another_thread_fills_serves_nothing(void **state)
 {
     (void)state;
     open_at(MIB(8));
-    assert_true(fl_claims_take(&arena.filled, 1, 1));
+    assert_true(fl_bitmap_take(&arena.filled, 1, 1));
     assert_null(block(32, KIB(64), KIB(64)));
     assert_null(block(31, KIB(128), KIB(128)));
     assert_int_equal(bits(), 0);
     assert_non_null(block(0, KIB(64), KIB(64)));
-    fl_claims_give(&arena.filled, 1, 1);
+    fl_bitmap_give(&arena.filled, 1, 1);
     assert_non_null(block(32, KIB(64), KIB(64)));
     assert_sound();
 }
@@ -225,7 +225,7 @@ static size_t absent(void)
     size_t n = 0;
 
     for (size_t i = 0; i < arena.limit / KIB(64); i++) {
-        n += !fl_claims_are_free(&arena.absent, i, 1);
+        n += !fl_bitmap_are_free(&arena.absent, i, 1);
     }
     return n;
 }

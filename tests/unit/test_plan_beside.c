@@ -248,17 +248,17 @@ static void a_child_goes_on_where_its_parent_was(void **state)
 /* What the last requests got is in memory; now the rest goes. */
 static void look_and_release(unsigned i)
 {
-    const struct fl_turn *t = &fl_plan_mine->serve.turn;
+    const struct fl_cursor *t = &fl_plan_mine->serve.cursor;
 
     for (unsigned k = 0; k < i; k++) {
         struct fl_extent *e = extent_of(usual.live[usual.step % 2][k]);
         if (e != NULL && e->content == FL_CONTENT_INNER) {
-            struct fl_claims absent = {t->absent, SIZE_MAX};
-            assert_true(fl_claims_are_free(&absent, (size_t)(e - t->block), fl_granules(e->len)));
+            struct fl_bitmap absent = {t->absent, SIZE_MAX};
+            assert_true(fl_bitmap_are_free(&absent, (size_t)(e - t->block), fl_granules(e->len)));
         }
     }
     if (i % 3 == 2) {
-        assert_true(fl_plan_turn == t); /* the shortest way */
+        assert_true(fl_plan_cursor == t); /* the shortest way */
         fl_plan_release();
     }
 }
@@ -269,7 +269,7 @@ static void find_no_turn(struct fl_range r)
 {
     (void)r;
     interrupted++;
-    assert_true(fl_plan_mine->inside && fl_plan_turn != &fl_plan_mine->serve.turn);
+    assert_true(fl_plan_mine->inside && fl_plan_cursor != &fl_plan_mine->serve.cursor);
 }
 
 static void amid_a_step_memory_may_go(void **state)
@@ -297,15 +297,15 @@ static void amid_a_planned_request_a_handler_has_no_plan(void **state)
     assert_int_equal(fl_plan_begin(NULL), 0);
     void *first = fl_malloc_large(usual.ask[0].n);
     assert_ptr_equal(first, usual.at[0]);
-    struct fl_turn *t = fl_plan_turn;
-    const struct fl_seat *next = t->next;
-    fl_plan_turn = NULL; /* as it is meanwhile */
+    struct fl_cursor *t = fl_plan_cursor;
+    const struct fl_plan_entry *next = t->next;
+    fl_plan_cursor = NULL; /* as it is meanwhile */
     void *p = fl_malloc_large(usual.ask[1].n);
     assert_int_not_equal(extent_of(p)->content, FL_CONTENT_INNER);
     fl_free_ours(p);
-    assert_null(fl_plan_turn);
+    assert_null(fl_plan_cursor);
     assert_ptr_equal(t->next, next);
-    fl_plan_turn = t;
+    fl_plan_cursor = t;
     fl_free_ours(first);
     assert_int_equal(fl_plan_end(NULL), 0);
     assert_sound();
@@ -317,7 +317,7 @@ static unsigned handled;
 static void handler(struct fl_range r)
 {
     (void)r;
-    assert_true(!fl_plan_mine->inside || fl_plan_turn != &fl_plan_mine->serve.turn);
+    assert_true(!fl_plan_mine->inside || fl_plan_cursor != &fl_plan_mine->serve.cursor);
     unsigned char *p = fl_malloc_large(KIB(300)), *q = fl_calloc_large(KIB(200));
     assert_true(p != NULL && q != NULL && p != q);
     memset(p, 1, KIB(300));

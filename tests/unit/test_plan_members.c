@@ -205,8 +205,8 @@ static void leave_amid_a_fill(void)
     size_t page = ((uintptr_t)others_block - had->base) / fl_page.huge == 0 ? 1 : 0;
 
     assert_true(pages > 1);
-    assert_true(fl_claims_take(&had->claims, page * per, 1));
-    assert_true(fl_claims_take(&had->absent, page * per, per));
+    assert_true(fl_bitmap_take(&had->claimed, page * per, 1));
+    assert_true(fl_bitmap_take(&had->absent, page * per, per));
     absent = &had->inner.block[page * per];
     for (size_t i = 0; i < per; i++) {
         absent[i].base -= MIB(64);

@@ -72,8 +72,8 @@ static uint64_t bound(void)
     for (uint64_t t = 0; t < merged.horizon; t++) {
         uint64_t live = 0;
         for (const struct fl_slot *s = slot; s < slot + step[0].n; s++) {
-            bool is_live = s->kind <= FL_SLOT_DOUBLED && s->birth <= t && t < s->death;
-            live += is_live ? s->size << (s->kind == FL_SLOT_DOUBLED) : 0;
+            bool is_live = s->kind <= FL_SLOT_DOUBLE_BUFFERED && s->birth <= t && t < s->death;
+            live += is_live ? s->size << (s->kind == FL_SLOT_DOUBLE_BUFFERED) : 0;
         }
         most = live > most ? live : most;
     }
@@ -135,8 +135,8 @@ static void what_outlasts_the_step_has_one_place_or_two(void **state)
     }
     step[2].life[0].birth += 5; /* which is known from the next step, where that was recorded */
     assert_int_equal(merge(3), 0);
-    assert_int_equal(slot[0].kind, FL_SLOT_CROSSING);
-    assert_int_equal(slot[1].kind, FL_SLOT_DOUBLED);
+    assert_int_equal(slot[0].kind, FL_SLOT_SPANS_STEPS);
+    assert_int_equal(slot[1].kind, FL_SLOT_DOUBLE_BUFFERED);
     assert_int_equal(slot[2].kind, FL_SLOT_KEPT);
     assert_int_equal(slot[3].kind, FL_SLOT_PLANNED);
     assert_true(slot[0].birth == 0 && slot[0].death == merged.horizon);
@@ -168,8 +168,9 @@ static void what_is_marked_is_planned_twice(void **state)
     step[0].life[1].zone = 1;
     step[0].life[3].zone = 1;
     assert_int_equal(merge(4), 0);
-    assert_true(slot[0].kind == FL_SLOT_DOUBLED && slot[0].zone == 2);
-    assert_true(slot[1].kind == FL_SLOT_DOUBLED && slot[1].zone == 1 && slot[1].size == 12 * K);
+    assert_true(slot[0].kind == FL_SLOT_DOUBLE_BUFFERED && slot[0].zone == 2);
+    assert_true(slot[1].kind == FL_SLOT_DOUBLE_BUFFERED && slot[1].zone == 1 &&
+                slot[1].size == 12 * K);
     assert_true(slot[2].kind == FL_SLOT_VARIES && slot[3].kind == FL_SLOT_KEPT);
     assert_true(slot[1].birth == 0 && slot[1].death == merged.horizon);
     assert_int_equal(bound(), 2 * (2 + 12) * K);
@@ -189,10 +190,10 @@ static void the_next_step_says_when_it_is_asked_again(void **state)
     add(0, K, 40, 80);
     add(1, K, 20, 130); /* asked for again at 140: one place is enough */
     assert_int_equal(merge(2), 0);
-    assert_int_equal(slot[0].kind, FL_SLOT_CROSSING);
+    assert_int_equal(slot[0].kind, FL_SLOT_SPANS_STEPS);
     step[0].life[0].birth -= 20; /* at 120 */
     assert_int_equal(merge(2), 0);
-    assert_int_equal(slot[0].kind, FL_SLOT_DOUBLED);
+    assert_int_equal(slot[0].kind, FL_SLOT_DOUBLE_BUFFERED);
     for (size_t i = 0; i < 2;
          i++) { /* long after: whoever was the next step, it is not the newest */
         step[i].begin += i == 0 ? 1000 : 0;
@@ -200,7 +201,7 @@ static void the_next_step_says_when_it_is_asked_again(void **state)
     step[0].life[0].birth += 1000;
     step[0].life[0].death += 1000;
     assert_int_equal(merge(2), 0);
-    assert_int_equal(slot[0].kind, FL_SLOT_DOUBLED);
+    assert_int_equal(slot[0].kind, FL_SLOT_DOUBLE_BUFFERED);
 }
 
 static void kept_is_what_most_steps_keep(void **state)
@@ -211,11 +212,11 @@ static void kept_is_what_most_steps_keep(void **state)
     } row[] = {
         {{FL_LIFE_NEVER}, FL_SLOT_KEPT},
         {{FL_LIFE_NEVER, FL_LIFE_NEVER}, FL_SLOT_KEPT},
-        {{FL_LIFE_NEVER, 50}, FL_SLOT_CROSSING}, /* the newest step's may not be over */
-        {{50, FL_LIFE_NEVER}, FL_SLOT_CROSSING},
+        {{FL_LIFE_NEVER, 50}, FL_SLOT_SPANS_STEPS}, /* the newest step's may not be over */
+        {{50, FL_LIFE_NEVER}, FL_SLOT_SPANS_STEPS},
         {{50, FL_LIFE_NEVER, FL_LIFE_NEVER}, FL_SLOT_KEPT},
         {{FL_LIFE_NEVER, 50, FL_LIFE_NEVER, 50}, FL_SLOT_KEPT},
-        {{50, 50, FL_LIFE_NEVER, FL_LIFE_NEVER}, FL_SLOT_CROSSING},
+        {{50, 50, FL_LIFE_NEVER, FL_LIFE_NEVER}, FL_SLOT_SPANS_STEPS},
         {{50, 50, 50, 50}, FL_SLOT_PLANNED},
     };
     (void)state;

@@ -154,6 +154,69 @@ static void a_node_that_is_full_sends_its_threads_to_the_region(void **state)
     assert_false(free_by(e));
 }
 
+/* What its thread asked last holds for the next misses, too, as it does for hits. */
+static void at_home_a_miss_asks_nobody(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take_by(MIB(1)), *after = take_by(MIB(1));
+    uintptr_t base = e->base;
+    assert_true(fl_cache_is_home(own));
+    assert_true(free_by(e));
+    nasked = 0;
+    uint64_t locks = region.stats.locks;
+    e = take_by(KIB(512)); /* its cache has none */
+    assert_int_equal(nasked, 0);
+    assert_int_equal(region.stats.locks, locks + 1);
+    assert_int_equal(e->base, base);
+    assert_lies(e, 0);
+    assert_true(fl_cache_is_home(own));
+    give(e);
+    give(after);
+    assert_settled();
+}
+
+static void now_and_then_it_does(void **state)
+{
+    struct fl_extent *e = take_by(MIB(1));
+    int n = 0;
+    (void)state;
+    ask_on(1); /* and nobody tells */
+    for (nasked = 0; nasked == 0 && n < 1000; n++) {
+        give(e);
+        e = take_by(MIB(1) - (n % 2 == 0 ? KIB(4) : 0));
+    }
+    assert_in_range(n, 32, 64);
+    assert_lies(e, 1);
+    assert_true(fl_cache_is_home(own));
+}
+
+/* Two threads of one CPU may have policies of their own: what waits there is of several zones. */
+static void what_waits_on_a_shelf_serves_its_own_zone(void **state)
+{
+    struct fl_cache *other;
+    (void)state;
+    region.config.shelf_from = MIB(1);
+    struct fl_extent *e = take_by(MIB(1)), *f = take_by(MIB(16));
+    fl_region_lock(&region);
+    fl_shelf_resize(&region);
+    fl_region_unlock(&region);
+    other = fl_cache_acquire(&region);
+    ask_on(1);
+    give(fl_region_take(&region, other, MIB(1), fl_page.base, false));
+    assert_int_equal(other->zone, 1);
+    assert_true(fl_cache_is_home(other) && fl_cache_is_home(own));
+    assert_true(fl_extent_claim(e, region.epoch));
+    assert_true(fl_shelf_put(&region, own, e));
+    assert_null(fl_shelf_take(&region, other, MIB(1)));
+    assert_ptr_equal(fl_shelf_take(&region, own, MIB(1)), e);
+    assert_lies(e, 0);
+    ask_on(0);
+    fl_cache_release(&region, other);
+    give(e);
+    give(f);
+    assert_settled();
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, each, after_each)
@@ -166,6 +229,9 @@ int main(void)
         T(on_a_cpu_of_no_known_node_nothing_is_kept),
         T(a_policy_that_changes_amid_a_request_is_asked_for_anew),
         T(a_node_that_is_full_sends_its_threads_to_the_region),
+        T(at_home_a_miss_asks_nobody),
+        T(now_and_then_it_does),
+        T(what_waits_on_a_shelf_serves_its_own_zone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,40 @@ static void whoever_is_bound_to_a_full_node_is_refused(void **state)
     assert_settled();
 }
 
+static unsigned asked; /* zones that were asked for a loan */
+
+static size_t lends_nothing(unsigned zone, size_t bytes)
+{
+    (void)bytes;
+    asked |= 1u << zone;
+    return 0;
+}
+
+/* One whose arenas lend nothing does not stop the other. */
+static void each_node_is_asked_for_a_loan(void **state)
+{
+    static struct fl_inner arena[NODES];
+    (void)state;
+    begin_divided();
+    (void)fl_region_prove(&region);
+    for (unsigned i = 0; i < NODES; i++) {
+        ask_on(i);
+        arena[i].shift = 16;
+        assert_int_equal(fl_inner_open(&region, &arena[i], MIB(4)), 0);
+        assert_true(fl_inner_fill(&region, &arena[i], fl_extent_range(arena[i].outer)));
+        assert_int_equal(arena[i].outer->zone, i);
+    }
+    region.lend = lends_nothing;
+    full[0] = true;
+    assert_lies(take_on(0, MIB(16)), 1);
+    assert_int_equal(asked, region.rung != FL_RUNG_PLAIN ? 3 : 0);
+    region.lend = NULL;
+    for (unsigned i = 0; i < NODES; i++) {
+        fl_inner_close(&region, &arena[i]);
+    }
+    assert_settled();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -94,6 +128,7 @@ int main(void)
         cmocka_unit_test(holes_of_a_full_node_are_not_filled),
         cmocka_unit_test(what_waits_for_its_touch_goes_where_there_is_room),
         cmocka_unit_test(whoever_is_bound_to_a_full_node_is_refused),
+        cmocka_unit_test(each_node_is_asked_for_a_loan),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 enum { NODES = 2, TOUCH = 2 * NODES, SPREAD = 2 * NODES + 1 };
 
 extern struct fl_wish wished; /* of the next requests */
+extern unsigned nasked;       /* times that one asked for it */
 extern bool full[NODES];
 extern unsigned lies_on; /* what programs touched */
 extern unsigned filling; /* the zone that is filled ahead now; NODES: none */

@@ -32,8 +32,6 @@ struct fl_learn {
     uint32_t begun;   /* steps of this loop */
     uint32_t sampled; /* recorded since a plan was last made */
     uint32_t stable;  /* of these, the last ones in a row that repeated the one before */
-    unsigned changes; /* steps in a row that had other sizes than the one before */
-    uint32_t varied;  /* requests of a step whose sizes vary; 0: of none so far */
 };
 
 /* Threads that share a step. One whose own requests tell of none takes over those of its leader,

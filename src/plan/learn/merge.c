@@ -196,10 +196,11 @@ static enum fl_slot_kind kind_of(const struct merge *m, size_t slot)
         seen++;
         if (l->death == FL_LIFE_NEVER) {
             never += j > 0;
-            kind = (enum fl_slot_kind)fl_max(kind, FL_SLOT_CROSSING);
+            kind = (enum fl_slot_kind)fl_max(kind, FL_SLOT_SPANS_STEPS);
         } else if (l->death > m->steps[j].end) {
             bool twice = l->death > asked_again(m, j, slot, l);
-            kind = (enum fl_slot_kind)fl_max(kind, twice ? FL_SLOT_DOUBLED : FL_SLOT_CROSSING);
+            kind = (enum fl_slot_kind)fl_max(kind,
+                                             twice ? FL_SLOT_DOUBLE_BUFFERED : FL_SLOT_SPANS_STEPS);
         }
     }
     /* What the newest step's block comes to may not be known yet: the older ones are asked
@@ -326,7 +327,7 @@ static void leave_varying(const struct merge *m, unsigned percent, struct fl_mer
         return;
     }
     for (size_t i = 0; i < m->n; i++) {
-        if (m->slot[i].kind <= FL_SLOT_DOUBLED && m->slot[i].zone == 0 && varies(m, i)) {
+        if (m->slot[i].kind <= FL_SLOT_DOUBLE_BUFFERED && m->slot[i].zone == 0 && varies(m, i)) {
             m->slot[i].kind = FL_SLOT_VARIES;
         }
     }
@@ -335,10 +336,10 @@ static void leave_varying(const struct merge *m, unsigned percent, struct fl_mer
 void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon)
 {
     for (struct fl_slot *s = slot; s < slot + n; s++) {
-        if (s->zone != 0 && s->kind <= FL_SLOT_DOUBLED) {
-            s->kind = FL_SLOT_DOUBLED;
+        if (s->zone != 0 && s->kind <= FL_SLOT_DOUBLE_BUFFERED) {
+            s->kind = FL_SLOT_DOUBLE_BUFFERED;
         }
-        if (s->kind == FL_SLOT_CROSSING || s->kind == FL_SLOT_DOUBLED) {
+        if (s->kind == FL_SLOT_SPANS_STEPS || s->kind == FL_SLOT_DOUBLE_BUFFERED) {
             s->birth = 0;
             s->death = horizon;
         }
@@ -395,8 +396,8 @@ void fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_merge_unit
         for (size_t place = 0; place < 2; place++) {
             for (size_t i = 0; i < n; i++) {
                 const struct fl_slot *s = &slot[i];
-                bool has_it =
-                    s->kind == FL_SLOT_DOUBLED || (s->kind < FL_SLOT_DOUBLED && place == 0);
+                bool has_it = s->kind == FL_SLOT_DOUBLE_BUFFERED ||
+                              (s->kind < FL_SLOT_DOUBLE_BUFFERED && place == 0);
                 if (has_it && s->zone == zone) {
                     add_buffer(slot, 2 * i + place, unit, out);
                 }

@@ -79,20 +79,6 @@ static bool is_known(const struct fl_step_context *c, const struct fl_record *re
     return false;
 }
 
-/* Kinds of steps that take turns are known, or repeated to the byte, now and then; what changes each time varies. */
-static void note_change(struct fl_step_context *c, const struct fl_record *rec,
-                        const struct fl_record *before)
-{
-    enum { CHANGES = 2 };
-    bool other = rec->closed && before->closed && rec->n == before->n && rec->hash != before->hash;
-    bool changed = other && !is_known(c, rec);
-
-    c->learn.changes = changed ? c->learn.changes + 1 : 0;
-    if (c->learn.changes >= CHANGES) {
-        fl_context_note_sizes(c, rec);
-    }
-}
-
 void fl_record_end(struct fl_step_context *c)
 {
     struct fl_record *rec = nth_newest(c, 0), *before = nth_newest(c, 1);
@@ -105,7 +91,6 @@ void fl_record_end(struct fl_step_context *c)
     before->complete = before->closed;
     c->learn.sampled++;
     c->learn.stable = is_repeated(before, rec) ? c->learn.stable + 1 : 0;
-    note_change(c, rec, before);
     fl_stats_add(&c->stats.recorded, before->complete);
     if (fl_plan.config.trace != NULL && before->complete) {
         fl_trace_step(c, before);
@@ -322,7 +307,7 @@ static bool varies(struct fl_step_context *c, const struct fl_record *a)
             return true;
         }
     }
-    return a->n == c->learn.varied;
+    return false;
 }
 
 /* A complete step that the next one repeated to the byte. */

@@ -15,7 +15,7 @@ static const size_t warm_most = (size_t)4 << 30;
 /* Everything, for good: true for one caller alone. */
 static bool claim_all(struct fl_arena *a)
 {
-    return fl_claims_none(&a->claims) && fl_claims_take(&a->claims, 0, a->claims.granules);
+    return fl_bitmap_is_clear(&a->claimed) && fl_bitmap_take(&a->claimed, 0, a->claimed.granules);
 }
 
 static void close_arena(struct fl_arena *a)
@@ -90,11 +90,11 @@ void fl_arena_drop_if_empty(struct fl_arena *a)
 static bool claim_page(struct fl_arena *a, size_t page)
 {
     if (a->use.held != 0 || !fl_arena_is_filled(a, page) ||
-        !fl_claims_take(&a->claims, granules_of(page), granules_of(1))) {
+        !fl_bitmap_take(&a->claimed, granules_of(page), granules_of(1))) {
         return false;
     }
     if (!fl_arena_is_filled(a, page)) { /* somebody took its memory meanwhile */
-        fl_claims_give(&a->claims, granules_of(page), granules_of(1));
+        fl_bitmap_give(&a->claimed, granules_of(page), granules_of(1));
         return false;
     }
     return true;
@@ -103,8 +103,8 @@ static bool claim_page(struct fl_arena *a, size_t page)
 /* `n` huge pages, all of whose granules are ours, are not in memory any more. */
 static void note_gone(struct fl_arena *a, size_t at, size_t n)
 {
-    (void)fl_claims_take(&a->absent, granules_of(at), granules_of(n));
-    fl_claims_give(&a->filled, at, n);
+    (void)fl_bitmap_take(&a->absent, granules_of(at), granules_of(n));
+    fl_bitmap_give(&a->filled, at, n);
     atomic_fetch_add_explicit(&a->missing, n, memory_order_relaxed);
 }
 
@@ -117,7 +117,7 @@ static size_t empty_run(struct fl_arena *a, size_t at, size_t n, give_back *to)
         note_gone(a, at, n);
     }
     if (rc != -EEXIST) {
-        fl_claims_give(&a->claims, granules_of(at), granules_of(n));
+        fl_bitmap_give(&a->claimed, granules_of(at), granules_of(n));
     }
     return rc == -EBUSY ? 0 : n * fl_page.huge;
 }
@@ -199,7 +199,7 @@ size_t fl_arena_hand_on(struct fl_arena *a)
 
 static size_t words_of(size_t granules)
 {
-    return (granules + FL_CLAIMS_BITS - 1) / FL_CLAIMS_BITS;
+    return (granules + FL_BITMAP_BITS - 1) / FL_BITMAP_BITS;
 }
 
 /* Room for the bits of granules, of those that are absent, and, behind them, of huge pages that are filled. Lock: plan. */
@@ -214,8 +214,8 @@ static bool has_words(struct fl_arena *a, size_t granules)
     if (word == NULL) {
         return false;
     }
-    fl_plan_unmap((uintptr_t)a->claims.word, a->words * sizeof *word);
-    a->claims.word = word;
+    fl_plan_unmap((uintptr_t)a->claimed.word, a->words * sizeof *word);
+    a->claimed.word = word;
     a->words = words;
     return true;
 }
@@ -223,7 +223,7 @@ static bool has_words(struct fl_arena *a, size_t granules)
 /* How many huge pages below the limit are not in memory. Lock: plan, for others may take some out meanwhile. */
 static void count_missing(struct fl_arena *a)
 {
-    size_t pages = a->limit / fl_page.huge, missing = pages - fl_claims_count(&a->filled, pages);
+    size_t pages = a->limit / fl_page.huge, missing = pages - fl_bitmap_count(&a->filled, pages);
 
     atomic_store_explicit(&a->missing, missing, memory_order_relaxed);
 }
@@ -259,15 +259,15 @@ static bool open_with(struct fl_arena *a, size_t len)
     if (!has_words(a, granules) || fl_inner_open(fl_plan.region, &a->inner, len) != 0) {
         return false;
     }
-    a->claims.granules = a->absent.granules = granules;
+    a->claimed.granules = a->absent.granules = granules;
     a->base = a->inner.outer->base;
-    a->absent.word = a->claims.word + words_of(granules);
+    a->absent.word = a->claimed.word + words_of(granules);
     a->filled.word = a->absent.word + words_of(granules);
     a->filled.granules = len / fl_page.huge;
     for (size_t w = 0; w < a->words; w++) {
-        atomic_store_explicit(&a->claims.word[w], 0, memory_order_relaxed);
+        atomic_store_explicit(&a->claimed.word[w], 0, memory_order_relaxed);
     }
-    (void)fl_claims_take(&a->absent, 0, granules);
+    (void)fl_bitmap_take(&a->absent, 0, granules);
     return true;
 }
 
@@ -324,9 +324,9 @@ void fl_arena_warm(struct fl_arena *a)
 
 size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align)
 {
-    struct fl_claims below = {a->claims.word, a->limit >> FL_GRANULE_SHIFT};
+    struct fl_bitmap below = {a->claimed.word, a->limit >> FL_GRANULE_SHIFT};
 
-    return fl_claims_fit(&below, n, align);
+    return fl_bitmap_fit(&below, n, align);
 }
 
 static size_t held(const struct fl_arena *a)
@@ -363,7 +363,7 @@ static size_t shift(struct fl_arena *a, size_t at, size_t n)
         if (moved != 0) {
             note_gone(a, a->hand, moved);
         }
-        fl_claims_give(&a->claims, granules_of(a->hand), granules_of(run));
+        fl_bitmap_give(&a->claimed, granules_of(a->hand), granules_of(run));
         done += moved;
         if (moved < run) {
             break;
@@ -381,10 +381,10 @@ static bool fill_run(struct fl_arena *a, size_t at, size_t n)
 
     done = filled ? n : done;
     if (done < n) {
-        fl_claims_give(&a->filled, at + done, n - done);
+        fl_bitmap_give(&a->filled, at + done, n - done);
     }
     if (done != 0) {
-        fl_claims_give(&a->absent, granules_of(at), granules_of(done));
+        fl_bitmap_give(&a->absent, granules_of(at), granules_of(done));
         atomic_fetch_sub_explicit(&a->missing, done, memory_order_relaxed);
     }
     a->budget = fl_max(a->budget, held(a));
@@ -397,7 +397,7 @@ FL_COLD bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n)
 
     while (at < end) {
         size_t run = 0;
-        while (at + run < end && fl_claims_take(&a->filled, at + run, 1)) {
+        while (at + run < end && fl_bitmap_take(&a->filled, at + run, 1)) {
             run++;
         }
         if (run != 0 && !fill_run(a, at, run)) {
@@ -406,24 +406,24 @@ FL_COLD bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n)
         at += run + 1;
     }
     /* A page that another thread fills is not there yet; nor ever, in a child without that thread. */
-    return fl_claims_are_free(&a->absent, granule, n);
+    return fl_bitmap_are_free(&a->absent, granule, n);
 }
 
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room)
 {
     size_t n = fl_granules(len);
 
-    if (FL_UNLIKELY(!fl_claims_take(&a->claims, granule, n))) {
+    if (FL_UNLIKELY(!fl_bitmap_take(&a->claimed, granule, n))) {
         return NULL;
     }
     if (FL_UNLIKELY(atomic_load_explicit(&a->missing, memory_order_relaxed) != 0) &&
         !fl_arena_bring(a, granule, n)) {
-        fl_claims_give(&a->claims, granule, n);
+        fl_bitmap_give(&a->claimed, granule, n);
         return NULL;
     }
     struct fl_extent *e = &a->inner.block[granule];
     e->len = len;
-    e->zeroed = (struct fl_range){fl_claims_mask(granule, n), room};
+    e->zeroed = (struct fl_range){fl_bitmap_mask(granule, n), room};
     atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
     return e;
 }

@@ -2,7 +2,7 @@
 #ifndef FL_PLAN_SERVE_ARENA_H
 #define FL_PLAN_SERVE_ARENA_H
 
-#include "plan/serve/claims.h"
+#include "plan/serve/bitmap.h"
 
 /* Bytes from which on a block begins at a huge page (measured: granules of 64 KiB inflate no training step by more than 0.8 %, those of
  * 2 MiB by up to 35 %). */
@@ -28,11 +28,11 @@ struct fl_arena_use {
  * context that has it. */
 struct fl_arena {
     struct fl_inner inner; /* first: fl_plan_give finds the arena by it */
-    struct fl_claims claims;
-    struct fl_claims filled; /* a bit a huge page that is in memory. Its owner */
-    struct fl_claims absent; /* a bit a granule of these. Its owner, or who claimed the granules */
+    struct fl_bitmap claimed;
+    struct fl_bitmap filled; /* a bit a huge page that is in memory. Its owner */
+    struct fl_bitmap absent; /* a bit a granule of these. Its owner, or who claimed the granules */
     uintptr_t base;
-    size_t words;           /* of claims.word */
+    size_t words;           /* of claimed.word */
     _Atomic size_t missing; /* huge pages below the limit that are not in memory. Its owner */
     _Atomic size_t height;  /* bytes of addresses; 0: none. Owner, or who claimed all of it */
     _Atomic size_t limit;   /* bytes that may be used. Its owner */
@@ -56,7 +56,7 @@ bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n);
 /* `most` bytes of it are expected to be in use at once: beyond that, and beyond what was needed at once before, what is idle moves to where
  * it is wanted. The owner. */
 void fl_arena_expect(struct fl_arena *a, size_t most);
-/* fl_claims_fit below the limit. */
+/* fl_bitmap_fit below the limit. */
 size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
 /* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room);

@@ -14,12 +14,12 @@ static FL_COLD void drain(struct fl_arena *a)
     errno = saved;
 }
 
-/* Of several words of the claims. */
+/* Of several words of the bitmap. */
 static FL_APART void give_long(struct fl_arena *a, struct fl_extent *e)
 {
     size_t granule = (size_t)(e - a->inner.block);
 
-    fl_claims_give(&a->claims, granule, fl_granules(e->len));
+    fl_bitmap_give(&a->claimed, granule, fl_granules(e->len));
     if (FL_UNLIKELY(atomic_load_explicit(&a->draining, memory_order_relaxed))) {
         drain(a);
     }
@@ -27,7 +27,7 @@ static FL_APART void give_long(struct fl_arena *a, struct fl_extent *e)
 
 static FL_INLINE void give_block(struct fl_arena *a, struct fl_extent *e)
 {
-    size_t word = ((uintptr_t)e - (uintptr_t)a->inner.block) / (FL_CLAIMS_BITS * sizeof *e);
+    size_t word = ((uintptr_t)e - (uintptr_t)a->inner.block) / (FL_BITMAP_BITS * sizeof *e);
     uint64_t mask = e->zeroed.base;
 
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
@@ -35,7 +35,7 @@ static FL_INLINE void give_block(struct fl_arena *a, struct fl_extent *e)
         give_long(a, e);
         return;
     }
-    fl_bits_give(&a->claims.word[word], mask);
+    fl_bits_give(&a->claimed.word[word], mask);
     if (FL_UNLIKELY(atomic_load_explicit(&a->draining, memory_order_relaxed))) {
         drain(a);
     }
@@ -81,13 +81,13 @@ static bool fill_ours(struct fl_arena *a, size_t from, size_t n)
 /* What is there is known once it is ours: until then it may go. */
 static bool grow(struct fl_arena *a, size_t from, size_t n)
 {
-    if (!fl_claims_take(&a->claims, from, n)) {
+    if (!fl_bitmap_take(&a->claimed, from, n)) {
         return false;
     }
-    if (fl_claims_are_free(&a->absent, from, n) || fill_ours(a, from, n)) {
+    if (fl_bitmap_are_free(&a->absent, from, n) || fill_ours(a, from, n)) {
         return true;
     }
-    fl_claims_give(&a->claims, from, n);
+    fl_bitmap_give(&a->claimed, from, n);
     return false;
 }
 
@@ -105,9 +105,9 @@ bool fl_plan_resize(struct fl_extent *e, size_t len)
         return false;
     }
     e->len = len;
-    e->zeroed.base = fl_claims_mask(first, want);
+    e->zeroed.base = fl_bitmap_mask(first, want);
     if (want < had) {
-        fl_claims_give(&a->claims, first + want, had - want);
+        fl_bitmap_give(&a->claimed, first + want, had - want);
     }
     return true;
 }

@@ -10,15 +10,15 @@ void fl_layout_free(struct fl_layout *l)
     }
 }
 
-/* Of a layout's object, in bytes: where its seats begin, a cache line each; and its slots. */
-static size_t seats_at(void)
+/* Of a layout's object, in bytes: where its entries begin, a cache line each; and its slots. */
+static size_t entries_at(void)
 {
     return fl_align_up(sizeof(struct fl_layout), FL_CACHE_LINE);
 }
 
 static size_t slots_at(size_t n)
 {
-    return seats_at() + (n + 1) * sizeof(struct fl_seat);
+    return entries_at() + (n + 1) * sizeof(struct fl_plan_entry);
 }
 
 static void lay_out(struct fl_layout *l, size_t bytes, size_t n)
@@ -27,7 +27,7 @@ static void lay_out(struct fl_layout *l, size_t bytes, size_t n)
 
     l->bytes = bytes;
     l->n = (uint32_t)n;
-    l->seat = (struct fl_seat *)(at + seats_at());
+    l->entry = (struct fl_plan_entry *)(at + entries_at());
     l->slot = (struct fl_slot *)(at + slots_at(n));
 }
 
@@ -55,19 +55,20 @@ struct fl_layout *fl_layout_copy(const struct fl_layout *from)
 
 static uint32_t granule_of(uint64_t offset)
 {
-    return offset != FL_PACK_NONE ? (uint32_t)(offset >> FL_GRANULE_SHIFT) : FL_SEAT_NONE;
+    return offset != FL_PACK_NONE ? (uint32_t)(offset >> FL_GRANULE_SHIFT) : FL_ENTRY_NONE;
 }
 
-/* The seat's sizes are known, and the layout's height. */
-static void set_spot(const struct fl_layout *l, struct fl_seat *seat, int parity, uint32_t granule)
+/* The entry's sizes are known, and the layout's height. */
+static void set_spot(const struct fl_layout *l, struct fl_plan_entry *entry, int parity,
+                     uint32_t granule)
 {
-    size_t n = fl_granules(seat->most);
+    size_t n = fl_granules(entry->most);
     bool has_place = granule + n <= l->height >> FL_GRANULE_SHIFT;
-    bool constant = seat->least == seat->most && seat->most % fl_page.base == 0;
+    bool constant = entry->least == entry->most && entry->most % fl_page.base == 0;
 
-    seat->granule[parity] = granule;
-    seat->word[parity] = has_place ? granule / FL_CLAIMS_BITS : FL_SEAT_NONE;
-    seat->mask[parity] = has_place && constant ? fl_claims_mask(granule, n) : 0;
+    entry->granule[parity] = granule;
+    entry->word[parity] = has_place ? granule / FL_BITMAP_BITS : FL_ENTRY_NONE;
+    entry->mask[parity] = has_place && constant ? fl_bitmap_mask(granule, n) : 0;
 }
 
 void fl_layout_spots(struct fl_layout *l)
@@ -75,12 +76,13 @@ void fl_layout_spots(struct fl_layout *l)
     for (uint32_t i = 0; i < l->n; i++) {
         const struct fl_slot *s = &l->slot[i];
         uint32_t granule = fl_slot_is_planned(s)       ? granule_of(s->offset[0])
-                           : s->kind == FL_SLOT_VARIES ? FL_SEAT_GAP
-                                                       : FL_SEAT_NONE;
-        set_spot(l, &l->seat[i], 0, granule);
-        set_spot(l, &l->seat[i], 1,
-                 s->kind == FL_SLOT_DOUBLED && fl_slot_is_planned(s) ? granule_of(s->offset[1])
-                                                                     : granule);
+                           : s->kind == FL_SLOT_VARIES ? FL_ENTRY_GAP
+                                                       : FL_ENTRY_NONE;
+        set_spot(l, &l->entry[i], 0, granule);
+        set_spot(l, &l->entry[i], 1,
+                 s->kind == FL_SLOT_DOUBLE_BUFFERED && fl_slot_is_planned(s)
+                     ? granule_of(s->offset[1])
+                     : granule);
     }
     fl_layout_zones(l);
 }
@@ -90,25 +92,25 @@ static uint64_t first_requests(const struct fl_layout *l)
     uint64_t hash = 0;
 
     for (uint32_t i = 0; i < FL_SIGNATURE; i++) {
-        if (l->n < FL_SIGNATURE || l->seat[i].least != l->seat[i].most) {
+        if (l->n < FL_SIGNATURE || l->entry[i].least != l->entry[i].most) {
             return 0;
         }
-        hash = fl_record_mix(hash, l->seat[i].most);
+        hash = fl_record_mix(hash, l->entry[i].most);
     }
     return hash;
 }
 
-void fl_layout_seat(struct fl_layout *l)
+void fl_layout_make_entries(struct fl_layout *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         const struct fl_slot *s = &l->slot[i];
-        struct fl_seat *seat = &l->seat[i];
+        struct fl_plan_entry *entry = &l->entry[i];
         bool varies = s->least != s->most;
         l->past.headroom = l->past.headroom || s->headroom != 0;
-        seat->least = s->kind == FL_SLOT_VARIES || varies ? 1 : s->least;
-        seat->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : varies ? s->size : s->most;
-        seat->room = s->size;
-        seat[1].before = seat->before + (s->kind != FL_SLOT_VARIES ? seat->most : 0);
+        entry->least = s->kind == FL_SLOT_VARIES || varies ? 1 : s->least;
+        entry->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : varies ? s->size : s->most;
+        entry->room = s->size;
+        entry[1].before = entry->before + (s->kind != FL_SLOT_VARIES ? entry->most : 0);
     }
     l->begins = first_requests(l);
     fl_layout_spots(l);

@@ -6,8 +6,8 @@
 
 enum { FL_SIGNATURE = 3 }; /* requests that a step is recognised by */
 
-#define FL_SEAT_NONE UINT32_MAX
-#define FL_SEAT_GAP (UINT32_MAX - 1) /* wherever there is room in the arena */
+#define FL_ENTRY_NONE UINT32_MAX
+#define FL_ENTRY_GAP (UINT32_MAX - 1) /* wherever there is room in the arena */
 
 /* What is known of the steps that a layout serves. */
 struct fl_past {
@@ -26,8 +26,8 @@ struct fl_layout {
     uint64_t hash;   /* of the record it was made from */
     uint64_t begins; /* of its first FL_SIGNATURE requests; 0: their sizes vary */
     uint64_t height, horizon;
-    uint64_t largest;     /* bytes that any one step held at once */
-    struct fl_seat *seat; /* and one more, that nothing fits */
+    uint64_t largest;            /* bytes that any one step held at once */
+    struct fl_plan_entry *entry; /* and one more, that nothing fits */
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
     uint64_t
@@ -43,7 +43,7 @@ struct fl_layout {
 /* Its requests get their places from the layout, and those whose sizes vary a gap. */
 static inline bool fl_slot_is_planned(const struct fl_slot *s)
 {
-    return s->kind <= FL_SLOT_DOUBLED && s->align <= FL_GRANULE;
+    return s->kind <= FL_SLOT_DOUBLE_BUFFERED && s->align <= FL_GRANULE;
 }
 
 static inline bool fl_slot_is_served(const struct fl_slot *s)
@@ -55,8 +55,8 @@ struct fl_layout *fl_layout_new(size_t n);
 struct fl_layout *fl_layout_copy(const struct fl_layout *from); /* Lock: plan */
 /* Its places and zones anew, from the slots' offsets. */
 void fl_layout_spots(struct fl_layout *l);
-/* Seats from slots. */
-void fl_layout_seat(struct fl_layout *l);
+/* Entries from slots. */
+void fl_layout_make_entries(struct fl_layout *l);
 void fl_layout_free(struct fl_layout *l);
 /* Its zones, what it needs with them, and its serial: see zone.c. */
 void fl_layout_zones(struct fl_layout *l);

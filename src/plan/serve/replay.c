@@ -7,25 +7,25 @@
 
 enum { AHEAD = 8, LOST_AFTER = 64 };
 
-static bool fits(const struct fl_seat *s, size_t len)
+static bool fits(const struct fl_plan_entry *s, size_t len)
 {
     return len - s->least <= s->most - s->least;
 }
 
-static void go_on_at(struct fl_step_context *c, const struct fl_seat *s)
+static void go_on_at(struct fl_step_context *c, const struct fl_plan_entry *s)
 {
-    c->serve.turn.next = c->serve.counted = s;
+    c->serve.cursor.next = c->serve.counted = s;
 }
 
 void fl_replay_count(struct fl_step_context *c)
 {
-    const struct fl_seat *from = c->serve.counted, *to = c->serve.turn.next;
+    const struct fl_plan_entry *from = c->serve.counted, *to = c->serve.cursor.next;
 
     if (from == to) {
         return;
     }
-    for (const struct fl_seat *s = to - from > FL_SIGNATURE ? to - FL_SIGNATURE : from; s < to;
-         s++) {
+    for (const struct fl_plan_entry *s = to - from > FL_SIGNATURE ? to - FL_SIGNATURE : from;
+         s < to; s++) {
         c->serve.recent[(c->serve.step.requests + (size_t)(s - from)) % FL_SIGNATURE] = s->most;
     }
     c->serve.step.requests += (uint32_t)(to - from);
@@ -90,7 +90,7 @@ static bool switch_layout(struct fl_step_context *c)
     for (unsigned i = 0; i < FL_LAYOUTS && l == NULL; i++) {
         struct fl_layout *k = c->serve.known[i];
         bool just_begun =
-            k == c->serve.layout && c->serve.turn.next - c->serve.layout->seat <= FL_SIGNATURE;
+            k == c->serve.layout && c->serve.cursor.next - c->serve.layout->entry <= FL_SIGNATURE;
         l = !just_begun && begins_so(k, recent) ? k : NULL;
     }
     if (l == NULL && (l = fl_keep_find(c)) == NULL) {
@@ -111,9 +111,9 @@ static bool switch_layout(struct fl_step_context *c)
 }
 
 /* A slot that turned out too small grows when the step is over. */
-static void wish(struct fl_step_context *c, const struct fl_seat *s, size_t len)
+static void wish(struct fl_step_context *c, const struct fl_plan_entry *s, size_t len)
 {
-    struct fl_slot *slot = &c->serve.layout->slot[s - c->serve.layout->seat];
+    struct fl_slot *slot = &c->serve.layout->slot[s - c->serve.layout->entry];
 
     if (len > slot->size && slot->kind != FL_SLOT_VARIES && slot->kind != FL_SLOT_KEPT) {
         slot->size = slot->most = len;
@@ -123,9 +123,9 @@ static void wish(struct fl_step_context *c, const struct fl_seat *s, size_t len)
 }
 
 /* A hit of a size that varies: how much of its headroom is of use? */
-static void note_size(struct fl_step_context *c, const struct fl_seat *s, size_t len)
+static void note_size(struct fl_step_context *c, const struct fl_plan_entry *s, size_t len)
 {
-    struct fl_slot *slot = &c->serve.layout->slot[s - c->serve.layout->seat];
+    struct fl_slot *slot = &c->serve.layout->slot[s - c->serve.layout->entry];
 
     if (FL_UNLIKELY(len > slot->most)) {
         slot->most = len;
@@ -138,10 +138,10 @@ static bool is_about(uint64_t size, size_t len)
     return (size > len ? size - len : len - size) <= size / 8;
 }
 
-/* Its seat, where the step goes on after a difference, though it may be too small; NULL: it has none. */
-static const struct fl_seat *find_seat(struct fl_step_context *c, size_t len)
+/* Its entry, where the step goes on after a difference, though it may be too small; NULL: it has none. */
+static const struct fl_plan_entry *find_entry(struct fl_step_context *c, size_t len)
 {
-    const struct fl_seat *s = c->serve.turn.next;
+    const struct fl_plan_entry *s = c->serve.cursor.next;
 
     if (switch_layout(c)) {
         return NULL;
@@ -150,7 +150,8 @@ static const struct fl_seat *find_seat(struct fl_step_context *c, size_t len)
         return NULL;
     }
     bool varies = s->least != s->most && len / 4 <= s->most;
-    for (const struct fl_seat *on = s; !varies && on < c->serve.end && on - s <= AHEAD; on++) {
+    for (const struct fl_plan_entry *on = s; !varies && on < c->serve.end && on - s <= AHEAD;
+         on++) {
         if (on->most == len && on->least == len) { /* a size that varies proves nothing */
             return on;
         }
@@ -177,11 +178,12 @@ static void count_miss(struct fl_step_context *c, size_t len, bool excused)
 
 /* Where the plan says; NULL: that place is taken, by a block that lives longer than it should or by another that had to go somewhere,
  * or it is too small. */
-static struct fl_extent *at_seat(struct fl_step_context *c, const struct fl_seat *s, size_t len)
+static struct fl_extent *at_entry(struct fl_step_context *c, const struct fl_plan_entry *s,
+                                  size_t len)
 {
-    uint32_t granule = s->granule[c->serve.turn.parity];
+    uint32_t granule = s->granule[c->serve.cursor.parity];
 
-    if (granule == FL_SEAT_GAP) {
+    if (granule == FL_ENTRY_GAP) {
         return in_a_gap(c, len);
     }
     if (len > s->most) {
@@ -193,26 +195,26 @@ static struct fl_extent *at_seat(struct fl_step_context *c, const struct fl_seat
                : e;
 }
 
-/* What has no seat, or cannot have it, goes the ordinary way: it may stay for ever, and would be in the
+/* What has no entry, or cannot have it, goes the ordinary way: it may stay for ever, and would be in the
  * way in each step. That it finds memory there is the region's matter, which takes what is idle here:
  * see fl_plan_lend. */
 static struct fl_extent *serve(struct fl_step_context *c, size_t len)
 {
-    const struct fl_seat *s = c->serve.turn.next;
+    const struct fl_plan_entry *s = c->serve.cursor.next;
 
     c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
     c->serve.step.asked += len;
-    if (FL_UNLIKELY(s == c->serve.end || !fits(s, len)) && (s = find_seat(c, len)) == NULL) {
+    if (FL_UNLIKELY(s == c->serve.end || !fits(s, len)) && (s = find_entry(c, len)) == NULL) {
         fl_stats_bump(&c->stats.unseated);
         count_miss(c, len, false);
         return NULL;
     }
     go_on_at(c, s + 1);
-    if (s->granule[c->serve.turn.parity] == FL_SEAT_NONE) { /* known, and not planned */
+    if (s->granule[c->serve.cursor.parity] == FL_ENTRY_NONE) { /* known, and not planned */
         c->serve.step.asked -= len;
         return NULL;
     }
-    struct fl_extent *e = at_seat(c, s, len);
+    struct fl_extent *e = at_entry(c, s, len);
     if (FL_LIKELY(e != NULL)) {
         note_size(c, s, len);
         fl_stats_bump(&c->stats.hits);
@@ -227,7 +229,7 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
 }
 
 /* Too much is asked of its address: not planned. */
-static void step_over_seat(struct fl_step_context *c, size_t len)
+static void step_over(struct fl_step_context *c, size_t len)
 {
     c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
     fl_replay_skip(c, len);
@@ -242,15 +244,15 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
         return NULL;
     }
     atomic_store_explicit(&c->inside, true, memory_order_relaxed);
-    fl_plan_turn = &fl_plan_no_turn;
+    fl_plan_cursor = &fl_plan_no_cursor;
     atomic_signal_fence(memory_order_seq_cst);
     fl_replay_count(c);
-    if (FL_UNLIKELY(c->serve.turn.next == c->serve.end &&
+    if (FL_UNLIKELY(c->serve.cursor.next == c->serve.end &&
                     !c->who.declared)) { /* so this is the next one's first */
         fl_context_boundary(c);
     }
     if (FL_UNLIKELY(align > FL_GRANULE)) {
-        step_over_seat(c, len);
+        step_over(c, len);
     } else if (FL_LIKELY(c->serve.layout != NULL)) {
         e = serve(c, len);
     }
@@ -260,14 +262,15 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
     }
     atomic_signal_fence(memory_order_seq_cst);
     if (FL_LIKELY(fl_plan_wants == FL_PLAN_REPLAY)) {
-        fl_plan_turn = &c->serve.turn;
+        fl_plan_cursor = &c->serve.cursor;
     }
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
     return e;
 }
 
 /* Of a size that varies: fl_replay_count does not know how long it was. */
-static FL_APART void count_varying(struct fl_step_context *c, const struct fl_seat *s, size_t len)
+static FL_APART void count_varying(struct fl_step_context *c, const struct fl_plan_entry *s,
+                                   size_t len)
 {
     fl_replay_count(c);
     note_size(c, s, len);
@@ -279,51 +282,51 @@ static FL_APART void count_varying(struct fl_step_context *c, const struct fl_se
     c->serve.counted++;
 }
 
-static struct fl_extent *seat_long(struct fl_turn *t, const struct fl_seat *s, size_t len)
+static struct fl_extent *take_at(struct fl_cursor *t, const struct fl_plan_entry *s, size_t len)
 {
     size_t first = s->granule[t->parity], n = fl_granules(len);
-    struct fl_claims claims = {t->claimed, first + n}, absent = {t->absent, first + n};
+    struct fl_bitmap claimed = {t->claimed, first + n}, absent = {t->absent, first + n};
     uint64_t mask = 0;
 
-    if (FL_UNLIKELY(!fl_claims_take(&claims, first, n))) {
+    if (FL_UNLIKELY(!fl_bitmap_take(&claimed, first, n))) {
         return NULL;
     }
     if (FL_UNLIKELY(atomic_load_explicit(t->missing, memory_order_relaxed) != 0) &&
-        !fl_claims_are_free(&absent, first, n)) {
-        fl_claims_give(&claims, first, n);
+        !fl_bitmap_are_free(&absent, first, n)) {
+        fl_bitmap_give(&claimed, first, n);
         return NULL;
     }
     if (s->least != s->most) {
         count_varying((struct fl_step_context *)t, s, len); /* its first member */
-        mask = fl_claims_mask(first, n);
+        mask = fl_bitmap_mask(first, n);
     }
-    return fl_plan_seated(t, s, len, mask);
+    return fl_plan_placed(t, s, len, mask);
 }
 
-struct fl_extent *fl_plan_take_long(struct fl_turn *t, size_t n)
+struct fl_extent *fl_plan_take_long(struct fl_cursor *t, size_t n)
 {
     size_t len = fl_align_up(n, fl_page.base);
     struct fl_extent *e = NULL;
 
-    fl_plan_turn = NULL;
+    fl_plan_cursor = NULL;
     atomic_signal_fence(memory_order_seq_cst);
-    const struct fl_seat *s = t->next;
-    if (s->word[t->parity] != FL_SEAT_NONE && fits(s, len)) {
-        e = seat_long(t, s, len);
+    const struct fl_plan_entry *s = t->next;
+    if (s->word[t->parity] != FL_ENTRY_NONE && fits(s, len)) {
+        e = take_at(t, s, len);
     }
     atomic_signal_fence(memory_order_seq_cst);
-    fl_plan_turn = t;
+    fl_plan_cursor = t;
     return e;
 }
 
 void fl_replay_skip(struct fl_step_context *c, size_t len)
 {
-    const struct fl_seat *s = c->serve.turn.next;
+    const struct fl_plan_entry *s = c->serve.cursor.next;
 
     if (c->serve.layout == NULL || s == c->serve.end) {
         return;
     }
-    bool first = s == c->serve.layout->seat;
+    bool first = s == c->serve.layout->entry;
     if (first && !fits(s, len)) { /* larger than ever */
         wish(c, s, len);
     }

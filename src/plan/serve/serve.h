@@ -17,11 +17,11 @@ struct fl_step_figures {
 };
 
 struct fl_serve {
-    struct fl_turn turn;           /* first: fl_plan_take_long finds the context by it */
-    const struct fl_seat *end;     /* of the layout */
-    const struct fl_seat *counted; /* before it, all is in the figures; see fl_replay_count */
-    struct fl_arena *arena;        /* NULL: none */
-    struct fl_layout *layout;      /* the one that is served now; NULL: none */
+    struct fl_cursor cursor;             /* first: fl_plan_take_long finds the context by it */
+    const struct fl_plan_entry *end;     /* of the layout */
+    const struct fl_plan_entry *counted; /* before it, all is in the figures; see fl_replay_count */
+    struct fl_arena *arena;              /* NULL: none */
+    struct fl_layout *layout;            /* the one that is served now; NULL: none */
     struct fl_layout *known[FL_LAYOUTS];
     struct fl_layout *last; /* declared: of the step before */
     struct fl_step_figures step;

@@ -65,11 +65,11 @@ void fl_replay_clear(struct fl_step_context *c)
     c->serve.step = (struct fl_step_figures){0};
 }
 
-/* No layout is served. A handler may see to that after the thread has read its turn: what it looks at then is a seat that nothing
+/* No layout is served. A handler may see to that after the thread has read its cursor: what it looks at then is an entry that nothing
  * fits. */
 static void go_nowhere(struct fl_step_context *c)
 {
-    c->serve.turn.next = c->serve.counted = c->serve.end = fl_plan_no_turn.next;
+    c->serve.cursor.next = c->serve.counted = c->serve.end = fl_plan_no_cursor.next;
 }
 
 bool fl_replay_begin(struct fl_step_context *c)
@@ -81,21 +81,21 @@ bool fl_replay_begin(struct fl_step_context *c)
         go_nowhere(c);
         return false;
     }
-    s->turn.block = s->arena->inner.block;
-    s->turn.claimed = s->arena->claims.word;
-    s->turn.absent = s->arena->absent.word;
-    s->turn.missing = &s->arena->missing;
-    s->turn.parity ^= 1;
-    s->turn.next = s->counted = s->layout->seat;
-    s->end = s->layout->seat + s->layout->n;
+    s->cursor.block = s->arena->inner.block;
+    s->cursor.claimed = s->arena->claimed.word;
+    s->cursor.absent = s->arena->absent.word;
+    s->cursor.missing = &s->arena->missing;
+    s->cursor.parity ^= 1;
+    s->cursor.next = s->counted = s->layout->entry;
+    s->end = s->layout->entry + s->layout->n;
     atomic_store_explicit(&s->arena->use.used, true, memory_order_relaxed);
     return true;
 }
 
 void fl_replay_resume(struct fl_step_context *c)
 {
-    c->serve.turn.next = c->serve.counted = c->serve.layout->seat + FL_SIGNATURE;
-    c->serve.end = c->serve.layout->seat + c->serve.layout->n;
+    c->serve.cursor.next = c->serve.counted = c->serve.layout->entry + FL_SIGNATURE;
+    c->serve.end = c->serve.layout->entry + c->serve.layout->n;
 }
 
 /* Sizes that have not grown for long need less headroom, or another one: the layout is made anew. */

@@ -35,23 +35,23 @@ static struct fl_step_context *context_of(const struct fl_inner *in)
 }
 
 /* The last request of the step that was served there; NULL: none was. */
-static const struct fl_seat *seat_at(const struct fl_step_context *c, size_t granule)
+static const struct fl_plan_entry *entry_at(const struct fl_step_context *c, size_t granule)
 {
-    for (const struct fl_seat *s = c->serve.turn.next; s > c->serve.layout->seat;) {
+    for (const struct fl_plan_entry *s = c->serve.cursor.next; s > c->serve.layout->entry;) {
         s--;
-        if (s->granule[c->serve.turn.parity] == granule) {
+        if (s->granule[c->serve.cursor.parity] == granule) {
             return s;
         }
     }
     return NULL;
 }
 
-static int mark_seat(struct fl_step_context *c, size_t granule, uint32_t zone)
+static int mark_entry(struct fl_step_context *c, size_t granule, uint32_t zone)
 {
-    const struct fl_seat *s = c->serve.layout != NULL ? seat_at(c, granule) : NULL;
-    struct fl_slot *slot = s != NULL ? &c->serve.layout->slot[s - c->serve.layout->seat] : NULL;
+    const struct fl_plan_entry *s = c->serve.layout != NULL ? entry_at(c, granule) : NULL;
+    struct fl_slot *slot = s != NULL ? &c->serve.layout->slot[s - c->serve.layout->entry] : NULL;
 
-    if (slot == NULL || slot->kind > FL_SLOT_DOUBLED) {
+    if (slot == NULL || slot->kind > FL_SLOT_DOUBLE_BUFFERED) {
         return -ENOENT;
     }
     if (slot->zone != zone) {
@@ -72,7 +72,7 @@ static int mark_planned(const struct fl_extent *e, uint32_t zone)
         return -EBUSY;
     }
     atomic_signal_fence(memory_order_seq_cst);
-    int rc = mark_seat(c, (size_t)(e - e->inner->block), zone);
+    int rc = mark_entry(c, (size_t)(e - e->inner->block), zone);
     atomic_signal_fence(memory_order_seq_cst);
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
     return rc;
@@ -100,7 +100,7 @@ int fl_plan_mark_zone(const void *p, uint32_t zone)
 
 static bool is_in_zone(const struct fl_slot *s)
 {
-    return s->zone != 0 && s->kind == FL_SLOT_DOUBLED && s->offset[0] != FL_PACK_NONE;
+    return s->zone != 0 && s->kind == FL_SLOT_DOUBLE_BUFFERED && s->offset[0] != FL_PACK_NONE;
 }
 
 static void add_to_zone(struct fl_plan_zone *z, const struct fl_slot *s)
@@ -141,10 +141,10 @@ void fl_layout_zones(struct fl_layout *l)
     set_needs(l);
 }
 
-static uint64_t offset_of(const struct fl_seat *s, int parity)
+static uint64_t offset_of(const struct fl_plan_entry *s, int parity)
 {
-    return s->granule[parity] < FL_SEAT_GAP ? (uint64_t)s->granule[parity] << FL_GRANULE_SHIFT
-                                            : FL_PACK_NONE;
+    return s->granule[parity] < FL_ENTRY_GAP ? (uint64_t)s->granule[parity] << FL_GRANULE_SHIFT
+                                             : FL_PACK_NONE;
 }
 
 static struct fl_layout *layout_of(const struct fl_step_context *c)
@@ -168,17 +168,18 @@ static int look(const struct fl_step_context *c, struct fl_plan_layout *out,
         .base = a->base,
         .height = l->height,
         .limit = a->limit,
-        .parity = (unsigned)c->serve.turn.parity,
+        .parity = (unsigned)c->serve.cursor.parity,
         .places = l->n,
     };
     for (unsigned z = 0; z <= FL_PLAN_ZONES; z++) {
         out->zone[z] = l->zone[z];
     }
     for (size_t i = 0; place != NULL && i < fl_min(room, l->n); i++) {
-        const struct fl_seat *s = &l->seat[i];
-        place[i] = (struct fl_plan_place){{offset_of(s, 0), offset_of(s, 1)},
-                                          l->slot[i].size,
-                                          l->slot[i].kind <= FL_SLOT_DOUBLED ? l->slot[i].zone : 0};
+        const struct fl_plan_entry *s = &l->entry[i];
+        place[i] = (struct fl_plan_place){
+            {offset_of(s, 0), offset_of(s, 1)},
+            l->slot[i].size,
+            l->slot[i].kind <= FL_SLOT_DOUBLE_BUFFERED ? l->slot[i].zone : 0};
     }
     return 0;
 }

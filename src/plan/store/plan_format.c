@@ -119,7 +119,7 @@ bool fl_file_begin(struct fl_file *f, void *buf, size_t size)
 
 static bool is_planned(const struct fl_slot *s)
 {
-    return s->kind <= FL_SLOT_DOUBLED;
+    return s->kind <= FL_SLOT_DOUBLE_BUFFERED;
 }
 
 static bool is_place(const struct fl_file_plan *p, const struct fl_slot *s, uint64_t offset)
@@ -139,16 +139,17 @@ static bool is_slot(const struct fl_file_plan *p, const struct fl_slot *s)
         s->birth >= s->death || s->death > p->horizon) {
         return false;
     }
-    if (s->zone > FL_PLAN_ZONES || (s->zone != 0 && is_planned(s) && s->kind != FL_SLOT_DOUBLED)) {
+    if (s->zone > FL_PLAN_ZONES ||
+        (s->zone != 0 && is_planned(s) && s->kind != FL_SLOT_DOUBLE_BUFFERED)) {
         return false;
     }
     if (is_planned(s) ? !is_place(p, s, s->offset[0]) : s->offset[0] != FL_PACK_NONE) {
         return false;
     }
-    if (s->kind == FL_SLOT_DOUBLED) {
+    if (s->kind == FL_SLOT_DOUBLE_BUFFERED) {
         return whole && is_place(p, s, s->offset[1]);
     }
-    return s->offset[1] == FL_PACK_NONE && (s->kind != FL_SLOT_CROSSING || whole);
+    return s->offset[1] == FL_PACK_NONE && (s->kind != FL_SLOT_SPANS_STEPS || whole);
 }
 
 /* All but the slots. */

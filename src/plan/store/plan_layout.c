@@ -13,7 +13,7 @@ static uint64_t sum_of(const struct fl_layout *l)
         bool is_huge = s->size >= FL_HUGE_FROM;
         uint64_t bytes = is_huge ? fl_align_up(s->size, fl_page.huge) + fl_page.huge
                                  : fl_align_up(s->size, FL_GRANULE);
-        sum += bytes * (s->kind <= FL_SLOT_CROSSING ? 1 : 2);
+        sum += bytes * (s->kind <= FL_SLOT_SPANS_STEPS ? 1 : 2);
         bands = s->zone != 0 ? (uint64_t)fl_page.huge * 2 * FL_PLAN_ZONES : bands;
     }
     return sum + bands;
@@ -39,7 +39,7 @@ static bool is_free_of_overlap(const struct fl_layout *l)
 static bool is_sound(const struct fl_layout *l)
 {
     for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
-        if (s->kind <= FL_SLOT_DOUBLED && !fl_slot_is_planned(s)) {
+        if (s->kind <= FL_SLOT_DOUBLE_BUFFERED && !fl_slot_is_planned(s)) {
             return false;
         }
     }
@@ -54,7 +54,7 @@ static uint64_t expected(const struct fl_layout *l)
     uint64_t least = 0, most = 0;
 
     for (uint32_t i = 0; i < l->n; i++) {
-        if (l->slot[i].kind <= FL_SLOT_DOUBLED) {
+        if (l->slot[i].kind <= FL_SLOT_DOUBLE_BUFFERED) {
             least += l->slot[i].least;
             most += l->slot[i].size;
         }
@@ -78,6 +78,6 @@ struct fl_layout *fl_keep_layout(const void *file, size_t at, const struct fl_fi
         return NULL;
     }
     l->largest = expected(l);
-    fl_layout_seat(l);
+    fl_layout_make_entries(l);
     return l;
 }

@@ -39,7 +39,7 @@ struct fl_top {
 
 /* Look at all of them. Rates are since the last look at that process, at the first one since it
  * began. 0, or -ENOMEM.
- * Cost: four small files and about 20 reads of memory a process; and a walk of its page tables by
+ * Cost: six small files and some 90 reads of memory a process; and a walk of its page tables by
  * the kernel, which takes 1 % of one CPU at most. */
 int fl_top_look(struct fl_top *top);
 

@@ -9,13 +9,13 @@
 enum { GRANULES = 300, WORDS = (GRANULES + 63) / 64 };
 
 static _Atomic uint64_t word[WORDS];
-static struct fl_claims claims = {word, GRANULES};
+static struct fl_bitmap bits = {word, GRANULES};
 
 static int each(void **state)
 {
     (void)state;
     memset(word, 0, sizeof word);
-    claims.granules = GRANULES;
+    bits.granules = GRANULES;
     return 0;
 }
 
@@ -39,13 +39,13 @@ static void each_range_sets_its_bits_and_clears_them(void **state)
     (void)state;
     for (size_t first = 0; first < GRANULES; first++) {
         for (size_t n = 1; n <= GRANULES - first; n += 1 + n / 3) {
-            assert_true(fl_claims_take(&claims, first, n));
+            assert_true(fl_bitmap_take(&bits, first, n));
             assert_int_equal(count(), n);
             assert_true(is_set(first) && is_set(first + n - 1));
-            assert_false(fl_claims_none(&claims));
-            fl_claims_give(&claims, first, n);
+            assert_false(fl_bitmap_is_clear(&bits));
+            fl_bitmap_give(&bits, first, n);
             assert_int_equal(count(), 0);
-            assert_true(fl_claims_none(&claims));
+            assert_true(fl_bitmap_is_clear(&bits));
         }
     }
 }
@@ -55,14 +55,14 @@ static void a_range_is_free_while_nobody_has_any_of_it(void **state)
     static const size_t one[] = {63, 64, 127, 128, 200, 256};
     (void)state;
     for (size_t i = 0; i < sizeof one / sizeof one[0]; i++) {
-        assert_true(fl_claims_take(&claims, one[i], 1));
+        assert_true(fl_bitmap_take(&bits, one[i], 1));
         for (size_t first = 0; first < GRANULES; first += 7) {
             for (size_t n = 1; n <= GRANULES - first; n++) {
                 bool has_it = one[i] >= first && one[i] < first + n;
-                assert_true(fl_claims_are_free(&claims, first, n) != has_it);
+                assert_true(fl_bitmap_are_free(&bits, first, n) != has_it);
             }
         }
-        fl_claims_give(&claims, one[i], 1);
+        fl_bitmap_give(&bits, one[i], 1);
     }
 }
 
@@ -71,11 +71,11 @@ static void a_mask_is_a_range_within_a_word(void **state)
     (void)state;
     for (size_t first = 0; first < GRANULES; first++) {
         for (size_t n = 1; n <= GRANULES - first; n++) {
-            uint64_t mask = fl_claims_mask(first, n);
+            uint64_t mask = fl_bitmap_mask(first, n);
             assert_true((mask != 0) == (first / 64 == (first + n - 1) / 64));
-            (void)fl_claims_take(&claims, first, n);
+            (void)fl_bitmap_take(&bits, first, n);
             assert_true(mask == 0 || mask == word[first / 64]);
-            fl_claims_give(&claims, first, n);
+            fl_bitmap_give(&bits, first, n);
         }
     }
 }
@@ -83,14 +83,14 @@ static void a_mask_is_a_range_within_a_word(void **state)
 static void what_is_not_there_is_nobodys(void **state)
 {
     (void)state;
-    assert_false(fl_claims_take(&claims, 0, 0));
-    assert_false(fl_claims_take(&claims, 0, GRANULES + 1));
-    assert_false(fl_claims_take(&claims, GRANULES, 1));
-    assert_false(fl_claims_take(&claims, GRANULES - 1, 2));
-    assert_false(fl_claims_take(&claims, SIZE_MAX, 2));
-    assert_false(fl_claims_take(&claims, 2, SIZE_MAX));
+    assert_false(fl_bitmap_take(&bits, 0, 0));
+    assert_false(fl_bitmap_take(&bits, 0, GRANULES + 1));
+    assert_false(fl_bitmap_take(&bits, GRANULES, 1));
+    assert_false(fl_bitmap_take(&bits, GRANULES - 1, 2));
+    assert_false(fl_bitmap_take(&bits, SIZE_MAX, 2));
+    assert_false(fl_bitmap_take(&bits, 2, SIZE_MAX));
     assert_int_equal(count(), 0);
-    assert_true(fl_claims_take(&claims, 0, GRANULES));
+    assert_true(fl_bitmap_take(&bits, 0, GRANULES));
 }
 
 /* One granule is taken: no range with it is to be had, and what failed leaves nothing. */
@@ -98,38 +98,38 @@ static void a_failed_claim_leaves_nothing_behind(void **state)
 {
     (void)state;
     for (size_t one = 0; one < GRANULES; one += 7) {
-        assert_true(fl_claims_take(&claims, one, 1));
+        assert_true(fl_bitmap_take(&bits, one, 1));
         for (size_t first = 0; first <= one; first += 5) {
             for (size_t n = one - first + 1; n <= GRANULES - first; n += 9) {
-                assert_false(fl_claims_take(&claims, first, n));
+                assert_false(fl_bitmap_take(&bits, first, n));
                 assert_int_equal(count(), 1);
             }
         }
-        assert_true(one == 0 || fl_claims_take(&claims, 0, one));
-        assert_true(one + 1 == GRANULES || fl_claims_take(&claims, one + 1, GRANULES - one - 1));
-        fl_claims_give(&claims, 0, GRANULES);
+        assert_true(one == 0 || fl_bitmap_take(&bits, 0, one));
+        assert_true(one + 1 == GRANULES || fl_bitmap_take(&bits, one + 1, GRANULES - one - 1));
+        fl_bitmap_give(&bits, 0, GRANULES);
     }
 }
 
 static void the_shortest_gap_that_holds_it_is_found(void **state)
 {
     (void)state;
-    assert_int_equal(fl_claims_fit(&claims, GRANULES, 1), 0);
-    assert_int_equal(fl_claims_fit(&claims, GRANULES + 1, 1), SIZE_MAX);
-    (void)fl_claims_take(&claims, 0, GRANULES);
-    assert_int_equal(fl_claims_fit(&claims, 1, 1), SIZE_MAX);
-    fl_claims_give(&claims, 10, 20);
-    fl_claims_give(&claims, 60, 10); /* across words */
-    fl_claims_give(&claims, 130, 5);
-    fl_claims_give(&claims, 290, 10); /* up to the end */
-    assert_int_equal(fl_claims_fit(&claims, 3, 1), 130);
-    assert_int_equal(fl_claims_fit(&claims, 5, 1), 130);
-    assert_int_equal(fl_claims_fit(&claims, 6, 1), 60);
-    assert_int_equal(fl_claims_fit(&claims, 11, 1), 10);
-    assert_int_equal(fl_claims_fit(&claims, 21, 1), SIZE_MAX);
-    assert_int_equal(fl_claims_fit(&claims, 4, 32), 64);
-    assert_int_equal(fl_claims_fit(&claims, 7, 32), SIZE_MAX);
-    assert_int_equal(fl_claims_fit(&claims, 8, 16), 16);
+    assert_int_equal(fl_bitmap_fit(&bits, GRANULES, 1), 0);
+    assert_int_equal(fl_bitmap_fit(&bits, GRANULES + 1, 1), SIZE_MAX);
+    (void)fl_bitmap_take(&bits, 0, GRANULES);
+    assert_int_equal(fl_bitmap_fit(&bits, 1, 1), SIZE_MAX);
+    fl_bitmap_give(&bits, 10, 20);
+    fl_bitmap_give(&bits, 60, 10); /* across words */
+    fl_bitmap_give(&bits, 130, 5);
+    fl_bitmap_give(&bits, 290, 10); /* up to the end */
+    assert_int_equal(fl_bitmap_fit(&bits, 3, 1), 130);
+    assert_int_equal(fl_bitmap_fit(&bits, 5, 1), 130);
+    assert_int_equal(fl_bitmap_fit(&bits, 6, 1), 60);
+    assert_int_equal(fl_bitmap_fit(&bits, 11, 1), 10);
+    assert_int_equal(fl_bitmap_fit(&bits, 21, 1), SIZE_MAX);
+    assert_int_equal(fl_bitmap_fit(&bits, 4, 32), 64);
+    assert_int_equal(fl_bitmap_fit(&bits, 7, 32), SIZE_MAX);
+    assert_int_equal(fl_bitmap_fit(&bits, 8, 16), 16);
 }
 
 enum { THREADS = 3, ROUNDS = 20000 };
@@ -147,9 +147,9 @@ static void *claim_at_random(void *arg)
         x = x * 6364136223846793005 + 1442695040888963407;
         size_t n = 1 + (x >> 40) % 90, first = (x >> 20) % (GRANULES - n + 1);
         if (x >> 60 == 0) {
-            first = fl_claims_fit(&claims, n, 1);
+            first = fl_bitmap_fit(&bits, n, 1);
         }
-        if (first == SIZE_MAX || !fl_claims_take(&claims, first, n)) {
+        if (first == SIZE_MAX || !fl_bitmap_take(&bits, first, n)) {
             continue;
         }
         for (size_t k = first; k < first + n; k++) {
@@ -160,7 +160,7 @@ static void *claim_at_random(void *arg)
             conflicts += owner[k] != me;
             owner[k] = 0;
         }
-        fl_claims_give(&claims, first, n);
+        fl_bitmap_give(&bits, first, n);
     }
     return NULL;
 }

@@ -1,7 +1,7 @@
 /* Who has which granules of an arena: one bit each. A plan, or anybody, may be wrong about what is free; the bits are not. */
 #include "plan/context.h"
 
-enum { BITS = FL_CLAIMS_BITS };
+enum { BITS = FL_BITMAP_BITS };
 
 /* The bits of a range's first word and of its last one, which may be the same; all of those between. */
 struct ends {
@@ -9,7 +9,7 @@ struct ends {
     uint64_t head, tail;
 };
 
-static inline struct ends ends_of(const struct fl_claims *c, size_t first, size_t n)
+static inline struct ends ends_of(const struct fl_bitmap *c, size_t first, size_t n)
 {
     size_t last = first + n - 1;
     struct ends ends = {&c->word[first / BITS], &c->word[last / BITS], UINT64_MAX << first % BITS,
@@ -34,7 +34,7 @@ static void give_words(struct ends ends, _Atomic uint64_t *upto)
     }
 }
 
-bool fl_claims_take(struct fl_claims *c, size_t first, size_t n)
+bool fl_bitmap_take(struct fl_bitmap *c, size_t first, size_t n)
 {
     if (n == 0 || n > c->granules || first > c->granules - n) {
         return false;
@@ -63,7 +63,7 @@ static bool has_none(const _Atomic uint64_t *w, uint64_t mask)
     return (atomic_load_explicit(w, memory_order_acquire) & mask) == 0;
 }
 
-bool fl_claims_are_free(const struct fl_claims *c, size_t first, size_t n)
+bool fl_bitmap_are_free(const struct fl_bitmap *c, size_t first, size_t n)
 {
     struct ends ends = ends_of(c, first, n);
     bool none = has_none(ends.first, ends.head) && has_none(ends.last, ends.tail);
@@ -74,7 +74,7 @@ bool fl_claims_are_free(const struct fl_claims *c, size_t first, size_t n)
     return none;
 }
 
-void fl_claims_give(struct fl_claims *c, size_t first, size_t n)
+void fl_bitmap_give(struct fl_bitmap *c, size_t first, size_t n)
 {
     struct ends ends = ends_of(c, first, n);
 
@@ -85,7 +85,7 @@ void fl_claims_give(struct fl_claims *c, size_t first, size_t n)
 }
 
 /* The first granule at or after `at` whose bit is `set`; the number of granules when there is none. */
-static size_t next_bit(const struct fl_claims *c, size_t at, bool set)
+static size_t next_bit(const struct fl_bitmap *c, size_t at, bool set)
 {
     while (at < c->granules) {
         uint64_t bits = atomic_load_explicit(&c->word[at / BITS], memory_order_relaxed);
@@ -98,7 +98,7 @@ static size_t next_bit(const struct fl_claims *c, size_t at, bool set)
     return c->granules;
 }
 
-size_t fl_claims_fit(const struct fl_claims *c, size_t n, size_t align)
+size_t fl_bitmap_fit(const struct fl_bitmap *c, size_t n, size_t align)
 {
     size_t best = SIZE_MAX, best_len = SIZE_MAX;
 
@@ -113,7 +113,7 @@ size_t fl_claims_fit(const struct fl_claims *c, size_t n, size_t align)
     return best;
 }
 
-size_t fl_claims_count(const struct fl_claims *c, size_t n)
+size_t fl_bitmap_count(const struct fl_bitmap *c, size_t n)
 {
     size_t count = 0;
 
@@ -124,7 +124,7 @@ size_t fl_claims_count(const struct fl_claims *c, size_t n)
     return count;
 }
 
-bool fl_claims_none(const struct fl_claims *c)
+bool fl_bitmap_is_clear(const struct fl_bitmap *c)
 {
     return next_bit(c, 0, true) == c->granules;
 }
