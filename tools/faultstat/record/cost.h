@@ -21,7 +21,7 @@ struct fl_costs {
     double recording_ns; /* what the recording adds to a fault */
 };
 
-/* Takes some 0.8 s and 64 MiB. What cannot be measured stays 0; huge pages without transparent
+/* Takes some 1.5 s and 128 MiB. What cannot be measured stays 0; huge pages without transparent
  * huge pages, for one.  Threads: the caller must be the only thread (it forks). */
 void fl_costs_measure(struct fl_costs *costs);
 
