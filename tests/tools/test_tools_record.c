@@ -17,6 +17,7 @@ enum {
     FL_F_PAGES = 1000,
     FL_G_PAGES = 500,
     FL_C_PAGES = 300,
+    FL_Z_PAGES = 400,
     FL_U_PAGES = 400,
     FL_K_BYTES = 16 << 20,
     FL_STEPS = 6
@@ -100,19 +101,40 @@ static void huge_pages_are_told_from_base_pages(void **state)
     json_decref(root);
 }
 
+static bool has_note(const json_t *root, const char *text)
+{
+    const json_t *note;
+    size_t i;
+    bool found = false;
+    json_array_foreach(json_object_get(root, "notes"), i, note)
+    {
+        found = found || strstr(json_string_value(note), text) != NULL;
+    }
+    return found;
+}
+
+/* The read and the write of a page are a fault each, and cost differently. */
+static void a_read_of_fresh_memory_is_told_from_a_write(void **state)
+{
+    (void)state;
+    RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "zero");
+    json_t *root = recording();
+    if (has_note(root, "reads of fresh memory")) { /* takes CAP_PERFMON */
+        assert_within_1_percent(faults_of(root, "z", "anonymous 4 KiB"), 2 * FL_Z_PAGES);
+    } else {
+        assert_within_1_percent(faults_of(root, "z", "zero page"), FL_Z_PAGES);
+        assert_within_1_percent(faults_of(root, "z", "anonymous 4 KiB"), FL_Z_PAGES);
+    }
+    json_decref(root);
+}
+
 /* A copy by its own name where the tracepoint may be had; else as the anonymous page that it is. */
 static void a_copy_on_write_is_told_where_it_can_be(void **state)
 {
     (void)state;
     RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "fork");
     json_t *root = recording();
-    const json_t *note;
-    size_t i;
-    bool is_told = true;
-    json_array_foreach(json_object_get(root, "notes"), i, note)
-    {
-        is_told = is_told && strstr(json_string_value(note), "copies of anonymous") == NULL;
-    }
+    bool is_told = !has_note(root, "copies of anonymous");
     assert_within_1_percent(faults_of(root, "c", is_told ? "copy on write" : "anonymous 4 KiB"),
                             FL_C_PAGES);
     assert_within_1_percent(faults_of(root, "f", "anonymous 4 KiB"), 2 * FL_F_PAGES);
@@ -170,6 +192,11 @@ static void steps_are_those_that_the_program_marks(void **state)
     const json_t *prediction = json_object_get(root, "prediction");
     assert_string_equal(json_string_value(json_object_get(prediction, "of")), "a steady step");
     assert_within_1_percent(fl_child_number(prediction, "avoided_faults"), FL_F_PAGES + FL_G_PAGES);
+    double low = fl_child_number(prediction, "faultless_cpu_low_ms");
+    double middle = fl_child_number(prediction, "faultless_cpu_ms");
+    double high = fl_child_number(prediction, "faultless_cpu_high_ms");
+    assert_true(low <= middle && middle <= high);
+    assert_true(high <= fl_child_number(prediction, "cpu_ms"));
     assert_true(json_array_size(json_object_get(json_object_get(root, "layout"), "points")) > 1000);
     json_decref(root);
 }
@@ -190,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_are_put_down_to_the_functions_that_took_them),
         cmocka_unit_test(huge_pages_are_told_from_base_pages),
+        cmocka_unit_test(a_read_of_fresh_memory_is_told_from_a_write),
         cmocka_unit_test(a_copy_on_write_is_told_where_it_can_be),
         cmocka_unit_test(memory_from_a_userfaultfd_handler_has_its_site),
         cmocka_unit_test(a_thread_of_many_faults_is_sampled_in_proportion),

@@ -97,7 +97,7 @@ static const uint64_t protect[] = {
     0x48000200000009, 0x7c5, 0x5d8e00005d8e, 0xd64b77e8a25, (uint64_t)0x62 << 32 | 36, 0, 0, 0, 0,
 };
 
-static const uint64_t ids[] = {0x7c3, 0x7c4, 0x7c5, 0x7e1, 0x7e2, 0};
+static const uint64_t ids[] = {0x7c3, 0x7c4, 0x7c5, 0x7c6, 0x7e1, 0x7e2, 0, 0};
 
 static const struct fl_event_layout layout = {
     .fault_type = FL_SAMPLE_COMMON | PERF_SAMPLE_ADDR | PERF_SAMPLE_REGS_USER |
@@ -130,6 +130,48 @@ static void a_fault_has_its_address_page_registers_and_stack(void **state)
     uint64_t word;
     memcpy(&word, e.stack, sizeof(word));
     assert_int_equal(word, 0x558fb671d64c); /* the return address into run_thread */
+}
+
+/* Identifier, thread, time, and user registers: which mode the tick met is in the header. */
+static void a_tick_says_whom_it_met(void **state)
+{
+    (void)state;
+    struct fl_event_layout own = layout;
+    struct fl_event e;
+    uint64_t tick[] = {0x30000200000009, 0x7c6, 0x5f5800005f57, 0xd66fe0c8bba, 2, 0x558fb671d61c};
+    own.clock_has_ip = true;
+    assert_int_equal(fl_event_decode(&own, tick, sizeof(tick), &e), 0);
+    assert_int_equal(e.type, FL_EVENT_CLOCK);
+    assert_int_equal(e.pid, 0x5f57);
+    assert_int_equal(e.time_ns, 0xd66fe0c8bba);
+    assert_int_equal(e.addr, 0x558fb671d61c);
+    assert_false(e.is_kernel);
+    tick[0] = 0x30000100000009;
+    assert_int_equal(fl_event_decode(&own, tick, sizeof(tick), &e), 0);
+    assert_true(e.is_kernel);
+    uint64_t bare[] = {0x20000200000009, 0x7c6, 0x5f5800005f57, 0xd66fe0c8bba};
+    assert_int_equal(DECODE(bare, &e), 0); /* a machine whose registers are not asked for */
+    assert_int_equal(e.addr, 0);
+}
+
+/* The physical address stands before the page's size, and is 0 for the kernel's page of zeros. */
+static void a_read_of_fresh_memory_has_no_page(void **state)
+{
+    (void)state;
+    struct fl_event_layout own = layout;
+    struct fl_event e;
+    own.fault_type =
+        FL_SAMPLE_COMMON | PERF_SAMPLE_ADDR | PERF_SAMPLE_PHYS_ADDR | PERF_SAMPLE_DATA_PAGE_SIZE;
+    uint64_t record[] = {0x38000200000009, 0x7c3,   0x5f5800005f57, 0xd66fe0c8bba,
+                         0x7f5439112000,   0x12000, 0x1000};
+    assert_int_equal(fl_event_decode(&own, record, sizeof(record), &e), 0);
+    assert_false(e.is_no_page);
+    assert_int_equal(e.page_size, 4096);
+    record[5] = 0;
+    assert_int_equal(fl_event_decode(&own, record, sizeof(record), &e), 0);
+    assert_true(e.is_no_page);
+    assert_int_equal(DECODE(fault, &e), 0); /* where it is not asked for, nothing is claimed */
+    assert_false(e.is_no_page);
 }
 
 static void a_dump_of_which_nothing_is_used_is_empty(void **state)
@@ -239,6 +281,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fault_has_its_address_page_registers_and_stack),
+        cmocka_unit_test(a_tick_says_whom_it_met),
+        cmocka_unit_test(a_read_of_fresh_memory_has_no_page),
         cmocka_unit_test(a_dump_of_which_nothing_is_used_is_empty),
         cmocka_unit_test(the_identifier_says_which_event_it_was),
         cmocka_unit_test(a_protection_fault_is_the_tracepoints),

@@ -121,6 +121,30 @@ static void the_text_names_sites_by_their_share(void **state)
     assert_non_null(strstr(output.out, "- a note"));
 }
 
+/* No middle is printed where only the ends are known, and the reason stands beside them. */
+static void a_doubtful_prediction_is_an_interval(void **state)
+{
+    (void)state;
+    static const char certain[] = "\"doubt\":\"\",\"wall_ms\":1000,";
+    static const char doubtful[] = "\"doubt\":\"too few\",\"wall_ms\":1000,"
+                                   "\"faultless_wall_low_ms\":700,\"faultless_wall_high_ms\":980,";
+    const char *const field = strstr(recording, "\"wall_ms\":1000,");
+    for (int i = 0; i < 2; i++) {
+        char text[sizeof(recording) + sizeof(doubtful)];
+        const char *own = i == 0 ? certain : doubtful;
+        snprintf(text, sizeof(text), "%.*s%s%s", (int)(field - recording), recording, own,
+                 field + strlen("\"wall_ms\":1000,"));
+        write_recording(text);
+        REPORT(path);
+        assert_int_equal(output.status, 0);
+        assert_true((strstr(output.out, "the run: 900.0 ms instead of 1000.0") != NULL) ==
+                    (i == 0));
+        assert_true((strstr(output.out, "the run: between 700.0 and 980.0 ms") != NULL) ==
+                    (i == 1));
+        assert_true((strstr(output.out, "no closer: too few") != NULL) == (i == 1));
+    }
+}
+
 /* Frames of an interpreter all have its name. */
 static void a_caller_that_stands_several_times_in_a_row_is_named_once(void **state)
 {
@@ -245,6 +269,7 @@ int main(void)
         cmocka_unit_test(exit_status_is_the_commands),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(the_text_names_sites_by_their_share),
+        cmocka_unit_test(a_doubtful_prediction_is_an_interval),
         cmocka_unit_test(a_caller_that_stands_several_times_in_a_row_is_named_once),
         cmocka_unit_test(long_names_of_callers_are_wrapped),
         cmocka_unit_test(folded_stacks_are_a_line_each),

@@ -9,6 +9,7 @@
 #include "faultstat/record/queue.h"
 #include "faultstat/record/series.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -136,7 +137,12 @@ static void a_kind_follows_from_what_is_known(void **state)
     assert_int_equal(fl_kind_of(&facts), FL_KIND_HUGE);
     facts.page_size = 0; /* a kernel that does not say */
     assert_int_equal(fl_kind_of(&facts), FL_KIND_ANON);
-    facts.was_present = true;
+    facts.is_no_page = true;
+    assert_int_equal(fl_kind_of(&facts), FL_KIND_ZERO);
+    facts.is_no_page = false;
+    facts.was_present = true; /* the zero page was: nothing else is shared in this process */
+    assert_int_equal(fl_kind_of(&facts), FL_KIND_ANON);
+    facts.has_forked = true;
     assert_int_equal(fl_kind_of(&facts), FL_KIND_COPY);
     facts.is_major = true;
     assert_int_equal(fl_kind_of(&facts), FL_KIND_UFFD);
@@ -205,38 +211,123 @@ static void points_are_thinned_evenly(void **state)
     }
 }
 
-static void a_step_is_shorter_by_the_faults_it_does_not_take(void **state)
+/* 100 ms of a step: 30 in user mode, 60 in the kernel for its faults, 10 for the recording. */
+static struct fl_prediction_input usual_step(void)
+{
+    return (struct fl_prediction_input){.has_steps = true,
+                                        .wall_ms = 200,
+                                        .cpu_ms = 100,
+                                        .user_ms = 30,
+                                        .recording_ms = 10,
+                                        .avoidable = 1000,
+                                        .kernel_ms = 60,
+                                        .pages = 1000,
+                                        .base_pages = 1000,
+                                        .peak_pages = 900};
+}
+
+static void assert_near(double value, double wanted)
+{
+    if (fabs(value - wanted) > 0.05) {
+        fail_msg("%.2f, and not %.2f", value, wanted);
+    }
+}
+
+static void what_is_left_of_a_step_is_its_user_time(void **state)
 {
     (void)state;
-    struct fl_prediction_input in = {.has_steps = true,
-                                     .wall_ms = 200,
-                                     .cpu_ms = 110,
-                                     .recording_ms = 10,
-                                     .avoidable = 1000,
-                                     .avoidable_ms = 40,
-                                     .pages = 1000,
-                                     .peak_pages = 900};
+    struct fl_prediction_input in = usual_step();
     struct fl_prediction p = fl_predict(&in);
-    assert_int_equal((int)(p.bare_cpu_ms + 0.5), 100);
-    assert_int_equal((int)(p.cpu_ms + 0.5), 60);
-    assert_int_equal((int)(p.wall_ms * 100 / p.bare_wall_ms + 0.5), 60); /* in proportion */
-    assert_int_equal((int)p.faults, 1000);
-    in.has_steps = false; /* nine tenths are the first touch, which nothing saves */
+    assert_near(p.bare_cpu_ms, 90);
+    assert_near(p.bare_wall_ms, 180);
+    assert_near(p.cpu_ms, 30);
+    assert_near(p.faults, 1000);
+    assert_int_equal(p.doubt, FL_DOUBT_NONE);
+    in.kernel_ms = 50; /* an error of the calibration is not the step's */
+    assert_near(fl_predict(&in).cpu_ms, 30);
+    in.kernel_ms = 75;
+    assert_near(fl_predict(&in).cpu_ms, 30);
+    in.trail_ms = 4; /* faults cost user time, too */
+    in.walk_ms = 2;  /* half of it is taken */
+    in.clear_ms = 3; /* and zeros have to be made */
     p = fl_predict(&in);
-    assert_int_equal((int)(p.saved_ms + 0.5), 4);
-    assert_int_equal((int)(p.faults + 0.5), 100);
-    in.has_steps = true;
-    in.cost_ms = 50; /* 10 of them the recording's: what is left is 1.2 times what was reckoned */
-    in.sys_ms = 70;
-    assert_int_equal((int)(fl_predict(&in).saved_ms + 0.5), 48);
-    in.sys_ms = 100; /* so much is other calls */
-    assert_int_equal((int)(fl_predict(&in).saved_ms + 0.5), 56);
-    in.spread = 3; /* unless the calibration saw as much */
-    assert_int_equal((int)(fl_predict(&in).saved_ms + 0.5), 72);
-    in.sys_ms = 20;
-    assert_int_equal((int)(fl_predict(&in).saved_ms + 0.5), 40);
-    in.avoidable_ms = 1e9; /* never below nothing */
-    assert_true(fl_predict(&in).cpu_ms > 0);
+    assert_near(p.cpu_ms, 30 - 4 - 1 + 3);
+    assert_true(p.low_ms < p.cpu_ms && p.cpu_ms < p.high_ms);
+    in.kept_ms = 5; /* faults that stay */
+    assert_near(fl_predict(&in).cpu_ms, 28 + 5);
+    in.trail_ms = 1e9; /* never below nothing */
+    assert_true(fl_predict(&in).cpu_ms >= 0);
+    in.floor_ms = 20; /* nor below what its pages have to be written and read in */
+    assert_near(fl_predict(&in).low_ms, 20);
+    assert_true(fl_predict(&in).cpu_ms >= 20);
+    in.floor_ms = 50; /* which is no more than it takes now */
+    assert_near(fl_predict(&in).low_ms, 30);
+}
+
+static void a_program_without_steps_touches_its_peak_once(void **state)
+{
+    (void)state;
+    struct fl_prediction_input in = usual_step();
+    in.has_steps = false; /* nine tenths are the first touch, which nothing saves */
+    struct fl_prediction p = fl_predict(&in);
+    assert_near(p.cpu_ms, 84);
+    assert_near(p.faults, 100);
+    in.peak_pages = 2000;
+    assert_near(fl_predict(&in).cpu_ms, 90);
+}
+
+static void unexplained_system_time_makes_an_interval(void **state)
+{
+    (void)state;
+    struct fl_prediction_input in = usual_step();
+    in.kernel_ms = 20; /* 40 more than that: dearer faults, or other calls */
+    struct fl_prediction p = fl_predict(&in);
+    assert_int_equal(p.doubt, FL_DOUBT_SYSTEM);
+    assert_near(p.low_ms, 30);
+    assert_near(p.high_ms, 70);
+    in.kernel_ms = 5; /* no fault is more than four times dearer */
+    p = fl_predict(&in);
+    assert_near(p.low_ms, 70);
+    assert_near(p.high_ms, 85);
+    in.io_ms = 40; /* reading explains it */
+    p = fl_predict(&in);
+    assert_near(p.high_ms - p.low_ms, 15);
+    in.kernel_ms = 20;
+    in.knows_calls = true; /* the clock has seen that there were none */
+    p = fl_predict(&in);
+    assert_int_equal(p.doubt, FL_DOUBT_NONE);
+    assert_near(p.cpu_ms, 30);
+    in.call_ms = 12;
+    assert_near(fl_predict(&in).cpu_ms, 42);
+}
+
+static void a_prediction_says_why_it_is_no_closer(void **state)
+{
+    (void)state;
+    struct fl_prediction_input in = usual_step();
+    in.user_error_ms = 4; /* few ticks */
+    struct fl_prediction p = fl_predict(&in);
+    assert_int_equal(p.doubt, FL_DOUBT_SHORT);
+    assert_near(p.low_ms, 22);
+    assert_near(p.high_ms, 38);
+    in.user_error_ms = 1;
+    in.reach_ms = 7;
+    assert_int_equal(fl_predict(&in).doubt, FL_DOUBT_COSTS);
+    for (int i = FL_DOUBT_NONE + 1; i < FL_DOUBT_COUNT; i++) {
+        assert_true(strlen(fl_doubt_text[i]) > 0);
+    }
+}
+
+static void a_program_without_large_faults_stays_as_it_is(void **state)
+{
+    (void)state;
+    struct fl_prediction_input in = usual_step();
+    in.kernel_ms = in.avoidable = in.pages = in.base_pages = 0;
+    struct fl_prediction p = fl_predict(&in);
+    assert_int_equal(p.doubt, FL_DOUBT_NONE);
+    assert_near(p.cpu_ms, 90);
+    in.knows_calls = true;
+    assert_near(fl_predict(&in).cpu_ms, 90);
 }
 
 static void names_of_functions_are_short(void **state)
@@ -264,7 +355,11 @@ int main(void)
         cmocka_unit_test(equal_keys_have_one_number),
         cmocka_unit_test(time_past_the_end_makes_buckets_wider),
         cmocka_unit_test(points_are_thinned_evenly),
-        cmocka_unit_test(a_step_is_shorter_by_the_faults_it_does_not_take),
+        cmocka_unit_test(what_is_left_of_a_step_is_its_user_time),
+        cmocka_unit_test(a_program_without_steps_touches_its_peak_once),
+        cmocka_unit_test(unexplained_system_time_makes_an_interval),
+        cmocka_unit_test(a_prediction_says_why_it_is_no_closer),
+        cmocka_unit_test(a_program_without_large_faults_stays_as_it_is),
         cmocka_unit_test(names_of_functions_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,11 @@
 /* Takes its faults in functions whose names and counts are known: f touches 1000 pages, g 500, h
  * 2 x PAGES in a thread. With a step mark after each of STEPS rounds; 0: one round, no marks.
  *
- *   victim_sites [STEPS [PAGES [huge|fork|uffd]]]
+ *   victim_sites [STEPS [PAGES [huge|fork|zero|uffd]]]
  *
  * huge: k writes 16 MiB that huge pages may back, too. fork: a child writes 300 of its parent's
- * pages, in c. uffd: u writes 400 pages that a userfaultfd handler gives; 4 where there is none. */
+ * pages, in c. zero: z reads 400 pages, each before it writes it. uffd: u writes 400 pages that a
+ * userfaultfd handler gives; 4 where there is none. */
 #include "faultless/step.h"
 
 #include <fcntl.h>
@@ -22,6 +23,7 @@ enum {
     FL_F_PAGES = 1000,
     FL_G_PAGES = 500,
     FL_C_PAGES = 300,
+    FL_Z_PAGES = 400,
     FL_U_PAGES = 400,
     FL_K_BYTES = 16 << 20,
     FL_HUGE = 2 << 20
@@ -35,6 +37,7 @@ void g(volatile char *base);
 void h(volatile char *base);
 void k(volatile char *base);
 void c(volatile char *base);
+void z(volatile char *base);
 void u(volatile char *base);
 
 /* Base pages that no huge or middle-sized page may back. */
@@ -93,6 +96,13 @@ __attribute__((noinline)) void c(volatile char *base)
 {
     for (size_t i = 0; i < FL_C_PAGES; i++) {
         base[i * page_len] = 3;
+    }
+}
+
+__attribute__((noinline)) void z(volatile char *base)
+{
+    for (size_t i = 0; i < FL_Z_PAGES; i++) {
+        base[i * page_len] = (char)(base[i * page_len] + 1);
     }
 }
 
@@ -173,6 +183,8 @@ int main(int argc, char **argv)
     thread_pages = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
     if (argc > 3 && strcmp(argv[3], "huge") == 0) {
         touch_huge();
+    } else if (argc > 3 && strcmp(argv[3], "zero") == 0) {
+        z(fresh(FL_Z_PAGES));
     } else if (argc > 3 && strcmp(argv[3], "uffd") == 0) {
         touch_served();
     } else if (argc > 3) {

@@ -24,6 +24,39 @@ static size_t collect(const struct fl_comparison *c, size_t peer, enum fl_metric
     return count;
 }
 
+/* The good values of a figure of two allocators, in the rounds where both are good. */
+static size_t collect_pairs(const struct fl_comparison *c, size_t peer, size_t other,
+                            enum fl_metric metric, double own[FL_ROUNDS_MAX],
+                            double reference[FL_ROUNDS_MAX])
+{
+    size_t count = 0;
+    for (unsigned round = 0; round < c->plan.rounds; round++) {
+        const struct fl_run *a = &c->run[peer * c->plan.rounds + round];
+        const struct fl_run *b = &c->run[other * c->plan.rounds + round];
+        if (fl_run_is_good(a) && fl_run_is_good(b) && !isnan(a->value[metric]) &&
+            !isnan(b->value[metric])) {
+            own[count] = a->value[metric];
+            reference[count++] = b->value[metric];
+        }
+    }
+    return count;
+}
+
+/* The interval of the ratio of two allocators' figures. */
+static bool make_interval(const struct fl_analysis *a, const struct fl_comparison *c, size_t peer,
+                          size_t other, enum fl_metric metric, struct fl_interval *out)
+{
+    double value[4][FL_ROUNDS_MAX];
+    struct fl_samples samples = {.own = value[0],
+                                 .reference = value[1],
+                                 .paired_own = value[2],
+                                 .paired_reference = value[3]};
+    samples.own_count = collect(c, peer, metric, value[0]);
+    samples.reference_count = collect(c, other, metric, value[1]);
+    samples.pairs = collect_pairs(c, peer, other, metric, value[2], value[3]);
+    return fl_ratio_interval(&samples, a->level, out);
+}
+
 static void make_figure(struct fl_analysis *a, const struct fl_comparison *c, size_t peer,
                         enum fl_metric metric)
 {
@@ -37,8 +70,7 @@ static void make_figure(struct fl_analysis *a, const struct fl_comparison *c, si
         return;
     }
     figure->has_interval =
-        peer != a->reference &&
-        fl_bootstrap_ratio(own, figure->count, first, first_count, a->level, &figure->interval);
+        peer != a->reference && make_interval(a, c, peer, a->reference, metric, &figure->interval);
     figure->median = fl_median(own, figure->count); /* and sorts */
     figure->least = own[0];
     figure->most = own[figure->count - 1];
@@ -102,8 +134,6 @@ static void judge(struct fl_analysis *a, const struct fl_comparison *c, size_t p
 /* Among those that are faster: who is fastest, and who cannot be told from it. */
 static void find_fastest(struct fl_analysis *a, const struct fl_comparison *c)
 {
-    double best[FL_ROUNDS_MAX];
-    double own[FL_ROUNDS_MAX];
     a->fastest = a->reference;
     for (size_t i = 0; i < c->peers.count; i++) {
         bool is_first = a->fastest == a->reference;
@@ -113,14 +143,11 @@ static void find_fastest(struct fl_analysis *a, const struct fl_comparison *c)
             a->fastest = i;
         }
     }
-    size_t best_count = collect(c, a->fastest, a->metric, best);
     for (size_t i = 0; i < c->peers.count; i++) {
         struct fl_interval interval;
         if (i != a->fastest && a->peer[i].verdict == FL_VERDICT_FASTER) {
-            size_t count = collect(c, i, a->metric, own);
-            a->peer[i].is_tied =
-                !fl_bootstrap_ratio(own, count, best, best_count, a->level, &interval) ||
-                fl_verdict_of(&interval) == FL_VERDICT_NO_DIFFERENCE;
+            a->peer[i].is_tied = !make_interval(a, c, i, a->fastest, a->metric, &interval) ||
+                                 fl_verdict_of(&interval) == FL_VERDICT_NO_DIFFERENCE;
         }
     }
 }

@@ -10,12 +10,18 @@
 struct fl_costs {
     double ns[FL_KIND_COUNT];       /* of a fault; 0 = not measured */
     double saved_ns[FL_KIND_COUNT]; /* what writing resident huge pages instead saves a fault */
-    double spread; /* worst by best first touch of the rounds: the host of a virtual machine may
-                    * have taken the memory back; at least 1 */
+    double user_ns[FL_KIND_COUNT];  /* the part of it that counts as user time: the way back from
+                                     * the fault, address translation, lines that the kernel
+                                     * has brought into the cache (then below 0) */
+    double user_reach_ns[FL_KIND_COUNT]; /* how far that may lie off, either way */
+    double walk;    /* the part of its user time that a streaming loop over resident memory loses to
+                  * base pages, by address translation; a loop that computes loses less */
+    double pass_ns; /* writing and reading a base page's length of resident memory once */
+    double clear_ns;     /* clearing a base page's length of resident memory */
     double recording_ns; /* what the recording adds to a fault */
 };
 
-/* Takes some 0.2 s and 64 MiB. What cannot be measured stays 0; huge pages without transparent
+/* Takes some 1.5 s and 128 MiB. What cannot be measured stays 0; huge pages without transparent
  * huge pages, for one.  Threads: the caller must be the only thread (it forks). */
 void fl_costs_measure(struct fl_costs *costs);
 

@@ -42,12 +42,12 @@ static uint32_t take32(struct reader *r)
     return value;
 }
 
-/* Which of a CPU's three events it is: 0 minor, 1 major, 2 protect; -1: none of ours. */
+/* Which of a CPU's events it is, of enum fl_role; -1: none of ours. */
 static int role_of(const struct fl_event_layout *layout, uint64_t id)
 {
     for (size_t i = 0; i < layout->ids; i++) {
         if (layout->id[i] == id && id != 0) {
-            return (int)(i % 3);
+            return (int)(i % FL_ROLE_COUNT);
         }
     }
     return -1;
@@ -110,20 +110,37 @@ static void decode_fault(uint64_t type, struct reader *r, struct fl_event *out)
     if ((type & PERF_SAMPLE_STACK_USER) != 0) {
         take_stack(r, out);
     }
+    if ((type & PERF_SAMPLE_PHYS_ADDR) != 0) {
+        out->is_no_page = take64(r) == 0;
+    }
     if ((type & PERF_SAMPLE_DATA_PAGE_SIZE) != 0) {
         out->page_size = take64(r);
     }
 }
 
-static void decode_sample(const struct fl_event_layout *layout, struct reader *r,
+static void decode_clock(const struct fl_event_layout *layout, struct reader *r, uint16_t misc,
+                         struct fl_event *out)
+{
+    out->type = FL_EVENT_CLOCK;
+    out->is_kernel = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+    take_thread(r, out);
+    out->time_ns = take64(r);
+    if (layout->clock_has_ip && take64(r) == PERF_SAMPLE_REGS_ABI_64) {
+        out->addr = take64(r);
+    }
+}
+
+static void decode_sample(const struct fl_event_layout *layout, struct reader *r, uint16_t misc,
                           struct fl_event *out)
 {
     int role = role_of(layout, take64(r));
-    if (role == 2) {
+    if (role == FL_ROLE_PROTECT) {
         decode_protect(layout, r, out);
+    } else if (role == FL_ROLE_CLOCK) {
+        decode_clock(layout, r, misc, out);
     } else if (role >= 0) {
         decode_fault(layout->fault_type, r, out);
-        out->is_major = role == 1;
+        out->is_major = role == FL_ROLE_MAJOR;
     }
 }
 
@@ -182,7 +199,7 @@ int fl_event_decode(const struct fl_event_layout *layout, const void *record, si
     struct reader r = {bytes + sizeof(head), bytes + len, head.size != len};
     switch (head.type) {
     case PERF_RECORD_SAMPLE:
-        decode_sample(layout, &r, out);
+        decode_sample(layout, &r, head.misc, out);
         return r.bad ? -EPROTO : 0;
     case PERF_RECORD_MMAP2:
         decode_map(&r, out);

@@ -7,6 +7,7 @@ const char *const fl_kind_name[FL_KIND_COUNT] = {
     [FL_KIND_COPY] = "copy on write",   [FL_KIND_FILE] = "file",
     [FL_KIND_SHARED] = "shared memory", [FL_KIND_SWAP] = "swap or userfaultfd",
     [FL_KIND_UFFD] = "userfaultfd",     [FL_KIND_OTHER] = "unknown",
+    [FL_KIND_ZERO] = "zero page",
 };
 
 const char *const fl_span_name[FL_SPAN_COUNT] = {
@@ -29,7 +30,10 @@ enum fl_kind fl_kind_of(const struct fl_facts *facts)
     if (facts->is_major) {
         return facts->may_swap ? FL_KIND_SWAP : FL_KIND_UFFD;
     }
-    if (facts->was_present) {
+    if (facts->is_no_page) {
+        return FL_KIND_ZERO;
+    }
+    if (facts->was_present && facts->has_forked) { /* else it was the zero page */
         return FL_KIND_COPY;
     }
     return facts->page_size > facts->base_page ? FL_KIND_HUGE : FL_KIND_ANON;

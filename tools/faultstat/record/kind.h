@@ -13,6 +13,7 @@ enum fl_kind {
     FL_KIND_SWAP,   /* memory that came from swap, or as below */
     FL_KIND_UFFD,   /* where there is no swap: memory that a userfaultfd handler gave, before 6.7 */
     FL_KIND_OTHER,  /* the mapping is not known */
+    FL_KIND_ZERO,   /* read of fresh memory: the kernel maps its page of zeros */
     FL_KIND_COUNT,
 };
 
@@ -37,6 +38,8 @@ struct fl_facts {
     bool is_major;
     bool may_swap;    /* the machine has a swap area */
     bool was_present; /* the page was there, and protected */
+    bool is_no_page;  /* what is there now is the kernel's zero page */
+    bool has_forked;  /* the process shares pages with another one, or did */
     bool is_copied;   /* of a private file mapping: the page is no longer the file's */
 };
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -148,6 +149,13 @@ static bool was_present(const struct fl_recorder *recorder, const struct fl_even
            seen->time_ns <= fault->time_ns && fault->time_ns - seen->time_ns < longest_ns;
 }
 
+/* Would faultless not take it? Its pages stay, those of blocks at and above its threshold. */
+static bool is_avoidable(enum fl_kind kind, const struct fl_map *map)
+{
+    return (kind == FL_KIND_ANON || kind == FL_KIND_HUGE || kind == FL_KIND_ZERO) &&
+           map->kind != FL_MAP_STACK && map->whole >= avoidable_least;
+}
+
 static void count_step(struct fl_recorder *recorder, const struct fl_watch *watch,
                        const struct fl_event *fault, enum fl_kind kind, const struct fl_map *map)
 {
@@ -164,12 +172,20 @@ static void count_step(struct fl_recorder *recorder, const struct fl_watch *watc
     }
     sum->faults += n;
     sum->cost_ns += n * recorder->costs.ns[kind];
-    if ((kind == FL_KIND_ANON || kind == FL_KIND_HUGE) && map->kind != FL_MAP_STACK &&
-        map->whole >= avoidable_least) {
+    if (is_avoidable(kind, map)) {
+        const struct fl_costs *costs = &recorder->costs;
         uint64_t base = (uint64_t)sysconf(_SC_PAGESIZE);
         sum->avoidable += n;
-        sum->avoidable_ns += n * recorder->costs.saved_ns[kind];
-        sum->pages += n * (kind == FL_KIND_HUGE ? (double)(fault->page_size / base) : 1);
+        sum->kernel_ns += n * (costs->saved_ns[kind] - costs->user_ns[kind]);
+        sum->trail_ns += n * costs->user_ns[kind];
+        sum->reach_ns += n * costs->user_reach_ns[kind];
+        sum->clear_ns += kind == FL_KIND_ZERO ? n * costs->clear_ns : 0;
+        sum->base_pages += kind == FL_KIND_ANON ? n : 0;
+        sum->pages += kind == FL_KIND_HUGE   ? n * (double)(fault->page_size / base)
+                      : kind == FL_KIND_ZERO ? 0 /* the write that follows brings it */
+                                             : n;
+    } else {
+        sum->kept_ns += n * recorder->costs.ns[kind];
     }
     fl_points_add(&recorder->steps.now, (struct fl_point){fault->time_ns, fault->addr, kind});
 }
@@ -193,6 +209,8 @@ static void take_fault(struct fl_recorder *recorder, const struct fl_watch *watc
         .page_size = fault->page_size,
         .base_page = (uint64_t)sysconf(_SC_PAGESIZE),
         .is_major = fault->is_major,
+        .is_no_page = fault->is_no_page,
+        .has_forked = process->has_forked,
         .may_swap = recorder->may_swap,
     };
     facts.was_present = was_present(recorder, fault, facts.base_page);
@@ -208,6 +226,44 @@ static void take_fault(struct fl_recorder *recorder, const struct fl_watch *watc
     fl_series_at(&recorder->series, fault->time_ns)->faults += n;
     if (map != NULL) {
         count_step(recorder, watch, fault, kind, map);
+    }
+}
+
+/* Is the process in a system call other than those that map and unmap? The bytes before the place
+ * where the user goes on tell: the C library's wrappers are `mov $number, %eax; syscall`. */
+static bool is_other_call(pid_t pid, uint64_t ip)
+{
+    static const uint8_t memory_call[] = {9,  10, 11, 12,
+                                          25, 28}; /* mmap, mprotect, munmap, brk,
+                                                                   * mremap, madvise */
+    uint8_t code[7] = {0};
+    struct iovec to = {code, sizeof(code)};
+    struct iovec from = {(void *)(uintptr_t)(ip - sizeof(code)), sizeof(code)};
+    if (process_vm_readv(pid, &to, 1, &from, 1, 0) != sizeof(code) || code[5] != 0x0f ||
+        code[6] != 0x05) {
+        return false;
+    }
+    bool is_plain = code[0] == 0xb8 && code[2] == 0 && code[3] == 0 && code[4] == 0;
+    return !is_plain || memchr(memory_call, code[1], sizeof(memory_call)) == NULL;
+}
+
+/* Children of the process that marks are in no step's processor time. */
+static void count_tick(struct fl_recorder *recorder, const struct fl_watch *watch,
+                       const struct fl_event *tick)
+{
+    struct fl_step_sum *sum;
+    if (watch->steps.pid == 0 || watch->steps.pid == tick->pid) {
+        (void)find_step(recorder, watch, tick->time_ns, &sum);
+        if (sum == NULL) {
+            return;
+        }
+        if (!tick->is_kernel) {
+            sum->ticks.user++;
+        } else if (is_other_call(tick->pid, tick->addr)) {
+            sum->ticks.other++;
+        } else {
+            sum->ticks.memory++;
+        }
     }
 }
 
@@ -228,6 +284,9 @@ static void take_event(void *arg, const void *record, size_t len)
     switch (event.type) {
     case FL_EVENT_FAULT:
         take_fault(recorder, turn->watch, &event);
+        break;
+    case FL_EVENT_CLOCK:
+        count_tick(recorder, turn->watch, &event);
         break;
     case FL_EVENT_PROTECT:
         recorder->protected[(size_t)event.tid % FL_PROTECTED] =
@@ -289,6 +348,20 @@ static void read_memory(struct fl_recorder *recorder, pid_t pid, uint64_t now_ns
     rest_until_ns = after_ns + (after_ns - now_ns) * 200;
 }
 
+static struct fl_io read_io(pid_t pid)
+{
+    char path[40];
+    char text[512];
+    snprintf(path, sizeof(path), "/proc/%d/io", (int)pid);
+    if (fl_proc_read_text(path, text, sizeof(text)) <= 0) {
+        return (struct fl_io){0};
+    }
+    return (struct fl_io){
+        .calls = fl_proc_find_number(text, "syscr: ", 0) + fl_proc_find_number(text, "syscw: ", 0),
+        .bytes = fl_proc_find_number(text, "rchar: ", 0) + fl_proc_find_number(text, "wchar: ", 0),
+    };
+}
+
 /* Note the processor time at a new mark: /proc/PID/stat would give it in ticks of 10 ms. */
 static void note_mark(struct fl_recorder *recorder, const struct fl_watch *watch, pid_t pid)
 {
@@ -302,6 +375,7 @@ static void note_mark(struct fl_recorder *recorder, const struct fl_watch *watch
     find_step(recorder, watch, UINT64_MAX, &sum);
     if (sum != NULL && clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &used) == 0) {
         sum->cpu_ns = (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+        sum->io = read_io(pid);
     }
 }
 

@@ -18,14 +18,34 @@
  * innermost first, each a uint32_t. */
 enum { FL_KEY_KIND, FL_KEY_SPAN, FL_KEY_FRAMES };
 
+/* Since the process's start. */
+struct fl_io {
+    uint64_t calls; /* read, write and their like */
+    uint64_t bytes;
+};
+
+/* Ticks of the clock that met the process that marks, FL_CLOCK_NS each. */
+struct fl_ticks {
+    double user;
+    double memory; /* in the kernel, in a fault or a call that maps or unmaps */
+    double other;  /* in another call */
+};
+
 /* One step's part, or what lay before the first mark. */
 struct fl_step_sum {
     double faults;
     double cost_ns;
-    double avoidable; /* those that faultless would not take */
-    double avoidable_ns;
-    double pages;    /* base pages that the avoidable ones brought */
+    double avoidable;  /* those that faultless would not take; the next six are of them */
+    double kernel_ns;  /* what they cost in system time, as calibrated */
+    double trail_ns;   /* and in user time: fl_costs.user_ns */
+    double reach_ns;   /* how far that may lie off */
+    double clear_ns;   /* what clearing costs where they read zeros */
+    double pages;      /* base pages that they brought, ... */
+    double base_pages; /* ... of those that are no part of huge ones */
+    double kept_ns;    /* what all others cost */
+    struct fl_ticks ticks;
     uint64_t cpu_ns; /* processor time of the process when the part began; 0 = not known */
+    struct fl_io io; /* what it had read and written then */
 };
 
 /* The last fault on a present page, of a thread. */

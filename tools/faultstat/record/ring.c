@@ -12,8 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FL_ROLES = 3, FL_MINOR = 0, FL_MAJOR = 1, FL_PROTECT = 2 };
-
 static const size_t ring_most = (size_t)8 << 20;   /* bytes */
 static const size_t ring_least = (size_t)1 << 17;  /* bytes: what any user may map on any CPU */
 static const size_t rings_most = (size_t)64 << 20; /* bytes, all together */
@@ -45,7 +43,7 @@ static struct perf_event_attr fault_attr(const struct fl_rings *rings,
                                          const struct fl_rings_spec *spec, int role)
 {
     struct perf_event_attr attr = basic_attr(rings);
-    bool is_first = role == FL_MINOR; /* it alone reports mappings and processes */
+    bool is_first = role == FL_ROLE_MINOR; /* it alone reports mappings and processes */
     attr.config = is_first ? PERF_COUNT_SW_PAGE_FAULTS_MIN : PERF_COUNT_SW_PAGE_FAULTS_MAJ;
     attr.sample_type = rings->layout.fault_type;
     attr.sample_regs_user = FL_REG_MASK;
@@ -97,11 +95,26 @@ static int open_protect(struct fl_rings *rings, int cpu, uint64_t tracepoint)
     return fd;
 }
 
+/* Open the clock on one CPU. Where the kernel may not be seen it drops the ticks that meet it. */
+static int open_clock(struct fl_rings *rings, int cpu)
+{
+    struct perf_event_attr attr = basic_attr(rings);
+    attr.config = PERF_COUNT_SW_CPU_CLOCK;
+    attr.sample_type = FL_SAMPLE_COMMON;
+    attr.sample_period = FL_CLOCK_NS;
+#ifdef __x86_64__
+    attr.sample_type |= PERF_SAMPLE_REGS_USER;
+    attr.sample_regs_user = FL_REG_IP_MASK;
+    rings->layout.clock_has_ip = true;
+#endif
+    return open_event(&attr, cpu);
+}
+
 /* Send what `role` writes to the ring of the first event. */
 static void join_ring(struct fl_ring *ring, int role, uint64_t *id)
 {
     if (ring->fd[role] >= 0 &&
-        (ioctl(ring->fd[role], PERF_EVENT_IOC_SET_OUTPUT, ring->fd[FL_MINOR]) != 0 ||
+        (ioctl(ring->fd[role], PERF_EVENT_IOC_SET_OUTPUT, ring->fd[FL_ROLE_MINOR]) != 0 ||
          ioctl(ring->fd[role], PERF_EVENT_IOC_ID, &id[role]) != 0)) {
         close(ring->fd[role]);
         ring->fd[role] = -1;
@@ -111,36 +124,43 @@ static void join_ring(struct fl_ring *ring, int role, uint64_t *id)
 static int open_cpu(struct fl_rings *rings, const struct fl_rings_spec *spec, int cpu)
 {
     struct fl_ring *ring = &rings->ring[rings->count];
-    uint64_t *id = &rings->id[rings->count * FL_ROLES];
-    struct perf_event_attr attr = fault_attr(rings, spec, FL_MINOR);
-    ring->fd[FL_MAJOR] = ring->fd[FL_PROTECT] = -1;
-    ring->fd[FL_MINOR] = open_event(&attr, cpu);
-    if (ring->fd[FL_MINOR] < 0) {
-        return ring->fd[FL_MINOR];
+    uint64_t *id = &rings->id[rings->count * FL_ROLE_COUNT];
+    struct perf_event_attr attr = fault_attr(rings, spec, FL_ROLE_MINOR);
+    for (int role = 0; role < FL_ROLE_COUNT; role++) {
+        ring->fd[role] = -1;
+    }
+    ring->fd[FL_ROLE_MINOR] = open_event(&attr, cpu);
+    if (ring->fd[FL_ROLE_MINOR] < 0) {
+        return ring->fd[FL_ROLE_MINOR];
     }
     size_t page_len = (size_t)sysconf(_SC_PAGESIZE);
     void *base = mmap(NULL, page_len + rings->len, PROT_READ | PROT_WRITE, MAP_SHARED,
-                      ring->fd[FL_MINOR], 0);
-    if (base == MAP_FAILED || ioctl(ring->fd[FL_MINOR], PERF_EVENT_IOC_ID, &id[FL_MINOR]) != 0) {
+                      ring->fd[FL_ROLE_MINOR], 0);
+    if (base == MAP_FAILED ||
+        ioctl(ring->fd[FL_ROLE_MINOR], PERF_EVENT_IOC_ID, &id[FL_ROLE_MINOR]) != 0) {
         int rc = -errno;
-        close(ring->fd[FL_MINOR]);
+        close(ring->fd[FL_ROLE_MINOR]);
         return rc;
     }
     ring->page = base;
-    attr = fault_attr(rings, spec, FL_MAJOR);
-    ring->fd[FL_MAJOR] = open_event(&attr, cpu);
-    join_ring(ring, FL_MAJOR, id);
+    attr = fault_attr(rings, spec, FL_ROLE_MAJOR);
+    ring->fd[FL_ROLE_MAJOR] = open_event(&attr, cpu);
+    join_ring(ring, FL_ROLE_MAJOR, id);
     uint64_t tracepoint = find_tracepoint(&rings->layout);
     if (tracepoint != 0) {
-        ring->fd[FL_PROTECT] = open_protect(rings, cpu, tracepoint);
-        join_ring(ring, FL_PROTECT, id);
+        ring->fd[FL_ROLE_PROTECT] = open_protect(rings, cpu, tracepoint);
+        join_ring(ring, FL_ROLE_PROTECT, id);
     }
-    rings->sees_protection = ring->fd[FL_PROTECT] >= 0;
+    rings->sees_protection = ring->fd[FL_ROLE_PROTECT] >= 0;
+    ring->fd[FL_ROLE_CLOCK] = open_clock(rings, cpu);
+    join_ring(ring, FL_ROLE_CLOCK, id);
+    rings->has_clock = ring->fd[FL_ROLE_CLOCK] >= 0;
     rings->count++;
     return 0;
 }
 
-/* Find what the kernel accepts: with faults in system calls or without, with page sizes or not. */
+/* Find what the kernel accepts: with faults in system calls or without, with page sizes or not,
+ * with physical addresses or not. These take CAP_PERFMON; their value is never kept. */
 static int settle(struct fl_rings *rings, const struct fl_rings_spec *spec)
 {
 #ifdef __x86_64__
@@ -149,13 +169,15 @@ static int settle(struct fl_rings *rings, const struct fl_rings_spec *spec)
     const uint64_t where = PERF_SAMPLE_CALLCHAIN; /* by frame pointers */
 #endif
     int fd = -EACCES;
-    for (int attempt = 0; attempt < 4 && fd < 0; attempt++) {
-        rings->has_page_size = attempt % 2 == 0;
-        rings->user_only = attempt / 2 != 0;
+    for (int attempt = 0; attempt < 6 && fd < 0; attempt++) {
+        rings->sees_zero_page = attempt % 3 == 0;
+        rings->has_page_size = attempt % 3 < 2;
+        rings->user_only = attempt / 3 != 0;
         rings->layout.fault_type =
             FL_SAMPLE_COMMON | PERF_SAMPLE_ADDR | where |
+            (rings->sees_zero_page ? (uint64_t)PERF_SAMPLE_PHYS_ADDR : 0) |
             (rings->has_page_size ? (uint64_t)PERF_SAMPLE_DATA_PAGE_SIZE : 0);
-        struct perf_event_attr attr = fault_attr(rings, spec, FL_MINOR);
+        struct perf_event_attr attr = fault_attr(rings, spec, FL_ROLE_MINOR);
         fd = open_event(&attr, -1);
     }
     if (fd < 0) {
@@ -171,7 +193,7 @@ static int open_all(struct fl_rings *rings, const struct fl_rings_spec *spec, si
     long cpus = sysconf(_SC_NPROCESSORS_CONF);
     rings->len = len;
     rings->ring = calloc((size_t)cpus, sizeof(*rings->ring));
-    rings->id = calloc((size_t)cpus * FL_ROLES, sizeof(*rings->id));
+    rings->id = calloc((size_t)cpus * FL_ROLE_COUNT, sizeof(*rings->id));
     int rc = rings->ring != NULL && rings->id != NULL ? 0 : -ENOMEM;
     for (int cpu = 0; cpu < (int)cpus && rc == 0; cpu++) {
         rc = open_cpu(rings, spec, cpu);
@@ -198,7 +220,7 @@ int fl_rings_open(struct fl_rings *rings, const struct fl_rings_spec *spec)
         len /= 2;
     }
     rings->layout.id = rings->id;
-    rings->layout.ids = rings->count * FL_ROLES;
+    rings->layout.ids = rings->count * FL_ROLE_COUNT;
     return rc;
 }
 
@@ -242,7 +264,7 @@ void fl_rings_drain(struct fl_rings *rings, void (*take)(void *arg, const void *
 void fl_rings_enable(struct fl_rings *rings)
 {
     for (size_t i = 0; i < rings->count; i++) {
-        for (int role = 0; role < FL_ROLES; role++) {
+        for (int role = 0; role < FL_ROLE_COUNT; role++) {
             if (rings->ring[i].fd[role] >= 0) {
                 ioctl(rings->ring[i].fd[role], PERF_EVENT_IOC_ENABLE, 0);
             }
@@ -255,11 +277,11 @@ void fl_rings_count(const struct fl_rings *rings, uint64_t *minor, uint64_t *maj
     *minor = *major = 0;
     for (size_t i = 0; i < rings->count; i++) {
         uint64_t value;
-        if (read(rings->ring[i].fd[FL_MINOR], &value, sizeof(value)) == sizeof(value)) {
+        if (read(rings->ring[i].fd[FL_ROLE_MINOR], &value, sizeof(value)) == sizeof(value)) {
             *minor += value;
         }
-        if (rings->ring[i].fd[FL_MAJOR] >= 0 &&
-            read(rings->ring[i].fd[FL_MAJOR], &value, sizeof(value)) == sizeof(value)) {
+        if (rings->ring[i].fd[FL_ROLE_MAJOR] >= 0 &&
+            read(rings->ring[i].fd[FL_ROLE_MAJOR], &value, sizeof(value)) == sizeof(value)) {
             *major += value;
         }
     }
@@ -270,7 +292,7 @@ void fl_rings_close(struct fl_rings *rings)
     size_t page_len = (size_t)sysconf(_SC_PAGESIZE);
     for (size_t i = 0; i < rings->count; i++) {
         munmap(rings->ring[i].page, page_len + rings->len);
-        for (int role = 0; role < FL_ROLES; role++) {
+        for (int role = 0; role < FL_ROLE_COUNT; role++) {
             if (rings->ring[i].fd[role] >= 0) {
                 close(rings->ring[i].fd[role]);
             }

@@ -7,13 +7,17 @@
 
 #include "faultstat/record/event.h"
 
+/* Processor time between two ticks of the clock: no multiple of the kernel's own tick. A tick takes
+ * 1 us, in a virtual machine inside another 13: at most 1 % of the time. */
+enum { FL_CLOCK_NS = 1511003 };
+
 struct fl_rings_spec {
     uint64_t every;     /* take each Nth fault of a thread on a CPU */
     uint32_t stack_len; /* bytes of stack a sample, a multiple of 8 */
 };
 
 struct fl_ring {
-    int fd[3]; /* minor, major, protect; -1: none */
+    int fd[FL_ROLE_COUNT]; /* -1: none */
     struct perf_event_mmap_page *page;
 };
 
@@ -26,6 +30,8 @@ struct fl_rings {
     bool user_only;       /* faults inside system calls are not seen */
     bool has_page_size;   /* samples say the size of the page */
     bool sees_protection; /* the tracepoint that tells copies apart is open */
+    bool sees_zero_page;  /* samples tell a read of fresh memory from a write */
+    bool has_clock;       /* ticks in user mode are recorded */
 };
 
 /* Open the events and map the rings.

@@ -4,6 +4,7 @@
 #include "faultstat/machine.h"
 #include "faultstat/record/names.h"
 #include "faultstat/record/predict.h"
+#include "faultstat/record/steady.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,9 +36,9 @@ static json_t *kinds_json(const struct fl_costs *costs)
 {
     json_t *array = json_array();
     for (int i = 0; i < FL_KIND_COUNT; i++) {
-        json_array_append_new(array,
-                              json_pack("{s:s, s:f, s:f}", "name", fl_kind_name[i], "cost_ns",
-                                        costs->ns[i], "saved_ns", costs->saved_ns[i]));
+        json_array_append_new(array, json_pack("{s:s, s:f, s:f, s:f}", "name", fl_kind_name[i],
+                                               "cost_ns", costs->ns[i], "saved_ns",
+                                               costs->saved_ns[i], "user_ns", costs->user_ns[i]));
     }
     return array;
 }
@@ -104,57 +105,25 @@ static json_t *layout_json(const struct fl_recorder *recorder, const struct fl_w
     return json_pack("{s:s, s:o}", "what", has_steps ? "one step" : "the run", "points", array);
 }
 
-/* What the prediction goes by: means over the steady steps, or the whole run. */
-static struct fl_prediction_input prediction_input(const struct fl_recorder *recorder,
-                                                   const struct fl_watch *watch, int warmup)
-{
-    struct fl_prediction_input in = {.spread = recorder->costs.spread};
-    struct fl_steps_summary s;
-    size_t first = 0;
-    size_t count = 1;
-    if (fl_steps_summarise(&watch->steps, warmup, &s) == 0) {
-        in.has_steps = true;
-        in.wall_ms = s.wall_ms_median;
-        in.cpu_ms = s.user_ms_mean + s.sys_ms_mean;
-        in.sys_ms = s.sys_ms_mean;
-        in.recording_ms = s.minor_mean * recorder->costs.recording_ns / 1e6;
-        count = s.steady;
-        first = s.steps - s.steady + 1;
-        if (first + count < recorder->steps.count && recorder->steps.part[first].cpu_ns != 0 &&
-            recorder->steps.part[first + count].cpu_ns != 0) {
-            uint64_t used_ns =
-                recorder->steps.part[first + count].cpu_ns - recorder->steps.part[first].cpu_ns;
-            in.cpu_ms = (double)used_ns / 1e6 / (double)count;
-        }
-    } else {
-        in.wall_ms = watch->wall_s * 1e3;
-        in.cpu_ms = (seconds(watch->usage.ru_utime) + seconds(watch->usage.ru_stime)) * 1e3;
-        in.sys_ms = seconds(watch->usage.ru_stime) * 1e3;
-        in.recording_ms = (double)watch->usage.ru_minflt * recorder->costs.recording_ns / 1e6;
-        in.peak_pages = (double)watch->usage.ru_maxrss * 1024 / (double)sysconf(_SC_PAGESIZE);
-    }
-    for (size_t i = first; i < first + count && i < recorder->steps.count; i++) {
-        in.avoidable += recorder->steps.part[i].avoidable / (double)count;
-        in.avoidable_ms += recorder->steps.part[i].avoidable_ns / 1e6 / (double)count;
-        in.cost_ms += recorder->steps.part[i].cost_ns / 1e6 / (double)count;
-        in.pages += recorder->steps.part[i].pages / (double)count;
-    }
-    return in;
-}
-
 static json_t *prediction_json(const struct fl_recorder *recorder, const struct fl_watch *watch,
                                int warmup)
 {
-    struct fl_prediction_input in = prediction_input(recorder, watch, warmup);
-    struct fl_prediction p = fl_predict(&in);
+    struct fl_prediction_input in;
     if (!recorder->has_perf) {
         return json_null();
     }
-    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "of",
-                     in.has_steps ? "a steady step" : "the run", "wall_ms", p.bare_wall_ms,
-                     "cpu_ms", p.bare_cpu_ms, "recording_cpu_ms", in.recording_ms,
-                     "faultless_wall_ms", p.wall_ms, "faultless_cpu_ms", p.cpu_ms, "saved_cpu_ms",
-                     p.saved_ms, "dearer", p.dearer, "avoided_faults", p.faults);
+    fl_steady_get(recorder, watch, warmup, &in);
+    struct fl_prediction p = fl_predict(&in);
+    double wall = p.bare_cpu_ms > 0 ? p.bare_wall_ms / p.bare_cpu_ms : 1; /* of processor time */
+    return json_pack(
+        "{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:s, s:f, s:f, s:f}", "of",
+        in.has_steps ? "a steady step" : "the run", "wall_ms", p.bare_wall_ms, "cpu_ms",
+        p.bare_cpu_ms, "user_ms", in.user_ms, "recording_cpu_ms", in.recording_ms,
+        "faultless_wall_ms", p.cpu_ms * wall, "faultless_wall_low_ms", p.low_ms * wall,
+        "faultless_wall_high_ms", p.high_ms * wall, "faultless_cpu_ms", p.cpu_ms,
+        "faultless_cpu_low_ms", p.low_ms, "faultless_cpu_high_ms", p.high_ms, "certain",
+        p.doubt == FL_DOUBT_NONE, "doubt", fl_doubt_text[p.doubt], "saved_cpu_ms",
+        p.bare_cpu_ms - p.cpu_ms, "dearer", p.dearer, "avoided_faults", p.faults);
 }
 
 static void add_note(json_t *notes, bool holds, const char *text)
@@ -182,6 +151,9 @@ static json_t *notes_json(const struct fl_recorder *recorder, uint64_t numa_hint
     add_note(notes, perf && !recorder->rings.sees_protection,
              "copies of anonymous memory count as anonymous 4 KiB: telling them apart takes the "
              "tracepoint page_fault_user (root, tracefs)");
+    add_note(
+        notes, perf && !recorder->rings.sees_zero_page,
+        "reads of fresh memory count as anonymous 4 KiB: telling them apart takes CAP_PERFMON");
     snprintf(text, sizeof(text),
              "%llu NUMA hint faults in the whole system meanwhile: they have sites among the "
              "anonymous ones; no event of the kernel's tells them apart",

@@ -96,12 +96,25 @@ static void print_prediction(const json_t *record, FILE *file)
 {
     const json_t *p = json_object_get(record, "prediction");
     const char *what = json_string_value(json_object_get(p, "of"));
-    if (what != NULL) {
+    const char *doubt = json_string_value(json_object_get(p, "doubt"));
+    if (what == NULL) {
+        return;
+    }
+    if (doubt != NULL && doubt[0] != '\0') {
+        fprintf(file,
+                "\npredicted under faultless, %s: between %.1f and %.1f ms instead of %.1f,\n"
+                "  processor time between %.1f and %.1f ms instead of %.1f, %.0f faults fewer\n",
+                what, of(p, "faultless_wall_low_ms"), of(p, "faultless_wall_high_ms"),
+                of(p, "wall_ms"), of(p, "faultless_cpu_low_ms"), of(p, "faultless_cpu_high_ms"),
+                of(p, "cpu_ms"), of(p, "avoided_faults"));
+        fl_text_wrap(file, "  no closer:", doubt, 13, fl_text_columns(file));
+    } else {
         fprintf(file,
                 "\npredicted under faultless, %s: %.1f ms instead of %.1f,\n"
-                "  processor time %.1f ms instead of %.1f, %.0f faults fewer\n",
+                "  processor time %.1f ms (%.1f to %.1f) instead of %.1f, %.0f faults fewer\n",
                 what, of(p, "faultless_wall_ms"), of(p, "wall_ms"), of(p, "faultless_cpu_ms"),
-                of(p, "cpu_ms"), of(p, "avoided_faults"));
+                of(p, "faultless_cpu_low_ms"), of(p, "faultless_cpu_high_ms"), of(p, "cpu_ms"),
+                of(p, "avoided_faults"));
     }
 }
 
