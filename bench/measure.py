@@ -25,10 +25,11 @@ HUGE_MIB = 2
 
 def parser(doc, rounds, allocators=ALLOCATORS):
     p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--rounds", type=int, default=rounds, help=f"runs under each allocator (default {rounds})")
+    p.add_argument("--rounds", type=int, default=rounds,
+                   help=f"runs under each allocator (default {rounds or 'what the time allows'})")
     p.add_argument("--allocators", default=allocators, metavar="LIST", help="as faultstat(1) names them")
     p.add_argument("--build", default=TOP + "/build/release", type=os.path.abspath, metavar="DIR")
-    p.add_argument("--out", metavar="FILE.json", help="all figures, for bench/tables")
+    p.add_argument("--out", metavar="FILE.json", help="all figures, as JSON")
     return p
 
 

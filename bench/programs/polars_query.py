@@ -1,5 +1,5 @@
-"""polars: a join, an aggregation and a sort over two million rows. Its wheel has an allocator of its
-own inside, so nothing that is preloaded serves it.   polars_query.py --steps 9"""
+"""polars: a join, an aggregation and a sort over two million rows. Most of its memory does not come
+from malloc, so what is preloaded does not serve it.   polars_query.py --steps 9"""
 import os
 
 from meter import Meter, arguments

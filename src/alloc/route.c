@@ -109,7 +109,7 @@ static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align
     struct fl_extent *e = NULL;
 
     if (may) {
-        c->exact = (fl_plan_wants & FL_PLAN_WATCH) != 0;
+        c->exact = (fl_plan_wants & (FL_PLAN_WATCH | FL_PLAN_COUNT)) == FL_PLAN_WATCH;
         e = fl_shelf_take(fl_route.region, c, len);
     }
     if (e != NULL) {

@@ -54,6 +54,17 @@ static struct fl_pack_part *tallest(const struct fl_pack_run *r)
     return t;
 }
 
+/* No layout need be lower. Bounds of parts rise as the search shows a height to be too low. */
+static uint64_t goal_of(const struct fl_pack_run *r)
+{
+    uint64_t goal = r->target;
+
+    for (const struct fl_pack_part *p = r->part; p < r->part + r->parts; p++) {
+        goal = fl_max(goal, p->bound);
+    }
+    return goal;
+}
+
 static void publish(struct fl_pack_run *r, uint64_t height)
 {
     for (const struct fl_pack_block *b = r->block; b < r->block + r->count; b++) {
@@ -134,11 +145,13 @@ enum { FEW = 500 }; /* so few blocks are better searched than blurred */
 
 static void improve(struct fl_pack_run *r)
 {
-    struct fl_pack_part *p;
-    uint64_t goal = r->target;
-
-    while (!r->budget.is_over && (p = tallest(r))->height > goal) {
+    for (;;) {
+        struct fl_pack_part *p = tallest(r);
+        uint64_t goal = goal_of(r);
         uint32_t n = p->hi - p->lo;
+        if (r->budget.is_over || p->height <= goal) {
+            return;
+        }
         if (p->limit[0] == 0) { /* it is new */
             try_key(r, p, 1, 0);
             if (n >= FEW) {

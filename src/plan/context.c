@@ -70,6 +70,7 @@ static unsigned mode_of(const struct fl_step_context *c)
     bool watched = c->learn.recording || (!c->who.declared && c->state != FL_SERVE) ||
                    (c->state != FL_SERVE && fl_context_knows_any(c));
 
+    mode |= c->watch.counts_only ? FL_PLAN_COUNT : 0;
     return watched ? mode | FL_PLAN_WATCH : mode;
 }
 

@@ -129,6 +129,7 @@ struct fl_plan_config {
 enum fl_plan_wants {
     FL_PLAN_REPLAY = 1, /* to serve it: fl_plan_take */
     FL_PLAN_WATCH = 2,  /* to know of it: fl_plan_saw */
+    FL_PLAN_COUNT = 4,  /* that it was made, and nothing else of it */
 };
 extern _Thread_local unsigned fl_plan_wants;
 /* NULL: nothing, or a handler has interrupted the thread's request. Else fl_plan_take_next serves what comes as planned, and

@@ -300,6 +300,45 @@ static void no_lock_is_held_over_the_driver(void **state)
     gpu_stream_end(b.stream);
 }
 
+static bool has_begun;
+
+static void begin_beside(void *stream)
+{
+    if (!has_begun) {
+        has_begun = true;
+        torch_begin(0, 8, 3, stream);
+    }
+}
+
+/* Of a pool that two threads make at once one is kept, and both have begun it. */
+static void two_begin_the_same(void **state)
+{
+    void *s = gpu_stream();
+
+    (void)state;
+    fl_gpu_torch_empty_cache();
+    size_t before = fake->used(0);
+    int filters = torch_filters(); /* an exception has left one */
+    has_begun = false;
+    fake->amid("cuThreadExchangeStreamCaptureMode", begin_beside, s);
+    torch_begin(0, 8, 3, s);
+    fake->amid(NULL, NULL, NULL);
+    assert_true(has_begun);
+    assert_int_equal(torch_filters(), filters + 2);
+    void *x = take(2 * MIB, s);
+    give(x, s);
+    torch_end(0, 8, 3);
+    assert_ptr_equal(take(2 * MIB, s), x); /* the other's begin goes on */
+    give(x, s);
+    torch_end(0, 8, 3);
+    assert_int_equal(torch_filters(), filters);
+    torch_release(0, 8, 3);
+    assert_int_equal(fake->used(0), before + 2 * MIB);
+    torch_release(0, 8, 3);
+    assert_int_equal(fake->used(0), before);
+    gpu_stream_end(s);
+}
+
 /* Other threads' tensors come and go while graphs are captured and released. */
 static void threads_go_on_beside_captures(void **state)
 {
@@ -358,7 +397,7 @@ int main(void)
         each(what_was_released_makes_room),         each(a_tensor_outlives_its_stream),
         each(what_is_idle_makes_room_for_a_graph),  each(threads_go_on_beside_captures),
         each(without_hooks_nothing_is_overwritten), each(a_filter_that_throws_harms_nothing_else),
-        each(no_lock_is_held_over_the_driver),
+        each(no_lock_is_held_over_the_driver),      each(two_begin_the_same),
     };
 
     gpu_main("test_gpu_torch_graph", NULL);

@@ -6,6 +6,7 @@
 #include "unit/cmocka_all.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { BLOCKS = 256, OPS = 20000, MOST = 64000 };
@@ -118,6 +119,45 @@ static void the_smallest_blocks_fill_it(void **state)
     assert_int_equal(fl_heap_destroy(h), 0);
 }
 
+static void *takes_and_gives(void *arg)
+{
+    static _Atomic uint64_t seed_of_next = 1;
+    struct fl_heap *h = arg;
+    uint64_t seed = seed_of_next++;
+    struct block b = {.p = NULL};
+    bool good = true;
+
+    for (unsigned n = 0; n < OPS / 10; n++) {
+        unsigned char with = (unsigned char)seed_next(&seed);
+        void *p;
+        b.len = 1 + seed_next(&seed) % MOST;
+        if (fl_heap_alloc(h, b.len, 0, &p) == 0) {
+            b.p = memset(p, with, b.len);
+            good = is_filled(&b, with) && fl_heap_free(h, p, b.len) == 0 && good;
+        }
+    }
+    return good ? h : NULL;
+}
+
+static void threads_share_one(void **state)
+{
+    (void)state;
+    struct fl_heap *h = heap_of(heap_bytes);
+    pthread_t t[4];
+    void *good;
+
+    for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+        assert_int_equal(pthread_create(&t[i], NULL, takes_and_gives, h), 0);
+    }
+    for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+        assert_int_equal(pthread_join(t[i], &good), 0);
+        assert_ptr_equal(good, h);
+    }
+    assert_null(fl_heap_check(h));
+    assert_int_equal(h->s.allocs, h->s.frees);
+    assert_int_equal(fl_heap_destroy(h), 0);
+}
+
 static void what_is_wrong_is_refused(void **state)
 {
     (void)state;
@@ -147,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_apart),
         cmocka_unit_test(the_smallest_blocks_fill_it),
+        cmocka_unit_test(threads_share_one),
         cmocka_unit_test(what_is_wrong_is_refused),
     };
     fl_sys_boot();

@@ -68,7 +68,9 @@ static void threads_are_counted_where_perf_events_are_refused(void **state)
         assert_int_equal((int)fl_child_number(stack, "site"), -1); /* no claim to a site */
     }
     /* What the command takes after the last reading is in the total alone. */
-    double all = fl_child_number(json_object_get(root, "faults"), "getrusage_minor");
+    const json_t *counts = json_object_get(root, "faults");
+    double all =
+        fl_child_number(counts, "getrusage_minor") + fl_child_number(counts, "getrusage_major");
     assert_true(all >= 41500);
     assert_true(faults <= all);
     json_decref(root);
@@ -155,6 +157,27 @@ static void a_caller_that_stands_several_times_in_a_row_is_named_once(void **sta
     assert_non_null(strstr(output.out, "< loop < run < main\n"));
 }
 
+static void long_names_of_callers_are_wrapped(void **state)
+{
+    (void)state;
+    char text[1024];
+    char long_name[2][61];
+    memset(long_name, 'x', sizeof(long_name));
+    long_name[0][60] = long_name[1][60] = '\0';
+    long_name[1][0] = 'y';
+    snprintf(text, sizeof(text),
+             "{\"kind\":\"faultstat record\",\"schema\":1,\"frames\":[{\"name\":\"%s\"},"
+             "{\"name\":\"%s\"},{\"name\":\"step\"}],\"stacks\":["
+             "{\"frames\":[0,1,2],\"site\":2,\"kind\":0,\"span\":0,\"faults\":1}]}",
+             long_name[0], long_name[1]);
+    write_recording(text);
+    REPORT(path);
+    const char *at = strstr(output.out, "      < y");
+    assert_non_null(at);
+    assert_true(strcspn(at, "\n") <= 80);
+    assert_non_null(strstr(output.out, "\n        x"));
+}
+
 static void folded_stacks_are_a_line_each(void **state)
 {
     (void)state;
@@ -199,6 +222,26 @@ static void the_page_holds_all_it_needs(void **state)
     free(text);
 }
 
+static void each_kind_has_a_colour_of_the_page(void **state)
+{
+    (void)state;
+    json_error_t error;
+    RECORD("--no-perf", "-q", "-o", path, "--", "true");
+    json_t *root = json_load_file(path, 0, &error);
+    assert_non_null(root);
+    size_t kinds = json_array_size(json_object_get(root, "kinds"));
+    json_decref(root);
+    REPORT("--html", "-", path);
+    const char *at = strstr(output.out, "const colour = [");
+    assert_non_null(at);
+    size_t colours = 1;
+    for (; *at != ']'; at++) {
+        colours += *at == ',';
+    }
+    assert_true(kinds > 0);
+    assert_int_equal(colours, kinds);
+}
+
 static void what_is_no_recording_is_refused(void **state)
 {
     (void)state;
@@ -228,9 +271,11 @@ int main(void)
         cmocka_unit_test(the_text_names_sites_by_their_share),
         cmocka_unit_test(a_doubtful_prediction_is_an_interval),
         cmocka_unit_test(a_caller_that_stands_several_times_in_a_row_is_named_once),
+        cmocka_unit_test(long_names_of_callers_are_wrapped),
         cmocka_unit_test(folded_stacks_are_a_line_each),
         cmocka_unit_test(the_flame_graph_is_drawn_to_scale),
         cmocka_unit_test(the_page_holds_all_it_needs),
+        cmocka_unit_test(each_kind_has_a_colour_of_the_page),
         cmocka_unit_test(what_is_no_recording_is_refused),
     };
     int fd = mkstemp(path);

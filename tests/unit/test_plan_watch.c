@@ -70,8 +70,10 @@ static void without_a_step_a_thread_is_let_alone(void **state)
     replace(FIRST_WATCH - 100);
     assert_true(fl_context_is_watched(fl_plan_mine));
     size_t watching = there();
+    assert_int_equal(fl_plan_wants & FL_PLAN_COUNT, 0);
     replace(100);
     assert_false(fl_context_is_watched(fl_plan_mine));
+    assert_true(fl_plan_wants & FL_PLAN_COUNT); /* lengths are nothing to it */
     assert_true(there() + fl_detect_size() / 2 <= watching);
     struct fl_extent *e = extent_of(fl_malloc_large(KIB(64)));
     assert_int_equal(e->life, 0); /* its free is no business of the planner's */

@@ -38,15 +38,18 @@ _faultless_value() {
 
 # _faultless_operand FIRST PROGRAM HELP TEXT: what stands behind the options; FIRST is where, in COMP_WORDS.
 _faultless_operand() {
-    local first=$1 usage=${3%%$'\n\n'*} kind=FILE
+    local first=$1 usage=${3%%$'\n'*} kind=
     if [[ $usage == *' CMD'* ]]; then
         if declare -F _command_offset >/dev/null; then
             _command_offset "$first"
             return
         fi
+        kind=FILE
         ((first < COMP_CWORD)) || kind=CMD
     elif [[ $usage == *' PID'* ]]; then
         kind=PID
+    elif [[ $usage == *FILE* || $usage == *PLAN* ]]; then
+        kind=FILE
     fi
     _faultless_value "$kind" "$2" "$3" "$4"
 }

@@ -34,8 +34,8 @@ static const char doc[] =
 
 static const struct argp_option option[] = {
     {"output", 'o', "FILE", 0, "Write the picture to FILE (default: standard output)", 0},
-    {"budget-ms", 'b', "MS", 0, "Where there are no offsets, look so long for them (default 1000)",
-     0},
+    {"budget-ms", 'b', "MS", 0,
+     "Where there are no offsets, time limit for the search (default 1000)", 0},
     {"plan", 'p', "N", 0, "Draw the Nth plan of a plan file (default 1)", 0},
     {0},
 };

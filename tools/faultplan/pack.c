@@ -20,10 +20,9 @@ static const char doc[] =
     "Sizes take K, M, G and T. Exit status 125: a wrong option, or FILE is no such table.";
 
 static const struct argp_option option[] = {
-    {"budget-ms", 'b', "MS", 0, "Look for lower layouts so long (default 1000); 0: the first one",
-     0},
+    {"budget-ms", 'b', "MS", 0, "Time limit for the search (default 1000); 0: the first layout", 0},
     {"work", 'w', "N", 0,
-     "Look for them for so much work instead, about N us: the same layout on any machine", 0},
+     "Limit the search to N units of work, about N us: the same layout on any machine", 0},
     {"align", 'a', "N", 0, "Offsets are multiples of N, a power of two (default 1)", 0},
     {"seed", 's', "N", 0, "Of what the search does at random (default 1)", 0},
     {"capacity", 'c', "N", 0, "End at a layout of at most N bytes (default: at the lower bound)",

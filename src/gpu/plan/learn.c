@@ -70,7 +70,7 @@ struct packing {
 
 static void number_streams(struct packing *k)
 {
-    const struct fl_pool_stream *seen[STREAMS_MOST];
+    const struct fl_pool_stream *seen[STREAMS_MOST] = {NULL};
 
     for (size_t i = 0; i < k->plan->lives; i++) {
         unsigned s = 0;

@@ -173,10 +173,11 @@ static struct routing *next_of(struct routing *r, int device)
     return r;
 }
 
-/* Routes to the pool of that number, which is `fresh` when there is none yet. False: and `fresh` is
- * NULL. Lock: not held. */
-static bool begin(struct routing *r, int device, struct fl_gpu_torch_id id,
-                  struct graph_pool *fresh)
+/* Routes to the pool of that number, which is `fresh` when there is none yet: that pool. NULL: none,
+ * and `fresh` is NULL. With another result `r` is in the list, and may end at once. Lock: not
+ * held. */
+static const struct graph_pool *begin(struct routing *r, int device, struct fl_gpu_torch_id id,
+                                      struct graph_pool *fresh)
 {
     struct routing **at = &routings;
 
@@ -184,13 +185,14 @@ static bool begin(struct routing *r, int device, struct fl_gpu_torch_id id,
     while (ending != 0) {
         (void)pthread_cond_wait(&all_ended, &mutex);
     }
-    r->to = find(device, id);
-    if (r->to == NULL && fresh != NULL) {
+    struct graph_pool *to = find(device, id);
+    if (to == NULL && fresh != NULL) {
         link_pool(fresh);
-        r->to = fresh;
+        to = fresh;
     }
-    if (r->to != NULL) {
-        r->to->begun++;
+    if (to != NULL) {
+        to->begun++;
+        r->to = to;
         while (*at != NULL) {
             at = &(*at)->next;
         }
@@ -198,7 +200,7 @@ static bool begin(struct routing *r, int device, struct fl_gpu_torch_id id,
         atomic_fetch_add_explicit(&routed, 1, memory_order_relaxed);
     }
     (void)pthread_mutex_unlock(&mutex);
-    return r->to != NULL;
+    return to;
 }
 
 void fl_gpu_torch_begin_allocate_to_pool(int device, struct fl_gpu_torch_id id, const void *filter)
@@ -208,17 +210,19 @@ void fl_gpu_torch_begin_allocate_to_pool(int device, struct fl_gpu_torch_id id, 
     if (fl_gpu_is_forked() || (r = calloc(1, sizeof *r)) == NULL) {
         return;
     }
-    bool begun = copy(&r->filter, filter);
-    struct graph_pool *fresh = NULL;
-    if (begun && !begin(r, device, id, NULL)) {
-        fresh = make(device, id);
-        begun = fresh != NULL && begin(r, device, id, fresh);
+    bool copied = copy(&r->filter, filter);
+    const struct graph_pool *to = copied ? begin(r, device, id, NULL) : NULL;
+    struct graph_pool *fresh = copied && to == NULL ? make(device, id) : NULL;
+    if (fresh != NULL) {
+        to = begin(r, device, id, fresh);
     }
-    if (!begun) {
+    if (to == NULL) {
         drop(r); /* the device's pool then, which holds what it frees of a captured stream */
     }
-    if (fresh != NULL && (!begun || r->to != fresh)) { /* another thread was first */
-        (void)end_pool(fresh);
+    if (fresh != NULL && to != fresh && !end_pool(fresh)) { /* another thread was first */
+        (void)pthread_mutex_lock(&mutex);
+        link_pool(fresh); /* refused: it ends with the next */
+        (void)pthread_mutex_unlock(&mutex);
     }
 }
 

@@ -46,6 +46,16 @@ static void print_line(const char *indent, const char *text, FILE *file)
     free(line);
 }
 
+/* Callers, which may be longer than a line; likewise from outside. */
+static void print_callers(const char *text, FILE *file)
+{
+    char *line = fl_text_line(text);
+    if (line != NULL) {
+        fl_text_wrap(file, "      <", line, 8, fl_text_columns(file));
+    }
+    free(line);
+}
+
 static void print_sites(const json_t *record, const struct fl_sites *sites, size_t most, FILE *file)
 {
     char text[512];
@@ -58,7 +68,7 @@ static void print_sites(const json_t *record, const struct fl_sites *sites, size
                 span_name(record, largest(site->span, FL_SITE_SPANS)));
         print_line("    ", fl_sites_name(record, site->frame, text, sizeof(text)), file);
         if (fl_sites_callers(record, site, text, sizeof(text))[0] != '\0') {
-            print_line("      < ", text, file);
+            print_callers(text, file);
         }
     }
     if (sites->count > most) {
