@@ -113,6 +113,9 @@ static void a_command_that_cannot_be_served_is_told(void **state)
     assert_int_equal(output.status, 127);
     CHECK("/etc/passwd");
     assert_int_equal(output.status, 126);
+    CHECK("/tmp");
+    assert_int_equal(output.status, 126);
+    assert_non_null(strstr(output.err, "/tmp: Is a directory"));
 }
 
 static void what_the_environment_forbids_is_told(void **state)
