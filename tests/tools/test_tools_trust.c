@@ -141,6 +141,10 @@ static void a_misspelt_option_is_refused_before_any_run(void **state)
         "true");
     assert_int_equal(output.status, 125);
     assert_says(output.err, "FAULTLESS_DECAY");
+    RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "faultless", "-e", "LD_PRELOAD=libm.so.6", "--",
+        "true");
+    assert_int_equal(output.status, 125);
+    assert_says(output.err, "LD_PRELOAD is what loads it");
     RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "x=faultless,FAULTLESS_THRESHOLD=1M", "--",
         "true");
     assert_int_equal(output.status, 0);
