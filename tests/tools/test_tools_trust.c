@@ -158,6 +158,8 @@ static void an_absent_library_says_why(void **state)
                                        "--", "true", NULL},
                  (const char *const[]){"FAULTLESS_LIB=/nonexistent/lib.so", NULL});
     assert_says(output.err, "FAULTLESS_LIB=/nonexistent/lib.so: No such file or directory");
+    SHELL("FAULTLESS_LIB=/etc/passwd $(dirname $0)/faultless true");
+    assert_says(output.err, "FAULTLESS_LIB=/etc/passwd: Exec format error");
     SHELL("mkdir -p \"$1/a b\"; cp " FL_PRELOAD " \"$1/a b/x.so\";"
           "$0 compare -n 1 -a glibc -a \"x=$1/a b/x.so\" -- true");
     assert_says(output.err, "holds a space or colon, which LD_PRELOAD cannot express");
