@@ -113,9 +113,12 @@ static void raise_error(size_t size, int device, bool no_memory)
 
 static int take(int device, size_t size, void *stream, uint64_t *out)
 {
-    struct fl_gpu_pool *p = fl_torch_graph_of(device, stream);
+    int rc = fl_torch_graph_take(device, size, stream, out);
 
-    p = p != NULL ? p : fl_shim_pool(&shim, device, true);
+    if (rc != -ENOENT) {
+        return rc;
+    }
+    struct fl_gpu_pool *p = fl_shim_pool(&shim, device, true);
     return p != NULL ? fl_gpu_pool_alloc(p, size, stream, out) : -EINVAL;
 }
 
@@ -127,7 +130,7 @@ static bool make_room(int device, void *stream)
     size_t released = 0;
     bool reaped = fl_torch_graph_reap(device);
 
-    if (p != NULL && fl_torch_graph_of(device, stream) != NULL) {
+    if (p != NULL && fl_torch_graph_routes(device, stream)) {
         (void)fl_gpu_pool_trim(p, 0, &released);
     }
     return reaped || released != 0;
