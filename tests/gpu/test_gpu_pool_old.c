@@ -202,6 +202,40 @@ static void what_torch_takes_in_a_capture_is_kept(void **state)
     finish();
 }
 
+struct beside {
+    struct fl_gpu_pool *pool;
+    uint64_t taken;
+};
+
+static void take_beside(void *arg)
+{
+    struct beside *e = arg;
+
+    if (e->taken == 0 && gpu_calls.cuCtxSetCurrent(gpu->context) == 0) {
+        e->taken = pool_take(e->pool, MIB(1), a);
+    }
+}
+
+/* Two threads name a stream for the first time at once: it is one. */
+static void two_threads_see_one_stream(void **state)
+{
+    struct fl_gpu_pool *p = lazy(FL_GPU_AUTO_GROWTH);
+    struct beside e = {.pool = p};
+
+    (void)state;
+    begin();
+    fake->amid("cuStreamGetCtx", take_beside, &e);
+    uint64_t x = pool_take(p, MIB(1), a);
+    fake->amid(NULL, NULL, NULL);
+    assert_int_not_equal(e.taken, 0);
+    assert_ptr_equal(p->streams->next, NULL);
+    pool_give(p, e.taken, a);
+    pool_give(p, x, a);
+    assert_int_equal(pool_stats(p).quarantined, 0);
+    pool_end(p);
+    finish();
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
@@ -212,6 +246,7 @@ int main(void)
         TEST(a_handle_comes_again_after_retiring),
         TEST(threads_own_streams_are_told_apart),
         TEST(what_torch_takes_in_a_capture_is_kept),
+        TEST(two_threads_see_one_stream),
     };
 
     gpu_main("test_gpu_pool_old", NULL);
