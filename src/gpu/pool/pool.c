@@ -117,16 +117,16 @@ uint64_t fl_pool_stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
 int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                         const struct fl_pool_use *uses, bool live)
 {
-    int first = 0;
+    int told = 0, rc;
 
     for (const struct fl_pool_use *u = uses; u != NULL; u = u->next) {
         if (!u->stream->is_gone && u->stream->covered < u->stamp) {
-            int rc = fl_stream_cover(p, u->stream);
-            first = first != 0 ? first : rc;
+            rc = fl_stream_cover(p, u->stream);
+            told = told == 0 || rc == -EINPROGRESS ? rc : told;
         }
     }
-    int rc = live && !s->lasts && !s->is_gone ? fl_stream_cover(p, s) : 0;
-    return first != 0 ? first : rc;
+    rc = live && !s->lasts && !s->is_gone ? fl_stream_cover(p, s) : 0;
+    return told == 0 || rc == -EINPROGRESS ? rc : told;
 }
 
 /* Whatever has been submitted is done with the block, or will be before the driver gives it to
@@ -254,6 +254,20 @@ static void end_with_events(struct fl_gpu_pool *p, struct fl_pool_stream *s,
     fl_lock_release(&p->lock);
 }
 
+/* Is one of the other streams that use `b`, in transit, being captured? Lock: not held. */
+static bool is_used_in_capture(struct fl_gpu_pool *p, const struct fl_pool_block *b)
+{
+    bool captured = false;
+
+    for (const struct fl_pool_use *u = b->use; u != NULL && !captured; u = u->next) {
+        fl_lock_acquire(&p->lock);
+        bool is_there = !u->stream->is_gone;
+        fl_lock_release(&p->lock);
+        captured = is_there && fl_stream_is_capturing(p, u->stream);
+    }
+    return captured;
+}
+
 /* `b` is in transit. The driver is called only where there is something to ask or to record. */
 static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b, void *stream,
                                 bool live)
@@ -270,6 +284,9 @@ static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b, 
     }
     if (rc == 0 && live && !direct && s->is_watched) {
         captured = fl_stream_is_capturing(p, s);
+    }
+    if (rc == 0 && direct && !captured) { /* of others events will tell, if it stays here */
+        captured = is_used_in_capture(p, b);
     }
     /* The driver's own pool may be used in a graph, but for what waits for streams outside it. */
     bool kept = p->async != NULL ? captured && b->use != NULL : captured || b->in_graph;

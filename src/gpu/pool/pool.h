@@ -334,8 +334,8 @@ struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t ad
  * been destroyed since. */
 int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live);
 /* Events for a block that is about to end, in transit: on `s`, if it is there (`live`) and does not
- * last, and on the other streams that use it. 0 or the first refusal: -EINPROGRESS, one is
- * captured. Lock: held, given up for the driver. */
+ * last, and on the other streams that use it. 0; -EINPROGRESS: one is captured; else a refusal.
+ * Lock: held, given up for the driver. */
 int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                         const struct fl_pool_use *uses, bool live);
 /* Before that: their stamps, and that of `s`. */
