@@ -289,8 +289,8 @@ int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_po
 int fl_stream_drain(struct fl_gpu_pool *p);
 /* Something freed has not been seen to be safe. */
 bool fl_streams_unsafe(const struct fl_gpu_pool *p);
-/* Waits for the whole context: all stamps so far are safe. It breaks captures that are under
- * way. */
+/* Waits for the whole context, and for those of other devices' streams: all stamps so far are safe.
+ * It breaks captures that are under way. */
 int fl_stream_sync_all(struct fl_gpu_pool *p);
 /* Events of `s` that cover no more than `upto` are spare. */
 void fl_events_drop(struct fl_gpu_pool *p, struct fl_pool_stream *s, uint64_t upto);
