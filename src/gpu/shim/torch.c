@@ -49,6 +49,9 @@ int fl_gpu_torch_use(enum fl_gpu_strategy strategy)
     if (strategy < FL_GPU_AUTO || strategy > FL_GPU_DRIVER) {
         return fl_gpu_fail(-EINVAL, "fl_gpu_torch_use: no such strategy");
     }
+    if (fl_gpu_is_forked()) {
+        return fl_gpu_fail(-ECHILD, "a fork's child: the devices are its parent's");
+    }
     (void)pthread_mutex_lock(&shim.mutex);
     rc = shim.making != 0 ? -EBUSY : 0;
     for (int i = 0; i < FL_GPU_DEVICES; i++) {
@@ -208,7 +211,7 @@ void fl_gpu_torch_init(int devices)
 
 void fl_gpu_torch_memory_fraction(double fraction, int device)
 {
-    struct fl_gpu_pool *p = fl_shim_pool(&shim, device, true);
+    struct fl_gpu_pool *p = !fl_gpu_is_forked() ? fl_shim_pool(&shim, device, true) : NULL;
 
     if (p != NULL && fraction >= 0 && fraction <= 1) {
         size_t bytes = (size_t)((double)p->gpu->total * fraction);
