@@ -107,13 +107,13 @@ struct fl_pool_stream {
     struct fl_pool_list
         free; /* by stamp, roughly: what lies behind a later one is found safe later */
     struct fl_pool_block *root;
-    size_t blocks;      /* that name it: free, pending, garbage */
-    size_t uses;        /* that name it */
-    size_t awaited;     /* of what is pending: waits for it */
-    _Atomic bool lasts; /* its handle is good at any time; else within calls that name it */
-    bool is_watched;    /* lasts, and may be captured: each free asks the driver */
-    bool is_gone;       /* its handle is no more, or another's: nothing can be recorded */
-    bool is_lost;       /* so without a word: what no event covers is never known to be safe */
+    size_t blocks;           /* that name it: free, pending, garbage */
+    size_t uses;             /* that name it */
+    size_t awaited;          /* of what is pending: waits for it */
+    _Atomic bool lasts;      /* its handle is good at any time; else within calls that name it */
+    _Atomic bool is_watched; /* lasts, and may be captured: each free asks the driver */
+    bool is_gone;            /* its handle is no more, or another's: nothing can be recorded */
+    bool is_lost;            /* so without a word: what no event covers is never known to be safe */
 };
 
 struct fl_pool_bin {
