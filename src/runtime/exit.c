@@ -225,6 +225,19 @@ static void say_at_exit(enum where where)
     fl_say_last(text, t.len);
 }
 
+/* By name, with the error's number: who reads it looks for the folder, or its rights. */
+static void say_unwritten(const char *option, const char *path, int rc)
+{
+    char line[480];
+    struct fl_text t = fl_text_on(line, sizeof line);
+
+    fl_text_str(&t, option);
+    fl_text_str(&t, path);
+    fl_text_str(&t, " cannot be written, error ");
+    fl_text_u64(&t, (uint64_t)-rc);
+    fl_say(line);
+}
+
 /* No process has one that did nothing: helpers would write over what counts. */
 static void write_timeline(void)
 {
@@ -235,9 +248,12 @@ static void write_timeline(void)
         return;
     }
     read_program(program, sizeof program);
-    if (!fl_names_expand(&fl_runtime.options.names, name, getpid(), path, sizeof path) ||
-        fl_timeline_write(path, getpid(), program) != 0) {
-        fl_say("the file of FAULTLESS_TIMELINE cannot be written");
+    int rc = -ENAMETOOLONG;
+    if (fl_names_expand(&fl_runtime.options.names, name, getpid(), path, sizeof path)) {
+        rc = fl_timeline_write(path, getpid(), program);
+    }
+    if (rc != 0) {
+        say_unwritten("FAULTLESS_TIMELINE=", name, rc);
     }
 }
 
@@ -323,7 +339,10 @@ __attribute__((destructor)) static void at_exit(void)
     fl_region_prove(&fl_runtime.region);
     if (where == SUMMARY || where == TABLE) {
         say_at_exit(where);
-    } else if (write_file(where, false) != 0) {
-        fl_say("the file of FAULTLESS_STATS cannot be written");
+        return;
+    }
+    int rc = write_file(where, false);
+    if (rc != 0) {
+        say_unwritten("FAULTLESS_STATS=", fl_runtime.options.text[FL_OPTION_stats], rc);
     }
 }

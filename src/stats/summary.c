@@ -124,7 +124,7 @@ void fl_stats_format_summary(const struct fl_summary *s, struct fl_text *t)
     if (v->requests == 0) {
         fl_text_str(t, "nothing done: no request of ");
         fl_text_size(t, s->threshold);
-        fl_text_str(t, " or more\n");
+        fl_text_str(t, " or more came here\n");
         return;
     }
     append_count(t, v->requests);

@@ -280,6 +280,76 @@ static void what_a_graph_may_use_is_kept_for_it(void **state)
     finish();
 }
 
+static uint64_t given_back(void)
+{
+    return fake->calls("cuMemFree") + fake->calls("cuMemFreeAsync") + fake->calls("cuMemFreeHost") +
+           fake->calls("cuMemHostUnregister");
+}
+
+/* So is what a stream that was recorded on it is captured with, whoever frees it. */
+static void what_a_recorded_streams_graph_uses_is_kept(void **state)
+{
+    static const enum fl_gpu_strategy all[] = {FL_GPU_UNPOOLED, FL_GPU_NAIVE_BEST_FIT,
+                                               FL_GPU_AUTO_GROWTH, FL_GPU_DRIVER};
+
+    (void)state;
+    begin();
+    for (size_t i = 0; i < 4 * sizeof all / sizeof all[0]; i++) {
+        struct fl_gpu_pool_options o = pool_options(all[i / 4]);
+        o.initial = o.regrow = MIB(4); /* what is larger is a chunk of its own */
+        o.target = i % 2 != 0 ? FL_GPU_PINNED : FL_GPU_DEVICE;
+        if (o.strategy == FL_GPU_DRIVER && o.target == FL_GPU_PINNED) {
+            continue;
+        }
+        struct fl_gpu_pool *p = pool_with(&o);
+        uint64_t x = pool_take(p, MIB(8), b);
+        assert_int_equal(fl_gpu_pool_record_stream(p, x, a), 0);
+        fake->capture(a, true);
+        uint64_t before = given_back();
+        pool_give(p, x, i % 4 < 2 ? b : FL_GPU_HOST);
+        assert_int_equal(given_back(), before);
+        fake->capture(a, false);
+        uint64_t y = pool_take(p, MIB(8), b);
+        assert_int_not_equal(x, y);
+        pool_give(p, y, b);
+        pool_end(p);
+    }
+    finish();
+}
+
+/* That one stream's event cannot be had does not hide that another is captured. */
+static void a_refusal_does_not_hide_a_capture(void **state)
+{
+    (void)state;
+    for (unsigned planned = 0; planned < 2; planned++) {
+        begin();
+        struct fl_gpu_pool *p = pool_of(planned != 0 ? FL_GPU_PLANNED : FL_GPU_AUTO_GROWTH);
+        for (unsigned step = 0; p->plan != NULL && step < 3; step++) {
+            assert_int_equal(fl_gpu_pool_step(p), 0);
+            pool_give(p, pool_take(p, MIB(1), a), a);
+        }
+        assert_true(p->plan == NULL || fl_gpu_pool_step(p) == 0);
+        uint64_t x = pool_take(p, MIB(1), a);
+        assert_int_equal(fl_gpu_pool_record_stream(p, x, b), 0);
+        fake->capture(a, true);
+        fake->refuse("cuEventRecord", 1, 2, false); /* out of memory */
+        pool_give(p, x, a);
+        assert_true(fake->refused());
+        fake->capture(a, false);
+        gpu_wait_all();
+        for (unsigned k = 0; k < 3; k++) {
+            assert_int_equal(fl_gpu_pool_collect(p), 0);
+            assert_true(p->plan == NULL || fl_gpu_pool_step(p) == 0);
+            pool_give(p, pool_take(p, MIB(1), b), b); /* b's frees are covered */
+            uint64_t y = pool_take(p, MIB(1), a);
+            assert_int_not_equal(x, y);
+            pool_give(p, y, a);
+        }
+        pool_end(p);
+        finish();
+    }
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
@@ -287,6 +357,8 @@ int main(void)
         TEST(no_call_breaks_a_capture),
         TEST(the_legacy_stream_is_let_be),
         TEST(what_a_graph_may_use_is_kept_for_it),
+        TEST(what_a_recorded_streams_graph_uses_is_kept),
+        TEST(a_refusal_does_not_hide_a_capture),
     };
 
     gpu_main("test_gpu_pool_capture", NULL);

@@ -155,6 +155,38 @@ static void *pairs_of_a_thread(void *pool)
     return NULL;
 }
 
+static void *pairs_on_a(void *pool)
+{
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    for (unsigned i = 0; i < 100; i++) {
+        pool_give(pool, pool_take(pool, MIB(1), a), a);
+    }
+    return NULL;
+}
+
+/* The program says that a stream lasts while other threads use it: from then on it is not asked. */
+static void a_stream_is_said_to_last_amid_its_use(void **state)
+{
+    (void)state;
+    begin();
+    for (unsigned planned = 0; planned < 2; planned++) {
+        struct fl_gpu_pool *p = lazy(planned != 0 ? FL_GPU_PLANNED : FL_GPU_AUTO_GROWTH);
+        pthread_t t[2];
+        for (unsigned i = 0; i < 2; i++) {
+            assert_int_equal(pthread_create(&t[i], NULL, pairs_on_a, p), 0);
+        }
+        assert_int_equal(fl_gpu_pool_stream_lasts(p, a), 0);
+        for (unsigned i = 0; i < 2; i++) {
+            assert_int_equal(pthread_join(t[i], NULL), 0);
+        }
+        uint64_t before = gpu_driver_calls();
+        pool_give(p, pool_take(p, MIB(1), a), a);
+        assert_int_equal(gpu_driver_calls(), before);
+        pool_end(p);
+    }
+    finish();
+}
+
 /* Threads' own streams have one handle, and are told apart all the same. */
 static void threads_own_streams_are_told_apart(void **state)
 {
@@ -202,6 +234,40 @@ static void what_torch_takes_in_a_capture_is_kept(void **state)
     finish();
 }
 
+struct beside {
+    struct fl_gpu_pool *pool;
+    uint64_t taken;
+};
+
+static void take_beside(void *arg)
+{
+    struct beside *e = arg;
+
+    if (e->taken == 0 && gpu_calls.cuCtxSetCurrent(gpu->context) == 0) {
+        e->taken = pool_take(e->pool, MIB(1), a);
+    }
+}
+
+/* Two threads name a stream for the first time at once: it is one. */
+static void two_threads_see_one_stream(void **state)
+{
+    struct fl_gpu_pool *p = lazy(FL_GPU_AUTO_GROWTH);
+    struct beside e = {.pool = p};
+
+    (void)state;
+    begin();
+    fake->amid("cuStreamGetCtx", take_beside, &e);
+    uint64_t x = pool_take(p, MIB(1), a);
+    fake->amid(NULL, NULL, NULL);
+    assert_int_not_equal(e.taken, 0);
+    assert_ptr_equal(p->streams->next, NULL);
+    pool_give(p, e.taken, a);
+    pool_give(p, x, a);
+    assert_int_equal(pool_stats(p).quarantined, 0);
+    pool_end(p);
+    finish();
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
@@ -212,6 +278,8 @@ int main(void)
         TEST(a_handle_comes_again_after_retiring),
         TEST(threads_own_streams_are_told_apart),
         TEST(what_torch_takes_in_a_capture_is_kept),
+        TEST(two_threads_see_one_stream),
+        TEST(a_stream_is_said_to_last_amid_its_use),
     };
 
     gpu_main("test_gpu_pool_old", NULL);

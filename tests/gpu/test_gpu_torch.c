@@ -2,8 +2,11 @@
 #include "gpu/gpu_fixture.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void *same_of(void *stream)
 {
@@ -133,6 +136,28 @@ static void threads_share_the_pool(void **state)
     }
 }
 
+/* A fork's child changes and waits for nothing of its parent's: another thread of that may have had
+ * its locks. */
+static void a_forks_child_changes_nothing(void **state)
+{
+    struct fl_stats_gpu before, after;
+    int status = 1;
+
+    (void)state;
+    fl_gpu_torch_free(fl_gpu_torch_alloc(4096, 0, NULL), 4096, 0, NULL);
+    assert_true(fl_gpu_account_read(0, false, &before));
+    pid_t child = fork();
+    if (child == 0) {
+        fl_gpu_fork_child();
+        fl_gpu_torch_memory_fraction(0.25, 0);
+        (void)fl_gpu_account_read(0, false, &after);
+        _exit((after.limit_bytes != before.limit_bytes) +
+              2 * (fl_gpu_torch_use(FL_GPU_ROUND) != -ECHILD));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +168,7 @@ int main(void)
         cmocka_unit_test_teardown(a_recorded_stream_is_waited_for, gpu_nothing_reported),
         cmocka_unit_test_teardown(each_device_has_a_pool_of_its_own, gpu_nothing_reported),
         cmocka_unit_test_teardown(what_cannot_be_is_survived, gpu_nothing_reported),
+        cmocka_unit_test_teardown(a_forks_child_changes_nothing, gpu_nothing_reported),
     };
 
     gpu_main("test_gpu_torch", NULL);

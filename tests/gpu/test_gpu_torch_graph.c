@@ -339,6 +339,39 @@ static void two_begin_the_same(void **state)
     gpu_stream_end(s);
 }
 
+static bool has_ended;
+
+static void end_beside(void *unused)
+{
+    (void)unused;
+    if (!has_ended) {
+        has_ended = true;
+        torch_end(0, 8, 4);
+        torch_release(0, 8, 4);
+    }
+}
+
+/* A request that has been routed to a private pool has it, though another thread releases it. */
+static void a_private_pool_stays_for_a_request(void **state)
+{
+    void *s = gpu_stream();
+
+    (void)state;
+    fl_gpu_torch_empty_cache();
+    size_t before = fake->used(0);
+    torch_begin(0, 8, 4, s);
+    fake->amid("cuMemAlloc", end_beside, NULL);
+    (void)alarm(20); /* without its pool the request has no lock to take */
+    void *x = take(2 * MIB, s);
+    (void)alarm(0);
+    fake->amid(NULL, NULL, NULL);
+    assert_true(has_ended);
+    assert_non_null(fl_gpu_owner((uintptr_t)x, NULL));
+    give(x, s); /* the last: it ends */
+    assert_int_equal(fake->used(0), before);
+    gpu_stream_end(s);
+}
+
 /* Other threads' tensors come and go while graphs are captured and released. */
 static void threads_go_on_beside_captures(void **state)
 {
@@ -398,6 +431,7 @@ int main(void)
         each(what_is_idle_makes_room_for_a_graph),  each(threads_go_on_beside_captures),
         each(without_hooks_nothing_is_overwritten), each(a_filter_that_throws_harms_nothing_else),
         each(no_lock_is_held_over_the_driver),      each(two_begin_the_same),
+        each(a_private_pool_stays_for_a_request),
     };
 
     gpu_main("test_gpu_torch_graph", NULL);

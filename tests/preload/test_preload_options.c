@@ -165,7 +165,7 @@ static void a_program_that_closes_stderr_is_told_of(void **state)
     const struct fl_run *r =
         fl_preload_run(FL_ARGV("/bin/ls", "/"), FL_ENV("FAULTLESS_STATS=table"));
     assert_int_equal(r->exit_status, 0);
-    assert_non_null(strstr(r->err, "] ls: nothing done: no request of 64K or more\n"));
+    assert_non_null(strstr(r->err, "] ls: nothing done: no request of 64K or more came here\n"));
     r = fl_preload_run(FL_ARGV("/bin/ls", "/"),
                        FL_ENV("FAULTLESS_STATS=table", "FAULTLESS_THRESHOLD=4K"));
     assert_non_null(strstr(r->err, "]: active 1 "));
@@ -181,7 +181,7 @@ static void helpers_that_did_nothing_say_nothing(void **state)
     /* What a shell with job control starts leads a process group. */
     r = fl_preload_run(FL_ARGV("/usr/bin/setsid", "/bin/true"), FL_ENV("FAULTLESS_STATS=1"));
     assert_int_equal(fl_run_lines(r->err), 1);
-    assert_non_null(strstr(r->err, "] true: nothing done: no request of 64K or more\n"));
+    assert_non_null(strstr(r->err, "] true: nothing done: no request of 64K or more came here\n"));
 }
 
 static void names_of_files_have_the_pid_and_the_rank(void **state)
@@ -244,7 +244,8 @@ static void stats_append_a_line_a_process(void **state)
     assert_non_null(strstr(r->stats, "\"program\": \"victim_names\""));
     r = with("FAULTLESS_STATS=/no/such/folder/file", NULL);
     assert_int_equal(r->exit_status, 0);
-    assert_string_equal(r->err, "faultless: the file of FAULTLESS_STATS cannot be written\n");
+    assert_string_equal(
+        r->err, "faultless: FAULTLESS_STATS=/no/such/folder/file cannot be written, error 2\n");
 }
 
 static void a_plan_that_is_not_written_has_its_reason(void **state)
@@ -297,7 +298,8 @@ static void a_timeline_is_a_trace_of_what_was_done(void **state)
     const struct fl_run *r = fl_preload_run(FL_ARGV("victim_steps", "fixed", "8", "declare"),
                                             FL_ENV("FAULTLESS_TIMELINE=/no/such/folder/t"));
     assert_int_equal(r->exit_status, 0);
-    assert_string_equal(r->err, "faultless: the file of FAULTLESS_TIMELINE cannot be written\n");
+    assert_string_equal(
+        r->err, "faultless: FAULTLESS_TIMELINE=/no/such/folder/t cannot be written, error 2\n");
 }
 
 static void the_threshold_is_where_it_is_set(void **state)

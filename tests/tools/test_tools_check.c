@@ -113,6 +113,9 @@ static void a_command_that_cannot_be_served_is_told(void **state)
     assert_int_equal(output.status, 127);
     CHECK("/etc/passwd");
     assert_int_equal(output.status, 126);
+    CHECK("/tmp");
+    assert_int_equal(output.status, 126);
+    assert_non_null(strstr(output.err, "/tmp: Is a directory"));
 }
 
 static void what_the_environment_forbids_is_told(void **state)
@@ -165,7 +168,8 @@ static void one_line_of_the_launched_process(void **state)
     (void)state;
     const char *const env[] = {"FAULTLESS_LIB=" FL_LIBRARY, "FAULTLESS_STATS=1", NULL};
     fl_child_run(&output, ARGV(FL_LAUNCHER, "ls", "/"), env);
-    assert_non_null(strstr(output.err, "] ls: nothing done: no request of 64K or more\n"));
+    assert_non_null(
+        strstr(output.err, "] ls: nothing done: no request of 64K or more came here\n"));
     fl_child_run(&output, ARGV(FL_LAUNCHER, "find", "/", "-maxdepth", "0", "-exec", "true", ";"),
                  env);
     assert_non_null(strstr(output.err, "] find: "));

@@ -260,6 +260,20 @@ static void what_is_no_recording_is_refused(void **state)
     assert_int_equal(output.status, 0);
     REPORT(path);
     assert_int_equal(output.status, 0);
+    REPORT("--html", "-", "--compare", path, path);
+    assert_int_equal(output.status, 125);
+    assert_non_null(strstr(output.err, "not written by faultstat compare --json"));
+}
+
+/* As versions before the intervals wrote it. */
+static void a_prediction_without_an_interval_has_none(void **state)
+{
+    (void)state;
+    write_recording("{\"kind\":\"faultstat record\",\"schema\":1,\"stacks\":[],"
+                    "\"prediction\":{\"of\":\"the run\",\"faultless_cpu_ms\":2.0,\"cpu_ms\":3.0}}");
+    REPORT(path);
+    assert_int_equal(output.status, 0);
+    assert_non_null(strstr(output.out, "  processor time 2.0 ms instead of 3.0, 0 faults fewer\n"));
 }
 
 int main(void)
@@ -277,6 +291,7 @@ int main(void)
         cmocka_unit_test(the_page_holds_all_it_needs),
         cmocka_unit_test(each_kind_has_a_colour_of_the_page),
         cmocka_unit_test(what_is_no_recording_is_refused),
+        cmocka_unit_test(a_prediction_without_an_interval_has_none),
     };
     int fd = mkstemp(path);
     if (fd < 0) {

@@ -141,6 +141,10 @@ static void a_misspelt_option_is_refused_before_any_run(void **state)
         "true");
     assert_int_equal(output.status, 125);
     assert_says(output.err, "FAULTLESS_DECAY");
+    RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "faultless", "-e", "LD_PRELOAD=libm.so.6", "--",
+        "true");
+    assert_int_equal(output.status, 125);
+    assert_says(output.err, "LD_PRELOAD is what loads it");
     RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "x=faultless,FAULTLESS_THRESHOLD=1M", "--",
         "true");
     assert_int_equal(output.status, 0);
@@ -154,6 +158,8 @@ static void an_absent_library_says_why(void **state)
                                        "--", "true", NULL},
                  (const char *const[]){"FAULTLESS_LIB=/nonexistent/lib.so", NULL});
     assert_says(output.err, "FAULTLESS_LIB=/nonexistent/lib.so: No such file or directory");
+    SHELL("FAULTLESS_LIB=/etc/passwd $(dirname $0)/faultless true");
+    assert_says(output.err, "FAULTLESS_LIB=/etc/passwd: Exec format error");
     SHELL("mkdir -p \"$1/a b\"; cp " FL_PRELOAD " \"$1/a b/x.so\";"
           "$0 compare -n 1 -a glibc -a \"x=$1/a b/x.so\" -- true");
     assert_says(output.err, "holds a space or colon, which LD_PRELOAD cannot express");

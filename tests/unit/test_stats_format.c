@@ -197,7 +197,8 @@ static void a_summary_is_one_line(void **state)
     v.requests = 0;
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_summary(&s, &t);
-    assert_string_equal(buf, "faultless[42] a?b: nothing done: no request of 64K or more\n");
+    assert_string_equal(buf,
+                        "faultless[42] a?b: nothing done: no request of 64K or more came here\n");
     v.active = 0;
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_summary(&s, &t);

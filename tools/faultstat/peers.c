@@ -288,6 +288,15 @@ static int try_variables(const struct fl_peer *peer, char error[320])
 {
     static struct fl_watch watch; /* static for its size */
     struct fl_env env[FL_PEER_ENV_MAX + 1];
+    for (size_t i = 1; i < peer->env_count; i++) { /* the first is ours */
+        if (strcmp(peer->env[i].name, "LD_PRELOAD") == 0) {
+            snprintf(error, 320,
+                     "%s: LD_PRELOAD is what loads it, and cannot be set besides; "
+                     "-a NAME=/path/lib.so names another allocator",
+                     peer->name);
+            return -EINVAL;
+        }
+    }
     memcpy(env, peer->env, peer->env_count * sizeof(*env));
     env[peer->env_count] = (struct fl_env){"FAULTLESS_STRICT", "1"};
     int rc = run_probe(&watch, peer->library, env, peer->env_count + 1);

@@ -3,11 +3,33 @@
 #include "launcher/find.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* 0: the loader would look at it as a library. Else -errno. */
+static int look_at(const char *path)
+{
+    struct stat file;
+    char magic[4] = "";
+
+    if (access(path, R_OK) != 0 || stat(path, &file) != 0) {
+        return -errno;
+    }
+    if (!S_ISREG(file.st_mode)) {
+        return S_ISDIR(file.st_mode) ? -EISDIR : -EINVAL;
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -errno;
+    }
+    ssize_t got = read(fd, magic, sizeof magic);
+    (void)close(fd);
+    return got == sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0 ? 0 : -ENOEXEC;
+}
 
 int fl_find_library(char path[PATH_MAX])
 {
@@ -20,14 +42,8 @@ int fl_find_library(char path[PATH_MAX])
     };
     const char *forced = getenv("FAULTLESS_LIB");
     if (forced != NULL && forced[0] != '\0') {
-        struct stat file;
-        if (access(forced, R_OK) != 0 || stat(forced, &file) != 0) {
-            return -errno;
-        }
-        if (!S_ISREG(file.st_mode)) {
-            return S_ISDIR(file.st_mode) ? -EISDIR : -EINVAL;
-        }
-        return realpath(forced, path) != NULL ? 0 : -errno;
+        int rc = look_at(forced);
+        return rc != 0 || realpath(forced, path) != NULL ? rc : -errno;
     }
     char folder[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", folder, sizeof(folder) - 1);

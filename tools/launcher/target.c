@@ -145,7 +145,11 @@ static int find(const char *name, char path[PATH_MAX])
     int error = ENOENT;
 
     if (strchr(name, '/') != NULL) {
+        struct stat file;
         snprintf(path, PATH_MAX, "%s", name);
+        if (stat(path, &file) == 0 && S_ISDIR(file.st_mode)) {
+            return EISDIR;
+        }
         return access(path, F_OK) != 0 ? errno : access(path, X_OK) != 0 ? EACCES : 0;
     }
     folders = folders != NULL ? folders : "/bin:/usr/bin";

@@ -270,13 +270,56 @@ bool fl_streams_unsafe(const struct fl_gpu_pool *p)
     return s != NULL;
 }
 
-int fl_stream_sync_all(struct fl_gpu_pool *p)
+/* Is `s` the first of a context that is not the pool's, and perhaps there? */
+static bool shows_context(const struct fl_gpu_pool *p, const struct fl_pool_stream *s)
 {
-    uint64_t upto = atomic_fetch_add_explicit(&p->epoch, 1, memory_order_relaxed);
+    const struct fl_pool_stream *first = p->streams;
 
+    if (s->is_gone || s->context == p->gpu->context) {
+        return false;
+    }
+    while (first->is_gone || first->context != s->context) {
+        first = first->next;
+    }
+    return first == s;
+}
+
+/* A context that has ended has nothing under way. Lock: not held. */
+static int sync_elsewhere(fl_CUcontext context)
+{
+    fl_CUcontext was;
+    int rc = fl_cuda_status(fl_cuda.cuCtxPushCurrent(context), "cuCtxPushCurrent", 0);
+
+    if (rc == 0) {
+        rc = fl_cuda_status(fl_cuda.cuCtxSynchronize(), "cuCtxSynchronize", 0);
+        (void)fl_cuda.cuCtxPopCurrent(&was);
+    }
+    return rc == -ESHUTDOWN ? 0 : rc;
+}
+
+/* Pinned memory other devices' streams use, too. Lock: held, given up for the driver. */
+static int sync_contexts(struct fl_gpu_pool *p)
+{
     fl_lock_release(&p->lock);
     int rc = fl_pool_status(p, fl_cuda.cuCtxSynchronize(), "cuCtxSynchronize", 0);
     fl_lock_acquire(&p->lock);
+    for (struct fl_pool_stream *s = p->is_pinned ? p->streams : NULL; s != NULL && rc == 0;
+         s = s->next) {
+        if (shows_context(p, s)) {
+            fl_CUcontext context = s->context;
+            fl_lock_release(&p->lock);
+            rc = sync_elsewhere(context);
+            fl_lock_acquire(&p->lock);
+        }
+    }
+    return rc;
+}
+
+int fl_stream_sync_all(struct fl_gpu_pool *p)
+{
+    uint64_t upto = atomic_fetch_add_explicit(&p->epoch, 1, memory_order_relaxed);
+    int rc = sync_contexts(p);
+
     p->s.implicit_syncs++;
     for (struct fl_pool_stream *s = p->streams; s != NULL && rc == 0; s = s->next) {
         s->safe = upto > s->safe ? upto : s->safe;

@@ -117,16 +117,16 @@ uint64_t fl_pool_stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
 int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                         const struct fl_pool_use *uses, bool live)
 {
-    int first = 0;
+    int told = 0, rc;
 
     for (const struct fl_pool_use *u = uses; u != NULL; u = u->next) {
         if (!u->stream->is_gone && u->stream->covered < u->stamp) {
-            int rc = fl_stream_cover(p, u->stream);
-            first = first != 0 ? first : rc;
+            rc = fl_stream_cover(p, u->stream);
+            told = told == 0 || rc == -EINPROGRESS ? rc : told;
         }
     }
-    int rc = live && !s->lasts && !s->is_gone ? fl_stream_cover(p, s) : 0;
-    return first != 0 ? first : rc;
+    rc = live && !s->lasts && !s->is_gone ? fl_stream_cover(p, s) : 0;
+    return told == 0 || rc == -EINPROGRESS ? rc : told;
 }
 
 /* Whatever has been submitted is done with the block, or will be before the driver gives it to
@@ -139,12 +139,16 @@ static int wait_for_users(struct fl_gpu_pool *p, struct fl_pool_stream *s, struc
     if (s == NULL) {
         return fl_stream_sync_all(p);
     }
+    /* Of a stream that has gone the driver hears nothing: it is the caller that waits. */
+    bool has_gone = s->is_gone && s != &p->host;
+    struct fl_pool_stream *waiter = has_gone ? NULL : s;
     uint64_t stamp = fl_pool_stamp_users(p, s, b->use);
     int rc = fl_pool_cover_users(p, s, b->use, p->is_pinned);
     for (struct fl_pool_use *u = b->use; u != NULL && rc == 0; u = u->next) {
-        rc = fl_stream_wait(p, s, u->stream, u->stamp);
+        rc = fl_stream_wait(p, waiter, u->stream, u->stamp);
     }
-    rc = rc == 0 && p->is_pinned ? fl_stream_wait(p, s, s, stamp) : rc;
+    rc = rc == 0 && (p->is_pinned || has_gone) ? fl_stream_wait(p, waiter, s, stamp) : rc;
+    rc = rc == -EPERM && has_gone ? fl_stream_sync_all(p) : rc;
     return rc == -EPERM || rc == -EAGAIN ? -EBUSY : rc;
 }
 
@@ -158,6 +162,7 @@ static int return_used(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct f
         return rc;
     }
     fl_block_unused(p, b);
+    s = s != NULL && !s->is_gone ? s : NULL;
     fl_lock_release(&p->lock);
     rc = fl_chunk_return(p, s, b);
     fl_lock_acquire(&p->lock);
@@ -184,6 +189,7 @@ int fl_pool_give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl
         rc = return_used(p, s, b);
     }
     if (rc != 0) {
+        fl_block_assign(b, NULL, 0);
         b->state = FL_BLOCK_USED;
     }
     fl_lock_release(&p->lock);
@@ -230,13 +236,16 @@ static void trim_idle(struct fl_gpu_pool *p)
     }
 }
 
-/* The stream that the block was taken on, or, if nothing is known of that any more, limbo. */
-static int taker_of(struct fl_gpu_pool *p, const struct fl_pool_block *b,
-                    struct fl_pool_stream **out)
+/* The stream that the block, in transit, was taken on, or, if nothing is known of that any more,
+ * limbo. The block names it, so that its record stays. */
+static int taker_of(struct fl_gpu_pool *p, struct fl_pool_block *b, struct fl_pool_stream **out)
 {
     fl_lock_acquire(&p->lock);
     *out = fl_stream_numbered(p, b->by);
     *out = *out != NULL ? *out : fl_stream_limbo(p);
+    if (*out != NULL) {
+        fl_block_assign(b, *out, 0);
+    }
     fl_lock_release(&p->lock);
     return *out != NULL ? 0 : fl_gpu_fail(-ENOMEM, "no memory for a stream's record");
 }
@@ -252,6 +261,20 @@ static void end_with_events(struct fl_gpu_pool *p, struct fl_pool_stream *s,
     int rc = fl_pool_cover_users(p, s, b->use, live && !captured);
     end_block(p, s, b, stamp, captured || rc == -EINPROGRESS);
     fl_lock_release(&p->lock);
+}
+
+/* Is one of the other streams that use `b`, in transit, being captured? Lock: not held. */
+static bool is_used_in_capture(struct fl_gpu_pool *p, const struct fl_pool_block *b)
+{
+    bool captured = false;
+
+    for (const struct fl_pool_use *u = b->use; u != NULL && !captured; u = u->next) {
+        fl_lock_acquire(&p->lock);
+        bool is_there = !u->stream->is_gone;
+        fl_lock_release(&p->lock);
+        captured = is_there && fl_stream_is_capturing(p, u->stream);
+    }
+    return captured;
 }
 
 /* `b` is in transit. The driver is called only where there is something to ask or to record. */
@@ -270,6 +293,9 @@ static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b, 
     }
     if (rc == 0 && live && !direct && s->is_watched) {
         captured = fl_stream_is_capturing(p, s);
+    }
+    if (rc == 0 && direct && !captured) { /* of others events will tell, if it stays here */
+        captured = is_used_in_capture(p, b);
     }
     /* The driver's own pool may be used in a graph, but for what waits for streams outside it. */
     bool kept = p->async != NULL ? captured && b->use != NULL : captured || b->in_graph;

@@ -107,13 +107,13 @@ struct fl_pool_stream {
     struct fl_pool_list
         free; /* by stamp, roughly: what lies behind a later one is found safe later */
     struct fl_pool_block *root;
-    size_t blocks;      /* that name it: free, pending, garbage */
-    size_t uses;        /* that name it */
-    size_t awaited;     /* of what is pending: waits for it */
-    _Atomic bool lasts; /* its handle is good at any time; else within calls that name it */
-    bool is_watched;    /* lasts, and may be captured: each free asks the driver */
-    bool is_gone;       /* its handle is no more, or another's: nothing can be recorded */
-    bool is_lost;       /* so without a word: what no event covers is never known to be safe */
+    size_t blocks;           /* that name it: free, pending, garbage */
+    size_t uses;             /* that name it */
+    size_t awaited;          /* of what is pending: waits for it */
+    _Atomic bool lasts;      /* its handle is good at any time; else within calls that name it */
+    _Atomic bool is_watched; /* lasts, and may be captured: each free asks the driver */
+    bool is_gone;            /* its handle is no more, or another's: nothing can be recorded */
+    bool is_lost;            /* so without a word: what no event covers is never known to be safe */
 };
 
 struct fl_pool_bin {
@@ -289,8 +289,8 @@ int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_po
 int fl_stream_drain(struct fl_gpu_pool *p);
 /* Something freed has not been seen to be safe. */
 bool fl_streams_unsafe(const struct fl_gpu_pool *p);
-/* Waits for the whole context: all stamps so far are safe. It breaks captures that are under
- * way. */
+/* Waits for the whole context, and for those of other devices' streams: all stamps so far are safe.
+ * It breaks captures that are under way. */
 int fl_stream_sync_all(struct fl_gpu_pool *p);
 /* Events of `s` that cover no more than `upto` are spare. */
 void fl_events_drop(struct fl_gpu_pool *p, struct fl_pool_stream *s, uint64_t upto);
@@ -334,8 +334,8 @@ struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t ad
  * been destroyed since. */
 int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live);
 /* Events for a block that is about to end, in transit: on `s`, if it is there (`live`) and does not
- * last, and on the other streams that use it. 0 or the first refusal: -EINPROGRESS, one is
- * captured. Lock: held, given up for the driver. */
+ * last, and on the other streams that use it. 0; -EINPROGRESS: one is captured; else a refusal.
+ * Lock: held, given up for the driver. */
 int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                         const struct fl_pool_use *uses, bool live);
 /* Before that: their stamps, and that of `s`. */

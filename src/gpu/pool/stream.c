@@ -180,7 +180,8 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
  * 12.0): there the threads' own have one of ours, and the others last. Lock: not held. */
 static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *captures)
 {
-    unsigned long long id = fl_stream_thread();
+    unsigned long long id =
+        (uintptr_t)seen->handle == FL_STREAM_PER_THREAD ? fl_stream_thread() : 0;
     int rc = 0;
 
     if (fl_cuda.cuStreamGetId != NULL) {

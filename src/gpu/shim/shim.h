@@ -32,9 +32,10 @@ void fl_torch_throw(const char *what, bool no_memory);
 /* A private pool of the device, which it holds open. NULL: fl_gpu_error says why. */
 struct fl_gpu_pool *fl_torch_make(int device);
 
-/* The private pool that `stream` allocates from now; NULL: none. It stays while a begin is not
- * ended. */
-struct fl_gpu_pool *fl_torch_graph_of(int device, void *stream);
+/* Does `stream` allocate from a private pool now? */
+bool fl_torch_graph_routes(int device, void *stream);
+/* From that pool, which stays meanwhile, as fl_gpu_pool_alloc. -ENOENT: there is none. */
+int fl_torch_graph_take(int device, size_t size, void *stream, uint64_t *out);
 /* Frees in whichever private pool has it. -ENOENT: none has. */
 int fl_torch_graph_free(int device, uint64_t address, void *stream);
 /* Private pools that have been released go, those that nothing is allocated in any more. True: one

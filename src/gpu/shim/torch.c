@@ -49,6 +49,9 @@ int fl_gpu_torch_use(enum fl_gpu_strategy strategy)
     if (strategy < FL_GPU_AUTO || strategy > FL_GPU_DRIVER) {
         return fl_gpu_fail(-EINVAL, "fl_gpu_torch_use: no such strategy");
     }
+    if (fl_gpu_is_forked()) {
+        return fl_gpu_fail(-ECHILD, "a fork's child: the devices are its parent's");
+    }
     (void)pthread_mutex_lock(&shim.mutex);
     rc = shim.making != 0 ? -EBUSY : 0;
     for (int i = 0; i < FL_GPU_DEVICES; i++) {
@@ -113,9 +116,12 @@ static void raise_error(size_t size, int device, bool no_memory)
 
 static int take(int device, size_t size, void *stream, uint64_t *out)
 {
-    struct fl_gpu_pool *p = fl_torch_graph_of(device, stream);
+    int rc = fl_torch_graph_take(device, size, stream, out);
 
-    p = p != NULL ? p : fl_shim_pool(&shim, device, true);
+    if (rc != -ENOENT) {
+        return rc;
+    }
+    struct fl_gpu_pool *p = fl_shim_pool(&shim, device, true);
     return p != NULL ? fl_gpu_pool_alloc(p, size, stream, out) : -EINVAL;
 }
 
@@ -127,7 +133,7 @@ static bool make_room(int device, void *stream)
     size_t released = 0;
     bool reaped = fl_torch_graph_reap(device);
 
-    if (p != NULL && fl_torch_graph_of(device, stream) != NULL) {
+    if (p != NULL && fl_torch_graph_routes(device, stream)) {
         (void)fl_gpu_pool_trim(p, 0, &released);
     }
     return reaped || released != 0;
@@ -205,7 +211,7 @@ void fl_gpu_torch_init(int devices)
 
 void fl_gpu_torch_memory_fraction(double fraction, int device)
 {
-    struct fl_gpu_pool *p = fl_shim_pool(&shim, device, true);
+    struct fl_gpu_pool *p = !fl_gpu_is_forked() ? fl_shim_pool(&shim, device, true) : NULL;
 
     if (p != NULL && fraction >= 0 && fraction <= 1) {
         size_t bytes = (size_t)((double)p->gpu->total * fraction);

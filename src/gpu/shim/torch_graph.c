@@ -315,9 +315,10 @@ bool fl_torch_graph_reap(int device)
     return any;
 }
 
-struct fl_gpu_pool *fl_torch_graph_of(int device, void *stream)
+/* The private pool that `stream` allocates from now, held; NULL: none. */
+static struct graph_pool *route(int device, void *stream)
 {
-    struct fl_gpu_pool *found = NULL;
+    struct graph_pool *found = NULL;
 
     if (FL_LIKELY(atomic_load_explicit(&routed, memory_order_relaxed) == 0)) {
         return NULL;
@@ -330,13 +331,45 @@ struct fl_gpu_pool *fl_torch_graph_of(int device, void *stream)
         (void)pthread_mutex_unlock(&mutex);
         bool passes = r->filter.invoke == NULL || r->filter.invoke(r->filter.functor, &asked);
         (void)pthread_mutex_lock(&mutex);
-        found = passes && !r->is_over ? r->to->pool : NULL;
+        found = passes && !r->is_over ? r->to : NULL;
         next = next_of(r->next, device);
         r->asked--;
         settle(r);
     }
+    if (found != NULL) {
+        found->users++;
+    }
     (void)pthread_mutex_unlock(&mutex);
     return found;
+}
+
+static void let_go(struct graph_pool *g)
+{
+    (void)pthread_mutex_lock(&mutex);
+    g->users--;
+    (void)pthread_mutex_unlock(&mutex);
+}
+
+bool fl_torch_graph_routes(int device, void *stream)
+{
+    struct graph_pool *g = route(device, stream);
+
+    if (g != NULL) {
+        let_go(g);
+    }
+    return g != NULL;
+}
+
+int fl_torch_graph_take(int device, size_t size, void *stream, uint64_t *out)
+{
+    struct graph_pool *g = route(device, stream);
+    int rc = -ENOENT;
+
+    if (g != NULL) {
+        rc = fl_gpu_pool_alloc(g->pool, size, stream, out);
+        let_go(g);
+    }
+    return rc;
 }
 
 int fl_torch_graph_free(int device, uint64_t address, void *stream)

@@ -47,6 +47,11 @@ static enum fl_doubt doubt_of(const struct fl_prediction *p, double sampled, dou
     return reach > 2 * both ? FL_DOUBT_SYSTEM : sampled > costs ? FL_DOUBT_SHORT : FL_DOUBT_COSTS;
 }
 
+static double square(double x)
+{
+    return x * x;
+}
+
 /* Where the calibration leaves less than the floor, it says nothing of this program's user time: that
  * lies between the floor and what was measured. */
 static void raise_to_floor(struct fl_prediction *p, double floor, double measured)
@@ -69,8 +74,9 @@ struct fl_prediction fl_predict(const struct fl_prediction_input *in)
     struct rest rest = rest_of(in, bare - user);
     double left = limit(user - in->trail_ms - in->walk_ms / 2 + in->clear_ms, 0, bare);
     double sampled = again * 2 * in->user_error_ms;
-    double costs = again * hypot(hypot(in->reach_ms, in->walk_ms / 2), clear_error * in->clear_ms);
-    double error = hypot(sampled, costs);
+    double costs = again * sqrt(square(in->reach_ms) + square(in->walk_ms / 2) +
+                                square(clear_error * in->clear_ms));
+    double error = sqrt(square(sampled) + square(costs));
     struct fl_prediction p = {
         .bare_cpu_ms = bare,
         .bare_wall_ms = in->cpu_ms > 0 ? in->wall_ms * bare / in->cpu_ms : in->wall_ms,

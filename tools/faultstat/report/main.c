@@ -1,5 +1,6 @@
 /* `faultstat report`: a recording as text, folded stacks, a flame graph, a page. */
 #include "faultstat/faultstat.h"
+#include "faultstat/json.h"
 #include "faultstat/report/report.h"
 
 #include <argp.h>
@@ -76,18 +77,22 @@ static json_t *load(const char *path)
     return root;
 }
 
-/* Is it ours, and of a version that this program reads? */
-static bool is_recording(const json_t *root, const char *path)
+/* Is it what faultstat's `command` wrote, and of a version that this program reads? */
+static bool is_of(const json_t *root, const char *path, const char *command, const char *wanted,
+                  int version)
 {
     const char *kind = json_string_value(json_object_get(root, "kind"));
     json_int_t schema = json_integer_value(json_object_get(root, "schema"));
-    if (kind == NULL || strcmp(kind, "faultstat record") != 0) {
-        fprintf(stderr, "faultstat: %s: not written by faultstat record\n", path);
+    if (root == NULL) { /* load has said why */
         return false;
     }
-    if (schema != 1) {
-        fprintf(stderr, "faultstat: %s: schema %lld, this faultstat reads 1\n", path,
-                (long long)schema);
+    if (kind == NULL || strcmp(kind, wanted) != 0) {
+        fprintf(stderr, "faultstat: %s: not written by faultstat %s\n", path, command);
+        return false;
+    }
+    if (schema != version) {
+        fprintf(stderr, "faultstat: %s: schema %lld, this faultstat reads %d\n", path,
+                (long long)schema, version);
         return false;
     }
     return true;
@@ -145,10 +150,10 @@ int fl_report_main(int argc, char **argv)
     json_t *record = load(o.input);
     json_t *compare = o.compare != NULL ? load(o.compare) : NULL;
     struct source source = {record, compare};
-    int rc =
-        record == NULL || !is_recording(record, o.input) || (o.compare != NULL && compare == NULL)
-            ? -EINVAL
-            : 0;
+    bool fits = is_of(record, o.input, "record", "faultstat record", 1) &&
+                (o.compare == NULL ||
+                 is_of(compare, o.compare, "compare --json", "compare", FL_JSON_SCHEMA));
+    int rc = fits ? 0 : -EINVAL;
     if (rc == 0 && o.folded == NULL && o.flame == NULL && o.html == NULL) {
         fl_report_top(record, o.top, stdout);
         rc = fflush(stdout) != 0 ? -errno : 0;

@@ -111,9 +111,13 @@ static void print_prediction(const json_t *record, FILE *file)
     } else {
         fprintf(file,
                 "\npredicted under faultless, %s: %.1f ms instead of %.1f,\n"
-                "  processor time %.1f ms (%.1f to %.1f) instead of %.1f, %.0f faults fewer\n",
-                what, of(p, "faultless_wall_ms"), of(p, "wall_ms"), of(p, "faultless_cpu_ms"),
-                of(p, "faultless_cpu_low_ms"), of(p, "faultless_cpu_high_ms"), of(p, "cpu_ms"),
+                "  processor time %.1f ms",
+                what, of(p, "faultless_wall_ms"), of(p, "wall_ms"), of(p, "faultless_cpu_ms"));
+        if (of(p, "faultless_cpu_high_ms") > 0) { /* older recordings have none */
+            fprintf(file, " (%.1f to %.1f)", of(p, "faultless_cpu_low_ms"),
+                    of(p, "faultless_cpu_high_ms"));
+        }
+        fprintf(file, " instead of %.1f, %.0f faults fewer\n", of(p, "cpu_ms"),
                 of(p, "avoided_faults"));
     }
 }
