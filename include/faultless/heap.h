@@ -60,10 +60,12 @@ FL_API int fl_heap_create(const struct fl_heap_options *o, struct fl_heap **out)
 FL_API int fl_heap_destroy(struct fl_heap *heap);
 
 /* A block of `len` bytes (0 is served as 1) at a multiple of `align`, a power of two; 0, and what
- * is below 64, is 64. Its bytes are anything.  Cost: O(log free blocks). */
+ * is below 64, is 64. Its bytes are anything.
+ * Cost: O(log n) of n free pieces; O(n) where `align` is above 64 and none of them has
+ * `len` + `align` - 64 bytes. */
 FL_API int fl_heap_alloc(struct fl_heap *heap, size_t len, size_t align, void **out);
-/* `len` as it was asked for. NULL: 0. -EINVAL: it is not the heap's, or a part of it is free. Its
- * pages stay with the heap. */
+/* `len` as it was asked for: another length makes the figures wrong. NULL: 0. -EINVAL: it is not the
+ * heap's, a part of it is free, or no block is allocated. Its pages stay with the heap. */
 FL_API int fl_heap_free(struct fl_heap *heap, void *block, size_t len);
 
 struct fl_heap_stats {

@@ -67,11 +67,19 @@ static void cut(struct fl_heap *h, struct fl_extent *e, struct fl_range part)
     }
 }
 
+/* For what is cut, and for later frees. Where parts of blocks were freed, there are more free
+ * extents than the blocks account for. */
+static bool has_descriptors(struct fl_heap *h)
+{
+    return fl_heap_make_descriptors(h, h->s.blocks + 2) == 0 &&
+           (!SLIST_EMPTY(&h->spare) || fl_heap_make_descriptors(h, h->made + 1) == 0);
+}
+
 static int take(struct fl_heap *h, size_t len, size_t align, uintptr_t *out)
 {
     struct fl_extent *e = len != 0 ? find(h, len, align) : NULL;
 
-    if (e == NULL || fl_heap_make_descriptors(h, h->s.blocks + 2) != 0) {
+    if (e == NULL || !has_descriptors(h)) {
         h->s.refused++;
         return -ENOMEM;
     }
@@ -119,11 +127,15 @@ static bool is_block(struct fl_heap *h, struct fl_range b)
            (e == NULL || e->base >= fl_range_end(b));
 }
 
-static void give(struct fl_heap *h, struct fl_range b)
+/* False, and nothing is changed: parts of blocks were freed, and no block is left, or no descriptor. */
+static bool give(struct fl_heap *h, struct fl_range b)
 {
     struct fl_extent *before = fl_tree_around(&h->free, b.base - 1);
     struct fl_extent *after = fl_tree_around(&h->free, fl_range_end(b));
 
+    if (h->s.blocks == 0 || (before == NULL && after == NULL && SLIST_EMPTY(&h->spare))) {
+        return false;
+    }
     h->s.blocks--;
     h->s.frees++;
     h->s.used_bytes -= b.len;
@@ -136,6 +148,7 @@ static void give(struct fl_heap *h, struct fl_range b)
         drop(h, after);
     }
     enter(h, b.base, b.len);
+    return true;
 }
 
 int fl_heap_free(struct fl_heap *heap, void *block, size_t len)
@@ -152,10 +165,7 @@ int fl_heap_free(struct fl_heap *heap, void *block, size_t len)
     if (rc != 0) {
         return rc;
     }
-    rc = is_block(heap, b) ? 0 : -EINVAL;
-    if (rc == 0) {
-        give(heap, b);
-    }
+    rc = is_block(heap, b) && give(heap, b) ? 0 : -EINVAL;
     fl_heap_unlock();
     return rc;
 }

@@ -255,6 +255,31 @@ static void a_newer_program_is_told_what_is_not_known(void **state)
     assert_int_equal(fl_heap_destroy(h), 0);
 }
 
+/* Parts of blocks are none: the heap cannot know, but its tables stay whole. */
+static void a_free_of_parts_breaks_no_table(void **state)
+{
+    (void)state;
+    enum { U = FL_HEAP_UNIT };
+    struct fl_heap_options o = options(MIB(2));
+    struct fl_heap *h = make(&o);
+    char *p;
+    void *last;
+
+    assert_int_equal(fl_heap_alloc(h, (size_t)8 * U, 0, (void **)&p), 0);
+    assert_int_equal(fl_heap_free(h, p, U), 0);
+    assert_int_equal(fl_heap_free(h, p + (ptrdiff_t)2 * U, U), -EINVAL); /* there is no block */
+    assert_null(fl_heap_check(h));
+    assert_int_equal(stats(h).blocks, 0);
+    for (unsigned i = 0; i < 2; i++) { /* takes cut what no block accounts for */
+        assert_int_equal(fl_heap_alloc(h, U, (size_t)1 << (12 + i), &last), 0);
+    }
+    assert_int_equal(fl_heap_free(h, p + (ptrdiff_t)2 * U, U), -EINVAL); /* no descriptor is left */
+    assert_null(fl_heap_check(h));
+    assert_int_equal(fl_heap_free(h, last, U), 0); /* it merges: now there is one */
+    assert_int_equal(fl_heap_free(h, p + (ptrdiff_t)2 * U, U), 0);
+    assert_null(fl_heap_check(h));
+}
+
 static void a_child_that_cannot_trust_the_tables_says_so(void **state)
 {
     (void)state;
@@ -282,6 +307,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_refusal_of_the_kernels_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(an_older_program_has_the_defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(a_newer_program_is_told_what_is_not_known, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_free_of_parts_breaks_no_table, setup, teardown),
         cmocka_unit_test_setup_teardown(a_child_that_cannot_trust_the_tables_says_so, setup,
                                         teardown),
     };
