@@ -137,9 +137,9 @@ static void a_kind_follows_from_what_is_known(void **state)
     assert_int_equal(fl_kind_of(&facts), FL_KIND_HUGE);
     facts.page_size = 0; /* a kernel that does not say */
     assert_int_equal(fl_kind_of(&facts), FL_KIND_ANON);
-    facts.was_read = true;
+    facts.is_no_page = true;
     assert_int_equal(fl_kind_of(&facts), FL_KIND_ZERO);
-    facts.was_read = false;
+    facts.is_no_page = false;
     facts.was_present = true; /* the zero page was: nothing else is shared in this process */
     assert_int_equal(fl_kind_of(&facts), FL_KIND_ANON);
     facts.has_forked = true;

@@ -70,10 +70,7 @@ static void decode_protect(const struct fl_event_layout *layout, struct reader *
         r->bad = true;
         return;
     }
-    uint64_t error;
     memcpy(&out->addr, raw + layout->protect_addr, sizeof(out->addr));
-    memcpy(&error, raw + layout->protect_error, sizeof(error));
-    out->is_present = (error & FL_FAULT_PRESENT) != 0;
     out->type = FL_EVENT_PROTECT;
 }
 
@@ -112,6 +109,9 @@ static void decode_fault(uint64_t type, struct reader *r, struct fl_event *out)
     }
     if ((type & PERF_SAMPLE_STACK_USER) != 0) {
         take_stack(r, out);
+    }
+    if ((type & PERF_SAMPLE_PHYS_ADDR) != 0) {
+        out->is_no_page = take64(r) == 0;
     }
     if ((type & PERF_SAMPLE_DATA_PAGE_SIZE) != 0) {
         out->page_size = take64(r);

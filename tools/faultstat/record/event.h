@@ -23,7 +23,7 @@ enum fl_role { FL_ROLE_MINOR, FL_ROLE_MAJOR, FL_ROLE_PROTECT, FL_ROLE_CLOCK, FL_
 enum fl_event_type {
     FL_EVENT_OTHER,
     FL_EVENT_FAULT,
-    FL_EVENT_PROTECT, /* the next fault is on a page that is present, or reads where none is */
+    FL_EVENT_PROTECT, /* a fault on a page that is present: a copy on write comes next */
     FL_EVENT_CLOCK,   /* a tick of the processor's clock met the thread */
     FL_EVENT_MAP,
     FL_EVENT_FORK,
@@ -37,7 +37,7 @@ struct fl_event {
     enum fl_event_type type;
     bool is_major;   /* fault */
     bool is_kernel;  /* clock: the thread was in the kernel */
-    bool is_present; /* protect: a page is there. Else it is a read, and there was none */
+    bool is_no_page; /* fault: no page of the process's own is there: the kernel's zero page */
     pid_t pid;
     pid_t tid;
     pid_t parent;               /* fork: the process that forked */
@@ -57,9 +57,6 @@ struct fl_event {
     size_t chain_len;
     uint64_t lost; /* lost: records that found no room */
 };
-
-/* The error code of x86 for a fault: SDM volume 3, "Interrupt 14". */
-enum { FL_FAULT_PRESENT = 1, FL_FAULT_WRITE = 2 };
 
 /* What the events were opened with: how their samples are laid out. */
 struct fl_event_layout {

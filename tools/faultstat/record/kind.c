@@ -30,7 +30,7 @@ enum fl_kind fl_kind_of(const struct fl_facts *facts)
     if (facts->is_major) {
         return facts->may_swap ? FL_KIND_SWAP : FL_KIND_UFFD;
     }
-    if (facts->was_read) {
+    if (facts->is_no_page) {
         return FL_KIND_ZERO;
     }
     if (facts->was_present && facts->has_forked) { /* else it was the zero page */

@@ -38,7 +38,7 @@ struct fl_facts {
     bool is_major;
     bool may_swap;    /* the machine has a swap area */
     bool was_present; /* the page was there, and protected */
-    bool was_read;    /* no page was there, and the access was no write */
+    bool is_no_page;  /* what is there now is the kernel's zero page */
     bool has_forked;  /* the process shares pages with another one, or did */
     bool is_copied;   /* of a private file mapping: the page is no longer the file's */
 };

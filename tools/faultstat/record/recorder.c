@@ -139,17 +139,14 @@ static bool is_own_page(struct fl_process *process, uint64_t addr)
            (entry & present) != 0 && (entry & of_file) == 0;
 }
 
-/* Did the tracepoint see this fault just before? Then it is noted what it saw. */
-static void note_seen(const struct fl_recorder *recorder, const struct fl_event *fault,
-                      struct fl_facts *facts)
+/* Did the tracepoint see this fault just before, on a page that was present? */
+static bool was_present(const struct fl_recorder *recorder, const struct fl_event *fault,
+                        uint64_t page_len)
 {
     const uint64_t longest_ns = 100000000;
     const struct fl_protected *seen = &recorder->protected[(size_t)fault->tid % FL_PROTECTED];
-    bool is_this = seen->tid == fault->tid &&
-                   seen->addr / facts->base_page == fault->addr / facts->base_page &&
-                   seen->time_ns <= fault->time_ns && fault->time_ns - seen->time_ns < longest_ns;
-    facts->was_present = is_this && seen->is_present;
-    facts->was_read = is_this && !seen->is_present;
+    return seen->tid == fault->tid && seen->addr / page_len == fault->addr / page_len &&
+           seen->time_ns <= fault->time_ns && fault->time_ns - seen->time_ns < longest_ns;
 }
 
 /* Would faultless not take it? Its pages stay, those of blocks at and above its threshold. */
@@ -212,10 +209,11 @@ static void take_fault(struct fl_recorder *recorder, const struct fl_watch *watc
         .page_size = fault->page_size,
         .base_page = (uint64_t)sysconf(_SC_PAGESIZE),
         .is_major = fault->is_major,
+        .is_no_page = fault->is_no_page,
         .has_forked = process->has_forked,
         .may_swap = recorder->may_swap,
     };
-    note_seen(recorder, fault, &facts);
+    facts.was_present = was_present(recorder, fault, facts.base_page);
     facts.is_copied = map != NULL && map->kind == FL_MAP_FILE && map->is_writable &&
                       map->is_private && is_own_page(process, fault->addr);
     enum fl_kind kind = fl_kind_of(&facts);
@@ -292,7 +290,7 @@ static void take_event(void *arg, const void *record, size_t len)
         break;
     case FL_EVENT_PROTECT:
         recorder->protected[(size_t)event.tid % FL_PROTECTED] =
-            (struct fl_protected){event.tid, event.is_present, event.addr, event.time_ns};
+            (struct fl_protected){event.tid, event.addr, event.time_ns};
         break;
     case FL_EVENT_FORK:
         fl_processes_fork(&recorder->processes, event.parent, event.pid);

@@ -48,10 +48,9 @@ struct fl_step_sum {
     struct fl_io io; /* what it had read and written then */
 };
 
-/* What the tracepoint saw last of a thread. */
+/* The last fault on a present page, of a thread. */
 struct fl_protected {
     pid_t tid;
-    bool is_present; /* as in struct fl_event */
     uint64_t addr;
     uint64_t time_ns;
 };

@@ -77,11 +77,11 @@ static uint64_t find_tracepoint(struct fl_event_layout *layout)
     return 0;
 }
 
-/* Open the tracepoint on one CPU. Its filter keeps faults on pages that are present, and reads where
- * none is (enum of FL_FAULT_). Returns the descriptor, or -errno. */
+/* Open the tracepoint on one CPU. Its filter keeps faults on pages that are present: bit 0 of the
+ * error code of x86. Returns the descriptor, or -errno. */
 static int open_protect(struct fl_rings *rings, int cpu, uint64_t tracepoint)
 {
-    static char filter[] = "error_code & 1 || !(error_code & 2)";
+    static char filter[] = "error_code & 1";
     struct perf_event_attr attr = basic_attr(rings);
     attr.type = PERF_TYPE_TRACEPOINT;
     attr.config = tracepoint;
@@ -159,7 +159,8 @@ static int open_cpu(struct fl_rings *rings, const struct fl_rings_spec *spec, in
     return 0;
 }
 
-/* Find what the kernel accepts: with faults in system calls or without, with page sizes or not. */
+/* Find what the kernel accepts: with faults in system calls or without, with page sizes or not,
+ * with physical addresses or not. These take CAP_PERFMON; their value is never kept. */
 static int settle(struct fl_rings *rings, const struct fl_rings_spec *spec)
 {
 #ifdef __x86_64__
@@ -168,11 +169,13 @@ static int settle(struct fl_rings *rings, const struct fl_rings_spec *spec)
     const uint64_t where = PERF_SAMPLE_CALLCHAIN; /* by frame pointers */
 #endif
     int fd = -EACCES;
-    for (int attempt = 0; attempt < 4 && fd < 0; attempt++) {
-        rings->has_page_size = attempt % 2 == 0;
-        rings->user_only = attempt / 2 != 0;
+    for (int attempt = 0; attempt < 6 && fd < 0; attempt++) {
+        rings->sees_zero_page = attempt % 3 == 0;
+        rings->has_page_size = attempt % 3 < 2;
+        rings->user_only = attempt / 3 != 0;
         rings->layout.fault_type =
             FL_SAMPLE_COMMON | PERF_SAMPLE_ADDR | where |
+            (rings->sees_zero_page ? (uint64_t)PERF_SAMPLE_PHYS_ADDR : 0) |
             (rings->has_page_size ? (uint64_t)PERF_SAMPLE_DATA_PAGE_SIZE : 0);
         struct perf_event_attr attr = fault_attr(rings, spec, FL_ROLE_MINOR);
         fd = open_event(&attr, -1);

@@ -29,7 +29,8 @@ struct fl_rings {
     struct fl_event_layout layout;
     bool user_only;       /* faults inside system calls are not seen */
     bool has_page_size;   /* samples say the size of the page */
-    bool sees_protection; /* the tracepoint that tells copies and reads apart is open */
+    bool sees_protection; /* the tracepoint that tells copies apart is open */
+    bool sees_zero_page;  /* samples tell a read of fresh memory from a write */
     bool has_clock;       /* ticks in user mode are recorded */
 };
 

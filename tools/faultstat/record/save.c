@@ -149,8 +149,11 @@ static json_t *notes_json(const struct fl_recorder *recorder, uint64_t numa_hint
     add_note(notes, perf && !recorder->rings.has_page_size,
              "this kernel does not tell a page's size: huge pages are counted as 4 KiB");
     add_note(notes, perf && !recorder->rings.sees_protection,
-             "copies of anonymous memory and reads of fresh memory count as anonymous 4 KiB: "
-             "telling them apart takes the tracepoint page_fault_user (root, tracefs)");
+             "copies of anonymous memory count as anonymous 4 KiB: telling them apart takes the "
+             "tracepoint page_fault_user (root, tracefs)");
+    add_note(
+        notes, perf && !recorder->rings.sees_zero_page,
+        "reads of fresh memory count as anonymous 4 KiB: telling them apart takes CAP_PERFMON");
     snprintf(text, sizeof(text),
              "%llu NUMA hint faults in the whole system meanwhile: they have sites among the "
              "anonymous ones; no event of the kernel's tells them apart",
