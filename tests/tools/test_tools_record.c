@@ -128,11 +128,25 @@ static void a_read_of_fresh_memory_is_told_from_a_write(void **state)
     json_decref(root);
 }
 
+static void copies_are_new_pages_unless_they_are_asked_for(void **state)
+{
+    (void)state;
+    RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "fork");
+    json_t *root = recording();
+    assert_true(has_note(root, "--copies tells them apart"));
+    assert_within_1_percent(faults_of(root, "c", "anonymous 4 KiB"), FL_C_PAGES);
+    json_decref(root);
+    RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "zero");
+    root = recording();
+    assert_false(has_note(root, "copies of anonymous")); /* no process forked */
+    json_decref(root);
+}
+
 /* A copy by its own name where the tracepoint may be had; else as the anonymous page that it is. */
 static void a_copy_on_write_is_told_where_it_can_be(void **state)
 {
     (void)state;
-    RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "fork");
+    RECORD("-C", "-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "fork");
     json_t *root = recording();
     bool is_told = !has_note(root, "copies of anonymous");
     assert_within_1_percent(faults_of(root, "c", is_told ? "copy on write" : "anonymous 4 KiB"),
@@ -218,6 +232,7 @@ int main(void)
         cmocka_unit_test(faults_are_put_down_to_the_functions_that_took_them),
         cmocka_unit_test(huge_pages_are_told_from_base_pages),
         cmocka_unit_test(a_read_of_fresh_memory_is_told_from_a_write),
+        cmocka_unit_test(copies_are_new_pages_unless_they_are_asked_for),
         cmocka_unit_test(a_copy_on_write_is_told_where_it_can_be),
         cmocka_unit_test(memory_from_a_userfaultfd_handler_has_its_site),
         cmocka_unit_test(a_thread_of_many_faults_is_sampled_in_proportion),

@@ -50,6 +50,8 @@ static const struct argp_option option[] = {
     {"every", 'c', "N", 0, "Take the stack of each Nth fault (default 199; 1: of all)", 0},
     {"stack", 's', "BYTES", 0, "Bytes of stack a sample (default 16384)", 0},
     {"warmup", 'w', "N", 0, "Steps left out of the prediction (default: a third, at least 3)", 0},
+    {"copies", 'C', NULL, 0,
+     "Tell copies of pages after a fork apart; costs 0.2 us for each fault of CMD", 0},
     {"step-regex", 'r', "RE", 0, "Each line of CMD's output that matches ends a step", 0},
     {"no-perf", 'P', NULL, 0, "Count by /proc, as where perf events are refused", 0},
     {"quiet", 'q', NULL, 0, "No summary", 0},
@@ -68,6 +70,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 's':
         o->rings.stack_len = (uint32_t)fl_options_number(state, arg, 256, FL_STACK_MOST) / 8 * 8;
+        return 0;
+    case 'C':
+        o->rings.copies = true;
         return 0;
     case 'w':
         o->warmup = (int)fl_options_number(state, arg, 0, 1000000);

@@ -293,6 +293,7 @@ static void take_event(void *arg, const void *record, size_t len)
             (struct fl_protected){event.tid, event.addr, event.time_ns};
         break;
     case FL_EVENT_FORK:
+        recorder->gaps.forked |= event.parent != event.pid; /* else it is a thread */
         fl_processes_fork(&recorder->processes, event.parent, event.pid);
         break;
     case FL_EVENT_MAP:

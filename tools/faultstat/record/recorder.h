@@ -59,6 +59,7 @@ enum { FL_PROTECTED = 256 };
 
 /* What went wrong or was left out. */
 struct fl_gaps {
+    bool forked;     /* a process did: copies on write may be among its faults */
     uint64_t lost;   /* records that found a ring full */
     uint64_t broken; /* that could not be decoded */
     double cut;      /* faults whose stack has no beginning */

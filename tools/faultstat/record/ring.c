@@ -146,7 +146,7 @@ static int open_cpu(struct fl_rings *rings, const struct fl_rings_spec *spec, in
     attr = fault_attr(rings, spec, FL_ROLE_MAJOR);
     ring->fd[FL_ROLE_MAJOR] = open_event(&attr, cpu);
     join_ring(ring, FL_ROLE_MAJOR, id);
-    uint64_t tracepoint = find_tracepoint(&rings->layout);
+    uint64_t tracepoint = spec->copies ? find_tracepoint(&rings->layout) : 0;
     if (tracepoint != 0) {
         ring->fd[FL_ROLE_PROTECT] = open_protect(rings, cpu, tracepoint);
         join_ring(ring, FL_ROLE_PROTECT, id);

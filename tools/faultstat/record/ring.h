@@ -14,6 +14,7 @@ enum { FL_CLOCK_NS = 1511003 };
 struct fl_rings_spec {
     uint64_t every;     /* take each Nth fault of a thread on a CPU */
     uint32_t stack_len; /* bytes of stack a sample, a multiple of 8 */
+    bool copies; /* tell copies after a fork apart, by a tracepoint in the path of each fault */
 };
 
 struct fl_ring {

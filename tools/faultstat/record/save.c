@@ -148,9 +148,9 @@ static json_t *notes_json(const struct fl_recorder *recorder, uint64_t numa_hint
              "faults inside system calls are not seen (perf_event_paranoid)");
     add_note(notes, perf && !recorder->rings.has_page_size,
              "this kernel does not tell a page's size: huge pages are counted as 4 KiB");
-    add_note(notes, perf && !recorder->rings.sees_protection,
-             "copies of anonymous memory count as anonymous 4 KiB: telling them apart takes the "
-             "tracepoint page_fault_user (root, tracefs)");
+    add_note(notes, perf && !recorder->rings.sees_protection && recorder->gaps.forked,
+             "copies of anonymous memory count as anonymous 4 KiB: --copies tells them apart, as "
+             "root with tracefs mounted");
     add_note(
         notes, perf && !recorder->rings.sees_zero_page,
         "reads of fresh memory count as anonymous 4 KiB: telling them apart takes CAP_PERFMON");
