@@ -59,17 +59,20 @@ copy_tree() { # a fresh copy of the tree in $copy
 }
 trap '[ -z "$copy" ] || rm -rf "$copy"' EXIT
 
-# caught WHAT TEXT: runs this check on $copy; it must end with 1 and print TEXT.
+# caught WHAT TEXT [WHAT TEXT]...: runs this check on $copy once; it must end with 1 and print each TEXT.
 missed=0
 caught() {
     local out rc=0
     out=$("$0" --root "$copy" --build "${copy_build:-$copy/build/release}" 2>&1) || rc=$?
-    if [ "$rc" = 1 ] && grep -qF -- "$2" <<<"$out"; then
-        echo "$check_name: caught: $1"
-    else
-        echo "$check_name: MISSED: $1 (status $rc, said: ${out:-nothing})"
-        missed=1
-    fi
+    while [ $# -gt 0 ]; do
+        if [ "$rc" = 1 ] && grep -qF -- "$2" <<<"$out"; then
+            echo "$check_name: caught: $1"
+        else
+            echo "$check_name: MISSED: $1 (status $rc, said: ${out:-nothing})"
+            missed=1
+        fi
+        shift 2
+    done
 }
 
 end_self_test() {
