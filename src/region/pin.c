@@ -26,9 +26,8 @@ static void touch(struct fl_range part)
 
 static int populate(struct fl_range part, unsigned threads, bool by_touch)
 {
-    enum { HELPERS = 15 };
-    int rc =
-        by_touch ? -EINVAL : fl_sys.populate_shared(part, threads != 0 ? threads - 1 : HELPERS);
+    int rc = by_touch ? -EINVAL
+                      : fl_sys.populate_shared(part, threads != 0 ? threads - 1 : FL_HELPERS_ALL);
 
     if (rc == -EINVAL || rc == -ENOSYS) {
         touch(part);

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { SLACK_SHARE = 64, SHARE_HELPERS = 16 };
+enum { SLACK_SHARE = 64 };
 /* ns a huge page (the kernel clears one in 0.1 ms; the host of a virtual machine may need 4 to find it), and ns to go without. */
 static const uint64_t crawl_from = 16000000, crawl_for = 1000000000;
 /* ns; a thread that lost its processor for a while is no sign of it */
@@ -247,7 +247,7 @@ static int populate_by(struct fl_region *r, struct fl_range range, struct fl_ran
 
 int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step)
 {
-    return populate_by(r, range, range, step, SHARE_HELPERS);
+    return populate_by(r, range, range, step, FL_HELPERS_ALL);
 }
 
 /* How far the fresh ranges of a grant are filled, in whole huge pages. */
@@ -398,7 +398,7 @@ static void populate_rest(struct fl_region *r, const struct filling *f)
     /* When tight the kernel may have taken what moved; what is to stay waits for no touch. */
     bool all =
         atomic_load_explicit(&r->tight, memory_order_relaxed) || (f->g->to_stay && f->g->hollow);
-    unsigned helpers = f->g->hands != 0 ? f->g->hands - 1u : SHARE_HELPERS;
+    unsigned helpers = f->g->hands != 0 ? f->g->hands - 1u : FL_HELPERS_ALL;
     uint64_t from_ns = fl_timeline_now(), brought = 0;
 
     for (unsigned i = 0; i < f->g->nfresh; i++) {

@@ -9,7 +9,6 @@
 #include "sys/internal.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 enum {
     ALONE_BELOW = 128 * FL_MIB,
     PIECE_MAX = 16 * FL_MIB, /* the kernel holds the process's map for so long: 0.7 ms */
+    EACH_LEAST = 8 * FL_MIB, /* of a helper: less is not worth its start */
     JOBS = 8,
 };
 
@@ -28,7 +28,7 @@ static const uint64_t look_again_ns = 1000000000;
 struct job {
     _Atomic uint64_t owner; /* process id << 32 | threads that know of this job; those 0: free */
     _Atomic uint32_t busy;  /* helpers that may hold a piece; the caller sleeps on it */
-    struct fl_cpus cpus;    /* where helpers may run; written before any of them starts */
+    struct fl_cpu_ids cpus; /* where helpers may run; written before any of them starts */
     struct fl_share share;
 };
 
@@ -87,59 +87,6 @@ static void work(struct fl_share *s)
     }
 }
 
-/* Takes out of `cpus` those that a list like "0-3,8" does not name. */
-static void keep_listed(struct fl_cpus *cpus, const char *list)
-{
-    const size_t bits = 8 * sizeof cpus->bits[0];
-    struct fl_cpus listed = {{0}};
-
-    while (*list >= '0' && *list <= '9') {
-        size_t from = 0, to;
-        for (; *list >= '0' && *list <= '9'; list++) {
-            from = from * 10 + (size_t)(*list - '0');
-        }
-        to = from;
-        if (*list == '-') {
-            for (list++, to = 0; *list >= '0' && *list <= '9'; list++) {
-                to = to * 10 + (size_t)(*list - '0');
-            }
-        }
-        for (size_t i = from; i <= to && i < 8 * sizeof listed.bits; i++) {
-            listed.bits[i / bits] |= 1ul << i % bits;
-        }
-        list += *list == ',';
-    }
-    for (size_t i = 0; i < sizeof listed.bits / sizeof listed.bits[0]; i++) {
-        cpus->bits[i] &= listed.bits[i];
-    }
-}
-
-/* The CPUs that the caller may use and that are of its node, where memory without a policy comes
- * from. Returns how many. */
-static unsigned find_cpus(struct fl_cpus *cpus)
-{
-    char list[512], path[64];
-    struct fl_text t = fl_text_on(path, sizeof path);
-    unsigned cpu, node, n = 0;
-
-    *cpus = (struct fl_cpus){{0}};
-    if (syscall(SYS_sched_getaffinity, 0, sizeof *cpus, cpus) < 0) {
-        return 0;
-    }
-    if (syscall(SYS_getcpu, &cpu, &node, NULL) == 0) {
-        fl_text_str(&t, "/sys/devices/system/node/node");
-        fl_text_u64(&t, node);
-        fl_text_str(&t, "/cpulist");
-        if (fl_sys_linux.read_file(path, list, sizeof list) == 0) {
-            keep_listed(cpus, list);
-        }
-    }
-    for (size_t i = 0; i < sizeof cpus->bits / sizeof cpus->bits[0]; i++) {
-        n += (unsigned)__builtin_popcountl(cpus->bits[i]);
-    }
-    return n;
-}
-
 static uint64_t own_tag(void)
 {
     return (uint64_t)getpid() << 32;
@@ -150,22 +97,16 @@ static bool is_free(uint64_t owner, uint64_t tag)
     return (uint32_t)owner == 0 || owner - (uint32_t)owner != tag;
 }
 
-/* A job for the caller; NULL when all are taken. *out_helpers: helpers at work for others. */
-static struct job *claim(uint64_t tag, unsigned *out_helpers)
+/* A job for the caller; NULL when all are taken. */
+static struct job *claim(uint64_t tag)
 {
-    struct job *mine = NULL;
-
-    *out_helpers = 0;
-    for (size_t i = 0; i < JOBS; i++) {
-        uint64_t owner = atomic_load(&jobs[i].owner);
-        if (!is_free(owner, tag)) {
-            *out_helpers += atomic_load(&jobs[i].busy);
-        } else if (mine == NULL &&
-                   atomic_compare_exchange_strong(&jobs[i].owner, &owner, tag + 1)) {
-            mine = &jobs[i];
+    for (struct job *j = jobs; j < jobs + JOBS; j++) {
+        uint64_t owner = atomic_load(&j->owner);
+        if (is_free(owner, tag) && atomic_compare_exchange_strong(&j->owner, &owner, tag + 1)) {
+            return j;
         }
     }
-    return mine;
+    return NULL;
 }
 
 static void leave(struct job *j)
@@ -238,17 +179,15 @@ static bool await(struct job *j, uint64_t tag)
     return own_tag() == tag;
 }
 
-static int with_threads(struct fl_range r, unsigned helpers, const struct fl_cpus *cpus,
+static int with_threads(struct fl_range r, unsigned helpers, const struct fl_cpu_ids *cpus,
                         enum fl_crew_kind *out_used)
 {
     uint64_t tag = own_tag();
-    unsigned others;
-    struct job *j = claim(tag, &others);
+    struct job *j = claim(tag);
 
     if (j == NULL) {
         return fl_sys_linux.populate(r);
     }
-    helpers = helpers > others ? helpers - others : 0;
     j->cpus = *cpus;
     atomic_store(&j->busy, 0);
     fl_share_init(&j->share, r, helpers);
@@ -267,7 +206,7 @@ int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allo
 {
     enum fl_crew_kind none, *used = out_used != NULL ? out_used : &none;
     struct fl_range first = {r.base, fl_align_up(r.base + 1, fl_page.huge) - r.base};
-    struct fl_cpus cpus;
+    struct fl_cpu_ids cpus;
     struct fl_share share;
 
     *used = FL_CREW_ALONE;
@@ -283,8 +222,8 @@ int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allo
     /* A filter of the program's own may kill for a thread, as for a ring. A child of vfork makes
      * none. */
     bool alone = fl_sys_is_confined() || fl_home_is_borrowed();
-    unsigned n = alone ? 0 : find_cpus(&cpus);
-    helpers = n > 1 ? (unsigned)fl_min(fl_min(helpers, n - 1), FL_CREW_MOST) : 0;
+    unsigned idle = alone ? 0 : fl_crew_cpus(first.base, &cpus);
+    helpers = (unsigned)fl_min(fl_min(helpers, idle), fl_min(r.len / EACH_LEAST, FL_CREW_MOST));
     if (helpers == 0) {
         return fl_sys_linux.populate(r);
     }

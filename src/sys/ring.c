@@ -37,7 +37,7 @@ static bool is_for_good(int rc)
     return rc == -ENOSYS || rc == -EPERM || rc == -EACCES || rc == -EINVAL || rc == -EOPNOTSUPP;
 }
 
-static bool open_ring(struct crew_ring *c, const struct fl_cpus *cpus)
+static bool open_ring(struct crew_ring *c, const struct fl_cpu_ids *cpus)
 {
     unsigned workers[2] = {c->slots / EACH, c->slots / EACH};
 
@@ -47,7 +47,7 @@ static bool open_ring(struct crew_ring *c, const struct fl_cpus *cpus)
     int rc = io_uring_queue_init(c->slots, &c->ring, 0);
     if (rc == 0) {
         (void)io_uring_ring_dontfork(&c->ring);
-        rc = io_uring_register_iowq_aff(&c->ring, sizeof *cpus, (const cpu_set_t *)cpus->bits);
+        rc = io_uring_register_iowq_aff(&c->ring, sizeof *cpus, (const cpu_set_t *)cpus->word);
         if (rc == 0) {
             rc = io_uring_register_iowq_max_workers(&c->ring, workers);
         }
@@ -137,7 +137,7 @@ static void answers(struct crew_ring *c)
     }
 }
 
-bool fl_ring_work(struct fl_share *s, const struct fl_cpus *cpus)
+bool fl_ring_work(struct fl_share *s, const struct fl_cpu_ids *cpus)
 {
     struct crew_ring c = {.share = s, .slots = EACH * (s->hands - 1)};
     struct io_uring_cqe *cqe;
@@ -166,7 +166,7 @@ bool fl_ring_work(struct fl_share *s, const struct fl_cpus *cpus)
 
 #else
 
-bool fl_ring_work(struct fl_share *s, const struct fl_cpus *cpus)
+bool fl_ring_work(struct fl_share *s, const struct fl_cpu_ids *cpus)
 {
     (void)s;
     (void)cpus;

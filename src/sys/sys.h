@@ -35,6 +35,9 @@ enum fl_sys_advice {
     FL_ADVICE_SPLIT,
 };
 
+/* Helpers: as many as pay. */
+enum { FL_HELPERS_ALL = 255 };
+
 struct fl_sys {
     /* Address space without memory, anywhere: PROT_NONE, MAP_NORESERVE. -ENOMEM. */
     int (*reserve)(size_t len, uintptr_t *out_base);
@@ -363,7 +366,8 @@ enum fl_crew_kind {
 /* Brings every page of `r` into memory, writable, by the caller and up to `helpers` others at the
  * same time.
  *   r         in whole base pages. Below 128 MiB the caller does it alone.
- *   helpers   at most; never more than the CPUs that the thread may use on its node, less its own.
+ *   helpers   at most; never more than CPUs of the range's node are idle that the thread may use,
+ *             nor than the range has 8 MiB.
  *   allowed   the best kind that may be used. A program that has confined itself since boot gets
  *             none.
  *   out_used  who helped; may be NULL.

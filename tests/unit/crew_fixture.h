@@ -16,7 +16,8 @@ void empty(struct fl_range r);
 size_t resident(struct fl_range r);
 /* Is there a ring to be had? By the system call itself. */
 bool has_uring(void);
-/* Two CPUs and MADV_POPULATE_WRITE are there; else says what is not. Reads the page sizes first. */
+/* Two CPUs and MADV_POPULATE_WRITE are there; else says what is not. Reads the page sizes first. From here on the machine
+ * looks idle. */
 bool can_share(const char *test);
 
 #endif
