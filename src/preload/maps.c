@@ -56,6 +56,7 @@ enum {
     TAKING_ADVICE = 1 << MADV_DONTNEED | 1 << MADV_FREE | 1 << MADV_REMOVE | 1 << MADV_PAGEOUT |
                     1 << 24 /* DONTNEED_LOCKED */,
     DROPPING_ADVICE = 1 << MADV_DONTNEED | 1 << 24, /* the kernel splits for MADV_FREE by itself */
+    LOOSE_ADVICE = DROPPING_ADVICE | 1 << MADV_FREE | 1 << MADV_PAGEOUT | 1 << MADV_COLD,
     SHARING_ADVICE = 1 << MADV_DOFORK | 1 << MADV_KEEPONFORK,
     GUARD_INSTALL = 102 /* Linux 6.13 */
 };
@@ -108,6 +109,11 @@ static FL_COLD int judge_advice(const void *p, size_t len, int advice)
 {
     bool takes = is_one_of(advice, TAKING_ADVICE) || advice == GUARD_INSTALL;
 
+    if (is_one_of(advice, LOOSE_ADVICE) &&
+        fl_region_drop_hugetlb(fl_route.region, (struct fl_range){(uintptr_t)p, len},
+                               is_one_of(advice, DROPPING_ADVICE))) {
+        return 0;
+    }
     if ((takes || is_one_of(advice, SHARING_ADVICE)) && is_pinned(p, len)) {
         errno = takes ? EBUSY : errno;
         return takes ? -1 : 0;

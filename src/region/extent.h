@@ -33,8 +33,9 @@ enum fl_content {
 enum fl_left {
     /* Some may be absent: never touched, or free and given back since. They read as zero */
     FL_LEFT_HOLLOW = 1,
-    FL_LEFT_UNSEEN = 2, /* LIVE: how much was touched is looked at when it is freed */
-    FL_LEFT_SPARSE = 4, /* LAZY: by base pages, since little of such blocks is touched */
+    FL_LEFT_UNSEEN = 2,  /* LIVE: how much was touched is looked at when it is freed */
+    FL_LEFT_SPARSE = 4,  /* LAZY: by base pages, since little of such blocks is touched */
+    FL_LEFT_HUGETLB = 8, /* LIVE, CACHED, LAZY: on hugetlb pages, all there; see hugetlb.c */
 };
 
 /* What the kernel was told of the whole huge pages of free memory: see advice.c. Bits. */
@@ -92,6 +93,11 @@ struct fl_extent {
             size_t hard;
             size_t longest; /* bytes of the longest extent in the subtree below. Lock: region */
         };
+        /* With FL_LEFT_HUGETLB. */
+        struct {
+            uintptr_t copy; /* what a child of the fork under way gets; 0: nothing. That thread */
+            _Atomic bool changed; /* the program maps it otherwise. Relaxed: as `handled` */
+        } hugetlb;
         /* LIVE or CACHED, with hardening on. The owner */
         struct fl_hardened {
             size_t asked;  /* bytes that the program asked for */
@@ -101,7 +107,7 @@ struct fl_extent {
         } hardened;
     };
     union {
-        TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the apart list */
+        TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also of the apart, and on hugetlb pages */
         SLIST_ENTRY(fl_extent) spare;  /* UNUSED. Lock: region */
     };
 };

@@ -46,6 +46,9 @@ void fl_region_note_hands(struct fl_region *r, struct fl_range range)
         }
         if (is_in_use(e)) {
             atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+            if ((e->left & FL_LEFT_HUGETLB) != 0) {
+                atomic_store_explicit(&e->hugetlb.changed, true, memory_order_relaxed);
+            }
         }
         at = fl_max(at + fl_page.base, e->base + e->len);
     }
@@ -156,7 +159,10 @@ void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
     }
     atomic_store_explicit(&e->handled, false, memory_order_relaxed);
     r->stats.gives++;
-    fl_region_count_use(r, -(int64_t)e->len);
+    if ((e->left & FL_LEFT_HUGETLB) == 0) { /* those never counted */
+        fl_region_count_use(r, -(int64_t)e->len);
+    }
+    e->left &= (uint8_t)~FL_LEFT_HUGETLB;
     if (!renewed) {
         atomic_store_explicit(&e->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
     } else if (apart) {
@@ -175,7 +181,7 @@ void fl_hands_shrink(struct fl_region *r, struct fl_extent *e, size_t len)
     bool lazy = e->content == FL_CONTENT_LAZY;
     size_t kept = lazy ? fl_align_up(len, fl_page.huge) : len;
 
-    if (kept >= e->len || !fl_touch_disarm(r, e)) {
+    if (kept >= e->len || (e->left & FL_LEFT_HUGETLB) != 0 || !fl_touch_disarm(r, e)) {
         return;
     }
     fl_region_lock(r);

@@ -284,6 +284,12 @@ void fl_stock_advise(struct fl_range range);
  * rest; false: the kernel refuses. settle: then it is FREE, and EMPTY where it can be; or it is nobody's any more. */
 bool fl_hands_renew(struct fl_region *r, const struct fl_extent *e);
 void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed);
+/* A block on hugetlb pages, whole, all of them there and zero. NULL: none is to be had, and ordinary
+ * pages serve. No lock held. */
+struct fl_extent *fl_hugetlb_take(struct fl_region *r, size_t len, size_t align);
+/* The CACHED `e`, whatever it is, is about to be mapped anew. False: later, when copies of it have
+ * been made. Lock: region. */
+bool fl_hugetlb_leave(struct fl_region *r, struct fl_extent *e);
 /* realloc to fewer bytes: its tail goes. No lock held. */
 void fl_hands_shrink(struct fl_region *r, struct fl_extent *e, size_t len);
 

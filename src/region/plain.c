@@ -66,6 +66,12 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     if (len > r->window.all.len || align > r->window.all.len || fl_region_is_absurd(r, len)) {
         return NULL;
     }
+    if (FL_UNLIKELY(r->config.hugetlb_from != 0 && len >= r->config.hugetlb_from)) {
+        struct fl_extent *on_hugetlb = fl_hugetlb_take(r, len, align);
+        if (on_hugetlb != NULL) {
+            return on_hugetlb;
+        }
+    }
     unsigned zone = zero ? NO_ZONE : zone_of(r, own, len);
     struct fl_extent *e = zone != NO_ZONE ? take_plain(r, own, len, align, zone) : NULL;
     return e != NULL ? e : fl_take_long(r, own, len, align, zero);

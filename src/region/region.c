@@ -108,7 +108,9 @@ static void drop_if_lazy(struct fl_region *r, struct fl_extent *e)
 static void take_over(struct fl_region *r, struct fl_extent *e)
 {
     if (FL_UNLIKELY(fl_extent_is_handled(e))) {
-        fl_hands_settle(r, e, fl_hands_renew(r, e));
+        if (fl_hugetlb_leave(r, e)) {
+            fl_hands_settle(r, e, fl_hands_renew(r, e));
+        }
     } else {
         drop_if_lazy(r, e);
         e->hard = e->len;
@@ -252,8 +254,13 @@ static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
 
 static void give_handled(struct fl_region *r, struct fl_extent *e)
 {
+    fl_region_lock(r);
+    bool may = fl_hugetlb_leave(r, e);
+    fl_region_unlock(r);
+    if (!may) {
+        return;
+    }
     bool renewed = fl_hands_renew(r, e);
-
     fl_region_lock(r);
     fl_hands_settle(r, e, renewed);
     fl_region_unlock(r);

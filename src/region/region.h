@@ -79,6 +79,15 @@ struct fl_stock {
 
 enum { FL_LEFT_KINDS = 64 };
 
+/* See hugetlb.c. Lock: region. */
+enum fl_hugetlb_kind { FL_HUGETLB_2M = 1, FL_HUGETLB_1G = 2 };
+struct fl_hugetlb {
+    struct fl_extent_list live; /* blocks on hugetlb pages, and those freed while copies are made */
+    struct fl_extent *copied;   /* the first that the fork under way copies; NULL: there is none */
+    struct fl_extent *freed;    /* meanwhile; a chain by `next` */
+    _Atomic uint32_t forking;   /* 1: a thread copies. Without the lock; others wait on it */
+};
+
 /* See touch.c. */
 enum { FL_TOUCH_SLOTS = 8 };
 enum fl_touch_state {
@@ -143,16 +152,20 @@ enum { FL_EAGER_SHARE = 8 };
 struct fl_region_config {
     size_t stock; /* bytes of the stock at most; 0: a sixty-fourth of the peak */
     bool no_stock;
-    uint64_t tick_ns;  /* of requests and frees where no worker ticks; 0: nothing ages */
-    enum fl_rung rung; /* the best one that may be tried */
-    size_t eager_max;  /* bytes; larger requests are lazy. 0: an eighth of what is available */
-    size_t shelf_from; /* bytes in use, below which nothing waits on shelves; 0: 128 MiB */
-    size_t limit;      /* bytes held populated at most; 0: what fl_memory_look says is left */
-    bool huge;         /* advise huge pages */
-    bool first_touch;  /* large requests get their pages where they are touched, by the worker */
-    bool verbose;      /* say what happens rarely and should be known */
-    bool populate_by_touch; /* without MADV_POPULATE_WRITE */
-    bool may_go_ahead;      /* of touches: another thread's memory would lie where theirs does */
+    uint64_t tick_ns;    /* of requests and frees where no worker ticks; 0: nothing ages */
+    enum fl_rung rung;   /* the best one that may be tried */
+    size_t eager_max;    /* bytes; larger requests are lazy. 0: an eighth of what is available */
+    size_t shelf_from;   /* bytes in use, below which nothing waits on shelves; 0: 128 MiB */
+    size_t limit;        /* bytes held populated at most; 0: what fl_memory_look says is left */
+    bool huge;           /* advise huge pages */
+    bool first_touch;    /* large requests get their pages where they are touched, by the worker */
+    size_t hugetlb_from; /* bytes of the shortest block on hugetlb pages; 0: none is */
+    unsigned hugetlb;    /* bits of enum fl_hugetlb_kind */
+    enum fl_pin_fork hugetlb_fork; /* what children get of such blocks */
+    bool quiet;                    /* say nothing but what ends the process */
+    bool verbose;                  /* say what happens rarely and should be known */
+    bool populate_by_touch;        /* without MADV_POPULATE_WRITE */
+    bool may_go_ahead; /* of touches: another thread's memory would lie where theirs does */
     /* What a request needs from the kernel comes when it is touched, but for what is known to be:
      * see left.c. False: before it is handed out. */
     bool wait_for_touch;
@@ -217,6 +230,7 @@ struct fl_region {
     uint32_t sparse_live;
     struct fl_holes holes;
     struct fl_pieces pieces;
+    struct fl_hugetlb hugetlb;
     struct fl_ahead ahead;
     struct fl_touch touch;
     struct fl_lock moving;        /* see move.c. Rank LEAF */
@@ -417,6 +431,17 @@ void fl_region_note_hands(struct fl_region *r, struct fl_range range);
  * the block comes back as new when it is freed. Threads and the rest as fl_region_note_hands; errno
  * may change.  Cost: a system call for each end that is amid a huge page. */
 void fl_region_note_dropped(struct fl_region *r, struct fl_range range);
+
+/* Around fork(2), outside of fl_region_fork_lock: children get copies of blocks on hugetlb pages.
+ * child: `whole` is what fl_region_fork_child said.  Cost: nothing where there are none; else a
+ * copy of each, some 0.3 s a GiB. */
+void fl_hugetlb_fork_prepare(struct fl_region *r);
+void fl_hugetlb_fork_parent(struct fl_region *r);
+void fl_hugetlb_fork_child(struct fl_region *r, bool whole);
+/* The program gives the pages of `range`, anything, back to the kernel, which does that of hugetlb
+ * pages by the whole page or not at all. True: it lies in a block on such pages, and the call is
+ * done: cleared, where `clear`.  Threads: any.  Signals: safe. */
+bool fl_region_drop_hugetlb(struct fl_region *r, struct fl_range range, bool clear);
 
 /* True inside this thread's critical section: a signal handler that sees it must not call take,
  * give, resize. True as well in a child that has the tables of threads which are not in it

@@ -150,7 +150,8 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
     fl_grant_begin(&g, false, NULL);
     if (FL_UNLIKELY(fl_extent_is_handled(e))) {
         fl_hands_shrink(r, e, len);
-        return len <= e->len;
+        bool wasted = (e->left & FL_LEFT_HUGETLB) != 0 && len < e->len / 2;
+        return len <= e->len && !wasted;
     }
     if (!fl_region_lock_unless_forking(r)) {
         return false;

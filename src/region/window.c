@@ -82,6 +82,7 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     SLIST_INIT(&r->spare);
     TAILQ_INIT(&r->apart);
     TAILQ_INIT(&r->pinned);
+    TAILQ_INIT(&r->hugetlb.live);
     fl_rezero_start(r);
     fl_lock_init(&r->moving, FL_RANK_LEAF);
     fl_look_start(r);

@@ -246,6 +246,9 @@ static void start_region(void)
                        best_rung(disable) == FL_RUNG_MOVE && (disable & FL_DISABLE_NUMA) == 0,
         .may_go_ahead = (disable & (FL_DISABLE_NUMA | FL_DISABLE_WORKER)) == 0,
         .verbose = value[FL_OPTION_log] >= FL_LOG_INFO,
+        .quiet = value[FL_OPTION_log] < FL_LOG_WARN,
+        .hugetlb = (unsigned)value[FL_OPTION_hugetlb],
+        .hugetlb_fork = (enum fl_pin_fork)value[FL_OPTION_hugetlb_fork],
         .stock = value[FL_OPTION_stock],
         .tick_ns = plan_tick_ns(),
         .no_stock = (disable & FL_DISABLE_STOCK) != 0,
@@ -267,6 +270,9 @@ static void start_region(void)
         fl_place_start();
     }
     fl_harden_start(&fl_runtime.region, &fl_runtime.options);
+    if (value[FL_OPTION_hugetlb] != 0 && !fl_harden.on) { /* no guard fits into such a page */
+        fl_runtime.region.config.hugetlb_from = value[FL_OPTION_hugetlb_from];
+    }
     bool told = fl_cpu_is_told();
     fl_route.caches =
         (disable & FL_DISABLE_CACHE) == 0 && !fl_harden.on && (!fl_runtime.numa.active || told);

@@ -17,6 +17,7 @@ static void prepare(void)
 {
     prepared = !fl_region_busy();
     if (prepared) {
+        fl_hugetlb_fork_prepare(&fl_runtime.region); /* first: it may take long */
         fl_heap_fork_lock();
         fl_plan_fork_prepare();
         fl_region_fork_lock(&fl_runtime.region);
@@ -30,6 +31,7 @@ static void in_parent(void)
         fl_region_fork_parent(&fl_runtime.region);
         fl_plan_fork_parent();
         fl_heap_fork_parent();
+        fl_hugetlb_fork_parent(&fl_runtime.region);
         if (fl_route.worker != NULL && atomic_load(&fl_runtime.region.wants_worker)) {
             fl_worker_call(fl_route.worker, false); /* to repair what the child's life splits */
         }
@@ -55,6 +57,9 @@ static void in_child(void)
         whole = fl_plan_fork_child(whole) && whole;
     }
     fl_heap_fork_child(prepared);
+    if (prepared) {
+        fl_hugetlb_fork_child(&fl_runtime.region, whole);
+    }
     if (!whole) {
         give_up();
     }

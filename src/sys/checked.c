@@ -13,6 +13,7 @@
 
 CHECKED(reserve, (size_t len, uintptr_t *out), (len, out))
 CHECKED(map_at, (struct fl_range r), (r))
+CHECKED(map_hugetlb, (struct fl_range r, size_t page), (r, page))
 CHECKED(unmap, (struct fl_range r), (r))
 CHECKED(commit, (struct fl_range r), (r))
 CHECKED(decommit, (struct fl_range r), (r))
@@ -41,6 +42,7 @@ void fl_sys_check_calls(void)
 {
     fl_sys.reserve = checked_reserve;
     fl_sys.map_at = checked_map_at;
+    fl_sys.map_hugetlb = checked_map_hugetlb;
     fl_sys.unmap = checked_unmap;
     fl_sys.commit = checked_commit;
     fl_sys.decommit = checked_decommit;

@@ -69,6 +69,20 @@ static int linux_map_at(struct fl_range r)
     return 0;
 }
 
+/* Without MAP_NORESERVE: what no touch could get is refused here. */
+static int linux_map_hugetlb(struct fl_range r, size_t page)
+{
+    int size = __builtin_ctzl(page) << MAP_HUGE_SHIFT;
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_FIXED | size;
+
+    if (fl_libc.mmap(at(r.base), r.len, PROT_READ | PROT_WRITE, flags, -1, 0) != MAP_FAILED) {
+        return 0;
+    }
+    int rc = -errno;
+    (void)fl_libc.munmap(at(r.base), r.len); /* the kernel may have done so */
+    return rc;
+}
+
 static int linux_unmap(struct fl_range r)
 {
     return fl_libc.munmap(at(r.base), r.len) == 0 ? 0 : -errno;
@@ -391,17 +405,17 @@ static int linux_replace_file(const char *path, const void *data, size_t len)
 /* Written once, for the constant and for the copy that tests overwrite. */
 #define LINUX_TABLE                                                                                \
     {                                                                                              \
-        .reserve = linux_reserve, .map_at = linux_map_at, .unmap = linux_unmap,                    \
-        .commit = linux_commit, .decommit = linux_decommit, .advise = linux_advise,                \
-        .populate = linux_populate, .populate_shared = fl_linux_populate_shared,                   \
-        .program_break = linux_program_break, .remap = linux_remap, .lazy_free = linux_lazy_free,  \
-        .move_begin = fl_linux_move_begin, .move_pages = fl_linux_move_pages,                      \
-        .move_end = fl_linux_move_end, .touch_open = fl_linux_touch_open,                          \
-        .touch_arm = fl_linux_touch_arm, .touch_read = fl_linux_touch_read,                        \
-        .touch_wake = fl_linux_touch_wake, .find_split = fl_linux_find_split,                      \
-        .survey = fl_linux_survey, .touched = fl_linux_touched, .resident = linux_resident,        \
-        .present = fl_linux_present, .name = linux_name, .now_ns = linux_now_ns,                   \
-        .own_ns = linux_own_ns, .read_file = linux_read_file,                                      \
+        .reserve = linux_reserve, .map_at = linux_map_at, .map_hugetlb = linux_map_hugetlb,        \
+        .unmap = linux_unmap, .commit = linux_commit, .decommit = linux_decommit,                  \
+        .advise = linux_advise, .populate = linux_populate,                                        \
+        .populate_shared = fl_linux_populate_shared, .program_break = linux_program_break,         \
+        .remap = linux_remap, .lazy_free = linux_lazy_free, .move_begin = fl_linux_move_begin,     \
+        .move_pages = fl_linux_move_pages, .move_end = fl_linux_move_end,                          \
+        .touch_open = fl_linux_touch_open, .touch_arm = fl_linux_touch_arm,                        \
+        .touch_read = fl_linux_touch_read, .touch_wake = fl_linux_touch_wake,                      \
+        .find_split = fl_linux_find_split, .survey = fl_linux_survey, .touched = fl_linux_touched, \
+        .resident = linux_resident, .present = fl_linux_present, .name = linux_name,               \
+        .now_ns = linux_now_ns, .own_ns = linux_own_ns, .read_file = linux_read_file,              \
         .read_own_file = linux_read_own_file, .folder = linux_folder, .limit = linux_limit,        \
         .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
         .wake = linux_wake, .write = linux_write, .append_file = linux_append_file,                \

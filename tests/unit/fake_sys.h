@@ -14,6 +14,7 @@
 enum fake_slot {
     FAKE_RESERVE,
     FAKE_MAP_AT,
+    FAKE_MAP_HUGETLB,
     FAKE_UNMAP,
     FAKE_COMMIT,
     FAKE_DECOMMIT,
@@ -63,6 +64,7 @@ struct fake {
     bool pretend_populate; /* populate takes note; the kernel fills on touch */
     /* What is given back may have holes: mremap leaves them where map_at is refused after it. */
     bool holes;
+    size_t hugetlb;      /* bytes of the page that map_hugetlb was asked for last */
     bool quiet;          /* no log, no lock */
     size_t move_most;    /* bytes that one move_pages moves before it says -EAGAIN; 0: all */
     unsigned moves_open; /* begun and not ended */

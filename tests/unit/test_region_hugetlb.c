@@ -1,0 +1,226 @@
+/* Blocks on hugetlb pages, on a fake kernel that has as many as a test wants, and refuses what it says. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+
+static const struct fl_region_config config = {.hugetlb_from = MIB(4),
+                                               .hugetlb = FL_HUGETLB_2M,
+                                               .hugetlb_fork = FL_PIN_COPIED,
+                                               .wait_for_touch = true};
+
+static int begin(void **state)
+{
+    (void)state;
+    region_begin(&config);
+    return 0;
+}
+
+static int begin_with_giants(void **state)
+{
+    struct fl_region_config c = config;
+
+    (void)state;
+    c.hugetlb = FL_HUGETLB_2M | FL_HUGETLB_1G;
+    region_begin(&c);
+    return 0;
+}
+
+static bool on_hugetlb(const struct fl_extent *e)
+{
+    return (e->left & FL_LEFT_HUGETLB) != 0;
+}
+
+static void a_block_has_whole_pages_populated_and_counts_as_none_of_ours(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(9));
+    assert_true(on_hugetlb(e));
+    assert_int_equal(e->len, MIB(10));
+    assert_int_equal(fake.hugetlb, MIB(2));
+    assert_int_equal(bytes_there(e), MIB(10));
+    assert_int_equal(stats().in_use_bytes, 0);
+    assert_int_equal(stats().populated_bytes, 0);
+    assert_int_equal(stats().live_extents, 1);
+    assert_false(on_hugetlb(take(MIB(3))));
+    give(e);
+    assert_int_equal(stats().live_extents, 1);
+    assert_int_equal(stats().in_use_bytes, MIB(3));
+    assert_settled();
+    e = take_zeroed(MIB(8));
+    assert_true(on_hugetlb(e) && is_filled(e, 0));
+}
+
+static void giants_where_less_than_an_eighth_is_wasted(void **state)
+{
+    (void)state;
+    fake.pretend_populate = true;
+    assert_int_equal(take(MIB(1000))->len, MIB(1024));
+    assert_int_equal(fake.hugetlb, MIB(1024));
+    assert_int_equal(take(MIB(1100))->len, MIB(1100));
+    assert_int_equal(fake.hugetlb, MIB(2));
+    assert_int_equal(take(MIB(1030))->len, MIB(1030));
+}
+
+/* The map, or what a control group's limit leaves of it: EFAULT is what a touch would have met. */
+static void what_is_refused_lies_on_ordinary_pages(void **state)
+{
+    static const struct {
+        enum fake_slot slot;
+        int rc;
+    } row[] = {{FAKE_MAP_HUGETLB, -ENOMEM},
+               {FAKE_MAP_HUGETLB, -EINVAL},
+               {FAKE_POPULATE, -EFAULT},
+               {FAKE_POPULATE, -ENOMEM}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        fake.rc[row[i].slot] = row[i].rc;
+        struct fl_extent *e = take(MIB(8));
+        fake.rc[row[i].slot] = 0;
+        assert_non_null(e);
+        assert_false(on_hugetlb(e));
+        fill(e, 1);
+        assert_int_equal(stats().live_extents, 1);
+        assert_int_equal(stats().in_use_bytes, MIB(8));
+        assert_settled();
+        give(e);
+        (void)fl_region_purge(&region, 0);
+        assert_settled();
+    }
+    assert_int_equal(fake_purged() % MIB(2), 0);
+}
+
+static void no_size_that_is_not_wanted_is_asked_for(void **state)
+{
+    (void)state;
+    fake.rc[FAKE_MAP_HUGETLB] = -ENOMEM;
+    (void)take(MIB(8));
+    assert_int_equal(fake.count[FAKE_MAP_HUGETLB], 1);
+    (void)take(MIB(2));
+    fl_sys_confine(true);
+    (void)take(MIB(8));
+    fl_sys_confine(false);
+    assert_int_equal(fake.count[FAKE_MAP_HUGETLB], 1);
+}
+
+static void realloc_keeps_what_is_not_wasted(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(8));
+    assert_false(fl_region_resize(&region, e, MIB(10)));
+    assert_null(fl_region_move(&region, e, MIB(10)));
+    assert_true(fl_region_resize(&region, e, MIB(5)));
+    assert_int_equal(e->len, MIB(8));
+    assert_false(fl_region_resize(&region, e, MIB(3)));
+    give(e);
+    assert_settled();
+}
+
+static void pages_that_a_program_gives_back_are_cleared(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(8));
+    fill(e, 1);
+    struct fl_range part = {e->base + KIB(4), MIB(2)}, beyond = {e->base + MIB(7), MIB(2)};
+    assert_true(fl_region_drop_hugetlb(&region, part, false));
+    assert_true(is_filled(e, 1));
+    assert_true(fl_region_drop_hugetlb(&region, part, true));
+    assert_int_equal(bytes(e)[KIB(4) - 1], 1);
+    assert_int_equal(bytes(e)[KIB(4)], 0);
+    assert_int_equal(bytes(e)[KIB(4) + MIB(2) - 1], 0);
+    assert_int_equal(bytes(e)[KIB(4) + MIB(2)], 1);
+    assert_false(fl_region_drop_hugetlb(&region, beyond, true));
+    struct fl_extent *other = take(MIB(2));
+    assert_false(fl_region_drop_hugetlb(&region, fl_extent_range(other), true));
+    fl_region_note_hands(&region, part); /* say, part of it is mapped read-only */
+    assert_false(fl_region_drop_hugetlb(&region, part, true));
+}
+
+static struct fl_extent *block;
+
+static int fork_around(int (*child)(void))
+{
+    fl_hugetlb_fork_prepare(&region);
+    int status = fork_with(child);
+    fl_hugetlb_fork_parent(&region);
+    return status;
+}
+
+static int has_its_own(void)
+{
+    fl_hugetlb_fork_child(&region, fl_region_fork_child(&region, NULL));
+    bool well = !on_hugetlb(block) && is_filled(block, 1);
+    fill(block, 2);
+    give(block);
+    return well && stats().in_use_bytes == 0 ? 0 : 1;
+}
+
+static void a_child_has_a_copy_and_the_parent_what_it_had(void **state)
+{
+    (void)state;
+    block = take(MIB(8));
+    fill(block, 1);
+    size_t mapped = fake_mapped();
+    assert_int_equal(fork_around(has_its_own), 0);
+    assert_true(on_hugetlb(block) && is_filled(block, 1));
+    assert_int_equal(fake_mapped(), mapped);
+    assert_int_equal(fake_kept_from_child(fl_extent_range(block)), 0);
+    give(block);
+    assert_settled();
+}
+
+static int inherits(void)
+{
+    fl_hugetlb_fork_child(&region, fl_region_fork_child(&region, NULL));
+    return on_hugetlb(block) && is_filled(block, 1) ? 0 : 1;
+}
+
+static void without_memory_for_a_copy_it_inherits(void **state)
+{
+    (void)state;
+    block = take(MIB(8));
+    fill(block, 1);
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8192 kB\n");
+    assert_int_equal(fork_around(inherits), 0);
+    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 14680064 kB\n");
+    fake.rc[FAKE_RESERVE] = -ENOMEM;
+    assert_int_equal(fork_around(inherits), 0);
+    fake.rc[FAKE_RESERVE] = 0;
+    fl_region_note_hands(&region, fl_extent_range(block));
+    assert_int_equal(fork_around(inherits), 0);
+    assert_int_equal(fake_kept_from_child(fl_extent_range(block)), 0);
+}
+
+static void freed_while_a_copy_is_made_it_goes_afterwards(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(8)), *other = take(MIB(8));
+    fl_hugetlb_fork_prepare(&region);
+    give(e);
+    assert_int_equal(bytes_there(e), MIB(8));
+    struct fl_extent *late = take(MIB(8));
+    fl_hugetlb_fork_parent(&region);
+    assert_int_equal(stats().live_extents, 2);
+    give(late);
+    give(other);
+    assert_int_equal(stats().live_extents, 0);
+    assert_settled();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_block_has_whole_pages_populated_and_counts_as_none_of_ours, begin),
+        cmocka_unit_test_setup(giants_where_less_than_an_eighth_is_wasted, begin_with_giants),
+        cmocka_unit_test_setup(what_is_refused_lies_on_ordinary_pages, begin),
+        cmocka_unit_test_setup(no_size_that_is_not_wanted_is_asked_for, begin),
+        cmocka_unit_test_setup(realloc_keeps_what_is_not_wasted, begin),
+        cmocka_unit_test_setup(pages_that_a_program_gives_back_are_cleared, begin),
+        cmocka_unit_test_setup(a_child_has_a_copy_and_the_parent_what_it_had, begin),
+        cmocka_unit_test_setup(without_memory_for_a_copy_it_inherits, begin),
+        cmocka_unit_test_setup(freed_while_a_copy_is_made_it_goes_afterwards, begin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
