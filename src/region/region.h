@@ -1,7 +1,7 @@
 /* The window and its extents: who has which base pages, what is populated, what goes back to the
  * kernel.
  *
- * Left to others: which requests come here (alloc/), when to purge (uffd/), which node (later).
+ * Left to others: which requests come here (alloc/), when to purge (uffd/), which node (numa/).
  * State: struct fl_region, one a process, under its one lock (rank REGION) but for what is marked
  * atomic. Descriptors are out of band and type-stable: once made, their memory stays readable for
  * ever, so a stale pointer to one may be read (never trusted) without the lock.
@@ -23,6 +23,7 @@
 #define FL_REGION_REGION_H
 
 #include "core/core.h"
+#include "numa/numa.h"
 #include "region/ahead.h"
 #include "region/cache.h"
 #include "region/extent.h"
@@ -33,7 +34,6 @@
 #include "region/residency.h"
 #include "region/shelf.h"
 #include "region/tree.h"
-#include "region/zone.h"
 #include "stats/stats.h"
 
 /* Lock: region. */

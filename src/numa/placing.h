@@ -1,11 +1,11 @@
-/* Zones: where the memory behind addresses comes from. Included by region.h.
+/* Zones: where the memory behind addresses comes from. Included by numa.h.
  *
  * Addresses are divided by where the memory behind them comes from, so that no extent has to know where each page of it lies, and what
  * is free of one node is found without a look at others. A zone is a number; on a machine with one node there is one, 0, and
  * nothing is asked of anybody. Else, with N nodes: i is node i's; N + i what programs touched, all of it on node i; 2 N what they
  * touch, or touched on several; then pages in turns over nodes (FL_SPREADS such sets); the last: addresses that are no zone's yet. */
-#ifndef FL_REGION_ZONE_H
-#define FL_REGION_ZONE_H
+#ifndef FL_NUMA_PLACING_H
+#define FL_NUMA_PLACING_H
 
 #include "core/core.h"
 
