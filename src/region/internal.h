@@ -23,14 +23,6 @@ void fl_region_unlock(struct fl_region *r);
 /* The calling thread is in no other critical section than the one of the region's lock. */
 bool fl_region_is_outer(void);
 
-/* The calling thread has something out of the tables, and will put it back: an extent apart, pages
- * of the stock, a chunk. A signal handler may fork meanwhile, for no lock is held; then the child
- * must leave the tables as they are, since the interrupted call goes on there too. They nest. */
-void fl_unsettled_begin(void);
-void fl_unsettled_end(void);
-bool fl_unsettled(void);
-void fl_unsettled_none(void);
-
 /* At least `n` spare descriptors; -ENOMEM when no more are to be had. */
 int fl_extent_reserve(struct fl_region *r, size_t n);
 /* Are the descriptors up to that one mapped by now? The program's threads map what the worker may

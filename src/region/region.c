@@ -8,54 +8,14 @@ enum { USES_A_LOOK = 512 }; /* at what may wait on shelves */
 enum { ABSURD_SHARE = 8 };  /* times the machine's memory: no request is served from there on */
 static const size_t resident_piece = (size_t)16 << 20; /* bytes */
 
-static _Thread_local int busy;      /* depth of this thread's critical sections */
-static _Thread_local int unsettled; /* see fl_unsettled_begin */
-
-bool fl_region_busy(void)
-{
-    return busy != 0 || !fl_home_is_here();
-}
-
 bool fl_region_is_outer(void)
 {
-    return busy == 1;
+    return fl_busy_depth == 1;
 }
 
 bool fl_region_is_closed(const struct fl_region *r)
 {
     return fl_region_busy() || atomic_load_explicit(&r->forking, memory_order_relaxed) != 0;
-}
-
-void fl_region_enter(void)
-{
-    busy++;
-    atomic_signal_fence(memory_order_seq_cst); /* a handler from here on sees busy */
-}
-
-void fl_region_leave(void)
-{
-    atomic_signal_fence(memory_order_seq_cst);
-    busy--;
-}
-
-void fl_unsettled_begin(void)
-{
-    unsettled++;
-}
-
-void fl_unsettled_end(void)
-{
-    unsettled--;
-}
-
-bool fl_unsettled(void)
-{
-    return unsettled != 0;
-}
-
-void fl_unsettled_none(void)
-{
-    unsettled = 0;
 }
 
 /* The lock is held. */

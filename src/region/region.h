@@ -418,17 +418,24 @@ void fl_region_note_hands(struct fl_region *r, struct fl_range range);
  * may change.  Cost: a system call for each end that is amid a huge page. */
 void fl_region_note_dropped(struct fl_region *r, struct fl_range range);
 
-/* True inside this thread's critical section: a signal handler that sees it must not call take,
- * give, resize. True as well in a child that has the tables of threads which are not in it
- * (fl_home_is_here). */
-bool fl_region_busy(void);
+/* See fl_is_busy: a signal handler that sees it must not call take, give, resize. */
+static inline bool fl_region_busy(void)
+{
+    return fl_is_busy();
+}
 
 /* The same, or another thread forks at this moment: what can go elsewhere does not wait for it. */
 bool fl_region_is_closed(const struct fl_region *r);
 
 /* Begin and end of a critical section; they nest. */
-void fl_region_enter(void);
-void fl_region_leave(void);
+static inline void fl_region_enter(void)
+{
+    fl_busy_begin();
+}
+static inline void fl_region_leave(void)
+{
+    fl_busy_end();
+}
 
 /* Around fork(2): lock before it, parent after it. Other threads take the locks over when that
  * lasts (sys/lock.c). child: `survivor` is the forking thread's cache, or NULL; false when another
