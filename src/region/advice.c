@@ -116,7 +116,7 @@ static struct fl_extent *claim_shown(struct fl_region *r, uint32_t age)
         {
             bool due = (e->advised & FL_ADVISED_ALL_HID) == 0 && fl_extent_is_aged(r, e, age);
             if (due && (is_hidden(e) || !full)) {
-                return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim(r, e, SIZE_MAX) : NULL;
+                return fl_extent_reserve(&r->space, 2) == 0 ? fl_apart_claim(r, e, SIZE_MAX) : NULL;
             }
         }
     }

@@ -4,7 +4,7 @@
 #ifndef FL_REGION_AHEAD_H
 #define FL_REGION_AHEAD_H
 
-#include "region/extent.h"
+#include "space/space.h"
 
 enum { FL_AHEAD_SLOTS = 8 };
 

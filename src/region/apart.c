@@ -9,7 +9,7 @@ static struct fl_extent *make_edge(struct fl_region *r, struct fl_range edge,
     if (edge.len == 0) {
         return NULL;
     }
-    struct fl_extent *e = fl_extent_new(r, edge, of->content, of->zone);
+    struct fl_extent *e = fl_extent_make(r, edge, of->content, of->zone);
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&of->epoch, memory_order_relaxed),
                           memory_order_relaxed);
     e->hard = fl_min(edge.len, of->hard);
@@ -72,7 +72,7 @@ struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
     e->zeroed = fl_range_common(part, e->zeroed);
     e->holes -= in_head + in_tail;
     e->spent = false;
-    fl_extent_publish(r, e);
+    fl_extent_publish(&r->space, e);
     fl_apart_put(r, e);
     e->advised = fl_advice_of_part(e->advised, part);
     return e;

@@ -69,13 +69,13 @@ static struct fl_cache *make(struct fl_region *r)
 {
     size_t slots =
         (sizeof(struct fl_cache) + sizeof(struct fl_extent) - 1) / sizeof(struct fl_extent);
-    size_t index = r->descriptors_used + 1;
+    size_t index = r->space.descriptors.used + 1;
 
-    if (!fl_extent_map(r, index + slots - 1)) {
+    if (!fl_extent_map(&r->space, index + slots - 1)) {
         return NULL;
     }
-    r->descriptors_used += slots;
-    struct fl_cache *c = (struct fl_cache *)(r->descriptors.all.base +
+    r->space.descriptors.used += slots;
+    struct fl_cache *c = (struct fl_cache *)(r->space.descriptors.span.all.base +
                                              index * sizeof(struct fl_extent)); /* NOLINT */
     atomic_store_explicit(&c->owned, true, memory_order_relaxed);
     c->next = r->caches;

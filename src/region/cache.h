@@ -2,7 +2,7 @@
 #ifndef FL_REGION_CACHE_H
 #define FL_REGION_CACHE_H
 
-#include "region/extent.h"
+#include "space/space.h"
 #include "stats/stats.h"
 
 struct fl_region;

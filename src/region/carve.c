@@ -60,7 +60,7 @@ static struct fl_range part_of(const struct fl_extent *e, uintptr_t start, uintp
 /* The FREE neighbour behind `e` that the request reaches into; NULL behind the last. */
 static struct fl_extent *next_of(struct fl_region *r, const struct fl_extent *e, uintptr_t end)
 {
-    return e->base + e->len < end ? fl_extent_free_at(r, e->base + e->len, e->zone) : NULL;
+    return e->base + e->len < end ? fl_extent_free_at(&r->space, e->base + e->len, e->zone) : NULL;
 }
 
 static bool is_empty(const struct fl_extent *e)
@@ -96,13 +96,13 @@ bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, si
     struct fl_extent **last = &g->held;
 
     begin(g, (struct fl_range){start, len});
-    if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
+    if (fl_pagemap_reach(&r->space, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
         return false;
     }
     r->exempt += g->exempt;
     for (struct fl_extent *next; e != NULL; e = next) {
         struct fl_range part = part_of(e, start, end);
-        if (fl_extent_reserve(r, 2) != 0) {
+        if (fl_extent_reserve(&r->space, 2) != 0) {
             fl_lock_permit_calls(true);
             fl_advice_show(g);
             fl_lock_permit_calls(false);
@@ -124,7 +124,7 @@ static void unmap_upto(struct fl_region *r, const struct fl_grant *g, const stru
 {
     for (const struct fl_extent *e = g->held; e != end; e = e->next) {
         if (is_empty(e)) {
-            (void)fl_vspace_decommit(&r->window, fl_extent_range(e));
+            (void)fl_vspace_decommit(&r->space.window, fl_extent_range(e));
         }
     }
 }
@@ -213,7 +213,7 @@ bool fl_carve_map(struct fl_region *r, struct fl_grant *g)
         return true;
     }
     int rc = map(r, g);
-    if (rc == 0 && fl_extent_reserve(r, 2) == 0) { /* for what is new on both sides */
+    if (rc == 0 && fl_extent_reserve(&r->space, 2) == 0) { /* for what is new on both sides */
         return true;
     }
     if (rc == 0) {
@@ -230,7 +230,7 @@ static void put_fringe(struct fl_region *r, const struct fl_grant *g, const stru
     struct fl_range range = {from, to - from};
 
     if (range.len != 0) {
-        struct fl_extent *e = fl_extent_new(r, range, FL_CONTENT_POPULATED, live->zone);
+        struct fl_extent *e = fl_extent_make(r, range, FL_CONTENT_POPULATED, live->zone);
         if (g->from_free == 0) { /* no page that anybody has written to comes here */
             e->zeroed = range;
         }
@@ -248,7 +248,7 @@ static void use_up(struct fl_region *r, struct fl_grant *g, struct fl_extent *e)
         note_holes(r, g, fl_extent_range(e));
     }
     fl_apart_take(r, e);
-    fl_extent_drop(r, e);
+    fl_extent_drop(&r->space, e);
 }
 
 static struct fl_extent *hand_out(struct fl_region *r, struct fl_extent *live,
@@ -256,7 +256,7 @@ static struct fl_extent *hand_out(struct fl_region *r, struct fl_extent *live,
 {
     atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
     live->left = fl_left_of(r, g);
-    fl_extent_lay_waypoints(r, live);
+    fl_extent_lay_waypoints(&r->space, live);
     return live;
 }
 
@@ -277,7 +277,7 @@ struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_grant *g)
     if (g->on_touch) {
         g->nfresh = 0;
     }
-    struct fl_extent *live = hand_out(r, fl_extent_new(r, g->live, FL_CONTENT_POPULATED, zone), g);
+    struct fl_extent *live = hand_out(r, fl_extent_make(r, g->live, FL_CONTENT_POPULATED, zone), g);
     put_fringe(r, g, live, front, g->live.base);
     put_fringe(r, g, live, end, cut);
     return live;
@@ -305,10 +305,10 @@ struct fl_extent *fl_carve_front(struct fl_region *r, struct fl_extent *e, size_
     uint8_t left = e->left != 0 ? FL_LEFT_HOLLOW : 0;
 
     fl_fit_shorten(r, e, len);
-    struct fl_extent *live = fl_extent_new(r, part, FL_CONTENT_POPULATED, zone);
+    struct fl_extent *live = fl_extent_make(r, part, FL_CONTENT_POPULATED, zone);
     atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
     live->left = left;
-    fl_extent_lay_waypoints(r, live);
+    fl_extent_lay_waypoints(&r->space, live);
     return live;
 }
 

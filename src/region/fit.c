@@ -169,8 +169,8 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
 {
     bool empty = e->content == FL_CONTENT_EMPTY;
     unsigned zone = empty ? fl_zone_when_empty(r, e->zone) : e->zone;
-    struct fl_extent *before = fl_extent_free_before(r, e->base, zone);
-    struct fl_extent *after = fl_extent_free_at(r, e->base + e->len, zone);
+    struct fl_extent *before = fl_extent_free_before(&r->space, e->base, zone);
+    struct fl_extent *after = fl_extent_free_at(&r->space, e->base + e->len, zone);
 
     e->zone = (uint8_t)zone;
     e->left = empty ? 0 : e->left & FL_LEFT_HOLLOW;
@@ -195,15 +195,15 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
         absorb(r, e, after);
     }
     atomic_store_explicit(&e->state, FL_EXTENT_FREE, memory_order_relaxed);
-    fl_extent_publish(r, e);
+    fl_extent_publish(&r->space, e);
     if (seat != NULL) {
         fl_tree_replace(tree_of(r, e), seat, e);
-        fl_extent_drop(r, seat);
+        fl_extent_drop(&r->space, seat);
     } else {
         fl_tree_insert(tree_of(r, e), e);
     }
     if (before != NULL && after != NULL) {
-        fl_extent_drop(r, after);
+        fl_extent_drop(&r->space, after);
     }
     enter(r, e);
     return e;
@@ -231,7 +231,7 @@ void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     if (len == e->len) {
         fl_fit_remove(r, e);
-        fl_extent_drop(r, e);
+        fl_extent_drop(&r->space, e);
         return;
     }
     count_huge(r, e, -1);
@@ -241,18 +241,11 @@ void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len)
     e->hard = fl_min(e->hard, e->len);
     e->zeroed = fl_range_common(fl_extent_range(e), e->zeroed);
     fl_tree_note_shorter(e);
-    fl_extent_publish_base(r, e);
+    fl_extent_publish_base(&r->space, e);
     if (e->queue == (uint8_t)fl_fit_queue_of(r, e)) { /* it is no younger than it was */
         count_huge(r, e, 1);
         return;
     }
     unlist(r, e);
     fl_fit_enqueue(r, e);
-}
-
-struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t align)
-{
-    size_t want = len + (align - fl_page.base); /* holds an aligned piece wherever it begins */
-
-    return want < len ? NULL : fl_tree_first(tree, want);
 }

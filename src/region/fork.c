@@ -25,7 +25,7 @@ void fl_fork_undo(struct fl_region *r, struct fl_extent *e)
         /* Under a filter that has come since the mark was made, a new map takes the old one's
          * place. */
         bool anew =
-            rc != 0 && fl_sys_is_confined() && fl_vspace_decommit(&r->window, inner(e)) == 0;
+            rc != 0 && fl_sys_is_confined() && fl_vspace_decommit(&r->space.window, inner(e)) == 0;
         if (anew || rc == -ENOMEM) { /* -ENOMEM: a child that no handler was told of */
             (void)fl_zone_commit(r, inner(e), r->config.huge, e->zone);
         }
@@ -74,7 +74,7 @@ void fl_region_fork_lock(struct fl_region *r)
     atomic_fetch_add_explicit(&r->forking, 1, memory_order_relaxed);
     fl_lock_acquire(&r->look.lock);
     fl_region_lock(r);
-    if (!r->window.reserved) {
+    if (!r->space.window.reserved) {
         fl_lock_permit_calls(true); /* the process stands still anyway */
         keep_from_child(r);
         fl_lock_permit_calls(false);
@@ -112,14 +112,14 @@ static void give_up_apart(struct fl_region *r)
     struct fl_extent *e;
 
     while ((e = TAILQ_FIRST(&r->apart)) != NULL) {
-        bool ours = e->content != FL_CONTENT_EMPTY || r->window.reserved;
+        bool ours = e->content != FL_CONTENT_EMPTY || r->space.window.reserved;
         if (is_piece(e)) {
             e->left |= FL_LEFT_HOLLOW;
             if (inner(e).len != 0) { /* what it was cut from may have been hidden */
                 (void)fl_sys.advise(inner(e), FL_ADVICE_DUMP);
             }
             fl_apart_return(r, e, false);
-        } else if (ours && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
+        } else if (ours && fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0) {
             fl_apart_return(r, e, true);
         } else { /* neither is sure: nobody gets these addresses any more */
             size_t had = fl_extent_populated(e);
@@ -139,7 +139,7 @@ static void note_absent_of(struct fl_region *r, struct fl_zone *z)
         if ((e->advised & FL_ADVISED_NO_FORK) == 0) {
             continue;
         }
-        if (fl_extent_reserve(r, 2) != 0) { /* then all of it is lost to us */
+        if (fl_extent_reserve(&r->space, 2) != 0) { /* then all of it is lost to us */
             fl_fit_remove(r, e);
             atomic_store_explicit(&e->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
             continue;

@@ -23,7 +23,7 @@ static bool is_in_use(const struct fl_extent *e)
 /* The part of what is anything where extents are. */
 static struct fl_range among_extents(const struct fl_region *r, struct fl_range range)
 {
-    struct fl_range extents = {r->first, fl_range_end(r->window.all) - r->first};
+    struct fl_range extents = {r->space.first, fl_range_end(r->space.window.all) - r->space.first};
     uintptr_t end = range.len < UINTPTR_MAX - range.base ? fl_range_end(range) : UINTPTR_MAX;
 
     return fl_range_common((struct fl_range){range.base, end - range.base}, extents);
@@ -35,12 +35,12 @@ void fl_region_note_hands(struct fl_region *r, struct fl_range range)
 
     for (uintptr_t at = rest.base; at < fl_range_end(rest);) {
         struct fl_extent *outer;
-        const struct fl_inner *in = fl_inner_around(r, at, &outer);
+        const struct fl_inner *in = fl_inner_around(&r->space, at, &outer);
         if (in != NULL) {
             at = fl_inner_note_hands(in, outer, (struct fl_range){at, fl_range_end(rest) - at});
             continue;
         }
-        struct fl_extent *e = fl_extent_around(r, at);
+        struct fl_extent *e = fl_extent_around(&r->space, at);
         if (e == NULL) { /* beyond the last block, or not the program's */
             return;
         }
@@ -90,7 +90,7 @@ bool fl_hands_renew(struct fl_region *r, const struct fl_extent *e)
     struct fl_range all = fl_extent_range(e), inner = fl_range_inner(all, fl_page.huge);
     uintptr_t end = fl_range_end(all);
 
-    if (fl_vspace_decommit(&r->window, all) != 0) {
+    if (fl_vspace_decommit(&r->space.window, all) != 0) {
         return false;
     }
     if (inner.len == 0) {
@@ -122,7 +122,7 @@ static void put_edge(struct fl_region *r, uintptr_t base, uintptr_t end, unsigne
 {
     if (end > base) {
         (void)fl_fit_insert(
-            r, fl_extent_new(r, (struct fl_range){base, end - base}, FL_CONTENT_POPULATED, zone));
+            r, fl_extent_make(r, (struct fl_range){base, end - base}, FL_CONTENT_POPULATED, zone));
     }
 }
 
@@ -146,7 +146,7 @@ static void put_apart(struct fl_region *r, struct fl_extent *e, struct fl_range 
 void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
 {
     struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
-    bool apart = renewed && inner.len != 0 && fl_extent_reserve(r, 2) == 0;
+    bool apart = renewed && inner.len != 0 && fl_extent_reserve(&r->space, 2) == 0;
 
     fl_left_note_gone(r, e);
     if (renewed && !apart && inner.len != 0) { /* no descriptors: then it stays one */
@@ -179,15 +179,15 @@ void fl_hands_shrink(struct fl_region *r, struct fl_extent *e, size_t len)
         return;
     }
     fl_region_lock(r);
-    bool may = fl_extent_reserve(r, 1) == 0;
+    bool may = fl_extent_reserve(&r->space, 1) == 0;
     struct fl_extent *tail = NULL;
     if (may) {
-        tail =
-            fl_extent_new(r, (struct fl_range){e->base + kept, e->len - kept}, e->content, e->zone);
+        tail = fl_extent_make(r, (struct fl_range){e->base + kept, e->len - kept}, e->content,
+                              e->zone);
         atomic_store_explicit(&tail->state, FL_EXTENT_CACHED, memory_order_relaxed);
         atomic_store_explicit(&tail->handled, true, memory_order_relaxed);
         e->len = kept;
-        fl_extent_publish(r, e);
+        fl_extent_publish(&r->space, e);
         r->stats.takes++;
     }
     fl_region_unlock(r);

@@ -25,23 +25,24 @@ static uint64_t *group_of(const struct fl_region *r, uintptr_t addr)
 {
     uint64_t *table = (uint64_t *)r->holes.span.all.base; /* NOLINT(performance-no-int-to-ptr) */
 
-    return table + (addr - r->base) / group_bytes() * group_words();
+    return table + (addr - r->space.base) / group_bytes() * group_words();
 }
 
 static uint64_t huge_bit(const struct fl_region *r, uintptr_t addr)
 {
-    return (uint64_t)1 << ((addr - r->base) / fl_page.huge % GROUP_HUGE);
+    return (uint64_t)1 << ((addr - r->space.base) / fl_page.huge % GROUP_HUGE);
 }
 
 static struct fl_range reached(const struct fl_region *r)
 {
     /* acquire: pairs with fl_holes_reach */
-    return (struct fl_range){r->base, atomic_load_explicit(&r->holes.reach, memory_order_acquire)};
+    return (struct fl_range){r->space.base,
+                             atomic_load_explicit(&r->holes.reach, memory_order_acquire)};
 }
 
 static bool is_reached(const struct fl_region *r, uintptr_t addr)
 {
-    return addr - r->base < reached(r).len;
+    return addr - r->space.base < reached(r).len;
 }
 
 /* Right behind the descriptors, where nobody else is either; anywhere, where the window is
@@ -49,17 +50,17 @@ static bool is_reached(const struct fl_region *r, uintptr_t addr)
 static bool make(struct fl_region *r)
 {
     static const char name[] = "faultless:holes";
-    struct fl_range place = {fl_range_end(r->descriptors.all),
-                             fl_holes_table_len(r->window.all.len)};
+    struct fl_range place = {fl_range_end(r->space.descriptors.span.all),
+                             fl_holes_table_len(r->space.window.all.len)};
     struct fl_vspace span = {.all = place, .name = name};
 
-    if (r->window.reserved) {
+    if (r->space.window.reserved) {
         span.reserved = true;
         if (fl_sys.reserve(place.len, &span.all.base) != 0) {
             return false;
         }
     }
-    span.mapped = r->descriptors.mapped;
+    span.mapped = r->space.descriptors.span.mapped;
     fl_region_lock(r);
     r->holes.span = span;
     fl_region_unlock(r);
@@ -81,7 +82,7 @@ bool fl_holes_reach(struct fl_region *r, uintptr_t end)
     if (done || atomic_exchange(&h->making, true)) {
         return done;
     }
-    size_t groups = (end - r->base + group_bytes() - 1) / group_bytes();
+    size_t groups = (end - r->space.base + group_bytes() - 1) / group_bytes();
     done = is_reached(r, end - 1); /* by who was at it until now */
     if (done) {
         atomic_store(&h->making, false);
@@ -148,7 +149,7 @@ static uintptr_t stride_end(const struct fl_region *r, uintptr_t addr)
 {
     size_t unit = *group_of(r, addr) == 0 ? group_bytes() : fl_page.huge;
 
-    return r->base + ((addr - r->base) / unit + 1) * unit;
+    return r->space.base + ((addr - r->space.base) / unit + 1) * unit;
 }
 
 uintptr_t fl_holes_first_split(const struct fl_region *r, struct fl_range range)
@@ -181,7 +182,7 @@ struct fl_range fl_holes_next_split(const struct fl_region *r, struct fl_range r
 /* Within one huge page. Returns base pages. */
 static size_t change_pages(struct fl_region *r, struct fl_range part, enum change how)
 {
-    size_t page = (part.base - r->base) % group_bytes() >> fl_page.shift;
+    size_t page = (part.base - r->space.base) % group_bytes() >> fl_page.shift;
     size_t end = page + (part.len >> fl_page.shift), changed = 0;
     uint64_t *bits = group_of(r, part.base) + GROUP_HEAD;
 

@@ -9,18 +9,18 @@
  * there was before goes to the spare ones. */
 static int make_room(struct fl_region *r, struct fl_inner *in, size_t granules)
 {
-    size_t index = r->descriptors_used + 1;
+    size_t index = r->space.descriptors.used + 1;
 
-    if (index + granules > UINT32_MAX || !fl_extent_map(r, index + granules - 1)) {
+    if (index + granules > UINT32_MAX || !fl_extent_map(&r->space, index + granules - 1)) {
         return -ENOMEM;
     }
-    r->descriptors_plain += in->room;
+    r->space.descriptors.plain += in->room;
     if (in->room != 0) {
-        fl_extent_drop_row(r, in->block, in->room);
+        fl_extent_drop_row(&r->space, in->block, in->room);
     }
-    fl_extent_skip(r, granules);
-    in->block =
-        (struct fl_extent *)r->descriptors.all.base + index; /* NOLINT(performance-no-int-to-ptr) */
+    fl_extent_skip(&r->space, granules);
+    in->block = (struct fl_extent *)r->space.descriptors.span.all.base +
+                index; /* NOLINT(performance-no-int-to-ptr) */
     in->room = granules;
     return 0;
 }
@@ -37,7 +37,7 @@ static void make_block(struct fl_region *r, struct fl_inner *in, uintptr_t base,
     e->life = 0;
     atomic_store_explicit(&e->handled, false, memory_order_relaxed);
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
-    fl_extent_publish(r, e);
+    fl_extent_publish(&r->space, e);
 }
 
 /* Those of `part`, whole huge pages without a block. No lock held: it is had for one huge page at a time. */
@@ -86,8 +86,8 @@ static void enlist(struct fl_region *r, struct fl_inner *in)
 {
     if (!in->listed) {
         in->listed = true;
-        in->next = r->inners;
-        r->inners = in;
+        in->next = r->space.inners;
+        r->space.inners = in;
     }
 }
 
@@ -190,12 +190,12 @@ void fl_inner_warm(struct fl_region *r, struct fl_range blocks, struct fl_range 
     if (whole.len != 0) {
         (void)fl_sys.populate(whole);
     }
-    fl_pagemap_populate(r, part);
+    fl_pagemap_populate(&r->space, part);
 }
 
 int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
-    if (fl_extent_is_pinned(in->outer) || fl_vspace_decommit(&r->window, part) != 0) {
+    if (fl_extent_is_pinned(in->outer) || fl_vspace_decommit(&r->space.window, part) != 0) {
         return -EBUSY;
     }
     int rc = fl_zone_commit(r, part, r->config.huge, in->outer->zone);
@@ -255,7 +255,7 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
     bool moved = e != NULL && move_part(r, part, e->base, e->zone) == part.len;
 
     if (e != NULL) {
-        bool gone = !moved && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
+        bool gone = !moved && fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
         (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
         fl_region_lock(r);
         e->content = gone ? FL_CONTENT_EMPTY : FL_CONTENT_LAZY;
@@ -278,7 +278,7 @@ void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner 
 {
     size_t filled = outer->zeroed.len;
     bool part = filled != outer->len;
-    bool gone = part && fl_vspace_decommit(&r->window, fl_extent_range(outer)) == 0;
+    bool gone = part && fl_vspace_decommit(&r->space.window, fl_extent_range(outer)) == 0;
 
     (void)fl_extent_claim(outer, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     fl_region_lock(r);
@@ -286,7 +286,7 @@ void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner 
         in->outer = NULL;
     }
     outer->zeroed.len = 0;
-    fl_extent_publish(r, outer); /* it is found by its address again */
+    fl_extent_publish(&r->space, outer); /* it is found by its address again */
     if (part) {
         r->stats.in_use += outer->len - filled; /* until it is given, which is no peak */
         r->populated_bytes += gone ? -filled : outer->len - filled;
@@ -304,7 +304,8 @@ void fl_inner_close(struct fl_region *r, struct fl_inner *in)
 
 bool fl_inner_has_memory(const struct fl_region *r, unsigned zone)
 {
-    for (const struct fl_inner *in = r->inners; in != NULL && r->lend != NULL; in = in->next) {
+    for (const struct fl_inner *in = r->space.inners; in != NULL && r->lend != NULL;
+         in = in->next) {
         const struct fl_extent *outer = in->outer;
         if (outer != NULL && outer->zone == zone && outer->zeroed.len != 0) {
             return true;
@@ -313,33 +314,9 @@ bool fl_inner_has_memory(const struct fl_region *r, unsigned zone)
     return false;
 }
 
-struct fl_inner *fl_inner_around(struct fl_region *r, uintptr_t addr, struct fl_extent **out_outer)
-{
-    for (struct fl_inner *in = r->inners; in != NULL; in = in->next) {
-        struct fl_extent *outer = in->outer;
-        if (outer != NULL && addr - outer->base < outer->len) {
-            *out_outer = outer;
-            return in;
-        }
-    }
-    return NULL;
-}
-
 static bool is_used(const struct fl_extent *e)
 {
     return atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED;
-}
-
-struct fl_extent *fl_inner_block(const struct fl_inner *in, const struct fl_extent *outer,
-                                 uintptr_t addr)
-{
-    size_t i = fl_min((addr - outer->base) >> in->shift, in->granules - 1);
-
-    while (i > 0 && !is_used(&in->block[i])) {
-        i--;
-    }
-    struct fl_extent *e = &in->block[i];
-    return is_used(e) && addr - e->base < e->len ? e : NULL;
 }
 
 uintptr_t fl_inner_note_hands(const struct fl_inner *in, const struct fl_extent *outer,
@@ -369,7 +346,7 @@ bool fl_inner_renew(struct fl_region *r, struct fl_extent *e)
         return false;
     }
     atomic_store_explicit(&e->handled, false, memory_order_relaxed);
-    if (fl_vspace_decommit(&r->window, all) != 0) {
+    if (fl_vspace_decommit(&r->space.window, all) != 0) {
         return false;
     }
     return fl_zone_commit(r, all, r->config.huge, e->inner->outer->zone) == 0 &&

@@ -23,56 +23,6 @@ void fl_region_unlock(struct fl_region *r);
 /* The calling thread is in no other critical section than the one of the region's lock. */
 bool fl_region_is_outer(void);
 
-/* At least `n` spare descriptors; -ENOMEM when no more are to be had. */
-int fl_extent_reserve(struct fl_region *r, size_t n);
-/* Are the descriptors up to that one mapped by now? The program's threads map what the worker may
- * need, too, which maps none. */
-bool fl_extent_map(struct fl_region *r, size_t index);
-/* Brings those in use into memory, and as many more. Lock: region. */
-void fl_extent_populate_ahead(struct fl_region *r);
-/* The next `n`, side by side, are the caller's own: not among the spare ones, nor brought into memory.
- * They are mapped. And such a row back: they become spare ones, one by one. Lock: region. */
-void fl_extent_skip(struct fl_region *r, size_t n);
-void fl_extent_drop_row(struct fl_region *r, struct fl_extent *first, size_t n);
-/* A descriptor for [base, base + len), from the reserved ones; in the pagemap, in no tree, state FREE. */
-struct fl_extent *fl_extent_new(struct fl_region *r, struct fl_range range, enum fl_content content,
-                                unsigned zone);
-void fl_extent_drop(struct fl_region *r, struct fl_extent *e);
-/* Writes the pagemap after base or len changed. */
-void fl_extent_publish(struct fl_region *r, struct fl_extent *e);
-/* The same where its end is as it was. */
-void fl_extent_publish_base(struct fl_region *r, const struct fl_extent *e);
-/* Numbers of pages, from the window's start: the first waypoint of an extent that begins there, and
- * the one after it, in or behind the extent. See extent.c. */
-enum { FL_WAYPOINT_PAGES = 32 };
-static inline size_t fl_waypoint_first(size_t page)
-{
-    return fl_align_up(page, FL_WAYPOINT_PAGES);
-}
-static inline size_t fl_waypoint_next(size_t page)
-{
-    return page + (page & -page);
-}
-/* The extent is found from any of its pages in O(log n). Of each that is LIVE, after it was made or
- * became longer. Never of one that is divided: the entries inside are its blocks'. */
-void fl_extent_lay_waypoints(struct fl_region *r, const struct fl_extent *e);
-/* The extent that begins at `addr`, whatever its state; NULL beyond the last one in the pagemap. */
-const struct fl_extent *fl_extent_at(struct fl_region *r, uintptr_t addr);
-/* The extent that begins at, or ends at, `addr`, when it is FREE and of that zone; NULL else. */
-struct fl_extent *fl_extent_free_at(struct fl_region *r, uintptr_t addr, unsigned zone);
-struct fl_extent *fl_extent_free_before(struct fl_region *r, uintptr_t addr, unsigned zone);
-/* The extent that `addr` lies in, whatever its state; sure only of a block that is the caller's.
- * NULL: none, or others are changing it. No lock needed.  Cost: O(log n) where there are waypoints,
- * else a walk over the pagemap. */
-struct fl_extent *fl_extent_around(struct fl_region *r, uintptr_t addr);
-/* The same, or NULL where that would be a walk: of what is in use none is. */
-struct fl_extent *fl_extent_in_use_around(struct fl_region *r, uintptr_t addr);
-/* Makes the pagemap usable up to the entry of `end`; `ahead`: brings what is new of it into memory.
- * -ENOMEM when the kernel refuses. */
-int fl_pagemap_reach(struct fl_region *r, uintptr_t end, bool ahead);
-/* Brings the pagemap of that part of the window into memory. No lock needed. */
-void fl_pagemap_populate(struct fl_region *r, struct fl_range window);
-
 /* Populated bytes, each once. Lock: region. */
 static inline size_t fl_region_counted(const struct fl_region *r)
 {
@@ -90,23 +40,6 @@ static inline size_t fl_extent_populated(const struct fl_extent *e)
     return mapped || e->content == FL_CONTENT_POPULATED ? e->len : 0;
 }
 
-static inline bool fl_extent_is_populated(const struct fl_extent *e)
-{
-    return e->content == FL_CONTENT_POPULATED;
-}
-
-static inline bool fl_extent_is_older(const struct fl_extent *e, const struct fl_extent *than)
-{
-    uint32_t then = atomic_load_explicit(&than->epoch, memory_order_relaxed);
-
-    return (int32_t)(atomic_load_explicit(&e->epoch, memory_order_relaxed) - then) < 0;
-}
-
-static inline struct fl_range fl_extent_range(const struct fl_extent *e)
-{
-    return (struct fl_range){e->base, e->len};
-}
-
 /* The same of a FREE or APART one, less its holes. Lock: region. */
 static inline size_t fl_extent_there(const struct fl_extent *e)
 {
@@ -119,9 +52,15 @@ static inline struct fl_range fl_huge_of(uintptr_t addr)
     return (struct fl_range){fl_align_down(addr, fl_page.huge), fl_page.huge};
 }
 
-static inline bool fl_extent_is_pinned(const struct fl_extent *e)
+/* fl_extent_new, of now. */
+static inline struct fl_extent *fl_extent_make(struct fl_region *r, struct fl_range range,
+                                               enum fl_content content, unsigned zone)
 {
-    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_PINNED;
+    struct fl_extent *e = fl_extent_new(&r->space, range, content, zone);
+
+    atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
+                          memory_order_relaxed);
+    return e;
 }
 
 /* Was it freed `age` ticks of the worker ago, or more? */
@@ -131,17 +70,6 @@ static inline bool fl_extent_is_aged(const struct fl_region *r, const struct fl_
     uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
 
     return now - atomic_load_explicit(&e->epoch, memory_order_relaxed) >= age;
-}
-
-/* Bytes in whole huge pages that the extent loses when [from, to) is cut out of it. */
-static inline size_t fl_extent_huge_of(const struct fl_extent *e, uintptr_t from, uintptr_t to)
-{
-    struct fl_range all = fl_extent_range(e);
-    uintptr_t first = fl_max(all.base, from), end = fl_min(fl_range_end(all), to);
-    struct fl_range head = {all.base, first - all.base}, tail = {end, fl_range_end(all) - end};
-
-    return fl_range_inner(all, fl_page.huge).len - fl_range_inner(head, fl_page.huge).len -
-           fl_range_inner(tail, fl_page.huge).len;
 }
 
 /* FREE extents in and out of their tree and their queue. Insert merges with neighbours of its kind
@@ -164,10 +92,6 @@ void fl_fit_unqueue(struct fl_region *r, struct fl_extent *e);
  * none. look_again: all of those are pieces as before. */
 void fl_fit_note_seen(struct fl_region *r, struct fl_extent *e, bool again);
 void fl_fit_look_again(struct fl_region *r);
-/* The FREE extent of that kind at the lowest address that holds `len` bytes at a multiple of `align`; NULL when none
- * does. Above the base page a fit is only seen with room for any start. Cost: O(log n). */
-struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t align);
-
 /* fl_region_take where there is more to be decided than which free extent it is. */
 struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
                                bool zero);

@@ -311,7 +311,7 @@ void fl_region_note_touched(struct fl_region *r, struct fl_extent *e)
         fl_region_prove(r);
     }
     if (share >= DENSE_FROM && !sparse && e->len >= fl_page.huge) {
-        fl_pagemap_populate(r, fl_extent_range(e));
+        fl_pagemap_populate(&r->space, fl_extent_range(e));
     }
     if (share == 100 && e->len <= whole_most && fl_extent_is_populated(e)) {
         e->left = 0;

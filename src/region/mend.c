@@ -9,7 +9,7 @@ static const uint64_t mend_every = (uint64_t)5 * 1000000000; /* ns */
 /* Is all of it in use, and as we gave it out? */
 static bool is_full(struct fl_region *r, struct fl_range huge)
 {
-    const struct fl_extent *e = fl_extent_in_use_around(r, huge.base);
+    const struct fl_extent *e = fl_extent_in_use_around(&r->space, huge.base);
     bool full = e != NULL;
 
     while (full && e != NULL) {
@@ -17,7 +17,7 @@ static bool is_full(struct fl_region *r, struct fl_range huge)
         uintptr_t end = e->base + e->len;
         full = (state == FL_EXTENT_LIVE || state == FL_EXTENT_CACHED) &&
                fl_extent_is_populated(e) && !fl_extent_is_handled(e);
-        e = end < fl_range_end(huge) ? fl_extent_in_use_around(r, end) : NULL;
+        e = end < fl_range_end(huge) ? fl_extent_in_use_around(&r->space, end) : NULL;
         full = full && (e != NULL || end >= fl_range_end(huge));
     }
     return full;
@@ -28,10 +28,10 @@ static bool is_full(struct fl_region *r, struct fl_range huge)
 static uintptr_t find_full(struct fl_region *r)
 {
     struct fl_pieces *p = &r->pieces;
-    uintptr_t end = r->base + atomic_load_explicit(&r->holes.reach, memory_order_relaxed);
+    uintptr_t end = r->space.base + atomic_load_explicit(&r->holes.reach, memory_order_relaxed);
 
     for (int i = 0; i < MENDS_A_LOCK; i++) {
-        struct fl_range rest = {fl_max(p->cursor, r->base), 0};
+        struct fl_range rest = {fl_max(p->cursor, r->space.base), 0};
         rest.len = end - fl_min(rest.base, end);
         uintptr_t huge = fl_holes_first_split(r, rest);
         if (huge == fl_range_end(rest)) {

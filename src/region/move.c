@@ -15,7 +15,8 @@ enum { TRIES = 64 }; /* EAGAIN without progress: another thread changes the maps
 
 static enum fl_rung rung_below(const struct fl_region *r)
 {
-    return r->config.rung == FL_RUNG_MOVE && !r->window.reserved ? FL_RUNG_REMAP : FL_RUNG_PLAIN;
+    return r->config.rung == FL_RUNG_MOVE && !r->space.window.reserved ? FL_RUNG_REMAP
+                                                                       : FL_RUNG_PLAIN;
 }
 
 /* What refuses for good, and not for want of memory or descriptors. */
@@ -149,7 +150,7 @@ size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range fro
 
 bool fl_move_may_map(const struct fl_region *r, size_t len)
 {
-    return !fl_sys_is_confined() || (len >= libc_maps_from && !r->window.reserved);
+    return !fl_sys_is_confined() || (len >= libc_maps_from && !r->space.window.reserved);
 }
 
 size_t fl_move_by_map(struct fl_region *r, struct fl_range from, uintptr_t to, unsigned zone)
@@ -220,10 +221,10 @@ void fl_region_probe(struct fl_region *r)
 {
     /* The last pages of the boot area's huge page, which no block ever gets. Other threads may move
      * pages meanwhile: by the best rung, until they see what it is worth. */
-    struct fl_range two = {r->first - 2 * fl_page.base, 2 * fl_page.base};
+    struct fl_range two = {r->space.first - 2 * fl_page.base, 2 * fl_page.base};
 
     if (atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_MOVE ||
-        fl_vspace_commit(&r->window, two, false) != 0) {
+        fl_vspace_commit(&r->space.window, two, false) != 0) {
         return;
     }
     /* Not to be had now (descriptors, memory) is no answer. */
@@ -232,7 +233,7 @@ void fl_region_probe(struct fl_region *r)
         atomic_store_explicit(&r->rung, rung_below(r), memory_order_relaxed);
         atomic_store_explicit(&r->rung_refusal, -EIO, memory_order_relaxed);
     }
-    (void)fl_vspace_decommit(&r->window, two);
+    (void)fl_vspace_decommit(&r->space.window, two);
 }
 
 void fl_region_prove_later(struct fl_region *r)

@@ -85,7 +85,7 @@ static struct fl_extent *before(struct fl_region *r, const struct fl_extent *e)
 {
     struct fl_extent *left = NULL;
 
-    if (e->base == r->first || !fl_region_look(r, e->base - fl_page.base, &left)) {
+    if (e->base == r->space.first || !fl_region_look(r, e->base - fl_page.base, &left)) {
         return NULL;
     }
     left = left->content == FL_CONTENT_INNER ? left->inner->outer : left;
@@ -107,7 +107,7 @@ static struct fl_extent *after(struct fl_region *r, const struct fl_extent *e, s
 {
     uintptr_t end = e->base + e->len;
 
-    return end < fl_range_end(huge) ? fl_extent_around(r, end) : NULL;
+    return end < fl_range_end(huge) ? fl_extent_around(&r->space, end) : NULL;
 }
 
 /* Bytes of the huge page that are free, old enough and there. */
@@ -155,7 +155,7 @@ static enum verdict judge(struct fl_region *r, struct fl_extent *e, struct fl_ra
     if (due_in(r, e, huge, age) < huge.len / share(age)) {
         return LEAVE;
     }
-    return huge.base - r->base < atomic_load_explicit(&r->holes.reach, memory_order_relaxed)
+    return huge.base - r->space.base < atomic_load_explicit(&r->holes.reach, memory_order_relaxed)
                ? TAKE_AND_SPLIT
                : NO_TABLE;
 }
@@ -267,8 +267,8 @@ static bool look_at(struct fl_region *r, struct fl_extent *e, uint32_t age, size
             }
             return reached; /* the next look is at whatever is the oldest by now */
         }
-        if (v != LEAVE &&
-            (fl_huge_of(part.base).base == r->pieces.mending || fl_extent_reserve(r, 2) != 0)) {
+        if (v != LEAVE && (fl_huge_of(part.base).base == r->pieces.mending ||
+                           fl_extent_reserve(&r->space, 2) != 0)) {
             return false;
         }
         if (v == TAKE || (v == TAKE_AND_SPLIT && fl_holes_split(r, fl_huge_of(part.base).base))) {
@@ -373,8 +373,8 @@ static struct fl_extent *next_fringe(struct fl_region *r, struct walk *w, struct
 /* The table tells of all that was ever in use. The lock is released meanwhile. */
 static void reach_all(struct fl_region *r)
 {
-    size_t used = atomic_load_explicit(&r->mapped, memory_order_relaxed) << fl_page.shift;
-    uintptr_t end = r->base + fl_min(used, r->window.all.len);
+    size_t used = atomic_load_explicit(&r->space.mapped, memory_order_relaxed) << fl_page.shift;
+    uintptr_t end = r->space.base + fl_min(used, r->space.window.all.len);
 
     fl_region_unlock(r);
     (void)fl_holes_reach(r, end);
@@ -395,7 +395,7 @@ size_t fl_pieces_give_fringes(struct fl_region *r)
     for (struct fl_extent *e; o != REFUSED && !fl_supply_is_coming(r) && !fl_sys_is_confined() &&
                               (e = next_fringe(r, &w, &part, &v)) != NULL;) {
         uintptr_t huge = fl_huge_of(part.base).base;
-        if (huge == r->pieces.mending || fl_extent_reserve(r, 2) != 0 ||
+        if (huge == r->pieces.mending || fl_extent_reserve(&r->space, 2) != 0 ||
             (v == TAKE_AND_SPLIT && !fl_holes_split(r, huge))) {
             continue;
         }
@@ -416,7 +416,7 @@ static struct fl_extent *claim_rough(struct fl_region *r, size_t most)
             struct fl_range run = fl_holes_next_split(r, inner);
             run.len = fl_min(run.len, fl_max(fl_align_down(most, fl_page.huge), fl_page.huge));
             run.len = fl_min(run.len, smooth_most);
-            return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim_part(r, e, run) : NULL;
+            return fl_extent_reserve(&r->space, 2) == 0 ? fl_apart_claim_part(r, e, run) : NULL;
         }
     }
     return NULL;
@@ -432,7 +432,7 @@ size_t fl_pieces_smooth(struct fl_region *r, size_t most)
     for (struct fl_extent *e; gone && done < most && (e = claim_rough(r, most - done)) != NULL;) {
         done += e->len;
         fl_region_unlock(r);
-        gone = fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
+        gone = fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
         fl_region_lock(r);
         size_t n = gone ? fl_extent_there(e) : 0;
         r->stats.purge_bytes += n;

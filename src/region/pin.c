@@ -135,7 +135,7 @@ static int fill(struct fl_region *r, struct fl_extent *e, const struct fl_pin *h
 int fl_region_take_pinned(struct fl_region *r, size_t len, const struct fl_pin *how,
                           struct fl_extent **out)
 {
-    if (len == 0 || len > r->window.all.len) {
+    if (len == 0 || len > r->space.window.all.len) {
         return -ENOMEM;
     }
     unsigned zone = zone_for(r, how->node);
@@ -193,7 +193,7 @@ void fl_inner_unpin(struct fl_region *r, struct fl_inner *in, struct fl_range pa
 
 bool fl_region_is_pinned(struct fl_region *r, struct fl_range range)
 {
-    struct fl_range extents = {r->first, fl_range_end(r->window.all) - r->first};
+    struct fl_range extents = {r->space.first, fl_range_end(r->space.window.all) - r->space.first};
     uintptr_t end = range.len < UINTPTR_MAX - range.base ? fl_range_end(range) : UINTPTR_MAX;
     struct fl_range rest =
         fl_range_common((struct fl_range){range.base, end - range.base}, extents);
@@ -203,8 +203,8 @@ bool fl_region_is_pinned(struct fl_region *r, struct fl_range range)
     }
     for (uintptr_t at = rest.base; at < fl_range_end(rest);) {
         struct fl_extent *e;
-        if (fl_inner_around(r, at, &e) == NULL) {
-            e = fl_extent_around(r, at);
+        if (fl_inner_around(&r->space, at, &e) == NULL) {
+            e = fl_extent_around(&r->space, at);
         }
         if (e == NULL || fl_extent_is_pinned(e)) {
             return e != NULL;
@@ -228,7 +228,7 @@ void fl_pin_fork_child(struct fl_region *r)
         e->content = FL_CONTENT_PART;
         e->zeroed.len = 0;
         /* So that nobody's map comes there. */
-        if (r->window.reserved && fl_sys.map_at(fl_extent_range(e)) == 0) {
+        if (r->space.window.reserved && fl_sys.map_at(fl_extent_range(e)) == 0) {
             (void)fl_sys.decommit(fl_extent_range(e));
         }
     }

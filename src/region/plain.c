@@ -18,8 +18,8 @@ static unsigned zone_of(const struct fl_region *r, struct fl_cache *own, size_t 
 /* Is there but one way to serve it? Holes elsewhere are none of its business. Lock: region. */
 static bool is_ordinary(const struct fl_region *r, size_t len)
 {
-    return r->seeded && r->nspare != 0 && !atomic_load_explicit(&r->tight, memory_order_relaxed) &&
-           !fl_left_is_sparse(r, len);
+    return r->seeded && r->space.descriptors.nspare != 0 &&
+           !atomic_load_explicit(&r->tight, memory_order_relaxed) && !fl_left_is_sparse(r, len);
 }
 
 static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
@@ -63,7 +63,8 @@ static struct fl_extent *take_plain(struct fl_region *r, struct fl_cache *own, s
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
                                  size_t align, bool zero)
 {
-    if (len > r->window.all.len || align > r->window.all.len || fl_region_is_absurd(r, len)) {
+    if (len > r->space.window.all.len || align > r->space.window.all.len ||
+        fl_region_is_absurd(r, len)) {
         return NULL;
     }
     unsigned zone = zero ? NO_ZONE : zone_of(r, own, len);

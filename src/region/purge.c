@@ -36,7 +36,7 @@ static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age, size_t 
         struct fl_extent *head = is_of(r, z, w) ? TAILQ_FIRST(&z->by_age) : NULL;
         e = head != NULL && (e == NULL || fl_extent_is_older(head, e)) ? head : e;
     }
-    return e != NULL && fl_extent_is_aged(r, e, age) && fl_extent_reserve(r, 2) == 0
+    return e != NULL && fl_extent_is_aged(r, e, age) && fl_extent_reserve(&r->space, 2) == 0
                ? fl_apart_claim(r, e, most)
                : NULL;
 }
@@ -64,7 +64,7 @@ static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want, size
     for (struct fl_extent *e;
          gone && given < want && (e = claim_oldest(r, age, piece, w)) != NULL;) {
         fl_region_unlock(r);
-        gone = fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
+        gone = fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
         fl_region_lock(r);
         given += gone ? e->len : 0;
         purged(r, e, gone);
@@ -134,7 +134,7 @@ static struct fl_extent *claim_hard(struct fl_region *r)
         {
             size_t edges = e->len - fl_range_inner(fl_extent_range(e), fl_page.huge).len;
             if (e->hard >= edges + fl_page.huge) {
-                return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim(r, e, SIZE_MAX) : NULL;
+                return fl_extent_reserve(&r->space, 2) == 0 ? fl_apart_claim(r, e, SIZE_MAX) : NULL;
             }
         }
     }

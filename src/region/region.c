@@ -59,7 +59,8 @@ bool fl_region_lock_soon(struct fl_region *r)
  * how much of it is there. */
 static void drop_if_lazy(struct fl_region *r, struct fl_extent *e)
 {
-    if (e->content == FL_CONTENT_LAZY && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
+    if (e->content == FL_CONTENT_LAZY &&
+        fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0) {
         e->content = FL_CONTENT_EMPTY;
     }
     e->armed = false;
@@ -129,7 +130,7 @@ void fl_region_defer(struct fl_region *r, struct fl_extent *e)
 {
     /* Without a region the block is the caller's alone, and no request gets its addresses again. */
     if (!fl_home_is_here()) {
-        (void)fl_vspace_decommit(&r->window, fl_extent_range(e));
+        (void)fl_vspace_decommit(&r->space.window, fl_extent_range(e));
         return;
     }
     e->next = atomic_load_explicit(&r->deferred, memory_order_relaxed);
@@ -203,7 +204,7 @@ static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
     if ((e->left & FL_LEFT_SPARSE) != 0 || !is_dense(e)) {
         return false;
     }
-    fl_pagemap_populate(r, fl_extent_range(e)); /* it will be cut into others */
+    fl_pagemap_populate(&r->space, fl_extent_range(e)); /* it will be cut into others */
     fl_region_lock(r);
     bool fits = r->config.limit == 0 || fl_region_counted(r) + e->len <= r->config.limit;
     fl_region_unlock(r);
@@ -230,7 +231,7 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
         return;
     }
     bool gone = e->content == FL_CONTENT_LAZY && !(disarmed && is_worth_keeping(r, e)) &&
-                fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
+                fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
 
     if (FL_UNLIKELY(!gone && r->placing.nodes != 0 && e->content == FL_CONTENT_LAZY)) {
         fl_zone_find(r, e);
@@ -293,7 +294,7 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->releases = r->stats.releases;
     out->compactions = __atomic_load_n(&r->stats.compactions, __ATOMIC_RELAXED);
     out->rung = atomic_load_explicit(&r->rung, memory_order_relaxed);
-    out->window_bytes = r->window.all.len;
+    out->window_bytes = r->space.window.all.len;
     out->region_locks = r->stats.locks;
     fl_region_unlock(r);
 }

@@ -26,14 +26,13 @@
 #include "numa/numa.h"
 #include "region/ahead.h"
 #include "region/cache.h"
-#include "region/extent.h"
 #include "region/holes.h"
 #include "region/inner.h"
 #include "region/pieces.h"
 #include "region/pin.h"
 #include "region/residency.h"
 #include "region/shelf.h"
-#include "region/tree.h"
+#include "space/space.h"
 #include "stats/stats.h"
 
 /* Lock: region. */
@@ -159,9 +158,11 @@ struct fl_region_config {
 };
 
 struct fl_region {
-    /* What each request and free reads: a cache line that is seldom written. */
-    _Atomic size_t cache_max; /* longest extent that thread caches may hold */
-    _Atomic uint32_t epoch;   /* ticks of the worker */
+    struct fl_space space; /* first: each request and free reads how it begins. Lock: region */
+    /* What else each request and free reads: a cache line that is seldom written. */
+    _Alignas(
+        FL_CACHE_LINE) _Atomic size_t cache_max; /* longest extent that thread caches may hold */
+    _Atomic uint32_t epoch;                      /* ticks of the worker */
     _Atomic bool tight; /* free memory is handed to the kernel to take, and nothing is cached */
     _Atomic bool
         starved; /* a request found the memory too short: whoever can give some back should */
@@ -170,27 +171,12 @@ struct fl_region {
     _Atomic uint32_t shelf_lead;
     _Atomic uint64_t shelves_used; /* bit i: shelf i ever was */
     _Atomic bool wants_worker;     /* something may age and nobody watches it: see fl_region_tick */
-    /* From an address to its descriptor: see fl_region_find. Constant after the start. */
-    uintptr_t base;               /* the window's */
-    _Atomic uint32_t *map;        /* the pagemap: index of a descriptor, by base page */
-    struct fl_extent *descriptor; /* by index; 0 is none, and never LIVE */
-    _Atomic size_t mapped;        /* entries of the pagemap; only grows. Lock: region, to write */
     _Alignas(FL_CACHE_LINE) struct fl_lock lock;
-    struct fl_vspace window, pagemap, descriptors;
     struct fl_region_config config;
-    uintptr_t first;              /* where extents begin; below it is the boot area */
-    struct fl_placing placing;    /* constant after the first request */
-    unsigned nzones;              /* likewise */
-    struct fl_extent_stack spare; /* UNUSED descriptors */
-    size_t nspare;                /* of those */
-    /* Others, side by side: the first of each row, whose `len` is that of the row; a chain by `next` */
-    struct fl_extent *spare_rows;
+    struct fl_placing placing;           /* constant after the first request */
+    unsigned nzones;                     /* likewise */
     struct fl_extent_list apart, pinned; /* APART; PINNED */
     _Atomic size_t pinned_bytes;         /* of the latter. Lock: region, to write */
-    size_t descriptors_ready;            /* bytes of them that are in memory */
-    size_t descriptors_used;             /* count; index 0 is never used */
-    size_t descriptors_plain;            /* those of extents, not of caches or an arena's blocks */
-    uint8_t descriptors_rest;            /* calls until room for the worker is asked for again */
     struct fl_cache *caches;             /* every cache ever made */
     _Atomic(struct fl_cache *) filled;   /* those with a put since they were last emptied */
     size_t populated_bytes;              /* R6 */
@@ -258,7 +244,6 @@ struct fl_region {
     uint64_t (*age_more)(struct fl_region *r);
     struct fl_zone zone[FL_ZONES];
     struct fl_shelf shelf[FL_SHELVES];
-    _Atomic(struct fl_inner *) inners; /* every one that was ever open. Lock: region, to add */
     bool seeded;         /* the window is one EMPTY extent or more: done by the first request */
     _Atomic int forking; /* threads amid fork(2). Relaxed: a hint */
     bool orphans;        /* after fork: caches of threads that are not in this process */
@@ -281,7 +266,7 @@ void *fl_region_boot_alloc(struct fl_region *r, size_t size);
 
 static inline bool fl_region_in_boot_area(const struct fl_region *r, uintptr_t addr)
 {
-    return addr - r->window.all.base < r->first - r->window.all.base;
+    return addr - r->space.window.all.base < r->space.first - r->space.window.all.base;
 }
 
 /* An extent of at least `len` bytes (a multiple of the base page) at a multiple of `align` (power
@@ -379,19 +364,12 @@ void fl_region_age_alone(struct fl_region *r);
 /* Tells the region whether a worker watches it. Without one, wants_worker is raised once enough is populated. */
 void fl_region_set_worker(struct fl_region *r, bool there);
 
-/* What the pagemap names for the page of `addr`, which is anything: to be trusted for nothing, r->descriptor is none. False: the
+/* What the pagemap names for the page of `addr`, which is anything: to be trusted for nothing, the first descriptor is none. False: the
  * pagemap does not reach so far. Lock-free. */
 static FL_INLINE bool fl_region_look(const struct fl_region *r, uintptr_t addr,
                                      struct fl_extent **out)
 {
-    size_t page = (addr - r->base) >> fl_page.shift;
-
-    /* acquire: pairs with fl_pagemap_reach */
-    if (FL_UNLIKELY(page >= atomic_load_explicit(&r->mapped, memory_order_acquire))) {
-        return false;
-    }
-    *out = &r->descriptor[atomic_load_explicit(&r->map[page], memory_order_relaxed)];
-    return true;
+    return fl_space_look(&r->space, addr, out);
 }
 
 /* The extent that begins at `addr` and is LIVE; NULL when there is none. `addr` is anything. Lock-free. */

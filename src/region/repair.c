@@ -41,18 +41,18 @@ void fl_repair_begin(struct fl_region *r)
 static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintptr_t *out_on)
 {
     struct fl_range run = {0, 0};
-    uintptr_t end = fl_range_end(r->window.all), addr = r->first;
+    uintptr_t end = fl_range_end(r->space.window.all), addr = r->space.first;
     struct fl_extent *first = NULL;
 
-    if (from > addr && fl_inner_around(r, from, &first) == NULL) {
-        first = fl_extent_around(r, from);
+    if (from > addr && fl_inner_around(&r->space, from, &first) == NULL) {
+        first = fl_extent_around(&r->space, from);
         if (first != NULL) { /* where a look ended the next one begins */
-            fl_extent_lay_waypoints(r, first);
+            fl_extent_lay_waypoints(&r->space, first);
         }
     }
     addr = from >= end ? end : first != NULL ? first->base : addr;
     for (int i = 0; addr < end && run.len < batch; i++) {
-        const struct fl_extent *e = fl_extent_at(r, addr);
+        const struct fl_extent *e = fl_extent_at(&r->space, addr);
         if (e == NULL) {
             addr = end;
             break;
@@ -173,12 +173,12 @@ static uint64_t repair_forked(struct fl_region *r)
     bool active = r->repair.active && r->seeded;
     unsigned begun = r->repair.begun;
     struct tally t = {r->repair.repaired, r->repair.left};
-    uintptr_t on = fl_range_end(r->window.all);
+    uintptr_t on = fl_range_end(r->space.window.all);
     struct fl_range run = {0, 0};
     if (active) {
         run = next_committed(r, r->repair.cursor, &on);
     }
-    bool over = run.len == 0 && on == fl_range_end(r->window.all);
+    bool over = run.len == 0 && on == fl_range_end(r->space.window.all);
     uint64_t rest = !active ? UINT64_MAX : over ? end_of_pass(r) : 0;
     fl_region_unlock(r);
     if (rest != 0) {

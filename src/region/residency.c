@@ -160,7 +160,7 @@ static const struct fl_extent *changed_around(struct fl_region *r, uintptr_t at)
          a = TAILQ_NEXT(a, by_age)) {
         e = at - a->base < a->len ? a : NULL;
     }
-    return e != NULL ? e : fl_extent_around(r, at);
+    return e != NULL ? e : fl_extent_around(&r->space, at);
 }
 
 /* The extent that `at` lies in; usually it begins there. `out_in`: not NULL where it is divided. */
@@ -175,14 +175,14 @@ static const struct fl_extent *extent_around(struct fl_region *r, uintptr_t at,
         atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED) {
         return e;
     }
-    *out_in = fl_inner_around(r, at, &outer);
+    *out_in = fl_inner_around(&r->space, at, &outer);
     return *out_in != NULL ? outer : changed_around(r, at);
 }
 
 /* The next ranges. False: there are none. */
 static bool note_some(struct fl_region *r, struct walk *w)
 {
-    uintptr_t end = fl_range_end(r->window.all);
+    uintptr_t end = fl_range_end(r->space.window.all);
     bool room = true;
 
     w->n = 0;
@@ -203,7 +203,7 @@ static bool note_some(struct fl_region *r, struct walk *w)
 
 static void walk_window(struct fl_region *r, struct fl_residency_values *out)
 {
-    struct walk w = {.out = out, .at = r->first};
+    struct walk w = {.out = out, .at = r->space.first};
 
     while (note_some(r, &w)) {
         for (unsigned i = 0; i < w.n; i++) {
@@ -250,7 +250,7 @@ static struct fl_range holes_table(struct fl_region *r)
 
 int fl_region_residency(struct fl_region *r, struct fl_residency_values *out)
 {
-    struct fl_range boot = {r->window.all.base, FL_BOOT_BYTES};
+    struct fl_range boot = {r->space.window.all.base, FL_BOOT_BYTES};
 
     if (fl_region_busy()) { /* a handler: whom it interrupted may hold the lock */
         return -EBUSY;
@@ -258,8 +258,8 @@ int fl_region_residency(struct fl_region *r, struct fl_residency_values *out)
     walk_window(r, out);
     look_at_stock(r, out);
     look_at_table(r, boot, out);
-    look_at_table(r, grown_part(&r->pagemap), out);
-    look_at_table(r, grown_part(&r->descriptors), out);
+    look_at_table(r, grown_part(&r->space.pagemap), out);
+    look_at_table(r, grown_part(&r->space.descriptors.span), out);
     look_at_table(r, holes_table(r), out);
     return 0;
 }

@@ -12,8 +12,8 @@ static void shrink(struct fl_region *r, struct fl_extent *e, size_t len)
 
     fl_region_count_use(r, -(int64_t)tail.len);
     e->len = len;
-    fl_extent_publish(r, e);
-    struct fl_extent *rest = fl_extent_new(r, tail, FL_CONTENT_POPULATED, e->zone);
+    fl_extent_publish(&r->space, e);
+    struct fl_extent *rest = fl_extent_make(r, tail, FL_CONTENT_POPULATED, e->zone);
     rest->left = e->left;
     (void)fl_fit_insert(r, rest);
 }
@@ -23,7 +23,7 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
     uintptr_t end = e->base + e->len;
     size_t more = len - e->len, have = 0;
     struct fl_run run = {
-        .start = fl_extent_free_at(r, end, e->zone), .part = {end, more}, .want = more};
+        .start = fl_extent_free_at(&r->space, end, e->zone), .part = {end, more}, .want = more};
     struct fl_extent *f = run.start;
     int holes;
 
@@ -36,7 +36,7 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
         } else {
             run.own += fl_extent_huge_of(f, end, end + more);
         }
-        f = fl_extent_free_at(r, f->base + f->len, e->zone);
+        f = fl_extent_free_at(&r->space, f->base + f->len, e->zone);
     }
     struct fl_extent *tail = have >= more ? fl_run_carve(r, g, &run, &holes) : NULL;
     if (tail == NULL) {
@@ -44,10 +44,10 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
     }
     fl_left_note_holes(r, g, NULL, holes);
     e->left |= tail->left;
-    fl_extent_drop(r, tail);
+    fl_extent_drop(&r->space, tail);
     e->len = len;
-    fl_extent_publish(r, e);
-    fl_extent_lay_waypoints(r, e);
+    fl_extent_publish(&r->space, e);
+    fl_extent_lay_waypoints(&r->space, e);
     fl_region_count_use(r, (int64_t)more);
     return true;
 }
@@ -60,7 +60,7 @@ static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len,
     struct fl_memory seen;
 
     if (!done && g->refusal == -EBUSY && fl_look_leaving_lock(r, &seen) &&
-        fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) == 0) {
+        fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) == 0) {
         g->seen = &seen;
         done = extend(r, e, len, g);
         g->seen = NULL;
@@ -80,14 +80,14 @@ static void shrink_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     }
     fl_region_count_use(r, -(int64_t)tail.len);
     e->len = kept;
-    fl_extent_publish(r, e);
-    struct fl_extent *rest = fl_extent_new(r, tail, FL_CONTENT_POPULATED, e->zone);
+    fl_extent_publish(&r->space, e);
+    struct fl_extent *rest = fl_extent_make(r, tail, FL_CONTENT_POPULATED, e->zone);
     rest->left = FL_LEFT_HOLLOW;
     fl_apart_put(r, rest);
     r->populated_bytes += tail.len;
     r->exempt += tail.len;
     fl_region_unlock(r);
-    bool gone = fl_vspace_decommit(&r->window, tail) == 0;
+    bool gone = fl_vspace_decommit(&r->space.window, tail) == 0;
     fl_region_lock(r);
     r->exempt -= tail.len;
     fl_apart_return(r, rest, gone);
@@ -98,7 +98,7 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     uintptr_t end = e->base + e->len;
     size_t more = fl_align_up(len, fl_page.huge) - e->len;
-    struct fl_extent *next = fl_extent_free_at(r, end, fl_zone_when_empty(r, e->zone));
+    struct fl_extent *next = fl_extent_free_at(&r->space, end, fl_zone_when_empty(r, e->zone));
     struct fl_grant g;
 
     fl_grant_begin(&g, false, NULL);
@@ -113,10 +113,10 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
         return false;
     }
     r->populated_bytes -= more;
-    fl_extent_drop(r, tail);
+    fl_extent_drop(&r->space, tail);
     e->len += more;
-    fl_extent_publish(r, e);
-    fl_extent_lay_waypoints(r, e);
+    fl_extent_publish(&r->space, e);
+    fl_extent_lay_waypoints(&r->space, e);
     fl_region_count_use(r, (int64_t)more);
     return true;
 }
@@ -133,7 +133,7 @@ static bool resize_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 /* What waits behind `e` may serve it. All shelves are emptied for what lies right there alone. */
 static void drain_for(struct fl_region *r, const struct fl_extent *e)
 {
-    const struct fl_extent *behind = fl_extent_at(r, e->base + e->len);
+    const struct fl_extent *behind = fl_extent_at(&r->space, e->base + e->len);
 
     if (behind != NULL && behind->state == FL_EXTENT_CACHED) {
         (void)fl_cache_drain_all(r, 0);
@@ -155,7 +155,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
     if (!fl_region_lock_unless_forking(r)) {
         return false;
     }
-    if (fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
+    if (fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
         done = len <= e->len;
     } else if (e->content == FL_CONTENT_LAZY) {
         done = resize_lazy(r, e, len);
@@ -269,12 +269,12 @@ static void give_remains(struct fl_region *r, struct fl_extent *e, struct fl_ran
     fl_unsettled_end();
     e->hard = e->len;
     struct fl_extent *rest = fl_fit_insert(r, e);
-    if (moved.len != 0 && fl_extent_reserve(r, 2) == 0) {
+    if (moved.len != 0 && fl_extent_reserve(&r->space, 2) == 0) {
         gone = fl_apart_claim_part(r, rest, moved);
     }
     fl_region_unlock(r);
     if (gone != NULL) {
-        bool unmapped = fl_vspace_decommit(&r->window, moved) == 0;
+        bool unmapped = fl_vspace_decommit(&r->space.window, moved) == 0;
         fl_region_lock(r);
         fl_apart_return(r, gone, unmapped);
         fl_region_unlock(r);
@@ -338,12 +338,12 @@ struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_
     fl_region_prove(r);
     bool plain = atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN;
 
-    if (len <= e->len || fl_extent_is_handled(e) || len / 2 > r->window.all.len / 2 ||
+    if (len <= e->len || fl_extent_is_handled(e) || len / 2 > r->space.window.all.len / 2 ||
         !fl_move_may_map(r, e->len)) {
         return NULL;
     }
     if (e->content == FL_CONTENT_LAZY) {
-        return r->window.reserved ? NULL : move_lazy(r, e, len);
+        return r->space.window.reserved ? NULL : move_lazy(r, e, len);
     }
     return plain || e->len < MOVE_FROM_HUGE * fl_page.huge ? NULL : move_populated(r, e, len);
 }

@@ -55,7 +55,8 @@ static struct fl_extent *claim_dirty(struct fl_region *r)
         {
             struct fl_range piece = may_know(e) ? dirty_piece(e) : (struct fl_range){e->base, 0};
             if (piece.len != 0) {
-                return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim_part(r, e, piece) : NULL;
+                return fl_extent_reserve(&r->space, 2) == 0 ? fl_apart_claim_part(r, e, piece)
+                                                            : NULL;
             }
         }
     }

@@ -61,7 +61,7 @@ static size_t goal(const struct fl_region *r)
                                                                                  : 0;
 
     if (atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN ||
-        atomic_load_explicit(&r->unproven, memory_order_relaxed) || r->window.reserved ||
+        atomic_load_explicit(&r->unproven, memory_order_relaxed) || r->space.window.reserved ||
         atomic_load_explicit(&r->tight, memory_order_relaxed)) {
         return 0;
     }
@@ -170,8 +170,8 @@ static bool claim_span(struct fl_region *r)
         size_t wish = fl_max(r->config.stock, r->memory_total / 8) / FL_STOCK_CHUNKS;
         size_t chunk_len = fl_max(fl_align_up(wish, fl_page.huge), chunk_least);
         bool claimed = fl_vspace_claim(&span, chunk_len * FL_STOCK_CHUNKS, fl_page.huge,
-                                       fl_range_end(r->descriptors.all) +
-                                           fl_holes_table_len(r->window.all.len),
+                                       fl_range_end(r->space.descriptors.span.all) +
+                                           fl_holes_table_len(r->space.window.all.len),
                                        "faultless:stock") == 0;
         fl_region_lock(r);
         if (claimed) {
@@ -374,7 +374,7 @@ uint64_t fl_region_refill(struct fl_region *r)
  * fl_region_may_populate. */
 static int may_hold(struct fl_region *r, size_t len, unsigned zone, const struct fl_memory *seen)
 {
-    bool may = r->zone[zone].stock_ready == 0 && !r->window.reserved &&
+    bool may = r->zone[zone].stock_ready == 0 && !r->space.window.reserved &&
                (r->placing.nodes == 0 || r->placing.has_room(zone, len));
 
     return may ? fl_region_may_populate(r, len, len, seen) : -ENOMEM;

@@ -106,7 +106,7 @@ void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
     if (is_real(r, g)) {
         fl_stock_demand(r, g->budgeted + g->from_stock, g->zone);
     }
-    while (want >= fl_page.huge && !TAILQ_EMPTY(by_age) && fl_extent_reserve(r, 2) == 0) {
+    while (want >= fl_page.huge && !TAILQ_EMPTY(by_age) && fl_extent_reserve(&r->space, 2) == 0) {
         struct fl_extent *e = fl_apart_claim(r, TAILQ_FIRST(by_age), want);
         want -= e->len;
         r->leaving += e->len;
@@ -379,7 +379,7 @@ static void settle(struct fl_region *r, struct fl_grant *g)
 
     for (struct fl_extent *e = g->donors; e != NULL; e = e->next) {
         e->spent =
-            (e->spent || too_much) && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
+            (e->spent || too_much) && fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
     }
     fl_region_lock(r);
     fl_stock_return(r, g);

@@ -18,11 +18,12 @@ int fl_take_seed(struct fl_region *r)
     }
     bool ahead = !fl_left_is_usual(r);
 
-    if (fl_extent_reserve(r, 1) != 0 || fl_pagemap_reach(r, r->first, ahead) != 0) {
+    if (fl_extent_reserve(&r->space, 1) != 0 ||
+        fl_pagemap_reach(&r->space, r->space.first, ahead) != 0) {
         return -ENOMEM;
     }
-    struct fl_range all = {r->first, fl_range_end(r->window.all) - r->first};
-    (void)fl_fit_insert(r, fl_extent_new(r, all, FL_CONTENT_EMPTY, r->nzones - 1));
+    struct fl_range all = {r->space.first, fl_range_end(r->space.window.all) - r->space.first};
+    (void)fl_fit_insert(r, fl_extent_make(r, all, FL_CONTENT_EMPTY, r->nzones - 1));
     r->seeded = true;
     return 0;
 }
@@ -46,7 +47,7 @@ static struct fl_run growth_from(struct fl_region *r, struct fl_extent *e, size_
             g.fresh = e_end >= end ? g.fresh : SIZE_MAX;
             return g;
         }
-        e = fl_extent_free_at(r, e_end, e->zone);
+        e = fl_extent_free_at(&r->space, e_end, e->zone);
     }
     return (struct fl_run){.fresh = SIZE_MAX};
 }
@@ -72,7 +73,7 @@ static struct fl_run find_growth(struct fl_region *r, size_t len, size_t align, 
     bool lowest = fl_supply_is_full(r, len, fl_page.huge);
 
     for (int i = 0; i < GROWTH_CANDIDATES && e != NULL && !(lowest && best.start != NULL); i++) {
-        consider(r, &best, fl_extent_free_before(r, e->base, zone), len, align);
+        consider(r, &best, fl_extent_free_before(&r->space, e->base, zone), len, align);
         consider(r, &best, e, len, align);
         e = fl_tree_higher(e);
     }
@@ -157,7 +158,7 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
     }
     for (int i = 0; i < FOREIGN_TRIES && live == NULL; i++) {
         struct fl_run run = find_growth(r, len, align, g->zone);
-        if (run.start == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
+        if (run.start == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
         live = on_touch ? fl_carve(r, run.start, run.part.base, len, g)
@@ -185,7 +186,7 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
     for (int i = 0; i < FOREIGN_TRIES && g->refusal == -EEXIST; i++) {
         fl_zone_extend(r, g->zone, huge_len, huge_align);
         struct fl_extent *e = fl_fit_first(&r->zone[g->zone].empty, huge_len, huge_align);
-        if (e == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
+        if (e == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
         live = fl_carve(r, e, fl_align_up(e->base, huge_align), huge_len, g);
@@ -277,7 +278,7 @@ static struct fl_extent *take_sparse(struct fl_region *r, size_t len, size_t ali
 static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, size_t len,
                                      size_t align, struct fl_grant *g, const struct fl_wish *wish)
 {
-    if (fl_take_seed(r) != 0 || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
+    if (fl_take_seed(r) != 0 || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
         return NULL;
     }
     if (own != NULL) {

@@ -15,8 +15,8 @@ void fl_region_divide(struct fl_region *r, const struct fl_placing *p)
     }
     atomic_store_explicit(&r->cache_max, fl_min(FL_CACHED_MOST, p->alike_below - fl_page.base),
                           memory_order_relaxed);
-    r->pagemap.mapped = r->descriptors.mapped = p->mapped_own;
-    p->mapped_own((struct fl_range){r->window.all.base, FL_BOOT_BYTES});
+    r->space.pagemap.mapped = r->space.descriptors.span.mapped = p->mapped_own;
+    p->mapped_own((struct fl_range){r->space.window.all.base, FL_BOOT_BYTES});
 }
 
 unsigned fl_zone_wish(struct fl_region *r, size_t len)
@@ -32,14 +32,15 @@ unsigned fl_zone_wish(struct fl_region *r, size_t len)
 void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align)
 {
     unsigned nobody = r->nzones - 1;
-    size_t block = fl_align_up(fl_min(block_most, r->window.all.len / BLOCK_SHARE), fl_page.huge);
+    size_t block =
+        fl_align_up(fl_min(block_most, r->space.window.all.len / BLOCK_SHARE), fl_page.huge);
     size_t least = fl_align_up(len + fl_max(align, fl_page.huge), fl_page.huge);
     size_t want = fl_max(least, block);
 
     if (r->placing.nodes == 0 || least < len ||
         fl_fit_first(&r->zone[zone].empty, fl_align_up(len, fl_page.huge),
                      fl_max(align, fl_page.huge)) != NULL ||
-        fl_extent_reserve(r, FL_CARVE_DESCRIPTORS + 1) != 0) {
+        fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS + 1) != 0) {
         return;
     }
     struct fl_extent *e = fl_fit_first(&r->zone[nobody].empty, want, fl_page.huge);
@@ -47,14 +48,14 @@ void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align
         want = least;
         e = fl_fit_first(&r->zone[nobody].empty, want, fl_page.huge);
     }
-    if (e == NULL || fl_pagemap_reach(r, e->base + want, true) !=
+    if (e == NULL || fl_pagemap_reach(&r->space, e->base + want, true) !=
                          0) { /* the last of the window, or of the memory */
         return;
     }
     struct fl_range part = {e->base, want};
     fl_fit_remove(r, e);
     if (e->len == want) {
-        fl_extent_drop(r, e);
+        fl_extent_drop(&r->space, e);
     } else {
         e->base += want;
         e->len -= want;
@@ -62,7 +63,7 @@ void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align
         e->zeroed = (struct fl_range){e->base, 0};
         (void)fl_fit_insert(r, e);
     }
-    (void)fl_fit_insert(r, fl_extent_new(r, part, FL_CONTENT_EMPTY, zone));
+    (void)fl_fit_insert(r, fl_extent_make(r, part, FL_CONTENT_EMPTY, zone));
 }
 
 void fl_zone_find(struct fl_region *r, struct fl_extent *e)
@@ -82,7 +83,7 @@ void fl_zone_mapped(const struct fl_region *r, struct fl_range part, unsigned zo
 
 int fl_zone_commit(struct fl_region *r, struct fl_range part, bool huge, unsigned zone)
 {
-    int rc = fl_vspace_commit(&r->window, part, huge);
+    int rc = fl_vspace_commit(&r->space.window, part, huge);
 
     if (rc == 0) {
         fl_zone_mapped(r, part, zone);
@@ -113,8 +114,8 @@ void fl_region_nodes_read(struct fl_region *r, struct fl_stats_nodes *out)
         return;
     }
     fl_region_lock(r);
-    for (const struct fl_extent *e = r->seeded ? fl_extent_at(r, r->first) : NULL; e != NULL;
-         e = fl_extent_at(r, e->base + e->len)) {
+    for (const struct fl_extent *e = r->seeded ? fl_extent_at(&r->space, r->space.first) : NULL;
+         e != NULL; e = fl_extent_at(&r->space, e->base + e->len)) {
         add_extent(r, e, out);
     }
     for (unsigned i = 0; i < out->n; i++) {

@@ -145,8 +145,8 @@ static void log_choice(void)
         return;
     }
     fl_text_str(&t, "active: window ");
-    fl_text_size(&t, fl_runtime.region.window.all.len);
-    fl_text_str(&t, fl_runtime.region.window.reserved ? " reserved" : " unreserved");
+    fl_text_size(&t, fl_runtime.region.space.window.all.len);
+    fl_text_str(&t, fl_runtime.region.space.window.reserved ? " reserved" : " unreserved");
     fl_text_str(&t, fl_runtime.region.config.huge ? ", huge pages" : ", base pages");
     fl_text_str(&t, fl_runtime.region.config.populate_by_touch ? ", populated by touch"
                                                                : ", populated by madvise");
@@ -261,8 +261,8 @@ static void start_region(void)
     fl_runtime.region.worker_scratch.ranks = fl_runtime.region.scratch.ranks;
     int rc = fl_region_start(&fl_runtime.region, &config);
     fl_runtime.active = rc == 0 && (disable & FL_DISABLE_ALL) == 0 && !fl_sys_is_confined();
-    fl_route.window_base = fl_runtime.region.window.all.base;
-    fl_route.window_len = fl_runtime.region.window.all.len;
+    fl_route.window_base = fl_runtime.region.space.window.all.base;
+    fl_route.window_len = fl_runtime.region.space.window.all.len;
     if (fl_runtime.active && (disable & FL_DISABLE_NUMA) == 0) {
         fl_place_start();
     }

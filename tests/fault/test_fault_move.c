@@ -220,7 +220,7 @@ static bool repair(void)
     fake.npages = 0;
     for (unsigned k = 0; k < 4; k++) {
         fake.page[fake.npages++] =
-            (struct fake_page){region.first + k * MIB(2), MIB(2), MIB(2), false, 0};
+            (struct fake_page){region.space.first + k * MIB(2), MIB(2), MIB(2), false, 0};
     }
     while (fl_region_repair(&region) == 0) {
     }

@@ -32,7 +32,8 @@ const char *advised_check(struct fl_region *r)
 {
     const struct fl_extent *e;
 
-    for (uintptr_t at = r->first; r->seeded && (e = fl_extent_at(r, at)) != NULL; at += e->len) {
+    for (uintptr_t at = r->space.first; r->seeded && (e = fl_extent_at(&r->space, at)) != NULL;
+         at += e->len) {
         bool live = e->state == FL_EXTENT_LIVE || e->state == FL_EXTENT_CACHED;
         if (live && fake_hidden(fl_extent_range(e)) != 0) {
             return "a live extent is kept out of core dumps";
@@ -50,7 +51,7 @@ const char *advised_check(struct fl_region *r)
 /* What is said to be absent is in no memory. */
 const char *holes_check(struct fl_region *r)
 {
-    struct fl_range run, rest = r->window.all;
+    struct fl_range run, rest = r->space.window.all;
     size_t there = 0;
 
     while ((run = fl_holes_next_split(r, rest)).len != 0) {

@@ -315,7 +315,7 @@ static void repair(const struct op *op)
 {
     fake.npages = 0;
     for (uint16_t i = 0; i < op->b % 8; i++) {
-        uintptr_t at = region.first + ((op->a + i * 3u) % 64 << 21);
+        uintptr_t at = region.space.first + ((op->a + i * 3u) % 64 << 21);
         size_t own = (size_t)(op->b >> 4) % 513 << 12;
         fake.page[fake.npages++] = (struct fake_page){at, MIB(2), own, i % 3 == 0, 0};
     }
@@ -422,7 +422,8 @@ static const char *check_figures(void)
     struct fl_stats_values v = {.active = 1};
     uint64_t live = 0, in_use = 0, lazy = 0, usable = 0;
     /* without the boot area, which is no extent */
-    struct fl_range all = {region.first, fl_range_end(region.window.all) - region.first};
+    struct fl_range all = {region.space.first,
+                           fl_range_end(region.space.window.all) - region.space.first};
 
     fl_region_stats_read(&region, &v);
     for (size_t i = 0; i < SLOTS; i++) {

@@ -95,7 +95,7 @@ void assert_settled_at(const char *file, int line)
 
 bool is_reserved(void)
 {
-    return region.window.reserved;
+    return region.space.window.reserved;
 }
 
 struct fl_stats_values stats(void)
@@ -111,7 +111,8 @@ const struct fake_call *in_window(enum fake_slot slot, size_t i)
     for (size_t k = 0; k < fl_min(fake.nlog, FAKE_LOG); k++) {
         const struct fake_call *c = &fake.log[k];
         if (c->slot == slot &&
-            c->range.base - region.first < fl_range_end(region.window.all) - region.first &&
+            c->range.base - region.space.first <
+                fl_range_end(region.space.window.all) - region.space.first &&
             i-- == 0) {
             return c;
         }

@@ -173,7 +173,7 @@ static void a_block_that_was_freed_is_let_alone(void **state)
     fake_forget();
     assert_true(look() == UINT64_MAX);
     assert_int_equal(fake.count[FAKE_POPULATE], 0);
-    e = fl_extent_free_at(&region, base, 0);
+    e = fl_extent_free_at(&region.space, base, 0);
     assert_non_null(e);
     assert_settled();
 }

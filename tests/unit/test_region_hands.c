@@ -61,9 +61,9 @@ static void all_blocks_that_a_range_touches_are_found(void **state)
 static void ranges_may_be_anything(void **state)
 {
     (void)state;
-    note(0, region.first);
+    note(0, region.space.first);
     note(it->base, 0);
-    note(fl_range_end(region.window.all), MIB(2));
+    note(fl_range_end(region.space.window.all), MIB(2));
     note(after->base + MIB(512), MIB(2)); /* where nobody has been yet */
     assert_false(fl_extent_is_handled(before));
     assert_false(fl_extent_is_handled(it));
@@ -102,9 +102,10 @@ static size_t pagemap_resident(void)
 {
     size_t got = 0;
 
-    assert_int_equal(fl_sys_linux.resident(
-                         (struct fl_range){region.pagemap.all.base, region.pagemap.grown}, &got),
-                     0);
+    assert_int_equal(
+        fl_sys_linux.resident(
+            (struct fl_range){region.space.pagemap.all.base, region.space.pagemap.grown}, &got),
+        0);
     return got / fl_page.base;
 }
 
@@ -201,7 +202,7 @@ static void huge_pages_that_go_whole_are_not_split(void **state)
                                     {whole, 0},
                                     {whole + 1, KIB(4)}, /* EINVAL */
                                     {0, KIB(64)},
-                                    {fl_range_end(region.window.all), MIB(1)},
+                                    {fl_range_end(region.space.window.all), MIB(1)},
                                     {UINTPTR_MAX - 1, MIB(1)}};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         drop(none[i].base, none[i].len);

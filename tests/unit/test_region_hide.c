@@ -9,7 +9,7 @@ static const uint64_t ms = 1000000;
 
 static size_t hidden(void)
 {
-    return fake_hidden(region.window.all);
+    return fake_hidden(region.space.window.all);
 }
 
 static uint64_t look_after(uint64_t ms_later)

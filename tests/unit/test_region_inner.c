@@ -132,11 +132,11 @@ static void it_can_be_opened_elsewhere_and_larger(void **state)
     struct fl_extent *e = block(191, GRANULE);
     assert_ptr_equal(found(outer->base + 191 * GRANULE), e);
     give_block(e);
-    size_t used = region.descriptors_used;
+    size_t used = region.space.descriptors.used;
     for (int i = 0; i < 60; i++) { /* the old descriptors are used again */
         assert_non_null(take(KIB(4)));
     }
-    assert_int_equal(region.descriptors_used, used);
+    assert_int_equal(region.space.descriptors.used, used);
     assert_sound();
     fl_inner_close(&region, &inner);
     struct fl_extent *same = inner.block;
@@ -162,8 +162,9 @@ static void without_descriptors_nothing_is_taken(void **state)
 /* Bytes of the tables in memory, as mincore has it. */
 static size_t tables_there(void)
 {
-    struct fl_range table[] = {{region.descriptors.all.base, region.descriptors.grown},
-                               {region.pagemap.all.base, region.pagemap.grown}};
+    struct fl_range table[] = {
+        {region.space.descriptors.span.all.base, region.space.descriptors.span.grown},
+        {region.space.pagemap.all.base, region.space.pagemap.grown}};
     size_t sum = 0, there = 0;
 
     for (int i = 0; i < 2; i++) {
@@ -319,7 +320,7 @@ static void blocks_that_begin_inside_an_earlier_one_are_found(void **state)
     for (size_t i = 0; i < inner.granules; i++) {
         struct fl_extent *e = block(i, GRANULE);
         assert_ptr_equal(found(outer->base + i * GRANULE), e);
-        assert_ptr_equal(fl_extent_around(&region, e->base + GRANULE - 1), e);
+        assert_ptr_equal(fl_extent_around(&region.space, e->base + GRANULE - 1), e);
     }
     assert_sound();
 }
@@ -347,7 +348,7 @@ static void after_it_is_closed_what_was_inside_misleads_nobody(void **state)
     fl_inner_close(&region, &inner);
     struct fl_extent *e = take_aligned(MIB(4), MIB(2));
     for (size_t at = 0; at < MIB(4); at += KIB(4)) {
-        assert_ptr_equal(fl_extent_around(&region, e->base + at), e);
+        assert_ptr_equal(fl_extent_around(&region.space, e->base + at), e);
         note(e->base + at, 1);
         assert_true(fl_extent_is_handled(e));
         e->handled = false;

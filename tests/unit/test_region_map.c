@@ -13,7 +13,7 @@ static struct fl_extent *others;
 
 static void map_is_made(struct fl_range r)
 {
-    if (fl_range_common(r, region.window.all).len == 0) {
+    if (fl_range_common(r, region.space.window.all).len == 0) {
         return;
     }
     maps++;

@@ -57,7 +57,7 @@ static void donors_are_the_oldest_and_give_their_high_ends(void **state)
 {
     (void)state;
     two_free(NULL);
-    uintptr_t first = region.first;
+    uintptr_t first = region.space.first;
     struct fl_extent *e = take(MIB(12));
     assert_true(e->base == high->base + MIB(2));
     assert_true(holds(e, 0, MIB(4), 0xb2));

@@ -238,7 +238,7 @@ static size_t gone;
 
 static void purge_while_it_is_mapped(struct fl_range r)
 {
-    if (fl_range_common(r, region.window.all).len != 0) {
+    if (fl_range_common(r, region.space.window.all).len != 0) {
         fake.on_map = NULL;
         gone = fl_region_purge(&region, 0);
     }

@@ -193,8 +193,8 @@ static void note_softened(struct fl_range r)
 {
     assert_false(fl_region_busy()); /* no lock is held during the system call */
     fl_region_lock(&region);
-    assert_null(fl_extent_free_at(&region, r.base, 0));
-    assert_null(fl_extent_free_before(&region, fl_range_end(r), 0));
+    assert_null(fl_extent_free_at(&region.space, r.base, 0));
+    assert_null(fl_extent_free_before(&region.space, fl_range_end(r), 0));
     for (struct fl_extent *e = fl_tree_lowest(&region.zone[0].populated); e != NULL;
          e = fl_tree_higher(e)) { /* nobody can get it before the kernel was told */
         assert_true(e->base + e->len <= r.base || e->base >= fl_range_end(r));

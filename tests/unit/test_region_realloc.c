@@ -82,7 +82,7 @@ static void huge_pages_move_and_edges_are_copied(void **state)
             assert_int_equal(stats().move_bytes, inner.len);
             assert_int_equal(stats().live_extents, before.live_extents);
             assert_int_equal(stats().in_use_bytes, before.in_use_bytes + len[k]);
-            struct fl_extent *gone = fl_extent_free_at(&region, inner.base, 0);
+            struct fl_extent *gone = fl_extent_free_at(&region.space, inner.base, 0);
             assert_true(gone != NULL && gone->content == FL_CONTENT_EMPTY);
             assert_int_equal(gone->len, inner.len);
             fill(to, 1);
@@ -151,9 +151,11 @@ static void what_is_left_behind_is_free_memory(void **state)
     fake.on_move = refuse;
     struct fl_extent *to = fl_region_move(&region, e, MIB(20));
     fake.on_move = NULL;
-    assert_int_equal(fl_extent_free_at(&region, old, 0)->content, FL_CONTENT_EMPTY);
-    assert_int_equal(fl_extent_free_at(&region, old, 0)->len, MIB(4)); /* whole ones that moved */
-    assert_int_equal(fl_extent_free_at(&region, old + MIB(4), 0)->content, FL_CONTENT_POPULATED);
+    assert_int_equal(fl_extent_free_at(&region.space, old, 0)->content, FL_CONTENT_EMPTY);
+    assert_int_equal(fl_extent_free_at(&region.space, old, 0)->len,
+                     MIB(4)); /* whole ones that moved */
+    assert_int_equal(fl_extent_free_at(&region.space, old + MIB(4), 0)->content,
+                     FL_CONTENT_POPULATED);
     struct fl_extent *z = take_zeroed(MIB(12));
     assert_true(z->base == old + MIB(4) && is_filled(z, 0));
     assert_true(is_marked(to, MIB(16)));
@@ -214,7 +216,7 @@ static void where_pages_do_not_move_nothing_changes(void **state)
     assert_null(fl_region_move(&region, e, MIB(16))); /* not longer */
     assert_null(fl_region_move(&region, e, MIB(4)));
     assert_null(fl_region_move(&region, e, SIZE_MAX - MIB(2) + 1));
-    assert_null(fl_region_move(&region, e, region.window.all.len));
+    assert_null(fl_region_move(&region, e, region.space.window.all.len));
     assert_unchanged(e, was);
 }
 
@@ -241,12 +243,12 @@ static void what_is_refused_changes_nothing(void **state)
     assert_guarded();
     e = hemmed_in(NULL, 0, MIB(16));
     was = now();
-    size_t used = region.descriptors_used;
-    SLIST_INIT(&region.spare);
-    region.nspare = 0;
-    region.descriptors_used = UINT32_MAX; /* no more are to be had */
+    size_t used = region.space.descriptors.used;
+    SLIST_INIT(&region.space.descriptors.spare);
+    region.space.descriptors.nspare = 0;
+    region.space.descriptors.used = UINT32_MAX; /* no more are to be had */
     assert_null(fl_region_move(&region, e, MIB(24)));
-    region.descriptors_used = used;
+    region.space.descriptors.used = used;
     assert_true(is_marked(e, MIB(16)));
 }
 
@@ -330,7 +332,7 @@ static void lazy_memory_moves_as_one_map(void **state)
     }
     assert_int_equal(bytes(to)[MIB(16)], 0);
     bytes(to)[MIB(32) - 1] = 1;
-    assert_int_equal(fl_extent_free_at(&region, old, 0)->content, FL_CONTENT_EMPTY);
+    assert_int_equal(fl_extent_free_at(&region.space, old, 0)->content, FL_CONTENT_EMPTY);
     assert_int_equal(stats().in_use_bytes, MIB(34));
     assert_int_equal(stats().live_extents, 2);
     assert_int_equal(region.populated_bytes, MIB(2));

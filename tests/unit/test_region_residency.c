@@ -114,15 +114,16 @@ static void the_stock_is_told_apart(void **state)
 static void tables_are_told(void **state)
 {
     (void)state;
-    struct fl_range pagemap = {region.pagemap.all.base, 0}, descriptors = {0, 0};
+    struct fl_range pagemap = {region.space.pagemap.all.base, 0}, descriptors = {0, 0};
     assert_non_null(take(MIB(768)));
-    pagemap.len = region.pagemap.grown;
-    descriptors = (struct fl_range){region.descriptors.all.base, region.descriptors.grown};
+    pagemap.len = region.space.pagemap.grown;
+    descriptors = (struct fl_range){region.space.descriptors.span.all.base,
+                                    region.space.descriptors.span.grown};
     struct fl_residency_values v = look();
     assert_int_equal(v.table_bytes, pagemap.len + descriptors.len + FL_BOOT_BYTES);
     assert_int_equal(v.table_resident_bytes,
                      resident(pagemap) + resident(descriptors) +
-                         resident((struct fl_range){region.window.all.base, FL_BOOT_BYTES}));
+                         resident((struct fl_range){region.space.window.all.base, FL_BOOT_BYTES}));
     assert_true(v.table_resident_bytes != 0 && v.table_resident_bytes < v.table_bytes);
 }
 
@@ -139,7 +140,7 @@ static void each_extent_counts_once(void **state)
         touch(block[i], 0, i % 3 * KIB(16));
     }
     uintptr_t end = block[BLOCKS - 1]->base + block[BLOCKS - 1]->len;
-    struct fl_range used = {region.first, fl_align_up(end, MIB(2)) - region.first};
+    struct fl_range used = {region.space.first, fl_align_up(end, MIB(2)) - region.space.first};
     for (size_t i = 0; i < BLOCKS; i++) {
         if (i % 2 == 0 || (i > 600 && i < 700)) {
             live += block[i]->len;
@@ -214,9 +215,9 @@ static void claim_the_rest(void)
 {
     free_the_rest();
     fl_region_lock(&region);
-    assert_int_equal(fl_extent_reserve(&region, 2), 0);
-    struct fl_range part = {region.first + MIB(32), MIB(160)};
-    block[KEPT] = fl_extent_around(&region, part.base);
+    assert_int_equal(fl_extent_reserve(&region.space, 2), 0);
+    struct fl_range part = {region.space.first + MIB(32), MIB(160)};
+    block[KEPT] = fl_extent_around(&region.space, part.base);
     block[KEPT] = fl_apart_claim_part(&region, block[KEPT], part);
     fl_region_unlock(&region);
 }

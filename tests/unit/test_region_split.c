@@ -255,7 +255,7 @@ static void what_lies_around_it_is_kept_from_children(void **state)
     }
     (void)rough_below_a_block(MIB(8));
     fl_region_fork_lock(&region);
-    size_t kept = fake_kept_from_child((struct fl_range){region.first, MIB(16)});
+    size_t kept = fake_kept_from_child((struct fl_range){region.space.first, MIB(16)});
     fl_region_fork_parent(&region);
     assert_int_equal(kept, MIB(14));
     assert_settled();

@@ -233,7 +233,7 @@ static void what_mremap_takes_from_it_is_for_children_too(void **state)
     }
     struct fl_extent *e = take_zeroed(MIB(64));
     assert_int_equal(fake_bytes(FAKE_REMAP), MIB(64));
-    assert_int_equal(fake_kept_from_child(region.window.all), 0);
+    assert_int_equal(fake_kept_from_child(region.space.window.all), 0);
     assert_true(is_filled(e, 0));
     assert_stock(0);
     fake_forget();

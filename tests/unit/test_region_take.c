@@ -29,7 +29,7 @@ static void memory_is_there_before_it_is_handed_out(void **state)
     assert_true(in_window(FAKE_POPULATE, 0)->range.base == e->base);
     give(e);
     fake_forget();
-    assert_ptr_equal(bytes(take(MIB(3))), (void *)region.first);
+    assert_ptr_equal(bytes(take(MIB(3))), (void *)region.space.first);
     assert_null(in_window(FAKE_POPULATE, 0)); /* freed memory stays populated */
 }
 

@@ -42,7 +42,7 @@ static void *reserve_some(void *kind)
 {
     fl_thread = *(enum fl_thread *)kind;
     fl_region_lock(&region);
-    rc = fl_extent_reserve(&region, 600);
+    rc = fl_extent_reserve(&region.space, 600);
     fl_region_unlock(&region);
     return NULL;
 }
@@ -51,7 +51,7 @@ static void *reserve_many(void *kind)
 {
     fl_thread = *(enum fl_thread *)kind;
     fl_region_lock(&region);
-    rc = fl_extent_reserve(&region, (size_t)1 << 13);
+    rc = fl_extent_reserve(&region.space, (size_t)1 << 13);
     fl_region_unlock(&region);
     return NULL;
 }
@@ -143,7 +143,7 @@ static size_t cleared_beside_a_look(enum fl_thread kind)
     fl_lock_acquire(&region.look.lock);
     run_as(kind, clear_ahead);
     fl_lock_release(&region.look.lock);
-    e = fl_extent_free_at(&region, base, 0);
+    e = fl_extent_free_at(&region.space, base, 0);
     assert_non_null(e);
     assert_true(bytes_there(e) <= MIB(2));
     return e->zeroed.len;

@@ -1,6 +1,6 @@
-/* Extents: the descriptors of what the window is divided into. Included by region.h. */
-#ifndef FL_REGION_EXTENT_H
-#define FL_REGION_EXTENT_H
+/* Extents: the descriptors of what the window is divided into. Included by space.h. */
+#ifndef FL_SPACE_EXTENT_H
+#define FL_SPACE_EXTENT_H
 
 #include "core/core.h"
 
@@ -111,6 +111,39 @@ _Static_assert(sizeof(struct fl_extent) == (size_t)2 * FL_CACHE_LINE,
 RB_HEAD(fl_extent_tree, fl_extent);
 TAILQ_HEAD(fl_extent_list, fl_extent);
 SLIST_HEAD(fl_extent_stack, fl_extent);
+
+static inline struct fl_range fl_extent_range(const struct fl_extent *e)
+{
+    return (struct fl_range){e->base, e->len};
+}
+
+static inline bool fl_extent_is_populated(const struct fl_extent *e)
+{
+    return e->content == FL_CONTENT_POPULATED;
+}
+
+static inline bool fl_extent_is_pinned(const struct fl_extent *e)
+{
+    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_PINNED;
+}
+
+static inline bool fl_extent_is_older(const struct fl_extent *e, const struct fl_extent *than)
+{
+    uint32_t then = atomic_load_explicit(&than->epoch, memory_order_relaxed);
+
+    return (int32_t)(atomic_load_explicit(&e->epoch, memory_order_relaxed) - then) < 0;
+}
+
+/* Bytes in whole huge pages that the extent loses when [from, to) is cut out of it. */
+static inline size_t fl_extent_huge_of(const struct fl_extent *e, uintptr_t from, uintptr_t to)
+{
+    struct fl_range all = fl_extent_range(e);
+    uintptr_t first = fl_max(all.base, from), end = fl_min(fl_range_end(all), to);
+    struct fl_range head = {all.base, first - all.base}, tail = {end, fl_range_end(all) - end};
+
+    return fl_range_inner(all, fl_page.huge).len - fl_range_inner(head, fl_page.huge).len -
+           fl_range_inner(tail, fl_page.huge).len;
+}
 
 static inline bool fl_extent_is_handled(const struct fl_extent *e)
 {
