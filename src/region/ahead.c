@@ -149,7 +149,7 @@ static bool has_room(struct fl_region *r, size_t most)
 {
     struct fl_memory m;
 
-    if (atomic_load_explicit(&r->tight, memory_order_relaxed) || fl_supply_is_crawling(r)) {
+    if (atomic_load_explicit(&r->tight, memory_order_relaxed) || fl_populate_backs_off(&r->pages)) {
         return false;
     }
     fl_memory_look(&m, &r->worker_scratch);

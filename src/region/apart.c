@@ -32,8 +32,8 @@ static size_t holes_of_edges(struct fl_region *r, const struct fl_extent *e, str
     if (e->holes == 0) {
         return 0;
     }
-    size_t in_part = fl_holes_in(r, part),
-           in_shorter = fl_holes_in(r, head_is_longer ? tail : head);
+    size_t in_part = fl_holes_in(&r->pages.holes, part),
+           in_shorter = fl_holes_in(&r->pages.holes, head_is_longer ? tail : head);
     size_t in_longer = e->holes - in_part - in_shorter;
     *out_tail = head_is_longer ? in_shorter : in_longer;
     return head_is_longer ? in_longer : in_shorter;

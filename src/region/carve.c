@@ -33,7 +33,7 @@ static void note_part(struct fl_grant *g, const struct fl_extent *e)
  * touched. */
 static void note_holes(struct fl_region *r, struct fl_grant *g, struct fl_range part)
 {
-    size_t holes = fl_holes_fill(r, part);
+    size_t holes = fl_holes_fill(&r->pages.holes, part);
 
     if (holes != 0) {
         r->populated_bytes += holes;
@@ -132,11 +132,12 @@ static void unmap_upto(struct fl_region *r, const struct fl_grant *g, const stru
 /* All or none. Returns the one that the kernel refuses, NULL: none. No lock held. */
 static struct fl_extent *map_held(struct fl_region *r, const struct fl_grant *g, int *out_rc)
 {
-    bool huge = r->config.huge && !g->on_touch;
+    bool huge = r->pages.huge && !g->on_touch;
 
     *out_rc = 0;
     for (struct fl_extent *e = g->held; e != NULL; e = e->next) {
-        if (is_empty(e) && (*out_rc = fl_zone_commit(r, fl_extent_range(e), huge, e->zone)) != 0) {
+        if (is_empty(e) &&
+            (*out_rc = fl_pages_commit(&r->pages, fl_extent_range(e), huge, e->zone)) != 0) {
             unmap_upto(r, g, e);
             return e;
         }

@@ -101,10 +101,10 @@ static bool are_holes_right(struct fl_region *r, const struct fl_extent *e)
     bool empty = e->content == FL_CONTENT_EMPTY;
     /* A LIVE one's owner writes `left` without the lock. */
     bool hollow = free && (e->left & FL_LEFT_HOLLOW) != 0;
-    size_t holes = fl_holes_in(r, fl_extent_range(e));
+    size_t holes = fl_holes_in(&r->pages.holes, fl_extent_range(e));
 
     return (!counted || e->holes == holes) && (holes == 0 || (hollow && !empty)) &&
-           !(empty && fl_holes_next_split(r, fl_extent_range(e)).len != 0);
+           !(empty && fl_holes_next_split(&r->pages.holes, fl_extent_range(e)).len != 0);
 }
 
 static bool is_table_counted_right(const struct fl_region *r)
@@ -112,12 +112,12 @@ static bool is_table_counted_right(const struct fl_region *r)
     struct fl_range run, rest = r->space.window.all;
     size_t split = 0, runs = 0;
 
-    while ((run = fl_holes_next_split(r, rest)).len != 0) {
+    while ((run = fl_holes_next_split(&r->pages.holes, rest)).len != 0) {
         split += run.len / fl_page.huge;
         runs++;
         rest = (struct fl_range){fl_range_end(run), fl_range_end(rest) - fl_range_end(run)};
     }
-    return split == r->holes.split && runs == r->holes.runs;
+    return split == r->pages.holes.split && runs == r->pages.holes.runs;
 }
 
 /* Of one by itself: the rule that it breaks; NULL: none. */
@@ -147,7 +147,7 @@ static const char *check_one(struct fl_region *r, const struct fl_extent *e, uin
 const char *fl_region_check_locked(struct fl_region *r)
 {
     uintptr_t end = fl_range_end(r->space.window.all);
-    size_t populated = r->stock.held, nfree[2] = {0, 0}, free_bytes = 0;
+    size_t populated = r->pages.reserve.held, nfree[2] = {0, 0}, free_bytes = 0;
     const struct fl_extent *left = NULL;
 
     for (uintptr_t addr = r->space.first; addr < end;) {
@@ -164,7 +164,7 @@ const char *fl_region_check_locked(struct fl_region *r)
             nfree[empty]++;
             free_bytes += empty ? 0 : fl_extent_there(e);
         }
-        populated += fl_extent_populated(e) - fl_holes_in(r, fl_extent_range(e));
+        populated += fl_extent_populated(e) - fl_holes_in(&r->pages.holes, fl_extent_range(e));
         left = e;
         addr += e->len;
     }

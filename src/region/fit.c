@@ -111,7 +111,8 @@ enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
     if (inner.len == 0) {
         return fl_extent_there(e) != 0 ? FL_QUEUE_PIECES : FL_QUEUE_NONE;
     }
-    bool rough = r->holes.split != 0 && fl_holes_first_split(r, inner) != fl_range_end(inner);
+    bool rough = r->pages.holes.split != 0 &&
+                 fl_holes_first_split(&r->pages.holes, inner) != fl_range_end(inner);
     return rough ? FL_QUEUE_ROUGH : FL_QUEUE_AGE;
 }
 
@@ -178,7 +179,7 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
         e->holes = 0;
     }
     if (empty) { /* its neighbours of that kind have none */
-        fl_holes_forget(r, fl_extent_range(e));
+        fl_holes_forget(&r->pages.holes, fl_extent_range(e));
     }
     /* not yet a neighbour to anybody */
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);

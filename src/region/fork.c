@@ -27,7 +27,7 @@ void fl_fork_undo(struct fl_region *r, struct fl_extent *e)
         bool anew =
             rc != 0 && fl_sys_is_confined() && fl_vspace_decommit(&r->space.window, inner(e)) == 0;
         if (anew || rc == -ENOMEM) { /* -ENOMEM: a child that no handler was told of */
-            (void)fl_zone_commit(r, inner(e), r->config.huge, e->zone);
+            (void)fl_pages_commit(&r->pages, inner(e), r->pages.huge, e->zone);
         }
         fl_lock_permit_calls(false);
         e->advised &= (uint8_t)~FL_ADVISED_NO_FORK;
@@ -72,7 +72,7 @@ static void keep_from_child(struct fl_region *r)
 void fl_region_fork_lock(struct fl_region *r)
 {
     atomic_fetch_add_explicit(&r->forking, 1, memory_order_relaxed);
-    fl_lock_acquire(&r->look.lock);
+    fl_lock_acquire(&r->pages.asking);
     fl_region_lock(r);
     if (!r->space.window.reserved) {
         fl_lock_permit_calls(true); /* the process stands still anyway */
@@ -80,19 +80,19 @@ void fl_region_fork_lock(struct fl_region *r)
         fl_lock_permit_calls(false);
     }
     fl_shelf_fork_lock(r);
-    fl_lock_acquire(&r->moving); /* no descriptor of ours is open */
-    fl_lock_hold_for_fork(&r->moving);
+    fl_lock_acquire(&r->pages.move.lock); /* no descriptor of ours is open */
+    fl_lock_hold_for_fork(&r->pages.move.lock);
     fl_lock_hold_for_fork(&r->lock);
-    fl_lock_hold_for_fork(&r->look.lock);
+    fl_lock_hold_for_fork(&r->pages.asking);
 }
 
 void fl_region_fork_parent(struct fl_region *r)
 {
     atomic_fetch_sub_explicit(&r->forking, 1, memory_order_relaxed);
     fl_shelf_fork_parent(r);
-    fl_lock_release_in_parent(&r->moving);
+    fl_lock_release_in_parent(&r->pages.move.lock);
     fl_lock_release_in_parent(&r->lock);
-    fl_lock_release_in_parent(&r->look.lock);
+    fl_lock_release_in_parent(&r->pages.asking);
     fl_region_leave();
     fl_region_lock(r);
     fl_repair_begin(r);
@@ -158,7 +158,7 @@ static void note_absent(struct fl_region *r)
 
 bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
 {
-    bool whole = fl_lock_release_in_child(&r->moving);
+    bool whole = fl_lock_release_in_child(&r->pages.move.lock);
 
     atomic_store_explicit(&r->forking, 0, memory_order_relaxed);
     whole = fl_lock_release_in_child(&r->lock) && whole;
@@ -174,7 +174,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
         fl_region_unlock(r);
         return false;
     }
-    fl_stock_fork_child(r);
+    fl_refill_fork_child(r);
     note_absent(r); /* first: pieces merge with what is there, and then are one with it */
     fl_lock_permit_calls(true); /* there is no other thread */
     give_up_apart(r);
@@ -183,7 +183,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     fl_lock_permit_calls(false);
     r->repair.active = false;
     r->pieces.mending = 0;
-    atomic_store(&r->holes.making, false);
+    atomic_store(&r->pages.holes.making, false);
     memset(&r->touch.slot, 0, sizeof r->touch.slot); /* whoever asked, or was asked, is not here */
     atomic_store(&r->touch.open, false);
     r->stats.populated_peak = r->populated_bytes;

@@ -18,15 +18,7 @@ enum { FL_RUN_EXTENTS = 9, FL_CARVE_DESCRIPTORS = 5 };
 /* What was lent may lie where the request, planned anew, takes other addresses and lacks some again. */
 enum { FL_LOANS = 4 };
 
-/* Bytes of the stock that go to one request. */
-struct fl_stock_piece {
-    struct fl_range range;
-    size_t moved; /* bytes, from its start */
-    unsigned chunk;
-};
-
 enum {
-    FL_GRANT_PIECES = 24,
     FL_GRANT_HIDDEN = FL_RUN_EXTENTS,
     FL_GRANT_FRESH = (FL_RUN_EXTENTS + 1) / 2,
     FL_GRANT_DIRTY = FL_RUN_EXTENTS + 1 + FL_GRANT_FRESH
@@ -71,7 +63,7 @@ struct fl_grant {
     /* Lists, the last members: fl_grant_begin leaves them. */
     struct fl_range fresh[FL_GRANT_FRESH]; /* to be filled; whole huge pages */
     struct fl_range dirty[FL_GRANT_DIRTY];
-    struct fl_stock_piece piece[FL_GRANT_PIECES];
+    struct fl_reserve_piece piece[FL_RESERVE_PIECES];
     struct fl_range hidden[FL_GRANT_HIDDEN]; /* to be in core dumps again */
 };
 
@@ -143,16 +135,9 @@ void fl_supply_unclaim(struct fl_region *r, struct fl_grant *g);
 size_t fl_supply_allowed(const struct fl_region *r, size_t more);
 /* Would `fresh` bytes for a request of `len` be more than that? Then free extents give their pages. */
 bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh);
-/* Brings `range` into memory by madvise, with help where it is long, else `step` bytes at a time. 0 or
- * -errno. No lock needed. */
-int fl_supply_populate(struct fl_region *r, struct fl_range range, size_t step);
-
 /* Are pages on their way to addresses that were handed out, and to what is free beside them? Then
  * what is absent there may not stay so. No lock needed. */
 bool fl_supply_is_coming(const struct fl_region *r);
-
-/* The kernel compacts memory for huge pages: base pages for now. No lock needed. */
-bool fl_supply_is_crawling(const struct fl_region *r);
 
 /* Does what the grant says: moves, populates, clears. Not under the lock. */
 void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g);

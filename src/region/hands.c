@@ -57,7 +57,7 @@ static void split(struct fl_region *r, uintptr_t at)
     struct fl_range page = {fl_align_down(at, fl_page.base), fl_page.base};
 
     fl_region_note_hands(r, page);
-    (void)fl_sys.advise(page, FL_ADVICE_SPLIT);
+    fl_purge_split(page);
 }
 
 void fl_region_note_dropped(struct fl_region *r, struct fl_range range)
@@ -65,7 +65,7 @@ void fl_region_note_dropped(struct fl_region *r, struct fl_range range)
     struct fl_range part = among_extents(r, range);
     uintptr_t end = fl_align_up(fl_range_end(part), fl_page.base);
 
-    if (part.len == 0 || !r->config.huge || range.base % fl_page.base != 0) {
+    if (part.len == 0 || !r->pages.huge || range.base % fl_page.base != 0) {
         return; /* nothing is huge, or the kernel refuses the call */
     }
     bool one = fl_align_down(part.base, fl_page.huge) == fl_align_down(end - 1, fl_page.huge);
@@ -82,7 +82,7 @@ static bool map_anew(struct fl_region *r, uintptr_t base, uintptr_t end, unsigne
 {
     struct fl_range edge = {base, end - base};
 
-    return edge.len == 0 || fl_zone_commit(r, edge, r->config.huge, zone) == 0;
+    return edge.len == 0 || fl_pages_commit(&r->pages, edge, r->pages.huge, zone) == 0;
 }
 
 bool fl_hands_renew(struct fl_region *r, const struct fl_extent *e)

@@ -115,7 +115,7 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
 /* Lock: region; it is released meanwhile. Where pages do not move, what is free elsewhere is given back for what comes here. */
 static void make_way(struct fl_region *r, size_t len, unsigned zone)
 {
-    if (atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN &&
+    if (atomic_load_explicit(&r->pages.move.rung, memory_order_relaxed) == FL_RUNG_PLAIN &&
         fl_supply_is_full(r, len, len)) {
         fl_region_unlock(r);
         (void)fl_region_purge_some(r, 0, len);
@@ -198,7 +198,7 @@ int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range par
     if (fl_extent_is_pinned(in->outer) || fl_vspace_decommit(&r->space.window, part) != 0) {
         return -EBUSY;
     }
-    int rc = fl_zone_commit(r, part, r->config.huge, in->outer->zone);
+    int rc = fl_pages_commit(&r->pages, part, r->pages.huge, in->outer->zone);
     fl_region_lock(r);
     r->populated_bytes -= part.len;
     r->stats.purge_bytes += part.len;
@@ -213,7 +213,8 @@ int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range par
 static struct fl_extent *take_refuge(struct fl_region *r, size_t len, unsigned zone)
 {
     fl_region_lock(r);
-    bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
+    bool can_move =
+        atomic_load_explicit(&r->pages.move.rung, memory_order_relaxed) != FL_RUNG_PLAIN;
     struct fl_extent *e = can_move ? take_unfilled(r, len, zone, false) : NULL;
     fl_region_unlock(r);
     return e;
@@ -225,24 +226,25 @@ static size_t move_part(struct fl_region *r, struct fl_range from, uintptr_t to,
     struct fl_move m;
     size_t moved = 0;
 
-    if (fl_move_begin(r, &m, (struct fl_range){to, from.len}, zone)) {
-        moved = fl_move_pages(r, &m, from, to);
-        fl_move_end(r, &m);
+    if (fl_move_begin(&r->pages, &m, (struct fl_range){to, from.len}, zone)) {
+        moved = fl_move_pages(&r->pages, &m, from, to);
+        fl_move_end(&r->pages, &m);
     }
     return moved;
 }
 
 size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range from, uintptr_t to)
 {
-    bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
-                    !fl_extent_is_pinned(in->outer);
+    bool can_move =
+        atomic_load_explicit(&r->pages.move.rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
+        !fl_extent_is_pinned(in->outer);
     size_t moved = can_move ? move_part(r, from, to, in->outer->zone) : 0;
     size_t whole = fl_align_down(moved, fl_page.huge);
 
     make_blocks(r, in, (struct fl_range){to, whole});
     if (whole != moved) { /* a part of the next one went: it is made whole */
-        (void)fl_supply_populate(r, (struct fl_range){from.base + whole, fl_page.huge},
-                                 fl_page.huge);
+        (void)fl_populate(&r->pages, (struct fl_range){from.base + whole, fl_page.huge},
+                          fl_page.huge);
     }
     return whole;
 }
@@ -349,6 +351,6 @@ bool fl_inner_renew(struct fl_region *r, struct fl_extent *e)
     if (fl_vspace_decommit(&r->space.window, all) != 0) {
         return false;
     }
-    return fl_zone_commit(r, all, r->config.huge, e->inner->outer->zone) == 0 &&
+    return fl_pages_commit(&r->pages, all, r->pages.huge, e->inner->outer->zone) == 0 &&
            fl_sys.populate(all) != -EFAULT;
 }

@@ -46,12 +46,6 @@ static inline size_t fl_extent_there(const struct fl_extent *e)
     return fl_extent_populated(e) - e->holes;
 }
 
-/* The huge page that `addr` lies in. */
-static inline struct fl_range fl_huge_of(uintptr_t addr)
-{
-    return (struct fl_range){fl_align_down(addr, fl_page.huge), fl_page.huge};
-}
-
 /* fl_extent_new, of now. */
 static inline struct fl_extent *fl_extent_make(struct fl_region *r, struct fl_range range,
                                                enum fl_content content, unsigned zone)
@@ -147,10 +141,6 @@ static inline unsigned fl_zone_when_empty(const struct fl_region *r, unsigned zo
 void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align);
 /* A LIVE, LAZY extent comes back: where does it lie? No lock held. */
 void fl_zone_find(struct fl_region *r, struct fl_extent *e);
-/* Makes `part` of the window readable and writable, for that zone. As fl_vspace_commit. */
-int fl_zone_commit(struct fl_region *r, struct fl_range part, bool huge, unsigned zone);
-void fl_zone_mapped(const struct fl_region *r, struct fl_range part, unsigned zone);
-
 /* Is new memory left to the first touch, but for what is known to be touched? */
 bool fl_left_is_usual(const struct fl_region *r);
 /* Is what a request for `len` bytes needs from the kernel left to the first touch? */
@@ -171,30 +161,15 @@ void fl_left_note_holes(struct fl_region *r, struct fl_grant *g, struct fl_exten
                         int refusal);
 /* enum fl_left of what is carved for the grant. */
 uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g);
-/* Clears what of `range`, whole base pages, holds anything; the rest is not brought into memory.
- * Returns bytes cleared. `range` is the caller's alone. Neither the region's lock nor that of looks
- * is held. */
-typedef void fl_clear(void *base, size_t len);
-size_t fl_left_clear(struct fl_region *r, struct fl_range range, fl_clear *clear);
-/* May the calling thread look for that? A guest that shares the program's descriptors may not: held
- * up there, it would hold up the program. */
-bool fl_left_may_look(void);
-fl_clear fl_left_clear_plainly;
-
-/* Notes that requests needed `bytes` that were in no free extent; calls for the worker when the stock is low. */
-void fl_stock_demand(struct fl_region *r, size_t bytes, unsigned zone);
+/* See refill.c. Notes that requests needed `bytes` that were in no free extent; calls for the worker
+ * when the reserve is low. */
+void fl_refill_demand(struct fl_region *r, size_t bytes, unsigned zone);
 /* g->from_stock bytes, as far as they are there, into the grant; back after the move. */
-void fl_stock_take(struct fl_region *r, struct fl_grant *g);
-void fl_stock_return(struct fl_region *r, const struct fl_grant *g);
+void fl_refill_take(struct fl_region *r, struct fl_grant *g);
+void fl_refill_give_back(struct fl_region *r, const struct fl_grant *g);
 /* Gives chunks that were filled `age` ticks ago back to the kernel. Returns bytes. Releases the lock in between. */
-size_t fl_stock_release(struct fl_region *r, uint32_t age);
-/* Is there anything to release, now or when it has aged? */
-bool fl_stock_is_mapped(const struct fl_region *r);
-/* What is mapped of its i-th chunk. */
-struct fl_range fl_stock_mapped(const struct fl_region *r, unsigned i);
-void fl_stock_fork_child(struct fl_region *r);
-/* Mapped for the stock: not for children, nor for core dumps. No lock needed. */
-void fl_stock_advise(struct fl_range range);
+size_t fl_refill_release(struct fl_region *r, uint32_t age);
+void fl_refill_fork_child(struct fl_region *r);
 
 /* Of an extent that was handled. renew, without the lock or with it: maps anew what it shares with neighbours, unmaps the
  * rest; false: the kernel refuses. settle: then it is FREE, and EMPTY where it can be; or it is nobody's any more. */
@@ -205,8 +180,6 @@ void fl_hands_shrink(struct fl_region *r, struct fl_extent *e, size_t len);
 
 /* After fork(2), in the parent. */
 void fl_repair_begin(struct fl_region *r);
-/* Is all of that huge page there, and half of it the process's own? No lock held. */
-bool fl_repair_is_worth_it(struct fl_range huge);
 void fl_rezero_start(struct fl_region *r);
 /* A request for `len` zeroed bytes was served. */
 void fl_rezero_earn(struct fl_region *r, size_t len);
@@ -220,34 +193,6 @@ bool fl_touch_wants(const struct fl_region *r, size_t len);
 /* `e` is LIVE and LAZY. disarm: false when it may still be armed. No lock held; both wait for the worker, but not for long. */
 void fl_touch_arm(struct fl_region *r, struct fl_extent *e);
 bool fl_touch_disarm(struct fl_region *r, struct fl_extent *e);
-
-/* A batch of moves to `to`, which is mapped, not populated, and the caller's alone. */
-struct fl_move {
-    struct fl_range to;
-    unsigned zone; /* of source and target */
-    int fd;
-    enum fl_rung rung;
-};
-
-/* False: nothing can be moved. No lock held; between begin and end fl_region_busy is true. */
-bool fl_move_begin(struct fl_region *r, struct fl_move *m, struct fl_range to, unsigned zone);
-/* Moves the whole huge pages `from` to `to`. Returns bytes moved, from its start: less where pages are pinned,
- * shared with a child, or in the way; then part of a huge page may have moved, and the number says so. Where they lay is still
- * mapped, with nothing in it. */
-size_t fl_move_pages(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to);
-/* The same of huge pages that may be hollow: where nothing is, nothing comes, and the first touch
- * there brings a huge page. */
-size_t fl_move_hollow(struct fl_region *r, struct fl_move *m, struct fl_range from, uintptr_t to);
-void fl_move_end(struct fl_region *r, struct fl_move *m);
-/* mremap(2) of what is mapped at `from` to `to`, which is mapped too, the caller's alone, and in no reserved span. What was
- * advised comes along. 0 or -errno; then `to` is mapped as before (kernels before 6.17 unmap it and then refuse where
- * `from` is more than one map). */
-int fl_move_map(struct fl_region *r, struct fl_range from, uintptr_t to, unsigned zone);
-/* realloc in a confined process, where nothing else moves: by_map is as fl_move_pages on the lower
- * rung. may_map: is a block so long that glibc's realloc would call mremap(2) for it, and may maps
- * move? No lock held. */
-bool fl_move_may_map(const struct fl_region *r, size_t len);
-size_t fl_move_by_map(struct fl_region *r, struct fl_range from, uintptr_t to, unsigned zone);
 
 /* The last whole huge pages of the FREE extent `e`, `most` bytes at most, out of the tree and APART; what is left of it
  * stays FREE. Two descriptors have been reserved. */
@@ -354,7 +299,6 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
 void fl_region_forgo(struct fl_region *r, size_t fresh);
 void fl_region_spend(struct fl_region *r, size_t fresh);
 
-void fl_look_start(struct fl_region *r);
 void fl_look_fork_child(struct fl_region *r);
 /* Looks at the memory, and notes what is seen. The lock is released meanwhile: all that depends on
  * it is to be decided anew.

@@ -129,7 +129,7 @@ static int fill(struct fl_region *r, struct fl_extent *e, const struct fl_pin *h
                                             .hands = (uint8_t)fl_min(how->threads, 255)})) {
         return -ENOMEM;
     }
-    return prepare(all, how, r->config.huge, r->config.populate_by_touch);
+    return prepare(all, how, r->pages.huge, r->pages.by_touch);
 }
 
 int fl_region_take_pinned(struct fl_region *r, size_t len, const struct fl_pin *how,
@@ -174,7 +174,7 @@ int fl_inner_pin(struct fl_region *r, struct fl_inner *in, struct fl_range part,
     if (fl_extent_is_pinned(in->outer)) {
         return -EBUSY;
     }
-    int rc = prepare(part, how, r->config.huge, r->config.populate_by_touch);
+    int rc = prepare(part, how, r->pages.huge, r->pages.by_touch);
     if (rc == 0) {
         fl_region_lock(r);
         enlist(r, in->outer, how->fork);

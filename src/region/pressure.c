@@ -75,7 +75,7 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
     }
     /* What is absent counts as mapped, too, and no purge changes that: a half goes for it. */
     size_t over = beyond(r->free_bytes, m->keep);
-    size_t absent = beyond(r->free_bytes + r->holes.absent, m->keep) - over;
+    size_t absent = beyond(r->free_bytes + r->pages.holes.absent, m->keep) - over;
     return fl_min(over + fl_min(absent, r->free_huge) / 2, r->free_bytes);
 }
 

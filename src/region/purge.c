@@ -88,7 +88,7 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
 {
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, age);
-    size_t given = fl_stock_release(r, age) + fl_pieces_smooth(r, SIZE_MAX);
+    size_t given = fl_refill_release(r, age) + fl_pieces_smooth(r, SIZE_MAX);
     size_t most = fl_min(rest(want, given), whole_there(r));
     given += purge_extents(r, age, most, purge_chunk, of_all);
     given += fl_pieces_give_back(r, age, rest(want, given), UINT_MAX);
@@ -99,7 +99,7 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
 void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
 {
     const struct fl_zone *z = &r->zone[zone];
-    size_t own = fl_zone_moves(r, zone) ? z->free_huge + z->stock_ready : 0;
+    size_t own = fl_zone_moves(r, zone) ? z->free_huge + r->pages.reserve.ready_of[z - r->zone] : 0;
     size_t held = fl_region_counted(r) + len, may = fl_supply_allowed(r, len);
 
     if (r->placing.nodes != 0 && held > may && len > own) {
@@ -205,7 +205,7 @@ static bool anything_to_age(struct fl_region *r)
             return true;
         }
     }
-    if (fl_stock_is_mapped(r) || fl_shelf_has_some(r)) {
+    if (fl_reserve_is_mapped(&r->pages.reserve) || fl_shelf_has_some(r)) {
         return true;
     }
     for (const struct fl_cache *c = r->caches; c != NULL; c = c->next) {
@@ -272,7 +272,7 @@ void fl_region_tick_alone(struct fl_region *r)
     fl_region_lock(r);
     fl_pieces_note_tick(r);
     (void)fl_cache_drain_all(r, age);
-    size_t given = fl_stock_release(r, age) + fl_pieces_smooth(r, alone_most);
+    size_t given = fl_refill_release(r, age) + fl_pieces_smooth(r, alone_most);
     given += purge_extents(r, age, rest(alone_most, given), alone_most, of_all);
     size_t pieces = fl_pieces_give_back(r, age, rest(alone_most, given), PIECES_ALONE);
     r->is_behind = given + pieces >= alone_most || (pieces != 0 && fl_pieces_are_due(r, age));

@@ -6,7 +6,6 @@
 
 enum { USES_A_LOOK = 512 }; /* at what may wait on shelves */
 enum { ABSURD_SHARE = 8 };  /* times the machine's memory: no request is served from there on */
-static const size_t resident_piece = (size_t)16 << 20; /* bytes */
 
 bool fl_region_is_outer(void)
 {
@@ -184,24 +183,10 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
     (void)fl_fit_insert(r, e);
 }
 
-/* Is nearly all of it there? Ends as soon as too much is not: a sparse giant costs next to nothing. */
-static bool is_dense(const struct fl_extent *e)
-{
-    size_t missing = 0;
-
-    for (size_t done = 0; done < e->len && missing <= e->len / 16; done += resident_piece) {
-        struct fl_range piece = {e->base + done, fl_min(resident_piece, e->len - done)};
-        size_t there = 0;
-        (void)fl_sys.resident(piece, &there); /* a refusal counts as not there */
-        missing += piece.len - there;
-    }
-    return missing <= e->len / 16;
-}
-
 /* May a LAZY extent be kept? Else it goes back to the kernel at once. */
 static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
 {
-    if ((e->left & FL_LEFT_SPARSE) != 0 || !is_dense(e)) {
+    if ((e->left & FL_LEFT_SPARSE) != 0 || !fl_residency_is_dense(fl_extent_range(e))) {
         return false;
     }
     fl_pagemap_populate(&r->space, fl_extent_range(e)); /* it will be cut into others */
@@ -288,12 +273,12 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->purge_bytes = r->stats.purge_bytes;
     out->move_bytes = __atomic_load_n(&r->stats.move_bytes, __ATOMIC_RELAXED);
     out->free_held_bytes = r->free_bytes;
-    out->stock_bytes = r->stock.held;
+    out->stock_bytes = r->pages.reserve.held;
     out->rezero_bytes = r->stats.rezero_bytes;
     out->repair_bytes = __atomic_load_n(&r->stats.repair_bytes, __ATOMIC_RELAXED);
     out->releases = r->stats.releases;
     out->compactions = __atomic_load_n(&r->stats.compactions, __ATOMIC_RELAXED);
-    out->rung = atomic_load_explicit(&r->rung, memory_order_relaxed);
+    out->rung = atomic_load_explicit(&r->pages.move.rung, memory_order_relaxed);
     out->window_bytes = r->space.window.all.len;
     out->region_locks = r->stats.locks;
     fl_region_unlock(r);

@@ -16,7 +16,7 @@
  * would have been merged.
  * R5  FREE extents are in the tree of their kind, by address; nothing else is.
  * R6  populated_bytes == sum of len, less what is absent, over all extents that are neither EMPTY
- *     nor LAZY, what PART ones have, and stock.held.
+ *     nor LAZY, what PART ones have, and what the reserve holds.
  * R7  FREE extents are in the queue of their kind, or, if they are pieces that were looked at, in
  * that of those or none; H1 and H2 hold. */
 #ifndef FL_REGION_REGION_H
@@ -24,9 +24,9 @@
 
 #include "core/core.h"
 #include "numa/numa.h"
+#include "pages/pages.h"
 #include "region/ahead.h"
 #include "region/cache.h"
-#include "region/holes.h"
 #include "region/inner.h"
 #include "region/pieces.h"
 #include "region/pin.h"
@@ -41,39 +41,15 @@ struct fl_zone {
     struct fl_extent_tree empty;     /* FREE without */
     /* FREE with memory; oldest first: see enum fl_queue. */
     struct fl_extent_list by_age, pieces, seen, rough;
-    size_t free_huge;   /* bytes in whole huge pages of FREE extents in by_age */
-    size_t stock_ready; /* bytes of the stock */
-    size_t demand;      /* its share of stock.demand */
+    size_t free_huge; /* bytes in whole huge pages of FREE extents in by_age */
+    size_t demand;    /* its share of refill.demand */
 };
 
-/* How populated pages get from one place to another. Found by trying: never climbed again. */
-enum fl_rung {
-    FL_RUNG_MOVE,  /* UFFDIO_MOVE, Linux 6.8 */
-    FL_RUNG_REMAP, /* mremap(2): moves maps along */
-    FL_RUNG_PLAIN, /* not at all */
-};
-
-enum { FL_STOCK_CHUNKS = 64 };
-
-/* See stock.c. Lock: region. */
-struct fl_stock {
-    struct fl_vspace span;
-    size_t chunk_len;        /* bytes; 0: the span is not claimed yet */
-    size_t ready;            /* bytes to be had */
-    size_t held;             /* bytes that count as populated: ready, being filled, being emptied */
-    uint64_t pause_until_ns; /* monotonic; the worker alone */
-    bool filling;            /* up to the high watermark, once begun */
-    size_t expected;         /* bytes that will be wanted soon after the start, by an earlier run */
-    size_t demand;           /* bytes that recent requests took from the kernel or from here */
-    struct fl_stock_chunk {
-        size_t ready, held;     /* bytes, from the chunk's start */
-        size_t mapped;          /* likewise; what was ever wanted of it */
-        unsigned moving;        /* requests that are taking pages which are no longer `ready` */
-        bool apart;             /* one thread fills or empties it, with no lock */
-        uint8_t zone;           /* whose it is while anything of it is mapped */
-        bool holed;             /* a move failed: what lies there nobody knows */
-        _Atomic uint32_t epoch; /* when it was filled */
-    } chunk[FL_STOCK_CHUNKS];
+/* See refill.c. Lock: region. */
+struct fl_refill {
+    bool filling;    /* up to the high watermark, once begun */
+    size_t expected; /* bytes that will be wanted soon after the start, by an earlier run */
+    size_t demand;   /* bytes that recent requests took from the kernel or from the reserve */
 };
 
 enum { FL_LEFT_KINDS = 64 };
@@ -102,11 +78,10 @@ struct fl_touch {
 /* See repair.c. Lock: region. */
 struct fl_repair {
     bool active;
-    unsigned begun;      /* how often: a look that was under way at the last time is void */
-    _Atomic bool wanted; /* populated in base pages, see supply.c: any thread. Relaxed: a hint */
-    uintptr_t cursor;    /* how far this look at the window has come */
-    size_t repaired;     /* bytes, in this look */
-    size_t left;         /* huge pages seen that are shared or split still, in this look */
+    unsigned begun;   /* how often: a look that was under way at the last time is void */
+    uintptr_t cursor; /* how far this look at the window has come */
+    size_t repaired;  /* bytes, in this look */
+    size_t left;      /* huge pages seen that are shared or split still, in this look */
     uint64_t rest_ns, quiet_ns;
 };
 
@@ -128,9 +103,8 @@ struct fl_hiding {
     bool undone;         /* something hidden was used since the last look */
 };
 
-/* See look.c. Lock: its own. */
+/* See look.c. Lock: pages.asking. */
 struct fl_look {
-    struct fl_lock lock;    /* rank LOOK */
     struct fl_memory seen;  /* the last answer */
     size_t granted;         /* r->granted when that look began */
     _Atomic uint32_t begun; /* looks. Read without the lock: which look one may share */
@@ -159,6 +133,8 @@ struct fl_region_config {
 
 struct fl_region {
     struct fl_space space; /* first: each request and free reads how it begins. Lock: region */
+    /* Where what is behind these addresses comes from. Lock: region, but for what says otherwise */
+    struct fl_pages pages;
     /* What else each request and free reads: a cache line that is seldom written. */
     _Alignas(
         FL_CACHE_LINE) _Atomic size_t cache_max; /* longest extent that thread caches may hold */
@@ -189,7 +165,7 @@ struct fl_region {
     /* Requests that fill addresses of their own, and what is free beside them in the same huge
      * pages. Lock: region, to add */
     _Atomic size_t filling;
-    struct fl_stock stock;
+    struct fl_refill refill;
     struct fl_repair repair;
     struct fl_rezero rezero;
     struct fl_hiding hiding;
@@ -201,14 +177,10 @@ struct fl_region {
      * relaxed: a hint. Blocks with FL_LEFT_SPARSE that are out. Lock: region */
     _Atomic uint32_t sparse_seen;
     uint32_t sparse_live;
-    struct fl_holes holes;
     struct fl_pieces pieces;
     struct fl_ahead ahead;
     struct fl_touch touch;
-    struct fl_lock moving;        /* see move.c. Rank LEAF */
-    _Atomic uint64_t crawl_until; /* monotonic ns; the kernel compacts: see supply.c */
-    _Atomic bool crawl_said;
-    unsigned remaps; /* maps that mremap has made. Lock: moving */
+    _Atomic bool backoff_said; /* that compaction is backed off from */
     struct fl_look look;
     struct fl_memory_scratch scratch;        /* for looks at the memory. Lock: look */
     struct fl_memory_scratch worker_scratch; /* the worker's, without the lock */
@@ -227,14 +199,11 @@ struct fl_region {
     size_t shelved;      /* bytes on shelves, at the last look; no part of the peak. Lock: region */
     unsigned shelf_turn; /* the shelf that was last asked for some. Lock: region */
     unsigned uses;       /* requests and frees, to look at shelves now and then. Lock: region */
-    _Atomic bool has_worker;  /* Lock: region, to write */
-    bool is_behind;           /* the last tick without a worker left aged memory. Lock: region */
-    uint64_t tick_due_ns;     /* monotonic; the next such tick; 0: none yet. Lock: region */
-    bool ages_more;           /* age_more is to be called by the next request. Lock: region */
-    bool is_aging;            /* a request calls it. Lock: region */
-    _Atomic uint32_t rung;    /* enum fl_rung */
-    _Atomic bool unproven;    /* the probe is still to be made. Relaxed: a hint */
-    _Atomic int rung_refusal; /* -errno that made it fall; 0: it did not */
+    _Atomic bool has_worker; /* Lock: region, to write */
+    bool is_behind;          /* the last tick without a worker left aged memory. Lock: region */
+    uint64_t tick_due_ns;    /* monotonic; the next such tick; 0: none yet. Lock: region */
+    bool ages_more;          /* age_more is to be called by the next request. Lock: region */
+    bool is_aging;           /* a request calls it. Lock: region */
     /* Plugged in by runtime/: has others give back what they hold of ours and do not use. Bytes. No lock held. */
     size_t (*release_more)(void);
     /* NULL, or: memory of that zone that is idle in divided extents becomes free memory, whole huge
@@ -324,13 +293,19 @@ size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to, unsigned
  * it has some, or none is to be had. */
 bool fl_region_fill_now(struct fl_region *r, size_t len, unsigned zone);
 
-/* Tries whether pages can be moved: then r->rung says how. Some 20 us. No lock held. */
-void fl_region_probe(struct fl_region *r);
-/* The same when it is first of use, and once. A process that frees nothing does without. */
-void fl_region_prove_later(struct fl_region *r);
-/* It is of use now: pages are about to move, or what depends on that. No lock of the region's held.
- * Cost: a load, where nothing is to be proven. */
-void fl_region_prove(struct fl_region *r);
+/* See pages/move.h. */
+static inline void fl_region_probe(struct fl_region *r)
+{
+    fl_move_probe(&r->pages);
+}
+static inline void fl_region_prove_later(struct fl_region *r)
+{
+    fl_move_prove_later(&r->pages);
+}
+static inline void fl_region_prove(struct fl_region *r)
+{
+    fl_move_prove(&r->pages);
+}
 
 /* Memory is short: all that is free goes back at once, whole huge pages. Threads: any, no lock of ours held. */
 void fl_region_release(struct fl_region *r);

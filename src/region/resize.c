@@ -192,7 +192,7 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
     if (to == NULL) {
         return NULL;
     }
-    bool moved = fl_move_map(r, fl_extent_range(e), to->base, to->zone) == 0;
+    bool moved = fl_move_map(&r->pages, fl_extent_range(e), to->base, to->zone) == 0;
     struct fl_extent *gone = moved ? e : to;
     (void)fl_extent_claim(gone, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     if (!moved) {
@@ -289,11 +289,11 @@ static size_t move_own(struct fl_region *r, const struct fl_extent *e, struct fl
     size_t moved = 0;
 
     if (fl_sys_is_confined()) {
-        return fl_move_by_map(r, own, there.base, zone);
+        return fl_move_by_map(&r->pages, own, there.base, zone);
     }
-    if (fl_move_begin(r, &m, there, zone)) {
-        moved = (e->left != 0 ? fl_move_hollow : fl_move_pages)(r, &m, own, there.base);
-        fl_move_end(r, &m);
+    if (fl_move_begin(&r->pages, &m, there, zone)) {
+        moved = (e->left != 0 ? fl_move_hollow : fl_move_pages)(&r->pages, &m, own, there.base);
+        fl_move_end(&r->pages, &m);
     }
     return moved;
 }
@@ -336,10 +336,10 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
 struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     fl_region_prove(r);
-    bool plain = atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN;
+    bool plain = atomic_load_explicit(&r->pages.move.rung, memory_order_relaxed) == FL_RUNG_PLAIN;
 
     if (len <= e->len || fl_extent_is_handled(e) || len / 2 > r->space.window.all.len / 2 ||
-        !fl_move_may_map(r, e->len)) {
+        !fl_move_may_map(&r->pages, e->len)) {
         return NULL;
     }
     if (e->content == FL_CONTENT_LAZY) {

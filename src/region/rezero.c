@@ -42,7 +42,7 @@ static struct fl_range dirty_piece(const struct fl_extent *e)
 /* What of it may never have been touched is looked at before it is cleared. */
 static bool may_know(const struct fl_extent *e)
 {
-    return e->left == 0 || fl_left_may_look();
+    return e->left == 0 || fl_clear_may_look();
 }
 
 static struct fl_extent *claim_dirty(struct fl_region *r)
@@ -72,7 +72,8 @@ static bool may_clear(const struct fl_region *r)
 static size_t clear(struct fl_region *r, const struct fl_extent *e)
 {
     if (e->left != 0) {
-        return fl_left_clear(r, fl_extent_range(e), fl_zero_streaming);
+        return fl_clear_touched(&r->pages, fl_extent_range(e), fl_supply_is_coming(r),
+                                fl_zero_streaming);
     }
     fl_zero_streaming((void *)e->base, e->len); /* NOLINT(performance-no-int-to-ptr) */
     return e->len;

@@ -6,6 +6,20 @@
 static _Alignas(
     16) char boot_fallback[FL_BOOT_BYTES]; /* untouched, so no memory, unless it is needed */
 
+/* What is behind the window's addresses, once these are known. */
+static void start_pages(struct fl_region *r)
+{
+    struct fl_pages *p = &r->pages;
+
+    /* The last pages of the boot area's huge page, which no block ever gets. */
+    fl_move_start(p, r->config.rung,
+                  (struct fl_range){r->space.first - 2 * fl_page.base, 2 * fl_page.base});
+    p->holes.window = r->space.window.all;
+    p->holes.reserved = r->space.window.reserved;
+    /* Right behind the descriptors, where nothing else is either. */
+    p->holes.place = fl_range_end(r->space.descriptors.span.all);
+}
+
 int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
 {
     size_t memory = fl_sys.memory_total();
@@ -19,8 +33,13 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     TAILQ_INIT(&r->apart);
     TAILQ_INIT(&r->pinned);
     fl_rezero_start(r);
-    fl_lock_init(&r->moving, FL_RANK_LEAF);
-    fl_look_start(r);
+    r->pages.window = &r->space.window;
+    r->pages.placing = &r->placing;
+    r->pages.stats = &r->stats;
+    r->pages.huge = c->huge;
+    r->pages.by_touch = c->populate_by_touch;
+    r->pages.pace.wants_worker = &r->wants_worker;
+    fl_pages_start(&r->pages);
     int rc = fl_space_start(&r->space, memory, c->huge);
     if (rc == 0 &&
         fl_vspace_commit(&r->space.window,
@@ -33,11 +52,9 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
         r->space.first = fl_range_end(r->space.window.all);
         return -ENOMEM;
     }
-    /* mremap would leave a hole in the reserved span, for anybody to map something in */
-    bool plain = c->rung == FL_RUNG_REMAP && r->space.window.reserved;
-    atomic_store_explicit(&r->rung, plain ? FL_RUNG_PLAIN : c->rung, memory_order_relaxed);
     r->space.first = r->space.window.all.base +
                      fl_page.huge; /* the boot area has the first huge page's addresses */
+    start_pages(r);
     return 0;
 }
 

@@ -83,7 +83,7 @@ void fl_region_serve_touches(struct fl_region *r)
     fl_region_lock(r);
     unsigned n = r->placing.nodes != 0 ? r->placing.nodes : 1;
     for (unsigned zone = 0; zone < n; zone++) { /* as much as the stock may be: it is what serves */
-        fl_stock_demand(r, r->memory_total / 8 / n, zone);
+        fl_refill_demand(r, r->memory_total / 8 / n, zone);
     }
     fl_region_unlock(r);
     atomic_store(&r->touch.open, true);
@@ -110,17 +110,17 @@ size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to, unsigned
     bool stuck = false;
 
     fl_region_lock(r);
-    fl_stock_take(r, &g);
-    fl_stock_demand(r, to.len, zone);
+    fl_refill_take(r, &g);
+    fl_refill_demand(r, to.len, zone);
     fl_region_unlock(r);
     for (unsigned i = 0; i < g.npieces; i++) {
-        struct fl_stock_piece *p = &g.piece[i];
+        struct fl_reserve_piece *p = &g.piece[i];
         p->moved = stuck ? 0 : place_piece(fd, p->range, to.base + done);
         stuck = stuck || p->moved < p->range.len;
         done += p->moved;
     }
     fl_region_lock(r);
-    fl_stock_return(r, &g);
+    fl_refill_give_back(r, &g);
     fl_region_unlock(r);
     __atomic_fetch_add(&r->stats.move_bytes, done, __ATOMIC_RELAXED);
     return done;

@@ -8,6 +8,7 @@ enum { BLOCK_SHARE = 64 };
 void fl_region_divide(struct fl_region *r, const struct fl_placing *p)
 {
     r->placing = *p;
+    r->pages.holes.mapped = p->mapped_own;
     r->nzones = 2 * p->nodes + 2 + FL_SPREADS;
     FL_EACH_ZONE(r, z)
     {
@@ -74,28 +75,11 @@ void fl_zone_find(struct fl_region *r, struct fl_extent *e)
     }
 }
 
-void fl_zone_mapped(const struct fl_region *r, struct fl_range part, unsigned zone)
-{
-    if (FL_UNLIKELY(r->placing.nodes != 0)) {
-        r->placing.mapped(part, zone);
-    }
-}
-
-int fl_zone_commit(struct fl_region *r, struct fl_range part, bool huge, unsigned zone)
-{
-    int rc = fl_vspace_commit(&r->space.window, part, huge);
-
-    if (rc == 0) {
-        fl_zone_mapped(r, part, zone);
-    }
-    return rc;
-}
-
 /* Lock: region. */
 static void add_extent(struct fl_region *r, const struct fl_extent *e, struct fl_stats_nodes *out)
 {
     unsigned nodes = r->placing.nodes;
-    size_t there = fl_extent_populated(e) - fl_holes_in(r, fl_extent_range(e));
+    size_t there = fl_extent_populated(e) - fl_holes_in(&r->pages.holes, fl_extent_range(e));
 
     if (e->zone >= fl_zone_touch(r)) {
         out->several += there;
@@ -119,7 +103,7 @@ void fl_region_nodes_read(struct fl_region *r, struct fl_stats_nodes *out)
         add_extent(r, e, out);
     }
     for (unsigned i = 0; i < out->n; i++) {
-        out->node[i].stock = r->zone[i].stock_ready;
+        out->node[i].stock = r->pages.reserve.ready_of[i];
     }
     fl_region_unlock(r);
 }

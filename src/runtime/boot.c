@@ -94,9 +94,9 @@ static void log_rung(void)
     };
     char line[128];
     struct fl_text t = fl_text_on(line, sizeof line);
-    int refusal = atomic_load(&fl_runtime.region.rung_refusal);
+    int refusal = atomic_load(&fl_runtime.region.pages.move.refusal);
 
-    fl_text_str(&t, how[atomic_load(&fl_runtime.region.rung)]);
+    fl_text_str(&t, how[atomic_load(&fl_runtime.region.pages.move.rung)]);
     if (refusal != 0) {
         fl_text_str(&t, ": userfaultfd is refused, error ");
         fl_text_u64(&t, (uint64_t)-refusal);
@@ -147,9 +147,9 @@ static void log_choice(void)
     fl_text_str(&t, "active: window ");
     fl_text_size(&t, fl_runtime.region.space.window.all.len);
     fl_text_str(&t, fl_runtime.region.space.window.reserved ? " reserved" : " unreserved");
-    fl_text_str(&t, fl_runtime.region.config.huge ? ", huge pages" : ", base pages");
-    fl_text_str(&t, fl_runtime.region.config.populate_by_touch ? ", populated by touch"
-                                                               : ", populated by madvise");
+    fl_text_str(&t, fl_runtime.region.pages.huge ? ", huge pages" : ", base pages");
+    fl_text_str(&t, fl_runtime.region.pages.by_touch ? ", populated by touch"
+                                                     : ", populated by madvise");
     fl_text_str(&t,
                 fl_runtime.next_is_libc ? ", next allocator glibc" : ", next allocator not glibc");
     fl_say(line);

@@ -40,8 +40,9 @@ void assert_tight(void)
 {
     assert_settled();
     assert_int_equal(usable_in_window() - boot_bytes,
-                     region.populated_bytes + fl_holes_in(&region, region.space.window.all) -
-                         region.stock.held + lazy_bytes());
+                     region.populated_bytes +
+                         fl_holes_in(&region.pages.holes, region.space.window.all) -
+                         region.pages.reserve.held + lazy_bytes());
 }
 
 static void sweep_as(const struct operation *op, bool enomem)

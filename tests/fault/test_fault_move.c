@@ -112,13 +112,13 @@ static void realloc_moves_all_or_nothing(void **state)
 
 static bool refill(void)
 {
-    size_t others = region.populated_bytes - region.stock.held;
+    size_t others = region.populated_bytes - region.pages.reserve.held;
 
-    region.stock.demand = MIB(8);
+    region.refill.demand = MIB(8);
     while (fl_region_refill(&region) == 0) {
     }
-    assert_int_equal(region.stock.held, region.stock.ready);
-    assert_int_equal(region.populated_bytes, others + region.stock.held);
+    assert_int_equal(region.pages.reserve.held, region.pages.reserve.ready);
+    assert_int_equal(region.populated_bytes, others + region.pages.reserve.held);
     return true;
 }
 

@@ -54,10 +54,10 @@ const char *holes_check(struct fl_region *r)
     struct fl_range run, rest = r->space.window.all;
     size_t there = 0;
 
-    while ((run = fl_holes_next_split(r, rest)).len != 0) {
+    while ((run = fl_holes_next_split(&r->pages.holes, rest)).len != 0) {
         for (uintptr_t at = run.base; at < fl_range_end(run); at += fl_page.base) {
             struct fl_range page = {at, fl_page.base};
-            if (fl_holes_in(r, page) != 0 &&
+            if (fl_holes_in(&r->pages.holes, page) != 0 &&
                 (fl_sys_linux.resident(page, &there) != 0 || there != 0)) {
                 return "a hole has a page in it";
             }

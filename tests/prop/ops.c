@@ -284,12 +284,12 @@ static void answer(const struct op *op)
 /* What it fills is touched, so that there is something to move. */
 static const char *refill(const struct op *op)
 {
-    region.stock.demand += (size_t)(op->a % 16) << 21;
+    region.refill.demand += (size_t)(op->a % 16) << 21;
     while (fl_region_refill(&region) == 0) {
     }
-    for (unsigned i = 0; i < FL_STOCK_CHUNKS; i++) {
-        const struct fl_stock_chunk *c = &region.stock.chunk[i];
-        uintptr_t base = region.stock.span.all.base + i * region.stock.chunk_len;
+    for (unsigned i = 0; i < FL_RESERVE_CHUNKS; i++) {
+        const struct fl_reserve_chunk *c = &region.pages.reserve.chunk[i];
+        uintptr_t base = region.pages.reserve.span.all.base + i * region.pages.reserve.chunk_len;
         for (size_t at = 0; at < c->ready; at += 4096) {
             if (*word(base + at) != 0) {
                 return "the stock is not zero";
@@ -442,7 +442,8 @@ static const char *check_figures(void)
         struct fl_range r = fl_range_common(fake.map[i].range, all);
         usable += fake.map[i].usable ? r.len : 0;
     }
-    if (usable != v.populated_bytes + fl_holes_in(&region, all) - region.stock.held + lazy) {
+    if (usable != v.populated_bytes + fl_holes_in(&region.pages.holes, all) -
+                      region.pages.reserve.held + lazy) {
         return "what is mapped is not what is held";
     }
     if (region.leaving != 0 || !TAILQ_EMPTY(&region.apart) || fake.moves_open != 0 ||

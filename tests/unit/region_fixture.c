@@ -141,9 +141,10 @@ bool stock_filled(const struct fl_region_config *c)
 
 void assert_stock_at(size_t ready, const char *file, int line)
 {
-    if (region.stock.ready != ready || region.stock.held != ready || stats().stock_bytes != ready) {
-        print_error("%zu ready, %zu held, %zu expected\n", region.stock.ready, region.stock.held,
-                    ready);
+    if (region.pages.reserve.ready != ready || region.pages.reserve.held != ready ||
+        stats().stock_bytes != ready) {
+        print_error("%zu ready, %zu held, %zu expected\n", region.pages.reserve.ready,
+                    region.pages.reserve.held, ready);
         _fail(file, line);
     }
     assert_settled_at(file, line);
@@ -151,7 +152,7 @@ void assert_stock_at(size_t ready, const char *file, int line)
 
 unsigned char *stock_chunk(unsigned i)
 {
-    return (unsigned char *)region.stock.span.all.base + i * region.stock.chunk_len;
+    return (unsigned char *)region.pages.reserve.span.all.base + i * region.pages.reserve.chunk_len;
 }
 
 int fork_with(int (*child)(void))

@@ -83,7 +83,7 @@ static void a_page_that_another_thread_fills_serves_nothing(void **state)
 
 static bool can_move(void)
 {
-    return region.rung != FL_RUNG_PLAIN;
+    return region.pages.move.rung != FL_RUNG_PLAIN;
 }
 
 static struct fl_extent *page(size_t i)

@@ -209,7 +209,7 @@ static void huge_pages_that_go_whole_are_not_split(void **state)
         assert_null(in_window(FAKE_ADVISE, 0));
         assert_false(fl_extent_is_handled(it));
     }
-    region.config.huge = false;
+    region.pages.huge = false;
     drop(whole + KIB(8), KIB(4));
     assert_null(in_window(FAKE_ADVISE, 0));
 }

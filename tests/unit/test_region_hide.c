@@ -321,7 +321,7 @@ static void the_stock_is_hidden_from_its_start(void **state)
     if (!stock_filled(&(struct fl_region_config){.huge = true, .stock = MIB(16)})) {
         return;
     }
-    assert_int_equal(fake_hidden(region.stock.span.all), MIB(16));
+    assert_int_equal(fake_hidden(region.pages.reserve.span.all), MIB(16));
     struct fl_extent *e = take_zeroed(MIB(8));
     assert_int_equal(stats().move_bytes, MIB(8));
     assert_int_equal(fake_hidden(fl_extent_range(e)), 0);

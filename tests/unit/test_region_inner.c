@@ -221,7 +221,7 @@ static void its_huge_pages_come_when_they_are_wanted(void **state)
 
 static bool can_move(void)
 {
-    return region.rung != FL_RUNG_PLAIN;
+    return region.pages.move.rung != FL_RUNG_PLAIN;
 }
 
 /* What is in memory there may still be read, but not by its block. */

@@ -172,7 +172,7 @@ static void pages_that_do_not_move_stay_free_memory(void **state)
         assert_int_equal(region.free_huge, MIB(16));
         assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(12));
         assert_int_equal(stats().move_bytes, 0);
-        assert_int_equal(region.rung, FL_RUNG_MOVE); /* these pages, not all pages */
+        assert_int_equal(region.pages.move.rung, FL_RUNG_MOVE); /* these pages, not all pages */
         struct fl_extent *a = take(MIB(8)), *b = take(MIB(8));
         assert_true(is_filled(a, 0xa1) && is_filled(b, 0xb2));
         give(a);
@@ -264,7 +264,7 @@ static void eagain_is_tried_again_but_not_for_ever(void **state)
     e = take_zeroed(MIB(12));
     assert_true(is_filled(e, 0));
     assert_in_range(asked, 64, 1000);
-    assert_int_equal(region.rung, FL_RUNG_MOVE);
+    assert_int_equal(region.pages.move.rung, FL_RUNG_MOVE);
     assert_nothing_lost(e);
 }
 
@@ -325,8 +325,8 @@ static void a_refusal_for_good_is_remembered(void **state)
         fake.rc[FAKE_MOVE_BEGIN] = refusals[i];
         struct fl_extent *e = take_zeroed(MIB(12));
         assert_true(is_filled(e, 0));
-        assert_int_equal(region.rung, is_reserved() ? FL_RUNG_PLAIN : FL_RUNG_REMAP);
-        assert_int_equal(region.rung_refusal, refusals[i]);
+        assert_int_equal(region.pages.move.rung, is_reserved() ? FL_RUNG_PLAIN : FL_RUNG_REMAP);
+        assert_int_equal(region.pages.move.refusal, refusals[i]);
         assert_int_equal(stats().move_bytes, is_reserved() ? 0 : MIB(12));
         assert_int_equal(stats().rung, is_reserved() ? 2 : 1);
         assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 1);
@@ -347,10 +347,10 @@ static void it_is_proven_when_pages_are_about_to_move(void **state)
     fl_region_prove_later(&region);
     struct fl_extent *e = take(MIB(2));
     assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 0);
-    assert_true(region.unproven);
+    assert_true(region.pages.move.unproven);
     give(e);
     e = take_zeroed(MIB(12));
-    assert_false(region.unproven);
+    assert_false(region.pages.move.unproven);
     assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 2);
     assert_int_equal(stats().move_bytes, MIB(12)); /* the probe's page is not counted */
     assert_true(is_filled(e, 0));
@@ -365,9 +365,9 @@ static void it_is_proven_by_the_free_of_what_was_left_to_the_touch(void **state)
     fake.rc[FAKE_MOVE] = -EIO; /* a kernel that has the call, and does not move */
     fl_region_note_touched(&region, low);
     fake.rc[FAKE_MOVE] = 0;
-    assert_false(region.unproven);
-    assert_int_equal(region.rung, is_reserved() ? FL_RUNG_PLAIN : FL_RUNG_REMAP);
-    assert_int_equal(region.rung_refusal, -EIO);
+    assert_false(region.pages.move.unproven);
+    assert_int_equal(region.pages.move.rung, is_reserved() ? FL_RUNG_PLAIN : FL_RUNG_REMAP);
+    assert_int_equal(region.pages.move.refusal, -EIO);
     fl_region_prove(&region);
     assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 1);
     assert_guards();
@@ -382,8 +382,8 @@ static void a_refusal_for_now_is_not(void **state)
         fake.rc[FAKE_MOVE_BEGIN] = refusals[i];
         struct fl_extent *e = take_zeroed(MIB(12));
         assert_true(is_filled(e, 0));
-        assert_int_equal(region.rung, FL_RUNG_MOVE);
-        assert_int_equal(region.rung_refusal, 0);
+        assert_int_equal(region.pages.move.rung, FL_RUNG_MOVE);
+        assert_int_equal(region.pages.move.refusal, 0);
         assert_int_equal(stats().move_bytes, 0);
         assert_int_equal(region.populated_bytes, MIB(32));
         fake.rc[FAKE_MOVE_BEGIN] = 0;
@@ -416,11 +416,11 @@ static void remap_moves_pages_with_their_maps(void **state)
     assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 0);
     if (is_reserved()) { /* a hole in the reserved span would be anybody's */
         assert_int_equal(fake.count[FAKE_REMAP], 0);
-        assert_int_equal(region.rung, FL_RUNG_PLAIN);
+        assert_int_equal(region.pages.move.rung, FL_RUNG_PLAIN);
     } else {
         assert_true(holds(e, 0, MIB(4), 0xb2) && holds(e, MIB(4), MIB(12), 0xa1));
         assert_int_equal(region.populated_bytes, MIB(20));
-        assert_int_equal(region.remaps, 2);
+        assert_int_equal(region.pages.move.remaps, 2);
     }
     assert_nothing_lost(e);
 }
@@ -432,7 +432,7 @@ static void remap_is_not_used_for_ever(void **state)
     if (is_reserved()) {
         return;
     }
-    region.remaps = 4095;
+    region.pages.move.remaps = 4095;
     struct fl_extent *e = take_zeroed(MIB(12));
     assert_int_equal(stats().move_bytes, MIB(4));
     assert_int_equal(fake.count[FAKE_REMAP], 1);

@@ -170,7 +170,7 @@ static void nothing_moves_now_so_it_is_copied(void **state)
     struct fl_extent *to = fl_region_move(&region, e, MIB(20));
     assert_non_null(to);
     assert_true(is_marked(to, MIB(16)));
-    assert_int_equal(region.rung, FL_RUNG_MOVE);
+    assert_int_equal(region.pages.move.rung, FL_RUNG_MOVE);
     assert_int_equal(stats().move_bytes, 0);
     assert_guarded();
     all_of_it_is_given_back_in_the_end(to);

@@ -310,7 +310,7 @@ static void pages_that_came_small_are_made_huge(void **state)
     region_begin(NULL);
     struct fl_extent *e = take(MIB(16));
     split(2);
-    atomic_store(&region.repair.wanted, true);
+    atomic_store(&region.pages.pace.left_base, true);
     assert_true(look() == 100 * ms);
     assert_collapsed(0, 2, 1);
     assert_true(look() == UINT64_MAX);

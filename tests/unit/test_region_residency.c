@@ -162,8 +162,9 @@ static void each_extent_counts_once(void **state)
 static int present_unlocked(struct fl_range r, size_t *out_bytes)
 {
     assert_int_equal(region.lock.word, 0);
-    assert_int_equal(fl_lock_acquire_unless_forking(&region.moving), 1); /* nobody has it either */
-    fl_lock_release(&region.moving);
+    assert_int_equal(fl_lock_acquire_unless_forking(&region.pages.move.lock),
+                     1); /* nobody has it either */
+    fl_lock_release(&region.pages.move.lock);
     assert_true(r.len <= MIB(256)); /* whoever waits for a look does so for short */
     return fl_sys_linux.present(r, out_bytes);
 }
@@ -180,7 +181,7 @@ static void nobody_waits_for_the_kernel(void **state)
     struct fl_residency_values v = look();
     assert_int_equal(v.live_bytes, MIB(1000));
     assert_int_equal(v.live_resident_bytes, resident(fl_extent_range(e)));
-    assert_int_equal(region.look.lock.word, 0);
+    assert_int_equal(region.pages.asking.word, 0);
 }
 
 static void (*meanwhile)(void);

@@ -80,11 +80,11 @@ static void what_nobody_has_touched_is_not_split_off(void **state)
     assert_null(in_window(FAKE_ADVISE, 0));
     assert_null(in_window(FAKE_LAZY_FREE, 0));
     assert_int_equal(fake.count[FAKE_RESIDENT], 1); /* one look */
-    assert_int_equal(region.holes.split, 0);
+    assert_int_equal(region.pages.holes.split, 0);
     assert_int_equal(region.populated_bytes, MIB(10));
     memset(bytes(e), 5, MIB(2)); /* a touch brings a huge page */
     assert_int_equal(fl_region_purge(&region, 0), KIB(1536));
-    assert_int_equal(region.holes.split, 1);
+    assert_int_equal(region.pages.holes.split, 1);
     assert_true(is_filled(e, 5));
     assert_live_is_as_it_was();
 }
@@ -110,7 +110,7 @@ static void fringes_are_looked_at_once_each(void **state)
     assert_int_equal(fl_pieces_give_fringes(&region), 0);
     assert_int_equal(fake.count[FAKE_RESIDENT], 4);
     fl_region_unlock(&region);
-    assert_int_equal(region.holes.split, 2);
+    assert_int_equal(region.pages.holes.split, 2);
     fill(low, 5);
     assert_true(is_filled(mid, 2) && is_filled(high, 4));
     assert_live_is_as_it_was();
@@ -206,13 +206,13 @@ static void what_was_split_and_is_free_as_a_whole_goes_as_a_whole(void **state)
     assert_sound();
     (void)fl_region_tick(&region, 4);
     assert_int_equal(fake_purged(), MIB(2));
-    assert_int_equal(region.holes.split, 3);
+    assert_int_equal(region.pages.holes.split, 3);
     assert_int_equal(region.populated_bytes, MIB(1) + KIB(512));
     assert_live_is_as_it_was();
     struct fl_extent *e = take_aligned(MIB(2), MIB(2));
     fill(e, 9);
-    assert_int_equal(region.holes.split, 3);
-    assert_int_equal(fl_holes_in(&region, fl_extent_range(e)), 0);
+    assert_int_equal(region.pages.holes.split, 3);
+    assert_int_equal(fl_holes_in(&region.pages.holes, fl_extent_range(e)), 0);
     assert_live_is_as_it_was();
 }
 
@@ -292,7 +292,7 @@ static void it_goes_in_part(void **state)
     }
     fl_region_lock(&region);
     assert_int_equal(fl_pieces_smooth(&region, MIB(4)), MIB(1));
-    assert_int_equal(region.holes.split, 2);
+    assert_int_equal(region.pages.holes.split, 2);
     assert_int_equal(fl_pieces_smooth(&region, SIZE_MAX), MIB(1));
     fl_region_unlock(&region);
     assert_int_equal(region.populated_bytes, 0);
@@ -324,15 +324,15 @@ static void what_is_full_for_a_while_becomes_one_again(void **state)
     assert_true(region.wants_worker); /* else nobody looks for full ones */
     for (int i = 1; i < 4; i++) {
         repair();
-        assert_int_equal(region.holes.split, 4);
+        assert_int_equal(region.pages.holes.split, 4);
         block[i] = take(KIB(512));
         fill(block[i], (unsigned char)(i + 1));
     }
     fake_forget();
     repair();
-    assert_int_equal(region.holes.split, 4); /* it may not last */
+    assert_int_equal(region.pages.holes.split, 4); /* it may not last */
     repair();
-    assert_int_equal(region.holes.split, 3);
+    assert_int_equal(region.pages.holes.split, 3);
     assert_int_equal(advised(FL_ADVICE_COLLAPSE), 1);
     assert_int_equal(advised(FL_ADVICE_HUGE), 1);
     const struct fake_call *c = in_window(FAKE_ADVISE, 0);
@@ -341,7 +341,7 @@ static void what_is_full_for_a_while_becomes_one_again(void **state)
     give(block[1]); /* and it may be split once more */
     block[1] = NULL;
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
-    assert_int_equal(region.holes.split, 4);
+    assert_int_equal(region.pages.holes.split, 4);
     assert_live_is_as_it_was();
 }
 
@@ -354,7 +354,7 @@ static void where_none_is_to_be_had_it_is_tried_again(void **state)
     repair();
     repair();
     assert_int_equal(stats().repair_bytes, 0);
-    assert_int_equal(region.holes.split, 0);
+    assert_int_equal(region.pages.holes.split, 0);
     fake.page[0].refusal = 0;
     repair();
     assert_int_equal(stats().repair_bytes, MIB(2));
@@ -373,12 +373,12 @@ static void what_is_not_all_there_is_left_as_it_is(void **state)
         repair();
     }
     assert_int_equal(advised(FL_ADVICE_COLLAPSE), 0);
-    assert_int_equal(region.holes.split, 1);
+    assert_int_equal(region.pages.holes.split, 1);
     fake.npages = 0; /* by now it has */
     repair();
     repair();
     assert_int_equal(advised(FL_ADVICE_COLLAPSE), 1);
-    assert_int_equal(region.holes.split, 0);
+    assert_int_equal(region.pages.holes.split, 0);
     assert_live_is_as_it_was();
 }
 
@@ -408,7 +408,7 @@ static void what_is_freed_while_it_is_mended_goes_as_a_whole(void **state)
     assert_null(fake.on_survey);
     assert_sound();
     assert_int_equal(fl_region_purge(&region, 0), MIB(2));
-    assert_int_equal(region.holes.split, 0);
+    assert_int_equal(region.pages.holes.split, 0);
     assert_live_is_as_it_was();
 }
 
@@ -420,7 +420,7 @@ static void what_goes_while_it_is_mended_is_forgotten(void **state)
     fake.on_survey = purge_the_first;
     repair();
     assert_null(fake.on_survey);
-    assert_int_equal(region.holes.split, 0);
+    assert_int_equal(region.pages.holes.split, 0);
     assert_int_equal(region.populated_bytes, MIB(6));
     assert_live_is_as_it_was();
 }
@@ -436,7 +436,7 @@ static void one_that_the_program_laid_hands_on_is_left_alone(void **state)
     for (int i = 0; i < 4; i++) {
         repair();
     }
-    assert_int_equal(region.holes.split, 1);
+    assert_int_equal(region.pages.holes.split, 1);
     assert_live_is_as_it_was();
 }
 

@@ -333,16 +333,16 @@ static void the_stock_follows_what_is_touched(void **state)
         return;
     }
     struct fl_extent *e = take(MIB(8));
-    assert_int_equal(region.stock.demand, 0);
+    assert_int_equal(region.refill.demand, 0);
     struct fl_extent *beside = take(MIB(8));
     fill(e, 1);
     free_looked_at(e);
     assert_non_null(take(MIB(8)));
-    assert_int_equal(region.stock.demand, 0); /* it was there */
+    assert_int_equal(region.refill.demand, 0); /* it was there */
     assert_non_null(take(MIB(8)));
-    assert_int_equal(region.stock.demand, MIB(8));
+    assert_int_equal(region.refill.demand, MIB(8));
     assert_non_null(take(MIB(32)));
-    assert_int_equal(region.stock.demand, MIB(8));
+    assert_int_equal(region.refill.demand, MIB(8));
     free_looked_at(beside);
 }
 

@@ -115,12 +115,12 @@ static void *look(void *kind)
 static void it_waits_for_no_look_of_others(void **state)
 {
     (void)state;
-    fl_lock_acquire(&region.look.lock);
+    fl_lock_acquire(&region.pages.asking);
     run_as(FL_THREAD_APART, look);
     assert_int_equal(rc, 0);
     run_as(FL_THREAD_GUEST, look);
     assert_int_equal(rc, 0);
-    fl_lock_release(&region.look.lock);
+    fl_lock_release(&region.pages.asking);
     assert_settled();
 }
 
@@ -140,9 +140,9 @@ static size_t cleared_beside_a_look(enum fl_thread kind)
 
     touch_at(e, MIB(33));
     free_looked_at(e);
-    fl_lock_acquire(&region.look.lock);
+    fl_lock_acquire(&region.pages.asking);
     run_as(kind, clear_ahead);
-    fl_lock_release(&region.look.lock);
+    fl_lock_release(&region.pages.asking);
     e = fl_extent_free_at(&region.space, base, 0);
     assert_non_null(e);
     assert_true(bytes_there(e) <= MIB(2));
