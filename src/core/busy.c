@@ -4,11 +4,6 @@
 _Thread_local int fl_busy_depth;
 static _Thread_local int unsettled;
 
-bool fl_is_busy(void)
-{
-    return fl_busy_depth != 0 || !fl_home_is_here();
-}
-
 void fl_unsettled_begin(void)
 {
     unsettled++;

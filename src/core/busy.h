@@ -30,7 +30,10 @@ static inline void fl_busy_end(void)
 
 /* True inside a critical section of this thread's; and in a child of fork that has the tables of
  * threads which are not in it (fl_home_is_here). */
-bool fl_is_busy(void);
+static inline bool fl_is_busy(void)
+{
+    return fl_busy_depth != 0 || !fl_home_is_here();
+}
 
 /* The thread takes something out of the tables; it has put that back. They nest. */
 void fl_unsettled_begin(void);

@@ -33,7 +33,7 @@ void fl_region_lock(struct fl_region *r)
     begin(r);
 }
 
-static bool lock_by(struct fl_region *r, bool (*acquire)(struct fl_lock *l))
+static FL_INLINE bool lock_by(struct fl_region *r, bool (*acquire)(struct fl_lock *l))
 {
     fl_region_enter();
     if (!acquire(&r->lock)) {
