@@ -1,9 +1,11 @@
 /* Zones: where the memory behind addresses comes from. Included by numa.h.
  *
- * Addresses are divided by where the memory behind them comes from, so that no extent has to know where each page of it lies, and what
- * is free of one node is found without a look at others. A zone is a number; on a machine with one node there is one, 0, and
- * nothing is asked of anybody. Else, with N nodes: i is node i's; N + i what programs touched, all of it on node i; 2 N what they
- * touch, or touched on several; then pages in turns over nodes (FL_SPREADS such sets); the last: addresses that are no zone's yet. */
+ * Addresses are divided by where the memory behind them comes from, so that no extent has to
+ * know where each page of it lies, and what is free of one node is found without a look at
+ * others. A zone is a number; on a machine with one node there is one, 0, and nothing is asked
+ * of anybody. Else, with N nodes: i is node i's; N + i what programs touched, all of it on node
+ * i; 2 N what they touch, or touched on several; then pages in turns over nodes (FL_SPREADS such
+ * sets); the last: addresses that are no zone's yet. */
 #ifndef FL_NUMA_PLACING_H
 #define FL_NUMA_PLACING_H
 
@@ -30,7 +32,8 @@ struct fl_placing {
     unsigned (*zone_of)(int node);
     /* And back: the kernel's number of a node. */
     int (*number_of)(unsigned node);
-    /* `range` was mapped for that zone: what the kernel brings in there, and that it lets it lie. Any lock may be held. */
+    /* `range` was mapped for that zone: what the kernel brings in there, and that it lets it
+     * lie. Any lock may be held. */
     void (*mapped)(struct fl_range range, unsigned zone);
     /* `range` was mapped for descriptors of ours. Any lock may be held. */
     void (*mapped_own)(struct fl_range range);
@@ -48,5 +51,23 @@ struct fl_placing {
     void (*fill_begin)(unsigned zone);
     void (*fill_end)(void);
 };
+
+/* The class of what programs touch, and of what they touched on several nodes. */
+static inline unsigned fl_placing_touch(const struct fl_placing *p)
+{
+    return 2 * p->nodes;
+}
+
+/* Does all its memory come from one node? Then it may move within the class. */
+static inline bool fl_placing_moves(const struct fl_placing *p, unsigned zone)
+{
+    return zone < fl_max(p->nodes, 1);
+}
+
+/* Whose addresses they are once nothing is behind them. */
+static inline unsigned fl_placing_when_empty(const struct fl_placing *p, unsigned zone)
+{
+    return zone >= p->nodes && zone < fl_placing_touch(p) ? fl_placing_touch(p) : zone;
+}
 
 #endif

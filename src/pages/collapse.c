@@ -37,7 +37,8 @@ static void collapse(struct fl_pages *p, struct fl_collapsed *t, struct fl_range
     }
 }
 
-/* Collapses what of `split`, whole huge pages mapped by base pages, is worth it: neighbours in one call. */
+/* Collapses what of `split`, whole huge pages mapped by base pages, is worth it: neighbours in
+ * one call. */
 static void mend(struct fl_pages *p, struct fl_collapsed *t, struct fl_range split)
 {
     struct fl_range run = {split.base, 0};

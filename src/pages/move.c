@@ -1,9 +1,9 @@
 /* Carries populated huge pages from one place of the window to another.
  *
- * Three rungs, found by trying and never climbed again: UFFDIO_MOVE; mremap(2), which moves the maps too and leaves the kernel with
- * more of them, so it is used so often and no more; nothing at all.
- * State: struct fl_mover; its lock is held while anything moves, so that no child of fork(2) gets a
- * descriptor of ours. */
+ * Three rungs, found by trying and never climbed again: UFFDIO_MOVE; mremap(2), which moves the
+ * maps too and leaves the kernel with more of them, so it is used so often and no more; nothing
+ * at all. State: struct fl_mover; its lock is held while anything moves, so that no child of
+ * fork(2) gets a descriptor of ours. */
 #include "pages/pages.h"
 
 #include <errno.h>

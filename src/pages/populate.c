@@ -4,7 +4,8 @@
 
 #include <errno.h>
 
-/* ns a huge page (the kernel clears one in 0.1 ms; the host of a virtual machine may need 4 to find it), and ns to go without. */
+/* ns a huge page (the kernel clears one in 0.1 ms; the host of a virtual machine may need 4 to
+ * find it), and ns to go without. */
 static const uint64_t slow_from = 16000000, backoff_for = 1000000000;
 /* ns; a thread that lost its processor for a while is no sign of it */
 static const uint64_t slow_least = 250000000;
@@ -32,9 +33,9 @@ static struct pace begin_pace(const struct fl_pages *p)
     return (struct pace){fl_sys.now_ns(), p->huge ? fl_sys.own_ns() : 0};
 }
 
-/* The kernel compacts memory to make a huge page, in the caller's time: it may take a second for one. Then base pages do
- * for a while, and the worker makes huge pages of them when nobody waits. No sign of it is time that
- * the thread spent without a processor. */
+/* The kernel compacts memory to make a huge page, in the caller's time: it may take a second for
+ * one. Then base pages do for a while, and the worker makes huge pages of them when nobody
+ * waits. No sign of it is time that the thread spent without a processor. */
 static void note_pace(struct fl_pages *p, size_t len, struct pace began)
 {
     uint64_t now = fl_sys.now_ns(), most = fl_max(len / fl_page.huge * slow_from, slow_least);
@@ -71,7 +72,8 @@ int fl_populate_pieces(struct fl_pages *p, struct fl_range range, struct fl_rang
     return rc;
 }
 
-/* In base pages, yet advised as before: so that the maps stay one, and the worker may collapse what is here. */
+/* In base pages, yet advised as before: so that the maps stay one, and the worker may collapse
+ * what is here. */
 static int populate_base_pages(struct fl_pages *p, struct fl_range range, struct fl_range own)
 {
     (void)fl_sys.advise(range, FL_ADVICE_NO_HUGE);
@@ -80,7 +82,8 @@ static int populate_base_pages(struct fl_pages *p, struct fl_range range, struct
     return rc;
 }
 
-/* In pieces: while one is filled, whoever maps something waits for it, and with it whoever wants the region lock. */
+/* In pieces: while one is filled, whoever maps something waits for it, and with it whoever wants
+ * the region lock. */
 int fl_populate_by(struct fl_pages *p, struct fl_range range, struct fl_range own, size_t step,
                    unsigned helpers)
 {

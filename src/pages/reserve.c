@@ -56,7 +56,8 @@ size_t fl_reserve_take(struct fl_pages *p, size_t want, unsigned zone,
     return want - rest;
 }
 
-/* What did not move at all is of the reserve again, if it lies where the chunk's ready bytes end. */
+/* What did not move at all is of the reserve again, if it lies where the chunk's ready bytes
+ * end. */
 static bool put_back(struct fl_reserve *s, struct fl_reserve_chunk *c, struct fl_range piece)
 {
     if (c->apart || chunk_range(s, c).base + c->ready != piece.base) {

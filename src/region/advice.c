@@ -8,7 +8,11 @@
  * State: the bits `advised` of extents, r->hiding; under the region lock.
  * A1  No LIVE, CACHED or EMPTY extent has a bit of hiding.
  * A2  Of an extent that says so all whole huge pages are hidden. */
-#include "region/internal.h"
+#include "region/apart.h"
+#include "region/counts.h"
+#include "region/fork.h"
+#include "region/grant.h"
+#include "region/lock.h"
 
 enum { HIDDEN_MOST = 256 }; /* extents */
 enum { REST_TICKS = 2 };    /* age at which memory is hidden though requests come */

@@ -10,7 +10,7 @@
  * No lock is held while the kernel works. The block may be freed meanwhile, or the program may map
  * something there: then one huge page of that comes into memory, or none; nothing is written to.
  * State: r->ahead. */
-#include "region/internal.h"
+#include "region/lock.h"
 
 enum {
     MARGIN_HUGE = 2,  /* huge pages next to the program, which it will have touched first */

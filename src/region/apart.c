@@ -1,6 +1,8 @@
 /* Extents in nobody's hands: out of the trees while their pages are given back, moved or cleared with no lock held.
  * In a child of fork(2) whoever was at it is missing: fork.c gives such extents up. */
-#include "region/internal.h"
+#include "region/apart.h"
+#include "region/counts.h"
+#include "region/fit.h"
 
 /* NULL: there is none. */
 static struct fl_extent *make_edge(struct fl_region *r, struct fl_range edge,

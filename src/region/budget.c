@@ -1,6 +1,7 @@
 /* How much may be populated before the memory is looked at again. State: r->budget, r->granted;
  * under the region lock. */
-#include "region/internal.h"
+#include "region/budget.h"
+#include "region/counts.h"
 
 #include <errno.h>
 

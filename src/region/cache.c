@@ -5,7 +5,8 @@
  * for one look at most. An owner enters its cache after the slot is filled; who empties clears
  * `listed` before the slots are looked at; so none is missed. In a child of fork(2) caches may be
  * missing from the list whose threads were about to enter them: fork.c sees to that. */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/lock.h"
 
 enum { SHELVED_AT_ONCE = 4 }; /* blocks: no thread waits for long meanwhile */
 

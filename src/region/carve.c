@@ -3,7 +3,11 @@
  * hold: what the request takes of each is APART, so that nobody else gets it, and counts as
  * populated. map: what of that is EMPTY is mapped; the lock is released meanwhile. make: the parts
  * become one LIVE extent. The first two can fail, and put back what was held. */
-#include "region/internal.h"
+#include "region/apart.h"
+#include "region/carve.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/lock.h"
 
 #include <errno.h>
 

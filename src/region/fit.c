@@ -2,7 +2,8 @@
  *
  * First fit by address, not best fit: on recorded PyTorch steps its window is 1.004 to 1.058 times the live maximum,
  * best fit's 1.009 to 1.113 (docs/regions.md, bench/fit/replay). */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/fit.h"
 
 static struct fl_extent_tree *tree_of(struct fl_region *r, const struct fl_extent *e)
 {
@@ -169,7 +170,7 @@ static bool was_in_use(const struct fl_extent *e)
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
 {
     bool empty = e->content == FL_CONTENT_EMPTY;
-    unsigned zone = empty ? fl_zone_when_empty(r, e->zone) : e->zone;
+    unsigned zone = empty ? fl_placing_when_empty(&r->placing, e->zone) : e->zone;
     struct fl_extent *before = fl_extent_free_before(&r->space, e->base, zone);
     struct fl_extent *after = fl_extent_free_at(&r->space, e->base + e->len, zone);
 

@@ -4,7 +4,12 @@
  * what is inherited (MADV_DONTFORK) until they are used again: see fl_fork_undo. The child finds nothing mapped there. Where the
  * window is reserved they are inherited like the rest: a hole in the child would be anybody's.
  * What is live is inherited; see repair.c for what that does to the parent. */
-#include "region/internal.h"
+#include "region/apart.h"
+#include "region/budget.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/fork.h"
+#include "region/lock.h"
 
 #include <errno.h>
 #include <string.h>

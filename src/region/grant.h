@@ -1,8 +1,8 @@
-/* What one request gets: from where its bytes come (the plan), what it is carved from, and what is to
- * be done for it once the lock is released.
+/* What one request gets: from where its bytes come (the plan), what it is carved from, and what
+ * is to be done for it once the lock is released.
  *
- * A request goes this way: plan, hold, claim, map, make under the lock, but for map; then fulfil.
- * Every function here wants the region lock held, unless it says otherwise. */
+ * A request goes this way: plan, hold, claim, map, make under the lock, but for map; then
+ * fulfil. Every function here wants the region lock held, unless it says otherwise. */
 #ifndef FL_REGION_GRANT_H
 #define FL_REGION_GRANT_H
 
@@ -15,7 +15,8 @@
  * most. */
 enum { FL_RUN_EXTENTS = 9, FL_CARVE_DESCRIPTORS = 5 };
 
-/* What was lent may lie where the request, planned anew, takes other addresses and lacks some again. */
+/* What was lent may lie where the request, planned anew, takes other addresses and lacks some
+ * again. */
 enum { FL_LOANS = 4 };
 
 enum {
@@ -76,8 +77,8 @@ _Static_assert(offsetof(struct fl_grant, hidden) + sizeof((struct fl_grant *)NUL
                    sizeof(struct fl_grant),
                "lists are the last members");
 
-/* Nothing is planned yet, and nothing wished for but that. A grant is 1.4 KiB: to clear, or copy, all
- * of it costs more than the rest of a request. */
+/* Nothing is planned yet, and nothing wished for but that. A grant is 1.4 KiB: to clear, or
+ * copy, all of it costs more than the rest of a request. */
 static inline void fl_grant_begin(struct fl_grant *g, bool zero, const struct fl_memory *seen)
 {
     memset(g, 0, offsetof(struct fl_grant, fresh));
@@ -85,60 +86,4 @@ static inline void fl_grant_begin(struct fl_grant *g, bool zero, const struct fl
     g->seen = seen;
 }
 
-/* Takes [start, start + len) out of the adjacent FREE extents that begin with `e` and hold it all.
- * What lies before and behind stays FREE; an EMPTY part is cut at huge pages, so some of it becomes
- * populated FREE memory: `g->fresh` says what to fill. Descriptors have been reserved. Returns the
- * extent, LIVE; NULL when the memory cannot be committed, with g->refusal -EEXIST when others have
- * mapped something there: then it is FOREIGN, and another place will do. The lock is released where
- * something of it is EMPTY. */
-struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
-                           struct fl_grant *g);
-/* Most requests are so: the front of memory that is there. Then nothing is held, nothing can fail,
- * and where nothing is to be cleared there is no need of a grant. */
-bool fl_carve_is_plain(const struct fl_extent *e, uintptr_t start, size_t len);
-/* The first `len` bytes of such an `e`, LIVE. One descriptor has been reserved. */
-struct fl_extent *fl_carve_front(struct fl_region *r, struct fl_extent *e, size_t len);
-/* The same step by step. hold: false, with nothing held: no descriptors or no pagemap. map, with the
- * lock released meanwhile where some of it is EMPTY: false, with nothing held and g->refusal as
- * above. make cannot fail. */
-bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
-                   struct fl_grant *g);
-bool fl_carve_map(struct fl_region *r, struct fl_grant *g);
-struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_grant *g);
-/* Is some of what is held EMPTY? */
-bool fl_carve_wants_map(const struct fl_grant *g);
-
-/* What a request is carved from, and what that costs. */
-struct fl_run {
-    struct fl_extent *start; /* first of the adjacent FREE extents; NULL: none found */
-    struct fl_range part;    /* that is taken of them */
-    size_t want;             /* bytes that the program asks for with it */
-    size_t fresh;            /* bytes to fill: EMPTY, in whole huge pages */
-    size_t own;              /* of whole huge pages that the run loses: not to be given away */
-};
-/* Carves by plan, see run.c. NULL: g->refusal says why, as fl_supply_plan and fl_carve have it, and
- * nothing is planned or claimed.
- *   out_holes  why what is absent of it may not be brought in; 0: it may */
-struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_grant *g, const struct fl_run *run,
-                               int *out_holes);
-
-/* Decides where `fresh` bytes for a request of `len` come from; 0, or the refusal of
- * fl_region_may_populate.
- *   own  bytes, in whole huge pages, of free extents that the request takes as they are. */
-int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t fresh, size_t own);
-/* The request failed after the plan. */
-void fl_supply_cancel(struct fl_region *r, struct fl_grant *g);
-/* Takes what the plan says out of stock and free extents, into the grant; and puts that back. */
-void fl_supply_claim(struct fl_region *r, struct fl_grant *g);
-void fl_supply_unclaim(struct fl_region *r, struct fl_grant *g);
-/* Bytes that may be held populated once `more` are in use. */
-size_t fl_supply_allowed(const struct fl_region *r, size_t more);
-/* Would `fresh` bytes for a request of `len` be more than that? Then free extents give their pages. */
-bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh);
-/* Are pages on their way to addresses that were handed out, and to what is free beside them? Then
- * what is absent there may not stay so. No lock needed. */
-bool fl_supply_is_coming(const struct fl_region *r);
-
-/* Does what the grant says: moves, populates, clears. Not under the lock. */
-void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g);
 #endif

@@ -12,7 +12,10 @@
  * until it is short. So a huge page at either end is split before the call; those between go whole.
  * The block is as good as new when it is freed, in huge pages again; until then the worker leaves
  * what has holes as it is (repair.c). */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/hands.h"
+#include "region/lock.h"
 
 static bool is_in_use(const struct fl_extent *e)
 {

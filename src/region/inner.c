@@ -1,7 +1,13 @@
 /* A LIVE extent divided into blocks that the region knows by address. Taking and giving a block is no business of the
  * region's: no lock, no list. All it costs is a descriptor a granule. They are made as the memory comes, so that to open
  * an extent costs the same whatever its length. */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/grant.h"
+#include "region/lock.h"
+#include "region/part.h"
+#include "region/purge.h"
+#include "region/supply.h"
+#include "region/take.h"
 
 #include <errno.h>
 

@@ -9,7 +9,7 @@
  * before they are handed out. Short blocks are populated unless they are known to be seldom
  * touched: for that a few of those that lie in holes are left to the touch, too.
  * State: r->touched; `left` of each extent. */
-#include "region/internal.h"
+#include "region/supply.h"
 
 #include <errno.h>
 #include <string.h>

@@ -8,7 +8,9 @@
  * began is taken off the answer: its pages may not have been counted yet. The worker looks for
  * itself.
  * State: r->look and r->scratch, under r->pages.asking; it comes before the region's. */
-#include "region/internal.h"
+#include "region/budget.h"
+#include "region/lock.h"
+#include "region/pressure.h"
 
 static void forget_held(struct fl_region *r)
 {

@@ -1,7 +1,7 @@
 /* Huge pages that were split for pieces become huge again: the worker collapses those that have no
  * hole left and were in use as a whole at two looks, some seconds apart.
  * State: r->pieces, under the region lock. */
-#include "region/internal.h"
+#include "region/lock.h"
 
 enum { MENDS_A_LOCK = 16 };
 static const uint64_t mend_every = (uint64_t)5 * 1000000000; /* ns */

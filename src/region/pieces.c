@@ -13,7 +13,12 @@
  * once.
  * State: r->holes, r->pieces, the lists `pieces`, `seen` and `rough` of the zones; under the region
  * lock. */
-#include "region/internal.h"
+#include "region/apart.h"
+#include "region/budget.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/lock.h"
+#include "region/supply.h"
 
 /* The share of a huge page that has to be free: by age; at once. */
 enum { SHARE_OLD = 8, SHARE_NOW = 32 };

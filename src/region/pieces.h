@@ -1,5 +1,5 @@
-/* Pieces: what is free of huge pages that others use, and goes back to the kernel by base pages; and
- * how such huge pages become whole again. See pieces.c and mend.c. Included by region.h.
+/* Pieces: what is free of huge pages that others use, and goes back to the kernel by base pages;
+ * and how such huge pages become whole again. See pieces.c and mend.c. Included by region.h.
  * State: r->pieces, under the region lock. */
 #ifndef FL_REGION_PIECES_H
 #define FL_REGION_PIECES_H
@@ -58,5 +58,8 @@ static inline bool fl_pieces_refuses(int rc)
 /* See mend.c. For the job of repair: huge pages that were split and have been full for a while
  * become whole again. */
 uint64_t fl_pieces_mend(struct fl_region *r);
+
+/* Bytes that are smoothed while somebody waits: some 32 unmappings at most. */
+enum { FL_SMOOTHED_MOST = 64 * FL_MIB };
 
 #endif

@@ -1,5 +1,6 @@
 /* Pinned extents: prepared for a device, and left alone. See pin.h. */
-#include "region/internal.h"
+#include "region/lock.h"
+#include "region/part.h"
 
 #include <errno.h>
 #include <numaif.h>

@@ -1,7 +1,11 @@
 /* A request that is served by the front of free memory, as most are: the same first fit as in
  * take.c, where nothing else is to be decided or done. So it needs no grant, and the lock is held
  * for a third of the time. Whatever is out of the ordinary is left to take.c. */
-#include "region/internal.h"
+#include "region/carve.h"
+#include "region/counts.h"
+#include "region/lock.h"
+#include "region/take.h"
+#include "region/tick.h"
 
 enum { NO_ZONE = FL_ZONES, ASKS = 64 /* misses at home, one of which asks where home is */ };
 

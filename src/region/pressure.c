@@ -9,7 +9,11 @@
  * keep     under limits that count maps, no more than their eighth is held free.
  * Where there are bounds of the process's own, thread caches hold small extents alone.
  * State: fields of struct fl_region, under its lock. */
-#include "region/internal.h"
+#include "region/lock.h"
+#include "region/pressure.h"
+#include "region/purge.h"
+#include "region/supply.h"
+#include "region/tick.h"
 
 #include <limits.h>
 

@@ -1,6 +1,12 @@
 /* Gives memory back to the kernel, oldest first, in whole huge pages, then in pieces, with no lock
  * held during the system calls. */
-#include "region/internal.h"
+#include "region/apart.h"
+#include "region/counts.h"
+#include "region/lock.h"
+#include "region/pressure.h"
+#include "region/purge.h"
+#include "region/supply.h"
+#include "region/tick.h"
 
 #include <limits.h>
 
@@ -99,7 +105,9 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
 void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
 {
     const struct fl_zone *z = &r->zone[zone];
-    size_t own = fl_zone_moves(r, zone) ? z->free_huge + r->pages.reserve.ready_of[z - r->zone] : 0;
+    size_t own = fl_placing_moves(&r->placing, zone)
+                     ? z->free_huge + r->pages.reserve.ready_of[z - r->zone]
+                     : 0;
     size_t held = fl_region_counted(r) + len, may = fl_supply_allowed(r, len);
 
     if (r->placing.nodes != 0 && held > may && len > own) {

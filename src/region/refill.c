@@ -5,7 +5,10 @@
  * held at all. Below half of the goal the worker is called. The dirty counterpart of the reserve is
  * every free extent's huge pages, oldest first: see supply.c.
  * State: r->refill, under the region lock. */
-#include "region/internal.h"
+#include "region/budget.h"
+#include "region/counts.h"
+#include "region/lock.h"
+#include "region/supply.h"
 
 #include <errno.h>
 
@@ -24,7 +27,7 @@ void fl_region_expect(struct fl_region *r, size_t bytes)
     unsigned zone = fl_zone_wish(r, fl_page.huge);
 
     fl_move_prove(&r->pages);
-    if (!fl_zone_moves(r, zone)) { /* it comes from no stock */
+    if (!fl_placing_moves(&r->placing, zone)) { /* it comes from no stock */
         return;
     }
     fl_region_lock(r);
@@ -82,7 +85,7 @@ void fl_refill_demand(struct fl_region *r, size_t bytes, unsigned zone)
 {
     struct fl_zone *z = &r->zone[zone];
 
-    if (!fl_zone_moves(r, zone)) {
+    if (!fl_placing_moves(&r->placing, zone)) {
         return;
     }
     r->refill.demand += bytes;

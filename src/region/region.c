@@ -1,5 +1,12 @@
 /* The region's lock with its signal guard, giving back, and statistics. */
-#include "region/internal.h"
+#include "region/check.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/fork.h"
+#include "region/hands.h"
+#include "region/lock.h"
+#include "region/pressure.h"
+#include "region/take.h"
 
 #include <errno.h>
 #include <string.h>

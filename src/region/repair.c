@@ -5,7 +5,8 @@
  * that lives for long does not make us hold more than twice what was rewritten. It ends when nothing is shared or split any
  * more, or when nothing has changed for some minutes.
  * State: r->repair, under the region lock. */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/lock.h"
 
 #include <errno.h>
 

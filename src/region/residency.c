@@ -8,7 +8,8 @@
  * Memory of others (FOREIGN) is not ours to count; EMPTY is addresses alone.
  *
  * State: none. */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/lock.h"
 
 #include <errno.h>
 

@@ -1,5 +1,14 @@
 /* realloc without a move: a LIVE extent gives up its tail, or takes over the FREE memory behind it. */
-#include "region/internal.h"
+#include "region/apart.h"
+#include "region/carve.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/grant.h"
+#include "region/hands.h"
+#include "region/lock.h"
+#include "region/run.h"
+#include "region/supply.h"
+#include "region/take.h"
 
 #include <errno.h>
 #include <string.h>
@@ -98,7 +107,8 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     uintptr_t end = e->base + e->len;
     size_t more = fl_align_up(len, fl_page.huge) - e->len;
-    struct fl_extent *next = fl_extent_free_at(&r->space, end, fl_zone_when_empty(r, e->zone));
+    struct fl_extent *next =
+        fl_extent_free_at(&r->space, end, fl_placing_when_empty(&r->placing, e->zone));
     struct fl_grant g;
 
     fl_grant_begin(&g, false, NULL);
@@ -176,7 +186,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     fl_region_lock(r);
-    unsigned zone = fl_zone_when_empty(r, e->zone);
+    unsigned zone = fl_placing_when_empty(&r->placing, e->zone);
     struct fl_extent *to = NULL;
     if (!fl_region_is_absurd(r, len)) { /* one map, so that the kernel moves it the next time */
         to = (e->left & FL_LEFT_SPARSE) != 0
@@ -213,7 +223,7 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
 {
     size_t into = e->base & (fl_page.huge - 1);
     size_t all = fl_align_up(into + len, fl_page.huge), fresh = all - own.len;
-    unsigned zone = fl_zone_when_empty(r, e->zone);
+    unsigned zone = fl_placing_when_empty(&r->placing, e->zone);
 
     g->zone = (uint8_t)zone;
     g->exempt = own.len;

@@ -3,7 +3,9 @@
  * Only when no request has come for a while, a piece at a time, with stores that leave the caches alone. It may be in vain: so it
  * lives on a credit, which requests for zeroed memory renew.
  * State: r->rezero, under the region lock. */
-#include "region/internal.h"
+#include "region/apart.h"
+#include "region/lock.h"
+#include "region/supply.h"
 
 static const size_t piece_most = (size_t)16 << 20;                    /* bytes: some 0.2 ms */
 static const uint64_t rest_least = 100000000, rest_most = 1600000000; /* ns */

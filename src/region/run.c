@@ -1,6 +1,8 @@
 /* A LIVE extent by plan: the plan says where the bytes come from that nothing is behind yet. What it
  * takes is claimed before the lock is released, so nobody else plans with that. */
-#include "region/internal.h"
+#include "region/carve.h"
+#include "region/run.h"
+#include "region/supply.h"
 
 /* 0, or why the run may not be taken; `out_holes`: why its holes may not be filled. */
 static int plan(struct fl_region *r, struct fl_grant *g, const struct fl_run *run, int *out_holes)

@@ -1,5 +1,5 @@
 /* Shelves: see shelf.h. State: r->shelf, r->shelf_most, r->shelves_used; uses_shelves of each cache. */
-#include "region/internal.h"
+#include "region/counts.h"
 
 #include <string.h>
 

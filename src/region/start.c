@@ -1,5 +1,7 @@
 /* The region's start, and its boot area. */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/pressure.h"
 
 #include <errno.h>
 

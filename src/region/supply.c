@@ -5,7 +5,13 @@
  * whole huge pages of free extents move: the oldest free ones, whatever their size. So nothing
  * fragments in huge pages, and shapes that vary cost no fault. What comes from the kernel may be
  * left to the first touch: see left.c. */
-#include "region/internal.h"
+#include "region/apart.h"
+#include "region/budget.h"
+#include "region/carve.h"
+#include "region/counts.h"
+#include "region/grant.h"
+#include "region/lock.h"
+#include "region/supply.h"
 
 #include <errno.h>
 #include <string.h>
@@ -40,7 +46,7 @@ int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t f
     const struct fl_zone *z = &r->zone[g->zone];
     bool can_move =
         atomic_load_explicit(&r->pages.move.rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
-        !fl_sys_is_confined() && fl_zone_moves(r, g->zone);
+        !fl_sys_is_confined() && fl_placing_moves(&r->placing, g->zone);
     bool may_lend = can_move && fl_grant_may_borrow(g) && fl_inner_has_memory(r, g->zone);
     bool full = g->to_stay || g->lent || may_lend || fl_supply_is_full(r, len, fresh);
     size_t donors = can_move && z->free_huge > own ? z->free_huge - own : 0;

@@ -1,5 +1,15 @@
 /* A request from the region: first fit over what is populated, else growth, else "ask the next allocator". */
-#include "region/internal.h"
+#include "region/carve.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/grant.h"
+#include "region/lock.h"
+#include "region/pressure.h"
+#include "region/purge.h"
+#include "region/run.h"
+#include "region/supply.h"
+#include "region/take.h"
+#include "region/tick.h"
 
 #include <errno.h>
 
@@ -207,7 +217,8 @@ static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t 
 static struct fl_extent *take_alike(struct fl_region *r, size_t len, size_t align,
                                     struct fl_grant *g)
 {
-    struct fl_extent *e = fl_fit_first(&r->zone[fl_zone_touch(r)].populated, len, align);
+    struct fl_extent *e =
+        fl_fit_first(&r->zone[fl_placing_touch(&r->placing)].populated, len, align);
 
     return e != NULL && e->len == len ? take_populated(r, len, align, g, e->zone) : NULL;
 }

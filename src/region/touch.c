@@ -2,7 +2,8 @@
  * are touched. On only where the worker has opened the door (uffd/touch.c); then a request asks it to arm the extent's
  * range, and whoever frees one to disarm it. Nobody waits long: unarmed, the kernel's own fault does the same, slower.
  * State: r->touch; a slot belongs to who took it out of FREE, then to the worker while SERVED. */
-#include "region/internal.h"
+#include "region/grant.h"
+#include "region/lock.h"
 
 #include <errno.h>
 

@@ -1,5 +1,9 @@
 /* Zones: addresses divided by where the memory behind them comes from. With one node there is one zone, and nothing here is done. */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/grant.h"
+#include "region/lock.h"
+#include "region/pressure.h"
 
 /* Bytes of addresses that a zone takes at once: few maps, and a pagemap that stays short; less of a small window. */
 static const size_t block_most = (size_t)1 << 30;
@@ -69,7 +73,7 @@ void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align
 
 void fl_zone_find(struct fl_region *r, struct fl_extent *e)
 {
-    if (e->zone == fl_zone_touch(r)) {
+    if (e->zone == fl_placing_touch(&r->placing)) {
         unsigned node = r->placing.found(fl_extent_range(e));
         e->zone = (uint8_t)(node < r->placing.nodes ? r->placing.nodes + node : e->zone);
     }
@@ -81,7 +85,7 @@ static void add_extent(struct fl_region *r, const struct fl_extent *e, struct fl
     unsigned nodes = r->placing.nodes;
     size_t there = fl_extent_populated(e) - fl_holes_in(&r->pages.holes, fl_extent_range(e));
 
-    if (e->zone >= fl_zone_touch(r)) {
+    if (e->zone >= fl_placing_touch(&r->placing)) {
         out->several += there;
         return;
     }

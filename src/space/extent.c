@@ -233,7 +233,8 @@ const struct fl_extent *fl_extent_at(struct fl_space *s, uintptr_t addr)
     return e != NULL && e->base == addr ? e : NULL;
 }
 
-/* Others may be changing the descriptor: then its first page does not name it, or it is not the same when looked at again. */
+/* Others may be changing the descriptor: then its first page does not name it, or it is not the
+ * same when looked at again. */
 static bool is_around(const struct fl_space *s, uint32_t index, uintptr_t addr)
 {
     const struct fl_extent *e = descriptor(s, index);

@@ -9,15 +9,18 @@ enum { ADDRESS_TRIES = 4 };
 static const size_t window_least = (size_t)4 << 40;
 static const size_t window_most = (size_t)8 << 40;
 static const size_t window_worthless = (size_t)64 << 20;
-/* Where nobody places anything by himself: above brk heaps, sanitizers' shadows, garbage collectors' heaps (4 to 20 TiB)
- * and mimalloc's hints (2 to 30 TiB), below the legacy layout's 42 TiB, far below the top. A random base in it keeps
- * large blocks' addresses as hard to guess as mmap's. */
+/* Where nobody places anything by himself: above brk heaps, sanitizers' shadows, garbage
+ * collectors' heaps (4 to 20 TiB) and mimalloc's hints (2 to 30 TiB), below the legacy layout's
+ * 42 TiB, far below the top. A random base in it keeps large blocks' addresses as hard to guess
+ * as mmap's. */
 static const uintptr_t quiet_base = (uintptr_t)31 << 40;
 static const size_t quiet_spread = (size_t)2 << 40;
-/* The pagemap is brought into memory as it grows, 1 KiB a MiB of the window, so that later steps take no fault for it;
- * but not for a sparse giant's sake; in strides of an eighth of what is wanted, of 2 MiB at most. */
+/* The pagemap is brought into memory as it grows, 1 KiB a MiB of the window, so that later steps
+ * take no fault for it; but not for a sparse giant's sake; in strides of an eighth of what is
+ * wanted, of 2 MiB at most. */
 static const size_t ahead_most = (size_t)4 << 20, ample_share = 8;
-/* Extents average at least 16 KiB: a descriptor is 128 bytes, so descriptors take 1/128 of the window in addresses. */
+/* Extents average at least 16 KiB: a descriptor is 128 bytes, so descriptors take 1/128 of the
+ * window in addresses. */
 static const size_t bytes_per_descriptor = (size_t)16 << 10;
 
 /* Window, pagemap and descriptors side by side from `at`, or anywhere when it is 0. */

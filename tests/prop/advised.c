@@ -1,6 +1,7 @@
 #include "prop/advised.h"
 
-#include "region/internal.h"
+#include "region/lock.h"
+#include "region/region.h"
 #include "unit/fake_sys.h"
 
 void advised_hide(struct fl_region *r, const struct op *op)

@@ -1,7 +1,8 @@
 #include "prop/ops.h"
 
 #include "prop/advised.h"
-#include "region/internal.h"
+#include "region/lock.h"
+#include "region/region.h"
 #include "unit/fake_sys.h"
 
 #include <errno.h>

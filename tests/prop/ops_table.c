@@ -1,7 +1,7 @@
 /* What an operation's numbers mean, how regions are set up, and operations as text. */
 #include "prop/ops.h"
 
-#include "region/internal.h"
+#include "region/region.h"
 
 #include <stdio.h>
 

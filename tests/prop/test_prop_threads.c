@@ -2,7 +2,8 @@
  * worker's jobs too. For TSan, and for the invariants, which are looked at all the while. The fake kernel is quiet: it adds
  * no order of its own; pages move by the real one, where it can. */
 #include "prop/seed.h"
-#include "region/internal.h"
+#include "region/lock.h"
+#include "region/region.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
 

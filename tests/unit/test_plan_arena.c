@@ -1,4 +1,5 @@
 /* The memory that planned blocks lie in: taken, filled, divided, and given back when nobody has a block in it. */
+#include "region/lock.h"
 #include "unit/plan_fixture.h"
 
 #include <errno.h>

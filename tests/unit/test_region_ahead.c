@@ -1,5 +1,6 @@
 /* Long new blocks that are touched from the front on: what comes ahead of the touch, how far, and
  * when nothing does. What is in memory is asked of the real kernel. */
+#include "region/lock.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

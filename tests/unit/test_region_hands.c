@@ -1,4 +1,5 @@
 /* What programs did to their blocks' pages is not there any more when the blocks have been freed. */
+#include "region/lock.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

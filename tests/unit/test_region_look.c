@@ -1,5 +1,8 @@
 /* Looks at the memory hold nobody up: the region is unlocked meanwhile, and what was granted then
  * counts. */
+#include "region/grant.h"
+#include "region/lock.h"
+#include "region/supply.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

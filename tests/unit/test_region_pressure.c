@@ -1,6 +1,9 @@
 /* How much free memory is held: what is handed to the kernel, what is purged at once, when the memory is looked at. */
 #include "unit/cmocka_all.h"
-#include "region/internal.h"
+#include "region/lock.h"
+#include "region/pressure.h"
+#include "region/purge.h"
+#include "region/region.h"
 #include "unit/region_fixture.h"
 
 #include <string.h>

@@ -1,5 +1,8 @@
 /* What is told of memory: which of it is live, free, stock and tables, and how much of each the
  * kernel has in memory. What is true is asked of the real kernel by mincore(2), page for page. */
+#include "region/apart.h"
+#include "region/counts.h"
+#include "region/lock.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -1,4 +1,6 @@
 /* Huge pages that were split: their holes come back, and they are made whole, or go as a whole. */
+#include "region/lock.h"
+#include "region/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/pieces_fixture.h"
 

@@ -1,0 +1,30 @@
+/* Zones: what is free of each placement class. Included by region.h. Lock: region,
+ * unless it says otherwise. */
+#ifndef FL_REGION_ZONE_H
+#define FL_REGION_ZONE_H
+
+#include "space/space.h"
+
+struct fl_region;
+
+/* Lock: region. */
+struct fl_zone {
+    struct fl_extent_tree populated; /* FREE with memory */
+    struct fl_extent_tree empty;     /* FREE without */
+    /* FREE with memory; oldest first: see enum fl_queue. */
+    struct fl_extent_list by_age, pieces, seen, rough;
+    size_t free_huge; /* bytes in whole huge pages of FREE extents in by_age */
+    size_t demand;    /* its share of refill.demand */
+};
+
+/* Walks all zones; `z` is declared here, which tidy cannot see. */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
+#define FL_EACH_ZONE(r, z) for (struct fl_zone *z = (r)->zone; z < (r)->zone + (r)->nzones; z++)
+
+/* Where nothing EMPTY of the zone holds `len` bytes at a multiple of `align`: addresses that are
+ * nobody's yet. */
+void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align);
+/* A LIVE, LAZY extent comes back: where does it lie? No lock held. */
+void fl_zone_find(struct fl_region *r, struct fl_extent *e);
+
+#endif
