@@ -15,7 +15,7 @@ static inline size_t fl_region_counted(const struct fl_region *r)
 static inline size_t fl_extent_populated(const struct fl_extent *e)
 {
     if (e->content == FL_CONTENT_PART) {
-        return e->zeroed.len;
+        return e->filled;
     }
     bool mapped = atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_APART &&
                   e->content == FL_CONTENT_EMPTY;

@@ -70,7 +70,7 @@ static struct fl_extent *take_unfilled(struct fl_region *r, size_t len, unsigned
         r->stats.lazy--;
         r->stats.lazy_bytes -= len;
         r->stats.takes++;
-        e->zeroed.len = 0;
+        e->filled = 0;
     }
     return e;
 }
@@ -173,8 +173,8 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
         fl_supply_claim(r, &g);
         r->populated_bytes += part.len;
         fl_region_count_use(r, (int64_t)part.len);
-        outer->zeroed.len += part.len;
-        outer->content = outer->zeroed.len == outer->len ? FL_CONTENT_POPULATED : FL_CONTENT_PART;
+        outer->filled += part.len;
+        outer->content = outer->filled == outer->len ? FL_CONTENT_POPULATED : FL_CONTENT_PART;
     }
     fl_region_unlock(r);
     if (may) {
@@ -209,7 +209,7 @@ int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range par
     r->populated_bytes -= part.len;
     r->stats.purge_bytes += part.len;
     fl_region_count_use(r, -(int64_t)part.len);
-    in->outer->zeroed.len -= part.len;
+    in->outer->filled -= part.len;
     in->outer->content = FL_CONTENT_PART;
     fl_region_unlock(r);
     return rc == 0 ? 0 : -EEXIST;
@@ -274,7 +274,7 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
         r->stats.takes--; /* nobody asked for it */
         r->stats.gives--;
         if (moved) {
-            in->outer->zeroed.len -= part.len;
+            in->outer->filled -= part.len;
             in->outer->content = FL_CONTENT_PART;
         }
         fl_region_unlock(r);
@@ -284,7 +284,7 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
 
 void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner *in)
 {
-    size_t filled = outer->zeroed.len;
+    size_t filled = outer->filled;
     bool part = filled != outer->len;
     bool gone = part && fl_vspace_decommit(&r->space.window, fl_extent_range(outer)) == 0;
 
@@ -293,7 +293,7 @@ void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner 
     if (in != NULL) {
         in->outer = NULL;
     }
-    outer->zeroed.len = 0;
+    outer->filled = 0;
     fl_extent_publish(&r->space, outer); /* it is found by its address again */
     if (part) {
         r->stats.in_use += outer->len - filled; /* until it is given, which is no peak */
@@ -315,7 +315,7 @@ bool fl_inner_has_memory(const struct fl_region *r, unsigned zone)
     for (const struct fl_inner *in = r->space.inners; in != NULL && r->lend != NULL;
          in = in->next) {
         const struct fl_extent *outer = in->outer;
-        if (outer != NULL && outer->zone == zone && outer->zeroed.len != 0) {
+        if (outer != NULL && outer->zone == zone && outer->filled != 0) {
             return true;
         }
     }

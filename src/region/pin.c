@@ -152,7 +152,7 @@ int fl_region_take_pinned(struct fl_region *r, size_t len, const struct fl_pin *
         return rc;
     }
     fl_region_lock(r);
-    e->zeroed.len = 0; /* that it is PART is over */
+    e->filled = 0; /* that it is PART is over */
     enlist(r, e, how->fork);
     fl_region_unlock(r);
     *out = e;
@@ -225,9 +225,9 @@ void fl_pin_fork_child(struct fl_region *r)
         if ((e->advised & FL_ADVISED_NO_FORK) == 0) {
             continue;
         }
-        r->populated_bytes -= e->content == FL_CONTENT_PART ? e->zeroed.len : e->len;
+        r->populated_bytes -= e->content == FL_CONTENT_PART ? e->filled : e->len;
         e->content = FL_CONTENT_PART;
-        e->zeroed.len = 0;
+        e->filled = 0;
         /* So that nobody's map comes there. */
         if (r->space.window.reserved && fl_sys.map_at(fl_extent_range(e)) == 0) {
             (void)fl_sys.decommit(fl_extent_range(e));

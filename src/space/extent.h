@@ -24,7 +24,7 @@ enum fl_content {
     FL_CONTENT_EMPTY,     /* addresses alone: nothing is committed */
     FL_CONTENT_POPULATED, /* counts as in memory; see `left` */
     FL_CONTENT_LAZY,      /* handed out unpopulated: the kernel fills it on touch */
-    FL_CONTENT_PART,      /* LIVE: `zeroed.len` bytes of it are populated, see inner.c */
+    FL_CONTENT_PART,      /* LIVE: `filled` bytes of it are populated, see inner.c */
     FL_CONTENT_INNER,     /* a block inside a LIVE extent that a plan divides: see inner.c */
 } __attribute__((packed));
 
@@ -47,10 +47,14 @@ enum fl_advised {
 /* The list of its zone that a FREE extent with memory is on. */
 enum fl_queue {
     FL_QUEUE_NONE,
-    FL_QUEUE_AGE, /* it has whole huge pages: a purge takes them, or a request's pages come from there */
+    /* It has whole huge pages: a purge takes them, or a request's pages come from there. */
+    FL_QUEUE_AGE,
     FL_QUEUE_PIECES, /* it has none, and some of it is there: it may go back by base pages */
-    FL_QUEUE_SEEN, /* the same, and it was looked at: it goes when others of its huge page do, or at once where memory does */
-    FL_QUEUE_ROUGH, /* some of its whole huge pages were split: those are purged before it is anything else */
+    /* The same, and it was looked at: it goes when others of its huge page do, or at once where
+     * memory does. */
+    FL_QUEUE_SEEN,
+    /* Some of its whole huge pages were split: those are purged before it is anything else. */
+    FL_QUEUE_ROUGH,
 };
 
 struct fl_extent {
@@ -83,8 +87,18 @@ struct fl_extent {
         };
         size_t holes; /* FREE, APART: bytes that holes.h has as absent. Lock: region */
     };
-    struct fl_range
-        zeroed; /* FREE: bytes known to be zero. Lock: region. FL_CONTENT_INNER: both are the divider's */
+    union {
+        struct fl_range zeroed; /* FREE: bytes that are known to be zero. Lock: region */
+        struct {
+            uintptr_t zeroed_base; /* as above */
+            size_t filled;         /* PART, or divided: bytes that are populated. Lock: region */
+        };
+        /* FL_CONTENT_INNER: the divider's. */
+        struct {
+            uint64_t mask; /* granules of its word of the bitmap */
+            size_t room;   /* bytes that the block may grow to where it is */
+        } planned;
+    };
     _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_address; /* Lock: region */
     union {
         struct {
