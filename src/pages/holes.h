@@ -1,11 +1,12 @@
 /* Holes: base pages of FREE extents that have gone back to the kernel one by one. Included by
  * pages.h.
  *
- * A table of bits, by address, made when the first piece goes back: which huge pages of the window
- * are split for that, and which of their base pages are absent. It says nothing of memory that is
- * handed out, and nothing is lost when extents are cut or merge. State: struct fl_holes, under the
- * owner's lock but for what is marked atomic.
- * H1  A page is absent only of a huge page that is split, and of an extent that is FREE, or APART
+ * A table of bits, by address, made when the first piece goes back: which huge pages of the
+ * window are split for that, and which of their base pages are absent. It says nothing of memory
+ * that is handed out, and nothing is lost when extents are cut or merge. State: struct fl_holes,
+ * under the owner's lock but for what is marked atomic.
+ * H1  A page is absent only of a huge page that is split, and of an extent that is FREE, or
+ * ISOLATED
  *     with memory, and hollow (see enum fl_left).
  * H2  No huge page of EMPTY addresses is split. */
 #ifndef FL_PAGES_HOLES_H

@@ -14,19 +14,20 @@ enum { REMAPS_MOST = 4096 }; /* of some 65,000 maps that a process may have */
 static const size_t libc_maps_from = (size_t)32 << 20;
 enum { TRIES = 64 }; /* EAGAIN without progress: another thread changes the maps */
 
-void fl_move_start(struct fl_pages *p, enum fl_rung best, struct fl_range trial)
+void fl_move_start(struct fl_pages *p, enum fl_move_method best, struct fl_range trial)
 {
     /* mremap would leave a hole in the reserved span, for anybody to map something in */
-    bool plain = best == FL_RUNG_REMAP && p->window->reserved;
+    bool plain = best == FL_METHOD_REMAP && p->window->reserved;
 
     p->move.best = best;
     p->move.trial = trial;
-    atomic_store_explicit(&p->move.rung, plain ? FL_RUNG_PLAIN : best, memory_order_relaxed);
+    atomic_store_explicit(&p->move.method, plain ? FL_METHOD_NONE : best, memory_order_relaxed);
 }
 
-static enum fl_rung rung_below(const struct fl_pages *p)
+static enum fl_move_method method_below(const struct fl_pages *p)
 {
-    return p->move.best == FL_RUNG_MOVE && !p->window->reserved ? FL_RUNG_REMAP : FL_RUNG_PLAIN;
+    return p->move.best == FL_METHOD_MOVE && !p->window->reserved ? FL_METHOD_REMAP
+                                                                  : FL_METHOD_NONE;
 }
 
 /* What refuses for good, and not for want of memory or descriptors. */
@@ -37,7 +38,7 @@ static bool is_final(int rc)
 
 static bool begin(struct fl_pages *p, struct fl_move *m)
 {
-    if (m->rung == FL_RUNG_MOVE) {
+    if (m->method == FL_METHOD_MOVE) {
         int rc = fl_sys.move_begin(m->to, &m->fd);
         if (rc == 0) {
             return true;
@@ -45,18 +46,20 @@ static bool begin(struct fl_pages *p, struct fl_move *m)
         if (!is_final(rc)) {
             return false;
         }
-        m->rung = rung_below(p);
-        atomic_store_explicit(&p->move.rung, m->rung, memory_order_relaxed);
+        m->method = method_below(p);
+        atomic_store_explicit(&p->move.method, m->method, memory_order_relaxed);
         atomic_store_explicit(&p->move.refusal, rc, memory_order_relaxed);
     }
-    return m->rung == FL_RUNG_REMAP && p->move.remaps < REMAPS_MOST;
+    return m->method == FL_METHOD_REMAP && p->move.remaps < REMAPS_MOST;
 }
 
-static bool begin_by_rung(struct fl_pages *p, struct fl_move *m, struct fl_range to, unsigned zone)
+static bool begin_by_method(struct fl_pages *p, struct fl_move *m, struct fl_range to,
+                            unsigned zone)
 {
-    *m = (struct fl_move){
-        .to = to, .zone = zone, .rung = atomic_load_explicit(&p->move.rung, memory_order_relaxed)};
-    if (m->rung == FL_RUNG_PLAIN || fl_sys_is_confined()) {
+    *m = (struct fl_move){.to = to,
+                          .zone = zone,
+                          .method = atomic_load_explicit(&p->move.method, memory_order_relaxed)};
+    if (m->method == FL_METHOD_NONE || fl_sys_is_confined()) {
         return false;
     }
     fl_busy_begin();
@@ -72,12 +75,12 @@ static bool begin_by_rung(struct fl_pages *p, struct fl_move *m, struct fl_range
 bool fl_move_begin(struct fl_pages *p, struct fl_move *m, struct fl_range to, unsigned zone)
 {
     fl_move_prove(p);
-    return begin_by_rung(p, m, to, zone);
+    return begin_by_method(p, m, to, zone);
 }
 
 void fl_move_end(struct fl_pages *p, struct fl_move *m)
 {
-    if (m->rung == FL_RUNG_MOVE) {
+    if (m->method == FL_METHOD_MOVE) {
         fl_sys.move_end(m->fd, m->to);
     }
     fl_lock_release(&p->move.lock);
@@ -125,7 +128,7 @@ static size_t by_remap(struct fl_pages *p, struct fl_range from, uintptr_t to, u
     if (p->move.remaps >= REMAPS_MOST || fl_move_map(p, from, to, zone) != 0) {
         return 0;
     }
-    /* As the other way leaves it: mapped, with nothing in it; and what the stock's was told. */
+    /* As the other way leaves it: mapped, with nothing in it; and what the reserve's was told. */
     if (fl_sys.map_at(from) == 0) {
         fl_pages_mapped(p, from, zone);
         if (is_of_reserve(p, from)) {
@@ -153,7 +156,8 @@ static size_t count(struct fl_pages *p, size_t moved)
 size_t fl_move_pages(struct fl_pages *p, struct fl_move *m, struct fl_range from, uintptr_t to)
 {
     uint64_t from_ns = fl_timeline_now();
-    size_t moved = m->rung == FL_RUNG_MOVE ? by_uffd(m, from, to) : by_remap(p, from, to, m->zone);
+    size_t moved =
+        m->method == FL_METHOD_MOVE ? by_uffd(m, from, to) : by_remap(p, from, to, m->zone);
 
     fl_timeline_span(FL_TIMELINE_MOVE, from_ns, moved);
     return count(p, moved);
@@ -193,7 +197,7 @@ static bool find_touched(struct fl_range from, struct fl_range *out)
 
 size_t fl_move_hollow(struct fl_pages *p, struct fl_move *m, struct fl_range from, uintptr_t to)
 {
-    if (m->rung != FL_RUNG_MOVE) { /* the map moves, whatever is behind it */
+    if (m->method != FL_METHOD_MOVE) { /* the map moves, whatever is behind it */
         return fl_move_pages(p, m, from, to);
     }
     for (size_t done = 0; done < from.len;) {
@@ -219,7 +223,7 @@ static int try_a_move(struct fl_pages *p, struct fl_range two)
     size_t moved = 0;
 
     *(volatile char *)from = 1;
-    bool begun = begin_by_rung(p, &m, to, 0);
+    bool begun = begin_by_method(p, &m, to, 0);
     if (begun) {
         moved = fl_move_pages(p, &m, (struct fl_range){(uintptr_t)from, fl_page.base}, to.base);
         fl_move_end(p, &m);
@@ -230,17 +234,18 @@ static int try_a_move(struct fl_pages *p, struct fl_range two)
 
 void fl_move_probe(struct fl_pages *p)
 {
-    /* Other threads may move pages meanwhile: by the best rung, until they see what it is worth. */
+    /* Other threads may move pages meanwhile: by the best method, until they see what it is
+     * worth. */
     struct fl_range two = p->move.trial;
 
-    if (atomic_load_explicit(&p->move.rung, memory_order_relaxed) != FL_RUNG_MOVE ||
+    if (atomic_load_explicit(&p->move.method, memory_order_relaxed) != FL_METHOD_MOVE ||
         fl_vspace_commit(p->window, two, false) != 0) {
         return;
     }
     /* Not to be had now (descriptors, memory) is no answer. */
     if (try_a_move(p, two) == -EIO &&
-        atomic_load_explicit(&p->move.rung, memory_order_relaxed) == FL_RUNG_MOVE) {
-        atomic_store_explicit(&p->move.rung, rung_below(p), memory_order_relaxed);
+        atomic_load_explicit(&p->move.method, memory_order_relaxed) == FL_METHOD_MOVE) {
+        atomic_store_explicit(&p->move.method, method_below(p), memory_order_relaxed);
         atomic_store_explicit(&p->move.refusal, -EIO, memory_order_relaxed);
     }
     (void)fl_vspace_decommit(p->window, two);

@@ -7,20 +7,20 @@
 struct fl_pages;
 
 /* How populated pages get from one place to another. Found by trying: never climbed again. */
-enum fl_rung {
-    FL_RUNG_MOVE,  /* UFFDIO_MOVE, Linux 6.8 */
-    FL_RUNG_REMAP, /* mremap(2): moves maps along */
-    FL_RUNG_PLAIN, /* not at all */
+enum fl_move_method {
+    FL_METHOD_MOVE,  /* UFFDIO_MOVE, Linux 6.8 */
+    FL_METHOD_REMAP, /* mremap(2): moves maps along */
+    FL_METHOD_NONE,  /* not at all */
 };
 
 struct fl_mover {
-    enum fl_rung best;     /* that may be tried. Constant after the start */
-    struct fl_range trial; /* two base pages of the window that no block gets. Likewise */
-    struct fl_lock lock;   /* held while anything moves. Rank LEAF */
-    unsigned remaps;       /* maps that mremap has made. Lock: the one above */
-    _Atomic uint32_t rung; /* enum fl_rung */
-    _Atomic bool unproven; /* the probe is still to be made. Relaxed: a hint */
-    _Atomic int refusal;   /* -errno that made it fall; 0: it did not */
+    enum fl_move_method best; /* that may be tried. Constant after the start */
+    struct fl_range trial;    /* two base pages of the window that no block gets. Likewise */
+    struct fl_lock lock;      /* held while anything moves. Rank LEAF */
+    unsigned remaps;          /* maps that mremap has made. Lock: the one above */
+    _Atomic uint32_t method;  /* enum fl_move_method */
+    _Atomic bool unproven;    /* the probe is still to be made. Relaxed: a hint */
+    _Atomic int refusal;      /* -errno that made it fall; 0: it did not */
 };
 
 /* A batch of moves to `to`, which is mapped, not populated, and the caller's alone. */
@@ -28,13 +28,13 @@ struct fl_move {
     struct fl_range to;
     unsigned zone; /* of source and target */
     int fd;
-    enum fl_rung rung;
+    enum fl_move_method method;
 };
 
 /* `best` may be tried. `trial`: two base pages of the window that no block gets.  Context: boot. */
-void fl_move_start(struct fl_pages *p, enum fl_rung best, struct fl_range trial);
+void fl_move_start(struct fl_pages *p, enum fl_move_method best, struct fl_range trial);
 
-/* Tries whether pages can be moved: then `rung` says how. Some 20 us. No lock held. */
+/* Tries whether pages can be moved: then `method` says how. Some 20 us. No lock held. */
 void fl_move_probe(struct fl_pages *p);
 /* The same when it is first of use, and once. A process that frees nothing does without. */
 void fl_move_prove_later(struct fl_pages *p);
@@ -56,9 +56,9 @@ void fl_move_end(struct fl_pages *p, struct fl_move *m);
  * reserved span. What was advised comes along. 0 or -errno; then `to` is mapped as before (kernels
  * before 6.17 unmap it and then refuse where `from` is more than one map). */
 int fl_move_map(struct fl_pages *p, struct fl_range from, uintptr_t to, unsigned zone);
-/* realloc in a confined process, where nothing else moves: by_map is as fl_move_pages on the lower
- * rung. may_map: is a block so long that glibc's realloc would call mremap(2) for it, and may maps
- * move? No lock held. */
+/* realloc in a confined process, where nothing else moves: by_map is as fl_move_pages on the
+ * lower method. may_map: is a block so long that glibc's realloc would call mremap(2) for it,
+ * and may maps move? No lock held. */
 bool fl_move_may_map(const struct fl_pages *p, size_t len);
 size_t fl_move_by_map(struct fl_pages *p, struct fl_range from, uintptr_t to, unsigned zone);
 

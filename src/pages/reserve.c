@@ -42,7 +42,7 @@ size_t fl_reserve_take(struct fl_pages *p, size_t want, unsigned zone,
     for (unsigned i = 0; i < FL_RESERVE_CHUNKS && rest != 0 && *n < FL_RESERVE_PIECES; i++) {
         struct fl_reserve_chunk *c = &s->chunk[i];
         size_t len = fl_min(rest, c->ready);
-        if (c->apart || len == 0 || c->zone != zone) {
+        if (c->isolated || len == 0 || c->zone != zone) {
             continue;
         }
         count_ready(s, c, -len);
@@ -60,7 +60,7 @@ size_t fl_reserve_take(struct fl_pages *p, size_t want, unsigned zone,
  * end. */
 static bool put_back(struct fl_reserve *s, struct fl_reserve_chunk *c, struct fl_range piece)
 {
-    if (c->apart || chunk_range(s, c).base + c->ready != piece.base) {
+    if (c->isolated || chunk_range(s, c).base + c->ready != piece.base) {
         return false;
     }
     count_ready(s, c, piece.len);
@@ -70,7 +70,7 @@ static bool put_back(struct fl_reserve *s, struct fl_reserve_chunk *c, struct fl
 
 size_t fl_reserve_give_back(struct fl_pages *p, const struct fl_reserve_piece *piece, unsigned n)
 {
-    bool by_remap = atomic_load_explicit(&p->move.rung, memory_order_relaxed) != FL_RUNG_MOVE;
+    bool by_remap = atomic_load_explicit(&p->move.method, memory_order_relaxed) != FL_METHOD_MOVE;
     size_t back = 0;
 
     for (const struct fl_reserve_piece *one = piece; one < piece + n; one++) {
@@ -91,13 +91,13 @@ struct fl_reserve_chunk *fl_reserve_claim(struct fl_pages *p, size_t len, unsign
     struct fl_reserve *s = &p->reserve;
     struct fl_reserve_chunk *c = s->chunk, *end = s->chunk + FL_RESERVE_CHUNKS;
 
-    while (c < end && (c->apart || c->ready != 0 || c->moving != 0)) {
+    while (c < end && (c->isolated || c->ready != 0 || c->moving != 0)) {
         c++;
     }
     if (c == end) {
         return NULL;
     }
-    c->apart = true;
+    c->isolated = true;
     c->holed |= c->zone != zone && c->mapped != 0; /* mapped for another */
     c->zone = (uint8_t)zone;
     c->held = len;
@@ -168,7 +168,7 @@ size_t fl_reserve_fill(struct fl_pages *p, struct fl_reserve_chunk *c, size_t wa
 void fl_reserve_filled(struct fl_pages *p, struct fl_reserve_chunk *c, size_t want, size_t there,
                        uint32_t epoch)
 {
-    c->apart = false;
+    c->isolated = false;
     count_held(&p->reserve, c, -(want - there));
     count_ready(&p->reserve, c, there);
     atomic_store_explicit(&c->epoch, epoch, memory_order_relaxed);
@@ -176,7 +176,7 @@ void fl_reserve_filled(struct fl_pages *p, struct fl_reserve_chunk *c, size_t wa
 
 bool fl_reserve_may_empty(const struct fl_reserve_chunk *c, uint32_t age, uint32_t epoch)
 {
-    return !c->apart && c->mapped != 0 && c->moving == 0 &&
+    return !c->isolated && c->mapped != 0 && c->moving == 0 &&
            epoch - atomic_load_explicit(&c->epoch, memory_order_relaxed) >= age;
 }
 
@@ -184,7 +184,7 @@ size_t fl_reserve_empty_begin(struct fl_pages *p, struct fl_reserve_chunk *c)
 {
     size_t had = c->ready;
 
-    c->apart = true;
+    c->isolated = true;
     count_ready(&p->reserve, c, -had);
     return had;
 }
@@ -196,7 +196,7 @@ bool fl_reserve_empty(struct fl_pages *p, const struct fl_reserve_chunk *c)
 
 size_t fl_reserve_empty_end(struct fl_pages *p, struct fl_reserve_chunk *c, size_t had, bool gone)
 {
-    c->apart = false;
+    c->isolated = false;
     if (!gone) {
         count_ready(&p->reserve, c, had);
         return 0;

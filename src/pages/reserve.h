@@ -1,10 +1,10 @@
 /* The huge-page reserve: huge pages that are populated, zero, and under no block. Requests take
  * them by a move. Included by pages.h.
  *
- * How full it is to be is the owner's to say (region/refill.c). It is a span of its own, in chunks
- * of one length. A chunk is being filled or emptied by one thread (`apart`), or it is taken from;
- * bytes below `ready` are there. Children of fork have none of it, and core dumps neither.
- * Lock: owner's, for each function that doesn't say otherwise.
+ * How full it is to be is the owner's to say (region/refill.c). It is a span of its own, in
+ * chunks of one length. A chunk is being filled or emptied by one thread (`isolated`), or it is
+ * taken from; bytes below `ready` are there. Children of fork have none of it, and core dumps
+ * neither. Lock: owner's, for each function that doesn't say otherwise.
  * S1  held == sum of held over chunks; held >= ready.
  * S2  a chunk with `moving` takers is not refilled. */
 #ifndef FL_PAGES_RESERVE_H
@@ -24,7 +24,7 @@ struct fl_reserve_chunk {
     size_t ready, held;     /* bytes, from the chunk's start */
     size_t mapped;          /* likewise; what was ever wanted of it */
     unsigned moving;        /* requests that are taking pages which are no longer `ready` */
-    bool apart;             /* one thread fills or empties it, with no lock */
+    bool isolated;          /* one thread fills or empties it, with no lock */
     uint8_t zone;           /* whose it is while anything of it is mapped */
     bool holed;             /* a move failed: what lies there is unknown */
     _Atomic uint32_t epoch; /* the owner's tick when it was filled */

@@ -6,7 +6,7 @@
 #include "core/core.h"
 
 struct fl_region;
-struct fl_grant;
+struct fl_fill_plan;
 struct fl_extent;
 
 /* Lock: region. */
@@ -21,10 +21,10 @@ struct fl_hiding {
 };
 
 /* Before `part` is cut out of the FREE extent `e`, which is in its tree, to be used: children have
- * it again, and the grant says what core dumps are to have again. Then `e` says what is still
+ * it again, and the fill plan says what core dumps are to have again. Then `e` says what is still
  * advised of the rest of it. */
 void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range part,
-                   struct fl_grant *g);
+                   struct fl_fill_plan *g);
 /* What is advised of a part of an extent. */
 uint8_t fl_advice_of_part(uint8_t advised, struct fl_range part);
 /* Bytes in whole huge pages, where all of them are hidden; else 0. note_merged: the sum of that of
@@ -33,8 +33,8 @@ size_t fl_advice_all_hidden(const struct fl_extent *e);
 void fl_advice_note_merged(struct fl_extent *e, size_t hidden);
 /* A1, in checks. */
 bool fl_advice_is_sound(const struct fl_extent *e);
-/* What the grant says, and an APART extent, is in core dumps again. No lock held. */
-void fl_advice_show(const struct fl_grant *g);
+/* What the fill plan says, and an ISOLATED extent, is in core dumps again. No lock held. */
+void fl_advice_show(const struct fl_fill_plan *g);
 void fl_advice_show_apart(const struct fl_extent *e);
 /* The extent was shown: the mark goes with the lock held. */
 void fl_advice_note_shown(struct fl_extent *e);

@@ -81,7 +81,7 @@ static struct fl_range still_its(const struct fl_ahead_slot *s)
     const struct fl_extent *e = s->e;
     bool same = e != NULL &&
                 atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_LIVE &&
-                e->base <= s->range.base && e->len >= watch_from && !fl_extent_is_handled(e);
+                e->base <= s->range.base && e->len >= watch_from && !fl_extent_is_user_remapped(e);
 
     return same ? fl_range_common(s->range, fl_range_inner(fl_extent_range(e), fl_page.huge))
                 : (struct fl_range){0, 0};

@@ -125,7 +125,7 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
         }
         e = atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire);
         if (e != NULL) {
-            e->hard = e->len;
+            e->unreclaimable = e->len;
             fl_region_give_locked(r, e);
             n++;
         }

@@ -2,7 +2,7 @@
 #ifndef FL_REGION_CARVE_H
 #define FL_REGION_CARVE_H
 
-#include "region/grant.h"
+#include "region/fill_plan.h"
 
 /* Takes [start, start + len) out of the adjacent FREE extents that begin with `e` and hold it all.
  * What lies before and behind stays FREE; an EMPTY part is cut at huge pages, so some of it becomes
@@ -11,9 +11,9 @@
  * mapped something there: then it is FOREIGN, and another place will do. The lock is released where
  * something of it is EMPTY. */
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
-                           struct fl_grant *g);
+                           struct fl_fill_plan *g);
 /* Most requests are so: the front of memory that is there. Then nothing is held, nothing can fail,
- * and where nothing is to be cleared there is no need of a grant. */
+ * and where nothing is to be cleared there is no need of a fill plan. */
 bool fl_carve_is_plain(const struct fl_extent *e, uintptr_t start, size_t len);
 /* The first `len` bytes of such an `e`, LIVE. One descriptor has been reserved. */
 struct fl_extent *fl_carve_front(struct fl_region *r, struct fl_extent *e, size_t len);
@@ -21,10 +21,10 @@ struct fl_extent *fl_carve_front(struct fl_region *r, struct fl_extent *e, size_
  * the lock released meanwhile where some of it is EMPTY: false, with nothing held and g->refusal
  * as above. make cannot fail. */
 bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
-                   struct fl_grant *g);
-bool fl_carve_map(struct fl_region *r, struct fl_grant *g);
-struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_grant *g);
+                   struct fl_fill_plan *g);
+bool fl_carve_map(struct fl_region *r, struct fl_fill_plan *g);
+struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_fill_plan *g);
 /* Is some of what is held EMPTY? */
-bool fl_carve_wants_map(const struct fl_grant *g);
+bool fl_carve_wants_map(const struct fl_fill_plan *g);
 
 #endif

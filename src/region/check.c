@@ -99,7 +99,7 @@ static bool is_queued_right(struct fl_region *r, const struct fl_extent *e)
 
 static bool are_holes_right(struct fl_region *r, const struct fl_extent *e)
 {
-    bool counted = e->state == FL_EXTENT_FREE || e->state == FL_EXTENT_APART;
+    bool counted = e->state == FL_EXTENT_FREE || e->state == FL_EXTENT_ISOLATED;
     bool free = counted || e->state == FL_EXTENT_FOREIGN;
     bool empty = e->content == FL_CONTENT_EMPTY;
     /* A LIVE one's owner writes `left` without the lock. */

@@ -8,10 +8,10 @@
 enum { FL_EAGER_SHARE = 8 };
 
 struct fl_region_config {
-    size_t stock; /* bytes of the stock at most; 0: a sixty-fourth of the peak */
+    size_t stock; /* bytes of the reserve at most; 0: a sixty-fourth of the peak */
     bool no_stock;
-    uint64_t tick_ns;  /* of requests and frees where no worker ticks; 0: nothing ages */
-    enum fl_rung rung; /* the best one that may be tried */
+    uint64_t tick_ns;           /* of requests and frees where no worker ticks; 0: nothing ages */
+    enum fl_move_method method; /* the best one that may be tried */
     size_t eager_max;  /* bytes; larger requests are lazy. 0: an eighth of what is available */
     size_t shelf_from; /* bytes in use, below which nothing waits on shelves; 0: 128 MiB */
     size_t limit;      /* bytes held populated at most; 0: what fl_memory_look says is left */

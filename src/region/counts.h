@@ -17,11 +17,11 @@ static inline size_t fl_extent_populated(const struct fl_extent *e)
     if (e->content == FL_CONTENT_PART) {
         return e->filled;
     }
-    bool mapped = atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_APART &&
+    bool mapped = atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_ISOLATED &&
                   e->content == FL_CONTENT_EMPTY;
     return mapped || e->content == FL_CONTENT_POPULATED ? e->len : 0;
 }
-/* The same of a FREE or APART one, less its holes. Lock: region. */
+/* The same of a FREE or ISOLATED one, less its holes. Lock: region. */
 static inline size_t fl_extent_there(const struct fl_extent *e)
 {
     return fl_extent_populated(e) - e->holes;

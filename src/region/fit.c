@@ -94,7 +94,7 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
     size_t hidden = fl_advice_all_hidden(into) + fl_advice_all_hidden(gone);
     into->base = into->base < gone->base ? into->base : gone->base;
     into->len += gone->len;
-    into->hard += gone->hard;
+    into->unreclaimable += gone->unreclaimable;
     into->holes += gone->holes;
     into->zeroed = fl_range_join(into->zeroed, gone->zeroed);
     into->advised |= gone->advised;
@@ -240,7 +240,7 @@ void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len)
     r->free_bytes -= len;
     e->base += len;
     e->len -= len;
-    e->hard = fl_min(e->hard, e->len);
+    e->unreclaimable = fl_min(e->unreclaimable, e->len);
     e->zeroed = fl_range_common(fl_extent_range(e), e->zeroed);
     fl_tree_note_shorter(e);
     fl_extent_publish_base(&r->space, e);

@@ -4,7 +4,7 @@
  * what is inherited (MADV_DONTFORK) until they are used again: see fl_fork_undo. The child finds nothing mapped there. Where the
  * window is reserved they are inherited like the rest: a hole in the child would be anybody's.
  * What is live is inherited; see repair.c for what that does to the parent. */
-#include "region/apart.h"
+#include "region/isolated.h"
 #include "region/budget.h"
 #include "region/counts.h"
 #include "region/fit.h"
@@ -116,19 +116,19 @@ static void give_up_apart(struct fl_region *r)
 {
     struct fl_extent *e;
 
-    while ((e = TAILQ_FIRST(&r->apart)) != NULL) {
+    while ((e = TAILQ_FIRST(&r->isolated)) != NULL) {
         bool ours = e->content != FL_CONTENT_EMPTY || r->space.window.reserved;
         if (is_piece(e)) {
             e->left |= FL_LEFT_HOLLOW;
             if (inner(e).len != 0) { /* what it was cut from may have been hidden */
                 (void)fl_sys.advise(inner(e), FL_ADVICE_DUMP);
             }
-            fl_apart_return(r, e, false);
+            fl_isolated_return(r, e, false);
         } else if (ours && fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0) {
-            fl_apart_return(r, e, true);
+            fl_isolated_return(r, e, true);
         } else { /* neither is sure: nobody gets these addresses any more */
             size_t had = fl_extent_populated(e);
-            TAILQ_REMOVE(&r->apart, e, by_age);
+            TAILQ_REMOVE(&r->isolated, e, by_age);
             atomic_store_explicit(&e->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
             r->populated_bytes -= had - fl_extent_populated(e);
         }
@@ -149,7 +149,7 @@ static void note_absent_of(struct fl_region *r, struct fl_zone *z)
             atomic_store_explicit(&e->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
             continue;
         }
-        fl_apart_return(r, fl_apart_claim(r, e, SIZE_MAX), true);
+        fl_isolated_return(r, fl_isolated_claim(r, e, SIZE_MAX), true);
     }
 }
 
@@ -198,7 +198,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     atomic_store(&r->wants_worker, r->populated_bytes >= FL_WORKER_FROM);
     r->survivor = survivor;
     r->orphans = true;   /* drained by the first use, so that fork and exec costs nothing */
-    fl_unsettled_none(); /* what others had apart was put back here */
+    fl_unsettled_none(); /* what others had isolated was put back here */
     fl_region_unlock(r);
     return true;
 }

@@ -2,7 +2,7 @@
  * region's: no lock, no list. All it costs is a descriptor a granule. They are made as the memory comes, so that to open
  * an extent costs the same whatever its length. */
 #include "region/counts.h"
-#include "region/grant.h"
+#include "region/fill_plan.h"
 #include "region/lock.h"
 #include "region/part.h"
 #include "region/purge.h"
@@ -41,7 +41,7 @@ static void make_block(struct fl_region *r, struct fl_inner *in, uintptr_t base,
     e->inner = in;
     e->left = 0;
     e->life = 0;
-    atomic_store_explicit(&e->handled, false, memory_order_relaxed);
+    atomic_store_explicit(&e->user_remapped, false, memory_order_relaxed);
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
     fl_extent_publish(&r->space, e);
 }
@@ -121,7 +121,7 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
 /* Lock: region; it is released meanwhile. Where pages do not move, what is free elsewhere is given back for what comes here. */
 static void make_way(struct fl_region *r, size_t len, unsigned zone)
 {
-    if (atomic_load_explicit(&r->pages.move.rung, memory_order_relaxed) == FL_RUNG_PLAIN &&
+    if (atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE &&
         fl_supply_is_full(r, len, len)) {
         fl_region_unlock(r);
         (void)fl_region_purge_some(r, 0, len);
@@ -140,14 +140,14 @@ static bool is_moderation(int refusal)
 bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range part,
                   const struct fl_part_how *how)
 {
-    struct fl_grant g = {.to_stay = true,
-                         .loans = FL_LOANS,
-                         .any_room = true,
-                         .zone = outer->zone,
-                         .hands = how->hands,
-                         .live = part,
-                         .fresh = {part},
-                         .nfresh = 1};
+    struct fl_fill_plan g = {.to_stay = true,
+                             .loans = FL_LOANS,
+                             .any_room = true,
+                             .zone = outer->zone,
+                             .threads = how->threads,
+                             .live = part,
+                             .fresh = {part},
+                             .nfresh = 1};
 
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0);
@@ -167,7 +167,7 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
     g.seen = NULL;
     bool may = refusal == 0 || (how->asked_for && is_moderation(refusal));
     if (refusal != 0) {
-        g.from_stock = g.from_free = 0;
+        g.from_reserve = g.from_free = 0;
     }
     if (may) {
         fl_supply_claim(r, &g);
@@ -178,7 +178,7 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
     }
     fl_region_unlock(r);
     if (may) {
-        fl_grant_fulfil(r, &g);
+        fl_fill_carry_out(r, &g);
     }
     return may;
 }
@@ -220,7 +220,7 @@ static struct fl_extent *take_refuge(struct fl_region *r, size_t len, unsigned z
 {
     fl_region_lock(r);
     bool can_move =
-        atomic_load_explicit(&r->pages.move.rung, memory_order_relaxed) != FL_RUNG_PLAIN;
+        atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) != FL_METHOD_NONE;
     struct fl_extent *e = can_move ? take_unfilled(r, len, zone, false) : NULL;
     fl_region_unlock(r);
     return e;
@@ -242,7 +242,7 @@ static size_t move_part(struct fl_region *r, struct fl_range from, uintptr_t to,
 size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range from, uintptr_t to)
 {
     bool can_move =
-        atomic_load_explicit(&r->pages.move.rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
+        atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) != FL_METHOD_NONE &&
         !fl_extent_is_pinned(in->outer);
     size_t moved = can_move ? move_part(r, from, to, in->outer->zone) : 0;
     size_t whole = fl_align_down(moved, fl_page.huge);
@@ -267,7 +267,7 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
         (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
         fl_region_lock(r);
         e->content = gone ? FL_CONTENT_EMPTY : FL_CONTENT_LAZY;
-        e->hard = e->len;
+        e->unreclaimable = e->len;
         r->populated_bytes -= moved ? part.len : 0; /* it is the other's by now */
         r->stats.in_use += moved ? 0 : e->len;
         fl_region_give_locked(r, e);
@@ -327,20 +327,20 @@ static bool is_used(const struct fl_extent *e)
     return atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED;
 }
 
-uintptr_t fl_inner_note_hands(const struct fl_inner *in, const struct fl_extent *outer,
-                              struct fl_range range)
+uintptr_t fl_inner_note_remapped(const struct fl_inner *in, const struct fl_extent *outer,
+                                 struct fl_range range)
 {
     uintptr_t outer_end = outer->base + outer->len, end = fl_min(fl_range_end(range), outer_end);
     struct fl_extent *e = fl_inner_block(in, outer, range.base);
 
     if (e != NULL) {
-        atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+        atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
     }
     for (size_t i = ((range.base - outer->base) >> in->shift) + 1;
          i < in->granules && outer->base + (i << in->shift) < end; i++) {
         e = &in->block[i];
         if (is_used(e)) {
-            atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+            atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
         }
     }
     return outer_end;
@@ -353,7 +353,7 @@ bool fl_inner_renew(struct fl_region *r, struct fl_extent *e)
     if (fl_extent_is_pinned(e->inner->outer)) {
         return false;
     }
-    atomic_store_explicit(&e->handled, false, memory_order_relaxed);
+    atomic_store_explicit(&e->user_remapped, false, memory_order_relaxed);
     if (fl_vspace_decommit(&r->space.window, all) != 0) {
         return false;
     }

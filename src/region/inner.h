@@ -13,7 +13,7 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len);
 /* Brings descriptors, and what the pagemap has of `part`, into memory, ahead of their use. They
  * may be of an extent that was closed meanwhile. No lock held: a system call for each. */
 void fl_inner_warm(struct fl_region *r, struct fl_range blocks, struct fl_range part);
-/* Populates `part`, whole huge pages that are not: from the stock, by moves from what is free,
+/* Populates `part`, whole huge pages that are not: from the reserve, by moves from what is free,
  * or by the kernel. False: memory is short. */
 bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part);
 /* Gives the memory of `part`, populated whole huge pages in which no block is, back to the
@@ -30,12 +30,12 @@ size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range 
 bool fl_inner_has_memory(const struct fl_region *r, unsigned zone);
 /* No block is LIVE any more, and none will be: gives the outer extent back. */
 void fl_inner_close(struct fl_region *r, struct fl_inner *in);
-/* fl_region_note_hands for what of `range`, which begins in `outer`, lies there. Returns its
+/* fl_region_note_remapped for what of `range`, which begins in `outer`, lies there. Returns its
  * end. Lock-free. */
-uintptr_t fl_inner_note_hands(const struct fl_inner *in, const struct fl_extent *outer,
-                              struct fl_range range);
-/* `e`, a block that was handled and is CACHED, is new memory again; false: nobody may have these
- * addresses any more. */
+uintptr_t fl_inner_note_remapped(const struct fl_inner *in, const struct fl_extent *outer,
+                                 struct fl_range range);
+/* `e`, a block that was user-remapped and is CACHED, is new memory again; false: nobody may have
+ * these addresses any more. */
 bool fl_inner_renew(struct fl_region *r, struct fl_extent *e);
 
 #endif

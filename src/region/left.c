@@ -5,7 +5,7 @@
  * for ahead. It counts as populated all the same, which is the most that it may become. What was
  * touched once stays, and serves later requests without a fault. The evidence: how much of such
  * blocks was in memory when they were freed, by their length. Where that says that they are
- * touched, the stock is filled ahead of the next ones; base pages, each a fault, are then populated
+ * touched, the reserve is filled ahead of the next ones; base pages, each a fault, are then populated
  * before they are handed out. Short blocks are populated unless they are known to be seldom
  * touched: for that a few of those that lie in holes are left to the touch, too.
  * State: r->touched; `left` of each extent. */
@@ -75,7 +75,7 @@ void fl_left_note_gone(struct fl_region *r, const struct fl_extent *e)
     r->sparse_live -= (e->left & FL_LEFT_SPARSE) != 0;
 }
 
-static bool may_wait(const struct fl_region *r, const struct fl_grant *g)
+static bool may_wait(const struct fl_region *r, const struct fl_fill_plan *g)
 {
     return r->config.wait_for_touch && !r->config.first_touch && !g->to_stay;
 }
@@ -98,7 +98,7 @@ bool fl_left_is_usual(const struct fl_region *r)
     return r->config.wait_for_touch && !r->config.first_touch && r->pages.huge;
 }
 
-bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len)
+bool fl_left_wants(const struct fl_region *r, const struct fl_fill_plan *g, size_t len)
 {
     bool huge = r->pages.huge && !fl_populate_backs_off(&r->pages);
 
@@ -108,12 +108,12 @@ bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t l
 /* A touch brings one base page of a huge page that was split. */
 /* One of so many of its kind is left to the touch, and so learnt from. Where others are freed and
  * asked for in turns, no kind is passed over. */
-static bool is_sample(struct fl_region *r, const struct fl_grant *g)
+static bool is_sample(struct fl_region *r, const struct fl_fill_plan *g)
 {
     return g->holes == g->live.len && ++r->hole_turn[kind_of(g->live.len)] % SAMPLE_EVERY == 0;
 }
 
-void fl_left_note_holes(struct fl_region *r, struct fl_grant *g, struct fl_extent *live,
+void fl_left_note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
                         int refusal)
 {
     /* Of a short one calloc clears all, page by page. */
@@ -129,7 +129,7 @@ void fl_left_note_holes(struct fl_region *r, struct fl_grant *g, struct fl_exten
     }
 }
 
-uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g)
+uint8_t fl_left_of(const struct fl_region *r, const struct fl_fill_plan *g)
 {
     /* What moves from a free extent may be nothing: which one it will be is not known yet. */
     bool fresh = g->leaves || g->on_touch || (r->config.wait_for_touch && g->from_free != 0);
@@ -173,7 +173,7 @@ void fl_region_note_touched(struct fl_region *r, struct fl_extent *e)
     if (share < 0) {
         return;
     }
-    if (share > KNOWN_FROM) { /* the next ones may come from the stock */
+    if (share > KNOWN_FROM) { /* the next ones may come from the reserve */
         fl_region_prove(r);
     }
     if (share >= DENSE_FROM && !sparse && e->len >= fl_page.huge) {

@@ -6,7 +6,7 @@
 #include "core/core.h"
 
 struct fl_region;
-struct fl_grant;
+struct fl_fill_plan;
 struct fl_extent;
 
 enum { FL_LEFT_KINDS = 64 };
@@ -14,7 +14,7 @@ enum { FL_LEFT_KINDS = 64 };
 /* Is new memory left to the first touch, but for what is known to be touched? */
 bool fl_left_is_usual(const struct fl_region *r);
 /* Is what a request for `len` bytes needs from the kernel left to the first touch? */
-bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len);
+bool fl_left_wants(const struct fl_region *r, const struct fl_fill_plan *g, size_t len);
 /* Were blocks of about that length in memory when they were freed? */
 bool fl_left_was_touched(const struct fl_region *r, size_t len);
 /* Is a new block of that kind to come by base pages? Lock: region. */
@@ -24,12 +24,12 @@ bool fl_left_is_sparse(const struct fl_region *r, size_t len);
 bool fl_left_is_beyond(const struct fl_region *r, size_t len);
 /* LIVE no more. Lock: region. */
 void fl_left_note_gone(struct fl_region *r, const struct fl_extent *e);
-/* Holes in what was carved for the grant: left to the touch where they may not be filled
+/* Holes in what was carved for the fill plan: left to the touch where they may not be filled
  * (`refusal`) or need not be. Some are left so that one learns by `live` what is touched of such
  * blocks; NULL: not by this one. Lock: region. */
-void fl_left_note_holes(struct fl_region *r, struct fl_grant *g, struct fl_extent *live,
+void fl_left_note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
                         int refusal);
-/* enum fl_left of what is carved for the grant. */
-uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g);
+/* enum fl_left of what is carved for the fill plan. */
+uint8_t fl_left_of(const struct fl_region *r, const struct fl_fill_plan *g);
 
 #endif

@@ -35,7 +35,7 @@ static void add_words(const struct fl_region *r, struct fl_live_page *p)
     fl_live_add_word(p, FL_LIVE_RESERVE_BYTES, &r->pages.reserve.held,
                      sizeof r->pages.reserve.held);
     fl_live_add_word(p, FL_LIVE_STOCK_BYTES, &r->pages.reserve.held, sizeof r->pages.reserve.held);
-    fl_live_add_word(p, FL_LIVE_RUNG, &r->pages.move.rung, sizeof r->pages.move.rung);
+    fl_live_add_word(p, FL_LIVE_RUNG, &r->pages.move.method, sizeof r->pages.move.method);
     fl_live_add_word(p, FL_LIVE_UNPROVEN, &r->pages.move.unproven, sizeof r->pages.move.unproven);
 }
 

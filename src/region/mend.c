@@ -16,7 +16,7 @@ static bool is_full(struct fl_region *r, struct fl_range huge)
         uint32_t state = atomic_load_explicit(&e->state, memory_order_relaxed);
         uintptr_t end = e->base + e->len;
         full = (state == FL_EXTENT_LIVE || state == FL_EXTENT_CACHED) &&
-               fl_extent_is_populated(e) && !fl_extent_is_handled(e);
+               fl_extent_is_populated(e) && !fl_extent_is_user_remapped(e);
         e = end < fl_range_end(huge) ? fl_extent_in_use_around(&r->space, end) : NULL;
         full = full && (e != NULL || end >= fl_range_end(huge));
     }

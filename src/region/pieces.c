@@ -13,7 +13,7 @@
  * once.
  * State: r->holes, r->pieces, the lists `pieces`, `seen` and `rough` of the zones; under the region
  * lock. */
-#include "region/apart.h"
+#include "region/isolated.h"
 #include "region/budget.h"
 #include "region/counts.h"
 #include "region/fit.h"
@@ -238,7 +238,7 @@ static enum outcome give_apart(struct fl_region *r, struct fl_extent *e, enum ve
         atomic_store_explicit(&e->epoch, now, memory_order_relaxed);
         note_refusal(r);
     }
-    fl_apart_return(r, e, false);
+    fl_isolated_return(r, e, false);
     if (gone && v == TAKE_AND_SPLIT) {
         requeue(r, e, huge);
         atomic_store(&r->wants_worker, true); /* to make it whole again one day */
@@ -268,7 +268,7 @@ static bool look_at(struct fl_region *r, struct fl_extent *e, uint32_t age, size
         }
         if (v == TAKE ||
             (v == TAKE_AND_SPLIT && fl_holes_split(&r->pages.holes, fl_huge_of(part.base).base))) {
-            enum outcome o = give_apart(r, fl_apart_claim_part(r, e, part), v, age, given);
+            enum outcome o = give_apart(r, fl_isolated_claim_part(r, e, part), v, age, given);
             if (o != NOT_THERE || e->base != all.base || e->len != all.len) {
                 return o != REFUSED;
             }
@@ -294,7 +294,7 @@ bool fl_pieces_may_go_one_day(const struct fl_region *r)
 /* Of what is free now, not of what others free meanwhile: that might never end. */
 size_t fl_pieces_give_back(struct fl_region *r, uint32_t age, size_t want, unsigned most)
 {
-    size_t given = 0, there = r->free_bytes - r->free_huge + fl_apart_bytes(r);
+    size_t given = 0, there = r->free_bytes - r->free_huge + fl_isolated_bytes(r);
     unsigned looks = (unsigned)fl_min(most, there >> fl_page.shift);
     uint32_t own = own_age(r, age);
     bool more = !fl_sys_is_confined() && (age == 0 || fl_pieces_may_go(r));
@@ -395,7 +395,7 @@ size_t fl_pieces_give_fringes(struct fl_region *r)
             (v == TAKE_AND_SPLIT && !fl_holes_split(&r->pages.holes, huge))) {
             continue;
         }
-        o = give_apart(r, fl_apart_claim_part(r, e, part), v, 0, &given);
+        o = give_apart(r, fl_isolated_claim_part(r, e, part), v, 0, &given);
     }
     return given;
 }
@@ -412,7 +412,7 @@ static struct fl_extent *claim_rough(struct fl_region *r, size_t most)
             struct fl_range run = fl_holes_next_split(&r->pages.holes, inner);
             run.len = fl_min(run.len, fl_max(fl_align_down(most, fl_page.huge), fl_page.huge));
             run.len = fl_min(run.len, smooth_most);
-            return fl_extent_reserve(&r->space, 2) == 0 ? fl_apart_claim_part(r, e, run) : NULL;
+            return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim_part(r, e, run) : NULL;
         }
     }
     return NULL;
@@ -434,13 +434,13 @@ size_t fl_pieces_smooth(struct fl_region *r, size_t most)
         r->stats.purge_bytes += n;
         r->surplus -= fl_min(r->surplus, n);
         given += n;
-        fl_apart_return(r, e, gone);
+        fl_isolated_return(r, e, gone);
     }
     return given;
 }
 
 /* May holes of that zone be filled, by its node? */
-static bool has_room(struct fl_region *r, const struct fl_grant *g, unsigned zone, size_t holes)
+static bool has_room(struct fl_region *r, const struct fl_fill_plan *g, unsigned zone, size_t holes)
 {
     return r->placing.nodes == 0 || g->any_room || r->placing.has_room(zone, holes);
 }
@@ -452,7 +452,7 @@ void fl_pieces_not_filled(struct fl_region *r, int rc, struct fl_range range)
     }
 }
 
-int fl_pieces_may_fill(struct fl_region *r, const struct fl_grant *g, unsigned zone, size_t len,
+int fl_pieces_may_fill(struct fl_region *r, const struct fl_fill_plan *g, unsigned zone, size_t len,
                        struct fl_range range)
 {
     size_t holes = r->pages.holes.split != 0 ? fl_holes_in(&r->pages.holes, range) : 0;

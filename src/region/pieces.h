@@ -9,7 +9,7 @@
 #include <errno.h>
 
 struct fl_region;
-struct fl_grant;
+struct fl_fill_plan;
 
 struct fl_pieces {
     uintptr_t mending; /* the huge page that is made whole at this moment; 0: none */
@@ -46,7 +46,7 @@ bool fl_pieces_may_go_one_day(const struct fl_region *r);
 void fl_pieces_note_tick(struct fl_region *r);
 /* 0: the holes in `range`, for a request of `len`, may be filled besides what the plan has from the
  * kernel; else fl_region_may_populate's refusal, or -ENOSPC: the node of `zone` has no room. */
-int fl_pieces_may_fill(struct fl_region *r, const struct fl_grant *g, unsigned zone, size_t len,
+int fl_pieces_may_fill(struct fl_region *r, const struct fl_fill_plan *g, unsigned zone, size_t len,
                        struct fl_range range);
 /* It said `rc`, and they are not taken after all. */
 void fl_pieces_not_filled(struct fl_region *r, int rc, struct fl_range range);

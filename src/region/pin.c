@@ -124,10 +124,10 @@ static int fill(struct fl_region *r, struct fl_extent *e, const struct fl_pin *h
     struct fl_range all = fl_extent_range(e);
     bool bound = r->placing.nodes == 0 && fl_pin_bind(all, how->node) == 0;
 
-    atomic_store_explicit(&e->handled, bound, memory_order_relaxed);
+    atomic_store_explicit(&e->user_remapped, bound, memory_order_relaxed);
     if (!fl_part_fill(r, e, all,
                       &(struct fl_part_how){.asked_for = true,
-                                            .hands = (uint8_t)fl_min(how->threads, 255)})) {
+                                            .threads = (uint8_t)fl_min(how->threads, 255)})) {
         return -ENOMEM;
     }
     return prepare(all, how, r->pages.huge, r->pages.by_touch);

@@ -25,7 +25,7 @@ struct fl_inner;
 
 enum fl_pin_fork {
     FL_PIN_APART,  /* children do not have it: a touch ends them */
-    FL_PIN_WIPED,  /* children read zeros; where the kernel cannot, as APART */
+    FL_PIN_WIPED,  /* children read zeros; where the kernel cannot, as ISOLATED */
     FL_PIN_COPIED, /* children get a copy, made by fork(2) */
 };
 
@@ -38,7 +38,7 @@ struct fl_pin {
 /* `*out` is an extent of `len` bytes, up to whole huge pages, PINNED and prepared. 0; -ENOMEM:
  * neither addresses nor memory; more than half of what is available is never taken. Its bytes
  * are anything. Threads: any.  Signals: not safe.  Cost: the kernel's clearing, beside what is
- * free or in stock here. */
+ * free or in reserve here. */
 int fl_region_take_pinned(struct fl_region *r, size_t len, const struct fl_pin *how,
                           struct fl_extent **out);
 /* No device has it any more: its memory is the region's again, free. */

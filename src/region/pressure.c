@@ -5,7 +5,7 @@
  * sixteenth of what is left that comes back to us:
  * tight    less is left than twice what we hold free. What was free is purged, and what is freed from then on is left to
  *          the kernel (MADV_FREE): it stays populated until somebody needs it, and nobody is killed for it. An extent
- *          counts its bytes for which that has yet to be done (`hard`): small blocks have to merge to a huge page first.
+ *          counts its bytes for which that has yet to be done (`unreclaimable`): small blocks have to merge to a huge page first.
  * keep     under limits that count maps, no more than their eighth is held free.
  * Where there are bounds of the process's own, thread caches hold small extents alone.
  * State: fields of struct fl_region, under its lock. */

@@ -1,6 +1,6 @@
 /* Gives memory back to the kernel, oldest first, in whole huge pages, then in pieces, with no lock
  * held during the system calls. */
-#include "region/apart.h"
+#include "region/isolated.h"
 #include "region/counts.h"
 #include "region/lock.h"
 #include "region/pressure.h"
@@ -43,7 +43,7 @@ static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age, size_t 
         e = head != NULL && (e == NULL || fl_extent_is_older(head, e)) ? head : e;
     }
     return e != NULL && fl_extent_is_aged(r, e, age) && fl_extent_reserve(&r->space, 2) == 0
-               ? fl_apart_claim(r, e, most)
+               ? fl_isolated_claim(r, e, most)
                : NULL;
 }
 
@@ -56,7 +56,7 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
         atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                               memory_order_relaxed);
     }
-    fl_apart_return(r, e, gone);
+    fl_isolated_return(r, e, gone);
 }
 
 /* `want` bytes, `piece` at a time. Lock: region; it is released meanwhile. */
@@ -87,7 +87,7 @@ static size_t rest(size_t want, size_t given)
 /* Of what is free now, not of what others free meanwhile: that might never end. */
 static size_t whole_there(struct fl_region *r)
 {
-    return r->free_huge + fl_apart_bytes(r);
+    return r->free_huge + fl_isolated_bytes(r);
 }
 
 size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
@@ -141,8 +141,9 @@ static struct fl_extent *claim_hard(struct fl_region *r)
         TAILQ_FOREACH(e, &z->by_age, by_age)
         {
             size_t edges = e->len - fl_range_inner(fl_extent_range(e), fl_page.huge).len;
-            if (e->hard >= edges + fl_page.huge) {
-                return fl_extent_reserve(&r->space, 2) == 0 ? fl_apart_claim(r, e, SIZE_MAX) : NULL;
+            if (e->unreclaimable >= edges + fl_page.huge) {
+                return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim(r, e, SIZE_MAX)
+                                                            : NULL;
             }
         }
     }
@@ -159,8 +160,8 @@ void fl_region_soften(struct fl_region *r)
         fl_region_unlock(r);
         taken = fl_sys.lazy_free(fl_extent_range(e)) == 0;
         fl_region_lock(r);
-        e->hard = taken ? 0 : e->hard;
-        fl_apart_return(r, e, false);
+        e->unreclaimable = taken ? 0 : e->unreclaimable;
+        fl_isolated_return(r, e, false);
     }
     fl_region_unlock(r);
 }
@@ -170,7 +171,7 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age)
     return fl_region_purge_some(r, age, SIZE_MAX);
 }
 
-void fl_region_take_loan(struct fl_region *r, struct fl_grant *g)
+void fl_region_take_loan(struct fl_region *r, struct fl_fill_plan *g)
 {
     size_t wanted = g->wanted;
 

@@ -4,7 +4,7 @@
 
 #include "region/region.h"
 
-struct fl_grant;
+struct fl_fill_plan;
 
 /* fl_region_purge until `want` bytes are given back. No lock held. */
 size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want);
@@ -18,7 +18,7 @@ void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone);
 bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone);
 /* What lend does, for a plan that had to ask for it (g->wanted): all is to be planned anew. The
  * lock is released meanwhile, but for a fork. */
-void fl_region_take_loan(struct fl_region *r, struct fl_grant *g);
+void fl_region_take_loan(struct fl_region *r, struct fl_fill_plan *g);
 /* What release_more does, where it is plugged in. No lock held. */
 size_t fl_region_release_more(struct fl_region *r);
 /* Tells the kernel that it may take free memory when it is short. No lock held. */

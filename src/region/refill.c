@@ -27,7 +27,7 @@ void fl_region_expect(struct fl_region *r, size_t bytes)
     unsigned zone = fl_zone_wish(r, fl_page.huge);
 
     fl_move_prove(&r->pages);
-    if (!fl_placing_moves(&r->placing, zone)) { /* it comes from no stock */
+    if (!fl_placing_moves(&r->placing, zone)) { /* it comes from no reserve */
         return;
     }
     fl_region_lock(r);
@@ -62,7 +62,7 @@ static size_t goal(const struct fl_region *r)
                   : allowed > others                                             ? allowed - others
                                                                                  : 0;
 
-    if (atomic_load_explicit(&r->pages.move.rung, memory_order_relaxed) == FL_RUNG_PLAIN ||
+    if (atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE ||
         atomic_load_explicit(&r->pages.move.unproven, memory_order_relaxed) ||
         r->space.window.reserved || atomic_load_explicit(&r->tight, memory_order_relaxed)) {
         return 0;
@@ -101,14 +101,14 @@ static void count_held(struct fl_region *r, size_t more)
     r->populated_bytes += more;
 }
 
-void fl_refill_take(struct fl_region *r, struct fl_grant *g)
+void fl_refill_take(struct fl_region *r, struct fl_fill_plan *g)
 {
-    size_t n = fl_reserve_take(&r->pages, g->from_stock, g->zone, g->piece, &g->npieces);
+    size_t n = fl_reserve_take(&r->pages, g->from_reserve, g->zone, g->piece, &g->npieces);
 
     count_held(r, -n);
 }
 
-void fl_refill_give_back(struct fl_region *r, const struct fl_grant *g)
+void fl_refill_give_back(struct fl_region *r, const struct fl_fill_plan *g)
 {
     count_held(r, fl_reserve_give_back(&r->pages, g->piece, g->npieces));
 }
@@ -136,7 +136,7 @@ static bool claim_span(struct fl_region *r)
     return !r->config.no_stock;
 }
 
-/* An empty chunk to put up to `want` bytes into, apart; NULL: none, or the memory is better left
+/* An empty chunk to put up to `want` bytes into, isolated; NULL: none, or the memory is better left
  * alone. */
 static struct fl_reserve_chunk *claim_empty(struct fl_region *r, size_t *want, unsigned zone)
 {

@@ -6,7 +6,7 @@
 #include "core/core.h"
 
 struct fl_region;
-struct fl_grant;
+struct fl_fill_plan;
 
 /* Lock: region. */
 struct fl_refill {
@@ -18,9 +18,9 @@ struct fl_refill {
 /* Notes that requests needed `bytes` that were in no free extent; calls for the worker
  * when the reserve is low. */
 void fl_refill_demand(struct fl_region *r, size_t bytes, unsigned zone);
-/* g->from_stock bytes, as far as they are there, into the grant; back after the move. */
-void fl_refill_take(struct fl_region *r, struct fl_grant *g);
-void fl_refill_give_back(struct fl_region *r, const struct fl_grant *g);
+/* g->from_reserve bytes, as far as they are there, into the fill plan; back after the move. */
+void fl_refill_take(struct fl_region *r, struct fl_fill_plan *g);
+void fl_refill_give_back(struct fl_region *r, const struct fl_fill_plan *g);
 /* Gives chunks that were filled `age` ticks ago back to the kernel. Returns bytes. Releases the
  * lock in between. */
 size_t fl_refill_release(struct fl_region *r, uint32_t age);

@@ -3,7 +3,7 @@
 #include "region/counts.h"
 #include "region/fit.h"
 #include "region/fork.h"
-#include "region/hands.h"
+#include "region/user_remapped.h"
 #include "region/lock.h"
 #include "region/pressure.h"
 #include "region/take.h"
@@ -74,11 +74,11 @@ static void drop_if_lazy(struct fl_region *r, struct fl_extent *e)
 
 static void take_over(struct fl_region *r, struct fl_extent *e)
 {
-    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
-        fl_hands_settle(r, e, fl_hands_renew(r, e));
+    if (FL_UNLIKELY(fl_extent_is_user_remapped(e))) {
+        fl_remapped_settle(r, e, fl_remapped_renew(r, e));
     } else {
         drop_if_lazy(r, e);
-        e->hard = e->len;
+        e->unreclaimable = e->len;
         fl_region_give_locked(r, e);
     }
 }
@@ -87,7 +87,7 @@ static void take_over(struct fl_region *r, struct fl_extent *e)
 static bool may_take_over(const struct fl_extent *e)
 {
     return fl_thread == FL_THREAD_PROGRAM ||
-           (!fl_extent_is_handled(e) && e->content != FL_CONTENT_LAZY);
+           (!fl_extent_is_user_remapped(e) && e->content != FL_CONTENT_LAZY);
 }
 
 static void take_over_deferred(struct fl_region *r)
@@ -205,19 +205,19 @@ static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
 
 static void give_handled(struct fl_region *r, struct fl_extent *e)
 {
-    bool renewed = fl_hands_renew(r, e);
+    bool renewed = fl_remapped_renew(r, e);
 
     fl_region_lock(r);
-    fl_hands_settle(r, e, renewed);
+    fl_remapped_settle(r, e, renewed);
     fl_region_unlock(r);
 }
 
 void fl_region_give(struct fl_region *r, struct fl_extent *e)
 {
-    size_t len = e->len, hard = len;
+    size_t len = e->len, unreclaimable = len;
     bool disarmed = fl_touch_disarm(r, e);
 
-    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
+    if (FL_UNLIKELY(fl_extent_is_user_remapped(e))) {
         give_handled(r, e);
         fl_region_look_after(r, len);
         return;
@@ -232,7 +232,7 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
         struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
         if (inner.len != 0 && fl_sys.lazy_free(inner) ==
                                   0) { /* while it is ours alone: what is written later stays */
-            hard = len - inner.len;
+            unreclaimable = len - inner.len;
         }
     }
     if (!fl_region_lock_unless_forking(r)) {
@@ -242,7 +242,7 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
     if (gone) {
         e->content = FL_CONTENT_EMPTY;
     }
-    e->hard = hard;
+    e->unreclaimable = unreclaimable;
     fl_region_give_locked(r, e);
     fl_region_unlock_and_look(r, len);
 }
@@ -285,7 +285,7 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->repair_bytes = __atomic_load_n(&r->stats.repair_bytes, __ATOMIC_RELAXED);
     out->releases = r->stats.releases;
     out->compactions = __atomic_load_n(&r->stats.compactions, __ATOMIC_RELAXED);
-    out->rung = atomic_load_explicit(&r->pages.move.rung, memory_order_relaxed);
+    out->rung = atomic_load_explicit(&r->pages.move.method, memory_order_relaxed);
     out->window_bytes = r->space.window.all.len;
     out->region_locks = r->stats.locks;
     fl_region_unlock(r);

@@ -62,19 +62,19 @@ struct fl_region {
     _Atomic bool wants_worker;     /* something may age and nobody watches it: see fl_region_tick */
     _Alignas(FL_CACHE_LINE) struct fl_lock lock;
     struct fl_region_config config;
-    struct fl_placing placing;           /* constant after the first request */
-    unsigned nzones;                     /* likewise */
-    struct fl_extent_list apart, pinned; /* APART; PINNED */
-    _Atomic size_t pinned_bytes;         /* of the latter. Lock: region, to write */
-    struct fl_cache *caches;             /* every cache ever made */
-    _Atomic(struct fl_cache *) filled;   /* those with a put since they were last emptied */
-    size_t populated_bytes;              /* R6 */
-    size_t free_bytes;                   /* part of it that is FREE */
-    size_t free_huge;                    /* part of that in whole huge pages, none of them split */
-    /* Bytes of APART extents whose pages move: counted twice for a moment. Lock: region, to
+    struct fl_placing placing;              /* constant after the first request */
+    unsigned nzones;                        /* likewise */
+    struct fl_extent_list isolated, pinned; /* ISOLATED; PINNED */
+    _Atomic size_t pinned_bytes;            /* of the latter. Lock: region, to write */
+    struct fl_cache *caches;                /* every cache ever made */
+    _Atomic(struct fl_cache *) filled;      /* those with a put since they were last emptied */
+    size_t populated_bytes;                 /* R6 */
+    size_t free_bytes;                      /* part of it that is FREE */
+    size_t free_huge; /* part of that in whole huge pages, none of them split */
+    /* Bytes of ISOLATED extents whose pages move: counted twice for a moment. Lock: region, to
      * write. */
     _Atomic size_t leaving;
-    size_t exempt; /* bytes of APART extents that are not, or no longer, in memory */
+    size_t exempt; /* bytes of ISOLATED extents that are not, or no longer, in memory */
     /* Requests that fill addresses of their own, and what is free beside them in the same huge
      * pages. Lock: region, to add */
     _Atomic size_t filling;
@@ -202,11 +202,11 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age);
 /* For the worker: from now on it serves first touches. */
 void fl_region_serve_touches(struct fl_region *r);
 
-/* For the worker: huge pages of the zone's stock to the armed addresses `to`, whole huge pages,
+/* For the worker: huge pages of the zone's reserve to the armed addresses `to`, whole huge pages,
  * by its own door `fd`. Returns bytes, from the start of `to`; what waits there is woken. */
 size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to, unsigned zone);
 
-/* For the worker: where the zone's stock has nothing, `len` bytes, whole huge pages, are put
+/* For the worker: where the zone's reserve has nothing, `len` bytes, whole huge pages, are put
  * there, while somebody waits for them. False: it has some, or none is to be had. */
 bool fl_region_fill_now(struct fl_region *r, size_t len, unsigned zone);
 
@@ -228,7 +228,7 @@ static inline void fl_region_prove(struct fl_region *r)
  * of ours held. */
 void fl_region_release(struct fl_region *r);
 
-/* `bytes` will be wanted soon, where the calling thread's blocks lie: that stock is filled with
+/* `bytes` will be wanted soon, where the calling thread's blocks lie: that reserve is filled with
  * as many, as far as memory allows, until they have been asked for. */
 void fl_region_expect(struct fl_region *r, size_t bytes);
 
@@ -236,7 +236,7 @@ void fl_region_expect(struct fl_region *r, size_t bytes);
 bool fl_region_counts_maps(struct fl_region *r);
 
 /* Jobs of the worker. Each returns the ns until it wants to run again; UINT64_MAX: not before it
- * is called. Fills the stock up to what recent requests needed. */
+ * is called. Fills the reserve up to what recent requests needed. */
 uint64_t fl_region_refill(struct fl_region *r);
 /* Brings memory in ahead of programs that touch long new blocks from the front on. */
 uint64_t fl_region_ahead(struct fl_region *r);
@@ -284,12 +284,13 @@ static inline struct fl_extent *fl_region_find(const struct fl_region *r, uintpt
 /* The program is about to change how `range`, anything, is mapped: blocks in it come back as new
  * when they are freed. Lock-free; Threads: any.  Signals: safe.  Context: early, and in a child
  * of vfork(2). Cost: O(log n) for each block in it. */
-void fl_region_note_hands(struct fl_region *r, struct fl_range range);
+void fl_region_note_remapped(struct fl_region *r, struct fl_range range);
 
-/* The program is about to give the pages of `range`, anything, back to the kernel. Where that ends
- * amid a huge page, the kernel would keep all of it until memory is short: it is split first, and
- * the block comes back as new when it is freed. Threads and the rest as fl_region_note_hands; errno
- * may change.  Cost: a system call for each end that is amid a huge page. */
+/* The program is about to give the pages of `range`, anything, back to the kernel. Where that
+ * ends amid a huge page, the kernel would keep all of it until memory is short: it is split
+ * first, and the block comes back as new when it is freed. Threads and the rest as
+ * fl_region_note_remapped; errno may change.  Cost: a system call for each end that is amid a
+ * huge page. */
 void fl_region_note_dropped(struct fl_region *r, struct fl_range range);
 
 /* See fl_is_busy: a signal handler that sees it must not call take, give, resize. */

@@ -93,7 +93,7 @@ static const struct fl_extent *changed_around(struct fl_region *r, uintptr_t at)
         e = e != NULL ? e : fl_tree_around(&z->populated, at);
         e = e != NULL ? e : fl_tree_around(&z->empty, at);
     }
-    for (struct fl_extent *a = TAILQ_FIRST(&r->apart); e == NULL && a != NULL;
+    for (struct fl_extent *a = TAILQ_FIRST(&r->isolated); e == NULL && a != NULL;
          a = TAILQ_NEXT(a, by_age)) {
         e = at - a->base < a->len ? a : NULL;
     }

@@ -1,10 +1,10 @@
 /* realloc without a move: a LIVE extent gives up its tail, or takes over the FREE memory behind it. */
-#include "region/apart.h"
+#include "region/isolated.h"
 #include "region/carve.h"
 #include "region/counts.h"
 #include "region/fit.h"
-#include "region/grant.h"
-#include "region/hands.h"
+#include "region/fill_plan.h"
+#include "region/user_remapped.h"
 #include "region/lock.h"
 #include "region/run.h"
 #include "region/supply.h"
@@ -27,7 +27,7 @@ static void shrink(struct fl_region *r, struct fl_extent *e, size_t len)
     (void)fl_fit_insert(r, rest);
 }
 
-static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_grant *g)
+static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_fill_plan *g)
 {
     uintptr_t end = e->base + e->len;
     size_t more = len - e->len, have = 0;
@@ -63,7 +63,8 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
 
 /* The same; where a look at the memory is due the lock is released for it, and all is decided
  * anew. */
-static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_grant *g)
+static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len,
+                           struct fl_fill_plan *g)
 {
     bool done = extend(r, e, len, g);
     struct fl_memory seen;
@@ -92,14 +93,14 @@ static void shrink_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     fl_extent_publish(&r->space, e);
     struct fl_extent *rest = fl_extent_make(r, tail, FL_CONTENT_POPULATED, e->zone);
     rest->left = FL_LEFT_HOLLOW;
-    fl_apart_put(r, rest);
+    fl_isolated_put(r, rest);
     r->populated_bytes += tail.len;
     r->exempt += tail.len;
     fl_region_unlock(r);
     bool gone = fl_vspace_decommit(&r->space.window, tail) == 0;
     fl_region_lock(r);
     r->exempt -= tail.len;
-    fl_apart_return(r, rest, gone);
+    fl_isolated_return(r, rest, gone);
 }
 
 /* A LAZY extent takes over EMPTY addresses behind it, in whole huge pages, and stays LAZY. */
@@ -109,9 +110,9 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     size_t more = fl_align_up(len, fl_page.huge) - e->len;
     struct fl_extent *next =
         fl_extent_free_at(&r->space, end, fl_placing_when_empty(&r->placing, e->zone));
-    struct fl_grant g;
+    struct fl_fill_plan g;
 
-    fl_grant_begin(&g, false, NULL);
+    fl_fill_begin(&g, false, NULL);
     g.exempt = more;
     g.on_touch = (e->left & FL_LEFT_SPARSE) != 0;
     if (fl_region_is_absurd(r, len) || next == NULL || next->content != FL_CONTENT_EMPTY ||
@@ -154,12 +155,12 @@ static void drain_for(struct fl_region *r, const struct fl_extent *e)
 
 bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 {
-    struct fl_grant g;
+    struct fl_fill_plan g;
     bool done = true;
 
-    fl_grant_begin(&g, false, NULL);
-    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
-        fl_hands_shrink(r, e, len);
+    fl_fill_begin(&g, false, NULL);
+    if (FL_UNLIKELY(fl_extent_is_user_remapped(e))) {
+        fl_remapped_shrink(r, e, len);
         return len <= e->len;
     }
     if (!fl_region_lock_unless_forking(r)) {
@@ -177,7 +178,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
     }
     fl_region_unlock(r);
     if (done) {
-        fl_grant_fulfil(r, &g);
+        fl_fill_carry_out(r, &g);
     }
     return done;
 }
@@ -216,10 +217,10 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
     return to;
 }
 
-/* An extent of `len` bytes at EMPTY addresses, as far into a huge page as `e` is. The grant wants all of it but for the
+/* An extent of `len` bytes at EMPTY addresses, as far into a huge page as `e` is. The fill plan wants all of it but for the
  * pages that `e` brings along: those are in `own`. NULL: not possible. Lock: region. */
 static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent *e, size_t len,
-                                     struct fl_range own, struct fl_grant *g)
+                                     struct fl_range own, struct fl_fill_plan *g)
 {
     size_t into = e->base & (fl_page.huge - 1);
     size_t all = fl_align_up(into + len, fl_page.huge), fresh = all - own.len;
@@ -252,8 +253,8 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     return to;
 }
 
-/* Leaves in the grant what `e` does not bring along: before and behind `there`. */
-static void spare(struct fl_grant *g, struct fl_range there)
+/* Leaves in the fill plan what `e` does not bring along: before and behind `there`. */
+static void spare(struct fl_fill_plan *g, struct fl_range there)
 {
     struct fl_range all = g->fresh[0];
 
@@ -277,16 +278,16 @@ static void give_remains(struct fl_region *r, struct fl_extent *e, struct fl_ran
     fl_region_lock(r);
     r->leaving -= own.len;
     fl_unsettled_end();
-    e->hard = e->len;
+    e->unreclaimable = e->len;
     struct fl_extent *rest = fl_fit_insert(r, e);
     if (moved.len != 0 && fl_extent_reserve(&r->space, 2) == 0) {
-        gone = fl_apart_claim_part(r, rest, moved);
+        gone = fl_isolated_claim_part(r, rest, moved);
     }
     fl_region_unlock(r);
     if (gone != NULL) {
         bool unmapped = fl_vspace_decommit(&r->space.window, moved) == 0;
         fl_region_lock(r);
-        fl_apart_return(r, gone, unmapped);
+        fl_isolated_return(r, gone, unmapped);
         fl_region_unlock(r);
     }
 }
@@ -311,9 +312,9 @@ static size_t move_own(struct fl_region *r, const struct fl_extent *e, struct fl
 static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     struct fl_range all = fl_extent_range(e), own = fl_range_inner(all, fl_page.huge);
-    struct fl_grant g;
+    struct fl_fill_plan g;
 
-    fl_grant_begin(&g, false, NULL);
+    fl_fill_begin(&g, false, NULL);
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
     struct fl_extent *to = carve_alike(r, e, len, own, &g);
@@ -334,7 +335,7 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
     struct fl_range whole = {own.base, fl_align_down(moved, fl_page.huge)};
     /* No other pages may come to where only holes of a huge page have moved. */
     spare(&g, (struct fl_range){there.base, fl_align_up(moved, fl_page.huge)});
-    fl_grant_fulfil(r, &g);
+    fl_fill_carry_out(r, &g);
     copy((struct fl_range){own.base + moved, own.len - moved}, there.base + moved);
     copy((struct fl_range){all.base, own.base - all.base}, to->base);
     copy((struct fl_range){fl_range_end(own), fl_range_end(all) - fl_range_end(own)},
@@ -346,9 +347,10 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
 struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     fl_region_prove(r);
-    bool plain = atomic_load_explicit(&r->pages.move.rung, memory_order_relaxed) == FL_RUNG_PLAIN;
+    bool plain =
+        atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE;
 
-    if (len <= e->len || fl_extent_is_handled(e) || len / 2 > r->space.window.all.len / 2 ||
+    if (len <= e->len || fl_extent_is_user_remapped(e) || len / 2 > r->space.window.all.len / 2 ||
         !fl_move_may_map(&r->pages, e->len)) {
         return NULL;
     }

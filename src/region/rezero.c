@@ -3,7 +3,7 @@
  * Only when no request has come for a while, a piece at a time, with stores that leave the caches alone. It may be in vain: so it
  * lives on a credit, which requests for zeroed memory renew.
  * State: r->rezero, under the region lock. */
-#include "region/apart.h"
+#include "region/isolated.h"
 #include "region/lock.h"
 #include "region/supply.h"
 
@@ -57,7 +57,7 @@ static struct fl_extent *claim_dirty(struct fl_region *r)
         {
             struct fl_range piece = may_know(e) ? dirty_piece(e) : (struct fl_range){e->base, 0};
             if (piece.len != 0) {
-                return fl_extent_reserve(&r->space, 2) == 0 ? fl_apart_claim_part(r, e, piece)
+                return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim_part(r, e, piece)
                                                             : NULL;
             }
         }
@@ -100,8 +100,8 @@ uint64_t fl_region_rezero(struct fl_region *r)
         z->credit -= fl_min(z->credit, cleared);
         r->stats.rezero_bytes += cleared;
         e->zeroed = fl_extent_range(e);
-        e->hard = e->len; /* written anew: the kernel may not take it any more */
-        fl_apart_return(r, e, false);
+        e->unreclaimable = e->len; /* written anew: the kernel may not take it any more */
+        fl_isolated_return(r, e, false);
         pause = r->config.first_touch;
     }
     bool more = may_clear(r) && r->free_huge != 0 && !(quiet && e == NULL);

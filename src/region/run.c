@@ -5,7 +5,8 @@
 #include "region/supply.h"
 
 /* 0, or why the run may not be taken; `out_holes`: why its holes may not be filled. */
-static int plan(struct fl_region *r, struct fl_grant *g, const struct fl_run *run, int *out_holes)
+static int plan(struct fl_region *r, struct fl_fill_plan *g, const struct fl_run *run,
+                int *out_holes)
 {
     int rc = fl_supply_plan(r, g, run->want, run->fresh, run->own);
 
@@ -20,8 +21,8 @@ static int plan(struct fl_region *r, struct fl_grant *g, const struct fl_run *ru
     return *out_holes;
 }
 
-struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_grant *g, const struct fl_run *run,
-                               int *out_holes)
+struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g,
+                               const struct fl_run *run, int *out_holes)
 {
     g->refusal = plan(r, g, run, out_holes);
     if (g->refusal != 0) {

@@ -2,7 +2,7 @@
 #ifndef FL_REGION_RUN_H
 #define FL_REGION_RUN_H
 
-#include "region/grant.h"
+#include "region/fill_plan.h"
 
 /* What a request is carved from, and what that costs. */
 struct fl_run {
@@ -15,7 +15,7 @@ struct fl_run {
 /* Carves by plan, see run.c. NULL: g->refusal says why, as fl_supply_plan and fl_carve have it, and
  * nothing is planned or claimed.
  *   out_holes  why what is absent of it may not be brought in; 0: it may */
-struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_grant *g, const struct fl_run *run,
-                               int *out_holes);
+struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g,
+                               const struct fl_run *run, int *out_holes);
 
 #endif

@@ -14,7 +14,7 @@ static void start_pages(struct fl_region *r)
     struct fl_pages *p = &r->pages;
 
     /* The last pages of the boot area's huge page, which no block ever gets. */
-    fl_move_start(p, r->config.rung,
+    fl_move_start(p, r->config.method,
                   (struct fl_range){r->space.first - 2 * fl_page.base, 2 * fl_page.base});
     p->holes.window = r->space.window.all;
     p->holes.reserved = r->space.window.reserved;
@@ -32,7 +32,7 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     fl_lock_init(&r->lock, FL_RANK_REGION);
     r->nzones = 1;
     fl_fit_start(&r->zone[0]);
-    TAILQ_INIT(&r->apart);
+    TAILQ_INIT(&r->isolated);
     TAILQ_INIT(&r->pinned);
     fl_rezero_start(r);
     r->pages.window = &r->space.window;

@@ -1,15 +1,15 @@
-/* Where the pages of a request come from that takes EMPTY addresses: the stock, free extents elsewhere, or the kernel.
+/* Where the pages of a request come from that takes EMPTY addresses: the reserve, free extents elsewhere, or the kernel.
  *
  * What is held may exceed the most that was ever in use by a sixty-fourth. Up to that the kernel
  * gives new pages: they stay where they are, and a step that repeats finds them there. Beyond it
  * whole huge pages of free extents move: the oldest free ones, whatever their size. So nothing
  * fragments in huge pages, and shapes that vary cost no fault. What comes from the kernel may be
  * left to the first touch: see left.c. */
-#include "region/apart.h"
+#include "region/isolated.h"
 #include "region/budget.h"
 #include "region/carve.h"
 #include "region/counts.h"
-#include "region/grant.h"
+#include "region/fill_plan.h"
 #include "region/lock.h"
 #include "region/supply.h"
 
@@ -30,7 +30,7 @@ size_t fl_supply_allowed(const struct fl_region *r, size_t more)
     return peak + fl_max(peak / SLACK_SHARE, 2 * fl_page.huge);
 }
 
-static int may_populate(struct fl_region *r, const struct fl_grant *g, size_t len, size_t fresh)
+static int may_populate(struct fl_region *r, const struct fl_fill_plan *g, size_t len, size_t fresh)
 {
     int rc = fl_region_may_populate(r, len, fresh, g->seen);
 
@@ -41,60 +41,61 @@ static int may_populate(struct fl_region *r, const struct fl_grant *g, size_t le
     return rc;
 }
 
-int fl_supply_plan(struct fl_region *r, struct fl_grant *g, size_t len, size_t fresh, size_t own)
+int fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size_t len, size_t fresh,
+                   size_t own)
 {
     const struct fl_zone *z = &r->zone[g->zone];
     bool can_move =
-        atomic_load_explicit(&r->pages.move.rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
+        atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) != FL_METHOD_NONE &&
         !fl_sys_is_confined() && fl_placing_moves(&r->placing, g->zone);
-    bool may_lend = can_move && fl_grant_may_borrow(g) && fl_inner_has_memory(r, g->zone);
+    bool may_lend = can_move && fl_fill_may_borrow(g) && fl_inner_has_memory(r, g->zone);
     bool full = g->to_stay || g->lent || may_lend || fl_supply_is_full(r, len, fresh);
     size_t donors = can_move && z->free_huge > own ? z->free_huge - own : 0;
     size_t stock = can_move && !may_lend ? r->pages.reserve.ready_of[z - r->zone]
                                          : 0; /* the worker would fill it anew */
 
-    g->from_stock = full && !g->zero ? 0 : fl_min(stock, fresh);
-    g->from_free = full ? fl_min(donors, fresh - g->from_stock) : 0;
+    g->from_reserve = full && !g->zero ? 0 : fl_min(stock, fresh);
+    g->from_free = full ? fl_min(donors, fresh - g->from_reserve) : 0;
     if (full && !g->zero) { /* what is clean is for calloc, but sooner used than more is held */
-        g->from_stock = fl_min(stock, fresh - g->from_free);
+        g->from_reserve = fl_min(stock, fresh - g->from_free);
     }
-    size_t rest = fresh - g->from_stock - g->from_free;
+    size_t rest = fresh - g->from_reserve - g->from_free;
     g->budgeted = 0;
     if (rest != 0 && may_lend) {
         g->wanted = rest;
-        g->from_stock = g->from_free = 0;
+        g->from_reserve = g->from_free = 0;
         return -EBUSY;
     }
     int refusal = rest != 0 ? may_populate(r, g, len, rest) : 0;
     if (refusal == 0) {
         g->budgeted = rest;
     } else if (refusal == -EBUSY) { /* all is decided anew: nothing of this may be left */
-        g->from_stock = g->from_free = 0;
+        g->from_reserve = g->from_free = 0;
     } else if (donors + stock >= fresh) {
         g->from_free = fl_min(donors, fresh);
-        g->from_stock = fresh - g->from_free;
+        g->from_reserve = fresh - g->from_free;
         refusal = 0;
     }
     g->leaves = g->budgeted != 0 && fl_left_wants(r, g, len);
     return refusal;
 }
 
-void fl_supply_cancel(struct fl_region *r, struct fl_grant *g)
+void fl_supply_cancel(struct fl_region *r, struct fl_fill_plan *g)
 {
     fl_region_forgo(r, g->budgeted);
-    g->from_stock = g->from_free = g->budgeted = 0;
+    g->from_reserve = g->from_free = g->budgeted = 0;
     g->leaves = false;
 }
 
-/* Will what is asked for be touched? Then the stock is to have as much the next time. */
-static bool is_real(const struct fl_region *r, const struct fl_grant *g)
+/* Will what is asked for be touched? Then the reserve is to have as much the next time. */
+static bool is_real(const struct fl_region *r, const struct fl_fill_plan *g)
 {
     return !r->config.wait_for_touch || g->to_stay || r->config.stock != 0 ||
            r->refill.expected > r->stats.in_use_peak ||
            (g->live.len >= fl_page.huge && fl_left_was_touched(r, g->live.len));
 }
 
-void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
+void fl_supply_claim(struct fl_region *r, struct fl_fill_plan *g)
 {
     struct fl_extent_list *by_age = &r->zone[g->zone].by_age;
     size_t want = g->from_free;
@@ -106,10 +107,10 @@ void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
         atomic_fetch_add(&r->filling, 1);
     }
     if (is_real(r, g)) {
-        fl_refill_demand(r, g->budgeted + g->from_stock, g->zone);
+        fl_refill_demand(r, g->budgeted + g->from_reserve, g->zone);
     }
     while (want >= fl_page.huge && !TAILQ_EMPTY(by_age) && fl_extent_reserve(&r->space, 2) == 0) {
-        struct fl_extent *e = fl_apart_claim(r, TAILQ_FIRST(by_age), want);
+        struct fl_extent *e = fl_isolated_claim(r, TAILQ_FIRST(by_age), want);
         want -= e->len;
         r->leaving += e->len;
         g->hollow |= e->left != 0;
@@ -119,7 +120,7 @@ void fl_supply_claim(struct fl_region *r, struct fl_grant *g)
 }
 
 /* In a child of fork(2) that a handler has made amid it nobody counts any more. */
-static void end_filling(struct fl_region *r, struct fl_grant *g)
+static void end_filling(struct fl_region *r, struct fl_fill_plan *g)
 {
     size_t n = atomic_load(&r->filling);
 
@@ -128,17 +129,17 @@ static void end_filling(struct fl_region *r, struct fl_grant *g)
     g->filling = false;
 }
 
-static void return_donors(struct fl_region *r, struct fl_grant *g)
+static void return_donors(struct fl_region *r, struct fl_fill_plan *g)
 {
     for (struct fl_extent *e = g->donors, *next; e != NULL; e = next) {
         next = e->next;
         r->leaving -= e->len;
-        fl_apart_return(r, e, e->spent);
+        fl_isolated_return(r, e, e->spent);
     }
     g->donors = NULL;
 }
 
-void fl_supply_unclaim(struct fl_region *r, struct fl_grant *g)
+void fl_supply_unclaim(struct fl_region *r, struct fl_fill_plan *g)
 {
     fl_refill_give_back(r, g);
     g->npieces = 0;
@@ -146,11 +147,11 @@ void fl_supply_unclaim(struct fl_region *r, struct fl_grant *g)
     end_filling(r, g);
 }
 
-/* How far the fresh ranges of a grant are filled, in whole huge pages. */
+/* How far the fresh ranges of a fill plan are filled, in whole huge pages. */
 struct filling {
-    struct fl_grant *g;
-    size_t done[FL_GRANT_FRESH]; /* bytes, from the start of each */
-    unsigned i;                  /* the range that is being filled; nfresh: no more can be moved */
+    struct fl_fill_plan *g;
+    size_t done[FL_FILL_FRESH]; /* bytes, from the start of each */
+    unsigned i;                 /* the range that is being filled; nfresh: no more can be moved */
     bool open;
     struct fl_move move;
 };
@@ -170,7 +171,7 @@ static size_t reach(const struct filling *f, struct fl_range to)
 {
     struct fl_range own = fl_range_inner(fl_range_common(to, f->g->live), fl_page.huge);
 
-    if (f->move.rung == FL_RUNG_MOVE) {
+    if (f->move.method == FL_METHOD_MOVE) {
         return to.len;
     }
     return own.base == to.base ? own.len : 0;
@@ -209,7 +210,7 @@ static size_t fill_from(struct fl_region *r, struct filling *f, struct fl_range 
     return moved;
 }
 
-static void note_dirty(struct fl_grant *g, struct fl_range part)
+static void note_dirty(struct fl_fill_plan *g, struct fl_range part)
 {
     part = fl_range_common(part, g->live);
     if (part.len != 0) {
@@ -219,8 +220,8 @@ static void note_dirty(struct fl_grant *g, struct fl_range part)
 
 static void fill_by_moves(struct fl_region *r, struct filling *f)
 {
-    struct fl_grant *g = f->g;
-    size_t clean[FL_GRANT_FRESH];
+    struct fl_fill_plan *g = f->g;
+    size_t clean[FL_FILL_FRESH];
 
     for (unsigned i = 0; i < g->npieces; i++) {
         g->piece[i].moved = fill_from(r, f, g->piece[i].range, false);
@@ -240,7 +241,7 @@ static void fill_by_moves(struct fl_region *r, struct filling *f)
 }
 
 /* Bytes that did not move: they come from the kernel, beyond the plan. */
-static size_t stuck_bytes(const struct fl_grant *g)
+static size_t stuck_bytes(const struct fl_fill_plan *g)
 {
     size_t stuck = 0;
 
@@ -268,7 +269,7 @@ static bool is_too_much(struct fl_region *r, size_t more)
 
 /* Sources without their pages leave no map behind. What the kernel did not let go stays free memory, if there is room for
  * it beside what comes instead; else it goes back. */
-static void settle(struct fl_region *r, struct fl_grant *g)
+static void settle(struct fl_region *r, struct fl_fill_plan *g)
 {
     size_t stuck = stuck_bytes(g);
     bool too_much = stuck != 0 && is_too_much(r, stuck);
@@ -294,7 +295,7 @@ static void populate_rest(struct fl_region *r, const struct filling *f)
     /* When tight the kernel may have taken what moved; what is to stay waits for no touch. */
     bool all =
         atomic_load_explicit(&r->tight, memory_order_relaxed) || (f->g->to_stay && f->g->hollow);
-    unsigned helpers = f->g->hands != 0 ? f->g->hands - 1u : FL_POPULATE_HELPERS;
+    unsigned helpers = f->g->threads != 0 ? f->g->threads - 1u : FL_POPULATE_HELPERS;
     uint64_t from_ns = fl_timeline_now(), brought = 0;
 
     for (unsigned i = 0; i < f->g->nfresh; i++) {
@@ -329,7 +330,7 @@ static struct fl_range next_split(const struct fl_region *r, struct fl_range ran
 
 /* Holes in what was free, of the request's own part. Of huge pages that are not split nothing is
  * brought in. */
-static void fill_holes(struct fl_region *r, const struct fl_grant *g)
+static void fill_holes(struct fl_region *r, const struct fl_fill_plan *g)
 {
     bool fills = g->holes != 0 && !g->leave_holes && !g->on_touch && !fl_sys_is_confined();
     struct fl_range rest = g->back, split;
@@ -357,7 +358,7 @@ static void tell_once(struct fl_region *r)
     }
 }
 
-static void clear(struct fl_region *r, const struct fl_grant *g, struct fl_range part)
+static void clear(struct fl_region *r, const struct fl_fill_plan *g, struct fl_range part)
 {
     if (g->hollow || g->leaves) {
         (void)fl_clear_touched(&r->pages, part, fl_supply_is_coming(r), fl_clear_plainly);
@@ -366,13 +367,13 @@ static void clear(struct fl_region *r, const struct fl_grant *g, struct fl_range
     }
 }
 
-static bool is_done(const struct fl_grant *g)
+static bool is_done(const struct fl_fill_plan *g)
 {
     return g->nfresh == 0 && g->npieces == 0 && g->nhidden == 0 && g->holes == 0 &&
            g->donors == NULL && !g->filling && !g->zero;
 }
 
-void fl_grant_fulfil(struct fl_region *r, struct fl_grant *g)
+void fl_fill_carry_out(struct fl_region *r, struct fl_fill_plan *g)
 {
     if (is_done(g)) {
         return;

@@ -2,7 +2,7 @@
 #include "region/carve.h"
 #include "region/counts.h"
 #include "region/fit.h"
-#include "region/grant.h"
+#include "region/fill_plan.h"
 #include "region/lock.h"
 #include "region/pressure.h"
 #include "region/purge.h"
@@ -93,8 +93,8 @@ static struct fl_run find_growth(struct fl_region *r, size_t len, size_t align, 
     return best;
 }
 
-static void note_grown(struct fl_region *r, struct fl_grant *g, struct fl_extent *live, int holes,
-                       bool on_touch)
+static void note_grown(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
+                       int holes, bool on_touch)
 {
     fl_left_note_holes(r, g, live, holes);
     r->stats.stalls +=
@@ -104,7 +104,7 @@ static void note_grown(struct fl_region *r, struct fl_grant *g, struct fl_extent
 
 /* Carves from EMPTY memory. Where somebody else has mapped something, fl_carve retires the place: the next try looks
  * elsewhere. */
-static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, struct fl_grant *g)
+static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, struct fl_fill_plan *g)
 {
     struct fl_extent *live = NULL;
     bool on_touch = g->on_touch;
@@ -137,7 +137,7 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
 /* Unpopulated, in whole huge pages, so that the kernel's fault does as much as it can. For large requests only: a small
  * one would take a huge page on its first touch. */
 static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align,
-                                   struct fl_grant *g)
+                                   struct fl_fill_plan *g)
 {
     size_t huge_len = fl_align_up(len, fl_page.huge), huge_align = fl_max(align, fl_page.huge);
     struct fl_extent *live = NULL;
@@ -164,14 +164,14 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
 struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
                                bool sparse)
 {
-    struct fl_grant g = {.zone = (uint8_t)zone, .leaves = sparse};
+    struct fl_fill_plan g = {.zone = (uint8_t)zone, .leaves = sparse};
 
     return take_lazy(r, len, align, &g);
 }
 
 struct fl_extent *fl_take_sparse(struct fl_region *r, size_t len, size_t align, unsigned zone)
 {
-    struct fl_grant g = {.zone = (uint8_t)zone, .leaves = true, .on_touch = true};
+    struct fl_fill_plan g = {.zone = (uint8_t)zone, .leaves = true, .on_touch = true};
     struct fl_extent *e = take_lazy(r, len, align, &g);
 
     if (e != NULL) {
@@ -189,7 +189,7 @@ static bool has_room(const struct fl_region *r, unsigned zone, size_t len)
 }
 
 static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t align,
-                                        struct fl_grant *g, unsigned zone)
+                                        struct fl_fill_plan *g, unsigned zone)
 {
     struct fl_extent *e = fl_fit_first(&r->zone[zone].populated, len, align);
 
@@ -200,7 +200,7 @@ static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t 
     int refusal = fl_pieces_may_fill(r, g, zone, len, part);
     if (fl_pieces_refuses(refusal)) {
         g->refusal = refusal == -ENOMEM ? 0 : refusal;
-        return NULL; /* elsewhere there may be stock, or free pages that move */
+        return NULL; /* elsewhere there may be reserve, or free pages that move */
     }
     g->look |= fl_region_note_reuse(r, len);
     e = fl_carve(r, e, part.base, len, g);
@@ -215,7 +215,7 @@ static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t 
 
 /* Touched by several threads, in whatever pieces: a block of that length again, or none. */
 static struct fl_extent *take_alike(struct fl_region *r, size_t len, size_t align,
-                                    struct fl_grant *g)
+                                    struct fl_fill_plan *g)
 {
     struct fl_extent *e =
         fl_fit_first(&r->zone[fl_placing_touch(&r->placing)].populated, len, align);
@@ -225,7 +225,7 @@ static struct fl_extent *take_alike(struct fl_region *r, size_t len, size_t alig
 
 /* By base pages, where little of it will be touched. */
 static struct fl_extent *take_sparse(struct fl_region *r, size_t len, size_t align,
-                                     struct fl_grant *g, const struct fl_wish *wish)
+                                     struct fl_fill_plan *g, const struct fl_wish *wish)
 {
     bool beyond = !wish->on_touch && fl_left_is_beyond(r, len) && has_room(r, g->zone, len);
     struct fl_extent *e = g->sparse || beyond ? fl_take_sparse(r, len, align, g->zone) : NULL;
@@ -238,7 +238,8 @@ static struct fl_extent *take_sparse(struct fl_region *r, size_t len, size_t ali
 }
 
 static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, size_t len,
-                                     size_t align, struct fl_grant *g, const struct fl_wish *wish)
+                                     size_t align, struct fl_fill_plan *g,
+                                     const struct fl_wish *wish)
 {
     if (fl_take_seed(r) != 0 || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
         return NULL;
@@ -273,13 +274,13 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
 
 /* In that zone, as if nothing had been planned yet. */
 static struct fl_extent *take_in(struct fl_region *r, struct fl_cache *own, size_t len,
-                                 size_t align, struct fl_grant *g, const struct fl_wish *wish,
+                                 size_t align, struct fl_fill_plan *g, const struct fl_wish *wish,
                                  unsigned zone, bool any_room)
 {
     bool look = g->look, lent = g->lent;
     uint8_t loans = g->loans, dry = g->dry;
 
-    fl_grant_begin(g, g->zero, g->seen);
+    fl_fill_begin(g, g->zero, g->seen);
     g->look = look;
     g->loans = loans;
     g->dry = dry;
@@ -291,7 +292,8 @@ static struct fl_extent *take_in(struct fl_region *r, struct fl_cache *own, size
 
 /* One zone after the other, while it is its node that has no room. */
 static struct fl_extent *take_wished(struct fl_region *r, struct fl_cache *own, size_t len,
-                                     size_t align, struct fl_grant *g, const struct fl_wish *wish)
+                                     size_t align, struct fl_fill_plan *g,
+                                     const struct fl_wish *wish)
 {
     struct fl_extent *e = NULL;
     unsigned i = 0;
@@ -310,7 +312,8 @@ static struct fl_extent *take_wished(struct fl_region *r, struct fl_cache *own, 
 
 /* The same; for a loan, or a look, the lock is released, and all is decided anew. */
 static struct fl_extent *take_looking(struct fl_region *r, struct fl_cache *own, size_t len,
-                                      size_t align, struct fl_grant *g, const struct fl_wish *wish)
+                                      size_t align, struct fl_fill_plan *g,
+                                      const struct fl_wish *wish)
 {
     struct fl_memory seen;
 
@@ -348,7 +351,8 @@ static unsigned zone_with_room(struct fl_region *r, size_t len, const struct fl_
  * huge pages, a smaller one in base pages, which take no more than what is touched. Under FAULTLESS_LIMIT a smaller one
  * is left to the next allocator. */
 static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own, size_t len,
-                                      size_t align, struct fl_grant *g, const struct fl_wish *wish)
+                                      size_t align, struct fl_fill_plan *g,
+                                      const struct fl_wish *wish)
 {
     if (g->refusal == -ENOMEM && r->free_bytes >= fl_page.huge) {
         fl_region_unlock(r);
@@ -372,7 +376,7 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
         return fl_take_lazy(r, len, align, zone, r->config.wait_for_touch);
     }
     int refusal = g->refusal;
-    fl_grant_begin(g, g->zero, NULL);
+    fl_fill_begin(g, g->zero, NULL);
     g->on_touch = true;
     g->zone = (uint8_t)zone;
     g->refusal = refusal;
@@ -416,7 +420,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
 {
     static const struct fl_wish anywhere = {.n = 1};
     const struct fl_wish *wish = &anywhere;
-    struct fl_grant g;
+    struct fl_fill_plan g;
     uint32_t station = FL_STATION_NONE;
     struct fl_wish own_wish;
 
@@ -424,7 +428,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
         station = fl_cache_wish(r, own, len, &own_wish);
         wish = &own_wish;
     }
-    fl_grant_begin(&g, zero, NULL);
+    fl_fill_begin(&g, zero, NULL);
     g.loans = FL_LOANS;
     if (!fl_region_lock_unless_forking(r)) {
         return NULL;
@@ -432,7 +436,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
     struct fl_extent *e = take_looking(r, own, len, align, &g, wish);
     bool may_grow = e == NULL && !fl_sys_is_confined();
     if (may_grow && (g.refusal == 0 || g.refusal == -ENOMEM) && others_gave(r)) {
-        fl_grant_begin(&g, zero, NULL);
+        fl_fill_begin(&g, zero, NULL);
         e = take_looking(r, own, len, align, &g, wish);
     }
     if (e == NULL && may_grow && g.refusal != 0 && g.refusal != -ENOSPC) {
@@ -450,7 +454,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
     bool tick = fl_tick_is_due(r), more = r->ages_more;
     fl_region_unlock(r);
     if (e != NULL && e->content != FL_CONTENT_LAZY) {
-        fl_grant_fulfil(r, &g);
+        fl_fill_carry_out(r, &g);
     } else if (e != NULL && (wish->on_touch || r->placing.nodes == 0) &&
                fl_touch_wants(r, e->len)) {
         fl_touch_arm(r, e);

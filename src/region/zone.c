@@ -1,7 +1,7 @@
 /* Zones: addresses divided by where the memory behind them comes from. With one node there is one zone, and nothing here is done. */
 #include "region/counts.h"
 #include "region/fit.h"
-#include "region/grant.h"
+#include "region/fill_plan.h"
 #include "region/lock.h"
 #include "region/pressure.h"
 
@@ -64,7 +64,7 @@ void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align
     } else {
         e->base += want;
         e->len -= want;
-        e->hard = e->len;
+        e->unreclaimable = e->len;
         e->zeroed = (struct fl_range){e->base, 0};
         (void)fl_fit_insert(r, e);
     }

@@ -203,14 +203,14 @@ struct fl_extent *fl_extent_new(struct fl_space *s, struct fl_range range, enum 
     e->len = range.len;
     e->content = content;
     e->zone = (uint8_t)zone;
-    e->hard = range.len;
+    e->unreclaimable = range.len;
     e->queue = FL_QUEUE_NONE;
     e->spent = e->armed = false;
     e->advised = 0;
     e->left = 0;
     e->holes = 0;
     e->zeroed = (struct fl_range){range.base, 0};
-    atomic_store_explicit(&e->handled, false, memory_order_relaxed);
+    atomic_store_explicit(&e->user_remapped, false, memory_order_relaxed);
     atomic_store_explicit(&e->state, FL_EXTENT_FREE, memory_order_relaxed);
     fl_extent_publish(s, e);
     return e;

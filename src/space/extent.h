@@ -16,7 +16,7 @@ enum fl_extent_state {
     FL_EXTENT_CACHED,  /* freed, in a thread's cache */
     FL_EXTENT_FOREIGN, /* addresses where somebody else has mapped something: never ours again */
     /* Being given back, moved, cleared or, where it is EMPTY, mapped: no lock is held meanwhile */
-    FL_EXTENT_APART,
+    FL_EXTENT_ISOLATED,
     FL_EXTENT_PINNED, /* a device has its pages, or soon: see pin.h */
 };
 
@@ -66,13 +66,13 @@ struct fl_extent {
     _Atomic uint32_t epoch;
     enum fl_content content; /* Lock: region, or the owner while LIVE */
     uint8_t queue;           /* enum fl_queue. Lock: region */
-    bool spent;              /* APART: its pages have moved. The owner */
+    bool spent;              /* ISOLATED: its pages have moved. The owner */
     bool armed;              /* LIVE and LAZY: first touches go to the worker. The owner */
-    uint8_t advised;         /* FREE, APART: enum fl_advised; PINNED: all of it. Lock: region */
+    uint8_t advised;         /* FREE, ISOLATED: enum fl_advised; PINNED: all of it. Lock: region */
     uint8_t zone;            /* see fl_zone. Lock: region, or the owner while LIVE */
-    /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see hands.c.
-     * Relaxed: the call comes before the free by the program's own order */
-    _Atomic bool handled;
+    /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see
+     * user_remapped.c. Relaxed: the call comes before the free by the program's own order */
+    _Atomic bool user_remapped;
     uint8_t left; /* POPULATED, LAZY: enum fl_left. Lock: region, or the owner while LIVE */
     union {
         /* Chain of frees that a signal handler could not finish, or of extents that give their
@@ -85,7 +85,7 @@ struct fl_extent {
         struct {
             uint32_t life, watcher;
         };
-        size_t holes; /* FREE, APART: bytes that holes.h has as absent. Lock: region */
+        size_t holes; /* FREE, ISOLATED: bytes that holes.h has as absent. Lock: region */
     };
     union {
         struct fl_range zeroed; /* FREE: bytes that are known to be zero. Lock: region */
@@ -103,7 +103,7 @@ struct fl_extent {
     union {
         struct {
             /* FREE: bytes that the kernel was not told it may take, see pressure.c. Lock: region */
-            size_t hard;
+            size_t unreclaimable;
             size_t longest; /* bytes of the longest extent in the subtree below. Lock: region */
         };
         /* LIVE or CACHED, with hardening on. The owner */
@@ -115,7 +115,7 @@ struct fl_extent {
         } hardened;
     };
     union {
-        TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the apart list */
+        TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the isolated list */
         SLIST_ENTRY(fl_extent) spare;  /* UNUSED. Lock: region */
     };
 };
@@ -159,9 +159,9 @@ static inline size_t fl_extent_huge_of(const struct fl_extent *e, uintptr_t from
            fl_range_inner(tail, fl_page.huge).len;
 }
 
-static inline bool fl_extent_is_handled(const struct fl_extent *e)
+static inline bool fl_extent_is_user_remapped(const struct fl_extent *e)
 {
-    return atomic_load_explicit(&e->handled, memory_order_relaxed);
+    return atomic_load_explicit(&e->user_remapped, memory_order_relaxed);
 }
 
 /* LIVE -> CACHED by exactly one caller; false: it was not LIVE (a double free). Lock-free. */

@@ -52,7 +52,7 @@ static void sweep_as(const struct operation *op, bool enomem)
     for (unsigned n = 1;; n++) {
         assert_true(n < SWEEP_END);
         region_begin(&op->config);
-        fake.holes = op->config.rung == FL_RUNG_REMAP;
+        fake.holes = op->config.method == FL_METHOD_REMAP;
         sweep_begin();
         if (op->prepare != NULL) {
             op->prepare();

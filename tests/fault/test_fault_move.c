@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const struct fl_region_config plain = {.huge = true},
-                                     by_remap = {.huge = true, .rung = FL_RUNG_REMAP};
+                                     by_remap = {.huge = true, .method = FL_METHOD_REMAP};
 
 /* Two free extents of 6 MiB, full of 0xee, and no more may be held. */
 static void two_free(void)
@@ -159,7 +159,7 @@ static void the_stock_is_there_or_not(void **state)
 {
     static const struct fl_region_config with = {.huge = true, .stock = MIB(8)};
     static const struct fl_region_config remapped = {
-        .huge = true, .stock = MIB(8), .rung = FL_RUNG_REMAP};
+        .huge = true, .stock = MIB(8), .method = FL_METHOD_REMAP};
     const struct operation table[] = {
         {want_some, refill, ~0u, 0, 1, with},
         {fill_stock, take_stocked, 0, 0, 4, with},

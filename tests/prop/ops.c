@@ -297,7 +297,7 @@ static const char *refill(const struct op *op)
             }
             *word(base + at) = 0;
         }
-        if (c->held < c->ready || c->moving != 0 || c->apart) {
+        if (c->held < c->ready || c->moving != 0 || c->isolated) {
             return "the stock does not add up";
         }
     }
@@ -447,7 +447,7 @@ static const char *check_figures(void)
                       region.pages.reserve.held + lazy) {
         return "what is mapped is not what is held";
     }
-    if (region.leaving != 0 || !TAILQ_EMPTY(&region.apart) || fake.moves_open != 0 ||
+    if (region.leaving != 0 || !TAILQ_EMPTY(&region.isolated) || fake.moves_open != 0 ||
         fl_region_busy()) {
         return "something is under way still";
     }
@@ -459,7 +459,7 @@ const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n,
     struct fl_region_config config = {.eager_max = c->eager_max,
                                       .limit = c->limit,
                                       .stock = c->stock,
-                                      .rung = (enum fl_rung)c->rung,
+                                      .method = (enum fl_move_method)c->method,
                                       .huge = c->huge,
                                       .populate_by_touch = c->by_touch,
                                       .wait_for_touch = c->wait_for_touch};

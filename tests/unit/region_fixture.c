@@ -85,9 +85,9 @@ void assert_settled_at(const char *file, int line)
 {
     assert_sound_at(file, line);
     if (region.leaving != 0 || region.exempt != 0 || region.filling != 0 ||
-        !TAILQ_EMPTY(&region.apart) || fake.moves_open != 0 || fl_region_busy()) {
+        !TAILQ_EMPTY(&region.isolated) || fake.moves_open != 0 || fl_region_busy()) {
         print_error("leaving %zu, exempt %zu, filling %zu, apart %d, open %u, busy %d\n",
-                    region.leaving, region.exempt, region.filling, !TAILQ_EMPTY(&region.apart),
+                    region.leaving, region.exempt, region.filling, !TAILQ_EMPTY(&region.isolated),
                     fake.moves_open, fl_region_busy());
         _fail(file, line);
     }

@@ -1,6 +1,5 @@
 /* Long new blocks that are touched from the front on: what comes ahead of the touch, how far, and
  * when nothing does. What is in memory is asked of the real kernel. */
-#include "region/lock.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -211,7 +210,7 @@ static void hands_of_the_program_end_it(void **state)
 {
     (void)state;
     struct fl_extent *e = begun(MIB(256), MIB(48));
-    fl_region_note_hands(&region, (struct fl_range){e->base + MIB(100), MIB(1)});
+    fl_region_note_remapped(&region, (struct fl_range){e->base + MIB(100), MIB(1)});
     fake_forget();
     assert_true(look() == UINT64_MAX);
     assert_int_equal(fake.count[FAKE_POPULATE], 0);

@@ -1,5 +1,4 @@
 /* Thread caches: hits, eviction, draining, handing on; and the claims that make a double free visible. */
-#include "region/lock.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

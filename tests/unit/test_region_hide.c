@@ -144,13 +144,13 @@ static void what_grows_into_it_is_shown(void **state)
 
 static void what_moves_out_of_it_is_shown(void **state)
 {
-    static const enum fl_rung rungs[] = {FL_RUNG_MOVE, FL_RUNG_REMAP};
+    static const enum fl_move_method rungs[] = {FL_METHOD_MOVE, FL_METHOD_REMAP};
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        if (is_reserved() && rungs[i] == FL_RUNG_REMAP) {
+        if (is_reserved() && rungs[i] == FL_METHOD_REMAP) {
             continue;
         }
-        region_begin(&(struct fl_region_config){.huge = true, .rung = rungs[i]});
+        region_begin(&(struct fl_region_config){.huge = true, .method = rungs[i]});
         struct fl_extent *a = take(MIB(4)), *between = take(MIB(2)), *b = take(MIB(4));
         assert_non_null(take(MIB(2)));
         give(a);

@@ -1,5 +1,4 @@
 /* What a device has: prepared in the order that matters, then left alone by everything that takes, moves, clears or copies. */
-#include "region/lock.h"
 #include "region/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
@@ -294,7 +293,7 @@ static void what_was_done_to_its_maps_is_undone(void **state)
     region_begin(NULL);
     struct fl_extent *e = pin(MIB(4));
     struct fl_range all = fl_extent_range(e);
-    fl_region_note_hands(&region, (struct fl_range){all.base + MIB(1), KIB(4)});
+    fl_region_note_remapped(&region, (struct fl_range){all.base + MIB(1), KIB(4)});
     fake_forget();
     fl_region_give_pinned(&region, e);
     assert_int_equal(fake_purged(), all.len);
@@ -325,8 +324,8 @@ static void a_divided_one_keeps_its_memory(void **state)
     block->len = KIB(64);
     block->state = FL_EXTENT_LIVE;
     assert_ptr_equal(fl_region_find(&region, block->base), block);
-    fl_region_note_hands(&region, fl_extent_range(block));
-    assert_true(fl_extent_is_handled(block));
+    fl_region_note_remapped(&region, fl_extent_range(block));
+    assert_true(fl_extent_is_user_remapped(block));
     assert_true(fl_extent_claim(block, 0));
     assert_false(fl_inner_renew(&region, block));
     block->state = FL_EXTENT_UNUSED;

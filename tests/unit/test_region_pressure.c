@@ -1,9 +1,6 @@
 /* How much free memory is held: what is handed to the kernel, what is purged at once, when the memory is looked at. */
 #include "unit/cmocka_all.h"
-#include "region/lock.h"
-#include "region/pressure.h"
 #include "region/purge.h"
-#include "region/region.h"
 #include "unit/region_fixture.h"
 
 #include <string.h>
@@ -151,7 +148,7 @@ static void in_a_full_cgroup_free_memory_goes_back(void **state)
 static void what_a_request_finds_tight_goes_with_the_next_free(void **state)
 {
     (void)state;
-    region.pages.move.rung = FL_RUNG_PLAIN; /* else what is free would serve */
+    region.pages.move.method = FL_METHOD_NONE; /* else what is free would serve */
     fake.pretend_populate = true;
     struct fl_extent *e[6];
     for (int i = 0; i < 6; i++) {
@@ -176,7 +173,7 @@ static void what_a_request_finds_tight_goes_with_the_next_free(void **state)
 static void what_a_request_purges_itself_is_no_surplus_any_more(void **state)
 {
     (void)state;
-    region.pages.move.rung = FL_RUNG_PLAIN; /* else what is free would serve */
+    region.pages.move.method = FL_METHOD_NONE; /* else what is free would serve */
     fake.pretend_populate = true;
     struct fl_extent *e = take(MIB(40)), *f = take(MIB(4)), *guard = take(MIB(2));
     give(e);

@@ -170,7 +170,7 @@ static void nothing_moves_now_so_it_is_copied(void **state)
     struct fl_extent *to = fl_region_move(&region, e, MIB(20));
     assert_non_null(to);
     assert_true(is_marked(to, MIB(16)));
-    assert_int_equal(region.pages.move.rung, FL_RUNG_MOVE);
+    assert_int_equal(region.pages.move.method, FL_METHOD_MOVE);
     assert_int_equal(stats().move_bytes, 0);
     assert_guarded();
     all_of_it_is_given_back_in_the_end(to);
@@ -201,7 +201,7 @@ static void assert_unchanged(const struct fl_extent *e, struct image was)
 
 static void where_pages_do_not_move_nothing_changes(void **state)
 {
-    static const struct fl_region_config plain = {.huge = true, .rung = FL_RUNG_PLAIN};
+    static const struct fl_region_config plain = {.huge = true, .method = FL_METHOD_NONE};
     (void)state;
     struct fl_extent *e = hemmed_in(&plain, 0, MIB(16));
     struct image was = now();
@@ -276,7 +276,7 @@ static void at_the_limit_free_extents_give_the_rest(void **state)
     assert_guarded();
 }
 
-static const struct fl_region_config by_remap = {.huge = true, .rung = FL_RUNG_REMAP};
+static const struct fl_region_config by_remap = {.huge = true, .method = FL_METHOD_REMAP};
 
 static void maps_move_too(void **state)
 {

@@ -1,5 +1,4 @@
 /* Statistics that add up, frees from signal handlers, and fork. */
-#include "region/lock.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -1,8 +1,6 @@
 /* What is told of memory: which of it is live, free, stock and tables, and how much of each the
  * kernel has in memory. What is true is asked of the real kernel by mincore(2), page for page. */
-#include "region/apart.h"
-#include "region/counts.h"
-#include "region/lock.h"
+#include "region/isolated.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -222,7 +220,7 @@ static void claim_the_rest(void)
     assert_int_equal(fl_extent_reserve(&region.space, 2), 0);
     struct fl_range part = {region.space.first + MIB(32), MIB(160)};
     block[KEPT] = fl_extent_around(&region.space, part.base);
-    block[KEPT] = fl_apart_claim_part(&region, block[KEPT], part);
+    block[KEPT] = fl_isolated_claim_part(&region, block[KEPT], part);
     fl_region_unlock(&region);
 }
 
@@ -255,7 +253,7 @@ static void the_walk_goes_on_in_what_is_there_by_then(void **state)
     assert_settled();
     changed_meanwhile(claim_the_rest, MIB(32));
     fl_region_lock(&region);
-    fl_apart_return(&region, block[KEPT], false);
+    fl_isolated_return(&region, block[KEPT], false);
     fl_region_unlock(&region);
     assert_settled();
 }

@@ -1,6 +1,5 @@
 /* Free memory that is cleared while no request comes: when, how much of it, and that calloc then has nothing to do. The linker
  * wraps fl_zero_streaming (CMakeLists.txt): so the tests count what is cleared, and do something meanwhile. */
-#include "region/lock.h"
 #include "region/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
@@ -296,7 +295,7 @@ static void a_purge_leaves_what_is_being_cleared(void **state)
 static int child(void)
 {
     fl_region_fork_child(&region, NULL);
-    if (fl_region_check(&region) != NULL || !TAILQ_EMPTY(&region.apart)) {
+    if (fl_region_check(&region) != NULL || !TAILQ_EMPTY(&region.isolated)) {
         return 1;
     }
     struct fl_extent *z = take_zeroed(MIB(64));
@@ -350,7 +349,7 @@ static void cleared_memory_is_offered_to_the_kernel_anew(void **state)
     struct fl_extent *e = dirty(0, MIB(8));
     fl_region_soften(&region);
     e = fl_extent_free_at(&region.space, region.space.first, 0);
-    assert_int_equal(e->hard, 0);
+    assert_int_equal(e->unreclaimable, 0);
     (void)look_twice();
     assert_int_equal(cleared, MIB(8));
     fake_forget();

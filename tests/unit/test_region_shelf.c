@@ -1,8 +1,5 @@
 /* Shelves: what waits there, whom it serves, when it comes back to the region, and that nobody waits
  * for a shelf. */
-#include "region/counts.h"
-#include "region/lock.h"
-#include "region/pressure.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

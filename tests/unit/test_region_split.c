@@ -434,7 +434,7 @@ static void one_that_the_program_laid_hands_on_is_left_alone(void **state)
     (void)fl_region_purge(&region, 0);
     block[1] = take(KIB(512));
     fill(block[1], 2);
-    fl_region_note_hands(&region, (struct fl_range){block[2]->base, KIB(4)});
+    fl_region_note_remapped(&region, (struct fl_range){block[2]->base, KIB(4)});
     for (int i = 0; i < 4; i++) {
         repair();
     }

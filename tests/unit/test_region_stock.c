@@ -301,7 +301,7 @@ static void there_is_none_where_it_is_not_wanted(void **state)
     struct fl_region_config c[] = {wish, wish, wish, wish};
     (void)state;
     c[0].no_stock = true;
-    c[1].rung = FL_RUNG_PLAIN;
+    c[1].method = FL_METHOD_NONE;
     c[2].limit = MIB(80); /* 64 are live */
     for (size_t i = 0; i < 4; i++) {
         (void)stock_begin(&c[i]);

@@ -227,7 +227,7 @@ static void what_mremap_takes_from_it_is_for_children_too(void **state)
 {
     struct fl_region_config c = wish;
     (void)state;
-    c.rung = FL_RUNG_REMAP;
+    c.method = FL_METHOD_REMAP;
     if (!stock_filled(&c)) {
         return;
     }

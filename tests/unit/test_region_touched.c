@@ -1,8 +1,7 @@
 /* New memory that waits for its first touch: what a request populates, what serves the next one,
  * what calloc clears, and what is learnt from blocks when they are freed. What is in memory is
  * asked of the real kernel. */
-#include "region/apart.h"
-#include "region/lock.h"
+#include "region/isolated.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -276,10 +275,10 @@ static void holes_are_known_beside_what_is_apart(void **state)
     free_looked_at(e);
     fl_region_lock(&region);
     assert_int_equal(fl_extent_reserve(&region.space, 2), 0);
-    e = fl_apart_claim_part(&region, fl_extent_free_at(&region.space, base, 0), part);
+    e = fl_isolated_claim_part(&region, fl_extent_free_at(&region.space, base, 0), part);
     assert_int_equal(fl_extent_free_at(&region.space, base, 0)->left, FL_LEFT_HOLLOW);
     assert_int_equal(fl_extent_free_at(&region.space, fl_range_end(part), 0)->left, FL_LEFT_HOLLOW);
-    fl_apart_return(&region, e, false);
+    fl_isolated_return(&region, e, false);
     fl_region_unlock(&region);
     assert_settled();
 }

@@ -1,6 +1,5 @@
 /* The worker may be held up, or ended, in any system call that it makes: so it makes none with the
  * region's lock held, and no other lock over one. */
-#include "region/lock.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -55,7 +55,7 @@ void fl_plan_give(struct fl_extent *e)
 {
     struct fl_arena *a = (struct fl_arena *)e->inner; /* its first member */
 
-    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
+    if (FL_UNLIKELY(fl_extent_is_user_remapped(e))) {
         give_handled(a, e);
     } else {
         give_block(a, e);
@@ -98,7 +98,7 @@ bool fl_plan_resize(struct fl_extent *e, size_t len)
     size_t had = fl_granules(e->len);
     size_t want = fl_granules(len);
 
-    if (want != had && fl_extent_is_handled(e)) {
+    if (want != had && fl_extent_is_user_remapped(e)) {
         return false; /* nobody else may have a part of it as it is */
     }
     if (len > e->planned.room || (want > had && !grow(a, first + had, want - had))) {

@@ -14,7 +14,7 @@
  * what has holes as it is (repair.c). */
 #include "region/counts.h"
 #include "region/fit.h"
-#include "region/hands.h"
+#include "region/user_remapped.h"
 #include "region/lock.h"
 
 static bool is_in_use(const struct fl_extent *e)
@@ -32,7 +32,7 @@ static struct fl_range among_extents(const struct fl_region *r, struct fl_range 
     return fl_range_common((struct fl_range){range.base, end - range.base}, extents);
 }
 
-void fl_region_note_hands(struct fl_region *r, struct fl_range range)
+void fl_region_note_remapped(struct fl_region *r, struct fl_range range)
 {
     struct fl_range rest = among_extents(r, range);
 
@@ -40,7 +40,7 @@ void fl_region_note_hands(struct fl_region *r, struct fl_range range)
         struct fl_extent *outer;
         const struct fl_inner *in = fl_inner_around(&r->space, at, &outer);
         if (in != NULL) {
-            at = fl_inner_note_hands(in, outer, (struct fl_range){at, fl_range_end(rest) - at});
+            at = fl_inner_note_remapped(in, outer, (struct fl_range){at, fl_range_end(rest) - at});
             continue;
         }
         struct fl_extent *e = fl_extent_around(&r->space, at);
@@ -48,7 +48,7 @@ void fl_region_note_hands(struct fl_region *r, struct fl_range range)
             return;
         }
         if (is_in_use(e)) {
-            atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+            atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
         }
         at = fl_max(at + fl_page.base, e->base + e->len);
     }
@@ -59,7 +59,7 @@ static void split(struct fl_region *r, uintptr_t at)
 {
     struct fl_range page = {fl_align_down(at, fl_page.base), fl_page.base};
 
-    fl_region_note_hands(r, page);
+    fl_region_note_remapped(r, page);
     fl_purge_split(page);
 }
 
@@ -88,7 +88,7 @@ static bool map_anew(struct fl_region *r, uintptr_t base, uintptr_t end, unsigne
     return edge.len == 0 || fl_pages_commit(&r->pages, edge, r->pages.huge, zone) == 0;
 }
 
-bool fl_hands_renew(struct fl_region *r, const struct fl_extent *e)
+bool fl_remapped_renew(struct fl_region *r, const struct fl_extent *e)
 {
     struct fl_range all = fl_extent_range(e), inner = fl_range_inner(all, fl_page.huge);
     uintptr_t end = fl_range_end(all);
@@ -111,7 +111,7 @@ bool fl_region_withhold(struct fl_region *r, struct fl_extent *e)
     if (fl_sys.decommit(fl_extent_range(e)) != 0) {
         return false;
     }
-    atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+    atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
     fl_region_lock(r);
     if (fl_extent_is_populated(e)) {
         r->populated_bytes -= e->len;
@@ -139,14 +139,14 @@ static void put_apart(struct fl_region *r, struct fl_extent *e, struct fl_range 
     r->populated_bytes += all.len - inner.len;
     e->content = FL_CONTENT_EMPTY;
     e->base = inner.base;
-    e->len = e->hard = inner.len;
+    e->len = e->unreclaimable = inner.len;
     e->zeroed = (struct fl_range){inner.base, 0};
     (void)fl_fit_insert(r, e);
     put_edge(r, all.base, inner.base, zone);
     put_edge(r, fl_range_end(inner), fl_range_end(all), zone);
 }
 
-void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
+void fl_remapped_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
 {
     struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
     bool apart = renewed && inner.len != 0 && fl_extent_reserve(&r->space, 2) == 0;
@@ -157,7 +157,7 @@ void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
         renewed = map_anew(r, inner.base, fl_range_end(inner), e->zone);
         fl_lock_permit_calls(false);
     }
-    atomic_store_explicit(&e->handled, false, memory_order_relaxed);
+    atomic_store_explicit(&e->user_remapped, false, memory_order_relaxed);
     r->stats.gives++;
     fl_region_count_use(r, -(int64_t)e->len);
     if (!renewed) {
@@ -168,12 +168,12 @@ void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
     } else {
         r->populated_bytes += fl_extent_is_populated(e) ? 0 : e->len;
         e->content = FL_CONTENT_POPULATED;
-        e->hard = e->len;
+        e->unreclaimable = e->len;
         (void)fl_fit_insert(r, e);
     }
 }
 
-void fl_hands_shrink(struct fl_region *r, struct fl_extent *e, size_t len)
+void fl_remapped_shrink(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     bool lazy = e->content == FL_CONTENT_LAZY;
     size_t kept = lazy ? fl_align_up(len, fl_page.huge) : len;
@@ -188,7 +188,7 @@ void fl_hands_shrink(struct fl_region *r, struct fl_extent *e, size_t len)
         tail = fl_extent_make(r, (struct fl_range){e->base + kept, e->len - kept}, e->content,
                               e->zone);
         atomic_store_explicit(&tail->state, FL_EXTENT_CACHED, memory_order_relaxed);
-        atomic_store_explicit(&tail->handled, true, memory_order_relaxed);
+        atomic_store_explicit(&tail->user_remapped, true, memory_order_relaxed);
         e->len = kept;
         fl_extent_publish(&r->space, e);
         r->stats.takes++;
