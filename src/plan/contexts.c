@@ -36,6 +36,7 @@ struct fl_step_context *fl_context_make(bool declared)
     }
     c->who.declared = declared;
     c->watch.rests = 0;
+    c->job.failures = 0;
     c->learn.begun = 0;
     c->learn.live = 0;
     c->lead.leader = NULL;

@@ -80,7 +80,7 @@ struct fl_merged {
 /* Slots for the step that comes next, of 1 to FL_MERGE_STEPS recorded ones, the newest first: one
  * for each life of the newest, in their order. Two planned slots that lived at once in any of the
  * steps do so in the result. Requests are matched by their order, some may be missing or too many.
- * A step of which more than a quarter do not match is not used.
+ * A step of which more than a twentieth do not match is not used.
  *   percent   by which all sizes at their largest may exceed what any one step held at once; if
  *             they do, those that vary are not planned.
  *   scratch   fl_merge_scratch(lives of the newest step, nsteps) bytes.
