@@ -119,6 +119,9 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
     if (l == NULL) {
         return NULL;
     }
+    if (growth != 0) {
+        fl_region_expect(fl_plan.region, from->largest / GROWTH_ONE * growth * GROWTH_STEPS);
+    }
     memcpy(l->slot, from->slot, from->n * sizeof *l->slot);
     for (uint32_t i = 0; i < l->n; i++) {
         struct fl_slot *s = &l->slot[i];
@@ -385,6 +388,7 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
     }
     struct fl_layout *l = c->job.made;
     bool failed = l == NULL && !c->job.unwanted;
+    c->job.failures = failed ? c->job.failures + 1 : 0;
     if (c->job.unwanted) {
         fl_layout_free(l);
         l = NULL;

@@ -35,9 +35,10 @@ void fl_region_expect(struct fl_region *r, size_t bytes)
         return;
     }
     fl_region_lock(r);
-    r->stock.expected = fl_align_up(bytes, fl_page.huge);
-    r->stock.demand = fl_max(r->stock.demand, r->stock.expected);
-    r->zone[zone].demand = fl_max(r->zone[zone].demand, r->stock.expected);
+    bytes = fl_align_up(bytes, fl_page.huge);
+    r->stock.expected = fl_align_up(r->stats.in_use_peak, fl_page.huge) + bytes;
+    r->stock.demand = fl_max(r->stock.demand, bytes);
+    r->zone[zone].demand = fl_max(r->zone[zone].demand, bytes);
     fl_region_unlock(r);
     atomic_store(&r->wants_worker, true);
 }

@@ -208,7 +208,8 @@ static void sizes_that_grow(void **state)
     for (size_t s = 60; s < 120; s++) {
         train(1, 10 * TOKENS + s);
     }
-    assert_true(served() >= 98); /* what is larger than its slot is served by the next layout alone */
+    assert_true(served() >=
+                98); /* what is larger than its slot is served by the next layout alone */
 }
 
 /* A fifth of the layers is left out, other ones in each step: no step is like the next, and a plan would cost more than it gives. */

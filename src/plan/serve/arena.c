@@ -311,9 +311,9 @@ void fl_arena_warm(struct fl_arena *a)
     }
     fl_plan_lock();
     if (a->cold && fl_arena_is_open(a)) {
-        size_t granules = a->limit >> FL_GRANULE_SHIFT;
+        size_t granules = a->height >> FL_GRANULE_SHIFT;
         blocks = (struct fl_range){(uintptr_t)a->inner.block, granules * sizeof(struct fl_extent)};
-        part = (struct fl_range){a->base, a->limit};
+        part = (struct fl_range){a->base, a->height};
     }
     a->cold = false;
     fl_plan_unlock();

@@ -122,13 +122,16 @@ static void wish(struct fl_step_context *c, const struct fl_plan_entry *s, size_
     }
 }
 
-/* A hit of a size that varies: how much of its headroom is of use? */
+/* A hit of a size that varies. Where most of its headroom is used the layout is made anew, before a
+ * request is larger than its slot. */
 static void note_size(struct fl_step_context *c, const struct fl_plan_entry *s, size_t len)
 {
-    struct fl_slot *slot = &c->serve.layout->slot[s - c->serve.layout->entry];
+    struct fl_layout *l = c->serve.layout;
+    struct fl_slot *slot = &l->slot[s - l->entry];
 
     if (FL_UNLIKELY(len > slot->most)) {
         slot->most = len;
+        l->wish = l->wish || (slot->headroom != 0 && len > slot->size - slot->headroom / 4);
     }
 }
 
