@@ -127,7 +127,7 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
         struct fl_slot *s = &l->slot[i];
         bool grew = s->size > from->entry[i].room;
         if (grew && !together && s->zone == 0) {
-            s->kind = FL_SLOT_VARIES;
+            s->kind = FL_SLOT_KEPT;
         }
         leave_headroom(s, growth);
     }
@@ -226,9 +226,7 @@ int fl_engine_pack(struct fl_layout *l)
     if (rc == 0) {
         uint64_t floor = stack_zones(l, &b);
         store(&b, floor, l);
-        /* What varies has to find room beside what is planned. */
-        l->height =
-            fl_max(fl_max(floor + found.height, FL_GRANULE), fl_align_up(l->largest, FL_GRANULE));
+        l->height = fl_max(floor + found.height, FL_GRANULE);
     }
     fl_engine_drop_buffers(l, &b);
     return rc;

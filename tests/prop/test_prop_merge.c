@@ -105,7 +105,7 @@ static void check_slots(const struct step *newest, const struct fl_merged *m)
         const struct fl_slot *s = &slot[i];
         const struct fl_life *l = &newest->life[i];
         assert_true(s->least <= l->asked && l->asked <= s->most && s->most <= s->size);
-        assert_true(s->size >= l->size && s->align >= l->align && s->kind <= FL_SLOT_VARIES);
+        assert_true(s->size >= l->size && s->align >= l->align && s->kind <= FL_SLOT_KEPT);
         assert_true(s->birth < s->death && s->death <= m->horizon);
         assert_true(s->kind != FL_SLOT_SPANS_STEPS || (s->birth == 0 && s->death == m->horizon));
         assert_true(s->kind != FL_SLOT_DOUBLE_BUFFERED ||

@@ -364,7 +364,7 @@ static struct fl_layout *some_slots(size_t n)
                                          .birth = i,
                                          .death = i + 1 + any(n - i),
                                          .offset = {FL_PACK_NONE, FL_PACK_NONE},
-                                         .kind = (enum fl_slot_kind)any(FL_SLOT_VARIES + 1),
+                                         .kind = (enum fl_slot_kind)any(FL_SLOT_KEPT + 1),
                                          .zone = (uint32_t)any(2 * FL_PLAN_ZONES)};
         made->slot[i].zone = made->slot[i].zone > FL_PLAN_ZONES ? 0 : made->slot[i].zone;
     }

@@ -329,7 +329,7 @@ static void leave_varying(const struct merge *m, unsigned percent, struct fl_mer
     }
     for (size_t i = 0; i < m->n; i++) {
         if (m->slot[i].kind <= FL_SLOT_DOUBLE_BUFFERED && m->slot[i].zone == 0 && varies(m, i)) {
-            m->slot[i].kind = FL_SLOT_VARIES;
+            m->slot[i].kind = FL_SLOT_KEPT;
         }
     }
 }

@@ -322,13 +322,6 @@ void fl_arena_warm(struct fl_arena *a)
     }
 }
 
-size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align)
-{
-    struct fl_bitmap below = {a->claimed.word, a->limit >> FL_GRANULE_SHIFT};
-
-    return fl_bitmap_fit(&below, n, align);
-}
-
 static size_t held(const struct fl_arena *a)
 {
     return a->limit / fl_page.huge - atomic_load_explicit(&a->missing, memory_order_relaxed);
