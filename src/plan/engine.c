@@ -375,7 +375,7 @@ void fl_engine_lose(struct fl_step_context *c)
     fl_record_drop_all(c);
     if (state == FL_JOB_ABANDONED) { /* as the worker would have done */
         clean_up(c);
-        fl_watch_leave(c);
+        fl_context_leave(c);
     }
 }
 
@@ -416,7 +416,7 @@ void fl_engine_abandon(struct fl_step_context *c)
     (void)atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_NONE);
     if (!atomic_compare_exchange_strong(&c->job.state, &running, FL_JOB_ABANDONED)) {
         clean_up(c);
-        fl_watch_leave(c);
+        fl_context_leave(c);
     }
 }
 
@@ -424,7 +424,8 @@ static void work_on(struct fl_step_context *c)
 {
     uint32_t wanted = FL_JOB_WANTED, running = FL_JOB_RUNNING;
 
-    if (!atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_RUNNING)) {
+    if (atomic_load(&c->job.state) != FL_JOB_WANTED || /* looked at first, as fl_watch_warm does */
+        !atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_RUNNING)) {
         return;
     }
     c->job.made = make_layout(c);
@@ -434,7 +435,7 @@ static void work_on(struct fl_step_context *c)
     if (running == FL_JOB_ABANDONED) {
         atomic_store(&c->job.state, FL_JOB_DONE);
         clean_up(c);
-        fl_watch_leave(c);
+        fl_context_leave(c);
     } else { /* a handler forked amid it, and this is the child: see fl_engine_lose */
         fl_layout_free(c->job.made);
         c->job.made = NULL;
