@@ -121,6 +121,23 @@ void *fl_plan_map(size_t len)
     return clear(take(len));
 }
 
+/* Half of the span is left for what comes and goes. */
+uintptr_t fl_plan_reserve(size_t len)
+{
+    size_t at = memory.used;
+
+    if (!claim_span() || len > memory.span.all.len / 2 || at > memory.span.all.len / 2 - len) {
+        return 0;
+    }
+    memory.used += len;
+    return memory.span.all.base + at;
+}
+
+bool fl_plan_commit(struct fl_range part)
+{
+    return clear((struct piece){.part = part}) != NULL;
+}
+
 void fl_plan_unmap(uintptr_t p, size_t len)
 {
     unsigned k = class_of(len);

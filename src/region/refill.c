@@ -31,9 +31,10 @@ void fl_region_expect(struct fl_region *r, size_t bytes)
         return;
     }
     fl_region_lock(r);
-    r->refill.expected = fl_align_up(bytes, fl_page.huge);
-    r->refill.demand = fl_max(r->refill.demand, r->refill.expected);
-    r->zone[zone].demand = fl_max(r->zone[zone].demand, r->refill.expected);
+    bytes = fl_align_up(bytes, fl_page.huge);
+    r->refill.expected = fl_align_up(r->stats.in_use_peak, fl_page.huge) + bytes;
+    r->refill.demand = fl_max(r->refill.demand, bytes);
+    r->zone[zone].demand = fl_max(r->zone[zone].demand, bytes);
     fl_region_unlock(r);
     atomic_store(&r->wants_worker, true);
 }

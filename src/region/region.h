@@ -228,8 +228,8 @@ static inline void fl_region_prove(struct fl_region *r)
  * of ours held. */
 void fl_region_release(struct fl_region *r);
 
-/* `bytes` will be wanted soon, where the calling thread's blocks lie: that reserve is filled with
- * as many, as far as memory allows, until they have been asked for. */
+/* `bytes` more than ever were in use will be wanted soon, where the calling thread's blocks lie: that
+ * reserve is filled with as many, as far as memory allows, until they have been asked for. */
 void fl_region_expect(struct fl_region *r, size_t bytes);
 
 /* Are maps counted, used or not (RLIMIT_AS, RLIMIT_DATA, overcommit_memory=2)? Some 10 us. */

@@ -311,22 +311,15 @@ void fl_arena_warm(struct fl_arena *a)
     }
     fl_plan_lock();
     if (a->cold && fl_arena_is_open(a)) {
-        size_t granules = a->limit >> FL_GRANULE_SHIFT;
+        size_t granules = a->height >> FL_GRANULE_SHIFT;
         blocks = (struct fl_range){(uintptr_t)a->inner.block, granules * sizeof(struct fl_extent)};
-        part = (struct fl_range){a->base, a->limit};
+        part = (struct fl_range){a->base, a->height};
     }
     a->cold = false;
     fl_plan_unlock();
     if (part.len != 0) {
         fl_inner_warm(fl_plan.region, blocks, part);
     }
-}
-
-size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align)
-{
-    struct fl_bitmap below = {a->claimed.word, a->limit >> FL_GRANULE_SHIFT};
-
-    return fl_bitmap_fit(&below, n, align);
 }
 
 static size_t held(const struct fl_arena *a)

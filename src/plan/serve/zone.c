@@ -143,8 +143,8 @@ void fl_layout_zones(struct fl_layout *l)
 
 static uint64_t offset_of(const struct fl_plan_entry *s, int parity)
 {
-    return s->granule[parity] < FL_ENTRY_GAP ? (uint64_t)s->granule[parity] << FL_GRANULE_SHIFT
-                                             : FL_PACK_NONE;
+    return s->granule[parity] != FL_ENTRY_NONE ? (uint64_t)s->granule[parity] << FL_GRANULE_SHIFT
+                                               : FL_PACK_NONE;
 }
 
 static struct fl_layout *layout_of(const struct fl_step_context *c)
