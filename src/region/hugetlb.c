@@ -1,6 +1,6 @@
 /* Blocks on hugetlb pages, which the administrator has set apart: FAULTLESS_HUGETLB.
  *
- * Such a block is a LIVE, LAZY extent of whole pages, marked as handled: so it is no cache's, does
+ * Such a block is a LIVE, LAZY extent of whole pages, marked as user-remapped: so it is no cache's, does
  * not move, and goes back to the pool when it is freed. It counts neither as populated nor as in
  * use, since its memory is no part of what the machine has left. All pages are there before the
  * block is handed out: a page that is missing at a touch would be a SIGBUS, where the pool is
@@ -13,7 +13,9 @@
  * Sources: the kernel's admin-guide/mm/hugetlbpage and mm/hugetlbfs_reserv, madvise(2), and
  * hugetlb_wp of mm/hugetlb.c.
  * State: r->hugetlb, under the region lock; `copied` is the forking thread's. */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/lock.h"
+#include "region/take.h"
 
 #include <errno.h>
 #include <string.h>
@@ -72,7 +74,7 @@ static void give_addresses(struct fl_region *r, struct fl_extent *e)
     r->stats.take_bytes -= e->len;
     r->stats.in_use += e->len;
     e->content = FL_CONTENT_EMPTY;
-    e->hard = e->len;
+    e->unreclaimable = e->len;
     fl_region_give_locked(r, e);
     r->stats.gives--;
     fl_region_unlock(r);
@@ -86,10 +88,10 @@ static int fill(struct fl_region *r, struct fl_extent *e, size_t page)
     if (rc != 0) {
         return rc;
     }
-    fl_zone_mapped(r, all, e->zone);
+    fl_pages_mapped(&r->pages, all, e->zone);
     rc = fl_sys.populate_shared(all, FL_HELPERS_ALL);
     if (rc != 0) {
-        (void)fl_vspace_decommit(&r->window, all);
+        (void)fl_vspace_decommit(&r->space.window, all);
     }
     return rc;
 }
@@ -110,7 +112,7 @@ static struct fl_extent *take_on(struct fl_region *r, size_t len, size_t align, 
     e->left = FL_LEFT_HUGETLB;
     e->hugetlb.copy = 0;
     e->hugetlb.changed = false;
-    atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+    atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
     fl_region_lock(r);
     TAILQ_INSERT_HEAD(&r->hugetlb.live, e, by_age);
     fl_region_unlock(r);
@@ -125,7 +127,7 @@ struct fl_extent *fl_hugetlb_take(struct fl_region *r, size_t len, size_t align)
     } size[] = {{FL_HUGETLB_1G, (size_t)1 << 30}, {FL_HUGETLB_2M, (size_t)2 << 20}};
     struct fl_extent *e = NULL;
 
-    if (fl_sys_is_confined() || r->window.reserved) {
+    if (fl_sys_is_confined() || r->space.window.reserved) {
         return NULL;
     }
     for (size_t i = 0; i < sizeof size / sizeof size[0] && e == NULL; i++) {
@@ -154,7 +156,7 @@ bool fl_hugetlb_leave(struct fl_region *r, struct fl_extent *e)
 bool fl_region_drop_hugetlb(struct fl_region *r, struct fl_range range, bool clear)
 {
     struct fl_extent *e =
-        r->config.hugetlb_from != 0 ? fl_extent_in_use_around(r, range.base) : NULL;
+        r->config.hugetlb_from != 0 ? fl_extent_in_use_around(&r->space, range.base) : NULL;
     size_t len = fl_align_up(range.len, fl_page.base);
 
     if (e == NULL || !is_on_hugetlb(e) || range.base % fl_page.base != 0 ||
@@ -284,11 +286,12 @@ static bool bring(struct fl_region *r, const struct fl_extent *e)
     if (!copied && r->config.hugetlb_fork != FL_PIN_WIPED) {
         return false;
     }
-    if (fl_vspace_commit(&r->window, fl_extent_range(e), r->config.huge) != 0) {
+    if (fl_vspace_commit(&r->space.window, fl_extent_range(e), r->config.huge) != 0) {
         return false;
     }
     if (copied && fl_sys.remap((struct fl_range){e->hugetlb.copy, e->len}, e->base) != 0) {
-        (void)fl_vspace_decommit(&r->window, fl_extent_range(e)); /* no zeros where bytes were */
+        (void)fl_vspace_decommit(&r->space.window,
+                                 fl_extent_range(e)); /* no zeros where bytes were */
         return false;
     }
     return true;

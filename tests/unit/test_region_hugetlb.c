@@ -133,7 +133,7 @@ static void pages_that_a_program_gives_back_are_cleared(void **state)
     assert_false(fl_region_drop_hugetlb(&region, beyond, true));
     struct fl_extent *other = take(MIB(2));
     assert_false(fl_region_drop_hugetlb(&region, fl_extent_range(other), true));
-    fl_region_note_hands(&region, part); /* say, part of it is mapped read-only */
+    fl_region_note_remapped(&region, part); /* say, part of it is mapped read-only */
     assert_false(fl_region_drop_hugetlb(&region, part, true));
 }
 
@@ -187,7 +187,7 @@ static void without_memory_for_a_copy_it_inherits(void **state)
     fake.rc[FAKE_RESERVE] = -ENOMEM;
     assert_int_equal(fork_around(inherits), 0);
     fake.rc[FAKE_RESERVE] = 0;
-    fl_region_note_hands(&region, fl_extent_range(block));
+    fl_region_note_remapped(&region, fl_extent_range(block));
     assert_int_equal(fork_around(inherits), 0);
     assert_int_equal(fake_kept_from_child(fl_extent_range(block)), 0);
 }
