@@ -125,22 +125,6 @@ static int fake_map_at(struct fl_range r)
     return fake_note(FAKE_MAP_AT, r, rc);
 }
 
-/* On ordinary pages, which nobody can tell. Refused, nothing is there. */
-static int fake_map_hugetlb(struct fl_range r, size_t page)
-{
-    int rc = fake_scripted(FAKE_MAP_HUGETLB);
-
-    fake.hugetlb = page;
-    if (r.base % page != 0 || r.len % page != 0 || fl_sys_linux.unmap(r) != 0) {
-        abort();
-    }
-    change_map(r, REMOVE);
-    if (rc == 0 && (rc = fl_sys_linux.map_at(r)) == 0) {
-        change_map(r, ADD_USABLE);
-    }
-    return fake_note(FAKE_MAP_HUGETLB, r, rc);
-}
-
 static int fake_unmap(struct fl_range r)
 {
     int rc = fake_scripted(FAKE_UNMAP);
@@ -496,7 +480,6 @@ void fake_map_slots(struct fl_sys *table)
 {
     table->reserve = fake_reserve;
     table->map_at = fake_map_at;
-    table->map_hugetlb = fake_map_hugetlb;
     table->unmap = fake_unmap;
     table->commit = fake_commit;
     table->decommit = fake_decommit;

@@ -87,6 +87,18 @@ static uint64_t fake_own(void)
     return atomic_load(&fake.now_ns) - fake.lost_ns;
 }
 
+/* On ordinary pages, which nobody can tell. Refused, nothing is there. */
+static int fake_map_hugetlb(struct fl_range r, size_t page)
+{
+    int rc = fake_scripted(FAKE_MAP_HUGETLB);
+
+    fake.hugetlb = page;
+    if (r.base % page != 0 || r.len % page != 0 || fl_sys.unmap(r) != 0) {
+        abort();
+    }
+    return fake_note(FAKE_MAP_HUGETLB, r, rc != 0 ? rc : fl_sys.map_at(r));
+}
+
 static int fake_read_file(const char *path, char *buf, size_t size)
 {
     struct fl_range none = {0, 0};
@@ -211,6 +223,7 @@ void fake_install(void)
         .folder = fl_sys_linux.folder,
     };
     fake_map_slots(&fl_sys);
+    fl_sys.map_hugetlb = fake_map_hugetlb;
     fl_page = (struct fl_page){.base = 4096, .huge = 2u << 20, .shift = 12, .thp = true};
 }
 
