@@ -28,17 +28,36 @@ static uint64_t tick(struct fl_step_context *c)
     return now;
 }
 
-/* Room for all records, and the first page of each in memory: by one step, not by one after the other. */
+/* The first page of each record in memory: no step is to take a fault for it. */
+static void warm_records(const struct fl_step_context *c)
+{
+    for (const struct fl_record *rec = c->learn.record; rec < c->learn.record + FL_RECORDS; rec++) {
+        if (rec->life != NULL && !fl_sys_is_confined()) {
+            (void)fl_sys.populate((struct fl_range){(uintptr_t)rec->life, fl_page.base});
+        }
+    }
+}
+
+/* Room for all records, by one step, not by one after the other. */
 static void map_records(struct fl_step_context *c)
 {
     for (struct fl_record *rec = c->learn.record; rec < c->learn.record + FL_RECORDS; rec++) {
-        bool is_new = rec->life == NULL;
-        if (is_new) {
+        if (rec->life == NULL) {
             rec->life = fl_plan_map_locked(FL_LIVES_MOST * sizeof *rec->life);
         }
-        if (is_new && rec->life != NULL && !fl_sys_is_confined()) {
-            (void)fl_sys.populate((struct fl_range){(uintptr_t)rec->life, fl_page.base});
-        }
+    }
+    if (fl_plan.config.background) { /* release: pairs with fl_record_warm, which finds them */
+        atomic_store_explicit(&c->learn.cold, true, memory_order_release);
+        fl_plan_call_worker();
+    } else {
+        warm_records(c);
+    }
+}
+
+void fl_record_warm(struct fl_step_context *c)
+{
+    if (atomic_exchange(&c->learn.cold, false)) {
+        warm_records(c);
     }
 }
 
