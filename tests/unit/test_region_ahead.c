@@ -82,7 +82,7 @@ static int early_scan_begin(void **state)
 
 static bool can_scan(void)
 {
-    struct fl_range all = {region.first, MIB(2)}, unused;
+    struct fl_range all = {region.space.first, MIB(2)}, unused;
 
     return fl_sys_linux.find_split(all, &unused) != -ENOSYS;
 }
