@@ -216,7 +216,8 @@ static void say_at_exit(enum where where)
     struct fl_summary s = {.values = &values,
                            .pid = getpid(),
                            .program = program,
-                           .threshold = fl_runtime.options.value[FL_OPTION_threshold]};
+                           .threshold = fl_runtime.options.value[FL_OPTION_threshold],
+                           .shadowed_by = fl_runtime.active ? fl_runtime.shadowed_by : NULL};
     if (values.requests != 0) {
         measure(&s);
     }
