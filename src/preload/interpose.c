@@ -15,6 +15,11 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+__attribute__((constructor(102))) static void find_first(void)
+{
+    fl_find_first();
+}
+
 EXPORT void *malloc(size_t n)
 {
     if (FL_LIKELY(n < fl_route.threshold)) {

@@ -22,6 +22,8 @@
     X(HUGE_PCT, "huge_pct", "huge %", 1, 'b')                                                      \
     X(REMOTE_PCT, "remote_pct", "remote %", 1, 'n')                                                \
     X(REMOTE_SHARED_PCT, "remote_if_shared_pct", "shared %", 1, 'n')                               \
+    X(CPU_S, "cpu_s", "cpu s", 3, '-')                                                             \
+    X(STEP_CPU_MS, "step_cpu_ms", "cpu ms/step", 1, '-')                                           \
     X(HUGE_PEAK_MIB, "anon_huge_peak_mib", "huge MiB", 0, '-')                                     \
     X(HELPER_FAULTS, "helper_faults", "fl- faults", 0, '-')                                        \
     X(MAJOR_FAULTS, "major_faults", "major", 0, '-')                                               \

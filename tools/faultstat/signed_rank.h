@@ -15,21 +15,4 @@ enum { FL_PAIRS_MOST = 64 };
 bool fl_signed_rank_ratio(const double *own, const double *reference, size_t count, double level,
                           struct fl_interval *out);
 
-/* The values of two allocators; the arrays may be the same. */
-struct fl_samples {
-    const double *own;
-    size_t own_count;
-    const double *reference;
-    size_t reference_count;
-    const double *paired_own; /* of the rounds that both have, in their order */
-    const double *paired_reference;
-    size_t pairs;
-};
-
-/* The interval that verdicts go by: the narrower of the bootstrap's and the signed rank's, each with
- * half of the error that `level` allows, so that both together keep it. The bootstrap bears
- * outliers, the signed rank bears drift. It always holds the ratio of the medians.
- * False, and `out` untouched: as fl_bootstrap_ratio. */
-bool fl_ratio_interval(const struct fl_samples *samples, double level, struct fl_interval *out);
-
 #endif
