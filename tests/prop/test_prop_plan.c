@@ -1,6 +1,7 @@
-/* Random programs whose loops are learned and served from plans, right or wrong: no two blocks overlap, no byte of any is lost,
- * and in the end all of it can be freed. Four threads, twice, so that contexts and arenas change hands; beside them one that does the
- * worker's jobs and takes arenas back at the worst of times. The fake kernel is quiet: it adds no order of its own. */
+/* Random programs whose loops are learned and served from plans, right or wrong: no two blocks
+ * overlap, no byte of any is lost, and in the end all of it can be freed. Four threads, twice, so
+ * that contexts and arenas change hands; beside them one that does the worker's jobs and takes
+ * arenas back at the worst of times. The fake kernel is quiet: it adds no order of its own. */
 #include "alloc/alloc.h"
 #include "prop/plan_program.h"
 #include "prop/seed.h"
@@ -12,7 +13,8 @@
 #include <sched.h>
 #include <string.h>
 
-/* Hands: the walk to a block's beginning reads descriptors that others are changing, and says so. */
+/* Hands: the walk to a block's beginning reads descriptors that others are changing, and says
+ * so. */
 #if defined(__SANITIZE_THREAD__)
 enum { STEPS = 60, HANDS = 0 };
 #else

@@ -1,6 +1,7 @@
-/* Four threads on one region: each takes, stamps, resizes, moves, purges, forks, and frees what others took; the first does the
- * worker's jobs too. For TSan, and for the invariants, which are looked at all the while. The fake kernel is quiet: it adds
- * no order of its own; pages move by the real one, where it can. */
+/* Four threads on one region: each takes, stamps, resizes, moves, purges, forks, and frees what
+ * others took; the first does the worker's jobs too. For TSan, and for the invariants, which are
+ * looked at all the while. The fake kernel is quiet: it adds no order of its own; pages move by the
+ * real one, where it can. */
 #include "prop/seed.h"
 #include "region/internal.h"
 #include "unit/cmocka_all.h"
@@ -18,7 +19,7 @@ enum { THREADS = 4, OWN = 8, BOXES = 16 };
 
 static struct fl_region region;
 static uint64_t seed;
-static _Atomic(struct fl_extent *) box[BOXES]; /* handed over, for whoever empties it to free */
+static _Atomic(struct fl_extent *) box[BOXES]; /* handed over: the thread that empties it frees */
 
 static uint64_t *last_word(const struct fl_extent *e)
 {
@@ -66,7 +67,7 @@ static struct fl_extent *take(struct fl_cache *c, uint64_t r)
     return e;
 }
 
-/* Whoever has it, has it at `*mine`; nothing is lost on the way. */
+/* Its owner has it at `*mine`; nothing is lost on the way. */
 static void move(struct fl_extent **mine, size_t more)
 {
     uint64_t was = *(uint64_t *)(*mine)->base, last = *last_word(*mine);

@@ -1,4 +1,5 @@
-/* What may still be taken and held: the machine, the cgroups above us, the limits that count maps. */
+/* What may still be taken and held: the machine, the cgroups above us, the limits that count
+ * maps. */
 #include "core/core.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
@@ -55,7 +56,7 @@ static void memavailable_alone(void **state)
     assert_int_equal(look().eager, 0);
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 0 kB\n");
     assert_left(0, GIB(16));
-    assert_false(look().bounded); /* the machine is everybody's */
+    assert_false(look().bounded); /* the machine is shared */
     assert_true(look().keep == UINT64_MAX);
 }
 

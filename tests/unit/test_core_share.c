@@ -78,7 +78,8 @@ static void machine_with(uint64_t taken)
     fake_file("/proc/meminfo", text);
 }
 
-/* A rank that looks again and again takes its part of the half, and no more: the others may yet come. */
+/* A rank that looks again and again takes its part of the half, and no more: the others may yet
+ * come. */
 static void a_rank_alone_takes_one_part(void **state)
 {
     size_t held = 0;
@@ -97,7 +98,7 @@ static void a_rank_alone_takes_one_part(void **state)
     held = GIB(2); /* touched, not populated unasked */
     assert_int_equal(look().eager, 0);
     scratch.ranks = 1;
-    assert_int_equal(look().eager, GIB(7)); /* nobody to leave anything for */
+    assert_int_equal(look().eager, GIB(7)); /* no other process to leave memory to */
     scratch.promises = true;                /* what waits for its touch is in no file yet */
     assert_int_equal(look().eager, GIB(6));
     held = GIB(9);

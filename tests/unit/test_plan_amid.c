@@ -1,4 +1,5 @@
-/* What others do amid an arena's own changes, and a handler amid its thread's: in the end what is there is known. */
+/* What others do amid an arena's own changes, and a handler amid its thread's: in the end what is
+ * there is known. */
 #include "unit/plan_fixture.h"
 
 #include <pthread.h>

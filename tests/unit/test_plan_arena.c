@@ -1,4 +1,5 @@
-/* The memory that planned blocks lie in: taken, filled, divided, and given back when nobody has a block in it. */
+/* The memory that planned blocks lie in: taken, filled, divided, and given back when no block lies
+ * in it. */
 #include "unit/plan_fixture.h"
 
 #include <errno.h>
@@ -240,7 +241,7 @@ static void what_is_absent_is_known(void **state)
     struct fl_extent *b = block(60, MIB(8), MIB(8)); /* five more */
     assert_int_equal(absent(), 512 - 6 * 32);
     give_block(a);
-    (void)fl_arena_trim(&arena); /* the first, in which nobody is */
+    (void)fl_arena_trim(&arena); /* the first, which is empty */
     assert_int_equal(absent(), 512 - 5 * 32);
     give_block(b);
     (void)fl_arena_give_up(&arena);

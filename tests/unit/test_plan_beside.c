@@ -1,4 +1,5 @@
-/* What happens beside steps: threads end, memory is short, children are forked, handlers run; and steps that nobody declares. */
+/* What happens beside steps: threads end, memory is short, children are forked, handlers run; and
+ * steps that are not declared. */
 #include "unit/plan_fixture.h"
 
 #include <pthread.h>
@@ -35,7 +36,8 @@ static void when_it_learns_may_be_said(void **state)
     plan_begin(&(struct fl_plan_config){.on = true, .start = 10, .stable = 5, .max = 100});
     usual = (struct loop){.ask = loop_usual(N), .n = N};
     loop_declared(&usual, NULL, 10);
-    /* The first has nothing before it; six repeat, more than five; what was packed then is seen a step later. */
+    /* The first has nothing before it; six repeat, more than five; what was packed then is seen a
+     * step later. */
     for (unsigned i = 0; i < 8; i++) {
         loop_declared(&usual, NULL, 1);
         assert_int_equal(plan_stats().layouts, i == 7 ? 1 : 0);
@@ -63,7 +65,7 @@ static void an_arena_that_nobody_uses_goes_back_and_comes_again(void **state)
 {
     (void)state;
     learn();
-    for (int i = 0; i < 6; i++) { /* in use: it stays, and somebody is to look again */
+    for (int i = 0; i < 6; i++) { /* in use: it stays, and is looked at again */
         assert_true(fl_plan_age(&region) != UINT64_MAX);
         loop_declared(&usual, NULL, 1);
     }

@@ -1,4 +1,5 @@
-/* Threads that move between two nodes: once they have moved for good, another arena is taken where they run. */
+/* Threads that move between two nodes: once they have moved for good, another arena is taken where
+ * they run. */
 #include "unit/plan_fixture.h"
 
 enum { NODES = 2, N = 30, AWAY_STEPS = 8 };
@@ -11,7 +12,7 @@ static uint64_t now;
 
 static uint64_t clock_now(void)
 {
-    return now += 1000; /* so that whoever has a budget of time comes to its end */
+    return now += 1000; /* so that a budget of time comes to its end */
 }
 
 static void wish(size_t len, struct fl_wish *out)

@@ -1,4 +1,5 @@
-/* A thread that has no steps is watched less and less, and its steps are found when they come; what it takes to watch goes when it ends. */
+/* A thread that has no steps is watched less and less, and its steps are found when they come; what
+ * it takes to watch goes when it ends. */
 #include "plan/learn/stream.h"
 #include "unit/plan_fixture.h"
 
@@ -167,8 +168,8 @@ static void crowd(size_t before)
     pthread_barrier_destroy(&all_there);
 }
 
-/* Of eight all that they had, of each other its context; and no address more by the next ones. When no
- * more come, the contexts are all. */
+/* Of eight all that they had, of each other its context; and no address more by the next ones. When
+ * no more come, the contexts are all. */
 static void what_threads_leave_is_bounded(void **state)
 {
     size_t mapped, before = there();
@@ -181,13 +182,14 @@ static void what_threads_leave_is_bounded(void **state)
     assert_int_equal(fl_plan_memory(&mapped).len, used);
     assert_true(there() - before <= 8 * KIB(64) + CROWD * KIB(8));
     assert_true(fl_plan_age(&region) != UINT64_MAX);
-    assert_true(there() - before > CROWD * KIB(4)); /* somebody may come yet */
+    assert_true(there() - before > CROWD * KIB(4)); /* a thread may come yet */
     assert_true(fl_plan_age(&region) == UINT64_MAX);
     assert_true(there() - before <= CROWD * KIB(4));
     crowd(before);
 }
 
-/* A loop of six sizes, more than a thread's cache holds, is too short for a step, however long it is followed. */
+/* A loop of six sizes, more than a thread's cache holds, is too short for a step, however long it
+ * is followed. */
 static void a_loop_that_is_no_step_is_let_alone(void **state)
 {
     (void)state;
@@ -256,8 +258,8 @@ static void have_a_turn(void)
     swap_blocks(0);
 }
 
-/* Two threads that free each other's blocks, and neither has steps any more: what one of them was told by
- * the other is no news for that one. */
+/* Two threads that free each other's blocks, and neither has steps any more: what one of them was
+ * told by the other is no news for that one. */
 static void steps_do_not_come_of_each_other(void **state)
 {
     enum { TURNS = 100 };

@@ -1,4 +1,5 @@
-/* Thread caches: hits, eviction, draining, handing on; and the claims that make a double free visible. */
+/* Thread caches: hits, eviction, draining, handing on; and the claims that make a double free
+ * visible. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -1,4 +1,5 @@
-/* What programs did to their blocks' pages is not there any more when the blocks have been freed. */
+/* What programs did to their blocks' pages is not there any more when the blocks have been
+ * freed. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -64,7 +65,7 @@ static void ranges_may_be_anything(void **state)
     note(0, region.first);
     note(it->base, 0);
     note(fl_range_end(region.window.all), MIB(2));
-    note(after->base + MIB(512), MIB(2)); /* where nobody has been yet */
+    note(after->base + MIB(512), MIB(2)); /* untouched so far */
     assert_false(fl_extent_is_handled(before));
     assert_false(fl_extent_is_handled(it));
     assert_false(fl_extent_is_handled(after));
@@ -415,7 +416,8 @@ static void what_the_kernel_does_not_unmap_is_nobodys_any_more(void **state)
     assert_null(fl_region_find(&region, was.base));
 }
 
-/* Each system call of a free is refused in turn: nothing is handed out twice, or without memory behind it. */
+/* Each system call of a free is refused in turn: nothing is handed out twice, or without memory
+ * behind it. */
 static void every_refusal_is_survived(void **state)
 {
     unsigned n = 1, fired = 0;

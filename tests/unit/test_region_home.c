@@ -55,7 +55,7 @@ static bool free_by(struct fl_extent *e)
 static void a_thread_gets_back_what_it_frees(void **state)
 {
     (void)state;
-    assert_false(fl_cache_is_home(own)); /* nobody has asked yet where it is */
+    assert_false(fl_cache_is_home(own)); /* not yet asked where it is */
     struct fl_extent *e = take_by(MIB(1));
     assert_lies(e, 0);
     assert_true(free_by(e));
@@ -101,7 +101,7 @@ static void policies_count_though_nobody_moves(void **state)
     struct fl_extent *e = take_by(MIB(1));
     assert_true(free_by(e));
     ask_on(1);
-    fl_cache_recall(&region, own, MIB(1)); /* each so many hits: nobody had told */
+    fl_cache_recall(&region, own, MIB(1)); /* each so many hits: it had not been told */
     assert_false(fl_cache_is_home(own));
     assert_lies(take_by(MIB(1)), 1);
     fl_cache_recall(&region, own, MIB(1));
@@ -180,7 +180,7 @@ static void now_and_then_it_does(void **state)
     struct fl_extent *e = take_by(MIB(1));
     int n = 0;
     (void)state;
-    ask_on(1); /* and nobody tells */
+    ask_on(1); /* and is not told */
     for (nasked = 0; nasked == 0 && n < 1000; n++) {
         give(e);
         e = take_by(MIB(1) - (n % 2 == 0 ? KIB(4) : 0));

@@ -1,4 +1,5 @@
-/* A live extent that somebody divides: its blocks are found by their addresses, and by those inside them, and nothing else changes. */
+/* A live extent that is divided: its blocks are found by their addresses, and by those inside them,
+ * and nothing else changes. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -300,7 +301,7 @@ static void hands_are_noted_in_the_block_and_nowhere_else(void **state)
         assert_true(fl_extent_is_handled(last));
         last->handled = false;
     }
-    note(c->base + KIB(4), GRANULE); /* nobody's */
+    note(c->base + KIB(4), GRANULE); /* in no block */
     assert_false(fl_extent_is_handled(a) || fl_extent_is_handled(c) || fl_extent_is_handled(last));
     assert_false(fl_extent_is_handled(outer));
     assert_sound();

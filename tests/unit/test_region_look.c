@@ -1,4 +1,4 @@
-/* Looks at the memory hold nobody up: the region is unlocked meanwhile, and what was granted then
+/* Looks at the memory delay no thread: the region is unlocked meanwhile, and what was granted then
  * counts. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"

@@ -161,9 +161,9 @@ static void each_extent_counts_once(void **state)
 static int present_unlocked(struct fl_range r, size_t *out_bytes)
 {
     assert_int_equal(region.lock.word, 0);
-    assert_int_equal(fl_lock_acquire_unless_forking(&region.moving), 1); /* nobody has it either */
+    assert_int_equal(fl_lock_acquire_unless_forking(&region.moving), 1); /* and it is free */
     fl_lock_release(&region.moving);
-    assert_true(r.len <= MIB(256)); /* whoever waits for a look does so for short */
+    assert_true(r.len <= MIB(256)); /* a wait for a look is short */
     return fl_sys_linux.present(r, out_bytes);
 }
 
@@ -312,7 +312,7 @@ static void a_confined_process_is_not_asked_for(void **state)
     assert_int_equal(v.unknown_bytes, v.live_bytes + v.table_bytes);
 }
 
-/* The kernel's page of zeros is nobody's memory. */
+/* The kernel's page of zeros is not counted as memory. */
 static void what_was_only_read_is_not_in_memory(void **state)
 {
     static const struct fl_region_config base_pages = {.wait_for_touch = true};

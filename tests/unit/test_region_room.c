@@ -12,7 +12,7 @@ static void a_full_node_gives_way_to_the_next(void **state)
     full[0] = true;
     assert_lies(take_on(0, MIB(4)), 0); /* what is free there serves still */
     assert_lies(take_on(0, MIB(4)), 1);
-    full[1] = true; /* nobody has any: as the kernel will have it */
+    full[1] = true; /* none has room: as the kernel will have it */
     assert_lies(take_on(0, MIB(4)), 0);
     assert_false(fl_region_is_bound() && !wished.strict);
     assert_settled();

@@ -1,4 +1,5 @@
-/* Requests that take huge pages from the stock: clean ones, whole pieces, and what becomes of those that do not move. */
+/* Requests that take huge pages from the stock: clean ones, whole pieces, and what becomes of those
+ * that do not move. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -20,7 +21,7 @@ static void calloc_takes_from_it_and_clears_nothing(void **state)
         return;
     }
     size_t populated = region.populated_bytes;
-    memset(stock_chunk(0), 0xcc, MIB(64)); /* whoever cleared it would take that away */
+    memset(stock_chunk(0), 0xcc, MIB(64)); /* clearing would take that away */
     struct fl_extent *e = take_zeroed(MIB(20));
     assert_true(is_filled(e, 0xcc));
     assert_int_equal(region.populated_bytes, populated);

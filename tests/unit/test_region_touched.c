@@ -282,7 +282,8 @@ static void holes_are_known_beside_what_is_apart(void **state)
     assert_settled();
 }
 
-/* Below a huge page nobody looks, and what was cleared as a whole is known to be there. */
+/* Ranges below a huge page are not looked at, and what was cleared as a whole is known to be
+ * there. */
 static void small_blocks_are_not_looked_at(void **state)
 {
     (void)state;

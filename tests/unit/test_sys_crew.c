@@ -1,5 +1,6 @@
-/* Population by several at once, on the real kernel: what is resident, whose faults they were, what stays behind. The
- * linker wraps fl_guest_start (CMakeLists.txt), so that tests count threads and refuse them. */
+/* Population by several at once, on the real kernel: what is resident, whose faults they were, what
+ * stays behind. The linker wraps fl_guest_start (CMakeLists.txt), so that tests count threads and
+ * refuse them. */
 #include "unit/crew_fixture.h"
 #include "unit/guest_fixture.h"
 
@@ -53,8 +54,8 @@ static void huge_pages_are_filled_as_huge_pages(void **state)
         assert_int_equal(fl_crew_populate(r, 4, kind, NULL), 0);
         long taken = faults(RUSAGE_SELF) - before;
         assert_int_equal(resident(r), r.len);
-        if (fl_page
-                .thp) { /* no two hands at one huge page: beside its fault there is only what a thread's start costs */
+        /* One thread a huge page: beside its fault there is only what a thread's start costs. */
+        if (fl_page.thp) {
             assert_in_range(taken, r.len / fl_page.huge / 2, r.len / fl_page.huge + 200);
         }
         empty(r);
@@ -97,7 +98,7 @@ static void what_is_short_or_may_not_be_shared_is_done_alone(void **state)
     assert_int_equal(fl_crew_populate(r, 4, FL_CREW_ALONE, &used), 0);
     assert_int_equal(used, FL_CREW_ALONE);
     assert_int_equal(fl_crew_populate((struct fl_range){r.base, 0}, 4, FL_CREW_THREADS, NULL), 0);
-    /* a thread that is bound to one CPU has nobody to help it */
+    /* a thread that is bound to one CPU has no helper */
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
     CPU_ZERO(&one);
     CPU_SET((size_t)sched_getcpu(), &one);
@@ -226,7 +227,8 @@ static void nothing_of_a_ring_stays(void **state)
     assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-/* The end of a ring is signalled to the thread that had it: so a program's thread must have none. */
+/* The end of a ring is signalled to the thread that had it: so a program's thread must have
+ * none. */
 static void a_program_s_thread_is_not_interrupted_afterwards(void **state)
 {
     struct fl_range r = map(MIB(SHARED));

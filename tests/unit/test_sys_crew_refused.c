@@ -1,5 +1,5 @@
-/* Who helps to populate where the system refuses: each refusal is made by a seccomp filter, in a child of its own. And
- * what a child has that was forked in the middle of it. */
+/* Who helps to populate where the system refuses: each refusal is made by a seccomp filter, in a
+ * child of its own. And what a child has that was forked in the middle of it. */
 #include "unit/crew_fixture.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ enum { KILLED = 200, POPULATE_WRITE = 23 };
 
 static bool uring_here;
 
-/* `nr` gets `answer`, where its third argument is `third` (any, if negative). The child is of this machine: that the
- * number means what it means here is not looked at. */
+/* `nr` gets `answer`, where its third argument is `third` (any, if negative). The child is of this
+ * machine: that the number means what it means here is not looked at. */
 static void refuse(int nr, unsigned answer, int third)
 {
     struct sock_filter code[] = {

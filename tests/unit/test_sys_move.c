@@ -1,4 +1,5 @@
-/* Huge pages that move without a copy, by the real kernel: what comes along, what is refused, and what is left behind. */
+/* Huge pages that move without a copy, by the real kernel: what comes along, what is refused, and
+ * what is left behind. */
 #include "unit/crew_fixture.h"
 
 #include <dirent.h>
@@ -267,7 +268,7 @@ static void any_user_may(void **state)
     }
 }
 
-/* A filter that kills whoever opens a userfaultfd. */
+/* A filter that kills the thread that opens a userfaultfd. */
 static void begin_confined(void)
 {
     struct sock_filter code[] = {

@@ -1,5 +1,5 @@
-/* What the real kernel tells of single huge pages, before and after fork has shared and writing has split them; that they can
- * be made whole again; and what children do not get. */
+/* What the real kernel tells of single huge pages, before and after fork has shared and writing has
+ * split them; that they can be made whole again; and what children do not get. */
 #include "unit/crew_fixture.h"
 
 #include <errno.h>

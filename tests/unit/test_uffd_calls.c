@@ -1,4 +1,5 @@
-/* Calls from many threads, on the real kernel: whatever the thread is doing, each call is followed by a run. */
+/* Calls from many threads, on the real kernel: whatever the thread is doing, each call is followed
+ * by a run. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
