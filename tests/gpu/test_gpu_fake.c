@@ -1,4 +1,5 @@
-/* The fake driver catches what it is there to catch: each planted bug is reported, and what is right is not. */
+/* The fake driver catches what it is there to catch: each planted bug is reported, and what is
+ * right is not. */
 #include "gpu/gpu_fixture.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* What else the fake driver looks at: contexts, handles, versions, capture, forks, maps of its virtual memory, its own pools, batches. */
+/* What else the fake driver looks at: contexts, handles, versions, capture, forks, maps of its
+ * virtual memory, its own pools, batches. */
 #include "gpu/gpu_fixture.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
-/* A step's plan on the device: what matches it has its place, what does not is served elsewhere, and nobody's bytes are anybody else's. */
+/* A step's plan on the device: what matches it has its place, what does not is served elsewhere,
+ * and no two blocks share bytes. */
 #include "gpu/plan/plan.h"
 #include "gpu/pool_fixture.h"
 
@@ -143,7 +144,8 @@ static void whoever_stays_is_not_overwritten(void)
     gpu_stream_end(s);
 }
 
-/* Two streams, and one's block is used by the other: places are had only where somebody is in order. */
+/* Two streams, and one's block is used by the other: a place is had only where the order is
+ * known. */
 static void streams_do_not_meet(void)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);

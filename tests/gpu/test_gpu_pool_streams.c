@@ -1,4 +1,5 @@
-/* Who may have what another stream freed, and when: the rules S1 to S13 of the pools, each as a test. */
+/* Who may have what another stream freed, and when: the rules S1 to S13 of the pools, each as a
+ * test. */
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>

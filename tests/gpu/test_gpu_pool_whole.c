@@ -1,4 +1,4 @@
-/* What is free becomes whole chunks again, and these go back: whoever's stream freed the parts. */
+/* What is free becomes whole chunks again, and these go back: whichever stream freed the parts. */
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static void all_that_touches_becomes_one(void)
         pool_give(p, x[i], a);
     }
     gpu_wait_all();
-    assert_int_equal(fl_gpu_pool_trim(p, 0, NULL), 0); /* these three are anybody's */
+    assert_int_equal(fl_gpu_pool_trim(p, 0, NULL), 0); /* these three are for any stream */
     gpu_hold(a);
     gpu_fill(a, x[1], size[1], 1);
     pool_give(p, x[1], a);

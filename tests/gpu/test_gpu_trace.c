@@ -1,5 +1,6 @@
-/* The Chrome trace and the table of what is allocated, told by tracks that belong to nobody: when samples are taken, what is written,
- * what happens when the file is slow or refuses. No driver. */
+/* The Chrome trace and the table of what is allocated, told by tracks that belong to no thread:
+ * when samples are taken, what is written, what happens when the file is slow or refuses. No
+ * driver. */
 #include "gpu/driver/driver.h"
 #include "gpu/trace/trace.h"
 #include "unit/cmocka_all.h"
