@@ -1,4 +1,5 @@
-/* When others need memory, what is held free goes back at once: not when it has aged, an hour from now. */
+/* When others need memory, what is held free goes back at once: not when it has aged, an hour from
+ * now. */
 #include "cgroup.h"
 #include "refuse.h"
 #include "run.h"

@@ -1,4 +1,5 @@
-/* The ways to run a victim that the rungs are made of: as nobody, and under a filter like Docker's. */
+/* The ways to run a victim that the rungs are made of: as the user `nobody`, and under a filter
+ * like Docker's. */
 #include "run.h"
 
 #include <unistd.h>
@@ -61,6 +62,6 @@ int main(void)
         cmocka_unit_test(nobody_is_nobody),
         cmocka_unit_test(faultless_serves_each_of_them),
     };
-    FL_SKIP_UNLESS(geteuid() == 0, "test_preload_rungs", "needs root, to become nobody");
+    FL_SKIP_UNLESS(geteuid() == 0, "test_preload_rungs", "needs root, to become `nobody`");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

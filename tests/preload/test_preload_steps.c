@@ -1,5 +1,5 @@
-/* Programs that repeat themselves: declared and detected steps are served from a plan, and no byte of any block is lost, whatever
- * the program does beside. */
+/* Programs that repeat themselves: declared and detected steps are served from a plan, and no byte
+ * of any block is lost, whatever the program does beside. */
 #include "run.h"
 
 #include <stdlib.h>
@@ -44,8 +44,8 @@ static bool may(const char *word)
     return strstr(fl_rung_disabled(), word) == NULL;
 }
 
-/* So many steps are served by a plan, with that share of their requests where it says. How soon the plan is made is the worker's to
- * say, and the machine's load. */
+/* So many steps are served by a plan, with that share of their requests where it says. How soon the
+ * plan is made is the worker's to say, and the machine's load. */
 static void assert_served(const struct fl_run *r, long steps, long permille)
 {
     long hits = figure(r, "plan_hits"), misses = figure(r, "plan_misses");
@@ -102,7 +102,8 @@ static void what_does_not_repeat_is_served_as_ever(void **state)
     (void)run("random", "20", "-", "2");
 }
 
-/* The tables of an arena of 640 MiB are 480 pages. The worker brings them in; how soon is the machine's to say. */
+/* The tables of an arena of 640 MiB are 480 pages. The worker brings them in; how soon is the
+ * machine's to say. */
 static void when_a_plan_begins_no_step_takes_its_faults(void **state)
 {
     enum { FEW = 300 };
