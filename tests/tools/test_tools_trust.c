@@ -193,7 +193,7 @@ static void three_rounds_show_no_difference(void **state)
     assert_says(output.out, "\nwarning:  start-up: ");
 }
 
-/* The child waits for nobody: only its end by the time limit ends it. */
+/* Nothing wakes the child: only its end by the time limit ends it. */
 static void a_time_limit_ends_a_run_and_its_descendants(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void a_time_limit_ends_a_run_and_its_descendants(void **state)
     if (stat != NULL) {
         assert_non_null(fgets(line, sizeof(line), stat));
         fclose(stat);
-        assert_says(line, ") Z"); /* nobody has reaped it yet */
+        assert_says(line, ") Z"); /* not reaped yet */
     }
 }
 

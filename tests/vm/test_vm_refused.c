@@ -1,4 +1,5 @@
-/* Several nodes where the kernel refuses to be told of them, as sandboxes have it; and where it is left to balance them itself. */
+/* Several nodes where the kernel refuses to be told of them, as sandboxes have it; and where it is
+ * left to balance them itself. */
 #include "placed.h"
 
 #include <errno.h>
