@@ -158,7 +158,7 @@ static void steps(void)
     gpu_stream_end(stream);
 }
 
-static void slots_are_written_when_nobody_reads_them(void **state)
+static void slots_are_written_when_they_are_not_read(void **state)
 {
     (void)state;
     gpu_schedules(steps);
@@ -473,7 +473,7 @@ int main(void)
         cmocka_unit_test(blocks_lie_apart_and_inputs_once_a_slot),
         each(what_cannot_be_laid_out_is_refused),
         each(twins_are_one_addition_apart),
-        each(slots_are_written_when_nobody_reads_them),
+        each(slots_are_written_when_they_are_not_read),
         each(who_does_not_begin_is_reported),
         each(each_stream_counts),
         each(a_step_is_as_few_copies_as_pay),

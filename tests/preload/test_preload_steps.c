@@ -70,7 +70,7 @@ static void threads_have_steps_of_their_own(void **state)
     assert_served(run("fixed", "160", "declare", "3"), 300, 995);
 }
 
-static void steps_that_nobody_declares_are_found(void **state)
+static void steps_that_are_not_declared_are_found(void **state)
 {
     (void)state;
     assert_served(run("fixed", "160", "-", "1"), 100, 990);
@@ -130,7 +130,7 @@ int main(void)
         cmocka_unit_test(the_victim_is_right_under_glibc),
         cmocka_unit_test(fixed_steps_are_served_where_they_were),
         cmocka_unit_test(threads_have_steps_of_their_own),
-        cmocka_unit_test(steps_that_nobody_declares_are_found),
+        cmocka_unit_test(steps_that_are_not_declared_are_found),
         cmocka_unit_test(sizes_that_change_together_are_planned_for),
         cmocka_unit_test(one_more_or_less_shifts_nothing),
         cmocka_unit_test(kinds_of_steps_take_turns),

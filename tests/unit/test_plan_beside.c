@@ -61,7 +61,7 @@ static void what_never_repeats_is_planned_in_the_end(void **state)
     loop_over(&usual);
 }
 
-static void an_arena_that_nobody_uses_goes_back_and_comes_again(void **state)
+static void an_unused_arena_goes_back_and_comes_again(void **state)
 {
     (void)state;
     learn();
@@ -372,7 +372,7 @@ static void run(unsigned steps)
     }
 }
 
-static void steps_are_found_where_nobody_declares_them(void **state)
+static void steps_are_found_where_none_is_declared(void **state)
 {
     (void)state;
     run(30);
@@ -394,7 +394,7 @@ static void steps_are_found_where_nobody_declares_them(void **state)
     assert_settled();
 }
 
-static void whoever_declares_steps_is_not_watched(void **state)
+static void a_thread_that_declares_steps_is_not_watched(void **state)
 {
     (void)state;
     run(30);
@@ -437,7 +437,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(when_it_learns_may_be_said),
         cmocka_unit_test(what_never_repeats_is_planned_in_the_end),
-        T(an_arena_that_nobody_uses_goes_back_and_comes_again),
+        T(an_unused_arena_goes_back_and_comes_again),
         T(with_a_block_in_it_an_idle_arena_stays),
         T(under_pressure_it_goes_back_at_once_and_comes_again),
         T(where_memory_is_refused_for_a_while_steps_go_on_without),
@@ -447,8 +447,8 @@ int main(void)
         T(amid_a_step_memory_may_go),
         T(amid_a_planned_request_a_handler_has_no_plan),
         T(handlers_may_allocate_at_any_time),
-        T(steps_are_found_where_nobody_declares_them),
-        T(whoever_declares_steps_is_not_watched),
+        T(steps_are_found_where_none_is_declared),
+        T(a_thread_that_declares_steps_is_not_watched),
         T(a_found_step_may_lose_its_end),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);

@@ -77,7 +77,7 @@ static void ranges_may_be_anything(void **state)
 }
 
 /* The pagemap's entries inside a block are what earlier extents left there. */
-static void stale_entries_mislead_nobody(void **state)
+static void stale_entries_do_not_mislead(void **state)
 {
     (void)state;
     struct fl_extent *part[7];
@@ -400,7 +400,7 @@ static void a_handlers_free_is_done_by_the_next_unlock(void **state)
     neighbours_are_untouched();
 }
 
-static void what_the_kernel_does_not_unmap_is_nobodys_any_more(void **state)
+static void what_the_kernel_does_not_unmap_is_in_no_block_any_more(void **state)
 {
     (void)state;
     struct fl_range was = fl_extent_range(it);
@@ -452,7 +452,7 @@ int main(void)
         T(the_block_around_an_address_is_found),
         T(all_blocks_that_a_range_touches_are_found),
         T(ranges_may_be_anything),
-        T(stale_entries_mislead_nobody),
+        T(stale_entries_do_not_mislead),
         T(a_note_looks_at_few_entries_however_long_the_block),
         T(a_block_that_grew_is_found_from_its_new_end),
         T(free_memory_takes_no_note),
@@ -467,7 +467,7 @@ int main(void)
         T(realloc_gives_up_the_tail_as_new),
         T(who_populates_does_not_touch_what_others_may_have_hidden),
         T(a_handlers_free_is_done_by_the_next_unlock),
-        T(what_the_kernel_does_not_unmap_is_nobodys_any_more),
+        T(what_the_kernel_does_not_unmap_is_in_no_block_any_more),
         T(every_refusal_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

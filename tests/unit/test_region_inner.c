@@ -339,7 +339,7 @@ static void a_range_may_span_blocks_and_gaps(void **state)
     assert_false(fl_extent_is_handled(b) || fl_extent_is_handled(after));
 }
 
-static void after_it_is_closed_what_was_inside_misleads_nobody(void **state)
+static void after_it_is_closed_what_was_inside_does_not_mislead(void **state)
 {
     (void)state;
     struct fl_extent *a = block(8, MIB(2));
@@ -471,7 +471,7 @@ int main(void)
         T(hands_are_noted_in_the_block_and_nowhere_else),
         T(blocks_that_begin_inside_an_earlier_one_are_found),
         T(a_range_may_span_blocks_and_gaps),
-        T(after_it_is_closed_what_was_inside_misleads_nobody),
+        T(after_it_is_closed_what_was_inside_does_not_mislead),
         T(a_handled_block_is_new_memory_again),
         T(what_the_kernel_does_not_renew_is_said),
         T(repair_looks_at_all_of_it_and_beyond),

@@ -204,7 +204,7 @@ static void note_softened(struct fl_range r)
     softened = r;
 }
 
-static void the_kernel_is_told_before_anybody_can_have_it(void **state)
+static void the_kernel_is_told_before_it_is_handed_out(void **state)
 {
     (void)state;
     struct fl_extent *a = take(KIB(512)), *e = take(MIB(5)), *b = take(KIB(64));
@@ -385,7 +385,7 @@ int main(void)
         cmocka_unit_test_setup(in_a_full_cgroup_free_memory_goes_back, each),
         cmocka_unit_test_setup(what_a_request_finds_tight_goes_with_the_next_free, each),
         cmocka_unit_test_setup(what_a_request_purges_itself_is_no_surplus_any_more, each),
-        cmocka_unit_test_setup(the_kernel_is_told_before_anybody_can_have_it, each),
+        cmocka_unit_test_setup(the_kernel_is_told_before_it_is_handed_out, each),
         cmocka_unit_test_setup(less_than_a_huge_page_is_not_worth_a_call, each),
         cmocka_unit_test_setup(with_plenty_left_the_kernel_is_told_nothing, each),
         cmocka_unit_test_setup(a_hollow_lazy_extent_goes_back_whole, each),

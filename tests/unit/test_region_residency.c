@@ -167,7 +167,7 @@ static int present_unlocked(struct fl_range r, size_t *out_bytes)
     return fl_sys_linux.present(r, out_bytes);
 }
 
-static void nobody_waits_for_the_kernel(void **state)
+static void no_call_waits_for_the_kernel(void **state)
 {
     static const struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
     (void)state;
@@ -286,7 +286,7 @@ static void a_hole_in_a_block_is_not_in_memory(void **state)
     }
 }
 
-static void what_nobody_knows_is_not_guessed(void **state)
+static void what_is_unknown_is_not_guessed(void **state)
 {
     (void)state;
     struct fl_extent *e = take(MIB(64));
@@ -385,11 +385,11 @@ int main(void)
         cmocka_unit_test_setup(the_stock_is_told_apart, each),
         cmocka_unit_test_setup(tables_are_told, each),
         cmocka_unit_test_setup(each_extent_counts_once, each),
-        cmocka_unit_test_setup(nobody_waits_for_the_kernel, each),
+        cmocka_unit_test_setup(no_call_waits_for_the_kernel, each),
         cmocka_unit_test_setup(the_walk_goes_on_in_what_is_there_by_then, each),
         cmocka_unit_test_setup(mincore_tells_the_same, each),
         cmocka_unit_test_setup(a_hole_in_a_block_is_not_in_memory, each),
-        cmocka_unit_test_setup(what_nobody_knows_is_not_guessed, each),
+        cmocka_unit_test_setup(what_is_unknown_is_not_guessed, each),
         cmocka_unit_test_setup(a_confined_process_is_not_asked_for, each),
         cmocka_unit_test_setup(what_was_only_read_is_not_in_memory, each),
         cmocka_unit_test_setup(what_is_divided_is_told_by_its_blocks, each),

@@ -70,7 +70,7 @@ static size_t populated_in_window(void)
 }
 
 /* Its block would come in by base pages. */
-static void what_nobody_has_touched_is_not_split_off(void **state)
+static void what_is_untouched_is_not_split_off(void **state)
 {
     (void)state;
     region.config.wait_for_touch = true;
@@ -445,7 +445,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(holes_wait_for_their_touch, blocks_begin),
         cmocka_unit_test_setup(filling_holes_brings_nothing_else_in, blocks_begin),
-        cmocka_unit_test_setup(what_nobody_has_touched_is_not_split_off, blocks_begin),
+        cmocka_unit_test_setup(what_is_untouched_is_not_split_off, blocks_begin),
         cmocka_unit_test_setup(fringes_are_looked_at_once_each, blocks_begin),
         cmocka_unit_test_setup(steps_longer_than_the_age_keep_their_pieces, blocks_begin),
         cmocka_unit_test_setup(what_grows_over_a_hole_pays_once_for_each, blocks_begin),

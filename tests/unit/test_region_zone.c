@@ -214,7 +214,7 @@ static void what_is_expected_is_put_where_the_thread_runs(void **state)
     assert_settled();
 }
 
-static void somebody_who_waits_gets_a_page_of_his_node(void **state)
+static void a_waiting_thread_gets_a_page_of_its_node(void **state)
 {
     (void)state;
     if (!stock_begin(&(struct fl_region_config){.huge = true, .first_touch = true})) {
@@ -295,7 +295,7 @@ int main(void)
         cmocka_unit_test(what_is_idle_on_one_node_goes_before_another_grows),
         cmocka_unit_test(what_a_node_has_free_itself_is_used_first),
         cmocka_unit_test(what_is_expected_is_put_where_the_thread_runs),
-        cmocka_unit_test(somebody_who_waits_gets_a_page_of_his_node),
+        cmocka_unit_test(a_waiting_thread_gets_a_page_of_its_node),
         cmocka_unit_test(what_lies_on_each_node_can_be_told),
         cmocka_unit_test(one_node_has_one_zone),
     };

@@ -126,7 +126,7 @@ static void helpers_are_fewer_than_the_cpus(void **state)
     assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void a_refusal_is_passed_on_and_nobody_works_on(void **state)
+static void a_refusal_is_passed_on_and_ends_the_work(void **state)
 {
     struct fl_range r = map(MIB(SHARED));
     (void)state;
@@ -282,7 +282,7 @@ int main(void)
         cmocka_unit_test(helpers_take_faults_off_the_caller),
         cmocka_unit_test(what_is_short_or_may_not_be_shared_is_done_alone),
         cmocka_unit_test(helpers_are_fewer_than_the_cpus),
-        cmocka_unit_test(a_refusal_is_passed_on_and_nobody_works_on),
+        cmocka_unit_test(a_refusal_is_passed_on_and_ends_the_work),
         cmocka_unit_test(memory_that_may_not_be_written_is_refused),
         cmocka_unit_test(without_a_thread_the_caller_does_it),
         cmocka_unit_test(signals_stay_as_they_are),

@@ -216,7 +216,7 @@ static void descriptors_are_open_while_it_lasts(void **state)
     assert_int_equal(fl_sys_linux.unmap(to), 0);
 }
 
-static void somebody_else_s_registration_is_left_alone(void **state)
+static void another_registration_is_left_alone(void **state)
 {
     (void)state;
     struct fl_range to = map(MIB(2));
@@ -318,7 +318,7 @@ int main(void)
         cmocka_unit_test(what_a_child_shares_does_not_move),
         cmocka_unit_test(a_piece_of_two_maps_is_refused),
         cmocka_unit_test(descriptors_are_open_while_it_lasts),
-        cmocka_unit_test(somebody_else_s_registration_is_left_alone),
+        cmocka_unit_test(another_registration_is_left_alone),
         cmocka_unit_test(any_user_may),
         cmocka_unit_test(a_program_that_has_confined_itself_is_asked_for_nothing),
     };

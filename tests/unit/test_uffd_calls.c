@@ -38,7 +38,7 @@ static int open_nothing(const char *path, bool writable, int *out_fd)
     return fl_events_linux.counter(out_fd);
 }
 
-static int tell_nobody(int fd, const char *text, size_t len)
+static int tell_nothing(int fd, const char *text, size_t len)
 {
     (void)fd;
     (void)text;
@@ -120,6 +120,6 @@ int main(void)
     region_begin(NULL);
     fl_sys.now_ns = fl_sys_linux.now_ns;
     fl_events.open = open_nothing;
-    fl_events.tell = tell_nobody;
+    fl_events.tell = tell_nothing;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -310,7 +310,7 @@ static int call_in_child(void)
     return (int)fake_events.wakes;
 }
 
-static void a_child_signals_nobody(void **state)
+static void a_child_signals_no_thread(void **state)
 {
     (void)state;
     worker_start();
@@ -337,7 +337,7 @@ int main(void)
         TEST(a_source_that_is_of_no_use_is_closed),
         TEST(an_interrupted_poll_goes_on),
         TEST(without_a_descriptor_to_wake_it_nothing_is_watched),
-        TEST(a_child_signals_nobody),
+        TEST(a_child_signals_no_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
