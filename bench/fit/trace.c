@@ -13,21 +13,14 @@
  * and after its last. Forked children record nothing. State: one buffer and a descriptor, under one
  * lock.
  * Needs glibc: serves by its __libc_ names, so that no request comes before we know whom to ask. */
-#include <errno.h>
+#include "recorder.h"
+
 #include <fcntl.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-extern void *__libc_malloc(size_t n);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *p, size_t n);
-extern void *__libc_memalign(size_t align, size_t n);
-extern void __libc_free(void *p);
 
 struct record {
     uint64_t addr;
@@ -163,24 +156,4 @@ void *realloc(void *p, size_t n)
 void *memalign(size_t align, size_t n)
 {
     return born(__libc_memalign(align, n), n);
-}
-
-void *aligned_alloc(size_t align, size_t n)
-{
-    return memalign(align, n);
-}
-
-int posix_memalign(void **out, size_t align, size_t n)
-{
-    if (align < sizeof(void *) || (align & (align - 1)) != 0) {
-        return EINVAL;
-    }
-    int saved = errno;
-    void *p = memalign(align, n);
-    errno = saved;
-    if (p == NULL) {
-        return ENOMEM;
-    }
-    *out = p;
-    return 0;
 }

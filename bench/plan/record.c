@@ -16,22 +16,15 @@
  * answers them itself. Forked children record nothing; a program that they start does. State: one
  * buffer and a table, under one lock.
  * Needs glibc: serves by its __libc_ names, so that no request comes before we know whom to ask. */
-#include <errno.h>
+#include "recorder.h"
+
 #include <fcntl.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-extern void *__libc_malloc(size_t n);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *p, size_t n);
-extern void *__libc_memalign(size_t align, size_t n);
-extern void __libc_free(void *p);
 
 enum kind { MALLOC, CALLOC, ALIGNED, REALLOC, FREE, FOREIGN, MARK };
 
@@ -242,26 +235,6 @@ void *realloc(void *p, size_t n)
 void *memalign(size_t align, size_t n)
 {
     return born(__libc_memalign(align, n), n, ALIGNED);
-}
-
-void *aligned_alloc(size_t align, size_t n)
-{
-    return memalign(align, n);
-}
-
-int posix_memalign(void **out, size_t align, size_t n)
-{
-    if (align < sizeof(void *) || (align & (align - 1)) != 0) {
-        return EINVAL;
-    }
-    int saved = errno;
-    void *p = memalign(align, n);
-    errno = saved;
-    if (p == NULL) {
-        return ENOMEM;
-    }
-    *out = p;
-    return 0;
 }
 
 /* The next library's would look for its own blocks, as where a program was linked with jemalloc.
