@@ -1,21 +1,7 @@
 /* What is free becomes whole chunks again, and these go back: whichever stream freed the parts. */
-#include "gpu/pool_fixture.h"
+#include "gpu/two_streams.h"
 
 #include <errno.h>
-
-static void *a, *b;
-
-static void begin(void)
-{
-    a = gpu_stream();
-    b = gpu_stream();
-}
-
-static void finish(void)
-{
-    gpu_stream_end(a);
-    gpu_stream_end(b);
-}
 
 /* Free blocks of one stream with safe ones between and around them become one, all of them. */
 static void all_that_touches_becomes_one(void)

@@ -2,6 +2,7 @@
  * others took; the first does the worker's jobs too. For TSan, and for the invariants, which are
  * looked at all the while. The fake kernel is quiet: it adds no order of its own; pages move by the
  * real one, where it can. */
+#include "prop/quiet_fake.h"
 #include "prop/seed.h"
 #include "region/internal.h"
 #include "unit/cmocka_all.h"
@@ -202,15 +203,7 @@ static void four_threads_share_a_region(void **state)
                                       .rung = seed / 2 % 4 == 0 ? FL_RUNG_REMAP : FL_RUNG_MOVE};
     pthread_t t[THREADS];
     (void)state;
-    fake_install();
-    fake.quiet = true;
-    fake.pretend_populate = true;
-    fl_sys.move_begin = fl_sys_linux.move_begin;
-    fl_sys.move_pages = fl_sys_linux.move_pages;
-    fl_sys.move_end = fl_sys_linux.move_end;
-    fl_sys.find_split = fl_sys_linux.find_split;
-    fl_sys.survey = fl_sys_linux.survey;
-    fl_sys.advise = fl_sys_linux.advise;
+    install_quiet_fake();
     assert_int_equal(fl_region_start(&region, &config), 0);
     for (uintptr_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, work, (void *)(i + 1)), 0);

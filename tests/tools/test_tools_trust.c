@@ -19,13 +19,6 @@ static struct fl_output output;
 /* A shell script; $0 is faultstat, $1 a folder that is there. */
 #define SHELL(script) RUN("sh", "-c", script, FL_FAULTSTAT, fl_child_folder)
 
-static void assert_says(const char *text, const char *wanted)
-{
-    if (strstr(text, wanted) == NULL) {
-        fail_msg("'%s' is not in:\n%s", wanted, text);
-    }
-}
-
 /* Every run's reported number `n`, which must be `wanted`, and how many runs there were. */
 static size_t runs_that_reported(const char *json, double wanted)
 {

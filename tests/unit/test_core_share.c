@@ -1,36 +1,7 @@
 /* What ranks leave each other, and what is remembered between two looks. */
-#include "core/core.h"
-#include "unit/cmocka_all.h"
-#include "unit/fake_sys.h"
+#include "unit/memory_fixture.h"
 
 #include <stdio.h>
-
-#define GIB(n) ((uint64_t)(n) << 30)
-
-static struct fl_memory_scratch scratch;
-
-static int each(void **state)
-{
-    (void)state;
-    fake_install();
-    scratch = (struct fl_memory_scratch){.ranks = 0};
-    return 0;
-}
-
-/* By what was found, where that may be. */
-static struct fl_memory look_again(void)
-{
-    struct fl_memory m;
-
-    fl_memory_look(&m, &scratch);
-    return m;
-}
-
-static struct fl_memory look(void)
-{
-    scratch.looks = 0;
-    return look_again();
-}
 
 /* Half of each total stays for all; what is above is divided. What can be taken at all is not. */
 static void ranks_divide_what_is_taken_unasked(void **state)

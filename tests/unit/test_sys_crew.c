@@ -4,7 +4,6 @@
 #include "unit/crew_fixture.h"
 #include "unit/guest_fixture.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -193,19 +192,6 @@ static void signals_stay_as_they_are(void **state)
     sigemptyset(&before);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
     assert_int_equal(fl_sys_linux.unmap(r), 0);
-}
-
-static unsigned descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    unsigned n = 0;
-
-    assert_non_null(d);
-    while (readdir(d) != NULL) {
-        n++;
-    }
-    closedir(d);
-    return n;
 }
 
 static void nothing_of_a_ring_stays(void **state)

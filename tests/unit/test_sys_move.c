@@ -2,7 +2,6 @@
  * what is left behind. */
 #include "unit/crew_fixture.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -180,19 +179,6 @@ static void a_piece_of_two_maps_is_refused(void **state)
     assert_int_equal(move(part(from, MIB(2), MIB(2)), part(to, MIB(2), MIB(2)), &moved), 0);
     assert_true(is_full_of(to, 0x5a));
     unmap(from, to);
-}
-
-static unsigned descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    unsigned n = 0;
-
-    assert_non_null(d);
-    while (readdir(d) != NULL) {
-        n++;
-    }
-    closedir(d);
-    return n;
 }
 
 static void descriptors_are_open_while_it_lasts(void **state)
