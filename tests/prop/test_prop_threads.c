@@ -4,7 +4,8 @@
  * real one, where it can. */
 #include "prop/quiet_fake.h"
 #include "prop/seed.h"
-#include "region/internal.h"
+#include "region/lock.h"
+#include "region/region.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
 
@@ -200,7 +201,8 @@ static void four_threads_share_a_region(void **state)
                                       .stock = (size_t)8 << 20,
                                       .shelf_from = 1,
                                       .populate_by_touch = seed % 2,
-                                      .rung = seed / 2 % 4 == 0 ? FL_RUNG_REMAP : FL_RUNG_MOVE};
+                                      .method =
+                                          seed / 2 % 4 == 0 ? FL_METHOD_REMAP : FL_METHOD_MOVE};
     pthread_t t[THREADS];
     (void)state;
     install_quiet_fake();

@@ -1,5 +1,6 @@
 /* What happens beside steps: threads end, memory is short, children are forked, handlers run; and
  * steps that are not declared. */
+#include "region/lock.h"
 #include "unit/plan_fixture.h"
 
 #include <pthread.h>
