@@ -105,8 +105,8 @@ static void want_report(int signal)
 {
     (void)signal;
     atomic_store(&report_wanted, true);
-    atomic_store(&fl_runtime.region.wants_worker,
-                 true); /* the next large request or free calls it */
+    /* The next large request or free calls it. */
+    atomic_store(&fl_runtime.region.wants_worker, true);
 }
 
 /* The worker has a table of descriptors of its own: the program's standard error by its name. */
@@ -279,7 +279,7 @@ void fl_report_start(char *const env[])
     }
 }
 
-/* Fewer large requests are no loop that anybody would want a plan of. */
+/* Fewer large requests make no loop that is worth a plan. */
 enum { WORTH_A_PLAN = 64 };
 
 /* Plans are off; NULL: they are on. */

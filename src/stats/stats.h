@@ -145,7 +145,7 @@ struct fl_stats_gpus {
     } gpu[FL_STATS_GPUS];
 };
 
-/* One writer; anybody may read. */
+/* One writer, any number of readers. */
 static inline void fl_stats_add(_Atomic uint64_t *counter, uint64_t n)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,

@@ -1,4 +1,5 @@
-/* Small requests go to whatever allocator follows, large ones to us. Who has what, the allocators tell themselves. */
+/* Small requests go to whatever allocator follows, large ones to us. Who has what, the allocators
+ * tell themselves. */
 #include "run.h"
 
 #include <stdlib.h>

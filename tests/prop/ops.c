@@ -33,7 +33,8 @@ static uint64_t *word(uintptr_t addr)
     return (uint64_t *)addr;
 }
 
-/* A stamp at both ends of each page; of a lazy extent every eighth huge page is left out, so some stay sparse. */
+/* A stamp at both ends of each page; of a lazy extent every eighth huge page is left out, so some
+ * stay sparse. */
 static bool is_stamped(const struct slot *s, size_t at)
 {
     return !s->lazy || s->stamp % 2 != 0 || (at >> 21) % 8 != 0;

@@ -1,6 +1,8 @@
-/* Four threads on one region: each takes, stamps, resizes, moves, purges, forks, and frees what others took; the first does the
- * worker's jobs too. For TSan, and for the invariants, which are looked at all the while. The fake kernel is quiet: it adds
- * no order of its own; pages move by the real one, where it can. */
+/* Four threads on one region: each takes, stamps, resizes, moves, purges, forks, and frees what
+ * others took; the first does the worker's jobs too. For TSan, and for the invariants, which are
+ * looked at all the while. The fake kernel is quiet: it adds no order of its own; pages move by the
+ * real one, where it can. */
+#include "prop/quiet_fake.h"
 #include "prop/seed.h"
 #include "region/lock.h"
 #include "region/region.h"
@@ -19,7 +21,7 @@ enum { THREADS = 4, OWN = 8, BOXES = 16 };
 
 static struct fl_region region;
 static uint64_t seed;
-static _Atomic(struct fl_extent *) box[BOXES]; /* handed over, for whoever empties it to free */
+static _Atomic(struct fl_extent *) box[BOXES]; /* handed over: the thread that empties it frees */
 
 static uint64_t *last_word(const struct fl_extent *e)
 {
@@ -67,7 +69,7 @@ static struct fl_extent *take(struct fl_cache *c, uint64_t r)
     return e;
 }
 
-/* Whoever has it, has it at `*mine`; nothing is lost on the way. */
+/* Its owner has it at `*mine`; nothing is lost on the way. */
 static void move(struct fl_extent **mine, size_t more)
 {
     uint64_t was = *(uint64_t *)(*mine)->base, last = *last_word(*mine);
@@ -203,15 +205,7 @@ static void four_threads_share_a_region(void **state)
                                           seed / 2 % 4 == 0 ? FL_METHOD_REMAP : FL_METHOD_MOVE};
     pthread_t t[THREADS];
     (void)state;
-    fake_install();
-    fake.quiet = true;
-    fake.pretend_populate = true;
-    fl_sys.move_begin = fl_sys_linux.move_begin;
-    fl_sys.move_pages = fl_sys_linux.move_pages;
-    fl_sys.move_end = fl_sys_linux.move_end;
-    fl_sys.find_split = fl_sys_linux.find_split;
-    fl_sys.survey = fl_sys_linux.survey;
-    fl_sys.advise = fl_sys_linux.advise;
+    install_quiet_fake();
     assert_int_equal(fl_region_start(&region, &config), 0);
     for (uintptr_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, work, (void *)(i + 1)), 0);

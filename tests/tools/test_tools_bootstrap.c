@@ -80,8 +80,8 @@ static double error_of(struct weather *w, size_t at, size_t runs, uint64_t *stat
     }
 }
 
-/* Fill `rows` samples of n as faultstat compare would: each round begins with another row. Row 0 has
- * the mean 1, the others `mean`. */
+/* Fill `rows` samples of n as faultstat compare would: each round begins with another row. Row 0
+ * has the mean 1, the others `mean`. */
 static void draw(double value[][FL_SAMPLES_MOST], size_t rows, size_t n, double mean, double sd,
                  enum noise noise, uint64_t *state)
 {
@@ -263,7 +263,8 @@ static void pairs_are_ranked_exactly(void **state)
     assert_true(interval.low == -1);
     assert_true(fl_signed_rank_ratio(own, one, 6, 0.95, &interval));
     assert_true(fabs(interval.low - 1) < 1e-9 && fabs(interval.high / 32 - 1) < 1e-9);
-    /* ... so the fourth of 0, 0.5, 1, 1, 1.5 is 1, and the ninth of 0, .5, 1, 1, 1.5, 1.5, 2, 2, 2. */
+    /* ... so the fourth of 0, 0.5, 1, 1, 1.5 is 1, and the ninth of 0, .5, 1, 1, 1.5, 1.5, 2, 2,
+     * 2. */
     assert_true(fl_signed_rank_ratio(own, one, 8, 0.95, &interval));
     assert_true(fabs(interval.low - 2) < 1e-9);
     assert_true(fl_signed_rank_ratio(own, one, 10, 0.95, &interval));

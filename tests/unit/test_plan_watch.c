@@ -1,4 +1,5 @@
-/* A thread that has no steps is watched less and less, and its steps are found when they come; what it takes to watch goes when it ends. */
+/* A thread that has no steps is watched less and less, and its steps are found when they come; what
+ * it takes to watch goes when it ends. */
 #include "plan/learn/stream.h"
 #include "unit/plan_fixture.h"
 
@@ -181,7 +182,8 @@ static void threads_leave_nothing(void **state)
     assert_true(there() - before <= KIB(8));
 }
 
-/* A loop of six sizes, more than a thread's cache holds, is too short for a step, however long it is followed. */
+/* A loop of six sizes, more than a thread's cache holds, is too short for a step, however long it
+ * is followed. */
 static void a_loop_that_is_no_step_is_let_alone(void **state)
 {
     (void)state;
@@ -250,8 +252,8 @@ static void have_a_turn(void)
     swap_blocks(0);
 }
 
-/* Two threads that free each other's blocks, and neither has steps any more: what one of them was told by
- * the other is no news for that one. */
+/* Two threads that free each other's blocks, and neither has steps any more: what one of them was
+ * told by the other is no news for that one. */
 static void steps_do_not_come_of_each_other(void **state)
 {
     enum { TURNS = 100 };

@@ -38,9 +38,9 @@ static int note_woken(_Atomic uint32_t *word, int n)
     return 0;
 }
 
-/* A release wakes one of those that sleep, and a fork may have the lock before that one comes to it:
- * the others sleep on, and the word does not tell of them. Under a stream's lock that would be for
- * ever, since fork waits for that. */
+/* A release wakes one of those that sleep, and a fork may have the lock before that one comes to
+ * it: the others sleep on, and the word does not tell of them. Under a stream's lock that would be
+ * for ever, since fork waits for that. */
 static void a_fork_wakes_all_that_wait(void **state)
 {
     (void)state;

@@ -5,7 +5,8 @@
 #include "faultstat/watch.h"
 
 /* X(symbol, JSON key, heading of a column, decimals, shown in compare: 's' when the program marks
- *   steps, 'p' when it does not, 'b' both, 'n' both when nodes were read, 'm' both when a run had several processes, '-' neither) */
+ *   steps, 'p' when it does not, 'b' both, 'n' both when nodes were read, 'm' both when a run had
+ *   several processes, '-' neither) */
 #define FL_METRICS(X)                                                                              \
     X(STEP_MS, "step_ms", "step ms", 2, 's')                                                       \
     X(STEP_FAULTS, "step_faults", "faults/step", 0, 's')                                           \

@@ -3,11 +3,13 @@
  *   victim_tracer MODE PID TID SEEN
  *
  * hold: keeps the thread stopped where it would sleep. kill: ends it there.
- * hold_in, kill_in: the same as it enters a kind of system call that is not in SEEN, futex apart. A kind is the call's
- * number and, of calls that are many in one, what it is to do: "28:11"; SEEN has a comma before and behind each.
- * slow: stops it for a while, again and again. stop: stops and continues the whole process, then its group, by signals.
- * Says "ready" on stdout when the thread may be counted on to be in its state (hold, kill) or is followed; on stderr what
- * was done and in which call. Ends when the thread does. */
+ * hold_in, kill_in: the same as it enters a kind of system call that is not in SEEN, futex apart. A
+ * kind is the call's number and, of calls that are many in one, what it is to do: "28:11"; SEEN has
+ * a comma before and behind each.
+ * slow: stops it for a while, again and again. stop: stops and continues the whole process, then
+ * its group, by signals. Says "ready" on stdout when the thread may be counted on to be in its
+ * state (hold, kill) or is followed; on stderr what was done and in which call. Ends when the
+ * thread does. */
 #include "victim.h"
 
 #include <signal.h>
@@ -161,7 +163,8 @@ static void slow(void)
     } while (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 && wait_for_stop(&signal));
 }
 
-/* As `kill -STOP` and `kill -CONT` with the thread's number, which the kernel takes for the whole process. */
+/* As `kill -STOP` and `kill -CONT` with the thread's number, which the kernel takes for the whole
+ * process. */
 static void stop_and_continue(void)
 {
     for (int i = 0; i < STOPS && getppid() == pid; i++) {
