@@ -212,6 +212,7 @@ bool fl_carve_map(struct fl_region *r, struct fl_grant *g)
     if (!fl_carve_wants_map(g)) {
         return true;
     }
+    fl_repair_want(r);
     int rc = map(r, g);
     if (rc == 0 && fl_extent_reserve(r, 2) == 0) { /* for what is new on both sides */
         return true;

@@ -289,6 +289,11 @@ void fl_hands_shrink(struct fl_region *r, struct fl_extent *e, size_t len);
 
 /* After fork(2), in the parent. */
 void fl_repair_begin(struct fl_region *r);
+/* With config.collapse, else nothing: memory comes that the worker is to make huge. Lock: region. */
+void fl_repair_want(struct fl_region *r);
+/* Likewise: huge pages into `fresh`, where nothing is yet. A collapse clears what is not there of
+ * one, as a fault does. What it refuses is left as it is, but for a base page. No lock held. */
+void fl_repair_bring(const struct fl_region *r, struct fl_range fresh);
 /* Is all of that huge page there, and half of it the process's own? No lock held. */
 bool fl_repair_is_worth_it(struct fl_range huge);
 void fl_rezero_start(struct fl_region *r);

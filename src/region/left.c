@@ -55,7 +55,7 @@ static bool may_be_sparse(const struct fl_region *r, size_t len)
     const struct fl_region_config *c = &r->config;
 
     return len >= SPARSE_FROM_HUGE * fl_page.huge && c->wait_for_touch && !c->first_touch &&
-           c->huge && c->limit == 0 && !fl_sys_is_confined();
+           fl_config_faults_huge(c) && c->limit == 0 && !fl_sys_is_confined();
 }
 
 /* A touch of a huge page costs a hundred times as much as a base page's, and holds 512 times as
@@ -100,12 +100,12 @@ static bool base_pages_wait(const struct fl_region *r, size_t bytes, size_t len)
 
 bool fl_left_is_usual(const struct fl_region *r)
 {
-    return r->config.wait_for_touch && !r->config.first_touch && r->config.huge;
+    return r->config.wait_for_touch && !r->config.first_touch && fl_config_faults_huge(&r->config);
 }
 
 bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len)
 {
-    bool huge = r->config.huge && !fl_supply_is_crawling(r);
+    bool huge = fl_config_faults_huge(&r->config) && !fl_supply_is_crawling(r);
 
     return may_wait(r, g) && (huge || base_pages_wait(r, len, len));
 }

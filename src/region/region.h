@@ -103,10 +103,12 @@ struct fl_touch {
 /* See repair.c. Lock: region. */
 struct fl_repair {
     bool active;
+    bool forked;         /* pages may be shared with a child */
     unsigned begun;      /* how often: a look that was under way at the last time is void */
     _Atomic bool wanted; /* populated in base pages, see supply.c: any thread. Relaxed: a hint */
     uintptr_t cursor;    /* how far this look at the window has come */
     size_t repaired;     /* bytes, in this look */
+    size_t refused;      /* collapses that the kernel refuses for good, in this look */
     size_t left;         /* huge pages seen that are shared or split still, in this look */
     uint64_t rest_ns, quiet_ns;
 };
@@ -148,7 +150,8 @@ struct fl_region_config {
     size_t eager_max;  /* bytes; larger requests are lazy. 0: an eighth of what is available */
     size_t shelf_from; /* bytes in use, below which nothing waits on shelves; 0: 128 MiB */
     size_t limit;      /* bytes held populated at most; 0: what fl_memory_look says is left */
-    bool huge;         /* advise huge pages */
+    bool huge;         /* memory may be in huge pages: it is advised */
+    bool collapse;     /* with huge: none come by page fault, the worker makes them; see repair.c */
     bool first_touch;  /* large requests get their pages where they are touched, by the worker */
     bool verbose;      /* say what happens rarely and should be known */
     bool populate_by_touch; /* without MADV_POPULATE_WRITE */
@@ -157,6 +160,12 @@ struct fl_region_config {
      * see left.c. False: before it is handed out. */
     bool wait_for_touch;
 };
+
+/* Does a page fault, or a population, bring a huge page? */
+static inline bool fl_config_faults_huge(const struct fl_region_config *c)
+{
+    return c->huge && !c->collapse;
+}
 
 struct fl_region {
     /* What each request and free reads: a cache line that is seldom written. */

@@ -1,9 +1,11 @@
 /* Huge pages that copy-on-write split after fork(2) become whole again, beside the program, once it has rewritten them.
+ * With FAULTLESS_THP=collapse what comes in base pages becomes huge in the same way.
  *
  * What the parent writes while a child shares it the kernel copies in base pages, and leaves it so. The worker looks for such
  * places and collapses them (MADV_COLLAPSE, which copies): a huge page of which half is the parent's own again, so that a child
  * that lives for long does not make us hold more than twice what was rewritten. It ends when nothing is shared or split any
- * more, or when nothing has changed for some minutes.
+ * more, or when nothing has changed for some minutes. Only what is wholly in memory is collapsed, so no more is held. Huge
+ * pages by collapse are waited for until some minutes have passed without any: new memory is touched when the program likes.
  * State: r->repair, under the region lock. */
 #include "region/internal.h"
 
@@ -16,14 +18,14 @@ static const size_t batch = (size_t)64 << 20; /* bytes looked at, and collapsed,
 
 /* What a look at the window has come to so far. */
 struct tally {
-    size_t repaired, left; /* as in struct fl_repair */
+    size_t repaired, refused, left; /* as in struct fl_repair */
 };
 
 static void start(struct fl_region *r)
 {
     r->repair.active = true;
     r->repair.begun++;
-    r->repair.cursor = r->repair.repaired = r->repair.left = 0;
+    r->repair.cursor = r->repair.repaired = r->repair.refused = r->repair.left = 0;
     r->repair.quiet_ns = 0;
     r->repair.rest_ns = rest_least;
 }
@@ -32,7 +34,31 @@ void fl_repair_begin(struct fl_region *r)
 {
     if (r->config.huge && r->populated_bytes >= FL_WORKER_FROM) {
         start(r);
+        r->repair.forked = true;
         atomic_store(&r->wants_worker, true);
+    }
+}
+
+void fl_repair_want(struct fl_region *r)
+{
+    if (!r->config.collapse) {
+        return;
+    }
+    if (r->repair.active) {
+        r->repair.quiet_ns = 0;
+        r->repair.rest_ns = rest_least;
+    } else if (r->populated_bytes >= FL_WORKER_FROM) {
+        atomic_store_explicit(&r->repair.wanted, true, memory_order_relaxed);
+        atomic_store(&r->wants_worker, true);
+    }
+}
+
+void fl_repair_bring(const struct fl_region *r, struct fl_range fresh)
+{
+    for (size_t done = 0; r->config.collapse && done < fresh.len; done += fl_page.huge) {
+        struct fl_range huge = {fresh.base + done, fl_page.huge};
+        (void)fl_sys.populate((struct fl_range){huge.base, fl_page.base});
+        (void)fl_sys.advise(huge, FL_ADVICE_COLLAPSE);
     }
 }
 
@@ -107,6 +133,7 @@ static void collapse(struct fl_region *r, struct tally *t, struct fl_range run)
         if (run.len > fl_page.huge) {
             rc = collapse_once(r, t, (struct fl_range){at, fl_page.huge});
         }
+        t->refused += rc == -EINVAL;
         t->left += rc != 0 && rc != -EINVAL; /* none to be had now, or this one is busy */
     }
 }
@@ -148,7 +175,17 @@ static void mend_batch(struct fl_region *r, struct tally *t, struct fl_range run
         mend(r, t, split);
         rest = (struct fl_range){fl_range_end(split), fl_range_end(rest) - fl_range_end(split)};
     }
-    note_shared(t, run);
+    if (r->repair.forked) {
+        note_shared(t, run);
+    }
+}
+
+/* Of what the program has not touched yet; unless the kernel refuses to collapse anything. */
+static bool more_may_come(const struct fl_region *r)
+{
+    bool never_any = __atomic_load_n(&r->stats.repair_bytes, __ATOMIC_RELAXED) == 0;
+
+    return r->config.collapse && !(never_any && r->repair.refused != 0);
 }
 
 /* After a look at all of the window. */
@@ -159,8 +196,9 @@ static uint64_t end_of_pass(struct fl_region *r)
     p->quiet_ns = p->repaired != 0 ? 0 : p->quiet_ns + p->rest_ns;
     p->rest_ns = p->repaired != 0 ? rest_least : p->rest_ns * 2;
     p->rest_ns = p->rest_ns < rest_most ? p->rest_ns : rest_most;
-    p->active = (p->left != 0 || p->repaired != 0) && p->quiet_ns < patience;
-    p->cursor = p->repaired = p->left = 0;
+    p->active = (p->left != 0 || p->repaired != 0 || more_may_come(r)) && p->quiet_ns < patience;
+    p->forked &= p->active;
+    p->cursor = p->repaired = p->refused = p->left = 0;
     return p->active ? p->rest_ns : UINT64_MAX;
 }
 
@@ -172,7 +210,7 @@ static uint64_t repair_forked(struct fl_region *r)
     }
     bool active = r->repair.active && r->seeded;
     unsigned begun = r->repair.begun;
-    struct tally t = {r->repair.repaired, r->repair.left};
+    struct tally t = {r->repair.repaired, r->repair.refused, r->repair.left};
     uintptr_t on = fl_range_end(r->window.all);
     struct fl_range run = {0, 0};
     if (active) {
@@ -189,6 +227,7 @@ static uint64_t repair_forked(struct fl_region *r)
     if (begun == r->repair.begun) { /* else all is to be looked at: a fork has shared it anew */
         r->repair.cursor = on;
         r->repair.repaired = t.repaired;
+        r->repair.refused = t.refused;
         r->repair.left = t.left;
     }
     fl_region_unlock(r);

@@ -239,6 +239,7 @@ static size_t fill_steps(struct fl_region *r, struct fl_range all)
     while (done < all.len) {
         struct fl_range piece = {all.base + done, fl_min(step, all.len - done)};
         uint64_t began = fl_sys.now_ns();
+        fl_repair_bring(r, piece);
         if (fl_supply_populate(r, piece, fill_step) != 0) {
             break;
         }
