@@ -155,13 +155,24 @@ static _Noreturn void child(const struct fl_how *how, const char *program, char 
     _exit(EXEC_FAILED);
 }
 
+/* A program that hangs is killed. On a machine with more to do than processors it gets more time. */
+static int patience(int seconds)
+{
+    enum { MOST = 4 };
+    double load = 0;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int times = getloadavg(&load, 1) == 1 && processors > 0 ? (int)(load / (double)processors) : 1;
+
+    return seconds * (times < 1 ? 1 : times > MOST ? MOST : times);
+}
+
 static void wait_for(struct fl_run *r, pid_t pid, int seconds)
 {
     int status, fd = pidfd_open(pid, 0);
     struct pollfd p = {.fd = fd, .events = POLLIN};
 
     assert_true(fd >= 0);
-    if (poll(&p, 1, seconds * 1000) == 0) {
+    if (poll(&p, 1, patience(seconds) * 1000) == 0) {
         r->timed_out = true;
         kill(pid, SIGKILL);
     }
