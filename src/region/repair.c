@@ -202,7 +202,13 @@ static uint64_t end_of_pass(struct fl_region *r)
     return p->active ? p->rest_ns : UINT64_MAX;
 }
 
-static uint64_t repair_forked(struct fl_region *r)
+/* Where memory is short what is free is the kernel's to take: a copy of it would be ours again. */
+static bool must_wait(const struct fl_region *r)
+{
+    return r->config.collapse && atomic_load_explicit(&r->tight, memory_order_relaxed);
+}
+
+static uint64_t repair_base_pages(struct fl_region *r)
 {
     fl_region_lock(r);
     if (!r->repair.active && atomic_exchange(&r->repair.wanted, false)) {
@@ -213,6 +219,10 @@ static uint64_t repair_forked(struct fl_region *r)
     struct tally t = {r->repair.repaired, r->repair.refused, r->repair.left};
     uintptr_t on = fl_range_end(r->window.all);
     struct fl_range run = {0, 0};
+    if (active && must_wait(r)) {
+        fl_region_unlock(r);
+        return rest_most;
+    }
     if (active) {
         run = next_committed(r, r->repair.cursor, &on);
     }
@@ -236,7 +246,7 @@ static uint64_t repair_forked(struct fl_region *r)
 
 uint64_t fl_region_repair(struct fl_region *r)
 {
-    uint64_t forked = repair_forked(r), pieces = fl_pieces_mend(r);
+    uint64_t base = repair_base_pages(r), pieces = fl_pieces_mend(r);
 
-    return forked < pieces ? forked : pieces;
+    return base < pieces ? base : pieces;
 }

@@ -364,6 +364,21 @@ static void what_is_touched_later_becomes_huge_too(void **state)
     assert_true(look() == 200 * ms);
 }
 
+static void while_memory_is_short_nothing_is_copied(void **state)
+{
+    (void)state;
+    region_begin(&by_collapse);
+    fake.pretend_populate = true;
+    assert_non_null(take(MIB(16)));
+    split(2);
+    atomic_store(&region.tight, true);
+    assert_true(look() == 1000 * ms);
+    assert_null(collapsed(0));
+    atomic_store(&region.tight, false);
+    assert_true(look() == 100 * ms);
+    assert_collapsed(0, 2, 1);
+}
+
 static void where_the_kernel_collapses_nothing_the_looks_end(void **state)
 {
     (void)state;
@@ -433,6 +448,7 @@ int main(void)
         cmocka_unit_test(pages_that_came_small_are_made_huge),
         cmocka_unit_test(where_faults_bring_none_new_memory_is_looked_at),
         cmocka_unit_test(what_is_touched_later_becomes_huge_too),
+        cmocka_unit_test(while_memory_is_short_nothing_is_copied),
         cmocka_unit_test(where_the_kernel_collapses_nothing_the_looks_end),
         cmocka_unit_test(without_huge_pages_there_is_nothing_to_repair),
         cmocka_unit_test(blocks_of_a_divided_extent_are_still_found),
