@@ -275,6 +275,9 @@ static void take_made(struct fl_step_context *c)
         go(c, FL_SERVE);
     } else if (c->state == FL_PACK && atomic_load(&c->job.state) == FL_JOB_NONE) {
         go(c, FL_LEARN); /* it failed */
+        if (c->job.failures >= FAILURES) {
+            rest(c, true);
+        }
     }
 }
 

@@ -16,6 +16,7 @@ enum fl_plan_state {
 
 /* As in fl_plan_stats. */
 struct fl_plan_counters {
+    /* words alone: see fl_plan_add_counters */
     _Atomic uint64_t hits, hit_bytes, misses, unseated, missed_bytes, recorded, steps, layouts,
         drops;
 };
@@ -25,7 +26,6 @@ struct fl_identity {
     uint32_t id;           /* its place in fl_plan.context, plus one */
     _Atomic int tid;       /* of the thread inside; 0: none */
     _Atomic int last_tid;  /* of the thread that was in it last */
-    uint64_t traced;       /* steps written to FAULTLESS_TRACE */
     uint64_t begun_ns;     /* when its step began; 0: none has, or there is no timeline */
     bool open;             /* not freed by the program */
     _Atomic bool declared; /* by the program: its steps are too. Who frees a block reads it */
@@ -33,10 +33,10 @@ struct fl_identity {
     struct fl_step_context *of;    /* what it is a member of; NULL: it is the program's */
     _Atomic(struct fl_step_context *) next_member; /* of the same context, the first of all. Lock:
                                                     * plan, to add */
-    struct fl_step_context *free_next;
 };
 
-/* Type-stable: never freed. Its thread alone writes it, but for what says otherwise. */
+/* Its address is one for ever. While no thread has it it is zero, and takes no memory: a late look finds nothing. Its thread alone writes
+ * it, but for what says otherwise. */
 struct fl_step_context {
     struct fl_serve serve; /* first: fl_plan_take_long finds the context by it */
     _Atomic bool inside;   /* its thread is at work here: a handler that sees it leaves all alone */
@@ -58,9 +58,11 @@ extern struct fl_plan {
     struct fl_plan_config config;
     struct fl_step_context *context[FL_CONTEXTS]; /* type-stable. Lock: plan, to add */
     _Atomic uint32_t ncontexts;
-    struct fl_step_context *free;      /* those that are warm. Lock: plan */
-    struct fl_step_context *free_cold; /* the others. Lock: plan */
-    struct fl_arena *arenas;           /* Lock: plan */
+    uint16_t free[FL_CONTEXTS];   /* places of those without a thread, `nfree`. Lock: plan */
+    uint32_t nfree;               /* Lock: plan */
+    struct fl_plan_counters gone; /* the figures of threads that have ended. Lock: plan, to write */
+    uint32_t requests;       /* ordinals that none of them has used begin after it. Lock: plan */
+    struct fl_arena *arenas; /* Lock: plan */
     bool trace_failed;
 } fl_plan;
 
@@ -70,7 +72,10 @@ extern struct fl_cursor fl_plan_no_cursor;
 /* Memory of `len` bytes, zero; NULL. Lock: plan. */
 void *fl_plan_map(size_t len);
 void fl_plan_unmap(uintptr_t p, size_t len);
-/* The same, for callers without the lock. */
+/* Addresses that are never given back, and a part of them in use; 0, false: they are not to be had. Lock: plan, for the first. */
+uintptr_t fl_plan_reserve(size_t len);
+bool fl_plan_commit(struct fl_range part);
+/* The first two, for callers without the lock. */
 void *fl_plan_map_locked(size_t len);
 void fl_plan_unmap_locked(uintptr_t p, size_t len);
 
@@ -102,6 +107,13 @@ void fl_heap_work(void);
 struct fl_step_context *fl_context_of_thread(struct fl_step_context *c);
 struct fl_step_context *fl_context_make(bool declared);
 void fl_context_unmake(struct fl_step_context *c);
+/* Its thread has ended, and its plans are no more: the memory goes, and another thread may have the context. No lock held. */
+void fl_context_leave(struct fl_step_context *c);
+/* What a context has memory for beside itself: of one thing after the other, mapped when it is first wanted. NULL: it cannot be. Its
+ * thread. */
+enum fl_context_part { FL_PART_CONTEXT, FL_PART_DETECTOR, FL_PART_RECORDS, FL_PARTS };
+void *fl_context_part(struct fl_step_context *c, enum fl_context_part part);
+void fl_plan_add_counters(struct fl_plan_counters *sum, const struct fl_plan_counters *c);
 /* The thread is in `c` from here on; a handler never finds modes without a context. */
 void fl_context_enter(struct fl_step_context *c);
 /* Has it a layout, whichever is served? */

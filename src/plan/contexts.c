@@ -2,27 +2,97 @@
  * of them in a child of fork. */
 #include "plan/context.h"
 
+#include <string.h>
 #include <unistd.h>
 
 enum { NOTICE_AFTER = 32 }; /* requests until a thread is watched */
 
 static _Thread_local unsigned noticed;
 
+/* By place: a bit for each part that is mapped, of whoever has the context; the rest is the lock's. */
+static uint8_t mapped[FL_CONTEXTS];
+
+static struct fl_range part_of(uintptr_t base, enum fl_context_part part)
+{
+    const size_t len[FL_PARTS] = {
+        [FL_PART_CONTEXT] = fl_align_up(sizeof(struct fl_step_context), fl_page.base),
+        [FL_PART_DETECTOR] = fl_align_up(fl_detect_size(), fl_page.base),
+        [FL_PART_RECORDS] =
+            fl_align_up(FL_RECORDS * FL_LIVES_MOST * sizeof(struct fl_life), fl_page.base),
+    };
+
+    for (unsigned i = 0; i < part; i++) {
+        base += len[i];
+    }
+    return (struct fl_range){base, len[part]};
+}
+
+static bool has_part(uint32_t place, uintptr_t base, enum fl_context_part part)
+{
+    bool has = (mapped[place] >> part & 1) != 0 || fl_plan_commit(part_of(base, part));
+
+    mapped[place] |= (uint8_t)(has << part);
+    return has;
+}
+
+void *fl_context_part(struct fl_step_context *c, enum fl_context_part part)
+{
+    bool has = has_part(c->who.id - 1, (uintptr_t)c, part);
+
+    return has ? (char *)c + (part_of((uintptr_t)c, part).base - (uintptr_t)c) : NULL;
+}
+
 /* Lock: plan. */
 static struct fl_step_context *find_place(void)
 {
     uint32_t n = atomic_load(&fl_plan.ncontexts);
-    struct fl_step_context *c = fl_watch_get();
+    struct fl_step_context *c = NULL;
 
-    if (c != NULL) {
-        return c;
-    }
-    if (n < FL_CONTEXTS && (c = fl_plan_map(sizeof *c)) != NULL) {
-        c->who.id = n + 1;
+    if (fl_plan.nfree != 0) {
+        n = fl_plan.free[--fl_plan.nfree];
+        c = fl_plan.context[n];
+    } else if (n < FL_CONTEXTS) {
+        uintptr_t base = fl_plan_reserve(fl_range_end(part_of(0, FL_PARTS - 1)));
+        c = base != 0 && has_part(n, base, FL_PART_CONTEXT) ? (struct fl_step_context *)base : NULL;
         fl_plan.context[n] = c;
-        atomic_store_explicit(&fl_plan.ncontexts, n + 1, memory_order_release);
+        atomic_store_explicit(&fl_plan.ncontexts, n + (c != NULL), memory_order_release);
+    }
+    if (c != NULL) {
+        c->who.id = n + 1;
+        c->learn.requests = fl_plan.requests;
     }
     return c;
+}
+
+void fl_plan_add_counters(struct fl_plan_counters *sum, const struct fl_plan_counters *c)
+{
+    const _Atomic uint64_t *from = &c->hits;
+
+    for (_Atomic uint64_t *to = &sum->hits; to < (_Atomic uint64_t *)(sum + 1); to++, from++) {
+        fl_stats_add(to, atomic_load_explicit(from, memory_order_relaxed));
+    }
+}
+
+/* Others may look for what its requests were, and find nothing: see find_life. What they write comes back as a page of its own, at most. */
+void fl_context_leave(struct fl_step_context *c)
+{
+    uint32_t place = c->who.id - 1;
+
+    fl_plan_lock();
+    fl_plan_add_counters(&fl_plan.gone, &c->stats);
+    fl_plan.requests = (uint32_t)fl_max(fl_plan.requests, c->learn.requests);
+    fl_plan_unlock();
+    for (unsigned i = 0; i < FL_PARTS; i++) {
+        struct fl_range part = part_of((uintptr_t)c, i);
+        bool has = (mapped[place] >> i & 1) != 0;
+        bool stays = has && (fl_sys_is_confined() || fl_sys.advise(part, FL_ADVICE_DROP) != 0);
+        if (stays && i != FL_PART_RECORDS) { /* locked in memory, say */
+            memset((char *)c + (part.base - (uintptr_t)c), 0, part.len);
+        }
+    }
+    fl_plan_lock();
+    fl_plan.free[fl_plan.nfree++] = (uint16_t)place;
+    fl_plan_unlock();
 }
 
 struct fl_step_context *fl_context_make(bool declared)
@@ -35,14 +105,6 @@ struct fl_step_context *fl_context_make(bool declared)
         return NULL;
     }
     c->who.declared = declared;
-    c->watch.rests = 0;
-    c->learn.begun = 0;
-    c->learn.live = 0;
-    c->lead.leader = NULL;
-    c->lead.alone = false;
-    atomic_store_explicit(&c->who.last_tid, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->learn.freed_by_others, 0, memory_order_relaxed);
-    fl_watch_anew(c);
     c->state = FL_REST; /* as a context without a thread is */
     fl_keep_adopt(c);
     fl_context_learn(c);

@@ -20,7 +20,8 @@ static void unmap(void *p, size_t len)
 static bool memory_moves(void)
 {
     fl_region_prove(fl_plan.region);
-    return atomic_load_explicit(&fl_plan.region->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
+    return atomic_load_explicit(&fl_plan.region->pages.move.method, memory_order_relaxed) !=
+           FL_METHOD_NONE;
 }
 
 /* Sizes that belong to different steps may be planned at the largest of each where only addresses are spent. Else memory is held for all of them. */
@@ -119,12 +120,15 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
     if (l == NULL) {
         return NULL;
     }
+    if (growth != 0) {
+        fl_region_expect(fl_plan.region, from->largest / GROWTH_ONE * growth * GROWTH_STEPS);
+    }
     memcpy(l->slot, from->slot, from->n * sizeof *l->slot);
     for (uint32_t i = 0; i < l->n; i++) {
         struct fl_slot *s = &l->slot[i];
         bool grew = s->size > from->entry[i].room;
         if (grew && !together && s->zone == 0) {
-            s->kind = FL_SLOT_VARIES;
+            s->kind = FL_SLOT_KEPT;
         }
         leave_headroom(s, growth);
     }
@@ -223,9 +227,7 @@ int fl_engine_pack(struct fl_layout *l)
     if (rc == 0) {
         uint64_t floor = stack_zones(l, &b);
         store(&b, floor, l);
-        /* What varies has to find room beside what is planned. */
-        l->height =
-            fl_max(fl_max(floor + found.height, FL_GRANULE), fl_align_up(l->largest, FL_GRANULE));
+        l->height = fl_max(floor + found.height, FL_GRANULE);
     }
     fl_engine_drop_buffers(l, &b);
     return rc;
@@ -374,7 +376,7 @@ void fl_engine_lose(struct fl_step_context *c)
     fl_record_drop_all(c);
     if (state == FL_JOB_ABANDONED) { /* as the worker would have done */
         clean_up(c);
-        fl_watch_leave(c);
+        fl_context_leave(c);
     }
 }
 
@@ -385,6 +387,7 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
     }
     struct fl_layout *l = c->job.made;
     bool failed = l == NULL && !c->job.unwanted;
+    c->job.failures = failed ? c->job.failures + 1 : 0;
     if (c->job.unwanted) {
         fl_layout_free(l);
         l = NULL;
@@ -414,7 +417,7 @@ void fl_engine_abandon(struct fl_step_context *c)
     (void)atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_NONE);
     if (!atomic_compare_exchange_strong(&c->job.state, &running, FL_JOB_ABANDONED)) {
         clean_up(c);
-        fl_watch_leave(c);
+        fl_context_leave(c);
     }
 }
 
@@ -422,7 +425,8 @@ static void work_on(struct fl_step_context *c)
 {
     uint32_t wanted = FL_JOB_WANTED, running = FL_JOB_RUNNING;
 
-    if (!atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_RUNNING)) {
+    if (atomic_load(&c->job.state) != FL_JOB_WANTED || /* looked at first, as fl_watch_warm does */
+        !atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_RUNNING)) {
         return;
     }
     c->job.made = make_layout(c);
@@ -432,7 +436,7 @@ static void work_on(struct fl_step_context *c)
     if (running == FL_JOB_ABANDONED) {
         atomic_store(&c->job.state, FL_JOB_DONE);
         clean_up(c);
-        fl_watch_leave(c);
+        fl_context_leave(c);
     } else { /* a handler forked amid it, and this is the child: see fl_engine_lose */
         fl_layout_free(c->job.made);
         c->job.made = NULL;

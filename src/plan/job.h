@@ -24,6 +24,7 @@ struct fl_pack_job {
     struct fl_layout *draft; /* what it had grown to when the job was wanted */
     struct fl_layout *made;  /* NULL: it failed */
     bool unwanted;           /* what it makes anew is no good. The context's thread */
+    unsigned failures;       /* in a row: the steps were too different. The context's thread */
 };
 
 /* The layout's buffers, in plan memory. False: there is none. */

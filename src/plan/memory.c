@@ -23,7 +23,7 @@ static struct {
 static bool claim_span(void)
 {
     const struct fl_region *r = fl_plan.region;
-    uintptr_t below = r->window.reserved ? 0 : r->window.all.base - span_len;
+    uintptr_t below = r->space.window.reserved ? 0 : r->space.window.all.base - span_len;
 
     if (!memory.claimed && !memory.refused) {
         memory.claimed = fl_vspace_claim(&memory.span, below != 0 ? span_len : span_len >> 4,
@@ -119,6 +119,23 @@ static void keep_cold(uintptr_t p, unsigned k)
 void *fl_plan_map(size_t len)
 {
     return clear(take(len));
+}
+
+/* Half of the span is left for what comes and goes. */
+uintptr_t fl_plan_reserve(size_t len)
+{
+    size_t at = memory.used;
+
+    if (!claim_span() || len > memory.span.all.len / 2 || at > memory.span.all.len / 2 - len) {
+        return 0;
+    }
+    memory.used += len;
+    return memory.span.all.base + at;
+}
+
+bool fl_plan_commit(struct fl_range part)
+{
+    return clear((struct piece){.part = part}) != NULL;
 }
 
 void fl_plan_unmap(uintptr_t p, size_t len)

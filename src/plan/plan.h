@@ -54,8 +54,7 @@ enum fl_slot_kind {
     FL_SLOT_PLANNED,
     FL_SLOT_SPANS_STEPS, /* freed in the next step, before it is asked for again: one place, for all of the step */
     FL_SLOT_DOUBLE_BUFFERED, /* likewise, after it is asked for again: two places, in turn */
-    FL_SLOT_KEPT,            /* survives */
-    FL_SLOT_VARIES, /* of a size that changes on its own, or now and then not there at all */
+    FL_SLOT_KEPT, /* survives, or is of a size that changes on its own where memory is held for the largest */
 };
 
 struct fl_slot {
@@ -80,7 +79,7 @@ struct fl_merged {
 /* Slots for the step that comes next, of 1 to FL_MERGE_STEPS recorded ones, the newest first: one
  * for each life of the newest, in their order. Two planned slots that lived at once in any of the
  * steps do so in the result. Requests are matched by their order, some may be missing or too many.
- * A step of which more than a quarter do not match is not used.
+ * A step of which more than a twentieth do not match is not used.
  *   percent   by which all sizes at their largest may exceed what any one step held at once; if
  *             they do, those that vary are not planned.
  *   scratch   fl_merge_scratch(lives of the newest step, nsteps) bytes.
@@ -154,7 +153,7 @@ struct fl_plan_entry {
     uint64_t mask
         [2]; /* the bits of its granules, if it has one size and they are in one word of the bitmap; else 0 */
     uint32_t word[2];    /* the first that has some; FL_ENTRY_NONE: it has no place */
-    uint32_t granule[2]; /* the first; or FL_ENTRY_NONE, FL_ENTRY_GAP */
+    uint32_t granule[2]; /* the first; or FL_ENTRY_NONE */
 };
 _Static_assert(sizeof(struct fl_plan_entry) == FL_CACHE_LINE, "a request reads one line");
 
@@ -195,8 +194,8 @@ fl_plan_placed(struct fl_cursor *t, const struct fl_plan_entry *s, size_t len, u
     struct fl_extent *e = &t->block[s->granule[t->parity]];
 
     e->len = len;
-    e->zeroed.base = mask;
-    e->zeroed.len = s->room;
+    e->planned.mask = mask;
+    e->planned.room = s->room;
     atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
     t->next = s + 1;
     return e;

@@ -1,8 +1,6 @@
 /* The figures of all contexts and arenas. */
 #include "plan/context.h"
 
-#include <string.h>
-
 /* What others have not counted yet in their steps they will when these end. */
 static void count_mine(void)
 {
@@ -43,20 +41,22 @@ void fl_plan_stats_read(struct fl_plan_stats *out)
 {
     uint32_t n = atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire);
 
-    memset(out, 0, sizeof *out);
+    struct fl_plan_counters sum = {0};
+
     count_mine();
+    fl_plan_add_counters(&sum, &fl_plan.gone);
     for (uint32_t i = 0; i < n; i++) {
-        const struct fl_plan_counters *s = &fl_plan.context[i]->stats;
-        out->hit_bytes += atomic_load_explicit(&s->hit_bytes, memory_order_relaxed);
-        out->hits += atomic_load_explicit(&s->hits, memory_order_relaxed);
-        out->unseated += atomic_load_explicit(&s->unseated, memory_order_relaxed);
-        out->misses += atomic_load_explicit(&s->misses, memory_order_relaxed);
-        out->missed_bytes += atomic_load_explicit(&s->missed_bytes, memory_order_relaxed);
-        out->recorded += atomic_load_explicit(&s->recorded, memory_order_relaxed);
-        out->steps += atomic_load_explicit(&s->steps, memory_order_relaxed);
-        out->layouts += atomic_load_explicit(&s->layouts, memory_order_relaxed);
-        out->drops += atomic_load_explicit(&s->drops, memory_order_relaxed);
+        fl_plan_add_counters(&sum, &fl_plan.context[i]->stats);
     }
+    *out = (struct fl_plan_stats){.hits = sum.hits,
+                                  .hit_bytes = sum.hit_bytes,
+                                  .misses = sum.misses,
+                                  .unseated = sum.unseated,
+                                  .missed_bytes = sum.missed_bytes,
+                                  .recorded = sum.recorded,
+                                  .steps = sum.steps,
+                                  .layouts = sum.layouts,
+                                  .drops = sum.drops};
     fl_plan_lock();
     for (const struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
         if (fl_arena_is_open(a)) {

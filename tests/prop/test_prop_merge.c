@@ -105,7 +105,7 @@ static void check_slots(const struct step *newest, const struct fl_merged *m)
         const struct fl_slot *s = &slot[i];
         const struct fl_life *l = &newest->life[i];
         assert_true(s->least <= l->asked && l->asked <= s->most && s->most <= s->size);
-        assert_true(s->size >= l->size && s->align >= l->align && s->kind <= FL_SLOT_VARIES);
+        assert_true(s->size >= l->size && s->align >= l->align && s->kind <= FL_SLOT_KEPT);
         assert_true(s->birth < s->death && s->death <= m->horizon);
         assert_true(s->kind != FL_SLOT_SPANS_STEPS || (s->birth == 0 && s->death == m->horizon));
         assert_true(s->kind != FL_SLOT_DOUBLE_BUFFERED ||
@@ -176,7 +176,7 @@ static void conflicts_of_all_steps_are_kept(void **state)
 /* Some missing, some too many, and all the same sizes but for those: the right ones are found. */
 static void requests_are_found_again(void **state)
 {
-    size_t found = 0, wrong = 0;
+    size_t found = 0, wrong = 0, refused = 0;
     (void)state;
     for (unsigned round = 0; round < ROUNDS; round++) {
         size_t n = make_program(), nsteps = 2;
@@ -188,8 +188,8 @@ static void requests_are_found_again(void **state)
             step[1].life[i].align = UINT64_C(1) << 40;
         }
         int rc = merge(nsteps, &m);
-        assert_true(rc == 0 || n < 40);
-        if (rc != 0) {
+        refused += rc != 0;
+        if (rc != 0) { /* by chance more than a twentieth differ */
             continue;
         }
         check_slots(&step[0], &m);
@@ -205,6 +205,7 @@ static void requests_are_found_again(void **state)
     }
     fprintf(stderr, "found again: %zu, wrong: %zu\n", found, wrong);
     assert_true(wrong * 50 < found);
+    assert_true(refused * 10 < ROUNDS);
 }
 
 int main(void)

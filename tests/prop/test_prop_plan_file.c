@@ -54,7 +54,7 @@ static void fill_slot(struct fl_slot *s)
                           .birth = birth,
                           .death = birth + 1 + below(HORIZON - birth),
                           .offset = {FL_PACK_NONE, FL_PACK_NONE},
-                          .kind = (enum fl_slot_kind)below(FL_SLOT_VARIES + 1)};
+                          .kind = (enum fl_slot_kind)below(FL_SLOT_KEPT + 1)};
     if (s->kind == FL_SLOT_SPANS_STEPS || s->kind == FL_SLOT_DOUBLE_BUFFERED) {
         s->birth = 0;
         s->death = HORIZON;
@@ -267,7 +267,7 @@ static void check_entries(const struct fl_layout *l)
     for (uint32_t i = 0; i < l->n; i++) {
         const struct fl_plan_entry *s = &l->entry[i];
         for (int p = 0; p < 2; p++) {
-            bool has_place = s->granule[p] < FL_ENTRY_GAP;
+            bool has_place = s->granule[p] != FL_ENTRY_NONE;
             uint64_t end = s->granule[p] + fl_granules(s->most);
             assert_true(!has_place || end <= l->height >> FL_GRANULE_SHIFT);
             assert_true(s->mask[p] == 0 || (has_place && s->word[p] == s->granule[p] / 64));

@@ -212,8 +212,7 @@ static int keep_plans(void **state)
 
 static void kept_plans_are_shown(void **state)
 {
-    static const char *const kind[] = {"  planned ", "  crossing ", "  doubled ", "  kept ",
-                                       "  varies "};
+    static const char *const kind[] = {"  planned ", "  crossing ", "  doubled ", "  kept "};
     double slots = 0;
     (void)state;
     RUN("show", plan);

@@ -1,4 +1,5 @@
 /* The memory that planned blocks lie in: taken, filled, divided, and given back when nobody has a block in it. */
+#include "region/lock.h"
 #include "unit/plan_fixture.h"
 
 #include <errno.h>
@@ -83,7 +84,7 @@ static void a_page_that_another_thread_fills_serves_nothing(void **state)
 
 static bool can_move(void)
 {
-    return region.rung != FL_RUNG_PLAIN;
+    return region.pages.move.method != FL_METHOD_NONE;
 }
 
 static struct fl_extent *page(size_t i)
@@ -158,13 +159,10 @@ static void it_rises_without_a_move(void **state)
     struct fl_extent *a = block(0, MIB(4), MIB(4)), *b;
     fill(a, 1);
     assert_int_equal(arena.missing, 0);
-    assert_int_equal(fl_arena_fit(&arena, 1, 1), SIZE_MAX);
     assert_true(fl_arena_raise(&arena, MIB(3))); /* it is high enough */
     assert_int_equal(arena.limit, MIB(4));
     assert_true(fl_arena_raise(&arena, MIB(5)));
     assert_int_equal(arena.missing, 1);
-    assert_int_equal(fl_arena_fit(&arena, 32, 1), 64);
-    assert_int_equal(fl_arena_fit(&arena, 33, 1), SIZE_MAX);
     size_t before = region.populated_bytes;
     assert_non_null(b = block(64, MIB(1), MIB(1)));
     assert_int_equal(region.populated_bytes, before + MIB(2));
@@ -254,7 +252,7 @@ static void a_handled_block_gives_nothing_of_it_to_others_as_it_is(void **state)
     open_at(MIB(2));
     struct fl_extent *a = block(0, KIB(256), KIB(320));
     fill(a, 1);
-    fl_region_note_hands(&region, (struct fl_range){a->base + KIB(128), KIB(64)});
+    fl_region_note_remapped(&region, (struct fl_range){a->base + KIB(128), KIB(64)});
     assert_int_equal(mprotect(bytes(a) + KIB(128), KIB(64), PROT_NONE), 0);
     assert_false(fl_plan_resize(a, KIB(64)));
     assert_false(fl_plan_resize(a, KIB(320)));
@@ -273,7 +271,7 @@ static void what_cannot_be_renewed_is_nobodys(void **state)
     (void)state;
     open_at(MIB(2));
     struct fl_extent *a = block(1, KIB(64), KIB(64));
-    fl_region_note_hands(&region, (struct fl_range){a->base, 1});
+    fl_region_note_remapped(&region, (struct fl_range){a->base, 1});
     fake.rc[is_reserved() ? FAKE_DECOMMIT : FAKE_UNMAP] = -1;
     give_block(a);
     fake.rc[is_reserved() ? FAKE_DECOMMIT : FAKE_UNMAP] = 0;

@@ -111,27 +111,6 @@ static void a_failed_claim_leaves_nothing_behind(void **state)
     }
 }
 
-static void the_shortest_gap_that_holds_it_is_found(void **state)
-{
-    (void)state;
-    assert_int_equal(fl_bitmap_fit(&bits, GRANULES, 1), 0);
-    assert_int_equal(fl_bitmap_fit(&bits, GRANULES + 1, 1), SIZE_MAX);
-    (void)fl_bitmap_take(&bits, 0, GRANULES);
-    assert_int_equal(fl_bitmap_fit(&bits, 1, 1), SIZE_MAX);
-    fl_bitmap_give(&bits, 10, 20);
-    fl_bitmap_give(&bits, 60, 10); /* across words */
-    fl_bitmap_give(&bits, 130, 5);
-    fl_bitmap_give(&bits, 290, 10); /* up to the end */
-    assert_int_equal(fl_bitmap_fit(&bits, 3, 1), 130);
-    assert_int_equal(fl_bitmap_fit(&bits, 5, 1), 130);
-    assert_int_equal(fl_bitmap_fit(&bits, 6, 1), 60);
-    assert_int_equal(fl_bitmap_fit(&bits, 11, 1), 10);
-    assert_int_equal(fl_bitmap_fit(&bits, 21, 1), SIZE_MAX);
-    assert_int_equal(fl_bitmap_fit(&bits, 4, 32), 64);
-    assert_int_equal(fl_bitmap_fit(&bits, 7, 32), SIZE_MAX);
-    assert_int_equal(fl_bitmap_fit(&bits, 8, 16), 16);
-}
-
 enum { THREADS = 3, ROUNDS = 20000 };
 
 /* Owner of each granule; written only by who has claimed it, so for TSan too. */
@@ -146,10 +125,7 @@ static void *claim_at_random(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         x = x * 6364136223846793005 + 1442695040888963407;
         size_t n = 1 + (x >> 40) % 90, first = (x >> 20) % (GRANULES - n + 1);
-        if (x >> 60 == 0) {
-            first = fl_bitmap_fit(&bits, n, 1);
-        }
-        if (first == SIZE_MAX || !fl_bitmap_take(&bits, first, n)) {
+        if (!fl_bitmap_take(&bits, first, n)) {
             continue;
         }
         for (size_t k = first; k < first + n; k++) {
@@ -183,13 +159,9 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, each)
     const struct CMUnitTest tests[] = {
-        T(each_range_sets_its_bits_and_clears_them),
-        T(a_range_is_free_while_nobody_has_any_of_it),
-        T(a_mask_is_a_range_within_a_word),
-        T(what_is_not_there_is_nobodys),
-        T(a_failed_claim_leaves_nothing_behind),
-        T(the_shortest_gap_that_holds_it_is_found),
-        T(two_never_have_the_same),
+        T(each_range_sets_its_bits_and_clears_them), T(a_range_is_free_while_nobody_has_any_of_it),
+        T(a_mask_is_a_range_within_a_word),          T(what_is_not_there_is_nobodys),
+        T(a_failed_claim_leaves_nothing_behind),     T(two_never_have_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static const struct fl_slot good[] = {
      .birth = 4,
      .death = 5,
      .offset = {FL_PACK_NONE, FL_PACK_NONE},
-     .kind = FL_SLOT_VARIES},
+     .kind = FL_SLOT_KEPT},
 };
 enum { GOOD = sizeof good / sizeof good[0] };
 
@@ -246,7 +246,7 @@ static void slots_that_cannot_be_are_refused(void **state)
           .zone = FL_PLAN_ZONES + 1}},
         SLOTS(3, AT(0, FL_PACK_NONE), .kind = FL_SLOT_KEPT),
         SLOTS(3, AT(FL_PACK_NONE, 0), .kind = FL_SLOT_KEPT),
-        SLOTS(4, AT(FL_PACK_NONE, FL_PACK_NONE), .kind = (enum fl_slot_kind)(FL_SLOT_VARIES + 1)),
+        SLOTS(4, AT(FL_PACK_NONE, FL_PACK_NONE), .kind = (enum fl_slot_kind)(FL_SLOT_KEPT + 1)),
 #undef SLOTS
 #undef AT
     };

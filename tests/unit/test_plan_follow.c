@@ -137,6 +137,7 @@ static void an_arena_follows_its_thread(void **state)
     assert_int_equal(plan_stats().missed_bytes, missed);
     steps(2);
     assert_int_equal(loop_same(&usual), N);
+    assert_true(fl_plan.context[0]->serve.in_arena <= 4); /* steps since it was taken */
     const struct fl_arena *a = my_arena();
     stay_on(1); /* where it is at home now */
     assert_ptr_equal(my_arena(), a);
@@ -234,9 +235,45 @@ static void one_node_asks_nobody(void **state)
     assert_int_equal(loop_planned(&usual), N);
 }
 
+static size_t held_pages(void)
+{
+    return fl_bitmap_count(&my_arena()->filled, my_arena()->filled.granules);
+}
+
+/* A block that no plan has. */
+static void ask_beside(void)
+{
+    void *p = fl_memalign_large(MIB(2), MIB(2));
+
+    assert_non_null(p);
+    fl_free_ours(p);
+}
+
+/* What is idle on one node is no loan for a request on another. */
+static void loans_stay_on_their_node(void **state)
+{
+    (void)state;
+    learn();
+    loop_over(&usual);
+    size_t had = held_pages();
+    assert_true(had != 0);
+    here = 1;
+    ask_beside();
+    assert_int_equal(held_pages(), had);
+    assert_int_equal(fl_plan_lend(1, MIB(2)), 0);
+    assert_int_equal(held_pages(), had);
+    here = 0;
+    ask_beside();
+    assert_true(is_reserved() || held_pages() < had);
+    had = held_pages();
+    assert_int_equal(fl_plan_lend(0, MIB(2)), had != 0 ? MIB(2) : 0);
+    assert_sound();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(loans_stay_on_their_node, each),
         cmocka_unit_test_setup(an_arena_follows_its_thread, each),
         cmocka_unit_test_setup(nothing_is_held_twice, each),
         cmocka_unit_test_setup(a_short_visit_is_none_of_that, each),

@@ -312,7 +312,7 @@ static void a_child_has_what_the_worker_was_left(void **state)
 
     (void)each(state);
     assert_int_equal(fl_plan_context_new(&c), 0);
-    assert_true(fl_plan.free == NULL && fl_plan.free_cold == NULL);
+    assert_true(fl_plan.nfree == 0);
     atomic_store(&c->job.state, FL_JOB_RUNNING);
     assert_int_equal(fl_plan_context_free(c), 0);
     assert_int_equal(c->job.state, FL_JOB_ABANDONED);

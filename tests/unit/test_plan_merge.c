@@ -171,7 +171,7 @@ static void what_is_marked_is_planned_twice(void **state)
     assert_true(slot[0].kind == FL_SLOT_DOUBLE_BUFFERED && slot[0].zone == 2);
     assert_true(slot[1].kind == FL_SLOT_DOUBLE_BUFFERED && slot[1].zone == 1 &&
                 slot[1].size == 12 * K);
-    assert_true(slot[2].kind == FL_SLOT_VARIES && slot[3].kind == FL_SLOT_KEPT);
+    assert_true(slot[2].kind == FL_SLOT_KEPT && slot[3].kind == FL_SLOT_KEPT);
     assert_true(slot[1].birth == 0 && slot[1].death == merged.horizon);
     assert_int_equal(bound(), 2 * (2 + 12) * K);
 
@@ -272,7 +272,7 @@ static void sizes_that_vary_on_their_own_are_not_planned(void **state)
         assert_int_equal(slot[9].kind, FL_SLOT_PLANNED);
         for (size_t i = 1; i <= 8; i++) {
             /* three steps do not tell yet */
-            assert_int_equal(slot[i].kind, nsteps < 4 ? FL_SLOT_PLANNED : FL_SLOT_VARIES);
+            assert_int_equal(slot[i].kind, nsteps < 4 ? FL_SLOT_PLANNED : FL_SLOT_KEPT);
         }
         if (nsteps >= 4) {
             assert_int_equal(bound(), 96 * K);

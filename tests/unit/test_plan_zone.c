@@ -3,6 +3,7 @@
 #include "unit/plan_fixture.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -339,9 +340,63 @@ static void a_child_finds_a_context_amid_the_end_of_a_plan(void **state)
     assert_int_equal(status, 0);
 }
 
+static uint64_t any(uint64_t n)
+{
+    static uint64_t random = 1;
+
+    random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (random >> 33) % n;
+}
+
+/* Slots of all kinds and zones, with places for blocks of some MiB, and now and then for one from a huge page on. */
+static struct fl_layout *some_slots(size_t n)
+{
+    struct fl_layout *made = fl_layout_new(n);
+
+    assert_non_null(made);
+    made->horizon = n;
+    for (size_t i = 0; i < n; i++) {
+        size_t size = KIB(4) * (16 + any(any(8) == 0 ? 12000 : 400));
+        made->slot[i] = (struct fl_slot){.size = size,
+                                         .least = size,
+                                         .most = size,
+                                         .align = any(4) == 0 ? KIB(64) : 0,
+                                         .birth = i,
+                                         .death = i + 1 + any(n - i),
+                                         .offset = {FL_PACK_NONE, FL_PACK_NONE},
+                                         .kind = (enum fl_slot_kind)any(FL_SLOT_KEPT + 1),
+                                         .zone = (uint32_t)any(2 * FL_PLAN_ZONES)};
+        made->slot[i].zone = made->slot[i].zone > FL_PLAN_ZONES ? 0 : made->slot[i].zone;
+    }
+    fl_merge_zones(made->slot, n, n);
+    return made;
+}
+
+/* The packer looks at its own layout: what lies below it is looked at here. */
+static void no_zone_overlaps_anything(void **state)
+{
+    enum { LAYOUTS = 200, MOST = 60 };
+    size_t len = fl_pack_scratch(2 * (size_t)MOST);
+    void *scratch = malloc(len);
+
+    (void)state;
+    begin();
+    for (int round = 0; round < LAYOUTS; round++) {
+        struct fl_layout *made = some_slots(1 + any(MOST));
+        struct fl_merge_buffers b;
+        assert_int_equal(fl_engine_pack(made), 0);
+        assert_true(fl_engine_buffers(made, &b));
+        assert_true(fl_pack_is_valid(b.buffer, b.n, made->height, scratch, len));
+        fl_engine_drop_buffers(made, &b);
+        fl_layout_free(made);
+    }
+    free(scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_zone_overlaps_anything),
         cmocka_unit_test(marked_blocks_of_recorded_steps_lie_together),
         cmocka_unit_test(marks_in_served_steps_make_another_layout),
         cmocka_unit_test(places_of_two_steps_are_apart),

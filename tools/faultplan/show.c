@@ -16,7 +16,7 @@ struct options {
     bool slots;
 };
 
-static const char *const kind_name[] = {"planned", "crossing", "doubled", "kept", "varies"};
+static const char *const kind_name[] = {"planned", "crossing", "doubled", "kept"};
 
 enum { KINDS = sizeof kind_name / sizeof kind_name[0] };
 

@@ -8,7 +8,7 @@ enum { FL_RECORDS = 8, FL_LIVES_MOST = 32768 };
 
 /* A step as it happens: see record.c. */
 struct fl_record {
-    struct fl_life *life; /* FL_LIVES_MOST; NULL: not mapped */
+    struct fl_life *life; /* FL_LIVES_MOST; NULL: none has been recorded */
     uint32_t n;
     uint32_t first;      /* ordinal of the first request */
     uint64_t begin, end; /* the context's clock */
@@ -49,7 +49,6 @@ struct fl_lead {
 struct fl_watch {
     struct fl_detect *detect; /* NULL: steps are declared, or there was no memory */
     bool counts_only;         /* it rests, and knows no layout: requests are counted in `rest` */
-    bool warm;                /* without a thread, it has its memory still. Lock: plan */
     uint32_t more_at;         /* events, at which the worker is called for more of it */
     _Atomic uint32_t warms; /* events, after which the detector's memory is to come ahead; 0: none.
                              * The worker takes it */
@@ -79,12 +78,5 @@ void fl_watch_anew(struct fl_step_context *c);
 void fl_watch_count(struct fl_step_context *c);
 /* Brings memory of its detector ahead of the stream. The worker. */
 void fl_watch_warm(struct fl_step_context *c);
-/* What that kept goes when no thread has wanted it for a tick. ns until the next look; UINT64_MAX:
- * none. The worker; like fl_plan_age. */
-uint64_t fl_watch_age(void);
-/* Its thread has ended: the memory of few such contexts is kept. No lock held. */
-void fl_watch_leave(struct fl_step_context *c);
-/* One without a thread; NULL: there is none. Lock: plan. */
-struct fl_step_context *fl_watch_get(void);
 
 #endif

@@ -13,6 +13,8 @@
 #define NONE UINT32_MAX
 
 enum { MANY = 4 }; /* steps that tell sizes which vary on their own from those that move together */
+/* A step of which more requests are none of the newest one's is left out: served, it would be a bad one. */
+enum { BAD_FEW = 3, BAD_PART = 20 };
 
 struct merge {
     const struct fl_lives *steps;
@@ -23,11 +25,10 @@ struct merge {
     struct fl_bump room;
 };
 
-/* A step that is longer is left out unseen: more than a quarter of its requests are none of the
- * newest step's. */
+/* A step that is longer is left out unseen: too many of its requests are none of the newest step's. */
 static size_t most_lives(size_t n)
 {
-    return n + n / 3 + 1;
+    return n + n / (BAD_PART - 1) + BAD_FEW;
 }
 
 size_t fl_merge_scratch(size_t n, size_t nsteps)
@@ -145,7 +146,7 @@ static int match_all(struct merge *m)
         if (s->n <= most_lives(m->n)) {
             matched = match_step(m, s, m->match[j]);
         }
-        if (most - matched > most / 4) {
+        if (most - matched > fl_max(BAD_FEW, most / BAD_PART)) {
             m->match[j] = NULL;
             left_out++;
         }
@@ -328,7 +329,7 @@ static void leave_varying(const struct merge *m, unsigned percent, struct fl_mer
     }
     for (size_t i = 0; i < m->n; i++) {
         if (m->slot[i].kind <= FL_SLOT_DOUBLE_BUFFERED && m->slot[i].zone == 0 && varies(m, i)) {
-            m->slot[i].kind = FL_SLOT_VARIES;
+            m->slot[i].kind = FL_SLOT_KEPT;
         }
     }
 }

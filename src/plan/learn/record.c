@@ -31,14 +31,11 @@ static uint64_t tick(struct fl_step_context *c)
 /* Room for all records, and the first page of each in memory: by one step, not by one after the other. */
 static void map_records(struct fl_step_context *c)
 {
-    for (struct fl_record *rec = c->learn.record; rec < c->learn.record + FL_RECORDS; rec++) {
-        bool is_new = rec->life == NULL;
-        if (is_new) {
-            rec->life = fl_plan_map_locked(FL_LIVES_MOST * sizeof *rec->life);
-        }
-        if (is_new && rec->life != NULL && !fl_sys_is_confined()) {
-            (void)fl_sys.populate((struct fl_range){(uintptr_t)rec->life, fl_page.base});
-        }
+    struct fl_life *life = fl_sys_is_confined() ? NULL : fl_context_part(c, FL_PART_RECORDS);
+
+    for (unsigned i = 0; i < FL_RECORDS && life != NULL; i++, life += FL_LIVES_MOST) {
+        __atomic_store_n(&c->learn.record[i].life, life, __ATOMIC_RELAXED);
+        (void)fl_sys.populate((struct fl_range){(uintptr_t)life, fl_page.base});
     }
 }
 
@@ -230,9 +227,11 @@ static struct fl_life *find_life(struct fl_step_context *c, uint32_t request)
 {
     for (unsigned i = 0; i < FL_RECORDS; i++) {
         struct fl_record *rec = nth_newest(c, i);
+        struct fl_life *life = __atomic_load_n(&rec->life, __ATOMIC_RELAXED);
         uint32_t at = request - __atomic_load_n(&rec->first, __ATOMIC_RELAXED);
-        if (at < __atomic_load_n(&rec->n, __ATOMIC_RELAXED)) {
-            return &rec->life[at];
+        /* NULL: its thread has just ended */
+        if (life != NULL && at < __atomic_load_n(&rec->n, __ATOMIC_RELAXED)) {
+            return life + at;
         }
     }
     return NULL;

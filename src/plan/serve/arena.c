@@ -69,7 +69,7 @@ static size_t drop_if_empty(struct fl_arena *a, give_back *to)
     size_t bytes = 0;
 
     if (fl_arena_is_open(a) && a->use.held == 0 && claim_all(a)) {
-        bytes = a->inner.outer->zeroed.len;
+        bytes = a->inner.outer->filled;
         if (to == fl_inner_yield && bytes != a->inner.outer->len) {
             yield_all(a);
         }
@@ -311,22 +311,15 @@ void fl_arena_warm(struct fl_arena *a)
     }
     fl_plan_lock();
     if (a->cold && fl_arena_is_open(a)) {
-        size_t granules = a->limit >> FL_GRANULE_SHIFT;
+        size_t granules = a->height >> FL_GRANULE_SHIFT;
         blocks = (struct fl_range){(uintptr_t)a->inner.block, granules * sizeof(struct fl_extent)};
-        part = (struct fl_range){a->base, a->limit};
+        part = (struct fl_range){a->base, a->height};
     }
     a->cold = false;
     fl_plan_unlock();
     if (part.len != 0) {
         fl_inner_warm(fl_plan.region, blocks, part);
     }
-}
-
-size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align)
-{
-    struct fl_bitmap below = {a->claimed.word, a->limit >> FL_GRANULE_SHIFT};
-
-    return fl_bitmap_fit(&below, n, align);
 }
 
 static size_t held(const struct fl_arena *a)
@@ -423,7 +416,8 @@ struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, 
     }
     struct fl_extent *e = &a->inner.block[granule];
     e->len = len;
-    e->zeroed = (struct fl_range){fl_bitmap_mask(granule, n), room};
+    e->planned.mask = fl_bitmap_mask(granule, n);
+    e->planned.room = room;
     atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
     return e;
 }

@@ -56,8 +56,6 @@ bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n);
 /* `most` bytes of it are expected to be in use at once: beyond that, and beyond what was needed at once before, what is idle moves to where
  * it is wanted. The owner. */
 void fl_arena_expect(struct fl_arena *a, size_t most);
-/* fl_bitmap_fit below the limit. */
-size_t fl_arena_fit(const struct fl_arena *a, size_t n, size_t align);
 /* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room);
 /* A claim failed: may that be for idle pages that were about to leave it? They have left now. No lock held. */

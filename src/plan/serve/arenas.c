@@ -54,7 +54,7 @@ uint64_t fl_plan_age(struct fl_region *r)
         }
         again = atomic_load(&a->height) != 0 ? fl_plan.config.tick_ns : again;
     }
-    return fl_min(again, fl_watch_age());
+    return again;
 }
 
 size_t fl_plan_release(void)

@@ -98,21 +98,6 @@ static size_t next_bit(const struct fl_bitmap *c, size_t at, bool set)
     return c->granules;
 }
 
-size_t fl_bitmap_fit(const struct fl_bitmap *c, size_t n, size_t align)
-{
-    size_t best = SIZE_MAX, best_len = SIZE_MAX;
-
-    for (size_t from = next_bit(c, 0, false); from < c->granules && best_len != n;) {
-        size_t to = next_bit(c, from, true), at = fl_align_up(from, align);
-        if (at + n <= to && to - from < best_len) {
-            best = at;
-            best_len = to - from;
-        }
-        from = next_bit(c, to, false);
-    }
-    return best;
-}
-
 size_t fl_bitmap_count(const struct fl_bitmap *c, size_t n)
 {
     size_t count = 0;

@@ -25,10 +25,7 @@ bool fl_bitmap_take(struct fl_bitmap *c, size_t first, size_t n);
 void fl_bitmap_give(struct fl_bitmap *c, size_t first, size_t n);
 /* Has nobody any of them? */
 bool fl_bitmap_are_free(const struct fl_bitmap *c, size_t first, size_t n);
-/* Where the shortest run of free granules that holds `n` of them at a multiple of `align` has room; SIZE_MAX: none. Only a
- * hint: others claim meanwhile. Cost: all words. */
-size_t fl_bitmap_fit(const struct fl_bitmap *c, size_t n, size_t align);
-/* How many of the first `n` are claimed. A hint as well. */
+/* How many of the first `n` are claimed. A hint: others claim meanwhile. */
 size_t fl_bitmap_count(const struct fl_bitmap *c, size_t n);
 /* Is nothing claimed? A hint as well. */
 bool fl_bitmap_is_clear(const struct fl_bitmap *c);

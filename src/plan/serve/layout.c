@@ -75,9 +75,7 @@ void fl_layout_spots(struct fl_layout *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         const struct fl_slot *s = &l->slot[i];
-        uint32_t granule = fl_slot_is_planned(s)       ? granule_of(s->offset[0])
-                           : s->kind == FL_SLOT_VARIES ? FL_ENTRY_GAP
-                                                       : FL_ENTRY_NONE;
+        uint32_t granule = fl_slot_is_planned(s) ? granule_of(s->offset[0]) : FL_ENTRY_NONE;
         set_spot(l, &l->entry[i], 0, granule);
         set_spot(l, &l->entry[i], 1,
                  s->kind == FL_SLOT_DOUBLE_BUFFERED && fl_slot_is_planned(s)
@@ -107,10 +105,10 @@ void fl_layout_make_entries(struct fl_layout *l)
         struct fl_plan_entry *entry = &l->entry[i];
         bool varies = s->least != s->most;
         l->past.headroom = l->past.headroom || s->headroom != 0;
-        entry->least = s->kind == FL_SLOT_VARIES || varies ? 1 : s->least;
-        entry->most = s->kind == FL_SLOT_VARIES ? UINT64_MAX : varies ? s->size : s->most;
+        entry->least = varies ? 1 : s->least;
+        entry->most = varies ? s->size : s->most;
         entry->room = s->size;
-        entry[1].before = entry->before + (s->kind != FL_SLOT_VARIES ? entry->most : 0);
+        entry[1].before = entry->before + entry->most;
     }
     l->begins = first_requests(l);
     fl_layout_spots(l);

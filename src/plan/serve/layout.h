@@ -7,7 +7,6 @@
 enum { FL_SIGNATURE = 3 }; /* requests that a step is recognised by */
 
 #define FL_ENTRY_NONE UINT32_MAX
-#define FL_ENTRY_GAP (UINT32_MAX - 1) /* wherever there is room in the arena */
 
 /* What is known of the steps that a layout serves. */
 struct fl_past {
@@ -40,15 +39,10 @@ struct fl_layout {
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
 };
 
-/* Its requests get their places from the layout, and those whose sizes vary a gap. */
+/* Its requests get their places from the layout. */
 static inline bool fl_slot_is_planned(const struct fl_slot *s)
 {
     return s->kind <= FL_SLOT_DOUBLE_BUFFERED && s->align <= FL_GRANULE;
-}
-
-static inline bool fl_slot_is_served(const struct fl_slot *s)
-{
-    return s->kind == FL_SLOT_VARIES || fl_slot_is_planned(s);
 }
 
 struct fl_layout *fl_layout_new(size_t n);

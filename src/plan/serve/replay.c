@@ -36,15 +36,6 @@ void fl_replay_count(struct fl_step_context *c)
     c->serve.counted = to;
 }
 
-static FL_COLD struct fl_extent *in_a_gap(struct fl_step_context *c, size_t len)
-{
-    size_t n = fl_granules(len);
-    size_t align = len >= FL_HUGE_FROM ? fl_page.huge >> FL_GRANULE_SHIFT : 1;
-    size_t at = fl_arena_fit(c->serve.arena, n, align);
-
-    return at != SIZE_MAX ? fl_arena_take(c->serve.arena, at, len, len) : NULL;
-}
-
 uint64_t fl_replay_recent(const struct fl_step_context *c)
 {
     uint64_t hash = 0;
@@ -115,20 +106,23 @@ static void wish(struct fl_step_context *c, const struct fl_plan_entry *s, size_
 {
     struct fl_slot *slot = &c->serve.layout->slot[s - c->serve.layout->entry];
 
-    if (len > slot->size && slot->kind != FL_SLOT_VARIES && slot->kind != FL_SLOT_KEPT) {
+    if (len > slot->size && slot->kind != FL_SLOT_KEPT) {
         slot->size = slot->most = len;
         slot->headroom = 0;
         c->serve.layout->wish = true;
     }
 }
 
-/* A hit of a size that varies: how much of its headroom is of use? */
+/* A hit of a size that varies. Where most of its headroom is used the layout is made anew, before a
+ * request is larger than its slot. */
 static void note_size(struct fl_step_context *c, const struct fl_plan_entry *s, size_t len)
 {
-    struct fl_slot *slot = &c->serve.layout->slot[s - c->serve.layout->entry];
+    struct fl_layout *l = c->serve.layout;
+    struct fl_slot *slot = &l->slot[s - l->entry];
 
     if (FL_UNLIKELY(len > slot->most)) {
         slot->most = len;
+        l->wish = l->wish || (slot->headroom != 0 && len > slot->size - slot->headroom / 4);
     }
 }
 
@@ -183,9 +177,6 @@ static struct fl_extent *at_entry(struct fl_step_context *c, const struct fl_pla
 {
     uint32_t granule = s->granule[c->serve.cursor.parity];
 
-    if (granule == FL_ENTRY_GAP) {
-        return in_a_gap(c, len);
-    }
     if (len > s->most) {
         return NULL;
     }

@@ -28,6 +28,7 @@ void fl_serve_let_go(struct fl_step_context *c)
     if (c->serve.arena != NULL) {
         fl_arena_retire(c->serve.arena);
         c->serve.arena = NULL;
+        c->serve.in_arena = c->serve.displaced_steps = 0;
     }
 }
 
@@ -179,7 +180,6 @@ bool fl_replay_is_displaced(struct fl_step_context *c)
         return false;
     }
     s->moved = true;
-    s->displaced_steps = s->in_arena = 0;
     s->bad = 0;
     return true;
 }

@@ -17,7 +17,7 @@ static struct fl_extent *block_at(uintptr_t addr)
     struct fl_extent *outer, *e = fl_region_find(fl_plan.region, addr);
 
     if (e == NULL) {
-        struct fl_inner *in = fl_inner_around(fl_plan.region, addr, &outer);
+        struct fl_inner *in = fl_inner_around(&fl_plan.region->space, addr, &outer);
         e = in != NULL ? fl_inner_block(in, outer, addr) : NULL;
     }
     return e;
@@ -143,8 +143,8 @@ void fl_layout_zones(struct fl_layout *l)
 
 static uint64_t offset_of(const struct fl_plan_entry *s, int parity)
 {
-    return s->granule[parity] < FL_ENTRY_GAP ? (uint64_t)s->granule[parity] << FL_GRANULE_SHIFT
-                                             : FL_PACK_NONE;
+    return s->granule[parity] != FL_ENTRY_NONE ? (uint64_t)s->granule[parity] << FL_GRANULE_SHIFT
+                                               : FL_PACK_NONE;
 }
 
 static struct fl_layout *layout_of(const struct fl_step_context *c)

@@ -135,7 +135,7 @@ static bool is_slot(const struct fl_file_plan *p, const struct fl_slot *s)
     bool whole = s->birth == 0 && s->death == p->horizon;
 
     if (s->size >= most_bytes || s->least > s->most || s->most > s->size ||
-        s->align >= most_bytes || (s->align & (s->align - 1)) != 0 || s->kind > FL_SLOT_VARIES ||
+        s->align >= most_bytes || (s->align & (s->align - 1)) != 0 || s->kind > FL_SLOT_KEPT ||
         s->birth >= s->death || s->death > p->horizon) {
         return false;
     }

@@ -9,6 +9,8 @@
 
 enum { LINE = 160 };
 
+static uint32_t traced[FL_CONTEXTS]; /* steps, by the place of the context. Its thread */
+
 static void append_life(struct fl_text *t, const struct fl_record *rec, uint32_t i, pid_t tid)
 {
     const struct fl_placing *placing = &fl_plan.region->placing;
@@ -35,7 +37,7 @@ static void append_path(struct fl_text *t, const struct fl_step_context *c)
     fl_text_str(t, "-");
     fl_text_u64(t, c->who.id);
     fl_text_str(t, "-");
-    fl_text_u64(t, c->who.traced);
+    fl_text_u64(t, traced[c->who.id - 1]);
     fl_text_str(t, ".csv");
 }
 
@@ -56,7 +58,7 @@ void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
             fl_plan.trace_failed = true;
             fl_say("the folder of FAULTLESS_TRACE cannot be written to");
         }
-        c->who.traced++;
+        traced[c->who.id - 1]++;
     }
     fl_plan_unmap_locked((uintptr_t)buf, size);
 }

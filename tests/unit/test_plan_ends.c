@@ -1,0 +1,204 @@
+/* Each way out of FL_SERVE, as src/plan/README.md has them: what becomes of the plan, and what its context does then. */
+#include "unit/plan_fixture.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { N = 30 };
+
+static struct loop usual;
+
+static void begin(bool declared)
+{
+    plan_begin(&(struct fl_plan_config){.on = true, .detect = !declared});
+    usual = (struct loop){.ask = loop_usual(N), .n = N};
+}
+
+/* Undeclared steps of a thread that is watched. */
+static void run(unsigned steps)
+{
+    for (unsigned i = 0; i < steps; i++) {
+        loop_step(&usual);
+    }
+}
+
+static void learn(void)
+{
+    begin(true);
+    loop_declared(&usual, NULL, 12);
+    assert_int_equal(loop_planned(&usual), N);
+    assert_int_equal(fl_plan_default->state, FL_SERVE);
+}
+
+/* Steps of whose requests one in so many has a size that no step had before, or all of them; and then no two have as many
+ * requests, so that no plan is made of them. */
+static void unknown_steps(unsigned steps, unsigned one_in)
+{
+    static unsigned ever;
+    struct ask ask[N];
+    struct loop l = {.ask = ask, .n = N};
+
+    memcpy(ask, usual.ask, sizeof ask);
+    for (unsigned s = 0; s < steps; s++) {
+        for (unsigned i = 0; i < N; i += one_in) {
+            ask[i].n = MIB(2) + ++ever * KIB(4);
+        }
+        l.n = one_in == 1 ? N - 3 * s : N;
+        loop_declared(&l, NULL, 1);
+        loop_over(&l);
+    }
+}
+
+static void ask_for_unknown(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        fl_free_ours(fl_malloc_large(MIB(3) + i * KIB(4)));
+    }
+}
+
+/* Its plan is forgotten, or not; nothing of it is held. */
+static void ended(const struct fl_step_context *c, enum fl_plan_state state, bool known)
+{
+    assert_int_equal(c->state, state);
+    assert_null(c->serve.layout);
+    assert_int_equal(fl_context_knows_any(c), known);
+    assert_int_equal(plan_stats().free_bytes, 0);
+    assert_sound();
+}
+
+static void lost(void **state)
+{
+    (void)state;
+    begin(false);
+    run(30);
+    assert_int_equal(loop_planned(&usual), N);
+    loop_over(&usual);
+    ask_for_unknown(60);
+    assert_int_equal(fl_plan_mine->state, FL_SERVE); /* it is not lost yet */
+    ask_for_unknown(10);
+    ended(fl_plan_mine, FL_WATCH, true);
+    assert_int_equal(plan_stats().drops, 0);
+    run(4); /* and it is found again by its first requests */
+    assert_int_equal(loop_planned(&usual), N);
+}
+
+static void lost_time_and_again(void **state)
+{
+    (void)state;
+    begin(false);
+    run(30);
+    const struct fl_step_context *c = fl_plan_mine;
+    for (int i = 0; i < 2; i++) {
+        ask_for_unknown(70);
+        ended(c, FL_WATCH, true);
+        run(12);
+        assert_int_equal(loop_planned(&usual), N);
+    }
+    ask_for_unknown(70);
+    ended(c, FL_WATCH, false);
+}
+
+static void lost_after_long_service(void **state)
+{
+    (void)state;
+    begin(false);
+    run(30);
+    for (int i = 0; i < 4; i++) {
+        run(100);
+        ask_for_unknown(70);
+        ended(fl_plan_mine, FL_WATCH, true);
+    }
+}
+
+static void bad(void **state)
+{
+    (void)state;
+    learn();
+    loop_over(&usual);
+    unknown_steps(2, 3);
+    assert_int_equal(fl_plan_default->state, FL_SERVE);
+    unknown_steps(1, 3);
+    ended(fl_plan_default, FL_REST, false);
+    assert_int_equal(plan_stats().drops, 1);
+    uint64_t first = fl_plan_default->watch.rest;
+    loop_declared(&usual, NULL, 40);
+    assert_int_equal(loop_planned(&usual), N);
+    unknown_steps(3, 3);
+    ended(fl_plan_default, FL_REST, false);
+    assert_true(first != 0 && fl_plan_default->watch.rest == 2 * first);
+}
+
+static void mismatched(void **state)
+{
+    (void)state;
+    learn();
+    loop_over(&usual);
+    unknown_steps(7, 1);
+    assert_int_equal(fl_plan_default->state, FL_SERVE);
+    assert_int_equal(fl_plan_default->serve.mismatched_steps, 7);
+    unknown_steps(1, 1);
+    assert_true(fl_plan_default->state == FL_LEARN || fl_plan_default->state == FL_PACK);
+    assert_true(fl_context_knows_any(fl_plan_default));
+    assert_int_equal(plan_stats().drops, 1);
+    assert_int_equal(plan_stats().free_bytes, 0);
+    loop_declared(&usual, NULL, 2); /* it was another phase's */
+    assert_int_equal(loop_planned(&usual), N);
+    assert_sound();
+}
+
+static void without_memory(void **state)
+{
+    (void)state;
+    learn();
+    loop_over(&usual);
+    fl_region_release(&region);
+    fake.charge_max = fake_usable();
+    assert_int_equal(fl_plan_begin(NULL), 0);
+    ended(fl_plan_default, FL_REST, true);
+    assert_int_equal(plan_stats().drops, 0);
+    fake.charge_max = SIZE_MAX;
+    assert_int_equal(fl_plan_end(NULL), 0);
+    loop_declared(&usual, NULL, 20);
+    assert_int_equal(loop_planned(&usual), N);
+}
+
+static void forked(void **state)
+{
+    struct fl_plan_layout p;
+    int status = 1;
+
+    (void)state;
+    learn();
+    loop_over(&usual);
+    assert_int_equal(fl_plan_hold(NULL, &p), 0);
+    fl_plan_fork_prepare();
+    fl_plan_fork_hold();
+    pid_t pid = fork();
+    if (pid == 0) {
+        fl_plan_fork_child(true);
+        bool as_said = fl_plan_default->state == FL_REST && fl_plan_default->serve.layout == NULL &&
+                       fl_context_knows_any(fl_plan_default);
+        loop_declared(&usual, NULL, 20);
+        _exit(as_said && loop_planned(&usual) == N ? 0 : 2);
+    }
+    fl_plan_fork_parent();
+    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(fl_plan_default->state, FL_SERVE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lost),
+        cmocka_unit_test(lost_time_and_again),
+        cmocka_unit_test(lost_after_long_service),
+        cmocka_unit_test(bad),
+        cmocka_unit_test(mismatched),
+        cmocka_unit_test(without_memory),
+        cmocka_unit_test(forked),
+    };
+
+    return plan_run(tests, sizeof tests / sizeof tests[0]);
+}
