@@ -138,6 +138,7 @@ static size_t fill_steps(struct fl_pages *p, struct fl_range all)
     while (done < all.len) {
         struct fl_range piece = {all.base + done, fl_min(step, all.len - done)};
         uint64_t began = fl_sys.now_ns();
+        fl_collapse_bring(p, piece);
         if (fl_populate(p, piece, fill_step) != 0) {
             break;
         }

@@ -34,8 +34,9 @@ static bool may_watch(const struct fl_region *r, const struct fl_extent *e)
     bool fresh = (e->left & FL_LEFT_UNSEEN) != 0 || e->content == FL_CONTENT_LAZY;
     bool placed = r->placing.nodes == 0 || e->zone < r->placing.nodes;
 
-    return fresh && placed && c->may_go_ahead && (e->left & FL_LEFT_SPARSE) == 0 && c->huge &&
-           c->wait_for_touch && !c->first_touch && !c->populate_by_touch && c->limit == 0;
+    return fresh && placed && c->may_go_ahead && (e->left & FL_LEFT_SPARSE) == 0 &&
+           fl_pages_fault_huge(&r->pages) && c->wait_for_touch && !c->first_touch &&
+           !c->populate_by_touch && c->limit == 0;
 }
 
 /* That of an earlier block with this descriptor, else one that is free, else that of the oldest watch. */

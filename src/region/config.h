@@ -15,7 +15,8 @@ struct fl_region_config {
     size_t eager_max;  /* bytes; larger requests are lazy. 0: an eighth of what is available */
     size_t shelf_from; /* bytes in use, below which nothing waits on shelves; 0: 128 MiB */
     size_t limit;      /* bytes held populated at most; 0: what fl_memory_look says is left */
-    bool huge;         /* advise huge pages */
+    bool huge;         /* memory may be in huge pages: it is advised */
+    bool collapse;     /* with huge: none come by page fault, the worker makes them; see repair.c */
     bool first_touch;  /* large requests get their pages where they are touched, by the worker */
     bool verbose;      /* say what happens rarely and should be known */
     bool populate_by_touch; /* without MADV_POPULATE_WRITE */

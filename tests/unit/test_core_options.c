@@ -67,6 +67,8 @@ static void each_policy_has_its_number(void **state)
     assert_int_equal(o.value[FL_OPTION_numa], FL_NUMA_AUTO);
     READ("FAULTLESS_NUMA=off");
     assert_int_equal(o.value[FL_OPTION_numa], FL_NUMA_OFF);
+    READ("FAULTLESS_THP=collapse");
+    assert_int_equal(o.value[FL_OPTION_thp], FL_THP_COLLAPSE);
     READ("FAULTLESS_STEPS=declared");
     assert_int_equal(o.value[FL_OPTION_steps], FL_STEPS_DECLARED);
     READ("FAULTLESS_STEPS=off");

@@ -104,6 +104,7 @@ static void confirm_names_value_and_origin_of_each(void **state)
                         "faultless: FAULTLESS_HOST_SHARE=16 (environment)\n"
                         "faultless: FAULTLESS_STOCK=a 64th of the peak (automatic)\n"
                         "faultless: FAULTLESS_NUMA=auto (default)\n"
+                        "faultless: FAULTLESS_THP=auto (default)\n"
                         "faultless: FAULTLESS_STEPS=auto (default)\n"
                         "faultless: FAULTLESS_GUARD=off (default)\n"
                         "faultless: FAULTLESS_QUARANTINE=0 (default)\n"

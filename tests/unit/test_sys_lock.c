@@ -170,6 +170,27 @@ static void thp_never_or_absent_means_none(void **state)
     assert_false(fl_page.thp || fl_page.always);
 }
 
+static void the_setting_for_our_size_goes_before_that_for_all(void **state)
+{
+    static const char one[] = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
+    static const char all[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+    (void)state;
+    fake_file(all, "always madvise [never]\n");
+    fake_file(one, "always inherit [madvise] never\n");
+    fl_sys_boot();
+    assert_true(fl_page.thp && !fl_page.always);
+    fake_file(one, "[always] inherit madvise never\n");
+    fl_sys_boot();
+    assert_true(fl_page.thp && fl_page.always);
+    fake_file(all, "[always] madvise never\n");
+    fake_file(one, "always inherit madvise [never]\n");
+    fl_sys_boot();
+    assert_false(fl_page.thp || fl_page.always);
+    fake_file(one, "always [inherit] madvise never\n");
+    fl_sys_boot();
+    assert_true(fl_page.thp && fl_page.always);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +205,7 @@ int main(void)
         cmocka_unit_test_setup(page_sizes_come_from_the_kernel, each),
         cmocka_unit_test_setup(nonsense_page_sizes_are_ignored, each),
         cmocka_unit_test_setup(thp_never_or_absent_means_none, each),
+        cmocka_unit_test_setup(the_setting_for_our_size_goes_before_that_for_all, each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
