@@ -155,13 +155,21 @@ static _Noreturn void child(const struct fl_how *how, const char *program, char 
     _exit(EXEC_FAILED);
 }
 
+/* FL_TEST_PATIENCE: so many times as long as usual, for emulated machines. */
+static int patience(void)
+{
+    const char *text = getenv("FL_TEST_PATIENCE");
+
+    return text != NULL ? atoi(text) : 1;
+}
+
 static void wait_for(struct fl_run *r, pid_t pid, int seconds)
 {
     int status, fd = pidfd_open(pid, 0);
     struct pollfd p = {.fd = fd, .events = POLLIN};
 
     assert_true(fd >= 0);
-    if (poll(&p, 1, seconds * 1000) == 0) {
+    if (poll(&p, 1, seconds * 1000 * patience()) == 0) {
         r->timed_out = true;
         kill(pid, SIGKILL);
     }
