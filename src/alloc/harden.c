@@ -60,7 +60,8 @@ void fl_harden_start(struct fl_region *r, const struct fl_options *o)
         .check = o->value[FL_OPTION_check_free] != 0,
         .zero = o->value[FL_OPTION_zero_on_free] != 0,
         .junk = o->value[FL_OPTION_junk] != 0,
-        .quarantine = fl_min(o->value[FL_OPTION_quarantine], r->window.all.len / WINDOW_SHARE),
+        .quarantine =
+            fl_min(o->value[FL_OPTION_quarantine], r->space.window.all.len / WINDOW_SHARE),
         .guard = o->value[FL_OPTION_guard],
         .region = r,
     };
@@ -226,11 +227,11 @@ static void check_surroundings(const struct fl_extent *e)
  * not written to: it may be unreadable. */
 static void wipe(struct fl_extent *e)
 {
-    if ((!fl_harden.zero && !fl_harden.junk) || fl_extent_is_handled(e)) {
+    if ((!fl_harden.zero && !fl_harden.junk) || fl_extent_is_user_remapped(e)) {
         return;
     }
     if (e->content == FL_CONTENT_LAZY) {
-        atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+        atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
     } else if (fl_harden.zero && e->left != 0) {
         fl_region_clear(fl_route.region, e, e->len);
     } else {
@@ -281,11 +282,11 @@ void fl_harden_give(struct fl_extent *e, const void *p)
     if (block_of(e) != p) {
         fl_die("free", p);
     }
-    if (e->hardened.guard != FL_GUARD_NONE && !fl_extent_is_handled(e)) {
+    if (e->hardened.guard != FL_GUARD_NONE && !fl_extent_is_user_remapped(e)) {
         check_surroundings(e);
     }
     if (uninstall(e) != 0) {
-        atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+        atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
     }
     if (fl_region_is_closed(fl_harden.region)) {
         wipe(e);

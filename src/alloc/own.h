@@ -20,7 +20,7 @@ struct fl_extent *fl_keep_by_node(struct fl_extent *e, size_t longest);
 /* `longest`: r->cache_max. */
 static FL_INLINE bool fl_may_keep(const struct fl_extent *e, size_t longest)
 {
-    return e->content != FL_CONTENT_LAZY && e->len <= longest && !fl_extent_is_handled(e);
+    return e->content != FL_CONTENT_LAZY && e->len <= longest && !fl_extent_is_user_remapped(e);
 }
 
 /* The claimed `e` on a shelf, where its thread uses them, else into its cache. As fl_keep_by_node. */

@@ -4,6 +4,7 @@
 #ifndef FL_CORE_CORE_H
 #define FL_CORE_CORE_H
 
+#include "core/busy.h"
 #include "sys/sys.h"
 
 enum fl_disable {

@@ -14,6 +14,7 @@
 #define FL_NUMA_NUMA_H
 
 #include "core/core.h"
+#include "numa/placing.h"
 
 enum { FL_NODES = 64 };
 

@@ -20,7 +20,8 @@ static void unmap(void *p, size_t len)
 static bool memory_moves(void)
 {
     fl_region_prove(fl_plan.region);
-    return atomic_load_explicit(&fl_plan.region->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
+    return atomic_load_explicit(&fl_plan.region->pages.move.method, memory_order_relaxed) !=
+           FL_METHOD_NONE;
 }
 
 /* Sizes that belong to different steps may be planned at the largest of each where only addresses are spent. Else memory is held for all of them. */

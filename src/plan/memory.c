@@ -23,7 +23,7 @@ static struct {
 static bool claim_span(void)
 {
     const struct fl_region *r = fl_plan.region;
-    uintptr_t below = r->window.reserved ? 0 : r->window.all.base - span_len;
+    uintptr_t below = r->space.window.reserved ? 0 : r->space.window.all.base - span_len;
 
     if (!memory.claimed && !memory.refused) {
         memory.claimed = fl_vspace_claim(&memory.span, below != 0 ? span_len : span_len >> 4,

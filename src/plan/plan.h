@@ -196,8 +196,8 @@ fl_plan_placed(struct fl_cursor *t, const struct fl_plan_entry *s, size_t len, u
     struct fl_extent *e = &t->block[s->granule[t->parity]];
 
     e->len = len;
-    e->zeroed.base = mask;
-    e->zeroed.len = s->room;
+    e->planned.mask = mask;
+    e->planned.room = s->room;
     atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
     t->next = s + 1;
     return e;

@@ -1,5 +1,5 @@
 /* libc's functions that change how memory is mapped: each one comparison and one call. What they do
- * to the program's blocks is noted before it is done (region/hands.c), so that free(3) leaves none
+ * to the program's blocks is noted before it is done (region/user_remapped.c), so that free(3) leaves none
  * of it behind.
  *
  * Where pages are given back, huge pages at both ends are split first, so that the kernel has them
@@ -38,7 +38,7 @@ static inline bool is_ours(const void *p, size_t len)
 
 static FL_COLD void note(const void *p, size_t len)
 {
-    fl_region_note_hands(fl_route.region, (struct fl_range){(uintptr_t)p, len});
+    fl_region_note_remapped(fl_route.region, (struct fl_range){(uintptr_t)p, len});
 }
 
 /* The range's pages are to be the kernel's. */

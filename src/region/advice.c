@@ -4,11 +4,15 @@
  * not for core dumps (MADV_DONTDUMP), so that the dump of a program that has freed its memory is
  * small. The worker hides what rests: all that is free when no request has come for a while, else
  * what was freed two ticks ago. Each hidden piece may be a map more, so there are only so many.
- * Left to fork.c: what children get, and to stock.c: that the stock is never dumped.
+ * Left to fork.c: what children get, and to reserve.c: that the reserve is never dumped.
  * State: the bits `advised` of extents, r->hiding; under the region lock.
  * A1  No LIVE, CACHED or EMPTY extent has a bit of hiding.
  * A2  Of an extent that says so all whole huge pages are hidden. */
-#include "region/internal.h"
+#include "region/isolated.h"
+#include "region/counts.h"
+#include "region/fork.h"
+#include "region/fill_plan.h"
+#include "region/lock.h"
 
 enum { HIDDEN_MOST = 256 }; /* extents */
 enum { REST_TICKS = 2 };    /* age at which memory is hidden though requests come */
@@ -36,7 +40,7 @@ bool fl_advice_is_sound(const struct fl_extent *e)
 {
     uint32_t state = atomic_load_explicit(&e->state, memory_order_relaxed);
     bool may = e->content != FL_CONTENT_EMPTY &&
-               (state == FL_EXTENT_FREE || state == FL_EXTENT_APART) && inner(e).len != 0;
+               (state == FL_EXTENT_FREE || state == FL_EXTENT_ISOLATED) && inner(e).len != 0;
     bool all = (e->advised & FL_ADVISED_ALL_HID) != 0;
 
     return is_hidden(e) ? may : !all;
@@ -62,7 +66,7 @@ static bool may_cut(const struct fl_region *r, const struct fl_extent *e)
 }
 
 void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range part,
-                   struct fl_grant *g)
+                   struct fl_fill_plan *g)
 {
     uintptr_t from = fl_align_down(part.base, fl_page.huge);
     struct fl_range used = {from, fl_align_up(fl_range_end(part), fl_page.huge) - from};
@@ -84,7 +88,7 @@ void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range par
     }
 }
 
-void fl_advice_show(const struct fl_grant *g)
+void fl_advice_show(const struct fl_fill_plan *g)
 {
     for (unsigned i = 0; i < g->nhidden; i++) {
         (void)fl_sys.advise(g->hidden[i], FL_ADVICE_DUMP);
@@ -116,7 +120,8 @@ static struct fl_extent *claim_shown(struct fl_region *r, uint32_t age)
         {
             bool due = (e->advised & FL_ADVISED_ALL_HID) == 0 && fl_extent_is_aged(r, e, age);
             if (due && (is_hidden(e) || !full)) {
-                return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim(r, e, SIZE_MAX) : NULL;
+                return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim(r, e, SIZE_MAX)
+                                                            : NULL;
             }
         }
     }
@@ -136,7 +141,7 @@ void fl_advice_hide(struct fl_region *r, uint32_t age, unsigned most)
         }
         fl_region_lock(r);
         e->advised = (uint8_t)(hid ? e->advised | hiding : e->advised & ~hiding);
-        fl_apart_return(r, e, false);
+        fl_isolated_return(r, e, false);
     }
 }
 

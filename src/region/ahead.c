@@ -10,7 +10,7 @@
  * No lock is held while the kernel works. The block may be freed meanwhile, or the program may map
  * something there: then one huge page of that comes into memory, or none; nothing is written to.
  * State: r->ahead. */
-#include "region/internal.h"
+#include "region/lock.h"
 
 enum {
     MARGIN_HUGE = 2,  /* huge pages next to the program, which it will have touched first */
@@ -81,7 +81,7 @@ static struct fl_range still_its(const struct fl_ahead_slot *s)
     const struct fl_extent *e = s->e;
     bool same = e != NULL &&
                 atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_LIVE &&
-                e->base <= s->range.base && e->len >= watch_from && !fl_extent_is_handled(e);
+                e->base <= s->range.base && e->len >= watch_from && !fl_extent_is_user_remapped(e);
 
     return same ? fl_range_common(s->range, fl_range_inner(fl_extent_range(e), fl_page.huge))
                 : (struct fl_range){0, 0};
@@ -149,7 +149,7 @@ static bool has_room(struct fl_region *r, size_t most)
 {
     struct fl_memory m;
 
-    if (atomic_load_explicit(&r->tight, memory_order_relaxed) || fl_supply_is_crawling(r)) {
+    if (atomic_load_explicit(&r->tight, memory_order_relaxed) || fl_populate_backs_off(&r->pages)) {
         return false;
     }
     fl_memory_look(&m, &r->worker_scratch);

@@ -4,8 +4,9 @@
 #ifndef FL_REGION_AHEAD_H
 #define FL_REGION_AHEAD_H
 
-#include "region/extent.h"
+#include "space/space.h"
 
+struct fl_region;
 enum { FL_AHEAD_SLOTS = 8 };
 
 /* A block that is watched. */
@@ -33,5 +34,9 @@ struct fl_ahead {
     unsigned watched;
     size_t vain;
 };
+
+/* A block is handed out: is it new, and long enough to be worth a look? Lock: region. */
+void fl_ahead_watch(struct fl_region *r, struct fl_extent *e);
+void fl_ahead_fork_child(struct fl_region *r);
 
 #endif

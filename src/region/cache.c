@@ -5,7 +5,8 @@
  * for one look at most. An owner enters its cache after the slot is filled; who empties clears
  * `listed` before the slots are looked at; so none is missed. In a child of fork(2) caches may be
  * missing from the list whose threads were about to enter them: fork.c sees to that. */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/lock.h"
 
 enum { SHELVED_AT_ONCE = 4 }; /* blocks: no thread waits for long meanwhile */
 
@@ -69,13 +70,13 @@ static struct fl_cache *make(struct fl_region *r)
 {
     size_t slots =
         (sizeof(struct fl_cache) + sizeof(struct fl_extent) - 1) / sizeof(struct fl_extent);
-    size_t index = r->descriptors_used + 1;
+    size_t index = r->space.descriptors.used + 1;
 
-    if (!fl_extent_map(r, index + slots - 1)) {
+    if (!fl_extent_map(&r->space, index + slots - 1)) {
         return NULL;
     }
-    r->descriptors_used += slots;
-    struct fl_cache *c = (struct fl_cache *)(r->descriptors.all.base +
+    r->space.descriptors.used += slots;
+    struct fl_cache *c = (struct fl_cache *)(r->space.descriptors.span.all.base +
                                              index * sizeof(struct fl_extent)); /* NOLINT */
     atomic_store_explicit(&c->owned, true, memory_order_relaxed);
     c->next = r->caches;
@@ -125,7 +126,7 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
         }
         e = atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire);
         if (e != NULL) {
-            e->hard = e->len;
+            e->unreclaimable = e->len;
             fl_region_give_locked(r, e);
             n++;
         }

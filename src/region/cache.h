@@ -2,7 +2,7 @@
 #ifndef FL_REGION_CACHE_H
 #define FL_REGION_CACHE_H
 
-#include "region/extent.h"
+#include "space/space.h"
 #include "stats/stats.h"
 
 struct fl_region;
@@ -23,10 +23,11 @@ static inline uint32_t fl_station_here(void)
     return atomic_load_explicit(&fl_station[fl_cpu_here() % FL_CPU_IDS], memory_order_relaxed);
 }
 
-/* A thread's last freed extents, kept for the next request of the same size. Few on purpose: an extent that waits here
- * cannot be merged with its neighbours (64 of them, not drained, make a ResNet step's window 1.49 times its live maximum; 4, drained by
- * the next request, 1.05: bench/fit/replay). The owner puts and takes, anybody may take away: each slot changes by one atomic operation, so signal
- * handlers, fork and the worker need no lock. */
+/* A thread's last freed extents, kept for the next request of the same size. Few on purpose: an
+ * extent that waits here cannot be merged with its neighbours (64 of them, not drained, make a
+ * ResNet step's window 1.49 times its live maximum; 4, drained by the next request, 1.05:
+ * bench/fit/replay). The owner puts and takes, anybody may take away: each slot changes by one
+ * atomic operation, so signal handlers, fork and the worker need no lock. */
 struct fl_cache {
     struct fl_cache_slot {
         _Atomic(struct fl_extent *) extent;
@@ -59,12 +60,14 @@ struct fl_cache {
  * without a region, to the kernel. Signal-safe. */
 void fl_region_defer(struct fl_region *r, struct fl_extent *e);
 
-/* A cache for the calling thread (a dead thread's, if there is one); NULL when descriptors ran out. */
+/* A cache for the calling thread (a dead thread's, if there is one); NULL when descriptors ran
+ * out. */
 struct fl_cache *fl_cache_acquire(struct fl_region *r);
 /* Empties it and lets another thread have it. */
 void fl_cache_release(struct fl_region *r, struct fl_cache *c);
 
-/* An extent of exactly `len` bytes, LIVE; NULL when the cache has none. O(1), no lock, signal-safe. */
+/* An extent of exactly `len` bytes, LIVE; NULL when the cache has none. O(1), no lock,
+ * signal-safe. */
 static inline struct fl_extent *fl_cache_take(struct fl_region *r, struct fl_cache *c, size_t len)
 {
     for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
@@ -110,8 +113,8 @@ uint32_t fl_cache_wish(struct fl_region *r, struct fl_cache *own, size_t len, st
 /* The cache, empty by now, keeps what lies in that zone while its thread is at the station; unless
  * the policy has changed since. */
 void fl_cache_settle(struct fl_cache *c, uint32_t station, unsigned zone);
-/* Would a request still go where the cache's blocks lie? Else the next one asks. What changed policy
- * or cpuset unseen is seen here. Signals: safe. */
+/* Would a request still go where the cache's blocks lie? Else the next one asks. What changed
+ * policy or cpuset unseen is seen here. Signals: safe. */
 void fl_cache_recall(struct fl_region *r, struct fl_cache *c, size_t len);
 
 struct fl_cached {
@@ -152,5 +155,15 @@ static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cach
     }
     return old;
 }
+
+/* All extents out of a cache, or out of all, or those older than `age` ticks. Returns how many.
+ * Cost: all of all caches: one look for each cache that was filled since the last time; by age: for
+ * each there is. */
+size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age);
+size_t fl_cache_drain_all(struct fl_region *r, uint32_t age);
+/* All out of caches, and some of what waits on shelves. */
+size_t fl_cache_drain_some(struct fl_region *r);
+/* In a child of fork(2): empties all but `survivor`, for other threads to have. */
+void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor);
 
 #endif

@@ -1,13 +1,17 @@
 /* Cuts a LIVE extent out of a run of adjacent FREE ones.
  *
- * hold: what the request takes of each is APART, so that nobody else gets it, and counts as
+ * hold: what the request takes of each is ISOLATED, so that nobody else gets it, and counts as
  * populated. map: what of that is EMPTY is mapped; the lock is released meanwhile. make: the parts
  * become one LIVE extent. The first two can fail, and put back what was held. */
-#include "region/internal.h"
+#include "region/isolated.h"
+#include "region/carve.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/lock.h"
 
 #include <errno.h>
 
-static void note_dirty(struct fl_grant *g, uintptr_t base, uintptr_t end)
+static void note_dirty(struct fl_fill_plan *g, uintptr_t base, uintptr_t end)
 {
     if (end > base) {
         g->dirty[g->ndirty++] = (struct fl_range){base, end - base};
@@ -15,7 +19,7 @@ static void note_dirty(struct fl_grant *g, uintptr_t base, uintptr_t end)
 }
 
 /* What taking `e` costs: population or, for calloc, clearing. */
-static void note_part(struct fl_grant *g, const struct fl_extent *e)
+static void note_part(struct fl_fill_plan *g, const struct fl_extent *e)
 {
     struct fl_range part = fl_extent_range(e), zeroed = fl_range_common(part, e->zeroed);
 
@@ -31,9 +35,9 @@ static void note_part(struct fl_grant *g, const struct fl_extent *e)
 
 /* `part` of a FREE extent that was cut out: what is absent of it comes back, when it is filled or
  * touched. */
-static void note_holes(struct fl_region *r, struct fl_grant *g, struct fl_range part)
+static void note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_range part)
 {
-    size_t holes = fl_holes_fill(r, part);
+    size_t holes = fl_holes_fill(&r->pages.holes, part);
 
     if (holes != 0) {
         r->populated_bytes += holes;
@@ -60,7 +64,7 @@ static struct fl_range part_of(const struct fl_extent *e, uintptr_t start, uintp
 /* The FREE neighbour behind `e` that the request reaches into; NULL behind the last. */
 static struct fl_extent *next_of(struct fl_region *r, const struct fl_extent *e, uintptr_t end)
 {
-    return e->base + e->len < end ? fl_extent_free_at(r, e->base + e->len, e->zone) : NULL;
+    return e->base + e->len < end ? fl_extent_free_at(&r->space, e->base + e->len, e->zone) : NULL;
 }
 
 static bool is_empty(const struct fl_extent *e)
@@ -68,18 +72,18 @@ static bool is_empty(const struct fl_extent *e)
     return e->content == FL_CONTENT_EMPTY;
 }
 
-static void put_back(struct fl_region *r, struct fl_grant *g)
+static void put_back(struct fl_region *r, struct fl_fill_plan *g)
 {
     for (struct fl_extent *e = g->held, *next; e != NULL; e = next) {
         next = e->next;
-        fl_apart_return(r, e, is_empty(e));
+        fl_isolated_return(r, e, is_empty(e));
     }
     g->held = NULL;
     r->exempt -= g->exempt;
 }
 
-/* Nothing of the grant is known but what it is for. */
-static void begin(struct fl_grant *g, struct fl_range live)
+/* Nothing of the fill plan is known but what it is for. */
+static void begin(struct fl_fill_plan *g, struct fl_range live)
 {
     g->refusal = 0;
     g->live = live;
@@ -90,19 +94,19 @@ static void begin(struct fl_grant *g, struct fl_range live)
 }
 
 bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
-                   struct fl_grant *g)
+                   struct fl_fill_plan *g)
 {
     uintptr_t end = start + len;
     struct fl_extent **last = &g->held;
 
     begin(g, (struct fl_range){start, len});
-    if (fl_pagemap_reach(r, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
+    if (fl_pagemap_reach(&r->space, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
         return false;
     }
     r->exempt += g->exempt;
     for (struct fl_extent *next; e != NULL; e = next) {
         struct fl_range part = part_of(e, start, end);
-        if (fl_extent_reserve(r, 2) != 0) {
+        if (fl_extent_reserve(&r->space, 2) != 0) {
             fl_lock_permit_calls(true);
             fl_advice_show(g);
             fl_lock_permit_calls(false);
@@ -111,7 +115,7 @@ bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, si
         }
         next = next_of(r, e, end);
         fl_advice_cut(r, e, part, g);
-        *last = fl_apart_claim_part(r, e, part);
+        *last = fl_isolated_claim_part(r, e, part);
         (*last)->advised = 0;
         r->populated_bytes += is_empty(*last) ? part.len : 0;
         (*last)->next = NULL;
@@ -120,23 +124,25 @@ bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, si
     return true;
 }
 
-static void unmap_upto(struct fl_region *r, const struct fl_grant *g, const struct fl_extent *end)
+static void unmap_upto(struct fl_region *r, const struct fl_fill_plan *g,
+                       const struct fl_extent *end)
 {
     for (const struct fl_extent *e = g->held; e != end; e = e->next) {
         if (is_empty(e)) {
-            (void)fl_vspace_decommit(&r->window, fl_extent_range(e));
+            (void)fl_vspace_decommit(&r->space.window, fl_extent_range(e));
         }
     }
 }
 
 /* All or none. Returns the one that the kernel refuses, NULL: none. No lock held. */
-static struct fl_extent *map_held(struct fl_region *r, const struct fl_grant *g, int *out_rc)
+static struct fl_extent *map_held(struct fl_region *r, const struct fl_fill_plan *g, int *out_rc)
 {
-    bool huge = r->config.huge && !g->on_touch;
+    bool huge = r->pages.huge && !g->on_touch;
 
     *out_rc = 0;
     for (struct fl_extent *e = g->held; e != NULL; e = e->next) {
-        if (is_empty(e) && (*out_rc = fl_zone_commit(r, fl_extent_range(e), huge, e->zone)) != 0) {
+        if (is_empty(e) &&
+            (*out_rc = fl_pages_commit(&r->pages, fl_extent_range(e), huge, e->zone)) != 0) {
             unmap_upto(r, g, e);
             return e;
         }
@@ -145,7 +151,7 @@ static struct fl_extent *map_held(struct fl_region *r, const struct fl_grant *g,
 }
 
 /* Somebody else has mapped something there: nobody gets these addresses any more. */
-static void retire(struct fl_region *r, struct fl_grant *g, struct fl_extent *foreign)
+static void retire(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *foreign)
 {
     struct fl_extent **link = &g->held;
 
@@ -154,7 +160,7 @@ static void retire(struct fl_region *r, struct fl_grant *g, struct fl_extent *fo
     }
     *link = foreign->next;
     r->populated_bytes -= foreign->len;
-    fl_apart_take(r, foreign);
+    fl_isolated_take(r, foreign);
     atomic_store_explicit(&foreign->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
 }
 
@@ -181,7 +187,7 @@ static void come_back(struct fl_region *r, bool left)
     }
 }
 
-static int map(struct fl_region *r, struct fl_grant *g)
+static int map(struct fl_region *r, struct fl_fill_plan *g)
 {
     int rc;
     bool left = leave(r);
@@ -198,7 +204,7 @@ static int map(struct fl_region *r, struct fl_grant *g)
     return rc;
 }
 
-static void undo_map(struct fl_region *r, struct fl_grant *g)
+static void undo_map(struct fl_region *r, struct fl_fill_plan *g)
 {
     bool left = leave(r);
 
@@ -207,13 +213,13 @@ static void undo_map(struct fl_region *r, struct fl_grant *g)
     put_back(r, g);
 }
 
-bool fl_carve_map(struct fl_region *r, struct fl_grant *g)
+bool fl_carve_map(struct fl_region *r, struct fl_fill_plan *g)
 {
     if (!fl_carve_wants_map(g)) {
         return true;
     }
     int rc = map(r, g);
-    if (rc == 0 && fl_extent_reserve(r, 2) == 0) { /* for what is new on both sides */
+    if (rc == 0 && fl_extent_reserve(&r->space, 2) == 0) { /* for what is new on both sides */
         return true;
     }
     if (rc == 0) {
@@ -224,13 +230,13 @@ bool fl_carve_map(struct fl_region *r, struct fl_grant *g)
 }
 
 /* What is new beside the LIVE extent, in [from, to). */
-static void put_fringe(struct fl_region *r, const struct fl_grant *g, const struct fl_extent *live,
-                       uintptr_t from, uintptr_t to)
+static void put_fringe(struct fl_region *r, const struct fl_fill_plan *g,
+                       const struct fl_extent *live, uintptr_t from, uintptr_t to)
 {
     struct fl_range range = {from, to - from};
 
     if (range.len != 0) {
-        struct fl_extent *e = fl_extent_new(r, range, FL_CONTENT_POPULATED, live->zone);
+        struct fl_extent *e = fl_extent_make(r, range, FL_CONTENT_POPULATED, live->zone);
         if (g->from_free == 0) { /* no page that anybody has written to comes here */
             e->zeroed = range;
         }
@@ -240,27 +246,27 @@ static void put_fringe(struct fl_region *r, const struct fl_grant *g, const stru
 }
 
 /* Notes what it is to cost, and drops it. */
-static void use_up(struct fl_region *r, struct fl_grant *g, struct fl_extent *e)
+static void use_up(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *e)
 {
     note_part(g, e);
     g->hollow |= e->left != 0;
     if (e->holes != 0) {
         note_holes(r, g, fl_extent_range(e));
     }
-    fl_apart_take(r, e);
-    fl_extent_drop(r, e);
+    fl_isolated_take(r, e);
+    fl_extent_drop(&r->space, e);
 }
 
 static struct fl_extent *hand_out(struct fl_region *r, struct fl_extent *live,
-                                  const struct fl_grant *g)
+                                  const struct fl_fill_plan *g)
 {
     atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
     live->left = fl_left_of(r, g);
-    fl_extent_lay_waypoints(r, live);
+    fl_extent_lay_waypoints(&r->space, live);
     return live;
 }
 
-struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_grant *g)
+struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_fill_plan *g)
 {
     uintptr_t front = g->live.base, end = fl_range_end(g->live), cut = end;
     unsigned zone = g->zone;
@@ -277,13 +283,13 @@ struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_grant *g)
     if (g->on_touch) {
         g->nfresh = 0;
     }
-    struct fl_extent *live = hand_out(r, fl_extent_new(r, g->live, FL_CONTENT_POPULATED, zone), g);
+    struct fl_extent *live = hand_out(r, fl_extent_make(r, g->live, FL_CONTENT_POPULATED, zone), g);
     put_fringe(r, g, live, front, g->live.base);
     put_fringe(r, g, live, end, cut);
     return live;
 }
 
-bool fl_carve_wants_map(const struct fl_grant *g)
+bool fl_carve_wants_map(const struct fl_fill_plan *g)
 {
     const struct fl_extent *e = g->held;
 
@@ -305,15 +311,15 @@ struct fl_extent *fl_carve_front(struct fl_region *r, struct fl_extent *e, size_
     uint8_t left = e->left != 0 ? FL_LEFT_HOLLOW : 0;
 
     fl_fit_shorten(r, e, len);
-    struct fl_extent *live = fl_extent_new(r, part, FL_CONTENT_POPULATED, zone);
+    struct fl_extent *live = fl_extent_make(r, part, FL_CONTENT_POPULATED, zone);
     atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
     live->left = left;
-    fl_extent_lay_waypoints(r, live);
+    fl_extent_lay_waypoints(&r->space, live);
     return live;
 }
 
 static struct fl_extent *carve_plain(struct fl_region *r, struct fl_extent *e, size_t len,
-                                     struct fl_grant *g)
+                                     struct fl_fill_plan *g)
 {
     struct fl_range part = {e->base, len}, zeroed = fl_range_common(part, e->zeroed);
 
@@ -328,7 +334,7 @@ static struct fl_extent *carve_plain(struct fl_region *r, struct fl_extent *e, s
 }
 
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
-                           struct fl_grant *g)
+                           struct fl_fill_plan *g)
 {
     if (g->exempt == 0 && fl_carve_is_plain(e, start, len)) {
         return carve_plain(r, e, len, g);

@@ -1,13 +1,16 @@
 /* The invariants of region.h, walked over the whole window. For tests: cost grows with the number of extents. */
-#include "region/internal.h"
+#include "region/check.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/lock.h"
 
 static struct fl_extent *at(struct fl_region *r, uintptr_t addr)
 {
-    size_t page = (addr - r->window.all.base) >> fl_page.shift;
+    size_t page = (addr - r->space.window.all.base) >> fl_page.shift;
     const uint32_t *map =
-        (const uint32_t *)r->pagemap.all.base; /* NOLINT(performance-no-int-to-ptr) */
+        (const uint32_t *)r->space.pagemap.all.base; /* NOLINT(performance-no-int-to-ptr) */
 
-    struct fl_extent *e = (struct fl_extent *)r->descriptors.all.base +
+    struct fl_extent *e = (struct fl_extent *)r->space.descriptors.span.all.base +
                           map[page]; /* NOLINT(performance-no-int-to-ptr) */
     return e->content == FL_CONTENT_INNER ? e->inner->outer : e;
 }
@@ -51,10 +54,11 @@ static const char *check_pair(const struct fl_extent *left, const struct fl_exte
 /* Its waypoints: see extent.c. */
 static bool is_found_inside(struct fl_region *r, const struct fl_extent *e)
 {
-    size_t first = (e->base - r->base) >> fl_page.shift, end = first + (e->len >> fl_page.shift);
+    size_t first = (e->base - r->space.base) >> fl_page.shift,
+           end = first + (e->len >> fl_page.shift);
 
     for (size_t page = fl_waypoint_first(first); page < end; page = fl_waypoint_next(page)) {
-        if (at(r, r->base + (page << fl_page.shift)) != e) {
+        if (at(r, r->space.base + (page << fl_page.shift)) != e) {
             return false;
         }
     }
@@ -77,7 +81,7 @@ static bool are_blocks_found(struct fl_region *r, const struct fl_inner *in)
 static bool is_found(struct fl_region *r, const struct fl_extent *e)
 {
     struct fl_extent *outer;
-    const struct fl_inner *in = fl_inner_around(r, e->base, &outer);
+    const struct fl_inner *in = fl_inner_around(&r->space, e->base, &outer);
 
     return in != NULL ? are_blocks_found(r, in)
                       : e->state != FL_EXTENT_LIVE || is_found_inside(r, e);
@@ -95,28 +99,28 @@ static bool is_queued_right(struct fl_region *r, const struct fl_extent *e)
 
 static bool are_holes_right(struct fl_region *r, const struct fl_extent *e)
 {
-    bool counted = e->state == FL_EXTENT_FREE || e->state == FL_EXTENT_APART;
+    bool counted = e->state == FL_EXTENT_FREE || e->state == FL_EXTENT_ISOLATED;
     bool free = counted || e->state == FL_EXTENT_FOREIGN;
     bool empty = e->content == FL_CONTENT_EMPTY;
     /* A LIVE one's owner writes `left` without the lock. */
     bool hollow = free && (e->left & FL_LEFT_HOLLOW) != 0;
-    size_t holes = fl_holes_in(r, fl_extent_range(e));
+    size_t holes = fl_holes_in(&r->pages.holes, fl_extent_range(e));
 
     return (!counted || e->holes == holes) && (holes == 0 || (hollow && !empty)) &&
-           !(empty && fl_holes_next_split(r, fl_extent_range(e)).len != 0);
+           !(empty && fl_holes_next_split(&r->pages.holes, fl_extent_range(e)).len != 0);
 }
 
 static bool is_table_counted_right(const struct fl_region *r)
 {
-    struct fl_range run, rest = r->window.all;
+    struct fl_range run, rest = r->space.window.all;
     size_t split = 0, runs = 0;
 
-    while ((run = fl_holes_next_split(r, rest)).len != 0) {
+    while ((run = fl_holes_next_split(&r->pages.holes, rest)).len != 0) {
         split += run.len / fl_page.huge;
         runs++;
         rest = (struct fl_range){fl_range_end(run), fl_range_end(rest) - fl_range_end(run)};
     }
-    return split == r->holes.split && runs == r->holes.runs;
+    return split == r->pages.holes.split && runs == r->pages.holes.runs;
 }
 
 /* Of one by itself: the rule that it breaks; NULL: none. */
@@ -145,11 +149,11 @@ static const char *check_one(struct fl_region *r, const struct fl_extent *e, uin
 
 const char *fl_region_check_locked(struct fl_region *r)
 {
-    uintptr_t end = fl_range_end(r->window.all);
-    size_t populated = r->stock.held, nfree[2] = {0, 0}, free_bytes = 0;
+    uintptr_t end = fl_range_end(r->space.window.all);
+    size_t populated = r->pages.reserve.held, nfree[2] = {0, 0}, free_bytes = 0;
     const struct fl_extent *left = NULL;
 
-    for (uintptr_t addr = r->first; addr < end;) {
+    for (uintptr_t addr = r->space.first; addr < end;) {
         const struct fl_extent *e = at(r, addr);
         const char *broken = check_one(r, e, addr, end);
         if (broken != NULL) {
@@ -163,7 +167,7 @@ const char *fl_region_check_locked(struct fl_region *r)
             nfree[empty]++;
             free_bytes += empty ? 0 : fl_extent_there(e);
         }
-        populated += fl_extent_populated(e) - fl_holes_in(r, fl_extent_range(e));
+        populated += fl_extent_populated(e) - fl_holes_in(&r->pages.holes, fl_extent_range(e));
         left = e;
         addr += e->len;
     }

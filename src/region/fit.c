@@ -2,7 +2,8 @@
  *
  * First fit by address, not best fit: on recorded PyTorch steps its window is 1.004 to 1.058 times the live maximum,
  * best fit's 1.009 to 1.113 (docs/regions.md, bench/fit/replay). */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/fit.h"
 
 static struct fl_extent_tree *tree_of(struct fl_region *r, const struct fl_extent *e)
 {
@@ -93,7 +94,7 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
     size_t hidden = fl_advice_all_hidden(into) + fl_advice_all_hidden(gone);
     into->base = into->base < gone->base ? into->base : gone->base;
     into->len += gone->len;
-    into->hard += gone->hard;
+    into->unreclaimable += gone->unreclaimable;
     into->holes += gone->holes;
     into->zeroed = fl_range_join(into->zeroed, gone->zeroed);
     into->advised |= gone->advised;
@@ -111,7 +112,8 @@ enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
     if (inner.len == 0) {
         return fl_extent_there(e) != 0 ? FL_QUEUE_PIECES : FL_QUEUE_NONE;
     }
-    bool rough = r->holes.split != 0 && fl_holes_first_split(r, inner) != fl_range_end(inner);
+    bool rough = r->pages.holes.split != 0 &&
+                 fl_holes_first_split(&r->pages.holes, inner) != fl_range_end(inner);
     return rough ? FL_QUEUE_ROUGH : FL_QUEUE_AGE;
 }
 
@@ -168,9 +170,9 @@ static bool was_in_use(const struct fl_extent *e)
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
 {
     bool empty = e->content == FL_CONTENT_EMPTY;
-    unsigned zone = empty ? fl_zone_when_empty(r, e->zone) : e->zone;
-    struct fl_extent *before = fl_extent_free_before(r, e->base, zone);
-    struct fl_extent *after = fl_extent_free_at(r, e->base + e->len, zone);
+    unsigned zone = empty ? fl_placing_when_empty(&r->placing, e->zone) : e->zone;
+    struct fl_extent *before = fl_extent_free_before(&r->space, e->base, zone);
+    struct fl_extent *after = fl_extent_free_at(&r->space, e->base + e->len, zone);
 
     e->zone = (uint8_t)zone;
     e->left = empty ? 0 : e->left & FL_LEFT_HOLLOW;
@@ -178,7 +180,7 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
         e->holes = 0;
     }
     if (empty) { /* its neighbours of that kind have none */
-        fl_holes_forget(r, fl_extent_range(e));
+        fl_holes_forget(&r->pages.holes, fl_extent_range(e));
     }
     /* not yet a neighbour to anybody */
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
@@ -195,15 +197,15 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
         absorb(r, e, after);
     }
     atomic_store_explicit(&e->state, FL_EXTENT_FREE, memory_order_relaxed);
-    fl_extent_publish(r, e);
+    fl_extent_publish(&r->space, e);
     if (seat != NULL) {
         fl_tree_replace(tree_of(r, e), seat, e);
-        fl_extent_drop(r, seat);
+        fl_extent_drop(&r->space, seat);
     } else {
         fl_tree_insert(tree_of(r, e), e);
     }
     if (before != NULL && after != NULL) {
-        fl_extent_drop(r, after);
+        fl_extent_drop(&r->space, after);
     }
     enter(r, e);
     return e;
@@ -231,28 +233,21 @@ void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     if (len == e->len) {
         fl_fit_remove(r, e);
-        fl_extent_drop(r, e);
+        fl_extent_drop(&r->space, e);
         return;
     }
     count_huge(r, e, -1);
     r->free_bytes -= len;
     e->base += len;
     e->len -= len;
-    e->hard = fl_min(e->hard, e->len);
+    e->unreclaimable = fl_min(e->unreclaimable, e->len);
     e->zeroed = fl_range_common(fl_extent_range(e), e->zeroed);
     fl_tree_note_shorter(e);
-    fl_extent_publish_base(r, e);
+    fl_extent_publish_base(&r->space, e);
     if (e->queue == (uint8_t)fl_fit_queue_of(r, e)) { /* it is no younger than it was */
         count_huge(r, e, 1);
         return;
     }
     unlist(r, e);
     fl_fit_enqueue(r, e);
-}
-
-struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t align)
-{
-    size_t want = len + (align - fl_page.base); /* holds an aligned piece wherever it begins */
-
-    return want < len ? NULL : fl_tree_first(tree, want);
 }

@@ -4,7 +4,12 @@
  * what is inherited (MADV_DONTFORK) until they are used again: see fl_fork_undo. The child finds nothing mapped there. Where the
  * window is reserved they are inherited like the rest: a hole in the child would be anybody's.
  * What is live is inherited; see repair.c for what that does to the parent. */
-#include "region/internal.h"
+#include "region/isolated.h"
+#include "region/budget.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/fork.h"
+#include "region/lock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -25,9 +30,9 @@ void fl_fork_undo(struct fl_region *r, struct fl_extent *e)
         /* Under a filter that has come since the mark was made, a new map takes the old one's
          * place. */
         bool anew =
-            rc != 0 && fl_sys_is_confined() && fl_vspace_decommit(&r->window, inner(e)) == 0;
+            rc != 0 && fl_sys_is_confined() && fl_vspace_decommit(&r->space.window, inner(e)) == 0;
         if (anew || rc == -ENOMEM) { /* -ENOMEM: a child that no handler was told of */
-            (void)fl_zone_commit(r, inner(e), r->config.huge, e->zone);
+            (void)fl_pages_commit(&r->pages, inner(e), r->pages.huge, e->zone);
         }
         fl_lock_permit_calls(false);
         e->advised &= (uint8_t)~FL_ADVISED_NO_FORK;
@@ -72,27 +77,27 @@ static void keep_from_child(struct fl_region *r)
 void fl_region_fork_lock(struct fl_region *r)
 {
     atomic_fetch_add_explicit(&r->forking, 1, memory_order_relaxed);
-    fl_lock_acquire(&r->look.lock);
+    fl_lock_acquire(&r->pages.asking);
     fl_region_lock(r);
-    if (!r->window.reserved) {
+    if (!r->space.window.reserved) {
         fl_lock_permit_calls(true); /* the process stands still anyway */
         keep_from_child(r);
         fl_lock_permit_calls(false);
     }
     fl_shelf_fork_lock(r);
-    fl_lock_acquire(&r->moving); /* no descriptor of ours is open */
-    fl_lock_hold_for_fork(&r->moving);
+    fl_lock_acquire(&r->pages.move.lock); /* no descriptor of ours is open */
+    fl_lock_hold_for_fork(&r->pages.move.lock);
     fl_lock_hold_for_fork(&r->lock);
-    fl_lock_hold_for_fork(&r->look.lock);
+    fl_lock_hold_for_fork(&r->pages.asking);
 }
 
 void fl_region_fork_parent(struct fl_region *r)
 {
     atomic_fetch_sub_explicit(&r->forking, 1, memory_order_relaxed);
     fl_shelf_fork_parent(r);
-    fl_lock_release_in_parent(&r->moving);
+    fl_lock_release_in_parent(&r->pages.move.lock);
     fl_lock_release_in_parent(&r->lock);
-    fl_lock_release_in_parent(&r->look.lock);
+    fl_lock_release_in_parent(&r->pages.asking);
     fl_region_leave();
     fl_region_lock(r);
     fl_repair_begin(r);
@@ -111,19 +116,19 @@ static void give_up_apart(struct fl_region *r)
 {
     struct fl_extent *e;
 
-    while ((e = TAILQ_FIRST(&r->apart)) != NULL) {
-        bool ours = e->content != FL_CONTENT_EMPTY || r->window.reserved;
+    while ((e = TAILQ_FIRST(&r->isolated)) != NULL) {
+        bool ours = e->content != FL_CONTENT_EMPTY || r->space.window.reserved;
         if (is_piece(e)) {
             e->left |= FL_LEFT_HOLLOW;
             if (inner(e).len != 0) { /* what it was cut from may have been hidden */
                 (void)fl_sys.advise(inner(e), FL_ADVICE_DUMP);
             }
-            fl_apart_return(r, e, false);
-        } else if (ours && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
-            fl_apart_return(r, e, true);
+            fl_isolated_return(r, e, false);
+        } else if (ours && fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0) {
+            fl_isolated_return(r, e, true);
         } else { /* neither is sure: nobody gets these addresses any more */
             size_t had = fl_extent_populated(e);
-            TAILQ_REMOVE(&r->apart, e, by_age);
+            TAILQ_REMOVE(&r->isolated, e, by_age);
             atomic_store_explicit(&e->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
             r->populated_bytes -= had - fl_extent_populated(e);
         }
@@ -139,12 +144,12 @@ static void note_absent_of(struct fl_region *r, struct fl_zone *z)
         if ((e->advised & FL_ADVISED_NO_FORK) == 0) {
             continue;
         }
-        if (fl_extent_reserve(r, 2) != 0) { /* then all of it is lost to us */
+        if (fl_extent_reserve(&r->space, 2) != 0) { /* then all of it is lost to us */
             fl_fit_remove(r, e);
             atomic_store_explicit(&e->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
             continue;
         }
-        fl_apart_return(r, fl_apart_claim(r, e, SIZE_MAX), true);
+        fl_isolated_return(r, fl_isolated_claim(r, e, SIZE_MAX), true);
     }
 }
 
@@ -158,7 +163,7 @@ static void note_absent(struct fl_region *r)
 
 bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
 {
-    bool whole = fl_lock_release_in_child(&r->moving);
+    bool whole = fl_lock_release_in_child(&r->pages.move.lock);
 
     atomic_store_explicit(&r->forking, 0, memory_order_relaxed);
     whole = fl_lock_release_in_child(&r->lock) && whole;
@@ -174,7 +179,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
         fl_region_unlock(r);
         return false;
     }
-    fl_stock_fork_child(r);
+    fl_refill_fork_child(r);
     note_absent(r); /* first: pieces merge with what is there, and then are one with it */
     fl_lock_permit_calls(true); /* there is no other thread */
     give_up_apart(r);
@@ -183,7 +188,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     fl_lock_permit_calls(false);
     r->repair.active = false;
     r->pieces.mending = 0;
-    atomic_store(&r->holes.making, false);
+    atomic_store(&r->pages.holes.making, false);
     memset(&r->touch.slot, 0, sizeof r->touch.slot); /* whoever asked, or was asked, is not here */
     atomic_store(&r->touch.open, false);
     r->stats.populated_peak = r->populated_bytes;
@@ -193,7 +198,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     atomic_store(&r->wants_worker, r->populated_bytes >= FL_WORKER_FROM);
     r->survivor = survivor;
     r->orphans = true;   /* drained by the first use, so that fork and exec costs nothing */
-    fl_unsettled_none(); /* what others had apart was put back here */
+    fl_unsettled_none(); /* what others had isolated was put back here */
     fl_region_unlock(r);
     return true;
 }

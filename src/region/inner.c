@@ -1,7 +1,13 @@
 /* A LIVE extent divided into blocks that the region knows by address. Taking and giving a block is no business of the
  * region's: no lock, no list. All it costs is a descriptor a granule. They are made as the memory comes, so that to open
  * an extent costs the same whatever its length. */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/fill_plan.h"
+#include "region/lock.h"
+#include "region/part.h"
+#include "region/purge.h"
+#include "region/supply.h"
+#include "region/take.h"
 
 #include <errno.h>
 
@@ -9,18 +15,18 @@
  * there was before goes to the spare ones. */
 static int make_room(struct fl_region *r, struct fl_inner *in, size_t granules)
 {
-    size_t index = r->descriptors_used + 1;
+    size_t index = r->space.descriptors.used + 1;
 
-    if (index + granules > UINT32_MAX || !fl_extent_map(r, index + granules - 1)) {
+    if (index + granules > UINT32_MAX || !fl_extent_map(&r->space, index + granules - 1)) {
         return -ENOMEM;
     }
-    r->descriptors_plain += in->room;
+    r->space.descriptors.plain += in->room;
     if (in->room != 0) {
-        fl_extent_drop_row(r, in->block, in->room);
+        fl_extent_drop_row(&r->space, in->block, in->room);
     }
-    fl_extent_skip(r, granules);
-    in->block =
-        (struct fl_extent *)r->descriptors.all.base + index; /* NOLINT(performance-no-int-to-ptr) */
+    fl_extent_skip(&r->space, granules);
+    in->block = (struct fl_extent *)r->space.descriptors.span.all.base +
+                index; /* NOLINT(performance-no-int-to-ptr) */
     in->room = granules;
     return 0;
 }
@@ -35,9 +41,9 @@ static void make_block(struct fl_region *r, struct fl_inner *in, uintptr_t base,
     e->inner = in;
     e->left = 0;
     e->life = 0;
-    atomic_store_explicit(&e->handled, false, memory_order_relaxed);
+    atomic_store_explicit(&e->user_remapped, false, memory_order_relaxed);
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
-    fl_extent_publish(r, e);
+    fl_extent_publish(&r->space, e);
 }
 
 /* Those of `part`, whole huge pages without a block. No lock held: it is had for one huge page at a time. */
@@ -64,7 +70,7 @@ static struct fl_extent *take_unfilled(struct fl_region *r, size_t len, unsigned
         r->stats.lazy--;
         r->stats.lazy_bytes -= len;
         r->stats.takes++;
-        e->zeroed.len = 0;
+        e->filled = 0;
     }
     return e;
 }
@@ -86,8 +92,8 @@ static void enlist(struct fl_region *r, struct fl_inner *in)
 {
     if (!in->listed) {
         in->listed = true;
-        in->next = r->inners;
-        r->inners = in;
+        in->next = r->space.inners;
+        r->space.inners = in;
     }
 }
 
@@ -115,7 +121,7 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
 /* Lock: region; it is released meanwhile. Where pages do not move, what is free elsewhere is given back for what comes here. */
 static void make_way(struct fl_region *r, size_t len, unsigned zone)
 {
-    if (atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN &&
+    if (atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE &&
         fl_supply_is_full(r, len, len)) {
         fl_region_unlock(r);
         (void)fl_region_purge_some(r, 0, len);
@@ -134,14 +140,14 @@ static bool is_moderation(int refusal)
 bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range part,
                   const struct fl_part_how *how)
 {
-    struct fl_grant g = {.to_stay = true,
-                         .loans = FL_LOANS,
-                         .any_room = true,
-                         .zone = outer->zone,
-                         .hands = how->hands,
-                         .live = part,
-                         .fresh = {part},
-                         .nfresh = 1};
+    struct fl_fill_plan g = {.to_stay = true,
+                             .loans = FL_LOANS,
+                             .any_room = true,
+                             .zone = outer->zone,
+                             .threads = how->threads,
+                             .live = part,
+                             .fresh = {part},
+                             .nfresh = 1};
 
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0);
@@ -161,18 +167,18 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
     g.seen = NULL;
     bool may = refusal == 0 || (how->asked_for && is_moderation(refusal));
     if (refusal != 0) {
-        g.from_stock = g.from_free = 0;
+        g.from_reserve = g.from_free = 0;
     }
     if (may) {
         fl_supply_claim(r, &g);
         r->populated_bytes += part.len;
         fl_region_count_use(r, (int64_t)part.len);
-        outer->zeroed.len += part.len;
-        outer->content = outer->zeroed.len == outer->len ? FL_CONTENT_POPULATED : FL_CONTENT_PART;
+        outer->filled += part.len;
+        outer->content = outer->filled == outer->len ? FL_CONTENT_POPULATED : FL_CONTENT_PART;
     }
     fl_region_unlock(r);
     if (may) {
-        fl_grant_fulfil(r, &g);
+        fl_fill_carry_out(r, &g);
     }
     return may;
 }
@@ -190,20 +196,20 @@ void fl_inner_warm(struct fl_region *r, struct fl_range blocks, struct fl_range 
     if (whole.len != 0) {
         (void)fl_sys.populate(whole);
     }
-    fl_pagemap_populate(r, part);
+    fl_pagemap_populate(&r->space, part);
 }
 
 int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
-    if (fl_extent_is_pinned(in->outer) || fl_vspace_decommit(&r->window, part) != 0) {
+    if (fl_extent_is_pinned(in->outer) || fl_vspace_decommit(&r->space.window, part) != 0) {
         return -EBUSY;
     }
-    int rc = fl_zone_commit(r, part, r->config.huge, in->outer->zone);
+    int rc = fl_pages_commit(&r->pages, part, r->pages.huge, in->outer->zone);
     fl_region_lock(r);
     r->populated_bytes -= part.len;
     r->stats.purge_bytes += part.len;
     fl_region_count_use(r, -(int64_t)part.len);
-    in->outer->zeroed.len -= part.len;
+    in->outer->filled -= part.len;
     in->outer->content = FL_CONTENT_PART;
     fl_region_unlock(r);
     return rc == 0 ? 0 : -EEXIST;
@@ -213,7 +219,8 @@ int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range par
 static struct fl_extent *take_refuge(struct fl_region *r, size_t len, unsigned zone)
 {
     fl_region_lock(r);
-    bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN;
+    bool can_move =
+        atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) != FL_METHOD_NONE;
     struct fl_extent *e = can_move ? take_unfilled(r, len, zone, false) : NULL;
     fl_region_unlock(r);
     return e;
@@ -225,24 +232,25 @@ static size_t move_part(struct fl_region *r, struct fl_range from, uintptr_t to,
     struct fl_move m;
     size_t moved = 0;
 
-    if (fl_move_begin(r, &m, (struct fl_range){to, from.len}, zone)) {
-        moved = fl_move_pages(r, &m, from, to);
-        fl_move_end(r, &m);
+    if (fl_move_begin(&r->pages, &m, (struct fl_range){to, from.len}, zone)) {
+        moved = fl_move_pages(&r->pages, &m, from, to);
+        fl_move_end(&r->pages, &m);
     }
     return moved;
 }
 
 size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range from, uintptr_t to)
 {
-    bool can_move = atomic_load_explicit(&r->rung, memory_order_relaxed) != FL_RUNG_PLAIN &&
-                    !fl_extent_is_pinned(in->outer);
+    bool can_move =
+        atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) != FL_METHOD_NONE &&
+        !fl_extent_is_pinned(in->outer);
     size_t moved = can_move ? move_part(r, from, to, in->outer->zone) : 0;
     size_t whole = fl_align_down(moved, fl_page.huge);
 
     make_blocks(r, in, (struct fl_range){to, whole});
     if (whole != moved) { /* a part of the next one went: it is made whole */
-        (void)fl_supply_populate(r, (struct fl_range){from.base + whole, fl_page.huge},
-                                 fl_page.huge);
+        (void)fl_populate(&r->pages, (struct fl_range){from.base + whole, fl_page.huge},
+                          fl_page.huge);
     }
     return whole;
 }
@@ -255,18 +263,18 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
     bool moved = e != NULL && move_part(r, part, e->base, e->zone) == part.len;
 
     if (e != NULL) {
-        bool gone = !moved && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
+        bool gone = !moved && fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
         (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
         fl_region_lock(r);
         e->content = gone ? FL_CONTENT_EMPTY : FL_CONTENT_LAZY;
-        e->hard = e->len;
+        e->unreclaimable = e->len;
         r->populated_bytes -= moved ? part.len : 0; /* it is the other's by now */
         r->stats.in_use += moved ? 0 : e->len;
         fl_region_give_locked(r, e);
         r->stats.takes--; /* nobody asked for it */
         r->stats.gives--;
         if (moved) {
-            in->outer->zeroed.len -= part.len;
+            in->outer->filled -= part.len;
             in->outer->content = FL_CONTENT_PART;
         }
         fl_region_unlock(r);
@@ -276,17 +284,17 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
 
 void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner *in)
 {
-    size_t filled = outer->zeroed.len;
+    size_t filled = outer->filled;
     bool part = filled != outer->len;
-    bool gone = part && fl_vspace_decommit(&r->window, fl_extent_range(outer)) == 0;
+    bool gone = part && fl_vspace_decommit(&r->space.window, fl_extent_range(outer)) == 0;
 
     (void)fl_extent_claim(outer, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     fl_region_lock(r);
     if (in != NULL) {
         in->outer = NULL;
     }
-    outer->zeroed.len = 0;
-    fl_extent_publish(r, outer); /* it is found by its address again */
+    outer->filled = 0;
+    fl_extent_publish(&r->space, outer); /* it is found by its address again */
     if (part) {
         r->stats.in_use += outer->len - filled; /* until it is given, which is no peak */
         r->populated_bytes += gone ? -filled : outer->len - filled;
@@ -304,25 +312,14 @@ void fl_inner_close(struct fl_region *r, struct fl_inner *in)
 
 bool fl_inner_has_memory(const struct fl_region *r, unsigned zone)
 {
-    for (const struct fl_inner *in = r->inners; in != NULL && r->lend != NULL; in = in->next) {
+    for (const struct fl_inner *in = r->space.inners; in != NULL && r->lend != NULL;
+         in = in->next) {
         const struct fl_extent *outer = in->outer;
-        if (outer != NULL && outer->zone == zone && outer->zeroed.len != 0) {
+        if (outer != NULL && outer->zone == zone && outer->filled != 0) {
             return true;
         }
     }
     return false;
-}
-
-struct fl_inner *fl_inner_around(struct fl_region *r, uintptr_t addr, struct fl_extent **out_outer)
-{
-    for (struct fl_inner *in = r->inners; in != NULL; in = in->next) {
-        struct fl_extent *outer = in->outer;
-        if (outer != NULL && addr - outer->base < outer->len) {
-            *out_outer = outer;
-            return in;
-        }
-    }
-    return NULL;
 }
 
 static bool is_used(const struct fl_extent *e)
@@ -330,32 +327,20 @@ static bool is_used(const struct fl_extent *e)
     return atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED;
 }
 
-struct fl_extent *fl_inner_block(const struct fl_inner *in, const struct fl_extent *outer,
-                                 uintptr_t addr)
-{
-    size_t i = fl_min((addr - outer->base) >> in->shift, in->granules - 1);
-
-    while (i > 0 && !is_used(&in->block[i])) {
-        i--;
-    }
-    struct fl_extent *e = &in->block[i];
-    return is_used(e) && addr - e->base < e->len ? e : NULL;
-}
-
-uintptr_t fl_inner_note_hands(const struct fl_inner *in, const struct fl_extent *outer,
-                              struct fl_range range)
+uintptr_t fl_inner_note_remapped(const struct fl_inner *in, const struct fl_extent *outer,
+                                 struct fl_range range)
 {
     uintptr_t outer_end = outer->base + outer->len, end = fl_min(fl_range_end(range), outer_end);
     struct fl_extent *e = fl_inner_block(in, outer, range.base);
 
     if (e != NULL) {
-        atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+        atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
     }
     for (size_t i = ((range.base - outer->base) >> in->shift) + 1;
          i < in->granules && outer->base + (i << in->shift) < end; i++) {
         e = &in->block[i];
         if (is_used(e)) {
-            atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+            atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
         }
     }
     return outer_end;
@@ -368,10 +353,10 @@ bool fl_inner_renew(struct fl_region *r, struct fl_extent *e)
     if (fl_extent_is_pinned(e->inner->outer)) {
         return false;
     }
-    atomic_store_explicit(&e->handled, false, memory_order_relaxed);
-    if (fl_vspace_decommit(&r->window, all) != 0) {
+    atomic_store_explicit(&e->user_remapped, false, memory_order_relaxed);
+    if (fl_vspace_decommit(&r->space.window, all) != 0) {
         return false;
     }
-    return fl_zone_commit(r, all, r->config.huge, e->inner->outer->zone) == 0 &&
+    return fl_pages_commit(&r->pages, all, r->pages.huge, e->inner->outer->zone) == 0 &&
            fl_sys.populate(all) != -EFAULT;
 }

@@ -5,11 +5,11 @@
  * for ahead. It counts as populated all the same, which is the most that it may become. What was
  * touched once stays, and serves later requests without a fault. The evidence: how much of such
  * blocks was in memory when they were freed, by their length. Where that says that they are
- * touched, the stock is filled ahead of the next ones; base pages, each a fault, are then populated
+ * touched, the reserve is filled ahead of the next ones; base pages, each a fault, are then populated
  * before they are handed out. Short blocks are populated unless they are known to be seldom
  * touched: for that a few of those that lie in holes are left to the touch, too.
  * State: r->touched; `left` of each extent. */
-#include "region/internal.h"
+#include "region/supply.h"
 
 #include <errno.h>
 #include <string.h>
@@ -20,16 +20,11 @@ enum { DENSE_FROM = 50 };
 enum { SPARSE_MOST = 12 };     /* the same, up to which a kind is sparse: 1 of SAMPLES is 6 */
 enum { SPARSE_LOG_MOST = 15 }; /* log2 of sparse blocks that may be out: each is a map or two */
 enum { SPARSE_FROM_HUGE = 2 }; /* huge pages; a shorter block is less than what a touch brings */
-enum { SAMPLES = 16 };         /* base pages of a long block that are looked at, 4 us each */
-enum { PARTS = 16 };           /* pieces that one look at the pagemap tells of */
-static const size_t whole_most = (size_t)32 << 20; /* bytes looked at one by one: some 6 us */
 /* Bytes in base pages, below which a request is populated: a fault for each costs more than what
  * may be held in vain. */
 static const size_t small_most = (size_t)1 << 20;
 enum { SELDOM_MOST = 33 };  /* percent in memory, up to which that is no longer so */
 enum { SAMPLE_EVERY = 16 }; /* short requests of holes: one of them is left to the touch */
-static const size_t clear_least = (size_t)256
-                                  << 10; /* bytes; less is sooner cleared than looked at */
 
 static unsigned kind_of(size_t len)
 {
@@ -80,7 +75,7 @@ void fl_left_note_gone(struct fl_region *r, const struct fl_extent *e)
     r->sparse_live -= (e->left & FL_LEFT_SPARSE) != 0;
 }
 
-static bool may_wait(const struct fl_region *r, const struct fl_grant *g)
+static bool may_wait(const struct fl_region *r, const struct fl_fill_plan *g)
 {
     return r->config.wait_for_touch && !r->config.first_touch && !g->to_stay;
 }
@@ -100,12 +95,12 @@ static bool base_pages_wait(const struct fl_region *r, size_t bytes, size_t len)
 
 bool fl_left_is_usual(const struct fl_region *r)
 {
-    return r->config.wait_for_touch && !r->config.first_touch && r->config.huge;
+    return r->config.wait_for_touch && !r->config.first_touch && r->pages.huge;
 }
 
-bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t len)
+bool fl_left_wants(const struct fl_region *r, const struct fl_fill_plan *g, size_t len)
 {
-    bool huge = r->config.huge && !fl_supply_is_crawling(r);
+    bool huge = r->pages.huge && !fl_populate_backs_off(&r->pages);
 
     return may_wait(r, g) && (huge || base_pages_wait(r, len, len));
 }
@@ -113,16 +108,16 @@ bool fl_left_wants(const struct fl_region *r, const struct fl_grant *g, size_t l
 /* A touch brings one base page of a huge page that was split. */
 /* One of so many of its kind is left to the touch, and so learnt from. Where others are freed and
  * asked for in turns, no kind is passed over. */
-static bool is_sample(struct fl_region *r, const struct fl_grant *g)
+static bool is_sample(struct fl_region *r, const struct fl_fill_plan *g)
 {
     return g->holes == g->live.len && ++r->hole_turn[kind_of(g->live.len)] % SAMPLE_EVERY == 0;
 }
 
-void fl_left_note_holes(struct fl_region *r, struct fl_grant *g, struct fl_extent *live,
+void fl_left_note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
                         int refusal)
 {
     /* Of a short one calloc clears all, page by page. */
-    bool may = g->holes != 0 && may_wait(r, g) && !(g->zero && g->live.len < clear_least);
+    bool may = g->holes != 0 && may_wait(r, g) && !(g->zero && g->live.len < fl_clear_looked_at);
     bool is_short = may && live != NULL && g->live.len <= small_most;
     bool sample = is_short && is_sample(r, g);
 
@@ -134,7 +129,7 @@ void fl_left_note_holes(struct fl_region *r, struct fl_grant *g, struct fl_exten
     }
 }
 
-uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g)
+uint8_t fl_left_of(const struct fl_region *r, const struct fl_fill_plan *g)
 {
     /* What moves from a free extent may be nothing: which one it will be is not known yet. */
     bool fresh = g->leaves || g->on_touch || (r->config.wait_for_touch && g->from_free != 0);
@@ -143,142 +138,13 @@ uint8_t fl_left_of(const struct fl_region *r, const struct fl_grant *g)
     return (uint8_t)((fresh || g->hollow ? FL_LEFT_HOLLOW : 0) | (new ? FL_LEFT_UNSEEN : 0));
 }
 
-bool fl_left_may_look(void)
-{
-    return fl_thread != FL_THREAD_GUEST;
-}
-
-/* As fl_sys.touched. No child of fork gets the descriptor: a thread with a table of its own needs
- * no lock for that, so no other thread waits while it is held up there. */
-static int look(struct fl_region *r, struct fl_range range, struct fl_range part[PARTS])
-{
-    int n = -EBUSY;
-
-    if (fl_thread == FL_THREAD_APART) {
-        return fl_sys.touched(range, part, PARTS);
-    }
-    if (fl_region_busy()) { /* a handler: whom it interrupted may hold the lock */
-        return n;
-    }
-    fl_region_enter();
-    if (fl_lock_acquire_unless_forking(&r->look.lock)) {
-        n = fl_sys.touched(range, part, PARTS);
-        fl_lock_release(&r->look.lock);
-    }
-    fl_region_leave();
-    return n;
-}
-
-static size_t clear_all(struct fl_range range, fl_clear *clear)
-{
-    if (range.len != 0) {
-        clear((void *)range.base, range.len); /* NOLINT(performance-no-int-to-ptr) */
-    }
-    return range.len;
-}
-
-static size_t clear_touched(struct fl_region *r, struct fl_range range, fl_clear *clear)
-{
-    struct fl_range part[PARTS];
-    size_t cleared = 0;
-    int n = PARTS;
-
-    while (n == PARTS && range.len != 0) {
-        uintptr_t end = fl_range_end(range);
-        n = look(r, range, part);
-        if (n < 0) { /* the kernel does not tell */
-            return cleared + clear_all(range, clear);
-        }
-        for (int i = 0; i < n; i++) {
-            cleared += clear_all(part[i], clear);
-            range.base = fl_range_end(part[i]);
-        }
-        range.len = end - range.base;
-    }
-    return cleared;
-}
-
-/* What is not there yet may be on its way: while pages move, they may come to a huge page of which
- * `range` has a part. The request that they are for has the other part. */
-static struct fl_range settled_part(struct fl_region *r, struct fl_range range)
-{
-    if (!fl_supply_is_coming(r)) {
-        return range;
-    }
-    struct fl_range inner = fl_range_inner(range, fl_page.huge);
-    return inner.len != 0 ? inner : (struct fl_range){range.base, 0};
-}
-
-size_t fl_left_clear(struct fl_region *r, struct fl_range range, fl_clear *clear)
-{
-    struct fl_range inner = range;
-
-    if (range.len >= clear_least) {
-        inner = settled_part(r, range);
-    } else {
-        inner.len = 0;
-    }
-    struct fl_range before = {range.base, inner.base - range.base};
-    struct fl_range behind = {fl_range_end(inner), fl_range_end(range) - fl_range_end(inner)};
-    return clear_all(before, clear) + clear_touched(r, inner, clear) + clear_all(behind, clear);
-}
-
-void fl_left_clear_plainly(void *base, size_t len)
-{
-    memset(base, 0, len);
-}
-
 void fl_region_clear(struct fl_region *r, struct fl_extent *e, size_t n)
 {
     struct fl_range part = {e->base, fl_align_up(n, fl_page.base)};
 
-    if (fl_left_clear(r, part, fl_left_clear_plainly) == e->len) {
+    if (fl_clear_touched(&r->pages, part, fl_supply_is_coming(r), fl_clear_plainly) == e->len) {
         e->left &= FL_LEFT_SPARSE; /* it is one of those still */
     }
-}
-
-/* Percent of `all` in memory; negative: unknown. */
-static int share_of(struct fl_range all)
-{
-    size_t there = 0, sum = 0, stride = fl_align_down(all.len / SAMPLES, fl_page.base);
-
-    if (all.len <= whole_most) {
-        return fl_sys.resident(all, &there) == 0 ? (int)(there * 100 / all.len) : -1;
-    }
-    /* Not to the end where more than half is missing: how much more is of no interest. */
-    for (size_t i = 0; i < SAMPLES && (i - sum / fl_page.base) * 2 <= SAMPLES; i++) {
-        struct fl_range page = {all.base + i * stride, fl_page.base};
-        if (fl_sys.resident(page, &there) != 0) {
-            return -1;
-        }
-        sum += there;
-    }
-    return (int)(sum / fl_page.base * 100 / SAMPLES);
-}
-
-/* May the pagemap be asked? It has no scan before Linux 6.7, and would be read entry by entry. */
-static bool may_scan(struct fl_range all)
-{
-    struct fl_range unused;
-
-    return all.len <= whole_most ||
-           fl_sys.find_split((struct fl_range){all.base, fl_page.huge}, &unused) != -ENOSYS;
-}
-
-/* The same of a sparse one. The page of zeros, which comes where base pages are only read, is
- * nobody's: mincore has it as there. */
-static int share_of_sparse(struct fl_region *r, struct fl_range all)
-{
-    size_t there = 0;
-    int rc = -EBUSY;
-
-    fl_region_enter();
-    if (fl_lock_acquire_unless_forking(&r->look.lock)) {
-        rc = may_scan(all) ? fl_sys.present(all, &there) : -ENOSYS;
-        fl_lock_release(&r->look.lock);
-    }
-    fl_region_leave();
-    return rc == 0 ? (int)(there * 100 / all.len) : share_of(all);
 }
 
 static void note_share(struct fl_region *r, size_t len, int share)
@@ -302,18 +168,18 @@ void fl_region_note_touched(struct fl_region *r, struct fl_extent *e)
 
     e->left &= (uint8_t)~FL_LEFT_UNSEEN;
     if (!fl_region_busy()) { /* a handler: others wait for whom it interrupted */
-        share = sparse ? share_of_sparse(r, fl_extent_range(e)) : share_of(fl_extent_range(e));
+        share = fl_residency_share(&r->pages, fl_extent_range(e), sparse);
     }
     if (share < 0) {
         return;
     }
-    if (share > KNOWN_FROM) { /* the next ones may come from the stock */
+    if (share > KNOWN_FROM) { /* the next ones may come from the reserve */
         fl_region_prove(r);
     }
     if (share >= DENSE_FROM && !sparse && e->len >= fl_page.huge) {
-        fl_pagemap_populate(r, fl_extent_range(e));
+        fl_pagemap_populate(&r->space, fl_extent_range(e));
     }
-    if (share == 100 && e->len <= whole_most && fl_extent_is_populated(e)) {
+    if (share == 100 && e->len <= FL_RESIDENCY_WHOLE && fl_extent_is_populated(e)) {
         e->left = 0;
     }
     note_share(r, e->len, share);

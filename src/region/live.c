@@ -32,10 +32,11 @@ static void add_words(const struct fl_region *r, struct fl_live_page *p)
 {
     fl_live_add_word(p, FL_LIVE_HELD_BYTES, &r->populated_bytes, sizeof r->populated_bytes);
     fl_live_add_word(p, FL_LIVE_RESERVE_BYTES, &r->free_bytes, sizeof r->free_bytes);
-    fl_live_add_word(p, FL_LIVE_RESERVE_BYTES, &r->stock.held, sizeof r->stock.held);
-    fl_live_add_word(p, FL_LIVE_STOCK_BYTES, &r->stock.held, sizeof r->stock.held);
-    fl_live_add_word(p, FL_LIVE_RUNG, &r->rung, sizeof r->rung);
-    fl_live_add_word(p, FL_LIVE_UNPROVEN, &r->unproven, sizeof r->unproven);
+    fl_live_add_word(p, FL_LIVE_RESERVE_BYTES, &r->pages.reserve.held,
+                     sizeof r->pages.reserve.held);
+    fl_live_add_word(p, FL_LIVE_STOCK_BYTES, &r->pages.reserve.held, sizeof r->pages.reserve.held);
+    fl_live_add_word(p, FL_LIVE_RUNG, &r->pages.move.method, sizeof r->pages.move.method);
+    fl_live_add_word(p, FL_LIVE_UNPROVEN, &r->pages.move.unproven, sizeof r->pages.move.unproven);
 }
 
 /* What waits in slot `i` is in use for the region, and in nobody's hands. */

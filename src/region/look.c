@@ -7,13 +7,10 @@
  * look began after they had asked; else one of them looks again. What was granted since the look
  * began is taken off the answer: its pages may not have been counted yet. The worker looks for
  * itself.
- * State: r->look and r->scratch, under r->look.lock; it comes before the region's. */
-#include "region/internal.h"
-
-void fl_look_start(struct fl_region *r)
-{
-    fl_lock_init(&r->look.lock, FL_RANK_LOOK);
-}
+ * State: r->look and r->scratch, under r->pages.asking; it comes before the region's. */
+#include "region/budget.h"
+#include "region/lock.h"
+#include "region/pressure.h"
 
 static void forget_held(struct fl_region *r)
 {
@@ -26,8 +23,8 @@ void fl_look_fork_child(struct fl_region *r)
     forget_held(r); /* the worker, which may have been writing there, is not here */
     r->worker_scratch.looks = 0;
     if (!fl_lock_release_in_child(
-            &r->look.lock)) { /* who had taken it over is not here, and was writing there */
-        fl_look_start(r);
+            &r->pages.asking)) { /* who had taken it over is not here, and was writing there */
+        fl_lock_init(&r->pages.asking, FL_RANK_LOOK);
         r->scratch.looks = 0;
     }
 }
@@ -91,7 +88,7 @@ bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out)
     }
     fl_region_unlock(r);
     fl_region_enter(); /* a handler must not come here while the lock is held */
-    bool looked = fl_lock_acquire_unless_forking(&r->look.lock);
+    bool looked = fl_lock_acquire_unless_forking(&r->pages.asking);
     if (looked && atomic_load_explicit(&r->look.begun, memory_order_relaxed) == begun) {
         look_now(r, held);
     }
@@ -100,7 +97,7 @@ bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out)
         *out = r->look.seen;
         discount(r, out, r->look.granted);
         r->surplus = fl_max(r->surplus, fl_region_note_memory(r, out));
-        fl_lock_release(&r->look.lock);
+        fl_lock_release(&r->pages.asking);
     }
     fl_region_leave();
     return looked;

@@ -1,7 +1,7 @@
 /* Huge pages that were split for pieces become huge again: the worker collapses those that have no
  * hole left and were in use as a whole at two looks, some seconds apart.
  * State: r->pieces, under the region lock. */
-#include "region/internal.h"
+#include "region/lock.h"
 
 enum { MENDS_A_LOCK = 16 };
 static const uint64_t mend_every = (uint64_t)5 * 1000000000; /* ns */
@@ -9,15 +9,15 @@ static const uint64_t mend_every = (uint64_t)5 * 1000000000; /* ns */
 /* Is all of it in use, and as we gave it out? */
 static bool is_full(struct fl_region *r, struct fl_range huge)
 {
-    const struct fl_extent *e = fl_extent_in_use_around(r, huge.base);
+    const struct fl_extent *e = fl_extent_in_use_around(&r->space, huge.base);
     bool full = e != NULL;
 
     while (full && e != NULL) {
         uint32_t state = atomic_load_explicit(&e->state, memory_order_relaxed);
         uintptr_t end = e->base + e->len;
         full = (state == FL_EXTENT_LIVE || state == FL_EXTENT_CACHED) &&
-               fl_extent_is_populated(e) && !fl_extent_is_handled(e);
-        e = end < fl_range_end(huge) ? fl_extent_in_use_around(r, end) : NULL;
+               fl_extent_is_populated(e) && !fl_extent_is_user_remapped(e);
+        e = end < fl_range_end(huge) ? fl_extent_in_use_around(&r->space, end) : NULL;
         full = full && (e != NULL || end >= fl_range_end(huge));
     }
     return full;
@@ -28,19 +28,20 @@ static bool is_full(struct fl_region *r, struct fl_range huge)
 static uintptr_t find_full(struct fl_region *r)
 {
     struct fl_pieces *p = &r->pieces;
-    uintptr_t end = r->base + atomic_load_explicit(&r->holes.reach, memory_order_relaxed);
+    uintptr_t end =
+        r->space.base + atomic_load_explicit(&r->pages.holes.reach, memory_order_relaxed);
 
     for (int i = 0; i < MENDS_A_LOCK; i++) {
-        struct fl_range rest = {fl_max(p->cursor, r->base), 0};
+        struct fl_range rest = {fl_max(p->cursor, r->space.base), 0};
         rest.len = end - fl_min(rest.base, end);
-        uintptr_t huge = fl_holes_first_split(r, rest);
+        uintptr_t huge = fl_holes_first_split(&r->pages.holes, rest);
         if (huge == fl_range_end(rest)) {
             p->cursor = 0;
             return 0;
         }
         p->cursor = huge + fl_page.huge;
         bool full = is_full(r, fl_huge_of(huge));
-        bool was = fl_holes_mark(r, huge, full);
+        bool was = fl_holes_mark(&r->pages.holes, huge, full);
         p->found |= full && !was;
         if (full && was) {
             return huge;
@@ -53,29 +54,24 @@ static uintptr_t find_full(struct fl_region *r)
  * it is there. */
 static void mend(struct fl_region *r, uintptr_t huge)
 {
-    bool whole = false;
-
     r->pieces.mending = huge; /* no piece of it goes meanwhile */
     fl_unsettled_begin();
     fl_region_unlock(r);
-    bool worth = fl_repair_is_worth_it(fl_huge_of(huge));
-    if (worth) {
-        (void)fl_sys.advise(fl_huge_of(huge), FL_ADVICE_HUGE);
-        whole = fl_sys.advise(fl_huge_of(huge), FL_ADVICE_COLLAPSE) == 0;
-    }
+    bool worth = fl_collapse_is_worth_it(fl_huge_of(huge));
+    bool whole = worth && fl_collapse_one(fl_huge_of(huge));
     fl_region_lock(r);
     fl_unsettled_end();
     r->pieces.mending = 0;
-    if (!fl_holes_is_split(r, huge)) { /* freed as a whole, and given back */
+    if (!fl_holes_is_split(&r->pages.holes, huge)) { /* freed as a whole, and given back */
         return;
     }
     if (!worth || !is_full(r, fl_huge_of(huge))) { /* what is free of it counts as split */
-        (void)fl_holes_mark(r, huge, false);
+        (void)fl_holes_mark(&r->pages.holes, huge, false);
         return;
     }
-    fl_holes_join(r, huge);
+    fl_holes_join(&r->pages.holes, huge);
     if (!whole) { /* the worker tries it again, with what fork has split */
-        atomic_store_explicit(&r->repair.wanted, true, memory_order_relaxed);
+        atomic_store_explicit(&r->pages.pace.left_base, true, memory_order_relaxed);
     }
     __atomic_fetch_add(&r->stats.repair_bytes, whole ? fl_page.huge : 0, __ATOMIC_RELAXED);
 }
@@ -101,7 +97,7 @@ uint64_t fl_pieces_mend(struct fl_region *r)
 
     fl_region_lock(r);
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
-    if (!r->config.huge || r->holes.split == 0) {
+    if (!r->pages.huge || r->pages.holes.split == 0) {
         wait = UINT64_MAX;
     } else if (tight || r->pieces.mending != 0) {
         wait = mend_every;

@@ -13,7 +13,12 @@
  * once.
  * State: r->holes, r->pieces, the lists `pieces`, `seen` and `rough` of the zones; under the region
  * lock. */
-#include "region/internal.h"
+#include "region/isolated.h"
+#include "region/budget.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/lock.h"
+#include "region/supply.h"
 
 /* The share of a huge page that has to be free: by age; at once. */
 enum { SHARE_OLD = 8, SHARE_NOW = 32 };
@@ -85,7 +90,7 @@ static struct fl_extent *before(struct fl_region *r, const struct fl_extent *e)
 {
     struct fl_extent *left = NULL;
 
-    if (e->base == r->first || !fl_region_look(r, e->base - fl_page.base, &left)) {
+    if (e->base == r->space.first || !fl_region_look(r, e->base - fl_page.base, &left)) {
         return NULL;
     }
     left = left->content == FL_CONTENT_INNER ? left->inner->outer : left;
@@ -107,7 +112,7 @@ static struct fl_extent *after(struct fl_region *r, const struct fl_extent *e, s
 {
     uintptr_t end = e->base + e->len;
 
-    return end < fl_range_end(huge) ? fl_extent_around(r, end) : NULL;
+    return end < fl_range_end(huge) ? fl_extent_around(&r->space, end) : NULL;
 }
 
 /* Bytes of the huge page that are free, old enough and there. */
@@ -146,16 +151,17 @@ static enum verdict judge(struct fl_region *r, struct fl_extent *e, struct fl_ra
 {
     struct fl_range huge = fl_huge_of(part.base);
 
-    if (part.len == 0 || (e->holes != 0 && fl_holes_in(r, part) == part.len)) {
+    if (part.len == 0 || (e->holes != 0 && fl_holes_in(&r->pages.holes, part) == part.len)) {
         return LEAVE;
     }
-    if (fl_holes_is_split(r, huge.base)) {
+    if (fl_holes_is_split(&r->pages.holes, huge.base)) {
         return TAKE;
     }
     if (due_in(r, e, huge, age) < huge.len / share(age)) {
         return LEAVE;
     }
-    return huge.base - r->base < atomic_load_explicit(&r->holes.reach, memory_order_relaxed)
+    return huge.base - r->space.base <
+                   atomic_load_explicit(&r->pages.holes.reach, memory_order_relaxed)
                ? TAKE_AND_SPLIT
                : NO_TABLE;
 }
@@ -170,20 +176,9 @@ static bool is_there(const struct fl_extent *e, uint32_t age)
            there >= e->len / share(age);
 }
 
-/* The kernel's part. No lock held. What is split is told so each time: the program may have advised
- * otherwise of its block there, and what a child shared, or a device held, was not split then. */
-static bool drop(const struct fl_region *r, struct fl_range part)
-{
-    if (r->config.huge) {
-        (void)fl_sys.advise(fl_huge_of(part.base), FL_ADVICE_NO_HUGE);
-    }
-    (void)fl_sys.lazy_free((struct fl_range){part.base, fl_page.base});
-    return fl_sys.advise(part, FL_ADVICE_DROP) == 0;
-}
-
 static void note_gone(struct fl_region *r, struct fl_extent *e, size_t *given)
 {
-    size_t n = fl_holes_dig(r, fl_extent_range(e));
+    size_t n = fl_holes_dig(&r->pages.holes, fl_extent_range(e));
 
     e->holes += n;
     e->left |= FL_LEFT_HOLLOW;
@@ -199,15 +194,15 @@ static void note_gone(struct fl_region *r, struct fl_extent *e, size_t *given)
  * kernel was `told`. */
 static void undo_split(struct fl_region *r, struct fl_range huge, uint64_t tries, bool told)
 {
-    told = told && r->config.huge;
+    told = told && r->pages.huge;
     if (r->pieces.tries != tries || (told && r->pieces.mending != 0)) {
         return;
     }
-    fl_holes_join(r, huge.base);
+    fl_holes_join(&r->pages.holes, huge.base);
     if (told) {
         r->pieces.mending = huge.base; /* it is not split meanwhile */
         fl_region_unlock(r);
-        (void)fl_sys.advise(huge, FL_ADVICE_HUGE);
+        fl_purge_undo(huge);
         fl_region_lock(r);
         r->pieces.mending = 0;
     }
@@ -232,7 +227,7 @@ static enum outcome give_apart(struct fl_region *r, struct fl_extent *e, enum ve
     uint64_t tries = ++r->pieces.tries;
 
     fl_region_unlock(r);
-    bool there = v == TAKE || is_there(e, age), gone = there && drop(r, part);
+    bool there = v == TAKE || is_there(e, age), gone = there && fl_purge_piece(&r->pages, part);
     fl_region_lock(r);
     if (gone) {
         note_gone(r, e, given);
@@ -243,7 +238,7 @@ static enum outcome give_apart(struct fl_region *r, struct fl_extent *e, enum ve
         atomic_store_explicit(&e->epoch, now, memory_order_relaxed);
         note_refusal(r);
     }
-    fl_apart_return(r, e, false);
+    fl_isolated_return(r, e, false);
     if (gone && v == TAKE_AND_SPLIT) {
         requeue(r, e, huge);
         atomic_store(&r->wants_worker, true); /* to make it whole again one day */
@@ -260,19 +255,20 @@ static bool look_at(struct fl_region *r, struct fl_extent *e, uint32_t age, size
         enum verdict v = judge(r, e, part, age);
         if (v == NO_TABLE) {
             fl_region_unlock(r);
-            bool reached = fl_holes_reach(r, fl_range_end(part));
+            bool reached = fl_holes_reach(&r->pages.holes, fl_range_end(part));
             fl_region_lock(r);
-            if (!reached && !atomic_load(&r->holes.making)) {
+            if (!reached && !atomic_load(&r->pages.holes.making)) {
                 note_refusal(r);
             }
             return reached; /* the next look is at whatever is the oldest by now */
         }
-        if (v != LEAVE &&
-            (fl_huge_of(part.base).base == r->pieces.mending || fl_extent_reserve(r, 2) != 0)) {
+        if (v != LEAVE && (fl_huge_of(part.base).base == r->pieces.mending ||
+                           fl_extent_reserve(&r->space, 2) != 0)) {
             return false;
         }
-        if (v == TAKE || (v == TAKE_AND_SPLIT && fl_holes_split(r, fl_huge_of(part.base).base))) {
-            enum outcome o = give_apart(r, fl_apart_claim_part(r, e, part), v, age, given);
+        if (v == TAKE ||
+            (v == TAKE_AND_SPLIT && fl_holes_split(&r->pages.holes, fl_huge_of(part.base).base))) {
+            enum outcome o = give_apart(r, fl_isolated_claim_part(r, e, part), v, age, given);
             if (o != NOT_THERE || e->base != all.base || e->len != all.len) {
                 return o != REFUSED;
             }
@@ -298,7 +294,7 @@ bool fl_pieces_may_go_one_day(const struct fl_region *r)
 /* Of what is free now, not of what others free meanwhile: that might never end. */
 size_t fl_pieces_give_back(struct fl_region *r, uint32_t age, size_t want, unsigned most)
 {
-    size_t given = 0, there = r->free_bytes - r->free_huge + fl_apart_bytes(r);
+    size_t given = 0, there = r->free_bytes - r->free_huge + fl_isolated_bytes(r);
     unsigned looks = (unsigned)fl_min(most, there >> fl_page.shift);
     uint32_t own = own_age(r, age);
     bool more = !fl_sys_is_confined() && (age == 0 || fl_pieces_may_go(r));
@@ -373,11 +369,11 @@ static struct fl_extent *next_fringe(struct fl_region *r, struct walk *w, struct
 /* The table tells of all that was ever in use. The lock is released meanwhile. */
 static void reach_all(struct fl_region *r)
 {
-    size_t used = atomic_load_explicit(&r->mapped, memory_order_relaxed) << fl_page.shift;
-    uintptr_t end = r->base + fl_min(used, r->window.all.len);
+    size_t used = atomic_load_explicit(&r->space.mapped, memory_order_relaxed) << fl_page.shift;
+    uintptr_t end = r->space.base + fl_min(used, r->space.window.all.len);
 
     fl_region_unlock(r);
-    (void)fl_holes_reach(r, end);
+    (void)fl_holes_reach(&r->pages.holes, end);
     fl_region_lock(r);
 }
 
@@ -395,11 +391,11 @@ size_t fl_pieces_give_fringes(struct fl_region *r)
     for (struct fl_extent *e; o != REFUSED && !fl_supply_is_coming(r) && !fl_sys_is_confined() &&
                               (e = next_fringe(r, &w, &part, &v)) != NULL;) {
         uintptr_t huge = fl_huge_of(part.base).base;
-        if (huge == r->pieces.mending || fl_extent_reserve(r, 2) != 0 ||
-            (v == TAKE_AND_SPLIT && !fl_holes_split(r, huge))) {
+        if (huge == r->pieces.mending || fl_extent_reserve(&r->space, 2) != 0 ||
+            (v == TAKE_AND_SPLIT && !fl_holes_split(&r->pages.holes, huge))) {
             continue;
         }
-        o = give_apart(r, fl_apart_claim_part(r, e, part), v, 0, &given);
+        o = give_apart(r, fl_isolated_claim_part(r, e, part), v, 0, &given);
     }
     return given;
 }
@@ -413,10 +409,10 @@ static struct fl_extent *claim_rough(struct fl_region *r, size_t most)
         struct fl_extent *e = TAILQ_FIRST(&z->rough);
         if (e != NULL) {
             struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
-            struct fl_range run = fl_holes_next_split(r, inner);
+            struct fl_range run = fl_holes_next_split(&r->pages.holes, inner);
             run.len = fl_min(run.len, fl_max(fl_align_down(most, fl_page.huge), fl_page.huge));
             run.len = fl_min(run.len, smooth_most);
-            return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim_part(r, e, run) : NULL;
+            return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim_part(r, e, run) : NULL;
         }
     }
     return NULL;
@@ -427,24 +423,24 @@ size_t fl_pieces_smooth(struct fl_region *r, size_t most)
     size_t given = 0, done = 0;
     bool gone = true;
 
-    most = fl_min(most, r->holes.split * fl_page.huge);
+    most = fl_min(most, r->pages.holes.split * fl_page.huge);
 
     for (struct fl_extent *e; gone && done < most && (e = claim_rough(r, most - done)) != NULL;) {
         done += e->len;
         fl_region_unlock(r);
-        gone = fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
+        gone = fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
         fl_region_lock(r);
         size_t n = gone ? fl_extent_there(e) : 0;
         r->stats.purge_bytes += n;
         r->surplus -= fl_min(r->surplus, n);
         given += n;
-        fl_apart_return(r, e, gone);
+        fl_isolated_return(r, e, gone);
     }
     return given;
 }
 
 /* May holes of that zone be filled, by its node? */
-static bool has_room(struct fl_region *r, const struct fl_grant *g, unsigned zone, size_t holes)
+static bool has_room(struct fl_region *r, const struct fl_fill_plan *g, unsigned zone, size_t holes)
 {
     return r->placing.nodes == 0 || g->any_room || r->placing.has_room(zone, holes);
 }
@@ -452,14 +448,14 @@ static bool has_room(struct fl_region *r, const struct fl_grant *g, unsigned zon
 void fl_pieces_not_filled(struct fl_region *r, int rc, struct fl_range range)
 {
     if (rc == 0 && !fl_sys_is_confined()) { /* there nothing was asked for */
-        fl_region_forgo(r, fl_holes_in(r, range));
+        fl_region_forgo(r, fl_holes_in(&r->pages.holes, range));
     }
 }
 
-int fl_pieces_may_fill(struct fl_region *r, const struct fl_grant *g, unsigned zone, size_t len,
+int fl_pieces_may_fill(struct fl_region *r, const struct fl_fill_plan *g, unsigned zone, size_t len,
                        struct fl_range range)
 {
-    size_t holes = r->holes.split != 0 ? fl_holes_in(r, range) : 0;
+    size_t holes = r->pages.holes.split != 0 ? fl_holes_in(&r->pages.holes, range) : 0;
 
     if (holes == 0 || fl_sys_is_confined()) {
         return 0;

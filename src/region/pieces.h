@@ -1,5 +1,5 @@
-/* Pieces: what is free of huge pages that others use, and goes back to the kernel by base pages; and
- * how such huge pages become whole again. See pieces.c and mend.c. Included by region.h.
+/* Pieces: what is free of huge pages that others use, and goes back to the kernel by base pages;
+ * and how such huge pages become whole again. See pieces.c and mend.c. Included by region.h.
  * State: r->pieces, under the region lock. */
 #ifndef FL_REGION_PIECES_H
 #define FL_REGION_PIECES_H
@@ -9,7 +9,7 @@
 #include <errno.h>
 
 struct fl_region;
-struct fl_grant;
+struct fl_fill_plan;
 
 struct fl_pieces {
     uintptr_t mending; /* the huge page that is made whole at this moment; 0: none */
@@ -46,7 +46,7 @@ bool fl_pieces_may_go_one_day(const struct fl_region *r);
 void fl_pieces_note_tick(struct fl_region *r);
 /* 0: the holes in `range`, for a request of `len`, may be filled besides what the plan has from the
  * kernel; else fl_region_may_populate's refusal, or -ENOSPC: the node of `zone` has no room. */
-int fl_pieces_may_fill(struct fl_region *r, const struct fl_grant *g, unsigned zone, size_t len,
+int fl_pieces_may_fill(struct fl_region *r, const struct fl_fill_plan *g, unsigned zone, size_t len,
                        struct fl_range range);
 /* It said `rc`, and they are not taken after all. */
 void fl_pieces_not_filled(struct fl_region *r, int rc, struct fl_range range);
@@ -58,5 +58,8 @@ static inline bool fl_pieces_refuses(int rc)
 /* See mend.c. For the job of repair: huge pages that were split and have been full for a while
  * become whole again. */
 uint64_t fl_pieces_mend(struct fl_region *r);
+
+/* Bytes that are smoothed while somebody waits: some 32 unmappings at most. */
+enum { FL_SMOOTHED_MOST = 64 * FL_MIB };
 
 #endif

@@ -1,5 +1,6 @@
 /* Pinned extents: prepared for a device, and left alone. See pin.h. */
-#include "region/internal.h"
+#include "region/lock.h"
+#include "region/part.h"
 
 #include <errno.h>
 #include <numaif.h>
@@ -123,19 +124,19 @@ static int fill(struct fl_region *r, struct fl_extent *e, const struct fl_pin *h
     struct fl_range all = fl_extent_range(e);
     bool bound = r->placing.nodes == 0 && fl_pin_bind(all, how->node) == 0;
 
-    atomic_store_explicit(&e->handled, bound, memory_order_relaxed);
+    atomic_store_explicit(&e->user_remapped, bound, memory_order_relaxed);
     if (!fl_part_fill(r, e, all,
                       &(struct fl_part_how){.asked_for = true,
-                                            .hands = (uint8_t)fl_min(how->threads, 255)})) {
+                                            .threads = (uint8_t)fl_min(how->threads, 255)})) {
         return -ENOMEM;
     }
-    return prepare(all, how, r->config.huge, r->config.populate_by_touch);
+    return prepare(all, how, r->pages.huge, r->pages.by_touch);
 }
 
 int fl_region_take_pinned(struct fl_region *r, size_t len, const struct fl_pin *how,
                           struct fl_extent **out)
 {
-    if (len == 0 || len > r->window.all.len) {
+    if (len == 0 || len > r->space.window.all.len) {
         return -ENOMEM;
     }
     unsigned zone = zone_for(r, how->node);
@@ -151,7 +152,7 @@ int fl_region_take_pinned(struct fl_region *r, size_t len, const struct fl_pin *
         return rc;
     }
     fl_region_lock(r);
-    e->zeroed.len = 0; /* that it is PART is over */
+    e->filled = 0; /* that it is PART is over */
     enlist(r, e, how->fork);
     fl_region_unlock(r);
     *out = e;
@@ -174,7 +175,7 @@ int fl_inner_pin(struct fl_region *r, struct fl_inner *in, struct fl_range part,
     if (fl_extent_is_pinned(in->outer)) {
         return -EBUSY;
     }
-    int rc = prepare(part, how, r->config.huge, r->config.populate_by_touch);
+    int rc = prepare(part, how, r->pages.huge, r->pages.by_touch);
     if (rc == 0) {
         fl_region_lock(r);
         enlist(r, in->outer, how->fork);
@@ -193,7 +194,7 @@ void fl_inner_unpin(struct fl_region *r, struct fl_inner *in, struct fl_range pa
 
 bool fl_region_is_pinned(struct fl_region *r, struct fl_range range)
 {
-    struct fl_range extents = {r->first, fl_range_end(r->window.all) - r->first};
+    struct fl_range extents = {r->space.first, fl_range_end(r->space.window.all) - r->space.first};
     uintptr_t end = range.len < UINTPTR_MAX - range.base ? fl_range_end(range) : UINTPTR_MAX;
     struct fl_range rest =
         fl_range_common((struct fl_range){range.base, end - range.base}, extents);
@@ -203,8 +204,8 @@ bool fl_region_is_pinned(struct fl_region *r, struct fl_range range)
     }
     for (uintptr_t at = rest.base; at < fl_range_end(rest);) {
         struct fl_extent *e;
-        if (fl_inner_around(r, at, &e) == NULL) {
-            e = fl_extent_around(r, at);
+        if (fl_inner_around(&r->space, at, &e) == NULL) {
+            e = fl_extent_around(&r->space, at);
         }
         if (e == NULL || fl_extent_is_pinned(e)) {
             return e != NULL;
@@ -224,11 +225,11 @@ void fl_pin_fork_child(struct fl_region *r)
         if ((e->advised & FL_ADVISED_NO_FORK) == 0) {
             continue;
         }
-        r->populated_bytes -= e->content == FL_CONTENT_PART ? e->zeroed.len : e->len;
+        r->populated_bytes -= e->content == FL_CONTENT_PART ? e->filled : e->len;
         e->content = FL_CONTENT_PART;
-        e->zeroed.len = 0;
+        e->filled = 0;
         /* So that nobody's map comes there. */
-        if (r->window.reserved && fl_sys.map_at(fl_extent_range(e)) == 0) {
+        if (r->space.window.reserved && fl_sys.map_at(fl_extent_range(e)) == 0) {
             (void)fl_sys.decommit(fl_extent_range(e));
         }
     }

@@ -1,7 +1,11 @@
 /* A request that is served by the front of free memory, as most are: the same first fit as in
- * take.c, where nothing else is to be decided or done. So it needs no grant, and the lock is held
+ * take.c, where nothing else is to be decided or done. So it needs no fill plan, and the lock is held
  * for a third of the time. Whatever is out of the ordinary is left to take.c. */
-#include "region/internal.h"
+#include "region/carve.h"
+#include "region/counts.h"
+#include "region/lock.h"
+#include "region/take.h"
+#include "region/tick.h"
 
 enum { NO_ZONE = FL_ZONES, ASKS = 64 /* misses at home, one of which asks where home is */ };
 
@@ -18,8 +22,8 @@ static unsigned zone_of(const struct fl_region *r, struct fl_cache *own, size_t 
 /* Is there but one way to serve it? Holes elsewhere are none of its business. Lock: region. */
 static bool is_ordinary(const struct fl_region *r, size_t len)
 {
-    return r->seeded && r->nspare != 0 && !atomic_load_explicit(&r->tight, memory_order_relaxed) &&
-           !fl_left_is_sparse(r, len);
+    return r->seeded && r->space.descriptors.nspare != 0 &&
+           !atomic_load_explicit(&r->tight, memory_order_relaxed) && !fl_left_is_sparse(r, len);
 }
 
 static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
@@ -63,7 +67,8 @@ static struct fl_extent *take_plain(struct fl_region *r, struct fl_cache *own, s
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
                                  size_t align, bool zero)
 {
-    if (len > r->window.all.len || align > r->window.all.len || fl_region_is_absurd(r, len)) {
+    if (len > r->space.window.all.len || align > r->space.window.all.len ||
+        fl_region_is_absurd(r, len)) {
         return NULL;
     }
     unsigned zone = zero ? NO_ZONE : zone_of(r, own, len);

@@ -5,11 +5,15 @@
  * sixteenth of what is left that comes back to us:
  * tight    less is left than twice what we hold free. What was free is purged, and what is freed from then on is left to
  *          the kernel (MADV_FREE): it stays populated until somebody needs it, and nobody is killed for it. An extent
- *          counts its bytes for which that has yet to be done (`hard`): small blocks have to merge to a huge page first.
+ *          counts its bytes for which that has yet to be done (`unreclaimable`): small blocks have to merge to a huge page first.
  * keep     under limits that count maps, no more than their eighth is held free.
  * Where there are bounds of the process's own, thread caches hold small extents alone.
  * State: fields of struct fl_region, under its lock. */
-#include "region/internal.h"
+#include "region/lock.h"
+#include "region/pressure.h"
+#include "region/purge.h"
+#include "region/supply.h"
+#include "region/tick.h"
 
 #include <limits.h>
 
@@ -75,7 +79,7 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
     }
     /* What is absent counts as mapped, too, and no purge changes that: a half goes for it. */
     size_t over = beyond(r->free_bytes, m->keep);
-    size_t absent = beyond(r->free_bytes + r->holes.absent, m->keep) - over;
+    size_t absent = beyond(r->free_bytes + r->pages.holes.absent, m->keep) - over;
     return fl_min(over + fl_min(absent, r->free_huge) / 2, r->free_bytes);
 }
 

@@ -1,6 +1,12 @@
 /* Gives memory back to the kernel, oldest first, in whole huge pages, then in pieces, with no lock
  * held during the system calls. */
-#include "region/internal.h"
+#include "region/isolated.h"
+#include "region/counts.h"
+#include "region/lock.h"
+#include "region/pressure.h"
+#include "region/purge.h"
+#include "region/supply.h"
+#include "region/tick.h"
 
 #include <limits.h>
 
@@ -36,8 +42,8 @@ static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age, size_t 
         struct fl_extent *head = is_of(r, z, w) ? TAILQ_FIRST(&z->by_age) : NULL;
         e = head != NULL && (e == NULL || fl_extent_is_older(head, e)) ? head : e;
     }
-    return e != NULL && fl_extent_is_aged(r, e, age) && fl_extent_reserve(r, 2) == 0
-               ? fl_apart_claim(r, e, most)
+    return e != NULL && fl_extent_is_aged(r, e, age) && fl_extent_reserve(&r->space, 2) == 0
+               ? fl_isolated_claim(r, e, most)
                : NULL;
 }
 
@@ -50,7 +56,7 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
         atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                               memory_order_relaxed);
     }
-    fl_apart_return(r, e, gone);
+    fl_isolated_return(r, e, gone);
 }
 
 /* `want` bytes, `piece` at a time. Lock: region; it is released meanwhile. */
@@ -64,7 +70,7 @@ static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want, size
     for (struct fl_extent *e;
          gone && given < want && (e = claim_oldest(r, age, piece, w)) != NULL;) {
         fl_region_unlock(r);
-        gone = fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
+        gone = fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
         fl_region_lock(r);
         given += gone ? e->len : 0;
         purged(r, e, gone);
@@ -81,14 +87,14 @@ static size_t rest(size_t want, size_t given)
 /* Of what is free now, not of what others free meanwhile: that might never end. */
 static size_t whole_there(struct fl_region *r)
 {
-    return r->free_huge + fl_apart_bytes(r);
+    return r->free_huge + fl_isolated_bytes(r);
 }
 
 size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
 {
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, age);
-    size_t given = fl_stock_release(r, age) + fl_pieces_smooth(r, SIZE_MAX);
+    size_t given = fl_refill_release(r, age) + fl_pieces_smooth(r, SIZE_MAX);
     size_t most = fl_min(rest(want, given), whole_there(r));
     given += purge_extents(r, age, most, purge_chunk, of_all);
     given += fl_pieces_give_back(r, age, rest(want, given), UINT_MAX);
@@ -99,7 +105,9 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
 void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
 {
     const struct fl_zone *z = &r->zone[zone];
-    size_t own = fl_zone_moves(r, zone) ? z->free_huge + z->stock_ready : 0;
+    size_t own = fl_placing_moves(&r->placing, zone)
+                     ? z->free_huge + r->pages.reserve.ready_of[z - r->zone]
+                     : 0;
     size_t held = fl_region_counted(r) + len, may = fl_supply_allowed(r, len);
 
     if (r->placing.nodes != 0 && held > may && len > own) {
@@ -133,8 +141,9 @@ static struct fl_extent *claim_hard(struct fl_region *r)
         TAILQ_FOREACH(e, &z->by_age, by_age)
         {
             size_t edges = e->len - fl_range_inner(fl_extent_range(e), fl_page.huge).len;
-            if (e->hard >= edges + fl_page.huge) {
-                return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim(r, e, SIZE_MAX) : NULL;
+            if (e->unreclaimable >= edges + fl_page.huge) {
+                return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim(r, e, SIZE_MAX)
+                                                            : NULL;
             }
         }
     }
@@ -151,8 +160,8 @@ void fl_region_soften(struct fl_region *r)
         fl_region_unlock(r);
         taken = fl_sys.lazy_free(fl_extent_range(e)) == 0;
         fl_region_lock(r);
-        e->hard = taken ? 0 : e->hard;
-        fl_apart_return(r, e, false);
+        e->unreclaimable = taken ? 0 : e->unreclaimable;
+        fl_isolated_return(r, e, false);
     }
     fl_region_unlock(r);
 }
@@ -162,7 +171,7 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age)
     return fl_region_purge_some(r, age, SIZE_MAX);
 }
 
-void fl_region_take_loan(struct fl_region *r, struct fl_grant *g)
+void fl_region_take_loan(struct fl_region *r, struct fl_fill_plan *g)
 {
     size_t wanted = g->wanted;
 
@@ -205,7 +214,7 @@ static bool anything_to_age(struct fl_region *r)
             return true;
         }
     }
-    if (fl_stock_is_mapped(r) || fl_shelf_has_some(r)) {
+    if (fl_reserve_is_mapped(&r->pages.reserve) || fl_shelf_has_some(r)) {
         return true;
     }
     for (const struct fl_cache *c = r->caches; c != NULL; c = c->next) {
@@ -273,7 +282,7 @@ void fl_region_tick_alone(struct fl_region *r)
     fl_region_lock(r);
     fl_pieces_note_tick(r);
     (void)fl_cache_drain_all(r, age);
-    size_t given = fl_stock_release(r, age) + fl_pieces_smooth(r, alone_most);
+    size_t given = fl_refill_release(r, age) + fl_pieces_smooth(r, alone_most);
     given += purge_extents(r, age, rest(alone_most, given), alone_most, of_all);
     size_t pieces = fl_pieces_give_back(r, age, rest(alone_most, given), PIECES_ALONE);
     r->is_behind = given + pieces >= alone_most || (pieces != 0 && fl_pieces_are_due(r, age));

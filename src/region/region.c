@@ -1,61 +1,27 @@
 /* The region's lock with its signal guard, giving back, and statistics. */
-#include "region/internal.h"
+#include "region/check.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/fork.h"
+#include "region/user_remapped.h"
+#include "region/lock.h"
+#include "region/pressure.h"
+#include "region/take.h"
 
 #include <errno.h>
 #include <string.h>
 
 enum { USES_A_LOOK = 512 }; /* at what may wait on shelves */
 enum { ABSURD_SHARE = 8 };  /* times the machine's memory: no request is served from there on */
-static const size_t resident_piece = (size_t)16 << 20; /* bytes */
-
-static _Thread_local int busy;      /* depth of this thread's critical sections */
-static _Thread_local int unsettled; /* see fl_unsettled_begin */
-
-bool fl_region_busy(void)
-{
-    return busy != 0 || !fl_home_is_here();
-}
 
 bool fl_region_is_outer(void)
 {
-    return busy == 1;
+    return fl_busy_depth == 1;
 }
 
 bool fl_region_is_closed(const struct fl_region *r)
 {
     return fl_region_busy() || atomic_load_explicit(&r->forking, memory_order_relaxed) != 0;
-}
-
-void fl_region_enter(void)
-{
-    busy++;
-    atomic_signal_fence(memory_order_seq_cst); /* a handler from here on sees busy */
-}
-
-void fl_region_leave(void)
-{
-    atomic_signal_fence(memory_order_seq_cst);
-    busy--;
-}
-
-void fl_unsettled_begin(void)
-{
-    unsettled++;
-}
-
-void fl_unsettled_end(void)
-{
-    unsettled--;
-}
-
-bool fl_unsettled(void)
-{
-    return unsettled != 0;
-}
-
-void fl_unsettled_none(void)
-{
-    unsettled = 0;
 }
 
 /* The lock is held. */
@@ -74,7 +40,7 @@ void fl_region_lock(struct fl_region *r)
     begin(r);
 }
 
-static bool lock_by(struct fl_region *r, bool (*acquire)(struct fl_lock *l))
+static FL_INLINE bool lock_by(struct fl_region *r, bool (*acquire)(struct fl_lock *l))
 {
     fl_region_enter();
     if (!acquire(&r->lock)) {
@@ -99,7 +65,8 @@ bool fl_region_lock_soon(struct fl_region *r)
  * how much of it is there. */
 static void drop_if_lazy(struct fl_region *r, struct fl_extent *e)
 {
-    if (e->content == FL_CONTENT_LAZY && fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0) {
+    if (e->content == FL_CONTENT_LAZY &&
+        fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0) {
         e->content = FL_CONTENT_EMPTY;
     }
     e->armed = false;
@@ -107,11 +74,11 @@ static void drop_if_lazy(struct fl_region *r, struct fl_extent *e)
 
 static void take_over(struct fl_region *r, struct fl_extent *e)
 {
-    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
-        fl_hands_settle(r, e, fl_hands_renew(r, e));
+    if (FL_UNLIKELY(fl_extent_is_user_remapped(e))) {
+        fl_remapped_settle(r, e, fl_remapped_renew(r, e));
     } else {
         drop_if_lazy(r, e);
-        e->hard = e->len;
+        e->unreclaimable = e->len;
         fl_region_give_locked(r, e);
     }
 }
@@ -120,7 +87,7 @@ static void take_over(struct fl_region *r, struct fl_extent *e)
 static bool may_take_over(const struct fl_extent *e)
 {
     return fl_thread == FL_THREAD_PROGRAM ||
-           (!fl_extent_is_handled(e) && e->content != FL_CONTENT_LAZY);
+           (!fl_extent_is_user_remapped(e) && e->content != FL_CONTENT_LAZY);
 }
 
 static void take_over_deferred(struct fl_region *r)
@@ -169,7 +136,7 @@ void fl_region_defer(struct fl_region *r, struct fl_extent *e)
 {
     /* Without a region the block is the caller's alone, and no request gets its addresses again. */
     if (!fl_home_is_here()) {
-        (void)fl_vspace_decommit(&r->window, fl_extent_range(e));
+        (void)fl_vspace_decommit(&r->space.window, fl_extent_range(e));
         return;
     }
     e->next = atomic_load_explicit(&r->deferred, memory_order_relaxed);
@@ -223,27 +190,13 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
     (void)fl_fit_insert(r, e);
 }
 
-/* Is nearly all of it there? Ends as soon as too much is not: a sparse giant costs next to nothing. */
-static bool is_dense(const struct fl_extent *e)
-{
-    size_t missing = 0;
-
-    for (size_t done = 0; done < e->len && missing <= e->len / 16; done += resident_piece) {
-        struct fl_range piece = {e->base + done, fl_min(resident_piece, e->len - done)};
-        size_t there = 0;
-        (void)fl_sys.resident(piece, &there); /* a refusal counts as not there */
-        missing += piece.len - there;
-    }
-    return missing <= e->len / 16;
-}
-
 /* May a LAZY extent be kept? Else it goes back to the kernel at once. */
 static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
 {
-    if ((e->left & FL_LEFT_SPARSE) != 0 || !is_dense(e)) {
+    if ((e->left & FL_LEFT_SPARSE) != 0 || !fl_residency_is_dense(fl_extent_range(e))) {
         return false;
     }
-    fl_pagemap_populate(r, fl_extent_range(e)); /* it will be cut into others */
+    fl_pagemap_populate(&r->space, fl_extent_range(e)); /* it will be cut into others */
     fl_region_lock(r);
     bool fits = r->config.limit == 0 || fl_region_counted(r) + e->len <= r->config.limit;
     fl_region_unlock(r);
@@ -252,25 +205,25 @@ static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
 
 static void give_handled(struct fl_region *r, struct fl_extent *e)
 {
-    bool renewed = fl_hands_renew(r, e);
+    bool renewed = fl_remapped_renew(r, e);
 
     fl_region_lock(r);
-    fl_hands_settle(r, e, renewed);
+    fl_remapped_settle(r, e, renewed);
     fl_region_unlock(r);
 }
 
 void fl_region_give(struct fl_region *r, struct fl_extent *e)
 {
-    size_t len = e->len, hard = len;
+    size_t len = e->len, unreclaimable = len;
     bool disarmed = fl_touch_disarm(r, e);
 
-    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
+    if (FL_UNLIKELY(fl_extent_is_user_remapped(e))) {
         give_handled(r, e);
         fl_region_look_after(r, len);
         return;
     }
     bool gone = e->content == FL_CONTENT_LAZY && !(disarmed && is_worth_keeping(r, e)) &&
-                fl_vspace_decommit(&r->window, fl_extent_range(e)) == 0;
+                fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
 
     if (FL_UNLIKELY(!gone && r->placing.nodes != 0 && e->content == FL_CONTENT_LAZY)) {
         fl_zone_find(r, e);
@@ -279,7 +232,7 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
         struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
         if (inner.len != 0 && fl_sys.lazy_free(inner) ==
                                   0) { /* while it is ours alone: what is written later stays */
-            hard = len - inner.len;
+            unreclaimable = len - inner.len;
         }
     }
     if (!fl_region_lock_unless_forking(r)) {
@@ -289,7 +242,7 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
     if (gone) {
         e->content = FL_CONTENT_EMPTY;
     }
-    e->hard = hard;
+    e->unreclaimable = unreclaimable;
     fl_region_give_locked(r, e);
     fl_region_unlock_and_look(r, len);
 }
@@ -327,13 +280,13 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->purge_bytes = r->stats.purge_bytes;
     out->move_bytes = __atomic_load_n(&r->stats.move_bytes, __ATOMIC_RELAXED);
     out->free_held_bytes = r->free_bytes;
-    out->stock_bytes = r->stock.held;
+    out->stock_bytes = r->pages.reserve.held;
     out->rezero_bytes = r->stats.rezero_bytes;
     out->repair_bytes = __atomic_load_n(&r->stats.repair_bytes, __ATOMIC_RELAXED);
     out->releases = r->stats.releases;
     out->compactions = __atomic_load_n(&r->stats.compactions, __ATOMIC_RELAXED);
-    out->rung = atomic_load_explicit(&r->rung, memory_order_relaxed);
-    out->window_bytes = r->window.all.len;
+    out->rung = atomic_load_explicit(&r->pages.move.method, memory_order_relaxed);
+    out->window_bytes = r->space.window.all.len;
     out->region_locks = r->stats.locks;
     fl_region_unlock(r);
 }

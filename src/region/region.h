@@ -1,7 +1,7 @@
 /* The window and its extents: who has which base pages, what is populated, what goes back to the
  * kernel.
  *
- * Left to others: which requests come here (alloc/), when to purge (uffd/), which node (later).
+ * Left to others: which requests come here (alloc/), when to purge (uffd/), which node (numa/).
  * State: struct fl_region, one a process, under its one lock (rank REGION) but for what is marked
  * atomic. Descriptors are out of band and type-stable: once made, their memory stays readable for
  * ever, so a stale pointer to one may be read (never trusted) without the lock.
@@ -16,152 +16,42 @@
  * would have been merged.
  * R5  FREE extents are in the tree of their kind, by address; nothing else is.
  * R6  populated_bytes == sum of len, less what is absent, over all extents that are neither EMPTY
- *     nor LAZY, what PART ones have, and stock.held.
+ *     nor LAZY, what PART ones have, and what the reserve holds.
  * R7  FREE extents are in the queue of their kind, or, if they are pieces that were looked at, in
  * that of those or none; H1 and H2 hold. */
 #ifndef FL_REGION_REGION_H
 #define FL_REGION_REGION_H
 
 #include "core/core.h"
+#include "numa/numa.h"
+#include "pages/pages.h"
+#include "region/advice.h"
 #include "region/ahead.h"
 #include "region/cache.h"
-#include "region/extent.h"
-#include "region/holes.h"
+#include "region/config.h"
 #include "region/inner.h"
+#include "region/left.h"
+#include "region/look.h"
 #include "region/pieces.h"
 #include "region/pin.h"
+#include "region/refill.h"
+#include "region/repair.h"
 #include "region/residency.h"
+#include "region/rezero.h"
 #include "region/shelf.h"
-#include "region/tree.h"
+#include "region/touch.h"
 #include "region/zone.h"
+#include "space/space.h"
 #include "stats/stats.h"
 
-/* Lock: region. */
-struct fl_zone {
-    struct fl_extent_tree populated; /* FREE with memory */
-    struct fl_extent_tree empty;     /* FREE without */
-    /* FREE with memory; oldest first: see enum fl_queue. */
-    struct fl_extent_list by_age, pieces, seen, rough;
-    size_t free_huge;   /* bytes in whole huge pages of FREE extents in by_age */
-    size_t stock_ready; /* bytes of the stock */
-    size_t demand;      /* its share of stock.demand */
-};
-
-/* How populated pages get from one place to another. Found by trying: never climbed again. */
-enum fl_rung {
-    FL_RUNG_MOVE,  /* UFFDIO_MOVE, Linux 6.8 */
-    FL_RUNG_REMAP, /* mremap(2): moves maps along */
-    FL_RUNG_PLAIN, /* not at all */
-};
-
-enum { FL_STOCK_CHUNKS = 64 };
-
-/* See stock.c. Lock: region. */
-struct fl_stock {
-    struct fl_vspace span;
-    size_t chunk_len;        /* bytes; 0: the span is not claimed yet */
-    size_t ready;            /* bytes to be had */
-    size_t held;             /* bytes that count as populated: ready, being filled, being emptied */
-    uint64_t pause_until_ns; /* monotonic; the worker alone */
-    bool filling;            /* up to the high watermark, once begun */
-    size_t expected;         /* bytes that will be wanted soon after the start, by an earlier run */
-    size_t demand;           /* bytes that recent requests took from the kernel or from here */
-    struct fl_stock_chunk {
-        size_t ready, held;     /* bytes, from the chunk's start */
-        size_t mapped;          /* likewise; what was ever wanted of it */
-        unsigned moving;        /* requests that are taking pages which are no longer `ready` */
-        bool apart;             /* one thread fills or empties it, with no lock */
-        uint8_t zone;           /* whose it is while anything of it is mapped */
-        bool holed;             /* a move failed: what lies there nobody knows */
-        _Atomic uint32_t epoch; /* when it was filled */
-    } chunk[FL_STOCK_CHUNKS];
-};
-
-enum { FL_LEFT_KINDS = 64 };
-
-/* See touch.c. */
-enum { FL_TOUCH_SLOTS = 8 };
-enum fl_touch_state {
-    FL_TOUCH_FREE,
-    FL_TOUCH_TAKEN,
-    FL_TOUCH_ASKED,
-    FL_TOUCH_SERVED,
-    FL_TOUCH_DONE,
-    FL_TOUCH_LEFT /* its asker did not wait so long */
-};
-struct fl_touch {
-    _Atomic bool open;  /* the worker serves first touches */
-    void (*call)(void); /* plugged in by runtime/: wakes the worker. Signal-safe */
-    struct fl_touch_slot {
-        _Atomic uint32_t state; /* enum fl_touch_state; also the futex that the asker waits on */
-        struct fl_range range;
-        bool on; /* to be armed, or disarmed */
-        int rc;
-    } slot[FL_TOUCH_SLOTS];
-};
-
-/* See repair.c. Lock: region. */
-struct fl_repair {
-    bool active;
-    unsigned begun;      /* how often: a look that was under way at the last time is void */
-    _Atomic bool wanted; /* populated in base pages, see supply.c: any thread. Relaxed: a hint */
-    uintptr_t cursor;    /* how far this look at the window has come */
-    size_t repaired;     /* bytes, in this look */
-    size_t left;         /* huge pages seen that are shared or split still, in this look */
-    uint64_t rest_ns, quiet_ns;
-};
-
-/* See rezero.c. Lock: region. */
-struct fl_rezero {
-    uint64_t seen; /* requests at the last look */
-    size_t credit; /* bytes that may be cleared */
-    uint64_t rest_ns;
-};
-
-/* See advice.c. Lock: region. */
-struct fl_hiding {
-    size_t extents;      /* FREE ones that are hidden, wholly or in part */
-    uint64_t seen;       /* requests at the last look */
-    uint64_t changed_ns; /* monotonic; the last look that found new ones */
-    uint64_t undone_ns;  /* the last one before which something hidden was used */
-    uint64_t rest_ns;    /* without a request, after which memory is hidden */
-    unsigned busy;       /* looks in a row that found new requests */
-    bool undone;         /* something hidden was used since the last look */
-};
-
-/* See look.c. Lock: its own. */
-struct fl_look {
-    struct fl_lock lock;    /* rank LOOK */
-    struct fl_memory seen;  /* the last answer */
-    size_t granted;         /* r->granted when that look began */
-    _Atomic uint32_t begun; /* looks. Read without the lock: which look one may share */
-};
-
-/* Of what may be taken unasked, the part that one request may have populated. */
-enum { FL_EAGER_SHARE = 8 };
-
-struct fl_region_config {
-    size_t stock; /* bytes of the stock at most; 0: a sixty-fourth of the peak */
-    bool no_stock;
-    uint64_t tick_ns;  /* of requests and frees where no worker ticks; 0: nothing ages */
-    enum fl_rung rung; /* the best one that may be tried */
-    size_t eager_max;  /* bytes; larger requests are lazy. 0: an eighth of what is available */
-    size_t shelf_from; /* bytes in use, below which nothing waits on shelves; 0: 128 MiB */
-    size_t limit;      /* bytes held populated at most; 0: what fl_memory_look says is left */
-    bool huge;         /* advise huge pages */
-    bool first_touch;  /* large requests get their pages where they are touched, by the worker */
-    bool verbose;      /* say what happens rarely and should be known */
-    bool populate_by_touch; /* without MADV_POPULATE_WRITE */
-    bool may_go_ahead;      /* of touches: another thread's memory would lie where theirs does */
-    /* What a request needs from the kernel comes when it is touched, but for what is known to be:
-     * see left.c. False: before it is handed out. */
-    bool wait_for_touch;
-};
-
 struct fl_region {
-    /* What each request and free reads: a cache line that is seldom written. */
-    _Atomic size_t cache_max; /* longest extent that thread caches may hold */
-    _Atomic uint32_t epoch;   /* ticks of the worker */
+    struct fl_space space; /* first: each request and free reads how it begins. Lock: region */
+    /* Where what is behind these addresses comes from. Lock: region, but for what says otherwise */
+    struct fl_pages pages;
+    /* What else each request and free reads: a cache line that is seldom written. */
+    _Alignas(
+        FL_CACHE_LINE) _Atomic size_t cache_max; /* longest extent that thread caches may hold */
+    _Atomic uint32_t epoch;                      /* ticks of the worker */
     _Atomic bool tight; /* free memory is handed to the kernel to take, and nothing is cached */
     _Atomic bool
         starved; /* a request found the memory too short: whoever can give some back should */
@@ -170,40 +60,25 @@ struct fl_region {
     _Atomic uint32_t shelf_lead;
     _Atomic uint64_t shelves_used; /* bit i: shelf i ever was */
     _Atomic bool wants_worker;     /* something may age and nobody watches it: see fl_region_tick */
-    /* From an address to its descriptor: see fl_region_find. Constant after the start. */
-    uintptr_t base;               /* the window's */
-    _Atomic uint32_t *map;        /* the pagemap: index of a descriptor, by base page */
-    struct fl_extent *descriptor; /* by index; 0 is none, and never LIVE */
-    _Atomic size_t mapped;        /* entries of the pagemap; only grows. Lock: region, to write */
     _Alignas(FL_CACHE_LINE) struct fl_lock lock;
-    struct fl_vspace window, pagemap, descriptors;
     struct fl_region_config config;
-    uintptr_t first;              /* where extents begin; below it is the boot area */
-    struct fl_placing placing;    /* constant after the first request */
-    unsigned nzones;              /* likewise */
-    struct fl_extent_stack spare; /* UNUSED descriptors */
-    size_t nspare;                /* of those */
-    /* Others, side by side: the first of each row, whose `len` is that of the row; a chain by `next` */
-    struct fl_extent *spare_rows;
-    struct fl_extent_list apart, pinned; /* APART; PINNED */
-    _Atomic size_t pinned_bytes;         /* of the latter. Lock: region, to write */
-    size_t descriptors_ready;            /* bytes of them that are in memory */
-    size_t descriptors_used;             /* count; index 0 is never used */
-    size_t descriptors_plain;            /* those of extents, not of caches or an arena's blocks */
-    uint8_t descriptors_rest;            /* calls until room for the worker is asked for again */
-    struct fl_cache *caches;             /* every cache ever made */
-    _Atomic(struct fl_cache *) filled;   /* those with a put since they were last emptied */
-    size_t populated_bytes;              /* R6 */
-    size_t free_bytes;                   /* part of it that is FREE */
-    size_t free_huge;                    /* part of that in whole huge pages, none of them split */
-    /* Bytes of APART extents whose pages move: counted twice for a moment. Lock: region, to
+    struct fl_placing placing;              /* constant after the first request */
+    unsigned nzones;                        /* likewise */
+    struct fl_extent_list isolated, pinned; /* ISOLATED; PINNED */
+    _Atomic size_t pinned_bytes;            /* of the latter. Lock: region, to write */
+    struct fl_cache *caches;                /* every cache ever made */
+    _Atomic(struct fl_cache *) filled;      /* those with a put since they were last emptied */
+    size_t populated_bytes;                 /* R6 */
+    size_t free_bytes;                      /* part of it that is FREE */
+    size_t free_huge; /* part of that in whole huge pages, none of them split */
+    /* Bytes of ISOLATED extents whose pages move: counted twice for a moment. Lock: region, to
      * write. */
     _Atomic size_t leaving;
-    size_t exempt; /* bytes of APART extents that are not, or no longer, in memory */
+    size_t exempt; /* bytes of ISOLATED extents that are not, or no longer, in memory */
     /* Requests that fill addresses of their own, and what is free beside them in the same huge
      * pages. Lock: region, to add */
     _Atomic size_t filling;
-    struct fl_stock stock;
+    struct fl_refill refill;
     struct fl_repair repair;
     struct fl_rezero rezero;
     struct fl_hiding hiding;
@@ -215,14 +90,10 @@ struct fl_region {
      * relaxed: a hint. Blocks with FL_LEFT_SPARSE that are out. Lock: region */
     _Atomic uint32_t sparse_seen;
     uint32_t sparse_live;
-    struct fl_holes holes;
     struct fl_pieces pieces;
     struct fl_ahead ahead;
     struct fl_touch touch;
-    struct fl_lock moving;        /* see move.c. Rank LEAF */
-    _Atomic uint64_t crawl_until; /* monotonic ns; the kernel compacts: see supply.c */
-    _Atomic bool crawl_said;
-    unsigned remaps; /* maps that mremap has made. Lock: moving */
+    _Atomic bool backoff_said; /* that compaction is backed off from */
     struct fl_look look;
     struct fl_memory_scratch scratch;        /* for looks at the memory. Lock: look */
     struct fl_memory_scratch worker_scratch; /* the worker's, without the lock */
@@ -241,15 +112,13 @@ struct fl_region {
     size_t shelved;      /* bytes on shelves, at the last look; no part of the peak. Lock: region */
     unsigned shelf_turn; /* the shelf that was last asked for some. Lock: region */
     unsigned uses;       /* requests and frees, to look at shelves now and then. Lock: region */
-    _Atomic bool has_worker;  /* Lock: region, to write */
-    bool is_behind;           /* the last tick without a worker left aged memory. Lock: region */
-    uint64_t tick_due_ns;     /* monotonic; the next such tick; 0: none yet. Lock: region */
-    bool ages_more;           /* age_more is to be called by the next request. Lock: region */
-    bool is_aging;            /* a request calls it. Lock: region */
-    _Atomic uint32_t rung;    /* enum fl_rung */
-    _Atomic bool unproven;    /* the probe is still to be made. Relaxed: a hint */
-    _Atomic int rung_refusal; /* -errno that made it fall; 0: it did not */
-    /* Plugged in by runtime/: has others give back what they hold of ours and do not use. Bytes. No lock held. */
+    _Atomic bool has_worker; /* Lock: region, to write */
+    bool is_behind;          /* the last tick without a worker left aged memory. Lock: region */
+    uint64_t tick_due_ns;    /* monotonic; the next such tick; 0: none yet. Lock: region */
+    bool ages_more;          /* age_more is to be called by the next request. Lock: region */
+    bool is_aging;           /* a request calls it. Lock: region */
+    /* Plugged in by runtime/: has others give back what they hold of ours and do not use. Bytes.
+     * No lock held. */
     size_t (*release_more)(void);
     /* NULL, or: memory of that zone that is idle in divided extents becomes free memory, whole huge
      * pages, `bytes` of it if there is as much. Returns bytes. No lock held. */
@@ -258,47 +127,48 @@ struct fl_region {
     uint64_t (*age_more)(struct fl_region *r);
     struct fl_zone zone[FL_ZONES];
     struct fl_shelf shelf[FL_SHELVES];
-    _Atomic(struct fl_inner *) inners; /* every one that was ever open. Lock: region, to add */
     bool seeded;         /* the window is one EMPTY extent or more: done by the first request */
     _Atomic int forking; /* threads amid fork(2). Relaxed: a hint */
     bool orphans;        /* after fork: caches of threads that are not in this process */
     struct fl_cache *survivor; /* then: the one that it does have, or NULL */
 };
 
-/* Claims the window's addresses: eight times the memory, 4 to 8 TiB, less where that is refused. Populates nothing.
- * Returns 0; -ENOMEM when no window of 64 MiB is to be had: then `window` is the boot area alone.  Context: early, boot only. */
+/* Claims the window's addresses: eight times the memory, 4 to 8 TiB, less where that is refused.
+ * Populates nothing. Returns 0; -ENOMEM when no window of 64 MiB is to be had: then `window` is
+ * the boot area alone.  Context: early, boot only. */
 int fl_region_start(struct fl_region *r, const struct fl_region_config *c);
 
 /* From now on there are zones. Threads: boot only, before the first request. */
 void fl_region_divide(struct fl_region *r, const struct fl_placing *p);
-/* The zone that a request of `len` bytes by the calling thread would have first; 0 with one node. No lock held.  Cost: 0.4 us with
- * several. */
+/* The zone that a request of `len` bytes by the calling thread would have first; 0 with one
+ * node. No lock held.  Cost: 0.4 us with several. */
 unsigned fl_zone_wish(struct fl_region *r, size_t len);
 
-/* Boot area: `*out` a zeroed block inside the window that is never reused; NULL when it is full (32 KiB).
- * Context: early, one thread. */
+/* Boot area: `*out` a zeroed block inside the window that is never reused; NULL when it is full
+ * (32 KiB). Context: early, one thread. */
 void *fl_region_boot_alloc(struct fl_region *r, size_t size);
 
 static inline bool fl_region_in_boot_area(const struct fl_region *r, uintptr_t addr)
 {
-    return addr - r->window.all.base < r->first - r->window.all.base;
+    return addr - r->space.window.all.base < r->space.first - r->space.window.all.base;
 }
 
-/* An extent of at least `len` bytes (a multiple of the base page) at a multiple of `align` (power
- * of two, at least the base page), LIVE, populated unless it is new memory that waits for its
- * touch, larger than eager_max, or memory is short; all zero when `zero`. `own`: the calling
- * thread's cache, emptied first; NULL when it has none.
- * NULL when the window, the descriptors or the memory do not allow it: ask the next allocator.
- * Threads: any; takes the region lock.  Signals: see fl_region_busy.  Cost: O(log free extents), and the kernel's
- * clearing for what has to be populated. */
+/* An extent of at least `len` bytes (a multiple of the base page) at a multiple of `align`
+ * (power of two, at least the base page), LIVE, populated unless it is new memory that waits for
+ * its touch, larger than eager_max, or memory is short; all zero when `zero`. `own`: the calling
+ * thread's cache, emptied first; NULL when it has none. NULL when the window, the descriptors or
+ * the memory do not allow it: ask the next allocator. Threads: any; takes the region lock.
+ * Signals: see fl_region_busy.  Cost: O(log free extents), and the kernel's clearing for what
+ * has to be populated. */
 struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
                                  size_t align, bool zero);
 
-/* The calling thread's last fl_region_take was refused since the nodes that it is bound to have no room: nobody else may serve it
- * either, for the kernel would kill the process. */
+/* The calling thread's last fl_region_take was refused since the nodes that it is bound to have
+ * no room: nobody else may serve it either, for the kernel would kill the process. */
 bool fl_region_is_bound(void);
 
-/* Back to the free ones; merges with its neighbours. `e` is CACHED (claimed by fl_extent_claim). Never fails. */
+/* Back to the free ones; merges with its neighbours. `e` is CACHED (claimed by fl_extent_claim).
+ * Never fails. */
 void fl_region_give(struct fl_region *r, struct fl_extent *e);
 
 /* The pages of the claimed `e` go back to the kernel at once, and a touch of them is a SIGSEGV; its
@@ -315,12 +185,13 @@ void fl_region_note_touched(struct fl_region *r, struct fl_extent *e);
  * needed; signals: safe. */
 void fl_region_clear(struct fl_region *r, struct fl_extent *e, size_t n);
 
-/* Makes the LIVE extent `e` `len` bytes long without moving it, populated. False: not possible, nothing changed.
- * Shrinking always succeeds. */
+/* Makes the LIVE extent `e` `len` bytes long without moving it, populated. False: not possible,
+ * nothing changed. Shrinking always succeeds. */
 bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len);
 
-/* For realloc of a large extent that cannot grow in place: a longer one with its pages, whole huge pages moved and not copied,
- * the edges copied; `e` is gone then. NULL: not possible, or not worth it; nothing changed.  Threads: any. */
+/* For realloc of a large extent that cannot grow in place: a longer one with its pages, whole
+ * huge pages moved and not copied, the edges copied; `e` is gone then. NULL: not possible, or
+ * not worth it; nothing changed.  Threads: any. */
 struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_t len);
 
 /* Gives whole huge pages of FREE extents back to the kernel, then what is free of others, see
@@ -331,34 +202,41 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age);
 /* For the worker: from now on it serves first touches. */
 void fl_region_serve_touches(struct fl_region *r);
 
-/* For the worker: huge pages of the zone's stock to the armed addresses `to`, whole huge pages, by its own door `fd`. Returns bytes,
- * from the start of `to`; what waits there is woken. */
+/* For the worker: huge pages of the zone's reserve to the armed addresses `to`, whole huge pages,
+ * by its own door `fd`. Returns bytes, from the start of `to`; what waits there is woken. */
 size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to, unsigned zone);
 
-/* For the worker: where the zone's stock has nothing, `len` bytes, whole huge pages, are put there, while somebody waits for them. False:
- * it has some, or none is to be had. */
+/* For the worker: where the zone's reserve has nothing, `len` bytes, whole huge pages, are put
+ * there, while somebody waits for them. False: it has some, or none is to be had. */
 bool fl_region_fill_now(struct fl_region *r, size_t len, unsigned zone);
 
-/* Tries whether pages can be moved: then r->rung says how. Some 20 us. No lock held. */
-void fl_region_probe(struct fl_region *r);
-/* The same when it is first of use, and once. A process that frees nothing does without. */
-void fl_region_prove_later(struct fl_region *r);
-/* It is of use now: pages are about to move, or what depends on that. No lock of the region's held.
- * Cost: a load, where nothing is to be proven. */
-void fl_region_prove(struct fl_region *r);
+/* See pages/move.h. */
+static inline void fl_region_probe(struct fl_region *r)
+{
+    fl_move_probe(&r->pages);
+}
+static inline void fl_region_prove_later(struct fl_region *r)
+{
+    fl_move_prove_later(&r->pages);
+}
+static inline void fl_region_prove(struct fl_region *r)
+{
+    fl_move_prove(&r->pages);
+}
 
-/* Memory is short: all that is free goes back at once, whole huge pages. Threads: any, no lock of ours held. */
+/* Memory is short: all that is free goes back at once, whole huge pages. Threads: any, no lock
+ * of ours held. */
 void fl_region_release(struct fl_region *r);
 
-/* `bytes` will be wanted soon, where the calling thread's blocks lie: that stock is filled with as many, as far as memory allows, until
- * they have been asked for. */
+/* `bytes` will be wanted soon, where the calling thread's blocks lie: that reserve is filled with
+ * as many, as far as memory allows, until they have been asked for. */
 void fl_region_expect(struct fl_region *r, size_t bytes);
 
 /* Are maps counted, used or not (RLIMIT_AS, RLIMIT_DATA, overcommit_memory=2)? Some 10 us. */
 bool fl_region_counts_maps(struct fl_region *r);
 
-/* Jobs of the worker. Each returns the ns until it wants to run again; UINT64_MAX: not before it is called.
- * Fills the stock up to what recent requests needed. */
+/* Jobs of the worker. Each returns the ns until it wants to run again; UINT64_MAX: not before it
+ * is called. Fills the reserve up to what recent requests needed. */
 uint64_t fl_region_refill(struct fl_region *r);
 /* Brings memory in ahead of programs that touch long new blocks from the front on. */
 uint64_t fl_region_ahead(struct fl_region *r);
@@ -370,31 +248,27 @@ uint64_t fl_region_rezero(struct fl_region *r);
 /* Keeps free memory that rests out of core dumps. */
 uint64_t fl_region_hide(struct fl_region *r);
 
-/* One tick of the worker's clock, then fl_region_purge(age). False when nothing is left that could age: then the region
- * sets wants_worker at the next free, and the worker may sleep until it is called. */
+/* One tick of the worker's clock, then fl_region_purge(age). False when nothing is left that
+ * could age: then the region sets wants_worker at the next free, and the worker may sleep until
+ * it is called. */
 bool fl_region_tick(struct fl_region *r, uint32_t age);
 /* Without a worker requests and frees that come to the region do that work. One that a thread cache
  * served calls this now and then. No lock held.  Cost: a look where there is a worker. */
 void fl_region_age_alone(struct fl_region *r);
-/* Tells the region whether a worker watches it. Without one, wants_worker is raised once enough is populated. */
+/* Tells the region whether a worker watches it. Without one, wants_worker is raised once enough
+ * is populated. */
 void fl_region_set_worker(struct fl_region *r, bool there);
 
-/* What the pagemap names for the page of `addr`, which is anything: to be trusted for nothing, r->descriptor is none. False: the
- * pagemap does not reach so far. Lock-free. */
+/* What the pagemap names for the page of `addr`, which is anything: to be trusted for nothing,
+ * the first descriptor is none. False: the pagemap does not reach so far. Lock-free. */
 static FL_INLINE bool fl_region_look(const struct fl_region *r, uintptr_t addr,
                                      struct fl_extent **out)
 {
-    size_t page = (addr - r->base) >> fl_page.shift;
-
-    /* acquire: pairs with fl_pagemap_reach */
-    if (FL_UNLIKELY(page >= atomic_load_explicit(&r->mapped, memory_order_acquire))) {
-        return false;
-    }
-    *out = &r->descriptor[atomic_load_explicit(&r->map[page], memory_order_relaxed)];
-    return true;
+    return fl_space_look(&r->space, addr, out);
 }
 
-/* The extent that begins at `addr` and is LIVE; NULL when there is none. `addr` is anything. Lock-free. */
+/* The extent that begins at `addr` and is LIVE; NULL when there is none. `addr` is anything.
+ * Lock-free. */
 static inline struct fl_extent *fl_region_find(const struct fl_region *r, uintptr_t addr)
 {
     struct fl_extent *e;
@@ -407,28 +281,36 @@ static inline struct fl_extent *fl_region_find(const struct fl_region *r, uintpt
     return e;
 }
 
-/* The program is about to change how `range`, anything, is mapped: blocks in it come back as new when they are freed.
- * Lock-free; Threads: any.  Signals: safe.  Context: early, and in a child of vfork(2).
- * Cost: O(log n) for each block in it. */
-void fl_region_note_hands(struct fl_region *r, struct fl_range range);
+/* The program is about to change how `range`, anything, is mapped: blocks in it come back as new
+ * when they are freed. Lock-free; Threads: any.  Signals: safe.  Context: early, and in a child
+ * of vfork(2). Cost: O(log n) for each block in it. */
+void fl_region_note_remapped(struct fl_region *r, struct fl_range range);
 
-/* The program is about to give the pages of `range`, anything, back to the kernel. Where that ends
- * amid a huge page, the kernel would keep all of it until memory is short: it is split first, and
- * the block comes back as new when it is freed. Threads and the rest as fl_region_note_hands; errno
- * may change.  Cost: a system call for each end that is amid a huge page. */
+/* The program is about to give the pages of `range`, anything, back to the kernel. Where that
+ * ends amid a huge page, the kernel would keep all of it until memory is short: it is split
+ * first, and the block comes back as new when it is freed. Threads and the rest as
+ * fl_region_note_remapped; errno may change.  Cost: a system call for each end that is amid a
+ * huge page. */
 void fl_region_note_dropped(struct fl_region *r, struct fl_range range);
 
-/* True inside this thread's critical section: a signal handler that sees it must not call take,
- * give, resize. True as well in a child that has the tables of threads which are not in it
- * (fl_home_is_here). */
-bool fl_region_busy(void);
+/* See fl_is_busy: a signal handler that sees it must not call take, give, resize. */
+static inline bool fl_region_busy(void)
+{
+    return fl_is_busy();
+}
 
 /* The same, or another thread forks at this moment: what can go elsewhere does not wait for it. */
 bool fl_region_is_closed(const struct fl_region *r);
 
 /* Begin and end of a critical section; they nest. */
-void fl_region_enter(void);
-void fl_region_leave(void);
+static inline void fl_region_enter(void)
+{
+    fl_busy_begin();
+}
+static inline void fl_region_leave(void)
+{
+    fl_busy_end();
+}
 
 /* Around fork(2): lock before it, parent after it. Other threads take the locks over when that
  * lasts (sys/lock.c). child: `survivor` is the forking thread's cache, or NULL; false when another
@@ -443,7 +325,8 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out);
 /* Where these lie, for readers outside the process.  Context: boot. */
 void fl_region_live(const struct fl_region *r, struct fl_live_page *p);
 
-/* What is populated on each node; where there is one, none. Bytes.  Cost: a walk over all extents, the lock held. */
+/* What is populated on each node; where there is one, none. Bytes.  Cost: a walk over all
+ * extents, the lock held. */
 void fl_region_nodes_read(struct fl_region *r, struct fl_stats_nodes *out);
 
 /* Invariants R1 to R7 over the whole window; NULL, or the name of the first that does not hold. For

@@ -5,7 +5,8 @@
  * that lives for long does not make us hold more than twice what was rewritten. It ends when nothing is shared or split any
  * more, or when nothing has changed for some minutes.
  * State: r->repair, under the region lock. */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/lock.h"
 
 #include <errno.h>
 
@@ -13,11 +14,6 @@ static const uint64_t rest_least = 100000000, rest_most = 1000000000; /* ns */
 enum { EXTENTS_A_RUN = 4096 };                                        /* walked under the lock */
 static const uint64_t patience = (uint64_t)600 * 1000000000;          /* ns without a repair */
 static const size_t batch = (size_t)64 << 20; /* bytes looked at, and collapsed, in one go */
-
-/* What a look at the window has come to so far. */
-struct tally {
-    size_t repaired, left; /* as in struct fl_repair */
-};
 
 static void start(struct fl_region *r)
 {
@@ -30,7 +26,7 @@ static void start(struct fl_region *r)
 
 void fl_repair_begin(struct fl_region *r)
 {
-    if (r->config.huge && r->populated_bytes >= FL_WORKER_FROM) {
+    if (r->pages.huge && r->populated_bytes >= FL_WORKER_FROM) {
         start(r);
         atomic_store(&r->wants_worker, true);
     }
@@ -41,18 +37,18 @@ void fl_repair_begin(struct fl_region *r)
 static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintptr_t *out_on)
 {
     struct fl_range run = {0, 0};
-    uintptr_t end = fl_range_end(r->window.all), addr = r->first;
+    uintptr_t end = fl_range_end(r->space.window.all), addr = r->space.first;
     struct fl_extent *first = NULL;
 
-    if (from > addr && fl_inner_around(r, from, &first) == NULL) {
-        first = fl_extent_around(r, from);
+    if (from > addr && fl_inner_around(&r->space, from, &first) == NULL) {
+        first = fl_extent_around(&r->space, from);
         if (first != NULL) { /* where a look ended the next one begins */
-            fl_extent_lay_waypoints(r, first);
+            fl_extent_lay_waypoints(&r->space, first);
         }
     }
     addr = from >= end ? end : first != NULL ? first->base : addr;
     for (int i = 0; addr < end && run.len < batch; i++) {
-        const struct fl_extent *e = fl_extent_at(r, addr);
+        const struct fl_extent *e = fl_extent_at(&r->space, addr);
         if (e == NULL) {
             addr = end;
             break;
@@ -77,80 +73,6 @@ static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintp
     return inner;
 }
 
-bool fl_repair_is_worth_it(struct fl_range huge)
-{
-    size_t present = 0, own = 0;
-
-    return fl_sys.survey(huge, &present, &own) == 0 && present == huge.len && own >= huge.len / 2;
-}
-
-static int collapse_once(struct fl_region *r, struct tally *t, struct fl_range run)
-{
-    int rc = fl_sys.advise(run, FL_ADVICE_COLLAPSE);
-
-    if (rc == 0) {
-        __atomic_fetch_add(&r->stats.repair_bytes, run.len, __ATOMIC_RELAXED);
-        t->repaired += run.len;
-    }
-    return rc;
-}
-
-static void collapse(struct fl_region *r, struct tally *t, struct fl_range run)
-{
-    int rc = run.len != 0 ? collapse_once(r, t, run) : 0;
-
-    if (rc == 0) {
-        return;
-    }
-    /* It ends at the first map that may have no huge pages. */
-    for (uintptr_t at = run.base; at < fl_range_end(run); at += fl_page.huge) {
-        if (run.len > fl_page.huge) {
-            rc = collapse_once(r, t, (struct fl_range){at, fl_page.huge});
-        }
-        t->left += rc != 0 && rc != -EINVAL; /* none to be had now, or this one is busy */
-    }
-}
-
-/* Collapses what of `split`, whole huge pages mapped by base pages, is worth it: neighbours in one call. */
-static void mend(struct fl_region *r, struct tally *t, struct fl_range split)
-{
-    struct fl_range run = {split.base, 0};
-
-    for (uintptr_t at = split.base; at < fl_range_end(split); at += fl_page.huge) {
-        bool own = fl_holes_is_split(r, at); /* by ourselves: see pieces.c */
-        if (!own && fl_repair_is_worth_it((struct fl_range){at, fl_page.huge})) {
-            run.len += fl_page.huge;
-            continue;
-        }
-        t->left += !own;
-        collapse(r, t, run);
-        run = (struct fl_range){at + fl_page.huge, 0};
-    }
-    collapse(r, t, run);
-}
-
-static void note_shared(struct tally *t, struct fl_range run)
-{
-    size_t present = 0, own = 0;
-
-    for (uintptr_t at = run.base; at < fl_range_end(run) && t->left == 0; at += fl_page.huge) {
-        if (fl_sys.survey((struct fl_range){at, fl_page.base}, &present, &own) == 0) {
-            t->left += own < present;
-        }
-    }
-}
-
-static void mend_batch(struct fl_region *r, struct tally *t, struct fl_range run)
-{
-    struct fl_range rest = run, split;
-
-    while (rest.len != 0 && fl_sys.find_split(rest, &split) == 0) {
-        mend(r, t, split);
-        rest = (struct fl_range){fl_range_end(split), fl_range_end(rest) - fl_range_end(split)};
-    }
-    note_shared(t, run);
-}
-
 /* After a look at all of the window. */
 static uint64_t end_of_pass(struct fl_region *r)
 {
@@ -167,28 +89,28 @@ static uint64_t end_of_pass(struct fl_region *r)
 static uint64_t repair_forked(struct fl_region *r)
 {
     fl_region_lock(r);
-    if (!r->repair.active && atomic_exchange(&r->repair.wanted, false)) {
+    if (!r->repair.active && atomic_exchange(&r->pages.pace.left_base, false)) {
         start(r);
     }
     bool active = r->repair.active && r->seeded;
     unsigned begun = r->repair.begun;
-    struct tally t = {r->repair.repaired, r->repair.left};
-    uintptr_t on = fl_range_end(r->window.all);
+    struct fl_collapsed t = {r->repair.repaired, r->repair.left};
+    uintptr_t on = fl_range_end(r->space.window.all);
     struct fl_range run = {0, 0};
     if (active) {
         run = next_committed(r, r->repair.cursor, &on);
     }
-    bool over = run.len == 0 && on == fl_range_end(r->window.all);
+    bool over = run.len == 0 && on == fl_range_end(r->space.window.all);
     uint64_t rest = !active ? UINT64_MAX : over ? end_of_pass(r) : 0;
     fl_region_unlock(r);
     if (rest != 0) {
         return rest;
     }
-    mend_batch(r, &t, run);
+    fl_collapse_range(&r->pages, run, &t);
     fl_region_lock(r);
     if (begun == r->repair.begun) { /* else all is to be looked at: a fork has shared it anew */
         r->repair.cursor = on;
-        r->repair.repaired = t.repaired;
+        r->repair.repaired = t.bytes;
         r->repair.left = t.left;
     }
     fl_region_unlock(r);

@@ -7,19 +7,14 @@
  * each address is asked for once; what moves meanwhile may count twice, or not at all.
  * Memory of others (FOREIGN) is not ours to count; EMPTY is addresses alone.
  *
- * The pagemap's descriptor is open under the lock of looks, so that no child of fork gets it: never
- * for long. Where it is not to be had, mincore(2) tells the same, slower. Where both are refused
- * nobody knows, and nothing is guessed.
  * State: none. */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/lock.h"
 
 #include <errno.h>
 
 /* Ranges that are noted at a time; extents and granules that are seen at most meanwhile. */
 enum { RANGES = 32, STEPS = 512 };
-/* Bytes asked for at once: some 2 ms in base pages, for which whoever wants to look at the memory
- * waits. */
-static const size_t ask_most = (size_t)256 << 20;
 
 struct walk {
     struct fl_residency_values *out;
@@ -29,64 +24,6 @@ struct walk {
     bool live[RANGES];  /* else free */
     struct fl_range range[RANGES];
 };
-
-static bool by_pagemap(struct fl_region *r, struct fl_range part, size_t *out_bytes)
-{
-    int rc = -EAGAIN;
-
-    fl_region_enter();
-    if (fl_lock_acquire_unless_forking(&r->look.lock)) {
-        rc = fl_sys.present(part, out_bytes);
-        fl_lock_release(&r->look.lock);
-    }
-    fl_region_leave();
-    return rc == 0;
-}
-
-/* mincore fails where some of it is not mapped: that is told page by page. */
-static void by_page(struct fl_range part, uint64_t *resident, uint64_t *unknown)
-{
-    for (size_t done = 0; done < part.len; done += fl_page.base) {
-        size_t there = 0;
-        int rc = fl_sys.resident((struct fl_range){part.base + done, fl_page.base}, &there);
-        *resident += rc == 0 ? there : 0;
-        *unknown += rc != 0 && rc != -ENOMEM ? fl_page.base : 0;
-    }
-}
-
-static void by_mincore(struct fl_range part, uint64_t *resident, uint64_t *unknown)
-{
-    for (size_t done = 0; done < part.len; done += fl_page.huge) {
-        struct fl_range piece = {part.base + done, fl_min(fl_page.huge, part.len - done)};
-        size_t there = 0;
-        int rc = fl_sys.resident(piece, &there);
-        if (rc == -ENOMEM) {
-            by_page(piece, resident, unknown);
-        } else {
-            *resident += rc == 0 ? there : 0;
-            *unknown += rc != 0 ? piece.len : 0;
-        }
-    }
-}
-
-void fl_region_ask(struct fl_region *r, struct fl_range range, uint64_t *resident,
-                   uint64_t *unknown)
-{
-    fl_lock_must_be_free(FL_RANK_REGION);
-    if (fl_sys_is_confined()) {
-        *unknown += range.len;
-        return;
-    }
-    for (size_t done = 0; done < range.len; done += ask_most) {
-        struct fl_range part = {range.base + done, fl_min(ask_most, range.len - done)};
-        size_t there = 0;
-        if (by_pagemap(r, part, &there)) {
-            *resident += there;
-        } else {
-            by_mincore(part, resident, unknown);
-        }
-    }
-}
 
 /* False: there is no room for it. */
 static bool note(struct walk *w, uintptr_t end, bool live)
@@ -122,7 +59,7 @@ static bool note_extent(struct fl_region *r, struct walk *w, const struct fl_ext
     if (live) {
         w->out->live_bytes += len;
     } else {
-        w->out->free_bytes += len - fl_holes_in(r, (struct fl_range){end - len, len});
+        w->out->free_bytes += len - fl_holes_in(&r->pages.holes, (struct fl_range){end - len, len});
     }
     return true;
 }
@@ -156,11 +93,11 @@ static const struct fl_extent *changed_around(struct fl_region *r, uintptr_t at)
         e = e != NULL ? e : fl_tree_around(&z->populated, at);
         e = e != NULL ? e : fl_tree_around(&z->empty, at);
     }
-    for (struct fl_extent *a = TAILQ_FIRST(&r->apart); e == NULL && a != NULL;
+    for (struct fl_extent *a = TAILQ_FIRST(&r->isolated); e == NULL && a != NULL;
          a = TAILQ_NEXT(a, by_age)) {
         e = at - a->base < a->len ? a : NULL;
     }
-    return e != NULL ? e : fl_extent_around(r, at);
+    return e != NULL ? e : fl_extent_around(&r->space, at);
 }
 
 /* The extent that `at` lies in; usually it begins there. `out_in`: not NULL where it is divided. */
@@ -175,14 +112,14 @@ static const struct fl_extent *extent_around(struct fl_region *r, uintptr_t at,
         atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED) {
         return e;
     }
-    *out_in = fl_inner_around(r, at, &outer);
+    *out_in = fl_inner_around(&r->space, at, &outer);
     return *out_in != NULL ? outer : changed_around(r, at);
 }
 
 /* The next ranges. False: there are none. */
 static bool note_some(struct fl_region *r, struct walk *w)
 {
-    uintptr_t end = fl_range_end(r->window.all);
+    uintptr_t end = fl_range_end(r->space.window.all);
     bool room = true;
 
     w->n = 0;
@@ -203,13 +140,13 @@ static bool note_some(struct fl_region *r, struct walk *w)
 
 static void walk_window(struct fl_region *r, struct fl_residency_values *out)
 {
-    struct walk w = {.out = out, .at = r->first};
+    struct walk w = {.out = out, .at = r->space.first};
 
     while (note_some(r, &w)) {
         for (unsigned i = 0; i < w.n; i++) {
-            fl_region_ask(r, w.range[i],
-                          w.live[i] ? &out->live_resident_bytes : &out->free_resident_bytes,
-                          &out->unknown_bytes);
+            fl_residency_ask(&r->pages, w.range[i],
+                             w.live[i] ? &out->live_resident_bytes : &out->free_resident_bytes,
+                             &out->unknown_bytes);
         }
     }
     out->live_bytes += w.taken;
@@ -218,12 +155,12 @@ static void walk_window(struct fl_region *r, struct fl_residency_values *out)
 
 static void look_at_stock(struct fl_region *r, struct fl_residency_values *out)
 {
-    for (unsigned i = 0; i < FL_STOCK_CHUNKS; i++) {
+    for (unsigned i = 0; i < FL_RESERVE_CHUNKS; i++) {
         fl_region_lock(r);
-        struct fl_range part = fl_stock_mapped(r, i);
-        out->stock_bytes = r->stock.held;
+        struct fl_range part = fl_reserve_mapped(&r->pages.reserve, i);
+        out->stock_bytes = r->pages.reserve.held;
         fl_region_unlock(r);
-        fl_region_ask(r, part, &out->stock_resident_bytes, &out->unknown_bytes);
+        fl_residency_ask(&r->pages, part, &out->stock_resident_bytes, &out->unknown_bytes);
     }
 }
 
@@ -231,7 +168,7 @@ static void look_at_table(struct fl_region *r, struct fl_range table,
                           struct fl_residency_values *out)
 {
     out->table_bytes += table.len;
-    fl_region_ask(r, table, &out->table_resident_bytes, &out->unknown_bytes);
+    fl_residency_ask(&r->pages, table, &out->table_resident_bytes, &out->unknown_bytes);
 }
 
 static struct fl_range grown_part(struct fl_vspace *v)
@@ -239,18 +176,9 @@ static struct fl_range grown_part(struct fl_vspace *v)
     return (struct fl_range){v->all.base, atomic_load_explicit(&v->grown, memory_order_relaxed)};
 }
 
-/* Made when the first piece goes back. */
-static struct fl_range holes_table(struct fl_region *r)
-{
-    fl_region_lock(r);
-    struct fl_range table = grown_part(&r->holes.span);
-    fl_region_unlock(r);
-    return table;
-}
-
 int fl_region_residency(struct fl_region *r, struct fl_residency_values *out)
 {
-    struct fl_range boot = {r->window.all.base, FL_BOOT_BYTES};
+    struct fl_range boot = {r->space.window.all.base, FL_BOOT_BYTES};
 
     if (fl_region_busy()) { /* a handler: whom it interrupted may hold the lock */
         return -EBUSY;
@@ -258,8 +186,8 @@ int fl_region_residency(struct fl_region *r, struct fl_residency_values *out)
     walk_window(r, out);
     look_at_stock(r, out);
     look_at_table(r, boot, out);
-    look_at_table(r, grown_part(&r->pagemap), out);
-    look_at_table(r, grown_part(&r->descriptors), out);
-    look_at_table(r, holes_table(r), out);
+    look_at_table(r, grown_part(&r->space.pagemap), out);
+    look_at_table(r, grown_part(&r->space.descriptors.span), out);
+    look_at_table(r, fl_holes_table(&r->pages.holes), out);
     return 0;
 }

@@ -16,8 +16,5 @@ struct fl_region;
  * GiB of base pages; where mincore(2) has to do, 0.2 ms a GiB of addresses. No figure is a
  * snapshot: what others do meanwhile may count twice, or not at all. */
 int fl_region_residency(struct fl_region *r, struct fl_residency_values *out);
-/* The same of one range, mapped or not: adds bytes. No lock held. */
-void fl_region_ask(struct fl_region *r, struct fl_range range, uint64_t *resident,
-                   uint64_t *unknown);
 
 #endif

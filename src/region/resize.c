@@ -1,5 +1,14 @@
 /* realloc without a move: a LIVE extent gives up its tail, or takes over the FREE memory behind it. */
-#include "region/internal.h"
+#include "region/isolated.h"
+#include "region/carve.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/fill_plan.h"
+#include "region/user_remapped.h"
+#include "region/lock.h"
+#include "region/run.h"
+#include "region/supply.h"
+#include "region/take.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,18 +21,18 @@ static void shrink(struct fl_region *r, struct fl_extent *e, size_t len)
 
     fl_region_count_use(r, -(int64_t)tail.len);
     e->len = len;
-    fl_extent_publish(r, e);
-    struct fl_extent *rest = fl_extent_new(r, tail, FL_CONTENT_POPULATED, e->zone);
+    fl_extent_publish(&r->space, e);
+    struct fl_extent *rest = fl_extent_make(r, tail, FL_CONTENT_POPULATED, e->zone);
     rest->left = e->left;
     (void)fl_fit_insert(r, rest);
 }
 
-static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_grant *g)
+static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_fill_plan *g)
 {
     uintptr_t end = e->base + e->len;
     size_t more = len - e->len, have = 0;
     struct fl_run run = {
-        .start = fl_extent_free_at(r, end, e->zone), .part = {end, more}, .want = more};
+        .start = fl_extent_free_at(&r->space, end, e->zone), .part = {end, more}, .want = more};
     struct fl_extent *f = run.start;
     int holes;
 
@@ -36,7 +45,7 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
         } else {
             run.own += fl_extent_huge_of(f, end, end + more);
         }
-        f = fl_extent_free_at(r, f->base + f->len, e->zone);
+        f = fl_extent_free_at(&r->space, f->base + f->len, e->zone);
     }
     struct fl_extent *tail = have >= more ? fl_run_carve(r, g, &run, &holes) : NULL;
     if (tail == NULL) {
@@ -44,23 +53,24 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
     }
     fl_left_note_holes(r, g, NULL, holes);
     e->left |= tail->left;
-    fl_extent_drop(r, tail);
+    fl_extent_drop(&r->space, tail);
     e->len = len;
-    fl_extent_publish(r, e);
-    fl_extent_lay_waypoints(r, e);
+    fl_extent_publish(&r->space, e);
+    fl_extent_lay_waypoints(&r->space, e);
     fl_region_count_use(r, (int64_t)more);
     return true;
 }
 
 /* The same; where a look at the memory is due the lock is released for it, and all is decided
  * anew. */
-static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_grant *g)
+static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len,
+                           struct fl_fill_plan *g)
 {
     bool done = extend(r, e, len, g);
     struct fl_memory seen;
 
     if (!done && g->refusal == -EBUSY && fl_look_leaving_lock(r, &seen) &&
-        fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) == 0) {
+        fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) == 0) {
         g->seen = &seen;
         done = extend(r, e, len, g);
         g->seen = NULL;
@@ -80,17 +90,17 @@ static void shrink_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     }
     fl_region_count_use(r, -(int64_t)tail.len);
     e->len = kept;
-    fl_extent_publish(r, e);
-    struct fl_extent *rest = fl_extent_new(r, tail, FL_CONTENT_POPULATED, e->zone);
+    fl_extent_publish(&r->space, e);
+    struct fl_extent *rest = fl_extent_make(r, tail, FL_CONTENT_POPULATED, e->zone);
     rest->left = FL_LEFT_HOLLOW;
-    fl_apart_put(r, rest);
+    fl_isolated_put(r, rest);
     r->populated_bytes += tail.len;
     r->exempt += tail.len;
     fl_region_unlock(r);
-    bool gone = fl_vspace_decommit(&r->window, tail) == 0;
+    bool gone = fl_vspace_decommit(&r->space.window, tail) == 0;
     fl_region_lock(r);
     r->exempt -= tail.len;
-    fl_apart_return(r, rest, gone);
+    fl_isolated_return(r, rest, gone);
 }
 
 /* A LAZY extent takes over EMPTY addresses behind it, in whole huge pages, and stays LAZY. */
@@ -98,10 +108,11 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     uintptr_t end = e->base + e->len;
     size_t more = fl_align_up(len, fl_page.huge) - e->len;
-    struct fl_extent *next = fl_extent_free_at(r, end, fl_zone_when_empty(r, e->zone));
-    struct fl_grant g;
+    struct fl_extent *next =
+        fl_extent_free_at(&r->space, end, fl_placing_when_empty(&r->placing, e->zone));
+    struct fl_fill_plan g;
 
-    fl_grant_begin(&g, false, NULL);
+    fl_fill_begin(&g, false, NULL);
     g.exempt = more;
     g.on_touch = (e->left & FL_LEFT_SPARSE) != 0;
     if (fl_region_is_absurd(r, len) || next == NULL || next->content != FL_CONTENT_EMPTY ||
@@ -113,10 +124,10 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
         return false;
     }
     r->populated_bytes -= more;
-    fl_extent_drop(r, tail);
+    fl_extent_drop(&r->space, tail);
     e->len += more;
-    fl_extent_publish(r, e);
-    fl_extent_lay_waypoints(r, e);
+    fl_extent_publish(&r->space, e);
+    fl_extent_lay_waypoints(&r->space, e);
     fl_region_count_use(r, (int64_t)more);
     return true;
 }
@@ -133,7 +144,7 @@ static bool resize_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 /* What waits behind `e` may serve it. All shelves are emptied for what lies right there alone. */
 static void drain_for(struct fl_region *r, const struct fl_extent *e)
 {
-    const struct fl_extent *behind = fl_extent_at(r, e->base + e->len);
+    const struct fl_extent *behind = fl_extent_at(&r->space, e->base + e->len);
 
     if (behind != NULL && behind->state == FL_EXTENT_CACHED) {
         (void)fl_cache_drain_all(r, 0);
@@ -144,18 +155,18 @@ static void drain_for(struct fl_region *r, const struct fl_extent *e)
 
 bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 {
-    struct fl_grant g;
+    struct fl_fill_plan g;
     bool done = true;
 
-    fl_grant_begin(&g, false, NULL);
-    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
-        fl_hands_shrink(r, e, len);
+    fl_fill_begin(&g, false, NULL);
+    if (FL_UNLIKELY(fl_extent_is_user_remapped(e))) {
+        fl_remapped_shrink(r, e, len);
         return len <= e->len;
     }
     if (!fl_region_lock_unless_forking(r)) {
         return false;
     }
-    if (fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
+    if (fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
         done = len <= e->len;
     } else if (e->content == FL_CONTENT_LAZY) {
         done = resize_lazy(r, e, len);
@@ -167,7 +178,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
     }
     fl_region_unlock(r);
     if (done) {
-        fl_grant_fulfil(r, &g);
+        fl_fill_carry_out(r, &g);
     }
     return done;
 }
@@ -176,7 +187,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     fl_region_lock(r);
-    unsigned zone = fl_zone_when_empty(r, e->zone);
+    unsigned zone = fl_placing_when_empty(&r->placing, e->zone);
     struct fl_extent *to = NULL;
     if (!fl_region_is_absurd(r, len)) { /* one map, so that the kernel moves it the next time */
         to = (e->left & FL_LEFT_SPARSE) != 0
@@ -192,7 +203,7 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
     if (to == NULL) {
         return NULL;
     }
-    bool moved = fl_move_map(r, fl_extent_range(e), to->base, to->zone) == 0;
+    bool moved = fl_move_map(&r->pages, fl_extent_range(e), to->base, to->zone) == 0;
     struct fl_extent *gone = moved ? e : to;
     (void)fl_extent_claim(gone, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     if (!moved) {
@@ -206,14 +217,14 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
     return to;
 }
 
-/* An extent of `len` bytes at EMPTY addresses, as far into a huge page as `e` is. The grant wants all of it but for the
+/* An extent of `len` bytes at EMPTY addresses, as far into a huge page as `e` is. The fill plan wants all of it but for the
  * pages that `e` brings along: those are in `own`. NULL: not possible. Lock: region. */
 static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent *e, size_t len,
-                                     struct fl_range own, struct fl_grant *g)
+                                     struct fl_range own, struct fl_fill_plan *g)
 {
     size_t into = e->base & (fl_page.huge - 1);
     size_t all = fl_align_up(into + len, fl_page.huge), fresh = all - own.len;
-    unsigned zone = fl_zone_when_empty(r, e->zone);
+    unsigned zone = fl_placing_when_empty(&r->placing, e->zone);
 
     g->zone = (uint8_t)zone;
     g->exempt = own.len;
@@ -242,8 +253,8 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     return to;
 }
 
-/* Leaves in the grant what `e` does not bring along: before and behind `there`. */
-static void spare(struct fl_grant *g, struct fl_range there)
+/* Leaves in the fill plan what `e` does not bring along: before and behind `there`. */
+static void spare(struct fl_fill_plan *g, struct fl_range there)
 {
     struct fl_range all = g->fresh[0];
 
@@ -267,16 +278,16 @@ static void give_remains(struct fl_region *r, struct fl_extent *e, struct fl_ran
     fl_region_lock(r);
     r->leaving -= own.len;
     fl_unsettled_end();
-    e->hard = e->len;
+    e->unreclaimable = e->len;
     struct fl_extent *rest = fl_fit_insert(r, e);
-    if (moved.len != 0 && fl_extent_reserve(r, 2) == 0) {
-        gone = fl_apart_claim_part(r, rest, moved);
+    if (moved.len != 0 && fl_extent_reserve(&r->space, 2) == 0) {
+        gone = fl_isolated_claim_part(r, rest, moved);
     }
     fl_region_unlock(r);
     if (gone != NULL) {
-        bool unmapped = fl_vspace_decommit(&r->window, moved) == 0;
+        bool unmapped = fl_vspace_decommit(&r->space.window, moved) == 0;
         fl_region_lock(r);
-        fl_apart_return(r, gone, unmapped);
+        fl_isolated_return(r, gone, unmapped);
         fl_region_unlock(r);
     }
 }
@@ -289,11 +300,11 @@ static size_t move_own(struct fl_region *r, const struct fl_extent *e, struct fl
     size_t moved = 0;
 
     if (fl_sys_is_confined()) {
-        return fl_move_by_map(r, own, there.base, zone);
+        return fl_move_by_map(&r->pages, own, there.base, zone);
     }
-    if (fl_move_begin(r, &m, there, zone)) {
-        moved = (e->left != 0 ? fl_move_hollow : fl_move_pages)(r, &m, own, there.base);
-        fl_move_end(r, &m);
+    if (fl_move_begin(&r->pages, &m, there, zone)) {
+        moved = (e->left != 0 ? fl_move_hollow : fl_move_pages)(&r->pages, &m, own, there.base);
+        fl_move_end(&r->pages, &m);
     }
     return moved;
 }
@@ -301,9 +312,9 @@ static size_t move_own(struct fl_region *r, const struct fl_extent *e, struct fl
 static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     struct fl_range all = fl_extent_range(e), own = fl_range_inner(all, fl_page.huge);
-    struct fl_grant g;
+    struct fl_fill_plan g;
 
-    fl_grant_begin(&g, false, NULL);
+    fl_fill_begin(&g, false, NULL);
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
     struct fl_extent *to = carve_alike(r, e, len, own, &g);
@@ -324,7 +335,7 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
     struct fl_range whole = {own.base, fl_align_down(moved, fl_page.huge)};
     /* No other pages may come to where only holes of a huge page have moved. */
     spare(&g, (struct fl_range){there.base, fl_align_up(moved, fl_page.huge)});
-    fl_grant_fulfil(r, &g);
+    fl_fill_carry_out(r, &g);
     copy((struct fl_range){own.base + moved, own.len - moved}, there.base + moved);
     copy((struct fl_range){all.base, own.base - all.base}, to->base);
     copy((struct fl_range){fl_range_end(own), fl_range_end(all) - fl_range_end(own)},
@@ -336,14 +347,15 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
 struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     fl_region_prove(r);
-    bool plain = atomic_load_explicit(&r->rung, memory_order_relaxed) == FL_RUNG_PLAIN;
+    bool plain =
+        atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE;
 
-    if (len <= e->len || fl_extent_is_handled(e) || len / 2 > r->window.all.len / 2 ||
-        !fl_move_may_map(r, e->len)) {
+    if (len <= e->len || fl_extent_is_user_remapped(e) || len / 2 > r->space.window.all.len / 2 ||
+        !fl_move_may_map(&r->pages, e->len)) {
         return NULL;
     }
     if (e->content == FL_CONTENT_LAZY) {
-        return r->window.reserved ? NULL : move_lazy(r, e, len);
+        return r->space.window.reserved ? NULL : move_lazy(r, e, len);
     }
     return plain || e->len < MOVE_FROM_HUGE * fl_page.huge ? NULL : move_populated(r, e, len);
 }

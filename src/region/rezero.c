@@ -3,7 +3,9 @@
  * Only when no request has come for a while, a piece at a time, with stores that leave the caches alone. It may be in vain: so it
  * lives on a credit, which requests for zeroed memory renew.
  * State: r->rezero, under the region lock. */
-#include "region/internal.h"
+#include "region/isolated.h"
+#include "region/lock.h"
+#include "region/supply.h"
 
 static const size_t piece_most = (size_t)16 << 20;                    /* bytes: some 0.2 ms */
 static const uint64_t rest_least = 100000000, rest_most = 1600000000; /* ns */
@@ -42,7 +44,7 @@ static struct fl_range dirty_piece(const struct fl_extent *e)
 /* What of it may never have been touched is looked at before it is cleared. */
 static bool may_know(const struct fl_extent *e)
 {
-    return e->left == 0 || fl_left_may_look();
+    return e->left == 0 || fl_clear_may_look();
 }
 
 static struct fl_extent *claim_dirty(struct fl_region *r)
@@ -55,7 +57,8 @@ static struct fl_extent *claim_dirty(struct fl_region *r)
         {
             struct fl_range piece = may_know(e) ? dirty_piece(e) : (struct fl_range){e->base, 0};
             if (piece.len != 0) {
-                return fl_extent_reserve(r, 2) == 0 ? fl_apart_claim_part(r, e, piece) : NULL;
+                return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim_part(r, e, piece)
+                                                            : NULL;
             }
         }
     }
@@ -71,7 +74,8 @@ static bool may_clear(const struct fl_region *r)
 static size_t clear(struct fl_region *r, const struct fl_extent *e)
 {
     if (e->left != 0) {
-        return fl_left_clear(r, fl_extent_range(e), fl_zero_streaming);
+        return fl_clear_touched(&r->pages, fl_extent_range(e), fl_supply_is_coming(r),
+                                fl_zero_streaming);
     }
     fl_zero_streaming((void *)e->base, e->len); /* NOLINT(performance-no-int-to-ptr) */
     return e->len;
@@ -96,8 +100,8 @@ uint64_t fl_region_rezero(struct fl_region *r)
         z->credit -= fl_min(z->credit, cleared);
         r->stats.rezero_bytes += cleared;
         e->zeroed = fl_extent_range(e);
-        e->hard = e->len; /* written anew: the kernel may not take it any more */
-        fl_apart_return(r, e, false);
+        e->unreclaimable = e->len; /* written anew: the kernel may not take it any more */
+        fl_isolated_return(r, e, false);
         pause = r->config.first_touch;
     }
     bool more = may_clear(r) && r->free_huge != 0 && !(quiet && e == NULL);

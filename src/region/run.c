@@ -1,9 +1,12 @@
 /* A LIVE extent by plan: the plan says where the bytes come from that nothing is behind yet. What it
  * takes is claimed before the lock is released, so nobody else plans with that. */
-#include "region/internal.h"
+#include "region/carve.h"
+#include "region/run.h"
+#include "region/supply.h"
 
 /* 0, or why the run may not be taken; `out_holes`: why its holes may not be filled. */
-static int plan(struct fl_region *r, struct fl_grant *g, const struct fl_run *run, int *out_holes)
+static int plan(struct fl_region *r, struct fl_fill_plan *g, const struct fl_run *run,
+                int *out_holes)
 {
     int rc = fl_supply_plan(r, g, run->want, run->fresh, run->own);
 
@@ -18,8 +21,8 @@ static int plan(struct fl_region *r, struct fl_grant *g, const struct fl_run *ru
     return *out_holes;
 }
 
-struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_grant *g, const struct fl_run *run,
-                               int *out_holes)
+struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g,
+                               const struct fl_run *run, int *out_holes)
 {
     g->refusal = plan(r, g, run, out_holes);
     if (g->refusal != 0) {

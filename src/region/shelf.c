@@ -1,5 +1,5 @@
 /* Shelves: see shelf.h. State: r->shelf, r->shelf_most, r->shelves_used; uses_shelves of each cache. */
-#include "region/internal.h"
+#include "region/counts.h"
 
 #include <string.h>
 
@@ -371,7 +371,7 @@ size_t fl_shelf_give_chain(struct fl_region *r, struct fl_extent *e)
 
     for (struct fl_extent *next; e != NULL; e = next, n++) {
         next = e->next;
-        e->hard = e->len;
+        e->unreclaimable = e->len;
         fl_region_give_locked(r, e);
     }
     return n;

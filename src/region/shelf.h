@@ -1,13 +1,13 @@
-/* Shelves: freed blocks that wait for a request of their length, one shelf for the threads of each
- * CPU. Included by region.h.
+/* Shelves: freed blocks that wait for a request of their length, one shelf for the threads of
+ * each CPU. Included by region.h.
  *
- * Threads that replace blocks of many lengths at random miss their own caches, which hold four, and
- * would all take the region's lock. While one does so every few microseconds, what it frees goes on
- * the shelf of its CPU, and its requests look there first. What waits is CACHED, as in a thread's
- * cache: in no tree, counted as in use, and anybody's who finds it. The region takes it back when no
- * free memory fits a request, when it has aged, and where all caches are emptied.
- * Where little is in use there are none. Where there are several nodes, a thread at home, see cache.h,
- * puts and takes what lies in its zone. */
+ * Threads that replace blocks of many lengths at random miss their own caches, which hold four,
+ * and would all take the region's lock. While one does so every few microseconds, what it frees
+ * goes on the shelf of its CPU, and its requests look there first. What waits is CACHED, as in a
+ * thread's cache: in no tree, counted as in use, and anybody's who finds it. The region takes it
+ * back when no free memory fits a request, when it has aged, and where all caches are emptied.
+ * Where little is in use there are none. Where there are several nodes, a thread at home, see
+ * cache.h, puts and takes what lies in its zone. */
 #ifndef FL_REGION_SHELF_H
 #define FL_REGION_SHELF_H
 
@@ -36,19 +36,20 @@ static inline size_t fl_shelf_bytes_of(const struct fl_shelf *s)
     return atomic_load_explicit(&s->bytes, memory_order_relaxed);
 }
 
-/* Keeps the claimed `e`, which the thread's cache `c` might keep. False: it does not. Signals: safe. No
- * lock is waited for. */
+/* Keeps the claimed `e`, which the thread's cache `c` might keep. False: it does not. Signals:
+ * safe. No lock is waited for. */
 bool fl_shelf_put(struct fl_region *r, const struct fl_cache *c, struct fl_extent *e);
 
-/* An extent of `len` bytes, or a little more, LIVE, counted as a hit; NULL: there is none. What has to make room then is
- * left in `c`, for its next fl_cache_drain. Signals: safe. No lock is waited for. */
+/* An extent of `len` bytes, or a little more, LIVE, counted as a hit; NULL: there is none. What
+ * has to make room then is left in `c`, for its next fl_cache_drain. Signals: safe. No lock is
+ * waited for. */
 struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t len);
 /* The same where else the thread would sleep: up to half as long again, and from any
  * shelf. */
 struct fl_extent *fl_shelf_take_longer(struct fl_region *r, struct fl_cache *c, size_t len);
 
-/* The owner's requests and frees of blocks, as its cache does not serve them, look at shelves. Counts
- * one such request. */
+/* The owner's requests and frees of blocks, as its cache does not serve them, look at shelves.
+ * Counts one such request. */
 void fl_shelf_look(struct fl_cache *c);
 static inline bool fl_shelf_is_of_use(struct fl_cache *c)
 {
@@ -65,15 +66,16 @@ size_t fl_shelf_blocks(const struct fl_region *r);
 /* The rest wants the region lock.
  * How much may wait, by what is in use now. */
 void fl_shelf_resize(struct fl_region *r);
-/* What was freed `age` ticks ago goes back to the region, or `most` blocks of whatever age. Return how
- * many did. */
+/* What was freed `age` ticks ago goes back to the region, or `most` blocks of whatever age.
+ * Return how many did. */
 size_t fl_shelf_drain(struct fl_region *r, uint32_t age);
 size_t fl_shelf_drain_some(struct fl_region *r, size_t most);
 /* A chain by `next` of claimed blocks: all of it to the region. Returns how many. */
 size_t fl_shelf_give_chain(struct fl_region *r, struct fl_extent *e);
 /* Does any wait? One that is being changed counts. Comes after what the caller did before. */
 bool fl_shelf_has_some(struct fl_region *r);
-/* Around fork(2): no thread changes them meanwhile. In the child what could not be held is empty. */
+/* Around fork(2): no thread changes them meanwhile. In the child what could not be held is
+ * empty. */
 void fl_shelf_fork_lock(struct fl_region *r);
 void fl_shelf_fork_parent(struct fl_region *r);
 void fl_shelf_fork_child(struct fl_region *r);

@@ -1,5 +1,15 @@
 /* A request from the region: first fit over what is populated, else growth, else "ask the next allocator". */
-#include "region/internal.h"
+#include "region/carve.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/fill_plan.h"
+#include "region/lock.h"
+#include "region/pressure.h"
+#include "region/purge.h"
+#include "region/run.h"
+#include "region/supply.h"
+#include "region/take.h"
+#include "region/tick.h"
 
 #include <errno.h>
 
@@ -18,11 +28,12 @@ int fl_take_seed(struct fl_region *r)
     }
     bool ahead = !fl_left_is_usual(r);
 
-    if (fl_extent_reserve(r, 1) != 0 || fl_pagemap_reach(r, r->first, ahead) != 0) {
+    if (fl_extent_reserve(&r->space, 1) != 0 ||
+        fl_pagemap_reach(&r->space, r->space.first, ahead) != 0) {
         return -ENOMEM;
     }
-    struct fl_range all = {r->first, fl_range_end(r->window.all) - r->first};
-    (void)fl_fit_insert(r, fl_extent_new(r, all, FL_CONTENT_EMPTY, r->nzones - 1));
+    struct fl_range all = {r->space.first, fl_range_end(r->space.window.all) - r->space.first};
+    (void)fl_fit_insert(r, fl_extent_make(r, all, FL_CONTENT_EMPTY, r->nzones - 1));
     r->seeded = true;
     return 0;
 }
@@ -46,7 +57,7 @@ static struct fl_run growth_from(struct fl_region *r, struct fl_extent *e, size_
             g.fresh = e_end >= end ? g.fresh : SIZE_MAX;
             return g;
         }
-        e = fl_extent_free_at(r, e_end, e->zone);
+        e = fl_extent_free_at(&r->space, e_end, e->zone);
     }
     return (struct fl_run){.fresh = SIZE_MAX};
 }
@@ -72,7 +83,7 @@ static struct fl_run find_growth(struct fl_region *r, size_t len, size_t align, 
     bool lowest = fl_supply_is_full(r, len, fl_page.huge);
 
     for (int i = 0; i < GROWTH_CANDIDATES && e != NULL && !(lowest && best.start != NULL); i++) {
-        consider(r, &best, fl_extent_free_before(r, e->base, zone), len, align);
+        consider(r, &best, fl_extent_free_before(&r->space, e->base, zone), len, align);
         consider(r, &best, e, len, align);
         e = fl_tree_higher(e);
     }
@@ -82,57 +93,8 @@ static struct fl_run find_growth(struct fl_region *r, size_t len, size_t align, 
     return best;
 }
 
-static void grant(struct fl_region *r, size_t fresh)
-{
-    atomic_fetch_add_explicit(&r->granted, fresh, memory_order_relaxed);
-}
-
-void fl_region_forgo(struct fl_region *r, size_t fresh)
-{
-    r->budget += fresh;
-    atomic_fetch_sub_explicit(&r->granted, fresh, memory_order_relaxed);
-}
-
-void fl_region_spend(struct fl_region *r, size_t fresh)
-{
-    r->budget -= fresh;
-    grant(r, fresh);
-}
-
-int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
-                           const struct fl_memory *seen)
-{
-    const struct fl_region_config *c = &r->config;
-    bool too_large = c->eager_max != 0 && len > c->eager_max;
-
-    if (c->limit != 0 && fl_region_counted(r) + fresh > c->limit) {
-        return -ENOMEM;
-    }
-    if (!too_large && fresh <= r->budget && (c->eager_max != 0 || len <= r->budget / 2)) {
-        fl_region_spend(r, fresh);
-        return 0;
-    }
-    if (seen == NULL) {
-        return -EBUSY;
-    }
-    if (fresh > seen->headroom / 2) {
-        atomic_store_explicit(&r->starved, true, memory_order_relaxed);
-        return -ENOMEM;
-    }
-    if (too_large || (c->eager_max == 0 && len > seen->eager / FL_EAGER_SHARE)) {
-        return -E2BIG;
-    }
-    if (fresh > seen->eager) {
-        return -EAGAIN;
-    }
-    /* Where the process has bounds of its own each growth has to look. */
-    r->budget = seen->bounded ? 0 : (seen->eager - fresh) / 4;
-    grant(r, fresh);
-    return 0;
-}
-
-static void note_grown(struct fl_region *r, struct fl_grant *g, struct fl_extent *live, int holes,
-                       bool on_touch)
+static void note_grown(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
+                       int holes, bool on_touch)
 {
     fl_left_note_holes(r, g, live, holes);
     r->stats.stalls +=
@@ -142,7 +104,7 @@ static void note_grown(struct fl_region *r, struct fl_grant *g, struct fl_extent
 
 /* Carves from EMPTY memory. Where somebody else has mapped something, fl_carve retires the place: the next try looks
  * elsewhere. */
-static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, struct fl_grant *g)
+static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, struct fl_fill_plan *g)
 {
     struct fl_extent *live = NULL;
     bool on_touch = g->on_touch;
@@ -151,13 +113,13 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
     if (FL_UNLIKELY(r->placing.nodes != 0) && !on_touch) {
         fl_region_make_way(r, len, g->zone);
     }
-    if (FL_UNLIKELY(r->holes.split != 0) && !on_touch && fl_supply_is_full(r, len, len)) {
+    if (FL_UNLIKELY(r->pages.holes.split != 0) && !on_touch && fl_supply_is_full(r, len, len)) {
         (void)fl_pieces_smooth(r,
                                FL_SMOOTHED_MOST); /* so that what lies around can give its pages */
     }
     for (int i = 0; i < FOREIGN_TRIES && live == NULL; i++) {
         struct fl_run run = find_growth(r, len, align, g->zone);
-        if (run.start == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
+        if (run.start == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
         live = on_touch ? fl_carve(r, run.start, run.part.base, len, g)
@@ -175,7 +137,7 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
 /* Unpopulated, in whole huge pages, so that the kernel's fault does as much as it can. For large requests only: a small
  * one would take a huge page on its first touch. */
 static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align,
-                                   struct fl_grant *g)
+                                   struct fl_fill_plan *g)
 {
     size_t huge_len = fl_align_up(len, fl_page.huge), huge_align = fl_max(align, fl_page.huge);
     struct fl_extent *live = NULL;
@@ -185,7 +147,7 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
     for (int i = 0; i < FOREIGN_TRIES && g->refusal == -EEXIST; i++) {
         fl_zone_extend(r, g->zone, huge_len, huge_align);
         struct fl_extent *e = fl_fit_first(&r->zone[g->zone].empty, huge_len, huge_align);
-        if (e == NULL || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
+        if (e == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
         live = fl_carve(r, e, fl_align_up(e->base, huge_align), huge_len, g);
@@ -202,14 +164,14 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
 struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
                                bool sparse)
 {
-    struct fl_grant g = {.zone = (uint8_t)zone, .leaves = sparse};
+    struct fl_fill_plan g = {.zone = (uint8_t)zone, .leaves = sparse};
 
     return take_lazy(r, len, align, &g);
 }
 
 struct fl_extent *fl_take_sparse(struct fl_region *r, size_t len, size_t align, unsigned zone)
 {
-    struct fl_grant g = {.zone = (uint8_t)zone, .leaves = true, .on_touch = true};
+    struct fl_fill_plan g = {.zone = (uint8_t)zone, .leaves = true, .on_touch = true};
     struct fl_extent *e = take_lazy(r, len, align, &g);
 
     if (e != NULL) {
@@ -227,7 +189,7 @@ static bool has_room(const struct fl_region *r, unsigned zone, size_t len)
 }
 
 static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t align,
-                                        struct fl_grant *g, unsigned zone)
+                                        struct fl_fill_plan *g, unsigned zone)
 {
     struct fl_extent *e = fl_fit_first(&r->zone[zone].populated, len, align);
 
@@ -238,7 +200,7 @@ static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t 
     int refusal = fl_pieces_may_fill(r, g, zone, len, part);
     if (fl_pieces_refuses(refusal)) {
         g->refusal = refusal == -ENOMEM ? 0 : refusal;
-        return NULL; /* elsewhere there may be stock, or free pages that move */
+        return NULL; /* elsewhere there may be reserve, or free pages that move */
     }
     g->look |= fl_region_note_reuse(r, len);
     e = fl_carve(r, e, part.base, len, g);
@@ -253,16 +215,17 @@ static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t 
 
 /* Touched by several threads, in whatever pieces: a block of that length again, or none. */
 static struct fl_extent *take_alike(struct fl_region *r, size_t len, size_t align,
-                                    struct fl_grant *g)
+                                    struct fl_fill_plan *g)
 {
-    struct fl_extent *e = fl_fit_first(&r->zone[fl_zone_touch(r)].populated, len, align);
+    struct fl_extent *e =
+        fl_fit_first(&r->zone[fl_placing_touch(&r->placing)].populated, len, align);
 
     return e != NULL && e->len == len ? take_populated(r, len, align, g, e->zone) : NULL;
 }
 
 /* By base pages, where little of it will be touched. */
 static struct fl_extent *take_sparse(struct fl_region *r, size_t len, size_t align,
-                                     struct fl_grant *g, const struct fl_wish *wish)
+                                     struct fl_fill_plan *g, const struct fl_wish *wish)
 {
     bool beyond = !wish->on_touch && fl_left_is_beyond(r, len) && has_room(r, g->zone, len);
     struct fl_extent *e = g->sparse || beyond ? fl_take_sparse(r, len, align, g->zone) : NULL;
@@ -275,9 +238,10 @@ static struct fl_extent *take_sparse(struct fl_region *r, size_t len, size_t ali
 }
 
 static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, size_t len,
-                                     size_t align, struct fl_grant *g, const struct fl_wish *wish)
+                                     size_t align, struct fl_fill_plan *g,
+                                     const struct fl_wish *wish)
 {
-    if (fl_take_seed(r) != 0 || fl_extent_reserve(r, FL_CARVE_DESCRIPTORS) != 0) {
+    if (fl_take_seed(r) != 0 || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
         return NULL;
     }
     if (own != NULL) {
@@ -310,13 +274,13 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
 
 /* In that zone, as if nothing had been planned yet. */
 static struct fl_extent *take_in(struct fl_region *r, struct fl_cache *own, size_t len,
-                                 size_t align, struct fl_grant *g, const struct fl_wish *wish,
+                                 size_t align, struct fl_fill_plan *g, const struct fl_wish *wish,
                                  unsigned zone, bool any_room)
 {
     bool look = g->look, lent = g->lent;
     uint8_t loans = g->loans, dry = g->dry;
 
-    fl_grant_begin(g, g->zero, g->seen);
+    fl_fill_begin(g, g->zero, g->seen);
     g->look = look;
     g->loans = loans;
     g->dry = dry;
@@ -328,7 +292,8 @@ static struct fl_extent *take_in(struct fl_region *r, struct fl_cache *own, size
 
 /* One zone after the other, while it is its node that has no room. */
 static struct fl_extent *take_wished(struct fl_region *r, struct fl_cache *own, size_t len,
-                                     size_t align, struct fl_grant *g, const struct fl_wish *wish)
+                                     size_t align, struct fl_fill_plan *g,
+                                     const struct fl_wish *wish)
 {
     struct fl_extent *e = NULL;
     unsigned i = 0;
@@ -347,7 +312,8 @@ static struct fl_extent *take_wished(struct fl_region *r, struct fl_cache *own, 
 
 /* The same; for a loan, or a look, the lock is released, and all is decided anew. */
 static struct fl_extent *take_looking(struct fl_region *r, struct fl_cache *own, size_t len,
-                                      size_t align, struct fl_grant *g, const struct fl_wish *wish)
+                                      size_t align, struct fl_fill_plan *g,
+                                      const struct fl_wish *wish)
 {
     struct fl_memory seen;
 
@@ -385,7 +351,8 @@ static unsigned zone_with_room(struct fl_region *r, size_t len, const struct fl_
  * huge pages, a smaller one in base pages, which take no more than what is touched. Under FAULTLESS_LIMIT a smaller one
  * is left to the next allocator. */
 static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own, size_t len,
-                                      size_t align, struct fl_grant *g, const struct fl_wish *wish)
+                                      size_t align, struct fl_fill_plan *g,
+                                      const struct fl_wish *wish)
 {
     if (g->refusal == -ENOMEM && r->free_bytes >= fl_page.huge) {
         fl_region_unlock(r);
@@ -409,7 +376,7 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
         return fl_take_lazy(r, len, align, zone, r->config.wait_for_touch);
     }
     int refusal = g->refusal;
-    fl_grant_begin(g, g->zero, NULL);
+    fl_fill_begin(g, g->zero, NULL);
     g->on_touch = true;
     g->zone = (uint8_t)zone;
     g->refusal = refusal;
@@ -453,7 +420,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
 {
     static const struct fl_wish anywhere = {.n = 1};
     const struct fl_wish *wish = &anywhere;
-    struct fl_grant g;
+    struct fl_fill_plan g;
     uint32_t station = FL_STATION_NONE;
     struct fl_wish own_wish;
 
@@ -461,7 +428,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
         station = fl_cache_wish(r, own, len, &own_wish);
         wish = &own_wish;
     }
-    fl_grant_begin(&g, zero, NULL);
+    fl_fill_begin(&g, zero, NULL);
     g.loans = FL_LOANS;
     if (!fl_region_lock_unless_forking(r)) {
         return NULL;
@@ -469,7 +436,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
     struct fl_extent *e = take_looking(r, own, len, align, &g, wish);
     bool may_grow = e == NULL && !fl_sys_is_confined();
     if (may_grow && (g.refusal == 0 || g.refusal == -ENOMEM) && others_gave(r)) {
-        fl_grant_begin(&g, zero, NULL);
+        fl_fill_begin(&g, zero, NULL);
         e = take_looking(r, own, len, align, &g, wish);
     }
     if (e == NULL && may_grow && g.refusal != 0 && g.refusal != -ENOSPC) {
@@ -487,7 +454,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
     bool tick = fl_tick_is_due(r), more = r->ages_more;
     fl_region_unlock(r);
     if (e != NULL && e->content != FL_CONTENT_LAZY) {
-        fl_grant_fulfil(r, &g);
+        fl_fill_carry_out(r, &g);
     } else if (e != NULL && (wish->on_touch || r->placing.nodes == 0) &&
                fl_touch_wants(r, e->len)) {
         fl_touch_arm(r, e);

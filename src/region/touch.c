@@ -2,7 +2,8 @@
  * are touched. On only where the worker has opened the door (uffd/touch.c); then a request asks it to arm the extent's
  * range, and whoever frees one to disarm it. Nobody waits long: unarmed, the kernel's own fault does the same, slower.
  * State: r->touch; a slot belongs to who took it out of FREE, then to the worker while SERVED. */
-#include "region/internal.h"
+#include "region/fill_plan.h"
+#include "region/lock.h"
 
 #include <errno.h>
 
@@ -82,8 +83,9 @@ void fl_region_serve_touches(struct fl_region *r)
 {
     fl_region_lock(r);
     unsigned n = r->placing.nodes != 0 ? r->placing.nodes : 1;
-    for (unsigned zone = 0; zone < n; zone++) { /* as much as the stock may be: it is what serves */
-        fl_stock_demand(r, r->memory_total / 8 / n, zone);
+    for (unsigned zone = 0; zone < n;
+         zone++) { /* as much as the reserve may be: it is what serves */
+        fl_refill_demand(r, r->memory_total / 8 / n, zone);
     }
     fl_region_unlock(r);
     atomic_store(&r->touch.open, true);
@@ -105,22 +107,22 @@ static size_t place_piece(int fd, struct fl_range from, uintptr_t to)
 
 size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to, unsigned zone)
 {
-    struct fl_grant g = {.from_stock = to.len, .zone = (uint8_t)zone};
+    struct fl_fill_plan g = {.from_reserve = to.len, .zone = (uint8_t)zone};
     size_t done = 0;
     bool stuck = false;
 
     fl_region_lock(r);
-    fl_stock_take(r, &g);
-    fl_stock_demand(r, to.len, zone);
+    fl_refill_take(r, &g);
+    fl_refill_demand(r, to.len, zone);
     fl_region_unlock(r);
     for (unsigned i = 0; i < g.npieces; i++) {
-        struct fl_stock_piece *p = &g.piece[i];
+        struct fl_reserve_piece *p = &g.piece[i];
         p->moved = stuck ? 0 : place_piece(fd, p->range, to.base + done);
         stuck = stuck || p->moved < p->range.len;
         done += p->moved;
     }
     fl_region_lock(r);
-    fl_stock_return(r, &g);
+    fl_refill_give_back(r, &g);
     fl_region_unlock(r);
     __atomic_fetch_add(&r->stats.move_bytes, done, __ATOMIC_RELAXED);
     return done;

@@ -1,5 +1,9 @@
 /* Zones: addresses divided by where the memory behind them comes from. With one node there is one zone, and nothing here is done. */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/fill_plan.h"
+#include "region/lock.h"
+#include "region/pressure.h"
 
 /* Bytes of addresses that a zone takes at once: few maps, and a pagemap that stays short; less of a small window. */
 static const size_t block_most = (size_t)1 << 30;
@@ -8,6 +12,7 @@ enum { BLOCK_SHARE = 64 };
 void fl_region_divide(struct fl_region *r, const struct fl_placing *p)
 {
     r->placing = *p;
+    r->pages.holes.mapped = p->mapped_own;
     r->nzones = 2 * p->nodes + 2 + FL_SPREADS;
     FL_EACH_ZONE(r, z)
     {
@@ -15,8 +20,8 @@ void fl_region_divide(struct fl_region *r, const struct fl_placing *p)
     }
     atomic_store_explicit(&r->cache_max, fl_min(FL_CACHED_MOST, p->alike_below - fl_page.base),
                           memory_order_relaxed);
-    r->pagemap.mapped = r->descriptors.mapped = p->mapped_own;
-    p->mapped_own((struct fl_range){r->window.all.base, FL_BOOT_BYTES});
+    r->space.pagemap.mapped = r->space.descriptors.span.mapped = p->mapped_own;
+    p->mapped_own((struct fl_range){r->space.window.all.base, FL_BOOT_BYTES});
 }
 
 unsigned fl_zone_wish(struct fl_region *r, size_t len)
@@ -32,14 +37,15 @@ unsigned fl_zone_wish(struct fl_region *r, size_t len)
 void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align)
 {
     unsigned nobody = r->nzones - 1;
-    size_t block = fl_align_up(fl_min(block_most, r->window.all.len / BLOCK_SHARE), fl_page.huge);
+    size_t block =
+        fl_align_up(fl_min(block_most, r->space.window.all.len / BLOCK_SHARE), fl_page.huge);
     size_t least = fl_align_up(len + fl_max(align, fl_page.huge), fl_page.huge);
     size_t want = fl_max(least, block);
 
     if (r->placing.nodes == 0 || least < len ||
         fl_fit_first(&r->zone[zone].empty, fl_align_up(len, fl_page.huge),
                      fl_max(align, fl_page.huge)) != NULL ||
-        fl_extent_reserve(r, FL_CARVE_DESCRIPTORS + 1) != 0) {
+        fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS + 1) != 0) {
         return;
     }
     struct fl_extent *e = fl_fit_first(&r->zone[nobody].empty, want, fl_page.huge);
@@ -47,56 +53,39 @@ void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align
         want = least;
         e = fl_fit_first(&r->zone[nobody].empty, want, fl_page.huge);
     }
-    if (e == NULL || fl_pagemap_reach(r, e->base + want, true) !=
+    if (e == NULL || fl_pagemap_reach(&r->space, e->base + want, true) !=
                          0) { /* the last of the window, or of the memory */
         return;
     }
     struct fl_range part = {e->base, want};
     fl_fit_remove(r, e);
     if (e->len == want) {
-        fl_extent_drop(r, e);
+        fl_extent_drop(&r->space, e);
     } else {
         e->base += want;
         e->len -= want;
-        e->hard = e->len;
+        e->unreclaimable = e->len;
         e->zeroed = (struct fl_range){e->base, 0};
         (void)fl_fit_insert(r, e);
     }
-    (void)fl_fit_insert(r, fl_extent_new(r, part, FL_CONTENT_EMPTY, zone));
+    (void)fl_fit_insert(r, fl_extent_make(r, part, FL_CONTENT_EMPTY, zone));
 }
 
 void fl_zone_find(struct fl_region *r, struct fl_extent *e)
 {
-    if (e->zone == fl_zone_touch(r)) {
+    if (e->zone == fl_placing_touch(&r->placing)) {
         unsigned node = r->placing.found(fl_extent_range(e));
         e->zone = (uint8_t)(node < r->placing.nodes ? r->placing.nodes + node : e->zone);
     }
-}
-
-void fl_zone_mapped(const struct fl_region *r, struct fl_range part, unsigned zone)
-{
-    if (FL_UNLIKELY(r->placing.nodes != 0)) {
-        r->placing.mapped(part, zone);
-    }
-}
-
-int fl_zone_commit(struct fl_region *r, struct fl_range part, bool huge, unsigned zone)
-{
-    int rc = fl_vspace_commit(&r->window, part, huge);
-
-    if (rc == 0) {
-        fl_zone_mapped(r, part, zone);
-    }
-    return rc;
 }
 
 /* Lock: region. */
 static void add_extent(struct fl_region *r, const struct fl_extent *e, struct fl_stats_nodes *out)
 {
     unsigned nodes = r->placing.nodes;
-    size_t there = fl_extent_populated(e) - fl_holes_in(r, fl_extent_range(e));
+    size_t there = fl_extent_populated(e) - fl_holes_in(&r->pages.holes, fl_extent_range(e));
 
-    if (e->zone >= fl_zone_touch(r)) {
+    if (e->zone >= fl_placing_touch(&r->placing)) {
         out->several += there;
         return;
     }
@@ -113,12 +102,12 @@ void fl_region_nodes_read(struct fl_region *r, struct fl_stats_nodes *out)
         return;
     }
     fl_region_lock(r);
-    for (const struct fl_extent *e = r->seeded ? fl_extent_at(r, r->first) : NULL; e != NULL;
-         e = fl_extent_at(r, e->base + e->len)) {
+    for (const struct fl_extent *e = r->seeded ? fl_extent_at(&r->space, r->space.first) : NULL;
+         e != NULL; e = fl_extent_at(&r->space, e->base + e->len)) {
         add_extent(r, e, out);
     }
     for (unsigned i = 0; i < out->n; i++) {
-        out->node[i].stock = r->zone[i].stock_ready;
+        out->node[i].stock = r->pages.reserve.ready_of[i];
     }
     fl_region_unlock(r);
 }

@@ -1,52 +1,30 @@
-/* Zones: where the memory behind addresses comes from. Included by region.h.
- *
- * Addresses are divided by where the memory behind them comes from, so that no extent has to know where each page of it lies, and what
- * is free of one node is found without a look at others. A zone is a number; on a machine with one node there is one, 0, and
- * nothing is asked of anybody. Else, with N nodes: i is node i's; N + i what programs touched, all of it on node i; 2 N what they
- * touch, or touched on several; then pages in turns over nodes (FL_SPREADS such sets); the last: addresses that are no zone's yet. */
+/* Zones: what is free of each placement class. Included by region.h. Lock: region,
+ * unless it says otherwise. */
 #ifndef FL_REGION_ZONE_H
 #define FL_REGION_ZONE_H
 
-#include "core/core.h"
+#include "space/space.h"
 
-enum { FL_ZONE_NODES = 64, FL_SPREADS = 4, FL_ZONES = 2 * FL_ZONE_NODES + 2 + FL_SPREADS };
+struct fl_region;
 
-/* What a request may get, best first. */
-struct fl_wish {
-    uint8_t n;
-    uint8_t zone[FL_ZONE_NODES]; /* the next where there is no room in the one before */
-    bool on_touch;               /* unpopulated, unless `touched` has it */
-    bool strict;                 /* nothing else: refused where none of them has room */
-    uint8_t touched;             /* with on_touch: populated memory of this zone does */
+/* Lock: region. */
+struct fl_zone {
+    struct fl_extent_tree populated; /* FREE with memory */
+    struct fl_extent_tree empty;     /* FREE without */
+    /* FREE with memory; oldest first: see enum fl_queue. */
+    struct fl_extent_list by_age, pieces, seen, rough;
+    size_t free_huge; /* bytes in whole huge pages of FREE extents in by_age */
+    size_t demand;    /* its share of refill.demand */
 };
 
-/* Plugged in by runtime/ where there are several nodes, before the first request. */
-struct fl_placing {
-    unsigned nodes;     /* at most FL_ZONE_NODES; 0: one node, and none of these is called */
-    size_t alike_below; /* bytes: shorter requests of a thread at one station have one zone */
-    /* For the calling thread. No lock held; signal-safe. */
-    void (*wish)(size_t len, struct fl_wish *out);
-    /* The zone of the kernel's node of that number; `nodes` or more: it is none that is known. */
-    unsigned (*zone_of)(int node);
-    /* And back: the kernel's number of a node. */
-    int (*number_of)(unsigned node);
-    /* `range` was mapped for that zone: what the kernel brings in there, and that it lets it lie. Any lock may be held. */
-    void (*mapped)(struct fl_range range, unsigned zone);
-    /* `range` was mapped for descriptors of ours. Any lock may be held. */
-    void (*mapped_own)(struct fl_range range);
-    /* May so many bytes come into memory in that zone? Lock: region. */
-    bool (*has_room)(unsigned zone, size_t bytes);
-    /* Ahead of that question by the worker, which asks the kernel nothing with the lock held. By
-     * other threads it does nothing. The region's lock is not held. */
-    void (*look)(unsigned zone);
-    /* The node that all of `range` lies on; `nodes`: on several. */
-    unsigned (*found)(struct fl_range range);
-    bool follows; /* a plan's arena follows its thread: another one is taken */
-    /* The node of a thread of the program's; `nodes`: not known. The worker. */
-    unsigned (*runs_on)(int tid);
-    /* The worker fills that zone from here on; and no more. */
-    void (*fill_begin)(unsigned zone);
-    void (*fill_end)(void);
-};
+/* Walks all zones; `z` is declared here, which tidy cannot see. */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
+#define FL_EACH_ZONE(r, z) for (struct fl_zone *z = (r)->zone; z < (r)->zone + (r)->nzones; z++)
+
+/* Where nothing EMPTY of the zone holds `len` bytes at a multiple of `align`: addresses that are
+ * nobody's yet. */
+void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align);
+/* A LIVE, LAZY extent comes back: where does it lie? No lock held. */
+void fl_zone_find(struct fl_region *r, struct fl_extent *e);
 
 #endif

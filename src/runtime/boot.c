@@ -85,22 +85,22 @@ static void tune_next(void)
 }
 
 /* After the first large request: how pages move, and why not better. */
-static void log_rung(void)
+static void log_method(void)
 {
     static const char *const how[] = {
-        [FL_RUNG_MOVE] = "pages move by userfaultfd",
-        [FL_RUNG_REMAP] = "pages move by mremap",
-        [FL_RUNG_PLAIN] = "pages do not move",
+        [FL_METHOD_MOVE] = "pages move by userfaultfd",
+        [FL_METHOD_REMAP] = "pages move by mremap",
+        [FL_METHOD_NONE] = "pages do not move",
     };
     char line[128];
     struct fl_text t = fl_text_on(line, sizeof line);
-    int refusal = atomic_load(&fl_runtime.region.rung_refusal);
+    int refusal = atomic_load(&fl_runtime.region.pages.move.refusal);
 
-    fl_text_str(&t, how[atomic_load(&fl_runtime.region.rung)]);
+    fl_text_str(&t, how[atomic_load(&fl_runtime.region.pages.move.method)]);
     if (refusal != 0) {
         fl_text_str(&t, ": userfaultfd is refused, error ");
         fl_text_u64(&t, (uint64_t)-refusal);
-    } else if (fl_runtime.region.config.rung != FL_RUNG_MOVE) {
+    } else if (fl_runtime.region.config.method != FL_METHOD_MOVE) {
         fl_text_str(&t, ": FAULTLESS_DISABLE");
     }
     fl_say(line);
@@ -127,7 +127,7 @@ static void first_large(void)
         fl_region_prove(&fl_runtime.region);
     }
     if (fl_runtime.options.value[FL_OPTION_log] >= FL_LOG_INFO) {
-        log_rung();
+        log_method();
     }
 }
 
@@ -145,11 +145,11 @@ static void log_choice(void)
         return;
     }
     fl_text_str(&t, "active: window ");
-    fl_text_size(&t, fl_runtime.region.window.all.len);
-    fl_text_str(&t, fl_runtime.region.window.reserved ? " reserved" : " unreserved");
-    fl_text_str(&t, fl_runtime.region.config.huge ? ", huge pages" : ", base pages");
-    fl_text_str(&t, fl_runtime.region.config.populate_by_touch ? ", populated by touch"
-                                                               : ", populated by madvise");
+    fl_text_size(&t, fl_runtime.region.space.window.all.len);
+    fl_text_str(&t, fl_runtime.region.space.window.reserved ? " reserved" : " unreserved");
+    fl_text_str(&t, fl_runtime.region.pages.huge ? ", huge pages" : ", base pages");
+    fl_text_str(&t, fl_runtime.region.pages.by_touch ? ", populated by touch"
+                                                     : ", populated by madvise");
     fl_text_str(&t,
                 fl_runtime.next_is_libc ? ", next allocator glibc" : ", next allocator not glibc");
     fl_say(line);
@@ -164,12 +164,12 @@ static void log_choice(void)
 }
 
 /* What FAULTLESS_DISABLE leaves; whether it works is seen when it is wanted. */
-static enum fl_rung best_rung(uint64_t disable)
+static enum fl_move_method best_method(uint64_t disable)
 {
     if ((disable & FL_DISABLE_UFFD) != 0) {
-        return FL_RUNG_PLAIN;
+        return FL_METHOD_NONE;
     }
-    return (disable & FL_DISABLE_MOVE) != 0 ? FL_RUNG_REMAP : FL_RUNG_MOVE;
+    return (disable & FL_DISABLE_MOVE) != 0 ? FL_METHOD_REMAP : FL_METHOD_MOVE;
 }
 
 static void call_worker(void)
@@ -241,9 +241,9 @@ static void start_region(void)
         .limit = value[FL_OPTION_limit],
         .huge = fl_page.thp && (disable & FL_DISABLE_THP) == 0,
         .populate_by_touch = (disable & FL_DISABLE_POPULATE) != 0,
-        .rung = best_rung(disable),
+        .method = best_method(disable),
         .first_touch = value[FL_OPTION_numa] == FL_NUMA_FIRST_TOUCH &&
-                       best_rung(disable) == FL_RUNG_MOVE && (disable & FL_DISABLE_NUMA) == 0,
+                       best_method(disable) == FL_METHOD_MOVE && (disable & FL_DISABLE_NUMA) == 0,
         .may_go_ahead = (disable & (FL_DISABLE_NUMA | FL_DISABLE_WORKER)) == 0,
         .verbose = value[FL_OPTION_log] >= FL_LOG_INFO,
         .stock = value[FL_OPTION_stock],
@@ -261,8 +261,8 @@ static void start_region(void)
     fl_runtime.region.worker_scratch.ranks = fl_runtime.region.scratch.ranks;
     int rc = fl_region_start(&fl_runtime.region, &config);
     fl_runtime.active = rc == 0 && (disable & FL_DISABLE_ALL) == 0 && !fl_sys_is_confined();
-    fl_route.window_base = fl_runtime.region.window.all.base;
-    fl_route.window_len = fl_runtime.region.window.all.len;
+    fl_route.window_base = fl_runtime.region.space.window.all.base;
+    fl_route.window_len = fl_runtime.region.space.window.all.len;
     if (fl_runtime.active && (disable & FL_DISABLE_NUMA) == 0) {
         fl_place_start();
     }

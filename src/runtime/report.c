@@ -39,7 +39,7 @@ int fl_read_residency(struct fl_residency_values *out)
         size_t mapped;
         struct fl_range plan = fl_plan_memory(&mapped);
         out->table_bytes += mapped;
-        fl_region_ask(r, plan, &out->table_resident_bytes, &out->unknown_bytes);
+        fl_residency_ask(&r->pages, plan, &out->table_resident_bytes, &out->unknown_bytes);
     }
     return rc;
 }

@@ -19,7 +19,8 @@ size_t usable_in_window(void)
 
     for (size_t i = 0; i < fake.nmap; i++) {
         struct fl_range r = fake.map[i].range;
-        bool inside = r.base >= region.window.all.base && r.base < fl_range_end(region.window.all);
+        bool inside = r.base >= region.space.window.all.base &&
+                      r.base < fl_range_end(region.space.window.all);
         sum += inside && fake.map[i].usable ? r.len : 0;
     }
     return sum;
@@ -38,9 +39,10 @@ static size_t lazy_bytes(void)
 void assert_tight(void)
 {
     assert_settled();
-    assert_int_equal(usable_in_window() - boot_bytes, region.populated_bytes +
-                                                          fl_holes_in(&region, region.window.all) -
-                                                          region.stock.held + lazy_bytes());
+    assert_int_equal(usable_in_window() - boot_bytes,
+                     region.populated_bytes +
+                         fl_holes_in(&region.pages.holes, region.space.window.all) -
+                         region.pages.reserve.held + lazy_bytes());
 }
 
 static void sweep_as(const struct operation *op, bool enomem)
@@ -50,7 +52,7 @@ static void sweep_as(const struct operation *op, bool enomem)
     for (unsigned n = 1;; n++) {
         assert_true(n < SWEEP_END);
         region_begin(&op->config);
-        fake.holes = op->config.rung == FL_RUNG_REMAP;
+        fake.holes = op->config.method == FL_METHOD_REMAP;
         sweep_begin();
         if (op->prepare != NULL) {
             op->prepare();

@@ -1,12 +1,13 @@
 /* Moving, stocking, clearing, forking and repairing, each call to the kernel refused in turn. None of it may fail for that: what
  * does not move is populated, what is not stocked is missing, what children get they get whole. */
+#include "region/lock.h"
 #include "fault/sweep.h"
 
 #include <errno.h>
 #include <string.h>
 
 static const struct fl_region_config plain = {.huge = true},
-                                     by_remap = {.huge = true, .rung = FL_RUNG_REMAP};
+                                     by_remap = {.huge = true, .method = FL_METHOD_REMAP};
 
 /* Two free extents of 6 MiB, full of 0xee, and no more may be held. */
 static void two_free(void)
@@ -112,13 +113,13 @@ static void realloc_moves_all_or_nothing(void **state)
 
 static bool refill(void)
 {
-    size_t others = region.populated_bytes - region.stock.held;
+    size_t others = region.populated_bytes - region.pages.reserve.held;
 
-    region.stock.demand = MIB(8);
+    region.refill.demand = MIB(8);
     while (fl_region_refill(&region) == 0) {
     }
-    assert_int_equal(region.stock.held, region.stock.ready);
-    assert_int_equal(region.populated_bytes, others + region.stock.held);
+    assert_int_equal(region.pages.reserve.held, region.pages.reserve.ready);
+    assert_int_equal(region.populated_bytes, others + region.pages.reserve.held);
     return true;
 }
 
@@ -158,7 +159,7 @@ static void the_stock_is_there_or_not(void **state)
 {
     static const struct fl_region_config with = {.huge = true, .stock = MIB(8)};
     static const struct fl_region_config remapped = {
-        .huge = true, .stock = MIB(8), .rung = FL_RUNG_REMAP};
+        .huge = true, .stock = MIB(8), .method = FL_METHOD_REMAP};
     const struct operation table[] = {
         {want_some, refill, ~0u, 0, 1, with},
         {fill_stock, take_stocked, 0, 0, 4, with},
@@ -220,7 +221,7 @@ static bool repair(void)
     fake.npages = 0;
     for (unsigned k = 0; k < 4; k++) {
         fake.page[fake.npages++] =
-            (struct fake_page){region.first + k * MIB(2), MIB(2), MIB(2), false, 0};
+            (struct fake_page){region.space.first + k * MIB(2), MIB(2), MIB(2), false, 0};
     }
     while (fl_region_repair(&region) == 0) {
     }

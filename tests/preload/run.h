@@ -31,7 +31,7 @@ struct fl_how {
     void (*in_child)(
         void *); /* between fork and exec: limits, cgroup, another user. NULL: nothing */
     void *arg;
-    int seconds; /* then it is killed; 0: 60 */
+    int seconds; /* then it is killed, later on a busy machine; 0: 60 */
     unsigned as; /* enum fl_as, beside what the rung says */
 };
 

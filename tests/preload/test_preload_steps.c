@@ -102,10 +102,10 @@ static void what_does_not_repeat_is_served_as_ever(void **state)
     (void)run("random", "20", "-", "2");
 }
 
-/* The tables of an arena of 640 MiB are 480 pages. The worker brings them in; how soon is the machine's to say. */
+/* The tables of an arena of 640 MiB are 480 pages. The worker brings them in, and the victim waits until it sleeps. */
 static void when_a_plan_begins_no_step_takes_its_faults(void **state)
 {
-    enum { FEW = 300 };
+    enum { FEW = 200 };
     (void)state;
     const struct fl_run *r =
         fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_plan_begins"), .seconds = 120});

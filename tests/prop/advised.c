@@ -1,6 +1,7 @@
 #include "prop/advised.h"
 
-#include "region/internal.h"
+#include "region/lock.h"
+#include "region/region.h"
 #include "unit/fake_sys.h"
 
 void advised_hide(struct fl_region *r, const struct op *op)
@@ -32,7 +33,8 @@ const char *advised_check(struct fl_region *r)
 {
     const struct fl_extent *e;
 
-    for (uintptr_t at = r->first; r->seeded && (e = fl_extent_at(r, at)) != NULL; at += e->len) {
+    for (uintptr_t at = r->space.first; r->seeded && (e = fl_extent_at(&r->space, at)) != NULL;
+         at += e->len) {
         bool live = e->state == FL_EXTENT_LIVE || e->state == FL_EXTENT_CACHED;
         if (live && fake_hidden(fl_extent_range(e)) != 0) {
             return "a live extent is kept out of core dumps";
@@ -50,13 +52,13 @@ const char *advised_check(struct fl_region *r)
 /* What is said to be absent is in no memory. */
 const char *holes_check(struct fl_region *r)
 {
-    struct fl_range run, rest = r->window.all;
+    struct fl_range run, rest = r->space.window.all;
     size_t there = 0;
 
-    while ((run = fl_holes_next_split(r, rest)).len != 0) {
+    while ((run = fl_holes_next_split(&r->pages.holes, rest)).len != 0) {
         for (uintptr_t at = run.base; at < fl_range_end(run); at += fl_page.base) {
             struct fl_range page = {at, fl_page.base};
-            if (fl_holes_in(r, page) != 0 &&
+            if (fl_holes_in(&r->pages.holes, page) != 0 &&
                 (fl_sys_linux.resident(page, &there) != 0 || there != 0)) {
                 return "a hole has a page in it";
             }

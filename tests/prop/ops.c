@@ -1,7 +1,8 @@
 #include "prop/ops.h"
 
 #include "prop/advised.h"
-#include "region/internal.h"
+#include "region/lock.h"
+#include "region/region.h"
 #include "unit/fake_sys.h"
 
 #include <errno.h>
@@ -284,19 +285,19 @@ static void answer(const struct op *op)
 /* What it fills is touched, so that there is something to move. */
 static const char *refill(const struct op *op)
 {
-    region.stock.demand += (size_t)(op->a % 16) << 21;
+    region.refill.demand += (size_t)(op->a % 16) << 21;
     while (fl_region_refill(&region) == 0) {
     }
-    for (unsigned i = 0; i < FL_STOCK_CHUNKS; i++) {
-        const struct fl_stock_chunk *c = &region.stock.chunk[i];
-        uintptr_t base = region.stock.span.all.base + i * region.stock.chunk_len;
+    for (unsigned i = 0; i < FL_RESERVE_CHUNKS; i++) {
+        const struct fl_reserve_chunk *c = &region.pages.reserve.chunk[i];
+        uintptr_t base = region.pages.reserve.span.all.base + i * region.pages.reserve.chunk_len;
         for (size_t at = 0; at < c->ready; at += 4096) {
             if (*word(base + at) != 0) {
                 return "the stock is not zero";
             }
             *word(base + at) = 0;
         }
-        if (c->held < c->ready || c->moving != 0 || c->apart) {
+        if (c->held < c->ready || c->moving != 0 || c->isolated) {
             return "the stock does not add up";
         }
     }
@@ -315,7 +316,7 @@ static void repair(const struct op *op)
 {
     fake.npages = 0;
     for (uint16_t i = 0; i < op->b % 8; i++) {
-        uintptr_t at = region.first + ((op->a + i * 3u) % 64 << 21);
+        uintptr_t at = region.space.first + ((op->a + i * 3u) % 64 << 21);
         size_t own = fl_align_down((size_t)(op->b >> 4) % 513 << 12, fl_page.base);
         fake.page[fake.npages++] = (struct fake_page){at, MIB(2), own, i % 3 == 0, 0};
     }
@@ -422,7 +423,8 @@ static const char *check_figures(void)
     struct fl_stats_values v = {.active = 1};
     uint64_t live = 0, in_use = 0, lazy = 0, usable = 0;
     /* without the boot area, which is no extent */
-    struct fl_range all = {region.first, fl_range_end(region.window.all) - region.first};
+    struct fl_range all = {region.space.first,
+                           fl_range_end(region.space.window.all) - region.space.first};
 
     fl_region_stats_read(&region, &v);
     for (size_t i = 0; i < SLOTS; i++) {
@@ -441,10 +443,11 @@ static const char *check_figures(void)
         struct fl_range r = fl_range_common(fake.map[i].range, all);
         usable += fake.map[i].usable ? r.len : 0;
     }
-    if (usable != v.populated_bytes + fl_holes_in(&region, all) - region.stock.held + lazy) {
+    if (usable != v.populated_bytes + fl_holes_in(&region.pages.holes, all) -
+                      region.pages.reserve.held + lazy) {
         return "what is mapped is not what is held";
     }
-    if (region.leaving != 0 || !TAILQ_EMPTY(&region.apart) || fake.moves_open != 0 ||
+    if (region.leaving != 0 || !TAILQ_EMPTY(&region.isolated) || fake.moves_open != 0 ||
         fl_region_busy()) {
         return "something is under way still";
     }
@@ -456,7 +459,7 @@ const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n,
     struct fl_region_config config = {.eager_max = c->eager_max,
                                       .limit = c->limit,
                                       .stock = c->stock,
-                                      .rung = (enum fl_rung)c->rung,
+                                      .method = (enum fl_move_method)c->method,
                                       .huge = c->huge,
                                       .populate_by_touch = c->by_touch,
                                       .wait_for_touch = c->wait_for_touch};

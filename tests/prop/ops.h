@@ -40,7 +40,7 @@ struct ops_config {
     const char *name;
     size_t eager_max, limit, stock; /* bytes, as in struct fl_region_config */
     bool huge, by_touch, reserved;
-    int rung; /* enum fl_rung */
+    int method; /* enum fl_move_method */
     bool wait_for_touch;
 };
 

@@ -1,7 +1,7 @@
 /* What an operation's numbers mean, how regions are set up, and operations as text. */
 #include "prop/ops.h"
 
-#include "region/internal.h"
+#include "region/region.h"
 
 #include <stdio.h>
 
@@ -9,19 +9,19 @@
 #define MIB(n) ((size_t)(n) << 20)
 
 const struct ops_config ops_configs[] = {
-    {"plain", 0, 0, 0, true, false, false, FL_RUNG_MOVE, false},
-    {"lazy from 20 MiB", MIB(20), 0, 0, true, false, false, FL_RUNG_MOVE, false},
-    {"limit of 24 MiB", 0, MIB(24), 0, true, false, false, FL_RUNG_MOVE, false},
-    {"base pages, touched", MIB(18), MIB(64), 0, false, true, false, FL_RUNG_MOVE, false},
-    {"reserved window", MIB(24), 0, 0, true, false, true, FL_RUNG_MOVE, false},
-    {"stock of 16 MiB", 0, 0, MIB(16), true, false, false, FL_RUNG_MOVE, false},
-    {"mremap, stock, limit of 96 MiB", MIB(30), MIB(96), MIB(8), true, false, false, FL_RUNG_REMAP,
-     false},
-    {"nothing moves", 0, 0, 0, true, false, false, FL_RUNG_PLAIN, false},
-    {"touch", 0, 0, 0, true, false, false, FL_RUNG_MOVE, true},
-    {"touch, stock of 16 MiB", 0, 0, MIB(16), true, false, false, FL_RUNG_MOVE, true},
-    {"touch, base pages", 0, MIB(96), 0, false, false, false, FL_RUNG_MOVE, true},
-    {"touch, reserved, mremap", 0, 0, 0, true, false, true, FL_RUNG_REMAP, true},
+    {"plain", 0, 0, 0, true, false, false, FL_METHOD_MOVE, false},
+    {"lazy from 20 MiB", MIB(20), 0, 0, true, false, false, FL_METHOD_MOVE, false},
+    {"limit of 24 MiB", 0, MIB(24), 0, true, false, false, FL_METHOD_MOVE, false},
+    {"base pages, touched", MIB(18), MIB(64), 0, false, true, false, FL_METHOD_MOVE, false},
+    {"reserved window", MIB(24), 0, 0, true, false, true, FL_METHOD_MOVE, false},
+    {"stock of 16 MiB", 0, 0, MIB(16), true, false, false, FL_METHOD_MOVE, false},
+    {"mremap, stock, limit of 96 MiB", MIB(30), MIB(96), MIB(8), true, false, false,
+     FL_METHOD_REMAP, false},
+    {"nothing moves", 0, 0, 0, true, false, false, FL_METHOD_NONE, false},
+    {"touch", 0, 0, 0, true, false, false, FL_METHOD_MOVE, true},
+    {"touch, stock of 16 MiB", 0, 0, MIB(16), true, false, false, FL_METHOD_MOVE, true},
+    {"touch, base pages", 0, MIB(96), 0, false, false, false, FL_METHOD_MOVE, true},
+    {"touch, reserved, mremap", 0, 0, 0, true, false, true, FL_METHOD_REMAP, true},
 };
 const size_t ops_nconfigs = sizeof ops_configs / sizeof ops_configs[0];
 

@@ -106,7 +106,7 @@ static void note_hands(const struct block *b, size_t at)
 {
     struct fl_range page = {(uintptr_t)b->p + at, PAGE};
 
-    fl_region_note_hands(fl_route.region, page);
+    fl_region_note_remapped(fl_route.region, page);
     MUST(mprotect(b->p + at, PAGE, PROT_READ) == 0);
 }
 

@@ -172,8 +172,8 @@ static void start(void)
     fl_sys.survey = fl_sys_linux.survey;
     fl_sys.advise = fl_sys_linux.advise;
     assert_int_equal(fl_region_start(&region, &config), 0);
-    fl_route.window_base = region.window.all.base;
-    fl_route.window_len = region.window.all.len;
+    fl_route.window_base = region.space.window.all.base;
+    fl_route.window_len = region.space.window.all.len;
     fl_route.caches = seed / 8 % 4 != 0;
     region.release_more = fl_plan_release;
     fl_plan_start(&region, &plan);

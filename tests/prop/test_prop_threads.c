@@ -2,7 +2,8 @@
  * worker's jobs too. For TSan, and for the invariants, which are looked at all the while. The fake kernel is quiet: it adds
  * no order of its own; pages move by the real one, where it can. */
 #include "prop/seed.h"
-#include "region/internal.h"
+#include "region/lock.h"
+#include "region/region.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
 
@@ -199,7 +200,8 @@ static void four_threads_share_a_region(void **state)
                                       .stock = (size_t)8 << 20,
                                       .shelf_from = 1,
                                       .populate_by_touch = seed % 2,
-                                      .rung = seed / 2 % 4 == 0 ? FL_RUNG_REMAP : FL_RUNG_MOVE};
+                                      .method =
+                                          seed / 2 % 4 == 0 ? FL_METHOD_REMAP : FL_METHOD_MOVE};
     pthread_t t[THREADS];
     (void)state;
     fake_install();

@@ -51,7 +51,7 @@ void tick_times(int n)
 
 size_t resident(void)
 {
-    struct fl_range all = {region.first, MIB(8)};
+    struct fl_range all = {region.space.first, MIB(8)};
     size_t sum = 0;
 
     assert_int_equal(fl_sys_linux.resident(all, &sum), 0);

@@ -62,8 +62,8 @@ void plan_begin(const struct fl_plan_config *c)
     fl_plan_start(&region, &config);
     fl_route = (struct fl_route){
         .threshold = KIB(64),
-        .window_base = region.window.all.base,
-        .window_len = region.window.all.len,
+        .window_base = region.space.window.all.base,
+        .window_len = region.space.window.all.len,
         .next = {.malloc = next_malloc,
                  .free = next_free,
                  .calloc = next_calloc,

@@ -85,9 +85,9 @@ void assert_settled_at(const char *file, int line)
 {
     assert_sound_at(file, line);
     if (region.leaving != 0 || region.exempt != 0 || region.filling != 0 ||
-        !TAILQ_EMPTY(&region.apart) || fake.moves_open != 0 || fl_region_busy()) {
+        !TAILQ_EMPTY(&region.isolated) || fake.moves_open != 0 || fl_region_busy()) {
         print_error("leaving %zu, exempt %zu, filling %zu, apart %d, open %u, busy %d\n",
-                    region.leaving, region.exempt, region.filling, !TAILQ_EMPTY(&region.apart),
+                    region.leaving, region.exempt, region.filling, !TAILQ_EMPTY(&region.isolated),
                     fake.moves_open, fl_region_busy());
         _fail(file, line);
     }
@@ -95,7 +95,7 @@ void assert_settled_at(const char *file, int line)
 
 bool is_reserved(void)
 {
-    return region.window.reserved;
+    return region.space.window.reserved;
 }
 
 struct fl_stats_values stats(void)
@@ -111,7 +111,8 @@ const struct fake_call *in_window(enum fake_slot slot, size_t i)
     for (size_t k = 0; k < fl_min(fake.nlog, FAKE_LOG); k++) {
         const struct fake_call *c = &fake.log[k];
         if (c->slot == slot &&
-            c->range.base - region.first < fl_range_end(region.window.all) - region.first &&
+            c->range.base - region.space.first <
+                fl_range_end(region.space.window.all) - region.space.first &&
             i-- == 0) {
             return c;
         }
@@ -140,9 +141,10 @@ bool stock_filled(const struct fl_region_config *c)
 
 void assert_stock_at(size_t ready, const char *file, int line)
 {
-    if (region.stock.ready != ready || region.stock.held != ready || stats().stock_bytes != ready) {
-        print_error("%zu ready, %zu held, %zu expected\n", region.stock.ready, region.stock.held,
-                    ready);
+    if (region.pages.reserve.ready != ready || region.pages.reserve.held != ready ||
+        stats().stock_bytes != ready) {
+        print_error("%zu ready, %zu held, %zu expected\n", region.pages.reserve.ready,
+                    region.pages.reserve.held, ready);
         _fail(file, line);
     }
     assert_settled_at(file, line);
@@ -150,7 +152,7 @@ void assert_stock_at(size_t ready, const char *file, int line)
 
 unsigned char *stock_chunk(unsigned i)
 {
-    return (unsigned char *)region.stock.span.all.base + i * region.stock.chunk_len;
+    return (unsigned char *)region.pages.reserve.span.all.base + i * region.pages.reserve.chunk_len;
 }
 
 int fork_with(int (*child)(void))

@@ -2,7 +2,10 @@
 #ifndef FL_TESTS_UNIT_REGION_FIXTURE_H
 #define FL_TESTS_UNIT_REGION_FIXTURE_H
 
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/lock.h"
+#include "region/pressure.h"
+#include "region/region.h"
 #include "unit/fake_sys.h"
 
 #define KIB(n) ((size_t)(n) << 10)

@@ -21,8 +21,8 @@ static void start(void)
     region_begin(NULL);
     fl_route = (struct fl_route){
         .threshold = KIB(64),
-        .window_base = region.window.all.base,
-        .window_len = region.window.all.len,
+        .window_base = region.space.window.all.base,
+        .window_len = region.space.window.all.len,
         .next = {.malloc = malloc, .free = free, .calloc = calloc, .realloc = realloc},
         .region = &region,
         .booted = FL_BOOT_DONE,

@@ -1,5 +1,6 @@
 /* The malloc-shaped functions: which allocator serves, what errno says, what a wrong free gets. The next allocator
  * is a counting one on top of libc's. */
+#include "region/lock.h"
 #include "alloc/alloc.h"
 #include "unit/cmocka_all.h"
 #include "unit/zones_fixture.h"
@@ -64,8 +65,8 @@ static int each(void **state)
     next_is_out = false;
     fl_route = (struct fl_route){
         .threshold = KIB(64),
-        .window_base = region.window.all.base,
-        .window_len = region.window.all.len,
+        .window_base = region.space.window.all.base,
+        .window_len = region.space.window.all.len,
         .next = {.malloc = next_malloc,
                  .free = next_free,
                  .calloc = next_calloc,
@@ -404,7 +405,7 @@ static void replace(void **block, size_t n, unsigned zone)
         void **at = &block[(dice >> 8) % n];
         fl_free_ours(*at);
         *at = fl_malloc_large(KIB(64) + (dice >> 16) % 32 * KIB(4));
-        const struct fl_extent *e = fl_extent_at(&region, (uintptr_t)*at);
+        const struct fl_extent *e = fl_extent_at(&region.space, (uintptr_t)*at);
         assert_non_null(e);
         assert_int_equal(e->zone, zone);
     }

@@ -1,4 +1,5 @@
 /* The memory that planned blocks lie in: taken, filled, divided, and given back when nobody has a block in it. */
+#include "region/lock.h"
 #include "unit/plan_fixture.h"
 
 #include <errno.h>
@@ -83,7 +84,7 @@ static void a_page_that_another_thread_fills_serves_nothing(void **state)
 
 static bool can_move(void)
 {
-    return region.rung != FL_RUNG_PLAIN;
+    return region.pages.move.method != FL_METHOD_NONE;
 }
 
 static struct fl_extent *page(size_t i)
@@ -254,7 +255,7 @@ static void a_handled_block_gives_nothing_of_it_to_others_as_it_is(void **state)
     open_at(MIB(2));
     struct fl_extent *a = block(0, KIB(256), KIB(320));
     fill(a, 1);
-    fl_region_note_hands(&region, (struct fl_range){a->base + KIB(128), KIB(64)});
+    fl_region_note_remapped(&region, (struct fl_range){a->base + KIB(128), KIB(64)});
     assert_int_equal(mprotect(bytes(a) + KIB(128), KIB(64), PROT_NONE), 0);
     assert_false(fl_plan_resize(a, KIB(64)));
     assert_false(fl_plan_resize(a, KIB(320)));
@@ -273,7 +274,7 @@ static void what_cannot_be_renewed_is_nobodys(void **state)
     (void)state;
     open_at(MIB(2));
     struct fl_extent *a = block(1, KIB(64), KIB(64));
-    fl_region_note_hands(&region, (struct fl_range){a->base, 1});
+    fl_region_note_remapped(&region, (struct fl_range){a->base, 1});
     fake.rc[is_reserved() ? FAKE_DECOMMIT : FAKE_UNMAP] = -1;
     give_block(a);
     fake.rc[is_reserved() ? FAKE_DECOMMIT : FAKE_UNMAP] = 0;

@@ -1,4 +1,5 @@
 /* What happens beside steps: threads end, memory is short, children are forked, handlers run; and steps that nobody declares. */
+#include "region/lock.h"
 #include "unit/plan_fixture.h"
 
 #include <pthread.h>

@@ -387,7 +387,7 @@ static void what_a_file_claims_is_not_held(void **state)
         if (pid == 0) {
             begin();
             size_t most = tall ? 0 : fl_sys.memory_total() / 64 + fl_page.huge;
-            _exit(region.stock.expected <= most ? 0 : 1);
+            _exit(region.refill.expected <= most ? 0 : 1);
         }
         int status = 1;
         assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);

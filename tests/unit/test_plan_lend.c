@@ -22,7 +22,7 @@ static void begin(void)
 
 static bool moves(void)
 {
-    return region.rung != FL_RUNG_PLAIN;
+    return region.pages.move.method != FL_METHOD_NONE;
 }
 
 /* Beside what it is without plans: two huge pages may be held in any case. */

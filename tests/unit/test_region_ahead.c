@@ -173,7 +173,7 @@ static void a_block_that_was_freed_is_let_alone(void **state)
     fake_forget();
     assert_true(look() == UINT64_MAX);
     assert_int_equal(fake.count[FAKE_POPULATE], 0);
-    e = fl_extent_free_at(&region, base, 0);
+    e = fl_extent_free_at(&region.space, base, 0);
     assert_non_null(e);
     assert_settled();
 }
@@ -210,7 +210,7 @@ static void hands_of_the_program_end_it(void **state)
 {
     (void)state;
     struct fl_extent *e = begun(MIB(256), MIB(48));
-    fl_region_note_hands(&region, (struct fl_range){e->base + MIB(100), MIB(1)});
+    fl_region_note_remapped(&region, (struct fl_range){e->base + MIB(100), MIB(1)});
     fake_forget();
     assert_true(look() == UINT64_MAX);
     assert_int_equal(fake.count[FAKE_POPULATE], 0);

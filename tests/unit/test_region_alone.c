@@ -104,9 +104,9 @@ static void free_memory_is_hidden_from_dumps_too(void **state)
     give(e);
     call(1);
     call(1);
-    assert_int_equal(fake_hidden(region.window.all), MIB(32));
+    assert_int_equal(fake_hidden(region.space.window.all), MIB(32));
     e = take(MIB(32));
-    assert_int_equal(fake_hidden(region.window.all), 0);
+    assert_int_equal(fake_hidden(region.space.window.all), 0);
     give(e);
     assert_settled();
 }

@@ -200,13 +200,13 @@ static void a_released_cache_is_empty_and_goes_to_the_next(void **state)
     put(take(KIB(128)));
     fl_cache_release(&region, c);
     assert_int_equal(region.free_bytes, MIB(2));
-    size_t used = region.descriptors_used;
+    size_t used = region.space.descriptors.used;
     for (int i = 0; i < 1000; i++) { /* threads that come and go use one cache */
         struct fl_cache *next = fl_cache_acquire(&region);
         assert_ptr_equal(next, c);
         fl_cache_release(&region, next);
     }
-    assert_int_equal(region.descriptors_used, used);
+    assert_int_equal(region.space.descriptors.used, used);
     struct fl_cache *x = fl_cache_acquire(&region), *y = fl_cache_acquire(&region);
     assert_ptr_equal(x, c);
     assert_ptr_not_equal(y, c);
@@ -252,7 +252,7 @@ static void find_knows_starts_of_live_blocks_alone(void **state)
 {
     (void)state;
     struct fl_extent *a = take(MIB(3)), *b = take(KIB(64));
-    uintptr_t a_base = a->base, end = fl_range_end(region.window.all);
+    uintptr_t a_base = a->base, end = fl_range_end(region.space.window.all);
     assert_ptr_equal(fl_region_find(&region, a_base), a);
     assert_ptr_equal(fl_region_find(&region, b->base), b);
     for (uintptr_t inside = 1; inside < MIB(3); inside = inside * 2 + 1) {
@@ -263,14 +263,14 @@ static void find_knows_starts_of_live_blocks_alone(void **state)
                                    1,
                                    (uintptr_t)&a,
                                    UINTPTR_MAX,
-                                   region.window.all.base,
-                                   region.window.all.base + 16,
-                                   region.first - 1,
+                                   region.space.window.all.base,
+                                   region.space.window.all.base + 16,
+                                   region.space.first - 1,
                                    end - fl_page.base,
                                    end - 1,
                                    end,
                                    end + fl_page.base,
-                                   region.first + (end - region.first) / 2};
+                                   region.space.first + (end - region.space.first) / 2};
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
         assert_null(fl_region_find(&region, elsewhere[i]));
     }

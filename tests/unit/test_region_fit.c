@@ -57,7 +57,7 @@ static void neighbours_merge_in_any_order(void **state)
             give(e[order[i][k]]);
             assert_sound();
         }
-        assert_true(only_free()->base == region.first);
+        assert_true(only_free()->base == region.space.first);
         assert_int_equal(only_free()->len, fl_page.huge);
         assert_int_equal(region.free_bytes, fl_page.huge);
     }
@@ -95,8 +95,8 @@ static void empty_and_populated_do_not_merge(void **state)
     give(take(MIB(2)));
     assert_int_equal(only_free()->len, MIB(2));
     struct fl_extent *empty = fl_tree_lowest(&region.zone[0].empty);
-    assert_true(empty->base == region.first + MIB(2));
-    assert_true(empty->base + empty->len == fl_range_end(region.window.all));
+    assert_true(empty->base == region.space.first + MIB(2));
+    assert_true(empty->base + empty->len == fl_range_end(region.space.window.all));
     assert_sound();
 }
 
@@ -159,7 +159,7 @@ static void growth_starts_in_the_populated_neighbour(void **state)
     struct fl_extent *b = take(MIB(1));
     assert_true(b->base == a->base + a->len);
     assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(2));
-    assert_true(in_window(FAKE_POPULATE, 0)->range.base == region.first + MIB(2));
+    assert_true(in_window(FAKE_POPULATE, 0)->range.base == region.space.first + MIB(2));
     assert_int_equal(region.populated_bytes, MIB(4));
     assert_sound();
 }
@@ -227,10 +227,10 @@ static void fit_knows_the_longest_below_each_node(void **state)
 static void a_request_beyond_the_window_is_refused(void **state)
 {
     (void)state;
-    assert_null(take(region.window.all.len + fl_page.base));
+    assert_null(take(region.space.window.all.len + fl_page.base));
     assert_null(take(SIZE_MAX - fl_page.base + 1));
     assert_null(take_aligned(KIB(64), (size_t)1 << 62));
-    assert_null(take(region.window.all.len)); /* the boot area has its first huge page */
+    assert_null(take(region.space.window.all.len)); /* the boot area has its first huge page */
     assert_sound();
 }
 
@@ -242,10 +242,10 @@ static void the_window_is_served_to_its_last_byte(void **state)
     fake.pretend_populate = true;
     fake_file("/proc/meminfo", "MemTotal: 33554432 kB\nMemAvailable: 33554432 kB\n");
     assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.huge = true}), 0);
-    size_t all = region.window.all.len - fl_page.huge;
+    size_t all = region.space.window.all.len - fl_page.huge;
     struct fl_extent *e = take(all);
     assert_non_null(e);
-    assert_true(e->base + e->len == fl_range_end(region.window.all));
+    assert_true(e->base + e->len == fl_range_end(region.space.window.all));
     assert_sound();
     assert_null(take(KIB(64)));
     give(e);

@@ -1,4 +1,5 @@
 /* What children of fork get: all that is live, nothing that is free; and what it leaves the parent. The children are real. */
+#include "region/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_map.h"
 #include "unit/region_fixture.h"
@@ -61,7 +62,7 @@ static int child_without(void)
         return 1;
     }
     for (size_t i = 0; i < 3; i++) {
-        struct fl_extent *e = fl_extent_free_at(&region, kept[i].base, 0);
+        struct fl_extent *e = fl_extent_free_at(&region.space, kept[i].base, 0);
         if (e == NULL || e->content != FL_CONTENT_EMPTY || e->len != kept[i].len) {
             return 2;
         }
@@ -106,7 +107,7 @@ static void exactly_those_are_kept(void **state)
     in_turn();
     if (is_reserved()) {
         fl_region_fork_lock(&region);
-        assert_int_equal(fake_kept_from_child(region.window.all), 0);
+        assert_int_equal(fake_kept_from_child(region.space.window.all), 0);
         fl_region_fork_parent(&region);
         return;
     }
@@ -115,12 +116,12 @@ static void exactly_those_are_kept(void **state)
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(fake_kept_from_child(kept[i]), MIB(4));
     }
-    assert_int_equal(fake_kept_from_child(region.window.all), 3 * MIB(4));
+    assert_int_equal(fake_kept_from_child(region.space.window.all), 3 * MIB(4));
     fl_region_fork_parent(&region);
     give(live[1]); /* merges with two of them */
-    assert_int_equal(fake_kept_from_child(region.window.all), 3 * MIB(4));
+    assert_int_equal(fake_kept_from_child(region.space.window.all), 3 * MIB(4));
     fl_region_fork_lock(&region);
-    assert_int_equal(fake_kept_from_child(region.window.all), region.free_huge);
+    assert_int_equal(fake_kept_from_child(region.space.window.all), region.free_huge);
     fl_region_fork_parent(&region);
     assert_settled();
 }
@@ -151,7 +152,7 @@ static void only_use_makes_it_inherited_again(void **state)
     assert_int_equal(said_of_fork(), 0);
     (void)fl_region_purge(&region, 0);
     assert_int_equal(said_of_fork(), 0);
-    assert_int_equal(fake_kept_from_child(region.window.all), 0);
+    assert_int_equal(fake_kept_from_child(region.space.window.all), 0);
     assert_settled();
 }
 
@@ -172,7 +173,8 @@ static void what_is_used_again_is_inherited(void **state)
     assert_int_equal(fake_kept_from_child(fl_extent_range(live[0])), 0);
     assert_int_equal(fake_kept_from_child(fl_extent_range(b)), 0);
     fl_region_fork_lock(&region);
-    assert_int_equal(fake_kept_from_child(region.window.all), is_reserved() ? 0 : region.free_huge);
+    assert_int_equal(fake_kept_from_child(region.space.window.all),
+                     is_reserved() ? 0 : region.free_huge);
     fl_region_fork_parent(&region);
     assert_settled();
 }
@@ -189,7 +191,7 @@ static void what_moves_out_of_kept_memory_is_inherited(void **state)
     assert_int_equal(fake_kept_from_child(fl_extent_range(e)), 0);
     assert_settled();
     (void)fl_region_purge(&region, 0);
-    assert_int_equal(fake_kept_from_child(region.window.all), 0);
+    assert_int_equal(fake_kept_from_child(region.space.window.all), 0);
     assert_settled();
 }
 
@@ -202,7 +204,7 @@ static void cached_extents_are_free_ones_too(void **state)
     assert_true(fl_extent_claim(e, region.epoch));
     assert_null(fl_cache_put(&region, c, e));
     fl_region_fork_lock(&region);
-    assert_int_equal(fake_kept_from_child(region.window.all), is_reserved() ? 0 : MIB(8));
+    assert_int_equal(fake_kept_from_child(region.space.window.all), is_reserved() ? 0 : MIB(8));
     fl_region_fork_parent(&region);
     assert_true((fl_cache_take(&region, c, MIB(8)) != NULL) == is_reserved());
     assert_non_null(guard);
@@ -239,9 +241,9 @@ static void what_cannot_be_kept_is_inherited_whole(void **state)
         int status = fake_child(child_after_a_refusal);
         fl_region_fork_parent(&region);
         assert_int_equal(status, 0);
-        assert_int_equal(fake_kept_from_child(region.window.all), (refused_at - 1) * MIB(4));
+        assert_int_equal(fake_kept_from_child(region.space.window.all), (refused_at - 1) * MIB(4));
         assert_true(all_of_it_is_memory());
-        assert_int_equal(fake_kept_from_child(region.window.all), 0);
+        assert_int_equal(fake_kept_from_child(region.space.window.all), 0);
     }
 }
 
@@ -281,15 +283,15 @@ static void children_have_children(void **state)
 
 static int child_without_descriptors(void)
 {
-    SLIST_INIT(&region.spare);
-    region.nspare = 0;
-    region.descriptors_used = UINT32_MAX; /* no more are to be had */
+    SLIST_INIT(&region.space.descriptors.spare);
+    region.space.descriptors.nspare = 0;
+    region.space.descriptors.used = UINT32_MAX; /* no more are to be had */
     fl_region_fork_child(&region, NULL);
     if (fl_region_check(&region) != NULL || !live_is_as_it_was()) {
         return 1;
     }
     for (size_t i = 0; i < 3; i++) {
-        if (fl_extent_free_at(&region, freed[i]->base, 0) != NULL) {
+        if (fl_extent_free_at(&region.space, freed[i]->base, 0) != NULL) {
             return 2; /* nobody may get these addresses */
         }
     }
@@ -311,7 +313,7 @@ static int child_status;
 static int child_amid_a_move(void)
 {
     fl_region_fork_child(&region, NULL);
-    if (fl_region_check(&region) != NULL || region.leaving != 0 || !TAILQ_EMPTY(&region.apart) ||
+    if (fl_region_check(&region) != NULL || region.leaving != 0 || !TAILQ_EMPTY(&region.isolated) ||
         !live_is_as_it_was()) {
         return 1;
     }

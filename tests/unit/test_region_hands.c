@@ -25,7 +25,7 @@ static int each(void **state)
 
 static void note(uintptr_t base, size_t len)
 {
-    fl_region_note_hands(&region, (struct fl_range){base, len});
+    fl_region_note_remapped(&region, (struct fl_range){base, len});
 }
 
 static void neighbours_are_untouched(void)
@@ -41,11 +41,11 @@ static void the_block_around_an_address_is_found(void **state)
     const size_t at[] = {0, KIB(4), MIB(3), MIB(7) - 1};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
         note(it->base + at[i], 1);
-        assert_true(fl_extent_is_handled(it));
-        assert_false(fl_extent_is_handled(before));
-        assert_false(fl_extent_is_handled(after));
+        assert_true(fl_extent_is_user_remapped(it));
+        assert_false(fl_extent_is_user_remapped(before));
+        assert_false(fl_extent_is_user_remapped(after));
         assert_sound();
-        it->handled = false;
+        it->user_remapped = false;
     }
 }
 
@@ -53,26 +53,26 @@ static void all_blocks_that_a_range_touches_are_found(void **state)
 {
     (void)state;
     note(before->base + KIB(60), KIB(4) + MIB(7) + 1);
-    assert_true(fl_extent_is_handled(before));
-    assert_true(fl_extent_is_handled(it));
-    assert_true(fl_extent_is_handled(after));
+    assert_true(fl_extent_is_user_remapped(before));
+    assert_true(fl_extent_is_user_remapped(it));
+    assert_true(fl_extent_is_user_remapped(after));
 }
 
 static void ranges_may_be_anything(void **state)
 {
     (void)state;
-    note(0, region.first);
+    note(0, region.space.first);
     note(it->base, 0);
-    note(fl_range_end(region.window.all), MIB(2));
+    note(fl_range_end(region.space.window.all), MIB(2));
     note(after->base + MIB(512), MIB(2)); /* where nobody has been yet */
-    assert_false(fl_extent_is_handled(before));
-    assert_false(fl_extent_is_handled(it));
-    assert_false(fl_extent_is_handled(after));
+    assert_false(fl_extent_is_user_remapped(before));
+    assert_false(fl_extent_is_user_remapped(it));
+    assert_false(fl_extent_is_user_remapped(after));
     note(0, SIZE_MAX);
     note(1, SIZE_MAX);
-    assert_true(fl_extent_is_handled(before));
-    assert_true(fl_extent_is_handled(it));
-    assert_true(fl_extent_is_handled(after));
+    assert_true(fl_extent_is_user_remapped(before));
+    assert_true(fl_extent_is_user_remapped(it));
+    assert_true(fl_extent_is_user_remapped(after));
 }
 
 /* The pagemap's entries inside a block are what earlier extents left there. */
@@ -91,9 +91,9 @@ static void stale_entries_mislead_nobody(void **state)
     struct fl_extent *other = take(MIB(1)); /* has a descriptor that was a part's */
     for (size_t at = 0; at < MIB(7); at += KIB(512)) {
         note(it->base + at, KIB(4));
-        assert_true(fl_extent_is_handled(it));
-        assert_false(fl_extent_is_handled(other));
-        it->handled = false;
+        assert_true(fl_extent_is_user_remapped(it));
+        assert_false(fl_extent_is_user_remapped(other));
+        it->user_remapped = false;
     }
     assert_sound();
 }
@@ -102,9 +102,10 @@ static size_t pagemap_resident(void)
 {
     size_t got = 0;
 
-    assert_int_equal(fl_sys_linux.resident(
-                         (struct fl_range){region.pagemap.all.base, region.pagemap.grown}, &got),
-                     0);
+    assert_int_equal(
+        fl_sys_linux.resident(
+            (struct fl_range){region.space.pagemap.all.base, region.space.pagemap.grown}, &got),
+        0);
     return got / fl_page.base;
 }
 
@@ -124,8 +125,8 @@ static void a_note_looks_at_few_entries_however_long_the_block(void **state)
     assert_in_range(had, 0, (len >> fl_page.shift) * sizeof(uint32_t) / fl_page.base / 8);
     for (size_t i = 0; i < 8; i++) { /* from the end downwards */
         note(it->base + len - KIB(4) - i * (len / 8), KIB(4));
-        assert_true(fl_extent_is_handled(it));
-        it->handled = false;
+        assert_true(fl_extent_is_user_remapped(it));
+        it->user_remapped = false;
     }
     assert_in_range(pagemap_resident(), 0, had + (size_t)8 * LOG_PAGES);
     assert_sound();
@@ -140,8 +141,8 @@ static void a_block_that_grew_is_found_from_its_new_end(void **state)
         assert_true(fl_region_resize(&region, it, lens[i]));
         assert_sound();
         note(it->base + it->len - KIB(4), 1);
-        assert_true(fl_extent_is_handled(it));
-        it->handled = false;
+        assert_true(fl_extent_is_user_remapped(it));
+        it->user_remapped = false;
     }
 }
 
@@ -153,14 +154,14 @@ static void free_memory_takes_no_note(void **state)
     note(was + MIB(3), MIB(1));
     struct fl_extent *next = take(MIB(7));
     assert_true(next->base == was);
-    assert_false(fl_extent_is_handled(next));
+    assert_false(fl_extent_is_user_remapped(next));
     assert_sound();
 }
 
 static void drop(uintptr_t base, size_t len)
 {
     fake_forget();
-    it->handled = false;
+    it->user_remapped = false;
     fl_region_note_dropped(&region, (struct fl_range){base, len});
 }
 
@@ -179,7 +180,7 @@ static void huge_pages_that_lose_a_part_are_split(void **state)
     drop(whole + KIB(8), KIB(4));
     assert_split(0, whole + KIB(8));
     assert_null(in_window(FAKE_ADVISE, 1));
-    assert_true(fl_extent_is_handled(it));
+    assert_true(fl_extent_is_user_remapped(it));
     drop(whole, KIB(60)); /* its beginning */
     assert_split(0, whole);
     assert_null(in_window(FAKE_ADVISE, 1));
@@ -190,7 +191,7 @@ static void huge_pages_that_lose_a_part_are_split(void **state)
     assert_split(0, whole + MIB(1));
     assert_split(1, whole + MIB(5) - KIB(4));
     assert_null(in_window(FAKE_ADVISE, 2));
-    assert_false(fl_extent_is_handled(before) || fl_extent_is_handled(after));
+    assert_false(fl_extent_is_user_remapped(before) || fl_extent_is_user_remapped(after));
 }
 
 static void huge_pages_that_go_whole_are_not_split(void **state)
@@ -201,14 +202,14 @@ static void huge_pages_that_go_whole_are_not_split(void **state)
                                     {whole, 0},
                                     {whole + 1, KIB(4)}, /* EINVAL */
                                     {0, KIB(64)},
-                                    {fl_range_end(region.window.all), MIB(1)},
+                                    {fl_range_end(region.space.window.all), MIB(1)},
                                     {UINTPTR_MAX - 1, MIB(1)}};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         drop(none[i].base, none[i].len);
         assert_null(in_window(FAKE_ADVISE, 0));
-        assert_false(fl_extent_is_handled(it));
+        assert_false(fl_extent_is_user_remapped(it));
     }
-    region.config.huge = false;
+    region.pages.huge = false;
     drop(whole + KIB(8), KIB(4));
     assert_null(in_window(FAKE_ADVISE, 0));
 }
@@ -310,7 +311,7 @@ static void what_cannot_be_withheld_is_as_it_was(void **state)
     assert_true(fl_extent_claim(it, region.epoch));
     assert_false(fl_region_withhold(&region, it));
     fake.rc[FAKE_DECOMMIT] = 0;
-    assert_false(fl_extent_is_handled(it));
+    assert_false(fl_extent_is_user_remapped(it));
     assert_true(is_filled(it, 2));
     assert_int_equal(region.populated_bytes, populated);
     fl_region_give(&region, it);
@@ -342,7 +343,7 @@ static void realloc_gives_up_the_tail_as_new(void **state)
     assert_int_equal(mprotect(bytes(it) + MIB(1), MIB(6), PROT_NONE), 0);
     assert_true(fl_region_resize(&region, it, MIB(1)));
     assert_int_equal(it->len, MIB(1));
-    assert_true(fl_extent_is_handled(it));
+    assert_true(fl_extent_is_user_remapped(it));
     assert_true(is_filled(it, 2));
     neighbours_are_untouched();
     assert_int_equal(stats().in_use_bytes, MIB(1) + KIB(320));

@@ -1,4 +1,5 @@
 /* Free memory that rests is hidden from core dumps, and is in them again when it is used. */
+#include "region/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -9,7 +10,7 @@ static const uint64_t ms = 1000000;
 
 static size_t hidden(void)
 {
-    return fake_hidden(region.window.all);
+    return fake_hidden(region.space.window.all);
 }
 
 static uint64_t look_after(uint64_t ms_later)
@@ -143,13 +144,13 @@ static void what_grows_into_it_is_shown(void **state)
 
 static void what_moves_out_of_it_is_shown(void **state)
 {
-    static const enum fl_rung rungs[] = {FL_RUNG_MOVE, FL_RUNG_REMAP};
+    static const enum fl_move_method rungs[] = {FL_METHOD_MOVE, FL_METHOD_REMAP};
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        if (is_reserved() && rungs[i] == FL_RUNG_REMAP) {
+        if (is_reserved() && rungs[i] == FL_METHOD_REMAP) {
             continue;
         }
-        region_begin(&(struct fl_region_config){.huge = true, .rung = rungs[i]});
+        region_begin(&(struct fl_region_config){.huge = true, .method = rungs[i]});
         struct fl_extent *a = take(MIB(4)), *between = take(MIB(2)), *b = take(MIB(4));
         assert_non_null(take(MIB(2)));
         give(a);
@@ -321,7 +322,7 @@ static void the_stock_is_hidden_from_its_start(void **state)
     if (!stock_filled(&(struct fl_region_config){.huge = true, .stock = MIB(16)})) {
         return;
     }
-    assert_int_equal(fake_hidden(region.stock.span.all), MIB(16));
+    assert_int_equal(fake_hidden(region.pages.reserve.span.all), MIB(16));
     struct fl_extent *e = take_zeroed(MIB(8));
     assert_int_equal(stats().move_bytes, MIB(8));
     assert_int_equal(fake_hidden(fl_extent_range(e)), 0);

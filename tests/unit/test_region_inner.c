@@ -49,7 +49,7 @@ static void give_block(struct fl_extent *e)
 
 static void note(uintptr_t base, size_t len)
 {
-    fl_region_note_hands(&region, (struct fl_range){base, len});
+    fl_region_note_remapped(&region, (struct fl_range){base, len});
 }
 
 static struct fl_extent *found(uintptr_t addr)
@@ -132,11 +132,11 @@ static void it_can_be_opened_elsewhere_and_larger(void **state)
     struct fl_extent *e = block(191, GRANULE);
     assert_ptr_equal(found(outer->base + 191 * GRANULE), e);
     give_block(e);
-    size_t used = region.descriptors_used;
+    size_t used = region.space.descriptors.used;
     for (int i = 0; i < 60; i++) { /* the old descriptors are used again */
         assert_non_null(take(KIB(4)));
     }
-    assert_int_equal(region.descriptors_used, used);
+    assert_int_equal(region.space.descriptors.used, used);
     assert_sound();
     fl_inner_close(&region, &inner);
     struct fl_extent *same = inner.block;
@@ -162,8 +162,9 @@ static void without_descriptors_nothing_is_taken(void **state)
 /* Bytes of the tables in memory, as mincore has it. */
 static size_t tables_there(void)
 {
-    struct fl_range table[] = {{region.descriptors.all.base, region.descriptors.grown},
-                               {region.pagemap.all.base, region.pagemap.grown}};
+    struct fl_range table[] = {
+        {region.space.descriptors.span.all.base, region.space.descriptors.span.grown},
+        {region.space.pagemap.all.base, region.space.pagemap.grown}};
     size_t sum = 0, there = 0;
 
     for (int i = 0; i < 2; i++) {
@@ -220,7 +221,7 @@ static void its_huge_pages_come_when_they_are_wanted(void **state)
 
 static bool can_move(void)
 {
-    return region.rung != FL_RUNG_PLAIN;
+    return region.pages.move.method != FL_METHOD_NONE;
 }
 
 /* What is in memory there may still be read, but not by its block. */
@@ -290,19 +291,20 @@ static void hands_are_noted_in_the_block_and_nowhere_else(void **state)
     const size_t at[] = {0, KIB(4), GRANULE, GRANULE + KIB(4), MIB(1) - 1};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
         note(b->base + at[i], 1);
-        assert_true(fl_extent_is_handled(b));
-        assert_false(fl_extent_is_handled(a));
-        b->handled = false;
+        assert_true(fl_extent_is_user_remapped(b));
+        assert_false(fl_extent_is_user_remapped(a));
+        b->user_remapped = false;
     }
     for (size_t to = KIB(4); to <= 2 * GRANULE;
          to += KIB(4)) { /* up to the outer extent's last page */
         note(last->base + to - KIB(4), KIB(4));
-        assert_true(fl_extent_is_handled(last));
-        last->handled = false;
+        assert_true(fl_extent_is_user_remapped(last));
+        last->user_remapped = false;
     }
     note(c->base + KIB(4), GRANULE); /* nobody's */
-    assert_false(fl_extent_is_handled(a) || fl_extent_is_handled(c) || fl_extent_is_handled(last));
-    assert_false(fl_extent_is_handled(outer));
+    assert_false(fl_extent_is_user_remapped(a) || fl_extent_is_user_remapped(c) ||
+                 fl_extent_is_user_remapped(last));
+    assert_false(fl_extent_is_user_remapped(outer));
     assert_sound();
 }
 
@@ -315,11 +317,11 @@ static void blocks_that_begin_inside_an_earlier_one_are_found(void **state)
         note(a->base + at, 1);
     }
     give_block(a);
-    a->handled = false;
+    a->user_remapped = false;
     for (size_t i = 0; i < inner.granules; i++) {
         struct fl_extent *e = block(i, GRANULE);
         assert_ptr_equal(found(outer->base + i * GRANULE), e);
-        assert_ptr_equal(fl_extent_around(&region, e->base + GRANULE - 1), e);
+        assert_ptr_equal(fl_extent_around(&region.space, e->base + GRANULE - 1), e);
     }
     assert_sound();
 }
@@ -329,13 +331,13 @@ static void a_range_may_span_blocks_and_gaps(void **state)
     (void)state;
     struct fl_extent *a = block(1, GRANULE), *b = block(40, MIB(1));
     note(0, SIZE_MAX);
-    assert_true(fl_extent_is_handled(before) && fl_extent_is_handled(after));
-    assert_true(fl_extent_is_handled(a) && fl_extent_is_handled(b));
-    assert_false(fl_extent_is_handled(outer));
-    a->handled = b->handled = after->handled = false;
+    assert_true(fl_extent_is_user_remapped(before) && fl_extent_is_user_remapped(after));
+    assert_true(fl_extent_is_user_remapped(a) && fl_extent_is_user_remapped(b));
+    assert_false(fl_extent_is_user_remapped(outer));
+    a->user_remapped = b->user_remapped = after->user_remapped = false;
     note(outer->base, 30 * GRANULE);
-    assert_true(fl_extent_is_handled(a));
-    assert_false(fl_extent_is_handled(b) || fl_extent_is_handled(after));
+    assert_true(fl_extent_is_user_remapped(a));
+    assert_false(fl_extent_is_user_remapped(b) || fl_extent_is_user_remapped(after));
 }
 
 static void after_it_is_closed_what_was_inside_misleads_nobody(void **state)
@@ -347,10 +349,10 @@ static void after_it_is_closed_what_was_inside_misleads_nobody(void **state)
     fl_inner_close(&region, &inner);
     struct fl_extent *e = take_aligned(MIB(4), MIB(2));
     for (size_t at = 0; at < MIB(4); at += KIB(4)) {
-        assert_ptr_equal(fl_extent_around(&region, e->base + at), e);
+        assert_ptr_equal(fl_extent_around(&region.space, e->base + at), e);
         note(e->base + at, 1);
-        assert_true(fl_extent_is_handled(e));
-        e->handled = false;
+        assert_true(fl_extent_is_user_remapped(e));
+        e->user_remapped = false;
     }
     assert_sound();
 }
@@ -367,7 +369,7 @@ static void a_handled_block_is_new_memory_again(void **state)
     assert_int_equal(mprotect(bytes(b), b->len, PROT_NONE), 0);
     assert_true(fl_extent_claim(b, region.epoch));
     assert_true(fl_inner_renew(&region, b));
-    assert_false(fl_extent_is_handled(b));
+    assert_false(fl_extent_is_user_remapped(b));
     b->state = FL_EXTENT_UNUSED;
     b = block(2, 2 * GRANULE); /* all of its last granule */
     assert_true(is_filled(b, 0));

@@ -1,5 +1,7 @@
 /* Looks at the memory hold nobody up: the region is unlocked meanwhile, and what was granted then
  * counts. */
+#include "region/fill_plan.h"
+#include "region/supply.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -117,7 +119,7 @@ static void what_others_were_granted_meanwhile_is_taken_off(void **state)
 static void a_plan_that_waits_for_a_look_leaves_nothing(void **state)
 {
     (void)state;
-    struct fl_grant g = {.to_stay = true};
+    struct fl_fill_plan g = {.to_stay = true};
     give(take(MIB(8)));
     assert_int_equal(region.zone[0].free_huge, MIB(8));
     region.budget = 0;
@@ -126,7 +128,7 @@ static void a_plan_that_waits_for_a_look_leaves_nothing(void **state)
     fl_region_unlock(&region);
     assert_int_equal(refusal, -EBUSY);
     assert_int_equal(g.from_free, 0);
-    assert_int_equal(g.from_stock, 0);
+    assert_int_equal(g.from_reserve, 0);
     assert_int_equal(g.budgeted, 0);
 }
 

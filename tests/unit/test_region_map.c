@@ -13,7 +13,7 @@ static struct fl_extent *others;
 
 static void map_is_made(struct fl_range r)
 {
-    if (fl_range_common(r, region.window.all).len == 0) {
+    if (fl_range_common(r, region.space.window.all).len == 0) {
         return;
     }
     maps++;
@@ -194,7 +194,7 @@ static void pages_that_move_count_once(void **state)
     others_want = MIB(8);
     struct fl_extent *to = fl_region_move(&region, e, MIB(16));
     assert_non_null(behind);
-    assert_true(to != NULL || region.rung == FL_RUNG_PLAIN);
+    assert_true(to != NULL || region.pages.move.method == FL_METHOD_NONE);
     if (to != NULL) {
         assert_others_populated();
         assert_true(region.stats.populated_peak <= MIB(26));

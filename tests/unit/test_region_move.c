@@ -57,7 +57,7 @@ static void donors_are_the_oldest_and_give_their_high_ends(void **state)
 {
     (void)state;
     two_free(NULL);
-    uintptr_t first = region.first;
+    uintptr_t first = region.space.first;
     struct fl_extent *e = take(MIB(12));
     assert_true(e->base == high->base + MIB(2));
     assert_true(holds(e, 0, MIB(4), 0xb2));
@@ -172,7 +172,7 @@ static void pages_that_do_not_move_stay_free_memory(void **state)
         assert_int_equal(region.free_huge, MIB(16));
         assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(12));
         assert_int_equal(stats().move_bytes, 0);
-        assert_int_equal(region.rung, FL_RUNG_MOVE); /* these pages, not all pages */
+        assert_int_equal(region.pages.move.method, FL_METHOD_MOVE); /* these pages, not all pages */
         struct fl_extent *a = take(MIB(8)), *b = take(MIB(8));
         assert_true(is_filled(a, 0xa1) && is_filled(b, 0xb2));
         give(a);
@@ -264,7 +264,7 @@ static void eagain_is_tried_again_but_not_for_ever(void **state)
     e = take_zeroed(MIB(12));
     assert_true(is_filled(e, 0));
     assert_in_range(asked, 64, 1000);
-    assert_int_equal(region.rung, FL_RUNG_MOVE);
+    assert_int_equal(region.pages.move.method, FL_METHOD_MOVE);
     assert_nothing_lost(e);
 }
 
@@ -295,15 +295,15 @@ static void what_others_write_beside_it_meanwhile_stays(void **state)
 {
     struct fl_region_config c = {.huge = true};
     (void)state;
-    for (int rung = FL_RUNG_MOVE; rung <= FL_RUNG_REMAP; rung++) {
-        c.rung = (enum fl_rung)rung;
+    for (int rung = FL_METHOD_MOVE; rung <= FL_METHOD_REMAP; rung++) {
+        c.method = (enum fl_move_method)rung;
         two_free(&c);
         other = NULL;
         fake.on_move = another_takes_the_rest;
         struct fl_extent *e =
             take_zeroed(MIB(15)); /* the rest of its last huge page is free to all */
         fake.on_move = NULL;
-        if (is_reserved() && rung == FL_RUNG_REMAP) {
+        if (is_reserved() && rung == FL_METHOD_REMAP) {
             assert_null(other); /* nothing moves there */
             continue;
         }
@@ -325,8 +325,9 @@ static void a_refusal_for_good_is_remembered(void **state)
         fake.rc[FAKE_MOVE_BEGIN] = refusals[i];
         struct fl_extent *e = take_zeroed(MIB(12));
         assert_true(is_filled(e, 0));
-        assert_int_equal(region.rung, is_reserved() ? FL_RUNG_PLAIN : FL_RUNG_REMAP);
-        assert_int_equal(region.rung_refusal, refusals[i]);
+        assert_int_equal(region.pages.move.method,
+                         is_reserved() ? FL_METHOD_NONE : FL_METHOD_REMAP);
+        assert_int_equal(region.pages.move.refusal, refusals[i]);
         assert_int_equal(stats().move_bytes, is_reserved() ? 0 : MIB(12));
         assert_int_equal(stats().rung, is_reserved() ? 2 : 1);
         assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 1);
@@ -347,10 +348,10 @@ static void it_is_proven_when_pages_are_about_to_move(void **state)
     fl_region_prove_later(&region);
     struct fl_extent *e = take(MIB(2));
     assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 0);
-    assert_true(region.unproven);
+    assert_true(region.pages.move.unproven);
     give(e);
     e = take_zeroed(MIB(12));
-    assert_false(region.unproven);
+    assert_false(region.pages.move.unproven);
     assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 2);
     assert_int_equal(stats().move_bytes, MIB(12)); /* the probe's page is not counted */
     assert_true(is_filled(e, 0));
@@ -365,9 +366,9 @@ static void it_is_proven_by_the_free_of_what_was_left_to_the_touch(void **state)
     fake.rc[FAKE_MOVE] = -EIO; /* a kernel that has the call, and does not move */
     fl_region_note_touched(&region, low);
     fake.rc[FAKE_MOVE] = 0;
-    assert_false(region.unproven);
-    assert_int_equal(region.rung, is_reserved() ? FL_RUNG_PLAIN : FL_RUNG_REMAP);
-    assert_int_equal(region.rung_refusal, -EIO);
+    assert_false(region.pages.move.unproven);
+    assert_int_equal(region.pages.move.method, is_reserved() ? FL_METHOD_NONE : FL_METHOD_REMAP);
+    assert_int_equal(region.pages.move.refusal, -EIO);
     fl_region_prove(&region);
     assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 1);
     assert_guards();
@@ -382,8 +383,8 @@ static void a_refusal_for_now_is_not(void **state)
         fake.rc[FAKE_MOVE_BEGIN] = refusals[i];
         struct fl_extent *e = take_zeroed(MIB(12));
         assert_true(is_filled(e, 0));
-        assert_int_equal(region.rung, FL_RUNG_MOVE);
-        assert_int_equal(region.rung_refusal, 0);
+        assert_int_equal(region.pages.move.method, FL_METHOD_MOVE);
+        assert_int_equal(region.pages.move.refusal, 0);
         assert_int_equal(stats().move_bytes, 0);
         assert_int_equal(region.populated_bytes, MIB(32));
         fake.rc[FAKE_MOVE_BEGIN] = 0;
@@ -396,7 +397,7 @@ static void a_refusal_for_now_is_not(void **state)
 
 static void on_the_plain_rung_nothing_moves(void **state)
 {
-    static const struct fl_region_config plain = {.huge = true, .rung = FL_RUNG_PLAIN};
+    static const struct fl_region_config plain = {.huge = true, .method = FL_METHOD_NONE};
     (void)state;
     two_free(&plain);
     struct fl_extent *e = take(MIB(12));
@@ -406,7 +407,7 @@ static void on_the_plain_rung_nothing_moves(void **state)
     assert_nothing_lost(e);
 }
 
-static const struct fl_region_config by_remap = {.huge = true, .rung = FL_RUNG_REMAP};
+static const struct fl_region_config by_remap = {.huge = true, .method = FL_METHOD_REMAP};
 
 static void remap_moves_pages_with_their_maps(void **state)
 {
@@ -416,11 +417,11 @@ static void remap_moves_pages_with_their_maps(void **state)
     assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 0);
     if (is_reserved()) { /* a hole in the reserved span would be anybody's */
         assert_int_equal(fake.count[FAKE_REMAP], 0);
-        assert_int_equal(region.rung, FL_RUNG_PLAIN);
+        assert_int_equal(region.pages.move.method, FL_METHOD_NONE);
     } else {
         assert_true(holds(e, 0, MIB(4), 0xb2) && holds(e, MIB(4), MIB(12), 0xa1));
         assert_int_equal(region.populated_bytes, MIB(20));
-        assert_int_equal(region.remaps, 2);
+        assert_int_equal(region.pages.move.remaps, 2);
     }
     assert_nothing_lost(e);
 }
@@ -432,7 +433,7 @@ static void remap_is_not_used_for_ever(void **state)
     if (is_reserved()) {
         return;
     }
-    region.remaps = 4095;
+    region.pages.move.remaps = 4095;
     struct fl_extent *e = take_zeroed(MIB(12));
     assert_int_equal(stats().move_bytes, MIB(4));
     assert_int_equal(fake.count[FAKE_REMAP], 1);

@@ -29,7 +29,7 @@ static void what_lies_between_split_ones_is_the_same_map(void **state)
     for (size_t i = 0; i < 4; i++) {
         give_block(order[i]);
         assert_int_equal(fl_region_purge(&region, 0), KIB(512));
-        assert_int_equal(region.holes.runs, i == 1 ? 2 : 1);
+        assert_int_equal(region.pages.holes.runs, i == 1 ? 2 : 1);
     }
     assert_live_is_as_it_was();
 }
@@ -45,8 +45,8 @@ static void each_piece_is_split_off(void **state)
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), 8 * KIB(4));
     assert_int_equal(advised(FL_ADVICE_NO_HUGE), 8 + 1); /* the table's own map */
     assert_int_equal(advised(FL_ADVICE_DROP), 8);
-    assert_int_equal(region.holes.split, 4);
-    assert_int_equal(region.holes.runs, 1); /* neighbours are one map */
+    assert_int_equal(region.pages.holes.split, 4);
+    assert_int_equal(region.pages.holes.runs, 1); /* neighbours are one map */
     assert_live_is_as_it_was();
 }
 
@@ -151,7 +151,7 @@ static void pieces_wait_while_pages_come(void **state)
     struct fl_extent *e = take(KIB(512));
     fill(e, 1);
     assert_null(fake.on_populate);
-    assert_int_equal(region.holes.split, 0);
+    assert_int_equal(region.pages.holes.split, 0);
     assert_live_is_as_it_was();
     assert_int_equal(fl_region_purge(&region, 0), KIB(1536));
     assert_live_is_as_it_was();
@@ -163,7 +163,7 @@ static void refused_they_stay_and_nothing_goes_round(void **state)
     give_but(2);
     fake.rc[FAKE_ADVISE] = -EINVAL; /* as where all is locked in memory */
     assert_int_equal(fl_region_purge(&region, 0), 0);
-    assert_int_equal(region.holes.split, 0); /* nothing is the worse for it */
+    assert_int_equal(region.pages.holes.split, 0); /* nothing is the worse for it */
     assert_true(fake.count[FAKE_ADVISE] <= 4);
     tick_times(15);
     assert_true(fake.count[FAKE_ADVISE] <= 4);
@@ -238,7 +238,7 @@ static size_t gone;
 
 static void purge_while_it_is_mapped(struct fl_range r)
 {
-    if (fl_range_common(r, region.window.all).len != 0) {
+    if (fl_range_common(r, region.space.window.all).len != 0) {
         fake.on_map = NULL;
         gone = fl_region_purge(&region, 0);
     }
@@ -276,7 +276,7 @@ static void what_another_has_split_stays_split(void **state)
     give_block(3);
     fake.on_lazy_free = give_and_take_the_next_one;
     assert_int_equal(fl_region_purge(&region, 0), 0);
-    assert_int_equal(region.holes.split, 1);
+    assert_int_equal(region.pages.holes.split, 1);
     assert_live_is_as_it_was();
 }
 
@@ -452,7 +452,7 @@ static void what_has_no_hole_is_served_at_once(void **state)
     (void)state;
     give_block(9);
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
-    assert_int_equal(region.holes.split, 1);
+    assert_int_equal(region.pages.holes.split, 1);
     uintptr_t base = block[2]->base;
     give_block(2);
     uint64_t locks = region.stats.locks;

@@ -1,4 +1,5 @@
 /* What a device has: prepared in the order that matters, then left alone by everything that takes, moves, clears or copies. */
+#include "region/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -57,7 +58,7 @@ static void it_is_whole_populated_and_no_block_of_mallocs(void **state)
     assert_settled();
     fl_region_give_pinned(&region, e);
     assert_int_equal(region.free_bytes, MIB(4));
-    assert_int_equal(fake_kept_from_child(region.window.all), 0);
+    assert_int_equal(fake_kept_from_child(region.space.window.all), 0);
     assert_settled();
     struct fl_extent *again = take(MIB(4));
     assert_true(is_filled(again, 0x77)); /* the region has kept its memory */
@@ -68,7 +69,7 @@ static size_t index_of(enum fake_slot slot, enum fl_sys_advice advice)
 {
     for (size_t k = 0; k < fake.nlog; k++) {
         if (fake.log[k].slot == slot && (slot != FAKE_ADVISE || fake.log[k].advice == advice) &&
-            lies_in(&fake.log[k], region.window.all)) {
+            lies_in(&fake.log[k], region.space.window.all)) {
             return k;
         }
     }
@@ -81,7 +82,7 @@ static void advice_comes_first_and_fork_last(void **state)
     (void)state;
     region_begin(NULL);
     give(take(KIB(4))); /* the window is begun */
-    uintptr_t at = region.first + MIB(2);
+    uintptr_t at = region.space.first + MIB(2);
     fake.page[fake.npages++] = (struct fake_page){at, MIB(2), MIB(2), false, 0};
     fake_forget();
     struct fl_extent *e = pin(MIB(4));
@@ -278,7 +279,7 @@ static void any_byte_of_it_is_known(void **state)
     assert_true(is_pinned_at(0, SIZE_MAX));
     assert_false(is_pinned_at(before->base, before->len));
     assert_false(is_pinned_at(after->base, after->len));
-    assert_false(is_pinned_at(region.first - KIB(4), KIB(4)));
+    assert_false(is_pinned_at(region.space.first - KIB(4), KIB(4)));
     assert_false(is_pinned_at(e->base, 0));
     fl_region_give_pinned(&region, e);
     assert_false(is_pinned_at(0, SIZE_MAX));
@@ -292,7 +293,7 @@ static void what_was_done_to_its_maps_is_undone(void **state)
     region_begin(NULL);
     struct fl_extent *e = pin(MIB(4));
     struct fl_range all = fl_extent_range(e);
-    fl_region_note_hands(&region, (struct fl_range){all.base + MIB(1), KIB(4)});
+    fl_region_note_remapped(&region, (struct fl_range){all.base + MIB(1), KIB(4)});
     fake_forget();
     fl_region_give_pinned(&region, e);
     assert_int_equal(fake_purged(), all.len);
@@ -323,8 +324,8 @@ static void a_divided_one_keeps_its_memory(void **state)
     block->len = KIB(64);
     block->state = FL_EXTENT_LIVE;
     assert_ptr_equal(fl_region_find(&region, block->base), block);
-    fl_region_note_hands(&region, fl_extent_range(block));
-    assert_true(fl_extent_is_handled(block));
+    fl_region_note_remapped(&region, fl_extent_range(block));
+    assert_true(fl_extent_is_user_remapped(block));
     assert_true(fl_extent_claim(block, 0));
     assert_false(fl_inner_renew(&region, block));
     block->state = FL_EXTENT_UNUSED;

@@ -1,6 +1,6 @@
 /* How much free memory is held: what is handed to the kernel, what is purged at once, when the memory is looked at. */
 #include "unit/cmocka_all.h"
-#include "region/internal.h"
+#include "region/purge.h"
 #include "unit/region_fixture.h"
 
 #include <string.h>
@@ -148,7 +148,7 @@ static void in_a_full_cgroup_free_memory_goes_back(void **state)
 static void what_a_request_finds_tight_goes_with_the_next_free(void **state)
 {
     (void)state;
-    region.rung = FL_RUNG_PLAIN; /* else what is free would serve */
+    region.pages.move.method = FL_METHOD_NONE; /* else what is free would serve */
     fake.pretend_populate = true;
     struct fl_extent *e[6];
     for (int i = 0; i < 6; i++) {
@@ -173,7 +173,7 @@ static void what_a_request_finds_tight_goes_with_the_next_free(void **state)
 static void what_a_request_purges_itself_is_no_surplus_any_more(void **state)
 {
     (void)state;
-    region.rung = FL_RUNG_PLAIN; /* else what is free would serve */
+    region.pages.move.method = FL_METHOD_NONE; /* else what is free would serve */
     fake.pretend_populate = true;
     struct fl_extent *e = take(MIB(40)), *f = take(MIB(4)), *guard = take(MIB(2));
     give(e);
@@ -193,8 +193,8 @@ static void note_softened(struct fl_range r)
 {
     assert_false(fl_region_busy()); /* no lock is held during the system call */
     fl_region_lock(&region);
-    assert_null(fl_extent_free_at(&region, r.base, 0));
-    assert_null(fl_extent_free_before(&region, fl_range_end(r), 0));
+    assert_null(fl_extent_free_at(&region.space, r.base, 0));
+    assert_null(fl_extent_free_before(&region.space, fl_range_end(r), 0));
     for (struct fl_extent *e = fl_tree_lowest(&region.zone[0].populated); e != NULL;
          e = fl_tree_higher(e)) { /* nobody can get it before the kernel was told */
         assert_true(e->base + e->len <= r.base || e->base >= fl_range_end(r));

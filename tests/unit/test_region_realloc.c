@@ -82,7 +82,7 @@ static void huge_pages_move_and_edges_are_copied(void **state)
             assert_int_equal(stats().move_bytes, inner.len);
             assert_int_equal(stats().live_extents, before.live_extents);
             assert_int_equal(stats().in_use_bytes, before.in_use_bytes + len[k]);
-            struct fl_extent *gone = fl_extent_free_at(&region, inner.base, 0);
+            struct fl_extent *gone = fl_extent_free_at(&region.space, inner.base, 0);
             assert_true(gone != NULL && gone->content == FL_CONTENT_EMPTY);
             assert_int_equal(gone->len, inner.len);
             fill(to, 1);
@@ -151,9 +151,11 @@ static void what_is_left_behind_is_free_memory(void **state)
     fake.on_move = refuse;
     struct fl_extent *to = fl_region_move(&region, e, MIB(20));
     fake.on_move = NULL;
-    assert_int_equal(fl_extent_free_at(&region, old, 0)->content, FL_CONTENT_EMPTY);
-    assert_int_equal(fl_extent_free_at(&region, old, 0)->len, MIB(4)); /* whole ones that moved */
-    assert_int_equal(fl_extent_free_at(&region, old + MIB(4), 0)->content, FL_CONTENT_POPULATED);
+    assert_int_equal(fl_extent_free_at(&region.space, old, 0)->content, FL_CONTENT_EMPTY);
+    assert_int_equal(fl_extent_free_at(&region.space, old, 0)->len,
+                     MIB(4)); /* whole ones that moved */
+    assert_int_equal(fl_extent_free_at(&region.space, old + MIB(4), 0)->content,
+                     FL_CONTENT_POPULATED);
     struct fl_extent *z = take_zeroed(MIB(12));
     assert_true(z->base == old + MIB(4) && is_filled(z, 0));
     assert_true(is_marked(to, MIB(16)));
@@ -168,7 +170,7 @@ static void nothing_moves_now_so_it_is_copied(void **state)
     struct fl_extent *to = fl_region_move(&region, e, MIB(20));
     assert_non_null(to);
     assert_true(is_marked(to, MIB(16)));
-    assert_int_equal(region.rung, FL_RUNG_MOVE);
+    assert_int_equal(region.pages.move.method, FL_METHOD_MOVE);
     assert_int_equal(stats().move_bytes, 0);
     assert_guarded();
     all_of_it_is_given_back_in_the_end(to);
@@ -199,7 +201,7 @@ static void assert_unchanged(const struct fl_extent *e, struct image was)
 
 static void where_pages_do_not_move_nothing_changes(void **state)
 {
-    static const struct fl_region_config plain = {.huge = true, .rung = FL_RUNG_PLAIN};
+    static const struct fl_region_config plain = {.huge = true, .method = FL_METHOD_NONE};
     (void)state;
     struct fl_extent *e = hemmed_in(&plain, 0, MIB(16));
     struct image was = now();
@@ -214,7 +216,7 @@ static void where_pages_do_not_move_nothing_changes(void **state)
     assert_null(fl_region_move(&region, e, MIB(16))); /* not longer */
     assert_null(fl_region_move(&region, e, MIB(4)));
     assert_null(fl_region_move(&region, e, SIZE_MAX - MIB(2) + 1));
-    assert_null(fl_region_move(&region, e, region.window.all.len));
+    assert_null(fl_region_move(&region, e, region.space.window.all.len));
     assert_unchanged(e, was);
 }
 
@@ -241,12 +243,12 @@ static void what_is_refused_changes_nothing(void **state)
     assert_guarded();
     e = hemmed_in(NULL, 0, MIB(16));
     was = now();
-    size_t used = region.descriptors_used;
-    SLIST_INIT(&region.spare);
-    region.nspare = 0;
-    region.descriptors_used = UINT32_MAX; /* no more are to be had */
+    size_t used = region.space.descriptors.used;
+    SLIST_INIT(&region.space.descriptors.spare);
+    region.space.descriptors.nspare = 0;
+    region.space.descriptors.used = UINT32_MAX; /* no more are to be had */
     assert_null(fl_region_move(&region, e, MIB(24)));
-    region.descriptors_used = used;
+    region.space.descriptors.used = used;
     assert_true(is_marked(e, MIB(16)));
 }
 
@@ -274,7 +276,7 @@ static void at_the_limit_free_extents_give_the_rest(void **state)
     assert_guarded();
 }
 
-static const struct fl_region_config by_remap = {.huge = true, .rung = FL_RUNG_REMAP};
+static const struct fl_region_config by_remap = {.huge = true, .method = FL_METHOD_REMAP};
 
 static void maps_move_too(void **state)
 {
@@ -330,7 +332,7 @@ static void lazy_memory_moves_as_one_map(void **state)
     }
     assert_int_equal(bytes(to)[MIB(16)], 0);
     bytes(to)[MIB(32) - 1] = 1;
-    assert_int_equal(fl_extent_free_at(&region, old, 0)->content, FL_CONTENT_EMPTY);
+    assert_int_equal(fl_extent_free_at(&region.space, old, 0)->content, FL_CONTENT_EMPTY);
     assert_int_equal(stats().in_use_bytes, MIB(34));
     assert_int_equal(stats().live_extents, 2);
     assert_int_equal(region.populated_bytes, MIB(2));

@@ -1,4 +1,5 @@
 /* What is refused, or handed out for the kernel to fill on touch, and why. */
+#include "region/budget.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -170,7 +171,7 @@ static void nothing_is_absurd_where_the_memory_is_unknown(void **state)
     fake.memory_total = 0;
     fake.pretend_populate = true;
     assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.huge = true}), 0);
-    assert_non_null(take(fl_align_down(region.window.all.len / 2, fl_page.huge)));
+    assert_non_null(take(fl_align_down(region.space.window.all.len / 2, fl_page.huge)));
     assert_sound();
 }
 

@@ -25,7 +25,7 @@ static void figures_add_up(void **state)
     assert_int_equal(v.populate_bytes, v.populated_bytes);
     assert_int_equal(v.populated_bytes, MIB(4));
     assert_int_equal(v.stalls, 2);
-    assert_int_equal(v.window_bytes, region.window.all.len);
+    assert_int_equal(v.window_bytes, region.space.window.all.len);
     give(a);
     assert_true(fl_extent_claim(b, region.epoch));
     assert_null(fl_cache_put(&region, c, b));
@@ -140,7 +140,7 @@ static int in_child(void)
         return 1;
     }
     struct fl_extent *e = take_zeroed(MIB(3));
-    if (e == NULL || !is_filled(e, 0) || e->base != region.first) {
+    if (e == NULL || !is_filled(e, 0) || e->base != region.space.first) {
         return 2; /* the thread that was purging is not here, its extent is to be had */
     }
     fill(e, 3);

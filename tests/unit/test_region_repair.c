@@ -11,7 +11,7 @@ static const uint64_t ms = 1000000;
 static void page(unsigned k, size_t present, size_t own, bool whole)
 {
     fake.page[fake.npages++] =
-        (struct fake_page){region.first + k * fl_page.huge, present, own, whole, 0};
+        (struct fake_page){region.space.first + k * fl_page.huge, present, own, whole, 0};
 }
 
 static void split(unsigned k)
@@ -64,7 +64,7 @@ static void assert_collapsed(size_t i, unsigned first, unsigned n)
     const struct fake_call *c = collapsed(i);
 
     assert_non_null(c);
-    assert_true(c->range.base == region.first + first * fl_page.huge);
+    assert_true(c->range.base == region.space.first + first * fl_page.huge);
     assert_int_equal(c->range.len, n * fl_page.huge);
 }
 
@@ -207,7 +207,7 @@ static void only_what_is_committed_is_looked_at(void **state)
     fl_region_fork_parent(&region);
     fake_forget();
     assert_true(look() == UINT64_MAX);
-    uintptr_t at = region.first;
+    uintptr_t at = region.space.first;
     size_t sum = 0;
     for (size_t i = 0; i < fake.count[FAKE_FIND_SPLIT]; i++) {
         struct fl_range r = fake_nth(FAKE_FIND_SPLIT, i)->range;
@@ -274,7 +274,7 @@ static bool forked_again;
 
 static void fork_again(struct fl_range r)
 {
-    if (!forked_again && r.base >= region.first + 20 * fl_page.huge) {
+    if (!forked_again && r.base >= region.space.first + 20 * fl_page.huge) {
         forked_again = true;
         fl_region_fork_lock(&region);
         fl_region_fork_parent(&region);
@@ -310,7 +310,7 @@ static void pages_that_came_small_are_made_huge(void **state)
     region_begin(NULL);
     struct fl_extent *e = take(MIB(16));
     split(2);
-    atomic_store(&region.repair.wanted, true);
+    atomic_store(&region.pages.pace.left_base, true);
     assert_true(look() == 100 * ms);
     assert_collapsed(0, 2, 1);
     assert_true(look() == UINT64_MAX);

@@ -1,5 +1,6 @@
 /* What is told of memory: which of it is live, free, stock and tables, and how much of each the
  * kernel has in memory. What is true is asked of the real kernel by mincore(2), page for page. */
+#include "region/isolated.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -114,15 +115,16 @@ static void the_stock_is_told_apart(void **state)
 static void tables_are_told(void **state)
 {
     (void)state;
-    struct fl_range pagemap = {region.pagemap.all.base, 0}, descriptors = {0, 0};
+    struct fl_range pagemap = {region.space.pagemap.all.base, 0}, descriptors = {0, 0};
     assert_non_null(take(MIB(768)));
-    pagemap.len = region.pagemap.grown;
-    descriptors = (struct fl_range){region.descriptors.all.base, region.descriptors.grown};
+    pagemap.len = region.space.pagemap.grown;
+    descriptors = (struct fl_range){region.space.descriptors.span.all.base,
+                                    region.space.descriptors.span.grown};
     struct fl_residency_values v = look();
     assert_int_equal(v.table_bytes, pagemap.len + descriptors.len + FL_BOOT_BYTES);
     assert_int_equal(v.table_resident_bytes,
                      resident(pagemap) + resident(descriptors) +
-                         resident((struct fl_range){region.window.all.base, FL_BOOT_BYTES}));
+                         resident((struct fl_range){region.space.window.all.base, FL_BOOT_BYTES}));
     assert_true(v.table_resident_bytes != 0 && v.table_resident_bytes < v.table_bytes);
 }
 
@@ -139,7 +141,7 @@ static void each_extent_counts_once(void **state)
         touch(block[i], 0, i % 3 * KIB(16));
     }
     uintptr_t end = block[BLOCKS - 1]->base + block[BLOCKS - 1]->len;
-    struct fl_range used = {region.first, fl_align_up(end, MIB(2)) - region.first};
+    struct fl_range used = {region.space.first, fl_align_up(end, MIB(2)) - region.space.first};
     for (size_t i = 0; i < BLOCKS; i++) {
         if (i % 2 == 0 || (i > 600 && i < 700)) {
             live += block[i]->len;
@@ -161,8 +163,9 @@ static void each_extent_counts_once(void **state)
 static int present_unlocked(struct fl_range r, size_t *out_bytes)
 {
     assert_int_equal(region.lock.word, 0);
-    assert_int_equal(fl_lock_acquire_unless_forking(&region.moving), 1); /* nobody has it either */
-    fl_lock_release(&region.moving);
+    assert_int_equal(fl_lock_acquire_unless_forking(&region.pages.move.lock),
+                     1); /* nobody has it either */
+    fl_lock_release(&region.pages.move.lock);
     assert_true(r.len <= MIB(256)); /* whoever waits for a look does so for short */
     return fl_sys_linux.present(r, out_bytes);
 }
@@ -179,7 +182,7 @@ static void nobody_waits_for_the_kernel(void **state)
     struct fl_residency_values v = look();
     assert_int_equal(v.live_bytes, MIB(1000));
     assert_int_equal(v.live_resident_bytes, resident(fl_extent_range(e)));
-    assert_int_equal(region.look.lock.word, 0);
+    assert_int_equal(region.pages.asking.word, 0);
 }
 
 static void (*meanwhile)(void);
@@ -214,10 +217,10 @@ static void claim_the_rest(void)
 {
     free_the_rest();
     fl_region_lock(&region);
-    assert_int_equal(fl_extent_reserve(&region, 2), 0);
-    struct fl_range part = {region.first + MIB(32), MIB(160)};
-    block[KEPT] = fl_extent_around(&region, part.base);
-    block[KEPT] = fl_apart_claim_part(&region, block[KEPT], part);
+    assert_int_equal(fl_extent_reserve(&region.space, 2), 0);
+    struct fl_range part = {region.space.first + MIB(32), MIB(160)};
+    block[KEPT] = fl_extent_around(&region.space, part.base);
+    block[KEPT] = fl_isolated_claim_part(&region, block[KEPT], part);
     fl_region_unlock(&region);
 }
 
@@ -250,7 +253,7 @@ static void the_walk_goes_on_in_what_is_there_by_then(void **state)
     assert_settled();
     changed_meanwhile(claim_the_rest, MIB(32));
     fl_region_lock(&region);
-    fl_apart_return(&region, block[KEPT], false);
+    fl_isolated_return(&region, block[KEPT], false);
     fl_region_unlock(&region);
     assert_settled();
 }

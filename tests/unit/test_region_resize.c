@@ -219,10 +219,10 @@ static void shrinking_succeeds_without_descriptors_and_keeps_the_tail(void **sta
     (void)state;
     region_begin(&c);
     struct fl_extent *e = take(MIB(1)), *lazy = take(MIB(32));
-    size_t used = region.descriptors_used;
-    SLIST_INIT(&region.spare);
-    region.nspare = 0;
-    region.descriptors_used = UINT32_MAX; /* no more are to be had */
+    size_t used = region.space.descriptors.used;
+    SLIST_INIT(&region.space.descriptors.spare);
+    region.space.descriptors.nspare = 0;
+    region.space.descriptors.used = UINT32_MAX; /* no more are to be had */
     assert_true(fl_region_resize(&region, e, KIB(64)));
     assert_int_equal(e->len, MIB(1));
     assert_false(fl_region_resize(&region, e, MIB(2)));
@@ -230,7 +230,7 @@ static void shrinking_succeeds_without_descriptors_and_keeps_the_tail(void **sta
     assert_true(fl_region_resize(&region, lazy, MIB(15)));
     assert_false(fl_region_resize(&region, lazy, MIB(34)));
     assert_true(e->len == MIB(1) && lazy->len == MIB(32));
-    region.descriptors_used = used;
+    region.space.descriptors.used = used;
     assert_sound();
 }
 

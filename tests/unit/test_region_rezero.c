@@ -1,5 +1,6 @@
 /* Free memory that is cleared while no request comes: when, how much of it, and that calloc then has nothing to do. The linker
  * wraps fl_zero_streaming (CMakeLists.txt): so the tests count what is cleared, and do something meanwhile. */
+#include "region/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -55,7 +56,7 @@ static struct fl_extent *dirty(size_t into, size_t len)
     fill(e, 0xee);
     fill(guard, 0x11);
     give(e);
-    return fl_extent_free_at(&region, base, 0);
+    return fl_extent_free_at(&region.space, base, 0);
 }
 
 static void assert_guarded(void)
@@ -107,7 +108,7 @@ static void calloc_clears_nothing_of_it(void **state)
     assert_int_equal(cleared, MIB(40));
     assert_int_equal(pieces, 3); /* 16 MiB at most: nobody waits for longer */
     assert_int_equal(stats().rezero_bytes, MIB(40));
-    e = fl_extent_free_at(&region, base, 0); /* one again */
+    e = fl_extent_free_at(&region.space, base, 0); /* one again */
     assert_int_equal(e->len, MIB(40));
     assert_int_equal(e->zeroed.len, MIB(40));
     assert_guarded();
@@ -153,12 +154,12 @@ static void dirty_parts_on_either_side_are_cleared_and_join(void **state)
     assert_int_equal(cleared, MIB(12));
     give(a);
     give(d);
-    struct fl_extent *e = fl_extent_free_at(&region, base, 0);
+    struct fl_extent *e = fl_extent_free_at(&region.space, base, 0);
     assert_true(e->zeroed.base == base + MIB(6) && e->zeroed.len == MIB(12));
     cleared = 0;
     assert_true(fl_region_rezero(&region) == UINT64_MAX);
     assert_int_equal(cleared, MIB(12));
-    e = fl_extent_free_at(&region, base, 0);
+    e = fl_extent_free_at(&region.space, base, 0);
     assert_int_equal(e->zeroed.len, MIB(24));
     assert_true(is_filled(take_zeroed(MIB(24)), 0));
     assert_guarded();
@@ -176,8 +177,8 @@ static void small_remains_are_left_alone(void **state)
     give(small);
     (void)look_twice();
     assert_int_equal(cleared, MIB(2));
-    assert_int_equal(fl_extent_free_at(&region, large_base, 0)->zeroed.len, MIB(2));
-    assert_int_equal(fl_extent_free_at(&region, small_base, 0)->zeroed.len, 0);
+    assert_int_equal(fl_extent_free_at(&region.space, large_base, 0)->zeroed.len, MIB(2));
+    assert_int_equal(fl_extent_free_at(&region.space, small_base, 0)->zeroed.len, 0);
     assert_non_null(a);
     assert_non_null(b);
     assert_guarded();
@@ -294,11 +295,11 @@ static void a_purge_leaves_what_is_being_cleared(void **state)
 static int child(void)
 {
     fl_region_fork_child(&region, NULL);
-    if (fl_region_check(&region) != NULL || !TAILQ_EMPTY(&region.apart)) {
+    if (fl_region_check(&region) != NULL || !TAILQ_EMPTY(&region.isolated)) {
         return 1;
     }
     struct fl_extent *z = take_zeroed(MIB(64));
-    if (z == NULL || !is_filled(z, 0) || z->base != region.first) {
+    if (z == NULL || !is_filled(z, 0) || z->base != region.space.first) {
         return 2;
     }
     return fl_region_check(&region) != NULL ? 3 : 0;
@@ -331,13 +332,13 @@ static void without_descriptors_nothing_is_cleared(void **state)
 {
     (void)state;
     (void)dirty(0, MIB(8));
-    size_t used = region.descriptors_used;
-    SLIST_INIT(&region.spare);
-    region.nspare = 0;
-    region.descriptors_used = UINT32_MAX; /* no more are to be had */
+    size_t used = region.space.descriptors.used;
+    SLIST_INIT(&region.space.descriptors.spare);
+    region.space.descriptors.nspare = 0;
+    region.space.descriptors.used = UINT32_MAX; /* no more are to be had */
     assert_true(look_twice() == UINT64_MAX);
     assert_int_equal(cleared, 0);
-    region.descriptors_used = used;
+    region.space.descriptors.used = used;
     assert_guarded();
 }
 
@@ -347,8 +348,8 @@ static void cleared_memory_is_offered_to_the_kernel_anew(void **state)
     (void)state;
     struct fl_extent *e = dirty(0, MIB(8));
     fl_region_soften(&region);
-    e = fl_extent_free_at(&region, region.first, 0);
-    assert_int_equal(e->hard, 0);
+    e = fl_extent_free_at(&region.space, region.space.first, 0);
+    assert_int_equal(e->unreclaimable, 0);
     (void)look_twice();
     assert_int_equal(cleared, MIB(8));
     fake_forget();

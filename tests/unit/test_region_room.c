@@ -112,7 +112,7 @@ static void each_node_is_asked_for_a_loan(void **state)
     region.lend = lends_nothing;
     full[0] = true;
     assert_lies(take_on(0, MIB(16)), 1);
-    assert_int_equal(asked, region.rung != FL_RUNG_PLAIN ? 3 : 0);
+    assert_int_equal(asked, region.pages.move.method != FL_METHOD_NONE ? 3 : 0);
     region.lend = NULL;
     for (unsigned i = 0; i < NODES; i++) {
         fl_inner_close(&region, &arena[i]);

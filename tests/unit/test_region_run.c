@@ -185,7 +185,7 @@ static void calloc_of_a_run_with_zeroed_parts_clears_the_others(void **state)
         give(far);
         for (uintptr_t at = base + (empty_first ? PIECE : 0); at < base + 9 * (size_t)PIECE;
              at += 2 * (size_t)PIECE) {
-            struct fl_extent *e = fl_extent_free_at(&region, at, 0);
+            struct fl_extent *e = fl_extent_free_at(&region.space, at, 0);
             e->zeroed = (struct fl_range){at + KIB(512), MIB(1)};
             memset((void *)e->zeroed.base, 0, MIB(1));
         }
@@ -237,7 +237,7 @@ static void a_hole_that_others_use_is_left_to_them(void **state)
         assert_true(e->base > guard->base); /* elsewhere */
         assert_true(is_filled(e, 0));
         assert_int_equal(*(volatile char *)theirs.base, 7);
-        assert_int_equal(fl_extent_at(&region, refused)->state, FL_EXTENT_FOREIGN);
+        assert_int_equal(fl_extent_at(&region.space, refused)->state, FL_EXTENT_FOREIGN);
         assert_guarded();
         struct fl_extent *f =
             take((2 * nth - 1) * (size_t)PIECE); /* what lies before is still good */

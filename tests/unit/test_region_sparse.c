@@ -25,7 +25,7 @@ static void sparse_kinds_get_base_pages(void **state)
         assert_int_equal(region.populated_bytes, populated);
         base = e->base;
         free_looked_at(e);
-        assert_int_equal(fl_extent_at(&region, base)->content, FL_CONTENT_EMPTY);
+        assert_int_equal(fl_extent_at(&region.space, base)->content, FL_CONTENT_EMPTY);
         assert_settled();
     }
     e = take(MIB(40)); /* another kind */
@@ -122,7 +122,7 @@ static void a_kind_that_is_touched_again_is_not_sparse(void **state)
         fill(e, 1);
         uintptr_t base = e->base;
         free_looked_at(e); /* base pages are not kept */
-        enum fl_content now = fl_extent_at(&region, base)->content;
+        enum fl_content now = fl_extent_at(&region.space, base)->content;
         assert_int_equal(now, i == 0 ? FL_CONTENT_EMPTY : FL_CONTENT_POPULATED);
     }
     assert_settled();

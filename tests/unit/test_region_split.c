@@ -1,4 +1,6 @@
 /* Huge pages that were split: their holes come back, and they are made whole, or go as a whole. */
+#include "region/lock.h"
+#include "region/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/pieces_fixture.h"
 
@@ -80,11 +82,11 @@ static void what_nobody_has_touched_is_not_split_off(void **state)
     assert_null(in_window(FAKE_ADVISE, 0));
     assert_null(in_window(FAKE_LAZY_FREE, 0));
     assert_int_equal(fake.count[FAKE_RESIDENT], 1); /* one look */
-    assert_int_equal(region.holes.split, 0);
+    assert_int_equal(region.pages.holes.split, 0);
     assert_int_equal(region.populated_bytes, MIB(10));
     memset(bytes(e), 5, MIB(2)); /* a touch brings a huge page */
     assert_int_equal(fl_region_purge(&region, 0), KIB(1536));
-    assert_int_equal(region.holes.split, 1);
+    assert_int_equal(region.pages.holes.split, 1);
     assert_true(is_filled(e, 5));
     assert_live_is_as_it_was();
 }
@@ -110,7 +112,7 @@ static void fringes_are_looked_at_once_each(void **state)
     assert_int_equal(fl_pieces_give_fringes(&region), 0);
     assert_int_equal(fake.count[FAKE_RESIDENT], 4);
     fl_region_unlock(&region);
-    assert_int_equal(region.holes.split, 2);
+    assert_int_equal(region.pages.holes.split, 2);
     fill(low, 5);
     assert_true(is_filled(mid, 2) && is_filled(high, 4));
     assert_live_is_as_it_was();
@@ -206,13 +208,13 @@ static void what_was_split_and_is_free_as_a_whole_goes_as_a_whole(void **state)
     assert_sound();
     (void)fl_region_tick(&region, 4);
     assert_int_equal(fake_purged(), MIB(2));
-    assert_int_equal(region.holes.split, 3);
+    assert_int_equal(region.pages.holes.split, 3);
     assert_int_equal(region.populated_bytes, MIB(1) + KIB(512));
     assert_live_is_as_it_was();
     struct fl_extent *e = take_aligned(MIB(2), MIB(2));
     fill(e, 9);
-    assert_int_equal(region.holes.split, 3);
-    assert_int_equal(fl_holes_in(&region, fl_extent_range(e)), 0);
+    assert_int_equal(region.pages.holes.split, 3);
+    assert_int_equal(fl_holes_in(&region.pages.holes, fl_extent_range(e)), 0);
     assert_live_is_as_it_was();
 }
 
@@ -255,7 +257,7 @@ static void what_lies_around_it_is_kept_from_children(void **state)
     }
     (void)rough_below_a_block(MIB(8));
     fl_region_fork_lock(&region);
-    size_t kept = fake_kept_from_child((struct fl_range){region.first, MIB(16)});
+    size_t kept = fake_kept_from_child((struct fl_range){region.space.first, MIB(16)});
     fl_region_fork_parent(&region);
     assert_int_equal(kept, MIB(14));
     assert_settled();
@@ -292,7 +294,7 @@ static void it_goes_in_part(void **state)
     }
     fl_region_lock(&region);
     assert_int_equal(fl_pieces_smooth(&region, MIB(4)), MIB(1));
-    assert_int_equal(region.holes.split, 2);
+    assert_int_equal(region.pages.holes.split, 2);
     assert_int_equal(fl_pieces_smooth(&region, SIZE_MAX), MIB(1));
     fl_region_unlock(&region);
     assert_int_equal(region.populated_bytes, 0);
@@ -324,15 +326,15 @@ static void what_is_full_for_a_while_becomes_one_again(void **state)
     assert_true(region.wants_worker); /* else nobody looks for full ones */
     for (int i = 1; i < 4; i++) {
         repair();
-        assert_int_equal(region.holes.split, 4);
+        assert_int_equal(region.pages.holes.split, 4);
         block[i] = take(KIB(512));
         fill(block[i], (unsigned char)(i + 1));
     }
     fake_forget();
     repair();
-    assert_int_equal(region.holes.split, 4); /* it may not last */
+    assert_int_equal(region.pages.holes.split, 4); /* it may not last */
     repair();
-    assert_int_equal(region.holes.split, 3);
+    assert_int_equal(region.pages.holes.split, 3);
     assert_int_equal(advised(FL_ADVICE_COLLAPSE), 1);
     assert_int_equal(advised(FL_ADVICE_HUGE), 1);
     const struct fake_call *c = in_window(FAKE_ADVISE, 0);
@@ -341,7 +343,7 @@ static void what_is_full_for_a_while_becomes_one_again(void **state)
     give(block[1]); /* and it may be split once more */
     block[1] = NULL;
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
-    assert_int_equal(region.holes.split, 4);
+    assert_int_equal(region.pages.holes.split, 4);
     assert_live_is_as_it_was();
 }
 
@@ -354,7 +356,7 @@ static void where_none_is_to_be_had_it_is_tried_again(void **state)
     repair();
     repair();
     assert_int_equal(stats().repair_bytes, 0);
-    assert_int_equal(region.holes.split, 0);
+    assert_int_equal(region.pages.holes.split, 0);
     fake.page[0].refusal = 0;
     repair();
     assert_int_equal(stats().repair_bytes, MIB(2));
@@ -373,12 +375,12 @@ static void what_is_not_all_there_is_left_as_it_is(void **state)
         repair();
     }
     assert_int_equal(advised(FL_ADVICE_COLLAPSE), 0);
-    assert_int_equal(region.holes.split, 1);
+    assert_int_equal(region.pages.holes.split, 1);
     fake.npages = 0; /* by now it has */
     repair();
     repair();
     assert_int_equal(advised(FL_ADVICE_COLLAPSE), 1);
-    assert_int_equal(region.holes.split, 0);
+    assert_int_equal(region.pages.holes.split, 0);
     assert_live_is_as_it_was();
 }
 
@@ -408,7 +410,7 @@ static void what_is_freed_while_it_is_mended_goes_as_a_whole(void **state)
     assert_null(fake.on_survey);
     assert_sound();
     assert_int_equal(fl_region_purge(&region, 0), MIB(2));
-    assert_int_equal(region.holes.split, 0);
+    assert_int_equal(region.pages.holes.split, 0);
     assert_live_is_as_it_was();
 }
 
@@ -420,7 +422,7 @@ static void what_goes_while_it_is_mended_is_forgotten(void **state)
     fake.on_survey = purge_the_first;
     repair();
     assert_null(fake.on_survey);
-    assert_int_equal(region.holes.split, 0);
+    assert_int_equal(region.pages.holes.split, 0);
     assert_int_equal(region.populated_bytes, MIB(6));
     assert_live_is_as_it_was();
 }
@@ -432,11 +434,11 @@ static void one_that_the_program_laid_hands_on_is_left_alone(void **state)
     (void)fl_region_purge(&region, 0);
     block[1] = take(KIB(512));
     fill(block[1], 2);
-    fl_region_note_hands(&region, (struct fl_range){block[2]->base, KIB(4)});
+    fl_region_note_remapped(&region, (struct fl_range){block[2]->base, KIB(4)});
     for (int i = 0; i < 4; i++) {
         repair();
     }
-    assert_int_equal(region.holes.split, 1);
+    assert_int_equal(region.pages.holes.split, 1);
     assert_live_is_as_it_was();
 }
 

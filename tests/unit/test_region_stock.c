@@ -9,9 +9,9 @@ static const struct fl_region_config wish = {.huge = true, .stock = MIB(64)};
 
 static const uint64_t rest = 100000000;
 
-static struct fl_stock *stock(void)
+static struct fl_reserve *stock(void)
 {
-    return &region.stock;
+    return &region.pages.reserve;
 }
 
 static void without_demand_there_is_none(void **state)
@@ -47,7 +47,7 @@ static void the_goal_is_no_more_than_was_asked_for(void **state)
         return;
     }
     struct fl_extent *e = take(MIB(640));
-    stock()->demand = 0;
+    region.refill.demand = 0;
     give(e);
     (void)fl_region_purge(&region, 0);
     assert_non_null(take(MIB(5))); /* 6 MiB from the kernel */
@@ -93,14 +93,14 @@ static void no_more_is_mapped_than_is_wanted(void **state)
         return;
     }
     assert_non_null(take(MIB(40)));
-    stock()->demand = MIB(16);
+    region.refill.demand = MIB(16);
     size_t before = fake_mapped();
     (void)fl_region_refill(&region);
     assert_stock(MIB(16));
     assert_int_equal(fake_mapped() - before, MIB(16));
     assert_non_null(take_zeroed(MIB(16)));
     assert_stock(0);
-    stock()->demand = MIB(40);
+    region.refill.demand = MIB(40);
     before = fake_mapped();
     (void)fl_region_refill(&region);
     assert_stock(MIB(40));
@@ -123,7 +123,7 @@ static void demand_fades(void **state)
         assert_true(++n < 30);
     }
     assert_in_range(n, 4, 6); /* 40, 20, 10, 4, 2 */
-    assert_int_equal(stock()->demand, 0);
+    assert_int_equal(region.refill.demand, 0);
     assert_stock(MIB(40)); /* it is there until it has aged */
     assert_int_equal(fl_region_refill(&region), UINT64_MAX);
 }
@@ -136,11 +136,11 @@ static void it_is_refilled_below_half(void **state)
     }
     fl_region_set_worker(&region, true);
     assert_non_null(take_zeroed(MIB(30)));
-    stock()->demand = MIB(64);
+    region.refill.demand = MIB(64);
     (void)fl_region_refill(&region);
     assert_stock(MIB(34));
     atomic_store(&region.wants_worker, false);
-    stock()->demand = MIB(64);
+    region.refill.demand = MIB(64);
     assert_non_null(take_zeroed(MIB(4)));
     assert_true(region.wants_worker);
     (void)fl_region_refill(&region);
@@ -199,11 +199,11 @@ static void it_waits_while_the_kernel_searches_for_huge_pages(void **state)
     assert_stock(MIB(2)); /* one, and then it left off */
     assert_int_equal(stock()->chunk[0].ready, MIB(2));
     fake.on_populate = NULL;
-    stock()->demand = MIB(64);
+    region.refill.demand = MIB(64);
     assert_true(fl_region_refill(&region) == rest);
     assert_stock(MIB(2));
     atomic_fetch_add(&fake.now_ns, 1000000000);
-    stock()->demand = MIB(64);
+    region.refill.demand = MIB(64);
     while (fl_region_refill(&region) == 0) {
     }
     assert_stock(MIB(64));
@@ -261,7 +261,7 @@ static void a_purge_of_all_takes_it(void **state)
     }
     assert_int_equal(fl_region_purge(&region, 0), MIB(64));
     assert_stock(0);
-    stock()->demand = MIB(64);
+    region.refill.demand = MIB(64);
     (void)fl_region_refill(&region); /* and it comes again */
     assert_stock(MIB(64));
 }
@@ -301,7 +301,7 @@ static void there_is_none_where_it_is_not_wanted(void **state)
     struct fl_region_config c[] = {wish, wish, wish, wish};
     (void)state;
     c[0].no_stock = true;
-    c[1].rung = FL_RUNG_PLAIN;
+    c[1].method = FL_METHOD_NONE;
     c[2].limit = MIB(80); /* 64 are live */
     for (size_t i = 0; i < 4; i++) {
         (void)stock_begin(&c[i]);
@@ -349,7 +349,7 @@ static int child_without(void)
         fl_region_check(&region) != NULL) {
         return 1;
     }
-    stock()->demand = MIB(32);
+    region.refill.demand = MIB(32);
     (void)fl_region_refill(&region);
     if (stock()->ready != MIB(32) || fl_region_check(&region) != NULL) {
         return 2;
@@ -414,7 +414,7 @@ static void children_forked_amid_a_change_have_none_of_it(void **state)
 static int child_with_maps_in_the_way(void)
 {
     fl_region_fork_child(&region, NULL);
-    stock()->demand = MIB(64); /* of which the first half could be kept from it */
+    region.refill.demand = MIB(64); /* of which the first half could be kept from it */
     (void)fl_region_refill(&region);
     return stock()->held != 0 || fl_region_check(&region) != NULL;
 }

@@ -8,9 +8,9 @@
 
 static const struct fl_region_config wish = {.huge = true, .stock = MIB(64)};
 
-static struct fl_stock *stock(void)
+static struct fl_reserve *stock(void)
 {
-    return &region.stock;
+    return &region.pages.reserve;
 }
 
 static void calloc_takes_from_it_and_clears_nothing(void **state)
@@ -73,7 +73,7 @@ static void requests_take_pieces_of_several_chunks(void **state)
         return;
     }
     assert_non_null(take_zeroed(MIB(40)));
-    stock()->demand = MIB(64);
+    region.refill.demand = MIB(64);
     (void)fl_region_refill(
         &region); /* into another chunk: one that is taken from is not refilled */
     assert_int_equal(stock()->chunk[0].ready, MIB(24));
@@ -102,17 +102,17 @@ static void requests_take_so_many_pieces_and_no_more(void **state)
     }
     assert_non_null(take(MIB(64)));
     for (size_t i = 1; i <= 30; i++) { /* each into a chunk of its own */
-        stock()->demand = MIB(2) * i;
-        stock()->filling = true;
+        region.refill.demand = MIB(2) * i;
+        region.refill.filling = true;
         (void)fl_region_refill(&region);
         assert_stock(MIB(2) * i);
     }
     fake_forget();
     struct fl_extent *e = take_zeroed(MIB(60));
     assert_true(is_filled(e, 0));
-    assert_int_equal(fake.count[FAKE_MOVE], FL_GRANT_PIECES);
-    assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(60 - 2 * FL_GRANT_PIECES));
-    assert_stock(MIB(60 - 2 * FL_GRANT_PIECES));
+    assert_int_equal(fake.count[FAKE_MOVE], FL_RESERVE_PIECES);
+    assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(60 - 2 * FL_RESERVE_PIECES));
+    assert_stock(MIB(60 - 2 * FL_RESERVE_PIECES));
     assert_true(is_filled(take_zeroed(MIB(12)), 0));
     assert_stock(0);
 }
@@ -163,7 +163,7 @@ static void a_chunk_of_which_nobody_knows_what_is_left_is_made_anew(void **state
         e = take_zeroed(MIB(44)); /* what lies below is as good as ever */
         assert_true(is_filled(e, 0xcc));
         assert_stock(0);
-        stock()->demand = MIB(64);
+        region.refill.demand = MIB(64);
         (void)fl_region_refill(&region);
         assert_stock(MIB(64));
         assert_false(stock()->chunk[0].holed);
@@ -177,7 +177,7 @@ static void a_chunk_of_which_nobody_knows_what_is_left_is_made_anew(void **state
 static void *purge_all(void *arg)
 {
     (void)fl_region_purge(&region, 0);
-    stock()->demand = MIB(64);
+    region.refill.demand = MIB(64);
     (void)fl_region_refill(&region);
     assert_sound();
     return arg;
@@ -227,17 +227,17 @@ static void what_mremap_takes_from_it_is_for_children_too(void **state)
 {
     struct fl_region_config c = wish;
     (void)state;
-    c.rung = FL_RUNG_REMAP;
+    c.method = FL_METHOD_REMAP;
     if (!stock_filled(&c)) {
         return;
     }
     struct fl_extent *e = take_zeroed(MIB(64));
     assert_int_equal(fake_bytes(FAKE_REMAP), MIB(64));
-    assert_int_equal(fake_kept_from_child(region.window.all), 0);
+    assert_int_equal(fake_kept_from_child(region.space.window.all), 0);
     assert_true(is_filled(e, 0));
     assert_stock(0);
     fake_forget();
-    stock()->demand = MIB(64);
+    region.refill.demand = MIB(64);
     (void)fl_region_refill(&region); /* into maps that are advised as they should be */
     assert_stock(MIB(64));
     assert_int_equal(fake_kept_from_child(stock()->span.all), MIB(64));

@@ -29,7 +29,7 @@ static void memory_is_there_before_it_is_handed_out(void **state)
     assert_true(in_window(FAKE_POPULATE, 0)->range.base == e->base);
     give(e);
     fake_forget();
-    assert_ptr_equal(bytes(take(MIB(3))), (void *)region.first);
+    assert_ptr_equal(bytes(take(MIB(3))), (void *)region.space.first);
     assert_null(in_window(FAKE_POPULATE, 0)); /* freed memory stays populated */
 }
 
@@ -368,11 +368,11 @@ static void a_second_for_huge_pages_is_too_much_but_not_a_second_of_others(void 
         populating_takes = 200000000;
         of_it_lost = 0;
         assert_non_null(take(MIB(8)));
-        assert_false(fl_supply_is_crawling(&region));
+        assert_false(fl_populate_backs_off(&region.pages));
         populating_takes = 1000000000;
         of_it_lost = others != 0 ? 900000000 : 0;
         assert_non_null(take(MIB(8)));
-        assert_int_equal(fl_supply_is_crawling(&region), others == 0);
+        assert_int_equal(fl_populate_backs_off(&region.pages), others == 0);
         assert_int_equal(stats().compactions, others == 0);
     }
 }

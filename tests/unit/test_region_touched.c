@@ -1,6 +1,7 @@
 /* New memory that waits for its first touch: what a request populates, what serves the next one,
  * what calloc clears, and what is learnt from blocks when they are freed. What is in memory is
  * asked of the real kernel. */
+#include "region/isolated.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -136,7 +137,7 @@ static void clearing_ahead_brings_nothing_in(void **state)
     forget_what_is_sparse();
     (void)fl_region_rezero(&region);
     (void)fl_region_rezero(&region);
-    struct fl_extent *f = fl_extent_free_at(&region, base, 0);
+    struct fl_extent *f = fl_extent_free_at(&region.space, base, 0);
     assert_non_null(f);
     assert_true(f->zeroed.len >= MIB(64));
     assert_true(bytes_there(f) <= MIB(2));
@@ -273,11 +274,11 @@ static void holes_are_known_beside_what_is_apart(void **state)
     uintptr_t base = e->base;
     free_looked_at(e);
     fl_region_lock(&region);
-    assert_int_equal(fl_extent_reserve(&region, 2), 0);
-    e = fl_apart_claim_part(&region, fl_extent_free_at(&region, base, 0), part);
-    assert_int_equal(fl_extent_free_at(&region, base, 0)->left, FL_LEFT_HOLLOW);
-    assert_int_equal(fl_extent_free_at(&region, fl_range_end(part), 0)->left, FL_LEFT_HOLLOW);
-    fl_apart_return(&region, e, false);
+    assert_int_equal(fl_extent_reserve(&region.space, 2), 0);
+    e = fl_isolated_claim_part(&region, fl_extent_free_at(&region.space, base, 0), part);
+    assert_int_equal(fl_extent_free_at(&region.space, base, 0)->left, FL_LEFT_HOLLOW);
+    assert_int_equal(fl_extent_free_at(&region.space, fl_range_end(part), 0)->left, FL_LEFT_HOLLOW);
+    fl_isolated_return(&region, e, false);
     fl_region_unlock(&region);
     assert_settled();
 }
@@ -333,16 +334,16 @@ static void the_stock_follows_what_is_touched(void **state)
         return;
     }
     struct fl_extent *e = take(MIB(8));
-    assert_int_equal(region.stock.demand, 0);
+    assert_int_equal(region.refill.demand, 0);
     struct fl_extent *beside = take(MIB(8));
     fill(e, 1);
     free_looked_at(e);
     assert_non_null(take(MIB(8)));
-    assert_int_equal(region.stock.demand, 0); /* it was there */
+    assert_int_equal(region.refill.demand, 0); /* it was there */
     assert_non_null(take(MIB(8)));
-    assert_int_equal(region.stock.demand, MIB(8));
+    assert_int_equal(region.refill.demand, MIB(8));
     assert_non_null(take(MIB(32)));
-    assert_int_equal(region.stock.demand, MIB(8));
+    assert_int_equal(region.refill.demand, MIB(8));
     free_looked_at(beside);
 }
 
@@ -368,7 +369,7 @@ static void the_pagemap_waits_too(void **state)
 {
     (void)state;
     assert_non_null(take(MIB(2)));
-    uintptr_t window = region.window.all.base, pagemap = region.pagemap.all.base;
+    uintptr_t window = region.space.window.all.base, pagemap = region.space.pagemap.all.base;
     struct fl_extent *e = take(MIB(768));
     struct fl_range part = {
         fl_align_up(pagemap + ((e->base - window) >> fl_page.shift) * 4 + 4, fl_page.base),

@@ -21,7 +21,8 @@ static int each(void **state)
 
 static size_t parts(void)
 {
-    return region.window.all.len + region.pagemap.all.len + region.descriptors.all.len;
+    return region.space.window.all.len + region.space.pagemap.all.len +
+           region.space.descriptors.span.all.len;
 }
 
 static void start_at_quiet_addresses_maps_the_boot_area_alone(void **state)
@@ -31,17 +32,17 @@ static void start_at_quiet_addresses_maps_the_boot_area_alone(void **state)
         return; /* this run is about the other way */
     }
     assert_int_equal(fl_region_start(&region, &plain), 0);
-    assert_false(region.window.reserved);
-    assert_int_equal(region.window.all.len, (size_t)4 << 40);
-    assert_int_equal(region.window.all.base % fl_page.huge, 0);
+    assert_false(region.space.window.reserved);
+    assert_int_equal(region.space.window.all.len, (size_t)4 << 40);
+    assert_int_equal(region.space.window.all.base % fl_page.huge, 0);
     assert_int_equal(fake_mapped(), BOOT_AREA);
     assert_int_equal(fake.count[FAKE_RESERVE], 0);
     assert_int_equal(fake.count[FAKE_POPULATE], 0);
-    uintptr_t base = region.window.all.base;
+    uintptr_t base = region.space.window.all.base;
     region_clear();
     fake.entropy *= 3;
     assert_int_equal(fl_region_start(&region, &plain), 0);
-    assert_true(region.window.all.base != base); /* as hard to guess as mmap's */
+    assert_true(region.space.window.all.base != base); /* as hard to guess as mmap's */
 }
 
 static void the_window_is_eight_times_the_memory(void **state)
@@ -52,11 +53,11 @@ static void the_window_is_eight_times_the_memory(void **state)
     }
     fake.memory_total = (uint64_t)3 << 38;
     assert_int_equal(fl_region_start(&region, &plain), 0);
-    assert_int_equal(region.window.all.len, (size_t)6 << 40);
+    assert_int_equal(region.space.window.all.len, (size_t)6 << 40);
     region_clear();
     fake.memory_total = (uint64_t)8 << 40;
     assert_int_equal(fl_region_start(&region, &plain), 0);
-    assert_int_equal(region.window.all.len, (size_t)8 << 40);
+    assert_int_equal(region.space.window.all.len, (size_t)8 << 40);
 }
 
 static void a_taken_address_makes_it_try_another(void **state)
@@ -70,7 +71,7 @@ static void a_taken_address_makes_it_try_another(void **state)
         fake_fail_at(part, 1u << FAKE_MAP_AT);
         assert_int_equal(fl_region_start(&region, &plain), 0);
         assert_true(fake_fired());
-        assert_false(region.window.reserved);
+        assert_false(region.space.window.reserved);
         assert_int_equal(fake_mapped(), BOOT_AREA);
     }
 }
@@ -79,9 +80,9 @@ static void a_taken_address_makes_it_try_another(void **state)
 static void assert_boot_area_alone(void)
 {
     assert_int_equal(fake_mapped(), 0);
-    assert_int_equal(region.window.all.len, BOOT_AREA);
-    assert_true(fl_region_in_boot_area(&region, region.window.all.base + BOOT_AREA - 1));
-    assert_null(fl_region_find(&region, region.window.all.base));
+    assert_int_equal(region.space.window.all.len, BOOT_AREA);
+    assert_true(fl_region_in_boot_area(&region, region.space.window.all.base + BOOT_AREA - 1));
+    assert_null(fl_region_find(&region, region.space.window.all.base));
 }
 
 static void refusals_halve_the_window_until_it_fits(void **state)
@@ -89,12 +90,13 @@ static void refusals_halve_the_window_until_it_fits(void **state)
     (void)state;
     fake.no_quiet_addresses = true;
     assert_int_equal(fl_region_start(&region, &plain), 0);
-    assert_true(region.window.reserved);
-    assert_int_equal(region.window.all.len, (size_t)1 << 30); /* 4 TiB wanted, 1100 MiB to be had */
+    assert_true(region.space.window.reserved);
+    assert_int_equal(region.space.window.all.len,
+                     (size_t)1 << 30); /* 4 TiB wanted, 1100 MiB to be had */
     assert_int_equal(fake_nth(FAKE_RESERVE, 0)->range.len, ((size_t)1 << 42) + MIB(2));
     assert_int_equal(fake_mapped(), parts());
     assert_int_equal(fake_usable(), BOOT_AREA);
-    assert_int_equal(region.window.all.base % MIB(2), 0);
+    assert_int_equal(region.space.window.all.base % MIB(2), 0);
 }
 
 static void a_refused_part_gives_the_others_back(void **state)
@@ -106,7 +108,7 @@ static void a_refused_part_gives_the_others_back(void **state)
         fake.reserve_skip = skip;
         fake.reserve_refuse = 1;
         assert_int_equal(fl_region_start(&region, &plain), 0);
-        assert_int_equal(region.window.all.len, MIB(512));
+        assert_int_equal(region.space.window.all.len, MIB(512));
         assert_int_equal(fake_mapped(), parts());
     }
 }
@@ -117,7 +119,7 @@ static void the_smallest_window_is_64_mib(void **state)
     fake.no_quiet_addresses = true;
     fake.reserve_max = MIB(66);
     assert_int_equal(fl_region_start(&region, &plain), 0);
-    assert_int_equal(region.window.all.len, MIB(64));
+    assert_int_equal(region.space.window.all.len, MIB(64));
     region_clear();
     fake.no_quiet_addresses = true;
     fake.reserve_max = MIB(65);
@@ -153,7 +155,7 @@ static void a_process_without_requests_has_no_descriptors(void **state)
     (void)state;
     assert_int_equal(fl_region_start(&region, &plain), 0);
     assert_int_equal(fake_usable(), BOOT_AREA);
-    assert_int_equal(region.descriptors_used, 0);
+    assert_int_equal(region.space.descriptors.used, 0);
     assert_null(fl_region_check(&region));
     assert_int_equal(stats().requests, 0);
 }
@@ -199,11 +201,11 @@ static void a_mapping_of_others_in_the_window_is_left_alone(void **state)
         return;
     }
     assert_int_equal(fl_region_start(&region, &plain), 0);
-    struct fl_range theirs = {region.first + MIB(4), KIB(4)};
+    struct fl_range theirs = {region.space.first + MIB(4), KIB(4)};
     assert_int_equal(fl_sys_linux.map_at(theirs), 0);
     *(unsigned char *)theirs.base = 9;
     struct fl_extent *a = take(MIB(4));
-    assert_true(a->base == region.first);
+    assert_true(a->base == region.space.first);
     struct fl_extent *b = take(MIB(4)); /* elsewhere */
     assert_non_null(b);
     assert_true(b->base > theirs.base);
@@ -247,8 +249,8 @@ static void boot_blocks_are_zero_aligned_and_never_reused(void **state)
         last = p + size;
     }
     assert_in_range(total, BOOT_AREA / 4, BOOT_AREA);
-    assert_false(fl_region_in_boot_area(&region, region.first));
-    assert_false(fl_region_in_boot_area(&region, region.window.all.base - 1));
+    assert_false(fl_region_in_boot_area(&region, region.space.first));
+    assert_false(fl_region_in_boot_area(&region, region.space.window.all.base - 1));
     assert_true(bytes(take(KIB(64))) >= last);
 }
 

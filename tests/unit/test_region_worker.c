@@ -42,7 +42,7 @@ static void *reserve_some(void *kind)
 {
     fl_thread = *(enum fl_thread *)kind;
     fl_region_lock(&region);
-    rc = fl_extent_reserve(&region, 600);
+    rc = fl_extent_reserve(&region.space, 600);
     fl_region_unlock(&region);
     return NULL;
 }
@@ -51,7 +51,7 @@ static void *reserve_many(void *kind)
 {
     fl_thread = *(enum fl_thread *)kind;
     fl_region_lock(&region);
-    rc = fl_extent_reserve(&region, (size_t)1 << 13);
+    rc = fl_extent_reserve(&region.space, (size_t)1 << 13);
     fl_region_unlock(&region);
     return NULL;
 }
@@ -115,12 +115,12 @@ static void *look(void *kind)
 static void it_waits_for_no_look_of_others(void **state)
 {
     (void)state;
-    fl_lock_acquire(&region.look.lock);
+    fl_lock_acquire(&region.pages.asking);
     run_as(FL_THREAD_APART, look);
     assert_int_equal(rc, 0);
     run_as(FL_THREAD_GUEST, look);
     assert_int_equal(rc, 0);
-    fl_lock_release(&region.look.lock);
+    fl_lock_release(&region.pages.asking);
     assert_settled();
 }
 
@@ -140,10 +140,10 @@ static size_t cleared_beside_a_look(enum fl_thread kind)
 
     touch_at(e, MIB(33));
     free_looked_at(e);
-    fl_lock_acquire(&region.look.lock);
+    fl_lock_acquire(&region.pages.asking);
     run_as(kind, clear_ahead);
-    fl_lock_release(&region.look.lock);
-    e = fl_extent_free_at(&region, base, 0);
+    fl_lock_release(&region.pages.asking);
+    e = fl_extent_free_at(&region.space, base, 0);
     assert_non_null(e);
     assert_true(bytes_there(e) <= MIB(2));
     return e->zeroed.len;

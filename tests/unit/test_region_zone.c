@@ -66,15 +66,15 @@ static void the_stock_has_each_nodes_own(void **state)
     assert_non_null(take_on(1, MIB(16))); /* so much is wanted there */
     while (fl_region_refill(&region) == 0) {
     }
-    size_t stock = region.zone[1].stock_ready;
+    size_t stock = region.pages.reserve.ready_of[1];
     assert_true(stock >= MIB(8));
-    assert_int_equal(region.zone[0].stock_ready, 0);
+    assert_int_equal(region.pages.reserve.ready_of[0], 0);
     assert_int_equal(mapped_for((uintptr_t)stock_chunk(0)), 1);
     assert_int_equal(filling, NODES);
     assert_lies(take_on(0, MIB(4)), 0);
-    assert_int_equal(region.zone[1].stock_ready, stock);
+    assert_int_equal(region.pages.reserve.ready_of[1], stock);
     assert_lies(take_on(1, MIB(4)), 1);
-    assert_int_equal(region.zone[1].stock_ready, stock - MIB(4));
+    assert_int_equal(region.pages.reserve.ready_of[1], stock - MIB(4));
     assert_settled();
 }
 
@@ -202,15 +202,15 @@ static void what_is_expected_is_put_where_the_thread_runs(void **state)
     fl_region_expect(&region, MIB(32));
     while (fl_region_refill(&region) == 0) {
     }
-    assert_int_equal(region.zone[0].stock_ready, 0);
-    assert_int_equal(region.zone[1].stock_ready, MIB(32));
+    assert_int_equal(region.pages.reserve.ready_of[0], 0);
+    assert_int_equal(region.pages.reserve.ready_of[1], MIB(32));
     assert_lies(take_on(1, MIB(32)), 1);
-    assert_int_equal(region.zone[1].stock_ready, 0);
+    assert_int_equal(region.pages.reserve.ready_of[1], 0);
     ask_touched(1); /* no stock serves that */
     fl_region_expect(&region, MIB(64));
     while (fl_region_refill(&region) == 0) {
     }
-    assert_true(region.stock.expected == MIB(32));
+    assert_true(region.refill.expected == MIB(32));
     assert_settled();
 }
 
@@ -223,7 +223,7 @@ static void somebody_who_waits_gets_a_page_of_his_node(void **state)
     divide();
     assert_non_null(take_on(0, MIB(4)));
     assert_true(fl_region_fill_now(&region, fl_page.huge, 1));
-    assert_int_equal(region.zone[1].stock_ready, fl_page.huge);
+    assert_int_equal(region.pages.reserve.ready_of[1], fl_page.huge);
     assert_int_equal(mapped_for((uintptr_t)stock_chunk(0)), 1);
     assert_false(fl_region_fill_now(&region, fl_page.huge, 1)); /* there is some */
     full[0] = true;
@@ -231,7 +231,7 @@ static void somebody_who_waits_gets_a_page_of_his_node(void **state)
     full[0] = false;
     region.config.limit = region.populated_bytes;
     assert_false(fl_region_fill_now(&region, fl_page.huge, 0));
-    assert_int_equal(region.zone[0].stock_ready, 0);
+    assert_int_equal(region.pages.reserve.ready_of[0], 0);
     assert_settled();
 }
 

@@ -139,7 +139,7 @@ int fl_follow(struct fl_gpu_mirror *m)
 static int pin_arena(struct fl_gpu_mirror *m, struct fl_range range, const struct fl_pin *how)
 {
     struct fl_extent *outer;
-    struct fl_inner *in = fl_inner_around(fl_gpu_host.region, range.base, &outer);
+    struct fl_inner *in = fl_inner_around(&fl_gpu_host.region->space, range.base, &outer);
     int rc = in != NULL ? fl_inner_pin(fl_gpu_host.region, in, range, how) : -EINVAL;
 
     if (rc != 0) {

@@ -69,7 +69,7 @@ static size_t drop_if_empty(struct fl_arena *a, give_back *to)
     size_t bytes = 0;
 
     if (fl_arena_is_open(a) && a->use.held == 0 && claim_all(a)) {
-        bytes = a->inner.outer->zeroed.len;
+        bytes = a->inner.outer->filled;
         if (to == fl_inner_yield && bytes != a->inner.outer->len) {
             yield_all(a);
         }
@@ -425,7 +425,8 @@ struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, 
     }
     struct fl_extent *e = &a->inner.block[granule];
     e->len = len;
-    e->zeroed = (struct fl_range){fl_bitmap_mask(granule, n), room};
+    e->planned.mask = fl_bitmap_mask(granule, n);
+    e->planned.room = room;
     atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
     return e;
 }

@@ -28,7 +28,7 @@ static FL_APART void give_long(struct fl_arena *a, struct fl_extent *e)
 static FL_INLINE void give_block(struct fl_arena *a, struct fl_extent *e)
 {
     size_t word = ((uintptr_t)e - (uintptr_t)a->inner.block) / (FL_BITMAP_BITS * sizeof *e);
-    uint64_t mask = e->zeroed.base;
+    uint64_t mask = e->planned.mask;
 
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
     if (FL_UNLIKELY(mask == 0)) {
@@ -55,7 +55,7 @@ void fl_plan_give(struct fl_extent *e)
 {
     struct fl_arena *a = (struct fl_arena *)e->inner; /* its first member */
 
-    if (FL_UNLIKELY(fl_extent_is_handled(e))) {
+    if (FL_UNLIKELY(fl_extent_is_user_remapped(e))) {
         give_handled(a, e);
     } else {
         give_block(a, e);
@@ -98,14 +98,14 @@ bool fl_plan_resize(struct fl_extent *e, size_t len)
     size_t had = fl_granules(e->len);
     size_t want = fl_granules(len);
 
-    if (want != had && fl_extent_is_handled(e)) {
+    if (want != had && fl_extent_is_user_remapped(e)) {
         return false; /* nobody else may have a part of it as it is */
     }
-    if (len > e->zeroed.len || (want > had && !grow(a, first + had, want - had))) {
+    if (len > e->planned.room || (want > had && !grow(a, first + had, want - had))) {
         return false;
     }
     e->len = len;
-    e->zeroed.base = fl_bitmap_mask(first, want);
+    e->planned.mask = fl_bitmap_mask(first, want);
     if (want < had) {
         fl_bitmap_give(&a->claimed, first + want, had - want);
     }

@@ -17,7 +17,7 @@ static struct fl_extent *block_at(uintptr_t addr)
     struct fl_extent *outer, *e = fl_region_find(fl_plan.region, addr);
 
     if (e == NULL) {
-        struct fl_inner *in = fl_inner_around(fl_plan.region, addr, &outer);
+        struct fl_inner *in = fl_inner_around(&fl_plan.region->space, addr, &outer);
         e = in != NULL ? fl_inner_block(in, outer, addr) : NULL;
     }
     return e;

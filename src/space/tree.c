@@ -1,5 +1,5 @@
 /* The tree of free extents. See tree.h. */
-#include "region/tree.h"
+#include "space/tree.h"
 
 static size_t longest(const struct fl_extent *e)
 {
@@ -113,6 +113,13 @@ struct fl_extent *fl_tree_first(struct fl_extent_tree *tree, size_t want)
             e = RB_RIGHT(e, by_address);
         }
     }
+}
+
+struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t align)
+{
+    size_t want = len + (align - fl_page.base); /* holds an aligned piece wherever it begins */
+
+    return want < len ? NULL : fl_tree_first(tree, want);
 }
 
 struct fl_extent *fl_tree_around(struct fl_extent_tree *tree, uintptr_t addr)

@@ -1,6 +1,6 @@
-/* Extents: the descriptors of what the window is divided into. Included by region.h. */
-#ifndef FL_REGION_EXTENT_H
-#define FL_REGION_EXTENT_H
+/* Extents: the descriptors of what the window is divided into. Included by space.h. */
+#ifndef FL_SPACE_EXTENT_H
+#define FL_SPACE_EXTENT_H
 
 #include "core/core.h"
 
@@ -16,7 +16,7 @@ enum fl_extent_state {
     FL_EXTENT_CACHED,  /* freed, in a thread's cache */
     FL_EXTENT_FOREIGN, /* addresses where somebody else has mapped something: never ours again */
     /* Being given back, moved, cleared or, where it is EMPTY, mapped: no lock is held meanwhile */
-    FL_EXTENT_APART,
+    FL_EXTENT_ISOLATED,
     FL_EXTENT_PINNED, /* a device has its pages, or soon: see pin.h */
 };
 
@@ -24,7 +24,7 @@ enum fl_content {
     FL_CONTENT_EMPTY,     /* addresses alone: nothing is committed */
     FL_CONTENT_POPULATED, /* counts as in memory; see `left` */
     FL_CONTENT_LAZY,      /* handed out unpopulated: the kernel fills it on touch */
-    FL_CONTENT_PART,      /* LIVE: `zeroed.len` bytes of it are populated, see inner.c */
+    FL_CONTENT_PART,      /* LIVE: `filled` bytes of it are populated, see inner.c */
     FL_CONTENT_INNER,     /* a block inside a LIVE extent that a plan divides: see inner.c */
 } __attribute__((packed));
 
@@ -47,10 +47,14 @@ enum fl_advised {
 /* The list of its zone that a FREE extent with memory is on. */
 enum fl_queue {
     FL_QUEUE_NONE,
-    FL_QUEUE_AGE, /* it has whole huge pages: a purge takes them, or a request's pages come from there */
+    /* It has whole huge pages: a purge takes them, or a request's pages come from there. */
+    FL_QUEUE_AGE,
     FL_QUEUE_PIECES, /* it has none, and some of it is there: it may go back by base pages */
-    FL_QUEUE_SEEN, /* the same, and it was looked at: it goes when others of its huge page do, or at once where memory does */
-    FL_QUEUE_ROUGH, /* some of its whole huge pages were split: those are purged before it is anything else */
+    /* The same, and it was looked at: it goes when others of its huge page do, or at once where
+     * memory does. */
+    FL_QUEUE_SEEN,
+    /* Some of its whole huge pages were split: those are purged before it is anything else. */
+    FL_QUEUE_ROUGH,
 };
 
 struct fl_extent {
@@ -62,13 +66,13 @@ struct fl_extent {
     _Atomic uint32_t epoch;
     enum fl_content content; /* Lock: region, or the owner while LIVE */
     uint8_t queue;           /* enum fl_queue. Lock: region */
-    bool spent;              /* APART: its pages have moved. The owner */
+    bool spent;              /* ISOLATED: its pages have moved. The owner */
     bool armed;              /* LIVE and LAZY: first touches go to the worker. The owner */
-    uint8_t advised;         /* FREE, APART: enum fl_advised; PINNED: all of it. Lock: region */
+    uint8_t advised;         /* FREE, ISOLATED: enum fl_advised; PINNED: all of it. Lock: region */
     uint8_t zone;            /* see fl_zone. Lock: region, or the owner while LIVE */
-    /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see hands.c.
-     * Relaxed: the call comes before the free by the program's own order */
-    _Atomic bool handled;
+    /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see
+     * user_remapped.c. Relaxed: the call comes before the free by the program's own order */
+    _Atomic bool user_remapped;
     uint8_t left; /* POPULATED, LAZY: enum fl_left. Lock: region, or the owner while LIVE */
     union {
         /* Chain of frees that a signal handler could not finish, or of extents that give their
@@ -81,15 +85,25 @@ struct fl_extent {
         struct {
             uint32_t life, watcher;
         };
-        size_t holes; /* FREE, APART: bytes that holes.h has as absent. Lock: region */
+        size_t holes; /* FREE, ISOLATED: bytes that holes.h has as absent. Lock: region */
     };
-    struct fl_range
-        zeroed; /* FREE: bytes known to be zero. Lock: region. FL_CONTENT_INNER: both are the divider's */
+    union {
+        struct fl_range zeroed; /* FREE: bytes that are known to be zero. Lock: region */
+        struct {
+            uintptr_t zeroed_base; /* as above */
+            size_t filled;         /* PART, or divided: bytes that are populated. Lock: region */
+        };
+        /* FL_CONTENT_INNER: the divider's. */
+        struct {
+            uint64_t mask; /* granules of its word of the bitmap */
+            size_t room;   /* bytes that the block may grow to where it is */
+        } planned;
+    };
     _Alignas(FL_CACHE_LINE) RB_ENTRY(fl_extent) by_address; /* Lock: region */
     union {
         struct {
             /* FREE: bytes that the kernel was not told it may take, see pressure.c. Lock: region */
-            size_t hard;
+            size_t unreclaimable;
             size_t longest; /* bytes of the longest extent in the subtree below. Lock: region */
         };
         /* LIVE or CACHED, with hardening on. The owner */
@@ -101,7 +115,7 @@ struct fl_extent {
         } hardened;
     };
     union {
-        TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the apart list */
+        TAILQ_ENTRY(fl_extent) by_age; /* Lock: region. Also the isolated list */
         SLIST_ENTRY(fl_extent) spare;  /* UNUSED. Lock: region */
     };
 };
@@ -112,9 +126,42 @@ RB_HEAD(fl_extent_tree, fl_extent);
 TAILQ_HEAD(fl_extent_list, fl_extent);
 SLIST_HEAD(fl_extent_stack, fl_extent);
 
-static inline bool fl_extent_is_handled(const struct fl_extent *e)
+static inline struct fl_range fl_extent_range(const struct fl_extent *e)
 {
-    return atomic_load_explicit(&e->handled, memory_order_relaxed);
+    return (struct fl_range){e->base, e->len};
+}
+
+static inline bool fl_extent_is_populated(const struct fl_extent *e)
+{
+    return e->content == FL_CONTENT_POPULATED;
+}
+
+static inline bool fl_extent_is_pinned(const struct fl_extent *e)
+{
+    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_PINNED;
+}
+
+static inline bool fl_extent_is_older(const struct fl_extent *e, const struct fl_extent *than)
+{
+    uint32_t then = atomic_load_explicit(&than->epoch, memory_order_relaxed);
+
+    return (int32_t)(atomic_load_explicit(&e->epoch, memory_order_relaxed) - then) < 0;
+}
+
+/* Bytes in whole huge pages that the extent loses when [from, to) is cut out of it. */
+static inline size_t fl_extent_huge_of(const struct fl_extent *e, uintptr_t from, uintptr_t to)
+{
+    struct fl_range all = fl_extent_range(e);
+    uintptr_t first = fl_max(all.base, from), end = fl_min(fl_range_end(all), to);
+    struct fl_range head = {all.base, first - all.base}, tail = {end, fl_range_end(all) - end};
+
+    return fl_range_inner(all, fl_page.huge).len - fl_range_inner(head, fl_page.huge).len -
+           fl_range_inner(tail, fl_page.huge).len;
+}
+
+static inline bool fl_extent_is_user_remapped(const struct fl_extent *e)
+{
+    return atomic_load_explicit(&e->user_remapped, memory_order_relaxed);
 }
 
 /* LIVE -> CACHED by exactly one caller; false: it was not LIVE (a double free). Lock-free. */

@@ -1,6 +1,8 @@
 /* Extents in nobody's hands: out of the trees while their pages are given back, moved or cleared with no lock held.
  * In a child of fork(2) whoever was at it is missing: fork.c gives such extents up. */
-#include "region/internal.h"
+#include "region/isolated.h"
+#include "region/counts.h"
+#include "region/fit.h"
 
 /* NULL: there is none. */
 static struct fl_extent *make_edge(struct fl_region *r, struct fl_range edge,
@@ -9,10 +11,10 @@ static struct fl_extent *make_edge(struct fl_region *r, struct fl_range edge,
     if (edge.len == 0) {
         return NULL;
     }
-    struct fl_extent *e = fl_extent_new(r, edge, of->content, of->zone);
+    struct fl_extent *e = fl_extent_make(r, edge, of->content, of->zone);
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&of->epoch, memory_order_relaxed),
                           memory_order_relaxed);
-    e->hard = fl_min(edge.len, of->hard);
+    e->unreclaimable = fl_min(edge.len, of->unreclaimable);
     e->zeroed = fl_range_common(edge, of->zeroed);
     e->holes = holes;
     e->advised = fl_advice_of_part(of->advised, edge);
@@ -32,31 +34,31 @@ static size_t holes_of_edges(struct fl_region *r, const struct fl_extent *e, str
     if (e->holes == 0) {
         return 0;
     }
-    size_t in_part = fl_holes_in(r, part),
-           in_shorter = fl_holes_in(r, head_is_longer ? tail : head);
+    size_t in_part = fl_holes_in(&r->pages.holes, part),
+           in_shorter = fl_holes_in(&r->pages.holes, head_is_longer ? tail : head);
     size_t in_longer = e->holes - in_part - in_shorter;
     *out_tail = head_is_longer ? in_shorter : in_longer;
     return head_is_longer ? in_longer : in_shorter;
 }
 
-void fl_apart_put(struct fl_region *r, struct fl_extent *e)
+void fl_isolated_put(struct fl_region *r, struct fl_extent *e)
 {
-    atomic_store_explicit(&e->state, FL_EXTENT_APART, memory_order_relaxed);
-    TAILQ_INSERT_TAIL(&r->apart, e, by_age);
+    atomic_store_explicit(&e->state, FL_EXTENT_ISOLATED, memory_order_relaxed);
+    TAILQ_INSERT_TAIL(&r->isolated, e, by_age);
     fl_unsettled_begin();
 }
 
-struct fl_extent *fl_apart_claim(struct fl_region *r, struct fl_extent *e, size_t most)
+struct fl_extent *fl_isolated_claim(struct fl_region *r, struct fl_extent *e, size_t most)
 {
     struct fl_range whole = fl_extent_range(e);
     struct fl_range inner = fl_range_inner(whole, fl_page.huge);
     size_t len = fl_min(inner.len, fl_align_down(most, fl_page.huge));
 
-    return fl_apart_claim_part(r, e, (struct fl_range){fl_range_end(inner) - len, len});
+    return fl_isolated_claim_part(r, e, (struct fl_range){fl_range_end(inner) - len, len});
 }
 
-struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
-                                      struct fl_range part)
+struct fl_extent *fl_isolated_claim_part(struct fl_region *r, struct fl_extent *e,
+                                         struct fl_range part)
 {
     struct fl_range whole = fl_extent_range(e);
     struct fl_range head = {whole.base, part.base - whole.base};
@@ -68,37 +70,37 @@ struct fl_extent *fl_apart_claim_part(struct fl_region *r, struct fl_extent *e,
     fl_fit_cut(r, e, before, make_edge(r, tail, e, in_tail));
     e->base = part.base;
     e->len = part.len;
-    e->hard = fl_min(e->hard, e->len);
+    e->unreclaimable = fl_min(e->unreclaimable, e->len);
     e->zeroed = fl_range_common(part, e->zeroed);
     e->holes -= in_head + in_tail;
     e->spent = false;
-    fl_extent_publish(r, e);
-    fl_apart_put(r, e);
+    fl_extent_publish(&r->space, e);
+    fl_isolated_put(r, e);
     e->advised = fl_advice_of_part(e->advised, part);
     return e;
 }
 
-size_t fl_apart_bytes(const struct fl_region *r)
+size_t fl_isolated_bytes(const struct fl_region *r)
 {
     const struct fl_extent *e;
     size_t sum = 0;
 
-    TAILQ_FOREACH(e, &r->apart, by_age)
+    TAILQ_FOREACH(e, &r->isolated, by_age)
     {
         sum += e->content == FL_CONTENT_EMPTY ? 0 : fl_extent_there(e);
     }
     return sum;
 }
 
-void fl_apart_take(struct fl_region *r, struct fl_extent *e)
+void fl_isolated_take(struct fl_region *r, struct fl_extent *e)
 {
-    TAILQ_REMOVE(&r->apart, e, by_age);
+    TAILQ_REMOVE(&r->isolated, e, by_age);
     fl_unsettled_end();
 }
 
-void fl_apart_return(struct fl_region *r, struct fl_extent *e, bool gone)
+void fl_isolated_return(struct fl_region *r, struct fl_extent *e, bool gone)
 {
-    fl_apart_take(r, e);
+    fl_isolated_take(r, e);
     if (gone) {
         r->populated_bytes -= fl_extent_there(e);
         e->content = FL_CONTENT_EMPTY;

@@ -12,7 +12,10 @@
  * until it is short. So a huge page at either end is split before the call; those between go whole.
  * The block is as good as new when it is freed, in huge pages again; until then the worker leaves
  * what has holes as it is (repair.c). */
-#include "region/internal.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/user_remapped.h"
+#include "region/lock.h"
 
 static bool is_in_use(const struct fl_extent *e)
 {
@@ -23,29 +26,29 @@ static bool is_in_use(const struct fl_extent *e)
 /* The part of what is anything where extents are. */
 static struct fl_range among_extents(const struct fl_region *r, struct fl_range range)
 {
-    struct fl_range extents = {r->first, fl_range_end(r->window.all) - r->first};
+    struct fl_range extents = {r->space.first, fl_range_end(r->space.window.all) - r->space.first};
     uintptr_t end = range.len < UINTPTR_MAX - range.base ? fl_range_end(range) : UINTPTR_MAX;
 
     return fl_range_common((struct fl_range){range.base, end - range.base}, extents);
 }
 
-void fl_region_note_hands(struct fl_region *r, struct fl_range range)
+void fl_region_note_remapped(struct fl_region *r, struct fl_range range)
 {
     struct fl_range rest = among_extents(r, range);
 
     for (uintptr_t at = rest.base; at < fl_range_end(rest);) {
         struct fl_extent *outer;
-        const struct fl_inner *in = fl_inner_around(r, at, &outer);
+        const struct fl_inner *in = fl_inner_around(&r->space, at, &outer);
         if (in != NULL) {
-            at = fl_inner_note_hands(in, outer, (struct fl_range){at, fl_range_end(rest) - at});
+            at = fl_inner_note_remapped(in, outer, (struct fl_range){at, fl_range_end(rest) - at});
             continue;
         }
-        struct fl_extent *e = fl_extent_around(r, at);
+        struct fl_extent *e = fl_extent_around(&r->space, at);
         if (e == NULL) { /* beyond the last block, or not the program's */
             return;
         }
         if (is_in_use(e)) {
-            atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+            atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
         }
         at = fl_max(at + fl_page.base, e->base + e->len);
     }
@@ -56,8 +59,8 @@ static void split(struct fl_region *r, uintptr_t at)
 {
     struct fl_range page = {fl_align_down(at, fl_page.base), fl_page.base};
 
-    fl_region_note_hands(r, page);
-    (void)fl_sys.advise(page, FL_ADVICE_SPLIT);
+    fl_region_note_remapped(r, page);
+    fl_purge_split(page);
 }
 
 void fl_region_note_dropped(struct fl_region *r, struct fl_range range)
@@ -65,7 +68,7 @@ void fl_region_note_dropped(struct fl_region *r, struct fl_range range)
     struct fl_range part = among_extents(r, range);
     uintptr_t end = fl_align_up(fl_range_end(part), fl_page.base);
 
-    if (part.len == 0 || !r->config.huge || range.base % fl_page.base != 0) {
+    if (part.len == 0 || !r->pages.huge || range.base % fl_page.base != 0) {
         return; /* nothing is huge, or the kernel refuses the call */
     }
     bool one = fl_align_down(part.base, fl_page.huge) == fl_align_down(end - 1, fl_page.huge);
@@ -82,15 +85,15 @@ static bool map_anew(struct fl_region *r, uintptr_t base, uintptr_t end, unsigne
 {
     struct fl_range edge = {base, end - base};
 
-    return edge.len == 0 || fl_zone_commit(r, edge, r->config.huge, zone) == 0;
+    return edge.len == 0 || fl_pages_commit(&r->pages, edge, r->pages.huge, zone) == 0;
 }
 
-bool fl_hands_renew(struct fl_region *r, const struct fl_extent *e)
+bool fl_remapped_renew(struct fl_region *r, const struct fl_extent *e)
 {
     struct fl_range all = fl_extent_range(e), inner = fl_range_inner(all, fl_page.huge);
     uintptr_t end = fl_range_end(all);
 
-    if (fl_vspace_decommit(&r->window, all) != 0) {
+    if (fl_vspace_decommit(&r->space.window, all) != 0) {
         return false;
     }
     if (inner.len == 0) {
@@ -108,7 +111,7 @@ bool fl_region_withhold(struct fl_region *r, struct fl_extent *e)
     if (fl_sys.decommit(fl_extent_range(e)) != 0) {
         return false;
     }
-    atomic_store_explicit(&e->handled, true, memory_order_relaxed);
+    atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
     fl_region_lock(r);
     if (fl_extent_is_populated(e)) {
         r->populated_bytes -= e->len;
@@ -122,7 +125,7 @@ static void put_edge(struct fl_region *r, uintptr_t base, uintptr_t end, unsigne
 {
     if (end > base) {
         (void)fl_fit_insert(
-            r, fl_extent_new(r, (struct fl_range){base, end - base}, FL_CONTENT_POPULATED, zone));
+            r, fl_extent_make(r, (struct fl_range){base, end - base}, FL_CONTENT_POPULATED, zone));
     }
 }
 
@@ -136,17 +139,17 @@ static void put_apart(struct fl_region *r, struct fl_extent *e, struct fl_range 
     r->populated_bytes += all.len - inner.len;
     e->content = FL_CONTENT_EMPTY;
     e->base = inner.base;
-    e->len = e->hard = inner.len;
+    e->len = e->unreclaimable = inner.len;
     e->zeroed = (struct fl_range){inner.base, 0};
     (void)fl_fit_insert(r, e);
     put_edge(r, all.base, inner.base, zone);
     put_edge(r, fl_range_end(inner), fl_range_end(all), zone);
 }
 
-void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
+void fl_remapped_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
 {
     struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
-    bool apart = renewed && inner.len != 0 && fl_extent_reserve(r, 2) == 0;
+    bool apart = renewed && inner.len != 0 && fl_extent_reserve(&r->space, 2) == 0;
 
     fl_left_note_gone(r, e);
     if (renewed && !apart && inner.len != 0) { /* no descriptors: then it stays one */
@@ -154,7 +157,7 @@ void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
         renewed = map_anew(r, inner.base, fl_range_end(inner), e->zone);
         fl_lock_permit_calls(false);
     }
-    atomic_store_explicit(&e->handled, false, memory_order_relaxed);
+    atomic_store_explicit(&e->user_remapped, false, memory_order_relaxed);
     r->stats.gives++;
     fl_region_count_use(r, -(int64_t)e->len);
     if (!renewed) {
@@ -165,12 +168,12 @@ void fl_hands_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
     } else {
         r->populated_bytes += fl_extent_is_populated(e) ? 0 : e->len;
         e->content = FL_CONTENT_POPULATED;
-        e->hard = e->len;
+        e->unreclaimable = e->len;
         (void)fl_fit_insert(r, e);
     }
 }
 
-void fl_hands_shrink(struct fl_region *r, struct fl_extent *e, size_t len)
+void fl_remapped_shrink(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     bool lazy = e->content == FL_CONTENT_LAZY;
     size_t kept = lazy ? fl_align_up(len, fl_page.huge) : len;
@@ -179,15 +182,15 @@ void fl_hands_shrink(struct fl_region *r, struct fl_extent *e, size_t len)
         return;
     }
     fl_region_lock(r);
-    bool may = fl_extent_reserve(r, 1) == 0;
+    bool may = fl_extent_reserve(&r->space, 1) == 0;
     struct fl_extent *tail = NULL;
     if (may) {
-        tail =
-            fl_extent_new(r, (struct fl_range){e->base + kept, e->len - kept}, e->content, e->zone);
+        tail = fl_extent_make(r, (struct fl_range){e->base + kept, e->len - kept}, e->content,
+                              e->zone);
         atomic_store_explicit(&tail->state, FL_EXTENT_CACHED, memory_order_relaxed);
-        atomic_store_explicit(&tail->handled, true, memory_order_relaxed);
+        atomic_store_explicit(&tail->user_remapped, true, memory_order_relaxed);
         e->len = kept;
-        fl_extent_publish(r, e);
+        fl_extent_publish(&r->space, e);
         r->stats.takes++;
     }
     fl_region_unlock(r);

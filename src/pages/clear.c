@@ -1,0 +1,90 @@
+/* Clears what holds anything, and leaves alone what was never touched. See clear.h. */
+#include "pages/pages.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { PARTS = 16 }; /* pieces that one look at the pagemap tells of */
+
+bool fl_clear_may_look(void)
+{
+    return fl_thread != FL_THREAD_GUEST;
+}
+
+/* As fl_sys.touched. No child of fork gets the descriptor: a thread with a table of its own needs
+ * no lock for that, so no other thread waits while it is held up there. */
+static int look(struct fl_pages *p, struct fl_range range, struct fl_range part[PARTS])
+{
+    int n = -EBUSY;
+
+    if (fl_thread == FL_THREAD_APART) {
+        return fl_sys.touched(range, part, PARTS);
+    }
+    if (fl_is_busy()) { /* a handler: whom it interrupted may hold the lock */
+        return n;
+    }
+    fl_busy_begin();
+    if (fl_lock_acquire_unless_forking(&p->asking)) {
+        n = fl_sys.touched(range, part, PARTS);
+        fl_lock_release(&p->asking);
+    }
+    fl_busy_end();
+    return n;
+}
+
+static size_t clear_all(struct fl_range range, fl_clear *clear)
+{
+    if (range.len != 0) {
+        clear((void *)range.base, range.len); /* NOLINT(performance-no-int-to-ptr) */
+    }
+    return range.len;
+}
+
+static size_t clear_touched(struct fl_pages *p, struct fl_range range, fl_clear *clear)
+{
+    struct fl_range part[PARTS];
+    size_t cleared = 0;
+    int n = PARTS;
+
+    while (n == PARTS && range.len != 0) {
+        uintptr_t end = fl_range_end(range);
+        n = look(p, range, part);
+        if (n < 0) { /* the kernel does not tell */
+            return cleared + clear_all(range, clear);
+        }
+        for (int i = 0; i < n; i++) {
+            cleared += clear_all(part[i], clear);
+            range.base = fl_range_end(part[i]);
+        }
+        range.len = end - range.base;
+    }
+    return cleared;
+}
+
+/* What is not there yet may be on its way: while pages move, they may come to a huge page of which
+ * `range` has a part. The request that they are for has the other part. */
+static struct fl_range settled_part(struct fl_range range)
+{
+    struct fl_range inner = fl_range_inner(range, fl_page.huge);
+
+    return inner.len != 0 ? inner : (struct fl_range){range.base, 0};
+}
+
+size_t fl_clear_touched(struct fl_pages *p, struct fl_range range, bool coming, fl_clear *clear)
+{
+    struct fl_range inner = range;
+
+    if (range.len >= fl_clear_looked_at) {
+        inner = coming ? settled_part(range) : range;
+    } else {
+        inner.len = 0;
+    }
+    struct fl_range before = {range.base, inner.base - range.base};
+    struct fl_range behind = {fl_range_end(inner), fl_range_end(range) - fl_range_end(inner)};
+    return clear_all(before, clear) + clear_touched(p, inner, clear) + clear_all(behind, clear);
+}
+
+void fl_clear_plainly(void *base, size_t len)
+{
+    memset(base, 0, len);
+}

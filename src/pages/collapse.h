@@ -1,0 +1,24 @@
+/* Huge pages that were split become whole again: MADV_COLLAPSE, which copies. For the worker, with
+ * no lock held. Included by pages.h. */
+#ifndef FL_PAGES_COLLAPSE_H
+#define FL_PAGES_COLLAPSE_H
+
+#include "core/core.h"
+
+struct fl_pages;
+
+/* What a look has come to. */
+struct fl_collapsed {
+    size_t bytes; /* that became huge */
+    size_t left;  /* huge pages seen that are shared or split still */
+};
+
+/* Is all of that huge page there, and half of it the process's own? */
+bool fl_collapse_is_worth_it(struct fl_range huge);
+/* Collapses what of `range`, whole huge pages, is split and worth it, but for what holes.h has as
+ * split. */
+void fl_collapse_range(struct fl_pages *p, struct fl_range range, struct fl_collapsed *sum);
+/* Lifts the advice against huge pages from one, and collapses it. True: it is whole. */
+bool fl_collapse_one(struct fl_range huge);
+
+#endif

@@ -1,0 +1,252 @@
+/* The table of holes: see holes.h.
+ *
+ * Groups of 64 huge pages: a word that says which are split, one with the mark, then the bits of
+ * their base pages. So a look at memory without holes reads a word each 128 MiB; and none at all
+ * while nothing is split. */
+#include "pages/holes.h"
+
+enum { RUNS_MOST = 4096 }; /* of some 65,000 maps that a process may have */
+enum { WORD_BITS = 64, GROUP_HUGE = WORD_BITS, GROUP_HEAD = 2 };
+
+enum change { COUNT, DIG, FILL };
+
+static size_t group_bytes(void)
+{
+    return GROUP_HUGE * fl_page.huge;
+}
+
+/* uint64_t that a group takes. */
+static size_t group_words(void)
+{
+    return GROUP_HEAD + (group_bytes() >> fl_page.shift) / WORD_BITS;
+}
+
+static uint64_t *group_of(const struct fl_holes *h, uintptr_t addr)
+{
+    uint64_t *table = (uint64_t *)h->span.all.base; /* NOLINT(performance-no-int-to-ptr) */
+
+    return table + (addr - h->window.base) / group_bytes() * group_words();
+}
+
+static uint64_t huge_bit(const struct fl_holes *h, uintptr_t addr)
+{
+    return (uint64_t)1 << ((addr - h->window.base) / fl_page.huge % GROUP_HUGE);
+}
+
+static struct fl_range reached(const struct fl_holes *h)
+{
+    /* acquire: pairs with fl_holes_reach */
+    return (struct fl_range){h->window.base, atomic_load_explicit(&h->reach, memory_order_acquire)};
+}
+
+static bool is_reached(const struct fl_holes *h, uintptr_t addr)
+{
+    return addr - h->window.base < reached(h).len;
+}
+
+/* Right behind the descriptors, where nobody else is either; anywhere, where the window is
+ * reserved. */
+static bool make(struct fl_holes *h)
+{
+    static const char name[] = "faultless:holes";
+    struct fl_range place = {h->place, fl_holes_table_len(h->window.len)};
+    struct fl_vspace span = {.all = place, .name = name};
+
+    if (h->reserved) {
+        span.reserved = true;
+        if (fl_sys.reserve(place.len, &span.all.base) != 0) {
+            return false;
+        }
+    }
+    span.mapped = h->mapped;
+    h->span = span;
+    return true;
+}
+
+struct fl_range fl_holes_table(const struct fl_holes *h)
+{
+    if (reached(h).len == 0) {
+        return (struct fl_range){0, 0};
+    }
+    return (struct fl_range){h->span.all.base,
+                             atomic_load_explicit(&h->span.grown, memory_order_relaxed)};
+}
+
+size_t fl_holes_table_len(size_t window)
+{
+    size_t groups = fl_align_up(window, group_bytes()) / group_bytes();
+
+    return fl_align_up(groups * group_words() * sizeof(uint64_t), fl_page.huge);
+}
+
+bool fl_holes_reach(struct fl_holes *h, uintptr_t end)
+{
+    bool done = is_reached(h, end - 1);
+
+    if (done || atomic_exchange(&h->making, true)) {
+        return done;
+    }
+    size_t groups = (end - h->window.base + group_bytes() - 1) / group_bytes();
+    done = is_reached(h, end - 1); /* by who was at it until now */
+    if (done) {
+        atomic_store(&h->making, false);
+        return true;
+    }
+    done = (h->span.all.len != 0 || make(h)) &&
+           fl_vspace_grow(&h->span, groups * group_words() * sizeof(uint64_t)) == 0;
+    if (done) { /* release: whoever reads the bound may read what lies below it */
+        atomic_store_explicit(&h->reach, groups * group_bytes(), memory_order_release);
+    }
+    atomic_store(&h->making, false);
+    return done;
+}
+
+bool fl_holes_is_split(const struct fl_holes *h, uintptr_t addr)
+{
+    return is_reached(h, addr) &&
+           (__atomic_load_n(group_of(h, addr), __ATOMIC_RELAXED) & huge_bit(h, addr)) != 0;
+}
+
+/* Before and behind it, how many are split. */
+static size_t neighbours(const struct fl_holes *h, uintptr_t huge)
+{
+    return (size_t)fl_holes_is_split(h, huge - fl_page.huge) +
+           (size_t)fl_holes_is_split(h, huge + fl_page.huge);
+}
+
+bool fl_holes_split(struct fl_holes *h, uintptr_t huge)
+{
+    uint64_t *group = group_of(h, huge);
+    size_t beside = neighbours(h, huge);
+
+    if (beside == 0 && h->runs >= RUNS_MOST) {
+        return false;
+    }
+    __atomic_store_n(group, *group | huge_bit(h, huge), __ATOMIC_RELAXED);
+    h->split++;
+    h->runs += 1 - beside;
+    return true;
+}
+
+void fl_holes_join(struct fl_holes *h, uintptr_t huge)
+{
+    uint64_t *group = group_of(h, huge);
+
+    __atomic_store_n(group, *group & ~huge_bit(h, huge), __ATOMIC_RELAXED);
+    group[1] &= ~huge_bit(h, huge);
+    h->split--;
+    h->runs -= 1 - neighbours(h, huge);
+}
+
+bool fl_holes_mark(struct fl_holes *h, uintptr_t huge, bool marked)
+{
+    uint64_t *group = group_of(h, huge), bit = huge_bit(h, huge);
+    bool was = (group[1] & bit) != 0;
+
+    group[1] = marked ? group[1] | bit : group[1] & ~bit;
+    return was;
+}
+
+/* The end of what one word of the table says, from `addr` on: of a group in which nothing is split,
+ * or of a huge page. */
+static uintptr_t stride_end(const struct fl_holes *h, uintptr_t addr)
+{
+    size_t unit = *group_of(h, addr) == 0 ? group_bytes() : fl_page.huge;
+
+    return h->window.base + ((addr - h->window.base) / unit + 1) * unit;
+}
+
+uintptr_t fl_holes_first_split(const struct fl_holes *h, struct fl_range range)
+{
+    struct fl_range all = fl_range_common(range, reached(h));
+    uintptr_t at = all.base, end = fl_range_end(all);
+
+    if (h->split == 0) {
+        return fl_range_end(range);
+    }
+    while (at < end && !fl_holes_is_split(h, at)) {
+        at = stride_end(h, at);
+    }
+    return at < end ? at : fl_range_end(range);
+}
+
+struct fl_range fl_holes_next_split(const struct fl_holes *h, struct fl_range range)
+{
+    uintptr_t at = fl_holes_first_split(h, range);
+    uintptr_t end = fl_min(fl_range_end(range), fl_range_end(reached(h)));
+    struct fl_range run = {at, 0};
+
+    while (at < end && fl_holes_is_split(h, at)) {
+        at += fl_page.huge;
+        run.len += fl_page.huge;
+    }
+    return run;
+}
+
+/* Within one huge page. Returns base pages. */
+static size_t change_pages(struct fl_holes *h, struct fl_range part, enum change how)
+{
+    size_t page = (part.base - h->window.base) % group_bytes() >> fl_page.shift;
+    size_t end = page + (part.len >> fl_page.shift), changed = 0;
+    uint64_t *bits = group_of(h, part.base) + GROUP_HEAD;
+
+    for (size_t next; page < end; page = next) {
+        next = fl_min(end, (page / WORD_BITS + 1) * WORD_BITS);
+        uint64_t mask = ~(uint64_t)0 >> (WORD_BITS - (next - page)) << page % WORD_BITS;
+        uint64_t *word = &bits[page / WORD_BITS], hit = (how == DIG ? ~*word : *word) & mask;
+        changed += (size_t)__builtin_popcountll(hit);
+        *word = how == COUNT ? *word : *word ^ hit;
+    }
+    return changed;
+}
+
+static size_t change(struct fl_holes *h, struct fl_range range, enum change how)
+{
+    struct fl_range all = fl_range_common(range, reached(h));
+    size_t changed = 0;
+
+    if (FL_LIKELY(h->split == 0)) {
+        return 0;
+    }
+    for (uintptr_t at = all.base, next; at < fl_range_end(all); at = next) {
+        next = fl_min(stride_end(h, at), fl_range_end(all));
+        if (fl_holes_is_split(h, at)) {
+            changed += change_pages(h, (struct fl_range){at, next - at}, how);
+        }
+    }
+    return changed << fl_page.shift;
+}
+
+size_t fl_holes_in(struct fl_holes *h, struct fl_range range)
+{
+    return change(h, range, COUNT);
+}
+
+size_t fl_holes_dig(struct fl_holes *h, struct fl_range range)
+{
+    size_t dug = change(h, range, DIG);
+
+    h->absent += dug;
+    return dug;
+}
+
+size_t fl_holes_fill(struct fl_holes *h, struct fl_range range)
+{
+    size_t filled = change(h, range, FILL);
+
+    h->absent -= filled;
+    return filled;
+}
+
+void fl_holes_forget(struct fl_holes *h, struct fl_range range)
+{
+    struct fl_range run, rest = range;
+
+    while (h->split != 0 && (run = fl_holes_next_split(h, rest)).len != 0) {
+        (void)fl_holes_fill(h, run);
+        for (uintptr_t at = run.base; at < fl_range_end(run); at += fl_page.huge) {
+            fl_holes_join(h, at);
+        }
+        rest = (struct fl_range){fl_range_end(run), fl_range_end(rest) - fl_range_end(run)};
+    }
+}

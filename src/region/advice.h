@@ -1,0 +1,44 @@
+/* What the kernel is told of free memory, which core dumps and children of fork do without.
+ * Included by region.h. Lock: region, unless it says otherwise. */
+#ifndef FL_REGION_ADVICE_H
+#define FL_REGION_ADVICE_H
+
+#include "core/core.h"
+
+struct fl_region;
+struct fl_fill_plan;
+struct fl_extent;
+
+/* Lock: region. */
+struct fl_hiding {
+    size_t extents;      /* FREE ones that are hidden, wholly or in part */
+    uint64_t seen;       /* requests at the last look */
+    uint64_t changed_ns; /* monotonic; the last look that found new ones */
+    uint64_t undone_ns;  /* the last one before which something hidden was used */
+    uint64_t rest_ns;    /* without a request, after which memory is hidden */
+    unsigned busy;       /* looks in a row that found new requests */
+    bool undone;         /* something hidden was used since the last look */
+};
+
+/* Before `part` is cut out of the FREE extent `e`, which is in its tree, to be used: children have
+ * it again, and the fill plan says what core dumps are to have again. Then `e` says what is still
+ * advised of the rest of it. */
+void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range part,
+                   struct fl_fill_plan *g);
+/* What is advised of a part of an extent. */
+uint8_t fl_advice_of_part(uint8_t advised, struct fl_range part);
+/* Bytes in whole huge pages, where all of them are hidden; else 0. note_merged: the sum of that of
+ * the two that became `e`. */
+size_t fl_advice_all_hidden(const struct fl_extent *e);
+void fl_advice_note_merged(struct fl_extent *e, size_t hidden);
+/* A1, in checks. */
+bool fl_advice_is_sound(const struct fl_extent *e);
+/* What the fill plan says, and an ISOLATED extent, is in core dumps again. No lock held. */
+void fl_advice_show(const struct fl_fill_plan *g);
+void fl_advice_show_apart(const struct fl_extent *e);
+/* The extent was shown: the mark goes with the lock held. */
+void fl_advice_note_shown(struct fl_extent *e);
+/* Hides what was freed `age` ticks ago, `most` extents at most. Releases the lock in between. */
+void fl_advice_hide(struct fl_region *r, uint32_t age, unsigned most);
+
+#endif

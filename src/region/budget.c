@@ -1,0 +1,55 @@
+/* How much may be populated before the memory is looked at again. State: r->budget, r->granted;
+ * under the region lock. */
+#include "region/budget.h"
+#include "region/counts.h"
+
+#include <errno.h>
+
+static void grant(struct fl_region *r, size_t fresh)
+{
+    atomic_fetch_add_explicit(&r->granted, fresh, memory_order_relaxed);
+}
+
+void fl_region_forgo(struct fl_region *r, size_t fresh)
+{
+    r->budget += fresh;
+    atomic_fetch_sub_explicit(&r->granted, fresh, memory_order_relaxed);
+}
+
+void fl_region_spend(struct fl_region *r, size_t fresh)
+{
+    r->budget -= fresh;
+    grant(r, fresh);
+}
+
+int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
+                           const struct fl_memory *seen)
+{
+    const struct fl_region_config *c = &r->config;
+    bool too_large = c->eager_max != 0 && len > c->eager_max;
+
+    if (c->limit != 0 && fl_region_counted(r) + fresh > c->limit) {
+        return -ENOMEM;
+    }
+    if (!too_large && fresh <= r->budget && (c->eager_max != 0 || len <= r->budget / 2)) {
+        fl_region_spend(r, fresh);
+        return 0;
+    }
+    if (seen == NULL) {
+        return -EBUSY;
+    }
+    if (fresh > seen->headroom / 2) {
+        atomic_store_explicit(&r->starved, true, memory_order_relaxed);
+        return -ENOMEM;
+    }
+    if (too_large || (c->eager_max == 0 && len > seen->eager / FL_EAGER_SHARE)) {
+        return -E2BIG;
+    }
+    if (fresh > seen->eager) {
+        return -EAGAIN;
+    }
+    /* Where the process has bounds of its own each growth has to look. */
+    r->budget = seen->bounded ? 0 : (seen->eager - fresh) / 4;
+    grant(r, fresh);
+    return 0;
+}

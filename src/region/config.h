@@ -1,0 +1,28 @@
+/* What a region is told at its start. Included by region.h. */
+#ifndef FL_REGION_CONFIG_H
+#define FL_REGION_CONFIG_H
+
+#include "pages/pages.h"
+
+/* Of what may be taken unasked, the part that one request may have populated. */
+enum { FL_EAGER_SHARE = 8 };
+
+struct fl_region_config {
+    size_t stock; /* bytes of the reserve at most; 0: a sixty-fourth of the peak */
+    bool no_stock;
+    uint64_t tick_ns;           /* of requests and frees where no worker ticks; 0: nothing ages */
+    enum fl_move_method method; /* the best one that may be tried */
+    size_t eager_max;  /* bytes; larger requests are lazy. 0: an eighth of what is available */
+    size_t shelf_from; /* bytes in use, below which nothing waits on shelves; 0: 128 MiB */
+    size_t limit;      /* bytes held populated at most; 0: what fl_memory_look says is left */
+    bool huge;         /* advise huge pages */
+    bool first_touch;  /* large requests get their pages where they are touched, by the worker */
+    bool verbose;      /* say what happens rarely and should be known */
+    bool populate_by_touch; /* without MADV_POPULATE_WRITE */
+    bool may_go_ahead;      /* of touches: another thread's memory would lie where theirs does */
+    /* What a request needs from the kernel comes when it is touched, but for what is known to be:
+     * see left.c. False: before it is handed out. */
+    bool wait_for_touch;
+};
+
+#endif

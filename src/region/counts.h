@@ -1,0 +1,62 @@
+/* What is populated and in use: the region's accounts. Lock: region. */
+#ifndef FL_REGION_COUNTS_H
+#define FL_REGION_COUNTS_H
+
+#include "region/region.h"
+
+/* Bytes populated that make a worker worth a thread. */
+enum { FL_WORKER_FROM = 16 * FL_MIB };
+/* Populated bytes, each once. Lock: region. */
+static inline size_t fl_region_counted(const struct fl_region *r)
+{
+    return r->populated_bytes - r->leaving - r->exempt;
+}
+/* Bytes of it that count as populated: what is EMPTY does so while it is being mapped. */
+static inline size_t fl_extent_populated(const struct fl_extent *e)
+{
+    if (e->content == FL_CONTENT_PART) {
+        return e->filled;
+    }
+    bool mapped = atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_ISOLATED &&
+                  e->content == FL_CONTENT_EMPTY;
+    return mapped || e->content == FL_CONTENT_POPULATED ? e->len : 0;
+}
+/* The same of a FREE or ISOLATED one, less its holes. Lock: region. */
+static inline size_t fl_extent_there(const struct fl_extent *e)
+{
+    return fl_extent_populated(e) - e->holes;
+}
+/* fl_extent_new, of now. */
+static inline struct fl_extent *fl_extent_make(struct fl_region *r, struct fl_range range,
+                                               enum fl_content content, unsigned zone)
+{
+    struct fl_extent *e = fl_extent_new(&r->space, range, content, zone);
+
+    atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
+                          memory_order_relaxed);
+    return e;
+}
+/* Was it freed `age` ticks of the worker ago, or more? */
+static inline bool fl_extent_is_aged(const struct fl_region *r, const struct fl_extent *e,
+                                     uint32_t age)
+{
+    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
+
+    return now - atomic_load_explicit(&e->epoch, memory_order_relaxed) >= age;
+}
+/* The most that was in use, but for what waits on shelves. */
+void fl_region_note_peak(struct fl_region *r);
+/* A request has been handed so much unpopulated memory; 0: none. Lock: region. */
+static inline void fl_region_count_lazy(struct fl_region *r, size_t len)
+{
+    r->stats.lazy += len != 0;
+    r->stats.lazy_bytes += len;
+}
+/* Statistics after `in_use` bytes more (or fewer) are handed out. */
+void fl_region_count_use(struct fl_region *r, int64_t in_use);
+/* fl_region_give, with the lock held. */
+void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);
+/* Bytes of the boot area. */
+enum { FL_BOOT_BYTES = 32 * FL_KIB };
+
+#endif

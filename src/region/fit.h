@@ -1,0 +1,30 @@
+/* Free extents: merged with their neighbours, in the tree of their kind and in a queue by age.
+ * Lock: region. */
+#ifndef FL_REGION_FIT_H
+#define FL_REGION_FIT_H
+
+#include "region/region.h"
+
+/* FREE extents in and out of their tree and their queue. Insert merges with neighbours of its kind
+ * and returns what became of `e`. Remove leaves `e` in no tree, state FREE. */
+struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e);
+void fl_fit_remove(struct fl_region *r, struct fl_extent *e);
+/* The first `len` bytes of `e` are no part of it any more: nothing of it is absent or hidden. Where
+ * they are all of it, it is no more. */
+void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len);
+/* As fl_fit_remove of `e`, but for the edges of it that stay, FREE and in no tree yet; NULL:
+ * there is none. */
+void fl_fit_cut(struct fl_region *r, struct fl_extent *e, struct fl_extent *head,
+                struct fl_extent *tail);
+void fl_fit_start(struct fl_zone *z);
+/* The queue that it belongs in; into that, and out of the one it is in. It is FREE and in its
+ * tree. */
+enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e);
+void fl_fit_enqueue(struct fl_region *r, struct fl_extent *e);
+void fl_fit_unqueue(struct fl_region *r, struct fl_extent *e);
+/* The piece `e` was looked at: into the queue of those seen, for another look `again`, or into
+ * none. look_again: all of those are pieces as before. */
+void fl_fit_note_seen(struct fl_region *r, struct fl_extent *e, bool again);
+void fl_fit_look_again(struct fl_region *r);
+
+#endif

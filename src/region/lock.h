@@ -1,0 +1,17 @@
+/* The region's lock, with the guard against signal handlers. */
+#ifndef FL_REGION_LOCK_H
+#define FL_REGION_LOCK_H
+
+#include "region/region.h"
+
+/* Lock with the signal guard: see fl_region_busy. Unlock hands deferred frees back first. */
+void fl_region_lock(struct fl_region *r);
+/* False: another thread forks, and the caller goes elsewhere. */
+bool fl_region_lock_unless_forking(struct fl_region *r);
+/* The same, or not to be had without sleeping. */
+bool fl_region_lock_soon(struct fl_region *r);
+void fl_region_unlock(struct fl_region *r);
+/* The calling thread is in no other critical section than the one of the region's lock. */
+bool fl_region_is_outer(void);
+
+#endif

@@ -1,0 +1,24 @@
+/* Looks at the memory, with no lock of the region's held. Included by region.h. Lock: region. */
+#ifndef FL_REGION_LOOK_H
+#define FL_REGION_LOOK_H
+
+#include "core/core.h"
+
+struct fl_region;
+
+/* Lock: pages.asking. */
+struct fl_look {
+    struct fl_memory seen;  /* the last answer */
+    size_t granted;         /* r->granted when that look began */
+    _Atomic uint32_t begun; /* looks. Read without the lock: which look one may share */
+};
+
+/* Looks at the memory, and notes what is seen. The lock is released meanwhile: all that depends on
+ * it is to be decided anew.
+ * False: another thread forks, and nothing was seen. */
+bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out);
+/* After a request that wanted a look but did not wait for it; `on_touch` bytes were handed out
+ * unpopulated. No lock held. */
+void fl_look_after_take(struct fl_region *r, size_t on_touch);
+
+#endif

@@ -1,0 +1,26 @@
+/* How much free memory may be held. Lock: region, but where it says otherwise. */
+#ifndef FL_REGION_PRESSURE_H
+#define FL_REGION_PRESSURE_H
+
+#include "region/region.h"
+
+/* Bytes of the longest extent in a thread cache: a longer one is worth the lock, and gives its
+ * pages to others. */
+enum { FL_CACHED_MOST = 64 * FL_MIB };
+/* What a look at the memory says about holding free memory: tight, cache_max, keep. Returns the
+ * bytes of free memory that are too many: to be purged when the lock is released. */
+size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m);
+/* Before `len` free bytes are handed out again: while memory is tight the kernel may have taken
+ * them, and will have to give them anew. True: it is time to look at the memory, afterwards. */
+bool fl_region_note_reuse(struct fl_region *r, size_t len);
+/* Before `len` bytes are handed out unpopulated, to be filled on touch: as at a growth the memory
+ * is to be looked at, and the next allocator asked for what it holds when that leaves too little.
+ * True: it is time to, afterwards. */
+bool fl_region_note_touch(struct fl_region *r, size_t len);
+/* After `len` bytes came back: looks at the memory if it is time to, and purges what is too
+ * much. No lock held. */
+void fl_region_look_after(struct fl_region *r, size_t len);
+/* The same with the lock held, which is released. */
+void fl_region_unlock_and_look(struct fl_region *r, size_t len);
+
+#endif

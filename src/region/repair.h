@@ -1,0 +1,24 @@
+/* Huge pages that fork split become whole again. Included by region.h. Lock: region,
+ * unless it says otherwise. */
+#ifndef FL_REGION_REPAIR_H
+#define FL_REGION_REPAIR_H
+
+#include "core/core.h"
+
+struct fl_region;
+
+/* Lock: region. */
+struct fl_repair {
+    bool active;
+    unsigned begun;   /* how often: a look that was under way at the last time is void */
+    uintptr_t cursor; /* how far this look at the window has come */
+    size_t repaired;  /* bytes, in this look */
+    size_t left;      /* huge pages seen that are shared or split still, in this look */
+    uint64_t rest_ns, quiet_ns;
+};
+
+/* After fork(2), in the parent. */
+void fl_repair_begin(struct fl_region *r);
+void fl_rezero_start(struct fl_region *r);
+
+#endif

@@ -1,0 +1,23 @@
+/* Requests that are not served by the front of free memory. Lock: region, but where it says
+ * otherwise. */
+#ifndef FL_REGION_TAKE_H
+#define FL_REGION_TAKE_H
+
+#include "region/region.h"
+
+/* fl_region_take where there is more to be decided than which free extent it is. */
+struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
+                               bool zero);
+/* The first request makes the window one EMPTY extent. 0; -ENOMEM. */
+int fl_take_seed(struct fl_region *r);
+/* LIVE, LAZY, not counted yet: at least `len` bytes, in whole huge pages. NULL when addresses or
+ * maps do not allow it.
+ *   sparse  it may never be touched: its pagemap is not brought into memory. */
+struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
+                               bool sparse);
+/* The same by base pages, with FL_LEFT_SPARSE. */
+struct fl_extent *fl_take_sparse(struct fl_region *r, size_t len, size_t align, unsigned zone);
+/* More than eight times the machine's memory: refused by take and resize. No lock needed. */
+bool fl_region_is_absurd(const struct fl_region *r, size_t len);
+
+#endif

@@ -1,0 +1,325 @@
+/* Descriptors and the pagemap that leads from an address to them.
+ *
+ * The pagemap holds a descriptor's index for the first and the last page of each extent, and for
+ * the waypoints of a LIVE one. Entries of other pages inside are stale. None is believed: the
+ * reader checks base, len and state.
+ *
+ * Waypoints lead from any page of an extent to its descriptor. Pages have numbers, from the
+ * window's start. The first waypoint is the extent's first multiple of FL_WAYPOINT_PAGES; the one
+ * after page i is i plus the lowest bit set in i. So each is followed by at least twice as many
+ * pages as the one before, and there are log2(pages) at most; a short extent has none. Who goes
+ * back page by page to such a multiple, and from there takes the lowest bits off the number, one
+ * after the other, comes by the first page or by the waypoint that it lies behind. */
+#include "space/space.h"
+
+#include <errno.h>
+
+static struct fl_extent *descriptor(const struct fl_space *s, uint32_t index)
+{
+    return &s->descriptor[index];
+}
+
+static _Atomic uint32_t *entry(const struct fl_space *s, uintptr_t addr)
+{
+    return &s->map[(addr - s->base) >> fl_page.shift];
+}
+
+static bool has_entry(const struct fl_space *s, uintptr_t addr)
+{
+    return (addr - s->base) >> fl_page.shift <
+           atomic_load_explicit(&s->mapped, memory_order_acquire);
+}
+
+/* The descriptor that the pagemap names for the page of `addr`; NULL when it names none. */
+static struct fl_extent *look_up(const struct fl_space *s, uintptr_t addr)
+{
+    struct fl_extent *e;
+
+    return fl_space_look(s, addr, &e) && e != s->descriptor ? e : NULL;
+}
+
+/* Descriptors come into memory in batches, so that the steps after the first ones take no fault for
+ * them. The first batch is a page: a process that asks once waits for no more. */
+void fl_extent_populate_ahead(struct fl_space *s)
+{
+    static const size_t batch_most = (size_t)64 * FL_KIB;
+
+    if (fl_thread !=
+        FL_THREAD_PROGRAM) { /* a mere saving; and who is held up there holds the lock */
+        return;
+    }
+    size_t used = (s->descriptors.used + 1) * sizeof(struct fl_extent);
+    size_t batch = fl_min(fl_max(s->descriptors.ready, fl_page.base), batch_most);
+    size_t end = fl_align_up(fl_max(used, s->descriptors.ready + batch), fl_page.base);
+
+    if (used > s->descriptors.ready && fl_vspace_grow(&s->descriptors.span, end) == 0) {
+        fl_lock_permit_calls(true);
+        (void)fl_sys.populate((struct fl_range){s->descriptors.span.all.base + s->descriptors.ready,
+                                                end - s->descriptors.ready});
+        fl_lock_permit_calls(false);
+        s->descriptors.ready = end;
+    }
+}
+
+/* What the worker may need when it gives back all that is free: an extent becomes three at most. */
+static size_t left_for_worker(const struct fl_space *s)
+{
+    static const size_t least = 1024;
+
+    return 2 * s->descriptors.plain + least;
+}
+
+/* True: what the worker may need is mapped behind `exact` bytes, too. A refusal is not asked for
+ * again at each descriptor. */
+static bool map_ahead(struct fl_space *s, size_t exact)
+{
+    static const uint8_t rest = 64;
+    size_t left = left_for_worker(s) * sizeof(struct fl_extent);
+
+    if (s->descriptors.rest != 0) {
+        s->descriptors.rest--;
+        return false;
+    }
+    bool done = fl_vspace_grow(&s->descriptors.span,
+                               fl_min(exact + left, s->descriptors.span.all.len)) == 0;
+    s->descriptors.rest = done ? 0 : rest;
+    return done && exact <= s->descriptors.span.all.len;
+}
+
+bool fl_extent_map(struct fl_space *s, size_t index)
+{
+    size_t grown = atomic_load_explicit(&s->descriptors.span.grown, memory_order_relaxed);
+    size_t exact = (index + 1) * sizeof(struct fl_extent);
+    size_t half = left_for_worker(s) / 2 * sizeof(struct fl_extent);
+
+    if (fl_thread != FL_THREAD_PROGRAM) { /* held up there, it would hold the lock */
+        return exact <= grown;
+    }
+    return exact + half <= grown || map_ahead(s, exact) ||
+           fl_vspace_grow(&s->descriptors.span, exact) == 0;
+}
+
+void fl_extent_skip(struct fl_space *s, size_t n)
+{
+    size_t used = (s->descriptors.used + n + 1) * sizeof(struct fl_extent);
+
+    fl_extent_populate_ahead(s);
+    s->descriptors.used += n;
+    s->descriptors.ready = fl_max(s->descriptors.ready, fl_align_down(used, fl_page.base));
+}
+
+void fl_extent_drop_row(struct fl_space *s, struct fl_extent *first, size_t n)
+{
+    first->content = FL_CONTENT_EMPTY;
+    first->len = n * sizeof *first;
+    first->next = s->descriptors.rows;
+    s->descriptors.rows = first;
+}
+
+/* The last one of a row that is spare; NULL: there is none. */
+static struct fl_extent *take_of_row(struct fl_space *s)
+{
+    struct fl_extent *first = s->descriptors.rows, *e = NULL;
+
+    if (first != NULL) {
+        first->len -= sizeof *first;
+        e = first + first->len / sizeof *first;
+        s->descriptors.rows = e == first ? first->next : first;
+        e->content = FL_CONTENT_EMPTY;
+    }
+    return e;
+}
+
+/* One that was never used; NULL: there are no more. */
+static struct fl_extent *take_new(struct fl_space *s)
+{
+    size_t index = s->descriptors.used + 1; /* index 0 means none in the pagemap */
+
+    if (index > UINT32_MAX || !fl_extent_map(s, index)) {
+        return NULL;
+    }
+    s->descriptors.used = index;
+    s->descriptors.plain++;
+    fl_extent_populate_ahead(s);
+    return descriptor(s, (uint32_t)index);
+}
+
+int fl_extent_reserve(struct fl_space *s, size_t n)
+{
+    while (s->descriptors.nspare < n) {
+        struct fl_extent *e = take_of_row(s);
+        e = e != NULL ? e : take_new(s);
+        if (e == NULL) {
+            return -ENOMEM;
+        }
+        SLIST_INSERT_HEAD(&s->descriptors.spare, e, spare);
+        s->descriptors.nspare++;
+    }
+    return 0;
+}
+
+void fl_extent_publish_base(struct fl_space *s, const struct fl_extent *e)
+{
+    atomic_store_explicit(entry(s, e->base), (uint32_t)(e - descriptor(s, 0)),
+                          memory_order_relaxed);
+}
+
+void fl_extent_publish(struct fl_space *s, struct fl_extent *e)
+{
+    uint32_t index = (uint32_t)(e - descriptor(s, 0));
+    uintptr_t last = e->base + e->len - fl_page.base;
+
+    atomic_store_explicit(entry(s, e->base), index, memory_order_relaxed);
+    /* The window's last extent ends beyond the pagemap, where no right neighbour will look. */
+    if (has_entry(s, last)) {
+        atomic_store_explicit(entry(s, last), index, memory_order_relaxed);
+    }
+}
+
+static size_t page_of(const struct fl_space *s, uintptr_t addr)
+{
+    return (addr - s->base) >> fl_page.shift;
+}
+
+void fl_extent_lay_waypoints(struct fl_space *s, const struct fl_extent *e)
+{
+    uint32_t index = (uint32_t)(e - descriptor(s, 0));
+    size_t mapped = atomic_load_explicit(&s->mapped, memory_order_relaxed);
+    size_t end = fl_min(page_of(s, e->base + e->len), mapped);
+
+    for (size_t i = fl_waypoint_first(page_of(s, e->base)); i < end; i = fl_waypoint_next(i)) {
+        atomic_store_explicit(&s->map[i], index, memory_order_relaxed);
+    }
+}
+
+struct fl_extent *fl_extent_new(struct fl_space *s, struct fl_range range, enum fl_content content,
+                                unsigned zone)
+{
+    struct fl_extent *e = SLIST_FIRST(&s->descriptors.spare);
+
+    SLIST_REMOVE_HEAD(&s->descriptors.spare, spare);
+    s->descriptors.nspare--;
+    e->base = range.base;
+    e->len = range.len;
+    e->content = content;
+    e->zone = (uint8_t)zone;
+    e->unreclaimable = range.len;
+    e->queue = FL_QUEUE_NONE;
+    e->spent = e->armed = false;
+    e->advised = 0;
+    e->left = 0;
+    e->holes = 0;
+    e->zeroed = (struct fl_range){range.base, 0};
+    atomic_store_explicit(&e->user_remapped, false, memory_order_relaxed);
+    atomic_store_explicit(&e->state, FL_EXTENT_FREE, memory_order_relaxed);
+    fl_extent_publish(s, e);
+    return e;
+}
+
+void fl_extent_drop(struct fl_space *s, struct fl_extent *e)
+{
+    atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
+    SLIST_INSERT_HEAD(&s->descriptors.spare, e, spare);
+    s->descriptors.nspare++;
+}
+
+const struct fl_extent *fl_extent_at(struct fl_space *s, uintptr_t addr)
+{
+    const struct fl_extent *e = look_up(s, addr);
+
+    if (e != NULL && e->content == FL_CONTENT_INNER) { /* its first page is its first block's */
+        e = e->inner->outer;
+    }
+    return e != NULL && e->base == addr ? e : NULL;
+}
+
+/* Others may be changing the descriptor: then its first page does not name it, or it is not the
+ * same when looked at again. */
+static bool is_around(const struct fl_space *s, uint32_t index, uintptr_t addr)
+{
+    const struct fl_extent *e = descriptor(s, index);
+    uintptr_t base = __atomic_load_n(&e->base, __ATOMIC_RELAXED);
+    size_t len = __atomic_load_n(&e->len, __ATOMIC_RELAXED);
+
+    if (index == 0 || addr - base >= len || base < s->first ||
+        atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_UNUSED) {
+        return false;
+    }
+    return atomic_load_explicit(entry(s, base), memory_order_relaxed) == index &&
+           __atomic_load_n(&e->base, __ATOMIC_RELAXED) == base &&
+           __atomic_load_n(&e->len, __ATOMIC_RELAXED) == len;
+}
+
+/* NULL: none that has waypoints. */
+static struct fl_extent *by_waypoints(const struct fl_space *s, uintptr_t page)
+{
+    for (size_t i = page_of(s, page), first = page_of(s, s->first); i >= first;
+         i = i % FL_WAYPOINT_PAGES != 0 ? i - 1 : i & (i - 1)) {
+        uint32_t index = atomic_load_explicit(&s->map[i], memory_order_relaxed);
+        if (is_around(s, index, page)) {
+            return descriptor(s, index);
+        }
+    }
+    return NULL;
+}
+
+/* Page by page: of what is not LIVE. */
+static struct fl_extent *by_walk(const struct fl_space *s, uintptr_t page)
+{
+    for (uintptr_t at = page; at >= s->first; at -= fl_page.base) {
+        uint32_t index = atomic_load_explicit(entry(s, at), memory_order_relaxed);
+        if (is_around(s, index, page)) {
+            return descriptor(s, index);
+        }
+        if (is_around(s, index, at)) { /* it ends before `page`, where there is none */
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+static struct fl_extent *find_around(struct fl_space *s, uintptr_t addr, bool walk)
+{
+    uintptr_t page = fl_align_down(addr, fl_page.base);
+
+    if (addr < s->first || addr >= fl_range_end(s->window.all) || !has_entry(s, addr)) {
+        return NULL;
+    }
+    struct fl_extent *outer;
+    const struct fl_inner *in = fl_inner_around(s, addr, &outer);
+    if (in != NULL) { /* its blocks' entries stay as they are */
+        return fl_inner_block(in, outer, addr);
+    }
+    struct fl_extent *e = by_waypoints(s, page);
+    return e != NULL || !walk ? e : by_walk(s, page);
+}
+
+struct fl_extent *fl_extent_around(struct fl_space *s, uintptr_t addr)
+{
+    return find_around(s, addr, true);
+}
+
+struct fl_extent *fl_extent_in_use_around(struct fl_space *s, uintptr_t addr)
+{
+    return find_around(s, addr, false);
+}
+
+static bool is_free(const struct fl_extent *e, unsigned zone)
+{
+    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_FREE &&
+           e->zone == zone;
+}
+
+struct fl_extent *fl_extent_free_at(struct fl_space *s, uintptr_t addr, unsigned zone)
+{
+    struct fl_extent *e = look_up(s, addr);
+
+    return e != NULL && is_free(e, zone) && e->base == addr ? e : NULL;
+}
+
+struct fl_extent *fl_extent_free_before(struct fl_space *s, uintptr_t addr, unsigned zone)
+{
+    struct fl_extent *e = look_up(s, addr - fl_page.base);
+
+    return e != NULL && is_free(e, zone) && e->base + e->len == addr ? e : NULL;
+}
