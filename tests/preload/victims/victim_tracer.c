@@ -72,11 +72,10 @@ static long next_call(void)
 static int sleeps_in(long nr)
 {
     static const long calls[] = {
-        SYS_futex,    SYS_restart_syscall, SYS_io_uring_enter, SYS_read,
-        SYS_pselect6, SYS_epoll_pwait,     SYS_nanosleep,      SYS_clock_nanosleep,
-        SYS_ppoll,
+        SYS_futex,       SYS_restart_syscall, SYS_io_uring_enter,  SYS_read,  SYS_pselect6,
+        SYS_epoll_pwait, SYS_nanosleep,       SYS_clock_nanosleep, SYS_ppoll,
 #ifdef SYS_poll /* newer machines have the longer forms alone */
-        SYS_poll,     SYS_select,          SYS_epoll_wait,
+        SYS_poll,        SYS_select,          SYS_epoll_wait,
 #endif
     };
 
