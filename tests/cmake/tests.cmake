@@ -25,6 +25,9 @@ function(fl_test_properties name labels timeout env)
     if(FL_SANITIZE)
         math(EXPR timeout "${timeout} * 4")
     endif()
+    if(CMAKE_CROSSCOMPILING) # emulated
+        math(EXPR timeout "${timeout} * 10")
+    endif()
     set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77
                          ENVIRONMENT "${env}")
 endfunction()

@@ -40,7 +40,7 @@ static void let_go(struct fl_cache *c, struct fl_extent *e, bool past_the_cache)
     *last_word(e) = 0;
     assert_true(fl_extent_claim(e, atomic_load_explicit(&region.epoch, memory_order_relaxed)));
     if (!past_the_cache && e->content != FL_CONTENT_LAZY) {
-        bool shelved = (e->base >> 12 & 1) != 0 && fl_shelf_put(&region, c, e);
+        bool shelved = (e->base >> fl_page.shift & 1) != 0 && fl_shelf_put(&region, c, e);
         e = shelved ? NULL : fl_cache_put(&region, c, e);
     }
     if (e != NULL) {
@@ -50,7 +50,7 @@ static void let_go(struct fl_cache *c, struct fl_extent *e, bool past_the_cache)
 
 static struct fl_extent *take(struct fl_cache *c, uint64_t r)
 {
-    size_t len = (size_t)(1 + r % 40) << (r >> 8 & 1 ? 12 : 16);
+    size_t len = fl_align_up((size_t)(1 + r % 40) << (r >> 8 & 1 ? 12 : 16), fl_page.base);
 
     if ((r >> 9) % 64 == 0) {
         len = (size_t)20 << 20; /* lazy */
@@ -61,7 +61,7 @@ static struct fl_extent *take(struct fl_cache *c, uint64_t r)
     bool plain = (r >> 20 & 3) == 0 && (r >> 24 & 1) == 0;
     e = e == NULL && plain ? fl_shelf_take(&region, c, len) : e;
     if (e == NULL) {
-        e = fl_region_take(&region, c, len, (size_t)4096 << (r >> 20 & 3), (r >> 24 & 1) != 0);
+        e = fl_region_take(&region, c, len, fl_page.base << (r >> 20 & 3), (r >> 24 & 1) != 0);
     }
     if (e != NULL) {
         stamp(e);
@@ -161,7 +161,7 @@ static void *work(void *arg)
             break;
         case 3:
             if (*mine != NULL) {
-                move(mine, (size_t)(1 + (r >> 32 & 2047)) << 12);
+                move(mine, fl_align_up((size_t)(1 + (r >> 32 & 2047)) << 12, fl_page.base));
             }
             break;
         case 4:
@@ -172,7 +172,8 @@ static void *work(void *arg)
         case 7:
         case 8:
             if (*mine != NULL &&
-                fl_region_resize(&region, *mine, (size_t)(1 + (r >> 32 & 255)) << 12)) {
+                fl_region_resize(&region, *mine,
+                                 fl_align_up((size_t)(1 + (r >> 32 & 255)) << 12, fl_page.base))) {
                 stamp(*mine);
             }
             break;

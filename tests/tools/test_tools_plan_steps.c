@@ -348,11 +348,11 @@ static void a_plan_that_overlaps_is_told(void **state)
     memcpy(&slots, bytes + HEAD + SLOTS_AT, sizeof slots);
     assert_true(HEAD + PLAN + slots * (size_t)SLOT <= n);
     for (char *at = bytes + HEAD + PLAN; slots-- > 0; at += SLOT) {
-        static const char none[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
-        if (memcmp(at + OFFSET_AT, none, sizeof none) != 0) {
+        static const uint64_t none = UINT64_MAX;
+        if (memcmp(at + OFFSET_AT, &none, sizeof none) != 0) {
             memcpy(at + OFFSET_AT, &zero, sizeof zero);
         }
-        if (memcmp(at + SECOND_AT, none, sizeof none) != 0) {
+        if (memcmp(at + SECOND_AT, &none, sizeof none) != 0) {
             memcpy(at + SECOND_AT, &zero, sizeof zero);
         }
     }

@@ -53,6 +53,7 @@ void plan_begin(const struct fl_plan_config *c)
 int plan_run(const struct CMUnitTest *tests, size_t n)
 {
     enum { PATIENCE_S = 60 };
+    const char *patience = getenv("FL_TEST_PATIENCE"); /* as in preload/run.c */
     int failed = 0, status;
 
     for (size_t i = 0; i < n; i++) {
@@ -60,7 +61,7 @@ int plan_run(const struct CMUnitTest *tests, size_t n)
         fflush(stderr);
         pid_t pid = fork();
         if (pid == 0) {
-            alarm(PATIENCE_S);
+            alarm(PATIENCE_S * (patience != NULL ? (unsigned)atoi(patience) : 1));
             exit(_cmocka_run_group_tests(tests[i].name, &tests[i], 1, NULL, NULL));
         }
         bool ended = pid > 0 && waitpid(pid, &status, 0) == pid;

@@ -386,7 +386,7 @@ static void a_late_look_does_no_harm(void **state)
     fake.pretend_populate = true;
     assert_int_equal(pthread_create(&t, NULL, look_late, NULL), 0);
     unsigned taken = 0;
-    for (size_t i = 0; i < 2000; i++) {
+    for (size_t i = 0; i < 2000 || taken == 0; i++) {
         if (arena.height == 0) {
             assert_true(fl_arena_open(&arena, MIB(2) + i % 64 * MIB(2)));
         }
@@ -403,7 +403,6 @@ static void a_late_look_does_no_harm(void **state)
     fl_arena_drop_if_empty(&arena);
     assert_int_equal(arena.height, 0);
     assert_settled();
-    assert_true(taken != 0);
 }
 
 int main(void)

@@ -29,7 +29,13 @@ static void on_sigsys(int sig, siginfo_t *info, void *context)
 {
     (void)sig;
     (void)info;
+#if defined(__x86_64__)
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -1;
+#elif defined(__aarch64__)
+    ((ucontext_t *)context)->uc_mcontext.regs[0] = (unsigned long long)-1;
+#else
+#error "where the result of a call is on this machine"
+#endif
     trapped++;
 }
 

@@ -12,10 +12,12 @@
  * thread does. */
 #include "victim.h"
 
+#include <elf.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -72,9 +74,11 @@ static long next_call(void)
 static int sleeps_in(long nr)
 {
     static const long calls[] = {
-        SYS_futex,     SYS_restart_syscall, SYS_io_uring_enter, SYS_poll,       SYS_ppoll,
-        SYS_read,      SYS_select,          SYS_pselect6,       SYS_epoll_wait, SYS_epoll_pwait,
-        SYS_nanosleep, SYS_clock_nanosleep,
+        SYS_futex,       SYS_restart_syscall, SYS_io_uring_enter,  SYS_read,  SYS_pselect6,
+        SYS_epoll_pwait, SYS_nanosleep,       SYS_clock_nanosleep, SYS_ppoll,
+#ifdef SYS_poll /* newer machines have the longer forms alone */
+        SYS_poll,        SYS_select,          SYS_epoll_wait,
+#endif
     };
 
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
@@ -128,8 +132,12 @@ static void stay(void)
 /* The call that it is about to make becomes exit. */
 static void end_thread(void)
 {
-#ifdef __x86_64__
+#if defined(__x86_64__)
     CHECK(ptrace(PTRACE_POKEUSER, tid, offsetof(struct user, regs.orig_rax), SYS_exit) == 0);
+#elif defined(__aarch64__)
+    int nr = SYS_exit;
+    struct iovec from = {&nr, sizeof nr};
+    CHECK(ptrace(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, &from) == 0);
 #else
 #error "how the number of a call is changed on this architecture"
 #endif
