@@ -33,6 +33,7 @@ enum fl_numa {
     FL_NUMA_BALANCE,
 };
 
+enum fl_thp { FL_THP_AUTO, FL_THP_COLLAPSE };
 enum fl_steps { FL_STEPS_AUTO, FL_STEPS_DECLARED, FL_STEPS_OFF };
 
 enum fl_option_id {

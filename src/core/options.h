@@ -26,6 +26,7 @@ enum fl_option_kind {
     FL_KIND_REUSE,
     FL_KIND_EVENTS,
     FL_KIND_FORK,
+    FL_KIND_THP,
     FL_KIND_PAGES,
 };
 

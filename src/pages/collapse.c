@@ -33,6 +33,7 @@ static void collapse(struct fl_pages *p, struct fl_collapsed *t, struct fl_range
         if (run.len > fl_page.huge) {
             rc = collapse_once(p, t, (struct fl_range){at, fl_page.huge});
         }
+        t->refused += rc == -EINVAL;
         t->left += rc != 0 && rc != -EINVAL; /* none to be had now, or this one is busy */
     }
 }
@@ -75,7 +76,18 @@ void fl_collapse_range(struct fl_pages *p, struct fl_range range, struct fl_coll
         mend(p, sum, split);
         rest = (struct fl_range){fl_range_end(split), fl_range_end(rest) - fl_range_end(split)};
     }
-    note_shared(sum, range);
+    if (sum->forked) {
+        note_shared(sum, range);
+    }
+}
+
+void fl_collapse_bring(const struct fl_pages *p, struct fl_range fresh)
+{
+    for (size_t done = 0; p->collapse && done < fresh.len; done += fl_page.huge) {
+        struct fl_range huge = {fresh.base + done, fl_page.huge};
+        (void)fl_sys.populate((struct fl_range){huge.base, fl_page.base});
+        (void)fl_sys.advise(huge, FL_ADVICE_COLLAPSE);
+    }
 }
 
 bool fl_collapse_one(struct fl_range huge)

@@ -32,9 +32,10 @@
 struct fl_pages {
     /* Constant after the start. */
     struct fl_vspace *window;         /* the addresses that get pages */
-    const struct fl_placing *placing; /* the classes; whoever has it may write it at boot */
+    const struct fl_placing *placing; /* the classes; its holder may write it at boot */
     struct fl_region_stats *stats;    /* the owner's: what is done is counted there, relaxed */
     bool huge;                        /* huge pages are advised */
+    bool collapse;                    /* with huge: no page fault brings one, see collapse.h */
     bool by_touch;                    /* populate without MADV_POPULATE_WRITE */
     /* Held while a descriptor of a file of the kernel's is open, so that no child of fork gets it;
      * and for looks at the memory. Rank LOOK */
@@ -44,6 +45,12 @@ struct fl_pages {
     struct fl_holes holes;
     struct fl_reserve reserve;
 };
+
+/* Does a page fault, or a population, bring a huge page? */
+static inline bool fl_pages_fault_huge(const struct fl_pages *p)
+{
+    return p->huge && !p->collapse;
+}
 
 /* The owner has filled in what is constant. */
 void fl_pages_start(struct fl_pages *p);

@@ -8,6 +8,7 @@
 #include "region/counts.h"
 #include "region/fit.h"
 #include "region/lock.h"
+#include "region/repair.h"
 
 #include <errno.h>
 
@@ -218,6 +219,7 @@ bool fl_carve_map(struct fl_region *r, struct fl_fill_plan *g)
     if (!fl_carve_wants_map(g)) {
         return true;
     }
+    fl_repair_want(r);
     int rc = map(r, g);
     if (rc == 0 && fl_extent_reserve(&r->space, 2) == 0) { /* for what is new on both sides */
         return true;

@@ -13,13 +13,14 @@ struct fl_region_config {
     bool no_stock;
     uint64_t tick_ns;           /* of requests and frees where no worker ticks; 0: nothing ages */
     enum fl_move_method method; /* the best one that may be tried */
-    size_t eager_max;    /* bytes; larger requests are lazy. 0: an eighth of what is available */
-    size_t shelf_from;   /* bytes in use, below which nothing waits on shelves; 0: 128 MiB */
-    size_t limit;        /* bytes held populated at most; 0: what fl_memory_look says is left */
-    bool huge;           /* advise huge pages */
-    bool first_touch;    /* large requests get their pages where they are touched, by the worker */
-    size_t hugetlb_from; /* bytes of the shortest block on hugetlb pages; 0: none is */
-    unsigned hugetlb;    /* bits of enum fl_hugetlb_kind */
+    size_t eager_max;  /* bytes; larger requests are lazy. 0: an eighth of what is available */
+    size_t shelf_from; /* bytes in use, below which nothing waits on shelves; 0: 128 MiB */
+    size_t limit;      /* bytes held populated at most; 0: what fl_memory_look says is left */
+    bool huge;         /* memory may be in huge pages: it is advised */
+    bool collapse;     /* with huge: none come by page fault, the worker makes them; see repair.c */
+    bool first_touch;  /* large requests get their pages where they are touched, by the worker */
+    size_t hugetlb_from;           /* bytes of the shortest block on hugetlb pages; 0: none is */
+    unsigned hugetlb;              /* bits of enum fl_hugetlb_kind */
     enum fl_pin_fork hugetlb_fork; /* what children get of such blocks */
     bool quiet;                    /* say nothing but what ends the process */
     bool verbose;                  /* say what happens rarely and should be known */

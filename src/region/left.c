@@ -50,7 +50,7 @@ static bool may_be_sparse(const struct fl_region *r, size_t len)
     const struct fl_region_config *c = &r->config;
 
     return len >= SPARSE_FROM_HUGE * fl_page.huge && c->wait_for_touch && !c->first_touch &&
-           c->huge && c->limit == 0 && !fl_sys_is_confined();
+           fl_pages_fault_huge(&r->pages) && c->limit == 0 && !fl_sys_is_confined();
 }
 
 /* A touch of a huge page costs a hundred times as much as a base page's, and holds 512 times as
@@ -95,12 +95,12 @@ static bool base_pages_wait(const struct fl_region *r, size_t bytes, size_t len)
 
 bool fl_left_is_usual(const struct fl_region *r)
 {
-    return r->config.wait_for_touch && !r->config.first_touch && r->pages.huge;
+    return r->config.wait_for_touch && !r->config.first_touch && fl_pages_fault_huge(&r->pages);
 }
 
 bool fl_left_wants(const struct fl_region *r, const struct fl_fill_plan *g, size_t len)
 {
-    bool huge = r->pages.huge && !fl_populate_backs_off(&r->pages);
+    bool huge = fl_pages_fault_huge(&r->pages) && !fl_populate_backs_off(&r->pages);
 
     return may_wait(r, g) && (huge || base_pages_wait(r, len, len));
 }

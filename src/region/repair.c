@@ -1,9 +1,11 @@
 /* Huge pages that copy-on-write split after fork(2) become whole again, beside the program, once it has rewritten them.
+ * With FAULTLESS_THP=collapse what comes in base pages becomes huge in the same way.
  *
  * What the parent writes while a child shares it the kernel copies in base pages, and leaves it so. The worker looks for such
  * places and collapses them (MADV_COLLAPSE, which copies): a huge page of which half is the parent's own again, so that a child
  * that lives for long does not make us hold more than twice what was rewritten. It ends when nothing is shared or split any
- * more, or when nothing has changed for some minutes.
+ * more, or when nothing has changed for some minutes. Only what is wholly in memory is collapsed, so no more is held. Huge
+ * pages by collapse are waited for until some minutes have passed without any: new memory is touched when the program likes.
  * State: r->repair, under the region lock. */
 #include "region/counts.h"
 #include "region/lock.h"
@@ -19,7 +21,7 @@ static void start(struct fl_region *r)
 {
     r->repair.active = true;
     r->repair.begun++;
-    r->repair.cursor = r->repair.repaired = r->repair.left = 0;
+    r->repair.cursor = r->repair.repaired = r->repair.refused = r->repair.left = 0;
     r->repair.quiet_ns = 0;
     r->repair.rest_ns = rest_least;
 }
@@ -28,6 +30,21 @@ void fl_repair_begin(struct fl_region *r)
 {
     if (r->pages.huge && r->populated_bytes >= FL_WORKER_FROM) {
         start(r);
+        r->repair.forked = true;
+        atomic_store(&r->wants_worker, true);
+    }
+}
+
+void fl_repair_want(struct fl_region *r)
+{
+    if (!r->pages.collapse) {
+        return;
+    }
+    if (r->repair.active) {
+        r->repair.quiet_ns = 0;
+        r->repair.rest_ns = rest_least;
+    } else if (r->populated_bytes >= FL_WORKER_FROM) {
+        atomic_store_explicit(&r->pages.pace.left_base, true, memory_order_relaxed);
         atomic_store(&r->wants_worker, true);
     }
 }
@@ -73,6 +90,14 @@ static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintp
     return inner;
 }
 
+/* Of what the program has not touched yet; unless the kernel refuses to collapse anything. */
+static bool more_may_come(const struct fl_region *r)
+{
+    bool never_any = __atomic_load_n(&r->stats.repair_bytes, __ATOMIC_RELAXED) == 0;
+
+    return r->pages.collapse && !(never_any && r->repair.refused != 0);
+}
+
 /* After a look at all of the window. */
 static uint64_t end_of_pass(struct fl_region *r)
 {
@@ -81,12 +106,19 @@ static uint64_t end_of_pass(struct fl_region *r)
     p->quiet_ns = p->repaired != 0 ? 0 : p->quiet_ns + p->rest_ns;
     p->rest_ns = p->repaired != 0 ? rest_least : p->rest_ns * 2;
     p->rest_ns = p->rest_ns < rest_most ? p->rest_ns : rest_most;
-    p->active = (p->left != 0 || p->repaired != 0) && p->quiet_ns < patience;
-    p->cursor = p->repaired = p->left = 0;
+    p->active = (p->left != 0 || p->repaired != 0 || more_may_come(r)) && p->quiet_ns < patience;
+    p->forked &= p->active;
+    p->cursor = p->repaired = p->refused = p->left = 0;
     return p->active ? p->rest_ns : UINT64_MAX;
 }
 
-static uint64_t repair_forked(struct fl_region *r)
+/* Where memory is short what is free is the kernel's to take: a copy of it would be ours again. */
+static bool must_wait(const struct fl_region *r)
+{
+    return r->pages.collapse && atomic_load_explicit(&r->tight, memory_order_relaxed);
+}
+
+static uint64_t repair_base_pages(struct fl_region *r)
 {
     fl_region_lock(r);
     if (!r->repair.active && atomic_exchange(&r->pages.pace.left_base, false)) {
@@ -94,9 +126,14 @@ static uint64_t repair_forked(struct fl_region *r)
     }
     bool active = r->repair.active && r->seeded;
     unsigned begun = r->repair.begun;
-    struct fl_collapsed t = {r->repair.repaired, r->repair.left};
+    const struct fl_repair *p = &r->repair;
+    struct fl_collapsed t = {p->forked, p->repaired, p->refused, p->left};
     uintptr_t on = fl_range_end(r->space.window.all);
     struct fl_range run = {0, 0};
+    if (active && must_wait(r)) {
+        fl_region_unlock(r);
+        return rest_most;
+    }
     if (active) {
         run = next_committed(r, r->repair.cursor, &on);
     }
@@ -111,6 +148,7 @@ static uint64_t repair_forked(struct fl_region *r)
     if (begun == r->repair.begun) { /* else all is to be looked at: a fork has shared it anew */
         r->repair.cursor = on;
         r->repair.repaired = t.bytes;
+        r->repair.refused = t.refused;
         r->repair.left = t.left;
     }
     fl_region_unlock(r);
@@ -119,7 +157,7 @@ static uint64_t repair_forked(struct fl_region *r)
 
 uint64_t fl_region_repair(struct fl_region *r)
 {
-    uint64_t forked = repair_forked(r), pieces = fl_pieces_mend(r);
+    uint64_t base = repair_base_pages(r), pieces = fl_pieces_mend(r);
 
-    return forked < pieces ? forked : pieces;
+    return base < pieces ? base : pieces;
 }

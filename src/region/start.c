@@ -40,6 +40,7 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     r->pages.placing = &r->placing;
     r->pages.stats = &r->stats;
     r->pages.huge = c->huge;
+    r->pages.collapse = c->collapse;
     r->pages.by_touch = c->populate_by_touch;
     r->pages.pace.wants_worker = &r->wants_worker;
     fl_pages_start(&r->pages);

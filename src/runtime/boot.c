@@ -148,6 +148,7 @@ static void log_choice(void)
     fl_text_size(&t, fl_runtime.region.space.window.all.len);
     fl_text_str(&t, fl_runtime.region.space.window.reserved ? " reserved" : " unreserved");
     fl_text_str(&t, fl_runtime.region.pages.huge ? ", huge pages" : ", base pages");
+    fl_text_str(&t, fl_runtime.region.pages.collapse ? " by collapse" : "");
     fl_text_str(&t, fl_runtime.region.pages.by_touch ? ", populated by touch"
                                                      : ", populated by madvise");
     fl_text_str(&t,
@@ -235,11 +236,15 @@ static void start_region(void)
 {
     const uint64_t *value = fl_runtime.options.value;
     uint64_t disable = value[FL_OPTION_disable];
+    /* By the worker. Where faults bring huge pages already there is nothing to collapse. */
+    bool collapse = value[FL_OPTION_thp] == FL_THP_COLLAPSE && !fl_page.thp &&
+                    (disable & (FL_DISABLE_THP | FL_DISABLE_WORKER)) == 0;
     struct fl_region_config config = {
         .eager_max = value[FL_OPTION_eager_max],
         .wait_for_touch = fl_runtime.options.origin[FL_OPTION_eager_max] == FL_ORIGIN_DEFAULT,
         .limit = value[FL_OPTION_limit],
-        .huge = fl_page.thp && (disable & FL_DISABLE_THP) == 0,
+        .huge = (fl_page.thp || collapse) && (disable & FL_DISABLE_THP) == 0,
+        .collapse = collapse,
         .populate_by_touch = (disable & FL_DISABLE_POPULATE) != 0,
         .method = best_method(disable),
         .first_touch = value[FL_OPTION_numa] == FL_NUMA_FIRST_TOUCH &&
@@ -298,6 +303,18 @@ static void expand_names(char *const env[])
     }
 }
 
+/* A block is whole base pages: unless the user says otherwise it has so many that the last one,
+ * half of which is wasted, costs 3 %. */
+static void fit_threshold_to_pages(struct fl_options *o)
+{
+    enum { PAGES_LEAST = 16 };
+    uint64_t *threshold = &o->value[FL_OPTION_threshold];
+
+    if (o->origin[FL_OPTION_threshold] == FL_ORIGIN_DEFAULT) {
+        *threshold = fl_max(*threshold, PAGES_LEAST * fl_page.base);
+    }
+}
+
 static void boot_once(void)
 {
     struct fl_next next = {.malloc = NULL};
@@ -307,6 +324,7 @@ static void boot_once(void)
     fl_sys_boot();
     fl_options_read(&fl_runtime.options, env);
     fl_options_aliases(&fl_runtime.options, env);
+    fit_threshold_to_pages(&fl_runtime.options);
     if (fl_runtime.options.nbad != 0 && fl_runtime.options.value[FL_OPTION_strict] != 0) {
         _exit(EXIT_FAILURE);
     }

@@ -50,7 +50,7 @@ static void each_range_sets_its_bits_and_clears_them(void **state)
     }
 }
 
-static void a_range_is_free_while_nobody_has_any_of_it(void **state)
+static void a_range_is_free_while_no_block_has_any_of_it(void **state)
 {
     static const size_t one[] = {63, 64, 127, 128, 200, 256};
     (void)state;
@@ -80,7 +80,7 @@ static void a_mask_is_a_range_within_a_word(void **state)
     }
 }
 
-static void what_is_not_there_is_nobodys(void **state)
+static void what_is_not_there_has_no_owner(void **state)
 {
     (void)state;
     assert_false(fl_bitmap_take(&bits, 0, 0));
@@ -159,8 +159,8 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, each)
     const struct CMUnitTest tests[] = {
-        T(each_range_sets_its_bits_and_clears_them), T(a_range_is_free_while_nobody_has_any_of_it),
-        T(a_mask_is_a_range_within_a_word),          T(what_is_not_there_is_nobodys),
+        T(each_range_sets_its_bits_and_clears_them), T(a_range_is_free_while_no_block_has_any_of_it),
+        T(a_mask_is_a_range_within_a_word),          T(what_is_not_there_has_no_owner),
         T(a_failed_claim_leaves_nothing_behind),     T(two_never_have_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

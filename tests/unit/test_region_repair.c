@@ -1,5 +1,5 @@
-/* Huge pages that fork split: which are collapsed, in which calls, and when the worker leaves off. What the kernel tells of
- * single pages is scripted. */
+/* Huge pages that fork split: which are collapsed, in which calls, and when the worker leaves off.
+ * What the kernel tells of single pages is scripted. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -317,6 +317,84 @@ static void pages_that_came_small_are_made_huge(void **state)
     assert_non_null(e);
 }
 
+static const struct fl_region_config by_collapse = {.huge = true, .collapse = true};
+
+static void where_faults_bring_none_new_memory_is_looked_at(void **state)
+{
+    (void)state;
+    region_begin(&by_collapse);
+    fake.pretend_populate = true;
+    assert_non_null(take(MIB(16) - MIB(2)));
+    assert_false(region.wants_worker); /* so little is not worth a thread */
+    assert_non_null(take(MIB(2)));
+    assert_true(atomic_exchange(&region.wants_worker, false));
+    split(2);
+    page(4, MIB(2) - KIB(4), MIB(2) - KIB(4), false); /* not all of it is there */
+    assert_true(look() == 100 * ms);
+    assert_collapsed(0, 2, 1);
+    assert_null(collapsed(1));
+    assert_int_equal(stats().repair_bytes, MIB(2));
+}
+
+/* It may be touched later: the looks go on, and end. */
+static void what_is_touched_later_becomes_huge_too(void **state)
+{
+    (void)state;
+    region_begin(&by_collapse);
+    fake.pretend_populate = true;
+    assert_non_null(take(MIB(16)));
+    assert_true(look() == 200 * ms);
+    assert_true(look() == 400 * ms);
+    split(3);
+    assert_true(look() == 100 * ms);
+    assert_collapsed(0, 3, 1);
+    (void)look();
+    (void)look();
+    assert_non_null(take(MIB(4)));
+    assert_true(look() == 200 * ms); /* as at the beginning */
+    uint64_t sum = 0, ns;
+    while ((ns = look()) != UINT64_MAX) {
+        sum += ns;
+        assert_true(sum < 1000000 * ms);
+    }
+    assert_true(sum >= 590000 * ms);
+    atomic_store(&region.wants_worker, false);
+    assert_non_null(take(MIB(4)));
+    assert_true(region.wants_worker);
+    assert_true(look() == 200 * ms);
+}
+
+static void while_memory_is_short_nothing_is_copied(void **state)
+{
+    (void)state;
+    region_begin(&by_collapse);
+    fake.pretend_populate = true;
+    assert_non_null(take(MIB(16)));
+    split(2);
+    atomic_store(&region.tight, true);
+    assert_true(look() == 1000 * ms);
+    assert_null(collapsed(0));
+    atomic_store(&region.tight, false);
+    assert_true(look() == 100 * ms);
+    assert_collapsed(0, 2, 1);
+}
+
+static void where_the_kernel_collapses_nothing_the_looks_end(void **state)
+{
+    (void)state;
+    region_begin(&by_collapse);
+    fake.pretend_populate = true;
+    assert_non_null(take(MIB(16)));
+    split(2);
+    split(5);
+    fake.rc[FAKE_ADVISE] = -EINVAL;
+    assert_true(look() == UINT64_MAX);
+    fake.rc[FAKE_ADVISE] = 0;
+    fake_forget();
+    assert_true(look() == UINT64_MAX);
+    assert_int_equal(fake.nlog, 0);
+}
+
 static void without_huge_pages_there_is_nothing_to_repair(void **state)
 {
     static const struct fl_region_config c = {.huge = false};
@@ -368,6 +446,10 @@ int main(void)
         cmocka_unit_test(without_the_kernel_s_word_nothing_is_collapsed),
         cmocka_unit_test(a_fork_amid_a_look_begins_anew),
         cmocka_unit_test(pages_that_came_small_are_made_huge),
+        cmocka_unit_test(where_faults_bring_none_new_memory_is_looked_at),
+        cmocka_unit_test(what_is_touched_later_becomes_huge_too),
+        cmocka_unit_test(while_memory_is_short_nothing_is_copied),
+        cmocka_unit_test(where_the_kernel_collapses_nothing_the_looks_end),
         cmocka_unit_test(without_huge_pages_there_is_nothing_to_repair),
         cmocka_unit_test(blocks_of_a_divided_extent_are_still_found),
     };

@@ -111,6 +111,29 @@ static void no_more_is_mapped_than_is_wanted(void **state)
     assert_int_equal(before - fake_mapped(), MIB(40));
 }
 
+/* A base page of each, which makes it huge where a fault would not; and what that leaves. */
+static void where_faults_bring_none_it_is_filled_by_collapse(void **state)
+{
+    static const struct fl_region_config c = {.huge = true, .collapse = true, .stock = MIB(64)};
+    (void)state;
+    if (!stock_begin(&c)) {
+        return;
+    }
+    assert_non_null(take(MIB(40)));
+    region.refill.demand = MIB(16);
+    fake_forget();
+    (void)fl_region_refill(&region);
+    assert_stock(MIB(16));
+    size_t collapsed = 0;
+    for (size_t i = 0; i < fake.nlog; i++) {
+        collapsed += fake.log[i].slot == FAKE_ADVISE && fake.log[i].advice == FL_ADVICE_COLLAPSE
+                         ? fake.log[i].range.len
+                         : 0;
+    }
+    assert_int_equal(collapsed, MIB(16));
+    assert_int_equal(fake_bytes(FAKE_POPULATE), MIB(16) + 8 * fl_page.base);
+}
+
 static void demand_fades(void **state)
 {
     (void)state;
@@ -156,7 +179,7 @@ static void take_meanwhile(struct fl_range r)
 {
     if (r.base - stock()->span.all.base < stock()->span.all.len) {
         fake.on_populate = NULL;
-        assert_sound(); /* what is being filled counts, and nobody gets it */
+        assert_sound(); /* what is being filled counts, and is not handed out */
         assert_int_equal(stock()->held, MIB(64));
         assert_int_equal(stock()->ready, 0);
         meanwhile = take_zeroed(MIB(10));
@@ -456,6 +479,7 @@ int main(void)
         cmocka_unit_test(there_is_none_where_it_is_not_wanted),
         cmocka_unit_test(in_a_reserved_window_there_is_none),
         cmocka_unit_test(without_addresses_there_is_none),
+        cmocka_unit_test(where_faults_bring_none_it_is_filled_by_collapse),
         cmocka_unit_test(children_have_none_of_it),
         cmocka_unit_test(children_forked_amid_a_change_have_none_of_it),
         cmocka_unit_test(a_child_that_has_inherited_it_does_without),

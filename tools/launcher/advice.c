@@ -102,7 +102,8 @@ static void advise_memory(struct fl_check *c)
     const struct fl_host_memory *m = &h->memory;
 
     advise(c, strcmp(h->thp, "never") == 0 || h->thp[0] == '\0',
-           "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root): huge pages");
+           "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root): huge pages; "
+           "else FAULTLESS_THP=collapse");
     advise(c, h->thp_refused, "the process has huge pages switched off (PR_SET_THP_DISABLE)");
     advise(c, m->as != FL_UNLIMITED || m->data != FL_UNLIMITED || m->overcommit == 2,
            "ulimit -v and -d unlimited, vm.overcommit_memory 0 or 1: else little free memory is "

@@ -170,14 +170,20 @@ static void read_memory(struct fl_host_memory *m)
 
 static void read_thp(struct fl_host *h)
 {
-    char text[128];
+    char text[128], path[96];
 
-    read_line("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text);
+    read_line("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", text, sizeof text);
+    h->huge = strtoull(text, NULL, 10);
+    /* The setting for this size goes before that for all, which it inherits mostly. */
+    snprintf(path, sizeof path, "/sys/kernel/mm/transparent_hugepage/hugepages-%llukB/enabled",
+             (unsigned long long)h->huge / 1024);
+    read_line(path, text, sizeof text);
+    if (text[0] == '\0' || strstr(text, "[inherit]") != NULL) {
+        read_line("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text);
+    }
     char *chosen = strchr(text, '[');
     snprintf(h->thp, sizeof h->thp, "%.*s", chosen != NULL ? (int)strcspn(chosen + 1, "]") : 0,
              chosen != NULL ? chosen + 1 : "");
-    read_line("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", text, sizeof text);
-    h->huge = strtoull(text, NULL, 10);
     h->thp_refused = prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1;
 }
 

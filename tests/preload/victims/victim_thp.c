@@ -1,0 +1,108 @@
+/* Huge pages where no page fault brings them, and settings that change beside the program. */
+#include "worker.h"
+
+static const size_t block = 64 * MIB;
+
+static size_t huge_kib(void)
+{
+    return proc_number("/proc/self/smaps_rollup", "AnonHugePages:");
+}
+
+static char *touched(size_t stride)
+{
+    char *p = malloc(block);
+
+    CHECK(p != NULL);
+    for (size_t at = 0; at < block; at += stride) {
+        p[at] = (char)(at / stride);
+    }
+    return p;
+}
+
+/* Wholly in memory: it becomes huge, all but the edges, keeps what it holds, and holds no more. */
+static void full_becomes_huge(void)
+{
+    char *p = malloc(block);
+
+    CHECK(p != NULL);
+    stamp(p, block, 7);
+    size_t before = rss_mib();
+    for (int i = 0; huge_kib() < 56 * KIB; i++) {
+        CHECK(i < 5000);
+        nap(10);
+    }
+    CHECK(is_stamped(p, block, 7));
+    CHECK(rss_mib() <= before + 4);
+    free(p);
+}
+
+/* Of this one half is missing; of that one, which comes after it, nothing: it becomes huge, the
+ * first does not. */
+static void half_stays_as_it_is(void)
+{
+    char *half = touched(2 * (size_t)sysconf(_SC_PAGESIZE));
+    size_t before = rss_mib();
+
+    full_becomes_huge();
+    CHECK(huge_kib() <= block / KIB);
+    for (size_t at = 0; at < block; at += 8 * KIB) {
+        CHECK(half[at] == (char)(at / (8 * KIB)));
+    }
+    free(half);
+    CHECK(rss_mib() <= before + block / MIB + 4);
+}
+
+static void nothing_becomes_huge(void)
+{
+    char *p = touched(KIB);
+
+    nap(500);
+    CHECK(huge_kib() == 0);
+    free(p);
+}
+
+/* As an administrator does; the parent puts it back. */
+static void set(const char *mode)
+{
+    int fd = open("/sys/kernel/mm/transparent_hugepage/enabled", O_WRONLY | O_CLOEXEC);
+
+    CHECK(fd >= 0 && write(fd, mode, strlen(mode)) == (ssize_t)strlen(mode));
+    close(fd);
+}
+
+/* Blocks that are taken, grown, shrunk and freed keep what they hold under all of them. */
+static void settings_change(void)
+{
+    enum { BLOCKS = 24, TURNS = 600 };
+    static const char *const setting[] = {"never", "always", "madvise"};
+    static struct {
+        char *p;
+        size_t len;
+    } b[BLOCKS];
+    uint64_t state = 88172645463325252u;
+
+    for (unsigned i = 0; i < (unsigned)at_most(TURNS); i++) {
+        unsigned k = (unsigned)(next_random(&state) % BLOCKS);
+        size_t len = 64 * KIB + next_random(&state) % (8 * MIB);
+        if (i % 20 == 0) {
+            set(setting[i / 20 % 3]);
+        }
+        CHECK(b[k].p == NULL || is_stamped(b[k].p, b[k].len, k));
+        if (i % 3 == 0) {
+            free(b[k].p);
+            b[k].p = calloc(1, len);
+            CHECK(b[k].p != NULL && b[k].p[0] == 0 && b[k].p[len / 2] == 0 && b[k].p[len - 1] == 0);
+        } else {
+            b[k].p = realloc(b[k].p, len);
+        }
+        CHECK(b[k].p != NULL);
+        stamp(b[k].p, len, k);
+        b[k].len = len;
+    }
+    for (unsigned k = 0; k < BLOCKS; k++) {
+        free(b[k].p);
+    }
+}
+
+MAIN(MODE(full_becomes_huge), MODE(half_stays_as_it_is), MODE(nothing_becomes_huge),
+     MODE(settings_change))
