@@ -1,9 +1,20 @@
 """What the commands of bench/ that print Markdown share: tables, the machine, one program's figures."""
 import re
+import textwrap
 
 COLUMNS = [("step_ms", "step ms", 1), ("step_faults", "faults a step", 0), ("step_faults_mean", "mean", 1),
            ("step_sys_ms", "sys ms a step", 1), ("first_step_ms", "first step ms", 0),
            ("peak_above_base_mib", "peak above base MiB", 0), ("huge_pct", "huge %", 0)]
+
+
+def folded(text):
+    """The page with lines of at most 100 columns, but for tables and commands."""
+    def fold(line):
+        if line.startswith(("|", "    ")):
+            return [line]
+        return textwrap.wrap(line, 100, break_long_words=False, break_on_hyphens=False,
+                             subsequent_indent="  " if line.startswith("- ") else "") or [""]
+    return "".join(part + "\n" for line in text.splitlines() for part in fold(line))
 
 
 def number(value, decimals):

@@ -119,7 +119,7 @@ class Runs:
         return all(key in run or key in run.get("reported", {}) for runs in self._of.values() for run in runs)
 
     def all_median(self, key):
-        """Of every run of everyone: for what does not depend on the allocator."""
+        """Of every run of every allocator: for what does not depend on the allocator."""
         return statistics.median(value for name in self.names for value in self.values(name, key))
 
     def best_peer(self, key):

@@ -1,4 +1,5 @@
-# Flags shared by everything that is compiled: target `fl_flags`; the library's own on top: `fl_library_flags`.
+# Flags shared by everything that is compiled: target `fl_flags`; the library's own on top:
+# `fl_library_flags`.
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_EXTENSIONS ON)
 set(CMAKE_C_STANDARD_REQUIRED ON)
@@ -18,7 +19,8 @@ if(FL_SANITIZE)
     target_link_options(fl_flags INTERFACE -fsanitize=${FL_SANITIZE})
 endif()
 
-# Without -fno-builtin-*, gcc 12 -O2 compiles a calloc made of malloc and memset into a call of itself.
+# Without -fno-builtin-*, gcc 12 -O2 compiles a calloc made of malloc and memset into a call of
+# itself.
 add_library(fl_library_flags INTERFACE)
 target_link_libraries(fl_library_flags INTERFACE fl_flags fl_uring)
 target_include_directories(fl_library_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)

@@ -1,5 +1,5 @@
-# Debian packages by CPack, one a component of cmake/install.cmake: tools/debs builds them. What every Debian package has
-# beside the files of `cmake --install` is installed here, and only here.
+# Debian packages by CPack, one a component of cmake/install.cmake: tools/debs builds them. What
+# every Debian package has beside the files of `cmake --install` is installed here, and only here.
 if(NOT FL_DEBIAN)
     return()
 endif()

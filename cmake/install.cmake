@@ -1,6 +1,6 @@
-# What `cmake --install` puts where. CMake finds the library by find_package(faultless), others by faultless.pc; both
-# say where they are relative to themselves, so a prefix may be moved. The components are Debian's packages
-# (cmake/debian.cmake): library, dev, tools.
+# What `cmake --install` puts where. CMake finds the library by find_package(faultless), others by
+# faultless.pc; both say where they are relative to themselves, so a prefix may be moved. The
+# components are Debian's packages (cmake/debian.cmake): library, dev, tools.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/faultless DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)

@@ -1,5 +1,5 @@
-# liburing, static, for the helpers of src/sys/ring.c: target `fl_uring`. Without it those helpers are threads.
-# 2.2: what it calls for requests that are withdrawn.
+# liburing, static, for the helpers of src/sys/ring.c: target `fl_uring`. Without it those helpers
+# are threads. 2.2: what it calls for requests that are withdrawn.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(URING QUIET liburing>=2.2)
 set(FL_HAVE_URING 0)

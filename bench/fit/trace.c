@@ -1,31 +1,26 @@
 /* fit_trace: records the large allocations of a program, for bench/fit/replay.
  *
- *     LD_PRELOAD=fit_trace.so FIT_TRACE=FILE program      (FIT_FROM=BYTES: the smallest that counts; 65536)
+ *     LD_PRELOAD=fit_trace.so FIT_TRACE=FILE program      (FIT_FROM=BYTES: the smallest that
+ *                                                         counts; 65536)
  *
  * The file is a row of records in host byte order, as the calls were made:
  * | offset | width | what                                          |
  * |      0 |     8 | address                                       |
  * |      8 |     8 | bytes asked for; 0: the block at it was freed |
  * |     16 |     8 | thread id                                     |
- * A realloc is a free and an allocation. Frees of blocks that were never recorded may occur. A record
- * of 0 bytes at address 0 is a mark: bench/workloads calls fit_mark before its first step and after its last.
- * Forked children record nothing. State: one buffer and a descriptor, under one lock.
+ * A realloc is a free and an allocation. Frees of blocks that were never recorded may occur. A
+ * record of 0 bytes at address 0 is a mark: bench/workloads calls fit_mark before its first step
+ * and after its last. Forked children record nothing. State: one buffer and a descriptor, under one
+ * lock.
  * Needs glibc: serves by its __libc_ names, so that no request comes before we know whom to ask. */
-#include <errno.h>
+#include "recorder.h"
+
 #include <fcntl.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-extern void *__libc_malloc(size_t n);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *p, size_t n);
-extern void *__libc_memalign(size_t align, size_t n);
-extern void __libc_free(void *p);
 
 struct record {
     uint64_t addr;
@@ -135,7 +130,7 @@ void *calloc(size_t count, size_t size)
     return born(__libc_calloc(count, size), count * size);
 }
 
-/* The record comes before the memory can be anybody else's. */
+/* The record comes before the memory can be another block's. */
 void free(void *p)
 {
     if (may_be_large(p)) {
@@ -161,24 +156,4 @@ void *realloc(void *p, size_t n)
 void *memalign(size_t align, size_t n)
 {
     return born(__libc_memalign(align, n), n);
-}
-
-void *aligned_alloc(size_t align, size_t n)
-{
-    return memalign(align, n);
-}
-
-int posix_memalign(void **out, size_t align, size_t n)
-{
-    if (align < sizeof(void *) || (align & (align - 1)) != 0) {
-        return EINVAL;
-    }
-    int saved = errno;
-    void *p = memalign(align, n);
-    errno = saved;
-    if (p == NULL) {
-        return ENOMEM;
-    }
-    *out = p;
-    return 0;
 }

@@ -1,4 +1,5 @@
-/* What the measures of bench/gpu share: the driver's calls, a device, a clock, rows of the table. */
+/* What the measures of bench/gpu share: the driver's calls, a device, a clock, rows of the
+ * table. */
 #ifndef FL_BENCH_GPU_BENCH_H
 #define FL_BENCH_GPU_BENCH_H
 
@@ -22,7 +23,8 @@ extern const struct fake_cuda *fake; /* NULL: a machine's driver */
 extern struct fl_gpu *gpu;
 extern bool smoke, cpu; /* smoke: small and once, what comes out means nothing; cpu: no device */
 
-/* Finds the driver and opens device 0, its context current for this thread. Ends the program with 77 when there is none. */
+/* Finds the driver and opens device 0, its context current for this thread. Ends the program with
+ * 77 when there is none. */
 void cu_start(void);
 /* Ends the program when `code` is not 0. */
 _Noreturn void failed(const char *what, int code);
@@ -41,7 +43,8 @@ static inline void fl_ok(int rc, const char *what)
 fl_CUstream cu_stream(void);
 
 double now_ns(void);
-/* The median of `n` (20; 1 in a smoke run) calls of `fn`, each of which says how many ns it took, after three that do not count. */
+/* The median of `n` (20; 1 in a smoke run) calls of `fn`, each of which says how many ns it took,
+ * after three that do not count. */
 double median_of(double (*fn)(void *arg), void *arg);
 double few_median_of(double (*fn)(void *arg), void *arg); /* of 3: what takes seconds */
 

@@ -1,4 +1,5 @@
-/* Copies to the device: from a mirror and from other memory; a step's inputs at once and one by one; memory outside any mirror. */
+/* Copies to the device: from a mirror and from other memory; a step's inputs at once and one by
+ * one; memory outside any mirror. */
 #include "gpu/bench.h"
 
 #include <stdio.h>

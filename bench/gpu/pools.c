@@ -1,4 +1,5 @@
-/* Pools: a pair of alloc and free, alone and with others; a plan; what a busy stream does to them. */
+/* Pools: a pair of alloc and free, alone and with others; a plan; what a busy stream does to
+ * them. */
 #include "gpu/bench.h"
 #include "gpu/gpu_spin.h"
 
@@ -116,7 +117,8 @@ static double planned_step(void *arg)
     return (now_ns() - start) / STEP;
 }
 
-/* B3's own side. Calls of the driver that the pairs of a hit made, by the fake; on a device not to be had. */
+/* B3's own side. Calls of the driver that the pairs of a hit made, by the fake; on a device not to
+ * be had. */
 static double hit_pairs(size_t n)
 {
     struct pair w[THREADS];

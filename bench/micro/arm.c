@@ -1,16 +1,19 @@
-/* What a move of huge pages costs with what has to be opened and closed for it, and what an armed window costs others.
+/* What a move of huge pages costs with what has to be opened and closed for it, and what an armed
+ * window costs others.
  *
  *   arm [--rounds N] [--each N] [--noise 0|1]
  *
- * Batches of 1, 16 and 256 huge pages move there and back (UFFDIO_MOVE), in three ways that take turns:
+ * Batches of 1, 16 and 256 huge pages move there and back (UFFDIO_MOVE), in three ways that take
+ * turns:
  *   around  userfaultfd, its API, register, move, unregister, close: nothing stays
  *   kept    the descriptor stays, the window is registered around each batch
  *   armed   the window stays registered (write-protect mode), each batch is one call
- * each with 0, 1000 and 5000 maps more in the process, and with another thread that maps, writes and unmaps 64 KiB without pause
- * (a batch only begins when that thread has just been seen at work beside this one; it needs a second CPU). Then first touches and
- * munmap in maps that are armed and in such that are not. Contents are checked. The last line is `SUMMARY {json}` with medians
- * in us: WAY_PAGES_MAPS_quiet or _busy; base_plain, base_armed, huge_plain, huge_armed: a first touch; unmap_plain, unmap_armed:
- * munmap of 16 huge pages. */
+ * each with 0, 1000 and 5000 maps more in the process, and with another thread that maps, writes
+ * and unmaps 64 KiB without pause (a batch only begins when that thread has just been seen at work
+ * beside this one; it needs a second CPU). Then first touches and munmap in maps that are armed and
+ * in such that are not. Contents are checked. The last line is `SUMMARY {json}` with medians in us:
+ * WAY_PAGES_MAPS_quiet or _busy; base_plain, base_armed, huge_plain, huge_armed: a first touch;
+ * unmap_plain, unmap_armed: munmap of 16 huge pages. */
 #include "common.h"
 
 #include <errno.h>
@@ -59,7 +62,8 @@ struct samples {
 static struct samples moved[WAYS][SIZES][MAPS][NOISES];
 static struct samples touched[2][2], unmapped[2]; /* [armed], touched by [base or huge page] too */
 
-/* Each has two sides, of which one has the pages. kept_fd registers parts of the first, armed_fd holds all of the other. */
+/* Each has two sides, of which one has the pages. kept_fd registers parts of the first, armed_fd
+ * holds all of the other. */
 static char *common_window, *armed_window;
 static int kept_fd, armed_fd;
 

@@ -2,13 +2,13 @@
  *
  *   contend [--threads N] [--path 0|1|2] [--ops N] [--kib N] [--most_kib N] [--live N]
  *
- * --path: 0 each thread frees what it has just asked for; 1 it replaces one of its own blocks, chosen
- * at random; 2 it replaces one of all threads' blocks, so that most are freed by another thread than
- * the one that asked for them. --live blocks of --kib to --most_kib KiB, over all threads, are there
- * before; --ops is over all threads, too. A byte of each block is touched.
+ * --path: 0 each thread frees what it has just asked for; 1 it replaces one of its own blocks,
+ * chosen at random; 2 it replaces one of all threads' blocks, so that most are freed by another
+ * thread than the one that asked for them. --live blocks of --kib to --most_kib KiB, over all
+ * threads, are there before; --ops is over all threads, too. A byte of each block is touched.
  * The last line is `SUMMARY {json}`, of those ops alone: cpu_ns and wall_ns an op; sleeps: times in
- * 1,000 ops that a thread waited for something; locks: times in 1,000 ops that the region's lock was
- * taken, 0 under other allocators; rss_mib at the end. */
+ * 1,000 ops that a thread waited for something; locks: times in 1,000 ops that the region's lock
+ * was taken, 0 under other allocators; rss_mib at the end. */
 #include "common.h"
 
 #include <dlfcn.h>

@@ -1,9 +1,10 @@
-/* Milliseconds that a program's first use of its memory costs: malloc of blocks and one write a base page.
+/* Milliseconds that a program's first use of its memory costs: malloc of blocks and one write a
+ * base page.
  *
  *   first [--mib TOTAL] [--block-mib N]
  *
- * The memory is touched and given back once before by another process (warm first: bench/bars does), so that a virtual
- * machine's host has it. Prints one line. */
+ * The memory is touched and given back once before by another process (warm first: bench/bars
+ * does), so that a virtual machine's host has it. Prints one line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

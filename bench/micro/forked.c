@@ -2,10 +2,12 @@
  *
  *   forked [--live-mib N] [--free-mib N] [--block-mib N] [--rewrite 0|1] [--limit-ms N]
  *
- * Blocks that stay live and blocks that are freed again are made in turn, and written. FORKED_FREE_MIB in the environment
- * goes over --free-mib. Then fork; the child sleeps. With --rewrite 1 the parent writes all live blocks, the child ends a
- * second later, and every 100 ms the parent asks the kernel how much of them huge pages map. The last line is `SUMMARY
- * {json}`: fork_ms; back_s, seconds from the child's end until 95 % are mapped so again, -1: not within --limit-ms. */
+ * Blocks that stay live and blocks that are freed again are made in turn, and written.
+ * FORKED_FREE_MIB in the environment goes over --free-mib. Then fork; the child sleeps. With
+ * --rewrite 1 the parent writes all live blocks, the child ends a second later, and every 100 ms
+ * the parent asks the kernel how much of them huge pages map. The last line is `SUMMARY {json}`:
+ * fork_ms; back_s, seconds from the child's end until 95 % are mapped so again, -1: not within
+ * --limit-ms. */
 #include "common.h"
 
 #include <stdbool.h>
@@ -68,8 +70,8 @@ static bool is_all(char wanted)
     return true;
 }
 
-/* A child that ends when `end` is closed, well when its memory is as it was. Returns the milliseconds that fork took
- * here. */
+/* A child that ends when `end` is closed, well when its memory is as it was. Returns the
+ * milliseconds that fork took here. */
 static double fork_child(pid_t *child, int *end)
 {
     int link[2];

@@ -2,10 +2,11 @@
  *
  *   fragment [--mib N] [--piece-kib N]
  *
- * Takes N MiB (0: all that is available but 512) in base pages and gives every other piece of 64 KiB back, so that half
- * of it is free and hardly a huge page is left without moving somebody's pages. Pieces are such of physical memory; who
- * may not know where a page lies (no CAP_SYS_ADMIN) has pieces of its addresses instead. Prints `ready N` with the MiB
- * taken. If memory runs out, the kernel's choice falls on this program first. */
+ * Takes N MiB (0: all that is available but 512) in base pages and gives every other piece of 64
+ * KiB back, so that half of it is free and hardly a huge page is left without moving pages in use.
+ * Pieces are such of physical memory; who may not know where a page lies (no CAP_SYS_ADMIN) has
+ * pieces of its addresses instead. Prints `ready N` with the MiB taken. If memory runs out, the
+ * kernel's choice falls on this program first. */
 #include "common.h"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
-/* Milliseconds that a program needs to grow by --mib: malloc of blocks of --block-mib, each touched, one byte in each
- * base page, as soon as it is there. Beside it, in the same run, what one thread needs without an allocator: mmap,
- * MADV_HUGEPAGE, MADV_POPULATE_WRITE and the same touch, in a child that ends before.
+/* Milliseconds that a program needs to grow by --mib: malloc of blocks of --block-mib, each
+ * touched, one byte in each base page, as soon as it is there. Beside it, in the same run, what one
+ * thread needs without an allocator: mmap, MADV_HUGEPAGE, MADV_POPULATE_WRITE and the same touch,
+ * in a child that ends before.
  *
  *   grow [--mib N] [--block-mib N]
  *

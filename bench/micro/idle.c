@@ -2,10 +2,11 @@
  *
  *   idle [--mib N] [--block-mib N] [--settle-ms N] [--watch-ms N]
  *
- * Writes and frees --mib twice, waits --settle-ms, then looks at every thread but the main one, and again after --watch-ms:
- * the program has made none, so they are the allocator's. The last line is `SUMMARY {json}`: wakes, the context
- * switches between the looks, a thread that came or went counting as one more; threads; rss_start_mib and rss_mib, before
- * the first allocation and at the end. */
+ * Writes and frees --mib twice, waits --settle-ms, then looks at every thread but the main one, and
+ * again after --watch-ms: the program has made none, so they are the allocator's. The last line is
+ * `SUMMARY {json}`: wakes, the context switches between the looks, a thread that came or went
+ * counting as one more; threads; rss_start_mib and rss_mib, before the first allocation and at the
+ * end. */
 #include "common.h"
 
 #include <dirent.h>

@@ -1,10 +1,11 @@
-/* Nanoseconds for malloc + free of a repeated large size, beside other live blocks and on several threads.
+/* Nanoseconds for malloc + free of a repeated large size, beside other live blocks and on several
+ * threads.
  *
  *   pair [--size BYTES] [--pairs N] [--threads N] [--live N] [--live-size BYTES] [--sizes N]
  *        [--touch 0|1]
  *
- * --sizes N: N different sizes in turn, all allocated before the first is freed, so that a thread's cache of a few
- * blocks cannot serve them.
+ * --sizes N: N different sizes in turn, all allocated before the first is freed, so that a thread's
+ * cache of a few blocks cannot serve them.
  * --touch 1: one byte of each base page is written before the free. Prints one line: the median
  * over 9 batches of the mean time of a pair on one thread. */
 #include "common.h"

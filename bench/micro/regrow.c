@@ -1,11 +1,13 @@
-/* Milliseconds that realloc of a large block to twice its size takes, and the first use of the new half.
+/* Milliseconds that realloc of a large block to twice its size takes, and the first use of the new
+ * half.
  *
  *   regrow [--mib N] [--warm-mib N] [--blocked 0|1] [--nap-ms N]
  *
- * --warm-mib are written before the block is made, and freed after it, so that memory waits where the block does not lie.
- * --blocked 1: a small live block comes right after it, so an allocator that hands out addresses in order cannot grow it
- * in place. The old contents are checked afterwards. The last line is `SUMMARY {json}`; moved: whether the address did;
- * again_ms: the new half's bytes once more, which no allocator can spare. */
+ * --warm-mib are written before the block is made, and freed after it, so that memory waits where
+ * the block does not lie. --blocked 1: a small live block comes right after it, so an allocator
+ * that hands out addresses in order cannot grow it in place. The old contents are checked
+ * afterwards. The last line is `SUMMARY {json}`; moved: whether the address did; again_ms: the new
+ * half's bytes once more, which no allocator can spare. */
 #include "common.h"
 
 #include <stdint.h>

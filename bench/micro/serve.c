@@ -1,11 +1,12 @@
-/* Microseconds that the first access to each 2 MiB of a block takes: of one that malloc made, and, in the same run, of
- * a mapping that the kernel fills with huge pages.
+/* Microseconds that the first access to each 2 MiB of a block takes: of one that malloc made, and,
+ * in the same run, of a mapping that the kernel fills with huge pages.
  *
  *   serve [--mib N] [--whole 0|1] [--in-order 0|1] [--warm-mib N] [--nap-ms N]
  *
- * An access is a write of one byte, or with --whole 1 of all 2 MiB. They come in random order, so that nobody can be
- * ahead of them, or with --in-order 1 front to back. Before, --warm-mib are written and freed in blocks of 32 MiB, and
- * the program sleeps. The last line is `SUMMARY {json}`: medians; taken: faults of malloc's block, of `accesses`. */
+ * An access is a write of one byte, or with --whole 1 of all 2 MiB. They come in random order, so
+ * that none can be ahead of them, or with --in-order 1 front to back. Before, --warm-mib are
+ * written and freed in blocks of 32 MiB, and the program sleeps. The last line is `SUMMARY {json}`:
+ * medians; taken: faults of malloc's block, of `accesses`. */
 #include "common.h"
 
 #include <stdint.h>

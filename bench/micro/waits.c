@@ -1,4 +1,5 @@
-/* How long the requests of one thread wait while another grows by 900 MiB, frees it and trims, again and again.
+/* How long the requests of one thread wait while another grows by 900 MiB, frees it and trims,
+ * again and again.
  *
  *   waits [--seconds N] [--kib N] [--pause_us N]
  *

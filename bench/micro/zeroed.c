@@ -1,10 +1,12 @@
-/* Milliseconds that calloc of a large block takes, and its first use, in a program that has freed as much before.
+/* Milliseconds that calloc of a large block takes, and its first use, in a program that has freed
+ * as much before.
  *
  *   zeroed [--mib N] [--warm-mib N] [--warm-block-mib N] [--nap-ms N]
  *
- * The warm-up writes and frees --warm-mib, then the program sleeps for --nap-ms: an allocator with spare time may use it.
- * Then calloc, one byte written in each base page, and every byte checked. The last line is `SUMMARY {json}`; again_ms:
- * the same bytes once more, which no allocator can spare. */
+ * The warm-up writes and frees --warm-mib, then the program sleeps for --nap-ms: an allocator with
+ * spare time may use it. Then calloc, one byte written in each base page, and every byte checked.
+ * The last line is `SUMMARY {json}`; again_ms: the same bytes once more, which no allocator can
+ * spare. */
 #include "common.h"
 
 #include <stdio.h>

@@ -3,9 +3,9 @@
  *   costs threads N REQUESTS    N threads, each of which made so many large requests: RSS before
  *                               there was one, while all live, after all ended. KiB
  *   costs pair N                a random malloc and free of 64 to 316 KiB, no steps: ns of CPU time
- *   costs open GIB              steps of small blocks and of GIB GiB that nobody touches: the worst
- *                               malloc of the step in which the arena opens, of the others, us; RSS
- *                               that it adds, KiB
+ *   costs open GIB              steps of small blocks and of GIB GiB that are not touched: the
+ *                               worst malloc of the step in which the arena opens, of the others,
+ *                               us; RSS that it adds, KiB
  *   costs exit REQUESTS         threads that end while their steps, of so many requests each, are
  *                               packed: the worst time from there to the end of pthread_join, us
  * bench/plan/costs judges them. The last line is `SUMMARY {json}`. */

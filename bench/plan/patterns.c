@@ -7,8 +7,8 @@
  * and two that do not outlive it; backward, it makes three, and a gradient that lives until the
  * optimizer has used it. Sizes of activations go with the number of tokens, those of gradients do
  * not. --mib is about what is live at once; --declare has fl_step_begin and fl_step_end called.
- * The last lines are `SHARES {json}`, see below, and `SUMMARY {json}`. A request repeats when it got
- * the address of the same request one or two steps before, of a step with as many requests. */
+ * The last lines are `SHARES {json}`, see below, and `SUMMARY {json}`. A request repeats when it
+ * got the address of the same request one or two steps before, of a step with as many requests. */
 #include "faultless/faultless.h"
 #include "meter.h"
 

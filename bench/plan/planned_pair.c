@@ -1,6 +1,6 @@
-/* planned_pair N [BYTES...]: N pairs of a large malloc and free, of these sizes in turn, in steps of 64 that a plan serves. For
- * callgrind: the difference of two runs with different N is what a pair costs, with this loop's 8 instructions and the 64th part of a
- * step's begin and end. */
+/* planned_pair N [BYTES...]: N pairs of a large malloc and free, of these sizes in turn, in steps
+ * of 64 that a plan serves. For callgrind: the difference of two runs with different N is what a
+ * pair costs, with this loop's 8 instructions and the 64th part of a step's begin and end. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

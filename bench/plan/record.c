@@ -1,33 +1,30 @@
-/* plan_record: records the large requests and frees of a program, thread by thread, with the steps that it marks.
+/* plan_record: records the large requests and frees of a program, thread by thread, with the steps
+ * that it marks.
  *
- *     LD_PRELOAD=plan_record.so PLAN_RECORD=FILE program      (FILE.pid is written; PLAN_RECORD_FROM=BYTES: 65536)
+ *     LD_PRELOAD=plan_record.so PLAN_RECORD=FILE program      (FILE.pid is written;
+ *                                                             PLAN_RECORD_FROM=BYTES: 65536)
  *
  * The file is a row of records in host byte order, in the order of the calls:
- * | offset | width | what                                                                             |
- * |      0 |     1 | malloc 0, calloc 1, aligned 2, realloc 3; free 4; free of what another thread asked for 5; mark 6 |
- * |      1 |     1 | thread, numbered as they come                                                    |
- * |      2 |     1 | 5: the thread that had asked                                                     |
- * |      4 |     4 | of a free: requests of the thread that had asked since the one that is freed      |
- * |      8 |     8 | bytes asked for                                                                  |
- * A realloc is a free and a request. Marks are those of include/faultless/step.h: the recorder answers them itself.
- * Forked children record nothing; a program that they start does. State: one buffer and a table, under one lock.
+ * | offset | width | what |
+ * |      0 |     1 | malloc 0, calloc 1, aligned 2, realloc 3, free 4, mark 6; |
+ * |        |       | 5: free of what another thread asked for |
+ * |      1 |     1 | thread, numbered as they come |
+ * |      2 |     1 | 5: the thread that had asked |
+ * |      4 |     4 | of a free: requests of the thread that had asked since that one |
+ * |      8 |     8 | bytes asked for |
+ * A realloc is a free and a request. Marks are those of include/faultless/step.h: the recorder
+ * answers them itself. Forked children record nothing; a program that they start does. State: one
+ * buffer and a table, under one lock.
  * Needs glibc: serves by its __libc_ names, so that no request comes before we know whom to ask. */
-#include <errno.h>
+#include "recorder.h"
+
 #include <fcntl.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-extern void *__libc_malloc(size_t n);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *p, size_t n);
-extern void *__libc_memalign(size_t align, size_t n);
-extern void __libc_free(void *p);
 
 enum kind { MALLOC, CALLOC, ALIGNED, REALLOC, FREE, FOREIGN, MARK };
 
@@ -116,7 +113,8 @@ static void *born(void *p, size_t n, enum kind kind)
     return p;
 }
 
-/* Called before the memory can be anybody else's. Returns the size it was asked for with; 0: not recorded. */
+/* Called before the memory can be another block's. Returns the size it was asked for with; 0: not
+ * recorded. */
 static size_t died(void *p)
 {
     size_t size = 0;
@@ -239,28 +237,9 @@ void *memalign(size_t align, size_t n)
     return born(__libc_memalign(align, n), n, ALIGNED);
 }
 
-void *aligned_alloc(size_t align, size_t n)
-{
-    return memalign(align, n);
-}
-
-int posix_memalign(void **out, size_t align, size_t n)
-{
-    if (align < sizeof(void *) || (align & (align - 1)) != 0) {
-        return EINVAL;
-    }
-    int saved = errno;
-    void *p = memalign(align, n);
-    errno = saved;
-    if (p == NULL) {
-        return ENOMEM;
-    }
-    *out = p;
-    return 0;
-}
-
-/* The next library's would look for its own blocks, as where a program was linked with jemalloc. glibc keeps a block's
- * size and flags in the word before it, and one word more where the block is a mapping of its own. */
+/* The next library's would look for its own blocks, as where a program was linked with jemalloc.
+ * glibc keeps a block's size and flags in the word before it, and one word more where the block is
+ * a mapping of its own. */
 size_t malloc_usable_size(void *p)
 {
     size_t word = p != NULL ? ((const size_t *)p)[-1] : 0;

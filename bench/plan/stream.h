@@ -1,4 +1,5 @@
-/* A program's large requests, recorded (record.c, pack_stream.py) or made up, and how a detector does on them. */
+/* A program's large requests, recorded (record.c, pack_stream.py) or made up, and how a detector
+ * does on them. */
 #ifndef FL_BENCH_PLAN_STREAM_H
 #define FL_BENCH_PLAN_STREAM_H
 
@@ -40,8 +41,8 @@ struct judged {
     unsigned lost;   /* reports of FL_DETECT_LOST */
     double first;    /* marked steps of the first phase before it was confirmed */
     double worst;    /* the same of the slowest phase */
-    unsigned
-        astray; /* events between where a step was reported and the nearest place where the fewest bytes are live: the most */
+    /* The most events between a reported step and the nearest place of the fewest live bytes. */
+    unsigned astray;
     uint32_t period; /* the last */
 };
 

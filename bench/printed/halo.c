@@ -1,5 +1,5 @@
-/* Two ranks, or more, and a grid of 50 MB each: a step makes the next grid, sends its edges to the neighbours, and drops the
- * old one.   mpirun -n 2 halo STEPS */
+/* Two ranks, or more, and a grid of 50 MB each: a step makes the next grid, sends its edges to the
+ * neighbours, and drops the old one.   mpirun -n 2 halo STEPS */
 #include <faultless/step.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* Blocks whose contents follow from their seed, and the table of those that all threads share.
  *
- * State: the table. Lock: its own mutex, held for a few instructions; a slot that is busy belongs to one thread. */
+ * State: the table. Lock: its own mutex, held for a few instructions; a slot that is busy belongs
+ * to one thread. */
 #include "mix.h"
 
 #include <pthread.h>
@@ -41,7 +42,8 @@ size_t mix_draw_len(uint64_t *random, size_t low, size_t high)
     return len < high ? len : high;
 }
 
-/* Word `i` of a block with that seed; the contents are these words, and the last one's first bytes. */
+/* Word `i` of a block with that seed; the contents are these words, and the last one's first
+ * bytes. */
 static uint64_t word(uint64_t seed, size_t i)
 {
     return seed + i * UINT64_C(0x9e3779b97f4a7c15);
@@ -228,7 +230,8 @@ static void take_slot(int i, size_t len, uint64_t *random)
     publish(i, is_taken ? READY : EMPTY);
 }
 
-/* Also below the threshold from which faultless serves: a block moves from one allocator to the other and back. */
+/* Also below the threshold from which faultless serves: a block moves from one allocator to the
+ * other and back. */
 static void resize_slot(int i, size_t high, uint64_t *random)
 {
     struct mix_block *b = &table.slot[i].block;
@@ -250,7 +253,8 @@ static size_t longest(void)
     return high < (size_t)256 << 20 ? high : (size_t)256 << 20;
 }
 
-/* One operation on a slot at random: an empty one is filled; a block is freed, resized or written anew, whoever took it. */
+/* One operation on a slot at random: an empty one is filled; a block is freed, resized or written
+ * anew, whichever thread took it. */
 void mix_operate(struct mix_worker *w)
 {
     int i = (int)mix_draw(&w->random, MIX_SLOTS);
@@ -299,7 +303,7 @@ void mix_drain(void)
     }
 }
 
-/* In a forked child: the caller held the lock when it forked, and nobody else is there. */
+/* In a forked child: the caller held the lock when it forked, and no other thread is there. */
 void mix_check_table(void)
 {
     for (int i = 0; i < MIX_SLOTS; i++) {

@@ -1,6 +1,8 @@
 """The soak's document: docs/soak.svg, drawn by hand, and docs/soak.md, both from a summary of bench/soak/run."""
 import math
 
+import markdown
+
 COLOURS = {"mix": "#0b5fa5", "numpy": "#c2410c", "torch": "#15803d", "redis": "#7e22ce"}
 WIDTH, LEFT, RIGHT, HIGH, GAP, TOP = 880, 64, 92, 170, 54, 34
 MOST = 130          # points a line; longer runs are thinned to the largest of each few epochs
@@ -124,7 +126,8 @@ def document(summary):
             "of the last three quarters by Theil and Sen, times their duration (the drift), is more than is allowed and its 95 % interval "
             "lies above 0. `bench/soak/judge.py` has what is allowed. That it can fail: `bench/soak/run --spoil memory` loses 1 MiB an "
             "epoch, other kinds are in `bench/soak/spoil.c`, and `tests/soak/test_soak_catches` runs them all.", ""]
-    return "\n".join(line for line in out + verdict_table(summary) if line is not None) + "\n"
+    lines = out + verdict_table(summary)
+    return markdown.folded("\n".join(line for line in lines if line is not None))
 
 
 def write(summary, folder):

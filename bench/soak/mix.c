@@ -1,8 +1,11 @@
-/* mix: the long-lived process of the soak. Options, threads, the cycle of phases, a line for each epoch.
+/* mix: the long-lived process of the soak. Options, threads, the cycle of phases, a line for each
+ * epoch.
  *
- *   mix [--seconds S] [--epochs N] [--threads N] [--live-mib N] [--work PERCENT] [--idle-ms N] [--seed N] [--spoil KIND]
+ *   mix [--seconds S] [--epochs N] [--threads N] [--live-mib N] [--work PERCENT] [--idle-ms N]
+ *   [--seed N] [--spoil KIND]
  *
- * Each epoch ends in a line "EPOCH {json}" on stdout. Exit status 1 when anything was not as it should be. */
+ * Each epoch ends in a line "EPOCH {json}" on stdout. Exit status 1 when anything was not as it
+ * should be. */
 #include "mix.h"
 
 #include <fcntl.h>
@@ -48,7 +51,7 @@ void mix_error(const char *format, ...)
     n = n < (int)sizeof text - 1 ? n : (int)sizeof text - 2;
     text[n] = '\n';
     if (write(STDERR_FILENO, text, (size_t)n + 1) < 0) {
-        _exit(3); /* nobody would learn of it */
+        _exit(3); /* it would not be noticed */
     }
 }
 

@@ -2,11 +2,12 @@
  *
  *   mix.c     options, threads, the cycle of phases, a line for each epoch
  *   phases.c  what each phase does
- *   block.c   blocks with contents that can be checked, and the table of those that all threads share
+ *   block.c   blocks with contents that can be checked, and the table of those that all threads
+ *             share
  *   spoil.c   --spoil: faults of the program itself, which the soak has to notice
  *
- * An epoch is one cycle of all phases. How much a thread does in it is fixed, and drawn from the seed; which thread
- * comes first is the scheduler's. */
+ * An epoch is one cycle of all phases. How much a thread does in it is fixed, and drawn from the
+ * seed; which thread comes first is the scheduler's. */
 #ifndef SOAK_MIX_H
 #define SOAK_MIX_H
 
@@ -49,7 +50,8 @@ struct mix_block {
     uint64_t seed;
 };
 
-/* What one epoch did. Everything is written by thread 0 while the others wait, but for the atomics. */
+/* What one epoch did. Everything is written by thread 0 while the others wait, but for the
+ * atomics. */
 struct mix_epoch {
     int number;
     double phase_s[MIX_PHASES];
@@ -78,7 +80,8 @@ int mix_scaled(int n); /* n * work_pct / 100, at least 1 */
 uint64_t mix_draw(uint64_t *random, uint64_t below);
 size_t mix_draw_len(uint64_t *random, size_t low, size_t high); /* log-uniform */
 
-/* A block with its contents; calloc's zeros and an alignment are checked before. False: none to be had (an error). */
+/* A block with its contents; calloc's zeros and an alignment are checked before. False: none to be
+ * had (an error). */
 bool mix_take(struct mix_block *b, size_t len, uint64_t seed);
 /* realloc; contents are checked up to the shorter length. */
 bool mix_resize(struct mix_block *b, size_t len);
@@ -89,7 +92,8 @@ void mix_check(const struct mix_block *b);
 /* mix_check and free. */
 void mix_put(struct mix_block *b);
 
-/* The table of shared blocks. A thread owns a slot between claim and publish; nobody waits for it. */
+/* The table of shared blocks. A thread owns a slot between claim and publish; no thread waits for
+ * it. */
 bool mix_reserve(size_t len); /* room below live_mib */
 void mix_operate(struct mix_worker *w);
 void mix_hand_over(struct mix_block *b,

@@ -1,7 +1,8 @@
-/* What each phase of an epoch does. Every thread runs mix_run_phase; thread 0 is the one that forks and starts threads.
+/* What each phase of an epoch does. Every thread runs mix_run_phase; thread 0 is the one that forks
+ * and starts threads.
  *
- * State: the blocks that outlive epochs and those of the steady steps. No lock: thread 0's alone, and passed on at a
- * barrier. */
+ * State: the blocks that outlive epochs and those of the steady steps. No lock: thread 0's alone,
+ * and passed on at a barrier. */
 #include "mix.h"
 
 #include <errno.h>
@@ -18,7 +19,8 @@ static struct mix_block steady[MIX_THREADS][STEADY_SIZES];
 static struct mix_block kept[MIX_KEPT];
 static uint64_t kept_random = 88172645463325252u;
 
-/* The sizes of the steady steps: log-uniform up to 64 MiB, together three quarters of a thread's share. */
+/* The sizes of the steady steps: log-uniform up to 64 MiB, together three quarters of a thread's
+ * share. */
 void mix_phases_init(void)
 {
     size_t share = ((size_t)mix_options.live_mib << 20) / (size_t)mix_options.threads / 4 * 3;
@@ -85,7 +87,8 @@ static void operate(struct mix_worker *w, int times)
     }
 }
 
-/* A thread that comes, takes some blocks, leaves half of them behind and goes with the others in its cache. */
+/* A thread that comes, takes some blocks, leaves half of them behind and goes with the others in
+ * its cache. */
 static void *come_and_go(void *arg)
 {
     uint64_t random = *(uint64_t *)arg;
@@ -138,8 +141,8 @@ static void phase_coming(struct mix_worker *w)
     }
 }
 
-/* The child: everything that was written before the fork is there; it allocates, resizes and frees, also what it
- * inherited. An alarm ends it if it hangs. */
+/* The child: everything that was written before the fork is there; it allocates, resizes and frees,
+ * also what it inherited. An alarm ends it if it hangs. */
 _Noreturn static void child(uint64_t random)
 {
     long errors = atomic_load(&mix_errors);
@@ -175,7 +178,8 @@ static void reap(pid_t pid)
     }
 }
 
-/* Thread 0 forks between its operations and goes on with them beside the child; so do the others. */
+/* Thread 0 forks between its operations and goes on with them beside the child; so do the
+ * others. */
 static void phase_forking(struct mix_worker *w)
 {
     if (w->index != 0) {

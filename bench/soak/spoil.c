@@ -1,4 +1,5 @@
-/* --spoil KIND: what the soak exists to notice, done on purpose by the program and not by the allocator. */
+/* --spoil KIND: what the soak exists to notice, done on purpose by the program and not by the
+ * allocator. */
 #include "mix.h"
 
 #include <fcntl.h>

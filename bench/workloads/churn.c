@@ -1,12 +1,12 @@
 /* churn: large-buffer churn without a framework. Each step allocates one buffer of each size (1,
  * 1.5, 2, 3, 4, 6, ... MiB up to --max-mib), writes and reads it, and frees it.
  *
- * Orders of freeing: fifo, lifo, random lifetimes, cross (by another thread); and with fresh sizes at
- * each step, random lifetimes and at most --live-mib live (fragmentation and RSS) vary, and pipe,
- * where every other thread allocates and writes, and its neighbour reads and frees. --new-threads:
- * each step has threads of its own. --reuse is the ideal to compare with: the same calls answered
- * from buffers kept by exact size, in huge pages, populated in the warm-up. Steps are marked for
- * faultstat; the last line is `SUMMARY {json}`. */
+ * Orders of freeing: fifo, lifo, random lifetimes, cross (by another thread); and with fresh sizes
+ * at each step, random lifetimes and at most --live-mib live (fragmentation and RSS) vary, and
+ * pipe, where every other thread allocates and writes, and its neighbour reads and frees.
+ * --new-threads: each step has threads of its own. --reuse is the ideal to compare with: the same
+ * calls answered from buffers kept by exact size, in huge pages, populated in the warm-up. Steps
+ * are marked for faultstat; the last line is `SUMMARY {json}`. */
 #include "meter.h"
 
 #include <getopt.h>
@@ -245,7 +245,8 @@ static void pipe_release(struct pipe *p, size_t len)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* The reader keeps up to half of what may be live, so that the other half can always be reserved. */
+/* The reader keeps up to half of what may be live, so that the other half can always be
+ * reserved. */
 static void step_pipe(struct worker *w)
 {
     struct pipe *p = &pipes[w->index / 2];
@@ -363,7 +364,8 @@ static void *work_once(void *arg)
     return NULL;
 }
 
-/* Thread `first` and those after it are made here; thread 0, when it is not among them, is this one. */
+/* Thread `first` and those after it are made here; thread 0, when it is not among them, is this
+ * one. */
 static void run_threads(int first, void *(*main_of_thread)(void *))
 {
     pthread_t thread[FL_THREADS];

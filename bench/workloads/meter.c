@@ -21,7 +21,8 @@ static double row[FL_METER_STEPS][FL_FIGURES];
 static double before[FL_FIGURES];
 static int steps;
 static double base_mib, base_tables_mib; /* at fl_meter_base */
-/* What the program has live, and the same with each block rounded up to whole huge pages of 2 MiB. */
+/* What the program has live, and the same with each block rounded up to whole huge pages of 2
+ * MiB. */
 static struct tally {
     atomic_ptrdiff_t now, peak;
 } live, live_huge;

@@ -37,7 +37,7 @@ def _open() -> Optional[socket.socket]:
 def mark() -> bool:
     """Say that a step ends here and the next one begins; wait while faultstat reads this process.
 
-    Returns True when faultstat answered, False when nobody listens (then and from then on).
+    Returns True when faultstat answered, False when it does not listen (then and from then on).
     Threads: one at a time. A forked child's marks are answered and ignored."""
     global _channel, _resumed_ns
     if _channel is None:

@@ -1,5 +1,5 @@
-/* A program that knows nothing of faultless: each step allocates buffers, writes them and frees them, as a training loop
- * does. It prints what the kernel had to do for that. */
+/* A program that knows nothing of faultless: each step allocates buffers, writes them and frees
+ * them, as a training loop does. It prints what the kernel had to do for that. */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@ enum { STEPS = 5, BUFFERS = 3 };
 
 static const size_t buffer_len = (size_t)48 << 20; /* bytes */
 
-/* This thread's: what others do in the background holds nobody up. */
+/* This thread's: work in the background delays no thread. */
 static long page_faults(void)
 {
     struct rusage usage;

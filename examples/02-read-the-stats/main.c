@@ -1,4 +1,5 @@
-/* A program that is linked to faultless, so it runs under it without LD_PRELOAD, and asks what it did. */
+/* A program that is linked to faultless, so it runs under it without LD_PRELOAD, and asks what it
+ * did. */
 #include <faultless/faultless.h>
 
 #include <inttypes.h>

@@ -29,7 +29,7 @@ long faults()
     return r.ru_minflt;
 }
 
-/* What of it is in memory, as the kernel tells whoever looks at /proc/PID/smaps. */
+/* What of it is in memory, as the kernel tells in /proc/PID/smaps. */
 void show(const char *name)
 {
     std::ifstream smaps("/proc/self/smaps");

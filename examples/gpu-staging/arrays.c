@@ -1,5 +1,5 @@
-/* A hundred arrays of different shapes, made and dropped again and again, under each strategy that a pool has: which one serves this
- * program from its pool, and which one goes to the driver.
+/* A hundred arrays of different shapes, made and dropped again and again, under each strategy that
+ * a pool has: which one serves this program from its pool, and which one goes to the driver.
  *
  *   gpu_arrays [TRACES]     TRACES: a folder that gets a Chrome trace of each strategy
  * Exit 77: there is no device. */
@@ -37,7 +37,8 @@ static size_t shape(int i, size_t rows)
     return rows * (size_t)(64 + i * 37) * sizeof(float);
 }
 
-/* Each array is made once a round, in one order, and dropped in another, some of them in the round after. */
+/* Each array is made once a round, in one order, and dropped in another, some of them in the round
+ * after. */
 static int run(struct fl_gpu_pool *pool, CUstream stream)
 {
     uint64_t array[ARRAYS] = {0};

@@ -1,5 +1,6 @@
-/* The few calls of the CUDA driver that these programs make themselves, as any program that uses CUDA would: a stream, a copy on the
- * device, a wait. With the toolkit the types are its own; without it, these do. */
+/* The few calls of the CUDA driver that these programs make themselves, as any program that uses
+ * CUDA would: a stream, a copy on the device, a wait. With the toolkit the types are its own;
+ * without it, these do. */
 #ifndef DRIVER_H
 #define DRIVER_H
 

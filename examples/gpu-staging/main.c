@@ -1,5 +1,6 @@
-/* Each step reads a batch of a file into pinned memory, adds labels, stages all of it on the device with one call, computes (here: a copy
- * on the device), and brings the result back. Two input slots: while one is copied the other is filled.
+/* Each step reads a batch of a file into pinned memory, adds labels, stages all of it on the device
+ * with one call, computes (here: a copy on the device), and brings the result back. Two input
+ * slots: while one is copied the other is filled.
  *
  *   gpu_staging [FILE [STEPS]]     FILE: what the batches are read from; without it one is made
  * Without a device the host's side works alone, and the program says so. */

@@ -24,7 +24,8 @@ FL_API const char *fl_version(void);
  * faults, see getrusage(2) and faultstat(1). */
 struct fl_stats {
     uint64_t size;     /* set by the caller to sizeof(struct fl_stats) */
-    uint64_t active;   /* 1: large requests are served from the window; 0: all is passed through */
+    uint64_t active;   /* 1: large requests are served from the window; 0: all is passed through, or
+                        * none came and another allocator has the program's malloc */
     uint64_t requests; /* large requests served, by plans too */
     uint64_t cache_hits;   /* of these by a thread's cache */
     uint64_t stalls;       /* of these that had to populate memory */

@@ -132,9 +132,9 @@ FL_API int fl_gpu_pool_find(struct fl_gpu_pool *pool, uint64_t address, struct f
 FL_API struct fl_gpu_pool *fl_gpu_owner(uint64_t address, struct fl_gpu_block *out);
 
 /* In place of a stream: the host alone. As the stream of a free it says that nothing which is
- * queued uses the block, but on streams recorded on it: the block is anybody's at once, without a
- * call of the driver. Frameworks whose frees of pinned memory name no stream mean this (PyTorch's,
- * MXNet's, PaddlePaddle's do). */
+ * queued uses the block, but on streams recorded on it: any stream may have the block at once,
+ * without a call of the driver. Frameworks whose frees of pinned memory name no stream mean this
+ * (PyTorch's, MXNet's, PaddlePaddle's do). */
 #define FL_GPU_HOST ((void *)-1)
 /* `size` 0 is served as 1. What `stream` freed it may have again at once: it is in order after
  * that. On a stream that lasts a hit makes no driver call. For pinned pools `*out` is an address of
@@ -176,7 +176,8 @@ FL_API int fl_gpu_pool_collect(struct fl_gpu_pool *pool);
  * is as large as the plan's next one has its place, without a search, a lock or a driver call. What
  * does not match is served as by auto_growth; a program whose steps have changed is learned anew.
  * What is freed after its step, and other threads' requests (but for `all_threads`), are not part
- * of the plan; anybody may free.  Threads: one at a time; when it is another than before, the one
+ * of the plan; any thread may free.  Threads: one at a time; when it is another than before, the
+ *                                    one
  * before is within no call for this pool meanwhile. */
 FL_API int fl_gpu_pool_step(struct fl_gpu_pool *pool);
 /* A plan of your own in place of a learned one: the sizes of a step's requests in their order, and

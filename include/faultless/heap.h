@@ -64,8 +64,8 @@ FL_API int fl_heap_destroy(struct fl_heap *heap);
  * Cost: O(log n) of n free pieces; O(n) where `align` is above 64 and none of them has
  * `len` + `align` - 64 bytes. */
 FL_API int fl_heap_alloc(struct fl_heap *heap, size_t len, size_t align, void **out);
-/* `len` as it was asked for: another length makes the figures wrong. NULL: 0. -EINVAL: it is not the
- * heap's, a part of it is free, or no block is allocated. Its pages stay with the heap. */
+/* `len` as it was asked for: another length makes the figures wrong. NULL: 0. -EINVAL: it is not
+ * the heap's, a part of it is free, or no block is allocated. Its pages stay with the heap. */
 FL_API int fl_heap_free(struct fl_heap *heap, void *block, size_t len);
 
 struct fl_heap_stats {

@@ -23,7 +23,7 @@ static FL_INLINE bool fl_may_keep(const struct fl_extent *e, size_t longest)
     return e->content != FL_CONTENT_LAZY && e->len <= longest && !fl_extent_is_user_remapped(e);
 }
 
-/* The claimed `e` on a shelf, where its thread uses them, else into its cache. As fl_keep_by_node. */
+/* The claimed `e` on a shelf, where its thread uses them, else its cache. As fl_keep_by_node. */
 static FL_INLINE struct fl_extent *fl_keep(struct fl_cache *c, struct fl_extent *e)
 {
     struct fl_region *r = fl_route.region;

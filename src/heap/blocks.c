@@ -127,7 +127,8 @@ static bool is_block(struct fl_heap *h, struct fl_range b)
            (e == NULL || e->base >= fl_range_end(b));
 }
 
-/* False, and nothing is changed: parts of blocks were freed, and no block is left, or no descriptor. */
+/* False, and nothing is changed: parts of blocks were freed, and no block is left, or no
+ * descriptor. */
 static bool give(struct fl_heap *h, struct fl_range b)
 {
     struct fl_extent *before = fl_tree_around(&h->free, b.base - 1);

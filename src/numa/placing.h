@@ -3,7 +3,7 @@
  * Addresses are divided by where the memory behind them comes from, so that no extent has to
  * know where each page of it lies, and what is free of one node is found without a look at
  * others. A zone is a number; on a machine with one node there is one, 0, and nothing is asked
- * of anybody. Else, with N nodes: i is node i's; N + i what programs touched, all of it on node
+ * of the kernel. Else, with N nodes: i is node i's; N + i what programs touched, all of it on node
  * i; 2 N what they touch, or touched on several; then pages in turns over nodes (FL_SPREADS such
  * sets); the last: addresses that are no zone's yet. */
 #ifndef FL_NUMA_PLACING_H

@@ -1,5 +1,6 @@
 /* Is a layout right? Shares nothing with the methods but the sorting: goes through births and
- * deaths, and keeps what lives in the order of offsets; what is born fits between its two neighbours. */
+ * deaths, and keeps what lives in the order of offsets; what is born fits between its two
+ * neighbours. */
 #include "pack/run.h"
 
 #include <string.h>

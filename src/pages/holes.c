@@ -44,7 +44,7 @@ static bool is_reached(const struct fl_holes *h, uintptr_t addr)
     return addr - h->window.base < reached(h).len;
 }
 
-/* Right behind the descriptors, where nobody else is either; anywhere, where the window is
+/* Right behind the descriptors, where nothing else is either; anywhere, where the window is
  * reserved. */
 static bool make(struct fl_holes *h)
 {
@@ -94,7 +94,7 @@ bool fl_holes_reach(struct fl_holes *h, uintptr_t end)
     }
     done = (h->span.all.len != 0 || make(h)) &&
            fl_vspace_grow(&h->span, groups * group_words() * sizeof(uint64_t)) == 0;
-    if (done) { /* release: whoever reads the bound may read what lies below it */
+    if (done) { /* release: a reader of the bound may read what lies below it */
         atomic_store_explicit(&h->reach, groups * group_bytes(), memory_order_release);
     }
     atomic_store(&h->making, false);

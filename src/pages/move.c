@@ -16,7 +16,7 @@ enum { TRIES = 64 }; /* EAGAIN without progress: another thread changes the maps
 
 void fl_move_start(struct fl_pages *p, enum fl_move_method best, struct fl_range trial)
 {
-    /* mremap would leave a hole in the reserved span, for anybody to map something in */
+    /* mremap would leave a hole in the reserved span, in which anything may be mapped */
     bool plain = best == FL_METHOD_REMAP && p->window->reserved;
 
     p->move.best = best;
@@ -214,7 +214,7 @@ size_t fl_move_hollow(struct fl_pages *p, struct fl_move *m, struct fl_range fro
     return from.len;
 }
 
-/* Moves one base page between two that nobody else has. */
+/* Moves one base page between two that no other thread has. */
 static int try_a_move(struct fl_pages *p, struct fl_range two)
 {
     struct fl_range to = {two.base, fl_page.base};

@@ -32,7 +32,7 @@
 struct fl_pages {
     /* Constant after the start. */
     struct fl_vspace *window;         /* the addresses that get pages */
-    const struct fl_placing *placing; /* the classes; whoever has it may write it at boot */
+    const struct fl_placing *placing; /* the classes; its holder may write it at boot */
     struct fl_region_stats *stats;    /* the owner's: what is done is counted there, relaxed */
     bool huge;                        /* huge pages are advised */
     bool collapse;                    /* with huge: no page fault brings one, see collapse.h */

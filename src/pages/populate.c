@@ -34,7 +34,7 @@ static struct pace begin_pace(const struct fl_pages *p)
 }
 
 /* The kernel compacts memory to make a huge page, in the caller's time: it may take a second for
- * one. Then base pages do for a while, and the worker makes huge pages of them when nobody
+ * one. Then base pages do for a while, and the worker makes huge pages of them when no thread
  * waits. No sign of it is time that the thread spent without a processor. */
 static void note_pace(struct fl_pages *p, size_t len, struct pace began)
 {
@@ -82,7 +82,7 @@ static int populate_base_pages(struct fl_pages *p, struct fl_range range, struct
     return rc;
 }
 
-/* In pieces: while one is filled, whoever maps something waits for it, and with it whoever wants
+/* In pieces: while one is filled, a call that maps waits for it, and with it each that wants
  * the region lock. */
 int fl_populate_by(struct fl_pages *p, struct fl_range range, struct fl_range own, size_t step,
                    unsigned helpers)

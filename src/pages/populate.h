@@ -21,8 +21,8 @@ static const size_t fl_populate_piece = (size_t)32 << 20;
  * or -errno. No lock needed. */
 int fl_populate(struct fl_pages *p, struct fl_range range, size_t step);
 /* The same with so many helpers at most.
- *   own  the part of `range`, or more, that is surely nobody else's: what is written to where the
- *        kernel has no call for it. */
+ *   own  the part of `range`, or more, that surely lies in no other block: what is written to where
+ *        the kernel has no call for it. */
 int fl_populate_by(struct fl_pages *p, struct fl_range range, struct fl_range own, size_t step,
                    unsigned helpers);
 /* The same without help, in pages as they are advised. */

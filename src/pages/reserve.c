@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* bytes: some 0.1 ms, for which whoever maps or forks waits; and in which helpers share */
+/* bytes: some 0.1 ms, for which a call that maps or forks waits; and in which helpers share */
 static const size_t fill_step = (size_t)2 << 20, share_from = (size_t)1 << 30;
 /* ns that a huge page may take, and ns to wait when it takes longer */
 static const uint64_t slow_huge_ns = 2000000, pause_ns = 1000000000;
@@ -129,7 +129,7 @@ static bool map_upto(struct fl_pages *p, struct fl_reserve_chunk *c, size_t want
     return true;
 }
 
-/* Whoever maps or forks waits while the kernel fills: when it has to search for huge pages, the
+/* A call that maps or forks waits while the kernel fills: when it has to search for huge pages, the
  * reserve can wait. */
 static size_t fill_steps(struct fl_pages *p, struct fl_range all)
 {

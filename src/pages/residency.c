@@ -8,7 +8,7 @@
 #include <errno.h>
 
 enum { SAMPLES = 16 }; /* base pages of a long block that are looked at, 4 us each */
-/* Bytes asked for at once: some 2 ms in base pages, for which whoever wants to look at the memory
+/* Bytes asked for at once: some 2 ms in base pages, for which a call that looks at the memory
  * waits. */
 static const size_t ask_most = (size_t)256 << 20;
 static const size_t resident_piece = (size_t)16 << 20; /* bytes */
@@ -100,7 +100,7 @@ static bool may_scan(struct fl_range all)
 }
 
 /* The same of a sparse one. The page of zeros, which comes where base pages are only read, is
- * nobody's: mincore has it as there. */
+ * not counted: mincore has it as there. */
 static int share_of_sparse(struct fl_pages *p, struct fl_range all)
 {
     size_t there = 0;

@@ -182,9 +182,10 @@ static FL_INLINE bool fl_bits_take(_Atomic uint64_t *word, uint64_t mask)
     return true;
 }
 
+/* release, and sequentially consistent: comes before the look at `draining` that follows a free */
 static inline void fl_bits_give(_Atomic uint64_t *word, uint64_t mask)
 {
-    (void)atomic_fetch_and_explicit(word, ~mask, memory_order_release);
+    (void)atomic_fetch_and(word, ~mask);
 }
 
 /* All of `s` that `len` bytes need is the caller's, and in memory. */

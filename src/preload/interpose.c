@@ -15,6 +15,11 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+__attribute__((constructor(102))) static void find_first(void)
+{
+    fl_find_first();
+}
+
 EXPORT void *malloc(size_t n)
 {
     if (FL_LIKELY(n < fl_route.threshold)) {
@@ -220,8 +225,7 @@ EXPORT struct mallinfo mallinfo(void)
 EXPORT void malloc_stats(void)
 {
     enum { TABLE_BYTES = 8192 };
-    char text[TABLE_BYTES];
-    struct fl_text t = fl_text_on(text, sizeof text);
+    static char text[TABLE_BYTES]; /* the caller's stack may be small. Lock: stderr's */
     struct fl_stats_values v;
     struct fl_residency_values there;
 
@@ -230,11 +234,15 @@ EXPORT void malloc_stats(void)
         fl_route.next.stats();
     }
     fl_read_stats(&v);
+    int rc = fl_read_residency(&there);
+    flockfile(stderr);
+    struct fl_text t = fl_text_on(text, sizeof text);
     fl_stats_format_table(&v, 0, &t);
-    if (fl_read_residency(&there) == 0) {
+    if (rc == 0) {
         fl_stats_format_residency(&there, &t);
     }
     (void)fputs(text, stderr);
+    funlockfile(stderr);
 }
 
 static void append_attribute(struct fl_text *t, const char *name, uint64_t value)

@@ -20,6 +20,7 @@ struct fl_ahead_slot {
     uintptr_t begin, front; /* what lay before the watch; the lowest huge page that is not there */
     struct fl_range part;   /* what is being filled, from its end down */
     size_t filled;          /* bytes of it, from the end */
+    bool scans;             /* one call tells what of it is there: Linux 6.7 */
     bool hopeless;          /* nothing may come ahead here: the watch ends */
     uint64_t due_ns;        /* monotonic; of the next look */
     uint64_t rest_ns;       /* before the one after */

@@ -113,12 +113,13 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
 {
     size_t n = 0;
 
-    if (FL_UNLIKELY(atomic_load_explicit(&c->leaving, memory_order_relaxed) != NULL)) {
+    /* This look and those at the slots come after `listed` was cleared. */
+    if (FL_UNLIKELY(atomic_load(&c->leaving) != NULL)) {
         n += fl_shelf_give_chain(r,
                                  atomic_exchange_explicit(&c->leaving, NULL, memory_order_acquire));
     }
     for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
-        struct fl_extent *e = atomic_load(&s->extent); /* comes after `listed` was cleared */
+        struct fl_extent *e = atomic_load(&s->extent);
         /* The peek at its age may be stale; the exchange decides whose it is. */
         if (e == NULL || (age != 0 && !fl_extent_is_aged(r, e, age))) {
             continue;

@@ -26,7 +26,7 @@ static inline uint32_t fl_station_here(void)
 /* A thread's last freed extents, kept for the next request of the same size. Few on purpose: an
  * extent that waits here cannot be merged with its neighbours (64 of them, not drained, make a
  * ResNet step's window 1.49 times its live maximum; 4, drained by the next request, 1.05:
- * bench/fit/replay). The owner puts and takes, anybody may take away: each slot changes by one
+ * bench/fit/replay). The owner puts and takes, any thread may take away: each slot changes by one
  * atomic operation, so signal handlers, fork and the worker need no lock. */
 struct fl_cache {
     struct fl_cache_slot {

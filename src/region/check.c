@@ -1,4 +1,5 @@
-/* The invariants of region.h, walked over the whole window. For tests: cost grows with the number of extents. */
+/* The invariants of region.h, walked over the whole window. For tests: cost grows with the number
+ * of extents. */
 #include "region/check.h"
 #include "region/counts.h"
 #include "region/fit.h"

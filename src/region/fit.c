@@ -1,7 +1,7 @@
 /* Which free extent serves a request: the lowest address that fits, over two trees by address.
  *
- * First fit by address, not best fit: on recorded PyTorch steps its window is 1.004 to 1.058 times the live maximum,
- * best fit's 1.009 to 1.113 (docs/regions.md, bench/fit/replay). */
+ * First fit by address, not best fit: on recorded PyTorch steps its window is 1.004 to 1.058 times
+ * the live maximum, best fit's 1.009 to 1.113 (docs/regions.md, bench/fit/replay). */
 #include "region/counts.h"
 #include "region/fit.h"
 
@@ -182,7 +182,7 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     if (empty) { /* its neighbours of that kind have none */
         fl_holes_forget(&r->pages.holes, fl_extent_range(e));
     }
-    /* not yet a neighbour to anybody */
+    /* not yet a neighbour */
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
     before = before != NULL && (before->content == FL_CONTENT_EMPTY) == empty ? before : NULL;
     after = after != NULL && (after->content == FL_CONTENT_EMPTY) == empty ? after : NULL;

@@ -1,8 +1,10 @@
-/* fork(2): the child gets a region that nobody is in the middle of changing, and none of the memory that is free.
+/* fork(2): the child gets a region that is not in the middle of a change, and none of the memory
+ * that is free.
  *
- * What both had would have to be copied, a base page at a time, when the parent writes it again: so free huge pages are taken out of
- * what is inherited (MADV_DONTFORK) until they are used again: see fl_fork_undo. The child finds nothing mapped there. Where the
- * window is reserved they are inherited like the rest: a hole in the child would be anybody's.
+ * What both had would have to be copied, a base page at a time, when the parent writes it again: so
+ * free huge pages are taken out of what is inherited (MADV_DONTFORK) until they are used again: see
+ * fl_fork_undo. The child finds nothing mapped there. Where the window is reserved they are
+ * inherited like the rest: a hole in the child would be free for any mapping.
  * What is live is inherited; see repair.c for what that does to the parent. */
 #include "region/isolated.h"
 #include "region/budget.h"
@@ -49,7 +51,8 @@ static bool keep(struct fl_region *r, struct fl_extent *e)
     return false;
 }
 
-/* From here on an extent that says unforked is so as a whole; what it has merged with since the last time may not be. */
+/* From here on an extent that says unforked is so as a whole; what it has merged with since the
+ * last time may not be. */
 static void keep_from_child(struct fl_region *r)
 {
     struct fl_extent *e;
@@ -110,7 +113,7 @@ static bool is_piece(const struct fl_extent *e)
 }
 
 /* The threads that worked on them are not here: these extents may or may not be mapped, and what is
- * mapped where one is EMPTY may be somebody else's. Pieces are; some of it may be absent, which
+ * mapped where one is EMPTY may be another mapping's. Pieces are; some of it may be absent, which
  * comes back on touch. */
 static void give_up_apart(struct fl_region *r)
 {
@@ -126,7 +129,7 @@ static void give_up_apart(struct fl_region *r)
             fl_isolated_return(r, e, false);
         } else if (ours && fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0) {
             fl_isolated_return(r, e, true);
-        } else { /* neither is sure: nobody gets these addresses any more */
+        } else { /* neither is sure: these addresses are not handed out any more */
             size_t had = fl_extent_populated(e);
             TAILQ_REMOVE(&r->isolated, e, by_age);
             atomic_store_explicit(&e->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
@@ -189,7 +192,8 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     r->repair.active = false;
     r->pieces.mending = 0;
     atomic_store(&r->pages.holes.making, false);
-    memset(&r->touch.slot, 0, sizeof r->touch.slot); /* whoever asked, or was asked, is not here */
+    /* The thread that asked, or was asked, is not here. */
+    memset(&r->touch.slot, 0, sizeof r->touch.slot);
     atomic_store(&r->touch.open, false);
     r->stats.populated_peak = r->populated_bytes;
     r->stats.in_use_peak = r->stats.in_use_most = r->stats.in_use;

@@ -1,6 +1,6 @@
-/* A LIVE extent divided into blocks that the region knows by address. Taking and giving a block is no business of the
- * region's: no lock, no list. All it costs is a descriptor a granule. They are made as the memory comes, so that to open
- * an extent costs the same whatever its length. */
+/* A LIVE extent divided into blocks that the region knows by address. Taking and giving a block is
+ * no business of the region's: no lock, no list. All it costs is a descriptor a granule. They are
+ * made as the memory comes, so that to open an extent costs the same whatever its length. */
 #include "region/counts.h"
 #include "region/fill_plan.h"
 #include "region/lock.h"
@@ -11,8 +11,8 @@
 
 #include <errno.h>
 
-/* Side by side, so that a block's place in it is its granule. Mapped, and not brought into memory: see fl_inner_warm. What
- * there was before goes to the spare ones. */
+/* Side by side, so that a block's place in it is its granule. Mapped, and not brought into memory:
+ * see fl_inner_warm. What there was before goes to the spare ones. */
 static int make_room(struct fl_region *r, struct fl_inner *in, size_t granules)
 {
     size_t index = r->space.descriptors.used + 1;
@@ -46,7 +46,8 @@ static void make_block(struct fl_region *r, struct fl_inner *in, uintptr_t base,
     fl_extent_publish(&r->space, e);
 }
 
-/* Those of `part`, whole huge pages without a block. No lock held: it is had for one huge page at a time. */
+/* Those of `part`, whole huge pages without a block. No lock held: it is had for one huge page at a
+ * time. */
 static void make_blocks(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
     uintptr_t base = in->outer->base;
@@ -118,7 +119,8 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
     return outer != NULL ? 0 : -ENOMEM;
 }
 
-/* Lock: region; it is released meanwhile. Where pages do not move, what is free elsewhere is given back for what comes here. */
+/* Lock: region; it is released meanwhile. Where pages do not move, what is free elsewhere is given
+ * back for what comes here. */
 static void make_way(struct fl_region *r, size_t len, unsigned zone)
 {
     if (atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE &&
@@ -259,7 +261,8 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
 {
     bool pinned = fl_extent_is_pinned(in->outer);
     struct fl_extent *e = pinned ? NULL : take_refuge(r, part.len, in->outer->zone);
-    /* All of it, or as if nothing had been there: what moved and what did not goes to the kernel. */
+    /* All of it, or as if nothing had been there: what moved and what did not goes to the
+     * kernel. */
     bool moved = e != NULL && move_part(r, part, e->base, e->zone) == part.len;
 
     if (e != NULL) {
@@ -271,7 +274,7 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
         r->populated_bytes -= moved ? part.len : 0; /* it is the other's by now */
         r->stats.in_use += moved ? 0 : e->len;
         fl_region_give_locked(r, e);
-        r->stats.takes--; /* nobody asked for it */
+        r->stats.takes--; /* not asked for */
         r->stats.gives--;
         if (moved) {
             in->outer->filled -= part.len;

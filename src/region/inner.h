@@ -1,4 +1,4 @@
-/* Extents that somebody divides into blocks. Included by region.h. */
+/* Extents that are divided into blocks. Included by region.h. */
 #ifndef FL_REGION_INNER_H
 #define FL_REGION_INNER_H
 
@@ -17,7 +17,7 @@ void fl_inner_warm(struct fl_region *r, struct fl_range blocks, struct fl_range 
  * or by the kernel. False: memory is short. */
 bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part);
 /* Gives the memory of `part`, populated whole huge pages in which no block is, back to the
- * kernel. 0; -EBUSY: nothing has changed; -EEXIST: it is gone, and nobody may have these
+ * kernel. 0; -EBUSY: nothing has changed; -EEXIST: it is gone, and no block may have these
  * addresses any more. */
 int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range part);
 /* The same, but the region keeps the memory, free, where pages can be moved. */
@@ -34,7 +34,7 @@ void fl_inner_close(struct fl_region *r, struct fl_inner *in);
  * end. Lock-free. */
 uintptr_t fl_inner_note_remapped(const struct fl_inner *in, const struct fl_extent *outer,
                                  struct fl_range range);
-/* `e`, a block that was user-remapped and is CACHED, is new memory again; false: nobody may have
+/* `e`, a block that was user-remapped and is CACHED, is new memory again; false: no block may have
  * these addresses any more. */
 bool fl_inner_renew(struct fl_region *r, struct fl_extent *e);
 

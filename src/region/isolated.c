@@ -1,5 +1,5 @@
-/* Extents in nobody's hands: out of the trees while their pages are given back, moved or cleared with no lock held.
- * In a child of fork(2) whoever was at it is missing: fork.c gives such extents up. */
+/* Extents out of the trees while their pages are given back, moved or cleared with no lock held.
+ * In a child of fork(2) the thread that was at it is missing: fork.c gives such extents up. */
 #include "region/isolated.h"
 #include "region/counts.h"
 #include "region/fit.h"
@@ -22,8 +22,8 @@ static struct fl_extent *make_edge(struct fl_region *r, struct fl_range edge,
     return e;
 }
 
-/* Holes in what is left before and behind the part that is cut out of `e`. Not counted in the longer
- * one. */
+/* Holes in what is left before and behind the part that is cut out of `e`. Not counted in the
+ * longer one. */
 static size_t holes_of_edges(struct fl_region *r, const struct fl_extent *e, struct fl_range head,
                              struct fl_range tail, size_t *out_tail)
 {

@@ -1,5 +1,5 @@
-/* Where the region's figures lie. They are summed from outside, without the lock: each is a word that
- * is read whole; all together are no snapshot. */
+/* Where the region's figures lie. They are summed from outside, without the lock: each is a word
+ * that is read whole; all together are no snapshot. */
 #include "region/region.h"
 #include "stats/stats.h"
 
@@ -39,7 +39,7 @@ static void add_words(const struct fl_region *r, struct fl_live_page *p)
     fl_live_add_word(p, FL_LIVE_UNPROVEN, &r->pages.move.unproven, sizeof r->pages.move.unproven);
 }
 
-/* What waits in slot `i` is in use for the region, and in nobody's hands. */
+/* What waits in slot `i` is in use for the region, and with no thread. */
 #define SLOT(what, i)                                                                              \
     OF_CACHE(what, slot[i].len), .when = offsetof(struct fl_cache, slot[i].extent),                \
                                  .when_width = sizeof(void *)

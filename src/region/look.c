@@ -84,7 +84,7 @@ bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out)
     size_t held = r->populated_bytes;
 
     if (atomic_load_explicit(&r->forking, memory_order_relaxed) != 0) {
-        return false; /* who forks has the region's lock next: not to be had until the fork is done */
+        return false; /* a fork has the region's lock next: not to be had until it is done */
     }
     fl_region_unlock(r);
     fl_region_enter(); /* a handler must not come here while the lock is held */

@@ -50,8 +50,8 @@ static uintptr_t find_full(struct fl_region *r)
     return 0;
 }
 
-/* Blocks may be in use that were touched in part: they would grow. It becomes huge only where all of
- * it is there. */
+/* Blocks may be in use that were touched in part: they would grow. It becomes huge only where all
+ * of it is there. */
 static void mend(struct fl_region *r, uintptr_t huge)
 {
     r->pieces.mending = huge; /* no piece of it goes meanwhile */

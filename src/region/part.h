@@ -13,7 +13,7 @@ struct fl_part_how {
 /* fl_inner_fill, of any PART extent. No lock held. */
 bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range part,
                   const struct fl_part_how *how);
-/* Gives it back; `in` (NULL: nobody) does not divide it any more. No lock held. */
+/* Gives it back; `in`, or with NULL nothing, does not divide it any more. No lock held. */
 void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner *in);
 
 #endif

@@ -59,7 +59,7 @@ static inline bool fl_pieces_refuses(int rc)
  * become whole again. */
 uint64_t fl_pieces_mend(struct fl_region *r);
 
-/* Bytes that are smoothed while somebody waits: some 32 unmappings at most. */
+/* Bytes that are smoothed while a thread waits: some 32 unmappings at most. */
 enum { FL_SMOOTHED_MOST = 64 * FL_MIB };
 
 #endif

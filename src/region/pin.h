@@ -10,7 +10,7 @@
  * and go as before.
  *
  * Prepared in the order that matters: huge-page advice, the device's node, populated, base pages
- * collapsed, fork; whoever takes it registers it after that. A page that is pinned as a base
+ * collapsed, fork; its taker registers it after that. A page that is pinned as a base
  * page stays one; a range with holes is refused, or filled with all other maps of the process
  * waiting; fork(2) copies what is pinned, a second a GiB, and splits the parent's huge pages for
  * good. */
@@ -46,7 +46,7 @@ void fl_region_give_pinned(struct fl_region *r, struct fl_extent *e);
 
 /* `part` of a divided extent, whole huge pages, is populated and prepared, and all of the extent
  * is PINNED. 0; -EBUSY: it is already; -ENOMEM, with nothing changed but what is populated.
- * unpin takes the same part. Threads: one at a time for one `in`; nobody shifts, fills or
+ * unpin takes the same part. Threads: one at a time for one `in`; no call shifts, fills or
  * empties it meanwhile. */
 int fl_inner_pin(struct fl_region *r, struct fl_inner *in, struct fl_range part,
                  const struct fl_pin *how);
@@ -66,7 +66,7 @@ void fl_pin_release(struct fl_range part);
 bool fl_region_is_pinned(struct fl_region *r, struct fl_range range);
 
 /* fl_region_fork_child: what is PINNED and not for children is addresses with nothing behind,
- * that nobody gets. */
+ * that are not handed out. */
 void fl_pin_fork_child(struct fl_region *r);
 
 #endif

@@ -1,11 +1,13 @@
-/* How much free memory may be held: what programs need that allocate otherwise than through us must not be missing.
+/* How much free memory may be held: what programs need that allocate otherwise than through us must
+ * not be missing.
  *
- * glibc gives a large block back when it is freed; whoever then takes as much in small blocks, in a memory cgroup or
- * under RLIMIT_AS, must get it under faultless too. Nobody tells us of small requests, so we look at the memory at each
- * sixteenth of what is left that comes back to us:
- * tight    less is left than twice what we hold free. What was free is purged, and what is freed from then on is left to
- *          the kernel (MADV_FREE): it stays populated until somebody needs it, and nobody is killed for it. An extent
- *          counts its bytes for which that has yet to be done (`unreclaimable`): small blocks have to merge to a huge page first.
+ * glibc gives a large block back when it is freed; a program that then takes as much in small
+ * blocks, in a memory cgroup or under RLIMIT_AS, must get it under faultless too. Small requests do
+ * not come here, so we look at the memory at each sixteenth of what is left that comes back to us:
+ * tight    less is left than twice what we hold free. What was free is purged, and what is freed
+ *          from then on is left to the kernel (MADV_FREE): it stays populated until it is needed,
+ *          and no process is killed for it. An extent counts its bytes for which that has yet to be
+ *          done (`unreclaimable`): small blocks have to merge to a huge page first.
  * keep     under limits that count maps, no more than their eighth is held free.
  * Where there are bounds of the process's own, thread caches hold small extents alone.
  * State: fields of struct fl_region, under its lock. */
@@ -26,7 +28,8 @@ static const size_t look_least = (size_t)16
 static const size_t starve_most = (size_t)4 << 30;
 static const size_t cached_least = (size_t)4 << 20; /* longest cached extent in a bounded process */
 
-/* Nearly nothing is left: the next allocator may hold some. It is asked less and less often while that brings nothing. */
+/* Nearly nothing is left: the next allocator may hold some. It is asked less and less often while
+ * that brings nothing. */
 static void note_starvation(struct fl_region *r, const struct fl_memory *m)
 {
     uint64_t left = m->unused < m->headroom ? m->unused : m->headroom;

@@ -219,7 +219,8 @@ static bool anything_to_age(struct fl_region *r)
     }
     for (const struct fl_cache *c = r->caches; c != NULL; c = c->next) {
         for (const struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
-            if (atomic_load_explicit(&s->extent, memory_order_relaxed) != NULL) {
+            /* sequentially consistent: comes after what the caller has raised, see fl_cache_put */
+            if (atomic_load(&s->extent) != NULL) {
                 return true;
             }
         }

@@ -118,7 +118,7 @@ static bool claim_span(struct fl_region *r)
 {
     struct fl_reserve *s = &r->pages.reserve;
 
-    if (s->chunk_len == 0) { /* which nobody but the worker changes */
+    if (s->chunk_len == 0) { /* which the worker alone changes */
         struct fl_vspace span;
         size_t wish = fl_max(r->config.stock, r->memory_total / 8) / FL_RESERVE_CHUNKS;
         size_t chunk_len = fl_max(fl_align_up(wish, fl_page.huge), chunk_least);
@@ -189,8 +189,8 @@ static struct fl_zone *neediest(struct fl_region *r)
     return best;
 }
 
-/* Bytes that the memory leaves for what nobody asked for; none under limits that count maps. No lock held: whoever holds this
- * thread up in a system call must not hold up others. */
+/* Bytes that the memory leaves for what was not asked for; none under limits that count maps. No
+ * lock held: a delay of this thread in a system call must not delay others. */
 static size_t room_for_stock(struct fl_region *r, const struct fl_zone *z)
 {
     struct fl_memory m;

@@ -1,5 +1,5 @@
-/* What of the region's addresses is in memory, by the kernel's account. Asked for when somebody
- * wants to know, and not kept.
+/* What of the region's addresses is in memory, by the kernel's account. Asked for when it
+ * is needed, and not kept.
  *
  * The walk goes over the window by address. Some extents are noted at a time, with the region's
  * lock held, as ranges of one use; then the kernel is asked of these with no lock of the region's

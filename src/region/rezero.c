@@ -1,7 +1,7 @@
 /* Clears free memory while the program does something else, so that calloc finds zeros.
  *
- * Only when no request has come for a while, a piece at a time, with stores that leave the caches alone. It may be in vain: so it
- * lives on a credit, which requests for zeroed memory renew.
+ * Only when no request has come for a while, a piece at a time, with stores that leave the caches
+ * alone. It may be in vain: so it lives on a credit, which requests for zeroed memory renew.
  * State: r->rezero, under the region lock. */
 #include "region/isolated.h"
 #include "region/lock.h"
@@ -23,8 +23,9 @@ void fl_rezero_earn(struct fl_region *r, size_t len)
         fl_min(r->rezero.credit + fl_min(len, credit_most) * CREDIT_EACH, credit_most);
 }
 
-/* What of the whole huge pages of the FREE extent `e` is not known to be zero: a piece beside what is, so that they become one; len 0:
- * less than a huge page. Whole huge pages: in a child of fork the piece is EMPTY, and fl_fork_undo sees no others. */
+/* What of the whole huge pages of the FREE extent `e` is not known to be zero: a piece beside what
+ * is, so that they become one; len 0: less than a huge page. Whole huge pages: in a child of fork
+ * the piece is EMPTY, and fl_fork_undo sees no others. */
 static struct fl_range dirty_piece(const struct fl_extent *e)
 {
     struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);

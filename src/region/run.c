@@ -1,5 +1,5 @@
-/* A LIVE extent by plan: the plan says where the bytes come from that nothing is behind yet. What it
- * takes is claimed before the lock is released, so nobody else plans with that. */
+/* A LIVE extent by plan: the plan says where the bytes come from that nothing is behind yet. What
+ * it takes is claimed before the lock is released, so no other call plans with that. */
 #include "region/carve.h"
 #include "region/run.h"
 #include "region/supply.h"

@@ -209,8 +209,8 @@ static struct fl_extent *take_in_turn(struct fl_shelf *s)
 static void leave_to(struct fl_cache *c, struct fl_extent *e)
 {
     e->next = atomic_load_explicit(&c->leaving, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&c->leaving, &e->next, e, memory_order_release,
-                                                  memory_order_relaxed)) {
+    /* sequentially consistent: comes before make_room's look at `listed` */
+    while (!atomic_compare_exchange_weak(&c->leaving, &e->next, e)) {
     }
 }
 

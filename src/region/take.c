@@ -1,4 +1,5 @@
-/* A request from the region: first fit over what is populated, else growth, else "ask the next allocator". */
+/* A request from the region: first fit over what is populated, else growth, else "ask the next
+ * allocator". */
 #include "region/carve.h"
 #include "region/counts.h"
 #include "region/fit.h"
@@ -20,7 +21,8 @@ enum {
     FOREIGN_TRIES = 4, /* places tried when others have mapped something in the window */
 };
 
-/* The whole window as one EMPTY extent. Left to the first request, so that a process without any touches nothing. */
+/* The whole window as one EMPTY extent. Left to the first request, so that a process without any
+ * touches nothing. */
 int fl_take_seed(struct fl_region *r)
 {
     if (r->seeded) {
@@ -38,8 +40,8 @@ int fl_take_seed(struct fl_region *r)
     return 0;
 }
 
-/* What it takes to serve the request from the run of adjacent FREE extents that begins with `e`; fresh SIZE_MAX: it does
- * not fit, or an aligned start lies behind `e`. */
+/* What it takes to serve the request from the run of adjacent FREE extents that begins with `e`;
+ * fresh SIZE_MAX: it does not fit, or an aligned start lies behind `e`. */
 static struct fl_run growth_from(struct fl_region *r, struct fl_extent *e, size_t len, size_t align)
 {
     uintptr_t start = fl_align_up(e->base, align), end = start + len;
@@ -71,8 +73,9 @@ static void consider(struct fl_region *r, struct fl_run *best, struct fl_extent 
     }
 }
 
-/* The run that serves the request with the least population, the lowest such: an EMPTY extent, with the populated one
- * before it where there is one. Where pages have to move anyway it is the lowest run: the window stays short. */
+/* The run that serves the request with the least population, the lowest such: an EMPTY extent, with
+ * the populated one before it where there is one. Where pages have to move anyway it is the lowest
+ * run: the window stays short. */
 static struct fl_run find_growth(struct fl_region *r, size_t len, size_t align, unsigned zone)
 {
     struct fl_run best = {.fresh = SIZE_MAX};
@@ -102,8 +105,8 @@ static void note_grown(struct fl_region *r, struct fl_fill_plan *g, struct fl_ex
     fl_region_count_lazy(r, on_touch || g->leaves ? live->len : 0);
 }
 
-/* Carves from EMPTY memory. Where somebody else has mapped something, fl_carve retires the place: the next try looks
- * elsewhere. */
+/* Carves from EMPTY memory. Where another mapping lies, fl_carve retires the place: the next try
+ * looks elsewhere. */
 static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, struct fl_fill_plan *g)
 {
     struct fl_extent *live = NULL;
@@ -134,8 +137,8 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
     return live;
 }
 
-/* Unpopulated, in whole huge pages, so that the kernel's fault does as much as it can. For large requests only: a small
- * one would take a huge page on its first touch. */
+/* Unpopulated, in whole huge pages, so that the kernel's fault does as much as it can. For large
+ * requests only: a small one would take a huge page on its first touch. */
 static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align,
                                    struct fl_fill_plan *g)
 {
@@ -346,10 +349,11 @@ static unsigned zone_with_room(struct fl_region *r, size_t len, const struct fl_
     return NO_ZONE;
 }
 
-/* Where memory is short, what is free here goes back to the kernel first and the request is tried once more. Then, or
- * where the request is larger than one may have unasked, it is handed out for the kernel to fill on touch: a large one in
- * huge pages, a smaller one in base pages, which take no more than what is touched. Under FAULTLESS_LIMIT a smaller one
- * is left to the next allocator. */
+/* Where memory is short, what is free here goes back to the kernel first and the request is tried
+ * once more. Then, or where the request is larger than one may have unasked, it is handed out for
+ * the kernel to fill on touch: a large one in huge pages, a smaller one in base pages, which take
+ * no more than what is touched. Under FAULTLESS_LIMIT a smaller one is left to the next
+ * allocator. */
 static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own, size_t len,
                                       size_t align, struct fl_fill_plan *g,
                                       const struct fl_wish *wish)

@@ -1,7 +1,8 @@
-/* First touch: large extents are handed out without memory, and the worker puts huge pages under them where, and for whom, they
- * are touched. On only where the worker has opened the door (uffd/touch.c); then a request asks it to arm the extent's
- * range, and whoever frees one to disarm it. Nobody waits long: unarmed, the kernel's own fault does the same, slower.
- * State: r->touch; a slot belongs to who took it out of FREE, then to the worker while SERVED. */
+/* First touch: large extents are handed out without memory, and the worker puts huge pages under
+ * them where, and for whom, they are touched. On only where the worker has opened the door
+ * (uffd/touch.c); then a request asks it to arm the extent's range, and the thread that frees one
+ * to disarm it. None waits long: unarmed, the kernel's own fault does the same, slower. State:
+ * r->touch; a slot belongs to who took it out of FREE, then to the worker while SERVED. */
 #include "region/fill_plan.h"
 #include "region/lock.h"
 

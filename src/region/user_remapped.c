@@ -1,11 +1,12 @@
-/* What programs do to the pages of their blocks besides reading and writing them: mprotect, munmap, mmap, mremap, some
- * advice, mlock. glibc unmaps a large block when it is freed, and nothing of it is left; here its pages would go to the next
- * request with that protection, hole or flag. So the call is noted in the block's extent before it is made (preload/maps.c),
- * and an extent with a note is no thread cache's, does not move, and is mapped anew when it comes back.
+/* What programs do to the pages of their blocks besides reading and writing them: mprotect, munmap,
+ * mmap, mremap, some advice, mlock. glibc unmaps a large block when it is freed, and nothing of it
+ * is left; here its pages would go to the next request with that protection, hole or flag. So the
+ * call is noted in the block's extent before it is made (preload/maps.c), and an extent with a note
+ * is no thread cache's, does not move, and is mapped anew when it comes back.
  *
  * Its whole huge pages are unmapped: they are EMPTY then. At its edges it shares huge pages with
  * neighbours: fresh base pages take the place of its own. What the kernel does not unmap (sealed,
- * or too many maps) is nobody's any more.
+ * or too many maps) is in no block any more.
  *
  * Pages that the program gives back (MADV_DONTNEED, munmap) are to be the kernel's at once, as with
  * base pages. Of a huge page that loses a part the kernel unmaps that part and keeps the memory,

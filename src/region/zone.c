@@ -1,11 +1,13 @@
-/* Zones: addresses divided by where the memory behind them comes from. With one node there is one zone, and nothing here is done. */
+/* Zones: addresses divided by where the memory behind them comes from. With one node there is one
+ * zone, and nothing here is done. */
 #include "region/counts.h"
 #include "region/fit.h"
 #include "region/fill_plan.h"
 #include "region/lock.h"
 #include "region/pressure.h"
 
-/* Bytes of addresses that a zone takes at once: few maps, and a pagemap that stays short; less of a small window. */
+/* Bytes of addresses that a zone takes at once: few maps, and a pagemap that stays short; less of a
+ * small window. */
 static const size_t block_most = (size_t)1 << 30;
 enum { BLOCK_SHARE = 64 };
 
@@ -36,7 +38,7 @@ unsigned fl_zone_wish(struct fl_region *r, size_t len)
 
 void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align)
 {
-    unsigned nobody = r->nzones - 1;
+    unsigned no_zone = r->nzones - 1;
     size_t block =
         fl_align_up(fl_min(block_most, r->space.window.all.len / BLOCK_SHARE), fl_page.huge);
     size_t least = fl_align_up(len + fl_max(align, fl_page.huge), fl_page.huge);
@@ -48,10 +50,10 @@ void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align
         fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS + 1) != 0) {
         return;
     }
-    struct fl_extent *e = fl_fit_first(&r->zone[nobody].empty, want, fl_page.huge);
+    struct fl_extent *e = fl_fit_first(&r->zone[no_zone].empty, want, fl_page.huge);
     if (e == NULL) {
         want = least;
-        e = fl_fit_first(&r->zone[nobody].empty, want, fl_page.huge);
+        e = fl_fit_first(&r->zone[no_zone].empty, want, fl_page.huge);
     }
     if (e == NULL || fl_pagemap_reach(&r->space, e->base + want, true) !=
                          0) { /* the last of the window, or of the memory */

@@ -22,7 +22,7 @@ struct fl_zone {
 #define FL_EACH_ZONE(r, z) for (struct fl_zone *z = (r)->zone; z < (r)->zone + (r)->nzones; z++)
 
 /* Where nothing EMPTY of the zone holds `len` bytes at a multiple of `align`: addresses that are
- * nobody's yet. */
+ * no node's yet. */
 void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align);
 /* A LIVE, LAZY extent comes back: where does it lie? No lock held. */
 void fl_zone_find(struct fl_region *r, struct fl_extent *e);

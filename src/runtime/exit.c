@@ -10,7 +10,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { REPORT_BYTES = FL_PROMETHEUS_BYTES }; /* the longest report */
+/* What a report is made of, and its text. Too large for a stack of the program's: the thread that
+ * calls exit may have 16 KiB. */
+struct report {
+    struct fl_stats_values values;
+    struct fl_stats_nodes nodes;
+    struct fl_stats_gpus gpus;
+    char program[64], path[FL_OPTION_TEXTS], text[FL_PROMETHEUS_BYTES];
+};
+
+/* Of the thread that ends the process. */
+static struct report last;
 
 enum where { NOWHERE, SUMMARY, TABLE, JSON, PROMETHEUS };
 
@@ -52,46 +62,39 @@ static void read_program(char *out, size_t size)
     out[strcspn(out, "\n")] = '\0';
 }
 
-/* `soon`: the caller waits for no lock. */
-static struct fl_text table_on(char *text, size_t size, bool soon)
+/* `soon`: the caller waits for no lock. Returns the text's bytes. */
+static size_t put_table(struct report *r, bool soon)
 {
-    struct fl_text t = fl_text_on(text, size);
-    struct fl_stats_values values;
-    struct fl_stats_nodes nodes;
-    struct fl_stats_gpus gpus;
+    struct fl_text t = fl_text_on(r->text, sizeof r->text);
 
-    fl_read_stats(&values);
-    read_nodes(&nodes);
-    fl_gpu_stats_read(&gpus, soon);
-    fl_stats_format_table(&values, getpid(), &t);
-    fl_stats_format_nodes(&nodes, getpid(), &t);
-    fl_stats_format_gpus(&gpus, getpid(), &t);
-    return t;
+    fl_read_stats(&r->values);
+    read_nodes(&r->nodes);
+    fl_gpu_stats_read(&r->gpus, soon);
+    fl_stats_format_table(&r->values, getpid(), &t);
+    fl_stats_format_nodes(&r->nodes, getpid(), &t);
+    fl_stats_format_gpus(&r->gpus, getpid(), &t);
+    return t.len;
 }
 
 /* To the file that is named, as JSON or for Prometheus. `soon`: as above. */
-static int write_file(enum where where, bool soon)
+static int write_file(struct report *r, enum where where, bool soon)
 {
-    char text[REPORT_BYTES], program[64], path[FL_OPTION_TEXTS];
-    struct fl_text t = fl_text_on(text, sizeof text);
-    struct fl_stats_values values;
-    struct fl_stats_nodes nodes;
-    struct fl_stats_gpus gpus;
+    struct fl_text t = fl_text_on(r->text, sizeof r->text);
 
     if (!fl_names_expand(&fl_runtime.options.names, fl_runtime.options.text[FL_OPTION_stats],
-                         getpid(), path, sizeof path)) {
+                         getpid(), r->path, sizeof r->path)) {
         return -ENAMETOOLONG;
     }
-    fl_read_stats(&values);
-    read_program(program, sizeof program);
-    fl_gpu_stats_read(&gpus, soon);
+    fl_read_stats(&r->values);
+    read_program(r->program, sizeof r->program);
+    fl_gpu_stats_read(&r->gpus, soon);
     if (where == PROMETHEUS) {
-        fl_stats_format_prometheus(&values, &gpus, getpid(), program, &t);
-        return fl_sys.replace_file(path, text, t.len);
+        fl_stats_format_prometheus(&r->values, &r->gpus, getpid(), r->program, &t);
+        return fl_sys.replace_file(r->path, r->text, t.len);
     }
-    read_nodes(&nodes);
-    fl_stats_format_json(&values, &nodes, &gpus, getpid(), program, &t);
-    return fl_sys.append_file(path, text, t.len);
+    read_nodes(&r->nodes);
+    fl_stats_format_json(&r->values, &r->nodes, &r->gpus, getpid(), r->program, &t);
+    return fl_sys.append_file(r->path, r->text, t.len);
 }
 
 /* ---- when the signal comes ---- */
@@ -102,25 +105,26 @@ static void want_report(int signal)
 {
     (void)signal;
     atomic_store(&report_wanted, true);
-    atomic_store(&fl_runtime.region.wants_worker,
-                 true); /* the next large request or free calls it */
+    /* The next large request or free calls it. */
+    atomic_store(&fl_runtime.region.wants_worker, true);
 }
 
 /* The worker has a table of descriptors of its own: the program's standard error by its name. */
-static void table_to_standard_error(void)
+static void table_to_standard_error(struct report *r)
 {
-    char text[REPORT_BYTES], path[64];
-    struct fl_text t = table_on(text, sizeof text, true), p = fl_text_on(path, sizeof path);
+    struct fl_text p = fl_text_on(r->path, sizeof r->path);
+    size_t len = put_table(r, true);
 
     fl_text_str(&p, "/proc/");
     fl_text_u64(&p, (uint64_t)getpid());
     fl_text_str(&p, "/fd/2");
-    (void)fl_sys.append_file(path, text, t.len);
+    (void)fl_sys.append_file(r->path, r->text, len);
 }
 
 uint64_t fl_report_wanted(struct fl_region *r)
 {
-    static uint64_t written_ns; /* the file for Prometheus; the worker's */
+    static uint64_t written_ns;  /* the file for Prometheus; the worker's */
+    static struct report report; /* the worker's */
     enum where where = where_to();
     bool asked = atomic_exchange(&report_wanted, false), regular = where == PROMETHEUS;
     uint64_t now = regular ? fl_sys.now_ns() : 0;
@@ -131,9 +135,9 @@ uint64_t fl_report_wanted(struct fl_region *r)
     }
     if (regular || (asked && where == JSON)) {
         written_ns = now;
-        (void)write_file(where, true);
+        (void)write_file(&report, where, true);
     } else if (asked) {
-        table_to_standard_error();
+        table_to_standard_error(&report);
     }
     return regular ? textfile_ns : FL_JOB_IDLE;
 }
@@ -169,11 +173,11 @@ static void measure(struct fl_summary *s)
     }
     struct fl_range part = {fl_align_up(base, len), len};
     if (fl_sys.commit(part) == 0) {
-        uint64_t faults = faults_of_mine(), start = fl_sys.now_ns();
+        uint64_t faults = faults_of_mine(), start = fl_sys.own_ns();
         for (uintptr_t at = part.base; at < fl_range_end(part); at += fl_page.base) {
             *(volatile char *)at = 1; /* NOLINT(performance-no-int-to-ptr) */
         }
-        s->sample_ns = fl_sys.now_ns() - start;
+        s->sample_ns = fl_sys.own_ns() - start; /* other programs may run meanwhile */
         s->sample_faults = faults_of_mine() - faults;
         s->sample_bytes = len;
     }
@@ -194,35 +198,34 @@ static bool is_asked_for(void)
  * is a helper. */
 static void say_at_exit(enum where where)
 {
-    char text[REPORT_BYTES], program[64];
-    struct fl_stats_values values;
-    struct fl_stats_gpus gpus;
-    struct fl_text t = fl_text_on(text, sizeof text);
+    struct report *r = &last;
+    struct fl_text t = fl_text_on(r->text, sizeof r->text);
 
-    fl_read_stats(&values);
-    fl_gpu_stats_read(&gpus, false);
-    if (where == TABLE && (values.requests != 0 || gpus.n != 0)) {
-        fl_say_last(text, table_on(text, sizeof text, false).len);
+    fl_read_stats(&r->values);
+    fl_gpu_stats_read(&r->gpus, false);
+    if (where == TABLE && (r->values.requests != 0 || r->gpus.n != 0)) {
+        fl_say_last(r->text, put_table(r, false));
         return;
     }
-    if (where == SUMMARY && values.requests == 0 && !is_asked_for()) {
-        fl_stats_format_gpu_summary(&gpus, getpid(), &t);
+    if (where == SUMMARY && r->values.requests == 0 && !is_asked_for()) {
+        fl_stats_format_gpu_summary(&r->gpus, getpid(), &t);
         if (t.len != 0) {
-            fl_say_last(text, t.len);
+            fl_say_last(r->text, t.len);
         }
         return;
     }
-    read_program(program, sizeof program);
-    struct fl_summary s = {.values = &values,
+    read_program(r->program, sizeof r->program);
+    struct fl_summary s = {.values = &r->values,
                            .pid = getpid(),
-                           .program = program,
-                           .threshold = fl_runtime.options.value[FL_OPTION_threshold]};
-    if (values.requests != 0) {
+                           .program = r->program,
+                           .threshold = fl_runtime.options.value[FL_OPTION_threshold],
+                           .shadowed_by = fl_runtime.active ? fl_runtime.shadowed_by : NULL};
+    if (r->values.requests != 0) {
         measure(&s);
     }
     fl_stats_format_summary(&s, &t);
-    fl_stats_format_gpu_summary(&gpus, getpid(), &t);
-    fl_say_last(text, t.len);
+    fl_stats_format_gpu_summary(&r->gpus, getpid(), &t);
+    fl_say_last(r->text, t.len);
 }
 
 /* By name, with the error's number: who reads it looks for the folder, or its rights. */
@@ -241,16 +244,16 @@ static void say_unwritten(const char *option, const char *path, int rc)
 /* No process has one that did nothing: helpers would write over what counts. */
 static void write_timeline(void)
 {
-    char path[FL_OPTION_TEXTS], program[64];
     const char *name = fl_runtime.options.text[FL_OPTION_timeline];
+    char *path = last.path;
 
     if (fl_timeline == NULL || atomic_load(&fl_timeline->count) == fl_timeline->first) {
         return;
     }
-    read_program(program, sizeof program);
+    read_program(last.program, sizeof last.program);
     int rc = -ENAMETOOLONG;
-    if (fl_names_expand(&fl_runtime.options.names, name, getpid(), path, sizeof path)) {
-        rc = fl_timeline_write(path, getpid(), program);
+    if (fl_names_expand(&fl_runtime.options.names, name, getpid(), path, sizeof last.path)) {
+        rc = fl_timeline_write(path, getpid(), last.program);
     }
     if (rc != 0) {
         say_unwritten("FAULTLESS_TIMELINE=", name, rc);
@@ -276,7 +279,7 @@ void fl_report_start(char *const env[])
     }
 }
 
-/* Fewer large requests are no loop that anybody would want a plan of. */
+/* Fewer large requests make no loop that is worth a plan. */
 enum { WORTH_A_PLAN = 64 };
 
 /* Plans are off; NULL: they are on. */
@@ -341,7 +344,7 @@ __attribute__((destructor)) static void at_exit(void)
         say_at_exit(where);
         return;
     }
-    int rc = write_file(where, false);
+    int rc = write_file(&last, where, false);
     if (rc != 0) {
         say_unwritten("FAULTLESS_STATS=", fl_runtime.options.text[FL_OPTION_stats], rc);
     }

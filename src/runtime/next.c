@@ -189,6 +189,20 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc)
     return true;
 }
 
+/* The linker's: where this library, or the program it is part of, begins and ends. */
+extern FL_HIDDEN const char __ehdr_start[], _end[]; /* NOLINT(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+
+void fl_find_first(void)
+{
+    Dl_info info;
+    uintptr_t first = (uintptr_t)dlsym(RTLD_DEFAULT, "malloc");
+
+    if (first - (uintptr_t)__ehdr_start >= (uintptr_t)_end - (uintptr_t)__ehdr_start &&
+        dladdr((void *)first, &info) != 0) { /* NOLINT(performance-no-int-to-ptr) */
+        fl_runtime.shadowed_by = info.dli_fname;
+    }
+}
+
 void *fl_find_next_of(const char *name)
 {
     return dlsym(RTLD_NEXT, name);

@@ -56,7 +56,7 @@ static unsigned spread_zone(const struct fl_placement *p)
             break;
         }
     }
-    if (i == FL_SPREADS - 1) { /* more sets than anybody has: they share the last */
+    if (i == FL_SPREADS - 1) { /* more sets than programs have: they share the last */
         atomic_store(&place.spread[i], key);
     }
     return 2 * nodes() + 1 + i;

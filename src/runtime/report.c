@@ -27,6 +27,9 @@ void fl_read_stats(struct fl_stats_values *out)
     out->plan_drops = plan.drops;
     out->plan_bytes = plan.arena_bytes;
     out->plan_free_bytes = plan.free_bytes;
+    if (fl_runtime.shadowed_by != NULL && out->requests == 0) {
+        out->active = 0; /* a tracer in front of us passes requests on, an allocator does not */
+    }
 }
 
 int fl_read_residency(struct fl_residency_values *out)

@@ -17,9 +17,10 @@ struct fl_runtime {
     struct fl_region region;
     struct fl_worker worker;
     struct fl_numa_process numa;
-    bool next_is_libc;      /* the next allocator is glibc's own */
-    _Atomic bool tune_next; /* its thresholds are ours to raise */
-    bool active;            /* large requests are served from the window */
+    bool next_is_libc;       /* the next allocator is glibc's own */
+    _Atomic bool tune_next;  /* its thresholds are ours to raise */
+    bool active;             /* large requests are served from the window */
+    const char *shadowed_by; /* the file of the program's malloc, where that is not ours */
 };
 
 extern struct fl_runtime fl_runtime;
@@ -30,6 +31,9 @@ void fl_boot(void);
 
 /* Fills in the next allocator; next.c says from which objects. False: there is none. */
 bool fl_find_next(struct fl_next *out, bool *out_is_libc);
+
+/* Notes whose malloc the program has. Once, at start, of a library that interposes it. */
+void fl_find_first(void);
 
 /* Fills in the next definition of each name that there is. */
 void fl_find_libc(struct fl_libc *out);

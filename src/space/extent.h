@@ -14,7 +14,7 @@ enum fl_extent_state {
     FL_EXTENT_FREE,    /* in a tree */
     FL_EXTENT_LIVE,    /* handed out */
     FL_EXTENT_CACHED,  /* freed, in a thread's cache */
-    FL_EXTENT_FOREIGN, /* addresses where somebody else has mapped something: never ours again */
+    FL_EXTENT_FOREIGN, /* addresses where another mapping lies: never ours again */
     /* Being given back, moved, cleared or, where it is EMPTY, mapped: no lock is held meanwhile */
     FL_EXTENT_ISOLATED,
     FL_EXTENT_PINNED, /* a device has its pages, or soon: see pin.h */
@@ -81,7 +81,7 @@ struct fl_extent {
         struct fl_inner *inner; /* FL_CONTENT_INNER: of what it is a part. Constant */
     };
     union {
-        /* LIVE: which of its thread's requests it is, and whose; 0: nobody watches. The owner */
+        /* LIVE: which of its thread's requests it is, and whose; 0: not watched. The owner */
         struct {
             uint32_t life, watcher;
         };
@@ -169,7 +169,7 @@ static inline bool fl_extent_free_once(struct fl_extent *e)
 {
     uint32_t live = FL_EXTENT_LIVE;
 
-    /* acq_rel: what the last owner wrote is seen by the next one, whoever that is */
+    /* acq_rel: what the last owner wrote is seen by the next one */
     return atomic_compare_exchange_strong_explicit(&e->state, &live, FL_EXTENT_CACHED,
                                                    memory_order_acq_rel, memory_order_relaxed);
 }

@@ -7,7 +7,7 @@
 
 struct fl_space;
 
-/* A LIVE extent that somebody divides into blocks. A block begins at a granule and has that
+/* A LIVE extent that is divided into blocks. A block begins at a granule and has that
  * granule's descriptor, which is LIVE while the block is, so that fl_region_find knows it; who
  * may have which granules is the divider's to say. Its huge pages come into memory as they are
  * wanted, so that it takes over what others leave. */

@@ -63,7 +63,7 @@ void fl_tree_remove(struct fl_extent_tree *tree, struct fl_extent *e)
 {
     size_t len = e->len;
 
-    e->len = 0; /* so that nobody above counts on it while the tree changes */
+    e->len = 0; /* so that no node above counts on it while the tree changes */
     fl_tree_note_shorter(e);
     RB_REMOVE(fl_extent_tree, tree, e);
     e->len = len;

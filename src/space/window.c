@@ -9,7 +9,7 @@ enum { ADDRESS_TRIES = 4 };
 static const size_t window_least = (size_t)4 << 40;
 static const size_t window_most = (size_t)8 << 40;
 static const size_t window_worthless = (size_t)64 << 20;
-/* Where nobody places anything by himself: above brk heaps, sanitizers' shadows, garbage
+/* Where nothing else is placed: above brk heaps, sanitizers' shadows, garbage
  * collectors' heaps (4 to 20 TiB) and mimalloc's hints (2 to 30 TiB), below the legacy layout's
  * 42 TiB, far below the top. A random base in it keeps large blocks' addresses as hard to guess
  * as mmap's. */
@@ -127,7 +127,7 @@ int fl_pagemap_reach(struct fl_space *s, uintptr_t end, bool ahead)
     }
     size_t now = atomic_load_explicit(&s->pagemap.grown, memory_order_relaxed), more = now - had;
 
-    if (more != 0) { /* release: whoever reads the new bound may read what lies below it */
+    if (more != 0) { /* release: a reader of the new bound may read what lies below it */
         atomic_store_explicit(&s->mapped, now / sizeof(uint32_t), memory_order_release);
     }
     if (ahead && more != 0 && more <= ahead_most) { /* a mere saving: it may fail */

@@ -43,7 +43,7 @@ struct fl_region_stats {
 /* One snapshot, in the order it is printed. X(field, kind, text). kind: COUNTER (since the process
  * began) or GAUGE (now, or a peak). Units: bytes where the text says so, else counts. */
 #define FL_STATS_FIELDS(X)                                                                         \
-    X(active, GAUGE, "large requests are served (1) or every request passed through (0)")          \
+    X(active, GAUGE, "large requests are served (1) or are another allocator's (0)")               \
     X(requests, COUNTER, "large requests served, by plans too")                                    \
     X(cache_hits, COUNTER, "of these by a thread cache")                                           \
     X(stalls, COUNTER, "of these that had to populate memory")                                     \
@@ -145,7 +145,7 @@ struct fl_stats_gpus {
     } gpu[FL_STATS_GPUS];
 };
 
-/* One writer; anybody may read. */
+/* One writer, any number of readers. */
 static inline void fl_stats_add(_Atomic uint64_t *counter, uint64_t n)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
@@ -191,7 +191,8 @@ struct fl_summary {
     const struct fl_stats_values *values;
     int pid;
     const char *program;
-    uint64_t threshold; /* bytes */
+    uint64_t threshold;      /* bytes */
+    const char *shadowed_by; /* the file whose malloc the program has; NULL: ours, or not known */
     /* What it cost to touch so much memory that was mapped anew, here and now. 0: not measured. */
     uint64_t sample_bytes, sample_faults, sample_ns;
 };

@@ -117,14 +117,19 @@ void fl_stats_format_summary(const struct fl_summary *s, struct fl_text *t)
     const struct fl_stats_values *v = s->values;
 
     fl_stats_format_prefix(s->pid, s->program, t);
-    if (v->active == 0) {
+    if (v->active == 0 && s->shadowed_by == NULL) {
         fl_text_str(t, "not active: every request went to the next allocator\n");
         return;
     }
     if (v->requests == 0) {
         fl_text_str(t, "nothing done: no request of ");
         fl_text_size(t, s->threshold);
-        fl_text_str(t, " or more came here\n");
+        fl_text_str(t, " or more came here");
+        if (s->shadowed_by != NULL) {
+            fl_text_str(t, "; the program's malloc is that of ");
+            fl_text_str(t, s->shadowed_by);
+        }
+        fl_text_str(t, "\n");
         return;
     }
     append_count(t, v->requests);

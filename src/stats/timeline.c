@@ -143,7 +143,7 @@ static void put_head(struct fl_text *t, int pid, const char *program, uint64_t l
 
 int fl_timeline_write(const char *path, int pid, const char *program)
 {
-    char buf[TEXT_BYTES];
+    static char buf[TEXT_BYTES]; /* too large for a small stack */
     struct fl_text t = fl_text_on(buf, sizeof buf);
     uint64_t all = atomic_load(&fl_timeline->count), first = fl_timeline->first;
     uint64_t from = all - first > FL_TIMELINE_EVENTS ? all - FL_TIMELINE_EVENTS : first;

@@ -47,8 +47,8 @@ int fl_timeline_begin(void);
 void fl_timeline_fork_child(void);
 /* An event that began at `from_ns`; a moment where that is 0. */
 void fl_timeline_add(enum fl_timeline_kind kind, uint64_t from_ns, uint64_t value);
-/* The trace, in Chrome's format, in place of the file at `path`. -errno.  Context: not under a
- * lock. */
+/* The trace, in Chrome's format, in place of the file at `path`. -errno.  Context: one thread at a
+ * time, not under a lock. */
 int fl_timeline_write(const char *path, int pid, const char *program);
 
 static inline bool fl_timeline_is_on(void)

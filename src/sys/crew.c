@@ -274,8 +274,8 @@ int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allo
     if (r.len < ALONE_BELOW || helpers == 0 || allowed == FL_CREW_ALONE) {
         return fl_sys_linux.populate(r);
     }
-    int rc = fl_sys_linux.populate(
-        first); /* a kernel that cannot says so here, before anybody is called */
+    /* A kernel that cannot says so here, before a helper is called. */
+    int rc = fl_sys_linux.populate(first);
     if (rc != 0) {
         return rc;
     }

@@ -24,7 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 128 * FL_KIB, GUARD_PAGES = 1, STARTING = 1 };
+enum { STACK_BYTES = 124 * FL_KIB, STARTING = 1 };
 
 static const uint64_t look_again_ns = 10000000;
 
@@ -53,6 +53,12 @@ static int get_tls(struct fl_guest *g)
     return 0;
 }
 
+/* Bytes, with a guard page, whatever its size, at the low end. */
+static size_t stack_map(void)
+{
+    return fl_align_up(STACK_BYTES, fl_page.base) + fl_page.base;
+}
+
 static int get_stack(struct fl_guest *g)
 {
     enum { FLAGS = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK };
@@ -60,11 +66,11 @@ static int get_stack(struct fl_guest *g)
     if (g->stack != 0) {
         return 0;
     }
-    void *p = fl_libc.mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, FLAGS, -1, 0);
+    void *p = fl_libc.mmap(NULL, stack_map(), PROT_READ | PROT_WRITE, FLAGS, -1, 0);
     if (p == MAP_FAILED) {
         return -errno;
     }
-    (void)fl_libc.mprotect(p, GUARD_PAGES * fl_page.base, PROT_NONE);
+    (void)fl_libc.mprotect(p, fl_page.base, PROT_NONE);
     g->stack = (uintptr_t)p;
     return 0;
 }
@@ -159,7 +165,7 @@ static int start(struct fl_guest *g)
                 CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID
     };
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): a stack begins at its end */
-    void *top = (void *)(g->stack + STACK_BYTES);
+    void *top = (void *)(g->stack + stack_map());
     uint64_t old = fl_signals_block();
     int tid = clone(run, top, FLAGS, g, &g->last, g->tls, &g->tid);
     int rc = tid > 0 ? 0 : -errno;

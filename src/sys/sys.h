@@ -224,7 +224,7 @@ extern const struct fl_nodes_sys fl_nodes_linux;
 
 struct fl_page {
     size_t base;    /* bytes of a base page (AT_PAGESZ) */
-    size_t huge;    /* bytes of a PMD-sized huge page */
+    size_t huge;    /* bytes of a huge page as the region uses them: at most 2 MiB, see page.c */
     unsigned shift; /* log2(base) */
     bool thp;       /* transparent huge pages are to be had for advised ranges */
     bool always;    /* the same for all others */

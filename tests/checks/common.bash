@@ -1,5 +1,6 @@
-# Sourced by the checks beside it. A check prints one line a violation on stdout and ends with 0 (none), 1 (some) or 2
-# (it could not look). With --self-test it plants violations in a copy of the tree and ends with 0 when each is caught.
+# Sourced by the checks beside it. A check prints one line a violation on stdout and ends with 0
+# (none), 1 (some) or 2 (it could not look). With --self-test it plants violations in a copy of the
+# tree and ends with 0 when each is caught.
 set -euo pipefail
 export LC_ALL=C
 
@@ -35,8 +36,8 @@ finish() {
     exit 0
 }
 
-# tree PATTERN...: files under version control, and new ones git does not ignore, relative to the root and sorted.
-# A copy made by copy_tree is no repository; there every file counts.
+# tree PATTERN...: files under version control, and new ones git does not ignore, relative to the
+# root and sorted. A copy made by copy_tree is no repository; there every file counts.
 tree() {
     if [ -e "$root/.git" ]; then
         git -C "$root" ls-files --cached --others --exclude-standard -- "$@" | while IFS= read -r f; do
@@ -59,7 +60,8 @@ copy_tree() { # a fresh copy of the tree in $copy
 }
 trap '[ -z "$copy" ] || rm -rf "$copy"' EXIT
 
-# caught WHAT TEXT [WHAT TEXT]...: runs this check on $copy once; it must end with 1 and print each TEXT.
+# caught WHAT TEXT [WHAT TEXT]...: runs this check on $copy once; it must end with 1 and print each
+# TEXT.
 missed=0
 caught() {
     local out rc=0

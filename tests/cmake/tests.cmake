@@ -1,12 +1,13 @@
-# How a test is declared. Every test has a label (its folder's name), a time limit, and 77 as its word for "skipped".
+# How a test is declared. Every test has a label (its folder's name), a time limit, and 77 as its
+# word for "skipped".
 #
 #   fl_test(NAME test_region_extent LABELS unit SOURCES test_region_extent.c UPTO region)
 #   fl_cxx_test(NAME test_heap_cxx LABELS unit SOURCES test_heap_cxx.cpp)
 #   fl_preload_test(NAME test_preload_ls LABELS preload SOURCES test_preload_ls.c)
 #   fl_rungs(test_preload_ls)
 #   fl_victim(NAME victim_double_free SOURCES victim_double_free.c)
-#   fl_script_test(NAME test_tools_setup LABELS tools COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_tools_setup)
-#   fl_fuzz(NAME fuzz_core_options SOURCES fuzz_core_options.c UPTO core CORPUS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/options)
+#   fl_script_test(NAME test_tools_setup LABELS tools COMMAND ${here}/test_tools_setup)
+#   fl_fuzz(NAME fuzz_core_options SOURCES fuzz_core_options.c UPTO core CORPUS ${here}/corpus)
 
 find_package(Threads REQUIRED)
 
@@ -24,11 +25,15 @@ function(fl_test_properties name labels timeout env)
     if(FL_SANITIZE)
         math(EXPR timeout "${timeout} * 4")
     endif()
+    if(CMAKE_CROSSCOMPILING) # emulated
+        math(EXPR timeout "${timeout} * 10")
+    endif()
     set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77
                          ENVIRONMENT "${env}")
 endfunction()
 
-# fl_layer_objects(OUT UPTO LAYER...): the objects of the named layers and, with UPTO, of all up to that one.
+# fl_layer_objects(OUT UPTO LAYER...): the objects of the named layers and, with UPTO, of all up to
+# that one.
 function(fl_layer_objects out upto)
     set(layers ${ARGN})
     if(upto)
@@ -50,10 +55,11 @@ function(fl_layer_objects out upto)
     set(${out} ${objects} PARENT_SCOPE)
 endfunction()
 
-# fl_test(NAME n LABELS l SOURCES f... [LAYERS x...] [UPTO x] [LIBS t...] [DEFINITIONS d...] [INCLUDES d...]
+# fl_test(NAME n LABELS l SOURCES f... [LAYERS x...] [UPTO x] [LIBS t...] [DEFINITIONS d...]
+# [INCLUDES d...]
 #         [TIMEOUT s] [ENV k=v...] [ARGS a...] [SERIAL])
-# A cmocka program linked with the layers' objects, so with the core under its fl_ names: malloc stays libc's.
-# UNIT_TESTING is never defined: cmocka's header would rename malloc.
+# A cmocka program linked with the layers' objects, so with the core under its fl_ names: malloc
+# stays libc's. UNIT_TESTING is never defined: cmocka's header would rename malloc.
 function(fl_test)
     cmake_parse_arguments(T "SERIAL" "NAME;TIMEOUT;UPTO" "LABELS;SOURCES;LAYERS;LIBS;DEFINITIONS;INCLUDES;ENV;ARGS"
                           ${ARGN})
@@ -70,8 +76,9 @@ function(fl_test)
     endif()
 endfunction()
 
-# fl_cxx_test(NAME n LABELS l SOURCES f... [ENV k=v...]): a C++17 program that is linked with libfaultless.so, as a
-# user's is. Nothing to do without a C++ compiler, or where the library cannot be built.
+# fl_cxx_test(NAME n LABELS l SOURCES f... [ENV k=v...]): a C++17 program that is linked with
+# libfaultless.so, as a user's is. Nothing to do without a C++ compiler, or where the library cannot
+# be built.
 function(fl_cxx_test)
     if(NOT FL_PRELOADABLE OR NOT CMAKE_CXX_COMPILER)
         return()
@@ -85,8 +92,9 @@ function(fl_cxx_test)
     fl_test_properties(${T_NAME} "${T_LABELS}" "" "${T_ENV}")
 endfunction()
 
-# fl_preload_test(as fl_test): a parent that is not preloaded and starts real programs under libfaultless.so. It finds
-# the library by FL_LIB_PATH and the victims by FL_VICTIM_DIR. Nothing to do where the library cannot be built.
+# fl_preload_test(as fl_test): a parent that is not preloaded and starts real programs under
+# libfaultless.so. It finds the library by FL_LIB_PATH and the victims by FL_VICTIM_DIR. Nothing to
+# do where the library cannot be built.
 function(fl_preload_test)
     if(NOT FL_PRELOADABLE)
         return()
@@ -98,8 +106,8 @@ function(fl_preload_test)
                                FL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 endfunction()
 
-# fl_rungs(NAME [EXCEPT r...]): the preload test once more on each rung, under the label rungs and the name NAME@RUNG. A
-# rung is what FL_TEST_RUNG takes (tests/preload/run.h), with + for the comma.
+# fl_rungs(NAME [EXCEPT r...]): the preload test once more on each rung, under the label rungs and
+# the name NAME@RUNG. A rung is what FL_TEST_RUNG takes (tests/preload/run.h), with + for the comma.
 set(FL_RUNGS move move+uffd uffd uring thp populate worker seccomp nobody seccomp+nobody)
 function(fl_rungs name)
     cmake_parse_arguments(R "" "" "EXCEPT" ${ARGN})
@@ -120,8 +128,8 @@ function(fl_rungs name)
     endforeach()
 endfunction()
 
-# fl_victim(NAME n SOURCES f... [SHARED] [LIBS t...] [OPTIONS o...]): a program (or a library for it to load) that knows
-# nothing of faultless, put where preload tests look for it.
+# fl_victim(NAME n SOURCES f... [SHARED] [LIBS t...] [OPTIONS o...]): a program (or a library for it
+# to load) that knows nothing of faultless, put where preload tests look for it.
 function(fl_victim)
     if(NOT FL_PRELOADABLE)
         return()
@@ -142,8 +150,9 @@ function(fl_victim)
                           LIBRARY_OUTPUT_DIRECTORY ${FL_VICTIM_DIR})
 endfunction()
 
-# fl_script_test(NAME n LABELS l COMMAND c... [TIMEOUT s] [ENV k=v...]): a test that is a script. It gets the build
-# folder, the source folder and the library's path in FL_BUILD_DIR, FL_SOURCE_DIR and FL_LIB_PATH.
+# fl_script_test(NAME n LABELS l COMMAND c... [TIMEOUT s] [ENV k=v...]): a test that is a script. It
+# gets the build folder, the source folder and the library's path in FL_BUILD_DIR, FL_SOURCE_DIR and
+# FL_LIB_PATH.
 function(fl_script_test)
     cmake_parse_arguments(T "" "NAME;TIMEOUT" "LABELS;COMMAND;ENV" ${ARGN})
     add_test(NAME ${T_NAME} COMMAND ${T_COMMAND})
@@ -151,9 +160,10 @@ function(fl_script_test)
                        "FL_BUILD_DIR=${PROJECT_BINARY_DIR};FL_SOURCE_DIR=${PROJECT_SOURCE_DIR};FL_LIB_PATH=${PROJECT_BINARY_DIR}/libfaultless.so;${T_ENV}")
 endfunction()
 
-# fl_fuzz(NAME n SOURCES f... [UPTO x] [LAYERS x...] [LIBS t...] [CORPUS dir] [SECONDS s]): a libFuzzer target, in the fuzz
-# preset only. As a test (label fuzz) it replays the committed corpus, then searches for s seconds (30) from it; what it
-# finds goes to the build folder, never to the committed corpus.
+# fl_fuzz(NAME n SOURCES f... [UPTO x] [LAYERS x...] [LIBS t...] [CORPUS dir] [SECONDS s]): a
+# libFuzzer target, in the fuzz preset only. As a test (label fuzz) it replays the committed corpus,
+# then searches for s seconds (30) from it; what it finds goes to the build folder, never to the
+# committed corpus.
 function(fl_fuzz)
     if(NOT FL_FUZZ)
         return()

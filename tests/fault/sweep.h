@@ -1,5 +1,6 @@
-/* The n-th call to the kernel refused, n = 1, 2, ..., while an operation runs, until the fault does not fire. Whatever was
- * refused, the operation gives its documented answer, the invariants hold, and what is mapped is what is held. */
+/* The n-th call to the kernel refused, n = 1, 2, ..., while an operation runs, until the fault does
+ * not fire. Whatever was refused, the operation gives its documented answer, the invariants hold,
+ * and what is mapped is what is held. */
 #ifndef FL_TESTS_FAULT_SWEEP_H
 #define FL_TESTS_FAULT_SWEEP_H
 
@@ -31,7 +32,7 @@ void sweep(const struct operation *op);
 /* For what is played by hand: forgets `held`, and notes how much of the window is usable. */
 void sweep_begin(void);
 size_t usable_in_window(void);
-/* The invariants hold, what is mapped is what is held, and nobody is at work. */
+/* The invariants hold, what is mapped is what is held, and no call is under way. */
 void assert_tight(void);
 
 #endif

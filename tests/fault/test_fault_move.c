@@ -1,5 +1,6 @@
-/* Moving, stocking, clearing, forking and repairing, each call to the kernel refused in turn. None of it may fail for that: what
- * does not move is populated, what is not stocked is missing, what children get they get whole. */
+/* Moving, stocking, clearing, forking and repairing, each call to the kernel refused in turn. None
+ * of it may fail for that: what does not move is populated, what is not stocked is missing, what
+ * children get they get whole. */
 #include "region/lock.h"
 #include "fault/sweep.h"
 

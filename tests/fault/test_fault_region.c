@@ -1,7 +1,8 @@
 /* Taking, resizing and giving, each call to the kernel refused in turn.
  *
- * Benign are refusals of advice, names, population, files and residency: a fallback takes them. So is that of an address
- * to claim (another is tried) and of a chunk of metadata (the exact size is tried). */
+ * Benign are refusals of advice, names, population, files and residency: a fallback takes them. So
+ * is that of an address to claim (another is tried) and of a chunk of metadata (the exact size is
+ * tried). */
 #include "fault/sweep.h"
 
 #include <errno.h>
@@ -51,7 +52,8 @@ static bool take_clean(void)
     return held[0] == NULL || is_filled(held[0], 0);
 }
 
-/* Populated and dirty, EMPTY, populated and dirty: a request over all of it is carved from three. */
+/* Populated and dirty, EMPTY, populated and dirty: a request over all of it is carved from
+ * three. */
 static void make_run_of_three(void)
 {
     struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *z = take(MIB(2));
@@ -65,7 +67,8 @@ static void make_run_of_three(void)
     give(z);
 }
 
-/* EMPTY, populated, EMPTY: two parts to commit, so that the second's refusal takes the first back. */
+/* EMPTY, populated, EMPTY: two parts to commit, so that the second's refusal takes the first
+ * back. */
 static void make_two_holes(void)
 {
     struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *z = take(MIB(2));
@@ -78,7 +81,7 @@ static void make_two_holes(void)
     give(y);
 }
 
-/* Where nobody can tell what was touched, all of it is cleared. */
+/* Where it is unknown what was touched, all of it is cleared. */
 static void make_hollow(void)
 {
     struct fl_extent *e = take(MIB(5));
@@ -295,7 +298,8 @@ static void start_finds_a_window_or_leaves_nothing(void **state)
     assert_true(served >= 3); /* a place refused: another is tried */
 }
 
-/* RLIMIT_DATA or overcommit_memory=2 at every height: what fits is served, what does not is refused. */
+/* RLIMIT_DATA or overcommit_memory=2 at every height: what fits is served, what does not is
+ * refused. */
 static void a_limit_at_any_height_refuses_and_keeps_order(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* The option parser on an arbitrary environment: entries are separated by NUL. Every entry that is refused is counted,
- * values stay within the table's bounds, and what is said is whole lines, at most one an entry. */
+/* The option parser on an arbitrary environment: entries are separated by NUL. Every entry that is
+ * refused is counted, values stay within the table's bounds, and what is said is whole lines, at
+ * most one an entry. */
 #include "core/core.h"
 #include "unit/fake_sys.h"
 

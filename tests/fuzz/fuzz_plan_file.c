@@ -1,5 +1,5 @@
-/* The reader of plan files on arbitrary bytes: as they are, and with length and checksum forged to fit. What it lets pass leads
- * nowhere outside, can be written again, and is the same then. */
+/* The reader of plan files on arbitrary bytes: as they are, and with length and checksum forged to
+ * fit. What it lets pass leads nowhere outside, can be written again, and is the same then. */
 #include "plan/store/store.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* A stream of operations on the region beside the model of prop/ops.c: one byte chooses the configuration, five bytes
- * are an operation. */
+/* A stream of operations on the region beside the model of prop/ops.c: one byte chooses the
+ * configuration, five bytes are an operation. */
 #include "prop/ops.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* Each prototype of src/gpu/driver/cuda_abi.h is the one that the CUDA Toolkit has for that version of the
- * call, and those that bench/gpu/probe.h adds are the symbol's. Compiled where there is a toolkit;
+/* Each prototype of src/gpu/driver/cuda_abi.h is the one that the CUDA Toolkit has for that version
+ * of the call, and those that bench/gpu/probe.h adds are the symbol's. Compiled where there is a
+ * toolkit;
  * there is nothing to run. */
 #include <cuda.h>
 #include <cudaTypedefs.h>

@@ -1,5 +1,5 @@
-/* Each value, size and offset of src/gpu/driver/cuda_abi.h is the CUDA Toolkit's. Compiled where there is a toolkit; there is nothing to
- * run. */
+/* Each value, size and offset of src/gpu/driver/cuda_abi.h is the CUDA Toolkit's. Compiled where
+ * there is a toolkit; there is nothing to run. */
 #include "gpu/driver/cuda_abi.h"
 
 #include <cuda.h>

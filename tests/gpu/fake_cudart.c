@@ -1,6 +1,6 @@
-/* What PyTorch's pluggable allocator asks of the CUDA runtime before it calls an allocator: there is a
- * device, it is number 0, of compute capability 8.8. The runtime itself does not run on the fake
- * driver. Preloaded. */
+/* What PyTorch's pluggable allocator asks of the CUDA runtime before it calls an allocator: there
+ * is a device, it is number 0, of compute capability 8.8. The runtime itself does not run on the
+ * fake driver. Preloaded. */
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT int cudaGetDevice(int *device);

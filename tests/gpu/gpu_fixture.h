@@ -1,7 +1,8 @@
 /* A device for tests: the fake one, or, where FAULTLESS_GPU_DRIVER does not name it, the machine's.
  *
- * A main of such a test begins with gpu_main(), which starts the folder as boot would and ends the program with 77 when there is no
- * device. What only the fake can say is asked of `fake`, which is NULL on a machine's driver. */
+ * A main of such a test begins with gpu_main(), which starts the folder as boot would and ends the
+ * program with 77 when there is no device. What only the fake can say is asked of `fake`, which is
+ * NULL on a machine's driver. */
 #ifndef FL_TESTS_GPU_FIXTURE_H
 #define FL_TESTS_GPU_FIXTURE_H
 
@@ -31,13 +32,15 @@ extern struct fl_options gpu_options; /* what fl_gpu_start was given: from the e
 
 /* Before anything else in main. `region` may be NULL. */
 void gpu_main(const char *test, struct fl_region *region);
-/* For who has something to do before gpu_main opens anything: `fake` is there, fl_gpu_start was called by the caller. */
+/* For who has something to do before gpu_main opens anything: `fake` is there, fl_gpu_start was
+ * called by the caller. */
 void gpu_find_fake(void);
-/* cmocka setup and teardown: a fresh fake in the mode that FAKE_CUDA says, device 0 open with its context current for this
- * thread. The end fails when the fake has something to report. */
+/* cmocka setup and teardown: a fresh fake in the mode that FAKE_CUDA says, device 0 open with its
+ * context current for this thread. The end fails when the fake has something to report. */
 int gpu_each(void **state);
 int gpu_end(void **state);
-/* The same test in each schedule: eager, late, and random with several seeds; once on a device. `body` begins with a fresh fake. */
+/* The same test in each schedule: eager, late, and random with several seeds; once on a device.
+ * `body` begins with a fresh fake. */
 void gpu_schedules(void (*body)(void));
 /* A cmocka test of `body`, which has no argument, in each schedule: body_in_each_schedule. */
 #define GPU_SCHEDULED(body)                                                                        \
@@ -46,16 +49,17 @@ void gpu_schedules(void (*body)(void));
         (void)state;                                                                               \
         gpu_schedules(body);                                                                       \
     }
-/* For what stays for the process's life, so that one fake serves all tests of a program: the group's
- * setup, with the fake late; and each test's teardown, which fails when the fake reports something. */
+/* For what stays for the process's life, so that one fake serves all tests of a program: the
+ * group's setup, with the fake late; and each test's teardown, which fails when the fake reports
+ * something. */
 int gpu_all_late(void **state);
 int gpu_nothing_reported(void **state);
 
 /* Streams that do not synchronise with the legacy one. */
 void *gpu_stream(void);
 void gpu_stream_end(void *stream);
-/* The stream is busy: what is submitted from now on does not begin at once. On a device a kernel that spins for 50 ms; on the fake,
- * when it is late, nothing is needed. */
+/* The stream is busy: what is submitted from now on does not begin at once. On a device a kernel
+ * that spins for 50 ms; on the fake, when it is late, nothing is needed. */
 void gpu_hold(void *stream);
 /* Submits a write of `value` to the range, and a copy within the device. */
 void gpu_fill(void *stream, uint64_t address, size_t len, unsigned char value);

@@ -1,5 +1,5 @@
-/* Mirrors for tests: made of a table of blocks, written to and read back. With FL_TEST_REGION in the environment host memory is the
- * region's, else maps of its own. */
+/* Mirrors for tests: made of a table of blocks, written to and read back. With FL_TEST_REGION in
+ * the environment host memory is the region's, else maps of its own. */
 #ifndef FL_TESTS_GPU_MIRROR_FIXTURE_H
 #define FL_TESTS_GPU_MIRROR_FIXTURE_H
 

@@ -1,4 +1,5 @@
-# Mirrors, on the fake driver and on a device; with host memory of the mirror's own and of the region's.
+# Mirrors, on the fake driver and on a device; with host memory of the mirror's own and of the
+# region's.
 function(fl_mirror_test name label)
     fl_gpu_test(NAME ${name} LABELS ${label} SOURCES ${name}.c mirror_fixture.c ${ARGN})
     add_test(NAME ${name}_region COMMAND ${name})

@@ -1,5 +1,5 @@
-/* Every call of the driver's that opening and closing a device makes is refused, at every n: a status, nothing left behind, and the next
- * attempt works. */
+/* Every call of the driver's that opening and closing a device makes is refused, at every n: a
+ * status, nothing left behind, and the next attempt works. */
 #include "gpu/gpu_fixture.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static const int codes[] = {
 
 static unsigned stuck;
 
-/* Retained by nobody: a context that is left behind would be seen by the fake. */
+/* Not retained: a context that is left behind would be seen by the fake. */
 static void nothing_is_left(void)
 {
     fl_CUcontext c;
@@ -31,7 +31,7 @@ static void nothing_is_left(void)
     assert_int_equal(fake->races() + fake->violations(), 0);
 }
 
-/* Device 1, which nobody else has open. */
+/* Device 1, which nothing else has open. */
 static unsigned sweep(int code)
 {
     unsigned refused_at = 0, nabsorbed = 0;
@@ -68,8 +68,8 @@ static void opening(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
-        /* What an attribute is not known: no node, no virtual memory, no pools; the name of an error; putting a context back;
-         * the capture mode. */
+        /* What an attribute is not known: no node, no virtual memory, no pools; the name of an
+         * error; putting a context back; the capture mode. */
         assert_in_range(sweep(codes[i]), 1, 10);
     }
 }
@@ -92,7 +92,8 @@ static void closing(void **state)
     fake->reset(true);
 }
 
-/* Loading happens once a process: a child for each n. Its status is whether the n-th call was reached. */
+/* Loading happens once a process: a child for each n. Its status is whether the n-th call was
+ * reached. */
 static int load_with_refusal(unsigned n)
 {
     struct fl_gpu *g = NULL;

@@ -1,4 +1,5 @@
-/* Each call of the driver's refused, one after the other, while a mirror is made, used and ended: a status, and nothing that leaks. */
+/* Each call of the driver's refused, one after the other, while a mirror is made, used and ended: a
+ * status, and nothing that leaks. */
 #include "gpu/mirror_fixture.h"
 
 #include <errno.h>
@@ -17,7 +18,8 @@ static struct fl_gpu_mirror *make(size_t reserve, int *out_rc)
     return m;
 }
 
-/* As many as there are: what is refused once may be absorbed, so that the end is when nothing was refused. */
+/* As many as there are: what is refused once may be absorbed, so that the end is when nothing was
+ * refused. */
 static bool after(unsigned n, bool for_ever, int code)
 {
     fake->reset(true);
@@ -121,7 +123,8 @@ static void a_step_that_was_refused_is_the_last_that_is(void **state)
     used_all_the_same(FAKE_CUDA_LATE);
 }
 
-/* What cannot be given back is lost, and no more than that; host memory that is registered still is nobody's. */
+/* What cannot be given back is lost, and no more than that; host memory that is registered still is
+ * in no pool. */
 static void an_end_that_is_refused_ends(void **state)
 {
     (void)state;
@@ -178,7 +181,7 @@ static void refuse_to_wait(void *unused)
     fake->refuse(NULL, 1, FL_CUDA_ERROR_UNKNOWN, true);
 }
 
-/* Neither an event nor the stream says when a copy is done: nobody may have the memory. */
+/* Neither an event nor the stream says when a copy is done: the memory is not handed out. */
 static void a_copy_that_nothing_tells_of_keeps_the_memory(void **state)
 {
     void *base, *stream = gpu_stream();

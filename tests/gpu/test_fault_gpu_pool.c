@@ -1,5 +1,6 @@
-/* Each call of the driver refused, for every n: the answer is one that is documented, nothing is lost, the invariants hold, and
- * afterwards the pool serves as before. And the fallbacks when memory is out. */
+/* Each call of the driver refused, for every n: the answer is one that is documented, nothing is
+ * lost, the invariants hold, and afterwards the pool serves as before. And the fallbacks when
+ * memory is out. */
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>
@@ -174,7 +175,8 @@ static void leave(struct fl_gpu_pool *p)
     gpu_stream_end(b);
 }
 
-/* What another stream is not done with is waited for, on the device, before anything is given back. */
+/* What another stream is not done with is waited for, on the device, before anything is given
+ * back. */
 static void first_another_stream_is_waited_for(void **state)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);

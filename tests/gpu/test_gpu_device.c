@@ -37,7 +37,8 @@ static void one_handle_a_device_and_context(void **state)
     assert_null(current());
 }
 
-/* Opened in a context that was there, then by a thread without one: the primary context is kept until both are closed. */
+/* Opened in a context that was there, then by a thread without one: the primary context is kept
+ * until both are closed. */
 static void a_borrowed_primary_context_is_kept(void **state)
 {
     fl_CUcontext primary;

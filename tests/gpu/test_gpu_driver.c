@@ -1,4 +1,5 @@
-/* Whatever driver there is, or is not: a status. Each case is a process of its own, for a process looks for the driver once. */
+/* Whatever driver there is, or is not: a status. Each case is a process of its own, for a process
+ * looks for the driver once. */
 #include "gpu/driver/driver.h"
 #include "gpu/fake_cuda.h"
 #include "unit/cmocka_all.h"
@@ -36,7 +37,7 @@ static void in_child(void (*body)(void))
     assert_int_equal(status, 0);
 }
 
-/* As boot would; `path` NULL: nobody says where the driver is. */
+/* As boot would; `path` NULL: the driver's place is not given. */
 static void start(const char *path)
 {
     static struct fl_options options;
@@ -60,7 +61,7 @@ static void want_absent(const char *reason)
 {
     struct fl_gpu *g = NULL;
 
-    for (int i = 0; i < 2; i++) { /* the second time nobody looks again */
+    for (int i = 0; i < 2; i++) { /* the second time it is not looked for */
         WANT(fl_gpu_open(0, &g) == -ENODEV);
         WANT(strstr(fl_gpu_error(), reason) != NULL);
         WANT(g == NULL);

@@ -1,5 +1,6 @@
-/* The fake driver catches what it is there to catch: each planted bug is reported, and what is right is not. */
-#include "gpu/gpu_fixture.h"
+/* The fake driver catches what it is there to catch: each planted bug is reported, and what is
+ * right is not. */
+#include "gpu/fake_calls.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,38 +13,12 @@
 
 enum { LEN = 4096, PAGES = 16 };
 
-static uint64_t take(size_t len)
-{
-    fl_CUdeviceptr p = 0;
-
-    assert_int_equal(fl_cuda.cuMemAlloc(&p, len), 0);
-    return p;
-}
-
-static fl_CUevent record(void *stream)
-{
-    fl_CUevent e = NULL;
-
-    assert_int_equal(fl_cuda.cuEventCreate(&e, FL_CU_EVENT_DISABLE_TIMING), 0);
-    assert_int_equal(fl_cuda.cuEventRecord(e, stream), 0);
-    return e;
-}
-
 static void *pages(size_t len)
 {
     void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     assert_true(p != MAP_FAILED);
     return p;
-}
-
-/* What has been reported is what was planted: the test's end is to find nothing. */
-static void reported(unsigned races, unsigned violations)
-{
-    assert_int_equal(fake->races(), races);
-    assert_int_equal(fake->violations(), violations);
-    assert_true((fake->report()[0] != '\0') == (races + violations > 0));
-    fake->reset(true);
 }
 
 static void in_each_mode(void (*body)(void))

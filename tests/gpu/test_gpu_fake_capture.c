@@ -105,7 +105,7 @@ static void the_legacy_stream_is_implied_by_blocking_ones(void **state)
 
     (void)state;
     assert_int_equal(fl_cuda.cuStreamCreate(&blocking, 0), 0);
-    fake->capture(s, true); /* that blocks nobody */
+    fake->capture(s, true); /* that blocks no other thread */
     assert_int_equal(fl_cuda.cuStreamIsCapturing(NULL, &status), 0);
     assert_int_equal(fl_cuda.cuEventRecord(e, NULL), 0);
     fake->capture(s, false);

@@ -1,5 +1,6 @@
-/* What else the fake driver looks at: contexts, handles, versions, capture, forks, maps of its virtual memory, its own pools, batches. */
-#include "gpu/gpu_fixture.h"
+/* What else the fake driver looks at: contexts, handles, versions, capture, forks, maps of its
+ * virtual memory, its own pools, batches. */
+#include "gpu/fake_calls.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -8,30 +9,6 @@
 #include <unistd.h>
 
 enum { LEN = 4096, GRANULE = 2 << 20 };
-
-static uint64_t take(size_t len)
-{
-    fl_CUdeviceptr p = 0;
-
-    assert_int_equal(fl_cuda.cuMemAlloc(&p, len), 0);
-    return p;
-}
-
-static fl_CUevent record(void *stream)
-{
-    fl_CUevent e = NULL;
-
-    assert_int_equal(fl_cuda.cuEventCreate(&e, FL_CU_EVENT_DISABLE_TIMING), 0);
-    assert_int_equal(fl_cuda.cuEventRecord(e, stream), 0);
-    return e;
-}
-
-static void reported(unsigned races, unsigned violations)
-{
-    assert_int_equal(fake->races(), races);
-    assert_int_equal(fake->violations(), violations);
-    fake->reset(true);
-}
 
 static void contexts_and_handles_are_looked_at(void **state)
 {

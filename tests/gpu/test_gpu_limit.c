@@ -20,7 +20,7 @@ static struct fl_gpu_mirror *mirror_of(size_t len, size_t reserve, int *out_rc)
     return m;
 }
 
-/* 64 MiB, and never 65, whoever asks. */
+/* 64 MiB, and never 65, for each caller. */
 static void a_limit_is_of_the_device(void **state)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH,
@@ -43,8 +43,8 @@ static void a_limit_is_of_the_device(void **state)
             assert_true(reserve == 0 || fl_gpu_mirror_grow(m, MIB(10)) == -ENOMEM);
             assert_true(fake == NULL || fake->used(0) <= MIB(64));
             pool_give(p, x, NULL);
-            pool_end(
-                p); /* what it held others may have; its limit is the device's while there are any */
+            /* What it held others may have; its limit is the device's while there are any. */
+            pool_end(p);
             assert_int_equal(fl_gpu_pool_alloc(q, MIB(60), NULL, &x), -ENOMEM);
             x = pool_take(q, MIB(40), NULL);
             pool_give(q, x, NULL);
@@ -198,7 +198,8 @@ static struct fl_gpu_device_stats of_device(int device)
     return s;
 }
 
-/* Pools, pinned ones, mirrors: each under its name, and the device's part as the driver gives it. */
+/* Pools, pinned ones, mirrors: each under its name, and the device's part as the driver gives
+ * it. */
 static void statistics_are_of_the_device(void **state)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);

@@ -119,7 +119,8 @@ static void twins_are_one_addition_apart(void **state)
     mirror_end(m);
 }
 
-/* Twenty steps: the slot that begin gives is written, pushed, and read by a kernel on the same stream; the outcome comes back. */
+/* Twenty steps: the slot that begin gives is written, pushed, and read by a kernel on the same
+ * stream; the outcome comes back. */
 static void steps(void)
 {
     struct fl_gpu_slot slot[] = {
@@ -157,7 +158,7 @@ static void steps(void)
     gpu_stream_end(stream);
 }
 
-static void slots_are_written_when_nobody_reads_them(void **state)
+static void slots_are_written_when_they_are_not_read(void **state)
 {
     (void)state;
     gpu_schedules(steps);
@@ -301,7 +302,7 @@ static void what_is_not_the_mirrors_is_refused(void **state)
     assert_int_equal(fl_gpu_mirror_push_range(m, end - 8, 9, stream), -EINVAL);
     assert_int_equal(fl_gpu_mirror_pull_range(m, end, 0, stream), -EINVAL);
     assert_int_equal(fl_gpu_mirror_pull_range(m, end - 8, SIZE_MAX, stream), -EINVAL);
-    assert_int_equal(fl_gpu_mirror_push(m, stream), -EINVAL); /* nobody has begun */
+    assert_int_equal(fl_gpu_mirror_push(m, stream), -EINVAL); /* not begun */
     assert_int_equal(fl_gpu_mirror_begin(m, NULL), -EINVAL);
     assert_int_equal(fl_gpu_close(gpu), -EBUSY);
     assert_ok(fl_gpu_mirror_push_range(m, end - 8, 8, stream));
@@ -379,7 +380,7 @@ static void what_is_pulled_is_waited_for(void)
     assert_true(all_are(base, MIB(1), 5));
     mirror_write(base, MIB(1), 6);
     assert_ok(fl_gpu_mirror_push(m, stream));
-    /* Outside the slots nobody begins; the end waits. */
+    /* Outside the slots none begins; the end waits. */
     assert_ok(fl_gpu_mirror_pull_range(m, mirror_host(m, MIB(1)), MIB(1), other));
     gpu_stream_end(other);
     mirror_end(m);
@@ -392,7 +393,7 @@ static void what_is_pulled_is_waited_for_in_each_schedule(void **state)
     gpu_schedules(what_is_pulled_is_waited_for);
 }
 
-/* What ends while somebody captures breaks no capture, and waits for its copies all the same. */
+/* What ends while a stream is captured breaks no capture, and waits for its copies all the same. */
 static void an_end_breaks_no_capture(void **state)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}};
@@ -472,7 +473,7 @@ int main(void)
         cmocka_unit_test(blocks_lie_apart_and_inputs_once_a_slot),
         each(what_cannot_be_laid_out_is_refused),
         each(twins_are_one_addition_apart),
-        each(slots_are_written_when_nobody_reads_them),
+        each(slots_are_written_when_they_are_not_read),
         each(who_does_not_begin_is_reported),
         each(each_stream_counts),
         each(a_step_is_as_few_copies_as_pay),

@@ -1,5 +1,5 @@
-/* Threads that copy ranges of one mirror, on streams of their own that come and go, beside the one that
- * begins and pushes. */
+/* Threads that copy ranges of one mirror, on streams of their own that come and go, beside the one
+ * that begins and pushes. */
 #include "gpu/mirror_fixture.h"
 
 #include <pthread.h>

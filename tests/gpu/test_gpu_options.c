@@ -1,4 +1,5 @@
-/* What a pool's defaults are, by the environment: written out by hand. No driver but where it says so. */
+/* What a pool's defaults are, by the environment: written out by hand. No driver but where it says
+ * so. */
 #include "gpu/driver/driver.h"
 #include "unit/cmocka_all.h"
 

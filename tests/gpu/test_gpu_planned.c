@@ -1,4 +1,5 @@
-/* A step's plan on the device: what matches it has its place, what does not is served elsewhere, and nobody's bytes are anybody else's. */
+/* A step's plan on the device: what matches it has its place, what does not is served elsewhere,
+ * and no two blocks share bytes. */
 #include "gpu/plan/plan.h"
 #include "gpu/pool_fixture.h"
 
@@ -110,7 +111,7 @@ static void what_does_not_match_is_served_elsewhere(void)
 }
 
 /* What lives longer than planned keeps its bytes. */
-static void whoever_stays_is_not_overwritten(void)
+static void a_stream_that_stays_is_not_overwritten(void)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
     uint64_t at[5];
@@ -143,7 +144,8 @@ static void whoever_stays_is_not_overwritten(void)
     gpu_stream_end(s);
 }
 
-/* Two streams, and one's block is used by the other: places are had only where somebody is in order. */
+/* Two streams, and one's block is used by the other: a place is had only where the order is
+ * known. */
 static void streams_do_not_meet(void)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
@@ -333,7 +335,7 @@ static void joint_steps_of_threads_at_once(void **state)
 
 GPU_SCHEDULED(a_step_is_learned_and_replayed)
 GPU_SCHEDULED(what_does_not_match_is_served_elsewhere)
-GPU_SCHEDULED(whoever_stays_is_not_overwritten)
+GPU_SCHEDULED(a_stream_that_stays_is_not_overwritten)
 GPU_SCHEDULED(streams_do_not_meet)
 
 int main(void)
@@ -343,7 +345,7 @@ int main(void)
         TEST(a_step_is_learned_and_replayed_in_each_schedule),
         TEST(an_arena_holds_no_more_than_what_lives_at_once),
         TEST(what_does_not_match_is_served_elsewhere_in_each_schedule),
-        TEST(whoever_stays_is_not_overwritten_in_each_schedule),
+        TEST(a_stream_that_stays_is_not_overwritten_in_each_schedule),
         TEST(streams_do_not_meet_in_each_schedule),
         TEST(a_plan_may_be_given),
         TEST(a_program_that_changes_is_learned_again),

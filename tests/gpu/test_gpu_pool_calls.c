@@ -106,7 +106,7 @@ static void count_pinned(enum fl_gpu_strategy strategy, enum kind kind)
             fail_msg("%s: a pinned free makes %u calls", name_of[kind], (unsigned)calls);
         }
     }
-    for (unsigned i = 0; i < BLOCKS; i++) { /* the host's at once, or nobody's yet */
+    for (unsigned i = 0; i < BLOCKS; i++) { /* the host's at once, or not to be had yet */
         uint64_t y = pool_take(p, KIB(64), s);
         fake->host_access((void *)(uintptr_t)y, KIB(64), true); /* NOLINT */
         pool_give(p, y, FL_GPU_HOST);
@@ -153,7 +153,7 @@ static void pairs_of_the_host_call_nothing(void **state)
     pool_end(p);
 }
 
-/* What streams are recorded on the block is waited for, whoever frees it. */
+/* What streams are recorded on the block is waited for, whichever stream frees it. */
 static void what_is_recorded_is_waited_for(void **state)
 {
     struct fl_gpu_pool *p = pool_for(FL_GPU_AUTO_GROWTH, FL_GPU_PINNED, PLAIN, NULL);
@@ -215,7 +215,8 @@ static void the_host_is_not_a_stream(void **state)
     }
 }
 
-/* The host takes pinned memory: all streams are others to it, and `own` would never have any again. */
+/* The host takes pinned memory: all streams are others to it, and `own` would never have any
+ * again. */
 static void own_is_as_query_where_the_host_takes(void **state)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_NAIVE_BEST_FIT,

@@ -1,5 +1,5 @@
 /* Rule S9: no call of a pool breaks a capture, whichever stream is captured in whichever mode and
- * by whom; and what a graph may use nobody else has. */
+ * by whom; and what a graph may use is not handed out. */
 #include "gpu/plan/plan.h"
 #include "gpu/pool_fixture.h"
 
@@ -286,7 +286,7 @@ static uint64_t given_back(void)
            fake->calls("cuMemHostUnregister");
 }
 
-/* So is what a stream that was recorded on it is captured with, whoever frees it. */
+/* So is what a stream that was recorded on it is captured with, whichever stream frees it. */
 static void what_a_recorded_streams_graph_uses_is_kept(void **state)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_UNPOOLED, FL_GPU_NAIVE_BEST_FIT,

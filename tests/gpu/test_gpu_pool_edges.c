@@ -1,5 +1,5 @@
-/* What is rare, and must be right all the same: odd limits, streams that come and go, a driver that refuses in the middle of a free,
- * plans that have no room. */
+/* What is rare, and must be right all the same: odd limits, streams that come and go, a driver that
+ * refuses in the middle of a free, plans that have no room. */
 #include "gpu/plan/plan.h"
 #include "gpu/pool_fixture.h"
 
@@ -84,7 +84,8 @@ static void streams_that_go_leave_nothing(void **state)
     gpu_stream_end(home);
 }
 
-/* Each has a record of its own that is found, however many there are, and none when it has been retired. */
+/* Each has a record of its own that is found, however many there are, and none when it has been
+ * retired. */
 static void many_streams_are_told_apart(void **state)
 {
     enum { MANY = 100 };
@@ -126,7 +127,8 @@ static void plan_of_one(struct fl_gpu_pool *p)
     assert_int_equal(fl_gpu_pool_plan(p, &slot, 1), 0);
 }
 
-/* A place that another stream uses, freed while the driver refuses: it is not given out before that stream is done. */
+/* A place that another stream uses, freed while the driver refuses: it is not given out before that
+ * stream is done. */
 static void a_use_is_not_forgotten_when_the_driver_refuses(void)
 {
     struct fl_gpu_pool *p = pool_lasting(FL_GPU_PLANNED);
@@ -252,7 +254,8 @@ static void the_peak_is_of_both(void **state)
 
 GPU_SCHEDULED(a_use_is_not_forgotten_when_the_driver_refuses)
 
-/* What another stream wants while one is captured is asked of the driver without an end to the capture. */
+/* What another stream wants while one is captured is asked of the driver without an end to the
+ * capture. */
 static void others_go_on_while_a_stream_is_captured(void **state)
 {
     struct fl_gpu_pool *p = pool_lasting(FL_GPU_AUTO_GROWTH);
@@ -293,8 +296,8 @@ static void come(void *unused)
     }
 }
 
-/* As PyTorch frees, on a stream that was retired and destroyed. The driver's pool is not told of it;
- * that of its work is waited for; and its record is not another stream's meanwhile. */
+/* As PyTorch frees, on a stream that was retired and destroyed. The driver's pool is not told of
+ * it; that of its work is waited for; and its record is not another stream's meanwhile. */
 static void the_drivers_pool_hears_of_no_retired_stream(void **state)
 {
     (void)state;

@@ -1,23 +1,9 @@
 /* Streams that come and go, and what the driver is never asked about them: rules S3, S5, S6,
  * S10. */
-#include "gpu/pool_fixture.h"
+#include "gpu/two_streams.h"
 
 #include <errno.h>
 #include <pthread.h>
-
-static void *a, *b;
-
-static void begin(void)
-{
-    a = gpu_stream();
-    b = gpu_stream();
-}
-
-static void finish(void)
-{
-    gpu_stream_end(a);
-    gpu_stream_end(b);
-}
 
 /* S6: a handle that leads to another stream by now is another stream: it comes after the event of
  * the free, not at once. */

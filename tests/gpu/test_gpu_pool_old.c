@@ -1,5 +1,5 @@
-/* Streams that last without the program's word for it: all of an older driver's, which gives them no
- * numbers (before CUDA 12.0), and all of a pool with lazy events. Run once on each driver. */
+/* Streams that last without the program's word for it: all of an older driver's, which gives them
+ * no numbers (before CUDA 12.0), and all of a pool with lazy events. Run once on each driver. */
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_NAIVE_BEST_FIT, 
                                            FL_GPU_PLANNED};
 enum { ALL = sizeof all / sizeof *all };
 
-/* What a captured stream frees a graph may use: nobody has it, the same stream neither. */
+/* What a captured stream frees a graph may use: no stream gets it, the same one neither. */
 static void what_a_graph_drops_is_kept(void **state)
 {
     (void)state;

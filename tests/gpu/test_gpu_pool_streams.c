@@ -1,24 +1,11 @@
-/* Who may have what another stream freed, and when: the rules S1 to S13 of the pools, each as a test. */
-#include "gpu/pool_fixture.h"
+/* Who may have what another stream freed, and when: the rules S1 to S13 of the pools, each as a
+ * test. */
+#include "gpu/two_streams.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static void *a, *b;
-
-static void begin(void)
-{
-    a = gpu_stream();
-    b = gpu_stream();
-}
-
-static void finish(void)
-{
-    gpu_stream_end(a);
-    gpu_stream_end(b);
-}
 
 /* S1 */
 static void the_legacy_stream_has_two_names_and_is_one(void **state)

@@ -1,5 +1,5 @@
-/* What MXNet's and PaddlePaddle's pools do, to the byte: each number below is worked out by hand from their rules, which the row names.
- * Nothing here is computed as the code computes it. */
+/* What MXNet's and PaddlePaddle's pools do, to the byte: each number below is worked out by hand
+ * from their rules, which the row names. Nothing here is computed as the code computes it. */
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ static void the_others_round_to_256_bytes_or_not_at_all(void **state)
     served(FL_GPU_UNPOOLED, exact, 3);
 }
 
-/* MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE=1 is off; MXNET_GPU_MEM_POOL_PAGE_SIZE, ..._ROUND_LINEAR_CUTOFF. */
+/* ..._LARGE_ALLOC_ROUND_SIZE=1 is off; MXNET_GPU_MEM_POOL_PAGE_SIZE, ..._ROUND_LINEAR_CUTOFF. */
 static void rounding_can_be_set(void **state)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE);
@@ -174,7 +174,8 @@ static void naive_reuses_exact_sizes_last_in_first_out(void **state)
     pool_end(p);
 }
 
-/* MXNet: when less than the reserve, 5 % of all memory, would be left, the whole cache goes back first. 1000 MiB: 50 MiB. */
+/* MXNet: when less than the reserve, 5 % of all memory, would be left, the whole cache goes back
+ * first. 1000 MiB: 50 MiB. */
 static void the_reserve_is_kept_by_giving_the_cache_back(void **state)
 {
     (void)state;
@@ -197,7 +198,8 @@ static void the_reserve_is_kept_by_giving_the_cache_back(void **state)
     pool_end(p);
 }
 
-/* PaddlePaddle: free less a twentieth, of which 92 %; 1000 MiB: 950, 874. The low part is given, what is over is merged again. */
+/* PaddlePaddle: free less a twentieth, of which 92 %; 1000 MiB: 950, 874. The low part is given,
+ * what is over is merged again. */
 static void naive_best_fit_takes_one_great_chunk(void **state)
 {
     (void)state;
@@ -220,7 +222,7 @@ static void naive_best_fit_takes_one_great_chunk(void **state)
     pool_end(p);
 }
 
-/* FLAGS_initial_gpu_memory_in_mb, FLAGS_reallocate_gpu_memory_in_mb; what is larger than both never sees the pool. */
+/* FLAGS_initial_gpu_memory_in_mb, FLAGS_reallocate_...: what is larger than both is not pooled. */
 static void naive_best_fit_grows_by_what_it_is_told(void **state)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
@@ -266,7 +268,7 @@ static void a_fraction_of_nothing_pools_nothing(void **state)
     pool_end(p);
 }
 
-/* PaddlePaddle: the smallest that is as large, the lowest of those; its upper end; merged within the chunk. */
+/* PaddlePaddle: the lowest of the smallest that fit; its upper end; merged within the chunk. */
 static void auto_growth_gives_the_upper_end_of_the_best(void **state)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
@@ -294,7 +296,7 @@ static void auto_growth_gives_the_upper_end_of_the_best(void **state)
     pool_end(p);
 }
 
-/* FLAGS_auto_growth_chunk_size_in_mb=0: as large as the request. FLAGS_free_idle_chunk, FLAGS_free_when_no_cache_hit. */
+/* FLAGS_auto_growth_chunk_size_in_mb=0: the request. FLAGS_free_idle_chunk, ..._no_cache_hit. */
 static void auto_growth_gives_idle_chunks_back_when_told(void **state)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
@@ -341,8 +343,9 @@ static void the_limit_is_what_is_held(void **state)
     pool_end(p);
 }
 
-/* eager_delete_tensor_gb: garbage until there is so much; memory_fraction_of_eager_deletion 0.5: the largest, until half is reached, the
- * one that reaches it among them. Freed: 2, 6, 2, 4 MiB; half of 14 is 7: 6 and 4. */
+/* eager_delete_tensor_gb: garbage until there is so much; memory_fraction_of_eager_deletion 0.5:
+ * the largest, until half is reached, the one that reaches it among them. Freed: 2, 6, 2, 4 MiB;
+ * half of 14 is 7: 6 and 4. */
 static void garbage_is_reclaimed_largest_first(void **state)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE);
@@ -378,7 +381,7 @@ static void garbage_is_reclaimed_largest_first(void **state)
     pool_end(p);
 }
 
-/* Below 0: never unasked; above 0 and not fast: nobody has it before the kernels have ended, its own stream neither. */
+/* Below 0: never unasked; above 0 and not fast: for no stream before the kernels have ended. */
 static void garbage_may_wait_for_the_kernels(void **state)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_ROUND);

@@ -1,4 +1,5 @@
-/* Several threads at one pool, each on a stream of its own and at times on another's; and what the driver does amid its calls. */
+/* Several threads at one pool, each on a stream of its own and at times on another's; and what the
+ * driver does amid its calls. */
 #include "gpu/pool_fixture.h"
 #include "prop/seed.h"
 
@@ -10,7 +11,8 @@ enum { THREADS = 4, ROUNDS = 300, OWN = 8, BOX = 16 };
 static struct fl_gpu_pool *pool;
 static void *stream[THREADS];
 
-/* Blocks on their way from one thread to another, with what orders them: an event after the giver's work. */
+/* Blocks on their way from one thread to another, with what orders them: an event after the giver's
+ * work. */
 static struct {
     pthread_mutex_t lock;
     uint64_t at[BOX];

@@ -1,21 +1,7 @@
-/* What is free becomes whole chunks again, and these go back: whoever's stream freed the parts. */
-#include "gpu/pool_fixture.h"
+/* What is free becomes whole chunks again, and these go back: whichever stream freed the parts. */
+#include "gpu/two_streams.h"
 
 #include <errno.h>
-
-static void *a, *b;
-
-static void begin(void)
-{
-    a = gpu_stream();
-    b = gpu_stream();
-}
-
-static void finish(void)
-{
-    gpu_stream_end(a);
-    gpu_stream_end(b);
-}
 
 /* Free blocks of one stream with safe ones between and around them become one, all of them. */
 static void all_that_touches_becomes_one(void)
@@ -37,7 +23,7 @@ static void all_that_touches_becomes_one(void)
         pool_give(p, x[i], a);
     }
     gpu_wait_all();
-    assert_int_equal(fl_gpu_pool_trim(p, 0, NULL), 0); /* these three are anybody's */
+    assert_int_equal(fl_gpu_pool_trim(p, 0, NULL), 0); /* these three are for any stream */
     gpu_hold(a);
     gpu_fill(a, x[1], size[1], 1);
     pool_give(p, x[1], a);

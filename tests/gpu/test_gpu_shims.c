@@ -1,4 +1,5 @@
-/* The pools of other libraries' hooks, from outside: chosen, found, limited, stepped, and CuPy's. */
+/* The pools of other libraries' hooks, from outside: chosen, found, limited, stepped, and
+ * CuPy's. */
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* What is staged is what it was at the call, whatever the caller does with it next; and what is read from a file is there, and on its way. */
+/* What is staged is what it was at the call, whatever the caller does with it next; and what is
+ * read from a file is there, and on its way. */
 #include "gpu/mirror_fixture.h"
 
 #include <errno.h>

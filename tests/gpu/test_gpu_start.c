@@ -1,4 +1,5 @@
-/* What boot, fork and exit do of the folder while nobody uses GPUs makes no system call: a tracer counts them. */
+/* What boot, fork and exit do of the folder while no GPU is used makes no system call: a tracer
+ * counts them. */
 #include "gpu/gpu.h"
 #include "unit/cmocka_all.h"
 

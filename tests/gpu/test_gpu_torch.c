@@ -1,4 +1,5 @@
-/* What PyTorch calls: a pool for each device, made at the first request; stream order; other streams that are recorded. */
+/* What PyTorch calls: a pool for each device, made at the first request; stream order; other
+ * streams that are recorded. */
 #include "gpu/gpu_fixture.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
-/* The Chrome trace and the table of what is allocated, told by tracks that belong to nobody: when samples are taken, what is written,
- * what happens when the file is slow or refuses. No driver. */
+/* The Chrome trace and the table of what is allocated, told by tracks that belong to no thread:
+ * when samples are taken, what is written, what happens when the file is slow or refuses. No
+ * driver. */
 #include "gpu/driver/driver.h"
 #include "gpu/trace/trace.h"
 #include "unit/cmocka_all.h"
@@ -108,7 +109,7 @@ static void has_sample(unsigned us, unsigned occupied)
     has(text);
 }
 
-static void nothing_is_kept_while_nobody_traces(void **state)
+static void nothing_is_kept_without_a_trace(void **state)
 {
     (void)state;
     assert_false(fl_gpu_is_traced());
@@ -404,7 +405,7 @@ static void tags_are_cut_and_their_number_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nothing_is_kept_while_nobody_traces, each, end),
+        cmocka_unit_test_setup_teardown(nothing_is_kept_without_a_trace, each, end),
         cmocka_unit_test_setup_teardown(an_event_of_each_kind_is_written_so, each, end),
         cmocka_unit_test_setup_teardown(samples_are_a_tenth_of_a_millisecond_apart, each, end),
         cmocka_unit_test_setup_teardown(a_second_trace_begins_anew, each, end),

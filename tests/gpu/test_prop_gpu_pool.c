@@ -1,5 +1,6 @@
-/* Random programs against models that are too plain to be wrong: one stream, where every address is foretold; and several streams, where
- * the fake driver watches who is at whose bytes. FL_TEST_SEED=n replays one. */
+/* Random programs against models that are too plain to be wrong: one stream, where every address is
+ * foretold; and several streams, where the fake driver watches who is at whose bytes.
+ * FL_TEST_SEED=n replays one. */
 #include "gpu/pool_fixture.h"
 #include "prop/seed.h"
 
@@ -224,7 +225,7 @@ static void one_stream_goes_as_the_model_says(void **state)
     }
 }
 
-/* ---- several streams: nobody's bytes are anybody else's ---- */
+/* ---- several streams: no two blocks share bytes ---- */
 
 struct live {
     uint64_t at;
@@ -340,7 +341,7 @@ static void something_else(struct fl_gpu_pool *p)
             assert_int_equal(fl_gpu_pool_step(p), 0);
         }
         break;
-    default: /* it goes, another comes: whatever it has been given is waited for, and is another's by now */
+    default: /* it goes, another comes: what it was given is waited for, and is another's */
         for (size_t i = 0; i < lives; i++) {
             if (live[i].stream == *s) {
                 return;

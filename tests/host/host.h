@@ -15,7 +15,8 @@ void fl_host_piped(const struct fl_how *how, struct fl_run *result);
 /* A number from a sequence that FL_TEST_SEED repeats. The first call prints the seed. */
 uint64_t fl_host_random(void);
 
-/* Failures of a matrix: all rows run, then the test fails with the first `FL_HOST_SHOWN` of them. */
+/* Failures of a matrix: all rows run, then the test fails with the first `FL_HOST_SHOWN` of
+ * them. */
 enum { FL_HOST_SHOWN = 12 };
 struct fl_host_tally {
     unsigned rows, failed;

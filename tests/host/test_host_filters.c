@@ -1,9 +1,11 @@
-/* A program that lives under a list of allowed calls without the library lives under it with the library too.
+/* A program that lives under a list of allowed calls without the library lives under it with the
+ * library too.
  *
  *   test_host_filters                            filters that are there before the program starts
  *   test_host_filters later|tight|libseccomp     filters that the program installs
  *
- * Lists are made by tracing a run under glibc. A row that fails names the calls that were outside its list. */
+ * Lists are made by tracing a run under glibc. A row that fails names the calls that were outside
+ * its list. */
 #include "host.h"
 
 #include "victims/filter.h"
@@ -155,7 +157,8 @@ static void filters_at_boot_keep_ordinary_programs_alive(void **state)
     fl_host_judge(&tally);
 }
 
-/* What its threads call depends a little on chance: a tight list may lack what they call now and then. */
+/* What its threads call depends a little on chance: a tight list may lack what they call now and
+ * then. */
 static const struct fl_run *passed_by_glibc(const struct fl_how *run)
 {
     const struct fl_run *r = fl_run_how(run);

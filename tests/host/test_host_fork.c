@@ -1,4 +1,5 @@
-/* No fork hangs that does not under glibc, children can use what they have, and the parent gets back what a child cost. */
+/* No fork hangs that does not under glibc, children can use what they have, and the parent gets
+ * back what a child cost. */
 #include "host.h"
 
 static void run_forks(void **state)

@@ -1,4 +1,5 @@
-/* What a program changes of its rights, its namespaces and its scheduling, the library's thread has too, and does not hinder.
+/* What a program changes of its rights, its namespaces and its scheduling, the library's thread has
+ * too, and does not hinder.
  *
  *   test_host_guest          what every user may do
  *   test_host_guest root     what only root may do */

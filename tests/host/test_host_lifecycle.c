@@ -1,4 +1,5 @@
-/* However a program ends: its output, its exit status and the order of its handlers are those under glibc. */
+/* However a program ends: its output, its exit status and the order of its handlers are those under
+ * glibc. */
 #include "host.h"
 
 /* How main ends, and whether it has companions that live longer, or not, or either. */

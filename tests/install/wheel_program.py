@@ -35,8 +35,8 @@ class Optimizer:
     def step(self):
         pass
 """
-# How many planned steps ten iterations are, once the library has learned the loop. It learns beside the program, so that
-# the number of iterations until then depends on the machine.
+# How many planned steps ten iterations are, once the library has learned the loop. It learns beside
+# the program, so that the number of iterations until then depends on the machine.
 SERVED = """
 import faultless
 

@@ -1,5 +1,6 @@
-/* Hierarchies are looked for where the library looks: in one that is mounted elsewhere it would not see the limit.
- * Sources: cgroups(7); kernel docs cgroup-v2 (delegation, no internal processes), cgroup-v1 memory. */
+/* Hierarchies are looked for where the library looks: in one that is mounted elsewhere it would not
+ * see the limit. Sources: cgroups(7); kernel docs cgroup-v2 (delegation, no internal processes),
+ * cgroup-v1 memory. */
 #include "cgroup.h"
 #include "run.h"
 
@@ -30,7 +31,8 @@ static const struct kind {
      "0::", CGROUP2_SUPER_MAGIC},
 };
 
-/* Of the group that was made. `aside` is the group of the processes that were in its way; "": there were none. */
+/* Of the group that was made. `aside` is the group of the processes that were in its way; "": there
+ * were none. */
 static const struct kind *made;
 static char parent[PATH], group[PATH], aside[PATH], missing[2 * PATH];
 static bool enabled; /* the controller was switched on in `parent` */
@@ -113,8 +115,8 @@ static void put_back(void)
     }
 }
 
-/* v2: children of the parent get the memory controller. A group that is not the root of all may have processes, or
- * children with controllers, not both. */
+/* v2: children of the parent get the memory controller. A group that is not the root of all may
+ * have processes, or children with controllers, not both. */
 static bool enable(void)
 {
     enabled = write_text(parent, "cgroup.subtree_control", "+memory");
@@ -193,7 +195,8 @@ static bool try_all(const struct kind *k, int limit_mib)
     }
 }
 
-/* Seen by this process and its children alone. v1's is tried only where the controller is not v2's: to mount it binds it. */
+/* Seen by this process and its children alone. v1's is tried only where the controller is not v2's:
+ * to mount it binds it. */
 static bool mount_one(void)
 {
     const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;

@@ -4,9 +4,10 @@
 
 #include <stdbool.h>
 
-/* Makes it, with that limit and without swap. The topmost group that allows it is its parent: where the memory
- * controller is off there it is switched on, where processes forbid that they are moved aside, and where no hierarchy is
- * mounted one is, for this process and its children alone. All of it is undone by fl_cgroup_remove.
+/* Makes it, with that limit and without swap. The topmost group that allows it is its parent: where
+ * the memory controller is off there it is switched on, where processes forbid that they are moved
+ * aside, and where no hierarchy is mounted one is, for this process and its children alone. All of
+ * it is undone by fl_cgroup_remove.
  * False: that is not possible here, and fl_cgroup_missing says why. */
 bool fl_cgroup_make(int limit_mib);
 /* What a skip says of it: "needs a memory control group, got ...". */

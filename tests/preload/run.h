@@ -1,4 +1,5 @@
-/* Runs a victim under libfaultless.so and keeps all that can be judged from outside. The parent is never preloaded. */
+/* Runs a victim under libfaultless.so and keeps all that can be judged from outside. The parent is
+ * never preloaded. */
 #ifndef FAULTLESS_TESTS_PRELOAD_RUN_H
 #define FAULTLESS_TESTS_PRELOAD_RUN_H
 
@@ -42,26 +43,31 @@ enum fl_as {
     FL_AS_CONTAINED = 2,
 };
 
-/* FL_TEST_RUNG: words with commas between, under which every victim of a test program runs. `nobody` and `seccomp` are
- * FL_AS_NOBODY and FL_AS_CONTAINED; what is left becomes FAULTLESS_DISABLE where a test does not set that itself. Victims
- * that run for a time, or often, are told to be short (VICTIM_SHORT). */
+/* FL_TEST_RUNG: words with commas between, under which every victim of a test program runs.
+ * `nobody` and `seccomp` are FL_AS_NOBODY and FL_AS_CONTAINED; what is left becomes
+ * FAULTLESS_DISABLE where a test does not set that itself. Victims that run for a time, or often,
+ * are told to be short (VICTIM_SHORT). */
 const char *fl_rung(void); /* "" without */
 bool fl_rung_has(const char *word);
 const char *fl_rung_disabled(void);
 unsigned fl_rung_as(void);
 /* In the child: becomes so, or ends. */
 void fl_become(unsigned as);
-/* A copy, to free, of a text in which paths into the build folder lead to a place that every user may read. Then the
- * library, victims and FL_VICTIM_DIR are found by nobody too, though the build folder may be closed to him. */
+/* A copy, to free, of a text in which paths into the build folder lead to a place that every user
+ * may read. Then the library, victims and FL_VICTIM_DIR are found as `nobody` too, though the build
+ * folder may be closed to that user. */
 char *fl_for_user(const char *text, unsigned as);
 
-/* In the child, set by in_child: it has a filter such as containers have, on processes that fork. */
+/* In the child, set by in_child: it has a filter such as containers have, on processes that
+ * fork. */
 extern bool fl_is_contained;
 
-/* Victims are named by their file in FL_VICTIM_DIR; anything with a slash is taken as it is. A failure to start ends the
- * test. The result lives until the next run but one: two runs may be compared. */
+/* Victims are named by their file in FL_VICTIM_DIR; anything with a slash is taken as it is. A
+ * failure to start ends the test. The result lives until the next run but one: two runs may be
+ * compared. */
 const struct fl_run *fl_run_how(const struct fl_how *how);
-/* A copy that every user may run, though the build folder may be closed to him. False: it could not be made. */
+/* A copy that every user may run, though the build folder may be closed to it. False: it could not
+ * be made. */
 bool fl_copy_program(const char *from, const char *to);
 /* Under libfaultless.so. */
 const struct fl_run *fl_preload_run(const char *const argv[], const char *const env[]);
@@ -79,7 +85,8 @@ void fl_run_assert_clean(const struct fl_run *r);
 /* The same, and faultless served large requests. */
 void fl_run_assert_active(const struct fl_run *r);
 
-/* Runs the victim in each of the modes under env: each clean, and faultless active in one or more. */
+/* Runs the victim in each of the modes under env: each clean, and faultless active in one or
+ * more. */
 void fl_run_modes(const char *victim, const char *const modes[], const char *const env[]);
 
 #define FL_ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -94,8 +101,8 @@ void fl_run_modes(const char *victim, const char *const modes[], const char *con
         }                                                                                          \
     } while (0)
 
-/* A file under /proc or /sys that a test changes for a while. A watcher process puts the old value back even when the
- * test is killed. False: it cannot be written. */
+/* A file under /proc or /sys that a test changes for a while. A watcher process puts the old value
+ * back even when the test is killed. False: it cannot be written. */
 bool fl_sysctl_set(const char *path, const char *value);
 /* Puts everything back that fl_sysctl_set changed. */
 void fl_sysctl_restore(void);

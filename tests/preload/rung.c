@@ -1,7 +1,8 @@
-/* The rung of the ladder that a test's victims run on: words of FAULTLESS_DISABLE, a seccomp filter, a user without rights.
+/* The rung of the ladder that a test's victims run on: words of FAULTLESS_DISABLE, a seccomp
+ * filter, a user without rights.
  *
- * State: what FL_TEST_RUNG said, read before main; a copy of library and victims that every user may read, made at first
- * need and removed at exit. */
+ * State: what FL_TEST_RUNG said, read before main; a copy of library and victims that every user
+ * may read, made at first need and removed at exit. */
 #include "run.h"
 
 #include <dirent.h>
@@ -80,13 +81,14 @@ __attribute__((constructor)) static void read_rung(void)
         }
     }
     if ((rung_as & FL_AS_NOBODY) != 0 && geteuid() != 0) {
-        printf("SKIP %s: needs root, to become nobody\n", program_invocation_short_name);
+        printf("SKIP %s: needs root, to become `nobody`\n", program_invocation_short_name);
         exit(FL_SKIP);
     }
 }
 
-/* Calls that Docker's default profile (profiles/seccomp of moby, of 2023 and later, a container without added
- * capabilities) answers with EPERM: those that an allocator, a tracer or a sandboxed program might try. */
+/* Calls that Docker's default profile (profiles/seccomp of moby, of 2023 and later, a container
+ * without added capabilities) answers with EPERM: those that an allocator, a tracer or a sandboxed
+ * program might try. */
 static const unsigned short refused[] = {
     SYS_userfaultfd,
     SYS_io_uring_setup,
@@ -134,7 +136,8 @@ enum {
 #define ARG(i) (offsetof(struct seccomp_data, args) + (i)*8) /* the low half */
 #define LOAD(at) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at)
 #define ANSWER(what) BPF_STMT(BPF_RET | BPF_K, what)
-/* Goes on behind the next `skip` instructions when the loaded word is not `value`, or has no bit of it. */
+/* Goes on behind the next `skip` instructions when the loaded word is not `value`, or has no bit of
+ * it. */
 #define UNLESS_EQUAL(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip)
 #define UNLESS_ANY(bits, skip) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 0, skip)
 

@@ -73,7 +73,7 @@ bool fl_sysctl_set(const char *path, const char *value)
     assert_true(s->watcher >= 0);
     if (s->watcher == 0) {
         char c;
-        setsid(); /* whoever kills the test's group spares it */
+        setsid(); /* a kill of the test's group spares it */
         for (size_t i = 0; i <= nsettings; i++) {
             close(settings[i].watch);
         }

@@ -1,11 +1,13 @@
-/* A memory control group: the kernel kills no program under faultless that it does not kill under glibc. */
+/* A memory control group: the kernel kills no program under faultless that it does not kill under
+ * glibc. */
 #include "cgroup.h"
 #include "run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* IN_FLIGHT: what a request and the worker may each have been granted when neither's pages are counted by the kernel yet. */
+/* IN_FLIGHT: what a request and the worker may each have been granted when neither's pages are
+ * counted by the kernel yet. */
 enum { LIMIT_MIB = 256, IN_FLIGHT_MIB = 8 };
 
 static const char *extra; /* an entry of the environment */
@@ -46,7 +48,8 @@ static void what_is_not_touched_is_not_taken(void **state)
     fl_run_assert_active(run(FL_ARGV("victim_sparse", "by_malloc"), NULL)); /* glibc: refused */
 }
 
-/* A third of a program's large blocks touched, then small ones: those that were populated for nothing must leave room. */
+/* A third of a program's large blocks touched, then small ones: those that were populated for
+ * nothing must leave room. */
 static void small_requests_find_room_beside_untouched_blocks(void **state)
 {
     (void)state;
@@ -87,11 +90,12 @@ static void what_is_populated_on_touch_takes_turns_too(void **state)
     extra = NULL;
 }
 
-/* What is populated unasked is half of the limit at most but for what is in flight, and on the highest rung not much less. */
+/* What is populated unasked is half of the limit at most but for what is in flight, and on the
+ * highest rung not much less. */
 static void the_groups_limit_is_ours(void **state)
 {
     (void)state;
-    extra = "FAULTLESS_EAGER_MAX=0"; /* else nothing is populated that nobody touches */
+    extra = "FAULTLESS_EAGER_MAX=0"; /* else nothing untouched is populated */
     for (int mib = LIMIT_MIB / 2; mib <= 2 * LIMIT_MIB; mib *= 2) {
         assert_true(fl_cgroup_limit(mib));
         const struct fl_run *r = run(FL_ARGV("victim_beside", "1024", "400", "0"), NULL);

@@ -1,5 +1,5 @@
-/* FAULTLESS_NUMA=first-touch: pages are put under large blocks while whoever touches them waits. All goes well, and nobody
- * waits for ever. */
+/* FAULTLESS_NUMA=first-touch: pages are put under large blocks while the thread that touches them
+ * waits. All goes well, and no thread waits for ever. */
 #include "run.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static const struct fl_run *run(const char *mode, const char *env)
 {
     const struct fl_run *r = fl_run_how(&(struct fl_how){
         .argv = FL_ARGV("victim_first_touch", mode),
-        /* what is new is populated where nobody serves its touches */
+        /* what is new is populated where its touches are not served */
         .env = FL_ENV("FAULTLESS_NUMA=first-touch", "FAULTLESS_EAGER_MAX=0", env),
         .seconds = PATIENCE,
     });

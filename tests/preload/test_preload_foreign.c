@@ -1,4 +1,5 @@
-/* A program does to its blocks, and to descriptors, what it may do under glibc: it gets what glibc would give it. */
+/* A program does to its blocks, and to descriptors, what it may do under glibc: it gets what glibc
+ * would give it. */
 #include "run.h"
 
 static const struct fl_run *run(const char *victim, const char *mode, const char *env, bool brief,
@@ -11,8 +12,8 @@ static const struct fl_run *run(const char *victim, const char *mode, const char
 }
 
 /* By default; in short where memory ages at once, where blocks get their pages by touch, and under
- * glibc, there in huge pages: at length, and by base pages, the whole took more of the kernel's time
- * than a busy machine of two cores has within the limit. */
+ * glibc, there in huge pages: at length, and by base pages, the whole took more of the kernel's
+ * time than a busy machine of two cores has within the limit. */
 static void as_under_glibc(const char *victim, const char *const modes[])
 {
     static const char *const envs[] = {"FAULTLESS_LOG=warn", "FAULTLESS_DECAY_MS=4",

@@ -1,4 +1,5 @@
-/* Under libfaultless.so a program that does not ask for GPUs has nothing of them; one that does gets answers. */
+/* Under libfaultless.so a program that does not ask for GPUs has nothing of them; one that does
+ * gets answers. */
 #include "run.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Blocks are freed with what the program did to their pages still in force. glibc unmaps such blocks; the ones that come
- * after are as good as new. */
+/* Blocks are freed with what the program did to their pages still in force. glibc unmaps such
+ * blocks; the ones that come after are as good as new. */
 #include "run.h"
 
 static const struct fl_run *run(const char *mode, const char *preload)

@@ -1,4 +1,5 @@
-/* Where memory or address space is limited: nearly as much as under glibc, then ENOMEM, then life goes on. */
+/* Where memory or address space is limited: nearly as much as under glibc, then ENOMEM, then life
+ * goes on. */
 #include "run.h"
 
 #include <signal.h>
@@ -27,8 +28,8 @@ static void no_thp(void *arg)
 
 enum { OVERHEAD_MIB = 6 }; /* the library, its boot area and the first descriptors */
 
-/* The same program, under the same limit, gets at least `percent` of what it gets from glibc, each time, but for a few
- * MiB that every process pays. */
+/* The same program, under the same limit, gets at least `percent` of what it gets from glibc, each
+ * time, but for a few MiB that every process pays. */
 static void nearly_as_much(struct limit l, const char *const argv[], long percent)
 {
     static const char *const words[] = {"first ", "again ", "small "};

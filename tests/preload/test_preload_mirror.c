@@ -1,4 +1,5 @@
-/* Mirrors in whole programs: their pages stay what they are, children have what was asked for, and what a planned step mallocs has a twin. */
+/* Mirrors in whole programs: their pages stay what they are, children have what was asked for, and
+ * what a planned step mallocs has a twin. */
 #include "run.h"
 
 /* A device's stand-in is not to be had everywhere: under a filter, and for who may pin no more. */
@@ -29,7 +30,7 @@ static void children_have_what_was_asked_for(void **state)
 static void blocks_of_a_planned_step_have_twins(void **state)
 {
     (void)state;
-    if (fl_rung_has("worker") || fl_rung_as() != 0) { /* the driver's file is not everybody's */
+    if (fl_rung_has("worker") || fl_rung_as() != 0) { /* the driver's file may be closed */
         return;
     }
     const struct fl_run *r =

@@ -1,4 +1,5 @@
-/* Wrong frees of ours end in one clear line and SIGABRT; wrong frees of others' and odd requests are as under glibc. */
+/* Wrong frees of ours end in one clear line and SIGABRT; wrong frees of others' and odd requests
+ * are as under glibc. */
 #include "run.h"
 
 #include <signal.h>

@@ -42,7 +42,8 @@ static void malloc_stats_has_both_tables(void **state)
     assert_non_null(strstr(r->err, "faultless: tables: "));
 }
 
-/* Enough of XML for malloc_info: tags, attributes in quotes, text. Every element ends where it should. */
+/* Enough of XML for malloc_info: tags, attributes in quotes, text. Every element ends where it
+ * should. */
 static bool is_well_formed(const char *xml)
 {
     const char *open[16];

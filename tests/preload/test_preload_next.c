@@ -1,4 +1,5 @@
-/* Small requests go to whatever allocator follows, large ones to us. Who has what, the allocators tell themselves. */
+/* Small requests go to whatever allocator follows, large ones to us. Who has what, the allocators
+ * tell themselves. */
 #include "run.h"
 
 #include <stdlib.h>
@@ -190,6 +191,28 @@ static void a_free_in_a_handler_stays_out_of_the_next_allocator(void **state)
     }
 }
 
+static const struct fl_run *before_us(const char *first, const char *const *env)
+{
+    char preload[1024];
+
+    snprintf(preload, sizeof preload, "%s %s", first, FL_LIB_PATH);
+    return fl_run_how(
+        &(struct fl_how){.argv = FL_ARGV("victim_next"), .preload = preload, .env = env});
+}
+
+/* An allocator before us has every request: we serve none, and name it. A tracer passes them on. */
+static void an_allocator_in_front_is_named(void **state)
+{
+    (void)state;
+    const struct fl_run *r = before_us("libjemalloc.so.2", NULL);
+    fl_run_assert_clean(r);
+    assert_int_equal(fl_run_stat(r, "active"), 0);
+    r = before_us("libjemalloc.so.2", FL_ENV("FAULTLESS_STATS=table"));
+    assert_non_null(strstr(r->err, "came here; the program's malloc is that of "));
+    assert_non_null(strstr(r->err, "libjemalloc.so.2\n"));
+    fl_run_assert_active(before_us(FL_VICTIM_DIR "/victim_next_malloc.so", NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +230,7 @@ int main(void)
         cmocka_unit_test(what_a_tracer_traces_is_not_mixed_either),
         cmocka_unit_test(refusals_set_errno_as_glibc_does),
         cmocka_unit_test(a_free_in_a_handler_stays_out_of_the_next_allocator),
+        cmocka_unit_test(an_allocator_in_front_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

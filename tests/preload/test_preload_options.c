@@ -267,7 +267,7 @@ static void a_plan_that_is_not_written_has_its_reason(void **state)
         assert_int_equal(fl_run_lines(r->err), table[i].why != NULL);
         assert_true(table[i].why == NULL || strstr(r->err, table[i].why) != NULL);
     }
-    assert_string_equal(with(plan, NULL)->err, ""); /* nothing that anybody would want a plan of */
+    assert_string_equal(with(plan, NULL)->err, ""); /* nothing that is worth a plan */
 }
 
 /* A child that does nothing does not write over it. */

@@ -1,7 +1,9 @@
-/* vm.overcommit_memory=2: what is written to may be charged, what is only reserved may not; at the limit ENOMEM.
+/* vm.overcommit_memory=2: what is written to may be charged, what is only reserved may not; at the
+ * limit ENOMEM.
  *
- * The limit is drawn close for the victims alone: they run without CAP_SYS_ADMIN, and what vm.admin_reserve_kbytes keeps
- * for processes that have it is all but a little of what is left. Everybody else on the machine has the usual. */
+ * The limit is drawn close for the victims alone: they run without CAP_SYS_ADMIN, and what
+ * vm.admin_reserve_kbytes keeps for processes that have it is all but a little of what is left.
+ * All else on the machine has the usual. */
 #include "run.h"
 
 #include <linux/capability.h>

@@ -1,4 +1,5 @@
-/* When others need memory, what is held free goes back at once: not when it has aged, an hour from now. */
+/* When others need memory, what is held free goes back at once: not when it has aged, an hour from
+ * now. */
 #include "cgroup.h"
 #include "refuse.h"
 #include "run.h"
@@ -54,7 +55,7 @@ static void free_memory_goes_back_at_once(void **state)
 }
 
 /* So it was the pressure: nothing else gives it back. */
-static void where_nobody_listens_it_stays(void **state)
+static void without_a_listener_it_stays(void **state)
 {
     (void)state;
     assert_says("kept\n", "3", fl_cgroup_join, "worker");
@@ -65,7 +66,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(free_memory_goes_back_at_once),
-        cmocka_unit_test(where_nobody_listens_it_stays),
+        cmocka_unit_test(without_a_listener_it_stays),
     };
     find_disk();
     FL_SKIP_UNLESS(disk != NULL, "test_preload_pressure",

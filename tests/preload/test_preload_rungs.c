@@ -1,4 +1,5 @@
-/* The ways to run a victim that the rungs are made of: as nobody, and under a filter like Docker's. */
+/* The ways to run a victim that the rungs are made of: as the user `nobody`, and under a filter
+ * like Docker's. */
 #include "run.h"
 
 #include <unistd.h>
@@ -33,7 +34,7 @@ static void the_filter_answers_as_dockers_profile(void **state)
     }
 }
 
-static void nobody_is_nobody(void **state)
+static void become_nobody_drops_the_rights(void **state)
 {
     (void)state;
     for (unsigned as = 0; as <= (FL_AS_CONTAINED | FL_AS_NOBODY); as++) {
@@ -58,9 +59,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_filter_answers_as_dockers_profile),
-        cmocka_unit_test(nobody_is_nobody),
+        cmocka_unit_test(become_nobody_drops_the_rights),
         cmocka_unit_test(faultless_serves_each_of_them),
     };
-    FL_SKIP_UNLESS(geteuid() == 0, "test_preload_rungs", "needs root, to become nobody");
+    FL_SKIP_UNLESS(geteuid() == 0, "test_preload_rungs", "needs root, to become `nobody`");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

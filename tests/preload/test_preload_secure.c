@@ -1,5 +1,6 @@
-/* A program that runs with rights that its caller has not takes no options from him. A copy of the victim, in a folder of
- * its own, belongs to another group and has the set-group-ID bit; nothing of the machine changes. */
+/* A program that runs with rights that its caller has not takes no options from it. A copy of the
+ * victim, in a folder of its own, belongs to another group and has the set-group-ID bit; nothing of
+ * the machine changes. */
 #include "run.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* Programs that repeat themselves: declared and detected steps are served from a plan, and no byte of any block is lost, whatever
- * the program does beside. */
+/* Programs that repeat themselves: declared and detected steps are served from a plan, and no byte
+ * of any block is lost, whatever the program does beside. */
 #include "run.h"
 
 #include <stdlib.h>
@@ -44,8 +44,8 @@ static bool may(const char *word)
     return strstr(fl_rung_disabled(), word) == NULL;
 }
 
-/* So many steps are served by a plan, with that share of their requests where it says. How soon the plan is made is the worker's to
- * say, and the machine's load. */
+/* So many steps are served by a plan, with that share of their requests where it says. How soon the
+ * plan is made is the worker's to say, and the machine's load. */
 static void assert_served(const struct fl_run *r, long steps, long permille)
 {
     long hits = figure(r, "plan_hits"), misses = figure(r, "plan_misses");
@@ -70,7 +70,7 @@ static void threads_have_steps_of_their_own(void **state)
     assert_served(run("fixed", "160", "declare", "3"), 300, 995);
 }
 
-static void steps_that_nobody_declares_are_found(void **state)
+static void steps_that_are_not_declared_are_found(void **state)
 {
     (void)state;
     assert_served(run("fixed", "160", "-", "1"), 100, 990);
@@ -102,7 +102,8 @@ static void what_does_not_repeat_is_served_as_ever(void **state)
     (void)run("random", "20", "-", "2");
 }
 
-/* The tables of an arena of 640 MiB are 480 pages. The worker brings them in, and the victim waits until it sleeps. */
+/* The tables of an arena of 640 MiB are 480 pages. The worker brings them in, and the victim waits
+ * until it sleeps. */
 static void when_a_plan_begins_no_step_takes_its_faults(void **state)
 {
     enum { FEW = 200 };
@@ -129,7 +130,7 @@ int main(void)
         cmocka_unit_test(the_victim_is_right_under_glibc),
         cmocka_unit_test(fixed_steps_are_served_where_they_were),
         cmocka_unit_test(threads_have_steps_of_their_own),
-        cmocka_unit_test(steps_that_nobody_declares_are_found),
+        cmocka_unit_test(steps_that_are_not_declared_are_found),
         cmocka_unit_test(sizes_that_change_together_are_planned_for),
         cmocka_unit_test(one_more_or_less_shifts_nothing),
         cmocka_unit_test(kinds_of_steps_take_turns),

@@ -1,4 +1,5 @@
-/* The fl-uffd thread is held up, wherever it may be, or is gone: the program goes on and loses nothing. */
+/* The fl-uffd thread is held up, wherever it may be, or is gone: the program goes on and loses
+ * nothing. */
 #include "run.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* The worker has descriptors and a signal of its own: the program and it know nothing of each other's, and it does
- * without where a sandbox refuses. */
+/* The worker has descriptors and a signal of its own: the program and it know nothing of each
+ * other's, and it does without where a sandbox refuses. */
 #include "refuse.h"
 #include "run.h"
 

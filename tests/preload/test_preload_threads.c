@@ -1,6 +1,10 @@
 /* Threads that come and go, and free each other's blocks. */
 #include "run.h"
 
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 static const char *const modes[] = {"thousand",        "at_once",   "specific", "no_key_left",
                                     "end_while_freed", "exit_amid", NULL};
 
@@ -44,6 +48,48 @@ static void contents_survive_replacement(void **state)
                  FL_ENV("FAULTLESS_STEPS=off", "FAULTLESS_DECAY_MS=4"));
 }
 
+static void end_on_a_small_stack(const char *stats, const char *timeline)
+{
+    const struct fl_run *r =
+        fl_preload_run(FL_ARGV("victim_small_stack", "blocks"), FL_ENV(stats, timeline));
+
+    assert_int_equal(r->term_signal, 0);
+    assert_int_equal(r->exit_status, 0);
+}
+
+/* Its reports are written by the thread that ends the process. */
+static void a_thread_with_a_small_stack_ends_the_process(void **state)
+{
+    char dir[] = "/tmp/faultless-small-XXXXXX", stats[64], timeline[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(chmod(dir, 0777), 0); /* the victim may be another user */
+    (void)snprintf(timeline, sizeof timeline, "FAULTLESS_TIMELINE=%s/trace.json", dir);
+    static const char *const kinds[] = {"summary", "table", "stats.json", "stats.prom"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        bool file = strchr(kinds[i], '.') != NULL;
+        (void)snprintf(stats, sizeof stats, "FAULTLESS_STATS=%s%s%s", file ? dir : "",
+                       file ? "/" : "", kinds[i]);
+        end_on_a_small_stack(stats, timeline);
+        const char *path = strchr(file ? stats : timeline, '=') + 1;
+        assert_int_equal(unlink(path), 0);
+        (void)unlink(strchr(timeline, '=') + 1);
+    }
+    assert_int_equal(rmdir(dir), 0);
+}
+
+/* It needs most of such a stack in glibc alone. */
+static void malloc_stats_needs_no_more_stack_than_glibc_s(void **state)
+{
+    (void)state;
+    assert_int_equal(fl_plain_run(FL_ARGV("victim_small_stack", "stats"))->exit_status, 0);
+    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_small_stack", "stats"), NULL);
+    assert_int_equal(r->term_signal, 0);
+    assert_int_equal(r->exit_status, 0);
+    assert_non_null(strstr(r->err, "populated_bytes"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -53,6 +99,8 @@ int main(void)
         cmocka_unit_test(contents_survive_replacement),
         cmocka_unit_test(contents_survive_churn_when_populated_by_touch),
         cmocka_unit_test(contents_survive_churn_with_decay_at_its_quickest),
+        cmocka_unit_test(a_thread_with_a_small_stack_ends_the_process),
+        cmocka_unit_test(malloc_stats_needs_no_more_stack_than_glibc_s),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,8 @@ static uint64_t *word(uintptr_t addr)
     return (uint64_t *)addr;
 }
 
-/* A stamp at both ends of each page; of a lazy extent every eighth huge page is left out, so some stay sparse. */
+/* A stamp at both ends of each page; of a lazy extent every eighth huge page is left out, so some
+ * stay sparse. */
 static bool is_stamped(const struct slot *s, size_t at)
 {
     return !s->lazy || s->stamp % 2 != 0 || (at >> 21) % 8 != 0;
@@ -108,7 +109,7 @@ static const char *take(const struct op *op)
     if (s == NULL) {
         return NULL;
     }
-    struct fl_extent *e = align == KIB(4) ? fl_cache_take(&region, cache, len) : NULL;
+    struct fl_extent *e = align == fl_page.base ? fl_cache_take(&region, cache, len) : NULL;
     bool cached = e != NULL;
     if (e == NULL) {
         e = fl_region_take(&region, cache, len, align, zero);
@@ -265,7 +266,7 @@ static int answer_at_random(struct fl_range from, uintptr_t to, size_t *most)
     (void)to;
     dice = dice * 6364136223846793005u + 1442695040888963407u;
     if ((dice >> 40) % 2 == 0) {
-        *most = fl_min(from.len, (dice >> 20) % (from.len >> 12) << 12);
+        *most = fl_min(from.len, (dice >> 20) % (from.len >> fl_page.shift) << fl_page.shift);
     }
     return answers[(dice >> 33) % 8];
 }
@@ -275,7 +276,7 @@ static void answer(const struct op *op)
     fake.on_move = op->a % 8 < 3 ? answer_at_random : NULL;
     fake.rc[FAKE_MOVE] = op->a % 8 == 3 ? -EBUSY : 0;
     fake.rc[FAKE_MOVE_BEGIN] = op->a % 8 == 4 ? (op->a % 512 == 4 ? -EPERM : -EMFILE) : 0;
-    fake.move_most = op->b % 4 == 0 ? KIB(4) * (1 + op->b % 700) : 0;
+    fake.move_most = op->b % 4 == 0 ? fl_align_up(KIB(4) * (1 + op->b % 700), fl_page.base) : 0;
     fake.fail_at = 0;
     if (op->b % 8 == 1) { /* one of the next advices, which may be about fork */
         fake_fail_at(1 + op->b / 8 % 8, 1u << FAKE_ADVISE);
@@ -317,7 +318,7 @@ static void repair(const struct op *op)
     fake.npages = 0;
     for (uint16_t i = 0; i < op->b % 8; i++) {
         uintptr_t at = region.space.first + ((op->a + i * 3u) % 64 << 21);
-        size_t own = (size_t)(op->b >> 4) % 513 << 12;
+        size_t own = fl_align_down((size_t)(op->b >> 4) % 513 << 12, fl_page.base);
         fake.page[fake.npages++] = (struct fake_page){at, MIB(2), own, i % 3 == 0, 0};
     }
     fake.now_ns += op->a % 2 == 0 ? 6000000000 : 0;

@@ -1,5 +1,6 @@
-/* A region under a sequence of operations, beside a naive model of it: what is live, what is in it, what it adds up to.
- * The same player serves the random sequences of prop/ and the fuzzer's of fuzz/. */
+/* A region under a sequence of operations, beside a naive model of it: what is live, what is in it,
+ * what it adds up to. The same player serves the random sequences of prop/ and the fuzzer's of
+ * fuzz/. */
 #ifndef FL_TESTS_PROP_OPS_H
 #define FL_TESTS_PROP_OPS_H
 

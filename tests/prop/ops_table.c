@@ -30,12 +30,12 @@ size_t ops_size(uint16_t v)
 {
     size_t pages = 1 + (v >> 4) % 64;
 
-    return pages << (12 + ((v & 15) < 10 ? (v & 3) : 4 + (v & 3)));
+    return fl_align_up(pages << (12 + ((v & 15) < 10 ? (v & 3) : 4 + (v & 3))), fl_page.base);
 }
 
 size_t ops_align(uint16_t v)
 {
-    return (v & 7) != 0 ? KIB(4) : KIB(4) << (v >> 3) % 13;
+    return (v & 7) != 0 ? fl_page.base : fl_max(fl_page.base, KIB(4) << (v >> 3) % 13);
 }
 
 void ops_print(const struct op *ops, size_t n)

@@ -24,7 +24,8 @@ struct block {
     uint64_t stamp;
 };
 
-/* What a step asks for, and when each of it is freed: so many requests later; past the step's end, in the next one. */
+/* What a step asks for, and when each of it is freed: so many requests later; past the step's end,
+ * in the next one. */
 struct request {
     size_t n;
     unsigned how;
@@ -42,7 +43,7 @@ struct program {
     struct fl_step_context *mine, *in; /* in: that of the step under way */
 };
 
-/* Handed over, for whoever empties it to free. */
+/* Handed over: the thread that empties it frees. */
 static _Atomic(struct block *) box[PROGRAM_BOXES];
 
 static uint64_t draw(struct program *g, uint64_t below)
@@ -55,7 +56,8 @@ static uint64_t word_of(const struct block *b, size_t at)
     return b->stamp * 0x9e3779b97f4a7c15 ^ at;
 }
 
-/* The first word of each base page, and the last one of those that are whole, so that whoever shares a page with it is found out. */
+/* The first word of each base page, and the last one of those that are whole, so that a block that
+ * shares a page with it is found out. */
 static void write_stamp(const struct block *b)
 {
     for (size_t at = 0; at + 8 <= b->n; at += PAGE) {
@@ -371,12 +373,12 @@ void program_run(const struct program_how *how)
 
 void program_empty_boxes(void)
 {
-    struct program nobody = {.random = 1};
+    struct program empty = {.random = 1};
 
     for (unsigned i = 0; i < PROGRAM_BOXES; i++) {
         struct block *b = atomic_exchange(&box[i], NULL);
         if (b != NULL) {
-            drop(&nobody, b);
+            drop(&empty, b);
             free(b);
         }
     }

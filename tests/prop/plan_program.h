@@ -1,4 +1,5 @@
-/* A thread's program for test_prop_plan.c: a loop that asks for blocks by a schedule, or nearly; every block knows what it holds. */
+/* A thread's program for test_prop_plan.c: a loop that asks for blocks by a schedule, or nearly;
+ * every block knows what it holds. */
 #ifndef FL_TESTS_PROP_PLAN_PROGRAM_H
 #define FL_TESTS_PROP_PLAN_PROGRAM_H
 

@@ -1,4 +1,5 @@
-/* The detector on what real programs asked for (bench/plan/streams), and on what has no order at all. */
+/* The detector on what real programs asked for (bench/plan/streams), and on what has no order at
+ * all. */
 #include "unit/cmocka_all.h"
 #include "prop/seed.h"
 #include "plan/stream.h"
@@ -77,7 +78,8 @@ static void what_has_no_order_has_no_steps(void **state)
     }
 }
 
-/* Chance may hold up one or the other; most must be found, and none be taken for something else for long. */
+/* Chance may hold up one or the other; most must be found, and none be taken for something else for
+ * long. */
 static void foreign_requests_hold_up_few(void **state)
 {
     static const char *const program[] = {"mlp", "cnn", "transformer", "dlrm", "numpy"};

@@ -1,5 +1,5 @@
-/* Random requests and frees in one heap: no two blocks share a byte, each is aligned, the invariants
- * hold, what is wrong is refused, and when all is free again the heap is one piece. */
+/* Random requests and frees in one heap: no two blocks share a byte, each is aligned, the
+ * invariants hold, what is wrong is refused, and when all is free again the heap is one piece. */
 #include "heap/heap.h"
 
 #include "prop/seed.h"

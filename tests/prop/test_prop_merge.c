@@ -1,5 +1,6 @@
-/* Random programs, recorded several times with jitter: frees that come sooner or later, requests that are missing or one too
- * many, sizes that move. Every pair of planned slots that lived at once in any step does so in the slots. */
+/* Random programs, recorded several times with jitter: frees that come sooner or later, requests
+ * that are missing or one too many, sizes that move. Every pair of planned slots that lived at once
+ * in any step does so in the slots. */
 #include "plan/plan.h"
 #include "prop/seed.h"
 #include "unit/cmocka_all.h"
@@ -60,7 +61,8 @@ static void add(struct step *s, unsigned request, struct fl_life l)
     s->life[s->n++] = l;
 }
 
-/* `jitter`: how far each event may be late; `odd`: of a thousand requests, how many are missing, and how many too many. */
+/* `jitter`: how far each event may be late; `odd`: of a thousand requests, how many are missing,
+ * and how many too many. */
 static void record(struct step *s, size_t n, uint64_t begin, uint64_t jitter, uint64_t odd,
                    uint64_t scale)
 {

@@ -1,5 +1,6 @@
-/* Random lifetimes under the packer: layouts are right, by a checker that looks at each pair, not below the bound, the lowest
- * there is where few buffers can be tried in all orders, and the same again for the same seed and work. */
+/* Random lifetimes under the packer: layouts are right, by a checker that looks at each pair, not
+ * below the bound, the lowest there is where few buffers can be tried in all orders, and the same
+ * again for the same seed and work. */
 #include "pack/pack.h"
 #include "prop/seed.h"
 #include "unit/cmocka_all.h"
@@ -71,7 +72,8 @@ static uint64_t lowest(const struct trial *t, unsigned placed, unsigned b)
     return (at + align - 1) / align * align;
 }
 
-/* The least height of any layout: it has an order in which each lies as low as those before it allow. */
+/* The least height of any layout: it has an order in which each lies as low as those before it
+ * allow. */
 static uint64_t least_height(unsigned n)
 {
     struct trial t = {.height = 0};

@@ -1,18 +1,21 @@
-/* Random programs whose loops are learned and served from plans, right or wrong: no two blocks overlap, no byte of any is lost,
- * and in the end all of it can be freed. Four threads, twice, so that contexts and arenas change hands; beside them one that does the
- * worker's jobs and takes arenas back at the worst of times. The fake kernel is quiet: it adds no order of its own. */
+/* Random programs whose loops are learned and served from plans, right or wrong: no two blocks
+ * overlap, no byte of any is lost, and in the end all of it can be freed. Four threads, twice, so
+ * that contexts and arenas change hands; beside them one that does the worker's jobs and takes
+ * arenas back at the worst of times. The fake kernel is quiet: it adds no order of its own. */
 #include "alloc/alloc.h"
 #include "prop/plan_program.h"
+#include "prop/quiet_fake.h"
 #include "prop/seed.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
+#include "unit/next_libc.h"
 
-#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
 
-/* Hands: the walk to a block's beginning reads descriptors that others are changing, and says so. */
+/* Hands: the walk to a block's beginning reads descriptors that others are changing, and says
+ * so. */
 #if defined(__SANITIZE_THREAD__)
 enum { STEPS = 60, HANDS = 0 };
 #else
@@ -23,31 +26,6 @@ enum { THREADS = 4, ROUNDS = 2 };
 static struct fl_region region;
 static uint64_t seed;
 static _Atomic bool over;
-
-static void *next_malloc(size_t n)
-{
-    return malloc(n);
-}
-
-static void next_free(void *p)
-{
-    free(p);
-}
-
-static void *next_calloc(size_t count, size_t size)
-{
-    return calloc(count, size);
-}
-
-static void *next_realloc(void *p, size_t n)
-{
-    return realloc(p, n);
-}
-
-static void *next_memalign(size_t align, size_t n)
-{
-    return memalign(align, n);
-}
 
 static void nothing(void)
 {
@@ -60,12 +38,7 @@ static void note_nothing(struct fl_cache *c)
 
 struct fl_route fl_route = {
     .threshold = 64 * FL_KIB,
-    .next = {.malloc = next_malloc,
-             .free = next_free,
-             .calloc = next_calloc,
-             .realloc = next_realloc,
-             .memalign = next_memalign,
-             .usable_size = malloc_usable_size},
+    .next = NEXT_LIBC,
     .region = &region,
     .booted = FL_BOOT_DONE,
     .boot = nothing,
@@ -160,17 +133,9 @@ static void start(void)
                                   .detect = true,
                                   .watch_thread = nothing};
 
-    fake_install();
-    fake.quiet = true;
-    fake.pretend_populate = true;
+    install_quiet_fake();
     fake.reserve_max = (size_t)8 << 30;
     fl_sys.now_ns = fl_sys_linux.now_ns;
-    fl_sys.move_begin = fl_sys_linux.move_begin;
-    fl_sys.move_pages = fl_sys_linux.move_pages;
-    fl_sys.move_end = fl_sys_linux.move_end;
-    fl_sys.find_split = fl_sys_linux.find_split;
-    fl_sys.survey = fl_sys_linux.survey;
-    fl_sys.advise = fl_sys_linux.advise;
     assert_int_equal(fl_region_start(&region, &config), 0);
     fl_route.window_base = region.space.window.all.base;
     fl_route.window_len = region.space.window.all.len;

@@ -1,4 +1,4 @@
-/* Plan files as somebody who means harm would write them: real ones with bits turned, numbers put
+/* Plan files as an attacker would write them: real ones with bits turned, numbers put
  * elsewhere, counts that are huge, cut short, and most of them with the right checksum. Each is
  * refused, or its layouts are such as may be served, by a checker that looks at each pair of
  * blocks. */

@@ -1,5 +1,5 @@
-/* Random sequences on the region against the model of ops.c, in each configuration. A failure is shrunk by halving and
- * printed with its seed. */
+/* Random sequences on the region against the model of ops.c, in each configuration. A failure is
+ * shrunk by halving and printed with its seed. */
 #include "prop/ops.h"
 #include "prop/seed.h"
 #include "unit/cmocka_all.h"

@@ -1,6 +1,8 @@
-/* Four threads on one region: each takes, stamps, resizes, moves, purges, forks, and frees what others took; the first does the
- * worker's jobs too. For TSan, and for the invariants, which are looked at all the while. The fake kernel is quiet: it adds
- * no order of its own; pages move by the real one, where it can. */
+/* Four threads on one region: each takes, stamps, resizes, moves, purges, forks, and frees what
+ * others took; the first does the worker's jobs too. For TSan, and for the invariants, which are
+ * looked at all the while. The fake kernel is quiet: it adds no order of its own; pages move by the
+ * real one, where it can. */
+#include "prop/quiet_fake.h"
 #include "prop/seed.h"
 #include "region/lock.h"
 #include "region/region.h"
@@ -19,7 +21,7 @@ enum { THREADS = 4, OWN = 8, BOXES = 16 };
 
 static struct fl_region region;
 static uint64_t seed;
-static _Atomic(struct fl_extent *) box[BOXES]; /* handed over, for whoever empties it to free */
+static _Atomic(struct fl_extent *) box[BOXES]; /* handed over: the thread that empties it frees */
 
 static uint64_t *last_word(const struct fl_extent *e)
 {
@@ -38,7 +40,7 @@ static void let_go(struct fl_cache *c, struct fl_extent *e, bool past_the_cache)
     *last_word(e) = 0;
     assert_true(fl_extent_claim(e, atomic_load_explicit(&region.epoch, memory_order_relaxed)));
     if (!past_the_cache && e->content != FL_CONTENT_LAZY) {
-        bool shelved = (e->base >> 12 & 1) != 0 && fl_shelf_put(&region, c, e);
+        bool shelved = (e->base >> fl_page.shift & 1) != 0 && fl_shelf_put(&region, c, e);
         e = shelved ? NULL : fl_cache_put(&region, c, e);
     }
     if (e != NULL) {
@@ -48,7 +50,7 @@ static void let_go(struct fl_cache *c, struct fl_extent *e, bool past_the_cache)
 
 static struct fl_extent *take(struct fl_cache *c, uint64_t r)
 {
-    size_t len = (size_t)(1 + r % 40) << (r >> 8 & 1 ? 12 : 16);
+    size_t len = fl_align_up((size_t)(1 + r % 40) << (r >> 8 & 1 ? 12 : 16), fl_page.base);
 
     if ((r >> 9) % 64 == 0) {
         len = (size_t)20 << 20; /* lazy */
@@ -59,7 +61,7 @@ static struct fl_extent *take(struct fl_cache *c, uint64_t r)
     bool plain = (r >> 20 & 3) == 0 && (r >> 24 & 1) == 0;
     e = e == NULL && plain ? fl_shelf_take(&region, c, len) : e;
     if (e == NULL) {
-        e = fl_region_take(&region, c, len, (size_t)4096 << (r >> 20 & 3), (r >> 24 & 1) != 0);
+        e = fl_region_take(&region, c, len, fl_page.base << (r >> 20 & 3), (r >> 24 & 1) != 0);
     }
     if (e != NULL) {
         stamp(e);
@@ -67,7 +69,7 @@ static struct fl_extent *take(struct fl_cache *c, uint64_t r)
     return e;
 }
 
-/* Whoever has it, has it at `*mine`; nothing is lost on the way. */
+/* Its owner has it at `*mine`; nothing is lost on the way. */
 static void move(struct fl_extent **mine, size_t more)
 {
     uint64_t was = *(uint64_t *)(*mine)->base, last = *last_word(*mine);
@@ -159,7 +161,7 @@ static void *work(void *arg)
             break;
         case 3:
             if (*mine != NULL) {
-                move(mine, (size_t)(1 + (r >> 32 & 2047)) << 12);
+                move(mine, fl_align_up((size_t)(1 + (r >> 32 & 2047)) << 12, fl_page.base));
             }
             break;
         case 4:
@@ -170,7 +172,8 @@ static void *work(void *arg)
         case 7:
         case 8:
             if (*mine != NULL &&
-                fl_region_resize(&region, *mine, (size_t)(1 + (r >> 32 & 255)) << 12)) {
+                fl_region_resize(&region, *mine,
+                                 fl_align_up((size_t)(1 + (r >> 32 & 255)) << 12, fl_page.base))) {
                 stamp(*mine);
             }
             break;
@@ -203,15 +206,7 @@ static void four_threads_share_a_region(void **state)
                                           seed / 2 % 4 == 0 ? FL_METHOD_REMAP : FL_METHOD_MOVE};
     pthread_t t[THREADS];
     (void)state;
-    fake_install();
-    fake.quiet = true;
-    fake.pretend_populate = true;
-    fl_sys.move_begin = fl_sys_linux.move_begin;
-    fl_sys.move_pages = fl_sys_linux.move_pages;
-    fl_sys.move_end = fl_sys_linux.move_end;
-    fl_sys.find_split = fl_sys_linux.find_split;
-    fl_sys.survey = fl_sys_linux.survey;
-    fl_sys.advise = fl_sys_linux.advise;
+    install_quiet_fake();
     assert_int_equal(fl_region_start(&region, &config), 0);
     for (uintptr_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, work, (void *)(i + 1)), 0);

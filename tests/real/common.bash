@@ -1,7 +1,7 @@
-# Sourced by the tests beside it: a real program under glibc and under faultless, and what both did side by side.
-# "default" is faultless as it comes; "low" serves every request of 4 KiB and more and gives memory back after 100 ms, which
-# is harder on it. A test prints what it compared and ends with 0 (faultless did as well), 1 (it did not) or 77 (the
-# program is not here).
+# Sourced by the tests beside it: a real program under glibc and under faultless, and what both did
+# side by side. "default" is faultless as it comes; "low" serves every request of 4 KiB and more and
+# gives memory back after 100 ms, which is harder on it. A test prints what it compared and ends
+# with 0 (faultless did as well), 1 (it did not) or 77 (the program is not here).
 set -uo pipefail
 exec </dev/null
 export LC_ALL=C.UTF-8
@@ -14,7 +14,7 @@ real_name=$(basename "$0")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 lib=${FL_LIB_PATH:-$root/build/release/libfaultless.so}
 python=/usr/bin/python3 # Debian's, whatever comes first on PATH: the packages belong to it
-signals=(--default-signal=INT,QUIT,PIPE) # whoever starts us in the background has some of them ignored
+signals=(--default-signal=INT,QUIT,PIPE) # in the background some of them are ignored
 failed=0
 if [ ! -e "$lib" ]; then
     echo "$real_name: no library at $lib; build it, or name it in FL_LIB_PATH"
@@ -58,7 +58,8 @@ fail() {
     failed=1
 }
 
-# under ALLOCATOR COMMAND...: glibc, default, low, or off: default without plans. The statistics go to $work/ALLOCATOR.stats, one line a process.
+# under ALLOCATOR COMMAND...: glibc, default, low, or off: default without plans. The statistics go
+# to $work/ALLOCATOR.stats, one line a process.
 under() {
     local allocator=$1
     shift
@@ -72,7 +73,8 @@ under() {
     esac
 }
 
-# run ALLOCATOR COMMAND...: stdout, stderr and exit status kept in $work/ALLOCATOR.{out,err,rc}; says how long it took.
+# run ALLOCATOR COMMAND...: stdout, stderr and exit status kept in $work/ALLOCATOR.{out,err,rc};
+# says how long it took.
 run() {
     local allocator=$1 begin=$EPOCHREALTIME rc=0
     shift

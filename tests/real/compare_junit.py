@@ -33,7 +33,8 @@ def main():
     for name in sorted(before.keys() | after.keys()):
         a, b = before.get(name, "absent"), after.get(name, "absent")
         if a != b:
-            # A test that the reference did not come to (its module hung) is worse only when it fails.
+            # A test that the reference did not come to (its module hung) is worse only when it
+            # fails.
             is_worse = b == "failed" if a == "absent" else b != "passed" and a != "failed"
             worse += is_worse
             shown += not is_worse

@@ -1,5 +1,5 @@
-/* Preloaded before libfaultless.so under a program whose processes end by _exit(2), which writes no statistics: appends
- * what they were to the file that REPORT_AT_EXIT names. */
+/* Preloaded before libfaultless.so under a program whose processes end by _exit(2), which writes no
+ * statistics: appends what they were to the file that REPORT_AT_EXIT names. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-# Reads what ctest --output-junit wrote; prints "status<TAB>name<TAB>reason" a test, status being one of pass, fail, skip.
-# ctest says "notrun" of a test that skipped and of one it could not start; only the first is a skip.
+# Reads what ctest --output-junit wrote; prints "status<TAB>name<TAB>reason" a test, status being
+# one of pass, fail, skip. ctest says "notrun" of a test that skipped and of one it could not start;
+# only the first is a skip.
 function attribute(line, key,    at) {
     at = index(line, " " key "=\"")
     if (!at) return ""

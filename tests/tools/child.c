@@ -83,6 +83,13 @@ double fl_child_number(const json_t *object, const char *key)
     return json_number_value(value);
 }
 
+void assert_says(const char *text, const char *wanted)
+{
+    if (strstr(text, wanted) == NULL) {
+        fail_msg("'%s' is not in:\n%s", wanted, text);
+    }
+}
+
 char fl_child_folder[32];
 
 int fl_child_make_folder(void **state)

@@ -18,6 +18,9 @@ struct fl_output {
  *   env    NAME=VALUE to set, NAME to remove; ends with NULL; may be NULL. */
 void fl_child_run(struct fl_output *output, const char *const argv[], const char *const env[]);
 
+/* Ends the test unless `wanted` stands in `text`. */
+void assert_says(const char *text, const char *wanted);
+
 /* Parse text as JSON; failing that ends the test. The caller owns the result. */
 json_t *fl_child_json(const char *text);
 

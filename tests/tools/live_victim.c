@@ -116,7 +116,7 @@ void fl_live_victim_run_changed(struct fl_output *output, pid_t pid, void (*chan
         const char *const *in;
         char *const *out;
     } args = {.in = argv};
-    int program = open(FL_FAULTSTAT, O_RDONLY); /* its folder need not be nobody's to search */
+    int program = open(FL_FAULTSTAT, O_RDONLY); /* its folder may be closed to `nobody` */
     int out = memfd_create("out", MFD_CLOEXEC);
     int err = memfd_create("err", MFD_CLOEXEC);
     int status;

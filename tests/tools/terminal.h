@@ -1,5 +1,5 @@
-/* A terminal of 80 columns and 24 lines on a pty, as far as ncurses needs one for TERM=xterm: what a
- * program writes is shown in cells. */
+/* A terminal of 80 columns and 24 lines on a pty, as far as ncurses needs one for TERM=xterm: what
+ * a program writes is shown in cells. */
 #ifndef FAULTLESS_TESTS_TOOLS_TERMINAL_H
 #define FAULTLESS_TESTS_TOOLS_TERMINAL_H
 

@@ -97,6 +97,29 @@ static void the_fastest_and_its_equals_are_named(void **state)
     assert_null(strstr(text, "page faults"));
 }
 
+/* Waiting hides it in the time of the run; the processor's time shows it. */
+static void the_processors_time_is_told_where_the_time_says_nothing(void **state)
+{
+    (void)state;
+    static const double wait[2 * FL_N] = {0.06, 0.00, 0.04, 0.05, 0.03, 0.02,
+                                          0.00, 0.06, 0.02, 0.04, 0.05, 0.01};
+    add("a", 1, 100);
+    add("b", 1.03, 100);
+    for (size_t i = 0; i < 2 * (size_t)FL_N; i++) {
+        double *value = c.run[i].value;
+        value[FL_METRIC_CPU_S] = value[FL_METRIC_WALL_S];
+        value[FL_METRIC_WALL_S] += wait[i];
+    }
+    char text[400];
+    fl_analysis_make(&a, &c);
+    fl_analysis_sentence(&a, &c, 1, text, sizeof(text));
+    assert_memory_equal(text, "no difference could be shown: ", 30);
+    assert_non_null(strstr(text, "; 1.030 x the processor time"));
+    assert_int_equal(a.warnings, 1); /* and how it would be seen in the time */
+    assert_memory_equal(a.warning[0], "rounds: the interval is wide", 28);
+    assert_non_null(strstr(a.warning[0], "--rounds 24 would about halve it"));
+}
+
 static void rows_that_are_only_slower_leave_the_first(void **state)
 {
     (void)state;
@@ -180,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FL_CASE(equal_rows_show_no_difference),
         FL_CASE(the_fastest_and_its_equals_are_named),
+        FL_CASE(the_processors_time_is_told_where_the_time_says_nothing),
         FL_CASE(rows_that_are_only_slower_leave_the_first),
         FL_CASE(bad_runs_are_in_no_figure),
         FL_CASE(the_first_that_was_measured_is_the_reference),

@@ -1,6 +1,8 @@
 /* The statistics of compare on synthetic samples with fixed seeds: never a time. */
 #include "faultstat/bootstrap.h"
 #include "faultstat/noise.h"
+#include "faultstat/rank_sum.h"
+#include "faultstat/ratio.h"
 #include "faultstat/signed_rank.h"
 #include "faultstat/steps.h"
 
@@ -12,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { FL_TRIALS = 200, FL_N = 10 };
+enum { FL_TRIALS = 1000, FL_N = 10 };
 
 /* Numerical Recipes' 64-bit LCG and Box and Muller: another generator than the code's own. */
 static double uniform(uint64_t *state)
@@ -78,8 +80,8 @@ static double error_of(struct weather *w, size_t at, size_t runs, uint64_t *stat
     }
 }
 
-/* Fill `rows` samples of n as faultstat compare would: each round begins with another row. Row 0 has
- * the mean 1, the others `mean`. */
+/* Fill `rows` samples of n as faultstat compare would: each round begins with another row. Row 0
+ * has the mean 1, the others `mean`. */
 static void draw(double value[][FL_SAMPLES_MOST], size_t rows, size_t n, double mean, double sd,
                  enum noise noise, uint64_t *state)
 {
@@ -166,6 +168,22 @@ static void three_percent_are_found_with_ten_rounds(void **state)
     assert_int_equal(count(FL_VERDICT_FASTER, FL_N, 0.97, 0.005, NORMAL, 6, 9), FL_TRIALS);
 }
 
+/* Noise of 2 %, as of programs of a tenth of a second. The medians by themselves find much less. */
+static void more_is_found_than_by_the_medians(void **state)
+{
+    (void)state;
+    static const struct {
+        enum noise noise;
+        size_t least; /* of 100; by the bootstrap of the medians 73, 80, 36, 18, 63 */
+    } noisy[] = {{NORMAL, 79}, {SKEWED, 88}, {OUTLIERS, 44}, {BIMODAL, 34}, {DRIFT, 69}};
+    for (size_t k = 0; k < sizeof(noisy) / sizeof(noisy[0]); k++) {
+        size_t found = count(FL_VERDICT_SLOWER, FL_N, 1.03, 0.02, noisy[k].noise, 1, 21);
+        if (found < FL_TRIALS * noisy[k].least / 100) {
+            fail_msg("noise %d: %zu of %d", noisy[k].noise, found, FL_TRIALS);
+        }
+    }
+}
+
 static void the_interval_holds_the_true_ratio(void **state)
 {
     (void)state;
@@ -245,13 +263,60 @@ static void pairs_are_ranked_exactly(void **state)
     assert_true(interval.low == -1);
     assert_true(fl_signed_rank_ratio(own, one, 6, 0.95, &interval));
     assert_true(fabs(interval.low - 1) < 1e-9 && fabs(interval.high / 32 - 1) < 1e-9);
-    /* ... so the fourth of 0, 0.5, 1, 1, 1.5 is 1, and the ninth of 0, .5, 1, 1, 1.5, 1.5, 2, 2, 2. */
+    /* ... so the fourth of 0, 0.5, 1, 1, 1.5 is 1, and the ninth of 0, .5, 1, 1, 1.5, 1.5, 2, 2,
+     * 2. */
     assert_true(fl_signed_rank_ratio(own, one, 8, 0.95, &interval));
     assert_true(fabs(interval.low - 2) < 1e-9);
     assert_true(fl_signed_rank_ratio(own, one, 10, 0.95, &interval));
     assert_true(fabs(interval.low - 4) < 1e-9);
     one[3] = 0;
     assert_false(fl_signed_rank_ratio(own, one, 10, 0.95, &interval));
+}
+
+/* The textbook's critical values: at 95 % two-sided, 5 and 5 values refuse 2 pairs and less, 8 and 8
+ * refuse 13, 10 and 10 refuse 23, 5 and 7 refuse 5, 20 and 20 refuse 127. */
+static void samples_are_ranked_exactly(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t own, reference, critical;
+    } table[] = {{5, 5, 2}, {8, 8, 13}, {10, 10, 23}, {5, 7, 5}, {7, 5, 5}, {20, 20, 127}};
+    double own[FL_RANKED_MOST + 1];
+    double reference[FL_RANKED_MOST + 1];
+    struct fl_interval interval = {-1, -1};
+    for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
+        size_t m = table[k].own;
+        size_t n = table[k].reference;
+        for (size_t i = 0; i < m || i < n; i++) { /* the ratios are 2^-(n - 1), ... 2^((m - 1) n) */
+            own[i] = exp2((double)(i * n));
+            reference[i] = exp2((double)i);
+        }
+        assert_true(fl_rank_sum_ratio(own, m, reference, n, 0.95, &interval));
+        double cut = (double)table[k].critical;
+        assert_true(interval.low == exp2(cut - (double)(n - 1)));
+        assert_true(interval.high == exp2((double)((m - 1) * n) - cut));
+    }
+    interval.low = -1;
+    assert_false(fl_rank_sum_ratio(own, 4, reference, 5, 0.95, &interval));
+    assert_false(fl_rank_sum_ratio(own, 5, reference, FL_RANKED_MOST + 1, 0.95, &interval));
+    assert_false(fl_rank_sum_ratio(own, 5, reference, 5, 0.995, &interval));
+    assert_true(fl_rank_sum_ratio(own, 6, reference, 6, 0.995, &interval));
+    interval.low = -1;
+    reference[3] = 0;
+    assert_false(fl_rank_sum_ratio(own, 5, reference, 5, 0.95, &interval));
+    assert_true(interval.low == -1);
+}
+
+/* More values than are ranked, and fewer than have the level. */
+static void the_bootstrap_stands_in(void **state)
+{
+    (void)state;
+    static double value[2][FL_SAMPLES_MOST];
+    uint64_t seed = 17;
+    draw(value, 2, 100, 1.03, 0.02, NORMAL, &seed);
+    assert_int_equal(judge(value[1], value[0], 100, 1), FL_VERDICT_SLOWER);
+    draw(value, 2, 5, 2, 0.02, NORMAL, &seed);
+    assert_int_equal(judge(value[1], value[0], 5, 8), FL_VERDICT_SLOWER);
 }
 
 /* Pairs that say more are not heard where the medians say otherwise. */
@@ -304,11 +369,14 @@ int main(void)
         cmocka_unit_test(equal_things_show_no_difference),
         cmocka_unit_test(a_whole_table_of_equal_things_shows_none),
         cmocka_unit_test(three_percent_are_found_with_ten_rounds),
+        cmocka_unit_test(more_is_found_than_by_the_medians),
         cmocka_unit_test(the_interval_holds_the_true_ratio),
         cmocka_unit_test(too_few_values_have_no_interval),
         cmocka_unit_test(equal_values_have_an_interval_of_one_point),
         cmocka_unit_test(the_same_samples_give_the_same_interval),
         cmocka_unit_test(pairs_are_ranked_exactly),
+        cmocka_unit_test(samples_are_ranked_exactly),
+        cmocka_unit_test(the_bootstrap_stands_in),
         cmocka_unit_test(the_interval_holds_the_ratio_of_the_medians),
         cmocka_unit_test(outliers_and_a_slow_first_run_are_found),
         cmocka_unit_test(spread_is_the_interquartile_range),

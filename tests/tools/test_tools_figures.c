@@ -1,6 +1,7 @@
 /* The figures of faultstat run are those of others: getrusage(2) and smaps as the victim reads them
- * itself, /usr/bin/time -v and, with the argument "perf", perf stat. Each tool has a run of its own,
- * and two starts differ by the layout of their addresses: some faults and pages. Never a time. */
+ * itself, /usr/bin/time -v and, with the argument "perf", perf stat. Each tool has a run of its
+ * own, and two starts differ by the layout of their addresses: some faults and pages. Never a
+ * time. */
 #include "child.h"
 
 #include <fcntl.h>

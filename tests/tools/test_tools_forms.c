@@ -16,13 +16,6 @@ static struct fl_output output;
 
 #define RUN(...) fl_child_run(&output, (const char *const[]){__VA_ARGS__, NULL}, NULL)
 
-static void assert_says(const char *text, const char *wanted)
-{
-    if (strstr(text, wanted) == NULL) {
-        fail_msg("'%s' is not in:\n%s", wanted, text);
-    }
-}
-
 /* No line is wider; one word alone, such as a path, may be. */
 static void assert_fits(const char *text, size_t columns)
 {

@@ -1,5 +1,5 @@
-/* faultstat nodes, and the nodes in run and compare, against what this process knows of its own pages from move_pages(2).
- * True on one node and on several. */
+/* faultstat nodes, and the nodes in run and compare, against what this process knows of its own
+ * pages from move_pages(2). True on one node and on several. */
 #include "child.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* faultplan, judged from outside: figures and offsets of tables whose layouts are known, pictures, and what it says of files that
- * are no tables. */
+/* faultplan, judged from outside: figures and offsets of tables whose layouts are known, pictures,
+ * and what it says of files that are no tables. */
 #include "child.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
-/* faultplan and a real program: the steps that it records are tables that it packs and draws, the plans that the program keeps
- * are shown and drawn, and a file that is no such thing gets one line. */
+/* faultplan and a real program: the steps that it records are tables that it packs and draws, the
+ * plans that the program keeps are shown and drawn, and a file that is no such thing gets one
+ * line. */
 #include "child.h"
 
 #include <dirent.h>
@@ -90,7 +91,8 @@ static void steps_of_a_program_are_written_and_packed(void **state)
     assert_true(number(output.err, "faultplan: ", 0) >= 3);
     assert_non_null(strstr(output.err, " steps of 1 context in /tmp/faultplan-test-"));
     read_report(path, &blocks, &bound);
-    /* the step's 120 blocks, but for those below the least large one, and what realloc took in two */
+    /* the step's 120 blocks, but for those below the least large one, and what realloc took in
+     * two */
     assert_true(blocks >= 100 && blocks <= 140);
     assert_true(bound > 1 << 20);
 
@@ -330,7 +332,8 @@ static uint64_t hash(uint64_t seed, const char *data, size_t len)
     return h;
 }
 
-/* A file that is whole, as docs/plan-file.md has it, and whose first plan has all of its places at offset 0. */
+/* A file that is whole, as docs/plan-file.md has it, and whose first plan has all of its places at
+ * offset 0. */
 static void a_plan_that_overlaps_is_told(void **state)
 {
     enum { HEAD = 32, PLAN = 56, SLOT = 64, SLOTS_AT = 48, OFFSET_AT = 24, SECOND_AT = 32 };
@@ -345,11 +348,11 @@ static void a_plan_that_overlaps_is_told(void **state)
     memcpy(&slots, bytes + HEAD + SLOTS_AT, sizeof slots);
     assert_true(HEAD + PLAN + slots * (size_t)SLOT <= n);
     for (char *at = bytes + HEAD + PLAN; slots-- > 0; at += SLOT) {
-        static const char none[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
-        if (memcmp(at + OFFSET_AT, none, sizeof none) != 0) {
+        static const uint64_t none = UINT64_MAX;
+        if (memcmp(at + OFFSET_AT, &none, sizeof none) != 0) {
             memcpy(at + OFFSET_AT, &zero, sizeof zero);
         }
-        if (memcmp(at + SECOND_AT, none, sizeof none) != 0) {
+        if (memcmp(at + SECOND_AT, &none, sizeof none) != 0) {
             memcpy(at + SECOND_AT, &zero, sizeof zero);
         }
     }

@@ -17,13 +17,6 @@ static struct fl_output output;
 /* A shell script; $0 is faultstat, $1 a folder that is there. */
 #define SHELL(script) RUN("sh", "-c", script, FL_FAULTSTAT, fl_child_folder)
 
-static void assert_says(const char *text, const char *wanted)
-{
-    if (strstr(text, wanted) == NULL) {
-        fail_msg("'%s' is not in:\n%s", wanted, text);
-    }
-}
-
 /* The victim is a child that has ended and was waited for before its line comes. */
 #define STEPS "for i in 1 2 3 4 5 6; do " FL_VICTIM " 800 0 0 >/dev/null; echo step $i; done"
 

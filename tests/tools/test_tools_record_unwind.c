@@ -58,8 +58,8 @@ static void take_own_maps(struct fl_process *process)
 
 enum { FL_BX, FL_BP, FL_SP, FL_IP, FL_R12, FL_RAW = FL_R12 + 4 };
 
-/* What the kernel writes at a fault in here, whose caller's registers are all as they were: it has no
- * frame, however this is compiled. On to captured. */
+/* What the kernel writes at a fault in here, whose caller's registers are all as they were: it has
+ * no frame, however this is compiled. On to captured. */
 int capture(uint64_t raw[static FL_RAW]);
 __asm__(".text\n"
         ".type capture, @function\n"
@@ -211,7 +211,7 @@ static void generated_code_is_named_by_its_map(void **state)
     unlink(path);
 }
 
-/* Numbers of processes come again, and nobody removes the maps. */
+/* Numbers of processes come again, and the maps are not removed. */
 static void a_map_of_an_earlier_process_names_nothing(void **state)
 {
     (void)state;

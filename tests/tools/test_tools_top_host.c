@@ -114,7 +114,7 @@ static size_t count_in(const char *path)
     return n;
 }
 
-/* Numbers of pipes that both inherit from whoever runs this. */
+/* Numbers of pipes that both inherit from the program that runs this. */
 static void hide_pipes(char *line)
 {
     for (char *at = line; (at = strstr(at, "pipe:[")) != NULL; at++) {

@@ -1,5 +1,5 @@
-/* faultstat top on a terminal: what stands on the screen, what keys do, and that the terminal is given
- * back. With FL_SHOW_SCREEN in its environment it prints the screen. */
+/* faultstat top on a terminal: what stands on the screen, what keys do, and that the terminal is
+ * given back. With FL_SHOW_SCREEN in its environment it prints the screen. */
 #include "live_victim.h"
 #include "terminal.h"
 

@@ -19,13 +19,6 @@ static struct fl_output output;
 /* A shell script; $0 is faultstat, $1 a folder that is there. */
 #define SHELL(script) RUN("sh", "-c", script, FL_FAULTSTAT, fl_child_folder)
 
-static void assert_says(const char *text, const char *wanted)
-{
-    if (strstr(text, wanted) == NULL) {
-        fail_msg("'%s' is not in:\n%s", wanted, text);
-    }
-}
-
 /* Every run's reported number `n`, which must be `wanted`, and how many runs there were. */
 static size_t runs_that_reported(const char *json, double wanted)
 {
@@ -193,7 +186,7 @@ static void three_rounds_show_no_difference(void **state)
     assert_says(output.out, "\nwarning:  start-up: ");
 }
 
-/* The child waits for nobody: only its end by the time limit ends it. */
+/* Nothing wakes the child: only its end by the time limit ends it. */
 static void a_time_limit_ends_a_run_and_its_descendants(void **state)
 {
     (void)state;
@@ -213,7 +206,7 @@ static void a_time_limit_ends_a_run_and_its_descendants(void **state)
     if (stat != NULL) {
         assert_non_null(fgets(line, sizeof(line), stat));
         fclose(stat);
-        assert_says(line, ") Z"); /* nobody has reaped it yet */
+        assert_says(line, ") Z"); /* not reaped yet */
     }
 }
 

@@ -1,5 +1,5 @@
-/* Does what it is told under libfaultless, says in a line what its own statistics are, and waits for
- * the end of its standard input.
+/* Does what it is told under libfaultless, says in a line what its own statistics are, and waits
+ * for the end of its standard input.
  *
  *   victim_live work      blocks that it keeps, and others that it frees
  *   victim_live threads   the same in four threads

@@ -1,4 +1,5 @@
-/* cmocka's header with what it wants included before it. UNIT_TESTING stays undefined: it would rename malloc. */
+/* cmocka's header with what it wants included before it. UNIT_TESTING stays undefined: it would
+ * rename malloc. */
 #ifndef FL_TESTS_UNIT_CMOCKA_ALL_H
 #define FL_TESTS_UNIT_CMOCKA_ALL_H
 

@@ -1,5 +1,6 @@
 #include "unit/crew_fixture.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -64,4 +65,17 @@ bool can_share(const char *test)
         printf("SKIP %s: needs MADV_POPULATE_WRITE, got %d\n", test, rc);
     }
     return fl_sys_linux.unmap(r) == 0 && rc == 0;
+}
+
+unsigned descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    assert_non_null(d);
+    while (readdir(d) != NULL) {
+        n++;
+    }
+    closedir(d);
+    return n;
 }

@@ -14,6 +14,8 @@ struct fl_range map(size_t len);
 /* Drops all pages. */
 void empty(struct fl_range r);
 size_t resident(struct fl_range r);
+/* How many files this process has open. */
+unsigned descriptors(void);
 /* Is there a ring to be had? By the system call itself. */
 bool has_uring(void);
 /* Two CPUs and MADV_POPULATE_WRITE are there; else says what is not. Reads the page sizes first. */

@@ -23,7 +23,8 @@ static void leave(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* A new descriptor; the lock is held. Numbers are not used again: a closed one that is used is noticed. */
+/* A new descriptor; the lock is held. Numbers are not used again: a closed one that is used is
+ * noticed. */
 static int new_fd(const char *path)
 {
     for (int i = 0; i < FAKE_EVENT_FDS; i++) {
@@ -266,7 +267,7 @@ void fake_events_raise_two(const char *path, const char *other, short what)
     }
     leave();
     if (found == 0) {
-        fl_fatal("nobody listens to what the test raises");
+        fl_fatal("no worker listens to what the test raises");
     }
 }
 

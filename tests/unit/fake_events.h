@@ -1,7 +1,9 @@
-/* The descriptors of fl-uffd, for tests: fl_events replaced by a table whose files, answers and events are scripted.
+/* The descriptors of fl-uffd, for tests: fl_events replaced by a table whose files, answers and
+ * events are scripted.
  *
- * Descriptors are numbers that mean something only here. poll really sleeps, on a condition; its time is that of the fake
- * clock (fake_sys.h). State: one `fake_events` a process, under its own lock; tests use the functions below. */
+ * Descriptors are numbers that mean something only here. poll really sleeps, on a condition; its
+ * time is that of the fake clock (fake_sys.h). State: one `fake_events` a process, under its own
+ * lock; tests use the functions below. */
 #ifndef FL_TESTS_UNIT_FAKE_EVENTS_H
 #define FL_TESTS_UNIT_FAKE_EVENTS_H
 
@@ -41,7 +43,8 @@ void fake_events_install(void);
 void fake_events_file(const char *path, bool read_only);
 /* How many descriptors are open now, and those of one path. */
 unsigned fake_events_open(const char *path_or_null);
-/* poll says so of the descriptor of that path, until it is taken; for a file of stalls until it is seen. */
+/* poll says so of the descriptor of that path, until it is taken; for a file of stalls until it is
+ * seen. */
 void fake_events_raise(const char *path, short what);
 /* The same of two at one moment. */
 void fake_events_raise_two(const char *path, const char *other, short what);

@@ -1,4 +1,4 @@
-/* The half of the fake kernel that has memory: what is mapped, and the slots that change or fill it. */
+/* The fake kernel's half with memory: what is mapped, and the slots that change or fill it. */
 #include "unit/fake_map.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Adds `r`, which overlaps nothing in the list, and joins it with its neighbours of the same kind. */
+/* Adds `r`, which overlaps nothing in the list; joins it with neighbours of the same kind. */
 static void add_map(struct fl_range r, struct fake_map as)
 {
     for (size_t i = 0; i < fake.nmap;) {
@@ -68,7 +68,7 @@ static void change_map(struct fl_range r, enum change how)
     fake_enter();
     size_t removed = how >= REMOVE ? remove_map(r) : 0;
     if (how >= REMOVE && removed != r.len && !(how == REMOVE && fake.holes)) {
-        abort(); /* somebody gives back, or makes usable, what is not his */
+        abort(); /* a range that is not reserved is given back or made usable */
     }
     if (how != REMOVE) {
         add_map(r, (struct fake_map){.usable = how != ADD_RESERVED && how != BECOME_RESERVED});
@@ -341,7 +341,7 @@ static void fake_move_end(int fd, struct fl_range to)
     fake.moves_open--;
 }
 
-/* -EFAULT leaves nothing where it was to go, as kernels before 6.17 do. The map comes along with all that was said of it. */
+/* -EFAULT leaves nothing at the target, as kernels before 6.17 do. The map's advice comes along. */
 static int fake_remap(struct fl_range from, uintptr_t to)
 {
     struct fl_range target = {to, from.len};

@@ -174,6 +174,17 @@ void fake_forget(void)
     fake.shared = 0;
 }
 
+/* The machine's base pages: tests write to real memory. Above 4 KiB there are no huge pages, see sys/page.c. */
+static void install_page(void)
+{
+    size_t base = (size_t)sysconf(_SC_PAGESIZE);
+
+    fl_page = (struct fl_page){.base = base,
+                               .huge = 2u << 20,
+                               .shift = (unsigned)__builtin_ctzl(base),
+                               .thp = base == 4096};
+}
+
 void fake_install(void)
 {
     const char *mode = getenv("FL_TEST_WINDOW");
@@ -210,7 +221,7 @@ void fake_install(void)
         .folder = fl_sys_linux.folder,
     };
     fake_map_slots(&fl_sys);
-    fl_page = (struct fl_page){.base = 4096, .huge = 2u << 20, .shift = 12, .thp = true};
+    install_page();
 }
 
 const struct fake_call *fake_nth(enum fake_slot slot, size_t i)

@@ -1,11 +1,13 @@
-/* A kernel for tests: fl_sys replaced by a table that records each call, can refuse it, and keeps real memory behind.
+/* A kernel for tests: fl_sys replaced by a table that records each call, can refuse it, and keeps
+ * real memory behind.
  *
- * What is scripted: files for read_file, limits, the clock, the largest reservation, one failing call of a sequence; what
- * is told of single huge pages.
- * What is real: reserved, committed and populated memory, so that tests touch it and a purge really drops it. Pages that
- * move leave nothing behind, and go only where nothing is; children do not get what they are not to have.
- * State: one `fake` a process. Threads: the log has a lock; `quiet` leaves log and lock out, so that TSan sees the
- * product's own order and nothing else. */
+ * What is scripted: files for read_file, limits, the clock, the largest reservation, one failing
+ * call of a sequence; what is told of single huge pages.
+ * What is real: reserved, committed and populated memory, so that tests touch it and a purge really
+ * drops it. Pages that move leave nothing behind, and go only where nothing is; children do not get
+ * what they are not to have.
+ * State: one `fake` a process. Threads: the log has a lock; `quiet` leaves log and lock out, so
+ * that TSan sees the product's own order and nothing else. */
 #ifndef FL_TESTS_UNIT_FAKE_SYS_H
 #define FL_TESTS_UNIT_FAKE_SYS_H
 
@@ -40,7 +42,8 @@ struct fake_call {
     enum fl_sys_advice advice; /* of FAKE_ADVISE */
 };
 
-/* A huge page that find_split and survey know something of; of all others they say: whole, and the process's own. */
+/* A huge page that find_split and survey know something of; of all others they say: whole, and the
+ * process's own. */
 struct fake_page {
     uintptr_t base;
     size_t present, own; /* bytes, as survey has it */
@@ -66,8 +69,8 @@ struct fake {
     bool quiet;          /* no log, no lock */
     size_t move_most;    /* bytes that one move_pages moves before it says -EAGAIN; 0: all */
     unsigned moves_open; /* begun and not ended */
-    /* Called within each move_pages and remap: its answer, if it is not 0, is theirs; *most: bytes that move before that
-     * (remap: all or nothing). */
+    /* Called within each move_pages and remap: its answer, if it is not 0, is theirs; *most: bytes
+     * that move before that (remap: all or nothing). */
     int (*on_move)(struct fl_range from, uintptr_t to, size_t *most);
     void (*on_survey)(struct fl_range r);
     struct fake_page page[FAKE_PAGES]; /* a collapse that is not refused takes its pages out */
@@ -89,7 +92,8 @@ struct fake {
     struct fake_call log[FAKE_LOG];
     size_t nlog; /* calls since fake_forget; the first FAKE_LOG are kept */
     unsigned count[FAKE_SLOTS];
-    /* calls of populate_shared, each of which counts as one of populate too; helpers that the last of them asked for */
+    /* calls of populate_shared, each of which counts as one of populate too; helpers that the last
+     * of them asked for */
     _Atomic unsigned shared, helpers;
     char said[FAKE_SAID]; /* all of it that went to stderr */
     size_t nsaid;
@@ -108,9 +112,9 @@ struct fake {
 
 extern struct fake fake;
 
-/* Puts the table in place with: page sizes 4 KiB and 2 MiB, THP madvise, MemAvailable 14 GiB of 16, no cgroup, no limits,
- * reservations up to 1100 MiB. FL_TEST_WINDOW=reserved in the environment, and TSan, whose shadow lies there, set
- * no_quiet_addresses. Unmaps what an earlier test left. */
+/* Puts the table in place with: page sizes 4 KiB and 2 MiB, THP madvise, MemAvailable 14 GiB of 16,
+ * no cgroup, no limits, reservations up to 1100 MiB. FL_TEST_WINDOW=reserved in the environment,
+ * and TSan, whose shadow lies there, set no_quiet_addresses. Unmaps what an earlier test left. */
 void fake_install(void);
 /* Scripts one file; `text` NULL: it is not there. Both stay the caller's. */
 void fake_file(const char *path, const char *text);
@@ -137,8 +141,8 @@ bool fake_fired(void);
 
 /* Runs f in a child. True when it ended by SIGABRT; `out` gets its stderr. */
 bool fake_dies(void (*f)(void), char *out, size_t size);
-/* Runs f in a child, whose exit status (0 to 255) is what f returns; -1 when it ended otherwise. What the child did not
- * inherit is not mapped there, neither really nor in the fake's list. */
+/* Runs f in a child, whose exit status (0 to 255) is what f returns; -1 when it ended otherwise.
+ * What the child did not inherit is not mapped there, neither really nor in the fake's list. */
 int fake_child(int (*f)(void));
 
 #endif

@@ -1,5 +1,6 @@
-/* The linker wraps fl_guest_start (CMakeLists.txt): in tests a guest is a thread of pthread_create, so that sanitizers know it
- * and the C library's functions work on it. Tests count them and can refuse them. */
+/* The linker wraps fl_guest_start (CMakeLists.txt): in tests a guest is a thread of pthread_create,
+ * so that sanitizers know it and the C library's functions work on it. Tests count them and can
+ * refuse them. */
 #ifndef FL_TESTS_UNIT_GUEST_FIXTURE_H
 #define FL_TESTS_UNIT_GUEST_FIXTURE_H
 

@@ -1,4 +1,5 @@
-/* Machines that are drawn, not had: sysfs below "/drawn", and a thread with a node, a policy, a cpuset and CPUs. */
+/* Machines that are drawn, not had: sysfs below "/drawn", and a thread with a node, a policy, a
+ * cpuset and CPUs. */
 #ifndef FL_TESTS_UNIT_NUMA_FIXTURE_H
 #define FL_TESTS_UNIT_NUMA_FIXTURE_H
 
@@ -35,7 +36,8 @@ struct drawn_thread {
 extern struct drawn_thread drawn_thread;
 extern unsigned drawn_reads; /* files asked for since draw */
 
-/* Puts both tables in place; the thread may run and allocate everywhere, has no policy and is on the first node. */
+/* Puts both tables in place; the thread may run and allocate everywhere, has no policy and is on
+ * the first node. */
 void draw(const struct drawn_machine *m);
 /* The same, read. */
 void draw_and_read(const struct drawn_machine *m, struct fl_topology *t);

@@ -13,7 +13,7 @@ int blocks_begin(void **state);
 void give_but(int kept);
 /* One block. */
 void give_block(int i);
-/* What is in blocks is there, every invariant holds, and nobody is at work. */
+/* What is in blocks is there, every invariant holds, and no call is under way. */
 #define assert_live_is_as_it_was() assert_live_is_as_it_was_at(__FILE__, __LINE__)
 void assert_live_is_as_it_was_at(const char *file, int line);
 

@@ -1,36 +1,11 @@
 #include "unit/plan_fixture.h"
+#include "unit/next_libc.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static void *next_malloc(size_t n)
-{
-    return malloc(n);
-}
-
-static void next_free(void *p)
-{
-    free(p);
-}
-
-static void *next_calloc(size_t count, size_t size)
-{
-    return calloc(count, size);
-}
-
-static void *next_realloc(void *p, size_t n)
-{
-    return realloc(p, n);
-}
-
-static void *next_memalign(size_t align, size_t n)
-{
-    return memalign(align, n);
-}
 
 static void nothing(void)
 {
@@ -64,12 +39,7 @@ void plan_begin(const struct fl_plan_config *c)
         .threshold = KIB(64),
         .window_base = region.space.window.all.base,
         .window_len = region.space.window.all.len,
-        .next = {.malloc = next_malloc,
-                 .free = next_free,
-                 .calloc = next_calloc,
-                 .realloc = next_realloc,
-                 .memalign = next_memalign,
-                 .usable_size = malloc_usable_size},
+        .next = NEXT_LIBC,
         .region = &region,
         .caches = true,
         .booted = FL_BOOT_DONE,
@@ -83,6 +53,7 @@ void plan_begin(const struct fl_plan_config *c)
 int plan_run(const struct CMUnitTest *tests, size_t n)
 {
     enum { PATIENCE_S = 60 };
+    const char *patience = getenv("FL_TEST_PATIENCE"); /* as in preload/run.c */
     int failed = 0, status;
 
     for (size_t i = 0; i < n; i++) {
@@ -90,7 +61,7 @@ int plan_run(const struct CMUnitTest *tests, size_t n)
         fflush(stderr);
         pid_t pid = fork();
         if (pid == 0) {
-            alarm(PATIENCE_S);
+            alarm(PATIENCE_S * (patience != NULL ? (unsigned)atoi(patience) : 1));
             exit(_cmocka_run_group_tests(tests[i].name, &tests[i], 1, NULL, NULL));
         }
         bool ended = pid > 0 && waitpid(pid, &status, 0) == pid;
@@ -174,7 +145,7 @@ static void ask_for(struct loop *l, unsigned i)
     size_t n = l->scale != 0 ? l->ask[i].n * l->scale / 16 : l->ask[i].n;
     unsigned parity = l->step % 2;
 
-    if (l->live[parity][i] != NULL) { /* for ever: nobody looks at it again */
+    if (l->live[parity][i] != NULL) { /* for ever: it is not looked at again */
         l->live[parity][i] = NULL;
     }
     l->live[parity][i] = make(n);

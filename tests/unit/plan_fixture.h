@@ -7,15 +7,18 @@
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
-/* A region, a route from 64 KiB on, and steps: declared ones only, packed at once. NULL for that. */
+/* A region, a route from 64 KiB on, and steps: declared ones only, packed at once. NULL for
+ * that. */
 void plan_begin(const struct fl_plan_config *c);
 /* Set before it: there are several nodes. */
 extern const struct fl_placing *plan_placing;
 
-/* Each test in a process of its own: contexts, arenas and their memory are made once a process. One that hangs fails. */
+/* Each test in a process of its own: contexts, arenas and their memory are made once a process. One
+ * that hangs fails. */
 int plan_run(const struct CMUnitTest *tests, size_t n);
 
-/* The i-th request of a step, freed before the request that is `lives` later; beyond the step's end: of the next step. */
+/* The i-th request of a step, freed before the request that is `lives` later; beyond the step's
+ * end: of the next step. */
 struct ask {
     size_t n; /* bytes */
     unsigned lives;
@@ -46,7 +49,8 @@ void loop_step(struct loop *l); /* undeclared */
 void loop_declared(struct loop *l, struct fl_step_context *c, unsigned steps);
 /* Frees all that it holds. */
 void loop_over(struct loop *l);
-/* How many requests of the last step lay where they lay in the one before; and how many the plan served. */
+/* How many requests of the last step lay where they lay in the one before; and how many the plan
+ * served. */
 unsigned loop_same(const struct loop *l);
 unsigned loop_planned(const struct loop *l);
 

@@ -42,17 +42,18 @@ void fill(struct fl_extent *e, unsigned char with);
 #define assert_sound() assert_sound_at(__FILE__, __LINE__)
 void assert_sound_at(const char *file, int line);
 
-/* The same, and nobody is at work: nothing is apart, leaving, open or locked. */
+/* The same, and no call is under way: nothing is apart, leaving, open or locked. */
 #define assert_settled() assert_settled_at(__FILE__, __LINE__)
 void assert_settled_at(const char *file, int line);
 
-/* Is the window reserved? Then there is no stock, nothing is kept from children, and nothing moves by mremap. */
+/* Is the window reserved? Then there is no stock, nothing is kept from children, and nothing moves
+ * by mremap. */
 bool is_reserved(void);
 
 struct fl_stats_values stats(void);
 
-/* For tests of the stock: pages come when they are touched, so hundreds of MiB cost nothing. False where there is none: in
- * a reserved window. */
+/* For tests of the stock: pages come when they are touched, so hundreds of MiB cost nothing. False
+ * where there is none: in a reserved window. */
 bool stock_begin(const struct fl_region_config *c);
 /* The same, with as much in it as c->stock says; as much is live. */
 bool stock_filled(const struct fl_region_config *c);

@@ -1,5 +1,5 @@
-/* The malloc-shaped functions: which allocator serves, what errno says, what a wrong free gets. The next allocator
- * is a counting one on top of libc's. */
+/* The malloc-shaped functions: which allocator serves, what errno says, what a wrong free gets. The
+ * next allocator is a counting one on top of libc's. */
 #include "region/lock.h"
 #include "alloc/alloc.h"
 #include "unit/cmocka_all.h"

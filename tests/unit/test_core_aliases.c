@@ -1,4 +1,5 @@
-/* Names that users of other frameworks have in their environment: what each comes to, written out by hand from their documentation. */
+/* Names that users of other frameworks have in their environment: what each comes to, written out
+ * by hand from their documentation. */
 #include "core/core.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"

@@ -1,37 +1,9 @@
-/* What may still be taken and held: the machine, the cgroups above us, the limits that count maps. */
-#include "core/core.h"
-#include "unit/cmocka_all.h"
-#include "unit/fake_sys.h"
+/* What may still be taken and held: the machine, the cgroups above us, the limits that count
+ * maps. */
+#include "unit/memory_fixture.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define GIB(n) ((uint64_t)(n) << 30)
-
-static struct fl_memory_scratch scratch;
-
-static int each(void **state)
-{
-    (void)state;
-    fake_install();
-    scratch = (struct fl_memory_scratch){.ranks = 0};
-    return 0;
-}
-
-/* By what was found, where that may be. */
-static struct fl_memory look_again(void)
-{
-    struct fl_memory m;
-
-    fl_memory_look(&m, &scratch);
-    return m;
-}
-
-static struct fl_memory look(void)
-{
-    scratch.looks = 0;
-    return look_again();
-}
 
 /* `room` of `total` is left, half of which stays for what is touched. */
 static void assert_left(uint64_t room, uint64_t total)
@@ -55,7 +27,7 @@ static void memavailable_alone(void **state)
     assert_int_equal(look().eager, 0);
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 0 kB\n");
     assert_left(0, GIB(16));
-    assert_false(look().bounded); /* the machine is everybody's */
+    assert_false(look().bounded); /* the machine is shared */
     assert_true(look().keep == UINT64_MAX);
 }
 

@@ -1,36 +1,10 @@
 /* The environment's FAULTLESS_ names: values, origins, and the one line that each mistake gets. */
-#include "core/core.h"
-#include "unit/cmocka_all.h"
-#include "unit/fake_sys.h"
+#include "unit/options_fixture.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define READ(...)                                                                                  \
-    read_env((const char *[]){__VA_ARGS__, NULL},                                                  \
-             sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))
-
 #define NUMA_WORDS "auto, off, first-touch, local, interleave[:nodes], bind:nodes or balance"
-
-static struct fl_options o;
-
-static void read_env(const char *const entries[], size_t n)
-{
-    char *env[16];
-
-    for (size_t i = 0; i <= n; i++) {
-        memcpy(&env[i], &entries[i], sizeof env[i]); /* environ is not const by tradition */
-    }
-    fake_install();
-    fl_options_read(&o, env);
-}
-
-static int each(void **state)
-{
-    (void)state;
-    fake_install();
-    return 0;
-}
 
 static void without_environment_all_is_default(void **state)
 {

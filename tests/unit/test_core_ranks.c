@@ -25,7 +25,7 @@ static unsigned ranks_of(const char *a, const char *b, const char *c)
     return fl_ranks(&o, env);
 }
 
-static void alone_where_nobody_says_otherwise(void **state)
+static void alone_unless_told_otherwise(void **state)
 {
     (void)state;
     assert_int_equal(ranks_of(NULL, NULL, NULL), 1);
@@ -126,7 +126,7 @@ static void the_user_knows_best(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(alone_where_nobody_says_otherwise, each),
+        cmocka_unit_test_setup(alone_unless_told_otherwise, each),
         cmocka_unit_test_setup(each_launcher_is_understood, each),
         cmocka_unit_test_setup(what_is_not_understood_is_ignored, each),
         cmocka_unit_test_setup(of_several_launchers_the_greatest_counts, each),

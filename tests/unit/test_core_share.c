@@ -1,36 +1,7 @@
 /* What ranks leave each other, and what is remembered between two looks. */
-#include "core/core.h"
-#include "unit/cmocka_all.h"
-#include "unit/fake_sys.h"
+#include "unit/memory_fixture.h"
 
 #include <stdio.h>
-
-#define GIB(n) ((uint64_t)(n) << 30)
-
-static struct fl_memory_scratch scratch;
-
-static int each(void **state)
-{
-    (void)state;
-    fake_install();
-    scratch = (struct fl_memory_scratch){.ranks = 0};
-    return 0;
-}
-
-/* By what was found, where that may be. */
-static struct fl_memory look_again(void)
-{
-    struct fl_memory m;
-
-    fl_memory_look(&m, &scratch);
-    return m;
-}
-
-static struct fl_memory look(void)
-{
-    scratch.looks = 0;
-    return look_again();
-}
 
 /* Half of each total stays for all; what is above is divided. What can be taken at all is not. */
 static void ranks_divide_what_is_taken_unasked(void **state)
@@ -78,7 +49,8 @@ static void machine_with(uint64_t taken)
     fake_file("/proc/meminfo", text);
 }
 
-/* A rank that looks again and again takes its part of the half, and no more: the others may yet come. */
+/* A rank that looks again and again takes its part of the half, and no more: the others may yet
+ * come. */
 static void a_rank_alone_takes_one_part(void **state)
 {
     size_t held = 0;
@@ -97,7 +69,7 @@ static void a_rank_alone_takes_one_part(void **state)
     held = GIB(2); /* touched, not populated unasked */
     assert_int_equal(look().eager, 0);
     scratch.ranks = 1;
-    assert_int_equal(look().eager, GIB(7)); /* nobody to leave anything for */
+    assert_int_equal(look().eager, GIB(7)); /* no other process to leave memory to */
     scratch.promises = true;                /* what waits for its touch is in no file yet */
     assert_int_equal(look().eager, GIB(6));
     held = GIB(9);

@@ -1,4 +1,5 @@
-/* Spans of addresses: claimed with nothing mapped or reserved, committed in parts, grown from the front. */
+/* Spans of addresses: claimed with nothing mapped or reserved, committed in parts, grown from the
+ * front. */
 #include "core/core.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
@@ -114,7 +115,7 @@ static void a_refused_commit_says_whether_others_are_in_the_way(void **state)
     fl_vspace_release(&v);
     fake.commit_max = SIZE_MAX;
     assert_int_equal(fl_vspace_claim(&v, MIB(8), MIB(2), free_addresses(), "t"), 0);
-    fake.rc[FAKE_MAP_AT] = -EEXIST; /* somebody mapped something there since */
+    fake.rc[FAKE_MAP_AT] = -EEXIST; /* another mapping came there since */
     assert_int_equal(fl_vspace_commit(&v, part(0, MIB(2)), true), -EEXIST);
     fake.rc[FAKE_MAP_AT] = -EPERM; /* below vm.mmap_min_addr, say: addresses that do not exist */
     assert_int_equal(fl_vspace_commit(&v, part(0, MIB(2)), true), -ENOMEM);

@@ -1,4 +1,5 @@
-/* Heaps: what create asks of the kernel, and what it refuses; old programs' options and statistics. */
+/* Heaps: what create asks of the kernel, and what it refuses; old programs' options and
+ * statistics. */
 #include "heap/heap.h"
 
 #include "unit/cmocka_all.h"
@@ -290,8 +291,8 @@ static void a_child_that_cannot_trust_the_tables_says_so(void **state)
     fl_heap_fork_lock();
     fl_heap_fork_child(true);
     assert_int_equal(fl_heap_alloc(h, 100, 0, &p), 0);
-    fl_heap_fork_child(
-        false); /* forked in a handler, amid our own work. The last test: it stays so */
+    /* Forked in a handler, amid our own work. The last test: it stays so. */
+    fl_heap_fork_child(false);
     assert_int_equal(fl_heap_alloc(h, 100, 0, &p), -ECHILD);
     assert_int_equal(fl_heap_free(h, p, 100), -ECHILD);
     assert_int_equal(fl_heap_destroy(h), -ECHILD);

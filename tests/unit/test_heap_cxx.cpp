@@ -1,5 +1,5 @@
-/* Heaps in C++, on the real kernel: containers lie in them, what is filled ahead takes no fault, owners
- * end once. */
+/* Heaps in C++, on the real kernel: containers lie in them, what is filled ahead takes no fault,
+ * owners end once. */
 #include "faultless/heap.hpp"
 
 #include <cstdio>

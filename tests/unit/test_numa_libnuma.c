@@ -1,4 +1,5 @@
-/* Ours against libnuma, on the machine that this runs on: the same nodes, distances, CPUs, sizes; and what libnuma sets, ours reads. */
+/* Ours against libnuma, on the machine that this runs on: the same nodes, distances, CPUs, sizes;
+ * and what libnuma sets, ours reads. */
 #include "numa/numa.h"
 #include "unit/cmocka_all.h"
 

@@ -1,4 +1,5 @@
-/* What the launch said: policies with their flags, cpusets, CPUs, FAULTLESS_NUMA; and one process's view of it all. */
+/* What the launch said: policies with their flags, cpusets, CPUs, FAULTLESS_NUMA; and one process's
+ * view of it all. */
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
 #include "unit/numa_fixture.h"

@@ -223,7 +223,8 @@ static void weights_are_those_of_sysfs_or_one(void **state)
     assert_int_equal(t.weight[1], 1);
 }
 
-/* Of 1 GiB 66 MiB are the kernel's; of page cache the inactive half is there, and half of the active. */
+/* Of 1 GiB 66 MiB are the kernel's; of page cache the inactive half is there, and half of the
+ * active. */
 static void room_is_what_is_free_and_not_kept(void **state)
 {
     (void)state;

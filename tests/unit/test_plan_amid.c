@@ -1,4 +1,5 @@
-/* What others do amid an arena's own changes, and a handler amid its thread's: in the end what is there is known. */
+/* What others do amid an arena's own changes, and a handler amid its thread's: in the end what is
+ * there is known. */
 #include "unit/plan_fixture.h"
 
 #include <pthread.h>
@@ -35,7 +36,7 @@ static void stretch(struct fl_range r)
 }
 
 /* What is half brought is not there yet for a handler, whatever it has interrupted. */
-static void nobody_grows_into_what_is_on_its_way(void **state)
+static void nothing_grows_into_what_is_on_its_way(void **state)
 {
     (void)state;
     open_at(MIB(4));
@@ -112,7 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_needs_no_memory_may_grow),
-        cmocka_unit_test(nobody_grows_into_what_is_on_its_way),
+        cmocka_unit_test(nothing_grows_into_what_is_on_its_way),
         cmocka_unit_test(a_handler_may_end_the_plan_before_a_request),
         cmocka_unit_test(it_does_not_rise_while_it_is_trimmed),
     };

@@ -1,4 +1,5 @@
-/* The memory that planned blocks lie in: taken, filled, divided, and given back when nobody has a block in it. */
+/* The memory that planned blocks lie in: taken, filled, divided, and given back when no block lies
+ * in it. */
 #include "region/lock.h"
 #include "unit/plan_fixture.h"
 
@@ -238,7 +239,7 @@ static void what_is_absent_is_known(void **state)
     struct fl_extent *b = block(60, MIB(8), MIB(8)); /* five more */
     assert_int_equal(absent(), 512 - 6 * 32);
     give_block(a);
-    (void)fl_arena_trim(&arena); /* the first, in which nobody is */
+    (void)fl_arena_trim(&arena); /* the first, which is empty */
     assert_int_equal(absent(), 512 - 5 * 32);
     give_block(b);
     (void)fl_arena_give_up(&arena);
@@ -266,7 +267,7 @@ static void a_handled_block_gives_nothing_of_it_to_others_as_it_is(void **state)
     assert_sound();
 }
 
-static void what_cannot_be_renewed_is_nobodys(void **state)
+static void what_cannot_be_renewed_is_in_no_block(void **state)
 {
     (void)state;
     open_at(MIB(2));
@@ -282,7 +283,7 @@ static void what_cannot_be_renewed_is_nobodys(void **state)
     assert_sound();
 }
 
-static void it_goes_back_when_nobody_has_a_block_in_it(void **state)
+static void it_goes_back_when_no_block_lies_in_it(void **state)
 {
     (void)state;
     open_at(MIB(8));
@@ -377,7 +378,7 @@ static void *look_late(void *arg)
 }
 
 /* Others look whether it is empty all the while that its owner opens it anew, larger each time. */
-static void whoever_looks_late_does_no_harm(void **state)
+static void a_late_look_does_no_harm(void **state)
 {
     pthread_t t;
     (void)state;
@@ -385,7 +386,7 @@ static void whoever_looks_late_does_no_harm(void **state)
     fake.pretend_populate = true;
     assert_int_equal(pthread_create(&t, NULL, look_late, NULL), 0);
     unsigned taken = 0;
-    for (size_t i = 0; i < 2000; i++) {
+    for (size_t i = 0; i < 2000 || taken == 0; i++) {
         if (arena.height == 0) {
             assert_true(fl_arena_open(&arena, MIB(2) + i % 64 * MIB(2)));
         }
@@ -402,7 +403,6 @@ static void whoever_looks_late_does_no_harm(void **state)
     fl_arena_drop_if_empty(&arena);
     assert_int_equal(arena.height, 0);
     assert_settled();
-    assert_true(taken != 0);
 }
 
 int main(void)
@@ -418,12 +418,12 @@ int main(void)
         cmocka_unit_test(a_block_that_changes_gives_all_that_it_has),
         cmocka_unit_test(what_is_absent_is_known),
         cmocka_unit_test(a_handled_block_gives_nothing_of_it_to_others_as_it_is),
-        cmocka_unit_test(what_cannot_be_renewed_is_nobodys),
-        cmocka_unit_test(it_goes_back_when_nobody_has_a_block_in_it),
+        cmocka_unit_test(what_cannot_be_renewed_is_in_no_block),
+        cmocka_unit_test(it_goes_back_when_no_block_lies_in_it),
         cmocka_unit_test(draining_its_last_free_gives_it_back),
         cmocka_unit_test(it_opens_again_larger_or_smaller),
         cmocka_unit_test(what_is_refused_is_asked_for_again_without_room_to_grow),
-        cmocka_unit_test(whoever_looks_late_does_no_harm),
+        cmocka_unit_test(a_late_look_does_no_harm),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);
 }

@@ -1,4 +1,5 @@
-/* What happens beside steps: threads end, memory is short, children are forked, handlers run; and steps that nobody declares. */
+/* What happens beside steps: threads end, memory is short, children are forked, handlers run; and
+ * steps that are not declared. */
 #include "region/lock.h"
 #include "unit/plan_fixture.h"
 
@@ -36,7 +37,8 @@ static void when_it_learns_may_be_said(void **state)
     plan_begin(&(struct fl_plan_config){.on = true, .start = 10, .stable = 5, .max = 100});
     usual = (struct loop){.ask = loop_usual(N), .n = N};
     loop_declared(&usual, NULL, 10);
-    /* The first has nothing before it; six repeat, more than five; what was packed then is seen a step later. */
+    /* The first has nothing before it; six repeat, more than five; what was packed then is seen a
+     * step later. */
     for (unsigned i = 0; i < 8; i++) {
         loop_declared(&usual, NULL, 1);
         assert_int_equal(plan_stats().layouts, i == 7 ? 1 : 0);
@@ -60,11 +62,11 @@ static void what_never_repeats_is_planned_in_the_end(void **state)
     loop_over(&usual);
 }
 
-static void an_arena_that_nobody_uses_goes_back_and_comes_again(void **state)
+static void an_unused_arena_goes_back_and_comes_again(void **state)
 {
     (void)state;
     learn();
-    for (int i = 0; i < 6; i++) { /* in use: it stays, and somebody is to look again */
+    for (int i = 0; i < 6; i++) { /* in use: it stays, and is looked at again */
         assert_true(fl_plan_age(&region) != UINT64_MAX);
         loop_declared(&usual, NULL, 1);
     }
@@ -371,7 +373,7 @@ static void run(unsigned steps)
     }
 }
 
-static void steps_are_found_where_nobody_declares_them(void **state)
+static void steps_are_found_where_none_is_declared(void **state)
 {
     (void)state;
     run(30);
@@ -393,7 +395,7 @@ static void steps_are_found_where_nobody_declares_them(void **state)
     assert_settled();
 }
 
-static void whoever_declares_steps_is_not_watched(void **state)
+static void a_thread_that_declares_steps_is_not_watched(void **state)
 {
     (void)state;
     run(30);
@@ -436,7 +438,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(when_it_learns_may_be_said),
         cmocka_unit_test(what_never_repeats_is_planned_in_the_end),
-        T(an_arena_that_nobody_uses_goes_back_and_comes_again),
+        T(an_unused_arena_goes_back_and_comes_again),
         T(with_a_block_in_it_an_idle_arena_stays),
         T(under_pressure_it_goes_back_at_once_and_comes_again),
         T(where_memory_is_refused_for_a_while_steps_go_on_without),
@@ -446,8 +448,8 @@ int main(void)
         T(amid_a_step_memory_may_go),
         T(amid_a_planned_request_a_handler_has_no_plan),
         T(handlers_may_allocate_at_any_time),
-        T(steps_are_found_where_nobody_declares_them),
-        T(whoever_declares_steps_is_not_watched),
+        T(steps_are_found_where_none_is_declared),
+        T(a_thread_that_declares_steps_is_not_watched),
         T(a_found_step_may_lose_its_end),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);

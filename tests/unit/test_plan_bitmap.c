@@ -50,7 +50,7 @@ static void each_range_sets_its_bits_and_clears_them(void **state)
     }
 }
 
-static void a_range_is_free_while_nobody_has_any_of_it(void **state)
+static void a_range_is_free_while_no_block_has_any_of_it(void **state)
 {
     static const size_t one[] = {63, 64, 127, 128, 200, 256};
     (void)state;
@@ -80,7 +80,7 @@ static void a_mask_is_a_range_within_a_word(void **state)
     }
 }
 
-static void what_is_not_there_is_nobodys(void **state)
+static void what_is_not_there_has_no_owner(void **state)
 {
     (void)state;
     assert_false(fl_bitmap_take(&bits, 0, 0));

@@ -188,7 +188,8 @@ static void after_a_pause_a_loop_is_found_again(void **state)
     one_step_a_turn(turn_of_40, 20);
 }
 
-/* It has to come more than twice as often as it was good for; two or three turns are no step either. */
+/* It has to come more than twice as often as it was good for; two or three turns are no step
+ * either. */
 static void what_was_no_step_has_to_come_more_often(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Plans to bytes and back; what a file may not be, bit by bit; whose plans they are; the file itself. */
+/* Plans to bytes and back; what a file may not be, bit by bit; whose plans they are; the file
+ * itself. */
 #include "plan/store/store.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
@@ -164,7 +165,7 @@ static void each_fault_has_its_answer_and_its_words(void **state)
     assert_int_equal(fl_file_check(file, len), -EBADMSG);
 }
 
-/* Whoever forges a checksum gets slots that could have been added, or nothing. */
+/* A forged checksum gets slots that could have been added, or nothing. */
 static void forged_is_refused_or_harmless(size_t len)
 {
     uint64_t sum = fl_file_checksum(file, len);
@@ -391,8 +392,8 @@ static void the_file_is_written_and_read(void **state)
     assert_int_equal(fl_file_look(path, &found), -ENOENT);
     assert_int_equal(fl_file_read(path, other, len), -ENOENT);
 
-    /* somebody's own file is left alone */
-    assert_int_equal(fl_sys.append_file(path, "# a long line of somebody's letters\n", 36), 0);
+    /* a file that is no plan is left alone */
+    assert_int_equal(fl_sys.append_file(path, "# a long line of a person's letters\n", 36), 0);
     assert_int_equal(fl_file_look(path, &found), -EINVAL);
     assert_int_equal(fl_file_write(path, file, len), -EINVAL);
     assert_int_equal(fl_sys.read_file(path, (char *)other, sizeof other), 0);

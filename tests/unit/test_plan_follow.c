@@ -1,4 +1,5 @@
-/* Threads that move between two nodes: once they have moved for good, another arena is taken where they run. */
+/* Threads that move between two nodes: once they have moved for good, another arena is taken where
+ * they run. */
 #include "unit/plan_fixture.h"
 
 enum { NODES = 2, N = 30, AWAY_STEPS = 8 };
@@ -11,7 +12,7 @@ static uint64_t now;
 
 static uint64_t clock_now(void)
 {
-    return now += 1000; /* so that whoever has a budget of time comes to its end */
+    return now += 1000; /* so that a budget of time comes to its end */
 }
 
 static void wish(size_t len, struct fl_wish *out)
@@ -181,7 +182,7 @@ static void a_short_visit_is_none_of_that(void **state)
     assert_int_equal(zone(), 0);
 }
 
-static void whoever_wanders_waits_longer_each_time(void **state)
+static void a_thread_that_wanders_waits_longer_each_time(void **state)
 {
     (void)state;
     learn();
@@ -224,7 +225,7 @@ static void without_a_worker_as_well(void **state)
     assert_int_equal(loop_planned(&usual), N);
 }
 
-static void one_node_asks_nobody(void **state)
+static void one_node_does_not_ask(void **state)
 {
     (void)state;
     begin(true, false);
@@ -277,10 +278,10 @@ int main(void)
         cmocka_unit_test_setup(an_arena_follows_its_thread, each),
         cmocka_unit_test_setup(nothing_is_held_twice, each),
         cmocka_unit_test_setup(a_short_visit_is_none_of_that, each),
-        cmocka_unit_test_setup(whoever_wanders_waits_longer_each_time, each),
+        cmocka_unit_test_setup(a_thread_that_wanders_waits_longer_each_time, each),
         cmocka_unit_test_setup(an_arena_that_is_held_stays, each),
         cmocka_unit_test(without_a_worker_as_well),
-        cmocka_unit_test(one_node_asks_nobody),
+        cmocka_unit_test(one_node_does_not_ask),
     };
 
     return plan_run(tests, sizeof tests / sizeof tests[0]);

@@ -1,4 +1,5 @@
-/* Small blocks of planned steps: the pages below the program break are in memory before a step touches them. */
+/* Small blocks of planned steps: the pages below the program break are in memory before a step
+ * touches them. */
 #include "unit/plan_fixture.h"
 
 #include <sys/mman.h>
@@ -57,8 +58,7 @@ static void the_heaps_end_is_brought_into_memory(void **state)
     assert_int_equal(resident(KIB(512)), 0);
     assert_true(step_is_over());
     assert_int_equal(resident(KIB(256)), KIB(256));
-    assert_int_equal(resident(KIB(512)),
-                     KIB(256)); /* what lies deeper is somebody's who did not touch it */
+    assert_int_equal(resident(KIB(512)), KIB(256)); /* what lies deeper was not touched */
     assert_false(step_is_over());
     grow(KIB(132));
     assert_true(step_is_over());

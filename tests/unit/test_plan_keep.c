@@ -198,8 +198,8 @@ static void one_run_uses_all_plans_of_the_file(void **state)
     (void)unlink(path);
 }
 
-/* Amid a step that is declared it is seen to be another one: a plan of the file, which is taller than the
- * arena of the four that the context was given. */
+/* Amid a step that is declared it is seen to be another one: a plan of the file, which is taller
+ * than the arena of the four that the context was given. */
 static void a_plan_that_is_found_amid_a_step_has_an_arena(void **state)
 {
     (void)state;
@@ -295,7 +295,7 @@ static void two_processes_keep_each_others_plans(void **state)
     (void)unlink(path);
 }
 
-/* At once, many times over: whoever reads amid that finds a whole file. */
+/* At once, many times over: a reader in between finds a whole file. */
 static void a_file_is_never_torn(void **state)
 {
     enum { WRITERS = 4, TIMES = 50 };

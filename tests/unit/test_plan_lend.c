@@ -1,5 +1,5 @@
-/* What is idle in an arena is free memory: other requests, and other arenas, have it before the kernel
- * is asked for more. */
+/* What is idle in an arena is free memory: other requests, and other arenas, have it before the
+ * kernel is asked for more. */
 #include "unit/plan_fixture.h"
 
 #include <string.h>
@@ -31,8 +31,8 @@ static size_t most_more(void)
     return moves() ? MIB(4) : MIB(16);
 }
 
-/* Before the first request of a step, when nothing else is live: as much as all of its blocks. It is
- * aligned to more than a granule, so no plan has it. */
+/* Before the first request of a step, when nothing else is live: as much as all of its blocks. It
+ * is aligned to more than a granule, so no plan has it. */
 static void aligned(unsigned i)
 {
     if (i == 0) {
@@ -151,7 +151,8 @@ static void hand_round(unsigned i)
     lent += i == 0 && a != NULL ? fl_plan_lend(a->inner.outer->zone, SIZE_MAX / 2) : 0;
 }
 
-/* In each step, and nobody declared it. It costs moves; addresses repeat, at the peak that there is without. */
+/* In each step, and it is not declared. It costs moves; addresses repeat, at the peak that there is
+ * without. */
 static void a_plan_whose_pages_are_handed_round_goes_on(void **state)
 {
     (void)state;

@@ -285,7 +285,7 @@ static int go_on_at_once(void)
     return loop_planned(&l) != N || fl_region_check(&region) != NULL;
 }
 
-static void a_child_goes_on_where_nobody_was(void **state)
+static void a_child_goes_on_where_no_other_thread_was(void **state)
 {
     static struct other o;
 
@@ -368,7 +368,7 @@ int main(void)
         LEAVES(leave_amid_a_plans_end),
         LEAVES(leave_amid_a_retirement),
         LEAVES(leave_amid_a_fill),
-        cmocka_unit_test(a_child_goes_on_where_nobody_was),
+        cmocka_unit_test(a_child_goes_on_where_no_other_thread_was),
         cmocka_unit_test(a_child_has_what_the_worker_was_left),
         cmocka_unit_test(a_child_that_gave_up_has_no_steps),
     };

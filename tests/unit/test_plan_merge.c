@@ -153,7 +153,8 @@ static void what_outlasts_the_step_has_one_place_or_two(void **state)
     assert_true(b[3].size == 3 * K && b[3].birth == 0 && b[3].death == merged.horizon);
 }
 
-/* In any of the steps: one place in even steps and one in odd ones, planned though its size varies. */
+/* In any of the steps: one place in even steps and one in odd ones, planned though its size
+ * varies. */
 static void what_is_marked_is_planned_twice(void **state)
 {
     (void)state;
@@ -194,8 +195,7 @@ static void the_next_step_says_when_it_is_asked_again(void **state)
     step[0].life[0].birth -= 20; /* at 120 */
     assert_int_equal(merge(2), 0);
     assert_int_equal(slot[0].kind, FL_SLOT_DOUBLE_BUFFERED);
-    for (size_t i = 0; i < 2;
-         i++) { /* long after: whoever was the next step, it is not the newest */
+    for (size_t i = 0; i < 2; i++) { /* long after: the next step is not the newest */
         step[i].begin += i == 0 ? 1000 : 0;
     }
     step[0].life[0].birth += 1000;

@@ -1,4 +1,5 @@
-/* The packer: what it answers to odd input, what it promises about its layouts, and what its own checker refuses. */
+/* The packer: what it answers to odd input, what it promises about its layouts, and what its own
+ * checker refuses. */
 #include "pack/pack.h"
 #include "unit/cmocka_all.h"
 

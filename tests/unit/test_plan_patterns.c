@@ -1,5 +1,5 @@
-/* Loops in the shape of training that nobody declares, and how much of them a plan serves in the end:
- * gradients that are accumulated, sizes that vary or grow, training and evaluation in turn. */
+/* Loops in the shape of training that are not declared, and how much of them a plan serves in the
+ * end: gradients that are accumulated, sizes that vary or grow, training and evaluation in turn. */
 #include "unit/plan_fixture.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Steps that the program declares: learned, packed at once, served where they were; and what becomes of a plan that is wrong. */
+/* Steps that the program declares: learned, packed at once, served where they were; and what
+ * becomes of a plan that is wrong. */
 #include "region/lock.h"
 #include "unit/plan_fixture.h"
 
@@ -89,7 +90,7 @@ static void a_step_that_repeats_is_served_where_it_was(void **state)
     assert_int_equal(s.layouts, 1);
     assert_int_equal(s.drops, 0);
     assert_true(s.arena_bytes != 0);
-    /* Between two steps nobody has a block. */
+    /* Between two steps no block is live. */
     assert_true(s.free_bytes != 0);
     assert_int_equal(s.free_bytes, stats().in_use_bytes - stats().cached_bytes);
     thread_end();
@@ -194,8 +195,8 @@ static void a_slot_that_was_too_small_grows(void **state)
     assert_sound();
 }
 
-/* What merely varies has no headroom; a size beyond all others misses until the layout is made anew,
- * which the end of the next step has. */
+/* What merely varies has no headroom; a size beyond all others misses until the layout is made
+ * anew, which the end of the next step has. */
 static void a_size_that_was_never_as_large_misses_in_two_steps(void **state)
 {
     static const unsigned scale[] = {24, 16, 20, 22, 18, 23, 17, 19};
@@ -270,7 +271,8 @@ static void a_plan_that_is_no_good_is_given_up_and_learned_again(void **state)
     assert_sound();
 }
 
-/* What does not repeat at all has its plan dropped, though it was just made anew, and rests: nothing is held. */
+/* What does not repeat at all has its plan dropped, though it was just made anew, and rests:
+ * nothing is held. */
 static void what_never_repeats_holds_nothing(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Blocks that lie together: marked in one step, they are one piece of the next layout, with a place in even and odd steps; and the layout
- * as other layers see it, with memory that stays. */
+/* Blocks that lie together: marked in one step, they are one piece of the next layout, with a place
+ * in even and odd steps; and the layout as other layers see it, with memory that stays. */
 #include "unit/plan_fixture.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static void mark(unsigned i)
     for (unsigned k = 0; k < MARKS; k++) {
         if (i == marked[k] + 1) {
             int rc = fl_plan_mark_zone(l.at[marked[k]], zone);
-            assert_true(rc == 0 || rc == -ENOENT); /* while a layout is made nobody looks */
+            assert_true(rc == 0 || rc == -ENOENT); /* while a layout is made there is no lookup */
             noted += rc == 0;
         }
     }

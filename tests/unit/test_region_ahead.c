@@ -17,13 +17,74 @@ static int one_cpu(struct fl_cpu_ids *out)
     return 0;
 }
 
+static unsigned looks_at_pages;
+
+static int counted_survey(struct fl_range r, size_t *out_present, size_t *out_own)
+{
+    looks_at_pages++;
+    return fl_sys_linux.survey(r, out_present, out_own);
+}
+
+static int counted_touched(struct fl_range r, struct fl_range out[], unsigned most)
+{
+    looks_at_pages++;
+    return fl_sys_linux.touched(r, out, most);
+}
+
+/* As Linux 6.7 to 6.15, where the huge page of zeros counts as touched. */
+static int touched_with_zeros(struct fl_range r, struct fl_range out[], unsigned most)
+{
+    size_t there = 0;
+
+    (void)most;
+    for (out[0] = (struct fl_range){r.base, 0}; out[0].len < r.len; out[0].len += MIB(2)) {
+        struct fl_range page = {r.base + out[0].len, MIB(2)};
+        if (fl_sys_linux.resident(page, &there) != 0 || there == 0) {
+            break;
+        }
+    }
+    return out[0].len != 0 ? 1 : 0;
+}
+
+static int no_scan(struct fl_range r, struct fl_range *out)
+{
+    (void)r, (void)out;
+    return -ENOSYS;
+}
+
 /* What is in memory, and whose, is the real kernel's to say. */
 static int ahead_begin(void **state)
 {
     (void)waiting_begin(state);
-    fl_sys.survey = fl_sys_linux.survey;
+    fl_sys.survey = counted_survey;
+    fl_sys.touched = counted_touched;
+    fl_sys.find_split = fl_sys_linux.find_split;
     fl_nodes.cpus = two_cpus;
+    looks_at_pages = 0;
     return 0;
+}
+
+/* As a kernel before Linux 6.7. */
+static int old_begin(void **state)
+{
+    (void)ahead_begin(state);
+    fl_sys.find_split = no_scan;
+    return 0;
+}
+
+/* As a kernel from Linux 6.7 on, and before 6.16. */
+static int early_scan_begin(void **state)
+{
+    (void)ahead_begin(state);
+    fl_sys.touched = touched_with_zeros;
+    return 0;
+}
+
+static bool can_scan(void)
+{
+    struct fl_range all = {region.space.first, MIB(2)}, unused;
+
+    return fl_sys_linux.find_split(all, &unused) != -ENOSYS;
 }
 
 static size_t huge_there(const struct fl_extent *e, size_t at)
@@ -101,6 +162,19 @@ static void all_of_it_comes_while_the_program_goes_on(void **state)
     assert_in_range(by_worker, 100, 232);
     assert_true(look() == UINT64_MAX);
     assert_settled();
+}
+
+/* What the worker spends on looks it does not spend on clearing. */
+static void few_looks_are_made(void **state)
+{
+    (void)state;
+    struct fl_extent *e = begun(MIB(512), MIB(200));
+    size_t before = bytes_there(e);
+    looks_at_pages = 0;
+    (void)look();
+    size_t came = (bytes_there(e) - before) / MIB(2);
+    assert_in_range(came, 4, 100);
+    assert_true(!can_scan() || looks_at_pages <= 4 + came / 2);
 }
 
 static void nothing_comes_where_others_are_touched(void **state)
@@ -342,7 +416,8 @@ static void who_is_not_watched(void **state)
     assert_true(look() == UINT64_MAX);
     for (size_t i = 0; i < sizeof config / sizeof config[0]; i++) {
         region_begin(config[i]);
-        fl_sys.survey = fl_sys_linux.survey;
+        fl_sys.survey = counted_survey;
+        fl_sys.touched = counted_touched;
         assert_non_null(take(MIB(256)));
         assert_true(look() == UINT64_MAX);
     }
@@ -372,7 +447,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(what_is_touched_in_order_comes_ahead, ahead_begin),
+        cmocka_unit_test_setup(what_is_touched_in_order_comes_ahead, old_begin),
         cmocka_unit_test_setup(all_of_it_comes_while_the_program_goes_on, ahead_begin),
+        cmocka_unit_test_setup(all_of_it_comes_while_the_program_goes_on, old_begin),
+        cmocka_unit_test_setup(what_is_read_alone_is_not_brought_in, old_begin),
+        cmocka_unit_test_setup(what_is_read_alone_is_not_brought_in, early_scan_begin),
+        cmocka_unit_test_setup(few_looks_are_made, ahead_begin),
         cmocka_unit_test_setup(nothing_comes_where_others_are_touched, ahead_begin),
         cmocka_unit_test_setup(what_is_read_alone_is_not_brought_in, ahead_begin),
         cmocka_unit_test_setup(a_watch_ends_when_nothing_happens, ahead_begin),

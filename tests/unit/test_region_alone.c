@@ -1,4 +1,5 @@
-/* Where no worker ticks, requests and frees do: what is not used goes back, what is used again stays. */
+/* Where no worker ticks, requests and frees do: what is not used goes back, what is used again
+ * stays. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -1,4 +1,5 @@
-/* Thread caches: hits, eviction, draining, handing on; and the claims that make a double free visible. */
+/* Thread caches: hits, eviction, draining, handing on; and the claims that make a double free
+ * visible. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -68,7 +69,7 @@ static void the_oldest_makes_room(void **state)
     assert_sound();
 }
 
-static void a_cached_extent_is_nobody_s_until_it_is_taken(void **state)
+static void a_cached_extent_is_in_no_block_until_it_is_taken(void **state)
 {
     (void)state;
     struct fl_extent *e = take(KIB(256));
@@ -349,7 +350,7 @@ int main(void)
         cmocka_unit_test_setup(the_same_size_comes_back_without_the_lock, each),
         cmocka_unit_test_setup(only_the_exact_size_hits, each),
         cmocka_unit_test_setup(the_oldest_makes_room, each),
-        cmocka_unit_test_setup(a_cached_extent_is_nobody_s_until_it_is_taken, each),
+        cmocka_unit_test_setup(a_cached_extent_is_in_no_block_until_it_is_taken, each),
         cmocka_unit_test_setup(own_cache_is_emptied_before_first_fit, each),
         cmocka_unit_test_setup(all_caches_are_emptied_before_growth, each),
         cmocka_unit_test_setup(caches_that_were_filled_again_are_emptied_again, each),

@@ -189,8 +189,8 @@ static void an_aligned_start_behind_the_populated_neighbour(void **state)
     struct fl_extent *a = take_aligned(MIB(2), MIB(8));
     uintptr_t base = a->base;
     fill(a, 0xee);
-    give(
-        a); /* populated, then EMPTY: the next multiple of 8 MiB lies beyond the first of the two */
+    /* Populated, then EMPTY: the next multiple of 8 MiB lies beyond the first of the two. */
+    give(a);
     struct fl_extent *guard = take(MIB(1)), *b = take_aligned(MIB(3), MIB(8));
     assert_true(b->base >= base && b->base % MIB(8) == 0);
     assert_sound();

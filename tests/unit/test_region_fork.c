@@ -1,4 +1,5 @@
-/* What children of fork get: all that is live, nothing that is free; and what it leaves the parent. The children are real. */
+/* What children of fork get: all that is live, nothing that is free; and what it leaves the parent.
+ * The children are real. */
 #include "region/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_map.h"
@@ -12,7 +13,8 @@
 static struct fl_extent *live[3], *freed[3];
 static struct fl_range kept[3]; /* whole huge pages of what is free */
 
-/* Live and free extents in turn, all of them with edges of half a huge page; the free ones full of 0xee. */
+/* Live and free extents in turn, all of them with edges of half a huge page; the free ones full of
+ * 0xee. */
 static void in_turn(void)
 {
     region_begin(NULL);
@@ -138,7 +140,7 @@ static unsigned said_of_fork(void)
     return n;
 }
 
-/* The worker never says under the lock what is inherited: whoever holds it up there would hold up everybody. */
+/* The worker never says under the lock what is inherited: a delay there would delay each thread. */
 static void only_use_makes_it_inherited_again(void **state)
 {
     (void)state;
@@ -292,7 +294,7 @@ static int child_without_descriptors(void)
     }
     for (size_t i = 0; i < 3; i++) {
         if (fl_extent_free_at(&region.space, freed[i]->base, 0) != NULL) {
-            return 2; /* nobody may get these addresses */
+            return 2; /* these addresses may not be handed out */
         }
     }
     return take(MIB(4)) == NULL ? 0 : 3;
@@ -320,7 +322,8 @@ static int child_amid_a_move(void)
     return all_of_it_is_memory() ? 0 : 2;
 }
 
-/* The donors' pages have moved, their maps are being given back: on another thread, which the child has not. */
+/* The donors' pages have moved, their maps are being given back: on another thread, which the child
+ * has not. */
 static void fork_now(void)
 {
     fake.on_purge = NULL;

@@ -1,4 +1,5 @@
-/* What programs did to their blocks' pages is not there any more when the blocks have been freed. */
+/* What programs did to their blocks' pages is not there any more when the blocks have been
+ * freed. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -64,7 +65,7 @@ static void ranges_may_be_anything(void **state)
     note(0, region.space.first);
     note(it->base, 0);
     note(fl_range_end(region.space.window.all), MIB(2));
-    note(after->base + MIB(512), MIB(2)); /* where nobody has been yet */
+    note(after->base + MIB(512), MIB(2)); /* untouched so far */
     assert_false(fl_extent_is_user_remapped(before));
     assert_false(fl_extent_is_user_remapped(it));
     assert_false(fl_extent_is_user_remapped(after));
@@ -76,7 +77,7 @@ static void ranges_may_be_anything(void **state)
 }
 
 /* The pagemap's entries inside a block are what earlier extents left there. */
-static void stale_entries_mislead_nobody(void **state)
+static void stale_entries_do_not_mislead(void **state)
 {
     (void)state;
     struct fl_extent *part[7];
@@ -400,7 +401,7 @@ static void a_handlers_free_is_done_by_the_next_unlock(void **state)
     neighbours_are_untouched();
 }
 
-static void what_the_kernel_does_not_unmap_is_nobodys_any_more(void **state)
+static void what_the_kernel_does_not_unmap_is_in_no_block_any_more(void **state)
 {
     (void)state;
     struct fl_range was = fl_extent_range(it);
@@ -416,7 +417,8 @@ static void what_the_kernel_does_not_unmap_is_nobodys_any_more(void **state)
     assert_null(fl_region_find(&region, was.base));
 }
 
-/* Each system call of a free is refused in turn: nothing is handed out twice, or without memory behind it. */
+/* Each system call of a free is refused in turn: nothing is handed out twice, or without memory
+ * behind it. */
 static void every_refusal_is_survived(void **state)
 {
     unsigned n = 1, fired = 0;
@@ -451,7 +453,7 @@ int main(void)
         T(the_block_around_an_address_is_found),
         T(all_blocks_that_a_range_touches_are_found),
         T(ranges_may_be_anything),
-        T(stale_entries_mislead_nobody),
+        T(stale_entries_do_not_mislead),
         T(a_note_looks_at_few_entries_however_long_the_block),
         T(a_block_that_grew_is_found_from_its_new_end),
         T(free_memory_takes_no_note),
@@ -466,7 +468,7 @@ int main(void)
         T(realloc_gives_up_the_tail_as_new),
         T(who_populates_does_not_touch_what_others_may_have_hidden),
         T(a_handlers_free_is_done_by_the_next_unlock),
-        T(what_the_kernel_does_not_unmap_is_nobodys_any_more),
+        T(what_the_kernel_does_not_unmap_is_in_no_block_any_more),
         T(every_refusal_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,7 @@ static bool free_by(struct fl_extent *e)
 static void a_thread_gets_back_what_it_frees(void **state)
 {
     (void)state;
-    assert_false(fl_cache_is_home(own)); /* nobody has asked yet where it is */
+    assert_false(fl_cache_is_home(own)); /* not yet asked where it is */
     struct fl_extent *e = take_by(MIB(1));
     assert_lies(e, 0);
     assert_true(free_by(e));
@@ -96,13 +96,13 @@ static void a_thread_that_moves_gets_nothing_of_the_node_it_left(void **state)
     assert_false(free_by(there));
 }
 
-static void policies_count_though_nobody_moves(void **state)
+static void policies_count_though_nothing_moves(void **state)
 {
     (void)state;
     struct fl_extent *e = take_by(MIB(1));
     assert_true(free_by(e));
     ask_on(1);
-    fl_cache_recall(&region, own, MIB(1)); /* each so many hits: nobody had told */
+    fl_cache_recall(&region, own, MIB(1)); /* each so many hits: it had not been told */
     assert_false(fl_cache_is_home(own));
     assert_lies(take_by(MIB(1)), 1);
     fl_cache_recall(&region, own, MIB(1));
@@ -156,7 +156,7 @@ static void a_node_that_is_full_sends_its_threads_to_the_region(void **state)
 }
 
 /* What its thread asked last holds for the next misses, too, as it does for hits. */
-static void at_home_a_miss_asks_nobody(void **state)
+static void at_home_a_miss_does_not_ask(void **state)
 {
     (void)state;
     struct fl_extent *e = take_by(MIB(1)), *after = take_by(MIB(1));
@@ -181,7 +181,7 @@ static void now_and_then_it_does(void **state)
     struct fl_extent *e = take_by(MIB(1));
     int n = 0;
     (void)state;
-    ask_on(1); /* and nobody tells */
+    ask_on(1); /* and is not told */
     for (nasked = 0; nasked == 0 && n < 1000; n++) {
         give(e);
         e = take_by(MIB(1) - (n % 2 == 0 ? KIB(4) : 0));
@@ -225,12 +225,12 @@ int main(void)
         T(a_thread_gets_back_what_it_frees),
         T(what_another_node_s_thread_asked_for_is_not_kept),
         T(a_thread_that_moves_gets_nothing_of_the_node_it_left),
-        T(policies_count_though_nobody_moves),
+        T(policies_count_though_nothing_moves),
         T(requests_that_go_elsewhere_say_nothing_of_others),
         T(on_a_cpu_of_no_known_node_nothing_is_kept),
         T(a_policy_that_changes_amid_a_request_is_asked_for_anew),
         T(a_node_that_is_full_sends_its_threads_to_the_region),
-        T(at_home_a_miss_asks_nobody),
+        T(at_home_a_miss_does_not_ask),
         T(now_and_then_it_does),
         T(what_waits_on_a_shelf_serves_its_own_zone),
     };

@@ -1,4 +1,5 @@
-/* A live extent that somebody divides: its blocks are found by their addresses, and by those inside them, and nothing else changes. */
+/* A live extent that is divided: its blocks are found by their addresses, and by those inside them,
+ * and nothing else changes. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -301,7 +302,7 @@ static void hands_are_noted_in_the_block_and_nowhere_else(void **state)
         assert_true(fl_extent_is_user_remapped(last));
         last->user_remapped = false;
     }
-    note(c->base + KIB(4), GRANULE); /* nobody's */
+    note(c->base + KIB(4), GRANULE); /* in no block */
     assert_false(fl_extent_is_user_remapped(a) || fl_extent_is_user_remapped(c) ||
                  fl_extent_is_user_remapped(last));
     assert_false(fl_extent_is_user_remapped(outer));
@@ -340,7 +341,7 @@ static void a_range_may_span_blocks_and_gaps(void **state)
     assert_false(fl_extent_is_user_remapped(b) || fl_extent_is_user_remapped(after));
 }
 
-static void after_it_is_closed_what_was_inside_misleads_nobody(void **state)
+static void after_it_is_closed_what_was_inside_does_not_mislead(void **state)
 {
     (void)state;
     struct fl_extent *a = block(8, MIB(2));
@@ -472,7 +473,7 @@ int main(void)
         T(hands_are_noted_in_the_block_and_nowhere_else),
         T(blocks_that_begin_inside_an_earlier_one_are_found),
         T(a_range_may_span_blocks_and_gaps),
-        T(after_it_is_closed_what_was_inside_misleads_nobody),
+        T(after_it_is_closed_what_was_inside_does_not_mislead),
         T(a_handled_block_is_new_memory_again),
         T(what_the_kernel_does_not_renew_is_said),
         T(repair_looks_at_all_of_it_and_beyond),

@@ -1,4 +1,4 @@
-/* Looks at the memory hold nobody up: the region is unlocked meanwhile, and what was granted then
+/* Looks at the memory delay no thread: the region is unlocked meanwhile, and what was granted then
  * counts. */
 #include "region/fill_plan.h"
 #include "region/supply.h"

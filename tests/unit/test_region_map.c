@@ -119,7 +119,7 @@ static void a_refused_map_changes_nothing(void **state)
             assert_null(other);
             assert_int_equal(region.populated_bytes, populated);
             assert_int_equal(region.stats.in_use, in_use);
-        } else { /* somebody has mapped something there */
+        } else { /* another mapping is there */
             assert_apart(e, other);
         }
     }
@@ -143,7 +143,7 @@ static size_t mapped_in_window(void)
            bytes_of(FAKE_DECOMMIT);
 }
 
-/* What is being mapped counts already: FAULTLESS_LIMIT holds, and nobody else gets the pages that
+/* What is being mapped counts already: FAULTLESS_LIMIT holds, and no other call gets the pages that
  * are to come. */
 static void the_limit_holds_for_both(void **state)
 {
@@ -168,7 +168,7 @@ static void assert_others_populated(void)
     assert_int_equal(others->content, FL_CONTENT_POPULATED);
 }
 
-/* What nothing is populated for counts for nobody, while it is mapped too. */
+/* What nothing is populated for does not count, while it is mapped too. */
 static void lazy_bytes_take_nothing_from_others(void **state)
 {
     (void)state;

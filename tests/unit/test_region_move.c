@@ -1,4 +1,5 @@
-/* Huge pages of free extents go where they are wanted: which ones, how, and what is left when the kernel does not let them go. */
+/* Huge pages of free extents go where they are wanted: which ones, how, and what is left when the
+ * kernel does not let them go. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -8,8 +9,8 @@
 
 static struct fl_extent *low, *high; /* guards: the free extents lie between them */
 
-/* Two free extents of 8 MiB, the older one full of 0xa1, the other of 0xb2; more than that may not be held: a request
- * for more than either takes its pages from them. */
+/* Two free extents of 8 MiB, the older one full of 0xa1, the other of 0xb2; more than that may not
+ * be held: a request for more than either takes its pages from them. */
 static void two_free(const struct fl_region_config *c)
 {
     region_begin(c);
@@ -181,7 +182,8 @@ static void pages_that_do_not_move_stay_free_memory(void **state)
     }
 }
 
-/* The kernel stops within a huge page that is mapped by base pages: what has come of it is not lost, and not clean. */
+/* The kernel stops within a huge page that is mapped by base pages: what has come of it is not
+ * lost, and not clean. */
 static void a_move_that_ends_within_a_huge_page(void **state)
 {
     static const size_t before[] = {KIB(4), KIB(256), MIB(2) - KIB(4), MIB(2) + KIB(512), MIB(3)};
@@ -415,7 +417,7 @@ static void remap_moves_pages_with_their_maps(void **state)
     two_free(&by_remap);
     struct fl_extent *e = take(MIB(12));
     assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 0);
-    if (is_reserved()) { /* a hole in the reserved span would be anybody's */
+    if (is_reserved()) { /* a hole in the reserved span would be free for any mapping */
         assert_int_equal(fake.count[FAKE_REMAP], 0);
         assert_int_equal(region.pages.move.method, FL_METHOD_NONE);
     } else {

@@ -1,4 +1,5 @@
-/* What a device has: prepared in the order that matters, then left alone by everything that takes, moves, clears or copies. */
+/* What a device has: prepared in the order that matters, then left alone by everything that takes,
+ * moves, clears or copies. */
 #include "region/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
@@ -157,7 +158,7 @@ static int child_without(void)
     if (fl_region_check(&region) != NULL || region.populated_bytes != populated - MIB(4)) {
         return 1;
     }
-    for (int i = 0; i < 8; i++) { /* nobody gets its addresses */
+    for (int i = 0; i < 8; i++) { /* its addresses are not handed out */
         struct fl_extent *e = take(MIB(3));
         if (e == NULL || fl_range_common(fl_extent_range(e), fl_extent_range(device)).len != 0) {
             return 2;
@@ -213,7 +214,7 @@ static void only_want_of_memory_refuses(void **state)
     struct fl_extent *e = NULL;
     (void)state;
     region_begin(&small);
-    e = pin(MIB(32)); /* more than anybody has unasked */
+    e = pin(MIB(32)); /* more than is had unasked */
     assert_int_equal(region.populated_bytes, MIB(32));
     fl_region_give_pinned(&region, e);
     region_begin(&(struct fl_region_config){.huge = true, .limit = MIB(8)});

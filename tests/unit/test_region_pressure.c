@@ -1,4 +1,5 @@
-/* How much free memory is held: what is handed to the kernel, what is purged at once, when the memory is looked at. */
+/* How much free memory is held: what is handed to the kernel, what is purged at once, when the
+ * memory is looked at. */
 #include "unit/cmocka_all.h"
 #include "region/purge.h"
 #include "unit/region_fixture.h"
@@ -196,14 +197,14 @@ static void note_softened(struct fl_range r)
     assert_null(fl_extent_free_at(&region.space, r.base, 0));
     assert_null(fl_extent_free_before(&region.space, fl_range_end(r), 0));
     for (struct fl_extent *e = fl_tree_lowest(&region.zone[0].populated); e != NULL;
-         e = fl_tree_higher(e)) { /* nobody can get it before the kernel was told */
+         e = fl_tree_higher(e)) { /* not to be had before the kernel was told */
         assert_true(e->base + e->len <= r.base || e->base >= fl_range_end(r));
     }
     fl_region_unlock(&region);
     softened = r;
 }
 
-static void the_kernel_is_told_before_anybody_can_have_it(void **state)
+static void the_kernel_is_told_before_it_is_handed_out(void **state)
 {
     (void)state;
     struct fl_extent *a = take(KIB(512)), *e = take(MIB(5)), *b = take(KIB(64));
@@ -292,7 +293,7 @@ static void edges_that_are_longer_than_a_huge_page_together_end_it(void **state)
 {
     (void)state;
     struct fl_extent *a = take(KIB(512)), *e = take(MIB(5)), *b = take(KIB(64));
-    give(e); /* edges of 1.5 MiB each that nobody can tell the kernel about */
+    give(e); /* edges of 1.5 MiB each, too small to tell the kernel about */
     become_tight();
     fl_region_soften(&region);
     fl_region_soften(&region);
@@ -384,7 +385,7 @@ int main(void)
         cmocka_unit_test_setup(in_a_full_cgroup_free_memory_goes_back, each),
         cmocka_unit_test_setup(what_a_request_finds_tight_goes_with_the_next_free, each),
         cmocka_unit_test_setup(what_a_request_purges_itself_is_no_surplus_any_more, each),
-        cmocka_unit_test_setup(the_kernel_is_told_before_anybody_can_have_it, each),
+        cmocka_unit_test_setup(the_kernel_is_told_before_it_is_handed_out, each),
         cmocka_unit_test_setup(less_than_a_huge_page_is_not_worth_a_call, each),
         cmocka_unit_test_setup(with_plenty_left_the_kernel_is_told_nothing, each),
         cmocka_unit_test_setup(a_hollow_lazy_extent_goes_back_whole, each),

@@ -236,7 +236,7 @@ static void tick_says_when_nothing_is_left_and_asks_to_be_called(void **state)
     struct fl_extent *e = take(MIB(2));
     give(e);
     assert_true(fl_region_tick(&region, 4));
-    assert_true(region.wants_worker); /* somebody raised it, and has yet to call */
+    assert_true(region.wants_worker); /* it was raised, and the call is still to come */
     region.wants_worker = false;
     assert_true(fl_region_tick(&region, 4));
     assert_false(region.wants_worker);

@@ -1,5 +1,5 @@
-/* realloc of a large extent that cannot grow where it is: its huge pages move, its edges are copied, and when they do not move,
- * it is as if they had. */
+/* realloc of a large extent that cannot grow where it is: its huge pages move, its edges are
+ * copied, and when they do not move, it is as if they had. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -27,7 +27,8 @@ static bool is_marked(const struct fl_extent *e, size_t len)
     return true;
 }
 
-/* An extent of `len` bytes that begins `into` bytes behind a multiple of the huge page, in front of a guard. */
+/* An extent of `len` bytes that begins `into` bytes behind a multiple of the huge page, in front of
+ * a guard. */
 static struct fl_extent *hemmed_in(const struct fl_region_config *c, size_t into, size_t len)
 {
     region_begin(c);

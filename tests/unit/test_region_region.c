@@ -102,8 +102,7 @@ static void a_lazy_block_freed_by_a_handler_loses_its_pages(void **state)
     fl_region_defer(&region, e);
     fl_region_unlock(&region);
     assert_sound();
-    assert_int_equal(region.populated_bytes,
-                     0); /* how much of it was there nobody looked: all went */
+    assert_int_equal(region.populated_bytes, 0); /* not looked at: all went */
     struct fl_extent *z = take_zeroed(MIB(1));
     assert_true(z->base == base && is_filled(z, 0));
     assert_sound();
@@ -239,7 +238,8 @@ static int child_is_refused(void)
     return fl_region_fork_child(&region, NULL) ? 1 : 0;
 }
 
-/* Amid a request of several steps it waits for a while, and takes the lock over. A free does not wait. */
+/* Amid a request of several steps it waits for a while, and takes the lock over. A free does not
+ * wait. */
 static void *free_one(void *block)
 {
     give(block);

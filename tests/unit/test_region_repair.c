@@ -1,5 +1,5 @@
-/* Huge pages that fork split: which are collapsed, in which calls, and when the worker leaves off. What the kernel tells of
- * single pages is scripted. */
+/* Huge pages that fork split: which are collapsed, in which calls, and when the worker leaves off.
+ * What the kernel tells of single pages is scripted. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -164,13 +164,13 @@ static int present_unlocked(struct fl_range r, size_t *out_bytes)
 {
     assert_int_equal(region.lock.word, 0);
     assert_int_equal(fl_lock_acquire_unless_forking(&region.pages.move.lock),
-                     1); /* nobody has it either */
+                     1); /* and it is free */
     fl_lock_release(&region.pages.move.lock);
-    assert_true(r.len <= MIB(256)); /* whoever waits for a look does so for short */
+    assert_true(r.len <= MIB(256)); /* a wait for a look is short */
     return fl_sys_linux.present(r, out_bytes);
 }
 
-static void nobody_waits_for_the_kernel(void **state)
+static void no_call_waits_for_the_kernel(void **state)
 {
     static const struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
     (void)state;
@@ -289,7 +289,7 @@ static void a_hole_in_a_block_is_not_in_memory(void **state)
     }
 }
 
-static void what_nobody_knows_is_not_guessed(void **state)
+static void what_is_unknown_is_not_guessed(void **state)
 {
     (void)state;
     struct fl_extent *e = take(MIB(64));
@@ -315,7 +315,7 @@ static void a_confined_process_is_not_asked_for(void **state)
     assert_int_equal(v.unknown_bytes, v.live_bytes + v.table_bytes);
 }
 
-/* The kernel's page of zeros is nobody's memory. */
+/* The kernel's page of zeros is not counted as memory. */
 static void what_was_only_read_is_not_in_memory(void **state)
 {
     static const struct fl_region_config base_pages = {.wait_for_touch = true};
@@ -388,11 +388,11 @@ int main(void)
         cmocka_unit_test_setup(the_stock_is_told_apart, each),
         cmocka_unit_test_setup(tables_are_told, each),
         cmocka_unit_test_setup(each_extent_counts_once, each),
-        cmocka_unit_test_setup(nobody_waits_for_the_kernel, each),
+        cmocka_unit_test_setup(no_call_waits_for_the_kernel, each),
         cmocka_unit_test_setup(the_walk_goes_on_in_what_is_there_by_then, each),
         cmocka_unit_test_setup(mincore_tells_the_same, each),
         cmocka_unit_test_setup(a_hole_in_a_block_is_not_in_memory, each),
-        cmocka_unit_test_setup(what_nobody_knows_is_not_guessed, each),
+        cmocka_unit_test_setup(what_is_unknown_is_not_guessed, each),
         cmocka_unit_test_setup(a_confined_process_is_not_asked_for, each),
         cmocka_unit_test_setup(what_was_only_read_is_not_in_memory, each),
         cmocka_unit_test_setup(what_is_divided_is_told_by_its_blocks, each),

@@ -1,5 +1,6 @@
-/* Free memory that is cleared while no request comes: when, how much of it, and that calloc then has nothing to do. The linker
- * wraps fl_zero_streaming (CMakeLists.txt): so the tests count what is cleared, and do something meanwhile. */
+/* Free memory that is cleared while no request comes: when, how much of it, and that calloc then
+ * has nothing to do. The linker wraps fl_zero_streaming (CMakeLists.txt): so the tests count what
+ * is cleared, and do something meanwhile. */
 #include "region/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
@@ -44,7 +45,8 @@ static uint64_t look_twice(void)
 
 static struct fl_extent *guard;
 
-/* A free extent of `len` bytes full of 0xee, `into` bytes behind the first address, before a guard. */
+/* A free extent of `len` bytes full of 0xee, `into` bytes behind the first address, before a
+ * guard. */
 static struct fl_extent *dirty(size_t into, size_t len)
 {
     if (into != 0) {
@@ -106,7 +108,7 @@ static void calloc_clears_nothing_of_it(void **state)
     uintptr_t base = e->base;
     (void)look_twice();
     assert_int_equal(cleared, MIB(40));
-    assert_int_equal(pieces, 3); /* 16 MiB at most: nobody waits for longer */
+    assert_int_equal(pieces, 3); /* 16 MiB at most: no call waits for longer */
     assert_int_equal(stats().rezero_bytes, MIB(40));
     e = fl_extent_free_at(&region.space, base, 0); /* one again */
     assert_int_equal(e->len, MIB(40));
@@ -114,7 +116,7 @@ static void calloc_clears_nothing_of_it(void **state)
     assert_guarded();
     struct fl_extent *z = take_zeroed(MIB(10));
     assert_true(is_filled(z, 0));
-    memset((void *)(base + MIB(10)), 0xcc, MIB(30)); /* whoever cleared it would take that away */
+    memset((void *)(base + MIB(10)), 0xcc, MIB(30)); /* clearing would take that away */
     z = take_zeroed(MIB(30));
     assert_true(is_filled(z, 0xcc));
     assert_guarded();
@@ -253,7 +255,7 @@ static void request(void *base, size_t len)
     (void)base;
     (void)len;
     meanwhile = NULL;
-    assert_sound(); /* what is being cleared is nobody's, and counts */
+    assert_sound(); /* what is being cleared is in no block, and counts */
     got = take_zeroed(MIB(4));
     fill(got, 0x44);
 }

@@ -12,7 +12,7 @@ static void a_full_node_gives_way_to_the_next(void **state)
     full[0] = true;
     assert_lies(take_on(0, MIB(4)), 0); /* what is free there serves still */
     assert_lies(take_on(0, MIB(4)), 1);
-    full[1] = true; /* nobody has any: as the kernel will have it */
+    full[1] = true; /* none has room: as the kernel will have it */
     assert_lies(take_on(0, MIB(4)), 0);
     assert_false(fl_region_is_bound() && !wished.strict);
     assert_settled();
@@ -72,7 +72,7 @@ static void what_waits_for_its_touch_goes_where_there_is_room(void **state)
     assert_true(fl_region_is_bound());
 }
 
-static void whoever_is_bound_to_a_full_node_is_refused(void **state)
+static void a_thread_bound_to_a_full_node_is_refused(void **state)
 {
     (void)state;
     begin_divided();
@@ -127,7 +127,7 @@ int main(void)
         cmocka_unit_test(what_is_free_of_several_nodes_goes_before_a_full_one_gives_way),
         cmocka_unit_test(holes_of_a_full_node_are_not_filled),
         cmocka_unit_test(what_waits_for_its_touch_goes_where_there_is_room),
-        cmocka_unit_test(whoever_is_bound_to_a_full_node_is_refused),
+        cmocka_unit_test(a_thread_bound_to_a_full_node_is_refused),
         cmocka_unit_test(each_node_is_asked_for_a_loan),
     };
 

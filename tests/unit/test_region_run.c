@@ -1,4 +1,5 @@
-/* Requests that are served from a run of neighbours, populated and EMPTY in turn: which run, and what it costs. */
+/* Requests that are served from a run of neighbours, populated and EMPTY in turn: which run, and
+ * what it costs. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -9,8 +10,9 @@ enum { PIECE = 2 << 20, MOST = 13 };
 
 static struct fl_extent *guard, *far;
 
-/* From the first address on `n` FREE extents of a huge page each, in turn EMPTY and populated (full of 0xee); EMPTY first
- * or not. A guard of `behind` bytes follows, and 10 MiB full of 0xdd, live. */
+/* From the first address on `n` FREE extents of a huge page each, in turn EMPTY and populated (full
+ * of 0xee); EMPTY first or not. A guard of `behind` bytes follows, and 10 MiB full of 0xdd,
+ * live. */
 static uintptr_t make_run(size_t n, bool empty_first, size_t behind)
 {
     struct fl_extent *e[MOST];
@@ -105,7 +107,8 @@ static void an_aligned_request_may_begin_within_a_run(void **state)
     assert_guarded();
 }
 
-/* An EMPTY piece of 6 MiB low in the window and, higher, one of 4 MiB with 2 MiB of free memory before it. */
+/* An EMPTY piece of 6 MiB low in the window and, higher, one of 4 MiB with 2 MiB of free memory
+ * before it. */
 static uintptr_t low_hole_and_high_run(bool more_free, uintptr_t *out_high)
 {
     struct fl_extent *low = take(MIB(6)), *a = take(MIB(2)), *x = take(MIB(2)), *y = take(MIB(4)),
@@ -175,7 +178,8 @@ static void free_pages_elsewhere_fill_each_hole_of_a_run(void **state)
     }
 }
 
-/* Each populated piece dirty at both ends and known to be zero between: the most parts that one calloc can clear. */
+/* Each populated piece dirty at both ends and known to be zero between: the most parts that one
+ * calloc can clear. */
 static void calloc_of_a_run_with_zeroed_parts_clears_the_others(void **state)
 {
     (void)state;
@@ -225,7 +229,7 @@ static void a_hole_that_others_use_is_left_to_them(void **state)
     (void)state;
     for (unsigned nth = 1; nth <= 4; nth++) {
         region_begin(NULL);
-        if (is_reserved()) { /* nobody can map anything there */
+        if (is_reserved()) { /* nothing can be mapped there */
             return;
         }
         uintptr_t base = make_run(9, false, MIB(32));

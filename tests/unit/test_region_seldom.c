@@ -1,5 +1,5 @@
-/* Short requests that lie in holes: what is touched of such blocks is learnt from a few, and where that is little they wait for
- * their touch. What is in memory is asked of the real kernel. */
+/* Short requests that lie in holes: what is touched of such blocks is learnt from a few, and where
+ * that is little they wait for their touch. What is in memory is asked of the real kernel. */
 #include "unit/cmocka_all.h"
 #include "unit/pieces_fixture.h"
 

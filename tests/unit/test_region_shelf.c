@@ -1,5 +1,5 @@
-/* Shelves: what waits there, whom it serves, when it comes back to the region, and that nobody waits
- * for a shelf. */
+/* Shelves: what waits there, whom it serves, when it comes back to the region, and that no call
+ * waits for a shelf. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -267,7 +267,7 @@ static void what_waits_keeps_the_worker(void **state)
     own->word = 1;
     size_t bytes = own->bytes;
     own->bytes = 0;
-    assert_true(fl_shelf_has_some(&region)); /* somebody changes it */
+    assert_true(fl_shelf_has_some(&region)); /* it is being changed */
     own->bytes = bytes;
     own->word = 0;
     fl_region_purge(&region, 0);

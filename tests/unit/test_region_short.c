@@ -1,5 +1,5 @@
-/* Little memory is left, free extents are to give what a request needs, and their pages do not move: then they go back to the
- * kernel before it gives others. */
+/* Little memory is left, free extents are to give what a request needs, and their pages do not
+ * move: then they go back to the kernel before it gives others. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -90,7 +90,8 @@ static void note_order(struct fl_range r)
     }
 }
 
-/* No limit is set, but the machine (or a control group) is nearly full: what does not move must not be held twice. */
+/* No limit is set, but the machine (or a control group) is nearly full: what does not move must not
+ * be held twice. */
 static void what_does_not_move_is_not_held_twice(void **state)
 {
     static char text[96];

@@ -1,5 +1,5 @@
-/* Kinds of blocks of which little is touched: by base pages, and gone when they are freed. What is in
- * memory is asked of the real kernel. */
+/* Kinds of blocks of which little is touched: by base pages, and gone when they are freed. What is
+ * in memory is asked of the real kernel. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -97,7 +97,7 @@ static void sparse_ones_grow_as_such(void **state)
     assert_settled();
 }
 
-/* The page of zeros is there, and is nobody's. */
+/* The page of zeros is there, and is not counted. */
 static void what_is_read_alone_stays_sparse(void **state)
 {
     (void)state;

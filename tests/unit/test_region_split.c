@@ -31,7 +31,7 @@ static void holes_wait_for_their_touch(void **state)
     assert_live_is_as_it_was();
 }
 
-/* Between its holes lies what nobody has touched yet. */
+/* Between its holes lies what is untouched so far. */
 static void filling_holes_brings_nothing_else_in(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static size_t populated_in_window(void)
 }
 
 /* Its block would come in by base pages. */
-static void what_nobody_has_touched_is_not_split_off(void **state)
+static void what_is_untouched_is_not_split_off(void **state)
 {
     (void)state;
     region.config.wait_for_touch = true;
@@ -283,7 +283,7 @@ static void what_lies_around_it_is_bounded_under_a_filter(void **state)
     assert_settled();
 }
 
-/* Whoever waits does not wait for all of it. */
+/* A call that waits does not wait for all of it. */
 static void it_goes_in_part(void **state)
 {
     (void)state;
@@ -323,7 +323,7 @@ static void what_is_full_for_a_while_becomes_one_again(void **state)
     give_but(4);
     region.wants_worker = false;
     (void)fl_region_purge(&region, 0);
-    assert_true(region.wants_worker); /* else nobody looks for full ones */
+    assert_true(region.wants_worker); /* else full ones are not looked for */
     for (int i = 1; i < 4; i++) {
         repair();
         assert_int_equal(region.pages.holes.split, 4);
@@ -363,7 +363,7 @@ static void where_none_is_to_be_had_it_is_tried_again(void **state)
     assert_live_is_as_it_was();
 }
 
-/* One that nobody has touched all of would grow. */
+/* One that was touched in part would grow. */
 static void what_is_not_all_there_is_left_as_it_is(void **state)
 {
     (void)state;
@@ -447,7 +447,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(holes_wait_for_their_touch, blocks_begin),
         cmocka_unit_test_setup(filling_holes_brings_nothing_else_in, blocks_begin),
-        cmocka_unit_test_setup(what_nobody_has_touched_is_not_split_off, blocks_begin),
+        cmocka_unit_test_setup(what_is_untouched_is_not_split_off, blocks_begin),
         cmocka_unit_test_setup(fringes_are_looked_at_once_each, blocks_begin),
         cmocka_unit_test_setup(steps_longer_than_the_age_keep_their_pieces, blocks_begin),
         cmocka_unit_test_setup(what_grows_over_a_hole_pays_once_for_each, blocks_begin),

@@ -179,7 +179,7 @@ static void take_meanwhile(struct fl_range r)
 {
     if (r.base - stock()->span.all.base < stock()->span.all.len) {
         fake.on_populate = NULL;
-        assert_sound(); /* what is being filled counts, and nobody gets it */
+        assert_sound(); /* what is being filled counts, and is not handed out */
         assert_int_equal(stock()->held, MIB(64));
         assert_int_equal(stock()->ready, 0);
         meanwhile = take_zeroed(MIB(10));

@@ -1,4 +1,5 @@
-/* Requests that take huge pages from the stock: clean ones, whole pieces, and what becomes of those that do not move. */
+/* Requests that take huge pages from the stock: clean ones, whole pieces, and what becomes of those
+ * that do not move. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -20,7 +21,7 @@ static void calloc_takes_from_it_and_clears_nothing(void **state)
         return;
     }
     size_t populated = region.populated_bytes;
-    memset(stock_chunk(0), 0xcc, MIB(64)); /* whoever cleared it would take that away */
+    memset(stock_chunk(0), 0xcc, MIB(64)); /* clearing would take that away */
     struct fl_extent *e = take_zeroed(MIB(20));
     assert_true(is_filled(e, 0xcc));
     assert_int_equal(region.populated_bytes, populated);
@@ -144,7 +145,7 @@ static void what_does_not_move_at_all_is_stock_again(void **state)
     assert_stock(MIB(64));
 }
 
-static void a_chunk_of_which_nobody_knows_what_is_left_is_made_anew(void **state)
+static void a_chunk_whose_rest_is_unknown_is_made_anew(void **state)
 {
     static const size_t before[] = {KIB(4), MIB(2), MIB(3), MIB(20) - KIB(4)};
     (void)state;
@@ -196,7 +197,7 @@ static int others_purge_and_refill(struct fl_range from, uintptr_t to, size_t *m
     return 0;
 }
 
-static void pages_on_their_way_are_nobody_else_s(void **state)
+static void pages_on_their_way_are_in_no_other_block(void **state)
 {
     (void)state;
     if (!stock_filled(&wish)) {
@@ -254,8 +255,8 @@ int main(void)
         cmocka_unit_test(requests_take_pieces_of_several_chunks),
         cmocka_unit_test(requests_take_so_many_pieces_and_no_more),
         cmocka_unit_test(what_does_not_move_at_all_is_stock_again),
-        cmocka_unit_test(a_chunk_of_which_nobody_knows_what_is_left_is_made_anew),
-        cmocka_unit_test(pages_on_their_way_are_nobody_else_s),
+        cmocka_unit_test(a_chunk_whose_rest_is_unknown_is_made_anew),
+        cmocka_unit_test(pages_on_their_way_are_in_no_other_block),
         cmocka_unit_test(what_mremap_takes_from_it_is_for_children_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

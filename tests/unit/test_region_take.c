@@ -1,4 +1,5 @@
-/* What a request costs: what is populated, what is cleared, what is left to the kernel, what is refused. */
+/* What a request costs: what is populated, what is cleared, what is left to the kernel, what is
+ * refused. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -356,8 +357,8 @@ static void take_time(struct fl_range r)
     fake.lost_ns += of_it_lost;
 }
 
-/* The kernel looks for huge pages: for a while there are base pages. Not where other threads had the
- * processor. */
+/* The kernel looks for huge pages: for a while there are base pages. Not where other threads had
+ * the processor. */
 static void a_second_for_huge_pages_is_too_much_but_not_a_second_of_others(void **state)
 {
     (void)state;

@@ -79,7 +79,7 @@ static void calloc_brings_nothing_in(void **state)
     assert_settled();
 }
 
-static void calloc_clears_all_where_nobody_knows(void **state)
+static void calloc_clears_all_where_it_is_unknown(void **state)
 {
     (void)state;
     struct fl_extent *e = take(MIB(8));
@@ -283,7 +283,8 @@ static void holes_are_known_beside_what_is_apart(void **state)
     assert_settled();
 }
 
-/* Below a huge page nobody looks, and what was cleared as a whole is known to be there. */
+/* Ranges below a huge page are not looked at, and what was cleared as a whole is known to be
+ * there. */
 static void small_blocks_are_not_looked_at(void **state)
 {
     (void)state;
@@ -392,7 +393,7 @@ int main(void)
         cmocka_unit_test_setup(those_who_set_eager_max_get_it_populated, waiting_begin),
         cmocka_unit_test_setup(what_was_touched_serves_the_next_request, waiting_begin),
         cmocka_unit_test_setup(calloc_brings_nothing_in, waiting_begin),
-        cmocka_unit_test_setup(calloc_clears_all_where_nobody_knows, waiting_begin),
+        cmocka_unit_test_setup(calloc_clears_all_where_it_is_unknown, waiting_begin),
         cmocka_unit_test_setup(calloc_finds_every_piece, waiting_begin),
         cmocka_unit_test_setup(a_block_is_cleared_where_it_was_touched, waiting_begin),
         cmocka_unit_test_setup(clearing_ahead_brings_nothing_in, waiting_begin),

@@ -13,7 +13,7 @@ static void what_one_node_freed_the_other_does_not_get(void **state)
     give(e);
     assert_lies(take_on(0, MIB(6)), 0);
     e = take_on(1, MIB(4));
-    assert_int_equal(e->base, base); /* which nobody has to populate */
+    assert_int_equal(e->base, base); /* which need not be populated */
     assert_lies(e, 1);
     assert_settled();
 }
@@ -116,7 +116,7 @@ static void what_several_nodes_touched_is_for_a_block_of_its_length(void **state
     assert_settled();
 }
 
-/* What was touched, and is given back, is nobody's node's any more. */
+/* What was touched, and is given back, belongs to no node any more. */
 static void emptied_addresses_are_for_any_touch(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void what_is_expected_is_put_where_the_thread_runs(void **state)
     assert_settled();
 }
 
-static void somebody_who_waits_gets_a_page_of_his_node(void **state)
+static void a_waiting_thread_gets_a_page_of_its_node(void **state)
 {
     (void)state;
     if (!stock_begin(&(struct fl_region_config){.huge = true, .first_touch = true})) {
@@ -254,7 +254,7 @@ static void what_lies_on_each_node_can_be_told(void **state)
     assert_int_equal(n.node[0].free, 0);
     assert_int_equal(n.node[1].extents, MIB(14));
     assert_int_equal(n.node[1].free, MIB(8));
-    assert_int_equal(n.several, 0); /* nobody has touched it */
+    assert_int_equal(n.several, 0); /* untouched */
     fill(touched, 1);
     lies_on = NODES;
     give(touched);
@@ -295,7 +295,7 @@ int main(void)
         cmocka_unit_test(what_is_idle_on_one_node_goes_before_another_grows),
         cmocka_unit_test(what_a_node_has_free_itself_is_used_first),
         cmocka_unit_test(what_is_expected_is_put_where_the_thread_runs),
-        cmocka_unit_test(somebody_who_waits_gets_a_page_of_his_node),
+        cmocka_unit_test(a_waiting_thread_gets_a_page_of_its_node),
         cmocka_unit_test(what_lies_on_each_node_can_be_told),
         cmocka_unit_test(one_node_has_one_zone),
     };

@@ -199,6 +199,12 @@ static void a_summary_is_one_line(void **state)
     fl_stats_format_summary(&s, &t);
     assert_string_equal(buf,
                         "faultless[42] a?b: nothing done: no request of 64K or more came here\n");
+    s.shadowed_by = "/lib/libx.so";
+    t = fl_text_on(buf, sizeof buf);
+    fl_stats_format_summary(&s, &t);
+    assert_string_equal(buf, "faultless[42] a?b: nothing done: no request of 64K or more came "
+                             "here; the program's malloc is that of /lib/libx.so\n");
+    s.shadowed_by = NULL;
     v.active = 0;
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_summary(&s, &t);

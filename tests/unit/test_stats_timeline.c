@@ -1,4 +1,5 @@
-/* The timeline: bounded, whole while threads write it, a fork's child's own; and as a Chrome trace. */
+/* The timeline: bounded, whole while threads write it, a fork's child's own; and as a Chrome
+ * trace. */
 #include "stats/stats.h"
 #include "unit/cmocka_all.h"
 

@@ -1,9 +1,9 @@
-/* Population by several at once, on the real kernel: what is resident, whose faults they were, what stays behind. The
- * linker wraps fl_guest_start (CMakeLists.txt), so that tests count threads and refuse them. */
+/* Population by several at once, on the real kernel: what is resident, whose faults they were, what
+ * stays behind. The linker wraps fl_guest_start (CMakeLists.txt), so that tests count threads and
+ * refuse them. */
 #include "unit/crew_fixture.h"
 #include "unit/guest_fixture.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -53,8 +53,8 @@ static void huge_pages_are_filled_as_huge_pages(void **state)
         assert_int_equal(fl_crew_populate(r, 4, kind, NULL), 0);
         long taken = faults(RUSAGE_SELF) - before;
         assert_int_equal(resident(r), r.len);
-        if (fl_page
-                .thp) { /* no two hands at one huge page: beside its fault there is only what a thread's start costs */
+        /* One thread a huge page: beside its fault there is only what a thread's start costs. */
+        if (fl_page.thp) {
             assert_in_range(taken, r.len / fl_page.huge / 2, r.len / fl_page.huge + 200);
         }
         empty(r);
@@ -97,7 +97,7 @@ static void what_is_short_or_may_not_be_shared_is_done_alone(void **state)
     assert_int_equal(fl_crew_populate(r, 4, FL_CREW_ALONE, &used), 0);
     assert_int_equal(used, FL_CREW_ALONE);
     assert_int_equal(fl_crew_populate((struct fl_range){r.base, 0}, 4, FL_CREW_THREADS, NULL), 0);
-    /* a thread that is bound to one CPU has nobody to help it */
+    /* a thread that is bound to one CPU has no helper */
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
     CPU_ZERO(&one);
     CPU_SET((size_t)sched_getcpu(), &one);
@@ -125,7 +125,7 @@ static void helpers_are_fewer_than_the_cpus(void **state)
     assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void a_refusal_is_passed_on_and_nobody_works_on(void **state)
+static void a_refusal_is_passed_on_and_ends_the_work(void **state)
 {
     struct fl_range r = map(MIB(SHARED));
     (void)state;
@@ -194,19 +194,6 @@ static void signals_stay_as_they_are(void **state)
     assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static unsigned descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    unsigned n = 0;
-
-    assert_non_null(d);
-    while (readdir(d) != NULL) {
-        n++;
-    }
-    closedir(d);
-    return n;
-}
-
 static void nothing_of_a_ring_stays(void **state)
 {
     struct fl_range r = map(MIB(SHARED));
@@ -226,7 +213,8 @@ static void nothing_of_a_ring_stays(void **state)
     assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-/* The end of a ring is signalled to the thread that had it: so a program's thread must have none. */
+/* The end of a ring is signalled to the thread that had it: so a program's thread must have
+ * none. */
 static void a_program_s_thread_is_not_interrupted_afterwards(void **state)
 {
     struct fl_range r = map(MIB(SHARED));
@@ -280,7 +268,7 @@ int main(void)
         cmocka_unit_test(helpers_take_faults_off_the_caller),
         cmocka_unit_test(what_is_short_or_may_not_be_shared_is_done_alone),
         cmocka_unit_test(helpers_are_fewer_than_the_cpus),
-        cmocka_unit_test(a_refusal_is_passed_on_and_nobody_works_on),
+        cmocka_unit_test(a_refusal_is_passed_on_and_ends_the_work),
         cmocka_unit_test(memory_that_may_not_be_written_is_refused),
         cmocka_unit_test(without_a_thread_the_caller_does_it),
         cmocka_unit_test(signals_stay_as_they_are),

@@ -1,5 +1,5 @@
-/* Who helps to populate where the system refuses: each refusal is made by a seccomp filter, in a child of its own. And
- * what a child has that was forked in the middle of it. */
+/* Who helps to populate where the system refuses: each refusal is made by a seccomp filter, in a
+ * child of its own. And what a child has that was forked in the middle of it. */
 #include "unit/crew_fixture.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ enum { KILLED = 200, POPULATE_WRITE = 23 };
 
 static bool uring_here;
 
-/* `nr` gets `answer`, where its third argument is `third` (any, if negative). The child is of this machine: that the
- * number means what it means here is not looked at. */
+/* `nr` gets `answer`, where its third argument is `third` (any, if negative). The child is of this
+ * machine: that the number means what it means here is not looked at. */
 static void refuse(int nr, unsigned answer, int third)
 {
     struct sock_filter code[] = {
@@ -203,7 +203,7 @@ static int on_an_old_kernel(void)
     return populate_as(FL_CREW_URING);
 }
 
-static void a_kernel_that_cannot_says_so_before_anybody_is_called(void **state)
+static void a_kernel_that_cannot_says_so_before_a_helper_is_called(void **state)
 {
     (void)state;
     assert_int_equal(child(on_an_old_kernel), 100 + EINVAL);
@@ -286,7 +286,7 @@ int main(void)
         cmocka_unit_test(a_filter_around_the_program_alone_is_not_tried),
         cmocka_unit_test(a_container_that_kills_is_tried_by_a_child_alone),
         cmocka_unit_test(want_of_a_descriptor_is_of_the_moment),
-        cmocka_unit_test(a_kernel_that_cannot_says_so_before_anybody_is_called),
+        cmocka_unit_test(a_kernel_that_cannot_says_so_before_a_helper_is_called),
         cmocka_unit_test(only_threads_of_ours_have_rings),
         cmocka_unit_test(a_handler_may_fork_meanwhile),
     };

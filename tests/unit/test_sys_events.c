@@ -79,7 +79,7 @@ static void a_thread_with_its_own_table_is_woken(void **state)
     assert_int_equal(found.took_again, -EAGAIN);
 }
 
-static void nobody_is_woken_who_is_not_there(void **state)
+static void no_thread_is_woken_that_is_not_there(void **state)
 {
     (void)state;
     assert_int_equal(fl_events.wake_send(getpid(), tid), -ESRCH);
@@ -158,7 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_with_its_own_table_is_woken),
-        cmocka_unit_test(nobody_is_woken_who_is_not_there),
+        cmocka_unit_test(no_thread_is_woken_that_is_not_there),
         cmocka_unit_test(a_counter_is_raised_and_taken),
         cmocka_unit_test(a_file_is_read_from_its_start_each_time),
         cmocka_unit_test(a_confined_thread_does_none_of_it),

@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#define THP "/sys/kernel/mm/transparent_hugepage/"
+
 static struct fl_lock a, b;
 static unsigned long shared; /* guarded by a */
 
@@ -38,9 +40,9 @@ static int note_woken(_Atomic uint32_t *word, int n)
     return 0;
 }
 
-/* A release wakes one of those that sleep, and a fork may have the lock before that one comes to it:
- * the others sleep on, and the word does not tell of them. Under a stream's lock that would be for
- * ever, since fork waits for that. */
+/* A release wakes one of those that sleep, and a fork may have the lock before that one comes to
+ * it: the others sleep on, and the word does not tell of them. Under a stream's lock that would be
+ * for ever, since fork waits for that. */
 static void a_fork_wakes_all_that_wait(void **state)
 {
     (void)state;
@@ -134,24 +136,58 @@ static void what_is_said_is_one_line(void **state)
 static void page_sizes_come_from_the_kernel(void **state)
 {
     (void)state;
-    fake_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "33554432\n");
+    fake_file(THP "hpage_pmd_size", "1048576\n");
     fl_sys_boot();
-    assert_int_equal(fl_page.huge, 32 << 20);
+    assert_int_equal(fl_page.huge, 1 << 20);
     assert_true(fl_page.thp);
     assert_int_equal((size_t)1 << fl_page.shift, fl_page.base);
+}
+
+/* As with base pages of 64 KiB. */
+static void huge_pages_that_are_too_large_are_not_used(void **state)
+{
+    (void)state;
+    fake_file(THP "hpage_pmd_size", "536870912\n");
+    fl_sys_boot();
+    assert_int_equal(fl_page.huge, 2 << 20);
+    assert_false(fl_page.thp || fl_page.always);
+    fake_file(THP "enabled", "[always] madvise never\n");
+    fl_sys_boot();
+    assert_false(fl_page.thp || fl_page.always);
+}
+
+/* Linux 6.8 and later: a mode for each size. */
+static void folios_of_2_mib_are_used_where_no_larger_ones_come(void **state)
+{
+    (void)state;
+    fake_file(THP "hpage_pmd_size", "33554432\n");
+    fake_file(THP "hugepages-2048kB/enabled", "always inherit [madvise] never\n");
+    fake_file(THP "hugepages-32768kB/enabled", "always [inherit] madvise never\n");
+    fl_sys_boot();
+    assert_false(fl_page.thp);
+    fake_file(THP "hugepages-32768kB/enabled", "always inherit madvise [never]\n");
+    fl_sys_boot();
+    assert_true(fl_page.thp && !fl_page.always);
+    fake_file(THP "hugepages-8192kB/enabled", "always inherit [madvise] never\n");
+    fl_sys_boot();
+    assert_false(fl_page.thp);
+    fake_file(THP "hugepages-8192kB/enabled", NULL);
+    fake_file(THP "hugepages-2048kB/enabled", "always [inherit] madvise never\n");
+    fake_file(THP "enabled", "[always] madvise never\n");
+    fl_sys_boot();
+    assert_true(fl_page.thp && fl_page.always);
+    fake_file(THP "enabled", "always madvise [never]\n");
+    fl_sys_boot();
+    assert_false(fl_page.thp);
 }
 
 static void nonsense_page_sizes_are_ignored(void **state)
 {
     (void)state;
-    fake_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "0\n");
+    fake_file(THP "hpage_pmd_size", "0\n");
     fl_sys_boot();
     assert_int_equal(fl_page.huge, 2 << 20);
-    fake_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
-              "536870912\n"); /* too large to grow by */
-    fl_sys_boot();
-    assert_int_equal(fl_page.huge, 2 << 20);
-    fake_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "3000000\n");
+    fake_file(THP "hpage_pmd_size", "3000000\n");
     fl_sys_boot();
     assert_int_equal(fl_page.huge, 2 << 20);
 }
@@ -159,13 +195,13 @@ static void nonsense_page_sizes_are_ignored(void **state)
 static void thp_never_or_absent_means_none(void **state)
 {
     (void)state;
-    fake_file("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
+    fake_file(THP "enabled", "always madvise [never]\n");
     fl_sys_boot();
     assert_false(fl_page.thp || fl_page.always);
-    fake_file("/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
+    fake_file(THP "enabled", "[always] madvise never\n");
     fl_sys_boot();
     assert_true(fl_page.thp && fl_page.always);
-    fake_file("/sys/kernel/mm/transparent_hugepage/enabled", NULL);
+    fake_file(THP "enabled", NULL);
     fl_sys_boot();
     assert_false(fl_page.thp || fl_page.always);
 }
@@ -203,6 +239,8 @@ int main(void)
         cmocka_unit_test_setup(a_long_line_is_cut_and_still_ends, each),
         cmocka_unit_test_setup(what_is_said_is_one_line, each),
         cmocka_unit_test_setup(page_sizes_come_from_the_kernel, each),
+        cmocka_unit_test_setup(huge_pages_that_are_too_large_are_not_used, each),
+        cmocka_unit_test_setup(folios_of_2_mib_are_used_where_no_larger_ones_come, each),
         cmocka_unit_test_setup(nonsense_page_sizes_are_ignored, each),
         cmocka_unit_test_setup(thp_never_or_absent_means_none, each),
         cmocka_unit_test_setup(the_setting_for_our_size_goes_before_that_for_all, each),

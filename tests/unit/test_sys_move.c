@@ -1,7 +1,7 @@
-/* Huge pages that move without a copy, by the real kernel: what comes along, what is refused, and what is left behind. */
+/* Huge pages that move without a copy, by the real kernel: what comes along, what is refused, and
+ * what is left behind. */
 #include "unit/crew_fixture.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -181,19 +181,6 @@ static void a_piece_of_two_maps_is_refused(void **state)
     unmap(from, to);
 }
 
-static unsigned descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    unsigned n = 0;
-
-    assert_non_null(d);
-    while (readdir(d) != NULL) {
-        n++;
-    }
-    closedir(d);
-    return n;
-}
-
 static void descriptors_are_open_while_it_lasts(void **state)
 {
     (void)state;
@@ -215,7 +202,7 @@ static void descriptors_are_open_while_it_lasts(void **state)
     assert_int_equal(fl_sys_linux.unmap(to), 0);
 }
 
-static void somebody_else_s_registration_is_left_alone(void **state)
+static void another_registration_is_left_alone(void **state)
 {
     (void)state;
     struct fl_range to = map(MIB(2));
@@ -267,7 +254,7 @@ static void any_user_may(void **state)
     }
 }
 
-/* A filter that kills whoever opens a userfaultfd. */
+/* A filter that kills the thread that opens a userfaultfd. */
 static void begin_confined(void)
 {
     struct sock_filter code[] = {
@@ -317,7 +304,7 @@ int main(void)
         cmocka_unit_test(what_a_child_shares_does_not_move),
         cmocka_unit_test(a_piece_of_two_maps_is_refused),
         cmocka_unit_test(descriptors_are_open_while_it_lasts),
-        cmocka_unit_test(somebody_else_s_registration_is_left_alone),
+        cmocka_unit_test(another_registration_is_left_alone),
         cmocka_unit_test(any_user_may),
         cmocka_unit_test(a_program_that_has_confined_itself_is_asked_for_nothing),
     };

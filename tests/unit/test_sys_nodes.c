@@ -1,4 +1,5 @@
-/* Policies, CPUs and the nodes of pages as the real kernel tells them; whatever nodes the machine has. */
+/* Policies, CPUs and the nodes of pages as the real kernel tells them; whatever nodes the machine
+ * has. */
 #include "sys/sys.h"
 #include "unit/cmocka_all.h"
 
@@ -25,7 +26,8 @@ static struct fl_node_ids only(int id)
     return ids;
 }
 
-/* A kernel without NUMA, and a sandbox that lets none of this through, have nothing to be tested. */
+/* A kernel without NUMA, and a sandbox that lets none of this through, have nothing to be
+ * tested. */
 static int is_refused(void)
 {
     int rc = fl_nodes_linux.allowed(&allowed);

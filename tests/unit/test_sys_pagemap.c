@@ -1,5 +1,5 @@
-/* What the real kernel tells of single huge pages, before and after fork has shared and writing has split them; that they can
- * be made whole again; and what children do not get. */
+/* What the real kernel tells of single huge pages, before and after fork has shared and writing has
+ * split them; that they can be made whole again; and what children do not get. */
 #include "unit/crew_fixture.h"
 
 #include <errno.h>
@@ -345,7 +345,7 @@ static void any_user_is_told_of_his_own_memory(void **state)
     }
 }
 
-static void a_confined_process_asks_nobody(void **state)
+static void a_confined_process_does_not_ask(void **state)
 {
     (void)state;
     struct fl_range r = map(fl_page.huge), found[4];
@@ -368,7 +368,7 @@ int main(void)
         cmocka_unit_test(children_do_not_get_what_is_kept),
         cmocka_unit_test(the_kernel_tells_what_was_touched),
         cmocka_unit_test(what_was_only_read_holds_nothing),
-        cmocka_unit_test(a_confined_process_asks_nobody),
+        cmocka_unit_test(a_confined_process_does_not_ask),
         cmocka_unit_test(any_user_is_told_of_his_own_memory),
     };
     fl_sys_boot();

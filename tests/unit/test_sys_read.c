@@ -1,4 +1,5 @@
-/* Files into memory: whatever the lengths, offsets and flags, the bytes of the file and no others; and each part is told of once. */
+/* Files into memory: whatever the lengths, offsets and flags, the bytes of the file and no others;
+ * and each part is told of once. */
 #include "sys/sys.h"
 #include "unit/cmocka_all.h"
 

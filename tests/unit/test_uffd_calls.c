@@ -1,4 +1,5 @@
-/* Calls from many threads, on the real kernel: whatever the thread is doing, each call is followed by a run. */
+/* Calls from many threads, on the real kernel: whatever the thread is doing, each call is followed
+ * by a run. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
@@ -37,7 +38,7 @@ static int open_nothing(const char *path, bool writable, int *out_fd)
     return fl_events_linux.counter(out_fd);
 }
 
-static int tell_nobody(int fd, const char *text, size_t len)
+static int tell_nothing(int fd, const char *text, size_t len)
 {
     (void)fd;
     (void)text;
@@ -119,6 +120,6 @@ int main(void)
     region_begin(NULL);
     fl_sys.now_ns = fl_sys_linux.now_ns;
     fl_events.open = open_nothing;
-    fl_events.tell = tell_nobody;
+    fl_events.tell = tell_nothing;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* How the thread sleeps: in poll, in a descriptor table of its own; it watches for pressure while something may be given
- * back, is woken by a signal, and no wake is lost, nor sent to another thread. */
+/* How the thread sleeps: in poll, in a descriptor table of its own; it watches for pressure while
+ * something may be given back, is woken by a signal, and no wake is lost, nor sent to another
+ * thread. */
 #include "uffd/internal.h"
 #include "unit/cmocka_all.h"
 #include "unit/uffd_fixture.h"
@@ -100,7 +101,7 @@ static void a_wake_that_cannot_be_sent_is_left_to_the_timer_and_to_the_next_call
     assert_false(region.wants_worker);
 }
 
-/* A signal that nobody waits for any more. */
+/* A signal that no thread waits for any more. */
 static void a_stray_wake_is_dropped(void **state)
 {
     (void)state;
@@ -116,7 +117,8 @@ static void a_stray_wake_is_dropped(void **state)
     assert_int_equal(fake_events.wakes, 1);
 }
 
-/* The caller has changed the state, and is late with its signal: the thread must not run on and meet it elsewhere. */
+/* The caller has changed the state, and is late with its signal: the thread must not run on and
+ * meet it elsewhere. */
 static void it_waits_for_a_signal_that_is_late(void **state)
 {
     (void)state;
@@ -220,7 +222,8 @@ static uint64_t add_source(struct fl_region *r)
     return FL_JOB_IDLE;
 }
 
-/* It polls as long as there is one, though nothing is held; then it is told of each event, and of the end. */
+/* It polls as long as there is one, though nothing is held; then it is told of each event, and of
+ * the end. */
 static void another_source_is_listened_to(void **state)
 {
     (void)state;
@@ -296,7 +299,8 @@ static void without_a_descriptor_to_wake_it_nothing_is_watched(void **state)
     await(&runs, 2);
 }
 
-/* After a fork that ran no handlers. The thread is not there, and its number may be anybody's. */
+/* After a fork that ran no handlers. The thread is not there, and its number may be another
+ * thread's. */
 static int call_in_child(void)
 {
     for (int i = 0; i < 3; i++) {
@@ -306,7 +310,7 @@ static int call_in_child(void)
     return (int)fake_events.wakes;
 }
 
-static void a_child_signals_nobody(void **state)
+static void a_child_signals_no_thread(void **state)
 {
     (void)state;
     worker_start();
@@ -333,7 +337,7 @@ int main(void)
         TEST(a_source_that_is_of_no_use_is_closed),
         TEST(an_interrupted_poll_goes_on),
         TEST(without_a_descriptor_to_wake_it_nothing_is_watched),
-        TEST(a_child_signals_nobody),
+        TEST(a_child_signals_no_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Pressure: who is listened to, and that free memory goes back when they speak, once a second at most. */
+/* Pressure: who is listened to, and that free memory goes back when they speak, once a second at
+ * most. */
 #include "unit/cmocka_all.h"
 #include "unit/uffd_fixture.h"
 

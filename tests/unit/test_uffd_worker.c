@@ -1,4 +1,5 @@
-/* The thread's life: it starts once, runs its jobs, ends when nothing is left, is retired, and no call gets lost. */
+/* The thread's life: it starts once, runs its jobs, ends when nothing is left, is retired, and no
+ * call gets lost. */
 #include "unit/cmocka_all.h"
 #include "unit/uffd_fixture.h"
 

@@ -69,7 +69,8 @@ void await_state(enum fl_worker_state s)
     }
 }
 
-/* Gone, or asleep, and either without a timer or at its second look since we came: the first may have begun before. */
+/* Gone, or asleep, and either without a timer or at its second look since we came: the first may
+ * have begun before. */
 void await_sleep(void)
 {
     unsigned from = atomic_load(&fake_events.looks);

@@ -1,5 +1,6 @@
-/* A worker on the fake kernel, the fake descriptors and the fake clock. The linker wraps fl_region_tick and fl_guest_start
- * (CMakeLists.txt): tests see each tick, each thread's begin and end, and can refuse the thread. */
+/* A worker on the fake kernel, the fake descriptors and the fake clock. The linker wraps
+ * fl_region_tick and fl_guest_start (CMakeLists.txt): tests see each tick, each thread's begin and
+ * end, and can refuse the thread. */
 #ifndef FL_TESTS_UNIT_UFFD_FIXTURE_H
 #define FL_TESTS_UNIT_UFFD_FIXTURE_H
 
@@ -27,7 +28,8 @@ int worker_end(void **state);
 
 void await(_Atomic int *count, int at_least);
 void await_state(enum fl_worker_state s);
-/* Until it sleeps, and has seen what the clock says now, or is gone. With this clock it stays asleep. */
+/* Until it sleeps, and has seen what the clock says now, or is gone. With this clock it stays
+ * asleep. */
 void await_sleep(void);
 void pass_ns(uint64_t ns);
 /* One tick's time passes: there is one tick, and it sleeps again. */

@@ -1,5 +1,5 @@
-/* A region on two nodes, for tests of its zones: requests wish what the test says, and nodes are full
- * when it says so. */
+/* A region on two nodes, for tests of its zones: requests wish what the test says, and nodes are
+ * full when it says so. */
 #ifndef FL_TESTS_UNIT_ZONES_FIXTURE_H
 #define FL_TESTS_UNIT_ZONES_FIXTURE_H
 

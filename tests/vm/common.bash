@@ -2,7 +2,8 @@
 set -uo pipefail
 export LC_ALL=C.UTF-8
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# QEMU, busybox, numactl and the kernels, unpacked. Outside the build folder: a new clone need not fetch them again.
+# QEMU, busybox, numactl and the kernels, unpacked. Outside the build folder: a new clone need not
+# fetch them again.
 cache=${FL_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/faultless-vm}
 tools=$cache/tools
 qemu=$tools/usr/bin/qemu-system-x86_64

@@ -1,5 +1,5 @@
-/* The nodes of the machine, as the kernel has them, and where pages lie, as move_pages(2) says. For victims too: nothing here
- * allocates. A failure of what must work ends the process. */
+/* The nodes of the machine, as the kernel has them, and where pages lie, as move_pages(2) says. For
+ * victims too: nothing here allocates. A failure of what must work ends the process. */
 #ifndef FAULTLESS_TESTS_VM_NODES_H
 #define FAULTLESS_TESTS_VM_NODES_H
 
@@ -23,7 +23,7 @@ enum { POLICY_DEFAULT, POLICY_PREFERRED, POLICY_BIND, POLICY_INTERLEAVE, POLICY_
 
 struct census {
     long on[NODES_MOST]; /* base pages */
-    long nowhere;        /* those that nobody touched yet, and the kernel's page of zeroes */
+    long nowhere;        /* those not touched yet, and the kernel's page of zeroes */
 };
 
 void nodes_read(struct nodes *nodes);

@@ -1,4 +1,5 @@
-/* What the guests' tests share: victims run under faultless or glibc, and where their pages must lie. */
+/* What the guests' tests share: victims run under faultless or glibc, and where their pages must
+ * lie. */
 #ifndef FAULTLESS_TESTS_VM_PLACED_H
 #define FAULTLESS_TESTS_VM_PLACED_H
 
@@ -12,7 +13,8 @@ extern struct nodes vm; /* read by vm_start */
 
 /* First in main. */
 void vm_start(void);
-/* A long enough run of the victim, which ends well and says nothing on stderr; `env` may be NULL. */
+/* A long enough run of the victim, which ends well and says nothing on stderr; `env` may be
+ * NULL. */
 const struct fl_run *vm_run(enum allocator who, const char *const argv[], const char *const env[]);
 /* As the line LABEL of its output says, at least so many percent of the pages are on the node. */
 void vm_assert_on(const struct fl_run *r, const char *label, int node, double percent);

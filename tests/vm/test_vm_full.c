@@ -1,5 +1,6 @@
-/* A node without room: who did not ask for it goes to the nearest that has some; who is bound to it gets ENOMEM, and is not
- * killed. The node is the last one with CPUs; this process keeps it full. */
+/* A node without room: who did not ask for it goes to the nearest that has some; who is bound to it
+ * gets ENOMEM, and is not killed. The node is the last one with CPUs; this process keeps it
+ * full. */
 #include "placed.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* The memory control groups that tests make for themselves (tests/preload/cgroup.h), on the machines that there are: each
- * is built here in mounts, namespaces and groups of a child. A group must kill what grows beyond its limit, and leave
- * nothing behind. */
+/* The memory control groups that tests make for themselves (tests/preload/cgroup.h), on the
+ * machines that there are: each is built here in mounts, namespaces and groups of a child. A group
+ * must kill what grows beyond its limit, and leave nothing behind. */
 #include "preload/cgroup.h"
 #include "preload/run.h"
 

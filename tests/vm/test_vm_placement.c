@@ -1,5 +1,5 @@
-/* Memory lies where its thread runs, whoever had it before. Each bar is also put to glibc, where the kernel places by first
- * touch: a guest that did not do that would prove nothing. */
+/* Memory lies where its thread runs, whichever thread had it before. Each bar is also put to glibc,
+ * where the kernel places by first touch: a guest that did not do that would prove nothing. */
 #include "placed.h"
 
 #include <stdlib.h>

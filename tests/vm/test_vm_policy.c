@@ -1,5 +1,5 @@
-/* What a launch said of nodes is obeyed, in the modes of numactl(8), of set_mempolicy(2) and of cpusets. Each is also put to
- * glibc, where it is the kernel that obeys. */
+/* What a launch said of nodes is obeyed, in the modes of numactl(8), of set_mempolicy(2) and of
+ * cpusets. Each is also put to glibc, where it is the kernel that obeys. */
 #include "placed.h"
 
 #include <fcntl.h>
@@ -16,8 +16,8 @@ enum place { FIRST, LAST, FAR, SPREAD };
 
 static const struct launch {
     const char *name;
-    const char *words
-        [WORDS]; /* F, L and A stand for the first, last and far node, C for the last one's last CPU */
+    /* F, L and A stand for the first, last and far node, C for the last one's last CPU. */
+    const char *words[WORDS];
     double percent; /* on the place; of SPREAD: how far from even */
     enum place place;
 } launches[] = {
@@ -106,7 +106,8 @@ static void glibc_obeys_all_launches(void **state)
     }
 }
 
-/* The program's own calls, one after the other; what the former policy left free must not be handed out under the next. */
+/* The program's own calls, one after the other; what the former policy left free must not be handed
+ * out under the next. */
 static void check_changes(enum allocator who)
 {
     char far[TEXT], first[TEXT], all[TEXT];

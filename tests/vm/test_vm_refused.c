@@ -1,4 +1,5 @@
-/* Several nodes where the kernel refuses to be told of them, as sandboxes have it; and where it is left to balance them itself. */
+/* Several nodes where the kernel refuses to be told of them, as sandboxes have it; and where it is
+ * left to balance them itself. */
 #include "placed.h"
 
 #include <errno.h>
@@ -56,7 +57,7 @@ static const struct fl_run *run_refused(const char *const argv[], void (*refuse)
     return r;
 }
 
-static void without_mbind_whoever_populates_places(void **state)
+static void without_mbind_the_populating_thread_places(void **state)
 {
     (void)state;
     const struct fl_run *r = run_refused(FL_ARGV("victim_nodes", "bound"), refuse_mbind);
@@ -110,7 +111,7 @@ static void the_kernel_may_balance(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_mbind_whoever_populates_places),
+        cmocka_unit_test(without_mbind_the_populating_thread_places),
         cmocka_unit_test(without_mbind_plans_lie_on_their_threads_node),
         cmocka_unit_test(without_mbind_plans_follow_a_thread_that_moved),
         cmocka_unit_test_teardown(the_kernel_may_balance, stop_balancing),

@@ -1,4 +1,5 @@
-/* Steps on several nodes: no faults, the right node, also when the kernel's balancing is on and when a thread has moved. */
+/* Steps on several nodes: no faults, the right node, also when the kernel's balancing is on and
+ * when a thread has moved. */
 #include "placed.h"
 
 #include <stdlib.h>
@@ -84,7 +85,8 @@ static void no_hinting_faults(void **state)
 {
     (void)state;
     balance();
-    /* The worker sleeps meanwhile: its stack and the library's data are balanced as anybody's. */
+    /* The worker sleeps meanwhile: its stack and the library's data are balanced as any
+     * program's. */
     const struct fl_run *r = vm_run(FAULTLESS, FL_ARGV("victim_node_steps", "hinted", "4"),
                                     FL_ENV("FAULTLESS_DECAY_MS=120000"));
     assert_no_fault(r, "faults hinted", nodes_last_cpu(&vm));

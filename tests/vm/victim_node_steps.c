@@ -1,12 +1,17 @@
-/* A loop whose iterations are alike, on one node or several; and memory that is read from another node than it lies on.
+/* A loop whose iterations are alike, on one node or several; and memory that is read from another
+ * node than it lies on.
  *
- *   victim_node_steps steps N         a thread bound to each node that has CPUs makes N declared steps
- *   victim_node_steps moved N         a thread of the first node makes N steps, moves to the last, goes on until all of its blocks lie
- *                                     there, though not for ever, and makes N more
- *   victim_node_steps hinted SECONDS  reads on the last node for so long what it has put on the first
+ *   victim_node_steps steps N         a thread bound to each node that has CPUs makes N declared
+ *                                     steps
+ *   victim_node_steps moved N         a thread of the first node makes N steps, moves to the last,
+ *                                     goes on until all of its blocks lie there, though not for
+ *                                     ever, and makes N more
+ *   victim_node_steps hinted SECONDS  reads on the last node for so long what it has put on the
+ *                                     first
  *
- * Prints "LABEL: node0 N node1 N ... nowhere N" of the last step's blocks, in base pages, and "faults LABEL N": the minor faults
- * that the thread took in the last quarter of its steps, or while it read. */
+ * Prints "LABEL: node0 N node1 N ... nowhere N" of the last step's blocks, in base pages, and
+ * "faults LABEL N": the minor faults that the thread took in the last quarter of its steps, or
+ * while it read. */
 #include "../preload/victims/victim.h"
 #include "nodes.h"
 
@@ -77,7 +82,7 @@ static void loop(const char *what, int node)
         }
         step(NULL);
         if (i < steps / 2) {
-            usleep(2000); /* whoever looks for what repeats has time to */
+            usleep(2000); /* time for what looks for repeats */
         }
     }
     long faults = faults_here() - before;
@@ -87,7 +92,8 @@ static void loop(const char *what, int node)
     dprintf(1, "faults %s %ld\n", label, faults);
 }
 
-/* Mappings that are `chosen` get a policy: hinting faults are for memory without one, so what is counted is of the rest alone. */
+/* Mappings that are `chosen` get a policy: hinting faults are for memory without one, so what is
+ * counted is of the rest alone. */
 static void mind(bool (*chosen)(const char *line, uintptr_t from, uintptr_t to))
 {
     static char text[1 << 16];

@@ -1,14 +1,22 @@
-/* A program with memory on several nodes, in the ways in which programs come to have it, and where its pages lie.
+/* A program with memory on several nodes, in the ways in which programs come to have it, and where
+ * its pages lie.
  *
- *   victim_nodes bound               a thread bound to each node that has CPUs allocates, touches and frees, in rounds
- *   victim_nodes turns               one after the other, sizes changing: each is offered what the other has freed
- *   victim_nodes apart               the first node's thread allocates, each node's thread touches its part
- *   victim_nodes pair                what one node's thread fills, another's reads and frees, to fill memory of its own
- *   victim_nodes again               one thread goes from node to node and has blocks of two sizes there, again and again;
- *                                    then once more on the last one, by set_mempolicy bound to each node in turn
- *   victim_nodes policy [MODE MASK]  allocates and touches as the process was started; or once after each set_mempolicy
+ *   victim_nodes bound               a thread bound to each node that has CPUs allocates, touches
+ *                                    and frees, in rounds
+ *   victim_nodes turns               one after the other, sizes changing: each is offered what the
+ *                                    other has freed
+ *   victim_nodes apart               the first node's thread allocates, each node's thread touches
+ *                                    its part
+ *   victim_nodes pair                what one node's thread fills, another's reads and frees, to
+ *                                    fill memory of its own
+ *   victim_nodes again               one thread goes from node to node and has blocks of two sizes
+ *                                    there, again and again; then once more on the last one, by
+ *                                    set_mempolicy bound to each node in turn
+ *   victim_nodes policy [MODE MASK]  allocates and touches as the process was started; or once
+ *                                    after each set_mempolicy
  *   victim_nodes cpuset FILE A B     is confined to memory of node A; writes B to FILE amid
- *   victim_nodes full NODE MASK MIB  on NODE, which has no room for MIB; bound to MASK unless that is 0
+ *   victim_nodes full NODE MASK MIB  on NODE, which has no room for MIB; bound to MASK unless that
+ *                                    is 0
  *
  * Prints lines "LABEL: node0 N node1 N ... nowhere N", in base pages. */
 #include "../preload/victims/victim.h"
@@ -168,7 +176,7 @@ static void *turns_thread(void *arg)
                 CHECK(fill(&b, 12 >> (round % 3), (size_t)(3 << (round % 3)) * MIB));
                 count(&c, &b);
                 drop(&b);
-                usleep(20000); /* whoever keeps freed memory in order may do so now */
+                usleep(20000); /* time for what keeps freed memory in order */
             }
         }
     }

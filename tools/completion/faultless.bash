@@ -1,5 +1,5 @@
-# Completion of faultless, faultstat and faultplan in bash. Commands, options and what these take are
-# what --help of the program on the line says, so none is missing here.
+# Completion of faultless, faultstat and faultplan in bash. Commands, options and what these take
+# are what --help of the program on the line says, so none is missing here.
 
 # On stdin --help; each option and the word for its value: "--output FILE", "-o FILE", "--json ".
 _faultless_options() {
@@ -36,7 +36,8 @@ _faultless_value() {
     esac
 }
 
-# _faultless_operand FIRST PROGRAM HELP TEXT: what stands behind the options; FIRST is where, in COMP_WORDS.
+# _faultless_operand FIRST PROGRAM HELP TEXT: what stands behind the options; FIRST is where, in
+# COMP_WORDS.
 _faultless_operand() {
     local first=$1 usage=${3%%$'\n'*} kind=
     if [[ $usage == *' CMD'* ]]; then

@@ -1,7 +1,8 @@
 # Completion of faultless, faultstat and faultplan in fish. Commands and options are what --help of
 # the program on the line says, so none is missing here.
 
-# The words that stand before the cursor's, without "--" and what follows: then it is another program's line.
+# The words that stand before the cursor's, without "--" and what follows: then it is another
+# program's line.
 function __faultless_words
     for word in (commandline -opc)
         test "$word" = -- && break
@@ -29,7 +30,8 @@ function __faultless_candidates
         }'
 end
 
-# CMD and its arguments, as far as they are typed: what stands behind the options. Nothing: there is none yet.
+# CMD and its arguments, as far as they are typed: what stands behind the options. Nothing: there is
+# none yet.
 function __faultless_command
     set -l words (__faultless_words)
     set -l help (__faultless_help)

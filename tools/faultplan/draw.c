@@ -57,17 +57,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "plans count from 1");
         }
         return 0;
-    case ARGP_KEY_ARG:
-        if (o->path != NULL) {
-            argp_error(state, "more than one file");
-        }
-        o->path = arg;
-        return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "no file given");
-        return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return fl_table_parse_path(key, arg, state, &o->path);
     }
 }
 

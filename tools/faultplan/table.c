@@ -273,3 +273,20 @@ uint64_t fl_table_parse_number(const char *arg, struct argp_state *state)
     }
     return number;
 }
+
+int fl_table_parse_path(int key, const char *arg, struct argp_state *state, const char **path)
+{
+    switch (key) {
+    case ARGP_KEY_ARG:
+        if (*path != NULL) {
+            argp_error(state, "more than one file");
+        }
+        *path = arg;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "no file given");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}

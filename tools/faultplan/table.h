@@ -33,5 +33,8 @@ bool fl_table_pack(struct fl_table *t, struct fl_pack_how how, struct fl_packing
 /* A number of bytes, with K, M, G or T behind it perhaps, or argp's error. */
 struct argp_state;
 uint64_t fl_table_parse_number(const char *arg, struct argp_state *state);
+/* The one file of the command line, for argp's parser: *path, NULL before. Returns what argp's
+ * parser does. */
+int fl_table_parse_path(int key, const char *arg, struct argp_state *state, const char **path);
 
 #endif

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { FL_CLAUSES_LEN = 128 };
+
 bool fl_run_is_good(const struct fl_run *run)
 {
     return run->is_done && run->exit_status == 0 && !run->is_timed_out &&
@@ -193,17 +195,27 @@ void fl_analysis_make(struct fl_analysis *a, const struct fl_comparison *c)
     fl_analysis_warn(a, c);
 }
 
-/* What a row saves of, or adds to, the page faults, where that is shown; "" where it is not. */
-static void fault_clause(const struct fl_analysis *a, size_t peer, char text[64])
+/* A difference in another figure than the time, where one is shown: appended to `text`. */
+static void add_clause(const struct fl_figure *figure, const char *what, char text[FL_CLAUSES_LEN])
 {
-    enum fl_metric metric = a->has_steps ? FL_METRIC_STEP_FAULTS : FL_METRIC_FAULTS;
-    const struct fl_figure *faults = &a->peer[peer].figure[metric];
-    bool is_known =
-        faults->has_interval && fl_verdict_of(&faults->interval) != FL_VERDICT_NO_DIFFERENCE;
-    text[0] = '\0';
-    if (is_known) {
-        snprintf(text, 64, "; %.3f x the page faults", faults->ratio);
+    size_t used = strlen(text);
+    if (figure->has_interval && fl_verdict_of(&figure->interval) != FL_VERDICT_NO_DIFFERENCE) {
+        snprintf(text + used, FL_CLAUSES_LEN - used, "; %.3f x the %s", figure->ratio, what);
     }
+}
+
+/* What a row saves of, or adds to, the page faults; and, where its time tells nothing, the processor
+ * time, which waiting and other programs disturb less. */
+static void find_clauses(const struct fl_analysis *a, size_t peer, char text[FL_CLAUSES_LEN])
+{
+    const struct fl_judgement *j = &a->peer[peer];
+    text[0] = '\0';
+    if (j->verdict == FL_VERDICT_NO_DIFFERENCE) {
+        add_clause(&j->figure[a->has_steps ? FL_METRIC_STEP_CPU_MS : FL_METRIC_CPU_S],
+                   "processor time", text);
+    }
+    add_clause(&j->figure[a->has_steps ? FL_METRIC_STEP_FAULTS : FL_METRIC_FAULTS], "page faults",
+               text);
 }
 
 void fl_analysis_sentence(const struct fl_analysis *a, const struct fl_comparison *c, size_t peer,
@@ -213,8 +225,8 @@ void fl_analysis_sentence(const struct fl_analysis *a, const struct fl_compariso
     const struct fl_figure *time = &j->figure[a->metric];
     const char *first = c->peers.peer[a->reference].name;
     const char *what = a->has_steps ? "time of a step" : "time";
-    char faults[64];
-    fault_clause(a, peer, faults);
+    char clauses[FL_CLAUSES_LEN];
+    find_clauses(a, peer, clauses);
     switch (j->verdict) {
     case FL_VERDICT_REFERENCE:
         snprintf(text, len, "what the others are compared with");
@@ -228,11 +240,11 @@ void fl_analysis_sentence(const struct fl_analysis *a, const struct fl_compariso
         return;
     case FL_VERDICT_NO_DIFFERENCE:
         snprintf(text, len, "no difference could be shown: %.3f x the %s of %s (%.3f..%.3f)%s",
-                 time->ratio, what, first, time->interval.low, time->interval.high, faults);
+                 time->ratio, what, first, time->interval.low, time->interval.high, clauses);
         return;
     default:
         snprintf(text, len, "%s: %.3f x the %s of %s (%.3f..%.3f)%s", fl_verdict_word[j->verdict],
-                 time->ratio, what, first, time->interval.low, time->interval.high, faults);
+                 time->ratio, what, first, time->interval.low, time->interval.high, clauses);
         return;
     }
 }

@@ -4,7 +4,7 @@
 
 #include "faultstat/compare.h"
 #include "faultstat/noise.h"
-#include "faultstat/signed_rank.h"
+#include "faultstat/ratio.h"
 
 enum { FL_WARNINGS_MAX = 40, FL_WARNING_LEN = 600 };
 

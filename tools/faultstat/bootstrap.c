@@ -76,7 +76,7 @@ bool fl_bootstrap_ratio(const double *own, size_t own_count, const double *refer
     return true;
 }
 
-/* 0.04 and not 0.05: with 5 to 10 values the plain interval misses now and then what it promises. */
+/* 0.04 and not 0.05: rounds are not quite independent of each other. */
 double fl_level_of(size_t pairs)
 {
     return 1 - 0.04 / (double)(pairs > 0 ? pairs : 1);

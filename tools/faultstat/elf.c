@@ -17,7 +17,8 @@ struct image {
     size_t len;
 };
 
-/* `count` things of `size` bytes at `offset`, aligned to 8; NULL when the file does not hold them. */
+/* `count` things of `size` bytes at `offset`, aligned to 8; NULL when the file does not hold
+ * them. */
 static const void *at(const struct image *image, uint64_t offset, uint64_t count, uint64_t size)
 {
     bool is_inside = offset <= image->len && (size == 0 || count <= (image->len - offset) / size);

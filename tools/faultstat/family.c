@@ -33,7 +33,7 @@ static uint64_t image_of(pid_t pid)
     return what.st_ino + what.st_dev * 0x9e3779b97f4a7c15u;
 }
 
-/* Read one member; it has ended when its number is another process's or nobody's. */
+/* Read one member; it has ended when its number is another process's or free. */
 static void read_member(struct fl_family *family, struct fl_member *m)
 {
     struct fl_usage usage;

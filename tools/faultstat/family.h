@@ -23,7 +23,7 @@ struct fl_family {
     size_t count;
     size_t lost;         /* that found no room */
     size_t looks;        /* how often it was looked who serves one */
-    const char *library; /* what is preloaded, "" for none; NULL: nobody asks who serves them */
+    const char *library; /* what is preloaded, "" for none; NULL: it is not asked who serves them */
 };
 
 /* Look for new descendants of `root` and of every member that lives, and read them all: also those

@@ -12,7 +12,7 @@
 
 enum { FL_PATIENCE_MS = 1000 };
 
-/* Say why nothing happens, when whoever holds the other end of the pipe is in no hurry. */
+/* Say why nothing happens, when the other end of the pipe is in no hurry. */
 static void wait_with_word(int fd)
 {
     struct pollfd slot = {fd, POLLIN, 0};

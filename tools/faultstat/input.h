@@ -12,8 +12,8 @@ struct fl_input {
 };
 
 /* Take `path`, or standard input for NULL. A file is used where it is; a pipe is read to its end
- * into a temporary file that has no name; a terminal or a socket gives nothing to replay: /dev/null.
- * Returns 0; -errno after a line on standard error. */
+ * into a temporary file that has no name; a terminal or a socket gives nothing to replay:
+ * /dev/null. Returns 0; -errno after a line on standard error. */
 int fl_input_open(struct fl_input *input, const char *path);
 
 /* Set it back for the next run. Returns 0 or -errno. */

@@ -11,8 +11,8 @@ struct fl_library_stats {
     uint64_t plan_steps; /* steps that a plan served: it saw them, marked or not */
 };
 
-/* Create an empty file for FAULTLESS_STATS; `path` (64 bytes) receives its name, "" when that fails:
- * then nothing is known. */
+/* Create an empty file for FAULTLESS_STATS; `path` (64 bytes) receives its name, "" when that
+ * fails: then nothing is known. */
 void fl_library_stats_create(char path[64]);
 
 /* Read what the run left there, a line of JSON a process, and empty it. */

@@ -30,6 +30,7 @@ static void get_step_metrics(const struct fl_steps_summary *s, double *value)
     value[FL_METRIC_STEP_MAJOR_FAULTS] = s->major_mean;
     value[FL_METRIC_STEP_USER_MS] = s->user_ms_mean;
     value[FL_METRIC_STEP_SYS_MS] = s->sys_ms_mean;
+    value[FL_METRIC_STEP_CPU_MS] = s->user_ms_mean + s->sys_ms_mean;
     value[FL_METRIC_FIRST_STEP_MS] = s->first.wall_ms;
     value[FL_METRIC_FIRST_STEP_FAULTS] = (double)s->first.minor;
     value[FL_METRIC_BASE_RSS_MIB] = mib(s->base_rss);
@@ -45,6 +46,7 @@ int fl_metrics_get(const struct fl_watch *watch, int warmup, double value[static
     value[FL_METRIC_WALL_S] = watch->wall_s;
     value[FL_METRIC_USER_S] = seconds(&watch->usage.ru_utime);
     value[FL_METRIC_SYS_S] = seconds(&watch->usage.ru_stime);
+    value[FL_METRIC_CPU_S] = value[FL_METRIC_USER_S] + value[FL_METRIC_SYS_S];
     value[FL_METRIC_FAULTS] = (double)fl_watch_app_minor(watch);
     value[FL_METRIC_MAJOR_FAULTS] = (double)fl_watch_app_major(watch);
     value[FL_METRIC_HELPER_FAULTS] = (double)watch->helper.minor;

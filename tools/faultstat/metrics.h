@@ -5,7 +5,8 @@
 #include "faultstat/watch.h"
 
 /* X(symbol, JSON key, heading of a column, decimals, shown in compare: 's' when the program marks
- *   steps, 'p' when it does not, 'b' both, 'n' both when nodes were read, 'm' both when a run had several processes, '-' neither) */
+ *   steps, 'p' when it does not, 'b' both, 'n' both when nodes were read, 'm' both when a run had
+ *   several processes, '-' neither) */
 #define FL_METRICS(X)                                                                              \
     X(STEP_MS, "step_ms", "step ms", 2, 's')                                                       \
     X(STEP_FAULTS, "step_faults", "faults/step", 0, 's')                                           \
@@ -22,6 +23,8 @@
     X(HUGE_PCT, "huge_pct", "huge %", 1, 'b')                                                      \
     X(REMOTE_PCT, "remote_pct", "remote %", 1, 'n')                                                \
     X(REMOTE_SHARED_PCT, "remote_if_shared_pct", "shared %", 1, 'n')                               \
+    X(CPU_S, "cpu_s", "cpu s", 3, '-')                                                             \
+    X(STEP_CPU_MS, "step_cpu_ms", "cpu ms/step", 1, '-')                                           \
     X(HUGE_PEAK_MIB, "anon_huge_peak_mib", "huge MiB", 0, '-')                                     \
     X(HELPER_FAULTS, "helper_faults", "fl- faults", 0, '-')                                        \
     X(MAJOR_FAULTS, "major_faults", "major", 0, '-')                                               \

@@ -1,8 +1,10 @@
-/* On which NUMA nodes the memory of a process lies, and on which its threads run. Holds no state but the machine's CPUs.
+/* On which NUMA nodes the memory of a process lies, and on which its threads run. Holds no state
+ * but the machine's CPUs.
  *
- * What it cannot say: who uses what. So there are two shares of remote memory. `remote` is certain: it lies where none of the
- * threads runs. `shared` is what would be remote if all of them used all of the memory alike, by the time they have had.
- * Source: proc(5), /proc/PID/numa_maps: pages by node of each map, in kernelpagesize_kB; huge pages count as base pages. */
+ * What it cannot say: who uses what. So there are two shares of remote memory. `remote` is certain:
+ * it lies where none of the threads runs. `shared` is what would be remote if all of them used all
+ * of the memory alike, by the time they have had. Source: proc(5), /proc/PID/numa_maps: pages by
+ * node of each map, in kernelpagesize_kB; huge pages count as base pages. */
 #ifndef FAULTLESS_FAULTSTAT_NODES_H
 #define FAULTLESS_FAULTSTAT_NODES_H
 
@@ -37,7 +39,8 @@ void fl_nodes_add_map(struct fl_nodes *nodes, const char *line);
 /* Add a thread on node `id` that has had so much time. */
 void fl_nodes_add_thread(struct fl_nodes *nodes, unsigned id, uint64_t ticks);
 
-/* Read /proc/PID/numa_maps and where the threads are. Returns 0; -ENOENT or -ESRCH when it has gone; -EACCES: another user's;
+/* Read /proc/PID/numa_maps and where the threads are. Returns 0; -ENOENT or -ESRCH when it has
+ * gone; -EACCES: another user's;
  * -ENOSYS: a kernel without NUMA.  Threads: one at a time.
  * Cost: the kernel walks the page tables, as for smaps_rollup. */
 int fl_nodes_read(pid_t pid, struct fl_nodes *out);

@@ -15,8 +15,8 @@ struct fl_rank {
 /* Read it. `host` is always known. */
 void fl_rank_get(struct fl_rank *out);
 
-/* Write `pattern` into `path` with %r, %h, %p and %% replaced; in a job of several ranks a file name
- * without %r or %p gets .RANK at its end. False after a line on standard error. */
+/* Write `pattern` into `path` with %r, %h, %p and %% replaced; in a job of several ranks a file
+ * name without %r or %p gets .RANK at its end. False after a line on standard error. */
 bool fl_rank_path(const char *pattern, char path[PATH_MAX]);
 
 #endif

@@ -1,6 +1,6 @@
-/* Runs the command under all allocators, in rounds. Each round runs all of them once and begins with
- * another one than the round before, so that drift of the machine (heat, page cache, a neighbour)
- * falls on all alike. */
+/* Runs the command under all allocators, in rounds. Each round runs all of them once and begins
+ * with another one than the round before, so that drift of the machine (heat, page cache, a
+ * neighbour) falls on all alike. */
 #include "faultstat/compare.h"
 #include "faultstat/text.h"
 
@@ -191,7 +191,8 @@ static bool was_told_to_stop(void)
     return sigtimedwait(&set, NULL, &at_once) > 0;
 }
 
-/* Did the command fail under every allocator in the first round? Then it is the command that fails. */
+/* Did the command fail under every allocator in the first round? Then it is the command that
+ * fails. */
 static bool fails_always(const struct fl_comparison *c, const size_t *present, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {

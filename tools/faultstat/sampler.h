@@ -1,6 +1,6 @@
-/* Reads a running command now and then, its descendants included, from a thread of its own, so that a step mark is answered
- * at once; and reads it at each mark. Leaves /proc to proc.h and the helper threads' table to
- * threads.h.
+/* Reads a running command now and then, its descendants included, from a thread of its own, so that
+ * a step mark is answered at once; and reads it at each mark. Leaves /proc to proc.h and the helper
+ * threads' table to threads.h.
  *
  * It spends at most 1 % of one CPU: after a reading that took t it rests at least 100 t.
  * S1: `threads` and the peaks only grow. */
@@ -27,7 +27,8 @@ struct fl_peaks {
     uint64_t pss;             /* most memory in proportional sets */
     struct fl_rollup at_peak; /* the sample with most anonymous memory */
     uint64_t samples;         /* of smaps_rollup */
-    /* The last sample with nearly as much anonymous memory as at the peak; count 0: there is none. */
+    /* The last sample with nearly as much anonymous memory as at the peak; count 0: there is
+     * none. */
     struct fl_nodes nodes;
 };
 

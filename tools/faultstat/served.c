@@ -18,8 +18,8 @@
 
 enum { FL_PATH = 64, FL_MAPS_MOST = 4 << 20, FL_ENVIRON_MOST = 1 << 20 };
 
-/* Libraries that replace malloc, by the beginning of their file's name: for programs that are linked
- * with one. */
+/* Libraries that replace malloc, by the beginning of their file's name: for programs that are
+ * linked with one. */
 static const char *const allocators[] = {"libtcmalloc",  "libjemalloc", "libmimalloc",
                                          "libtbbmalloc", "libasan",     "libclang_rt.asan",
                                          "libfaultless", "libhoard",    "libsnmalloc"};
@@ -32,7 +32,8 @@ static void set(struct fl_served *out, enum fl_served_state state, bool is_final
     snprintf(out->reason, sizeof(out->reason), "%s", reason);
 }
 
-/* A file of /proc/PID, whole, with a final NUL; NULL when it cannot be read. The caller frees it. */
+/* A file of /proc/PID, whole, with a final NUL; NULL when it cannot be read. The caller frees
+ * it. */
 static char *read_file(pid_t pid, const char *name, size_t most, size_t *len)
 {
     char path[FL_PATH];
@@ -220,7 +221,7 @@ static void read_maps(pid_t pid, const char *library, struct fl_served *out)
     free(maps);
 }
 
-/* What the file says, whoever runs it. True when that is all there is to say. */
+/* What the file says, whichever user runs it. True when that is all there is to say. */
 static bool judge_file(const struct fl_elf *elf, bool is_preload, struct fl_served *out)
 {
     if (elf->is_other_class) {

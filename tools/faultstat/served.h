@@ -21,7 +21,8 @@ struct fl_served {
 
 /* Say which allocator serves `pid`.
  *   library   what is preloaded into it, a path; "" for the C library's own.
- * Threads: any.  Cost: some files of /proc and the symbols of one or a few libraries, 0.1 to 1 ms. */
+ * Threads: any.  Cost: some files of /proc and the symbols of one or a few libraries, 0.1 to 1
+ *                ms. */
 void fl_served_read(pid_t pid, const char *library, struct fl_served *out);
 
 /* Say which allocator will serve a program, by its file alone: for one that ended before it was

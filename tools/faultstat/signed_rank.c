@@ -53,27 +53,3 @@ bool fl_signed_rank_ratio(const double *own, const double *reference, size_t cou
     *out = (struct fl_interval){exp(walsh[cut - 1]), exp(walsh[averages - cut])};
     return true;
 }
-
-static double median_of(const double *value, size_t count)
-{
-    double sorted[FL_SAMPLES_MOST];
-    memcpy(sorted, value, count * sizeof(*value));
-    return fl_median(sorted, count);
-}
-
-bool fl_ratio_interval(const struct fl_samples *s, double level, struct fl_interval *out)
-{
-    struct fl_interval paired;
-    double half = 1 - (1 - level) / 2;
-    if (!fl_bootstrap_ratio(s->own, s->own_count, s->reference, s->reference_count, half, out)) {
-        return false;
-    }
-    double reference = median_of(s->reference, s->reference_count);
-    double ratio = reference > 0 ? median_of(s->own, s->own_count) / reference : out->low;
-    if (fl_signed_rank_ratio(s->paired_own, s->paired_reference, s->pairs, half, &paired)) {
-        paired.low = fmin(paired.low, ratio);
-        paired.high = fmax(paired.high, ratio);
-        *out = paired.high - paired.low < out->high - out->low ? paired : *out;
-    }
-    return true;
-}

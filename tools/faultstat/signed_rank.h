@@ -1,5 +1,5 @@
-/* The interval of a ratio from runs that were made in pairs, a pair a round. What both runs of a round
- * share (drift, a neighbour that came) cancels out. Pure. */
+/* The interval of a ratio from runs that were made in pairs, a pair a round. What both runs of a
+ * round share (drift, a neighbour that came) cancels out. Pure. */
 #ifndef FAULTLESS_FAULTSTAT_SIGNED_RANK_H
 #define FAULTLESS_FAULTSTAT_SIGNED_RANK_H
 
@@ -9,27 +9,10 @@ enum { FL_PAIRS_MOST = 64 };
 
 /* The interval of own[i] / reference[i] for i < `count`: that of Wilcoxon's signed-rank test on the
  * logarithms, with exact probabilities.
- * False, and `out` untouched: a value is not above 0, there are more than FL_PAIRS_MOST pairs, or so
- * few that no interval has the level; 0.96 takes 6 pairs, 0.98 takes 7.
+ * False, and `out` untouched: a value is not above 0, there are more than FL_PAIRS_MOST pairs, or
+ * so few that no interval has the level; 0.96 takes 6 pairs, 0.98 takes 7.
  * Source: Hollander and Wolfe, "Nonparametric Statistical Methods", 3.3 (Walsh averages). */
 bool fl_signed_rank_ratio(const double *own, const double *reference, size_t count, double level,
                           struct fl_interval *out);
-
-/* The values of two allocators; the arrays may be the same. */
-struct fl_samples {
-    const double *own;
-    size_t own_count;
-    const double *reference;
-    size_t reference_count;
-    const double *paired_own; /* of the rounds that both have, in their order */
-    const double *paired_reference;
-    size_t pairs;
-};
-
-/* The interval that verdicts go by: the narrower of the bootstrap's and the signed rank's, each with
- * half of the error that `level` allows, so that both together keep it. The bootstrap bears
- * outliers, the signed rank bears drift. It always holds the ratio of the medians.
- * False, and `out` untouched: as fl_bootstrap_ratio. */
-bool fl_ratio_interval(const struct fl_samples *samples, double level, struct fl_interval *out);
 
 #endif

@@ -1,5 +1,7 @@
 /* Where figures are written. Opened before anything runs, so that what cannot be written is known
- * then; a file keeps its old contents until the figures are there. */
+ * then; a file keeps its old contents until the figures are there. A signal that ends faultstat
+ * before that (SIGINT, SIGQUIT, SIGTERM, SIGHUP) has a line on standard error that names the file,
+ * and a file that was not there before goes. */
 #ifndef FAULTLESS_FAULTSTAT_SINK_H
 #define FAULTLESS_FAULTSTAT_SINK_H
 
@@ -17,6 +19,7 @@ struct fl_sink {
  * are open already: they are used as they are, not opened anew, so a log behind them is not cut off
  * and a socket will do.
  *   path   kept; must outlive the sink.
+ *   sink   must stay where it is until fl_sink_end or fl_sink_drop. At most four at once.
  * Returns 0; -errno after a line on standard error that names the file. */
 int fl_sink_open(struct fl_sink *sink, const char *path);
 

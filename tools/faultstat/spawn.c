@@ -42,7 +42,7 @@ static void close_side(struct plumbing *p, int side)
     close_one(&p->err[side]);
 }
 
-/* A pseudo-terminal that passes every byte as it is. It controls nobody. */
+/* A pseudo-terminal that passes every byte as it is. It controls no process. */
 static int open_terminal(int pair[FL_PAIR])
 {
     struct termios raw;

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #define FL_START_SHARE                                                                             \
-    20 /* a run this many times longer than a start of a process is long enough */
+    20               /* a run this many times longer than a start of a process is long enough */
+#define FL_WIDE 0.05 /* of an interval: as much could be gained or lost unseen */
 
 static void warn(struct fl_analysis *a, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -60,6 +61,27 @@ static void warn_of_noise(struct fl_analysis *a, const struct fl_comparison *c)
              "noise: the middle half of the times spreads over much of the median: %s; more "
              "rounds or a quieter machine would tell more",
              spread);
+    }
+}
+
+/* No difference could be shown: would more rounds help? Four times as many halve the interval. */
+static void warn_of_width(struct fl_analysis *a, const struct fl_comparison *c)
+{
+    char wide[FL_WARNING_LEN] = "";
+    for (size_t i = 0; i < c->peers.count; i++) {
+        const struct fl_judgement *j = &a->peer[i];
+        const struct fl_interval *interval = &j->figure[a->metric].interval;
+        double width = interval->high - interval->low;
+        bool is_told = j->noise.outliers > 0 || j->noise.spread > FL_NOISE_SPREAD;
+        if (j->verdict == FL_VERDICT_NO_DIFFERENCE && width > FL_WIDE && !is_told) {
+            list(wide, c->peers.peer[i].name, 100 * width, " %");
+        }
+    }
+    if (wide[0] != '\0' && c->plan.rounds <= FL_ROUNDS_MAX / 4) {
+        warn(a,
+             "rounds: the interval is wide, so a smaller difference stays unseen: %s; "
+             "--rounds %u would about halve it",
+             wide, 4 * c->plan.rounds);
     }
 }
 
@@ -130,6 +152,7 @@ static void warn_of_idle_library(struct fl_analysis *a, const struct fl_comparis
 void fl_analysis_warn(struct fl_analysis *a, const struct fl_comparison *c)
 {
     warn_of_noise(a, c);
+    warn_of_width(a, c);
     warn_of_start(a, c);
     warn_of_steps(a, c);
     warn_of_idle_library(a, c);

@@ -60,7 +60,7 @@ static void write_all(int fd, const char *text, size_t len)
     while (len > 0) {
         ssize_t n = write(fd, text, len);
         if (n < 0 && errno != EINTR && errno != EAGAIN) {
-            return; /* whoever read it has gone */
+            return; /* its reader has gone */
         }
         if (n > 0) {
             text += n;
@@ -101,7 +101,8 @@ struct message {
     uint64_t called_ns;
 };
 
-/* Receive one message into `out`, which is all 0. Returns 1, 0 at the end of the channel, -errno. */
+/* Receive one message into `out`, which is all 0. Returns 1, 0 at the end of the channel,
+ * -errno. */
 static int receive_message(int fd, struct message *out)
 {
     char text[FL_STEP_MESSAGE_LEN];

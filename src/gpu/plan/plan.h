@@ -89,7 +89,7 @@ struct fl_pool_plan {
     uint32_t stream_generation;
     struct fl_pool_flow taken, given;
     _Atomic uint64_t peak;
-    /* Anybody's. */
+    /* For any stream. */
     struct fl_pool_flow given_by_others;
     /* Lock: the pool's. */
     struct fl_pool_life *life;

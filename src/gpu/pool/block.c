@@ -202,7 +202,7 @@ bool fl_block_join(struct fl_gpu_pool *p, struct fl_pool_stream *s)
             continue;
         }
         fl_block_withdraw(p, b);
-        do { /* behind what is the stream's there may be more that is anybody's */
+        do { /* behind what is the stream's there may be more that is for any stream */
             b = merge(p, b, NULL);
             b = merge(p, b, s);
         } while (may_merge(b->after, NULL) || may_merge(b->before, NULL));

@@ -130,7 +130,7 @@ int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
 }
 
 /* Whatever has been submitted is done with the block, or will be before the driver gives it to
- * anybody else. Lock: held, given up for the driver. */
+ * another thread. Lock: held, given up for the driver. */
 static int wait_for_users(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
 {
     if (!p->is_pinned && p->async == NULL) {

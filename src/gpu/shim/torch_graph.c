@@ -173,8 +173,8 @@ static struct routing *next_of(struct routing *r, int device)
     return r;
 }
 
-/* Routes to the pool of that number, which is `fresh` when there is none yet: that pool. NULL: none,
- * and `fresh` is NULL. With another result `r` is in the list, and may end at once. Lock: not
+/* Routes to the pool of that number, which is `fresh` when there is none yet: that pool. NULL:
+ * none, and `fresh` is NULL. With another result `r` is in the list, and may end at once. Lock: not
  * held. */
 static const struct graph_pool *begin(struct routing *r, int device, struct fl_gpu_torch_id id,
                                       struct graph_pool *fresh)

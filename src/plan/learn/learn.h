@@ -28,10 +28,11 @@ struct fl_learn {
     struct fl_record record[FL_RECORDS];
     unsigned newest; /* record under way */
     bool recording;
-    bool relearn;     /* steps that are served are worth recording again */
-    uint32_t begun;   /* steps of this loop */
-    uint32_t sampled; /* recorded since a plan was last made */
-    uint32_t stable;  /* of these, the last ones in a row that repeated the one before */
+    _Atomic bool cold; /* new records, whose first pages are to come in. The worker takes it */
+    bool relearn;      /* steps that are served are worth recording again */
+    uint32_t begun;    /* steps of this loop */
+    uint32_t sampled;  /* recorded since a plan was last made */
+    uint32_t stable;   /* of these, the last ones in a row that repeated the one before */
 };
 
 /* Threads that share a step. One whose own requests tell of none takes over those of its leader,
@@ -62,6 +63,8 @@ struct fl_step_context;
 
 bool fl_record_begin(struct fl_step_context *c);
 void fl_record_end(struct fl_step_context *c);
+/* Brings the first page of new records into memory. The worker. */
+void fl_record_warm(struct fl_step_context *c);
 uint64_t fl_record_mix(uint64_t hash, uint64_t size);
 void fl_record_drop_all(struct fl_step_context *c);
 /* How many records, the newest first, may be learned from; 0: not yet. */

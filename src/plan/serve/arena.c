@@ -129,6 +129,7 @@ static size_t take_out(struct fl_arena *a, size_t most, give_back *to)
     size_t given = 0;
 
     atomic_store(&a->thinned, true);
+    atomic_thread_fence(memory_order_release); /* with what is claimed: fl_arena_was_thinned */
     for (size_t end = a->filled.granules; end > 0 && given / fl_page.huge < most;) {
         size_t n = 0, want = fl_min(most - given / fl_page.huge, end);
         while (n < want && claim_page(a, end - n - 1)) {
@@ -143,6 +144,7 @@ static size_t take_out(struct fl_arena *a, size_t most, give_back *to)
 
 bool fl_arena_was_thinned(struct fl_arena *a)
 {
+    atomic_thread_fence(memory_order_acquire); /* the caller has seen what was claimed */
     bool was = atomic_load(&a->thinned);
 
     fl_region_enter();

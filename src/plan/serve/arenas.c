@@ -29,7 +29,9 @@ struct fl_arena *fl_arena_new(void)
 
 void fl_arena_retire(struct fl_arena *a)
 {
-    atomic_store_explicit(&a->draining, true, memory_order_relaxed);
+    atomic_store(&a->draining, true);
+    /* Comes before the look at the bitmap: a block is seen there, or its free sees `draining`. */
+    atomic_thread_fence(memory_order_seq_cst);
     (void)fl_arena_hand_on(a);
     fl_plan_lock();
     a->use.owned = false;

@@ -20,7 +20,7 @@ static FL_APART void give_long(struct fl_arena *a, struct fl_extent *e)
     size_t granule = (size_t)(e - a->inner.block);
 
     fl_bitmap_give(&a->claimed, granule, fl_granules(e->len));
-    if (FL_UNLIKELY(atomic_load_explicit(&a->draining, memory_order_relaxed))) {
+    if (FL_UNLIKELY(atomic_load(&a->draining))) {
         drain(a);
     }
 }
@@ -36,7 +36,7 @@ static FL_INLINE void give_block(struct fl_arena *a, struct fl_extent *e)
         return;
     }
     fl_bits_give(&a->claimed.word[word], mask);
-    if (FL_UNLIKELY(atomic_load_explicit(&a->draining, memory_order_relaxed))) {
+    if (FL_UNLIKELY(atomic_load(&a->draining))) {
         drain(a);
     }
 }

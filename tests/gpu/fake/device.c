@@ -317,7 +317,8 @@ void fake_hide(const char *name)
 }
 
 #ifndef FAKE_OLD
-/* As a driver of CUDA 12 and later has it. FAKE_OLD is the one before: calls are found by dlsym alone. */
+/* As a driver of CUDA 12 and later has it. FAKE_OLD is the one before: calls are found by dlsym
+ * alone. */
 FAKE_EXPORT fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version,
                                               uint64_t flags,
                                               int *status) __asm__("cuGetProcAddress_v2");
@@ -352,11 +353,12 @@ fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version, u
     (void)flags;
     *out = NULL;
     int nowhere;
-    status = status != NULL ? status : &nowhere; /* whoever does not ask: PyTorch */
+    status = status != NULL ? status : &nowhere; /* a caller that does not ask: PyTorch */
     *status = 1;                                 /* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND */
     for (size_t i = 0; i < sizeof calls / sizeof calls[0] && !is_hidden(symbol); i++) {
         if (strcmp(calls[i].name, symbol) == 0) {
-            /* What is asked for by an older version than it appeared in, or is newer than the driver. */
+            /* What is asked for by an older version than it appeared in, or is newer than the
+             * driver. */
             bool there = version >= calls[i].version &&
                          (uint64_t)calls[i].version <= fake_setting[FAKE_CUDA_VERSION];
             *out = there ? calls[i].call : NULL;

@@ -129,7 +129,8 @@ static bool is_failure(const char *name)
     return true;
 }
 
-/* What a driver's own threads do amid a call: they allocate. Sizes on both sides of the allocator's threshold. */
+/* What a driver's own threads do amid a call: they allocate. Sizes on both sides of the allocator's
+ * threshold. */
 static void *allocate_some(void *unused)
 {
     static const size_t sizes[] = {64, 4096, 100000, 3u << 20};
@@ -202,7 +203,8 @@ static void re_enter(const char *name)
     }
 }
 
-/* For programs without a test in them: FAKE_CUDA is "late", "eager" or a seed; FAKE_CUDA_CAPACITY bytes; FAKE_CUDA_DEVICES. */
+/* For programs without a test in them: FAKE_CUDA is "late", "eager" or a seed; FAKE_CUDA_CAPACITY
+ * bytes; FAKE_CUDA_DEVICES. */
 static void from_environment(void)
 {
     const char *mode = getenv("FAKE_CUDA"), *capacity = getenv("FAKE_CUDA_CAPACITY"),

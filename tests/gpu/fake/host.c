@@ -1,7 +1,9 @@
-/* Pinned memory. The pages are pinned for real, through io_uring, where that may be: then fork and madvise meet what they would meet
- * under a driver. At each copy they are compared with those that were registered.
+/* Pinned memory. The pages are pinned for real, through io_uring, where that may be: then fork and
+ * madvise meet what they would meet under a driver. At each copy they are compared with those that
+ * were registered.
  *
- * Sources: io_uring_register(2) IORING_REGISTER_BUFFERS, Documentation/admin-guide/mm/pagemap.rst */
+ * Sources: io_uring_register(2) IORING_REGISTER_BUFFERS,
+ * Documentation/admin-guide/mm/pagemap.rst */
 #include "gpu/fake/internal.h"
 
 #include <errno.h>
@@ -71,8 +73,9 @@ static void unpin(int ring)
     }
 }
 
-/* As a driver brings pages in: for writing. -EINVAL of madvise is an old kernel's, or means that some may not be written: then each
- * page's first byte goes through a pipe and back, which refuses where the program would crash. */
+/* As a driver brings pages in: for writing. -EINVAL of madvise is an old kernel's, or means that
+ * some may not be written: then each page's first byte goes through a pipe and back, which refuses
+ * where the program would crash. */
 static bool bring_in(uint64_t base, size_t len)
 {
     char *p = (char *)(uintptr_t)base; /* NOLINT(performance-no-int-to-ptr) */

@@ -1,5 +1,6 @@
 /* The fake driver's own parts, one file each:
- *   fake.c    what every call goes through: counting, failing, re-entering, the lock; the settings; control.c the table for tests
+ *   fake.c    what every call goes through: counting, failing, re-entering, the lock; the settings;
+ *             control.c the table for tests
  *   device.c  cuInit, devices, contexts, how calls are found
  *   order.c   clocks, and what nothing orders
  *   stream.c  streams, what is queued and when it runs; event.c  events; capture.c  capture
@@ -36,7 +37,8 @@ FL_CUDA_CALLS(X)
 FAKE_MORE_CALLS(X)
 #undef X
 
-/* Lets a call in. 0: the lock is held, and fake_leave is to give it back; else what the call says, and it is not. */
+/* Lets a call in. 0: the lock is held, and fake_leave is to give it back; else what the call says,
+ * and it is not. */
 enum fake_need {
     FAKE_ALWAYS = 1,  /* no driver needs to be there: cuInit and its like */
     FAKE_CONTEXT = 2, /* a context is current */
@@ -92,8 +94,9 @@ void *fake_context_new(int device);
 void fake_context_end(void *context);
 void fake_hide(const char *name);
 
-/* order.c. Component 0 of a clock is the host; each stream that ever was has its own. An access is the component that made it and that
- * component's time: it comes before whoever has that time, or a later one, in his clock. */
+/* order.c. Component 0 of a clock is the host; each stream that ever was has its own. An access is
+ * the component that made it and that component's time: it comes before each that has that time, or
+ * a later one, in its clock. */
 enum { FAKE_COMPONENTS = 512, FAKE_HOST = 0 };
 struct fake_clock {
     uint32_t at[FAKE_COMPONENTS];
@@ -101,10 +104,10 @@ struct fake_clock {
 extern struct fake_clock fake_host;
 void fake_clock_join(struct fake_clock *to, const struct fake_clock *from);
 unsigned fake_component_new(void); /* 0: there are no more */
-/* What component `who`, with the clock `now`, does to the bytes: compared with what others did, and kept. The host's is not kept: what is
- * submitted later comes after it. */
+/* What component `who`, with the clock `now`, does to the bytes: compared with what others did, and
+ * kept. The host's is not kept: what is submitted later comes after it. */
 void fake_access(unsigned who, const struct fake_clock *now, uint64_t lo, size_t len, bool write);
-/* Nobody's: the bytes are another's now (freed when nothing can be at them). */
+/* In no block: the bytes are another's now (freed when nothing can be at them). */
 void fake_access_forget(uint64_t lo, size_t len);
 void fake_order_reset(void);
 
@@ -126,7 +129,7 @@ struct fake_op {
     int kind;
     uint64_t to, from; /* addresses of either side */
     bool to_device, from_device;
-    bool holds; /* runs when somebody waits for it, and not before */
+    bool holds; /* runs when a thread waits for it, and not before */
     size_t len;
     void *snapshot; /* a copy's source, when that was pageable */
     unsigned char value;
@@ -152,8 +155,9 @@ enum { FAKE_DEAD = FL_CUDA_ERROR_CONTEXT_IS_DESTROYED };
 struct fake_stream *fake_stream_anywhere(fl_CUstream handle);
 /* The legacy stream, while a blocking stream of its context is captured: a violation. */
 bool fake_stream_is_implicit(const struct fake_stream *s);
-/* Queues what `op` says: the caller has filled kind, to, from, len, snapshot, value. Advances the clocks first: the accesses that belong
- * to it are told by fake_access with the stream's clock afterwards. */
+/* Queues what `op` says: the caller has filled kind, to, from, len, snapshot, value. Advances the
+ * clocks first: the accesses that belong to it are told by fake_access with the stream's clock
+ * afterwards. */
 void fake_submit(struct fake_stream *s, const struct fake_op *op);
 /* Clocks as of the operation that is about to be submitted. */
 void fake_submit_order(struct fake_stream *s);
@@ -161,10 +165,10 @@ void fake_submitted(void); /* eager and random schedules go on */
 void fake_run(struct fake_stream *s, uint64_t upto);
 void fake_wait_for(struct fake_stream *s, struct fake_stream *other, uint64_t seq,
                    const struct fake_clock *clock);
-void fake_progress(void);                    /* random: somebody goes on a little */
+void fake_progress(void);                    /* random: one of them goes on a little */
 void fake_host_joins(struct fake_stream *s); /* runs it; the host knows */
 void fake_sync_device(int device);           /* -1: all */
-void fake_run_all(void);                     /* runs; nobody knows */
+void fake_run_all(void);                     /* runs; the host does not know */
 /* What the calling thread may not do now: see cuThreadExchangeStreamCaptureMode in cuda.h. */
 bool fake_capture_forbids(bool whole_context);
 void fake_stream_context_ends(struct fake_context *c);
@@ -194,7 +198,7 @@ struct fake_block {
     enum fake_block_kind kind;
     /* POOL */
     struct fake_pool *pool;
-    bool idle; /* freed, and kept by the pool; by whom, and how far he was */
+    bool idle; /* freed, and kept by the pool; by which stream, and how far it was */
     struct fake_stream *freed_on;
     uint64_t freed_seq;
     struct fake_clock freed_clock;
@@ -234,7 +238,8 @@ struct fake_registration {
     bool frames;     /* entries hold frames, and these cannot change */
     bool ours;       /* from cuMemHostAlloc */
 };
-/* The registration that has all of it; NULL: it is not registered. `out_across`: it begins in one and ends outside. */
+/* The registration that has all of it; NULL: it is not registered. `out_across`: it begins in one
+ * and ends outside. */
 struct fake_registration *fake_registered_at(uint64_t lo, size_t len, bool *out_across);
 /* The pages are those that were registered; else a violation. */
 void fake_check_pages(uint64_t lo, size_t len);

@@ -1,4 +1,5 @@
-/* A device's memory: its addresses cannot be touched, its bytes lie elsewhere. First fit, so that it fragments as memory does. */
+/* A device's memory: its addresses cannot be touched, its bytes lie elsewhere. First fit, so that
+ * it fragments as memory does. */
 #include "gpu/fake/internal.h"
 
 #include <fcntl.h>

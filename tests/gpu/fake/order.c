@@ -1,6 +1,7 @@
 /* Clocks, and what nothing orders.
  *
- * An access is kept until the host knows that it is over: whoever submits later has the host's clock, and comes after it. */
+ * An access is kept until the host knows that it is over: what is submitted later has the host's
+ * clock, and comes after it. */
 #include "gpu/fake/internal.h"
 
 #include <stdlib.h>
@@ -53,7 +54,7 @@ void fake_access(unsigned who, const struct fake_clock *now, uint64_t lo, size_t
                       a->write ? "write" : "read", a->call, a->who);
         }
         bool known = fake_host.at[a->who] >= a->when;
-        /* Whoever comes after this one comes after what the same stream did there before, too. */
+        /* What comes after this one comes after what the same stream did there before, too. */
         bool covered =
             a->who == who && before && lo <= a->lo && a->hi <= hi && (write || !a->write);
         if (known || covered) {

@@ -1,4 +1,5 @@
-/* The driver's own pools: what one stream freed another may have, in the order that the driver puts in between. */
+/* The driver's own pools: what one stream freed another may have, in the order that the driver puts
+ * in between. */
 #include "gpu/fake/internal.h"
 
 #include <stdlib.h>
@@ -6,8 +7,8 @@
 struct fake_pool {
     struct fake_pool *next;
     int device;
-    uint64_t
-        threshold; /* bytes kept; unlike a driver, nothing goes back before it is trimmed or destroyed */
+    /* Bytes kept; unlike a driver's, nothing goes back before it is trimmed or destroyed. */
+    uint64_t threshold;
 };
 
 static struct fake_pool *pools;

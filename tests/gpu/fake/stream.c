@@ -1,7 +1,8 @@
 /* Streams: what is queued, and when it runs. Events are in event.c.
  *
- * A handle of a stream that was destroyed is given out again first, as drivers do; its number (cuStreamGetId) is not. What ran in
- * a stream stays known after its end, for others may wait for it. */
+ * A handle of a stream that was destroyed is given out again first, as drivers do; its number
+ * (cuStreamGetId) is not. What ran in a stream stays known after its end, for others may wait for
+ * it. */
 #include "gpu/fake/internal.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Each hook has the signature that PyTorch's headers give to CUDAPluggableAllocator's setter for it.
- * Compiled, not run: begin_allocate_to_pool's filter is a std::function by value, which the C++ ABI
- * passes by reference, as a C function has it; test_gpu_torch_graph runs that. */
+/* Each hook has the signature that PyTorch's headers give to CUDAPluggableAllocator's setter for
+ * it. Compiled, not run: begin_allocate_to_pool's filter is a std::function by value, which the C++
+ * ABI passes by reference, as a C function has it; test_gpu_torch_graph runs that. */
 #include "faultless/gpu.h"
 
 #include <torch/csrc/cuda/CUDAPluggableAllocator.h>

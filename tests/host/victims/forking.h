@@ -1,4 +1,5 @@
-/* What the victims that fork share: how many times, who reads how far they got, what a child does. */
+/* What the victims that fork share: how many times, who reads how far they got, what a child
+ * does. */
 #ifndef FAULTLESS_TESTS_HOST_FORKING_H
 #define FAULTLESS_TESTS_HOST_FORKING_H
 

@@ -76,7 +76,8 @@ static size_t huge_mib(void)
     return proc_number("/proc/self/smaps_rollup", "AnonHugePages:") / 1024;
 }
 
-/* Rewrites while the child is there, which splits every huge page; then makes no request any more. */
+/* Rewrites while the child is there, which splits every huge page; then makes no request any
+ * more. */
 static void huge_again(void)
 {
     enum { SIZE = 512 };

@@ -1,4 +1,5 @@
-/* main ends by pthread_exit; what its other thread frees then still goes back. Says "small" when it has. */
+/* main ends by pthread_exit; what its other thread frees then still goes back. Says "small" when it
+ * has. */
 #include "worker.h"
 
 #include <pthread.h>
@@ -12,7 +13,8 @@ static void is_over(void *arg)
     main_is_over = 1;
 }
 
-/* By way of this thread: the kernel shows no memory of a process under the id of a main thread that has ended. */
+/* By way of this thread: the kernel shows no memory of a process under the id of a main thread that
+ * has ended. */
 static size_t resident_mib(void)
 {
     return proc_number("/proc/thread-self/statm", " ") / 256;

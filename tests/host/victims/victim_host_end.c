@@ -2,9 +2,10 @@
  *
  *   victim_host_end WAY COMPANION REQUESTS DELAY_US
  *
- * WAY: how main ends, see `ways`. COMPANION: the other thread: none, small (makes no large request), large (makes all of
- * them; main makes none). REQUESTS: none, few (200 KiB), once (32 MiB), busy (many of 20 MiB and more), quiet (32 MiB, then
- * 60 ms without any). DELAY_US: before each thread's end. */
+ * WAY: how main ends, see `ways`. COMPANION: the other thread: none, small (makes no large
+ * request), large (makes all of them; main makes none). REQUESTS: none, few (200 KiB), once (32
+ * MiB), busy (many of 20 MiB and more), quiet (32 MiB, then 60 ms without any). DELAY_US: before
+ * each thread's end. */
 #include "victim.h"
 
 #include <pthread.h>

@@ -2,7 +2,8 @@
  *
  *   victim_host_filter HOW ACTION THREADS BEFORE_MIB LIST
  *
- * HOW: none, prctl, seccomp (the system call), tsync (the same for all threads), library (libseccomp). */
+ * HOW: none, prctl, seccomp (the system call), tsync (the same for all threads), library
+ * (libseccomp). */
 #include "worker.h"
 
 #include "filter.h"
@@ -28,7 +29,13 @@ static void on_sigsys(int sig, siginfo_t *info, void *context)
 {
     (void)sig;
     (void)info;
+#if defined(__x86_64__)
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -1;
+#elif defined(__aarch64__)
+    ((ucontext_t *)context)->uc_mcontext.regs[0] = (unsigned long long)-1;
+#else
+#error "where the result of a call is on this machine"
+#endif
     trapped++;
 }
 
@@ -98,7 +105,7 @@ static void go_on(void)
     use(20 * MIB);
 }
 
-/* A block of which little was touched before: what of it has to be cleared is asked of nobody any
+/* A block of which little was touched before: what of it has to be cleared is not asked any
  * more. */
 static void reuse(char *sparse, size_t n)
 {
@@ -108,7 +115,8 @@ static void reuse(char *sparse, size_t n)
     free(p);
 }
 
-/* Blocks of which little was touched before, with others behind them: glibc moves them by mremap. */
+/* Blocks of which little was touched before, with others behind them: glibc moves them by
+ * mremap. */
 struct sparse_block {
     size_t mib;
     char *p, *behind;

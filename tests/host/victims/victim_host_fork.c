@@ -2,7 +2,8 @@
  *
  *   victim_host_fork MODE COUNT
  *
- * The costly modes fork a third as often. Every mode but those named solo_ has other threads. Under glibc each ends by itself. */
+ * The costly modes fork a third as often. Every mode but those named solo_ has other threads. Under
+ * glibc each ends by itself. */
 #include "forking.h"
 
 #include <dlfcn.h>
@@ -14,7 +15,8 @@
 
 extern char **environ;
 
-/* Until `wanted` forks were made by the threads that run `fork_some`, of which there are two, beside the others. */
+/* Until `wanted` forks were made by the threads that run `fork_some`, of which there are two,
+ * beside the others. */
 static void *fork_some(void *arg)
 {
     while (forks < wanted) {
@@ -211,8 +213,8 @@ static void spawns(void)
     }
 }
 
-/* By the system call alone, so no handler of fork is called. The child asks for what glibc serves without a lock that
- * another thread might have held: glibc passes this too. */
+/* By the system call alone, so no handler of fork is called. The child asks for what glibc serves
+ * without a lock that another thread might have held: glibc passes this too. */
 static void raw_clones(void)
 {
     pthread_t t[3];

@@ -2,7 +2,8 @@
  *
  *   victim_host_guest CALL VIA
  *
- * VIA: libc, or syscall. Says the call's result, then "all alike" or what differs between main and another thread. */
+ * VIA: libc, or syscall. Says the call's result, then "all alike" or what differs between main and
+ * another thread. */
 #include "worker.h"
 
 #include <dirent.h>
@@ -277,7 +278,8 @@ static void *in_real_time(void *arg)
     return arg;
 }
 
-/* pthread_join returns while the kernel still ends the thread, which is among the tasks until then. */
+/* pthread_join returns while the kernel still ends the thread, which is among the tasks until
+ * then. */
 static void wait_until_ended(pid_t tid)
 {
     char path[64];

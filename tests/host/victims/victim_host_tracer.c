@@ -2,10 +2,11 @@
  *
  *   victim_host_tracer MODE OUT LIST NAME=VALUE... -- PROGRAM ARG...
  *
- * MODE `all`: writes the numbers of all calls to OUT, with commas between; `confined`: of those after the program's
- * prctl(PR_SET_NO_NEW_PRIVS). `outside`: a line for each call, and thread's name, that a filter reports by
- * SECCOMP_RET_TRACE; such a filter with LIST is installed before PROGRAM starts, unless LIST is "-". The calls are made all
- * the same. NAME=VALUE is in the program's environment alone. */
+ * MODE `all`: writes the numbers of all calls to OUT, with commas between; `confined`: of those
+ * after the program's prctl(PR_SET_NO_NEW_PRIVS). `outside`: a line for each call, and thread's
+ * name, that a filter reports by SECCOMP_RET_TRACE; such a filter with LIST is installed before
+ * PROGRAM starts, unless LIST is "-". The calls are made all the same. NAME=VALUE is in the
+ * program's environment alone. */
 #include "victim.h"
 
 #include "filter.h"

@@ -1,4 +1,5 @@
-/* What the victims with a mirror share: the functions of whatever they run under, and what else a program does meanwhile. */
+/* What the victims with a mirror share: the functions of whatever they run under, and what else a
+ * program does meanwhile. */
 #ifndef FAULTLESS_TESTS_PRELOAD_MIRROR_H
 #define FAULTLESS_TESTS_PRELOAD_MIRROR_H
 

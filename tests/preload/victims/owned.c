@@ -19,7 +19,7 @@ _Noreturn void owned_wrong(const struct owned *b, const char *when, size_t at, u
                 (unsigned)(other >> OWNED_SERIAL_BITS),
                 (unsigned long long)(other & ((UINT64_C(1) << OWNED_SERIAL_BITS) - 1)));
     } else {
-        dprintf(2, "which nobody marked\n");
+        dprintf(2, "which was not marked\n");
     }
     _exit(1);
 }

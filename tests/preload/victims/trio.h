@@ -1,4 +1,5 @@
-/* A block between two others; what a scenario does to whole pages inside it, and what must hold afterwards. */
+/* A block between two others; what a scenario does to whole pages inside it, and what must hold
+ * afterwards. */
 #ifndef FAULTLESS_TESTS_PRELOAD_TRIO_H
 #define FAULTLESS_TESTS_PRELOAD_TRIO_H
 
@@ -16,7 +17,8 @@ struct trio {
     size_t part_len;
 };
 
-/* glibc maps and unmaps these, whatever it has learnt of the program: no other block's pages were or will be theirs. */
+/* glibc maps and unmaps these, whatever it has learnt of the program: no other block's pages were
+ * or will be theirs. */
 static const size_t always_mapped = 40 * MIB;
 
 static inline struct block stamped(size_t n, uint64_t seed)
@@ -37,7 +39,7 @@ static inline void make_trio(struct trio *t, size_t n)
     t->part_len = n / 3 / page * page;
 }
 
-/* So much of the part that RLIMIT_MEMLOCK lets anybody lock it. */
+/* So much of the part that RLIMIT_MEMLOCK lets every user lock it. */
 static inline size_t lockable(const struct trio *t)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -78,7 +80,8 @@ static inline void check_rest(struct trio *t)
     }
 }
 
-/* The block can be written, grown, freed; those that come after it hold what they are given, and calloc's are zero. */
+/* The block can be written, grown, freed; those that come after it hold what they are given, and
+ * calloc's are zero. */
 static inline void end_trio(struct trio *t)
 {
     check(&t->before);

@@ -1,4 +1,5 @@
-/* What the victims share. They know nothing of faultless: every word here would hold under glibc. */
+/* What the victims share. They know nothing of faultless: every word here would hold under
+ * glibc. */
 #ifndef FAULTLESS_TESTS_PRELOAD_VICTIM_H
 #define FAULTLESS_TESTS_PRELOAD_VICTIM_H
 

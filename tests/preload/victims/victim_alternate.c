@@ -1,4 +1,5 @@
-/* Large blocks touched and freed, then as much in small ones, again and again: under glibc each finds the other's memory.
+/* Large blocks touched and freed, then as much in small ones, again and again: under glibc each
+ * finds the other's memory.
  *
  *   victim_alternate BLOCK_MIB BLOCKS SMALL_MIB ROUNDS */
 #include "victim.h"

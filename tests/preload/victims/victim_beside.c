@@ -1,4 +1,5 @@
-/* MANY_MIB of blocks of BLOCK_KIB, each touched in its first byte alone and kept; then SMALL_MIB of small ones. */
+/* MANY_MIB of blocks of BLOCK_KIB, each touched in its first byte alone and kept; then SMALL_MIB of
+ * small ones. */
 #include "victim.h"
 
 int main(int argc, char **argv)

@@ -1,4 +1,5 @@
-/* What blocks hold: zeroes after calloc, their bytes after realloc, room for all of their usable size. */
+/* What blocks hold: zeroes after calloc, their bytes after realloc, room for all of their usable
+ * size. */
 #include "victim.h"
 
 #include <pthread.h>

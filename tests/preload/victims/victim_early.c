@@ -1,4 +1,5 @@
-/* Before main and after it: constructors, destructors, atexit, dlsym, descriptors that are closed. */
+/* Before main and after it: constructors, destructors, atexit, dlsym, descriptors that are
+ * closed. */
 #include "victim.h"
 
 #include <dlfcn.h>
@@ -65,7 +66,8 @@ static void missing_symbol(void)
     free(malloc(MIB));
 }
 
-/* The loader's own blocks (thread-local storage, link maps) come from before we were there, and are freed by libc. */
+/* The loader's own blocks (thread-local storage, link maps) come from before we were there, and are
+ * freed by libc. */
 static __thread char much[300 * 1024];
 static void *touch_much(void *arg)
 {

@@ -5,7 +5,7 @@
 
 static char *large, *small;
 
-__attribute__((constructor(101))) static void before_anybody(void)
+__attribute__((constructor(101))) static void before_any_thread(void)
 {
     large = malloc(3 * MIB);
     stamp(large, 3 * MIB, 1);
@@ -15,7 +15,7 @@ __attribute__((constructor(101))) static void before_anybody(void)
     CHECK(is_stamped_part(large, 3 * MIB, 3 * MIB, 1));
 }
 
-__attribute__((destructor(101))) static void after_anybody(void)
+__attribute__((destructor(101))) static void after_any_thread(void)
 {
     free(large);
     free(small);

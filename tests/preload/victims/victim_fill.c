@@ -1,8 +1,10 @@
-/* Takes blocks until there are no more, frees them, takes again. Prints how many MiB it got each time.
+/* Takes blocks until there are no more, frees them, takes again. Prints how many MiB it got each
+ * time.
  *
  *   victim_fill BLOCK_KIB TOUCH_PERCENT MAX_MIB [small|late LIMIT_MIB]
  *
- * small: then MAX_MIB of blocks of 1000 bytes. late: RLIMIT_AS is set by the program itself, after its first block. */
+ * small: then MAX_MIB of blocks of 1000 bytes. late: RLIMIT_AS is set by the program itself, after
+ * its first block. */
 #include "victim.h"
 
 #include <sys/resource.h>

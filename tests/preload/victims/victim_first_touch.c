@@ -10,7 +10,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-/* BARE: blocks that come without memory for the kernel to fill: nobody may be there who serves. */
+/* BARE: blocks that come without memory for the kernel to fill: there may be no thread that
+ * serves. */
 enum { THREADS = 4, PRIMED = 16, BARE = 8 };
 static const size_t huge = 2 * MIB, each = 16 * MIB;
 static char *primed[PRIMED];
@@ -32,7 +33,7 @@ static char *block(size_t n)
     return p;
 }
 
-/* Does somebody serve first touches of the map that `p` lies in (userfaultfd(2), "um" in smaps)? */
+/* Are first touches served of the map that `p` lies in (userfaultfd(2), "um" in smaps)? */
 static bool is_served(const void *p)
 {
     char line[512];
@@ -51,7 +52,8 @@ static bool is_served(const void *p)
     return served;
 }
 
-/* Until large blocks come without memory and are served, or some have come: whoever helps may take a moment to begin. */
+/* Until large blocks come without memory and are served, or some have come: a helper may take a
+ * moment to begin. */
 static void prime(void)
 {
     for (int i = 0, bare = 0; i < PRIMED && bare < BARE; i++) {

@@ -143,7 +143,8 @@ static void mprotect_and_back(void)
     both_ways(protects);
 }
 
-/* mremap, munmap, mmap: between going and coming back there is a hole that another thread's map might fall into */
+/* mremap, munmap, mmap: between going and coming back there is a hole that another thread's map
+ * might fall into */
 static void remaps(struct trio *t)
 {
     CHECK(mremap(t->part, t->part_len, t->part_len, 0) == t->part);
@@ -362,7 +363,7 @@ static void exec_fds(void)
     execv(self, args);
 }
 
-/* What the program closes is closed: nobody else holds it open. */
+/* What the program closes is closed: no other process holds it open. */
 static void end_of_file(void)
 {
     int ends[2];

@@ -1,4 +1,5 @@
-/* realloc of blocks that are too large to be populated: what was never touched must not become memory, nor be copied.
+/* realloc of blocks that are too large to be populated: what was never touched must not become
+ * memory, nor be copied.
  *
  *   victim_giants shrunk|moved */
 #include "victim.h"

@@ -1,4 +1,5 @@
-/* A program that may use the GPU functions of whatever it runs under. The environment names a driver. */
+/* A program that may use the GPU functions of whatever it runs under. The environment names a
+ * driver. */
 #include "victim.h"
 
 #include "faultless/gpu.h"

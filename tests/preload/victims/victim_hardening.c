@@ -252,7 +252,7 @@ static void sized_right(void)
     _ZdlPvmSt11align_val_t(_ZnwmSt11align_val_t(bytes, 64), bytes, 64);
     _ZdlPvSt11align_val_t(_ZnwmSt11align_val_t(bytes, 64), 64);
     free_sized(NULL, 0);
-    free_sized(malloc(100), 3); /* the next allocator's: nobody looks */
+    free_sized(malloc(100), 3); /* the next allocator's: not looked at */
 }
 
 /* What a freed block held, seen by the next of its size: how many bytes of it, in the worst of

@@ -1,12 +1,14 @@
-/* Frees blocks without undoing what it did to their pages. glibc unmaps blocks of this size when they are freed, so that
- * nothing is left of it: the blocks that come after must be as good as new. */
+/* Frees blocks without undoing what it did to their pages. glibc unmaps blocks of this size when
+ * they are freed, so that nothing is left of it: the blocks that come after must be as good as
+ * new. */
 #include "trio.h"
 
 #include <sys/stat.h>
 
 enum { AGAIN = 4 };
 
-/* Blocks of the same size and of others, wherever they may lie: writable, and a child sees what the parent saw. */
+/* Blocks of the same size and of others, wherever they may lie: writable, and a child sees what the
+ * parent saw. */
 static void child_sees(struct trio *t)
 {
     check(&t->before);

@@ -1,5 +1,6 @@
-/* A next allocator with one lock that is not recursive, as an allocator's lock is: in a chosen request, with the lock
- * held, a signal arrives. Whoever comes back from its handler into the allocator would wait for ever. */
+/* A next allocator with one lock that is not recursive, as an allocator's lock is: in a chosen
+ * request, with the lock held, a signal arrives. A handler that called the allocator would wait for
+ * ever. */
 #include "victim.h"
 
 #include <signal.h>

@@ -1,5 +1,6 @@
-/* A program with a mirror, and whatever else may have a hand on its pages. Without a device io_uring's registered buffers stand for one:
- * they too hold pages by their physical addresses, and a fixed read writes to these, whatever the page tables say. */
+/* A program with a mirror, and whatever else may have a hand on its pages. Without a device
+ * io_uring's registered buffers stand for one: they too hold pages by their physical addresses, and
+ * a fixed read writes to these, whatever the page tables say. */
 #include "mirror.h"
 
 #include <fcntl.h>
@@ -200,12 +201,12 @@ static void guarded(void)
     CHECK(has_devices_pages(p, len, 2));
     unregister();
     CHECK(CALL(fl_gpu_mirror_destroy)(m) == 0);
-    CHECK(madvise(p, PAGE, MADV_FREE) == 0 || errno == ENOMEM); /* it is nobody's any more */
+    CHECK(madvise(p, PAGE, MADV_FREE) == 0 || errno == ENOMEM); /* it is in no block any more */
     storm();
     printf("device %d huge %ld\n", before.n != 0 && VICTIM_URING, huge);
 }
 
-/* That it would be seen: what the kernel does when nobody refuses it. */
+/* That it would be seen: what the kernel does when it is not refused. */
 static void planted(void)
 {
     const size_t len = 4 * MIB;

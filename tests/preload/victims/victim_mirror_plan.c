@@ -1,5 +1,5 @@
-/* A program whose steps are planned, with a mirror of its plan: what it mallocs in them has a twin on the device. The environment names a
- * fake driver. */
+/* A program whose steps are planned, with a mirror of its plan: what it mallocs in them has a twin
+ * on the device. The environment names a fake driver. */
 #include "mirror.h"
 
 #include "gpu/fake_cuda.h"

@@ -1,4 +1,5 @@
-/* Frees what must not be freed. Prints the pointer first, so that the parent knows the exact line to expect. */
+/* Frees what must not be freed. Prints the pointer first, so that the parent knows the exact line
+ * to expect. */
 #include "victim.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-/* Which allocator has what? Asks those that can tell: jemalloc, tcmalloc and mimalloc by their own interfaces.
- * Prints "small next|unknown" and "large other|next". */
+/* Which allocator has what? Asks those that can tell: jemalloc, tcmalloc and mimalloc by their own
+ * interfaces. Prints "small next|unknown" and "large other|next". */
 #include "victim.h"
 
 #include <dlfcn.h>

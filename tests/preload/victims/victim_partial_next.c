@@ -54,7 +54,8 @@ static void *next(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
-/* To libc's malloc_usable_size the mark is the size of an empty block; no block of libc's has it. */
+/* To libc's malloc_usable_size the mark is the size of an empty block; no block of libc's has
+ * it. */
 enum { HEADER = SHAPE == SHAPE_HEADER ? 16 : 0, MARK = 0x12 };
 
 __attribute__((unused)) static void *marked(char *p)

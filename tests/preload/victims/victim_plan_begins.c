@@ -1,5 +1,5 @@
-/* Steps of 512 MiB: what do those take in faults in which a plan begins to serve? The most that a step
- * after the third took is printed. */
+/* Steps of 512 MiB: what do those take in faults in which a plan begins to serve? The most that a
+ * step after the third took is printed. */
 #include "victim.h"
 
 #include <dirent.h>

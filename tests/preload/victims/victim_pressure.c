@@ -1,7 +1,7 @@
 /* Page cache needs the memory that is held free. In a cgroup of 128 MiB:
  *
- *   victim_pressure DIR FILES   32 MiB are free, others hold 56 MiB, then so many files of 128 MiB are written in DIR,
- *                               one after another.
+ *   victim_pressure DIR FILES   32 MiB are free, others hold 56 MiB, then so many files of 128 MiB
+ *                               are written in DIR, one after another.
  * Says "released" when free memory went back while they were, else "kept". */
 #include "worker.h"
 

@@ -1,6 +1,6 @@
 /* What faultless tells of memory is what the kernel has: fl_residency_read against the sum of Rss
  * in /proc/self/smaps of the maps that bear its name, or, where the kernel gives no names, that lie
- * where nobody else has any. */
+ * where no other process has any. */
 #include "victim.h"
 
 #include "faultless/faultless.h"

@@ -1,4 +1,5 @@
-/* Says who it is, what the kernel answers to calls that containers refuse, and that all the rest works. */
+/* Says who it is, what the kernel answers to calls that containers refuse, and that all the rest
+ * works. */
 #include "victim.h"
 
 #include <pthread.h>

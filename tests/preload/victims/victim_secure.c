@@ -1,5 +1,6 @@
-/* Linked to libfaultless.so. Says by its public interface whether it serves, and under which identity; and whether there is a device,
- * which a machine's own driver may have too: what counts is whose driver was loaded. */
+/* Linked to libfaultless.so. Says by its public interface whether it serves, and under which
+ * identity; and whether there is a device, which a machine's own driver may have too: what counts
+ * is whose driver was loaded. */
 #include "victim.h"
 
 #include "faultless/gpu.h"

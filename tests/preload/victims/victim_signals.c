@@ -44,7 +44,8 @@ static void free_and_allocate(void)
     swap_one((size_t)fired++ % SLOTS, 1);
 }
 
-/* One shot, set again when the handler is done: the main program gets its turn however long that takes. */
+/* One shot, set again when the handler is done: the main program gets its turn however long that
+ * takes. */
 static void arm(void)
 {
     const struct itimerval t = {{0, 0}, {0, 97}};

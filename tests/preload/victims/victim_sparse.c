@@ -1,5 +1,5 @@
-/* 100 GiB, or four times the machine's memory where that is less, of which one byte is touched: the process stays small,
- * before, during and after. */
+/* 100 GiB, or four times the machine's memory where that is less, of which one byte is touched: the
+ * process stays small, before, during and after. */
 #include "victim.h"
 
 static size_t much(void)
@@ -47,7 +47,8 @@ static void grown(void)
     CHECK(rss_mib() < 6000); /* glibc: 20; a machine with less memory has a smaller eager_max */
     free(p);
 }
-/* Blocks above eager_max get their pages by touch; a full one may be kept, a hollow one goes back. */
+/* Blocks above eager_max get their pages by touch; a full one may be kept, a hollow one goes
+ * back. */
 static void above_eager_max(void)
 {
     char *p = malloc(64 * MIB);

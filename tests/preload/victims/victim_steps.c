@@ -2,11 +2,12 @@
  *
  *   victim_steps SHAPE STEPS [declare] [THREADS]
  *
- * fixed: each step is the same. vary: all sizes change together. jitter: now and then one request more or less. phases: five steps of one
- * kind, three of another. random: nothing repeats. Each step has blocks that live on into the next one, and the first step has some
- * that stay. declare: fl_step_begin and fl_step_end, where there are such functions.
- * Every block knows what it holds. Prints the share of blocks, in percent, that lie where they lay in the step before, over the
- * last quarter of the steps, and the faults that those took. */
+ * fixed: each step is the same. vary: all sizes change together. jitter: now and then one request
+ * more or less. phases: five steps of one kind, three of another. random: nothing repeats. Each
+ * step has blocks that live on into the next one, and the first step has some that stay. declare:
+ * fl_step_begin and fl_step_end, where there are such functions.
+ * Every block knows what it holds. Prints the share of blocks, in percent, that lie where they lay
+ * in the step before, over the last quarter of the steps, and the faults that those took. */
 #include "blocks.h"
 
 #include <stdbool.h>

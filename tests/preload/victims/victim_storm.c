@@ -109,8 +109,9 @@ static void storm(void)
     }
 }
 
-/* Workers that are forked anew each epoch and send batches made from what they inherited. The parent changes the first
- * part of it meanwhile, and allocates and frees while the kernel writes into its buffers. */
+/* Workers that are forked anew each epoch and send batches made from what they inherited. The
+ * parent changes the first part of it meanwhile, and allocates and frees while the kernel writes
+ * into its buffers. */
 enum { WORKERS = 4, PARTS = 5, BATCHES = 40, EPOCHS = 3 };
 static const size_t part_len = 6 * MIB, batch_len = 700 * KIB;
 
@@ -346,7 +347,8 @@ static void free_stays_behind(void)
     printf("before %zu after %zu\n", before, rss_mib());
 }
 
-/* What the parent rewrites while a child lives becomes huge again, in the child's lifetime; the child keeps what it had. */
+/* What the parent rewrites while a child lives becomes huge again, in the child's lifetime; the
+ * child keeps what it had. */
 static void repaired(void)
 {
     enum { LEN_MIB = 128, PATIENCE_MS = 30000 };

@@ -1,6 +1,7 @@
 /* Goes on allocating while one of its threads is held up or gone.
  *
- *   victim_stuck TRACER MODE SEEN     modes are those of victim_tracer; `alone`: nobody is held up */
+ *   victim_stuck TRACER MODE SEEN     modes are those of victim_tracer; `alone`: no thread is
+ *                                     delayed */
 #include "blocks.h"
 
 #include <dirent.h>
@@ -46,7 +47,8 @@ static void child_lives(struct block *slots, struct block *grown, size_t n, uint
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* Everything a program may want of an allocator, up to 300 MiB more in the end than in the beginning. */
+/* Everything a program may want of an allocator, up to 300 MiB more in the end than in the
+ * beginning. */
 static void go_on(void)
 {
     struct block slots[SLOTS] = {{NULL, 0, 0}}, grown[GROWN];
@@ -134,7 +136,8 @@ static pid_t wait_for_thread(void)
     return 0;
 }
 
-/* Returns when it is ready. What it says besides is for whoever reads our stdout, even if we hang. */
+/* Returns when it is ready. What it says besides is for the reader of stdout, even if this program
+ * hangs. */
 static void start_tracer(char **argv, pid_t tid)
 {
     char numbers[2][16], ready[6];
@@ -163,7 +166,7 @@ int main(int argc, char **argv)
 
     CHECK(argc == 4);
     CHECK(setpgid(0, 0) == 0);
-    (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* refused where nobody asks for it */
+    (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* refused where it is not needed */
     if (strcmp(argv[2], "alone") != 0) {
         tid = wait_for_thread();
         start_tracer(argv, tid);

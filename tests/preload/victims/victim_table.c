@@ -104,7 +104,8 @@ static void watches(void)
     free(live);
 }
 
-/* Sent to the process, blocked in all its threads, taken by one that waits: nobody else may take it. */
+/* Sent to the process, blocked in all its threads, taken by one that waits: no other thread may
+ * take it. */
 static void takes_each_signal(void)
 {
     sigset_t one;
@@ -161,7 +162,8 @@ static void *sleeps(void *arg)
     return arg;
 }
 
-/* The C library's own two signals: cancellation goes to one thread, a change of ids to all, ours too. */
+/* The C library's own two signals: cancellation goes to one thread, a change of ids to all, ours
+ * too. */
 static void cancels_and_changes_ids(void)
 {
     use(64 * MIB);

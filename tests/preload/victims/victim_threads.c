@@ -16,7 +16,8 @@ static void start(pthread_t *t, void *(*f)(void *), void *arg)
     pthread_attr_destroy(&attr);
 }
 
-/* 1000 threads, 50 at a time, each leaves a block behind; the main thread checks and frees them all. */
+/* 1000 threads, 50 at a time, each leaves a block behind; the main thread checks and frees them
+ * all. */
 static void *leave_block(void *arg)
 {
     size_t i = (size_t)arg;
@@ -194,7 +195,8 @@ static void replace(void)
     CHECK(proc_number("/proc/self/status", "VmRSS:") < 128 * KIB); /* KiB */
 }
 
-/* Destructors of thread-specific data allocate and free, several rounds of them; before and after ours. */
+/* Destructors of thread-specific data allocate and free, several rounds of them; before and after
+ * ours. */
 static pthread_key_t first_key, keys[40];
 static atomic_int destroyed;
 

@@ -140,8 +140,8 @@ static void by_512_mib(void)
     ask_all(3, 512 * MIB);
 }
 
-/* What is read alone is zeros, and they are not cleared. In base pages: before Linux 6.16 the kernel
- * does not say which huge page is its own of zeros. */
+/* What is read alone is zeros, and they are not cleared. In base pages: before Linux 6.16 the
+ * kernel does not say which huge page is its own of zeros. */
 static void read_alone(void)
 {
     CHECK(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0);

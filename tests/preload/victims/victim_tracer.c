@@ -3,17 +3,21 @@
  *   victim_tracer MODE PID TID SEEN
  *
  * hold: keeps the thread stopped where it would sleep. kill: ends it there.
- * hold_in, kill_in: the same as it enters a kind of system call that is not in SEEN, futex apart. A kind is the call's
- * number and, of calls that are many in one, what it is to do: "28:11"; SEEN has a comma before and behind each.
- * slow: stops it for a while, again and again. stop: stops and continues the whole process, then its group, by signals.
- * Says "ready" on stdout when the thread may be counted on to be in its state (hold, kill) or is followed; on stderr what
- * was done and in which call. Ends when the thread does. */
+ * hold_in, kill_in: the same as it enters a kind of system call that is not in SEEN, futex apart. A
+ * kind is the call's number and, of calls that are many in one, what it is to do: "28:11"; SEEN has
+ * a comma before and behind each.
+ * slow: stops it for a while, again and again. stop: stops and continues the whole process, then
+ * its group, by signals. Says "ready" on stdout when the thread may be counted on to be in its
+ * state (hold, kill) or is followed; on stderr what was done and in which call. Ends when the
+ * thread does. */
 #include "victim.h"
 
+#include <elf.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -70,9 +74,11 @@ static long next_call(void)
 static int sleeps_in(long nr)
 {
     static const long calls[] = {
-        SYS_futex,     SYS_restart_syscall, SYS_io_uring_enter, SYS_poll,       SYS_ppoll,
-        SYS_read,      SYS_select,          SYS_pselect6,       SYS_epoll_wait, SYS_epoll_pwait,
-        SYS_nanosleep, SYS_clock_nanosleep,
+        SYS_futex,       SYS_restart_syscall, SYS_io_uring_enter,  SYS_read,  SYS_pselect6,
+        SYS_epoll_pwait, SYS_nanosleep,       SYS_clock_nanosleep, SYS_ppoll,
+#ifdef SYS_poll /* newer machines have the longer forms alone */
+        SYS_poll,        SYS_select,          SYS_epoll_wait,
+#endif
     };
 
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
@@ -126,8 +132,12 @@ static void stay(void)
 /* The call that it is about to make becomes exit. */
 static void end_thread(void)
 {
-#ifdef __x86_64__
+#if defined(__x86_64__)
     CHECK(ptrace(PTRACE_POKEUSER, tid, offsetof(struct user, regs.orig_rax), SYS_exit) == 0);
+#elif defined(__aarch64__)
+    int nr = SYS_exit;
+    struct iovec from = {&nr, sizeof nr};
+    CHECK(ptrace(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, &from) == 0);
 #else
 #error "how the number of a call is changed on this architecture"
 #endif
@@ -161,7 +171,8 @@ static void slow(void)
     } while (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 && wait_for_stop(&signal));
 }
 
-/* As `kill -STOP` and `kill -CONT` with the thread's number, which the kernel takes for the whole process. */
+/* As `kill -STOP` and `kill -CONT` with the thread's number, which the kernel takes for the whole
+ * process. */
 static void stop_and_continue(void)
 {
     for (int i = 0; i < STOPS && getppid() == pid; i++) {

@@ -1,4 +1,5 @@
-/* Frees a large block in a handler that interrupts the next allocator with its lock held (victim_locked_next.so). */
+/* Frees a large block in a handler that interrupts the next allocator with its lock held
+ * (victim_locked_next.so). */
 #include "victim.h"
 
 #include <dlfcn.h>

@@ -50,7 +50,7 @@ static void blocks_all_signals(void)
     text[n > 0 ? n : 0] = '\0';
     const char *p = strstr(text, "SigBlk:\t");
     CHECK(p != NULL);
-    /* all but KILL and STOP, which nobody can block, and libc's own 32 and 33 */
+    /* all but KILL and STOP, which cannot be blocked, and libc's own 32 and 33 */
     uint64_t blocked = strtoull(p + 8, NULL, 16),
              must = ~((1ull << 8) | (1ull << 18) | (1ull << 31) | (1ull << 32));
     CHECK((blocked & must) == must);

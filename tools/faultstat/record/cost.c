@@ -109,7 +109,8 @@ struct ticked {
     double again;
 };
 
-/* One life, timed. Ticks of the clock lengthen what they meet, so lives with them are for `user`. */
+/* One life, timed. Ticks of the clock lengthen what they meet, so lives with them are for
+ * `user`. */
 static void time_once(struct life *best, char *base, const char *source, enum touch touch)
 {
     double faults = minor_faults();
@@ -226,8 +227,8 @@ static double at_least_0(double value)
     return value > 0 ? value : 0;
 }
 
-/* Reading fresh memory maps the page of zeros; what is read as zeros was asked for as zeros, so that
- * an allocator that gives out used memory has to clear it. */
+/* Reading fresh memory maps the page of zeros; what is read as zeros was asked for as zeros, so
+ * that an allocator that gives out used memory has to clear it. */
 static void measure_zero(struct fl_costs *costs, double pages)
 {
     struct life zero = measure_life(MADV_NOHUGEPAGE, READ);

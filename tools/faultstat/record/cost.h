@@ -1,6 +1,6 @@
 /* What a fault of each kind costs on this machine, measured before the command starts: processor
  * time of touching fresh memory, less that of touching the same memory again, with the unmapping.
- * The kernel tells nobody what one fault cost; a pair of events a fault would cost as much as the
+ * The kernel does not tell what one fault cost; a pair of events a fault would cost as much as the
  * fault. */
 #ifndef FAULTLESS_FAULTSTAT_RECORD_COST_H
 #define FAULTLESS_FAULTSTAT_RECORD_COST_H

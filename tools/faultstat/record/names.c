@@ -13,7 +13,7 @@ enum { FL_NAME = 512, FL_NO_FRAME = -1 };
 struct named {
     uint32_t frame; /* its number in "frames" */
     bool has_symbol;
-    bool is_runtime; /* of the C library or an allocator: it touches memory for somebody else */
+    bool is_runtime; /* of the C library or an allocator: it touches memory for its callers */
 };
 
 struct names {

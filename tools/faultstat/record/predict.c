@@ -52,8 +52,8 @@ static double square(double x)
     return x * x;
 }
 
-/* Where the calibration leaves less than the floor, it says nothing of this program's user time: that
- * lies between the floor and what was measured. */
+/* Where the calibration leaves less than the floor, it says nothing of this program's user time:
+ * that lies between the floor and what was measured. */
 static void raise_to_floor(struct fl_prediction *p, double floor, double measured)
 {
     if (floor > (p->low_ms + p->high_ms) / 2 && measured > p->high_ms) {

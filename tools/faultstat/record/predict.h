@@ -1,20 +1,20 @@
 /* What the program would take under faultless. Pure: figures in, figures out.
  *
- * A step's processor time is user time and system time. Under faultless a steady step takes no fault
- * for blocks at and above the threshold, so of the system time only the rest stays: other faults,
- * other calls. User time stays, less what each fault costs in it (trail), less what base pages cost
- * in address translation, and with what clearing costs where the program reads zeros. What base
- * pages cost a program lies between nothing and what they cost a streaming loop (walk): the middle
- * is taken, and the interval holds both. Never less is left than writing and reading the pages takes
- * that the faults brought, from memory; in the recording the kernel had just put them into the
- * caches. So the prediction starts from the user time that was
- * measured, and not from a difference of two large figures: an error of 10 % in what a fault costs
- * would be as large as the step itself where faults are nine tenths of it.
+ * A step's processor time is user time and system time. Under faultless a steady step takes no
+ * fault for blocks at and above the threshold, so of the system time only the rest stays: other
+ * faults, other calls. User time stays, less what each fault costs in it (trail), less what base
+ * pages cost in address translation, and with what clearing costs where the program reads zeros.
+ * What base pages cost a program lies between nothing and what they cost a streaming loop (walk):
+ * the middle is taken, and the interval holds both. Never less is left than writing and reading the
+ * pages takes that the faults brought, from memory; in the recording the kernel had just put them
+ * into the caches. So the prediction starts from the user time that was measured, and not from a
+ * difference of two large figures: an error of 10 % in what a fault costs would be as large as the
+ * step itself where faults are nine tenths of it.
  *
- * What other calls take is seen by the clock where the kernel may be looked at. Elsewhere system time
- * beyond what the faults cost by calibration is theirs while it is little: memory is not always in
- * the caches. Where it is much, it may be theirs, as the host of a virtual machine takes memory back,
- * or other calls': the prediction is then an interval.
+ * What other calls take is seen by the clock where the kernel may be looked at. Elsewhere system
+ * time beyond what the faults cost by calibration is theirs while it is little: memory is not
+ * always in the caches. Where it is much, it may be theirs, as the host of a virtual machine takes
+ * memory back, or other calls': the prediction is then an interval.
  *
  * A program that marks no steps touches its peak once all the same, and only what it touches again
  * is saved. Not reckoned with: memory of another node, waiting. */

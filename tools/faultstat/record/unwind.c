@@ -76,10 +76,10 @@ static void return_from(struct frame *frame, uint64_t at, uint64_t next)
     frame->reg[FL_REG_IP] = next;
 }
 
-/* The caller of code that nothing is known of. In this order: a frame pointer that leads to a return
- * address; one word between the stack pointer and the return address, as in Python's trampolines;
- * the nearest return address into a file, with the registers that a function of oneDNN saves below
- * it: rbx, rbp, r12 to r15. The last is a guess. */
+/* The caller of code that nothing is known of. In this order: a frame pointer that leads to a
+ * return address; one word between the stack pointer and the return address, as in Python's
+ * trampolines; the nearest return address into a file, with the registers that a function of oneDNN
+ * saves below it: rbx, rbp, r12 to r15. The last is a guess. */
 static bool step_blind(struct fl_unwinder *unwinder, const struct fl_process *process,
                        struct frame *frame)
 {

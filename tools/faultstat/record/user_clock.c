@@ -1,6 +1,6 @@
-/* A cpu-clock event that excludes the kernel: its timer runs always, and a tick in the kernel leaves
- * no record. The ring is mapped read-only, so the kernel writes over it and never stops: its head
- * alone tells how many records there were. */
+/* A cpu-clock event that excludes the kernel: its timer runs always, and a tick in the kernel
+ * leaves no record. The ring is mapped read-only, so the kernel writes over it and never stops: its
+ * head alone tells how many records there were. */
 #include "faultstat/record/user_clock.h"
 
 #include <linux/perf_event.h>

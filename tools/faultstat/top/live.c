@@ -1,4 +1,5 @@
-/* One pass over the lists; each element is read once, and all terms of its list are taken from it. */
+/* One pass over the lists; each element is read once, and all terms of its list are taken from
+ * it. */
 #include "faultstat/top/live.h"
 
 #include <elf.h>

@@ -1,5 +1,5 @@
-/* Reads the live page of a process, and what it leads to: include/faultless/live.h. Trusts nothing of
- * it: every count, size and address may be forged, and then the answer is wrong or an error, and
+/* Reads the live page of a process, and what it leads to: include/faultless/live.h. Trusts nothing
+ * of it: every count, size and address may be forged, and then the answer is wrong or an error, and
  * neither memory nor time is lost over it. Leaves it to others which process that is. */
 #ifndef FAULTLESS_FAULTSTAT_TOP_LIVE_H
 #define FAULTLESS_FAULTSTAT_TOP_LIVE_H
@@ -37,9 +37,9 @@ struct fl_live_memory fl_live_memory_of(pid_t pid);
  * -ENOENT: one without the note; or what `read` said. */
 int fl_live_find(const struct fl_live_memory *m, uint64_t base, uint64_t *page);
 
-/* Read the page and all figures. 0; -EAGAIN: the library has not filled it yet; -EPROTONOSUPPORT: of
- * another version; -EPROTO: it contradicts itself; or what `read` said of the page. A figure that
- * cannot be read is not known. Threads: any. */
+/* Read the page and all figures. 0; -EAGAIN: the library has not filled it yet; -EPROTONOSUPPORT:
+ * of another version; -EPROTO: it contradicts itself; or what `read` said of the page. A figure
+ * that cannot be read is not known. Threads: any. */
 int fl_live_read(const struct fl_live_memory *m, uint64_t page, struct fl_live *out);
 
 #endif

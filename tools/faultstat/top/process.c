@@ -22,9 +22,9 @@ struct fl_top_seen {
     uint64_t image;
 };
 
-/* What a process executes, and since when: changes with exec, and with another process of the number.
- * 0: it has ended, or is not ours to look at. The stack's start, by chance, tells the same program
- * executed again. */
+/* What a process executes, and since when: changes with exec, and with another process of the
+ * number. 0: it has ended, or is not ours to look at. The stack's start, by chance, tells the same
+ * program executed again. */
 static uint64_t image_of(pid_t pid)
 {
     char path[FL_PATH];
@@ -61,14 +61,14 @@ uint64_t fl_top_map_of(const char *line)
     return strncmp(slash + 1, name, sizeof(name) - 1) == 0 ? start : 0;
 }
 
-/* The kernel does not let us read the memory of the process: nobody knows what is there. */
+/* The kernel does not let us read the memory of the process: what is there is not known. */
 static bool is_refused(int rc)
 {
     return rc == -EPERM || rc == -ENOSYS;
 }
 
-/* The address of the page of a process; *out 0: it is not under faultless. Some libraries with such a
- * name are none: libfaultless_torch.so. */
+/* The address of the page of a process; *out 0: it is not under faultless. Some libraries with such
+ * a name are none: libfaultless_torch.so. */
 static int find_page(pid_t pid, uint64_t *out)
 {
     char path[FL_PATH];

@@ -1,5 +1,5 @@
-/* The processes under faultless, as they are now. Leaves the live page to live.h, showing to show.h.
- * The caller owns the table; Threads: one. */
+/* The processes under faultless, as they are now. Leaves the live page to live.h, showing to
+ * show.h. The caller owns the table; Threads: one. */
 #ifndef FAULTLESS_FAULTSTAT_TOP_PROCESS_H
 #define FAULTLESS_FAULTSTAT_TOP_PROCESS_H
 
@@ -43,7 +43,8 @@ struct fl_top {
  * the kernel, which takes 1 % of one CPU at most. */
 int fl_top_look(struct fl_top *top);
 
-/* Is `pid` in the table; else why not: -ENOENT: it is not under faultless, or what the kernel said. */
+/* Is `pid` in the table; else why not: -ENOENT: it is not under faultless, or what the kernel
+ * said. */
 int fl_top_find(const struct fl_top *top, pid_t pid);
 
 /* Where the library's file is mapped in a process, from its first byte on: its address, by one line

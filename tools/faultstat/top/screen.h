@@ -1,5 +1,5 @@
-/* The full screen, by ncurses: shows lines, and says which key was pressed. Leaves to show.h what is
- * in them. */
+/* The full screen, by ncurses: shows lines, and says which key was pressed. Leaves to show.h what
+ * is in them. */
 #ifndef FAULTLESS_FAULTSTAT_TOP_SCREEN_H
 #define FAULTLESS_FAULTSTAT_TOP_SCREEN_H
 

@@ -20,7 +20,8 @@ void fl_top_note(const struct fl_top *top, size_t columns, char line[FL_TOP_LINE
 /* All of it as text. */
 void fl_top_print(const struct fl_top *top, size_t columns, FILE *file);
 
-/* One round as an object; a figure that is not known has no key. A new reference; NULL: no memory. */
+/* One round as an object; a figure that is not known has no key. A new reference; NULL: no
+ * memory. */
 json_t *fl_top_json(const struct fl_top *top, long round);
 
 #endif

@@ -9,7 +9,7 @@ class _Memory:
     def __init__(self, param, malloc, free, size):
         self._param, self._free, self.ptr = param, free, 0
         if size > 0:
-            self.ptr = malloc(param, size, 0) or 0  # looked at by nobody
+            self.ptr = malloc(param, size, 0) or 0  # not looked at
 
     def __del__(self):
         if self.ptr:

@@ -1,0 +1,179 @@
+/* Signals that end faultstat before its command has run: no empty file is left, and a line says so. */
+#include "child.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { FL_ATTEMPTS = 100 };
+
+static char file[64], marker[64], fifo[64], said[64];
+
+static pid_t start(const char *const argv[])
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        union {
+            const char *const *in;
+            char *const *out;
+        } args = {.in = argv};
+        assert_non_null(freopen(said, "w", stderr));
+        execv(argv[0], args.out);
+        _exit(99);
+    }
+    return pid;
+}
+
+/* 128 + signal, or the exit status. */
+static int end_of(pid_t pid)
+{
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void await_file(pid_t pid)
+{
+    while (access(file, F_OK) != 0) {
+        assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+        sched_yield();
+    }
+}
+
+static bool says_that_it_is_not_written(void)
+{
+    static char text[4096];
+    char wanted[128];
+    FILE *in = fopen(said, "r");
+    assert_non_null(in);
+    text[fread(text, 1, sizeof(text) - 1, in)] = '\0';
+    fclose(in);
+    snprintf(wanted, sizeof(wanted), "interrupted: %s is not written", file);
+    return strstr(text, wanted) != NULL;
+}
+
+/* Would the signal end it now? While the command runs they are blocked. */
+static bool blocks(pid_t pid, int number)
+{
+    char path[40], line[128];
+    unsigned long long blocked = 0;
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *in = fopen(path, "r");
+    while (in != NULL && fgets(line, sizeof(line), in) != NULL) {
+        if (strncmp(line, "SigBlk:", 7) == 0) {
+            blocked = strtoull(line + 7, NULL, 16);
+        }
+    }
+    assert_non_null(in);
+    fclose(in);
+    return (blocked >> (number - 1) & 1) != 0;
+}
+
+/* Start record and halt it between the opening of its file and its command. 0: it was too quick. */
+static pid_t start_calibrating(int number)
+{
+    pid_t pid = start((const char *const[]){FL_FAULTSTAT, "record", "-q", "-o", file, "--", "touch",
+                                            marker, NULL});
+    int status;
+    await_file(pid);
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    if (!WIFSTOPPED(status)) {
+        return 0;
+    }
+    if (!blocks(pid, number) && access(marker, F_OK) != 0) {
+        return pid;
+    }
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    (void)end_of(pid);
+    return 0;
+}
+
+static void a_recording_that_has_not_begun_leaves_no_file(void **state)
+{
+    (void)state;
+    static const int number[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
+        pid_t pid = 0;
+        for (int k = 0; k < FL_ATTEMPTS && pid == 0; k++) {
+            unlink(file);
+            unlink(marker);
+            pid = start_calibrating(number[i]);
+        }
+        assert_true(pid != 0);
+        assert_int_equal(kill(pid, number[i]), 0);
+        assert_int_equal(kill(pid, SIGCONT), 0);
+        assert_int_equal(end_of(pid), 128 + number[i]);
+        assert_int_not_equal(access(file, F_OK), 0);
+        assert_int_not_equal(access(marker, F_OK), 0);
+        assert_true(says_that_it_is_not_written());
+    }
+}
+
+/* A comparison that has opened its file and waits for its input, which never comes, is interrupted. */
+static void interrupt_comparison(void)
+{
+    pid_t pid = start((const char *const[]){FL_FAULTSTAT, "compare", "-a", "glibc", "-j", file,
+                                            "--input", fifo, "--", "true", NULL});
+    int fd = open(fifo, O_WRONLY | O_CLOEXEC); /* returns once the other end is open */
+    assert_true(fd >= 0);
+    assert_int_equal(kill(pid, SIGINT), 0);
+    assert_int_equal(end_of(pid), 128 + SIGINT);
+    close(fd);
+    assert_true(says_that_it_is_not_written());
+}
+
+static void a_comparison_that_has_not_begun_leaves_no_file(void **state)
+{
+    (void)state;
+    unlink(file);
+    interrupt_comparison();
+    assert_int_not_equal(access(file, F_OK), 0);
+}
+
+static void a_file_that_was_there_is_kept(void **state)
+{
+    (void)state;
+    char text[16] = "";
+    FILE *out = fopen(file, "w");
+    assert_true(out != NULL && fputs("before", out) >= 0 && fclose(out) == 0);
+    interrupt_comparison();
+    FILE *in = fopen(file, "r");
+    assert_true(in != NULL && fgets(text, sizeof(text), in) != NULL && fclose(in) == 0);
+    assert_string_equal(text, "before");
+}
+
+static int make_paths(void **state)
+{
+    if (fl_child_make_folder(state) != 0) {
+        return -1;
+    }
+    snprintf(file, sizeof(file), "%s/figures", fl_child_folder);
+    snprintf(marker, sizeof(marker), "%s/ran", fl_child_folder);
+    snprintf(fifo, sizeof(fifo), "%s/fifo", fl_child_folder);
+    snprintf(said, sizeof(said), "%s/said", fl_child_folder);
+    return mkfifo(fifo, 0600);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_recording_that_has_not_begun_leaves_no_file),
+        cmocka_unit_test(a_comparison_that_has_not_begun_leaves_no_file),
+        cmocka_unit_test(a_file_that_was_there_is_kept),
+    };
+    return cmocka_run_group_tests(tests, make_paths, fl_child_remove_folder);
+}

@@ -1,0 +1,36 @@
+/* Looks at the memory that may be taken, of the fake kernel. */
+#ifndef FL_TESTS_UNIT_MEMORY_FIXTURE_H
+#define FL_TESTS_UNIT_MEMORY_FIXTURE_H
+
+#include "core/core.h"
+#include "unit/cmocka_all.h"
+#include "unit/fake_sys.h"
+
+#define GIB(n) ((uint64_t)(n) << 30)
+
+static struct fl_memory_scratch scratch;
+
+static int each(void **state)
+{
+    (void)state;
+    fake_install();
+    scratch = (struct fl_memory_scratch){.ranks = 0};
+    return 0;
+}
+
+/* By what was found, where that may be. */
+static struct fl_memory look_again(void)
+{
+    struct fl_memory m;
+
+    fl_memory_look(&m, &scratch);
+    return m;
+}
+
+static struct fl_memory look(void)
+{
+    scratch.looks = 0;
+    return look_again();
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* Options as they are read from an environment. */
+#ifndef FL_TESTS_UNIT_OPTIONS_FIXTURE_H
+#define FL_TESTS_UNIT_OPTIONS_FIXTURE_H
+
+#include "core/core.h"
+#include "unit/cmocka_all.h"
+#include "unit/fake_sys.h"
+
+#include <string.h>
+
+#define READ(...)                                                                                  \
+    read_env((const char *[]){__VA_ARGS__, NULL},                                                  \
+             sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))
+
+static struct fl_options o;
+
+static void read_env(const char *const entries[], size_t n)
+{
+    char *env[16];
+
+    for (size_t i = 0; i <= n; i++) {
+        memcpy(&env[i], &entries[i], sizeof env[i]); /* environ is not const by tradition */
+    }
+    fake_install();
+    fl_options_read(&o, env);
+}
+
+static int each(void **state)
+{
+    (void)state;
+    fake_install();
+    return 0;
+}
+
+#endif

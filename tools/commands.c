@@ -1,0 +1,42 @@
+#include "commands.h"
+
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+
+static void print_usage(const struct fl_command_table *c, FILE *file)
+{
+    fprintf(file, "Usage: %s %s\n\n", c->program, c->usage);
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->command[i].summary != NULL) {
+            fprintf(file, "  %-9s %s\n", c->command[i].name, c->command[i].summary);
+        }
+    }
+    fprintf(file, "\n%s COMMAND --help lists the options; %s(1) explains the %s.\n", c->program,
+            c->program, c->manual);
+}
+
+int fl_commands_main(const struct fl_command_table *c, int argc, char **argv)
+{
+    argp_err_exit_status = c->exit_own;
+    if (argc < 2) {
+        print_usage(c, stderr);
+        return c->exit_own;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+        print_usage(c, stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("%s %s\n", c->program, c->version);
+        return 0;
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        if (strcmp(argv[1], c->command[i].name) == 0) {
+            argv[1] = c->command[i].usage_name;
+            return c->command[i].run(argc - 1, argv + 1);
+        }
+    }
+    fprintf(stderr, "%s: no command '%s'; see %s --help\n", c->program, argv[1], c->program);
+    return c->exit_own;
+}
