@@ -1,6 +1,7 @@
-# Toolchain file of the preset `arm64`: Debian's cross compiler, arm64's headers and libraries in a folder of their own, and
-# QEMU's user emulation to run what was built. `tools/setup --what arm64` installs and fetches all three; FL_ARM64_CACHE says
-# where the folder is, if not in the usual cache.
+# Toolchain file of the preset `arm64`: Debian's cross compiler, arm64's headers and libraries in a
+# folder of their own, and QEMU's user emulation to run what was built. `tools/setup --what arm64`
+# installs and fetches all three; FL_ARM64_CACHE says where the folder is, if not in the usual
+# cache.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)

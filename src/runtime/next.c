@@ -190,7 +190,8 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc)
 }
 
 /* The linker's: where this library, or the program it is part of, begins and ends. */
-extern FL_HIDDEN const char __ehdr_start[], _end[]; /* NOLINT(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+extern FL_HIDDEN const char __ehdr_start[], _end[];
 
 void fl_find_first(void)
 {

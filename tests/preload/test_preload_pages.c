@@ -1,5 +1,5 @@
-/* Blocks are whole base pages. However large those are, a program that writes to what it asks for holds what it holds
- * under glibc. */
+/* Blocks are whole base pages. However large those are, a program that writes to what it asks for
+ * holds what it holds under glibc. */
 #include "run.h"
 
 static void what_is_written_costs_what_it_costs_under_glibc(void **state)

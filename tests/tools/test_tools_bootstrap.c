@@ -273,8 +273,8 @@ static void pairs_are_ranked_exactly(void **state)
     assert_false(fl_signed_rank_ratio(own, one, 10, 0.95, &interval));
 }
 
-/* The textbook's critical values: at 95 % two-sided, 5 and 5 values refuse 2 pairs and less, 8 and 8
- * refuse 13, 10 and 10 refuse 23, 5 and 7 refuse 5, 20 and 20 refuse 127. */
+/* The textbook's critical values: at 95 % two-sided, 5 and 5 values refuse 2 pairs and less, 8 and
+ * 8 refuse 13, 10 and 10 refuse 23, 5 and 7 refuse 5, 20 and 20 refuse 127. */
 static void samples_are_ranked_exactly(void **state)
 {
     (void)state;

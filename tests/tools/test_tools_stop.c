@@ -1,4 +1,5 @@
-/* Signals that end faultstat before its command has run: no empty file is left, and a line says so. */
+/* Signals that end faultstat before its command has run: no empty file is left, and a line says so.
+ */
 #include "child.h"
 
 #include <fcntl.h>
@@ -123,7 +124,8 @@ static void a_recording_that_has_not_begun_leaves_no_file(void **state)
     }
 }
 
-/* A comparison that has opened its file and waits for its input, which never comes, is interrupted. */
+/* A comparison that has opened its file and waits for its input, which never comes, is interrupted.
+ */
 static void interrupt_comparison(void)
 {
     pid_t pid = start((const char *const[]){FL_FAULTSTAT, "compare", "-a", "glibc", "-j", file,

@@ -187,7 +187,8 @@ void fake_forget(void)
     fake.shared = 0;
 }
 
-/* The machine's base pages: tests write to real memory. Above 4 KiB there are no huge pages, see sys/page.c. */
+/* The machine's base pages: tests write to real memory. Above 4 KiB there are no huge pages, see
+ * sys/page.c. */
 static void install_page(void)
 {
     size_t base = (size_t)sysconf(_SC_PAGESIZE);

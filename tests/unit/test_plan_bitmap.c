@@ -159,9 +159,12 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, each)
     const struct CMUnitTest tests[] = {
-        T(each_range_sets_its_bits_and_clears_them), T(a_range_is_free_while_no_block_has_any_of_it),
-        T(a_mask_is_a_range_within_a_word),          T(what_is_not_there_has_no_owner),
-        T(a_failed_claim_leaves_nothing_behind),     T(two_never_have_the_same),
+        T(each_range_sets_its_bits_and_clears_them),
+        T(a_range_is_free_while_no_block_has_any_of_it),
+        T(a_mask_is_a_range_within_a_word),
+        T(what_is_not_there_has_no_owner),
+        T(a_failed_claim_leaves_nothing_behind),
+        T(two_never_have_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

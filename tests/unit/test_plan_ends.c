@@ -1,4 +1,5 @@
-/* Each way out of FL_SERVE, as src/plan/README.md has them: what becomes of the plan, and what its context does then. */
+/* Each way out of FL_SERVE, as src/plan/README.md has them: what becomes of the plan, and what its
+ * context does then. */
 #include "unit/plan_fixture.h"
 
 #include <string.h>
@@ -31,8 +32,8 @@ static void learn(void)
     assert_int_equal(fl_plan_default->state, FL_SERVE);
 }
 
-/* Steps of whose requests one in so many has a size that no step had before, or all of them; and then no two have as many
- * requests, so that no plan is made of them. */
+/* Steps of whose requests one in so many has a size that no step had before, or all of them; and
+ * then no two have as many requests, so that no plan is made of them. */
 static void unknown_steps(unsigned steps, unsigned one_in)
 {
     static unsigned ever;

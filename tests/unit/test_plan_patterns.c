@@ -212,7 +212,8 @@ static void sizes_that_grow(void **state)
                 98); /* what is larger than its slot is served by the next layout alone */
 }
 
-/* A fifth of the layers is left out, other ones in each step: no step is like the next, and a plan would cost more than it gives. */
+/* A fifth of the layers is left out, other ones in each step: no step is like the next, and a plan
+ * would cost more than it gives. */
 static void layers_left_out_at_random_are_not_planned(void **state)
 {
     (void)state;

@@ -168,7 +168,8 @@ static void crowd(size_t before)
     pthread_barrier_destroy(&all_there);
 }
 
-/* Nothing but what the planner has for any of them, a page of its own table, say; and no address more by the next ones. */
+/* Nothing but what the planner has for any of them, a page of its own table, say; and no address
+ * more by the next ones. */
 static void threads_leave_nothing(void **state)
 {
     size_t mapped, before = there();

@@ -348,7 +348,8 @@ static uint64_t any(uint64_t n)
     return (random >> 33) % n;
 }
 
-/* Slots of all kinds and zones, with places for blocks of some MiB, and now and then for one from a huge page on. */
+/* Slots of all kinds and zones, with places for blocks of some MiB, and now and then for one from a
+ * huge page on. */
 static struct fl_layout *some_slots(size_t n)
 {
     struct fl_layout *made = fl_layout_new(n);

@@ -1,14 +1,14 @@
-# Sourced by the scripts that fetch Debian's packages, unpacked and not installed: apt with lists of its own. `cache` and
-# `log` are set.
+# Sourced by the scripts that fetch Debian's packages, unpacked and not installed: apt with lists of
+# its own. `cache` and `log` are set.
 site=$(apt-get indextargets --format '$(ORIGIN) $(RELEASE) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
     awk '$1 == "Debian" && $2 !~ /security/ && $3 == "main" { print $4; exit }')
-site=${site:-http://deb.debian.org/debian} # apt has no lists yet, or sources of somebody else's
+site=${site:-http://deb.debian.org/debian} # apt has no lists yet, or sources of another system
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
 
-# with_suites SUITE... -- COMMAND...: apt with sources and lists of its own, so that the machine's are neither read nor
-# locked. What is installed here is still known to it; where `architecture` is set, that machine's packages are, and none
-# is installed.
+# with_suites SUITE... -- COMMAND...: apt with sources and lists of its own, so that the machine's
+# are neither read nor locked. What is installed here is still known to it; where `architecture` is
+# set, that machine's packages are, and none is installed.
 with_suites() {
     local suites=() folder suite
     while [ "$1" != -- ]; do

@@ -204,8 +204,8 @@ static void add_clause(const struct fl_figure *figure, const char *what, char te
     }
 }
 
-/* What a row saves of, or adds to, the page faults; and, where its time tells nothing, the processor
- * time, which waiting and other programs disturb less. */
+/* What a row saves of, or adds to, the page faults; and, where its time tells nothing, the
+ * processor time, which waiting and other programs disturb less. */
 static void find_clauses(const struct fl_analysis *a, size_t peer, char text[FL_CLAUSES_LEN])
 {
     const struct fl_judgement *j = &a->peer[peer];

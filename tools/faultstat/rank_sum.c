@@ -6,9 +6,9 @@
 
 enum { FL_RATIOS_MOST = FL_RANKED_MOST * FL_RANKED_MOST };
 
-/* How many of the ordered ratios to cut at each end: the most whose count of pairs has a probability
- * of at most `tail`. Counts the ways to choose the places of `m` values among m + n, by how many of
- * the n lie below them. */
+/* How many of the ordered ratios to cut at each end: the most whose count of pairs has a
+ * probability of at most `tail`. Counts the ways to choose the places of `m` values among m + n, by
+ * how many of the n lie below them. */
 static size_t cut_of(size_t m, size_t n, double tail)
 {
     static double ways[FL_RANKED_MOST + 1][FL_RATIOS_MOST / 2 + 1]; /* static for its size */

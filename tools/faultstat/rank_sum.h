@@ -1,5 +1,5 @@
-/* The interval of a ratio of two samples by the ranks of their values. Nothing is assumed of how the
- * values scatter, but that both scatter alike. Pure. */
+/* The interval of a ratio of two samples by the ranks of their values. Nothing is assumed of how
+ * the values scatter, but that both scatter alike. Pure. */
 #ifndef FAULTLESS_FAULTSTAT_RANK_SUM_H
 #define FAULTLESS_FAULTSTAT_RANK_SUM_H
 

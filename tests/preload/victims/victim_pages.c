@@ -1,4 +1,5 @@
-/* Many blocks just above 64 KiB, and some of MiBs, all written: how much memory is that? Prints "resident: N", in KiB. */
+/* Many blocks just above 64 KiB, and some of MiBs, all written: how much memory is that? Prints
+ * "resident: N", in KiB. */
 #include "victim.h"
 
 enum { SMALL = 3000, LARGE = 24 };

@@ -10,7 +10,7 @@ static size_t huge_kib(void)
 
 static char *touched(size_t stride)
 {
-    char *p = malloc(block);
+    char *p = calloc(1, block);
 
     CHECK(p != NULL);
     for (size_t at = 0; at < block; at += stride) {
@@ -70,6 +70,14 @@ static void set(const char *mode)
     close(fd);
 }
 
+static char *zeroed(size_t len)
+{
+    char *p = calloc(1, len);
+
+    CHECK(p != NULL && p[0] == 0 && p[len / 2] == 0 && p[len - 1] == 0);
+    return p;
+}
+
 /* Blocks that are taken, grown, shrunk and freed keep what they hold under all of them. */
 static void settings_change(void)
 {
@@ -90,8 +98,7 @@ static void settings_change(void)
         CHECK(b[k].p == NULL || is_stamped(b[k].p, b[k].len, k));
         if (i % 3 == 0) {
             free(b[k].p);
-            b[k].p = calloc(1, len);
-            CHECK(b[k].p != NULL && b[k].p[0] == 0 && b[k].p[len / 2] == 0 && b[k].p[len - 1] == 0);
+            b[k].p = zeroed(len);
         } else {
             b[k].p = realloc(b[k].p, len);
         }
