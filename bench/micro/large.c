@@ -1,4 +1,4 @@
-/* What the allocator itself holds for a program with very much live memory, and what a fork costs it.
+/* What the allocator itself holds for a program with very much live memory, and what a fork costs.
  *
  *   large [--blocks N] [--kib N] [--free-every N] [--forks N]
  *

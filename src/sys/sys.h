@@ -45,8 +45,8 @@ struct fl_sys {
      * Linux 4.17). -EEXIST when something is; -ENOMEM when a limit or the overcommit rule refuses,
      * or there are no such addresses. */
     int (*map_at)(struct fl_range r);
-    /* The same in place of what is mapped there, of ours: hugetlb pages of `page` bytes, whole ones,
-     * set apart for it but not in memory yet. Refused, nothing is mapped there: -ENOMEM, the pool
+    /* The same in place of what is mapped there, of ours: whole hugetlb pages of `page` bytes, set
+     * apart for it but not in memory yet. Refused, nothing is mapped there: -ENOMEM, the pool
      * has too few; -EINVAL, there are none of that size. */
     int (*map_hugetlb)(struct fl_range r, size_t page);
     int (*unmap)(struct fl_range r);

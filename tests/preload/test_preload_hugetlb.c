@@ -1,4 +1,5 @@
-/* FAULTLESS_HUGETLB on this machine's pool, of which the test is the administrator: eight pages of 2 MiB. */
+/* FAULTLESS_HUGETLB on this machine's pool, of which the test is the administrator: eight pages of
+ * 2 MiB. */
 #include "run.h"
 
 #include <signal.h>
@@ -8,7 +9,7 @@
 static const char pages[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 static const char *const on[] = {"FAULTLESS_HUGETLB=2M", "FAULTLESS_HUGETLB_FROM=4M", NULL};
 
-/* Nobody else has any, and eight are to be had now. */
+/* No other program has any, and eight are to be had now. */
 static bool has_pool(void)
 {
     bool has = fl_read_number(pages, "") == 0 && fl_sysctl_set(pages, "8") &&

@@ -18,8 +18,8 @@ size_t resident(struct fl_range r);
 unsigned descriptors(void);
 /* Is there a ring to be had? By the system call itself. */
 bool has_uring(void);
-/* Two CPUs and MADV_POPULATE_WRITE are there; else says what is not. Reads the page sizes first. From here on the machine
- * looks idle. */
+/* Two CPUs and MADV_POPULATE_WRITE are there; else says what is not. Reads the page sizes first.
+ * From here on the machine looks idle. */
 bool can_share(const char *test);
 
 #endif

@@ -87,7 +87,7 @@ static uint64_t fake_own(void)
     return atomic_load(&fake.now_ns) - fake.lost_ns;
 }
 
-/* On ordinary pages, which nobody can tell. Refused, nothing is there. */
+/* On ordinary pages, which look alike. Refused, nothing is there. */
 static int fake_map_hugetlb(struct fl_range r, size_t page)
 {
     int rc = fake_scripted(FAKE_MAP_HUGETLB);

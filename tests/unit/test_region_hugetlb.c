@@ -1,4 +1,5 @@
-/* Blocks on hugetlb pages, on a fake kernel that has as many as a test wants, and refuses what it says. */
+/* Blocks on hugetlb pages, on a fake kernel that has as many as a test wants, and refuses what it
+ * says. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -1,5 +1,5 @@
-/* How many help to populate, and where, on machines that are drawn: nodes, the CPUs that the thread may use, where the
- * block lies, and how many threads run. */
+/* How many help to populate, and where, on machines that are drawn: nodes, the CPUs that the thread
+ * may use, where the block lies, and how many threads run. */
 #include "sys/crew.h"
 #include "unit/cmocka_all.h"
 

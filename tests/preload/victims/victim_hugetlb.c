@@ -1,4 +1,5 @@
-/* A large block on hugetlb pages of 2 MiB, of a pool of eight: what the program sees, and what is left for others. */
+/* A large block on hugetlb pages of 2 MiB, of a pool of eight: what the program sees, and what is
+ * left for others. */
 #include "victim.h"
 
 #include <malloc.h>
