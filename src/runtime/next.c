@@ -148,9 +148,20 @@ static const struct link_map *owner_of(const struct name *four)
     return owner;
 }
 
+/* A name that is older than glibc is on this machine has the version of the first one there. */
+#if defined(__x86_64__)
+#define OLDEST "GLIBC_2.2.5"
+#define OR_OLDEST(version) (version)
+#elif defined(__aarch64__)
+#define OLDEST "GLIBC_2.17"
+#define OR_OLDEST(version) OLDEST /* of a version below 2.17 */
+#else
+#error "the oldest version of glibc's names on this machine"
+#endif
+
 bool fl_find_next(struct fl_next *out, bool *out_is_libc)
 {
-    static const char oldest[] = "GLIBC_2.2.5"; /* on x86-64 */
+    static const char oldest[] = OLDEST;
     struct name names[NAMES] = {
         {.name = "malloc", .version = oldest, .slot = &out->malloc},
         {.name = "free", .version = oldest, .slot = &out->free},
@@ -158,13 +169,13 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc)
         {.name = "realloc", .version = oldest, .slot = &out->realloc},
         {.name = "memalign", .version = oldest, .slot = &out->memalign},
         {.name = "posix_memalign", .version = oldest, .slot = &out->posix_memalign},
-        {.name = "aligned_alloc", .version = "GLIBC_2.16", .slot = &out->aligned_alloc},
+        {.name = "aligned_alloc", .version = OR_OLDEST("GLIBC_2.16"), .slot = &out->aligned_alloc},
         {.name = "malloc_usable_size", .version = oldest, .slot = &out->usable_size},
         {.name = "mallinfo2", .version = "GLIBC_2.33", .slot = &out->mallinfo2},
         {.name = "malloc_trim", .version = oldest, .slot = &out->trim},
         {.name = "mallopt", .version = oldest, .slot = &out->mallopt},
         {.name = "malloc_stats", .version = oldest, .slot = &out->stats},
-        {.name = "malloc_info", .version = "GLIBC_2.10", .slot = &out->info},
+        {.name = "malloc_info", .version = OR_OLDEST("GLIBC_2.10"), .slot = &out->info},
     };
     const struct link_map *libc = definition_of(dlsym(RTLD_NEXT, "gnu_get_libc_version")).object;
 

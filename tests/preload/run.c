@@ -67,6 +67,10 @@ static void make_env(char **env, const struct fl_how *how, const char *stats)
     if (how->preload == NULL || how->preload[0] != '\0') {
         put2(env, &n, "LD_PRELOAD", how->preload != NULL ? how->preload : FL_LIB_PATH);
         put2(env, &n, "FAULTLESS_STATS", stats);
+        /* Victims ask for 64 KiB and more, which is not large where base pages are. */
+        if (getenv("FL_TEST_THRESHOLD") != NULL) {
+            put2(env, &n, "FAULTLESS_THRESHOLD", getenv("FL_TEST_THRESHOLD"));
+        }
         if (fl_rung_disabled()[0] != '\0') {
             put2(env, &n, "FAULTLESS_DISABLE", fl_rung_disabled());
         }

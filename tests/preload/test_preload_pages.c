@@ -2,6 +2,8 @@
  * holds what it holds under glibc. */
 #include "run.h"
 
+#include <stdlib.h>
+
 static void what_is_written_costs_what_it_costs_under_glibc(void **state)
 {
     const char *const *argv = FL_ARGV("victim_pages");
@@ -20,5 +22,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_costs_what_it_costs_under_glibc),
     };
+    unsetenv("FL_TEST_THRESHOLD"); /* it is about the default */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

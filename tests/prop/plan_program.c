@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { REQUESTS = 48, SHAPES = 3, BEYOND = 8, PAGE = 4096 };
+enum { REQUESTS = 48, SHAPES = 3, BEYOND = 8 };
+#define PAGE fl_page.base
 
 #define MUST(what) ((what) ? (void)0 : wrong(#what, __LINE__))
 
@@ -144,7 +145,7 @@ static void hand_over(struct program *g, struct block *b)
 static struct block make(struct program *g, size_t n, unsigned how)
 {
     struct block b = {NULL, n, ++g->stamps};
-    size_t align = (size_t)4096 << draw(g, 6);
+    size_t align = PAGE << draw(g, 6);
 
     switch (how % 8) {
     case 0:
