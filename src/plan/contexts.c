@@ -59,7 +59,9 @@ static struct fl_step_context *find_place(void)
     }
     if (c != NULL) {
         c->who.id = n + 1;
-        c->learn.requests = fl_plan.requests;
+        atomic_store_explicit(&c->learn.freed_by_others, 0, memory_order_relaxed);
+        __atomic_store_n(&c->learn.before, fl_plan.requests, __ATOMIC_RELAXED);
+        __atomic_store_n(&c->learn.requests, fl_plan.requests, __ATOMIC_RELAXED);
     }
     return c;
 }
@@ -73,7 +75,8 @@ void fl_plan_add_counters(struct fl_plan_counters *sum, const struct fl_plan_cou
     }
 }
 
-/* Others may look for what its requests were, and find nothing: see find_life. What they write comes back as a page of its own, at most. */
+/* Others who free what its requests were find that they are not current (record.c). One that looked
+ * just before may write yet: that comes back as a page of its own, at most. */
 void fl_context_leave(struct fl_step_context *c)
 {
     uint32_t place = c->who.id - 1;

@@ -20,7 +20,8 @@ struct fl_record {
 
 struct fl_learn {
     /* Since the context was made. */
-    uint32_t requests; /* ordinal of the last one */
+    uint32_t requests; /* ordinal of the last one. Others who free read it, and the next one */
+    uint32_t before;   /* as it was when the thread came: what is not later was another thread's */
     uint64_t clock;    /* events */
     uint64_t live;     /* bytes asked for by its thread, less what that thread freed */
     _Atomic uint64_t freed_by_others;

@@ -239,11 +239,19 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
     if (c->learn.recording) {
         add_life(c, e, align);
     }
-    c->learn.requests++;
+    __atomic_store_n(&c->learn.requests, c->learn.requests + 1, __ATOMIC_RELAXED);
     e->life = c->learn.requests;
     e->watcher = c->who.id;
     c->learn.live += e->len;
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+}
+
+/* Is the request of the thread that has the context now? Another one had it before. Any thread. */
+static bool is_current(const struct fl_step_context *c, uint32_t request)
+{
+    uint32_t last = __atomic_load_n(&c->learn.requests, __ATOMIC_RELAXED);
+
+    return last - request < last - __atomic_load_n(&c->learn.before, __ATOMIC_RELAXED);
 }
 
 static struct fl_life *find_life(struct fl_step_context *c, uint32_t request)
@@ -284,7 +292,7 @@ void fl_plan_saw_resize(const struct fl_extent *e, size_t had)
     struct fl_step_context *c = fl_plan.context[e->watcher - 1];
     struct fl_life *life = find_life(c, e->life);
 
-    if (c == fl_plan_mine) {
+    if (c == fl_plan_mine && is_current(c, e->life)) {
         c->learn.live += e->len - had;
     }
     if (life != NULL && e->len > life->size) {
@@ -298,6 +306,9 @@ void fl_plan_saw_free(struct fl_extent *e)
     uint32_t request = e->life;
 
     e->life = 0;
+    if (!is_current(c, request)) {
+        return;
+    }
     note_leader(c);
     if (fl_plan_mine == NULL || c != fl_plan_mine || fl_region_busy() ||
         atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
