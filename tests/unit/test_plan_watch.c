@@ -62,6 +62,15 @@ static size_t there(void)
     return sum;
 }
 
+/* Of these, what has been written to: a page that was only read is the kernel's page of zeros. */
+static size_t written(void)
+{
+    size_t mapped, present, own;
+
+    assert_int_equal(fl_sys_linux.survey(fl_plan_memory(&mapped), &present, &own), 0);
+    return own;
+}
+
 static void without_a_step_a_thread_is_let_alone(void **state)
 {
     (void)state;
@@ -181,6 +190,9 @@ static void threads_leave_nothing(void **state)
     crowd(before);
     assert_int_equal(fl_plan_memory(&mapped).len, used);
     assert_true(there() - before <= KIB(8));
+    size_t left_behind = written();
+    (void)fl_plan_work(&region); /* nor does the worker bring any of it back */
+    assert_int_equal(written(), left_behind);
 }
 
 /* A loop of six sizes, more than a thread's cache holds, is too short for a step, however long it

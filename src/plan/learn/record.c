@@ -57,7 +57,8 @@ static void map_records(struct fl_step_context *c)
 
 void fl_record_warm(struct fl_step_context *c)
 {
-    if (atomic_exchange(&c->learn.cold, false)) {
+    /* looked at first, as fl_watch_warm does */
+    if (atomic_load(&c->learn.cold) && atomic_exchange(&c->learn.cold, false)) {
         warm_records(c);
     }
 }
