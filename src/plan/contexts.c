@@ -83,6 +83,7 @@ void fl_context_leave(struct fl_step_context *c)
 
     fl_plan_lock();
     fl_plan_add_counters(&fl_plan.gone, &c->stats);
+    memset(&c->stats, 0, sizeof c->stats); /* stats.c, with the lock, finds them once */
     fl_plan.requests = (uint32_t)fl_max(fl_plan.requests, c->learn.requests);
     fl_plan_unlock();
     for (unsigned i = 0; i < FL_PARTS; i++) {

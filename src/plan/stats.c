@@ -39,11 +39,11 @@ static size_t live_in(const struct fl_arena *a)
 
 void fl_plan_stats_read(struct fl_plan_stats *out)
 {
-    uint32_t n = atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire);
-
     struct fl_plan_counters sum = {0};
 
     count_mine();
+    fl_plan_lock();
+    uint32_t n = atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire);
     fl_plan_add_counters(&sum, &fl_plan.gone);
     for (uint32_t i = 0; i < n; i++) {
         fl_plan_add_counters(&sum, &fl_plan.context[i]->stats);
@@ -57,7 +57,6 @@ void fl_plan_stats_read(struct fl_plan_stats *out)
                                   .steps = sum.steps,
                                   .layouts = sum.layouts,
                                   .drops = sum.drops};
-    fl_plan_lock();
     for (const struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
         if (fl_arena_is_open(a)) {
             out->arenas++;

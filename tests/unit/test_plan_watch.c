@@ -324,79 +324,6 @@ static void a_block_is_freed_while_its_context_begins_anew(void **state)
     assert_sound();
 }
 
-enum { LEFT = 64 };
-static void *left[LEFT]; /* by a thread that has ended */
-
-static void *leave_blocks(void *arg)
-{
-    (void)arg;
-    for (int i = 0; i < LEFT; i++) {
-        left[i] = fl_malloc_large(MIB(4));
-    }
-    assert_non_null(fl_plan_mine);
-    thread_end();
-    return NULL;
-}
-
-static void free_left(void)
-{
-    for (int i = 0; i < LEFT; i++) {
-        fl_free_ours(left[i]);
-    }
-}
-
-static void leave(void)
-{
-    pthread_t t;
-
-    pthread_create(&t, NULL, leave_blocks, NULL);
-    pthread_join(t, NULL);
-    assert_int_not_equal(extent_of(left[LEFT - 1])->life, 0);
-}
-
-/* In the context that another thread had before. */
-static void *go_in_steps(void *frees)
-{
-    replace(NOTICED);
-    if (frees != NULL) {
-        free_left();
-    }
-    for (unsigned i = 0; i < 40; i++) {
-        loop_step(&usual);
-    }
-    bool planned = fl_plan_mine == fl_plan.context[0] && loop_planned(&usual) == N;
-    loop_over(&usual);
-    thread_end();
-    return planned ? &usual : NULL;
-}
-
-static void steps_after_others(void *frees)
-{
-    void *planned;
-    pthread_t t;
-
-    pthread_create(&t, NULL, go_in_steps, frees);
-    pthread_join(t, &planned);
-    assert_non_null(planned);
-    assert_sound();
-}
-
-/* What is live is reckoned by the thread's own requests: more than it ever asks for is freed. */
-static void what_an_ended_thread_left_is_freed_before_the_next_one(void **state)
-{
-    (void)state;
-    leave();
-    free_left();
-    steps_after_others(NULL);
-}
-
-static void what_an_ended_thread_left_is_freed_by_the_next_one(void **state)
-{
-    (void)state;
-    leave();
-    steps_after_others(left);
-}
-
 /* The detector's memory comes ahead of its events, by the worker: each call wakes a thread. */
 static void the_worker_is_called_the_less_the_longer_a_watch(void **state)
 {
@@ -471,8 +398,6 @@ int main(void)
         T(a_loop_that_is_no_step_is_let_alone),
         T(a_known_step_is_served_at_once_after_a_rest),
         T(a_block_is_freed_while_its_context_begins_anew),
-        T(what_an_ended_thread_left_is_freed_before_the_next_one),
-        T(what_an_ended_thread_left_is_freed_by_the_next_one),
         T(the_worker_is_called_the_less_the_longer_a_watch),
         T(records_come_into_memory_by_the_worker),
         T(without_a_worker_records_come_at_once),
