@@ -204,13 +204,17 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc)
 /* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 extern FL_HIDDEN const char __ehdr_start[], _end[];
 
+/* A program that is linked for one address, and takes that of malloc, has a stub there which stands
+ * for it, and no definition: whose it leads to is not known. */
 void fl_find_first(void)
 {
     Dl_info info;
-    uintptr_t first = (uintptr_t)dlsym(RTLD_DEFAULT, "malloc");
+    void *first = dlsym(RTLD_DEFAULT, "malloc");
+    void *symbol = NULL;
 
-    if (first - (uintptr_t)__ehdr_start >= (uintptr_t)_end - (uintptr_t)__ehdr_start &&
-        dladdr((void *)first, &info) != 0) { /* NOLINT(performance-no-int-to-ptr) */
+    if ((uintptr_t)first - (uintptr_t)__ehdr_start >= (uintptr_t)_end - (uintptr_t)__ehdr_start &&
+        dladdr1(first, &info, &symbol, RTLD_DL_SYMENT) != 0 && symbol != NULL &&
+        ((const ElfW(Sym) *)symbol)->st_shndx != SHN_UNDEF) {
         fl_runtime.shadowed_by = info.dli_fname;
     }
 }

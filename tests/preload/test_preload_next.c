@@ -213,6 +213,17 @@ static void an_allocator_in_front_is_named(void **state)
     fl_run_assert_active(before_us(FL_VICTIM_DIR "/victim_next_malloc.so", NULL));
 }
 
+/* A stub in the program, which goes to our malloc, is no other malloc. */
+static void a_program_that_takes_the_address_of_malloc_is_ours(void **state)
+{
+    (void)state;
+    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_address"), NULL);
+    fl_run_assert_clean(r);
+    assert_int_equal(fl_run_stat(r, "active"), 1);
+    r = fl_preload_run(FL_ARGV("victim_address"), FL_ENV("FAULTLESS_STATS=table"));
+    assert_non_null(strstr(r->err, "came here\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +242,7 @@ int main(void)
         cmocka_unit_test(refusals_set_errno_as_glibc_does),
         cmocka_unit_test(a_free_in_a_handler_stays_out_of_the_next_allocator),
         cmocka_unit_test(an_allocator_in_front_is_named),
+        cmocka_unit_test(a_program_that_takes_the_address_of_malloc_is_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
