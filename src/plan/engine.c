@@ -36,13 +36,17 @@ static unsigned envelope_percent(void)
  * (bench/plan/value, six lengths: 1.06 x the live peak with a tenth of the range, 1.03 with none). */
 enum { GROWTH_ONE = 1 << 16, GROWTH_STEPS = 16 };
 
+static uint64_t headroom_of(uint64_t bytes, uint64_t growth)
+{
+    return fl_min(bytes / GROWTH_ONE * growth * GROWTH_STEPS, bytes / 16);
+}
+
 static void leave_headroom(struct fl_slot *s, uint64_t growth)
 {
     if (memory_moves() && s->kind <= FL_SLOT_DOUBLE_BUFFERED && s->zone == 0 &&
         s->least != s->most) {
         uint64_t most = fl_max(s->size - s->headroom, s->most);
-        uint64_t grows = most / GROWTH_ONE * growth * GROWTH_STEPS;
-        s->size = fl_align_up(most + fl_min(grows, most / 16), fl_page.base);
+        s->size = fl_align_up(most + headroom_of(most, growth), fl_page.base);
         s->headroom = s->size - most;
     }
 }
@@ -121,7 +125,7 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
         return NULL;
     }
     if (growth != 0) {
-        fl_region_expect(fl_plan.region, from->largest / GROWTH_ONE * growth * GROWTH_STEPS);
+        fl_region_expect(fl_plan.region, headroom_of(from->largest, growth));
     }
     memcpy(l->slot, from->slot, from->n * sizeof *l->slot);
     for (uint32_t i = 0; i < l->n; i++) {
