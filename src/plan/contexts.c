@@ -42,6 +42,19 @@ void *fl_context_part(struct fl_step_context *c, enum fl_context_part part)
     return has ? (char *)c + (part_of((uintptr_t)c, part).base - (uintptr_t)c) : NULL;
 }
 
+/* A new one. Its addresses are taken once, whether there is memory for it or not. Lock: plan. */
+static struct fl_step_context *place(uint32_t n)
+{
+    struct fl_step_context *c = fl_plan.context[n];
+
+    if (c == NULL) {
+        uintptr_t base = fl_plan_reserve(fl_range_end(part_of(0, FL_PARTS - 1)));
+        c = (struct fl_step_context *)base; /* NOLINT(performance-no-int-to-ptr) */
+        fl_plan.context[n] = c;
+    }
+    return c != NULL && has_part(n, (uintptr_t)c, FL_PART_CONTEXT) ? c : NULL;
+}
+
 /* Lock: plan. */
 static struct fl_step_context *find_place(void)
 {
@@ -52,9 +65,7 @@ static struct fl_step_context *find_place(void)
         n = fl_plan.free[--fl_plan.nfree];
         c = fl_plan.context[n];
     } else if (n < FL_CONTEXTS) {
-        uintptr_t base = fl_plan_reserve(fl_range_end(part_of(0, FL_PARTS - 1)));
-        c = base != 0 && has_part(n, base, FL_PART_CONTEXT) ? (struct fl_step_context *)base : NULL;
-        fl_plan.context[n] = c;
+        c = place(n);
         atomic_store_explicit(&fl_plan.ncontexts, n + (c != NULL), memory_order_release);
     }
     if (c != NULL) {

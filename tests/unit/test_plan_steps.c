@@ -60,6 +60,28 @@ static void contexts_are_used_again_and_there_is_an_end_to_them(void **state)
     }
 }
 
+/* Addresses are never given back: those that could not be used are tried again. */
+static void a_context_without_memory_takes_no_addresses(void **state)
+{
+    struct fl_step_context *first, *c;
+    size_t mapped;
+
+    (void)state;
+    plan_begin(NULL);
+    assert_int_equal(fl_plan_context_new(&first), 0);
+    fake.commit_max = 1;
+    assert_int_equal(fl_plan_context_new(&c), -ENOMEM);
+    size_t used = fl_plan_memory(&mapped).len;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(fl_plan_context_new(&c), -ENOMEM);
+    }
+    assert_int_equal(fl_plan_memory(&mapped).len, used);
+    fake.commit_max = SIZE_MAX;
+    assert_int_equal(fl_plan_context_new(&c), 0);
+    assert_int_equal(fl_plan_memory(&mapped).len, used);
+    assert_int_equal(fl_plan_context_free(c), 0);
+}
+
 /* Learned: every request of the loop's last step was the plan's. */
 static void learn(struct loop *l, struct fl_step_context *c)
 {
@@ -436,6 +458,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(misuse_is_answered),
         cmocka_unit_test(contexts_are_used_again_and_there_is_an_end_to_them),
+        cmocka_unit_test(a_context_without_memory_takes_no_addresses),
         cmocka_unit_test(a_step_that_repeats_is_served_where_it_was),
         cmocka_unit_test(a_block_that_crosses_has_one_place_and_a_doubled_one_two),
         cmocka_unit_test(what_stays_is_not_planned),
