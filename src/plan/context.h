@@ -5,7 +5,7 @@
 #include "plan/job.h"
 #include "plan/store/store.h"
 
-/* What a context does. fl_context_go is the only place where it changes. */
+/* What a context does. It changes in go() alone: context.c. */
 enum fl_plan_state {
     FL_WATCH, /* its thread's requests are searched for steps */
     FL_LEARN, /* steps begin and end, and are recorded */
