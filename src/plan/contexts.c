@@ -12,19 +12,21 @@ static _Thread_local unsigned noticed;
 /* By place: a bit for each part that is mapped, of whoever has the context; the rest is the lock's. */
 static uint8_t mapped[FL_CONTEXTS];
 
+static size_t part_len(enum fl_context_part part)
+{
+    size_t len = part == FL_PART_CONTEXT    ? sizeof(struct fl_step_context)
+                 : part == FL_PART_DETECTOR ? fl_detect_size()
+                                            : sizeof(struct fl_life) * FL_LIVES_MOST * FL_RECORDS;
+
+    return fl_align_up(len, fl_page.base);
+}
+
 static struct fl_range part_of(uintptr_t base, enum fl_context_part part)
 {
-    const size_t len[FL_PARTS] = {
-        [FL_PART_CONTEXT] = fl_align_up(sizeof(struct fl_step_context), fl_page.base),
-        [FL_PART_DETECTOR] = fl_align_up(fl_detect_size(), fl_page.base),
-        [FL_PART_RECORDS] =
-            fl_align_up(FL_RECORDS * FL_LIVES_MOST * sizeof(struct fl_life), fl_page.base),
-    };
-
     for (unsigned i = 0; i < part; i++) {
-        base += len[i];
+        base += part_len(i);
     }
-    return (struct fl_range){base, len[part]};
+    return (struct fl_range){base, part_len(part)};
 }
 
 static bool has_part(uint32_t place, uintptr_t base, enum fl_context_part part)
