@@ -245,5 +245,44 @@ static void keeps_huge(void)
     free(p);
 }
 
+/* A fork amid another one: a handler of fork's that was there before all others, so it runs last. */
+static int forks_in_handler;
+
+static void fork_in_handler(void)
+{
+    if (forks_in_handler != 0) {
+        forks_in_handler = 0;
+        pid_t pid = fork();
+        if (pid == 0) {
+            work_once(NULL);
+            _exit(0);
+        }
+        reap(pid);
+    }
+}
+
+static void before_all_others(void)
+{
+    CHECK(pthread_atfork(fork_in_handler, NULL, NULL) == 0);
+}
+__attribute__((section(".preinit_array"),
+               used)) static void (*const first)(void) = before_all_others;
+
+static void amid_a_fork(void)
+{
+    work_once(NULL);
+    for (int i = 0; i < 2; i++) {
+        forks_in_handler = 1;
+        pid_t pid = fork();
+        if (pid == 0) {
+            work_once(NULL);
+            _exit(0);
+        }
+        reap(pid);
+        work_once(NULL);
+    }
+}
+
 MAIN(MODE(many), MODE(nested), MODE(by_exit), MODE(two_forkers), MODE(others_blocks), MODE(vforks),
-     MODE(spawns), MODE(systems), MODE(after_exec), MODE(exec_amid), MODE(keeps_huge))
+     MODE(spawns), MODE(systems), MODE(after_exec), MODE(exec_amid), MODE(keeps_huge),
+     MODE(amid_a_fork))
