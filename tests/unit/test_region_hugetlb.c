@@ -193,6 +193,21 @@ static void without_memory_for_a_copy_it_inherits(void **state)
     assert_int_equal(fake_kept_from_child(fl_extent_range(block)), 0);
 }
 
+/* Say, a library that has a device read it, and that no write after a fork may part from that. */
+static void what_the_program_keeps_from_children_stays_so(void **state)
+{
+    (void)state;
+    block = take(MIB(8));
+    fl_region_note_remapped(&region, fl_extent_range(block));
+    assert_int_equal(fl_sys.advise(fl_extent_range(block), FL_ADVICE_NO_FORK), 0);
+    for (int how = FL_PIN_APART; how <= FL_PIN_COPIED; how++) {
+        region.config.hugetlb_fork = (enum fl_pin_fork)how;
+        fl_hugetlb_fork_prepare(&region);
+        fl_hugetlb_fork_parent(&region);
+        assert_int_equal(fake_kept_from_child(fl_extent_range(block)), MIB(8));
+    }
+}
+
 static void freed_while_a_copy_is_made_it_goes_afterwards(void **state)
 {
     (void)state;
@@ -220,6 +235,7 @@ int main(void)
         cmocka_unit_test_setup(pages_that_a_program_gives_back_are_cleared, begin),
         cmocka_unit_test_setup(a_child_has_a_copy_and_the_parent_what_it_had, begin),
         cmocka_unit_test_setup(without_memory_for_a_copy_it_inherits, begin),
+        cmocka_unit_test_setup(what_the_program_keeps_from_children_stays_so, begin),
         cmocka_unit_test_setup(freed_while_a_copy_is_made_it_goes_afterwards, begin),
     };
 
