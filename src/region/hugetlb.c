@@ -313,9 +313,14 @@ void fl_hugetlb_fork_child(struct fl_region *r, bool whole)
     if (r->config.hugetlb_from == 0) {
         return;
     }
-    for (struct fl_extent *e = r->hugetlb.copied, *next; e != NULL; e = next) {
+    /* Those that other threads were given since the copies began, too: without a copy. */
+    struct fl_extent *first = whole ? TAILQ_FIRST(&r->hugetlb.live) : r->hugetlb.copied;
+    for (struct fl_extent *e = first, *next; e != NULL; e = next) {
         next = TAILQ_NEXT(e, by_age);
-        if (bring(r, e) && whole) {
+        bool own = bring(r, e);
+        if (!own) { /* what is there now may be gone at the next look */
+            e->hugetlb.changed = true;
+        } else if (whole) {
             fl_region_lock(r);
             TAILQ_REMOVE(&r->hugetlb.live, e, by_age);
             e->left = 0;

@@ -193,6 +193,32 @@ static void without_memory_for_a_copy_it_inherits(void **state)
     assert_int_equal(fake_kept_from_child(fl_extent_range(block)), 0);
 }
 
+/* What it inherits goes where the parent writes and the pool is empty: a touch is a SIGBUS then. */
+static int forks_without_a_look(void)
+{
+    fl_hugetlb_fork_child(&region, fl_region_fork_child(&region, NULL));
+    fake.rc[FAKE_RESERVE] = 0;
+    if (fl_sys_linux.unmap(fl_extent_range(block)) != 0) {
+        return 1;
+    }
+    fl_hugetlb_fork_prepare(&region);
+    fl_hugetlb_fork_parent(&region);
+    return 0;
+}
+
+static void a_child_copies_nothing_that_is_not_its_own(void **state)
+{
+    (void)state;
+    block = take(MIB(8));
+    fake.rc[FAKE_RESERVE] = -ENOMEM;
+    assert_int_equal(fork_around(forks_without_a_look), 0);
+    fake.rc[FAKE_RESERVE] = 0;
+    fl_hugetlb_fork_prepare(&region);
+    block = take(MIB(8)); /* another thread's, after the copies */
+    assert_int_equal(fork_with(forks_without_a_look), 0);
+    fl_hugetlb_fork_parent(&region);
+}
+
 /* Say, a library that has a device read it, and that no write after a fork may part from that. */
 static void what_the_program_keeps_from_children_stays_so(void **state)
 {
@@ -235,6 +261,7 @@ int main(void)
         cmocka_unit_test_setup(pages_that_a_program_gives_back_are_cleared, begin),
         cmocka_unit_test_setup(a_child_has_a_copy_and_the_parent_what_it_had, begin),
         cmocka_unit_test_setup(without_memory_for_a_copy_it_inherits, begin),
+        cmocka_unit_test_setup(a_child_copies_nothing_that_is_not_its_own, begin),
         cmocka_unit_test_setup(what_the_program_keeps_from_children_stays_so, begin),
         cmocka_unit_test_setup(freed_while_a_copy_is_made_it_goes_afterwards, begin),
     };
