@@ -171,6 +171,16 @@ static void a_child_has_a_copy_and_the_parent_what_it_had(void **state)
     assert_settled();
 }
 
+/* mlock, say: it may be read as before. */
+static void of_a_block_with_a_flag_too(void **state)
+{
+    (void)state;
+    block = take(MIB(8));
+    fill(block, 1);
+    fl_region_note_flagged(&region, fl_extent_range(block));
+    assert_int_equal(fork_around(has_its_own), 0);
+}
+
 static int inherits(void)
 {
     fl_hugetlb_fork_child(&region, fl_region_fork_child(&region, NULL));
@@ -260,6 +270,7 @@ int main(void)
         cmocka_unit_test_setup(realloc_keeps_what_is_not_wasted, begin),
         cmocka_unit_test_setup(pages_that_a_program_gives_back_are_cleared, begin),
         cmocka_unit_test_setup(a_child_has_a_copy_and_the_parent_what_it_had, begin),
+        cmocka_unit_test_setup(of_a_block_with_a_flag_too, begin),
         cmocka_unit_test_setup(without_memory_for_a_copy_it_inherits, begin),
         cmocka_unit_test_setup(a_child_copies_nothing_that_is_not_its_own, begin),
         cmocka_unit_test_setup(what_the_program_keeps_from_children_stays_so, begin),
