@@ -177,8 +177,8 @@ static size_t begin_copies(struct fl_region *r)
 
     fl_region_lock(r);
     r->hugetlb.copied = TAILQ_FIRST(&r->hugetlb.live);
-    if (r->hugetlb.copied != NULL && r->config.hugetlb_fork == FL_PIN_COPIED &&
-        fl_look_leaving_lock(r, &seen)) {
+    bool copies = r->config.hugetlb_fork == FL_PIN_COPIED && !fl_sys_is_confined();
+    if (r->hugetlb.copied != NULL && copies && fl_look_leaving_lock(r, &seen)) {
         room = seen.headroom - seen.headroom / ROOM_SHARE;
     }
     fl_region_unlock(r);

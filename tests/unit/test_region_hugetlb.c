@@ -203,6 +203,20 @@ static void without_memory_for_a_copy_it_inherits(void **state)
     assert_int_equal(fake_kept_from_child(fl_extent_range(block)), 0);
 }
 
+/* A copy is of no use where the pages cannot be hidden. */
+static void under_a_filter_no_copy_is_made(void **state)
+{
+    (void)state;
+    block = take(MIB(8));
+    fill(block, 1);
+    unsigned before = fake.count[FAKE_RESERVE];
+    fl_sys_confine(true);
+    fl_hugetlb_fork_prepare(&region);
+    assert_int_equal(fake.count[FAKE_RESERVE], before);
+    fl_hugetlb_fork_parent(&region);
+    fl_sys_confine(false);
+}
+
 /* What it inherits goes where the parent writes and the pool is empty: a touch is a SIGBUS then. */
 static int forks_without_a_look(void)
 {
@@ -272,6 +286,7 @@ int main(void)
         cmocka_unit_test_setup(a_child_has_a_copy_and_the_parent_what_it_had, begin),
         cmocka_unit_test_setup(of_a_block_with_a_flag_too, begin),
         cmocka_unit_test_setup(without_memory_for_a_copy_it_inherits, begin),
+        cmocka_unit_test_setup(under_a_filter_no_copy_is_made, begin),
         cmocka_unit_test_setup(a_child_copies_nothing_that_is_not_its_own, begin),
         cmocka_unit_test_setup(what_the_program_keeps_from_children_stays_so, begin),
         cmocka_unit_test_setup(freed_while_a_copy_is_made_it_goes_afterwards, begin),
