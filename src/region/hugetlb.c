@@ -111,7 +111,8 @@ static struct fl_extent *take_on(struct fl_region *r, size_t len, size_t align, 
     }
     e->left = FL_LEFT_HUGETLB;
     e->hugetlb.copy = 0;
-    e->hugetlb.hidden = e->hugetlb.changed = false;
+    e->hugetlb.hidden = false;
+    e->hugetlb.changed = false;
     atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
     fl_region_lock(r);
     TAILQ_INSERT_HEAD(&r->hugetlb.live, e, by_age);

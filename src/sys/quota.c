@@ -1,5 +1,5 @@
 /* How much of the CPUs' time the control groups above this process let it have: a container's CPU
- * limit. Helpers beyond that use up in a few milliseconds what is meant for a tenth of a second, and
+ * limit. Helpers beyond that use up in a few milliseconds what is meant for a tenth of a second;
  * then the kernel stops all threads of the group until that is over.
  *
  * Read when it is wanted, and not kept: it is asked for before 128 MiB and more are populated.

@@ -245,7 +245,7 @@ static void keeps_huge(void)
     free(p);
 }
 
-/* A fork amid another one: a handler of fork's that was there before all others, so it runs last. */
+/* A fork amid another one: a handler of fork's that was there before all others runs last. */
 static int forks_in_handler;
 
 static void fork_in_handler(void)
