@@ -22,6 +22,7 @@ static void prepare(void)
     prepared = prepared << 1 | holds;
     if (holds != 0) {
         fl_hugetlb_fork_prepare(&fl_runtime.region); /* first: it may take long */
+        fl_busy_begin(); /* a handler finds no lock that this thread has */
         fl_heap_fork_lock();
         fl_plan_fork_prepare();
         fl_region_fork_lock(&fl_runtime.region);
@@ -44,6 +45,7 @@ static void in_parent(void)
         fl_region_fork_parent(&fl_runtime.region);
         fl_plan_fork_parent();
         fl_heap_fork_parent();
+        fl_busy_end();
         fl_hugetlb_fork_parent(&fl_runtime.region);
         if (fl_route.worker != NULL && atomic_load(&fl_runtime.region.wants_worker)) {
             fl_worker_call(fl_route.worker, false); /* to repair what the child's life splits */
@@ -68,11 +70,11 @@ static void in_child(void)
     fl_timeline_fork_child();
     fl_worker_fork_child(&fl_runtime.worker);
     bool whole = held && fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
-    if (held) { /* its lock is released in any case: a call may go on here */
-        whole = fl_plan_fork_child(whole) && whole;
-    }
     fl_heap_fork_child(held);
     if (held) {
+        fl_busy_end();
+        /* Its lock is released in any case: a call may go on here. */
+        whole = fl_plan_fork_child(whole) && whole;
         fl_hugetlb_fork_child(&fl_runtime.region, whole);
     }
     if (!whole) {
