@@ -41,6 +41,12 @@ static FL_COLD void note(const void *p, size_t len)
     fl_region_note_remapped(fl_route.region, (struct fl_range){(uintptr_t)p, len});
 }
 
+/* They get a flag that free(3) has to take off. */
+static FL_COLD void note_flagged(const void *p, size_t len)
+{
+    fl_region_note_flagged(fl_route.region, (struct fl_range){(uintptr_t)p, len});
+}
+
 /* The range's pages are to be the kernel's. */
 static FL_COLD void note_dropped(const void *p, size_t len)
 {
@@ -57,6 +63,7 @@ enum {
                     1 << 24 /* DONTNEED_LOCKED */,
     DROPPING_ADVICE = 1 << MADV_DONTNEED | 1 << 24, /* the kernel splits for MADV_FREE by itself */
     LOOSE_ADVICE = DROPPING_ADVICE | 1 << MADV_FREE | 1 << MADV_PAGEOUT | 1 << MADV_COLD,
+    FLAGGING_ADVICE = 1 << MADV_DONTDUMP | 1 << MADV_NOHUGEPAGE | 1 << MADV_MERGEABLE,
     SHARING_ADVICE = 1 << MADV_DOFORK | 1 << MADV_KEEPONFORK,
     GUARD_INSTALL = 102 /* Linux 6.13 */
 };
@@ -118,7 +125,9 @@ static FL_COLD int judge_advice(const void *p, size_t len, int advice)
         errno = takes ? EBUSY : errno;
         return takes ? -1 : 0;
     }
-    if (!is_one_of(advice, QUIET_ADVICE)) {
+    if (is_one_of(advice, FLAGGING_ADVICE)) {
+        note_flagged(p, len);
+    } else if (!is_one_of(advice, QUIET_ADVICE)) {
         note(p, len);
     }
     if (is_one_of(advice, DROPPING_ADVICE) || advice == GUARD_INSTALL) {
@@ -172,7 +181,7 @@ EXPORT int madvise(void *p, size_t len, int advice)
 EXPORT int mlock(const void *p, size_t len)
 {
     if (FL_UNLIKELY(is_ours(p, len))) {
-        note(p, len);
+        note_flagged(p, len);
     }
     return fl_libc.mlock(p, len);
 }
@@ -180,7 +189,7 @@ EXPORT int mlock(const void *p, size_t len)
 EXPORT int mlock2(const void *p, size_t len, unsigned flags)
 {
     if (FL_UNLIKELY(is_ours(p, len))) {
-        note(p, len);
+        note_flagged(p, len);
     }
     return fl_libc.mlock2(p, len, flags);
 }

@@ -111,6 +111,7 @@ static struct fl_extent *take_on(struct fl_region *r, size_t len, size_t align, 
     }
     e->left = FL_LEFT_HUGETLB;
     e->hugetlb.copy = 0;
+    e->hugetlb.hidden = false;
     e->hugetlb.changed = false;
     atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
     fl_region_lock(r);
@@ -177,8 +178,8 @@ static size_t begin_copies(struct fl_region *r)
 
     fl_region_lock(r);
     r->hugetlb.copied = TAILQ_FIRST(&r->hugetlb.live);
-    if (r->hugetlb.copied != NULL && r->config.hugetlb_fork == FL_PIN_COPIED &&
-        fl_look_leaving_lock(r, &seen)) {
+    bool copies = r->config.hugetlb_fork == FL_PIN_COPIED && !fl_sys_is_confined();
+    if (r->hugetlb.copied != NULL && copies && fl_look_leaving_lock(r, &seen)) {
         room = seen.headroom - seen.headroom / ROOM_SHARE;
     }
     fl_region_unlock(r);
@@ -203,19 +204,30 @@ static uintptr_t copy_of(const struct fl_extent *e)
     return copy.base;
 }
 
+static void drop_copy(struct fl_extent *e)
+{
+    if (e->hugetlb.copy != 0) {
+        (void)fl_sys.unmap((struct fl_range){e->hugetlb.copy, e->len});
+        e->hugetlb.copy = 0;
+    }
+}
+
+/* What is changed may be unreadable, or have advice of the program's own: the kernel's rule stays. */
 static void keep_from_child(struct fl_region *r, struct fl_extent *e, size_t *room)
 {
+    if (e->hugetlb.changed) {
+        return;
+    }
     if (r->config.hugetlb_fork == FL_PIN_COPIED) {
-        uintptr_t copy = e->len <= *room && !e->hugetlb.changed ? copy_of(e) : 0;
-        if (copy == 0) { /* it inherits them, as the kernel has it */
+        e->hugetlb.copy = e->len <= *room ? copy_of(e) : 0;
+        if (e->hugetlb.copy == 0) { /* it inherits them, as the kernel has it */
             return;
         }
         *room -= e->len;
-        e->hugetlb.copy = copy;
     }
-    if (fl_sys.advise(fl_extent_range(e), FL_ADVICE_NO_FORK) != 0 && e->hugetlb.copy != 0) {
-        (void)fl_sys.unmap((struct fl_range){e->hugetlb.copy, e->len});
-        e->hugetlb.copy = 0;
+    e->hugetlb.hidden = fl_sys.advise(fl_extent_range(e), FL_ADVICE_NO_FORK) == 0;
+    if (!e->hugetlb.hidden) {
+        drop_copy(e);
     }
 }
 
@@ -268,11 +280,11 @@ void fl_hugetlb_fork_parent(struct fl_region *r)
         return;
     }
     for (struct fl_extent *e = r->hugetlb.copied; e != NULL; e = TAILQ_NEXT(e, by_age)) {
-        (void)fl_sys.advise(fl_extent_range(e), FL_ADVICE_FORK);
-        if (e->hugetlb.copy != 0) {
-            (void)fl_sys.unmap((struct fl_range){e->hugetlb.copy, e->len});
-            e->hugetlb.copy = 0;
+        if (e->hugetlb.hidden) {
+            (void)fl_sys.advise(fl_extent_range(e), FL_ADVICE_FORK);
+            e->hugetlb.hidden = false;
         }
+        drop_copy(e);
     }
     give_freed(r);
     end_fork(r);
@@ -283,7 +295,7 @@ static bool bring(struct fl_region *r, const struct fl_extent *e)
 {
     bool copied = e->hugetlb.copy != 0;
 
-    if (!copied && r->config.hugetlb_fork != FL_PIN_WIPED) {
+    if (!e->hugetlb.hidden || (!copied && r->config.hugetlb_fork != FL_PIN_WIPED)) {
         return false;
     }
     if (fl_vspace_commit(&r->space.window, fl_extent_range(e), r->config.huge) != 0) {
@@ -302,9 +314,14 @@ void fl_hugetlb_fork_child(struct fl_region *r, bool whole)
     if (r->config.hugetlb_from == 0) {
         return;
     }
-    for (struct fl_extent *e = r->hugetlb.copied, *next; e != NULL; e = next) {
+    /* Those that other threads were given since the copies began, too: without a copy. */
+    struct fl_extent *first = whole ? TAILQ_FIRST(&r->hugetlb.live) : r->hugetlb.copied;
+    for (struct fl_extent *e = first, *next; e != NULL; e = next) {
         next = TAILQ_NEXT(e, by_age);
-        if (bring(r, e) && whole) {
+        bool own = bring(r, e);
+        if (!own) { /* what is there now may be gone at the next look */
+            e->hugetlb.changed = true;
+        } else if (whole) {
             fl_region_lock(r);
             TAILQ_REMOVE(&r->hugetlb.live, e, by_age);
             e->left = 0;

@@ -287,6 +287,9 @@ static inline struct fl_extent *fl_region_find(const struct fl_region *r, uintpt
  * when they are freed. Lock-free; Threads: any.  Signals: safe.  Context: early, and in a child
  * of vfork(2). Cost: O(log n) for each block in it. */
 void fl_region_note_remapped(struct fl_region *r, struct fl_range range);
+/* The same of what changes no page, nor who may read it: mlock(2), and advice on dumps and on how
+ * pages are kept. */
+void fl_region_note_flagged(struct fl_region *r, struct fl_range range);
 
 /* The program is about to give the pages of `range`, anything, back to the kernel. Where that
  * ends amid a huge page, the kernel would keep all of it until memory is short: it is split

@@ -33,7 +33,8 @@ static struct fl_range among_extents(const struct fl_region *r, struct fl_range 
     return fl_range_common((struct fl_range){range.base, end - range.base}, extents);
 }
 
-void fl_region_note_remapped(struct fl_region *r, struct fl_range range)
+/* `anew`: what a read meets there, or a child of fork, may be another thing, too. */
+static void note(struct fl_region *r, struct fl_range range, bool anew)
 {
     struct fl_range rest = among_extents(r, range);
 
@@ -50,12 +51,22 @@ void fl_region_note_remapped(struct fl_region *r, struct fl_range range)
         }
         if (is_in_use(e)) {
             atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
-            if ((e->left & FL_LEFT_HUGETLB) != 0) {
+            if (anew && (e->left & FL_LEFT_HUGETLB) != 0) {
                 atomic_store_explicit(&e->hugetlb.changed, true, memory_order_relaxed);
             }
         }
         at = fl_max(at + fl_page.base, e->base + e->len);
     }
+}
+
+void fl_region_note_remapped(struct fl_region *r, struct fl_range range)
+{
+    note(r, range, true);
+}
+
+void fl_region_note_flagged(struct fl_region *r, struct fl_range range)
+{
+    note(r, range, false);
 }
 
 /* The program's memory in the huge page around `at`, which is to lose a part. */

@@ -11,13 +11,18 @@
 #include <pthread.h>
 #include <stdint.h>
 
-static _Thread_local bool prepared; /* this thread forks and holds the locks */
+/* The forks that this thread is in, the innermost in the lowest bit: does it hold the locks for it?
+ * A handler that interrupts a fork, and other handlers of fork's, may fork too. */
+static _Thread_local uint32_t prepared;
 
 static void prepare(void)
 {
-    prepared = !fl_region_busy();
-    if (prepared) {
+    uint32_t holds = !fl_region_busy();
+
+    prepared = prepared << 1 | holds;
+    if (holds != 0) {
         fl_hugetlb_fork_prepare(&fl_runtime.region); /* first: it may take long */
+        fl_busy_begin(); /* a handler finds no lock that this thread has */
         fl_heap_fork_lock();
         fl_plan_fork_prepare();
         fl_region_fork_lock(&fl_runtime.region);
@@ -25,12 +30,22 @@ static void prepare(void)
     }
 }
 
+/* The innermost is over. True: the locks were held for it. */
+static bool end_innermost(void)
+{
+    bool held = (prepared & 1) != 0;
+
+    prepared >>= 1;
+    return held;
+}
+
 static void in_parent(void)
 {
-    if (prepared) {
+    if (end_innermost()) {
         fl_region_fork_parent(&fl_runtime.region);
         fl_plan_fork_parent();
         fl_heap_fork_parent();
+        fl_busy_end();
         fl_hugetlb_fork_parent(&fl_runtime.region);
         if (fl_route.worker != NULL && atomic_load(&fl_runtime.region.wants_worker)) {
             fl_worker_call(fl_route.worker, false); /* to repair what the child's life splits */
@@ -47,17 +62,19 @@ static void give_up(void)
 
 static void in_child(void)
 {
+    bool held = end_innermost();
+
     fl_home_settle_in_child();
     fl_gpu_fork_child();
     fl_crew_fork_child();
     fl_timeline_fork_child();
     fl_worker_fork_child(&fl_runtime.worker);
-    bool whole = prepared && fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
-    if (prepared) { /* its lock is released in any case: a call may go on here */
+    bool whole = held && fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
+    fl_heap_fork_child(held);
+    if (held) {
+        fl_busy_end();
+        /* Its lock is released in any case: a call may go on here. */
         whole = fl_plan_fork_child(whole) && whole;
-    }
-    fl_heap_fork_child(prepared);
-    if (prepared) {
         fl_hugetlb_fork_child(&fl_runtime.region, whole);
     }
     if (!whole) {

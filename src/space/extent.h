@@ -110,6 +110,7 @@ struct fl_extent {
         /* With FL_LEFT_HUGETLB. */
         struct {
             uintptr_t copy; /* what a child of the fork under way gets; 0: nothing. That thread */
+            bool hidden;    /* from the child of that fork. That thread */
             _Atomic bool changed; /* the program maps it otherwise. Relaxed: as user_remapped */
         } hugetlb;
         /* LIVE or CACHED, with hardening on. The owner */

@@ -19,9 +19,12 @@ struct fl_share {
 
 /* The CPUs on which helpers are to populate a block; none idle: the caller works alone.
  *   page   one of the block's that is in memory: its node is the block's.
- * Returns how many of them are idle, the caller's own not counted. Threads: any; no lock of ours
- * held.  Cost: two small files, some 30 us. */
+ * Returns how many of them are idle and may be used, the caller's own not counted. Threads: any;
+ * no lock of ours held.  Cost: some small files, 30 us and more. */
 unsigned fl_crew_cpus(uintptr_t page, struct fl_cpu_ids *out);
+/* Whole CPUs whose time the control groups leave the process, at least 1; UINT_MAX: all. Threads:
+ * any; no lock of ours held.  Cost: as above, and a file for each group above the process. */
+unsigned fl_crew_quota(void);
 
 void fl_share_init(struct fl_share *s, struct fl_range all, unsigned helpers);
 /* The next piece; len 0 when there is none. Threads: any. */

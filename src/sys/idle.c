@@ -85,5 +85,6 @@ unsigned fl_crew_cpus(uintptr_t page, struct fl_cpu_ids *out)
     }
     unsigned all = (unsigned)fl_max(count(&allowed), 1);
     uint64_t busy = (others_running() * n + all - 1) / all + !elsewhere;
-    return busy < n ? n - (unsigned)busy : 0;
+    unsigned idle = busy < n ? n - (unsigned)busy : 0;
+    return idle != 0 ? (unsigned)fl_min(idle, fl_crew_quota() - 1) : 0;
 }

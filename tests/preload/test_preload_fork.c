@@ -38,6 +38,17 @@ static void huge_pages_outlive_a_child(void **state)
     assert_true(after * 10 >= before * 9);
 }
 
+static void a_fork_may_come_amid_another(void **state)
+{
+    static const char *const modes[] = {"amid_a_fork", "amid_a_fork_by_signal"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) { /* what still holds its locks says nothing at exit */
+        const struct fl_run *r = fl_preload_run(FL_ARGV("victim_fork", modes[i]), NULL);
+        assert_int_equal(r->term_signal, 0);
+        fl_run_assert_active(r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -46,6 +57,7 @@ int main(void)
         cmocka_unit_test(each_child_that_exits_reports),
         cmocka_unit_test(vfork_spawn_system_and_exec_work),
         cmocka_unit_test(huge_pages_outlive_a_child),
+        cmocka_unit_test(a_fork_may_come_amid_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,6 +171,16 @@ static void a_child_has_a_copy_and_the_parent_what_it_had(void **state)
     assert_settled();
 }
 
+/* mlock, say: it may be read as before. */
+static void of_a_block_with_a_flag_too(void **state)
+{
+    (void)state;
+    block = take(MIB(8));
+    fill(block, 1);
+    fl_region_note_flagged(&region, fl_extent_range(block));
+    assert_int_equal(fork_around(has_its_own), 0);
+}
+
 static int inherits(void)
 {
     fl_hugetlb_fork_child(&region, fl_region_fork_child(&region, NULL));
@@ -191,6 +201,61 @@ static void without_memory_for_a_copy_it_inherits(void **state)
     fl_region_note_remapped(&region, fl_extent_range(block));
     assert_int_equal(fork_around(inherits), 0);
     assert_int_equal(fake_kept_from_child(fl_extent_range(block)), 0);
+}
+
+/* A copy is of no use where the pages cannot be hidden. */
+static void under_a_filter_no_copy_is_made(void **state)
+{
+    (void)state;
+    block = take(MIB(8));
+    fill(block, 1);
+    unsigned before = fake.count[FAKE_RESERVE];
+    fl_sys_confine(true);
+    fl_hugetlb_fork_prepare(&region);
+    assert_int_equal(fake.count[FAKE_RESERVE], before);
+    fl_hugetlb_fork_parent(&region);
+    fl_sys_confine(false);
+}
+
+/* What it inherits goes where the parent writes and the pool is empty: a touch is a SIGBUS then. */
+static int forks_without_a_look(void)
+{
+    fl_hugetlb_fork_child(&region, fl_region_fork_child(&region, NULL));
+    fake.rc[FAKE_RESERVE] = 0;
+    if (fl_sys_linux.unmap(fl_extent_range(block)) != 0) {
+        return 1;
+    }
+    fl_hugetlb_fork_prepare(&region);
+    fl_hugetlb_fork_parent(&region);
+    return 0;
+}
+
+static void a_child_copies_nothing_that_is_not_its_own(void **state)
+{
+    (void)state;
+    block = take(MIB(8));
+    fake.rc[FAKE_RESERVE] = -ENOMEM;
+    assert_int_equal(fork_around(forks_without_a_look), 0);
+    fake.rc[FAKE_RESERVE] = 0;
+    fl_hugetlb_fork_prepare(&region);
+    block = take(MIB(8)); /* another thread's, after the copies */
+    assert_int_equal(fork_with(forks_without_a_look), 0);
+    fl_hugetlb_fork_parent(&region);
+}
+
+/* Say, a library that has a device read it, and that no write after a fork may part from that. */
+static void what_the_program_keeps_from_children_stays_so(void **state)
+{
+    (void)state;
+    block = take(MIB(8));
+    fl_region_note_remapped(&region, fl_extent_range(block));
+    assert_int_equal(fl_sys.advise(fl_extent_range(block), FL_ADVICE_NO_FORK), 0);
+    for (int how = FL_PIN_APART; how <= FL_PIN_COPIED; how++) {
+        region.config.hugetlb_fork = (enum fl_pin_fork)how;
+        fl_hugetlb_fork_prepare(&region);
+        fl_hugetlb_fork_parent(&region);
+        assert_int_equal(fake_kept_from_child(fl_extent_range(block)), MIB(8));
+    }
 }
 
 static void freed_while_a_copy_is_made_it_goes_afterwards(void **state)
@@ -219,7 +284,11 @@ int main(void)
         cmocka_unit_test_setup(realloc_keeps_what_is_not_wasted, begin),
         cmocka_unit_test_setup(pages_that_a_program_gives_back_are_cleared, begin),
         cmocka_unit_test_setup(a_child_has_a_copy_and_the_parent_what_it_had, begin),
+        cmocka_unit_test_setup(of_a_block_with_a_flag_too, begin),
         cmocka_unit_test_setup(without_memory_for_a_copy_it_inherits, begin),
+        cmocka_unit_test_setup(under_a_filter_no_copy_is_made, begin),
+        cmocka_unit_test_setup(a_child_copies_nothing_that_is_not_its_own, begin),
+        cmocka_unit_test_setup(what_the_program_keeps_from_children_stays_so, begin),
         cmocka_unit_test_setup(freed_while_a_copy_is_made_it_goes_afterwards, begin),
     };
 

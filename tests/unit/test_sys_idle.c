@@ -14,6 +14,8 @@ static struct drawn {
     unsigned here;
     int lies;    /* the node of the block's first page, or -errno */
     int running; /* threads, the caller counted; -1: not told */
+    const char *groups;
+    const char *file[6][2]; /* of control groups, with what is in them */
 } drawn;
 
 static struct fl_cpu_ids cpus_of(const char *list)
@@ -42,6 +44,16 @@ static int drawn_read_file(const char *path, char *buf, size_t size)
         snprintf(buf, size, "%s\n", drawn.cpulist[node]);
         return 0;
     }
+    if (strcmp(path, "/proc/self/cgroup") == 0 && drawn.groups != NULL) {
+        snprintf(buf, size, "%s", drawn.groups);
+        return 0;
+    }
+    for (size_t i = 0; i < 6 && drawn.file[i][0] != NULL; i++) {
+        if (strcmp(path, drawn.file[i][0]) == 0) {
+            snprintf(buf, size, "%s\n", drawn.file[i][1]);
+            return 0;
+        }
+    }
     return -ENOENT;
 }
 
@@ -69,7 +81,7 @@ static int drawn_where(size_t n, const uintptr_t addr[], int out_id[])
 static int draw(void **state)
 {
     (void)state;
-    drawn = (struct drawn){{"0-3,8-11", "4-7,12-15"}, "0-15", 0, 0, 1};
+    drawn = (struct drawn){.cpulist = {"0-3,8-11", "4-7,12-15"}, .allowed = "0-15", .running = 1};
     fl_sys.read_file = drawn_read_file;
     fl_nodes.here = drawn_here;
     fl_nodes.cpus = drawn_cpus;
@@ -158,6 +170,43 @@ static void of_a_bound_process_all_that_run_run_there(void **state)
     assert_int_equal(idle_on("0-3,8-11"), 0);
 }
 
+/* More helpers would have the kernel stop the container's other threads. */
+static void a_container_s_cpu_limit_binds_helpers(void **state)
+{
+    static const struct {
+        const char *groups;
+        const char *file[6][2];
+        unsigned helpers;
+    } row[] = {
+        {"0::/\n", {{"/sys/fs/cgroup/cpu.max", "400000 100000"}}, 3},
+        {"0::/\n", {{"/sys/fs/cgroup/cpu.max", "150000 100000"}}, 0},
+        {"0::/\n", {{"/sys/fs/cgroup/cpu.max", "20000 100000"}}, 0},
+        {"0::/\n", {{"/sys/fs/cgroup/cpu.max", "max 100000"}}, 7},
+        {"0::/\n", {{"/sys/fs/cgroup/cpu.max", "6400000 100000"}}, 7},
+        {"0::/pod/one\n",
+         {{"/sys/fs/cgroup/pod/one/cpu.max", "max 100000"},
+          {"/sys/fs/cgroup/pod/cpu.max", "500000 100000"},
+          {"/sys/fs/cgroup/cpu.max", "800000 100000"}},
+         4},
+        {"5:memory:/x\n4:cpu,cpuacct:/a/b\n",
+         {{"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "300000"}, /* the host's path, our mount */
+          {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000"}},
+         2},
+        {"1:cpu:/a\n",
+         {{"/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "-1"},
+          {"/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000"}},
+         7},
+        {"2:cpuacct:/a\n1:cpuset:/a\n", {{NULL}}, 7},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        drawn.groups = row[i].groups;
+        memcpy(drawn.file, row[i].file, sizeof drawn.file);
+        assert_int_equal(idle_on("0-3,8-11"), row[i].helpers);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +216,7 @@ int main(void)
         cmocka_unit_test_setup(what_the_kernel_does_not_tell_is_done_without, draw),
         cmocka_unit_test_setup(busy_cpus_do_not_help, draw),
         cmocka_unit_test_setup(of_a_bound_process_all_that_run_run_there, draw),
+        cmocka_unit_test_setup(a_container_s_cpu_limit_binds_helpers, draw),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,9 +2,11 @@
 #include "victim.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 
 extern char **environ;
 static atomic_bool stop;
@@ -245,5 +247,116 @@ static void keeps_huge(void)
     free(p);
 }
 
+/* A fork amid another one. In a handler of fork's that was there before all others: the last that
+ * runs before a fork, and the first after it. */
+static int forks_in_handler, steps_in_parent;
+
+static void fork_once(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        work_once(NULL);
+        _exit(0);
+    }
+    reap(pid);
+}
+
+/* In a handler of signals: after so many instructions, by the processor's trap flag. Negative: not
+ * at all. */
+static long fork_at, steps;
+
+static void step(int on)
+{
+#if defined(__x86_64__)
+    unsigned long flags = __builtin_ia32_readeflags_u64();
+    __builtin_ia32_writeeflags_u64(on ? flags | 0x100 : flags & ~0x100ul);
+#else
+    (void)on;
+#endif
+}
+
+static void on_step(int signal, siginfo_t *info, void *context)
+{
+    int saved = errno;
+    (void)signal;
+    (void)info;
+    if (steps++ == fork_at) {
+        fork_once();
+#if defined(__x86_64__)
+        ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100ll;
+#endif
+    }
+    (void)context;
+    errno = saved;
+}
+
+static void before_a_fork(void)
+{
+    step(0);
+    if (forks_in_handler != 0) {
+        forks_in_handler = 0;
+        fork_once();
+    }
+}
+
+static void after_a_fork(void)
+{
+    if (steps_in_parent != 0) {
+        steps_in_parent = 0;
+        step(1);
+    }
+}
+
+static void before_all_others(void)
+{
+    CHECK(pthread_atfork(before_a_fork, after_a_fork, NULL) == 0);
+}
+__attribute__((section(".preinit_array"),
+               used)) static void (*const first)(void) = before_all_others;
+
+static void amid_a_fork(void)
+{
+    work_once(NULL);
+    for (int i = 0; i < 2; i++) {
+        forks_in_handler = 1;
+        fork_once();
+        work_once(NULL);
+    }
+}
+
+/* Returns how many instructions fork's handlers before it have, or those after it in the parent. */
+static long fork_in_steps(int in_parent, long at)
+{
+    fork_at = at;
+    steps = 0;
+    steps_in_parent = in_parent;
+    step(!in_parent);
+    pid_t pid = fork();
+    step(0);
+    if (pid == 0) {
+        work_once(NULL);
+        _exit(0);
+    }
+    reap(pid);
+    return steps;
+}
+
+/* The first are looked at closely. */
+static void amid_a_fork_by_signal(void)
+{
+    enum { CLOSELY = 700, EVERY = 7, OTHERS = 16 };
+    struct sigaction on = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
+    CHECK(sigaction(SIGTRAP, &on, NULL) == 0);
+    work_once(NULL);
+    for (int in_parent = 0; in_parent < 2; in_parent++) {
+        long n = fork_in_steps(in_parent, -1);
+        for (long at = 0; at < n; at += at < CLOSELY ? EVERY : n / OTHERS + EVERY) {
+            (void)fork_in_steps(in_parent, at);
+        }
+    }
+    work_once(NULL);
+}
+
 MAIN(MODE(many), MODE(nested), MODE(by_exit), MODE(two_forkers), MODE(others_blocks), MODE(vforks),
-     MODE(spawns), MODE(systems), MODE(after_exec), MODE(exec_amid), MODE(keeps_huge))
+     MODE(spawns), MODE(systems), MODE(after_exec), MODE(exec_amid), MODE(keeps_huge),
+     MODE(amid_a_fork), MODE(amid_a_fork_by_signal))

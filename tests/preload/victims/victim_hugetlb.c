@@ -107,6 +107,7 @@ static void forked(void)
     int link[2], status;
 
     CHECK(taken() == 8 && pipe(link) == 0);
+    CHECK(madvise(p, 8 * PAGE, MADV_DONTDUMP) == 0 && mlock(p, 4096) == 0);
     memset(p, 4, 8 * PAGE);
     for (int round = 0; round < 2; round++) {
         pid_t child = fork();
