@@ -381,9 +381,35 @@ static void a_handler_forks_amid_a_purge_that_goes_on_in_the_child(void **state)
     assert_settled();
 }
 
+static int child_that_ends(void)
+{
+    return 0;
+}
+
+/* A handler forked amid a call that holds the region, so that the child was told of nothing. The
+ * call goes on in it, and uses what has merged since the last fork: in part it is not there. */
+static void a_child_that_was_not_told_uses_what_has_merged(void **state)
+{
+    int status = -1;
+    (void)state;
+    in_turn();
+    assert_int_equal(fork_with(child_that_ends), 0);
+    uintptr_t from = kept[0].base;
+    give(live[0]);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct fl_extent *e = take(MIB(12));
+        fill(e, 0x5c);
+        _exit(e->base <= from && is_filled(e, 0x5c) && is_filled(live[1], 2) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_child_that_was_not_told_uses_what_has_merged),
         cmocka_unit_test(children_do_not_get_free_huge_pages),
         cmocka_unit_test(exactly_those_are_kept),
         cmocka_unit_test(only_use_makes_it_inherited_again),
