@@ -205,11 +205,12 @@ static void flag_maps(struct fl_range r, enum fl_sys_advice advice)
 static int advise_flag(struct fl_range r, enum fl_sys_advice advice, int rc)
 {
     struct fl_range part = {r.base, rc == 0 ? r.len : fl_align_down(r.len / 2, fl_page.base)};
+    int real = part.len != 0 ? fl_sys_linux.advise(part, advice) : 0;
 
-    if (part.len != 0 && fl_sys_linux.advise(part, advice) == 0) {
+    if (real == 0) {
         flag_maps(part, advice);
     }
-    return rc;
+    return rc != 0 ? rc : real;
 }
 
 /* Page by page, until one is refused. */

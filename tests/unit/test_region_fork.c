@@ -398,6 +398,7 @@ static void a_child_that_was_not_told_uses_what_has_merged(void **state)
     give(live[0]);
     pid_t pid = fork();
     if (pid == 0) {
+        fake_map_forked();
         struct fl_extent *e = take(MIB(12));
         fill(e, 0x5c);
         _exit(e->base <= from && is_filled(e, 0x5c) && is_filled(live[1], 2) ? 0 : 1);
