@@ -2,8 +2,8 @@
  *
  * Three rungs, found by trying and never climbed again: UFFDIO_MOVE; mremap(2), which moves the
  * maps too and leaves the kernel with more of them, so it is used so often and no more; nothing
- * at all. State: struct fl_mover; its lock is held while anything moves, so that no child of
- * fork(2) gets a descriptor of ours. */
+ * at all. State: struct fl_mover; its lock is held while anything moves, and the thread's signals
+ * wait, so that no child of fork(2) gets a descriptor of ours, whoever forks. */
 #include "pages/pages.h"
 
 #include <errno.h>
@@ -53,6 +53,13 @@ static bool begin(struct fl_pages *p, struct fl_move *m)
     return m->method == FL_METHOD_REMAP && p->move.remaps < REMAPS_MOST;
 }
 
+static void release(struct fl_pages *p, const struct fl_move *m)
+{
+    fl_lock_release(&p->move.lock);
+    fl_signals_restore(m->blocked);
+    fl_busy_end();
+}
+
 static bool begin_by_method(struct fl_pages *p, struct fl_move *m, struct fl_range to,
                             unsigned zone)
 {
@@ -63,12 +70,12 @@ static bool begin_by_method(struct fl_pages *p, struct fl_move *m, struct fl_ran
         return false;
     }
     fl_busy_begin();
+    m->blocked = fl_signals_block();
     fl_lock_acquire(&p->move.lock);
     if (begin(p, m)) {
         return true;
     }
-    fl_lock_release(&p->move.lock);
-    fl_busy_end();
+    release(p, m);
     return false;
 }
 
@@ -83,8 +90,7 @@ void fl_move_end(struct fl_pages *p, struct fl_move *m)
     if (m->method == FL_METHOD_MOVE) {
         fl_sys.move_end(m->fd, m->to);
     }
-    fl_lock_release(&p->move.lock);
-    fl_busy_end();
+    release(p, m);
 }
 
 static size_t by_uffd(const struct fl_move *m, struct fl_range from, uintptr_t to)
@@ -112,7 +118,7 @@ int fl_move_map(struct fl_pages *p, struct fl_range from, uintptr_t to, unsigned
     int rc = fl_sys.remap(from, to);
 
     if (rc != 0) {
-        (void)fl_pages_commit(p, target, p->huge, zone); /* -EEXIST: it is there still */
+        fl_pages_commit_absent(p, target, zone); /* most often it is there still */
     }
     return rc;
 }
@@ -135,7 +141,10 @@ static size_t by_remap(struct fl_pages *p, struct fl_range from, uintptr_t to, u
             fl_reserve_advise(from);
         }
     }
-    (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_FORK);
+    if (fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_FORK) == -ENOMEM) {
+        /* A handler forked since, and here goes the child on, without it. */
+        fl_pages_commit_absent(p, (struct fl_range){to, from.len}, zone);
+    }
     if (p->huge &&
         fl_holes_is_split(&p->holes, from.base)) { /* as a block is that has such pages */
         (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_HUGE);

@@ -29,6 +29,7 @@ struct fl_move {
     unsigned zone; /* of source and target */
     int fd;
     enum fl_move_method method;
+    uint64_t blocked; /* signals, before it began */
 };
 
 /* `best` may be tried. `trial`: two base pages of the window that no block gets.  Context: boot. */
@@ -42,7 +43,8 @@ void fl_move_prove_later(struct fl_pages *p);
  * where nothing is to be proven. */
 void fl_move_prove(struct fl_pages *p);
 
-/* False: nothing can be moved. No lock held; between begin and end fl_is_busy is true. */
+/* False: nothing can be moved. No lock held; between begin and end fl_is_busy is true, and
+ * the thread's signals wait. */
 bool fl_move_begin(struct fl_pages *p, struct fl_move *m, struct fl_range to, unsigned zone);
 /* Moves the whole huge pages `from` to `to`. Returns bytes moved, from its start: less where pages
  * are pinned, shared with a child, or in the way; then part of a huge page may have moved, and the

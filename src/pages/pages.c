@@ -1,6 +1,8 @@
 /* Addresses become memory of a class. */
 #include "pages/pages.h"
 
+#include <errno.h>
+
 void fl_pages_start(struct fl_pages *p)
 {
     fl_lock_init(&p->asking, FL_RANK_LOOK);
@@ -22,4 +24,17 @@ int fl_pages_commit(struct fl_pages *p, struct fl_range part, bool huge, unsigne
         fl_pages_mapped(p, part, zone);
     }
     return rc;
+}
+
+void fl_pages_commit_absent(struct fl_pages *p, struct fl_range range, unsigned zone)
+{
+    if (fl_pages_commit(p, range, p->huge, zone) != -EEXIST) {
+        return;
+    }
+    for (size_t done = 0; done < range.len;) {
+        uintptr_t at = range.base + done, next = fl_range_end(fl_huge_of(at));
+        struct fl_range part = {at, fl_min(next - at, range.len - done)};
+        (void)fl_pages_commit(p, part, p->huge, zone);
+        done += part.len;
+    }
 }

@@ -57,6 +57,9 @@ void fl_pages_start(struct fl_pages *p);
 
 /* Makes `part` of the window readable and writable, for that class. As fl_vspace_commit. */
 int fl_pages_commit(struct fl_pages *p, struct fl_range part, bool huge, unsigned zone);
+/* The same of those huge pages of `range` that are not mapped: in a child of fork(2) that no
+ * handler told of what it did not get. */
+void fl_pages_commit_absent(struct fl_pages *p, struct fl_range range, unsigned zone);
 /* `part` was mapped: the kernel is told where its pages are to come from. */
 void fl_pages_mapped(const struct fl_pages *p, struct fl_range part, unsigned zone);
 

@@ -24,17 +24,6 @@ static struct fl_range inner(const struct fl_extent *e)
     return fl_range_inner(fl_extent_range(e), fl_page.huge);
 }
 
-/* Of huge pages that a child may have got in part, what has merged since they were kept from it. */
-static void map_absent(struct fl_region *r, struct fl_range range, unsigned zone)
-{
-    if (fl_pages_commit(&r->pages, range, r->pages.huge, zone) != -EEXIST) {
-        return;
-    }
-    for (uintptr_t at = range.base; at < fl_range_end(range); at += fl_page.huge) {
-        (void)fl_pages_commit(&r->pages, (struct fl_range){at, fl_page.huge}, r->pages.huge, zone);
-    }
-}
-
 void fl_fork_undo(struct fl_region *r, struct fl_extent *e)
 {
     if (FL_UNLIKELY((e->advised & FL_ADVISED_NO_FORK) != 0)) {
@@ -44,8 +33,8 @@ void fl_fork_undo(struct fl_region *r, struct fl_extent *e)
          * place. */
         bool anew =
             rc != 0 && fl_sys_is_confined() && fl_vspace_decommit(&r->space.window, inner(e)) == 0;
-        if (anew || rc == -ENOMEM) { /* -ENOMEM: a child that no handler was told of */
-            map_absent(r, inner(e), e->zone);
+        if (anew || rc == -ENOMEM) { /* a child that no handler told, and merged extents in part */
+            fl_pages_commit_absent(&r->pages, inner(e), e->zone);
         }
         fl_lock_permit_calls(false);
         e->advised &= (uint8_t)~FL_ADVISED_NO_FORK;

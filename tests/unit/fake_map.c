@@ -125,13 +125,20 @@ static int fake_map_at(struct fl_range r)
     return fake_note(FAKE_MAP_AT, r, rc);
 }
 
-static int fake_unmap(struct fl_range r)
+static int scripted_purge(enum fake_slot slot)
 {
-    int rc = fake_scripted(FAKE_UNMAP);
+    int rc = fake_scripted(slot);
 
     if (fake.on_purge != NULL) {
         fake.on_purge();
     }
+    return rc;
+}
+
+static int fake_unmap(struct fl_range r)
+{
+    int rc = scripted_purge(FAKE_UNMAP);
+
     if (rc == 0 && (rc = fl_sys_linux.unmap(r)) == 0) {
         change_map(r, REMOVE);
     }
@@ -143,9 +150,7 @@ static int fake_commit(struct fl_range r)
     int rc = fake_scripted(FAKE_COMMIT);
 
     tell(fake.on_map, r);
-    if (rc == 0) {
-        rc = is_too_much(r.len) ? -ENOMEM : fl_sys_linux.commit(r);
-    }
+    rc = rc != 0 ? rc : is_too_much(r.len) ? -ENOMEM : fl_sys_linux.commit(r);
     if (rc == 0) {
         change_map(r, BECOME_USABLE);
     }
@@ -154,11 +159,8 @@ static int fake_commit(struct fl_range r)
 
 static int fake_decommit(struct fl_range r)
 {
-    int rc = fake_scripted(FAKE_DECOMMIT);
+    int rc = scripted_purge(FAKE_DECOMMIT);
 
-    if (fake.on_purge != NULL) {
-        fake.on_purge();
-    }
     if (rc == 0 && (rc = fl_sys_linux.decommit(r)) == 0) {
         change_map(r, BECOME_RESERVED);
     }
@@ -229,8 +231,8 @@ static int collapse(struct fl_range r, int rc)
 static int fake_advise(struct fl_range r, enum fl_sys_advice advice)
 {
     /* What takes back an advice needs no map more: the kernel does not refuse it. */
-    bool takes_back = advice == FL_ADVICE_FORK || advice == FL_ADVICE_DUMP;
-    bool granted = takes_back || (advice == FL_ADVICE_NO_HUGE && fake.grants_no_huge);
+    bool granted = advice == FL_ADVICE_FORK || advice == FL_ADVICE_DUMP ||
+                   (advice == FL_ADVICE_NO_HUGE && fake.grants_no_huge);
     int rc = granted ? 0 : fake_scripted(FAKE_ADVISE);
     if (is_flag(advice)) {
         rc = advise_flag(r, advice, rc);
@@ -424,46 +426,6 @@ static int fake_name(struct fl_range r, const char *name)
 {
     (void)name;
     return fake_note(FAKE_NAME, r, fake_scripted(FAKE_NAME));
-}
-
-size_t fake_mapped(void)
-{
-    size_t sum = 0;
-
-    for (size_t i = 0; i < fake.nmap; i++) {
-        sum += fake.map[i].range.len;
-    }
-    return sum;
-}
-
-size_t fake_usable(void)
-{
-    size_t sum = 0;
-
-    for (size_t i = 0; i < fake.nmap; i++) {
-        sum += fake.map[i].usable ? fake.map[i].range.len : 0;
-    }
-    return sum;
-}
-
-size_t fake_kept_from_child(struct fl_range r)
-{
-    size_t sum = 0;
-
-    for (size_t i = 0; i < fake.nmap; i++) {
-        sum += fake.map[i].no_fork ? fl_range_common(fake.map[i].range, r).len : 0;
-    }
-    return sum;
-}
-
-size_t fake_hidden(struct fl_range r)
-{
-    size_t sum = 0;
-
-    for (size_t i = 0; i < fake.nmap; i++) {
-        sum += fake.map[i].no_dump ? fl_range_common(fake.map[i].range, r).len : 0;
-    }
-    return sum;
 }
 
 void fake_map_forked(void)

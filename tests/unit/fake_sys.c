@@ -328,3 +328,43 @@ int fake_child(int (*f)(void))
     } while (got < 0 && pid > 0 && errno == EINTR);
     return got > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
+
+size_t fake_mapped(void)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < fake.nmap; i++) {
+        sum += fake.map[i].range.len;
+    }
+    return sum;
+}
+
+size_t fake_usable(void)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < fake.nmap; i++) {
+        sum += fake.map[i].usable ? fake.map[i].range.len : 0;
+    }
+    return sum;
+}
+
+size_t fake_kept_from_child(struct fl_range r)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < fake.nmap; i++) {
+        sum += fake.map[i].no_fork ? fl_range_common(fake.map[i].range, r).len : 0;
+    }
+    return sum;
+}
+
+size_t fake_hidden(struct fl_range r)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < fake.nmap; i++) {
+        sum += fake.map[i].no_dump ? fl_range_common(fake.map[i].range, r).len : 0;
+    }
+    return sum;
+}

@@ -6,7 +6,9 @@
 #include "unit/region_fixture.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,9 +17,9 @@ static struct fl_range kept[3]; /* whole huge pages of what is free */
 
 /* Live and free extents in turn, all of them with edges of half a huge page; the free ones full of
  * 0xee. */
-static void in_turn(void)
+static void in_turn_by(const struct fl_region_config *c)
 {
-    region_begin(NULL);
+    region_begin(c);
     assert_non_null(take(MIB(1)));
     for (size_t i = 0; i < 3; i++) {
         freed[i] = take(MIB(6));
@@ -30,6 +32,11 @@ static void in_turn(void)
         give(freed[i]);
     }
     fake_forget();
+}
+
+static void in_turn(void)
+{
+    in_turn_by(NULL);
 }
 
 static bool live_is_as_it_was(void)
@@ -407,6 +414,68 @@ static void a_child_that_was_not_told_uses_what_has_merged(void **state)
     assert_int_equal(status, 0);
 }
 
+static int (*remap_before)(struct fl_range, uintptr_t);
+
+/* The map has moved, and is not for children still. */
+static int remap_and_fork(struct fl_range from, uintptr_t to)
+{
+    int rc = remap_before(from, to);
+
+    fl_sys.remap = remap_before;
+    forked = fork();
+    if (forked == 0) {
+        fake_map_forked();
+    }
+    return rc;
+}
+
+static void a_handler_forks_before_a_map_that_moved_is_shown(void **state)
+{
+    static const struct fl_region_config by_remap = {.huge = true, .method = FL_METHOD_REMAP};
+    int status = -1;
+    (void)state;
+    in_turn_by(&by_remap);
+    region.stats.in_use_peak = 0;
+    assert_int_equal(fork_with(child_that_ends), 0);
+    remap_before = fl_sys.remap;
+    fl_sys.remap = remap_and_fork;
+    forked = -1;
+    struct fl_extent *e = take(MIB(10));
+    fill(e, 0x5c);
+    if (forked == 0) {
+        _exit(is_filled(e, 0x5c) && live_is_as_it_was() ? 0 : 1);
+    }
+    assert_true(is_reserved() || waitpid(forked, &status, 0) == forked);
+    assert_int_equal(is_reserved() ? 0 : status, 0);
+}
+
+static bool signals_wait;
+
+static int look_at_signals(struct fl_range from, uintptr_t to, size_t *most)
+{
+    uint64_t blocked = 0;
+    (void)from;
+    (void)to;
+    (void)most;
+    assert_int_equal(syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &blocked, sizeof blocked), 0);
+    signals_wait = (blocked | 1u << (SIGKILL - 1) | 1u << (SIGSTOP - 1)) == UINT64_MAX;
+    return 0;
+}
+
+static void no_handler_forks_while_a_descriptor_is_open(void **state)
+{
+    uint64_t blocked = UINT64_MAX;
+    (void)state;
+    in_turn();
+    region.stats.in_use_peak = 0;
+    signals_wait = false;
+    fake.on_move = look_at_signals;
+    assert_non_null(take(MIB(10)));
+    assert_true(signals_wait);
+    assert_int_equal(syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &blocked, sizeof blocked), 0);
+    assert_int_equal(blocked, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +491,8 @@ int main(void)
         cmocka_unit_test(a_child_without_descriptors_gives_such_addresses_up),
         cmocka_unit_test(a_child_forked_amid_a_move_finds_donors_gone),
         cmocka_unit_test(a_handler_forks_amid_a_purge_that_goes_on_in_the_child),
+        cmocka_unit_test(no_handler_forks_while_a_descriptor_is_open),
+        cmocka_unit_test(a_handler_forks_before_a_map_that_moved_is_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
