@@ -228,6 +228,11 @@ int fl_heap_stats_read(struct fl_heap *heap, struct fl_heap_stats *out)
 
 /* ---- fork ---- */
 
+struct fl_lock *fl_heap_fork_word(void)
+{
+    return &lock;
+}
+
 void fl_heap_fork_lock(void)
 {
     fl_lock_acquire(&lock);

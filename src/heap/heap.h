@@ -34,6 +34,7 @@ int fl_heap_make(const struct fl_heap_options *o, struct fl_heap **out);
 void fl_heap_fork_lock(void);
 void fl_heap_fork_parent(void);
 void fl_heap_fork_child(bool held);
+struct fl_lock *fl_heap_fork_word(void); /* the lock, for forks that need no more */
 
 /* H1 to H3; NULL, or the name of the first that does not hold. For tests. */
 const char *fl_heap_check(const struct fl_heap *heap);

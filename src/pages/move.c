@@ -3,7 +3,7 @@
  * Three rungs, found by trying and never climbed again: UFFDIO_MOVE; mremap(2), which moves the
  * maps too and leaves the kernel with more of them, so it is used so often and no more; nothing
  * at all. State: struct fl_mover; its lock is held while anything moves, and the thread's signals
- * wait, so that no child of fork(2) gets a descriptor of ours, whoever forks. */
+ * wait, so that no child of fork(2) gets a descriptor of ours. */
 #include "pages/pages.h"
 
 #include <errno.h>

@@ -199,6 +199,11 @@ void fl_plan_fork_prepare(void)
     fl_plan_lock();
 }
 
+struct fl_lock *fl_plan_fork_word(void)
+{
+    return &fl_plan.lock;
+}
+
 void fl_plan_fork_hold(void)
 {
     fl_lock_hold_for_fork(&fl_plan.lock);

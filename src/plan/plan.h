@@ -318,6 +318,7 @@ void fl_plan_fork_prepare(void);
 void fl_plan_fork_hold(void);
 void fl_plan_fork_parent(void);
 bool fl_plan_fork_child(bool has_region); /* it was not given up: see fl_region_fork_child */
+struct fl_lock *fl_plan_fork_word(void);  /* the lock, for forks that need no more */
 
 struct fl_plan_stats {
     uint64_t hits, misses; /* requests in replayed steps, served by the plan or not */

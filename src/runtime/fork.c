@@ -5,22 +5,56 @@
  * next, and a thread that holds a stream may want ours. Meanwhile requests of other threads go to
  * the next allocator, and their frees are left for later. The child judges: where another thread
  * had taken a lock over, and where a signal handler forked amid our own work, it gives up: its
- * requests go to the next allocator, and its frees return pages to the kernel. */
+ * requests go to the next allocator, and its frees return pages to the kernel. In the latter case
+ * the interrupted call goes on there too: so prepare waits until no other thread is amid a change,
+ * as far as what the thread holds allows. */
 #include "runtime/runtime.h"
 
 #include <pthread.h>
 #include <stdint.h>
 
-/* The forks that this thread is in, the innermost in the lowest bit: does it hold the locks for it?
- * A handler that interrupts a fork, and other handlers of fork's, may fork too. */
-static _Thread_local uint32_t prepared;
+/* What a thread holds for one fork: bit i is lock i alone, WHOLE is everything. */
+enum { LOCKS = 5, WHOLE = 1 << LOCKS, FORK_BITS = LOCKS + 1 };
+
+/* The forks that this thread is in, the innermost in the lowest FORK_BITS: a handler that
+ * interrupts a fork, and other handlers of fork's, may fork too. */
+static _Thread_local uint64_t prepared;
+
+/* By rank. */
+static struct fl_lock *lock_number(unsigned i)
+{
+    struct fl_pages *p = &fl_runtime.region.pages;
+    struct fl_lock *const lock[LOCKS] = {fl_heap_fork_word(), fl_plan_fork_word(), &p->asking,
+                                         &fl_runtime.region.lock, &p->move.lock};
+
+    return lock[i];
+}
+
+/* The thread is amid the library's own work, and goes on with it in the child: no other thread may
+ * have a lock there, or be amid a change. */
+static uint64_t hold_amid(void)
+{
+    uint64_t held = 0;
+
+    for (unsigned i = 0; i < LOCKS; i++) {
+        if (fl_lock_acquire_amid(lock_number(i))) {
+            fl_lock_hold_for_fork(lock_number(i));
+            held |= 1u << i;
+        }
+    }
+    return held;
+}
 
 static void prepare(void)
 {
-    uint32_t holds = !fl_region_busy();
+    bool amid = fl_region_busy();
+    uint64_t held = WHOLE;
 
-    prepared = prepared << 1 | holds;
-    if (holds != 0) {
+    if (amid) {
+        held = fl_home_is_here() ? hold_amid() : 0;
+    }
+    prepared = prepared << FORK_BITS | held;
+    if (!amid) {
         fl_hugetlb_fork_prepare(&fl_runtime.region); /* first: it may take long */
         fl_busy_begin(); /* a handler finds no lock that this thread has */
         fl_heap_fork_lock();
@@ -30,18 +64,40 @@ static void prepare(void)
     }
 }
 
-/* The innermost is over. True: the locks were held for it. */
-static bool end_innermost(void)
+/* The innermost is over. What was held for it. */
+static unsigned end_innermost(void)
 {
-    bool held = (prepared & 1) != 0;
+    unsigned held = prepared & ((1u << FORK_BITS) - 1);
 
-    prepared >>= 1;
+    prepared >>= FORK_BITS;
     return held;
+}
+
+static void let_go_amid(unsigned held)
+{
+    for (unsigned i = 0; i < LOCKS; i++) {
+        if ((held >> i & 1) != 0) {
+            fl_lock_release_in_parent(lock_number(i));
+        }
+    }
+}
+
+static void let_go_amid_in_child(unsigned held)
+{
+    for (unsigned i = 0; i < LOCKS; i++) {
+        if ((held >> i & 1) != 0) {
+            (void)fl_lock_release_in_child(lock_number(i));
+        }
+        fl_lock_free_in_child(lock_number(i));
+    }
 }
 
 static void in_parent(void)
 {
-    if (end_innermost()) {
+    unsigned held = end_innermost();
+
+    let_go_amid(held);
+    if (held == WHOLE) {
         fl_region_fork_parent(&fl_runtime.region);
         fl_plan_fork_parent();
         fl_heap_fork_parent();
@@ -62,7 +118,8 @@ static void give_up(void)
 
 static void in_child(void)
 {
-    bool held = end_innermost();
+    unsigned locks = end_innermost();
+    bool held = locks == WHOLE;
 
     fl_home_settle_in_child();
     fl_gpu_fork_child();
@@ -76,6 +133,8 @@ static void in_child(void)
         /* Its lock is released in any case: a call may go on here. */
         whole = fl_plan_fork_child(whole) && whole;
         fl_hugetlb_fork_child(&fl_runtime.region, whole);
+    } else {
+        let_go_amid_in_child(locks);
     }
     if (!whole) {
         give_up();

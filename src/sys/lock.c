@@ -19,20 +19,26 @@ enum { FREE, HELD, CONTENDED, FORKING };
 
 static const uint64_t patience_ns = 100000000;
 
-#if FL_CHECK_LEVEL >= 2
-static _Thread_local unsigned held_ranks; /* bit r: this thread holds a lock of rank r */
+/* Bit r: this thread holds a lock of rank r. A handler may come between the word and the bit. */
+static _Thread_local unsigned held_ranks;
 
+static void note_acquired(const struct fl_lock *l)
+{
+    held_ranks |= 1u << l->rank;
+}
+
+static void note_release(const struct fl_lock *l)
+{
+    held_ranks &= ~(1u << l->rank);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+#if FL_CHECK_LEVEL >= 2
 static void check_order(const struct fl_lock *l)
 {
     if ((held_ranks >> l->rank) != 0) {
         fl_fatal("lock rank inversion");
     }
-    held_ranks |= 1u << l->rank;
-}
-
-static void check_release(const struct fl_lock *l)
-{
-    held_ranks &= ~(1u << l->rank);
 }
 
 void fl_lock_must_be_free(enum fl_rank rank)
@@ -78,11 +84,6 @@ static void check_order(const struct fl_lock *l)
 {
     (void)l;
 }
-
-static void check_release(const struct fl_lock *l)
-{
-    (void)l;
-}
 #endif
 
 void fl_lock_init(struct fl_lock *l, enum fl_rank rank)
@@ -117,6 +118,13 @@ static bool outwait_fork(struct fl_lock *l, struct waiting *w)
     return over && change(l, FORKING, CONTENDED);
 }
 
+static void sleep_while_held(struct fl_lock *l, uint32_t word, uint64_t timeout_ns)
+{
+    if (word == CONTENDED || (word == HELD && change(l, HELD, CONTENDED))) {
+        (void)fl_sys.wait(&l->word, CONTENDED, timeout_ns);
+    }
+}
+
 /* False: a fork holds the lock, and the caller does not wait for it. */
 static bool acquire_slowly(struct fl_lock *l, bool waits_for_fork)
 {
@@ -134,9 +142,7 @@ static bool acquire_slowly(struct fl_lock *l, bool waits_for_fork)
         if (word == FREE && change(l, FREE, CONTENDED)) {
             return true;
         }
-        if (word == CONTENDED || (word == HELD && change(l, HELD, CONTENDED))) {
-            (void)fl_sys.wait(&l->word, CONTENDED, 0);
-        }
+        sleep_while_held(l, word, 0);
     }
 }
 
@@ -156,8 +162,8 @@ bool fl_lock_acquire_soon(struct fl_lock *l)
 {
     check_order(l);
     bool acquired = spin(l);
-    if (!acquired) {
-        check_release(l);
+    if (acquired) {
+        note_acquired(l);
     }
     return acquired;
 }
@@ -166,8 +172,8 @@ static bool acquire(struct fl_lock *l, bool waits_for_fork)
 {
     check_order(l);
     bool acquired = spin(l) || acquire_slowly(l, waits_for_fork);
-    if (!acquired) {
-        check_release(l);
+    if (acquired) {
+        note_acquired(l);
     }
     return acquired;
 }
@@ -182,9 +188,29 @@ bool fl_lock_acquire_unless_forking(struct fl_lock *l)
     return acquire(l, false);
 }
 
+bool fl_lock_acquire_amid(struct fl_lock *l)
+{
+    bool may = (held_ranks >> l->rank & 1) == 0, acquired = false;
+    uint64_t now = may ? fl_sys.now_ns() : 0, until = now + patience_ns;
+
+    while (may && !(acquired = change(l, FREE, CONTENDED)) && now < until) {
+        uint32_t word = atomic_load_explicit(&l->word, memory_order_relaxed);
+        if (word == FORKING) {
+            (void)fl_sys.wait(&l->word, FORKING, until - now);
+        } else {
+            sleep_while_held(l, word, until - now);
+        }
+        now = fl_sys.now_ns();
+    }
+    if (acquired) {
+        note_acquired(l);
+    }
+    return acquired;
+}
+
 void fl_lock_release(struct fl_lock *l)
 {
-    check_release(l);
+    note_release(l);
     if (atomic_exchange_explicit(&l->word, FREE, memory_order_release) == CONTENDED) {
         (void)fl_sys.wake(&l->word, 1);
     }
@@ -204,7 +230,7 @@ void fl_lock_release_in_parent(struct fl_lock *l)
 {
     uint32_t forking = FORKING;
 
-    check_release(l);
+    note_release(l);
     if (atomic_compare_exchange_strong_explicit(&l->word, &forking, FREE, memory_order_release,
                                                 memory_order_relaxed)) {
         (void)fl_sys.wake(&l->word, INT_MAX);
@@ -215,7 +241,14 @@ bool fl_lock_release_in_child(struct fl_lock *l)
 {
     uint32_t forking = FORKING;
 
-    check_release(l);
+    note_release(l);
     return atomic_compare_exchange_strong_explicit(&l->word, &forking, FREE, memory_order_release,
                                                    memory_order_relaxed);
+}
+
+void fl_lock_free_in_child(struct fl_lock *l)
+{
+    if ((held_ranks >> l->rank & 1) == 0) {
+        atomic_store_explicit(&l->word, FREE, memory_order_relaxed);
+    }
 }

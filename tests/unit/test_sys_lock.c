@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #define THP "/sys/kernel/mm/transparent_hugepage/"
 
@@ -67,6 +68,67 @@ static void lock_excludes_four_threads(void **state)
     }
     assert_int_equal(shared, 4 * 20000);
     assert_int_equal(a.word, 0);
+}
+
+static _Atomic int stage;
+
+/* Holds `a` from stage 1 until stage 2. */
+static void *hold_a(void *arg)
+{
+    fl_lock_acquire(&a);
+    stage = 1;
+    while (stage != 2) {
+        usleep(1000);
+    }
+    fl_lock_release(&a);
+    return arg;
+}
+
+static void begin_holding(pthread_t *t)
+{
+    stage = 0;
+    assert_int_equal(pthread_create(t, NULL, hold_a, NULL), 0);
+    while (stage != 1) {
+        usleep(1000);
+    }
+}
+
+/* What a handler's fork may have of the thread that it interrupted. */
+static void amid_a_call_what_is_held_is_left(void **state)
+{
+    (void)state;
+    fl_lock_acquire(&a);
+    assert_false(fl_lock_acquire_amid(&a));
+    assert_true(fl_lock_acquire_amid(&b));
+    fl_lock_hold_for_fork(&b);
+    assert_false(fl_lock_acquire_amid(&b)); /* a handler that forks amid that fork */
+    fl_lock_release_in_parent(&b);
+    fl_lock_free_in_child(&a);
+    assert_int_not_equal(a.word, 0); /* the thread's own */
+    fl_lock_release(&a);
+    assert_int_equal(a.word, 0);
+    assert_int_equal(b.word, 0);
+}
+
+static void amid_a_call_another_thread_s_is_waited_for_a_while(void **state)
+{
+    pthread_t t;
+    (void)state;
+    fl_sys.now_ns = fl_sys_linux.now_ns;
+    begin_holding(&t);
+    assert_false(fl_lock_acquire_amid(&a));
+    stage = 2;
+    assert_true(fl_lock_acquire_amid(&a)); /* it ends */
+    fl_lock_release(&a);
+    pthread_join(t, NULL);
+    assert_int_equal(a.word, 0);
+    begin_holding(&t);
+    uint32_t held = a.word;
+    fl_lock_free_in_child(&a);
+    assert_int_equal(a.word, 0);
+    a.word = held; /* this is no child */
+    stage = 2;
+    pthread_join(t, NULL);
 }
 
 #if FL_CHECK_LEVEL >= 2
@@ -232,6 +294,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(lock_excludes_four_threads, each),
         cmocka_unit_test_setup(a_fork_wakes_all_that_wait, each),
+        cmocka_unit_test_setup(amid_a_call_what_is_held_is_left, each),
+        cmocka_unit_test_setup(amid_a_call_another_thread_s_is_waited_for_a_while, each),
 #if FL_CHECK_LEVEL >= 2
         cmocka_unit_test_setup(ranks_are_kept, each),
 #endif
