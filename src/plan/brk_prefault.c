@@ -1,14 +1,17 @@
-/* What a planned step still faults for: its small blocks. They are the next allocator's, and glibc's heap reaches further up now and then, into pages that
- * nobody has touched, below a program break that lies up to 132 KiB (M_TOP_PAD) further. After a planned step the worker brings the
- * last pages below the break into memory, if that has moved; it comes in the step after. Once for each move, a few dozen pages. Not covered: what a
- * larger M_TOP_PAD leaves deeper, heaps of other threads (glibc maps those), other allocators' pages. */
+/* What a planned step still faults for: its small blocks. They are the next allocator's, and
+ * glibc's heap reaches further up now and then, into untouched pages, below a program
+ * break that lies up to 132 KiB (M_TOP_PAD) further. After a planned step the worker brings the
+ * last pages below the break into memory, if that has moved; it comes in the step after. Once for
+ * each move, a few dozen pages. Not covered: what a larger M_TOP_PAD leaves deeper, heaps of other
+ * threads (glibc maps those), other allocators' pages. */
 #include "plan/context.h"
 
 static const size_t ahead = (size_t)256 << 10;
 
 static struct {
-    uintptr_t
-        from; /* the break when steps were first looked for: what lies above it is a heap; 0: no looks. Lock: plan */
+    /* The break when steps were first looked for: what lies above it is a heap; 0: no looks. Lock:
+     * plan */
+    uintptr_t from;
     _Atomic uintptr_t seen;   /* by the last look that called the worker */
     _Atomic uintptr_t filled; /* the break up to which pages are in memory. Written by the worker */
 } heap;

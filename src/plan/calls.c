@@ -1,7 +1,8 @@
 /* The public calls: a program says which context it is in, and where a step begins and ends.
  *
- * A thread that comes while another one is in the context gets a member of it: a context of its own, with its own plans, found by the same name. It
- * gets the same one again the next time, as long as no other thread was quicker. Members are as many as ever were in the context at once.
+ * A thread that comes while another one is in the context gets a member of it: a context of its
+ * own, with its own plans, found by the same name. It gets the same one again the next time, as
+ * long as no other thread was quicker. Members are as many as ever were in the context at once.
  * State: the list of a context's members, which only grows while it is open. Lock: plan, to add. */
 #include "plan/context.h"
 
@@ -16,7 +17,8 @@ static struct fl_step_context *next_member(struct fl_step_context *c)
     return atomic_load_explicit(&c->who.next_member, memory_order_acquire);
 }
 
-/* The thread's, one within the other, that is the context or a member of it; NULL: it is in none. */
+/* The thread's, one within the other, that is the context or a member of it; NULL: it is in
+ * none. */
 static struct fl_step_context *mine_of(const struct fl_step_context *root)
 {
     struct fl_step_context *c = fl_plan_mine;
@@ -70,7 +72,8 @@ static int add_member(struct fl_step_context *root, int self, struct fl_step_con
     return rc;
 }
 
-/* The one that the thread was in last; else the context itself; else any that nobody is in; else a new one. */
+/* The one that the thread was in last; else the context itself; else any that is free; else a
+ * new one. */
 static FL_COLD int claim_any(struct fl_step_context *root, int self, struct fl_step_context **out)
 {
     for (struct fl_step_context *c = root; c != NULL; c = next_member(c)) {
@@ -108,14 +111,14 @@ int fl_plan_context_new(struct fl_step_context **out)
     return *out != NULL ? 0 : -ENOMEM;
 }
 
-/* All of it is the caller's, and nobody enters any more. */
+/* All of it is the caller's, and no thread enters any more. */
 static int claim_all(struct fl_step_context *root)
 {
     struct fl_step_context *busy = root;
     int self = gettid();
 
     fl_plan_lock();
-    if (!root->who.open) { /* somebody else was first */
+    if (!root->who.open) { /* another thread was first */
         fl_plan_unlock();
         return -EINVAL;
     }

@@ -1,12 +1,14 @@
-/* Whose steps these are, where they begin and end, and what is done about it: watch, learn, wait for the
- * packer, serve, rest. The state changes in go() alone, and a plan's service ends in fl_context_end_plan() alone. */
+/* Whose steps these are, where they begin and end, and what is done about it: watch, learn, wait
+ * for the packer, serve, rest. The state changes in go() alone, and a plan's service ends in
+ * fl_context_end_plan() alone. */
 #include "plan/context.h"
 
-/* A rest after a plan that was no good, in declared steps or in requests; each one after it is twice as
- * long. Without a detector a thread rests for NO_DETECTOR requests. */
+/* A rest after a plan that was no good, in declared steps or in requests; each one after it is
+ * twice as long. Without a detector a thread rests for NO_DETECTOR requests. */
 enum { REST_STEPS = 16, REST_REQUESTS = 4096, REST_DOUBLINGS = 10 };
 enum { NO_DETECTOR = 1 << 30 };
-/* A plan that serves for fewer steps than LONG_SERVICE has failed; so often until it is forgotten. */
+/* A plan that serves for fewer steps than LONG_SERVICE has failed; so often until it is
+ * forgotten. */
 enum { LONG_SERVICE = 64, FAILURES = 3 };
 /* Steps: a plan for exact sizes that fits no longer was made too soon. */
 enum { EXACT_LEAST = 8 };
@@ -16,7 +18,8 @@ enum { HEAP_STEPS = 8 };
 struct fl_plan fl_plan;
 _Thread_local unsigned fl_plan_wants;
 _Thread_local struct fl_cursor *fl_plan_cursor;
-/* A cursor that serves nothing, so that fl_plan_take, or fl_plan_saw, comes to know of the request. Constant. */
+/* A cursor that serves nothing, so that fl_plan_take, or fl_plan_saw, comes to know of the request.
+ * Constant. */
 static const struct fl_plan_entry no_entry = {.word = {FL_ENTRY_NONE, FL_ENTRY_NONE}};
 struct fl_cursor fl_plan_no_cursor = {.next = &no_entry};
 _Atomic bool fl_plan_calls;
@@ -62,8 +65,8 @@ bool fl_context_knows_any(const struct fl_step_context *c)
     return false;
 }
 
-/* What its thread's requests have to be shown to. A step's first request always goes by fl_plan_take, which may
- * have the worker called. */
+/* What its thread's requests have to be shown to. A step's first request always goes by
+ * fl_plan_take, which may have the worker called. */
 static unsigned mode_of(const struct fl_step_context *c)
 {
     unsigned mode = c->state == FL_SERVE ? FL_PLAN_REPLAY : 0;
@@ -166,8 +169,8 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
     }
 }
 
-/* By why it ends: how many failures that is, where it has not served for long; is the plan forgotten in any case, and does the
- * context rest? */
+/* By why it ends: how many failures that is, where it has not served for long; is the plan
+ * forgotten in any case, and does the context rest? */
 static const struct {
     uint8_t failures;
     bool forgets, rests, drops;
@@ -187,8 +190,9 @@ static unsigned failures_of(const struct fl_step_context *c, const struct fl_lay
     return too_soon ? FAILURES : fates[why].failures;
 }
 
-/* The plan that is served has come to its end. True: it never served for long, and is to be forgotten: what was taken for a step may
- * be a part of the program's, so the detector doubts it. */
+/* The plan that is served has come to its end. True: it never served for long, and is to be
+ * forgotten: what was taken for a step may be a part of the program's, so the detector doubts
+ * it. */
 static bool is_hopeless(struct fl_step_context *c, struct fl_layout *l, enum fl_end why,
                         bool in_work)
 {

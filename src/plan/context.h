@@ -1,4 +1,5 @@
-/* A context: whose steps these are, and what is done about them. src/plan/README.md has the diagram. */
+/* A context: whose steps these are, and what is done about them. src/plan/README.md has the
+ * diagram. */
 #ifndef FL_PLAN_CONTEXT_H
 #define FL_PLAN_CONTEXT_H
 
@@ -35,8 +36,8 @@ struct fl_identity {
                                                     * plan, to add */
 };
 
-/* Its address is one for ever. While no thread has it it is zero, and takes no memory: a late look finds nothing. Its thread alone writes
- * it, but for what says otherwise. */
+/* Its address is one for ever. While no thread has it it is zero, and takes no memory: a late look
+ * finds nothing. Its thread alone writes it, but for what says otherwise. */
 struct fl_step_context {
     struct fl_serve serve; /* first: fl_plan_take_long finds the context by it */
     _Atomic bool inside;   /* its thread is at work here: a handler that sees it leaves all alone */
@@ -72,7 +73,8 @@ extern struct fl_cursor fl_plan_no_cursor;
 /* Memory of `len` bytes, zero; NULL. Lock: plan. */
 void *fl_plan_map(size_t len);
 void fl_plan_unmap(uintptr_t p, size_t len);
-/* Addresses that are never given back, and a part of them in use; 0, false: they are not to be had. Lock: plan, for the first. */
+/* Addresses that are never given back, and a part of them in use; 0, false: they are not to be had.
+ * Lock: plan, for the first. */
 uintptr_t fl_plan_reserve(size_t len);
 bool fl_plan_commit(struct fl_range part);
 /* The first two, for callers without the lock. */
@@ -103,14 +105,16 @@ void fl_heap_look(void);
 void fl_heap_work(void);
 
 /* context.c */
-/* What the calling thread has of `c`, that or a member; NULL: its innermost one, or its own. NULL: it has none. */
+/* What the calling thread has of `c`, that or a member; NULL: its innermost one, or its own. NULL:
+ * it has none. */
 struct fl_step_context *fl_context_of_thread(struct fl_step_context *c);
 struct fl_step_context *fl_context_make(bool declared);
 void fl_context_unmake(struct fl_step_context *c);
-/* Its thread has ended, and its plans are no more: the memory goes, and another thread may have the context. No lock held. */
+/* Its thread has ended, and its plans are no more: the memory goes, and another thread may have the
+ * context. No lock held. */
 void fl_context_leave(struct fl_step_context *c);
-/* What a context has memory for beside itself: of one thing after the other, mapped when it is first wanted. NULL: it cannot be. Its
- * thread. */
+/* What a context has memory for beside itself: of one thing after the other, mapped when it is
+ * first wanted. NULL: it cannot be. Its thread. */
 enum fl_context_part { FL_PART_CONTEXT, FL_PART_DETECTOR, FL_PART_RECORDS, FL_PARTS };
 void *fl_context_part(struct fl_step_context *c, enum fl_context_part part);
 void fl_plan_add_counters(struct fl_plan_counters *sum, const struct fl_plan_counters *c);
@@ -134,8 +138,8 @@ void fl_context_boundary(struct fl_step_context *c);
 void fl_context_stop_watching(void);
 /* Amid a step a known one has begun: its first requests were the last ones. */
 void fl_context_restart(struct fl_step_context *c);
-/* In a child of fork: a thread that is not here was in it, amid anything. Nothing that it has can be
- * relied on or given back, so it learns anew. Its blocks are live. */
+/* In a child of fork: a thread that is not here was in it, amid anything. Nothing that it has can
+ * be relied on or given back, so it learns anew. Its blocks are live. */
 void fl_context_abandon(struct fl_step_context *c);
 /* In a child of fork: what other threads left amid something is not gone on with. */
 void fl_context_in_child(struct fl_step_context *c);

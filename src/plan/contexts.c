@@ -1,5 +1,5 @@
-/* Contexts as objects: made for a thread or a program, given back when a thread ends, and what becomes
- * of them in a child of fork. */
+/* Contexts as objects: made for a thread or a program, given back when a thread ends, and what
+ * becomes of them in a child of fork. */
 #include "plan/context.h"
 
 #include <string.h>
@@ -9,7 +9,8 @@ enum { NOTICE_AFTER = 32 }; /* requests until a thread is watched */
 
 static _Thread_local unsigned noticed;
 
-/* By place: a bit for each part that is mapped, of whoever has the context; the rest is the lock's. */
+/* By place: a bit for each part that is mapped, of the thread that has the context; the rest is
+ * the lock's. */
 static uint8_t mapped[FL_CONTEXTS];
 
 static size_t part_len(enum fl_context_part part)

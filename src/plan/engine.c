@@ -1,5 +1,6 @@
-/* Packing in the background: records in, a layout out. The context's thread asks at the end of a step and looks at the end of
- * each later one; meanwhile it does not touch its records. Where there is no worker it waits for the first layout. */
+/* Packing in the background: records in, a layout out. The context's thread asks at the end of a
+ * step and looks at the end of each later one; meanwhile it does not touch its records. Where there
+ * is no worker it waits for the first layout. */
 #include "plan/context.h"
 #include "plan/store/store.h"
 
@@ -16,7 +17,8 @@ static void unmap(void *p, size_t len)
     fl_plan_unmap_locked((uintptr_t)p, len);
 }
 
-/* Does memory move to where it is wanted? Then places are addresses alone, unless somebody holds the arena. */
+/* Does memory move to where it is wanted? Then places are addresses alone, unless the
+ * arena is held. */
 static bool memory_moves(void)
 {
     fl_region_prove(fl_plan.region);
@@ -24,16 +26,18 @@ static bool memory_moves(void)
            FL_METHOD_NONE;
 }
 
-/* Sizes that belong to different steps may be planned at the largest of each where only addresses are spent. Else memory is held for all of them. */
+/* Sizes that belong to different steps may be planned at the largest of each where only addresses
+ * are spent. Else memory is held for all of them. */
 static unsigned envelope_percent(void)
 {
     return memory_moves() ? 100 : 5;
 }
 
-/* Sizes that grow get room for GROWTH_STEPS more steps, a sixteenth at most: bytes of a step grow by
- * `growth` parts of GROWTH_ONE a step. What merely varies gets none: after n steps one in n + 1 is
- * beyond all of them, and what headroom leaves unused lies in huge pages that are in memory
- * (bench/plan/value, six lengths: 1.06 x the live peak with a tenth of the range, 1.03 with none). */
+/* Sizes that grow get room for GROWTH_STEPS more steps, a sixteenth at most: bytes of a step grow
+ * by `growth` parts of GROWTH_ONE a step. What merely varies gets none: after n steps one in n + 1
+ * is beyond all of them, and what headroom leaves unused lies in huge pages that are in memory
+ * (bench/plan/value, six lengths: 1.06 x the live peak with a tenth of the range, 1.03 with
+ * none). */
 enum { GROWTH_ONE = 1 << 16, GROWTH_STEPS = 16 };
 
 static uint64_t headroom_of(uint64_t bytes, uint64_t growth)
@@ -85,7 +89,8 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
     return l;
 }
 
-/* Sizes that grow together are what one step asked for; where slots grow each in another step, they are better not planned. */
+/* Sizes that grow together are what one step asked for; where slots grow each in another step, they
+ * are better not planned. */
 static bool grows_together(const struct fl_layout *l)
 {
     uint64_t sum = 0;
@@ -291,7 +296,8 @@ void fl_engine_want(struct fl_step_context *c)
     }
 }
 
-/* The layout's place among those that are known: that of its like, or a free one, or the oldest's. */
+/* The layout's place among those that are known: that of its like, or a free one, or the
+ * oldest's. */
 static unsigned place_of(struct fl_step_context *c, const struct fl_layout *l)
 {
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {

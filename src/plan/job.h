@@ -1,7 +1,7 @@
 /* The packing of a context's layouts, by the worker.
  *
- * WANTED, NONE and ABANDONED are written by the context's thread, RUNNING and DONE by the worker: who
- * may change the state has the rest of the job to itself. */
+ * WANTED, NONE and ABANDONED are written by the context's thread, RUNNING and DONE by the worker:
+ * who may change the state has the rest of the job to itself. */
 #ifndef FL_PLAN_JOB_H
 #define FL_PLAN_JOB_H
 
@@ -39,7 +39,8 @@ void fl_engine_want(struct fl_step_context *c);
 struct fl_layout *fl_engine_collect(struct fl_step_context *c);
 /* In a child of fork: the job, if there is one, will never be done. */
 void fl_engine_lose(struct fl_step_context *c);
-/* Nobody is in it any more: its plans go, and it is another's; by the worker, if that is at it. */
+/* No thread is in it any more: its plans go, and it is another's; by the worker, if that is at
+ * it. */
 void fl_engine_abandon(struct fl_step_context *c);
 
 #endif

@@ -56,7 +56,7 @@ static void add_arenas(struct fl_live_page *p)
 {
     unsigned huge = (unsigned)__builtin_ctzll(fl_page.huge);
     const struct fl_live_term term[] = {
-        {.figure = FL_LIVE_REQUESTS, .how = FL_LIVE_ONE, .subtracts = 1, OPEN}, /* nobody's */
+        {.figure = FL_LIVE_REQUESTS, .how = FL_LIVE_ONE, .subtracts = 1, OPEN}, /* no place's */
         {BITS(FL_LIVE_RESERVE_BYTES, filled.word, filled.granules, huge)},
         {BITS(FL_LIVE_LIVE_BYTES, filled.word, filled.granules, huge), .subtracts = 1},
         {BITS(FL_LIVE_RESERVE_BYTES, claimed.word, claimed.granules, FL_GRANULE_SHIFT),

@@ -1,5 +1,6 @@
-/* Memory of the planner's own: a span beside the window's, given out in powers of two of base pages. Few calls, none of them on a
- * request's way; what comes back is unmapped, and only its addresses are kept. */
+/* Memory of the planner's own: a span beside the window's, given out in powers of two of base
+ * pages. Few calls, none of them on a request's way; what comes back is unmapped, and only its
+ * addresses are kept. */
 #include "plan/context.h"
 
 #include <string.h>
@@ -147,7 +148,7 @@ void fl_plan_unmap(uintptr_t p, size_t len)
     }
 }
 
-/* Whoever is held up in a system call holds no lock. */
+/* A thread that is held up in a system call holds no lock. */
 void *fl_plan_map_locked(size_t len)
 {
     fl_plan_lock();

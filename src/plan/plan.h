@@ -1,15 +1,17 @@
-/* Steps: what one iteration of the program's loop asks for, where it could all lie, and serving the next one from there.
+/* Steps: what one iteration of the program's loop asks for, where it could all lie, and serving the
+ * next one from there.
  *
- * learn/     one thread's stream of large requests -> where a step ends; steps as they happen; recorded
- *            steps -> lifetimes of the next one, by request.
+ * learn/     one thread's stream of large requests -> where a step ends; steps as they happen;
+ *            recorded steps -> lifetimes of the next one, by request.
  * serve/     layouts, the arenas that blocks lie in, requests served from them.
  * store/     plans kept across runs, in a file; recorded steps as text.
  * context.c  whose steps these are, and what comes next: README.md has the diagram.
  * engine.c   has pack/ find the offsets, by the worker.
- * A plan is a hint: what a request gets is decided by the claim on the granules' bits, so a plan that is wrong, stale or torn
- * costs memory and never a byte.
- * Left to others: where memory comes from (region/), which requests come here (alloc/), when to begin (runtime/).
- * Sizes and offsets are bytes, times are any clock that orders events. */
+ *
+ * A plan is a hint: what a request gets is decided by the claim on the granules' bits, so a plan
+ * that is wrong, stale or torn costs memory and never a byte.
+ * Left to others: where memory comes from (region/), which requests come here (alloc/), when to
+ * begin (runtime/). Sizes and offsets are bytes, times are any clock that orders events. */
 #ifndef FL_PLAN_PLAN_H
 #define FL_PLAN_PLAN_H
 
@@ -32,7 +34,8 @@ struct fl_life {
     uint64_t size;  /* bytes, whole base pages; below 2^47 */
     uint64_t asked; /* the same, before realloc made it longer in place */
     uint64_t birth; /* within the step */
-    /* Past the step's end: in the next one. FL_LIFE_NEVER: not freed while this step and the next were watched. */
+    /* Past the step's end: in the next one. FL_LIFE_NEVER: not freed while this step and the next
+     * were watched. */
     uint64_t death;
     uint64_t align; /* a power of two; 0: any */
     uint32_t zone;  /* that it was marked with; 0: none */
@@ -52,9 +55,11 @@ struct fl_lives {
 /* The first three are planned. */
 enum fl_slot_kind {
     FL_SLOT_PLANNED,
-    FL_SLOT_SPANS_STEPS, /* freed in the next step, before it is asked for again: one place, for all of the step */
+    /* freed in the next step, before it is asked for again: one place, for all of the step */
+    FL_SLOT_SPANS_STEPS,
     FL_SLOT_DOUBLE_BUFFERED, /* likewise, after it is asked for again: two places, in turn */
-    FL_SLOT_KEPT, /* survives, or is of a size that changes on its own where memory is held for the largest */
+    /* survives, or is of a size that changes on its own where memory is held for the largest */
+    FL_SLOT_KEPT,
 };
 
 struct fl_slot {
@@ -71,8 +76,8 @@ struct fl_slot {
 
 struct fl_merged {
     uint64_t horizon;
-    /* Bytes: the most that any one recorded step held at once, with what lives on from a step like it; what is never freed left
-     * out. */
+    /* Bytes: the most that any one recorded step held at once, with what lives on from a step like
+     * it; what is never freed left out. */
     uint64_t largest;
 };
 
@@ -89,15 +94,17 @@ struct fl_merged {
 int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, struct fl_slot *slot,
              struct fl_merged *out, void *scratch, size_t scratch_len);
 size_t fl_merge_scratch(size_t n, size_t nsteps);
-/* What is planned of those that have a zone has two places. What has two, or spans steps, lives for the whole step. */
+/* What is planned of those that have a zone has two places. What has two, or spans steps, lives for
+ * the whole step. */
 void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon);
-/* Sizes are rounded up to `granule` bytes and aligned to it; from `huge_from` bytes on to `huge`. */
+/* Sizes are rounded up to `granule` bytes and aligned to it; from `huge_from` bytes on to
+ * `huge`. */
 struct fl_merge_unit {
     uint64_t granule, huge_from, huge;
 };
 /* The planned slots as buffers, with the slots' offsets. `back` says which slot and which offset
- * each is for: 2 * slot + (0 or 1). The first `free` have no zone; those of zones follow in the order
- * (zone, parity). `buffer` and `back` have room for twice the slots. */
+ * each is for: 2 * slot + (0 or 1). The first `free` have no zone; those of zones follow in the
+ * order (zone, parity). `buffer` and `back` have room for twice the slots. */
 struct fl_merge_buffers {
     struct fl_pack_buffer *buffer;
     uint32_t *back;
@@ -113,8 +120,9 @@ struct fl_step_context;
 struct fl_plan_config {
     const char *file;  /* where plans are kept; NULL: nowhere */
     const char *trace; /* folder that recorded steps are written to; NULL: they are not */
-    /* Recorded are the steps after `start` of a loop. They are planned when more than `stable` in a row repeated the one before; or,
-     * as they vary, when more than `max` were recorded without that. */
+    /* Recorded are the steps after `start` of a loop. They are planned when more than `stable` in a
+     * row repeated the one before; or, as they vary, when more than `max` were recorded without
+     * that. */
     unsigned start, stable, max;
     bool on;          /* steps that the program declares are learned */
     bool background;  /* there is a worker */
@@ -124,17 +132,18 @@ struct fl_plan_config {
     bool detect; /* each thread's stream is watched for them, too */
 };
 
-/* What the calling thread's context wants of each of its large requests; 0 for a thread without one. The thread alone. */
+/* What the calling thread's context wants of each of its large requests; 0 for a thread without
+ * one. The thread alone. */
 enum fl_plan_wants {
     FL_PLAN_REPLAY = 1, /* to serve it: fl_plan_take */
     FL_PLAN_WATCH = 2,  /* to know of it: fl_plan_saw */
     FL_PLAN_COUNT = 4,  /* that it was made, and nothing else of it */
 };
 extern _Thread_local unsigned fl_plan_wants;
-/* NULL: nothing, or a handler has interrupted the thread's request. Else fl_plan_take_next serves what comes as planned, and
- * fl_plan_wants says what to do with the rest. */
+/* NULL: nothing, or a handler has interrupted the thread's request. Else fl_plan_take_next serves
+ * what comes as planned, and fl_plan_wants says what to do with the rest. */
 extern _Thread_local struct fl_cursor *fl_plan_cursor;
-/* There is something for the worker to do: whoever sees it calls. */
+/* There is something for the worker to do: the thread that sees it calls. */
 extern _Atomic bool fl_plan_calls;
 
 /* Before any other function here.  Context: boot only. */
@@ -150,8 +159,9 @@ struct fl_plan_entry {
     uint64_t room;        /* bytes that realloc may make it long in place */
     uint64_t before;      /* bytes of all entries before it whose size has a bound */
     /* In even and odd steps. */
-    uint64_t mask
-        [2]; /* the bits of its granules, if it has one size and they are in one word of the bitmap; else 0 */
+    /* The bits of its granules, if it has one size and they are in one word of the bitmap; else
+     * 0. */
+    uint64_t mask[2];
     uint32_t word[2];    /* the first that has some; FL_ENTRY_NONE: it has no place */
     uint32_t granule[2]; /* the first; or FL_ENTRY_NONE */
 };
@@ -160,14 +170,15 @@ _Static_assert(sizeof(struct fl_plan_entry) == FL_CACHE_LINE, "a request reads o
 /* What a request that comes as planned needs to know. */
 struct fl_cursor {
     const struct fl_plan_entry *next;
-    /* Of the arena: descriptors by granule, and a bit each for what is claimed, and for what is not in memory. */
+    /* Of the arena: descriptors by granule, and a bit each for what is claimed, and for what is not
+     * in memory. */
     struct fl_extent *block;
     _Atomic uint64_t *claimed, *absent;
     const _Atomic size_t *missing; /* 0: nothing is absent */
     size_t parity;
 };
 
-/* All bits of `mask`, none of which anybody has; false: somebody has one, and nothing changed. */
+/* All bits of `mask`, none of which is taken; false: one is, and nothing changed. */
 static FL_INLINE bool fl_bits_take(_Atomic uint64_t *word, uint64_t mask)
 {
     uint64_t had = atomic_load_explicit(word, memory_order_relaxed);
@@ -176,7 +187,8 @@ static FL_INLINE bool fl_bits_take(_Atomic uint64_t *word, uint64_t mask)
         if (FL_UNLIKELY((had & mask) != 0)) {
             return false;
         }
-        /* acquire: pairs with fl_bits_give, what the last owner did comes before what the next one does */
+        /* acquire: pairs with fl_bits_give, what the last owner did comes before what the next one
+         * does */
     } while (FL_UNLIKELY(!atomic_compare_exchange_weak_explicit(
         word, &had, had | mask, memory_order_acquire, memory_order_relaxed)));
     return true;
@@ -202,9 +214,10 @@ fl_plan_placed(struct fl_cursor *t, const struct fl_plan_entry *s, size_t len, u
     return e;
 }
 
-/* A block for a request of `n` bytes, aligned to a granule, when it is what the plan expects next, at most 4 MiB, and all is there that
- * it needs; NULL: others have to see. `t` is fl_plan_cursor, which a handler does not find meanwhile. No lock, no system call.
- * Signals: safe.  Cost: 40 instructions. */
+/* A block for a request of `n` bytes, aligned to a granule, when it is what the plan expects next,
+ * at most 4 MiB, and all is there that it needs; NULL: others have to see. `t` is fl_plan_cursor,
+ * which a handler does not find meanwhile. No lock, no system call. Signals: safe.  Cost: 40
+ * instructions. */
 static FL_INLINE struct fl_extent *fl_plan_take_next(struct fl_cursor *t, size_t n)
 {
     struct fl_extent *e = NULL;
@@ -232,12 +245,13 @@ static FL_INLINE struct fl_extent *fl_plan_take_next(struct fl_cursor *t, size_t
 /* The same for one that fl_plan_take_next left alone, of any size, and one that varies. */
 struct fl_extent *fl_plan_take_long(struct fl_cursor *t, size_t n);
 
-/* A block of `len` bytes, whole base pages, from the plan; NULL: it has none to give. No lock; no system call, unless its memory is not
- * there yet.  Signals: safe.  Cost: O(1) for what was planned; else a look at a bit a granule of the arena. */
+/* A block of `len` bytes, whole base pages, from the plan; NULL: it has none to give. No lock; no
+ * system call, unless its memory is not there yet.  Signals: safe.  Cost: O(1) for what was
+ * planned; else a look at a bit a granule of the arena. */
 struct fl_extent *fl_plan_take(size_t len, size_t align);
 enum fl_request_kind { FL_REQUEST_MALLOC, FL_REQUEST_CALLOC, FL_REQUEST_ALIGNED };
 
-/* The request was served with `e`, by whomever. */
+/* The request was served with `e`, by the plan or not. */
 void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align);
 /* `e` has a life and is about to be free. Any thread. */
 void fl_plan_saw_free(struct fl_extent *e);
@@ -247,7 +261,8 @@ void fl_plan_give(struct fl_extent *e);
 bool fl_plan_resize(struct fl_extent *e, size_t len);
 /* realloc made `e`, which has a life and had `had` bytes, e->len bytes long in place. */
 void fl_plan_saw_resize(const struct fl_extent *e, size_t had);
-/* A request that the thread's cache did not serve: after some of them the thread is watched. Not in a signal handler. */
+/* A request that the thread's cache did not serve: after some of them the thread is watched. Not in
+ * a signal handler. */
 void fl_plan_notice(void);
 /* The calling thread ends. */
 void fl_plan_thread_ends(void);
@@ -260,12 +275,14 @@ int fl_plan_end(struct fl_step_context *c);
 
 /* ---- the layout, for other layers ---- */
 
-/* From the next layout on, the requests like that of the block at `p`, LIVE, belong to `zone`, 1 to FL_PLAN_ZONES: each keeps its place for
- * the whole step, in two places in turn, so that what was written in one step may be read while the next one is written, where the arena is
- * held. Sizes that vary are planned at their largest. Marking the block in each step costs no more than once.
- * 0; -EINVAL: no such zone; -ENOENT: the block is of no step that is learned or served, or got its place by chance; -EBUSY: another thread
- * is in that context, or a handler asks.
- * Threads: any for a step that is learned, else the one in the context. No lock.  Cost: O(1) for the newest request; at most all of them. */
+/* From the next layout on, the requests like that of the block at `p`, LIVE, belong to `zone`, 1 to
+ * FL_PLAN_ZONES: each keeps its place for the whole step, in two places in turn, so that what was
+ * written in one step may be read while the next one is written, where the arena is held. Sizes
+ * that vary are planned at their largest. Marking the block in each step costs no more than once.
+ * 0; -EINVAL: no such zone; -ENOENT: the block is of no step that is learned or served, or got its
+ * place by chance; -EBUSY: another thread is in that context, or a handler asks. Threads: any for a
+ * step that is learned, else the one in the context. No lock.  Cost: O(1) for the newest request;
+ * at most all of them. */
 int fl_plan_mark_zone(const void *p, uint32_t zone);
 
 /* One for each request of the step, in its order. */
@@ -276,10 +293,12 @@ struct fl_plan_place {
 };
 
 struct fl_plan_layout {
-    /* Another layout or another arena has another one; a pair that comes back, as when phases alternate, has the same again. */
+    /* Another layout or another arena has another one; a pair that comes back, as when phases
+     * alternate, has the same again. */
     uint64_t generation;
-    uint64_t
-        opening; /* of the arena: what is known of its memory, a registration for example, is void when it is another */
+    /* Of the arena: what is known of its memory, a registration for example, is void when it is
+     * another. */
+    uint64_t opening;
     uintptr_t base; /* of the arena. Aligned to a huge page */
     size_t height;  /* bytes of the layout */
     size_t limit; /* bytes from `base` that planned blocks may lie in; no less. Whole huge pages */
@@ -292,13 +311,15 @@ struct fl_plan_layout {
     } zone[FL_PLAN_ZONES + 1];
 };
 
-/* The layout that `c` is served from, or will be; NULL: the calling thread's innermost context. The first `room` places go to `place`,
- * which may be NULL. 0; -ENODATA: there is none, or no memory for it yet; -EBUSY: another thread is in it; -EINVAL.
- * Threads: any.  Cost: O(1), and the places. */
+/* The layout that `c` is served from, or will be; NULL: the calling thread's innermost context. The
+ * first `room` places go to `place`, which may be NULL. 0; -ENODATA: there is none, or no memory
+ * for it yet; -EBUSY: another thread is in it; -EINVAL. Threads: any.  Cost: O(1), and the
+ * places. */
 int fl_plan_layout(struct fl_step_context *c, struct fl_plan_layout *out,
                    struct fl_plan_place *place, size_t room);
-/* The same, and all of the arena up to `limit` is brought into memory, and neither moves nor goes back until fl_plan_let_go: whoever
- * registers it with a device holds it so. As often as it was held it is let go. A child of fork has nothing of it. -ENOMEM. */
+/* The same, and all of the arena up to `limit` is brought into memory, and neither moves nor goes
+ * back until fl_plan_let_go: who registers it with a device holds it so. As often as it was
+ * held it is let go. A child of fork has nothing of it. -ENOMEM. */
 int fl_plan_hold(struct fl_step_context *c, struct fl_plan_layout *out);
 /* `opening` as fl_plan_hold said. */
 void fl_plan_let_go(uint64_t opening);
@@ -306,9 +327,10 @@ void fl_plan_let_go(uint64_t opening);
 /* Jobs of the worker: packs what has been learned; gives back what no step has used for a while. */
 uint64_t fl_plan_work(struct fl_region *r);
 uint64_t fl_plan_age(struct fl_region *r);
-/* Memory is short: what of arenas nobody has a block in goes back. Bytes. No lock held. */
+/* Memory is short: what of arenas has no block in it goes back. Bytes. No lock held. */
 size_t fl_plan_release(void);
-/* Idle huge pages of that zone, of any arena, become the region's, free: `bytes`, if there are as many. Bytes. No lock held. */
+/* Idle huge pages of that zone, of any arena, become the region's, free: `bytes`, if there are as
+ * many. Bytes. No lock held. */
 size_t fl_plan_lend(unsigned zone, size_t bytes);
 
 /* Around fork(2), with the region's: prepare before the region's lock and hold
@@ -337,7 +359,8 @@ struct fl_plan_stats {
 void fl_plan_stats_read(struct fl_plan_stats *out);
 /* Where these lie, for readers outside the process.  Context: boot. */
 void fl_plan_live(struct fl_live_page *p);
-/* At exit: why the file of FAULTLESS_PLAN has no plan of this process; NULL: it has, or may have none. */
+/* At exit: why the file of FAULTLESS_PLAN has no plan of this process; NULL: it has, or may have
+ * none. */
 const char *fl_keep_why_nothing(const struct fl_plan_stats *s);
 /* The addresses of the planner's own memory, and how much of them is mapped. */
 struct fl_range fl_plan_memory(size_t *out_mapped);

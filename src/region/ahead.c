@@ -39,7 +39,8 @@ static bool may_watch(const struct fl_region *r, const struct fl_extent *e)
            !c->populate_by_touch && c->limit == 0;
 }
 
-/* That of an earlier block with this descriptor, else one that is free, else that of the oldest watch. */
+/* That of an earlier block with this descriptor, else one that is free, else that of the oldest
+ * watch. */
 static struct fl_ahead_slot *slot_for(struct fl_ahead *a, const struct fl_extent *e)
 {
     struct fl_ahead_slot *best = a->slot;
@@ -79,7 +80,8 @@ void fl_ahead_fork_child(struct fl_region *r)
     }
 }
 
-/* What is still the block's; len 0: it was freed, or the program has laid hands on it. Lock: region. */
+/* What is still the block's; len 0: it was freed, or the program has laid hands on it. Lock:
+ * region. */
 static struct fl_range still_its(const struct fl_ahead_slot *s)
 {
     const struct fl_extent *e = s->e;
@@ -91,7 +93,8 @@ static struct fl_range still_its(const struct fl_ahead_slot *s)
                 : (struct fl_range){0, 0};
 }
 
-/* All of it is in memory, and was written to: pages of zeros, which a read brings, are the kernel's. */
+/* All of it is in memory, and was written to: pages of zeros, which a read brings, are the
+ * kernel's. */
 static bool is_there(struct fl_range r)
 {
     size_t there = 0, own = 0;

@@ -65,7 +65,8 @@ static struct fl_cache *adopt(struct fl_region *r)
     return NULL;
 }
 
-/* Caches live in the descriptors' span: a cache is a whole number of descriptor slots, zeroed by the kernel. */
+/* Caches live in the descriptors' span: a cache is a whole number of descriptor slots, zeroed by
+ * the kernel. */
 static struct fl_cache *make(struct fl_region *r)
 {
     size_t slots =
@@ -142,7 +143,8 @@ void fl_cache_count(const struct fl_cache *c, struct fl_cached *sum)
             sum->bytes += atomic_load_explicit(&s->len, memory_order_relaxed);
         }
     }
-    /* Who takes them out of the chain has the region lock; the owner only puts others before them. */
+    /* Who takes them out of the chain has the region lock; the owner only puts others before
+     * them. */
     const struct fl_extent *e = atomic_load_explicit(&c->leaving, memory_order_acquire);
     for (; e != NULL; e = e->next) {
         sum->blocks++;

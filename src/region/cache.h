@@ -133,7 +133,7 @@ void fl_cache_list(struct fl_region *r, struct fl_cache *c);
 static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cache *c,
                                              struct fl_extent *e)
 {
-    size_t len = e->len; /* once it is in a slot, e is anybody's */
+    size_t len = e->len; /* once it is in a slot, any thread may have e */
     struct fl_cache_slot *s = NULL;
 
 #ifdef __OPTIMIZE__ /* else it is said to be ignored */

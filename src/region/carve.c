@@ -1,6 +1,6 @@
 /* Cuts a LIVE extent out of a run of adjacent FREE ones.
  *
- * hold: what the request takes of each is ISOLATED, so that nobody else gets it, and counts as
+ * hold: what the request takes of each is ISOLATED, so that no other thread gets it, and counts as
  * populated. map: what of that is EMPTY is mapped; the lock is released meanwhile. make: the parts
  * become one LIVE extent. The first two can fail, and put back what was held. */
 #include "region/isolated.h"
@@ -151,7 +151,7 @@ static struct fl_extent *map_held(struct fl_region *r, const struct fl_fill_plan
     return NULL;
 }
 
-/* Somebody else has mapped something there: nobody gets these addresses any more. */
+/* The program has mapped something there: these addresses are not handed out any more. */
 static void retire(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *foreign)
 {
     struct fl_extent **link = &g->held;
@@ -239,7 +239,7 @@ static void put_fringe(struct fl_region *r, const struct fl_fill_plan *g,
 
     if (range.len != 0) {
         struct fl_extent *e = fl_extent_make(r, range, FL_CONTENT_POPULATED, live->zone);
-        if (g->from_free == 0) { /* no page that anybody has written to comes here */
+        if (g->from_free == 0) { /* no page that was written to comes here */
             e->zeroed = range;
         }
         e->left = live->left & FL_LEFT_HOLLOW;

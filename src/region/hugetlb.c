@@ -1,18 +1,17 @@
 /* Blocks on hugetlb pages, which the administrator has set apart: FAULTLESS_HUGETLB.
  *
- * Such a block is a LIVE, LAZY extent of whole pages, marked as user-remapped: so it is no cache's, does
- * not move, and goes back to the pool when it is freed. It counts neither as populated nor as in
- * use, since its memory is no part of what the machine has left. All pages are there before the
+ * Such a block is a LIVE, LAZY extent of whole pages, marked as user-remapped: so it is no cache's,
+ * does not move, and goes back to the pool when it is freed. It counts neither as populated nor as
+ * in use, since its memory is no part of what the machine has left. All pages are there before the
  * block is handed out: a page that is missing at a touch would be a SIGBUS, where the pool is
  * empty, or a control group's limit is met. Where not all are to be had, ordinary pages serve.
  *
  * fork(2) would share the pages, and a copy comes from the pool again: where that is empty, a child
  * that writes gets a SIGBUS, and so does one that reads what the parent has written. So the child
  * gets none of them, but a copy in ordinary pages, made before the fork. Where there is no memory
- * for that, and of what the program has mapped otherwise, the kernel's rule stays.
- * Sources: the kernel's admin-guide/mm/hugetlbpage and mm/hugetlbfs_reserv, madvise(2), and
- * hugetlb_wp of mm/hugetlb.c.
- * State: r->hugetlb, under the region lock; `copied` is the forking thread's. */
+ * for that, and of what the program has mapped otherwise, the kernel's rule stays. Sources: the
+ * kernel's admin-guide/mm/hugetlbpage and mm/hugetlbfs_reserv, madvise(2), and hugetlb_wp of
+ * mm/hugetlb.c. State: r->hugetlb, under the region lock; `copied` is the forking thread's. */
 #include "region/counts.h"
 #include "region/lock.h"
 #include "region/take.h"
@@ -212,7 +211,8 @@ static void drop_copy(struct fl_extent *e)
     }
 }
 
-/* What is changed may be unreadable, or have advice of the program's own: the kernel's rule stays. */
+/* What is changed may be unreadable, or have advice of the program's own: the kernel's rule
+ * stays. */
 static void keep_from_child(struct fl_region *r, struct fl_extent *e, size_t *room)
 {
     if (e->hugetlb.changed) {

@@ -16,7 +16,7 @@ int fl_pin_bind(struct fl_range part, int node)
     return fl_nodes.bind(part, MPOL_PREFERRED, &ids);
 }
 
-/* One write a base page, that changes nothing: nobody else has it. */
+/* One write a base page, that changes nothing: no other thread has it. */
 static void touch(struct fl_range part)
 {
     for (uintptr_t p = part.base; p < fl_range_end(part); p += fl_page.base) {
@@ -37,7 +37,8 @@ static int populate(struct fl_range part, unsigned threads, bool by_touch)
     return rc == 0 ? 0 : -ENOMEM;
 }
 
-/* What lies in base pages would do so for as long as it is pinned. It may: then it is registered more slowly. */
+/* What lies in base pages would do so for as long as it is pinned. It may: then it is registered
+ * more slowly. */
 static void collapse(struct fl_range part)
 {
     struct fl_range rest = fl_range_inner(part, fl_page.huge), split;
@@ -117,7 +118,8 @@ static void strike(struct fl_region *r, struct fl_extent *e)
     atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
 }
 
-/* Where there are no zones the map has a policy of its own: then it is mapped anew when it comes back. */
+/* Where there are no zones the map has a policy of its own: then it is mapped anew when it comes
+ * back. */
 static int fill(struct fl_region *r, struct fl_extent *e, const struct fl_pin *how)
 {
     struct fl_range all = fl_extent_range(e);
@@ -214,7 +216,7 @@ bool fl_region_is_pinned(struct fl_region *r, struct fl_range range)
     return false;
 }
 
-/* Nobody here has registered it, and nobody can give it back: for good it is nobody's. */
+/* No thread here has registered it, and none can give it back: it is lost for good. */
 void fl_pin_fork_child(struct fl_region *r)
 {
     struct fl_extent *e;
@@ -227,7 +229,7 @@ void fl_pin_fork_child(struct fl_region *r)
         r->populated_bytes -= e->content == FL_CONTENT_PART ? e->filled : e->len;
         e->content = FL_CONTENT_PART;
         e->filled = 0;
-        /* So that nobody's map comes there. */
+        /* So that no other map comes there. */
         if (r->space.window.reserved && fl_sys.map_at(fl_extent_range(e)) == 0) {
             (void)fl_sys.decommit(fl_extent_range(e));
         }

@@ -1,6 +1,6 @@
 /* A request that is served by the front of free memory, as most are: the same first fit as in
- * take.c, where nothing else is to be decided or done. So it needs no fill plan, and the lock is held
- * for a third of the time. Whatever is out of the ordinary is left to take.c. */
+ * take.c, where nothing else is to be decided or done. So it needs no fill plan, and the lock is
+ * held for a third of the time. Whatever is out of the ordinary is left to take.c. */
 #include "region/carve.h"
 #include "region/counts.h"
 #include "region/lock.h"

@@ -52,7 +52,7 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
     if (gone) {
         r->stats.purge_bytes += e->len;
         r->surplus -= fl_min(r->surplus, e->len);
-    } else { /* too many maps, say: the kernel keeps the pages, so do we, and do not ask again soon */
+    } else { /* too many maps, say: the kernel keeps the pages, so do we, and ask again later */
         atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                               memory_order_relaxed);
     }
@@ -130,8 +130,9 @@ bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone)
     return purge_extents(r, 0, len, purge_chunk, beside) != 0 || smoothed;
 }
 
-/* Any extent with a huge page's worth of bytes that the kernel may not take yet, claimed; NULL: there is none. Its edges
- * never are the kernel's to take: were they counted, the same extent would be claimed for ever. */
+/* Any extent with a huge page's worth of bytes that the kernel may not take yet, claimed; NULL:
+ * there is none. Its edges never are the kernel's to take: were they counted, the same extent would
+ * be claimed for ever. */
 static struct fl_extent *claim_hard(struct fl_region *r)
 {
     struct fl_extent *e;
@@ -233,8 +234,8 @@ bool fl_region_tick(struct fl_region *r, uint32_t age)
     struct fl_memory m;
 
     atomic_fetch_add_explicit(&r->epoch, 1, memory_order_relaxed);
-    fl_memory_look(
-        &m, &r->worker_scratch); /* no lock held: whoever holds us up there holds up nobody else */
+    /* No lock held: what holds us up there holds up no other thread. */
+    fl_memory_look(&m, &r->worker_scratch);
     fl_region_lock(r);
     size_t surplus = fl_region_note_memory(r, &m);
     fl_pieces_note_tick(r);

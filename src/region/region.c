@@ -61,8 +61,8 @@ bool fl_region_lock_soon(struct fl_region *r)
     return lock_by(r, fl_lock_acquire_soon);
 }
 
-/* To disarm it would be to wait for the worker, which may want this lock: its map goes, and with it what is armed. And nobody looks
- * how much of it is there. */
+/* To disarm it would be to wait for the worker, which may want this lock: its map goes, and with it
+ * what is armed. And how much of it is there is not looked at. */
 static void drop_if_lazy(struct fl_region *r, struct fl_extent *e)
 {
     if (e->content == FL_CONTENT_LAZY &&
@@ -147,8 +147,9 @@ void fl_region_defer(struct fl_region *r, struct fl_extent *e)
     }
 }
 
-/* Sparse giants are served, though the kernel's own rule (overcommit_memory=0) would refuse what exceeds all memory;
- * but a length that can only be a mistake is left to the next allocator, which refuses it. */
+/* Sparse giants are served, though the kernel's own rule (overcommit_memory=0) would refuse what
+ * exceeds all memory; but a length that can only be a mistake is left to the next allocator, which
+ * refuses it. */
 bool fl_region_is_absurd(const struct fl_region *r, size_t len)
 {
     return r->memory_total != 0 && len / ABSURD_SHARE > r->memory_total;

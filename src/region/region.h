@@ -53,14 +53,13 @@ struct fl_region {
     _Alignas(
         FL_CACHE_LINE) _Atomic size_t cache_max; /* longest extent that thread caches may hold */
     _Atomic uint32_t epoch;                      /* ticks of the worker */
-    _Atomic bool tight; /* free memory is handed to the kernel to take, and nothing is cached */
-    _Atomic bool
-        starved; /* a request found the memory too short: whoever can give some back should */
+    _Atomic bool tight;   /* free memory is handed to the kernel to take, and nothing is cached */
+    _Atomic bool starved; /* a request found the memory too short: others are to give some back */
     _Atomic size_t shelf_most;      /* bytes that may wait on each; 0: none does. See shelf.h */
     _Atomic size_t shelf_lead_most; /* on shelf number shelf_lead */
     _Atomic uint32_t shelf_lead;
     _Atomic uint64_t shelves_used; /* bit i: shelf i ever was */
-    _Atomic bool wants_worker;     /* something may age and nobody watches it: see fl_region_tick */
+    _Atomic bool wants_worker;     /* something may age, unwatched: see fl_region_tick */
     _Alignas(FL_CACHE_LINE) struct fl_lock lock;
     struct fl_region_config config;
     struct fl_placing placing;              /* constant after the first request */
@@ -166,7 +165,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
                                  size_t align, bool zero);
 
 /* The calling thread's last fl_region_take was refused since the nodes that it is bound to have
- * no room: nobody else may serve it either, for the kernel would kill the process. */
+ * no room: no other allocator may serve it either, for the kernel would kill the process. */
 bool fl_region_is_bound(void);
 
 /* Back to the free ones; merges with its neighbours. `e` is CACHED (claimed by fl_extent_claim).
@@ -174,7 +173,7 @@ bool fl_region_is_bound(void);
 void fl_region_give(struct fl_region *r, struct fl_extent *e);
 
 /* The pages of the claimed `e` go back to the kernel at once, and a touch of them is a SIGSEGV; its
- * addresses are nobody's until fl_region_give. False: the kernel refuses; nothing changed.
+ * addresses are not handed out until fl_region_give. False: the kernel refuses; nothing changed.
  * Threads: any; takes the region lock. */
 bool fl_region_withhold(struct fl_region *r, struct fl_extent *e);
 
@@ -209,7 +208,7 @@ void fl_region_serve_touches(struct fl_region *r);
 size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to, unsigned zone);
 
 /* For the worker: where the zone's reserve has nothing, `len` bytes, whole huge pages, are put
- * there, while somebody waits for them. False: it has some, or none is to be had. */
+ * there, while a thread waits for them. False: it has some, or none is to be had. */
 bool fl_region_fill_now(struct fl_region *r, size_t len, unsigned zone);
 
 /* See pages/move.h. */
@@ -230,8 +229,8 @@ static inline void fl_region_prove(struct fl_region *r)
  * of ours held. */
 void fl_region_release(struct fl_region *r);
 
-/* `bytes` more than ever were in use will be wanted soon, where the calling thread's blocks lie: that
- * reserve is filled with as many, as far as memory allows, until they have been asked for. */
+/* `bytes` more than ever were in use will be wanted soon, where the calling thread's blocks lie:
+ * that reserve is filled with as many, as far as memory allows, until they have been asked for. */
 void fl_region_expect(struct fl_region *r, size_t bytes);
 
 /* Are maps counted, used or not (RLIMIT_AS, RLIMIT_DATA, overcommit_memory=2)? Some 10 us. */

@@ -1,12 +1,14 @@
-/* Huge pages that copy-on-write split after fork(2) become whole again, beside the program, once it has rewritten them.
- * With FAULTLESS_THP=collapse what comes in base pages becomes huge in the same way.
+/* Huge pages that copy-on-write split after fork(2) become whole again, beside the program, once it
+ * has rewritten them. With FAULTLESS_THP=collapse what comes in base pages becomes huge in the same
+ * way.
  *
- * What the parent writes while a child shares it the kernel copies in base pages, and leaves it so. The worker looks for such
- * places and collapses them (MADV_COLLAPSE, which copies): a huge page of which half is the parent's own again, so that a child
- * that lives for long does not make us hold more than twice what was rewritten. It ends when nothing is shared or split any
- * more, or when nothing has changed for some minutes. Only what is wholly in memory is collapsed, so no more is held. Huge
- * pages by collapse are waited for until some minutes have passed without any: new memory is touched when the program likes.
- * State: r->repair, under the region lock. */
+ * What the parent writes while a child shares it the kernel copies in base pages, and leaves it so.
+ * The worker looks for such places and collapses them (MADV_COLLAPSE, which copies): a huge page of
+ * which half is the parent's own again, so that a child that lives for long does not make us hold
+ * more than twice what was rewritten. It ends when nothing is shared or split any more, or when
+ * nothing has changed for some minutes. Only what is wholly in memory is collapsed, so no more is
+ * held. Huge pages by collapse are waited for until some minutes have passed without any: new
+ * memory is touched when the program likes. State: r->repair, under the region lock. */
 #include "region/counts.h"
 #include "region/lock.h"
 
@@ -49,8 +51,9 @@ void fl_repair_want(struct fl_region *r)
     }
 }
 
-/* The next committed addresses from `from` on, at most a batch of whole huge pages; len 0: there are none among the next so many
- * extents. `out_on`: from where to go on; the window's end: that was the last. */
+/* The next committed addresses from `from` on, at most a batch of whole huge pages; len 0: there
+ * are none among the next so many extents. `out_on`: from where to go on; the window's end: that
+ * was the last. */
 static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintptr_t *out_on)
 {
     struct fl_range run = {0, 0};

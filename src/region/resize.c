@@ -1,4 +1,5 @@
-/* realloc without a move: a LIVE extent gives up its tail, or takes over the FREE memory behind it. */
+/* realloc without a move: a LIVE extent gives up its tail, or takes over the FREE memory behind
+ * it. */
 #include "region/isolated.h"
 #include "region/carve.h"
 #include "region/counts.h"
@@ -218,8 +219,9 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
     return to;
 }
 
-/* An extent of `len` bytes at EMPTY addresses, as far into a huge page as `e` is. The fill plan wants all of it but for the
- * pages that `e` brings along: those are in `own`. NULL: not possible. Lock: region. */
+/* An extent of `len` bytes at EMPTY addresses, as far into a huge page as `e` is. The fill plan
+ * wants all of it but for the pages that `e` brings along: those are in `own`. NULL: not possible.
+ * Lock: region. */
 static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent *e, size_t len,
                                      struct fl_range own, struct fl_fill_plan *g)
 {

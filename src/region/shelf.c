@@ -1,4 +1,5 @@
-/* Shelves: see shelf.h. State: r->shelf, r->shelf_most, r->shelves_used; uses_shelves of each cache. */
+/* Shelves: see shelf.h. State: r->shelf, r->shelf_most, r->shelves_used; uses_shelves of each
+ * cache. */
 #include "region/counts.h"
 
 #include <string.h>
@@ -48,8 +49,8 @@ static size_t most_of(const struct fl_region *r, unsigned i)
     return atomic_load_explicit(leads ? &r->shelf_lead_most : &r->shelf_most, memory_order_relaxed);
 }
 
-/* From here to let_go a handler sees that the thread is at work in the region: one that forks makes no
- * whole child. */
+/* From here to let_go a handler sees that the thread is at work in the region: one that forks makes
+ * no whole child. */
 static bool try_hold(struct fl_shelf *s)
 {
     if (atomic_load_explicit(&s->word, memory_order_relaxed) != 0) {

@@ -4,7 +4,7 @@
  * Threads that replace blocks of many lengths at random miss their own caches, which hold four,
  * and would all take the region's lock. While one does so every few microseconds, what it frees
  * goes on the shelf of its CPU, and its requests look there first. What waits is CACHED, as in a
- * thread's cache: in no tree, counted as in use, and anybody's who finds it. The region takes it
+ * thread's cache: in no tree, counted as in use, and any thread may take it. The region takes it
  * back when no free memory fits a request, when it has aged, and where all caches are emptied.
  * Where little is in use there are none. Where there are several nodes, a thread at home, see
  * cache.h, puts and takes what lies in its zone. */

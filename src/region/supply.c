@@ -1,4 +1,5 @@
-/* Where the pages of a request come from that takes EMPTY addresses: the reserve, free extents elsewhere, or the kernel.
+/* Where the pages of a request come from that takes EMPTY addresses: the reserve, free extents
+ * elsewhere, or the kernel.
  *
  * What is held may exceed the most that was ever in use by a sixty-fourth. Up to that the kernel
  * gives new pages: they stay where they are, and a step that repeats finds them there. Beyond it
@@ -119,7 +120,7 @@ void fl_supply_claim(struct fl_region *r, struct fl_fill_plan *g)
     }
 }
 
-/* In a child of fork(2) that a handler has made amid it nobody counts any more. */
+/* In a child of fork(2) that a handler has made amid it it is not counted any more. */
 static void end_filling(struct fl_region *r, struct fl_fill_plan *g)
 {
     size_t n = atomic_load(&r->filling);
@@ -165,8 +166,8 @@ static void close_range(struct fl_region *r, struct filling *f)
     f->i++;
 }
 
-/* How much of the fresh range may be moved to. mremap puts another map there: only whole huge pages that are the
- * request's alone; the rest of such a page is free, or somebody's, by now. */
+/* How much of the fresh range may be moved to. mremap puts another map there: only whole huge pages
+ * that are the request's alone; the rest of such a page is free, or another block's, by now. */
 static size_t reach(const struct filling *f, struct fl_range to)
 {
     struct fl_range own = fl_range_inner(fl_range_common(to, f->g->live), fl_page.huge);
@@ -267,8 +268,8 @@ static bool is_too_much(struct fl_region *r, size_t more)
     return refusal != 0 && refusal != -EBUSY;
 }
 
-/* Sources without their pages leave no map behind. What the kernel did not let go stays free memory, if there is room for
- * it beside what comes instead; else it goes back. */
+/* Sources without their pages leave no map behind. What the kernel did not let go stays free
+ * memory, if there is room for it beside what comes instead; else it goes back. */
 static void settle(struct fl_region *r, struct fl_fill_plan *g)
 {
     size_t stuck = stuck_bytes(g);

@@ -42,8 +42,8 @@ uint32_t fl_detect_events(const struct fl_detect *d);
  * FL_DETECT_STRETCH. From FL_DETECT_ALL events on nothing new is used. */
 enum { FL_DETECT_PARTS = 3, FL_DETECT_STRETCH = 512, FL_DETECT_ALL = 1 << 16 };
 uint32_t fl_detect_stretch(uint32_t events);
-/* The memory that the stretch uses that begins after `events` events, and those before it did not: whole
- * pages. Len 0: nothing. Looks at no field: any thread. */
+/* The memory that the stretch uses that begins after `events` events, and those before it did not:
+ * whole pages. Len 0: nothing. Looks at no field: any thread. */
 void fl_detect_ahead(const struct fl_detect *d, uint32_t events,
                      struct fl_range out[static FL_DETECT_PARTS]);
 

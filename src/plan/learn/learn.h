@@ -74,7 +74,8 @@ unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static F
 /* The request's life, if it is recorded. Any thread. False: it is not. */
 bool fl_record_mark(struct fl_step_context *c, uint32_t request, uint32_t zone);
 
-/* The thread is watched from here on, its detector in memory as far as it is used at once. False: it cannot be. */
+/* The thread is watched from here on, its detector in memory as far as it is used at once. False:
+ * it cannot be. */
 bool fl_watch_begin(struct fl_step_context *c);
 /* A step was found, or nothing is known of its steps: it is watched for as long as at first. */
 void fl_watch_anew(struct fl_step_context *c);

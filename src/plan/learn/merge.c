@@ -13,7 +13,8 @@
 #define NONE UINT32_MAX
 
 enum { MANY = 4 }; /* steps that tell sizes which vary on their own from those that move together */
-/* A step of which more requests are none of the newest one's is left out: served, it would be a bad one. */
+/* A step of which more requests are none of the newest one's is left out: served, it would be a bad
+ * one. */
 enum { BAD_FEW = 3, BAD_PART = 20 };
 
 struct merge {
@@ -25,7 +26,8 @@ struct merge {
     struct fl_bump room;
 };
 
-/* A step that is longer is left out unseen: too many of its requests are none of the newest step's. */
+/* A step that is longer is left out unseen: too many of its requests are none of the newest
+ * step's. */
 static size_t most_lives(size_t n)
 {
     return n + n / (BAD_PART - 1) + BAD_FEW;
@@ -40,8 +42,8 @@ size_t fl_merge_scratch(size_t n, size_t nsteps)
 /* ---- which request is which ---- */
 
 /* Two requests are taken for one unless they differ by as much as it costs to call both missing: 32
- * times in size. Where two are not LIKE, up to AHEAD requests of one step or the other are passed over, as
- * many as make the next RUN most alike. */
+ * times in size. Where two are not LIKE, up to AHEAD requests of one step or the other are passed
+ * over, as many as make the next RUN most alike. */
 enum { LIKE = 3, GAP = 6, AHEAD = 8, RUN = 4 };
 
 struct pairing {

@@ -1,8 +1,9 @@
-/* A step as it happens: a life for each request, its end written by whoever frees the block.
+/* A step as it happens: a life for each request, its end written by what frees the block.
  *
- * The last few steps are kept, in turn: what outlives its step is freed in a later one, and what the packer learns from are steps
- * that were alike. A free finds its life by two numbers in the block's descriptor: whose request it was, and which. When that
- * life is somebody else's by now the plan is a little wrong, and no more. */
+ * The last few steps are kept, in turn: what outlives its step is freed in a later one, and what
+ * the packer learns from are steps that were alike. A free finds its life by two numbers in the
+ * block's descriptor: whose request it was, and which. When that life is another block's by now the
+ * plan is a little wrong, and no more. */
 #include "plan/context.h"
 #include "plan/store/store.h"
 
@@ -11,7 +12,7 @@ uint64_t fl_record_mix(uint64_t hash, uint64_t size)
     return (hash ^ size) * UINT64_C(0x100000001b3);
 }
 
-/* The record under way, and those before it. Any thread: whoever frees looks for a life. */
+/* The record under way, and those before it. Any thread: one that frees looks for a life. */
 static struct fl_record *nth_newest(struct fl_step_context *c, unsigned i)
 {
     unsigned newest = __atomic_load_n(&c->learn.newest, __ATOMIC_RELAXED);
@@ -119,7 +120,8 @@ void fl_record_end(struct fl_step_context *c)
     c->learn.recording = false;
 }
 
-/* Nobody finds them any more. They stay mapped, and what was read from them before is as it was, but for late frees. */
+/* They are not found any more. They stay mapped, and what was read from them before is as it was,
+ * but for late frees. */
 void fl_record_drop_all(struct fl_step_context *c)
 {
     c->learn.recording = false;
@@ -130,7 +132,8 @@ void fl_record_drop_all(struct fl_step_context *c)
     }
 }
 
-/* Where its memory was taken. What comes into memory by its first touch (`lazy`, first-touch) lies where that was, which nobody sees. */
+/* Where its memory was taken. What comes into memory by its first touch (`lazy`, first-touch) lies
+ * where that was, which is not seen. */
 static uint8_t node_of(const struct fl_extent *e)
 {
     unsigned nodes = fl_plan.region->placing.nodes;
@@ -182,7 +185,8 @@ static void look_for_known(struct fl_step_context *c, size_t len)
     }
 }
 
-/* Threads that work on one step free each other's blocks. One whose requests alone tell of no step takes its leader's for its own. */
+/* Threads that work on one step free each other's blocks. One whose requests alone tell of no step
+ * takes its leader's for its own. */
 static void note_leader(struct fl_step_context *owner)
 {
     struct fl_step_context *c = fl_plan_mine;

@@ -1,15 +1,18 @@
 /* The memory that a context's planned blocks lie in: one live extent of the region's, in granules.
  *
- * It has addresses for a quarter more than the height that was asked for, so that a plan may grow; up to its limit they are used.
- * It is taken when a plan begins to serve and kept from step to step. When nothing of it is in use for a while, or memory is short, all
- * its bits are claimed at once, so that nobody gets anything of it any more, and it goes back. An arena that is too low for a new
- * plan drains: it serves no more, and whoever frees its last block gives it back. */
+ * It has addresses for a quarter more than the height that was asked for, so that a plan may grow;
+ * up to its limit they are used. It is taken when a plan begins to serve and kept from step to
+ * step. When nothing of it is in use for a while, or memory is short, all its bits are claimed at
+ * once, so that nothing of it is handed out any more, and it goes back. An arena that is too low
+ * for a new plan drains: it serves no more, and the thread that frees its last block gives it
+ * back. */
 #include "plan/context.h"
 
 #include <errno.h>
 
 enum { ROOM_SHARE = 4 };
-/* Bytes of an arena whose tables the worker brings into memory at once: 0.3 % of them. Those of a longer one come as they are used. */
+/* Bytes of an arena whose tables the worker brings into memory at once: 0.3 % of them. Those of a
+ * longer one come as they are used. */
 static const size_t warm_most = (size_t)4 << 30;
 
 /* Everything, for good: true for one caller alone. */
@@ -78,7 +81,8 @@ static size_t drop_if_empty(struct fl_arena *a, give_back *to)
     return bytes;
 }
 
-/* The lock: whoever looks late, at an arena that was closed meanwhile, must not see it half open. */
+/* The lock: a thread that looks late, at an arena that was closed meanwhile, must not see it half
+ * open. */
 void fl_arena_drop_if_empty(struct fl_arena *a)
 {
     fl_plan_lock();
@@ -86,14 +90,15 @@ void fl_arena_drop_if_empty(struct fl_arena *a)
     fl_plan_unlock();
 }
 
-/* Huge page `page` is in memory and may leave it, and all of its granules were free: they are ours now. */
+/* Huge page `page` is in memory and may leave it, and all of its granules were free: they are ours
+ * now. */
 static bool claim_page(struct fl_arena *a, size_t page)
 {
     if (a->use.held != 0 || !fl_arena_is_filled(a, page) ||
         !fl_bitmap_take(&a->claimed, granules_of(page), granules_of(1))) {
         return false;
     }
-    if (!fl_arena_is_filled(a, page)) { /* somebody took its memory meanwhile */
+    if (!fl_arena_is_filled(a, page)) { /* its memory was taken meanwhile */
         fl_bitmap_give(&a->claimed, granules_of(page), granules_of(1));
         return false;
     }
@@ -204,7 +209,8 @@ static size_t words_of(size_t granules)
     return (granules + FL_BITMAP_BITS - 1) / FL_BITMAP_BITS;
 }
 
-/* Room for the bits of granules, of those that are absent, and, behind them, of huge pages that are filled. Lock: plan. */
+/* Room for the bits of granules, of those that are absent, and, behind them, of huge pages that are
+ * filled. Lock: plan. */
 static bool has_words(struct fl_arena *a, size_t granules)
 {
     size_t words = 3 * words_of(granules);
@@ -222,7 +228,8 @@ static bool has_words(struct fl_arena *a, size_t granules)
     return true;
 }
 
-/* How many huge pages below the limit are not in memory. Lock: plan, for others may take some out meanwhile. */
+/* How many huge pages below the limit are not in memory. Lock: plan, for others may take some out
+ * meanwhile. */
 static void count_missing(struct fl_arena *a)
 {
     size_t pages = a->limit / fl_page.huge, missing = pages - fl_bitmap_count(&a->filled, pages);
@@ -329,7 +336,8 @@ static size_t held(const struct fl_arena *a)
     return a->limit / fl_page.huge - atomic_load_explicit(&a->missing, memory_order_relaxed);
 }
 
-/* The next idle huge pages below the hand, `most` of them at most, are ours: from the hand on. 0: there are none. */
+/* The next idle huge pages below the hand, `most` of them at most, are ours: from the hand on. 0:
+ * there are none. */
 static size_t claim_idle(struct fl_arena *a, size_t most)
 {
     size_t pages = a->limit / fl_page.huge, n = 0;
@@ -346,7 +354,8 @@ static size_t claim_idle(struct fl_arena *a, size_t most)
     return n;
 }
 
-/* Moves what is idle to `n` huge pages from `at` on, which are not in memory. Returns how many have it then. */
+/* Moves what is idle to `n` huge pages from `at` on, which are not in memory. Returns how many have
+ * it then. */
 static size_t shift(struct fl_arena *a, size_t at, size_t n)
 {
     size_t done = 0, run;
@@ -400,7 +409,8 @@ FL_COLD bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n)
         }
         at += run + 1;
     }
-    /* A page that another thread fills is not there yet; nor ever, in a child without that thread. */
+    /* A page that another thread fills is not there yet; nor ever, in a child without that
+     * thread. */
     return fl_bitmap_are_free(&a->absent, granule, n);
 }
 

@@ -4,8 +4,8 @@
 
 #include "plan/serve/bitmap.h"
 
-/* Bytes from which on a block begins at a huge page (measured: granules of 64 KiB inflate no training step by more than 0.8 %, those of
- * 2 MiB by up to 35 %). */
+/* Bytes from which on a block begins at a huge page (measured: granules of 64 KiB inflate no
+ * training step by more than 0.8 %, those of 2 MiB by up to 35 %). */
 enum { FL_HUGE_FROM = 32 * FL_MIB };
 
 /* How many hold `len` bytes. */
@@ -45,24 +45,30 @@ struct fl_arena {
     struct fl_arena_use use;
 };
 
-/* Takes addresses for `height` bytes and a quarter more; the arena has none. False: not to be had. The owner. */
+/* Takes addresses for `height` bytes and a quarter more; the arena has none. False: not to be had.
+ * The owner. */
 bool fl_arena_open(struct fl_arena *a, size_t height);
-/* What it needs of descriptors and of the pagemap comes into memory, so that its first steps take no fault for that. The worker. */
+/* What it needs of descriptors and of the pagemap comes into memory, so that its first steps take
+ * no fault for that. The worker. */
 void fl_arena_warm(struct fl_arena *a);
 /* From now on `height` bytes may be used. False: it has not as many. The owner. */
 bool fl_arena_raise(struct fl_arena *a, size_t height);
-/* The huge pages that the granules lie in are in memory, each run of missing ones brought there at once. The owner. */
+/* The huge pages that the granules lie in are in memory, each run of missing ones brought there at
+ * once. The owner. */
 bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n);
-/* `most` bytes of it are expected to be in use at once: beyond that, and beyond what was needed at once before, what is idle moves to where
- * it is wanted. The owner. */
+/* `most` bytes of it are expected to be in use at once: beyond that, and beyond what was needed at
+ * once before, what is idle moves to where it is wanted. The owner. */
 void fl_arena_expect(struct fl_arena *a, size_t most);
-/* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is somebody's. */
+/* A block at `granule`, LIVE, that may grow to `room` bytes; NULL: some of it is taken. */
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room);
-/* A claim failed: may that be for idle pages that were about to leave it? They have left now. No lock held. */
+/* A claim failed: may that be for idle pages that were about to leave it? They have left now. No
+ * lock held. */
 bool fl_arena_was_thinned(struct fl_arena *a);
-/* Closes it if nobody has a block in it: its memory is the region's, free. Any thread; takes the region lock. */
+/* Closes it if no block is in it: its memory is the region's, free. Any thread; takes the
+ * region lock. */
 void fl_arena_drop_if_empty(struct fl_arena *a);
-/* All huge pages of it in which there is no block are the region's, free; the addresses stay. Bytes. */
+/* All huge pages of it in which there is no block are the region's, free; the addresses stay.
+ * Bytes. */
 size_t fl_arena_trim(struct fl_arena *a);
 /* The one or the other. Bytes. */
 size_t fl_arena_hand_on(struct fl_arena *a);
@@ -73,9 +79,9 @@ bool fl_arena_is_filled(const struct fl_arena *a, size_t page);
 bool fl_arena_is_open(const struct fl_arena *a);
 /* The newest of all arenas ever made. */
 struct fl_arena *fl_plan_first_arena(void);
-/* One that nobody has, without addresses, for a context; NULL: no memory. */
+/* One that no context has, without addresses, for a context; NULL: no memory. */
 struct fl_arena *fl_arena_new(void);
-/* Nobody gets anything of it any more: it closes as soon as it is empty. */
+/* Nothing of it is handed out any more: it closes as soon as it is empty. */
 void fl_arena_retire(struct fl_arena *a);
 
 #endif

@@ -1,9 +1,11 @@
-/* Who has which granules of an arena: one bit each. A plan, or anybody, may be wrong about what is free; the bits are not. */
+/* Who has which granules of an arena: one bit each. A plan may be wrong about what is
+ * free; the bits are not. */
 #include "plan/context.h"
 
 enum { BITS = FL_BITMAP_BITS };
 
-/* The bits of a range's first word and of its last one, which may be the same; all of those between. */
+/* The bits of a range's first word and of its last one, which may be the same; all of those
+ * between. */
 struct ends {
     _Atomic uint64_t *first, *last;
     uint64_t head, tail;
@@ -29,7 +31,7 @@ static void give_words(struct ends ends, _Atomic uint64_t *upto)
     if (w != upto) {
         fl_bits_give(w++, ends.head);
     }
-    for (; w < upto; w++) { /* nobody else changes it. release: as fl_bits_give */
+    for (; w < upto; w++) { /* no other thread changes it. release: as fl_bits_give */
         atomic_store_explicit(w, 0, memory_order_release);
     }
 }
@@ -84,7 +86,8 @@ void fl_bitmap_give(struct fl_bitmap *c, size_t first, size_t n)
     }
 }
 
-/* The first granule at or after `at` whose bit is `set`; the number of granules when there is none. */
+/* The first granule at or after `at` whose bit is `set`; the number of granules when there is
+ * none. */
 static size_t next_bit(const struct fl_bitmap *c, size_t at, bool set)
 {
     while (at < c->granules) {

@@ -4,8 +4,8 @@
 
 #include "plan/plan.h"
 
-/* One bit a granule. Threads: any, no lock; a claim that fails for a part leaves nothing behind. Cost: the words that the
- * range touches. */
+/* One bit a granule. Threads: any, no lock; a claim that fails for a part leaves nothing behind.
+ * Cost: the words that the range touches. */
 struct fl_bitmap {
     _Atomic uint64_t *word;
     size_t granules;
@@ -23,7 +23,7 @@ static inline uint64_t fl_bitmap_mask(size_t first, size_t n)
 
 bool fl_bitmap_take(struct fl_bitmap *c, size_t first, size_t n);
 void fl_bitmap_give(struct fl_bitmap *c, size_t first, size_t n);
-/* Has nobody any of them? */
+/* Is none of them taken? */
 bool fl_bitmap_are_free(const struct fl_bitmap *c, size_t first, size_t n);
 /* How many of the first `n` are claimed. A hint: others claim meanwhile. */
 size_t fl_bitmap_count(const struct fl_bitmap *c, size_t n);

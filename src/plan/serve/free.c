@@ -1,4 +1,5 @@
-/* What becomes of a planned block: it is freed, by any thread and without a lock, or realloc makes it longer or shorter in place. */
+/* What becomes of a planned block: it is freed, by any thread and without a lock, or realloc makes
+ * it longer or shorter in place. */
 #include "plan/context.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ static FL_COLD void give_handled(struct fl_arena *a, struct fl_extent *e)
 {
     int saved = errno;
 
-    if (fl_inner_renew(fl_plan.region, e)) { /* else it stays claimed: nobody gets it any more */
+    if (fl_inner_renew(fl_plan.region, e)) { /* else it stays claimed, for good */
         give_block(a, e);
     }
     errno = saved;
@@ -99,7 +100,7 @@ bool fl_plan_resize(struct fl_extent *e, size_t len)
     size_t want = fl_granules(len);
 
     if (want != had && fl_extent_is_user_remapped(e)) {
-        return false; /* nobody else may have a part of it as it is */
+        return false; /* no other block may have a part of it as it is */
     }
     if (len > e->planned.room || (want > had && !grow(a, first + had, want - had))) {
         return false;

@@ -29,8 +29,9 @@ struct fl_layout {
     struct fl_plan_entry *entry; /* and one more, that nothing fits */
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
-    uint64_t
-        needs; /* bytes of memory at once: as many as it is high, unless its sizes belong to different steps */
+    /* Bytes of memory at once: as many as it is high, unless its sizes belong to different
+     * steps. */
+    uint64_t needs;
     struct fl_past past;
     uint32_t period; /* requests and frees of a step; 0: it was read from a file */
     uint8_t failed;  /* times that it was taken up and did not serve for long */

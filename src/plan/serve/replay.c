@@ -1,7 +1,7 @@
 /* A request served from the layout.
  *
- * The step's requests are expected in their order. Where one differs it is looked for among the next few, so that one more or one
- * less shifts nothing. */
+ * The step's requests are expected in their order. Where one differs it is looked for among the
+ * next few, so that one more or one less shifts nothing. */
 #include "plan/context.h"
 #include "plan/store/store.h"
 
@@ -69,7 +69,8 @@ void fl_replay_exempt(struct fl_step_context *c)
     }
 }
 
-/* Another step that we know may have begun; or this one again. Where steps are declared, only at their beginning. */
+/* Another step that we know may have begun; or this one again. Where steps are declared, only at
+ * their beginning. */
 static bool switch_layout(struct fl_step_context *c)
 {
     struct fl_layout *l = NULL;
@@ -87,7 +88,7 @@ static bool switch_layout(struct fl_step_context *c)
     if (l == NULL && (l = fl_keep_find(c)) == NULL) {
         return false;
     }
-    if (!c->who.declared) { /* nobody said so, but a step has begun */
+    if (!c->who.declared) { /* it was not said, but a step has begun */
         fl_context_restart(c);
         return true;
     }
@@ -132,7 +133,8 @@ static bool is_about(uint64_t size, size_t len)
     return (size > len ? size - len : len - size) <= size / 8;
 }
 
-/* Its entry, where the step goes on after a difference, though it may be too small; NULL: it has none. */
+/* Its entry, where the step goes on after a difference, though it may be too small; NULL: it has
+ * none. */
 static const struct fl_plan_entry *find_entry(struct fl_step_context *c, size_t len)
 {
     const struct fl_plan_entry *s = c->serve.cursor.next;
@@ -170,8 +172,8 @@ static void count_miss(struct fl_step_context *c, size_t len, bool excused)
     }
 }
 
-/* Where the plan says; NULL: that place is taken, by a block that lives longer than it should or by another that had to go somewhere,
- * or it is too small. */
+/* Where the plan says; NULL: that place is taken, by a block that lives longer than it should or by
+ * another that had to go somewhere, or it is too small. */
 static struct fl_extent *at_entry(struct fl_step_context *c, const struct fl_plan_entry *s,
                                   size_t len)
 {
@@ -186,9 +188,9 @@ static struct fl_extent *at_entry(struct fl_step_context *c, const struct fl_pla
                : e;
 }
 
-/* What has no entry, or cannot have it, goes the ordinary way: it may stay for ever, and would be in the
- * way in each step. That it finds memory there is the region's matter, which takes what is idle here:
- * see fl_plan_lend. */
+/* What has no entry, or cannot have it, goes the ordinary way: it may stay for ever, and would be
+ * in the way in each step. That it finds memory there is the region's matter, which takes what is
+ * idle here: see fl_plan_lend. */
 static struct fl_extent *serve(struct fl_step_context *c, size_t len)
 {
     const struct fl_plan_entry *s = c->serve.cursor.next;

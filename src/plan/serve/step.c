@@ -4,8 +4,9 @@
 enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8 };
 /* Steps: displaced ones in a row until another arena is taken, and how many until the next. */
 enum { DISPLACED_STEPS = 2, MOVE_AFTER = 32 };
-/* A thread has moved to another node for good when it was there in so many steps in a row, and for so
- * long; each time twice as long, so that a thread that wanders does not drag its memory along. */
+/* A thread has moved to another node for good when it was there in so many steps in a row, and for
+ * so long; each time twice as long, so that a thread that wanders does not drag its memory
+ * along. */
 enum { AWAY_STEPS = 8, MIGRATIONS_MOST = 16 };
 static const uint64_t away_ns = 100000000;
 
@@ -38,7 +39,8 @@ static bool is_ready(const struct fl_serve *s)
     return s->ready && s->arena != NULL && fl_arena_is_open(s->arena);
 }
 
-/* An arena that holds every layout we know. Those of one context are never in use at once, so they share it. */
+/* An arena that holds every layout we know. Those of one context are never in use at once, so they
+ * share it. */
 static bool have_arena(struct fl_step_context *c)
 {
     if (FL_LIKELY(is_ready(&c->serve))) {
@@ -66,8 +68,8 @@ void fl_replay_clear(struct fl_step_context *c)
     c->serve.step = (struct fl_step_figures){0};
 }
 
-/* No layout is served. A handler may see to that after the thread has read its cursor: what it looks at then is an entry that nothing
- * fits. */
+/* No layout is served. A handler may see to that after the thread has read its cursor: what it
+ * looks at then is an entry that nothing fits. */
 static void go_nowhere(struct fl_step_context *c)
 {
     c->serve.cursor.next = c->serve.counted = c->serve.end = fl_plan_no_cursor.next;
@@ -99,7 +101,8 @@ void fl_replay_resume(struct fl_step_context *c)
     c->serve.end = c->serve.layout->entry + c->serve.layout->n;
 }
 
-/* Sizes that have not grown for long need less headroom, or another one: the layout is made anew. */
+/* Sizes that have not grown for long need less headroom, or another one: the layout is made
+ * anew. */
 static void note_step(struct fl_step_context *c)
 {
     enum { LONG = 4 }; /* times the steps that it was made of */

@@ -3,8 +3,8 @@
 #include "plan/context.h"
 #include "plan/store/store.h"
 
-/* Bytes that its slots come to, each by itself, twice where it may live in two steps at once, and each
- * band of a zone on a huge page of its own: no layout is taller. Below 2^64. */
+/* Bytes that its slots come to, each by itself, twice where it may live in two steps at once, and
+ * each band of a zone on a huge page of its own: no layout is taller. Below 2^64. */
 static uint64_t sum_of(const struct fl_layout *l)
 {
     uint64_t sum = FL_GRANULE, bands = 0;
