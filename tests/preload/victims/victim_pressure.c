@@ -9,8 +9,9 @@
 
 enum { FREE_MIB = 32, OTHER_MIB = 56 };
 
-/* What is dirty cannot be dropped: it is written out before it is much. */
-static void write_file(const char *dir, size_t len)
+/* What is dirty cannot be dropped: it is written out before it is much. How much decides whether
+ * the kernel finds that it looks in vain, so it varies. */
+static void write_file(const char *dir, size_t len, size_t at_once)
 {
     static char page[1 << 16];
     int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -18,7 +19,7 @@ static void write_file(const char *dir, size_t len)
     CHECK(fd >= 0);
     for (size_t at = 0; at < len; at += sizeof page) {
         CHECK(write(fd, page, sizeof page) == (ssize_t)sizeof page);
-        CHECK(at % (8 * MIB) != 0 || fdatasync(fd) == 0);
+        CHECK(at % at_once != 0 || fdatasync(fd) == 0);
     }
     close(fd);
 }
@@ -44,8 +45,8 @@ int main(int argc, char **argv)
     CHECK(before >= FREE_MIB + OTHER_MIB);
     nap(300); /* a thread that watches may be in its first lines */
     for (int i = 0; i < atoi(argv[2]) && now + FREE_MIB - 4 > before; i++) {
-        write_file(argv[1], 128 * MIB);
-        nap(100);
+        write_file(argv[1], 128 * MIB, (size_t)(i % 3 + 1) * 8 * MIB);
+        nap(10);
         now = rss_mib();
     }
     CHECK(is_stamped(live, 3 * MIB, 1) && is_stamped(other, OTHER_MIB * MIB, 2));
