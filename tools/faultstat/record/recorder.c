@@ -16,7 +16,9 @@
 static const uint64_t settle_ns = 1000000;
 static const uint64_t reread_ns =
     100000000; /* least time between two readings of a process's maps */
-static const uint64_t avoidable_least = (uint64_t)128 << 10; /* bytes: faultless's threshold */
+/* Bytes of a mapping: from there on glibc's malloc maps each block, see mallopt(3). Blocks that
+ * faultless would serve below that, from 64 KiB on, lie in heaps and are not told apart. */
+static const uint64_t avoidable_least = (uint64_t)128 << 10;
 
 void fl_recorder_add(struct fl_recorder *recorder, const struct fl_place *place, size_t count,
                      enum fl_kind kind, enum fl_span span, double faults)
