@@ -83,7 +83,7 @@ struct fl_gpu_pool_options {
     size_t page;              /* naive, round: sizes are multiples of this (4096; 32 at least) */
     size_t large_round;       /* naive: sizes above are multiples of this (2 MiB); 1: off */
     unsigned linear_cutoff;   /* round: log2 of the largest power of two (24; 20 to 34) */
-    unsigned reserve_percent; /* naive, round: of the device's memory, never taken (5) */
+    unsigned reserve_percent; /* naive, round: of the device's memory, left free (5) */
     double
         fraction; /* naive_best_fit: first chunk's part of what is available (0.92); 0: no pool */
     size_t initial,

@@ -106,7 +106,7 @@ class Pool:
         return released.value
 
     def collect(self) -> None:
-        """Reclaims what has piled up (FAULTLESS_GPU_GC_GB)."""
+        """Reclaims the freed blocks that wait (FAULTLESS_GPU_GC_GB)."""
         check(library().fl_gpu_pool_collect(self.handle))
 
     def retire(self, stream: int) -> None:
