@@ -204,6 +204,8 @@ bool fl_lock_acquire_amid(struct fl_lock *l)
     }
     if (acquired) {
         note_acquired(l);
+    } else if (may) { /* a release may have woken this thread, and no other */
+        (void)fl_sys.wake(&l->word, 1);
     }
     return acquired;
 }
@@ -237,18 +239,20 @@ void fl_lock_release_in_parent(struct fl_lock *l)
     }
 }
 
+/* There is no other thread: a lock that was taken over is free, too. */
 bool fl_lock_release_in_child(struct fl_lock *l)
 {
-    uint32_t forking = FORKING;
-
     note_release(l);
-    return atomic_compare_exchange_strong_explicit(&l->word, &forking, FREE, memory_order_release,
-                                                   memory_order_relaxed);
+    return atomic_exchange_explicit(&l->word, FREE, memory_order_release) == FORKING;
 }
 
+/* FORKING: the fork that holds it goes on in the child, and judges by that. */
 void fl_lock_free_in_child(struct fl_lock *l)
 {
-    if ((held_ranks >> l->rank & 1) == 0) {
+    bool keeps = (held_ranks >> l->rank & 1) != 0 &&
+                 atomic_load_explicit(&l->word, memory_order_relaxed) == FORKING;
+
+    if (!keeps) {
         atomic_store_explicit(&l->word, FREE, memory_order_relaxed);
     }
 }

@@ -102,9 +102,10 @@ static void amid_a_call_what_is_held_is_left(void **state)
     assert_true(fl_lock_acquire_amid(&b));
     fl_lock_hold_for_fork(&b);
     assert_false(fl_lock_acquire_amid(&b)); /* a handler that forks amid that fork */
+    uint32_t forking = b.word;
+    fl_lock_free_in_child(&b);
+    assert_int_equal(b.word, forking); /* the first fork goes on in the child of the second */
     fl_lock_release_in_parent(&b);
-    fl_lock_free_in_child(&a);
-    assert_int_not_equal(a.word, 0); /* the thread's own */
     fl_lock_release(&a);
     assert_int_equal(a.word, 0);
     assert_int_equal(b.word, 0);
@@ -129,6 +130,43 @@ static void amid_a_call_another_thread_s_is_waited_for_a_while(void **state)
     a.word = held; /* this is no child */
     stage = 2;
     pthread_join(t, NULL);
+}
+
+static void *take_a_over(void *arg)
+{
+    fl_lock_acquire(&a); /* after a tenth of a second */
+    stage = 1;
+    while (stage != 2) {
+        usleep(1000);
+    }
+    return arg;
+}
+
+/* The thread that took it over is not in the child. */
+static void what_was_taken_over_is_free_in_the_child(void **state)
+{
+    pthread_t t;
+    (void)state;
+    fl_sys.now_ns = fl_sys_linux.now_ns;
+    for (int nested = 0; nested < 2; nested++) {
+        stage = 0;
+        assert_true(fl_lock_acquire_amid(&a));
+        fl_lock_hold_for_fork(&a);
+        assert_int_equal(pthread_create(&t, NULL, take_a_over, NULL), 0);
+        while (stage != 1) {
+            usleep(1000);
+        }
+        if (nested != 0) { /* a handler forks amid that fork: its child goes on with it */
+            fl_lock_free_in_child(&a);
+            assert_int_equal(a.word, 0);
+            fl_lock_release_in_parent(&a);
+        } else {
+            assert_false(fl_lock_release_in_child(&a));
+        }
+        assert_int_equal(a.word, 0);
+        stage = 2;
+        pthread_join(t, NULL);
+    }
 }
 
 #if FL_CHECK_LEVEL >= 2
@@ -295,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup(lock_excludes_four_threads, each),
         cmocka_unit_test_setup(a_fork_wakes_all_that_wait, each),
         cmocka_unit_test_setup(amid_a_call_what_is_held_is_left, each),
+        cmocka_unit_test_setup(what_was_taken_over_is_free_in_the_child, each),
         cmocka_unit_test_setup(amid_a_call_another_thread_s_is_waited_for_a_while, each),
 #if FL_CHECK_LEVEL >= 2
         cmocka_unit_test_setup(ranks_are_kept, each),
