@@ -87,8 +87,9 @@ static void let_go_amid_in_child(unsigned held)
     for (unsigned i = 0; i < LOCKS; i++) {
         if ((held >> i & 1) != 0) {
             (void)fl_lock_release_in_child(lock_number(i));
+        } else {
+            fl_lock_free_in_child(lock_number(i));
         }
-        fl_lock_free_in_child(lock_number(i));
     }
 }
 

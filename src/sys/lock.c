@@ -118,10 +118,14 @@ static bool outwait_fork(struct fl_lock *l, struct waiting *w)
     return over && change(l, FORKING, CONTENDED);
 }
 
+/* `word` was read from the lock. Returns at once where it is FREE, or not what it was. */
 static void sleep_while_held(struct fl_lock *l, uint32_t word, uint64_t timeout_ns)
 {
-    if (word == CONTENDED || (word == HELD && change(l, HELD, CONTENDED))) {
-        (void)fl_sys.wait(&l->word, CONTENDED, timeout_ns);
+    if (word == HELD && change(l, HELD, CONTENDED)) {
+        word = CONTENDED;
+    }
+    if (word == CONTENDED || word == FORKING) {
+        (void)fl_sys.wait(&l->word, word, timeout_ns);
     }
 }
 
@@ -194,12 +198,7 @@ bool fl_lock_acquire_amid(struct fl_lock *l)
     uint64_t now = may ? fl_sys.now_ns() : 0, until = now + patience_ns;
 
     while (may && !(acquired = change(l, FREE, CONTENDED)) && now < until) {
-        uint32_t word = atomic_load_explicit(&l->word, memory_order_relaxed);
-        if (word == FORKING) {
-            (void)fl_sys.wait(&l->word, FORKING, until - now);
-        } else {
-            sleep_while_held(l, word, until - now);
-        }
+        sleep_while_held(l, atomic_load_explicit(&l->word, memory_order_relaxed), until - now);
         now = fl_sys.now_ns();
     }
     if (acquired) {
