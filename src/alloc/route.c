@@ -24,7 +24,7 @@ FL_COLD void *fl_no_memory(void)
 /* Refused where the next allocator may not have it either. */
 static bool is_bound(void)
 {
-    return fl_route.region->placing.nodes != 0 && fl_region_is_bound();
+    return fl_route.region->zones.placing.nodes != 0 && fl_region_is_bound();
 }
 
 static FL_COLD void *next_malloc(size_t n)
@@ -103,7 +103,7 @@ void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align,
                                     enum fl_request_kind kind)
 {
-    bool nodes = fl_route.region->placing.nodes != 0;
+    bool nodes = fl_route.region->zones.placing.nodes != 0;
     bool may = c != NULL && (!nodes || fl_cache_is_home(c)) && fl_shelf_is_of_use(c) &&
                align <= fl_page.base && kind != FL_REQUEST_CALLOC;
     struct fl_extent *e = NULL;

@@ -30,7 +30,7 @@ static bool claim_span(void)
         memory.claimed = fl_vspace_claim(&memory.span, below != 0 ? span_len : span_len >> 4,
                                          fl_page.huge, below, "faultless:plan") == 0;
         memory.refused = !memory.claimed;
-        memory.span.mapped = r->placing.mapped_own;
+        memory.span.mapped = r->zones.placing.mapped_own;
     }
     return memory.claimed;
 }

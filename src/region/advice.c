@@ -149,7 +149,7 @@ static uint64_t requests(const struct fl_region *r)
 {
     uint64_t n = r->stats.takes;
 
-    for (const struct fl_cache *c = r->caches; c != NULL; c = c->next) {
+    for (const struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
         n += atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed);
     }
     return n;

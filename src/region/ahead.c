@@ -32,7 +32,7 @@ static bool may_watch(const struct fl_region *r, const struct fl_extent *e)
 {
     const struct fl_region_config *c = &r->config;
     bool fresh = (e->left & FL_LEFT_UNSEEN) != 0 || e->content == FL_CONTENT_LAZY;
-    bool placed = r->placing.nodes == 0 || e->zone < r->placing.nodes;
+    bool placed = r->zones.placing.nodes == 0 || e->zone < r->zones.placing.nodes;
 
     return fresh && placed && c->may_go_ahead && (e->left & FL_LEFT_SPARSE) == 0 &&
            fl_pages_fault_huge(&r->pages) && c->wait_for_touch && !c->first_touch &&
@@ -195,7 +195,7 @@ static bool has_room(struct fl_region *r, size_t most)
     if (atomic_load_explicit(&r->tight, memory_order_relaxed) || fl_populate_backs_off(&r->pages)) {
         return false;
     }
-    fl_memory_look(&m, &r->worker_scratch);
+    fl_memory_look(&m, &r->look.worker_scratch);
     return most <= m.headroom / ROOM_SHARE;
 }
 

@@ -1,4 +1,4 @@
-/* How much may be populated before the memory is looked at again. State: r->budget, r->granted;
+/* How much may be populated before the memory is looked at again. State: r->budget,
  * under the region lock. */
 #include "region/budget.h"
 #include "region/counts.h"
@@ -7,18 +7,18 @@
 
 static void grant(struct fl_region *r, size_t fresh)
 {
-    atomic_fetch_add_explicit(&r->granted, fresh, memory_order_relaxed);
+    atomic_fetch_add_explicit(&r->budget.granted, fresh, memory_order_relaxed);
 }
 
 void fl_region_forgo(struct fl_region *r, size_t fresh)
 {
-    r->budget += fresh;
-    atomic_fetch_sub_explicit(&r->granted, fresh, memory_order_relaxed);
+    r->budget.left += fresh;
+    atomic_fetch_sub_explicit(&r->budget.granted, fresh, memory_order_relaxed);
 }
 
 void fl_region_spend(struct fl_region *r, size_t fresh)
 {
-    r->budget -= fresh;
+    r->budget.left -= fresh;
     grant(r, fresh);
 }
 
@@ -31,7 +31,7 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
     if (c->limit != 0 && fl_region_counted(r) + fresh > c->limit) {
         return -ENOMEM;
     }
-    if (!too_large && fresh <= r->budget && (c->eager_max != 0 || len <= r->budget / 2)) {
+    if (!too_large && fresh <= r->budget.left && (c->eager_max != 0 || len <= r->budget.left / 2)) {
         fl_region_spend(r, fresh);
         return 0;
     }
@@ -49,7 +49,7 @@ int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
         return -EAGAIN;
     }
     /* Where the process has bounds of its own each growth has to look. */
-    r->budget = seen->bounded ? 0 : (seen->eager - fresh) / 4;
+    r->budget.left = seen->bounded ? 0 : (seen->eager - fresh) / 4;
     grant(r, fresh);
     return 0;
 }

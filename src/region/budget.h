@@ -1,8 +1,16 @@
-/* How much may be populated before the memory is looked at again. Lock: region. */
+/* How much may be populated before the memory is looked at again. Included by region.h. Lock:
+ * region. */
 #ifndef FL_REGION_BUDGET_H
 #define FL_REGION_BUDGET_H
 
-#include "region/region.h"
+#include "core/core.h"
+
+struct fl_region;
+
+struct fl_budget {
+    size_t left;            /* bytes that may be populated before the next look */
+    _Atomic size_t granted; /* bytes that were ever allowed to be populated. Lock: to write */
+};
 
 /* May `fresh` bytes be populated for a request of `len`? 0, and they are off the budget; -E2BIG
  * when the request is larger than eager_max; -ENOMEM when limit or machine leave too little;

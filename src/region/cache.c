@@ -17,9 +17,9 @@ static uint32_t ask(struct fl_region *r, size_t len, struct fl_wish *out)
     uint32_t before = fl_station_here();
 
     atomic_thread_fence(memory_order_acquire); /* pairs with the release of a new station */
-    r->placing.wish(len, out);
-    bool tells = before >= FL_STATION_FIRST && !out->on_touch && len < r->placing.alike_below &&
-                 fl_station_here() == before;
+    r->zones.placing.wish(len, out);
+    bool tells = before >= FL_STATION_FIRST && !out->on_touch &&
+                 len < r->zones.placing.alike_below && fl_station_here() == before;
     return tells ? before : FL_STATION_NONE;
 }
 
@@ -56,7 +56,7 @@ void fl_cache_recall(struct fl_region *r, struct fl_cache *c, size_t len)
 
 static struct fl_cache *adopt(struct fl_region *r)
 {
-    for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
+    for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
         bool free_one = false;
         if (atomic_compare_exchange_strong(&c->owned, &free_one, true)) {
             return c;
@@ -80,8 +80,8 @@ static struct fl_cache *make(struct fl_region *r)
     struct fl_cache *c = (struct fl_cache *)(r->space.descriptors.span.all.base +
                                              index * sizeof(struct fl_extent)); /* NOLINT */
     atomic_store_explicit(&c->owned, true, memory_order_relaxed);
-    c->next = r->caches;
-    r->caches = c;
+    c->next = r->caches.all;
+    r->caches.all = c;
     return c;
 }
 
@@ -95,7 +95,8 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r)
     if (c != NULL) {
         c->uses_shelves = false;
         c->misses = 0;
-        atomic_store_explicit(&c->station, r->placing.nodes != 0 ? FL_STATION_NONE : FL_STATION_ONE,
+        atomic_store_explicit(&c->station,
+                              r->zones.placing.nodes != 0 ? FL_STATION_NONE : FL_STATION_ONE,
                               memory_order_relaxed);
     }
     fl_region_unlock(r);
@@ -157,16 +158,16 @@ void fl_cache_list(struct fl_region *r, struct fl_cache *c)
     if (atomic_exchange(&c->listed, true)) { /* a signal handler did */
         return;
     }
-    c->next_filled = atomic_load_explicit(&r->filled, memory_order_relaxed);
+    c->next_filled = atomic_load_explicit(&r->caches.filled, memory_order_relaxed);
     /* release: pairs with the acquire of take_list */
-    while (!atomic_compare_exchange_weak_explicit(&r->filled, &c->next_filled, c,
+    while (!atomic_compare_exchange_weak_explicit(&r->caches.filled, &c->next_filled, c,
                                                   memory_order_release, memory_order_relaxed)) {
     }
 }
 
 static struct fl_cache *take_list(struct fl_region *r)
 {
-    return atomic_exchange_explicit(&r->filled, NULL, memory_order_acquire);
+    return atomic_exchange_explicit(&r->caches.filled, NULL, memory_order_acquire);
 }
 
 /* Its owner may enter it again from here on. Returns the one after it. */
@@ -196,7 +197,7 @@ size_t fl_cache_drain_all(struct fl_region *r, uint32_t age)
     if (age == 0) {
         return drain_filled(r) + fl_shelf_drain(r, 0);
     }
-    for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
+    for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
         n += fl_cache_drain(r, c, age);
     }
     return n + fl_shelf_drain(r, age);
@@ -215,7 +216,7 @@ void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor
         next = unlist(c);
         relist |= c == survivor;
     }
-    for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
+    for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
         if (c != survivor) {
             (void)fl_cache_drain(r, c, 0);
             atomic_store(&c->listed, false);

@@ -56,6 +56,13 @@ struct fl_cache {
     _Atomic(struct fl_extent *) leaving; /* have to make room: for the next drain */
 };
 
+/* Blocks on their way. */
+struct fl_caches {
+    struct fl_cache *all;                 /* every cache ever made */
+    _Atomic(struct fl_cache *) filled;    /* those with a put since they were last emptied */
+    _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
+};
+
 /* Where the region is busy: leaves the claimed `e` to the thread that unlocks next; in a child
  * without a region, to the kernel. Signal-safe. */
 void fl_region_defer(struct fl_region *r, struct fl_extent *e);

@@ -41,7 +41,7 @@ static void note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_ra
     size_t holes = fl_holes_fill(&r->pages.holes, part);
 
     if (holes != 0) {
-        r->populated_bytes += holes;
+        r->held.populated += holes;
         r->pieces.refilled += holes;
         g->back = g->holes == 0
                       ? part
@@ -80,7 +80,7 @@ static void put_back(struct fl_region *r, struct fl_fill_plan *g)
         fl_isolated_return(r, e, is_empty(e));
     }
     g->held = NULL;
-    r->exempt -= g->exempt;
+    r->held.exempt -= g->exempt;
 }
 
 /* Nothing of the fill plan is known but what it is for. */
@@ -104,7 +104,7 @@ bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, si
     if (fl_pagemap_reach(&r->space, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
         return false;
     }
-    r->exempt += g->exempt;
+    r->held.exempt += g->exempt;
     for (struct fl_extent *next; e != NULL; e = next) {
         struct fl_range part = part_of(e, start, end);
         if (fl_extent_reserve(&r->space, 2) != 0) {
@@ -118,7 +118,7 @@ bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, si
         fl_advice_cut(r, e, part, g);
         *last = fl_isolated_claim_part(r, e, part);
         (*last)->advised = 0;
-        r->populated_bytes += is_empty(*last) ? part.len : 0;
+        r->held.populated += is_empty(*last) ? part.len : 0;
         (*last)->next = NULL;
         last = &(*last)->next;
     }
@@ -160,7 +160,7 @@ static void retire(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent
         link = &(*link)->next;
     }
     *link = foreign->next;
-    r->populated_bytes -= foreign->len;
+    r->held.populated -= foreign->len;
     fl_isolated_take(r, foreign);
     atomic_store_explicit(&foreign->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
 }
@@ -169,7 +169,8 @@ static void retire(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent
  * and a handler that forks amid another section of this thread leaves it as it is. */
 static bool leave(struct fl_region *r)
 {
-    bool may = atomic_load_explicit(&r->forking, memory_order_relaxed) == 0 && fl_region_is_outer();
+    bool may =
+        atomic_load_explicit(&r->fork.threads, memory_order_relaxed) == 0 && fl_region_is_outer();
 
     if (may) {
         fl_region_unlock(r);
@@ -281,7 +282,7 @@ struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_fill_plan *g)
         use_up(r, g, e);
     }
     g->held = NULL;
-    r->exempt -= g->exempt;
+    r->held.exempt -= g->exempt;
     if (g->on_touch) {
         g->nfresh = 0;
     }

@@ -185,16 +185,16 @@ const char *fl_region_check_locked(struct fl_region *r)
         ntree[0] += n[0];
         ntree[1] += n[1];
     }
-    if (ntree[0] != nfree[0] || ntree[1] != nfree[1] || free_bytes != r->free_bytes) {
+    if (ntree[0] != nfree[0] || ntree[1] != nfree[1] || free_bytes != r->held.free) {
         return "R5";
     }
-    return populated != r->populated_bytes ? "R6" : NULL;
+    return populated != r->held.populated ? "R6" : NULL;
 }
 
 const char *fl_region_check(struct fl_region *r)
 {
     fl_region_lock(r);
-    const char *broken = r->seeded ? fl_region_check_locked(r) : NULL;
+    const char *broken = r->zones.seeded ? fl_region_check_locked(r) : NULL;
     fl_region_unlock(r);
     return broken;
 }

@@ -31,4 +31,15 @@ struct fl_region_config {
     bool wait_for_touch;
 };
 
+/* Plugged in by runtime/; NULL: nothing to call. No lock held. */
+struct fl_region_hooks {
+    /* Has others give back what they hold of ours and do not use. Returns bytes. */
+    size_t (*release_more)(void);
+    /* Memory of that zone that is idle in divided extents becomes free memory, whole huge pages,
+     * `bytes` of it if there is as much. Returns bytes. */
+    size_t (*lend)(unsigned zone, size_t bytes);
+    /* At each tick without a worker: others age what they hold. One thread at a time. */
+    uint64_t (*age_more)(struct fl_region *r);
+};
+
 #endif

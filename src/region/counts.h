@@ -9,7 +9,7 @@ enum { FL_WORKER_FROM = 16 * FL_MIB };
 /* Populated bytes, each once. Lock: region. */
 static inline size_t fl_region_counted(const struct fl_region *r)
 {
-    return r->populated_bytes - r->leaving - r->exempt;
+    return r->held.populated - r->held.leaving - r->held.exempt;
 }
 /* Bytes of it that count as populated: what is EMPTY does so while it is being mapped. */
 static inline size_t fl_extent_populated(const struct fl_extent *e)

@@ -58,7 +58,7 @@ struct fl_fill_plan {
     struct fl_range back; /* populated but for holes, which are to come back */
     size_t holes;         /* bytes of those */
     unsigned nfresh, ndirty, npieces, nhidden;
-    bool filling;             /* it is one of r->filling */
+    bool filling;             /* it is one of r->held.filling */
     struct fl_extent *donors; /* ISOLATED; a chain by `next` */
     struct fl_extent *held;   /* the same, by address: what it is carved from */
     /* Lists, the last members: fl_fill_begin leaves them. */

@@ -7,7 +7,7 @@
 
 static struct fl_extent_tree *tree_of(struct fl_region *r, const struct fl_extent *e)
 {
-    struct fl_zone *z = &r->zone[e->zone];
+    struct fl_zone *z = &r->zones.of[e->zone];
 
     return e->content == FL_CONTENT_EMPTY ? &z->empty : &z->populated;
 }
@@ -39,8 +39,8 @@ static void count_huge(struct fl_region *r, const struct fl_extent *e, int sign)
 {
     if (e->queue == FL_QUEUE_AGE) {
         size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
-        r->free_huge += sign > 0 ? huge : -huge;
-        r->zone[e->zone].free_huge += sign > 0 ? huge : -huge;
+        r->held.free_huge += sign > 0 ? huge : -huge;
+        r->zones.of[e->zone].free_huge += sign > 0 ? huge : -huge;
     }
 }
 
@@ -48,7 +48,7 @@ static void count_huge(struct fl_region *r, const struct fl_extent *e, int sign)
 static void unlist(struct fl_region *r, struct fl_extent *e)
 {
     if (e->queue != FL_QUEUE_NONE) {
-        TAILQ_REMOVE(list_of(&r->zone[e->zone], e->queue), e, by_age);
+        TAILQ_REMOVE(list_of(&r->zones.of[e->zone], e->queue), e, by_age);
         e->queue = FL_QUEUE_NONE;
     }
 }
@@ -64,14 +64,14 @@ static void leave(struct fl_region *r, struct fl_extent *e)
 {
     fl_fit_unqueue(r, e);
     r->hiding.extents -= (e->advised & FL_ADVISED_NO_DUMP) != 0;
-    r->free_bytes -= fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
+    r->held.free -= fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
 }
 
 /* It is in the tree. */
 static void enter(struct fl_region *r, struct fl_extent *e)
 {
     r->hiding.extents += (e->advised & FL_ADVISED_NO_DUMP) != 0;
-    r->free_bytes += fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
+    r->held.free += fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
     fl_fit_enqueue(r, e);
 }
 
@@ -121,7 +121,7 @@ enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
 void fl_fit_enqueue(struct fl_region *r, struct fl_extent *e)
 {
     e->queue = (uint8_t)fl_fit_queue_of(r, e);
-    struct fl_extent_list *list = list_of(&r->zone[e->zone], e->queue);
+    struct fl_extent_list *list = list_of(&r->zones.of[e->zone], e->queue);
     const struct fl_extent *head = TAILQ_FIRST(list);
     uint32_t own = atomic_load_explicit(&e->epoch, memory_order_relaxed);
 
@@ -142,7 +142,7 @@ void fl_fit_note_seen(struct fl_region *r, struct fl_extent *e, bool again)
     fl_fit_unqueue(r, e);
     if (again) {
         e->queue = FL_QUEUE_SEEN;
-        TAILQ_INSERT_TAIL(&r->zone[e->zone].seen, e, by_age);
+        TAILQ_INSERT_TAIL(&r->zones.of[e->zone].seen, e, by_age);
     }
 }
 
@@ -170,7 +170,7 @@ static bool was_in_use(const struct fl_extent *e)
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
 {
     bool empty = e->content == FL_CONTENT_EMPTY;
-    unsigned zone = empty ? fl_placing_when_empty(&r->placing, e->zone) : e->zone;
+    unsigned zone = empty ? fl_placing_when_empty(&r->zones.placing, e->zone) : e->zone;
     struct fl_extent *before = fl_extent_free_before(&r->space, e->base, zone);
     struct fl_extent *after = fl_extent_free_at(&r->space, e->base + e->len, zone);
 
@@ -237,7 +237,7 @@ void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len)
         return;
     }
     count_huge(r, e, -1);
-    r->free_bytes -= len;
+    r->held.free -= len;
     e->base += len;
     e->len -= len;
     e->unreclaimable = fl_min(e->unreclaimable, e->len);

@@ -79,7 +79,7 @@ static void keep_from_child(struct fl_region *r)
 
 void fl_region_fork_lock(struct fl_region *r)
 {
-    atomic_fetch_add_explicit(&r->forking, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&r->fork.threads, 1, memory_order_relaxed);
     fl_lock_acquire(&r->pages.asking);
     fl_region_lock(r);
     if (!r->space.window.reserved) {
@@ -96,7 +96,7 @@ void fl_region_fork_lock(struct fl_region *r)
 
 void fl_region_fork_parent(struct fl_region *r)
 {
-    atomic_fetch_sub_explicit(&r->forking, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&r->fork.threads, 1, memory_order_relaxed);
     fl_shelf_fork_parent(r);
     fl_lock_release_in_parent(&r->pages.move.lock);
     fl_lock_release_in_parent(&r->lock);
@@ -133,10 +133,10 @@ static void give_up_apart(struct fl_region *r)
             size_t had = fl_extent_populated(e);
             TAILQ_REMOVE(&r->isolated, e, by_age);
             atomic_store_explicit(&e->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
-            r->populated_bytes -= had - fl_extent_populated(e);
+            r->held.populated -= had - fl_extent_populated(e);
         }
     }
-    r->leaving = r->filling = r->exempt = 0;
+    r->held.leaving = r->held.filling = r->held.exempt = 0;
 }
 
 /* What was kept from the child: addresses with nothing behind them. */
@@ -168,7 +168,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
 {
     bool whole = fl_lock_release_in_child(&r->pages.move.lock);
 
-    atomic_store_explicit(&r->forking, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->fork.threads, 0, memory_order_relaxed);
     whole = fl_lock_release_in_child(&r->lock) && whole;
     fl_look_fork_child(r);
     fl_shelf_fork_child(r);
@@ -195,20 +195,20 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     /* The thread that asked, or was asked, is not here. */
     memset(&r->touch.slot, 0, sizeof r->touch.slot);
     atomic_store(&r->touch.open, false);
-    r->stats.populated_peak = r->populated_bytes;
+    r->stats.populated_peak = r->held.populated;
     r->stats.in_use_peak = r->stats.in_use_most = r->stats.in_use;
-    r->shelved = 0;
-    r->has_worker = r->is_aging = false;
-    atomic_store(&r->wants_worker, r->populated_bytes >= FL_WORKER_FROM);
-    r->survivor = survivor;
-    r->orphans = true;   /* drained by the first use, so that fork and exec costs nothing */
-    fl_unsettled_none(); /* what others had isolated was put back here */
+    r->shelves.seen = 0;
+    r->clock.has_worker = r->clock.is_aging = false;
+    atomic_store(&r->wants_worker, r->held.populated >= FL_WORKER_FROM);
+    r->fork.survivor = survivor;
+    r->fork.orphans = true; /* drained by the first use, so that fork and exec costs nothing */
+    fl_unsettled_none();    /* what others had isolated was put back here */
     fl_region_unlock(r);
     return true;
 }
 
 void fl_region_adopt_orphans(struct fl_region *r)
 {
-    r->orphans = false;
-    fl_cache_drain_orphans(r, r->survivor);
+    r->fork.orphans = false;
+    fl_cache_drain_orphans(r, r->fork.survivor);
 }

@@ -1,8 +1,19 @@
-/* What fork leaves out of children, and what a child does about it. Lock: region. */
+/* What fork leaves out of children, and what a child does about it. Included by region.h. Lock:
+ * region. */
 #ifndef FL_REGION_FORK_H
 #define FL_REGION_FORK_H
 
-#include "region/region.h"
+#include "core/core.h"
+
+struct fl_region;
+struct fl_cache;
+struct fl_extent;
+
+struct fl_region_fork {
+    _Atomic int threads;       /* amid fork(2). Relaxed: a hint */
+    bool orphans;              /* after it: caches of threads that are not in this process */
+    struct fl_cache *survivor; /* then: the one that it does have, or NULL */
+};
 
 /* Before a FREE extent is used: children of later forks have it again. The worker, which must
  * not hold others up, never does it. */

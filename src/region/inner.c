@@ -173,7 +173,7 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
     }
     if (may) {
         fl_supply_claim(r, &g);
-        r->populated_bytes += part.len;
+        r->held.populated += part.len;
         fl_region_count_use(r, (int64_t)part.len);
         outer->filled += part.len;
         outer->content = outer->filled == outer->len ? FL_CONTENT_POPULATED : FL_CONTENT_PART;
@@ -208,7 +208,7 @@ int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range par
     }
     int rc = fl_pages_commit(&r->pages, part, r->pages.huge, in->outer->zone);
     fl_region_lock(r);
-    r->populated_bytes -= part.len;
+    r->held.populated -= part.len;
     r->stats.purge_bytes += part.len;
     fl_region_count_use(r, -(int64_t)part.len);
     in->outer->filled -= part.len;
@@ -271,7 +271,7 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
         fl_region_lock(r);
         e->content = gone ? FL_CONTENT_EMPTY : FL_CONTENT_LAZY;
         e->unreclaimable = e->len;
-        r->populated_bytes -= moved ? part.len : 0; /* it is the other's by now */
+        r->held.populated -= moved ? part.len : 0; /* it is the other's by now */
         r->stats.in_use += moved ? 0 : e->len;
         fl_region_give_locked(r, e);
         r->stats.takes--; /* not asked for */
@@ -300,7 +300,7 @@ void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner 
     fl_extent_publish(&r->space, outer); /* it is found by its address again */
     if (part) {
         r->stats.in_use += outer->len - filled; /* until it is given, which is no peak */
-        r->populated_bytes += gone ? -filled : outer->len - filled;
+        r->held.populated += gone ? -filled : outer->len - filled;
         outer->content = gone ? FL_CONTENT_EMPTY : FL_CONTENT_POPULATED;
         r->stats.purge_bytes += gone ? filled : 0;
     }
@@ -315,7 +315,7 @@ void fl_inner_close(struct fl_region *r, struct fl_inner *in)
 
 bool fl_inner_has_memory(const struct fl_region *r, unsigned zone)
 {
-    for (const struct fl_inner *in = r->space.inners; in != NULL && r->lend != NULL;
+    for (const struct fl_inner *in = r->space.inners; in != NULL && r->hooks.lend != NULL;
          in = in->next) {
         const struct fl_extent *outer = in->outer;
         if (outer != NULL && outer->zone == zone && outer->filled != 0) {

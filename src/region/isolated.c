@@ -102,7 +102,7 @@ void fl_isolated_return(struct fl_region *r, struct fl_extent *e, bool gone)
 {
     fl_isolated_take(r, e);
     if (gone) {
-        r->populated_bytes -= fl_extent_there(e);
+        r->held.populated -= fl_extent_there(e);
         e->content = FL_CONTENT_EMPTY;
         e->zeroed.len = 0;
         e->advised = 0;

@@ -7,7 +7,7 @@
  * memory when they were freed, by their length. Where that says that they are touched, the reserve
  * is filled ahead of the next ones; base pages, each a fault, are then populated before they are
  * handed out. Short blocks are populated unless they are known to be seldom touched: for that a few
- * of those that lie in holes are left to the touch, too. State: r->touched; `left` of each
+ * of those that lie in holes are left to the touch, too. State: r->history.touched; `left` of each
  * extent. */
 #include "region/supply.h"
 
@@ -33,14 +33,15 @@ static unsigned kind_of(size_t len)
 
 bool fl_left_was_touched(const struct fl_region *r, size_t len)
 {
-    return atomic_load_explicit(&r->touched[kind_of(len)], memory_order_relaxed) > KNOWN_FROM;
+    return atomic_load_explicit(&r->history.touched[kind_of(len)], memory_order_relaxed) >
+           KNOWN_FROM;
 }
 
 /* Each free that found a sparse block lets twice as many be out: so one that was asked for in vain
  * does not settle how thousands are served. */
 static uint32_t sparse_most(const struct fl_region *r)
 {
-    uint32_t seen = atomic_load_explicit(&r->sparse_seen, memory_order_relaxed);
+    uint32_t seen = atomic_load_explicit(&r->history.sparse_seen, memory_order_relaxed);
 
     return (uint32_t)1 << fl_min(seen, SPARSE_LOG_MOST);
 }
@@ -57,22 +58,22 @@ static bool may_be_sparse(const struct fl_region *r, size_t len)
  * much. What is free comes first, where more than the peak would be held. */
 bool fl_left_is_sparse(const struct fl_region *r, size_t len)
 {
-    uint8_t known = atomic_load_explicit(&r->touched[kind_of(len)], memory_order_relaxed);
+    uint8_t known = atomic_load_explicit(&r->history.touched[kind_of(len)], memory_order_relaxed);
 
     return known != 0 && known - 1 <= SPARSE_MOST && may_be_sparse(r, len) &&
-           r->sparse_live < sparse_most(r) && !fl_supply_is_full(r, len, len);
+           r->history.sparse_live < sparse_most(r) && !fl_supply_is_full(r, len, len);
 }
 
 bool fl_left_is_beyond(const struct fl_region *r, size_t len)
 {
-    return r->memory_most != 0 && r->stats.in_use + len > r->memory_most && !fl_page.always &&
+    return r->pressure.most != 0 && r->stats.in_use + len > r->pressure.most && !fl_page.always &&
            may_be_sparse(r, len) && !fl_left_was_touched(r, len) &&
-           r->sparse_live < (uint32_t)1 << SPARSE_LOG_MOST;
+           r->history.sparse_live < (uint32_t)1 << SPARSE_LOG_MOST;
 }
 
 void fl_left_note_gone(struct fl_region *r, const struct fl_extent *e)
 {
-    r->sparse_live -= (e->left & FL_LEFT_SPARSE) != 0;
+    r->history.sparse_live -= (e->left & FL_LEFT_SPARSE) != 0;
 }
 
 static bool may_wait(const struct fl_region *r, const struct fl_fill_plan *g)
@@ -82,7 +83,7 @@ static bool may_wait(const struct fl_region *r, const struct fl_fill_plan *g)
 
 static bool is_seldom_touched(const struct fl_region *r, size_t len)
 {
-    uint8_t known = atomic_load_explicit(&r->touched[kind_of(len)], memory_order_relaxed);
+    uint8_t known = atomic_load_explicit(&r->history.touched[kind_of(len)], memory_order_relaxed);
 
     return known != 0 && known - 1 <= SELDOM_MOST;
 }
@@ -110,7 +111,8 @@ bool fl_left_wants(const struct fl_region *r, const struct fl_fill_plan *g, size
  * asked for in turns, no kind is passed over. */
 static bool is_sample(struct fl_region *r, const struct fl_fill_plan *g)
 {
-    return g->holes == g->live.len && ++r->hole_turn[kind_of(g->live.len)] % SAMPLE_EVERY == 0;
+    return g->holes == g->live.len &&
+           ++r->history.hole_turn[kind_of(g->live.len)] % SAMPLE_EVERY == 0;
 }
 
 void fl_left_note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
@@ -149,15 +151,15 @@ void fl_region_clear(struct fl_region *r, struct fl_extent *e, size_t n)
 
 static void note_share(struct fl_region *r, size_t len, int share)
 {
-    _Atomic uint8_t *kind = &r->touched[kind_of(len)];
+    _Atomic uint8_t *kind = &r->history.touched[kind_of(len)];
     int before = atomic_load_explicit(kind, memory_order_relaxed);
     int now = before == 0 ? share : (3 * (before - 1) + share) / 4;
-    uint32_t seen = atomic_load_explicit(&r->sparse_seen, memory_order_relaxed);
+    uint32_t seen = atomic_load_explicit(&r->history.sparse_seen, memory_order_relaxed);
 
     atomic_store_explicit(kind, (uint8_t)(now + 1), memory_order_relaxed);
     if (len >= SPARSE_FROM_HUGE * fl_page.huge) {
         seen = share > SPARSE_MOST ? seen / 2 : seen + (seen < SPARSE_LOG_MOST);
-        atomic_store_explicit(&r->sparse_seen, seen, memory_order_relaxed);
+        atomic_store_explicit(&r->history.sparse_seen, seen, memory_order_relaxed);
     }
 }
 

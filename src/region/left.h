@@ -11,6 +11,17 @@ struct fl_extent;
 
 enum { FL_LEFT_KINDS = 64 };
 
+/* What was touched of blocks when they were freed. */
+struct fl_history {
+    /* By log2 of a block's bytes: 1 + the percentage that was in memory when the last few were
+     * freed; 0: no look was made. Relaxed: a hint. */
+    _Atomic uint8_t touched[FL_LEFT_KINDS];
+    uint8_t hole_turn[FL_LEFT_KINDS]; /* short requests of holes alone. Lock: region */
+    /* Blocks of which little was touched, less those of which more was; relaxed: a hint. */
+    _Atomic uint32_t sparse_seen;
+    uint32_t sparse_live; /* blocks with FL_LEFT_SPARSE that are out. Lock: region */
+};
+
 /* Is new memory left to the first touch, but for what is known to be touched? */
 bool fl_left_is_usual(const struct fl_region *r);
 /* Is what a request for `len` bytes needs from the kernel left to the first touch? */

@@ -30,8 +30,8 @@ static void add_counters(const struct fl_region *r, struct fl_live_page *p)
 
 static void add_words(const struct fl_region *r, struct fl_live_page *p)
 {
-    fl_live_add_word(p, FL_LIVE_HELD_BYTES, &r->populated_bytes, sizeof r->populated_bytes);
-    fl_live_add_word(p, FL_LIVE_RESERVE_BYTES, &r->free_bytes, sizeof r->free_bytes);
+    fl_live_add_word(p, FL_LIVE_HELD_BYTES, &r->held.populated, sizeof r->held.populated);
+    fl_live_add_word(p, FL_LIVE_RESERVE_BYTES, &r->held.free, sizeof r->held.free);
     fl_live_add_word(p, FL_LIVE_RESERVE_BYTES, &r->pages.reserve.held,
                      sizeof r->pages.reserve.held);
     fl_live_add_word(p, FL_LIVE_STOCK_BYTES, &r->pages.reserve.held, sizeof r->pages.reserve.held);
@@ -63,7 +63,7 @@ static void add_caches(const struct fl_region *r, struct fl_live_page *p)
     _Static_assert(FL_CACHE_SLOTS == 4, "each slot has its terms");
 
     fl_live_add(p,
-                (struct fl_live_list){.at = fl_live_at(&r->caches),
+                (struct fl_live_list){.at = fl_live_at(&r->caches.all),
                                       .size = sizeof(struct fl_cache),
                                       .shape = FL_LIVE_CHAIN,
                                       .next = offsetof(struct fl_cache, next)},
@@ -78,7 +78,7 @@ static void add_shelves(const struct fl_region *r, struct fl_live_page *p)
     };
 
     fl_live_add(p,
-                (struct fl_live_list){.at = fl_live_at(r->shelf),
+                (struct fl_live_list){.at = fl_live_at(r->shelves.shelf),
                                       .count = FL_SHELVES,
                                       .size = offsetof(struct fl_shelf, some),
                                       .next = sizeof(struct fl_shelf)},

@@ -7,25 +7,25 @@
  * look began after they had asked; else one of them looks again. What was granted since the look
  * began is taken off the answer: its pages may not have been counted yet. The worker looks for
  * itself.
- * State: r->look and r->scratch, under r->pages.asking; it comes before the region's. */
+ * State: r->look, under r->pages.asking; it comes before the region's. */
 #include "region/budget.h"
 #include "region/lock.h"
 #include "region/pressure.h"
 
 static void forget_held(struct fl_region *r)
 {
-    r->worker_scratch.held = NULL;
-    r->worker_scratch.promises = false;
+    r->look.worker_scratch.held = NULL;
+    r->look.worker_scratch.promises = false;
 }
 
 void fl_look_fork_child(struct fl_region *r)
 {
     forget_held(r); /* the worker, which may have been writing there, is not here */
-    r->worker_scratch.looks = 0;
+    r->look.worker_scratch.looks = 0;
     if (!fl_lock_release_in_child(
             &r->pages.asking)) { /* who had taken it over is not here, and was writing there */
         fl_lock_init(&r->pages.asking, FL_RANK_LOOK);
-        r->scratch.looks = 0;
+        r->look.scratch.looks = 0;
     }
 }
 
@@ -35,10 +35,10 @@ static void look_now(struct fl_region *r, size_t held)
     struct fl_look *l = &r->look;
 
     atomic_fetch_add_explicit(&l->begun, 1, memory_order_relaxed);
-    l->granted = atomic_load_explicit(&r->granted, memory_order_relaxed);
-    r->scratch.held = &held;
-    fl_memory_look(&l->seen, &r->scratch);
-    r->scratch.held = NULL;
+    l->granted = atomic_load_explicit(&r->budget.granted, memory_order_relaxed);
+    r->look.scratch.held = &held;
+    fl_memory_look(&l->seen, &r->look.scratch);
+    r->look.scratch.held = NULL;
 }
 
 static void take_off(uint64_t *room, uint64_t bytes)
@@ -49,7 +49,7 @@ static void take_off(uint64_t *room, uint64_t bytes)
 /* Of what was seen nothing is left that others were granted since. */
 static void discount(const struct fl_region *r, struct fl_memory *m, size_t granted_then)
 {
-    size_t now = atomic_load_explicit(&r->granted, memory_order_relaxed);
+    size_t now = atomic_load_explicit(&r->budget.granted, memory_order_relaxed);
     size_t since = now - granted_then;
 
     if (since <= SIZE_MAX / 2) { /* else more was given up than granted */
@@ -61,17 +61,17 @@ static void discount(const struct fl_region *r, struct fl_memory *m, size_t gran
 /* The worker's look, with no lock held: no other thread waits while it is held up there. */
 static void look_by_worker(struct fl_region *r, struct fl_memory *out)
 {
-    size_t granted = atomic_load_explicit(&r->granted, memory_order_relaxed);
-    size_t held = r->populated_bytes;
+    size_t granted = atomic_load_explicit(&r->budget.granted, memory_order_relaxed);
+    size_t held = r->held.populated;
 
     fl_region_unlock(r);
-    r->worker_scratch.held = &held;
-    r->worker_scratch.promises = r->scratch.promises;
-    fl_memory_look(out, &r->worker_scratch);
+    r->look.worker_scratch.held = &held;
+    r->look.worker_scratch.promises = r->look.scratch.promises;
+    fl_memory_look(out, &r->look.worker_scratch);
     forget_held(r);
     fl_region_lock(r);
     discount(r, out, granted);
-    r->surplus = fl_max(r->surplus, fl_region_note_memory(r, out));
+    r->pressure.surplus = fl_max(r->pressure.surplus, fl_region_note_memory(r, out));
 }
 
 bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out)
@@ -81,9 +81,9 @@ bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out)
         return true;
     }
     uint32_t begun = atomic_load_explicit(&r->look.begun, memory_order_relaxed);
-    size_t held = r->populated_bytes;
+    size_t held = r->held.populated;
 
-    if (atomic_load_explicit(&r->forking, memory_order_relaxed) != 0) {
+    if (atomic_load_explicit(&r->fork.threads, memory_order_relaxed) != 0) {
         return false; /* a fork has the region's lock next: not to be had until it is done */
     }
     fl_region_unlock(r);
@@ -96,7 +96,7 @@ bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out)
     if (looked) { /* under both locks, so that looks are noted in their order */
         *out = r->look.seen;
         discount(r, out, r->look.granted);
-        r->surplus = fl_max(r->surplus, fl_region_note_memory(r, out));
+        r->pressure.surplus = fl_max(r->pressure.surplus, fl_region_note_memory(r, out));
         fl_lock_release(&r->pages.asking);
     }
     fl_region_leave();

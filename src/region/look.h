@@ -9,8 +9,10 @@ struct fl_region;
 /* Lock: pages.asking. */
 struct fl_look {
     struct fl_memory seen;  /* the last answer */
-    size_t granted;         /* r->granted when that look began */
+    size_t granted;         /* budget.granted when that look began */
     _Atomic uint32_t begun; /* looks. Read without the lock: which look one may share */
+    struct fl_memory_scratch scratch;
+    struct fl_memory_scratch worker_scratch; /* the worker's, without the lock */
 };
 
 /* Looks at the memory, and notes what is seen. The lock is released meanwhile: all that depends on

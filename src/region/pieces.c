@@ -182,9 +182,9 @@ static void note_gone(struct fl_region *r, struct fl_extent *e, size_t *given)
 
     e->holes += n;
     e->left |= FL_LEFT_HOLLOW;
-    r->populated_bytes -= n;
+    r->held.populated -= n;
     r->stats.purge_bytes += n;
-    r->surplus -= fl_min(r->surplus, n);
+    r->pressure.surplus -= fl_min(r->pressure.surplus, n);
     *given += n;
     r->pieces.refusals = 0;
 }
@@ -294,7 +294,7 @@ bool fl_pieces_may_go_one_day(const struct fl_region *r)
 /* Of what is free now, not of what others free meanwhile: that might never end. */
 size_t fl_pieces_give_back(struct fl_region *r, uint32_t age, size_t want, unsigned most)
 {
-    size_t given = 0, there = r->free_bytes - r->free_huge + fl_isolated_bytes(r);
+    size_t given = 0, there = r->held.free - r->held.free_huge + fl_isolated_bytes(r);
     unsigned looks = (unsigned)fl_min(most, there >> fl_page.shift);
     uint32_t own = own_age(r, age);
     bool more = !fl_sys_is_confined() && (age == 0 || fl_pieces_may_go(r));
@@ -343,8 +343,8 @@ static struct fl_range fringe(struct fl_region *r, struct fl_extent *e, uintptr_
 static struct fl_extent *next_fringe(struct fl_region *r, struct walk *w, struct fl_range *part,
                                      enum verdict *out)
 {
-    for (; w->zone < r->nzones; w->zone++, w->from = 0) {
-        struct fl_extent_tree *tree = &r->zone[w->zone].populated;
+    for (; w->zone < r->zones.n; w->zone++, w->from = 0) {
+        struct fl_extent_tree *tree = &r->zones.of[w->zone].populated;
         struct fl_extent *e = fl_tree_from(tree, w->from);
         for (unsigned n = 1; e != NULL; n++) {
             *part = fringe(r, e, w->from, out);
@@ -385,7 +385,7 @@ size_t fl_pieces_give_fringes(struct fl_region *r)
     struct walk w = {0, 0};
     struct fl_range part;
 
-    if (r->free_huge != 0) {
+    if (r->held.free_huge != 0) {
         reach_all(r);
     }
     for (struct fl_extent *e; o != REFUSED && !fl_supply_is_coming(r) && !fl_sys_is_confined() &&
@@ -432,7 +432,7 @@ size_t fl_pieces_smooth(struct fl_region *r, size_t most)
         fl_region_lock(r);
         size_t n = gone ? fl_extent_there(e) : 0;
         r->stats.purge_bytes += n;
-        r->surplus -= fl_min(r->surplus, n);
+        r->pressure.surplus -= fl_min(r->pressure.surplus, n);
         given += n;
         fl_isolated_return(r, e, gone);
     }
@@ -442,7 +442,7 @@ size_t fl_pieces_smooth(struct fl_region *r, size_t most)
 /* May holes of that zone be filled, by its node? */
 static bool has_room(struct fl_region *r, const struct fl_fill_plan *g, unsigned zone, size_t holes)
 {
-    return r->placing.nodes == 0 || g->any_room || r->placing.has_room(zone, holes);
+    return r->zones.placing.nodes == 0 || g->any_room || r->zones.placing.has_room(zone, holes);
 }
 
 void fl_pieces_not_filled(struct fl_region *r, int rc, struct fl_range range)

@@ -95,9 +95,10 @@ int fl_pin_prepare(struct fl_range part, const struct fl_pin *how, bool huge, bo
 
 static unsigned zone_for(struct fl_region *r, int node)
 {
-    unsigned zone = r->placing.nodes != 0 && node >= 0 ? r->placing.zone_of(node) : FL_ZONES;
+    unsigned zone =
+        r->zones.placing.nodes != 0 && node >= 0 ? r->zones.placing.zone_of(node) : FL_ZONES;
 
-    return zone < r->placing.nodes ? zone : fl_zone_wish(r, fl_page.huge);
+    return zone < r->zones.placing.nodes ? zone : fl_zone_wish(r, fl_page.huge);
 }
 
 /* Lock: region. */
@@ -105,7 +106,7 @@ static void enlist(struct fl_region *r, struct fl_extent *e, enum fl_pin_fork fo
 {
     e->advised = fork == FL_PIN_APART ? FL_ADVISED_NO_FORK : 0;
     TAILQ_INSERT_TAIL(&r->pinned, e, by_age);
-    r->pinned_bytes += e->len;
+    r->held.pinned += e->len;
     atomic_store_explicit(&e->state, FL_EXTENT_PINNED, memory_order_relaxed);
 }
 
@@ -113,7 +114,7 @@ static void enlist(struct fl_region *r, struct fl_extent *e, enum fl_pin_fork fo
 static void strike(struct fl_region *r, struct fl_extent *e)
 {
     TAILQ_REMOVE(&r->pinned, e, by_age);
-    r->pinned_bytes -= e->len;
+    r->held.pinned -= e->len;
     e->advised = 0;
     atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
 }
@@ -123,7 +124,7 @@ static void strike(struct fl_region *r, struct fl_extent *e)
 static int fill(struct fl_region *r, struct fl_extent *e, const struct fl_pin *how)
 {
     struct fl_range all = fl_extent_range(e);
-    bool bound = r->placing.nodes == 0 && fl_pin_bind(all, how->node) == 0;
+    bool bound = r->zones.placing.nodes == 0 && fl_pin_bind(all, how->node) == 0;
 
     atomic_store_explicit(&e->user_remapped, bound, memory_order_relaxed);
     if (!fl_part_fill(r, e, all,
@@ -200,7 +201,7 @@ bool fl_region_is_pinned(struct fl_region *r, struct fl_range range)
     struct fl_range rest =
         fl_range_common((struct fl_range){range.base, end - range.base}, extents);
 
-    if (FL_LIKELY(atomic_load_explicit(&r->pinned_bytes, memory_order_relaxed) == 0)) {
+    if (FL_LIKELY(atomic_load_explicit(&r->held.pinned, memory_order_relaxed) == 0)) {
         return false;
     }
     for (uintptr_t at = rest.base; at < fl_range_end(rest);) {
@@ -226,7 +227,7 @@ void fl_pin_fork_child(struct fl_region *r)
         if ((e->advised & FL_ADVISED_NO_FORK) == 0) {
             continue;
         }
-        r->populated_bytes -= e->content == FL_CONTENT_PART ? e->filled : e->len;
+        r->held.populated -= e->content == FL_CONTENT_PART ? e->filled : e->len;
         e->content = FL_CONTENT_PART;
         e->filled = 0;
         /* So that no other map comes there. */

@@ -12,17 +12,17 @@ enum { NO_ZONE = FL_ZONES, ASKS = 64 /* misses at home, one of which asks where 
 /* The zone of its requests; NO_ZONE: it has to ask. */
 static unsigned zone_of(const struct fl_region *r, struct fl_cache *own, size_t len)
 {
-    if (FL_LIKELY(r->placing.nodes == 0)) {
+    if (FL_LIKELY(r->zones.placing.nodes == 0)) {
         return 0;
     }
-    bool home = own != NULL && len < r->placing.alike_below && fl_cache_is_home(own);
+    bool home = own != NULL && len < r->zones.placing.alike_below && fl_cache_is_home(own);
     return home && ++own->asks % ASKS != 0 ? own->zone : NO_ZONE;
 }
 
 /* Is there but one way to serve it? Holes elsewhere are none of its business. Lock: region. */
 static bool is_ordinary(const struct fl_region *r, size_t len)
 {
-    return r->seeded && r->space.descriptors.nspare != 0 &&
+    return r->zones.seeded && r->space.descriptors.nspare != 0 &&
            !atomic_load_explicit(&r->tight, memory_order_relaxed) && !fl_left_is_sparse(r, len);
 }
 
@@ -32,7 +32,7 @@ static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t 
     if (own != NULL) {
         (void)fl_cache_drain(r, own, 0); /* first fit has to see it merged */
     }
-    struct fl_extent *e = fl_fit_first(&r->zone[zone].populated, len, align);
+    struct fl_extent *e = fl_fit_first(&r->zones.of[zone].populated, len, align);
     if (e == NULL || !fl_carve_is_plain(e, fl_align_up(e->base, align), len)) {
         return NULL;
     }
@@ -58,7 +58,7 @@ static struct fl_extent *take_plain(struct fl_region *r, struct fl_cache *own, s
         return NULL;
     }
     struct fl_extent *e = is_ordinary(r, len) ? take(r, own, len, align, zone) : NULL;
-    bool tick = e != NULL && fl_tick_is_due(r), more = e != NULL && r->ages_more;
+    bool tick = e != NULL && fl_tick_is_due(r), more = e != NULL && r->clock.ages_more;
     fl_region_unlock(r);
     fl_tick_after(r, tick, more);
     return e;

@@ -34,13 +34,13 @@ static void note_starvation(struct fl_region *r, const struct fl_memory *m)
 {
     uint64_t left = m->unused < m->headroom ? m->unused : m->headroom;
 
-    r->since_starved += r->since_look;
+    r->pressure.since_starved += r->pressure.since_look;
     if (left / 4 > look_least) {
-        r->starve_after = 0;
-    } else if (left / 2 < look_least && r->since_starved >= r->starve_after) {
+        r->pressure.starve_after = 0;
+    } else if (left / 2 < look_least && r->pressure.since_starved >= r->pressure.starve_after) {
         atomic_store_explicit(&r->starved, true, memory_order_relaxed);
-        r->starve_after = fl_min(2 * r->starve_after + look_least, starve_most);
-        r->since_starved = 0;
+        r->pressure.starve_after = fl_min(2 * r->pressure.starve_after + look_least, starve_most);
+        r->pressure.since_starved = 0;
     }
 }
 
@@ -54,15 +54,16 @@ static size_t longest_cached(const struct fl_region *r, bool bounded)
 {
     size_t most = bounded ? cached_least : FL_CACHED_MOST;
 
-    return r->placing.nodes != 0 ? fl_min(most, r->placing.alike_below - fl_page.base) : most;
+    return r->zones.placing.nodes != 0 ? fl_min(most, r->zones.placing.alike_below - fl_page.base)
+                                       : most;
 }
 
 size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
 {
     bool was = atomic_load_explicit(&r->tight, memory_order_relaxed);
     /* It must get much better before it counts as better: no back and forth at each step. */
-    size_t idle = r->free_bytes + fl_shelf_bytes(r);
-    bool tight = m->headroom / 2 < idle || (was && m->headroom / 4 < r->populated_bytes);
+    size_t idle = r->held.free + fl_shelf_bytes(r);
+    bool tight = m->headroom / 2 < idle || (was && m->headroom / 4 < r->held.populated);
 
     atomic_store_explicit(&r->tight, tight, memory_order_relaxed);
     fl_shelf_resize(r);
@@ -72,30 +73,30 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
     atomic_store_explicit(&r->cache_max, tight ? 0 : longest_cached(r, m->bounded),
                           memory_order_relaxed);
     r->pieces.headroom = fl_min(m->headroom, SIZE_MAX);
-    r->memory_most = fl_min(m->most, SIZE_MAX);
-    r->look_after = fl_max(fl_min(m->headroom, m->keep) / 16, look_least);
+    r->pressure.most = fl_min(m->most, SIZE_MAX);
+    r->pressure.look_after = fl_max(fl_min(m->headroom, m->keep) / 16, look_least);
     note_starvation(r, m);
-    r->since_look = 0;
+    r->pressure.since_look = 0;
     if (tight && !was) {
         r->pieces.step = 0;
-        return r->free_bytes;
+        return r->held.free;
     }
     /* What is absent counts as mapped, too, and no purge changes that: a half goes for it. */
-    size_t over = beyond(r->free_bytes, m->keep);
-    size_t absent = beyond(r->free_bytes + r->pages.holes.absent, m->keep) - over;
-    return fl_min(over + fl_min(absent, r->free_huge) / 2, r->free_bytes);
+    size_t over = beyond(r->held.free, m->keep);
+    size_t absent = beyond(r->held.free + r->pages.holes.absent, m->keep) - over;
+    return fl_min(over + fl_min(absent, r->held.free_huge) / 2, r->held.free);
 }
 
 /* Notes `len` bytes more. True: `bound` since the last look; then it is the caller who looks, and
  * no other thread meanwhile. */
 static bool is_due(struct fl_region *r, size_t len, size_t bound)
 {
-    r->since_look += len;
-    if (r->since_look < bound) {
+    r->pressure.since_look += len;
+    if (r->pressure.since_look < bound) {
         return false;
     }
-    r->since_starved += r->since_look;
-    r->since_look = 0;
+    r->pressure.since_starved += r->pressure.since_look;
+    r->pressure.since_look = 0;
     return true;
 }
 
@@ -113,7 +114,7 @@ static void bound_free(struct fl_region *r)
 {
     fl_region_lock(r);
     (void)fl_pieces_smooth(r, FL_SMOOTHED_MOST);
-    size_t may = fl_max(r->stats.in_use / CONFINED_SHARE, look_least), has = r->free_huge;
+    size_t may = fl_max(r->stats.in_use / CONFINED_SHARE, look_least), has = r->held.free_huge;
     fl_region_unlock(r);
     if (has > may) {
         (void)fl_region_purge_some(r, 0, has - may / 2);
@@ -122,14 +123,14 @@ static void bound_free(struct fl_region *r)
 
 bool fl_region_note_touch(struct fl_region *r, size_t len)
 {
-    return is_due(r, len, r->look_after);
+    return is_due(r, len, r->pressure.look_after);
 }
 
 static size_t take_surplus(struct fl_region *r)
 {
-    size_t surplus = r->surplus;
+    size_t surplus = r->pressure.surplus;
 
-    r->surplus = 0;
+    r->pressure.surplus = 0;
     return surplus;
 }
 
@@ -143,7 +144,7 @@ static bool are_pieces_due(struct fl_region *r, size_t len)
         return false;
     }
     r->pieces.since = 0;
-    return r->free_bytes - r->free_huge > r->pieces.headroom / PIECES_SHARE;
+    return r->held.free - r->held.free_huge > r->pieces.headroom / PIECES_SHARE;
 }
 
 static void give_pieces(struct fl_region *r)
@@ -171,7 +172,8 @@ void fl_region_unlock_and_look(struct fl_region *r, size_t len)
         return;
     }
     size_t surplus = take_surplus(r);
-    bool due = is_due(r, len, surplus != 0 ? 0 : r->look_after) && fl_look_leaving_lock(r, &m);
+    bool due =
+        is_due(r, len, surplus != 0 ? 0 : r->pressure.look_after) && fl_look_leaving_lock(r, &m);
     surplus = fl_max(surplus, take_surplus(r));
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
     bool tick = fl_tick_is_due(r), pieces = are_pieces_due(r, len);

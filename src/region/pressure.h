@@ -1,8 +1,21 @@
-/* How much free memory may be held. Lock: region, but where it says otherwise. */
+/* How much free memory may be held. Included by region.h. Lock: region, but where it says
+ * otherwise. */
 #ifndef FL_REGION_PRESSURE_H
 #define FL_REGION_PRESSURE_H
 
-#include "region/region.h"
+#include "core/core.h"
+
+struct fl_region;
+
+/* Bytes. */
+struct fl_pressure {
+    size_t total; /* of RAM; 0: unknown */
+    size_t most;  /* that can be in memory, by the last look; 0: none yet */
+    /* Since the next allocator was asked to trim, and until it is again. */
+    size_t since_starved, starve_after;
+    size_t since_look, look_after; /* that came back since the last look; until the next */
+    size_t surplus; /* free ones that a look found too many; the next free purges them */
+};
 
 /* Bytes of the longest extent in a thread cache: a longer one is worth the lock, and gives its
  * pages to others. */

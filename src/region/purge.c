@@ -26,9 +26,10 @@ static const struct whose of_all = {NULL, false};
 
 static bool is_of(const struct fl_region *r, const struct fl_zone *z, struct whose w)
 {
-    unsigned i = (unsigned)(z - r->zone), nodes = r->placing.nodes;
+    unsigned i = (unsigned)(z - r->zones.of), nodes = r->zones.placing.nodes;
 
-    return z != w.but && (!w.of_node || i >= 2 * nodes || i == (unsigned)(w.but - r->zone) + nodes);
+    return z != w.but &&
+           (!w.of_node || i >= 2 * nodes || i == (unsigned)(w.but - r->zones.of) + nodes);
 }
 
 /* The oldest extent of those zones, claimed, when it is due; NULL: nothing is. */
@@ -51,7 +52,7 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
 {
     if (gone) {
         r->stats.purge_bytes += e->len;
-        r->surplus -= fl_min(r->surplus, e->len);
+        r->pressure.surplus -= fl_min(r->pressure.surplus, e->len);
     } else { /* too many maps, say: the kernel keeps the pages, so do we, and ask again later */
         atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                               memory_order_relaxed);
@@ -87,7 +88,7 @@ static size_t rest(size_t want, size_t given)
 /* Of what is free now, not of what others free meanwhile: that might never end. */
 static size_t whole_there(struct fl_region *r)
 {
-    return r->free_huge + fl_isolated_bytes(r);
+    return r->held.free_huge + fl_isolated_bytes(r);
 }
 
 size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
@@ -104,13 +105,13 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
 
 void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
 {
-    const struct fl_zone *z = &r->zone[zone];
-    size_t own = fl_placing_moves(&r->placing, zone)
-                     ? z->free_huge + r->pages.reserve.ready_of[z - r->zone]
+    const struct fl_zone *z = &r->zones.of[zone];
+    size_t own = fl_placing_moves(&r->zones.placing, zone)
+                     ? z->free_huge + r->pages.reserve.ready_of[z - r->zones.of]
                      : 0;
     size_t held = fl_region_counted(r) + len, may = fl_supply_allowed(r, len);
 
-    if (r->placing.nodes != 0 && held > may && len > own) {
+    if (r->zones.placing.nodes != 0 && held > may && len > own) {
         (void)fl_pieces_smooth(r, FL_SMOOTHED_MOST);
         (void)purge_extents(r, IDLE_TICKS, fl_min(held - may, len - own), purge_chunk,
                             (struct whose){.but = z});
@@ -119,14 +120,14 @@ void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
 
 bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone)
 {
-    struct whose beside = {&r->zone[zone], true};
+    struct whose beside = {&r->zones.of[zone], true};
 
-    if (zone >= r->placing.nodes) {
+    if (zone >= r->zones.placing.nodes) {
         return false;
     }
     bool smoothed = fl_pieces_smooth(r, FL_SMOOTHED_MOST) != 0;
     len = fl_align_up(len, fl_page.huge) *
-          r->placing.nodes; /* of pages in turns one node has a part */
+          r->zones.placing.nodes; /* of pages in turns one node has a part */
     return purge_extents(r, 0, len, purge_chunk, beside) != 0 || smoothed;
 }
 
@@ -178,12 +179,12 @@ void fl_region_take_loan(struct fl_region *r, struct fl_fill_plan *g)
 
     g->wanted = 0;
     g->loans--;
-    if (atomic_load_explicit(&r->forking, memory_order_relaxed) != 0) {
+    if (atomic_load_explicit(&r->fork.threads, memory_order_relaxed) != 0) {
         g->loans = 0; /* the lock would not be had again before the fork is done */
         return;
     }
     fl_region_unlock(r);
-    if (r->lend(g->zone, wanted) != 0) {
+    if (r->hooks.lend(g->zone, wanted) != 0) {
         g->lent = true;
     } else {
         g->dry = (uint8_t)(g->zone + 1);
@@ -193,7 +194,7 @@ void fl_region_take_loan(struct fl_region *r, struct fl_fill_plan *g)
 
 size_t fl_region_release_more(struct fl_region *r)
 {
-    return r->release_more != NULL ? r->release_more() : 0;
+    return r->hooks.release_more != NULL ? r->hooks.release_more() : 0;
 }
 
 void fl_region_release(struct fl_region *r)
@@ -218,7 +219,7 @@ static bool anything_to_age(struct fl_region *r)
     if (fl_reserve_is_mapped(&r->pages.reserve) || fl_shelf_has_some(r)) {
         return true;
     }
-    for (const struct fl_cache *c = r->caches; c != NULL; c = c->next) {
+    for (const struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
         for (const struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
             /* sequentially consistent: comes after what the caller has raised, see fl_cache_put */
             if (atomic_load(&s->extent) != NULL) {
@@ -235,7 +236,7 @@ bool fl_region_tick(struct fl_region *r, uint32_t age)
 
     atomic_fetch_add_explicit(&r->epoch, 1, memory_order_relaxed);
     /* No lock held: what holds us up there holds up no other thread. */
-    fl_memory_look(&m, &r->worker_scratch);
+    fl_memory_look(&m, &r->look.worker_scratch);
     fl_region_lock(r);
     size_t surplus = fl_region_note_memory(r, &m);
     fl_pieces_note_tick(r);
@@ -259,18 +260,18 @@ bool fl_region_tick(struct fl_region *r, uint32_t age)
 
 bool fl_tick_is_due(struct fl_region *r)
 {
-    if (FL_LIKELY(r->has_worker) || r->config.tick_ns == 0) {
+    if (FL_LIKELY(r->clock.has_worker) || r->config.tick_ns == 0) {
         return false;
     }
     uint64_t now = fl_sys.now_ns();
-    if (r->tick_due_ns != 0 && now < r->tick_due_ns) {
-        return r->is_behind;
+    if (r->clock.due_ns != 0 && now < r->clock.due_ns) {
+        return r->clock.is_behind;
     }
-    bool first = r->tick_due_ns == 0;
-    r->tick_due_ns = now + r->config.tick_ns;
+    bool first = r->clock.due_ns == 0;
+    r->clock.due_ns = now + r->config.tick_ns;
     if (!first) { /* one, however long no call came: a step that begins now keeps its memory */
         atomic_fetch_add_explicit(&r->epoch, 1, memory_order_relaxed);
-        r->ages_more = r->age_more != NULL;
+        r->clock.ages_more = r->hooks.age_more != NULL;
     }
     return !first;
 }
@@ -286,17 +287,17 @@ void fl_region_tick_alone(struct fl_region *r)
     size_t given = fl_refill_release(r, age) + fl_pieces_smooth(r, alone_most);
     given += purge_extents(r, age, rest(alone_most, given), alone_most, of_all);
     size_t pieces = fl_pieces_give_back(r, age, rest(alone_most, given), PIECES_ALONE);
-    r->is_behind = given + pieces >= alone_most || (pieces != 0 && fl_pieces_are_due(r, age));
+    r->clock.is_behind = given + pieces >= alone_most || (pieces != 0 && fl_pieces_are_due(r, age));
     fl_advice_hide(r, 1, HIDDEN_ALONE);
     fl_region_unlock(r);
 }
 
 void fl_region_age_alone(struct fl_region *r)
 {
-    if (FL_LIKELY(r->has_worker) || !fl_region_lock_unless_forking(r)) {
+    if (FL_LIKELY(r->clock.has_worker) || !fl_region_lock_unless_forking(r)) {
         return;
     }
-    bool tick = fl_tick_is_due(r), more = r->ages_more;
+    bool tick = fl_tick_is_due(r), more = r->clock.ages_more;
     fl_region_unlock(r);
     fl_tick_after(r, tick, more);
 }
@@ -304,14 +305,14 @@ void fl_region_age_alone(struct fl_region *r)
 void fl_region_age_more(struct fl_region *r)
 {
     fl_region_lock(r);
-    bool mine = r->ages_more && !r->is_aging && !r->has_worker;
-    r->ages_more = r->ages_more && !mine;
-    r->is_aging |= mine;
+    bool mine = r->clock.ages_more && !r->clock.is_aging && !r->clock.has_worker;
+    r->clock.ages_more = r->clock.ages_more && !mine;
+    r->clock.is_aging |= mine;
     fl_region_unlock(r);
     if (mine) {
-        (void)r->age_more(r);
+        (void)r->hooks.age_more(r);
         fl_region_lock(r);
-        r->is_aging = false;
+        r->clock.is_aging = false;
         fl_region_unlock(r);
     }
 }
@@ -319,7 +320,7 @@ void fl_region_age_more(struct fl_region *r)
 void fl_region_set_worker(struct fl_region *r, bool there)
 {
     fl_region_lock(r);
-    r->has_worker = there;
-    atomic_store(&r->wants_worker, !there && r->populated_bytes >= FL_WORKER_FROM);
+    r->clock.has_worker = there;
+    atomic_store(&r->wants_worker, !there && r->held.populated >= FL_WORKER_FROM);
     fl_region_unlock(r);
 }

@@ -27,14 +27,14 @@ void fl_region_expect(struct fl_region *r, size_t bytes)
     unsigned zone = fl_zone_wish(r, fl_page.huge);
 
     fl_move_prove(&r->pages);
-    if (!fl_placing_moves(&r->placing, zone)) { /* it comes from no reserve */
+    if (!fl_placing_moves(&r->zones.placing, zone)) { /* it comes from no reserve */
         return;
     }
     fl_region_lock(r);
     bytes = fl_align_up(bytes, fl_page.huge);
     r->refill.expected = fl_align_up(r->stats.in_use_peak, fl_page.huge) + bytes;
     r->refill.demand = fl_max(r->refill.demand, bytes);
-    r->zone[zone].demand = fl_max(r->zone[zone].demand, bytes);
+    r->zones.of[zone].demand = fl_max(r->zones.of[zone].demand, bytes);
     fl_region_unlock(r);
     atomic_store(&r->wants_worker, true);
 }
@@ -52,7 +52,7 @@ static size_t cap(const struct fl_region *r)
 /* Bytes that are ready for the zone. */
 static size_t ready_of(const struct fl_region *r, const struct fl_zone *z)
 {
-    return r->pages.reserve.ready_of[z - r->zone];
+    return r->pages.reserve.ready_of[z - r->zones.of];
 }
 
 /* High watermark, bytes. */
@@ -76,7 +76,7 @@ static size_t goal_of(const struct fl_region *r, const struct fl_zone *z)
 {
     size_t all = goal(r), sum = fl_max(r->refill.demand / fl_page.huge, 1);
 
-    if (r->placing.nodes == 0) {
+    if (r->zones.placing.nodes == 0) {
         return all;
     }
     return fl_min(fl_align_up(all / sum * (z->demand / fl_page.huge), fl_page.huge), all);
@@ -84,9 +84,9 @@ static size_t goal_of(const struct fl_region *r, const struct fl_zone *z)
 
 void fl_refill_demand(struct fl_region *r, size_t bytes, unsigned zone)
 {
-    struct fl_zone *z = &r->zone[zone];
+    struct fl_zone *z = &r->zones.of[zone];
 
-    if (!fl_placing_moves(&r->placing, zone)) {
+    if (!fl_placing_moves(&r->zones.placing, zone)) {
         return;
     }
     r->refill.demand += bytes;
@@ -99,7 +99,7 @@ void fl_refill_demand(struct fl_region *r, size_t bytes, unsigned zone)
 /* What is held by the region changes with what the reserve holds. */
 static void count_held(struct fl_region *r, size_t more)
 {
-    r->populated_bytes += more;
+    r->held.populated += more;
 }
 
 void fl_refill_take(struct fl_region *r, struct fl_fill_plan *g)
@@ -120,7 +120,7 @@ static bool claim_span(struct fl_region *r)
 
     if (s->chunk_len == 0) { /* which the worker alone changes */
         struct fl_vspace span;
-        size_t wish = fl_max(r->config.stock, r->memory_total / 8) / FL_RESERVE_CHUNKS;
+        size_t wish = fl_max(r->config.stock, r->pressure.total / 8) / FL_RESERVE_CHUNKS;
         size_t chunk_len = fl_max(fl_align_up(wish, fl_page.huge), chunk_least);
         bool claimed = fl_vspace_claim(&span, chunk_len * FL_RESERVE_CHUNKS, fl_page.huge,
                                        fl_range_end(r->space.descriptors.span.all) +
@@ -156,12 +156,12 @@ static void fill_one(struct fl_region *r, struct fl_reserve_chunk *c, size_t wan
 {
     fl_unsettled_begin();
     fl_region_unlock(r);
-    if (r->placing.nodes != 0) {
-        r->placing.fill_begin(c->zone);
+    if (r->zones.placing.nodes != 0) {
+        r->zones.placing.fill_begin(c->zone);
     }
     size_t there = fl_reserve_fill(&r->pages, c, want);
-    if (r->placing.nodes != 0) {
-        r->placing.fill_end();
+    if (r->zones.placing.nodes != 0) {
+        r->zones.placing.fill_end();
     }
     __atomic_fetch_add(&r->stats.populate_bytes, there, __ATOMIC_RELAXED);
     fl_region_lock(r);
@@ -177,9 +177,10 @@ static struct fl_zone *neediest(struct fl_region *r)
     struct fl_zone *best = NULL;
     size_t most = 0;
 
-    for (struct fl_zone *z = r->zone; z < r->zone + fl_max(r->placing.nodes, 1); z++) {
+    for (struct fl_zone *z = r->zones.of; z < r->zones.of + fl_max(r->zones.placing.nodes, 1);
+         z++) {
         size_t high = goal_of(r, z);
-        size_t demand = r->placing.nodes == 0 ? r->refill.demand : z->demand;
+        size_t demand = r->zones.placing.nodes == 0 ? r->refill.demand : z->demand;
         bool wanted = demand != 0 && ready_of(r, z) < (r->refill.filling ? high : high / 2);
         if (wanted && high - ready_of(r, z) > most) {
             best = z;
@@ -195,10 +196,10 @@ static size_t room_for_stock(struct fl_region *r, const struct fl_zone *z)
 {
     struct fl_memory m;
 
-    if (r->placing.nodes != 0) {
-        r->placing.look((unsigned)(z - r->zone));
+    if (r->zones.placing.nodes != 0) {
+        r->zones.placing.look((unsigned)(z - r->zones.of));
     }
-    fl_memory_look(&m, &r->worker_scratch);
+    fl_memory_look(&m, &r->look.worker_scratch);
     bool may = m.keep == UINT64_MAX && !fl_populate_backs_off(&r->pages) &&
                fl_sys.now_ns() >= r->pages.reserve.pause_until_ns;
     return may && claim_span(r) ? m.eager : 0;
@@ -207,15 +208,16 @@ static size_t room_for_stock(struct fl_region *r, const struct fl_zone *z)
 static void halve_demand(struct fl_region *r)
 {
     r->refill.demand = fl_align_down(r->refill.demand / 2, fl_page.huge);
-    for (struct fl_zone *z = r->zone; z < r->zone + fl_max(r->placing.nodes, 1); z++) {
+    for (struct fl_zone *z = r->zones.of; z < r->zones.of + fl_max(r->zones.placing.nodes, 1);
+         z++) {
         z->demand = fl_align_down(z->demand / 2, fl_page.huge);
     }
 }
 
 static bool has_room(struct fl_region *r, const struct fl_zone *z)
 {
-    return r->placing.nodes == 0 ||
-           r->placing.has_room((unsigned)(z - r->zone), goal_of(r, z) - ready_of(r, z));
+    return r->zones.placing.nodes == 0 ||
+           r->zones.placing.has_room((unsigned)(z - r->zones.of), goal_of(r, z) - ready_of(r, z));
 }
 
 /* One chunk a run, so that first touches do not wait for all of it. */
@@ -233,7 +235,7 @@ uint64_t fl_region_refill(struct fl_region *r)
     if (z != NULL && !another && room != 0 && has_room(r, z)) {
         size_t want = fl_min(goal_of(r, z) - ready_of(r, z), fl_align_down(room, fl_page.huge));
         want = fl_min(want, r->config.first_touch ? touch_step : SIZE_MAX);
-        struct fl_reserve_chunk *c = claim_empty(r, &want, (unsigned)(z - r->zone));
+        struct fl_reserve_chunk *c = claim_empty(r, &want, (unsigned)(z - r->zones.of));
         if (c != NULL) {
             fill_one(r, c, want);
             more = c->ready != 0 && (ready_of(r, z) < goal_of(r, z) || neediest(r) != NULL);
@@ -254,7 +256,7 @@ uint64_t fl_region_refill(struct fl_region *r)
 static int may_hold(struct fl_region *r, size_t len, unsigned zone, const struct fl_memory *seen)
 {
     bool may = r->pages.reserve.ready_of[zone] == 0 && !r->space.window.reserved &&
-               (r->placing.nodes == 0 || r->placing.has_room(zone, len));
+               (r->zones.placing.nodes == 0 || r->zones.placing.has_room(zone, len));
 
     return may ? fl_region_may_populate(r, len, len, seen) : -ENOMEM;
 }
@@ -278,8 +280,8 @@ bool fl_region_fill_now(struct fl_region *r, size_t len, unsigned zone)
     if (!claim_span(r)) {
         return false;
     }
-    if (r->placing.nodes != 0) {
-        r->placing.look(zone);
+    if (r->zones.placing.nodes != 0) {
+        r->zones.placing.look(zone);
     }
     fl_region_lock(r);
     struct fl_reserve_chunk *c = claim_now(r, len, zone);

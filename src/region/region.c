@@ -21,14 +21,14 @@ bool fl_region_is_outer(void)
 
 bool fl_region_is_closed(const struct fl_region *r)
 {
-    return fl_region_busy() || atomic_load_explicit(&r->forking, memory_order_relaxed) != 0;
+    return fl_region_busy() || atomic_load_explicit(&r->fork.threads, memory_order_relaxed) != 0;
 }
 
 /* The lock is held. */
 static void begin(struct fl_region *r)
 {
     r->stats.locks++;
-    if (FL_UNLIKELY(r->orphans)) {
+    if (FL_UNLIKELY(r->fork.orphans)) {
         fl_region_adopt_orphans(r);
     }
 }
@@ -95,7 +95,7 @@ static bool may_take_over(const struct fl_extent *e)
 static void take_over_deferred(struct fl_region *r)
 {
     /* acquire: pairs with fl_region_defer */
-    struct fl_extent *e = atomic_exchange_explicit(&r->deferred, NULL, memory_order_acquire);
+    struct fl_extent *e = atomic_exchange_explicit(&r->caches.deferred, NULL, memory_order_acquire);
 
     fl_lock_permit_calls(true);
     while (e != NULL) {
@@ -115,7 +115,7 @@ static void check_now_and_then(struct fl_region *r)
 {
 #if FL_CHECK_LEVEL >= 3
     static unsigned turn; /* Lock: region */
-    const char *broken = r->seeded && turn++ % 64 == 0 ? fl_region_check_locked(r) : NULL;
+    const char *broken = r->zones.seeded && turn++ % 64 == 0 ? fl_region_check_locked(r) : NULL;
     if (broken != NULL) {
         fl_fatal(broken);
     }
@@ -126,7 +126,7 @@ static void check_now_and_then(struct fl_region *r)
 
 void fl_region_unlock(struct fl_region *r)
 {
-    if (FL_UNLIKELY(atomic_load_explicit(&r->deferred, memory_order_relaxed) != NULL)) {
+    if (FL_UNLIKELY(atomic_load_explicit(&r->caches.deferred, memory_order_relaxed) != NULL)) {
         take_over_deferred(r);
     }
     check_now_and_then(r);
@@ -141,9 +141,9 @@ void fl_region_defer(struct fl_region *r, struct fl_extent *e)
         (void)fl_vspace_decommit(&r->space.window, fl_extent_range(e));
         return;
     }
-    e->next = atomic_load_explicit(&r->deferred, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&r->deferred, &e->next, e, memory_order_release,
-                                                  memory_order_relaxed)) {
+    e->next = atomic_load_explicit(&r->caches.deferred, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&r->caches.deferred, &e->next, e,
+                                                  memory_order_release, memory_order_relaxed)) {
     }
 }
 
@@ -152,30 +152,30 @@ void fl_region_defer(struct fl_region *r, struct fl_extent *e)
  * refuses it. */
 bool fl_region_is_absurd(const struct fl_region *r, size_t len)
 {
-    return r->memory_total != 0 && len / ABSURD_SHARE > r->memory_total;
+    return r->pressure.total != 0 && len / ABSURD_SHARE > r->pressure.total;
 }
 
 /* What waits on shelves is no need of the program's. */
 void fl_region_note_peak(struct fl_region *r)
 {
-    r->shelved = fl_min(fl_shelf_bytes(r), r->stats.in_use);
-    r->stats.in_use_peak = fl_max(r->stats.in_use_peak, r->stats.in_use - r->shelved);
+    r->shelves.seen = fl_min(fl_shelf_bytes(r), r->stats.in_use);
+    r->stats.in_use_peak = fl_max(r->stats.in_use_peak, r->stats.in_use - r->shelves.seen);
 }
 
 void fl_region_count_use(struct fl_region *r, int64_t in_use)
 {
     r->stats.in_use += (uint64_t)in_use;
     r->stats.in_use_most = fl_max(r->stats.in_use_most, r->stats.in_use);
-    if (r->stats.in_use > r->stats.in_use_peak + r->shelved) {
+    if (r->stats.in_use > r->stats.in_use_peak + r->shelves.seen) {
         fl_region_note_peak(r);
     }
-    if (++r->uses % USES_A_LOOK == 0) {
+    if (++r->shelves.uses % USES_A_LOOK == 0) {
         fl_shelf_resize(r);
     }
     if (fl_region_counted(r) > r->stats.populated_peak) {
         r->stats.populated_peak = fl_region_counted(r);
     }
-    if (!r->has_worker && r->populated_bytes >= FL_WORKER_FROM) {
+    if (!r->clock.has_worker && r->held.populated >= FL_WORKER_FROM) {
         atomic_store_explicit(&r->wants_worker, true, memory_order_relaxed);
     }
 }
@@ -186,7 +186,7 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
     if (e->content == FL_CONTENT_LAZY) { /* whatever of it is there: the purge will tell */
         e->content = FL_CONTENT_POPULATED;
         e->left = FL_LEFT_HOLLOW;
-        r->populated_bytes += e->len;
+        r->held.populated += e->len;
     }
     r->stats.gives++;
     fl_region_count_use(r, -(int64_t)e->len);
@@ -233,7 +233,7 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
     bool gone = e->content == FL_CONTENT_LAZY && !(disarmed && is_worth_keeping(r, e)) &&
                 fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
 
-    if (FL_UNLIKELY(!gone && r->placing.nodes != 0 && e->content == FL_CONTENT_LAZY)) {
+    if (FL_UNLIKELY(!gone && r->zones.placing.nodes != 0 && e->content == FL_CONTENT_LAZY)) {
         fl_zone_find(r, e);
     }
     if (!gone && atomic_load_explicit(&r->tight, memory_order_relaxed)) {
@@ -263,8 +263,8 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     struct fl_cached in = {fl_shelf_blocks(r), fl_shelf_bytes(r)};
     fl_region_note_peak(r);
     r->stats.in_use_most = fl_max(r->stats.in_use_most, r->stats.in_use);
-    r->stats.populated_peak = fl_max(r->stats.populated_peak, r->populated_bytes);
-    for (struct fl_cache *c = r->caches; c != NULL; c = c->next) {
+    r->stats.populated_peak = fl_max(r->stats.populated_peak, r->held.populated);
+    for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
         hits += atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed);
         hit_bytes += atomic_load_explicit(&c->stats.hit_bytes, memory_order_relaxed);
         fl_cache_count(c, &in);
@@ -281,13 +281,13 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->refused = r->stats.refused;
     out->in_use_bytes = r->stats.in_use;
     out->in_use_peak_bytes = r->stats.in_use_most;
-    out->populated_bytes = r->populated_bytes;
+    out->populated_bytes = r->held.populated;
     out->populated_peak_bytes = r->stats.populated_peak;
     out->populate_bytes = __atomic_load_n(&r->stats.populate_bytes, __ATOMIC_RELAXED);
     out->populate_errors = __atomic_load_n(&r->stats.populate_errors, __ATOMIC_RELAXED);
     out->purge_bytes = r->stats.purge_bytes;
     out->move_bytes = __atomic_load_n(&r->stats.move_bytes, __ATOMIC_RELAXED);
-    out->free_held_bytes = r->free_bytes;
+    out->free_held_bytes = r->held.free;
     out->stock_bytes = r->pages.reserve.held;
     out->rezero_bytes = r->stats.rezero_bytes;
     out->repair_bytes = __atomic_load_n(&r->stats.repair_bytes, __ATOMIC_RELAXED);

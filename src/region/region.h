@@ -27,19 +27,24 @@
 #include "pages/pages.h"
 #include "region/advice.h"
 #include "region/ahead.h"
+#include "region/budget.h"
 #include "region/cache.h"
 #include "region/config.h"
+#include "region/fork.h"
+#include "region/held.h"
 #include "region/hugetlb.h"
 #include "region/inner.h"
 #include "region/left.h"
 #include "region/look.h"
 #include "region/pieces.h"
 #include "region/pin.h"
+#include "region/pressure.h"
 #include "region/refill.h"
 #include "region/repair.h"
 #include "region/residency.h"
 #include "region/rezero.h"
 #include "region/shelf.h"
+#include "region/tick.h"
 #include "region/touch.h"
 #include "region/zone.h"
 #include "space/space.h"
@@ -55,83 +60,30 @@ struct fl_region {
     _Atomic uint32_t epoch;                      /* ticks of the worker */
     _Atomic bool tight;   /* free memory is handed to the kernel to take, and nothing is cached */
     _Atomic bool starved; /* a request found the memory too short: others are to give some back */
-    _Atomic size_t shelf_most;      /* bytes that may wait on each; 0: none does. See shelf.h */
-    _Atomic size_t shelf_lead_most; /* on shelf number shelf_lead */
-    _Atomic uint32_t shelf_lead;
-    _Atomic uint64_t shelves_used; /* bit i: shelf i ever was */
-    _Atomic bool wants_worker;     /* something may age, unwatched: see fl_region_tick */
+    _Atomic bool wants_worker; /* something may age, unwatched: see fl_region_tick */
+    struct fl_shelves shelves; /* begins with a line of that kind */
     _Alignas(FL_CACHE_LINE) struct fl_lock lock;
     struct fl_region_config config;
-    struct fl_placing placing;              /* constant after the first request */
-    unsigned nzones;                        /* likewise */
+    struct fl_region_hooks hooks;
+    struct fl_zones zones;
     struct fl_extent_list isolated, pinned; /* ISOLATED; PINNED */
-    _Atomic size_t pinned_bytes;            /* of the latter. Lock: region, to write */
-    struct fl_cache *caches;                /* every cache ever made */
-    _Atomic(struct fl_cache *) filled;      /* those with a put since they were last emptied */
-    size_t populated_bytes;                 /* R6 */
-    size_t free_bytes;                      /* part of it that is FREE */
-    size_t free_huge; /* part of that in whole huge pages, none of them split */
-    /* Bytes of ISOLATED extents whose pages move: counted twice for a moment. Lock: region, to
-     * write. */
-    _Atomic size_t leaving;
-    size_t exempt; /* bytes of ISOLATED extents that are not, or no longer, in memory */
-    /* Requests that fill addresses of their own, and what is free beside them in the same huge
-     * pages. Lock: region, to add */
-    _Atomic size_t filling;
+    struct fl_caches caches;
+    struct fl_held held;
+    struct fl_budget budget;
+    struct fl_pressure pressure;
+    struct fl_history history;
     struct fl_refill refill;
     struct fl_repair repair;
     struct fl_rezero rezero;
     struct fl_hiding hiding;
-    /* By log2 of a block's bytes: 1 + the percentage that was in memory when the last few were
-     * freed; 0: no look was made. Relaxed: a hint. See left.c. */
-    _Atomic uint8_t touched[FL_LEFT_KINDS];
-    uint8_t hole_turn[FL_LEFT_KINDS]; /* short requests of holes alone. Lock: region */
-    /* Blocks of which little was touched when they were freed, less those of which more was;
-     * relaxed: a hint. Blocks with FL_LEFT_SPARSE that are out. Lock: region */
-    _Atomic uint32_t sparse_seen;
-    uint32_t sparse_live;
     struct fl_pieces pieces;
     struct fl_hugetlb hugetlb;
     struct fl_ahead ahead;
     struct fl_touch touch;
-    _Atomic bool backoff_said; /* that compaction is backed off from */
     struct fl_look look;
-    struct fl_memory_scratch scratch;        /* for looks at the memory. Lock: look */
-    struct fl_memory_scratch worker_scratch; /* the worker's, without the lock */
-    size_t memory_total;                     /* bytes of RAM; 0: unknown */
-    size_t memory_most; /* bytes that can be in memory, by the last look; 0: none yet */
-    /* Bytes since the next allocator was asked to trim, and until it is again. */
-    size_t since_starved, starve_after;
-    size_t since_look; /* bytes that came back since the memory was looked at */
-    size_t look_after; /* how many may before the next look */
-    size_t surplus;    /* free bytes that a look found too many; the next free purges them */
-    size_t budget;     /* bytes that may be populated before the memory is looked at again */
-    _Atomic size_t
-        granted; /* bytes that were ever allowed to be populated. Lock: region, to write */
-    _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
-    struct fl_region_stats stats;         /* Lock: region */
-    size_t shelved;      /* bytes on shelves, at the last look; no part of the peak. Lock: region */
-    unsigned shelf_turn; /* the shelf that was last asked for some. Lock: region */
-    unsigned uses;       /* requests and frees, to look at shelves now and then. Lock: region */
-    _Atomic bool has_worker; /* Lock: region, to write */
-    bool is_behind;          /* the last tick without a worker left aged memory. Lock: region */
-    uint64_t tick_due_ns;    /* monotonic; the next such tick; 0: none yet. Lock: region */
-    bool ages_more;          /* age_more is to be called by the next request. Lock: region */
-    bool is_aging;           /* a request calls it. Lock: region */
-    /* Plugged in by runtime/: has others give back what they hold of ours and do not use. Bytes.
-     * No lock held. */
-    size_t (*release_more)(void);
-    /* NULL, or: memory of that zone that is idle in divided extents becomes free memory, whole huge
-     * pages, `bytes` of it if there is as much. Returns bytes. No lock held. */
-    size_t (*lend)(unsigned zone, size_t bytes);
-    /* Likewise, at each tick without a worker: others age what they hold. One thread at a time. */
-    uint64_t (*age_more)(struct fl_region *r);
-    struct fl_zone zone[FL_ZONES];
-    struct fl_shelf shelf[FL_SHELVES];
-    bool seeded;         /* the window is one EMPTY extent or more: done by the first request */
-    _Atomic int forking; /* threads amid fork(2). Relaxed: a hint */
-    bool orphans;        /* after fork: caches of threads that are not in this process */
-    struct fl_cache *survivor; /* then: the one that it does have, or NULL */
+    struct fl_clock clock;
+    struct fl_region_fork fork;
+    struct fl_region_stats stats; /* Lock: region */
 };
 
 /* Claims the window's addresses: eight times the memory, 4 to 8 TiB, less where that is refused.

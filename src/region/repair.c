@@ -30,7 +30,7 @@ static void start(struct fl_region *r)
 
 void fl_repair_begin(struct fl_region *r)
 {
-    if (r->pages.huge && r->populated_bytes >= FL_WORKER_FROM) {
+    if (r->pages.huge && r->held.populated >= FL_WORKER_FROM) {
         start(r);
         r->repair.forked = true;
         atomic_store(&r->wants_worker, true);
@@ -45,7 +45,7 @@ void fl_repair_want(struct fl_region *r)
     if (r->repair.active) {
         r->repair.quiet_ns = 0;
         r->repair.rest_ns = rest_least;
-    } else if (r->populated_bytes >= FL_WORKER_FROM) {
+    } else if (r->held.populated >= FL_WORKER_FROM) {
         atomic_store_explicit(&r->pages.pace.left_base, true, memory_order_relaxed);
         atomic_store(&r->wants_worker, true);
     }
@@ -127,7 +127,7 @@ static uint64_t repair_base_pages(struct fl_region *r)
     if (!r->repair.active && atomic_exchange(&r->pages.pace.left_base, false)) {
         start(r);
     }
-    bool active = r->repair.active && r->seeded;
+    bool active = r->repair.active && r->zones.seeded;
     unsigned begun = r->repair.begun;
     const struct fl_repair *p = &r->repair;
     struct fl_collapsed t = {p->forked, p->repaired, p->refused, p->left};

@@ -124,7 +124,7 @@ static bool note_some(struct fl_region *r, struct walk *w)
 
     w->n = 0;
     fl_region_lock(r);
-    w->at = r->seeded ? w->at : end;
+    w->at = r->zones.seeded ? w->at : end;
     for (unsigned i = 0; room && i < STEPS && w->at < end; i++) {
         const struct fl_inner *in;
         const struct fl_extent *e = extent_around(r, w->at, &in);

@@ -95,12 +95,12 @@ static void shrink_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     struct fl_extent *rest = fl_extent_make(r, tail, FL_CONTENT_POPULATED, e->zone);
     rest->left = FL_LEFT_HOLLOW;
     fl_isolated_put(r, rest);
-    r->populated_bytes += tail.len;
-    r->exempt += tail.len;
+    r->held.populated += tail.len;
+    r->held.exempt += tail.len;
     fl_region_unlock(r);
     bool gone = fl_vspace_decommit(&r->space.window, tail) == 0;
     fl_region_lock(r);
-    r->exempt -= tail.len;
+    r->held.exempt -= tail.len;
     fl_isolated_return(r, rest, gone);
 }
 
@@ -110,7 +110,7 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     uintptr_t end = e->base + e->len;
     size_t more = fl_align_up(len, fl_page.huge) - e->len;
     struct fl_extent *next =
-        fl_extent_free_at(&r->space, end, fl_placing_when_empty(&r->placing, e->zone));
+        fl_extent_free_at(&r->space, end, fl_placing_when_empty(&r->zones.placing, e->zone));
     struct fl_fill_plan g;
 
     fl_fill_begin(&g, false, NULL);
@@ -124,7 +124,7 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     if (tail == NULL) {
         return false;
     }
-    r->populated_bytes -= more;
+    r->held.populated -= more;
     fl_extent_drop(&r->space, tail);
     e->len += more;
     fl_extent_publish(&r->space, e);
@@ -189,7 +189,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     fl_region_lock(r);
-    unsigned zone = fl_placing_when_empty(&r->placing, e->zone);
+    unsigned zone = fl_placing_when_empty(&r->zones.placing, e->zone);
     struct fl_extent *to = NULL;
     if (!fl_region_is_absurd(r, len)) { /* one map, so that the kernel moves it the next time */
         to = (e->left & FL_LEFT_SPARSE) != 0
@@ -227,12 +227,12 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
 {
     size_t into = e->base & (fl_page.huge - 1);
     size_t all = fl_align_up(into + len, fl_page.huge), fresh = all - own.len;
-    unsigned zone = fl_placing_when_empty(&r->placing, e->zone);
+    unsigned zone = fl_placing_when_empty(&r->zones.placing, e->zone);
 
     g->zone = (uint8_t)zone;
     g->exempt = own.len;
     fl_zone_extend(r, zone, all, fl_page.huge);
-    struct fl_extent *empty = fl_fit_first(&r->zone[zone].empty, all, fl_page.huge);
+    struct fl_extent *empty = fl_fit_first(&r->zones.of[zone].empty, all, fl_page.huge);
 
     g->refusal = 0;
     if (empty == NULL) {
@@ -247,7 +247,7 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     if (to == NULL) {
         return NULL;
     }
-    r->leaving += own.len;
+    r->held.leaving += own.len;
     fl_unsettled_begin();
     fl_region_count_use(r, (int64_t)len - (int64_t)e->len);
     to->left |= e->left;
@@ -279,7 +279,7 @@ static void give_remains(struct fl_region *r, struct fl_extent *e, struct fl_ran
 
     (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     fl_region_lock(r);
-    r->leaving -= own.len;
+    r->held.leaving -= own.len;
     fl_unsettled_end();
     e->unreclaimable = e->len;
     struct fl_extent *rest = fl_fit_insert(r, e);

@@ -105,7 +105,7 @@ uint64_t fl_region_rezero(struct fl_region *r)
         fl_isolated_return(r, e, false);
         pause = r->config.first_touch;
     }
-    bool more = may_clear(r) && r->free_huge != 0 && !(quiet && e == NULL);
+    bool more = may_clear(r) && r->held.free_huge != 0 && !(quiet && e == NULL);
     if (!more) { /* the next free calls: it may be worth a look then */
         atomic_store(&r->wants_worker, true);
     }

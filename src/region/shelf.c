@@ -1,5 +1,4 @@
-/* Shelves: see shelf.h. State: r->shelf, r->shelf_most, r->shelves_used; uses_shelves of each
- * cache. */
+/* Shelves: see shelf.h. State: r->shelves; uses_shelves of each cache. */
 #include "region/counts.h"
 
 #include <string.h>
@@ -44,9 +43,10 @@ static unsigned own_shelf(const struct fl_cache *c)
 /* Bytes that may wait on shelf `i`; 0: none may. */
 static size_t most_of(const struct fl_region *r, unsigned i)
 {
-    bool leads = atomic_load_explicit(&r->shelf_lead, memory_order_relaxed) == i;
+    bool leads = atomic_load_explicit(&r->shelves.lead, memory_order_relaxed) == i;
 
-    return atomic_load_explicit(leads ? &r->shelf_lead_most : &r->shelf_most, memory_order_relaxed);
+    return atomic_load_explicit(leads ? &r->shelves.lead_most : &r->shelves.most,
+                                memory_order_relaxed);
 }
 
 /* From here to let_go a handler sees that the thread is at work in the region: one that forks makes
@@ -134,9 +134,9 @@ static unsigned first_of(const struct fl_shelf *s, unsigned from, unsigned to)
 
 bool fl_shelf_put(struct fl_region *r, const struct fl_cache *c, struct fl_extent *e)
 {
-    size_t share = atomic_load_explicit(&r->shelf_most, memory_order_relaxed);
+    size_t share = atomic_load_explicit(&r->shelves.most, memory_order_relaxed);
     unsigned own = own_shelf(c), bin = bin_of(e->len);
-    struct fl_shelf *s = &r->shelf[own];
+    struct fl_shelf *s = &r->shelves.shelf[own];
 
     if (share == 0 || !is_short(e->len) || fl_shelf_bytes_of(s) > most_of(r, own) + share / SLACK ||
         !try_hold(s)) {
@@ -147,8 +147,8 @@ bool fl_shelf_put(struct fl_region *r, const struct fl_cache *c, struct fl_exten
     mark(s, bin, true);
     add(s, e->len, 1);
     let_go(s);
-    if ((atomic_load_explicit(&r->shelves_used, memory_order_relaxed) >> own & 1) == 0) {
-        atomic_fetch_or(&r->shelves_used, (uint64_t)1 << own);
+    if ((atomic_load_explicit(&r->shelves.used, memory_order_relaxed) >> own & 1) == 0) {
+        atomic_fetch_or(&r->shelves.used, (uint64_t)1 << own);
     }
     return true;
 }
@@ -180,7 +180,7 @@ static unsigned next_used(uint64_t used, unsigned i)
 static struct fl_extent *take_from_others(struct fl_region *r, const struct fl_cache *c,
                                           unsigned own, size_t len, unsigned more, int others)
 {
-    uint64_t used = atomic_load_explicit(&r->shelves_used, memory_order_relaxed);
+    uint64_t used = atomic_load_explicit(&r->shelves.used, memory_order_relaxed);
     struct fl_extent *e = NULL;
     unsigned at = own;
 
@@ -188,7 +188,7 @@ static struct fl_extent *take_from_others(struct fl_region *r, const struct fl_c
     for (int i = 0; i < others && e == NULL && used != 0; i++) {
         at = next_used(used, at);
         used &= ~((uint64_t)1 << at);
-        e = take_from(&r->shelf[at], len, more, c->zone);
+        e = take_from(&r->shelves.shelf[at], len, more, c->zone);
     }
     return e;
 }
@@ -217,7 +217,7 @@ static void leave_to(struct fl_cache *c, struct fl_extent *e)
 
 static void make_room(struct fl_region *r, unsigned own, struct fl_cache *c)
 {
-    struct fl_shelf *s = &r->shelf[own];
+    struct fl_shelf *s = &r->shelves.shelf[own];
     size_t most = most_of(r, own);
 
     if (fl_shelf_bytes_of(s) <= most || !try_hold(s)) {
@@ -240,7 +240,7 @@ static struct fl_extent *serve(struct fl_region *r, struct fl_cache *c, size_t l
                                int others)
 {
     unsigned own = own_shelf(c);
-    struct fl_extent *e = take_from(&r->shelf[own], len, more, c->zone);
+    struct fl_extent *e = take_from(&r->shelves.shelf[own], len, more, c->zone);
 
     e = e != NULL ? e : take_from_others(r, c, own, len, more, others);
     if (e != NULL) {
@@ -253,7 +253,7 @@ static struct fl_extent *serve(struct fl_region *r, struct fl_cache *c, size_t l
 
 struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t len)
 {
-    if (!is_short(len) || atomic_load_explicit(&r->shelves_used, memory_order_relaxed) == 0) {
+    if (!is_short(len) || atomic_load_explicit(&r->shelves.used, memory_order_relaxed) == 0) {
         return NULL;
     }
     struct fl_extent *e = serve(r, c, len, c->exact ? 0 : pages_of(len) / NEAR, OTHERS);
@@ -280,7 +280,7 @@ void fl_shelf_look(struct fl_cache *c)
 
 static uint64_t all_used(const struct fl_region *r)
 {
-    return atomic_load(&r->shelves_used);
+    return atomic_load(&r->shelves.used);
 }
 
 /* Takes the lowest number out of `set`; there is one. */
@@ -297,7 +297,7 @@ size_t fl_shelf_bytes(const struct fl_region *r)
     size_t bytes = 0;
 
     for (uint64_t used = all_used(r); used != 0;) {
-        bytes += fl_shelf_bytes_of(&r->shelf[take_number(&used)]);
+        bytes += fl_shelf_bytes_of(&r->shelves.shelf[take_number(&used)]);
     }
     return bytes;
 }
@@ -307,7 +307,7 @@ size_t fl_shelf_blocks(const struct fl_region *r)
     size_t blocks = 0;
 
     for (uint64_t used = all_used(r); used != 0;) {
-        const struct fl_shelf *s = &r->shelf[take_number(&used)];
+        const struct fl_shelf *s = &r->shelves.shelf[take_number(&used)];
         blocks += atomic_load_explicit(&s->blocks, memory_order_relaxed);
     }
     return blocks;
@@ -330,16 +330,16 @@ void fl_shelf_resize(struct fl_region *r)
 
     for (uint64_t used = all_used(r); used != 0; n++) {
         unsigned i = take_number(&used);
-        size_t bytes = fl_shelf_bytes_of(&r->shelf[i]);
+        size_t bytes = fl_shelf_bytes_of(&r->shelves.shelf[i]);
         sum += bytes;
         lead = bytes > fullest ? i : lead;
         fullest = fl_max(bytes, fullest);
     }
     size_t share = fl_min(all / fl_max(n, 1), most_of_one);
     size_t left = all - fl_min(all, sum - fullest);
-    atomic_store_explicit(&r->shelf_most, share, memory_order_relaxed);
-    atomic_store_explicit(&r->shelf_lead, lead, memory_order_relaxed);
-    atomic_store_explicit(&r->shelf_lead_most, fl_max(share, fl_min(left, most_of_one)),
+    atomic_store_explicit(&r->shelves.most, share, memory_order_relaxed);
+    atomic_store_explicit(&r->shelves.lead, lead, memory_order_relaxed);
+    atomic_store_explicit(&r->shelves.lead_most, fl_max(share, fl_min(left, most_of_one)),
                           memory_order_relaxed);
     fl_region_note_peak(r);
 }
@@ -383,7 +383,7 @@ size_t fl_shelf_drain(struct fl_region *r, uint32_t age)
     size_t n = 0;
 
     for (uint64_t used = all_used(r); used != 0;) {
-        struct fl_shelf *s = &r->shelf[take_number(&used)];
+        struct fl_shelf *s = &r->shelves.shelf[take_number(&used)];
         if (fl_shelf_bytes_of(s) != 0 && hold(s)) {
             struct fl_extent *chain = take_aged(r, s, age, NULL);
             let_go(s);
@@ -398,14 +398,14 @@ size_t fl_shelf_drain_some(struct fl_region *r, size_t most)
     uint64_t used = all_used(r);
     size_t n = 0;
 
-    for (unsigned at = r->shelf_turn; used != 0 && n < most; used &= ~((uint64_t)1 << at)) {
+    for (unsigned at = r->shelves.turn; used != 0 && n < most; used &= ~((uint64_t)1 << at)) {
         struct fl_extent *chain = NULL, *e;
         at = next_used(used, at);
-        struct fl_shelf *s = &r->shelf[at];
+        struct fl_shelf *s = &r->shelves.shelf[at];
         if (fl_shelf_bytes_of(s) == 0 || !try_hold(s)) {
             continue;
         }
-        r->shelf_turn = at;
+        r->shelves.turn = at;
         for (size_t i = n; i < most && (e = take_in_turn(s)) != NULL; i++) {
             e->next = chain;
             chain = e;
@@ -419,7 +419,7 @@ size_t fl_shelf_drain_some(struct fl_region *r, size_t most)
 bool fl_shelf_has_some(struct fl_region *r)
 {
     for (uint64_t used = all_used(r); used != 0;) {
-        struct fl_shelf *s = &r->shelf[take_number(&used)];
+        struct fl_shelf *s = &r->shelves.shelf[take_number(&used)];
         if (!try_hold(s)) {
             return true;
         }
@@ -437,21 +437,21 @@ void fl_shelf_fork_lock(struct fl_region *r)
     held = 0;
     for (uint64_t used = all_used(r); used != 0;) {
         unsigned i = take_number(&used);
-        held |= (uint64_t)hold(&r->shelf[i]) << i;
+        held |= (uint64_t)hold(&r->shelves.shelf[i]) << i;
     }
 }
 
 void fl_shelf_fork_parent(struct fl_region *r)
 {
     while (held != 0) {
-        let_go(&r->shelf[take_number(&held)]);
+        let_go(&r->shelves.shelf[take_number(&held)]);
     }
 }
 
 void fl_shelf_fork_child(struct fl_region *r)
 {
     for (uint64_t lost = all_used(r) & ~held; lost != 0;) {
-        struct fl_shelf *s = &r->shelf[take_number(&lost)];
+        struct fl_shelf *s = &r->shelves.shelf[take_number(&lost)];
         memset(s, 0, sizeof *s); /* the thread that changed it is not here */
     }
     fl_shelf_fork_parent(r);

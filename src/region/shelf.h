@@ -31,6 +31,20 @@ struct fl_shelf {
     struct fl_extent *bin[FL_SHELF_BINS];  /* chains by `next` */
 };
 
+/* All of them. */
+struct fl_shelves {
+    /* Seldom written, and read by each thread that comes here. */
+    _Alignas(FL_CACHE_LINE) _Atomic size_t most; /* bytes that may wait on each; 0: none does */
+    _Atomic size_t lead_most;                    /* on shelf number `lead` */
+    _Atomic uint32_t lead;
+    _Atomic uint64_t used; /* bit i: shelf i ever was */
+    struct fl_shelf shelf[FL_SHELVES];
+    /* Lock: region, from here on. */
+    size_t seen;   /* bytes on shelves, at the last look; no part of the peak */
+    unsigned turn; /* the shelf that was last asked for some */
+    unsigned uses; /* requests and frees, to look at shelves now and then */
+};
+
 static inline size_t fl_shelf_bytes_of(const struct fl_shelf *s)
 {
     return atomic_load_explicit(&s->bytes, memory_order_relaxed);

@@ -27,17 +27,17 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     size_t memory = fl_sys.memory_total();
 
     r->config = *c;
-    r->memory_total = memory;
+    r->pressure.total = memory;
     atomic_store_explicit(&r->cache_max, FL_CACHED_MOST, memory_order_relaxed);
     fl_lock_init(&r->lock, FL_RANK_REGION);
-    r->nzones = 1;
-    fl_fit_start(&r->zone[0]);
+    r->zones.n = 1;
+    fl_fit_start(&r->zones.of[0]);
     TAILQ_INIT(&r->isolated);
     TAILQ_INIT(&r->pinned);
     TAILQ_INIT(&r->hugetlb.live);
     fl_rezero_start(r);
     r->pages.window = &r->space.window;
-    r->pages.placing = &r->placing;
+    r->pages.placing = &r->zones.placing;
     r->pages.stats = &r->stats;
     r->pages.huge = c->huge;
     r->pages.collapse = c->collapse;

@@ -35,7 +35,8 @@ static int may_populate(struct fl_region *r, const struct fl_fill_plan *g, size_
 {
     int rc = fl_region_may_populate(r, len, fresh, g->seen);
 
-    if (rc == 0 && r->placing.nodes != 0 && !g->any_room && !r->placing.has_room(g->zone, fresh)) {
+    if (rc == 0 && r->zones.placing.nodes != 0 && !g->any_room &&
+        !r->zones.placing.has_room(g->zone, fresh)) {
         fl_region_forgo(r, fresh);
         rc = -ENOSPC;
     }
@@ -45,14 +46,14 @@ static int may_populate(struct fl_region *r, const struct fl_fill_plan *g, size_
 int fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size_t len, size_t fresh,
                    size_t own)
 {
-    const struct fl_zone *z = &r->zone[g->zone];
+    const struct fl_zone *z = &r->zones.of[g->zone];
     bool can_move =
         atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) != FL_METHOD_NONE &&
-        !fl_sys_is_confined() && fl_placing_moves(&r->placing, g->zone);
+        !fl_sys_is_confined() && fl_placing_moves(&r->zones.placing, g->zone);
     bool may_lend = can_move && fl_fill_may_borrow(g) && fl_inner_has_memory(r, g->zone);
     bool full = g->to_stay || g->lent || may_lend || fl_supply_is_full(r, len, fresh);
     size_t donors = can_move && z->free_huge > own ? z->free_huge - own : 0;
-    size_t stock = can_move && !may_lend ? r->pages.reserve.ready_of[z - r->zone]
+    size_t stock = can_move && !may_lend ? r->pages.reserve.ready_of[z - r->zones.of]
                                          : 0; /* the worker would fill it anew */
 
     g->from_reserve = full && !g->zero ? 0 : fl_min(stock, fresh);
@@ -98,14 +99,14 @@ static bool is_real(const struct fl_region *r, const struct fl_fill_plan *g)
 
 void fl_supply_claim(struct fl_region *r, struct fl_fill_plan *g)
 {
-    struct fl_extent_list *by_age = &r->zone[g->zone].by_age;
+    struct fl_extent_list *by_age = &r->zones.of[g->zone].by_age;
     size_t want = g->from_free;
 
     fl_refill_take(r, g);
     bool fresh = g->nfresh != 0 || fl_carve_wants_map(g);
     g->filling = fresh && (!g->leaves || g->npieces != 0);
     if (g->filling) {
-        atomic_fetch_add(&r->filling, 1);
+        atomic_fetch_add(&r->held.filling, 1);
     }
     if (is_real(r, g)) {
         fl_refill_demand(r, g->budgeted + g->from_reserve, g->zone);
@@ -113,7 +114,7 @@ void fl_supply_claim(struct fl_region *r, struct fl_fill_plan *g)
     while (want >= fl_page.huge && !TAILQ_EMPTY(by_age) && fl_extent_reserve(&r->space, 2) == 0) {
         struct fl_extent *e = fl_isolated_claim(r, TAILQ_FIRST(by_age), want);
         want -= e->len;
-        r->leaving += e->len;
+        r->held.leaving += e->len;
         g->hollow |= e->left != 0;
         e->next = g->donors;
         g->donors = e;
@@ -123,9 +124,9 @@ void fl_supply_claim(struct fl_region *r, struct fl_fill_plan *g)
 /* In a child of fork(2) that a handler has made amid it it is not counted any more. */
 static void end_filling(struct fl_region *r, struct fl_fill_plan *g)
 {
-    size_t n = atomic_load(&r->filling);
+    size_t n = atomic_load(&r->held.filling);
 
-    while (g->filling && n != 0 && !atomic_compare_exchange_weak(&r->filling, &n, n - 1)) {
+    while (g->filling && n != 0 && !atomic_compare_exchange_weak(&r->held.filling, &n, n - 1)) {
     }
     g->filling = false;
 }
@@ -134,7 +135,7 @@ static void return_donors(struct fl_region *r, struct fl_fill_plan *g)
 {
     for (struct fl_extent *e = g->donors, *next; e != NULL; e = next) {
         next = e->next;
-        r->leaving -= e->len;
+        r->held.leaving -= e->len;
         fl_isolated_return(r, e, e->spent);
     }
     g->donors = NULL;
@@ -348,13 +349,13 @@ static void fill_holes(struct fl_region *r, const struct fl_fill_plan *g)
 
 bool fl_supply_is_coming(const struct fl_region *r)
 {
-    return atomic_load(&r->leaving) != 0 || atomic_load(&r->filling) != 0;
+    return atomic_load(&r->held.leaving) != 0 || atomic_load(&r->held.filling) != 0;
 }
 
 static void tell_once(struct fl_region *r)
 {
     if (r->config.verbose && __atomic_load_n(&r->stats.compactions, __ATOMIC_RELAXED) != 0 &&
-        !atomic_exchange(&r->backoff_said, true)) {
+        !atomic_exchange(&r->repair.backoff_said, true)) {
         fl_say("the kernel compacts memory for each huge page: base pages for a while");
     }
 }

@@ -25,7 +25,7 @@ enum {
  * touches nothing. */
 int fl_take_seed(struct fl_region *r)
 {
-    if (r->seeded) {
+    if (r->zones.seeded) {
         return 0;
     }
     bool ahead = !fl_left_is_usual(r);
@@ -35,8 +35,8 @@ int fl_take_seed(struct fl_region *r)
         return -ENOMEM;
     }
     struct fl_range all = {r->space.first, fl_range_end(r->space.window.all) - r->space.first};
-    (void)fl_fit_insert(r, fl_extent_make(r, all, FL_CONTENT_EMPTY, r->nzones - 1));
-    r->seeded = true;
+    (void)fl_fit_insert(r, fl_extent_make(r, all, FL_CONTENT_EMPTY, r->zones.n - 1));
+    r->zones.seeded = true;
     return 0;
 }
 
@@ -79,7 +79,7 @@ static void consider(struct fl_region *r, struct fl_run *best, struct fl_extent 
 static struct fl_run find_growth(struct fl_region *r, size_t len, size_t align, unsigned zone)
 {
     struct fl_run best = {.fresh = SIZE_MAX};
-    struct fl_extent_tree *empty = &r->zone[zone].empty;
+    struct fl_extent_tree *empty = &r->zones.of[zone].empty;
 
     fl_zone_extend(r, zone, len, align);
     struct fl_extent *e = fl_tree_lowest(empty);
@@ -113,7 +113,7 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
     bool on_touch = g->on_touch;
     int holes = 0; /* why they may not be filled */
 
-    if (FL_UNLIKELY(r->placing.nodes != 0) && !on_touch) {
+    if (FL_UNLIKELY(r->zones.placing.nodes != 0) && !on_touch) {
         fl_region_make_way(r, len, g->zone);
     }
     if (FL_UNLIKELY(r->pages.holes.split != 0) && !on_touch && fl_supply_is_full(r, len, len)) {
@@ -149,14 +149,14 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
     g->exempt = huge_len;
     for (int i = 0; i < FOREIGN_TRIES && g->refusal == -EEXIST; i++) {
         fl_zone_extend(r, g->zone, huge_len, huge_align);
-        struct fl_extent *e = fl_fit_first(&r->zone[g->zone].empty, huge_len, huge_align);
+        struct fl_extent *e = fl_fit_first(&r->zones.of[g->zone].empty, huge_len, huge_align);
         if (e == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
         live = fl_carve(r, e, fl_align_up(e->base, huge_align), huge_len, g);
     }
     if (live != NULL) {
-        r->populated_bytes -= huge_len;
+        r->held.populated -= huge_len;
         live->content = FL_CONTENT_LAZY;
         live->left = 0; /* it is looked at as a whole */
         fl_region_count_lazy(r, len);
@@ -179,7 +179,7 @@ struct fl_extent *fl_take_sparse(struct fl_region *r, size_t len, size_t align, 
 
     if (e != NULL) {
         e->left = FL_LEFT_SPARSE | FL_LEFT_UNSEEN;
-        r->sparse_live++;
+        r->history.sparse_live++;
     }
     return e;
 }
@@ -187,14 +187,14 @@ struct fl_extent *fl_take_sparse(struct fl_region *r, size_t len, size_t align, 
 /* Of a giant little may be touched. */
 static bool has_room(const struct fl_region *r, unsigned zone, size_t len)
 {
-    return r->placing.nodes == 0 ||
-           r->placing.has_room(zone, fl_min(len, LAZY_FROM_HUGE * fl_page.huge));
+    return r->zones.placing.nodes == 0 ||
+           r->zones.placing.has_room(zone, fl_min(len, LAZY_FROM_HUGE * fl_page.huge));
 }
 
 static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t align,
                                         struct fl_fill_plan *g, unsigned zone)
 {
-    struct fl_extent *e = fl_fit_first(&r->zone[zone].populated, len, align);
+    struct fl_extent *e = fl_fit_first(&r->zones.of[zone].populated, len, align);
 
     if (e == NULL || (g->sparse && e->left != 0)) {
         return NULL;
@@ -221,7 +221,7 @@ static struct fl_extent *take_alike(struct fl_region *r, size_t len, size_t alig
                                     struct fl_fill_plan *g)
 {
     struct fl_extent *e =
-        fl_fit_first(&r->zone[fl_placing_touch(&r->placing)].populated, len, align);
+        fl_fit_first(&r->zones.of[fl_placing_touch(&r->zones.placing)].populated, len, align);
 
     return e != NULL && e->len == len ? take_populated(r, len, align, g, e->zone) : NULL;
 }
@@ -268,7 +268,7 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     if (e == NULL) {
         e = take_sparse(r, len, align, g, wish);
     }
-    if (e == NULL && (wish->on_touch || (r->placing.nodes == 0 && fl_touch_wants(r, len)))) {
+    if (e == NULL && (wish->on_touch || (r->zones.placing.nodes == 0 && fl_touch_wants(r, len)))) {
         g->look |= fl_region_note_touch(r, len);
         e = fl_take_lazy(r, len, align, g->zone, r->config.wait_for_touch);
     }
@@ -358,7 +358,7 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
                                       size_t align, struct fl_fill_plan *g,
                                       const struct fl_wish *wish)
 {
-    if (g->refusal == -ENOMEM && r->free_bytes >= fl_page.huge) {
+    if (g->refusal == -ENOMEM && r->held.free >= fl_page.huge) {
         fl_region_unlock(r);
         size_t given = fl_region_purge_some(r, 0, len + 2 * fl_page.huge);
         fl_region_lock(r);
@@ -409,7 +409,8 @@ static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
     r->stats.takes++;
     r->stats.take_bytes += e->len;
     fl_region_count_use(r, (int64_t)e->len);
-    if (e->content == FL_CONTENT_LAZY && !r->has_worker && r->stats.in_use >= FL_WORKER_FROM) {
+    if (e->content == FL_CONTENT_LAZY && !r->clock.has_worker &&
+        r->stats.in_use >= FL_WORKER_FROM) {
         atomic_store_explicit(&r->wants_worker, true,
                               memory_order_relaxed); /* it will be populated */
     }
@@ -428,7 +429,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
     uint32_t station = FL_STATION_NONE;
     struct fl_wish own_wish;
 
-    if (FL_UNLIKELY(r->placing.nodes != 0)) {
+    if (FL_UNLIKELY(r->zones.placing.nodes != 0)) {
         station = fl_cache_wish(r, own, len, &own_wish);
         wish = &own_wish;
     }
@@ -448,18 +449,18 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
     }
     if (e != NULL) {
         note_taken(r, e, zero);
-        if (own != NULL && FL_UNLIKELY(r->placing.nodes != 0)) {
+        if (own != NULL && FL_UNLIKELY(r->zones.placing.nodes != 0)) {
             fl_cache_settle(own, station, wish->zone[0]);
         }
     } else {
         r->stats.refused++;
         is_bound = g.refusal == -ENOSPC;
     }
-    bool tick = fl_tick_is_due(r), more = r->ages_more;
+    bool tick = fl_tick_is_due(r), more = r->clock.ages_more;
     fl_region_unlock(r);
     if (e != NULL && e->content != FL_CONTENT_LAZY) {
         fl_fill_carry_out(r, &g);
-    } else if (e != NULL && (wish->on_touch || r->placing.nodes == 0) &&
+    } else if (e != NULL && (wish->on_touch || r->zones.placing.nodes == 0) &&
                fl_touch_wants(r, e->len)) {
         fl_touch_arm(r, e);
     }

@@ -1,8 +1,19 @@
-/* Ticks of the clock by which memory ages, where there is no worker. */
+/* Ticks of the clock by which memory ages, where there is no worker. Included by region.h. */
 #ifndef FL_REGION_TICK_H
 #define FL_REGION_TICK_H
 
-#include "region/region.h"
+#include "core/core.h"
+
+struct fl_region;
+
+/* Lock: region. */
+struct fl_clock {
+    _Atomic bool has_worker; /* Lock: to write */
+    bool is_behind;          /* the last tick without a worker left aged memory */
+    bool ages_more;          /* hooks.age_more is to be called by the next request */
+    bool is_aging;           /* a request calls it */
+    uint64_t due_ns;         /* monotonic; the next tick without a worker; 0: none yet */
+};
 
 /* Ticks without a worker. is_due: the region's age has gone up, or the last tick left something to
  * do; then tick_alone does it, with no lock held. */

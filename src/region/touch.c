@@ -83,10 +83,10 @@ bool fl_touch_disarm(struct fl_region *r, struct fl_extent *e)
 void fl_region_serve_touches(struct fl_region *r)
 {
     fl_region_lock(r);
-    unsigned n = r->placing.nodes != 0 ? r->placing.nodes : 1;
+    unsigned n = r->zones.placing.nodes != 0 ? r->zones.placing.nodes : 1;
     for (unsigned zone = 0; zone < n;
          zone++) { /* as much as the reserve may be: it is what serves */
-        fl_refill_demand(r, r->memory_total / 8 / n, zone);
+        fl_refill_demand(r, r->pressure.total / 8 / n, zone);
     }
     fl_region_unlock(r);
     atomic_store(&r->touch.open, true);

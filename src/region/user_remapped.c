@@ -129,7 +129,7 @@ bool fl_region_withhold(struct fl_region *r, struct fl_extent *e)
     atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
     fl_region_lock(r);
     if (fl_extent_is_populated(e)) {
-        r->populated_bytes -= e->len;
+        r->held.populated -= e->len;
         e->content = FL_CONTENT_LAZY; /* until it is mapped anew */
     }
     fl_region_unlock(r);
@@ -150,8 +150,8 @@ static void put_apart(struct fl_region *r, struct fl_extent *e, struct fl_range 
     struct fl_range all = fl_extent_range(e);
     unsigned zone = e->zone;
 
-    r->populated_bytes -= fl_extent_is_populated(e) ? all.len : 0;
-    r->populated_bytes += all.len - inner.len;
+    r->held.populated -= fl_extent_is_populated(e) ? all.len : 0;
+    r->held.populated += all.len - inner.len;
     e->content = FL_CONTENT_EMPTY;
     e->base = inner.base;
     e->len = e->unreclaimable = inner.len;
@@ -184,7 +184,7 @@ void fl_remapped_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
         r->stats.purge_bytes += inner.len;
         put_apart(r, e, inner);
     } else {
-        r->populated_bytes += fl_extent_is_populated(e) ? 0 : e->len;
+        r->held.populated += fl_extent_is_populated(e) ? 0 : e->len;
         e->content = FL_CONTENT_POPULATED;
         e->unreclaimable = e->len;
         (void)fl_fit_insert(r, e);

@@ -13,9 +13,9 @@ enum { BLOCK_SHARE = 64 };
 
 void fl_region_divide(struct fl_region *r, const struct fl_placing *p)
 {
-    r->placing = *p;
+    r->zones.placing = *p;
     r->pages.holes.mapped = p->mapped_own;
-    r->nzones = 2 * p->nodes + 2 + FL_SPREADS;
+    r->zones.n = 2 * p->nodes + 2 + FL_SPREADS;
     FL_EACH_ZONE(r, z)
     {
         fl_fit_start(z);
@@ -30,30 +30,30 @@ unsigned fl_zone_wish(struct fl_region *r, size_t len)
 {
     struct fl_wish wish = {.zone = {0}};
 
-    if (r->placing.nodes != 0) {
-        r->placing.wish(len, &wish);
+    if (r->zones.placing.nodes != 0) {
+        r->zones.placing.wish(len, &wish);
     }
     return wish.zone[0];
 }
 
 void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align)
 {
-    unsigned no_zone = r->nzones - 1;
+    unsigned no_zone = r->zones.n - 1;
     size_t block =
         fl_align_up(fl_min(block_most, r->space.window.all.len / BLOCK_SHARE), fl_page.huge);
     size_t least = fl_align_up(len + fl_max(align, fl_page.huge), fl_page.huge);
     size_t want = fl_max(least, block);
 
-    if (r->placing.nodes == 0 || least < len ||
-        fl_fit_first(&r->zone[zone].empty, fl_align_up(len, fl_page.huge),
+    if (r->zones.placing.nodes == 0 || least < len ||
+        fl_fit_first(&r->zones.of[zone].empty, fl_align_up(len, fl_page.huge),
                      fl_max(align, fl_page.huge)) != NULL ||
         fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS + 1) != 0) {
         return;
     }
-    struct fl_extent *e = fl_fit_first(&r->zone[no_zone].empty, want, fl_page.huge);
+    struct fl_extent *e = fl_fit_first(&r->zones.of[no_zone].empty, want, fl_page.huge);
     if (e == NULL) {
         want = least;
-        e = fl_fit_first(&r->zone[no_zone].empty, want, fl_page.huge);
+        e = fl_fit_first(&r->zones.of[no_zone].empty, want, fl_page.huge);
     }
     if (e == NULL || fl_pagemap_reach(&r->space, e->base + want, true) !=
                          0) { /* the last of the window, or of the memory */
@@ -75,19 +75,20 @@ void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align
 
 void fl_zone_find(struct fl_region *r, struct fl_extent *e)
 {
-    if (e->zone == fl_placing_touch(&r->placing)) {
-        unsigned node = r->placing.found(fl_extent_range(e));
-        e->zone = (uint8_t)(node < r->placing.nodes ? r->placing.nodes + node : e->zone);
+    if (e->zone == fl_placing_touch(&r->zones.placing)) {
+        unsigned node = r->zones.placing.found(fl_extent_range(e));
+        e->zone =
+            (uint8_t)(node < r->zones.placing.nodes ? r->zones.placing.nodes + node : e->zone);
     }
 }
 
 /* Lock: region. */
 static void add_extent(struct fl_region *r, const struct fl_extent *e, struct fl_stats_nodes *out)
 {
-    unsigned nodes = r->placing.nodes;
+    unsigned nodes = r->zones.placing.nodes;
     size_t there = fl_extent_populated(e) - fl_holes_in(&r->pages.holes, fl_extent_range(e));
 
-    if (e->zone >= fl_placing_touch(&r->placing)) {
+    if (e->zone >= fl_placing_touch(&r->zones.placing)) {
         out->several += there;
         return;
     }
@@ -99,12 +100,13 @@ static void add_extent(struct fl_region *r, const struct fl_extent *e, struct fl
 
 void fl_region_nodes_read(struct fl_region *r, struct fl_stats_nodes *out)
 {
-    *out = (struct fl_stats_nodes){.n = r->placing.nodes};
+    *out = (struct fl_stats_nodes){.n = r->zones.placing.nodes};
     if (out->n == 0) {
         return;
     }
     fl_region_lock(r);
-    for (const struct fl_extent *e = r->seeded ? fl_extent_at(&r->space, r->space.first) : NULL;
+    for (const struct fl_extent *e = r->zones.seeded ? fl_extent_at(&r->space, r->space.first)
+                                                     : NULL;
          e != NULL; e = fl_extent_at(&r->space, e->base + e->len)) {
         add_extent(r, e, out);
     }

@@ -3,6 +3,7 @@
 #ifndef FL_REGION_ZONE_H
 #define FL_REGION_ZONE_H
 
+#include "numa/numa.h"
 #include "space/space.h"
 
 struct fl_region;
@@ -17,9 +18,18 @@ struct fl_zone {
     size_t demand;    /* its share of refill.demand */
 };
 
+/* Constant after the first request, but for what is in `of`. */
+struct fl_zones {
+    struct fl_placing placing; /* where blocks are to lie */
+    unsigned n;
+    bool seeded; /* the window is one EMPTY extent or more: done by the first request */
+    struct fl_zone of[FL_ZONES];
+};
+
 /* Walks all zones; `z` is declared here, which tidy cannot see. */
 /* NOLINTNEXTLINE(bugprone-macro-parentheses) */
-#define FL_EACH_ZONE(r, z) for (struct fl_zone *z = (r)->zone; z < (r)->zone + (r)->nzones; z++)
+#define FL_EACH_ZONE(r, z)                                                                         \
+    for (struct fl_zone *z = (r)->zones.of; z < (r)->zones.of + (r)->zones.n; z++)
 
 /* Where nothing EMPTY of the zone holds `len` bytes at a multiple of `align`: addresses that are
  * no node's yet. */

@@ -204,9 +204,9 @@ static void start_plan(void)
     };
 
     fl_plan_start(&fl_runtime.region, &config);
-    fl_runtime.region.release_more = fl_plan_release;
-    fl_runtime.region.lend = fl_plan_lend;
-    fl_runtime.region.age_more = plan_tick_ns() != 0 ? fl_plan_age : NULL;
+    fl_runtime.region.hooks.release_more = fl_plan_release;
+    fl_runtime.region.hooks.lend = fl_plan_lend;
+    fl_runtime.region.hooks.age_more = plan_tick_ns() != 0 ? fl_plan_age : NULL;
 }
 
 static void plan_worker(uint64_t decay_ms)
@@ -264,9 +264,9 @@ static void start_region(void)
     }
     fl_runtime.options.ranks =
         fl_ranks(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
-    fl_runtime.region.scratch.ranks = fl_runtime.options.ranks;
-    fl_runtime.region.scratch.promises = config.wait_for_touch;
-    fl_runtime.region.worker_scratch.ranks = fl_runtime.region.scratch.ranks;
+    fl_runtime.region.look.scratch.ranks = fl_runtime.options.ranks;
+    fl_runtime.region.look.scratch.promises = config.wait_for_touch;
+    fl_runtime.region.look.worker_scratch.ranks = fl_runtime.region.look.scratch.ranks;
     int rc = fl_region_start(&fl_runtime.region, &config);
     fl_runtime.active = rc == 0 && (disable & FL_DISABLE_ALL) == 0 && !fl_sys_is_confined();
     fl_route.window_base = fl_runtime.region.space.window.all.base;

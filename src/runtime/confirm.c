@@ -7,7 +7,7 @@ static void note_automatic(struct fl_options *o)
 {
     struct fl_memory m;
 
-    fl_memory_look(&m, &fl_runtime.region.worker_scratch);
+    fl_memory_look(&m, &fl_runtime.region.look.worker_scratch);
     o->automatic[FL_OPTION_host_share] = o->ranks;
     if (m.most != UINT64_MAX) {
         o->automatic[FL_OPTION_limit] = fl_align_down(m.most / 2 / o->ranks, fl_page.base);

@@ -109,7 +109,8 @@ struct waiting {
 static bool serve_one(struct fl_region *r, struct waiting w, bool alone)
 {
     struct fl_range page = {fl_align_down(w.addr, fl_page.huge), fl_page.huge};
-    unsigned nodes = r->placing.nodes, zone = nodes != 0 ? r->placing.runs_on(w.tid) : 0;
+    unsigned nodes = r->zones.placing.nodes,
+             zone = nodes != 0 ? r->zones.placing.runs_on(w.tid) : 0;
 
     zone = zone < nodes ? zone : 0;
 

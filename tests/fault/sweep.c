@@ -40,7 +40,7 @@ void assert_tight(void)
 {
     assert_settled();
     assert_int_equal(usable_in_window() - boot_bytes,
-                     region.populated_bytes +
+                     region.held.populated +
                          fl_holes_in(&region.pages.holes, region.space.window.all) -
                          region.pages.reserve.held + lazy_bytes());
 }
@@ -78,7 +78,7 @@ static void sweep_as(const struct operation *op, bool enomem)
         }
         while (fl_region_purge(&region, 0) != 0) {
         }
-        assert_int_equal(region.populated_bytes, 0);
+        assert_int_equal(region.held.populated, 0);
         assert_tight();
         if (!fired) {
             break;

@@ -114,13 +114,13 @@ static void realloc_moves_all_or_nothing(void **state)
 
 static bool refill(void)
 {
-    size_t others = region.populated_bytes - region.pages.reserve.held;
+    size_t others = region.held.populated - region.pages.reserve.held;
 
     region.refill.demand = MIB(8);
     while (fl_region_refill(&region) == 0) {
     }
     assert_int_equal(region.pages.reserve.held, region.pages.reserve.ready);
-    assert_int_equal(region.populated_bytes, others + region.pages.reserve.held);
+    assert_int_equal(region.held.populated, others + region.pages.reserve.held);
     return true;
 }
 
@@ -143,9 +143,9 @@ static bool take_stocked(void)
 
 static bool purge_stock(void)
 {
-    size_t before = region.populated_bytes, given = fl_region_purge(&region, 0);
+    size_t before = region.held.populated, given = fl_region_purge(&region, 0);
 
-    assert_int_equal(before - given, region.populated_bytes);
+    assert_int_equal(before - given, region.held.populated);
     return true;
 }
 

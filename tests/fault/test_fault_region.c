@@ -179,9 +179,9 @@ static void hold_garbage(void)
 
 static bool purge_it(void)
 {
-    size_t before = region.populated_bytes, given = fl_region_purge(&region, 0);
+    size_t before = region.held.populated, given = fl_region_purge(&region, 0);
 
-    assert_int_equal(before - given, region.populated_bytes);
+    assert_int_equal(before - given, region.held.populated);
     for (size_t i = 1; i < 6; i += 2) {
         assert_true(is_filled(held[i], (unsigned char)i));
     }
@@ -233,7 +233,7 @@ static void hold_all_in_a_tight_machine(void)
     hold_garbage();
     held[0] = take(MIB(5));
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 4096 kB\n");
-    region.since_look = region.look_after;
+    region.pressure.since_look = region.pressure.look_after;
 }
 
 static bool give_three(void)
@@ -241,7 +241,7 @@ static bool give_three(void)
     for (size_t i = 0; i < 6; i += i == 0 ? 1 : 2) {
         give(held[i]);
         held[i] = NULL;
-        region.since_look = region.look_after;
+        region.pressure.since_look = region.pressure.look_after;
     }
     return true;
 }
@@ -328,7 +328,7 @@ static void a_limit_at_any_height_refuses_and_keeps_order(void **state)
             }
         }
         (void)fl_region_purge(&region, 0);
-        assert_int_equal(region.populated_bytes, 0);
+        assert_int_equal(region.held.populated, 0);
     }
 }
 

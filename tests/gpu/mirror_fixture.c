@@ -62,7 +62,7 @@ void mirror_end(struct fl_gpu_mirror *m)
         assert_int_equal(fake->used(0), 0);
     }
     if (mirror_region.space.window.all.len != 0) {
-        assert_int_equal(mirror_region.pinned_bytes, 0);
+        assert_int_equal(mirror_region.held.pinned, 0);
         assert_null(fl_region_check(&mirror_region));
     }
 }

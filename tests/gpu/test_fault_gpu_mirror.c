@@ -52,7 +52,7 @@ static void made_or_not(size_t reserve, int code)
         assert_int_equal(fake->live(), before);
         assert_int_equal(fake->registered(), 0);
         assert_int_equal(gpu->users, 0);
-        assert_int_equal(mirror_region.pinned_bytes, 0);
+        assert_int_equal(mirror_region.held.pinned, 0);
         assert_string_equal(fake->report(), "");
         if (!fired) {
             break;
@@ -133,7 +133,7 @@ static void an_end_that_is_refused_ends(void **state)
         unsigned before = fake->live();
         struct fl_gpu_mirror *m = make(MIB(64), &rc);
         assert_int_equal(rc, 0);
-        size_t pinned = mirror_region.pinned_bytes;
+        size_t pinned = mirror_region.held.pinned;
         fake->refuse(NULL, n, FL_CUDA_ERROR_UNKNOWN, false);
         rc = fl_gpu_mirror_destroy(m);
         bool fired = over();
@@ -143,7 +143,7 @@ static void an_end_that_is_refused_ends(void **state)
         }
         assert_true(fake->live() <= before + 9);
         if (fake->registered() != 0 && pinned != 0) {
-            assert_int_equal(mirror_region.pinned_bytes, pinned);
+            assert_int_equal(mirror_region.held.pinned, pinned);
         }
         assert_int_equal(fake->races(), 0);
         if (!fired) {

@@ -33,8 +33,8 @@ const char *advised_check(struct fl_region *r)
 {
     const struct fl_extent *e;
 
-    for (uintptr_t at = r->space.first; r->seeded && (e = fl_extent_at(&r->space, at)) != NULL;
-         at += e->len) {
+    for (uintptr_t at = r->space.first;
+         r->zones.seeded && (e = fl_extent_at(&r->space, at)) != NULL; at += e->len) {
         bool live = e->state == FL_EXTENT_LIVE || e->state == FL_EXTENT_CACHED;
         if (live && fake_hidden(fl_extent_range(e)) != 0) {
             return "a live extent is kept out of core dumps";

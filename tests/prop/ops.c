@@ -246,8 +246,8 @@ static void press(const struct op *op)
 
     fake_file("/proc/meminfo", left[op->a % 6 < 4 ? 0 : op->a % 6 - 3]);
     fake.limit_as = op->b % 4 == 0 ? MIB(128) : UINT64_MAX;
-    region.since_look = region.look_after;
-    region.budget = 0;
+    region.pressure.since_look = region.pressure.look_after;
+    region.budget.left = 0;
 }
 
 /* The kernel takes at once what it may. */
@@ -448,7 +448,7 @@ static const char *check_figures(void)
                       region.pages.reserve.held + lazy) {
         return "what is mapped is not what is held";
     }
-    if (region.leaving != 0 || !TAILQ_EMPTY(&region.isolated) || fake.moves_open != 0 ||
+    if (region.held.leaving != 0 || !TAILQ_EMPTY(&region.isolated) || fake.moves_open != 0 ||
         fl_region_busy()) {
         return "something is under way still";
     }

@@ -140,7 +140,7 @@ static void start(void)
     fl_route.window_base = region.space.window.all.base;
     fl_route.window_len = region.space.window.all.len;
     fl_route.caches = seed / 8 % 4 != 0;
-    region.release_more = fl_plan_release;
+    region.hooks.release_more = fl_plan_release;
     fl_plan_start(&region, &plan);
 }
 

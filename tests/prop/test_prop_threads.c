@@ -228,7 +228,7 @@ static void four_threads_share_a_region(void **state)
     assert_int_equal(v.live_extents, 0);
     assert_int_equal(v.in_use_bytes, 0);
     assert_int_equal(v.populated_bytes, 0);
-    assert_int_equal(region.leaving, 0);
+    assert_int_equal(region.held.leaving, 0);
     print_message("  %" PRIu64 " MiB moved, rung %" PRIu64 "\n", v.move_bytes >> 20, v.rung);
 }
 

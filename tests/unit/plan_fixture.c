@@ -32,8 +32,8 @@ void plan_begin(const struct fl_plan_config *c)
     config.watch_thread = nothing;
     config.tick_ns = 1;
     config.max = config.max != 0 ? config.max : 4; /* as the option has it */
-    region.release_more = fl_plan_release;
-    region.lend = fl_plan_lend;
+    region.hooks.release_more = fl_plan_release;
+    region.hooks.lend = fl_plan_lend;
     fl_plan_start(&region, &config);
     fl_route = (struct fl_route){
         .threshold = KIB(64),

@@ -122,18 +122,18 @@ static void what_is_longer_than_caches_may_hold_goes_straight_back(void **state)
     (void)state;
     fl_free_ours(fl_malloc_large(KIB(64))); /* the first large request makes the cache */
     void *a = fl_malloc_large(MIB(1)), *b = fl_malloc_large(MIB(2));
-    size_t idle = region.free_bytes;
+    size_t idle = region.held.free;
     region.cache_max = MIB(1);
     fl_free_ours(b);
-    assert_true(region.free_bytes >= idle + MIB(2));
-    idle = region.free_bytes;
+    assert_true(region.held.free >= idle + MIB(2));
+    idle = region.held.free;
     fl_free_ours(a);
-    assert_int_equal(region.free_bytes, idle); /* in the cache: as long as may be */
+    assert_int_equal(region.held.free, idle); /* in the cache: as long as may be */
     region.cache_max = 0;
     a = fl_malloc_large(MIB(1));
     assert_int_equal(stats().cache_hits, 1);
     fl_free_ours(a);
-    assert_true(region.free_bytes > idle);
+    assert_true(region.held.free > idle);
     assert_sound();
 }
 
@@ -365,7 +365,7 @@ static void trim_gives_all_that_is_free(void **state)
     fl_free_ours(p);
     assert_int_equal(fl_trim(), MIB(6));
     assert_int_equal(fl_trim(), 0);
-    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(region.held.populated, 0);
 }
 
 static void without_caches_each_free_reaches_the_region(void **state)
@@ -374,7 +374,7 @@ static void without_caches_each_free_reaches_the_region(void **state)
     fl_route.caches = false;
     void *p = fl_malloc_large(MIB(2));
     fl_free_ours(p);
-    assert_int_equal(region.free_bytes, MIB(2));
+    assert_int_equal(region.held.free, MIB(2));
     assert_null(fl_thread_cache());
     assert_ptr_equal(fl_malloc_large(MIB(2)), p);
 }

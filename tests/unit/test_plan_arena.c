@@ -48,22 +48,22 @@ static void huge_pages_come_when_a_block_wants_them(void **state)
     (void)state;
     open_at(MIB(32));
     (void)fl_region_purge(&region, 0);
-    size_t before = region.populated_bytes;
+    size_t before = region.held.populated;
     struct fl_extent *a = block(16, KIB(64), KIB(64));
-    assert_int_equal(region.populated_bytes, before + MIB(2));
+    assert_int_equal(region.held.populated, before + MIB(2));
     struct fl_extent *b = block(17, MIB(4), MIB(4)); /* three, one of which is there */
-    assert_int_equal(region.populated_bytes, before + MIB(6));
+    assert_int_equal(region.held.populated, before + MIB(6));
     assert_int_equal(arena.missing, 13);
     give_block(a);
     give_block(b);
     assert_non_null(block(16, MIB(4), MIB(4)));
-    assert_int_equal(region.populated_bytes, before + MIB(6));
-    region.config.limit = region.populated_bytes;
+    assert_int_equal(region.held.populated, before + MIB(6));
+    region.config.limit = region.held.populated;
     assert_null(block(300, KIB(64), KIB(64)));
     assert_int_equal(arena.missing, 13);
     assert_int_equal(bits(), 64);
     region.config.limit = 0;
-    region.budget = 0;
+    region.budget.left = 0;
     assert_non_null(block(300, KIB(64), KIB(64)));
     assert_sound();
 }
@@ -100,23 +100,23 @@ static void what_is_idle_moves_to_where_it_is_wanted(void **state)
     open_at(MIB(16));
     fl_arena_expect(&arena, MIB(4));
     (void)fl_region_purge(&region, 0);
-    size_t before = region.populated_bytes;
+    size_t before = region.held.populated;
     struct fl_extent *a = page(0), *b = page(1), *c;
     fill(a, 1);
     fill(b, 2);
     give_block(b);
     c = page(5);
-    assert_int_equal(region.populated_bytes, before + (can_move() ? MIB(4) : MIB(6)));
+    assert_int_equal(region.held.populated, before + (can_move() ? MIB(4) : MIB(6)));
     assert_true(is_filled(c, can_move() ? 2 : 0));
     assert_true(is_filled(a, 1));
     assert_sound();
     b = page(1); /* nothing is idle: so much is needed */
-    assert_int_equal(region.populated_bytes, before + MIB(6));
+    assert_int_equal(region.held.populated, before + MIB(6));
     fill(b, 3);
     give_block(a);
     give_block(c);
     assert_non_null(a = block(3 * 32 + 5, MIB(2), MIB(2))); /* in two, both of which were idle */
-    assert_int_equal(region.populated_bytes, before + (can_move() ? MIB(6) : MIB(10)));
+    assert_int_equal(region.held.populated, before + (can_move() ? MIB(6) : MIB(10)));
     assert_true(is_filled(b, 3));
     fill(a, 4);
     give_block(a);
@@ -133,12 +133,12 @@ static void what_does_not_move_comes_from_the_kernel(void **state)
     open_at(MIB(16));
     fl_arena_expect(&arena, MIB(2));
     (void)fl_region_purge(&region, 0);
-    size_t before = region.populated_bytes;
+    size_t before = region.held.populated;
     give_block(page(0));
     fake.rc[FAKE_MOVE] = fake.rc[FAKE_REMAP] = -EBUSY;
     struct fl_extent *a = page(3);
     fake.rc[FAKE_MOVE] = fake.rc[FAKE_REMAP] = 0;
-    assert_int_equal(region.populated_bytes, before + MIB(4));
+    assert_int_equal(region.held.populated, before + MIB(4));
     fill(a, 1);
     fake.move_most = KIB(4) * 300; /* bytes at a time */
     struct fl_extent *b = page(4);
@@ -164,9 +164,9 @@ static void it_rises_without_a_move(void **state)
     assert_int_equal(arena.limit, MIB(4));
     assert_true(fl_arena_raise(&arena, MIB(5)));
     assert_int_equal(arena.missing, 1);
-    size_t before = region.populated_bytes;
+    size_t before = region.held.populated;
     assert_non_null(b = block(64, MIB(1), MIB(1)));
-    assert_int_equal(region.populated_bytes, before + MIB(2));
+    assert_int_equal(region.held.populated, before + MIB(2));
     assert_false(fl_arena_raise(&arena, MIB(9)));
     assert_true(is_filled(a, 1));
     give_block(b);

@@ -121,7 +121,7 @@ static void under_pressure_it_goes_back_at_once_and_comes_again(void **state)
     learn();
     fl_region_release(&region);
     assert_int_equal(arena_bytes(), 0);
-    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(region.held.populated, 0);
     loop_declared(&usual, NULL, 2);
     assert_int_equal(loop_planned(&usual), N);
     assert_int_equal(loop_same(&usual), N);

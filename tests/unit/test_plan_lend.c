@@ -49,11 +49,11 @@ static void what_is_not_planned_takes_what_is_idle(void **state)
     begin();
     l.also = aligned;
     loop_declared(&l, NULL, 3);
-    size_t without = region.populated_bytes;
+    size_t without = region.held.populated;
     loop_declared(&l, NULL, 40);
     assert_int_equal(loop_planned(&l), N);
     assert_int_equal(plan_stats().drops, 0);
-    assert_true(region.populated_bytes <= without + most_more());
+    assert_true(region.held.populated <= without + most_more());
     loop_over(&l);
 }
 
@@ -66,14 +66,14 @@ static void an_arena_takes_what_is_idle_in_another(void **state)
     assert_int_equal(fl_plan_context_new(&c), 0);
     loop_declared(&l, NULL, 3);
     loop_declared(&other, c, 3);
-    size_t without = region.populated_bytes;
+    size_t without = region.held.populated;
     for (unsigned i = 0; i < 20; i++) {
         loop_declared(&l, NULL, 1);
         loop_declared(&other, c, 1);
     }
     assert_int_equal(loop_planned(&l), N);
     assert_int_equal(loop_planned(&other), N);
-    assert_true(region.populated_bytes <= without + most_more());
+    assert_true(region.held.populated <= without + most_more());
     loop_over(&l);
     loop_over(&other);
 }
@@ -86,14 +86,14 @@ static void what_was_lent_comes_again(void **state)
     begin();
     loop_declared(&l, NULL, 8);
     loop_over(&l);
-    size_t had = region.populated_bytes;
+    size_t had = region.held.populated;
     size_t n = had / MIB(2) - 1;
     assert_true(n >= 7 && n <= 16);
     for (size_t i = 0; i < n; i++) {
         e[i] = take(MIB(2));
         fill(e[i], (unsigned char)i);
     }
-    assert_true(!moves() || region.populated_bytes == had);
+    assert_true(!moves() || region.held.populated == had);
     loop_declared(&l, NULL, 2);
     assert_int_equal(loop_planned(&l), N);
     loop_over(&l);
@@ -112,10 +112,10 @@ static void what_is_held_is_not_lent(void **state)
     loop_over(&l);
     assert_int_equal(fl_plan_hold(NULL, &held), 0);
     memset((void *)held.base, 0x7e, held.limit); /* NOLINT(performance-no-int-to-ptr) */
-    size_t had = region.populated_bytes;
+    size_t had = region.held.populated;
     assert_int_equal(fl_plan_lend(0, MIB(64)), 0);
     struct fl_extent *e = take(MIB(32));
-    assert_true(region.populated_bytes >= had + MIB(20));
+    assert_true(region.held.populated >= had + MIB(20));
     for (size_t i = 0; i < held.limit; i++) {
         assert_int_equal(((const char *)held.base)[i],
                          0x7e); /* NOLINT(performance-no-int-to-ptr) */

@@ -449,7 +449,7 @@ static void what_a_plan_cannot_align_holds_no_memory(void **state)
         assert_int_equal(fl_plan_end(NULL), 0);
     }
     (void)fl_region_purge(&region, 0);
-    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(region.held.populated, 0);
     assert_sound();
 }
 

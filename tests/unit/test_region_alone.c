@@ -142,7 +142,7 @@ static void others_age_what_they_hold(void **state)
 {
     (void)state;
     begin(&alone);
-    region.age_more = age_others;
+    region.hooks.age_more = age_others;
     aged = 0;
     for (unsigned i = 1; i <= 3; i++) {
         call(1);

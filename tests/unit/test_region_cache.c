@@ -101,10 +101,10 @@ static void all_caches_are_emptied_before_growth(void **state)
     struct fl_extent *a = take(MIB(2));
     assert_ptr_not_equal(mine, c);
     put(a);
-    size_t populated = region.populated_bytes;
+    size_t populated = region.held.populated;
     struct fl_extent *b = fl_region_take(&region, mine, MIB(1), fl_page.base, false);
     assert_non_null(b);
-    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(region.held.populated, populated);
     assert_sound();
 }
 
@@ -200,7 +200,7 @@ static void a_released_cache_is_empty_and_goes_to_the_next(void **state)
     put(take(KIB(256)));
     put(take(KIB(128)));
     fl_cache_release(&region, c);
-    assert_int_equal(region.free_bytes, MIB(2));
+    assert_int_equal(region.held.free, MIB(2));
     size_t used = region.space.descriptors.used;
     for (int i = 0; i < 1000; i++) { /* threads that come and go use one cache */
         struct fl_cache *next = fl_cache_acquire(&region);

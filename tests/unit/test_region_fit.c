@@ -11,7 +11,7 @@ static int each(void **state)
 
 static struct fl_extent *only_free(void)
 {
-    struct fl_extent *e = fl_tree_lowest(&region.zone[0].populated);
+    struct fl_extent *e = fl_tree_lowest(&region.zones.of[0].populated);
 
     assert_non_null(e);
     assert_null(fl_tree_higher(e));
@@ -59,7 +59,7 @@ static void neighbours_merge_in_any_order(void **state)
         }
         assert_true(only_free()->base == region.space.first);
         assert_int_equal(only_free()->len, fl_page.huge);
-        assert_int_equal(region.free_bytes, fl_page.huge);
+        assert_int_equal(region.held.free, fl_page.huge);
     }
 }
 
@@ -94,7 +94,7 @@ static void empty_and_populated_do_not_merge(void **state)
     (void)state;
     give(take(MIB(2)));
     assert_int_equal(only_free()->len, MIB(2));
-    struct fl_extent *empty = fl_tree_lowest(&region.zone[0].empty);
+    struct fl_extent *empty = fl_tree_lowest(&region.zones.of[0].empty);
     assert_true(empty->base == region.space.first + MIB(2));
     assert_true(empty->base + empty->len == fl_range_end(region.space.window.all));
     assert_sound();
@@ -117,12 +117,12 @@ static void alignment_in_empty_memory_keeps_whole_huge_pages_empty(void **state)
     (void)state;
     struct fl_extent *a = take_aligned(KIB(64), MIB(16));
     assert_int_equal(a->base % MIB(16), 0);
-    assert_int_equal(region.populated_bytes, MIB(2));
+    assert_int_equal(region.held.populated, MIB(2));
     assert_sound();
     struct fl_extent *b = take_aligned(MIB(3), MIB(16));
     assert_int_equal(b->base % MIB(16), 0);
     assert_true(b->base != a->base);
-    assert_int_equal(region.populated_bytes, MIB(6));
+    assert_int_equal(region.held.populated, MIB(6));
     assert_sound();
     give(a);
     give(b);
@@ -160,7 +160,7 @@ static void growth_starts_in_the_populated_neighbour(void **state)
     assert_true(b->base == a->base + a->len);
     assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(2));
     assert_true(in_window(FAKE_POPULATE, 0)->range.base == region.space.first + MIB(2));
-    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(region.held.populated, MIB(4));
     assert_sound();
 }
 
@@ -214,13 +214,13 @@ static void fit_knows_the_longest_below_each_node(void **state)
         give(e[i]);
     }
     for (size_t len = KIB(4); len <= KIB(80); len += KIB(4)) {
-        struct fl_extent *want = fl_tree_lowest(&region.zone[0].populated);
+        struct fl_extent *want = fl_tree_lowest(&region.zones.of[0].populated);
         while (want != NULL && want->len < len) {
             want = fl_tree_higher(want);
         }
-        assert_ptr_equal(fl_fit_first(&region.zone[0].populated, len, fl_page.base), want);
+        assert_ptr_equal(fl_fit_first(&region.zones.of[0].populated, len, fl_page.base), want);
     }
-    assert_null(fl_fit_first(&region.zone[0].populated, SIZE_MAX - 1, MIB(2)));
+    assert_null(fl_fit_first(&region.zones.of[0].populated, SIZE_MAX - 1, MIB(2)));
     assert_sound();
 }
 

@@ -51,8 +51,8 @@ static bool all_of_it_is_memory(void)
 
     for (size_t len = MIB(64); len >= KIB(4); len = len / 2) {
         struct fl_extent *e;
-        while (region.free_bytes >= len &&
-               (e = fl_fit_first(&region.zone[0].populated, len, KIB(4))) != NULL) {
+        while (region.held.free >= len &&
+               (e = fl_fit_first(&region.zones.of[0].populated, len, KIB(4))) != NULL) {
             e = take_zeroed(len);
             if (e == NULL || !is_filled(e, 0)) {
                 return false;
@@ -60,7 +60,7 @@ static bool all_of_it_is_memory(void)
             fill(e, 0x5c);
         }
     }
-    return region.free_bytes == 0 && region.stats.in_use > in_use &&
+    return region.held.free == 0 && region.stats.in_use > in_use &&
            fl_region_check(&region) == NULL && live_is_as_it_was();
 }
 
@@ -76,7 +76,7 @@ static int child_without(void)
             return 2;
         }
     }
-    if (region.populated_bytes != MIB(32) - 3 * MIB(4) || region.free_huge != 0) {
+    if (region.held.populated != MIB(32) - 3 * MIB(4) || region.held.free_huge != 0) {
         return 3;
     }
     struct fl_extent *z = take_zeroed(MIB(6)); /* over such a hole */
@@ -92,7 +92,7 @@ static int child_with_all(void)
     if (fl_region_check(&region) != NULL || !live_is_as_it_was()) {
         return 1;
     }
-    if (region.populated_bytes != MIB(32)) {
+    if (region.held.populated != MIB(32)) {
         return 2;
     }
     return all_of_it_is_memory() ? 0 : 3;
@@ -102,9 +102,9 @@ static void children_do_not_get_free_huge_pages(void **state)
 {
     (void)state;
     in_turn();
-    size_t populated = region.populated_bytes;
+    size_t populated = region.held.populated;
     assert_int_equal(fork_with(is_reserved() ? child_with_all : child_without), 0);
-    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(region.held.populated, populated);
     assert_settled();
     assert_true(all_of_it_is_memory());
     assert_settled();
@@ -130,7 +130,7 @@ static void exactly_those_are_kept(void **state)
     give(live[1]); /* merges with two of them */
     assert_int_equal(fake_kept_from_child(region.space.window.all), 3 * MIB(4));
     fl_region_fork_lock(&region);
-    assert_int_equal(fake_kept_from_child(region.space.window.all), region.free_huge);
+    assert_int_equal(fake_kept_from_child(region.space.window.all), region.held.free_huge);
     fl_region_fork_parent(&region);
     assert_settled();
 }
@@ -183,7 +183,7 @@ static void what_is_used_again_is_inherited(void **state)
     assert_int_equal(fake_kept_from_child(fl_extent_range(b)), 0);
     fl_region_fork_lock(&region);
     assert_int_equal(fake_kept_from_child(region.space.window.all),
-                     is_reserved() ? 0 : region.free_huge);
+                     is_reserved() ? 0 : region.held.free_huge);
     fl_region_fork_parent(&region);
     assert_settled();
 }
@@ -228,7 +228,7 @@ static int child_after_a_refusal(void)
     if (fl_region_check(&region) != NULL || !live_is_as_it_was()) {
         return 1;
     }
-    if (region.populated_bytes != MIB(32) - (refused_at - 1) * MIB(4)) {
+    if (region.held.populated != MIB(32) - (refused_at - 1) * MIB(4)) {
         return 2;
     }
     return all_of_it_is_memory() ? 0 : 3;
@@ -322,8 +322,8 @@ static int child_status;
 static int child_amid_a_move(void)
 {
     fl_region_fork_child(&region, NULL);
-    if (fl_region_check(&region) != NULL || region.leaving != 0 || !TAILQ_EMPTY(&region.isolated) ||
-        !live_is_as_it_was()) {
+    if (fl_region_check(&region) != NULL || region.held.leaving != 0 ||
+        !TAILQ_EMPTY(&region.isolated) || !live_is_as_it_was()) {
         return 1;
     }
     return all_of_it_is_memory() ? 0 : 2;

@@ -220,12 +220,12 @@ static void what_was_protected_is_writable_again(void **state)
     (void)state;
     uintptr_t was = it->base;
     size_t whole = fl_range_inner(fl_extent_range(it), MIB(2)).len,
-           populated = region.populated_bytes;
+           populated = region.held.populated;
     note(it->base, it->len);
     assert_int_equal(mprotect(bytes(it), it->len, PROT_NONE), 0);
     give(it);
     neighbours_are_untouched();
-    assert_int_equal(region.populated_bytes, populated - whole);
+    assert_int_equal(region.held.populated, populated - whole);
     assert_int_equal(stats().in_use_bytes, KIB(320));
     it = take_zeroed(MIB(7));
     assert_true(it->base == was);
@@ -238,12 +238,12 @@ static void less_than_a_huge_page_stays_populated_memory(void **state)
 {
     (void)state;
     uintptr_t was = after->base;
-    size_t populated = region.populated_bytes;
+    size_t populated = region.held.populated;
     note(after->base, 1);
     assert_int_equal(mprotect(bytes(after), after->len, PROT_READ), 0);
     give(after);
     assert_sound();
-    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(region.held.populated, populated);
     after = take(KIB(256));
     assert_true(after->base == was);
     fill(after, 3);
@@ -258,13 +258,13 @@ static void a_lazy_block_goes_back_whole(void **state)
     struct fl_extent *lazy = take(MIB(32));
     assert_int_equal(lazy->content, FL_CONTENT_LAZY);
     uintptr_t was = lazy->base;
-    size_t populated = region.populated_bytes, peak = region.stats.populated_peak;
+    size_t populated = region.held.populated, peak = region.stats.populated_peak;
     fill(lazy, 5);
     note(lazy->base + MIB(20), KIB(4));
     assert_int_equal(mprotect(bytes(lazy), lazy->len, PROT_NONE), 0);
     give(lazy);
     neighbours_are_untouched();
-    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(region.held.populated, populated);
     assert_int_equal(region.stats.populated_peak, peak);
     lazy = take(MIB(32));
     assert_true(lazy->base == was);
@@ -280,7 +280,7 @@ static void what_is_withheld_has_no_pages_and_no_successor(void **state)
 {
     (void)state;
     uintptr_t was = it->base;
-    size_t populated = region.populated_bytes;
+    size_t populated = region.held.populated;
     assert_true(fl_extent_claim(it, region.epoch));
     assert_true(fl_region_withhold(&region, it));
     neighbours_are_untouched();
@@ -290,7 +290,7 @@ static void what_is_withheld_has_no_pages_and_no_successor(void **state)
     assert_ptr_equal(mmap((void *)was, KIB(4), PROT_READ,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
                      MAP_FAILED);
-    assert_int_equal(region.populated_bytes, populated - MIB(7));
+    assert_int_equal(region.held.populated, populated - MIB(7));
     struct fl_extent *other = take(MIB(7));
     assert_true(other->base != was);
     assert_null(fl_region_find(&region, was));
@@ -307,14 +307,14 @@ static void what_cannot_be_withheld_is_as_it_was(void **state)
 {
     (void)state;
     uintptr_t was = it->base;
-    size_t populated = region.populated_bytes;
+    size_t populated = region.held.populated;
     fake.rc[FAKE_DECOMMIT] = -ENOMEM;
     assert_true(fl_extent_claim(it, region.epoch));
     assert_false(fl_region_withhold(&region, it));
     fake.rc[FAKE_DECOMMIT] = 0;
     assert_false(fl_extent_is_user_remapped(it));
     assert_true(is_filled(it, 2));
-    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(region.held.populated, populated);
     fl_region_give(&region, it);
     it = take(MIB(7));
     assert_true(it->base == was);

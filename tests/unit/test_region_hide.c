@@ -54,7 +54,7 @@ static void what_rests_is_hidden(void **state)
     assert_int_equal(hidden(), 0);
     assert_true(look_after(40) == 60 * ms);
     assert_int_equal(hidden(), 0);
-    assert_false(region.wants_worker && region.has_worker);
+    assert_false(region.wants_worker && region.clock.has_worker);
     assert_true(look_after(60) == UINT64_MAX);
     assert_int_equal(hidden(), MIB(8));
     assert_int_equal(fake_hidden(fl_extent_range(live)), 0);

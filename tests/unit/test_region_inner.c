@@ -202,21 +202,21 @@ static void its_huge_pages_come_when_they_are_wanted(void **state)
 {
     (void)state;
     struct fl_inner part = {.shift = SHIFT};
-    size_t in_use = stats().in_use_bytes, populated = region.populated_bytes;
+    size_t in_use = stats().in_use_bytes, populated = region.held.populated;
     assert_int_equal(fl_inner_open(&region, &part, MIB(16)), 0);
     assert_sound();
-    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(region.held.populated, populated);
     struct fl_range some = {part.outer->base + MIB(4), MIB(6)};
     assert_true(fl_inner_fill(&region, &part, some));
     assert_sound();
-    assert_int_equal(region.populated_bytes, populated + MIB(6));
+    assert_int_equal(region.held.populated, populated + MIB(6));
     assert_int_equal(stats().in_use_bytes, in_use + MIB(6));
-    region.config.limit = region.populated_bytes; /* no more is to be had */
+    region.config.limit = region.held.populated; /* no more is to be had */
     assert_false(fl_inner_fill(&region, &part, (struct fl_range){part.outer->base, MIB(2)}));
     assert_sound();
     fl_inner_close(&region, &part);
     assert_settled();
-    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(region.held.populated, populated);
     assert_int_equal(stats().in_use_bytes, in_use);
 }
 
@@ -229,13 +229,13 @@ static bool can_move(void)
 static void what_it_yields_is_taken_by_the_next_request(void **state)
 {
     (void)state;
-    size_t in_use = stats().in_use_bytes, populated = region.populated_bytes;
+    size_t in_use = stats().in_use_bytes, populated = region.held.populated;
     struct fl_range first = {outer->base, MIB(2)};
     memset(bytes(outer), 5, MIB(2));
     assert_int_equal(fl_inner_yield(&region, &inner, first), 0);
     assert_sound();
     assert_int_equal(stats().in_use_bytes, in_use - MIB(2));
-    assert_int_equal(region.populated_bytes, populated - (can_move() ? 0 : MIB(2)));
+    assert_int_equal(region.held.populated, populated - (can_move() ? 0 : MIB(2)));
     uint64_t moved = stats().populate_bytes;
     struct fl_extent *e = take_aligned(MIB(2), MIB(2));
     assert_true(e->base - outer->base >= MIB(4));
@@ -252,13 +252,13 @@ static void what_it_yields_is_taken_by_the_next_request(void **state)
 static void what_does_not_move_goes_to_the_kernel(void **state)
 {
     (void)state;
-    size_t in_use = stats().in_use_bytes, populated = region.populated_bytes;
+    size_t in_use = stats().in_use_bytes, populated = region.held.populated;
     fake.rc[FAKE_MOVE] = fake.rc[FAKE_REMAP] = -EBUSY;
     assert_int_equal(fl_inner_yield(&region, &inner, fl_extent_range(outer)), 0);
     fake.rc[FAKE_MOVE] = fake.rc[FAKE_REMAP] = 0;
     assert_sound();
     assert_int_equal(stats().in_use_bytes, in_use - MIB(4));
-    assert_int_equal(region.populated_bytes, populated - MIB(4));
+    assert_int_equal(region.held.populated, populated - MIB(4));
     assert_true(fl_inner_fill(&region, &inner, fl_extent_range(outer)));
     assert_true(is_filled(block(0, MIB(4)), 0));
     fl_inner_close(&region, &inner);

@@ -18,7 +18,7 @@ static void look_is_made(void)
 {
     looks++;
     was_locked |= atomic_load(&region.lock.word) != 0;
-    atomic_fetch_add(&region.granted, others_take);
+    atomic_fetch_add(&region.budget.granted, others_take);
     others_take = 0;
 }
 
@@ -40,7 +40,7 @@ static void assert_looked(void)
     assert_false(was_locked);
     assert_settled();
     looks = 0;
-    region.budget = 0; /* so that the next one looks, too */
+    region.budget.left = 0; /* so that the next one looks, too */
 }
 
 static void requests_look_without_the_lock(void **state)
@@ -72,7 +72,7 @@ static void reuse_and_frees_look_without_the_lock(void **state)
     (void)state;
     struct fl_extent *e = take(MIB(64)), *other = take(MIB(64));
     looks = 0;
-    region.look_after = MIB(16);
+    region.pressure.look_after = MIB(16);
     give(e);
     assert_looked();
     region.tight = true;
@@ -88,7 +88,7 @@ static void divided_extents_and_questions_look_without_the_lock(void **state)
     (void)state;
     struct fl_inner in = {.shift = 16};
     assert_int_equal(fl_inner_open(&region, &in, MIB(16)), 0);
-    region.budget = 0;
+    region.budget.left = 0;
     assert_true(fl_inner_fill(&region, &in, (struct fl_range){in.outer->base, MIB(4)}));
     assert_looked();
     assert_false(fl_region_counts_maps(&region));
@@ -121,8 +121,8 @@ static void a_plan_that_waits_for_a_look_leaves_nothing(void **state)
     (void)state;
     struct fl_fill_plan g = {.to_stay = true};
     give(take(MIB(8)));
-    assert_int_equal(region.zone[0].free_huge, MIB(8));
-    region.budget = 0;
+    assert_int_equal(region.zones.of[0].free_huge, MIB(8));
+    region.budget.left = 0;
     fl_region_lock(&region);
     int refusal = fl_supply_plan(&region, &g, MIB(64), MIB(64), 0);
     fl_region_unlock(&region);

@@ -106,7 +106,7 @@ static void a_refused_map_changes_nothing(void **state)
 {
     (void)state;
     struct fl_extent *e = take(KIB(4));
-    size_t populated = region.populated_bytes, in_use = region.stats.in_use;
+    size_t populated = region.held.populated, in_use = region.stats.in_use;
 
     for (int i = 0; i < 2; i++) {
         fake.fail_enomem = i == 0;
@@ -117,13 +117,13 @@ static void a_refused_map_changes_nothing(void **state)
         assert_settled();
         if (i == 0 || is_reserved()) {
             assert_null(other);
-            assert_int_equal(region.populated_bytes, populated);
+            assert_int_equal(region.held.populated, populated);
             assert_int_equal(region.stats.in_use, in_use);
         } else { /* another mapping is there */
             assert_apart(e, other);
         }
     }
-    assert_int_equal(region.granted, region.populated_bytes);
+    assert_int_equal(region.budget.granted, region.held.populated);
 }
 
 static size_t bytes_of(enum fake_slot slot)
@@ -155,7 +155,7 @@ static void the_limit_holds_for_both(void **state)
     assert_int_equal(others->content, FL_CONTENT_LAZY);
     assert_false(was_locked);
     assert_settled();
-    assert_int_equal(region.populated_bytes, MIB(20));
+    assert_int_equal(region.held.populated, MIB(20));
     assert_int_equal(mapped_in_window(), MIB(16) + MIB(20));
     others_want = MIB(1);
     assert_non_null(take(MIB(4)));

@@ -41,9 +41,9 @@ static void assert_nothing_lost(struct fl_extent *e)
     give(low);
     give(high);
     (void)fl_region_purge(&region, 0);
-    assert_int_equal(region.populated_bytes, 0);
-    assert_int_equal(region.free_bytes, 0);
-    assert_int_equal(region.free_huge, 0);
+    assert_int_equal(region.held.populated, 0);
+    assert_int_equal(region.held.free, 0);
+    assert_int_equal(region.held.free_huge, 0);
     assert_settled();
 }
 
@@ -69,10 +69,10 @@ static void donors_are_the_oldest_and_give_their_high_ends(void **state)
     assert_int_equal(fake_nth(FAKE_MOVE, 1)->range.base, first);
     assert_int_equal(fake_nth(FAKE_MOVE_BEGIN, 0)->range.base, e->base);
     assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 1); /* one batch */
-    assert_int_equal(region.populated_bytes, MIB(20));
+    assert_int_equal(region.held.populated, MIB(20));
     assert_int_equal(stats().move_bytes, MIB(12));
     assert_int_equal(stats().populated_peak_bytes, MIB(20));
-    assert_int_equal(region.free_huge, MIB(4));
+    assert_int_equal(region.held.free_huge, MIB(4));
     struct fl_extent *rest = take(MIB(4)); /* what b kept */
     assert_true(rest->base == first + MIB(10) && is_filled(rest, 0xb2));
     give(rest);
@@ -91,11 +91,11 @@ static void edges_of_donors_stay_free(void **state)
     fill(high, 2);
     fill(a, 0xa1);
     give(a); /* from 512 KiB to 9.5 MiB: three whole huge pages and two edges of 1.5 MiB */
-    size_t populated = region.populated_bytes, free_bytes = region.free_bytes;
+    size_t populated = region.held.populated, free_bytes = region.held.free;
     struct fl_extent *e = take(MIB(10));
     assert_int_equal(fake_bytes(FAKE_MOVE), MIB(6));
-    assert_int_equal(region.populated_bytes, populated + MIB(4));
-    assert_int_equal(region.free_bytes, free_bytes - MIB(6));
+    assert_int_equal(region.held.populated, populated + MIB(4));
+    assert_int_equal(region.held.free, free_bytes - MIB(6));
     struct fl_extent *front = take(MIB(3) / 2), *back = take(MIB(3) / 2);
     assert_true(front->base == base && is_filled(front, 0xa1));
     assert_true(back->base == base + MIB(15) / 2 && is_filled(back, 0xa1));
@@ -169,8 +169,8 @@ static void pages_that_do_not_move_stay_free_memory(void **state)
         script(refusals[i], 0, SIZE_MAX);
         struct fl_extent *e = take_zeroed(MIB(12));
         assert_true(is_filled(e, 0));
-        assert_int_equal(region.populated_bytes, MIB(32));
-        assert_int_equal(region.free_huge, MIB(16));
+        assert_int_equal(region.held.populated, MIB(32));
+        assert_int_equal(region.held.free_huge, MIB(16));
         assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(12));
         assert_int_equal(stats().move_bytes, 0);
         assert_int_equal(region.pages.move.method, FL_METHOD_MOVE); /* these pages, not all pages */
@@ -214,7 +214,7 @@ static void a_kernel_that_moves_little_by_little_moves_it_all(void **state)
         assert_true(is_filled(e, 0));
         assert_int_equal(stats().move_bytes, MIB(12));
         assert_null(in_window(FAKE_POPULATE, 0));
-        assert_int_equal(region.populated_bytes, MIB(20));
+        assert_int_equal(region.held.populated, MIB(20));
         assert_nothing_lost(e);
     }
 }
@@ -234,7 +234,7 @@ static void extents_of_several_maps_move_page_by_page(void **state)
     e = take_zeroed(MIB(12));
     assert_true(is_filled(e, 0));
     assert_int_equal(stats().move_bytes, 0);
-    assert_int_equal(region.populated_bytes, MIB(32));
+    assert_int_equal(region.held.populated, MIB(32));
     assert_nothing_lost(e);
 }
 
@@ -388,7 +388,7 @@ static void a_refusal_for_now_is_not(void **state)
         assert_int_equal(region.pages.move.method, FL_METHOD_MOVE);
         assert_int_equal(region.pages.move.refusal, 0);
         assert_int_equal(stats().move_bytes, 0);
-        assert_int_equal(region.populated_bytes, MIB(32));
+        assert_int_equal(region.held.populated, MIB(32));
         fake.rc[FAKE_MOVE_BEGIN] = 0;
         struct fl_extent *f = take(MIB(10));
         assert_int_equal(stats().move_bytes, MIB(10));
@@ -405,7 +405,7 @@ static void on_the_plain_rung_nothing_moves(void **state)
     struct fl_extent *e = take(MIB(12));
     assert_int_equal(fake.count[FAKE_MOVE_BEGIN] + fake.count[FAKE_REMAP], 0);
     assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(12));
-    assert_int_equal(region.populated_bytes, MIB(32));
+    assert_int_equal(region.held.populated, MIB(32));
     assert_nothing_lost(e);
 }
 
@@ -422,7 +422,7 @@ static void remap_moves_pages_with_their_maps(void **state)
         assert_int_equal(region.pages.move.method, FL_METHOD_NONE);
     } else {
         assert_true(holds(e, 0, MIB(4), 0xb2) && holds(e, MIB(4), MIB(12), 0xa1));
-        assert_int_equal(region.populated_bytes, MIB(20));
+        assert_int_equal(region.held.populated, MIB(20));
         assert_int_equal(region.pages.move.remaps, 2);
     }
     assert_nothing_lost(e);

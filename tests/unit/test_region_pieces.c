@@ -10,12 +10,12 @@ static void what_is_free_between_blocks_goes_when_it_is_old(void **state)
     (void)state;
     give_but(4);
     tick_times(3);
-    assert_int_equal(region.populated_bytes, MIB(8));
+    assert_int_equal(region.held.populated, MIB(8));
     tick_times(1);
-    assert_int_equal(region.populated_bytes, MIB(2));
+    assert_int_equal(region.held.populated, MIB(2));
     assert_int_equal(resident(), MIB(2));
     assert_int_equal(stats().purge_bytes, MIB(6));
-    assert_int_equal(region.free_bytes, 0);
+    assert_int_equal(region.held.free, 0);
     assert_null(in_window(FAKE_UNMAP, 0)); /* it stays mapped */
     assert_null(in_window(FAKE_DECOMMIT, 0));
     assert_live_is_as_it_was();
@@ -57,7 +57,7 @@ static void a_small_share_stays_until_memory_goes_at_once(void **state)
     block[0] = take(KIB(320)); /* 192 KiB are free */
     memset(bytes(block[0]), 1, KIB(320));
     tick_times(8);
-    assert_int_equal(region.populated_bytes, MIB(8));
+    assert_int_equal(region.held.populated, MIB(8));
     assert_int_equal(fl_region_purge(&region, 0), KIB(192)); /* though it has been looked at */
     give(block[4]);
     block[4] = take(KIB(464)); /* 48 KiB: less than a thirty-second */
@@ -74,7 +74,7 @@ static void pieces_of_a_huge_page_add_up(void **state)
         block[i] = take(KIB(384));
         memset(bytes(block[i]), i + 1, KIB(384));
         tick_times(8);
-        assert_int_equal(region.populated_bytes, i == 0 ? MIB(8) : MIB(8) - KIB(256));
+        assert_int_equal(region.held.populated, i == 0 ? MIB(8) : MIB(8) - KIB(256));
     }
     assert_live_is_as_it_was();
 }
@@ -90,13 +90,13 @@ static void a_hole_that_is_used_again_is_populated_and_counted(void **state)
     fill(block[1], 2);
     assert_int_equal(fake.count[FAKE_POPULATE], 1);
     assert_int_equal(fake_bytes(FAKE_POPULATE), KIB(512));
-    assert_int_equal(region.populated_bytes, MIB(4) + KIB(512));
+    assert_int_equal(region.held.populated, MIB(4) + KIB(512));
     block[3] = take(KIB(256)); /* a half of the next */
     fill(block[3], 4);
-    assert_int_equal(region.populated_bytes, MIB(4) + KIB(768));
+    assert_int_equal(region.held.populated, MIB(4) + KIB(768));
     assert_true(fl_region_resize(&region, block[3], KIB(512))); /* and the rest */
     fill(block[3], 4);
-    assert_int_equal(region.populated_bytes, MIB(5));
+    assert_int_equal(region.held.populated, MIB(5));
     assert_int_equal(resident(), MIB(5));
     assert_live_is_as_it_was();
     give_block(3);
@@ -111,13 +111,13 @@ static void a_hole_makes_no_neighbour_old(void **state)
     give(block[1]);
     give(block[2]);
     tick_times(8);
-    assert_int_equal(region.populated_bytes, MIB(7));
+    assert_int_equal(region.held.populated, MIB(7));
     give(block[3]);
     block[1] = block[2] = block[3] = NULL;
     tick_times(3);
-    assert_int_equal(region.populated_bytes, MIB(7));
+    assert_int_equal(region.held.populated, MIB(7));
     tick_times(1);
-    assert_int_equal(region.populated_bytes, MIB(7) - KIB(512));
+    assert_int_equal(region.held.populated, MIB(7) - KIB(512));
     assert_live_is_as_it_was();
 }
 
@@ -127,12 +127,12 @@ static void pieces_wait_while_pages_move(void **state)
 {
     (void)state;
     give_but(2);
-    region.leaving = MIB(2);
+    region.held.leaving = MIB(2);
     assert_int_equal(fl_region_purge(&region, 0), 0);
     assert_true(fl_region_tick(&region, 0)); /* and are not forgotten */
-    region.leaving = 0;
+    region.held.leaving = 0;
     (void)fl_region_tick(&region, 0);
-    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(region.held.populated, MIB(4));
     assert_live_is_as_it_was();
 }
 
@@ -172,11 +172,11 @@ static void refused_they_stay_and_nothing_goes_round(void **state)
     assert_true(fl_region_tick(&region, 4));
     tick_times(16);
     assert_false(fl_region_tick(&region, 4)); /* the worker is not kept awake for ever */
-    assert_int_equal(region.populated_bytes, MIB(8));
+    assert_int_equal(region.held.populated, MIB(8));
     assert_live_is_as_it_was();
     fake.rc[FAKE_ADVISE] = 0;
     tick_times(32);
-    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(region.held.populated, MIB(4));
     assert_live_is_as_it_was();
 }
 
@@ -318,7 +318,7 @@ static void a_hole_is_filled_within_the_limit(void **state)
     fill(block[1], 2);
     fill(block[3], 4);
     assert_null(take(KIB(512)));
-    assert_int_equal(region.populated_bytes, MIB(5));
+    assert_int_equal(region.held.populated, MIB(5));
     assert_live_is_as_it_was();
 }
 
@@ -329,15 +329,15 @@ static void where_memory_is_short_they_go_at_once(void **state)
     (void)state;
     region.tight = true;
     region.pieces.headroom = MIB(16);
-    region.look_after = SIZE_MAX; /* it stays so */
-    for (int i = 1; i < 9; i++) { /* a whole huge page and pieces of two */
-        assert_int_equal(region.populated_bytes, MIB(8));
+    region.pressure.look_after = SIZE_MAX; /* it stays so */
+    for (int i = 1; i < 9; i++) {          /* a whole huge page and pieces of two */
+        assert_int_equal(region.held.populated, MIB(8));
         give_block(i);
     }
-    assert_int_equal(region.populated_bytes, MIB(6));
+    assert_int_equal(region.held.populated, MIB(6));
     assert_live_is_as_it_was();
     assert_int_equal(fl_region_purge(&region, 0), MIB(2)); /* which the kernel might have taken */
-    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(region.held.populated, MIB(4));
     assert_live_is_as_it_was();
 }
 
@@ -357,7 +357,7 @@ static int child(void)
     }
     give(e);
     (void)fl_region_purge(&region, 0);
-    return region.populated_bytes == MIB(4) && fl_region_check(&region) == NULL ? 0 : 3;
+    return region.held.populated == MIB(4) && fl_region_check(&region) == NULL ? 0 : 3;
 }
 
 static void children_know_of_the_holes(void **state)
@@ -442,7 +442,7 @@ static void a_worker_less_process_gives_them_back_by_its_calls(void **state)
         fake.now_ns += 100000001;
         give(take(KIB(512)));
     }
-    assert_true(region.populated_bytes <= MIB(2) + KIB(512));
+    assert_true(region.held.populated <= MIB(2) + KIB(512));
     assert_live_is_as_it_was();
 }
 

@@ -52,13 +52,13 @@ static void it_is_whole_populated_and_no_block_of_mallocs(void **state)
     assert_int_equal(e->base % MIB(2), 0);
     assert_null(fl_region_find(&region, e->base));
     assert_false(fl_extent_claim(e, 0)); /* a free of it by mistake is seen */
-    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(region.held.populated, MIB(4));
     assert_int_equal(stats().in_use_bytes, MIB(4));
     assert_int_equal(fake_kept_from_child(fl_extent_range(e)), MIB(4));
     fill(e, 0x77);
     assert_settled();
     fl_region_give_pinned(&region, e);
-    assert_int_equal(region.free_bytes, MIB(4));
+    assert_int_equal(region.held.free, MIB(4));
     assert_int_equal(fake_kept_from_child(region.space.window.all), 0);
     assert_settled();
     struct fl_extent *again = take(MIB(4));
@@ -115,7 +115,7 @@ static void nothing_is_taken_from_it(void **state)
     fl_region_release(&region);
     (void)fl_region_purge(&region, 0);
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 4096 kB\n");
-    region.since_look = region.look_after;
+    region.pressure.since_look = region.pressure.look_after;
     give(take(MIB(1)));
     fl_region_soften(&region);
     assert_true(fake_purged() != 0);
@@ -152,10 +152,10 @@ static struct fl_extent *device;
 
 static int child_without(void)
 {
-    size_t populated = region.populated_bytes;
+    size_t populated = region.held.populated;
 
     fl_region_fork_child(&region, NULL);
-    if (fl_region_check(&region) != NULL || region.populated_bytes != populated - MIB(4)) {
+    if (fl_region_check(&region) != NULL || region.held.populated != populated - MIB(4)) {
         return 1;
     }
     for (int i = 0; i < 8; i++) { /* its addresses are not handed out */
@@ -215,11 +215,11 @@ static void only_want_of_memory_refuses(void **state)
     (void)state;
     region_begin(&small);
     e = pin(MIB(32)); /* more than is had unasked */
-    assert_int_equal(region.populated_bytes, MIB(32));
+    assert_int_equal(region.held.populated, MIB(32));
     fl_region_give_pinned(&region, e);
     region_begin(&(struct fl_region_config){.huge = true, .limit = MIB(8)});
     assert_int_equal(fl_region_take_pinned(&region, MIB(10), &plainly, &e), -ENOMEM);
-    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(region.held.populated, 0);
     assert_int_equal(fl_region_take_pinned(&region, SIZE_MAX, &plainly, &e), -ENOMEM);
     assert_int_equal(fl_region_take_pinned(&region, 0, &plainly, &e), -ENOMEM);
     assert_settled();
@@ -239,7 +239,7 @@ static void free_memory_comes_first(void **state)
     give(x);
     fake_forget();
     struct fl_extent *e = pin(MIB(8));
-    assert_int_equal(region.populated_bytes, MIB(10));
+    assert_int_equal(region.held.populated, MIB(10));
     assert_int_equal(stats().move_bytes, MIB(8));
     give(wall);
     fl_region_give_pinned(&region, e);
@@ -298,7 +298,7 @@ static void what_was_done_to_its_maps_is_undone(void **state)
     fake_forget();
     fl_region_give_pinned(&region, e);
     assert_int_equal(fake_purged(), all.len);
-    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(region.held.populated, 0);
     assert_settled();
 }
 

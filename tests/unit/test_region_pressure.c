@@ -34,8 +34,8 @@ static size_t note_headroom(uint64_t headroom)
 static void become_tight(void)
 {
     region.tight = true;
-    region.since_look = 0;
-    region.look_after = SIZE_MAX;
+    region.pressure.since_look = 0;
+    region.pressure.look_after = SIZE_MAX;
 }
 
 static void tight_begins_below_twice_what_is_free(void **state)
@@ -43,7 +43,7 @@ static void tight_begins_below_twice_what_is_free(void **state)
     (void)state;
     fake.pretend_populate = true;
     give(take(MIB(64)));
-    assert_int_equal(region.free_bytes, MIB(64));
+    assert_int_equal(region.held.free, MIB(64));
     assert_int_equal(note_headroom(MIB(128)), 0);
     assert_false(region.tight);
     assert_int_equal(note_headroom(MIB(128) - 2), MIB(64)); /* all that is free goes */
@@ -116,11 +116,11 @@ static void what_exceeds_keep_goes_as_it_comes_back(void **state)
     }
     for (size_t i = 0; i < 8; i++) {
         give(e[i]);
-        assert_true(region.free_bytes <= MIB(128) + MIB(32)); /* a look each 16 MiB at most */
+        assert_true(region.held.free <= MIB(128) + MIB(32)); /* a look each 16 MiB at most */
         assert_sound();
     }
-    assert_true(region.free_bytes <= MIB(128));
-    assert_true(region.free_bytes > MIB(64)); /* and no more than that */
+    assert_true(region.held.free <= MIB(128));
+    assert_true(region.held.free > MIB(64)); /* and no more than that */
     assert_false(region.tight);
 }
 
@@ -133,16 +133,16 @@ static void in_a_full_cgroup_free_memory_goes_back(void **state)
     fake.pretend_populate = true;
     struct fl_extent *e = take(MIB(40)), *f = take(MIB(40));
     fake_file("/sys/fs/cgroup/job/memory.current", "1063256064\n"); /* 10 MiB are left */
-    region.since_look = region.look_after;
+    region.pressure.since_look = region.pressure.look_after;
     give(e);
     assert_true(region.tight);
-    assert_int_equal(region.free_bytes, 0);
+    assert_int_equal(region.held.free, 0);
     assert_int_equal(fake_purged(), MIB(40));
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
     give(f); /* from now on it is left to the kernel, and stays */
     assert_int_equal(fake_purged(), MIB(40));
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(40));
-    assert_int_equal(region.free_bytes, MIB(40));
+    assert_int_equal(region.held.free, MIB(40));
     assert_sound();
 }
 
@@ -158,14 +158,14 @@ static void what_a_request_finds_tight_goes_with_the_next_free(void **state)
     give(e[0]);
     give(e[2]); /* 40 MiB, in two pieces */
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 79872 kB\n");
-    region.budget = 0;
+    region.budget.left = 0;
     assert_non_null(take(MIB(22))); /* looks, for it fits into neither */
     assert_true(region.tight);
     assert_int_equal(fake_purges(), 0); /* not while the lock is held */
     give(e[5]);
     assert_int_equal(fake_purged(), MIB(40));
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(2)); /* which stays */
-    assert_int_equal(region.free_bytes, MIB(2));
+    assert_int_equal(region.held.free, MIB(2));
     assert_sound();
     give(e[4]); /* only once */
     assert_int_equal(fake_purged(), MIB(40));
@@ -179,10 +179,10 @@ static void what_a_request_purges_itself_is_no_surplus_any_more(void **state)
     struct fl_extent *e = take(MIB(40)), *f = take(MIB(4)), *guard = take(MIB(2));
     give(e);
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 40960 kB\n");
-    region.budget = 0;
+    region.budget.left = 0;
     assert_int_equal(take(MIB(60))->content, FL_CONTENT_LAZY); /* more than is left */
     assert_int_equal(fake_purged(), MIB(40));
-    assert_int_equal(region.surplus, 0);
+    assert_int_equal(region.pressure.surplus, 0);
     give(f);
     assert_int_equal(fake_purged(), MIB(40));
     assert_non_null(guard);
@@ -196,7 +196,7 @@ static void note_softened(struct fl_range r)
     fl_region_lock(&region);
     assert_null(fl_extent_free_at(&region.space, r.base, 0));
     assert_null(fl_extent_free_before(&region.space, fl_range_end(r), 0));
-    for (struct fl_extent *e = fl_tree_lowest(&region.zone[0].populated); e != NULL;
+    for (struct fl_extent *e = fl_tree_lowest(&region.zones.of[0].populated); e != NULL;
          e = fl_tree_higher(e)) { /* not to be had before the kernel was told */
         assert_true(e->base + e->len <= r.base || e->base >= fl_range_end(r));
     }
@@ -313,7 +313,7 @@ static void a_kernel_without_lazy_free_is_asked_once_a_free(void **state)
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
     fl_region_soften(&region);
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 2);
-    assert_int_equal(region.free_bytes, MIB(8));
+    assert_int_equal(region.held.free, MIB(8));
     assert_sound();
     assert_non_null(guard);
 }

@@ -23,13 +23,13 @@ static void whole_huge_pages_go_then_what_is_free_at_the_edges(void **state)
     assert_int_equal(fl_region_purge_some(&region, 0, MIB(2)), MIB(2));
     assert_int_equal(fake_purges(), 1);
     assert_int_equal(fake_purged(), MIB(2));
-    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(region.held.populated, MIB(4));
     assert_int_equal(stats().purge_bytes, MIB(2));
     assert_sound();
     assert_true(is_filled(a, 1) && is_filled(b, 3));
     assert_int_equal(fl_region_purge(&region, 0), edges);
     assert_int_equal(fake_purges(), 1); /* those stay mapped */
-    assert_int_equal(region.populated_bytes, MIB(4) - edges);
+    assert_int_equal(region.held.populated, MIB(4) - edges);
     assert_true(is_filled(a, 1) && is_filled(b, 3));
     struct fl_extent *edge = take(KIB(256));
     assert_true(edge->base == a->base + KIB(512) && is_filled(edge, 0));
@@ -154,7 +154,7 @@ static void large_extents_go_in_pieces_but_all_in_one_call(void **state)
     for (size_t i = 0; i < fake.nlog; i++) {
         assert_true(fake.log[i].range.len <= MIB(256));
     }
-    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(region.held.populated, 0);
     assert_sound();
 }
 
@@ -188,7 +188,7 @@ static void a_refused_purge_keeps_the_memory_and_is_not_repeated_at_once(void **
     fake.rc[FAKE_UNMAP] = fake.rc[FAKE_DECOMMIT] = -12;
     assert_int_equal(fl_region_purge(&region, 0), 0);
     assert_int_equal(fake_purges(), 1);
-    assert_int_equal(region.populated_bytes, MIB(6));
+    assert_int_equal(region.held.populated, MIB(6));
     assert_sound();
     (void)fl_region_tick(&region, 4);
     assert_int_equal(fake_purges(), 1);
@@ -264,7 +264,7 @@ static void small_free_pieces_are_watched_until_they_have_been_looked_at(void **
         assert_true(fl_region_tick(&region, 4));
     }
     assert_false(fl_region_tick(&region, 4));
-    assert_int_equal(region.populated_bytes, MIB(2)); /* too little to split it for */
+    assert_int_equal(region.held.populated, MIB(2)); /* too little to split it for */
     assert_non_null(a);
     assert_non_null(c);
 }

@@ -56,9 +56,9 @@ static void all_of_it_is_given_back_in_the_end(struct fl_extent *e)
     give(guard);
     (void)fl_region_purge(&region, 0);
     assert_settled();
-    assert_int_equal(region.free_huge, 0);
-    assert_int_equal(region.populated_bytes - region.stats.in_use, region.free_bytes);
-    assert_true(region.free_bytes < MIB(4)); /* edges beside what hemmed_in took */
+    assert_int_equal(region.held.free_huge, 0);
+    assert_int_equal(region.held.populated - region.stats.in_use, region.held.free);
+    assert_true(region.held.free < MIB(4)); /* edges beside what hemmed_in took */
 }
 
 static void huge_pages_move_and_edges_are_copied(void **state)
@@ -99,7 +99,7 @@ static void only_what_it_has_not_got_is_populated(void **state)
     struct fl_extent *e = hemmed_in(NULL, 0, MIB(16));
     struct fl_extent *to = fl_region_move(&region, e, MIB(24));
     assert_int_equal(fake_bytes(FAKE_POPULATE), MIB(8));
-    assert_int_equal(region.populated_bytes, MIB(26)); /* with the guard */
+    assert_int_equal(region.held.populated, MIB(26)); /* with the guard */
     assert_int_equal(stats().populated_peak_bytes, MIB(26));
     assert_true(is_marked(to, MIB(16)));
     assert_guarded();
@@ -184,8 +184,8 @@ struct image {
 
 static struct image now(void)
 {
-    return (struct image){region.populated_bytes, region.free_bytes,   region.leaving,
-                          region.budget,          region.stats.in_use, region.stats.takes,
+    return (struct image){region.held.populated, region.held.free,    region.held.leaving,
+                          region.budget.left,    region.stats.in_use, region.stats.takes,
                           region.stats.gives};
 }
 
@@ -237,7 +237,7 @@ static void what_is_refused_changes_nothing(void **state)
     assert_null(fl_region_move(&region, e, MIB(24)));
     assert_unchanged(e, was);
     e = hemmed_in(NULL, 0, MIB(16));
-    region.budget = 0;
+    region.budget.left = 0;
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 4096 kB\n");
     assert_null(fl_region_move(&region, e, MIB(24)));
     assert_true(is_marked(e, MIB(16)));
@@ -269,7 +269,7 @@ static void at_the_limit_free_extents_give_the_rest(void **state)
     fake_forget();
     struct fl_extent *to = fl_region_move(&region, e, MIB(27));
     assert_non_null(to);
-    assert_int_equal(region.populated_bytes, MIB(34));
+    assert_int_equal(region.held.populated, MIB(34));
     assert_int_equal(stats().populated_peak_bytes, MIB(34));
     assert_int_equal(fake_bytes(FAKE_POPULATE), 0);
     assert_true(is_marked(to, MIB(16)));
@@ -336,7 +336,7 @@ static void lazy_memory_moves_as_one_map(void **state)
     assert_int_equal(fl_extent_free_at(&region.space, old, 0)->content, FL_CONTENT_EMPTY);
     assert_int_equal(stats().in_use_bytes, MIB(34));
     assert_int_equal(stats().live_extents, 2);
-    assert_int_equal(region.populated_bytes, MIB(2));
+    assert_int_equal(region.held.populated, MIB(2));
     assert_guarded();
 }
 
@@ -354,7 +354,7 @@ static void a_lazy_extent_that_cannot_move_is_as_it_was(void **state)
         assert_int_equal(e->state, FL_EXTENT_LIVE);
         assert_int_equal(stats().in_use_bytes, MIB(18));
         assert_int_equal(stats().live_extents, 2);
-        assert_int_equal(region.populated_bytes, MIB(2));
+        assert_int_equal(region.held.populated, MIB(2));
         assert_guarded();
     }
 }

@@ -64,7 +64,7 @@ static void beyond_half_small_requests_take_what_they_touch(void **state)
     bytes(e)[MIB(1)] = 1;
     assert_int_equal(bytes_there(e), KIB(4));
     assert_true(stats().lazy == 1 && stats().stalls == 0 && stats().populate_bytes == 0);
-    assert_int_equal(region.populated_bytes, MIB(4)); /* it is committed, so it counts */
+    assert_int_equal(region.held.populated, MIB(4)); /* it is committed, so it counts */
     assert_sound();
     give(e);
     e = take_zeroed(MIB(3)); /* and is first fit's from then on */
@@ -95,7 +95,7 @@ static void on_touch_growth_takes_what_is_there_as_it_is(void **state)
     assert_int_equal(fl_region_purge(&region, 0), MIB(2));
     give(x);
     fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
-    region.budget = 0;
+    region.budget.left = 0;
     fake_forget();
     struct fl_extent *e = take_zeroed(MIB(3)); /* dirty, then EMPTY */
     assert_true(e->base == base);
@@ -127,7 +127,7 @@ static void under_a_limit_small_requests_are_left_to_the_next(void **state)
     region_begin(&c);
     assert_non_null(take(MIB(4)));
     assert_null(take(MIB(16) - KIB(4)));
-    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(region.held.populated, MIB(4));
     assert_int_equal(take(MIB(16))->content, FL_CONTENT_LAZY);
     assert_sound();
 }

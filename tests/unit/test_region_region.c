@@ -84,7 +84,7 @@ static void frees_of_a_signal_handler_wait_for_the_unlock(void **state)
     assert_true(was_busy);
     assert_false(fl_region_busy());
     assert_int_equal(stats().live_extents, 0);
-    assert_int_equal(region.free_bytes, MIB(2));
+    assert_int_equal(region.held.free, MIB(2));
     assert_sound();
 }
 
@@ -102,13 +102,13 @@ static void a_lazy_block_freed_by_a_handler_loses_its_pages(void **state)
     fl_region_defer(&region, e);
     fl_region_unlock(&region);
     assert_sound();
-    assert_int_equal(region.populated_bytes, 0); /* not looked at: all went */
+    assert_int_equal(region.held.populated, 0); /* not looked at: all went */
     struct fl_extent *z = take_zeroed(MIB(1));
     assert_true(z->base == base && is_filled(z, 0));
     assert_sound();
     give(z);
     assert_int_equal(fl_region_purge(&region, 0), MIB(2));
-    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(region.held.populated, 0);
     assert_sound();
 }
 
@@ -127,8 +127,8 @@ static void an_armed_block_freed_by_a_handler_loses_its_map(void **state)
     fl_region_defer(&region, e);
     fl_region_unlock(&region);
     assert_int_equal(fake_purged(), MIB(16));
-    assert_int_equal(region.populated_bytes, 0);
-    assert_int_equal(region.free_bytes, 0);
+    assert_int_equal(region.held.populated, 0);
+    assert_int_equal(region.held.free, 0);
     assert_sound();
 }
 
@@ -188,13 +188,13 @@ static int orphans_in_child(void)
     if (e == NULL) {
         return 1; /* the forking thread's own cache is as it was */
     }
-    size_t populated = region.populated_bytes;
+    size_t populated = region.held.populated;
     e = fl_region_take(&region, mine, MIB(3), fl_page.base, false);
-    if (e == NULL || region.populated_bytes != populated) {
+    if (e == NULL || region.held.populated != populated) {
         return 2; /* the other thread's cached 4 MiB were to be had */
     }
     struct fl_cache *another = fl_cache_acquire(&region);
-    if (another == NULL || another == mine || region.caches->next->next != NULL) {
+    if (another == NULL || another == mine || region.caches.all->next->next != NULL) {
         return 3; /* its cache was to be had too, instead of a third */
     }
     return fl_region_check(&region) != NULL ? 4 : 0;
@@ -216,7 +216,7 @@ static void caches_of_threads_that_fork_left_behind_are_taken_over(void **state)
     child_status = fake_child(orphans_in_child);
     fl_region_fork_parent(&region);
     assert_int_equal(child_status, 0);
-    assert_false(region.orphans);
+    assert_false(region.fork.orphans);
     assert_sound();
 }
 
@@ -265,7 +265,7 @@ static void a_lock_that_was_taken_over_leaves_the_child_without_a_region(void **
 static int check_worker_in_child(void)
 {
     fl_region_fork_child(&region, NULL);
-    return region.has_worker || !region.wants_worker;
+    return region.clock.has_worker || !region.wants_worker;
 }
 
 static void a_child_wants_a_worker_of_its_own(void **state)
@@ -275,7 +275,7 @@ static void a_child_wants_a_worker_of_its_own(void **state)
     fl_region_set_worker(&region, true);
     child_status = fork_with(check_worker_in_child);
     assert_int_equal(child_status, 0);
-    assert_true(region.has_worker);
+    assert_true(region.clock.has_worker);
 }
 
 int main(void)

@@ -51,12 +51,12 @@ static void growing_into_empty_memory_populates_it(void **state)
     fake_forget();
     assert_true(fl_region_resize(&region, e, MIB(5)));
     assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(4));
-    assert_int_equal(region.populated_bytes, MIB(6));
+    assert_int_equal(region.held.populated, MIB(6));
     fill(e, 2);
     assert_sound();
     struct fl_extent *f = take(MIB(1)); /* what is left of the last huge page */
     assert_true(f->base == e->base + MIB(5));
-    assert_int_equal(region.populated_bytes, MIB(6));
+    assert_int_equal(region.held.populated, MIB(6));
     assert_sound();
 }
 
@@ -101,7 +101,7 @@ static void growth_that_the_limit_forbids_changes_nothing(void **state)
     struct fl_extent *e = take(MIB(2));
     assert_false(fl_region_resize(&region, e, MIB(6)));
     assert_int_equal(e->len, MIB(2));
-    assert_int_equal(region.populated_bytes, MIB(2));
+    assert_int_equal(region.held.populated, MIB(2));
     assert_sound();
 }
 
@@ -112,9 +112,9 @@ static void at_the_limit_growth_over_memory_that_is_there_succeeds(void **state)
     region_begin(&c);
     struct fl_extent *e = take(MIB(1));
     give(take(MIB(3)));
-    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(region.held.populated, MIB(4));
     assert_true(fl_region_resize(&region, e, MIB(4))); /* nothing new is populated */
-    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(region.held.populated, MIB(4));
     assert_sound();
 }
 
@@ -125,7 +125,7 @@ static void growth_that_the_kernel_refuses_changes_nothing(void **state)
     fake.charge_max = fake_usable() + MIB(1);
     assert_false(fl_region_resize(&region, e, MIB(6)));
     assert_int_equal(e->len, MIB(2));
-    assert_int_equal(region.populated_bytes, MIB(2));
+    assert_int_equal(region.held.populated, MIB(2));
     assert_sound();
 }
 
@@ -153,7 +153,7 @@ static void lazy_memory_grows_in_place_and_stays_lazy(void **state)
     region_begin(&c);
     struct fl_extent *e = take(MIB(32));
     uintptr_t base = e->base;
-    size_t populated = region.populated_bytes;
+    size_t populated = region.held.populated;
     bytes(e)[0] = bytes(e)[MIB(32) - 1] = 7;
     fake_forget();
     assert_true(fl_region_resize(&region, e, MIB(34) + KIB(4)));
@@ -161,7 +161,7 @@ static void lazy_memory_grows_in_place_and_stays_lazy(void **state)
     assert_int_equal(e->len, MIB(36)); /* whole huge pages */
     assert_null(in_window(FAKE_POPULATE, 0));
     assert_int_equal(in_window(FAKE_ADVISE, 0)->advice, FL_ADVICE_HUGE);
-    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(region.held.populated, populated);
     assert_int_equal(stats().in_use_bytes, MIB(36));
     assert_ptr_equal(fl_region_find(&region, base), e);
     assert_null(fl_region_find(&region, base + MIB(32)));
@@ -170,7 +170,7 @@ static void lazy_memory_grows_in_place_and_stays_lazy(void **state)
     assert_sound();
     give(e); /* hollow: all of it goes at once */
     assert_int_equal(fake_purged(), MIB(36));
-    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(region.held.populated, populated);
     assert_int_equal(stats().in_use_bytes, 0);
     assert_sound();
 }

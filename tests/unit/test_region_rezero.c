@@ -276,7 +276,7 @@ static void purge(void *base, size_t len)
 {
     (void)base;
     meanwhile = NULL;
-    size_t rest = region.free_huge;
+    size_t rest = region.held.free_huge;
     assert_int_equal(fl_region_purge(&region, 0), rest);
     assert_int_equal(len, MIB(16));
     assert_sound();
@@ -289,7 +289,7 @@ static void a_purge_leaves_what_is_being_cleared(void **state)
     (void)fl_region_rezero(&region);
     meanwhile = purge;
     (void)fl_region_rezero(&region);
-    assert_int_equal(region.free_bytes, MIB(16));
+    assert_int_equal(region.held.free, MIB(16));
     assert_true(is_filled(take_zeroed(MIB(16)), 0));
     assert_guarded();
 }

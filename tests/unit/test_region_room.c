@@ -39,7 +39,7 @@ static void what_is_free_of_several_nodes_goes_before_a_full_one_gives_way(void 
     give(take(MIB(16)));
     assert_lies(take_on(1, MIB(4)), 1);
     assert_true(stats().purge_bytes >= MIB(8)); /* a half of that lies there */
-    assert_int_equal(region.zone[0].free_huge, MIB(8));
+    assert_int_equal(region.zones.of[0].free_huge, MIB(8));
     assert_settled();
 }
 
@@ -109,11 +109,11 @@ static void each_node_is_asked_for_a_loan(void **state)
         assert_true(fl_inner_fill(&region, &arena[i], fl_extent_range(arena[i].outer)));
         assert_int_equal(arena[i].outer->zone, i);
     }
-    region.lend = lends_nothing;
+    region.hooks.lend = lends_nothing;
     full[0] = true;
     assert_lies(take_on(0, MIB(16)), 1);
     assert_int_equal(asked, region.pages.move.method != FL_METHOD_NONE ? 3 : 0);
-    region.lend = NULL;
+    region.hooks.lend = NULL;
     for (unsigned i = 0; i < NODES; i++) {
         fl_inner_close(&region, &arena[i]);
     }

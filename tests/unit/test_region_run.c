@@ -59,10 +59,10 @@ static void nine_neighbours_serve_one_request(void **state)
     for (int empty_first = 0; empty_first < 2; empty_first++) {
         region_begin(NULL);
         uintptr_t base = make_run(9, empty_first, MIB(32));
-        size_t empty = (empty_first ? 5 : 4) * (size_t)PIECE, populated = region.populated_bytes;
+        size_t empty = (empty_first ? 5 : 4) * (size_t)PIECE, populated = region.held.populated;
         struct fl_extent *e = take_zeroed(9 * (size_t)PIECE);
         assert_true(e->base == base && is_filled(e, 0));
-        assert_int_equal(region.populated_bytes, populated + empty);
+        assert_int_equal(region.held.populated, populated + empty);
         assert_int_equal(fake_bytes(FAKE_POPULATE), empty); /* what is there stays there */
         assert_guarded();
         give(e);
@@ -149,12 +149,12 @@ static void the_lowest_run_where_pages_have_to_move(void **state)
     uintptr_t high;
     (void)state;
     uintptr_t low = low_hole_and_high_run(true, &high);
-    size_t populated = region.populated_bytes;
+    size_t populated = region.held.populated;
     region.stats.in_use_peak = region.stats.in_use; /* nothing more may be held */
     struct fl_extent *e = take(MIB(6));
     assert_true(e->base == low);
     assert_int_equal(stats().move_bytes, MIB(6)); /* x, and 4 of the first 5 */
-    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(region.held.populated, populated);
     assert_guarded();
 }
 
@@ -165,14 +165,14 @@ static void free_pages_elsewhere_fill_each_hole_of_a_run(void **state)
         region_begin(NULL);
         uintptr_t base = make_run(9, empty_first, MIB(8));
         give(far);
-        size_t populated = region.populated_bytes, empty = (empty_first ? 5 : 4) * (size_t)PIECE;
+        size_t populated = region.held.populated, empty = (empty_first ? 5 : 4) * (size_t)PIECE;
         region.stats.in_use_peak = 0;
         fake_forget();
         struct fl_extent *e = take_zeroed(9 * (size_t)PIECE);
         assert_true(e->base == base && is_filled(e, 0));
         assert_int_equal(fake_bytes(FAKE_MOVE), empty);
         assert_int_equal(fake.count[FAKE_MOVE_BEGIN], empty / PIECE); /* one for each hole */
-        assert_int_equal(region.populated_bytes, populated);
+        assert_int_equal(region.held.populated, populated);
         assert_null(in_window(FAKE_POPULATE, 0));
         assert_guarded();
     }
@@ -208,14 +208,14 @@ static void a_hole_that_is_refused_changes_nothing(void **state)
     for (unsigned nth = 1; nth <= 4; nth++) {
         region_begin(NULL);
         uintptr_t base = make_run(9, false, MIB(32));
-        size_t populated = region.populated_bytes, usable = fake_usable();
+        size_t populated = region.held.populated, usable = fake_usable();
         fake_fail_at(nth, 1u << FAKE_MAP_AT | 1u << FAKE_COMMIT);
         fake.fail_enomem = true;
         struct fl_extent *e = take(9 * (size_t)PIECE);
         assert_null(e);
         assert_true(fake_fired());
         fake_fail_at(0, 1);
-        assert_int_equal(region.populated_bytes, populated);
+        assert_int_equal(region.held.populated, populated);
         assert_int_equal(fake_usable(), usable);
         assert_guarded();
         e = take(9 * (size_t)PIECE);

@@ -28,7 +28,7 @@ static int shelf_begin(void **state)
     cache = fl_cache_acquire(&region);
     assert_non_null(cache);
     resize();
-    assert_int_equal(region.shelf_most, MIB(192) / SHARE);
+    assert_int_equal(region.shelves.most, MIB(192) / SHARE);
     return 0;
 }
 
@@ -39,7 +39,7 @@ static bool put(struct fl_extent *e)
     if (!kept) {
         fl_region_give(&region, e);
     } else {
-        own = &region.shelf[__builtin_ctzll(region.shelves_used)];
+        own = &region.shelves.shelf[__builtin_ctzll(region.shelves.used)];
     }
     return kept;
 }
@@ -125,11 +125,11 @@ static void where_little_is_in_use_nothing_waits(void **state)
     assert_false(put(take(KIB(200))));
     region.stats.in_use += MIB(2000);
     resize();
-    assert_int_equal(region.shelf_most, MIB(32)); /* however much is in use */
+    assert_int_equal(region.shelves.most, MIB(32)); /* however much is in use */
     region.tight = true;
     resize();
     region.stats.in_use -= MIB(2000);
-    assert_int_equal(region.shelf_most, 0);
+    assert_int_equal(region.shelves.most, 0);
 }
 
 static void what_is_too_much_makes_room(void **state)
@@ -139,7 +139,7 @@ static void what_is_too_much_makes_room(void **state)
     for (int i = 0; i < 32; i++) {
         e[i] = take(KIB(1000) - (size_t)(i % 4) * KIB(40));
     }
-    region.shelf_most = region.shelf_lead_most = MIB(10);
+    region.shelves.most = region.shelves.lead_most = MIB(10);
     int kept = 0;
     for (int i = 0; i < 32; i++) {
         kept += put(e[i]);
@@ -172,9 +172,9 @@ static void what_others_leave_the_fullest_may_have(void **state)
     }
     assert_true(put(e[0]));
     const struct fl_shelf *mine = own;
-    region.shelves_used |= mine == region.shelf ? 2 : 1;
+    region.shelves.used |= mine == region.shelves.shelf ? 2 : 1;
     resize();
-    size_t all = region.stats.in_use / SHARE, share = region.shelf_most;
+    size_t all = region.stats.in_use / SHARE, share = region.shelves.most;
     assert_int_equal(share, all / 2);
     for (int i = 1; i < 32; i++) {
         kept += put(e[i]);
@@ -192,17 +192,17 @@ static void a_request_that_fits_nowhere_gets_what_waits(void **state)
     for (int i = 0; i < 24; i++) {
         e[i] = take(KIB(256));
     }
-    while (n < 512 && region.free_bytes != 0) { /* nothing else is free */
+    while (n < 512 && region.held.free != 0) { /* nothing else is free */
         rest[n++] = take(KIB(4));
     }
-    assert_int_equal(region.free_bytes, 0);
+    assert_int_equal(region.held.free, 0);
     for (int i = 0; i < 24; i++) {
         assert_true(put(e[i]));
     }
-    size_t held = region.populated_bytes;
+    size_t held = region.held.populated;
     struct fl_extent *big = take(MIB(4));
     assert_non_null(big);
-    assert_int_equal(region.populated_bytes, held);
+    assert_int_equal(region.held.populated, held);
     assert_in_range(big->base, e[0]->base - MIB(8), e[23]->base + MIB(8));
     assert_settled();
     (void)rest;
@@ -294,12 +294,12 @@ static void other_shelves_are_looked_at(void **state)
     struct fl_extent *e = take(KIB(200));
     assert_true(put(e));
     /* It lies on another one now. */
-    size_t mine = (size_t)(own - region.shelf), other = (mine + 5) % FL_SHELVES;
-    region.shelf[other] = *own;
+    size_t mine = (size_t)(own - region.shelves.shelf), other = (mine + 5) % FL_SHELVES;
+    region.shelves.shelf[other] = *own;
     memset(own, 0, sizeof *own);
-    region.shelves_used = (uint64_t)1 << other;
+    region.shelves.used = (uint64_t)1 << other;
     assert_ptr_equal(take_shelved(KIB(200)), e);
-    assert_int_equal(region.shelf[other].blocks, 0);
+    assert_int_equal(region.shelves.shelf[other].blocks, 0);
 }
 
 static int child(void)
@@ -397,9 +397,9 @@ static void a_printed_peak_is_never_below_what_is_in_use(void **state)
     fl_region_unlock(&region);
     assert_true(stats().in_use_bytes > region.stats.in_use_peak);
     assert_int_equal(stats().in_use_bytes, stats().in_use_peak_bytes);
-    region.populated_bytes += MIB(2); /* as the stock's refill does */
+    region.held.populated += MIB(2); /* as the stock's refill does */
     assert_int_equal(stats().populated_bytes, stats().populated_peak_bytes);
-    region.populated_bytes -= MIB(2);
+    region.held.populated -= MIB(2);
 }
 
 static void who_misses_often_uses_them(void **state)

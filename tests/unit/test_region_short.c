@@ -58,14 +58,14 @@ static void the_limit_holds_though_pages_do_not_move(void **state)
         struct fl_extent *e = take_zeroed(MIB(8));
         assert_non_null(e);
         assert_true(is_filled(e, 0));
-        assert_int_equal(region.populated_bytes, MIB(16));
-        assert_int_equal(region.free_huge, 0);
+        assert_int_equal(region.held.populated, MIB(16));
+        assert_int_equal(region.held.free_huge, 0);
         assert_guarded();
     }
     two_free(&limited);
     fake.rc[FAKE_MOVE_BEGIN] = -EMFILE;
     assert_true(is_filled(take_zeroed(MIB(8)), 0));
-    assert_int_equal(region.populated_bytes, MIB(16));
+    assert_int_equal(region.held.populated, MIB(16));
     assert_guarded();
 }
 
@@ -75,7 +75,7 @@ static void growth_keeps_to_the_limit_too(void **state)
     two_free(&limited);
     fake.rc[FAKE_MOVE] = -EBUSY;
     assert_true(fl_region_resize(&region, guard[1], MIB(11)));
-    assert_int_equal(region.populated_bytes, MIB(16));
+    assert_int_equal(region.held.populated, MIB(16));
     memset(bytes(guard[1]), 0x11, MIB(11));
     assert_guarded();
 }
@@ -101,7 +101,7 @@ static void what_does_not_move_is_not_held_twice(void **state)
         (void)snprintf(text, sizeof text, "MemTotal: 65536 kB\nMemAvailable: %zu kB\n",
                        moves_fail_when);
         fake_file("/proc/meminfo", text);
-        region.budget = 0;
+        region.budget.left = 0;
         region.stats.in_use_peak = 0;
         purged_before = SIZE_MAX;
         fake.rc[FAKE_MOVE] = -EBUSY;
@@ -111,7 +111,7 @@ static void what_does_not_move_is_not_held_twice(void **state)
         assert_non_null(e);
         assert_true(is_filled(e, 0));
         bool plenty = moves_fail_when == 65536;
-        assert_int_equal(region.populated_bytes, plenty ? MIB(24) : MIB(16));
+        assert_int_equal(region.held.populated, plenty ? MIB(24) : MIB(16));
         assert_int_equal(purged_before, plenty ? 0 : MIB(8));
         assert_guarded();
     }
@@ -133,7 +133,7 @@ static void the_stock_goes_too(void **state)
     struct fl_extent *z = take_zeroed(MIB(20));
     assert_non_null(z);
     assert_true(is_filled(z, 0));
-    assert_true(region.populated_bytes <= MIB(64));
+    assert_true(region.held.populated <= MIB(64));
     assert_stock(0);
     assert_non_null(e);
 }
@@ -170,7 +170,7 @@ static void pages_on_their_way_count_once(void **state)
     struct fl_extent *e = take(MIB(8));
     assert_non_null(e);
     assert_non_null(other); /* 2 MiB are left, though 8 are in two places */
-    assert_int_equal(region.populated_bytes, MIB(18));
+    assert_int_equal(region.held.populated, MIB(18));
     assert_guarded();
 }
 

@@ -15,14 +15,14 @@ static void sparse_kinds_get_base_pages(void **state)
     assert_true(bytes_there(e) >= MIB(2) || !fl_page.thp);
     free_looked_at(e);
     assert_int_equal(take(MIB(64))->base, base); /* what is free comes first */
-    size_t populated = region.populated_bytes;
+    size_t populated = region.held.populated;
     for (int i = 0; i < 3; i++) {
         e = take_zeroed(MIB(80));
         assert_int_equal(e->content, FL_CONTENT_LAZY);
         touch_at(e, 0);
         touch_at(e, MIB(80) - 1);
         assert_int_equal(bytes_there(e), KIB(8));
-        assert_int_equal(region.populated_bytes, populated);
+        assert_int_equal(region.held.populated, populated);
         base = e->base;
         free_looked_at(e);
         assert_int_equal(fl_extent_at(&region.space, base)->content, FL_CONTENT_EMPTY);
@@ -73,7 +73,7 @@ static void sparse_ones_are_few_at_first(void **state)
     for (int i = 0; i < 8; i++) {
         assert_int_equal(take(MIB(20))->content, FL_CONTENT_LAZY);
     }
-    assert_int_equal(region.sparse_live, 8);
+    assert_int_equal(region.history.sparse_live, 8);
 }
 
 /* It stays one map by base pages, and is none of what is kept. */
@@ -89,11 +89,11 @@ static void sparse_ones_grow_as_such(void **state)
     fill(e, 1);
     struct fl_extent *to = is_reserved() ? e : fl_region_move(&region, e, MIB(40));
     assert_non_null(to);
-    assert_int_equal(region.sparse_live, 1);
+    assert_int_equal(region.history.sparse_live, 1);
     assert_int_equal(to->left & FL_LEFT_SPARSE, FL_LEFT_SPARSE);
     free_looked_at(to);
-    assert_int_equal(region.populated_bytes, 0);
-    assert_int_equal(region.sparse_live, 0);
+    assert_int_equal(region.held.populated, 0);
+    assert_int_equal(region.history.sparse_live, 0);
     assert_settled();
 }
 

@@ -20,7 +20,7 @@ static void holes_wait_for_their_touch(void **state)
     assert_int_equal(e->left, FL_LEFT_HOLLOW);
     assert_int_equal(fake.count[FAKE_POPULATE], 0);
     assert_int_equal(resident(), MIB(2));
-    assert_int_equal(region.populated_bytes, MIB(2) + KIB(1536)); /* what it may become */
+    assert_int_equal(region.held.populated, MIB(2) + KIB(1536)); /* what it may become */
     assert_true(is_filled(e, 0));
     fill(e, 0x11);
     fl_region_clear(&region, e, e->len);
@@ -47,7 +47,7 @@ static void filling_holes_brings_nothing_else_in(void **state)
     fl_region_lock(&region);
     assert_int_equal(fl_pieces_give_fringes(&region), MIB(2));
     fl_region_unlock(&region);
-    atomic_store(&region.touched[23], 101); /* such blocks are touched */
+    atomic_store(&region.history.touched[23], 101); /* such blocks are touched */
     fake_forget();
     e = take(MIB(8));
     assert_int_equal(within.len, MIB(6));
@@ -83,7 +83,7 @@ static void what_is_untouched_is_not_split_off(void **state)
     assert_null(in_window(FAKE_LAZY_FREE, 0));
     assert_int_equal(fake.count[FAKE_RESIDENT], 1); /* one look */
     assert_int_equal(region.pages.holes.split, 0);
-    assert_int_equal(region.populated_bytes, MIB(10));
+    assert_int_equal(region.held.populated, MIB(10));
     memset(bytes(e), 5, MIB(2)); /* a touch brings a huge page */
     assert_int_equal(fl_region_purge(&region, 0), KIB(1536));
     assert_int_equal(region.pages.holes.split, 1);
@@ -133,24 +133,24 @@ static void steps_longer_than_the_age_keep_their_pieces(void **state)
     (void)state;
     give_but(2);
     tick_times(5);
-    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(region.held.populated, MIB(4));
     take_all_again();
     for (int step = 0; step < 3; step++) {
         give_but(2);
         fake_forget();
         tick_times(4);
-        assert_int_equal(region.populated_bytes, MIB(8));
+        assert_int_equal(region.held.populated, MIB(8));
         take_all_again();
         assert_int_equal(fake.count[FAKE_POPULATE], 0);
     }
     give_but(2);
     tick_times(5); /* not for ever */
-    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(region.held.populated, MIB(4));
     tick_times(64); /* and it is forgotten */
     take_all_again();
     give_but(2);
     tick_times(4);
-    assert_int_equal(region.populated_bytes, MIB(4));
+    assert_int_equal(region.held.populated, MIB(4));
     assert_live_is_as_it_was();
 }
 
@@ -161,13 +161,13 @@ static void what_grows_over_a_hole_pays_once_for_each(void **state)
     give_block(15);
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
     fake_forget();
-    region.budget = MIB(64);
-    size_t granted = region.granted;
+    region.budget.left = MIB(64);
+    size_t granted = region.budget.granted;
     struct fl_extent *e = take(MIB(1));
     assert_int_equal(e->base, block[14]->base + KIB(512));
     assert_int_equal(populated_in_window(), MIB(2) + KIB(512));
-    assert_int_equal(region.budget, MIB(64) - MIB(2) - KIB(512));
-    assert_int_equal(region.granted - granted, MIB(2) + KIB(512));
+    assert_int_equal(region.budget.left, MIB(64) - MIB(2) - KIB(512));
+    assert_int_equal(region.budget.granted - granted, MIB(2) + KIB(512));
     fill(e, 1);
     assert_live_is_as_it_was();
 }
@@ -180,17 +180,17 @@ static void what_may_not_be_filled_waits_for_its_touch(void **state)
     give_block(15);
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
     fake_forget();
-    region.budget = MIB(2);
+    region.budget.left = MIB(2);
     struct fl_extent *e = take(MIB(1));
     assert_int_equal(e->base, block[14]->base + KIB(512));
     assert_int_equal(populated_in_window(), MIB(2));
-    assert_int_equal(region.budget, 0);
+    assert_int_equal(region.budget.left, 0);
     fill(e, 1);
     give(e);
     give_block(14);
     assert_int_equal(fl_region_purge(&region, 0), MIB(3));
     fake_forget();
-    region.budget = 0; /* and where a block takes over what lies behind it */
+    region.budget.left = 0; /* and where a block takes over what lies behind it */
     assert_true(fl_region_resize(&region, block[13], KIB(1536)));
     assert_int_equal(populated_in_window(), 0);
     memset(bytes(block[13]), 14, KIB(1536));
@@ -204,12 +204,12 @@ static void what_was_split_and_is_free_as_a_whole_goes_as_a_whole(void **state)
     (void)fl_region_purge(&region, 0);
     fake_forget();
     give_block(4);
-    assert_int_equal(region.free_huge, 0); /* no request gets its pages */
+    assert_int_equal(region.held.free_huge, 0); /* no request gets its pages */
     assert_sound();
     (void)fl_region_tick(&region, 4);
     assert_int_equal(fake_purged(), MIB(2));
     assert_int_equal(region.pages.holes.split, 3);
-    assert_int_equal(region.populated_bytes, MIB(1) + KIB(512));
+    assert_int_equal(region.held.populated, MIB(1) + KIB(512));
     assert_live_is_as_it_was();
     struct fl_extent *e = take_aligned(MIB(2), MIB(2));
     fill(e, 9);
@@ -233,7 +233,7 @@ static struct fl_extent *rough_below_a_block(size_t more)
             give_block(i);
         }
     }
-    assert_int_equal(region.free_huge, 0);
+    assert_int_equal(region.held.free_huge, 0);
     fake_forget();
     return wall;
 }
@@ -244,7 +244,7 @@ static void what_lies_around_it_gives_its_pages(void **state)
     struct fl_extent *wall = rough_below_a_block(MIB(8)), *e = take(MIB(18));
     fill(e, 1);
     assert_true(fake.count[FAKE_MOVE] != 0);
-    assert_int_equal(region.populated_bytes, MIB(20));
+    assert_int_equal(region.held.populated, MIB(20));
     assert_true(is_filled(wall, 0x77));
     assert_settled();
 }
@@ -279,7 +279,7 @@ static void what_lies_around_it_is_bounded_under_a_filter(void **state)
     fl_sys_confine(true);
     give(wall);
     fl_sys_confine(false);
-    assert_true(region.populated_bytes <= MIB(16));
+    assert_true(region.held.populated <= MIB(16));
     assert_settled();
 }
 
@@ -297,7 +297,7 @@ static void it_goes_in_part(void **state)
     assert_int_equal(region.pages.holes.split, 2);
     assert_int_equal(fl_pieces_smooth(&region, SIZE_MAX), MIB(1));
     fl_region_unlock(&region);
-    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(region.held.populated, 0);
     assert_settled();
 }
 
@@ -423,7 +423,7 @@ static void what_goes_while_it_is_mended_is_forgotten(void **state)
     repair();
     assert_null(fake.on_survey);
     assert_int_equal(region.pages.holes.split, 0);
-    assert_int_equal(region.populated_bytes, MIB(6));
+    assert_int_equal(region.held.populated, MIB(6));
     assert_live_is_as_it_was();
 }
 

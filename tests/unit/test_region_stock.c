@@ -34,7 +34,7 @@ static void the_goal_is_a_share_of_the_peak(void **state)
     fake_forget();
     assert_int_equal(fl_region_refill(&region), rest);
     assert_stock(MIB(10));
-    assert_int_equal(region.populated_bytes, MIB(650));
+    assert_int_equal(region.held.populated, MIB(650));
     assert_int_equal(fake_bytes(FAKE_POPULATE), MIB(10));
     give(e);
     assert_stock(MIB(10));
@@ -63,10 +63,10 @@ static void the_goal_leaves_what_may_be_held_at_all(void **state)
     }
     struct fl_extent *a = take(MIB(320)), *b = take(MIB(320));
     give(a);
-    assert_non_null(take(MIB(6)));    /* from what is free */
-    region.populated_bytes += MIB(4); /* as if so much were fragmented */
+    assert_non_null(take(MIB(6)));   /* from what is free */
+    region.held.populated += MIB(4); /* as if so much were fragmented */
     (void)fl_region_refill(&region);
-    region.populated_bytes -= MIB(4);
+    region.held.populated -= MIB(4);
     assert_stock(MIB(6)); /* of 650 that may be held, 644 are */
     assert_non_null(b);
 }
@@ -247,7 +247,7 @@ static void it_goes_back_when_it_has_aged(void **state)
     assert_stock(0);
     assert_int_equal(fake_usable(), usable - MIB(64));
     assert_int_equal(stats().purge_bytes, MIB(64));
-    assert_int_equal(region.populated_bytes, MIB(64)); /* what is live */
+    assert_int_equal(region.held.populated, MIB(64)); /* what is live */
 }
 
 /* Of what has been taken the map remains, and what did not move. */
@@ -311,11 +311,11 @@ static void what_cannot_be_filled_is_not_counted(void **state)
             return;
         }
         assert_non_null(take(MIB(64)));
-        size_t populated = region.populated_bytes;
+        size_t populated = region.held.populated;
         fake.rc[i == 0 ? FAKE_POPULATE : FAKE_MAP_AT] = -ENOMEM;
         (void)fl_region_refill(&region);
         assert_stock(0);
-        assert_int_equal(region.populated_bytes, populated);
+        assert_int_equal(region.held.populated, populated);
     }
 }
 
@@ -368,7 +368,7 @@ static void without_addresses_there_is_none(void **state)
 static int child_without(void)
 {
     fl_region_fork_child(&region, NULL);
-    if (stock()->held != 0 || stock()->ready != 0 || region.populated_bytes != MIB(64) ||
+    if (stock()->held != 0 || stock()->ready != 0 || region.held.populated != MIB(64) ||
         fl_region_check(&region) != NULL) {
         return 1;
     }

@@ -20,11 +20,11 @@ static void calloc_takes_from_it_and_clears_nothing(void **state)
     if (!stock_filled(&wish)) {
         return;
     }
-    size_t populated = region.populated_bytes;
+    size_t populated = region.held.populated;
     memset(stock_chunk(0), 0xcc, MIB(64)); /* clearing would take that away */
     struct fl_extent *e = take_zeroed(MIB(20));
     assert_true(is_filled(e, 0xcc));
-    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(region.held.populated, populated);
     assert_int_equal(fake_bytes(FAKE_MOVE), MIB(20));
     assert_null(in_window(FAKE_POPULATE, 0));
     assert_stock(MIB(44));
@@ -137,10 +137,10 @@ static void what_does_not_move_at_all_is_stock_again(void **state)
         return;
     }
     fake.rc[FAKE_MOVE_BEGIN] = -EMFILE;
-    size_t populated = region.populated_bytes;
+    size_t populated = region.held.populated;
     struct fl_extent *e = take_zeroed(MIB(20));
     assert_true(is_filled(e, 0));
-    assert_int_equal(region.populated_bytes, populated + MIB(20));
+    assert_int_equal(region.held.populated, populated + MIB(20));
     assert_false(stock()->chunk[0].holed);
     assert_stock(MIB(64));
 }

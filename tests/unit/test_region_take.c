@@ -164,7 +164,7 @@ static void requests_beyond_eager_max_are_left_to_the_kernel(void **state)
     (void)state;
     region_begin(&c);
     assert_int_equal(take(MIB(16))->content, FL_CONTENT_POPULATED);
-    size_t populated = region.populated_bytes;
+    size_t populated = region.held.populated;
     fake_forget();
     struct fl_extent *e = take_zeroed(MIB(33) - KIB(4));
     assert_int_equal(e->content, FL_CONTENT_LAZY);
@@ -172,7 +172,7 @@ static void requests_beyond_eager_max_are_left_to_the_kernel(void **state)
     assert_int_equal(e->len, MIB(34)); /* whole huge pages */
     assert_null(in_window(FAKE_POPULATE, 0));
     assert_int_equal(resident(e), 0);
-    assert_int_equal(region.populated_bytes, populated);
+    assert_int_equal(region.held.populated, populated);
     assert_int_equal(stats().lazy, 1);
     assert_sound();
 }
@@ -200,7 +200,7 @@ static void sparse_lazy_memory_goes_back_at_once(void **state)
     bytes(e)[MIB(5)] = 1;
     give(e);
     assert_int_equal(fake_purged(), MIB(32));
-    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(region.held.populated, 0);
     assert_sound();
     e = take_zeroed(MIB(32));
     assert_true(e->base == base && is_filled(e, 0));
@@ -215,7 +215,7 @@ static void dense_lazy_memory_is_kept(void **state)
     fill(e, 5);
     give(e);
     assert_int_equal(fake_purges(), 0);
-    assert_int_equal(region.populated_bytes, MIB(18));
+    assert_int_equal(region.held.populated, MIB(18));
     assert_sound();
     e = take_zeroed(MIB(9)); /* now served from it, and cleared */
     assert_int_equal(e->content, FL_CONTENT_POPULATED);
@@ -233,13 +233,13 @@ static void lazy_memory_whose_residency_is_unknown_goes_back(void **state)
     fill(e, 5);
     fake.rc[FAKE_RESIDENT] = -ENOMEM;
     give(e);
-    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(region.held.populated, 0);
     assert_sound();
     e = take(MIB(18));
     fill(e, 5);
     fake.rc[FAKE_UNMAP] = fake.rc[FAKE_DECOMMIT] = -ENOMEM; /* too many maps */
     give(e);
-    assert_int_equal(region.populated_bytes, MIB(18));
+    assert_int_equal(region.held.populated, MIB(18));
     assert_sound();
     e = take_zeroed(MIB(18));
     assert_true(is_filled(e, 0));
@@ -255,7 +255,7 @@ static void the_limit_bounds_what_is_populated(void **state)
     assert_non_null(b);
     assert_null(take(KIB(64)));
     assert_int_equal(stats().refused, 1);
-    assert_int_equal(region.populated_bytes, MIB(8));
+    assert_int_equal(region.held.populated, MIB(8));
     give(a);
     assert_non_null(take(MIB(3)));
     assert_non_null(take(MIB(1)));
@@ -273,7 +273,7 @@ static void at_the_limit_free_memory_elsewhere_makes_room(void **state)
     give(d); /* 4 MiB free, in two pieces */
     struct fl_extent *f = take(MIB(4));
     assert_non_null(f);
-    assert_true(region.populated_bytes <= MIB(8));
+    assert_true(region.held.populated <= MIB(8));
     assert_sound();
     assert_non_null(b);
     assert_non_null(e);
@@ -288,7 +288,7 @@ static void dense_lazy_memory_beyond_the_limit_goes_back(void **state)
     assert_int_equal(e->content, FL_CONTENT_LAZY);
     fill(e, 5);
     give(e);
-    assert_true(region.populated_bytes <= MIB(8));
+    assert_true(region.held.populated <= MIB(8));
     assert_sound();
 }
 
@@ -297,7 +297,7 @@ static void short_memory_is_not_populated(void **state)
     (void)state;
     fake_file("/proc/meminfo", "MemTotal: 8192 kB\nMemAvailable: 2048 kB\n");
     assert_null(take(KIB(64))); /* a huge page would be more than there is */
-    assert_int_equal(region.populated_bytes, 0);
+    assert_int_equal(region.held.populated, 0);
     assert_sound();
 }
 
@@ -323,7 +323,7 @@ static void waste_of(size_t from, size_t step, int n, unsigned percent)
         wanted += request;
         assert_non_null(take(fl_align_up(request, fl_page.base)));
     }
-    assert_true(region.populated_bytes - fl_page.huge < wanted / 100 * (100 + percent));
+    assert_true(region.held.populated - fl_page.huge < wanted / 100 * (100 + percent));
     assert_sound();
 }
 

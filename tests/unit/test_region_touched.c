@@ -13,7 +13,7 @@
 static void forget_what_is_sparse(void)
 {
     for (int i = 0; i < FL_LEFT_KINDS; i++) {
-        region.touched[i] = 51;
+        region.history.touched[i] = 51;
     }
 }
 
@@ -28,8 +28,8 @@ static void new_memory_is_not_populated(void **state)
     }
     assert_int_equal(stats().populate_bytes, 0);
     assert_int_equal(stats().stalls, 0);
-    assert_int_equal(stats().populated_bytes, region.populated_bytes);
-    assert_true(region.populated_bytes >= MIB(256));
+    assert_int_equal(stats().populated_bytes, region.held.populated);
+    assert_true(region.held.populated >= MIB(256));
     assert_settled();
 }
 

@@ -94,10 +94,10 @@ static void lazy_blocks_that_were_deferred_wait_for_others(void **state)
     fake_forget();
     run_as(FL_THREAD_APART, lock_and_unlock);
     assert_int_equal(calls(), 0);
-    assert_ptr_equal(atomic_load(&region.deferred), lazy);
+    assert_ptr_equal(atomic_load(&region.caches.deferred), lazy);
     assert_null(lazy->next);
     run_as(FL_THREAD_PROGRAM, lock_and_unlock);
-    assert_null(atomic_load(&region.deferred));
+    assert_null(atomic_load(&region.caches.deferred));
     assert_settled();
 }
 

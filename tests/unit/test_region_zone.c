@@ -163,13 +163,13 @@ static void what_is_idle_on_one_node_goes_before_another_grows(void **state)
     begin_divided();
     give(take_on(1, MIB(64)));
     give(take_on(0, MIB(32)));
-    assert_int_equal(region.populated_bytes, MIB(96)); /* neither is idle */
+    assert_int_equal(region.held.populated, MIB(96)); /* neither is idle */
     tick();
     size_t purged = stats().purge_bytes;
     assert_lies(take_on(0, MIB(48)), 0);
-    assert_true(region.populated_bytes <= MIB(64) + 2 * fl_page.huge);
+    assert_true(region.held.populated <= MIB(64) + 2 * fl_page.huge);
     assert_true(stats().purge_bytes > purged);
-    assert_int_equal(region.zone[1].free_huge + MIB(48), region.populated_bytes);
+    assert_int_equal(region.zones.of[1].free_huge + MIB(48), region.held.populated);
     assert_settled();
 }
 
@@ -187,7 +187,7 @@ static void what_a_node_has_free_itself_is_used_first(void **state)
     size_t purged = stats().purge_bytes;
     assert_lies(take_on(0, MIB(64)), 0);
     assert_int_equal(stats().purge_bytes, purged);
-    assert_int_equal(region.zone[1].free_huge, MIB(16));
+    assert_int_equal(region.zones.of[1].free_huge, MIB(16));
     assert_settled();
 }
 
@@ -229,7 +229,7 @@ static void a_waiting_thread_gets_a_page_of_its_node(void **state)
     full[0] = true;
     assert_false(fl_region_fill_now(&region, fl_page.huge, 0));
     full[0] = false;
-    region.config.limit = region.populated_bytes;
+    region.config.limit = region.held.populated;
     assert_false(fl_region_fill_now(&region, fl_page.huge, 0));
     assert_int_equal(region.pages.reserve.ready_of[0], 0);
     assert_settled();
@@ -273,7 +273,7 @@ static void one_node_has_one_zone(void **state)
     struct fl_extent *e = take(MIB(4));
     assert_int_equal(e->zone, 0);
     give(e);
-    assert_int_equal(region.nzones, 1);
+    assert_int_equal(region.zones.n, 1);
     struct fl_stats_nodes n;
     fl_region_nodes_read(&region, &n);
     assert_int_equal(n.n, 0);

@@ -107,7 +107,7 @@ static void it_ends_when_nothing_is_left_and_starts_again_when_called(void **sta
     await(&guests.ended, 1);
     assert_int_equal(worker.state, FL_WORKER_NONE);
     assert_int_equal(ticks, 1);
-    assert_false(region.has_worker);
+    assert_false(region.clock.has_worker);
     assert_int_equal(fake_events_open(NULL), 0);
     atomic_store(&more, true);
     atomic_store(&region.wants_worker, true);
@@ -116,7 +116,7 @@ static void it_ends_when_nothing_is_left_and_starts_again_when_called(void **sta
     let_it_tick();
     let_it_tick();
     assert_int_equal(guests.begun, 2);
-    assert_true(region.has_worker);
+    assert_true(region.clock.has_worker);
 }
 
 static void a_call_between_tick_and_sleep_is_not_lost(void **state)
@@ -175,7 +175,7 @@ static void a_retired_one_is_gone_and_comes_back_a_moment_later(void **state)
     fl_worker_retire(&worker);
     assert_int_equal(guests.ended, 1);
     assert_int_equal(worker.state, FL_WORKER_NONE);
-    assert_false(region.has_worker);
+    assert_false(region.clock.has_worker);
     atomic_store(&region.wants_worker, true);
     fl_worker_call(&worker, true);
     assert_int_equal(guests.begun, 1);

@@ -136,7 +136,7 @@ void fl_record_drop_all(struct fl_step_context *c)
  * where that was, which is not seen. */
 static uint8_t node_of(const struct fl_extent *e)
 {
-    unsigned nodes = fl_plan.region->placing.nodes;
+    unsigned nodes = fl_plan.region->zones.placing.nodes;
     const struct fl_extent *at = e->content == FL_CONTENT_INNER ? e->inner->outer : e;
     unsigned zone = __atomic_load_n(&at->zone, __ATOMIC_RELAXED);
 

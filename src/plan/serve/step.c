@@ -167,7 +167,7 @@ bool fl_replay_is_away(struct fl_step_context *c)
 {
     const struct fl_arena *a = c->serve.arena;
 
-    return FL_UNLIKELY(fl_plan.region->placing.follows) && a != NULL && fl_arena_is_open(a) &&
+    return FL_UNLIKELY(fl_plan.region->zones.placing.follows) && a != NULL && fl_arena_is_open(a) &&
            a->use.held == 0 && is_away_for_good(c, a->inner.outer->zone);
 }
 

@@ -13,7 +13,7 @@ static uint32_t traced[FL_CONTEXTS]; /* steps, by the place of the context. Its 
 
 static void append_life(struct fl_text *t, const struct fl_record *rec, uint32_t i, pid_t tid)
 {
-    const struct fl_placing *placing = &fl_plan.region->placing;
+    const struct fl_placing *placing = &fl_plan.region->zones.placing;
     const struct fl_life *life = &rec->life[i];
     uint64_t death = fl_min(__atomic_load_n(&life->death, __ATOMIC_RELAXED), rec->end);
     const uint64_t column[] = {i,          life->birth - rec->begin, death - rec->begin,
