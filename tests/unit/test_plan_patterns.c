@@ -262,6 +262,45 @@ static void training_and_evaluation_in_turn(void **state)
     assert_int_equal(plan_stats().drops, 0);
 }
 
+/* All forms but the first leave out a layer in a micro-step, each another one: 6 % of the requests.
+ * The first one's plan serves all of them. */
+static void in_turn(int forms, bool declared)
+{
+    for (int s = 0; s < 120; s++) {
+        if (s == 60) {
+            (void)served();
+        }
+        assert_true(!declared || fl_plan_begin(NULL) == 0);
+        forward(TOKENS, true);
+        backward(TOKENS);
+        left_out[s % forms] = s % forms != 0;
+        train(1, TOKENS);
+        left_out[s % forms] = false;
+        assert_true(!declared || fl_plan_end(NULL) == 0);
+    }
+    assert_true(served() >= 95);
+    assert_int_equal(plan_stats().drops, 0);
+    assert_sound();
+}
+
+static void two_forms_in_turn(void **state)
+{
+    (void)state;
+    in_turn(2, false);
+}
+
+static void three_forms_in_turn(void **state)
+{
+    (void)state;
+    in_turn(3, false);
+}
+
+static void two_declared_forms_in_turn(void **state)
+{
+    (void)state;
+    in_turn(2, true);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, each)
@@ -275,6 +314,9 @@ int main(void)
         T(a_leap_is_not_expected_again),
         T(layers_left_out_at_random_are_not_planned),
         T(training_and_evaluation_in_turn),
+        T(two_forms_in_turn),
+        T(three_forms_in_turn),
+        T(two_declared_forms_in_turn),
     };
 
     return plan_run(tests, sizeof tests / sizeof tests[0]);

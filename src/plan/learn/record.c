@@ -348,26 +348,37 @@ static bool varies(struct fl_step_context *c, const struct fl_record *a)
     return false;
 }
 
-/* A complete step that the next one repeated to the byte. */
-static unsigned find_repeated(struct fl_step_context *c, struct fl_lives *out)
+/* The longest complete step that the next one repeated to the byte; `in_turn`: or any later one, as
+ * where steps have several forms. The longest has places for all that the others leave out. */
+static unsigned find_repeated(struct fl_step_context *c, bool in_turn, struct fl_lives *out)
 {
+    unsigned n = 0;
+
     for (unsigned i = 1; i < FL_RECORDS; i++) {
-        const struct fl_record *a = nth_newest(c, i), *b = nth_newest(c, i - 1);
-        if (a->complete && is_repeated(a, b) && !is_known(c, a) && !varies(c, a)) {
+        const struct fl_record *a = nth_newest(c, i);
+        bool found = false;
+        for (unsigned j = in_turn ? 0 : i - 1; j < i; j++) {
+            found = found || is_repeated(a, nth_newest(c, j));
+        }
+        if (found && a->complete && !is_known(c, a) && !varies(c, a) &&
+            (n == 0 || a->n > out[0].n)) {
             out[0] = lives_of(a);
-            return 1;
+            n = 1;
         }
     }
-    return 0;
+    return n;
 }
 
 unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static FL_RECORDS])
 {
-    unsigned n = c->learn.stable > fl_plan.config.stable ? find_repeated(c, out) : 0;
+    unsigned n = c->learn.stable > fl_plan.config.stable ? find_repeated(c, false, out) : 0;
 
     if (n != 0 || c->learn.sampled <= fl_plan.config.max ||
         (c->serve.layout != NULL && c->serve.mismatched_steps == 0)) {
         return n;
+    }
+    if (find_repeated(c, true, out) != 0) {
+        return 1;
     }
     for (unsigned i = 0; i < FL_RECORDS; i++) {
         const struct fl_record *rec = nth_newest(c, i);
