@@ -6,6 +6,8 @@
 /* A rest after a plan that was no good, in declared steps or in requests; each one after it is
  * twice as long. Without a detector a thread rests for NO_DETECTOR requests. */
 enum { REST_STEPS = 16, REST_REQUESTS = 4096, REST_DOUBLINGS = 10 };
+/* So many doublings come first where pages moved to and fro: that lies in the program. */
+enum { CHURNED_RESTS = 6 };
 enum { NO_DETECTOR = 1 << 30 };
 /* A plan that serves for fewer steps than LONG_SERVICE has failed; so often until it is
  * forgotten. */
@@ -177,6 +179,7 @@ static const struct {
 } fates[FL_ENDS] = {
     [FL_END_LOST] = {.failures = 1},
     [FL_END_BAD] = {.failures = FAILURES, .forgets = true, .rests = true, .drops = true},
+    [FL_END_CHURNED] = {.forgets = true, .rests = true, .drops = true},
     [FL_END_MISMATCHED] = {.failures = 1, .drops = true},
     [FL_END_NO_MEMORY] = {.rests = true},
     [FL_END_FORKED] = {.rests = true},
@@ -227,6 +230,9 @@ void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
         forget(c, l);
     }
     fl_record_drop_all(c);
+    if (why == FL_END_CHURNED) {
+        c->watch.rests = (unsigned)fl_max(c->watch.rests, CHURNED_RESTS);
+    }
     if (fates[why].rests || (hopeless && why == FL_END_MISMATCHED)) {
         rest(c, fates[why].drops);
     } else {

@@ -379,10 +379,12 @@ static size_t shift(struct fl_arena *a, size_t at, size_t n)
 /* Brings `n` huge pages from `at` on into memory, which are ours to fill. */
 static bool fill_run(struct fl_arena *a, size_t at, size_t n)
 {
+    uint64_t from_ns = fl_sys.own_ns();
     size_t done = held(a) + n > a->budget ? shift(a, at, n) : 0;
     bool filled =
         done == n || fl_inner_fill(fl_plan.region, &a->inner, pages(a, at + done, n - done));
 
+    a->moving_ns += fl_sys.own_ns() - from_ns;
     done = filled ? n : done;
     if (done < n) {
         fl_bitmap_give(&a->filled, at + done, n - done);

@@ -116,6 +116,23 @@ static void note_step(struct fl_step_context *c)
     l->wish = l->wish || (p->headroom && p->seen != 0 && p->steps == LONG * p->seen);
 }
 
+/* Threads that free each other's blocks take turns at one step, and so do their arenas: pages move
+ * to and fro, where one heap would have them in place. Where the step computes little beside, the
+ * plan is worth less than none. Threads that work side by side take memory from each other without
+ * plans, too. */
+static bool churns(struct fl_step_context *c)
+{
+    enum { SHARE = 128 }; /* of a step's time */
+    struct fl_serve *s = &c->serve;
+    uint64_t moving = s->arena->moving_ns, now = moving != 0 ? fl_sys.now_ns() : 0;
+    bool shared = atomic_load_explicit(&c->learn.freed_by_others, memory_order_relaxed) != 0;
+
+    s->churned = (uint8_t)(s->churned << 1 | (moving > (now - s->judged_ns) / SHARE));
+    s->arena->moving_ns = 0;
+    s->judged_ns = moving != 0 ? now : s->judged_ns;
+    return s->churned == UINT8_MAX && shared && !c->who.declared;
+}
+
 enum fl_end fl_replay_end(struct fl_step_context *c)
 {
     struct fl_serve *s = &c->serve;
@@ -136,6 +153,9 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     fl_stats_bump(&c->stats.steps);
     if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
         return s->served > s->mismatched_steps ? FL_END_MISMATCHED : FL_END_BAD;
+    }
+    if (churns(c)) {
+        return FL_END_CHURNED;
     }
     return bad && __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_END_BAD : FL_END_NOT;
 }
@@ -195,7 +215,7 @@ void fl_replay_off(struct fl_step_context *c)
     }
     c->serve.layout = NULL;
     go_nowhere(c);
-    c->serve.bad = 0;
+    c->serve.bad = c->serve.churned = 0;
     c->serve.served = 0;
     c->serve.mismatched_steps = c->serve.misses_in_a_row = 0;
 }
