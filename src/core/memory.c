@@ -144,10 +144,10 @@ static void search(struct fl_memory_scratch *s)
     s->own[0][0] = s->own[1][0] = '\0';
     s->text[0] = '\n'; /* so that each line has one before it */
     if (fl_sys.read_file("/proc/self/cgroup", s->text + 1, sizeof s->text - 1) == 0) {
-        (void)keep_own(s, 0, "\n0::");
-        (void)(keep_own(s, 1, ":memory:") || keep_own(s, 1, ",memory:"));
-        find_levels(s, 0);
-        find_levels(s, 1);
+        bool v1 = keep_own(s, 1, ":memory:") || keep_own(s, 1, ",memory:");
+        /* A controller is in one hierarchy: then v2's has no files about memory. */
+        (void)(v1 || keep_own(s, 0, "\n0::"));
+        find_levels(s, v1 ? 1 : 0);
     }
     s->strict = fl_sys.read_file("/proc/sys/vm/overcommit_memory", s->text, sizeof s->text) == 0 &&
                 s->text[0] == '2';

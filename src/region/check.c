@@ -59,7 +59,8 @@ static bool is_found_inside(struct fl_region *r, const struct fl_extent *e)
            end = first + (e->len >> fl_page.shift);
 
     for (size_t page = fl_waypoint_first(first); page < end; page = fl_waypoint_next(page)) {
-        if (at(r, r->space.base + (page << fl_page.shift)) != e) {
+        uint32_t index = atomic_load(fl_waypoint_entry(&r->space, page));
+        if (&r->space.descriptor[index] != e) {
             return false;
         }
     }

@@ -53,7 +53,8 @@ static struct fl_extent *take_addresses(struct fl_region *r, size_t len, size_t 
     if (!fl_region_lock_unless_forking(r)) {
         return NULL;
     }
-    struct fl_extent *e = fl_take_seed(r) == 0 ? fl_take_lazy(r, len, align, zone, true) : NULL;
+    struct fl_extent *e =
+        fl_take_seed(r, len) == 0 ? fl_take_lazy(r, len, align, zone, true) : NULL;
     if (e != NULL) {
         r->stats.lazy--;
         r->stats.lazy_bytes -= len;

@@ -22,19 +22,22 @@ enum {
 };
 
 /* The whole window as one EMPTY extent. Left to the first request, so that a process without any
- * touches nothing. */
-int fl_take_seed(struct fl_region *r)
+ * touches nothing. The pagemap is mapped once for both, the seed and the request. */
+int fl_take_seed(struct fl_region *r, size_t len)
 {
     if (r->zones.seeded) {
         return 0;
     }
     bool ahead = !fl_left_is_usual(r);
+    struct fl_range all = {r->space.first, fl_range_end(r->space.window.all) - r->space.first};
+    size_t most = fl_align_down(all.len, fl_page.huge);
+    size_t some = ahead ? 0 : fl_min(fl_align_up(fl_min(len, most), fl_page.huge), most);
 
     if (fl_extent_reserve(&r->space, 1) != 0 ||
-        fl_pagemap_reach(&r->space, r->space.first, ahead) != 0) {
+        (fl_pagemap_reach(&r->space, all.base + some, ahead) != 0 &&
+         fl_pagemap_reach(&r->space, all.base, ahead) != 0)) {
         return -ENOMEM;
     }
-    struct fl_range all = {r->space.first, fl_range_end(r->space.window.all) - r->space.first};
     (void)fl_fit_insert(r, fl_extent_make(r, all, FL_CONTENT_EMPTY, r->zones.n - 1));
     r->zones.seeded = true;
     return 0;
@@ -244,7 +247,7 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
                                      size_t align, struct fl_fill_plan *g,
                                      const struct fl_wish *wish)
 {
-    if (fl_take_seed(r) != 0 || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
+    if (fl_take_seed(r, len) != 0 || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
         return NULL;
     }
     if (own != NULL) {

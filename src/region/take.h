@@ -9,7 +9,7 @@
 struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
                                bool zero);
 /* The first request makes the window one EMPTY extent. 0; -ENOMEM. */
-int fl_take_seed(struct fl_region *r);
+int fl_take_seed(struct fl_region *r, size_t len);
 /* LIVE, LAZY, not counted yet: at least `len` bytes, in whole huge pages. NULL when addresses or
  * maps do not allow it.
  *   sparse  it may never be touched: its pagemap is not brought into memory. */

@@ -188,7 +188,7 @@ void fl_extent_lay_waypoints(struct fl_space *s, const struct fl_extent *e)
     size_t end = fl_min(page_of(s, e->base + e->len), mapped);
 
     for (size_t i = fl_waypoint_first(page_of(s, e->base)); i < end; i = fl_waypoint_next(i)) {
-        atomic_store_explicit(&s->map[i], index, memory_order_relaxed);
+        atomic_store_explicit(fl_waypoint_entry(s, i), index, memory_order_relaxed);
     }
 }
 
@@ -250,14 +250,26 @@ static bool is_around(const struct fl_space *s, uint32_t index, uintptr_t addr)
            __atomic_load_n(&e->len, __ATOMIC_RELAXED) == len;
 }
 
+/* By that entry. NULL: none. */
+static struct fl_extent *named_by(struct fl_space *s, const _Atomic uint32_t *named, uintptr_t page)
+{
+    uint32_t index = atomic_load_explicit(named, memory_order_relaxed);
+
+    return is_around(s, index, page) ? descriptor(s, index) : NULL;
+}
+
 /* NULL: none that has waypoints. */
-static struct fl_extent *by_waypoints(const struct fl_space *s, uintptr_t page)
+static struct fl_extent *by_waypoints(struct fl_space *s, uintptr_t page)
 {
     for (size_t i = page_of(s, page), first = page_of(s, s->first); i >= first;
          i = i % FL_WAYPOINT_PAGES != 0 ? i - 1 : i & (i - 1)) {
-        uint32_t index = atomic_load_explicit(&s->map[i], memory_order_relaxed);
-        if (is_around(s, index, page)) {
-            return descriptor(s, index);
+        const _Atomic uint32_t *waypoint = fl_waypoint_entry(s, i);
+        struct fl_extent *e = named_by(s, waypoint, page);
+        if (e == NULL && waypoint != &s->map[i]) { /* it may be the first page */
+            e = named_by(s, &s->map[i], page);
+        }
+        if (e != NULL) {
+            return e;
         }
     }
     return NULL;

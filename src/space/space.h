@@ -42,6 +42,13 @@ struct fl_descriptors {
     uint8_t rest; /* calls until room for the worker is asked for again */
 };
 
+/* Waypoints that are multiples of FL_COARSE_PAGES, of the window's first 64 GiB. In the pagemap
+ * each would lie on a page of its own: so many faults for the first block of its length. */
+enum { FL_COARSE_PAGES = 1024, FL_COARSE_ENTRIES = 16384 };
+struct fl_coarse {
+    _Atomic uint32_t map[FL_COARSE_ENTRIES]; /* as fl_space.map, an entry FL_COARSE_PAGES pages */
+};
+
 struct fl_space {
     /* From an address to its descriptor: see fl_space_look. Constant after the start. */
     uintptr_t base;               /* the window's */
@@ -52,6 +59,7 @@ struct fl_space {
     struct fl_vspace window, pagemap;
     struct fl_descriptors descriptors;
     _Atomic(struct fl_inner *) inners; /* every one that was ever open. Lock: owner's, to add */
+    struct fl_coarse coarse;
 };
 
 /* Claims the window's addresses: eight times the memory, 4 to 8 TiB, less where that is refused;
@@ -117,6 +125,13 @@ static inline size_t fl_waypoint_next(size_t page)
 /* The extent is found from any of its pages in O(log n). Of each that is LIVE, after it was made or
  * became longer. Never of one that is divided: the entries inside are its blocks'. */
 void fl_extent_lay_waypoints(struct fl_space *s, const struct fl_extent *e);
+/* The entry of the waypoint at that page. */
+static inline _Atomic uint32_t *fl_waypoint_entry(struct fl_space *s, size_t page)
+{
+    bool coarse = page % FL_COARSE_PAGES == 0 && page / FL_COARSE_PAGES < FL_COARSE_ENTRIES;
+
+    return coarse ? &s->coarse.map[page / FL_COARSE_PAGES] : &s->map[page];
+}
 
 /* The extent that begins at `addr`, whatever its state; NULL beyond the last one in the pagemap. */
 const struct fl_extent *fl_extent_at(struct fl_space *s, uintptr_t addr);

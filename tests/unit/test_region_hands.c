@@ -99,6 +99,9 @@ static void stale_entries_do_not_mislead(void **state)
     assert_sound();
 }
 
+/* Pages that are brought in with the first ones: where new memory does not wait for its touch. */
+enum { PAGEMAP_OF_SEED = 64 };
+
 static size_t pagemap_resident(void)
 {
     size_t got = 0;
@@ -111,11 +114,9 @@ static size_t pagemap_resident(void)
 }
 
 /* The pagemap of a sparse giant is not brought into memory: what a call looks at shows there. */
-static void a_note_looks_at_few_entries_however_long_the_block(void **state)
+static void note_all_over(size_t len, size_t most_had)
 {
-    (void)state;
-    enum { LOG_PAGES = 21 }; /* of 8 GiB */
-    size_t len = (size_t)8 << 30;
+    enum { LOG_PAGES = 25 }; /* of 96 GiB */
     region_clear();
     fake.reserve_max = 4 * len;
     assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.eager_max = MIB(1)}), 0);
@@ -123,14 +124,29 @@ static void a_note_looks_at_few_entries_however_long_the_block(void **state)
     assert_non_null(it);
     assert_int_equal(it->content, FL_CONTENT_LAZY);
     size_t had = pagemap_resident();
-    assert_in_range(had, 0, (len >> fl_page.shift) * sizeof(uint32_t) / fl_page.base / 8);
-    for (size_t i = 0; i < 8; i++) { /* from the end downwards */
-        note(it->base + len - KIB(4) - i * (len / 8), KIB(4));
+    assert_in_range(had, 0, most_had);
+    for (size_t i = 0; i < 64; i++) { /* from the end downwards */
+        note(it->base + len - KIB(4) - i * (len / 64), KIB(4));
         assert_true(fl_extent_is_user_remapped(it));
         it->user_remapped = false;
     }
-    assert_in_range(pagemap_resident(), 0, had + (size_t)8 * LOG_PAGES);
+    assert_in_range(pagemap_resident(), 0, had + (size_t)64 * LOG_PAGES);
     assert_sound();
+}
+
+static void a_note_looks_at_few_entries_however_long_the_block(void **state)
+{
+    (void)state;
+    note_all_over((size_t)8 << 30, PAGEMAP_OF_SEED + 2);
+}
+
+/* Its first waypoints are in the coarse map, the others in the pagemap. */
+static void so_it_does_beyond_the_coarse_map(void **state)
+{
+    (void)state;
+    size_t coarse = (size_t)FL_COARSE_ENTRIES * FL_COARSE_PAGES << fl_page.shift;
+    assert_in_range(coarse, 1, ((size_t)96 << 30) - 1);
+    note_all_over((size_t)96 << 30, PAGEMAP_OF_SEED + 3);
 }
 
 static void a_block_that_grew_is_found_from_its_new_end(void **state)
@@ -455,6 +471,7 @@ int main(void)
         T(ranges_may_be_anything),
         T(stale_entries_do_not_mislead),
         T(a_note_looks_at_few_entries_however_long_the_block),
+        T(so_it_does_beyond_the_coarse_map),
         T(a_block_that_grew_is_found_from_its_new_end),
         T(free_memory_takes_no_note),
         T(huge_pages_that_lose_a_part_are_split),
