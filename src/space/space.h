@@ -45,9 +45,6 @@ struct fl_descriptors {
 /* Waypoints that are multiples of FL_COARSE_PAGES, of the window's first 64 GiB. In the pagemap
  * each would lie on a page of its own: so many faults for the first block of its length. */
 enum { FL_COARSE_PAGES = 1024, FL_COARSE_ENTRIES = 16384 };
-struct fl_coarse {
-    _Atomic uint32_t map[FL_COARSE_ENTRIES]; /* as fl_space.map, an entry FL_COARSE_PAGES pages */
-};
 
 struct fl_space {
     /* From an address to its descriptor: see fl_space_look. Constant after the start. */
@@ -59,7 +56,7 @@ struct fl_space {
     struct fl_vspace window, pagemap;
     struct fl_descriptors descriptors;
     _Atomic(struct fl_inner *) inners; /* every one that was ever open. Lock: owner's, to add */
-    struct fl_coarse coarse;
+    _Atomic uint32_t coarse[FL_COARSE_ENTRIES]; /* as `map`, an entry FL_COARSE_PAGES pages */
 };
 
 /* Claims the window's addresses: eight times the memory, 4 to 8 TiB, less where that is refused;
@@ -130,7 +127,7 @@ static inline _Atomic uint32_t *fl_waypoint_entry(struct fl_space *s, size_t pag
 {
     bool coarse = page % FL_COARSE_PAGES == 0 && page / FL_COARSE_PAGES < FL_COARSE_ENTRIES;
 
-    return coarse ? &s->coarse.map[page / FL_COARSE_PAGES] : &s->map[page];
+    return coarse ? &s->coarse[page / FL_COARSE_PAGES] : &s->map[page];
 }
 
 /* The extent that begins at `addr`, whatever its state; NULL beyond the last one in the pagemap. */
