@@ -1,7 +1,7 @@
 # How a test is declared. Every test has a label (its folder's name), a time limit, and 77 as its
 # word for "skipped".
 #
-#   fl_test(NAME test_region_extent LABELS unit SOURCES test_region_extent.c UPTO region)
+#   fl_test(NAME test_region_extent LABELS unit SOURCES test_region_extent.c SHARED region_fixture.c UPTO region)
 #   fl_cxx_test(NAME test_heap_cxx LABELS unit SOURCES test_heap_cxx.cpp)
 #   fl_preload_test(NAME test_preload_ls LABELS preload SOURCES test_preload_ls.c)
 #   fl_rungs(test_preload_ls)
@@ -12,6 +12,9 @@
 find_package(Threads REQUIRED)
 
 set(FL_VICTIM_DIR ${PROJECT_BINARY_DIR}/tests/victims)
+# Where a test finds the library and what it starts.
+set(FL_TEST_PATHS FL_LIB_PATH="${PROJECT_BINARY_DIR}/libfaultless.so" FL_VICTIM_DIR="${FL_VICTIM_DIR}"
+                  FL_BUILD_DIR="${PROJECT_BINARY_DIR}" FL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 file(STRINGS ${PROJECT_SOURCE_DIR}/src/layers.txt FL_LAYERS REGEX "^[a-z]")
 
 # fl_test_properties(NAME LABELS TIMEOUT ENV): what every test has, whatever runs it.
@@ -55,16 +58,36 @@ function(fl_layer_objects out upto)
     set(${out} ${objects} PARENT_SCOPE)
 endfunction()
 
-# fl_test(NAME n LABELS l SOURCES f... [LAYERS x...] [UPTO x] [LIBS t...] [DEFINITIONS d...]
-# [INCLUDES d...]
-#         [TIMEOUT s] [ENV k=v...] [ARGS a...] [SERIAL])
+# fl_share(TARGET FILE...): adds files that are compiled once, for every test that shares them. They
+# see FL_TEST_PATHS, and no definition of a test's own.
+function(fl_share target)
+    foreach(file IN LISTS ARGN)
+        get_filename_component(file ${file} ABSOLUTE)
+        file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${file})
+        string(MAKE_C_IDENTIFIER "shared_${name}" name)
+        if(NOT TARGET ${name})
+            add_library(${name} OBJECT ${file})
+            target_link_libraries(${name} PRIVATE fl_library_flags PkgConfig::CMOCKA)
+            target_compile_definitions(${name} PRIVATE ${FL_TEST_PATHS})
+            target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/tools
+                                       ${PROJECT_SOURCE_DIR}/bench)
+        endif()
+        target_sources(${target} PRIVATE $<TARGET_OBJECTS:${name}>)
+    endforeach()
+endfunction()
+
+# fl_test(NAME n LABELS l SOURCES f... [SHARED f...] [LAYERS x...] [UPTO x] [LIBS t...]
+#         [DEFINITIONS d...] [INCLUDES d...] [TIMEOUT s] [ENV k=v...] [ARGS a...] [SERIAL])
 # A cmocka program linked with the layers' objects, so with the core under its fl_ names: malloc
-# stays libc's. UNIT_TESTING is never defined: cmocka's header would rename malloc.
+# stays libc's. UNIT_TESTING is never defined: cmocka's header would rename malloc. SHARED files are
+# fl_share's. gcc takes twice as long for -O2 as for -O1 over cmocka's macros.
 function(fl_test)
-    cmake_parse_arguments(T "SERIAL" "NAME;TIMEOUT;UPTO" "LABELS;SOURCES;LAYERS;LIBS;DEFINITIONS;INCLUDES;ENV;ARGS"
-                          ${ARGN})
+    cmake_parse_arguments(T "SERIAL" "NAME;TIMEOUT;UPTO"
+                          "LABELS;SOURCES;SHARED;LAYERS;LIBS;DEFINITIONS;INCLUDES;ENV;ARGS" ${ARGN})
     fl_layer_objects(objects "${T_UPTO}" ${T_LAYERS})
     add_executable(${T_NAME} ${T_SOURCES} ${objects})
+    fl_share(${T_NAME} ${T_SHARED})
+    target_compile_options(${T_NAME} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
     target_link_libraries(${T_NAME} PRIVATE fl_library_flags PkgConfig::CMOCKA Threads::Threads ${T_LIBS})
     target_compile_definitions(${T_NAME} PRIVATE ${T_DEFINITIONS})
     target_include_directories(${T_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${T_INCLUDES})
@@ -101,9 +124,7 @@ function(fl_preload_test)
     endif()
     cmake_parse_arguments(T "" "NAME" "" ${ARGN})
     fl_test(${ARGN})
-    target_compile_definitions(${T_NAME} PRIVATE FL_LIB_PATH="${PROJECT_BINARY_DIR}/libfaultless.so"
-                               FL_VICTIM_DIR="${FL_VICTIM_DIR}" FL_BUILD_DIR="${PROJECT_BINARY_DIR}"
-                               FL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    target_compile_definitions(${T_NAME} PRIVATE ${FL_TEST_PATHS})
 endfunction()
 
 # fl_rungs(NAME [EXCEPT r...]): the preload test once more on each rung, under the label rungs and

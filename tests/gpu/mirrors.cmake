@@ -1,7 +1,7 @@
 # Mirrors, on the fake driver and on a device; with host memory of the mirror's own and of the
 # region's.
 function(fl_mirror_test name label)
-    fl_gpu_test(NAME ${name} LABELS ${label} SOURCES ${name}.c mirror_fixture.c ${ARGN})
+    fl_gpu_test(NAME ${name} LABELS ${label} SOURCES ${name}.c SHARED mirror_fixture.c ${ARGN})
     add_test(NAME ${name}_region COMMAND ${name})
     fl_test_properties(${name}_region ${label} "" "FAULTLESS_GPU_DRIVER=$<TARGET_FILE:fake_cuda>;FL_TEST_REGION=1")
 endfunction()

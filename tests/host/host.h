@@ -3,7 +3,7 @@
 #ifndef FAULTLESS_TESTS_HOST_HOST_H
 #define FAULTLESS_TESTS_HOST_HOST_H
 
-#include "run.h"
+#include "preload/run.h"
 
 /* How often something is done that is done at random: FL_HOST_RUNS, or `ordinary` without it. */
 long fl_host_runs(long ordinary);

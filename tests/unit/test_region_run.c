@@ -15,7 +15,7 @@ static struct fl_extent *guard, *far;
  * live. */
 static uintptr_t make_run(size_t n, bool empty_first, size_t behind)
 {
-    struct fl_extent *e[MOST];
+    struct fl_extent *e[MOST] = {NULL};
 
     for (size_t i = 0; i < n; i++) {
         e[i] = take(PIECE);
