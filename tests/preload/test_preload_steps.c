@@ -79,7 +79,7 @@ static void steps_that_are_not_declared_are_found(void **state)
 static void sizes_that_change_together_are_planned_for(void **state)
 {
     (void)state;
-    assert_served(run("vary", "300", "declare", "1"), 150, 900);
+    assert_served(run("vary", "160", "declare", "1"), 80, 900);
 }
 
 static void one_more_or_less_shifts_nothing(void **state)
