@@ -1,7 +1,8 @@
 # How a test is declared. Every test has a label (its folder's name), a time limit, and 77 as its
 # word for "skipped".
 #
-#   fl_test(NAME test_region_extent LABELS unit SOURCES test_region_extent.c SHARED region_fixture.c UPTO region)
+#   fl_test(NAME test_region_extent LABELS unit SOURCES test_region_extent.c UPTO region
+#           SHARED region_fixture.c)
 #   fl_cxx_test(NAME test_heap_cxx LABELS unit SOURCES test_heap_cxx.cpp)
 #   fl_preload_test(NAME test_preload_ls LABELS preload SOURCES test_preload_ls.c)
 #   fl_rungs(test_preload_ls)
