@@ -301,6 +301,20 @@ static void two_declared_forms_in_turn(void **state)
     in_turn(2, true);
 }
 
+/* No form has what the other asks for: a plan of one would know nothing of the other. */
+static void declared_forms_that_share_little_are_not_planned(void **state)
+{
+    (void)state;
+    for (int s = 0; s < 120; s++) {
+        bool longer = s % 2 == 0;
+        assert_int_equal(fl_plan_begin(NULL), 0);
+        train(longer ? 3 : 1, longer ? TOKENS / 2 + 1 : TOKENS);
+        assert_int_equal(fl_plan_end(NULL), 0);
+    }
+    assert_int_equal(plan_stats().layouts, 0);
+    assert_sound();
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, each)
@@ -317,6 +331,7 @@ int main(void)
         T(two_forms_in_turn),
         T(three_forms_in_turn),
         T(two_declared_forms_in_turn),
+        T(declared_forms_that_share_little_are_not_planned),
     };
 
     return plan_run(tests, sizeof tests / sizeof tests[0]);

@@ -348,8 +348,37 @@ static bool varies(struct fl_step_context *c, const struct fl_record *a)
     return false;
 }
 
+/* Has `a` all requests of `b` in their order, but for a few? */
+static bool covers(const struct fl_record *a, const struct fl_record *b)
+{
+    enum { AHEAD = 64, FEW = 20 };
+    size_t at = 0, unknown = 0;
+
+    for (size_t i = 0; i < b->n; i++) {
+        size_t end = fl_min(a->n, at + AHEAD), k = at;
+        while (k < end && a->life[k].asked != b->life[i].asked) {
+            k++;
+        }
+        at = k < end ? k + 1 : at;
+        unknown += k >= end;
+    }
+    return unknown <= b->n / FEW;
+}
+
+/* The complete steps with it: but for one, has it all that the others have? */
+static bool covers_all(struct fl_step_context *c, const struct fl_record *a)
+{
+    unsigned others = 0;
+
+    for (unsigned i = 1; i < FL_RECORDS; i++) {
+        const struct fl_record *b = nth_newest(c, i);
+        others += b->complete && b->hash != a->hash && !covers(a, b);
+    }
+    return others <= 1;
+}
+
 /* The longest complete step that the next one repeated to the byte; `in_turn`: or any later one, as
- * where steps have several forms. The longest has places for all that the others leave out. */
+ * where steps have several forms, of which it is to be the one that has all. */
 static unsigned find_repeated(struct fl_step_context *c, bool in_turn, struct fl_lives *out)
 {
     unsigned n = 0;
@@ -361,7 +390,7 @@ static unsigned find_repeated(struct fl_step_context *c, bool in_turn, struct fl
             found = found || is_repeated(a, nth_newest(c, j));
         }
         if (found && a->complete && !is_known(c, a) && !varies(c, a) &&
-            (n == 0 || a->n > out[0].n)) {
+            (n == 0 || a->n > out[0].n) && (!in_turn || covers_all(c, a))) {
             out[0] = lives_of(a);
             n = 1;
         }
