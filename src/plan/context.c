@@ -146,9 +146,9 @@ void fl_context_learn(struct fl_step_context *c)
 }
 
 /* Twice as long as the last time, where the last plans were no good. */
-static void rest(struct fl_step_context *c, bool longer)
+static void rest(struct fl_step_context *c, bool longer, unsigned doublings)
 {
-    uint64_t times = longer ? fl_min(c->watch.rests, REST_DOUBLINGS) : 0;
+    uint64_t times = longer ? fl_min(fl_max(c->watch.rests, doublings), REST_DOUBLINGS) : 0;
 
     c->watch.rest = (uint64_t)(c->who.declared ? REST_STEPS : REST_REQUESTS) << times;
     c->watch.rests += longer;
@@ -230,11 +230,13 @@ void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
         forget(c, l);
     }
     fl_record_drop_all(c);
-    if (why == FL_END_CHURNED) {
-        c->watch.rests = (unsigned)fl_max(c->watch.rests, CHURNED_RESTS);
+    for (unsigned i = 0; why == FL_END_CHURNED && i < FL_LAYOUTS; i++) { /* so would the others */
+        if (c->serve.known[i] != NULL && c->serve.known[i] != c->job.grown) {
+            forget(c, c->serve.known[i]);
+        }
     }
     if (fates[why].rests || (hopeless && why == FL_END_MISMATCHED)) {
-        rest(c, fates[why].drops);
+        rest(c, fates[why].drops, why == FL_END_CHURNED ? CHURNED_RESTS : 0);
     } else {
         fl_context_learn(c);
     }
@@ -286,7 +288,7 @@ static void take_made(struct fl_step_context *c)
     } else if (c->state == FL_PACK && atomic_load(&c->job.state) == FL_JOB_NONE) {
         go(c, FL_LEARN); /* it failed */
         if (c->job.failures >= FAILURES) {
-            rest(c, true);
+            rest(c, true, 0);
         }
     }
 }
@@ -406,7 +408,7 @@ void fl_context_in_child(struct fl_step_context *c)
 {
     if (c->state == FL_SERVE &&
         c->serve.layout == NULL) { /* the thread that ended its plan is gone */
-        rest(c, false);
+        rest(c, false, 0);
     }
     if (c->serve.arena != NULL && c->serve.arena->use.held != 0) { /* its memory is not here */
         c->serve.arena = NULL;
@@ -431,7 +433,7 @@ void fl_context_unfound(struct fl_step_context *c)
 
 void fl_context_resume(struct fl_step_context *c, struct fl_layout *l)
 {
-    c->serve.bad = 0;
+    c->serve.bad = c->serve.churned = 0;
     c->serve.mismatched_steps = c->serve.misses_in_a_row = 0;
     fl_record_drop_all(c);
     serve(c, l);

@@ -300,6 +300,7 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         a->budget = SIZE_MAX;
         a->use.opening = ++openings;
         a->hand = 0;
+        a->moving_ns = 0;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);
         a->cold = limit <= warm_most;
         atomic_store_explicit(&a->height, len, memory_order_release);

@@ -32,6 +32,7 @@ struct fl_serve {
     uint8_t bad;               /* a bit for each of the last eight steps that missed too much */
     uint8_t churned;           /* likewise, that spent too long on moving pages */
     uint64_t judged_ns;        /* when that was judged last */
+    uint64_t others;           /* learn.freed_by_others when the plan before ended */
     /* Of the arena. */
     unsigned in_arena;        /* steps since this one was taken */
     unsigned displaced_steps; /* in a row in which some blocks were displaced */
@@ -52,7 +53,7 @@ enum fl_end {
     FL_END_NOT,        /* it is */
     FL_END_LOST,       /* too many requests in a row were unknown */
     FL_END_BAD,        /* its steps miss too much */
-    FL_END_CHURNED,    /* its steps take too long to bring in what other arenas have taken */
+    FL_END_CHURNED,    /* threads share its steps, and these take too long to bring pages in */
     FL_END_MISMATCHED, /* nearly nothing of its steps is known: it may be right for others */
     FL_END_NO_MEMORY,
     FL_END_FORKED, /* its memory is not in the child */

@@ -125,12 +125,12 @@ static bool churns(struct fl_step_context *c)
     enum { SHARE = 128 }; /* of a step's time */
     struct fl_serve *s = &c->serve;
     uint64_t moving = s->arena->moving_ns, now = moving != 0 ? fl_sys.now_ns() : 0;
-    bool shared = atomic_load_explicit(&c->learn.freed_by_others, memory_order_relaxed) != 0;
+    uint64_t others = atomic_load_explicit(&c->learn.freed_by_others, memory_order_relaxed);
 
     s->churned = (uint8_t)(s->churned << 1 | (moving > (now - s->judged_ns) / SHARE));
     s->arena->moving_ns = 0;
     s->judged_ns = moving != 0 ? now : s->judged_ns;
-    return s->churned == UINT8_MAX && shared && !c->who.declared;
+    return s->churned == UINT8_MAX && others != s->others && !c->who.declared;
 }
 
 enum fl_end fl_replay_end(struct fl_step_context *c)
@@ -203,7 +203,7 @@ bool fl_replay_is_displaced(struct fl_step_context *c)
         return false;
     }
     s->moved = true;
-    s->bad = 0;
+    s->bad = s->churned = 0;
     return true;
 }
 
@@ -216,6 +216,7 @@ void fl_replay_off(struct fl_step_context *c)
     c->serve.layout = NULL;
     go_nowhere(c);
     c->serve.bad = c->serve.churned = 0;
+    c->serve.others = atomic_load_explicit(&c->learn.freed_by_others, memory_order_relaxed);
     c->serve.served = 0;
     c->serve.mismatched_steps = c->serve.misses_in_a_row = 0;
 }
