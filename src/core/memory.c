@@ -116,18 +116,40 @@ static void find_levels(struct fl_memory_scratch *s, int flavour)
     }
 }
 
-/* Keeps the folder of the cgroup whose path begins after `mark` in s->text, and goes on to the
- * line's end. */
-static bool keep_own(struct fl_memory_scratch *s, int flavour, const char *mark)
+/* The path in a line "ID:CONTROLLERS:PATH" of the hierarchy that has the memory controller, by what
+ * v2 (no controllers) or v1 say; NULL: it is another's. */
+static const char *path_in(const char *line, int flavour)
 {
-    const char *path = strstr(s->text, mark);
-    struct fl_text t = fl_text_on(s->own[flavour], FL_CGROUP_PATH);
+    const char *names = strchr(line, ':'), *path = names != NULL ? strchr(names + 1, ':') : NULL;
 
+    if (path == NULL || flavour == 0) {
+        return path != NULL && path == names + 1 ? path + 1 : NULL;
+    }
+    for (size_t len; names < path; names += len + 1) {
+        len = strcspn(names + 1, ",:");
+        if (len == strlen("memory") && memcmp(names + 1, "memory", len) == 0) {
+            return path + 1;
+        }
+    }
+    return NULL;
+}
+
+/* Keeps the folder of the process's own cgroup, by /proc/self/cgroup in s->text. */
+static bool keep_own(struct fl_memory_scratch *s, int flavour)
+{
+    struct fl_text t = fl_text_on(s->own[flavour], FL_CGROUP_PATH);
+    const char *path = NULL;
+
+    for (const char *line = s->text; path == NULL && *line != '\0';) {
+        size_t len = strcspn(line, "\n");
+        path = path_in(line, flavour);
+        line += len + (line[len] != '\0');
+    }
     if (path == NULL) {
         return false;
     }
     fl_text_str(&t, flavours[flavour].mount);
-    for (path += strlen(mark); *path != '\n' && *path != '\0'; path++) {
+    for (; *path != '\n' && *path != '\0'; path++) {
         fl_text_str(&t, (char[2]){*path, '\0'});
     }
     if (t.buf[t.len - 1] == '/') { /* the mount itself */
@@ -136,17 +158,14 @@ static bool keep_own(struct fl_memory_scratch *s, int flavour, const char *mark)
     return true;
 }
 
-/* The lines of /proc/self/cgroup that are about memory: v2's "0::", v1's whose controllers name
- * it. */
 static void search(struct fl_memory_scratch *s)
 {
     s->nlevel = 0;
     s->own[0][0] = s->own[1][0] = '\0';
-    s->text[0] = '\n'; /* so that each line has one before it */
-    if (fl_sys.read_file("/proc/self/cgroup", s->text + 1, sizeof s->text - 1) == 0) {
-        bool v1 = keep_own(s, 1, ":memory:") || keep_own(s, 1, ",memory:");
+    if (fl_sys.read_file("/proc/self/cgroup", s->text, sizeof s->text) == 0) {
+        bool v1 = keep_own(s, 1);
         /* A controller is in one hierarchy: then v2's has no files about memory. */
-        (void)(v1 || keep_own(s, 0, "\n0::"));
+        (void)(v1 || keep_own(s, 0));
         find_levels(s, v1 ? 1 : 0);
     }
     s->strict = fl_sys.read_file("/proc/sys/vm/overcommit_memory", s->text, sizeof s->text) == 0 &&

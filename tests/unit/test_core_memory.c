@@ -143,6 +143,22 @@ static void cgroup_ancestors_bind_too(void **state)
     assert_left(0, GIB(1)); /* over its limit already */
 }
 
+/* Paths may hold what looks like a controller's name, and v1 mounts several controllers at once. */
+static void cgroup_is_known_by_its_controllers_alone(void **state)
+{
+    (void)state;
+    fake_file("/proc/self/cgroup", "1:name=memory:/one\n0::/a:memory:b,memory:c\n");
+    fake_file("/sys/fs/cgroup/a:memory:b,memory:c/memory.max", "6442450944\n");
+    fake_file("/sys/fs/cgroup/a:memory:b,memory:c/memory.current", "1073741824\n");
+    assert_left(GIB(5), GIB(6));
+    fake_file("/proc/self/cgroup", "5:cpu,cpuacct:/two\n4:memory,pids:/one\n0::/a\n");
+    fake_file("/sys/fs/cgroup/memory/one/memory.limit_in_bytes", "4294967296\n");
+    fake_file("/sys/fs/cgroup/memory/one/memory.usage_in_bytes", "1073741824\n");
+    assert_left(GIB(3), GIB(4));
+    fake_file("/proc/self/cgroup", "4:pids,memory:/one");
+    assert_left(GIB(3), GIB(4));
+}
+
 static void cgroup_of_the_root_or_with_max_does_not_bind(void **state)
 {
     (void)state;
@@ -307,6 +323,7 @@ int main(void)
         cmocka_unit_test_setup(cgroup_v2_room_is_limit_less_usage, each),
         cmocka_unit_test_setup(cgroup_inactive_files_count_as_room, each),
         cmocka_unit_test_setup(cgroup_ancestors_bind_too, each),
+        cmocka_unit_test_setup(cgroup_is_known_by_its_controllers_alone, each),
         cmocka_unit_test_setup(cgroup_of_the_root_or_with_max_does_not_bind, each),
         cmocka_unit_test_setup(cgroup_namespace_root_has_its_limit_at_the_mount, each),
         cmocka_unit_test_setup(cgroup_v1_counts_what_is_below_it, each),
