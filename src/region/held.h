@@ -4,7 +4,7 @@
 
 #include "core/core.h"
 
-/* Lock: region; to write, where a member is atomic. */
+/* Lock: region; to write, where a member is atomic; to add, of `filling`. */
 struct fl_held {
     size_t populated;       /* R6 */
     size_t free;            /* part of it that is FREE */

@@ -78,7 +78,7 @@ static struct fl_extent *take_unfilled(struct fl_region *r, size_t len, unsigned
 
 struct fl_extent *fl_part_take(struct fl_region *r, size_t len, unsigned zone)
 {
-    struct fl_extent *e = fl_take_seed(r, len) != 0 || fl_region_is_absurd(r, len)
+    struct fl_extent *e = fl_region_is_absurd(r, len) || fl_take_seed(r, len) != 0
                               ? NULL
                               : take_unfilled(r, len, zone, true);
 

@@ -9,7 +9,7 @@ struct fl_region;
 
 /* Bytes. */
 struct fl_pressure {
-    size_t total; /* of RAM; 0: unknown */
+    size_t total; /* of RAM; 0: unknown. Constant */
     size_t most;  /* that can be in memory, by the last look; 0: none yet */
     /* Since the next allocator was asked to trim, and until it is again. */
     size_t since_starved, starve_after;

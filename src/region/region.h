@@ -61,6 +61,7 @@ struct fl_region {
     _Atomic bool tight;   /* free memory is handed to the kernel to take, and nothing is cached */
     _Atomic bool starved; /* a request found the memory too short: others are to give some back */
     _Atomic bool wants_worker; /* something may age, unwatched: see fl_region_tick */
+    struct fl_region_fork fork;
     struct fl_shelves shelves; /* begins with a line of that kind */
     _Alignas(FL_CACHE_LINE) struct fl_lock lock;
     struct fl_region_config config;
@@ -82,7 +83,6 @@ struct fl_region {
     struct fl_touch touch;
     struct fl_look look;
     struct fl_clock clock;
-    struct fl_region_fork fork;
     struct fl_region_stats stats; /* Lock: region */
 };
 

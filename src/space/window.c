@@ -2,6 +2,7 @@
 #include "space/space.h"
 
 #include <errno.h>
+#include <string.h>
 
 enum { ADDRESS_TRIES = 4 };
 
@@ -94,6 +95,7 @@ void fl_space_end(struct fl_space *s)
     s->base = 0;
     s->map = NULL;
     s->descriptor = NULL;
+    memset(s->coarse, 0, sizeof s->coarse);
 }
 
 void fl_pagemap_populate(struct fl_space *s, struct fl_range window)
