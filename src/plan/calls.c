@@ -7,7 +7,6 @@
 #include "plan/context.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 enum { MEMBERS = 63 }; /* besides the context itself */
 
@@ -29,21 +28,21 @@ static struct fl_step_context *mine_of(const struct fl_step_context *root)
     return c;
 }
 
-static inline bool claim(struct fl_step_context *c, int self)
+static inline bool claim(struct fl_step_context *c, uintptr_t self)
 {
-    int none = 0;
+    uintptr_t none = 0;
 
-    return atomic_compare_exchange_strong(&c->who.tid, &none, self);
+    return atomic_compare_exchange_strong(&c->who.thread, &none, self);
 }
 
 /* acq_rel, on both sides: what the last thread left in the context is seen by the next one. */
 static void release(struct fl_step_context *c)
 {
-    atomic_store(&c->who.tid, 0);
+    atomic_store(&c->who.thread, 0);
 }
 
 /* -EINVAL: it was freed meanwhile. */
-static int add_member(struct fl_step_context *root, int self, struct fl_step_context **out)
+static int add_member(struct fl_step_context *root, uintptr_t self, struct fl_step_context **out)
 {
     struct fl_step_context *last = root, *made = fl_context_make(true);
     unsigned n = 0;
@@ -51,7 +50,7 @@ static int add_member(struct fl_step_context *root, int self, struct fl_step_con
     if (made == NULL) {
         return -ENOMEM;
     }
-    atomic_store(&made->who.tid, self);
+    atomic_store(&made->who.thread, self);
     made->who.of = root;
     fl_plan_lock();
     while (next_member(last) != NULL) {
@@ -74,10 +73,11 @@ static int add_member(struct fl_step_context *root, int self, struct fl_step_con
 
 /* The one that the thread was in last; else the context itself; else any that is free; else a
  * new one. */
-static FL_COLD int claim_any(struct fl_step_context *root, int self, struct fl_step_context **out)
+static FL_COLD int claim_any(struct fl_step_context *root, uintptr_t self,
+                             struct fl_step_context **out)
 {
     for (struct fl_step_context *c = root; c != NULL; c = next_member(c)) {
-        if (atomic_load_explicit(&c->who.last_tid, memory_order_relaxed) == self &&
+        if (atomic_load_explicit(&c->who.last_thread, memory_order_relaxed) == self &&
             claim(c, self)) {
             *out = c;
             return 0;
@@ -115,7 +115,7 @@ int fl_plan_context_new(struct fl_step_context **out)
 static int claim_all(struct fl_step_context *root)
 {
     struct fl_step_context *busy = root;
-    int self = gettid();
+    uintptr_t self = fl_plan_self();
 
     fl_plan_lock();
     if (!root->who.open) { /* another thread was first */
@@ -190,9 +190,10 @@ int fl_plan_begin(struct fl_step_context *c)
         return -EINVAL;
     }
     struct fl_step_context *root = c;
-    int self = gettid(), rc = 0;
+    uintptr_t self = fl_plan_self();
+    int rc = 0;
     bool mine =
-        atomic_load_explicit(&c->who.last_tid, memory_order_relaxed) == self && claim(c, self);
+        atomic_load_explicit(&c->who.last_thread, memory_order_relaxed) == self && claim(c, self);
     if (FL_UNLIKELY(!mine) && (rc = claim_any(root, self, &c)) != 0) {
         return rc;
     }
@@ -200,7 +201,7 @@ int fl_plan_begin(struct fl_step_context *c)
         release(c);
         return -EINVAL;
     }
-    atomic_store_explicit(&c->who.last_tid, self, memory_order_relaxed);
+    atomic_store_explicit(&c->who.last_thread, self, memory_order_relaxed);
     c->who.outer = fl_plan_mine;
     atomic_store(&c->inside, true);
     fl_context_step_begin(c);

@@ -24,11 +24,11 @@ struct fl_plan_counters {
 
 /* Who is in it. */
 struct fl_identity {
-    uint32_t id;           /* its place in fl_plan.context, plus one */
-    _Atomic int tid;       /* of the thread inside; 0: none */
-    _Atomic int last_tid;  /* of the thread that was in it last */
-    uint64_t begun_ns;     /* when its step began; 0: none has, or there is no timeline */
-    bool open;             /* not freed by the program */
+    uint32_t id;                   /* its place in fl_plan.context, plus one */
+    _Atomic uintptr_t thread;      /* the one inside, as fl_plan_self; 0: none */
+    _Atomic uintptr_t last_thread; /* that was in it last */
+    uint64_t begun_ns;             /* when its step began; 0: none has, or there is no timeline */
+    bool open;                     /* not freed by the program */
     _Atomic bool declared; /* by the program: its steps are too. Who frees a block reads it */
     struct fl_step_context *outer; /* the one this thread was in before */
     struct fl_step_context *of;    /* what it is a member of; NULL: it is the program's */
@@ -68,6 +68,13 @@ extern struct fl_plan {
 } fl_plan;
 
 extern _Thread_local struct fl_step_context *fl_plan_mine, *fl_plan_default;
+
+/* The calling thread, by its thread-local storage: gettid(2) is a system call, which a filter of
+ * the program's may kill for. In a child of fork its thread is the one that forked. */
+static inline uintptr_t fl_plan_self(void)
+{
+    return (uintptr_t)&fl_plan_mine;
+}
 extern struct fl_cursor fl_plan_no_cursor;
 
 /* Memory of `len` bytes, zero; NULL. Lock: plan. */

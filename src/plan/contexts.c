@@ -3,7 +3,6 @@
 #include "plan/context.h"
 
 #include <string.h>
-#include <unistd.h>
 
 enum { NOTICE_AFTER = 32 }; /* requests until a thread is watched */
 
@@ -137,7 +136,7 @@ void fl_context_unmake(struct fl_step_context *c)
     fl_record_drop_all(c);
     c->serve.last = NULL;
     c->who.open = false;
-    atomic_store(&c->who.tid, 0);
+    atomic_store(&c->who.thread, 0);
     fl_engine_abandon(c);
 }
 
@@ -150,7 +149,7 @@ void fl_plan_notice(void)
     noticed++;
     struct fl_step_context *c = fl_context_make(false);
     if (c != NULL) {
-        atomic_store(&c->who.tid, gettid());
+        atomic_store(&c->who.thread, fl_plan_self());
         fl_context_enter(c);
         fl_plan.config.watch_thread();
     }
@@ -170,7 +169,7 @@ void fl_plan_thread_ends(void)
         c->who.outer = NULL;
         if (c->who.declared && c != fl_plan_default) { /* the program's: it may go on elsewhere */
             fl_context_step_end(c);
-            atomic_store(&c->who.tid, 0);
+            atomic_store(&c->who.thread, 0);
         } else {
             fl_context_unmake(c);
             fl_plan_default = c == fl_plan_default ? NULL : fl_plan_default;
@@ -247,15 +246,10 @@ static void retire_abandoned(void)
 
 static void go_on_in_child(struct fl_step_context *c)
 {
-    int tid = atomic_load(&c->who.tid);
-
-    if (tid != 0 && !is_mine(c)) {
+    if (atomic_load(&c->who.thread) != 0 && !is_mine(c)) {
         fl_context_abandon(c);
         atomic_store(&c->inside, false);
-        atomic_store(&c->who.tid, 0);
-    } else if (tid != 0 && !fl_sys_is_confined()) {
-        atomic_store(&c->who.tid, gettid());
-        atomic_store_explicit(&c->who.last_tid, gettid(), memory_order_relaxed);
+        atomic_store(&c->who.thread, 0);
     }
     fl_engine_lose(c); /* the worker that was at it is not here */
     fl_context_in_child(c);

@@ -330,7 +330,7 @@ static void a_child_finds_a_context_amid_the_end_of_a_plan(void **state)
     pid_t pid = fork();
     if (pid == 0) {
         c->serve.layout = c->serve.last = NULL;
-        c->who.tid = 1;
+        c->who.thread = 1;
         fl_plan_fork_child(true);
         loop_declared(&l, c, 40);
         _exit(loop_planned(&l) == N ? 0 : 2);

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- marks ---- */
 
@@ -187,18 +186,18 @@ static int look(const struct fl_step_context *c, struct fl_plan_layout *out,
 /* -EBUSY: another thread is in it. `*entered`: this one was not, and leaves it again. */
 static int enter(struct fl_step_context *c, bool *entered)
 {
-    int none = 0, self = gettid();
+    uintptr_t none = 0, self = fl_plan_self();
 
     if (c == NULL || fl_region_busy()) {
         return c == NULL ? -EINVAL : -EBUSY;
     }
-    *entered = atomic_compare_exchange_strong(&c->who.tid, &none, self);
+    *entered = atomic_compare_exchange_strong(&c->who.thread, &none, self);
     if (!*entered && none != self) {
         return -EBUSY;
     }
     if (atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         if (*entered) {
-            atomic_store(&c->who.tid, 0);
+            atomic_store(&c->who.thread, 0);
         }
         return -EBUSY;
     }
@@ -211,7 +210,7 @@ static void leave(struct fl_step_context *c, bool entered)
     atomic_signal_fence(memory_order_seq_cst);
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
     if (entered) {
-        atomic_store(&c->who.tid, 0);
+        atomic_store(&c->who.thread, 0);
     }
 }
 

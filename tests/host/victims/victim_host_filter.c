@@ -77,6 +77,8 @@ static void confine(const char *how, const char *action, const char *list)
     }
 }
 
+enum { WATCHED_AFTER = 32 }; /* requests, and the planner watches a thread */
+
 static void go_on(void)
 {
     static const size_t mib[] = {40, 53, 66};
@@ -103,6 +105,9 @@ static void go_on(void)
         free(kept[i]);
     }
     use(20 * MIB);
+    for (int i = 0; i < 2 * WATCHED_AFTER; i++) {
+        use(100 * KIB);
+    }
 }
 
 /* A block of which little was touched before: what of it has to be cleared is not asked any
