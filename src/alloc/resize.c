@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+enum { MAPPED_FROM = 32 * FL_MIB }; /* glibc's DEFAULT_MMAP_THRESHOLD_MAX, of 64 bits */
+
 static size_t boot_size(const void *p)
 {
     return ((const size_t *)p)[-2];
@@ -154,6 +156,28 @@ static void *next_realloc(void *p, size_t n)
     return q != NULL || n == 0 ? q : fl_no_memory();
 }
 
+/* In a confined process large blocks are the next allocator's, too. glibc's realloc would mremap
+ * one, which the filter may kill for: without us glibc may have learned to keep blocks of that
+ * length in its heap, but none of 32 MiB or more. Shorter ones are copied, with room for what grows
+ * bit by bit: the room is not touched, so it takes no memory. */
+static void *realloc_confined(void *p, size_t n)
+{
+    size_t had = fl_route.next.usable_size(p);
+
+    if (had >= MAPPED_FROM) {
+        return next_realloc(p, n);
+    }
+    if (n > had) {
+        int saved = errno;
+        void *q = any_malloc(fl_max(n, fl_min(n + n / 2, MAPPED_FROM - FL_MIB / 16)));
+        if (q != NULL) {
+            return hand_over(q, p, had, n);
+        }
+        errno = saved;
+    }
+    return n <= had && n >= had / 2 ? p : move_block(p, had, n);
+}
+
 void *fl_realloc_any(void *p, size_t n)
 {
     bool usual = fl_route_ready();
@@ -168,5 +192,6 @@ void *fl_realloc_any(void *p, size_t n)
         fl_route.next.foreign_sizes) {
         return next_realloc(p, n);
     }
-    return move_block(p, fl_route.next.usable_size(p), n);
+    return fl_sys_is_confined() ? realloc_confined(p, n)
+                                : move_block(p, fl_route.next.usable_size(p), n);
 }

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <ucontext.h>
 
 enum { SPARSE = 12 * MIB };
@@ -77,6 +78,26 @@ static void confine(const char *how, const char *action, const char *list)
     }
 }
 
+/* What is copied over and over takes a fault for each page of each copy. */
+static void grow_bit_by_bit(void)
+{
+    enum { STEP = 64 * KIB, LEN = 24 * MIB };
+    struct rusage before, after;
+    char *p = malloc(STEP);
+
+    CHECK(p != NULL && getrusage(RUSAGE_THREAD, &before) == 0);
+    for (size_t n = STEP; n <= LEN; n += STEP) {
+        CHECK((p = realloc(p, n)) != NULL);
+        stamp(p + n - STEP, STEP, n);
+    }
+    CHECK(getrusage(RUSAGE_THREAD, &after) == 0);
+    for (size_t n = STEP; n <= LEN; n += STEP) {
+        CHECK(is_stamped(p + n - STEP, STEP, n));
+    }
+    free(p);
+    CHECK(after.ru_minflt - before.ru_minflt < 8 * LEN / 4096);
+}
+
 enum { WATCHED_AFTER = 32 }; /* requests, and the planner watches a thread */
 
 static void go_on(void)
@@ -105,6 +126,7 @@ static void go_on(void)
         free(kept[i]);
     }
     use(20 * MIB);
+    grow_bit_by_bit();
     for (int i = 0; i < 2 * WATCHED_AFTER; i++) {
         use(100 * KIB);
     }
