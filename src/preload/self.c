@@ -73,6 +73,9 @@ static struct {
     SELF_FUNCTIONS(DECLARE)
     SELF_OF_THREAD(DECLARE_OF_THREAD)
     int (*prctl)(int op, ...);
+    int (*setrlimit)(__rlimit_resource_t what, const struct rlimit *limit);
+    int (*prlimit)(pid_t pid, __rlimit_resource_t what, const struct rlimit *limit,
+                   struct rlimit *old);
 } next; /* constant after boot */
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists */
@@ -83,6 +86,8 @@ __attribute__((constructor(102))) static void find_next(void)
     SELF_FUNCTIONS(FIND)
     SELF_OF_THREAD(FIND_OF_THREAD)
     *(void **)(void *)&next.prctl = fl_find_next_of("prctl");
+    *(void **)(void *)&next.setrlimit = fl_find_next_of("setrlimit");
+    *(void **)(void *)&next.prlimit = fl_find_next_of("prlimit");
 }
 
 /* NULL before the constructor, and where libc has no such function: then the dynamic linker found
@@ -157,6 +162,56 @@ EXPORT int prctl(int op, ...)
     return rc;
 }
 
+/* What counts maps counts those of our free memory. */
+static bool counts_maps(long what, const void *limit)
+{
+    return limit != NULL && (what == RLIMIT_AS || what == RLIMIT_DATA);
+}
+
+static int end_limit(int rc, bool counts)
+{
+    if (rc == 0 && counts) {
+        fl_host_note_limit();
+    }
+    return rc;
+}
+
+EXPORT int setrlimit(__rlimit_resource_t what, const struct rlimit *limit)
+{
+    (void)begin((const void *)next.setrlimit, false);
+    return end_limit(next.setrlimit(what, limit), counts_maps(what, limit));
+}
+
+EXPORT int prlimit(pid_t pid, __rlimit_resource_t what, const struct rlimit *limit,
+                   struct rlimit *old)
+{
+    (void)begin((const void *)next.prlimit, false);
+    bool counts = counts_maps(what, limit) && (pid == 0 || pid == getpid());
+    return end_limit(next.prlimit(pid, what, limit, old), counts);
+}
+
+/* As in glibc for 64 bits, where both are one function. */
+EXPORT int setrlimit64(__rlimit_resource_t what, const struct rlimit64 *limit)
+{
+    return setrlimit(what, (const struct rlimit *)(const void *)limit);
+}
+
+EXPORT int prlimit64(pid_t pid, __rlimit_resource_t what, const struct rlimit64 *limit,
+                     struct rlimit64 *old)
+{
+    return prlimit(pid, what, (const struct rlimit *)(const void *)limit,
+                   (struct rlimit *)(void *)old);
+}
+
+static bool limits_by_number(long nr, const long a[static 6])
+{
+    /* NOLINTBEGIN(performance-no-int-to-ptr): the kernel's interface takes numbers */
+    return (nr == SYS_setrlimit && counts_maps(a[0], (const void *)a[1])) ||
+           (nr == SYS_prlimit64 && counts_maps(a[1], (const void *)a[2]) &&
+            (a[0] == 0 || (pid_t)a[0] == getpid()));
+    /* NOLINTEND(performance-no-int-to-ptr) */
+}
+
 static bool changes_thread_by_number(long nr, const long a[static 6])
 {
     switch (nr) {
@@ -223,6 +278,9 @@ EXPORT long syscall(long nr, ...)
     long rc = fl_libc.syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
     fl_host_end_filter(filters, rc >= 0);
     fl_host_end_change(begun);
+    if (FL_UNLIKELY(rc == 0 && limits_by_number(nr, a))) {
+        fl_host_note_limit();
+    }
     if (FL_UNLIKELY(nr == SYS_set_mempolicy)) { /* libnuma's, too */
         fl_thread_unsettle();
     }

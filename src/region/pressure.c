@@ -198,3 +198,11 @@ void fl_region_look_after(struct fl_region *r, size_t len)
         fl_region_unlock_and_look(r, len);
     }
 }
+
+void fl_region_note_limit(struct fl_region *r)
+{
+    if (fl_region_lock_unless_forking(r)) {
+        r->pressure.look_after = 0; /* until the next look, which is now if it can be */
+        fl_region_unlock_and_look(r, 0);
+    }
+}

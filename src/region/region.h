@@ -180,6 +180,9 @@ static inline void fl_region_prove(struct fl_region *r)
 /* Memory is short: all that is free goes back at once, whole huge pages. Threads: any, no lock
  * of ours held. */
 void fl_region_release(struct fl_region *r);
+/* The process's own limits have changed: looks at the memory now, and as often as they ask for.
+ * No lock of ours held. */
+void fl_region_note_limit(struct fl_region *r);
 
 /* `bytes` more than ever were in use will be wanted soon, where the calling thread's blocks lie:
  * that reserve is filled with as many, as far as memory allows, until they have been asked for. */

@@ -79,3 +79,14 @@ void fl_host_end_filter(bool begun, bool installed)
         fl_guests_unbar();
     }
 }
+
+void fl_host_note_limit(void)
+{
+    int saved = errno;
+
+    if (fl_runtime.active && !is_elsewhere() && !fl_region_busy()) {
+        (void)fl_trim();
+        fl_region_note_limit(&fl_runtime.region);
+    }
+    errno = saved;
+}

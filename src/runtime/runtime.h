@@ -52,6 +52,9 @@ bool fl_host_is_first(pthread_t t);
  * nothing is called that glibc's malloc would not call. begin: false where that is so already. */
 bool fl_host_begin_filter(void);
 void fl_host_end_filter(bool begun, bool installed);
+/* After a call that limits the process's maps: what is free goes back, and the region knows the
+ * limit.  Threads: any.  Signals: safe. errno stays. */
+void fl_host_note_limit(void);
 
 /* The next definition of `name` in the preload order, or NULL.  Not after vfork, not in a signal
  * handler. */

@@ -94,6 +94,18 @@ static void a_program_may_limit_itself(void **state)
                    FL_ARGV("victim_fill", "1024", "100", "300", "late", "1024"), 90);
 }
 
+/* What was freed before counts, too: it goes back when the limit comes. */
+static void what_is_free_is_not_in_the_way_of_a_new_limit(void **state)
+{
+    static const char *const modes[] = {"by_setrlimit", "by_prlimit", "by_number", NULL};
+    (void)state;
+
+    for (size_t i = 0; modes[i] != NULL; i++) {
+        fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_limited", modes[i])));
+    }
+    fl_run_modes("victim_limited", modes, NULL);
+}
+
 static void small_requests_find_what_large_ones_left(void **state)
 {
     (void)state;
@@ -152,6 +164,7 @@ int main(void)
         cmocka_unit_test(data_limits_are_used_nearly_in_full),
         cmocka_unit_test(a_tiny_address_space_still_runs),
         cmocka_unit_test(a_program_may_limit_itself),
+        cmocka_unit_test(what_is_free_is_not_in_the_way_of_a_new_limit),
         cmocka_unit_test(small_requests_find_what_large_ones_left),
         cmocka_unit_test(sparse_giants_stay_small),
         cmocka_unit_test(eager_max_is_obeyed),
