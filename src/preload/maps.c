@@ -9,11 +9,13 @@
  *
  * No lock, no allocation, errno untouched else: these are called by handlers, before boot, and
  * after vfork(2). */
+#include "preload/maps.h"
 #include "alloc/alloc.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -211,4 +213,41 @@ EXPORT void *mremap(void *p, size_t old_len, size_t new_len, int flags, ...)
         return MAP_FAILED;
     }
     return fl_libc.mremap(p, old_len, new_len, flags, to);
+}
+
+bool fl_maps_by_number(long nr, const long a[static 6], long *rc)
+{
+    /* NOLINTBEGIN(performance-no-int-to-ptr): the kernel's interface takes numbers */
+    void *p = (void *)a[0];
+    size_t len = (size_t)a[1];
+
+    switch (nr) {
+    case SYS_mmap:
+        *rc = (long)mmap(p, len, (int)a[2], (int)a[3], (int)a[4], a[5]);
+        return true;
+    case SYS_munmap:
+        *rc = munmap(p, len);
+        return true;
+    case SYS_mprotect:
+        *rc = mprotect(p, len, (int)a[2]);
+        return true;
+    case SYS_madvise:
+        *rc = madvise(p, len, (int)a[2]);
+        return true;
+    case SYS_mlock:
+        *rc = mlock(p, len);
+        return true;
+    case SYS_mremap:
+        *rc = (long)mremap(p, len, (size_t)a[2], (int)a[3], (void *)a[4]);
+        return true;
+    case SYS_mlock2:
+        *rc = mlock2(p, len, (unsigned)a[2]);
+        return true;
+    case SYS_pkey_mprotect:
+        *rc = pkey_mprotect(p, len, (int)a[2], (int)a[3]);
+        return true;
+    default:
+        return false;
+    }
+    /* NOLINTEND(performance-no-int-to-ptr) */
 }

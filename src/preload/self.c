@@ -7,6 +7,7 @@
  * not. Of calls that name a thread only those that concern the process's first one count: it is
  * what the library's threads are made like. syscall(3) is here since libseccomp, libcap and
  * programs call these by number. A call that is written out in assembly is not seen. */
+#include "preload/maps.h"
 #include "runtime/runtime.h"
 
 #include <errno.h>
@@ -269,13 +270,17 @@ EXPORT long syscall(long nr, ...)
         a[i] = va_arg(args, long);
     }
     va_end(args);
+    long rc;
+    if (fl_maps_by_number(nr, a, &rc)) {
+        return rc;
+    }
     bool begun = changes_thread_by_number(nr, a) && fl_host_begin_change();
     if (FL_UNLIKELY(nr == SYS_exit)) { /* it does not return */
         fl_host_end_change(begun);
         begun = false;
     }
     bool filters = filters_by_number(nr, a) && fl_host_begin_filter();
-    long rc = fl_libc.syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+    rc = fl_libc.syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
     fl_host_end_filter(filters, rc >= 0);
     fl_host_end_change(begun);
     if (FL_UNLIKELY(rc == 0 && limits_by_number(nr, a))) {

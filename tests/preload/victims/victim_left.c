@@ -3,7 +3,9 @@
  * new. */
 #include "trio.h"
 
+#include <errno.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 enum { AGAIN = 4 };
 
@@ -89,6 +91,29 @@ static void wipeonfork(void)
     leave(wipe);
 }
 
+/* The same by number, as runtimes call the kernel that do without libc's functions. */
+static void withhold_by_number(const struct trio *t)
+{
+    CHECK(syscall(SYS_madvise, t->part, t->part_len, MADV_DONTFORK) == 0);
+}
+static void protect_by_number(const struct trio *t)
+{
+    CHECK(syscall(SYS_mprotect, t->part, t->part_len, PROT_NONE) == 0);
+}
+static void hole_by_number(const struct trio *t)
+{
+    CHECK(syscall(SYS_munmap, t->part, t->part_len) == 0);
+}
+static void by_number(void)
+{
+    leave(withhold_by_number);
+    leave(protect_by_number);
+    leave(hole_by_number);
+    errno = 0;
+    CHECK(syscall(SYS_munmap, 1, 1) == -1 && errno == EINVAL);
+    CHECK(syscall(SYS_mmap, NULL, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == -1);
+}
+
 /* The child of such a process frees its blocks too, holes and all. */
 static void frees_and_goes_on(struct trio *t)
 {
@@ -150,4 +175,4 @@ static void locked_again(void)
 }
 
 MAIN(MODE(read_only), MODE(inaccessible), MODE(hole), MODE(dontfork), MODE(wipeonfork),
-     MODE(dontfork_in_child), MODE(mapped_file), MODE(locked), MODE(locked_again))
+     MODE(dontfork_in_child), MODE(mapped_file), MODE(locked), MODE(locked_again), MODE(by_number))
