@@ -138,12 +138,55 @@ static FL_COLD int judge_advice(const void *p, size_t len, int advice)
     return 1;
 }
 
+/* ---- what comes before each call: 1, it is to be made; 0, it is done; -1, with errno ---- */
+
+static int before_mmap(const void *p, size_t len, int flags)
+{
+    bool fixed = (flags & MAP_FIXED) != 0;
+
+    return FL_UNLIKELY(fixed && is_ours(p, len)) && !may_drop(p, len) ? -1 : 1;
+}
+
+static int before_munmap(const void *p, size_t len)
+{
+    return FL_UNLIKELY(is_ours(p, len)) && !may_drop(p, len) ? -1 : 1;
+}
+
+static int before_mprotect(const void *p, size_t len, int prot, bool key)
+{
+    if (FL_UNLIKELY((key || prot != (PROT_READ | PROT_WRITE)) && is_ours(p, len))) {
+        note(p, len);
+    }
+    return 1;
+}
+
+static int before_madvise(const void *p, size_t len, int advice)
+{
+    return FL_UNLIKELY(is_ours(p, len)) ? judge_advice(p, len, advice) : 1;
+}
+
+static int before_mlock(const void *p, size_t len)
+{
+    if (FL_UNLIKELY(is_ours(p, len))) {
+        note_flagged(p, len);
+    }
+    return 1;
+}
+
+static int before_mremap(const void *p, size_t old_len, size_t new_len, int flags, const void *to)
+{
+    if ((flags & MREMAP_FIXED) != 0 && is_ours(to, new_len) && !may_drop(to, new_len)) {
+        return -1;
+    }
+    return is_ours(p, old_len) && !may_remap(p, old_len, new_len) ? -1 : 1;
+}
+
+/* ---- the calls ---- */
+
 EXPORT void *mmap(void *p, size_t len, int prot, int flags, int fd, off_t offset)
 {
-    if (FL_UNLIKELY((flags & MAP_FIXED) != 0 && is_ours(p, len)) && !may_drop(p, len)) {
-        return MAP_FAILED;
-    }
-    return fl_libc.mmap(p, len, prot, flags, fd, offset);
+    return before_mmap(p, len, flags) > 0 ? fl_libc.mmap(p, len, prot, flags, fd, offset)
+                                          : MAP_FAILED;
 }
 
 EXPORT void *mmap64(void *p, size_t len, int prot, int flags, int fd, off_t offset)
@@ -151,48 +194,37 @@ EXPORT void *mmap64(void *p, size_t len, int prot, int flags, int fd, off_t offs
 
 EXPORT int munmap(void *p, size_t len)
 {
-    if (FL_UNLIKELY(is_ours(p, len)) && !may_drop(p, len)) {
-        return -1;
-    }
-    return fl_libc.munmap(p, len);
+    return before_munmap(p, len) > 0 ? fl_libc.munmap(p, len) : -1;
 }
 
 EXPORT int mprotect(void *p, size_t len, int prot)
 {
-    if (FL_UNLIKELY(prot != (PROT_READ | PROT_WRITE) && is_ours(p, len))) {
-        note(p, len);
-    }
+    (void)before_mprotect(p, len, prot, false);
     return fl_libc.mprotect(p, len, prot);
 }
 
 EXPORT int pkey_mprotect(void *p, size_t len, int prot, int pkey)
 {
-    if (FL_UNLIKELY(is_ours(p, len))) {
-        note(p, len);
-    }
+    (void)before_mprotect(p, len, prot, true);
     return fl_libc.pkey_mprotect(p, len, prot, pkey);
 }
 
 EXPORT int madvise(void *p, size_t len, int advice)
 {
-    int verdict = FL_UNLIKELY(is_ours(p, len)) ? judge_advice(p, len, advice) : 1;
+    int verdict = before_madvise(p, len, advice);
 
     return verdict > 0 ? fl_libc.madvise(p, len, advice) : verdict;
 }
 
 EXPORT int mlock(const void *p, size_t len)
 {
-    if (FL_UNLIKELY(is_ours(p, len))) {
-        note_flagged(p, len);
-    }
+    (void)before_mlock(p, len);
     return fl_libc.mlock(p, len);
 }
 
 EXPORT int mlock2(const void *p, size_t len, unsigned flags)
 {
-    if (FL_UNLIKELY(is_ours(p, len))) {
-        note_flagged(p, len);
-    }
+    (void)before_mlock(p, len);
     return fl_libc.mlock2(p, len, flags);
 }
 
@@ -205,49 +237,35 @@ EXPORT void *mremap(void *p, size_t old_len, size_t new_len, int flags, ...)
         va_start(args, flags);
         to = va_arg(args, void *);
         va_end(args);
-        if ((flags & MREMAP_FIXED) != 0 && is_ours(to, new_len) && !may_drop(to, new_len)) {
-            return MAP_FAILED;
-        }
     }
-    if (is_ours(p, old_len) && !may_remap(p, old_len, new_len)) {
-        return MAP_FAILED;
-    }
-    return fl_libc.mremap(p, old_len, new_len, flags, to);
+    return before_mremap(p, old_len, new_len, flags, to) > 0
+               ? fl_libc.mremap(p, old_len, new_len, flags, to)
+               : MAP_FAILED;
 }
 
-bool fl_maps_by_number(long nr, const long a[static 6], long *rc)
+/* Not by the functions above: libc's may be another allocator's, which makes its calls by number. */
+int fl_maps_before(long nr, const long a[static 6])
 {
-    /* NOLINTBEGIN(performance-no-int-to-ptr): the kernel's interface takes numbers */
-    void *p = (void *)a[0];
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's interface takes numbers */
+    const void *p = (const void *)a[0], *to = (const void *)a[4];
     size_t len = (size_t)a[1];
 
     switch (nr) {
     case SYS_mmap:
-        *rc = (long)mmap(p, len, (int)a[2], (int)a[3], (int)a[4], a[5]);
-        return true;
+        return before_mmap(p, len, (int)a[3]);
     case SYS_munmap:
-        *rc = munmap(p, len);
-        return true;
+        return before_munmap(p, len);
     case SYS_mprotect:
-        *rc = mprotect(p, len, (int)a[2]);
-        return true;
-    case SYS_madvise:
-        *rc = madvise(p, len, (int)a[2]);
-        return true;
-    case SYS_mlock:
-        *rc = mlock(p, len);
-        return true;
-    case SYS_mremap:
-        *rc = (long)mremap(p, len, (size_t)a[2], (int)a[3], (void *)a[4]);
-        return true;
-    case SYS_mlock2:
-        *rc = mlock2(p, len, (unsigned)a[2]);
-        return true;
     case SYS_pkey_mprotect:
-        *rc = pkey_mprotect(p, len, (int)a[2], (int)a[3]);
-        return true;
+        return before_mprotect(p, len, (int)a[2], nr == SYS_pkey_mprotect);
+    case SYS_madvise:
+        return before_madvise(p, len, (int)a[2]);
+    case SYS_mlock:
+    case SYS_mlock2:
+        return before_mlock(p, len);
+    case SYS_mremap:
+        return before_mremap(p, len, (size_t)a[2], (int)a[3], to);
     default:
-        return false;
+        return 1;
     }
-    /* NOLINTEND(performance-no-int-to-ptr) */
 }

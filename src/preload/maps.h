@@ -2,11 +2,9 @@
 #ifndef FL_PRELOAD_MAPS_H
 #define FL_PRELOAD_MAPS_H
 
-#include <stdbool.h>
-
-/* syscall(2) with that number: where it changes how memory is mapped it is made as libc's function
- * of that name, and `*rc` is what that returns. False: it is still to be made. Threads: any.
- * Signals: safe. */
-bool fl_maps_by_number(long nr, const long a[static 6], long *rc);
+/* Before the call of syscall(2) with that number and these arguments: notes what it does to the
+ * program's blocks. 1: it is to be made; 0: it is done, and returns 0; -1: it is refused, with
+ * errno. Threads: any.  Signals: safe. */
+int fl_maps_before(long nr, const long a[static 6]);
 
 #endif

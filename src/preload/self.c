@@ -270,8 +270,8 @@ EXPORT long syscall(long nr, ...)
         a[i] = va_arg(args, long);
     }
     va_end(args);
-    long rc;
-    if (fl_maps_by_number(nr, a, &rc)) {
+    long rc = fl_maps_before(nr, a);
+    if (FL_UNLIKELY(rc <= 0)) {
         return rc;
     }
     bool begun = changes_thread_by_number(nr, a) && fl_host_begin_change();

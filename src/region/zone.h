@@ -27,9 +27,10 @@ struct fl_zones {
 };
 
 /* Walks all zones; `z` is declared here, which tidy cannot see. */
-/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define FL_EACH_ZONE(r, z)                                                                         \
     for (struct fl_zone *z = (r)->zones.of; z < (r)->zones.of + (r)->zones.n; z++)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Where nothing EMPTY of the zone holds `len` bytes at a multiple of `align`: addresses that are
  * no node's yet. */
