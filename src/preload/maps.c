@@ -243,13 +243,17 @@ EXPORT void *mremap(void *p, size_t old_len, size_t new_len, int flags, ...)
                : MAP_FAILED;
 }
 
-/* Not by the functions above: libc's may be another allocator's, which makes its calls by number. */
+/* Not by the functions above: libc's may be another allocator's, which makes its calls by
+ * number. */
 int fl_maps_before(long nr, const long a[static 6])
 {
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's interface takes numbers */
     const void *p = (const void *)a[0], *to = (const void *)a[4];
     size_t len = (size_t)a[1];
 
+    if (fl_sys_own != 0) {
+        return 1;
+    }
     switch (nr) {
     case SYS_mmap:
         return before_mmap(p, len, (int)a[3]);

@@ -45,10 +45,20 @@ static void *at(uintptr_t addr)
     return (void *)addr;
 }
 
+_Thread_local unsigned fl_sys_own;
+
+/* fl_libc's function, as a call of the library's own. */
+#define OWN(function, ...)                                                                         \
+    ({                                                                                             \
+        fl_sys_own++;                                                                              \
+        __typeof__(fl_libc.function(__VA_ARGS__)) rc_ = fl_libc.function(__VA_ARGS__);             \
+        fl_sys_own--;                                                                              \
+        rc_;                                                                                       \
+    })
+
 static int linux_reserve(size_t len, uintptr_t *out_base)
 {
-    void *p =
-        fl_libc.mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = OWN(mmap, NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     *out_base = (uintptr_t)p;
     return p != MAP_FAILED ? 0 : -errno;
@@ -57,13 +67,13 @@ static int linux_reserve(size_t len, uintptr_t *out_base)
 static int linux_map_at(struct fl_range r)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-    void *p = fl_libc.mmap(at(r.base), r.len, PROT_READ | PROT_WRITE, flags, -1, 0);
+    void *p = OWN(mmap, at(r.base), r.len, PROT_READ | PROT_WRITE, flags, -1, 0);
 
     if (p == MAP_FAILED) {
         return -errno;
     }
     if ((uintptr_t)p != r.base) { /* a kernel before 4.17 took the address for a mere hint */
-        fl_libc.munmap(p, r.len);
+        OWN(munmap, p, r.len);
         return -EEXIST;
     }
     return 0;
@@ -75,27 +85,27 @@ static int linux_map_hugetlb(struct fl_range r, size_t page)
     int size = __builtin_ctzl(page) << MAP_HUGE_SHIFT;
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_FIXED | size;
 
-    if (fl_libc.mmap(at(r.base), r.len, PROT_READ | PROT_WRITE, flags, -1, 0) != MAP_FAILED) {
+    if (OWN(mmap, at(r.base), r.len, PROT_READ | PROT_WRITE, flags, -1, 0) != MAP_FAILED) {
         return 0;
     }
     int rc = -errno;
-    (void)fl_libc.munmap(at(r.base), r.len); /* the kernel may have done so */
+    (void)OWN(munmap, at(r.base), r.len); /* the kernel may have done so */
     return rc;
 }
 
 static int linux_unmap(struct fl_range r)
 {
-    return fl_libc.munmap(at(r.base), r.len) == 0 ? 0 : -errno;
+    return OWN(munmap, at(r.base), r.len) == 0 ? 0 : -errno;
 }
 
 static int linux_commit(struct fl_range r)
 {
-    return fl_libc.mprotect(at(r.base), r.len, PROT_READ | PROT_WRITE) == 0 ? 0 : -errno;
+    return OWN(mprotect, at(r.base), r.len, PROT_READ | PROT_WRITE) == 0 ? 0 : -errno;
 }
 
 static int linux_protect(struct fl_range r)
 {
-    return fl_libc.mprotect(at(r.base), r.len, PROT_NONE) == 0 ? 0 : -errno;
+    return OWN(mprotect, at(r.base), r.len, PROT_NONE) == 0 ? 0 : -errno;
 }
 
 /* A new map in place of the old: unlike mprotect it gives the charge back too. */
@@ -103,7 +113,7 @@ static int linux_decommit(struct fl_range r)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
 
-    return fl_libc.mmap(at(r.base), r.len, PROT_NONE, flags, -1, 0) != MAP_FAILED ? 0 : -errno;
+    return OWN(mmap, at(r.base), r.len, PROT_NONE, flags, -1, 0) != MAP_FAILED ? 0 : -errno;
 }
 
 static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
@@ -121,7 +131,7 @@ static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    return fl_libc.madvise(at(r.base), r.len, how[advice]) == 0 ? 0 : -errno;
+    return OWN(madvise, at(r.base), r.len, how[advice]) == 0 ? 0 : -errno;
 }
 
 static uintptr_t linux_program_break(void)
@@ -136,7 +146,7 @@ static int linux_populate(struct fl_range r)
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    while (fl_libc.madvise(at(r.base), r.len, MADV_POPULATE_WRITE) != 0) {
+    while (OWN(madvise, at(r.base), r.len, MADV_POPULATE_WRITE) != 0) {
         if (errno != EAGAIN && errno != EINTR) {
             return -errno;
         }
@@ -146,8 +156,7 @@ static int linux_populate(struct fl_range r)
 
 static int linux_remap(struct fl_range from, uintptr_t to)
 {
-    void *p =
-        fl_libc.mremap(at(from.base), from.len, from.len, MREMAP_MAYMOVE | MREMAP_FIXED, at(to));
+    void *p = OWN(mremap, at(from.base), from.len, from.len, MREMAP_MAYMOVE | MREMAP_FIXED, at(to));
 
     return p != MAP_FAILED ? 0 : -errno;
 }
@@ -157,7 +166,7 @@ static int linux_lazy_free(struct fl_range r)
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    return fl_libc.madvise(at(r.base), r.len, MADV_FREE) == 0 ? 0 : -errno;
+    return OWN(madvise, at(r.base), r.len, MADV_FREE) == 0 ? 0 : -errno;
 }
 
 static int linux_resident(struct fl_range r, size_t *out_bytes)

@@ -156,6 +156,11 @@ struct fl_libc {
 
 extern struct fl_libc fl_libc;
 
+/* Of the calling thread: maps of the library's own that it changes at this moment. What stands
+ * before libc's functions may make the call by number, through our syscall(3): it is no call of the
+ * program's. */
+extern FL_HIDDEN _Thread_local unsigned fl_sys_own;
+
 extern struct fl_sys fl_sys;             /* the table in use */
 extern const struct fl_sys fl_sys_linux; /* the real one */
 

@@ -64,6 +64,23 @@ static void mimalloc_follows(void **state)
     check("victim_next", "libmimalloc.so.2", "asked mimalloc\n");
 }
 
+/* What stands behind us makes calls by syscall(3), which is ours: what the library moves itself is
+ * no doing of the program's, so that it moves again when it grows again. */
+static void pages_move_again_where_calls_are_made_by_number(void **state)
+{
+    (void)state;
+    if (fl_rung()[0] != '\0') {
+        return; /* once is enough: pages move by mremap here */
+    }
+    const struct fl_run *r = fl_run_how(
+        &(struct fl_how){.argv = FL_ARGV("victim_next_moves"),
+                         .env = FL_ENV("FAULTLESS_DISABLE=move"),
+                         .preload = FL_LIB_PATH " " FL_VICTIM_DIR "/victim_by_number.so"});
+    fl_run_assert_clean(r);
+    print_message("           %s", r->out);
+    assert_true(atoi(r->out) >= 2);
+}
+
 #ifdef FL_HAVE_JEMALLOC
 /* redis-server is such a program. */
 static void a_program_linked_to_jemalloc_keeps_it(void **state)
@@ -231,6 +248,7 @@ int main(void)
         cmocka_unit_test(jemalloc_follows),
         cmocka_unit_test(tcmalloc_follows),
         cmocka_unit_test(mimalloc_follows),
+        cmocka_unit_test(pages_move_again_where_calls_are_made_by_number),
 #ifdef FL_HAVE_JEMALLOC
         cmocka_unit_test(a_program_linked_to_jemalloc_keeps_it),
 #endif
