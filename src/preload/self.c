@@ -163,15 +163,16 @@ EXPORT int prctl(int op, ...)
     return rc;
 }
 
-/* What counts maps counts those of our free memory. */
-static bool counts_maps(long what, const void *limit)
+/* Does the call limit this process's maps? What counts maps counts those of our free memory. */
+static bool limits_maps(pid_t pid, int what, const struct rlimit *limit)
 {
-    return limit != NULL && (what == RLIMIT_AS || what == RLIMIT_DATA);
+    return limit != NULL && (what == RLIMIT_AS || what == RLIMIT_DATA) && !fl_sys_is_confined() &&
+           (pid == 0 || pid == getpid()) && limit->rlim_cur != RLIM_INFINITY;
 }
 
-static int end_limit(int rc, bool counts)
+static int end_limit(int rc, bool limits)
 {
-    if (rc == 0 && counts) {
+    if (rc == 0 && limits) {
         fl_host_note_limit();
     }
     return rc;
@@ -180,15 +181,14 @@ static int end_limit(int rc, bool counts)
 EXPORT int setrlimit(__rlimit_resource_t what, const struct rlimit *limit)
 {
     (void)begin((const void *)next.setrlimit, false);
-    return end_limit(next.setrlimit(what, limit), counts_maps(what, limit));
+    return end_limit(next.setrlimit(what, limit), limits_maps(0, (int)what, limit));
 }
 
 EXPORT int prlimit(pid_t pid, __rlimit_resource_t what, const struct rlimit *limit,
                    struct rlimit *old)
 {
     (void)begin((const void *)next.prlimit, false);
-    bool counts = counts_maps(what, limit) && (pid == 0 || pid == getpid());
-    return end_limit(next.prlimit(pid, what, limit, old), counts);
+    return end_limit(next.prlimit(pid, what, limit, old), limits_maps(pid, (int)what, limit));
 }
 
 /* As in glibc for 64 bits, where both are one function. */
@@ -207,9 +207,9 @@ EXPORT int prlimit64(pid_t pid, __rlimit_resource_t what, const struct rlimit64 
 static bool limits_by_number(long nr, const long a[static 6])
 {
     /* NOLINTBEGIN(performance-no-int-to-ptr): the kernel's interface takes numbers */
-    return (nr == SYS_setrlimit && counts_maps(a[0], (const void *)a[1])) ||
-           (nr == SYS_prlimit64 && counts_maps(a[1], (const void *)a[2]) &&
-            (a[0] == 0 || (pid_t)a[0] == getpid()));
+    return (nr == SYS_setrlimit && limits_maps(0, (int)a[0], (const struct rlimit *)a[1])) ||
+           (nr == SYS_prlimit64 &&
+            limits_maps((pid_t)a[0], (int)a[1], (const struct rlimit *)a[2]));
     /* NOLINTEND(performance-no-int-to-ptr) */
 }
 
