@@ -361,8 +361,11 @@ static bool covers(const struct fl_record *a, const struct fl_record *b)
         }
         at = k < end ? k + 1 : at;
         unknown += k >= end;
+        if (unknown > b->n / FEW) {
+            return false;
+        }
     }
-    return unknown <= b->n / FEW;
+    return true;
 }
 
 /* The complete steps with it: but for one, has it all that the others have? */
@@ -370,7 +373,7 @@ static bool covers_all(struct fl_step_context *c, const struct fl_record *a)
 {
     unsigned others = 0;
 
-    for (unsigned i = 1; i < FL_RECORDS; i++) {
+    for (unsigned i = 1; i < FL_RECORDS && others <= 1; i++) {
         const struct fl_record *b = nth_newest(c, i);
         others += b->complete && b->hash != a->hash && !covers(a, b);
     }
