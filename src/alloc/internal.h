@@ -19,10 +19,20 @@ static inline bool fl_route_ready(void)
     return atomic_load_explicit(&fl_route.booted, memory_order_acquire) == FL_BOOT_DONE;
 }
 
+/* Blocks of a round length would lie at round distances from each other. There a loop that reads one
+ * and writes the other is up to half slower (docs/regions.md, "Blocks of a round length"). */
+#define FL_ROUND (16 * FL_MIB)
+#define FL_SPREAD (64 * FL_KIB) /* what is added: mostly addresses, it is not touched */
+
 /* Page-rounded length; 0: more than any object may have, or not for us. */
 static inline size_t fl_extent_len(size_t n)
 {
-    return n > PTRDIFF_MAX || n < fl_route.threshold ? 0 : fl_align_up(n, fl_page.base);
+    if (n > PTRDIFF_MAX || n < fl_route.threshold) {
+        return 0;
+    }
+    size_t len = fl_align_up(n, fl_page.base);
+    bool is_round = len >= FL_ROUND && len % FL_ROUND < FL_SPREAD;
+    return FL_UNLIKELY(is_round) ? len - len % FL_ROUND + FL_SPREAD : len;
 }
 
 /* NULL with errno ENOMEM. */

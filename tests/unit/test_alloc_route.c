@@ -260,6 +260,37 @@ static void refused_realloc_leaves_the_block(void **state)
     assert_sound();
 }
 
+/* How far `n` is from a multiple of what is round. */
+static size_t off_round(size_t n)
+{
+    size_t over = n % MIB(16);
+
+    return over < MIB(8) ? over : MIB(16) - over;
+}
+
+static void blocks_of_a_round_length_lie_at_no_round_distance(void **state)
+{
+    (void)state;
+    static const size_t len[] = {MIB(16), MIB(32), MIB(32) + KIB(60)};
+    for (size_t k = 0; k < sizeof len / sizeof *len; k++) {
+        char *p[3];
+        for (int i = 0; i < 3; i++) {
+            p[i] = fl_malloc_large(len[k]);
+            assert_true(fl_is_ours(p[i]));
+            assert_true(fl_usable_ours(p[i]) - len[k] <= KIB(64));
+        }
+        for (int i = 0; i < 3; i++) {
+            size_t far = p[i] < p[(i + 1) % 3] ? (size_t)(p[(i + 1) % 3] - p[i])
+                                               : (size_t)(p[i] - p[(i + 1) % 3]);
+            assert_true(off_round(far) >= KIB(32));
+        }
+        for (int i = 0; i < 3; i++) {
+            fl_free_ours(p[i]);
+        }
+        assert_sound();
+    }
+}
+
 static void requests_amid_boot_come_from_the_boot_area(void **state)
 {
     (void)state;
@@ -461,6 +492,7 @@ int main(void)
         TEST(realloc_keeps_the_bytes_across_all_borders),
         TEST(realloc_grows_in_place_where_it_can),
         TEST(refused_realloc_leaves_the_block),
+        TEST(blocks_of_a_round_length_lie_at_no_round_distance),
         TEST(requests_amid_boot_come_from_the_boot_area),
         TEST(a_wrong_free_gets_one_line_and_abort),
         TEST(trim_gives_all_that_is_free),
