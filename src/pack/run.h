@@ -5,6 +5,7 @@
  * skyline.c  places the best block that fits on the lowest segment
  * search.c   which heights to look for a layout at; dive.c looks, depth first
  * check.c    is a layout right?
+ * warm.c     which of the layouts of one height: one that the caches like
  *
  * Words. A *block* is a buffer that lives and has a size. A *section* is a stretch of time in
  * which nothing is born after something died: two blocks conflict just when they share one. A

@@ -184,6 +184,9 @@ static int find_offsets(struct fl_merge_buffers *b, struct fl_pack_result *out)
                               .seed = 1};
     int rc = how.scratch != NULL ? fl_pack(b->buffer, b->free, &how, out) : -ENOMEM;
 
+    if (rc == 0) {
+        fl_pack_warm(b->buffer, b->free, out->height, how.scratch, len);
+    }
     unmap(how.scratch, len);
     return rc;
 }
