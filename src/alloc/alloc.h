@@ -33,6 +33,8 @@ struct fl_next {
 
 enum fl_boot_state { FL_BOOT_NONE, FL_BOOT_RUNNING, FL_BOOT_DONE };
 
+#define FL_SPREAD ((size_t)64 * FL_KIB)
+
 struct fl_route {
     size_t
         /* bytes. 0 before boot, so that the first request of any size comes to us; SIZE_MAX: off */
@@ -40,6 +42,9 @@ struct fl_route {
     uintptr_t window_base;
     size_t window_len; /* 0 before boot */
     struct fl_next next;
+    /* What blocks of a round length get more: FL_SPREAD; or 0, where addresses are counted, or on
+     * hugetlb pages. Mostly addresses: it is not touched. */
+    _Atomic size_t spread;
     struct fl_region *region;
     struct fl_worker *worker; /* NULL: nothing decays by itself */
     bool caches;              /* thread caches are in use */

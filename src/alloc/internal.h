@@ -21,8 +21,14 @@ static inline bool fl_route_ready(void)
 
 /* Blocks of a round length would lie at round distances from each other. There a loop that reads one
  * and writes the other is up to half slower (docs/regions.md, "Blocks of a round length"). */
-#define FL_ROUND (16 * FL_MIB)
-#define FL_SPREAD (64 * FL_KIB) /* what is added: mostly addresses, it is not touched */
+#define FL_ROUND (32 * FL_MIB)
+
+static inline size_t fl_spread(size_t len)
+{
+    size_t by = atomic_load_explicit(&fl_route.spread, memory_order_relaxed);
+
+    return by != 0 ? fl_align_down(len, FL_ROUND) + by : len;
+}
 
 /* Page-rounded length; 0: more than any object may have, or not for us. */
 static inline size_t fl_extent_len(size_t n)
@@ -31,8 +37,7 @@ static inline size_t fl_extent_len(size_t n)
         return 0;
     }
     size_t len = fl_align_up(n, fl_page.base);
-    bool is_round = len >= FL_ROUND && len % FL_ROUND < FL_SPREAD;
-    return FL_UNLIKELY(is_round) ? len - len % FL_ROUND + FL_SPREAD : len;
+    return FL_UNLIKELY(len >= FL_ROUND && len % FL_ROUND < FL_SPREAD) ? fl_spread(len) : len;
 }
 
 /* NULL with errno ENOMEM. */

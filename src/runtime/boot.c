@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 struct fl_runtime fl_runtime;
@@ -232,15 +233,23 @@ static void plan_worker(uint64_t decay_ms)
     fl_route.worker = w;
 }
 
+/* Nowhere that addresses are counted, and not on hugetlb pages, of which it would take another. */
+static size_t spread(void)
+{
+    bool counted = fl_sys.limit(RLIMIT_AS) != UINT64_MAX || fl_sys.limit(RLIMIT_DATA) != UINT64_MAX;
+
+    return counted || fl_runtime.options.value[FL_OPTION_hugetlb] != 0 ? 0 : FL_SPREAD;
+}
+
 static void start_region(void)
 {
     const uint64_t *value = fl_runtime.options.value;
-    uint64_t disable = value[FL_OPTION_disable];
+    uint64_t disable = value[FL_OPTION_disable], eager_max = value[FL_OPTION_eager_max];
     /* By the worker. Where faults bring huge pages already there is nothing to collapse. */
     bool collapse = value[FL_OPTION_thp] == FL_THP_COLLAPSE && !fl_page.thp &&
                     (disable & (FL_DISABLE_THP | FL_DISABLE_WORKER)) == 0;
     struct fl_region_config config = {
-        .eager_max = value[FL_OPTION_eager_max],
+        .eager_max = eager_max != 0 && eager_max != UINT64_MAX ? eager_max + FL_SPREAD : eager_max,
         .wait_for_touch = fl_runtime.options.origin[FL_OPTION_eager_max] == FL_ORIGIN_DEFAULT,
         .limit = value[FL_OPTION_limit],
         .huge = (fl_page.thp || collapse) && (disable & FL_DISABLE_THP) == 0,
@@ -278,6 +287,7 @@ static void start_region(void)
     if (value[FL_OPTION_hugetlb] != 0 && !fl_harden.on) { /* no guard fits into such a page */
         fl_runtime.region.config.hugetlb_from = value[FL_OPTION_hugetlb_from];
     }
+    atomic_store(&fl_route.spread, spread());
     bool told = fl_cpu_is_told();
     fl_route.caches =
         (disable & FL_DISABLE_CACHE) == 0 && !fl_harden.on && (!fl_runtime.numa.active || told);

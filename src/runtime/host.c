@@ -85,6 +85,7 @@ void fl_host_note_limit(void)
     int saved = errno;
 
     if (fl_runtime.active && !is_elsewhere() && !fl_region_busy()) {
+        atomic_store(&fl_route.spread, 0);
         (void)fl_trim();
         fl_region_note_limit(&fl_runtime.region);
     }
