@@ -19,8 +19,8 @@ static inline bool fl_route_ready(void)
     return atomic_load_explicit(&fl_route.booted, memory_order_acquire) == FL_BOOT_DONE;
 }
 
-/* Blocks of a round length would lie at round distances from each other. There a loop that reads one
- * and writes the other is up to half slower (docs/regions.md, "Blocks of a round length"). */
+/* Blocks of a round length would lie at round distances from each other. There a loop that reads
+ * one and writes the other is up to half slower (docs/regions.md, "Blocks of a round length"). */
 #define FL_ROUND (32 * FL_MIB)
 
 static inline size_t fl_spread(size_t len)

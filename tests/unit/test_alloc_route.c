@@ -260,46 +260,20 @@ static void refused_realloc_leaves_the_block(void **state)
     assert_sound();
 }
 
-/* How far `n` is from a multiple of what is round. */
-static size_t off_round(size_t n)
-{
-    size_t over = n % MIB(32);
-
-    return over < MIB(16) ? over : MIB(32) - over;
-}
-
 static void blocks_of_a_round_length_lie_at_no_round_distance(void **state)
 {
     (void)state;
-    fl_route.spread = FL_SPREAD;
-    static const size_t len[] = {MIB(32), MIB(64), MIB(32) + KIB(60)};
-    for (size_t k = 0; k < sizeof len / sizeof *len; k++) {
-        char *p[3];
-        for (int i = 0; i < 3; i++) {
-            p[i] = fl_malloc_large(len[k]);
-            assert_true(fl_is_ours(p[i]));
-            assert_true(fl_usable_ours(p[i]) - len[k] <= KIB(64));
-        }
-        for (int i = 0; i < 3; i++) {
-            size_t far = p[i] < p[(i + 1) % 3] ? (size_t)(p[(i + 1) % 3] - p[i])
-                                               : (size_t)(p[i] - p[(i + 1) % 3]);
-            assert_true(off_round(far) >= KIB(32));
-        }
-        for (int i = 0; i < 3; i++) {
-            fl_free_ours(p[i]);
-        }
+    for (size_t spread = 0; spread <= KIB(64); spread += KIB(64)) {
+        fl_route.spread = spread;
+        char *a = fl_malloc_large(MIB(32)), *b = fl_malloc_large(MIB(32) + KIB(60));
+        size_t far = (size_t)(a < b ? b - a : a - b) % MIB(32);
+        assert_true(spread == 0 || (far >= KIB(32) && far <= MIB(32) - KIB(32)));
+        assert_int_equal(fl_usable_ours(a), MIB(32) + spread);
+        assert_int_equal(fl_usable_ours(b), MIB(32) + (spread != 0 ? spread : KIB(60)));
+        fl_free_ours(a);
+        fl_free_ours(b);
         assert_sound();
     }
-}
-
-static void where_addresses_are_counted_blocks_are_as_long_as_asked_for(void **state)
-{
-    (void)state;
-    fl_route.spread = 0;
-    void *p = fl_malloc_large(MIB(64));
-    assert_int_equal(fl_usable_ours(p), MIB(64));
-    fl_free_ours(p);
-    assert_sound();
 }
 
 static void requests_amid_boot_come_from_the_boot_area(void **state)
@@ -504,7 +478,6 @@ int main(void)
         TEST(realloc_grows_in_place_where_it_can),
         TEST(refused_realloc_leaves_the_block),
         TEST(blocks_of_a_round_length_lie_at_no_round_distance),
-        TEST(where_addresses_are_counted_blocks_are_as_long_as_asked_for),
         TEST(requests_amid_boot_come_from_the_boot_area),
         TEST(a_wrong_free_gets_one_line_and_abort),
         TEST(trim_gives_all_that_is_free),
