@@ -24,7 +24,9 @@ enum {
     ROOM = 1 << 16,
     WALL = 4 << 20,
     HORIZON = 60,
-    HEAD = FL_FILE_HEAD
+    HEAD = FL_FILE_HEAD,
+    PLAN = 48,
+    SLOT = sizeof(struct fl_slot)
 };
 
 static uint64_t seed;
@@ -127,15 +129,13 @@ static uint64_t get(const unsigned char *file, size_t len, size_t at)
     return le64toh(v);
 }
 
-/* A count of slots, and the length that goes with it, as far as 64 bits have it; now and then the
- * file ends there, too. */
+/* A count of slots; now and then the file ends there, too. */
 static size_t put_count(unsigned char *file, size_t len)
 {
-    uint32_t n = (uint32_t)(below(2) == 0 ? below(SLOTS) : odd_number());
+    uint64_t n = below(2) == 0 ? below(SLOTS) : odd_number();
     size_t cost = fl_file_cost(n);
 
-    put(file, len, HEAD + 48, n, 4);
-    put(file, len, HEAD, cost, 8);
+    put(file, len, HEAD + 40, n, 8);
     if (below(2) && cost <= len - HEAD) {
         put(file, len, 12, 1, 4);
         return HEAD + cost;
@@ -143,15 +143,15 @@ static size_t put_count(unsigned char *file, size_t len)
     return len;
 }
 
-/* Slots lie at multiples of 64 behind the first plan's head. */
+/* Slots lie at multiples of SLOT behind the first plan's head. */
 static size_t some_slot(size_t len)
 {
-    return HEAD + 56 + 64 * below((len - HEAD - 56) / 64);
+    return HEAD + PLAN + SLOT * below((len - HEAD - PLAN) / SLOT);
 }
 
 static void swap_slots(unsigned char *file, size_t len)
 {
-    size_t a = some_slot(len), b = some_slot(len), from = 8 * below(6), n = 1 + below(64 - from);
+    size_t a = some_slot(len), b = some_slot(len), from = 8 * below(8), n = 1 + below(SLOT - from);
 
     memmove(file + a + from, file + b + from, n);
 }
@@ -164,22 +164,23 @@ static void change_slot(unsigned char *file, size_t len)
 
     switch (below(5)) {
     case 0: /* its place, or the second one too */
-        put(file, len, slot + 24, get(file, len, slot + 24) + granules, 8);
+        put(file, len, slot + 56, get(file, len, slot + 56) + granules, 8);
         if (below(2)) {
-            put(file, len, slot + 32, get(file, len, slot + 32) + granules, 8);
+            put(file, len, slot + 64, get(file, len, slot + 64) + granules, 8);
         }
         break;
     case 1: /* longer */
         put(file, len, slot, get(file, len, slot) + (granules & 0xffffff), 8);
         break;
     case 2: /* all of the step */
-        put(file, len, slot + 40, (uint64_t)HORIZON << 32, 8);
+        put(file, len, slot + 40, 0, 8);
+        put(file, len, slot + 48, HORIZON, 8);
         break;
     case 3: /* its alignment */
-        file[slot + 57] = (unsigned char)below(50);
+        put(file, len, slot + 32, UINT64_C(1) << below(50), 8);
         break;
     default: /* the layout's height */
-        put(file, len, HEAD + 32, get(file, len, HEAD + 32) + (granules << below(8)), 8);
+        put(file, len, HEAD + 24, get(file, len, HEAD + 24) + (granules << below(8)), 8);
     }
 }
 
@@ -192,7 +193,7 @@ static size_t mutate(unsigned char *file, size_t len)
         file[at + below(4)] ^= (unsigned char)(1 << below(8));
         return len;
     case 1:
-        return below(2) ? len - 64 : below(len);
+        return below(2) ? len - SLOT : below(len);
     case 2:
         put(file, len, at, odd_number(), 4 << below(2));
         return len;
@@ -248,7 +249,7 @@ static unsigned places_of(const struct fl_layout *l, struct place out[static 2 *
 
 static void check_places(const struct fl_layout *l)
 {
-    static struct place place[2 * ROOM / 64];
+    static struct place place[2 * ROOM / SLOT];
     unsigned n = places_of(l, place);
 
     for (unsigned i = 0; i < n; i++) {
@@ -301,7 +302,7 @@ static void judge(const unsigned char *file, size_t len)
                 rc == -EILSEQ);
     for (size_t at = 0; rc == 0 && fl_file_next(file, &at, &p) == 0;) {
         assert_true(at + fl_file_cost(p.n) <= len);
-        struct fl_layout *l = fl_keep_layout(file, at, &p);
+        struct fl_layout *l = fl_keep_layout(&p);
         seen.accepted += l != NULL;
         seen.overlapping += l == NULL;
         if (l != NULL) {
@@ -342,7 +343,7 @@ static void a_file_is_refused_or_harmless(void **state)
         size_t len = base_len[which];
         unsigned char *file = work;
         memcpy(file, base[which], len);
-        while (times-- > 0 && len >= HEAD + 56 + 64) {
+        while (times-- > 0 && len >= HEAD + PLAN + SLOT) {
             len = mutate(file, len);
         }
         if (len >= HEAD && below(8) != 0) {

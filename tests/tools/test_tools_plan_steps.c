@@ -336,7 +336,7 @@ static uint64_t hash(uint64_t seed, const char *data, size_t len)
  * offset 0. */
 static void a_plan_that_overlaps_is_told(void **state)
 {
-    enum { HEAD = 32, PLAN = 56, SLOT = 64, SLOTS_AT = 48, OFFSET_AT = 24, SECOND_AT = 32 };
+    enum { HEAD = 32, PLAN = 48, SLOT = 80, SLOTS_AT = 40, OFFSET_AT = 56, SECOND_AT = 64 };
     static char bytes[1 << 20];
     FILE *in = fopen(plan, "re"), *out = fopen(other, "we");
     const uint64_t zero = 0;

@@ -245,14 +245,10 @@ static bool read_plan(const struct options *o, struct fl_table *t)
     while (file != NULL && n < o->plan && fl_file_next(file, &at, &p) == 0) {
         n++;
     }
-    struct fl_slot *slot = NULL;
     if (file != NULL && n < o->plan) {
         fprintf(stderr, "faultplan: %s: it has %zu plan%s\n", o->path, n, n == 1 ? "" : "s");
-    } else if (file != NULL) {
-        slot = fl_plans_slots(file, at, &p);
     }
-    bool is_good = slot != NULL && fl_plans_table(slot, p.n, 1, t);
-    free(slot);
+    bool is_good = file != NULL && n == o->plan && fl_plans_table(p.slot, p.n, 1, t);
     free(file);
     return is_good;
 }

@@ -37,24 +37,6 @@ void *fl_plans_read(const char *path)
     return file;
 }
 
-static bool no_memory(size_t n)
-{
-    fprintf(stderr, "faultplan: no memory for %zu slots\n", n);
-    return false;
-}
-
-struct fl_slot *fl_plans_slots(const void *file, size_t at, const struct fl_file_plan *p)
-{
-    struct fl_slot *slot = calloc(p->n + 1, sizeof *slot);
-
-    if (slot != NULL) {
-        fl_file_slots(file, at, slot);
-    } else {
-        no_memory(p->n);
-    }
-    return slot;
-}
-
 bool fl_plans_table(const struct fl_slot *slot, size_t n, uint64_t granule, struct fl_table *out)
 {
     struct fl_merge_buffers b = {.buffer = calloc(2 * n + 1, sizeof *b.buffer),
@@ -65,7 +47,7 @@ bool fl_plans_table(const struct fl_slot *slot, size_t n, uint64_t granule, stru
     if (is_good) {
         fl_merge_buffers(slot, n, unit, &b);
     } else {
-        no_memory(n);
+        fprintf(stderr, "faultplan: no memory for %zu slots\n", n);
     }
     *out = (struct fl_table){.buffer = b.buffer, .n = is_good ? b.n : 0, .has_offset = true};
     free(b.back);

@@ -11,8 +11,6 @@ bool fl_plans_is(const char *path);
 /* Its bytes, for fl_file_next; the caller frees them. NULL: a line on standard error says why
  * not. */
 void *fl_plans_read(const char *path);
-/* The slots of the plan at `at`; the caller frees them. NULL: a line on standard error. */
-struct fl_slot *fl_plans_slots(const void *file, size_t at, const struct fl_file_plan *p);
 /* The places of its planned slots, with offsets and without names: two for a doubled one. Sizes are
  * rounded up to `granule`. False: a line on standard error. */
 bool fl_plans_table(const struct fl_slot *slot, size_t n, uint64_t granule, struct fl_table *out);

@@ -94,7 +94,7 @@ static void print_figures(const struct fl_file_plan *p, const struct figures *f)
 
     printf("key           %016llx\n", (unsigned long long)p->key);
     printf("signature     %016llx\n", (unsigned long long)p->signature);
-    printf("slots         %zu\n", p->n);
+    printf("slots         %llu\n", (unsigned long long)p->n);
     for (int k = 0; k < KINDS; k++) {
         printf("  %-11s %zu\n", kind_name[k], f->of_kind[k]);
     }
@@ -141,9 +141,7 @@ static bool show(const void *file, bool with_slots)
     unsigned n = 0;
 
     for (size_t at = 0; is_good && fl_file_next(file, &at, &p) == 0;) {
-        struct fl_slot *slot = fl_plans_slots(file, at, &p);
-        p.slot = slot;
-        is_good = slot != NULL && work_out(&p, &figures);
+        is_good = work_out(&p, &figures);
         if (is_good) {
             printf("%splan          %u\n", n == 0 ? "" : "\n", n + 1);
             print_figures(&p, &figures);
@@ -152,7 +150,6 @@ static bool show(const void *file, bool with_slots)
         if (is_good && with_slots) {
             print_slots(&p);
         }
-        free(slot);
     }
     if (is_good && n == 0) {
         puts("no plan");

@@ -87,7 +87,7 @@ static void take_plans(const void *file)
         fl_plan_lock();
         bool is_wanted = keep.n < KEPT_PLANS && find(p.signature, p.n) == keep.n;
         fl_plan_unlock();
-        struct fl_layout *l = is_wanted ? fl_keep_layout(file, at, &p) : NULL;
+        struct fl_layout *l = is_wanted ? fl_keep_layout(&p) : NULL;
         fl_plan_lock();
         if (l != NULL && keep.n < KEPT_PLANS) {
             keep.entry[keep.n++] = (struct entry){.layout = l};

@@ -13,10 +13,10 @@
 
 _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "the structs below are the file's bytes");
 
-enum { VERSION = 2, ALIGN_BITS = 47 };
+enum { VERSION = 3 };
 
 static const char magic[8] = {'F', 'L', 'P', 'L', 'A', 'N', 'S', '\n'};
-static const uint64_t most_bytes = (uint64_t)1 << ALIGN_BITS;
+static const uint64_t most_bytes = (uint64_t)1 << 47;
 
 struct file_head {
     char magic[sizeof magic];
@@ -24,60 +24,22 @@ struct file_head {
     uint64_t length, checksum;
 };
 
-struct file_plan {
-    uint64_t length, key, signature, horizon, height, granule;
-    uint32_t n, zero;
+/* A plan is the numbers of struct fl_file_plan, and then its slots. */
+enum {
+    HEAD = FL_FILE_HEAD,
+    PLAN = offsetof(struct fl_file_plan, slot),
+    SLOT = sizeof(struct fl_slot)
 };
-
-struct file_slot {
-    uint64_t size, least, most, offset[2];
-    uint32_t birth, death, nothing, number;
-    uint8_t kind, align, zone, zero[5]; /* align: its binary logarithm */
-};
-
-enum { HEAD = FL_FILE_HEAD, PLAN = sizeof(struct file_plan), SLOT = sizeof(struct file_slot) };
-_Static_assert(sizeof(struct file_head) == HEAD && PLAN == 56 && SLOT == 64, "docs/plan-file.md");
+_Static_assert(sizeof(struct file_head) == HEAD && PLAN == 48 && SLOT == 80, "docs/plan-file.md");
 _Static_assert(offsetof(struct file_head, checksum) == FL_FILE_CHECKSUM_AT, "docs/plan-file.md");
 
-/* Members that are the same number in the file and in the planner's struct. */
-#define PLAN_MEMBERS(X) X(key) X(signature) X(horizon) X(height) X(granule) X(n)
-#define SLOT_PLACE(X) X(size) X(least) X(most) X(offset[0]) X(offset[1]) X(birth) X(death)
-#define SLOT_MEMBERS(X) SLOT_PLACE(X) X(kind) X(zone)
-#define COPY(member) to.member = (__typeof__(to.member))from->member;
-
-static struct file_plan pack_plan(const struct fl_file_plan *from)
+static struct fl_file_plan plan_at(const void *at)
 {
-    struct file_plan to = {.length = fl_file_cost(from->n)};
+    struct fl_file_plan p;
 
-    PLAN_MEMBERS(COPY)
-    return to;
-}
-
-static struct fl_file_plan unpack_plan(const void *at)
-{
-    const struct file_plan *from = at;
-    struct fl_file_plan to = {.slot = NULL};
-
-    PLAN_MEMBERS(COPY)
-    return to;
-}
-
-static struct file_slot pack_slot(const struct fl_slot *from, size_t number)
-{
-    struct file_slot to = {.number = (uint32_t)number,
-                           .align = from->align != 0 ? (uint8_t)__builtin_ctzll(from->align) : 0};
-
-    SLOT_MEMBERS(COPY)
-    return to;
-}
-
-static struct fl_slot unpack_slot(const void *at)
-{
-    const struct file_slot *from = at;
-    struct fl_slot to = {.align = from->align < ALIGN_BITS ? UINT64_C(1) << from->align : 0};
-
-    SLOT_MEMBERS(COPY)
-    return to;
+    memcpy(&p, at, PLAN);
+    p.slot = (const struct fl_slot *)((const char *)at + PLAN);
+    return p;
 }
 
 /* Each step is a bijection of the state, and of the word: two texts that differ in one word never
@@ -104,18 +66,12 @@ uint64_t fl_file_checksum(const void *file, size_t len)
     return fl_file_hash(fl_file_hash(1, p, FL_FILE_CHECKSUM_AT), p + HEAD, len - HEAD);
 }
 
-/* ---- writing ---- */
-
 size_t fl_file_cost(size_t n)
 {
     return PLAN + n * SLOT;
 }
 
-bool fl_file_begin(struct fl_file *f, void *buf, size_t size)
-{
-    *f = (struct fl_file){.buf = buf, .size = fl_min(size, FL_FILE_BYTES), .len = HEAD};
-    return size >= HEAD;
-}
+/* ---- what may be in a file ---- */
 
 static bool is_planned(const struct fl_slot *s)
 {
@@ -134,7 +90,7 @@ static bool is_slot(const struct fl_file_plan *p, const struct fl_slot *s)
 {
     bool whole = s->birth == 0 && s->death == p->horizon;
 
-    if (s->size >= most_bytes || s->least > s->most || s->most > s->size ||
+    if (s->size >= most_bytes || s->headroom > s->size || s->least > s->most || s->most > s->size ||
         s->align >= most_bytes || (s->align & (s->align - 1)) != 0 || s->kind > FL_SLOT_KEPT ||
         s->birth >= s->death || s->death > p->horizon) {
         return false;
@@ -152,33 +108,37 @@ static bool is_slot(const struct fl_file_plan *p, const struct fl_slot *s)
     return s->offset[1] == FL_PACK_NONE && (s->kind != FL_SLOT_SPANS_STEPS || whole);
 }
 
-/* All but the slots. */
-static bool is_plan(const struct fl_file_plan *p)
+/* `left`: bytes that it may have. No slot beyond them is looked at. */
+static bool is_plan(const struct fl_file_plan *p, size_t left)
 {
-    return p->horizon <= UINT32_MAX && p->granule >= 4096 && fl_is_pow2(p->granule) &&
-           p->height <= most_bytes && p->height % p->granule == 0 && p->n <= FL_FILE_SLOTS;
+    bool is_good = p->horizon <= UINT32_MAX && p->granule >= 4096 && fl_is_pow2(p->granule) &&
+                   p->height <= most_bytes && p->height % p->granule == 0 &&
+                   p->n <= FL_FILE_SLOTS && fl_file_cost(p->n) <= left;
+
+    for (size_t i = 0; is_good && i < p->n; i++) {
+        is_good = is_slot(p, &p->slot[i]);
+    }
+    return is_good;
+}
+
+/* ---- writing ---- */
+
+bool fl_file_begin(struct fl_file *f, void *buf, size_t size)
+{
+    *f = (struct fl_file){.buf = buf, .size = fl_min(size, FL_FILE_BYTES), .len = HEAD};
+    return size >= HEAD;
 }
 
 int fl_file_add(struct fl_file *f, const struct fl_file_plan *p)
 {
-    if (!is_plan(p)) {
+    if (!is_plan(p, SIZE_MAX)) {
         return -EINVAL;
-    }
-    for (size_t i = 0; i < p->n; i++) {
-        if (!is_slot(p, &p->slot[i])) {
-            return -EINVAL;
-        }
     }
     if (f->n == FL_FILE_PLANS || fl_file_cost(p->n) > f->size - f->len) {
         return -ENOSPC;
     }
-    unsigned char *at = f->buf + f->len;
-    struct file_plan plan = pack_plan(p);
-    memcpy(at, &plan, PLAN);
-    for (size_t i = 0; i < p->n; i++) {
-        struct file_slot slot = pack_slot(&p->slot[i], i);
-        memcpy(at + PLAN + i * SLOT, &slot, SLOT);
-    }
+    memcpy(f->buf + f->len, p, PLAN);
+    memcpy(f->buf + f->len + PLAN, p->slot, p->n * SLOT);
     f->len += fl_file_cost(p->n);
     f->n++;
     return 0;
@@ -200,44 +160,12 @@ unsigned fl_file_keep(struct fl_file *f, const void *old, uint64_t but)
     unsigned left_out = 0;
 
     for (size_t at = 0; fl_file_next(old, &at, &p) == 0;) {
-        size_t len = fl_file_cost(p.n);
-        if (p.key == but) {
-            /* the caller has newer ones */
-        } else if (f->n == FL_FILE_PLANS || len > f->size - f->len) {
-            left_out++;
-        } else {
-            memcpy(f->buf + f->len, (const unsigned char *)old + at, len);
-            f->len += len;
-            f->n++;
-        }
+        left_out += p.key != but && fl_file_add(f, &p) != 0;
     }
     return left_out;
 }
 
 /* ---- reading ---- */
-
-/* A plan at `at`, of which `left` bytes are in the file: to the byte one that fl_file_add writes?
- * Its length; 0: no. */
-static size_t check_plan(const char *at, size_t left)
-{
-    if (left < PLAN) {
-        return 0;
-    }
-    struct fl_file_plan p = unpack_plan(at);
-    struct file_plan plan = pack_plan(&p);
-    if (!is_plan(&p) || memcmp(at, &plan, PLAN) != 0 || plan.length > left) {
-        return 0;
-    }
-    at += PLAN;
-    for (size_t i = 0; i < p.n; i++, at += SLOT) {
-        struct fl_slot s = unpack_slot(at);
-        struct file_slot slot = pack_slot(&s, i);
-        if (memcmp(at, &slot, SLOT) != 0 || !is_slot(&p, &s)) {
-            return 0;
-        }
-    }
-    return plan.length;
-}
 
 int fl_file_length(const void *head, size_t len, size_t *out)
 {
@@ -269,11 +197,14 @@ int fl_file_check(const void *buf, size_t len)
         return -EBADMSG;
     }
     for (uint32_t i = 0; i < h->plans; i++) {
-        size_t plan = i < FL_FILE_PLANS ? check_plan((const char *)buf + at, length - at) : 0;
-        if (plan == 0) {
+        if (i == FL_FILE_PLANS || length - at < PLAN) {
             return -EILSEQ;
         }
-        at += plan;
+        struct fl_file_plan p = plan_at((const char *)buf + at);
+        if (!is_plan(&p, length - at)) {
+            return -EILSEQ;
+        }
+        at += fl_file_cost(p.n);
     }
     return at == length ? 0 : -EILSEQ;
 }
@@ -308,12 +239,12 @@ int fl_file_next(const void *buf, size_t *at, struct fl_file_plan *out)
 {
     const struct file_head *h = buf;
     const char *file = buf;
-    size_t next = *at == 0 ? HEAD : *at + fl_file_cost(unpack_plan(file + *at).n);
+    size_t next = *at == 0 ? HEAD : *at + fl_file_cost(plan_at(file + *at).n);
 
     if (next >= h->length) {
         return -ENOKEY;
     }
-    *out = unpack_plan(file + next);
+    *out = plan_at(file + next);
     *at = next;
     return 0;
 }
@@ -326,13 +257,4 @@ int fl_file_find(const void *buf, uint64_t key, size_t *at, struct fl_file_plan 
         rc = fl_file_next(buf, at, out);
     } while (rc == 0 && out->key != key);
     return rc;
-}
-
-void fl_file_slots(const void *buf, size_t at, struct fl_slot *slot)
-{
-    const char *plan = (const char *)buf + at;
-
-    for (size_t i = 0, n = unpack_plan(plan).n; i < n; i++) {
-        slot[i] = unpack_slot(plan + PLAN + i * SLOT);
-    }
 }

@@ -3,6 +3,8 @@
 #include "plan/context.h"
 #include "plan/store/store.h"
 
+#include <string.h>
+
 /* Bytes that its slots come to, each by itself, twice where it may live in two steps at once, and
  * each band of a zone on a huge page of its own: no layout is taller. Below 2^64. */
 static uint64_t sum_of(const struct fl_layout *l)
@@ -62,14 +64,14 @@ static uint64_t expected(const struct fl_layout *l)
     return least < most / 10 * 9 ? l->height / 100 * (least / (most / 100 + 1)) : 0;
 }
 
-struct fl_layout *fl_keep_layout(const void *file, size_t at, const struct fl_file_plan *p)
+struct fl_layout *fl_keep_layout(const struct fl_file_plan *p)
 {
     struct fl_layout *l = p->granule == FL_GRANULE ? fl_layout_new(p->n) : NULL;
 
     if (l == NULL) {
         return NULL;
     }
-    fl_file_slots(file, at, l->slot);
+    memcpy(l->slot, p->slot, p->n * sizeof *l->slot);
     l->hash = p->signature;
     l->height = p->height;
     l->horizon = p->horizon; /* it is written again */

@@ -26,9 +26,9 @@ struct fl_file_plan {
     uint64_t key;       /* of the program */
     uint64_t signature; /* by which the program's plans are told apart: any number */
     uint64_t horizon, height;
-    uint64_t granule; /* of the packer; every offset is a multiple of it */
-    const struct fl_slot *slot;
-    size_t n;
+    uint64_t granule;           /* of the packer; every offset is a multiple of it */
+    uint64_t n;                 /* slots */
+    const struct fl_slot *slot; /* of a plan that was read: in the file's bytes */
 };
 
 /* A file under construction in caller memory: begin, add or keep, end. Cost of all here: 1 ns a
@@ -60,12 +60,11 @@ int fl_file_length(const void *head, size_t len, size_t *out);
 int fl_file_check(const void *buf, size_t len);
 /* What such an answer means, for people. */
 const char *fl_file_why(int rc);
-/* The plan after the one at *at (0: the first) in a file that fl_file_check passed; without its
- * slots, which fl_file_slots gets. -ENOKEY: there is none. */
+/* The plan after the one at *at (0: the first) in a file that fl_file_check passed. -ENOKEY: there
+ * is none. */
 int fl_file_next(const void *buf, size_t *at, struct fl_file_plan *out);
 /* The same, of that program. */
 int fl_file_find(const void *buf, uint64_t key, size_t *at, struct fl_file_plan *out);
-void fl_file_slots(const void *buf, size_t at, struct fl_slot *slot);
 
 uint64_t fl_file_hash(uint64_t seed, const void *data, size_t len);
 uint64_t fl_file_checksum(const void *file, size_t len);
@@ -99,10 +98,9 @@ int fl_file_write(const char *path, const void *buf, size_t len);
 
 struct fl_layout;
 
-/* Of plan `p`, at `at` of a file that fl_file_check passed. NULL: it is none that can be served, or
- * there is no memory. What it takes of memory is a small multiple of the plan's bytes in the file.
- * */
-struct fl_layout *fl_keep_layout(const void *file, size_t at, const struct fl_file_plan *p);
+/* Of a plan of a file that fl_file_check passed. NULL: it is none that can be served, or there is no
+ * memory. What it takes of memory is a small multiple of the plan's bytes in the file. */
+struct fl_layout *fl_keep_layout(const struct fl_file_plan *p);
 
 /* ---- the plans of this program: plan_cache.c ---- */
 
