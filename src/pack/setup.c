@@ -41,20 +41,6 @@ static int look_at_input(struct fl_pack_run *r)
     return 0;
 }
 
-/* Sorts `order`: numbers of buffers by birth, or of blocks by death. */
-static bool sort_by_time(const struct fl_pack_run *r, uint32_t *order, bool are_blocks,
-                         struct fl_bump room)
-{
-    uint64_t *key = fl_bump_carve(&room, fl_max(r->n, r->count), sizeof *key);
-
-    for (uint32_t i = 0; i < r->count && key != NULL; i++) {
-        uint32_t k = order[i];
-        const struct fl_pack_buffer *b = &r->buffer[are_blocks ? r->block[k].id : k];
-        key[k] = are_blocks ? b->death : b->birth;
-    }
-    return key != NULL && fl_sort(order, key, r->count, room);
-}
-
 /* Walks through births and deaths in order, deaths first at equal times. */
 static void find_sections(struct fl_pack_run *r, const uint32_t *by_death)
 {
@@ -76,34 +62,40 @@ static void find_sections(struct fl_pack_run *r, const uint32_t *by_death)
     }
 }
 
+static struct fl_pack_block block_of(const struct fl_pack_run *r, uint32_t id)
+{
+    const struct fl_pack_buffer *b = &r->buffer[id];
+    uint64_t unit_mask = ((uint64_t)1 << r->shift) - 1;
+
+    return (struct fl_pack_block){
+        .size = (b->size + unit_mask) >> r->shift, .mask = (align_of(b) >> r->shift) - 1, .id = id};
+}
+
 static bool make_blocks(struct fl_pack_run *r)
 {
-    struct fl_bump room;
-    uint32_t n = 0;
-
     r->block = fl_bump_carve(&r->room, r->count, sizeof *r->block);
-    room = r->room;
-    uint32_t *order = fl_bump_carve(&room, r->count, sizeof *order);
+    struct fl_bump room = r->room;
+    uint32_t *order = fl_bump_carve(&room, r->count, sizeof *order), n = 0;
+    uint64_t *key = fl_bump_carve(&room, r->n, sizeof *key);
+
     if (room.is_short) {
         return false;
     }
     for (size_t i = 0; i < r->n; i++) {
+        key[i] = r->buffer[i].birth;
         if (lives(&r->buffer[i])) {
             order[n++] = (uint32_t)i;
         }
     }
-    if (!sort_by_time(r, order, false, room)) {
+    if (!fl_sort(order, key, n, room)) {
         return false;
     }
     for (uint32_t i = 0; i < n; i++) {
-        const struct fl_pack_buffer *b = &r->buffer[order[i]];
-        uint64_t unit_mask = ((uint64_t)1 << r->shift) - 1;
-        r->block[i] = (struct fl_pack_block){.size = (b->size + unit_mask) >> r->shift,
-                                             .mask = (align_of(b) >> r->shift) - 1,
-                                             .id = order[i]};
+        r->block[i] = block_of(r, order[i]);
+        key[i] = r->buffer[order[i]].death;
         order[i] = i;
     }
-    if (!sort_by_time(r, order, true, room)) {
+    if (!fl_sort(order, key, n, room)) {
         return false;
     }
     find_sections(r, order);

@@ -106,19 +106,17 @@ static void *read_file(size_t *out_len, bool speak)
     int rc = fl_file_look(keep.path, out_len);
     void *file = rc == 0 ? fl_plan_map_locked(*out_len + 1) : NULL;
 
-    if (file != NULL) {
-        rc = fl_file_read(keep.path, file, *out_len);
-    } else if (rc == 0) {
-        rc = -ENOMEM;
+    if (rc == 0) {
+        rc = file != NULL ? fl_file_read(keep.path, file, *out_len) : -ENOMEM;
     }
-    if (rc != 0) {
-        fl_plan_unmap_locked((uintptr_t)file, *out_len + 1);
-        if (speak && rc != -ENOENT) {
-            complain(rc);
-        }
-        return NULL;
+    if (rc == 0) {
+        return file;
     }
-    return file;
+    fl_plan_unmap_locked((uintptr_t)file, *out_len + 1);
+    if (speak && rc != -ENOENT) {
+        complain(rc);
+    }
+    return NULL;
 }
 
 /* A program that goes to another folder is to find the same file again. */

@@ -5,22 +5,6 @@
 
 #include <string.h>
 
-/* Bytes that its slots come to, each by itself, twice where it may live in two steps at once, and
- * each band of a zone on a huge page of its own: no layout is taller. Below 2^64. */
-static uint64_t sum_of(const struct fl_layout *l)
-{
-    uint64_t sum = FL_GRANULE, bands = 0;
-
-    for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
-        bool is_huge = s->size >= FL_HUGE_FROM;
-        uint64_t bytes = is_huge ? fl_align_up(s->size, fl_page.huge) + fl_page.huge
-                                 : fl_align_up(s->size, FL_GRANULE);
-        sum += bytes * (s->kind <= FL_SLOT_SPANS_STEPS ? 1 : 2);
-        bands = s->zone != 0 ? (uint64_t)fl_page.huge * 2 * FL_PLAN_ZONES : bands;
-    }
-    return sum + bands;
-}
-
 /* Do no two slots that live at once overlap? */
 static bool is_free_of_overlap(const struct fl_layout *l)
 {
@@ -37,15 +21,19 @@ static bool is_free_of_overlap(const struct fl_layout *l)
     return is_good;
 }
 
-/* Such as engine.c makes? */
+/* Such as engine.c makes? No layout is taller than all of its slots on top of each other, twice each
+ * as if all were in two places, with each band of a zone on a huge page of its own. */
 static bool is_sound(const struct fl_layout *l)
 {
+    uint64_t most = FL_GRANULE + (uint64_t)fl_page.huge * 2 * FL_PLAN_ZONES;
+    bool is_good = l->n != 0 && l->height != 0;
+
     for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
-        if (s->kind <= FL_SLOT_DOUBLE_BUFFERED && !fl_slot_is_planned(s)) {
-            return false;
-        }
+        most += 2 * (s->size >= FL_HUGE_FROM ? fl_align_up(s->size, fl_page.huge) + fl_page.huge
+                                             : fl_align_up(s->size, FL_GRANULE));
+        is_good = is_good && (s->kind > FL_SLOT_DOUBLE_BUFFERED || fl_slot_is_planned(s));
     }
-    return l->n != 0 && l->height != 0 && l->height <= sum_of(l) && is_free_of_overlap(l);
+    return is_good && l->height <= most && is_free_of_overlap(l);
 }
 
 /* What a step will hold at once; 0: as much as the layout is high. The file has the largest of each
