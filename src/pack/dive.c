@@ -31,8 +31,7 @@ struct node {
     uint32_t trail;    /* its length when the node began */
     uint32_t problems; /* likewise */
     uint32_t next,
-        after;     /* problems that the last try left: [next, after) are still to be solved */
-    bool is_alone; /* what was tried last has nothing above it */
+        after; /* problems that the last try left: [next, after) are still to be solved */
 };
 
 struct trail {
@@ -255,7 +254,6 @@ static void put(struct dive *d, struct node *node, struct problem *q, uint32_t i
     d->r->block[x->block].offset = x->low;
     node->offset = x->low;
     node->rank = x->rank;
-    node->is_alone = true;
     set_low(d, x, UINT64_MAX);
     for (uint32_t k = x->start; k < x->end; k++) {
         d->left[k] -= x->size;
@@ -265,7 +263,6 @@ static void put(struct dive *d, struct node *node, struct problem *q, uint32_t i
         struct item *y = &d->item[k];
         if (meet(x, y)) {
             uint64_t low = (top + y->mask) & ~y->mask;
-            node->is_alone = false;
             if (low > y->low) {
                 set_low(d, y, low);
             }
@@ -346,7 +343,7 @@ static bool try_next(struct dive *d, struct node *node)
 {
     while (!spend(d)) {
         uint32_t i = candidate(d, node);
-        if (i == UINT32_MAX || node->is_alone) {
+        if (i == UINT32_MAX) {
             return false;
         }
         struct problem q = node->problem;

@@ -1,7 +1,7 @@
 /* Lifetimes to offsets: which method runs when, and what becomes of its layouts.
  *
- * First every part by one skyline key: that layout is given out at once. Then the other key, and,
- * on the tallest part, what takes longer. All of it ends as soon as no layout can be lower. */
+ * First every part by the skyline: that layout is given out at once. Then, on the tallest part, what
+ * takes longer. All of it ends as soon as no layout can be lower. */
 #include "pack/run.h"
 
 #include <errno.h>
@@ -106,38 +106,31 @@ void fl_pack_keep(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t height
     }
 }
 
-static void try_key(struct fl_pack_run *r, struct fl_pack_part *p, unsigned key, double blur)
-{
-    uint64_t height = fl_pack_skyline(r, p, key, blur, p->height);
-
-    r->by = fl_pack_key_name[key];
-    fl_pack_keep(r, p, height);
-}
-
 /* ---- the methods ---- */
 
 static bool construct(struct fl_pack_run *r)
 {
     for (struct fl_pack_part *p = r->part; p < r->part + r->parts; p++) {
-        uint64_t height = fl_pack_skyline(r, p, 0, 0, UINT64_MAX);
+        uint64_t height = fl_pack_skyline(r, p, 0, UINT64_MAX);
         if (height == UINT64_MAX) {
             return false;
         }
         take(r, p, height);
     }
-    r->by = fl_pack_key_name[0];
+    r->by = "skyline";
     publish_lower(r);
     return true;
 }
 
-/* Skylines by keys that are blurred at random, for so much work; once at least. */
+/* Skylines that are blurred at random, for so much work; once at least. */
 static void blur(struct fl_pack_run *r, struct fl_pack_part *p, uint64_t goal, uint64_t cost)
 {
     uint64_t until = r->budget.cost + cost;
 
     do {
-        unsigned key = (unsigned)(fl_pack_random(r) * FL_PACK_KEYS);
-        try_key(r, p, key, fl_pack_random(r));
+        uint64_t height = fl_pack_skyline(r, p, fl_pack_random(r), p->height);
+        r->by = "skyline, blurred";
+        fl_pack_keep(r, p, height);
     } while (!r->budget.is_over && p->height > goal && r->budget.cost < until);
 }
 
@@ -152,11 +145,8 @@ static void improve(struct fl_pack_run *r)
         if (r->budget.is_over || p->height <= goal) {
             return;
         }
-        if (p->limit[0] == 0) { /* it is new */
-            try_key(r, p, 1, 0);
-            if (n >= FEW) {
-                blur(r, p, goal, 32 * (uint64_t)n);
-            }
+        if (p->limit[0] == 0 && n >= FEW) { /* it is new */
+            blur(r, p, goal, 32 * (uint64_t)n);
         }
         uint64_t before = r->budget.cost;
         fl_pack_search(r, p, goal);

@@ -86,12 +86,9 @@ uint64_t fl_pack_order_of(double v);
 /* ---- methods: a layout of part `p` in the blocks' offsets. Its height; UINT64_MAX when it
  * would be `limit` or more, or the budget or the scratch is not enough ---- */
 
-enum { FL_PACK_KEYS = 2 };
-extern const char *const fl_pack_key_name[FL_PACK_KEYS];
-
-/* By key 0..FL_PACK_KEYS - 1, blurred at random by up to `blur` (0: exact). */
-uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, unsigned key,
-                         double blur, uint64_t limit);
+/* By lifetime times size, blurred at random by up to `blur` (0: exact). */
+uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, double blur,
+                         uint64_t limit);
 
 /* ---- search.c, dive.c ---- */
 

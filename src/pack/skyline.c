@@ -24,9 +24,6 @@ struct skyline {
     uint32_t *next, *prev; /* of each segment; `sections`: none */
 };
 
-const char *const fl_pack_key_name[FL_PACK_KEYS] = {"skyline, life x size",
-                                                    "skyline, life x life x size"};
-
 static uint32_t leaves_for(uint32_t n)
 {
     uint32_t leaves = 1;
@@ -39,9 +36,8 @@ static uint32_t leaves_for(uint32_t n)
 
 /* ---- ranks ---- */
 
-/* By the key, the larger of equals first. */
-static bool rank_blocks(struct fl_pack_run *r, struct skyline *s, unsigned key, double blur,
-                        struct fl_bump room)
+/* By lifetime times size, the larger of equals first. */
+static bool rank_blocks(struct fl_pack_run *r, struct skyline *s, double blur, struct fl_bump room)
 {
     uint64_t *k = fl_bump_carve(&room, s->n, sizeof *k);
 
@@ -54,7 +50,7 @@ static bool rank_blocks(struct fl_pack_run *r, struct skyline *s, unsigned key, 
     }
     for (uint32_t i = 0; i < s->n; i++) {
         const struct fl_pack_block *b = &s->block[i];
-        double life = b->end - b->start, value = life * (double)b->size * (key == 0 ? 1 : life);
+        double value = (double)(b->end - b->start) * (double)b->size;
         k[i] = fl_pack_order_of(blur == 0 ? value : value * (1 + blur * fl_pack_random(r)));
     }
     return fl_sort(s->of_rank, k, s->n, room);
@@ -252,8 +248,8 @@ static void begin(struct skyline *s)
     }
 }
 
-uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, unsigned key,
-                         double blur, uint64_t limit)
+uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, double blur,
+                         uint64_t limit)
 {
     struct fl_pack_block *block = r->block + p->lo;
     struct skyline s = {
@@ -261,7 +257,7 @@ uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, un
     struct fl_bump room = r->room;
     uint64_t height = 0;
 
-    if (!carve(&s, &room) || !rank_blocks(r, &s, key, blur, room)) {
+    if (!carve(&s, &room) || !rank_blocks(r, &s, blur, room)) {
         return UINT64_MAX;
     }
     (void)fl_pack_spend(r, s.n / 4); /* for sorting, and the trees */
