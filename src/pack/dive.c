@@ -14,6 +14,7 @@ struct item {
     uint64_t low; /* the lowest offset it can have yet; UINT64_MAX: placed */
     uint64_t size, mask;
     uint32_t start, end; /* sections, from the part's first */
+    uint64_t least;      /* the lowest offset that it can have in the end */
     uint32_t rank;       /* who is tried first at equal offsets: 1, 2, ... */
     uint32_t block;
 };
@@ -47,7 +48,6 @@ struct dive {
 
     struct item *item;
     uint32_t *place; /* of each rank: its item */
-    uint64_t *least; /* of each rank: the lowest offset that it can have in the end */
     uint64_t *left;  /* of each section: bytes that are not placed */
     uint32_t *cross; /* of each section: items that live in it and in the one before, not placed */
     uint32_t *witness; /* of each section: a rank that can lie low enough; a guess */
@@ -64,7 +64,6 @@ static bool carve(struct dive *d, struct fl_bump *room)
 
     d->item = fl_bump_carve(room, n, sizeof *d->item);
     d->place = fl_bump_carve(room, n + 1, sizeof *d->place);
-    d->least = fl_bump_carve(room, n + 1, sizeof *d->least);
     d->left = fl_bump_carve(room, sections, sizeof *d->left);
     d->cross = fl_bump_carve(room, sections, sizeof *d->cross);
     d->witness = fl_bump_carve(room, sections, sizeof *d->witness);
@@ -154,22 +153,21 @@ static bool is_after(const struct item *x, const struct node *node)
 static bool find_least(struct dive *d, struct problem q, const struct node *node)
 {
     for (uint32_t i = q.lo; i < q.hi; i++) {
-        const struct item *x = &d->item[i];
-        uint64_t least = UINT64_MAX;
+        struct item *x = &d->item[i];
         if (is_after(x, node)) {
-            d->least[x->rank] = x->low;
+            x->least = x->low;
             continue;
         }
+        x->least = UINT64_MAX;
         for (uint32_t k = q.lo; k < q.hi; k++) {
             const struct item *y = &d->item[k];
             if (k != i && meet(x, y)) {
-                least = fl_min(least, fl_max(y->low, node->offset) + y->size);
+                x->least = fl_min(x->least, fl_max(y->low, node->offset) + y->size);
             }
         }
-        if (least == UINT64_MAX || least + x->size > d->capacity) {
+        if (x->least == UINT64_MAX || x->least + x->size > d->capacity) {
             return false;
         }
-        d->least[x->rank] = least;
     }
     return true;
 }
@@ -180,14 +178,14 @@ static bool has_room(struct dive *d, struct problem q)
 {
     for (uint32_t i = q.from; i < q.to; i++) {
         uint64_t most = d->capacity - d->left[i];
-        uint32_t guess = d->witness[i], found = q.lo;
-        if (d->left[i] == 0 ||
-            (d->item[d->place[guess]].low != UINT64_MAX && d->least[guess] <= most)) {
+        const struct item *guess = &d->item[d->place[d->witness[i]]];
+        uint32_t found = q.lo;
+        if (d->left[i] == 0 || (guess->low != UINT64_MAX && guess->least <= most)) {
             continue;
         }
         for (; found < q.hi; found++) {
             const struct item *x = &d->item[found];
-            if (x->start <= i && x->end > i && d->least[x->rank] <= most) {
+            if (x->start <= i && x->end > i && x->least <= most) {
                 break;
             }
         }

@@ -286,22 +286,19 @@ static void add_known(struct fl_step_context *c, struct fl_layout *l)
 
 struct fl_layout *fl_keep_find(struct fl_step_context *c)
 {
-    struct fl_layout *l = NULL;
     uint64_t begins = keep.at_boot > FL_LAYOUTS ? fl_replay_recent(c) : 0;
-    unsigned id = 0;
+    uint16_t *given = &keep.given[c->who.id - 1];
+    unsigned id = begins != 0 ? 0 : keep.at_boot;
+    struct fl_layout *l = NULL;
 
-    if (begins == 0) {
-        return NULL;
-    }
-    while (id < keep.at_boot &&
-           (keep.begins[id] != begins || (keep.given[c->who.id - 1] >> id & 1) != 0)) {
+    while (id < keep.at_boot && (keep.begins[id] != begins || (*given >> id & 1) != 0)) {
         id++;
     }
     if (id == keep.at_boot) {
         return NULL;
     }
     fl_plan_lock();
-    keep.given[c->who.id - 1] |= (uint16_t)(1u << id); /* also where it is gone by now */
+    *given |= (uint16_t)(1u << id); /* also where it is gone by now */
     for (unsigned i = 0; i < keep.n && l == NULL; i++) {
         l = keep.entry[i].bit == 1u << id ? fl_layout_copy(keep.entry[i].layout) : NULL;
     }
