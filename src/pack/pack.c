@@ -1,7 +1,7 @@
 /* Lifetimes to offsets: which method runs when, and what becomes of its layouts.
  *
- * First every part by the skyline: that layout is given out at once. Then, on the tallest part, what
- * takes longer. All of it ends as soon as no layout can be lower. */
+ * First every part by the skyline: that layout is given out at once. Then, on the tallest part,
+ * what takes longer. All of it ends as soon as no layout can be lower. */
 #include "pack/run.h"
 
 #include <errno.h>

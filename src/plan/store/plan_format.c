@@ -138,7 +138,9 @@ int fl_file_add(struct fl_file *f, const struct fl_file_plan *p)
         return -ENOSPC;
     }
     memcpy(f->buf + f->len, p, PLAN);
-    memcpy(f->buf + f->len + PLAN, p->slot, p->n * SLOT);
+    if (p->n != 0) { /* else `slot` may be NULL */
+        memcpy(f->buf + f->len + PLAN, p->slot, p->n * SLOT);
+    }
     f->len += fl_file_cost(p->n);
     f->n++;
     return 0;

@@ -21,8 +21,8 @@ static bool is_free_of_overlap(const struct fl_layout *l)
     return is_good;
 }
 
-/* Such as engine.c makes? No layout is taller than all of its slots on top of each other, twice each
- * as if all were in two places, with each band of a zone on a huge page of its own. */
+/* Such as engine.c makes? No layout is taller than all of its slots on top of each other, twice
+ * each as if all were in two places, with each band of a zone on a huge page of its own. */
 static bool is_sound(const struct fl_layout *l)
 {
     uint64_t most = FL_GRANULE + (uint64_t)fl_page.huge * 2 * FL_PLAN_ZONES;

@@ -98,8 +98,8 @@ int fl_file_write(const char *path, const void *buf, size_t len);
 
 struct fl_layout;
 
-/* Of a plan of a file that fl_file_check passed. NULL: it is none that can be served, or there is no
- * memory. What it takes of memory is a small multiple of the plan's bytes in the file. */
+/* Of a plan of a file that fl_file_check passed. NULL: it is none that can be served, or there is
+ * no memory. What it takes of memory is a small multiple of the plan's bytes in the file. */
 struct fl_layout *fl_keep_layout(const struct fl_file_plan *p);
 
 /* ---- the plans of this program: plan_cache.c ---- */
