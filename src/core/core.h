@@ -1,6 +1,6 @@
-/* The option table, and address space for our own descriptors and for the window.
+/* The option table; address space for our own descriptors and for the window; memory of our own.
  *
- * State: none of its own; callers own struct fl_options and struct fl_vspace. */
+ * State: none of its own; callers own struct fl_options, fl_vspace and fl_own_memory. */
 #ifndef FL_CORE_CORE_H
 #define FL_CORE_CORE_H
 
@@ -143,6 +143,32 @@ int fl_vspace_decommit(struct fl_vspace *v, struct fl_range part);
 /* For spans that are filled from the front: makes the first `upto` bytes usable. 0; -ENOMEM with
  * nothing changed. */
 int fl_vspace_grow(struct fl_vspace *v, size_t upto);
+
+enum { FL_OWN_CLASSES = 26, FL_OWN_WARM = 3, FL_OWN_KEPT = 67 };
+
+/* Memory for what the library keeps by itself: see own.c. All zero, it has none. */
+struct fl_own_memory {
+    struct fl_vspace span; /* len 0: its addresses are not to be had */
+    bool asked;            /* whether they are */
+    _Atomic size_t used;   /* bytes from the span's start that were ever given out */
+    _Atomic size_t mapped; /* bytes of these. Relaxed: a statistic */
+    /* What came back, by log2 of its base pages; in the first FL_OWN_WARM places, with its
+     * pages. */
+    _Atomic uintptr_t kept[FL_OWN_CLASSES][FL_OWN_KEPT];
+};
+
+/* Takes the addresses, the first time that it is called: the span that ends at `below`, or, if that
+ * is 0, a smaller one anywhere. `name` and `mapped` as in fl_vspace.  Threads: one at a time,
+ * before all others here. */
+void fl_own_claim(struct fl_own_memory *o, uintptr_t below, const char *name,
+                  void (*mapped)(struct fl_range part));
+/* Zeroed memory of `len` bytes; NULL. unmap: of the same length; NULL is nothing. Threads: any. */
+void *fl_own_map(struct fl_own_memory *o, size_t len);
+void fl_own_unmap(struct fl_own_memory *o, void *p, size_t len);
+/* Addresses that are never given back, from the first half of the span; 0: there are none. A part
+ * of them, whole base pages, becomes zeroed memory; false: it does not. */
+uintptr_t fl_own_reserve(struct fl_own_memory *o, size_t len);
+bool fl_own_commit(struct fl_own_memory *o, struct fl_range part);
 
 /* What the machine, the memory cgroups (v1 and v2, with ancestors) and the process's limits leave.
  * Bytes; UINT64_MAX: no bound is known. */

@@ -53,6 +53,7 @@ void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
     fl_plan.region = r;
     fl_plan.config = *c;
     if (c->on && c->file != NULL) {
+        fl_plan_claim_memory();
         fl_keep_load(c->file);
     }
 }

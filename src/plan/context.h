@@ -57,6 +57,7 @@ extern struct fl_plan {
     struct fl_lock lock;
     struct fl_region *region;
     struct fl_plan_config config;
+    struct fl_own_memory memory;
     struct fl_step_context *context[FL_CONTEXTS]; /* type-stable. Lock: plan, to add */
     _Atomic uint32_t ncontexts;
     uint16_t free[FL_CONTEXTS];   /* places of those without a thread, `nfree`. Lock: plan */
@@ -77,16 +78,17 @@ static inline uintptr_t fl_plan_self(void)
 }
 extern struct fl_cursor fl_plan_no_cursor;
 
-/* Memory of `len` bytes, zero; NULL. Lock: plan. */
-void *fl_plan_map(size_t len);
-void fl_plan_unmap(uintptr_t p, size_t len);
-/* Addresses that are never given back, and a part of them in use; 0, false: they are not to be had.
- * Lock: plan, for the first. */
-uintptr_t fl_plan_reserve(size_t len);
-bool fl_plan_commit(struct fl_range part);
-/* The first two, for callers without the lock. */
-void *fl_plan_map_locked(size_t len);
-void fl_plan_unmap_locked(uintptr_t p, size_t len);
+/* Memory of the planner's own: fl_own_map, fl_own_unmap. Any thread. */
+static inline void *fl_plan_map(size_t len)
+{
+    return fl_own_map(&fl_plan.memory, len);
+}
+static inline void fl_plan_unmap(void *p, size_t len)
+{
+    fl_own_unmap(&fl_plan.memory, p, len);
+}
+/* Its addresses, beside the window's, are taken. Lock: plan, or boot. */
+void fl_plan_claim_memory(void);
 
 /* A request while its thread rests. False: that is over with this one. A handler may lose one. */
 static inline bool fl_watch_rests(struct fl_step_context *c)

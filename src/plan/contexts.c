@@ -12,6 +12,22 @@ static _Thread_local unsigned noticed;
  * the lock's. */
 static uint8_t mapped[FL_CONTEXTS];
 
+void fl_plan_claim_memory(void)
+{
+    const struct fl_region *r = fl_plan.region;
+    uintptr_t window = r->space.window.reserved ? 0 : r->space.window.all.base;
+
+    fl_own_claim(&fl_plan.memory, window, "faultless:plan", r->zones.placing.mapped_own);
+}
+
+struct fl_range fl_plan_memory(size_t *out_mapped)
+{
+    const struct fl_own_memory *m = &fl_plan.memory;
+
+    *out_mapped = atomic_load_explicit(&m->mapped, memory_order_relaxed);
+    return (struct fl_range){m->span.all.base, atomic_load(&m->used)};
+}
+
 static size_t part_len(enum fl_context_part part)
 {
     size_t len = part == FL_PART_CONTEXT    ? sizeof(struct fl_step_context)
@@ -31,7 +47,7 @@ static struct fl_range part_of(uintptr_t base, enum fl_context_part part)
 
 static bool has_part(uint32_t place, uintptr_t base, enum fl_context_part part)
 {
-    bool has = (mapped[place] >> part & 1) != 0 || fl_plan_commit(part_of(base, part));
+    bool has = (mapped[place] >> part & 1) != 0 || fl_own_commit(&fl_plan.memory, part_of(base, part));
 
     mapped[place] |= (uint8_t)(has << part);
     return has;
@@ -50,7 +66,7 @@ static struct fl_step_context *place(uint32_t n)
     struct fl_step_context *c = fl_plan.context[n];
 
     if (c == NULL) {
-        uintptr_t base = fl_plan_reserve(fl_range_end(part_of(0, FL_PARTS - 1)));
+        uintptr_t base = fl_own_reserve(&fl_plan.memory, fl_range_end(part_of(0, FL_PARTS - 1)));
         c = (struct fl_step_context *)base; /* NOLINT(performance-no-int-to-ptr) */
         fl_plan.context[n] = c;
     }
@@ -63,6 +79,7 @@ static struct fl_step_context *find_place(void)
     uint32_t n = atomic_load(&fl_plan.ncontexts);
     struct fl_step_context *c = NULL;
 
+    fl_plan_claim_memory();
     if (fl_plan.nfree != 0) {
         n = fl_plan.free[--fl_plan.nfree];
         c = fl_plan.context[n];

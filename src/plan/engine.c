@@ -12,11 +12,6 @@
 enum { PACK_COST = 50000 };
 static const size_t scratch_most = (size_t)64 << 20;
 
-static void unmap(void *p, size_t len)
-{
-    fl_plan_unmap_locked((uintptr_t)p, len);
-}
-
 /* Does memory move to where it is wanted? Then places are addresses alone, unless the
  * arena is held. */
 static bool memory_moves(void)
@@ -70,13 +65,13 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
     struct fl_layout *l = fl_layout_new(lives[0].n);
     unsigned percent = envelope_percent();
     size_t scratch_len = fl_merge_scratch(lives[0].n, nlives);
-    void *scratch = l != NULL ? fl_plan_map_locked(scratch_len) : NULL;
+    void *scratch = l != NULL ? fl_plan_map(scratch_len) : NULL;
     struct fl_merged merged;
     int rc = scratch != NULL
                  ? fl_merge(lives, nlives, percent, l->slot, &merged, scratch, scratch_len)
                  : -ENOMEM;
 
-    unmap(scratch, scratch_len);
+    fl_plan_unmap(scratch, scratch_len);
     if (rc != 0) {
         fl_layout_free(l);
         return NULL;
@@ -156,16 +151,16 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
 
 void fl_engine_drop_buffers(const struct fl_layout *l, struct fl_merge_buffers *b)
 {
-    unmap(b->buffer, 2 * (size_t)l->n * sizeof *b->buffer);
-    unmap(b->back, 2 * (size_t)l->n * sizeof *b->back);
+    fl_plan_unmap(b->buffer, 2 * (size_t)l->n * sizeof *b->buffer);
+    fl_plan_unmap(b->back, 2 * (size_t)l->n * sizeof *b->back);
 }
 
 bool fl_engine_buffers(const struct fl_layout *l, struct fl_merge_buffers *out)
 {
     struct fl_merge_unit unit = {FL_GRANULE, FL_HUGE_FROM, fl_page.huge};
 
-    out->buffer = fl_plan_map_locked(2 * (size_t)l->n * sizeof *out->buffer);
-    out->back = fl_plan_map_locked(2 * (size_t)l->n * sizeof *out->back);
+    out->buffer = fl_plan_map(2 * (size_t)l->n * sizeof *out->buffer);
+    out->back = fl_plan_map(2 * (size_t)l->n * sizeof *out->back);
     if (out->buffer == NULL || out->back == NULL) {
         fl_engine_drop_buffers(l, out);
         return false;
@@ -178,7 +173,7 @@ static int find_offsets(struct fl_merge_buffers *b, struct fl_pack_result *out)
 {
     size_t least = fl_pack_scratch(b->free);
     size_t len = fl_max(fl_min(fl_max(least * 4, (size_t)8 << 20), scratch_most), least);
-    struct fl_pack_how how = {.scratch = fl_plan_map_locked(len),
+    struct fl_pack_how how = {.scratch = fl_plan_map(len),
                               .scratch_len = len,
                               .budget_cost = PACK_COST,
                               .seed = 1};
@@ -187,7 +182,7 @@ static int find_offsets(struct fl_merge_buffers *b, struct fl_pack_result *out)
     if (rc == 0) {
         fl_pack_warm(b->buffer, b->free, out->height, how.scratch, len);
     }
-    unmap(how.scratch, len);
+    fl_plan_unmap(how.scratch, len);
     return rc;
 }
 

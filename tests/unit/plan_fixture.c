@@ -35,6 +35,10 @@ void plan_begin(const struct fl_plan_config *c)
     region.hooks.release_more = fl_plan_release;
     region.hooks.lend = fl_plan_lend;
     fl_plan_start(&region, &config);
+    if (fl_plan.memory.used == 0) { /* as the first context does, of this region's addresses */
+        fl_plan.memory.asked = false;
+        fl_plan_claim_memory();
+    }
     fl_route = (struct fl_route){
         .threshold = KIB(64),
         .window_base = region.space.window.all.base,

@@ -222,7 +222,7 @@ static bool has_words(struct fl_arena *a, size_t granules)
     if (word == NULL) {
         return false;
     }
-    fl_plan_unmap((uintptr_t)a->claimed.word, a->words * sizeof *word);
+    fl_plan_unmap(a->claimed.word, a->words * sizeof *word);
     a->claimed.word = word;
     a->words = words;
     return true;

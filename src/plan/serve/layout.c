@@ -6,7 +6,7 @@
 void fl_layout_free(struct fl_layout *l)
 {
     if (l != NULL) {
-        fl_plan_unmap_locked((uintptr_t)l, l->bytes);
+        fl_plan_unmap(l, l->bytes);
     }
 }
 
@@ -34,7 +34,7 @@ static void lay_out(struct fl_layout *l, size_t bytes, size_t n)
 struct fl_layout *fl_layout_new(size_t n)
 {
     size_t bytes = slots_at(n) + n * sizeof(struct fl_slot);
-    struct fl_layout *l = fl_plan_map_locked(bytes);
+    struct fl_layout *l = fl_plan_map(bytes);
 
     if (l != NULL) {
         lay_out(l, bytes, n);

@@ -104,7 +104,7 @@ static void take_plans(const void *file)
 static void *read_file(size_t *out_len, bool speak)
 {
     int rc = fl_file_look(keep.path, out_len);
-    void *file = rc == 0 ? fl_plan_map_locked(*out_len + 1) : NULL;
+    void *file = rc == 0 ? fl_plan_map(*out_len + 1) : NULL;
 
     if (rc == 0) {
         rc = file != NULL ? fl_file_read(keep.path, file, *out_len) : -ENOMEM;
@@ -112,7 +112,7 @@ static void *read_file(size_t *out_len, bool speak)
     if (rc == 0) {
         return file;
     }
-    fl_plan_unmap_locked((uintptr_t)file, *out_len + 1);
+    fl_plan_unmap(file, *out_len + 1);
     if (speak && rc != -ENOENT) {
         complain(rc);
     }
@@ -152,7 +152,7 @@ void fl_keep_load(const char *path)
         return;
     }
     take_plans(file);
-    fl_plan_unmap_locked((uintptr_t)file, len + 1);
+    fl_plan_unmap(file, len + 1);
     keep.at_boot = keep.n;
     for (unsigned i = 0; i < keep.n; i++) {
         const struct fl_layout *l = keep.entry[i].layout;
@@ -209,8 +209,8 @@ static int write_file(void)
         (void)fl_file_keep(&f, old, keep.key);
     }
     int rc = buf != NULL ? fl_file_write(keep.path, buf, fl_file_end(&f)) : -ENOMEM;
-    fl_plan_unmap_locked((uintptr_t)buf, size);
-    fl_plan_unmap_locked((uintptr_t)old, old_len + 1);
+    fl_plan_unmap(buf, size);
+    fl_plan_unmap(old, old_len + 1);
     return rc;
 }
 
@@ -336,7 +336,7 @@ void fl_keep_note(const struct fl_layout *l)
         keep.n = i == keep.n ? i + 1 : keep.n;
         struct entry *e = &keep.entry[i];
         if (e->layout != NULL) {
-            fl_plan_unmap((uintptr_t)e->layout, e->layout->bytes);
+            fl_plan_unmap(e->layout, e->layout->bytes);
         }
         e->bit = is_other ? 0 : e->bit;
         e->layout = copy;

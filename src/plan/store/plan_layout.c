@@ -10,14 +10,14 @@ static bool is_free_of_overlap(const struct fl_layout *l)
 {
     struct fl_merge_buffers b;
     size_t len = fl_pack_scratch(2 * (size_t)l->n);
-    void *scratch = fl_plan_map_locked(len);
+    void *scratch = fl_plan_map(len);
     bool is_open = scratch != NULL && fl_engine_buffers(l, &b);
     bool is_good = is_open && fl_pack_is_valid(b.buffer, b.n, l->height, scratch, len);
 
     if (is_open) {
         fl_engine_drop_buffers(l, &b);
     }
-    fl_plan_unmap_locked((uintptr_t)scratch, len);
+    fl_plan_unmap(scratch, len);
     return is_good;
 }
 

@@ -47,7 +47,7 @@ void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
         return;
     }
     size_t size = LINE * ((size_t)rec->n + 1);
-    char path[FL_OPTION_TEXTS + 64], *buf = fl_plan_map_locked(size);
+    char path[FL_OPTION_TEXTS + 64], *buf = fl_plan_map(size);
     pid_t tid = gettid();
     struct fl_text p = fl_text_on(path, sizeof path), t = fl_text_on(buf, size);
 
@@ -63,5 +63,5 @@ void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
         }
         traced[c->who.id - 1]++;
     }
-    fl_plan_unmap_locked((uintptr_t)buf, size);
+    fl_plan_unmap(buf, size);
 }
