@@ -17,7 +17,8 @@ enum { EXACT_LEAST = 8 };
 /* Planned steps from one look at the heap's end to the next. */
 enum { HEAP_STEPS = 8 };
 
-struct fl_plan fl_plan;
+static struct fl_step_context gone;
+struct fl_plan fl_plan = {.context = {&gone}, .ncontexts = 1};
 _Thread_local unsigned fl_plan_wants;
 _Thread_local struct fl_cursor *fl_plan_cursor;
 /* A cursor that serves nothing, so that fl_plan_take, or fl_plan_saw, comes to know of the request.

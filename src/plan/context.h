@@ -24,7 +24,7 @@ struct fl_plan_counters {
 
 /* Who is in it. */
 struct fl_identity {
-    uint32_t id;                   /* its place in fl_plan.context, plus one */
+    uint32_t id;                   /* its place in fl_plan.context; 0: it has no thread */
     _Atomic uintptr_t thread;      /* the one inside, as fl_plan_self; 0: none */
     _Atomic uintptr_t last_thread; /* that was in it last */
     uint64_t begun_ns;             /* when its step began; 0: none has, or there is no timeline */
@@ -58,11 +58,12 @@ extern struct fl_plan {
     struct fl_region *region;
     struct fl_plan_config config;
     struct fl_own_memory memory;
-    struct fl_step_context *context[FL_CONTEXTS]; /* type-stable. Lock: plan, to add */
+    /* Type-stable. Lock: plan, to add. The first is no thread's: it has the figures of those that
+     * have ended. */
+    struct fl_step_context *context[FL_CONTEXTS + 1];
     _Atomic uint32_t ncontexts;
-    uint16_t free[FL_CONTEXTS];   /* places of those without a thread, `nfree`. Lock: plan */
-    uint32_t nfree;               /* Lock: plan */
-    struct fl_plan_counters gone; /* the figures of threads that have ended. Lock: plan, to write */
+    uint16_t free[FL_CONTEXTS]; /* places of those without a thread, `nfree`. Lock: plan */
+    uint32_t nfree;             /* Lock: plan */
     uint32_t requests;       /* ordinals that none of them has used begin after it. Lock: plan */
     struct fl_arena *arenas; /* Lock: plan */
     bool trace_failed;

@@ -10,7 +10,7 @@ static _Thread_local unsigned noticed;
 
 /* By place: a bit for each part that is mapped, of the thread that has the context; the rest is
  * the lock's. */
-static uint8_t mapped[FL_CONTEXTS];
+static uint8_t mapped[FL_CONTEXTS + 1];
 
 void fl_plan_claim_memory(void)
 {
@@ -55,7 +55,7 @@ static bool has_part(uint32_t place, uintptr_t base, enum fl_context_part part)
 
 void *fl_context_part(struct fl_step_context *c, enum fl_context_part part)
 {
-    bool has = has_part(c->who.id - 1, (uintptr_t)c, part);
+    bool has = has_part(c->who.id, (uintptr_t)c, part);
 
     return has ? (char *)c + (part_of((uintptr_t)c, part).base - (uintptr_t)c) : NULL;
 }
@@ -83,12 +83,12 @@ static struct fl_step_context *find_place(void)
     if (fl_plan.nfree != 0) {
         n = fl_plan.free[--fl_plan.nfree];
         c = fl_plan.context[n];
-    } else if (n < FL_CONTEXTS) {
+    } else if (n <= FL_CONTEXTS) {
         c = place(n);
         atomic_store_explicit(&fl_plan.ncontexts, n + (c != NULL), memory_order_release);
     }
     if (c != NULL) {
-        c->who.id = n + 1;
+        c->who.id = n;
         atomic_store_explicit(&c->learn.freed_by_others, 0, memory_order_relaxed);
         __atomic_store_n(&c->learn.before, fl_plan.requests, __ATOMIC_RELAXED);
         __atomic_store_n(&c->learn.requests, fl_plan.requests, __ATOMIC_RELAXED);
@@ -109,10 +109,10 @@ void fl_plan_add_counters(struct fl_plan_counters *sum, const struct fl_plan_cou
  * just before may write yet: that comes back as a page of its own, at most. */
 void fl_context_leave(struct fl_step_context *c)
 {
-    uint32_t place = c->who.id - 1;
+    uint32_t place = c->who.id;
 
     fl_plan_lock();
-    fl_plan_add_counters(&fl_plan.gone, &c->stats);
+    fl_plan_add_counters(&fl_plan.context[0]->stats, &c->stats);
     memset(&c->stats, 0, sizeof c->stats); /* stats.c, with the lock, finds them once */
     fl_plan.requests = (uint32_t)fl_max(fl_plan.requests, c->learn.requests);
     fl_plan_unlock();

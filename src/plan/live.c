@@ -2,22 +2,19 @@
  * the lock; the bits of an arena that grows may be gone, and then that figure is not known. */
 #include "plan/context.h"
 
-#define COUNTERS(type, of)                                                                         \
-    {FL_LIVE_WORD(FL_LIVE_REQUESTS, type, of hits)},                                               \
-        {FL_LIVE_WORD(FL_LIVE_PLAN_HITS, type, of hits)},                                          \
-        {FL_LIVE_WORD(FL_LIVE_SERVED_BYTES, type, of hit_bytes)},                                  \
-        {FL_LIVE_WORD(FL_LIVE_PLAN_MISSES, type, of misses)},                                      \
-        {FL_LIVE_WORD(FL_LIVE_PLAN_STEPS, type, of steps)},                                        \
-        {FL_LIVE_WORD(FL_LIVE_PLAN_LAYOUTS, type, of layouts)},                                    \
-    {                                                                                              \
-        FL_LIVE_WORD(FL_LIVE_PLAN_DROPS, type, of drops)                                           \
-    }
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+#define COUNTER(what, of) {FL_LIVE_WORD(what, struct fl_step_context, stats.of)}
 
 static void add_contexts(struct fl_live_page *p)
 {
     static const struct fl_live_term term[] = {
-        COUNTERS(struct fl_step_context, stats.),
+        COUNTER(FL_LIVE_REQUESTS, hits),
+        COUNTER(FL_LIVE_PLAN_HITS, hits),
+        COUNTER(FL_LIVE_SERVED_BYTES, hit_bytes),
+        COUNTER(FL_LIVE_PLAN_MISSES, misses),
+        COUNTER(FL_LIVE_PLAN_STEPS, steps),
+        COUNTER(FL_LIVE_PLAN_LAYOUTS, layouts),
+        COUNTER(FL_LIVE_PLAN_DROPS, drops),
         {FL_LIVE_WORD(FL_LIVE_STATE, struct fl_step_context, state), .how = FL_LIVE_TALLY,
          .when = offsetof(struct fl_step_context, who.open), .when_width = sizeof(bool)},
     };
@@ -30,18 +27,6 @@ static void add_contexts(struct fl_live_page *p)
                                       .from = FROM,
                                       .size = sizeof(struct fl_step_context) - FROM,
                                       .shape = FL_LIVE_TABLE},
-                term, COUNT(term));
-}
-
-static void add_gone(struct fl_live_page *p)
-{
-    static const struct fl_live_term term[] = {COUNTERS(struct fl_plan_counters, )};
-
-    fl_live_add(p,
-                (struct fl_live_list){.at = fl_live_at(&fl_plan.gone),
-                                      .count = 1,
-                                      .size = sizeof fl_plan.gone,
-                                      .shape = FL_LIVE_ROW},
                 term, COUNT(term));
 }
 
@@ -75,6 +60,5 @@ static void add_arenas(struct fl_live_page *p)
 void fl_plan_live(struct fl_live_page *p)
 {
     add_contexts(p);
-    add_gone(p);
     add_arenas(p);
 }

@@ -44,7 +44,6 @@ void fl_plan_stats_read(struct fl_plan_stats *out)
     count_mine();
     fl_plan_lock();
     uint32_t n = atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire);
-    fl_plan_add_counters(&sum, &fl_plan.gone);
     for (uint32_t i = 0; i < n; i++) {
         fl_plan_add_counters(&sum, &fl_plan.context[i]->stats);
     }

@@ -62,7 +62,7 @@ static void *go_in_steps(void *frees)
     for (unsigned i = 0; i < 40; i++) {
         loop_step(&usual);
     }
-    bool planned = fl_plan_mine == fl_plan.context[0] && loop_planned(&usual) == N;
+    bool planned = fl_plan_mine == fl_plan.context[1] && loop_planned(&usual) == N;
     loop_over(&usual);
     thread_end();
     return planned ? &usual : NULL;

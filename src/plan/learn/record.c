@@ -294,7 +294,7 @@ bool fl_record_mark(struct fl_step_context *c, uint32_t request, uint32_t zone)
 
 void fl_plan_saw_resize(const struct fl_extent *e, size_t had)
 {
-    struct fl_step_context *c = fl_plan.context[e->watcher - 1];
+    struct fl_step_context *c = fl_plan.context[e->watcher];
     struct fl_life *life = find_life(c, e->life);
 
     if (c == fl_plan_mine && is_current(c, e->life)) {
@@ -307,7 +307,7 @@ void fl_plan_saw_resize(const struct fl_extent *e, size_t had)
 
 void fl_plan_saw_free(struct fl_extent *e)
 {
-    struct fl_step_context *c = fl_plan.context[e->watcher - 1];
+    struct fl_step_context *c = fl_plan.context[e->watcher];
     uint32_t request = e->life;
 
     e->life = 0;

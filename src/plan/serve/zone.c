@@ -87,9 +87,9 @@ int fl_plan_mark_zone(const void *p, uint32_t zone)
     if (e == NULL) {
         return -ENOENT;
     }
-    uint32_t watcher = e->life != 0 ? e->watcher - 1 : UINT32_MAX;
+    uint32_t watcher = e->life != 0 ? e->watcher : 0;
     /* Another thread that frees it meanwhile leaves other figures there. */
-    bool recorded = watcher < FL_CONTEXTS && fl_plan.context[watcher] != NULL &&
+    bool recorded = watcher < atomic_load(&fl_plan.ncontexts) &&
                     fl_record_mark(fl_plan.context[watcher], e->life, zone);
     int rc = e->content == FL_CONTENT_INNER ? mark_planned(e, zone) : -ENOENT;
     return recorded ? 0 : rc;
