@@ -459,7 +459,6 @@ uint64_t fl_plan_work(struct fl_region *r)
     }
     for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
         fl_watch_warm(fl_plan.context[i]);
-        fl_record_warm(fl_plan.context[i]);
         work_on(fl_plan.context[i]);
     }
     fl_heap_work();

@@ -242,23 +242,12 @@ size_t fl_detect_size(void)
 
 _Static_assert((int)FL_DETECT_ALL == (int)DETECT_RING, "the ring is what is used last");
 
-uint32_t fl_detect_stretch(uint32_t events)
+void fl_detect_used(const struct fl_detect *d, uint32_t events,
+                    struct fl_range out[static FL_DETECT_PARTS])
 {
-    uint32_t quarter = UINT32_C(1) << 29 >> __builtin_clz(events | 1);
+    size_t n = fl_min(events, DETECT_RING), ring = offsetof(struct fl_detect, ring),
+           entries = fl_max(fl_min(n / 2, DETECT_TABLE), DETECT_TABLE_FIRST);
 
-    return (uint32_t)fl_max(quarter, FL_DETECT_STRETCH);
-}
-
-void fl_detect_ahead(const struct fl_detect *d, uint32_t events,
-                     struct fl_range out[static FL_DETECT_PARTS])
-{
-    uint32_t n = fl_detect_stretch(events), next = events + n;
-    uint32_t entries = next / 4; /* to be doubled by then */
-    bool doubles = (next & (next - 1)) == 0 && entries >= 512 && entries < DETECT_TABLE;
-    size_t ring = events < DETECT_RING ? n * sizeof d->ring[0] : 0;
-
-    out[0] = (struct fl_range){(uintptr_t)&d->ring[events % DETECT_RING], ring};
-    out[1] = doubles ? (struct fl_range){(uintptr_t)d->table[entries], entries * sizeof *d->table}
-                     : (struct fl_range){(uintptr_t)d->table, events == 0 ? PAGE : 0};
-    out[2] = (struct fl_range){(uintptr_t)d, events == 0 ? PAGE : 0};
+    out[0] = (struct fl_range){(uintptr_t)d, fl_align_up(ring + n * sizeof *d->ring, PAGE)};
+    out[1] = (struct fl_range){(uintptr_t)d->table, fl_align_up(entries * sizeof *d->table, PAGE)};
 }

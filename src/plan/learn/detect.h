@@ -37,14 +37,10 @@ bool fl_detect_follows(struct fl_detect *d);
 /* Events that it was told of. */
 uint32_t fl_detect_events(const struct fl_detect *d);
 
-/* Memory comes by stretches of events: the one that event number `events` is in begins at the
- * multiple of its length before that. It is a quarter of what came before, at least
- * FL_DETECT_STRETCH. From FL_DETECT_ALL events on nothing new is used. */
-enum { FL_DETECT_PARTS = 3, FL_DETECT_STRETCH = 512, FL_DETECT_ALL = 1 << 16 };
-uint32_t fl_detect_stretch(uint32_t events);
-/* The memory that the stretch uses that begins after `events` events, and those before it did not:
- * whole pages. Len 0: nothing. Looks at no field: any thread. */
-void fl_detect_ahead(const struct fl_detect *d, uint32_t events,
-                     struct fl_range out[static FL_DETECT_PARTS]);
+/* The memory that the first `events` events use, in whole pages; from FL_DETECT_ALL events on all is
+ * used. Looks at no field: any thread. */
+enum { FL_DETECT_PARTS = 2, FL_DETECT_ALL = 1 << 16 };
+void fl_detect_used(const struct fl_detect *d, uint32_t events,
+                    struct fl_range out[static FL_DETECT_PARTS]);
 
 #endif

@@ -29,11 +29,10 @@ struct fl_learn {
     struct fl_record record[FL_RECORDS];
     unsigned newest; /* record under way */
     bool recording;
-    _Atomic bool cold; /* new records, whose first pages are to come in. The worker takes it */
-    bool relearn;      /* steps that are served are worth recording again */
-    uint32_t begun;    /* steps of this loop */
-    uint32_t sampled;  /* recorded since a plan was last made */
-    uint32_t stable;   /* of these, the last ones in a row that repeated the one before */
+    bool relearn;     /* steps that are served are worth recording again */
+    uint32_t begun;   /* steps of this loop */
+    uint32_t sampled; /* recorded since a plan was last made */
+    uint32_t stable;  /* of these, the last ones in a row that repeated the one before */
 };
 
 /* Threads that share a step. One whose own requests tell of none takes over those of its leader,
@@ -52,8 +51,7 @@ struct fl_watch {
     struct fl_detect *detect; /* NULL: steps are declared, or there was no memory */
     bool counts_only;         /* it rests, and knows no layout: requests are counted in `rest` */
     uint32_t more_at;         /* events, at which the worker is called for more of it */
-    _Atomic uint32_t warms; /* events, after which the detector's memory is to come ahead; 0: none.
-                             * The worker takes it */
+    _Atomic uint32_t warms; /* events whose memory is to come; 0: none. The worker takes it */
     uint32_t unfound;       /* requests of this watch, since the last step */
     unsigned watches;       /* in a row, in vain: each makes watch and rest longer */
     uint64_t rest;          /* requests, or declared steps, until it learns again */
@@ -64,8 +62,6 @@ struct fl_step_context;
 
 bool fl_record_begin(struct fl_step_context *c);
 void fl_record_end(struct fl_step_context *c);
-/* Brings the first page of new records into memory. The worker. */
-void fl_record_warm(struct fl_step_context *c);
 uint64_t fl_record_mix(uint64_t hash, uint64_t size);
 void fl_record_drop_all(struct fl_step_context *c);
 /* How many records, the newest first, may be learned from; 0: not yet. */

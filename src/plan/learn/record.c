@@ -29,38 +29,13 @@ static uint64_t tick(struct fl_step_context *c)
     return now;
 }
 
-/* The first page of each record in memory: no step is to take a fault for it. */
-static void warm_records(const struct fl_step_context *c)
-{
-    for (const struct fl_record *rec = c->learn.record; rec < c->learn.record + FL_RECORDS; rec++) {
-        const struct fl_life *life = __atomic_load_n(&rec->life, __ATOMIC_RELAXED);
-        if (life != NULL && !fl_sys_is_confined()) {
-            (void)fl_sys.populate((struct fl_range){(uintptr_t)life, fl_page.base});
-        }
-    }
-}
-
-/* Room for all records, by one step, not by one after the other. */
+/* Room for all records. */
 static void map_records(struct fl_step_context *c)
 {
     struct fl_life *life = fl_sys_is_confined() ? NULL : fl_context_part(c, FL_PART_RECORDS);
 
     for (unsigned i = 0; i < FL_RECORDS && life != NULL; i++, life += FL_LIVES_MOST) {
         __atomic_store_n(&c->learn.record[i].life, life, __ATOMIC_RELAXED);
-    }
-    if (fl_plan.config.background) { /* release: pairs with fl_record_warm, which finds them */
-        atomic_store_explicit(&c->learn.cold, true, memory_order_release);
-        fl_plan_call_worker();
-    } else {
-        warm_records(c);
-    }
-}
-
-void fl_record_warm(struct fl_step_context *c)
-{
-    /* looked at first, as fl_watch_warm does */
-    if (atomic_load(&c->learn.cold) && atomic_exchange(&c->learn.cold, false)) {
-        warm_records(c);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { WATCH_LEAST = 16384, WATCH_DOUBLINGS = 2, REST_DOUBLINGS = 4 }; /* requests */
+enum { FIRST_EVENTS = 512 }; /* whose memory is there at once */
 
 /* It is new again, and not in memory. It stays mapped: addresses are not had without end. */
 static void drop_detector(struct fl_step_context *c)
@@ -20,38 +21,31 @@ static void drop_detector(struct fl_step_context *c)
     }
 }
 
-/* What the detector uses after so many events. */
+/* What the detector uses for the first `events` events. */
 static void bring(const struct fl_detect *d, uint32_t events)
 {
     struct fl_range part[FL_DETECT_PARTS];
 
-    fl_detect_ahead(d, events, part);
-    for (unsigned i = 0; i < FL_DETECT_PARTS; i++) {
-        if (part[i].len != 0) { /* a mere saving: it may fail */
-            (void)fl_sys.populate(part[i]);
-        }
+    fl_detect_used(d, events, part);
+    for (unsigned i = 0; i < FL_DETECT_PARTS; i++) { /* a mere saving: it may fail */
+        (void)fl_sys.populate(part[i]);
     }
-}
-
-/* The end of the stretch that its last event is in. */
-static uint32_t stretch_end(const struct fl_detect *d)
-{
-    uint32_t events = fl_detect_events(d), n = fl_detect_stretch(events);
-
-    return events - events % n + n;
 }
 
 bool fl_watch_begin(struct fl_step_context *c)
 {
+    bool may = !fl_sys_is_confined();
+
     c->watch.unfound = 0;
     c->watch.rest = 0;
-    c->watch.more_at = c->watch.detect != NULL ? stretch_end(c->watch.detect) : FL_DETECT_STRETCH;
-    if (c->watch.detect == NULL && !fl_sys_is_confined()) {
+    if (c->watch.detect == NULL && may) {
         __atomic_store_n(&c->watch.detect, fl_context_part(c, FL_PART_DETECTOR), __ATOMIC_RELAXED);
     }
-    if (c->watch.detect != NULL && fl_detect_events(c->watch.detect) == 0 &&
-        !fl_sys_is_confined()) {
-        bring(c->watch.detect, 0); /* no step is to take a fault for it */
+    if (c->watch.detect != NULL && fl_detect_events(c->watch.detect) == 0) {
+        c->watch.more_at = FIRST_EVENTS;
+        if (may) { /* no step is to take a fault for it */
+            bring(c->watch.detect, FIRST_EVENTS);
+        }
     }
     return c->watch.detect != NULL;
 }
@@ -67,19 +61,19 @@ static uint32_t patience(const struct fl_step_context *c)
     return (uint32_t)WATCH_LEAST << fl_min(c->watch.watches, WATCH_DOUBLINGS);
 }
 
-/* The worker is called once for each stretch, for the next one. */
+/* The worker is called when the stream has doubled, for what it uses until it has done so twice
+ * more. */
 static void call_for_more(struct fl_step_context *c)
 {
-    if (fl_detect_events(c->watch.detect) < c->watch.more_at || !fl_plan.config.background) {
+    uint32_t at = c->watch.more_at;
+
+    if (fl_detect_events(c->watch.detect) < at || !fl_plan.config.background) {
         return;
     }
-    uint32_t end = stretch_end(c->watch.detect);
-    bool all = end >= FL_DETECT_ALL;
-    c->watch.more_at = all ? UINT32_MAX : end;
-    if (!all) { /* release: pairs with fl_watch_warm, which finds the detector */
-        atomic_store_explicit(&c->watch.warms, end, memory_order_release);
-        fl_plan_call_worker();
-    }
+    c->watch.more_at = 4 * at < FL_DETECT_ALL ? 2 * at : UINT32_MAX;
+    /* release: pairs with fl_watch_warm, which finds the detector */
+    atomic_store_explicit(&c->watch.warms, 4 * at, memory_order_release);
+    fl_plan_call_worker();
 }
 
 void fl_watch_warm(struct fl_step_context *c)
