@@ -64,8 +64,8 @@ extern struct fl_plan {
     _Atomic uint32_t ncontexts;
     uint16_t free[FL_CONTEXTS]; /* places of those without a thread, `nfree`. Lock: plan */
     uint32_t nfree;             /* Lock: plan */
-    uint32_t requests;       /* ordinals that none of them has used begin after it. Lock: plan */
-    struct fl_arena *arenas; /* Lock: plan */
+    uint32_t requests;          /* ordinals that none of them has used begin after it. Lock: plan */
+    struct fl_arena *arenas;    /* Lock: plan */
     bool trace_failed;
 } fl_plan;
 

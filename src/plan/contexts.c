@@ -47,7 +47,8 @@ static struct fl_range part_of(uintptr_t base, enum fl_context_part part)
 
 static bool has_part(uint32_t place, uintptr_t base, enum fl_context_part part)
 {
-    bool has = (mapped[place] >> part & 1) != 0 || fl_own_commit(&fl_plan.memory, part_of(base, part));
+    bool has =
+        (mapped[place] >> part & 1) != 0 || fl_own_commit(&fl_plan.memory, part_of(base, part));
 
     mapped[place] |= (uint8_t)(has << part);
     return has;

@@ -42,34 +42,22 @@ static uint64_t headroom_of(uint64_t bytes, uint64_t growth)
 
 static void leave_headroom(struct fl_slot *s, uint64_t growth)
 {
-    if (memory_moves() && s->kind <= FL_SLOT_DOUBLE_BUFFERED && s->zone == 0 &&
-        s->least != s->most) {
+    if (memory_moves() && fl_slot_is_planned(s) && s->zone == 0 && s->least != s->most) {
         uint64_t most = fl_max(s->size - s->headroom, s->most);
         s->size = fl_align_up(most + headroom_of(most, growth), fl_page.base);
         s->headroom = s->size - most;
     }
 }
 
-/* Too much is asked of their address. */
-static void leave_aligned(struct fl_layout *l)
-{
-    for (struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
-        if (s->kind <= FL_SLOT_DOUBLE_BUFFERED && s->align > FL_GRANULE) {
-            s->kind = FL_SLOT_KEPT;
-        }
-    }
-}
-
 static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nlives)
 {
     struct fl_layout *l = fl_layout_new(lives[0].n);
-    unsigned percent = envelope_percent();
     size_t scratch_len = fl_merge_scratch(lives[0].n, nlives);
     void *scratch = l != NULL ? fl_plan_map(scratch_len) : NULL;
     struct fl_merged merged;
-    int rc = scratch != NULL
-                 ? fl_merge(lives, nlives, percent, l->slot, &merged, scratch, scratch_len)
-                 : -ENOMEM;
+    int rc = scratch != NULL ? fl_merge(lives, nlives, envelope_percent(), l->slot, &merged,
+                                        scratch, scratch_len)
+                             : -ENOMEM;
 
     fl_plan_unmap(scratch, scratch_len);
     if (rc != 0) {
@@ -80,7 +68,8 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
     l->period = (uint32_t)(lives[0].end - lives[0].begin);
     l->largest = merged.largest;
     l->past = (struct fl_past){.seen = nlives, .asked_least = UINT64_MAX};
-    leave_aligned(l);
+    l->hash = lives[0].hash;
+    l->exact = nlives == 1;
     return l;
 }
 
@@ -114,10 +103,10 @@ static struct fl_past past_of(const struct fl_past *p)
                             .seen = p->seen + p->steps};
 }
 
-/* The slots of `from`, some of which have grown. */
-static struct fl_layout *copy_of(const struct fl_layout *from)
+/* As `from`, whose slots may have grown. */
+static struct fl_layout *grown_copy(const struct fl_layout *from)
 {
-    struct fl_layout *l = fl_layout_new(from->n);
+    struct fl_layout *l = fl_layout_copy(from);
     bool together = grows_together(from);
     uint64_t growth = growth_of(&from->past);
 
@@ -127,7 +116,6 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
     if (growth != 0) {
         fl_region_expect(fl_plan.region, headroom_of(from->largest, growth));
     }
-    memcpy(l->slot, from->slot, from->n * sizeof *l->slot);
     for (uint32_t i = 0; i < l->n; i++) {
         struct fl_slot *s = &l->slot[i];
         bool grew = s->size > from->entry[i].room;
@@ -137,13 +125,8 @@ static struct fl_layout *copy_of(const struct fl_layout *from)
         leave_headroom(s, growth);
     }
     fl_merge_zones(l->slot, l->n, from->horizon);
-    l->hash = from->hash;
-    l->horizon = from->horizon;
     l->past = past_of(&from->past);
-    l->largest = from->largest;
-    l->exact = from->exact;
-    l->period = from->period;
-    l->failed = from->failed;
+    l->wish = false;
     return l;
 }
 
@@ -173,10 +156,8 @@ static int find_offsets(struct fl_merge_buffers *b, struct fl_pack_result *out)
 {
     size_t least = fl_pack_scratch(b->free);
     size_t len = fl_max(fl_min(fl_max(least * 4, (size_t)8 << 20), scratch_most), least);
-    struct fl_pack_how how = {.scratch = fl_plan_map(len),
-                              .scratch_len = len,
-                              .budget_cost = PACK_COST,
-                              .seed = 1};
+    struct fl_pack_how how = {
+        .scratch = fl_plan_map(len), .scratch_len = len, .budget_cost = PACK_COST, .seed = 1};
     int rc = how.scratch != NULL ? fl_pack(b->buffer, b->free, &how, out) : -ENOMEM;
 
     if (rc == 0) {
@@ -240,39 +221,19 @@ int fl_engine_pack(struct fl_layout *l)
     return rc;
 }
 
-static uint64_t hash_of(const struct fl_lives *lives)
-{
-    uint64_t hash = 0;
-
-    for (size_t i = 0; i < lives->n; i++) {
-        hash = fl_record_mix(hash, lives->life[i].asked);
-    }
-    return hash;
-}
-
-static struct fl_layout *take_draft(struct fl_step_context *c)
-{
-    struct fl_layout *l = c->job.draft;
-
-    c->job.draft = NULL;
-    return l;
-}
-
+/* NULL: there is none. */
 static struct fl_layout *make_layout(struct fl_step_context *c)
 {
     struct fl_layout *l =
-        c->job.nlives != 0 ? from_records(c->job.lives, c->job.nlives) : take_draft(c);
+        c->job.nlives != 0 ? from_records(c->job.lives, c->job.nlives) : c->job.layout;
 
-    if (l == NULL) {
-        return NULL;
-    }
-    if (fl_engine_pack(l) != 0) {
+    if (l != NULL && fl_engine_pack(l) != 0) {
         fl_layout_free(l);
         return NULL;
     }
-    l->hash = c->job.nlives != 0 ? hash_of(&c->job.lives[0]) : l->hash;
-    l->exact = c->job.nlives == 1 || (c->job.nlives == 0 && l->exact);
-    fl_layout_make_entries(l);
+    if (l != NULL) {
+        fl_layout_make_entries(l);
+    }
     return l;
 }
 
@@ -282,7 +243,7 @@ void fl_engine_want(struct fl_step_context *c)
 {
     fl_record_drop_all(c);
     if (c->job.grown != NULL) { /* it goes on growing while it serves */
-        c->job.draft = copy_of(c->job.grown);
+        c->job.layout = grown_copy(c->job.grown);
         c->job.grown->wish = false;
         c->job.grown->past = past_of(&c->job.grown->past);
     }
@@ -365,8 +326,7 @@ static void end_job(struct fl_step_context *c, bool failed)
     if (failed && c->job.grown != NULL) {
         c->job.grown->wish = true;
     }
-    c->job.made = c->job.draft = NULL;
-    c->job.grown = NULL;
+    c->job.layout = c->job.grown = NULL;
     c->job.unwanted = false;
     atomic_store(&c->job.state, FL_JOB_NONE);
 }
@@ -393,7 +353,7 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
     if (atomic_load_explicit(&c->job.state, memory_order_acquire) != FL_JOB_DONE) {
         return NULL;
     }
-    struct fl_layout *l = c->job.made;
+    struct fl_layout *l = c->job.layout;
     bool failed = l == NULL && !c->job.unwanted;
     c->job.failures = failed ? c->job.failures + 1 : 0;
     if (c->job.unwanted) {
@@ -410,7 +370,8 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
 static void clean_up(struct fl_step_context *c)
 {
     (void)fl_engine_collect(c);
-    fl_layout_free(take_draft(c));
+    fl_layout_free(c->job.layout);
+    c->job.layout = NULL;
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
         fl_layout_free(c->serve.known[i]);
         fl_context_set_known(c, i, NULL);
@@ -437,7 +398,7 @@ static void work_on(struct fl_step_context *c)
         !atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_RUNNING)) {
         return;
     }
-    c->job.made = make_layout(c);
+    c->job.layout = make_layout(c);
     if (atomic_compare_exchange_strong(&c->job.state, &running, FL_JOB_DONE)) {
         return;
     }
@@ -446,8 +407,8 @@ static void work_on(struct fl_step_context *c)
         clean_up(c);
         fl_context_leave(c);
     } else { /* a handler forked amid it, and this is the child: see fl_engine_lose */
-        fl_layout_free(c->job.made);
-        c->job.made = NULL;
+        fl_layout_free(c->job.layout);
+        c->job.layout = NULL;
     }
 }
 

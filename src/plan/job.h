@@ -18,13 +18,12 @@ enum fl_job_state {
 
 struct fl_pack_job {
     _Atomic uint32_t state;            /* enum fl_job_state */
-    struct fl_lives lives[FL_RECORDS]; /* what it packs: records, or, with no lives, `draft` */
+    struct fl_lives lives[FL_RECORDS]; /* what it packs: records, or, with no lives, `layout` */
     unsigned nlives;
-    struct fl_layout *grown; /* the layout that is made anew; NULL: none */
-    struct fl_layout *draft; /* what it had grown to when the job was wanted */
-    struct fl_layout *made;  /* NULL: it failed */
-    bool unwanted;           /* what it makes anew is no good. The context's thread */
-    unsigned failures;       /* in a row: the steps were too different. The context's thread */
+    struct fl_layout *grown;  /* the layout that is made anew; NULL: none */
+    struct fl_layout *layout; /* what it had grown to; DONE: the new one, or NULL: it failed */
+    bool unwanted;            /* what it makes anew is no good. The context's thread */
+    unsigned failures;        /* in a row: the steps were too different. The context's thread */
 };
 
 /* The layout's buffers, in plan memory. False: there is none. */

@@ -3,7 +3,10 @@
 #include "plan/context.h"
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-#define COUNTER(what, of) {FL_LIVE_WORD(what, struct fl_step_context, stats.of)}
+#define COUNTER(what, of)                                                                          \
+    {                                                                                              \
+        FL_LIVE_WORD(what, struct fl_step_context, stats.of)                                       \
+    }
 
 static void add_contexts(struct fl_live_page *p)
 {

@@ -24,6 +24,8 @@
 /* Blocks of one zone lie side by side, at the layout's bottom; twice, for even and odd steps. */
 enum { FL_ZONE_INPUT = 1, FL_PLAN_ZONES = 4 };
 
+enum { FL_GRANULE_SHIFT = 16, FL_GRANULE = 1 << FL_GRANULE_SHIFT }; /* bytes */
+
 #define FL_LIFE_NEVER UINT64_MAX
 #define FL_LIFE_ANY_NODE UINT8_MAX
 
@@ -50,6 +52,7 @@ struct fl_lives {
     const struct fl_life *life;
     size_t n;
     uint64_t begin, end;
+    uint64_t hash; /* of the sizes, in order */
 };
 
 /* The first three are planned. */
@@ -58,7 +61,8 @@ enum fl_slot_kind {
     /* freed in the next step, before it is asked for again: one place, for all of the step */
     FL_SLOT_SPANS_STEPS,
     FL_SLOT_DOUBLE_BUFFERED, /* likewise, after it is asked for again: two places, in turn */
-    /* survives, or is of a size that changes on its own where memory is held for the largest */
+    /* survives, is aligned to more than a granule, or is of a size that changes on its own where
+     * memory is held for the largest */
     FL_SLOT_KEPT,
 };
 
@@ -73,6 +77,11 @@ struct fl_slot {
     enum fl_slot_kind kind;
     uint32_t zone; /* at most FL_PLAN_ZONES; not 0, and planned: FL_SLOT_DOUBLE_BUFFERED */
 };
+
+static inline bool fl_slot_is_planned(const struct fl_slot *s)
+{
+    return s->kind != FL_SLOT_KEPT;
+}
 
 struct fl_merged {
     uint64_t horizon;
@@ -150,8 +159,6 @@ extern _Atomic bool fl_plan_calls;
 void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c);
 /* Writes new plans to their file. By the worker, which cannot speak, and at exit. */
 void fl_keep_save(bool speak);
-
-enum { FL_GRANULE_SHIFT = 16, FL_GRANULE = 1 << FL_GRANULE_SHIFT }; /* bytes */
 
 /* A request of the step, in its order. Constant. */
 struct fl_plan_entry {

@@ -144,7 +144,7 @@ static int merge(size_t nsteps, struct fl_merged *m)
     memset(scratch, 0xa5, len);
     for (size_t j = 0; j < nsteps; j++) {
         uint64_t begin = (nsteps - j) * STEP;
-        lives[j] = (struct fl_lives){step[j].life, step[j].n, begin, begin + STEP};
+        lives[j] = (struct fl_lives){step[j].life, step[j].n, begin, begin + STEP, 0};
     }
     int rc = fl_merge(lives, nsteps, 5, slot, m, scratch, len);
     free(scratch);

@@ -49,7 +49,7 @@ static int merge(size_t nsteps)
 
     for (size_t j = 0; j < nsteps; j++) {
         lives[j] =
-            (struct fl_lives){step[j].life, step[j].n, step[j].begin, step[j].begin + step[j].len};
+            (struct fl_lives){step[j].life, step[j].n, step[j].begin, step[j].begin + step[j].len, 0};
     }
     memset(slot, 0x5a, sizeof slot);
     int rc = fl_merge(lives, nsteps, 5, slot, &merged, scratch, len);

@@ -51,11 +51,11 @@ struct fl_watch {
     struct fl_detect *detect; /* NULL: steps are declared, or there was no memory */
     bool counts_only;         /* it rests, and knows no layout: requests are counted in `rest` */
     uint32_t more_at;         /* events, at which the worker is called for more of it */
-    _Atomic uint32_t warms; /* events whose memory is to come; 0: none. The worker takes it */
-    uint32_t unfound;       /* requests of this watch, since the last step */
-    unsigned watches;       /* in a row, in vain: each makes watch and rest longer */
-    uint64_t rest;          /* requests, or declared steps, until it learns again */
-    unsigned rests;         /* after plans that were no good, in a row: each is longer */
+    _Atomic uint32_t warms;   /* events whose memory is to come; 0: none. The worker takes it */
+    uint32_t unfound;         /* requests of this watch, since the last step */
+    unsigned watches;         /* in a row, in vain: each makes watch and rest longer */
+    uint64_t rest;            /* requests, or declared steps, until it learns again */
+    unsigned rests;           /* after plans that were no good, in a row: each is longer */
 };
 
 struct fl_step_context;

@@ -232,6 +232,7 @@ static void make_slot(const struct merge *m, size_t i)
             s->zone = l->zone != 0 ? l->zone : s->zone;
         }
     }
+    s->kind = s->align > FL_GRANULE ? FL_SLOT_KEPT : s->kind;
 }
 
 /* ---- lifetimes ---- */
@@ -330,7 +331,7 @@ static void leave_varying(const struct merge *m, unsigned percent, struct fl_mer
         return;
     }
     for (size_t i = 0; i < m->n; i++) {
-        if (m->slot[i].kind <= FL_SLOT_DOUBLE_BUFFERED && m->slot[i].zone == 0 && varies(m, i)) {
+        if (fl_slot_is_planned(&m->slot[i]) && m->slot[i].zone == 0 && varies(m, i)) {
             m->slot[i].kind = FL_SLOT_KEPT;
         }
     }
@@ -339,7 +340,7 @@ static void leave_varying(const struct merge *m, unsigned percent, struct fl_mer
 void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon)
 {
     for (struct fl_slot *s = slot; s < slot + n; s++) {
-        if (s->zone != 0 && s->kind <= FL_SLOT_DOUBLE_BUFFERED) {
+        if (s->zone != 0 && fl_slot_is_planned(s)) {
             s->kind = FL_SLOT_DOUBLE_BUFFERED;
         }
         if (s->kind == FL_SLOT_SPANS_STEPS || s->kind == FL_SLOT_DOUBLE_BUFFERED) {

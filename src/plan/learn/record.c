@@ -308,7 +308,7 @@ void fl_plan_saw_free(struct fl_extent *e)
 
 static struct fl_lives lives_of(const struct fl_record *rec)
 {
-    return (struct fl_lives){rec->life, rec->n, rec->begin, rec->end};
+    return (struct fl_lives){rec->life, rec->n, rec->begin, rec->end, rec->hash};
 }
 
 /* Were there as many requests in another step, of other sizes? */

@@ -78,9 +78,7 @@ void fl_layout_spots(struct fl_layout *l)
         uint32_t granule = fl_slot_is_planned(s) ? granule_of(s->offset[0]) : FL_ENTRY_NONE;
         set_spot(l, &l->entry[i], 0, granule);
         set_spot(l, &l->entry[i], 1,
-                 s->kind == FL_SLOT_DOUBLE_BUFFERED && fl_slot_is_planned(s)
-                     ? granule_of(s->offset[1])
-                     : granule);
+                 s->kind == FL_SLOT_DOUBLE_BUFFERED ? granule_of(s->offset[1]) : granule);
     }
     fl_layout_zones(l);
 }

@@ -40,12 +40,6 @@ struct fl_layout {
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
 };
 
-/* Its requests get their places from the layout. */
-static inline bool fl_slot_is_planned(const struct fl_slot *s)
-{
-    return s->kind <= FL_SLOT_DOUBLE_BUFFERED && s->align <= FL_GRANULE;
-}
-
 struct fl_layout *fl_layout_new(size_t n);
 struct fl_layout *fl_layout_copy(const struct fl_layout *from); /* Lock: plan */
 /* Its places and zones anew, from the slots' offsets. */

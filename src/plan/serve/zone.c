@@ -50,7 +50,7 @@ static int mark_entry(struct fl_step_context *c, size_t granule, uint32_t zone)
     const struct fl_plan_entry *s = c->serve.layout != NULL ? entry_at(c, granule) : NULL;
     struct fl_slot *slot = s != NULL ? &c->serve.layout->slot[s - c->serve.layout->entry] : NULL;
 
-    if (slot == NULL || slot->kind > FL_SLOT_DOUBLE_BUFFERED) {
+    if (slot == NULL || !fl_slot_is_planned(slot)) {
         return -ENOENT;
     }
     if (slot->zone != zone) {
@@ -175,10 +175,9 @@ static int look(const struct fl_step_context *c, struct fl_plan_layout *out,
     }
     for (size_t i = 0; place != NULL && i < fl_min(room, l->n); i++) {
         const struct fl_plan_entry *s = &l->entry[i];
-        place[i] = (struct fl_plan_place){
-            {offset_of(s, 0), offset_of(s, 1)},
-            l->slot[i].size,
-            l->slot[i].kind <= FL_SLOT_DOUBLE_BUFFERED ? l->slot[i].zone : 0};
+        place[i] = (struct fl_plan_place){{offset_of(s, 0), offset_of(s, 1)},
+                                          l->slot[i].size,
+                                          fl_slot_is_planned(&l->slot[i]) ? l->slot[i].zone : 0};
     }
     return 0;
 }

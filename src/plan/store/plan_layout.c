@@ -31,7 +31,7 @@ static bool is_sound(const struct fl_layout *l)
     for (const struct fl_slot *s = l->slot; s < l->slot + l->n; s++) {
         most += 2 * (s->size >= FL_HUGE_FROM ? fl_align_up(s->size, fl_page.huge) + fl_page.huge
                                              : fl_align_up(s->size, FL_GRANULE));
-        is_good = is_good && (s->kind > FL_SLOT_DOUBLE_BUFFERED || fl_slot_is_planned(s));
+        is_good = is_good && (!fl_slot_is_planned(s) || s->align <= FL_GRANULE);
     }
     return is_good && l->height <= most && is_free_of_overlap(l);
 }
@@ -44,7 +44,7 @@ static uint64_t expected(const struct fl_layout *l)
     uint64_t least = 0, most = 0;
 
     for (uint32_t i = 0; i < l->n; i++) {
-        if (l->slot[i].kind <= FL_SLOT_DOUBLE_BUFFERED) {
+        if (fl_slot_is_planned(&l->slot[i])) {
             least += l->slot[i].least;
             most += l->slot[i].size;
         }
