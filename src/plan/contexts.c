@@ -212,25 +212,9 @@ void fl_context_stop_watching(void)
     }
 }
 
-void fl_plan_fork_prepare(void)
-{
-    fl_plan_lock();
-}
-
 struct fl_lock *fl_plan_fork_word(void)
 {
     return &fl_plan.lock;
-}
-
-void fl_plan_fork_hold(void)
-{
-    fl_lock_hold_for_fork(&fl_plan.lock);
-}
-
-void fl_plan_fork_parent(void)
-{
-    fl_lock_release_in_parent(&fl_plan.lock);
-    fl_region_leave();
 }
 
 static bool is_mine(const struct fl_step_context *c)
@@ -278,7 +262,6 @@ bool fl_plan_fork_child(bool has_region)
 {
     bool whole = fl_lock_release_in_child(&fl_plan.lock) && has_region;
 
-    fl_region_leave();
     for (uint32_t i = 0; whole && i < atomic_load(&fl_plan.ncontexts); i++) {
         go_on_in_child(fl_plan.context[i]);
     }

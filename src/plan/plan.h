@@ -340,14 +340,11 @@ size_t fl_plan_release(void);
  * many. Bytes. No lock held. */
 size_t fl_plan_lend(unsigned zone, size_t bytes);
 
-/* Around fork(2), with the region's: prepare before the region's lock and hold
- * after it, parent after fork. child: false when another
- * thread had taken the planner's lock over; then nothing of the planner may be used. */
-void fl_plan_fork_prepare(void);
-void fl_plan_fork_hold(void);
-void fl_plan_fork_parent(void);
-bool fl_plan_fork_child(bool has_region); /* it was not given up: see fl_region_fork_child */
-struct fl_lock *fl_plan_fork_word(void);  /* the lock, for forks that need no more */
+/* The lock, for forks: before the region's, and held until that is. child: false when another thread
+ * had taken it over; then nothing of the planner may be used. `has_region`: that was not given up,
+ * see fl_region_fork_child. */
+struct fl_lock *fl_plan_fork_word(void);
+bool fl_plan_fork_child(bool has_region);
 
 struct fl_plan_stats {
     uint64_t hits, misses; /* requests in replayed steps, served by the plan or not */

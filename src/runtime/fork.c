@@ -58,9 +58,9 @@ static void prepare(void)
         fl_hugetlb_fork_prepare(&fl_runtime.region); /* first: it may take long */
         fl_busy_begin(); /* a handler finds no lock that this thread has */
         fl_heap_fork_lock();
-        fl_plan_fork_prepare();
+        fl_lock_acquire(fl_plan_fork_word());
         fl_region_fork_lock(&fl_runtime.region);
-        fl_plan_fork_hold();
+        fl_lock_hold_for_fork(fl_plan_fork_word());
     }
 }
 
@@ -100,7 +100,7 @@ static void in_parent(void)
     let_go_amid(held);
     if (held == WHOLE) {
         fl_region_fork_parent(&fl_runtime.region);
-        fl_plan_fork_parent();
+        fl_lock_release_in_parent(fl_plan_fork_word());
         fl_heap_fork_parent();
         fl_busy_end();
         fl_hugetlb_fork_parent(&fl_runtime.region);

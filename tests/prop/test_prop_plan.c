@@ -71,11 +71,11 @@ static void one_job(uint64_t r)
         check();
         break;
     case 3:
-        fl_plan_fork_prepare();
+        fl_lock_acquire(fl_plan_fork_word());
         fl_region_fork_lock(&region);
-        fl_plan_fork_hold();
+        fl_lock_hold_for_fork(fl_plan_fork_word());
         fl_region_fork_parent(&region);
-        fl_plan_fork_parent();
+        fl_lock_release_in_parent(fl_plan_fork_word());
         break;
     case 4:
     case 5:

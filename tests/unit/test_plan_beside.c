@@ -235,12 +235,12 @@ static void a_child_goes_on_where_its_parent_was(void **state)
     (void)state;
     learn();
     for (int i = 0; i < 2; i++) {
-        fl_plan_fork_prepare();
+        fl_lock_acquire(fl_plan_fork_word());
         fl_region_fork_lock(&region);
-        fl_plan_fork_hold();
+        fl_lock_hold_for_fork(fl_plan_fork_word());
         assert_int_equal(fake_child(go_on_in_child), 0);
         fl_region_fork_parent(&region);
-        fl_plan_fork_parent();
+        fl_lock_release_in_parent(fl_plan_fork_word());
         loop_declared(&usual, NULL, 2);
         assert_int_equal(loop_planned(&usual), N);
         assert_int_equal(loop_same(&usual), N);

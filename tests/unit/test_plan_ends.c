@@ -173,8 +173,8 @@ static void forked(void **state)
     learn();
     loop_over(&usual);
     assert_int_equal(fl_plan_hold(NULL, &p), 0);
-    fl_plan_fork_prepare();
-    fl_plan_fork_hold();
+    fl_lock_acquire(fl_plan_fork_word());
+    fl_lock_hold_for_fork(fl_plan_fork_word());
     pid_t pid = fork();
     if (pid == 0) {
         fl_plan_fork_child(true);
@@ -183,7 +183,7 @@ static void forked(void **state)
         loop_declared(&usual, NULL, 20);
         _exit(as_said && loop_planned(&usual) == N ? 0 : 2);
     }
-    fl_plan_fork_parent();
+    fl_lock_release_in_parent(fl_plan_fork_word());
     assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
     assert_int_equal(status, 0);
     assert_int_equal(fl_plan_default->state, FL_SERVE);

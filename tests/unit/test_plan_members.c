@@ -249,12 +249,12 @@ static int go_on_without_it(void)
 
 static int fork_now(int (*child)(void))
 {
-    fl_plan_fork_prepare();
+    fl_lock_acquire(fl_plan_fork_word());
     fl_region_fork_lock(&region);
-    fl_plan_fork_hold();
+    fl_lock_hold_for_fork(fl_plan_fork_word());
     int rc = fake_child(child);
     fl_region_fork_parent(&region);
-    fl_plan_fork_parent();
+    fl_lock_release_in_parent(fl_plan_fork_word());
     return rc;
 }
 

@@ -261,8 +261,8 @@ static void a_child_has_nothing_of_what_is_held(void **state)
     loop_declared(&l, NULL, 8);
     loop_over(&l);
     assert_int_equal(fl_plan_hold(NULL, &p), 0);
-    fl_plan_fork_prepare();
-    fl_plan_fork_hold();
+    fl_lock_acquire(fl_plan_fork_word());
+    fl_lock_hold_for_fork(fl_plan_fork_word());
     pid_t pid = fork();
     if (pid == 0) {
         fl_plan_fork_child(true);
@@ -274,7 +274,7 @@ static void a_child_has_nothing_of_what_is_held(void **state)
         }
         _exit(0);
     }
-    fl_plan_fork_parent();
+    fl_lock_release_in_parent(fl_plan_fork_word());
     assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
     assert_int_equal(status, 0);
     loop_declared(&l, NULL, 1);
@@ -294,8 +294,8 @@ static void marks_count_in_a_child(void **state)
     loop_declared(&l, NULL, 1);
     l.also = NULL;
     assert_int_equal(noted, MARKS);
-    fl_plan_fork_prepare();
-    fl_plan_fork_hold();
+    fl_lock_acquire(fl_plan_fork_word());
+    fl_lock_hold_for_fork(fl_plan_fork_word());
     pid_t pid = fork();
     if (pid == 0) {
         fl_plan_fork_child(true);
@@ -307,7 +307,7 @@ static void marks_count_in_a_child(void **state)
         zones_are_whole(&p, place);
         _exit(0);
     }
-    fl_plan_fork_parent();
+    fl_lock_release_in_parent(fl_plan_fork_word());
     assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
     assert_int_equal(status, 0);
     loop_over(&l);
@@ -325,8 +325,8 @@ static void a_child_finds_a_context_amid_the_end_of_a_plan(void **state)
     loop_declared(&l, c, 8);
     loop_over(&l);
     assert_int_equal(c->state, FL_SERVE);
-    fl_plan_fork_prepare();
-    fl_plan_fork_hold();
+    fl_lock_acquire(fl_plan_fork_word());
+    fl_lock_hold_for_fork(fl_plan_fork_word());
     pid_t pid = fork();
     if (pid == 0) {
         c->serve.layout = c->serve.last = NULL;
@@ -335,7 +335,7 @@ static void a_child_finds_a_context_amid_the_end_of_a_plan(void **state)
         loop_declared(&l, c, 40);
         _exit(loop_planned(&l) == N ? 0 : 2);
     }
-    fl_plan_fork_parent();
+    fl_lock_release_in_parent(fl_plan_fork_word());
     assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
     assert_int_equal(status, 0);
 }
