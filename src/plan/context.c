@@ -69,6 +69,17 @@ bool fl_context_knows_any(const struct fl_step_context *c)
     return false;
 }
 
+unsigned fl_context_find_known(const struct fl_step_context *c, uint64_t hash, uint32_t n)
+{
+    unsigned i = 0;
+
+    while (i < FL_LAYOUTS && (c->serve.known[i] == NULL || c->serve.known[i]->hash != hash ||
+                              c->serve.known[i]->n != n)) {
+        i++;
+    }
+    return i;
+}
+
 /* What its thread's requests have to be shown to. A step's first request always goes by
  * fl_plan_take, which may have the worker called. */
 static unsigned mode_of(const struct fl_step_context *c)
@@ -360,7 +371,7 @@ void fl_context_step_begin(struct fl_step_context *c)
     } else if (c->state == FL_LEARN && c->who.declared && c->serve.last != NULL) {
         serve(c, c->serve.last);
     } else {
-        fl_replay_clear(c);
+        c->serve.step = (struct fl_step_figures){0};
     }
     if (wants_record(c)) {
         (void)fl_record_begin(c);

@@ -132,6 +132,8 @@ void fl_plan_add_counters(struct fl_plan_counters *sum, const struct fl_plan_cou
 void fl_context_enter(struct fl_step_context *c);
 /* Has it a layout, whichever is served? */
 bool fl_context_knows_any(const struct fl_step_context *c);
+/* Which of its layouts is for steps with that hash and so many requests; FL_LAYOUTS: none. */
+unsigned fl_context_find_known(const struct fl_step_context *c, uint64_t hash, uint32_t n);
 /* Its requests and frees go to the detector. */
 static inline bool fl_context_is_watched(const struct fl_step_context *c)
 {

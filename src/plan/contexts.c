@@ -185,12 +185,11 @@ void fl_plan_thread_ends(void)
     while (c != NULL) {
         struct fl_step_context *outer = c->who.outer;
         c->who.outer = NULL;
-        if (c->who.declared && c != fl_plan_default) { /* the program's: it may go on elsewhere */
+        if (!c->who.declared) {
+            fl_context_unmake(c);
+        } else if (c != fl_plan_default) { /* the program's: it may go on elsewhere */
             fl_context_step_end(c);
             atomic_store(&c->who.thread, 0);
-        } else {
-            fl_context_unmake(c);
-            fl_plan_default = c == fl_plan_default ? NULL : fl_plan_default;
         }
         c = outer;
     }
@@ -217,16 +216,6 @@ struct fl_lock *fl_plan_fork_word(void)
     return &fl_plan.lock;
 }
 
-static bool is_mine(const struct fl_step_context *c)
-{
-    bool mine = c == fl_plan_default;
-
-    for (const struct fl_step_context *o = fl_plan_mine; o != NULL; o = o->who.outer) {
-        mine = mine || o == c;
-    }
-    return mine;
-}
-
 /* An arena that no context has any more goes as soon as it is empty; one that is held stays. */
 static void retire_abandoned(void)
 {
@@ -248,7 +237,9 @@ static void retire_abandoned(void)
 
 static void go_on_in_child(struct fl_step_context *c)
 {
-    if (atomic_load(&c->who.thread) != 0 && !is_mine(c)) {
+    uintptr_t thread = atomic_load(&c->who.thread);
+
+    if (thread != 0 && thread != fl_plan_self()) {
         fl_context_abandon(c);
         atomic_store(&c->inside, false);
         atomic_store(&c->who.thread, 0);

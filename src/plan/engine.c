@@ -259,18 +259,14 @@ void fl_engine_want(struct fl_step_context *c)
  * oldest's. */
 static unsigned place_of(struct fl_step_context *c, const struct fl_layout *l)
 {
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        const struct fl_layout *k = c->serve.known[i];
-        if (k != NULL && (k == c->job.grown || (k->hash == l->hash && k->n == l->n))) {
-            return i;
-        }
+    unsigned like = fl_context_find_known(c, l->hash, l->n), unused = 0;
+
+    while (unused < FL_LAYOUTS && c->serve.known[unused] != NULL) {
+        unused++;
     }
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        if (c->serve.known[i] == NULL) {
-            return i;
-        }
-    }
-    return c->stats.layouts % FL_LAYOUTS;
+    return like < FL_LAYOUTS     ? like
+           : unused < FL_LAYOUTS ? unused
+                                 : (unsigned)(c->stats.layouts % FL_LAYOUTS);
 }
 
 /* What `old` has served and grown by since the job was wanted is left to the next one. */

@@ -65,17 +65,6 @@ static bool is_repeated(const struct fl_record *a, const struct fl_record *b)
     return a->closed && b->closed && a->hash == b->hash && a->n == b->n;
 }
 
-static bool is_known(const struct fl_step_context *c, const struct fl_record *rec)
-{
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        if (c->serve.known[i] != NULL && c->serve.known[i]->hash == rec->hash &&
-            c->serve.known[i]->n == rec->n) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void fl_record_end(struct fl_step_context *c)
 {
     struct fl_record *rec = nth_newest(c, 0), *before = nth_newest(c, 1);
@@ -355,6 +344,11 @@ static bool covers_all(struct fl_step_context *c, const struct fl_record *a)
     return others <= 1;
 }
 
+static bool knows(const struct fl_step_context *c, const struct fl_record *rec)
+{
+    return fl_context_find_known(c, rec->hash, rec->n) < FL_LAYOUTS;
+}
+
 /* The longest complete step that the next one repeated to the byte; `in_turn`: or any later one, as
  * where steps have several forms, of which it is to be the one that has all. */
 static unsigned find_repeated(struct fl_step_context *c, bool in_turn, struct fl_lives *out)
@@ -367,7 +361,7 @@ static unsigned find_repeated(struct fl_step_context *c, bool in_turn, struct fl
         for (unsigned j = in_turn ? 0 : i - 1; j < i; j++) {
             found = found || is_repeated(a, nth_newest(c, j));
         }
-        if (found && a->complete && !is_known(c, a) && !varies(c, a) &&
+        if (found && a->complete && !knows(c, a) && !varies(c, a) &&
             (n == 0 || a->n > out[0].n) && (!in_turn || covers_all(c, a))) {
             out[0] = lives_of(a);
             n = 1;
@@ -393,5 +387,5 @@ unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static F
             out[n++] = lives_of(rec);
         }
     }
-    return n != 0 && !is_known(c, nth_newest(c, 1)) ? n : 0;
+    return n != 0 && !knows(c, nth_newest(c, 1)) ? n : 0;
 }

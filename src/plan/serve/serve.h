@@ -62,8 +62,6 @@ enum fl_end {
 
 struct fl_step_context;
 
-/* A step begins that is not served: its figures are new. */
-void fl_replay_clear(struct fl_step_context *c);
 /* Prepares the arena, and the replay cursor. False: no memory for it. */
 bool fl_replay_begin(struct fl_step_context *c);
 /* Brings the figures up to date: fl_plan_take_next keeps none. */

@@ -63,11 +63,6 @@ static bool have_arena(struct fl_step_context *c)
     return true;
 }
 
-void fl_replay_clear(struct fl_step_context *c)
-{
-    c->serve.step = (struct fl_step_figures){0};
-}
-
 /* No layout is served. A handler may see to that after the thread has read its cursor: what it
  * looks at then is an entry that nothing fits. */
 static void go_nowhere(struct fl_step_context *c)
@@ -79,7 +74,7 @@ bool fl_replay_begin(struct fl_step_context *c)
 {
     struct fl_serve *s = &c->serve;
 
-    fl_replay_clear(c);
+    s->step = (struct fl_step_figures){0};
     if (!have_arena(c)) {
         go_nowhere(c);
         return false;
