@@ -65,7 +65,7 @@ extern struct fl_plan {
     uint16_t free[FL_CONTEXTS]; /* places of those without a thread, `nfree`. Lock: plan */
     uint32_t nfree;             /* Lock: plan */
     uint32_t requests;          /* ordinals that none of them has used begin after it. Lock: plan */
-    struct fl_arena *arenas;    /* Lock: plan */
+    _Atomic(struct fl_arena *) arenas; /* the newest of all that ever were. Lock: plan, to add */
     bool trace_failed;
 } fl_plan;
 

@@ -411,7 +411,7 @@ static void work_on(struct fl_step_context *c)
 uint64_t fl_plan_work(struct fl_region *r)
 {
     (void)r;
-    for (struct fl_arena *a = fl_plan_first_arena(); a != NULL; a = a->next) {
+    for (struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
         fl_arena_warm(a);
     }
     for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {

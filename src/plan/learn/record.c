@@ -361,8 +361,8 @@ static unsigned find_repeated(struct fl_step_context *c, bool in_turn, struct fl
         for (unsigned j = in_turn ? 0 : i - 1; j < i; j++) {
             found = found || is_repeated(a, nth_newest(c, j));
         }
-        if (found && a->complete && !knows(c, a) && !varies(c, a) &&
-            (n == 0 || a->n > out[0].n) && (!in_turn || covers_all(c, a))) {
+        if (found && a->complete && !knows(c, a) && !varies(c, a) && (n == 0 || a->n > out[0].n) &&
+            (!in_turn || covers_all(c, a))) {
             out[0] = lives_of(a);
             n = 1;
         }

@@ -38,11 +38,10 @@ static size_t granules_of(size_t pages)
     return pages * (fl_page.huge >> FL_GRANULE_SHIFT);
 }
 
-bool fl_arena_is_filled(const struct fl_arena *a, size_t page)
+/* Is huge page `page` in memory? */
+static bool is_filled(const struct fl_arena *a, size_t page)
 {
-    uint64_t word = atomic_load_explicit(&a->filled.word[page / 64], memory_order_relaxed);
-
-    return (word >> page % 64 & 1) != 0;
+    return !fl_bitmap_are_free(&a->filled, page, 1);
 }
 
 /* Where memory goes that is not wanted here: fl_inner_empty or fl_inner_yield. */
@@ -57,7 +56,7 @@ static struct fl_range pages(const struct fl_arena *a, size_t at, size_t n)
 static void yield_all(struct fl_arena *a)
 {
     for (size_t at = 0, n; at < a->filled.granules; at += n + 1) {
-        for (n = 0; at + n < a->filled.granules && fl_arena_is_filled(a, at + n);) {
+        for (n = 0; at + n < a->filled.granules && is_filled(a, at + n);) {
             n++;
         }
         if (n != 0) {
@@ -94,11 +93,11 @@ void fl_arena_drop_if_empty(struct fl_arena *a)
  * now. */
 static bool claim_page(struct fl_arena *a, size_t page)
 {
-    if (a->use.held != 0 || !fl_arena_is_filled(a, page) ||
+    if (a->use.held != 0 || !is_filled(a, page) ||
         !fl_bitmap_take(&a->claimed, granules_of(page), granules_of(1))) {
         return false;
     }
-    if (!fl_arena_is_filled(a, page)) { /* its memory was taken meanwhile */
+    if (!is_filled(a, page)) { /* its memory was taken meanwhile */
         fl_bitmap_give(&a->claimed, granules_of(page), granules_of(1));
         return false;
     }

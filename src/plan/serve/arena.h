@@ -75,11 +75,7 @@ size_t fl_arena_trim(struct fl_arena *a);
 size_t fl_arena_hand_on(struct fl_arena *a);
 /* The same, but the memory goes to the kernel. */
 size_t fl_arena_give_up(struct fl_arena *a);
-/* Is huge page `page` in memory? */
-bool fl_arena_is_filled(const struct fl_arena *a, size_t page);
 bool fl_arena_is_open(const struct fl_arena *a);
-/* The newest of all arenas ever made. */
-struct fl_arena *fl_plan_first_arena(void);
 /* One that no context has, without addresses, for a context; NULL: no memory. */
 struct fl_arena *fl_arena_new(void);
 /* Nothing of it is handed out any more: it closes as soon as it is empty. */

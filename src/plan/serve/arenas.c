@@ -1,14 +1,6 @@
 /* All arenas: which context gets which, what they lend, and how they age. */
 #include "plan/context.h"
 
-struct fl_arena *fl_plan_first_arena(void)
-{
-    fl_plan_lock();
-    struct fl_arena *a = fl_plan.arenas;
-    fl_plan_unlock();
-    return a;
-}
-
 struct fl_arena *fl_arena_new(void)
 {
     fl_plan_lock();
@@ -45,7 +37,7 @@ uint64_t fl_plan_age(struct fl_region *r)
     struct fl_arena *next;
 
     (void)r;
-    for (struct fl_arena *a = fl_plan_first_arena(); a != NULL; a = next) {
+    for (struct fl_arena *a = fl_plan.arenas; a != NULL; a = next) {
         next = a->next;
         if (atomic_load(&a->height) == 0) {
             continue;
@@ -63,7 +55,7 @@ size_t fl_plan_release(void)
 {
     size_t given = 0;
 
-    for (struct fl_arena *a = fl_plan_first_arena(); a != NULL; a = a->next) {
+    for (struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
         given += fl_arena_give_up(a);
     }
     return given;

@@ -86,21 +86,6 @@ void fl_bitmap_give(struct fl_bitmap *c, size_t first, size_t n)
     }
 }
 
-/* The first granule at or after `at` whose bit is `set`; the number of granules when there is
- * none. */
-static size_t next_bit(const struct fl_bitmap *c, size_t at, bool set)
-{
-    while (at < c->granules) {
-        uint64_t bits = atomic_load_explicit(&c->word[at / BITS], memory_order_relaxed);
-        bits = (set ? bits : ~bits) >> (at % BITS);
-        if (bits != 0) {
-            return fl_min(at + (size_t)__builtin_ctzll(bits), c->granules);
-        }
-        at = (at / BITS + 1) * BITS;
-    }
-    return c->granules;
-}
-
 size_t fl_bitmap_count(const struct fl_bitmap *c, size_t n)
 {
     size_t count = 0;
@@ -110,9 +95,4 @@ size_t fl_bitmap_count(const struct fl_bitmap *c, size_t n)
         count += (size_t)__builtin_popcountll(bits & UINT64_MAX >> (BITS - fl_min(n - at, BITS)));
     }
     return count;
-}
-
-bool fl_bitmap_is_clear(const struct fl_bitmap *c)
-{
-    return next_bit(c, 0, true) == c->granules;
 }

@@ -27,7 +27,10 @@ void fl_bitmap_give(struct fl_bitmap *c, size_t first, size_t n);
 bool fl_bitmap_are_free(const struct fl_bitmap *c, size_t first, size_t n);
 /* How many of the first `n` are claimed. A hint: others claim meanwhile. */
 size_t fl_bitmap_count(const struct fl_bitmap *c, size_t n);
-/* Is nothing claimed? A hint as well. */
-bool fl_bitmap_is_clear(const struct fl_bitmap *c);
+/* Is nothing claimed? A hint as well. It has some granules. */
+static inline bool fl_bitmap_is_clear(const struct fl_bitmap *c)
+{
+    return fl_bitmap_are_free(c, 0, c->granules);
+}
 
 #endif
