@@ -3,65 +3,49 @@
 
 #include <string.h>
 
-void fl_layout_free(struct fl_layout *l)
+/* Of a layout's object. */
+static size_t bytes_of(size_t n)
 {
-    if (l != NULL) {
-        fl_plan_unmap(l, l->bytes);
-    }
-}
-
-/* Of a layout's object, in bytes: where its entries begin, a cache line each; and its slots. */
-static size_t entries_at(void)
-{
-    return fl_align_up(sizeof(struct fl_layout), FL_CACHE_LINE);
-}
-
-static size_t slots_at(size_t n)
-{
-    return entries_at() + (n + 1) * sizeof(struct fl_plan_entry);
-}
-
-static void lay_out(struct fl_layout *l, size_t bytes, size_t n)
-{
-    char *at = (char *)l;
-
-    l->bytes = bytes;
-    l->n = (uint32_t)n;
-    l->entry = (struct fl_plan_entry *)(at + entries_at());
-    l->slot = (struct fl_slot *)(at + slots_at(n));
+    return sizeof(struct fl_layout) + (n + 1) * sizeof(struct fl_plan_entry) +
+           n * sizeof(struct fl_slot);
 }
 
 struct fl_layout *fl_layout_new(size_t n)
 {
-    size_t bytes = slots_at(n) + n * sizeof(struct fl_slot);
-    struct fl_layout *l = fl_plan_map(bytes);
+    struct fl_layout *l = fl_plan_map(bytes_of(n));
 
     if (l != NULL) {
-        lay_out(l, bytes, n);
+        l->n = (uint32_t)n;
+        l->slot = (struct fl_slot *)&l->entry[n + 1];
     }
     return l;
 }
 
 struct fl_layout *fl_layout_copy(const struct fl_layout *from)
 {
-    struct fl_layout *l = fl_plan_map(from->bytes);
+    struct fl_layout *l = fl_layout_new(from->n);
 
     if (l != NULL) {
-        memcpy(l, from, from->bytes);
-        lay_out(l, from->bytes, from->n);
+        struct fl_slot *slot = l->slot;
+        memcpy(l, from, bytes_of(from->n));
+        l->slot = slot;
     }
     return l;
 }
 
-static uint32_t granule_of(uint64_t offset)
+void fl_layout_free(struct fl_layout *l)
 {
-    return offset != FL_PACK_NONE ? (uint32_t)(offset >> FL_GRANULE_SHIFT) : FL_ENTRY_NONE;
+    if (l != NULL) {
+        fl_plan_unmap(l, bytes_of(l->n));
+    }
 }
 
 /* The entry's sizes are known, and the layout's height. */
 static void set_spot(const struct fl_layout *l, struct fl_plan_entry *entry, int parity,
-                     uint32_t granule)
+                     uint64_t offset)
 {
+    uint32_t granule =
+        offset != FL_PACK_NONE ? (uint32_t)(offset >> FL_GRANULE_SHIFT) : FL_ENTRY_NONE;
     size_t n = fl_granules(entry->most);
     bool has_place = granule + n <= l->height >> FL_GRANULE_SHIFT;
     bool constant = entry->least == entry->most && entry->most % fl_page.base == 0;
@@ -69,18 +53,6 @@ static void set_spot(const struct fl_layout *l, struct fl_plan_entry *entry, int
     entry->granule[parity] = granule;
     entry->word[parity] = has_place ? granule / FL_BITMAP_BITS : FL_ENTRY_NONE;
     entry->mask[parity] = has_place && constant ? fl_bitmap_mask(granule, n) : 0;
-}
-
-void fl_layout_spots(struct fl_layout *l)
-{
-    for (uint32_t i = 0; i < l->n; i++) {
-        const struct fl_slot *s = &l->slot[i];
-        uint32_t granule = fl_slot_is_planned(s) ? granule_of(s->offset[0]) : FL_ENTRY_NONE;
-        set_spot(l, &l->entry[i], 0, granule);
-        set_spot(l, &l->entry[i], 1,
-                 s->kind == FL_SLOT_DOUBLE_BUFFERED ? granule_of(s->offset[1]) : granule);
-    }
-    fl_layout_zones(l);
 }
 
 static uint64_t first_requests(const struct fl_layout *l)
@@ -107,7 +79,11 @@ void fl_layout_make_entries(struct fl_layout *l)
         entry->most = varies ? s->size : s->most;
         entry->room = s->size;
         entry[1].before = entry->before + entry->most;
+        bool planned = fl_slot_is_planned(s);
+        set_spot(l, entry, 0, planned ? s->offset[0] : FL_PACK_NONE);
+        set_spot(l, entry, 1,
+                 planned ? s->offset[s->kind == FL_SLOT_DOUBLE_BUFFERED] : FL_PACK_NONE);
     }
     l->begins = first_requests(l);
-    fl_layout_spots(l);
+    fl_layout_zones(l);
 }

@@ -20,13 +20,11 @@ struct fl_past {
 
 /* Constant once made, but for `past`, and for what `wish` says. */
 struct fl_layout {
-    size_t bytes; /* of this object, in plan memory */
     uint32_t n;
     uint64_t hash;   /* of the record it was made from */
     uint64_t begins; /* of its first FL_SIGNATURE requests; 0: their sizes vary */
     uint64_t height, horizon;
-    uint64_t largest;            /* bytes that any one step held at once */
-    struct fl_plan_entry *entry; /* and one more, that nothing fits */
+    uint64_t largest;     /* bytes that any one step held at once */
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
     /* Bytes of memory at once: as many as it is high, unless its sizes belong to different
@@ -38,13 +36,13 @@ struct fl_layout {
     bool exact;      /* for steps like one that was repeated to the byte */
     uint32_t serial; /* no other has it */
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
+    /* One for each slot, and one more, that nothing fits. The slots lie behind them. */
+    struct fl_plan_entry entry[] __attribute__((aligned(FL_CACHE_LINE)));
 };
 
 struct fl_layout *fl_layout_new(size_t n);
-struct fl_layout *fl_layout_copy(const struct fl_layout *from); /* Lock: plan */
-/* Its places and zones anew, from the slots' offsets. */
-void fl_layout_spots(struct fl_layout *l);
-/* Entries from slots. */
+struct fl_layout *fl_layout_copy(const struct fl_layout *from);
+/* Entries and zones from slots. */
 void fl_layout_make_entries(struct fl_layout *l);
 void fl_layout_free(struct fl_layout *l);
 /* Its zones, what it needs with them, and its serial: see zone.c. */

@@ -335,9 +335,7 @@ void fl_keep_note(const struct fl_layout *l)
         i = i == KEPT_PLANS ? i - 1 : i; /* in place of what was not used for the longest time */
         keep.n = i == keep.n ? i + 1 : keep.n;
         struct entry *e = &keep.entry[i];
-        if (e->layout != NULL) {
-            fl_plan_unmap(e->layout, e->layout->bytes);
-        }
+        fl_layout_free(e->layout);
         e->bit = is_other ? 0 : e->bit;
         e->layout = copy;
         use(i);
