@@ -15,10 +15,10 @@ enum fl_plan_state {
     FL_REST,  /* requests, or declared steps, are counted until it learns again */
 };
 
-/* As in fl_plan_stats. */
+/* The first ones of fl_plan_stats, in its order. */
 struct fl_plan_counters {
     /* words alone: see fl_plan_add_counters */
-    _Atomic uint64_t hits, hit_bytes, misses, unseated, missed_bytes, recorded, steps, layouts,
+    _Atomic uint64_t hits, misses, hit_bytes, unseated, missed_bytes, recorded, steps, layouts,
         drops;
 };
 

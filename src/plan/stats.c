@@ -1,6 +1,12 @@
 /* The figures of all contexts and arenas. */
 #include "plan/context.h"
 
+#include <string.h>
+
+_Static_assert(offsetof(struct fl_plan_stats, hits) == 0 &&
+                   offsetof(struct fl_plan_stats, arenas) == sizeof(struct fl_plan_counters),
+               "what contexts count comes first");
+
 /* What others have not counted yet in their steps they will when these end. */
 static void count_mine(void)
 {
@@ -47,15 +53,8 @@ void fl_plan_stats_read(struct fl_plan_stats *out)
     for (uint32_t i = 0; i < n; i++) {
         fl_plan_add_counters(&sum, &fl_plan.context[i]->stats);
     }
-    *out = (struct fl_plan_stats){.hits = sum.hits,
-                                  .hit_bytes = sum.hit_bytes,
-                                  .misses = sum.misses,
-                                  .unseated = sum.unseated,
-                                  .missed_bytes = sum.missed_bytes,
-                                  .recorded = sum.recorded,
-                                  .steps = sum.steps,
-                                  .layouts = sum.layouts,
-                                  .drops = sum.drops};
+    *out = (struct fl_plan_stats){0};
+    memcpy(out, &sum, sizeof sum);
     for (const struct fl_arena *a = fl_plan.arenas; a != NULL; a = a->next) {
         if (fl_arena_is_open(a)) {
             out->arenas++;

@@ -309,7 +309,8 @@ static void judge(const unsigned char *file, size_t len)
             check_places(l);
             check_entries(l);
             check_height(l);
-            assert_true(l->bytes <= 4096 + 4 * fl_file_cost(p.n));
+            assert_true((size_t)((char *)(l->slot + l->n) - (char *)l) <=
+                        4096 + 4 * fl_file_cost(p.n));
         }
         fl_layout_free(l);
     }
