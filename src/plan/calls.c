@@ -73,20 +73,15 @@ static int add_member(struct fl_step_context *root, uintptr_t self, struct fl_st
 
 /* The one that the thread was in last; else the context itself; else any that is free; else a
  * new one. */
-static FL_COLD int claim_any(struct fl_step_context *root, uintptr_t self,
-                             struct fl_step_context **out)
+static int claim_any(struct fl_step_context *root, uintptr_t self, struct fl_step_context **out)
 {
-    for (struct fl_step_context *c = root; c != NULL; c = next_member(c)) {
-        if (atomic_load_explicit(&c->who.last_thread, memory_order_relaxed) == self &&
-            claim(c, self)) {
-            *out = c;
-            return 0;
-        }
-    }
-    for (struct fl_step_context *c = root; c != NULL; c = next_member(c)) {
-        if (claim(c, self)) {
-            *out = c;
-            return 0;
+    for (int any = 0; any < 2; any++) {
+        for (struct fl_step_context *c = root; c != NULL; c = next_member(c)) {
+            bool last = atomic_load_explicit(&c->who.last_thread, memory_order_relaxed) == self;
+            if ((any || last) && claim(c, self)) {
+                *out = c;
+                return 0;
+            }
         }
     }
     return add_member(root, self, out);
@@ -191,10 +186,8 @@ int fl_plan_begin(struct fl_step_context *c)
     }
     struct fl_step_context *root = c;
     uintptr_t self = fl_plan_self();
-    int rc = 0;
-    bool mine =
-        atomic_load_explicit(&c->who.last_thread, memory_order_relaxed) == self && claim(c, self);
-    if (FL_UNLIKELY(!mine) && (rc = claim_any(root, self, &c)) != 0) {
+    int rc = claim_any(root, self, &c);
+    if (rc != 0) {
         return rc;
     }
     if (!root->who.open) { /* freed meanwhile */
