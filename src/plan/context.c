@@ -410,14 +410,9 @@ void fl_context_restart(struct fl_step_context *c)
 
 void fl_context_abandon(struct fl_step_context *c)
 {
-    const struct fl_plan_entry *nowhere = fl_plan_no_cursor.next;
-
     c->serve = (struct fl_serve){
-        .cursor.next = nowhere,
-        .counted = nowhere,
-        .end = nowhere,
-        .others = atomic_load_explicit(&c->learn.freed_by_others, memory_order_relaxed),
-    };
+        .others = atomic_load_explicit(&c->learn.freed_by_others, memory_order_relaxed)};
+    fl_replay_go_nowhere(c);
     fl_record_drop_all(c);
     go(c, FL_LEARN);
 }

@@ -12,6 +12,19 @@ static bool fits(const struct fl_plan_entry *s, size_t len)
     return len - s->least <= s->most - s->least;
 }
 
+/* A request of the step, for which its entry does not stand. */
+static void note_request(struct fl_step_context *c, size_t len)
+{
+    c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
+}
+
+static void note_hits(struct fl_step_context *c, uint64_t hits, uint64_t bytes)
+{
+    c->serve.misses_in_a_row = 0;
+    fl_stats_add(&c->stats.hits, hits);
+    fl_stats_add(&c->stats.hit_bytes, bytes);
+}
+
 static void go_on_at(struct fl_step_context *c, const struct fl_plan_entry *s)
 {
     c->serve.cursor.next = c->serve.counted = s;
@@ -30,9 +43,7 @@ void fl_replay_count(struct fl_step_context *c)
     }
     c->serve.step.requests += (uint32_t)(to - from);
     c->serve.step.asked += to->before - from->before;
-    c->serve.misses_in_a_row = 0;
-    fl_stats_add(&c->stats.hits, (uint64_t)(to - from));
-    fl_stats_add(&c->stats.hit_bytes, to->before - from->before);
+    note_hits(c, (uint64_t)(to - from), to->before - from->before);
     c->serve.counted = to;
 }
 
@@ -195,7 +206,7 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
 {
     const struct fl_plan_entry *s = c->serve.cursor.next;
 
-    c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
+    note_request(c, len);
     c->serve.step.asked += len;
     if (FL_UNLIKELY(s == c->serve.end || !fits(s, len)) && (s = find_entry(c, len)) == NULL) {
         fl_stats_bump(&c->stats.unseated);
@@ -210,22 +221,13 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
     struct fl_extent *e = at_entry(c, s, len);
     if (FL_LIKELY(e != NULL)) {
         note_size(c, s, len);
-        fl_stats_bump(&c->stats.hits);
-        fl_stats_add(&c->stats.hit_bytes, len);
-        c->serve.misses_in_a_row = 0;
+        note_hits(c, 1, len);
         return e;
     }
     bool grows = len > s->most;
     c->serve.step.displaced += !grows;
     count_miss(c, len, grows);
     return NULL;
-}
-
-/* Too much is asked of its address: not planned. */
-static void step_over(struct fl_step_context *c, size_t len)
-{
-    c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
-    fl_replay_skip(c, len);
 }
 
 struct fl_extent *fl_plan_take(size_t len, size_t align)
@@ -244,8 +246,9 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
                     !c->who.declared)) { /* so this is the next one's first */
         fl_context_boundary(c);
     }
-    if (FL_UNLIKELY(align > FL_GRANULE)) {
-        step_over(c, len);
+    if (FL_UNLIKELY(align > FL_GRANULE)) { /* too much is asked of its address: not planned */
+        note_request(c, len);
+        fl_replay_skip(c, len);
     } else if (FL_LIKELY(c->serve.layout != NULL)) {
         e = serve(c, len);
     }
@@ -267,11 +270,9 @@ static FL_APART void count_varying(struct fl_step_context *c, const struct fl_pl
 {
     fl_replay_count(c);
     note_size(c, s, len);
-    c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
+    note_request(c, len);
     c->serve.step.asked += len;
-    c->serve.misses_in_a_row = 0;
-    fl_stats_bump(&c->stats.hits);
-    fl_stats_add(&c->stats.hit_bytes, len);
+    note_hits(c, 1, len);
     c->serve.counted++;
 }
 

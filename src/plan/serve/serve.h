@@ -62,6 +62,9 @@ enum fl_end {
 
 struct fl_step_context;
 
+/* No layout is served. A handler may see to that after the thread has read its cursor: what it
+ * looks at then is an entry that nothing fits. */
+void fl_replay_go_nowhere(struct fl_step_context *c);
 /* Prepares the arena, and the replay cursor. False: no memory for it. */
 bool fl_replay_begin(struct fl_step_context *c);
 /* Brings the figures up to date: fl_plan_take_next keeps none. */

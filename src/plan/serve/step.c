@@ -63,9 +63,7 @@ static bool have_arena(struct fl_step_context *c)
     return true;
 }
 
-/* No layout is served. A handler may see to that after the thread has read its cursor: what it
- * looks at then is an entry that nothing fits. */
-static void go_nowhere(struct fl_step_context *c)
+void fl_replay_go_nowhere(struct fl_step_context *c)
 {
     c->serve.cursor.next = c->serve.counted = c->serve.end = fl_plan_no_cursor.next;
 }
@@ -76,7 +74,7 @@ bool fl_replay_begin(struct fl_step_context *c)
 
     s->step = (struct fl_step_figures){0};
     if (!have_arena(c)) {
-        go_nowhere(c);
+        fl_replay_go_nowhere(c);
         return false;
     }
     s->cursor.block = s->arena->inner.block;
@@ -209,7 +207,7 @@ void fl_replay_off(struct fl_step_context *c)
         (void)fl_arena_trim(c->serve.arena);
     }
     c->serve.layout = NULL;
-    go_nowhere(c);
+    fl_replay_go_nowhere(c);
     c->serve.bad = c->serve.churned = 0;
     c->serve.others = atomic_load_explicit(&c->learn.freed_by_others, memory_order_relaxed);
     c->serve.served = 0;
