@@ -224,13 +224,6 @@ static FL_APART void *malloc_unplanned(size_t n)
     return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_from_region(n);
 }
 
-static FL_APART void *malloc_long(struct fl_cursor *t, size_t n)
-{
-    struct fl_extent *e = fl_plan_take_long(t, n);
-
-    return e != NULL ? fl_block(e) : malloc_unplanned(n);
-}
-
 void *fl_malloc_large(size_t n)
 {
     struct fl_cursor *t = fl_plan_cursor;
@@ -239,7 +232,7 @@ void *fl_malloc_large(size_t n)
         return malloc_unplanned(n);
     }
     struct fl_extent *e = fl_plan_take_next(t, n);
-    return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_long(t, n);
+    return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_unplanned(n);
 }
 
 /* errno is kept. */
@@ -255,9 +248,7 @@ static FL_COLD void *clear_hollow(struct fl_extent *e, size_t n)
 /* What the thread's plan expects next; NULL: it does not. */
 static FL_APART struct fl_extent *as_planned(struct fl_cursor *t, size_t n)
 {
-    struct fl_extent *e = fl_plan_take_next(t, n);
-
-    return e != NULL ? e : fl_plan_take_long(t, n);
+    return fl_plan_take_next(t, n);
 }
 
 void *fl_calloc_large(size_t n)
@@ -306,13 +297,6 @@ static FL_APART void *memalign_unplanned(size_t align, size_t n)
     return is_bound() ? fl_no_memory() : fl_next_aligned(fl_route.next.memalign, align, n);
 }
 
-static FL_APART void *memalign_long(struct fl_cursor *t, size_t align, size_t n)
-{
-    struct fl_extent *e = fl_plan_take_long(t, n);
-
-    return e != NULL ? fl_block(e) : memalign_unplanned(align, n);
-}
-
 void *fl_memalign_large(size_t align, size_t n)
 {
     struct fl_cursor *t = fl_plan_cursor;
@@ -321,7 +305,7 @@ void *fl_memalign_large(size_t align, size_t n)
         return memalign_unplanned(align, n);
     }
     struct fl_extent *e = fl_plan_take_next(t, n);
-    return FL_LIKELY(e != NULL) ? fl_block(e) : memalign_long(t, align, n);
+    return FL_LIKELY(e != NULL) ? fl_block(e) : memalign_unplanned(align, n);
 }
 
 static FL_APART int posix_memalign_long(void **out, size_t align, size_t n)

@@ -39,8 +39,8 @@ struct fl_identity {
 /* Its address is one for ever. While no thread has it it is zero, and takes no memory: a late look
  * finds nothing. Its thread alone writes it, but for what says otherwise. */
 struct fl_step_context {
-    struct fl_serve serve; /* first: fl_plan_take_long finds the context by it */
-    _Atomic bool inside;   /* its thread is at work here: a handler that sees it leaves all alone */
+    struct fl_serve serve;
+    _Atomic bool inside; /* its thread is at work here: a handler that sees it leaves all alone */
     enum fl_plan_state state;
     struct fl_away away;
     struct fl_learn learn;

@@ -169,7 +169,7 @@ struct fl_plan_entry {
     /* The bits of its granules, if it has one size and they are in one word of the bitmap; else
      * 0. */
     uint64_t mask[2];
-    uint32_t word[2];    /* the first that has some; FL_ENTRY_NONE: it has no place */
+    uint32_t word[2];    /* the first that has some */
     uint32_t granule[2]; /* the first; or FL_ENTRY_NONE */
 };
 _Static_assert(sizeof(struct fl_plan_entry) == FL_CACHE_LINE, "a request reads one line");
@@ -181,7 +181,6 @@ struct fl_cursor {
      * in memory. */
     struct fl_extent *block;
     _Atomic uint64_t *claimed, *absent;
-    const _Atomic size_t *missing; /* 0: nothing is absent */
     size_t parity;
 };
 
@@ -207,17 +206,14 @@ static inline void fl_bits_give(_Atomic uint64_t *word, uint64_t mask)
     (void)atomic_fetch_and(word, ~mask);
 }
 
-/* All of `s` that `len` bytes need is the caller's, and in memory. */
-static FL_INLINE struct fl_extent *
-fl_plan_placed(struct fl_cursor *t, const struct fl_plan_entry *s, size_t len, uint64_t mask)
+/* The granules of `e` are the caller's, and in memory. */
+static FL_INLINE struct fl_extent *fl_plan_placed(struct fl_extent *e, size_t len, size_t room,
+                                                  uint64_t mask)
 {
-    struct fl_extent *e = &t->block[s->granule[t->parity]];
-
     e->len = len;
     e->planned.mask = mask;
-    e->planned.room = s->room;
+    e->planned.room = room;
     atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
-    t->next = s + 1;
     return e;
 }
 
@@ -238,7 +234,8 @@ static FL_INLINE struct fl_extent *fl_plan_take_next(struct fl_cursor *t, size_t
         if (FL_LIKELY(fl_bits_take(&t->claimed[word], mask))) {
             if (FL_LIKELY((atomic_load_explicit(&t->absent[word], memory_order_relaxed) & mask) ==
                           0)) {
-                e = fl_plan_placed(t, s, s->most, mask);
+                e = fl_plan_placed(&t->block[s->granule[t->parity]], s->most, s->room, mask);
+                t->next = s + 1;
             } else {
                 fl_bits_give(&t->claimed[word], mask);
             }
@@ -248,9 +245,6 @@ static FL_INLINE struct fl_extent *fl_plan_take_next(struct fl_cursor *t, size_t
     fl_plan_cursor = t;
     return e;
 }
-
-/* The same for one that fl_plan_take_next left alone, of any size, and one that varies. */
-struct fl_extent *fl_plan_take_long(struct fl_cursor *t, size_t n);
 
 /* A block of `len` bytes, whole base pages, from the plan; NULL: it has none to give. No lock; no
  * system call, unless its memory is not there yet.  Signals: safe.  Cost: O(1) for what was

@@ -428,10 +428,5 @@ struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, 
         fl_bitmap_give(&a->claimed, granule, n);
         return NULL;
     }
-    struct fl_extent *e = &a->inner.block[granule];
-    e->len = len;
-    e->planned.mask = fl_bitmap_mask(granule, n);
-    e->planned.room = room;
-    atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
-    return e;
+    return fl_plan_placed(&a->inner.block[granule], len, room, fl_bitmap_mask(granule, n));
 }

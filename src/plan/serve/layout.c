@@ -51,7 +51,7 @@ static void set_spot(const struct fl_layout *l, struct fl_plan_entry *entry, int
     bool constant = entry->least == entry->most && entry->most % fl_page.base == 0;
 
     entry->granule[parity] = granule;
-    entry->word[parity] = has_place ? granule / FL_BITMAP_BITS : FL_ENTRY_NONE;
+    entry->word[parity] = granule / FL_BITMAP_BITS;
     entry->mask[parity] = has_place && constant ? fl_bitmap_mask(granule, n) : 0;
 }
 

@@ -264,55 +264,6 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
     return e;
 }
 
-/* Of a size that varies: fl_replay_count does not know how long it was. */
-static FL_APART void count_varying(struct fl_step_context *c, const struct fl_plan_entry *s,
-                                   size_t len)
-{
-    fl_replay_count(c);
-    note_size(c, s, len);
-    note_request(c, len);
-    c->serve.step.asked += len;
-    note_hits(c, 1, len);
-    c->serve.counted++;
-}
-
-static struct fl_extent *take_at(struct fl_cursor *t, const struct fl_plan_entry *s, size_t len)
-{
-    size_t first = s->granule[t->parity], n = fl_granules(len);
-    struct fl_bitmap claimed = {t->claimed, first + n}, absent = {t->absent, first + n};
-    uint64_t mask = 0;
-
-    if (FL_UNLIKELY(!fl_bitmap_take(&claimed, first, n))) {
-        return NULL;
-    }
-    if (FL_UNLIKELY(atomic_load_explicit(t->missing, memory_order_relaxed) != 0) &&
-        !fl_bitmap_are_free(&absent, first, n)) {
-        fl_bitmap_give(&claimed, first, n);
-        return NULL;
-    }
-    if (s->least != s->most) {
-        count_varying((struct fl_step_context *)t, s, len); /* its first member */
-        mask = fl_bitmap_mask(first, n);
-    }
-    return fl_plan_placed(t, s, len, mask);
-}
-
-struct fl_extent *fl_plan_take_long(struct fl_cursor *t, size_t n)
-{
-    size_t len = fl_align_up(n, fl_page.base);
-    struct fl_extent *e = NULL;
-
-    fl_plan_cursor = NULL;
-    atomic_signal_fence(memory_order_seq_cst);
-    const struct fl_plan_entry *s = t->next;
-    if (s->word[t->parity] != FL_ENTRY_NONE && fits(s, len)) {
-        e = take_at(t, s, len);
-    }
-    atomic_signal_fence(memory_order_seq_cst);
-    fl_plan_cursor = t;
-    return e;
-}
-
 void fl_replay_skip(struct fl_step_context *c, size_t len)
 {
     const struct fl_plan_entry *s = c->serve.cursor.next;

@@ -17,7 +17,7 @@ struct fl_step_figures {
 };
 
 struct fl_serve {
-    struct fl_cursor cursor;             /* first: fl_plan_take_long finds the context by it */
+    struct fl_cursor cursor;
     const struct fl_plan_entry *end;     /* of the layout */
     const struct fl_plan_entry *counted; /* before it, all is in the figures; see fl_replay_count */
     struct fl_arena *arena;              /* NULL: none */

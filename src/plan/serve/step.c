@@ -80,7 +80,6 @@ bool fl_replay_begin(struct fl_step_context *c)
     s->cursor.block = s->arena->inner.block;
     s->cursor.claimed = s->arena->claimed.word;
     s->cursor.absent = s->arena->absent.word;
-    s->cursor.missing = &s->arena->missing;
     s->cursor.parity ^= 1;
     s->cursor.next = s->counted = s->layout->entry;
     s->end = s->layout->entry + s->layout->n;
