@@ -73,18 +73,6 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
     return l;
 }
 
-/* Sizes that grow together are what one step asked for; where slots grow each in another step, they
- * are better not planned. */
-static bool grows_together(const struct fl_layout *l)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < l->n; i++) {
-        sum += fl_slot_is_planned(&l->slot[i]) ? l->slot[i].most : 0;
-    }
-    return sum <= l->past.asked_most + l->past.asked_most / 100 * envelope_percent();
-}
-
 /* In parts of GROWTH_ONE a step. One step that asks for more than ever is no growth: all since the
  * layout was made have to. */
 static uint64_t growth_of(const struct fl_past *p)
@@ -107,7 +95,6 @@ static struct fl_past past_of(const struct fl_past *p)
 static struct fl_layout *grown_copy(const struct fl_layout *from)
 {
     struct fl_layout *l = fl_layout_copy(from);
-    bool together = grows_together(from);
     uint64_t growth = growth_of(&from->past);
 
     if (l == NULL) {
@@ -117,12 +104,7 @@ static struct fl_layout *grown_copy(const struct fl_layout *from)
         fl_region_expect(fl_plan.region, headroom_of(from->largest, growth));
     }
     for (uint32_t i = 0; i < l->n; i++) {
-        struct fl_slot *s = &l->slot[i];
-        bool grew = s->size > from->entry[i].room;
-        if (grew && !together && s->zone == 0) {
-            s->kind = FL_SLOT_KEPT;
-        }
-        leave_headroom(s, growth);
+        leave_headroom(&l->slot[i], growth);
     }
     fl_merge_zones(l->slot, l->n, from->horizon);
     l->past = past_of(&from->past);
