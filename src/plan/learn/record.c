@@ -135,11 +135,12 @@ static uint64_t live_of(const struct fl_step_context *c)
 
 static void look_for_known(struct fl_step_context *c, size_t len)
 {
+    struct fl_layout *l = NULL;
+
     c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
-    struct fl_layout *l =
-        c->who.declared && c->serve.step.requests != FL_SIGNATURE ? NULL : fl_replay_recognise(c);
-    if (l == NULL && (!c->who.declared || c->serve.step.requests == FL_SIGNATURE)) {
-        l = fl_keep_find(c);
+    if (!c->who.declared || c->serve.step.requests == FL_SIGNATURE) {
+        l = fl_replay_recognise(c);
+        l = l != NULL ? l : fl_keep_find(c);
     }
     if (l != NULL) {
         fl_context_resume(c, l);

@@ -57,20 +57,23 @@ uint64_t fl_replay_recent(const struct fl_step_context *c)
     return hash;
 }
 
-/* The last requests were the first ones of this layout. */
-static bool begins_so(const struct fl_layout *l, uint64_t recent)
+/* But `but`. */
+static struct fl_layout *recognise(const struct fl_step_context *c, const struct fl_layout *but)
 {
-    return l != NULL && recent != 0 && l->begins == recent;
+    uint64_t recent = fl_replay_recent(c);
+
+    for (unsigned i = 0; i < FL_LAYOUTS && recent != 0; i++) {
+        struct fl_layout *l = c->serve.known[i];
+        if (l != NULL && l != but && l->begins == recent) {
+            return l;
+        }
+    }
+    return NULL;
 }
 
 struct fl_layout *fl_replay_recognise(const struct fl_step_context *c)
 {
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        if (begins_so(c->serve.known[i], fl_replay_recent(c))) {
-            return c->serve.known[i];
-        }
-    }
-    return NULL;
+    return recognise(c, NULL);
 }
 
 void fl_replay_exempt(struct fl_step_context *c)
@@ -84,18 +87,13 @@ void fl_replay_exempt(struct fl_step_context *c)
  * their beginning. */
 static bool switch_layout(struct fl_step_context *c)
 {
-    struct fl_layout *l = NULL;
+    const struct fl_layout *now = c->serve.layout;
+    bool just_begun = c->serve.cursor.next - now->entry <= FL_SIGNATURE;
 
     if (c->who.declared && c->serve.step.requests > AHEAD) {
         return false;
     }
-    uint64_t recent = fl_replay_recent(c);
-    for (unsigned i = 0; i < FL_LAYOUTS && l == NULL; i++) {
-        struct fl_layout *k = c->serve.known[i];
-        bool just_begun =
-            k == c->serve.layout && c->serve.cursor.next - c->serve.layout->entry <= FL_SIGNATURE;
-        l = !just_begun && begins_so(k, recent) ? k : NULL;
-    }
+    struct fl_layout *l = recognise(c, just_begun ? now : NULL);
     if (l == NULL && (l = fl_keep_find(c)) == NULL) {
         return false;
     }
