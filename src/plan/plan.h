@@ -1,12 +1,5 @@
 /* Steps: what one iteration of the program's loop asks for, where it could all lie, and serving the
- * next one from there.
- *
- * learn/     one thread's stream of large requests -> where a step ends; steps as they happen;
- *            recorded steps -> lifetimes of the next one, by request.
- * serve/     layouts, the arenas that blocks lie in, requests served from them.
- * store/     plans kept across runs, in a file; recorded steps as text.
- * context.c  whose steps these are, and what comes next: README.md has the diagram.
- * engine.c   has pack/ find the offsets, by the worker.
+ * next one from there. README.md says what is where.
  *
  * A plan is a hint: what a request gets is decided by the claim on the granules' bits, so a plan
  * that is wrong, stale or torn costs memory and never a byte.
@@ -41,9 +34,7 @@ struct fl_life {
     uint64_t death;
     uint64_t align; /* a power of two; 0: any */
     uint32_t zone;  /* that it was marked with; 0: none */
-    /* Of the region's, where its memory was taken; FL_LIFE_ANY_NODE: several, or as the program
-     * wishes. */
-    uint8_t node;
+    uint8_t node;   /* where its memory was taken; FL_LIFE_ANY_NODE: several, or it is not known */
 };
 
 /* A step as it was recorded: lives in the order of birth; [begin, end) by the same clock, which
@@ -106,8 +97,7 @@ size_t fl_merge_scratch(size_t n, size_t nsteps);
 /* What is planned of those that have a zone has two places. What has two, or spans steps, lives for
  * the whole step. */
 void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon);
-/* Sizes are rounded up to `granule` bytes and aligned to it; from `huge_from` bytes on to
- * `huge`. */
+/* Sizes are rounded up and aligned to `granule` bytes; from `huge_from` bytes on to `huge`. */
 struct fl_merge_unit {
     uint64_t granule, huge_from, huge;
 };
@@ -136,8 +126,8 @@ struct fl_plan_config {
     bool on;          /* steps that the program declares are learned */
     bool background;  /* there is a worker */
     uint64_t tick_ns; /* between two looks at what is idle */
-    void (*watch_thread)(
-        void);   /* has fl_plan_thread_ends called when the calling thread ends; may allocate */
+    /* Has fl_plan_thread_ends called when the calling thread ends; may allocate. */
+    void (*watch_thread)(void);
     bool detect; /* each thread's stream is watched for them, too */
 };
 
@@ -166,10 +156,9 @@ struct fl_plan_entry {
     uint64_t room;        /* bytes that realloc may make it long in place */
     uint64_t before;      /* bytes of all entries before it whose size has a bound */
     /* In even and odd steps. */
-    /* The bits of its granules, if it has one size and they are in one word of the bitmap; else
-     * 0. */
-    uint64_t mask[2];
-    uint32_t word[2];    /* the first that has some */
+    uint64_t
+        mask[2]; /* of its granules' bits, if it has one size and they are in one word; else 0 */
+    uint32_t word[2];    /* of the bitmap, the first that has some */
     uint32_t granule[2]; /* the first; or FL_ENTRY_NONE */
 };
 _Static_assert(sizeof(struct fl_plan_entry) == FL_CACHE_LINE, "a request reads one line");
@@ -177,8 +166,7 @@ _Static_assert(sizeof(struct fl_plan_entry) == FL_CACHE_LINE, "a request reads o
 /* What a request that comes as planned needs to know. */
 struct fl_cursor {
     const struct fl_plan_entry *next;
-    /* Of the arena: descriptors by granule, and a bit each for what is claimed, and for what is not
-     * in memory. */
+    /* Of the arena: descriptors by granule; a bit each for what is claimed, and what is absent. */
     struct fl_extent *block;
     _Atomic uint64_t *claimed, *absent;
     size_t parity;
@@ -294,17 +282,13 @@ struct fl_plan_place {
 };
 
 struct fl_plan_layout {
-    /* Another layout or another arena has another one; a pair that comes back, as when phases
-     * alternate, has the same again. */
-    uint64_t generation;
-    /* Of the arena: what is known of its memory, a registration for example, is void when it is
-     * another. */
-    uint64_t opening;
-    uintptr_t base; /* of the arena. Aligned to a huge page */
-    size_t height;  /* bytes of the layout */
+    uint64_t
+        generation;   /* of this layout in this arena; a pair that comes back has the same again */
+    uint64_t opening; /* of the arena: what is known of its memory is void when it is another */
+    uintptr_t base;   /* of the arena. Aligned to a huge page */
+    size_t height;    /* bytes of the layout */
     size_t limit; /* bytes from `base` that planned blocks may lie in; no less. Whole huge pages */
-    unsigned
-        parity; /* 0: the step is even: which offsets the step under way has, or the last one had */
+    unsigned parity; /* 0: the step under way, or the last one, has the offsets of even steps */
     size_t places;
     /* By number; 0 is no zone's. len 0: nothing is in it. */
     struct fl_plan_zone {
