@@ -126,7 +126,7 @@ void fl_context_leave(struct fl_step_context *c);
 /* What a context has memory for beside itself: of one thing after the other, mapped when it is
  * first wanted. NULL: it cannot be. Its thread. */
 enum fl_context_part { FL_PART_CONTEXT, FL_PART_DETECTOR, FL_PART_RECORDS, FL_PARTS };
-void *fl_context_part(struct fl_step_context *c, enum fl_context_part part);
+void *fl_context_part(uint32_t place, enum fl_context_part part);
 void fl_plan_add_counters(struct fl_plan_counters *sum, const struct fl_plan_counters *c);
 /* The thread is in `c` from here on; a handler never finds modes without a context. */
 void fl_context_enter(struct fl_step_context *c);

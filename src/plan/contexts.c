@@ -45,33 +45,13 @@ static struct fl_range part_of(uintptr_t base, enum fl_context_part part)
     return (struct fl_range){base, part_len(part)};
 }
 
-static bool has_part(uint32_t place, uintptr_t base, enum fl_context_part part)
+void *fl_context_part(uint32_t place, enum fl_context_part part)
 {
-    bool has =
-        (mapped[place] >> part & 1) != 0 || fl_own_commit(&fl_plan.memory, part_of(base, part));
+    struct fl_range r = part_of((uintptr_t)fl_plan.context[place], part);
+    bool has = (mapped[place] >> part & 1) != 0 || fl_own_commit(&fl_plan.memory, r);
 
     mapped[place] |= (uint8_t)(has << part);
-    return has;
-}
-
-void *fl_context_part(struct fl_step_context *c, enum fl_context_part part)
-{
-    bool has = has_part(c->who.id, (uintptr_t)c, part);
-
-    return has ? (char *)c + (part_of((uintptr_t)c, part).base - (uintptr_t)c) : NULL;
-}
-
-/* A new one. Its addresses are taken once, whether there is memory for it or not. Lock: plan. */
-static struct fl_step_context *place(uint32_t n)
-{
-    struct fl_step_context *c = fl_plan.context[n];
-
-    if (c == NULL) {
-        uintptr_t base = fl_own_reserve(&fl_plan.memory, fl_range_end(part_of(0, FL_PARTS - 1)));
-        c = (struct fl_step_context *)base; /* NOLINT(performance-no-int-to-ptr) */
-        fl_plan.context[n] = c;
-    }
-    return c != NULL && has_part(n, (uintptr_t)c, FL_PART_CONTEXT) ? c : NULL;
+    return has ? (void *)r.base : NULL; /* NOLINT(performance-no-int-to-ptr) */
 }
 
 /* Lock: plan. */
@@ -85,7 +65,11 @@ static struct fl_step_context *find_place(void)
         n = fl_plan.free[--fl_plan.nfree];
         c = fl_plan.context[n];
     } else if (n <= FL_CONTEXTS) {
-        c = place(n);
+        if (fl_plan.context[n] == NULL) { /* once, whether there is memory for it or not */
+            size_t len = fl_range_end(part_of(0, FL_PARTS - 1));
+            fl_plan.context[n] = (struct fl_step_context *)fl_own_reserve(&fl_plan.memory, len);
+        }
+        c = fl_plan.context[n] != NULL ? fl_context_part(n, FL_PART_CONTEXT) : NULL;
         atomic_store_explicit(&fl_plan.ncontexts, n + (c != NULL), memory_order_release);
     }
     if (c != NULL) {

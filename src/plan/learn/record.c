@@ -32,7 +32,8 @@ static uint64_t tick(struct fl_step_context *c)
 /* Room for all records. */
 static void map_records(struct fl_step_context *c)
 {
-    struct fl_life *life = fl_sys_is_confined() ? NULL : fl_context_part(c, FL_PART_RECORDS);
+    struct fl_life *life =
+        fl_sys_is_confined() ? NULL : fl_context_part(c->who.id, FL_PART_RECORDS);
 
     for (unsigned i = 0; i < FL_RECORDS && life != NULL; i++, life += FL_LIVES_MOST) {
         __atomic_store_n(&c->learn.record[i].life, life, __ATOMIC_RELAXED);

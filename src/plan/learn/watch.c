@@ -39,7 +39,8 @@ bool fl_watch_begin(struct fl_step_context *c)
     c->watch.unfound = 0;
     c->watch.rest = 0;
     if (c->watch.detect == NULL && may) {
-        __atomic_store_n(&c->watch.detect, fl_context_part(c, FL_PART_DETECTOR), __ATOMIC_RELAXED);
+        __atomic_store_n(&c->watch.detect, fl_context_part(c->who.id, FL_PART_DETECTOR),
+                         __ATOMIC_RELAXED);
     }
     if (c->watch.detect != NULL && fl_detect_events(c->watch.detect) == 0) {
         c->watch.more_at = FIRST_EVENTS;
