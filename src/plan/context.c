@@ -88,7 +88,9 @@ static unsigned mode_of(const struct fl_step_context *c)
     bool watched = c->learn.recording || (!c->who.declared && c->state != FL_SERVE) ||
                    (c->state != FL_SERVE && fl_context_knows_any(c));
 
-    mode |= c->watch.counts_only ? FL_PLAN_COUNT : 0;
+    if (c->state == FL_REST && !c->who.declared && !fl_context_knows_any(c)) {
+        mode |= FL_PLAN_COUNT;
+    }
     return watched ? mode | FL_PLAN_WATCH : mode;
 }
 
@@ -141,7 +143,6 @@ static void go(struct fl_step_context *c, enum fl_plan_state to)
     check_follows(c->state, to);
     c->state = to;
     c->watch.rest = to == FL_REST ? c->watch.rest : 0;
-    c->watch.counts_only = to == FL_REST && !c->who.declared && !fl_context_knows_any(c);
     set_mode(c);
 }
 

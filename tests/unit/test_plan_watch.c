@@ -204,7 +204,7 @@ static void a_loop_that_is_no_step_is_let_alone(void **state)
         fl_free_ours(fl_malloc_large(KIB(64) + i % 6 * KIB(8)));
     }
     assert_false(fl_context_is_watched(fl_plan_mine));
-    assert_true(fl_plan_mine->watch.counts_only);
+    assert_true(fl_plan_wants & FL_PLAN_COUNT);
 }
 
 /* Its plan is known, the program does something else for long, and comes back. */
@@ -219,7 +219,7 @@ static void a_known_step_is_served_at_once_after_a_rest(void **state)
     replace(FIRST_WATCH + 1000);
     assert_false(fl_context_is_watched(fl_plan_mine));
     assert_true(fl_plan_mine->watch.rest != 0);
-    assert_false(fl_plan_mine->watch.counts_only); /* its first requests are looked for */
+    assert_false(fl_plan_wants & FL_PLAN_COUNT); /* its first requests are looked for */
     assert_false(fl_plan_mine->learn.recording);
     for (unsigned i = 0; i < 4; i++) {
         loop_step(&usual);

@@ -49,7 +49,6 @@ struct fl_lead {
 /* See watch.c. The context's thread, but for what says otherwise. */
 struct fl_watch {
     struct fl_detect *detect; /* NULL: steps are declared, or there was no memory */
-    bool counts_only;         /* it rests, and knows no layout: requests are counted in `rest` */
     uint32_t more_at;         /* events, at which the worker is called for more of it */
     _Atomic uint32_t warms;   /* events whose memory is to come; 0: none. The worker takes it */
     uint32_t unfound;         /* requests of this watch, since the last step */

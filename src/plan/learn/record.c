@@ -190,7 +190,7 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 {
     struct fl_step_context *c = fl_plan_mine;
 
-    if (c != NULL && c->watch.counts_only && fl_watch_rests(c)) {
+    if (c != NULL && (fl_plan_wants & FL_PLAN_COUNT) != 0 && fl_watch_rests(c)) {
         return;
     }
     if (c == NULL || fl_region_busy() ||
