@@ -91,14 +91,6 @@ static inline void fl_plan_unmap(void *p, size_t len)
 /* Its addresses, beside the window's, are taken. Lock: plan, or boot. */
 void fl_plan_claim_memory(void);
 
-/* A request while its thread rests. False: that is over with this one. A handler may lose one. */
-static inline bool fl_watch_rests(struct fl_step_context *c)
-{
-    uint64_t rest = __atomic_load_n(&c->watch.rest, __ATOMIC_RELAXED);
-
-    __atomic_store_n(&c->watch.rest, rest > 1 ? rest - 1 : rest, __ATOMIC_RELAXED);
-    return rest > 1;
-}
 /* Layout `i` of those that are known is `l`; NULL: none. */
 static inline void fl_context_set_known(struct fl_step_context *c, unsigned i, struct fl_layout *l)
 {

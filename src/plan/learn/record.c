@@ -190,11 +190,14 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 {
     struct fl_step_context *c = fl_plan_mine;
 
-    if (c != NULL && (fl_plan_wants & FL_PLAN_COUNT) != 0 && fl_watch_rests(c)) {
-        return;
+    if ((fl_plan_wants & FL_PLAN_COUNT) != 0) { /* a handler may lose one */
+        uint64_t rest = __atomic_load_n(&c->watch.rest, __ATOMIC_RELAXED);
+        __atomic_store_n(&c->watch.rest, rest > 1 ? rest - 1 : rest, __ATOMIC_RELAXED);
+        if (rest > 1) {
+            return;
+        }
     }
-    if (c == NULL || fl_region_busy() ||
-        atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+    if (fl_region_busy() || atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         return;
     }
     if (fl_context_is_watched(c) && step_begins(c, e->len, kind)) {
