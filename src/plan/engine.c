@@ -114,24 +114,26 @@ static struct fl_layout *grown_copy(const struct fl_layout *from)
 
 /* ---- the packer's input and output ---- */
 
+static size_t buffers_len(const struct fl_layout *l)
+{
+    return 2 * (size_t)l->n * (sizeof(struct fl_pack_buffer) + sizeof(uint32_t));
+}
+
 void fl_engine_drop_buffers(const struct fl_layout *l, struct fl_merge_buffers *b)
 {
-    fl_plan_unmap(b->buffer, 2 * (size_t)l->n * sizeof *b->buffer);
-    fl_plan_unmap(b->back, 2 * (size_t)l->n * sizeof *b->back);
+    fl_plan_unmap(b->buffer, buffers_len(l));
 }
 
 bool fl_engine_buffers(const struct fl_layout *l, struct fl_merge_buffers *out)
 {
     struct fl_merge_unit unit = {FL_GRANULE, FL_HUGE_FROM, fl_page.huge};
 
-    out->buffer = fl_plan_map(2 * (size_t)l->n * sizeof *out->buffer);
-    out->back = fl_plan_map(2 * (size_t)l->n * sizeof *out->back);
-    if (out->buffer == NULL || out->back == NULL) {
-        fl_engine_drop_buffers(l, out);
-        return false;
+    out->buffer = fl_plan_map(buffers_len(l));
+    if (out->buffer != NULL) {
+        out->back = (uint32_t *)(out->buffer + 2 * (size_t)l->n);
+        fl_merge_buffers(l->slot, l->n, unit, out);
     }
-    fl_merge_buffers(l->slot, l->n, unit, out);
-    return true;
+    return out->buffer != NULL;
 }
 
 static int find_offsets(struct fl_merge_buffers *b, struct fl_pack_result *out)
@@ -176,15 +178,6 @@ static uint64_t stack_zones(const struct fl_layout *l, struct fl_merge_buffers *
     return fl_align_up(top, largest_align(b, 0, b->free));
 }
 
-/* Those of zones lie below the others. */
-static void store(const struct fl_merge_buffers *b, uint64_t floor, struct fl_layout *l)
-{
-    for (size_t i = 0; i < b->n; i++) {
-        uint64_t offset = b->buffer[i].offset + (i < b->free ? floor : 0);
-        l->slot[b->back[i] / 2].offset[b->back[i] % 2] = offset;
-    }
-}
-
 int fl_engine_pack(struct fl_layout *l)
 {
     struct fl_merge_buffers b;
@@ -195,8 +188,11 @@ int fl_engine_pack(struct fl_layout *l)
     }
     int rc = find_offsets(&b, &found);
     if (rc == 0) {
-        uint64_t floor = stack_zones(l, &b);
-        store(&b, floor, l);
+        uint64_t floor = stack_zones(l, &b); /* those of zones lie below the others */
+        for (size_t i = 0; i < b.n; i++) {
+            uint64_t offset = b.buffer[i].offset + (i < b.free ? floor : 0);
+            l->slot[b.back[i] / 2].offset[b.back[i] % 2] = offset;
+        }
         l->height = fl_max(floor + found.height, FL_GRANULE);
     }
     fl_engine_drop_buffers(l, &b);

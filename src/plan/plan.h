@@ -318,9 +318,9 @@ size_t fl_plan_release(void);
  * many. Bytes. No lock held. */
 size_t fl_plan_lend(unsigned zone, size_t bytes);
 
-/* The lock, for forks: before the region's, and held until that is. child: false when another thread
- * had taken it over; then nothing of the planner may be used. `has_region`: that was not given up,
- * see fl_region_fork_child. */
+/* The lock, for forks: before the region's, and held until that is. child: false when another
+ * thread had taken it over; then nothing of the planner may be used. `has_region`: that was not
+ * given up, see fl_region_fork_child. */
 struct fl_lock *fl_plan_fork_word(void);
 bool fl_plan_fork_child(bool has_region);
 

@@ -48,8 +48,8 @@ static int merge(size_t nsteps)
     void *scratch = malloc(len);
 
     for (size_t j = 0; j < nsteps; j++) {
-        lives[j] =
-            (struct fl_lives){step[j].life, step[j].n, step[j].begin, step[j].begin + step[j].len, 0};
+        lives[j] = (struct fl_lives){step[j].life, step[j].n, step[j].begin,
+                                     step[j].begin + step[j].len, 0};
     }
     memset(slot, 0x5a, sizeof slot);
     int rc = fl_merge(lives, nsteps, 5, slot, &merged, scratch, len);

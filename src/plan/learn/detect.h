@@ -37,8 +37,8 @@ bool fl_detect_follows(struct fl_detect *d);
 /* Events that it was told of. */
 uint32_t fl_detect_events(const struct fl_detect *d);
 
-/* The memory that the first `events` events use, in whole pages; from FL_DETECT_ALL events on all is
- * used. Looks at no field: any thread. */
+/* The memory that the first `events` events use, in whole pages; from FL_DETECT_ALL events on all
+ * is used. Looks at no field: any thread. */
 enum { FL_DETECT_PARTS = 2, FL_DETECT_ALL = 1 << 16 };
 void fl_detect_used(const struct fl_detect *d, uint32_t events,
                     struct fl_range out[static FL_DETECT_PARTS]);

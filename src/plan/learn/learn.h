@@ -59,7 +59,7 @@ struct fl_watch {
 
 struct fl_step_context;
 
-bool fl_record_begin(struct fl_step_context *c);
+void fl_record_begin(struct fl_step_context *c);
 void fl_record_end(struct fl_step_context *c);
 uint64_t fl_record_mix(uint64_t hash, uint64_t size);
 void fl_record_drop_all(struct fl_step_context *c);

@@ -40,7 +40,7 @@ static void map_records(struct fl_step_context *c)
     }
 }
 
-bool fl_record_begin(struct fl_step_context *c)
+void fl_record_begin(struct fl_step_context *c)
 {
     unsigned i = (c->learn.newest + 1) % FL_RECORDS;
     struct fl_record *rec = &c->learn.record[i];
@@ -49,16 +49,14 @@ bool fl_record_begin(struct fl_step_context *c)
         map_records(c);
     }
     c->learn.recording = rec->life != NULL;
-    if (!c->learn.recording) {
-        return false;
+    if (c->learn.recording) {
+        __atomic_store_n(&rec->n, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&rec->first, c->learn.requests + 1, __ATOMIC_RELAXED);
+        rec->begin = rec->end = c->learn.clock;
+        rec->hash = 0;
+        rec->full = rec->closed = rec->complete = false;
+        __atomic_store_n(&c->learn.newest, i, __ATOMIC_RELAXED);
     }
-    __atomic_store_n(&rec->n, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&rec->first, c->learn.requests + 1, __ATOMIC_RELAXED);
-    rec->begin = rec->end = c->learn.clock;
-    rec->hash = 0;
-    rec->full = rec->closed = rec->complete = false;
-    __atomic_store_n(&c->learn.newest, i, __ATOMIC_RELAXED);
-    return true;
 }
 
 static bool is_repeated(const struct fl_record *a, const struct fl_record *b)
