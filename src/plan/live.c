@@ -36,20 +36,20 @@ static void add_contexts(struct fl_live_page *p)
 /* While the arena is open: what of it is held, and what of that blocks have. */
 #define OPEN                                                                                       \
     .when = offsetof(struct fl_arena, height), .when_width = sizeof(((struct fl_arena *)0)->height)
-#define BITS(what, word_of, number, log2)                                                          \
-    FL_LIVE_WORD(what, struct fl_arena, word_of), .how = FL_LIVE_BITS, .shift = (uint8_t)(log2),   \
+#define BITS(what, word_of, number)                                                                \
+    FL_LIVE_WORD(what, struct fl_arena, word_of), .how = FL_LIVE_BITS, .shift = FL_GRANULE_SHIFT,  \
                                                   .bits = offsetof(struct fl_arena, number), OPEN
 
 static void add_arenas(struct fl_live_page *p)
 {
-    unsigned huge = (unsigned)__builtin_ctzll(fl_page.huge);
-    const struct fl_live_term term[] = {
+    static const struct fl_live_term term[] = {
         {.figure = FL_LIVE_REQUESTS, .how = FL_LIVE_ONE, .subtracts = 1, OPEN}, /* no place's */
-        {BITS(FL_LIVE_RESERVE_BYTES, filled.word, filled.granules, huge)},
-        {BITS(FL_LIVE_LIVE_BYTES, filled.word, filled.granules, huge), .subtracts = 1},
-        {BITS(FL_LIVE_RESERVE_BYTES, claimed.word, claimed.granules, FL_GRANULE_SHIFT),
-         .subtracts = 1},
-        {BITS(FL_LIVE_LIVE_BYTES, claimed.word, claimed.granules, FL_GRANULE_SHIFT)},
+        {FL_LIVE_WORD(FL_LIVE_RESERVE_BYTES, struct fl_arena, height)},
+        {BITS(FL_LIVE_RESERVE_BYTES, absent.word, absent.granules), .subtracts = 1},
+        {BITS(FL_LIVE_RESERVE_BYTES, claimed.word, claimed.granules), .subtracts = 1},
+        {FL_LIVE_WORD(FL_LIVE_LIVE_BYTES, struct fl_arena, height), .subtracts = 1},
+        {BITS(FL_LIVE_LIVE_BYTES, absent.word, absent.granules)},
+        {BITS(FL_LIVE_LIVE_BYTES, claimed.word, claimed.granules)},
     };
 
     fl_live_add(p,

@@ -7,26 +7,6 @@ _Static_assert(offsetof(struct fl_plan_stats, hits) == 0 &&
                    offsetof(struct fl_plan_stats, arenas) == sizeof(struct fl_plan_counters),
                "what contexts count comes first");
 
-/* What others have not counted yet in their steps they will when these end. */
-static void count_mine(void)
-{
-    struct fl_step_context *c = fl_plan_mine;
-
-    if (c != NULL && !atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
-        fl_replay_count(c);
-        atomic_store_explicit(&c->inside, false, memory_order_relaxed);
-    }
-}
-
-/* Lock: plan. The arena is open. Blocks come and go meanwhile. */
-static size_t free_in(const struct fl_arena *a)
-{
-    size_t held = fl_bitmap_count(&a->filled, a->filled.granules) * fl_page.huge;
-
-    return held -
-           fl_min(held, fl_bitmap_count(&a->claimed, a->claimed.granules) << FL_GRANULE_SHIFT);
-}
-
 /* Blocks that the program has there: a granule that is claimed, and begins one. Lock: plan. */
 static size_t live_in(const struct fl_arena *a)
 {
@@ -46,8 +26,13 @@ static size_t live_in(const struct fl_arena *a)
 void fl_plan_stats_read(struct fl_plan_stats *out)
 {
     struct fl_plan_counters sum = {0};
+    struct fl_step_context *c = fl_plan_mine;
 
-    count_mine();
+    /* What others have not counted yet in their steps they will when these end. */
+    if (c != NULL && !atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+        fl_replay_count(c);
+        atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+    }
     fl_plan_lock();
     uint32_t n = atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire);
     for (uint32_t i = 0; i < n; i++) {
@@ -60,7 +45,10 @@ void fl_plan_stats_read(struct fl_plan_stats *out)
             out->arenas++;
             out->live_blocks += live_in(a);
             out->arena_bytes += atomic_load_explicit(&a->limit, memory_order_relaxed);
-            out->free_bytes += free_in(a);
+            size_t absent = fl_bitmap_count(&a->absent, a->absent.granules),
+                   held = (a->absent.granules - absent) << FL_GRANULE_SHIFT,
+                   used = fl_bitmap_count(&a->claimed, a->claimed.granules) << FL_GRANULE_SHIFT;
+            out->free_bytes += held - fl_min(held, used); /* blocks come and go meanwhile */
         }
     }
     fl_plan_unlock();

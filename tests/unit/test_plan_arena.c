@@ -68,21 +68,6 @@ static void huge_pages_come_when_a_block_wants_them(void **state)
     assert_sound();
 }
 
-/* As a child of fork finds it whose other thread was at it. */
-static void a_page_that_another_thread_fills_serves_nothing(void **state)
-{
-    (void)state;
-    open_at(MIB(8));
-    assert_true(fl_bitmap_take(&arena.filled, 1, 1));
-    assert_null(block(32, KIB(64), KIB(64)));
-    assert_null(block(31, KIB(128), KIB(128)));
-    assert_int_equal(bits(), 0);
-    assert_non_null(block(0, KIB(64), KIB(64)));
-    fl_bitmap_give(&arena.filled, 1, 1);
-    assert_non_null(block(32, KIB(64), KIB(64)));
-    assert_sound();
-}
-
 static bool can_move(void)
 {
     return region.pages.move.method != FL_METHOD_NONE;
@@ -410,7 +395,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_lie_where_their_granules_are),
         cmocka_unit_test(huge_pages_come_when_a_block_wants_them),
-        cmocka_unit_test(a_page_that_another_thread_fills_serves_nothing),
         cmocka_unit_test(what_is_idle_moves_to_where_it_is_wanted),
         cmocka_unit_test(what_does_not_move_comes_from_the_kernel),
         cmocka_unit_test(it_rises_without_a_move),

@@ -15,18 +15,6 @@ enum { ROOM_SHARE = 4 };
  * longer one come as they are used. */
 static const size_t warm_most = (size_t)4 << 30;
 
-/* Everything, for good: true for one caller alone. */
-static bool claim_all(struct fl_arena *a)
-{
-    return fl_bitmap_is_clear(&a->claimed) && fl_bitmap_take(&a->claimed, 0, a->claimed.granules);
-}
-
-static void close_arena(struct fl_arena *a)
-{
-    fl_inner_close(fl_plan.region, &a->inner);
-    atomic_store_explicit(&a->height, 0, memory_order_release);
-}
-
 bool fl_arena_is_open(const struct fl_arena *a)
 {
     return atomic_load_explicit(&a->height, memory_order_relaxed) != 0;
@@ -41,7 +29,7 @@ static size_t granules_of(size_t pages)
 /* Is huge page `page` in memory? */
 static bool is_filled(const struct fl_arena *a, size_t page)
 {
-    return !fl_bitmap_are_free(&a->filled, page, 1);
+    return fl_bitmap_are_free(&a->absent, granules_of(page), granules_of(1));
 }
 
 /* Where memory goes that is not wanted here: fl_inner_empty or fl_inner_yield. */
@@ -50,43 +38,6 @@ typedef int give_back(struct fl_region *r, struct fl_inner *in, struct fl_range 
 static struct fl_range pages(const struct fl_arena *a, size_t at, size_t n)
 {
     return (struct fl_range){a->base + at * fl_page.huge, n * fl_page.huge};
-}
-
-/* Lock: plan. All of it is claimed. */
-static void yield_all(struct fl_arena *a)
-{
-    for (size_t at = 0, n; at < a->filled.granules; at += n + 1) {
-        for (n = 0; at + n < a->filled.granules && is_filled(a, at + n);) {
-            n++;
-        }
-        if (n != 0) {
-            (void)fl_inner_yield(fl_plan.region, &a->inner, pages(a, at, n));
-        }
-    }
-}
-
-/* Lock: plan. */
-static size_t drop_if_empty(struct fl_arena *a, give_back *to)
-{
-    size_t bytes = 0;
-
-    if (fl_arena_is_open(a) && a->use.held == 0 && claim_all(a)) {
-        bytes = a->inner.outer->filled;
-        if (to == fl_inner_yield && bytes != a->inner.outer->len) {
-            yield_all(a);
-        }
-        close_arena(a);
-    }
-    return bytes;
-}
-
-/* The lock: a thread that looks late, at an arena that was closed meanwhile, must not see it half
- * open. */
-void fl_arena_drop_if_empty(struct fl_arena *a)
-{
-    fl_plan_lock();
-    (void)drop_if_empty(a, fl_inner_yield);
-    fl_plan_unlock();
 }
 
 /* Huge page `page` is in memory and may leave it, and all of its granules were free: they are ours
@@ -108,7 +59,6 @@ static bool claim_page(struct fl_arena *a, size_t page)
 static void note_gone(struct fl_arena *a, size_t at, size_t n)
 {
     (void)fl_bitmap_take(&a->absent, granules_of(at), granules_of(n));
-    fl_bitmap_give(&a->filled, at, n);
     atomic_fetch_add_explicit(&a->missing, n, memory_order_relaxed);
 }
 
@@ -134,7 +84,8 @@ static size_t take_out(struct fl_arena *a, size_t most, give_back *to)
 
     atomic_store(&a->thinned, true);
     atomic_thread_fence(memory_order_release); /* with what is claimed: fl_arena_was_thinned */
-    for (size_t end = a->filled.granules; end > 0 && given / fl_page.huge < most;) {
+    for (size_t end = a->absent.granules / granules_of(1);
+         end > 0 && given / fl_page.huge < most;) {
         size_t n = 0, want = fl_min(most - given / fl_page.huge, end);
         while (n < want && claim_page(a, end - n - 1)) {
             n++;
@@ -184,23 +135,42 @@ size_t fl_plan_lend(unsigned zone, size_t bytes)
     return lent;
 }
 
-static size_t give_up(struct fl_arena *a, give_back *to)
+/* Idle pages first, unless all of it is idle and in memory. `if_empty`: nothing while a block is in
+ * it. The lock: a thread that looks late, at an arena that was closed meanwhile, must not see it
+ * half open. */
+static size_t give_up(struct fl_arena *a, bool if_empty, give_back *to)
 {
+    size_t given = 0;
+
     fl_plan_lock();
-    size_t given = drop_if_empty(a, to);
-    given += fl_arena_is_open(a) ? take_out(a, SIZE_MAX, to) : 0;
+    if (fl_arena_is_open(a) && (!if_empty || fl_bitmap_is_clear(&a->claimed))) {
+        bool whole = fl_bitmap_is_clear(&a->absent) && fl_bitmap_is_clear(&a->claimed);
+        given = whole ? 0 : take_out(a, SIZE_MAX, to);
+        /* All of it is claimed, for good. */
+        if (a->use.held == 0 && fl_bitmap_is_clear(&a->claimed) &&
+            fl_bitmap_take(&a->claimed, 0, a->claimed.granules)) {
+            given += a->inner.outer->filled;
+            fl_inner_close(fl_plan.region, &a->inner);
+            atomic_store_explicit(&a->height, 0, memory_order_release);
+        }
+    }
     fl_plan_unlock();
     return given;
 }
 
+void fl_arena_drop_if_empty(struct fl_arena *a)
+{
+    (void)give_up(a, true, fl_inner_yield);
+}
+
 size_t fl_arena_give_up(struct fl_arena *a)
 {
-    return give_up(a, fl_inner_empty);
+    return give_up(a, false, fl_inner_empty);
 }
 
 size_t fl_arena_hand_on(struct fl_arena *a)
 {
-    return give_up(a, fl_inner_yield);
+    return give_up(a, false, fl_inner_yield);
 }
 
 static size_t words_of(size_t granules)
@@ -208,11 +178,10 @@ static size_t words_of(size_t granules)
     return (granules + FL_BITMAP_BITS - 1) / FL_BITMAP_BITS;
 }
 
-/* Room for the bits of granules, of those that are absent, and, behind them, of huge pages that are
- * filled. Lock: plan. */
+/* Room for the bits of granules, and, behind them, of those that are absent. Lock: plan. */
 static bool has_words(struct fl_arena *a, size_t granules)
 {
-    size_t words = 3 * words_of(granules);
+    size_t words = 2 * words_of(granules);
 
     if (words <= a->words) {
         return true;
@@ -231,9 +200,9 @@ static bool has_words(struct fl_arena *a, size_t granules)
  * meanwhile. */
 static void count_missing(struct fl_arena *a)
 {
-    size_t pages = a->limit / fl_page.huge, missing = pages - fl_bitmap_count(&a->filled, pages);
+    size_t absent = fl_bitmap_count(&a->absent, a->limit >> FL_GRANULE_SHIFT);
 
-    atomic_store_explicit(&a->missing, missing, memory_order_relaxed);
+    atomic_store_explicit(&a->missing, absent / granules_of(1), memory_order_relaxed);
 }
 
 bool fl_arena_raise(struct fl_arena *a, size_t height)
@@ -251,13 +220,6 @@ bool fl_arena_raise(struct fl_arena *a, size_t height)
     return true;
 }
 
-void fl_arena_expect(struct fl_arena *a, size_t most)
-{
-    size_t pages = fl_align_up(most, fl_page.huge) / fl_page.huge;
-
-    a->budget = a->budget == SIZE_MAX ? pages : fl_max(a->budget, pages);
-}
-
 /* Lock: plan. */
 static bool open_with(struct fl_arena *a, size_t len)
 {
@@ -270,8 +232,6 @@ static bool open_with(struct fl_arena *a, size_t len)
     a->claimed.granules = a->absent.granules = granules;
     a->base = a->inner.outer->base;
     a->absent.word = a->claimed.word + words_of(granules);
-    a->filled.word = a->absent.word + words_of(granules);
-    a->filled.granules = len / fl_page.huge;
     for (size_t w = 0; w < a->words; w++) {
         atomic_store_explicit(&a->claimed.word[w], 0, memory_order_relaxed);
     }
@@ -297,8 +257,8 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         atomic_store_explicit(&a->limit, limit, memory_order_relaxed);
         count_missing(a);
         a->budget = SIZE_MAX;
-        a->use.opening = ++openings;
         a->hand = 0;
+        a->use.opening = ++openings;
         a->moving_ns = 0;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);
         a->cold = limit <= warm_most;
@@ -358,21 +318,18 @@ static size_t claim_idle(struct fl_arena *a, size_t most)
  * it then. */
 static size_t shift(struct fl_arena *a, size_t at, size_t n)
 {
-    size_t done = 0, run;
+    size_t done = 0, run, moved = 0;
 
-    while (done < n && (run = claim_idle(a, n - done)) != 0) {
-        uintptr_t to = a->base + (at + done) * fl_page.huge;
-        size_t moved =
-            fl_inner_shift(fl_plan.region, &a->inner, pages(a, a->hand, run), to) / fl_page.huge;
-        if (moved != 0) {
-            note_gone(a, a->hand, moved);
-        }
+    do {
+        run = claim_idle(a, n - done);
+        moved = run != 0 ? fl_inner_shift(fl_plan.region, &a->inner, pages(a, a->hand, run),
+                                          a->base + (at + done) * fl_page.huge) /
+                               fl_page.huge
+                         : 0;
+        note_gone(a, a->hand, moved);
         fl_bitmap_give(&a->claimed, granules_of(a->hand), granules_of(run));
         done += moved;
-        if (moved < run) {
-            break;
-        }
-    }
+    } while (done < n && moved != 0 && moved == run);
     return done;
 }
 
@@ -386,15 +343,15 @@ static bool fill_run(struct fl_arena *a, size_t at, size_t n)
 
     a->moving_ns += fl_sys.own_ns() - from_ns;
     done = filled ? n : done;
-    if (done < n) {
-        fl_bitmap_give(&a->filled, at + done, n - done);
-    }
-    if (done != 0) {
-        fl_bitmap_give(&a->absent, granules_of(at), granules_of(done));
-        atomic_fetch_sub_explicit(&a->missing, done, memory_order_relaxed);
-    }
+    fl_bitmap_give(&a->absent, granules_of(at), granules_of(done));
+    atomic_fetch_sub_explicit(&a->missing, done, memory_order_relaxed);
     a->budget = fl_max(a->budget, held(a));
     return filled;
+}
+
+void fl_arena_expect(struct fl_arena *a, size_t most)
+{
+    a->budget = fl_max(held(a), fl_align_up(most, fl_page.huge) / fl_page.huge);
 }
 
 FL_COLD bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n)
@@ -403,7 +360,7 @@ FL_COLD bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n)
 
     while (at < end) {
         size_t run = 0;
-        while (at + run < end && fl_bitmap_take(&a->filled, at + run, 1)) {
+        while (at + run < end && !is_filled(a, at + run)) {
             run++;
         }
         if (run != 0 && !fill_run(a, at, run)) {
@@ -411,9 +368,7 @@ FL_COLD bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n)
         }
         at += run + 1;
     }
-    /* A page that another thread fills is not there yet; nor ever, in a child without that
-     * thread. */
-    return fl_bitmap_are_free(&a->absent, granule, n);
+    return true;
 }
 
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room)

@@ -78,9 +78,8 @@ bool fl_bitmap_are_free(const struct fl_bitmap *c, size_t first, size_t n)
 
 void fl_bitmap_give(struct fl_bitmap *c, size_t first, size_t n)
 {
-    struct ends ends = ends_of(c, first, n);
-
     if (n != 0) {
+        struct ends ends = ends_of(c, first, n);
         give_words(ends, ends.last);
         fl_bits_give(ends.last, ends.tail);
     }
