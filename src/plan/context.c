@@ -116,31 +116,20 @@ void fl_context_enter(struct fl_step_context *c)
 /* ---- the states ---- */
 
 /* From each state, a bit for each that may follow. */
-enum {
-    TO_WATCH = 1 << FL_WATCH,
-    TO_LEARN = 1 << FL_LEARN,
-    TO_PACK = 1 << FL_PACK,
-    TO_SERVE = 1 << FL_SERVE,
-    TO_REST = 1 << FL_REST,
-};
+#define TO(state) (1 << FL_##state)
 static const uint8_t follows[] = {
-    [FL_WATCH] = TO_LEARN | TO_SERVE | TO_REST, [FL_LEARN] = TO_PACK | TO_SERVE | TO_REST,
-    [FL_PACK] = TO_LEARN | TO_SERVE | TO_REST,  [FL_SERVE] = TO_WATCH | TO_LEARN | TO_REST,
-    [FL_REST] = TO_WATCH | TO_LEARN | TO_SERVE,
+    [FL_WATCH] = TO(LEARN) | TO(SERVE) | TO(REST), [FL_LEARN] = TO(PACK) | TO(SERVE) | TO(REST),
+    [FL_PACK] = TO(LEARN) | TO(SERVE) | TO(REST),  [FL_SERVE] = TO(WATCH) | TO(LEARN) | TO(REST),
+    [FL_REST] = TO(WATCH) | TO(LEARN) | TO(SERVE),
 };
-
-/* Checked builds end where a state is entered that cannot follow. */
-static void check_follows(enum fl_plan_state from, enum fl_plan_state to)
-{
-    if (FL_CHECK_LEVEL >= 2 && to != from && (follows[from] >> to & 1) == 0) {
-        fl_fatal("a context went from one state to another that cannot follow");
-    }
-}
 
 /* The one place where a state changes. */
 static void go(struct fl_step_context *c, enum fl_plan_state to)
 {
-    check_follows(c->state, to);
+    /* Checked builds end where a state is entered that cannot follow. */
+    if (FL_CHECK_LEVEL >= 2 && to != c->state && (follows[c->state] >> to & 1) == 0) {
+        fl_fatal("a context went from one state to another that cannot follow");
+    }
     c->state = to;
     c->watch.rest = to == FL_REST ? c->watch.rest : 0;
     set_mode(c);
@@ -180,9 +169,7 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
     }
     c->serve.last = c->serve.last == l ? NULL : c->serve.last;
     fl_layout_free(l);
-    if (!fl_context_knows_any(c)) {
-        fl_serve_let_go(c);
-    }
+    fl_serve_let_go(c); /* blocks that stay may lie there, in the way of other plans */
 }
 
 /* By why it ends: how many failures that is, where it has not served for long; is the plan
@@ -199,21 +186,14 @@ static const struct {
     [FL_END_FORKED] = {.rests = true},
 };
 
-static unsigned failures_of(const struct fl_step_context *c, const struct fl_layout *l,
-                            enum fl_end why)
-{
-    bool too_soon = why == FL_END_LOST && l->exact && c->serve.served < EXACT_LEAST;
-
-    return too_soon ? FAILURES : fates[why].failures;
-}
-
 /* The plan that is served has come to its end. True: it never served for long, and is to be
  * forgotten: what was taken for a step may be a part of the program's, so the detector doubts
  * it. */
 static bool is_hopeless(struct fl_step_context *c, struct fl_layout *l, enum fl_end why,
                         bool in_work)
 {
-    unsigned failures = failures_of(c, l, why);
+    bool too_soon = why == FL_END_LOST && l->exact && c->serve.served < EXACT_LEAST;
+    unsigned failures = too_soon ? FAILURES : fates[why].failures;
     bool served_long = c->serve.served >= LONG_SERVICE;
 
     if (failures != 0) {
@@ -278,10 +258,10 @@ static void end_served_step(struct fl_step_context *c)
     }
     bool good = c->serve.bad == 0 && c->serve.mismatched_steps == 0;
     c->watch.rests = good && c->serve.served >= LONG_SERVICE ? 0 : c->watch.rests;
-    if (fl_replay_is_displaced(c) || fl_replay_is_away(c)) {
+    if (fl_replay_is_away(c)) {
         fl_serve_let_go(c);
     }
-    if (c->serve.in_arena % HEAP_STEPS == 1) {
+    if (c->serve.served % HEAP_STEPS == 1) {
         fl_heap_look();
     }
 }
@@ -320,20 +300,13 @@ static bool has_job(struct fl_step_context *c)
     return c->job.nlives != 0;
 }
 
-/* Before anything of the end is done. */
-static void tell_step(struct fl_step_context *c)
-{
-    uint64_t value = (uint64_t)c->who.id * 2 + (c->state == FL_SERVE);
-
-    fl_timeline_span(FL_TIMELINE_STEP, c->who.begun_ns, value);
-    c->who.begun_ns = 0;
-}
-
 void fl_context_step_end(struct fl_step_context *c)
 {
-    tell_step(c);
+    uint64_t told = (uint64_t)c->who.id * 2 + (c->state == FL_SERVE);
     uint32_t ended = atomic_load_explicit(&c->lead.ended, memory_order_relaxed);
 
+    fl_timeline_span(FL_TIMELINE_STEP, c->who.begun_ns, told);
+    c->who.begun_ns = 0;
     atomic_store_explicit(&c->lead.ended, ended + !c->lead.led, memory_order_relaxed);
     c->lead.led = false;
     fl_record_end(c);
@@ -375,7 +348,7 @@ void fl_context_step_begin(struct fl_step_context *c)
         c->serve.step = (struct fl_step_figures){0};
     }
     if (wants_record(c)) {
-        (void)fl_record_begin(c);
+        fl_record_begin(c);
     }
     set_mode(c);
 }
@@ -392,7 +365,8 @@ void fl_context_boundary(struct fl_step_context *c)
 
 void fl_context_restart(struct fl_step_context *c)
 {
-    fl_replay_exempt(c);
+    uint64_t bytes = fl_replay_exempt(c);
+
     fl_record_drop_all(c); /* the end is some requests behind */
     fl_context_step_end(c);
     c->who.begun_ns = fl_timeline_now();
@@ -402,8 +376,7 @@ void fl_context_restart(struct fl_step_context *c)
         if (c->state == FL_SERVE && l != NULL) {
             fl_replay_resume(c);
             c->serve.step.requests = FL_SIGNATURE;
-            fl_replay_exempt(c);
-            c->serve.step.asked = c->serve.step.exempt;
+            c->serve.step.asked = bytes;
         }
     }
     set_mode(c);

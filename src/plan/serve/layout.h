@@ -27,9 +27,6 @@ struct fl_layout {
     uint64_t largest;     /* bytes that any one step held at once */
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
-    /* Bytes of memory at once: as many as it is high, unless its sizes belong to different
-     * steps. */
-    uint64_t needs;
     struct fl_past past;
     uint32_t period; /* requests and frees of a step; 0: it was read from a file */
     uint8_t failed;  /* times that it was taken up and did not serve for long */
@@ -40,12 +37,18 @@ struct fl_layout {
     struct fl_plan_entry entry[] __attribute__((aligned(FL_CACHE_LINE)));
 };
 
+/* Bytes of memory at once: as many as it is high, unless its sizes belong to different steps. */
+static inline size_t fl_layout_needs(const struct fl_layout *l)
+{
+    return fl_min(l->height, l->largest != 0 ? l->largest + l->largest / 64 : l->height);
+}
+
 struct fl_layout *fl_layout_new(size_t n);
 struct fl_layout *fl_layout_copy(const struct fl_layout *from);
 /* Entries and zones from slots. */
 void fl_layout_make_entries(struct fl_layout *l);
 void fl_layout_free(struct fl_layout *l);
-/* Its zones, what it needs with them, and its serial: see zone.c. */
+/* Its zones, and its serial: see zone.c. */
 void fl_layout_zones(struct fl_layout *l);
 
 #endif

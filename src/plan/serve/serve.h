@@ -10,7 +10,6 @@ enum { FL_LAYOUTS = 4 };
 /* The step under way. */
 struct fl_step_figures {
     uint64_t asked, missed; /* bytes */
-    uint64_t exempt;        /* of these: what a change of phase was recognised by */
     uint32_t requests;      /* in this step, or since the last boundary */
     uint32_t mismatched;    /* of these, those that were not where the plan says */
     uint32_t displaced;     /* of these, those whose place was another block's */
@@ -33,11 +32,7 @@ struct fl_serve {
     uint8_t churned;           /* likewise, that spent too long on moving pages */
     uint64_t judged_ns;        /* when that was judged last */
     uint64_t others;           /* learn.freed_by_others when the plan before ended */
-    /* Of the arena. */
-    unsigned in_arena;        /* steps since this one was taken */
-    unsigned displaced_steps; /* in a row in which some blocks were displaced */
-    bool moved;               /* to another arena before */
-    bool ready; /* it has what the layouts that are known need; false: that is to be looked at */
+    bool ready; /* its arena has what all known layouts need; false: that is to be looked at */
 };
 
 /* Steps in a row that began in another zone than the arena's: see step.c. */
@@ -75,11 +70,9 @@ enum fl_end fl_replay_end(struct fl_step_context *c);
 void fl_replay_skip(struct fl_step_context *c, size_t len);
 /* The layout's first requests have been served already: those that it was recognised by. */
 void fl_replay_resume(struct fl_step_context *c);
-/* What it was recognised by is not held against the step. */
-void fl_replay_exempt(struct fl_step_context *c);
-/* Blocks that stay are in the way in each step: another arena would do better. */
-bool fl_replay_is_displaced(struct fl_step_context *c);
-/* So it would where the thread has moved to another node for good. */
+/* What a layout was recognised by is not held against the step. Its bytes. */
+uint64_t fl_replay_exempt(struct fl_step_context *c);
+/* The thread has moved to another node for good: another arena would do better. */
 bool fl_replay_is_away(struct fl_step_context *c);
 /* No layout is served any more; idle pages of the arena are the region's. */
 void fl_replay_off(struct fl_step_context *c);

@@ -2,65 +2,45 @@
 #include "plan/context.h"
 
 enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8 };
-/* Steps: displaced ones in a row until another arena is taken, and how many until the next. */
-enum { DISPLACED_STEPS = 2, MOVE_AFTER = 32 };
 /* A thread has moved to another node for good when it was there in so many steps in a row, and for
  * so long; each time twice as long, so that a thread that wanders does not drag its memory
  * along. */
 enum { AWAY_STEPS = 8, MIGRATIONS_MOST = 16 };
 static const uint64_t away_ns = 100000000;
 
-/* Of all layouts that are known the height of the tallest, and what the neediest needs. */
-static size_t tallest(const struct fl_step_context *c, size_t *out_needs)
-{
-    size_t height = 0;
-
-    *out_needs = 0;
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        const struct fl_layout *l = c->serve.known[i];
-        height = l != NULL ? fl_max(height, l->height) : height;
-        *out_needs = l != NULL ? fl_max(*out_needs, l->needs) : *out_needs;
-    }
-    return height;
-}
-
 void fl_serve_let_go(struct fl_step_context *c)
 {
     if (c->serve.arena != NULL) {
         fl_arena_retire(c->serve.arena);
         c->serve.arena = NULL;
-        c->serve.in_arena = c->serve.displaced_steps = 0;
     }
-}
-
-/* Nothing has changed since the last step. */
-static bool is_ready(const struct fl_serve *s)
-{
-    return s->ready && s->arena != NULL && fl_arena_is_open(s->arena);
 }
 
 /* An arena that holds every layout we know. Those of one context are never in use at once, so they
  * share it. */
-static bool have_arena(struct fl_step_context *c)
+static bool have_arena(struct fl_serve *s, struct fl_step_context *c)
 {
-    if (FL_LIKELY(is_ready(&c->serve))) {
+    size_t height = 0, needs = 0;
+
+    if (FL_LIKELY(s->ready && s->arena != NULL && fl_arena_is_open(s->arena))) {
         return true;
     }
-    size_t needs, height = tallest(c, &needs),
-                  has = c->serve.arena != NULL ? atomic_load(&c->serve.arena->height) : 0;
-
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        const struct fl_layout *l = s->known[i];
+        height = l != NULL ? fl_max(height, l->height) : height;
+        needs = l != NULL ? fl_max(needs, fl_layout_needs(l)) : needs;
+    }
+    size_t has = s->arena != NULL ? atomic_load(&s->arena->height) : 0;
     if (has != 0 && has < height) {
         fl_serve_let_go(c);
     }
-    if (c->serve.arena == NULL && (c->serve.arena = fl_arena_new()) == NULL) {
-        return false;
+    s->arena = s->arena != NULL ? s->arena : fl_arena_new();
+    s->ready =
+        s->arena != NULL && (fl_arena_raise(s->arena, height) || fl_arena_open(s->arena, height));
+    if (s->ready) {
+        fl_arena_expect(s->arena, needs);
     }
-    if (!fl_arena_raise(c->serve.arena, height) && !fl_arena_open(c->serve.arena, height)) {
-        return false;
-    }
-    fl_arena_expect(c->serve.arena, needs);
-    c->serve.ready = true;
-    return true;
+    return s->ready;
 }
 
 void fl_replay_go_nowhere(struct fl_step_context *c)
@@ -73,7 +53,7 @@ bool fl_replay_begin(struct fl_step_context *c)
     struct fl_serve *s = &c->serve;
 
     s->step = (struct fl_step_figures){0};
-    if (!have_arena(c)) {
+    if (!have_arena(s, c)) {
         fl_replay_go_nowhere(c);
         return false;
     }
@@ -133,7 +113,7 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     bool differs = FL_UNLIKELY(s->step.mismatched != 0);
     bool mismatched = differs && s->step.mismatched - s->step.displaced > s->step.requests / 2;
     bool bad = differs && !mismatched &&
-               (s->step.missed > s->step.exempt + s->step.asked / 20 ||
+               (s->step.missed > s->step.asked / 20 ||
                 s->step.mismatched > FL_SIGNATURE + s->step.requests / 20);
 
     note_step(c);
@@ -181,22 +161,6 @@ bool fl_replay_is_away(struct fl_step_context *c)
 
     return FL_UNLIKELY(fl_plan.region->zones.placing.follows) && a != NULL && fl_arena_is_open(a) &&
            a->use.held == 0 && is_away_for_good(c, a->inner.outer->zone);
-}
-
-bool fl_replay_is_displaced(struct fl_step_context *c)
-{
-    struct fl_serve *s = &c->serve;
-    bool displaced = s->step.displaced > s->step.requests / 50;
-
-    s->in_arena++;
-    s->displaced_steps = displaced ? s->displaced_steps + 1 : 0;
-    if (s->displaced_steps < DISPLACED_STEPS || s->in_arena < DISPLACED_STEPS ||
-        (s->moved && s->in_arena < MOVE_AFTER)) {
-        return false;
-    }
-    s->moved = true;
-    s->bad = s->churned = 0;
-    return true;
 }
 
 void fl_replay_off(struct fl_step_context *c)

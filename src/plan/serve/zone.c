@@ -22,17 +22,6 @@ static struct fl_extent *block_at(uintptr_t addr)
     return e;
 }
 
-/* The calling thread's, one within the other, that has such an arena. */
-static struct fl_step_context *context_of(const struct fl_inner *in)
-{
-    struct fl_step_context *c = fl_plan_mine;
-
-    while (c != NULL && (c->serve.arena == NULL || &c->serve.arena->inner != in)) {
-        c = c->who.outer;
-    }
-    return c;
-}
-
 /* The last request of the step that was served there; NULL: none was. */
 static const struct fl_plan_entry *entry_at(const struct fl_step_context *c, size_t granule)
 {
@@ -62,12 +51,13 @@ static int mark_entry(struct fl_step_context *c, size_t granule, uint32_t zone)
 
 static int mark_planned(const struct fl_extent *e, uint32_t zone)
 {
-    struct fl_step_context *c = context_of(e->inner);
+    struct fl_step_context *c = fl_plan_mine; /* or one that it is within */
 
-    if (c == NULL) {
-        return -EBUSY;
+    while (c != NULL && (c->serve.arena == NULL || &c->serve.arena->inner != e->inner)) {
+        c = c->who.outer;
     }
-    if (fl_region_busy() || atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+    if (c == NULL || fl_region_busy() ||
+        atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         return -EBUSY;
     }
     atomic_signal_fence(memory_order_seq_cst);
@@ -115,17 +105,6 @@ static void add_to_zone(struct fl_plan_zone *z, const struct fl_slot *s)
     z->len = fl_max(top[0] - z->offset[0], top[1] - z->offset[1]);
 }
 
-/* Blocks of a zone have two places each for all of the step. */
-static void set_needs(struct fl_layout *l)
-{
-    uint64_t most = l->largest + l->largest / 64;
-
-    for (unsigned z = 1; z <= FL_PLAN_ZONES; z++) {
-        most += 2 * l->zone[z].len;
-    }
-    l->needs = l->largest != 0 && most < l->height ? most : l->height;
-}
-
 void fl_layout_zones(struct fl_layout *l)
 {
     static _Atomic uint32_t serials;
@@ -137,7 +116,6 @@ void fl_layout_zones(struct fl_layout *l)
             add_to_zone(&l->zone[s->zone], s);
         }
     }
-    set_needs(l);
 }
 
 static uint64_t offset_of(const struct fl_plan_entry *s, int parity)
@@ -182,37 +160,6 @@ static int look(const struct fl_step_context *c, struct fl_plan_layout *out,
     return 0;
 }
 
-/* -EBUSY: another thread is in it. `*entered`: this one was not, and leaves it again. */
-static int enter(struct fl_step_context *c, bool *entered)
-{
-    uintptr_t none = 0, self = fl_plan_self();
-
-    if (c == NULL || fl_region_busy()) {
-        return c == NULL ? -EINVAL : -EBUSY;
-    }
-    *entered = atomic_compare_exchange_strong(&c->who.thread, &none, self);
-    if (!*entered && none != self) {
-        return -EBUSY;
-    }
-    if (atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
-        if (*entered) {
-            atomic_store(&c->who.thread, 0);
-        }
-        return -EBUSY;
-    }
-    atomic_signal_fence(memory_order_seq_cst);
-    return c->who.open ? 0 : -EINVAL;
-}
-
-static void leave(struct fl_step_context *c, bool entered)
-{
-    atomic_signal_fence(memory_order_seq_cst);
-    atomic_store_explicit(&c->inside, false, memory_order_relaxed);
-    if (entered) {
-        atomic_store(&c->who.thread, 0);
-    }
-}
-
 /* ---- memory that stays ---- */
 
 void fl_plan_let_go(uint64_t opening)
@@ -250,16 +197,25 @@ static int hold_all(struct fl_arena *a)
 static int look_and_hold(struct fl_step_context *c, struct fl_plan_layout *out,
                          struct fl_plan_place *place, size_t room, bool holds)
 {
-    bool entered = false;
+    uintptr_t none = 0, self = fl_plan_self();
+    int rc = -EBUSY;
 
     c = fl_context_of_thread(c);
-    int rc = enter(c, &entered);
-    if (rc == -EBUSY || c == NULL) {
-        return rc;
+    if (c == NULL || fl_region_busy()) {
+        return c == NULL ? -EINVAL : -EBUSY;
     }
-    rc = rc == 0 ? look(c, out, place, room) : rc;
-    rc = rc == 0 && holds ? hold_all(c->serve.arena) : rc;
-    leave(c, entered);
+    bool entered = atomic_compare_exchange_strong(&c->who.thread, &none, self);
+    bool is_mine = entered || none == self; /* else another thread is in it */
+    if (is_mine && !atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+        atomic_signal_fence(memory_order_seq_cst);
+        rc = c->who.open ? look(c, out, place, room) : -EINVAL;
+        rc = rc == 0 && holds ? hold_all(c->serve.arena) : rc;
+        atomic_signal_fence(memory_order_seq_cst);
+        atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+    }
+    if (entered) {
+        atomic_store(&c->who.thread, 0);
+    }
     return rc;
 }
 
