@@ -40,7 +40,7 @@ static void a_child_of_fork_has_figures_of_its_own(void **state)
     json_decref(root);
     const json_t *seen = fl_live_victim_top(pid, &root);
     fl_live_victim_same(seen, child, "requests");
-    fl_live_victim_near(fl_child_number(seen, "live_bytes"), of_parent + (32 << 20), 0, "live");
+    fl_live_victim_near(fl_child_number(seen, "live_bytes"), of_parent + (24 << 20), 0, "live");
     json_decref(root);
     json_decref(parent);
     json_decref(child);

@@ -210,7 +210,7 @@ int main(int argc, char **argv)
     }
     say();
     if (forks && fork() == 0) {
-        kept[0] = touched(32 * MIB);
+        kept[0] = touched(24 * MIB);
         say();
     }
     if (strcmp(what, "exec") == 0) {
