@@ -21,7 +21,7 @@ static inline bool fl_route_ready(void)
 
 /* Blocks of a round length would lie at round distances from each other. There a loop that reads
  * one and writes the other is up to half slower (docs/regions.md, "Blocks of a round length"). */
-#define FL_ROUND (32 * FL_MIB)
+#define FL_ROUND ((size_t)32 * FL_MIB)
 
 static inline size_t fl_spread(size_t len)
 {
