@@ -33,7 +33,15 @@ struct fl_next {
 
 enum fl_boot_state { FL_BOOT_NONE, FL_BOOT_RUNNING, FL_BOOT_DONE };
 
+/* Blocks of a round length would lie at round distances from each other. There a loop that reads
+ * one and writes the other is up to half slower (docs/regions.md, "Blocks of a round length"). */
+#define FL_ROUND ((size_t)32 * FL_MIB)
 #define FL_SPREAD ((size_t)64 * FL_KIB)
+
+static inline bool fl_is_round(size_t len)
+{
+    return len >= FL_ROUND && len % FL_ROUND < FL_SPREAD;
+}
 
 struct fl_route {
     size_t

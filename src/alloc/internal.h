@@ -19,10 +19,6 @@ static inline bool fl_route_ready(void)
     return atomic_load_explicit(&fl_route.booted, memory_order_acquire) == FL_BOOT_DONE;
 }
 
-/* Blocks of a round length would lie at round distances from each other. There a loop that reads
- * one and writes the other is up to half slower (docs/regions.md, "Blocks of a round length"). */
-#define FL_ROUND ((size_t)32 * FL_MIB)
-
 static inline size_t fl_spread(size_t len)
 {
     size_t by = atomic_load_explicit(&fl_route.spread, memory_order_relaxed);
@@ -37,7 +33,7 @@ static inline size_t fl_extent_len(size_t n)
         return 0;
     }
     size_t len = fl_align_up(n, fl_page.base);
-    return FL_UNLIKELY(len >= FL_ROUND && len % FL_ROUND < FL_SPREAD) ? fl_spread(len) : len;
+    return FL_UNLIKELY(fl_is_round(len)) ? fl_spread(len) : len;
 }
 
 /* NULL with errno ENOMEM. */

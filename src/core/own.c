@@ -97,7 +97,14 @@ void *fl_own_map(struct fl_own_memory *o, size_t len)
     if (kept != 0 && warm) {
         return memset(p, 0, part.len);
     }
-    return part.base != 0 && fl_own_commit(o, part) ? p : NULL;
+    if (part.base == 0) {
+        return NULL;
+    }
+    if (!fl_own_commit(o, part)) {
+        (void)keep(o, k, FL_OWN_WARM, FL_OWN_KEPT, part.base);
+        return NULL;
+    }
+    return p;
 }
 
 void fl_own_unmap(struct fl_own_memory *o, void *p, size_t len)

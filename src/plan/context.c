@@ -169,7 +169,9 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
     }
     c->serve.last = c->serve.last == l ? NULL : c->serve.last;
     fl_layout_free(l);
-    fl_serve_let_go(c); /* blocks that stay may lie there, in the way of other plans */
+    if (c->serve.arena != NULL && c->serve.arena->use.held == 0) {
+        fl_serve_let_go(c); /* blocks that stay may lie there, in the way of other plans */
+    }
 }
 
 /* By why it ends: how many failures that is, where it has not served for long; is the plan
@@ -365,8 +367,7 @@ void fl_context_boundary(struct fl_step_context *c)
 
 void fl_context_restart(struct fl_step_context *c)
 {
-    uint64_t bytes = fl_replay_exempt(c);
-
+    fl_replay_exempt(c);
     fl_record_drop_all(c); /* the end is some requests behind */
     fl_context_step_end(c);
     c->who.begun_ns = fl_timeline_now();
@@ -376,7 +377,8 @@ void fl_context_restart(struct fl_step_context *c)
         if (c->state == FL_SERVE && l != NULL) {
             fl_replay_resume(c);
             c->serve.step.requests = FL_SIGNATURE;
-            c->serve.step.asked = bytes;
+            fl_replay_exempt(c);
+            c->serve.step.asked = c->serve.step.exempt;
         }
     }
     set_mode(c);

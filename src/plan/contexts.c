@@ -24,8 +24,11 @@ struct fl_range fl_plan_memory(size_t *out_mapped)
 {
     const struct fl_own_memory *m = &fl_plan.memory;
 
+    fl_plan_lock();
+    uintptr_t base = m->span.all.base;
+    fl_plan_unlock();
     *out_mapped = atomic_load_explicit(&m->mapped, memory_order_relaxed);
-    return (struct fl_range){m->span.all.base, atomic_load(&m->used)};
+    return (struct fl_range){base, atomic_load(&m->used)};
 }
 
 static size_t part_len(enum fl_context_part part)
@@ -233,10 +236,8 @@ static void go_on_in_child(struct fl_step_context *c)
 }
 
 /* A context goes on that this thread was in, or none. */
-bool fl_plan_fork_child(bool has_region)
+void fl_plan_fork_child(bool whole)
 {
-    bool whole = fl_lock_release_in_child(&fl_plan.lock) && has_region;
-
     for (uint32_t i = 0; whole && i < atomic_load(&fl_plan.ncontexts); i++) {
         go_on_in_child(fl_plan.context[i]);
     }
@@ -244,5 +245,4 @@ bool fl_plan_fork_child(bool has_region)
     if (whole && (fl_plan_mine == NULL || !atomic_load(&fl_plan_mine->inside))) {
         retire_abandoned();
     }
-    return whole;
 }

@@ -146,6 +146,8 @@ static int find_offsets(struct fl_merge_buffers *b, struct fl_pack_result *out)
 
     if (rc == 0) {
         fl_pack_warm(b->buffer, b->free, out->height, how.scratch, len);
+        bool is_good = fl_pack_is_valid(b->buffer, b->free, out->height, how.scratch, len);
+        rc = is_good ? 0 : -EDOM;
     }
     fl_plan_unmap(how.scratch, len);
     return rc;

@@ -318,11 +318,11 @@ size_t fl_plan_release(void);
  * many. Bytes. No lock held. */
 size_t fl_plan_lend(unsigned zone, size_t bytes);
 
-/* The lock, for forks: before the region's, and held until that is. child: false when another
- * thread had taken it over; then nothing of the planner may be used. `has_region`: that was not
- * given up, see fl_region_fork_child. */
+/* The lock, for forks: before the region's, and held until that is. In the child it is released
+ * first, while no handler may come to it. `whole`: neither it nor the region's had been taken over
+ * (see fl_region_fork_child); else nothing of the planner may be used. */
 struct fl_lock *fl_plan_fork_word(void);
-bool fl_plan_fork_child(bool has_region);
+void fl_plan_fork_child(bool whole);
 
 struct fl_plan_stats {
     uint64_t hits, misses; /* requests in replayed steps, served by the plan or not */

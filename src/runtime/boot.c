@@ -236,9 +236,11 @@ static void plan_worker(uint64_t decay_ms)
 /* Nowhere that addresses are counted, and not on hugetlb pages, of which it would take another. */
 static size_t spread(void)
 {
+    const uint64_t *value = fl_runtime.options.value;
     bool counted = fl_sys.limit(RLIMIT_AS) != UINT64_MAX || fl_sys.limit(RLIMIT_DATA) != UINT64_MAX;
+    bool limited = fl_runtime.options.origin[FL_OPTION_limit] != FL_ORIGIN_DEFAULT;
 
-    return counted || fl_runtime.options.value[FL_OPTION_hugetlb] != 0 ? 0 : FL_SPREAD;
+    return counted || limited || value[FL_OPTION_hugetlb] != 0 ? 0 : FL_SPREAD;
 }
 
 static void start_region(void)
@@ -249,7 +251,7 @@ static void start_region(void)
     bool collapse = value[FL_OPTION_thp] == FL_THP_COLLAPSE && !fl_page.thp &&
                     (disable & (FL_DISABLE_THP | FL_DISABLE_WORKER)) == 0;
     struct fl_region_config config = {
-        .eager_max = eager_max != 0 && eager_max != UINT64_MAX ? eager_max + FL_SPREAD : eager_max,
+        .eager_max = fl_is_round(eager_max) ? eager_max + FL_SPREAD : eager_max,
         .wait_for_touch = fl_runtime.options.origin[FL_OPTION_eager_max] == FL_ORIGIN_DEFAULT,
         .limit = value[FL_OPTION_limit],
         .huge = (fl_page.thp || collapse) && (disable & FL_DISABLE_THP) == 0,

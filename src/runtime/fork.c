@@ -130,9 +130,10 @@ static void in_child(void)
     bool whole = held && fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
     fl_heap_fork_child(held);
     if (held) {
+        /* In any case: a call may go on here. */
+        whole = fl_lock_release_in_child(fl_plan_fork_word()) && whole;
         fl_busy_end();
-        /* Its lock is released in any case: a call may go on here. */
-        whole = fl_plan_fork_child(whole) && whole;
+        fl_plan_fork_child(whole);
         fl_hugetlb_fork_child(&fl_runtime.region, whole);
     } else {
         let_go_amid_in_child(locks);

@@ -221,7 +221,7 @@ static void a_context_goes_on_in_another_thread(void **state)
 static int go_on_in_child(void)
 {
     fl_region_fork_child(&region, fl_thread_cache());
-    fl_plan_fork_child(true);
+    fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
     loop_declared(&usual, NULL, 3);
     if (loop_planned(&usual) != N || loop_same(&usual) != N || fl_region_check(&region) != NULL) {
         return 1;

@@ -177,7 +177,7 @@ static void forked(void **state)
     fl_lock_hold_for_fork(fl_plan_fork_word());
     pid_t pid = fork();
     if (pid == 0) {
-        fl_plan_fork_child(true);
+        fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
         bool as_said = fl_plan_default->state == FL_REST && fl_plan_default->serve.layout == NULL &&
                        fl_context_knows_any(fl_plan_default);
         loop_declared(&usual, NULL, 20);

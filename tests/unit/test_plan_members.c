@@ -231,7 +231,7 @@ static int go_on_without_it(void)
 
     leave_as();
     fl_region_fork_child(&region, fl_thread_cache());
-    fl_plan_fork_child(true);
+    fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
     if (!arenas_have_one_owner()) {
         return 2;
     }
@@ -280,7 +280,7 @@ static int go_on_at_once(void)
     struct loop l = {.ask = usual, .n = N};
 
     fl_region_fork_child(&region, fl_thread_cache());
-    fl_plan_fork_child(true);
+    fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
     loop_declared(&l, context, 1);
     return loop_planned(&l) != N || fl_region_check(&region) != NULL;
 }
@@ -301,7 +301,7 @@ static int have_it_again(void)
     uint32_t n = fl_plan.ncontexts;
 
     fl_region_fork_child(&region, fl_thread_cache());
-    fl_plan_fork_child(true);
+    fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
     return fl_plan_context_new(&c) != 0 || fl_plan.ncontexts != n;
 }
 
@@ -325,6 +325,7 @@ static int find_no_steps(void)
     struct fl_step_context *made = NULL;
 
     fl_region_fork_child(&region, fl_thread_cache());
+    (void)fl_lock_release_in_child(fl_plan_fork_word());
     fl_plan_fork_child(false);
     fl_home_leave();
     fl_lock_acquire(&fl_plan.lock);

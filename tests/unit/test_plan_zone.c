@@ -265,7 +265,7 @@ static void a_child_has_nothing_of_what_is_held(void **state)
     fl_lock_hold_for_fork(fl_plan_fork_word());
     pid_t pid = fork();
     if (pid == 0) {
-        fl_plan_fork_child(true);
+        fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
         loop_declared(&l, NULL, 8);
         for (unsigned i = 0; i < N; i++) {
             if ((uintptr_t)l.at[i] - p.base < p.limit) {
@@ -298,7 +298,7 @@ static void marks_count_in_a_child(void **state)
     fl_lock_hold_for_fork(fl_plan_fork_word());
     pid_t pid = fork();
     if (pid == 0) {
-        fl_plan_fork_child(true);
+        fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
         for (unsigned i = 0; i < 6; i++) {
             loop_declared(&l, NULL, 1);
             (void)fl_plan_work(&region);
@@ -331,7 +331,7 @@ static void a_child_finds_a_context_amid_the_end_of_a_plan(void **state)
     if (pid == 0) {
         c->serve.layout = c->serve.last = NULL;
         c->who.thread = 1;
-        fl_plan_fork_child(true);
+        fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
         loop_declared(&l, c, 40);
         _exit(loop_planned(&l) == N ? 0 : 2);
     }

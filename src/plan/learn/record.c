@@ -195,7 +195,8 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
             return;
         }
     }
-    if (fl_region_busy() || atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+    if (c == NULL || fl_region_busy() ||
+        atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         return;
     }
     if (fl_context_is_watched(c) && step_begins(c, e->len, kind)) {

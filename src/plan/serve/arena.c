@@ -135,7 +135,7 @@ size_t fl_plan_lend(unsigned zone, size_t bytes)
     return lent;
 }
 
-/* Idle pages first, unless all of it is idle and in memory. `if_empty`: nothing while a block is in
+/* Idle pages first, unless all of it goes at once. `if_empty`: nothing while a block is in
  * it. The lock: a thread that looks late, at an arena that was closed meanwhile, must not see it
  * half open. */
 static size_t give_up(struct fl_arena *a, bool if_empty, give_back *to)
@@ -144,8 +144,9 @@ static size_t give_up(struct fl_arena *a, bool if_empty, give_back *to)
 
     fl_plan_lock();
     if (fl_arena_is_open(a) && (!if_empty || fl_bitmap_is_clear(&a->claimed))) {
-        bool whole = fl_bitmap_is_clear(&a->absent) && fl_bitmap_is_clear(&a->claimed);
-        given = whole ? 0 : take_out(a, SIZE_MAX, to);
+        bool at_once = fl_bitmap_is_clear(&a->claimed) && a->use.held == 0 &&
+                       (to == fl_inner_empty || fl_bitmap_is_clear(&a->absent));
+        given = at_once ? 0 : take_out(a, SIZE_MAX, to);
         /* All of it is claimed, for good. */
         if (a->use.held == 0 && fl_bitmap_is_clear(&a->claimed) &&
             fl_bitmap_take(&a->claimed, 0, a->claimed.granules)) {

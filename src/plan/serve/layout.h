@@ -40,7 +40,12 @@ struct fl_layout {
 /* Bytes of memory at once: as many as it is high, unless its sizes belong to different steps. */
 static inline size_t fl_layout_needs(const struct fl_layout *l)
 {
-    return fl_min(l->height, l->largest != 0 ? l->largest + l->largest / 64 : l->height);
+    uint64_t most = l->largest != 0 ? l->largest + l->largest / 64 : l->height;
+
+    for (unsigned z = 1; z <= FL_PLAN_ZONES; z++) { /* both places of what is in a zone */
+        most += 2 * l->zone[z].len;
+    }
+    return fl_min(l->height, most);
 }
 
 struct fl_layout *fl_layout_new(size_t n);

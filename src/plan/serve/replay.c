@@ -76,15 +76,11 @@ struct fl_layout *fl_replay_recognise(const struct fl_step_context *c)
     return recognise(c, NULL);
 }
 
-uint64_t fl_replay_exempt(struct fl_step_context *c)
+void fl_replay_exempt(struct fl_step_context *c)
 {
-    uint64_t bytes = 0;
-
     for (unsigned k = 0; k < FL_SIGNATURE; k++) {
-        bytes += c->serve.recent[k];
+        c->serve.step.exempt += c->serve.recent[k];
     }
-    c->serve.step.missed -= fl_min(c->serve.step.missed, bytes);
-    return bytes;
 }
 
 /* Another step that we know may have begun; or this one again. Where steps are declared, only at
@@ -109,7 +105,7 @@ static bool switch_layout(struct fl_step_context *c)
                         l->height)) { /* the next step begins with one that holds it */
         return false;
     }
-    (void)fl_replay_exempt(c);
+    fl_replay_exempt(c);
     c->serve.layout = l;
     fl_replay_resume(c);
     return true;

@@ -10,6 +10,7 @@ enum { FL_LAYOUTS = 4 };
 /* The step under way. */
 struct fl_step_figures {
     uint64_t asked, missed; /* bytes */
+    uint64_t exempt;        /* of these: what a change of phase was recognised by */
     uint32_t requests;      /* in this step, or since the last boundary */
     uint32_t mismatched;    /* of these, those that were not where the plan says */
     uint32_t displaced;     /* of these, those whose place was another block's */
@@ -71,7 +72,7 @@ void fl_replay_skip(struct fl_step_context *c, size_t len);
 /* The layout's first requests have been served already: those that it was recognised by. */
 void fl_replay_resume(struct fl_step_context *c);
 /* What a layout was recognised by is not held against the step. Its bytes. */
-uint64_t fl_replay_exempt(struct fl_step_context *c);
+void fl_replay_exempt(struct fl_step_context *c);
 /* The thread has moved to another node for good: another arena would do better. */
 bool fl_replay_is_away(struct fl_step_context *c);
 /* No layout is served any more; idle pages of the arena are the region's. */

@@ -113,7 +113,7 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     bool differs = FL_UNLIKELY(s->step.mismatched != 0);
     bool mismatched = differs && s->step.mismatched - s->step.displaced > s->step.requests / 2;
     bool bad = differs && !mismatched &&
-               (s->step.missed > s->step.asked / 20 ||
+               (s->step.missed > s->step.exempt + s->step.asked / 20 ||
                 s->step.mismatched > FL_SIGNATURE + s->step.requests / 20);
 
     note_step(c);

@@ -31,6 +31,12 @@ enum {
     SLOT = sizeof(struct fl_slot)
 };
 _Static_assert(sizeof(struct file_head) == HEAD && PLAN == 48 && SLOT == 80, "docs/plan-file.md");
+#define FL_SLOT_AT(member, at) offsetof(struct fl_slot, member) == (at)
+_Static_assert(FL_SLOT_AT(size, 0) && FL_SLOT_AT(headroom, 8) && FL_SLOT_AT(least, 16) &&
+                   FL_SLOT_AT(most, 24) && FL_SLOT_AT(align, 32) && FL_SLOT_AT(birth, 40) &&
+                   FL_SLOT_AT(death, 48) && FL_SLOT_AT(offset, 56) && FL_SLOT_AT(kind, 72) &&
+                   FL_SLOT_AT(zone, 76) && FL_SLOT_KEPT == 3,
+               "another VERSION");
 _Static_assert(offsetof(struct file_head, checksum) == FL_FILE_CHECKSUM_AT, "docs/plan-file.md");
 
 static struct fl_file_plan plan_at(const void *at)
