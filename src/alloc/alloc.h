@@ -38,11 +38,6 @@ enum fl_boot_state { FL_BOOT_NONE, FL_BOOT_RUNNING, FL_BOOT_DONE };
 #define FL_ROUND ((size_t)32 * FL_MIB)
 #define FL_SPREAD ((size_t)64 * FL_KIB)
 
-static inline bool fl_is_round(size_t len)
-{
-    return len >= FL_ROUND && len % FL_ROUND < FL_SPREAD;
-}
-
 struct fl_route {
     size_t
         /* bytes. 0 before boot, so that the first request of any size comes to us; SIZE_MAX: off */
@@ -66,6 +61,16 @@ struct fl_route {
 };
 
 extern FL_HIDDEN struct fl_route fl_route;
+
+/* `len`, or more where it is round. */
+static inline size_t fl_spread(size_t len)
+{
+    bool is_round = len >= FL_ROUND && len % FL_ROUND < FL_SPREAD;
+    size_t by =
+        FL_UNLIKELY(is_round) ? atomic_load_explicit(&fl_route.spread, memory_order_relaxed) : 0;
+
+    return by != 0 ? fl_align_down(len, FL_ROUND) + by : len;
+}
 
 static inline bool fl_is_ours(const void *p)
 {

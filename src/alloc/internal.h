@@ -19,21 +19,10 @@ static inline bool fl_route_ready(void)
     return atomic_load_explicit(&fl_route.booted, memory_order_acquire) == FL_BOOT_DONE;
 }
 
-static inline size_t fl_spread(size_t len)
-{
-    size_t by = atomic_load_explicit(&fl_route.spread, memory_order_relaxed);
-
-    return by != 0 ? fl_align_down(len, FL_ROUND) + by : len;
-}
-
 /* Page-rounded length; 0: more than any object may have, or not for us. */
 static inline size_t fl_extent_len(size_t n)
 {
-    if (n > PTRDIFF_MAX || n < fl_route.threshold) {
-        return 0;
-    }
-    size_t len = fl_align_up(n, fl_page.base);
-    return FL_UNLIKELY(fl_is_round(len)) ? fl_spread(len) : len;
+    return n > PTRDIFF_MAX || n < fl_route.threshold ? 0 : fl_spread(fl_align_up(n, fl_page.base));
 }
 
 /* NULL with errno ENOMEM. */

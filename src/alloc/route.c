@@ -245,15 +245,9 @@ static FL_COLD void *clear_hollow(struct fl_extent *e, size_t n)
     return fl_block(e);
 }
 
-/* What the thread's plan expects next; NULL: it does not. */
-static FL_APART struct fl_extent *as_planned(struct fl_cursor *t, size_t n)
-{
-    return fl_plan_take_next(t, n);
-}
-
 void *fl_calloc_large(size_t n)
 {
-    struct fl_extent *e = fl_plan_cursor != NULL ? as_planned(fl_plan_cursor, n) : NULL;
+    struct fl_extent *e = fl_plan_cursor != NULL ? fl_plan_take_next(fl_plan_cursor, n) : NULL;
 
     if (e != NULL) {
         return memset(fl_block(e), 0, n);

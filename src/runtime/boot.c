@@ -246,12 +246,13 @@ static size_t spread(void)
 static void start_region(void)
 {
     const uint64_t *value = fl_runtime.options.value;
-    uint64_t disable = value[FL_OPTION_disable], eager_max = value[FL_OPTION_eager_max];
+    uint64_t disable = value[FL_OPTION_disable];
     /* By the worker. Where faults bring huge pages already there is nothing to collapse. */
     bool collapse = value[FL_OPTION_thp] == FL_THP_COLLAPSE && !fl_page.thp &&
                     (disable & (FL_DISABLE_THP | FL_DISABLE_WORKER)) == 0;
+    atomic_store(&fl_route.spread, spread());
     struct fl_region_config config = {
-        .eager_max = fl_is_round(eager_max) ? eager_max + FL_SPREAD : eager_max,
+        .eager_max = fl_spread(value[FL_OPTION_eager_max]),
         .wait_for_touch = fl_runtime.options.origin[FL_OPTION_eager_max] == FL_ORIGIN_DEFAULT,
         .limit = value[FL_OPTION_limit],
         .huge = (fl_page.thp || collapse) && (disable & FL_DISABLE_THP) == 0,
@@ -289,7 +290,6 @@ static void start_region(void)
     if (value[FL_OPTION_hugetlb] != 0 && !fl_harden.on) { /* no guard fits into such a page */
         fl_runtime.region.config.hugetlb_from = value[FL_OPTION_hugetlb_from];
     }
-    atomic_store(&fl_route.spread, spread());
     bool told = fl_cpu_is_told();
     fl_route.caches =
         (disable & FL_DISABLE_CACHE) == 0 && !fl_harden.on && (!fl_runtime.numa.active || told);

@@ -79,11 +79,6 @@ size_t fl_file_cost(size_t n)
 
 /* ---- what may be in a file ---- */
 
-static bool is_planned(const struct fl_slot *s)
-{
-    return s->kind <= FL_SLOT_DOUBLE_BUFFERED;
-}
-
 static bool is_place(const struct fl_file_plan *p, const struct fl_slot *s, uint64_t offset)
 {
     uint64_t align = fl_max(s->align, p->granule);
@@ -102,10 +97,10 @@ static bool is_slot(const struct fl_file_plan *p, const struct fl_slot *s)
         return false;
     }
     if (s->zone > FL_PLAN_ZONES ||
-        (s->zone != 0 && is_planned(s) && s->kind != FL_SLOT_DOUBLE_BUFFERED)) {
+        (s->zone != 0 && fl_slot_is_planned(s) && s->kind != FL_SLOT_DOUBLE_BUFFERED)) {
         return false;
     }
-    if (is_planned(s) ? !is_place(p, s, s->offset[0]) : s->offset[0] != FL_PACK_NONE) {
+    if (fl_slot_is_planned(s) ? !is_place(p, s, s->offset[0]) : s->offset[0] != FL_PACK_NONE) {
         return false;
     }
     if (s->kind == FL_SLOT_DOUBLE_BUFFERED) {
