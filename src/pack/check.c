@@ -20,14 +20,39 @@ static uint32_t below(const struct fl_pack_buffer *b, const uint32_t *live, uint
     return a;
 }
 
-/* `born` and `died` are those that live and have a size, in the order of birth and of death. */
-static bool is_free_of_overlap(const struct fl_pack_buffer *b, const uint32_t *born,
-                               const uint32_t *died, uint32_t lives, uint32_t *live)
+bool fl_pack_by_time(const struct fl_pack_buffer *b, size_t n, struct fl_bump *room,
+                     struct fl_pack_times *out)
 {
+    *out = (struct fl_pack_times){fl_bump_carve(room, n, sizeof *out->born),
+                                  fl_bump_carve(room, n, sizeof *out->died), 0};
+    struct fl_bump rest = *room;
+    uint64_t *key = fl_bump_carve(&rest, n, sizeof *key);
+
+    if (rest.is_short) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        out->born[out->n] = out->died[out->n] = i;
+        out->n += b[i].size != 0 && b[i].birth < b[i].death;
+        key[i] = b[i].birth;
+    }
+    if (!fl_sort(out->born, key, out->n, rest)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        key[i] = b[i].death;
+    }
+    return fl_sort(out->died, key, out->n, rest);
+}
+
+static bool is_free_of_overlap(const struct fl_pack_buffer *b, const struct fl_pack_times *t,
+                               uint32_t *live)
+{
+    const uint32_t *died = t->died;
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < lives; i++) {
-        const struct fl_pack_buffer *x = &b[born[i]];
+    for (uint32_t i = 0; i < t->n; i++) {
+        const struct fl_pack_buffer *x = &b[t->born[i]];
         for (; b[*died].death <= x->birth; died++) {
             uint32_t at = below(b, live, n--, b[*died].offset);
             memmove(live + at, live + at + 1, (n - at) * sizeof *live);
@@ -39,7 +64,7 @@ static bool is_free_of_overlap(const struct fl_pack_buffer *b, const uint32_t *b
             return false;
         }
         memmove(live + at + 1, live + at, (n++ - at) * sizeof *live);
-        live[at] = born[i];
+        live[at] = t->born[i];
     }
     return true;
 }
@@ -48,26 +73,15 @@ bool fl_pack_is_valid(const struct fl_pack_buffer *b, size_t n, uint64_t height,
                       size_t scratch_len)
 {
     struct fl_bump room = {scratch, (char *)scratch + scratch_len, n > UINT32_MAX / 4};
-    uint32_t *born = fl_bump_carve(&room, n, sizeof *born), lives = 0;
-    uint32_t *died = fl_bump_carve(&room, n, sizeof *died);
     uint32_t *live = fl_bump_carve(&room, n, sizeof *live);
-    uint64_t *key = fl_bump_carve(&room, n, sizeof *key);
+    struct fl_pack_times times;
 
-    for (uint32_t i = 0; i < n && !room.is_short; i++) {
+    for (size_t i = 0; i < n; i++) {
         bool is_live = b[i].size != 0 && b[i].birth < b[i].death;
         if ((b[i].align != 0 && (b[i].offset & (b[i].align - 1)) != 0) ||
             (is_live && (b[i].size > height || b[i].offset > height - b[i].size))) {
             return false;
         }
-        born[lives] = died[lives] = i;
-        lives += is_live;
-        key[i] = b[i].birth;
     }
-    if (room.is_short || !fl_sort(born, key, lives, room)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        key[i] = b[i].death;
-    }
-    return fl_sort(died, key, lives, room) && is_free_of_overlap(b, born, died, lives, live);
+    return fl_pack_by_time(b, n, &room, &times) && is_free_of_overlap(b, &times, live);
 }

@@ -71,6 +71,17 @@ struct fl_pack_run {
 /* Checks the input, and fills everything in `r` from `block` to `bound`. 0, -EINVAL or -ENOMEM. */
 int fl_pack_setup(struct fl_pack_run *r);
 
+/* ---- check.c ---- */
+
+/* Of buffers, those that live and have a size. */
+struct fl_pack_times {
+    uint32_t *born, *died; /* in the order of birth, and of death */
+    uint32_t n;
+};
+/* In `room`. False: it is too little. */
+bool fl_pack_by_time(const struct fl_pack_buffer *b, size_t n, struct fl_bump *room,
+                     struct fl_pack_times *out);
+
 /* ---- pack.c ---- */
 
 /* Counts `cost`. True: stop, the budget is spent. */

@@ -2,42 +2,18 @@
  * The methods look for low layouts alone, and of one height there are many. */
 #include "pack/run.h"
 
+#include <string.h>
+
 enum { LOOK_BACK = 4 /* buffers that died last before a birth */ };
 static const uint64_t cost_most = 30000000; /* pairs that are compared: some 50 ms */
 
 struct warm {
     struct fl_pack_buffer *buffer;
     uint64_t height;
-    uint32_t *born, *died; /* those that live and have a size, by birth and by death */
-    size_t n;              /* how many */
+    struct fl_pack_times times;
     uint64_t cost;
     bool *is_settled; /* of each buffer: it has come to another, or another to it */
 };
-
-static bool begin(struct warm *w, size_t n, struct fl_bump room)
-{
-    uint64_t *key = fl_bump_carve(&room, n, sizeof *key);
-
-    w->born = fl_bump_carve(&room, n, sizeof *w->born);
-    w->died = fl_bump_carve(&room, n, sizeof *w->died);
-    w->is_settled = fl_bump_carve(&room, n, sizeof *w->is_settled);
-    for (size_t i = 0; i < n && !room.is_short; i++) {
-        const struct fl_pack_buffer *b = &w->buffer[i];
-        w->is_settled[i] = false;
-        key[i] = b->birth;
-        if (b->size != 0 && b->birth < b->death) {
-            w->died[w->n] = w->born[w->n] = (uint32_t)i;
-            w->n++;
-        }
-    }
-    if (room.is_short || !fl_sort(w->born, key, w->n, room)) {
-        return false;
-    }
-    for (size_t i = 0; i < n; i++) {
-        key[i] = w->buffer[i].death;
-    }
-    return fl_sort(w->died, key, w->n, room);
-}
 
 static bool overlap(const struct fl_pack_buffer *a, uint64_t offset, const struct fl_pack_buffer *b)
 {
@@ -49,8 +25,8 @@ static bool is_free(struct warm *w, const struct fl_pack_buffer *b, uint64_t off
 {
     bool is_free = true;
 
-    for (size_t k = 0; k < w->n && is_free; k++, w->cost++) {
-        const struct fl_pack_buffer *o = &w->buffer[w->born[k]];
+    for (size_t k = 0; k < w->times.n && is_free; k++, w->cost++) {
+        const struct fl_pack_buffer *o = &w->buffer[w->times.born[k]];
         if (o->birth >= b->death) {
             break;
         }
@@ -97,12 +73,13 @@ static void join_those(struct warm *w, uint64_t factor)
 {
     size_t dead = 0;
 
-    for (size_t k = 0; k < w->n && w->cost < cost_most; k++) {
-        uint32_t i = w->born[k];
-        for (; dead < w->n && w->buffer[w->died[dead]].death <= w->buffer[i].birth; dead++) {
+    for (size_t k = 0; k < w->times.n && w->cost < cost_most; k++) {
+        uint32_t i = w->times.born[k];
+        for (; dead < w->times.n && w->buffer[w->times.died[dead]].death <= w->buffer[i].birth;
+             dead++) {
         }
         for (size_t back = 1; back <= LOOK_BACK && back <= dead && !w->is_settled[i]; back++) {
-            uint32_t d = w->died[dead - back];
+            uint32_t d = w->times.died[dead - back];
             if (are_alike(w->buffer[d].size, w->buffer[i].size, factor) && join(w, d, i)) {
                 w->is_settled[i] = w->is_settled[d] = true;
             }
@@ -113,10 +90,12 @@ static void join_those(struct warm *w, uint64_t factor)
 void fl_pack_warm(struct fl_pack_buffer *b, size_t n, uint64_t height, void *scratch,
                   size_t scratch_len)
 {
+    struct fl_bump room = {scratch, (char *)scratch + scratch_len, n > UINT32_MAX / 4};
     struct warm w = {.buffer = b, .height = height};
 
-    if (n <= UINT32_MAX / 4 &&
-        begin(&w, n, (struct fl_bump){scratch, (char *)scratch + scratch_len, false})) {
+    w.is_settled = fl_bump_carve(&room, n, sizeof *w.is_settled);
+    if (fl_pack_by_time(b, n, &room, &w.times)) {
+        memset(w.is_settled, 0, n * sizeof *w.is_settled);
         join_those(&w, 1);
         join_those(&w, 4);
     }
