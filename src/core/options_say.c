@@ -30,6 +30,8 @@ static const char *automatic_word(enum fl_option_id id, bool is_set)
     case FL_OPTION_limit:
     case FL_OPTION_host_share:
         return "automatic";
+    case FL_OPTION_shards:
+        return "as threads need them";
     case FL_OPTION_stock:
         return "a 64th of the peak";
     case FL_OPTION_gpu_initial:

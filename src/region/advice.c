@@ -62,7 +62,8 @@ void fl_advice_note_merged(struct fl_extent *e, size_t hidden)
  * kernel would be told again at each request. */
 static bool may_cut(const struct fl_region *r, const struct fl_extent *e)
 {
-    return (e->advised & FL_ADVISED_ALL_HID) != 0 && r->hiding.extents < (size_t)2 * HIDDEN_MOST;
+    return (e->advised & FL_ADVISED_ALL_HID) != 0 &&
+           fl_region_free(r).hidden < (size_t)2 * HIDDEN_MOST;
 }
 
 void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range part,
@@ -82,7 +83,7 @@ void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range par
         (void)fl_sys.advise(inner(e), FL_ADVICE_DUMP);
         fl_lock_permit_calls(false);
         e->advised &= (uint8_t)~hiding;
-        r->hiding.extents--;
+        r->zones.of[e->zone].free.hidden--;
     } else if (used.len != 0) {
         g->hidden[g->nhidden++] = used;
     }
@@ -111,7 +112,7 @@ void fl_advice_note_shown(struct fl_extent *e)
  * */
 static struct fl_extent *claim_shown(struct fl_region *r, uint32_t age)
 {
-    bool full = r->hiding.extents >= HIDDEN_MOST;
+    bool full = fl_region_free(r).hidden >= HIDDEN_MOST;
     struct fl_extent *e;
 
     FL_EACH_ZONE(r, z)

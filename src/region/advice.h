@@ -11,7 +11,6 @@ struct fl_extent;
 
 /* Lock: region. */
 struct fl_hiding {
-    size_t extents;      /* FREE ones that are hidden, wholly or in part */
     uint64_t seen;       /* requests at the last look */
     uint64_t changed_ns; /* monotonic; the last look that found new ones */
     uint64_t undone_ns;  /* the last one before which something hidden was used */

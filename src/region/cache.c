@@ -136,6 +136,24 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
     return n;
 }
 
+struct fl_extent *fl_cache_take_all(struct fl_cache *c)
+{
+    struct fl_extent *chain = NULL;
+
+    if (atomic_load(&c->leaving) != NULL) {
+        chain = atomic_exchange_explicit(&c->leaving, NULL, memory_order_acquire);
+    }
+    for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
+        struct fl_extent *e = atomic_load(&s->extent);
+        e = e != NULL ? atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire) : NULL;
+        if (e != NULL) {
+            e->next = chain;
+            chain = e;
+        }
+    }
+    return chain;
+}
+
 void fl_cache_count(const struct fl_cache *c, struct fl_cached *sum)
 {
     for (const struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {

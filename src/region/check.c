@@ -27,18 +27,73 @@ static bool knows_longest(const struct fl_extent *e)
     return e->longest == most;
 }
 
-/* SIZE_MAX: one of them does not know that. */
-static size_t count_tree(struct fl_extent_tree *tree)
+/* Adds up what is in the tree. False: one of them does not know its longest, or is of another zone.
+ */
+static bool add_tree(struct fl_extent_tree *tree, size_t zone, size_t *n, struct fl_free *sum)
 {
+    for (struct fl_extent *e = fl_tree_lowest(tree); e != NULL; e = fl_tree_higher(e)) {
+        if (!knows_longest(e) || e->zone != zone) {
+            return false;
+        }
+        bool aged = e->queue == FL_QUEUE_AGE;
+        sum->bytes += fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
+        sum->huge += aged ? fl_range_inner(fl_extent_range(e), fl_page.huge).len : 0;
+        sum->hidden += (e->advised & FL_ADVISED_NO_DUMP) != 0;
+        ++*n;
+    }
+    return true;
+}
+
+static bool is_list_of(const struct fl_extent_list *list, size_t zone)
+{
+    const struct fl_extent *e;
+
+    TAILQ_FOREACH(e, list, by_age)
+    {
+        if (e->zone != zone) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Its trees and lists, and what it counts; adds the number of its extents, with memory and without.
+ */
+static bool is_zone_right(struct fl_region *r, struct fl_zone *z, size_t n[2])
+{
+    size_t zone = (size_t)(z - r->zones.of);
+    struct fl_free sum = {0, 0, 0};
+
+    return add_tree(&z->populated, zone, &n[0], &sum) && add_tree(&z->empty, zone, &n[1], &sum) &&
+           sum.bytes == z->free.bytes && sum.huge == z->free.huge && sum.hidden == z->free.hidden &&
+           is_list_of(&z->by_age, zone) && is_list_of(&z->pieces, zone) &&
+           is_list_of(&z->seen, zone) && is_list_of(&z->rough, zone);
+}
+
+/* Descriptors that a zone has for itself. */
+static bool is_stash_right(const struct fl_stash *stash, size_t zone)
+{
+    const struct fl_extent *e;
     size_t n = 0;
 
-    for (struct fl_extent *e = fl_tree_lowest(tree); e != NULL; e = fl_tree_higher(e)) {
-        if (!knows_longest(e)) {
-            return SIZE_MAX;
+    SLIST_FOREACH(e, &stash->spare, spare)
+    {
+        if (e->zone != zone || e->state != FL_EXTENT_UNUSED) {
+            return false;
         }
         n++;
     }
-    return n;
+    return n == stash->n;
+}
+
+static bool are_stashes_right(const struct fl_space *s)
+{
+    for (unsigned zone = 1; zone <= s->descriptors.behind; zone++) {
+        if (!is_stash_right(&s->descriptors.of_zone[zone], zone)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static const char *check_pair(const struct fl_extent *left, const struct fl_extent *right)
@@ -152,7 +207,7 @@ static const char *check_one(struct fl_region *r, const struct fl_extent *e, uin
 const char *fl_region_check_locked(struct fl_region *r)
 {
     uintptr_t end = fl_range_end(r->space.window.all);
-    size_t populated = r->pages.reserve.held, nfree[2] = {0, 0}, free_bytes = 0;
+    size_t populated = r->pages.reserve.held, nfree[2] = {0, 0};
     const struct fl_extent *left = NULL;
 
     for (uintptr_t addr = r->space.first; addr < end;) {
@@ -165,10 +220,7 @@ const char *fl_region_check_locked(struct fl_region *r)
         if (left != NULL && check_pair(left, e) != NULL) {
             return "R4";
         }
-        if (e->state == FL_EXTENT_FREE) {
-            nfree[empty]++;
-            free_bytes += empty ? 0 : fl_extent_there(e);
-        }
+        nfree[empty] += e->state == FL_EXTENT_FREE;
         populated += fl_extent_populated(e) - fl_holes_in(&r->pages.holes, fl_extent_range(e));
         left = e;
         addr += e->len;
@@ -179,14 +231,11 @@ const char *fl_region_check_locked(struct fl_region *r)
     size_t ntree[2] = {0, 0};
     FL_EACH_ZONE(r, z)
     {
-        size_t n[2] = {count_tree(&z->populated), count_tree(&z->empty)};
-        if (n[0] == SIZE_MAX || n[1] == SIZE_MAX) {
+        if (!is_zone_right(r, z, ntree)) {
             return "R5";
         }
-        ntree[0] += n[0];
-        ntree[1] += n[1];
     }
-    if (ntree[0] != nfree[0] || ntree[1] != nfree[1] || free_bytes != r->held.free) {
+    if (ntree[0] != nfree[0] || ntree[1] != nfree[1] || !are_stashes_right(&r->space)) {
         return "R5";
     }
     return populated != r->held.populated ? "R6" : NULL;

@@ -11,6 +11,17 @@ static inline size_t fl_region_counted(const struct fl_region *r)
 {
     return r->held.populated - r->held.leaving - r->held.exempt;
 }
+/* FREE extents of all zones. */
+static inline struct fl_free fl_region_free(const struct fl_region *r)
+{
+    struct fl_free sum = {0, 0, 0};
+
+    for (unsigned i = 0; i < r->zones.n; i++) {
+        const struct fl_free *f = &r->zones.of[i].free;
+        sum = (struct fl_free){sum.bytes + f->bytes, sum.huge + f->huge, sum.hidden + f->hidden};
+    }
+    return sum;
+}
 /* Bytes of it that count as populated: what is EMPTY does so while it is being mapped. */
 static inline size_t fl_extent_populated(const struct fl_extent *e)
 {

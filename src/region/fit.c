@@ -39,13 +39,12 @@ static void count_huge(struct fl_region *r, const struct fl_extent *e, int sign)
 {
     if (e->queue == FL_QUEUE_AGE) {
         size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
-        r->held.free_huge += sign > 0 ? huge : -huge;
-        r->zones.of[e->zone].free_huge += sign > 0 ? huge : -huge;
+        r->zones.of[e->zone].free.huge += sign > 0 ? huge : -huge;
     }
 }
 
 /* It counts no more. */
-static void unlist(struct fl_region *r, struct fl_extent *e)
+static FL_INLINE void unlist(struct fl_region *r, struct fl_extent *e)
 {
     if (e->queue != FL_QUEUE_NONE) {
         TAILQ_REMOVE(list_of(&r->zones.of[e->zone], e->queue), e, by_age);
@@ -53,25 +52,34 @@ static void unlist(struct fl_region *r, struct fl_extent *e)
     }
 }
 
-void fl_fit_unqueue(struct fl_region *r, struct fl_extent *e)
+static FL_INLINE void unqueue(struct fl_region *r, struct fl_extent *e)
 {
     count_huge(r, e, -1);
     unlist(r, e);
 }
 
-/* It is in the tree still. */
-static void leave(struct fl_region *r, struct fl_extent *e)
+void fl_fit_unqueue(struct fl_region *r, struct fl_extent *e)
 {
-    fl_fit_unqueue(r, e);
-    r->hiding.extents -= (e->advised & FL_ADVISED_NO_DUMP) != 0;
-    r->held.free -= fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
+    unqueue(r, e);
+}
+
+/* It is in the tree still. */
+static FL_INLINE void leave(struct fl_region *r, struct fl_extent *e)
+{
+    struct fl_free *free = &r->zones.of[e->zone].free;
+
+    unqueue(r, e);
+    free->hidden -= (e->advised & FL_ADVISED_NO_DUMP) != 0;
+    free->bytes -= fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
 }
 
 /* It is in the tree. */
 static void enter(struct fl_region *r, struct fl_extent *e)
 {
-    r->hiding.extents += (e->advised & FL_ADVISED_NO_DUMP) != 0;
-    r->held.free += fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
+    struct fl_free *free = &r->zones.of[e->zone].free;
+
+    free->hidden += (e->advised & FL_ADVISED_NO_DUMP) != 0;
+    free->bytes += fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
     fl_fit_enqueue(r, e);
 }
 
@@ -174,7 +182,7 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     struct fl_extent *before = fl_extent_free_before(&r->space, e->base, zone);
     struct fl_extent *after = fl_extent_free_at(&r->space, e->base + e->len, zone);
 
-    e->zone = (uint8_t)zone;
+    fl_extent_set_zone(e, zone);
     e->left = empty ? 0 : e->left & FL_LEFT_HOLLOW;
     if (empty || was_in_use(e)) {
         e->holes = 0;
@@ -237,7 +245,7 @@ void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len)
         return;
     }
     count_huge(r, e, -1);
-    r->held.free -= len;
+    r->zones.of[e->zone].free.bytes -= len;
     e->base += len;
     e->len -= len;
     e->unreclaimable = fl_min(e->unreclaimable, e->len);

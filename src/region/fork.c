@@ -90,7 +90,9 @@ void fl_region_fork_lock(struct fl_region *r)
     fl_shelf_fork_lock(r);
     fl_lock_acquire(&r->pages.move.lock); /* no descriptor of ours is open */
     fl_lock_hold_for_fork(&r->pages.move.lock);
-    fl_lock_hold_for_fork(&r->lock);
+    for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
+        fl_lock_hold_for_fork(&r->shards.of[i].lock);
+    }
     fl_lock_hold_for_fork(&r->pages.asking);
 }
 
@@ -99,7 +101,9 @@ void fl_region_fork_parent(struct fl_region *r)
     atomic_fetch_sub_explicit(&r->fork.threads, 1, memory_order_relaxed);
     fl_shelf_fork_parent(r);
     fl_lock_release_in_parent(&r->pages.move.lock);
-    fl_lock_release_in_parent(&r->lock);
+    for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
+        fl_lock_release_in_parent(&r->shards.of[i].lock);
+    }
     fl_lock_release_in_parent(&r->pages.asking);
     fl_region_leave();
     fl_region_lock(r);
@@ -169,7 +173,9 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     bool whole = fl_lock_release_in_child(&r->pages.move.lock);
 
     atomic_store_explicit(&r->fork.threads, 0, memory_order_relaxed);
-    whole = fl_lock_release_in_child(&r->lock) && whole;
+    for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
+        whole = fl_lock_release_in_child(&r->shards.of[i].lock) && whole;
+    }
     fl_look_fork_child(r);
     fl_shelf_fork_child(r);
     fl_region_leave();

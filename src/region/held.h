@@ -7,8 +7,6 @@
 /* Lock: region; to write, where a member is atomic; to add, of `filling`. */
 struct fl_held {
     size_t populated;       /* R6 */
-    size_t free;            /* part of it that is FREE */
-    size_t free_huge;       /* part of that in whole huge pages, none of them split */
     size_t exempt;          /* of ISOLATED extents that are not, or no longer, in memory */
     _Atomic size_t leaving; /* of ISOLATED extents whose pages move: counted twice for a moment */
     /* Of requests that fill addresses of their own, and what is free beside them in the same huge

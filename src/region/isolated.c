@@ -104,6 +104,7 @@ void fl_isolated_return(struct fl_region *r, struct fl_extent *e, bool gone)
     if (gone) {
         r->held.populated -= fl_extent_there(e);
         e->content = FL_CONTENT_EMPTY;
+        fl_extent_set_zone(e, fl_zone_class(r, e->zone)); /* merges with all that is EMPTY */
         e->zeroed.len = 0;
         e->advised = 0;
     }

@@ -31,7 +31,6 @@ static void add_counters(const struct fl_region *r, struct fl_live_page *p)
 static void add_words(const struct fl_region *r, struct fl_live_page *p)
 {
     fl_live_add_word(p, FL_LIVE_HELD_BYTES, &r->held.populated, sizeof r->held.populated);
-    fl_live_add_word(p, FL_LIVE_RESERVE_BYTES, &r->held.free, sizeof r->held.free);
     fl_live_add_word(p, FL_LIVE_RESERVE_BYTES, &r->pages.reserve.held,
                      sizeof r->pages.reserve.held);
     fl_live_add_word(p, FL_LIVE_STOCK_BYTES, &r->pages.reserve.held, sizeof r->pages.reserve.held);
@@ -85,10 +84,43 @@ static void add_shelves(const struct fl_region *r, struct fl_live_page *p)
                 term, COUNT(term));
 }
 
+static void add_zones(const struct fl_region *r, struct fl_live_page *p)
+{
+    static const struct fl_live_term term[] = {
+        {FL_LIVE_WORD(FL_LIVE_RESERVE_BYTES, struct fl_zone, free.bytes)},
+    };
+
+    fl_live_add(p,
+                (struct fl_live_list){.at = fl_live_at(r->zones.of),
+                                      .count = FL_ZONES,
+                                      .size = sizeof(struct fl_zone),
+                                      .next = sizeof(struct fl_zone)},
+                term, COUNT(term));
+}
+
+/* What was done by their locks alone, and is not among the region's figures yet. */
+static void add_shards(const struct fl_region *r, struct fl_live_page *p)
+{
+    static const struct fl_live_term term[] = {
+        {FL_LIVE_WORD(FL_LIVE_REQUESTS, struct fl_shard, since.takes)},
+        {FL_LIVE_WORD(FL_LIVE_SERVED_BYTES, struct fl_shard, since.take_bytes)},
+        {FL_LIVE_WORD(FL_LIVE_LIVE_BYTES, struct fl_shard, since.in_use)},
+    };
+
+    fl_live_add(p,
+                (struct fl_live_list){.at = fl_live_at(r->shards.of),
+                                      .count = FL_SHARDS,
+                                      .size = offsetof(struct fl_shard, left),
+                                      .next = sizeof(struct fl_shard)},
+                term, COUNT(term));
+}
+
 void fl_region_live(const struct fl_region *r, struct fl_live_page *p)
 {
     add_counters(r, p);
     add_words(r, p);
     add_caches(r, p);
     add_shelves(r, p);
+    add_zones(r, p);
+    add_shards(r, p);
 }

@@ -294,7 +294,8 @@ bool fl_pieces_may_go_one_day(const struct fl_region *r)
 /* Of what is free now, not of what others free meanwhile: that might never end. */
 size_t fl_pieces_give_back(struct fl_region *r, uint32_t age, size_t want, unsigned most)
 {
-    size_t given = 0, there = r->held.free - r->held.free_huge + fl_isolated_bytes(r);
+    struct fl_free free = fl_region_free(r);
+    size_t given = 0, there = free.bytes - free.huge + fl_isolated_bytes(r);
     unsigned looks = (unsigned)fl_min(most, there >> fl_page.shift);
     uint32_t own = own_age(r, age);
     bool more = !fl_sys_is_confined() && (age == 0 || fl_pieces_may_go(r));
@@ -385,7 +386,7 @@ size_t fl_pieces_give_fringes(struct fl_region *r)
     struct walk w = {0, 0};
     struct fl_range part;
 
-    if (r->held.free_huge != 0) {
+    if (fl_region_free(r).huge != 0) {
         reach_all(r);
     }
     for (struct fl_extent *e; o != REFUSED && !fl_supply_is_coming(r) && !fl_sys_is_confined() &&

@@ -22,7 +22,7 @@ static unsigned zone_of(const struct fl_region *r, struct fl_cache *own, size_t 
 /* Is there but one way to serve it? Holes elsewhere are none of its business. Lock: region. */
 static bool is_ordinary(const struct fl_region *r, size_t len)
 {
-    return r->zones.seeded && r->space.descriptors.nspare != 0 &&
+    return r->zones.seeded && r->space.descriptors.stash.n != 0 &&
            !atomic_load_explicit(&r->tight, memory_order_relaxed) && !fl_left_is_sparse(r, len);
 }
 
@@ -50,6 +50,11 @@ static struct fl_extent *take_plain(struct fl_region *r, struct fl_cache *own, s
     if (atomic_load_explicit(&r->tight, memory_order_relaxed)) {
         return NULL;
     }
+    if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1)) {
+        return fl_shard_take(r, own, len, align);
+    }
+    struct fl_shard *s = &r->shards.of[0];
+    fl_shard_look(r, s);
     if (own != NULL && own->uses_shelves && align <= fl_page.base) {
         if (!fl_region_lock_soon(r)) {
             return fl_shelf_take_longer(r, own, len);

@@ -11,6 +11,7 @@
  * keep     under limits that count maps, no more than their eighth is held free.
  * Where there are bounds of the process's own, thread caches hold small extents alone.
  * State: fields of struct fl_region, under its lock. */
+#include "region/counts.h"
 #include "region/lock.h"
 #include "region/pressure.h"
 #include "region/purge.h"
@@ -62,7 +63,8 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
 {
     bool was = atomic_load_explicit(&r->tight, memory_order_relaxed);
     /* It must get much better before it counts as better: no back and forth at each step. */
-    size_t idle = r->held.free + fl_shelf_bytes(r);
+    struct fl_free free = fl_region_free(r);
+    size_t idle = free.bytes + fl_shelf_bytes(r);
     bool tight = m->headroom / 2 < idle || (was && m->headroom / 4 < r->held.populated);
 
     atomic_store_explicit(&r->tight, tight, memory_order_relaxed);
@@ -79,12 +81,13 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
     r->pressure.since_look = 0;
     if (tight && !was) {
         r->pieces.step = 0;
-        return r->held.free;
+        return fl_region_free(r).bytes;
     }
     /* What is absent counts as mapped, too, and no purge changes that: a half goes for it. */
-    size_t over = beyond(r->held.free, m->keep);
-    size_t absent = beyond(r->held.free + r->pages.holes.absent, m->keep) - over;
-    return fl_min(over + fl_min(absent, r->held.free_huge) / 2, r->held.free);
+    free = fl_region_free(r);
+    size_t over = beyond(free.bytes, m->keep);
+    size_t absent = beyond(free.bytes + r->pages.holes.absent, m->keep) - over;
+    return fl_min(over + fl_min(absent, free.huge) / 2, free.bytes);
 }
 
 /* Notes `len` bytes more. True: `bound` since the last look; then it is the caller who looks, and
@@ -114,7 +117,7 @@ static void bound_free(struct fl_region *r)
 {
     fl_region_lock(r);
     (void)fl_pieces_smooth(r, FL_SMOOTHED_MOST);
-    size_t may = fl_max(r->stats.in_use / CONFINED_SHARE, look_least), has = r->held.free_huge;
+    size_t may = fl_max(r->stats.in_use / CONFINED_SHARE, look_least), has = fl_region_free(r).huge;
     fl_region_unlock(r);
     if (has > may) {
         (void)fl_region_purge_some(r, 0, has - may / 2);
@@ -144,7 +147,8 @@ static bool are_pieces_due(struct fl_region *r, size_t len)
         return false;
     }
     r->pieces.since = 0;
-    return r->held.free - r->held.free_huge > r->pieces.headroom / PIECES_SHARE;
+    struct fl_free free = fl_region_free(r);
+    return free.bytes - free.huge > r->pieces.headroom / PIECES_SHARE;
 }
 
 static void give_pieces(struct fl_region *r)

@@ -88,7 +88,7 @@ static size_t rest(size_t want, size_t given)
 /* Of what is free now, not of what others free meanwhile: that might never end. */
 static size_t whole_there(struct fl_region *r)
 {
-    return r->held.free_huge + fl_isolated_bytes(r);
+    return fl_region_free(r).huge + fl_isolated_bytes(r);
 }
 
 size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
@@ -107,7 +107,7 @@ void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
 {
     const struct fl_zone *z = &r->zones.of[zone];
     size_t own = fl_placing_moves(&r->zones.placing, zone)
-                     ? z->free_huge + r->pages.reserve.ready_of[z - r->zones.of]
+                     ? z->free.huge + r->pages.reserve.ready_of[z - r->zones.of]
                      : 0;
     size_t held = fl_region_counted(r) + len, may = fl_supply_allowed(r, len);
 
@@ -184,7 +184,7 @@ void fl_region_take_loan(struct fl_region *r, struct fl_fill_plan *g)
         return;
     }
     fl_region_unlock(r);
-    if (r->hooks.lend(g->zone, wanted) != 0) {
+    if (r->hooks.lend(fl_zone_class(r, g->zone), wanted) != 0) {
         g->lent = true;
     } else {
         g->dry = (uint8_t)(g->zone + 1);
@@ -216,7 +216,7 @@ static bool anything_to_age(struct fl_region *r)
             return true;
         }
     }
-    if (fl_reserve_is_mapped(&r->pages.reserve) || fl_shelf_has_some(r)) {
+    if (fl_reserve_is_mapped(&r->pages.reserve) || fl_shelf_has_some(r) || fl_shards_have_some(r)) {
         return true;
     }
     for (const struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {

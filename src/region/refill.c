@@ -84,9 +84,10 @@ static size_t goal_of(const struct fl_region *r, const struct fl_zone *z)
 
 void fl_refill_demand(struct fl_region *r, size_t bytes, unsigned zone)
 {
-    struct fl_zone *z = &r->zones.of[zone];
+    unsigned class = fl_zone_class(r, zone);
+    struct fl_zone *z = &r->zones.of[class];
 
-    if (!fl_placing_moves(&r->zones.placing, zone)) {
+    if (!fl_placing_moves(&r->zones.placing, class)) {
         return;
     }
     r->refill.demand += bytes;
@@ -104,7 +105,8 @@ static void count_held(struct fl_region *r, size_t more)
 
 void fl_refill_take(struct fl_region *r, struct fl_fill_plan *g)
 {
-    size_t n = fl_reserve_take(&r->pages, g->from_reserve, g->zone, g->piece, &g->npieces);
+    size_t n = fl_reserve_take(&r->pages, g->from_reserve, fl_zone_class(r, g->zone), g->piece,
+                               &g->npieces);
 
     count_held(r, -n);
 }
@@ -277,6 +279,7 @@ bool fl_region_fill_now(struct fl_region *r, size_t len, unsigned zone)
 {
     bool there = false;
 
+    zone = fl_zone_class(r, zone);
     if (!claim_span(r)) {
         return false;
     }

@@ -11,8 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { USES_A_LOOK = 512 }; /* at what may wait on shelves */
-enum { ABSURD_SHARE = 8 };  /* times the machine's memory: no request is served from there on */
+enum { ABSURD_SHARE = 8 }; /* times the machine's memory: no request is served from there on */
 
 bool fl_region_is_outer(void)
 {
@@ -33,21 +32,46 @@ static void begin(struct fl_region *r)
     }
 }
 
+/* The first one is held: how many there are is known. */
+static FL_COLD void lock_others(struct fl_region *r)
+{
+    for (unsigned i = 1; i < fl_shards_open(&r->shards); i++) {
+        fl_lock_acquire(&r->shards.of[i].lock);
+    }
+    fl_shards_gather(r);
+}
+
+static FL_COLD void unlock_others(struct fl_region *r)
+{
+    fl_shards_judge(r);
+    for (unsigned i = fl_shards_open(&r->shards); --i != 0;) {
+        fl_lock_release(&r->shards.of[i].lock);
+    }
+}
+
+static FL_INLINE void lock_rest(struct fl_region *r)
+{
+    if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1)) {
+        lock_others(r);
+    }
+    begin(r);
+}
+
 void fl_region_lock(struct fl_region *r)
 {
     fl_region_enter();
-    fl_lock_acquire(&r->lock);
-    begin(r);
+    fl_lock_acquire(&r->shards.of[0].lock);
+    lock_rest(r);
 }
 
 static FL_INLINE bool lock_by(struct fl_region *r, bool (*acquire)(struct fl_lock *l))
 {
     fl_region_enter();
-    if (!acquire(&r->lock)) {
+    if (!acquire(&r->shards.of[0].lock)) {
         fl_region_leave();
         return false;
     }
-    begin(r);
+    lock_rest(r);
     return true;
 }
 
@@ -130,7 +154,10 @@ void fl_region_unlock(struct fl_region *r)
         take_over_deferred(r);
     }
     check_now_and_then(r);
-    fl_lock_release(&r->lock);
+    if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1)) {
+        unlock_others(r);
+    }
+    fl_lock_release(&r->shards.of[0].lock);
     fl_region_leave();
 }
 
@@ -169,7 +196,7 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use)
     if (r->stats.in_use > r->stats.in_use_peak + r->shelves.seen) {
         fl_region_note_peak(r);
     }
-    if (++r->shelves.uses % USES_A_LOOK == 0) {
+    if (++r->shelves.uses % FL_SHELF_USES == 0) {
         fl_shelf_resize(r);
     }
     if (fl_region_counted(r) > r->stats.populated_peak) {
@@ -222,6 +249,9 @@ static void give_handled(struct fl_region *r, struct fl_extent *e)
 
 void fl_region_give(struct fl_region *r, struct fl_extent *e)
 {
+    if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && fl_shard_give(r, e)) {
+        return;
+    }
     size_t len = e->len, unreclaimable = len;
     bool disarmed = fl_touch_disarm(r, e);
 
@@ -287,7 +317,7 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->populate_errors = __atomic_load_n(&r->stats.populate_errors, __ATOMIC_RELAXED);
     out->purge_bytes = r->stats.purge_bytes;
     out->move_bytes = __atomic_load_n(&r->stats.move_bytes, __ATOMIC_RELAXED);
-    out->free_held_bytes = r->held.free;
+    out->free_held_bytes = fl_region_free(r).bytes;
     out->stock_bytes = r->pages.reserve.held;
     out->rezero_bytes = r->stats.rezero_bytes;
     out->repair_bytes = __atomic_load_n(&r->stats.repair_bytes, __ATOMIC_RELAXED);

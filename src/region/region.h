@@ -2,9 +2,10 @@
  * kernel.
  *
  * Left to others: which requests come here (alloc/), when to purge (uffd/), which node (numa/).
- * State: struct fl_region, one a process, under its one lock (rank REGION) but for what is marked
- * atomic. Descriptors are out of band and type-stable: once made, their memory stays readable for
- * ever, so a stale pointer to one may be read (never trusted) without the lock.
+ * State: struct fl_region, one a process, under its lock (rank REGION), which is one for each shard
+ * (shard.h), but for what is marked atomic. Descriptors are out of band and type-stable: once made,
+ * their memory stays readable for ever, so a stale pointer to one may be read (never trusted)
+ * without the lock.
  *
  * Invariants, checked by fl_region_check:
  * R1  extents tile the window: each ends where the next begins; no address is in two.
@@ -14,7 +15,8 @@
  * R3  EMPTY extents begin and end at multiples of the huge page (the window's end included).
  * R4  two neighbours of one zone are never both FREE with memory, nor both FREE and EMPTY: they
  * would have been merged.
- * R5  FREE extents are in the tree of their kind, by address; nothing else is.
+ * R5  FREE extents are in the tree of their zone and kind, by address; nothing else is. A zone
+ * counts what is in its own.
  * R6  populated_bytes == sum of len, less what is absent, over all extents that are neither EMPTY
  *     nor LAZY, what PART ones have, and what the reserve holds.
  * R7  FREE extents are in the queue of their kind, or, if they are pieces that were looked at, in
@@ -43,6 +45,7 @@
 #include "region/repair.h"
 #include "region/residency.h"
 #include "region/rezero.h"
+#include "region/shard.h"
 #include "region/shelf.h"
 #include "region/tick.h"
 #include "region/touch.h"
@@ -63,7 +66,7 @@ struct fl_region {
     _Atomic bool wants_worker; /* something may age, unwatched: see fl_region_tick */
     struct fl_region_fork fork;
     struct fl_shelves shelves; /* begins with a line of that kind */
-    _Alignas(FL_CACHE_LINE) struct fl_lock lock;
+    struct fl_shards shards;   /* with the locks */
     struct fl_region_config config;
     struct fl_region_hooks hooks;
     struct fl_zones zones;

@@ -4,6 +4,7 @@
  * alone. It may be in vain: so it lives on a credit, which requests for zeroed memory renew.
  * State: r->rezero, under the region lock. */
 #include "region/isolated.h"
+#include "region/counts.h"
 #include "region/lock.h"
 #include "region/supply.h"
 
@@ -105,7 +106,7 @@ uint64_t fl_region_rezero(struct fl_region *r)
         fl_isolated_return(r, e, false);
         pause = r->config.first_touch;
     }
-    bool more = may_clear(r) && r->held.free_huge != 0 && !(quiet && e == NULL);
+    bool more = may_clear(r) && fl_region_free(r).huge != 0 && !(quiet && e == NULL);
     if (!more) { /* the next free calls: it may be worth a look then */
         atomic_store(&r->wants_worker, true);
     }

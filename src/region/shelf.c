@@ -153,8 +153,10 @@ bool fl_shelf_put(struct fl_region *r, const struct fl_cache *c, struct fl_exten
     return true;
 }
 
-/* Of that zone, up to `more` base pages longer: the first that is long enough, or nothing. */
-static struct fl_extent *take_from(struct fl_shelf *s, size_t len, unsigned more, unsigned zone)
+/* Up to `more` base pages longer, and of the thread's zone where there are nodes: the first that is
+ * long enough, or nothing. */
+static struct fl_extent *take_from(struct fl_shelf *s, size_t len, unsigned more,
+                                   const struct fl_cache *c)
 {
     unsigned from = bin_of(len), to = from + more;
 
@@ -163,7 +165,7 @@ static struct fl_extent *take_from(struct fl_shelf *s, size_t len, unsigned more
         return NULL;
     }
     unsigned bin = first_of(s, from, to);
-    bool serves = bin != FL_SHELF_BINS && s->bin[bin]->zone == zone;
+    bool serves = bin != FL_SHELF_BINS && (!fl_cache_has_nodes(c) || s->bin[bin]->zone == c->zone);
     struct fl_extent *e = serves ? unlink_at(s, bin, &s->bin[bin]) : NULL;
     let_go(s);
     return e;
@@ -188,7 +190,7 @@ static struct fl_extent *take_from_others(struct fl_region *r, const struct fl_c
     for (int i = 0; i < others && e == NULL && used != 0; i++) {
         at = next_used(used, at);
         used &= ~((uint64_t)1 << at);
-        e = take_from(&r->shelves.shelf[at], len, more, c->zone);
+        e = take_from(&r->shelves.shelf[at], len, more, c);
     }
     return e;
 }
@@ -240,7 +242,7 @@ static struct fl_extent *serve(struct fl_region *r, struct fl_cache *c, size_t l
                                int others)
 {
     unsigned own = own_shelf(c);
-    struct fl_extent *e = take_from(&r->shelves.shelf[own], len, more, c->zone);
+    struct fl_extent *e = take_from(&r->shelves.shelf[own], len, more, c);
 
     e = e != NULL ? e : take_from_others(r, c, own, len, more, others);
     if (e != NULL) {

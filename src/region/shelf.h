@@ -17,6 +17,7 @@ enum {
     FL_SHELVES = 64,
     FL_SHELF_BINS = 256, /* a bin holds blocks of so many base pages, and one */
     FL_SHELF_WORDS = FL_SHELF_BINS / 64,
+    FL_SHELF_USES = 512, /* requests and frees between two looks at what may wait */
     FL_SHELF_MISSES = 32 /* of a thread, between two looks at how fast they come */
 };
 

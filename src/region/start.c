@@ -29,9 +29,9 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     r->config = *c;
     r->pressure.total = memory;
     atomic_store_explicit(&r->cache_max, FL_CACHED_MOST, memory_order_relaxed);
-    fl_lock_init(&r->lock, FL_RANK_REGION);
     r->zones.n = 1;
     fl_fit_start(&r->zones.of[0]);
+    fl_shards_start(r);
     TAILQ_INIT(&r->isolated);
     TAILQ_INIT(&r->pinned);
     TAILQ_INIT(&r->hugetlb.live);

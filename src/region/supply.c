@@ -46,14 +46,15 @@ static int may_populate(struct fl_region *r, const struct fl_fill_plan *g, size_
 int fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size_t len, size_t fresh,
                    size_t own)
 {
-    const struct fl_zone *z = &r->zones.of[g->zone];
+    unsigned class = fl_zone_class(r, g->zone);
+    size_t free_huge = fl_zone_donors(r, class);
     bool can_move =
         atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) != FL_METHOD_NONE &&
-        !fl_sys_is_confined() && fl_placing_moves(&r->zones.placing, g->zone);
-    bool may_lend = can_move && fl_fill_may_borrow(g) && fl_inner_has_memory(r, g->zone);
+        !fl_sys_is_confined() && fl_placing_moves(&r->zones.placing, class);
+    bool may_lend = can_move && fl_fill_may_borrow(g) && fl_inner_has_memory(r, class);
     bool full = g->to_stay || g->lent || may_lend || fl_supply_is_full(r, len, fresh);
-    size_t donors = can_move && z->free_huge > own ? z->free_huge - own : 0;
-    size_t stock = can_move && !may_lend ? r->pages.reserve.ready_of[z - r->zones.of]
+    size_t donors = can_move && free_huge > own ? free_huge - own : 0;
+    size_t stock = can_move && !may_lend ? r->pages.reserve.ready_of[class]
                                          : 0; /* the worker would fill it anew */
 
     g->from_reserve = full && !g->zero ? 0 : fl_min(stock, fresh);
@@ -99,7 +100,7 @@ static bool is_real(const struct fl_region *r, const struct fl_fill_plan *g)
 
 void fl_supply_claim(struct fl_region *r, struct fl_fill_plan *g)
 {
-    struct fl_extent_list *by_age = &r->zones.of[g->zone].by_age;
+    struct fl_extent *oldest;
     size_t want = g->from_free;
 
     fl_refill_take(r, g);
@@ -111,8 +112,10 @@ void fl_supply_claim(struct fl_region *r, struct fl_fill_plan *g)
     if (is_real(r, g)) {
         fl_refill_demand(r, g->budgeted + g->from_reserve, g->zone);
     }
-    while (want >= fl_page.huge && !TAILQ_EMPTY(by_age) && fl_extent_reserve(&r->space, 2) == 0) {
-        struct fl_extent *e = fl_isolated_claim(r, TAILQ_FIRST(by_age), want);
+    while (want >= fl_page.huge &&
+           (oldest = fl_zone_oldest(r, fl_zone_class(r, g->zone))) != NULL &&
+           fl_extent_reserve(&r->space, 2) == 0) {
+        struct fl_extent *e = fl_isolated_claim(r, oldest, want);
         want -= e->len;
         r->held.leaving += e->len;
         g->hollow |= e->left != 0;

@@ -38,8 +38,11 @@ int fl_take_seed(struct fl_region *r, size_t len)
          fl_pagemap_reach(&r->space, all.base, ahead) != 0)) {
         return -ENOMEM;
     }
-    (void)fl_fit_insert(r, fl_extent_make(r, all, FL_CONTENT_EMPTY, r->zones.n - 1));
+    (void)fl_fit_insert(r, fl_extent_make(r, all, FL_CONTENT_EMPTY, fl_zone_of_none(r)));
     r->zones.seeded = true;
+    while (fl_shards_open(&r->shards) < r->config.shards && r->zones.placing.nodes == 0) {
+        fl_shards_open_one(r);
+    }
     return 0;
 }
 
@@ -194,10 +197,23 @@ static bool has_room(const struct fl_region *r, unsigned zone, size_t len)
            r->zones.placing.has_room(zone, fl_min(len, LAZY_FROM_HUGE * fl_page.huge));
 }
 
+/* In the zone; else, with several shards, in others'. */
+static struct fl_extent *first_populated(struct fl_region *r, size_t len, size_t align,
+                                         unsigned zone)
+{
+    unsigned n = fl_shards_open(&r->shards);
+    struct fl_extent *e = fl_fit_first(&r->zones.of[zone].populated, len, align);
+
+    for (unsigned i = 1; i < n && e == NULL; i++) {
+        e = fl_fit_first(&r->zones.of[(zone + i) % n].populated, len, align);
+    }
+    return e;
+}
+
 static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t align,
                                         struct fl_fill_plan *g, unsigned zone)
 {
-    struct fl_extent *e = fl_fit_first(&r->zones.of[zone].populated, len, align);
+    struct fl_extent *e = first_populated(r, len, align, zone);
 
     if (e == NULL || (g->sparse && e->left != 0)) {
         return NULL;
@@ -361,7 +377,7 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
                                       size_t align, struct fl_fill_plan *g,
                                       const struct fl_wish *wish)
 {
-    if (g->refusal == -ENOMEM && r->held.free >= fl_page.huge) {
+    if (g->refusal == -ENOMEM && fl_region_free(r).bytes >= fl_page.huge) {
         fl_region_unlock(r);
         size_t given = fl_region_purge_some(r, 0, len + 2 * fl_page.huge);
         fl_region_lock(r);
@@ -434,6 +450,9 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
 
     if (FL_UNLIKELY(r->zones.placing.nodes != 0)) {
         station = fl_cache_wish(r, own, len, &own_wish);
+        wish = &own_wish;
+    } else if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && len < FL_SHARDED_BELOW) {
+        own_wish = (struct fl_wish){.n = 1, .zone = {(uint8_t)fl_shard_here(r, own)}};
         wish = &own_wish;
     }
     fl_fill_begin(&g, zero, NULL);

@@ -36,27 +36,79 @@ unsigned fl_zone_wish(struct fl_region *r, size_t len)
     return wish.zone[0];
 }
 
+unsigned fl_zone_of_none(const struct fl_region *r)
+{
+    return r->zones.placing.nodes != 0 ? r->zones.n - 1 : 0;
+}
+
+unsigned fl_zone_class(const struct fl_region *r, unsigned zone)
+{
+    return r->zones.placing.nodes != 0 ? zone : 0;
+}
+
+size_t fl_zone_donors(const struct fl_region *r, unsigned class)
+{
+    return r->zones.placing.nodes != 0 ? r->zones.of[class].free.huge : fl_region_free(r).huge;
+}
+
+struct fl_extent *fl_zone_oldest(struct fl_region *r, unsigned class)
+{
+    struct fl_extent *oldest = TAILQ_FIRST(&r->zones.of[class].by_age);
+
+    for (unsigned i = 1; i < fl_shards_open(&r->shards); i++) {
+        struct fl_extent *head = TAILQ_FIRST(&r->zones.of[i].by_age);
+        bool older = head != NULL && (oldest == NULL || fl_extent_is_older(head, oldest));
+        oldest = older ? head : oldest;
+    }
+    return oldest;
+}
+
+/* What shards have left of theirs is the first one's again, and merges. Lock: region. */
+static void take_back_empty(struct fl_region *r)
+{
+    for (struct fl_zone *z = r->zones.of + 1; z < r->zones.of + fl_shards_open(&r->shards); z++) {
+        for (struct fl_extent *e; (e = fl_tree_lowest(&z->empty)) != NULL;) {
+            fl_fit_remove(r, e);
+            fl_extent_set_zone(e, 0);
+            (void)fl_fit_insert(r, e);
+        }
+    }
+}
+
+static struct fl_extent *first_empty(struct fl_region *r, unsigned zone, size_t len, size_t align)
+{
+    return fl_fit_first(&r->zones.of[zone].empty, len, align);
+}
+
+/* The addresses that a zone takes at once. */
+static size_t block_of(const struct fl_region *r)
+{
+    size_t most = r->zones.placing.nodes != 0 ? block_most : FL_SHARD_BLOCK;
+
+    return fl_align_up(fl_min(most, r->space.window.all.len / BLOCK_SHARE), fl_page.huge);
+}
+
 void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align)
 {
-    unsigned no_zone = r->zones.n - 1;
-    size_t block =
-        fl_align_up(fl_min(block_most, r->space.window.all.len / BLOCK_SHARE), fl_page.huge);
-    size_t least = fl_align_up(len + fl_max(align, fl_page.huge), fl_page.huge);
-    size_t want = fl_max(least, block);
+    unsigned no_zone = fl_zone_of_none(r);
+    size_t huge_len = fl_align_up(len, fl_page.huge), huge_align = fl_max(align, fl_page.huge);
+    size_t least = fl_align_up(len + huge_align, fl_page.huge);
+    size_t want = fl_max(least, block_of(r));
 
-    if (r->zones.placing.nodes == 0 || least < len ||
-        fl_fit_first(&r->zones.of[zone].empty, fl_align_up(len, fl_page.huge),
-                     fl_max(align, fl_page.huge)) != NULL ||
+    if (least < len || (zone == no_zone && fl_shards_open(&r->shards) == 1) ||
+        first_empty(r, zone, huge_len, huge_align) != NULL ||
         fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS + 1) != 0) {
         return;
     }
-    struct fl_extent *e = fl_fit_first(&r->zones.of[no_zone].empty, want, fl_page.huge);
+    struct fl_extent *e = first_empty(r, no_zone, want, fl_page.huge);
     if (e == NULL) {
+        take_back_empty(r);
         want = least;
-        e = fl_fit_first(&r->zones.of[no_zone].empty, want, fl_page.huge);
+        e = first_empty(r, no_zone, want, fl_page.huge);
     }
-    if (e == NULL || fl_pagemap_reach(&r->space, e->base + want, true) !=
-                         0) { /* the last of the window, or of the memory */
+    if (zone == no_zone || e == NULL ||
+        fl_pagemap_reach(&r->space, e->base + want, true) != 0) { /* the last of the window, or of
+                                                                     the memory */
         return;
     }
     struct fl_range part = {e->base, want};

@@ -8,14 +8,21 @@
 
 struct fl_region;
 
-/* Lock: region. */
+/* FREE extents. */
+struct fl_free {
+    size_t bytes;  /* populated */
+    size_t huge;   /* part of that in whole huge pages, none of them split: those in by_age */
+    size_t hidden; /* extents that dumps leave out, at least in part */
+};
+
+/* Lock: region; with several shards that of the zone's. */
 struct fl_zone {
-    struct fl_extent_tree populated; /* FREE with memory */
-    struct fl_extent_tree empty;     /* FREE without */
+    _Alignas(FL_CACHE_LINE) struct fl_extent_tree populated; /* FREE with memory */
+    struct fl_extent_tree empty;                             /* FREE without */
     /* FREE with memory; oldest first: see enum fl_queue. */
     struct fl_extent_list by_age, pieces, seen, rough;
-    size_t free_huge; /* bytes in whole huge pages of FREE extents in by_age */
-    size_t demand;    /* its share of refill.demand */
+    struct fl_free free;
+    size_t demand; /* its share of refill.demand */
 };
 
 /* Constant after the first request, but for what is in `of`. */
@@ -25,6 +32,14 @@ struct fl_zones {
     bool seeded; /* the window is one EMPTY extent or more: done by the first request */
     struct fl_zone of[FL_ZONES];
 };
+
+/* Whose addresses are no zone's yet. */
+unsigned fl_zone_of_none(const struct fl_region *r);
+/* Where the memory of that zone comes from: all shards' from the same. */
+unsigned fl_zone_class(const struct fl_region *r, unsigned zone);
+/* Of that class: bytes in whole huge pages of FREE extents, and the oldest of these; NULL. */
+size_t fl_zone_donors(const struct fl_region *r, unsigned class);
+struct fl_extent *fl_zone_oldest(struct fl_region *r, unsigned class);
 
 /* Walks all zones; `z` is declared here, which tidy cannot see. */
 /* NOLINTBEGIN(bugprone-macro-parentheses) */

@@ -253,6 +253,7 @@ static void start_region(void)
     atomic_store(&fl_route.spread, spread());
     struct fl_region_config config = {
         .eager_max = fl_spread(value[FL_OPTION_eager_max]),
+        .shards = (unsigned)value[FL_OPTION_shards],
         .wait_for_touch = fl_runtime.options.origin[FL_OPTION_eager_max] == FL_ORIGIN_DEFAULT,
         .limit = value[FL_OPTION_limit],
         .huge = (fl_page.thp || collapse) && (disable & FL_DISABLE_THP) == 0,

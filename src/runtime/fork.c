@@ -11,30 +11,35 @@
 #include "runtime/runtime.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 /* What a thread holds for one fork: bit i is lock i alone, WHOLE is everything. */
-enum { LOCKS = 5, WHOLE = 1 << LOCKS, FORK_BITS = LOCKS + 1 };
+enum { REGION = 3, LOCKS = 4 + FL_SHARDS, WHOLE = 1 << LOCKS, NESTED = 12 };
 
-/* The forks that this thread is in, the innermost in the lowest FORK_BITS: a handler that
- * interrupts a fork, and other handlers of fork's, may fork too. */
-static _Thread_local uint64_t prepared;
+/* The forks that this thread is in, the innermost last: a handler that interrupts a fork, and other
+ * handlers of fork's, may fork too. */
+static _Thread_local struct {
+    uint16_t held[NESTED];
+    volatile unsigned n; /* a handler that comes between leaves it as it was */
+} forks;
 
 /* By rank. */
 static struct fl_lock *lock_number(unsigned i)
 {
     struct fl_pages *p = &fl_runtime.region.pages;
-    struct fl_lock *const lock[LOCKS] = {fl_heap_fork_word(), fl_plan_fork_word(), &p->asking,
-                                         &fl_runtime.region.lock, &p->move.lock};
+    struct fl_lock *const lock[REGION] = {fl_heap_fork_word(), fl_plan_fork_word(), &p->asking};
 
-    return lock[i];
+    return i < REGION      ? lock[i]
+           : i < LOCKS - 1 ? &fl_runtime.region.shards.of[i - REGION].lock
+                           : &p->move.lock;
 }
 
 /* The thread is amid the library's own work, and goes on with it in the child: no other thread may
  * have a lock there, or be amid a change. */
-static uint64_t hold_amid(void)
+static unsigned hold_amid(void)
 {
-    uint64_t held = 0;
+    unsigned held = 0;
 
     for (unsigned i = 0; i < LOCKS; i++) {
         if (fl_lock_acquire_amid(lock_number(i))) {
@@ -48,12 +53,14 @@ static uint64_t hold_amid(void)
 static void prepare(void)
 {
     bool amid = fl_region_busy();
-    uint64_t held = WHOLE;
+    unsigned held = WHOLE;
 
     if (amid) {
         held = fl_home_is_here() ? hold_amid() : 0;
     }
-    prepared = prepared << FORK_BITS | held;
+    forks.n++; /* first: handlers write behind it */
+    atomic_signal_fence(memory_order_seq_cst);
+    forks.held[(forks.n - 1) % NESTED] = (uint16_t)held;
     if (!amid) {
         fl_hugetlb_fork_prepare(&fl_runtime.region); /* first: it may take long */
         fl_busy_begin(); /* a handler finds no lock that this thread has */
@@ -67,9 +74,9 @@ static void prepare(void)
 /* The innermost is over. What was held for it. */
 static unsigned end_innermost(void)
 {
-    unsigned held = prepared & ((1u << FORK_BITS) - 1);
+    unsigned held = forks.held[(forks.n - 1) % NESTED];
 
-    prepared >>= FORK_BITS;
+    forks.n--;
     return held;
 }
 

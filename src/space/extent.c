@@ -14,6 +14,8 @@
 
 #include <errno.h>
 
+enum { STASHED = 32 }; /* descriptors that a zone of its own lock begins with */
+
 static struct fl_extent *descriptor(const struct fl_space *s, uint32_t index)
 {
     return &s->descriptor[index];
@@ -144,18 +146,73 @@ static struct fl_extent *take_new(struct fl_space *s)
     return descriptor(s, (uint32_t)index);
 }
 
+static FL_INLINE void put(struct fl_stash *stash, struct fl_extent *e)
+{
+    SLIST_INSERT_HEAD(&stash->spare, e, spare);
+    stash->n++;
+}
+
+/* There is one. */
+static FL_INLINE struct fl_extent *pop(struct fl_stash *stash)
+{
+    struct fl_extent *e = SLIST_FIRST(&stash->spare);
+
+    SLIST_REMOVE_HEAD(&stash->spare, spare);
+    stash->n--;
+    return e;
+}
+
 int fl_extent_reserve(struct fl_space *s, size_t n)
 {
-    while (s->descriptors.nspare < n) {
+    struct fl_stash *stash = &s->descriptors.stash;
+
+    while (stash->n < n) {
         struct fl_extent *e = take_of_row(s);
         e = e != NULL ? e : take_new(s);
         if (e == NULL) {
             return -ENOMEM;
         }
-        SLIST_INSERT_HEAD(&s->descriptors.spare, e, spare);
-        s->descriptors.nspare++;
+        fl_extent_set_zone(e, 0);
+        put(stash, e);
     }
     return 0;
+}
+
+static FL_INLINE bool has_own_stash(const struct fl_space *s, unsigned zone)
+{
+    return FL_UNLIKELY(zone - 1 < s->descriptors.behind);
+}
+
+/* The one that the zone's descriptors go to, and come from while there are any. */
+static FL_INLINE struct fl_stash *stash_of(struct fl_space *s, unsigned zone)
+{
+    return has_own_stash(s, zone) ? &s->descriptors.of_zone[zone] : &s->descriptors.stash;
+}
+
+bool fl_extent_has_spare(struct fl_space *s, unsigned zone)
+{
+    return stash_of(s, zone)->n != 0;
+}
+
+/* Others than the zone's lock's holder look at what becomes a neighbour of theirs: they never see
+ * their own zone there. */
+void fl_extent_restock(struct fl_space *s, unsigned zone)
+{
+    struct fl_stash *of = stash_of(s, zone), *common = &s->descriptors.stash;
+
+    for (size_t i = 0; of->n > (size_t)2 * STASHED && i < STASHED; i++) {
+        struct fl_extent *e = pop(of);
+        fl_extent_set_zone(e, 0);
+        put(common, e);
+    }
+    if (of->n >= STASHED / 2 || fl_extent_reserve(s, STASHED) != 0) {
+        return;
+    }
+    for (size_t i = 0; i < STASHED; i++) {
+        struct fl_extent *e = pop(common);
+        fl_extent_set_zone(e, zone);
+        put(of, e);
+    }
 }
 
 void fl_extent_publish_base(struct fl_space *s, const struct fl_extent *e)
@@ -195,14 +252,13 @@ void fl_extent_lay_waypoints(struct fl_space *s, const struct fl_extent *e)
 struct fl_extent *fl_extent_new(struct fl_space *s, struct fl_range range, enum fl_content content,
                                 unsigned zone)
 {
-    struct fl_extent *e = SLIST_FIRST(&s->descriptors.spare);
+    bool own = has_own_stash(s, zone) && s->descriptors.of_zone[zone].n != 0;
+    struct fl_extent *e = pop(own ? &s->descriptors.of_zone[zone] : &s->descriptors.stash);
 
-    SLIST_REMOVE_HEAD(&s->descriptors.spare, spare);
-    s->descriptors.nspare--;
     e->base = range.base;
     e->len = range.len;
     e->content = content;
-    e->zone = (uint8_t)zone;
+    fl_extent_set_zone(e, zone);
     e->unreclaimable = range.len;
     e->queue = FL_QUEUE_NONE;
     e->spent = e->armed = false;
@@ -219,13 +275,12 @@ struct fl_extent *fl_extent_new(struct fl_space *s, struct fl_range range, enum 
 void fl_extent_drop(struct fl_space *s, struct fl_extent *e)
 {
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
-    SLIST_INSERT_HEAD(&s->descriptors.spare, e, spare);
-    s->descriptors.nspare++;
+    put(stash_of(s, e->zone), e);
 }
 
-const struct fl_extent *fl_extent_at(struct fl_space *s, uintptr_t addr)
+struct fl_extent *fl_extent_at(struct fl_space *s, uintptr_t addr)
 {
-    const struct fl_extent *e = look_up(s, addr);
+    struct fl_extent *e = look_up(s, addr);
 
     if (e != NULL && e->content == FL_CONTENT_INNER) { /* its first page is its first block's */
         e = e->inner->outer;
@@ -319,7 +374,7 @@ struct fl_extent *fl_extent_in_use_around(struct fl_space *s, uintptr_t addr)
 static bool is_free(const struct fl_extent *e, unsigned zone)
 {
     return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_FREE &&
-           e->zone == zone;
+           fl_extent_zone(e) == zone;
 }
 
 struct fl_extent *fl_extent_free_at(struct fl_space *s, uintptr_t addr, unsigned zone)

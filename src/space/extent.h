@@ -70,7 +70,8 @@ struct fl_extent {
     bool spent;              /* ISOLATED: its pages have moved. The owner */
     bool armed;              /* LIVE and LAZY: first touches go to the worker. The owner */
     uint8_t advised;         /* FREE, ISOLATED: enum fl_advised; PINNED: all of it. Lock: region */
-    uint8_t zone;            /* see fl_zone. Lock: region, or the owner while LIVE */
+    /* See fl_zone. Lock: region, or the owner while LIVE; others look by fl_extent_zone */
+    uint8_t zone;
     /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see
      * user_remapped.c. Relaxed: the call comes before the free by the program's own order */
     _Atomic bool user_remapped;
@@ -137,6 +138,17 @@ SLIST_HEAD(fl_extent_stack, fl_extent);
 static inline struct fl_range fl_extent_range(const struct fl_extent *e)
 {
     return (struct fl_range){e->base, e->len};
+}
+
+/* Who holds another shard's lock may look, see region/shard.h. Relaxed: what it could take for an
+ * extent of its own zone was of no other since all locks were held. */
+static inline unsigned fl_extent_zone(const struct fl_extent *e)
+{
+    return __atomic_load_n(&e->zone, __ATOMIC_RELAXED);
+}
+static inline void fl_extent_set_zone(struct fl_extent *e, unsigned zone)
+{
+    __atomic_store_n(&e->zone, (uint8_t)zone, __ATOMIC_RELAXED);
 }
 
 static inline bool fl_extent_is_populated(const struct fl_extent *e)

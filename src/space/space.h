@@ -28,11 +28,20 @@
 #include "space/inner.h"
 #include "space/tree.h"
 
+/* UNUSED descriptors. */
+struct fl_stash {
+    struct fl_extent_stack spare;
+    size_t n;
+};
+
 /* Descriptors: a span that is filled from the front, and those that are free again. */
 struct fl_descriptors {
     struct fl_vspace span;
-    struct fl_extent_stack spare; /* UNUSED ones */
-    size_t nspare;                /* of those */
+    struct fl_stash stash;
+    /* Zones behind the first one may have a lock of their own: what their extents become, and are
+     * made from, under that. Each knows its zone already, for others look at it. */
+    struct fl_stash of_zone[FL_SHARDS];
+    unsigned behind; /* zones of that kind */
     /* Others, side by side: the first of each row, whose `len` is that of the row; a chain by
      * `next` */
     struct fl_extent *rows;
@@ -87,7 +96,7 @@ int fl_pagemap_reach(struct fl_space *s, uintptr_t end, bool ahead);
 /* Brings the pagemap of that part of the window into memory. No lock needed. */
 void fl_pagemap_populate(struct fl_space *s, struct fl_range window);
 
-/* At least `n` spare descriptors; -ENOMEM when no more are to be had. */
+/* At least `n` spare descriptors, of no zone's own; -ENOMEM when no more are to be had. */
 int fl_extent_reserve(struct fl_space *s, size_t n);
 /* Are the descriptors up to that one mapped by now? The program's threads map what the worker may
  * need, too, which maps none. */
@@ -103,6 +112,10 @@ void fl_extent_drop_row(struct fl_space *s, struct fl_extent *first, size_t n);
 struct fl_extent *fl_extent_new(struct fl_space *s, struct fl_range range, enum fl_content content,
                                 unsigned zone);
 void fl_extent_drop(struct fl_space *s, struct fl_extent *e);
+/* Is there a descriptor for fl_extent_new in that zone, by its lock alone? */
+bool fl_extent_has_spare(struct fl_space *s, unsigned zone);
+/* The zone's own stash gets some where it has few, and gives up what is too much. */
+void fl_extent_restock(struct fl_space *s, unsigned zone);
 /* Writes the pagemap after base or len changed. */
 void fl_extent_publish(struct fl_space *s, struct fl_extent *e);
 /* The same where its end is as it was. */
@@ -131,7 +144,7 @@ static inline _Atomic uint32_t *fl_waypoint_entry(struct fl_space *s, size_t pag
 }
 
 /* The extent that begins at `addr`, whatever its state; NULL beyond the last one in the pagemap. */
-const struct fl_extent *fl_extent_at(struct fl_space *s, uintptr_t addr);
+struct fl_extent *fl_extent_at(struct fl_space *s, uintptr_t addr);
 /* The extent that begins at, or ends at, `addr`, when it is FREE and of that zone; NULL else. */
 struct fl_extent *fl_extent_free_at(struct fl_space *s, uintptr_t addr, unsigned zone);
 struct fl_extent *fl_extent_free_before(struct fl_space *s, uintptr_t addr, unsigned zone);

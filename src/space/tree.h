@@ -15,6 +15,11 @@ void fl_tree_remove(struct fl_extent_tree *tree, struct fl_extent *e);
 void fl_tree_replace(struct fl_extent_tree *tree, struct fl_extent *was, struct fl_extent *e);
 /* `e`, which is in a tree, has been made shorter: so may be what those above it know. */
 void fl_tree_note_shorter(struct fl_extent *e);
+/* Bytes of the longest in it; 0: there is none. */
+static inline size_t fl_tree_longest(const struct fl_extent_tree *tree)
+{
+    return RB_EMPTY(tree) ? 0 : RB_ROOT(tree)->longest;
+}
 /* The one at the lowest address that has `want` bytes; NULL: none has. */
 struct fl_extent *fl_tree_first(struct fl_extent_tree *tree, size_t want);
 /* First fit: the one at the lowest address that holds `len` bytes at a multiple of `align`; NULL:

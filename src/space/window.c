@@ -74,7 +74,7 @@ int fl_space_start(struct fl_space *s, size_t memory, bool huge)
     size_t len = fl_min(fl_max(fl_align_up(8 * memory, fl_page.huge), window_least), window_most);
     int rc = claim_anywhere(s, len);
 
-    SLIST_INIT(&s->descriptors.spare);
+    SLIST_INIT(&s->descriptors.stash.spare);
     if (rc != 0) {
         return rc;
     }

@@ -59,7 +59,7 @@ void fl_lock_check_call(const char *slot)
 {
     bool may = permits != 0 && fl_thread == FL_THREAD_PROGRAM;
 
-    if ((held_ranks >> FL_RANK_REGION & 1) != 0 && !may) {
+    if ((held_ranks >> FL_RANK_REGION & ((1u << FL_SHARDS) - 1)) != 0 && !may) {
         fl_say(slot);
         fl_fatal("a system call under the region's lock");
     }

@@ -256,8 +256,15 @@ bool fl_sys_is_confined(void);
 void fl_sys_confine(bool yes);
 
 /* Locks, by rank: acquire left to right only. Follows the layers, highest first
- * (src/layers.txt). */
-enum fl_rank { FL_RANK_RUNTIME, FL_RANK_PLAN, FL_RANK_LOOK, FL_RANK_REGION, FL_RANK_LEAF };
+ * (src/layers.txt). The region has a lock for each shard, each with a rank of its own. */
+enum { FL_SHARDS = 8 };
+enum fl_rank {
+    FL_RANK_RUNTIME,
+    FL_RANK_PLAN,
+    FL_RANK_LOOK,
+    FL_RANK_REGION,
+    FL_RANK_LEAF = FL_RANK_REGION + FL_SHARDS
+};
 
 /* Futex lock, not recursive. Zero-initialised is unlocked (rank RUNTIME). Signals: not safe. */
 struct fl_lock {
@@ -272,12 +279,17 @@ bool fl_lock_acquire_unless_forking(struct fl_lock *l);
 /* False: it is not to be had without sleeping. */
 bool fl_lock_acquire_soon(struct fl_lock *l);
 void fl_lock_release(struct fl_lock *l);
+/* Is it not free? As of a moment ago. */
+static inline bool fl_lock_is_busy(const struct fl_lock *l)
+{
+    return atomic_load_explicit(&l->word, memory_order_relaxed) != 0;
+}
 /* Ends the process, at FL_CHECK_LEVEL 2 and above, where the calling thread holds a lock of that
  * rank or of one behind it: before what may take long. */
 void fl_lock_must_be_free(enum fl_rank rank);
 
 /* At the same levels, of a call that works on memory or reads a file: ends the process where the
- * calling thread holds a lock of rank REGION, and has not permitted such calls (they nest). */
+ * calling thread holds a lock of the region's, and has not permitted such calls (they nest). */
 void fl_lock_check_call(const char *slot);
 void fl_lock_permit_calls(bool yes);
 

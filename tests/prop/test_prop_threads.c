@@ -21,6 +21,7 @@ enum { THREADS = 4, OWN = 8, BOXES = 16 };
 
 static struct fl_region region;
 static uint64_t seed;
+static bool sharded;                           /* free memory is divided, more and more */
 static _Atomic(struct fl_extent *) box[BOXES]; /* handed over: the thread that empties it frees */
 
 static uint64_t *last_word(const struct fl_extent *e)
@@ -108,6 +109,17 @@ static void do_a_job(uint64_t r)
     }
 }
 
+static void open_or_share_out(bool open)
+{
+    fl_region_lock(&region);
+    if (atomic_load(&region.shards.cursor) != 0) {
+        fl_shards_share_out(&region);
+    } else if (open) {
+        fl_shards_open_one(&region);
+    }
+    fl_region_unlock(&region);
+}
+
 static void on_the_whole(uint64_t r, bool is_worker)
 {
     switch (r >> 32 & 7) {
@@ -128,7 +140,11 @@ static void on_the_whole(uint64_t r, bool is_worker)
         fl_region_fork_lock(&region);
         fl_region_fork_parent(&region);
         break;
-    case 4:
+    case 4: /* while others are amid requests and frees */
+        if (sharded) {
+            open_or_share_out((r >> 36 & 7) == 0);
+            break;
+        }   /* fall through */
     case 5: /* from here on pages have to move */
         fl_region_lock(&region);
         region.stats.in_use_peak = region.stats.in_use;
@@ -195,17 +211,20 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void four_threads_share_a_region(void **state)
+static void share_a_region(bool with_shards)
 {
     struct fl_region_config config = {.huge = true,
                                       .eager_max = (size_t)16 << 20,
                                       .stock = (size_t)8 << 20,
                                       .shelf_from = 1,
+                                      .shards = with_shards ? 2 : 0,
                                       .populate_by_touch = seed % 2,
                                       .method =
                                           seed / 2 % 4 == 0 ? FL_METHOD_REMAP : FL_METHOD_MOVE};
     pthread_t t[THREADS];
-    (void)state;
+    sharded = with_shards;
+    memset(&region, 0, sizeof region);
+    memset(box, 0, sizeof box);
     install_quiet_fake();
     assert_int_equal(fl_region_start(&region, &config), 0);
     for (uintptr_t i = 0; i < THREADS; i++) {
@@ -232,9 +251,23 @@ static void four_threads_share_a_region(void **state)
     print_message("  %" PRIu64 " MiB moved, rung %" PRIu64 "\n", v.move_bytes >> 20, v.rung);
 }
 
+static void four_threads_share_a_region(void **state)
+{
+    (void)state;
+    share_a_region(false);
+}
+
+static void four_threads_share_a_region_of_several_shards(void **state)
+{
+    (void)state;
+    share_a_region(true);
+    assert_in_range(fl_shards_open(&region.shards), 2, FL_SHARDS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(four_threads_share_a_region_of_several_shards),
         cmocka_unit_test(four_threads_share_a_region),
     };
     seed = seed_read();

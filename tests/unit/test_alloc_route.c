@@ -1,6 +1,7 @@
 /* The malloc-shaped functions: which allocator serves, what errno says, what a wrong free gets. The
  * next allocator is a counting one on top of libc's. */
 #include "region/lock.h"
+#include "region/counts.h"
 #include "alloc/alloc.h"
 #include "unit/cmocka_all.h"
 #include "unit/zones_fixture.h"
@@ -122,18 +123,18 @@ static void what_is_longer_than_caches_may_hold_goes_straight_back(void **state)
     (void)state;
     fl_free_ours(fl_malloc_large(KIB(64))); /* the first large request makes the cache */
     void *a = fl_malloc_large(MIB(1)), *b = fl_malloc_large(MIB(2));
-    size_t idle = region.held.free;
+    size_t idle = fl_region_free(&region).bytes;
     region.cache_max = MIB(1);
     fl_free_ours(b);
-    assert_true(region.held.free >= idle + MIB(2));
-    idle = region.held.free;
+    assert_true(fl_region_free(&region).bytes >= idle + MIB(2));
+    idle = fl_region_free(&region).bytes;
     fl_free_ours(a);
-    assert_int_equal(region.held.free, idle); /* in the cache: as long as may be */
+    assert_int_equal(fl_region_free(&region).bytes, idle); /* in the cache: as long as may be */
     region.cache_max = 0;
     a = fl_malloc_large(MIB(1));
     assert_int_equal(stats().cache_hits, 1);
     fl_free_ours(a);
-    assert_true(region.held.free > idle);
+    assert_true(fl_region_free(&region).bytes > idle);
     assert_sound();
 }
 
@@ -390,7 +391,7 @@ static void without_caches_each_free_reaches_the_region(void **state)
     fl_route.caches = false;
     void *p = fl_malloc_large(MIB(2));
     fl_free_ours(p);
-    assert_int_equal(region.held.free, MIB(2));
+    assert_int_equal(fl_region_free(&region).bytes, MIB(2));
     assert_null(fl_thread_cache());
     assert_ptr_equal(fl_malloc_large(MIB(2)), p);
 }

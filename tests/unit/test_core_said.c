@@ -103,6 +103,7 @@ static void confirm_names_value_and_origin_of_each(void **state)
                         "faultless: FAULTLESS_LIMIT=automatic (automatic)\n"
                         "faultless: FAULTLESS_HOST_SHARE=16 (environment)\n"
                         "faultless: FAULTLESS_STOCK=a 64th of the peak (automatic)\n"
+                        "faultless: FAULTLESS_SHARDS=as threads need them (automatic)\n"
                         "faultless: FAULTLESS_HUGETLB=off (default)\n"
                         "faultless: FAULTLESS_HUGETLB_FROM=1G (default)\n"
                         "faultless: FAULTLESS_HUGETLB_FORK=copy (default)\n"

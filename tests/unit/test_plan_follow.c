@@ -156,7 +156,7 @@ static void nothing_is_held_twice(void **state)
     loop_over(&usual);
     assert_true(region.stats.in_use <= in_use);
     (void)fl_arena_hand_on(my_arena());
-    assert_true(is_reserved() || region.zones.of[1].free_huge != 0);
+    assert_true(is_reserved() || region.zones.of[1].free.huge != 0);
     assert_settled();
 }
 

@@ -59,7 +59,7 @@ static void neighbours_merge_in_any_order(void **state)
         }
         assert_true(only_free()->base == region.space.first);
         assert_int_equal(only_free()->len, fl_page.huge);
-        assert_int_equal(region.held.free, fl_page.huge);
+        assert_int_equal(fl_region_free(&region).bytes, fl_page.huge);
     }
 }
 

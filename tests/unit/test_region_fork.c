@@ -51,7 +51,7 @@ static bool all_of_it_is_memory(void)
 
     for (size_t len = MIB(64); len >= KIB(4); len = len / 2) {
         struct fl_extent *e;
-        while (region.held.free >= len &&
+        while (fl_region_free(&region).bytes >= len &&
                (e = fl_fit_first(&region.zones.of[0].populated, len, KIB(4))) != NULL) {
             e = take_zeroed(len);
             if (e == NULL || !is_filled(e, 0)) {
@@ -60,7 +60,7 @@ static bool all_of_it_is_memory(void)
             fill(e, 0x5c);
         }
     }
-    return region.held.free == 0 && region.stats.in_use > in_use &&
+    return fl_region_free(&region).bytes == 0 && region.stats.in_use > in_use &&
            fl_region_check(&region) == NULL && live_is_as_it_was();
 }
 
@@ -76,7 +76,7 @@ static int child_without(void)
             return 2;
         }
     }
-    if (region.held.populated != MIB(32) - 3 * MIB(4) || region.held.free_huge != 0) {
+    if (region.held.populated != MIB(32) - 3 * MIB(4) || fl_region_free(&region).huge != 0) {
         return 3;
     }
     struct fl_extent *z = take_zeroed(MIB(6)); /* over such a hole */
@@ -130,7 +130,7 @@ static void exactly_those_are_kept(void **state)
     give(live[1]); /* merges with two of them */
     assert_int_equal(fake_kept_from_child(region.space.window.all), 3 * MIB(4));
     fl_region_fork_lock(&region);
-    assert_int_equal(fake_kept_from_child(region.space.window.all), region.held.free_huge);
+    assert_int_equal(fake_kept_from_child(region.space.window.all), fl_region_free(&region).huge);
     fl_region_fork_parent(&region);
     assert_settled();
 }
@@ -183,7 +183,7 @@ static void what_is_used_again_is_inherited(void **state)
     assert_int_equal(fake_kept_from_child(fl_extent_range(b)), 0);
     fl_region_fork_lock(&region);
     assert_int_equal(fake_kept_from_child(region.space.window.all),
-                     is_reserved() ? 0 : region.held.free_huge);
+                     is_reserved() ? 0 : fl_region_free(&region).huge);
     fl_region_fork_parent(&region);
     assert_settled();
 }
@@ -292,8 +292,8 @@ static void children_have_children(void **state)
 
 static int child_without_descriptors(void)
 {
-    SLIST_INIT(&region.space.descriptors.spare);
-    region.space.descriptors.nspare = 0;
+    SLIST_INIT(&region.space.descriptors.stash.spare);
+    region.space.descriptors.stash.n = 0;
     region.space.descriptors.used = UINT32_MAX; /* no more are to be had */
     fl_region_fork_child(&region, NULL);
     if (fl_region_check(&region) != NULL || !live_is_as_it_was()) {

@@ -17,7 +17,7 @@ static size_t others_take; /* bytes */
 static void look_is_made(void)
 {
     looks++;
-    was_locked |= atomic_load(&region.lock.word) != 0;
+    was_locked |= atomic_load(&region.shards.of[0].lock.word) != 0;
     atomic_fetch_add(&region.budget.granted, others_take);
     others_take = 0;
 }
@@ -121,7 +121,7 @@ static void a_plan_that_waits_for_a_look_leaves_nothing(void **state)
     (void)state;
     struct fl_fill_plan g = {.to_stay = true};
     give(take(MIB(8)));
-    assert_int_equal(region.zones.of[0].free_huge, MIB(8));
+    assert_int_equal(region.zones.of[0].free.huge, MIB(8));
     region.budget.left = 0;
     fl_region_lock(&region);
     int refusal = fl_supply_plan(&region, &g, MIB(64), MIB(64), 0);

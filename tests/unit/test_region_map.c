@@ -17,7 +17,7 @@ static void map_is_made(struct fl_range r)
         return;
     }
     maps++;
-    was_locked |= atomic_load(&region.lock.word) != 0;
+    was_locked |= atomic_load(&region.shards.of[0].lock.word) != 0;
     size_t want = others_want;
     others_want = 0;
     if (want != 0 && !was_locked) {

@@ -42,8 +42,8 @@ static void assert_nothing_lost(struct fl_extent *e)
     give(high);
     (void)fl_region_purge(&region, 0);
     assert_int_equal(region.held.populated, 0);
-    assert_int_equal(region.held.free, 0);
-    assert_int_equal(region.held.free_huge, 0);
+    assert_int_equal(fl_region_free(&region).bytes, 0);
+    assert_int_equal(fl_region_free(&region).huge, 0);
     assert_settled();
 }
 
@@ -72,7 +72,7 @@ static void donors_are_the_oldest_and_give_their_high_ends(void **state)
     assert_int_equal(region.held.populated, MIB(20));
     assert_int_equal(stats().move_bytes, MIB(12));
     assert_int_equal(stats().populated_peak_bytes, MIB(20));
-    assert_int_equal(region.held.free_huge, MIB(4));
+    assert_int_equal(fl_region_free(&region).huge, MIB(4));
     struct fl_extent *rest = take(MIB(4)); /* what b kept */
     assert_true(rest->base == first + MIB(10) && is_filled(rest, 0xb2));
     give(rest);
@@ -91,11 +91,11 @@ static void edges_of_donors_stay_free(void **state)
     fill(high, 2);
     fill(a, 0xa1);
     give(a); /* from 512 KiB to 9.5 MiB: three whole huge pages and two edges of 1.5 MiB */
-    size_t populated = region.held.populated, free_bytes = region.held.free;
+    size_t populated = region.held.populated, free_bytes = fl_region_free(&region).bytes;
     struct fl_extent *e = take(MIB(10));
     assert_int_equal(fake_bytes(FAKE_MOVE), MIB(6));
     assert_int_equal(region.held.populated, populated + MIB(4));
-    assert_int_equal(region.held.free, free_bytes - MIB(6));
+    assert_int_equal(fl_region_free(&region).bytes, free_bytes - MIB(6));
     struct fl_extent *front = take(MIB(3) / 2), *back = take(MIB(3) / 2);
     assert_true(front->base == base && is_filled(front, 0xa1));
     assert_true(back->base == base + MIB(15) / 2 && is_filled(back, 0xa1));
@@ -170,7 +170,7 @@ static void pages_that_do_not_move_stay_free_memory(void **state)
         struct fl_extent *e = take_zeroed(MIB(12));
         assert_true(is_filled(e, 0));
         assert_int_equal(region.held.populated, MIB(32));
-        assert_int_equal(region.held.free_huge, MIB(16));
+        assert_int_equal(fl_region_free(&region).huge, MIB(16));
         assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(12));
         assert_int_equal(stats().move_bytes, 0);
         assert_int_equal(region.pages.move.method, FL_METHOD_MOVE); /* these pages, not all pages */

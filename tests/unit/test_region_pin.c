@@ -58,7 +58,7 @@ static void it_is_whole_populated_and_no_block_of_mallocs(void **state)
     fill(e, 0x77);
     assert_settled();
     fl_region_give_pinned(&region, e);
-    assert_int_equal(region.held.free, MIB(4));
+    assert_int_equal(fl_region_free(&region).bytes, MIB(4));
     assert_int_equal(fake_kept_from_child(region.space.window.all), 0);
     assert_settled();
     struct fl_extent *again = take(MIB(4));

@@ -43,7 +43,7 @@ static void tight_begins_below_twice_what_is_free(void **state)
     (void)state;
     fake.pretend_populate = true;
     give(take(MIB(64)));
-    assert_int_equal(region.held.free, MIB(64));
+    assert_int_equal(fl_region_free(&region).bytes, MIB(64));
     assert_int_equal(note_headroom(MIB(128)), 0);
     assert_false(region.tight);
     assert_int_equal(note_headroom(MIB(128) - 2), MIB(64)); /* all that is free goes */
@@ -116,11 +116,12 @@ static void what_exceeds_keep_goes_as_it_comes_back(void **state)
     }
     for (size_t i = 0; i < 8; i++) {
         give(e[i]);
-        assert_true(region.held.free <= MIB(128) + MIB(32)); /* a look each 16 MiB at most */
+        assert_true(fl_region_free(&region).bytes <=
+                    MIB(128) + MIB(32)); /* a look each 16 MiB at most */
         assert_sound();
     }
-    assert_true(region.held.free <= MIB(128));
-    assert_true(region.held.free > MIB(64)); /* and no more than that */
+    assert_true(fl_region_free(&region).bytes <= MIB(128));
+    assert_true(fl_region_free(&region).bytes > MIB(64)); /* and no more than that */
     assert_false(region.tight);
 }
 
@@ -136,13 +137,13 @@ static void in_a_full_cgroup_free_memory_goes_back(void **state)
     region.pressure.since_look = region.pressure.look_after;
     give(e);
     assert_true(region.tight);
-    assert_int_equal(region.held.free, 0);
+    assert_int_equal(fl_region_free(&region).bytes, 0);
     assert_int_equal(fake_purged(), MIB(40));
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
     give(f); /* from now on it is left to the kernel, and stays */
     assert_int_equal(fake_purged(), MIB(40));
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(40));
-    assert_int_equal(region.held.free, MIB(40));
+    assert_int_equal(fl_region_free(&region).bytes, MIB(40));
     assert_sound();
 }
 
@@ -165,7 +166,7 @@ static void what_a_request_finds_tight_goes_with_the_next_free(void **state)
     give(e[5]);
     assert_int_equal(fake_purged(), MIB(40));
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(2)); /* which stays */
-    assert_int_equal(region.held.free, MIB(2));
+    assert_int_equal(fl_region_free(&region).bytes, MIB(2));
     assert_sound();
     give(e[4]); /* only once */
     assert_int_equal(fake_purged(), MIB(40));
@@ -313,7 +314,7 @@ static void a_kernel_without_lazy_free_is_asked_once_a_free(void **state)
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
     fl_region_soften(&region);
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 2);
-    assert_int_equal(region.held.free, MIB(8));
+    assert_int_equal(fl_region_free(&region).bytes, MIB(8));
     assert_sound();
     assert_non_null(guard);
 }

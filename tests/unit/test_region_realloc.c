@@ -56,9 +56,9 @@ static void all_of_it_is_given_back_in_the_end(struct fl_extent *e)
     give(guard);
     (void)fl_region_purge(&region, 0);
     assert_settled();
-    assert_int_equal(region.held.free_huge, 0);
-    assert_int_equal(region.held.populated - region.stats.in_use, region.held.free);
-    assert_true(region.held.free < MIB(4)); /* edges beside what hemmed_in took */
+    assert_int_equal(fl_region_free(&region).huge, 0);
+    assert_int_equal(region.held.populated - region.stats.in_use, fl_region_free(&region).bytes);
+    assert_true(fl_region_free(&region).bytes < MIB(4)); /* edges beside what hemmed_in took */
 }
 
 static void huge_pages_move_and_edges_are_copied(void **state)
@@ -184,8 +184,8 @@ struct image {
 
 static struct image now(void)
 {
-    return (struct image){region.held.populated, region.held.free,    region.held.leaving,
-                          region.budget.left,    region.stats.in_use, region.stats.takes,
+    return (struct image){region.held.populated, fl_region_free(&region).bytes, region.held.leaving,
+                          region.budget.left,    region.stats.in_use,           region.stats.takes,
                           region.stats.gives};
 }
 
@@ -245,8 +245,8 @@ static void what_is_refused_changes_nothing(void **state)
     e = hemmed_in(NULL, 0, MIB(16));
     was = now();
     size_t used = region.space.descriptors.used;
-    SLIST_INIT(&region.space.descriptors.spare);
-    region.space.descriptors.nspare = 0;
+    SLIST_INIT(&region.space.descriptors.stash.spare);
+    region.space.descriptors.stash.n = 0;
     region.space.descriptors.used = UINT32_MAX; /* no more are to be had */
     assert_null(fl_region_move(&region, e, MIB(24)));
     region.space.descriptors.used = used;

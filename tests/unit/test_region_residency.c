@@ -162,7 +162,7 @@ static void each_extent_counts_once(void **state)
 
 static int present_unlocked(struct fl_range r, size_t *out_bytes)
 {
-    assert_int_equal(region.lock.word, 0);
+    assert_int_equal(region.shards.of[0].lock.word, 0);
     assert_int_equal(fl_lock_acquire_unless_forking(&region.pages.move.lock),
                      1); /* and it is free */
     fl_lock_release(&region.pages.move.lock);

@@ -220,8 +220,8 @@ static void shrinking_succeeds_without_descriptors_and_keeps_the_tail(void **sta
     region_begin(&c);
     struct fl_extent *e = take(MIB(1)), *lazy = take(MIB(32));
     size_t used = region.space.descriptors.used;
-    SLIST_INIT(&region.space.descriptors.spare);
-    region.space.descriptors.nspare = 0;
+    SLIST_INIT(&region.space.descriptors.stash.spare);
+    region.space.descriptors.stash.n = 0;
     region.space.descriptors.used = UINT32_MAX; /* no more are to be had */
     assert_true(fl_region_resize(&region, e, KIB(64)));
     assert_int_equal(e->len, MIB(1));

@@ -276,7 +276,7 @@ static void purge(void *base, size_t len)
 {
     (void)base;
     meanwhile = NULL;
-    size_t rest = region.held.free_huge;
+    size_t rest = fl_region_free(&region).huge;
     assert_int_equal(fl_region_purge(&region, 0), rest);
     assert_int_equal(len, MIB(16));
     assert_sound();
@@ -289,7 +289,7 @@ static void a_purge_leaves_what_is_being_cleared(void **state)
     (void)fl_region_rezero(&region);
     meanwhile = purge;
     (void)fl_region_rezero(&region);
-    assert_int_equal(region.held.free, MIB(16));
+    assert_int_equal(fl_region_free(&region).bytes, MIB(16));
     assert_true(is_filled(take_zeroed(MIB(16)), 0));
     assert_guarded();
 }
@@ -335,8 +335,8 @@ static void without_descriptors_nothing_is_cleared(void **state)
     (void)state;
     (void)dirty(0, MIB(8));
     size_t used = region.space.descriptors.used;
-    SLIST_INIT(&region.space.descriptors.spare);
-    region.space.descriptors.nspare = 0;
+    SLIST_INIT(&region.space.descriptors.stash.spare);
+    region.space.descriptors.stash.n = 0;
     region.space.descriptors.used = UINT32_MAX; /* no more are to be had */
     assert_true(look_twice() == UINT64_MAX);
     assert_int_equal(cleared, 0);

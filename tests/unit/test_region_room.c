@@ -39,7 +39,7 @@ static void what_is_free_of_several_nodes_goes_before_a_full_one_gives_way(void 
     give(take(MIB(16)));
     assert_lies(take_on(1, MIB(4)), 1);
     assert_true(stats().purge_bytes >= MIB(8)); /* a half of that lies there */
-    assert_int_equal(region.zones.of[0].free_huge, MIB(8));
+    assert_int_equal(region.zones.of[0].free.huge, MIB(8));
     assert_settled();
 }
 

@@ -192,10 +192,10 @@ static void a_request_that_fits_nowhere_gets_what_waits(void **state)
     for (int i = 0; i < 24; i++) {
         e[i] = take(KIB(256));
     }
-    while (n < 512 && region.held.free != 0) { /* nothing else is free */
+    while (n < 512 && fl_region_free(&region).bytes != 0) { /* nothing else is free */
         rest[n++] = take(KIB(4));
     }
-    assert_int_equal(region.held.free, 0);
+    assert_int_equal(fl_region_free(&region).bytes, 0);
     for (int i = 0; i < 24; i++) {
         assert_true(put(e[i]));
     }

@@ -59,7 +59,7 @@ static void the_limit_holds_though_pages_do_not_move(void **state)
         assert_non_null(e);
         assert_true(is_filled(e, 0));
         assert_int_equal(region.held.populated, MIB(16));
-        assert_int_equal(region.held.free_huge, 0);
+        assert_int_equal(fl_region_free(&region).huge, 0);
         assert_guarded();
     }
     two_free(&limited);

@@ -1,5 +1,6 @@
 /* Huge pages that were split: their holes come back, and they are made whole, or go as a whole. */
 #include "region/lock.h"
+#include "region/counts.h"
 #include "region/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/pieces_fixture.h"
@@ -204,7 +205,7 @@ static void what_was_split_and_is_free_as_a_whole_goes_as_a_whole(void **state)
     (void)fl_region_purge(&region, 0);
     fake_forget();
     give_block(4);
-    assert_int_equal(region.held.free_huge, 0); /* no request gets its pages */
+    assert_int_equal(fl_region_free(&region).huge, 0); /* no request gets its pages */
     assert_sound();
     (void)fl_region_tick(&region, 4);
     assert_int_equal(fake_purged(), MIB(2));
@@ -233,7 +234,7 @@ static struct fl_extent *rough_below_a_block(size_t more)
             give_block(i);
         }
     }
-    assert_int_equal(region.held.free_huge, 0);
+    assert_int_equal(fl_region_free(&region).huge, 0);
     fake_forget();
     return wall;
 }

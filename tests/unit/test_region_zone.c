@@ -169,7 +169,7 @@ static void what_is_idle_on_one_node_goes_before_another_grows(void **state)
     assert_lies(take_on(0, MIB(48)), 0);
     assert_true(region.held.populated <= MIB(64) + 2 * fl_page.huge);
     assert_true(stats().purge_bytes > purged);
-    assert_int_equal(region.zones.of[1].free_huge + MIB(48), region.held.populated);
+    assert_int_equal(region.zones.of[1].free.huge + MIB(48), region.held.populated);
     assert_settled();
 }
 
@@ -187,7 +187,7 @@ static void what_a_node_has_free_itself_is_used_first(void **state)
     size_t purged = stats().purge_bytes;
     assert_lies(take_on(0, MIB(64)), 0);
     assert_int_equal(stats().purge_bytes, purged);
-    assert_int_equal(region.zones.of[1].free_huge, MIB(16));
+    assert_int_equal(region.zones.of[1].free.huge, MIB(16));
     assert_settled();
 }
 

@@ -1,0 +1,443 @@
+/* Requests and frees by one shard's lock: see shard.h.
+ *
+ * Under it a thread changes FREE extents of that zone, their tree and queues, the descriptors that
+ * the zone has for itself, and the shard's figures. All else is constant meanwhile, since who
+ * changes it has all locks. A neighbour of another zone may be changing: it is looked at, and its
+ * state and zone say that it is none of ours; for that a zone's descriptors know their zone before
+ * they are used (fl_extent_restock). So blocks of two zones never merge.
+ *
+ * Which zone a block lies in changes under all locks (share_out): who has come by its zone without
+ * one looks again. */
+#include "region/carve.h"
+#include "region/counts.h"
+#include "region/fit.h"
+#include "region/lock.h"
+#include "region/pressure.h"
+#include "region/shard.h"
+
+enum {
+    BUSY_MOST = 64, /* requests that may find the lock busy, */
+    OF_LOCKS = 4096,
+    SLACK_SHARE = 256, /* of what is in use */
+    WALK_MOST = 512,   /* extents that may change their zone at once, */
+    LOST_MOST = 8192,  /* and pages that are gone through for the first of them */
+    LOOKS = 64,        /* all know of a free after such a part of what calls for a look, at least */
+};
+static const size_t from_each = (size_t)128 << 20; /* bytes in use for each shard */
+static const size_t slack_least = (size_t)1 << 20;
+
+void fl_shards_start(struct fl_region *r)
+{
+    for (unsigned i = 0; i < FL_SHARDS; i++) {
+        fl_lock_init(&r->shards.of[i].lock, (enum fl_rank)(FL_RANK_REGION + i));
+    }
+    atomic_store_explicit(&r->shards.n, 1, memory_order_relaxed);
+}
+
+/* CPUs 0, 8, 16 ... are not all one shard's: some programs are bound to such. */
+static unsigned spread(unsigned cpu)
+{
+    return cpu + cpu / FL_SHARDS + cpu / (FL_SHARDS * FL_SHARDS);
+}
+
+unsigned fl_shard_here(const struct fl_region *r, const struct fl_cache *own)
+{
+    unsigned at = fl_cpu_offset != 0 ? fl_cpu_here() : (unsigned)((uintptr_t)own / sizeof *own);
+
+    return spread(at) % fl_shards_open(&r->shards);
+}
+
+static bool lock(struct fl_shard *s, bool (*acquire)(struct fl_lock *l))
+{
+    fl_region_enter();
+    if (!acquire(&s->lock)) {
+        fl_region_leave();
+        return false;
+    }
+    s->since.locks++;
+    return true;
+}
+
+static void note_longest(struct fl_region *r, struct fl_shard *s)
+{
+    atomic_store_explicit(&s->longest, fl_tree_longest(&r->zones.of[s - r->shards.of].populated),
+                          memory_order_relaxed);
+}
+
+/* And what a handler that interrupted the lock's holder has freed, as fl_region_unlock. */
+static void unlock(struct fl_region *r, struct fl_shard *s)
+{
+    note_longest(r, s);
+    fl_lock_release(&s->lock);
+    fl_region_leave();
+    if (FL_UNLIKELY(atomic_load_explicit(&r->caches.deferred, memory_order_relaxed) != NULL) &&
+        fl_region_lock_unless_forking(r)) {
+        fl_region_unlock(r);
+    }
+}
+
+static void leave_to(struct fl_region *r, struct fl_extent *e)
+{
+    struct fl_shard *s = &r->shards.of[fl_extent_zone(e)];
+
+    e->next = atomic_load_explicit(&s->left, memory_order_relaxed);
+    /* release: pairs with the exchange of who takes the chain; sequentially consistent: comes
+     * before the caller's look at wants_worker, see fl_cache_put */
+    while (!atomic_compare_exchange_weak(&s->left, &e->next, e)) {
+    }
+}
+
+bool fl_shards_have_some(const struct fl_region *r)
+{
+    for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
+        if (atomic_load(&r->shards.of[i].left) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct fl_extent *take_left(struct fl_shard *s)
+{
+    return atomic_load_explicit(&s->left, memory_order_relaxed) == NULL
+               ? NULL
+               : atomic_exchange_explicit(&s->left, NULL, memory_order_acquire);
+}
+
+/* Is there but one way to give it back? */
+static bool is_plain(const struct fl_extent *e)
+{
+    return e->content == FL_CONTENT_POPULATED && e->len < FL_SHARDED_BELOW &&
+           (e->left & ~(FL_LEFT_HOLLOW | FL_LEFT_UNSEEN)) == 0 && !fl_extent_is_user_remapped(e);
+}
+
+static bool is_ordinary(const struct fl_region *r)
+{
+    return atomic_load_explicit(&r->shards.ordinary, memory_order_relaxed);
+}
+
+void fl_shards_judge(struct fl_region *r)
+{
+    bool ordinary = !atomic_load_explicit(&r->tight, memory_order_relaxed) && !r->fork.orphans &&
+                    r->pressure.surplus == 0 && (r->clock.has_worker || r->config.tick_ns == 0);
+
+    atomic_store_explicit(&r->shards.ordinary, ordinary, memory_order_relaxed);
+    for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
+        note_longest(r, &r->shards.of[i]);
+    }
+}
+
+/* Bytes more or fewer than all know of. */
+static size_t drift(const struct fl_shard *s)
+{
+    int64_t more = (int64_t)s->since.in_use;
+
+    return (size_t)(more < 0 ? -more : more);
+}
+
+/* `e` lies in the shard's zone. Lock: the shard's. */
+static void insert(struct fl_region *r, struct fl_shard *s, struct fl_extent *e)
+{
+    e->unreclaimable = e->len;
+    s->since.gives++;
+    s->since.in_use -= e->len;
+    s->since.came_back += e->len;
+    (void)fl_fit_insert(r, e);
+}
+
+/* Here, or it is left to the shard where it lies. Lock: the shard's. */
+static void put_down(struct fl_region *r, struct fl_shard *s, struct fl_extent *e)
+{
+    if (FL_UNLIKELY(!is_plain(e))) {
+        fl_region_defer(r, e);
+    } else if (fl_extent_zone(e) == (unsigned)(s - r->shards.of)) {
+        insert(r, s, e);
+    } else {
+        leave_to(r, e);
+    }
+}
+
+static void put_down_chain(struct fl_region *r, struct fl_shard *s, struct fl_extent *e)
+{
+    for (struct fl_extent *next; e != NULL; e = next) {
+        next = e->next;
+        put_down(r, s, e);
+    }
+}
+
+static struct fl_extent *take_from(struct fl_region *r, struct fl_shard *s, struct fl_cache *own,
+                                   size_t len)
+{
+    unsigned zone = (unsigned)(s - r->shards.of);
+
+    put_down_chain(r, s, take_left(s));
+    if (own != NULL) { /* first fit has to see it merged */
+        put_down_chain(r, s, fl_cache_take_all(own));
+    }
+    if (!fl_extent_has_spare(&r->space, zone)) {
+        return NULL;
+    }
+    struct fl_extent *e = fl_fit_first(&r->zones.of[zone].populated, len, fl_page.base);
+    if (e == NULL || !fl_carve_is_plain(e, e->base, len)) {
+        return NULL;
+    }
+    s->since.takes++;
+    s->since.take_bytes += len;
+    s->since.in_use += len;
+    return fl_carve_front(r, e, len);
+}
+
+/* NULL, and no *more: no other shard may serve it either. The lock is held; it is released. */
+static struct fl_extent *try(struct fl_region *r, struct fl_shard *s, struct fl_cache *own,
+                             size_t len, bool *more)
+{
+    struct fl_extent *e = NULL;
+
+    *more = is_ordinary(r) && drift(s) < r->shards.slack && !fl_left_is_sparse(r, len);
+    if (*more) {
+        e = take_from(r, s, own, len);
+    }
+    unlock(r, s);
+    return e;
+}
+
+/* From one that need not be waited for, and that has had as much lately. */
+static struct fl_extent *take_from_others(struct fl_region *r, unsigned here, struct fl_cache *own,
+                                          size_t len, bool *more)
+{
+    unsigned n = fl_shards_open(&r->shards);
+    struct fl_extent *e = NULL;
+
+    for (unsigned i = 1; i < n && e == NULL && *more; i++) {
+        struct fl_shard *s = &r->shards.of[(here + i) % n];
+        if (atomic_load_explicit(&s->longest, memory_order_relaxed) >= len &&
+            !fl_lock_is_busy(&s->lock) && lock(s, fl_lock_acquire_soon)) {
+            e = try(r, s, own, len, more);
+        }
+    }
+    return e;
+}
+
+struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_t len, size_t align)
+{
+    unsigned here = fl_shard_here(r, own);
+    struct fl_shard *s = &r->shards.of[here];
+    struct fl_extent *e = NULL;
+    bool more = true;
+
+    if (len >= FL_SHARDED_BELOW || align > fl_page.base || !is_ordinary(r)) {
+        return NULL;
+    }
+    fl_shard_look(r, s);
+    bool had = lock(s, fl_lock_acquire_soon);
+    if (had) {
+        e = try(r, s, own, len, &more);
+    } else if (own != NULL && own->uses_shelves) {
+        e = fl_shelf_take_longer(r, own, len);
+    }
+    e = e != NULL ? e : take_from_others(r, here, own, len, &more);
+    if (e == NULL && more && !had && lock(s, fl_lock_acquire_unless_forking)) {
+        e = try(r, s, own, len, &more);
+    }
+    return e;
+}
+
+/* The lock of the shard where it lies. NULL: it is busy. */
+static struct fl_shard *lock_around(struct fl_region *r, const struct fl_extent *e)
+{
+    for (;;) {
+        unsigned zone = fl_extent_zone(e);
+        struct fl_shard *s = &r->shards.of[zone];
+        if (!lock(s, fl_lock_acquire_soon)) {
+            return NULL;
+        }
+        if (FL_LIKELY(fl_extent_zone(e) == zone)) {
+            return s;
+        }
+        unlock(r, s);
+    }
+}
+
+/* Has so much changed that all are to know? As much may have come back to each of the others. */
+static bool is_due(const struct fl_region *r, const struct fl_shard *s)
+{
+    size_t every = r->pressure.look_after;
+    size_t rest = every - fl_min(r->pressure.since_look, every);
+
+    return drift(s) >= r->shards.slack ||
+           s->since.came_back >= fl_max(rest / FL_SHARDS, every / LOOKS);
+}
+
+bool fl_shard_give(struct fl_region *r, struct fl_extent *e)
+{
+    if (!is_plain(e) || !is_ordinary(r)) {
+        return false;
+    }
+    struct fl_shard *s = lock_around(r, e);
+    if (s == NULL) {
+        leave_to(r, e);
+        return true;
+    }
+    bool may = is_ordinary(r), due = false;
+    if (may) {
+        put_down_chain(r, s, take_left(s));
+        insert(r, s, e);
+        due = is_due(r, s);
+    }
+    unlock(r, s);
+    if (FL_UNLIKELY(due)) {
+        fl_region_look_after(r, 0);
+    }
+    return may;
+}
+
+/* Are requests held up often enough, and is enough in use? Lock: region. */
+static bool is_wanted(struct fl_region *r)
+{
+    unsigned n = fl_shards_open(&r->shards);
+    size_t each = r->config.shard_from != 0 ? r->config.shard_from : from_each;
+    uint64_t locks = r->stats.locks, since = locks - r->shards.looked_at;
+
+    r->shards.looked_at = locks;
+    return since <= OF_LOCKS && n < FL_SHARDS && r->config.shards == 0 &&
+           r->stats.in_use / each >= n && (r->clock.has_worker || r->config.tick_ns == 0);
+}
+
+void fl_shards_note_busy(struct fl_region *r)
+{
+    bool sharing = atomic_load_explicit(&r->shards.cursor, memory_order_relaxed) != 0;
+
+    if (r->zones.placing.nodes != 0 || (fl_shards_open(&r->shards) == FL_SHARDS && !sharing)) {
+        return;
+    }
+    uint32_t busy = atomic_fetch_add_explicit(&r->shards.busy, 1, memory_order_relaxed) + 1;
+    if (busy % BUSY_MOST == 0 && fl_region_lock_unless_forking(r)) {
+        if (sharing) {
+            fl_shards_share_out(r);
+        } else if (is_wanted(r)) {
+            fl_shards_open_one(r);
+        }
+        fl_region_unlock(r);
+    }
+}
+
+static void add_up(struct fl_region *r, struct fl_shard *s)
+{
+    const struct fl_shard_counts *c = &s->since;
+
+    r->stats.takes += c->takes;
+    r->stats.take_bytes += c->take_bytes;
+    r->stats.gives += c->gives;
+    r->stats.locks += c->locks;
+    r->stats.in_use += c->in_use;
+    r->pressure.since_look += c->came_back;
+    r->pieces.since += c->came_back;
+    r->shelves.uses += (unsigned)(c->takes + c->gives);
+    s->since = (struct fl_shard_counts){0};
+}
+
+void fl_shards_gather(struct fl_region *r)
+{
+    unsigned n = fl_shards_open(&r->shards), uses = r->shelves.uses;
+
+    for (unsigned i = 0; i < n; i++) {
+        add_up(r, &r->shards.of[i]);
+    }
+    fl_region_count_use(r, 0);
+    if ((uses ^ r->shelves.uses) >= FL_SHELF_USES) {
+        fl_shelf_resize(r);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        (void)fl_shelf_give_chain(r, take_left(&r->shards.of[i]));
+        if (i != 0) {
+            fl_extent_restock(&r->space, i);
+        }
+    }
+    r->shards.slack = fl_max(r->stats.in_use / SLACK_SHARE, slack_least);
+}
+
+static bool is_divided(const struct fl_region *r, const struct fl_extent *e)
+{
+    for (const struct fl_inner *in = r->space.inners; in != NULL; in = in->next) {
+        if (in->outer == e) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is it of those that have a zone's memory, or had? */
+static bool may_change(const struct fl_region *r, const struct fl_extent *e)
+{
+    uint32_t state = atomic_load_explicit(&e->state, memory_order_relaxed);
+    bool in_use = (state == FL_EXTENT_LIVE || state == FL_EXTENT_CACHED) &&
+                  e->content == FL_CONTENT_POPULATED && !is_divided(r, e);
+    bool free = state == FL_EXTENT_FREE && e->content != FL_CONTENT_EMPTY;
+
+    return e->len <= FL_SHARD_BLOCK && (in_use || free);
+}
+
+/* Into that zone. Returns the extent that it is, or is part of. */
+static struct fl_extent *change(struct fl_region *r, struct fl_extent *e, unsigned zone)
+{
+    if (atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_FREE) {
+        fl_extent_set_zone(e, zone);
+        return e;
+    }
+    fl_fit_remove(r, e);
+    fl_extent_set_zone(e, zone);
+    return fl_fit_insert(r, e);
+}
+
+static struct fl_extent *at_or_none(struct fl_region *r, uintptr_t at)
+{
+    struct fl_extent *e = fl_extent_at(&r->space, at);
+
+    return e != NULL && atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED
+               ? e
+               : NULL;
+}
+
+/* The first extent that begins there or behind: what the last walk ended at may have merged. */
+static uintptr_t find_next(struct fl_region *r, uintptr_t at, uintptr_t end)
+{
+    for (int i = 0; i < LOST_MOST && at < end && at_or_none(r, at) == NULL; i++) {
+        at += fl_page.base;
+    }
+    return at;
+}
+
+/* Where a block of addresses ends an extent may reach into the next. */
+void fl_shards_share_out(struct fl_region *r)
+{
+    size_t mapped = atomic_load_explicit(&r->space.mapped, memory_order_relaxed);
+    uintptr_t end = r->space.base + (mapped << fl_page.shift);
+    uintptr_t at = find_next(r, r->shards.cursor, end);
+    unsigned zone = fl_shards_open(&r->shards) - 1;
+    struct fl_extent *e;
+
+    for (unsigned i = 0; i < WALK_MOST && at < end && (e = at_or_none(r, at)) != NULL; i++) {
+        bool its = at / FL_SHARD_BLOCK % (zone + 1) == zone && may_change(r, e);
+        e = its ? change(r, e, zone) : e;
+        at = e->base + e->len;
+    }
+    atomic_store_explicit(&r->shards.cursor, at < end ? at : 0, memory_order_relaxed);
+}
+
+void fl_shards_open_one(struct fl_region *r)
+{
+    unsigned zone = fl_shards_open(&r->shards);
+
+    if (zone == FL_SHARDS) {
+        return;
+    }
+    fl_lock_acquire(&r->shards.of[zone].lock); /* first: frees go by a block's zone */
+    fl_fit_start(&r->zones.of[zone]);
+    r->space.descriptors.behind = zone;
+    r->zones.n = zone + 1;
+    fl_extent_restock(&r->space, zone);
+    atomic_store_explicit(&r->shards.n, zone + 1, memory_order_relaxed);
+    atomic_store_explicit(&r->shards.cursor, r->space.first, memory_order_relaxed);
+    fl_shards_share_out(r);
+    fl_shards_gather(r);
+}

@@ -1,0 +1,435 @@
+/* Shards: blocks of two never merge, figures add up, and all of it goes back. */
+#include "region/purge.h"
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <stdlib.h>
+
+enum { BLOCKS = 512, BUSY = 64 };
+
+static struct fl_extent *block[BLOCKS];
+
+static void take_all(void)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        block[i] = take(KIB(256));
+        assert_non_null(block[i]);
+    }
+}
+
+static void give_all(void)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        give(block[i]);
+    }
+}
+
+static void open_one(void)
+{
+    fl_region_lock(&region);
+    fl_shards_open_one(&region);
+    fl_region_unlock(&region);
+}
+
+static void begin(unsigned shards)
+{
+    struct fl_region_config config = {.huge = true, .shard_from = MIB(32), .shards = shards};
+    region_begin(&config);
+    fake.pretend_populate = true;
+}
+
+/* So many blocks, of 128 MiB in all, and one shard. */
+static int one_begin(void **state)
+{
+    (void)state;
+    begin(0);
+    take_all();
+    return 0;
+}
+
+/* The same; then another shard is opened among them. */
+static int shards_begin(void **state)
+{
+    (void)one_begin(state);
+    open_one();
+    return 0;
+}
+
+static unsigned opened(void)
+{
+    return fl_shards_open(&region.shards);
+}
+
+static void blocks_of_both_shards_do_not_merge(void **state)
+{
+    int in[2] = {0, 0};
+    (void)state;
+    for (int i = 0; i < BLOCKS; i++) {
+        in[block[i]->zone]++;
+        give(block[i]);
+    }
+    assert_true(in[0] >= BLOCKS / 4 && in[1] >= BLOCKS / 4);
+    assert_int_equal(stats().in_use_bytes, 0);
+    assert_int_equal(stats().live_extents, 0);
+    assert_settled();
+    for (unsigned zone = 0; zone < 2; zone++) {
+        struct fl_extent *e = fl_tree_lowest(&region.zones.of[zone].populated);
+        for (; e != NULL; e = fl_tree_higher(e)) {
+            assert_int_equal(e->zone, zone);
+            assert_in_range(e->len, KIB(4), MIB(32) + KIB(256));
+        }
+    }
+}
+
+static void a_request_is_served_by_whichever_has_memory(void **state)
+{
+    (void)state;
+    give_all();
+    size_t populated = stats().populated_bytes;
+    take_all();
+    assert_int_equal(stats().in_use_bytes, BLOCKS * KIB(256));
+    assert_int_equal(stats().populated_bytes, populated); /* none grows while the other has some */
+    assert_settled();
+}
+
+static void a_purge_empties_all(void **state)
+{
+    (void)state;
+    give_all();
+    (void)fl_region_purge(&region, 0);
+    assert_int_equal(stats().populated_bytes, 0);
+    assert_int_equal(stats().free_held_bytes, 0);
+    assert_settled();
+}
+
+/* The lock of the shard where it lies is another thread's: its next holder takes it. */
+static void leave(struct fl_extent *e)
+{
+    atomic_store(&region.shards.of[e->zone].lock.word, 1);
+    give(e);
+    assert_int_equal(e->state, FL_EXTENT_CACHED);
+    assert_ptr_equal(region.shards.of[e->zone].left, e);
+    atomic_store(&region.shards.of[e->zone].lock.word, 0);
+}
+
+static void what_finds_a_lock_busy_is_left_to_it(void **state)
+{
+    (void)state;
+    size_t in_use = stats().in_use_bytes;
+    leave(block[0]);
+    assert_int_equal(stats().in_use_bytes, in_use - KIB(256));
+    assert_settled();
+}
+
+/* No thread comes by: the worker has to. */
+static void what_is_left_is_seen_and_taken_by_the_worker(void **state)
+{
+    (void)state;
+    leave(block[0]);
+    assert_true(fl_shards_have_some(&region));
+    (void)fl_region_tick(&region, 1);
+    assert_false(fl_shards_have_some(&region));
+}
+
+/* What a signal handler frees that interrupted the lock's holder. */
+static void a_handlers_free_is_taken_over(void **state)
+{
+    (void)state;
+    fl_region_defer(&region, block[0]);
+    give(block[1]);
+    assert_null(region.caches.deferred);
+    assert_int_equal(stats().in_use_bytes, (BLOCKS - 2) * KIB(256));
+    assert_settled();
+}
+
+static void find_it_busy(int times)
+{
+    for (int i = 0; i < times; i++) {
+        fl_shards_note_busy(&region);
+    }
+}
+
+static void where_requests_hold_each_other_up_another_one_is_opened(void **state)
+{
+    (void)state;
+    find_it_busy(BUSY - 1);
+    assert_int_equal(opened(), 1);
+    find_it_busy(1);
+    assert_int_equal(opened(), 2);
+    find_it_busy(8 * BUSY);
+    assert_int_equal(opened(), 5); /* one more for each 32 MiB in use, here */
+    assert_settled();
+}
+
+static void where_the_lock_is_seldom_busy_none_is_opened(void **state)
+{
+    (void)state;
+    region.shards.looked_at = region.stats.locks;
+    find_it_busy(BUSY - 1);
+    for (int i = 0; i < 4096; i++) {
+        fl_region_lock(&region);
+        fl_region_unlock(&region);
+    }
+    find_it_busy(1);
+    assert_int_equal(opened(), 1);
+}
+
+static void where_little_is_in_use_none_is_opened(void **state)
+{
+    (void)state;
+    give_all();
+    find_it_busy(4 * BUSY);
+    assert_int_equal(opened(), 1);
+}
+
+/* Then each free may have a tick to do, under all locks. */
+static void without_a_worker_none_is_opened(void **state)
+{
+    (void)state;
+    region.config.tick_ns = 1000000000;
+    find_it_busy(4 * BUSY);
+    assert_int_equal(opened(), 1);
+}
+
+static void a_worker_that_has_gone_leaves_all_to_all_locks(void **state)
+{
+    (void)state;
+    region.config.tick_ns = 1000000000;
+    fl_region_set_worker(&region, false);
+    assert_false(region.shards.ordinary);
+    uint64_t locks = region.shards.of[1].since.locks;
+    give_all();
+    assert_int_equal(region.shards.of[1].since.locks, locks);
+    assert_int_equal(stats().in_use_bytes, 0);
+    fl_region_set_worker(&region, true);
+    assert_true(region.shards.ordinary);
+    assert_settled();
+}
+
+/* More extents than one walk goes through: the rest follows. */
+static void its_part_comes_to_a_new_one_bit_by_bit(void **state)
+{
+    enum { SMALL = 2048 };
+    static struct fl_extent *small[SMALL];
+    int in[2] = {0, 0};
+    (void)state;
+    begin(0);
+    for (int i = 0; i < SMALL; i++) {
+        small[i] = take(KIB(64));
+    }
+    open_one();
+    uintptr_t at = region.shards.cursor;
+    assert_int_not_equal(at, 0);
+    for (int i = 0; i < SMALL; i++) {
+        if (small[i]->base + MIB(1) > at && small[i]->base < at + MIB(1)) {
+            give(small[i]); /* nothing begins any more where the walk ended */
+            small[i] = NULL;
+        }
+    }
+    region.config.shard_from = MIB(1024); /* no other one */
+    find_it_busy(16 * BUSY);
+    assert_int_equal(region.shards.cursor, 0);
+    for (int i = 0; i < SMALL; i++) {
+        if (small[i] != NULL) {
+            in[small[i]->zone]++;
+            assert_int_equal(small[i]->zone, small[i]->base / MIB(32) % 2);
+            give(small[i]);
+        }
+    }
+    assert_true(in[0] >= SMALL / 4 && in[1] >= SMALL / 4);
+    assert_settled();
+}
+
+/* Requests come from this CPU from here on. */
+static unsigned cpu;
+static void be_somewhere(void)
+{
+    fl_cpu_offset = (const char *)&cpu - (const char *)__builtin_thread_pointer();
+}
+
+static int somewhere_end(void **state)
+{
+    (void)state;
+    fl_cpu_offset = 0;
+    return 0;
+}
+
+/* A window of 256 MiB at most. */
+static void begin_small(unsigned shards)
+{
+    struct fl_region_config config = {.huge = true, .shards = shards};
+    region_clear();
+    fake.no_quiet_addresses = true;
+    fake.reserve_max = MIB(256);
+    assert_int_equal(fl_region_start(&region, &config), 0);
+    fake.pretend_populate = true;
+    be_somewhere();
+}
+
+/* What all shards together have as addresses serves one long request. */
+static void addresses_come_back_to_where_they_are_wanted(void **state)
+{
+    static struct fl_extent *e[4096];
+    size_t n = 0;
+    (void)state;
+    begin_small(8);
+    while (n < 4096 && (e[n] = take(MIB(1))) != NULL) {
+        cpu = (unsigned)(++n % 8);
+    }
+    assert_in_range(n, 64, 256);
+    size_t most = n * MIB(1);
+    while (n > 0) {
+        give(e[--n]);
+    }
+    (void)fl_region_purge(&region, 0);
+    assert_non_null(take(most / 2));
+    assert_settled();
+}
+
+/* Blocks of 2 MiB that there are addresses for. */
+static size_t count_blocks(unsigned shards)
+{
+    size_t n = 0;
+
+    begin_small(shards);
+    for (cpu = 0; cpu < 8; cpu++) {
+        n += take(MIB(2)) != NULL; /* each shard has addresses of its own then */
+    }
+    for (cpu = 0; take(MIB(2)) != NULL; n++) {
+    }
+    assert_settled();
+    return n;
+}
+
+static void addresses_that_a_shard_does_not_need_are_anothers(void **state)
+{
+    (void)state;
+    size_t n = count_blocks(1);
+    assert_in_range(n, 32, 128);
+    assert_int_equal(count_blocks(8), n);
+}
+
+/* A planner's arena: what it lends is looked for in the first shard. */
+static void divided_blocks_stay_where_they_are(void **state)
+{
+    static struct fl_inner inner = {.shift = 16};
+    (void)state;
+    begin(0);
+    struct fl_extent *e[2] = {take(MIB(16)), take(MIB(16))};
+    assert_int_equal(fl_inner_open(&region, &inner, MIB(16)), 0);
+    struct fl_extent *outer = inner.outer;
+    assert_true(fl_inner_fill(&region, &inner, fl_extent_range(outer)));
+    for (int i = 0; i < 7; i++) {
+        open_one();
+        assert_int_equal(outer->zone, 0);
+    }
+    fl_inner_close(&region, &inner);
+    give(e[0]);
+    give(e[1]);
+    assert_settled();
+}
+
+static void all_know_of_what_came_back_in_time(void **state)
+{
+    (void)state;
+    size_t every = region.pressure.look_after = MIB(16), most = 0;
+    for (int i = 0; i < BLOCKS; i++) {
+        give(block[i]);
+        size_t unknown = region.shards.of[0].since.came_back + region.shards.of[1].since.came_back;
+        most = fl_max(most, region.pressure.since_look + unknown);
+        region.pressure.look_after = every;
+    }
+    assert_true(most <= every + every / 4);
+}
+
+static int child_goes_on(void)
+{
+    return fl_region_fork_child(&region, NULL) && opened() == 2 && take(KIB(256)) != NULL &&
+                   take(MIB(20)) != NULL && fl_region_check(&region) == NULL
+               ? 0
+               : 1;
+}
+
+static void a_child_goes_on_with_all_of_them(void **state)
+{
+    (void)state;
+    for (int i = 0; i < BLOCKS; i += 2) {
+        give(block[i]);
+    }
+    assert_int_equal(fork_with(child_goes_on), 0);
+    assert_settled();
+}
+
+static int child_of_a_broken_one(void)
+{
+    return fl_region_fork_child(&region, NULL) ? 1 : 0;
+}
+
+/* Another thread has taken a lock over, and is amid a change. */
+static void a_child_gives_up_where_one_lock_was_taken_over(void **state)
+{
+    (void)state;
+    fl_region_fork_lock(&region);
+    atomic_store(&region.shards.of[1].lock.word, 1);
+    assert_int_equal(fake_child(child_of_a_broken_one), 0);
+    atomic_store(&region.shards.of[1].lock.word, 0);
+    fl_region_fork_parent(&region);
+    assert_settled();
+}
+
+/* Descriptors: as many as come from a zone's own go back to all. */
+static void what_a_zone_has_too_many_of_goes_back(void **state)
+{
+    struct fl_stash *of = &region.space.descriptors.of_zone[1];
+    (void)state;
+    give_all();
+    for (int i = 0; i < 8; i++) { /* each lock gives back some */
+        fl_region_lock(&region);
+        fl_region_unlock(&region);
+    }
+    assert_in_range(of->n, 1, 64);
+    struct fl_extent *e;
+    SLIST_FOREACH(e, &of->spare, spare)
+    {
+        assert_int_equal(e->zone, 1);
+        assert_int_equal(e->state, FL_EXTENT_UNUSED);
+    }
+}
+
+static void all_may_be_there_from_the_beginning(void **state)
+{
+    (void)state;
+    begin(8);
+    take_all();
+    assert_int_equal(opened(), 8);
+    give_all();
+    assert_int_equal(stats().in_use_bytes, 0);
+    assert_settled();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(blocks_of_both_shards_do_not_merge, shards_begin),
+        cmocka_unit_test_setup(a_request_is_served_by_whichever_has_memory, shards_begin),
+        cmocka_unit_test_setup(a_purge_empties_all, shards_begin),
+        cmocka_unit_test_setup(what_finds_a_lock_busy_is_left_to_it, shards_begin),
+        cmocka_unit_test_setup(what_is_left_is_seen_and_taken_by_the_worker, shards_begin),
+        cmocka_unit_test_setup(a_handlers_free_is_taken_over, shards_begin),
+        cmocka_unit_test_setup(where_requests_hold_each_other_up_another_one_is_opened, one_begin),
+        cmocka_unit_test_setup(where_the_lock_is_seldom_busy_none_is_opened, one_begin),
+        cmocka_unit_test_setup(where_little_is_in_use_none_is_opened, one_begin),
+        cmocka_unit_test_setup(without_a_worker_none_is_opened, one_begin),
+        cmocka_unit_test_setup(a_worker_that_has_gone_leaves_all_to_all_locks, shards_begin),
+        cmocka_unit_test(its_part_comes_to_a_new_one_bit_by_bit),
+        cmocka_unit_test_teardown(addresses_come_back_to_where_they_are_wanted, somewhere_end),
+        cmocka_unit_test_teardown(addresses_that_a_shard_does_not_need_are_anothers, somewhere_end),
+        cmocka_unit_test(divided_blocks_stay_where_they_are),
+        cmocka_unit_test_setup(all_know_of_what_came_back_in_time, shards_begin),
+        cmocka_unit_test_setup(a_child_goes_on_with_all_of_them, shards_begin),
+        cmocka_unit_test_setup(a_child_gives_up_where_one_lock_was_taken_over, shards_begin),
+        cmocka_unit_test_setup(what_a_zone_has_too_many_of_goes_back, shards_begin),
+        cmocka_unit_test(all_may_be_there_from_the_beginning),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
