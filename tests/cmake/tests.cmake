@@ -128,8 +128,15 @@ function(fl_preload_test)
     target_compile_definitions(${T_NAME} PRIVATE ${FL_TEST_PATHS})
 endfunction()
 
-# fl_rungs(NAME [EXCEPT r...]): the preload test once more on each rung, under the label rungs and
-# the name NAME@RUNG. A rung is what FL_TEST_RUNG takes (tests/preload/run.h), with + for the comma.
+# fl_rung(NAME RUNG): the preload test once more on that rung, under the label rungs and the name
+# NAME@RUNG. A rung is what FL_TEST_RUNG takes (tests/preload/run.h), with + for the comma.
+function(fl_rung name rung)
+    string(REPLACE "+" "," words ${rung})
+    add_test(NAME ${name}@${rung} COMMAND ${name})
+    fl_test_properties(${name}@${rung} rungs 300 "FL_TEST_RUNG=${words}")
+endfunction()
+
+# fl_rungs(NAME [EXCEPT r...]): the same, on each.
 set(FL_RUNGS move move+uffd uffd uring thp populate worker seccomp nobody seccomp+nobody)
 function(fl_rungs name)
     cmake_parse_arguments(R "" "" "EXCEPT" ${ARGN})
@@ -143,9 +150,7 @@ function(fl_rungs name)
     endforeach()
     foreach(rung IN LISTS FL_RUNGS)
         if(NOT rung IN_LIST R_EXCEPT)
-            string(REPLACE "+" "," words ${rung})
-            add_test(NAME ${name}@${rung} COMMAND ${name})
-            fl_test_properties(${name}@${rung} rungs 300 "FL_TEST_RUNG=${words}")
+            fl_rung(${name} ${rung})
         endif()
     endforeach()
 endfunction()

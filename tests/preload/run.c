@@ -71,6 +71,9 @@ static void make_env(char **env, const struct fl_how *how, const char *stats)
         if (getenv("FL_TEST_THRESHOLD") != NULL) {
             put2(env, &n, "FAULTLESS_THRESHOLD", getenv("FL_TEST_THRESHOLD"));
         }
+        if (fl_rung_has("shards")) {
+            put(env, &n, "FAULTLESS_SHARDS=8");
+        }
         if (fl_rung_disabled()[0] != '\0') {
             put2(env, &n, "FAULTLESS_DISABLE", fl_rung_disabled());
         }

@@ -1,5 +1,5 @@
 /* The rung of the ladder that a test's victims run on: words of FAULTLESS_DISABLE, a seccomp
- * filter, a user without rights.
+ * filter, a user without rights; or with all shards open.
  *
  * State: what FL_TEST_RUNG said, read before main; a copy of library and victims that every user
  * may read, made at first need and removed at exit. */
@@ -74,7 +74,7 @@ __attribute__((constructor)) static void read_rung(void)
     rung_as = (fl_rung_has("nobody") ? FL_AS_NOBODY : 0u) |
               (fl_rung_has("seccomp") ? FL_AS_CONTAINED : 0u);
     for (const char *p = rung; *p != '\0'; p = after_word(p)) {
-        if (!is_word(p, "nobody") && !is_word(p, "seccomp")) {
+        if (!is_word(p, "nobody") && !is_word(p, "seccomp") && !is_word(p, "shards")) {
             size_t at = strlen(disabled);
             snprintf(disabled + at, sizeof disabled - at, "%s%.*s", at > 0 ? "," : "",
                      (int)strcspn(p, ","), p);
