@@ -41,7 +41,7 @@ static struct fl_extent *look_up(const struct fl_space *s, uintptr_t addr)
 }
 
 /* Descriptors come into memory in batches, so that the steps after the first ones take no fault for
- * them. The first batch is a page: a process that asks once waits for no more. */
+ * them. The first page is left to its touch: a fault takes half as long as a call. */
 void fl_extent_populate_ahead(struct fl_space *s)
 {
     static const size_t batch_most = (size_t)64 * FL_KIB;
@@ -55,10 +55,12 @@ void fl_extent_populate_ahead(struct fl_space *s)
     size_t end = fl_align_up(fl_max(used, s->descriptors.ready + batch), fl_page.base);
 
     if (used > s->descriptors.ready && fl_vspace_grow(&s->descriptors.span, end) == 0) {
-        fl_lock_permit_calls(true);
-        (void)fl_sys.populate((struct fl_range){s->descriptors.span.all.base + s->descriptors.ready,
-                                                end - s->descriptors.ready});
-        fl_lock_permit_calls(false);
+        if (s->descriptors.ready != 0) {
+            fl_lock_permit_calls(true);
+            (void)fl_sys.populate((struct fl_range){
+                s->descriptors.span.all.base + s->descriptors.ready, end - s->descriptors.ready});
+            fl_lock_permit_calls(false);
+        }
         s->descriptors.ready = end;
     }
 }
