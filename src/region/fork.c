@@ -182,6 +182,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     if (!whole) {
         return false;
     }
+    fl_shards_fork_child(r);
     fl_region_lock(r);
     if (fl_unsettled()) { /* the interrupted call goes on, and may want free memory */
         note_absent(r);

@@ -36,7 +36,7 @@ static void begin(struct fl_region *r)
 static FL_COLD void lock_others(struct fl_region *r)
 {
     for (unsigned i = 1; i < fl_shards_open(&r->shards); i++) {
-        fl_lock_acquire(&r->shards.of[i].lock);
+        fl_lock_acquire_behind(&r->shards.of[i].lock);
     }
     fl_shards_gather(r);
 }

@@ -104,6 +104,16 @@ static struct fl_extent *take_left(struct fl_shard *s)
                : atomic_exchange_explicit(&s->left, NULL, memory_order_acquire);
 }
 
+void fl_shards_fork_child(struct fl_region *r)
+{
+    for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
+        for (struct fl_extent *e = take_left(&r->shards.of[i]), *next; e != NULL; e = next) {
+            next = e->next;
+            fl_region_defer(r, e);
+        }
+    }
+}
+
 /* Is there but one way to give it back? */
 static bool is_plain(const struct fl_extent *e)
 {
@@ -299,20 +309,21 @@ static bool is_wanted(struct fl_region *r)
     uint64_t locks = r->stats.locks, since = locks - r->shards.looked_at;
 
     r->shards.looked_at = locks;
-    return since <= OF_LOCKS && n < FL_SHARDS && r->config.shards == 0 &&
-           r->stats.in_use / each >= n && (r->clock.has_worker || r->config.tick_ns == 0);
+    return since <= OF_LOCKS && n < FL_SHARDS && r->stats.in_use / each >= n &&
+           (r->clock.has_worker || r->config.tick_ns == 0);
 }
 
 void fl_shards_note_busy(struct fl_region *r)
 {
     bool sharing = atomic_load_explicit(&r->shards.cursor, memory_order_relaxed) != 0;
 
-    if (r->zones.placing.nodes != 0 || (fl_shards_open(&r->shards) == FL_SHARDS && !sharing)) {
+    if (r->zones.placing.nodes != 0 || r->config.shards != 0 ||
+        (fl_shards_open(&r->shards) == FL_SHARDS && !sharing)) {
         return;
     }
     uint32_t busy = atomic_fetch_add_explicit(&r->shards.busy, 1, memory_order_relaxed) + 1;
     if (busy % BUSY_MOST == 0 && fl_region_lock_unless_forking(r)) {
-        if (sharing) {
+        if (r->shards.cursor != 0) { /* looked at again: another thread may have been here */
             fl_shards_share_out(r);
         } else if (is_wanted(r)) {
             fl_shards_open_one(r);
@@ -416,6 +427,9 @@ void fl_shards_share_out(struct fl_region *r)
     unsigned zone = fl_shards_open(&r->shards) - 1;
     struct fl_extent *e;
 
+    if (r->shards.cursor == 0) {
+        return;
+    }
     for (unsigned i = 0; i < WALK_MOST && at < end && (e = at_or_none(r, at)) != NULL; i++) {
         bool its = at / FL_SHARD_BLOCK % (zone + 1) == zone && may_change(r, e);
         e = its ? change(r, e, zone) : e;

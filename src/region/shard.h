@@ -80,10 +80,13 @@ void fl_shards_gather(struct fl_region *r);
 void fl_shards_judge(struct fl_region *r);
 /* Is something left to one of them? */
 bool fl_shards_have_some(const struct fl_region *r);
+/* What was left to them while the fork held their locks waits until it is known what is absent in
+ * the child: it must not merge with that. */
+void fl_shards_fork_child(struct fl_region *r);
 /* Opens one more, of FL_SHARDS at most; its part of the blocks and of what is free comes into its
  * zone bit by bit. With one node only. */
 void fl_shards_open_one(struct fl_region *r);
-/* One bit more of that. */
+/* One bit more of that, if any is left. */
 void fl_shards_share_out(struct fl_region *r);
 /* The shard that short requests of the calling thread are to grow in. */
 unsigned fl_shard_here(const struct fl_region *r, const struct fl_cache *own);

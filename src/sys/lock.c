@@ -192,6 +192,21 @@ bool fl_lock_acquire_unless_forking(struct fl_lock *l)
     return acquire(l, false);
 }
 
+void fl_lock_acquire_behind(struct fl_lock *l)
+{
+    check_order(l);
+    bool acquired = spin(l);
+    while (!acquired) {
+        uint32_t word = atomic_load_explicit(&l->word, memory_order_relaxed);
+        if (word == FREE || word == FORKING) {
+            acquired = change(l, word, CONTENDED);
+        } else {
+            sleep_while_held(l, word, 0);
+        }
+    }
+    note_acquired(l);
+}
+
 bool fl_lock_acquire_amid(struct fl_lock *l)
 {
     bool may = (held_ranks >> l->rank & 1) == 0, acquired = false;

@@ -278,6 +278,9 @@ void fl_lock_acquire(struct fl_lock *l);
 bool fl_lock_acquire_unless_forking(struct fl_lock *l);
 /* False: it is not to be had without sleeping. */
 bool fl_lock_acquire_soon(struct fl_lock *l);
+/* By who has a lock that forks take before this one: the fork that has it does not hold it up, for
+ * it waits for that other lock, or has lost it. */
+void fl_lock_acquire_behind(struct fl_lock *l);
 void fl_lock_release(struct fl_lock *l);
 /* Is it not free? As of a moment ago. */
 static inline bool fl_lock_is_busy(const struct fl_lock *l)

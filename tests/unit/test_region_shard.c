@@ -229,6 +229,10 @@ static void its_part_comes_to_a_new_one_bit_by_bit(void **state)
     region.config.shard_from = MIB(1024); /* no other one */
     find_it_busy(16 * BUSY);
     assert_int_equal(region.shards.cursor, 0);
+    fl_region_lock(&region);
+    fl_shards_share_out(&region); /* by who saw, before, that some was left */
+    fl_region_unlock(&region);
+    assert_int_equal(region.shards.cursor, 0);
     for (int i = 0; i < SMALL; i++) {
         if (small[i] != NULL) {
             in[small[i]->zone]++;
@@ -360,6 +364,53 @@ static void a_child_goes_on_with_all_of_them(void **state)
     assert_settled();
 }
 
+/* All that is free is memory, or is mapped anew. */
+static int child_uses_all(void)
+{
+    if (!fl_region_fork_child(&region, NULL)) {
+        return 1;
+    }
+    for (struct fl_extent *e; region.stats.in_use < MIB(160) && (e = take(MIB(4))) != NULL;) {
+        fill(e, 1);
+    }
+    for (uintptr_t at = region.space.first; at < fl_range_end(region.space.window.all);) {
+        const struct fl_extent *e = fl_extent_at(&region.space, at);
+        if (e == NULL || e->state == FL_EXTENT_FOREIGN) {
+            return 2;
+        }
+        at = e->base + e->len;
+    }
+    return region.stats.in_use >= MIB(160) ? 0 : 3;
+}
+
+/* Beside what is kept from the child, by a thread that found the fork's locks. */
+static void a_free_during_a_fork_is_no_hole_in_the_child(void **state)
+{
+    (void)state;
+    begin(0);
+    fake.pretend_populate = false;
+    struct fl_extent *e[8];
+    for (int i = 0; i < 8; i++) {
+        e[i] = take(MIB(6));
+        fill(e[i], 2);
+    }
+    open_one();
+    for (int i = 0; i < 8; i += 2) {
+        give(e[i]);
+    }
+    fl_region_fork_lock(&region);
+    fl_busy_end(); /* as another thread, which is not busy */
+    for (int i = 1; i < 8; i += 2) {
+        give(e[i]);
+    }
+    fl_busy_begin();
+    assert_true(fl_shards_have_some(&region));
+    int status = fake_child(child_uses_all);
+    fl_region_fork_parent(&region);
+    assert_int_equal(status, 0);
+    assert_settled();
+}
+
 static int child_of_a_broken_one(void)
 {
     return fl_region_fork_child(&region, NULL) ? 1 : 0;
@@ -427,6 +478,7 @@ int main(void)
         cmocka_unit_test(divided_blocks_stay_where_they_are),
         cmocka_unit_test_setup(all_know_of_what_came_back_in_time, shards_begin),
         cmocka_unit_test_setup(a_child_goes_on_with_all_of_them, shards_begin),
+        cmocka_unit_test(a_free_during_a_fork_is_no_hole_in_the_child),
         cmocka_unit_test_setup(a_child_gives_up_where_one_lock_was_taken_over, shards_begin),
         cmocka_unit_test_setup(what_a_zone_has_too_many_of_goes_back, shards_begin),
         cmocka_unit_test(all_may_be_there_from_the_beginning),
