@@ -167,6 +167,11 @@ static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cach
  * Cost: all of all caches: one look for each cache that was filled since the last time; by age: for
  * each there is. */
 size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age);
+/* The CPU that the calling thread runs on; a number of its cache's where that is not told. */
+static inline unsigned fl_cache_cpu(const struct fl_cache *c)
+{
+    return fl_cpu_offset != 0 ? fl_cpu_here() : (unsigned)((uintptr_t)c / sizeof *c);
+}
 /* All extents out of it, a chain by `next`: they are the caller's. Lock: any shard's. */
 struct fl_extent *fl_cache_take_all(struct fl_cache *c);
 size_t fl_cache_drain_all(struct fl_region *r, uint32_t age);

@@ -219,6 +219,13 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
     return e;
 }
 
+struct fl_extent *fl_fit_change_zone(struct fl_region *r, struct fl_extent *e, unsigned zone)
+{
+    fl_fit_remove(r, e);
+    fl_extent_set_zone(e, zone);
+    return fl_fit_insert(r, e);
+}
+
 void fl_fit_cut(struct fl_region *r, struct fl_extent *e, struct fl_extent *head,
                 struct fl_extent *tail)
 {

@@ -9,6 +9,8 @@
  * and returns what became of `e`. Remove leaves `e` in no tree, state FREE. */
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e);
 void fl_fit_remove(struct fl_region *r, struct fl_extent *e);
+/* The FREE `e` is that zone's from here on; merges with its neighbours there, as at insert. */
+struct fl_extent *fl_fit_change_zone(struct fl_region *r, struct fl_extent *e, unsigned zone);
 /* The first `len` bytes of `e` are no part of it any more: nothing of it is absent or hidden. Where
  * they are all of it, it is no more. */
 void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len);

@@ -258,9 +258,14 @@ bool fl_region_tick(struct fl_region *r, uint32_t age)
     return more;
 }
 
+bool fl_tick_is_never_due(const struct fl_region *r)
+{
+    return FL_LIKELY(r->clock.has_worker) || r->config.tick_ns == 0;
+}
+
 bool fl_tick_is_due(struct fl_region *r)
 {
-    if (FL_LIKELY(r->clock.has_worker) || r->config.tick_ns == 0) {
+    if (fl_tick_is_never_due(r)) {
         return false;
     }
     uint64_t now = fl_sys.now_ns();

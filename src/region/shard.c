@@ -42,9 +42,7 @@ static unsigned spread(unsigned cpu)
 
 unsigned fl_shard_here(const struct fl_region *r, const struct fl_cache *own)
 {
-    unsigned at = fl_cpu_offset != 0 ? fl_cpu_here() : (unsigned)((uintptr_t)own / sizeof *own);
-
-    return spread(at) % fl_shards_open(&r->shards);
+    return spread(fl_cache_cpu(own)) % fl_shards_open(&r->shards);
 }
 
 static bool lock(struct fl_shard *s, bool (*acquire)(struct fl_lock *l))
@@ -129,7 +127,7 @@ static bool is_ordinary(const struct fl_region *r)
 void fl_shards_judge(struct fl_region *r)
 {
     bool ordinary = !atomic_load_explicit(&r->tight, memory_order_relaxed) && !r->fork.orphans &&
-                    r->pressure.surplus == 0 && (r->clock.has_worker || r->config.tick_ns == 0);
+                    r->pressure.surplus == 0 && fl_tick_is_never_due(r);
 
     atomic_store_explicit(&r->shards.ordinary, ordinary, memory_order_relaxed);
     for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
@@ -310,7 +308,7 @@ static bool is_wanted(struct fl_region *r)
 
     r->shards.looked_at = locks;
     return since <= OF_LOCKS && n < FL_SHARDS && r->stats.in_use / each >= n &&
-           (r->clock.has_worker || r->config.tick_ns == 0);
+           fl_tick_is_never_due(r);
 }
 
 void fl_shards_note_busy(struct fl_region *r)
@@ -395,9 +393,7 @@ static struct fl_extent *change(struct fl_region *r, struct fl_extent *e, unsign
         fl_extent_set_zone(e, zone);
         return e;
     }
-    fl_fit_remove(r, e);
-    fl_extent_set_zone(e, zone);
-    return fl_fit_insert(r, e);
+    return fl_fit_change_zone(r, e, zone);
 }
 
 static struct fl_extent *at_or_none(struct fl_region *r, uintptr_t at)

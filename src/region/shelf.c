@@ -36,8 +36,7 @@ static bool is_short(size_t len)
 
 static unsigned own_shelf(const struct fl_cache *c)
 {
-    return fl_cpu_offset != 0 ? fl_cpu_here() % FL_SHELVES
-                              : (unsigned)((uintptr_t)c / sizeof *c % FL_SHELVES);
+    return fl_cache_cpu(c) % FL_SHELVES;
 }
 
 /* Bytes that may wait on shelf `i`; 0: none may. */

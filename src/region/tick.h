@@ -18,6 +18,8 @@ struct fl_clock {
 /* Ticks without a worker. is_due: the region's age has gone up, or the last tick left something to
  * do; then tick_alone does it, with no lock held. */
 bool fl_tick_is_due(struct fl_region *r);
+/* There is a worker, or nothing ages. Lock: any shard's. */
+bool fl_tick_is_never_due(const struct fl_region *r);
 void fl_region_tick_alone(struct fl_region *r);
 /* What others have to age at such ticks. Not in a free, which may come from them. No lock held. */
 void fl_region_age_more(struct fl_region *r);

@@ -68,9 +68,7 @@ static void take_back_empty(struct fl_region *r)
 {
     for (struct fl_zone *z = r->zones.of + 1; z < r->zones.of + fl_shards_open(&r->shards); z++) {
         for (struct fl_extent *e; (e = fl_tree_lowest(&z->empty)) != NULL;) {
-            fl_fit_remove(r, e);
-            fl_extent_set_zone(e, 0);
-            (void)fl_fit_insert(r, e);
+            (void)fl_fit_change_zone(r, e, 0);
         }
     }
 }
