@@ -24,6 +24,11 @@ static struct report last;
 
 enum where { NOWHERE, SUMMARY, TABLE, JSON, PROMETHEUS };
 
+/* The worker is at the file for Prometheus; the process ends, and it is not to begin. Each looks at
+ * the other's after it has set its own. */
+static _Atomic uint32_t writing;
+static _Atomic bool ending;
+
 static const uint64_t textfile_ns = 15ull * 1000000000; /* Prometheus's usual interval */
 
 static enum where where_to(void)
@@ -97,6 +102,28 @@ static int write_file(struct report *r, enum where where, bool soon)
     return fl_sys.append_file(r->path, r->text, t.len);
 }
 
+/* What the worker writes must not be cut short by the end, which would leave half a file beside, nor
+ * come after what is written last. It may be held up: not for long. */
+static void let_worker_finish(void)
+{
+    static const uint64_t at_most_ns = 100000000;
+
+    atomic_store(&ending, true);
+    if (fl_route.worker != NULL && atomic_load(&writing) != 0) {
+        (void)fl_sys.wait(&writing, 1, at_most_ns);
+    }
+}
+
+static void write_by_worker(struct report *r, enum where where)
+{
+    atomic_store(&writing, 1);
+    if (!atomic_load(&ending)) {
+        (void)write_file(r, where, true);
+    }
+    atomic_store(&writing, 0);
+    (void)fl_sys.wake(&writing, 1);
+}
+
 /* ---- when the signal comes ---- */
 
 static _Atomic bool report_wanted;
@@ -135,7 +162,7 @@ uint64_t fl_report_wanted(struct fl_region *r)
     }
     if (regular || (asked && where == JSON)) {
         written_ns = now;
-        (void)write_file(&report, where, true);
+        write_by_worker(&report, where);
     } else if (asked) {
         table_to_standard_error(&report);
     }
@@ -344,6 +371,7 @@ __attribute__((destructor)) static void at_exit(void)
         say_at_exit(where);
         return;
     }
+    let_worker_finish();
     int rc = write_file(&last, where, false);
     if (rc != 0) {
         say_unwritten("FAULTLESS_STATS=", fl_runtime.options.text[FL_OPTION_stats], rc);
