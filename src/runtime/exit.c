@@ -102,8 +102,8 @@ static int write_file(struct report *r, enum where where, bool soon)
     return fl_sys.append_file(r->path, r->text, t.len);
 }
 
-/* What the worker writes must not be cut short by the end, which would leave half a file beside, nor
- * come after what is written last. It may be held up: not for long. */
+/* What the worker writes must not be cut short by the end, which would leave half a file beside,
+ * nor come after what is written last. It may be held up: not for long. */
 static void let_worker_finish(void)
 {
     static const uint64_t at_most_ns = 100000000;
