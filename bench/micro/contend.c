@@ -22,33 +22,29 @@
 #include <time.h>
 
 enum path { PAIR, OWN, FOREIGN };
-static long threads = 1, path = OWN, ops = 400000, kib = 64, most_kib = 400, live = 1024;
+static long threads = 1, path = OWN, ops = 2000000, kib = 64, most_kib = 400, live = 1024;
 static _Atomic(char *) *blocks;    /* those of a thread side by side */
 static size_t each_live, each_ops; /* of a thread */
 static pthread_barrier_t ready, done;
 
-static uint32_t roll(uint32_t *dice)
+/* One of n, by the upper bits: the lower ones would come again after some thousands. */
+static size_t any_of(size_t n, uint64_t *dice)
 {
-    *dice = *dice * 1664525u + 1013904223u;
-    return *dice >> 8;
+    *dice = *dice * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)((*dice >> 32) * n >> 32);
 }
 
-static size_t any_of(size_t n, uint32_t *dice)
-{
-    return n > 1 ? roll(dice) % n : 0;
-}
-
-static char *ask(uint32_t *dice)
+static char *ask(uint64_t *dice)
 {
     size_t least = (size_t)kib << 10, range = (size_t)(most_kib - kib) << 10;
-    char *p = fl_bench_need(malloc(least + roll(dice) % (range + 1)));
+    char *p = fl_bench_need(malloc(least + any_of(range + 1, dice)));
 
     *(volatile char *)p = 1;
     return p;
 }
 
 /* The block of number `n` in its place, and what was there is freed. */
-static void replace(size_t n, uint32_t *dice)
+static void replace(size_t n, uint64_t *dice)
 {
     char *p = ask(dice);
 
@@ -58,7 +54,7 @@ static void replace(size_t n, uint32_t *dice)
 static void *run(void *arg)
 {
     size_t first = (size_t)(long)arg * each_live;
-    uint32_t dice = (uint32_t)(long)arg * 7919u + 1u;
+    uint64_t dice = (uint64_t)(long)arg * 7919u + 1u;
 
     for (size_t i = 0; i < each_live; i++) {
         replace(first + i, &dice);

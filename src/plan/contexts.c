@@ -129,13 +129,17 @@ struct fl_step_context *fl_context_make(bool declared)
     c->who.declared = declared;
     c->state = FL_REST; /* as a context without a thread is */
     fl_keep_adopt(c);
-    fl_context_learn(c);
+    c->watch.rest = declared ? 0 : fl_watch_first_rest();
+    if (c->watch.rest == 0) {
+        fl_context_learn(c);
+    }
     c->who.open = true;
     return c;
 }
 
 void fl_context_unmake(struct fl_step_context *c)
 {
+    fl_watch_end(c);
     fl_replay_off(c);
     fl_serve_let_go(c);
     fl_record_drop_all(c);

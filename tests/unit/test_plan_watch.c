@@ -324,6 +324,122 @@ static void a_block_is_freed_while_its_context_begins_anew(void **state)
     assert_sound();
 }
 
+static void *come_and_go(void *arg)
+{
+    (void)arg;
+    replace(NOTICED + FIRST_WATCH + 1);
+    thread_end();
+    return NULL;
+}
+
+static void as_another(void *(*run)(void *), void *arg)
+{
+    pthread_t t;
+
+    assert_int_equal(pthread_create(&t, NULL, run, arg), 0);
+    assert_int_equal(pthread_join(t, NULL), 0);
+}
+
+struct begun {
+    bool watched;
+    uint64_t rest;
+};
+
+static void *begin(void *arg)
+{
+    struct begun *b = arg;
+
+    replace(NOTICED);
+    *b = (struct begun){fl_context_is_watched(fl_plan_mine), fl_plan_mine->watch.rest};
+    thread_end();
+    return NULL;
+}
+
+/* Threads that come and go would each be watched from their beginning. */
+static void where_none_has_steps_a_thread_begins_with_a_rest(void **state)
+{
+    struct begun b;
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        as_another(come_and_go, NULL);
+    }
+    as_another(begin, &b);
+    assert_true(b.watched);
+    as_another(come_and_go, NULL);
+    as_another(begin, &b);
+    assert_false(b.watched);
+    assert_true(b.rest > 3 * FIRST_WATCH && b.rest <= 4 * FIRST_WATCH);
+}
+
+static void *be_watched_for_long(void *arg)
+{
+    replace(NOTICED + FIRST_WATCH / 2);
+    thread_end();
+    return arg;
+}
+
+/* So they would if each ended before its watch does. */
+static void a_watch_that_ends_with_its_thread_counts(void **state)
+{
+    struct begun b;
+    (void)state;
+    for (unsigned i = 0; i < 9; i++) {
+        as_another(be_watched_for_long, NULL);
+    }
+    as_another(begin, &b);
+    assert_false(b.watched);
+}
+
+static void rests_are_as_long_as_all_have_been_watched(void **state)
+{
+    (void)state;
+    replace(NOTICED);
+    for (unsigned i = 0; i < 15; i++) {
+        fl_plan.in_vain += FIRST_WATCH; /* by so many threads at the same time */
+    }
+    replace(FIRST_WATCH);
+    assert_false(fl_context_is_watched(fl_plan_mine));
+    assert_true(fl_plan_mine->watch.rest > 15 * FIRST_WATCH);
+}
+
+static pthread_barrier_t rested;
+
+static void *rest_meanwhile(void *arg)
+{
+    struct begun *b = arg;
+
+    replace(NOTICED);
+    b[0] = (struct begun){fl_context_is_watched(fl_plan_mine), fl_plan_mine->watch.rest};
+    pthread_barrier_wait(&rested);
+    pthread_barrier_wait(&rested);
+    replace(2);
+    b[1] = (struct begun){fl_context_is_watched(fl_plan_mine), fl_plan_mine->watch.rest};
+    thread_end();
+    return NULL;
+}
+
+static void one_step_ends_all_rests_that_came_of_none(void **state)
+{
+    struct begun b[2];
+    pthread_t t;
+    (void)state;
+    replace(NOTICED);
+    fl_plan.in_vain = 4 * FIRST_WATCH;
+    assert_int_equal(pthread_barrier_init(&rested, NULL, 2), 0);
+    assert_int_equal(pthread_create(&t, NULL, rest_meanwhile, b), 0);
+    pthread_barrier_wait(&rested);
+    for (unsigned i = 0; i < 20; i++) {
+        loop_step(&usual);
+    }
+    pthread_barrier_wait(&rested);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    assert_false(b[0].watched);
+    assert_true(b[1].watched);
+    assert_true(fl_plan.in_vain <= 2); /* what that one has been watched for since */
+    loop_over(&usual);
+    pthread_barrier_destroy(&rested);
+}
+
 /* The detector's memory comes ahead of its events, by the worker: each call wakes a thread. */
 static void the_worker_is_called_the_less_the_longer_a_watch(void **state)
 {
@@ -361,6 +477,10 @@ int main(void)
         T(a_known_step_is_served_at_once_after_a_rest),
         T(a_block_is_freed_while_its_context_begins_anew),
         T(the_worker_is_called_the_less_the_longer_a_watch),
+        T(where_none_has_steps_a_thread_begins_with_a_rest),
+        T(a_watch_that_ends_with_its_thread_counts),
+        T(rests_are_as_long_as_all_have_been_watched),
+        T(one_step_ends_all_rests_that_came_of_none),
         cmocka_unit_test(steps_do_not_come_of_each_other),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);

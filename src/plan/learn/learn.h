@@ -53,8 +53,9 @@ struct fl_watch {
     _Atomic uint32_t warms;   /* events whose memory is to come; 0: none. The worker takes it */
     uint32_t unfound;         /* requests of this watch, since the last step */
     unsigned watches;         /* in a row, in vain: each makes watch and rest longer */
-    uint64_t rest;            /* requests, or declared steps, until it learns again */
-    unsigned rests;           /* after plans that were no good, in a row: each is longer */
+    _Atomic uint64_t rest;    /* requests, or declared steps, until it learns again. Any thread may
+                               * end it, which finds a step */
+    _Atomic unsigned rests;   /* after plans that were no good, in a row: each is longer */
 };
 
 struct fl_step_context;
@@ -76,6 +77,10 @@ bool fl_watch_begin(struct fl_step_context *c);
 void fl_watch_anew(struct fl_step_context *c);
 /* A request was watched, and no step ended with it. */
 void fl_watch_count(struct fl_step_context *c);
+/* The thread ends, or its watch does: without a step, if it has been watched since one. */
+void fl_watch_end(struct fl_step_context *c);
+/* Requests that a thread which has just come is left alone for; 0: it is watched at once. */
+uint64_t fl_watch_first_rest(void);
 /* Brings memory of its detector ahead of the stream. The worker. */
 void fl_watch_warm(struct fl_step_context *c);
 

@@ -3,13 +3,26 @@
  * A watch that ends without a step is followed by a rest, in which requests are only counted, frees
  * not even that. Both become longer, until a seventeenth of all requests is watched. So a program
  * without steps pays next to nothing, and one whose steps begin late has them found late.
+ * What other threads were watched for in vain counts, too: the rests are as long as they would be
+ * if one thread had made all those requests, and once they are many a thread begins with a rest.
+ * One step, of any thread, and all that is forgotten.
  * A detector comes into memory as it is used, and is gone while its thread rests. */
 #include "plan/context.h"
 
 #include <string.h>
 
 enum { WATCH_LEAST = 16384, WATCH_DOUBLINGS = 2, REST_DOUBLINGS = 4 }; /* requests */
+enum { REST_FIRST = 4 };     /* watches in vain, after which a thread begins with a rest */
 enum { FIRST_EVENTS = 512 }; /* whose memory is there at once */
+
+/* How often the shortest watch has doubled in what was watched in vain; at most REST_DOUBLINGS. */
+static unsigned doublings(void)
+{
+    uint64_t times = atomic_load_explicit(&fl_plan.in_vain, memory_order_relaxed) / WATCH_LEAST;
+
+    return times != 0 ? (unsigned)fl_min(63u - (unsigned)__builtin_clzll(times), REST_DOUBLINGS)
+                      : 0;
+}
 
 /* It is new again, and not in memory. It stays mapped: addresses are not had without end. */
 static void drop_detector(struct fl_step_context *c)
@@ -51,10 +64,41 @@ bool fl_watch_begin(struct fl_step_context *c)
     return c->watch.detect != NULL;
 }
 
+/* No longer than to its next request, if it rests because no step was found. Its own thread counts
+ * at the same time, and may win. */
+static void wake(struct fl_step_context *c)
+{
+    bool by_plans = c->who.declared || c->watch.rests != 0;
+
+    if (!by_plans && c->watch.rest > 1) {
+        c->watch.rest = 1;
+    }
+}
+
 void fl_watch_anew(struct fl_step_context *c)
 {
     c->watch.unfound = 0;
     c->watch.watches = 0;
+    if (FL_LIKELY(atomic_load_explicit(&fl_plan.in_vain, memory_order_relaxed) == 0)) {
+        return;
+    }
+    atomic_store_explicit(&fl_plan.in_vain, 0, memory_order_relaxed);
+    for (uint32_t i = 1; i < atomic_load(&fl_plan.ncontexts); i++) {
+        wake(fl_plan.context[i]);
+    }
+}
+
+void fl_watch_end(struct fl_step_context *c)
+{
+    atomic_fetch_add_explicit(&fl_plan.in_vain, c->watch.unfound, memory_order_relaxed);
+    c->watch.unfound = 0;
+}
+
+uint64_t fl_watch_first_rest(void)
+{
+    uint64_t vain = atomic_load_explicit(&fl_plan.in_vain, memory_order_relaxed);
+
+    return vain >= REST_FIRST * WATCH_LEAST ? (uint64_t)WATCH_LEAST << doublings() : 0;
 }
 
 static uint32_t patience(const struct fl_step_context *c)
@@ -94,11 +138,13 @@ void fl_watch_count(struct fl_step_context *c)
     if (++c->watch.unfound < patience(c)) {
         return;
     }
-    c->watch.unfound = 0;
     if (fl_detect_follows(c->watch.detect) || fl_sys_is_confined()) {
+        c->watch.unfound = 0;
         return; /* it may be a long one */
     }
-    c->watch.rest = (uint64_t)patience(c) << fl_min(c->watch.watches, REST_DOUBLINGS);
+    fl_watch_end(c);
+    unsigned times = (unsigned)fl_max(fl_min(c->watch.watches, REST_DOUBLINGS), doublings());
+    c->watch.rest = (uint64_t)patience(c) << times;
     c->watch.watches++;
     fl_context_unfound(c);
     drop_detector(c);
