@@ -1,0 +1,179 @@
+/* libheld.so: faultless with a clock around its locks, for bench/contend.
+ *
+ * The linker puts these functions around the lock's own (--wrap). All locks are counted together.
+ * While a thread holds one, rseq_cs of its restartable-sequences area names a sequence in which it
+ * never is: where the kernel takes the processor from it, it clears that word. Such holds are
+ * counted apart: how long they last is the scheduler's. rseq(2), Linux 4.18; glibc 2.35. Without it
+ * all count. */
+#include "held.h"
+#include "sys/sys.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/rseq.h>
+#include <time.h>
+
+enum { OF_OCTAVE = 16, OCTAVES = 40, BUCKETS = OF_OCTAVE * OCTAVES, RANKS = 64 };
+
+/* What the kernel asks for where a sequence would begin anew. */
+static const uint32_t anew[2] = {RSEQ_SIG, 0};
+/* A byte of data, where no thread ever is. */
+static struct rseq_cs nowhere = {.post_commit_offset = 1};
+
+static struct {
+    _Atomic uint64_t holds, lost, worst_ns, sum_ns, of[BUCKETS];
+} held;
+
+static _Thread_local struct {
+    uint64_t since[RANKS];
+    unsigned depth;
+    bool lost;
+} mine;
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* NULL: the kernel has none, or glibc was told not to (glibc.pthread.rseq). */
+static struct rseq *area(void)
+{
+    return __rseq_size != 0 ? (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset)
+                            : NULL;
+}
+
+static void watch_for_loss(struct rseq *a)
+{
+    nowhere.start_ip = (uintptr_t)&anew[0];
+    nowhere.abort_ip = (uintptr_t)&anew[1];
+    if (a != NULL) {
+        __atomic_store_n(&a->rseq_cs, (uintptr_t)&nowhere, __ATOMIC_RELAXED);
+    }
+    mine.lost = false;
+}
+
+static bool was_lost(struct rseq *a)
+{
+    return a != NULL && __atomic_load_n(&a->rseq_cs, __ATOMIC_RELAXED) == 0;
+}
+
+static unsigned bucket(uint64_t ns)
+{
+    unsigned octave = 63 - (unsigned)__builtin_clzll(ns | OF_OCTAVE);
+    uint64_t part = ns >> (octave - 4) & (OF_OCTAVE - 1);
+    unsigned b = (octave - 4) * OF_OCTAVE + (unsigned)part;
+
+    return ns < OF_OCTAVE ? (unsigned)ns : b + OF_OCTAVE < BUCKETS ? b + OF_OCTAVE : BUCKETS - 1;
+}
+
+static uint64_t most_of(unsigned b)
+{
+    unsigned octave = b / OF_OCTAVE + 3, part = b % OF_OCTAVE;
+
+    return b < OF_OCTAVE ? b : ((uint64_t)OF_OCTAVE + part + 1) << (octave - 4);
+}
+
+static void count(uint64_t ns)
+{
+    uint64_t worst = atomic_load_explicit(&held.worst_ns, memory_order_relaxed);
+
+    atomic_fetch_add_explicit(&held.holds, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&held.sum_ns, ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&held.of[bucket(ns)], 1, memory_order_relaxed);
+    while (ns > worst && !atomic_compare_exchange_weak(&held.worst_ns, &worst, ns)) {
+    }
+}
+
+static void begin(const struct fl_lock *l)
+{
+    if (mine.depth++ == 0) {
+        watch_for_loss(area());
+    }
+    mine.since[l->rank] = now_ns();
+}
+
+static void end(const struct fl_lock *l)
+{
+    uint64_t ns = now_ns() - mine.since[l->rank];
+
+    mine.lost = mine.lost || was_lost(area());
+    if (mine.lost) {
+        atomic_fetch_add_explicit(&held.lost, 1, memory_order_relaxed);
+    } else {
+        count(ns);
+    }
+    mine.depth--;
+}
+
+void __real_fl_lock_acquire(struct fl_lock *l);
+bool __real_fl_lock_acquire_unless_forking(struct fl_lock *l);
+bool __real_fl_lock_acquire_soon(struct fl_lock *l);
+void __real_fl_lock_acquire_behind(struct fl_lock *l);
+void __real_fl_lock_release(struct fl_lock *l);
+void __wrap_fl_lock_acquire(struct fl_lock *l);
+bool __wrap_fl_lock_acquire_unless_forking(struct fl_lock *l);
+bool __wrap_fl_lock_acquire_soon(struct fl_lock *l);
+void __wrap_fl_lock_acquire_behind(struct fl_lock *l);
+void __wrap_fl_lock_release(struct fl_lock *l);
+
+void __wrap_fl_lock_acquire(struct fl_lock *l)
+{
+    __real_fl_lock_acquire(l);
+    begin(l);
+}
+
+bool __wrap_fl_lock_acquire_unless_forking(struct fl_lock *l)
+{
+    bool acquired = __real_fl_lock_acquire_unless_forking(l);
+
+    if (acquired) {
+        begin(l);
+    }
+    return acquired;
+}
+
+bool __wrap_fl_lock_acquire_soon(struct fl_lock *l)
+{
+    bool acquired = __real_fl_lock_acquire_soon(l);
+
+    if (acquired) {
+        begin(l);
+    }
+    return acquired;
+}
+
+void __wrap_fl_lock_acquire_behind(struct fl_lock *l)
+{
+    __real_fl_lock_acquire_behind(l);
+    begin(l);
+}
+
+/* The clock stops before the lock is free: it is the holder's no more after that. */
+void __wrap_fl_lock_release(struct fl_lock *l)
+{
+    end(l);
+    __real_fl_lock_release(l);
+}
+
+__attribute__((visibility("default"))) void fl_held_begin(void)
+{
+    memset(&held, 0, sizeof held);
+}
+
+__attribute__((visibility("default"))) void fl_held_read(struct fl_held *out)
+{
+    uint64_t below = 0, wanted = held.holds - held.holds / 1000;
+    unsigned b = 0;
+
+    while (b < BUCKETS - 1 && (below += held.of[b]) < wanted) {
+        b++;
+    }
+    *out = (struct fl_held){.holds = held.holds,
+                            .lost = held.lost,
+                            .mean_ns = (double)held.sum_ns / (double)(held.holds + !held.holds),
+                            .p999_ns = (double)most_of(b),
+                            .worst_ns = (double)held.worst_ns};
+}
