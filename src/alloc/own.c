@@ -60,6 +60,17 @@ FL_COLD void fl_age_alone(void)
     errno = saved;
 }
 
+FL_APART struct fl_extent *fl_let_go(struct fl_cache *c, struct fl_extent *old)
+{
+    if (FL_UNLIKELY(fl_region_is_closed(fl_route.region))) {
+        return old;
+    }
+    int saved = errno;
+    fl_cache_let_go(fl_route.region, c, old);
+    errno = saved;
+    return NULL;
+}
+
 FL_APART struct fl_extent *fl_from_node_cache(size_t len)
 {
     struct fl_cache *c = my_node_cache;

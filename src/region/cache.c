@@ -9,6 +9,8 @@
 #include "region/lock.h"
 
 enum { SHELVED_AT_ONCE = 4 }; /* blocks: no thread waits for long meanwhile */
+enum { LEFT_MOST = 8 };       /* blocks that wait for a lock of their thread's, */
+static const size_t left_bytes_most = 512 * FL_KIB; /* and bytes */
 
 _Atomic uint32_t fl_station[FL_CPU_IDS];
 
@@ -111,15 +113,62 @@ void fl_cache_release(struct fl_region *r, struct fl_cache *c)
     atomic_store(&c->owned, false);
 }
 
+void fl_cache_leave(struct fl_cache *c, struct fl_extent *e)
+{
+    e->next = atomic_load_explicit(&c->leaving, memory_order_relaxed);
+    /* sequentially consistent: comes before a look at `listed`, or at wants_worker */
+    while (!atomic_compare_exchange_weak(&c->leaving, &e->next, e)) {
+    }
+}
+
+static struct fl_extent *take_left(struct fl_cache *c)
+{
+    return atomic_load(&c->leaving) == NULL
+               ? NULL
+               : atomic_exchange_explicit(&c->leaving, NULL, memory_order_acquire);
+}
+
+static void give_left(struct fl_region *r, struct fl_cache *c)
+{
+    struct fl_extent *chain = fl_shards_open(&r->shards) != 1 ? take_left(c) : NULL;
+
+    if (chain != NULL && fl_shard_give_chain(r, chain)) {
+        return;
+    }
+    if (!fl_region_lock_unless_forking(r)) {
+        for (struct fl_extent *next; chain != NULL; chain = next) {
+            next = chain->next;
+            fl_region_defer(r, chain);
+        }
+        return; /* what is in the cache waits on */
+    }
+    size_t before = r->stats.in_use;
+    (void)fl_shelf_give_chain(r, chain != NULL ? chain : take_left(c));
+    fl_region_unlock_and_look(r, before - r->stats.in_use);
+}
+
+void fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *e)
+{
+    bool first = atomic_load_explicit(&c->leaving, memory_order_relaxed) == NULL;
+
+    c->nleft = first ? 1 : c->nleft + 1;
+    c->left_bytes = (first ? 0 : c->left_bytes) + e->len;
+    bool enough = c->nleft > LEFT_MOST || c->left_bytes > left_bytes_most;
+    fl_cache_leave(c, e); /* from here on any thread may have it */
+    if (!atomic_load(&c->listed)) {
+        fl_cache_list(r, c);
+    }
+    if (enough) {
+        give_left(r, c);
+    }
+}
+
 size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
 {
-    size_t n = 0;
-
     /* This look and those at the slots come after `listed` was cleared. */
-    if (FL_UNLIKELY(atomic_load(&c->leaving) != NULL)) {
-        n += fl_shelf_give_chain(r,
-                                 atomic_exchange_explicit(&c->leaving, NULL, memory_order_acquire));
-    }
+    struct fl_extent *left = take_left(c);
+    size_t n = FL_UNLIKELY(left != NULL) ? fl_shelf_give_chain(r, left) : 0;
+
     for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
         struct fl_extent *e = atomic_load(&s->extent);
         /* The peek at its age may be stale; the exchange decides whose it is. */
@@ -138,11 +187,8 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
 
 struct fl_extent *fl_cache_take_all(struct fl_cache *c)
 {
-    struct fl_extent *chain = NULL;
+    struct fl_extent *chain = take_left(c);
 
-    if (atomic_load(&c->leaving) != NULL) {
-        chain = atomic_exchange_explicit(&c->leaving, NULL, memory_order_acquire);
-    }
     for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
         struct fl_extent *e = atomic_load(&s->extent);
         e = e != NULL ? atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire) : NULL;
@@ -169,6 +215,16 @@ void fl_cache_count(const struct fl_cache *c, struct fl_cached *sum)
         sum->blocks++;
         sum->bytes += e->len;
     }
+}
+
+bool fl_cache_has_some(const struct fl_cache *c)
+{
+    bool some = atomic_load(&c->leaving) != NULL;
+
+    for (const struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS && !some; s++) {
+        some = atomic_load(&s->extent) != NULL;
+    }
+    return some;
 }
 
 void fl_cache_list(struct fl_region *r, struct fl_cache *c)

@@ -52,6 +52,8 @@ struct fl_cache {
     bool uses_shelves;
     bool exact;                          /* a plan watches the lengths that it gets */
     uint32_t misses;                     /* requests that the cache did not serve */
+    uint32_t nleft;                      /* of `leaving`, or fewer: others may have taken some, */
+    size_t left_bytes;                   /* and their bytes. The owner alone */
     uint64_t missed_ns;                  /* monotonic; at the last look at how fast they come */
     _Atomic(struct fl_extent *) leaving; /* have to make room: for the next drain */
 };
@@ -130,6 +132,9 @@ struct fl_cached {
 /* Adds what waits in the cache. Wants the region lock. */
 void fl_cache_count(const struct fl_cache *c, struct fl_cached *sum);
 
+/* Does anything wait in it? Sequentially consistent: see fl_cache_put. */
+bool fl_cache_has_some(const struct fl_cache *c);
+
 /* The cache has got its first extent since all were emptied: who empties all looks at those
  * that did alone. */
 void fl_cache_list(struct fl_region *r, struct fl_cache *c);
@@ -162,6 +167,13 @@ static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cach
     }
     return old;
 }
+
+/* Leaves `e` to the next drain of the cache. Signals: safe. No lock. */
+void fl_cache_leave(struct fl_cache *c, struct fl_extent *e);
+/* `e` had to make room. It waits for the thread's next request from the region, which takes the
+ * lock anyway; or goes there with all that waits, once that is some. The owner. Signals: safe where
+ * the region is not closed. */
+void fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
 
 /* All extents out of a cache, or out of all, or those older than `age` ticks. Returns how many.
  * Cost: all of all caches: one look for each cache that was filled since the last time; by age: for

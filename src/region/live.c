@@ -43,6 +43,10 @@ static void add_words(const struct fl_region *r, struct fl_live_page *p)
     OF_CACHE(what, slot[i].len), .when = offsetof(struct fl_cache, slot[i].extent),                \
                                  .when_width = sizeof(void *)
 
+#define LEFT(what)                                                                                 \
+    OF_CACHE(what, left_bytes), .when = offsetof(struct fl_cache, leaving),                        \
+                                .when_width = sizeof(void *)
+
 /* Every cache ever made: the chain never gets shorter. */
 static void add_caches(const struct fl_region *r, struct fl_live_page *p)
 {
@@ -54,6 +58,8 @@ static void add_caches(const struct fl_region *r, struct fl_live_page *p)
         {SLOT(FL_LIVE_RESERVE_BYTES, 1)},
         {SLOT(FL_LIVE_RESERVE_BYTES, 2)},
         {SLOT(FL_LIVE_RESERVE_BYTES, 3)},
+        {LEFT(FL_LIVE_RESERVE_BYTES)},
+        {LEFT(FL_LIVE_LIVE_BYTES), .subtracts = 1},
         {SLOT(FL_LIVE_LIVE_BYTES, 0), .subtracts = 1},
         {SLOT(FL_LIVE_LIVE_BYTES, 1), .subtracts = 1},
         {SLOT(FL_LIVE_LIVE_BYTES, 2), .subtracts = 1},

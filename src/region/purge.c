@@ -220,11 +220,8 @@ static bool anything_to_age(struct fl_region *r)
         return true;
     }
     for (const struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
-        for (const struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
-            /* sequentially consistent: comes after what the caller has raised, see fl_cache_put */
-            if (atomic_load(&s->extent) != NULL) {
-                return true;
-            }
+        if (fl_cache_has_some(c)) {
+            return true;
         }
     }
     return false;

@@ -276,20 +276,38 @@ static bool is_due(const struct fl_region *r, const struct fl_shard *s)
            s->since.came_back >= fl_max(rest / FL_SHARDS, every / LOOKS);
 }
 
+static void leave_chain(struct fl_region *r, struct fl_extent *e)
+{
+    for (struct fl_extent *next; e != NULL; e = next) {
+        next = e->next;
+        if (is_plain(e)) {
+            leave_to(r, e);
+        } else {
+            fl_region_defer(r, e);
+        }
+    }
+}
+
 bool fl_shard_give(struct fl_region *r, struct fl_extent *e)
 {
-    if (!is_plain(e) || !is_ordinary(r)) {
+    e->next = NULL;
+    return is_plain(e) && fl_shard_give_chain(r, e);
+}
+
+bool fl_shard_give_chain(struct fl_region *r, struct fl_extent *e)
+{
+    if (!is_ordinary(r)) {
         return false;
     }
     struct fl_shard *s = lock_around(r, e);
     if (s == NULL) {
-        leave_to(r, e);
+        leave_chain(r, e);
         return true;
     }
     bool may = is_ordinary(r), due = false;
     if (may) {
         put_down_chain(r, s, take_left(s));
-        insert(r, s, e);
+        put_down_chain(r, s, e);
         due = is_due(r, s);
     }
     unlock(r, s);

@@ -62,6 +62,8 @@ struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_
                                 size_t align);
 /* Gives the CACHED `e` back. False: that is not so simple. Threads and locks as above. */
 bool fl_shard_give(struct fl_region *r, struct fl_extent *e);
+/* The same of all in a chain by `next`: what is not the first one's shard's is left to its own. */
+bool fl_shard_give_chain(struct fl_region *r, struct fl_extent *chain);
 
 /* A request is about to take that lock, and has found it busy: is another shard worth it? No lock
  * of ours is held; all are taken now and then. */

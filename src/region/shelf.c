@@ -207,15 +207,6 @@ static struct fl_extent *take_in_turn(struct fl_shelf *s)
     return unlink_at(s, bin, &s->bin[bin]);
 }
 
-/* For the thread's next drain of its cache, which a signal handler may make at any moment. */
-static void leave_to(struct fl_cache *c, struct fl_extent *e)
-{
-    e->next = atomic_load_explicit(&c->leaving, memory_order_relaxed);
-    /* sequentially consistent: comes before make_room's look at `listed` */
-    while (!atomic_compare_exchange_weak(&c->leaving, &e->next, e)) {
-    }
-}
-
 static void make_room(struct fl_region *r, unsigned own, struct fl_cache *c)
 {
     struct fl_shelf *s = &r->shelves.shelf[own];
@@ -227,7 +218,7 @@ static void make_room(struct fl_region *r, unsigned own, struct fl_cache *c)
     for (int i = 0; i < MAKE_ROOM && fl_shelf_bytes_of(s) > most; i++) {
         struct fl_extent *e = take_in_turn(s);
         if (e != NULL) {
-            leave_to(c, e);
+            fl_cache_leave(c, e);
         }
     }
     let_go(s);
