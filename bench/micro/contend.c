@@ -6,8 +6,9 @@
  * chosen at random; 2 it replaces one of all threads' blocks, so that most are freed by another
  * thread than the one that asked for them; 3 it asks for 256 blocks and frees them all; 4 the same
  * with 32, whose lengths are the same each time, in a step that is declared where the library is
- * there; 5 nothing is asked for: what the machine's processors take from each other. --live blocks of --kib to --most_kib KiB, over all
- * threads, are there before; --ops is over all threads, too. A byte of each block is touched.
+ * there; 5 nothing is asked for: what the machine's processors take from each other. --live blocks
+ * of --kib to --most_kib KiB, over all threads, are there before; --ops is over all threads, too. A
+ * byte of each block is touched.
  * The last line is `SUMMARY {json}`, of those ops alone: cpu_ns and wall_ns an op; sleeps: times in
  * 1,000 ops that a thread waited for something; locks: times in 1,000 ops that the region's lock
  * was taken, 0 under other allocators; rss_mib at the end; with libheld.so (held.c) in place of the

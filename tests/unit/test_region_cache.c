@@ -69,125 +69,6 @@ static void the_oldest_makes_room(void **state)
     assert_sound();
 }
 
-/* As alloc/ frees. */
-static void put_or_wait(struct fl_extent *e)
-{
-    assert_true(fl_extent_claim(e, region.epoch));
-    struct fl_extent *old = fl_cache_put(&region, c, e);
-    if (old != NULL) {
-        fl_cache_let_go(&region, c, old);
-    }
-}
-
-enum { SLOTS = FL_CACHE_SLOTS, WAIT = 8, MANY = SLOTS + 3 * (WAIT + 1) };
-
-static void a_run_of_frees_takes_one_lock_for_many(void **state)
-{
-    struct fl_extent *e[MANY];
-    (void)state;
-    for (size_t i = 0; i < MANY; i++) {
-        e[i] = take(KIB(64) - i % 2 * KIB(4));
-    }
-    uint64_t locks = region.stats.locks;
-    for (size_t i = 0; i < SLOTS + WAIT; i++) {
-        put_or_wait(e[i]);
-    }
-    assert_int_equal(region.stats.locks, locks);
-    assert_int_equal(stats().live_extents, MANY - SLOTS - WAIT); /* what waits is free */
-    assert_int_equal(stats().cached_bytes, (SLOTS + WAIT) * KIB(62));
-    locks = region.stats.locks;
-    for (size_t i = SLOTS + WAIT; i < MANY; i++) {
-        put_or_wait(e[i]);
-    }
-    assert_int_equal(region.stats.locks, locks + 3);
-    assert_null(c->leaving);
-    assert_int_equal(stats().cached_bytes, SLOTS * KIB(62));
-    assert_sound();
-}
-
-static void long_blocks_wait_for_few(void **state)
-{
-    struct fl_extent *e[SLOTS + 3];
-    (void)state;
-    for (size_t i = 0; i < SLOTS + 3; i++) {
-        e[i] = take(KIB(256));
-    }
-    for (size_t i = 0; i < SLOTS + 2; i++) {
-        put_or_wait(e[i]);
-    }
-    assert_non_null(c->leaving);
-    put_or_wait(e[SLOTS + 2]);
-    assert_null(c->leaving);
-}
-
-static void what_waits_is_merged_before_first_fit(void **state)
-{
-    struct fl_extent *e[SLOTS + 2];
-    (void)state;
-    for (size_t i = 0; i < SLOTS + 2; i++) {
-        e[i] = take(KIB(64));
-    }
-    uintptr_t base = e[0]->base;
-    for (size_t i = 0; i < SLOTS + 2; i++) {
-        put_or_wait(e[i]);
-    }
-    struct fl_extent *both = fl_region_take(&region, c, KIB(128), KIB(4), false);
-    assert_int_equal(both->base, base);
-    assert_null(c->leaving);
-    assert_sound();
-}
-
-static void what_waits_goes_with_all_caches(void **state)
-{
-    struct fl_extent *e[SLOTS + 2];
-    (void)state;
-    for (size_t i = 0; i < SLOTS + 2; i++) {
-        e[i] = take(KIB(64));
-    }
-    for (size_t i = 0; i < SLOTS + 2; i++) {
-        put_or_wait(e[i]);
-    }
-    (void)fl_region_purge(&region, 0);
-    assert_null(c->leaving);
-    assert_int_equal(stats().populated_bytes, 0);
-    assert_settled();
-}
-
-static void what_waits_is_something_to_age(void **state)
-{
-    (void)state;
-    assert_false(fl_cache_has_some(c));
-    struct fl_extent *e = take(KIB(64));
-    assert_true(fl_extent_claim(e, region.epoch));
-    fl_cache_let_go(&region, c, e);
-    assert_true(fl_cache_has_some(c));
-    (void)fl_region_tick(&region, 100); /* it may be young: there it is merged, and ages */
-    assert_false(fl_cache_has_some(c));
-    put(take(KIB(64)));
-    assert_true(fl_cache_has_some(c));
-}
-
-/* The fork holds the lock: it waits on. */
-static void what_waits_gets_through_a_fork(void **state)
-{
-    struct fl_extent *e[SLOTS + WAIT + 2];
-    (void)state;
-    for (size_t i = 0; i < SLOTS + WAIT + 2; i++) {
-        e[i] = take(KIB(64));
-    }
-    for (size_t i = 0; i < SLOTS + WAIT; i++) {
-        put_or_wait(e[i]);
-    }
-    atomic_store(&region.shards.of[0].lock.word, 3); /* as another thread's fork has it */
-    put_or_wait(e[SLOTS + WAIT]);
-    assert_non_null(c->leaving);
-    atomic_store(&region.shards.of[0].lock.word, 0);
-    put_or_wait(e[SLOTS + WAIT + 1]);
-    assert_null(c->leaving);
-    assert_int_equal(stats().cached_bytes, SLOTS * KIB(64));
-    assert_sound();
-}
-
 static void a_cached_extent_is_in_no_block_until_it_is_taken(void **state)
 {
     (void)state;
@@ -469,12 +350,6 @@ int main(void)
         cmocka_unit_test_setup(the_same_size_comes_back_without_the_lock, each),
         cmocka_unit_test_setup(only_the_exact_size_hits, each),
         cmocka_unit_test_setup(the_oldest_makes_room, each),
-        cmocka_unit_test_setup(a_run_of_frees_takes_one_lock_for_many, each),
-        cmocka_unit_test_setup(long_blocks_wait_for_few, each),
-        cmocka_unit_test_setup(what_waits_is_merged_before_first_fit, each),
-        cmocka_unit_test_setup(what_waits_goes_with_all_caches, each),
-        cmocka_unit_test_setup(what_waits_gets_through_a_fork, each),
-        cmocka_unit_test_setup(what_waits_is_something_to_age, each),
         cmocka_unit_test_setup(a_cached_extent_is_in_no_block_until_it_is_taken, each),
         cmocka_unit_test_setup(own_cache_is_emptied_before_first_fit, each),
         cmocka_unit_test_setup(all_caches_are_emptied_before_growth, each),

@@ -103,54 +103,6 @@ static void a_purge_empties_all(void **state)
     assert_settled();
 }
 
-/* A thread's frees that waited for one lock. */
-static void let_go(struct fl_cache *c, struct fl_extent *e)
-{
-    assert_true(fl_extent_claim(e, region.epoch));
-    fl_cache_let_go(&region, c, e);
-}
-
-static uint64_t locks_of_one(void)
-{
-    return region.shards.of[0].since.locks + region.shards.of[1].since.locks;
-}
-
-static void frees_of_two_shards_take_one_lock(void **state)
-{
-    (void)state;
-    struct fl_cache *c = fl_cache_acquire(&region);
-    size_t live = stats().live_extents;
-    int other = 2;
-    while (block[other]->zone == block[0]->zone) {
-        other++;
-    }
-    uint64_t locks = locks_of_one();
-    let_go(c, block[0]);
-    let_go(c, block[other]);
-    let_go(c, block[1]); /* of 256 KiB: the third is too much */
-    assert_int_equal(locks_of_one(), locks + 1);
-    assert_true(fl_shards_have_some(&region)); /* the other's, for its next holder */
-    assert_int_equal(stats().live_extents, live - 3);
-    assert_settled();
-}
-
-static void frees_wait_at_a_busy_shard(void **state)
-{
-    (void)state;
-    struct fl_cache *c = fl_cache_acquire(&region);
-    size_t live = stats().live_extents;
-    for (int i = 0; i < 2; i++) {
-        let_go(c, block[i]);
-    }
-    unsigned zone = block[2]->zone;
-    atomic_store(&region.shards.of[zone].lock.word, 1);
-    let_go(c, block[2]); /* it would hang here */
-    assert_null(c->leaving);
-    atomic_store(&region.shards.of[zone].lock.word, 0);
-    assert_int_equal(stats().live_extents, live - 3);
-    assert_settled();
-}
-
 /* The lock of the shard where it lies is another thread's: its next holder takes it. */
 static void leave(struct fl_extent *e)
 {
@@ -535,8 +487,6 @@ int main(void)
         cmocka_unit_test_setup(all_know_of_what_came_back_in_time, shards_begin),
         cmocka_unit_test_setup(a_child_goes_on_with_all_of_them, shards_begin),
         cmocka_unit_test(a_free_during_a_fork_is_no_hole_in_the_child),
-        cmocka_unit_test_setup(frees_of_two_shards_take_one_lock, shards_begin),
-        cmocka_unit_test_setup(frees_wait_at_a_busy_shard, shards_begin),
         cmocka_unit_test_setup(a_child_gives_up_where_one_lock_was_taken_over, shards_begin),
         cmocka_unit_test_setup(what_a_zone_has_too_many_of_goes_back, shards_begin),
         cmocka_unit_test(all_may_be_there_from_the_beginning),
