@@ -66,9 +66,9 @@ FL_APART struct fl_extent *fl_let_go(struct fl_cache *c, struct fl_extent *old)
         return old;
     }
     int saved = errno;
-    fl_cache_let_go(fl_route.region, c, old);
+    bool waits = fl_cache_let_go(fl_route.region, c, old);
     errno = saved;
-    return NULL;
+    return waits ? NULL : old;
 }
 
 FL_APART struct fl_extent *fl_from_node_cache(size_t len)

@@ -53,7 +53,7 @@ void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
     fl_lock_init(&fl_plan.lock, FL_RANK_PLAN);
     fl_plan.region = r;
     fl_plan.config = *c;
-    fl_plan.in_vain = 0;
+    fl_plan.in_vain = fl_plan.begun = 0;
     if (c->on && c->file != NULL) {
         fl_plan_claim_memory();
         fl_keep_load(c->file);
@@ -133,6 +133,8 @@ static void go(struct fl_step_context *c, enum fl_plan_state to)
     }
     c->state = to;
     c->watch.rest = to == FL_REST ? c->watch.rest : 0;
+    c->watch.over = to == FL_REST ? c->watch.over : 0;
+    c->watch.unfound = to == FL_SERVE ? 0 : c->watch.unfound;
     set_mode(c);
 }
 
@@ -145,6 +147,7 @@ void fl_context_learn(struct fl_step_context *c)
         go(c, FL_WATCH);
     } else {
         c->watch.rest = NO_DETECTOR;
+        c->watch.over = 0;
         go(c, FL_REST);
     }
 }
@@ -155,6 +158,7 @@ static void rest(struct fl_step_context *c, bool longer, unsigned doublings)
     uint64_t times = longer ? fl_min(fl_max(c->watch.rests, doublings), REST_DOUBLINGS) : 0;
 
     c->watch.rest = (uint64_t)(c->who.declared ? REST_STEPS : REST_REQUESTS) << times;
+    c->watch.over = 0;
     c->watch.rests += longer;
     go(c, FL_REST);
 }
@@ -261,6 +265,9 @@ static void end_served_step(struct fl_step_context *c)
     }
     bool good = c->serve.bad == 0 && c->serve.mismatched_steps == 0;
     c->watch.rests = good && c->serve.served >= LONG_SERVICE ? 0 : c->watch.rests;
+    if (good) {
+        fl_watch_found();
+    }
     if (fl_replay_is_away(c)) {
         fl_serve_let_go(c);
     }

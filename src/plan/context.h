@@ -66,6 +66,7 @@ extern struct fl_plan {
     uint32_t nfree;             /* Lock: plan */
     uint32_t requests;          /* ordinals that none of them has used begin after it. Lock: plan */
     _Atomic(struct fl_arena *) arenas; /* the newest of all that ever were. Lock: plan, to add */
+    _Atomic uint32_t begun;            /* threads that came where most begin with a rest */
     _Atomic uint64_t in_vain; /* requests of watched threads, since any of them had a step */
     bool trace_failed;
 } fl_plan;

@@ -129,7 +129,9 @@ struct fl_step_context *fl_context_make(bool declared)
     c->who.declared = declared;
     c->state = FL_REST; /* as a context without a thread is */
     fl_keep_adopt(c);
-    c->watch.rest = declared ? 0 : fl_watch_first_rest();
+    if (!declared) {
+        fl_watch_rest_first(c);
+    }
     if (c->watch.rest == 0) {
         fl_context_learn(c);
     }

@@ -115,59 +115,64 @@ void fl_cache_release(struct fl_region *r, struct fl_cache *c)
 
 void fl_cache_leave(struct fl_cache *c, struct fl_extent *e)
 {
+    bool first = atomic_load_explicit(&c->leaving, memory_order_relaxed) == NULL;
+
+    c->nleft = first ? 1 : c->nleft + 1;
+    c->left_bytes = (first ? 0 : c->left_bytes) + e->len;
     e->next = atomic_load_explicit(&c->leaving, memory_order_relaxed);
     /* sequentially consistent: comes before a look at `listed`, or at wants_worker */
     while (!atomic_compare_exchange_weak(&c->leaving, &e->next, e)) {
     }
 }
 
-static struct fl_extent *take_left(struct fl_cache *c)
+struct fl_extent *fl_cache_take_left(struct fl_cache *c)
 {
     return atomic_load(&c->leaving) == NULL
                ? NULL
                : atomic_exchange_explicit(&c->leaving, NULL, memory_order_acquire);
 }
 
-static void give_left(struct fl_region *r, struct fl_cache *c)
+/* Lock: region. */
+static size_t give_chain(struct fl_region *r, struct fl_extent *chain)
 {
-    struct fl_extent *chain = fl_shards_open(&r->shards) != 1 ? take_left(c) : NULL;
+    size_t before = r->stats.in_use, n = fl_shelf_give_chain(r, chain);
 
-    if (chain != NULL && fl_shard_give_chain(r, chain)) {
-        return;
-    }
-    if (!fl_region_lock_unless_forking(r)) {
-        for (struct fl_extent *next; chain != NULL; chain = next) {
-            next = chain->next;
-            fl_region_defer(r, chain);
-        }
-        return; /* what is in the cache waits on */
-    }
-    size_t before = r->stats.in_use;
-    (void)fl_shelf_give_chain(r, chain != NULL ? chain : take_left(c));
-    fl_region_unlock_and_look(r, before - r->stats.in_use);
+    fl_region_note_back(r, before - r->stats.in_use);
+    return n;
 }
 
-void fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *e)
+/* Under one lock, or it waits on. */
+static void give_left(struct fl_region *r, struct fl_cache *c, const struct fl_extent *last)
 {
-    bool first = atomic_load_explicit(&c->leaving, memory_order_relaxed) == NULL;
+    if (fl_shards_open(&r->shards) != 1 && fl_shard_give_left(r, c, last)) {
+        return;
+    }
+    if (fl_region_lock_unless_forking(r)) {
+        (void)give_chain(r, fl_cache_take_left(c));
+        fl_region_unlock_and_look(r, 0);
+    }
+}
 
-    c->nleft = first ? 1 : c->nleft + 1;
-    c->left_bytes = (first ? 0 : c->left_bytes) + e->len;
-    bool enough = c->nleft > LEFT_MOST || c->left_bytes > left_bytes_most;
+bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *e)
+{
+    if (e->len > left_bytes_most || fl_sys_is_confined()) {
+        return false;
+    }
     fl_cache_leave(c, e); /* from here on any thread may have it */
     if (!atomic_load(&c->listed)) {
         fl_cache_list(r, c);
     }
-    if (enough) {
-        give_left(r, c);
+    if (c->nleft > LEFT_MOST || c->left_bytes > left_bytes_most) {
+        give_left(r, c, e);
     }
+    return true;
 }
 
 size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
 {
     /* This look and those at the slots come after `listed` was cleared. */
-    struct fl_extent *left = take_left(c);
-    size_t n = FL_UNLIKELY(left != NULL) ? fl_shelf_give_chain(r, left) : 0;
+    struct fl_extent *left = fl_cache_take_left(c);
+    size_t n = FL_UNLIKELY(left != NULL) ? give_chain(r, left) : 0;
 
     for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
         struct fl_extent *e = atomic_load(&s->extent);
@@ -187,7 +192,7 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
 
 struct fl_extent *fl_cache_take_all(struct fl_cache *c)
 {
-    struct fl_extent *chain = take_left(c);
+    struct fl_extent *chain = fl_cache_take_left(c);
 
     for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
         struct fl_extent *e = atomic_load(&s->extent);

@@ -52,7 +52,7 @@ struct fl_cache {
     bool uses_shelves;
     bool exact;                          /* a plan watches the lengths that it gets */
     uint32_t misses;                     /* requests that the cache did not serve */
-    uint32_t nleft;                      /* of `leaving`, or fewer: others may have taken some, */
+    uint32_t nleft;                      /* of `leaving`, or more: others may have taken some, */
     size_t left_bytes;                   /* and their bytes. The owner alone */
     uint64_t missed_ns;                  /* monotonic; at the last look at how fast they come */
     _Atomic(struct fl_extent *) leaving; /* have to make room: for the next drain */
@@ -168,12 +168,15 @@ static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cach
     return old;
 }
 
-/* Leaves `e` to the next drain of the cache. Signals: safe. No lock. */
+/* Leaves `e` to the next drain of the cache. The owner. Signals: safe. No lock. */
 void fl_cache_leave(struct fl_cache *c, struct fl_extent *e);
+/* A chain by `next`, the caller's. Lock: any shard's. */
+struct fl_extent *fl_cache_take_left(struct fl_cache *c);
 /* `e` had to make room. It waits for the thread's next request from the region, which takes the
- * lock anyway; or goes there with all that waits, once that is some. The owner. Signals: safe where
- * the region is not closed. */
-void fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
+ * lock anyway; or goes there with all that waits, once that is some. False: it is too long for
+ * that, or nothing waits in a confined process. The owner. Signals: safe where the region is not
+ * closed. */
+bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
 
 /* All extents out of a cache, or out of all, or those older than `age` ticks. Returns how many.
  * Cost: all of all caches: one look for each cache that was filled since the last time; by age: for

@@ -64,8 +64,12 @@ static struct fl_extent *take_plain(struct fl_region *r, struct fl_cache *own, s
     }
     struct fl_extent *e = is_ordinary(r, len) ? take(r, own, len, align, zone) : NULL;
     bool tick = e != NULL && fl_tick_is_due(r), more = e != NULL && r->clock.ages_more;
+    bool look = r->pressure.since_look > r->pressure.look_after; /* by what waited in the cache */
     fl_region_unlock(r);
     fl_tick_after(r, tick, more);
+    if (FL_UNLIKELY(look)) {
+        fl_region_look_after(r, 0);
+    }
     return e;
 }
 

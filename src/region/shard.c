@@ -22,6 +22,7 @@ enum {
     WALK_MOST = 512,   /* extents that may change their zone at once, */
     LOST_MOST = 8192,  /* and pages that are gone through for the first of them */
     LOOKS = 64,        /* all know of a free after such a part of what calls for a look, at least */
+    WAITS = 16,        /* frees that wait in a cache, after which all locks are waited for */
 };
 static const size_t from_each = (size_t)128 << 20; /* bytes in use for each shard */
 static const size_t slack_least = (size_t)1 << 20;
@@ -135,12 +136,10 @@ void fl_shards_judge(struct fl_region *r)
     }
 }
 
-/* Bytes more or fewer than all know of. */
-static size_t drift(const struct fl_shard *s)
+/* May it take more before all know of it? Fewer bytes than all know of are no peak. */
+static bool has_slack(const struct fl_region *r, const struct fl_shard *s)
 {
-    int64_t more = (int64_t)s->since.in_use;
-
-    return (size_t)(more < 0 ? -more : more);
+    return (int64_t)s->since.in_use < (int64_t)r->shards.slack;
 }
 
 /* `e` lies in the shard's zone. Lock: the shard's. */
@@ -195,31 +194,52 @@ static struct fl_extent *take_from(struct fl_region *r, struct fl_shard *s, stru
     return fl_carve_front(r, e, len);
 }
 
+/* Has so much come back that all are to know? As much may have to each of the others. */
+static bool is_due(const struct fl_region *r, const struct fl_shard *s)
+{
+    size_t every = r->pressure.look_after;
+    size_t rest = every - fl_min(r->pressure.since_look, every);
+
+    return s->since.came_back >= fl_max(rest / FL_SHARDS, every / LOOKS);
+}
+
+static void unlock_and_look(struct fl_region *r, struct fl_shard *s)
+{
+    bool due = is_ordinary(r) && is_due(r, s);
+
+    unlock(r, s);
+    if (FL_UNLIKELY(due)) {
+        fl_region_look_after(r, 0);
+    }
+}
+
 /* NULL, and no *more: no other shard may serve it either. The lock is held; it is released. */
 static struct fl_extent *try(struct fl_region *r, struct fl_shard *s, struct fl_cache *own,
                              size_t len, bool *more)
 {
     struct fl_extent *e = NULL;
 
-    *more = is_ordinary(r) && drift(s) < r->shards.slack && !fl_left_is_sparse(r, len);
+    *more = is_ordinary(r) && has_slack(r, s) && !fl_left_is_sparse(r, len);
     if (*more) {
         e = take_from(r, s, own, len);
     }
-    unlock(r, s);
+    unlock_and_look(r, s);
     return e;
 }
 
-/* From one that need not be waited for, and that has had as much lately. */
+/* From one that has had as much lately; `acquire` says whether it is waited for. */
 static struct fl_extent *take_from_others(struct fl_region *r, unsigned here, struct fl_cache *own,
-                                          size_t len, bool *more)
+                                          size_t len, bool *more,
+                                          bool (*acquire)(struct fl_lock *l))
 {
     unsigned n = fl_shards_open(&r->shards);
+    bool waits = acquire != fl_lock_acquire_soon;
     struct fl_extent *e = NULL;
 
     for (unsigned i = 1; i < n && e == NULL && *more; i++) {
         struct fl_shard *s = &r->shards.of[(here + i) % n];
         if (atomic_load_explicit(&s->longest, memory_order_relaxed) >= len &&
-            !fl_lock_is_busy(&s->lock) && lock(s, fl_lock_acquire_soon)) {
+            (waits || !fl_lock_is_busy(&s->lock)) && lock(s, acquire)) {
             e = try(r, s, own, len, more);
         }
     }
@@ -243,9 +263,12 @@ struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_
     } else if (own != NULL && own->uses_shelves) {
         e = fl_shelf_take_longer(r, own, len);
     }
-    e = e != NULL ? e : take_from_others(r, here, own, len, &more);
+    e = e != NULL ? e : take_from_others(r, here, own, len, &more, fl_lock_acquire_soon);
     if (e == NULL && more && !had && lock(s, fl_lock_acquire_unless_forking)) {
         e = try(r, s, own, len, &more);
+    }
+    if (e == NULL && more) { /* one is waited for sooner than all */
+        e = take_from_others(r, here, own, len, &more, fl_lock_acquire_unless_forking);
     }
     return e;
 }
@@ -266,54 +289,40 @@ static struct fl_shard *lock_around(struct fl_region *r, const struct fl_extent 
     }
 }
 
-/* Has so much changed that all are to know? As much may have come back to each of the others. */
-static bool is_due(const struct fl_region *r, const struct fl_shard *s)
-{
-    size_t every = r->pressure.look_after;
-    size_t rest = every - fl_min(r->pressure.since_look, every);
-
-    return drift(s) >= r->shards.slack ||
-           s->since.came_back >= fl_max(rest / FL_SHARDS, every / LOOKS);
-}
-
-static void leave_chain(struct fl_region *r, struct fl_extent *e)
-{
-    for (struct fl_extent *next; e != NULL; e = next) {
-        next = e->next;
-        if (is_plain(e)) {
-            leave_to(r, e);
-        } else {
-            fl_region_defer(r, e);
-        }
-    }
-}
-
 bool fl_shard_give(struct fl_region *r, struct fl_extent *e)
 {
-    e->next = NULL;
-    return is_plain(e) && fl_shard_give_chain(r, e);
-}
-
-bool fl_shard_give_chain(struct fl_region *r, struct fl_extent *e)
-{
-    if (!is_ordinary(r)) {
+    if (!is_plain(e) || !is_ordinary(r)) {
         return false;
     }
     struct fl_shard *s = lock_around(r, e);
     if (s == NULL) {
-        leave_chain(r, e);
+        leave_to(r, e);
         return true;
     }
-    bool may = is_ordinary(r), due = false;
+    bool may = is_ordinary(r);
     if (may) {
         put_down_chain(r, s, take_left(s));
-        put_down_chain(r, s, e);
-        due = is_due(r, s);
+        insert(r, s, e);
     }
-    unlock(r, s);
-    if (FL_UNLIKELY(due)) {
-        fl_region_look_after(r, 0);
+    unlock_and_look(r, s);
+    return may;
+}
+
+bool fl_shard_give_left(struct fl_region *r, struct fl_cache *c, const struct fl_extent *last)
+{
+    if (!is_ordinary(r)) {
+        return false;
     }
+    struct fl_shard *s = &r->shards.of[fl_extent_zone(last)]; /* another one would do, too */
+    if (!lock(s, fl_lock_acquire_soon)) {
+        return c->nleft % WAITS != 0;
+    }
+    bool may = is_ordinary(r);
+    if (may) {
+        put_down_chain(r, s, take_left(s));
+        put_down_chain(r, s, fl_cache_take_left(c));
+    }
+    unlock_and_look(r, s);
     return may;
 }
 
@@ -363,6 +372,16 @@ static void add_up(struct fl_region *r, struct fl_shard *s)
     s->since = (struct fl_shard_counts){0};
 }
 
+/* So that all shards together pass the most that was in use by little. */
+static size_t slack(const struct fl_region *r)
+{
+    size_t most = r->stats.in_use_peak + r->shelves.seen;
+    size_t below = most - fl_min(most, r->stats.in_use);
+    size_t each = fl_max(below / fl_shards_open(&r->shards), r->stats.in_use / SLACK_SHARE);
+
+    return fl_max(each, slack_least);
+}
+
 void fl_shards_gather(struct fl_region *r)
 {
     unsigned n = fl_shards_open(&r->shards), uses = r->shelves.uses;
@@ -380,7 +399,7 @@ void fl_shards_gather(struct fl_region *r)
             fl_extent_restock(&r->space, i);
         }
     }
-    r->shards.slack = fl_max(r->stats.in_use / SLACK_SHARE, slack_least);
+    r->shards.slack = slack(r);
 }
 
 static bool is_divided(const struct fl_region *r, const struct fl_extent *e)

@@ -43,7 +43,7 @@ struct fl_shard {
 struct fl_shards {
     _Atomic unsigned n;    /* open; they are never closed. Relaxed without a lock: a hint */
     _Atomic bool ordinary; /* with several: what is to be done may be done by one lock. Likewise */
-    size_t slack;          /* bytes by which a shard may change what is in use before all know */
+    size_t slack; /* bytes that a shard may take, beside what it got back, before all know */
     _Alignas(FL_CACHE_LINE) _Atomic uint32_t busy; /* requests that found their lock so. A count */
     _Atomic uintptr_t cursor; /* from there on the last one has not got its part yet; 0: it has */
     uint64_t looked_at;       /* locks taken, at the last look at `busy` */
@@ -62,8 +62,9 @@ struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_
                                 size_t align);
 /* Gives the CACHED `e` back. False: that is not so simple. Threads and locks as above. */
 bool fl_shard_give(struct fl_region *r, struct fl_extent *e);
-/* The same of all in a chain by `next`: what is not the first one's shard's is left to its own. */
-bool fl_shard_give_chain(struct fl_region *r, struct fl_extent *chain);
+/* The same of all that was left in the cache: what is not of the shard that `last`, the last of it,
+ * lay in is left to its own. Where the lock is busy it waits on, but not for ever. The owner. */
+bool fl_shard_give_left(struct fl_region *r, struct fl_cache *c, const struct fl_extent *last);
 
 /* A request is about to take that lock, and has found it busy: is another shard worth it? No lock
  * of ours is held; all are taken now and then. */

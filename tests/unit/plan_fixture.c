@@ -253,3 +253,33 @@ void give_block(struct fl_extent *e)
     assert_true(fl_extent_claim(e, region.epoch));
     fl_plan_give(e);
 }
+
+uint64_t loop_roll(void)
+{
+    static uint64_t dice = 88172645463325252u;
+
+    dice ^= dice << 13;
+    dice ^= dice >> 7;
+    dice ^= dice << 17;
+    return dice;
+}
+
+void loop_replace(unsigned requests)
+{
+    static void *block[64];
+
+    for (unsigned i = 0; i < requests; i++) {
+        void **p = &block[loop_roll() % 64];
+        if (*p != NULL) {
+            fl_free_ours(*p);
+        }
+        *p = fl_malloc_large(KIB(64) + loop_roll() % KIB(256));
+        assert_non_null(*p);
+    }
+    for (unsigned i = 0; i < 64; i++) {
+        if (block[i] != NULL) {
+            fl_free_ours(block[i]);
+            block[i] = NULL;
+        }
+    }
+}

@@ -54,6 +54,11 @@ void loop_over(struct loop *l);
 unsigned loop_same(const struct loop *l);
 unsigned loop_planned(const struct loop *l);
 
+/* Any number. */
+uint64_t loop_roll(void);
+/* No loop: so many requests of any size, each in place of any other; all are freed at the end. */
+void loop_replace(unsigned requests);
+
 struct fl_plan_stats plan_stats(void);
 
 /* The block's descriptor; NULL: it is not ours. */

@@ -9,7 +9,6 @@
 enum { N = 30, NOTICED = 33, FIRST_WATCH = 16384, AHEAD = 512 };
 
 static struct loop usual;
-static uint64_t dice = 88172645463325252u;
 
 static int each(void **state)
 {
@@ -17,35 +16,6 @@ static int each(void **state)
     plan_begin(&(struct fl_plan_config){.on = true, .detect = true});
     usual = (struct loop){.ask = loop_usual(N), .n = N};
     return 0;
-}
-
-static uint64_t roll(void)
-{
-    dice ^= dice << 13;
-    dice ^= dice >> 7;
-    dice ^= dice << 17;
-    return dice;
-}
-
-/* Blocks of any size in place of any other. */
-static void replace(unsigned requests)
-{
-    static void *block[64];
-
-    for (unsigned i = 0; i < requests; i++) {
-        void **p = &block[roll() % 64];
-        if (*p != NULL) {
-            fl_free_ours(*p);
-        }
-        *p = fl_malloc_large(KIB(64) + roll() % KIB(256));
-        assert_non_null(*p);
-    }
-    for (unsigned i = 0; i < 64; i++) {
-        if (block[i] != NULL) {
-            fl_free_ours(block[i]);
-            block[i] = NULL;
-        }
-    }
 }
 
 /* Bytes of the planner's memory that are there, as mincore has it. */
@@ -74,14 +44,14 @@ static size_t written(void)
 static void without_a_step_a_thread_is_let_alone(void **state)
 {
     (void)state;
-    replace(NOTICED);
+    loop_replace(NOTICED);
     assert_non_null(fl_plan_mine);
     assert_true(fl_context_is_watched(fl_plan_mine));
-    replace(FIRST_WATCH - 100);
+    loop_replace(FIRST_WATCH - 100);
     assert_true(fl_context_is_watched(fl_plan_mine));
     size_t watching = there();
     assert_int_equal(fl_plan_wants & FL_PLAN_COUNT, 0);
-    replace(100);
+    loop_replace(100);
     assert_false(fl_context_is_watched(fl_plan_mine));
     assert_true(fl_plan_wants & FL_PLAN_COUNT); /* lengths are nothing to it */
     assert_true(there() + fl_detect_size() / 2 <= watching);
@@ -90,11 +60,11 @@ static void without_a_step_a_thread_is_let_alone(void **state)
     fl_free_ours((void *)e->base);
     unsigned rest = (unsigned)fl_plan_mine->watch.rest;
     assert_true(rest > FIRST_WATCH / 2 && rest <= FIRST_WATCH);
-    replace(rest - 1);
+    loop_replace(rest - 1);
     assert_false(fl_context_is_watched(fl_plan_mine));
-    replace(1);
+    loop_replace(1);
     assert_true(fl_context_is_watched(fl_plan_mine));
-    replace(2 * FIRST_WATCH);
+    loop_replace(2 * FIRST_WATCH);
     assert_false(fl_context_is_watched(fl_plan_mine));
     assert_true(fl_plan_mine->watch.rest > 3 * (uint64_t)FIRST_WATCH); /* longer than before */
 }
@@ -102,7 +72,7 @@ static void without_a_step_a_thread_is_let_alone(void **state)
 static void steps_that_begin_late_are_found(void **state)
 {
     (void)state;
-    replace(NOTICED + FIRST_WATCH + 100);
+    loop_replace(NOTICED + FIRST_WATCH + 100);
     assert_false(fl_context_is_watched(fl_plan_mine));
     unsigned rest = (unsigned)fl_plan_mine->watch.rest;
     for (unsigned i = 0; i < rest / N + 20; i++) {
@@ -122,9 +92,9 @@ static void what_is_followed_is_followed_on(void **state)
     static void *block[64];
     (void)state;
     for (unsigned i = 0; i < LONG; i++) {
-        size[i] = (uint16_t)(roll() % 256);
+        size[i] = (uint16_t)(loop_roll() % 256);
     }
-    replace(NOTICED);
+    loop_replace(NOTICED);
     for (unsigned i = 0; i < FIRST_WATCH; i++) {
         void **p = &block[i % 64];
         if (*p != NULL) {
@@ -216,7 +186,7 @@ static void a_known_step_is_served_at_once_after_a_rest(void **state)
     }
     assert_int_equal(loop_planned(&usual), N);
     loop_over(&usual);
-    replace(FIRST_WATCH + 1000);
+    loop_replace(FIRST_WATCH + 1000);
     assert_false(fl_context_is_watched(fl_plan_mine));
     assert_true(fl_plan_mine->watch.rest != 0);
     assert_false(fl_plan_wants & FL_PLAN_COUNT); /* its first requests are looked for */
@@ -236,7 +206,7 @@ static void *passed[2]; /* a block for the other to free */
 
 static void swap_blocks(unsigned me)
 {
-    void *mine = fl_malloc_large(KIB(64) + roll() % KIB(256));
+    void *mine = fl_malloc_large(KIB(64) + loop_roll() % KIB(256));
 
     fl_free_ours(passed[!me]);
     passed[me] = mine;
@@ -247,7 +217,7 @@ static void *follow(void *arg)
 {
     unsigned turns = *(unsigned *)arg;
 
-    replace(NOTICED);
+    loop_replace(NOTICED);
     passed[1] = fl_malloc_large(KIB(64));
     for (unsigned i = 0; i < turns; i++) {
         pthread_barrier_wait(&turn);
@@ -277,7 +247,7 @@ static void steps_do_not_come_of_each_other(void **state)
     plan_begin(&(struct fl_plan_config){.on = true, .detect = true, .stable = 999, .max = 999});
     usual = (struct loop){.ask = loop_usual(N), .n = N};
     assert_int_equal(pthread_barrier_init(&turn, NULL, 2), 0);
-    replace(NOTICED);
+    loop_replace(NOTICED);
     passed[0] = fl_malloc_large(KIB(64));
     assert_int_equal(pthread_create(&t, NULL, follow, &turns), 0);
     have_a_turn();
@@ -287,7 +257,7 @@ static void steps_do_not_come_of_each_other(void **state)
     assert_true(fl_detect_period(fl_plan_mine->watch.detect) != 0);
     have_a_turn();
     loop_over(&usual);
-    replace(1000);
+    loop_replace(1000);
     assert_int_equal(fl_detect_period(fl_plan_mine->watch.detect), 0);
     uint32_t begun = fl_plan_mine->learn.begun;
     for (unsigned i = 0; i < TURNS; i++) {
@@ -300,7 +270,7 @@ static void steps_do_not_come_of_each_other(void **state)
 
 static void *leave_a_block(void *arg)
 {
-    replace(NOTICED);
+    loop_replace(NOTICED);
     *(void **)arg = fl_malloc_large(KIB(64));
     thread_end();
     return NULL;
@@ -313,7 +283,7 @@ static void a_block_is_freed_while_its_context_begins_anew(void **state)
     pthread_t t;
 
     (void)state;
-    replace(NOTICED);
+    loop_replace(NOTICED);
     pthread_create(&t, NULL, leave_a_block, &block[0]);
     pthread_join(t, NULL);
     assert_int_not_equal(extent_of(block[0])->life, 0);
@@ -324,132 +294,16 @@ static void a_block_is_freed_while_its_context_begins_anew(void **state)
     assert_sound();
 }
 
-static void *come_and_go(void *arg)
-{
-    (void)arg;
-    replace(NOTICED + FIRST_WATCH + 1);
-    thread_end();
-    return NULL;
-}
-
-static void as_another(void *(*run)(void *), void *arg)
-{
-    pthread_t t;
-
-    assert_int_equal(pthread_create(&t, NULL, run, arg), 0);
-    assert_int_equal(pthread_join(t, NULL), 0);
-}
-
-struct begun {
-    bool watched;
-    uint64_t rest;
-};
-
-static void *begin(void *arg)
-{
-    struct begun *b = arg;
-
-    replace(NOTICED);
-    *b = (struct begun){fl_context_is_watched(fl_plan_mine), fl_plan_mine->watch.rest};
-    thread_end();
-    return NULL;
-}
-
-/* Threads that come and go would each be watched from their beginning. */
-static void where_none_has_steps_a_thread_begins_with_a_rest(void **state)
-{
-    struct begun b;
-    (void)state;
-    for (unsigned i = 0; i < 3; i++) {
-        as_another(come_and_go, NULL);
-    }
-    as_another(begin, &b);
-    assert_true(b.watched);
-    as_another(come_and_go, NULL);
-    as_another(begin, &b);
-    assert_false(b.watched);
-    assert_true(b.rest > 3 * FIRST_WATCH && b.rest <= 4 * FIRST_WATCH);
-}
-
-static void *be_watched_for_long(void *arg)
-{
-    replace(NOTICED + FIRST_WATCH / 2);
-    thread_end();
-    return arg;
-}
-
-/* So they would if each ended before its watch does. */
-static void a_watch_that_ends_with_its_thread_counts(void **state)
-{
-    struct begun b;
-    (void)state;
-    for (unsigned i = 0; i < 9; i++) {
-        as_another(be_watched_for_long, NULL);
-    }
-    as_another(begin, &b);
-    assert_false(b.watched);
-}
-
-static void rests_are_as_long_as_all_have_been_watched(void **state)
-{
-    (void)state;
-    replace(NOTICED);
-    for (unsigned i = 0; i < 15; i++) {
-        fl_plan.in_vain += FIRST_WATCH; /* by so many threads at the same time */
-    }
-    replace(FIRST_WATCH);
-    assert_false(fl_context_is_watched(fl_plan_mine));
-    assert_true(fl_plan_mine->watch.rest > 15 * FIRST_WATCH);
-}
-
-static pthread_barrier_t rested;
-
-static void *rest_meanwhile(void *arg)
-{
-    struct begun *b = arg;
-
-    replace(NOTICED);
-    b[0] = (struct begun){fl_context_is_watched(fl_plan_mine), fl_plan_mine->watch.rest};
-    pthread_barrier_wait(&rested);
-    pthread_barrier_wait(&rested);
-    replace(2);
-    b[1] = (struct begun){fl_context_is_watched(fl_plan_mine), fl_plan_mine->watch.rest};
-    thread_end();
-    return NULL;
-}
-
-static void one_step_ends_all_rests_that_came_of_none(void **state)
-{
-    struct begun b[2];
-    pthread_t t;
-    (void)state;
-    replace(NOTICED);
-    fl_plan.in_vain = 4 * FIRST_WATCH;
-    assert_int_equal(pthread_barrier_init(&rested, NULL, 2), 0);
-    assert_int_equal(pthread_create(&t, NULL, rest_meanwhile, b), 0);
-    pthread_barrier_wait(&rested);
-    for (unsigned i = 0; i < 20; i++) {
-        loop_step(&usual);
-    }
-    pthread_barrier_wait(&rested);
-    assert_int_equal(pthread_join(t, NULL), 0);
-    assert_false(b[0].watched);
-    assert_true(b[1].watched);
-    assert_true(fl_plan.in_vain <= 2); /* what that one has been watched for since */
-    loop_over(&usual);
-    pthread_barrier_destroy(&rested);
-}
-
 /* The detector's memory comes ahead of its events, by the worker: each call wakes a thread. */
 static void the_worker_is_called_the_less_the_longer_a_watch(void **state)
 {
     unsigned calls = 0;
     (void)state;
     plan_begin(&(struct fl_plan_config){.on = true, .detect = true, .background = true});
-    replace(NOTICED);
+    loop_replace(NOTICED);
     struct fl_step_context *c = fl_plan_mine;
     for (unsigned i = 0; i < FIRST_WATCH - 100; i++) {
-        replace(1);
+        loop_replace(1);
         if (c->watch.warms != 0) {
             calls++;
             fl_watch_warm(c);
@@ -477,10 +331,6 @@ int main(void)
         T(a_known_step_is_served_at_once_after_a_rest),
         T(a_block_is_freed_while_its_context_begins_anew),
         T(the_worker_is_called_the_less_the_longer_a_watch),
-        T(where_none_has_steps_a_thread_begins_with_a_rest),
-        T(a_watch_that_ends_with_its_thread_counts),
-        T(rests_are_as_long_as_all_have_been_watched),
-        T(one_step_ends_all_rests_that_came_of_none),
         cmocka_unit_test(steps_do_not_come_of_each_other),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);

@@ -55,6 +55,7 @@ struct fl_watch {
     unsigned watches;         /* in a row, in vain: each makes watch and rest longer */
     _Atomic uint64_t rest;    /* requests, or declared steps, until it learns again. Any thread may
                                * end it, which finds a step */
+    _Atomic uint64_t over;    /* of these, how many are for what others were watched in vain */
     _Atomic unsigned rests;   /* after plans that were no good, in a row: each is longer */
 };
 
@@ -79,8 +80,10 @@ void fl_watch_anew(struct fl_step_context *c);
 void fl_watch_count(struct fl_step_context *c);
 /* The thread ends, or its watch does: without a step, if it has been watched since one. */
 void fl_watch_end(struct fl_step_context *c);
-/* Requests that a thread which has just come is left alone for; 0: it is watched at once. */
-uint64_t fl_watch_first_rest(void);
+/* A step was found or served: what was watched in vain is forgotten. */
+void fl_watch_found(void);
+/* A thread has just come: c->watch.rest says how long it is left alone; 0: not at all. */
+void fl_watch_rest_first(struct fl_step_context *c);
 /* Brings memory of its detector ahead of the stream. The worker. */
 void fl_watch_warm(struct fl_step_context *c);
 

@@ -4,15 +4,16 @@
  * not even that. Both become longer, until a seventeenth of all requests is watched. So a program
  * without steps pays next to nothing, and one whose steps begin late has them found late.
  * What other threads were watched for in vain counts, too: the rests are as long as they would be
- * if one thread had made all those requests, and once they are many a thread begins with a rest.
- * One step, of any thread, and all that is forgotten.
+ * if one thread had made all those requests, and once they are many most threads begin with a rest.
+ * One step of any thread, found or served, and all that is forgotten.
  * A detector comes into memory as it is used, and is gone while its thread rests. */
 #include "plan/context.h"
 
 #include <string.h>
 
 enum { WATCH_LEAST = 16384, WATCH_DOUBLINGS = 2, REST_DOUBLINGS = 4 }; /* requests */
-enum { REST_FIRST = 4 };     /* watches in vain, after which a thread begins with a rest */
+enum { REST_FIRST = 4 };     /* watches in vain, after which threads begin with a rest, */
+enum { ONE_OF = 17 };        /* but for one of so many: else none that ends soon was ever watched */
 enum { FIRST_EVENTS = 512 }; /* whose memory is there at once */
 
 /* How often the shortest watch has doubled in what was watched in vain; at most REST_DOUBLINGS. */
@@ -64,14 +65,25 @@ bool fl_watch_begin(struct fl_step_context *c)
     return c->watch.detect != NULL;
 }
 
-/* No longer than to its next request, if it rests because no step was found. Its own thread counts
- * at the same time, and may win. */
-static void wake(struct fl_step_context *c)
+/* What it rests for others' sake is over. Its own thread counts at the same time, and may win. */
+static void shorten_rest(struct fl_step_context *c)
 {
-    bool by_plans = c->who.declared || c->watch.rests != 0;
+    uint64_t over = c->watch.over != 0 ? atomic_exchange(&c->watch.over, 0) : 0;
+    uint64_t rest = c->watch.rest;
 
-    if (!by_plans && c->watch.rest > 1) {
-        c->watch.rest = 1;
+    if (over != 0 && rest != 0) {
+        c->watch.rest = rest > over ? rest - over : 1;
+    }
+}
+
+void fl_watch_found(void)
+{
+    if (FL_LIKELY(atomic_load_explicit(&fl_plan.in_vain, memory_order_relaxed) == 0)) {
+        return;
+    }
+    atomic_store_explicit(&fl_plan.in_vain, 0, memory_order_relaxed);
+    for (uint32_t i = 1; i < atomic_load(&fl_plan.ncontexts); i++) {
+        shorten_rest(fl_plan.context[i]);
     }
 }
 
@@ -79,13 +91,7 @@ void fl_watch_anew(struct fl_step_context *c)
 {
     c->watch.unfound = 0;
     c->watch.watches = 0;
-    if (FL_LIKELY(atomic_load_explicit(&fl_plan.in_vain, memory_order_relaxed) == 0)) {
-        return;
-    }
-    atomic_store_explicit(&fl_plan.in_vain, 0, memory_order_relaxed);
-    for (uint32_t i = 1; i < atomic_load(&fl_plan.ncontexts); i++) {
-        wake(fl_plan.context[i]);
-    }
+    fl_watch_found();
 }
 
 void fl_watch_end(struct fl_step_context *c)
@@ -94,11 +100,14 @@ void fl_watch_end(struct fl_step_context *c)
     c->watch.unfound = 0;
 }
 
-uint64_t fl_watch_first_rest(void)
+void fl_watch_rest_first(struct fl_step_context *c)
 {
     uint64_t vain = atomic_load_explicit(&fl_plan.in_vain, memory_order_relaxed);
 
-    return vain >= REST_FIRST * WATCH_LEAST ? (uint64_t)WATCH_LEAST << doublings() : 0;
+    if (vain >= REST_FIRST * WATCH_LEAST &&
+        atomic_fetch_add_explicit(&fl_plan.begun, 1, memory_order_relaxed) % ONE_OF != ONE_OF - 1) {
+        c->watch.rest = c->watch.over = (uint64_t)WATCH_LEAST << doublings();
+    }
 }
 
 static uint32_t patience(const struct fl_step_context *c)
@@ -143,8 +152,9 @@ void fl_watch_count(struct fl_step_context *c)
         return; /* it may be a long one */
     }
     fl_watch_end(c);
-    unsigned times = (unsigned)fl_max(fl_min(c->watch.watches, REST_DOUBLINGS), doublings());
-    c->watch.rest = (uint64_t)patience(c) << times;
+    uint64_t own = (uint64_t)patience(c) << fl_min(c->watch.watches, REST_DOUBLINGS);
+    c->watch.rest = fl_max(own, (uint64_t)patience(c) << doublings());
+    c->watch.over = c->watch.rest - own;
     c->watch.watches++;
     fl_context_unfound(c);
     drop_detector(c);
