@@ -6,8 +6,9 @@
  * from its zone, and free what lies there, no more: see shard.c. What that changes of the region's
  * figures is the shard's until all locks are held: then it is added to them.
  *
- * A program begins with one. Another one is opened where requests find the lock busy, for each 128
- * MiB in use; none is closed. On several nodes there is one. */
+ * A program begins with one. Another one is opened where requests of more CPUs than there are
+ * shards find the lock busy, for each 16 MiB and 64 blocks in use; none is closed. On several nodes
+ * there is one. */
 #ifndef FL_REGION_SHARD_H
 #define FL_REGION_SHARD_H
 
@@ -19,7 +20,7 @@ struct fl_cache;
 enum {
     FL_SHARDED_BELOW =
         16 * FL_MIB, /* bytes; longer requests are the first shard's, under all locks */
-    FL_SHARD_BLOCK = 32 * FL_MIB, /* of addresses: they are the shards' by turns */
+    FL_SHARD_BLOCK = 32 * FL_MIB, /* of addresses, at most: they are the shards' by turns */
 };
 
 /* What one lock's holders have done since all were held. Lock: the shard's. */
@@ -46,6 +47,8 @@ struct fl_shards {
     size_t slack; /* bytes that a shard may take, beside what it got back, before all know */
     _Alignas(FL_CACHE_LINE) _Atomic uint32_t busy; /* requests that found their lock so. A count */
     _Atomic uintptr_t cursor; /* from there on the last one has not got its part yet; 0: it has */
+    size_t stripe;            /* the last one gets its part of addresses by so many bytes */
+    _Atomic uint64_t cpus;    /* that found a lock busy: bit number modulo 64 */
     uint64_t looked_at;       /* locks taken, at the last look at `busy` */
     struct fl_shard of[FL_SHARDS];
 };

@@ -1,6 +1,6 @@
 /* What had to make room in a thread's cache: it waits for a lock that is taken anyway. */
 #include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/shards_fixture.h"
 
 static struct fl_cache *c;
 
@@ -137,22 +137,10 @@ static void what_waits_gets_through_a_fork(void **state)
     assert_sound();
 }
 
-enum { BLOCKS = 512 };
-static struct fl_extent *block[BLOCKS];
-
 static int two_shards(void **state)
 {
-    (void)state;
-    region_begin(&(struct fl_region_config){.huge = true, .shard_from = MIB(32)});
-    fake.pretend_populate = true;
+    (void)shards_begin(state);
     c = fl_cache_acquire(&region);
-    for (int i = 0; i < BLOCKS; i++) {
-        block[i] = take(KIB(256));
-        assert_non_null(block[i]);
-    }
-    fl_region_lock(&region);
-    fl_shards_open_one(&region);
-    fl_region_unlock(&region);
     return 0;
 }
 
@@ -166,13 +154,13 @@ static void frees_of_two_shards_take_one_lock(void **state)
     (void)state;
     size_t live = stats().live_extents;
     int other = 2;
-    while (block[other]->zone == block[0]->zone) {
+    while (shards_block[other]->zone == shards_block[0]->zone) {
         other++;
     }
     uint64_t locks = locks_of_one();
-    let_go(block[0]);
-    let_go(block[other]);
-    let_go(block[1]); /* of 256 KiB: the third is too much */
+    let_go(shards_block[0]);
+    let_go(shards_block[other]);
+    let_go(shards_block[1]); /* of 256 KiB: the third is too much */
     assert_int_equal(locks_of_one(), locks + 1);
     assert_true(fl_shards_have_some(&region)); /* the other's, for its next holder */
     assert_int_equal(stats().live_extents, live - 3);
@@ -184,17 +172,33 @@ static void frees_wait_at_a_busy_shard(void **state)
     (void)state;
     size_t live = stats().live_extents;
     for (int i = 0; i < 2; i++) {
-        let_go(block[i]);
+        let_go(shards_block[i]);
     }
-    unsigned zone = block[2]->zone;
+    unsigned zone = shards_block[2]->zone;
     atomic_store(&region.shards.of[zone].lock.word, 1);
-    let_go(block[2]); /* it would hang here */
+    let_go(shards_block[2]); /* it would hang here */
     assert_non_null(c->leaving);
     atomic_store(&region.shards.of[zone].lock.word, 0);
     assert_int_equal(stats().live_extents, live - 3);
-    let_go(block[3]);
+    let_go(shards_block[3]);
     assert_null(c->leaving);
     assert_int_equal(stats().live_extents, live - 4);
+    assert_settled();
+}
+
+static void but_not_for_ever(void **state)
+{
+    unsigned zone = shards_block[0]->zone, n = 0;
+    (void)state;
+    shards_hold(zone);
+    for (unsigned i = 0; n < 16; i++) {
+        if (shards_block[i]->zone == zone) {
+            let_go(shards_block[i]);
+            n++;
+        }
+    }
+    shards_held();
+    assert_null(c->leaving);
     assert_settled();
 }
 
@@ -209,6 +213,7 @@ int main(void)
         cmocka_unit_test_setup(what_waits_gets_through_a_fork, each),
         cmocka_unit_test_setup(frees_of_two_shards_take_one_lock, two_shards),
         cmocka_unit_test_setup(frees_wait_at_a_busy_shard, two_shards),
+        cmocka_unit_test_setup(but_not_for_ever, two_shards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,73 +1,18 @@
 /* Shards: blocks of two never merge, figures add up, and all of it goes back. */
 #include "region/purge.h"
 #include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/shards_fixture.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-
-enum { BLOCKS = 512, BUSY = 64 };
-
-static struct fl_extent *block[BLOCKS];
-
-static void take_all(void)
-{
-    for (int i = 0; i < BLOCKS; i++) {
-        block[i] = take(KIB(256));
-        assert_non_null(block[i]);
-    }
-}
-
-static void give_all(void)
-{
-    for (int i = 0; i < BLOCKS; i++) {
-        give(block[i]);
-    }
-}
-
-static void open_one(void)
-{
-    fl_region_lock(&region);
-    fl_shards_open_one(&region);
-    fl_region_unlock(&region);
-}
-
-static void begin(unsigned shards)
-{
-    struct fl_region_config config = {.huge = true, .shard_from = MIB(32), .shards = shards};
-    region_begin(&config);
-    fake.pretend_populate = true;
-}
-
-/* So many blocks, of 128 MiB in all, and one shard. */
-static int one_begin(void **state)
-{
-    (void)state;
-    begin(0);
-    take_all();
-    return 0;
-}
-
-/* The same; then another shard is opened among them. */
-static int shards_begin(void **state)
-{
-    (void)one_begin(state);
-    open_one();
-    return 0;
-}
-
-static unsigned opened(void)
-{
-    return fl_shards_open(&region.shards);
-}
 
 static void blocks_of_both_shards_do_not_merge(void **state)
 {
     int in[2] = {0, 0};
     (void)state;
     for (int i = 0; i < BLOCKS; i++) {
-        in[block[i]->zone]++;
-        give(block[i]);
+        in[shards_block[i]->zone]++;
+        give(shards_block[i]);
     }
     assert_true(in[0] >= BLOCKS / 4 && in[1] >= BLOCKS / 4);
     assert_int_equal(stats().in_use_bytes, 0);
@@ -85,18 +30,80 @@ static void blocks_of_both_shards_do_not_merge(void **state)
 static void a_request_is_served_by_whichever_has_memory(void **state)
 {
     (void)state;
-    give_all();
+    shards_give();
     size_t populated = stats().populated_bytes;
-    take_all();
+    shards_take();
     assert_int_equal(stats().in_use_bytes, BLOCKS * KIB(256));
     assert_int_equal(stats().populated_bytes, populated); /* none grows while the other has some */
     assert_settled();
 }
 
+/* All locks would be waited for longer. */
+static void one_busy_shard_is_waited_for_sooner_than_all(void **state)
+{
+    (void)state;
+    shards_be_somewhere();
+    shards_cpu = 0;
+    while (fl_tree_longest(&region.zones.of[0].populated) >= KIB(256)) {
+        assert_non_null(take(KIB(256)));
+    }
+    for (int i = 0; i < BLOCKS; i++) {
+        if (shards_block[i]->zone == 1) {
+            give(shards_block[i]);
+        }
+    }
+    shards_hold(1);
+    uint64_t takes = region.shards.of[1].since.takes;
+    struct fl_extent *e = take(KIB(256));
+    shards_held();
+    assert_int_equal(e->zone, 1);
+    assert_int_equal(region.shards.of[1].since.takes, takes + 1);
+    assert_settled();
+}
+
+/* Nothing is more than it was: the others need not know. */
+static void what_came_back_may_be_taken_again_by_one_lock(void **state)
+{
+    enum { SOME = 16 }; /* 4 MiB */
+    struct fl_extent *e[SOME];
+    unsigned n = 0;
+    (void)state;
+    shards_be_somewhere();
+    shards_cpu = 1;
+    for (unsigned i = 0; n < SOME; i++) {
+        if (shards_block[i]->zone == 1) {
+            e[n++] = shards_block[i];
+        }
+    }
+    fl_region_lock(&region);
+    fl_region_unlock(&region);
+    assert_true(region.shards.slack < MIB(2));
+    for (unsigned i = 0; i < SOME; i++) {
+        give(e[i]);
+    }
+    for (unsigned i = 0; i < SOME; i++) {
+        e[i] = take(KIB(256));
+    }
+    assert_int_equal(region.shards.of[1].since.takes, SOME);
+    shards_give();
+    (void)e;
+}
+
+static void below_the_peak_each_may_take_its_part(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < BLOCKS / 2; i++) {
+        give(shards_block[i]);
+    }
+    fl_region_lock(&region);
+    fl_region_unlock(&region);
+    assert_int_equal(region.shards.slack, BLOCKS / 4 * KIB(256));
+}
+
 static void a_purge_empties_all(void **state)
 {
     (void)state;
-    give_all();
+    shards_give();
     (void)fl_region_purge(&region, 0);
     assert_int_equal(stats().populated_bytes, 0);
     assert_int_equal(stats().free_held_bytes, 0);
@@ -117,7 +124,7 @@ static void what_finds_a_lock_busy_is_left_to_it(void **state)
 {
     (void)state;
     size_t in_use = stats().in_use_bytes;
-    leave(block[0]);
+    leave(shards_block[0]);
     assert_int_equal(stats().in_use_bytes, in_use - KIB(256));
     assert_settled();
 }
@@ -126,7 +133,7 @@ static void what_finds_a_lock_busy_is_left_to_it(void **state)
 static void what_is_left_is_seen_and_taken_by_the_worker(void **state)
 {
     (void)state;
-    leave(block[0]);
+    leave(shards_block[0]);
     assert_true(fl_shards_have_some(&region));
     (void)fl_region_tick(&region, 1);
     assert_false(fl_shards_have_some(&region));
@@ -136,127 +143,11 @@ static void what_is_left_is_seen_and_taken_by_the_worker(void **state)
 static void a_handlers_free_is_taken_over(void **state)
 {
     (void)state;
-    fl_region_defer(&region, block[0]);
-    give(block[1]);
+    fl_region_defer(&region, shards_block[0]);
+    give(shards_block[1]);
     assert_null(region.caches.deferred);
     assert_int_equal(stats().in_use_bytes, (BLOCKS - 2) * KIB(256));
     assert_settled();
-}
-
-static void find_it_busy(int times)
-{
-    for (int i = 0; i < times; i++) {
-        fl_shards_note_busy(&region);
-    }
-}
-
-static void where_requests_hold_each_other_up_another_one_is_opened(void **state)
-{
-    (void)state;
-    find_it_busy(BUSY - 1);
-    assert_int_equal(opened(), 1);
-    find_it_busy(1);
-    assert_int_equal(opened(), 2);
-    find_it_busy(8 * BUSY);
-    assert_int_equal(opened(), 5); /* one more for each 32 MiB in use, here */
-    assert_settled();
-}
-
-static void where_the_lock_is_seldom_busy_none_is_opened(void **state)
-{
-    (void)state;
-    region.shards.looked_at = region.stats.locks;
-    find_it_busy(BUSY - 1);
-    for (int i = 0; i < 4096; i++) {
-        fl_region_lock(&region);
-        fl_region_unlock(&region);
-    }
-    find_it_busy(1);
-    assert_int_equal(opened(), 1);
-}
-
-static void where_little_is_in_use_none_is_opened(void **state)
-{
-    (void)state;
-    give_all();
-    find_it_busy(4 * BUSY);
-    assert_int_equal(opened(), 1);
-}
-
-/* Then each free may have a tick to do, under all locks. */
-static void without_a_worker_none_is_opened(void **state)
-{
-    (void)state;
-    region.config.tick_ns = 1000000000;
-    find_it_busy(4 * BUSY);
-    assert_int_equal(opened(), 1);
-}
-
-static void a_worker_that_has_gone_leaves_all_to_all_locks(void **state)
-{
-    (void)state;
-    region.config.tick_ns = 1000000000;
-    fl_region_set_worker(&region, false);
-    assert_false(region.shards.ordinary);
-    uint64_t locks = region.shards.of[1].since.locks;
-    give_all();
-    assert_int_equal(region.shards.of[1].since.locks, locks);
-    assert_int_equal(stats().in_use_bytes, 0);
-    fl_region_set_worker(&region, true);
-    assert_true(region.shards.ordinary);
-    assert_settled();
-}
-
-/* More extents than one walk goes through: the rest follows. */
-static void its_part_comes_to_a_new_one_bit_by_bit(void **state)
-{
-    enum { SMALL = 2048 };
-    static struct fl_extent *small[SMALL];
-    int in[2] = {0, 0};
-    (void)state;
-    begin(0);
-    for (int i = 0; i < SMALL; i++) {
-        small[i] = take(KIB(64));
-    }
-    open_one();
-    uintptr_t at = region.shards.cursor;
-    assert_int_not_equal(at, 0);
-    for (int i = 0; i < SMALL; i++) {
-        if (small[i]->base + MIB(1) > at && small[i]->base < at + MIB(1)) {
-            give(small[i]); /* nothing begins any more where the walk ended */
-            small[i] = NULL;
-        }
-    }
-    region.config.shard_from = MIB(1024); /* no other one */
-    find_it_busy(16 * BUSY);
-    assert_int_equal(region.shards.cursor, 0);
-    fl_region_lock(&region);
-    fl_shards_share_out(&region); /* by who saw, before, that some was left */
-    fl_region_unlock(&region);
-    assert_int_equal(region.shards.cursor, 0);
-    for (int i = 0; i < SMALL; i++) {
-        if (small[i] != NULL) {
-            in[small[i]->zone]++;
-            assert_int_equal(small[i]->zone, small[i]->base / MIB(32) % 2);
-            give(small[i]);
-        }
-    }
-    assert_true(in[0] >= SMALL / 4 && in[1] >= SMALL / 4);
-    assert_settled();
-}
-
-/* Requests come from this CPU from here on. */
-static unsigned cpu;
-static void be_somewhere(void)
-{
-    fl_cpu_offset = (const char *)&cpu - (const char *)__builtin_thread_pointer();
-}
-
-static int somewhere_end(void **state)
-{
-    (void)state;
-    fl_cpu_offset = 0;
-    return 0;
 }
 
 /* A window of 256 MiB at most. */
@@ -268,7 +159,7 @@ static void begin_small(unsigned shards)
     fake.reserve_max = MIB(256);
     assert_int_equal(fl_region_start(&region, &config), 0);
     fake.pretend_populate = true;
-    be_somewhere();
+    shards_be_somewhere();
 }
 
 /* What all shards together have as addresses serves one long request. */
@@ -279,7 +170,7 @@ static void addresses_come_back_to_where_they_are_wanted(void **state)
     (void)state;
     begin_small(8);
     while (n < 4096 && (e[n] = take(MIB(1))) != NULL) {
-        cpu = (unsigned)(++n % 8);
+        shards_cpu = (unsigned)(++n % 8);
     }
     assert_in_range(n, 64, 256);
     size_t most = n * MIB(1);
@@ -297,10 +188,10 @@ static size_t count_blocks(unsigned shards)
     size_t n = 0;
 
     begin_small(shards);
-    for (cpu = 0; cpu < 8; cpu++) {
+    for (shards_cpu = 0; shards_cpu < 8; shards_cpu++) {
         n += take(MIB(2)) != NULL; /* each shard has addresses of its own then */
     }
-    for (cpu = 0; take(MIB(2)) != NULL; n++) {
+    for (shards_cpu = 0; take(MIB(2)) != NULL; n++) {
     }
     assert_settled();
     return n;
@@ -319,13 +210,13 @@ static void divided_blocks_stay_where_they_are(void **state)
 {
     static struct fl_inner inner = {.shift = 16};
     (void)state;
-    begin(0);
+    shards_begin_with(0);
     struct fl_extent *e[2] = {take(MIB(16)), take(MIB(16))};
     assert_int_equal(fl_inner_open(&region, &inner, MIB(16)), 0);
     struct fl_extent *outer = inner.outer;
     assert_true(fl_inner_fill(&region, &inner, fl_extent_range(outer)));
     for (int i = 0; i < 7; i++) {
-        open_one();
+        shards_open_one();
         assert_int_equal(outer->zone, 0);
     }
     fl_inner_close(&region, &inner);
@@ -339,7 +230,7 @@ static void all_know_of_what_came_back_in_time(void **state)
     (void)state;
     size_t every = region.pressure.look_after = MIB(16), most = 0;
     for (int i = 0; i < BLOCKS; i++) {
-        give(block[i]);
+        give(shards_block[i]);
         size_t unknown = region.shards.of[0].since.came_back + region.shards.of[1].since.came_back;
         most = fl_max(most, region.pressure.since_look + unknown);
         region.pressure.look_after = every;
@@ -349,7 +240,7 @@ static void all_know_of_what_came_back_in_time(void **state)
 
 static int child_goes_on(void)
 {
-    return fl_region_fork_child(&region, NULL) && opened() == 2 && take(KIB(256)) != NULL &&
+    return fl_region_fork_child(&region, NULL) && shards_opened() == 2 && take(KIB(256)) != NULL &&
                    take(MIB(20)) != NULL && fl_region_check(&region) == NULL
                ? 0
                : 1;
@@ -359,7 +250,7 @@ static void a_child_goes_on_with_all_of_them(void **state)
 {
     (void)state;
     for (int i = 0; i < BLOCKS; i += 2) {
-        give(block[i]);
+        give(shards_block[i]);
     }
     assert_int_equal(fork_with(child_goes_on), 0);
     assert_settled();
@@ -397,14 +288,14 @@ static void *give_every_second(void *of)
 static void a_free_during_a_fork_is_no_hole_in_the_child(void **state)
 {
     (void)state;
-    begin(0);
+    shards_begin_with(0);
     fake.pretend_populate = false;
     struct fl_extent *e[8];
     for (int i = 0; i < 8; i++) {
         e[i] = take(MIB(6));
         fill(e[i], 2);
     }
-    open_one();
+    shards_open_one();
     for (int i = 0; i < 8; i += 2) {
         give(e[i]);
     }
@@ -441,7 +332,7 @@ static void what_a_zone_has_too_many_of_goes_back(void **state)
 {
     struct fl_stash *of = &region.space.descriptors.of_zone[1];
     (void)state;
-    give_all();
+    shards_give();
     for (int i = 0; i < 8; i++) { /* each lock gives back some */
         fl_region_lock(&region);
         fl_region_unlock(&region);
@@ -458,10 +349,10 @@ static void what_a_zone_has_too_many_of_goes_back(void **state)
 static void all_may_be_there_from_the_beginning(void **state)
 {
     (void)state;
-    begin(8);
-    take_all();
-    assert_int_equal(opened(), 8);
-    give_all();
+    shards_begin_with(8);
+    shards_take();
+    assert_int_equal(shards_opened(), 8);
+    shards_give();
     assert_int_equal(stats().in_use_bytes, 0);
     assert_settled();
 }
@@ -471,18 +362,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(blocks_of_both_shards_do_not_merge, shards_begin),
         cmocka_unit_test_setup(a_request_is_served_by_whichever_has_memory, shards_begin),
+        cmocka_unit_test_setup_teardown(one_busy_shard_is_waited_for_sooner_than_all, shards_begin,
+                                        shards_end_somewhere),
+        cmocka_unit_test_setup_teardown(what_came_back_may_be_taken_again_by_one_lock, shards_begin,
+                                        shards_end_somewhere),
+        cmocka_unit_test_setup(below_the_peak_each_may_take_its_part, shards_begin),
         cmocka_unit_test_setup(a_purge_empties_all, shards_begin),
         cmocka_unit_test_setup(what_finds_a_lock_busy_is_left_to_it, shards_begin),
         cmocka_unit_test_setup(what_is_left_is_seen_and_taken_by_the_worker, shards_begin),
         cmocka_unit_test_setup(a_handlers_free_is_taken_over, shards_begin),
-        cmocka_unit_test_setup(where_requests_hold_each_other_up_another_one_is_opened, one_begin),
-        cmocka_unit_test_setup(where_the_lock_is_seldom_busy_none_is_opened, one_begin),
-        cmocka_unit_test_setup(where_little_is_in_use_none_is_opened, one_begin),
-        cmocka_unit_test_setup(without_a_worker_none_is_opened, one_begin),
-        cmocka_unit_test_setup(a_worker_that_has_gone_leaves_all_to_all_locks, shards_begin),
-        cmocka_unit_test(its_part_comes_to_a_new_one_bit_by_bit),
-        cmocka_unit_test_teardown(addresses_come_back_to_where_they_are_wanted, somewhere_end),
-        cmocka_unit_test_teardown(addresses_that_a_shard_does_not_need_are_anothers, somewhere_end),
+        cmocka_unit_test_teardown(addresses_come_back_to_where_they_are_wanted,
+                                  shards_end_somewhere),
+        cmocka_unit_test_teardown(addresses_that_a_shard_does_not_need_are_anothers,
+                                  shards_end_somewhere),
         cmocka_unit_test(divided_blocks_stay_where_they_are),
         cmocka_unit_test_setup(all_know_of_what_came_back_in_time, shards_begin),
         cmocka_unit_test_setup(a_child_goes_on_with_all_of_them, shards_begin),

@@ -1,0 +1,95 @@
+#include "unit/shards_fixture.h"
+
+#include "unit/cmocka_all.h"
+
+#include <pthread.h>
+#include <time.h>
+
+struct fl_extent *shards_block[BLOCKS];
+
+void shards_take(void)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        shards_block[i] = take(KIB(256));
+        assert_non_null(shards_block[i]);
+    }
+}
+
+void shards_give(void)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        give(shards_block[i]);
+    }
+}
+
+void shards_open_one(void)
+{
+    fl_region_lock(&region);
+    fl_shards_open_one(&region);
+    fl_region_unlock(&region);
+}
+
+void shards_begin_with(unsigned shards)
+{
+    struct fl_region_config config = {.huge = true, .shard_from = MIB(32), .shards = shards};
+    region_begin(&config);
+    fake.pretend_populate = true;
+}
+
+int shards_begin_one(void **state)
+{
+    (void)state;
+    shards_begin_with(0);
+    shards_take();
+    return 0;
+}
+
+int shards_begin(void **state)
+{
+    (void)shards_begin_one(state);
+    shards_open_one();
+    return 0;
+}
+
+unsigned shards_opened(void)
+{
+    return fl_shards_open(&region.shards);
+}
+
+static pthread_t holder;
+static pthread_barrier_t has_it;
+
+static void *hold(void *lock)
+{
+    fl_lock_acquire(lock);
+    pthread_barrier_wait(&has_it);
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    fl_lock_release(lock);
+    return NULL;
+}
+
+void shards_hold(unsigned shard)
+{
+    pthread_barrier_init(&has_it, NULL, 2);
+    assert_int_equal(pthread_create(&holder, NULL, hold, &region.shards.of[shard].lock), 0);
+    pthread_barrier_wait(&has_it);
+}
+
+void shards_held(void)
+{
+    assert_int_equal(pthread_join(holder, NULL), 0);
+    pthread_barrier_destroy(&has_it);
+}
+
+unsigned shards_cpu;
+void shards_be_somewhere(void)
+{
+    fl_cpu_offset = (const char *)&shards_cpu - (const char *)__builtin_thread_pointer();
+}
+
+int shards_end_somewhere(void **state)
+{
+    (void)state;
+    fl_cpu_offset = 0;
+    return 0;
+}
