@@ -50,12 +50,13 @@ void fl_thread_end(struct fl_cache *c)
     fl_cache_release(fl_route.region, c);
 }
 
-FL_COLD void fl_age_alone(void)
+FL_COLD void fl_note_hits(void)
 {
     int saved = errno;
 
     if (!fl_region_is_closed(fl_route.region)) {
         fl_region_age_alone(fl_route.region);
+        fl_plan_count(FL_HITS_A_LOOK);
     }
     errno = saved;
 }

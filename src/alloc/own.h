@@ -9,8 +9,8 @@
 extern FL_HIDDEN _Thread_local struct fl_cache *fl_my_cache;
 
 void fl_call_worker_now(bool may_allocate);
-/* Without a worker: see fl_region_age_alone. errno is kept. */
-void fl_age_alone(void);
+/* FL_HITS_A_LOOK more were served. errno is kept. */
+void fl_note_hits(void);
 /* As fl_from_cache. */
 struct fl_extent *fl_from_node_cache(size_t len);
 /* Several nodes: the claimed `e` into the thread's cache. Returns what has to go to the region;
@@ -61,7 +61,7 @@ static FL_INLINE struct fl_extent *fl_take_cached(struct fl_cache *c, size_t len
         fl_stats_add(&c->stats.hit_bytes, len);
         fl_call_worker(true);
         if (FL_UNLIKELY(fl_cache_look_is_due(c))) {
-            fl_age_alone();
+            fl_note_hits();
         }
     }
     return e;

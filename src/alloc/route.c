@@ -109,7 +109,7 @@ static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align
     struct fl_extent *e = NULL;
 
     if (may) {
-        c->exact = (fl_plan_wants & (FL_PLAN_WATCH | FL_PLAN_COUNT)) == FL_PLAN_WATCH;
+        c->exact = (fl_plan_wants & FL_PLAN_WATCH) != 0;
         e = fl_shelf_take(fl_route.region, c, len);
     }
     if (e != NULL) {
@@ -126,6 +126,7 @@ static struct fl_extent *take(struct fl_cache *c, size_t len, size_t align,
 {
     struct fl_extent *e = from_shelf(c, len, align, kind);
 
+    fl_plan_count(1);
     if (e == NULL) {
         e = fl_region_take(fl_route.region, c, len, fl_max(align, fl_page.base),
                            kind == FL_REQUEST_CALLOC);

@@ -90,7 +90,7 @@ static unsigned mode_of(const struct fl_step_context *c)
                    (c->state != FL_SERVE && fl_context_knows_any(c));
 
     if (c->state == FL_REST && !c->who.declared && !fl_context_knows_any(c)) {
-        mode |= FL_PLAN_COUNT;
+        return FL_PLAN_COUNT;
     }
     return watched ? mode | FL_PLAN_WATCH : mode;
 }
@@ -100,7 +100,8 @@ static void set_mode(const struct fl_step_context *c)
     if (c == fl_plan_mine) {
         fl_plan_wants = c != NULL ? mode_of(c) : 0;
         atomic_signal_fence(memory_order_seq_cst);
-        fl_plan_cursor = fl_plan_wants != 0 ? &fl_plan_no_cursor : NULL;
+        fl_plan_cursor =
+            (fl_plan_wants | FL_PLAN_COUNT) != FL_PLAN_COUNT ? &fl_plan_no_cursor : NULL;
     }
 }
 

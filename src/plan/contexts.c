@@ -166,6 +166,20 @@ void fl_plan_notice(void)
     }
 }
 
+void fl_plan_count_rest(unsigned n)
+{
+    struct fl_step_context *c = fl_plan_mine;
+    uint64_t rest = atomic_load_explicit(&c->watch.rest, memory_order_relaxed);
+
+    /* a handler may lose some */
+    atomic_store_explicit(&c->watch.rest, rest > n ? rest - n : 1, memory_order_relaxed);
+    if (rest <= n && !fl_region_busy() &&
+        !atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
+        fl_context_rested(c);
+        atomic_store_explicit(&c->inside, false, memory_order_relaxed);
+    }
+}
+
 void fl_plan_thread_ends(void)
 {
     struct fl_step_context *c = fl_plan_mine;

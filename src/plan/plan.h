@@ -136,7 +136,7 @@ struct fl_plan_config {
 enum fl_plan_wants {
     FL_PLAN_REPLAY = 1, /* to serve it: fl_plan_take */
     FL_PLAN_WATCH = 2,  /* to know of it: fl_plan_saw */
-    FL_PLAN_COUNT = 4,  /* that it was made, and nothing else of it */
+    FL_PLAN_COUNT = 4,  /* nothing but to be counted: fl_plan_count */
 };
 extern _Thread_local unsigned fl_plan_wants;
 /* NULL: nothing, or a handler has interrupted the thread's request. Else fl_plan_take_next serves
@@ -253,6 +253,15 @@ void fl_plan_saw_resize(const struct fl_extent *e, size_t had);
 /* A request that the thread's cache did not serve: after some of them the thread is watched. Not in
  * a signal handler. */
 void fl_plan_notice(void);
+/* The calling thread rests, and has made `n` requests, or its cache has served it so often. Not in
+ * a signal handler that has interrupted the region. May map memory. */
+void fl_plan_count_rest(unsigned n);
+static inline void fl_plan_count(unsigned n)
+{
+    if (FL_UNLIKELY(fl_plan_wants == FL_PLAN_COUNT)) {
+        fl_plan_count_rest(n);
+    }
+}
 /* The calling thread ends. */
 void fl_plan_thread_ends(void);
 

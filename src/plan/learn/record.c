@@ -188,13 +188,6 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 {
     struct fl_step_context *c = fl_plan_mine;
 
-    if ((fl_plan_wants & FL_PLAN_COUNT) != 0) { /* a handler may lose one */
-        uint64_t rest = atomic_load_explicit(&c->watch.rest, memory_order_relaxed);
-        atomic_store_explicit(&c->watch.rest, rest > 1 ? rest - 1 : rest, memory_order_relaxed);
-        if (rest > 1) {
-            return;
-        }
-    }
     if (c == NULL || fl_region_busy() ||
         atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         return;

@@ -1,8 +1,9 @@
 /* How long a thread is watched for steps that are not declared, and what memory that takes.
  *
- * A watch that ends without a step is followed by a rest, in which requests are only counted, frees
- * not even that. Both become longer, until a seventeenth of all requests is watched. So a program
- * without steps pays next to nothing, and one whose steps begin late has them found late.
+ * A watch that ends without a step is followed by a rest, in which requests are only counted, those
+ * that the cache serves by 64, and frees not at all. Both become longer, until a seventeenth of all
+ * requests is watched. So a program without steps pays next to nothing, and one whose steps begin
+ * late has them found late.
  * What other threads were watched for in vain counts, too: the rests are as long as they would be
  * if one thread had made all those requests, and once they are many most threads begin with a rest.
  * One step of any thread, found or served, and all that is forgotten.
