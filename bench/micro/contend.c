@@ -12,8 +12,9 @@
  * The last line is `SUMMARY {json}`, of those ops alone: cpu_ns and wall_ns an op; sleeps: times in
  * 1,000 ops that a thread waited for something; locks: times in 1,000 ops that the region's lock
  * was taken, 0 under other allocators; rss_mib at the end; with libheld.so (held.c) in place of the
- * library, ns that locks are held: held_mean, held_p999, held_worst, and how many in 1,000,000 are
- * not counted there, held_lost, since the thread lost its processor. */
+ * library, ns that locks are held: held_mean, held_p999, held_worst (held_worst_rank says which: 1
+ * of plans, 3 and more of the region), and how many in 1,000,000 are not counted there, held_lost,
+ * since the thread lost its processor. */
 #include "common.h"
 #include "held.h"
 
@@ -199,8 +200,8 @@ static void print_held(void)
     if (read != NULL) {
         read(&h);
         printf("\"held_mean\": %.0f, \"held_p999\": %.0f, \"held_worst\": %.0f, "
-               "\"held_lost\": %.1f, ",
-               h.mean_ns, h.p999_ns, h.worst_ns,
+               "\"held_worst_rank\": %u, \"held_lost\": %.1f, ",
+               h.mean_ns, h.p999_ns, h.worst_ns, h.worst_rank,
                (double)h.lost * 1e6 / (double)(h.holds + h.lost + 1));
     }
 }

@@ -22,7 +22,8 @@ static const uint32_t anew[2] = {RSEQ_SIG, 0};
 static struct rseq_cs nowhere = {.post_commit_offset = 1};
 
 static struct {
-    _Atomic uint64_t holds, lost, worst_ns, sum_ns, of[BUCKETS];
+    _Atomic uint64_t holds, lost, sum_ns, of[BUCKETS];
+    _Atomic uint64_t worst; /* ns, and the lock's rank in the lowest byte */
 } held;
 
 static _Thread_local struct {
@@ -77,14 +78,15 @@ static uint64_t most_of(unsigned b)
     return b < OF_OCTAVE ? b : ((uint64_t)OF_OCTAVE + part + 1) << (octave - 4);
 }
 
-static void count(uint64_t ns)
+static void count(uint64_t ns, enum fl_rank rank)
 {
-    uint64_t worst = atomic_load_explicit(&held.worst_ns, memory_order_relaxed);
+    uint64_t worst = atomic_load_explicit(&held.worst, memory_order_relaxed);
+    uint64_t this = ns << 8 | rank;
 
     atomic_fetch_add_explicit(&held.holds, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&held.sum_ns, ns, memory_order_relaxed);
     atomic_fetch_add_explicit(&held.of[bucket(ns)], 1, memory_order_relaxed);
-    while (ns > worst && !atomic_compare_exchange_weak(&held.worst_ns, &worst, ns)) {
+    while (this > worst && !atomic_compare_exchange_weak(&held.worst, &worst, this)) {
     }
 }
 
@@ -104,7 +106,7 @@ static void end(const struct fl_lock *l)
     if (mine.lost) {
         atomic_fetch_add_explicit(&held.lost, 1, memory_order_relaxed);
     } else {
-        count(ns);
+        count(ns, l->rank);
     }
     mine.depth--;
 }
@@ -176,5 +178,6 @@ __attribute__((visibility("default"))) void fl_held_read(struct fl_held *out)
                             .lost = held.lost,
                             .mean_ns = (double)held.sum_ns / (double)(held.holds + !held.holds),
                             .p999_ns = (double)most_of(b),
-                            .worst_ns = (double)held.worst_ns};
+                            .worst_ns = (double)(held.worst >> 8),
+                            .worst_rank = (unsigned)(held.worst & 0xff)};
 }

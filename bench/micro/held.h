@@ -8,6 +8,7 @@ struct fl_held {
     uint64_t holds; /* in which the thread kept its processor: the rest is of these */
     uint64_t lost;  /* in which it did not */
     double mean_ns, p999_ns, worst_ns;
+    unsigned worst_rank; /* of the lock that was held so long: enum fl_rank */
 };
 
 /* Counts begin anew. Any thread; what others hold meanwhile may count in either. */

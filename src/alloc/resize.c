@@ -95,6 +95,7 @@ static void *move_pages(struct fl_extent *e, size_t len)
         e->life = was.life;
         return NULL;
     }
+    fl_plan_count(1);
     fl_tell_plan(moved, FL_REQUEST_MALLOC, fl_page.base);
     if (was.life != 0) { /* after the other's birth: both are there for a moment */
         fl_plan_saw_free(&was);

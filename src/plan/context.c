@@ -266,7 +266,7 @@ static void end_served_step(struct fl_step_context *c)
     }
     bool good = c->serve.bad == 0 && c->serve.mismatched_steps == 0;
     c->watch.rests = good && c->serve.served >= LONG_SERVICE ? 0 : c->watch.rests;
-    if (good) {
+    if (good && !c->who.declared) {
         fl_watch_found();
     }
     if (fl_replay_is_away(c)) {

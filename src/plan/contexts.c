@@ -127,6 +127,7 @@ struct fl_step_context *fl_context_make(bool declared)
         return NULL;
     }
     c->who.declared = declared;
+    c->watch.rest = c->watch.over = 0;
     c->state = FL_REST; /* as a context without a thread is */
     fl_keep_adopt(c);
     if (!declared) {
@@ -169,6 +170,9 @@ void fl_plan_notice(void)
 void fl_plan_count_rest(unsigned n)
 {
     struct fl_step_context *c = fl_plan_mine;
+    if (c == NULL || c->who.declared) { /* a handler's steps were declared just now */
+        return;
+    }
     uint64_t rest = atomic_load_explicit(&c->watch.rest, memory_order_relaxed);
 
     /* a handler may lose some */

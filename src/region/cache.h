@@ -174,8 +174,8 @@ void fl_cache_leave(struct fl_cache *c, struct fl_extent *e);
 struct fl_extent *fl_cache_take_left(struct fl_cache *c);
 /* `e` had to make room. It waits for the thread's next request from the region, which takes the
  * lock anyway; or goes there with all that waits, once that is some. False: it is too long for
- * that, or nothing waits in a confined process. The owner. Signals: safe where the region is not
- * closed. */
+ * that, or the process is confined, where nothing ages. The owner. Signals: safe where the region
+ * is not closed. */
 bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
 
 /* All extents out of a cache, or out of all, or those older than `age` ticks. Returns how many.

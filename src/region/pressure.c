@@ -177,6 +177,7 @@ void fl_region_unlock_and_look(struct fl_region *r, size_t len)
     struct fl_memory m;
 
     if (FL_UNLIKELY(fl_sys_is_confined())) {
+        r->pressure.since_look = 0;
         fl_region_unlock(r);
         bound_free(r);
         return;

@@ -120,12 +120,23 @@ static bool is_ordinary(const struct fl_region *r)
     return atomic_load_explicit(&r->shards.ordinary, memory_order_relaxed);
 }
 
+/* So that all shards together pass the most that was in use by little. */
+static size_t slack(const struct fl_region *r)
+{
+    size_t most = r->stats.in_use_peak + r->shelves.seen;
+    size_t below = most - fl_min(most, r->stats.in_use);
+    size_t each = fl_max(below / fl_shards_open(&r->shards), r->stats.in_use / SLACK_SHARE);
+
+    return fl_max(each, slack_least);
+}
+
 void fl_shards_judge(struct fl_region *r)
 {
     bool ordinary = !atomic_load_explicit(&r->tight, memory_order_relaxed) && !r->fork.orphans &&
                     r->pressure.surplus == 0 && fl_tick_is_never_due(r);
 
     atomic_store_explicit(&r->shards.ordinary, ordinary, memory_order_relaxed);
+    r->shards.slack = slack(r);
     for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
         note_longest(r, &r->shards.of[i]);
     }
@@ -222,19 +233,38 @@ static struct fl_extent *try(struct fl_region *r, struct fl_shard *s, struct fl_
     return e;
 }
 
-/* From one that has had as much lately; `acquire` says whether it is waited for. */
+/* From one that has had as much lately, and need not be waited for. *busy: those that would have to
+ * be, a bit each. */
 static struct fl_extent *take_from_others(struct fl_region *r, unsigned here, struct fl_cache *own,
-                                          size_t len, bool *more,
-                                          bool (*acquire)(struct fl_lock *l))
+                                          size_t len, bool *more, unsigned *busy)
 {
     unsigned n = fl_shards_open(&r->shards);
-    bool waits = acquire != fl_lock_acquire_soon;
     struct fl_extent *e = NULL;
 
     for (unsigned i = 1; i < n && e == NULL && *more; i++) {
-        struct fl_shard *s = &r->shards.of[(here + i) % n];
-        if (atomic_load_explicit(&s->longest, memory_order_relaxed) >= len &&
-            (waits || !fl_lock_is_busy(&s->lock)) && lock(s, acquire)) {
+        unsigned at = (here + i) % n;
+        struct fl_shard *s = &r->shards.of[at];
+        if (atomic_load_explicit(&s->longest, memory_order_relaxed) < len) {
+            continue;
+        }
+        if (!fl_lock_is_busy(&s->lock) && lock(s, fl_lock_acquire_soon)) {
+            e = try(r, s, own, len, more);
+        } else {
+            *busy |= 1u << at;
+        }
+    }
+    return e;
+}
+
+/* One is waited for sooner than all. */
+static struct fl_extent *take_waiting(struct fl_region *r, struct fl_cache *own, size_t len,
+                                      bool *more, unsigned busy)
+{
+    struct fl_extent *e = NULL;
+
+    for (; busy != 0 && e == NULL && *more; busy &= busy - 1) {
+        struct fl_shard *s = &r->shards.of[__builtin_ctz(busy)];
+        if (lock(s, fl_lock_acquire_unless_forking)) {
             e = try(r, s, own, len, more);
         }
     }
@@ -258,14 +288,9 @@ struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_
     } else if (own != NULL && own->uses_shelves) {
         e = fl_shelf_take_longer(r, own, len);
     }
-    e = e != NULL ? e : take_from_others(r, here, own, len, &more, fl_lock_acquire_soon);
-    if (e == NULL && more && !had && lock(s, fl_lock_acquire_unless_forking)) {
-        e = try(r, s, own, len, &more);
-    }
-    if (e == NULL && more) { /* one is waited for sooner than all */
-        e = take_from_others(r, here, own, len, &more, fl_lock_acquire_unless_forking);
-    }
-    return e;
+    unsigned busy = had ? 0 : 1u << here;
+    e = e != NULL ? e : take_from_others(r, here, own, len, &more, &busy);
+    return e != NULL ? e : take_waiting(r, own, len, &more, busy);
 }
 
 /* The lock of the shard where it lies. NULL: it is busy. */
@@ -310,7 +335,7 @@ bool fl_shard_give_left(struct fl_region *r, struct fl_cache *c, const struct fl
     }
     struct fl_shard *s = &r->shards.of[fl_extent_zone(last)]; /* another one would do, too */
     if (!lock(s, fl_lock_acquire_soon)) {
-        return c->nleft % WAITS != 0;
+        return c->nleft < WAITS;
     }
     bool may = is_ordinary(r);
     if (may) {
@@ -336,16 +361,6 @@ static void add_up(struct fl_region *r, struct fl_shard *s)
     s->since = (struct fl_shard_counts){0};
 }
 
-/* So that all shards together pass the most that was in use by little. */
-static size_t slack(const struct fl_region *r)
-{
-    size_t most = r->stats.in_use_peak + r->shelves.seen;
-    size_t below = most - fl_min(most, r->stats.in_use);
-    size_t each = fl_max(below / fl_shards_open(&r->shards), r->stats.in_use / SLACK_SHARE);
-
-    return fl_max(each, slack_least);
-}
-
 void fl_shards_gather(struct fl_region *r)
 {
     unsigned n = fl_shards_open(&r->shards), uses = r->shelves.uses;
@@ -363,5 +378,4 @@ void fl_shards_gather(struct fl_region *r)
             fl_extent_restock(&r->space, i);
         }
     }
-    r->shards.slack = slack(r);
 }

@@ -32,7 +32,8 @@ static void note_cpu(struct fl_region *r)
     }
 }
 
-/* Are requests of enough CPUs held up often enough, and is enough in use? Lock: region. */
+/* Are requests of enough CPUs held up often enough since the last one was opened, and is enough in
+ * use? Lock: region. */
 static bool is_wanted(struct fl_region *r)
 {
     unsigned n = fl_shards_open(&r->shards);
@@ -41,6 +42,9 @@ static bool is_wanted(struct fl_region *r)
     uint64_t locks = r->stats.locks, since = locks - r->shards.looked_at;
 
     r->shards.looked_at = locks;
+    if (since > OF_LOCKS) { /* threads that move about come to all CPUs with time */
+        atomic_store_explicit(&r->shards.cpus, 0, memory_order_relaxed);
+    }
     return since <= OF_LOCKS && n < FL_SHARDS && n < cpus_of(r) && r->stats.in_use / each >= n &&
            blocks / BLOCKS_EACH >= n && fl_tick_is_never_due(r);
 }
@@ -86,7 +90,7 @@ static bool may_change(const struct fl_region *r, const struct fl_extent *e)
                   e->content == FL_CONTENT_POPULATED && !is_divided(r, e);
     bool free = state == FL_EXTENT_FREE && e->content != FL_CONTENT_EMPTY;
 
-    return e->len <= r->shards.stripe && (in_use || free);
+    return (in_use && e->len <= r->shards.stripe) || (free && e->len <= FL_SHARD_BLOCK);
 }
 
 /* Into that zone. Returns the extent that it is, or is part of. */
@@ -158,6 +162,7 @@ void fl_shards_open_one(struct fl_region *r)
     r->zones.n = zone + 1;
     fl_extent_restock(&r->space, zone);
     atomic_store_explicit(&r->shards.n, zone + 1, memory_order_relaxed);
+    atomic_store_explicit(&r->shards.cpus, 0, memory_order_relaxed);
     r->shards.stripe = stripe(r, zone + 1);
     atomic_store_explicit(&r->shards.cursor, r->space.first, memory_order_relaxed);
     fl_shards_share_out(r);

@@ -138,6 +138,35 @@ static void a_served_step_ends_rests_too(void **state)
     loop_over(&usual);
 }
 
+/* Whose steps are declared is not watched. */
+static void declared_steps_say_nothing_of_others(void **state)
+{
+    struct fl_step_context *c;
+    (void)state;
+    assert_int_equal(fl_plan_context_new(&c), 0);
+    fl_plan.in_vain = 4 * FIRST_WATCH;
+    loop_declared(&usual, c, 20);
+    assert_int_equal(loop_planned(&usual), N);
+    assert_int_equal(fl_plan.in_vain, 4 * FIRST_WATCH);
+    loop_over(&usual);
+}
+
+static void realloc_counts_as_a_request(void **state)
+{
+    (void)state;
+    loop_replace(NOTICED + FIRST_WATCH + 100);
+    uint64_t rest = fl_plan_mine->watch.rest;
+    assert_true(rest > 100);
+    void *p = fl_malloc_large(MIB(4)), *other = fl_malloc_large(KIB(64));
+    fl_plan_mine->watch.rest = 100;
+    for (unsigned i = 0; i < 8 && fl_plan_mine->watch.rest == 100; i++) {
+        p = fl_realloc_any(p, MIB(8) << i);
+    }
+    assert_true(fl_plan_mine->watch.rest < 100);
+    fl_free_ours(p);
+    fl_free_ours(other);
+}
+
 /* What a thread was watched in vain itself it rests for, whatever others find. */
 static void its_own_rest_stays_its_own(void **state)
 {
@@ -187,6 +216,8 @@ int main(void)
         T(one_of_many_threads_is_watched_at_once),
         T(a_served_step_ends_rests_too),
         T(its_own_rest_stays_its_own),
+        T(declared_steps_say_nothing_of_others),
+        T(realloc_counts_as_a_request),
         T(one_step_ends_all_rests_that_came_of_none),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);

@@ -98,6 +98,8 @@ static void below_the_peak_each_may_take_its_part(void **state)
     fl_region_lock(&region);
     fl_region_unlock(&region);
     assert_int_equal(region.shards.slack, BLOCKS / 4 * KIB(256));
+    assert_non_null(take(MIB(20))); /* under all locks */
+    assert_int_equal(region.shards.slack, BLOCKS / 4 * KIB(256) - MIB(10));
 }
 
 static void a_purge_empties_all(void **state)

@@ -72,8 +72,8 @@ static void shorten_rest(struct fl_step_context *c)
     uint64_t over = c->watch.over != 0 ? atomic_exchange(&c->watch.over, 0) : 0;
     uint64_t rest = c->watch.rest;
 
-    if (over != 0 && rest != 0) {
-        c->watch.rest = rest > over ? rest - over : 1;
+    while (over != 0 && rest != 0 &&
+           !atomic_compare_exchange_weak(&c->watch.rest, &rest, rest > over ? rest - over : 1)) {
     }
 }
 
