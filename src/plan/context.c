@@ -53,7 +53,8 @@ void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
     fl_lock_init(&fl_plan.lock, FL_RANK_PLAN);
     fl_plan.region = r;
     fl_plan.config = *c;
-    fl_plan.in_vain = fl_plan.begun = 0;
+    fl_plan.in_vain = 0;
+    fl_plan.begun = 0;
     if (c->on && c->file != NULL) {
         fl_plan_claim_memory();
         fl_keep_load(c->file);

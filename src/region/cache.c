@@ -10,7 +10,7 @@
 
 enum { SHELVED_AT_ONCE = 4 }; /* blocks: no thread waits for long meanwhile */
 enum { LEFT_MOST = 8 };       /* blocks that wait for a lock of their thread's, */
-static const size_t left_bytes_most = 512 * FL_KIB; /* and bytes */
+static const size_t left_bytes_most = (size_t)512 << 10; /* and bytes */
 
 _Atomic uint32_t fl_station[FL_CPU_IDS];
 

@@ -105,7 +105,7 @@ void fl_watch_rest_first(struct fl_step_context *c)
 {
     uint64_t vain = atomic_load_explicit(&fl_plan.in_vain, memory_order_relaxed);
 
-    if (vain >= REST_FIRST * WATCH_LEAST &&
+    if (vain >= (uint64_t)REST_FIRST * WATCH_LEAST &&
         atomic_fetch_add_explicit(&fl_plan.begun, 1, memory_order_relaxed) % ONE_OF != ONE_OF - 1) {
         c->watch.rest = c->watch.over = (uint64_t)WATCH_LEAST << doublings();
     }
