@@ -4,8 +4,7 @@
  * While a thread holds one, rseq_cs of its restartable-sequences area names a sequence in which it
  * never is: where the kernel takes the processor from it, it clears that word. Such holds are
  * counted apart: how long they last is the scheduler's. For programs that do not fork: there locks
- * are let go of in other ways. rseq(2), Linux 4.18; glibc 2.35. Without it
- * all count. */
+ * are let go of in other ways. rseq(2), Linux 4.18; glibc 2.35. Without it all count. */
 #include "held.h"
 #include "sys/sys.h"
 

@@ -160,7 +160,6 @@ static void rest(struct fl_step_context *c, bool longer, unsigned doublings)
     uint64_t times = longer ? fl_min(fl_max(c->watch.rests, doublings), REST_DOUBLINGS) : 0;
 
     c->watch.rest = (uint64_t)(c->who.declared ? REST_STEPS : REST_REQUESTS) << times;
-    c->watch.over = 0;
     c->watch.rests += longer;
     go(c, FL_REST);
 }

@@ -55,6 +55,22 @@ static void a_run_of_frees_takes_one_lock_for_many(void **state)
     assert_sound();
 }
 
+/* Blocks of 64 KiB, two more than there are slots, freed from the lowest on. Returns where that
+ * was. */
+static uintptr_t take_and_put_two_too_many(void)
+{
+    struct fl_extent *e[SLOTS + 2];
+
+    for (size_t i = 0; i < SLOTS + 2; i++) {
+        e[i] = take(KIB(64));
+    }
+    uintptr_t base = e[0]->base;
+    for (size_t i = 0; i < SLOTS + 2; i++) {
+        put_or_wait(e[i]);
+    }
+    return base;
+}
+
 static void long_blocks_wait_for_few(void **state)
 {
     struct fl_extent *e[SLOTS + 3];
@@ -72,15 +88,8 @@ static void long_blocks_wait_for_few(void **state)
 
 static void what_waits_is_merged_before_first_fit(void **state)
 {
-    struct fl_extent *e[SLOTS + 2];
     (void)state;
-    for (size_t i = 0; i < SLOTS + 2; i++) {
-        e[i] = take(KIB(64));
-    }
-    uintptr_t base = e[0]->base;
-    for (size_t i = 0; i < SLOTS + 2; i++) {
-        put_or_wait(e[i]);
-    }
+    uintptr_t base = take_and_put_two_too_many();
     struct fl_extent *both = fl_region_take(&region, c, KIB(128), KIB(4), false);
     assert_int_equal(both->base, base);
     assert_null(c->leaving);
@@ -89,14 +98,8 @@ static void what_waits_is_merged_before_first_fit(void **state)
 
 static void what_waits_goes_with_all_caches(void **state)
 {
-    struct fl_extent *e[SLOTS + 2];
     (void)state;
-    for (size_t i = 0; i < SLOTS + 2; i++) {
-        e[i] = take(KIB(64));
-    }
-    for (size_t i = 0; i < SLOTS + 2; i++) {
-        put_or_wait(e[i]);
-    }
+    (void)take_and_put_two_too_many();
     (void)fl_region_purge(&region, 0);
     assert_null(c->leaving);
     assert_int_equal(stats().populated_bytes, 0);

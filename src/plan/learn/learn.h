@@ -56,7 +56,7 @@ struct fl_watch {
     _Atomic uint64_t rest;    /* requests, or declared steps, until it learns again. Any thread may
                                * end it, which finds a step */
     _Atomic uint64_t over;    /* of these, how many are for what others were watched in vain */
-    _Atomic unsigned rests;   /* after plans that were no good, in a row: each is longer */
+    unsigned rests;           /* after plans that were no good, in a row: each is longer */
 };
 
 struct fl_step_context;
