@@ -96,7 +96,7 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r)
     }
     if (c != NULL) {
         c->uses_shelves = false;
-        c->misses = 0;
+        c->misses = c->row = 0;
         atomic_store_explicit(&c->station,
                               r->zones.placing.nodes != 0 ? FL_STATION_NONE : FL_STATION_ONE,
                               memory_order_relaxed);

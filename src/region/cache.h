@@ -54,6 +54,8 @@ struct fl_cache {
     uint32_t misses;                     /* requests that the cache did not serve */
     uint32_t nleft;                      /* of `leaving`, or more: others may have taken some, */
     size_t left_bytes;                   /* and their bytes. The owner alone */
+    uint32_t row;                        /* see row.h: misses in a row, */
+    size_t row_len;                      /* of that length. The owner, with a lock of the region */
     uint64_t missed_ns;                  /* monotonic; at the last look at how fast they come */
     _Atomic(struct fl_extent *) leaving; /* have to make room: for the next drain */
 };

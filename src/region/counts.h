@@ -65,8 +65,9 @@ static inline void fl_region_count_lazy(struct fl_region *r, size_t len)
 }
 /* Statistics after `in_use` bytes more (or fewer) are handed out. */
 void fl_region_count_use(struct fl_region *r, int64_t in_use);
-/* fl_region_give, with the lock held. */
+/* fl_region_give, with the lock held; count_given: all of it but that it is inserted. */
 void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);
+void fl_region_count_given(struct fl_region *r, struct fl_extent *e);
 /* Bytes of the boot area. */
 enum { FL_BOOT_BYTES = 32 * FL_KIB };
 

@@ -175,6 +175,30 @@ static bool was_in_use(const struct fl_extent *e)
     return state == FL_EXTENT_LIVE || state == FL_EXTENT_CACHED;
 }
 
+/* In use until now, and of pages that are like those of others. */
+static bool is_plain(const struct fl_extent *e)
+{
+    return e->content == FL_CONTENT_POPULATED && e->advised == 0 && !fl_extent_is_user_remapped(e);
+}
+
+/* Neither is in a tree. False: they are no neighbours, or not alike. */
+static bool join(struct fl_region *r, struct fl_extent *e, struct fl_extent *gone)
+{
+    bool before = gone->base + gone->len == e->base;
+
+    if ((!before && e->base + e->len != gone->base) || e->zone != gone->zone || !is_plain(e) ||
+        !is_plain(gone)) {
+        return false;
+    }
+    e->base = before ? gone->base : e->base;
+    e->len += gone->len;
+    e->unreclaimable = e->len;
+    e->zeroed = (struct fl_range){e->base, 0};
+    e->left |= gone->left;
+    fl_extent_drop(&r->space, gone);
+    return true;
+}
+
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
 {
     bool empty = e->content == FL_CONTENT_EMPTY;
@@ -216,6 +240,17 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
         fl_extent_drop(&r->space, after);
     }
     enter(r, e);
+    return e;
+}
+
+struct fl_extent *fl_fit_join(struct fl_region *r, struct fl_extent *run, struct fl_extent *e)
+{
+    if (run != NULL && join(r, run, e)) {
+        return run;
+    }
+    if (run != NULL) {
+        (void)fl_fit_insert(r, run);
+    }
     return e;
 }
 

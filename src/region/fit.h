@@ -9,6 +9,10 @@
  * and returns what became of `e`. Remove leaves `e` in no tree, state FREE. */
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e);
 void fl_fit_remove(struct fl_region *r, struct fl_extent *e);
+/* Blocks that come back together are neighbours often: each run of them is inserted once. `run` is
+ * joined so far, and in no tree; NULL: nothing is. Returns what is in none now, `e` or with `e`:
+ * the last one is for the caller to insert. */
+struct fl_extent *fl_fit_join(struct fl_region *r, struct fl_extent *run, struct fl_extent *e);
 /* The FREE `e` is that zone's from here on; merges with its neighbours there, as at insert. */
 struct fl_extent *fl_fit_change_zone(struct fl_region *r, struct fl_extent *e, unsigned zone);
 /* The first `len` bytes of `e` are no part of it any more: nothing of it is absent or hidden. Where

@@ -4,6 +4,7 @@
 #include "region/carve.h"
 #include "region/counts.h"
 #include "region/lock.h"
+#include "region/row.h"
 #include "region/take.h"
 #include "region/tick.h"
 
@@ -36,10 +37,11 @@ static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t 
     if (e == NULL || !fl_carve_is_plain(e, fl_align_up(e->base, align), len)) {
         return NULL;
     }
-    r->stats.takes++;
-    r->stats.take_bytes += len;
-    fl_region_count_use(r, (int64_t)len);
-    e = fl_carve_front(r, e, len);
+    unsigned n = align <= fl_page.base ? fl_row_of(r, own, e, len) : 1;
+    r->stats.takes += n;
+    r->stats.take_bytes += n * len;
+    fl_region_count_use(r, (int64_t)(n * len));
+    e = fl_row_take(r, own, e, len, n);
     fl_ahead_watch(r, e);
     return e;
 }

@@ -207,7 +207,7 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use)
     }
 }
 
-void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
+void fl_region_count_given(struct fl_region *r, struct fl_extent *e)
 {
     fl_left_note_gone(r, e);
     if (e->content == FL_CONTENT_LAZY) { /* whatever of it is there: the purge will tell */
@@ -217,6 +217,11 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
     }
     r->stats.gives++;
     fl_region_count_use(r, -(int64_t)e->len);
+}
+
+void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
+{
+    fl_region_count_given(r, e);
     (void)fl_fit_insert(r, e);
 }
 

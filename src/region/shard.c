@@ -13,6 +13,7 @@
 #include "region/fit.h"
 #include "region/lock.h"
 #include "region/pressure.h"
+#include "region/row.h"
 #include "region/shard.h"
 
 enum {
@@ -149,32 +150,43 @@ static bool has_slack(const struct fl_region *r, const struct fl_shard *s)
 }
 
 /* `e` lies in the shard's zone. Lock: the shard's. */
-static void insert(struct fl_region *r, struct fl_shard *s, struct fl_extent *e)
+static void count_back(struct fl_shard *s, struct fl_extent *e)
 {
     e->unreclaimable = e->len;
     s->since.gives++;
     s->since.in_use -= e->len;
     s->since.came_back += e->len;
-    (void)fl_fit_insert(r, e);
 }
 
-/* Here, or it is left to the shard where it lies. Lock: the shard's. */
-static void put_down(struct fl_region *r, struct fl_shard *s, struct fl_extent *e)
+/* Does it lie here? Else it is left to the shard where it does. Lock: the shard's. */
+static bool is_here(struct fl_region *r, const struct fl_shard *s, struct fl_extent *e)
 {
-    if (FL_UNLIKELY(!is_plain(e))) {
-        fl_region_defer(r, e);
-    } else if (fl_extent_zone(e) == (unsigned)(s - r->shards.of)) {
-        insert(r, s, e);
-    } else {
-        leave_to(r, e);
+    bool plain = FL_LIKELY(is_plain(e));
+
+    if (plain && fl_extent_zone(e) == (unsigned)(s - r->shards.of)) {
+        return true;
     }
+    if (plain) {
+        leave_to(r, e);
+    } else {
+        fl_region_defer(r, e);
+    }
+    return false;
 }
 
 static void put_down_chain(struct fl_region *r, struct fl_shard *s, struct fl_extent *e)
 {
+    struct fl_extent *run = NULL;
+
     for (struct fl_extent *next; e != NULL; e = next) {
         next = e->next;
-        put_down(r, s, e);
+        if (is_here(r, s, e)) {
+            count_back(s, e);
+            run = fl_fit_join(r, run, e);
+        }
+    }
+    if (run != NULL) {
+        (void)fl_fit_insert(r, run);
     }
 }
 
@@ -187,17 +199,18 @@ static struct fl_extent *take_from(struct fl_region *r, struct fl_shard *s, stru
     if (own != NULL) { /* first fit has to see it merged */
         put_down_chain(r, s, fl_cache_take_all(own));
     }
-    if (!fl_extent_has_spare(&r->space, zone)) {
+    if (fl_extent_spare(&r->space, zone) == 0) {
         return NULL;
     }
     struct fl_extent *e = fl_fit_first(&r->zones.of[zone].populated, len, fl_page.base);
     if (e == NULL || !fl_carve_is_plain(e, e->base, len)) {
         return NULL;
     }
-    s->since.takes++;
-    s->since.take_bytes += len;
-    s->since.in_use += len;
-    return fl_carve_front(r, e, len);
+    unsigned n = fl_row_of(r, own, e, len);
+    s->since.takes += n;
+    s->since.take_bytes += n * len;
+    s->since.in_use += n * len;
+    return fl_row_take(r, own, e, len, n);
 }
 
 /* Has so much come back that all are to know? As much may have to each of the others. */
@@ -322,7 +335,8 @@ bool fl_shard_give(struct fl_region *r, struct fl_extent *e)
     bool may = is_ordinary(r);
     if (may) {
         put_down_chain(r, s, take_left(s));
-        insert(r, s, e);
+        count_back(s, e);
+        (void)fl_fit_insert(r, e);
     }
     unlock_and_look(r, s);
     return may;

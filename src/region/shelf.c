@@ -1,5 +1,6 @@
 /* Shelves: see shelf.h. State: r->shelves; uses_shelves of each cache. */
 #include "region/counts.h"
+#include "region/fit.h"
 
 #include <string.h>
 
@@ -360,12 +361,17 @@ static struct fl_extent *take_aged(struct fl_region *r, struct fl_shelf *s, uint
 
 size_t fl_shelf_give_chain(struct fl_region *r, struct fl_extent *e)
 {
+    struct fl_extent *run = NULL;
     size_t n = 0;
 
     for (struct fl_extent *next; e != NULL; e = next, n++) {
         next = e->next;
         e->unreclaimable = e->len;
-        fl_region_give_locked(r, e);
+        fl_region_count_given(r, e);
+        run = fl_fit_join(r, run, e);
+    }
+    if (run != NULL) {
+        (void)fl_fit_insert(r, run);
     }
     return n;
 }

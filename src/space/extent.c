@@ -191,9 +191,9 @@ static FL_INLINE struct fl_stash *stash_of(struct fl_space *s, unsigned zone)
     return has_own_stash(s, zone) ? &s->descriptors.of_zone[zone] : &s->descriptors.stash;
 }
 
-bool fl_extent_has_spare(struct fl_space *s, unsigned zone)
+size_t fl_extent_spare(struct fl_space *s, unsigned zone)
 {
-    return stash_of(s, zone)->n != 0;
+    return stash_of(s, zone)->n;
 }
 
 /* Others than the zone's lock's holder look at what becomes a neighbour of theirs: they never see

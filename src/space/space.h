@@ -112,8 +112,8 @@ void fl_extent_drop_row(struct fl_space *s, struct fl_extent *first, size_t n);
 struct fl_extent *fl_extent_new(struct fl_space *s, struct fl_range range, enum fl_content content,
                                 unsigned zone);
 void fl_extent_drop(struct fl_space *s, struct fl_extent *e);
-/* Is there a descriptor for fl_extent_new in that zone, by its lock alone? */
-bool fl_extent_has_spare(struct fl_space *s, unsigned zone);
+/* Descriptors for fl_extent_new in that zone, by its lock alone. */
+size_t fl_extent_spare(struct fl_space *s, unsigned zone);
 /* The zone's own stash gets some where it has few, and gives up what is too much. */
 void fl_extent_restock(struct fl_space *s, unsigned zone);
 /* Writes the pagemap after base or len changed. */

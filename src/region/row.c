@@ -1,0 +1,42 @@
+/* See row.h. What waits is counted as in use: it is a 32nd of what was asked for in the row, four
+ * blocks at most. */
+#include "region/row.h"
+#include "region/carve.h"
+#include "region/counts.h"
+
+enum { EACH = 32 /* requests in a row, for one block more */ };
+static const size_t bytes_most = (size_t)512 << 10; /* that wait */
+
+unsigned fl_row_of(struct fl_region *r, struct fl_cache *own, const struct fl_extent *e, size_t len)
+{
+    if (own == NULL || len > bytes_most / FL_CACHE_SLOTS) {
+        return 1;
+    }
+    if (own->row_len != len) {
+        own->row_len = len;
+        own->row = 0;
+    }
+    own->row += own->row < EACH * FL_CACHE_SLOTS;
+    size_t n = fl_min(own->row / EACH + 1, e->len / len);
+    return (unsigned)fl_min(n, fl_extent_spare(&r->space, e->zone));
+}
+
+static void keep(struct fl_region *r, struct fl_cache *own, struct fl_extent *e)
+{
+    atomic_store_explicit(&e->state, FL_EXTENT_CACHED, memory_order_relaxed);
+    struct fl_extent *old = fl_cache_put(r, own, e);
+    if (old != NULL) {
+        fl_region_defer(r, old);
+    }
+}
+
+struct fl_extent *fl_row_take(struct fl_region *r, struct fl_cache *own, struct fl_extent *e,
+                              size_t len, unsigned n)
+{
+    struct fl_extent *first = fl_carve_front(r, e, len);
+
+    for (unsigned i = 1; i < n; i++) {
+        keep(r, own, fl_carve_front(r, e, len));
+    }
+    return first;
+}

@@ -1,0 +1,17 @@
+/* Blocks in a row: a thread that asks for one length again and again, and gets none back meanwhile,
+ * gets several at once; the others wait in its cache. */
+#ifndef FL_REGION_ROW_H
+#define FL_REGION_ROW_H
+
+#include "region/region.h"
+
+/* Blocks of `len` bytes to take at once from the front of the FREE `e`, which is long enough for
+ * one: one more for so many requests of that length in a row as found nothing in the cache `own`,
+ * which is empty now; NULL: one. Lock: that of the extent's zone. */
+unsigned fl_row_of(struct fl_region *r, struct fl_cache *own, const struct fl_extent *e,
+                   size_t len);
+/* Takes them. Returns the first, LIVE; the others are in the cache. The same lock. */
+struct fl_extent *fl_row_take(struct fl_region *r, struct fl_cache *own, struct fl_extent *e,
+                              size_t len, unsigned n);
+
+#endif

@@ -1,0 +1,264 @@
+/* A thread that asks for one length again and again gets several blocks under one lock. */
+#include "unit/cmocka_all.h"
+#include "unit/shards_fixture.h"
+
+enum { EACH = 32, SLOTS = FL_CACHE_SLOTS, MANY = 4 * EACH * SLOTS };
+
+static struct fl_cache *c;
+static struct fl_extent *block[MANY];
+
+static int each(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    c = fl_cache_acquire(&region);
+    assert_non_null(c);
+    give(take(MIB(64)));
+    return 0;
+}
+
+static int each_with_two_shards(void **state)
+{
+    shards_begin(state);
+    shards_give();
+    c = fl_cache_acquire(&region);
+    assert_non_null(c);
+    fl_region_lock(&region);
+    fl_region_unlock(&region);
+    return 0;
+}
+
+/* As alloc/ asks. */
+static struct fl_extent *ask(size_t len)
+{
+    struct fl_extent *e = fl_cache_take(&region, c, len);
+
+    e = e != NULL ? e : fl_region_take(&region, c, len, KIB(4), false);
+    assert_non_null(e);
+    assert_int_equal(e->state, FL_EXTENT_LIVE);
+    assert_int_equal(e->len, len);
+    return e;
+}
+
+static void ask_for(size_t n, size_t len)
+{
+    for (size_t i = 0; i < n; i++) {
+        block[i] = ask(len);
+    }
+}
+
+static uint64_t locks(void)
+{
+    uint64_t n = region.stats.locks;
+
+    for (unsigned i = 0; i < fl_shards_open(&region.shards); i++) {
+        n += region.shards.of[i].since.locks;
+    }
+    return n;
+}
+
+static void give_all(size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        give(block[i]);
+    }
+}
+
+static void what_waits_goes_and_all_is_one(size_t n)
+{
+    give_all(n);
+    give(ask(KIB(256)));
+    assert_false(fl_cache_has_some(c));
+    assert_int_equal(stats().in_use_bytes, 0);
+    assert_int_equal(stats().live_extents, 0);
+    assert_settled();
+}
+
+static void a_long_row_takes_a_lock_for_several(void **state)
+{
+    (void)state;
+    ask_for(MANY, KIB(64));
+    give_all(MANY);
+    uint64_t before = locks();
+    ask_for(MANY, KIB(64));
+    assert_in_range(locks() - before, 1, MANY / 3); /* a shard may have to ask another one */
+    what_waits_goes_and_all_is_one(MANY);
+}
+
+static void they_lie_one_behind_the_other(void **state)
+{
+    (void)state;
+    ask_for(MANY, KIB(64));
+    for (size_t i = 1; i < MANY; i++) {
+        assert_int_equal(block[i]->base, block[i - 1]->base + KIB(64));
+    }
+    give_all(MANY);
+}
+
+static void a_short_row_takes_no_more_than_it_asks_for(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < EACH; i++) { /* of any length */
+        block[i] = ask(KIB(64));
+        block[EACH + i] = ask(KIB(32));
+        assert_false(fl_cache_has_some(c));
+    }
+    assert_int_equal(stats().in_use_bytes, EACH * KIB(96));
+    give_all((size_t)2 * EACH);
+}
+
+static void what_waits_is_a_part_of_the_row(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MANY; i++) {
+        block[i] = ask(KIB(64));
+        size_t waits = stats().cached_bytes / KIB(64);
+        assert_true(waits <= i / EACH + 1 && waits <= SLOTS);
+    }
+    what_waits_goes_and_all_is_one(MANY);
+}
+
+static void long_blocks_come_one_by_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < EACH * 2; i++) {
+        block[i] = ask(KIB(132));
+        assert_false(fl_cache_has_some(c));
+    }
+    give_all((size_t)EACH * 2);
+}
+
+static void aligned_blocks_come_one_by_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < EACH * 2; i++) {
+        block[i] = fl_region_take(&region, c, KIB(64), KIB(64), false);
+        assert_int_equal(block[i]->base % KIB(64), 0);
+        assert_false(fl_cache_has_some(c));
+    }
+    give_all((size_t)EACH * 2);
+}
+
+/* The front of what is free holds one, or two. */
+static void no_more_than_there_is_room_for(void **state)
+{
+    struct fl_extent *keep[EACH];
+    (void)state;
+    ask_for(MANY, KIB(64));
+    what_waits_goes_and_all_is_one(MANY);
+    for (size_t i = 0; i < EACH; i++) {
+        block[i] = take(i % 2 == 0 ? KIB(64) : KIB(160));
+        keep[i] = take(KIB(4));
+    }
+    give_all(EACH);
+    c->row = EACH * SLOTS;
+    c->row_len = KIB(64);
+    for (size_t i = 0; i < EACH; i++) {
+        block[i] = ask(KIB(64));
+        assert_true(stats().cached_bytes <= KIB(64));
+        assert_sound();
+    }
+    give_all(EACH);
+    for (size_t i = 0; i < EACH; i++) {
+        give(keep[i]);
+    }
+    assert_sound();
+}
+
+static void anothers_request_may_have_what_waits(void **state)
+{
+    size_t n = MANY / 2;
+    (void)state;
+    ask_for(n, KIB(64));
+    while (!fl_cache_has_some(c)) {
+        block[n++] = ask(KIB(64));
+    }
+    fl_region_lock(&region);
+    (void)fl_cache_drain_all(&region, 0);
+    fl_region_unlock(&region);
+    assert_false(fl_cache_has_some(c));
+    assert_int_equal(stats().in_use_bytes, n * KIB(64));
+    give_all(n);
+    assert_settled();
+}
+
+static struct fl_extent *chain_with(struct fl_extent *chain, struct fl_extent *e)
+{
+    assert_true(fl_extent_claim(e, region.epoch));
+    e->next = chain;
+    return e;
+}
+
+static void give_chain(struct fl_extent *chain)
+{
+    fl_region_lock(&region);
+    (void)fl_shelf_give_chain(&region, chain);
+    fl_region_unlock(&region);
+}
+
+/* Where they come back together, whatever lies between them; freed upwards, and downwards. */
+static void runs_of_neighbours_are_joined(void **state)
+{
+    struct fl_extent *chain = NULL;
+    (void)state;
+    ask_for(EACH, KIB(64));
+    size_t spare = region.space.descriptors.stash.n;
+    for (size_t n = 0; n < EACH; n++) {
+        size_t i = n < EACH / 2 ? n : EACH + EACH / 2 - 1 - n;
+        if (i % 8 != 3) { /* the others stay */
+            chain = chain_with(chain, block[i]);
+        }
+    }
+    give_chain(chain);
+    assert_int_equal(stats().live_extents, EACH / 8);
+    assert_int_equal(stats().in_use_bytes, EACH / 8 * KIB(64));
+    assert_int_equal(region.space.descriptors.stash.n, spare + EACH - EACH / 4);
+    assert_settled();
+    for (size_t i = 3; i < EACH; i += 8) {
+        give(block[i]);
+    }
+    assert_settled();
+}
+
+static void neighbours_of_two_shards_are_not(void **state)
+{
+    (void)state;
+    size_t i = 1;
+    while (shards_block[i]->zone == shards_block[i - 1]->zone ||
+           shards_block[i]->base != shards_block[i - 1]->base + shards_block[i - 1]->len) {
+        i++;
+        assert_in_range(i, 1, BLOCKS - 1);
+    }
+    size_t free[2] = {region.zones.of[0].free.bytes, region.zones.of[1].free.bytes};
+    give_chain(chain_with(chain_with(NULL, shards_block[i]), shards_block[i - 1]));
+    assert_int_equal(region.zones.of[0].free.bytes, free[0] + KIB(256));
+    assert_int_equal(region.zones.of[1].free.bytes, free[1] + KIB(256));
+    assert_settled();
+    for (size_t k = 0; k < BLOCKS; k++) {
+        if (k != i && k != i - 1) {
+            give(shards_block[k]);
+        }
+    }
+    assert_int_equal(stats().in_use_bytes, 0);
+    assert_settled();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_long_row_takes_a_lock_for_several, each),
+        {.name = "a_long_row_of_a_shard",
+         .test_func = a_long_row_takes_a_lock_for_several,
+         .setup_func = each_with_two_shards},
+        cmocka_unit_test_setup(they_lie_one_behind_the_other, each),
+        cmocka_unit_test_setup(a_short_row_takes_no_more_than_it_asks_for, each),
+        cmocka_unit_test_setup(what_waits_is_a_part_of_the_row, each),
+        cmocka_unit_test_setup(long_blocks_come_one_by_one, each),
+        cmocka_unit_test_setup(aligned_blocks_come_one_by_one, each),
+        cmocka_unit_test_setup(no_more_than_there_is_room_for, each),
+        cmocka_unit_test_setup(anothers_request_may_have_what_waits, each),
+        cmocka_unit_test_setup(runs_of_neighbours_are_joined, each),
+        cmocka_unit_test_setup(neighbours_of_two_shards_are_not, shards_begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
