@@ -190,6 +190,10 @@ static bool join(struct fl_region *r, struct fl_extent *e, struct fl_extent *gon
         !is_plain(gone)) {
         return false;
     }
+    if (gone->len > e->len) { /* as in absorb */
+        atomic_store_explicit(&e->epoch, atomic_load_explicit(&gone->epoch, memory_order_relaxed),
+                              memory_order_relaxed);
+    }
     e->base = before ? gone->base : e->base;
     e->len += gone->len;
     e->unreclaimable = e->len;

@@ -30,16 +30,17 @@ static bool is_ordinary(const struct fl_region *r, size_t len)
 static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
                               unsigned zone)
 {
-    if (own != NULL) {
-        (void)fl_cache_drain(r, own, 0); /* first fit has to see it merged */
+    if (own != NULL) { /* first fit has to see it merged */
+        fl_row_note_back(own, fl_cache_drain(r, own, 0));
     }
     struct fl_extent *e = fl_fit_first(&r->zones.of[zone].populated, len, align);
     if (e == NULL || !fl_carve_is_plain(e, fl_align_up(e->base, align), len)) {
         return NULL;
     }
     unsigned n = align <= fl_page.base ? fl_row_of(r, own, e, len) : 1;
-    r->stats.takes += n;
-    r->stats.take_bytes += n * len;
+    r->stats.takes++;
+    r->stats.take_bytes += len;
+    r->stats.kept += n - 1;
     fl_region_count_use(r, (int64_t)(n * len));
     e = fl_row_take(r, own, e, len, n);
     fl_ahead_watch(r, e);

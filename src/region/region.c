@@ -307,7 +307,7 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->cached_bytes = in.bytes;
     out->requests = r->stats.takes + hits;
     out->cache_hits = hits;
-    out->live_extents = r->stats.takes - r->stats.gives - in.blocks;
+    out->live_extents = r->stats.takes + r->stats.kept - r->stats.gives - in.blocks;
     out->frees = out->requests - out->live_extents;
     out->stalls = r->stats.stalls;
     out->lazy = r->stats.lazy;

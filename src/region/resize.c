@@ -145,12 +145,10 @@ static bool resize_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 /* What waits behind `e` may serve it. All shelves are emptied for what lies right there alone. */
 static void drain_for(struct fl_region *r, const struct fl_extent *e)
 {
+    (void)fl_cache_drain_some(r);
     const struct fl_extent *behind = fl_extent_at(&r->space, e->base + e->len);
-
     if (behind != NULL && behind->state == FL_EXTENT_CACHED) {
         (void)fl_cache_drain_all(r, 0);
-    } else {
-        (void)fl_cache_drain_some(r);
     }
 }
 

@@ -4,21 +4,30 @@
 #include "region/carve.h"
 #include "region/counts.h"
 
-enum { EACH = 32 /* requests in a row, for one block more */ };
+enum {
+    EACH = 32,  /* requests in a row, for one block more */
+    MOST = 1024 /* that are counted */
+};
 static const size_t bytes_most = (size_t)512 << 10; /* that wait */
 
 unsigned fl_row_of(struct fl_region *r, struct fl_cache *own, const struct fl_extent *e, size_t len)
 {
-    if (own == NULL || len > bytes_most / FL_CACHE_SLOTS) {
+    if (own == NULL || len > bytes_most / FL_CACHE_SLOTS ||
+        (fl_cache_has_nodes(own) && e->zone != own->zone)) {
         return 1;
     }
     if (own->row_len != len) {
         own->row_len = len;
         own->row = 0;
     }
-    own->row += own->row < EACH * FL_CACHE_SLOTS;
-    size_t n = fl_min(own->row / EACH + 1, e->len / len);
+    own->row += own->row < MOST;
+    size_t n = fl_min(fl_min(own->row / EACH, FL_CACHE_SLOTS) + 1, e->len / len);
     return (unsigned)fl_min(n, fl_extent_spare(&r->space, e->zone));
+}
+
+void fl_row_note_back(struct fl_cache *own, size_t blocks)
+{
+    own->row -= (uint32_t)fl_min(own->row, 2 * blocks);
 }
 
 static void keep(struct fl_region *r, struct fl_cache *own, struct fl_extent *e)

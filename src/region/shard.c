@@ -174,11 +174,13 @@ static bool is_here(struct fl_region *r, const struct fl_shard *s, struct fl_ext
     return false;
 }
 
-static void put_down_chain(struct fl_region *r, struct fl_shard *s, struct fl_extent *e)
+/* All of a chain. Returns how many blocks. Lock: the shard's. */
+static size_t put_down_chain(struct fl_region *r, struct fl_shard *s, struct fl_extent *e)
 {
     struct fl_extent *run = NULL;
+    size_t n = 0;
 
-    for (struct fl_extent *next; e != NULL; e = next) {
+    for (struct fl_extent *next; e != NULL; e = next, n++) {
         next = e->next;
         if (is_here(r, s, e)) {
             count_back(s, e);
@@ -188,6 +190,7 @@ static void put_down_chain(struct fl_region *r, struct fl_shard *s, struct fl_ex
     if (run != NULL) {
         (void)fl_fit_insert(r, run);
     }
+    return n;
 }
 
 static struct fl_extent *take_from(struct fl_region *r, struct fl_shard *s, struct fl_cache *own,
@@ -195,9 +198,9 @@ static struct fl_extent *take_from(struct fl_region *r, struct fl_shard *s, stru
 {
     unsigned zone = (unsigned)(s - r->shards.of);
 
-    put_down_chain(r, s, take_left(s));
+    (void)put_down_chain(r, s, take_left(s));
     if (own != NULL) { /* first fit has to see it merged */
-        put_down_chain(r, s, fl_cache_take_all(own));
+        fl_row_note_back(own, put_down_chain(r, s, fl_cache_take_all(own)));
     }
     if (fl_extent_spare(&r->space, zone) == 0) {
         return NULL;
@@ -207,8 +210,9 @@ static struct fl_extent *take_from(struct fl_region *r, struct fl_shard *s, stru
         return NULL;
     }
     unsigned n = fl_row_of(r, own, e, len);
-    s->since.takes += n;
-    s->since.take_bytes += n * len;
+    s->since.takes++;
+    s->since.take_bytes += len;
+    s->since.kept += n - 1;
     s->since.in_use += n * len;
     return fl_row_take(r, own, e, len, n);
 }
@@ -334,7 +338,7 @@ bool fl_shard_give(struct fl_region *r, struct fl_extent *e)
     }
     bool may = is_ordinary(r);
     if (may) {
-        put_down_chain(r, s, take_left(s));
+        (void)put_down_chain(r, s, take_left(s));
         count_back(s, e);
         (void)fl_fit_insert(r, e);
     }
@@ -353,8 +357,8 @@ bool fl_shard_give_left(struct fl_region *r, struct fl_cache *c, const struct fl
     }
     bool may = is_ordinary(r);
     if (may) {
-        put_down_chain(r, s, take_left(s));
-        put_down_chain(r, s, fl_cache_take_left(c));
+        (void)put_down_chain(r, s, take_left(s));
+        (void)put_down_chain(r, s, fl_cache_take_left(c));
     }
     unlock_and_look(r, s);
     return may;
@@ -366,6 +370,7 @@ static void add_up(struct fl_region *r, struct fl_shard *s)
 
     r->stats.takes += c->takes;
     r->stats.take_bytes += c->take_bytes;
+    r->stats.kept += c->kept;
     r->stats.gives += c->gives;
     r->stats.locks += c->locks;
     r->stats.in_use += c->in_use;

@@ -25,7 +25,7 @@ enum {
 
 /* What one lock's holders have done since all were held. Lock: the shard's. */
 struct fl_shard_counts {
-    uint64_t takes, take_bytes, gives, locks;
+    uint64_t takes, take_bytes, kept, gives, locks;
     uint64_t in_use; /* bytes, may be fewer than none: modulo 2^64 */
     size_t came_back;
 };

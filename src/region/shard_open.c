@@ -38,7 +38,7 @@ static bool is_wanted(struct fl_region *r)
 {
     unsigned n = fl_shards_open(&r->shards);
     size_t each = r->config.shard_from != 0 ? r->config.shard_from : from_each;
-    uint64_t blocks = r->stats.takes - r->stats.gives;
+    uint64_t blocks = r->stats.takes + r->stats.kept - r->stats.gives;
     uint64_t locks = r->stats.locks, since = locks - r->shards.looked_at;
 
     r->shards.looked_at = locks;

@@ -7,6 +7,7 @@
 #include "region/lock.h"
 #include "region/pressure.h"
 #include "region/purge.h"
+#include "region/row.h"
 #include "region/run.h"
 #include "region/supply.h"
 #include "region/take.h"
@@ -266,8 +267,8 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     if (fl_take_seed(r, len) != 0 || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
         return NULL;
     }
-    if (own != NULL) {
-        (void)fl_cache_drain(r, own, 0); /* first fit has to see it merged */
+    if (own != NULL) { /* first fit has to see it merged */
+        fl_row_note_back(own, fl_cache_drain(r, own, 0));
     }
     unsigned zone = wish->on_touch ? wish->touched : g->zone;
     g->sparse = !wish->on_touch && fl_left_is_sparse(r, len) && has_room(r, zone, len);

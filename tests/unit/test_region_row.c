@@ -118,6 +118,49 @@ static void what_waits_is_a_part_of_the_row(void **state)
     what_waits_goes_and_all_is_one(MANY);
 }
 
+/* Five at once, and all of them freed, again and again: the slots serve four. */
+static void blocks_that_come_back_end_a_row(void **state)
+{
+    (void)state;
+    for (size_t turn = 0; turn < MANY; turn++) {
+        ask_for(SLOTS + 1, KIB(64));
+        for (size_t i = 0; i <= SLOTS; i++) {
+            assert_true(fl_extent_claim(block[i], region.epoch));
+            struct fl_extent *old = fl_cache_put(&region, c, block[i]);
+            if (old != NULL) {
+                (void)fl_cache_let_go(&region, c, old);
+            }
+        }
+        assert_true(c->row <= EACH + 8);
+    }
+}
+
+/* A request of a length of which none are taken along finds what was, and puts it back. */
+static void other_lengths_end_a_row(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MANY / 2; i++) {
+        block[2 * i] = ask(KIB(64));
+        block[2 * i + 1] = ask(KIB(256));
+    }
+    assert_true(c->row <= EACH + 8);
+    give_all(MANY);
+}
+
+static void what_is_taken_along_is_no_request(void **state)
+{
+    (void)state;
+    struct fl_stats_values before = stats();
+    ask_for(MANY, KIB(64));
+    struct fl_stats_values after = stats();
+    uint64_t missed = after.requests - before.requests; /* hits are for alloc/ to count */
+    assert_in_range(missed, MANY / 5, MANY * 2 / 3);
+    assert_int_equal(after.served_bytes - before.served_bytes, missed * KIB(64));
+    assert_int_equal(after.live_extents - before.live_extents, MANY);
+    give_all(MANY);
+    assert_int_equal(stats().live_extents, before.live_extents);
+}
+
 static void long_blocks_come_one_by_one(void **state)
 {
     (void)state;
@@ -253,6 +296,12 @@ int main(void)
         cmocka_unit_test_setup(they_lie_one_behind_the_other, each),
         cmocka_unit_test_setup(a_short_row_takes_no_more_than_it_asks_for, each),
         cmocka_unit_test_setup(what_waits_is_a_part_of_the_row, each),
+        cmocka_unit_test_setup(blocks_that_come_back_end_a_row, each),
+        cmocka_unit_test_setup(other_lengths_end_a_row, each),
+        cmocka_unit_test_setup(what_is_taken_along_is_no_request, each),
+        {.name = "what_a_shard_takes_along_is_no_request",
+         .test_func = what_is_taken_along_is_no_request,
+         .setup_func = each_with_two_shards},
         cmocka_unit_test_setup(long_blocks_come_one_by_one, each),
         cmocka_unit_test_setup(aligned_blocks_come_one_by_one, each),
         cmocka_unit_test_setup(no_more_than_there_is_room_for, each),
