@@ -17,9 +17,9 @@
 #include "region/shard.h"
 
 enum {
-    SLACK_SHARE = 256, /* of what is in use */
-    LOOKS = 64,        /* all know of a free after such a part of what calls for a look, at least */
-    WAITS = 16,        /* frees that wait in a cache, after which all locks are waited for */
+    SLACK_SHARE = 64, /* of what is in use, all of them together */
+    LOOKS = 64,       /* all know of a free after such a part of what calls for a look, at least */
+    WAITS = 16,       /* frees that wait in a cache, after which all locks are waited for */
 };
 static const size_t slack_least = (size_t)1 << 20;
 
@@ -34,7 +34,7 @@ void fl_shards_start(struct fl_region *r)
 /* CPUs 0, 8, 16 ... are not all one shard's: some programs are bound to such. */
 static unsigned spread(unsigned cpu)
 {
-    return cpu + cpu / FL_SHARDS + cpu / (FL_SHARDS * FL_SHARDS);
+    return cpu + cpu / 8 + cpu / 64;
 }
 
 unsigned fl_shard_here(const struct fl_region *r, const struct fl_cache *own)
@@ -126,9 +126,9 @@ static size_t slack(const struct fl_region *r)
 {
     size_t most = r->stats.in_use_peak + r->shelves.seen;
     size_t below = most - fl_min(most, r->stats.in_use);
-    size_t each = fl_max(below / fl_shards_open(&r->shards), r->stats.in_use / SLACK_SHARE);
+    size_t together = fl_max(below, r->stats.in_use / SLACK_SHARE);
 
-    return fl_max(each, slack_least);
+    return fl_max(together / fl_shards_open(&r->shards), slack_least);
 }
 
 void fl_shards_judge(struct fl_region *r)
@@ -223,7 +223,7 @@ static bool is_due(const struct fl_region *r, const struct fl_shard *s)
     size_t every = r->pressure.look_after;
     size_t rest = every - fl_min(r->pressure.since_look, every);
 
-    return s->since.came_back >= fl_max(rest / FL_SHARDS, every / LOOKS);
+    return s->since.came_back >= fl_max(rest / fl_shards_open(&r->shards), every / LOOKS);
 }
 
 static void unlock_and_look(struct fl_region *r, struct fl_shard *s)

@@ -14,13 +14,14 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* What a thread holds for one fork: bit i is lock i alone, WHOLE is everything. */
-enum { REGION = 3, LOCKS = 4 + FL_SHARDS, WHOLE = 1 << LOCKS, NESTED = 12 };
+/* What a thread holds for one fork: bit i is lock i alone, all_whole is everything. */
+enum { REGION = 3, LOCKS = 4 + FL_SHARDS, NESTED = 12 };
+static const uint64_t all_whole = (uint64_t)1 << LOCKS;
 
 /* The forks that this thread is in, the innermost last: a handler that interrupts a fork, and other
  * handlers of fork's, may fork too. */
 static _Thread_local struct {
-    uint16_t held[NESTED];
+    uint64_t held[NESTED];
     volatile unsigned n; /* a handler that comes between leaves it as it was */
 } forks;
 
@@ -37,14 +38,14 @@ static struct fl_lock *lock_number(unsigned i)
 
 /* The thread is amid the library's own work, and goes on with it in the child: no other thread may
  * have a lock there, or be amid a change. */
-static unsigned hold_amid(void)
+static uint64_t hold_amid(void)
 {
-    unsigned held = 0;
+    uint64_t held = 0;
 
     for (unsigned i = 0; i < LOCKS; i++) {
         if (fl_lock_acquire_amid(lock_number(i))) {
             fl_lock_hold_for_fork(lock_number(i));
-            held |= 1u << i;
+            held |= (uint64_t)1 << i;
         }
     }
     return held;
@@ -53,14 +54,14 @@ static unsigned hold_amid(void)
 static void prepare(void)
 {
     bool amid = fl_region_busy();
-    unsigned held = WHOLE;
+    uint64_t held = all_whole;
 
     if (amid) {
         held = fl_home_is_here() ? hold_amid() : 0;
     }
     forks.n++; /* first: handlers write behind it */
     atomic_signal_fence(memory_order_seq_cst);
-    forks.held[(forks.n - 1) % NESTED] = (uint16_t)held;
+    forks.held[(forks.n - 1) % NESTED] = held;
     if (!amid) {
         fl_hugetlb_fork_prepare(&fl_runtime.region); /* first: it may take long */
         fl_busy_begin(); /* a handler finds no lock that this thread has */
@@ -72,15 +73,15 @@ static void prepare(void)
 }
 
 /* The innermost is over. What was held for it. */
-static unsigned end_innermost(void)
+static uint64_t end_innermost(void)
 {
-    unsigned held = forks.held[(forks.n - 1) % NESTED];
+    uint64_t held = forks.held[(forks.n - 1) % NESTED];
 
     forks.n--;
     return held;
 }
 
-static void let_go_amid(unsigned held)
+static void let_go_amid(uint64_t held)
 {
     for (unsigned i = 0; i < LOCKS; i++) {
         if ((held >> i & 1) != 0) {
@@ -89,7 +90,7 @@ static void let_go_amid(unsigned held)
     }
 }
 
-static void let_go_amid_in_child(unsigned held)
+static void let_go_amid_in_child(uint64_t held)
 {
     for (unsigned i = 0; i < LOCKS; i++) {
         if ((held >> i & 1) != 0) {
@@ -102,10 +103,10 @@ static void let_go_amid_in_child(unsigned held)
 
 static void in_parent(void)
 {
-    unsigned held = end_innermost();
+    uint64_t held = end_innermost();
 
     let_go_amid(held);
-    if (held == WHOLE) {
+    if (held == all_whole) {
         fl_region_fork_parent(&fl_runtime.region);
         fl_lock_release_in_parent(fl_plan_fork_word());
         fl_heap_fork_parent();
@@ -126,8 +127,8 @@ static void give_up(void)
 
 static void in_child(void)
 {
-    unsigned locks = end_innermost();
-    bool held = locks == WHOLE;
+    uint64_t locks = end_innermost();
+    bool held = locks == all_whole;
 
     fl_home_settle_in_child();
     fl_gpu_fork_child();

@@ -20,16 +20,17 @@ enum { FREE, HELD, CONTENDED, FORKING };
 static const uint64_t patience_ns = 100000000;
 
 /* Bit r: this thread holds a lock of rank r. A handler may come between the word and the bit. */
-static _Thread_local unsigned held_ranks;
+static _Thread_local uint64_t held_ranks;
+_Static_assert(FL_RANK_LEAF < 64, "a bit for each rank");
 
 static void note_acquired(const struct fl_lock *l)
 {
-    held_ranks |= 1u << l->rank;
+    held_ranks |= (uint64_t)1 << l->rank;
 }
 
 static void note_release(const struct fl_lock *l)
 {
-    held_ranks &= ~(1u << l->rank);
+    held_ranks &= ~((uint64_t)1 << l->rank);
     atomic_signal_fence(memory_order_seq_cst);
 }
 
@@ -59,7 +60,7 @@ void fl_lock_check_call(const char *slot)
 {
     bool may = permits != 0 && fl_thread == FL_THREAD_PROGRAM;
 
-    if ((held_ranks >> FL_RANK_REGION & ((1u << FL_SHARDS) - 1)) != 0 && !may) {
+    if ((held_ranks >> FL_RANK_REGION & (((uint64_t)1 << FL_SHARDS) - 1)) != 0 && !may) {
         fl_say(slot);
         fl_fatal("a system call under the region's lock");
     }

@@ -257,7 +257,7 @@ void fl_sys_confine(bool yes);
 
 /* Locks, by rank: acquire left to right only. Follows the layers, highest first
  * (src/layers.txt). The region has a lock for each shard, each with a rank of its own. */
-enum { FL_SHARDS = 8 };
+enum { FL_SHARDS = 32 };
 enum fl_rank {
     FL_RANK_RUNTIME,
     FL_RANK_PLAN,

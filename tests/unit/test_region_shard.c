@@ -351,9 +351,9 @@ static void what_a_zone_has_too_many_of_goes_back(void **state)
 static void all_may_be_there_from_the_beginning(void **state)
 {
     (void)state;
-    shards_begin_with(8);
+    shards_begin_with(FL_SHARDS);
     shards_take();
-    assert_int_equal(shards_opened(), 8);
+    assert_int_equal(shards_opened(), FL_SHARDS);
     shards_give();
     assert_int_equal(stats().in_use_bytes, 0);
     assert_settled();
