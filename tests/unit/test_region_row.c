@@ -225,6 +225,33 @@ static void anothers_request_may_have_what_waits(void **state)
     assert_settled();
 }
 
+/* What lies behind a block waits in the thread's cache: not all shelves are emptied for that. */
+static void growth_in_place_leaves_most_of_the_shelves(void **state)
+{
+    enum { SHELVED = 16 };
+    (void)state;
+    assert_non_null(take(MIB(192)));
+    for (int i = 0; i < SHELVED; i++) {
+        block[i] = take(KIB(100));
+        assert_non_null(take(KIB(4)));
+    }
+    struct fl_extent *e = take(KIB(64)), *behind = take(KIB(64));
+    assert_int_equal(behind->base, e->base + KIB(64));
+    fl_region_lock(&region);
+    fl_shelf_resize(&region);
+    fl_region_unlock(&region);
+    for (int i = 0; i < SHELVED; i++) {
+        assert_true(fl_extent_claim(block[i], region.epoch));
+        assert_true(fl_shelf_put(&region, c, block[i]));
+    }
+    assert_true(fl_extent_claim(behind, region.epoch));
+    assert_null(fl_cache_put(&region, c, behind));
+    assert_true(fl_region_resize(&region, e, KIB(128)));
+    assert_int_equal(e->len, KIB(128));
+    assert_true(fl_shelf_blocks(&region) >= SHELVED / 2);
+    assert_settled();
+}
+
 static struct fl_extent *chain_with(struct fl_extent *chain, struct fl_extent *e)
 {
     assert_true(fl_extent_claim(e, region.epoch));
@@ -306,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup(aligned_blocks_come_one_by_one, each),
         cmocka_unit_test_setup(no_more_than_there_is_room_for, each),
         cmocka_unit_test_setup(anothers_request_may_have_what_waits, each),
+        cmocka_unit_test_setup(growth_in_place_leaves_most_of_the_shelves, each),
         cmocka_unit_test_setup(runs_of_neighbours_are_joined, each),
         cmocka_unit_test_setup(neighbours_of_two_shards_are_not, shards_begin),
     };

@@ -254,29 +254,6 @@ static void a_longer_one_is_cut_by_realloc(void **state)
     assert_settled();
 }
 
-/* What lies behind it waits in a thread's cache: not all shelves are emptied for that. */
-static void growth_in_place_leaves_most_of_them(void **state)
-{
-    enum { SHELVED = 16 };
-    struct fl_extent *shelved[SHELVED];
-    (void)state;
-    for (int i = 0; i < SHELVED; i++) {
-        shelved[i] = take(KIB(100));
-        assert_non_null(take(KIB(4)));
-    }
-    struct fl_extent *e = take(KIB(64)), *behind = take(KIB(64));
-    assert_int_equal(behind->base, e->base + KIB(64));
-    for (int i = 0; i < SHELVED; i++) {
-        assert_true(put(shelved[i]));
-    }
-    assert_true(fl_extent_claim(behind, region.epoch));
-    assert_null(fl_cache_put(&region, cache, behind));
-    assert_true(fl_region_resize(&region, e, KIB(128)));
-    assert_int_equal(e->len, KIB(128));
-    assert_true(waiting() >= SHELVED / 2);
-    assert_settled();
-}
-
 static void what_waits_keeps_the_worker(void **state)
 {
     (void)state;
@@ -508,7 +485,6 @@ int main(void)
         T(what_waits_ages),
         T(tight_memory_leaves_nothing_there),
         T(a_longer_one_is_cut_by_realloc),
-        T(growth_in_place_leaves_most_of_them),
         T(what_waits_keeps_the_worker),
         T(who_is_changed_by_another_is_passed_by),
         T(other_shelves_are_looked_at),
