@@ -13,8 +13,9 @@
  * 1,000 ops that a thread waited for something; locks: times in 1,000 ops that the region's lock
  * was taken, 0 under other allocators; rss_mib at the end; with libheld.so (held.c) in place of the
  * library, ns that locks are held: held_mean, held_p999, held_worst (held_worst_rank says which: 1
- * of plans, 3 and more of the region), and how many in 1,000,000 are not counted there, held_lost,
- * since the thread lost its processor. */
+ * of plans, 3 and more of the region); of an op held_shard (one shard's lock) and held_one (those
+ * of which there is one, and all shards' at once); and how many in 1,000,000 are not counted there,
+ * held_lost, since the thread lost its processor. */
 #include "common.h"
 #include "held.h"
 
@@ -191,7 +192,7 @@ static void begin_held(void)
     }
 }
 
-static void print_held(void)
+static void print_held(double n)
 {
     void (*read)(struct fl_held *) = NULL;
     struct fl_held h;
@@ -200,8 +201,9 @@ static void print_held(void)
     if (read != NULL) {
         read(&h);
         printf("\"held_mean\": %.0f, \"held_p999\": %.0f, \"held_worst\": %.0f, "
+               "\"held_shard\": %.3f, \"held_one\": %.3f, "
                "\"held_worst_rank\": %u, \"held_lost\": %.1f, ",
-               h.mean_ns, h.p999_ns, h.worst_ns, h.worst_rank,
+               h.mean_ns, h.p999_ns, h.worst_ns, h.shard_ns / n, h.one_ns / n, h.worst_rank,
                (double)h.lost * 1e6 / (double)(h.holds + h.lost + 1));
     }
 }
@@ -239,7 +241,7 @@ int main(int argc, char **argv)
     /* Each thread but the last one waits at the end, which is none of the allocator's. */
     double waited = (double)(sleeps() - slept - threads) * 1e3 / n;
     printf("SUMMARY {");
-    print_held();
+    print_held(n);
     printf("\"cpu_ns\": %.1f, \"wall_ns\": %.1f, \"sleeps\": %.2f, \"locks\": %.1f, "
            "\"rss_mib\": %zu}\n",
            cpu, wall, waited > 0 ? waited : 0, (double)(locks() - locked) * 1e3 / n,

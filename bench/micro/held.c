@@ -21,7 +21,7 @@ static const uint32_t anew[2] = {RSEQ_SIG, 0};
 static struct rseq_cs nowhere = {.post_commit_offset = 1};
 
 static struct {
-    _Atomic uint64_t holds, lost, sum_ns, of[BUCKETS];
+    _Atomic uint64_t holds, lost, sum_ns, shard_ns, one_ns, of[BUCKETS];
     _Atomic uint64_t worst; /* ns, and the lock's rank in the lowest byte */
 } held;
 
@@ -29,6 +29,7 @@ static _Thread_local struct {
     uint64_t since[RANKS];
     unsigned depth;
     bool lost;
+    bool all_shards; /* locks of the others are held behind the first one's */
 } mine;
 
 static uint64_t now_ns(void)
@@ -89,6 +90,19 @@ static void count(uint64_t ns, enum fl_rank rank)
     }
 }
 
+/* All shards' locks at once are released from the last one on, and count with the first. */
+static void count_part(uint64_t ns, enum fl_rank rank)
+{
+    bool shards = rank >= FL_RANK_REGION && rank < FL_RANK_LEAF;
+    bool last = rank == FL_RANK_REGION, alone = shards && !mine.all_shards;
+
+    if (alone) {
+        atomic_fetch_add_explicit(&held.shard_ns, ns, memory_order_relaxed);
+    } else if (!shards || last) {
+        atomic_fetch_add_explicit(&held.one_ns, ns, memory_order_relaxed);
+    }
+}
+
 static void begin(const struct fl_lock *l)
 {
     if (mine.depth++ == 0) {
@@ -106,7 +120,9 @@ static void end(const struct fl_lock *l)
         atomic_fetch_add_explicit(&held.lost, 1, memory_order_relaxed);
     } else {
         count(ns, l->rank);
+        count_part(ns, l->rank);
     }
+    mine.all_shards = mine.all_shards && l->rank != FL_RANK_REGION;
     mine.depth--;
 }
 
@@ -151,6 +167,7 @@ void __wrap_fl_lock_acquire_behind(struct fl_lock *l)
 {
     __real_fl_lock_acquire_behind(l);
     begin(l);
+    mine.all_shards = true;
 }
 
 /* The clock stops before the lock is free: it is the holder's no more after that. */
@@ -177,6 +194,8 @@ __attribute__((visibility("default"))) void fl_held_read(struct fl_held *out)
                             .lost = held.lost,
                             .mean_ns = (double)held.sum_ns / (double)(held.holds + !held.holds),
                             .p999_ns = (double)most_of(b),
+                            .shard_ns = (double)held.shard_ns,
+                            .one_ns = (double)held.one_ns,
                             .worst_ns = (double)(held.worst >> 8),
                             .worst_rank = (unsigned)(held.worst & 0xff)};
 }

@@ -27,7 +27,7 @@ unsigned fl_row_of(struct fl_region *r, struct fl_cache *own, const struct fl_ex
 
 void fl_row_note_back(struct fl_cache *own, size_t blocks)
 {
-    own->row -= (uint32_t)fl_min(own->row, 2 * blocks);
+    own->row -= (uint32_t)fl_min(own->row, 4 * blocks);
 }
 
 static void keep(struct fl_region *r, struct fl_cache *own, struct fl_extent *e)

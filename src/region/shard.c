@@ -18,7 +18,7 @@
 
 enum {
     SLACK_SHARE = 64, /* of what is in use, all of them together */
-    LOOKS = 64,       /* all know of a free after such a part of what calls for a look, at least */
+    LOOKS = 8,        /* all know of frees after such a part of what calls for a look, at least */
     WAITS = 16,       /* frees that wait in a cache, after which all locks are waited for */
 };
 static const size_t slack_least = (size_t)1 << 20;
@@ -31,15 +31,14 @@ void fl_shards_start(struct fl_region *r)
     atomic_store_explicit(&r->shards.n, 1, memory_order_relaxed);
 }
 
-/* CPUs 0, 8, 16 ... are not all one shard's: some programs are bound to such. */
-static unsigned spread(unsigned cpu)
-{
-    return cpu + cpu / 8 + cpu / 64;
-}
+_Static_assert(FL_SHARDS <= 32, "a bit for each in an unsigned");
 
 unsigned fl_shard_here(const struct fl_region *r, const struct fl_cache *own)
 {
-    return spread(fl_cache_cpu(own)) % fl_shards_open(&r->shards);
+    unsigned n = fl_shards_open(&r->shards), cpu = fl_cache_cpu(own);
+
+    /* Of n shards: CPUs 0, n, 2 n ... are not all one's, as some programs are bound to such. */
+    return (cpu + cpu / n + cpu / n / n) % n;
 }
 
 static bool lock(struct fl_shard *s, bool (*acquire)(struct fl_lock *l))
@@ -121,7 +120,8 @@ static bool is_ordinary(const struct fl_region *r)
     return atomic_load_explicit(&r->shards.ordinary, memory_order_relaxed);
 }
 
-/* So that all shards together pass the most that was in use by little. */
+/* So that all shards together pass the most that was in use by little: by a 64th, or by a MiB each.
+ * What they take is in memory already. */
 static size_t slack(const struct fl_region *r)
 {
     size_t most = r->stats.in_use_peak + r->shelves.seen;
@@ -223,7 +223,9 @@ static bool is_due(const struct fl_region *r, const struct fl_shard *s)
     size_t every = r->pressure.look_after;
     size_t rest = every - fl_min(r->pressure.since_look, every);
 
-    return s->since.came_back >= fl_max(rest / fl_shards_open(&r->shards), every / LOOKS);
+    unsigned n = fl_shards_open(&r->shards);
+
+    return s->since.came_back >= fl_max(rest / n, every / LOOKS / n);
 }
 
 static void unlock_and_look(struct fl_region *r, struct fl_shard *s)

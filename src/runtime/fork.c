@@ -40,10 +40,10 @@ static struct fl_lock *lock_number(unsigned i)
  * have a lock there, or be amid a change. */
 static uint64_t hold_amid(void)
 {
-    uint64_t held = 0;
+    uint64_t held = 0, until_ns = fl_lock_amid_until();
 
     for (unsigned i = 0; i < LOCKS; i++) {
-        if (fl_lock_acquire_amid(lock_number(i))) {
+        if (fl_lock_acquire_amid(lock_number(i), until_ns)) {
             fl_lock_hold_for_fork(lock_number(i));
             held |= (uint64_t)1 << i;
         }

@@ -208,13 +208,18 @@ void fl_lock_acquire_behind(struct fl_lock *l)
     note_acquired(l);
 }
 
-bool fl_lock_acquire_amid(struct fl_lock *l)
+uint64_t fl_lock_amid_until(void)
+{
+    return fl_sys.now_ns() + patience_ns;
+}
+
+bool fl_lock_acquire_amid(struct fl_lock *l, uint64_t until_ns)
 {
     bool may = (held_ranks >> l->rank & 1) == 0, acquired = false;
-    uint64_t now = may ? fl_sys.now_ns() : 0, until = now + patience_ns;
+    uint64_t now = may ? fl_sys.now_ns() : 0;
 
-    while (may && !(acquired = change(l, FREE, CONTENDED)) && now < until) {
-        sleep_while_held(l, atomic_load_explicit(&l->word, memory_order_relaxed), until - now);
+    while (may && !(acquired = change(l, FREE, CONTENDED)) && now < until_ns) {
+        sleep_while_held(l, atomic_load_explicit(&l->word, memory_order_relaxed), until_ns - now);
         now = fl_sys.now_ns();
     }
     if (acquired) {

@@ -304,11 +304,12 @@ void fl_lock_hold_for_fork(struct fl_lock *l);
 void fl_lock_release_in_parent(struct fl_lock *l);
 bool fl_lock_release_in_child(struct fl_lock *l);
 /* The same for a handler that forks and may have interrupted the library's own work. acquire_amid:
- * false where the thread holds a lock of that rank, and where it is not to be had in a tenth of a
- * second: others may wait for what the thread holds. free_in_child: unless a fork that the thread
- * is in holds the lock, it is free: the interrupted call does not wait for a thread that is not
- * there. */
-bool fl_lock_acquire_amid(struct fl_lock *l);
+ * false where the thread holds a lock of that rank, and where it is not to be had until then:
+ * others may wait for what the thread holds. amid_until: monotonic; a tenth of a second from now,
+ * for all locks. free_in_child: unless a fork that the thread is in holds the lock, it is free: the
+ * interrupted call does not wait for a thread that is not there. */
+uint64_t fl_lock_amid_until(void);
+bool fl_lock_acquire_amid(struct fl_lock *l, uint64_t until_ns);
 void fl_lock_free_in_child(struct fl_lock *l);
 
 /* The number of the CPU on which the calling thread runs, as the kernel writes it for the thread:

@@ -72,7 +72,7 @@ static void make_env(char **env, const struct fl_how *how, const char *stats)
             put2(env, &n, "FAULTLESS_THRESHOLD", getenv("FL_TEST_THRESHOLD"));
         }
         if (fl_rung_has("shards")) {
-            put(env, &n, "FAULTLESS_SHARDS=8");
+            put(env, &n, "FAULTLESS_SHARDS=32");
         }
         if (fl_rung_disabled()[0] != '\0') {
             put2(env, &n, "FAULTLESS_DISABLE", fl_rung_disabled());

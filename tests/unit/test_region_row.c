@@ -1,4 +1,5 @@
 /* A thread that asks for one length again and again gets several blocks under one lock. */
+#include "region/row.h"
 #include "unit/cmocka_all.h"
 #include "unit/shards_fixture.h"
 
@@ -133,6 +134,27 @@ static void blocks_that_come_back_end_a_row(void **state)
         }
         assert_true(c->row <= EACH + 8);
     }
+}
+
+static void each_that_goes_back_ends_four(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SLOTS + 2; i++) {
+        block[i] = take(KIB(64));
+    }
+    for (size_t i = 0; i < SLOTS + 2; i++) { /* two of them have to make room */
+        assert_true(fl_extent_claim(block[i], region.epoch));
+        struct fl_extent *old = fl_cache_put(&region, c, block[i]);
+        if (old != NULL) {
+            (void)fl_cache_let_go(&region, c, old);
+        }
+    }
+    c->row = EACH;
+    give(ask(KIB(256)));
+    assert_int_equal(c->row, EACH - 4 * (SLOTS + 2));
+    c->row = 3;
+    fl_row_note_back(c, 1);
+    assert_int_equal(c->row, 0);
 }
 
 /* A request of a length of which none are taken along finds what was, and puts it back. */
@@ -324,6 +346,7 @@ int main(void)
         cmocka_unit_test_setup(a_short_row_takes_no_more_than_it_asks_for, each),
         cmocka_unit_test_setup(what_waits_is_a_part_of_the_row, each),
         cmocka_unit_test_setup(blocks_that_come_back_end_a_row, each),
+        cmocka_unit_test_setup(each_that_goes_back_ends_four, each),
         cmocka_unit_test_setup(other_lengths_end_a_row, each),
         cmocka_unit_test_setup(what_is_taken_along_is_no_request, each),
         {.name = "what_a_shard_takes_along_is_no_request",

@@ -98,10 +98,11 @@ static void amid_a_call_what_is_held_is_left(void **state)
 {
     (void)state;
     fl_lock_acquire(&a);
-    assert_false(fl_lock_acquire_amid(&a));
-    assert_true(fl_lock_acquire_amid(&b));
+    assert_false(fl_lock_acquire_amid(&a, fl_lock_amid_until()));
+    assert_true(fl_lock_acquire_amid(&b, fl_lock_amid_until()));
     fl_lock_hold_for_fork(&b);
-    assert_false(fl_lock_acquire_amid(&b)); /* a handler that forks amid that fork */
+    assert_false(
+        fl_lock_acquire_amid(&b, fl_lock_amid_until())); /* a handler that forks amid that fork */
     uint32_t forking = b.word;
     fl_lock_free_in_child(&b);
     assert_int_equal(b.word, forking); /* the first fork goes on in the child of the second */
@@ -117,9 +118,9 @@ static void amid_a_call_another_thread_s_is_waited_for_a_while(void **state)
     (void)state;
     fl_sys.now_ns = fl_sys_linux.now_ns;
     begin_holding(&t);
-    assert_false(fl_lock_acquire_amid(&a));
+    assert_false(fl_lock_acquire_amid(&a, fl_lock_amid_until()));
     stage = 2;
-    assert_true(fl_lock_acquire_amid(&a)); /* it ends */
+    assert_true(fl_lock_acquire_amid(&a, fl_lock_amid_until())); /* it ends */
     fl_lock_release(&a);
     pthread_join(t, NULL);
     assert_int_equal(a.word, 0);
@@ -150,7 +151,7 @@ static void what_was_taken_over_is_free_in_the_child(void **state)
     fl_sys.now_ns = fl_sys_linux.now_ns;
     for (int nested = 0; nested < 2; nested++) {
         stage = 0;
-        assert_true(fl_lock_acquire_amid(&a));
+        assert_true(fl_lock_acquire_amid(&a, fl_lock_amid_until()));
         fl_lock_hold_for_fork(&a);
         assert_int_equal(pthread_create(&t, NULL, take_a_over, NULL), 0);
         while (stage != 1) {
