@@ -30,9 +30,7 @@ static bool is_ordinary(const struct fl_region *r, size_t len)
 static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
                               unsigned zone)
 {
-    if (own != NULL) { /* first fit has to see it merged */
-        fl_row_note_back(own, fl_cache_drain(r, own, 0));
-    }
+    fl_row_put_back(r, own); /* first fit has to see it merged */
     struct fl_extent *e = fl_fit_first(&r->zones.of[zone].populated, len, align);
     if (e == NULL || !fl_carve_is_plain(e, fl_align_up(e->base, align), len)) {
         return NULL;

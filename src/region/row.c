@@ -30,6 +30,13 @@ void fl_row_note_back(struct fl_cache *own, size_t blocks)
     own->row -= (uint32_t)fl_min(own->row, 4 * blocks);
 }
 
+void fl_row_put_back(struct fl_region *r, struct fl_cache *own)
+{
+    if (own != NULL) {
+        fl_row_note_back(own, fl_cache_drain(r, own, 0));
+    }
+}
+
 static void keep(struct fl_region *r, struct fl_cache *own, struct fl_extent *e)
 {
     atomic_store_explicit(&e->state, FL_EXTENT_CACHED, memory_order_relaxed);

@@ -13,6 +13,8 @@ unsigned fl_row_of(struct fl_region *r, struct fl_cache *own, const struct fl_ex
 /* A request of the thread has put so many back out of its cache: they were freed meanwhile, or
  * taken along in vain. Each ends four of the row. The owner, with a lock of the region. */
 void fl_row_note_back(struct fl_cache *own, size_t blocks);
+/* Puts all back out of the cache `own`; NULL: there is none. Lock: region. */
+void fl_row_put_back(struct fl_region *r, struct fl_cache *own);
 /* Takes them. Returns the first, LIVE; the others are in the cache. The same lock. */
 struct fl_extent *fl_row_take(struct fl_region *r, struct fl_cache *own, struct fl_extent *e,
                               size_t len, unsigned n);

@@ -222,7 +222,6 @@ static bool is_due(const struct fl_region *r, const struct fl_shard *s)
 {
     size_t every = r->pressure.look_after;
     size_t rest = every - fl_min(r->pressure.since_look, every);
-
     unsigned n = fl_shards_open(&r->shards);
 
     return s->since.came_back >= fl_max(rest / n, every / LOOKS / n);

@@ -267,9 +267,7 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     if (fl_take_seed(r, len) != 0 || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
         return NULL;
     }
-    if (own != NULL) { /* first fit has to see it merged */
-        fl_row_note_back(own, fl_cache_drain(r, own, 0));
-    }
+    fl_row_put_back(r, own); /* first fit has to see it merged */
     unsigned zone = wish->on_touch ? wish->touched : g->zone;
     g->sparse = !wish->on_touch && fl_left_is_sparse(r, len) && has_room(r, zone, len);
     struct fl_extent *e = take_populated(r, len, align, g, zone);

@@ -20,10 +20,10 @@ struct fl_thread_stats {
 struct fl_region_stats {
     uint64_t takes;          /* requests served by the region */
     uint64_t take_bytes;     /* of these, together */
-    uint64_t kept;           /* extents that were taken along, for the thread's next requests */
     uint64_t stalls;         /* of these, how many had to populate memory */
     uint64_t lazy;           /* of these, handed out unpopulated */
     uint64_t lazy_bytes;     /* of the lazy ones, together */
+    uint64_t kept;           /* extents that were taken along, for the threads' next requests */
     uint64_t gives;          /* extents that came back */
     uint64_t locks;          /* times that the region's lock was taken */
     uint64_t refused;        /* requests left to the next allocator */

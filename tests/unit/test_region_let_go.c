@@ -19,16 +19,6 @@ static void let_go(struct fl_extent *e)
     fl_cache_let_go(&region, c, e);
 }
 
-/* As alloc/ frees. */
-static void put_or_wait(struct fl_extent *e)
-{
-    assert_true(fl_extent_claim(e, region.epoch));
-    struct fl_extent *old = fl_cache_put(&region, c, e);
-    if (old != NULL) {
-        fl_cache_let_go(&region, c, old);
-    }
-}
-
 enum { SLOTS = FL_CACHE_SLOTS, WAIT = 8, MANY = SLOTS + 3 * (WAIT + 1) };
 
 static void a_run_of_frees_takes_one_lock_for_many(void **state)
@@ -40,14 +30,14 @@ static void a_run_of_frees_takes_one_lock_for_many(void **state)
     }
     uint64_t locks = region.stats.locks;
     for (size_t i = 0; i < SLOTS + WAIT; i++) {
-        put_or_wait(e[i]);
+        shards_free_to(c, e[i]);
     }
     assert_int_equal(region.stats.locks, locks);
     assert_int_equal(stats().live_extents, MANY - SLOTS - WAIT); /* what waits is free */
     assert_int_equal(stats().cached_bytes, (SLOTS + WAIT) * KIB(30));
     locks = region.stats.locks;
     for (size_t i = SLOTS + WAIT; i < MANY; i++) {
-        put_or_wait(e[i]);
+        shards_free_to(c, e[i]);
     }
     assert_int_equal(region.stats.locks, locks + 3);
     assert_null(c->leaving);
@@ -66,7 +56,7 @@ static uintptr_t take_and_put_two_too_many(void)
     }
     uintptr_t base = e[0]->base;
     for (size_t i = 0; i < SLOTS + 2; i++) {
-        put_or_wait(e[i]);
+        shards_free_to(c, e[i]);
     }
     return base;
 }
@@ -79,10 +69,10 @@ static void long_blocks_wait_for_few(void **state)
         e[i] = take(KIB(256));
     }
     for (size_t i = 0; i < SLOTS + 2; i++) {
-        put_or_wait(e[i]);
+        shards_free_to(c, e[i]);
     }
     assert_non_null(c->leaving);
-    put_or_wait(e[SLOTS + 2]);
+    shards_free_to(c, e[SLOTS + 2]);
     assert_null(c->leaving);
 }
 
@@ -115,7 +105,7 @@ static void what_waits_is_something_to_age(void **state)
     assert_true(fl_cache_has_some(c));
     (void)fl_region_tick(&region, 100); /* it may be young: there it is merged, and ages */
     assert_false(fl_cache_has_some(c));
-    put_or_wait(take(KIB(64)));
+    shards_free_to(c, take(KIB(64)));
     assert_true(fl_cache_has_some(c));
 }
 
@@ -128,13 +118,13 @@ static void what_waits_gets_through_a_fork(void **state)
         e[i] = take(KIB(64));
     }
     for (size_t i = 0; i < SLOTS + WAIT; i++) {
-        put_or_wait(e[i]);
+        shards_free_to(c, e[i]);
     }
     atomic_store(&region.shards.of[0].lock.word, 3); /* as another thread's fork has it */
-    put_or_wait(e[SLOTS + WAIT]);
+    shards_free_to(c, e[SLOTS + WAIT]);
     assert_non_null(c->leaving);
     atomic_store(&region.shards.of[0].lock.word, 0);
-    put_or_wait(e[SLOTS + WAIT + 1]);
+    shards_free_to(c, e[SLOTS + WAIT + 1]);
     assert_null(c->leaving);
     assert_int_equal(stats().cached_bytes, SLOTS * KIB(64));
     assert_sound();

@@ -126,11 +126,7 @@ static void blocks_that_come_back_end_a_row(void **state)
     for (size_t turn = 0; turn < MANY; turn++) {
         ask_for(SLOTS + 1, KIB(64));
         for (size_t i = 0; i <= SLOTS; i++) {
-            assert_true(fl_extent_claim(block[i], region.epoch));
-            struct fl_extent *old = fl_cache_put(&region, c, block[i]);
-            if (old != NULL) {
-                (void)fl_cache_let_go(&region, c, old);
-            }
+            shards_free_to(c, block[i]);
         }
         assert_true(c->row <= EACH + 8);
     }
@@ -143,11 +139,7 @@ static void each_that_goes_back_ends_four(void **state)
         block[i] = take(KIB(64));
     }
     for (size_t i = 0; i < SLOTS + 2; i++) { /* two of them have to make room */
-        assert_true(fl_extent_claim(block[i], region.epoch));
-        struct fl_extent *old = fl_cache_put(&region, c, block[i]);
-        if (old != NULL) {
-            (void)fl_cache_let_go(&region, c, old);
-        }
+        shards_free_to(c, block[i]);
     }
     c->row = EACH;
     give(ask(KIB(256)));
