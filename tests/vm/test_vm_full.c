@@ -12,7 +12,7 @@
 
 enum { LEFT_MIB = 96, PIECE_MIB = 8 }; /* an eighth of the node is the kernel's */
 enum { STAYS_US = 500000, TEXT = 64 };
-#define WANTED_MIB "192"                          /* more than is left there */
+#define WANTED_MIB "192" /* more than is left there */
 
 static int full;
 
