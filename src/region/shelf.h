@@ -3,7 +3,8 @@
  *
  * Threads that replace blocks of many lengths at random miss their own caches, which hold four,
  * and would all take the region's lock. While one does so every few microseconds, what it frees
- * goes on the shelf of its CPU, and its requests look there first. What waits is CACHED, as in a
+ * goes on the shelf of its CPU, and its requests look there first; unless its own four would have
+ * served nearly all of them. What waits is CACHED, as in a
  * thread's cache: in no tree, counted as in use, and any thread may take it. The region takes it
  * back when no free memory fits a request, when it has aged, and where all caches are emptied.
  * Where little is in use there are none. Where there are several nodes, a thread at home, see
@@ -53,7 +54,7 @@ static inline size_t fl_shelf_bytes_of(const struct fl_shelf *s)
 
 /* Keeps the claimed `e`, which the thread's cache `c` might keep. False: it does not. Signals:
  * safe. No lock is waited for. */
-bool fl_shelf_put(struct fl_region *r, const struct fl_cache *c, struct fl_extent *e);
+bool fl_shelf_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
 
 /* An extent of `len` bytes, or a little more, LIVE, counted as a hit; NULL: there is none. What
  * has to make room then is left in `c`, for its next fl_cache_drain. Signals: safe. No lock is

@@ -402,21 +402,6 @@ static void a_printed_peak_is_never_below_what_is_in_use(void **state)
     region.held.populated -= MIB(2);
 }
 
-static void who_misses_often_uses_them(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 2 * FL_SHELF_MISSES; i++) {
-        fake.now_ns += 3000;
-        (void)fl_shelf_is_of_use(cache);
-    }
-    assert_true(cache->uses_shelves);
-    for (int i = 0; i < FL_SHELF_MISSES; i++) {
-        fake.now_ns += 5000;
-        (void)fl_shelf_is_of_use(cache);
-    }
-    assert_false(cache->uses_shelves);
-}
-
 static void *replace(void *arg)
 {
     uint64_t random = 88172645463325252u + (uintptr_t)arg;
@@ -493,7 +478,6 @@ int main(void)
         T(a_child_has_none_that_was_being_changed),
         T(what_waits_is_no_peak),
         T(a_printed_peak_is_never_below_what_is_in_use),
-        T(who_misses_often_uses_them),
         T(threads_share_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
