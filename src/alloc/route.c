@@ -99,12 +99,14 @@ void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
     }
 }
 
+_Static_assert(2 * FL_ROUND + FL_SPREAD <= FL_CACHED_MOST, "caches hold 64 MiB");
+
 /* Threads that miss their caches all the time look there first. */
 static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align,
                                     enum fl_request_kind kind)
 {
     bool nodes = fl_route.region->zones.placing.nodes != 0;
-    bool may = c != NULL && (!nodes || fl_cache_is_home(c)) && fl_shelf_is_of_use(c) &&
+    bool may = c != NULL && (!nodes || fl_cache_is_home(c)) && fl_shelf_is_of_use(c, len) &&
                align <= fl_page.base && kind != FL_REQUEST_CALLOC;
     struct fl_extent *e = NULL;
 

@@ -97,6 +97,7 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r)
     if (c != NULL) {
         c->uses_shelves = false;
         c->misses = c->row = 0;
+        c->ghost = (struct fl_ghost){0};
         atomic_store_explicit(&c->station,
                               r->zones.placing.nodes != 0 ? FL_STATION_NONE : FL_STATION_ONE,
                               memory_order_relaxed);

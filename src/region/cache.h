@@ -2,13 +2,11 @@
 #ifndef FL_REGION_CACHE_H
 #define FL_REGION_CACHE_H
 
-#include "space/space.h"
+#include "region/ghost.h"
 #include "stats/stats.h"
 
 struct fl_region;
 struct fl_wish;
-
-enum { FL_CACHE_SLOTS = 4 };
 
 /* Where a thread is, as far as its requests go: the node of its CPU, and how often what decides on
  * nodes has changed since boot. A word for each CPU; as long as it is the same, so is the zone. */
@@ -50,16 +48,14 @@ struct fl_cache {
     uint8_t asks; /* misses that would have been served there without a question */
     /* See shelf.h. The owner alone, but for `leaving` */
     bool uses_shelves;
-    bool exact;                     /* a plan watches the lengths that it gets */
-    uint32_t misses;                /* requests that the cache did not serve */
-    uint32_t spared;                /* since the last look, served by a shelf: the cache could */
-    uint32_t next_shelved;          /* of shelved[] */
-    size_t shelved[FL_CACHE_SLOTS]; /* lengths that the slots would hold, had the shelf not */
-    uint32_t nleft;                 /* of `leaving`, or more: others may have taken some, */
-    size_t left_bytes;              /* and their bytes. The owner alone */
-    uint32_t row;                   /* see row.h: misses in a row, */
-    size_t row_len;                 /* of that length. The owner, with a lock of the region */
-    uint64_t missed_ns;             /* monotonic; at the last look at how fast they come */
+    bool exact;      /* a plan watches the lengths that it gets */
+    uint32_t misses; /* requests that the cache did not serve */
+    struct fl_ghost ghost;
+    uint32_t nleft;                      /* of `leaving`, or more: others may have taken some, */
+    size_t left_bytes;                   /* and their bytes. The owner alone */
+    uint32_t row;                        /* see row.h: misses in a row, */
+    size_t row_len;                      /* of that length. The owner, with a lock of the region */
+    uint64_t missed_ns;                  /* monotonic; at the last look at how fast they come */
     _Atomic(struct fl_extent *) leaving; /* have to make room: for the next drain */
 };
 

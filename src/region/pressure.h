@@ -17,9 +17,9 @@ struct fl_pressure {
     size_t surplus; /* free ones that a look found too many; the next free purges them */
 };
 
-/* Bytes of the longest extent in a thread cache, 64 MiB and what a round length gets more
- * (alloc.h): a longer one is worth the lock, and gives its pages to others. */
-enum { FL_CACHED_MOST = 65 * FL_MIB };
+/* Bytes of the longest extent in a thread cache, a block of 64 MiB and what a round length gets
+ * more (alloc.h): a longer one is worth the lock, and gives its pages to others. */
+enum { FL_CACHED_MOST = 64 * FL_MIB + FL_MIB / 16 };
 /* What a look at the memory says about holding free memory: tight, cache_max, keep. Returns the
  * bytes of free memory that are too many: to be purged when the lock is released. */
 size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m);

@@ -13,7 +13,6 @@ enum {
     SLACK = 4,        /* of a share: so much more may wait where frees outrun requests */
     TRIES = 1000,     /* for a shelf that another thread changes */
     FAST_NS = 128000, /* FL_SHELF_MISSES misses: 4 us each */
-    SPARED = FL_SHELF_MISSES - 4, /* of these: the thread's cache is enough */
     WORD_BITS = 64
 };
 static const size_t use_least = (size_t)128 << 20;  /* bytes in use, below which nothing waits */
@@ -133,41 +132,23 @@ static unsigned first_of(const struct fl_shelf *s, unsigned from, unsigned to)
     return FL_SHELF_BINS;
 }
 
-/* What the slots of a cache would do, were there no shelf: a request that they do not serve empties
- * them. */
-static void note_put(struct fl_cache *c, size_t len)
-{
-    c->shelved[c->next_shelved++ % FL_CACHE_SLOTS] = len;
-}
-
-static void note_request(struct fl_cache *c, size_t len)
-{
-    for (unsigned i = 0; i < FL_CACHE_SLOTS; i++) {
-        if (c->shelved[i] == len) {
-            c->shelved[i] = 0;
-            c->spared++;
-            return;
-        }
-    }
-    memset(c->shelved, 0, sizeof c->shelved);
-}
-
 bool fl_shelf_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e)
 {
     size_t share = atomic_load_explicit(&r->shelves.most, memory_order_relaxed);
-    unsigned own = own_shelf(c), bin = bin_of(e->len);
+    size_t len = e->len; /* once it is there, any thread may have e */
+    unsigned own = own_shelf(c), bin = bin_of(len);
     struct fl_shelf *s = &r->shelves.shelf[own];
 
-    if (share == 0 || !is_short(e->len) || fl_shelf_bytes_of(s) > most_of(r, own) + share / SLACK ||
+    if (share == 0 || !is_short(len) || fl_shelf_bytes_of(s) > most_of(r, own) + share / SLACK ||
         !try_hold(s)) {
         return false;
     }
     e->next = s->bin[bin];
     s->bin[bin] = e;
     mark(s, bin, true);
-    add(s, e->len, 1);
-    note_put(c, e->len);
+    add(s, len, 1);
     let_go(s);
+    fl_ghost_put(&c->ghost, len);
     if ((atomic_load_explicit(&r->shelves.used, memory_order_relaxed) >> own & 1) == 0) {
         atomic_fetch_or(&r->shelves.used, (uint64_t)1 << own);
     }
@@ -261,6 +242,9 @@ static struct fl_extent *serve(struct fl_region *r, struct fl_cache *c, size_t l
         atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
         fl_stats_bump(&c->stats.cache_hits);
         fl_stats_add(&c->stats.hit_bytes, e->len);
+        if (e->len != len) {
+            fl_ghost_note_longer(&c->ghost, len, e->len);
+        }
     }
     return e;
 }
@@ -270,7 +254,6 @@ struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t 
     if (!is_short(len) || atomic_load_explicit(&r->shelves.used, memory_order_relaxed) == 0) {
         return NULL;
     }
-    note_request(c, len);
     struct fl_extent *e = serve(r, c, len, c->exact ? 0 : pages_of(len) / NEAR, OTHERS);
     if (e == NULL) {
         make_room(r, own_shelf(c), c);
@@ -288,10 +271,10 @@ struct fl_extent *fl_shelf_take_longer(struct fl_region *r, struct fl_cache *c, 
 void fl_shelf_look(struct fl_cache *c)
 {
     uint64_t now = fl_sys.now_ns();
+    bool enough = fl_ghost_look(&c->ghost, FL_SHELF_MISSES);
 
-    c->uses_shelves = now - c->missed_ns < FAST_NS && c->spared < SPARED;
+    c->uses_shelves = now - c->missed_ns < FAST_NS && !enough;
     c->missed_ns = now;
-    c->spared = 0;
 }
 
 static uint64_t all_used(const struct fl_region *r)

@@ -3,12 +3,12 @@
  *
  * Threads that replace blocks of many lengths at random miss their own caches, which hold four,
  * and would all take the region's lock. While one does so every few microseconds, what it frees
- * goes on the shelf of its CPU, and its requests look there first; unless its own four would have
- * served nearly all of them. What waits is CACHED, as in a
- * thread's cache: in no tree, counted as in use, and any thread may take it. The region takes it
- * back when no free memory fits a request, when it has aged, and where all caches are emptied.
- * Where little is in use there are none. Where there are several nodes, a thread at home, see
- * cache.h, puts and takes what lies in its zone. */
+ * goes on the shelf of its CPU, and its requests look there first; until its own four would have
+ * served all of them, see ghost.h. What waits is CACHED, as in a thread's cache: in no tree,
+ * counted as in use, and any thread may take it. The region takes it back when no free memory fits
+ * a request, when it has aged, and where all caches are emptied. Where little is in use there are
+ * none. Where there are several nodes, a thread at home, see cache.h, puts and takes what lies in
+ * its zone. */
 #ifndef FL_REGION_SHELF_H
 #define FL_REGION_SHELF_H
 
@@ -65,10 +65,13 @@ struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t 
 struct fl_extent *fl_shelf_take_longer(struct fl_region *r, struct fl_cache *c, size_t len);
 
 /* The owner's requests and frees of blocks, as its cache does not serve them, look at shelves.
- * Counts one such request. */
+ * Counts one such request, of `len` bytes. */
 void fl_shelf_look(struct fl_cache *c);
-static inline bool fl_shelf_is_of_use(struct fl_cache *c)
+static inline bool fl_shelf_is_of_use(struct fl_cache *c, size_t len)
 {
+    if (c->uses_shelves) {
+        fl_ghost_ask(&c->ghost, len);
+    }
     if (FL_UNLIKELY(++c->misses % FL_SHELF_MISSES == 0)) {
         fl_shelf_look(c);
     }

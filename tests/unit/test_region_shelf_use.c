@@ -3,6 +3,7 @@
 #include "unit/region_fixture.h"
 
 static struct fl_cache *cache;
+static bool left; /* the thread went on without shelves, once it had begun with them */
 
 /* So much in use that blocks may wait. */
 static int begin(void **state)
@@ -19,16 +20,17 @@ static int begin(void **state)
     return 0;
 }
 
-static void miss(uint64_t ns)
+static void miss(size_t len, uint64_t ns)
 {
     fake.now_ns += ns;
-    (void)fl_shelf_is_of_use(cache);
+    (void)fl_shelf_is_of_use(cache, len);
 }
 
 /* As malloc does: from the shelf, else from the region. */
 static struct fl_extent *ask(size_t len)
 {
-    miss(3000);
+    miss(len, 1000);
+    left = left || !cache->uses_shelves;
     struct fl_extent *e = fl_shelf_take(&region, cache, len);
     return e != NULL ? e : take(len);
 }
@@ -43,21 +45,30 @@ static void who_misses_often_uses_them(void **state)
 {
     (void)state;
     for (int i = 0; i < 2 * FL_SHELF_MISSES; i++) {
-        miss(3000);
+        miss(KIB(64), 3000);
     }
     assert_true(cache->uses_shelves);
     for (int i = 0; i < FL_SHELF_MISSES; i++) {
-        miss(5000);
+        miss(KIB(64), 5000);
     }
     assert_false(cache->uses_shelves);
 }
 
+static void begin_to_use(void)
+{
+    while (!cache->uses_shelves) {
+        miss(MIB(1), 1000);
+    }
+    left = false;
+}
+
 /* `n` blocks of as many lengths, or of one, are taken and then freed, again and again. Does the
- * thread use shelves after that? */
+ * thread go on with shelves? */
 static bool used_by(size_t n, bool alike)
 {
     struct fl_extent *e[8];
 
+    begin_to_use();
     for (size_t i = 0; i < 4 * FL_SHELF_MISSES / n; i++) {
         for (size_t k = 0; k < n; k++) {
             e[k] = ask(KIB(64) * (alike ? 1 : k + 1));
@@ -66,7 +77,7 @@ static bool used_by(size_t n, bool alike)
             put(e[k]);
         }
     }
-    return cache->uses_shelves;
+    return !left;
 }
 
 static void who_asks_for_what_it_just_freed_does_not(void **state)
@@ -85,18 +96,66 @@ static void who_frees_more_than_a_cache_holds_does(void **state)
     assert_true(used_by(8, false));
 }
 
-static void a_request_that_the_slots_do_not_serve_would_empty_them(void **state)
+/* Of malloc and free. */
+static void pairs(size_t len, int n)
+{
+    for (int i = 0; i < n; i++) {
+        put(ask(len));
+    }
+}
+
+static void a_request_that_slots_do_not_serve_would_empty_them(void **state)
 {
     (void)state;
     struct fl_extent *a = take(KIB(64)), *b = take(KIB(128));
+    begin_to_use();
     for (int i = 0; i < 4 * FL_SHELF_MISSES; i++) {
         put(a);
         put(b);
-        (void)fl_shelf_take(&region, cache, KIB(512)); /* of which there is none */
+        miss(MIB(2), 1000);
         a = ask(KIB(64));
         b = ask(KIB(128));
     }
-    assert_true(cache->uses_shelves);
+    assert_false(left);
+}
+
+/* They serve each of a window's requests, or the thread goes on. */
+static void one_other_request_is_enough(void **state)
+{
+    (void)state;
+    begin_to_use();
+    for (int i = 0; i < 8; i++) {
+        pairs(KIB(64), FL_SHELF_MISSES - 1);
+        miss(MIB(2), 1000);
+        pairs(KIB(64), FL_SHELF_MISSES); /* the first of these is not served */
+    }
+    assert_false(left);
+    pairs(KIB(64), 2 * FL_SHELF_MISSES);
+    assert_true(left);
+}
+
+static void what_waits_in_a_slot_stays_there(void **state)
+{
+    (void)state;
+    for (int n = 3; n < 17; n++) {
+        begin_to_use();
+        for (int i = 0; i < 4 * FL_SHELF_MISSES; i++) {
+            struct fl_extent *a = ask(KIB(64)), *b = ask(KIB(128));
+            put(a);
+            put(b);
+            pairs(KIB(64), n);
+        }
+        assert_true(left);
+    }
+}
+
+static void a_longer_block_counts_as_what_was_asked_for(void **state)
+{
+    (void)state;
+    put(take(KIB(1000)));
+    begin_to_use();
+    pairs(KIB(972), 3 * FL_SHELF_MISSES);
+    assert_true(left);
 }
 
 #define T(f) cmocka_unit_test_setup(f, begin)
@@ -107,7 +166,10 @@ int main(void)
         T(who_misses_often_uses_them),
         T(who_asks_for_what_it_just_freed_does_not),
         T(who_frees_more_than_a_cache_holds_does),
-        T(a_request_that_the_slots_do_not_serve_would_empty_them),
+        T(a_request_that_slots_do_not_serve_would_empty_them),
+        T(one_other_request_is_enough),
+        T(what_waits_in_a_slot_stays_there),
+        T(a_longer_block_counts_as_what_was_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
