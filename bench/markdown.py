@@ -2,7 +2,7 @@
 import re
 import textwrap
 
-COLUMNS = [("step_ms", "step ms", 1), ("step_faults", "faults a step", 0), ("step_faults_mean", "mean", 1),
+COLUMNS = [("step_ms", "step ms", 1), ("step_faults", "faults a step", None), ("step_faults_mean", "mean", 1),
            ("step_sys_ms", "sys ms a step", 1), ("first_step_ms", "first step ms", 0),
            ("peak_above_base_mib", "peak above base MiB", 0), ("huge_pct", "huge %", 0)]
 
@@ -18,7 +18,10 @@ def folded(text):
 
 
 def number(value, decimals):
-    return "never" if value is None else value if isinstance(value, str) else f"{value:.{decimals}f}"
+    """Decimals None: as many as it has."""
+    if value is None or isinstance(value, str):
+        return value or "never"
+    return f"{value:g}" if decimals is None else f"{value:.{decimals}f}"
 
 
 def table(head, lines):

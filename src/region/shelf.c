@@ -275,6 +275,9 @@ void fl_shelf_look(struct fl_cache *c)
 
     c->uses_shelves = now - c->missed_ns < FAST_NS && !enough;
     c->missed_ns = now;
+    if (!c->uses_shelves) {
+        c->ghost = (struct fl_ghost){0};
+    }
 }
 
 static uint64_t all_used(const struct fl_region *r)

@@ -65,7 +65,7 @@ struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t 
 struct fl_extent *fl_shelf_take_longer(struct fl_region *r, struct fl_cache *c, size_t len);
 
 /* The owner's requests and frees of blocks, as its cache does not serve them, look at shelves.
- * Counts one such request, of `len` bytes. */
+ * Counts one such request, of `len` bytes; see fl_ghost_ask. */
 void fl_shelf_look(struct fl_cache *c);
 static inline bool fl_shelf_is_of_use(struct fl_cache *c, size_t len)
 {

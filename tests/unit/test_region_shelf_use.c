@@ -153,8 +153,18 @@ static void a_longer_block_counts_as_what_was_asked_for(void **state)
 {
     (void)state;
     put(take(KIB(1000)));
+    put(take(KIB(512)));
     begin_to_use();
-    pairs(KIB(972), 3 * FL_SHELF_MISSES);
+    pairs(KIB(972), 3);
+    pairs(KIB(1000), 3 * FL_SHELF_MISSES);
+    assert_true(left); /* the same block, asked for by its own length */
+    begin_to_use();
+    for (int i = 0; i < 2 * FL_SHELF_MISSES; i++) {
+        struct fl_extent *a = ask(KIB(972)), *b = ask(KIB(500));
+        assert_int_equal(a->len, KIB(1000));
+        put(a);
+        put(b);
+    }
     assert_true(left);
 }
 
