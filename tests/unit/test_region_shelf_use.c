@@ -168,6 +168,20 @@ static void a_longer_block_counts_as_what_was_asked_for(void **state)
     assert_true(left);
 }
 
+static void who_leaves_leaves_no_lengths_behind(void **state)
+{
+    (void)state;
+    begin_to_use();
+    pairs(KIB(64), 1);
+    put(take(KIB(128)));
+    while (!left) {
+        pairs(KIB(64), 1);
+    }
+    for (int i = 0; i < FL_CACHE_SLOTS; i++) {
+        assert_int_not_equal(cache->ghost.slot[i], KIB(128));
+    }
+}
+
 #define T(f) cmocka_unit_test_setup(f, begin)
 
 int main(void)
@@ -180,6 +194,7 @@ int main(void)
         T(one_other_request_is_enough),
         T(what_waits_in_a_slot_stays_there),
         T(a_longer_block_counts_as_what_was_asked_for),
+        T(who_leaves_leaves_no_lengths_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
