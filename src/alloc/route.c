@@ -106,9 +106,9 @@ static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align
                                     enum fl_request_kind kind)
 {
     bool nodes = fl_route.region->zones.placing.nodes != 0;
-    size_t asked = align <= fl_page.base ? len : SIZE_MAX; /* no cache serves the rest */
-    bool may = c != NULL && (!nodes || fl_cache_is_home(c)) && fl_shelf_is_of_use(c, asked) &&
-               align <= fl_page.base && kind != FL_REQUEST_CALLOC;
+    bool plain = align <= fl_page.base; /* no cache serves the rest */
+    bool may = c != NULL && (!nodes || fl_cache_is_home(c)) &&
+               fl_shelf_is_of_use(c, plain ? len : SIZE_MAX) && plain && kind != FL_REQUEST_CALLOC;
     struct fl_extent *e = NULL;
 
     if (may) {

@@ -1,33 +1,18 @@
 /* Shelves: what waits there, whom it serves, when it comes back to the region, and that no call
  * waits for a shelf. */
 #include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/shelf_fixture.h"
 
 #include <pthread.h>
 #include <string.h>
 
-static struct fl_cache *cache;
 static struct fl_shelf *own; /* the shelf of this thread's cache */
 
 enum { SHARE = 20 }; /* of what is in use may wait */
 
-static void resize(void)
+static int begin(void **state)
 {
-    fl_region_lock(&region);
-    fl_shelf_resize(&region);
-    fl_region_unlock(&region);
-}
-
-/* So much in use that blocks may wait. */
-static int shelf_begin(void **state)
-{
-    (void)state;
-    region_begin(NULL);
-    fake.pretend_populate = true;
-    assert_non_null(take(MIB(192)));
-    cache = fl_cache_acquire(&region);
-    assert_non_null(cache);
-    resize();
+    (void)shelf_begin(state);
     assert_int_equal(region.shelves.most, MIB(192) / SHARE);
     return 0;
 }
@@ -35,7 +20,7 @@ static int shelf_begin(void **state)
 static bool put(struct fl_extent *e)
 {
     assert_true(fl_extent_claim(e, region.epoch));
-    bool kept = fl_shelf_put(&region, cache, e);
+    bool kept = fl_shelf_put(&region, shelf_cache, e);
     if (!kept) {
         fl_region_give(&region, e);
     } else {
@@ -46,7 +31,7 @@ static bool put(struct fl_extent *e)
 
 static struct fl_extent *take_shelved(size_t len)
 {
-    return fl_shelf_take(&region, cache, len);
+    return fl_shelf_take(&region, shelf_cache, len);
 }
 
 static size_t waiting(void)
@@ -119,15 +104,15 @@ static void where_little_is_in_use_nothing_waits(void **state)
     (void)state;
     region_begin(NULL);
     fake.pretend_populate = true;
-    cache = fl_cache_acquire(&region);
+    shelf_cache = fl_cache_acquire(&region);
     assert_non_null(take(MIB(100)));
-    resize();
+    shelf_resize();
     assert_false(put(take(KIB(200))));
     region.stats.in_use += MIB(2000);
-    resize();
+    shelf_resize();
     assert_int_equal(region.shelves.most, MIB(32)); /* however much is in use */
     region.tight = true;
-    resize();
+    shelf_resize();
     region.stats.in_use -= MIB(2000);
     assert_int_equal(region.shelves.most, 0);
 }
@@ -150,13 +135,13 @@ static void what_is_too_much_makes_room(void **state)
     struct fl_stats_values then = stats();
     assert_null(take_shelved(KIB(100)));
     assert_in_range(before - own->bytes, KIB(1700), KIB(2000)); /* two of them */
-    assert_non_null(cache->leaving);
+    assert_non_null(shelf_cache->leaving);
     assert_int_equal(stats().live_extents, then.live_extents); /* they wait still */
     assert_int_equal(stats().cached_bytes, then.cached_bytes);
     size_t gives = region.stats.gives;
-    struct fl_extent *f = fl_region_take(&region, cache, KIB(100), fl_page.base, false);
+    struct fl_extent *f = fl_region_take(&region, shelf_cache, KIB(100), fl_page.base, false);
     assert_non_null(f);
-    assert_null(cache->leaving);
+    assert_null(shelf_cache->leaving);
     assert_int_equal(region.stats.gives, gives + 2);
     assert_settled();
 }
@@ -173,7 +158,7 @@ static void what_others_leave_the_fullest_may_have(void **state)
     assert_true(put(e[0]));
     const struct fl_shelf *mine = own;
     region.shelves.used |= mine == region.shelves.shelf ? 2 : 1;
-    resize();
+    shelf_resize();
     size_t all = region.stats.in_use / SHARE, share = region.shelves.most;
     assert_int_equal(share, all / 2);
     for (int i = 1; i < 32; i++) {
@@ -304,7 +289,7 @@ static void other_shelves_are_looked_at(void **state)
 
 static int child(void)
 {
-    (void)fl_region_fork_child(&region, cache);
+    (void)fl_region_fork_child(&region, shelf_cache);
     bool right =
         own->word == 0 && waiting() == (is_reserved() ? 1 : 0) && fl_region_check(&region) == NULL;
     return right && take(KIB(64)) != NULL ? 0 : 1;
@@ -328,14 +313,14 @@ static void who_would_sleep_has_a_longer_one(void **state)
     (void)state;
     struct fl_extent *e = take(KIB(240));
     assert_true(put(e));
-    cache->uses_shelves = true;
+    shelf_cache->uses_shelves = true;
     assert_int_equal(pthread_create(&t, NULL, hold_the_lock, &go_on), 0);
     while (atomic_load(&go_on) != 1) {
     }
-    assert_null(fl_shelf_take_longer(&region, cache, KIB(156)));
-    size_t hits = cache->stats.cache_hits;
-    assert_ptr_equal(fl_region_take(&region, cache, KIB(200), fl_page.base, false), e);
-    assert_int_equal(cache->stats.cache_hits, hits + 1);
+    assert_null(fl_shelf_take_longer(&region, shelf_cache, KIB(156)));
+    size_t hits = shelf_cache->stats.cache_hits;
+    assert_ptr_equal(fl_region_take(&region, shelf_cache, KIB(200), fl_page.base, false), e);
+    assert_int_equal(shelf_cache->stats.cache_hits, hits + 1);
     assert_int_equal(e->state, FL_EXTENT_LIVE);
     atomic_store(&go_on, 2);
     assert_int_equal(pthread_join(t, NULL), 0);
@@ -355,7 +340,7 @@ static void they_go_through_a_fork(void **state)
 
 static int child_of_a_broken_one(void)
 {
-    (void)fl_region_fork_child(&region, cache);
+    (void)fl_region_fork_child(&region, shelf_cache);
     return own->word == 0 && own->blocks == 0 && fl_region_check(&region) == NULL ? 0 : 1;
 }
 
@@ -454,7 +439,7 @@ static void threads_share_them(void **state)
     assert_settled();
 }
 
-#define T(f) cmocka_unit_test_setup(f, shelf_begin)
+#define T(f) cmocka_unit_test_setup(f, begin)
 
 int main(void)
 {

@@ -1,44 +1,28 @@
 /* Who uses shelves: a thread that misses its cache often, and would not be served by it. */
 #include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/shelf_fixture.h"
 
-static struct fl_cache *cache;
 static bool left; /* the thread went on without shelves, once it had begun with them */
-
-/* So much in use that blocks may wait. */
-static int begin(void **state)
-{
-    (void)state;
-    region_begin(NULL);
-    fake.pretend_populate = true;
-    assert_non_null(take(MIB(192)));
-    cache = fl_cache_acquire(&region);
-    assert_non_null(cache);
-    fl_region_lock(&region);
-    fl_shelf_resize(&region);
-    fl_region_unlock(&region);
-    return 0;
-}
 
 static void miss(size_t len, uint64_t ns)
 {
     fake.now_ns += ns;
-    (void)fl_shelf_is_of_use(cache, len);
+    (void)fl_shelf_is_of_use(shelf_cache, len);
 }
 
 /* As malloc does: from the shelf, else from the region. */
 static struct fl_extent *ask(size_t len)
 {
     miss(len, 1000);
-    left = left || !cache->uses_shelves;
-    struct fl_extent *e = fl_shelf_take(&region, cache, len);
+    left = left || !shelf_cache->uses_shelves;
+    struct fl_extent *e = fl_shelf_take(&region, shelf_cache, len);
     return e != NULL ? e : take(len);
 }
 
 static void put(struct fl_extent *e)
 {
     assert_true(fl_extent_claim(e, region.epoch));
-    assert_true(fl_shelf_put(&region, cache, e));
+    assert_true(fl_shelf_put(&region, shelf_cache, e));
 }
 
 static void who_misses_often_uses_them(void **state)
@@ -47,16 +31,16 @@ static void who_misses_often_uses_them(void **state)
     for (int i = 0; i < 2 * FL_SHELF_MISSES; i++) {
         miss(KIB(64), 3000);
     }
-    assert_true(cache->uses_shelves);
+    assert_true(shelf_cache->uses_shelves);
     for (int i = 0; i < FL_SHELF_MISSES; i++) {
         miss(KIB(64), 5000);
     }
-    assert_false(cache->uses_shelves);
+    assert_false(shelf_cache->uses_shelves);
 }
 
 static void begin_to_use(void)
 {
-    while (!cache->uses_shelves) {
+    while (!shelf_cache->uses_shelves) {
         miss(MIB(1), 1000);
     }
     left = false;
@@ -178,11 +162,11 @@ static void who_leaves_leaves_no_lengths_behind(void **state)
         pairs(KIB(64), 1);
     }
     for (int i = 0; i < FL_CACHE_SLOTS; i++) {
-        assert_int_not_equal(cache->ghost.slot[i], KIB(128));
+        assert_int_not_equal(shelf_cache->ghost.slot[i], KIB(128));
     }
 }
 
-#define T(f) cmocka_unit_test_setup(f, begin)
+#define T(f) cmocka_unit_test_setup(f, shelf_begin)
 
 int main(void)
 {
