@@ -3,6 +3,7 @@
 #define FL_ALLOC_OWN_H
 
 #include "alloc/internal.h"
+#include "region/magazine.h"
 
 /* NULL: there is none, or fl_from_node_cache knows it: where there are several nodes. So no look at
  * nodes is on the way where there is one. */
@@ -56,6 +57,9 @@ static FL_INLINE struct fl_extent *fl_take_cached(struct fl_cache *c, size_t len
 {
     struct fl_extent *e = fl_cache_take(fl_route.region, c, len);
 
+    if (e == NULL && FL_UNLIKELY(fl_magazine_of(c) != NULL)) {
+        e = fl_magazine_take(fl_route.region, c, len);
+    }
     if (e != NULL) {
         fl_stats_bump(&c->stats.cache_hits);
         fl_stats_add(&c->stats.hit_bytes, len);

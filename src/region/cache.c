@@ -7,9 +7,11 @@
  * missing from the list whose threads were about to enter them: fork.c sees to that. */
 #include "region/counts.h"
 #include "region/lock.h"
+#include "region/magazine.h"
 
-enum { SHELVED_AT_ONCE = 4 }; /* blocks: no thread waits for long meanwhile */
-enum { LEFT_MOST = 8 };       /* blocks that wait for a lock of their thread's, */
+/* Blocks: no thread waits for long meanwhile. */
+enum { SHELVED_AT_ONCE = 4, FROM_MAGAZINES_AT_ONCE = 16 };
+enum { LEFT_MOST = 8 }; /* blocks that wait for a lock of their thread's, */
 static const size_t left_bytes_most = (size_t)512 << 10; /* and bytes */
 
 _Atomic uint32_t fl_station[FL_CPU_IDS];
@@ -56,6 +58,29 @@ void fl_cache_recall(struct fl_region *r, struct fl_cache *c, size_t len)
     }
 }
 
+/* Its slots, then its magazine's. Who has cleared `listed` looks at them after that. */
+static unsigned places(const struct fl_cache *c)
+{
+    const struct fl_magazine *m = fl_magazine_of(c);
+
+    return FL_CACHE_SLOTS + (m != NULL ? atomic_load(&m->used) : 0);
+}
+
+static struct fl_extent *look_at(const struct fl_cache *c, unsigned i)
+{
+    return i < FL_CACHE_SLOTS ? atomic_load(&c->slot[i].extent)
+                              : atomic_load(&fl_magazine_of(c)->slot[i - FL_CACHE_SLOTS]);
+}
+
+static struct fl_extent *take_out(struct fl_cache *c, unsigned i)
+{
+    _Atomic(struct fl_extent *) *at =
+        i < FL_CACHE_SLOTS ? &c->slot[i].extent : &fl_magazine_of(c)->slot[i - FL_CACHE_SLOTS];
+
+    return atomic_load(at) != NULL ? atomic_exchange_explicit(at, NULL, memory_order_acquire)
+                                   : NULL;
+}
+
 static struct fl_cache *adopt(struct fl_region *r)
 {
     for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
@@ -67,23 +92,29 @@ static struct fl_cache *adopt(struct fl_region *r)
     return NULL;
 }
 
-/* Caches live in the descriptors' span: a cache is a whole number of descriptor slots, zeroed by
- * the kernel. */
-static struct fl_cache *make(struct fl_region *r)
+void *fl_cache_room(struct fl_region *r, size_t bytes)
 {
-    size_t slots =
-        (sizeof(struct fl_cache) + sizeof(struct fl_extent) - 1) / sizeof(struct fl_extent);
+    size_t slots = (bytes + sizeof(struct fl_extent) - 1) / sizeof(struct fl_extent);
     size_t index = r->space.descriptors.used + 1;
 
     if (!fl_extent_map(&r->space, index + slots - 1)) {
         return NULL;
     }
     r->space.descriptors.used += slots;
-    struct fl_cache *c = (struct fl_cache *)(r->space.descriptors.span.all.base +
-                                             index * sizeof(struct fl_extent)); /* NOLINT */
+    return (void *)(r->space.descriptors.span.all.base +
+                    index * sizeof(struct fl_extent)); /* NOLINT */
+}
+
+static struct fl_cache *make(struct fl_region *r)
+{
+    struct fl_cache *c = fl_cache_room(r, sizeof *c);
+
+    if (c == NULL) {
+        return NULL;
+    }
     atomic_store_explicit(&c->owned, true, memory_order_relaxed);
     c->next = r->caches.all;
-    r->caches.all = c;
+    atomic_store_explicit(&r->caches.all, c, memory_order_release);
     return c;
 }
 
@@ -97,6 +128,8 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r)
     if (c != NULL) {
         c->uses_shelves = false;
         c->misses = c->row = 0;
+        c->lender = NULL;
+        fl_magazine_emptied(c);
         c->ghost = (struct fl_ghost){0};
         atomic_store_explicit(&c->station,
                               r->zones.placing.nodes != 0 ? FL_STATION_NONE : FL_STATION_ONE,
@@ -159,6 +192,10 @@ bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *
     if (e->len > left_bytes_most || fl_sys_is_confined()) {
         return false;
     }
+    e = fl_magazine_put(r, c, e);
+    if (e == NULL) {
+        return true;
+    }
     fl_cache_leave(c, e); /* from here on any thread may have it */
     if (!atomic_load(&c->listed)) {
         fl_cache_list(r, c);
@@ -169,45 +206,70 @@ bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *
     return true;
 }
 
+/* Places [from, to), up to `most` blocks. */
+static size_t drain(struct fl_region *r, struct fl_cache *c, unsigned from, unsigned to,
+                    uint32_t age, size_t most)
+{
+    struct fl_extent *chain = NULL;
+    size_t n = 0;
+
+    for (unsigned i = from; i < to && n < most; i++) {
+        struct fl_extent *e = look_at(c, i);
+        /* The peek at its age may be stale; the exchange decides whose it is. */
+        if (e == NULL || (age != 0 && !fl_extent_is_aged(r, e, age)) ||
+            (e = take_out(c, i)) == NULL) {
+            continue;
+        }
+        if (i >= FL_CACHE_SLOTS) {
+            fl_magazine_note_gone(fl_magazine_of(c), e->len);
+        }
+        e->next = chain;
+        chain = e;
+        n++;
+    }
+    (void)fl_shelf_give_chain(r, chain);
+    return n;
+}
+
 size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
 {
     /* This look and those at the slots come after `listed` was cleared. */
     struct fl_extent *left = fl_cache_take_left(c);
     size_t n = FL_UNLIKELY(left != NULL) ? give_chain(r, left) : 0;
 
-    for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
-        struct fl_extent *e = atomic_load(&s->extent);
-        /* The peek at its age may be stale; the exchange decides whose it is. */
-        if (e == NULL || (age != 0 && !fl_extent_is_aged(r, e, age))) {
-            continue;
-        }
-        e = atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire);
-        if (e != NULL) {
-            e->unreclaimable = e->len;
-            fl_region_give_locked(r, e);
-            n++;
-        }
-    }
-    return n;
+    return n + drain(r, c, 0, places(c), age, SIZE_MAX);
 }
 
 struct fl_extent *fl_cache_take_all(struct fl_cache *c)
 {
     struct fl_extent *chain = fl_cache_take_left(c);
 
-    for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
-        struct fl_extent *e = atomic_load(&s->extent);
-        e = e != NULL ? atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire) : NULL;
+    for (unsigned i = 0, all = places(c); i < all; i++) {
+        struct fl_extent *e = take_out(c, i);
         if (e != NULL) {
             e->next = chain;
             chain = e;
         }
     }
+    fl_magazine_emptied(c);
     return chain;
+}
+
+static void count_magazine(const struct fl_magazine *m, struct fl_cached *sum)
+{
+    for (unsigned i = 0, used = atomic_load(&m->used); i < used; i++) {
+        if (atomic_load_explicit(&m->slot[i], memory_order_relaxed) != NULL) {
+            sum->blocks++;
+            sum->bytes += atomic_load_explicit(&m->len, memory_order_relaxed);
+        }
+    }
 }
 
 void fl_cache_count(const struct fl_cache *c, struct fl_cached *sum)
 {
+    if (fl_magazine_of(c) != NULL) {
+        count_magazine(fl_magazine_of(c), sum);
+    }
     for (const struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
         if (atomic_load_explicit(&s->extent, memory_order_relaxed) != NULL) {
             sum->blocks++;
@@ -227,8 +289,8 @@ bool fl_cache_has_some(const struct fl_cache *c)
 {
     bool some = atomic_load(&c->leaving) != NULL;
 
-    for (const struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS && !some; s++) {
-        some = atomic_load(&s->extent) != NULL;
+    for (unsigned i = 0, all = places(c); i < all && !some; i++) {
+        some = look_at(c, i) != NULL;
     }
     return some;
 }
@@ -283,9 +345,27 @@ size_t fl_cache_drain_all(struct fl_region *r, uint32_t age)
     return n + fl_shelf_drain(r, age);
 }
 
+/* All but what waits in magazines, and some of that. */
+static size_t drain_filled_some(struct fl_region *r)
+{
+    size_t n = 0, some = 0;
+
+    for (struct fl_cache *c = take_list(r), *next; c != NULL; c = next) {
+        next = unlist(c);
+        struct fl_extent *left = fl_cache_take_left(c);
+        n += FL_UNLIKELY(left != NULL) ? give_chain(r, left) : 0;
+        n += drain(r, c, 0, FL_CACHE_SLOTS, 0, SIZE_MAX);
+        some += drain(r, c, FL_CACHE_SLOTS, places(c), 0, FROM_MAGAZINES_AT_ONCE - some);
+        if (some == FROM_MAGAZINES_AT_ONCE && fl_cache_has_some(c)) {
+            fl_cache_list(r, c);
+        }
+    }
+    return n + some;
+}
+
 size_t fl_cache_drain_some(struct fl_region *r)
 {
-    return drain_filled(r) + fl_shelf_drain_some(r, SHELVED_AT_ONCE);
+    return drain_filled_some(r) + fl_shelf_drain_some(r, SHELVED_AT_ONCE);
 }
 
 void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor)

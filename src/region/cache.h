@@ -5,6 +5,7 @@
 #include "region/ghost.h"
 #include "stats/stats.h"
 
+struct fl_magazine;
 struct fl_region;
 struct fl_wish;
 
@@ -51,17 +52,20 @@ struct fl_cache {
     bool exact;      /* a plan watches the lengths that it gets */
     uint32_t misses; /* requests that the cache did not serve */
     struct fl_ghost ghost;
-    uint32_t nleft;                      /* of `leaving`, or more: others may have taken some, */
-    size_t left_bytes;                   /* and their bytes. The owner alone */
-    uint32_t row;                        /* see row.h: misses in a row, */
-    size_t row_len;                      /* of that length. The owner, with a lock of the region */
-    uint64_t missed_ns;                  /* monotonic; at the last look at how fast they come */
-    _Atomic(struct fl_extent *) leaving; /* have to make room: for the next drain */
+    uint32_t nleft;          /* of `leaving`, or more: others may have taken some, */
+    size_t left_bytes;       /* and their bytes. The owner alone */
+    uint32_t row;            /* see row.h: misses in a row, */
+    size_t row_len;          /* of that length. The owner, with a lock of the region */
+    struct fl_cache *lender; /* whose magazine had something last. The owner */
+    _Atomic(struct fl_magazine *) magazine; /* NULL: no row was ever long */
+    uint64_t missed_ns;                     /* monotonic; at the last look at how fast they come */
+    _Atomic(struct fl_extent *) leaving;    /* have to make room: for the next drain */
 };
 
 /* Blocks on their way. */
 struct fl_caches {
-    struct fl_cache *all;                 /* every cache ever made */
+    _Atomic(struct fl_cache *) all;       /* every cache ever made; each one's `next` stays */
+    struct fl_magazine *magazines;        /* every one ever made. Lock: region */
     _Atomic(struct fl_cache *) filled;    /* those with a put since they were last emptied */
     _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
 };
@@ -73,6 +77,9 @@ void fl_region_defer(struct fl_region *r, struct fl_extent *e);
 /* A cache for the calling thread (a dead thread's, if there is one); NULL when descriptors ran
  * out. */
 struct fl_cache *fl_cache_acquire(struct fl_region *r);
+/* Room for `bytes` bytes among the descriptors, for good, zero; NULL: there is none left. Lock:
+ * region. */
+void *fl_cache_room(struct fl_region *r, size_t bytes);
 /* Empties it and lets another thread have it. */
 void fl_cache_release(struct fl_region *r, struct fl_cache *c);
 
@@ -188,10 +195,10 @@ static inline unsigned fl_cache_cpu(const struct fl_cache *c)
 {
     return fl_cpu_offset != 0 ? fl_cpu_here() : (unsigned)((uintptr_t)c / sizeof *c);
 }
-/* All extents out of it, a chain by `next`: they are the caller's. Lock: any shard's. */
+/* All extents out of it, a chain by `next`: they are the caller's. The owner. Lock: any shard's. */
 struct fl_extent *fl_cache_take_all(struct fl_cache *c);
 size_t fl_cache_drain_all(struct fl_region *r, uint32_t age);
-/* All out of caches, and some of what waits on shelves. */
+/* All out of caches, and some of what waits in magazines and on shelves. */
 size_t fl_cache_drain_some(struct fl_region *r);
 /* In a child of fork(2): empties all but `survivor`, for other threads to have. */
 void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor);

@@ -1,5 +1,6 @@
 /* Where the region's figures lie. They are summed from outside, without the lock: each is a word
  * that is read whole; all together are no snapshot. */
+#include "region/magazine.h"
 #include "region/region.h"
 #include "stats/stats.h"
 
@@ -75,6 +76,24 @@ static void add_caches(const struct fl_region *r, struct fl_live_page *p)
                 term, COUNT(term));
 }
 
+/* What other threads took is in both words until the owner passes by. */
+static void add_magazines(const struct fl_region *r, struct fl_live_page *p)
+{
+    static const struct fl_live_term term[] = {
+        {FL_LIVE_WORD(FL_LIVE_RESERVE_BYTES, struct fl_magazine, bytes)},
+        {FL_LIVE_WORD(FL_LIVE_RESERVE_BYTES, struct fl_magazine, gone), .subtracts = 1},
+        {FL_LIVE_WORD(FL_LIVE_LIVE_BYTES, struct fl_magazine, gone)},
+        {FL_LIVE_WORD(FL_LIVE_LIVE_BYTES, struct fl_magazine, bytes), .subtracts = 1},
+    };
+
+    fl_live_add(p,
+                (struct fl_live_list){.at = fl_live_at(&r->caches.magazines),
+                                      .size = offsetof(struct fl_magazine, slot),
+                                      .shape = FL_LIVE_CHAIN,
+                                      .next = offsetof(struct fl_magazine, next)},
+                term, COUNT(term));
+}
+
 static void add_shelves(const struct fl_region *r, struct fl_live_page *p)
 {
     static const struct fl_live_term term[] = {
@@ -126,6 +145,7 @@ void fl_region_live(const struct fl_region *r, struct fl_live_page *p)
     add_counters(r, p);
     add_words(r, p);
     add_caches(r, p);
+    add_magazines(r, p);
     add_shelves(r, p);
     add_zones(r, p);
     add_shards(r, p);

@@ -4,6 +4,7 @@
 #include "region/carve.h"
 #include "region/counts.h"
 #include "region/lock.h"
+#include "region/magazine.h"
 #include "region/row.h"
 #include "region/take.h"
 #include "region/tick.h"
@@ -89,5 +90,9 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     }
     unsigned zone = zero ? NO_ZONE : zone_of(r, own, len);
     struct fl_extent *e = zone != NO_ZONE ? take_plain(r, own, len, align, zone) : NULL;
+
+    if (e == NULL && zone != NO_ZONE && align <= fl_page.base) {
+        e = fl_magazine_borrow(r, own, len);
+    }
     return e != NULL ? e : fl_take_long(r, own, len, align, zero);
 }

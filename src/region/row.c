@@ -3,12 +3,15 @@
 #include "region/row.h"
 #include "region/carve.h"
 #include "region/counts.h"
+#include "region/magazine.h"
 
 enum {
-    EACH = 32,  /* requests in a row, for one block more */
-    MOST = 1024 /* that are counted */
+    EACH = 32,   /* requests in a row, for one block more */
+    MOST = 1024, /* that are counted */
+    LONG = EACH * FL_CACHE_SLOTS
 };
-static const size_t bytes_most = (size_t)512 << 10; /* that wait */
+static const size_t bytes_most = (size_t)512 << 10; /* that were taken along, */
+static const size_t kept_most = (size_t)16 << 20;   /* or are kept of what is freed */
 
 unsigned fl_row_of(struct fl_region *r, struct fl_cache *own, const struct fl_extent *e, size_t len)
 {
@@ -25,6 +28,11 @@ unsigned fl_row_of(struct fl_region *r, struct fl_cache *own, const struct fl_ex
     return (unsigned)fl_min(n, fl_extent_spare(&r->space, e->zone));
 }
 
+size_t fl_row_keeps(const struct fl_cache *own, size_t len)
+{
+    return own->row_len != len || own->row < LONG ? 0 : fl_min(own->row, kept_most / len);
+}
+
 void fl_row_note_back(struct fl_cache *own, size_t blocks)
 {
     own->row -= (uint32_t)fl_min(own->row, 4 * blocks);
@@ -34,10 +42,11 @@ void fl_row_put_back(struct fl_region *r, struct fl_cache *own)
 {
     if (own != NULL) {
         fl_row_note_back(own, fl_cache_drain(r, own, 0));
+        fl_magazine_emptied(own);
     }
 }
 
-static void keep(struct fl_region *r, struct fl_cache *own, struct fl_extent *e)
+void fl_row_keep(struct fl_region *r, struct fl_cache *own, struct fl_extent *e)
 {
     atomic_store_explicit(&e->state, FL_EXTENT_CACHED, memory_order_relaxed);
     struct fl_extent *old = fl_cache_put(r, own, e);
@@ -52,7 +61,7 @@ struct fl_extent *fl_row_take(struct fl_region *r, struct fl_cache *own, struct 
     struct fl_extent *first = fl_carve_front(r, e, len);
 
     for (unsigned i = 1; i < n; i++) {
-        keep(r, own, fl_carve_front(r, e, len));
+        fl_row_keep(r, own, fl_carve_front(r, e, len));
     }
     return first;
 }

@@ -1,0 +1,55 @@
+/* A thread's magazine: where a thread asks for one length many times in a row, what it frees of
+ * that length waits here for its next row, beyond the four slots of its cache. Included by row.h.
+ *
+ * What waits is CACHED, as in a slot, and goes back wherever the cache is emptied; and other
+ * threads in such a row borrow from it. So the window does not grow while any waits. The owner puts
+ * and takes at the top, any thread may take away: each slot changes by one atomic operation. Where
+ * another thread, or a handler of the owner's, has been at it there are holes, which the owner
+ * passes by. */
+#ifndef FL_REGION_MAGAZINE_H
+#define FL_REGION_MAGAZINE_H
+
+#include "region/cache.h"
+
+enum { FL_MAGAZINE = 256 };
+
+/* Lies among the descriptors, and is its cache's for good. */
+struct fl_magazine {
+    struct fl_magazine *next; /* registry, never shrinks. Lock: region */
+    _Atomic size_t len;       /* bytes of each; the owner's last put */
+    _Atomic size_t bytes;     /* up to the top, holes too. The owner writes it */
+    _Atomic uint32_t used;    /* slots that were ever filled. The owner raises it */
+    uint32_t top;             /* the next put fills it. The owner alone */
+    /* What other threads do, since the owner last passed holes by. */
+    _Atomic size_t gone;       /* bytes that they took */
+    _Atomic uint32_t borrowed; /* blocks of these that they borrowed */
+    _Atomic uint32_t bottom;   /* nothing is below, a hint; the owner lowers it */
+    _Atomic(struct fl_extent *) slot[FL_MAGAZINE];
+};
+
+static inline struct fl_magazine *fl_magazine_of(const struct fl_cache *c)
+{
+    return atomic_load_explicit(&c->magazine, memory_order_acquire);
+}
+
+/* An extent of exactly `len` bytes, LIVE; NULL: there is none. The owner; `c` has a magazine. No
+ * lock, signal-safe. */
+struct fl_extent *fl_magazine_take(struct fl_region *r, struct fl_cache *c, size_t len);
+/* The same from another thread's, where the region has none that is free: some at once, as in a
+ * row; the others wait in the cache `own` (NULL: there is none). Counted as a hit. The owner. No
+ * lock, signal-safe. */
+struct fl_extent *fl_magazine_borrow(struct fl_region *r, struct fl_cache *own, size_t len);
+/* Keeps the claimed `e`, if the thread's row is of its length and long enough. Returns what does
+ * not fit; NULL: nothing. The owner. The first one takes the region's lock, to make the magazine.
+ * Signals: safe where the region is not closed. */
+struct fl_extent *fl_magazine_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
+
+/* The owner has taken all out of its slots. */
+void fl_magazine_emptied(struct fl_cache *c);
+/* Not the owner: `len` bytes were taken out of one. */
+static inline void fl_magazine_note_gone(struct fl_magazine *m, size_t len)
+{
+    (void)atomic_fetch_add_explicit(&m->gone, len, memory_order_relaxed);
+}
+
+#endif
