@@ -30,7 +30,7 @@ unsigned fl_row_of(struct fl_region *r, struct fl_cache *own, const struct fl_ex
 
 size_t fl_row_keeps(const struct fl_cache *own, size_t len)
 {
-    return own->row_len != len || own->row < LONG ? 0 : fl_min(own->row, kept_most / len);
+    return own->row_len != len || own->row < LONG ? 0 : kept_most / len;
 }
 
 void fl_row_note_back(struct fl_cache *own, size_t blocks)
