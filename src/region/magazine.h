@@ -35,7 +35,14 @@ static inline struct fl_magazine *fl_magazine_of(const struct fl_cache *c)
 /* An extent of exactly `len` bytes, LIVE; NULL: there is none. The owner; `c` has a magazine. No
  * lock, signal-safe. */
 struct fl_extent *fl_magazine_take(struct fl_region *r, struct fl_cache *c, size_t len);
-/* The same from another thread's, where the region has none that is free: some at once, as in a
+/* From the thread's slots, else its magazine. The same. */
+static inline struct fl_extent *fl_cache_serve(struct fl_region *r, struct fl_cache *c, size_t len)
+{
+    struct fl_extent *e = fl_cache_take(r, c, len);
+
+    return e != NULL || FL_LIKELY(fl_magazine_of(c) == NULL) ? e : fl_magazine_take(r, c, len);
+}
+/* As fl_magazine_take, from another thread's, where the region has none that is free: some at once, as in a
  * row; the others wait in the cache `own` (NULL: there is none). Counted as a hit. The owner. No
  * lock, signal-safe. */
 struct fl_extent *fl_magazine_borrow(struct fl_region *r, struct fl_cache *own, size_t len);

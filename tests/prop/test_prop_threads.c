@@ -1,10 +1,11 @@
-/* Four threads on one region: each takes, stamps, resizes, moves, purges, forks, and frees what
- * others took; the first does the worker's jobs too. For TSan, and for the invariants, which are
+/* Four threads on one region: each takes, also many in a row, stamps, resizes, moves, purges, forks,
+ * and frees what others took; the first does the worker's jobs too. For TSan, and for the invariants, which are
  * looked at all the while. The fake kernel is quiet: it adds no order of its own; pages move by the
  * real one, where it can. */
 #include "prop/quiet_fake.h"
 #include "prop/seed.h"
 #include "region/lock.h"
+#include "region/magazine.h"
 #include "region/region.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
@@ -17,7 +18,7 @@ enum { ROUNDS = 2500 };
 #else
 enum { ROUNDS = 15000 };
 #endif
-enum { THREADS = 4, OWN = 8, BOXES = 16 };
+enum { THREADS = 4, OWN = 8, BOXES = 16, IN_A_ROW = 160 };
 
 static struct fl_region region;
 static uint64_t seed;
@@ -35,11 +36,16 @@ static void stamp(struct fl_extent *e)
     *last_word(e) = e->base;
 }
 
-static void let_go(struct fl_cache *c, struct fl_extent *e, bool past_the_cache)
+static void claim(struct fl_extent *e)
 {
     assert_true(*(uint64_t *)e->base == e->base && *last_word(e) == e->base);
     *last_word(e) = 0;
     assert_true(fl_extent_claim(e, atomic_load_explicit(&region.epoch, memory_order_relaxed)));
+}
+
+static void let_go(struct fl_cache *c, struct fl_extent *e, bool past_the_cache)
+{
+    claim(e);
     if (!past_the_cache && e->content != FL_CONTENT_LAZY) {
         bool shelved = (e->base >> fl_page.shift & 1) != 0 && fl_shelf_put(&region, c, e);
         e = shelved ? NULL : fl_cache_put(&region, c, e);
@@ -157,6 +163,31 @@ static void on_the_whole(uint64_t r, bool is_worker)
     }
 }
 
+/* Its magazine gets most of them, and the next row has them from there, or from other threads'. */
+static void go_in_a_row(struct fl_cache *c)
+{
+    struct fl_extent *e[IN_A_ROW];
+    size_t n = 0;
+
+    for (; n < IN_A_ROW; n++) {
+        e[n] = fl_cache_serve(&region, c, FL_KIB * 16);
+        e[n] = e[n] != NULL ? e[n] : fl_region_take(&region, c, FL_KIB * 16, fl_page.base, false);
+        if (e[n] == NULL) {
+            break;
+        }
+        stamp(e[n]);
+    }
+    c->row_len = FL_KIB * 16;
+    c->row = IN_A_ROW;
+    for (size_t i = 0; i < n; i++) {
+        claim(e[i]);
+        struct fl_extent *old = fl_cache_put(&region, c, e[i]);
+        if (old != NULL && !fl_cache_let_go(&region, c, old)) {
+            fl_region_give(&region, old);
+        }
+    }
+}
+
 static void *work(void *arg)
 {
     uint64_t random = seed ^ (uintptr_t)arg << 32;
@@ -172,8 +203,12 @@ static void *work(void *arg)
             on_the_whole(r, (uintptr_t)arg == 1);
             break;
         case 2:
-            fl_cache_release(&region, c);
-            c = fl_cache_acquire(&region);
+            if ((r >> 32 & 7) == 0) {
+                go_in_a_row(c);
+            } else if ((r >> 32 & 7) > 4) {
+                fl_cache_release(&region, c);
+                c = fl_cache_acquire(&region);
+            }
             break;
         case 3:
             if (*mine != NULL) {
@@ -248,6 +283,7 @@ static void share_a_region(bool with_shards)
     assert_int_equal(v.in_use_bytes, 0);
     assert_int_equal(v.populated_bytes, 0);
     assert_int_equal(region.held.leaving, 0);
+    assert_non_null(region.caches.magazines);
     print_message("  %" PRIu64 " MiB moved, rung %" PRIu64 "\n", v.move_bytes >> 20, v.rung);
 }
 
