@@ -128,7 +128,7 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r)
     if (c != NULL) {
         c->uses_shelves = false;
         c->misses = c->row = 0;
-        c->lender = NULL;
+        c->theirs = NULL;
         fl_magazine_emptied(c);
         c->ghost = (struct fl_ghost){0};
         atomic_store_explicit(&c->station,

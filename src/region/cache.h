@@ -56,7 +56,7 @@ struct fl_cache {
     size_t left_bytes;       /* and their bytes. The owner alone */
     uint32_t row;            /* see row.h: misses in a row, */
     size_t row_len;          /* of that length. The owner, with a lock of the region */
-    struct fl_cache *lender; /* whose magazine had something last. The owner */
+    struct fl_cache *theirs; /* whose magazine had something last. The owner */
     _Atomic(struct fl_magazine *) magazine; /* NULL: no row was ever long */
     uint64_t missed_ns;                     /* monotonic; at the last look at how fast they come */
     _Atomic(struct fl_extent *) leaving;    /* have to make room: for the next drain */

@@ -3,7 +3,7 @@
 #include "region/lock.h"
 #include "region/row.h"
 
-enum { LENDERS = 8 }; /* caches that are looked at for one that lends */
+enum { OTHERS = 8 }; /* caches that are looked at */
 
 static uint32_t used_of(const struct fl_magazine *m)
 {
@@ -46,13 +46,13 @@ static struct fl_extent *as_asked(struct fl_region *r, const struct fl_cache *ow
     return e;
 }
 
-/* So many holes were passed by. What others borrowed is none of the row. */
+/* So many holes were passed by. What went to other rows is none of this one. */
 static FL_COLD void note_holes(struct fl_cache *c, struct fl_magazine *m, uint32_t holes)
 {
-    uint32_t borrowed = atomic_exchange_explicit(&m->borrowed, 0, memory_order_relaxed);
+    uint32_t passed_on = atomic_exchange_explicit(&m->passed_on, 0, memory_order_relaxed);
     size_t gone = atomic_load_explicit(&m->gone, memory_order_relaxed);
 
-    fl_row_note_back(c, holes - fl_min(holes, borrowed));
+    fl_row_note_back(c, holes - fl_min(holes, passed_on));
     while (!atomic_compare_exchange_weak_explicit(&m->gone, &gone,
                                                   gone - fl_min(gone, holes * len_of(m)),
                                                   memory_order_relaxed, memory_order_relaxed)) {
@@ -80,8 +80,8 @@ struct fl_extent *fl_magazine_take(struct fl_region *r, struct fl_cache *c, size
 }
 
 /* The lowest block. */
-static struct fl_extent *borrow_one(struct fl_region *r, const struct fl_cache *own,
-                                    struct fl_magazine *m, size_t len)
+static struct fl_extent *take_lowest(struct fl_region *r, const struct fl_cache *own,
+                                     struct fl_magazine *m, size_t len)
 {
     uint32_t i = bottom_of(m), used = used_of(m);
     struct fl_extent *e = NULL;
@@ -93,19 +93,19 @@ static struct fl_extent *borrow_one(struct fl_region *r, const struct fl_cache *
     if (e == NULL) {
         return NULL;
     }
-    (void)atomic_fetch_add_explicit(&m->borrowed, 1, memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&m->passed_on, 1, memory_order_relaxed);
     fl_magazine_note_gone(m, e->len);
     return as_asked(r, own, e, len);
 }
 
-static struct fl_magazine *find_lender(struct fl_region *r, struct fl_cache *own, size_t len)
+static struct fl_magazine *find_theirs(struct fl_region *r, struct fl_cache *own, size_t len)
 {
     struct fl_cache *all = atomic_load_explicit(&r->caches.all, memory_order_acquire);
-    struct fl_cache *c = own->lender != NULL ? own->lender : all;
+    struct fl_cache *c = own->theirs != NULL ? own->theirs : all;
 
-    for (int i = 0; i < LENDERS; i++, c = c->next != NULL ? c->next : all) {
+    for (int i = 0; i < OTHERS; i++, c = c->next != NULL ? c->next : all) {
         struct fl_magazine *m = c != own ? fl_magazine_of(c) : NULL;
-        own->lender = c;
+        own->theirs = c;
         if (m != NULL && len_of(m) == len && bottom_of(m) < used_of(m)) {
             return m;
         }
@@ -113,16 +113,16 @@ static struct fl_magazine *find_lender(struct fl_region *r, struct fl_cache *own
     return NULL;
 }
 
-struct fl_extent *fl_magazine_borrow(struct fl_region *r, struct fl_cache *own, size_t len)
+struct fl_extent *fl_magazine_take_theirs(struct fl_region *r, struct fl_cache *own, size_t len)
 {
     bool may = own != NULL && fl_row_keeps(own, len) != 0;
-    struct fl_magazine *m = may ? find_lender(r, own, len) : NULL;
-    struct fl_extent *first = m != NULL ? borrow_one(r, own, m, len) : NULL, *e = first;
+    struct fl_magazine *m = may ? find_theirs(r, own, len) : NULL;
+    struct fl_extent *first = m != NULL ? take_lowest(r, own, m, len) : NULL, *e = first;
 
     if (first == NULL) {
         return NULL;
     }
-    for (int i = 0; i < FL_CACHE_SLOTS && (e = borrow_one(r, own, m, len)) != NULL; i++) {
+    for (int i = 0; i < FL_CACHE_SLOTS && (e = take_lowest(r, own, m, len)) != NULL; i++) {
         fl_row_keep(r, own, e);
     }
     fl_stats_bump(&own->stats.cache_hits);
@@ -183,6 +183,6 @@ void fl_magazine_emptied(struct fl_cache *c)
     if (m != NULL) {
         set_top(m, 0);
         atomic_store_explicit(&m->gone, 0, memory_order_relaxed);
-        atomic_store_explicit(&m->borrowed, 0, memory_order_relaxed);
+        atomic_store_explicit(&m->passed_on, 0, memory_order_relaxed);
     }
 }

@@ -2,7 +2,7 @@
  * that length waits here for its next row, beyond the four slots of its cache. Included by row.h.
  *
  * What waits is CACHED, as in a slot, and goes back wherever the cache is emptied; and other
- * threads in such a row borrow from it. So the window does not grow while any waits. The owner puts
+ * threads in such a row take from it. So the window does not grow while any waits. The owner puts
  * and takes at the top, any thread may take away: each slot changes by one atomic operation. Where
  * another thread, or a handler of the owner's, has been at it there are holes, which the owner
  * passes by. */
@@ -21,9 +21,9 @@ struct fl_magazine {
     _Atomic uint32_t used;    /* slots that were ever filled. The owner raises it */
     uint32_t top;             /* the next put fills it. The owner alone */
     /* What other threads do, since the owner last passed holes by. */
-    _Atomic size_t gone;       /* bytes that they took */
-    _Atomic uint32_t borrowed; /* blocks of these that they borrowed */
-    _Atomic uint32_t bottom;   /* nothing is below, a hint; the owner lowers it */
+    _Atomic size_t gone;        /* bytes that they took */
+    _Atomic uint32_t passed_on; /* blocks of these that went to their rows */
+    _Atomic uint32_t bottom;    /* nothing is below, a hint; the owner lowers it */
     _Atomic(struct fl_extent *) slot[FL_MAGAZINE];
 };
 
@@ -42,10 +42,9 @@ static inline struct fl_extent *fl_cache_serve(struct fl_region *r, struct fl_ca
 
     return e != NULL || FL_LIKELY(fl_magazine_of(c) == NULL) ? e : fl_magazine_take(r, c, len);
 }
-/* As fl_magazine_take, from another thread's, where the region has none that is free: some at once, as in a
- * row; the others wait in the cache `own` (NULL: there is none). Counted as a hit. The owner. No
- * lock, signal-safe. */
-struct fl_extent *fl_magazine_borrow(struct fl_region *r, struct fl_cache *own, size_t len);
+/* As fl_magazine_take, from another thread's, where the region has none that is free: some at
+ * once, as in a row; the others wait in the cache `own` (NULL: there is none). Counted as a hit. */
+struct fl_extent *fl_magazine_take_theirs(struct fl_region *r, struct fl_cache *own, size_t len);
 /* Keeps the claimed `e`, if the thread's row is of its length and long enough. Returns what does
  * not fit; NULL: nothing. The owner. The first one takes the region's lock, to make the magazine.
  * Signals: safe where the region is not closed. */

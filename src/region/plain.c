@@ -92,7 +92,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     struct fl_extent *e = zone != NO_ZONE ? take_plain(r, own, len, align, zone) : NULL;
 
     if (e == NULL && zone != NO_ZONE && align <= fl_page.base) {
-        e = fl_magazine_borrow(r, own, len);
+        e = fl_magazine_take_theirs(r, own, len);
     }
     return e != NULL ? e : fl_take_long(r, own, len, align, zero);
 }

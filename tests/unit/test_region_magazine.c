@@ -232,8 +232,8 @@ static void a_row_is_shorter_by_four_for_each_that_went(void **state)
 }
 
 /* The region has none that is free: another thread in such a row takes some at once, and that is no
- * reason for the lender to keep less. */
-static void threads_in_rows_borrow_from_each_other(void **state)
+ * reason for its owner to keep less. */
+static void threads_in_rows_take_from_each_other(void **state)
 {
     (void)state;
     struct fl_extent *rest = take(MIB(64) - MANY * KIB(64));
@@ -266,29 +266,29 @@ static void what_is_free_goes_before_what_others_keep(void **state)
     a_row_is_kept(MANY, KIB(64));
     make_it_asked_for_in_a_row(theirs, KIB(64));
     struct fl_extent *e = ask_of(theirs, KIB(64));
-    assert_int_equal(fl_magazine_of(c)->borrowed, 0);
+    assert_int_equal(fl_magazine_of(c)->passed_on, 0);
     give(e);
     all_is_settled();
 }
 
-static void no_one_borrows_of_another_length(void **state)
+static void no_one_takes_another_length(void **state)
 {
     (void)state;
     a_row_is_kept(MANY, KIB(64));
-    assert_null(fl_magazine_borrow(&region, NULL, KIB(64)));
-    assert_null(fl_magazine_borrow(&region, theirs, KIB(64))); /* it is in no row */
+    assert_null(fl_magazine_take_theirs(&region, NULL, KIB(64)));
+    assert_null(fl_magazine_take_theirs(&region, theirs, KIB(64))); /* it is in no row */
     make_it_asked_for_in_a_row(theirs, KIB(32));
-    assert_null(fl_magazine_borrow(&region, theirs, KIB(32)));
+    assert_null(fl_magazine_take_theirs(&region, theirs, KIB(32)));
     make_it_asked_for_in_a_row(theirs, KIB(64));
-    struct fl_extent *e = fl_magazine_borrow(&region, theirs, KIB(64));
+    struct fl_extent *e = fl_magazine_take_theirs(&region, theirs, KIB(64));
     assert_non_null(e);
     give(e);
-    assert_null(fl_magazine_borrow(&region, c, KIB(64))); /* nor from itself */
+    assert_null(fl_magazine_take_theirs(&region, c, KIB(64))); /* nor from itself */
     all_is_settled();
 }
 
 /* What lies on another node goes back, and is not handed out. */
-static void no_one_borrows_from_another_zone(void **state)
+static void no_one_takes_from_another_zone(void **state)
 {
     (void)state;
     a_row_is_kept(MANY, KIB(64));
@@ -296,7 +296,7 @@ static void no_one_borrows_from_another_zone(void **state)
     atomic_store(&theirs->station, FL_STATION_FIRST);
     theirs->zone = 1;
     size_t before = stats().cached_bytes;
-    assert_null(fl_magazine_borrow(&region, theirs, KIB(64)));
+    assert_null(fl_magazine_take_theirs(&region, theirs, KIB(64)));
     fl_region_lock(&region);
     fl_region_unlock(&region);
     assert_int_equal(stats().cached_bytes, before - KIB(64));
@@ -459,10 +459,10 @@ int main(void)
         TWICE(another_length_puts_it_back),
         cmocka_unit_test_setup(others_get_some_of_it_before_the_window_grows, each),
         cmocka_unit_test_setup(a_row_is_shorter_by_four_for_each_that_went, each),
-        cmocka_unit_test_setup(threads_in_rows_borrow_from_each_other, each),
+        cmocka_unit_test_setup(threads_in_rows_take_from_each_other, each),
         cmocka_unit_test_setup(what_is_free_goes_before_what_others_keep, each),
-        cmocka_unit_test_setup(no_one_borrows_of_another_length, each),
-        cmocka_unit_test_setup(no_one_borrows_from_another_zone, each),
+        cmocka_unit_test_setup(no_one_takes_another_length, each),
+        cmocka_unit_test_setup(no_one_takes_from_another_zone, each),
         cmocka_unit_test_setup(what_a_handler_did_is_not_lost, each),
         cmocka_unit_test_setup(what_waits_ages, each),
         cmocka_unit_test_setup(it_goes_with_all_caches, each),
