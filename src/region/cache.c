@@ -9,9 +9,8 @@
 #include "region/lock.h"
 #include "region/magazine.h"
 
-/* Blocks: no thread waits for long meanwhile. */
-enum { SHELVED_AT_ONCE = 4, FROM_MAGAZINES_AT_ONCE = 16 };
-enum { LEFT_MOST = 8 }; /* blocks that wait for a lock of their thread's, */
+enum { SHELVED_AT_ONCE = 4 }; /* blocks: no thread waits for long meanwhile */
+enum { LEFT_MOST = 8 };       /* blocks that wait for a lock of their thread's, */
 static const size_t left_bytes_most = (size_t)512 << 10; /* and bytes */
 
 _Atomic uint32_t fl_station[FL_CPU_IDS];
@@ -129,7 +128,6 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r)
         c->uses_shelves = false;
         c->misses = c->row = 0;
         c->theirs = NULL;
-        fl_magazine_emptied(c);
         c->ghost = (struct fl_ghost){0};
         atomic_store_explicit(&c->station,
                               r->zones.placing.nodes != 0 ? FL_STATION_NONE : FL_STATION_ONE,
@@ -143,6 +141,7 @@ void fl_cache_release(struct fl_region *r, struct fl_cache *c)
 {
     fl_region_lock(r);
     (void)fl_cache_drain(r, c, 0);
+    fl_magazine_emptied(c);
     fl_region_unlock(r);
     atomic_store(&c->owned, false);
 }
@@ -206,28 +205,43 @@ bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *
     return true;
 }
 
-/* Places [from, to), up to `most` blocks. */
-static size_t drain(struct fl_region *r, struct fl_cache *c, unsigned from, unsigned to,
-                    uint32_t age, size_t most)
+/* Out of places [from, to), up to *most blocks, of which *most is less by as many after that: a
+ * chain. */
+static struct fl_extent *take_aged(struct fl_region *r, struct fl_cache *c, unsigned from,
+                                   unsigned to, uint32_t age, size_t *most)
 {
     struct fl_extent *chain = NULL;
-    size_t n = 0;
 
-    for (unsigned i = from; i < to && n < most; i++) {
+    for (unsigned i = from; i < to && *most != 0; i++) {
         struct fl_extent *e = look_at(c, i);
         /* The peek at its age may be stale; the exchange decides whose it is. */
         if (e == NULL || (age != 0 && !fl_extent_is_aged(r, e, age)) ||
             (e = take_out(c, i)) == NULL) {
             continue;
         }
-        if (i >= FL_CACHE_SLOTS) {
-            fl_magazine_note_gone(fl_magazine_of(c), e->len);
-        }
         e->next = chain;
         chain = e;
-        n++;
+        --*most;
     }
-    (void)fl_shelf_give_chain(r, chain);
+    return chain;
+}
+
+static size_t drain_slots(struct fl_region *r, struct fl_cache *c, uint32_t age)
+{
+    size_t most = FL_CACHE_SLOTS;
+
+    return fl_shelf_give_chain(r, take_aged(r, c, 0, FL_CACHE_SLOTS, age, &most));
+}
+
+/* Up to `most` blocks. */
+static size_t drain_magazine(struct fl_region *r, struct fl_cache *c, uint32_t age, size_t most)
+{
+    struct fl_extent *chain = take_aged(r, c, FL_CACHE_SLOTS, places(c), age, &most);
+    size_t before = r->stats.in_use, n = chain != NULL ? give_chain(r, chain) : 0;
+
+    if (n != 0) {
+        fl_magazine_note_gone(fl_magazine_of(c), before - r->stats.in_use);
+    }
     return n;
 }
 
@@ -237,7 +251,7 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
     struct fl_extent *left = fl_cache_take_left(c);
     size_t n = FL_UNLIKELY(left != NULL) ? give_chain(r, left) : 0;
 
-    return n + drain(r, c, 0, places(c), age, SIZE_MAX);
+    return n + drain_slots(r, c, age) + drain_magazine(r, c, age, SIZE_MAX);
 }
 
 struct fl_extent *fl_cache_take_all(struct fl_cache *c)
@@ -346,7 +360,7 @@ size_t fl_cache_drain_all(struct fl_region *r, uint32_t age)
 }
 
 /* All but what waits in magazines, and some of that. */
-static size_t drain_filled_some(struct fl_region *r)
+static size_t drain_filled_some(struct fl_region *r, size_t from_magazines)
 {
     size_t n = 0, some = 0;
 
@@ -354,18 +368,25 @@ static size_t drain_filled_some(struct fl_region *r)
         next = unlist(c);
         struct fl_extent *left = fl_cache_take_left(c);
         n += FL_UNLIKELY(left != NULL) ? give_chain(r, left) : 0;
-        n += drain(r, c, 0, FL_CACHE_SLOTS, 0, SIZE_MAX);
-        some += drain(r, c, FL_CACHE_SLOTS, places(c), 0, FROM_MAGAZINES_AT_ONCE - some);
-        if (some == FROM_MAGAZINES_AT_ONCE && fl_cache_has_some(c)) {
+        n += drain_slots(r, c, 0);
+        some += some < from_magazines ? drain_magazine(r, c, 0, from_magazines - some) : 0;
+        if (some == from_magazines && fl_cache_has_some(c)) {
             fl_cache_list(r, c);
         }
     }
     return n + some;
 }
 
-size_t fl_cache_drain_some(struct fl_region *r)
+size_t fl_cache_drain_some(struct fl_region *r, size_t from_magazines)
 {
-    return drain_filled_some(r) + fl_shelf_drain_some(r, SHELVED_AT_ONCE);
+    return drain_filled_some(r, from_magazines) + fl_shelf_drain_some(r, SHELVED_AT_ONCE);
+}
+
+void fl_cache_drain_magazines(struct fl_region *r)
+{
+    for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
+        (void)drain_magazine(r, c, 0, SIZE_MAX);
+    }
 }
 
 void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor)
@@ -379,6 +400,7 @@ void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor
     for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
         if (c != survivor) {
             (void)fl_cache_drain(r, c, 0);
+            fl_magazine_emptied(c);
             atomic_store(&c->listed, false);
             atomic_store(&c->owned, false);
         } else if (relist) { /* else it is empty, or its thread is about to enter it */

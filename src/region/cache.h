@@ -56,7 +56,7 @@ struct fl_cache {
     size_t left_bytes;       /* and their bytes. The owner alone */
     uint32_t row;            /* see row.h: misses in a row, */
     size_t row_len;          /* of that length. The owner, with a lock of the region */
-    struct fl_cache *theirs; /* whose magazine had something last. The owner */
+    struct fl_cache *theirs; /* the last one whose magazine was looked at. The owner */
     _Atomic(struct fl_magazine *) magazine; /* NULL: no row was ever long */
     uint64_t missed_ns;                     /* monotonic; at the last look at how fast they come */
     _Atomic(struct fl_extent *) leaving;    /* have to make room: for the next drain */
@@ -64,9 +64,9 @@ struct fl_cache {
 
 /* Blocks on their way. */
 struct fl_caches {
-    _Atomic(struct fl_cache *) all;       /* every cache ever made; each one's `next` stays */
-    struct fl_magazine *magazines;        /* every one ever made. Lock: region */
-    _Atomic(struct fl_cache *) filled;    /* those with a put since they were last emptied */
+    _Atomic(struct fl_cache *) all;          /* every cache ever made; each one's `next` stays */
+    _Atomic(struct fl_magazine *) magazines; /* every one ever made; each one's `next` stays */
+    _Atomic(struct fl_cache *) filled;       /* those with a put since they were last emptied */
     _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
 };
 
@@ -180,8 +180,8 @@ static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cach
 void fl_cache_leave(struct fl_cache *c, struct fl_extent *e);
 /* A chain by `next`, the caller's. Lock: any shard's. */
 struct fl_extent *fl_cache_take_left(struct fl_cache *c);
-/* `e` had to make room. It waits for the thread's next request from the region, which takes the
- * lock anyway; or goes there with all that waits, once that is some. False: it is too long for
+/* `e` had to make room. It waits in the thread's magazine; or for its next request from the region,
+ * which takes the lock anyway; or goes there with all that waits, once that is some. False: it is too long for
  * that, or the process is confined, where nothing ages. The owner. Signals: safe where the region
  * is not closed. */
 bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
@@ -198,8 +198,12 @@ static inline unsigned fl_cache_cpu(const struct fl_cache *c)
 /* All extents out of it, a chain by `next`: they are the caller's. The owner. Lock: any shard's. */
 struct fl_extent *fl_cache_take_all(struct fl_cache *c);
 size_t fl_cache_drain_all(struct fl_region *r, uint32_t age);
-/* All out of caches, and some of what waits in magazines and on shelves. */
-size_t fl_cache_drain_some(struct fl_region *r);
+/* All out of caches, but so many blocks of what waits in magazines, and some of what waits on
+ * shelves. */
+enum { FL_MAGAZINES_AT_ONCE = 16 };
+size_t fl_cache_drain_some(struct fl_region *r, size_t from_magazines);
+/* All that waits in magazines. */
+void fl_cache_drain_magazines(struct fl_region *r);
 /* In a child of fork(2): empties all but `survivor`, for other threads to have. */
 void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor);
 

@@ -18,8 +18,9 @@ struct fl_magazine {
     struct fl_magazine *next; /* registry, never shrinks. Lock: region */
     _Atomic size_t len;       /* bytes of each; the owner's last put */
     _Atomic size_t bytes;     /* up to the top, holes too. The owner writes it */
-    _Atomic uint32_t used;    /* slots that were ever filled. The owner raises it */
-    uint32_t top;             /* the next put fills it. The owner alone */
+    _Atomic uint32_t used;    /* slots that were filled since all were empty. The owner */
+    _Atomic uint32_t top;     /* the next put fills it. The owner */
+    _Atomic uint32_t zone;    /* of the last put; with several nodes of all. The owner */
     /* What other threads do, since the owner last passed holes by. */
     _Atomic size_t gone;        /* bytes that they took */
     _Atomic uint32_t passed_on; /* blocks of these that went to their rows */
@@ -50,12 +51,12 @@ struct fl_extent *fl_magazine_take_theirs(struct fl_region *r, struct fl_cache *
  * Signals: safe where the region is not closed. */
 struct fl_extent *fl_magazine_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
 
-/* The owner has taken all out of its slots. */
+/* All slots have been emptied. The owner with a lock of the region's, which keeps its handlers away;
+ * or who empties a cache that has none. */
 void fl_magazine_emptied(struct fl_cache *c);
 /* Not the owner: `len` bytes were taken out of one. */
-static inline void fl_magazine_note_gone(struct fl_magazine *m, size_t len)
-{
-    (void)atomic_fetch_add_explicit(&m->gone, len, memory_order_relaxed);
-}
+void fl_magazine_note_gone(struct fl_magazine *m, size_t len);
+/* What waits in all, as of a moment ago. Lock: region. */
+size_t fl_magazine_bytes(const struct fl_region *r);
 
 #endif

@@ -142,12 +142,28 @@ static bool resize_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     return true;
 }
 
-/* What waits behind `e` may serve it. All shelves are emptied for what lies right there alone. */
-static void drain_for(struct fl_region *r, const struct fl_extent *e)
+/* Does any wait behind `e`, in what it wants, with nothing before it but what is free? */
+static bool waits_behind(struct fl_region *r, const struct fl_extent *e, size_t len)
 {
-    (void)fl_cache_drain_some(r);
-    const struct fl_extent *behind = fl_extent_at(&r->space, e->base + e->len);
-    if (behind != NULL && behind->state == FL_EXTENT_CACHED) {
+    uintptr_t at = e->base + e->len;
+    uint32_t state = FL_EXTENT_FREE;
+
+    for (int i = 0; i < FL_RUN_EXTENTS && state == FL_EXTENT_FREE && at < e->base + len; i++) {
+        const struct fl_extent *behind = fl_extent_at(&r->space, at);
+        if (behind == NULL) {
+            return false;
+        }
+        state = atomic_load_explicit(&behind->state, memory_order_relaxed);
+        at += behind->len;
+    }
+    return state == FL_EXTENT_CACHED;
+}
+
+/* Shelves and magazines are emptied for what lies right there alone. */
+static void drain_for(struct fl_region *r, const struct fl_extent *e, size_t len)
+{
+    (void)fl_cache_drain_some(r, FL_MAGAZINES_AT_ONCE);
+    if (waits_behind(r, e, len)) {
         (void)fl_cache_drain_all(r, 0);
     }
 }
@@ -173,7 +189,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
     } else if (len < e->len) {
         shrink(r, e, len);
     } else if (len > e->len) {
-        drain_for(r, e);
+        drain_for(r, e, len);
         done = extend_looking(r, e, len, &g);
     }
     fl_region_unlock(r);

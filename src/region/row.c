@@ -6,12 +6,11 @@
 #include "region/magazine.h"
 
 enum {
-    EACH = 32,   /* requests in a row, for one block more */
-    MOST = 1024, /* that are counted */
-    LONG = EACH * FL_CACHE_SLOTS
+    EACH = 32,                   /* requests in a row, for one block more */
+    MOST = 1024,                 /* that are counted */
+    LONG = EACH * FL_CACHE_SLOTS /* as many are taken along as may be */
 };
-static const size_t bytes_most = (size_t)512 << 10; /* that were taken along, */
-static const size_t kept_most = (size_t)16 << 20;   /* or are kept of what is freed */
+static const size_t bytes_most = (size_t)512 << 10; /* that wait */
 
 unsigned fl_row_of(struct fl_region *r, struct fl_cache *own, const struct fl_extent *e, size_t len)
 {
@@ -28,14 +27,16 @@ unsigned fl_row_of(struct fl_region *r, struct fl_cache *own, const struct fl_ex
     return (unsigned)fl_min(n, fl_extent_spare(&r->space, e->zone));
 }
 
-size_t fl_row_keeps(const struct fl_cache *own, size_t len)
+bool fl_row_is_long(const struct fl_cache *own, size_t len)
 {
-    return own->row_len != len || own->row < LONG ? 0 : kept_most / len;
+    return own->row_len == len && own->row >= LONG;
 }
 
 void fl_row_note_back(struct fl_cache *own, size_t blocks)
 {
-    own->row -= (uint32_t)fl_min(own->row, 4 * blocks);
+    uint32_t row = own->row; /* once: a handler may change it */
+
+    own->row = row - (uint32_t)fl_min(row, 4 * blocks);
 }
 
 void fl_row_put_back(struct fl_region *r, struct fl_cache *own)

@@ -205,7 +205,7 @@ static void *work(void *arg)
         case 2:
             if ((r >> 32 & 7) == 0) {
                 go_in_a_row(c);
-            } else if ((r >> 32 & 7) > 4) {
+            } else {
                 fl_cache_release(&region, c);
                 c = fl_cache_acquire(&region);
             }

@@ -1,75 +1,16 @@
 /* A thread that asks for one length again and again gets several blocks under one lock. */
 #include "region/row.h"
 #include "unit/cmocka_all.h"
+#include "unit/rows_fixture.h"
 #include "unit/shards_fixture.h"
 
 enum { EACH = 32, SLOTS = FL_CACHE_SLOTS, MANY = 4 * EACH * SLOTS };
 
-static struct fl_cache *c;
-static struct fl_extent *block[MANY];
-
-static int each(void **state)
-{
-    (void)state;
-    region_begin(NULL);
-    c = fl_cache_acquire(&region);
-    assert_non_null(c);
-    give(take(MIB(64)));
-    return 0;
-}
-
-static int each_with_two_shards(void **state)
-{
-    shards_begin(state);
-    shards_give();
-    c = fl_cache_acquire(&region);
-    assert_non_null(c);
-    fl_region_lock(&region);
-    fl_region_unlock(&region);
-    return 0;
-}
-
-/* As alloc/ asks. */
-static struct fl_extent *ask(size_t len)
-{
-    struct fl_extent *e = fl_cache_take(&region, c, len);
-
-    e = e != NULL ? e : fl_region_take(&region, c, len, KIB(4), false);
-    assert_non_null(e);
-    assert_int_equal(e->state, FL_EXTENT_LIVE);
-    assert_int_equal(e->len, len);
-    return e;
-}
-
-static void ask_for(size_t n, size_t len)
-{
-    for (size_t i = 0; i < n; i++) {
-        block[i] = ask(len);
-    }
-}
-
-static uint64_t locks(void)
-{
-    uint64_t n = region.stats.locks;
-
-    for (unsigned i = 0; i < fl_shards_open(&region.shards); i++) {
-        n += region.shards.of[i].since.locks;
-    }
-    return n;
-}
-
-static void give_all(size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        give(block[i]);
-    }
-}
-
 static void what_waits_goes_and_all_is_one(size_t n)
 {
-    give_all(n);
-    give(ask(KIB(256)));
-    assert_false(fl_cache_has_some(c));
+    rows_give(n);
+    give(rows_ask(rows_own, KIB(256)));
+    assert_false(fl_cache_has_some(rows_own));
     assert_int_equal(stats().in_use_bytes, 0);
     assert_int_equal(stats().live_extents, 0);
     assert_settled();
@@ -78,41 +19,41 @@ static void what_waits_goes_and_all_is_one(size_t n)
 static void a_long_row_takes_a_lock_for_several(void **state)
 {
     (void)state;
-    ask_for(MANY, KIB(64));
-    give_all(MANY);
-    uint64_t before = locks();
-    ask_for(MANY, KIB(64));
-    assert_in_range(locks() - before, 1, MANY / 3); /* a shard may have to ask another one */
+    rows_ask_for(MANY, KIB(64));
+    rows_give(MANY);
+    uint64_t before = rows_locks();
+    rows_ask_for(MANY, KIB(64));
+    assert_in_range(rows_locks() - before, 1, MANY / 3); /* a shard may have to ask another one */
     what_waits_goes_and_all_is_one(MANY);
 }
 
 static void they_lie_one_behind_the_other(void **state)
 {
     (void)state;
-    ask_for(MANY, KIB(64));
+    rows_ask_for(MANY, KIB(64));
     for (size_t i = 1; i < MANY; i++) {
-        assert_int_equal(block[i]->base, block[i - 1]->base + KIB(64));
+        assert_int_equal(rows_block[i]->base, rows_block[i - 1]->base + KIB(64));
     }
-    give_all(MANY);
+    rows_give(MANY);
 }
 
 static void a_short_row_takes_no_more_than_it_asks_for(void **state)
 {
     (void)state;
     for (size_t i = 0; i < EACH; i++) { /* of any length */
-        block[i] = ask(KIB(64));
-        block[EACH + i] = ask(KIB(32));
-        assert_false(fl_cache_has_some(c));
+        rows_block[i] = rows_ask(rows_own, KIB(64));
+        rows_block[EACH + i] = rows_ask(rows_own, KIB(32));
+        assert_false(fl_cache_has_some(rows_own));
     }
     assert_int_equal(stats().in_use_bytes, EACH * KIB(96));
-    give_all((size_t)2 * EACH);
+    rows_give((size_t)2 * EACH);
 }
 
 static void what_waits_is_a_part_of_the_row(void **state)
 {
     (void)state;
     for (size_t i = 0; i < MANY; i++) {
-        block[i] = ask(KIB(64));
+        rows_block[i] = rows_ask(rows_own, KIB(64));
         size_t waits = stats().cached_bytes / KIB(64);
         assert_true(waits <= i / EACH + 1 && waits <= SLOTS);
     }
@@ -124,11 +65,11 @@ static void blocks_that_come_back_end_a_row(void **state)
 {
     (void)state;
     for (size_t turn = 0; turn < MANY; turn++) {
-        ask_for(SLOTS + 1, KIB(64));
+        rows_ask_for(SLOTS + 1, KIB(64));
         for (size_t i = 0; i <= SLOTS; i++) {
-            shards_free_to(c, block[i]);
+            shards_free_to(rows_own, rows_block[i]);
         }
-        assert_true(c->row <= EACH + 8);
+        assert_true(rows_own->row <= EACH + 8);
     }
 }
 
@@ -136,17 +77,17 @@ static void each_that_goes_back_ends_four(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SLOTS + 2; i++) {
-        block[i] = take(KIB(64));
+        rows_block[i] = take(KIB(64));
     }
     for (size_t i = 0; i < SLOTS + 2; i++) { /* two of them have to make room */
-        shards_free_to(c, block[i]);
+        shards_free_to(rows_own, rows_block[i]);
     }
-    c->row = EACH;
-    give(ask(KIB(256)));
-    assert_int_equal(c->row, EACH - 4 * (SLOTS + 2));
-    c->row = 3;
-    fl_row_note_back(c, 1);
-    assert_int_equal(c->row, 0);
+    rows_own->row = EACH;
+    give(rows_ask(rows_own, KIB(256)));
+    assert_int_equal(rows_own->row, EACH - 4 * (SLOTS + 2));
+    rows_own->row = 3;
+    fl_row_note_back(rows_own, 1);
+    assert_int_equal(rows_own->row, 0);
 }
 
 /* A request of a length of which none are taken along finds what was, and puts it back. */
@@ -154,24 +95,24 @@ static void other_lengths_end_a_row(void **state)
 {
     (void)state;
     for (size_t i = 0; i < MANY / 2; i++) {
-        block[2 * i] = ask(KIB(64));
-        block[2 * i + 1] = ask(KIB(256));
+        rows_block[2 * i] = rows_ask(rows_own, KIB(64));
+        rows_block[2 * i + 1] = rows_ask(rows_own, KIB(256));
     }
-    assert_true(c->row <= EACH + 8);
-    give_all(MANY);
+    assert_true(rows_own->row <= EACH + 8);
+    rows_give(MANY);
 }
 
 static void what_is_taken_along_is_no_request(void **state)
 {
     (void)state;
     struct fl_stats_values before = stats();
-    ask_for(MANY, KIB(64));
+    rows_ask_for(MANY, KIB(64));
     struct fl_stats_values after = stats();
     uint64_t missed = after.requests - before.requests; /* hits are for alloc/ to count */
     assert_in_range(missed, MANY / 5, MANY * 2 / 3);
     assert_int_equal(after.served_bytes - before.served_bytes, missed * KIB(64));
     assert_int_equal(after.live_extents - before.live_extents, MANY);
-    give_all(MANY);
+    rows_give(MANY);
     assert_int_equal(stats().live_extents, before.live_extents);
 }
 
@@ -179,21 +120,21 @@ static void long_blocks_come_one_by_one(void **state)
 {
     (void)state;
     for (size_t i = 0; i < EACH * 2; i++) {
-        block[i] = ask(KIB(132));
-        assert_false(fl_cache_has_some(c));
+        rows_block[i] = rows_ask(rows_own, KIB(132));
+        assert_false(fl_cache_has_some(rows_own));
     }
-    give_all((size_t)EACH * 2);
+    rows_give((size_t)EACH * 2);
 }
 
 static void aligned_blocks_come_one_by_one(void **state)
 {
     (void)state;
     for (size_t i = 0; i < EACH * 2; i++) {
-        block[i] = fl_region_take(&region, c, KIB(64), KIB(64), false);
-        assert_int_equal(block[i]->base % KIB(64), 0);
-        assert_false(fl_cache_has_some(c));
+        rows_block[i] = fl_region_take(&region, rows_own, KIB(64), KIB(64), false);
+        assert_int_equal(rows_block[i]->base % KIB(64), 0);
+        assert_false(fl_cache_has_some(rows_own));
     }
-    give_all((size_t)EACH * 2);
+    rows_give((size_t)EACH * 2);
 }
 
 /* The front of what is free holds one, or two. */
@@ -201,21 +142,21 @@ static void no_more_than_there_is_room_for(void **state)
 {
     struct fl_extent *keep[EACH];
     (void)state;
-    ask_for(MANY, KIB(64));
+    rows_ask_for(MANY, KIB(64));
     what_waits_goes_and_all_is_one(MANY);
     for (size_t i = 0; i < EACH; i++) {
-        block[i] = take(i % 2 == 0 ? KIB(64) : KIB(160));
+        rows_block[i] = take(i % 2 == 0 ? KIB(64) : KIB(160));
         keep[i] = take(KIB(4));
     }
-    give_all(EACH);
-    c->row = EACH * SLOTS;
-    c->row_len = KIB(64);
+    rows_give(EACH);
+    rows_own->row = EACH * SLOTS;
+    rows_own->row_len = KIB(64);
     for (size_t i = 0; i < EACH; i++) {
-        block[i] = ask(KIB(64));
+        rows_block[i] = rows_ask(rows_own, KIB(64));
         assert_true(stats().cached_bytes <= KIB(64));
         assert_sound();
     }
-    give_all(EACH);
+    rows_give(EACH);
     for (size_t i = 0; i < EACH; i++) {
         give(keep[i]);
     }
@@ -226,16 +167,16 @@ static void anothers_request_may_have_what_waits(void **state)
 {
     size_t n = MANY / 2;
     (void)state;
-    ask_for(n, KIB(64));
-    while (!fl_cache_has_some(c)) {
-        block[n++] = ask(KIB(64));
+    rows_ask_for(n, KIB(64));
+    while (!fl_cache_has_some(rows_own)) {
+        rows_block[n++] = rows_ask(rows_own, KIB(64));
     }
     fl_region_lock(&region);
     (void)fl_cache_drain_all(&region, 0);
     fl_region_unlock(&region);
-    assert_false(fl_cache_has_some(c));
+    assert_false(fl_cache_has_some(rows_own));
     assert_int_equal(stats().in_use_bytes, n * KIB(64));
-    give_all(n);
+    rows_give(n);
     assert_settled();
 }
 
@@ -246,7 +187,7 @@ static void growth_in_place_leaves_most_of_the_shelves(void **state)
     (void)state;
     assert_non_null(take(MIB(192)));
     for (int i = 0; i < SHELVED; i++) {
-        block[i] = take(KIB(100));
+        rows_block[i] = take(KIB(100));
         assert_non_null(take(KIB(4)));
     }
     struct fl_extent *e = take(KIB(64)), *behind = take(KIB(64));
@@ -255,11 +196,11 @@ static void growth_in_place_leaves_most_of_the_shelves(void **state)
     fl_shelf_resize(&region);
     fl_region_unlock(&region);
     for (int i = 0; i < SHELVED; i++) {
-        assert_true(fl_extent_claim(block[i], region.epoch));
-        assert_true(fl_shelf_put(&region, c, block[i]));
+        assert_true(fl_extent_claim(rows_block[i], region.epoch));
+        assert_true(fl_shelf_put(&region, rows_own, rows_block[i]));
     }
     assert_true(fl_extent_claim(behind, region.epoch));
-    assert_null(fl_cache_put(&region, c, behind));
+    assert_null(fl_cache_put(&region, rows_own, behind));
     assert_true(fl_region_resize(&region, e, KIB(128)));
     assert_int_equal(e->len, KIB(128));
     assert_true(fl_shelf_blocks(&region) >= SHELVED / 2);
@@ -285,12 +226,12 @@ static void runs_of_neighbours_are_joined(void **state)
 {
     struct fl_extent *chain = NULL;
     (void)state;
-    ask_for(EACH, KIB(64));
+    rows_ask_for(EACH, KIB(64));
     size_t spare = region.space.descriptors.stash.n;
     for (size_t n = 0; n < EACH; n++) {
         size_t i = n < EACH / 2 ? n : EACH + EACH / 2 - 1 - n;
         if (i % 8 != 3) { /* the others stay */
-            chain = chain_with(chain, block[i]);
+            chain = chain_with(chain, rows_block[i]);
         }
     }
     give_chain(chain);
@@ -299,7 +240,7 @@ static void runs_of_neighbours_are_joined(void **state)
     assert_int_equal(region.space.descriptors.stash.n, spare + EACH - EACH / 4);
     assert_settled();
     for (size_t i = 3; i < EACH; i += 8) {
-        give(block[i]);
+        give(rows_block[i]);
     }
     assert_settled();
 }
@@ -330,26 +271,26 @@ static void neighbours_of_two_shards_are_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_long_row_takes_a_lock_for_several, each),
+        cmocka_unit_test_setup(a_long_row_takes_a_lock_for_several, rows_begin),
         {.name = "a_long_row_of_a_shard",
          .test_func = a_long_row_takes_a_lock_for_several,
-         .setup_func = each_with_two_shards},
-        cmocka_unit_test_setup(they_lie_one_behind_the_other, each),
-        cmocka_unit_test_setup(a_short_row_takes_no_more_than_it_asks_for, each),
-        cmocka_unit_test_setup(what_waits_is_a_part_of_the_row, each),
-        cmocka_unit_test_setup(blocks_that_come_back_end_a_row, each),
-        cmocka_unit_test_setup(each_that_goes_back_ends_four, each),
-        cmocka_unit_test_setup(other_lengths_end_a_row, each),
-        cmocka_unit_test_setup(what_is_taken_along_is_no_request, each),
+         .setup_func = rows_begin_sharded},
+        cmocka_unit_test_setup(they_lie_one_behind_the_other, rows_begin),
+        cmocka_unit_test_setup(a_short_row_takes_no_more_than_it_asks_for, rows_begin),
+        cmocka_unit_test_setup(what_waits_is_a_part_of_the_row, rows_begin),
+        cmocka_unit_test_setup(blocks_that_come_back_end_a_row, rows_begin),
+        cmocka_unit_test_setup(each_that_goes_back_ends_four, rows_begin),
+        cmocka_unit_test_setup(other_lengths_end_a_row, rows_begin),
+        cmocka_unit_test_setup(what_is_taken_along_is_no_request, rows_begin),
         {.name = "what_a_shard_takes_along_is_no_request",
          .test_func = what_is_taken_along_is_no_request,
-         .setup_func = each_with_two_shards},
-        cmocka_unit_test_setup(long_blocks_come_one_by_one, each),
-        cmocka_unit_test_setup(aligned_blocks_come_one_by_one, each),
-        cmocka_unit_test_setup(no_more_than_there_is_room_for, each),
-        cmocka_unit_test_setup(anothers_request_may_have_what_waits, each),
-        cmocka_unit_test_setup(growth_in_place_leaves_most_of_the_shelves, each),
-        cmocka_unit_test_setup(runs_of_neighbours_are_joined, each),
+         .setup_func = rows_begin_sharded},
+        cmocka_unit_test_setup(long_blocks_come_one_by_one, rows_begin),
+        cmocka_unit_test_setup(aligned_blocks_come_one_by_one, rows_begin),
+        cmocka_unit_test_setup(no_more_than_there_is_room_for, rows_begin),
+        cmocka_unit_test_setup(anothers_request_may_have_what_waits, rows_begin),
+        cmocka_unit_test_setup(growth_in_place_leaves_most_of_the_shelves, rows_begin),
+        cmocka_unit_test_setup(runs_of_neighbours_are_joined, rows_begin),
         cmocka_unit_test_setup(neighbours_of_two_shards_are_not, shards_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

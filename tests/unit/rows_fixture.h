@@ -1,0 +1,35 @@
+/* Two threads' caches, and requests for one length in a row. */
+#ifndef FL_TESTS_UNIT_ROWS_FIXTURE_H
+#define FL_TESTS_UNIT_ROWS_FIXTURE_H
+
+#include "region/magazine.h"
+#include "unit/region_fixture.h"
+
+enum { ROWS_LONG = 128 }; /* requests, from which on a thread keeps what it frees */
+
+extern struct fl_cache *rows_own, *rows_theirs;
+extern struct fl_extent *rows_block[2 * FL_MAGAZINE];
+
+/* Set-ups of tests: 64 MiB are free; the same divided among two shards. */
+int rows_begin(void **state);
+int rows_begin_sharded(void **state);
+
+/* As alloc/ asks, for a thread with that cache. */
+struct fl_extent *rows_ask(struct fl_cache *own, size_t len);
+/* Into rows_block, for rows_own. */
+void rows_ask_for(size_t n, size_t len);
+/* As alloc/ frees there; past the cache. */
+void rows_free(size_t n);
+void rows_give(size_t n);
+/* As if it had asked often enough. */
+void rows_make_long(struct fl_cache *own, size_t len);
+/* A row, and its frees: all waits in rows_own, and up to four that were taken along. */
+void rows_keep(size_t n, size_t len);
+/* How often a lock of the region was taken, by now. */
+uint64_t rows_locks(void);
+/* As a request that fits nowhere has it done once. */
+void rows_drain_some(void);
+/* Both threads end, and nothing is left. */
+void rows_settle(void);
+
+#endif
