@@ -99,6 +99,10 @@ static void a_row_is_shorter_by_four_for_each_that_went(void **state)
     assert_null(fl_magazine_take(&region, rows_own, KIB(64))); /* passes the holes by */
     assert_int_equal(rows_own->row, 1000 - 4 * AT_ONCE);
     assert_int_equal(fl_magazine_bytes(&region), 0);
+    struct fl_extent *e = take(KIB(64));
+    assert_true(fl_extent_claim(e, region.epoch));
+    assert_null(fl_magazine_put(&region, rows_own, e));
+    assert_int_equal(fl_magazine_bytes(&region), KIB(64));
     rows_settle();
 }
 
@@ -130,6 +134,24 @@ static void no_more_than_a_bounded_process_may_keep(void **state)
     rows_make_long(rows_own, KIB(64));
     rows_free(FL_MAGAZINE);
     assert_int_equal(fl_magazine_bytes(&region), MIB(4));
+    rows_settle();
+}
+
+/* Who empties all looks at it then, if others have emptied the slots meanwhile. */
+static void the_first_one_enters_the_list(void **state)
+{
+    (void)state;
+    rows_keep(MANY, KIB(64));
+    fl_region_lock(&region);
+    (void)fl_cache_drain_all(&region, 0);
+    fl_region_unlock(&region);
+    assert_false(rows_own->listed);
+    rows_make_long(rows_own, KIB(64));
+    struct fl_extent *e = take(KIB(64));
+    assert_true(fl_extent_claim(e, region.epoch));
+    fl_magazine_emptied(rows_own);
+    assert_null(fl_magazine_put(&region, rows_own, e));
+    assert_true(rows_own->listed);
     rows_settle();
 }
 
@@ -170,6 +192,7 @@ static void children_keep_their_own(void **state)
     fl_region_unlock(&region);
     assert_int_equal(stats().cached_bytes, 0);
     assert_int_equal(fl_magazine_bytes(&region), 0);
+    assert_int_equal(fl_magazine_of(rows_own)->top, 0);
     assert_settled();
 }
 
@@ -199,6 +222,7 @@ static void without_memory_for_it_there_is_none(void **state)
     }
     rows_free(MANY);
     assert_null(fl_magazine_of(rows_own));
+    assert_int_equal(rows_own->row, 0); /* it is not tried at each free */
     assert_true(stats().cached_bytes <= (SLOTS + 8) * KIB(64));
     assert_sound();
 }
@@ -221,6 +245,7 @@ int main(void)
         cmocka_unit_test_setup(a_row_is_shorter_by_four_for_each_that_went, rows_begin),
         cmocka_unit_test_setup(what_a_handler_did_is_not_lost, rows_begin),
         cmocka_unit_test_setup(no_more_than_a_bounded_process_may_keep, rows_begin),
+        cmocka_unit_test_setup(the_first_one_enters_the_list, rows_begin),
         cmocka_unit_test_setup(what_waits_ages, rows_begin),
         cmocka_unit_test_setup(it_goes_with_all_caches, rows_begin),
         cmocka_unit_test_setup(children_keep_their_own, rows_begin),
