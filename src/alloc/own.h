@@ -3,7 +3,6 @@
 #define FL_ALLOC_OWN_H
 
 #include "alloc/internal.h"
-#include "region/magazine.h"
 
 /* NULL: there is none, or fl_from_node_cache knows it: where there are several nodes. So no look at
  * nodes is on the way where there is one. */

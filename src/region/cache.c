@@ -7,7 +7,6 @@
  * missing from the list whose threads were about to enter them: fork.c sees to that. */
 #include "region/counts.h"
 #include "region/lock.h"
-#include "region/magazine.h"
 
 enum { SHELVED_AT_ONCE = 4 }; /* blocks: no thread waits for long meanwhile */
 enum { LEFT_MOST = 8 };       /* blocks that wait for a lock of their thread's, */

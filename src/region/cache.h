@@ -181,9 +181,9 @@ void fl_cache_leave(struct fl_cache *c, struct fl_extent *e);
 /* A chain by `next`, the caller's. Lock: any shard's. */
 struct fl_extent *fl_cache_take_left(struct fl_cache *c);
 /* `e` had to make room. It waits in the thread's magazine; or for its next request from the region,
- * which takes the lock anyway; or goes there with all that waits, once that is some. False: it is too long for
- * that, or the process is confined, where nothing ages. The owner. Signals: safe where the region
- * is not closed. */
+ * which takes the lock anyway; or goes there with all that waits, once that is some. False: it is
+ * too long for that, or the process is confined, where nothing ages. The owner. Signals: safe where
+ * the region is not closed. */
 bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
 
 /* All extents out of a cache, or out of all, or those older than `age` ticks. Returns how many.

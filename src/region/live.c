@@ -1,6 +1,5 @@
 /* Where the region's figures lie. They are summed from outside, without the lock: each is a word
  * that is read whole; all together are no snapshot. */
-#include "region/magazine.h"
 #include "region/region.h"
 #include "stats/stats.h"
 

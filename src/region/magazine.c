@@ -49,7 +49,7 @@ static struct fl_extent *take_out(struct fl_magazine *m, uint32_t i)
 static struct fl_extent *as_asked(struct fl_region *r, const struct fl_cache *own,
                                   struct fl_extent *e, size_t len)
 {
-    if (FL_UNLIKELY(e->len != len || (fl_cache_has_nodes(own) && e->zone != own->zone))) {
+    if (FL_UNLIKELY(e->len != len || (fl_cache_has_nodes(own) && fl_extent_zone(e) != own->zone))) {
         fl_region_defer(r, e);
         return NULL;
     }
@@ -196,7 +196,7 @@ struct fl_extent *fl_magazine_put(struct fl_region *r, struct fl_cache *c, struc
         return e;
     }
     atomic_store_explicit(&m->len, len, memory_order_relaxed);
-    atomic_store_explicit(&m->zone, e->zone, memory_order_relaxed);
+    atomic_store_explicit(&m->zone, fl_extent_zone(e), memory_order_relaxed);
     if (FL_UNLIKELY(top >= load(&m->used))) {
         note_used(m, top + 1);
     }

@@ -1,5 +1,6 @@
 /* A thread's magazine: where a thread asks for one length many times in a row, what it frees of
- * that length waits here for its next row, beyond the four slots of its cache. Included by row.h.
+ * that length waits here for its next row, beyond the four slots of its cache. Included by
+ * region.h.
  *
  * What waits is CACHED, as in a slot, and goes back wherever the cache is emptied; and other
  * threads in such a row take from it. So the window does not grow while any waits. The owner puts
@@ -51,8 +52,8 @@ struct fl_extent *fl_magazine_take_theirs(struct fl_region *r, struct fl_cache *
  * Signals: safe where the region is not closed. */
 struct fl_extent *fl_magazine_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
 
-/* All slots have been emptied. The owner with a lock of the region's, which keeps its handlers away;
- * or who empties a cache that has none. */
+/* All slots have been emptied. The owner with a lock of the region's, which keeps its handlers
+ * away; or who empties a cache that has none. */
 void fl_magazine_emptied(struct fl_cache *c);
 /* Not the owner: `len` bytes were taken out of one. */
 void fl_magazine_note_gone(struct fl_magazine *m, size_t len);

@@ -4,7 +4,6 @@
 #include "region/carve.h"
 #include "region/counts.h"
 #include "region/lock.h"
-#include "region/magazine.h"
 #include "region/row.h"
 #include "region/take.h"
 #include "region/tick.h"

@@ -13,7 +13,6 @@
  * State: fields of struct fl_region, under its lock. */
 #include "region/counts.h"
 #include "region/lock.h"
-#include "region/magazine.h"
 #include "region/pressure.h"
 #include "region/purge.h"
 #include "region/supply.h"

@@ -46,6 +46,7 @@
 #include "region/residency.h"
 #include "region/rezero.h"
 #include "region/shard.h"
+#include "region/magazine.h"
 #include "region/shelf.h"
 #include "region/tick.h"
 #include "region/touch.h"

@@ -3,7 +3,6 @@
 #include "region/row.h"
 #include "region/carve.h"
 #include "region/counts.h"
-#include "region/magazine.h"
 
 enum {
     EACH = 32,                   /* requests in a row, for one block more */

@@ -1,11 +1,10 @@
-/* Four threads on one region: each takes, also many in a row, stamps, resizes, moves, purges, forks,
- * and frees what others took; the first does the worker's jobs too. For TSan, and for the
+/* Four threads on one region: each takes, also many in a row, stamps, resizes, moves, purges,
+ * forks, and frees what others took; the first does the worker's jobs too. For TSan, and for the
  * invariants, which are looked at all the while. The fake kernel is quiet: it adds no order of its
  * own; pages move by the real one, where it can. */
 #include "prop/quiet_fake.h"
 #include "prop/seed.h"
 #include "region/lock.h"
-#include "region/magazine.h"
 #include "region/region.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"

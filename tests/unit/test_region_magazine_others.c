@@ -1,5 +1,5 @@
-/* What a thread keeps for its next row, others may need: threads in rows of that length, any request
- * that fits nowhere, and the machine where memory is short. */
+/* What a thread keeps for its next row, others may need: threads in rows of that length, any
+ * request that fits nowhere, and the machine where memory is short. */
 #include "unit/cmocka_all.h"
 #include "unit/rows_fixture.h"
 #include "unit/shards_fixture.h"
