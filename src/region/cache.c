@@ -56,27 +56,16 @@ void fl_cache_recall(struct fl_region *r, struct fl_cache *c, size_t len)
     }
 }
 
-/* Its slots, then its magazine's. Who has cleared `listed` looks at them after that. */
-static unsigned places(const struct fl_cache *c)
+/* Out of a slot, if it waits there for so long. The peek at its age may be stale; the exchange
+ * decides whose it is. */
+static FL_INLINE struct fl_extent *take_aged(struct fl_region *r, _Atomic(struct fl_extent *) *slot,
+                                             uint32_t age)
 {
-    const struct fl_magazine *m = fl_magazine_of(c);
+    const struct fl_extent *e = atomic_load(slot);
 
-    return FL_CACHE_SLOTS + (m != NULL ? atomic_load(&m->used) : 0);
-}
-
-static struct fl_extent *look_at(const struct fl_cache *c, unsigned i)
-{
-    return i < FL_CACHE_SLOTS ? atomic_load(&c->slot[i].extent)
-                              : atomic_load(&fl_magazine_of(c)->slot[i - FL_CACHE_SLOTS]);
-}
-
-static struct fl_extent *take_out(struct fl_cache *c, unsigned i)
-{
-    _Atomic(struct fl_extent *) *at =
-        i < FL_CACHE_SLOTS ? &c->slot[i].extent : &fl_magazine_of(c)->slot[i - FL_CACHE_SLOTS];
-
-    return atomic_load(at) != NULL ? atomic_exchange_explicit(at, NULL, memory_order_acquire)
-                                   : NULL;
+    return e == NULL || (age != 0 && !fl_extent_is_aged(r, e, age))
+               ? NULL
+               : atomic_exchange_explicit(slot, NULL, memory_order_acquire);
 }
 
 static struct fl_cache *adopt(struct fl_region *r)
@@ -190,8 +179,7 @@ bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *
     if (e->len > left_bytes_most || fl_sys_is_confined()) {
         return false;
     }
-    e = fl_magazine_put(r, c, e);
-    if (e == NULL) {
+    if (FL_UNLIKELY(fl_row_is_long(c, e->len)) && (e = fl_magazine_put(r, c, e)) == NULL) {
         return true;
     }
     fl_cache_leave(c, e); /* from here on any thread may have it */
@@ -204,42 +192,47 @@ bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *
     return true;
 }
 
-/* Out of places [from, to), up to *most blocks, of which *most is less by as many after that: a
- * chain. */
-static struct fl_extent *take_aged(struct fl_region *r, struct fl_cache *c, unsigned from,
-                                   unsigned to, uint32_t age, size_t *most)
+static FL_INLINE size_t drain_slots(struct fl_region *r, struct fl_cache *c, uint32_t age)
 {
-    struct fl_extent *chain = NULL;
+    size_t n = 0;
 
-    for (unsigned i = from; i < to && *most != 0; i++) {
-        struct fl_extent *e = look_at(c, i);
-        /* The peek at its age may be stale; the exchange decides whose it is. */
-        if (e == NULL || (age != 0 && !fl_extent_is_aged(r, e, age)) ||
-            (e = take_out(c, i)) == NULL) {
-            continue;
+    for (unsigned i = 0; i < FL_CACHE_SLOTS; i++) {
+        struct fl_extent *e = take_aged(r, &c->slot[i].extent, age);
+        if (e != NULL) {
+            e->unreclaimable = e->len;
+            fl_region_give_locked(r, e);
+            n++;
         }
-        e->next = chain;
-        chain = e;
-        --*most;
     }
-    return chain;
+    return n;
 }
 
-static size_t drain_slots(struct fl_region *r, struct fl_cache *c, uint32_t age)
+/* `e`, if there is one, before the chain. */
+static struct fl_extent *chained(struct fl_extent *e, struct fl_extent *chain)
 {
-    size_t most = FL_CACHE_SLOTS;
-
-    return fl_shelf_give_chain(r, take_aged(r, c, 0, FL_CACHE_SLOTS, age, &most));
+    if (e == NULL) {
+        return chain;
+    }
+    e->next = chain;
+    return e;
 }
 
 /* Up to `most` blocks. */
-static size_t drain_magazine(struct fl_region *r, struct fl_cache *c, uint32_t age, size_t most)
+static FL_APART size_t drain_magazine(struct fl_region *r, struct fl_cache *c, uint32_t age,
+                                      size_t most)
 {
-    struct fl_extent *chain = take_aged(r, c, FL_CACHE_SLOTS, places(c), age, &most);
-    size_t before = r->stats.in_use, n = chain != NULL ? give_chain(r, chain) : 0;
+    struct fl_magazine *m = fl_magazine_of(c);
+    struct fl_extent *chain = NULL;
+    size_t before = r->stats.in_use, n = 0;
 
+    for (unsigned i = 0, used = m != NULL ? atomic_load(&m->used) : 0; i < used && n < most; i++) {
+        struct fl_extent *e = take_aged(r, &m->slot[i], age);
+        chain = chained(e, chain);
+        n += e != NULL;
+    }
     if (n != 0) {
-        fl_magazine_note_gone(fl_magazine_of(c), before - r->stats.in_use);
+        (void)give_chain(r, chain);
+        fl_magazine_note_gone(m, before - r->stats.in_use);
     }
     return n;
 }
@@ -250,19 +243,20 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
     struct fl_extent *left = fl_cache_take_left(c);
     size_t n = FL_UNLIKELY(left != NULL) ? give_chain(r, left) : 0;
 
-    return n + drain_slots(r, c, age) + drain_magazine(r, c, age, SIZE_MAX);
+    n += drain_slots(r, c, age);
+    return FL_LIKELY(fl_magazine_of(c) == NULL) ? n : n + drain_magazine(r, c, age, SIZE_MAX);
 }
 
 struct fl_extent *fl_cache_take_all(struct fl_cache *c)
 {
+    struct fl_magazine *m = fl_magazine_of(c);
     struct fl_extent *chain = fl_cache_take_left(c);
 
-    for (unsigned i = 0, all = places(c); i < all; i++) {
-        struct fl_extent *e = take_out(c, i);
-        if (e != NULL) {
-            e->next = chain;
-            chain = e;
-        }
+    for (unsigned i = 0; i < FL_CACHE_SLOTS; i++) {
+        chain = chained(take_aged(NULL, &c->slot[i].extent, 0), chain);
+    }
+    for (unsigned i = 0, used = m != NULL ? atomic_load(&m->used) : 0; i < used; i++) {
+        chain = chained(take_aged(NULL, &m->slot[i], 0), chain);
     }
     fl_magazine_emptied(c);
     return chain;
@@ -300,10 +294,14 @@ void fl_cache_count(const struct fl_cache *c, struct fl_cached *sum)
 
 bool fl_cache_has_some(const struct fl_cache *c)
 {
+    const struct fl_magazine *m = fl_magazine_of(c);
     bool some = atomic_load(&c->leaving) != NULL;
 
-    for (unsigned i = 0, all = places(c); i < all && !some; i++) {
-        some = look_at(c, i) != NULL;
+    for (unsigned i = 0; i < FL_CACHE_SLOTS && !some; i++) {
+        some = atomic_load(&c->slot[i].extent) != NULL;
+    }
+    for (unsigned i = 0, used = m != NULL ? atomic_load(&m->used) : 0; i < used && !some; i++) {
+        some = atomic_load(&m->slot[i]) != NULL;
     }
     return some;
 }

@@ -184,10 +184,6 @@ static FL_COLD void note_used(struct fl_magazine *m, uint32_t slots)
 struct fl_extent *fl_magazine_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e)
 {
     size_t len = e->len; /* once it is in a slot, any thread may have e */
-
-    if (FL_LIKELY(!fl_row_is_long(c, len))) {
-        return e;
-    }
     struct fl_magazine *m = fl_magazine_of(c);
     m = m != NULL ? m : make(r, c);
     size_t most = atomic_load_explicit(&r->cache_max, memory_order_relaxed);

@@ -12,7 +12,7 @@
 
 #include "region/cache.h"
 
-enum { FL_MAGAZINE = 256 };
+enum { FL_MAGAZINE = 256, FL_ROW_LONG = 128 /* requests in a row, from which on one is used */ };
 
 /* Lies among the descriptors, and is its cache's for good. */
 struct fl_magazine {
@@ -28,6 +28,12 @@ struct fl_magazine {
     _Atomic uint32_t bottom;    /* nothing is below, a hint; the owner lowers it */
     _Atomic(struct fl_extent *) slot[FL_MAGAZINE];
 };
+
+/* Is the thread in a row of that length, long enough? The owner. */
+static inline bool fl_row_is_long(const struct fl_cache *own, size_t len)
+{
+    return own->row_len == len && own->row >= FL_ROW_LONG;
+}
 
 static inline struct fl_magazine *fl_magazine_of(const struct fl_cache *c)
 {
@@ -47,8 +53,8 @@ static inline struct fl_extent *fl_cache_serve(struct fl_region *r, struct fl_ca
 /* As fl_magazine_take, from another thread's, where the region has none that is free: some at
  * once, as in a row; the others wait in the cache `own` (NULL: there is none). Counted as a hit. */
 struct fl_extent *fl_magazine_take_theirs(struct fl_region *r, struct fl_cache *own, size_t len);
-/* Keeps the claimed `e`, if the thread's row is of its length and long enough. Returns what does
- * not fit; NULL: nothing. The owner. The first one takes the region's lock, to make the magazine.
+/* Keeps the claimed `e`, of the length of the thread's row, which is long. Returns what does not
+ * fit; NULL: nothing. The owner. The first one takes the region's lock, to make the magazine.
  * Signals: safe where the region is not closed. */
 struct fl_extent *fl_magazine_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
 

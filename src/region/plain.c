@@ -90,7 +90,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     unsigned zone = zero ? NO_ZONE : zone_of(r, own, len);
     struct fl_extent *e = zone != NO_ZONE ? take_plain(r, own, len, align, zone) : NULL;
 
-    if (e == NULL && zone != NO_ZONE && align <= fl_page.base) {
+    if (FL_UNLIKELY(e == NULL) && zone != NO_ZONE && align <= fl_page.base) {
         e = fl_magazine_take_theirs(r, own, len);
     }
     return e != NULL ? e : fl_take_long(r, own, len, align, zero);

@@ -5,9 +5,8 @@
 #include "region/counts.h"
 
 enum {
-    EACH = 32,                   /* requests in a row, for one block more */
-    MOST = 1024,                 /* that are counted */
-    LONG = EACH * FL_CACHE_SLOTS /* as many are taken along as may be */
+    EACH = 32,  /* requests in a row, for one block more */
+    MOST = 1024 /* that are counted */
 };
 static const size_t bytes_most = (size_t)512 << 10; /* that wait */
 
@@ -26,10 +25,7 @@ unsigned fl_row_of(struct fl_region *r, struct fl_cache *own, const struct fl_ex
     return (unsigned)fl_min(n, fl_extent_spare(&r->space, e->zone));
 }
 
-bool fl_row_is_long(const struct fl_cache *own, size_t len)
-{
-    return own->row_len == len && own->row >= LONG;
-}
+_Static_assert(FL_ROW_LONG == EACH * FL_CACHE_SLOTS, "as many are taken along as may be");
 
 void fl_row_note_back(struct fl_cache *own, size_t blocks)
 {
@@ -42,7 +38,9 @@ void fl_row_put_back(struct fl_region *r, struct fl_cache *own)
 {
     if (own != NULL) {
         fl_row_note_back(own, fl_cache_drain(r, own, 0));
-        fl_magazine_emptied(own);
+        if (FL_UNLIKELY(fl_magazine_of(own) != NULL)) {
+            fl_magazine_emptied(own);
+        }
     }
 }
 

@@ -10,8 +10,6 @@
  * which is empty now; NULL: one. Lock: that of the extent's zone. */
 unsigned fl_row_of(struct fl_region *r, struct fl_cache *own, const struct fl_extent *e,
                    size_t len);
-/* Is the thread in a row of that length, in which as many are taken along as may be? The owner. */
-bool fl_row_is_long(const struct fl_cache *own, size_t len);
 /* A request of the thread has put so many back out of its cache: they were freed meanwhile, or
  * taken along in vain; or others took them. Each ends four of the row. The owner. */
 void fl_row_note_back(struct fl_cache *own, size_t blocks);

@@ -134,20 +134,6 @@ static struct fl_extent *take_of_row(struct fl_space *s)
     return e;
 }
 
-/* One that was never used; NULL: there are no more. */
-static struct fl_extent *take_new(struct fl_space *s)
-{
-    size_t index = s->descriptors.used + 1; /* index 0 means none in the pagemap */
-
-    if (index > UINT32_MAX || !fl_extent_map(s, index)) {
-        return NULL;
-    }
-    s->descriptors.used = index;
-    s->descriptors.plain++;
-    fl_extent_populate_ahead(s);
-    return descriptor(s, (uint32_t)index);
-}
-
 static FL_INLINE void put(struct fl_stash *stash, struct fl_extent *e)
 {
     SLIST_INSERT_HEAD(&stash->spare, e, spare);
@@ -164,18 +150,49 @@ static FL_INLINE struct fl_extent *pop(struct fl_stash *stash)
     return e;
 }
 
+static void put_unused(struct fl_space *s, struct fl_extent *e)
+{
+    fl_extent_set_zone(e, 0);
+    put(&s->descriptors.stash, e);
+}
+
+/* Those that were never used, up to the next multiple of GROUP, or one; false: there are no more.
+ * Threads use them a few at a time, by turns. Where they lie one behind the other a processor that
+ * goes through its own fetches those of others ahead, and takes them away: so they come in no
+ * order that it knows. */
+static bool put_new(struct fl_space *s)
+{
+    enum { GROUP = 32 };
+    static const uint8_t order[GROUP] = {7, 24, 13, 30, 2,  19, 10, 27, 4,  21, 15,
+                                         0, 29, 9,  18, 5,  26, 12, 23, 1,  16, 31,
+                                         8, 20, 3,  25, 14, 6,  28, 11, 22, 17};
+    size_t next = s->descriptors.used + 1; /* index 0 means none in the pagemap */
+    size_t begin = next / GROUP * GROUP, last = begin + GROUP - 1;
+
+    last = last <= UINT32_MAX && fl_extent_map(s, last) ? last : next;
+    if (last > UINT32_MAX || !fl_extent_map(s, last)) {
+        return false;
+    }
+    s->descriptors.used = last;
+    s->descriptors.plain += last + 1 - next;
+    fl_extent_populate_ahead(s);
+    for (size_t i = 0; i < GROUP; i++) {
+        if (begin + order[i] >= next && begin + order[i] <= last) {
+            put_unused(s, descriptor(s, (uint32_t)(begin + order[i])));
+        }
+    }
+    return true;
+}
+
 int fl_extent_reserve(struct fl_space *s, size_t n)
 {
-    struct fl_stash *stash = &s->descriptors.stash;
-
-    while (stash->n < n) {
+    while (s->descriptors.stash.n < n) {
         struct fl_extent *e = take_of_row(s);
-        e = e != NULL ? e : take_new(s);
-        if (e == NULL) {
+        if (e != NULL) {
+            put_unused(s, e);
+        } else if (!put_new(s)) {
             return -ENOMEM;
         }
-        fl_extent_set_zone(e, 0);
-        put(stash, e);
     }
     return 0;
 }

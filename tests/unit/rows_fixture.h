@@ -5,8 +5,6 @@
 #include "region/magazine.h"
 #include "unit/region_fixture.h"
 
-enum { ROWS_LONG = 128 }; /* requests, from which on a thread keeps what it frees */
-
 extern struct fl_cache *rows_own, *rows_theirs;
 extern struct fl_extent *rows_block[2 * FL_MAGAZINE];
 
@@ -23,7 +21,7 @@ void rows_free(size_t n);
 void rows_give(size_t n);
 /* As if it had asked often enough. */
 void rows_make_long(struct fl_cache *own, size_t len);
-/* A row, and its frees: all waits in rows_own, and up to four that were taken along. */
+/* A row, and its frees: all of it waits in rows_own. */
 void rows_keep(size_t n, size_t len);
 /* How often a lock of the region was taken, by now. */
 uint64_t rows_locks(void);

@@ -25,7 +25,7 @@ static void a_short_row_keeps_nothing(void **state)
 {
     (void)state;
     rows_ask_for(MANY, KIB(64));
-    rows_own->row = ROWS_LONG - 1;
+    rows_own->row = FL_ROW_LONG - 1;
     rows_free(MANY);
     assert_null(fl_magazine_of(rows_own));
     assert_true(stats().cached_bytes <= (SLOTS + 8) * KIB(64));
