@@ -37,6 +37,20 @@ static void they_lie_one_behind_the_other(void **state)
     rows_give(MANY);
 }
 
+/* As threads take some by turns, a processor would fetch those of others ahead. */
+static void their_descriptors_lie_in_no_order(void **state)
+{
+    size_t steady = 0;
+    (void)state;
+    rows_ask_for(MANY, KIB(64));
+    for (size_t i = 2; i < MANY; i++) {
+        ptrdiff_t step = rows_block[i] - rows_block[i - 1];
+        steady += step == rows_block[i - 1] - rows_block[i - 2];
+    }
+    assert_in_range(steady, 0, MANY / EACH);
+    rows_give(MANY);
+}
+
 static void a_short_row_takes_no_more_than_it_asks_for(void **state)
 {
     (void)state;
@@ -276,6 +290,7 @@ int main(void)
          .test_func = a_long_row_takes_a_lock_for_several,
          .setup_func = rows_begin_sharded},
         cmocka_unit_test_setup(they_lie_one_behind_the_other, rows_begin),
+        cmocka_unit_test_setup(their_descriptors_lie_in_no_order, rows_begin),
         cmocka_unit_test_setup(a_short_row_takes_no_more_than_it_asks_for, rows_begin),
         cmocka_unit_test_setup(what_waits_is_a_part_of_the_row, rows_begin),
         cmocka_unit_test_setup(blocks_that_come_back_end_a_row, rows_begin),
