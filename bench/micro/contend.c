@@ -1,14 +1,15 @@
 /* What a request and a free cost where several threads make them at once.
  *
- *   contend [--threads N] [--path 0..5] [--ops N] [--kib N] [--most_kib N] [--live N]
+ *   contend [--threads N] [--path 0..6] [--ops N] [--kib N] [--most_kib N] [--live N]
  *
  * --path: 0 each thread frees what it has just asked for; 1 it replaces one of its own blocks,
  * chosen at random; 2 it replaces one of all threads' blocks, so that most are freed by another
  * thread than the one that asked for them; 3 it asks for 256 blocks and frees them all; 4 the same
  * with 32, whose lengths are the same each time, in a step that is declared where the library is
- * there; 5 nothing is asked for: what the machine's processors take from each other. --live blocks
- * of --kib to --most_kib KiB, over all threads, are there before; --ops is over all threads, too. A
- * byte of each block is touched.
+ * there; 5 nothing is asked for: what the machine's processors take from each other; 6 the same,
+ * and a line of memory goes from thread to thread, once an op. --live blocks of --kib to --most_kib
+ * KiB, over all threads, are there before; --ops is over all threads, too. A byte of each block is
+ * touched.
  * The last line is `SUMMARY {json}`, of those ops alone: cpu_ns and wall_ns an op; sleeps: times in
  * 1,000 ops that a thread waited for something; locks: times in 1,000 ops that the region's lock
  * was taken, 0 under other allocators; rss_mib at the end; with libheld.so (held.c) in place of the
@@ -29,7 +30,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-enum path { PAIR, OWN, FOREIGN, BATCH, STEP, NOTHING };
+enum path { PAIR, OWN, FOREIGN, BATCH, STEP, NOTHING, PASS };
 enum { BATCH_BLOCKS = 256, STEP_BLOCKS = 32, FIRST_STEPS = 64 };
 static long threads = 1, path = OWN, ops = 2000000, kib = 64, most_kib = 400, live = 1024;
 static _Atomic(char *) *blocks;    /* those of a thread side by side */
@@ -62,6 +63,7 @@ static void replace(size_t n, uint64_t *dice)
 
 /* What one thread has. */
 struct worker {
+    unsigned number;
     size_t first; /* of its blocks, in `blocks` */
     uint64_t dice;
     struct fl_step_context *step; /* NULL: steps are not declared */
@@ -108,6 +110,17 @@ static void step(const struct worker *w)
     }
 }
 
+/* Its turn, and then the next one's. */
+static void pass(unsigned number)
+{
+    static _Alignas(256) _Atomic unsigned turn;
+    unsigned now;
+
+    while ((now = atomic_load(&turn)) % (unsigned)threads != number) {
+    }
+    atomic_store(&turn, now + 1);
+}
+
 /* How many blocks were asked for and freed. */
 static size_t once(struct worker *w)
 {
@@ -130,13 +143,17 @@ static size_t once(struct worker *w)
     case NOTHING:
         *(volatile char *)blocks[w->first + any_of(each_live, &w->dice)] = 1;
         break;
+    case PASS:
+        pass(w->number);
+        break;
     }
     return 1;
 }
 
 static void *run(void *arg)
 {
-    struct worker w = {.first = (size_t)(long)arg * each_live,
+    struct worker w = {.number = (unsigned)(long)arg,
+                       .first = (size_t)(long)arg * each_live,
                        .dice = (uint64_t)(long)arg * 7919u + 1u};
 
     for (size_t i = 0; i < each_live; i++) {

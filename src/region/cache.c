@@ -223,16 +223,18 @@ static FL_APART size_t drain_magazine(struct fl_region *r, struct fl_cache *c, u
 {
     struct fl_magazine *m = fl_magazine_of(c);
     struct fl_extent *chain = NULL;
-    size_t before = r->stats.in_use, n = 0;
+    size_t n = 0;
 
     for (unsigned i = 0, used = m != NULL ? atomic_load(&m->used) : 0; i < used && n < most; i++) {
         struct fl_extent *e = take_aged(r, &m->slot[i], age);
-        chain = chained(e, chain);
-        n += e != NULL;
+        if (e != NULL) {
+            fl_magazine_note_gone(m, e->len);
+            chain = chained(e, chain);
+            n++;
+        }
     }
     if (n != 0) {
         (void)give_chain(r, chain);
-        fl_magazine_note_gone(m, before - r->stats.in_use);
     }
     return n;
 }

@@ -173,11 +173,11 @@ static FL_COLD struct fl_magazine *make(struct fl_region *r, struct fl_cache *c)
 }
 
 /* As many as it was before, or more. */
-static FL_COLD void note_used(struct fl_magazine *m, uint32_t slots)
+static void note_used(struct fl_magazine *m, uint32_t slots)
 {
     uint32_t used = load(&m->used);
 
-    while (used < slots && !atomic_compare_exchange_weak(&m->used, &used, slots)) {
+    while (FL_UNLIKELY(used < slots) && !atomic_compare_exchange_weak(&m->used, &used, slots)) {
     }
 }
 
@@ -193,15 +193,14 @@ struct fl_extent *fl_magazine_put(struct fl_region *r, struct fl_cache *c, struc
     }
     atomic_store_explicit(&m->len, len, memory_order_relaxed);
     atomic_store_explicit(&m->zone, fl_extent_zone(e), memory_order_relaxed);
-    if (FL_UNLIKELY(top >= load(&m->used))) {
-        note_used(m, top + 1);
-    }
+    note_used(m, top + 1);
     if (top < load(&m->bottom)) {
         atomic_store_explicit(&m->bottom, top, memory_order_relaxed);
     }
     /* Sequentially consistent: `used` comes before it, the looks at `listed` and at wants_worker
      * after it. */
     struct fl_extent *old = atomic_exchange(&m->slot[top], e);
+    note_used(m, top + 1); /* a handler may have emptied it meanwhile */
     set_top(m, top + 1);
     if (FL_UNLIKELY(!atomic_load(&c->listed))) {
         fl_cache_list(r, c);

@@ -150,7 +150,7 @@ static bool waits_behind(struct fl_region *r, const struct fl_extent *e, size_t 
 
     for (int i = 0; i < FL_RUN_EXTENTS && state == FL_EXTENT_FREE && at < e->base + len; i++) {
         const struct fl_extent *behind = fl_extent_at(&r->space, at);
-        if (behind == NULL) {
+        if (behind == NULL || fl_extent_zone(behind) != e->zone) {
             return false;
         }
         state = atomic_load_explicit(&behind->state, memory_order_relaxed);

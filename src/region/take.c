@@ -271,7 +271,8 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, 
     unsigned zone = wish->on_touch ? wish->touched : g->zone;
     g->sparse = !wish->on_touch && fl_left_is_sparse(r, len) && has_room(r, zone, len);
     struct fl_extent *e = take_populated(r, len, align, g, zone);
-    for (size_t n = FL_MAGAZINES_AT_ONCE; e == NULL && fl_cache_drain_some(r, n) != 0; n *= 2) {
+    for (size_t n = FL_MAGAZINES_AT_ONCE; e == NULL && fl_cache_drain_some(r, n) != 0;
+         n = fl_min(2 * n, SIZE_MAX / 2)) {
         e = take_populated(r, len, align, g, zone);
     }
     if (e == NULL && fl_sys_is_confined()) { /* more memory is the next allocator's to ask for */

@@ -156,7 +156,7 @@ static void put_unused(struct fl_space *s, struct fl_extent *e)
     put(&s->descriptors.stash, e);
 }
 
-/* Those that were never used, up to the next multiple of GROUP, or one; false: there are no more.
+/* Those that were never used, up to the next multiple of GROUP; false: there are no more.
  * Threads use them a few at a time, by turns. Where they lie one behind the other a processor that
  * goes through its own fetches those of others ahead, and takes them away: so they come in no
  * order that it knows. */
@@ -164,12 +164,11 @@ static bool put_new(struct fl_space *s)
 {
     enum { GROUP = 32 };
     static const uint8_t order[GROUP] = {7, 24, 13, 30, 2,  19, 10, 27, 4,  21, 15,
-                                         0, 29, 9,  18, 5,  26, 12, 23, 1,  16, 31,
-                                         8, 20, 3,  25, 14, 6,  28, 11, 22, 17};
+                                         0, 29, 9,  18, 5,  26, 12, 23, 1,  6,  31,
+                                         8, 20, 3,  25, 14, 16, 28, 11, 22, 17};
     size_t next = s->descriptors.used + 1; /* index 0 means none in the pagemap */
     size_t begin = next / GROUP * GROUP, last = begin + GROUP - 1;
 
-    last = last <= UINT32_MAX && fl_extent_map(s, last) ? last : next;
     if (last > UINT32_MAX || !fl_extent_map(s, last)) {
         return false;
     }
@@ -177,7 +176,7 @@ static bool put_new(struct fl_space *s)
     s->descriptors.plain += last + 1 - next;
     fl_extent_populate_ahead(s);
     for (size_t i = 0; i < GROUP; i++) {
-        if (begin + order[i] >= next && begin + order[i] <= last) {
+        if (begin + order[i] >= next) {
             put_unused(s, descriptor(s, (uint32_t)(begin + order[i])));
         }
     }
