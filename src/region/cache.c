@@ -192,9 +192,11 @@ bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *
     return true;
 }
 
-static FL_INLINE size_t drain_slots(struct fl_region *r, struct fl_cache *c, uint32_t age)
+/* What is left, and its slots. These looks come after `listed` was cleared. */
+static FL_INLINE size_t drain_plain(struct fl_region *r, struct fl_cache *c, uint32_t age)
 {
-    size_t n = 0;
+    struct fl_extent *left = fl_cache_take_left(c);
+    size_t n = FL_UNLIKELY(left != NULL) ? give_chain(r, left) : 0;
 
     for (unsigned i = 0; i < FL_CACHE_SLOTS; i++) {
         struct fl_extent *e = take_aged(r, &c->slot[i].extent, age);
@@ -205,16 +207,6 @@ static FL_INLINE size_t drain_slots(struct fl_region *r, struct fl_cache *c, uin
         }
     }
     return n;
-}
-
-/* `e`, if there is one, before the chain. */
-static struct fl_extent *chained(struct fl_extent *e, struct fl_extent *chain)
-{
-    if (e == NULL) {
-        return chain;
-    }
-    e->next = chain;
-    return e;
 }
 
 /* Up to `most` blocks. */
@@ -229,7 +221,8 @@ static FL_APART size_t drain_magazine(struct fl_region *r, struct fl_cache *c, u
         struct fl_extent *e = take_aged(r, &m->slot[i], age);
         if (e != NULL) {
             fl_magazine_note_gone(m, e->len);
-            chain = chained(e, chain);
+            e->next = chain;
+            chain = e;
             n++;
         }
     }
@@ -241,12 +234,19 @@ static FL_APART size_t drain_magazine(struct fl_region *r, struct fl_cache *c, u
 
 size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
 {
-    /* This look and those at the slots come after `listed` was cleared. */
-    struct fl_extent *left = fl_cache_take_left(c);
-    size_t n = FL_UNLIKELY(left != NULL) ? give_chain(r, left) : 0;
+    size_t n = drain_plain(r, c, age);
 
-    n += drain_slots(r, c, age);
     return FL_LIKELY(fl_magazine_of(c) == NULL) ? n : n + drain_magazine(r, c, age, SIZE_MAX);
+}
+
+/* `e`, if there is one, before the chain. */
+static struct fl_extent *chained(struct fl_extent *e, struct fl_extent *chain)
+{
+    if (e == NULL) {
+        return chain;
+    }
+    e->next = chain;
+    return e;
 }
 
 struct fl_extent *fl_cache_take_all(struct fl_cache *c)
@@ -365,9 +365,7 @@ static size_t drain_filled_some(struct fl_region *r, size_t from_magazines)
 
     for (struct fl_cache *c = take_list(r), *next; c != NULL; c = next) {
         next = unlist(c);
-        struct fl_extent *left = fl_cache_take_left(c);
-        n += FL_UNLIKELY(left != NULL) ? give_chain(r, left) : 0;
-        n += drain_slots(r, c, 0);
+        n += drain_plain(r, c, 0);
         some += some < from_magazines ? drain_magazine(r, c, 0, from_magazines - some) : 0;
         if (some == from_magazines && fl_cache_has_some(c)) {
             fl_cache_list(r, c);

@@ -11,6 +11,12 @@ extern struct fl_extent *rows_block[2 * FL_MAGAZINE];
 /* Set-ups of tests: 64 MiB are free; the same divided among two shards. */
 int rows_begin(void **state);
 int rows_begin_sharded(void **state);
+/* A test with each of them, in a table of cmocka's. */
+#define ROWS_TWICE(test)                                                                           \
+    cmocka_unit_test_setup(test, rows_begin),                                                      \
+    {                                                                                              \
+        .name = #test "_with_shards", .test_func = test, .setup_func = rows_begin_sharded          \
+    }
 
 /* As alloc/ asks, for a thread with that cache. */
 struct fl_extent *rows_ask(struct fl_cache *own, size_t len);

@@ -227,21 +227,15 @@ static void without_memory_for_it_there_is_none(void **state)
     assert_sound();
 }
 
-#define TWICE(test)                                                                                \
-    cmocka_unit_test_setup(test, rows_begin),                                                      \
-    {                                                                                              \
-        .name = #test "_with_shards", .test_func = test, .setup_func = rows_begin_sharded          \
-    }
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_next_row_takes_no_lock, rows_begin),
         cmocka_unit_test_setup(a_short_row_keeps_nothing, rows_begin),
         cmocka_unit_test_setup(other_lengths_are_not_kept, rows_begin),
-        TWICE(it_holds_so_many_blocks),
+        ROWS_TWICE(it_holds_so_many_blocks),
         cmocka_unit_test_setup(and_so_many_bytes, rows_begin),
-        TWICE(another_length_puts_it_back),
+        ROWS_TWICE(another_length_puts_it_back),
         cmocka_unit_test_setup(a_row_is_shorter_by_four_for_each_that_went, rows_begin),
         cmocka_unit_test_setup(what_a_handler_did_is_not_lost, rows_begin),
         cmocka_unit_test_setup(no_more_than_a_bounded_process_may_keep, rows_begin),

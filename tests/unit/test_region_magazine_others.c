@@ -257,12 +257,6 @@ static void no_block_is_two_threads(void **state)
     rows_settle();
 }
 
-#define TWICE(test)                                                                                \
-    cmocka_unit_test_setup(test, rows_begin),                                                      \
-    {                                                                                              \
-        .name = #test "_with_shards", .test_func = test, .setup_func = rows_begin_sharded          \
-    }
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,7 +271,7 @@ int main(void)
         cmocka_unit_test_setup(what_comes_back_calls_for_a_look, rows_begin),
         cmocka_unit_test_setup(several_magazines_give_no_more_at_once, rows_begin),
         cmocka_unit_test_setup(growth_in_place_passes_by_what_is_free, rows_begin),
-        TWICE(no_block_is_two_threads),
+        ROWS_TWICE(no_block_is_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
