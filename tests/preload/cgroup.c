@@ -252,6 +252,14 @@ void fl_cgroup_join(void *arg)
     }
 }
 
+const char *fl_cgroup_limit_that_refuses(void)
+{
+    static char path[2 * PATH];
+
+    snprintf(path, sizeof path, "%s/%s", group, made->limit);
+    return made->magic == CGROUP_SUPER_MAGIC ? path : "";
+}
+
 const char *fl_cgroup_usage_file(void)
 {
     static char path[2 * PATH];

@@ -1,32 +1,41 @@
 /* Page cache needs the memory that is held free. In a cgroup of 128 MiB:
  *
- *   victim_pressure DIR FILES   32 MiB are free, others hold 56 MiB, then so many files of 128 MiB
- *                               are written in DIR, one after another.
- * Says "released" when free memory went back while they were, else "kept". */
+ *   victim_pressure DIR TIMES LIMIT   32 MiB are free, others hold 56 MiB; then the cgroup meets its
+ *                                     limit so many times, 0: until free memory went back.
+ * Says "released" when it did, else "kept". LIMIT is the file of a limit that may be set below what
+ * is in use: the kernel refuses it when it has looked in vain. "": there is none. */
 #include "worker.h"
 
 #include <sys/mman.h>
 
-enum { FREE_MIB = 32, OTHER_MIB = 56 };
+enum { FREE_MIB = 32, OTHER_MIB = 56, CACHE_MIB = 128 };
 
-/* What is dirty cannot be dropped: it is written out before it is much. How much decides whether
- * the kernel finds that it looks in vain, so it varies. */
-static void write_file(const char *dir, size_t len, size_t at_once)
+/* As much page cache as the limit. It is a hole that is read: nothing waits for the disk. */
+static void fill_cache(const char *dir)
 {
     static char page[1 << 16];
     int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
-    CHECK(fd >= 0);
-    for (size_t at = 0; at < len; at += sizeof page) {
-        CHECK(write(fd, page, sizeof page) == (ssize_t)sizeof page);
-        CHECK(at % at_once != 0 || fdatasync(fd) == 0);
+    CHECK(fd >= 0 && ftruncate(fd, CACHE_MIB * MIB) == 0);
+    for (size_t at = 0; at < CACHE_MIB * MIB; at += sizeof page) {
+        CHECK(read(fd, page, sizeof page) == (ssize_t)sizeof page);
     }
+    close(fd);
+}
+
+static void ask_for_too_little(const char *limit)
+{
+    static const char text[] = "16777216";
+    int fd = open(limit, O_WRONLY | O_CLOEXEC);
+
+    CHECK(fd >= 0);
+    CHECK(write(fd, text, sizeof text - 1) < 0 && (errno == EBUSY || errno == EINTR));
     close(fd);
 }
 
 int main(int argc, char **argv)
 {
-    CHECK(argc == 3);
+    CHECK(argc == 4);
     void *other =
         mmap(NULL, OTHER_MIB * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(other != MAP_FAILED);
@@ -43,10 +52,13 @@ int main(int argc, char **argv)
     stamp(other, OTHER_MIB * MIB, 2);
     size_t before = rss_mib(), now = before;
     CHECK(before >= FREE_MIB + OTHER_MIB);
-    nap(300); /* a thread that watches may be in its first lines */
-    for (int i = 0; i < atoi(argv[2]) && now + FREE_MIB - 4 > before; i++) {
-        write_file(argv[1], 128 * MIB, (size_t)(i % 3 + 1) * 8 * MIB);
-        nap(10);
+    for (int i = 0, times = atoi(argv[2]); (times == 0 || i < times) && now + FREE_MIB - 4 > before;
+         i++) {
+        fill_cache(argv[1]);
+        if (argv[3][0] != '\0') {
+            ask_for_too_little(argv[3]);
+        }
+        nap(1);
         now = rss_mib();
     }
     CHECK(is_stamped(live, 3 * MIB, 1) && is_stamped(other, OTHER_MIB * MIB, 2));
