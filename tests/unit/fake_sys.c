@@ -199,6 +199,12 @@ static void install_page(void)
                                .thp = base == 4096};
 }
 
+static int fake_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+{
+    fake.waited_for = word;
+    return fl_sys_linux.wait(word, expected, timeout_ns);
+}
+
 void fake_install(void)
 {
     const char *mode = getenv("FL_TEST_WINDOW");
@@ -226,7 +232,7 @@ void fake_install(void)
         .limit = fake_limit,
         .memory_total = fake_memory_total,
         .entropy = fake_entropy,
-        .wait = fl_sys_linux.wait,
+        .wait = fake_wait,
         .wake = fl_sys_linux.wake,
         .write = fake_write,
         .append_file = fl_sys_linux.append_file,

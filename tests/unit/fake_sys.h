@@ -90,7 +90,9 @@ struct fake {
     unsigned ncalls;         /* calls of slots in fail_slots since fail_at was set */
     enum fake_slot failed;   /* the slot that the fault hit */
     _Atomic uint64_t now_ns; /* the clock; only tests move it */
-    uint64_t lost_ns;        /* of it: other threads had the processor */
+    /* Where a thread last went to sleep for a lock, or another word. */
+    _Atomic uint32_t *_Atomic waited_for;
+    uint64_t lost_ns; /* of it: other threads had the processor */
     struct fake_call log[FAKE_LOG];
     size_t nlog; /* calls since fake_forget; the first FAKE_LOG are kept */
     unsigned count[FAKE_SLOTS];

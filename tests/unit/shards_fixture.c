@@ -1,9 +1,9 @@
 #include "unit/shards_fixture.h"
 
+#include "await.h"
 #include "unit/cmocka_all.h"
 
 #include <pthread.h>
-#include <time.h>
 
 struct fl_extent *shards_block[BLOCKS];
 
@@ -67,18 +67,24 @@ unsigned shards_opened(void)
 
 static pthread_t holder;
 static pthread_barrier_t has_it;
+static _Atomic bool is_over, was_waited_for;
 
-static void *hold(void *lock)
+static void *hold(void *arg)
 {
+    struct fl_lock *lock = arg;
+
     fl_lock_acquire(lock);
     pthread_barrier_wait(&has_it);
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    FL_AWAIT(fake.waited_for == &lock->word || is_over);
+    was_waited_for = fake.waited_for == &lock->word;
     fl_lock_release(lock);
     return NULL;
 }
 
 void shards_hold(unsigned shard)
 {
+    is_over = false;
+    fake.waited_for = NULL;
     pthread_barrier_init(&has_it, NULL, 2);
     assert_int_equal(pthread_create(&holder, NULL, hold, &region.shards.of[shard].lock), 0);
     pthread_barrier_wait(&has_it);
@@ -86,8 +92,10 @@ void shards_hold(unsigned shard)
 
 void shards_held(void)
 {
+    is_over = true;
     assert_int_equal(pthread_join(holder, NULL), 0);
     pthread_barrier_destroy(&has_it);
+    assert_true(was_waited_for);
 }
 
 unsigned shards_cpu;

@@ -2,8 +2,9 @@
  * there is known. */
 #include "unit/plan_fixture.h"
 
+#include "await.h"
+
 #include <pthread.h>
-#include <unistd.h>
 
 static struct fl_step_context owner;
 
@@ -76,12 +77,11 @@ static void a_handler_may_end_the_plan_before_a_request(void **state)
     assert_sound();
 }
 
-static _Atomic bool starts, rose;
+static _Atomic bool rose;
 
 static void *raise_it(void *arg)
 {
     (void)arg;
-    starts = true;
     assert_true(fl_arena_raise(&arena, MIB(6)));
     rose = true;
     return NULL;
@@ -90,17 +90,15 @@ static void *raise_it(void *arg)
 /* Its owner counts what is missing, and another takes out what is idle: not both at once. */
 static void it_does_not_rise_while_it_is_trimmed(void **state)
 {
-    enum { LOOKS = 100 };
     pthread_t t;
     (void)state;
     open_at(MIB(4));
     give_block(block(0, MIB(2), MIB(2)));
     fl_plan_lock(); /* as fl_arena_trim has it */
     assert_int_equal(pthread_create(&t, NULL, raise_it, NULL), 0);
-    for (int i = 0; !starts || i < LOOKS; i++) {
-        (void)usleep(200);
-        assert_false(rose);
-    }
+    FL_AWAIT(fake.waited_for == &fl_plan.lock.word || rose);
+    assert_false(rose);
+    assert_int_equal(arena.limit, MIB(4));
     fl_plan_unlock();
     pthread_join(t, NULL);
     assert_true(rose);

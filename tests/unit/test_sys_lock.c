@@ -1,12 +1,13 @@
 /* The futex lock, its ranks, page sizes, and what fl_say writes. */
+#include "await.h"
 #include "sys/sys.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 #define THP "/sys/kernel/mm/transparent_hugepage/"
 
@@ -77,9 +78,7 @@ static void *hold_a(void *arg)
 {
     fl_lock_acquire(&a);
     stage = 1;
-    while (stage != 2) {
-        usleep(1000);
-    }
+    FL_AWAIT(stage == 2);
     fl_lock_release(&a);
     return arg;
 }
@@ -88,9 +87,24 @@ static void begin_holding(pthread_t *t)
 {
     stage = 0;
     assert_int_equal(pthread_create(t, NULL, hold_a, NULL), 0);
-    while (stage != 1) {
-        usleep(1000);
-    }
+    FL_AWAIT(stage == 1);
+}
+
+/* The time passes, and the lock is held still. */
+static int wait_in_vain(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+{
+    assert_int_equal(*word, expected);
+    fake.now_ns += timeout_ns;
+    return -ETIMEDOUT;
+}
+
+/* The thread that has the lock lets it go meanwhile. */
+static int wait_for_its_end(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+{
+    assert_int_not_equal(timeout_ns, 0);
+    stage = 2;
+    FL_AWAIT(*word != expected);
+    return 0;
 }
 
 /* What a handler's fork may have of the thread that it interrupted. */
@@ -116,11 +130,13 @@ static void amid_a_call_another_thread_s_is_waited_for_a_while(void **state)
 {
     pthread_t t;
     (void)state;
-    fl_sys.now_ns = fl_sys_linux.now_ns;
     begin_holding(&t);
-    assert_false(fl_lock_acquire_amid(&a, fl_lock_amid_until()));
-    stage = 2;
-    assert_true(fl_lock_acquire_amid(&a, fl_lock_amid_until())); /* it ends */
+    fl_sys.wait = wait_in_vain;
+    uint64_t until = fl_lock_amid_until();
+    assert_false(fl_lock_acquire_amid(&a, until));
+    assert_true(until != 0 && fake.now_ns == until);
+    fl_sys.wait = wait_for_its_end;
+    assert_true(fl_lock_acquire_amid(&a, fl_lock_amid_until()));
     fl_lock_release(&a);
     pthread_join(t, NULL);
     assert_int_equal(a.word, 0);
@@ -137,9 +153,7 @@ static void *take_a_over(void *arg)
 {
     fl_lock_acquire(&a); /* after a tenth of a second */
     stage = 1;
-    while (stage != 2) {
-        usleep(1000);
-    }
+    FL_AWAIT(stage == 2);
     return arg;
 }
 
@@ -154,9 +168,7 @@ static void what_was_taken_over_is_free_in_the_child(void **state)
         assert_true(fl_lock_acquire_amid(&a, fl_lock_amid_until()));
         fl_lock_hold_for_fork(&a);
         assert_int_equal(pthread_create(&t, NULL, take_a_over, NULL), 0);
-        while (stage != 1) {
-            usleep(1000);
-        }
+        FL_AWAIT(stage == 1);
         if (nested != 0) { /* a handler forks amid that fork: its child goes on with it */
             fl_lock_free_in_child(&a);
             assert_int_equal(a.word, 0);
