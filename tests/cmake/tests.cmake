@@ -171,7 +171,7 @@ function(fl_victim)
     # -fno-builtin: the compiler must not remove an allocation that the victim exists to make.
     target_compile_options(${V_NAME} PRIVATE -fno-builtin ${V_OPTIONS})
     target_compile_definitions(${V_NAME} PRIVATE _GNU_SOURCE)
-    target_include_directories(${V_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+    target_include_directories(${V_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(${V_NAME} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} ${V_LIBS})
     set_target_properties(${V_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${FL_VICTIM_DIR}
                           LIBRARY_OUTPUT_DIRECTORY ${FL_VICTIM_DIR})

@@ -16,8 +16,8 @@ const char *fl_cgroup_missing(void);
 bool fl_cgroup_limit(int limit_mib);
 /* In a child: joins it. For struct fl_how. */
 void fl_cgroup_join(void *arg);
-/* Its limit's file, where one that is below what is in use is refused (v1); "" where processes would
- * be killed for it. */
+/* Its limit's file, where one that is below what is in use is refused (v1); "" where processes
+ * would be killed for it. */
 const char *fl_cgroup_limit_that_refuses(void);
 /* The file that says how many bytes it has in use, page cache included. */
 const char *fl_cgroup_usage_file(void);

@@ -66,8 +66,8 @@ static bool has_cpus(void)
     return sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) > 1;
 }
 
-/* Two faults, a read's and a write's, for each of 256 huge pages, of which the worker brings in
- * half or so. */
+/* Two faults, a read's and a write's, for each of 256 huge pages; those that the worker brings in
+ * take none, or one. */
 static void what_is_touched_in_order_comes_ahead(void **state)
 {
     enum { FEWER = 460 };

@@ -1,7 +1,10 @@
 /* How much resident memory a core dump would have, in MiB: maps without the flag `dd`.
  *
- *   victim_host_core freed|freed_amid|live */
+ *   victim_host_core freed|freed_amid [MOST]   with MOST when it is no more than so much
+ *   victim_host_core live */
 #include "worker.h"
+
+#include <limits.h>
 
 /* Of the map that `p` is in, or of all. */
 static long dumpable_mib(const void *p)
@@ -47,11 +50,20 @@ static void use_much(void)
     }
 }
 
+static long most = LONG_MAX;
+
+static void say(void)
+{
+    long mib = LONG_MAX;
+
+    FL_AWAIT((mib = dumpable_mib(NULL)) <= most);
+    printf("dumpable %ld\n", mib);
+}
+
 static void freed(void)
 {
     use_much();
-    nap(2000);
-    printf("dumpable %ld\n", dumpable_mib(NULL));
+    say();
 }
 
 /* Many small ones, each second freed: what lies between live blocks. */
@@ -69,8 +81,7 @@ static void freed_amid(void)
             free(p[i]);
         }
     }
-    nap(2000);
-    printf("dumpable %ld\n", dumpable_mib(NULL));
+    say();
     for (size_t i = 0; i < N; i += 10) {
         check_live(p[i], 2 * MIB);
     }
@@ -91,7 +102,7 @@ static void live(void)
     check_live(again, 100 * MIB);
     check_live(zeroed, 30 * MIB);
     check_live(grown, 50 * MIB);
-    nap(500);
+    wait_until_worker_sleeps();
     check_live(again, 100 * MIB);
     free(again);
     char *small = malloc(300 * KIB);
@@ -101,4 +112,11 @@ static void live(void)
     printf("live\n");
 }
 
-MAIN(MODE(freed), MODE(freed_amid), MODE(live))
+int main(int argc, char **argv)
+{
+    static const struct mode modes[] = {MODE(freed), MODE(freed_amid), MODE(live)};
+
+    CHECK(argc >= 2);
+    most = argc > 2 ? atol(argv[2]) : LONG_MAX;
+    return run_mode(modes, sizeof modes / sizeof modes[0], argv[1]);
+}

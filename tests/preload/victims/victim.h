@@ -59,18 +59,32 @@ static inline uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* The number behind `key` in a file of /proc; 0 when there is none. Allocates nothing. */
+/* What stands behind `key` in a file of /proc; "" when it is not there. Allocates nothing. */
 #include <fcntl.h>
-static inline size_t proc_number(const char *path, const char *key)
+static inline const char *proc_text(char text[8192], const char *path, const char *key)
 {
-    char text[8192];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    ssize_t n = fd >= 0 ? read(fd, text, 8191) : 0;
 
     close(fd);
     text[n > 0 ? n : 0] = '\0';
     const char *p = strstr(text, key);
-    return p != NULL ? strtoull(p + strlen(key), NULL, 10) : 0;
+    return p != NULL ? p + strlen(key) : "";
+}
+
+/* The number there; 0 when there is none. */
+static inline size_t proc_number(const char *path, const char *key)
+{
+    char text[8192];
+
+    return strtoull(proc_text(text, path, key), NULL, 10);
+}
+
+static inline char proc_letter(const char *path, const char *key)
+{
+    char text[8192];
+
+    return proc_text(text, path, key)[0];
 }
 
 /* Where the whole suite runs many times, what runs for a time, or often, is to be short. */

@@ -46,10 +46,7 @@ static bool is_dumped(const char *p, size_t n)
 
 static void wait_until_dumped(size_t mib)
 {
-    for (int i = 0; dumped_mib() > mib; i++) {
-        CHECK(i < 1000); /* 10 s */
-        nap(10);
-    }
+    FL_AWAIT(dumped_mib() <= mib);
 }
 
 /* 400 MiB freed at once, and once more in blocks from the first one's memory. */

@@ -1,11 +1,12 @@
 /* KIB KEEP ORDER HOW: 256 MiB of blocks of KIB, or of up to twice that where ORDER is random; one
  * of KEEP is kept. What is in memory afterwards, at once (HOW is trim) or when it has aged (decay),
  * is little more than what is kept; and all of it works as before. */
+#include "await.h"
 #include "victim.h"
 
 #include <sys/wait.h>
 
-enum { MOST = 8192, PATIENCE = 3000 }; /* looks, 10 ms apart */
+enum { MOST = 8192 };
 
 static struct block {
     char *p;
@@ -58,8 +59,8 @@ static size_t allowed(void)
 /* Without a worker it is requests that do its work. */
 static void wait_for_age(void)
 {
-    for (int i = 0; i < PATIENCE && in_memory() > allowed(); i++) {
-        usleep(10000);
+    while (in_memory() > allowed()) {
+        fl_between_looks();
         free(malloc(100 * KIB));
     }
 }

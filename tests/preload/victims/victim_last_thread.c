@@ -1,6 +1,7 @@
 /* The main thread ends alone, by pthread_exit; the process has to end with its last thread.
  *
  *   victim_last_thread main|other      which of the two lives longer */
+#include "await.h"
 #include "victim.h"
 
 #include <pthread.h>
@@ -14,12 +15,17 @@ static void use_memory(void)
     free(p);
 }
 
+/* A main thread that has ended is a zombie until the last one ends. */
+static int main_is_over(void)
+{
+    return proc_letter("/proc/self/status", "State:\t") == 'Z';
+}
+
 static void *other(void *arg)
 {
     use_memory();
     if (arg != NULL) {
-        usleep(
-            100000); /* so that main is gone by then, mostly; either way the process has to end */
+        FL_AWAIT(main_is_over());
     }
     return NULL;
 }

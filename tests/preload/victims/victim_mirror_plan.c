@@ -1,6 +1,7 @@
 /* A program whose steps are planned, with a mirror of its plan: what it mallocs in them has a twin
  * on the device. The environment names a fake driver. */
 #include "mirror.h"
+#include "worker.h"
 
 #include "gpu/fake_cuda.h"
 
@@ -90,7 +91,7 @@ int main(void)
     CHECK(CALL(fl_step_new)(&c) == 0);
     for (int i = 0; i < 60; i++, s.value++) { /* until there is a plan that knows of the inputs */
         one_step(c, &s);
-        usleep(2000);
+        wait_until_worker_sleeps();
     }
     rc = make_of_plan(gpu, c, &m);
     if (rc != 0) {

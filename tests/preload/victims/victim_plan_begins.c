@@ -1,8 +1,7 @@
 /* Steps of 512 MiB: what do those take in faults in which a plan begins to serve? The most that a
  * step after the third took is printed. */
-#include "victim.h"
+#include "worker.h"
 
-#include <dirent.h>
 #include <sys/resource.h>
 
 enum { BLOCKS = 32, STEPS = 14, KNOWN = 3 };
@@ -12,37 +11,6 @@ static long faults_here(void)
     struct rusage u;
     CHECK(getrusage(RUSAGE_THREAD, &u) == 0);
     return u.ru_minflt;
-}
-
-/* The other threads that do not sleep. */
-static int others_awake(void)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    int n = -1; /* this one */
-
-    CHECK(tasks != NULL);
-    for (struct dirent *d; (d = readdir(tasks)) != NULL;) {
-        char path[300], stat[512];
-        (void)snprintf(path, sizeof path, "/proc/self/task/%s/stat", d->d_name);
-        FILE *f = d->d_name[0] == '.' ? NULL : fopen(path, "re");
-        if (f == NULL) {
-            continue;
-        }
-        const char *end = fgets(stat, sizeof stat, f) == NULL ? NULL : strrchr(stat, ')');
-        n += end != NULL && end[2] != 'S';
-        CHECK(fclose(f) == 0);
-    }
-    CHECK(closedir(tasks) == 0);
-    return n;
-}
-
-/* The worker has done what the last request asked it for, on however busy a machine. */
-static void wait_for_worker(void)
-{
-    for (int asleep = 0; asleep < 3;) {
-        CHECK(usleep(1000) == 0);
-        asleep = others_awake() == 0 ? asleep + 1 : 0;
-    }
 }
 
 static void step(void)
@@ -56,7 +24,7 @@ static void step(void)
             p[i][at] = 1;
         }
         if (i == 0) {
-            wait_for_worker();
+            wait_until_worker_sleeps();
         }
     }
     for (int i = 0; i < BLOCKS; i++) {

@@ -1,7 +1,7 @@
 /* Page cache needs the memory that is held free. In a cgroup of 128 MiB:
  *
- *   victim_pressure DIR TIMES LIMIT   32 MiB are free, others hold 56 MiB; then the cgroup meets its
- *                                     limit so many times, 0: until free memory went back.
+ *   victim_pressure DIR TIMES LIMIT   32 MiB are free, others hold 56 MiB; then the cgroup meets
+ *                                     its limit so many times, 0: until free memory went back.
  * Says "released" when it did, else "kept". LIMIT is the file of a limit that may be set below what
  * is in use: the kernel refuses it when it has looked in vain. "": there is none. */
 #include "worker.h"

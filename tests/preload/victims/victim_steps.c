@@ -9,6 +9,7 @@
  * Every block knows what it holds. Prints the share of blocks, in percent, that lie where they lay
  * in the step before, over the last quarter of the steps, and the faults that those took. */
 #include "blocks.h"
+#include "worker.h"
 
 #include <stdbool.h>
 
@@ -154,6 +155,7 @@ static void *loop(void *arg)
         if (end != NULL) {
             CHECK(end(NULL) == 0);
         }
+        wait_until_worker_sleeps(); /* it makes the plan */
     }
     faults += faults_here() - before;
     for (int i = 0; i < STAY; i++) {

@@ -1,10 +1,9 @@
 /* Asks for much and touches little: what is held is what was touched, in whole huge pages, and 5 %
  * and 32 MiB beside. Steps that come again find what they have touched. */
-#include "victim.h"
+#include "worker.h"
 
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum { HUGE_SHIFT = 21, PLACES = 1 << 14, MOST = 256, ROUNDS = 9 };
 
@@ -205,25 +204,26 @@ static void half_steps(void)
     repeat(50);
 }
 
-/* From the front to the back, with some work after each huge page: what came ahead of that is zero.
- * Prints the faults of this thread. */
+/* From the front to the back; after each huge page the worker has its turn: what came ahead is
+ * zero. Prints the faults of this thread. */
 static void in_order(void)
 {
     static const char zero[4 * KIB];
-    const struct timespec work = {.tv_nsec = 1000000};
     size_t len = 512 * MIB;
     char *p = malloc(len);
-    long before = faults();
+    long before = faults(), while_waiting = 0;
 
     CHECK(p != NULL);
     for (size_t at = 0; at < len; at += sizeof zero) {
         CHECK(memcmp(p + at, zero, sizeof zero) == 0);
         memset(p + at, (int)(at >> 12 | 1), sizeof zero);
         if ((at + sizeof zero) % ((size_t)1 << HUGE_SHIFT) == 0) {
-            (void)nanosleep(&work, NULL);
+            long here = faults();
+            wait_until_worker_sleeps();
+            while_waiting += faults() - here;
         }
     }
-    printf("faults %ld\n", faults() - before);
+    printf("faults %ld\n", faults() - before - while_waiting);
     for (size_t at = 0; at < len; at += sizeof zero) {
         CHECK(p[at] == (char)(at >> 12 | 1));
     }

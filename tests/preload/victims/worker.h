@@ -2,10 +2,10 @@
 #ifndef FAULTLESS_TESTS_PRELOAD_WORKER_H
 #define FAULTLESS_TESTS_PRELOAD_WORKER_H
 
+#include "await.h"
 #include "victim.h"
 
 #include <dirent.h>
-#include <time.h>
 
 static inline void nap(long ms)
 {
@@ -55,10 +55,7 @@ static inline const char *worker_file(const char *name)
 /* Until it has ended: nothing is left for it to do. */
 static inline void wait_until_gone(void)
 {
-    for (int i = 0; find_worker(); i++) {
-        CHECK(i < 1000);
-        nap(10);
-    }
+    FL_AWAIT(!find_worker());
 }
 
 static inline void use(size_t n)
@@ -71,17 +68,47 @@ static inline void use(size_t n)
 
 static inline void wait_until_small(size_t mib)
 {
-    for (int i = 0; rss_mib() > mib; i++) {
-        CHECK(i < 1000); /* 10 s */
-        nap(10);
+    FL_AWAIT(rss_mib() <= mib);
+}
+
+/* It may have begun, had nothing to do any more, and ended before this thread looks: it gets
+ * something to do until it is seen. */
+static inline void wait_for_worker(void)
+{
+    while (!find_worker()) {
+        use(64 * MIB);
     }
 }
 
-static inline void wait_for_worker(void)
+/* Does it sleep, and what helps it? Where it is not there it does. */
+static inline int worker_sleeps(void)
 {
-    for (int i = 0; !find_worker(); i++) {
-        CHECK(i < 1000);
-        nap(10);
+    DIR *tasks = opendir("/proc/self/task");
+    int awake = 0;
+
+    CHECK(tasks != NULL);
+    for (struct dirent *d; (d = readdir(tasks)) != NULL;) {
+        char path[300], stat[512];
+        (void)snprintf(path, sizeof path, "/proc/self/task/%s/stat", d->d_name);
+        int fd = d->d_name[0] == '.' ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) {
+            continue;
+        }
+        ssize_t n = read(fd, stat, sizeof stat - 1);
+        stat[n > 0 ? n : 0] = '\0';
+        const char *name = strstr(stat, "(fl-"), *end = strrchr(stat, ')');
+        awake += name != NULL && end != NULL && end[2] != 'S';
+        CHECK(close(fd) == 0);
+    }
+    CHECK(closedir(tasks) == 0);
+    return awake == 0;
+}
+
+/* It has done what the last request asked it for, on however busy a machine. */
+static inline void wait_until_worker_sleeps(void)
+{
+    for (int looks = 0; looks < 3; looks = worker_sleeps() ? looks + 1 : 0) {
+        fl_between_looks();
     }
 }
 
