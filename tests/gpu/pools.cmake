@@ -1,5 +1,5 @@
 # Tests of the pools.
-foreach(name IN ITEMS streams lives table threads edges whole)
+foreach(name IN ITEMS default streams lives table threads edges whole)
     fl_gpu_test(NAME test_gpu_pool_${name} LABELS unit SOURCES test_gpu_pool_${name}.c SHARED pool_fixture.c)
 endforeach()
 fl_gpu_test(NAME test_gpu_pool_calls LABELS unit SOURCES test_gpu_pool_calls.c SHARED pool_fixture.c NO_DEVICE)

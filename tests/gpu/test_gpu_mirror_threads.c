@@ -62,10 +62,58 @@ static void ranges_are_copied_by_any_late(void **state)
     ranges_are_copied_by_any();
 }
 
+/* Each thread's own stream: one handle, and not in order with each other. */
+#define OWN ((void *)(uintptr_t)2) /* NOLINT(performance-no-int-to-ptr) */
+
+static unsigned times;
+
+static void *pull_on_own_stream(void *arg)
+{
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    assert_ok(fl_gpu_mirror_pull_range(mirror, arg, KIB(64), OWN));
+    return NULL;
+}
+
+/* Within the first thread's record: the second's comes between its copy and its event. */
+static void another_pulls(void *arg)
+{
+    pthread_t t;
+
+    if (times++ == 0) {
+        assert_int_equal(pthread_create(&t, NULL, pull_on_own_stream, arg), 0);
+        assert_int_equal(pthread_join(t, NULL), 0);
+    }
+}
+
+static void threads_own_streams_are_told_apart(void **state)
+{
+    struct fl_gpu_slot slot = {.size = MIB(1), .input = true};
+    struct fl_gpu_mirror_options o = mirror_options(&slot, 1);
+    void *base = NULL;
+
+    (void)state;
+    if (fake == NULL) {
+        return;
+    }
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    o.inputs = 1;
+    mirror = mirror_of(&o);
+    assert_ok(fl_gpu_mirror_begin(mirror, &base));
+    times = 0;
+    fake->amid("cuEventRecord", another_pulls, (char *)base + KIB(512));
+    assert_ok(fl_gpu_mirror_pull_range(mirror, base, KIB(64), OWN));
+    fake->amid(NULL, NULL, NULL);
+    assert_int_equal(times, 2);
+    assert_ok(fl_gpu_mirror_begin(mirror, &base)); /* both have ended */
+    fake->host_access(base, MIB(1), true);
+    mirror_end(mirror);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ranges_are_copied_by_any_late, gpu_each, gpu_end),
+        cmocka_unit_test_setup_teardown(threads_own_streams_are_told_apart, gpu_each, gpu_end),
     };
     mirror_main("test_gpu_mirror_threads");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,7 +100,7 @@ static void many_streams_are_told_apart(void **state)
     }
     assert_true(p->handles >= MANY);
     for (unsigned i = 0; i < MANY; i++) {
-        const struct fl_pool_stream *s = fl_stream_lasting(p, stream[i]);
+        const struct fl_pool_stream *s = fl_stream_lasting(p, fl_stream_named(p, stream[i]));
         assert_non_null(s);
         assert_ptr_equal(s->handle, stream[i]);
         pool_give(p, at[i], stream[i]);
@@ -110,7 +110,7 @@ static void many_streams_are_told_apart(void **state)
         assert_int_equal(fl_gpu_pool_stream_retire(p, stream[i]), 0);
     }
     for (unsigned i = 0; i < MANY; i++) {
-        assert_true((fl_stream_lasting(p, stream[i]) != NULL) == (i % 2 != 0));
+        assert_true((fl_stream_lasting(p, fl_stream_named(p, stream[i])) != NULL) == (i % 2 != 0));
     }
     pool_end(p);
     for (unsigned i = 0; i < MANY; i++) {

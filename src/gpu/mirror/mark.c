@@ -1,23 +1,33 @@
 /* Which of a mirror's copies may be under way: for each slot, and for the rest of it, the streams
  * that copied and an event on each. No lock is held over the driver: a mark that a thread records
  * is busy, and only threads that name the same stream record the same mark at once, which is in
- * order there. */
+ * order there. The threads' own streams have one handle: they are told apart by their threads. */
 #include "gpu/mirror/mirror.h"
+#include "gpu/pool/pool.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+static uint64_t thread_of(fl_CUstream stream)
+{
+    return (uintptr_t)stream == FL_STREAM_PER_THREAD ? fl_stream_thread() : 0;
+}
 
 /* The mark of `stream`, else an idle one; busy for the caller. NULL: make one. Lock: held. */
 static struct fl_mirror_mark *claim(struct fl_mirror_marks *all, fl_CUstream stream)
 {
     struct fl_mirror_mark *idle = NULL, *k = all->first;
+    uint64_t thread = thread_of(stream);
 
-    for (; k != NULL && (k->stream != stream || !(k->pushed || k->busy != 0)); k = k->next) {
+    for (;
+         k != NULL && (k->stream != stream || k->thread != thread || !(k->pushed || k->busy != 0));
+         k = k->next) {
         idle = k->pushed || k->busy != 0 ? idle : k;
     }
     k = k != NULL ? k : idle;
     if (k != NULL) {
         k->stream = stream;
+        k->thread = thread;
         k->busy++;
     }
     return k;
@@ -39,6 +49,7 @@ static struct fl_mirror_mark *make(struct fl_gpu_mirror *m, struct fl_mirror_mar
         return NULL;
     }
     k->stream = stream;
+    k->thread = thread_of(stream);
     k->busy = 1;
     fl_lock_acquire(&m->lock);
     k->next = all->first;

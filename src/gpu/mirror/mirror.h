@@ -38,6 +38,7 @@ struct fl_mirror_mark {
     struct fl_mirror_mark *next;
     fl_CUevent event;
     fl_CUstream stream; /* that the event was last recorded on: a name, not to be asked anything */
+    uint64_t thread;    /* whose own stream that is; 0: no thread's */
     uint64_t times;     /* how often it was recorded */
     unsigned busy;      /* threads that are about to record it */
     bool pushed;        /* the copies may be under way */

@@ -115,7 +115,7 @@ static FL_INLINE void fl_planned_leave(struct fl_pool_plan *plan)
 
 bool fl_planned_take(struct fl_gpu_pool *p, size_t size, void *stream, uint64_t *out);
 /* As fl_pool_free. */
-int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live);
+int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, struct fl_stream_name name, bool live);
 /* The slot that has `address`. False: none that is taken. Lock: held. */
 bool fl_planned_find(const struct fl_gpu_pool *p, uint64_t address, struct fl_gpu_block *out);
 int fl_planned_inplace(struct fl_gpu_pool *p, uint64_t address, size_t size);

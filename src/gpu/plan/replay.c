@@ -193,7 +193,7 @@ static FL_APART struct fl_pool_stream *look_at_stream(struct fl_gpu_pool *p, voi
     plan->stream_generation = atomic_load_explicit(&p->stream_generation, memory_order_relaxed);
     plan->stream = NULL;
     plan->handle = stream;
-    if (fl_stream_see(p, stream, &captures, &s) != 0 || captures) {
+    if (fl_stream_see(p, fl_stream_named(p, stream), &captures, &s) != 0 || captures) {
         return NULL;
     }
     plan->stream = s->lasts && !s->is_watched ? s : NULL;
@@ -370,19 +370,20 @@ static FL_INLINE void end(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool
     }
 }
 
-/* The stream that `stream` names, if it is there. */
-static int giver_of(struct fl_gpu_pool *p, void *stream, bool mine, struct fl_pool_stream **out)
+/* The stream of that name, if it is there. */
+static int giver_of(struct fl_gpu_pool *p, struct fl_stream_name name, bool mine,
+                    struct fl_pool_stream **out)
 {
-    if (stream == FL_GPU_HOST) {
+    if (name.handle == FL_GPU_HOST) {
         *out = &p->host;
         return 0;
     }
-    *out = mine && p->plan->handle == stream ? p->plan->stream : NULL;
+    *out = mine && p->plan->handle == name.handle ? p->plan->stream : NULL;
     if (*out != NULL && p->plan->stream_generation ==
                             atomic_load_explicit(&p->stream_generation, memory_order_relaxed)) {
         return 0;
     }
-    return fl_stream_see(p, stream, NULL, out);
+    return fl_stream_see(p, name, NULL, out);
 }
 
 /* Of a slot that nothing is known of but its taker: that stream, or limbo, which is never past
@@ -400,11 +401,11 @@ static FL_APART struct fl_pool_stream *user_of(struct fl_gpu_pool *p,
     return s;
 }
 
-static FL_INLINE int give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live,
-                          bool mine)
+static FL_INLINE int give(struct fl_gpu_pool *p, uint64_t address, struct fl_stream_name name,
+                          bool live, bool mine)
 {
     struct fl_pool_stream *s = NULL;
-    int rc = live ? giver_of(p, stream, mine, &s) : 0;
+    int rc = live ? giver_of(p, name, mine, &s) : 0;
 
     if (FL_UNLIKELY(rc != 0)) {
         return rc;
@@ -430,10 +431,10 @@ static FL_INLINE int give(struct fl_gpu_pool *p, uint64_t address, void *stream,
     return 0;
 }
 
-int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live)
+int fl_planned_give(struct fl_gpu_pool *p, uint64_t address, struct fl_stream_name name, bool live)
 {
     bool mine = fl_planned_enter(p->plan);
-    int rc = give(p, address, stream, live, mine);
+    int rc = give(p, address, name, live, mine);
 
     if (mine) {
         fl_planned_leave(p->plan);

@@ -61,7 +61,7 @@ int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address)
         return rc;
     }
     if (pool->plan != NULL && fl_planned_owns(pool, address)) {
-        rc = fl_planned_give(pool, address, NULL, false);
+        rc = fl_planned_give(pool, address, (struct fl_stream_name){NULL, NULL}, false);
         return rc != 0 ? rc : freed_in_part(pool);
     }
     fl_lock_acquire(&pool->lock);
@@ -118,7 +118,7 @@ int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *
         return rc;
     }
     rc = fl_stream_check(stream);
-    rc = rc == 0 ? fl_stream_see(pool, stream, NULL, &s) : rc;
+    rc = rc == 0 ? fl_stream_see(pool, fl_stream_named(pool, stream), NULL, &s) : rc;
     struct fl_pool_use *u = rc == 0 ? calloc(1, sizeof *u) : NULL;
     if (u == NULL) {
         return rc != 0 ? rc : fl_gpu_fail(-ENOMEM, "no memory for a stream's use");
@@ -151,7 +151,7 @@ int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream)
     int rc = fl_pool_refuse(pool);
 
     rc = rc == 0 ? fl_stream_check(stream) : rc;
-    rc = rc == 0 ? fl_stream_see(pool, stream, NULL, &s) : rc;
+    rc = rc == 0 ? fl_stream_see(pool, fl_stream_named(pool, stream), NULL, &s) : rc;
     if (rc == 0 && (uintptr_t)stream != FL_STREAM_PER_THREAD) { /* that is each thread's own */
         fl_lock_acquire(&pool->lock);
         s->lasts = true;
@@ -168,7 +168,7 @@ int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream)
     int rc = fl_pool_refuse(pool);
 
     rc = rc == 0 ? fl_stream_check(stream) : rc;
-    rc = rc == 0 ? fl_stream_see(pool, stream, NULL, &s) : rc;
+    rc = rc == 0 ? fl_stream_see(pool, fl_stream_named(pool, stream), NULL, &s) : rc;
     rc = rc == 0 ? fl_pool_enter(pool, &g) : rc;
     if (rc != 0) {
         return rc;

@@ -81,7 +81,7 @@ static int tell(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl
     }
     if (p->async != NULL) {
         *name = "cuMemFreeAsync";
-        code = fl_cuda.cuMemFreeAsync(c->address, s != NULL ? s->handle : NULL);
+        code = fl_cuda.cuMemFreeAsync(c->address, s != NULL ? fl_stream_handle(s) : NULL);
     } else {
         *name = "cuMemFree";
         code = fl_cuda.cuMemFree(c->address);

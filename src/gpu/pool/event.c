@@ -87,28 +87,20 @@ static int make_event(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
 static int record_event(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
                         struct fl_pool_event **e)
 {
-    bool elsewhere = s->context != p->gpu->context;
-    fl_CUcontext was;
-    int rc = 0;
+    bool went;
 
     if (fl_stream_is_capturing(p, s)) {
         return -EINPROGRESS;
     }
-    if (elsewhere) {
-        rc = fl_cuda_status(fl_cuda.cuCtxPushCurrent(s->context), "cuCtxPushCurrent", 0);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    if (*e == NULL) {
+    int rc = fl_stream_go(p, s, &went);
+    if (rc == 0 && *e == NULL) {
         rc = make_event(p, s, e);
     }
     if (rc == 0 && *e != NULL) {
-        rc = fl_stream_status(p, fl_cuda.cuEventRecord((*e)->handle, s->handle), "cuEventRecord");
+        rc = fl_stream_status(p, fl_cuda.cuEventRecord((*e)->handle, fl_stream_handle(s)),
+                              "cuEventRecord");
     }
-    if (elsewhere) {
-        (void)fl_cuda.cuCtxPopCurrent(&was);
-    }
+    fl_stream_back(went);
     return rc;
 }
 
@@ -223,7 +215,7 @@ int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_po
     fl_lock_release(&p->lock);
     rc = s == NULL || p->is_pinned
              ? fl_pool_status(p, fl_cuda.cuEventSynchronize(e->handle), "cuEventSynchronize", 0)
-             : fl_pool_status(p, fl_cuda.cuStreamWaitEvent(s->handle, e->handle, 0),
+             : fl_pool_status(p, fl_cuda.cuStreamWaitEvent(fl_stream_handle(s), e->handle, 0),
                               "cuStreamWaitEvent", 0);
     fl_lock_acquire(&p->lock);
     queue(t, e);

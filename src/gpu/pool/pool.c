@@ -31,13 +31,13 @@ static struct fl_pool_block *hit(struct fl_gpu_pool *p, struct fl_pool_stream *s
     return b;
 }
 
-static FL_APART int alloc_slowly(struct fl_gpu_pool *p, size_t size, size_t len, void *stream,
-                                 uint64_t *out)
+static FL_APART int alloc_slowly(struct fl_gpu_pool *p, size_t size, size_t len,
+                                 struct fl_stream_name name, uint64_t *out)
 {
     struct fl_pool_stream *s;
     struct fl_pool_block *b = NULL;
     bool captures = false;
-    int rc = fl_stream_see(p, stream, p->is_blind ? &captures : NULL, &s);
+    int rc = fl_stream_see(p, name, p->is_blind ? &captures : NULL, &s);
 
     if (rc != 0) {
         return rc;
@@ -87,10 +87,11 @@ int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint6
     if (pool->plan != NULL && fl_planned_take(pool, size, stream, out)) {
         return 0;
     }
+    const struct fl_stream_name name = fl_stream_named(pool, stream);
     size_t len = pool->strategy->round(pool, size);
     if (len <= pool->max_direct) {
         fl_lock_acquire(&pool->lock);
-        struct fl_pool_stream *s = fl_stream_lasting(pool, stream);
+        struct fl_pool_stream *s = fl_stream_lasting(pool, name);
         bool asks = s == NULL || (s->is_watched && pool->is_blind);
         struct fl_pool_block *b = !asks ? hit(pool, s, len, size) : NULL;
         uint64_t address = b != NULL ? b->address : 0;
@@ -100,7 +101,7 @@ int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint6
             return 0;
         }
     }
-    return alloc_slowly(pool, size, len, stream, out);
+    return alloc_slowly(pool, size, len, name, out);
 }
 
 /* ---- free ---- */
@@ -278,18 +279,17 @@ static bool is_used_in_capture(struct fl_gpu_pool *p, const struct fl_pool_block
 }
 
 /* `b` is in transit. The driver is called only where there is something to ask or to record. */
-static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b, void *stream,
-                                bool live)
+static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b,
+                                struct fl_stream_name name, bool live)
 {
     struct fl_pool_stream *s;
     struct fl_gpu_guard g;
     bool captured = false, direct = b->chunk->is_direct;
-    bool asks = (live && stream != FL_GPU_HOST) || b->use != NULL;
+    bool asks = (live && name.handle != FL_GPU_HOST) || b->use != NULL;
     int rc = asks ? fl_pool_enter_light(p, &g) : 0, entered = asks && rc == 0;
 
     if (rc == 0) {
-        rc = live ? fl_stream_see_here(p, stream, direct ? &captured : NULL, &s)
-                  : taker_of(p, b, &s);
+        rc = live ? fl_stream_see_here(p, name, direct ? &captured : NULL, &s) : taker_of(p, b, &s);
     }
     if (rc == 0 && live && !direct && s->is_watched) {
         captured = fl_stream_is_capturing(p, s);
@@ -324,12 +324,13 @@ int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool liv
     if (!may_go_on(p)) {
         return fl_pool_refuse(p);
     }
+    const struct fl_stream_name name = fl_stream_named(p, stream);
     if (p->plan != NULL && fl_planned_owns(p, address)) {
-        return fl_planned_give(p, address, stream, live);
+        return fl_planned_give(p, address, name, live);
     }
     fl_lock_acquire(&p->lock);
     struct fl_pool_block *b = fl_pool_find_used(p, address);
-    struct fl_pool_stream *s = fl_stream_lasting(p, stream);
+    struct fl_pool_stream *s = fl_stream_lasting(p, name);
     if (b == NULL) {
         fl_lock_release(&p->lock);
         return fl_pool_not_here();
@@ -338,7 +339,7 @@ int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool liv
     if (FL_UNLIKELY(!named || b->use != NULL || b->chunk->is_direct || b->in_graph)) {
         b->state = FL_BLOCK_TRANSIT;
         fl_lock_release(&p->lock);
-        return free_slowly(p, b, stream, live);
+        return free_slowly(p, b, name, live);
     }
     end_block(p, s, b, fl_stream_stamp(p, s), false);
     fl_lock_release(&p->lock);

@@ -94,12 +94,19 @@ struct fl_pool_event {
     uint64_t covers;
 };
 
+/* A stream as a call names it: NULL and the threads' own stream are each context's. */
+struct fl_stream_name {
+    void *handle;
+    fl_CUcontext context;
+};
+
 struct fl_pool_stream {
     struct fl_pool_stream *next;
     struct fl_pool_stream *alike; /* of one chain */
     fl_CUstream handle;
     fl_CUcontext context;
     uint64_t id;     /* the driver's: no other stream has it, ever */
+    uint64_t thread; /* whose own stream it is (fl_stream_thread); 0: no thread's */
     uint64_t number; /* this record's, never 0, never again */
     uint64_t stamped, covered, safe;
     struct fl_pool_event *first, *last;
@@ -242,17 +249,21 @@ bool fl_pool_check(struct fl_gpu_pool *p);
 
 /* ---- stream.c, event.c ---- */
 
-/* The record of a handle that lasts, or the host's; NULL: none does. Lock: held. */
-struct fl_pool_stream *fl_stream_lasting(struct fl_gpu_pool *p, void *stream);
+/* What `stream` means to the caller: of a pinned pool NULL is the stream of the context that is
+ * current, for any device's copies use its memory; else of the pool's. Lock: not held. */
+struct fl_stream_name fl_stream_named(const struct fl_gpu_pool *p, void *stream);
+/* The record of a name that lasts, or the host's; NULL: none does. Lock: held. */
+struct fl_pool_stream *fl_stream_lasting(struct fl_gpu_pool *p, struct fl_stream_name name);
 /* That of this number, whether or not its handle leads to it still; NULL: nothing is known of it
  * any more. Lock: held. */
 struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t number);
 /* The record of a stream that is there, which the driver is asked for unless it lasts. `captures`:
  * is it being captured (no, if it lasts and is not watched)? NULL: that is not asked. Lock: not
  * held. 0, -ENOMEM, or what the driver says. */
-int fl_stream_see(struct fl_gpu_pool *p, void *stream, bool *captures, struct fl_pool_stream **out);
+int fl_stream_see(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures,
+                  struct fl_pool_stream **out);
 /* The same, for a caller that has entered the pool already. */
-int fl_stream_see_here(struct fl_gpu_pool *p, void *stream, bool *captures,
+int fl_stream_see_here(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures,
                        struct fl_pool_stream **out);
 /* A stream of the driver's: 0, or -EINVAL for FL_GPU_HOST. */
 int fl_stream_check(void *stream);
@@ -260,6 +271,13 @@ int fl_stream_check(void *stream);
 struct fl_pool_stream *fl_stream_limbo(struct fl_gpu_pool *p);
 /* What a call about a stream says; only our own context's end ends the pool. */
 int fl_stream_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call);
+/* The handle by which the calling thread tells the driver of `s`, which is there. A thread's own
+ * stream can be named by that thread alone; for any other thread the legacy stream of the context
+ * stands for it, which waits for all that is submitted to such streams, and which they wait for. */
+fl_CUstream fl_stream_handle(const struct fl_pool_stream *s);
+/* Makes the context of `s` current, where that is not the pool's; fl_stream_back undoes it. */
+int fl_stream_go(const struct fl_gpu_pool *p, const struct fl_pool_stream *s, bool *went);
+void fl_stream_back(bool went);
 /* The number that the calling thread's own stream goes by. */
 extern FL_HIDDEN _Thread_local uint64_t fl_stream_mine; /* 0: not yet */
 uint64_t fl_stream_thread_new(void);

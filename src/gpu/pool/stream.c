@@ -11,6 +11,11 @@
  * A stream that lasts without the program's word for it (lazy events, an old driver) may be
  * captured at any time: it is watched, which is a call of the driver's at each free.
  *
+ * A thread's own stream (FL_STREAM_PER_THREAD) has one handle for all threads. An event is recorded
+ * on it within its thread's calls; by other threads on the legacy stream, which is in order with
+ * all of these ("Events in stream zero are completed after all preceding tasks and commands in all
+ * streams are completed", CUDA's programming guide).
+ *
  * FL_GPU_HOST has a record in the pool itself. Nothing is ever submitted to it, so what it frees is
  * safe at once. It takes all pinned memory: only the host's order counts there. */
 #include "gpu/pool/pool.h"
@@ -40,15 +45,59 @@ static struct fl_pool_stream **chain_of(const struct fl_gpu_pool *p, const void 
     return &p->by_handle[key >> 32 & (p->handles - 1)];
 }
 
-struct fl_pool_stream *fl_stream_lasting(struct fl_gpu_pool *p, void *stream)
+static bool is_each_contexts(fl_CUstream handle)
 {
-    fl_CUstream handle = handle_of(stream);
-    struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, handle) : NULL;
+    return (uintptr_t)handle <= FL_STREAM_PER_THREAD;
+}
 
-    if (stream == FL_GPU_HOST) {
+struct fl_stream_name fl_stream_named(const struct fl_gpu_pool *p, void *stream)
+{
+    struct fl_stream_name name = {handle_of(stream), p->gpu->context};
+    fl_CUcontext now = NULL;
+
+    if (p->is_pinned && is_each_contexts(name.handle) &&
+        fl_cuda.cuCtxGetCurrent(&now) == FL_CUDA_SUCCESS && now != NULL) {
+        name.context = now;
+    }
+    return name;
+}
+
+fl_CUstream fl_stream_handle(const struct fl_pool_stream *s)
+{
+    return s->thread == 0 || s->thread == fl_stream_thread() ? s->handle : NULL;
+}
+
+int fl_stream_go(const struct fl_gpu_pool *p, const struct fl_pool_stream *s, bool *went)
+{
+    int rc = s->context == p->gpu->context
+                 ? 0
+                 : fl_cuda_status(fl_cuda.cuCtxPushCurrent(s->context), "cuCtxPushCurrent", 0);
+
+    *went = rc == 0 && s->context != p->gpu->context;
+    return rc;
+}
+
+void fl_stream_back(bool went)
+{
+    fl_CUcontext was;
+
+    if (went) {
+        (void)fl_cuda.cuCtxPopCurrent(&was);
+    }
+}
+
+static bool is_named(const struct fl_pool_stream *s, struct fl_stream_name name)
+{
+    return s->handle == name.handle && (!is_each_contexts(s->handle) || s->context == name.context);
+}
+
+struct fl_pool_stream *fl_stream_lasting(struct fl_gpu_pool *p, struct fl_stream_name name)
+{
+    if (name.handle == FL_GPU_HOST) {
         return &p->host;
     }
-    while (s != NULL && (s->handle != handle || !s->lasts)) {
+    struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, name.handle) : NULL;
+    while (s != NULL && !(is_named(s, name) && s->lasts)) {
         s = s->alike;
     }
     return s;
@@ -163,11 +212,13 @@ int fl_stream_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call)
 bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *s)
 {
     int status = FL_CU_STREAM_CAPTURE_STATUS_NONE;
+    bool went;
 
-    if (fl_cuda.cuStreamIsCapturing == NULL || s == &p->host) {
+    if (fl_cuda.cuStreamIsCapturing == NULL || s == &p->host || fl_stream_go(p, s, &went) != 0) {
         return false;
     }
-    fl_CUresult code = fl_cuda.cuStreamIsCapturing(s->handle, &status);
+    fl_CUresult code = fl_cuda.cuStreamIsCapturing(fl_stream_handle(s), &status);
+    fl_stream_back(went);
     if (code != FL_CUDA_SUCCESS && code != FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
         (void)fl_stream_status(p, code, "cuStreamIsCapturing");
     }
@@ -180,13 +231,14 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
  * 12.0): there the threads' own have one of ours, and the others last. Lock: not held. */
 static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *captures)
 {
-    unsigned long long id =
-        (uintptr_t)seen->handle == FL_STREAM_PER_THREAD ? fl_stream_thread() : 0;
-    int rc = 0;
+    unsigned long long id = seen->thread;
+    bool went;
+    int rc = fl_stream_go(p, seen, &went);
 
-    if (fl_cuda.cuStreamGetId != NULL) {
+    if (rc == 0 && fl_cuda.cuStreamGetId != NULL) {
         rc = fl_stream_status(p, fl_cuda.cuStreamGetId(seen->handle, &id), "cuStreamGetId");
     }
+    fl_stream_back(went);
     if (rc == 0 && captures != NULL) {
         *captures = fl_stream_is_capturing(p, seen);
     }
@@ -200,25 +252,26 @@ static int look_where(struct fl_gpu_pool *p, struct fl_pool_stream *seen)
 {
     int rc = 0;
 
-    if ((uintptr_t)seen->handle > FL_STREAM_PER_THREAD && fl_cuda.cuStreamGetCtx != NULL) {
+    if (!is_each_contexts(seen->handle) && fl_cuda.cuStreamGetCtx != NULL) {
         rc = fl_stream_status(p, fl_cuda.cuStreamGetCtx(seen->handle, &seen->context),
                               "cuStreamGetCtx");
     }
     return rc;
 }
 
-/* The record of that number, if there is one. Others of the handle have been destroyed, but for the
- * threads' own. Lock: held. */
-static struct fl_pool_stream *find(struct fl_gpu_pool *p, fl_CUstream handle, uint64_t id)
+/* The record of that number, if there is one. Others of a handle that is one stream's have been
+ * destroyed. Lock: held. */
+static struct fl_pool_stream *find(struct fl_gpu_pool *p, const struct fl_pool_stream *seen)
 {
+    const struct fl_stream_name name = {seen->handle, seen->context};
     struct fl_pool_stream *found = NULL, *next;
 
-    for (struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, handle) : NULL; s != NULL;
+    for (struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, seen->handle) : NULL; s != NULL;
          s = next) {
         next = s->alike;
-        if (s->handle == handle && s->id == id) {
+        if (is_named(s, name) && s->id == seen->id) {
             found = s;
-        } else if (s->handle == handle && (uintptr_t)handle != FL_STREAM_PER_THREAD) {
+        } else if (s->handle == seen->handle && !is_each_contexts(s->handle)) {
             lose(p, s);
         }
     }
@@ -233,6 +286,7 @@ static struct fl_pool_stream *add(struct fl_gpu_pool *p, const struct fl_pool_st
         s->handle = seen->handle;
         s->context = seen->context;
         s->id = seen->id;
+        s->thread = seen->thread;
         s->number = ++p->numbers;
         s->is_watched = seen->handle != NULL && (uintptr_t)seen->handle != FL_STREAM_PER_THREAD &&
                         (p->o.events == FL_GPU_EVENTS_LAZY || fl_cuda.cuStreamGetId == NULL);
@@ -245,11 +299,11 @@ static struct fl_pool_stream *add(struct fl_gpu_pool *p, const struct fl_pool_st
 }
 
 /* One that lasts and needs no call; `*ask`: it is watched. */
-static bool is_at_hand(struct fl_gpu_pool *p, void *stream, bool *captures, bool *ask,
+static bool is_at_hand(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures, bool *ask,
                        struct fl_pool_stream **out)
 {
     fl_lock_acquire(&p->lock);
-    *out = fl_stream_lasting(p, stream);
+    *out = fl_stream_lasting(p, name);
     *ask = *out != NULL && (*out)->is_watched && captures != NULL;
     fl_lock_release(&p->lock);
     if (captures != NULL) {
@@ -258,14 +312,15 @@ static bool is_at_hand(struct fl_gpu_pool *p, void *stream, bool *captures, bool
     return *out != NULL && !*ask;
 }
 
-int fl_stream_see_here(struct fl_gpu_pool *p, void *stream, bool *captures,
+int fl_stream_see_here(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures,
                        struct fl_pool_stream **out)
 {
-    struct fl_pool_stream seen = {.handle = handle_of(stream), .context = p->gpu->context};
-    bool ask;
+    bool own = (uintptr_t)name.handle == FL_STREAM_PER_THREAD, ask;
+    struct fl_pool_stream seen = {
+        .handle = name.handle, .context = name.context, .thread = own ? fl_stream_thread() : 0};
     int rc = 0;
 
-    if (is_at_hand(p, stream, captures, &ask, out)) {
+    if (is_at_hand(p, name, captures, &ask, out)) {
         return 0;
     }
     if (ask) {
@@ -276,11 +331,11 @@ int fl_stream_see_here(struct fl_gpu_pool *p, void *stream, bool *captures,
         rc = look_at(p, &seen, captures);
     }
     fl_lock_acquire(&p->lock);
-    if (*out == NULL && rc == 0 && (*out = find(p, seen.handle, seen.id)) == NULL) {
+    if (*out == NULL && rc == 0 && (*out = find(p, &seen)) == NULL) {
         fl_lock_release(&p->lock);
         rc = look_where(p, &seen);
         fl_lock_acquire(&p->lock);
-        *out = find(p, seen.handle, seen.id);
+        *out = find(p, &seen);
     }
     if (*out == NULL && rc == 0 && (*out = add(p, &seen)) == NULL) {
         rc = fl_gpu_fail(-ENOMEM, "no memory for a stream's record");
@@ -289,17 +344,18 @@ int fl_stream_see_here(struct fl_gpu_pool *p, void *stream, bool *captures,
     return rc;
 }
 
-int fl_stream_see(struct fl_gpu_pool *p, void *stream, bool *captures, struct fl_pool_stream **out)
+int fl_stream_see(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures,
+                  struct fl_pool_stream **out)
 {
     struct fl_gpu_guard g;
     bool ask;
 
-    if (is_at_hand(p, stream, captures, &ask, out)) {
+    if (is_at_hand(p, name, captures, &ask, out)) {
         return 0;
     }
     int rc = fl_pool_enter_light(p, &g);
     if (rc == 0) {
-        rc = fl_stream_see_here(p, stream, captures, out);
+        rc = fl_stream_see_here(p, name, captures, out);
         fl_pool_leave(p, &g);
     }
     return rc;

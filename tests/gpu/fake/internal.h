@@ -142,6 +142,7 @@ struct fake_stream {
     struct fake_op *first, *last;
     struct fake_clock clock;
     unsigned component;
+    unsigned thread; /* whose own it is; 0: no thread's */
     bool alive, blocking, legacy, capturing;
     fl_CUstreamCaptureMode capture_mode; /* then: as it was begun */
     pthread_t capture_thread;            /* and by whom */

@@ -17,12 +17,7 @@ static struct handle {
 static unsigned last_ended; /* where the next handle is looked for first */
 static struct fake_stream *all;
 static uint64_t ids;
-static uint32_t generation = 1;
 static enum fake_cuda_mode mode;
-static _Thread_local struct {
-    uint32_t generation;
-    struct fake_stream *stream;
-} per_thread;
 
 static struct fake_stream *stream_add(struct fake_context *c, bool blocking, bool legacy)
 {
@@ -54,6 +49,23 @@ static struct fake_stream *legacy_of(struct fake_context *c)
     return s != NULL ? s : stream_add(c, true, true);
 }
 
+/* The calling thread has one in each context. */
+static struct fake_stream *own_of(struct fake_context *c)
+{
+    static _Atomic unsigned threads;
+    static _Thread_local unsigned me;
+    struct fake_stream *s = all;
+
+    me = me != 0 ? me : ++threads;
+    while (s != NULL && !(s->thread == me && s->context == c)) {
+        s = s->next;
+    }
+    if (s == NULL && (s = stream_add(c, true, false)) != NULL) {
+        s->thread = me;
+    }
+    return s;
+}
+
 struct fake_stream *fake_streams(void)
 {
     return all;
@@ -69,11 +81,7 @@ struct fake_stream *fake_stream_anywhere(fl_CUstream handle)
         return c == NULL ? NULL : legacy_of(c);
     }
     if (number == 2) {
-        if (per_thread.generation != generation || per_thread.stream->context != c) {
-            per_thread.generation = generation;
-            per_thread.stream = stream_add(c, true, false);
-        }
-        return per_thread.stream;
+        return c == NULL ? NULL : own_of(c);
     }
     for (unsigned i = 0; i < HANDLES; i++) {
         if ((void *)&handles[i] == (void *)handle) {
@@ -451,5 +459,4 @@ void fake_stream_reset(void)
     memset(handles, 0, sizeof handles);
     last_ended = 0;
     fake_capture_as(0);
-    generation++;
 }
