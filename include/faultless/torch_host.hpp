@@ -5,16 +5,21 @@
  *     at::setHostAllocator(at::kCUDA, &pinned, 1);                // before the first pinned tensor
  *
  * A block is given out again when every stream that PyTorch recorded on it is past its free, as by
- * PyTorch's own allocator; with none recorded at once, and without a call of the driver. */
+ * PyTorch's own allocator; with none recorded at once, and without a call of the driver. One that a
+ * graph copies from is kept until the pool ends: the graph may run at any time. One allocator serves
+ * all devices. */
 #ifndef FAULTLESS_TORCH_HOST_HPP
 #define FAULTLESS_TORCH_HOST_HPP
 
 #include "gpu.hpp"
 
 #include <ATen/core/CachingHostAllocator.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 namespace faultless
 {
@@ -55,8 +60,12 @@ class host_allocator final : public at::HostAllocator
         struct fl_gpu_block found = {};
 
         found.size = sizeof found;
-        return fl_gpu_pool_find(pool_, reinterpret_cast<std::uintptr_t>(p), &found) == 0 &&
-               fl_gpu_pool_record_stream(pool_, found.address,
+        if (fl_gpu_pool_find(pool_, reinterpret_cast<std::uintptr_t>(p), &found) != 0) {
+            return false;
+        }
+        /* Each device has a default stream, and all have the same handle. */
+        const c10::DeviceGuard current(stream.device());
+        return fl_gpu_pool_record_stream(pool_, found.address,
                                          c10::cuda::CUDAStream(stream).stream()) == 0;
     }
     void empty_cache() override
@@ -78,6 +87,26 @@ class host_allocator final : public at::HostAllocator
     void reset_peak_stats() override
     {
     }
+
+    /* Around a graph's capture, from PyTorch 2.10 on; before that they override nothing. There is
+     * nothing to do: the pool sees by itself that a recorded stream is captured. */
+    using graph_id = std::pair<unsigned long long, unsigned long long>; /* c10::MempoolId_t */
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Winconsistent-missing-override"
+#endif
+    virtual void begin_allocate_to_pool(graph_id, std::function<bool(c10::Stream)>)
+    {
+    }
+    virtual void end_allocate_to_pool(graph_id)
+    {
+    }
+    virtual void release_pool(graph_id)
+    {
+    }
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
   private:
     static void give_nothing(void *)
