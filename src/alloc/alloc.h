@@ -87,7 +87,7 @@ void *fl_memalign_large(size_t align, size_t n);
 /* From `next`, a function of the next allocator; NULL: it lacks the name. On failure errno is
  * ENOMEM or EINVAL, also where the next allocator does not set it; else it is kept. */
 void *fl_next_aligned(void *(*next)(size_t align, size_t n), size_t align, size_t n);
-/* The same as posix_memalign(3) has it: 0 or ENOMEM, and errno is kept. */
+/* The same as glibc's posix_memalign has it: 0, or ENOMEM, which then is in errno too. */
 int fl_posix_memalign_large(void **out, size_t align, size_t n);
 /* Any `p` and `n` of which one is ours, large, or early. */
 void *fl_realloc_any(void *p, size_t n);

@@ -308,12 +308,10 @@ void *fl_memalign_large(size_t align, size_t n)
 
 static FL_APART int posix_memalign_long(void **out, size_t align, size_t n)
 {
-    int saved = errno;
     void *p = fl_memalign_large(align, n);
 
-    errno = saved;
     if (p == NULL) {
-        return ENOMEM;
+        return errno = ENOMEM;
     }
     *out = p;
     return 0;

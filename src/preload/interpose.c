@@ -79,16 +79,16 @@ static inline bool is_for_us(size_t align, size_t n)
     return n >= fl_route.threshold && fl_is_pow2(align);
 }
 
-/* A failure is told by the code alone: errno is kept, though the next allocator may set it. */
+/* ENOMEM is in errno too, as glibc leaves it; else errno is kept. */
 static FL_COLD int next_posix_memalign(void **out, size_t align, size_t n)
 {
     int saved = errno;
+    int rc = fl_is_pow2(align) && align >= sizeof(void *) ? ENOMEM : EINVAL;
 
-    if (fl_route.next.posix_memalign == NULL) {
-        return fl_is_pow2(align) && align >= sizeof(void *) ? ENOMEM : EINVAL;
+    if (fl_route.next.posix_memalign != NULL) {
+        rc = fl_route.next.posix_memalign(out, align, n);
     }
-    int rc = fl_route.next.posix_memalign(out, align, n);
-    errno = saved;
+    errno = rc == ENOMEM ? ENOMEM : saved;
     return rc;
 }
 
@@ -169,7 +169,9 @@ EXPORT size_t malloc_usable_size(void *p)
 EXPORT int malloc_trim(size_t pad)
 {
     fl_boot();
+    int saved = errno;
     bool ours = fl_trim() != 0;
+    errno = saved;
     int theirs = fl_route.next.trim != NULL ? fl_route.next.trim(pad) : 0;
 
     return ours || theirs != 0;

@@ -91,6 +91,16 @@ static void malloc_info_is_well_formed_and_names_us(void **state)
     assert_false(is_well_formed("<malloc></malloc><malloc></malloc>"));
 }
 
+static void errno_is_what_glibc_leaves(void **state)
+{
+    (void)state;
+    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_errno"), NULL);
+    fl_run_assert_active(r);
+    const struct fl_run *glibc = fl_plain_run(FL_ARGV("victim_errno"));
+    fl_run_assert_clean(glibc);
+    assert_string_equal(r->out, glibc->out);
+}
+
 #ifdef FL_HAVE_CXX
 static void operators_new_and_delete_in_every_form(void **state)
 {
@@ -124,6 +134,7 @@ int main(void)
         cmocka_unit_test(each_name_serves_a_large_request),
         cmocka_unit_test(malloc_stats_has_both_tables),
         cmocka_unit_test(malloc_info_is_well_formed_and_names_us),
+        cmocka_unit_test(errno_is_what_glibc_leaves),
 #ifdef FL_HAVE_CXX
         cmocka_unit_test(operators_new_and_delete_in_every_form),
         cmocka_unit_test(impossible_sizes_throw_or_give_null),
