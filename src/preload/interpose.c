@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,6 +231,7 @@ EXPORT void malloc_stats(void)
     static char text[TABLE_BYTES]; /* the caller's stack may be small. Lock: stderr's */
     struct fl_stats_values v;
     struct fl_residency_values there;
+    int cancel;
 
     fl_boot();
     if (fl_route.next.stats != NULL) {
@@ -237,6 +239,8 @@ EXPORT void malloc_stats(void)
     }
     fl_read_stats(&v);
     int rc = fl_read_residency(&there);
+    /* As in glibc, where writing to stderr is no cancellation point here: it would stay locked. */
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     flockfile(stderr);
     struct fl_text t = fl_text_on(text, sizeof text);
     fl_stats_format_table(&v, 0, &t);
@@ -245,6 +249,7 @@ EXPORT void malloc_stats(void)
     }
     (void)fputs(text, stderr);
     funlockfile(stderr);
+    (void)pthread_setcancelstate(cancel, NULL);
 }
 
 static void append_attribute(struct fl_text *t, const char *name, uint64_t value)
@@ -306,7 +311,9 @@ EXPORT int malloc_info(int options, FILE *out)
         append_element(&t);
         char *end = strstr(text, "</malloc>");
         int head = end != NULL ? (int)(end - text) : (int)len;
+        pthread_cleanup_push(free, text); /* a cancellation point, as in glibc */
         (void)fprintf(out, "%.*s%s%s", head, text, element, end != NULL ? end : "");
+        pthread_cleanup_pop(0);
     }
     free(text);
     return rc;

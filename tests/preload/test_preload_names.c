@@ -101,6 +101,21 @@ static void errno_is_what_glibc_leaves(void **state)
     assert_string_equal(r->out, glibc->out);
 }
 
+/* glibc's malloc_stats is no cancellation point; its malloc_info is one, and frees the stream. */
+static void a_cancelled_thread_leaves_the_streams_free(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"stats", "info", "numbers", "blocks"};
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        print_message("           %s\n", modes[i]);
+        const struct fl_run *r = fl_preload_run(FL_ARGV("victim_cancel", modes[i]), NULL);
+        assert_int_equal(r->exit_status, 0);
+        assert_non_null(strstr(r->err, "alive\n"));
+        const struct fl_run *glibc = fl_plain_run(FL_ARGV("victim_cancel", modes[i]));
+        assert_string_equal(r->out, glibc->out);
+    }
+}
+
 #ifdef FL_HAVE_CXX
 static void operators_new_and_delete_in_every_form(void **state)
 {
@@ -135,6 +150,7 @@ int main(void)
         cmocka_unit_test(malloc_stats_has_both_tables),
         cmocka_unit_test(malloc_info_is_well_formed_and_names_us),
         cmocka_unit_test(errno_is_what_glibc_leaves),
+        cmocka_unit_test(a_cancelled_thread_leaves_the_streams_free),
 #ifdef FL_HAVE_CXX
         cmocka_unit_test(operators_new_and_delete_in_every_form),
         cmocka_unit_test(impossible_sizes_throw_or_give_null),
