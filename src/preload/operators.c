@@ -1,215 +1,190 @@
-/* C++ operators new and delete under their Itanium ABI names, in C: each is malloc or free, and on
- * failure what the standard asks for, by way of the libstdc++ that the program has loaded.
+/* C++ operators new and delete, under their Itanium ABI names: forwards to the definitions behind
+ * us, which are those of the C++ library or of what replaces some of them.
  *
- * Needed because another preloaded allocator may define them itself, past our malloc. Compiled with
- * -fexceptions: std::bad_alloc passes through these frames. Source: Itanium C++ ABI, mangling;
- * [new.delete] of C++17. */
-#include "alloc/alloc.h"
+ * By the standard a form that is not replaced calls the basic one, and so do the forms behind us,
+ * down to malloc. Only where the basic one is of the allocator behind us, malloc's owner, a form
+ * would come to that one's blocks past us, and its delete would be given ours, from its own calls
+ * of aligned_alloc too (jemalloc): there large blocks are ours, and delete looks whose a block is.
+ *
+ * Where nothing is behind us, in a C program, there is nothing to forward to: a library that it
+ * loads is to find its own operators. So ours are taken out of the symbol table then: the loader
+ * looks there for each library that is loaded later.
+ *
+ * std::bad_alloc passes through these frames. Source: Itanium C++ ABI, mangling; [new.delete] of
+ * C++17. */
+#include "runtime/runtime.h"
 
-#include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define DECLARE_AND_DEFINE(type, name, args)                                                       \
-    EXPORT type name args;                                                                         \
-    EXPORT type name args
+#define OPERATOR __attribute__((section("fl_operators")))
 
-/* A function of the loaded libstdc++, which may have come by dlopen with RTLD_LOCAL. */
-static void *cxx_symbol(const char *name)
+/* Every C++ library has it, so that it tells whether the program was started with one: a look-up
+ * that finds nothing would be seen by dlerror(3). */
+/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+extern __attribute__((weak)) void *__cxa_begin_catch(void *e);
+
+/* Each new: its name, how it is called, and a large block of its kind that is ours. */
+#define NEW_FORMS(X)                                                                               \
+    X(_Znwm, (size_t n), (n), unless_replaced(n))                                                  \
+    X(_Znam, (size_t n), (n), unless_replaced(n))                                                  \
+    X(_ZnwmRKSt9nothrow_t, (size_t n, const void *t), (n, t), unless_replaced(n))                  \
+    X(_ZnamRKSt9nothrow_t, (size_t n, const void *t), (n, t), unless_replaced(n))                  \
+    X(_ZnwmSt11align_val_t, (size_t n, size_t a), (n, a), aligned(a, n))                           \
+    X(_ZnamSt11align_val_t, (size_t n, size_t a), (n, a), aligned(a, n))                           \
+    X(_ZnwmSt11align_val_tRKSt9nothrow_t, (size_t n, size_t a, const void *t), (n, a, t),          \
+      aligned(a, n))                                                                               \
+    X(_ZnamSt11align_val_tRKSt9nothrow_t, (size_t n, size_t a, const void *t), (n, a, t),          \
+      aligned(a, n))
+/* Each delete: its name, how it is called, what frees a block of ours, and what it says of the
+ * block's alignment and size. */
+#define DELETE_FORMS(X)                                                                            \
+    X(_ZdlPv, (void *p), (p), free, 1, SIZE_MAX)                                                   \
+    X(_ZdaPv, (void *p), (p), _ZdlPv, 1, SIZE_MAX)                                                 \
+    X(_ZdlPvm, (void *p, size_t n), (p, n), _ZdlPv, 1, n)                                          \
+    X(_ZdaPvm, (void *p, size_t n), (p, n), _ZdlPv, 1, n)                                          \
+    X(_ZdlPvRKSt9nothrow_t, (void *p, const void *t), (p, t), _ZdlPv, 1, SIZE_MAX)                 \
+    X(_ZdaPvRKSt9nothrow_t, (void *p, const void *t), (p, t), _ZdlPv, 1, SIZE_MAX)                 \
+    X(_ZdlPvSt11align_val_t, (void *p, size_t a), (p, a), free, a, SIZE_MAX)                       \
+    X(_ZdaPvSt11align_val_t, (void *p, size_t a), (p, a), free, a, SIZE_MAX)                       \
+    X(_ZdlPvmSt11align_val_t, (void *p, size_t n, size_t a), (p, n, a), free, a, n)                \
+    X(_ZdaPvmSt11align_val_t, (void *p, size_t n, size_t a), (p, n, a), free, a, n)                \
+    X(_ZdlPvSt11align_val_tRKSt9nothrow_t, (void *p, size_t a, const void *t), (p, a, t), free, a, \
+      SIZE_MAX)                                                                                    \
+    X(_ZdaPvSt11align_val_tRKSt9nothrow_t, (void *p, size_t a, const void *t), (p, a, t), free, a, \
+      SIZE_MAX)
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists */
+#define DECLARE_NEW(name, args, call, ours)                                                        \
+    EXPORT void *name args;                                                                        \
+    void *own##name args;
+#define DECLARE_DELETE(name, args, call, ours, align, size)                                        \
+    EXPORT void name args;                                                                         \
+    void own##name args;
+NEW_FORMS(DECLARE_NEW)
+DELETE_FORMS(DECLARE_DELETE)
+
+#define SLOT_NEW(name, args, call, ours) void *(*name)args;
+#define SLOT_DELETE(name, args, call, ours, align, size) void(*name) args;
+static struct {
+    NEW_FORMS(SLOT_NEW)
+    DELETE_FORMS(SLOT_DELETE)
+} next;               /* NULL: there is none. Constant after boot, like what follows */
+static bool found;    /* all of this is filled in */
+static bool has_ours; /* the basic ones are the next allocator's, or there are none */
+static bool replaced; /* before us, by the program */
+
+#define FIND_NEW(name, args, call, ours) *(void **)(void *)&next.name = fl_find_next_of(#name);
+#define FIND_DELETE(name, args, call, ours, align, size) FIND_NEW(name, args, call, ours)
+static FL_COLD void find_next(void)
 {
-    void *f = dlsym(RTLD_DEFAULT, name);
-
-    if (f == NULL) {
-        void *lib = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
-        f = lib != NULL ? dlsym(lib, name) : NULL;
+    fl_boot();
+    if (__cxa_begin_catch != NULL || !fl_runtime.owner_is_libc) {
+        NEW_FORMS(FIND_NEW)
+        DELETE_FORMS(FIND_DELETE)
+        (void)fl_find_next_of("malloc"); /* which is there: dlerror says nothing any more */
     }
-    return f;
+    has_ours = next._Znwm == NULL || fl_is_next_owners((const void *)next._Znwm);
+    replaced = (const void *)_Znwm != (const void *)own_Znwm;
+    found = true;
 }
 
-typedef void (*handler)(void);
-
-static handler new_handler(void)
-{
-    handler (*get)(void);
-    void *f = cxx_symbol("_ZSt15get_new_handlerv");
-
-    memcpy(&get, &f, sizeof get);
-    return f != NULL ? get() : NULL;
-}
-
-static void *allocate(size_t align, size_t n)
+static void *aligned(size_t align, size_t n)
 {
     void *p = NULL;
 
-    if (align <= 16) {
-        return malloc(n);
-    }
     return posix_memalign(&p, align, n) == 0 ? p : NULL;
 }
 
-static FL_COLD void throw_bad_alloc(void)
+/* Else the next one's form decides: it calls the replacement, or does not. */
+static void *unless_replaced(size_t n)
 {
-    handler raise;
-    void *f = cxx_symbol("_ZSt17__throw_bad_allocv");
-
-    if (f == NULL) {
-        fl_fatal("operator new: out of memory, and no libstdc++ to throw std::bad_alloc");
-    }
-    memcpy(&raise, &f, sizeof raise);
-    raise();
+    return replaced ? NULL : malloc(n);
 }
 
-/* [new.delete.single]: call the new-handler until it gives up or memory is to be had. */
-static FL_COLD void *keep_trying(size_t align, size_t n)
+static inline bool is_found(void)
 {
-    for (handler h; (h = new_handler()) != NULL;) {
-        h();
-        void *p = allocate(align, n);
-        if (p != NULL) {
-            return p;
+    if (FL_UNLIKELY(!found)) {
+        find_next();
+    }
+    return true;
+}
+
+/* The names are aliases: by its own name each may be another's. */
+#define DEFINE_NEW(name, args, call, ours)                                                         \
+    OPERATOR void *own##name args                                                                  \
+    {                                                                                              \
+        bool large = is_found() && has_ours && (n >= fl_route.threshold || next.name == NULL);     \
+        void *p = FL_UNLIKELY(large) ? ours : NULL;                                                \
+        return p != NULL || next.name == NULL ? p : next.name call;                                \
+    }                                                                                              \
+    EXPORT void *name args __attribute__((alias("own" #name)));
+#define DEFINE_DELETE(name, args, call, ours, align, size)                                         \
+    OPERATOR void own##name args                                                                   \
+    {                                                                                              \
+        if (FL_UNLIKELY(fl_harden.check) && (align != 1 || size != SIZE_MAX)) {                    \
+            fl_harden_check("operator delete", p, align, size);                                    \
+        }                                                                                          \
+        if (is_found() && has_ours && (fl_is_ours(p) || next.name == NULL)) {                      \
+            ours(p);                                                                               \
+        } else {                                                                                   \
+            next.name call;                                                                        \
+        }                                                                                          \
+    }                                                                                              \
+    EXPORT void name args __attribute__((alias("own" #name)));
+NEW_FORMS(DEFINE_NEW)
+DELETE_FORMS(DEFINE_DELETE)
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+/* The linker's: where the operators lie, this library and its dynamic section. */
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+extern FL_HIDDEN const char __start_fl_operators[], __stop_fl_operators[], __ehdr_start[];
+extern FL_HIDDEN ElfW(Dyn) _DYNAMIC[];
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+
+/* A symbol without a value is not found. `end`: the table's, or behind it. */
+static void hide(ElfW(Sym) * table, const ElfW(Sym) * end)
+{
+    enum { OPERATORS = sizeof next / sizeof(void *) };
+    size_t len = (size_t)(__stop_fl_operators - __start_fl_operators);
+    ElfW(Addr) from = (ElfW(Addr))(__start_fl_operators - __ehdr_start);
+    ElfW(Sym) * found_at[OPERATORS];
+    size_t n = 0;
+
+    for (ElfW(Sym) *s = table; s < end && n < OPERATORS; s++) {
+        if (s->st_shndx != SHN_UNDEF && s->st_value - from < len) {
+            found_at[n++] = s;
         }
     }
-    return NULL;
-}
-
-static void *new_or_throw(size_t align, size_t n)
-{
-    n += n == 0;
-    void *p = allocate(align, n);
-    if (FL_UNLIKELY(p == NULL) && (p = keep_trying(align, n)) == NULL) {
-        throw_bad_alloc();
+    if (n == 0) { /* part of a program */
+        return;
     }
-    return p;
-}
-
-/* A new-handler may throw, which C cannot catch: libstdc++'s own form can. It calls our operator
- * new. */
-static FL_COLD void *retry_nothrow(size_t align, size_t n, const void *tag)
-{
-    void *lib = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
-    const char *name = align == 0 ? "_ZnwmRKSt9nothrow_t" : "_ZnwmSt11align_val_tRKSt9nothrow_t";
-    void *f = lib != NULL ? dlsym(lib, name) : NULL;
-    void *(*plain)(size_t, const void *), *(*aligned)(size_t, size_t, const void *);
-
-    if (f == NULL) {
-        return NULL;
+    char *at = (char *)found_at[0] - (uintptr_t)found_at[0] % fl_page.base;
+    size_t bytes = fl_align_up((uintptr_t)(found_at[n - 1] + 1), fl_page.base) - (uintptr_t)at;
+    if (fl_libc.mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0) {
+        return;
     }
-    memcpy(&plain, &f, sizeof plain);
-    memcpy(&aligned, &f, sizeof aligned);
-    return align == 0 ? plain(n, tag) : aligned(n, align, tag);
-}
-
-static void *new_or_null(size_t align, size_t n, const void *tag)
-{
-    n += n == 0;
-    void *p = allocate(align, n);
-    if (FL_UNLIKELY(p == NULL) && new_handler() != NULL) {
-        p = retry_nothrow(align, n, tag);
+    while (n-- > 0) {
+        found_at[n]->st_value = 0;
     }
-    return p;
+    (void)fl_libc.mprotect(at, bytes, PROT_READ);
 }
 
-/* new, new[]: plain, nothrow, aligned, aligned nothrow */
-DECLARE_AND_DEFINE(void *, _Znwm, (size_t n))
+/* FAULTLESS_CHECK_FREE wants to see each sized delete. */
+__attribute__((constructor(102))) static void at_load(void)
 {
-    return new_or_throw(0, n);
-}
-DECLARE_AND_DEFINE(void *, _Znam, (size_t n))
-{
-    return new_or_throw(0, n);
-}
-DECLARE_AND_DEFINE(void *, _ZnwmRKSt9nothrow_t, (size_t n, const void *t))
-{
-    return new_or_null(0, n, t);
-}
-DECLARE_AND_DEFINE(void *, _ZnamRKSt9nothrow_t, (size_t n, const void *t))
-{
-    return new_or_null(0, n, t);
-}
-DECLARE_AND_DEFINE(void *, _ZnwmSt11align_val_t, (size_t n, size_t a))
-{
-    return new_or_throw(a, n);
-}
-DECLARE_AND_DEFINE(void *, _ZnamSt11align_val_t, (size_t n, size_t a))
-{
-    return new_or_throw(a, n);
-}
-DECLARE_AND_DEFINE(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, (size_t n, size_t a, const void *t))
-{
-    return new_or_null(a, n, t);
-}
-DECLARE_AND_DEFINE(void *, _ZnamSt11align_val_tRKSt9nothrow_t, (size_t n, size_t a, const void *t))
-{
-    return new_or_null(a, n, t);
-}
+    ElfW(Addr) table = 0, strings = 0;
 
-static FL_COLD void check_and_free(void *p, size_t align, size_t n)
-{
-    fl_harden_check("operator delete", p, align, n);
-    free(p);
-}
-
-/* Two instructions more than free where the options do not ask for a check. */
-static inline void free_as(void *p, size_t align, size_t n)
-{
-    if (FL_UNLIKELY(fl_harden.check)) {
-        check_and_free(p, align, n);
-    } else {
-        free(p);
+    (void)is_found();
+    if (next._Znwm != NULL || fl_harden.check) {
+        return;
     }
-}
-
-/* delete, delete[]: plain, nothrow, sized, aligned, sized aligned, aligned nothrow */
-DECLARE_AND_DEFINE(void, _ZdlPv, (void *p))
-{
-    free(p);
-}
-DECLARE_AND_DEFINE(void, _ZdaPv, (void *p))
-{
-    free(p);
-}
-DECLARE_AND_DEFINE(void, _ZdlPvRKSt9nothrow_t, (void *p, const void *t))
-{
-    (void)t;
-    free(p);
-}
-DECLARE_AND_DEFINE(void, _ZdaPvRKSt9nothrow_t, (void *p, const void *t))
-{
-    (void)t;
-    free(p);
-}
-DECLARE_AND_DEFINE(void, _ZdlPvm, (void *p, size_t n))
-{
-    free_as(p, 1, n);
-}
-DECLARE_AND_DEFINE(void, _ZdaPvm, (void *p, size_t n))
-{
-    free_as(p, 1, n);
-}
-DECLARE_AND_DEFINE(void, _ZdlPvSt11align_val_t, (void *p, size_t a))
-{
-    free_as(p, a, SIZE_MAX);
-}
-DECLARE_AND_DEFINE(void, _ZdaPvSt11align_val_t, (void *p, size_t a))
-{
-    free_as(p, a, SIZE_MAX);
-}
-DECLARE_AND_DEFINE(void, _ZdlPvmSt11align_val_t, (void *p, size_t n, size_t a))
-{
-    free_as(p, a, n);
-}
-DECLARE_AND_DEFINE(void, _ZdaPvmSt11align_val_t, (void *p, size_t n, size_t a))
-{
-    free_as(p, a, n);
-}
-DECLARE_AND_DEFINE(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, (void *p, size_t a, const void *t))
-{
-    (void)t;
-    free_as(p, a, SIZE_MAX);
-}
-DECLARE_AND_DEFINE(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, (void *p, size_t a, const void *t))
-{
-    (void)t;
-    free_as(p, a, SIZE_MAX);
+    for (const ElfW(Dyn) *d = _DYNAMIC; d->d_tag != DT_NULL; d++) {
+        table = d->d_tag == DT_SYMTAB ? d->d_un.d_ptr : table;
+        strings = d->d_tag == DT_STRTAB ? d->d_un.d_ptr : strings; /* they follow it */
+    }
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the loader has made addresses of them */
+    hide((ElfW(Sym) *)table, (const ElfW(Sym) *)strings);
 }

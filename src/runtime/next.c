@@ -19,6 +19,8 @@ struct definition {
     const struct link_map *object;
 };
 
+static const struct link_map *next_owner; /* constant after boot */
+
 struct name {
     const char *name;
     const char *version; /* that programs ask for */
@@ -187,6 +189,8 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc)
         memcpy(names[i].slot, &names[i].found.f, sizeof names[i].found.f);
     }
     const struct link_map *owner = owner_of(names);
+    next_owner = owner;
+    fl_runtime.owner_is_libc = owner == libc;
     if (owner != libc && !is_tracer_of_libc(names, out, owner, libc)) {
         for (size_t i = FOUR; i < NAMES; i++) {
             if (names[i].found.f != NULL && is_behind(names[i].found.object, owner)) {
@@ -217,6 +221,14 @@ void fl_find_first(void)
         ((const ElfW(Sym) *)symbol)->st_shndx != SHN_UNDEF) {
         fl_runtime.shadowed_by = info.dli_fname;
     }
+}
+
+bool fl_is_next_owners(const void *f)
+{
+    Dl_info info;
+    void *object = NULL;
+
+    return dladdr1(f, &info, &object, RTLD_DL_LINKMAP) != 0 && object == next_owner;
 }
 
 void *fl_find_next_of(const char *name)

@@ -18,6 +18,7 @@ struct fl_runtime {
     struct fl_worker worker;
     struct fl_numa_process numa;
     bool next_is_libc;       /* the next allocator is glibc's own */
+    bool owner_is_libc;      /* what is next traces glibc's own, or is it */
     _Atomic bool tune_next;  /* its thresholds are ours to raise */
     bool active;             /* large requests are served from the window */
     const char *shadowed_by; /* the file of the program's malloc, where that is not ours */
@@ -59,6 +60,9 @@ void fl_host_note_limit(void);
 /* The next definition of `name` in the preload order, or NULL.  Not after vfork, not in a signal
  * handler. */
 void *fl_find_next_of(const char *name);
+
+/* `f` is a function of the next allocator's object. After boot. */
+bool fl_is_next_owners(const void *f);
 
 /* FAULTLESS_STATS_SIGNAL: that signal asks for a report, unless the program has a handler or
  * ignores it; 0: none. The worker writes it, to where FAULTLESS_STATS says, else to standard

@@ -185,8 +185,8 @@ static void refusals_set_errno_as_glibc_does(void **state)
 
         print_message("           %s\n", nexts[i]);
         snprintf(preload, sizeof preload, "%s %s", FL_LIB_PATH, nexts[i]);
-        const struct fl_run *r = fl_run_how(&(struct fl_how){
-            .argv = FL_ARGV("victim_partial", "refused"), .preload = preload});
+        const struct fl_run *r = fl_run_how(
+            &(struct fl_how){.argv = FL_ARGV("victim_partial", "refused"), .preload = preload});
         fl_run_assert_clean(r);
         const struct fl_run *alone = fl_plain_run(FL_ARGV("victim_partial", "refused"));
         fl_run_assert_clean(alone);

@@ -1,6 +1,6 @@
-/* A thread with a cancellation pending calls what reports on malloc, then waits to be cancelled; then
- * the streams are free. `async`: such a thread may be cancelled at any instruction, but for these
- * calls. Expected: "alive", and that the thread was cancelled behind the call, not in it. */
+/* A thread with a cancellation pending calls what reports on malloc, or malloc's family, and then
+ * waits to be cancelled. Expected: the streams are free, and what glibc says of `behind`: was the
+ * thread cancelled behind the call, or in it? */
 #include "victim.h"
 
 #include <pthread.h>

@@ -5,6 +5,7 @@
 
 int main(int argc, char **argv)
 {
+    CHECK(dlerror() == NULL);
     for (int i = 0; i < 3; i++) {
         void *lib = dlopen(argc > 1 ? argv[1] : "", RTLD_NOW | RTLD_LOCAL);
         CHECK(lib != NULL);
