@@ -23,6 +23,9 @@ struct fl_next {
     int (*posix_memalign)(void **out, size_t align, size_t n);
     void *(*aligned_alloc)(size_t align, size_t n);
     size_t (*usable_size)(void *p);
+    /* __libc_free and __libc_realloc: of blocks that those know, and no others. */
+    void (*libc_free)(void *p);
+    void *(*libc_realloc)(void *p, size_t n);
     bool foreign_sizes; /* usable_size is not of realloc's object: it may not know all blocks */
     int (*trim)(size_t pad);
     int (*mallopt)(int param, int value);
@@ -91,6 +94,10 @@ void *fl_next_aligned(void *(*next)(size_t align, size_t n), size_t align, size_
 int fl_posix_memalign_large(void **out, size_t align, size_t n);
 /* Any `p` and `n` of which one is ours, large, or early. */
 void *fl_realloc_any(void *p, size_t n);
+
+/* As __libc_realloc: what is not ours, and a small block, is of the next allocator's name of that
+ * kind. */
+void *fl_libc_realloc(void *p, size_t n);
 
 /* `p` is in the window. A line and abort when it is not the start of a live block. Keeps errno. */
 void fl_free_ours(void *p);

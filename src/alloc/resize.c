@@ -196,3 +196,14 @@ void *fl_realloc_any(void *p, size_t n)
     return fl_sys_is_confined() ? realloc_confined(p, n)
                                 : move_block(p, fl_route.next.usable_size(p), n);
 }
+
+void *fl_libc_realloc(void *p, size_t n)
+{
+    bool ours = fl_is_ours(p);
+
+    if (!fl_route_ready() || (ours && (n == 0 || n >= fl_route.threshold))) {
+        return fl_realloc_any(p, n);
+    }
+    void *q = fl_route.next.libc_realloc(ours ? NULL : p, n);
+    return ours && q != NULL ? hand_over(q, p, fl_usable_ours(p), n) : q;
+}

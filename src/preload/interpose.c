@@ -38,6 +38,25 @@ EXPORT void free(void *p)
     fl_free_ours(p);
 }
 
+/* Old programs' name for it. */
+EXPORT void cfree(void *p) __attribute__((alias("free"), leaf, nothrow));
+
+EXPORT void __libc_free(void *p);
+EXPORT void __libc_free(void *p)
+{
+    if (fl_is_ours(p)) {
+        fl_free_ours(p);
+    } else {
+        fl_route.next.libc_free(p);
+    }
+}
+
+EXPORT void *__libc_realloc(void *p, size_t n);
+EXPORT void *__libc_realloc(void *p, size_t n)
+{
+    return fl_libc_realloc(p, n);
+}
+
 EXPORT void *calloc(size_t count, size_t size)
 {
     size_t n;

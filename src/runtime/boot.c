@@ -28,9 +28,18 @@ static void free_at_boot(void *p)
     }
 }
 
+static void libc_free_at_boot(void *p)
+{
+    fl_boot();
+    if (atomic_load(&fl_route.booted) == FL_BOOT_DONE) {
+        fl_route.next.libc_free(p);
+    }
+}
+
 struct fl_route fl_route = {
     .threshold = 0,
     .next.free = free_at_boot,
+    .next.libc_free = libc_free_at_boot,
     .region = &fl_runtime.region,
     .boot = fl_boot,
 };

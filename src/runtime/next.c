@@ -25,11 +25,36 @@ struct name {
     const char *name;
     const char *version; /* that programs ask for */
     void *slot;
+    bool stays; /* taken from behind the owner too */
     struct definition found;
 };
 
-/* The order of the table in fl_find_next. */
-enum { MALLOC, REALLOC = 3, FOUR, MEMALIGN = FOUR, USABLE_SIZE = 7, MALLINFO2, NAMES = 13 };
+/* A name that is older than glibc is on this machine has the version of the first one there. */
+#if defined(__x86_64__)
+#define OLDEST "GLIBC_2.2.5"
+#define SINCE(version) (version)
+#elif defined(__aarch64__)
+#define OLDEST "GLIBC_2.17"
+#define SINCE(version) OLDEST /* of a version below 2.17 */
+#else
+#error "the oldest version of glibc's names on this machine"
+#endif
+
+#define KEEP_FOUR(...) __VA_ARGS__
+#define KEEP_REST(...) __VA_ARGS__
+#define KEEP_TELL(...) __VA_ARGS__
+#define KEEP_LIBC(...) __VA_ARGS__
+#define KEEP_OVER(...)
+enum { IS_FOUR, IS_REST = 0, IS_TELL = 0, IS_LIBC = 1 };
+
+/* Of names.def, in its order: malloc, free, calloc and realloc come first. */
+enum {
+#define X(kind, name, slot, version) KEEP_##kind(AT_##slot, )
+#include "runtime/names.def"
+#undef X
+    NAMES,
+    FOUR = AT_memalign
+};
 
 static struct definition definition_of(void *f)
 {
@@ -83,10 +108,10 @@ static bool is_tracer_of_libc(const struct name *names, const struct fl_next *ne
                               const struct link_map *owner, const struct link_map *libc)
 {
     const size_t probe = 9000;
-    const struct definition *info = &names[MALLINFO2].found;
+    const struct definition *info = &names[AT_mallinfo2].found;
     bool lacks = false;
 
-    for (size_t i = MEMALIGN; i <= USABLE_SIZE; i++) {
+    for (size_t i = AT_memalign; i <= AT_usable_size; i++) {
         lacks = lacks || (names[i].found.f != NULL && is_behind(names[i].found.object, owner));
     }
     if (!lacks || info->f == NULL || info->object != libc) {
@@ -150,34 +175,13 @@ static const struct link_map *owner_of(const struct name *four)
     return owner;
 }
 
-/* A name that is older than glibc is on this machine has the version of the first one there. */
-#if defined(__x86_64__)
-#define OLDEST "GLIBC_2.2.5"
-#define OR_OLDEST(version) (version)
-#elif defined(__aarch64__)
-#define OLDEST "GLIBC_2.17"
-#define OR_OLDEST(version) OLDEST /* of a version below 2.17 */
-#else
-#error "the oldest version of glibc's names on this machine"
-#endif
-
 bool fl_find_next(struct fl_next *out, bool *out_is_libc)
 {
-    static const char oldest[] = OLDEST;
     struct name names[NAMES] = {
-        {.name = "malloc", .version = oldest, .slot = &out->malloc},
-        {.name = "free", .version = oldest, .slot = &out->free},
-        {.name = "calloc", .version = oldest, .slot = &out->calloc},
-        {.name = "realloc", .version = oldest, .slot = &out->realloc},
-        {.name = "memalign", .version = oldest, .slot = &out->memalign},
-        {.name = "posix_memalign", .version = oldest, .slot = &out->posix_memalign},
-        {.name = "aligned_alloc", .version = OR_OLDEST("GLIBC_2.16"), .slot = &out->aligned_alloc},
-        {.name = "malloc_usable_size", .version = oldest, .slot = &out->usable_size},
-        {.name = "mallinfo2", .version = "GLIBC_2.33", .slot = &out->mallinfo2},
-        {.name = "malloc_trim", .version = oldest, .slot = &out->trim},
-        {.name = "mallopt", .version = oldest, .slot = &out->mallopt},
-        {.name = "malloc_stats", .version = oldest, .slot = &out->stats},
-        {.name = "malloc_info", .version = OR_OLDEST("GLIBC_2.10"), .slot = &out->info},
+#define X(kind, id, field, since)                                                                  \
+    KEEP_##kind({.name = #id, .version = since, .slot = &out->field, .stays = IS_##kind}, )
+#include "runtime/names.def"
+#undef X
     };
     const struct link_map *libc = definition_of(dlsym(RTLD_NEXT, "gnu_get_libc_version")).object;
 
@@ -193,34 +197,16 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc)
     fl_runtime.owner_is_libc = owner == libc;
     if (owner != libc && !is_tracer_of_libc(names, out, owner, libc)) {
         for (size_t i = FOUR; i < NAMES; i++) {
-            if (names[i].found.f != NULL && is_behind(names[i].found.object, owner)) {
+            if (names[i].found.f != NULL && !names[i].stays &&
+                is_behind(names[i].found.object, owner)) {
                 memset(names[i].slot, 0, sizeof names[i].found.f);
             }
         }
     }
-    out->foreign_sizes = names[USABLE_SIZE].found.object != names[REALLOC].found.object;
+    out->foreign_sizes = names[AT_usable_size].found.object != names[AT_realloc].found.object;
     complete(out);
-    *out_is_libc = libc != NULL && names[MALLOC].found.object == libc;
+    *out_is_libc = libc != NULL && names[AT_malloc].found.object == libc;
     return true;
-}
-
-/* The linker's: where this library, or the program it is part of, begins and ends. */
-/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
-extern FL_HIDDEN const char __ehdr_start[], _end[];
-
-/* A program that is linked for one address, and takes that of malloc, has a stub there which stands
- * for it, and no definition: whose it leads to is not known. */
-void fl_find_first(void)
-{
-    Dl_info info;
-    void *first = dlsym(RTLD_DEFAULT, "malloc");
-    void *symbol = NULL;
-
-    if ((uintptr_t)first - (uintptr_t)__ehdr_start >= (uintptr_t)_end - (uintptr_t)__ehdr_start &&
-        dladdr1(first, &info, &symbol, RTLD_DL_SYMENT) != 0 && symbol != NULL &&
-        ((const ElfW(Sym) *)symbol)->st_shndx != SHN_UNDEF) {
-        fl_runtime.shadowed_by = info.dli_fname;
-    }
 }
 
 bool fl_is_next_owners(const void *f)

@@ -33,7 +33,8 @@ void fl_boot(void);
 /* Fills in the next allocator; next.c says from which objects. False: there is none. */
 bool fl_find_next(struct fl_next *out, bool *out_is_libc);
 
-/* Notes whose malloc the program has. Once, at start, of a library that interposes it. */
+/* Notes whose malloc the program has, and whose free: front.c. Once, at start, of a library that
+ * interposes them. */
 void fl_find_first(void);
 
 /* Fills in the next definition of each name that there is. */

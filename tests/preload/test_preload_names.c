@@ -6,22 +6,16 @@ static const char victim[] = "victim_names";
 static void each_name_serves_a_large_request(void **state)
 {
     (void)state;
-    static const char *const modes[] = {"f_malloc",
-                                        "f_calloc",
-                                        "f_realloc",
-                                        "f_reallocarray",
-                                        "f_posix_memalign",
-                                        "f_aligned_alloc",
-                                        "f_memalign",
-                                        "f_valloc",
-                                        "f_pvalloc",
-                                        "f_free_sized",
-                                        "f_free_aligned_sized",
-                                        "f_malloc_usable_size",
-                                        "f_mallinfo2",
-                                        "f_mallinfo",
-                                        "f_mallopt",
-                                        "f_malloc_trim"};
+    static const char *const modes[] = {
+#define MODE_FOUR(name) "f_" #name,
+#define MODE_REST MODE_FOUR
+#define MODE_OVER MODE_FOUR
+#define MODE_LIBC MODE_FOUR
+#define MODE_TELL(name) /* they have tests of their own */
+#define X(kind, name, slot, version) MODE_##kind(name)
+#include "runtime/names.def"
+#undef X
+    };
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         print_message("           %s\n", modes[i]);
         const struct fl_run *r = fl_preload_run(FL_ARGV(victim, modes[i]), NULL);

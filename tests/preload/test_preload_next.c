@@ -117,21 +117,6 @@ static const struct fl_run *partial(const char *shape, const char *before)
     return fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_partial"), .preload = preload});
 }
 
-/* Each name is served as it is without us, and the tracer sees the same calls. */
-static void a_tracer_of_some_names_sees_what_it_does_without_us(void **state)
-{
-    (void)state;
-    const char *const shapes[] = {"malloc", "free", "both", "four", "header"};
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        print_message("           %s\n", shapes[i]);
-        const struct fl_run *r = partial(shapes[i], FL_LIB_PATH);
-        fl_run_assert_active(r);
-        const struct fl_run *alone = partial(shapes[i], "");
-        fl_run_assert_clean(alone);
-        assert_string_equal(r->out, alone->out);
-    }
-}
-
 /* Without us libc would serve what it lacks, and it would be handed that block. */
 static void an_allocator_without_aligned_names_is_not_mixed(void **state)
 {
@@ -230,6 +215,67 @@ static void an_allocator_in_front_is_named(void **state)
     fl_run_assert_active(before_us(FL_VICTIM_DIR "/victim_next_malloc.so", NULL));
 }
 
+/* The last one looks before each block that it frees; before the window there is nothing to see, so
+ * that it stands behind us alone. */
+static const char *const shapes[] = {"malloc", "free", "both", "four", "header"};
+enum { SHAPES = sizeof shapes / sizeof shapes[0], IN_FRONT = SHAPES - 1 };
+static const char *const vias[] = {"", "_libc", "_handle"};
+static const char *const firsts[] = {NULL, "malloc", "posix_memalign"};
+
+/* As without us, and the tracer sees the same calls. Served is what comes through it or may reach
+ * us when it is freed: all but what a tracer brings to libc itself. */
+static void as_alone(const char *victim, const char *preload, const char *alone, bool served)
+{
+    size_t n = strstr(preload, "header") != NULL ? 1 : sizeof firsts / sizeof firsts[0];
+
+    for (size_t i = fl_rung()[0] != '\0' && n > 1; i < n; i++) {
+        const char *const *argv =
+            firsts[i] == NULL ? FL_ARGV(victim) : FL_ARGV(victim, "first", firsts[i]);
+        const struct fl_run *r = fl_run_how(&(struct fl_how){.argv = argv, .preload = preload});
+        if (served) {
+            fl_run_assert_active(r);
+        } else {
+            fl_run_assert_clean(r);
+        }
+        const struct fl_run *without = fl_run_how(&(struct fl_how){.argv = argv, .preload = alone});
+        fl_run_assert_clean(without);
+        assert_string_equal(r->out, without->out);
+    }
+}
+
+static void a_tracer_on_either_side_sees_what_it_does_without_us(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < SHAPES; s++) {
+        for (size_t v = 0; v < sizeof vias / sizeof vias[0]; v++) {
+            char tracer[512], front[1024], behind[1024];
+            snprintf(tracer, sizeof tracer, "%s/victim_next_%s%s.so", FL_VICTIM_DIR, shapes[s],
+                     vias[v]);
+            print_message("           %s%s\n", shapes[s], vias[v]);
+            snprintf(front, sizeof front, "%s %s", tracer, FL_LIB_PATH);
+            snprintf(behind, sizeof behind, "%s %s", FL_LIB_PATH, tracer);
+            as_alone("victim_partial", behind, tracer, true);
+            if (s < IN_FRONT) {
+                as_alone("victim_partial", front, tracer, vias[v][0] == '\0');
+            }
+        }
+    }
+}
+
+static void a_program_with_some_names_of_its_own_does_what_it_does_without_us(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < IN_FRONT; s++) {
+        for (size_t v = 0; v < sizeof vias / sizeof vias[0]; v++) {
+            char victim[128];
+            snprintf(victim, sizeof victim, "victim_partial_%s%s", shapes[s],
+                     vias[v][0] != '\0' ? vias[v] : "_next");
+            print_message("           %s\n", victim);
+            as_alone(victim, FL_LIB_PATH, "", vias[v][0] == '\0');
+        }
+    }
+}
+
 /* A stub in the program, which goes to our malloc, is no other malloc. */
 static void a_program_that_takes_the_address_of_malloc_is_ours(void **state)
 {
@@ -253,13 +299,14 @@ int main(void)
         cmocka_unit_test(a_program_linked_to_jemalloc_keeps_it),
 #endif
         cmocka_unit_test(names_of_hidden_versions_follow),
-        cmocka_unit_test(a_tracer_of_some_names_sees_what_it_does_without_us),
         cmocka_unit_test(an_allocator_without_aligned_names_is_not_mixed),
         cmocka_unit_test(aligned_names_of_one_allocator_stand_in_for_each_other),
         cmocka_unit_test(what_a_tracer_traces_is_not_mixed_either),
         cmocka_unit_test(refusals_set_errno_as_glibc_does),
         cmocka_unit_test(a_free_in_a_handler_stays_out_of_the_next_allocator),
         cmocka_unit_test(an_allocator_in_front_is_named),
+        cmocka_unit_test(a_tracer_on_either_side_sees_what_it_does_without_us),
+        cmocka_unit_test(a_program_with_some_names_of_its_own_does_what_it_does_without_us),
         cmocka_unit_test(a_program_that_takes_the_address_of_malloc_is_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

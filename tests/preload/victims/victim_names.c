@@ -17,6 +17,10 @@ static void f_malloc(void)
 {
     use(malloc(LARGE), LARGE, 16);
 }
+static void f_free(void)
+{
+    f_malloc();
+}
 static void f_calloc(void)
 {
     unsigned char *p = calloc(LARGE / 100, 100);
@@ -73,6 +77,48 @@ static void f_free_aligned_sized(void)
     f(aligned_alloc(4096, 3 * MIB), 4096, 3 * MIB);
     f(aligned_alloc(64, 64), 64, 64);
     f(NULL, 64, 0);
+}
+static void f_cfree(void)
+{
+    void (*f)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "cfree");
+    CHECK(f != NULL);
+    f(malloc(LARGE));
+    f(malloc(10));
+    f(NULL);
+}
+extern void __libc_free(void *p);
+extern void *__libc_realloc(void *p, size_t n);
+extern void *__libc_malloc(size_t n);
+static void f___libc_free(void)
+{
+    __libc_free(malloc(LARGE));
+    __libc_free(malloc(10));
+    __libc_free(NULL);
+    __libc_free(__libc_malloc(LARGE));
+    free(__libc_malloc(LARGE));
+}
+/* Large and small, of either side. */
+static void f___libc_realloc(void)
+{
+    const size_t sizes[] = {100, 2 * LARGE, 60000, LARGE, 10, 0};
+    char *p = malloc(LARGE), *q = __libc_malloc(LARGE);
+    size_t had = LARGE;
+    stamp(p, had, 1);
+    stamp(q, had, 1);
+    for (size_t i = 0; sizes[i] != 0; i++) {
+        CHECK((p = __libc_realloc(p, sizes[i])) != NULL);
+        CHECK((q = __libc_realloc(q, sizes[i])) != NULL);
+        size_t both = had < sizes[i] ? had : sizes[i];
+        CHECK(is_stamped_part(p, both - 1, both, 1) && is_stamped_part(q, both - 1, both, 1));
+        had = sizes[i];
+        stamp(p, had, 1);
+        stamp(q, had, 1);
+    }
+    CHECK(__libc_realloc(p, 0) == NULL);
+    q = realloc(q, LARGE / 100);
+    __libc_free(q);
+    CHECK((p = __libc_realloc(NULL, 100)) != NULL);
+    free(p);
 }
 static void f_malloc_usable_size(void)
 {
@@ -132,7 +178,8 @@ static void f_malloc_trim(void)
     CHECK(malloc_trim(0) == 0 || malloc_trim(0) == 0);
 }
 
-MAIN(MODE(f_malloc), MODE(f_calloc), MODE(f_realloc), MODE(f_reallocarray), MODE(f_posix_memalign),
+MAIN(MODE(f_malloc), MODE(f_free), MODE(f_cfree), MODE(f___libc_free), MODE(f___libc_realloc),
+     MODE(f_calloc), MODE(f_realloc), MODE(f_reallocarray), MODE(f_posix_memalign),
      MODE(f_aligned_alloc), MODE(f_memalign), MODE(f_valloc), MODE(f_pvalloc), MODE(f_free_sized),
      MODE(f_free_aligned_sized), MODE(f_malloc_usable_size), MODE(f_mallinfo2), MODE(f_mallinfo),
      MODE(f_malloc_stats), MODE(f_malloc_info), MODE(f_mallopt), MODE(f_malloc_trim))

@@ -1,9 +1,12 @@
 /* Every name of malloc's family, small and large. For each small one: what came, and which of
  * the calls a partial next allocator (victim_partial_next.c) saw. `refused`: arguments that
- * no machine can serve, and what errno says. */
+ * no machine can serve, and what errno says. `first NAME`: begins with a large block of that
+ * one. */
 #include "victim.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <sys/wait.h>
 
 enum { CALLS = 4, UNTOUCHED = 77 };
 static const unsigned *calls, none[CALLS];
@@ -137,25 +140,71 @@ static void refused(const struct way *w)
     }
 }
 
+static void *all_ways(void *arg)
+{
+    for (unsigned i = 0; i < WAYS; i++) {
+        large(&ways[i]);
+    }
+    return arg;
+}
+
+/* In threads, and in a child. */
+static void elsewhere(void)
+{
+    pthread_t t[3];
+    int status = 0;
+
+    for (int i = 0; i < 3; i++) {
+        CHECK(pthread_create(&t[i], NULL, all_ways, NULL) == 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        CHECK(pthread_join(t[i], NULL) == 0);
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        all_ways(NULL);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* The first large request of all, which nothing has gone before. */
+static void first_of_all(const char *name)
+{
+    for (unsigned i = 0; i < WAYS; i++) {
+        if (strcmp(ways[i].name, name) == 0) {
+            void *p = ways[i].get(8192, MIB);
+            CHECK(p != NULL && malloc_usable_size(p) >= MIB);
+            free(p);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 3) {
+        first_of_all(argv[2]);
+    }
     calls = dlsym(RTLD_DEFAULT, "partial_calls");
     calls = calls != NULL ? calls : none;
+    free(realloc(calloc(1, 1), 10));
+    free(malloc(1)); /* what a tracer does once is done */
     for (unsigned i = 0; i < WAYS; i++) {
-        if (argc > 1) {
+        if (argc == 2) {
             refused(&ways[i]);
         } else {
             small(&ways[i]);
         }
     }
-    if (argc > 1) {
+    if (argc == 2) {
         return 0;
     }
     void *p = malloc(100);
     printf("usable %zu\n", malloc_usable_size(p));
     free(p);
-    for (unsigned i = 0; i < WAYS; i++) {
-        large(&ways[i]);
+    all_ways(NULL);
+    if (argc == 3) {
+        elsewhere();
     }
     malloc_trim(0);
     (void)mallinfo2();

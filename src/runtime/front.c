@@ -1,0 +1,112 @@
+/* What stands before us. Where the program's free is another's, each block of ours must reach our
+ * free through that one: nothing is served until one of the names that stand before us has called
+ * ours, by RTLD_NEXT or by libc's other names. An object that passes requests on does so at once;
+ * an allocator of its own, or one that asks libc by a handle, never does, and then all is as
+ * without us. What the program calls itself is no sign. */
+#include "runtime/runtime.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+/* The linker's: where this library, or the program it is part of, begins and ends. */
+/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+extern FL_HIDDEN const char __ehdr_start[], _end[];
+
+/* The route's threshold meanwhile. A child of fork that gives up has another one, and keeps it. */
+static const size_t waiting = SIZE_MAX - 1;
+static struct fl_next behind;
+static size_t threshold;
+
+/* Other threads may be reading what is written: both are right. */
+#define SET(slot, f) __atomic_store_n(&fl_route.next.slot, f, __ATOMIC_RELAXED)
+
+/* Words, not the struct: what is not different is not written. */
+static FL_COLD void begin_to_serve(void)
+{
+    SET(malloc, behind.malloc);
+    SET(calloc, behind.calloc);
+    SET(realloc, behind.realloc);
+    SET(free, behind.free);
+    SET(libc_free, behind.libc_free);
+    SET(libc_realloc, behind.libc_realloc);
+    size_t was = waiting;
+    (void)__atomic_compare_exchange_n(&fl_route.threshold, &was, threshold, false, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED);
+}
+
+static void *first_malloc(size_t n)
+{
+    begin_to_serve();
+    return n < threshold ? behind.malloc(n) : fl_malloc_large(n);
+}
+
+static void *first_calloc(size_t count, size_t size)
+{
+    begin_to_serve(); /* the caller knows that the product is a number */
+    return count * size < threshold ? behind.calloc(count, size) : fl_calloc_large(count * size);
+}
+
+static void *first_realloc(void *p, size_t n)
+{
+    begin_to_serve();
+    return n < threshold ? behind.realloc(p, n) : fl_realloc_any(p, n);
+}
+
+static void first_free(void *p)
+{
+    begin_to_serve();
+    behind.free(p);
+}
+
+static void first_libc_free(void *p)
+{
+    begin_to_serve();
+    behind.libc_free(p);
+}
+
+static void *first_libc_realloc(void *p, size_t n)
+{
+    begin_to_serve();
+    return behind.libc_realloc(p, n);
+}
+
+/* The file whose definition the program has; NULL: it is ours, or not known. A program that is
+ * linked for one address, and takes that of the name, has a stub there which stands for it, and no
+ * definition: whose it leads to is not known. */
+static const char *first_of(const char *name)
+{
+    Dl_info info;
+    void *first = dlsym(RTLD_DEFAULT, name);
+    void *symbol = NULL;
+
+    if ((uintptr_t)first - (uintptr_t)__ehdr_start < (uintptr_t)_end - (uintptr_t)__ehdr_start ||
+        dladdr1(first, &info, &symbol, RTLD_DL_SYMENT) == 0 || symbol == NULL ||
+        ((const ElfW(Sym) *)symbol)->st_shndx == SHN_UNDEF) {
+        return NULL;
+    }
+    return info.dli_fname;
+}
+
+void fl_find_first(void)
+{
+    fl_boot();
+    fl_runtime.shadowed_by = first_of("malloc");
+    if (!fl_runtime.active || first_of("free") == NULL) {
+        return;
+    }
+    behind = fl_route.next;
+    threshold = fl_route.threshold;
+    SET(free, first_free);
+    SET(libc_free, first_libc_free);
+    SET(libc_realloc, first_libc_realloc);
+    if (fl_runtime.shadowed_by != NULL) {
+        SET(malloc, first_malloc);
+    }
+    if (first_of("calloc") != NULL) {
+        SET(calloc, first_calloc);
+    }
+    if (first_of("realloc") != NULL) {
+        SET(realloc, first_realloc);
+    }
+    __atomic_store_n(&fl_route.threshold, waiting, __ATOMIC_RELEASE);
+}
