@@ -9,7 +9,8 @@ static inline void *fl_block(const struct fl_extent *e)
     return (void *)e->base; /* NOLINT(performance-no-int-to-ptr): an extent is memory */
 }
 
-/* True when requests may take the usual way; false in the midst of this thread's own boot. */
+/* True when requests may take the usual way; false in the midst of this thread's own boot: then
+ * the next allocator has them. */
 static inline bool fl_route_ready(void)
 {
     if (FL_LIKELY(atomic_load_explicit(&fl_route.booted, memory_order_acquire) == FL_BOOT_DONE)) {
@@ -32,8 +33,6 @@ void *fl_no_memory(void);
 struct fl_extent *fl_from_region(size_t len, size_t align, enum fl_request_kind kind);
 /* The place that the thread's plan has for such a request, LIVE; NULL: none. errno is kept. */
 struct fl_extent *fl_from_plan(size_t len);
-/* Before boot is done, in the thread that boots: dlsym and the like. */
-void *fl_early(size_t n);
 /* The request was served with `e`; NULL: it was not. */
 void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align);
 /* A line about `p`, which is no live block, and abort. */

@@ -6,16 +6,8 @@
 
 enum { MAPPED_FROM = 32 * FL_MIB }; /* glibc's DEFAULT_MMAP_THRESHOLD_MAX, of 64 bits */
 
-static size_t boot_size(const void *p)
-{
-    return ((const size_t *)p)[-2];
-}
-
 size_t fl_usable_ours(const void *p)
 {
-    if (fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
-        return boot_size(p);
-    }
     if (FL_UNLIKELY(fl_harden.on)) {
         return fl_harden_usable(p);
     }
@@ -34,7 +26,7 @@ static void *any_malloc(size_t n)
 /* The old block's bytes go to `q`, and it is released. */
 static void *hand_over(void *q, void *p, size_t old_len, size_t n)
 {
-    memcpy(q, p, fl_min(old_len, n));
+    (void)fl_libc_own.memcpy(q, p, fl_min(old_len, n));
     if (fl_is_ours(p)) {
         fl_free_ours(p);
     } else {
@@ -126,7 +118,7 @@ static void *realloc_ours(void *p, size_t n)
     struct fl_extent *e =
         fl_harden.on ? fl_harden_find(p) : fl_region_find(fl_route.region, (uintptr_t)p);
 
-    if (e == NULL && !fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
+    if (e == NULL) {
         fl_die("realloc", p);
     }
     if (n == 0) {
@@ -137,7 +129,7 @@ static void *realloc_ours(void *p, size_t n)
         return fl_no_memory();
     }
     size_t len = fl_extent_len(n);
-    if (e != NULL && len != 0 && !fl_harden.on) { /* a hardened block always moves */
+    if (len != 0 && !fl_harden.on) { /* a hardened block always moves */
         int saved = errno;
         void *q = resize_in_place(e, len) ? p
                   : is_served()           ? move_in_step(e, p, len, n)
@@ -183,13 +175,13 @@ void *fl_realloc_any(void *p, size_t n)
 {
     bool usual = fl_route_ready();
 
-    if (p == NULL) {
-        return usual ? any_malloc(n) : fl_early(n);
+    if (p == NULL && usual) {
+        return any_malloc(n);
     }
     if (fl_is_ours(p)) {
         return realloc_ours(p, n);
     }
-    if (n > PTRDIFF_MAX || n < fl_route.threshold || fl_route.next.usable_size == NULL ||
+    if (!usual || n > PTRDIFF_MAX || n < fl_route.threshold || fl_route.next.usable_size == NULL ||
         fl_route.next.foreign_sizes) {
         return next_realloc(p, n);
     }

@@ -63,13 +63,6 @@ void *fl_next_aligned(void *(*next)(size_t align, size_t n), size_t align, size_
     return p;
 }
 
-FL_COLD void *fl_early(size_t n)
-{
-    void *p = fl_region_boot_alloc(fl_route.region, n);
-
-    return p != NULL ? p : fl_no_memory();
-}
-
 /* Memory is short, and the next allocator may hold some that is free: it cannot serve large
  * requests any more. */
 static void ask_next_to_trim(void)
@@ -217,10 +210,8 @@ static FL_INLINE struct fl_extent *from_hand(size_t len, size_t align, enum fl_r
 
 static FL_APART void *malloc_unplanned(size_t n)
 {
-    if (FL_UNLIKELY(!fl_route_ready())) {
-        return fl_early(n);
-    }
-    size_t len = fl_extent_len(n);
+    size_t len = fl_route_ready() ? fl_extent_len(n) : 0;
+
     if (FL_UNLIKELY(len == 0)) {
         return next_malloc(n);
     }
@@ -254,18 +245,15 @@ void *fl_calloc_large(size_t n)
     struct fl_extent *e = fl_plan_cursor != NULL ? fl_plan_take_next(fl_plan_cursor, n) : NULL;
 
     if (e != NULL) {
-        return memset(fl_block(e), 0, n);
+        return fl_libc_own.memset(fl_block(e), 0, n);
     }
-    if (FL_UNLIKELY(!fl_route_ready())) {
-        return fl_early(n); /* never reused, so zero */
-    }
-    size_t len = fl_extent_len(n);
+    size_t len = fl_route_ready() ? fl_extent_len(n) : 0;
     if (FL_UNLIKELY(len == 0)) {
         return next_calloc(n);
     }
     e = from_hand(len, fl_page.base, FL_REQUEST_CALLOC);
     if (e != NULL) {
-        return FL_LIKELY(e->left == 0) ? memset(fl_block(e), 0, n) : clear_hollow(e, n);
+        return FL_LIKELY(e->left == 0) ? fl_libc_own.memset(fl_block(e), 0, n) : clear_hollow(e, n);
     }
     void *p = block_from_region(n, fl_page.base, FL_REQUEST_CALLOC);
     return p != NULL ? p : next_calloc(n);
@@ -285,10 +273,8 @@ static inline void *find_aligned(size_t align, size_t n)
 
 static FL_APART void *memalign_unplanned(size_t align, size_t n)
 {
-    if (FL_UNLIKELY(!fl_route_ready())) {
-        return align <= _Alignof(max_align_t) ? fl_early(n) : fl_no_memory();
-    }
-    void *p = find_aligned(align, n);
+    void *p = fl_route_ready() ? find_aligned(align, n) : NULL;
+
     if (FL_LIKELY(p != NULL)) {
         return p;
     }
@@ -359,9 +345,7 @@ static FL_COLD void give(struct fl_extent *e)
 
 static FL_COLD void free_no_block(void *p)
 {
-    bool done = FL_UNLIKELY(fl_harden.on) && fl_harden_free(p);
-
-    if (!done && !fl_region_in_boot_area(fl_route.region, (uintptr_t)p)) {
+    if (!fl_harden.on || !fl_harden_free(p)) {
         fl_die("free", p);
     }
 }

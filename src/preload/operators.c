@@ -21,8 +21,8 @@
 #define EXPORT __attribute__((visibility("default")))
 #define OPERATOR __attribute__((section("fl_operators")))
 
-/* Every C++ library has it, so that it tells whether the program was started with one: a look-up
- * that finds nothing would be seen by dlerror(3). */
+/* Every C++ library has it, so that it tells whether the program was started with one: others are
+ * spared the look-ups. */
 /* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 extern __attribute__((weak)) void *__cxa_begin_catch(void *e);
 
@@ -84,9 +84,8 @@ static FL_COLD void find_next(void)
     if (__cxa_begin_catch != NULL || !fl_runtime.owner_is_libc) {
         NEW_FORMS(FIND_NEW)
         DELETE_FORMS(FIND_DELETE)
-        (void)fl_find_next_of("malloc"); /* which is there: dlerror says nothing any more */
     }
-    has_ours = next._Znwm == NULL || fl_is_next_owners((const void *)next._Znwm);
+    has_ours = next._Znwm == NULL || fl_is_next_owners("_Znwm");
     replaced = (const void *)_Znwm != (const void *)own_Znwm;
     found = true;
 }

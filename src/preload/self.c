@@ -103,7 +103,8 @@ static bool begin(const void *known, bool counts)
 
 static bool is_first(pid_t tid)
 {
-    return !fl_sys_is_confined() && (tid == 0 ? fl_host_is_first(pthread_self()) : tid == getpid());
+    return !fl_sys_is_confined() &&
+           (tid == 0 ? fl_host_is_first(pthread_self()) : tid == fl_call_pid());
 }
 
 #define INTERPOSE_OF_THREAD(name, when, args, call)                                                \
@@ -167,7 +168,7 @@ EXPORT int prctl(int op, ...)
 static bool limits_maps(pid_t pid, int what, const struct rlimit *limit)
 {
     return limit != NULL && (what == RLIMIT_AS || what == RLIMIT_DATA) && !fl_sys_is_confined() &&
-           (pid == 0 || pid == getpid()) && limit->rlim_cur != RLIM_INFINITY;
+           (pid == 0 || pid == fl_call_pid()) && limit->rlim_cur != RLIM_INFINITY;
 }
 
 static int end_limit(int rc, bool limits)

@@ -68,7 +68,5 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use);
 /* fl_region_give, with the lock held; count_given: all of it but that it is inserted. */
 void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);
 void fl_region_count_given(struct fl_region *r, struct fl_extent *e);
-/* Bytes of the boot area. */
-enum { FL_BOOT_BYTES = 32 * FL_KIB };
 
 #endif

@@ -91,8 +91,7 @@ struct fl_region {
 };
 
 /* Claims the window's addresses: eight times the memory, 4 to 8 TiB, less where that is refused.
- * Populates nothing. Returns 0; -ENOMEM when no window of 64 MiB is to be had: then `window` is
- * the boot area alone.  Context: early, boot only. */
+ * Maps nothing. Returns 0; -ENOMEM when no window of 64 MiB is to be had.  Context: boot only. */
 int fl_region_start(struct fl_region *r, const struct fl_region_config *c);
 
 /* From now on there are zones. Threads: boot only, before the first request. */
@@ -100,15 +99,6 @@ void fl_region_divide(struct fl_region *r, const struct fl_placing *p);
 /* The zone that a request of `len` bytes by the calling thread would have first; 0 with one
  * node. No lock held.  Cost: 0.4 us with several. */
 unsigned fl_zone_wish(struct fl_region *r, size_t len);
-
-/* Boot area: `*out` a zeroed block inside the window that is never reused; NULL when it is full
- * (32 KiB). Context: early, one thread. */
-void *fl_region_boot_alloc(struct fl_region *r, size_t size);
-
-static inline bool fl_region_in_boot_area(const struct fl_region *r, uintptr_t addr)
-{
-    return addr - r->space.window.all.base < r->space.first - r->space.window.all.base;
-}
 
 /* An extent of at least `len` bytes (a multiple of the base page) at a multiple of `align`
  * (power of two, at least the base page), LIVE, populated unless it is new memory that waits for

@@ -178,14 +178,11 @@ static struct fl_range grown_part(struct fl_vspace *v)
 
 int fl_region_residency(struct fl_region *r, struct fl_residency_values *out)
 {
-    struct fl_range boot = {r->space.window.all.base, FL_BOOT_BYTES};
-
     if (fl_region_busy()) { /* a handler: whom it interrupted may hold the lock */
         return -EBUSY;
     }
     walk_window(r, out);
     look_at_stock(r, out);
-    look_at_table(r, boot, out);
     look_at_table(r, grown_part(&r->space.pagemap), out);
     look_at_table(r, grown_part(&r->space.descriptors.span), out);
     look_at_table(r, fl_holes_table(&r->pages.holes), out);

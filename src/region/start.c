@@ -1,19 +1,15 @@
-/* The region's start, and its boot area. */
-#include "region/counts.h"
+/* The region's start. */
 #include "region/fit.h"
 #include "region/pressure.h"
 
 #include <errno.h>
-
-static _Alignas(
-    16) char boot_fallback[FL_BOOT_BYTES]; /* untouched, so no memory, unless it is needed */
 
 /* What is behind the window's addresses, once these are known. */
 static void start_pages(struct fl_region *r)
 {
     struct fl_pages *p = &r->pages;
 
-    /* The last pages of the boot area's huge page, which no block ever gets. */
+    /* The last pages of the window's first huge page, which no block ever gets. */
     fl_move_start(p, r->config.method,
                   (struct fl_range){r->space.first - 2 * fl_page.base, 2 * fl_page.base});
     p->holes.window = r->space.window.all;
@@ -44,34 +40,10 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     r->pages.by_touch = c->populate_by_touch;
     r->pages.pace.wants_worker = &r->wants_worker;
     fl_pages_start(&r->pages);
-    int rc = fl_space_start(&r->space, memory, c->huge);
-    if (rc == 0 &&
-        fl_vspace_commit(&r->space.window,
-                         (struct fl_range){r->space.window.all.base, FL_BOOT_BYTES}, false) != 0) {
-        fl_space_end(&r->space);
-        rc = -ENOMEM;
-    }
-    if (rc != 0) { /* no window, but a boot area there must be */
-        r->space.window.all = (struct fl_range){(uintptr_t)boot_fallback, sizeof boot_fallback};
-        r->space.first = fl_range_end(r->space.window.all);
+    if (fl_space_start(&r->space, memory, c->huge) != 0) {
         return -ENOMEM;
     }
-    r->space.first = r->space.window.all.base +
-                     fl_page.huge; /* the boot area has the first huge page's addresses */
+    r->space.first = r->space.window.all.base + fl_page.huge;
     start_pages(r);
     return 0;
-}
-
-void *fl_region_boot_alloc(struct fl_region *r, size_t size)
-{
-    static size_t used; /* bytes; boot is single-threaded */
-    size_t want = fl_align_up(fl_max(size, 1), 16);
-
-    if (size > FL_BOOT_BYTES || used + want + 16 > FL_BOOT_BYTES) {
-        return NULL;
-    }
-    char *block = (char *)r->space.window.all.base + used; /* NOLINT(performance-no-int-to-ptr) */
-    *(size_t *)(void *)block = size;                       /* for realloc */
-    used += want + 16;
-    return block + 16;
 }

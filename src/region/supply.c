@@ -368,7 +368,8 @@ static void clear(struct fl_region *r, const struct fl_fill_plan *g, struct fl_r
     if (g->hollow || g->leaves) {
         (void)fl_clear_touched(&r->pages, part, fl_supply_is_coming(r), fl_clear_plainly);
     } else {
-        memset((void *)part.base, 0, part.len); /* NOLINT(performance-no-int-to-ptr) */
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): ranges are memory */
+        (void)fl_libc_own.memset((void *)part.base, 0, part.len);
     }
 }
 

@@ -23,7 +23,6 @@ void fl_region_divide(struct fl_region *r, const struct fl_placing *p)
     atomic_store_explicit(&r->cache_max, fl_min(FL_CACHED_MOST, p->alike_below - fl_page.base),
                           memory_order_relaxed);
     r->space.pagemap.mapped = r->space.descriptors.span.mapped = p->mapped_own;
-    p->mapped_own((struct fl_range){r->space.window.all.base, FL_BOOT_BYTES});
 }
 
 unsigned fl_zone_wish(struct fl_region *r, size_t len)

@@ -3,7 +3,6 @@
 
 #include <malloc.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -20,10 +19,29 @@ static pthread_key_t
     thread_key; /* its destructor hands a thread's cache on; the value is the cache */
 static bool have_key;
 
+/* Until the next allocator is found, which is the first thing that boot does. */
+static void *no_malloc(size_t n)
+{
+    (void)n;
+    return NULL;
+}
+
+static void *no_calloc(size_t count, size_t size)
+{
+    (void)count, (void)size;
+    return NULL;
+}
+
+static void *no_realloc(void *p, size_t n)
+{
+    (void)p, (void)n;
+    return NULL;
+}
+
 static void free_at_boot(void *p)
 {
     fl_boot();
-    if (atomic_load(&fl_route.booted) == FL_BOOT_DONE && p != NULL) {
+    if (fl_route.next.free != free_at_boot) {
         fl_route.next.free(p);
     }
 }
@@ -31,15 +49,18 @@ static void free_at_boot(void *p)
 static void libc_free_at_boot(void *p)
 {
     fl_boot();
-    if (atomic_load(&fl_route.booted) == FL_BOOT_DONE) {
+    if (fl_route.next.libc_free != libc_free_at_boot) {
         fl_route.next.libc_free(p);
     }
 }
 
 struct fl_route fl_route = {
     .threshold = 0,
-    .next.free = free_at_boot,
-    .next.libc_free = libc_free_at_boot,
+    .next = {.malloc = no_malloc,
+             .calloc = no_calloc,
+             .realloc = no_realloc,
+             .free = free_at_boot,
+             .libc_free = libc_free_at_boot},
     .region = &fl_runtime.region,
     .boot = fl_boot,
 };
@@ -70,14 +91,28 @@ static void note_thread(struct fl_cache *c)
     }
 }
 
+/* What the environment says; `entry`: the name and "=". NULL: it is not set. */
+static const char *environment(const char *entry)
+{
+    size_t len = strlen(entry);
+
+    for (char *const *e = environ; e != NULL && *e != NULL; e++) {
+        if (strncmp(*e, entry, len) == 0) {
+            return *e + len;
+        }
+    }
+    return NULL;
+}
+
 /* The user's own settings of glibc's thresholds win. Read at boot: later another thread may be
  * changing the environment. */
 static bool may_tune_next(void)
 {
-    const char *tunables = getenv("GLIBC_TUNABLES");
+    const char *tunables = environment("GLIBC_TUNABLES=");
 
     return fl_runtime.next_is_libc && fl_route.next.mallopt != NULL &&
-           getenv("MALLOC_MMAP_THRESHOLD_") == NULL && getenv("MALLOC_TRIM_THRESHOLD_") == NULL &&
+           environment("MALLOC_MMAP_THRESHOLD_=") == NULL &&
+           environment("MALLOC_TRIM_THRESHOLD_=") == NULL &&
            (tunables == NULL || strstr(tunables, "_threshold") == NULL);
 }
 
@@ -285,7 +320,7 @@ static void start_region(void)
         fl_crew_limit((disable & FL_DISABLE_WORKER) != 0 ? FL_CREW_ALONE : FL_CREW_THREADS);
     }
     fl_runtime.options.ranks =
-        fl_ranks(&fl_runtime.options, getauxval(AT_SECURE) != 0 ? NULL : environ);
+        fl_ranks(&fl_runtime.options, fl_sys_auxval(AT_SECURE) != 0 ? NULL : environ);
     fl_runtime.region.look.scratch.ranks = fl_runtime.options.ranks;
     fl_runtime.region.look.scratch.promises = config.wait_for_touch;
     fl_runtime.region.look.worker_scratch.ranks = fl_runtime.region.look.scratch.ranks;
@@ -321,7 +356,7 @@ static void expand_names(char *const env[])
     }
     fl_names_read(&o->names, env);
     for (size_t i = 0; i < sizeof id / sizeof id[0]; i++) {
-        fl_options_expand(o, id[i], id[i] == FL_OPTION_gpu_trace ? 0 : getpid());
+        fl_options_expand(o, id[i], id[i] == FL_OPTION_gpu_trace ? 0 : fl_call_pid());
     }
 }
 
@@ -339,16 +374,19 @@ static void fit_threshold_to_pages(struct fl_options *o)
 
 static void boot_once(void)
 {
-    struct fl_next next = {.malloc = NULL};
-    char *const *env = getauxval(AT_SECURE) != 0 ? NULL : environ;
+    char *const *env = fl_sys_auxval(AT_SECURE) != 0 ? NULL : environ;
 
+    if (!fl_find_next(&fl_route.next, &fl_runtime.next_is_libc)) {
+        fl_fatal("no next allocator: libc's malloc was not found");
+    }
+    fl_find_libc(&fl_libc, &fl_libc_own);
     fl_sys_check_calls();
     fl_sys_boot();
     fl_options_read(&fl_runtime.options, env);
     fl_options_aliases(&fl_runtime.options, env);
     fit_threshold_to_pages(&fl_runtime.options);
     if (fl_runtime.options.nbad != 0 && fl_runtime.options.value[FL_OPTION_strict] != 0) {
-        _exit(EXIT_FAILURE);
+        (void)fl_call(SYS_exit_group, EXIT_FAILURE);
     }
     expand_names(env);
     fl_report_start(env);
@@ -357,11 +395,6 @@ static void boot_once(void)
         fl_confirm();
     }
     fl_gpu_start(fl_runtime.active ? &fl_runtime.region : NULL, &fl_runtime.options);
-    if (!fl_find_next(&next, &fl_runtime.next_is_libc)) {
-        fl_fatal("no next allocator: libc's malloc was not found");
-    }
-    fl_find_libc(&fl_libc);
-    fl_route.next = next;
     fl_runtime.tune_next = may_tune_next();
     fl_route.thread_ends = note_thread;
     fl_route.first_large = first_large;
@@ -386,7 +419,7 @@ void fl_boot(void)
     }
     if (!atomic_compare_exchange_strong(&fl_route.booted, &none, FL_BOOT_RUNNING)) {
         while (atomic_load(&fl_route.booted) != FL_BOOT_DONE) {
-            sched_yield();
+            (void)fl_call(SYS_sched_yield);
         }
         return;
     }

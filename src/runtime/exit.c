@@ -75,9 +75,9 @@ static size_t put_table(struct report *r, bool soon)
     fl_read_stats(&r->values);
     read_nodes(&r->nodes);
     fl_gpu_stats_read(&r->gpus, soon);
-    fl_stats_format_table(&r->values, getpid(), &t);
-    fl_stats_format_nodes(&r->nodes, getpid(), &t);
-    fl_stats_format_gpus(&r->gpus, getpid(), &t);
+    fl_stats_format_table(&r->values, fl_call_pid(), &t);
+    fl_stats_format_nodes(&r->nodes, fl_call_pid(), &t);
+    fl_stats_format_gpus(&r->gpus, fl_call_pid(), &t);
     return t.len;
 }
 
@@ -87,18 +87,18 @@ static int write_file(struct report *r, enum where where, bool soon)
     struct fl_text t = fl_text_on(r->text, sizeof r->text);
 
     if (!fl_names_expand(&fl_runtime.options.names, fl_runtime.options.text[FL_OPTION_stats],
-                         getpid(), r->path, sizeof r->path)) {
+                         fl_call_pid(), r->path, sizeof r->path)) {
         return -ENAMETOOLONG;
     }
     fl_read_stats(&r->values);
     read_program(r->program, sizeof r->program);
     fl_gpu_stats_read(&r->gpus, soon);
     if (where == PROMETHEUS) {
-        fl_stats_format_prometheus(&r->values, &r->gpus, getpid(), r->program, &t);
+        fl_stats_format_prometheus(&r->values, &r->gpus, fl_call_pid(), r->program, &t);
         return fl_sys.replace_file(r->path, r->text, t.len);
     }
     read_nodes(&r->nodes);
-    fl_stats_format_json(&r->values, &r->nodes, &r->gpus, getpid(), r->program, &t);
+    fl_stats_format_json(&r->values, &r->nodes, &r->gpus, fl_call_pid(), r->program, &t);
     return fl_sys.append_file(r->path, r->text, t.len);
 }
 
@@ -143,7 +143,7 @@ static void table_to_standard_error(struct report *r)
     size_t len = put_table(r, true);
 
     fl_text_str(&p, "/proc/");
-    fl_text_u64(&p, (uint64_t)getpid());
+    fl_text_u64(&p, (uint64_t)fl_call_pid());
     fl_text_str(&p, "/fd/2");
     (void)fl_sys.append_file(r->path, r->text, len);
 }
@@ -185,7 +185,7 @@ static uint64_t faults_of_mine(void)
 {
     struct rusage usage;
 
-    return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_minflt : 0;
+    return fl_call(SYS_getrusage, RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_minflt : 0;
 }
 
 /* Touches memory that is mapped anew, as glibc does for a large block: in base pages, or in huge
@@ -218,7 +218,7 @@ static uint64_t launched;
  * helpers. */
 static bool is_asked_for(void)
 {
-    return launched == (uint64_t)getpid() || getpgrp() == getpid();
+    return launched == (uint64_t)fl_call_pid() || fl_call(SYS_getpgid, 0) == fl_call_pid();
 }
 
 /* A process that did nothing has a line in place of the table, and none in place of a line where it
@@ -235,7 +235,7 @@ static void say_at_exit(enum where where)
         return;
     }
     if (where == SUMMARY && r->values.requests == 0 && !is_asked_for()) {
-        fl_stats_format_gpu_summary(&r->gpus, getpid(), &t);
+        fl_stats_format_gpu_summary(&r->gpus, fl_call_pid(), &t);
         if (t.len != 0) {
             fl_say_last(r->text, t.len);
         }
@@ -243,7 +243,7 @@ static void say_at_exit(enum where where)
     }
     read_program(r->program, sizeof r->program);
     struct fl_summary s = {.values = &r->values,
-                           .pid = getpid(),
+                           .pid = fl_call_pid(),
                            .program = r->program,
                            .threshold = fl_runtime.options.value[FL_OPTION_threshold],
                            .shadowed_by = fl_runtime.active ? fl_runtime.shadowed_by : NULL};
@@ -251,7 +251,7 @@ static void say_at_exit(enum where where)
         measure(&s);
     }
     fl_stats_format_summary(&s, &t);
-    fl_stats_format_gpu_summary(&r->gpus, getpid(), &t);
+    fl_stats_format_gpu_summary(&r->gpus, fl_call_pid(), &t);
     fl_say_last(r->text, t.len);
 }
 
@@ -279,8 +279,8 @@ static void write_timeline(void)
     }
     read_program(last.program, sizeof last.program);
     int rc = -ENAMETOOLONG;
-    if (fl_names_expand(&fl_runtime.options.names, name, getpid(), path, sizeof last.path)) {
-        rc = fl_timeline_write(path, getpid(), last.program);
+    if (fl_names_expand(&fl_runtime.options.names, name, fl_call_pid(), path, sizeof last.path)) {
+        rc = fl_timeline_write(path, fl_call_pid(), last.program);
     }
     if (rc != 0) {
         say_unwritten("FAULTLESS_TIMELINE=", name, rc);
@@ -342,7 +342,7 @@ static void explain_plan(void)
     const char *why = why_no_plans();
     why = why != NULL ? why : fl_keep_why_nothing(&plan);
     if (why != NULL && values.requests >= WORTH_A_PLAN) {
-        fl_stats_format_prefix(getpid(), NULL, &t);
+        fl_stats_format_prefix(fl_call_pid(), NULL, &t);
         fl_text_str(&t, "FAULTLESS_PLAN=");
         fl_text_str(&t, path);
         fl_text_str(&t, " is not written: ");

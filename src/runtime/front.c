@@ -5,13 +5,6 @@
  * without us. What the program calls itself is no sign. */
 #include "runtime/runtime.h"
 
-#include <dlfcn.h>
-#include <link.h>
-
-/* The linker's: where this library, or the program it is part of, begins and ends. */
-/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
-extern FL_HIDDEN const char __ehdr_start[], _end[];
-
 /* The route's threshold meanwhile. A child of fork that gives up has another one, and keeps it. */
 static const size_t waiting = SIZE_MAX - 1;
 static struct fl_next behind;
@@ -70,28 +63,11 @@ static void *first_libc_realloc(void *p, size_t n)
     return behind.libc_realloc(p, n);
 }
 
-/* The file whose definition the program has; NULL: it is ours, or not known. A program that is
- * linked for one address, and takes that of the name, has a stub there which stands for it, and no
- * definition: whose it leads to is not known. */
-static const char *first_of(const char *name)
-{
-    Dl_info info;
-    void *first = dlsym(RTLD_DEFAULT, name);
-    void *symbol = NULL;
-
-    if ((uintptr_t)first - (uintptr_t)__ehdr_start < (uintptr_t)_end - (uintptr_t)__ehdr_start ||
-        dladdr1(first, &info, &symbol, RTLD_DL_SYMENT) == 0 || symbol == NULL ||
-        ((const ElfW(Sym) *)symbol)->st_shndx == SHN_UNDEF) {
-        return NULL;
-    }
-    return info.dli_fname;
-}
-
 void fl_find_first(void)
 {
     fl_boot();
-    fl_runtime.shadowed_by = first_of("malloc");
-    if (!fl_runtime.active || first_of("free") == NULL) {
+    fl_runtime.shadowed_by = fl_first_of("malloc");
+    if (!fl_runtime.active || fl_first_of("free") == NULL) {
         return;
     }
     behind = fl_route.next;
@@ -102,10 +78,10 @@ void fl_find_first(void)
     if (fl_runtime.shadowed_by != NULL) {
         SET(malloc, first_malloc);
     }
-    if (first_of("calloc") != NULL) {
+    if (fl_first_of("calloc") != NULL) {
         SET(calloc, first_calloc);
     }
-    if (first_of("realloc") != NULL) {
+    if (fl_first_of("realloc") != NULL) {
         SET(realloc, first_realloc);
     }
     __atomic_store_n(&fl_route.threshold, waiting, __ATOMIC_RELEASE);

@@ -8,7 +8,6 @@
  * heap, it is a tracer too, and what it lacks is libc's. */
 #include "runtime/runtime.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <malloc.h>
@@ -56,18 +55,28 @@ enum {
     FOUR = AT_memalign
 };
 
-static struct definition definition_of(void *f)
-{
-    Dl_info info;
-    void *object = NULL;
+static const struct link_map *own_map, *last_map; /* of this library; the start's last */
 
-    if (f == NULL || dladdr1(f, &info, &object, RTLD_DL_LINKMAP) == 0) {
-        return (struct definition){.f = NULL};
+/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+extern FL_HIDDEN ElfW(Dyn) _DYNAMIC[]; /* this library's, or that of the program it is part of */
+
+/* Objects that the program was started with stay where they are in the loader's list, which is the
+ * order in which it binds names: first the program, then what is preloaded. */
+static const struct link_map *own(void)
+{
+    if (own_map == NULL) {
+        const struct link_map *m = _r_debug.r_map;
+        while (m->l_ld != _DYNAMIC && m->l_next != NULL) {
+            m = m->l_next;
+        }
+        for (last_map = m; last_map->l_next != NULL;) {
+            last_map = last_map->l_next;
+        }
+        own_map = m;
     }
-    return (struct definition){f, object};
+    return own_map;
 }
 
-/* Objects that the program was started with stay where they are in the loader's list. */
 static bool is_behind(const struct link_map *a, const struct link_map *b)
 {
     for (b = b->l_next; b != NULL; b = b->l_next) {
@@ -78,19 +87,28 @@ static bool is_behind(const struct link_map *a, const struct link_map *b)
     return false;
 }
 
-/* A program's reference names libc's version and binds to a definition of that version also
- * where it is not the default one, which dlsym passes over (libc_malloc_debug). dlvsym passes
- * over definitions without a version. */
+static void *find_in(const struct link_map *m, const char *name, const char *version)
+{
+    struct fl_object o;
+
+    return fl_object_read(&o, m->l_addr, m->l_ld) ? fl_object_find(&o, name, version) : NULL;
+}
+
+/* The next definition behind this library. A program's reference names libc's version and binds to
+ * a definition of that version also where it is not the default one (libc_malloc_debug). */
 static struct definition find(const char *name, const char *version)
 {
-    struct definition plain = definition_of(dlsym(RTLD_NEXT, name));
-    struct definition versioned = definition_of(dlvsym(RTLD_NEXT, name, version));
-
-    if (plain.f == NULL || versioned.f == NULL) {
-        return plain.f != NULL ? plain : versioned;
+    for (const struct link_map *m = own(); m != last_map;) {
+        m = m->l_next;
+        void *f = find_in(m, name, version);
+        if (f != NULL) {
+            return (struct definition){f, m};
+        }
     }
-    return is_behind(versioned.object, plain.object) ? plain : versioned;
+    return (struct definition){.f = NULL};
 }
+
+static const char of_libc[] = "gnu_get_libc_version"; /* a name that libc alone has */
 
 /* Bytes that libc's heap has handed out. */
 static size_t handed_out(void *mallinfo2)
@@ -183,7 +201,7 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc)
 #include "runtime/names.def"
 #undef X
     };
-    const struct link_map *libc = definition_of(dlsym(RTLD_NEXT, "gnu_get_libc_version")).object;
+    const struct link_map *libc = find(of_libc, NULL).object;
 
     for (size_t i = 0; i < NAMES; i++) {
         names[i].found = find(names[i].name, names[i].version);
@@ -209,36 +227,50 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc)
     return true;
 }
 
-bool fl_is_next_owners(const void *f)
+bool fl_is_next_owners(const char *name)
 {
-    Dl_info info;
-    void *object = NULL;
+    const struct link_map *object = find(name, NULL).object;
 
-    return dladdr1(f, &info, &object, RTLD_DL_LINKMAP) != 0 && object == next_owner;
+    return object != NULL && object == next_owner;
+}
+
+const char *fl_first_of(const char *name)
+{
+    const struct link_map *m = _r_debug.r_map;
+
+    while (m != own() && find_in(m, name, NULL) == NULL) {
+        m = m->l_next;
+    }
+    if (m == own()) {
+        return NULL;
+    }
+    return m->l_name[0] != '\0' ? m->l_name : program_invocation_name;
 }
 
 void *fl_find_next_of(const char *name)
 {
-    return dlsym(RTLD_NEXT, name);
+    return find(name, NULL).f;
 }
 
-void fl_find_libc(struct fl_libc *out)
+void fl_find_libc(struct fl_libc *next, struct fl_libc *own)
 {
-    const struct {
+    static const struct {
         const char *name;
-        void *slot;
+        size_t slot;
     } family[] = {
-        {"mmap", &out->mmap},         {"munmap", &out->munmap},
-        {"mprotect", &out->mprotect}, {"pkey_mprotect", &out->pkey_mprotect},
-        {"madvise", &out->madvise},   {"mremap", &out->mremap},
-        {"mlock", &out->mlock},       {"mlock2", &out->mlock2},
-        {"syscall", &out->syscall},   {"_dl_allocate_tls", &out->allocate_tls},
+#define SLOT(field) {#field, offsetof(struct fl_libc, field)}
+        SLOT(mmap),  SLOT(munmap), SLOT(mprotect), SLOT(pkey_mprotect), SLOT(madvise), SLOT(mremap),
+        SLOT(mlock), SLOT(mlock2), SLOT(syscall),  SLOT(memset),        SLOT(memcpy),
+#undef SLOT
     };
+    const struct link_map *libc = find(of_libc, NULL).object;
 
     for (size_t i = 0; i < sizeof family / sizeof family[0]; i++) {
-        void *f = dlsym(RTLD_NEXT, family[i].name);
-        if (f != NULL) { /* else the system call does */
-            memcpy(family[i].slot, &f, sizeof f);
+        void *f = find(family[i].name, NULL).f, *g = find_in(libc, family[i].name, NULL);
+        if (f != NULL && g != NULL) { /* else the system call does */
+            *(void **)(void *)((char *)next + family[i].slot) = f;
+            *(void **)(void *)((char *)own + family[i].slot) = g;
         }
     }
+    *(void **)(void *)&own->allocate_tls = find("_dl_allocate_tls", NULL).f;
 }

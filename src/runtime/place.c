@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <numaif.h>
-#include <stdlib.h>
 #include <string.h>
 
 #ifndef MPOL_LOCAL
@@ -250,10 +249,8 @@ static unsigned runs_on(int tid)
     for (int field = 2; at != NULL && field < STAT_PROCESSOR; field++) {
         at = strchr(at + 1, ' ');
     }
-    if (at == NULL) {
-        return nodes();
-    }
-    return node_of_cpu((unsigned)strtoul(at + 1, NULL, 10));
+    uint64_t cpu;
+    return at != NULL && fl_parse_after(at, " ", &cpu) ? node_of_cpu((unsigned)cpu) : nodes();
 }
 
 static void fill_begin(unsigned zone)

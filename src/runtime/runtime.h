@@ -37,8 +37,8 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc);
  * interposes them. */
 void fl_find_first(void);
 
-/* Fills in the next definition of each name that there is. */
-void fl_find_libc(struct fl_libc *out);
+/* Fills in the next definition of each name that there is, and libc's own. */
+void fl_find_libc(struct fl_libc *next, struct fl_libc *own);
 
 /* Joins fork(2): see fork.c. 0 or an error number of pthread_atfork(3). */
 int fl_fork_watch(void);
@@ -62,8 +62,11 @@ void fl_host_note_limit(void);
  * handler. */
 void *fl_find_next_of(const char *name);
 
-/* `f` is a function of the next allocator's object. After boot. */
-bool fl_is_next_owners(const void *f);
+/* The next definition of `name` is of the object that owns malloc behind this library. After boot. */
+bool fl_is_next_owners(const char *name);
+
+/* The file of the first object before this library that defines `name`; NULL: there is none. */
+const char *fl_first_of(const char *name);
 
 /* FAULTLESS_STATS_SIGNAL: that signal asks for a report, unless the program has a handler or
  * ignores it; 0: none. The worker writes it, to where FAULTLESS_STATS says, else to standard

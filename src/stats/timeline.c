@@ -42,7 +42,7 @@ void fl_timeline_fork_child(void)
 static uint32_t tid_of_mine(void)
 {
     if (self.tid == 0 || self.first != fl_timeline->first) {
-        self.tid = fl_sys_is_confined() ? 0 : (uint32_t)gettid();
+        self.tid = fl_sys_is_confined() ? 0 : (uint32_t)fl_call_tid();
         self.first = fl_timeline->first;
     }
     return self.tid;

@@ -89,7 +89,7 @@ static void work(struct fl_share *s)
 
 static uint64_t own_tag(void)
 {
-    return (uint64_t)getpid() << 32;
+    return (uint64_t)fl_call_pid() << 32;
 }
 
 static bool is_free(uint64_t owner, uint64_t tag)
@@ -118,12 +118,12 @@ static void help(void *arg)
 {
     struct job *j = arg;
 
-    (void)prctl(PR_SET_NAME, "fl-fill", 0, 0, 0);
+    (void)fl_call(SYS_prctl, PR_SET_NAME, "fl-fill");
     /* Before the first look at what is left: when the caller has seen no helper busy, that look
      * finds nothing. */
     atomic_fetch_add(&j->busy, 1);
     if (atomic_load(&j->share.handed) < j->share.all.len) {
-        (void)fl_libc.syscall(SYS_sched_setaffinity, 0, sizeof j->cpus, &j->cpus);
+        (void)fl_call(SYS_sched_setaffinity, 0, sizeof j->cpus, &j->cpus);
         work(&j->share);
     }
     if (atomic_fetch_sub(&j->busy, 1) == 1) {

@@ -32,46 +32,46 @@ static const uint64_t wake_set = 1ull << (WAKE_SIGNAL - 1); /* the kernel's form
 
 static int answer(long rc)
 {
-    return rc >= 0 ? 0 : -errno;
+    return rc >= 0 ? 0 : (int)rc;
 }
 
 static int linux_own_table(void)
 {
     return fl_sys_is_confined() ? -EPERM
-                                : answer(syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE));
+                                : answer(fl_call(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE));
 }
 
 static int linux_close(int fd)
 {
-    return answer(syscall(SYS_close, fd));
+    return answer(fl_call(SYS_close, fd));
 }
 
 static int linux_take(int fd)
 {
     char bytes[sizeof(struct signalfd_siginfo)]; /* of a signalfd: one signal */
 
-    (void)syscall(SYS_lseek, fd, 0L, SEEK_SET);
-    return answer(syscall(SYS_read, fd, bytes, sizeof bytes));
+    (void)fl_call(SYS_lseek, fd, 0L, SEEK_SET);
+    return answer(fl_call(SYS_read, fd, bytes, sizeof bytes));
 }
 
 static int linux_wake_send(int pid, int tid)
 {
-    return fl_sys_is_confined() ? -EPERM : answer(syscall(SYS_tgkill, pid, tid, WAKE_SIGNAL));
+    return fl_sys_is_confined() ? -EPERM : answer(fl_call(SYS_tgkill, pid, tid, WAKE_SIGNAL));
 }
 
 /* The C library's own call would leave this signal out of the set. */
 static int linux_wake_open(int *out_fd)
 {
-    int rc = answer(syscall(SYS_rt_sigprocmask, SIG_BLOCK, &wake_set, NULL, sizeof wake_set));
+    int rc = answer(fl_call(SYS_rt_sigprocmask, SIG_BLOCK, &wake_set, NULL, sizeof wake_set));
 
     if (rc != 0) {
         return rc;
     }
-    long fd = syscall(SYS_signalfd4, -1, &wake_set, sizeof wake_set, SFD_NONBLOCK | SFD_CLOEXEC);
+    long fd = fl_call(SYS_signalfd4, -1, &wake_set, sizeof wake_set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (fd < 0) {
-        return -errno;
+        return (int)fd;
     }
-    rc = linux_wake_send(getpid(), gettid());
+    rc = linux_wake_send(fl_call_pid(), fl_call_tid());
     if (rc == 0) {
         rc = linux_take((int)fd);
     }
@@ -88,7 +88,7 @@ static int linux_await_wake(uint64_t timeout_ns)
     struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
     struct timespec *limit = timeout_ns == UINT64_MAX ? NULL : &t;
 
-    return answer(syscall(SYS_rt_sigtimedwait, &wake_set, NULL, limit, sizeof wake_set));
+    return answer(fl_call(SYS_rt_sigtimedwait, &wake_set, NULL, limit, sizeof wake_set));
 }
 
 static int linux_open(const char *path, bool writable, int *out_fd)
@@ -99,22 +99,22 @@ static int linux_open(const char *path, bool writable, int *out_fd)
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    long fd = syscall(SYS_openat, AT_FDCWD, path, flags);
-    *out_fd = (int)fd;
-    return fd >= 0 ? 0 : -errno;
+    long fd = fl_call(SYS_openat, AT_FDCWD, path, flags);
+    *out_fd = fd >= 0 ? (int)fd : -1;
+    return answer(fd);
 }
 
 static int linux_counter(int *out_fd)
 {
-    long fd = syscall(SYS_eventfd2, 0u, EFD_NONBLOCK | EFD_CLOEXEC);
+    long fd = fl_call(SYS_eventfd2, 0u, EFD_NONBLOCK | EFD_CLOEXEC);
 
-    *out_fd = (int)fd;
-    return fd >= 0 ? 0 : -errno;
+    *out_fd = fd >= 0 ? (int)fd : -1;
+    return answer(fd);
 }
 
 static int linux_tell(int fd, const char *text, size_t len)
 {
-    return answer(syscall(SYS_write, fd, text, len));
+    return answer(fl_call(SYS_write, fd, text, len));
 }
 
 static int linux_poll(struct pollfd *p, unsigned n, uint64_t timeout_ns)
@@ -125,8 +125,8 @@ static int linux_poll(struct pollfd *p, unsigned n, uint64_t timeout_ns)
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    long ready = syscall(SYS_ppoll, p, n, limit, NULL, 0L);
-    return ready >= 0 ? (int)ready : -errno;
+    long ready = fl_call(SYS_ppoll, p, n, limit, NULL, 0L);
+    return (int)ready;
 }
 
 /* Written once, for the constant and for the copy that tests overwrite. */

@@ -33,10 +33,10 @@ static int get_tls(struct fl_guest *g)
     if (g->tls != NULL) {
         return 0;
     }
-    if (fl_libc.allocate_tls == NULL) {
+    if (fl_libc_own.allocate_tls == NULL) {
         return -ENOSYS;
     }
-    g->tls = fl_libc.allocate_tls(NULL);
+    g->tls = fl_libc_own.allocate_tls(NULL);
     if (g->tls == NULL) {
         return -ENOMEM;
     }
@@ -66,11 +66,11 @@ static int get_stack(struct fl_guest *g)
     if (g->stack != 0) {
         return 0;
     }
-    void *p = fl_libc.mmap(NULL, stack_map(), PROT_READ | PROT_WRITE, FLAGS, -1, 0);
-    if (p == MAP_FAILED) {
-        return -errno;
+    long at = fl_call(SYS_mmap, 0, stack_map(), PROT_READ | PROT_WRITE, FLAGS, -1, 0);
+    if (at < 0) {
+        return (int)at;
     }
-    g->stack = (uintptr_t)p;
+    g->stack = (uintptr_t)at;
     return 0;
 }
 
@@ -84,21 +84,21 @@ static bool is_ordinary(int policy)
 static void take_the_process_s_schedule(void)
 {
     const struct sched_param none = {.sched_priority = 0};
-    int process = fl_home_pid(), now = sched_getscheduler(0), wanted = sched_getscheduler(process);
+    int process = fl_home_pid(), now = (int)fl_call(SYS_sched_getscheduler, 0);
+    int wanted = (int)fl_call(SYS_sched_getscheduler, process);
     struct fl_cpu_ids cpus;
 
     wanted = is_ordinary(wanted) ? wanted : SCHED_OTHER;
     if (now != wanted) {
-        (void)fl_libc.syscall(SYS_sched_setscheduler, 0, wanted, &none);
+        (void)fl_call(SYS_sched_setscheduler, 0, wanted, &none);
     }
-    errno = 0;
-    int nice = getpriority(PRIO_PROCESS, (id_t)process);
-    if (errno == 0 && nice != getpriority(PRIO_PROCESS, 0)) {
-        (void)fl_libc.syscall(SYS_setpriority, PRIO_PROCESS, 0, nice);
+    long nice = fl_call(SYS_getpriority, PRIO_PROCESS, process); /* 20 is 0, 1 is 19 */
+    if (nice > 0 && nice != fl_call(SYS_getpriority, PRIO_PROCESS, 0)) {
+        (void)fl_call(SYS_setpriority, PRIO_PROCESS, 0, 20 - nice);
     }
-    long n = syscall(SYS_sched_getaffinity, process, sizeof cpus, &cpus);
+    long n = fl_call(SYS_sched_getaffinity, process, sizeof cpus, &cpus);
     if (n > 0) {
-        (void)fl_libc.syscall(SYS_sched_setaffinity, 0, n, &cpus);
+        (void)fl_call(SYS_sched_setaffinity, 0, n, &cpus);
     }
 }
 
@@ -126,7 +126,7 @@ static int run(void *arg)
     struct fl_guest *g = arg;
 
     /* By the thread itself: who starts it waits for no more than there must be. */
-    (void)fl_libc.mprotect((void *)g->stack, fl_page.base, PROT_NONE); /* NOLINT */
+    (void)fl_call(SYS_mprotect, g->stack, fl_page.base, PROT_NONE);
     take_the_process_s_schedule();
     fl_thread = FL_THREAD_GUEST;
     g->body(g->arg);
@@ -149,13 +149,13 @@ uint64_t fl_signals_block(void)
 {
     uint64_t all = UINT64_MAX, old = 0;
 
-    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
+    (void)fl_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
     return old;
 }
 
 void fl_signals_restore(uint64_t blocked)
 {
-    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, NULL, sizeof blocked);
+    (void)fl_call(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, NULL, sizeof blocked);
 }
 
 /* All signals are blocked on it, those that the C library keeps for itself too. */
@@ -211,14 +211,14 @@ bool fl_guest_await(struct fl_guest *g, uint64_t timeout_ns)
             return false;
         }
         const struct timespec soon = {0, (long)look_again_ns};
-        (void)syscall(SYS_futex, &g->tid, FUTEX_WAIT, tid, &soon, NULL, 0);
+        (void)fl_call(SYS_futex, &g->tid, FUTEX_WAIT, tid, &soon);
     }
     int last = atomic_load(&g->last);
-    while (last != 0 && syscall(SYS_tgkill, getpid(), last, 0) == 0) {
+    while (last != 0 && fl_call(SYS_tgkill, fl_call_pid(), last, 0) == 0) {
         if (fl_sys_linux.now_ns() >= until) {
             return false;
         }
-        (void)sched_yield();
+        (void)fl_call(SYS_sched_yield);
     }
     (void)atomic_compare_exchange_strong(&g->last, &last, 0);
     return true;

@@ -8,8 +8,8 @@
 #include "sys/sys.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
-#include <unistd.h>
 
 static _Atomic uint32_t before_boot = 1;
 _Atomic uint32_t *fl_home_word = &before_boot;
@@ -20,19 +20,19 @@ void fl_home_settle(void)
     enum { RW = PROT_READ | PROT_WRITE, ANON = MAP_PRIVATE | MAP_ANONYMOUS };
 
     if (fl_home_word == &before_boot) {
-        void *page = fl_libc.mmap(NULL, fl_page.base, RW, ANON, -1, 0);
-        if (page != MAP_FAILED) {
-            (void)fl_libc.madvise(page, fl_page.base, MADV_WIPEONFORK);
-            fl_home_word = page;
+        long page = fl_call(SYS_mmap, 0, fl_page.base, RW, ANON, -1, 0);
+        if (page > 0) {
+            (void)fl_call(SYS_madvise, page, fl_page.base, MADV_WIPEONFORK);
+            fl_home_word = (_Atomic uint32_t *)page; /* NOLINT(performance-no-int-to-ptr) */
         }
     }
-    pid = getpid();
+    pid = fl_call_pid();
     atomic_store_explicit(fl_home_word, 1, memory_order_relaxed);
 }
 
 void fl_home_settle_in_child(void)
 {
-    pid = fl_sys_is_confined() ? 0 : getpid();
+    pid = fl_sys_is_confined() ? 0 : fl_call_pid();
     atomic_store_explicit(fl_home_word, 1, memory_order_relaxed);
 }
 
@@ -43,7 +43,7 @@ void fl_home_leave(void)
 
 bool fl_home_is_borrowed(void)
 {
-    return pid != getpid();
+    return pid != fl_call_pid();
 }
 
 int fl_home_pid(void)

@@ -4,8 +4,14 @@
 
 #include "sys/sys.h"
 
+#include <time.h>
+
 /* Once, at boot, before any other system call: is there a filter? */
 void fl_sys_note_confinement(void);
+
+/* clock.c: by the vDSO, where the kernel maps one. */
+void fl_linux_clock(int which, struct timespec *out);
+int fl_linux_getcpu(unsigned *out_node);
 
 /* move.c */
 int fl_linux_move_begin(struct fl_range to, int *out_fd);

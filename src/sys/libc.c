@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include <stdarg.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,28 +14,11 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
+/* As libc's functions have it. */
 static long raw_call(long nr, long a0, long a1, long a2, long a3, long a4, long a5)
 {
-    long rc;
+    long rc = fl_call_by_number(nr, a0, a1, a2, a3, a4, a5);
 
-#if defined(__x86_64__)
-    register long r10 __asm__("r10") = a3, r8 __asm__("r8") = a4, r9 __asm__("r9") = a5;
-    __asm__ volatile("syscall"
-                     : "=a"(rc)
-                     : "a"(nr), "D"(a0), "S"(a1), "d"(a2), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-#elif defined(__aarch64__)
-    register long x8 __asm__("x8") = nr, x0 __asm__("x0") = a0, x1 __asm__("x1") = a1;
-    register long x2 __asm__("x2") = a2, x3 __asm__("x3") = a3, x4 __asm__("x4") = a4;
-    register long x5 __asm__("x5") = a5;
-    __asm__ volatile("svc 0"
-                     : "+r"(x0)
-                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-                     : "memory");
-    rc = x0;
-#else
-#error "a system call by number is not written for this machine"
-#endif
     if (rc < 0 && rc > -4096) {
         errno = (int)-rc;
         return -1;
@@ -108,14 +92,13 @@ static int raw_mlock2(const void *addr, size_t len, unsigned flags)
     return (int)raw_call(SYS_mlock2, (long)addr, (long)len, (long)flags, 0, 0, 0);
 }
 
-struct fl_libc fl_libc = {
-    .syscall = raw_syscall,
-    .mmap = raw_mmap,
-    .munmap = raw_munmap,
-    .mprotect = raw_mprotect,
-    .pkey_mprotect = raw_pkey_mprotect,
-    .madvise = raw_madvise,
-    .mremap = raw_mremap,
-    .mlock = raw_mlock,
-    .mlock2 = raw_mlock2,
-};
+/* Written once, for both. */
+#define RAW                                                                                        \
+    {                                                                                              \
+        .syscall = raw_syscall, .mmap = raw_mmap, .munmap = raw_munmap, .mprotect = raw_mprotect,  \
+        .pkey_mprotect = raw_pkey_mprotect, .madvise = raw_madvise, .mremap = raw_mremap,          \
+        .mlock = raw_mlock, .mlock2 = raw_mlock2, .memset = memset, .memcpy = memcpy,              \
+    }
+
+struct fl_libc fl_libc = RAW;
+struct fl_libc fl_libc_own = RAW;

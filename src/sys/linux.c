@@ -47,11 +47,11 @@ static void *at(uintptr_t addr)
 
 _Thread_local unsigned fl_sys_own;
 
-/* fl_libc's function, as a call of the library's own. */
+/* libc's function, as a call of the library's own. */
 #define OWN(function, ...)                                                                         \
     ({                                                                                             \
         fl_sys_own++;                                                                              \
-        __typeof__(fl_libc.function(__VA_ARGS__)) rc_ = fl_libc.function(__VA_ARGS__);             \
+        __typeof__(fl_libc_own.function(__VA_ARGS__)) rc_ = fl_libc_own.function(__VA_ARGS__);     \
         fl_sys_own--;                                                                              \
         rc_;                                                                                       \
     })
@@ -134,11 +134,13 @@ static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
     return OWN(madvise, at(r.base), r.len, how[advice]) == 0 ? 0 : -errno;
 }
 
+/* What glibc's sbrk(3) goes by; NULL before its first call. */
+/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+extern void *__curbrk;
+
 static uintptr_t linux_program_break(void)
 {
-    void *end = sbrk(0);
-
-    return end != (void *)-1 ? (uintptr_t)end : 0;
+    return (uintptr_t)__curbrk;
 }
 
 static int linux_populate(struct fl_range r)
@@ -180,8 +182,9 @@ static int linux_resident(struct fl_range r, size_t *out_bytes)
     *out_bytes = 0;
     for (size_t done = 0; done < r.len; done += step) {
         size_t len = fl_min(step, r.len - done);
-        if (mincore(at(r.base + done), len, present) != 0) {
-            return -errno;
+        int rc = (int)fl_call(SYS_mincore, r.base + done, len, present);
+        if (rc != 0) {
+            return rc;
         }
         for (size_t i = 0; i < len / fl_page.base; i++) {
             *out_bytes += (present[i] & 1) != 0 ? fl_page.base : 0;
@@ -195,14 +198,14 @@ static int linux_name(struct fl_range r, const char *name)
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    return prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, r.base, r.len, name) == 0 ? 0 : -errno;
+    return (int)fl_call(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, r.base, r.len, name);
 }
 
 static uint64_t linux_now_ns(void)
 {
     struct timespec t;
 
-    clock_gettime(fl_sys_is_confined() ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC, &t);
+    fl_linux_clock(fl_sys_is_confined() ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
@@ -211,23 +214,22 @@ static uint64_t linux_own_ns(void)
     struct timespec t = {0};
 
     if (!fl_sys_is_confined()) {
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        fl_linux_clock(CLOCK_THREAD_CPUTIME_ID, &t);
     }
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Raw calls: other preloaded libraries interpose open and read, and some of those allocate. */
 static int read_all(long fd, char *buf, size_t size)
 {
     size_t have = 0;
     int rc = 0;
 
     while (have + 1 < size) {
-        long n = syscall(SYS_read, fd, buf + have, size - 1 - have);
-        if (n < 0 && errno == EINTR) {
+        long n = fl_call(SYS_read, fd, buf + have, size - 1 - have);
+        if (n == -EINTR) {
             continue;
         }
-        rc = n < 0 ? -errno : 0;
+        rc = n < 0 ? (int)n : 0;
         if (n <= 0) {
             break;
         }
@@ -244,13 +246,13 @@ static int read_file(const char *path, char *buf, size_t size, int flags, int (*
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+    long fd = fl_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
     if (fd < 0) {
-        return -errno;
+        return (int)fd;
     }
     int rc = check != NULL ? check((int)fd) : 0;
     rc = rc == 0 ? read_all(fd, buf, size) : rc;
-    syscall(SYS_close, fd);
+    (void)fl_call(SYS_close, fd);
     return rc;
 }
 
@@ -261,23 +263,23 @@ static int linux_read_file(const char *path, char *buf, size_t size)
 
 static int linux_folder(char *buf, size_t size)
 {
-    return fl_sys_is_confined()                 ? -EPERM
-           : syscall(SYS_getcwd, buf, size) < 0 ? -errno
-           : buf[0] == '/'                      ? 0
-                                                : -ENOENT;
+    long n = fl_sys_is_confined() ? -EPERM : fl_call(SYS_getcwd, buf, size);
+
+    return n < 0 ? (int)n : buf[0] == '/' ? 0 : -ENOENT;
 }
 
 static int check_own(int fd)
 {
     struct stat s;
 
-    if (fstat(fd, &s) != 0) {
-        return -errno;
+    int rc = (int)fl_call(SYS_fstat, fd, &s);
+    if (rc != 0) {
+        return rc;
     }
     if (!S_ISREG(s.st_mode)) {
         return -EINVAL;
     }
-    bool own = s.st_uid == geteuid() || s.st_uid == 0;
+    bool own = s.st_uid == (uid_t)fl_call(SYS_geteuid) || s.st_uid == 0;
     return own && (s.st_mode & (S_IWGRP | S_IWOTH)) == 0 ? 0 : -EACCES;
 }
 
@@ -288,12 +290,9 @@ static int linux_read_own_file(const char *path, char *buf, size_t size)
 
 static uint64_t linux_limit(int resource)
 {
-    struct rlimit r;
+    struct rlimit r; /* without one: UINT64_MAX */
 
-    if (fl_sys_is_confined()) {
-        return UINT64_MAX;
-    }
-    if (getrlimit((__rlimit_resource_t)resource, &r) != 0 || r.rlim_cur == RLIM_INFINITY) {
+    if (fl_sys_is_confined() || fl_call(SYS_prlimit64, 0, resource, 0, &r) != 0) {
         return UINT64_MAX;
     }
     return r.rlim_cur;
@@ -303,13 +302,14 @@ static uint64_t linux_memory_total(void)
 {
     struct sysinfo info;
 
-    return !fl_sys_is_confined() && sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit
-                                                        : 0;
+    return !fl_sys_is_confined() && fl_call(SYS_sysinfo, &info) == 0
+               ? (uint64_t)info.totalram * info.mem_unit
+               : 0;
 }
 
 static uint64_t linux_entropy(void)
 {
-    const void *bytes = at(getauxval(AT_RANDOM));
+    const void *bytes = at(fl_sys_auxval(AT_RANDOM));
     uint64_t v = 0;
 
     if (bytes != NULL) {
@@ -323,20 +323,22 @@ static int linux_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeou
     struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
     struct timespec *limit = timeout_ns == 0 ? NULL : &t;
 
-    return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, limit, NULL, 0) == 0 ? 0 : -errno;
+    return (int)fl_call(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, limit);
 }
 
 static int linux_wake(_Atomic uint32_t *word, int count)
 {
-    return syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0) >= 0 ? 0 : -errno;
+    long woken = fl_call(SYS_futex, word, FUTEX_WAKE_PRIVATE, count);
+
+    return woken >= 0 ? 0 : (int)woken;
 }
 
 static int linux_write(int fd, const char *text, size_t len)
 {
     while (len > 0) {
-        long n = syscall(SYS_write, fd, text, len);
-        if (n < 0 && errno != EINTR) {
-            return -errno;
+        long n = fl_call(SYS_write, fd, text, len);
+        if (n < 0 && n != -EINTR) {
+            return (int)n;
         }
         if (n > 0) {
             text += n;
@@ -348,16 +350,17 @@ static int linux_write(int fd, const char *text, size_t len)
 
 static int linux_append_file(const char *path, const char *text, size_t len)
 {
-    long fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    enum { FLAGS = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC };
 
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
+    long fd = fl_call(SYS_openat, AT_FDCWD, path, FLAGS, 0666);
     if (fd < 0) {
-        return -errno;
+        return (int)fd;
     }
     int rc = linux_write((int)fd, text, len);
-    syscall(SYS_close, fd);
+    (void)fl_call(SYS_close, fd);
     return rc;
 }
 
@@ -366,9 +369,9 @@ static int linux_append_file(const char *path, const char *text, size_t len)
 static int name_beside(const char *path, char *out, size_t size)
 {
     struct fl_text t = fl_text_on(out, size);
-    uint64_t number = linux_now_ns() ^ (uint64_t)getpid() << 48;
+    uint64_t number = linux_now_ns() ^ (uint64_t)fl_call_pid() << 48;
 
-    (void)syscall(SYS_getrandom, &number, sizeof number, GRND_NONBLOCK);
+    (void)fl_call(SYS_getrandom, &number, sizeof number, GRND_NONBLOCK);
     fl_text_str(&t, path);
     fl_text_str(&t, ".");
     fl_text_u64(&t, number);
@@ -381,7 +384,8 @@ static int linux_replace_file(const char *path, const void *data, size_t len)
     char beside[1024]; /* stacks may be small */
     struct stat old;
     int rc = fl_sys_is_confined() ? -EPERM : name_beside(path, beside, sizeof beside);
-    bool is_there = rc == 0 && fstatat(AT_FDCWD, path, &old, AT_SYMLINK_NOFOLLOW) == 0;
+    bool is_there =
+        rc == 0 && fl_call(SYS_newfstatat, AT_FDCWD, path, &old, AT_SYMLINK_NOFOLLOW) == 0;
     bool was = is_there && S_ISREG(old.st_mode);
 
     if (is_there && !was && !S_ISLNK(old.st_mode)) {
@@ -390,23 +394,23 @@ static int linux_replace_file(const char *path, const void *data, size_t len)
     if (rc != 0) {
         return rc;
     }
-    long fd = syscall(SYS_openat, AT_FDCWD, beside, FLAGS, was ? 0600 : 0644);
+    long fd = fl_call(SYS_openat, AT_FDCWD, beside, FLAGS, was ? 0600 : 0644);
     if (fd < 0) {
-        return -errno;
+        return (int)fd;
     }
     rc = linux_write((int)fd, data, len);
-    if (rc == 0 && was && syscall(SYS_fchmod, fd, old.st_mode & 0777) != 0) {
-        rc = -errno;
+    if (rc == 0 && was) {
+        rc = (int)fl_call(SYS_fchmod, fd, old.st_mode & 0777);
     }
-    if (rc == 0 && syscall(SYS_fsync, fd) != 0) {
-        rc = -errno;
+    if (rc == 0) {
+        rc = (int)fl_call(SYS_fsync, fd);
     }
-    syscall(SYS_close, fd);
-    if (rc == 0 && syscall(SYS_renameat, AT_FDCWD, beside, AT_FDCWD, path) != 0) {
-        rc = -errno;
+    (void)fl_call(SYS_close, fd);
+    if (rc == 0) {
+        rc = (int)fl_call(SYS_renameat, AT_FDCWD, beside, AT_FDCWD, path);
     }
     if (rc != 0) {
-        (void)syscall(SYS_unlinkat, AT_FDCWD, beside, 0);
+        (void)fl_call(SYS_unlinkat, AT_FDCWD, beside, 0);
     }
     return rc;
 }

@@ -33,13 +33,11 @@ static int arm(int fd, struct fl_range to)
     struct uffdio_api api = {.api = UFFD_API};
     struct uffdio_register reg = {.range = {to.base, to.len}, .mode = UFFDIO_REGISTER_MODE_WP};
 
-    if (ioctl(fd, UFFDIO_API, &api) != 0 || (api.features & UFFD_FEATURE_MOVE) == 0) {
+    if (fl_call(SYS_ioctl, fd, UFFDIO_API, &api) != 0 || (api.features & UFFD_FEATURE_MOVE) == 0) {
         return -ENOSYS;
     }
-    if (ioctl(fd, UFFDIO_REGISTER, &reg) == 0) {
-        return 0;
-    }
-    return errno == EINVAL ? -ENOSYS : -errno;
+    int rc = (int)fl_call(SYS_ioctl, fd, UFFDIO_REGISTER, &reg);
+    return rc == -EINVAL ? -ENOSYS : rc;
 }
 
 int fl_linux_move_begin(struct fl_range to, int *out_fd)
@@ -47,13 +45,13 @@ int fl_linux_move_begin(struct fl_range to, int *out_fd)
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+    int fd = (int)fl_call(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
     if (fd < 0) {
-        return -errno;
+        return fd;
     }
     int rc = arm(fd, to);
     if (rc != 0) {
-        syscall(SYS_close, fd);
+        (void)fl_call(SYS_close, fd);
         return rc;
     }
     *out_fd = fd;
@@ -64,7 +62,7 @@ int fl_linux_move_pages(int fd, struct fl_range from, uintptr_t to, size_t *out_
 {
     struct uffdio_move m = {
         .dst = to, .src = from.base, .len = from.len, .mode = UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES};
-    int rc = ioctl(fd, UFFDIO_MOVE, &m) == 0 ? 0 : -errno;
+    int rc = (int)fl_call(SYS_ioctl, fd, UFFDIO_MOVE, &m);
 
     *out_moved = m.move > 0 ? (size_t)m.move : 0;
     return rc;
@@ -74,6 +72,7 @@ void fl_linux_move_end(int fd, struct fl_range to)
 {
     struct uffdio_range range = {to.base, to.len};
 
-    (void)ioctl(fd, UFFDIO_UNREGISTER, &range); /* a forked child may hold the descriptor still */
-    syscall(SYS_close, fd);
+    (void)fl_call(SYS_ioctl, fd, UFFDIO_UNREGISTER,
+                  &range); /* a forked child may hold the descriptor still */
+    (void)fl_call(SYS_close, fd);
 }

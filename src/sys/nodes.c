@@ -23,7 +23,7 @@ static int linux_policy(int *out_mode, struct fl_node_ids *out)
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    return syscall(SYS_get_mempolicy, out_mode, out->word, mask_bits, NULL, 0) == 0 ? 0 : -errno;
+    return (int)fl_call(SYS_get_mempolicy, out_mode, out->word, mask_bits, NULL, 0);
 }
 
 static int linux_allowed(struct fl_node_ids *out)
@@ -33,20 +33,19 @@ static int linux_allowed(struct fl_node_ids *out)
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    return syscall(SYS_get_mempolicy, &mode, out->word, mask_bits, NULL, MPOL_F_MEMS_ALLOWED) == 0
-               ? 0
-               : -errno;
+    return (int)fl_call(SYS_get_mempolicy, &mode, out->word, mask_bits, NULL, MPOL_F_MEMS_ALLOWED);
 }
 
 static int linux_here(unsigned *out_id)
 {
-    return getcpu(NULL, out_id) == 0 ? 0 : -errno;
+    return fl_linux_getcpu(out_id);
 }
 
 static int linux_cpus(struct fl_cpu_ids *out)
 {
     memset(out, 0, sizeof *out); /* the kernel writes as much as it has */
-    return syscall(SYS_sched_getaffinity, 0, sizeof out->word, out->word) > 0 ? 0 : -errno;
+    long n = fl_call(SYS_sched_getaffinity, 0, sizeof out->word, out->word);
+    return n > 0 ? 0 : (int)n;
 }
 
 /* A mask without nodes is told as none: with MPOL_DEFAULT and MPOL_LOCAL the kernel wants it so. */
@@ -67,9 +66,7 @@ static int linux_set_policy(int mode, const struct fl_node_ids *ids)
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    return fl_libc.syscall(SYS_set_mempolicy, mode, mask, mask != NULL ? mask_bits : 0) == 0
-               ? 0
-               : -errno;
+    return (int)fl_call(SYS_set_mempolicy, mode, mask, mask != NULL ? mask_bits : 0);
 }
 
 static int linux_set_cpus(const struct fl_cpu_ids *cpus)
@@ -77,8 +74,7 @@ static int linux_set_cpus(const struct fl_cpu_ids *cpus)
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    return fl_libc.syscall(SYS_sched_setaffinity, 0, sizeof cpus->word, cpus->word) == 0 ? 0
-                                                                                         : -errno;
+    return (int)fl_call(SYS_sched_setaffinity, 0, sizeof cpus->word, cpus->word);
 }
 
 static int linux_bind(struct fl_range r, int mode, const struct fl_node_ids *ids)
@@ -88,9 +84,7 @@ static int linux_bind(struct fl_range r, int mode, const struct fl_node_ids *ids
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    return syscall(SYS_mbind, r.base, r.len, mode, mask, mask != NULL ? mask_bits : 0, 0) == 0
-               ? 0
-               : -errno;
+    return (int)fl_call(SYS_mbind, r.base, r.len, mode, mask, mask != NULL ? mask_bits : 0, 0);
 }
 
 static int linux_where(size_t n, const uintptr_t addr[], int out_id[])
@@ -98,7 +92,7 @@ static int linux_where(size_t n, const uintptr_t addr[], int out_id[])
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    return syscall(SYS_move_pages, 0, n, addr, NULL, out_id, 0) == 0 ? 0 : -errno;
+    return (int)fl_call(SYS_move_pages, 0, n, addr, NULL, out_id, 0);
 }
 
 #define LINUX_NODES                                                                                \

@@ -69,7 +69,7 @@ static enum mode mode_of_ours(uint64_t largest, enum mode all)
 
 void fl_sys_boot(void)
 {
-    unsigned long base = getauxval(AT_PAGESZ);
+    unsigned long base = fl_sys_auxval(AT_PAGESZ);
 
     fl_sys_note_confinement();
     if (base != 0) {

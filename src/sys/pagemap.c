@@ -29,16 +29,16 @@ static int open_pagemap(void)
     }
     /* Of the thread: the process's own has no memory behind it once main has ended by pthread_exit,
      * and kernels from 6.7 on fault when they scan it. */
-    long fd = syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
+    long fd = fl_call(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
 
-    return fd < 0 ? -errno : (int)fd;
+    return (int)fd;
 }
 
 /* The system call itself: libc's functions may be another's by now, and pread(2) ends a cancelled
  * thread. */
 static int scan(int fd, struct scan_arg *arg)
 {
-    return (int)syscall(SYS_ioctl, fd, FL_PAGEMAP_SCAN, arg);
+    return (int)fl_call(SYS_ioctl, fd, FL_PAGEMAP_SCAN, arg);
 }
 
 enum { ENTRIES = 128 }; /* read at once */
@@ -48,7 +48,7 @@ static bool read_entries(int fd, uintptr_t from, uint64_t entry[], size_t n)
     off_t at = (off_t)((from >> fl_page.shift) * sizeof entry[0]);
     size_t len = n * sizeof entry[0];
 
-    return syscall(SYS_pread64, fd, entry, len, at) == (ssize_t)len;
+    return fl_call(SYS_pread64, fd, entry, len, at) == (ssize_t)len;
 }
 
 int fl_linux_find_split(struct fl_range r, struct fl_range *out)
@@ -70,8 +70,8 @@ int fl_linux_find_split(struct fl_range r, struct fl_range *out)
         return fd;
     }
     int n = scan(fd, &arg);
-    int rc = n > 0 ? 0 : n == 0 ? -ENOENT : errno == ENOTTY ? -ENOSYS : -errno;
-    syscall(SYS_close, fd);
+    int rc = n > 0 ? 0 : n == 0 ? -ENOENT : n == -ENOTTY ? -ENOSYS : n;
+    (void)fl_call(SYS_close, fd);
     if (rc == 0) {
         out->base = fl_align_down(found.start, fl_page.huge);
         out->len = fl_align_up(found.end, fl_page.huge) - out->base;
@@ -108,7 +108,7 @@ int fl_linux_survey(struct fl_range r, size_t *out_present, size_t *out_own)
         return fd;
     }
     int rc = read_survey(fd, r, out_present, out_own);
-    syscall(SYS_close, fd);
+    (void)fl_call(SYS_close, fd);
     return rc;
 }
 
@@ -134,7 +134,7 @@ static int scan_held(int fd, struct fl_range r, uint64_t kinds, struct fl_range 
     for (int i = 0; i < n; i++) {
         out[i] = (struct fl_range){found[i].start, found[i].end - found[i].start};
     }
-    return n < 0 ? -errno : n;
+    return n;
 }
 
 /* One after the other into `out`, which holds `n`. Returns how many it holds then. */
@@ -199,7 +199,7 @@ int fl_linux_touched(struct fl_range r, struct fl_range out[], unsigned most)
     if (n == -ENOTTY || n == -EINVAL) {
         n = read_touched(fd, r, out, most);
     }
-    syscall(SYS_close, fd);
+    (void)fl_call(SYS_close, fd);
     return n;
 }
 
@@ -234,6 +234,6 @@ int fl_linux_present(struct fl_range r, size_t *out_bytes)
     if (rc == -ENOTTY || rc == -EINVAL) {
         rc = knows_us(fd) ? read_survey(fd, r, out_bytes, &own) : -EIO;
     }
-    syscall(SYS_close, fd);
+    (void)fl_call(SYS_close, fd);
     return rc;
 }

@@ -33,13 +33,13 @@ static size_t block_of(int fd)
 {
     struct statx x;
     const uint32_t *align; /* Debian 12's header has no names for these two */
-    int flags = fcntl(fd, F_GETFL);
+    int flags = (int)fl_call(SYS_fcntl, fd, F_GETFL);
 
     if (flags < 0 || (flags & O_DIRECT) == 0) {
         return 1;
     }
     memset(&x, 0, sizeof x);
-    if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &x) != 0 ||
+    if (fl_call(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &x) != 0 ||
         (x.stx_mask & STATX_DIOALIGN) == 0) {
         return BLOCK_USUAL;
     }
@@ -54,12 +54,12 @@ static ssize_t read_all(int fd, void *to, size_t len, uint64_t offset)
     size_t have = 0;
 
     while (have < len) {
-        ssize_t n = pread(fd, (char *)to + have, len - have, (off_t)(offset + have));
-        if (n < 0 && errno == EINTR) {
+        ssize_t n = fl_call(SYS_pread64, fd, (char *)to + have, len - have, offset + have);
+        if (n == -EINTR) {
             continue;
         }
         if (n < 0) {
-            return -errno;
+            return n;
         }
         if (n == 0) {
             break;
@@ -225,7 +225,7 @@ static int work(struct reads *s)
 /* A ring would wait for a pipe, and read it from wherever it is. */
 static bool is_seekable(int fd)
 {
-    return lseek(fd, 0, SEEK_CUR) >= 0;
+    return fl_call(SYS_lseek, fd, 0, SEEK_CUR) >= 0;
 }
 
 /* False: there is no ring to be had, and nothing was read. */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { KEPT_FROM = 100 }; /* descriptors below are the program's to count on */
@@ -36,8 +37,8 @@ void fl_say_keep(void)
 {
     struct stat file;
 
-    if (fstat(STDERR_FILENO, &file) == 0) {
-        kept.fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, KEPT_FROM);
+    if (fl_call(SYS_fstat, STDERR_FILENO, &file) == 0) {
+        kept.fd = (int)fl_call(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, KEPT_FROM);
         kept.device = file.st_dev;
         kept.inode = file.st_ino;
     }
@@ -48,7 +49,7 @@ static bool is_kept(void)
 {
     struct stat file;
 
-    return kept.fd >= 0 && !fl_sys_is_confined() && fstat(kept.fd, &file) == 0 &&
+    return kept.fd >= 0 && !fl_sys_is_confined() && fl_call(SYS_fstat, kept.fd, &file) == 0 &&
            file.st_dev == kept.device && file.st_ino == kept.inode;
 }
 

@@ -9,6 +9,7 @@
 #define FL_SYS_SYS_H
 
 #include "base/base.h"
+#include "sys/call.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -136,9 +137,10 @@ struct fl_sys {
     int (*replace_file)(const char *path, const void *data, size_t len);
 };
 
-/* libc's functions of these names, past our own (preload/), which would take the library's calls
- * for the program's. Raw system calls until boot, which puts the next definitions here: what writes
- * over libc's code to be told of maps (UCX, Open MPI) is told of the library's too. */
+/* Functions of these names, past our own (preload/). Raw system calls until boot.
+ *   fl_libc      the next definitions: the program's calls go on there
+ *   fl_libc_own  libc's, past all wrappers: the library's own calls of these names. What writes over
+ *                libc's code to be told of maps (UCX, Open MPI) is told of the library's too. */
 struct fl_libc {
     long (*syscall)(long nr, ...);
     void *(*mmap)(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
@@ -149,12 +151,15 @@ struct fl_libc {
     void *(*mremap)(void *addr, size_t old_len, size_t new_len, int flags, ...);
     int (*mlock)(const void *addr, size_t len);
     int (*mlock2)(const void *addr, size_t len, unsigned flags);
+    /* For the program's blocks; for the rest the library has its own, preload/bytes.c. */
+    void *(*memset)(void *to, int byte, size_t n);
+    void *(*memcpy)(void *to, const void *from, size_t n);
     /* The dynamic linker's: a thread's static storage, initialised. NULL: it has none of that name.
      * */
     void *(*allocate_tls)(void *block);
 };
 
-extern struct fl_libc fl_libc;
+extern struct fl_libc fl_libc, fl_libc_own;
 
 /* Of the calling thread: maps of the library's own that it changes at this moment. What stands
  * before libc's functions may make the call by number, through our syscall(3): it is no call of the
@@ -249,6 +254,28 @@ void fl_sys_check_calls(void);
 
 /* Reads page sizes and the THP mode. Idempotent. Context: early. */
 void fl_sys_boot(void);
+
+/* What the kernel told the program at its start of that kind, AT_... of getauxval(3); 0: nothing.
+ * Context: early. */
+unsigned long fl_sys_auxval(unsigned long type);
+
+/* The symbols of an object that is in memory: its file's, as the dynamic linker looks them up. */
+struct fl_object {
+    uintptr_t base;        /* what is added to its file's addresses */
+    const void *symbol;    /* of type ElfW(Sym) */
+    const char *string;    /* their names */
+    const uint32_t *hash;  /* DT_GNU_HASH; NULL: none */
+    const uint32_t *chain; /* DT_HASH; NULL: none */
+    const uint16_t *version;
+    const void *defined; /* the versions' names, of type ElfW(Verdef) */
+};
+
+/* By its dynamic section, of type ElfW(Dyn). False: it has no symbols. Calls nothing. */
+bool fl_object_read(struct fl_object *out, uintptr_t base, const void *dynamic);
+/* Where the object defines `name`: with that version, or by default, which is what a program gets
+ * that asks for none (`version` NULL). NULL: nowhere. Calls nothing, but for what decides on an
+ * indirect function. */
+void *fl_object_find(const struct fl_object *o, const char *name, const char *version);
 
 /* The process is under a seccomp filter of its own: nothing is called any more that glibc's malloc
  * would not call, for the filter may kill. See confined.c. One load. */

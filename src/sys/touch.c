@@ -23,16 +23,17 @@
 static int open_any(void)
 {
     int flags = O_CLOEXEC | O_NONBLOCK;
-    long fd = syscall(SYS_userfaultfd, flags);
+    long fd = fl_call(SYS_userfaultfd, flags);
 
     if (fd < 0) {
-        long door = syscall(SYS_openat, AT_FDCWD, "/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+        long door = fl_call(SYS_openat, AT_FDCWD, "/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+        fd = door;
         if (door >= 0) {
-            fd = ioctl((int)door, USERFAULTFD_IOC_NEW, flags);
-            syscall(SYS_close, door);
+            fd = fl_call(SYS_ioctl, door, USERFAULTFD_IOC_NEW, flags);
+            (void)fl_call(SYS_close, door);
         }
     }
-    return fd < 0 ? -errno : (int)fd;
+    return (int)fd;
 }
 
 int fl_linux_touch_open(int *out_fd)
@@ -43,8 +44,8 @@ int fl_linux_touch_open(int *out_fd)
     if (fd < 0) {
         return fd;
     }
-    if (ioctl(fd, UFFDIO_API, &api) != 0 || (api.features & UFFD_FEATURE_MOVE) == 0) {
-        syscall(SYS_close, fd);
+    if (fl_call(SYS_ioctl, fd, UFFDIO_API, &api) != 0 || (api.features & UFFD_FEATURE_MOVE) == 0) {
+        (void)fl_call(SYS_close, fd);
         return -ENOSYS;
     }
     *out_fd = fd;
@@ -56,7 +57,7 @@ int fl_linux_touch_arm(int fd, struct fl_range r, bool on)
     struct uffdio_register reg = {.range = {r.base, r.len}, .mode = UFFDIO_REGISTER_MODE_MISSING};
 
     /* What waits for a page there is woken by the second, and meets the kernel's own fault. */
-    return ioctl(fd, on ? UFFDIO_REGISTER : UFFDIO_UNREGISTER, &reg) == 0 ? 0 : -errno;
+    return (int)fl_call(SYS_ioctl, fd, on ? UFFDIO_REGISTER : UFFDIO_UNREGISTER, &reg);
 }
 
 int fl_linux_touch_read(int fd, uintptr_t *out_addr, int *out_tid)
@@ -64,9 +65,9 @@ int fl_linux_touch_read(int fd, uintptr_t *out_addr, int *out_tid)
     struct uffd_msg m;
 
     for (;;) {
-        long n = syscall(SYS_read, fd, &m, sizeof m);
+        long n = fl_call(SYS_read, fd, &m, sizeof m);
         if (n != (long)sizeof m) {
-            return n < 0 ? -errno : -EIO;
+            return n < 0 ? (int)n : -EIO;
         }
         if (m.event == UFFD_EVENT_PAGEFAULT) {
             *out_addr = m.arg.pagefault.address;
@@ -80,5 +81,5 @@ int fl_linux_touch_wake(int fd, struct fl_range r)
 {
     struct uffdio_range range = {r.base, r.len};
 
-    return ioctl(fd, UFFDIO_WAKE, &range) == 0 ? 0 : -errno;
+    return (int)fl_call(SYS_ioctl, fd, UFFDIO_WAKE, &range);
 }

@@ -235,9 +235,9 @@ static bool sleep_until(struct fl_worker *w, uint64_t due)
 
 static void begin(struct fl_worker *w)
 {
-    (void)prctl(PR_SET_NAME, "fl-uffd", 0, 0, 0);
-    w->pid = getpid();
-    w->tid = gettid();
+    (void)fl_call(SYS_prctl, PR_SET_NAME, "fl-uffd");
+    w->pid = fl_call_pid();
+    w->tid = fl_call_tid();
     atomic_store(&w->unsent, false);
     w->wake_fd = -1;
     w->nsources = 0;
@@ -341,7 +341,7 @@ static bool call_asleep(struct fl_worker *w)
 /* The thread is in this process: not so after vfork, or a fork without handlers. */
 static bool is_here(const struct fl_worker *w)
 {
-    return w->pid == getpid();
+    return w->pid == fl_call_pid();
 }
 
 void fl_worker_call(struct fl_worker *w, bool may_allocate)
@@ -376,7 +376,7 @@ static bool ask_to_leave(struct fl_worker *w)
             return false;
         }
         if (state == FL_WORKER_STARTING) {
-            (void)sched_yield();
+            (void)fl_call(SYS_sched_yield);
         } else if (change(w, state, FL_WORKER_LEAVING)) {
             return state == FL_WORKER_ASLEEP;
         }

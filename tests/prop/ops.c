@@ -423,7 +423,7 @@ static const char *check_figures(void)
 {
     struct fl_stats_values v = {.active = 1};
     uint64_t live = 0, in_use = 0, lazy = 0, usable = 0;
-    /* without the boot area, which is no extent */
+    /* without the first huge page, which no extent has */
     struct fl_range all = {region.space.first,
                            fl_range_end(region.space.window.all) - region.space.first};
 

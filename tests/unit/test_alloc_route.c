@@ -284,28 +284,26 @@ static void blocks_of_a_round_length_lie_at_no_round_distance(void **state)
     }
 }
 
-static void requests_amid_boot_come_from_the_boot_area(void **state)
+static void requests_amid_boot_go_to_the_next_allocator(void **state)
 {
     (void)state;
     fl_route.booted = FL_BOOT_RUNNING;
-    unsigned char *a = fl_malloc_large(100), *b = fl_calloc_large(200);
-    assert_true(fl_region_in_boot_area(&region, (uintptr_t)a));
-    assert_true(fl_is_ours(b));
-    assert_int_equal(b[0] | b[199], 0);
-    assert_int_equal(fl_usable_ours(a), 100);
+    unsigned char *a = fl_malloc_large(100), *b = fl_calloc_large(KIB(200));
+    void *c = fl_memalign_large(KIB(4), KIB(100));
+    assert_false(fl_is_ours(a) || fl_is_ours(b) || fl_is_ours(c));
+    assert_true(a != NULL && c != NULL);
+    assert_int_equal(b[0] | b[KIB(200) - 1], 0);
     a[99] = 9;
-    unsigned char *c = fl_realloc_any(a, 1000);
-    assert_int_equal(c[99], 9);
-    fl_free_ours(a); /* never reused, but no crime */
+    a = fl_realloc_any(a, KIB(100));
+    assert_false(fl_is_ours(a));
+    assert_int_equal(a[99], 9);
     fl_route.booted = FL_BOOT_DONE;
-    unsigned char *d = fl_realloc_any(c, KIB(100));
-    assert_int_equal(d[99], 9);
-    assert_false(fl_region_in_boot_area(&region, (uintptr_t)d));
-    fl_free_ours(d);
-    errno = 0;
-    fl_route.booted = FL_BOOT_RUNNING;
-    assert_null(fl_malloc_large(MIB(1)));
-    assert_int_equal(errno, ENOMEM);
+    a = fl_realloc_any(a, KIB(200));
+    assert_true(fl_is_ours(a));
+    assert_int_equal(a[99], 9);
+    fl_free_ours(a);
+    fl_route.next.free(b);
+    fl_route.next.free(c);
 }
 
 static unsigned char *victim;
@@ -486,7 +484,7 @@ int main(void)
         TEST(realloc_grows_in_place_where_it_can),
         TEST(refused_realloc_leaves_the_block),
         TEST(blocks_of_a_round_length_lie_at_no_round_distance),
-        TEST(requests_amid_boot_come_from_the_boot_area),
+        TEST(requests_amid_boot_go_to_the_next_allocator),
         TEST(a_wrong_free_gets_one_line_and_abort),
         TEST(trim_gives_all_that_is_free),
         TEST(without_caches_each_free_reaches_the_region),

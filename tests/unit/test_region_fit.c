@@ -230,7 +230,7 @@ static void a_request_beyond_the_window_is_refused(void **state)
     assert_null(take(region.space.window.all.len + fl_page.base));
     assert_null(take(SIZE_MAX - fl_page.base + 1));
     assert_null(take_aligned(KIB(64), (size_t)1 << 62));
-    assert_null(take(region.space.window.all.len)); /* the boot area has its first huge page */
+    assert_null(take(region.space.window.all.len)); /* its first huge page is no block's */
     assert_sound();
 }
 

@@ -1,14 +1,11 @@
-/* The window: how large under which limits, what a refusal costs, the boot area. */
+/* The window: how large under which limits, what a refusal costs. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
 #include <string.h>
 
-enum {
-    BOOT_AREA = 32 << 10,
-    METADATA = 512 << 10
-}; /* as window.c and vspace.c take them at first */
+enum { METADATA = 512 << 10 }; /* as window.c and vspace.c take it at first */
 
 static const struct fl_region_config plain = {.huge = true};
 
@@ -25,7 +22,7 @@ static size_t parts(void)
            region.space.descriptors.span.all.len;
 }
 
-static void start_at_quiet_addresses_maps_the_boot_area_alone(void **state)
+static void start_at_quiet_addresses_maps_nothing(void **state)
 {
     (void)state;
     if (fake.no_quiet_addresses) {
@@ -35,7 +32,7 @@ static void start_at_quiet_addresses_maps_the_boot_area_alone(void **state)
     assert_false(region.space.window.reserved);
     assert_int_equal(region.space.window.all.len, (size_t)4 << 40);
     assert_int_equal(region.space.window.all.base % fl_page.huge, 0);
-    assert_int_equal(fake_mapped(), BOOT_AREA);
+    assert_int_equal(fake_mapped(), 0);
     assert_int_equal(fake.count[FAKE_RESERVE], 0);
     assert_int_equal(fake.count[FAKE_POPULATE], 0);
     uintptr_t base = region.space.window.all.base;
@@ -72,17 +69,14 @@ static void a_taken_address_makes_it_try_another(void **state)
         assert_int_equal(fl_region_start(&region, &plain), 0);
         assert_true(fake_fired());
         assert_false(region.space.window.reserved);
-        assert_int_equal(fake_mapped(), BOOT_AREA);
+        assert_int_equal(fake_mapped(), 0);
     }
 }
 
-/* Nothing is left of the window, but a boot area there is: dlsym allocates during our boot. */
-static void assert_boot_area_alone(void)
+static void assert_nothing_left(void)
 {
     assert_int_equal(fake_mapped(), 0);
-    assert_int_equal(region.space.window.all.len, BOOT_AREA);
-    assert_true(fl_region_in_boot_area(&region, region.space.window.all.base + BOOT_AREA - 1));
-    assert_null(fl_region_find(&region, region.space.window.all.base));
+    assert_int_equal(region.space.window.all.len, 0);
 }
 
 static void refusals_halve_the_window_until_it_fits(void **state)
@@ -95,7 +89,7 @@ static void refusals_halve_the_window_until_it_fits(void **state)
                      (size_t)1 << 30); /* 4 TiB wanted, 1100 MiB to be had */
     assert_int_equal(fake_nth(FAKE_RESERVE, 0)->range.len, ((size_t)1 << 42) + MIB(2));
     assert_int_equal(fake_mapped(), parts());
-    assert_int_equal(fake_usable(), BOOT_AREA);
+    assert_int_equal(fake_usable(), 0);
     assert_int_equal(region.space.window.all.base % MIB(2), 0);
 }
 
@@ -124,7 +118,7 @@ static void the_smallest_window_is_64_mib(void **state)
     fake.no_quiet_addresses = true;
     fake.reserve_max = MIB(65);
     assert_int_equal(fl_region_start(&region, &plain), -ENOMEM);
-    assert_boot_area_alone();
+    assert_nothing_left();
 }
 
 static void without_metadata_there_is_no_window_and_nothing_mapped(void **state)
@@ -135,26 +129,14 @@ static void without_metadata_there_is_no_window_and_nothing_mapped(void **state)
     fake.reserve_refuse = 1000;
     fake.reserve_max = MIB(70);
     assert_int_equal(fl_region_start(&region, &plain), -ENOMEM);
-    assert_boot_area_alone();
-}
-
-static void a_refused_boot_area_leaves_nothing_mapped(void **state)
-{
-    (void)state;
-    for (int reserved = 0; reserved < 2; reserved++) {
-        region_clear();
-        fake.no_quiet_addresses |= reserved != 0;
-        fake.charge_max = KIB(4);
-        assert_int_equal(fl_region_start(&region, &plain), -ENOMEM);
-        assert_boot_area_alone();
-    }
+    assert_nothing_left();
 }
 
 static void a_process_without_requests_has_no_descriptors(void **state)
 {
     (void)state;
     assert_int_equal(fl_region_start(&region, &plain), 0);
-    assert_int_equal(fake_usable(), BOOT_AREA);
+    assert_int_equal(fake_usable(), 0);
     assert_int_equal(region.space.descriptors.used, 0);
     assert_null(fl_region_check(&region));
     assert_int_equal(stats().requests, 0);
@@ -224,52 +206,20 @@ static void a_mapping_of_others_in_the_window_is_left_alone(void **state)
     assert_int_equal(fl_sys_linux.unmap(theirs), 0);
 }
 
-static void boot_blocks_are_zero_aligned_and_never_reused(void **state)
-{
-    unsigned char *last = NULL;
-    size_t total = 0;
-    (void)state;
-    assert_int_equal(fl_region_start(&region, &plain), 0);
-    assert_null(fl_region_boot_alloc(&region, SIZE_MAX));
-    assert_null(fl_region_boot_alloc(&region, BOOT_AREA));
-    for (size_t size = 0;; size = size * 3 / 2 + 1) {
-        unsigned char *p = fl_region_boot_alloc(&region, size);
-        if (p == NULL) {
-            break;
-        }
-        total += size;
-        assert_int_equal((uintptr_t)p % 16, 0);
-        assert_true(fl_region_in_boot_area(&region, (uintptr_t)p));
-        assert_true(fl_region_in_boot_area(&region, (uintptr_t)p + (size != 0 ? size - 1 : 0)));
-        assert_true(last == NULL || p > last);
-        for (size_t i = 0; i < size; i++) {
-            assert_int_equal(p[i], 0);
-        }
-        memset(p, 0xff, size);
-        last = p + size;
-    }
-    assert_in_range(total, BOOT_AREA / 4, BOOT_AREA);
-    assert_false(fl_region_in_boot_area(&region, region.space.first));
-    assert_false(fl_region_in_boot_area(&region, region.space.window.all.base - 1));
-    assert_true(bytes(take(KIB(64))) >= last);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(start_at_quiet_addresses_maps_the_boot_area_alone, each),
+        cmocka_unit_test_setup(start_at_quiet_addresses_maps_nothing, each),
         cmocka_unit_test_setup(the_window_is_eight_times_the_memory, each),
         cmocka_unit_test_setup(a_taken_address_makes_it_try_another, each),
         cmocka_unit_test_setup(refusals_halve_the_window_until_it_fits, each),
         cmocka_unit_test_setup(a_refused_part_gives_the_others_back, each),
         cmocka_unit_test_setup(the_smallest_window_is_64_mib, each),
         cmocka_unit_test_setup(without_metadata_there_is_no_window_and_nothing_mapped, each),
-        cmocka_unit_test_setup(a_refused_boot_area_leaves_nothing_mapped, each),
         cmocka_unit_test_setup(a_process_without_requests_has_no_descriptors, each),
         cmocka_unit_test_setup(what_is_charged_is_what_is_used, each),
         cmocka_unit_test_setup(a_limit_on_memory_ends_growth_but_not_the_region, each),
         cmocka_unit_test_setup(a_mapping_of_others_in_the_window_is_left_alone, each),
-        cmocka_unit_test_setup(boot_blocks_are_zero_aligned_and_never_reused, each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -238,7 +238,7 @@ static int with_context(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
     }
     rc = rc != 0 ? rc : fl_pool_enter(p, g);
     while (rc == 0 && p->plan->is_joint && !fl_planned_enter(p->plan)) {
-        (void)sched_yield(); /* a request is being placed, which is short but for the driver */
+        (void)fl_call(SYS_sched_yield); /* a request is placed: short, but for the driver */
     }
     return rc;
 }

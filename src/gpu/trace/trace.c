@@ -149,7 +149,7 @@ static bool begin_telling(void)
     uint32_t session;
 
     if (self.tid == 0) {
-        self.tid = gettid();
+        self.tid = fl_call_tid();
     }
     (void)pthread_mutex_lock(&mutex);
     session = atomic_load_explicit(&fl_gpu_tracing, memory_order_relaxed);
@@ -301,7 +301,7 @@ static bool take_path(const char *path)
     for (; *path != '\0' && out.len < sizeof t.path - 24; path++) {
         const char c[2] = {*path, '\0'};
         if (path[0] == '%' && path[1] == 'p') {
-            fl_text_u64(&out, (uint64_t)getpid());
+            fl_text_u64(&out, (uint64_t)fl_call_pid());
             path++;
         } else {
             fl_text_str(&out, c);
@@ -323,7 +323,7 @@ static int begin(const char *path)
     if (!have_buffers()) {
         return fl_gpu_fail(-ENOMEM, "no memory for a trace");
     }
-    t.pid = getpid();
+    t.pid = fl_call_pid();
     rc = write_head();
     if (rc != 0) {
         return fl_gpu_fail(rc, "the file of the trace cannot be written");

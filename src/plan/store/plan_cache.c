@@ -146,7 +146,7 @@ void fl_keep_load(const char *path)
         return;
     }
     keep.key = fl_file_key_here();
-    keep.pid = getpid();
+    keep.pid = fl_call_pid();
     void *file = read_file(&len, true);
     if (file == NULL) {
         return;
@@ -218,7 +218,7 @@ void fl_keep_save(bool speak)
 {
     bool news = keep.news;
 
-    if (keep.path == NULL || !(news || (speak && keep.reordered)) || keep.pid != getpid() ||
+    if (keep.path == NULL || !(news || (speak && keep.reordered)) || keep.pid != fl_call_pid() ||
         atomic_exchange(&keep.writing, true)) {
         return;
     }
@@ -237,7 +237,7 @@ const char *fl_keep_why_nothing(const struct fl_plan_stats *s)
     if (keep.path == NULL || keep.n != 0) {
         return NULL;
     }
-    if (keep.pid != getpid()) { /* what it was forked from may have its own */
+    if (keep.pid != fl_call_pid()) { /* what it was forked from may have its own */
         return s->layouts != 0 ? "plans of a child of fork are not kept" : NULL;
     }
     if (s->recorded == 0) {
@@ -324,7 +324,7 @@ void fl_keep_use(const struct fl_layout *l)
 
 void fl_keep_note(const struct fl_layout *l)
 {
-    if (keep.path == NULL || keep.pid != getpid()) {
+    if (keep.path == NULL || keep.pid != fl_call_pid()) {
         return;
     }
     fl_plan_lock();

@@ -34,12 +34,14 @@ uint64_t fl_file_key(const struct fl_file_program *p)
 uint64_t fl_file_key_here(void)
 {
     char args[1024] = "";
-    const char *exe = (const char *)getauxval(AT_EXECFN);   /* NOLINT(performance-no-int-to-ptr) */
-    const void *headers = (const void *)getauxval(AT_PHDR); /* NOLINT(performance-no-int-to-ptr) */
+    /* NOLINTBEGIN(performance-no-int-to-ptr): the kernel tells addresses as numbers */
+    const char *exe = (const char *)fl_sys_auxval(AT_EXECFN);
+    const void *headers = (const void *)fl_sys_auxval(AT_PHDR);
+    /* NOLINTEND(performance-no-int-to-ptr) */
     struct fl_file_program p = {.exe = exe != NULL ? exe : "", .args = args, .build = headers};
 
     if (headers != NULL) {
-        p.build_len = getauxval(AT_PHNUM) * getauxval(AT_PHENT);
+        p.build_len = fl_sys_auxval(AT_PHNUM) * fl_sys_auxval(AT_PHENT);
     }
     if (fl_sys.read_file("/proc/self/cmdline", args, sizeof args) == 0) {
         p.args_len = sizeof args;

@@ -33,7 +33,7 @@ static void append_path(struct fl_text *t, const struct fl_step_context *c)
 {
     fl_text_str(t, fl_plan.config.trace);
     fl_text_str(t, "/");
-    fl_text_u64(t, (uint64_t)getpid());
+    fl_text_u64(t, (uint64_t)fl_call_pid());
     fl_text_str(t, "-");
     fl_text_u64(t, c->who.id);
     fl_text_str(t, "-");
@@ -48,7 +48,7 @@ void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
     }
     size_t size = LINE * ((size_t)rec->n + 1);
     char path[FL_OPTION_TEXTS + 64], *buf = fl_plan_map(size);
-    pid_t tid = gettid();
+    pid_t tid = fl_call_tid();
     struct fl_text p = fl_text_on(path, sizeof path), t = fl_text_on(buf, size);
 
     if (buf != NULL) {

@@ -1,0 +1,74 @@
+/* A library that wraps libc's functions, and allocates in each of them, stands before ours or
+ * behind it. */
+#include "run.h"
+
+static const char wrapper[] = FL_VICTIM_DIR "/victim_wrapper.so";
+
+/* 0: before ours; 1: behind. */
+static const char *order(int behind)
+{
+    static char text[2 * 4096];
+
+    (void)snprintf(text, sizeof text, "%s %s", behind ? FL_LIB_PATH : wrapper,
+                   behind ? wrapper : FL_LIB_PATH);
+    return text;
+}
+
+static void run(const char *const argv[], const char *const env[])
+{
+    for (int behind = 0; behind < 2; behind++) {
+        const struct fl_run *r = fl_run_how(
+            &(struct fl_how){.argv = argv, .env = env, .preload = order(behind), .seconds = 240});
+        fl_run_assert_clean(r);
+    }
+}
+
+static void a_program_that_does_nothing_ends_well(void **state)
+{
+    (void)state;
+    run(FL_ARGV("/bin/true"), NULL);
+    run(FL_ARGV("victim_true"), NULL);
+    run(FL_ARGV("victim_true"), FL_ENV("LD_BIND_NOW=1"));
+}
+
+static void requests_before_main_and_after_it_are_served(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"before_main", "after_main", "loaders_blocks"};
+
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        run(FL_ARGV("victim_early", modes[i]), NULL);
+    }
+}
+
+static void each_way_of_starting_is_as_good(void **state)
+{
+    (void)state;
+    static const char *const how[] = {"FAULTLESS_DISABLE=all",       "FAULTLESS_DISABLE=move",
+                                      "FAULTLESS_DISABLE=move,uffd", "FAULTLESS_DISABLE=thp",
+                                      "FAULTLESS_DISABLE=worker",    "FAULTLESS_THRESHOLD=4K",
+                                      "FAULTLESS_STEPS=off",         "FAULTLESS_GUARD=1"};
+
+    for (size_t i = 0; i < sizeof how / sizeof how[0]; i++) {
+        run(FL_ARGV("victim_early", "before_main"), (const char *const[]){how[i], NULL});
+    }
+}
+
+static void threads_and_forks_are(void **state)
+{
+    (void)state;
+    run(FL_ARGV("victim_worker", "blocks_all_signals"), FL_ENV("VICTIM_SHORT=1"));
+    run(FL_ARGV("victim_fork", "nested"), FL_ENV("VICTIM_SHORT=1"));
+    run(FL_ARGV("victim_fork", "spawns"), FL_ENV("VICTIM_SHORT=1"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_program_that_does_nothing_ends_well),
+        cmocka_unit_test(requests_before_main_and_after_it_are_served),
+        cmocka_unit_test(each_way_of_starting_is_as_good),
+        cmocka_unit_test(threads_and_forks_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
