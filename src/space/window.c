@@ -10,12 +10,17 @@ enum { ADDRESS_TRIES = 4 };
 static const size_t window_least = (size_t)4 << 40;
 static const size_t window_most = (size_t)8 << 40;
 static const size_t window_worthless = (size_t)64 << 20;
-/* Where nothing else is placed: above brk heaps, sanitizers' shadows, garbage
- * collectors' heaps (4 to 20 TiB) and mimalloc's hints (2 to 30 TiB), below the legacy layout's
- * 42 TiB, far below the top. A random base in it keeps large blocks' addresses as hard to guess
- * as mmap's. */
-static const uintptr_t quiet_base = (uintptr_t)31 << 40;
-static const size_t quiet_spread = (size_t)2 << 40;
+/* Where nothing else is placed: docs/regions.md has the table of what lies around. The kernel puts
+ * no map there by itself, in no layout of its own, for a map of others amid the window would be
+ * taken for ours. A random base keeps large blocks' addresses as hard to guess as mmap's. The next
+ * place is for processes with fewer addresses than the one before. */
+static const uintptr_t quiet[] = {
+#if defined(__aarch64__)
+    (uintptr_t)130 << 40, /* of 48 bits */
+#endif
+    (uintptr_t)67 << 40, /* of 47 bits */
+};
+static const size_t quiet_spread = (size_t)4 << 40;
 /* The pagemap is brought into memory as it grows, 1 KiB a MiB of the window, so that later steps
  * take no fault for it; but not for a sparse giant's sake; in strides of an eighth of what is
  * wanted, of 2 MiB at most. */
@@ -52,15 +57,24 @@ no_pagemap:
     return rc;
 }
 
-static int claim_anywhere(struct fl_space *s, size_t len)
+static int claim_quiet(struct fl_space *s, size_t len, uintptr_t from)
 {
     uint64_t dice = fl_sys.entropy();
+    int rc = -EEXIST;
+
+    for (int i = 0; i < ADDRESS_TRIES && rc == -EEXIST; i++) {
+        rc = claim_parts(s, len, from + fl_align_down(dice % quiet_spread, fl_page.huge));
+        dice = dice * 6364136223846793005u + 1442695040888963407u;
+    }
+    return rc;
+}
+
+static int claim_anywhere(struct fl_space *s, size_t len)
+{
     int rc = -ENOMEM;
 
-    for (int i = 0; i < ADDRESS_TRIES && rc != 0; i++) {
-        uintptr_t at = quiet_base + fl_align_down(dice % quiet_spread, fl_page.huge);
-        rc = claim_parts(s, len, at);
-        dice = dice * 6364136223846793005u + 1442695040888963407u;
+    for (size_t i = 0; i < sizeof quiet / sizeof quiet[0] && rc == -ENOMEM; i++) {
+        rc = claim_quiet(s, len, quiet[i]);
     }
     while (rc != 0 && len >= window_worthless) {
         rc = claim_parts(s, len, 0);

@@ -139,8 +139,8 @@ struct fl_sys {
 
 /* Functions of these names, past our own (preload/). Raw system calls until boot.
  *   fl_libc      the next definitions: the program's calls go on there
- *   fl_libc_own  libc's, past all wrappers: the library's own calls of these names. What writes over
- *                libc's code to be told of maps (UCX, Open MPI) is told of the library's too. */
+ *   fl_libc_own  libc's, past all wrappers, for the library's own calls. What writes over libc's
+ *                code to be told of maps (UCX, Open MPI) is told of the library's too. */
 struct fl_libc {
     long (*syscall)(long nr, ...);
     void *(*mmap)(void *addr, size_t len, int prot, int flags, int fd, off_t offset);

@@ -57,6 +57,37 @@ static void the_window_is_eight_times_the_memory(void **state)
     assert_int_equal(region.space.window.all.len, (size_t)8 << 40);
 }
 
+/* TiB; docs/regions.md says who lies there. Not where those do that take only what is free. */
+static const unsigned others[][2] = {
+#if defined(__aarch64__)
+    {0, 128},
+    {170, 256},
+#else
+    {0, 64},
+    {80, 128},
+#endif
+};
+
+static void it_lies_where_no_other_does(void **state)
+{
+    (void)state;
+    if (fake.no_quiet_addresses) {
+        return;
+    }
+    for (uint64_t i = 0; i < 64; i++) {
+        region_clear();
+        fake.memory_total = (uint64_t)8 << 40;
+        fake.entropy = (i << 40) - (i & 1);
+        assert_int_equal(fl_region_start(&region, &plain), 0);
+        uintptr_t from = region.space.window.all.base - ((uintptr_t)1 << 40); /* the planner's */
+        uintptr_t to = fl_range_end(region.space.descriptors.span.all) + ((uintptr_t)1 << 39);
+        for (size_t k = 0; k < sizeof others / sizeof others[0]; k++) {
+            assert_true(to <= (uintptr_t)others[k][0] << 40 || from >= (uintptr_t)others[k][1]
+                                                                           << 40);
+        }
+    }
+}
+
 static void a_taken_address_makes_it_try_another(void **state)
 {
     (void)state;
@@ -211,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(start_at_quiet_addresses_maps_nothing, each),
         cmocka_unit_test_setup(the_window_is_eight_times_the_memory, each),
+        cmocka_unit_test_setup(it_lies_where_no_other_does, each),
         cmocka_unit_test_setup(a_taken_address_makes_it_try_another, each),
         cmocka_unit_test_setup(refusals_halve_the_window_until_it_fits, each),
         cmocka_unit_test_setup(a_refused_part_gives_the_others_back, each),
