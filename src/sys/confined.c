@@ -113,6 +113,7 @@ static int make_all(void *unused)
         {SYS_lseek, -1, 0, 0},
         {SYS_pread64, -1, 0, 0, 0},
         {SYS_unlinkat, -1, 0, 0},
+        {SYS_linkat, -1, 0, -1, 0, 0},
         {SYS_renameat, -1, 0, -1, 0},
         {SYS_fsync, -1},
         {SYS_futex, 0, -1, 0, 0, 0},

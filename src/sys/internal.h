@@ -6,6 +6,12 @@
 
 #include <time.h>
 
+/* linux.c: all of it; 0, or -errno. */
+int fl_linux_write(int fd, const char *text, size_t len);
+
+/* replace.c */
+int fl_linux_replace_file(const char *path, const void *data, size_t len);
+
 /* Once, at boot, before any other system call: is there a filter? */
 void fl_sys_note_confinement(void);
 

@@ -333,7 +333,7 @@ static int linux_wake(_Atomic uint32_t *word, int count)
     return woken >= 0 ? 0 : (int)woken;
 }
 
-static int linux_write(int fd, const char *text, size_t len)
+int fl_linux_write(int fd, const char *text, size_t len)
 {
     while (len > 0) {
         long n = fl_call(SYS_write, fd, text, len);
@@ -359,59 +359,8 @@ static int linux_append_file(const char *path, const char *text, size_t len)
     if (fd < 0) {
         return (int)fd;
     }
-    int rc = linux_write((int)fd, text, len);
+    int rc = fl_linux_write((int)fd, text, len);
     (void)fl_call(SYS_close, fd);
-    return rc;
-}
-
-/* PATH, a dot and a number that no other process has, in another namespace of process ids
- * either. */
-static int name_beside(const char *path, char *out, size_t size)
-{
-    struct fl_text t = fl_text_on(out, size);
-    uint64_t number = linux_now_ns() ^ (uint64_t)fl_call_pid() << 48;
-
-    (void)fl_call(SYS_getrandom, &number, sizeof number, GRND_NONBLOCK);
-    fl_text_str(&t, path);
-    fl_text_str(&t, ".");
-    fl_text_u64(&t, number);
-    return t.len + 1 < size ? 0 : -ENAMETOOLONG;
-}
-
-static int linux_replace_file(const char *path, const void *data, size_t len)
-{
-    enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
-    char beside[1024]; /* stacks may be small */
-    struct stat old;
-    int rc = fl_sys_is_confined() ? -EPERM : name_beside(path, beside, sizeof beside);
-    bool is_there =
-        rc == 0 && fl_call(SYS_newfstatat, AT_FDCWD, path, &old, AT_SYMLINK_NOFOLLOW) == 0;
-    bool was = is_there && S_ISREG(old.st_mode);
-
-    if (is_there && !was && !S_ISLNK(old.st_mode)) {
-        rc = -EINVAL; /* root could do it to /dev/null */
-    }
-    if (rc != 0) {
-        return rc;
-    }
-    long fd = fl_call(SYS_openat, AT_FDCWD, beside, FLAGS, was ? 0600 : 0644);
-    if (fd < 0) {
-        return (int)fd;
-    }
-    rc = linux_write((int)fd, data, len);
-    if (rc == 0 && was) {
-        rc = (int)fl_call(SYS_fchmod, fd, old.st_mode & 0777);
-    }
-    if (rc == 0) {
-        rc = (int)fl_call(SYS_fsync, fd);
-    }
-    (void)fl_call(SYS_close, fd);
-    if (rc == 0) {
-        rc = (int)fl_call(SYS_renameat, AT_FDCWD, beside, AT_FDCWD, path);
-    }
-    if (rc != 0) {
-        (void)fl_call(SYS_unlinkat, AT_FDCWD, beside, 0);
-    }
     return rc;
 }
 
@@ -431,8 +380,8 @@ static int linux_replace_file(const char *path, const void *data, size_t len)
         .now_ns = linux_now_ns, .own_ns = linux_own_ns, .read_file = linux_read_file,              \
         .read_own_file = linux_read_own_file, .folder = linux_folder, .limit = linux_limit,        \
         .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
-        .wake = linux_wake, .write = linux_write, .append_file = linux_append_file,                \
-        .replace_file = linux_replace_file, .protect = linux_protect                               \
+        .wake = linux_wake, .write = fl_linux_write, .append_file = linux_append_file,             \
+        .replace_file = fl_linux_replace_file, .protect = linux_protect                            \
     }
 
 const struct fl_sys fl_sys_linux = LINUX_TABLE;

@@ -4,6 +4,9 @@
 #include "unit/plan_fixture.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,6 +259,55 @@ static void a_plan_that_has_grown_is_of_use(void **state)
     (void)unlink(path);
 }
 
+/* The worker is amid the file when the process ends: the end waits for it. */
+static _Atomic bool amid, awaited, written;
+
+static int replace_when_awaited(const char *file, const void *data, size_t len)
+{
+    atomic_store(&amid, true);
+    while (!atomic_load(&awaited)) {
+        (void)sched_yield();
+    }
+    atomic_store(&written, true);
+    return fl_sys_linux.replace_file(file, data, len);
+}
+
+static int note_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+{
+    atomic_store(&awaited, true);
+    return fl_sys_linux.wait(word, expected, timeout_ns);
+}
+
+static void *save_as_worker(void *unused)
+{
+    fl_keep_save(false);
+    return unused;
+}
+
+static void what_the_worker_writes_is_not_cut_short(void **state)
+{
+    (void)state;
+    int status = 1;
+    pthread_t worker;
+    make_path();
+    pid_t pid = fork();
+    if (pid == 0) {
+        begin();
+        assert_int_equal(learn((const unsigned[]){16, 0}), 1);
+        fl_sys.replace_file = replace_when_awaited;
+        fl_sys.wait = note_wait;
+        assert_int_equal(pthread_create(&worker, NULL, save_as_worker, NULL), 0);
+        while (!atomic_load(&amid)) {
+            (void)sched_yield();
+        }
+        fl_keep_save(true);
+        _exit(atomic_load(&written) ? 0 : 1);
+    }
+    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+    assert_int_equal(status, 0);
+    (void)unlink(path);
+}
+
 /* There is no memory to watch it with. */
 static void a_thread_that_is_not_watched_has_its_plan(void **state)
 {
@@ -405,6 +457,7 @@ int main(void)
         cmocka_unit_test(a_plan_that_is_found_amid_a_step_has_an_arena),
         cmocka_unit_test(a_plan_that_has_grown_is_of_use),
         cmocka_unit_test(a_thread_that_is_not_watched_has_its_plan),
+        cmocka_unit_test(what_the_worker_writes_is_not_cut_short),
         cmocka_unit_test(two_processes_keep_each_others_plans),
         cmocka_unit_test(a_file_is_never_torn),
         cmocka_unit_test(the_folder_may_change),

@@ -5,11 +5,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sched.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { LEN = 1 << 20 };
@@ -161,6 +164,62 @@ static void files_are_replaced_whole_or_not_at_all(void **state)
     rmdir(dir);
 }
 
+/* By the signal of a file that gets too long. */
+static void a_process_that_ends_amid_it_leaves_no_file_behind(void **state)
+{
+    static const char data[65536];
+    char dir[] = "/tmp/fl_test_XXXXXX", path[64];
+    int status;
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/file", dir);
+    for (unsigned there = 0; there < 2; there++) {
+        pid_t child = fork();
+        if (child == 0) {
+            const struct rlimit page = {4096, 4096}, none = {0, 0};
+            (void)setrlimit(RLIMIT_CORE, &none);
+            (void)setrlimit(RLIMIT_FSIZE, &page);
+            _exit(fl_sys_linux.replace_file(path, data, sizeof data) == 0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+        assert_int_equal(names_in(dir), there);
+        assert_int_equal(fl_sys_linux.replace_file(path, "whole", 5), 0);
+    }
+    unlink(path);
+    rmdir(dir);
+}
+
+/* In a folder that is all that there is: no file without a name can be given one. */
+static void without_proc_files_are_replaced_too(void **state)
+{
+    char dir[] = "/tmp/fl_test_XXXXXX", path[64], text[8];
+    int status;
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    pid_t child = fork();
+    if (child == 0) {
+        if (chroot(dir) != 0 && (unshare(CLONE_NEWUSER) != 0 || chroot(dir) != 0)) {
+            _exit(2);
+        }
+        _exit(chdir("/") != 0 || fl_sys_linux.replace_file("/file", "first", 5) != 0 ||
+              fl_sys_linux.replace_file("file", "second", 6) != 0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    snprintf(path, sizeof path, "%s/file", dir);
+    if (status == 0) {
+        assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
+        assert_string_equal(text, "second");
+        assert_int_equal(names_in(dir), 1);
+    }
+    unlink(path);
+    rmdir(dir);
+    if (WEXITSTATUS(status) == 2) {
+        skip(); /* needs root, or namespaces of users */
+    }
+    assert_int_equal(status, 0);
+}
+
 static void a_file_keeps_its_mode(void **state)
 {
     const mode_t modes[] = {0600, 0640, 0444, 0666};
@@ -263,6 +322,8 @@ int main(void)
         cmocka_unit_test(files_are_read_whole_or_cut),
         cmocka_unit_test(files_are_appended_to),
         cmocka_unit_test(files_are_replaced_whole_or_not_at_all),
+        cmocka_unit_test(a_process_that_ends_amid_it_leaves_no_file_behind),
+        cmocka_unit_test(without_proc_files_are_replaced_too),
         cmocka_unit_test(a_file_keeps_its_mode),
         cmocka_unit_test(a_link_is_replaced_and_lends_no_mode),
         cmocka_unit_test(what_others_may_have_written_is_not_ones_own),

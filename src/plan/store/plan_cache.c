@@ -29,10 +29,10 @@ static struct {
     uint64_t begins[KEPT_PLANS];
     /* By context, a bit for each of these that it has had. Its thread. */
     uint16_t given[FL_CONTEXTS];
-    bool reordered;       /* since the file was written. Lock: plan */
-    _Atomic bool news;    /* there are some that the file does not have */
-    _Atomic bool writing; /* by the worker, or at exit */
-    int pid;              /* whose plans these are: not a fork's child's */
+    bool reordered;           /* since the file was written. Lock: plan */
+    _Atomic bool news;        /* there are some that the file does not have */
+    _Atomic uint32_t writing; /* by the worker, or at exit. The latter sleeps on it */
+    int pid;                  /* whose plans these are: not a fork's child's */
 } keep;
 
 /* Once. */
@@ -214,12 +214,26 @@ static int write_file(void)
     return rc;
 }
 
+/* What the worker writes is not lost with the end. It may be held up: not for long. */
+static void let_worker_finish(void)
+{
+    static const uint64_t at_most_ns = 100000000;
+
+    if (atomic_load(&keep.writing) != 0) {
+        (void)fl_sys.wait(&keep.writing, 1, at_most_ns);
+    }
+}
+
 void fl_keep_save(bool speak)
 {
+    if (keep.path == NULL || keep.pid != fl_call_pid()) {
+        return;
+    }
+    if (speak) {
+        let_worker_finish();
+    }
     bool news = keep.news;
-
-    if (keep.path == NULL || !(news || (speak && keep.reordered)) || keep.pid != fl_call_pid() ||
-        atomic_exchange(&keep.writing, true)) {
+    if (!(news || (speak && keep.reordered)) || atomic_exchange(&keep.writing, 1) != 0) {
         return;
     }
     int rc = write_file();
@@ -229,7 +243,8 @@ void fl_keep_save(bool speak)
             complain(rc);
         }
     }
-    atomic_store(&keep.writing, false);
+    atomic_store(&keep.writing, 0);
+    (void)fl_sys.wake(&keep.writing, 1);
 }
 
 const char *fl_keep_why_nothing(const struct fl_plan_stats *s)
