@@ -8,6 +8,7 @@
  * what the library's threads are made like. syscall(3) is here since libseccomp, libcap and
  * programs call these by number. A call that is written out in assembly is not seen. */
 #include "preload/maps.h"
+#include "preload/places.h"
 #include "runtime/runtime.h"
 
 #include <errno.h>
@@ -284,6 +285,9 @@ EXPORT long syscall(long nr, ...)
     rc = fl_libc.syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
     fl_host_end_filter(filters, rc >= 0);
     fl_host_end_change(begun);
+    if (FL_UNLIKELY(fl_places_after(nr, rc))) {
+        rc = fl_libc.syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+    }
     if (FL_UNLIKELY(rc == 0 && limits_by_number(nr, a))) {
         fl_host_note_limit();
     }

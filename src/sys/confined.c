@@ -86,6 +86,7 @@ static int make_all(void *unused)
     static const long calls[][6] = {
         {SYS_getpid},
         {SYS_gettid},
+        {SYS_getuid},
         {SYS_sysinfo, 0},
         {SYS_prlimit64, 0, RLIMIT_AS, 0, 0},
         {SYS_prctl, PR_GET_DUMPABLE},
@@ -142,7 +143,7 @@ static bool try_all(void)
         return false;
     }
     uint64_t signals = fl_signals_block();
-    int child = clone(make_all, stack + TRIAL_STACK, CLONE_VM | CLONE_VFORK, NULL);
+    int child = __clone(make_all, stack + TRIAL_STACK, CLONE_VM | CLONE_VFORK, NULL);
     bool ended = child > 0 && fl_call(SYS_wait4, child, &status, __WALL, 0) == child;
     fl_signals_restore(signals);
     (void)fl_call(SYS_munmap, stack, TRIAL_STACK);

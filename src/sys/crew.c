@@ -6,6 +6,7 @@
  * for none that has not begun. Invariants: C1 a job whose owner's process is another one is free:
  * fork left it, and its helpers, behind. */
 #include "sys/crew.h"
+#include "sys/groups.h"
 #include "sys/internal.h"
 
 #include <errno.h>
@@ -162,6 +163,7 @@ void fl_crew_await(void)
 
 void fl_crew_fork_child(void)
 {
+    fl_groups_fork_child();
     for (struct fl_guest *g = guests; g < guests + FL_CREW_MOST; g++) {
         fl_guest_fork_child(g);
     }
@@ -220,8 +222,8 @@ int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allo
     }
     r = (struct fl_range){fl_range_end(first), r.len - first.len};
     /* A filter of the program's own may kill for a thread, as for a ring. A child of vfork makes
-     * none. */
-    bool alone = fl_sys_is_confined() || fl_home_is_borrowed();
+     * none, and places for threads may be few. */
+    bool alone = fl_sys_is_confined() || fl_home_is_borrowed() || fl_places_are_few();
     unsigned idle = alone ? 0 : fl_crew_cpus(first.base, &cpus);
     helpers = (unsigned)fl_min(fl_min(helpers, idle), fl_min(r.len / EACH_LEAST, FL_CREW_MOST));
     if (helpers == 0) {

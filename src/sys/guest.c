@@ -12,7 +12,7 @@
  * alone. A second start allocates nothing, so signal handlers may cause it.
  * Sources: clone(2), set_tid_address(2), "ELF Handling for Thread-Local Storage" (Drepper); glibc
  * 2.36 (_dl_allocate_tls, of version GLIBC_PRIVATE; without it there are no guests). */
-#include "sys/sys.h"
+#include "sys/internal.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -168,7 +168,7 @@ static int start(struct fl_guest *g)
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): a stack begins at its end */
     void *top = (void *)(g->stack + stack_map());
     uint64_t old = fl_signals_block();
-    int tid = clone(run, top, FLAGS, g, &g->last, g->tls, &g->tid);
+    int tid = __clone(run, top, FLAGS, g, &g->last, g->tls, &g->tid);
     int rc = tid > 0 ? 0 : -errno;
     fl_signals_restore(old);
     return rc;

@@ -54,10 +54,10 @@ struct fl_source {
 struct fl_worker {
     struct fl_region *region;
     struct fl_guest guest;
-    _Atomic uint32_t state;   /* enum fl_worker_state */
-    _Atomic bool unsent;      /* a call was made, and its signal could not be sent */
-    _Atomic bool barred;      /* there are no guests here: it never starts */
-    _Atomic uint64_t left_ns; /* monotonic time at which it was last retired; 0: never */
+    _Atomic uint32_t state;         /* enum fl_worker_state */
+    _Atomic bool unsent;            /* a call was made, and its signal could not be sent */
+    _Atomic bool barred;            /* there are no guests here: it never starts */
+    _Atomic uint64_t away_until_ns; /* monotonic time before which it does not start */
     int pid, tid; /* of the thread. Written before it first sleeps, read after ASLEEP was seen */
     struct fl_job job[FL_WORKER_JOBS];
     unsigned njobs; /* constant after boot */

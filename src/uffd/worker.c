@@ -17,6 +17,7 @@ enum { SIGNAL_ROUNDS = 100, SIGNAL_ROUND_NS = 10000000 };
 
 static const uint64_t linger_ns = 1000000000; /* without anything to do, before it ends */
 static const uint64_t away_ns = 100000000;    /* after it was retired, before it starts again */
+static const uint64_t few_ns = 10000000000;   /* places for threads are few: the next look */
 static const uint64_t last_one_ns = 10000000; /* until the thread before has ended */
 static const uint64_t retire_round_ns = 30000000;
 enum { RETIRE_ROUNDS = 100 };
@@ -288,6 +289,11 @@ static void worker_main(void *arg)
 /* The one before may not have ended yet, though it does not run jobs any more. */
 static void start(struct fl_worker *w)
 {
+    if (fl_places_are_few()) {
+        atomic_store(&w->away_until_ns, later(fl_sys.now_ns(), few_ns));
+        (void)change(w, FL_WORKER_STARTING, FL_WORKER_NONE);
+        return;
+    }
     int rc = fl_guest_start(&w->guest, worker_main, w);
 
     if (rc == -EBUSY && fl_guest_await(&w->guest, last_one_ns)) {
@@ -301,14 +307,17 @@ static void start(struct fl_worker *w)
 
 static void call_none(struct fl_worker *w, bool may_allocate)
 {
-    uint64_t left = atomic_load(&w->left_ns);
+    uint64_t away = atomic_load(&w->away_until_ns), now = away != 0 ? fl_sys.now_ns() : 0;
 
     if (atomic_load(&w->barred) || fl_sys_is_confined()) {
         atomic_store(&w->region->wants_worker, false);
         return;
     }
-    if ((!may_allocate && !fl_guest_is_ready(&w->guest)) || fl_home_is_borrowed() ||
-        (left != 0 && fl_sys.now_ns() - left < away_ns)) {
+    if (now < away && away - now > away_ns) { /* for long: no request need look at the clock */
+        atomic_store(&w->region->wants_worker, false);
+        return;
+    }
+    if ((!may_allocate && !fl_guest_is_ready(&w->guest)) || fl_home_is_borrowed() || now < away) {
         return;
     }
     /* No handler runs between the states and what they say: it could wait for what this thread has
@@ -392,7 +401,7 @@ void fl_worker_retire(struct fl_worker *w)
         return; /* busy: it may wait for this thread. Borrowed: it is not of this process */
     }
     uint64_t signals = fl_signals_block();
-    atomic_store(&w->left_ns, fl_sys.now_ns());
+    atomic_store(&w->away_until_ns, later(fl_sys.now_ns(), away_ns));
     for (int i = 0; i < RETIRE_ROUNDS && !gone; i++) {
         owes_signal = ask_to_leave(w) || owes_signal;
         owes_signal = owes_signal && fl_events.wake_send(w->pid, w->tid) != 0;
@@ -405,5 +414,5 @@ void fl_worker_fork_child(struct fl_worker *w)
 {
     fl_guest_fork_child(&w->guest);
     atomic_store(&w->state, FL_WORKER_NONE);
-    atomic_store(&w->left_ns, 0);
+    atomic_store(&w->away_until_ns, 0);
 }
