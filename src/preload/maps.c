@@ -11,9 +11,12 @@
  * after vfork(2). */
 #include "preload/maps.h"
 #include "alloc/alloc.h"
+#include "runtime/runtime.h"
 
 #include <errno.h>
+#include <linux/userfaultfd.h>
 #include <stdarg.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -241,6 +244,43 @@ EXPORT void *mremap(void *p, size_t old_len, size_t new_len, int flags, ...)
     return before_mremap(p, old_len, new_len, flags, to) > 0
                ? fl_libc.mremap(p, old_len, new_len, flags, to)
                : MAP_FAILED;
+}
+
+/* A range of the program's own userfaultfd(2): faults in what lies there next would be told to it.
+ * After the call, which has read what is read here. */
+void fl_maps_after_ioctl(unsigned long request, const void *arg, int rc)
+{
+    const struct uffdio_register *r = arg;
+
+    if (FL_UNLIKELY((unsigned)request == UFFDIO_REGISTER && rc == 0 && fl_sys_own == 0)) {
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's interface takes numbers */
+        const void *p = (const void *)(uintptr_t)r->range.start;
+        if (is_ours(p, r->range.len)) {
+            note(p, r->range.len);
+        }
+    }
+}
+
+static int (*next_ioctl)(int fd, unsigned long request, ...); /* constant after boot */
+
+__attribute__((constructor(102))) static void find_next(void)
+{
+    *(void **)(void *)&next_ioctl = fl_find_next_of("ioctl");
+}
+
+EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+    va_list args;
+
+    va_start(args, request);
+    void *arg = va_arg(args, void *);
+    va_end(args);
+    if (FL_UNLIKELY(next_ioctl == NULL)) {
+        find_next();
+    }
+    int rc = next_ioctl(fd, request, arg);
+    fl_maps_after_ioctl(request, arg, rc);
+    return rc;
 }
 
 /* Not by the functions above: libc's may be another allocator's, which makes its calls by

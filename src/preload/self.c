@@ -156,11 +156,12 @@ EXPORT int prctl(int op, ...)
     }
     va_end(args);
     bool begun = begin((const void *)next.prctl, changes_thread(op));
-    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's interface takes numbers */
+    bool strict = a[0] == SECCOMP_MODE_STRICT;
     bool filters =
-        op == PR_SET_SECCOMP && is_filter(a[0], (const void *)a[1]) && fl_host_begin_filter();
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's interface takes numbers */
+        op == PR_SET_SECCOMP && is_filter(a[0], (const void *)a[1]) && fl_host_begin_filter(strict);
     int rc = next.prctl(op, a[0], a[1], a[2], a[3]);
-    fl_host_end_filter(filters, rc >= 0);
+    fl_host_end_filter(filters, rc >= 0, strict);
     fl_host_end_change(begun);
     return rc;
 }
@@ -260,6 +261,11 @@ static bool filters_by_number(long nr, const long a[static 6])
                                   (a[0] == SECCOMP_SET_MODE_FILTER && program != NULL)));
 }
 
+static bool is_strict(long nr, const long a[static 6])
+{
+    return nr == SYS_prctl ? a[1] == SECCOMP_MODE_STRICT : a[0] == SECCOMP_SET_MODE_STRICT;
+}
+
 /* Six arguments are passed on, whatever the call takes: what lies behind the last one is read and
  * means nothing. */
 EXPORT long syscall(long nr, ...)
@@ -281,10 +287,14 @@ EXPORT long syscall(long nr, ...)
         fl_host_end_change(begun);
         begun = false;
     }
-    bool filters = filters_by_number(nr, a) && fl_host_begin_filter();
+    bool filters = filters_by_number(nr, a) && fl_host_begin_filter(is_strict(nr, a));
     rc = fl_libc.syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
-    fl_host_end_filter(filters, rc >= 0);
+    fl_host_end_filter(filters, rc >= 0, is_strict(nr, a));
     fl_host_end_change(begun);
+    if (nr == SYS_ioctl) {
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's interface takes numbers */
+        fl_maps_after_ioctl((unsigned long)a[1], (const void *)a[2], (int)rc);
+    }
     if (FL_UNLIKELY(fl_places_after(nr, rc))) {
         rc = fl_libc.syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
     }

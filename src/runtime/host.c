@@ -53,7 +53,33 @@ void fl_host_end_change(bool begun)
     }
 }
 
-bool fl_host_begin_filter(void)
+/* What was free in the window is free in the next allocator's heap, as under glibc, which has it
+ * there: no call is allowed any more that would get memory. A small block behind it stays, so that
+ * its end is not given back. */
+static void leave_free_to_next(size_t bytes)
+{
+    enum { PIECE = 120 * FL_KIB, MOST = 32 };
+    void *piece[MOST];
+    unsigned n = 0;
+
+    do {
+        piece[n] = fl_route.next.malloc(PIECE);
+    } while (piece[n++] != NULL && n < MOST && n * (size_t)PIECE < bytes);
+    (void)fl_route.next.malloc(1);
+    while (n > 0) {
+        fl_route.next.free(piece[--n]);
+    }
+}
+
+static size_t free_bytes(void)
+{
+    struct fl_stats_values v;
+
+    fl_read_stats(&v);
+    return v.cached_bytes + v.free_held_bytes;
+}
+
+bool fl_host_begin_filter(bool strict)
 {
     int saved = errno;
 
@@ -62,6 +88,9 @@ bool fl_host_begin_filter(void)
     }
     send_away();
     if (fl_runtime.active && !fl_region_busy()) {
+        if (strict) {
+            leave_free_to_next(free_bytes());
+        }
         fl_region_release(&fl_runtime.region);
     }
     fl_sys_confine(true);
@@ -72,8 +101,11 @@ bool fl_host_begin_filter(void)
     return true;
 }
 
-void fl_host_end_filter(bool begun, bool installed)
+void fl_host_end_filter(bool begun, bool installed, bool strict)
 {
+    if (begun && installed && strict) {
+        fl_route.threshold = SIZE_MAX;
+    }
     if (begun) {
         fl_sys_confine(installed);
         fl_guests_unbar();

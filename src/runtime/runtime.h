@@ -51,9 +51,11 @@ void fl_host_end_change(bool begun);
 /* `t` is the process's first thread. */
 bool fl_host_is_first(pthread_t t);
 /* The same around a call that installs a seccomp filter: what is free goes back, and from then on
- * nothing is called that glibc's malloc would not call. begin: false where that is so already. */
-bool fl_host_begin_filter(void);
-void fl_host_end_filter(bool begun, bool installed);
+ * nothing is called that glibc's malloc would not call. begin: false where that is so already.
+ * strict: of SECCOMP_MODE_STRICT, where no memory is to be had any more: what was free is the next
+ * allocator's then, which serves all. */
+bool fl_host_begin_filter(bool strict);
+void fl_host_end_filter(bool begun, bool installed, bool strict);
 /* After a call that limits the process's maps: what is free goes back, and the region knows the
  * limit.  Threads: any.  Signals: safe. errno stays. */
 void fl_host_note_limit(void);

@@ -417,8 +417,8 @@ void fl_guest_fork_child(struct fl_guest *g);
 
 /* The user's limit of processes, or a control group's, is one that a program fills, or nearly
  * reached: no thread of the library's is to be started. Threads: any; no lock of ours held.
- * Signals: safe.  Cost: a call; until it is known that no group has a limit, some small files, 30 us and
- * more. */
+ * Signals: safe.  Cost: a call; until it is known that no group has a limit, some small files, 30
+ * us and more. */
 bool fl_places_are_few(void);
 
 /* Who helps to populate. Each kind falls back on those before it. */

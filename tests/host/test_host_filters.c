@@ -2,7 +2,7 @@
  * library too.
  *
  *   test_host_filters                            filters that are there before the program starts
- *   test_host_filters later|tight|libseccomp     filters that the program installs
+ *   test_host_filters later|tight|libseccomp|strict     filters that the program installs
  *
  * Lists are made by tracing a run under glibc. A row that fails names the calls that were outside
  * its list. */
@@ -263,9 +263,26 @@ static void later_filters_by_libseccomp(void **state)
     run_later_all("library", "0");
 }
 
+/* Nothing is to be had from the kernel: it serves what glibc serves from its heap. */
+static void strict_mode_kills_no_request(void **state)
+{
+    static const char *const bytes[] = {"1000", "66000", "70000", "120000"};
+    static const char *const held[] = {"0", "1"}, *const by[] = {"prctl", "seccomp"};
+    (void)state;
+    for (size_t i = 0; i < 16; i++) {
+        struct fl_how how = {
+            .argv = FL_ARGV("victim_host_strict", bytes[i % 4], held[i / 8], by[i / 4 % 2])};
+        print_message("           %s bytes, %s held, %s\n", how.argv[1], how.argv[2], how.argv[3]);
+        const struct fl_run *r = fl_run_how(&how);
+        assert_int_equal(r->term_signal, 0);
+        assert_string_equal(r->out, "strict\nasked\nfreed\ncleared\ndone\n");
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest library[] = {cmocka_unit_test(later_filters_by_libseccomp)};
+    const struct CMUnitTest strict[] = {cmocka_unit_test(strict_mode_kills_no_request)};
     const struct CMUnitTest tight[] = {
         {"tight_filters_by_prctl", tight_filters, NULL, NULL, (char[]){"prctl"}},
         {"tight_filters_by_tsync", tight_filters, NULL, NULL, (char[]){"tsync"}},
@@ -288,6 +305,9 @@ int main(int argc, char **argv)
     }
     if (strcmp(which, "tight") == 0) {
         return cmocka_run_group_tests(tight, NULL, NULL);
+    }
+    if (strcmp(which, "strict") == 0) {
+        return cmocka_run_group_tests(strict, NULL, NULL);
     }
     if (strcmp(which, "later") == 0) {
         return cmocka_run_group_tests(later, NULL, NULL);

@@ -60,6 +60,12 @@ static void of_calls_by_number(void **state)
     nothing_is_left("by_number");
 }
 
+static void of_userfaultfd(void **state)
+{
+    (void)state;
+    nothing_is_left("watched");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -70,6 +76,7 @@ int main(void)
         cmocka_unit_test(of_madvise_dontfork),
         cmocka_unit_test(of_madvise_wipeonfork),
         cmocka_unit_test(of_mlock),
+        cmocka_unit_test(of_userfaultfd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

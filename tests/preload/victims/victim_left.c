@@ -4,6 +4,10 @@
 #include "trio.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <stdbool.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -174,5 +178,41 @@ static void locked_again(void)
     leave(lock);
 }
 
-MAIN(MODE(read_only), MODE(inaccessible), MODE(hole), MODE(dontfork), MODE(wipeonfork),
-     MODE(dontfork_in_child), MODE(mapped_file), MODE(locked), MODE(locked_again), MODE(by_number))
+/* A userfaultfd(2) of the program's own, which serves no fault: what it still has hangs. */
+static int watcher(void)
+{
+    struct uffdio_api api = {.api = UFFD_API};
+    int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | 1 /* UFFD_USER_MODE_ONLY */);
+
+    CHECK(fd < 0 || ioctl(fd, UFFDIO_API, &api) == 0);
+    return fd;
+}
+
+static void watch(const struct trio *t, bool by_number)
+{
+    struct uffdio_register r = {.range = {(uintptr_t)t->part, t->part_len},
+                                .mode = UFFDIO_REGISTER_MODE_MISSING};
+    int fd = watcher();
+
+    if (fd >= 0) { /* else this user may have none */
+        CHECK((by_number ? (int)syscall(SYS_ioctl, fd, UFFDIO_REGISTER, &r)
+                         : ioctl(fd, UFFDIO_REGISTER, &r)) == 0);
+    }
+}
+static void watch_by_ioctl(const struct trio *t)
+{
+    watch(t, false);
+}
+static void watch_by_number(const struct trio *t)
+{
+    watch(t, true);
+}
+static void watched(void)
+{
+    leave(watch_by_ioctl);
+    leave(watch_by_number);
+}
+
+MAIN(MODE(watched), MODE(read_only), MODE(inaccessible), MODE(hole), MODE(dontfork),
+     MODE(wipeonfork), MODE(dontfork_in_child), MODE(mapped_file), MODE(locked), MODE(locked_again),
+     MODE(by_number))
