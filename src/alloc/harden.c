@@ -233,7 +233,7 @@ static void wipe(struct fl_extent *e)
     if (e->content == FL_CONTENT_LAZY) {
         atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
     } else if (fl_harden.zero && e->left != 0) {
-        fl_region_clear(fl_route.region, e, e->len);
+        fl_region_clear(fl_route.region, e);
     } else {
         (void)fl_libc_own.memset(fl_block(e), fl_harden.zero ? 0 : JUNK_OLD, e->len);
     }

@@ -231,13 +231,19 @@ void *fl_malloc_large(size_t n)
 }
 
 /* errno is kept. */
-static FL_COLD void *clear_hollow(struct fl_extent *e, size_t n)
+static FL_COLD void *clear_hollow(struct fl_extent *e)
 {
     int saved = errno;
 
-    fl_region_clear(fl_route.region, e, n);
+    fl_region_clear(fl_route.region, e);
     errno = saved;
     return fl_block(e);
+}
+
+/* Up to malloc_usable_size(3), which programs rely on: in glibc no byte of that is an old one. */
+static FL_INLINE void *zeroed(struct fl_extent *e)
+{
+    return FL_LIKELY(e->left == 0) ? fl_libc_own.memset(fl_block(e), 0, e->len) : clear_hollow(e);
 }
 
 void *fl_calloc_large(size_t n)
@@ -245,7 +251,7 @@ void *fl_calloc_large(size_t n)
     struct fl_extent *e = fl_plan_cursor != NULL ? fl_plan_take_next(fl_plan_cursor, n) : NULL;
 
     if (e != NULL) {
-        return fl_libc_own.memset(fl_block(e), 0, n);
+        return fl_libc_own.memset(fl_block(e), 0, e->len);
     }
     size_t len = fl_route_ready() ? fl_extent_len(n) : 0;
     if (FL_UNLIKELY(len == 0)) {
@@ -253,7 +259,7 @@ void *fl_calloc_large(size_t n)
     }
     e = from_hand(len, fl_page.base, FL_REQUEST_CALLOC);
     if (e != NULL) {
-        return FL_LIKELY(e->left == 0) ? fl_libc_own.memset(fl_block(e), 0, n) : clear_hollow(e, n);
+        return zeroed(e);
     }
     void *p = block_from_region(n, fl_page.base, FL_REQUEST_CALLOC);
     return p != NULL ? p : next_calloc(n);

@@ -140,11 +140,10 @@ uint8_t fl_left_of(const struct fl_region *r, const struct fl_fill_plan *g)
     return (uint8_t)((fresh || g->hollow ? FL_LEFT_HOLLOW : 0) | (new ? FL_LEFT_UNSEEN : 0));
 }
 
-void fl_region_clear(struct fl_region *r, struct fl_extent *e, size_t n)
+void fl_region_clear(struct fl_region *r, struct fl_extent *e)
 {
-    struct fl_range part = {e->base, fl_align_up(n, fl_page.base)};
-
-    if (fl_clear_touched(&r->pages, part, fl_supply_is_coming(r), fl_clear_plainly) == e->len) {
+    if (fl_clear_touched(&r->pages, fl_extent_range(e), fl_supply_is_coming(r), fl_clear_plainly) ==
+        e->len) {
         e->left &= FL_LEFT_SPARSE; /* it is one of those still */
     }
 }

@@ -128,9 +128,9 @@ bool fl_region_withhold(struct fl_region *r, struct fl_extent *e);
  * Cost: 10 us. */
 void fl_region_note_touched(struct fl_region *r, struct fl_extent *e);
 
-/* Zero in the first `n` bytes of the LIVE extent `e`, which has something of enum fl_left. No lock
- * needed; signals: safe. */
-void fl_region_clear(struct fl_region *r, struct fl_extent *e, size_t n);
+/* Zero in all of the LIVE extent `e`, which has something of enum fl_left. No lock needed; signals:
+ * safe. */
+void fl_region_clear(struct fl_region *r, struct fl_extent *e);
 
 /* Makes the LIVE extent `e` `len` bytes long without moving it, populated. False: not possible,
  * nothing changed. Shrinking always succeeds. */

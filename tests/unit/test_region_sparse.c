@@ -85,7 +85,7 @@ static void sparse_ones_grow_as_such(void **state)
     struct fl_extent *e = take(MIB(20));
     assert_true(fl_region_resize(&region, e, MIB(30)));
     fill(e, 1);
-    fl_region_clear(&region, e, e->len);
+    fl_region_clear(&region, e);
     fill(e, 1);
     struct fl_extent *to = is_reserved() ? e : fl_region_move(&region, e, MIB(40));
     assert_non_null(to);

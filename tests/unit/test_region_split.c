@@ -24,7 +24,7 @@ static void holes_wait_for_their_touch(void **state)
     assert_int_equal(region.held.populated, MIB(2) + KIB(1536)); /* what it may become */
     assert_true(is_filled(e, 0));
     fill(e, 0x11);
-    fl_region_clear(&region, e, e->len);
+    fl_region_clear(&region, e);
     assert_true(is_filled(e, 0));
     e = take(KIB(512)); /* a fault for each page costs more than what may be held in vain */
     assert_int_equal(fake_bytes(FAKE_POPULATE), KIB(512));

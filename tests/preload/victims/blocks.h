@@ -55,7 +55,7 @@ static inline void refill(struct block *b, uint64_t *seed)
         if (how == 1) {
             q = calloc(1, n);
             CHECK(q != NULL);
-            check_zero(q, n);
+            check_zero(q, malloc_usable_size(q));
         } else if (how == 2) {
             CHECK(posix_memalign(&q, 64 * KIB, n) == 0);
         } else {

@@ -58,7 +58,7 @@ static struct block make(size_t n, uint64_t seed, int how)
 
     if (how % 11 == 3) {
         p = calloc(1, n);
-        check_zero(p, n);
+        check_zero(p, malloc_usable_size(p));
     } else if (how % 11 == 5) {
         CHECK(posix_memalign(&p, 4096, n) == 0);
     } else if (how % 11 == 7) {
