@@ -63,12 +63,18 @@ void *fl_next_aligned(void *(*next)(size_t align, size_t n), size_t align, size_
     return p;
 }
 
-/* Memory is short, and the next allocator may hold some that is free: it cannot serve large
- * requests any more. */
-static void ask_next_to_trim(void)
+/* What there is for the process is now known, or has changed. Or memory is short, and the next
+ * allocator may hold some that is free: it cannot serve large requests any more. */
+static void tell_next(void)
 {
-    if (FL_UNLIKELY(atomic_load_explicit(&fl_route.region->starved, memory_order_relaxed)) &&
-        atomic_exchange(&fl_route.region->starved, false) && fl_route.next.trim != NULL) {
+    struct fl_region *r = fl_route.region;
+
+    if (FL_UNLIKELY(atomic_load_explicit(&r->refits, memory_order_relaxed)) &&
+        atomic_exchange(&r->refits, false)) {
+        fl_route.tune_next(r->pressure.fits);
+    }
+    if (FL_UNLIKELY(atomic_load_explicit(&r->starved, memory_order_relaxed)) &&
+        atomic_exchange(&r->starved, false) && fl_route.next.trim != NULL) {
         (void)fl_route.next.trim(0);
     }
 }
@@ -128,7 +134,7 @@ static struct fl_extent *take(struct fl_cache *c, size_t len, size_t align,
                            kind == FL_REQUEST_CALLOC);
         fl_plan_notice();
         fl_call_worker(true);
-        ask_next_to_trim();
+        tell_next();
     }
     return e;
 }

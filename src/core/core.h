@@ -184,6 +184,7 @@ struct fl_memory {
     uint64_t keep;
     uint64_t most; /* the least of all totals: RAM, limits of cgroups */
     bool bounded;  /* there is a bound of the process's own, not the machine alone */
+    bool grouped;  /* of a memory cgroup: the kernel kills who needs more */
 };
 
 enum { FL_CGROUP_PATH = 512, FL_CGROUP_LEVELS = 16 };

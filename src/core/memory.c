@@ -92,7 +92,7 @@ static bool bound_by_cgroup(struct fl_memory *m, struct fl_memory_scratch *s,
     }
     usage -= cache < usage ? cache : usage;
     m->unused = unused < m->unused ? unused : m->unused;
-    m->bounded = true;
+    m->bounded = m->grouped = true;
     bound(m, s, l->limit, l->limit > usage ? l->limit - usage : 0);
     return true;
 }

@@ -154,8 +154,9 @@ void fl_context_unmake(struct fl_step_context *c)
 
 void fl_plan_notice(void)
 {
-    if (fl_plan_mine != NULL || !fl_plan.config.detect || noticed > NOTICE_AFTER ||
-        ++noticed < NOTICE_AFTER) {
+    /* What a plan holds between two steps would be missing in a small cgroup. */
+    if (fl_plan_mine != NULL || !fl_plan.config.detect || fl_region_is_scarce(fl_plan.region) ||
+        noticed > NOTICE_AFTER || ++noticed < NOTICE_AFTER) {
         return;
     }
     noticed++;

@@ -192,7 +192,8 @@ static bool has_room(struct fl_region *r, size_t most)
 {
     struct fl_memory m;
 
-    if (atomic_load_explicit(&r->tight, memory_order_relaxed) || fl_populate_backs_off(&r->pages)) {
+    if (atomic_load_explicit(&r->tight, memory_order_relaxed) || fl_region_is_scarce(r) ||
+        fl_populate_backs_off(&r->pages)) {
         return false;
     }
     fl_memory_look(&m, &r->look.worker_scratch);

@@ -176,7 +176,7 @@ static void give_left(struct fl_region *r, struct fl_cache *c, const struct fl_e
 
 bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *e)
 {
-    if (e->len > left_bytes_most || fl_sys_is_confined()) {
+    if (e->len > left_bytes_most || fl_region_is_scarce(r) || fl_sys_is_confined()) {
         return false;
     }
     if (FL_UNLIKELY(fl_row_is_long(c, e->len)) && (e = fl_magazine_put(r, c, e)) == NULL) {

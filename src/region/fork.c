@@ -80,6 +80,7 @@ static void keep_from_child(struct fl_region *r)
 void fl_region_fork_lock(struct fl_region *r)
 {
     atomic_fetch_add_explicit(&r->fork.threads, 1, memory_order_relaxed);
+    atomic_store_explicit(&r->fork.shares, true, memory_order_relaxed);
     fl_lock_acquire(&r->pages.asking);
     fl_region_lock(r);
     if (!r->space.window.reserved) {

@@ -11,6 +11,7 @@ struct fl_extent;
 
 struct fl_region_fork {
     _Atomic int threads;       /* amid fork(2). Relaxed: a hint */
+    _Atomic bool shares;       /* what was live at a fork may be a child's, too. Relaxed: a hint */
     bool orphans;              /* after it: caches of threads that are not in this process */
     struct fl_cache *survivor; /* then: the one that it does have, or NULL */
 };

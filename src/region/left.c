@@ -103,7 +103,7 @@ bool fl_left_wants(const struct fl_region *r, const struct fl_fill_plan *g, size
 {
     bool huge = fl_pages_fault_huge(&r->pages) && !fl_populate_backs_off(&r->pages);
 
-    return may_wait(r, g) && (huge || base_pages_wait(r, len, len));
+    return may_wait(r, g) && (huge || fl_region_is_scarce(r) || base_pages_wait(r, len, len));
 }
 
 /* A touch brings one base page of a huge page that was split. */

@@ -96,7 +96,7 @@ uint64_t fl_pieces_mend(struct fl_region *r)
     uint64_t wait = 0, now = fl_sys.now_ns();
 
     fl_region_lock(r);
-    bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
+    bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed) || fl_region_is_scarce(r);
     if (!r->pages.huge || r->pages.holes.split == 0) {
         wait = UINT64_MAX;
     } else if (tight || r->pieces.mending != 0) {

@@ -8,6 +8,11 @@
  *          from then on is left to the kernel (MADV_FREE): it stays populated until it is needed,
  *          and no process is killed for it. An extent counts its bytes for which that has yet to be
  *          done (`unreclaimable`): small blocks have to merge to a huge page first.
+ * scarce   the least memory cgroup is a small one. What is free there is missing at once when a
+ *          program goes on in small blocks, of which nothing tells us, and the kernel kills before
+ *          the worker can hear of it: each free leaves its pages to the kernel, by base pages, and
+ *          what it cannot have is no more than a 64th or so of the cgroup. In a tiny one blocks
+ *          come by base pages, too: huge ones at the edges of what is used would be too much.
  * keep     under limits that count maps, no more than their eighth is held free.
  * Where there are bounds of the process's own, thread caches hold small extents alone.
  * State: fields of struct fl_region, under its lock. */
@@ -21,10 +26,13 @@
 #include <limits.h>
 
 enum { CONFINED_SHARE = 4, PIECES_SHARE = 16 };
-static const size_t pieces_step = (size_t)4
-                                  << 20; /* bytes that come back between two looks at them */
-static const size_t look_least = (size_t)16
-                                 << 20; /* bytes that come back between two looks, at least */
+/* Bytes of what memory there is that come back between two looks at it, or at pieces, at least. */
+static const size_t look_least = (size_t)16 << 20, pieces_step = (size_t)4 << 20;
+enum { LOOK_SHARE = 32, PIECES_STEP_SHARE = 128 };
+/* Bytes of the least cgroup, below which it is scarce, and tiny. */
+static const uint64_t scarce_below = (uint64_t)2 << 30, tiny_below = (uint64_t)128 << 20;
+/* Of a scarce cgroup, what all thread caches hold. */
+enum { SCARCE_CACHED_SHARE = 64 };
 /* Bytes taken between two calls for help, at most. */
 static const size_t starve_most = (size_t)4 << 30;
 static const size_t cached_least = (size_t)4 << 20; /* longest cached extent in a bounded process */
@@ -35,12 +43,14 @@ static void note_starvation(struct fl_region *r, const struct fl_memory *m)
 {
     uint64_t left = m->unused < m->headroom ? m->unused : m->headroom;
 
+    size_t least = r->pressure.least;
+
     r->pressure.since_starved += r->pressure.since_look;
-    if (left / 4 > look_least) {
+    if (left / 4 > least) {
         r->pressure.starve_after = 0;
-    } else if (left / 2 < look_least && r->pressure.since_starved >= r->pressure.starve_after) {
+    } else if (left / 2 < least && r->pressure.since_starved >= r->pressure.starve_after) {
         atomic_store_explicit(&r->starved, true, memory_order_relaxed);
-        r->pressure.starve_after = fl_min(2 * r->pressure.starve_after + look_least, starve_most);
+        r->pressure.starve_after = fl_min(2 * r->pressure.starve_after + least, starve_most);
         r->pressure.since_starved = 0;
     }
 }
@@ -50,17 +60,51 @@ static size_t beyond(size_t bytes, uint64_t keep)
     return bytes > keep ? bytes - (size_t)keep : 0;
 }
 
-/* With several nodes only of what lies alike whatever its length. */
-static size_t longest_cached(const struct fl_region *r, bool bounded)
+static size_t count_caches(const struct fl_region *r)
 {
-    size_t most = bounded ? cached_least : FL_CACHED_MOST;
+    size_t n = 0;
 
+    for (const struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
+        n += atomic_load_explicit(&c->owned, memory_order_relaxed);
+    }
+    return fl_max(n, 1);
+}
+
+/* With several nodes only of what lies alike whatever its length. */
+static size_t longest_cached(const struct fl_region *r, const struct fl_memory *m)
+{
+    size_t most = m->bounded ? cached_least : FL_CACHED_MOST;
+
+    if (fl_region_is_scarce(r)) {
+        size_t all = (size_t)m->most / SCARCE_CACHED_SHARE;
+        most = fl_min(most, all / FL_CACHE_SLOTS / count_caches(r));
+    }
     return r->zones.placing.nodes != 0 ? fl_min(most, r->zones.placing.alike_below - fl_page.base)
                                        : most;
 }
 
+/* What others and we go by that depends on how much there is in all, not on what is left. */
+static void note_size(struct fl_region *r, const struct fl_memory *m)
+{
+    bool scarce = m->grouped && m->most < scarce_below;
+    size_t most = fl_min(m->most, SIZE_MAX), keep = fl_min(m->keep, SIZE_MAX / 8) * 8;
+    size_t fits = most != 0 ? fl_min(most, keep) : keep;
+
+    atomic_store_explicit(&r->scarce, scarce, memory_order_relaxed);
+    if (scarce && m->most < tiny_below && r->held.populated == 0) {
+        r->pages.huge = r->pages.collapse = false;
+    }
+    r->pressure.most = most;
+    r->pressure.least = most != 0 ? fl_min(most / LOOK_SHARE, look_least) : look_least;
+    if (fits != r->pressure.fits) {
+        r->pressure.fits = fits;
+        atomic_store_explicit(&r->refits, true, memory_order_relaxed);
+    }
+}
+
 size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
 {
+    note_size(r, m);
     bool was = atomic_load_explicit(&r->tight, memory_order_relaxed);
     /* It must get much better before it counts as better: no back and forth at each step. */
     struct fl_free free = fl_region_free(r);
@@ -73,11 +117,12 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
         (void)fl_shelf_drain(r, 0);
         fl_cache_drain_magazines(r);
     }
-    atomic_store_explicit(&r->cache_max, tight ? 0 : longest_cached(r, m->bounded),
-                          memory_order_relaxed);
+    atomic_store_explicit(&r->cache_max, tight ? 0 : longest_cached(r, m), memory_order_relaxed);
     r->pieces.headroom = fl_min(m->headroom, SIZE_MAX);
-    r->pressure.most = fl_min(m->most, SIZE_MAX);
-    r->pressure.look_after = fl_max(fl_min(m->headroom, m->keep) / 16, look_least);
+    r->pressure.look_after = fl_max(fl_min(m->headroom, m->keep) / 16, r->pressure.least);
+    if (fl_region_is_scarce(r)) {
+        r->pressure.look_after = r->pressure.least;
+    }
     note_starvation(r, m);
     r->pressure.since_look = 0;
     if (tight && !was) {
@@ -115,7 +160,7 @@ bool fl_region_note_reuse(struct fl_region *r, size_t len)
     if (!atomic_load_explicit(&r->tight, memory_order_relaxed)) {
         return false;
     }
-    return is_due(r, len, look_least);
+    return is_due(r, len, r->pressure.least);
 }
 
 /* In a confined process the memory cannot be looked at, and nothing ages: a share of what is in use
@@ -148,9 +193,11 @@ static size_t take_surplus(struct fl_region *r)
  * soon after it was freed, where it is some of what is left. Lock: region. */
 static bool are_pieces_due(struct fl_region *r, size_t len)
 {
+    size_t least = fl_min(fl_max(r->pressure.most / PIECES_STEP_SHARE, fl_page.base), pieces_step);
+
     r->pieces.since += len;
     if (!atomic_load_explicit(&r->tight, memory_order_relaxed) ||
-        r->pieces.since < fl_max(r->pieces.step, pieces_step)) {
+        r->pieces.since < fl_max(r->pieces.step, least)) {
         return false;
     }
     r->pieces.since = 0;
@@ -196,7 +243,7 @@ void fl_region_unlock_and_look(struct fl_region *r, size_t len)
     if (surplus != 0) {
         (void)fl_region_purge_some(r, 0, surplus);
     }
-    if (due && tight) {
+    if (due && (tight || fl_region_is_scarce(r))) {
         fl_region_soften(r);
     }
     if (pieces) {

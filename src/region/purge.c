@@ -131,20 +131,18 @@ bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone)
     return purge_extents(r, 0, len, purge_chunk, beside) != 0 || smoothed;
 }
 
-/* Any extent with a huge page's worth of bytes that the kernel may not take yet, claimed; NULL:
- * there is none. Its edges never are the kernel's to take: were they counted, the same extent would
- * be claimed for ever. */
-static struct fl_extent *claim_hard(struct fl_region *r)
+/* The next extent from `*at` on with a page's worth of bytes that the kernel may not take yet,
+ * claimed; NULL: there is none. Its edges never are the kernel's to take.
+ *   page  a huge one, or, in a small cgroup, a base page */
+static struct fl_extent *claim_hard(struct fl_region *r, unsigned *zone, uintptr_t *at, size_t page)
 {
-    struct fl_extent *e;
-
-    FL_EACH_ZONE(r, z)
-    {
-        TAILQ_FOREACH(e, &z->by_age, by_age)
-        {
-            size_t edges = e->len - fl_range_inner(fl_extent_range(e), fl_page.huge).len;
-            if (e->unreclaimable >= edges + fl_page.huge) {
-                return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim(r, e, SIZE_MAX)
+    for (; *zone < r->zones.n; ++*zone, *at = 0) {
+        struct fl_extent *e = fl_tree_from(&r->zones.of[*zone].populated, *at);
+        for (; e != NULL; e = fl_tree_higher(e)) {
+            struct fl_range inner = fl_range_inner(fl_extent_range(e), page);
+            if (e->unreclaimable >= e->len - inner.len + page) {
+                *at = e->base + e->len;
+                return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim_part(r, e, inner)
                                                             : NULL;
             }
         }
@@ -152,15 +150,36 @@ static struct fl_extent *claim_hard(struct fl_region *r)
     return NULL;
 }
 
+/* Marked pages stay until the kernel wants them: but in a tiny cgroup those that wait to be marked
+ * are too many already. And what a child shares is passed over, and would be ours alone when the
+ * child has ended. */
+static bool is_dropped(const struct fl_region *r)
+{
+    return fl_region_is_scarce(r) &&
+           (!r->pages.huge || atomic_load_explicit(&r->fork.shares, memory_order_relaxed));
+}
+
+bool fl_region_soften_part(struct fl_region *r, struct fl_range part)
+{
+    bool drops = is_dropped(r);
+    /* Parts of huge pages are dropped for good once these are split, which the mark does. */
+    bool taken = (drops && !r->pages.huge) || fl_sys.lazy_free(part) == 0;
+
+    return drops ? fl_sys.advise(part, FL_ADVICE_DROP) == 0 : taken;
+}
+
 void fl_region_soften(struct fl_region *r)
 {
+    size_t page = fl_region_is_scarce(r) ? fl_page.base : fl_page.huge;
     bool taken = true;
+    unsigned zone = 0;
+    uintptr_t at = 0;
 
     fl_region_lock(r);
     (void)fl_pieces_smooth(r, SIZE_MAX);
-    for (struct fl_extent *e; taken && (e = claim_hard(r)) != NULL;) {
+    for (struct fl_extent *e; taken && (e = claim_hard(r, &zone, &at, page)) != NULL;) {
         fl_region_unlock(r);
-        taken = fl_sys.lazy_free(fl_extent_range(e)) == 0;
+        taken = fl_region_soften_part(r, fl_extent_range(e));
         fl_region_lock(r);
         e->unreclaimable = taken ? 0 : e->unreclaimable;
         fl_isolated_return(r, e, false);

@@ -21,6 +21,9 @@ bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone);
 void fl_region_take_loan(struct fl_region *r, struct fl_fill_plan *g);
 /* What release_more does, where it is plugged in. No lock held. */
 size_t fl_region_release_more(struct fl_region *r);
+/* Tells the kernel that it may take `part`, which is no thread's but the caller's. False: it
+ * refuses. */
+bool fl_region_soften_part(struct fl_region *r, struct fl_range part);
 /* Tells the kernel that it may take free memory when it is short. No lock held. */
 void fl_region_soften(struct fl_region *r);
 

@@ -65,7 +65,8 @@ static size_t goal(const struct fl_region *r)
 
     if (atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE ||
         atomic_load_explicit(&r->pages.move.unproven, memory_order_relaxed) ||
-        r->space.window.reserved || atomic_load_explicit(&r->tight, memory_order_relaxed)) {
+        r->space.window.reserved || fl_region_is_scarce(r) ||
+        atomic_load_explicit(&r->tight, memory_order_relaxed)) {
         return 0;
     }
     return fl_align_down(fl_min(fl_min(cap(r), r->refill.demand), room), fl_page.huge);

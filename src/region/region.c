@@ -6,6 +6,7 @@
 #include "region/user_remapped.h"
 #include "region/lock.h"
 #include "region/pressure.h"
+#include "region/purge.h"
 #include "region/take.h"
 
 #include <errno.h>
@@ -252,6 +253,19 @@ static void give_handled(struct fl_region *r, struct fl_extent *e)
     fl_region_unlock(r);
 }
 
+/* While it is the caller's alone: what is written later stays. Returns bytes. */
+static size_t leave_to_kernel(struct fl_region *r, const struct fl_extent *e)
+{
+    struct fl_range part = fl_extent_range(e);
+    bool scarce = fl_region_is_scarce(r);
+
+    if (!scarce && !atomic_load_explicit(&r->tight, memory_order_relaxed)) {
+        return 0;
+    }
+    part = scarce ? part : fl_range_inner(part, fl_page.huge);
+    return part.len != 0 && fl_region_soften_part(r, part) ? part.len : 0;
+}
+
 void fl_region_give(struct fl_region *r, struct fl_extent *e)
 {
     if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && fl_shard_give(r, e)) {
@@ -271,12 +285,8 @@ void fl_region_give(struct fl_region *r, struct fl_extent *e)
     if (FL_UNLIKELY(!gone && r->zones.placing.nodes != 0 && e->content == FL_CONTENT_LAZY)) {
         fl_zone_find(r, e);
     }
-    if (!gone && atomic_load_explicit(&r->tight, memory_order_relaxed)) {
-        struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
-        if (inner.len != 0 && fl_sys.lazy_free(inner) ==
-                                  0) { /* while it is ours alone: what is written later stays */
-            unreclaimable = len - inner.len;
-        }
+    if (!gone) {
+        unreclaimable -= leave_to_kernel(r, e);
     }
     if (!fl_region_lock_unless_forking(r)) {
         fl_region_defer(r, e); /* LAZY counts as populated then, until a purge */

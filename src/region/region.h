@@ -62,8 +62,11 @@ struct fl_region {
     _Alignas(
         FL_CACHE_LINE) _Atomic size_t cache_max; /* longest extent that thread caches may hold */
     _Atomic uint32_t epoch;                      /* ticks of the worker */
-    _Atomic bool tight;   /* free memory is handed to the kernel to take, and nothing is cached */
+    _Atomic bool tight; /* free memory is handed to the kernel to take, and nothing is cached */
+    /* In a small memory cgroup: the same, by base pages, and little is cached. See pressure.c */
+    _Atomic bool scarce;
     _Atomic bool starved; /* a request found the memory too short: others are to give some back */
+    _Atomic bool refits;  /* what the process may use is not what the next allocator was told */
     _Atomic bool wants_worker; /* something may age, unwatched: see fl_region_tick */
     struct fl_region_fork fork;
     struct fl_shelves shelves; /* begins with a line of that kind */
@@ -127,6 +130,12 @@ bool fl_region_withhold(struct fl_region *r, struct fl_extent *e);
  * lock needed; signals: safe.
  * Cost: 10 us. */
 void fl_region_note_touched(struct fl_region *r, struct fl_extent *e);
+
+/* The least memory cgroup is a small one: see pressure.c. */
+static inline bool fl_region_is_scarce(const struct fl_region *r)
+{
+    return atomic_load_explicit(&r->scarce, memory_order_relaxed);
+}
 
 /* Zero in all of the LIVE extent `e`, which has something of enum fl_left. No lock needed; signals:
  * safe. */

@@ -69,7 +69,8 @@ static struct fl_extent *claim_dirty(struct fl_region *r)
 
 static bool may_clear(const struct fl_region *r)
 {
-    return r->rezero.credit >= piece_most && !atomic_load_explicit(&r->tight, memory_order_relaxed);
+    return r->rezero.credit >= piece_most && !fl_region_is_scarce(r) &&
+           !atomic_load_explicit(&r->tight, memory_order_relaxed);
 }
 
 /* What was never touched is zero, and stays away. Returns bytes. */

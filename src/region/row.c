@@ -12,7 +12,7 @@ static const size_t bytes_most = (size_t)512 << 10; /* that wait */
 
 unsigned fl_row_of(struct fl_region *r, struct fl_cache *own, const struct fl_extent *e, size_t len)
 {
-    if (own == NULL || len > bytes_most / FL_CACHE_SLOTS ||
+    if (own == NULL || fl_region_is_scarce(r) || len > bytes_most / FL_CACHE_SLOTS ||
         (fl_cache_has_nodes(own) && e->zone != own->zone)) {
         return 1;
     }

@@ -133,8 +133,9 @@ static size_t slack(const struct fl_region *r)
 
 void fl_shards_judge(struct fl_region *r)
 {
-    bool ordinary = !atomic_load_explicit(&r->tight, memory_order_relaxed) && !r->fork.orphans &&
-                    r->pressure.surplus == 0 && fl_tick_is_never_due(r);
+    bool ordinary = !atomic_load_explicit(&r->tight, memory_order_relaxed) &&
+                    !fl_region_is_scarce(r) && !r->fork.orphans && r->pressure.surplus == 0 &&
+                    fl_tick_is_never_due(r);
 
     atomic_store_explicit(&r->shards.ordinary, ordinary, memory_order_relaxed);
     r->shards.slack = slack(r);

@@ -319,7 +319,8 @@ size_t fl_shelf_blocks(const struct fl_region *r)
 static size_t most_of_all(const struct fl_region *r)
 {
     size_t from = r->config.shelf_from != 0 ? r->config.shelf_from : use_least;
-    bool may = r->stats.in_use >= from && !atomic_load_explicit(&r->tight, memory_order_relaxed);
+    bool may = r->stats.in_use >= from && !fl_region_is_scarce(r) &&
+               !atomic_load_explicit(&r->tight, memory_order_relaxed);
 
     return may ? r->stats.in_use / SHARE : 0;
 }

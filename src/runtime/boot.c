@@ -104,27 +104,39 @@ static const char *environment(const char *entry)
     return NULL;
 }
 
-/* The user's own settings of glibc's thresholds win. Read at boot: later another thread may be
+/* The user's own settings of what glibc keeps win. Read at boot: later another thread may be
  * changing the environment. */
 static bool may_tune_next(void)
 {
+    static const char *const own[] = {"MALLOC_MMAP_THRESHOLD_=", "MALLOC_TRIM_THRESHOLD_=",
+                                      "MALLOC_TOP_PAD_=", "MALLOC_MMAP_MAX_="};
+    static const char *const tunable[] = {"_threshold", "top_pad", "mmap_max"};
     const char *tunables = environment("GLIBC_TUNABLES=");
+    bool may = fl_runtime.next_is_libc && fl_route.next.mallopt != NULL;
 
-    return fl_runtime.next_is_libc && fl_route.next.mallopt != NULL &&
-           environment("MALLOC_MMAP_THRESHOLD_=") == NULL &&
-           environment("MALLOC_TRIM_THRESHOLD_=") == NULL &&
-           (tunables == NULL || strstr(tunables, "_threshold") == NULL);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        may = may && environment(own[i]) == NULL;
+    }
+    for (size_t i = 0; i < sizeof tunable / sizeof tunable[0]; i++) {
+        may = may && (tunables == NULL || strstr(tunables, tunable[i]) == NULL);
+    }
+    return may;
 }
 
-/* What stays with glibc must not be mapped and unmapped, or trimmed, at each use either. */
-static void tune_next(void)
+/* What stays with glibc must not be mapped and unmapped, or trimmed, at each use either. Each of
+ * its arenas keeps so much: where there is less than 16 GiB, a 256th of it; where there is little,
+ * what glibc keeps by itself. */
+static void tune_next(uint64_t fits)
 {
-    const size_t trim = (size_t)64 << 20; /* bytes of free heap top that glibc keeps */
+    enum { TRIM_SHARE = 256 };
+    const size_t little = (size_t)2 << 30, trim_own = (size_t)128 << 10,
+                 trim_most = (size_t)64 << 20;
 
-    if (!fl_runtime.tune_next) {
+    if (!fl_runtime.tune_next || fits == 0) { /* 0: no look was to be had, amid a fork */
         return;
     }
     size_t map_from = fl_min(fl_max(fl_route.threshold, (size_t)128 * FL_KIB), (size_t)32 * FL_MIB);
+    size_t trim = fits < little ? trim_own : (size_t)fl_min(fits / TRIM_SHARE, trim_most);
     (void)fl_route.next.mallopt(M_MMAP_THRESHOLD, (int)map_from);
     (void)fl_route.next.mallopt(M_TRIM_THRESHOLD, (int)trim);
 }
@@ -166,7 +178,6 @@ static void first_large(void)
     if (atomic_load(&done) || atomic_exchange(&done, true)) {
         return;
     }
-    tune_next();
     fl_region_prove_later(&fl_runtime.region);
     if (!may_prove_later()) {
         fl_region_prove(&fl_runtime.region);
@@ -398,6 +409,7 @@ static void boot_once(void)
     fl_runtime.tune_next = may_tune_next();
     fl_route.thread_ends = note_thread;
     fl_route.first_large = first_large;
+    fl_route.tune_next = tune_next;
     have_key = pthread_key_create(&thread_key, thread_ends) == 0;
     (void)fl_fork_watch();
     if (fl_runtime.active) {

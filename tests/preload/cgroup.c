@@ -236,12 +236,17 @@ const char *fl_cgroup_missing(void)
     return missing;
 }
 
-bool fl_cgroup_limit(int limit_mib)
+bool fl_cgroup_limit_kib(long limit_kib)
 {
     char bytes[32];
 
-    snprintf(bytes, sizeof bytes, "%lld", (long long)limit_mib << 20);
+    snprintf(bytes, sizeof bytes, "%lld", (long long)limit_kib << 10);
     return write_text(group, made->limit, bytes);
+}
+
+bool fl_cgroup_limit(int limit_mib)
+{
+    return fl_cgroup_limit_kib((long)limit_mib << 10);
 }
 
 void fl_cgroup_join(void *arg)

@@ -14,6 +14,7 @@ bool fl_cgroup_make(int limit_mib);
 const char *fl_cgroup_missing(void);
 /* Its limit from now on. */
 bool fl_cgroup_limit(int limit_mib);
+bool fl_cgroup_limit_kib(long limit_kib);
 /* In a child: joins it. For struct fl_how. */
 void fl_cgroup_join(void *arg);
 /* Its limit's file, where one that is below what is in use is refused (v1); "" where processes

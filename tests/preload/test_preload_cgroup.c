@@ -130,6 +130,54 @@ static void what_is_given_back_in_pieces_is_not_counted(void **state)
     assert_true(after <= before - 128 + 128 / 16 + IN_FLIGHT_MIB);
 }
 
+static bool lives(const char *const argv[], const char *preload, long kib)
+{
+    assert_true(fl_cgroup_limit_kib(kib));
+    const struct fl_run *r = run(argv, preload);
+    return r->exit_status == 0;
+}
+
+/* The least limit that it lives with under glibc, to a 64th. */
+static long least_of_glibc(const char *const argv[], long kib)
+{
+    long dies = kib / 2, does = 4 * kib;
+
+    while (does - dies > does / 64) {
+        long between = (dies + does) / 2;
+        if (lives(argv, "", between)) {
+            does = between;
+        } else {
+            dies = between;
+        }
+    }
+    return does;
+}
+
+/* With a twentieth more than what glibc needs, whatever comes between large and small blocks. */
+static void needs_little_more_than_glibc(const char *what, const char *mib)
+{
+    const char *const *argv = FL_ARGV("victim_group", what, mib);
+    long least = least_of_glibc(argv, atol(mib) << 10);
+
+    print_message("           %s of %s MiB: glibc needs %ld KiB\n", what, mib, least);
+    for (int i = 0; i < 3; i++) {
+        assert_true(lives(argv, NULL, least + least / 20));
+    }
+}
+
+static void a_small_group_is_enough_where_it_is_for_glibc(void **state)
+{
+    (void)state;
+    needs_little_more_than_glibc("Ls", "16");
+    needs_little_more_than_glibc("lsLs", "64");
+    needs_little_more_than_glibc("mlsFcLs", "24");
+    needs_little_more_than_glibc("hFsfl", "48");
+    needs_little_more_than_glibc("Ts", "32");
+    needs_little_more_than_glibc("ksrs", "32");
+    needs_little_more_than_glibc("lsLmFs", "160");
+    assert_true(fl_cgroup_limit(LIMIT_MIB));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +189,7 @@ int main(void)
         cmocka_unit_test(what_is_populated_on_touch_takes_turns_too),
         cmocka_unit_test(the_groups_limit_is_ours),
         cmocka_unit_test(what_is_given_back_in_pieces_is_not_counted),
+        cmocka_unit_test(a_small_group_is_enough_where_it_is_for_glibc),
     };
     FL_SKIP_UNLESS(fl_cgroup_make(LIMIT_MIB), "test_preload_cgroup", fl_cgroup_missing());
     return cmocka_run_group_tests(tests, NULL, fl_cgroup_remove);

@@ -7,6 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static void tune_nothing(uint64_t fits)
+{
+    (void)fits;
+}
+
 static void nothing(void)
 {
 }
@@ -50,6 +55,7 @@ void plan_begin(const struct fl_plan_config *c)
         .boot = nothing,
         .thread_ends = note_nothing,
         .first_large = nothing,
+        .tune_next = tune_nothing,
     };
     give(take(KIB(64))); /* steps come after requests */
 }

@@ -129,11 +129,11 @@ static void in_a_full_cgroup_free_memory_goes_back(void **state)
 {
     (void)state;
     fake_file("/proc/self/cgroup", "0::/job\n");
-    fake_file("/sys/fs/cgroup/job/memory.max", "1073741824\n");
+    fake_file("/sys/fs/cgroup/job/memory.max", "4294967296\n");
     fake_file("/sys/fs/cgroup/job/memory.current", "104857600\n");
     fake.pretend_populate = true;
     struct fl_extent *e = take(MIB(40)), *f = take(MIB(40));
-    fake_file("/sys/fs/cgroup/job/memory.current", "1063256064\n"); /* 10 MiB are left */
+    fake_file("/sys/fs/cgroup/job/memory.current", "4284481536\n"); /* 10 MiB are left */
     region.pressure.since_look = region.pressure.look_after;
     give(e);
     assert_true(region.tight);
@@ -374,6 +374,63 @@ static void while_it_is_tight_a_tick_of_age_is_enough(void **state)
     assert_non_null(guard);
 }
 
+/* A look that found such a memory cgroup. */
+static void note_group(uint64_t limit)
+{
+    struct fl_memory m = {.headroom = limit,
+                          .eager = limit / 2,
+                          .keep = UINT64_MAX,
+                          .most = limit,
+                          .bounded = true,
+                          .grouped = true};
+
+    fl_region_lock(&region);
+    (void)fl_region_note_memory(&region, &m);
+    fl_region_unlock(&region);
+}
+
+static void in_a_small_group_each_free_is_the_kernels_by_base_pages(void **state)
+{
+    (void)state;
+    struct fl_extent *a = take(KIB(512)), *e = take(KIB(68)), *b = take(KIB(64));
+    note_group(MIB(1024));
+    assert_false(region.tight);
+    give(e);
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
+    assert_int_equal(fake_bytes(FAKE_LAZY_FREE), KIB(68));
+    assert_sound();
+    assert_non_null(a);
+    assert_non_null(b);
+    note_group(MIB(4096));
+    give(take(KIB(128)));
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
+}
+
+static void in_a_small_group_little_is_cached(void **state)
+{
+    (void)state;
+    note_group(MIB(1024));
+    assert_int_equal(region.cache_max, MIB(4)); /* a 64th, by four slots */
+    note_group(MIB(64));
+    assert_int_equal(region.cache_max, KIB(256));
+    assert_int_equal(region.pressure.look_after, MIB(2));
+}
+
+static void what_became_free_otherwise_is_marked_at_a_look(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(KIB(512)), *guard = take(KIB(64));
+    note_group(MIB(256));
+    assert_true(fl_region_resize(&region, e, KIB(64)));
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
+    fl_region_soften(&region);
+    assert_int_equal(fake_bytes(FAKE_LAZY_FREE), KIB(448) + MIB(2) - KIB(512 + 64));
+    fl_region_soften(&region); /* told once */
+    assert_int_equal(fake.count[FAKE_LAZY_FREE], 2);
+    assert_sound();
+    assert_non_null(guard);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +453,9 @@ int main(void)
         cmocka_unit_test_setup(looks_are_a_sixteenth_of_what_is_left_apart, each),
         cmocka_unit_test_setup(looks_are_at_least_16_mib_apart, each),
         cmocka_unit_test_setup(while_it_is_tight_a_tick_of_age_is_enough, each),
+        cmocka_unit_test_setup(in_a_small_group_each_free_is_the_kernels_by_base_pages, each),
+        cmocka_unit_test_setup(in_a_small_group_little_is_cached, each),
+        cmocka_unit_test_setup(what_became_free_otherwise_is_marked_at_a_look, each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
