@@ -70,7 +70,7 @@ static void tell_next(void)
     struct fl_region *r = fl_route.region;
 
     if (FL_UNLIKELY(atomic_load_explicit(&r->refits, memory_order_relaxed)) &&
-        atomic_exchange(&r->refits, false)) {
+        atomic_exchange(&r->refits, false) && fl_route.tune_next != NULL) {
         fl_route.tune_next(r->pressure.fits);
     }
     if (FL_UNLIKELY(atomic_load_explicit(&r->starved, memory_order_relaxed)) &&

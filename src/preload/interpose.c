@@ -204,6 +204,9 @@ EXPORT int mallopt(int param, int value)
         param == M_MMAP_MAX) {
         fl_runtime.tune_next = false; /* the program knows better */
     }
+    if (param == M_TRIM_THRESHOLD) {
+        fl_region_note_kept(fl_route.region, value < 0 ? SIZE_MAX : (size_t)value);
+    }
     return fl_route.next.mallopt != NULL ? fl_route.next.mallopt(param, value) : 0;
 }
 

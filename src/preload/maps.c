@@ -231,6 +231,30 @@ EXPORT int mlock2(const void *p, size_t len, unsigned flags)
     return fl_libc.mlock2(p, len, flags);
 }
 
+/* What is mapped from now on is to stay in memory, or no longer: so is what is free of ours. */
+static void after_mlockall(int rc, bool future)
+{
+    if (rc == 0 && fl_route.window_len != 0) {
+        fl_region_note_locked(fl_route.region, future);
+    }
+}
+
+EXPORT int mlockall(int flags)
+{
+    int rc = fl_libc.mlockall(flags);
+
+    after_mlockall(rc, (flags & MCL_FUTURE) != 0);
+    return rc;
+}
+
+EXPORT int munlockall(void)
+{
+    int rc = fl_libc.munlockall();
+
+    after_mlockall(rc, false);
+    return rc;
+}
+
 EXPORT void *mremap(void *p, size_t old_len, size_t new_len, int flags, ...)
 {
     void *to = NULL;
@@ -248,7 +272,7 @@ EXPORT void *mremap(void *p, size_t old_len, size_t new_len, int flags, ...)
 
 /* A range of the program's own userfaultfd(2): faults in what lies there next would be told to it.
  * After the call, which has read what is read here. */
-void fl_maps_after_ioctl(unsigned long request, const void *arg, int rc)
+static void after_ioctl(unsigned long request, const void *arg, int rc)
 {
     const struct uffdio_register *r = arg;
 
@@ -279,8 +303,19 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
         find_next();
     }
     int rc = next_ioctl(fd, request, arg);
-    fl_maps_after_ioctl(request, arg, rc);
+    after_ioctl(request, arg, rc);
     return rc;
+}
+
+void fl_maps_after(long nr, const long a[static 6], long rc)
+{
+    if (nr == SYS_ioctl) {
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's interface takes numbers */
+        after_ioctl((unsigned long)a[1], (const void *)a[2], (int)rc);
+    }
+    if (nr == SYS_mlockall || nr == SYS_munlockall) {
+        after_mlockall((int)rc, nr == SYS_mlockall && (a[0] & MCL_FUTURE) != 0);
+    }
 }
 
 /* Not by the functions above: libc's may be another allocator's, which makes its calls by

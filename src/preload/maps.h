@@ -7,7 +7,7 @@
  * errno. Threads: any.  Signals: safe. */
 int fl_maps_before(long nr, const long a[static 6]);
 
-/* After ioctl(2), which returned `rc`. Threads: any.  Signals: safe. */
-void fl_maps_after_ioctl(unsigned long request, const void *arg, int rc);
+/* After it has returned `rc`. */
+void fl_maps_after(long nr, const long a[static 6], long rc);
 
 #endif

@@ -289,12 +289,9 @@ EXPORT long syscall(long nr, ...)
     }
     bool filters = filters_by_number(nr, a) && fl_host_begin_filter(is_strict(nr, a));
     rc = fl_libc.syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+    fl_maps_after(nr, a, rc);
     fl_host_end_filter(filters, rc >= 0, is_strict(nr, a));
     fl_host_end_change(begun);
-    if (nr == SYS_ioctl) {
-        /* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's interface takes numbers */
-        fl_maps_after_ioctl((unsigned long)a[1], (const void *)a[2], (int)rc);
-    }
     if (FL_UNLIKELY(fl_places_after(nr, rc))) {
         rc = fl_libc.syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
     }

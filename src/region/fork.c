@@ -180,6 +180,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     fl_look_fork_child(r);
     fl_shelf_fork_child(r);
     fl_region_leave();
+    atomic_store_explicit(&r->locked, false, memory_order_relaxed); /* mlockall(2) ends at fork */
     if (!whole) {
         return false;
     }

@@ -86,7 +86,7 @@ static size_t longest_cached(const struct fl_region *r, const struct fl_memory *
 /* What others and we go by that depends on how much there is in all, not on what is left. */
 static void note_size(struct fl_region *r, const struct fl_memory *m)
 {
-    bool scarce = m->grouped && m->most < scarce_below;
+    bool scarce = m->grouped && m->most < scarce_below && fl_region_kept(r) != SIZE_MAX;
     size_t most = fl_min(m->most, SIZE_MAX), keep = fl_min(m->keep, SIZE_MAX / 8) * 8;
     size_t fits = most != 0 ? fl_min(most, keep) : keep;
 
@@ -110,6 +110,8 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
     struct fl_free free = fl_region_free(r);
     size_t idle = free.bytes + fl_shelf_bytes(r) + fl_magazine_bytes(r);
     bool tight = m->headroom / 2 < idle || (was && m->headroom / 4 < r->held.populated);
+
+    tight = tight && fl_region_kept(r) != SIZE_MAX;
 
     atomic_store_explicit(&r->tight, tight, memory_order_relaxed);
     fl_shelf_resize(r);

@@ -91,9 +91,34 @@ static size_t whole_there(struct fl_region *r)
     return fl_region_free(r).huge + fl_isolated_bytes(r);
 }
 
+void fl_region_note_kept(struct fl_region *r, size_t bytes)
+{
+    atomic_store_explicit(&r->kept, bytes, memory_order_relaxed);
+}
+
+void fl_region_note_locked(struct fl_region *r, bool locked)
+{
+    atomic_store_explicit(&r->locked, locked, memory_order_relaxed);
+    atomic_store_explicit(&r->wants_worker, true,
+                          memory_order_relaxed); /* what is old may go now */
+}
+
+/* Of `want` bytes of that age, those that may go. Lock: region. */
+static size_t beyond_kept(const struct fl_region *r, uint32_t age, size_t want)
+{
+    size_t kept = age != 0 ? fl_region_kept(r) : 0, free = fl_region_free(r).bytes;
+
+    return kept == 0 ? want : fl_min(want, rest(free, kept));
+}
+
 size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
 {
     fl_region_lock(r);
+    want = beyond_kept(r, age, want);
+    if (want == 0) {
+        fl_region_unlock(r);
+        return 0;
+    }
     (void)fl_cache_drain_all(r, age);
     size_t given = fl_refill_release(r, age) + fl_pieces_smooth(r, SIZE_MAX);
     size_t most = fl_min(rest(want, given), whole_there(r));
@@ -304,11 +329,17 @@ void fl_region_tick_alone(struct fl_region *r)
 
     fl_region_lock(r);
     fl_pieces_note_tick(r);
+    size_t most = beyond_kept(r, age, alone_most);
+    if (most == 0) {
+        r->clock.is_behind = false;
+        fl_region_unlock(r);
+        return;
+    }
     (void)fl_cache_drain_all(r, age);
-    size_t given = fl_refill_release(r, age) + fl_pieces_smooth(r, alone_most);
-    given += purge_extents(r, age, rest(alone_most, given), alone_most, of_all);
-    size_t pieces = fl_pieces_give_back(r, age, rest(alone_most, given), PIECES_ALONE);
-    r->clock.is_behind = given + pieces >= alone_most || (pieces != 0 && fl_pieces_are_due(r, age));
+    size_t given = fl_refill_release(r, age) + fl_pieces_smooth(r, most);
+    given += purge_extents(r, age, rest(most, given), most, of_all);
+    size_t pieces = fl_pieces_give_back(r, age, rest(most, given), PIECES_ALONE);
+    r->clock.is_behind = given + pieces >= most || (pieces != 0 && fl_pieces_are_due(r, age));
     fl_advice_hide(r, 1, HIDDEN_ALONE);
     fl_region_unlock(r);
 }

@@ -229,7 +229,10 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
 /* May a LAZY extent be kept? Else it goes back to the kernel at once. */
 static bool is_worth_keeping(struct fl_region *r, const struct fl_extent *e)
 {
-    if ((e->left & FL_LEFT_SPARSE) != 0 || !fl_residency_is_dense(fl_extent_range(e))) {
+    bool locked = atomic_load_explicit(&r->locked, memory_order_relaxed); /* and so all there */
+
+    if (!locked &&
+        ((e->left & FL_LEFT_SPARSE) != 0 || !fl_residency_is_dense(fl_extent_range(e)))) {
         return false;
     }
     fl_pagemap_populate(&r->space, fl_extent_range(e)); /* it will be cut into others */

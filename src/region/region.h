@@ -67,6 +67,10 @@ struct fl_region {
     _Atomic bool scarce;
     _Atomic bool starved; /* a request found the memory too short: others are to give some back */
     _Atomic bool refits;  /* what the process may use is not what the next allocator was told */
+    /* Free bytes that stay however old they are, as the program has said it of the heap; and that
+     * all do, which it has locked. Relaxed. */
+    _Atomic size_t kept;
+    _Atomic bool locked;
     _Atomic bool wants_worker; /* something may age, unwatched: see fl_region_tick */
     struct fl_region_fork fork;
     struct fl_shelves shelves; /* begins with a line of that kind */
@@ -130,6 +134,18 @@ bool fl_region_withhold(struct fl_region *r, struct fl_extent *e);
  * lock needed; signals: safe.
  * Cost: 10 us. */
 void fl_region_note_touched(struct fl_region *r, struct fl_extent *e);
+
+/* mallopt(3) has set a trim threshold of so many bytes, SIZE_MAX: no trimming; mlockall(2) is in
+ * force for what is mapped from now on, or no longer. Signals: safe.  Context: early. */
+void fl_region_note_kept(struct fl_region *r, size_t bytes);
+void fl_region_note_locked(struct fl_region *r, bool locked);
+/* Free bytes that no age takes. */
+static inline size_t fl_region_kept(const struct fl_region *r)
+{
+    return atomic_load_explicit(&r->locked, memory_order_relaxed)
+               ? SIZE_MAX
+               : atomic_load_explicit(&r->kept, memory_order_relaxed);
+}
 
 /* The least memory cgroup is a small one: see pressure.c. */
 static inline bool fl_region_is_scarce(const struct fl_region *r)

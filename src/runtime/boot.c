@@ -123,6 +123,19 @@ static bool may_tune_next(void)
     return may;
 }
 
+/* A trim threshold that the environment sets for glibc holds for our free memory, too. */
+static void note_kept(void)
+{
+    static const char name[] = "glibc.malloc.trim_threshold=";
+    const char *tunables = getenv("GLIBC_TUNABLES"), *value = getenv("MALLOC_TRIM_THRESHOLD_");
+    const char *at = tunables != NULL ? strstr(tunables, name) : NULL;
+
+    value = at != NULL ? at + sizeof name - 1 : value;
+    if (value != NULL) {
+        fl_region_note_kept(&fl_runtime.region, strtoull(value, NULL, 0)); /* -1: all */
+    }
+}
+
 /* What stays with glibc must not be mapped and unmapped, or trimmed, at each use either. Each of
  * its arenas keeps so much: where there is less than 16 GiB, a 256th of it; where there is little,
  * what glibc keeps by itself. */
@@ -407,6 +420,9 @@ static void boot_once(void)
     }
     fl_gpu_start(fl_runtime.active ? &fl_runtime.region : NULL, &fl_runtime.options);
     fl_runtime.tune_next = may_tune_next();
+    if (fl_runtime.next_is_libc) {
+        note_kept();
+    }
     fl_route.thread_ends = note_thread;
     fl_route.first_large = first_large;
     fl_route.tune_next = tune_next;

@@ -120,7 +120,9 @@ void fl_host_note_limit(void)
         atomic_store(&fl_route.spread, 0);
         (void)fl_trim();
         fl_region_note_limit(&fl_runtime.region);
-        fl_route.tune_next(fl_runtime.region.pressure.fits);
+        if (fl_route.tune_next != NULL) {
+            fl_route.tune_next(fl_runtime.region.pressure.fits);
+        }
         if (fl_route.next.trim != NULL) { /* what it kept so far counts, too */
             (void)fl_route.next.trim(0);
         }

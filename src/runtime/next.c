@@ -259,8 +259,9 @@ void fl_find_libc(struct fl_libc *next, struct fl_libc *own)
         size_t slot;
     } family[] = {
 #define SLOT(field) {#field, offsetof(struct fl_libc, field)}
-        SLOT(mmap),  SLOT(munmap), SLOT(mprotect), SLOT(pkey_mprotect), SLOT(madvise), SLOT(mremap),
-        SLOT(mlock), SLOT(mlock2), SLOT(syscall),  SLOT(memset),        SLOT(memcpy),
+        SLOT(mmap),    SLOT(munmap), SLOT(mprotect), SLOT(pkey_mprotect), SLOT(madvise),
+        SLOT(mremap),  SLOT(mlock),  SLOT(mlock2),   SLOT(mlockall),      SLOT(munlockall),
+        SLOT(syscall), SLOT(memset), SLOT(memcpy),
 #undef SLOT
     };
     const struct link_map *libc = find(of_libc, NULL).object;

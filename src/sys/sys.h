@@ -151,6 +151,8 @@ struct fl_libc {
     void *(*mremap)(void *addr, size_t old_len, size_t new_len, int flags, ...);
     int (*mlock)(const void *addr, size_t len);
     int (*mlock2)(const void *addr, size_t len, unsigned flags);
+    int (*mlockall)(int flags);
+    int (*munlockall)(void);
     /* For the program's blocks; for the rest the library has its own, preload/bytes.c. */
     void *(*memset)(void *to, int byte, size_t n);
     void *(*memcpy)(void *to, const void *from, size_t n);

@@ -38,11 +38,34 @@ static void when_it_is_old(void **state)
     all_sizes("random", "decay");
 }
 
+static void stays(const char *how, const char *env)
+{
+    const struct fl_run *r =
+        fl_preload_run(FL_ARGV("victim_kept", how), FL_ENV("FAULTLESS_DECAY_MS=40", env));
+
+    print_message("           %s %s: %s", how, env != NULL ? env : "", r->out);
+    fl_run_assert_clean(r);
+    assert_int_equal(fl_run_said(r, "faults "), 0);
+}
+
+/* Locked, or with glibc's trimming off, free memory is there again without a fault, as glibc's is.
+ */
+static void what_the_program_wants_kept_stays(void **state)
+{
+    (void)state;
+    stays("lock", NULL);
+    stays("number", NULL);
+    stays("trim", NULL);
+    stays("none", "MALLOC_TRIM_THRESHOLD_=-1");
+    stays("none", "GLIBC_TUNABLES=glibc.malloc.trim_threshold=4294967296");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(at_once_after_malloc_trim),
         cmocka_unit_test(when_it_is_old),
+        cmocka_unit_test(what_the_program_wants_kept_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

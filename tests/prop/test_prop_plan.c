@@ -27,11 +27,6 @@ static struct fl_region region;
 static uint64_t seed;
 static _Atomic bool over;
 
-static void tune_nothing(uint64_t fits)
-{
-    (void)fits;
-}
-
 static void nothing(void)
 {
 }
@@ -49,7 +44,6 @@ struct fl_route fl_route = {
     .boot = nothing,
     .thread_ends = note_nothing,
     .first_large = nothing,
-    .tune_next = tune_nothing,
 };
 
 static void check(void)

@@ -7,11 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void tune_nothing(uint64_t fits)
-{
-    (void)fits;
-}
-
 static void nothing(void)
 {
 }
@@ -55,7 +50,6 @@ void plan_begin(const struct fl_plan_config *c)
         .boot = nothing,
         .thread_ends = note_nothing,
         .first_large = nothing,
-        .tune_next = tune_nothing,
     };
     give(take(KIB(64))); /* steps come after requests */
 }

@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void tune_nothing(uint64_t fits)
-{
-    (void)fits;
-}
-
 static void boot_nothing(void)
 {
 }
@@ -33,7 +28,6 @@ static void start(void)
         .booted = FL_BOOT_DONE,
         .boot = boot_nothing,
         .first_large = boot_nothing,
-        .tune_next = tune_nothing,
     };
     fl_harden_start(&region, &options);
 }

@@ -47,11 +47,6 @@ static void *next_memalign(size_t align, size_t n)
     return memalign(align, n);
 }
 
-static void tune_nothing(uint64_t fits)
-{
-    (void)fits;
-}
-
 static void boot_nothing(void)
 {
 }
@@ -85,7 +80,6 @@ static int each(void **state)
         .boot = boot_nothing,
         .thread_ends = note_nothing,
         .first_large = boot_nothing,
-        .tune_next = tune_nothing,
     };
     return 0;
 }

@@ -36,7 +36,9 @@ uint64_t fl_plan_age(struct fl_region *r)
     uint64_t again = UINT64_MAX;
     struct fl_arena *next;
 
-    (void)r;
+    if (fl_region_kept(r) == SIZE_MAX) {
+        return UINT64_MAX;
+    }
     for (struct fl_arena *a = fl_plan.arenas; a != NULL; a = next) {
         next = a->next;
         if (atomic_load(&a->height) == 0) {
