@@ -121,10 +121,8 @@ static void tables_are_told(void **state)
     descriptors = (struct fl_range){region.space.descriptors.span.all.base,
                                     region.space.descriptors.span.grown};
     struct fl_residency_values v = look();
-    assert_int_equal(v.table_bytes, pagemap.len + descriptors.len + FL_BOOT_BYTES);
-    assert_int_equal(v.table_resident_bytes,
-                     resident(pagemap) + resident(descriptors) +
-                         resident((struct fl_range){region.space.window.all.base, FL_BOOT_BYTES}));
+    assert_int_equal(v.table_bytes, pagemap.len + descriptors.len);
+    assert_int_equal(v.table_resident_bytes, resident(pagemap) + resident(descriptors));
     assert_true(v.table_resident_bytes != 0 && v.table_resident_bytes < v.table_bytes);
 }
 
@@ -371,12 +369,12 @@ static void a_handler_amid_the_regions_work_gets_no_answer(void **state)
     assert_int_equal(v.live_bytes, 42);
 }
 
-static void before_the_first_request_there_are_tables_alone(void **state)
+static void before_the_first_request_there_is_nothing(void **state)
 {
     (void)state;
     struct fl_residency_values v = look();
     assert_int_equal(v.live_bytes + v.free_bytes + v.stock_bytes + v.unknown_bytes, 0);
-    assert_int_equal(v.table_bytes, FL_BOOT_BYTES);
+    assert_int_equal(v.table_bytes, 0);
 }
 
 int main(void)
@@ -397,7 +395,7 @@ int main(void)
         cmocka_unit_test_setup(what_was_only_read_is_not_in_memory, each),
         cmocka_unit_test_setup(what_is_divided_is_told_by_its_blocks, each),
         cmocka_unit_test_setup(a_handler_amid_the_regions_work_gets_no_answer, each),
-        cmocka_unit_test_setup(before_the_first_request_there_are_tables_alone, each),
+        cmocka_unit_test_setup(before_the_first_request_there_is_nothing, each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
