@@ -34,7 +34,14 @@ struct fl_next {
     void *info;      /* int (*)(int, FILE *) */
 };
 
-enum fl_boot_state { FL_BOOT_NONE, FL_BOOT_RUNNING, FL_BOOT_DONE };
+/* LOADED: the next allocator is known, and large requests go there, too, until DONE. */
+enum fl_boot_state {
+    FL_BOOT_NONE,
+    FL_BOOT_LOADING,
+    FL_BOOT_LOADED,
+    FL_BOOT_STARTING,
+    FL_BOOT_DONE
+};
 
 /* Blocks of a round length would lie at round distances from each other. There a loop that reads
  * one and writes the other is up to half slower (docs/regions.md, "Blocks of a round length"). */
@@ -45,8 +52,11 @@ struct fl_route {
     size_t
         /* bytes. 0 before boot, so that the first request of any size comes to us; SIZE_MAX: off */
         threshold;
+    /* Both are written with the first large request, while other threads free: before, no address is
+     * behind the base, and the length is 0, so that one of them without the other has no address
+     * either. */
     uintptr_t window_base;
-    size_t window_len; /* 0 before boot */
+    size_t window_len;
     struct fl_next next;
     /* What blocks of a round length get more: FL_SPREAD; or 0, where addresses are counted, or on
      * hugetlb pages. Mostly addresses: it is not touched. */

@@ -170,7 +170,7 @@ void *fl_harden_take(size_t n, size_t align, enum fl_request_kind kind)
         .align = (uint8_t)__builtin_ctzl(step),
     };
     if (fl_harden.junk && kind != FL_REQUEST_CALLOC && e->content != FL_CONTENT_LAZY) {
-        (void)fl_libc_own.memset(block_of(e), JUNK_NEW, n);
+        (void)fl_libc.memset(block_of(e), JUNK_NEW, n);
     }
     if (guarded) {
         surround(e);
@@ -235,7 +235,7 @@ static void wipe(struct fl_extent *e)
     } else if (fl_harden.zero && e->left != 0) {
         fl_region_clear(fl_route.region, e);
     } else {
-        (void)fl_libc_own.memset(fl_block(e), fl_harden.zero ? 0 : JUNK_OLD, e->len);
+        (void)fl_libc.memset(fl_block(e), fl_harden.zero ? 0 : JUNK_OLD, e->len);
     }
 }
 

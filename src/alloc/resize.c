@@ -26,7 +26,7 @@ static void *any_malloc(size_t n)
 /* The old block's bytes go to `q`, and it is released. */
 static void *hand_over(void *q, void *p, size_t old_len, size_t n)
 {
-    (void)fl_libc_own.memcpy(q, p, fl_min(old_len, n));
+    (void)fl_libc.memcpy(q, p, fl_min(old_len, n));
     if (fl_is_ours(p)) {
         fl_free_ours(p);
     } else {

@@ -249,7 +249,7 @@ static FL_COLD void *clear_hollow(struct fl_extent *e)
 /* Up to malloc_usable_size(3), which programs rely on: in glibc no byte of that is an old one. */
 static FL_INLINE void *zeroed(struct fl_extent *e)
 {
-    return FL_LIKELY(e->left == 0) ? fl_libc_own.memset(fl_block(e), 0, e->len) : clear_hollow(e);
+    return FL_LIKELY(e->left == 0) ? fl_libc.memset(fl_block(e), 0, e->len) : clear_hollow(e);
 }
 
 void *fl_calloc_large(size_t n)
@@ -257,7 +257,7 @@ void *fl_calloc_large(size_t n)
     struct fl_extent *e = fl_plan_cursor != NULL ? fl_plan_take_next(fl_plan_cursor, n) : NULL;
 
     if (e != NULL) {
-        return fl_libc_own.memset(fl_block(e), 0, e->len);
+        return fl_libc.memset(fl_block(e), 0, e->len);
     }
     size_t len = fl_route_ready() ? fl_extent_len(n) : 0;
     if (FL_UNLIKELY(len == 0)) {
@@ -424,7 +424,8 @@ void fl_free_ours(void *p)
 
 size_t fl_trim(void)
 {
-    if (!fl_route_ready() || fl_region_busy()) {
+    if (atomic_load_explicit(&fl_route.booted, memory_order_acquire) != FL_BOOT_DONE ||
+        fl_region_busy()) {
         return 0;
     }
     return fl_plan_release() + fl_region_purge(fl_route.region, 0);

@@ -86,5 +86,5 @@ size_t fl_clear_touched(struct fl_pages *p, struct fl_range range, bool coming, 
 
 void fl_clear_plainly(void *base, size_t len)
 {
-    (void)fl_libc_own.memset(base, 0, len);
+    (void)fl_libc.memset(base, 0, len);
 }

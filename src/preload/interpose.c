@@ -93,8 +93,9 @@ EXPORT void *reallocarray(void *p, size_t count, size_t size)
 /* The next allocator judges what it serves, and every alignment that is no power of two. */
 static inline bool is_for_us(size_t align, size_t n)
 {
-    if (FL_UNLIKELY(atomic_load_explicit(&fl_route.booted, memory_order_acquire) != FL_BOOT_DONE)) {
-        fl_boot();
+    if (FL_UNLIKELY(atomic_load_explicit(&fl_route.booted, memory_order_acquire) <
+                    FL_BOOT_LOADED)) {
+        fl_load();
     }
     return n >= fl_route.threshold && fl_is_pow2(align);
 }
@@ -176,7 +177,7 @@ EXPORT void free_aligned_sized(void *p, size_t align, size_t size)
 
 EXPORT size_t malloc_usable_size(void *p)
 {
-    fl_boot();
+    fl_load();
     if (p == NULL) {
         return 0;
     }
@@ -188,7 +189,7 @@ EXPORT size_t malloc_usable_size(void *p)
 
 EXPORT int malloc_trim(size_t pad)
 {
-    fl_boot();
+    fl_load();
     int saved = errno;
     bool ours = fl_trim() != 0;
     errno = saved;
@@ -199,7 +200,7 @@ EXPORT int malloc_trim(size_t pad)
 
 EXPORT int mallopt(int param, int value)
 {
-    fl_boot();
+    fl_load();
     if (param == M_MMAP_THRESHOLD || param == M_TRIM_THRESHOLD || param == M_TOP_PAD ||
         param == M_MMAP_MAX) {
         fl_runtime.tune_next = false; /* the program knows better */
@@ -217,7 +218,7 @@ EXPORT struct mallinfo2 mallinfo2(void)
     struct mallinfo2 info = {.arena = 0};
     struct fl_stats_values v;
 
-    fl_boot();
+    fl_load();
     if (fl_route.next.mallinfo2 != NULL) {
         struct mallinfo2 (*next)(void);
         memcpy(&next, &fl_route.next.mallinfo2, sizeof next);
@@ -255,7 +256,7 @@ EXPORT void malloc_stats(void)
     struct fl_residency_values there;
     int cancel;
 
-    fl_boot();
+    fl_load();
     if (fl_route.next.stats != NULL) {
         fl_route.next.stats();
     }
@@ -314,7 +315,7 @@ EXPORT int malloc_info(int options, FILE *out)
     size_t len = 0;
     int rc = 0;
 
-    fl_boot();
+    fl_load();
     if (options != 0) {
         return EINVAL;
     }

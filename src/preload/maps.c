@@ -234,7 +234,7 @@ EXPORT int mlock2(const void *p, size_t len, unsigned flags)
 /* What is mapped from now on is to stay in memory, or no longer: so is what is free of ours. */
 static void after_mlockall(int rc, bool future)
 {
-    if (rc == 0 && fl_route.window_len != 0) {
+    if (rc == 0) {
         fl_region_note_locked(fl_route.region, future);
     }
 }

@@ -80,7 +80,7 @@ static bool replaced; /* before us, by the program */
 #define FIND_DELETE(name, args, call, ours, align, size) FIND_NEW(name, args, call, ours)
 static FL_COLD void find_next(void)
 {
-    fl_boot();
+    fl_load();
     if (__cxa_begin_catch != NULL || !fl_runtime.owner_is_libc) {
         NEW_FORMS(FIND_NEW)
         DELETE_FORMS(FIND_DELETE)

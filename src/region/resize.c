@@ -283,7 +283,7 @@ static void spare(struct fl_fill_plan *g, struct fl_range there)
 static void copy(struct fl_range from, uintptr_t to)
 {
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): ranges are memory */
-    (void)fl_libc_own.memcpy((void *)to, (const void *)from.base, from.len);
+    (void)fl_libc.memcpy((void *)to, (const void *)from.base, from.len);
 }
 
 /* Gives `e` up, whose pages in `moved` are elsewhere now. */

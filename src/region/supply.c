@@ -369,7 +369,7 @@ static void clear(struct fl_region *r, const struct fl_fill_plan *g, struct fl_r
         (void)fl_clear_touched(&r->pages, part, fl_supply_is_coming(r), fl_clear_plainly);
     } else {
         /* NOLINTNEXTLINE(performance-no-int-to-ptr): ranges are memory */
-        (void)fl_libc_own.memset((void *)part.base, 0, part.len);
+        (void)fl_libc.memset((void *)part.base, 0, part.len);
     }
 }
 

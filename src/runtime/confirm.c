@@ -7,6 +7,7 @@ static void note_automatic(struct fl_options *o)
 {
     struct fl_memory m;
 
+    fl_runtime.region.look.worker_scratch.ranks = o->ranks;
     fl_memory_look(&m, &fl_runtime.region.look.worker_scratch);
     o->automatic[FL_OPTION_host_share] = o->ranks;
     if (m.most != UINT64_MAX) {

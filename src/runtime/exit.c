@@ -242,11 +242,12 @@ static void say_at_exit(enum where where)
         return;
     }
     read_program(r->program, sizeof r->program);
-    struct fl_summary s = {.values = &r->values,
-                           .pid = fl_call_pid(),
-                           .program = r->program,
-                           .threshold = fl_runtime.options.value[FL_OPTION_threshold],
-                           .shadowed_by = fl_runtime.active ? fl_runtime.shadowed_by : NULL};
+    struct fl_summary s = {
+        .values = &r->values,
+        .pid = fl_call_pid(),
+        .program = r->program,
+        .threshold = fl_runtime.options.value[FL_OPTION_threshold],
+        .shadowed_by = fl_is_started() && !fl_runtime.active ? NULL : fl_runtime.shadowed_by};
     if (r->values.requests != 0) {
         measure(&s);
     }
@@ -356,17 +357,21 @@ __attribute__((destructor)) static void at_exit(void)
 {
     enum where where = where_to();
 
-    if (fl_region_busy()) {
-        return;
+    if (fl_is_started()) {
+        if (fl_region_busy()) {
+            return;
+        }
+        fl_gpu_stop();
+        fl_keep_save(true);
+        explain_plan();
+        write_timeline();
+        if (where != NOWHERE) {
+            fl_region_prove(&fl_runtime.region);
+        }
     }
-    fl_gpu_stop();
-    fl_keep_save(true);
-    explain_plan();
-    write_timeline();
     if (where == NOWHERE) {
         return;
     }
-    fl_region_prove(&fl_runtime.region);
     if (where == SUMMARY || where == TABLE) {
         say_at_exit(where);
         return;

@@ -17,6 +17,33 @@
 /* What a thread holds for one fork: bit i is lock i alone, all_whole is everything. */
 enum { REGION = 3, LOCKS = 4 + FL_SHARDS, NESTED = 12 };
 static const uint64_t all_whole = (uint64_t)1 << LOCKS;
+/* There is nothing yet, and none of it comes about until the fork is over. */
+static const uint64_t not_started = (uint64_t)1 << (LOCKS + 1);
+
+static _Atomic unsigned before_start; /* forks of that kind that are under way */
+
+bool fl_fork_is_near(void)
+{
+    return atomic_load(&before_start) != 0;
+}
+
+/* False: all is there. Where a thread is amid the start the fork waits for it, but not for ever:
+ * that thread may want what this one holds. */
+static bool bar_start(void)
+{
+    uint64_t until_ns = fl_lock_amid_until();
+    bool here = false;
+
+    atomic_fetch_add(&before_start, 1);
+    while (fl_is_starting(&here) && !here && fl_sys.now_ns() < until_ns) {
+        (void)fl_call(SYS_sched_yield);
+    }
+    if (fl_is_started()) {
+        atomic_fetch_sub(&before_start, 1);
+        return false;
+    }
+    return true;
+}
 
 /* The forks that this thread is in, the innermost last: a handler that interrupts a fork, and other
  * handlers of fork's, may fork too. */
@@ -53,8 +80,8 @@ static uint64_t hold_amid(void)
 
 static void prepare(void)
 {
-    bool amid = fl_region_busy();
-    uint64_t held = all_whole;
+    bool barred = !fl_is_started() && bar_start(), amid = !barred && fl_region_busy();
+    uint64_t held = barred ? not_started : all_whole;
 
     if (amid) {
         held = fl_home_is_here() ? hold_amid() : 0;
@@ -62,7 +89,7 @@ static void prepare(void)
     forks.n++; /* first: handlers write behind it */
     atomic_signal_fence(memory_order_seq_cst);
     forks.held[(forks.n - 1) % NESTED] = held;
-    if (!amid) {
+    if (held == all_whole) {
         fl_hugetlb_fork_prepare(&fl_runtime.region); /* first: it may take long */
         fl_busy_begin(); /* a handler finds no lock that this thread has */
         fl_heap_fork_lock();
@@ -105,6 +132,10 @@ static void in_parent(void)
 {
     uint64_t held = end_innermost();
 
+    if (held == not_started) {
+        atomic_fetch_sub(&before_start, 1);
+        return;
+    }
     let_go_amid(held);
     if (held == all_whole) {
         fl_region_fork_parent(&fl_runtime.region);
@@ -125,12 +156,27 @@ static void give_up(void)
     fl_route.worker = NULL;
 }
 
+/* A thread that was amid the start is not here, unless it is this one, which goes on with it. */
+static void in_child_before_start(void)
+{
+    bool here;
+
+    atomic_store(&before_start, 0);
+    if (fl_is_starting(&here) && !here) {
+        fl_route.threshold = SIZE_MAX;
+    }
+}
+
 static void in_child(void)
 {
     uint64_t locks = end_innermost();
     bool held = locks == all_whole;
 
     fl_home_settle_in_child();
+    if (locks == not_started) {
+        in_child_before_start();
+        return;
+    }
     fl_gpu_fork_child();
     fl_crew_fork_child();
     fl_timeline_fork_child();

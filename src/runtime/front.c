@@ -65,9 +65,9 @@ static void *first_libc_realloc(void *p, size_t n)
 
 void fl_find_first(void)
 {
-    fl_boot();
+    fl_load();
     fl_runtime.shadowed_by = fl_first_of("malloc");
-    if (!fl_runtime.active || fl_first_of("free") == NULL) {
+    if (fl_route.threshold == SIZE_MAX || fl_first_of("free") == NULL) {
         return;
     }
     behind = fl_route.next;

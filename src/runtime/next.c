@@ -252,26 +252,29 @@ void *fl_find_next_of(const char *name)
     return find(name, NULL).f;
 }
 
-void fl_find_libc(struct fl_libc *next, struct fl_libc *own)
+void fl_find_libc(struct fl_libc *out)
 {
-    static const struct {
+    const struct {
         const char *name;
-        size_t slot;
+        void *slot;
     } family[] = {
-#define SLOT(field) {#field, offsetof(struct fl_libc, field)}
-        SLOT(mmap),    SLOT(munmap), SLOT(mprotect), SLOT(pkey_mprotect), SLOT(madvise),
-        SLOT(mremap),  SLOT(mlock),  SLOT(mlock2),   SLOT(mlockall),      SLOT(munlockall),
-        SLOT(syscall), SLOT(memset), SLOT(memcpy),
-#undef SLOT
+        {"mmap", &out->mmap},         {"munmap", &out->munmap},
+        {"mprotect", &out->mprotect}, {"pkey_mprotect", &out->pkey_mprotect},
+        {"madvise", &out->madvise},   {"mremap", &out->mremap},
+        {"mlock", &out->mlock},       {"mlock2", &out->mlock2},
+        {"mlockall", &out->mlockall}, {"munlockall", &out->munlockall},
+        {"syscall", &out->syscall},   {"_dl_allocate_tls", &out->allocate_tls},
     };
     const struct link_map *libc = find(of_libc, NULL).object;
 
     for (size_t i = 0; i < sizeof family / sizeof family[0]; i++) {
-        void *f = find(family[i].name, NULL).f, *g = find_in(libc, family[i].name, NULL);
-        if (f != NULL && g != NULL) { /* else the system call does */
-            *(void **)(void *)((char *)next + family[i].slot) = f;
-            *(void **)(void *)((char *)own + family[i].slot) = g;
+        void *f = fl_find_next_of(family[i].name);
+        if (f != NULL) { /* else the system call does */
+            memcpy(family[i].slot, &f, sizeof f);
         }
     }
-    *(void **)(void *)&own->allocate_tls = find("_dl_allocate_tls", NULL).f;
+    if (libc != NULL) {
+        *(void **)(void *)&out->memset = find_in(libc, "memset", NULL);
+        *(void **)(void *)&out->memcpy = find_in(libc, "memcpy", NULL);
+    }
 }

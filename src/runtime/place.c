@@ -313,18 +313,51 @@ static size_t alike_below(void)
     return fl_runtime.numa.choice.mode == FL_NUMA_FIRST_TOUCH ? fl_page.huge : FL_NUMA_LARGE;
 }
 
+/* What the first thread had at load: others may have been given theirs, by the program, before the
+ * region starts. `rc`: why it is not known. */
+static struct {
+    int policy_rc, cpus_rc, mode;
+    struct fl_node_ids ids;
+    struct fl_cpu_ids cpus;
+} launch;
+
+void fl_place_note_launch(void)
+{
+    bool confined = fl_sys_is_confined();
+
+    launch.policy_rc = confined ? -EPERM : fl_nodes.policy(&launch.mode, &launch.ids);
+    launch.cpus_rc = confined ? -EPERM : fl_nodes.cpus(&launch.cpus);
+}
+
+static int launch_policy(int *out_mode, struct fl_node_ids *out)
+{
+    *out_mode = launch.mode;
+    *out = launch.ids;
+    return launch.policy_rc;
+}
+
+static int launch_cpus(struct fl_cpu_ids *out)
+{
+    *out = launch.cpus;
+    return launch.cpus_rc;
+}
+
 void fl_place_start(void)
 {
     struct fl_numa_process *n = &fl_runtime.numa;
+    struct fl_nodes_sys own = fl_nodes;
     struct fl_numa_view view;
 
+    fl_nodes.policy = launch_policy; /* none else asks before the region has started */
+    fl_nodes.cpus = launch_cpus;
     fl_numa_start(n, &fl_runtime.options, "/sys");
+    fl_nodes = own;
     if (!n->active) {
         return;
     }
     fl_numa_view(n, &view);
     place.bind = fl_numa_window(&view, &place.touch_mode, &place.touch_ids);
-    (void)fl_nodes.cpus(&place.launch);
+    (void)launch_cpus(&place.launch);
     for (unsigned i = 0; i < nodes(); i++) {
         (void)fl_topology_cpus(&n->topology, i, n->root, &n->scratch, &place.cpus[i]);
     }

@@ -8,6 +8,10 @@
 
 void fl_read_stats(struct fl_stats_values *out)
 {
+    if (!fl_is_started()) {
+        *out = (struct fl_stats_values){.active = fl_runtime.shadowed_by == NULL};
+        return;
+    }
     *out = (struct fl_stats_values){.active = fl_runtime.active};
     fl_region_stats_read(&fl_runtime.region, out);
     struct fl_plan_stats plan;
@@ -100,7 +104,9 @@ int fl_stats_read(struct fl_stats *out)
         return -EINVAL;
     }
     fl_boot();
-    fl_region_prove(&fl_runtime.region); /* `rung` is to say how pages move */
+    if (fl_is_started()) {
+        fl_region_prove(&fl_runtime.region); /* `rung` is to say how pages move */
+    }
     fl_read_stats(&values);
     hand_out(&out->active, out->size, &values, sizeof values);
     return 0;

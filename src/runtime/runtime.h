@@ -1,7 +1,8 @@
 /* Composition root: boots the layers upward, joins fork, reports at exit. The process's only global
  * state is here.
  *
- * Order of boot: pages, options, window, next allocator, fork and thread hooks, route. */
+ * Order of boot: next allocator, options, route, fork; with the first large request pages, window,
+ * thread hooks. */
 #ifndef FL_RUNTIME_RUNTIME_H
 #define FL_RUNTIME_RUNTIME_H
 
@@ -26,9 +27,18 @@ struct fl_runtime {
 
 extern struct fl_runtime fl_runtime;
 
-/* Boots once, in the first thread that comes; others wait. Returns at once when this thread is in
- * the midst of it. Context: early. */
+/* Boot's first step, once, in the first thread that comes; others wait. Returns at once when this
+ * thread is in the midst of it. Context: early. */
+void fl_load(void);
+/* Both steps. Nothing waits for the second: it may not be done on return. errno stays.  Threads:
+ * any.  Signals: safe, as far as the C library's keys are. */
 void fl_boot(void);
+/* The same, but not in a process that has confined itself. */
+void fl_boot_for_request(void);
+/* Is all there? */
+bool fl_is_started(void);
+/* Some thread is amid the second step; `*out_here`: this one. */
+bool fl_is_starting(bool *out_here);
 
 /* Fills in the next allocator; next.c says from which objects. False: there is none. */
 bool fl_find_next(struct fl_next *out, bool *out_is_libc);
@@ -37,11 +47,13 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc);
  * interposes them. */
 void fl_find_first(void);
 
-/* Fills in the next definition of each name that there is, and libc's own. */
-void fl_find_libc(struct fl_libc *next, struct fl_libc *own);
+/* Fills in the next definition of each name that there is. */
+void fl_find_libc(struct fl_libc *out);
 
 /* Joins fork(2): see fork.c. 0 or an error number of pthread_atfork(3). */
 int fl_fork_watch(void);
+/* A thread forks, and the region may not start. */
+bool fl_fork_is_near(void);
 
 /* Around a call by which the program changes what its threads are (credentials, namespaces,
  * scheduling): the library has none of its own meanwhile. begin: false in a child of vfork(2), and
@@ -83,6 +95,8 @@ void fl_report_start(char *const env[]);
  * the region's start. */
 void fl_confirm(void);
 
+/* What the process was launched with, for fl_place_start. Context: boot, first step. */
+void fl_place_note_launch(void);
 /* Several nodes: the region is divided by them, and asks here where. With one, nothing. After
  * fl_region_start, before the first request. */
 void fl_place_start(void);

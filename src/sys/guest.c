@@ -33,10 +33,10 @@ static int get_tls(struct fl_guest *g)
     if (g->tls != NULL) {
         return 0;
     }
-    if (fl_libc_own.allocate_tls == NULL) {
+    if (fl_libc.allocate_tls == NULL) {
         return -ENOSYS;
     }
-    g->tls = fl_libc_own.allocate_tls(NULL);
+    g->tls = fl_libc.allocate_tls(NULL);
     if (g->tls == NULL) {
         return -ENOMEM;
     }

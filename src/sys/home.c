@@ -15,6 +15,11 @@ static _Atomic uint32_t before_boot = 1;
 _Atomic uint32_t *fl_home_word = &before_boot;
 static pid_t pid; /* the process that settled last */
 
+void fl_home_note(void)
+{
+    pid = fl_sys_is_confined() ? 0 : fl_call_pid();
+}
+
 void fl_home_settle(void)
 {
     enum { RW = PROT_READ | PROT_WRITE, ANON = MAP_PRIVATE | MAP_ANONYMOUS };

@@ -102,14 +102,18 @@ static int raw_munlockall(void)
     return (int)raw_call(SYS_munlockall, 0, 0, 0, 0, 0, 0);
 }
 
-/* Written once, for both. */
-#define RAW                                                                                        \
-    {                                                                                              \
-        .syscall = raw_syscall, .mmap = raw_mmap, .munmap = raw_munmap, .mprotect = raw_mprotect,  \
-        .pkey_mprotect = raw_pkey_mprotect, .madvise = raw_madvise, .mremap = raw_mremap,          \
-        .mlock = raw_mlock, .mlock2 = raw_mlock2, .mlockall = raw_mlockall,                        \
-        .munlockall = raw_munlockall, .memset = memset, .memcpy = memcpy,                          \
-    }
-
-struct fl_libc fl_libc = RAW;
-struct fl_libc fl_libc_own = RAW;
+struct fl_libc fl_libc = {
+    .syscall = raw_syscall,
+    .mmap = raw_mmap,
+    .munmap = raw_munmap,
+    .mprotect = raw_mprotect,
+    .pkey_mprotect = raw_pkey_mprotect,
+    .madvise = raw_madvise,
+    .mremap = raw_mremap,
+    .mlock = raw_mlock,
+    .mlock2 = raw_mlock2,
+    .mlockall = raw_mlockall,
+    .munlockall = raw_munlockall,
+    .memset = memset,
+    .memcpy = memcpy,
+};

@@ -51,7 +51,7 @@ _Thread_local unsigned fl_sys_own;
 #define OWN(function, ...)                                                                         \
     ({                                                                                             \
         fl_sys_own++;                                                                              \
-        __typeof__(fl_libc_own.function(__VA_ARGS__)) rc_ = fl_libc_own.function(__VA_ARGS__);     \
+        __typeof__(fl_libc.function(__VA_ARGS__)) rc_ = fl_libc.function(__VA_ARGS__);             \
         fl_sys_own--;                                                                              \
         rc_;                                                                                       \
     })

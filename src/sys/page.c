@@ -67,15 +67,25 @@ static enum mode mode_of_ours(uint64_t largest, enum mode all)
     return ours;
 }
 
-void fl_sys_boot(void)
+static void note_base(void)
 {
     unsigned long base = fl_sys_auxval(AT_PAGESZ);
 
-    fl_sys_note_confinement();
     if (base != 0) {
         fl_page.base = base;
         fl_page.shift = (unsigned)__builtin_ctzl(base);
     }
+}
+
+void fl_sys_load(void)
+{
+    fl_sys_note_confinement();
+    note_base();
+}
+
+void fl_sys_boot(void)
+{
+    note_base();
     uint64_t largest = read_huge();
     if (largest != 0) {
         fl_page.huge = largest < HUGE_MOST ? largest : HUGE_MOST;

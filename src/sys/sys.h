@@ -137,10 +137,10 @@ struct fl_sys {
     int (*replace_file)(const char *path, const void *data, size_t len);
 };
 
-/* Functions of these names, past our own (preload/). Raw system calls until boot.
- *   fl_libc      the next definitions: the program's calls go on there
- *   fl_libc_own  libc's, past all wrappers, for the library's own calls. What writes over libc's
- *                code to be told of maps (UCX, Open MPI) is told of the library's too. */
+/* libc's functions of these names, past our own (preload/), which would take the library's calls
+ * for the program's. Raw system calls until boot, which puts the next definitions here: what stands
+ * behind us, or writes over libc's code, to be told of maps (UCX, Open MPI) is told of the library's
+ * too. */
 struct fl_libc {
     long (*syscall)(long nr, ...);
     void *(*mmap)(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
@@ -153,7 +153,7 @@ struct fl_libc {
     int (*mlock2)(const void *addr, size_t len, unsigned flags);
     int (*mlockall)(int flags);
     int (*munlockall)(void);
-    /* For the program's blocks; for the rest the library has its own, preload/bytes.c. */
+    /* libc's own, past all others, for the program's blocks. Else: preload/bytes.c. */
     void *(*memset)(void *to, int byte, size_t n);
     void *(*memcpy)(void *to, const void *from, size_t n);
     /* The dynamic linker's: a thread's static storage, initialised. NULL: it has none of that name.
@@ -161,7 +161,7 @@ struct fl_libc {
     void *(*allocate_tls)(void *block);
 };
 
-extern struct fl_libc fl_libc, fl_libc_own;
+extern struct fl_libc fl_libc;
 
 /* Of the calling thread: maps of the library's own that it changes at this moment. What stands
  * before libc's functions may make the call by number, through our syscall(3): it is no call of the
@@ -254,7 +254,9 @@ extern FL_HIDDEN struct fl_page fl_page;
  * boot, before any call. */
 void fl_sys_check_calls(void);
 
-/* Reads page sizes and the THP mode. Idempotent. Context: early. */
+/* At load: is there a filter? The size of a base page. */
+void fl_sys_load(void);
+/* Reads page sizes and the THP mode. Idempotent. */
 void fl_sys_boot(void);
 
 /* What the kernel told the program at its start of that kind, AT_... of getauxval(3); 0: nothing.
@@ -378,6 +380,8 @@ static inline bool fl_home_is_here(void)
 {
     return atomic_load_explicit(fl_home_word, memory_order_relaxed) != 0;
 }
+/* At load; from then on fl_home_is_borrowed tells. */
+void fl_home_note(void);
 /* At boot; in a child whose tables are whole; in one whose tables are not. */
 void fl_home_settle(void);
 void fl_home_settle_in_child(void);

@@ -122,7 +122,7 @@ int main(void)
         cmocka_unit_test_setup(no_signal_reaches_it, begin),
         cmocka_unit_test_setup(it_is_scheduled_as_the_process_s_first_thread, begin),
     };
-    *(void **)(void *)&fl_libc_own.allocate_tls = dlsym(RTLD_DEFAULT, "_dl_allocate_tls");
+    *(void **)(void *)&fl_libc.allocate_tls = dlsym(RTLD_DEFAULT, "_dl_allocate_tls");
     fl_sys_boot();
     fl_home_settle();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
  * libcuda is never closed: its threads outlive our calls. It is not looked for before the first
  * fl_gpu_ call, and in a fork's child of a process that has it, not called.
  * Sources: CUDA Driver API, "Driver Entry Point Access"; "Error Handling". */
+#include "alloc/alloc.h"
 #include "gpu/host/host.h"
 
 #include "gpu/trace/trace.h"
@@ -234,6 +235,9 @@ int fl_cuda_open(void)
         return fl_gpu_fail(-ECHILD, "a fork's child: the device is its parent's");
     }
     if (now == STATE_NEW || now == STATE_OPENING) {
+        if (fl_route.boot != NULL) { /* the region is to be there: what is pinned lies in it */
+            fl_route.boot();
+        }
         fl_lock_acquire(&opening);
         now = atomic_load_explicit(&state, memory_order_relaxed);
         if (now == STATE_NEW) {
