@@ -298,7 +298,7 @@ static void read_level(struct fl_options *o, char *const env[])
 
 void fl_options_read(struct fl_options *o, char *const env[])
 {
-    *o = (struct fl_options){.nbad = 0};
+    memset(o, 0, offsetof(struct fl_options, texts)); /* untouched, these take no memory */
     for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
         o->value[i] = fl_option_table[i].preset;
     }

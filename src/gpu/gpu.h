@@ -18,8 +18,6 @@
  * boot. Constant afterwards.
  *   region  NULL: the process is not served; pinned memory comes from mmap(2). */
 void fl_gpu_start(struct fl_region *r, const struct fl_options *o);
-/* The region is there; NULL: it is off. Before the driver is loaded. */
-void fl_gpu_use(struct fl_region *r);
 /* In a fork's child: every handle says -ECHILD from now on, and nothing calls the driver. */
 void fl_gpu_fork_child(void);
 /* A step begins (fl_step_begin): for PyTorch's pools that are planned, too. One load where there

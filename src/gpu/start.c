@@ -10,11 +10,6 @@ void fl_gpu_start(struct fl_region *r, const struct fl_options *o)
     fl_gpu_trace_start(o == NULL ? NULL : o->text[FL_OPTION_gpu_trace]);
 }
 
-void fl_gpu_use(struct fl_region *r)
-{
-    fl_gpu_host.region = r;
-}
-
 void fl_gpu_stop(void)
 {
     if (fl_gpu_is_traced()) {

@@ -18,7 +18,7 @@ enum { EXACT_LEAST = 8 };
 enum { HEAP_STEPS = 8 };
 
 static struct fl_step_context gone;
-struct fl_plan fl_plan = {.context = {&gone}, .ncontexts = 1};
+struct fl_plan fl_plan; /* all zero until the start: a process without steps pays nothing */
 _Thread_local unsigned fl_plan_wants;
 _Thread_local struct fl_cursor *fl_plan_cursor;
 /* A cursor that serves nothing, so that fl_plan_take, or fl_plan_saw, comes to know of the request.
@@ -50,7 +50,11 @@ void fl_plan_unlock(void)
 
 void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
 {
+    uint32_t none = 0;
+
     fl_lock_init(&fl_plan.lock, FL_RANK_PLAN);
+    fl_plan.context[0] = &gone;
+    (void)atomic_compare_exchange_strong(&fl_plan.ncontexts, &none, 1);
     fl_plan.region = r;
     fl_plan.config = *c;
     fl_plan.in_vain = 0;

@@ -78,12 +78,12 @@ static struct {
     int (*setrlimit)(__rlimit_resource_t what, const struct rlimit *limit);
     int (*prlimit)(pid_t pid, __rlimit_resource_t what, const struct rlimit *limit,
                    struct rlimit *old);
-} next; /* constant after boot */
+} next; /* written with the first such call, and each thread that comes writes the same */
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists */
 #define FIND(name, args, call) *(void **)(void *)&next.name = fl_find_next_of(#name);
 #define FIND_OF_THREAD(name, when, args, call) FIND(name, args, call)
-__attribute__((constructor(102))) static void find_next(void)
+static void find_next(void)
 {
     SELF_FUNCTIONS(FIND)
     SELF_OF_THREAD(FIND_OF_THREAD)
@@ -92,8 +92,8 @@ __attribute__((constructor(102))) static void find_next(void)
     *(void **)(void *)&next.prlimit = fl_find_next_of("prlimit");
 }
 
-/* NULL before the constructor, and where libc has no such function: then the dynamic linker found
- * none behind us either. True: the call is to end with fl_host_end_change. */
+/* NULL before the first such call, and where libc has no such function: then the dynamic linker
+ * found none behind us either. True: the call is to end with fl_host_end_change. */
 static bool begin(const void *known, bool counts)
 {
     if (FL_UNLIKELY(known == NULL)) {

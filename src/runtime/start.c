@@ -287,7 +287,7 @@ static void start_once(void)
     fl_sys_boot();
     have_key = pthread_key_create(&thread_key, thread_ends) == 0;
     start_region();
-    fl_gpu_use(fl_runtime.active ? &fl_runtime.region : NULL);
+    fl_gpu_start(fl_runtime.active ? &fl_runtime.region : NULL, &fl_runtime.options);
     fl_route.thread_ends = note_thread;
     fl_route.first_large = first_large;
     fl_route.tune_next = tune_next;

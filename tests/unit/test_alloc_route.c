@@ -287,7 +287,7 @@ static void blocks_of_a_round_length_lie_at_no_round_distance(void **state)
 static void requests_amid_boot_go_to_the_next_allocator(void **state)
 {
     (void)state;
-    fl_route.booted = FL_BOOT_RUNNING;
+    fl_route.booted = FL_BOOT_STARTING;
     unsigned char *a = fl_malloc_large(100), *b = fl_calloc_large(KIB(200));
     void *c = fl_memalign_large(KIB(4), KIB(100));
     assert_false(fl_is_ours(a) || fl_is_ours(b) || fl_is_ours(c));

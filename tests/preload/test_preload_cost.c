@@ -1,0 +1,113 @@
+/* What a process pays that makes no large request, over what glibc costs it: system calls, page
+ * faults, memory. Counts, of the least of a few runs. */
+#include "run.h"
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CALLS_MORE = 14, FAULTS_MORE = 20, KIB_MORE = 368, RUNS = 20 };
+
+struct cost {
+    long calls, faults, kib;
+};
+
+static void become(const char *preload)
+{
+    static char entry[4200];
+    static char program[] = "/bin/true";
+    char *const argv[] = {program, NULL};
+    char *const with[] = {entry, NULL}, *const without[] = {NULL};
+
+    (void)snprintf(entry, sizeof entry, "LD_PRELOAD=%s", preload);
+    (void)execve(argv[0], argv, preload[0] != '\0' ? with : without);
+    _exit(127);
+}
+
+/* The most that was in memory, of the program alone: wait4(2) tells what there was before exec. */
+static long most_kib(pid_t pid)
+{
+    char path[64], line[256];
+    long kib = -1;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "r");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        (void)sscanf(line, "VmHWM: %ld", &kib);
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return kib;
+}
+
+/* From the stop after exec on. -1: processes may not be traced here. */
+static long count_calls(const char *preload, long *out_kib)
+{
+    long stops = 0;
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) {
+            _exit(126);
+        }
+        become(preload);
+    }
+    while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+        bool ends = status >> 8 == (SIGTRAP | PTRACE_EVENT_EXIT << 8);
+        if (stops == 0) {
+            (void)ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_TRACEEXIT);
+        }
+        *out_kib = ends ? most_kib(pid) : *out_kib;
+        stops += WSTOPSIG(status) == SIGTRAP && !ends;
+        (void)ptrace(PTRACE_SYSCALL, pid, NULL, NULL);
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? stops / 2 : -1;
+}
+
+static struct cost measure(const char *preload)
+{
+    struct cost least = {.faults = 1L << 40, .kib = -1};
+
+    least.calls = count_calls(preload, &least.kib);
+
+    for (int i = 0; i < RUNS; i++) {
+        struct rusage u;
+        int status = 0;
+        pid_t pid = vfork();
+        if (pid == 0) {
+            become(preload);
+        }
+        assert_int_equal(wait4(pid, &status, 0, &u), pid);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        least.faults = u.ru_minflt < least.faults ? u.ru_minflt : least.faults;
+    }
+    print_message("           %s: %ld calls, %ld faults, %ld KiB\n",
+                  preload[0] != '\0' ? "faultless" : "glibc", least.calls, least.faults, least.kib);
+    return least;
+}
+
+static void a_process_without_large_requests_pays_little(void **state)
+{
+    struct cost glibc = measure(""), ours = measure(FL_LIB_PATH);
+
+    (void)state;
+    assert_true(ours.faults <= glibc.faults + FAULTS_MORE);
+    if (glibc.calls < 0) {
+        print_message("           only faults are counted: processes may not be traced here\n");
+        return;
+    }
+    assert_true(ours.kib <= glibc.kib + KIB_MORE);
+    assert_true(ours.calls <= glibc.calls + CALLS_MORE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_without_large_requests_pays_little),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
