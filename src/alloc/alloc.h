@@ -52,9 +52,8 @@ struct fl_route {
     size_t
         /* bytes. 0 before boot, so that the first request of any size comes to us; SIZE_MAX: off */
         threshold;
-    /* Both are written with the first large request, while other threads free: before, no address is
-     * behind the base, and the length is 0, so that one of them without the other has no address
-     * either. */
+    /* Both are written with the first large request, while other threads free. Before, no address
+     * is behind the base, and the length is 0: either without the other has no address, too. */
     uintptr_t window_base;
     size_t window_len;
     struct fl_next next;

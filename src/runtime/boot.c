@@ -1,5 +1,5 @@
-/* Boot's first step, at load: where requests go, and what would be wrong to read later. Each process
- * pays for it, so that it is as little as can be: start.c has the rest. */
+/* Boot's first step, at load: where requests go, and what would be wrong to read later. Each
+ * process pays for it, so that it is as little as can be: start.c has the rest. */
 #include "runtime/runtime.h"
 
 #include <stdlib.h>

@@ -139,8 +139,7 @@ struct fl_sys {
 
 /* libc's functions of these names, past our own (preload/), which would take the library's calls
  * for the program's. Raw system calls until boot, which puts the next definitions here: what stands
- * behind us, or writes over libc's code, to be told of maps (UCX, Open MPI) is told of the library's
- * too. */
+ * behind us, or writes over libc's code, to be told of maps (UCX, Open MPI) is told of ours too. */
 struct fl_libc {
     long (*syscall)(long nr, ...);
     void *(*mmap)(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
