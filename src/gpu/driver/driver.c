@@ -227,6 +227,17 @@ static bool load(void)
     return initialise(library) && find_calls(library) && count_devices();
 }
 
+/* Absent in tests of this layer alone, which start their region themselves. */
+extern FL_HIDDEN __attribute__((weak)) struct fl_route fl_route;
+
+/* What is pinned lies in the region, and this call may come before the first large request. */
+static void start_region(void)
+{
+    if (&fl_route != NULL) {
+        fl_route.boot();
+    }
+}
+
 int fl_cuda_open(void)
 {
     uint32_t now = atomic_load_explicit(&state, memory_order_acquire);
@@ -235,9 +246,7 @@ int fl_cuda_open(void)
         return fl_gpu_fail(-ECHILD, "a fork's child: the device is its parent's");
     }
     if (now == STATE_NEW || now == STATE_OPENING) {
-        if (fl_route.boot != NULL) { /* the region is to be there: what is pinned lies in it */
-            fl_route.boot();
-        }
+        start_region();
         fl_lock_acquire(&opening);
         now = atomic_load_explicit(&state, memory_order_relaxed);
         if (now == STATE_NEW) {
