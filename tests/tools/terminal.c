@@ -2,7 +2,6 @@
  * looks, or how keys are sent, is left out. */
 #include "terminal.h"
 
-#include <poll.h>
 #include <pty.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +13,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-enum { FL_PATIENCE_MS = 30000 };
 
 static void clear(struct fl_terminal *t, int row, int from, int to)
 {
@@ -190,10 +187,6 @@ void fl_terminal_start(struct fl_terminal *t, const char *const argv[], const ch
 static bool read_some(struct fl_terminal *t)
 {
     char text[4096];
-    struct pollfd p = {t->fd, POLLIN, 0};
-    if (poll(&p, 1, FL_PATIENCE_MS) != 1) {
-        fail_msg("the program on the terminal says nothing more");
-    }
     ssize_t n = read(t->fd, text, sizeof(text));
     for (ssize_t i = 0; i < n; i++) {
         take(t, text[i]);

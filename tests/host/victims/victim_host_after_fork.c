@@ -84,7 +84,7 @@ static void huge_again(void)
     char *p = malloc(SIZE * MIB);
     CHECK(p != NULL);
     memset(p, 1, SIZE * MIB);
-    nap(1500); /* what the request led to is over, and nothing is awake any more */
+    wait_until_worker_sleeps(); /* what the request led to is over */
     size_t before = huge_mib();
     int fds[2];
     char byte;
@@ -100,9 +100,7 @@ static void huge_again(void)
     size_t split = huge_mib();
     close(fds[1]);
     reap(pid);
-    for (int i = 0; i < 1000 && huge_mib() * 100 < before * 95; i++) {
-        nap(10);
-    }
+    FL_AWAIT(huge_mib() * 100 >= before * 95);
     printf("before %zu split %zu after %zu\n", before, split, huge_mib());
 }
 

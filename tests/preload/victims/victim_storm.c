@@ -1,4 +1,5 @@
 /* Processes that fork again and again while their threads allocate. */
+#include "await.h"
 #include "blocks.h"
 
 #include <pthread.h>
@@ -6,7 +7,6 @@
 #include <stdatomic.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
 enum { THREADS = 4, SLOTS = 5, COMMON = 6, FORKS = 1000, DEPTH = 2 };
 
@@ -351,9 +351,8 @@ static void free_stays_behind(void)
  * child keeps what it had. */
 static void repaired(void)
 {
-    enum { LEN_MIB = 128, PATIENCE_MS = 30000 };
+    enum { LEN_MIB = 128 };
     struct block b = {malloc(LEN_MIB * MIB), LEN_MIB * MIB, 1};
-    const struct timespec nap = {0, 50000000};
     int gate[2];
     char c;
     stamp(b.p, b.n, 1);
@@ -369,10 +368,9 @@ static void repaired(void)
     close(gate[0]);
     b.seed = 2;
     stamp(b.p, b.n, b.seed);
-    for (int ms = 0; huge_mib() * 100 < before * 95; ms += 50) {
-        CHECK(ms < PATIENCE_MS);
-        nanosleep(&nap, NULL);
-        if (ms % 1000 == 0) { /* a program does something now and then */
+    for (int looks = 0; huge_mib() * 100 < before * 95; looks++) {
+        fl_between_looks();
+        if (looks % 100 == 0) { /* a program does something now and then */
             free(malloc(MIB));
         }
     }

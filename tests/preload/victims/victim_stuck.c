@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
 enum { SLOTS = 8, GROWN = 24, THREADS = 2 };
 static const size_t grown_len = 12 * MIB + 100 * KIB;
@@ -122,18 +121,15 @@ static char state_of(pid_t tid)
 
 static pid_t wait_for_thread(void)
 {
-    const struct timespec nap = {0, 10000000};
-    for (int i = 0; i < 1000; i++) {
+    pid_t tid = 0;
+
+    while (tid == 0) {
         char *p = malloc(64 * MIB);
         memset(p, 1, 64 * MIB);
         free(p);
-        if (find_thread("fl-uffd") != 0) {
-            return find_thread("fl-uffd");
-        }
-        nanosleep(&nap, NULL);
+        tid = find_thread("fl-uffd");
     }
-    CHECK(!"there is a thread fl-uffd");
-    return 0;
+    return tid;
 }
 
 /* Returns when it is ready. What it says besides is for the reader of stdout, even if this program

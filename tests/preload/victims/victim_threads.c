@@ -1,4 +1,5 @@
 /* Threads that come, go, and free each other's blocks. */
+#include "await.h"
 #include "victim.h"
 
 #include <pthread.h>
@@ -192,15 +193,10 @@ static void replace(void)
         pthread_join(t[i], NULL);
     }
     /* The worker may be about to give some back itself, and be without a processor. */
-    const struct timespec moment = {0, 20 * 1000000};
-    for (int i = 0; i < 100; i++) {
+    do {
+        fl_between_looks();
         (void)malloc_trim(0);
-        if (proc_number("/proc/self/status", "VmRSS:") < 128 * KIB) { /* KiB */
-            return;
-        }
-        nanosleep(&moment, NULL);
-    }
-    CHECK(proc_number("/proc/self/status", "VmRSS:") < 128 * KIB);
+    } while (proc_number("/proc/self/status", "VmRSS:") >= 128 * KIB); /* KiB */
 }
 
 /* Destructors of thread-specific data allocate and free, several rounds of them; before and after
