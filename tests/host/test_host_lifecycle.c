@@ -10,7 +10,7 @@ struct way {
 
 static const char *const companions[] = {"none", "small", "large"};
 static const char *const requests[] = {"none", "few", "once", "busy", "quiet"};
-enum { REQUESTS = sizeof requests / sizeof requests[0], SECONDS = 6 };
+enum { REQUESTS = sizeof requests / sizeof requests[0], SECONDS = 60 };
 
 /* What its helper thread is doing then depends on when free memory is to go back. */
 static const char *decay_for(const char *request)
