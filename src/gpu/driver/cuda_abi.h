@@ -115,6 +115,7 @@ enum {
     FL_CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
     FL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
     FL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
+    FL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
     FL_CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
     FL_CU_GET_PROC_ADDRESS_DEFAULT = 0,
 };
@@ -166,6 +167,8 @@ enum {
       (fl_CUmemoryPool * pool, const struct fl_CUmemPoolProps *props))                             \
     X(OPTIONAL, cuMemPoolDestroy, "", 11020, (fl_CUmemoryPool pool))                               \
     X(OPTIONAL, cuMemPoolSetAttribute, "", 11020,                                                  \
+      (fl_CUmemoryPool pool, fl_CUmemPool_attribute attribute, void *value))                       \
+    X(OPTIONAL, cuMemPoolGetAttribute, "", 11020,                                                  \
       (fl_CUmemoryPool pool, fl_CUmemPool_attribute attribute, void *value))                       \
     X(OPTIONAL, cuMemPoolTrimTo, "", 11020, (fl_CUmemoryPool pool, size_t keep))                   \
     X(OPTIONAL, cuMemAllocFromPoolAsync, "", 11020,                                                \

@@ -196,11 +196,7 @@ int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released
     fl_lock_acquire(&pool->lock);
     fl_collect_batch(pool, true);
     fl_lock_release(&pool->lock);
-    if (pool->async != NULL) {
-        rc = fl_pool_status(pool, fl_cuda.cuMemPoolTrimTo(pool->async, keep), "cuMemPoolTrimTo", 0);
-    } else {
-        rc = fl_chunk_trim(pool, keep, &released);
-    }
+    rc = fl_chunk_trim(pool, keep, &released);
     fl_lock_acquire(&pool->lock);
     fl_pool_note(pool);
     fl_lock_release(&pool->lock);

@@ -96,11 +96,27 @@ static void remember(struct fl_gpu_pool *p, int rc)
     }
 }
 
+/* In the device's account, before the driver has a say; and out of it. */
+static int book(struct fl_gpu_pool *p, size_t len)
+{
+    if (p->is_pinned) {
+        return 0;
+    }
+    return p->async != NULL ? fl_async_book(p) : fl_gpu_account_take(p->gpu, len);
+}
+
+static void unbook(struct fl_gpu_pool *p, size_t len)
+{
+    if (!p->is_pinned && p->async == NULL) {
+        fl_gpu_account_give(p->gpu, len);
+    }
+}
+
 int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
                          struct fl_pool_chunk *c)
 {
     const char *name;
-    int rc = p->is_pinned ? 0 : fl_gpu_account_take(p->gpu, c->len);
+    int rc = book(p, c->len);
     if (rc != 0) {
         return rc;
     }
@@ -108,10 +124,12 @@ int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
     rc = ask(p, s, c, &name);
     uint64_t end = fl_sys.now_ns();
 
-    if (rc != 0 && !p->is_pinned) {
-        fl_gpu_account_give(p->gpu, c->len);
+    if (p->async != NULL && fl_async_rebook(p) != 0 && rc == 0) { /* it grew by more than asked */
+        (void)fl_cuda.cuMemFreeAsync(c->address, s->handle);
+        rc = -ENOMEM;
+    } else if (rc != 0) {
+        unbook(p, c->len);
     }
-
     remember(p, rc);
     fl_gpu_note_call(name, start, end, c->len, rc);
     fl_lock_acquire(&p->lock);
@@ -129,10 +147,9 @@ int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
     int rc = tell(p, s, c, &name);
     uint64_t end = fl_sys.now_ns();
 
-    if (rc == 0 && !p->is_pinned) {
-        fl_gpu_account_give(p->gpu, c->len);
+    if (rc == 0) {
+        unbook(p, c->len);
     }
-
     remember(p, rc);
     fl_gpu_note_call(name, start, end, c->len, rc);
     fl_lock_acquire(&p->lock);
@@ -279,6 +296,9 @@ int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_p
     fl_table_remove(p, b);
     fl_lock_release(&p->lock);
     int rc = fl_chunk_to_driver(p, s, b->chunk);
+    if (rc == 0 && p->async != NULL && s != NULL) {
+        fl_async_freed(p, s);
+    }
     fl_lock_acquire(&p->lock);
     if (rc == 0) {
         forget(p, b);
@@ -345,6 +365,11 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
             *out_released += len;
         }
     }
+    fl_lock_release(&p->lock);
+    if (rc == 0 && p->async != NULL) {
+        rc = fl_async_trim(p, keep, out_released);
+    }
+    fl_lock_acquire(&p->lock);
     p->s.trims += *out_released != 0;
     fl_lock_release(&p->lock);
     fl_gpu_note_instant("trim", p->gpu->ordinal, *out_released);

@@ -194,6 +194,7 @@ struct fl_gpu_pool {
     _Atomic uint32_t freed; /* changes with each free while a thread waits for one */
     size_t max_direct;      /* what is larger has a chunk of its own, and is never pooled */
     fl_CUmemoryPool async;
+    size_t booked;              /* then: what the device's account has of it */
     struct fl_gpu_pool_stats s; /* occupied and free are of the chunks but for a plan's */
     struct fl_pool_plan *plan;  /* FL_GPU_PLANNED */
     struct fl_gpu_track track;
@@ -411,5 +412,13 @@ int fl_strategy_check(struct fl_gpu_pool_options *o);
 int fl_strategy_start(struct fl_gpu_pool *p);
 int fl_async_start(struct fl_gpu_pool *p);
 void fl_async_stop(struct fl_gpu_pool *p);
+/* Before the driver's pool is asked for what is coming: as if it had nothing idle that fits. After
+ * that: what the driver holds. -ENOMEM: the limit. Lock: not held, in all of these. */
+int fl_async_book(struct fl_gpu_pool *p);
+int fl_async_rebook(struct fl_gpu_pool *p);
+/* `s` has freed something to it: what a trim waits for. Context current, `s` is there. */
+void fl_async_freed(struct fl_gpu_pool *p, struct fl_pool_stream *s);
+/* As fl_chunk_trim. */
+int fl_async_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released);
 
 #endif

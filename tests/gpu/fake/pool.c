@@ -59,14 +59,33 @@ fl_CUresult fake_cuMemPoolSetAttribute(fl_CUmemoryPool pool, int attribute, void
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
-/* Gives back idle blocks that nothing queued is at, until `keep` bytes are left. */
-static void trim(struct fake_pool *p, size_t keep)
+static size_t held_by(const struct fake_pool *p)
 {
     size_t held = 0;
 
     for (const struct fake_block *b = fake_blocks(p->device); b != NULL; b = b->next) {
         held += b->pool == p ? b->len : 0;
     }
+    return held;
+}
+
+fl_CUresult fake_cuMemPoolGetAttribute(fl_CUmemoryPool pool, int attribute, void *value)
+{
+    FAKE_ENTER(cuMemPoolGetAttribute, 0);
+    const struct fake_pool *p = pool_of(pool);
+
+    if (p == NULL || attribute != FL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) {
+        return fake_leave(FL_CUDA_ERROR_INVALID_VALUE);
+    }
+    *(uint64_t *)value = held_by(p);
+    return fake_leave(FL_CUDA_SUCCESS);
+}
+
+/* Gives back idle blocks that nothing queued is at, until `keep` bytes are left. */
+static void trim(struct fake_pool *p, size_t keep)
+{
+    size_t held = held_by(p);
+
     for (struct fake_block *b = fake_blocks(p->device), *next; b != NULL && held > keep; b = next) {
         next = b->next;
         if (b->pool == p && b->idle && b->freed_on->done >= b->freed_seq) {
