@@ -1,4 +1,4 @@
-/* c10::OutOfMemoryError, in outline: c10/util/Exception.h of PyTorch 2.15. */
+/* c10::OutOfMemoryError, in outline: c10/util/Exception.h of PyTorch 2.11. */
 #ifndef FL_TESTS_GPU_FAKE_C10_HPP
 #define FL_TESTS_GPU_FAKE_C10_HPP
 
@@ -28,9 +28,7 @@ class __attribute__((visibility("default"))) Error : public std::exception
 };
 class __attribute__((visibility("default"))) OutOfMemoryError : public Error
 {
-  public:
-    OutOfMemoryError(SourceLocation at, std::string msg);
-    ~OutOfMemoryError() override;
+    using Error::Error;
 };
 extern __attribute__((visibility("default"))) int errors; /* that are there now */
 } // namespace c10

@@ -1,11 +1,13 @@
 /* Out of memory, as PyTorch's own allocator says it: c10::OutOfMemoryError, which Python has as
- * torch.OutOfMemoryError. PyTorch exports its constructor from 2.9 or so on; where it does not, a
+ * torch.OutOfMemoryError; where PyTorch is not built with libstdc++'s newer std::string (2.5), a
  * std::runtime_error, which is a RuntimeError in Python with the same text.
  *
  * There is no C++ here, so the exception is put together by the rules of the Itanium C++ ABI: room
- * from the C++ library, the constructor, then the throw. std::string is libstdc++'s, that of
- * PyTorch's builds. What is not found as it should be is done without.
- * Sources: Itanium C++ ABI, Exception Handling; c10/util/Exception.h. */
+ * from the C++ library, the constructor, then the throw. The class is c10::Error and nothing more,
+ * so it is constructed as that, which every version exports, and gets its own table: libc10_cuda has
+ * that where the class is defined in a header alone (2.11), libc10 where it is not (2.15). What is
+ * not found as it should be is done without.
+ * Sources: Itanium C++ ABI, Virtual Table Layout and Exception Handling; c10/util/Exception.h. */
 #include "gpu/shim/shim.h"
 
 #include <dlfcn.h>
@@ -62,17 +64,25 @@ static struct cxx_string string_of(const char *text)
     return s;
 }
 
+/* That of c10::OutOfMemoryError: its offset, its type, its destructor, ... NULL: there is none. */
+static void **table_of_out_of_memory(void)
+{
+    static const char name[] = "_ZTVN3c1016OutOfMemoryErrorE";
+    void **table = symbol_of("libc10.so", name);
+
+    return table != NULL ? table : symbol_of("libc10_cuda.so", name);
+}
+
 /* Throws, or returns. */
 static void throw_out_of_memory(const char *what)
 {
     void *(*allocate)(size_t);
     void (*throw_it)(void *, void *, void (*)(void *));
     construct_fn *construct;
-    void **table = symbol_of("libc10.so", "_ZTVN3c1016OutOfMemoryErrorE");
+    void **table = table_of_out_of_memory(), *first;
     void *found[3] = {cxx("__cxa_allocate_exception"), cxx("__cxa_throw"),
-                      symbol_of("libc10.so",
-                                "_ZN3c1016OutOfMemoryErrorC1ENS_14SourceLocationENSt7__cxx1112"
-                                "basic_stringIcSt11char_traitsIcESaIcEEE")};
+                      symbol_of("libc10.so", "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112"
+                                             "basic_stringIcSt11char_traitsIcESaIcEEE")};
     void (*destroy)(void *);
 
     if (table == NULL || found[0] == NULL || found[1] == NULL || found[2] == NULL) {
@@ -87,7 +97,9 @@ static void throw_out_of_memory(const char *what)
     }
     void *error = allocate(ROOM);
     construct(error, (struct source_location){"fl_gpu_torch_alloc", "faultless", 0}, &s);
-    memcpy(&destroy, &table[2], sizeof destroy); /* behind its offset and type: the destructor */
+    first = &table[2]; /* behind its offset and type: what an object points to */
+    memcpy(error, &first, sizeof first);
+    memcpy(&destroy, first, sizeof destroy);
     throw_it(error, table[1], destroy);
 }
 
