@@ -172,7 +172,8 @@ FL_API int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_r
 /* Reclaims what has piled up now (gc_gb). */
 FL_API int fl_gpu_pool_collect(struct fl_gpu_pool *pool);
 /* For pools of strategy FL_GPU_PLANNED (else -EINVAL). Between two of these calls is a step, of the
- * calling thread's requests. The first step is learned and packed; from then on each request that
+ * calling thread's requests. A step that is as the one before it is packed, if that takes no more
+ * memory than the pool holds; from then on each request that
  * is as large as the plan's next one has its place, without a search, a lock or a driver call. What
  * does not match is served as by auto_growth; a program whose steps have changed is learned anew.
  * What is freed after its step, and other threads' requests (but for `all_threads`), are not part

@@ -195,13 +195,45 @@ static bool prepare(struct fl_gpu_pool *p, struct fl_pool_layout *l, const struc
     return find_before(l) && find_sites(l);
 }
 
-int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, size_t n)
+/* What a trim would give back, at least. Lock: held. */
+static size_t idle_bytes(const struct fl_gpu_pool *p)
+{
+    size_t idle = 0;
+
+    for (const struct fl_pool_chunk *c = p->chunks; c != NULL; c = c->next) {
+        const struct fl_pool_block *b = c->first;
+        bool whole = !c->is_kept && b->len == c->len && b->state == FL_BLOCK_FREE;
+        idle += whole && (!p->is_pinned || b->stream == NULL) ? c->len : 0;
+    }
+    return idle;
+}
+
+/* The chunks that the step had before it had a plan go first. -ENOENT: there are fewer than the
+ * arena has bytes, because what stays lies among them; then the pool is better off without it. */
+static int make_way(struct fl_gpu_pool *p, size_t height, bool within)
+{
+    size_t released;
+
+    fl_lock_acquire(&p->lock);
+    (void)fl_stream_drain(p);
+    fl_chunks_put_together(p);
+    size_t idle = idle_bytes(p);
+    fl_lock_release(&p->lock);
+    if (within && idle < height) {
+        return -ENOENT;
+    }
+    (void)fl_chunk_trim(p, 0, &released);
+    return 0;
+}
+
+int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, size_t n, bool within)
 {
     struct fl_pool_plan *plan = p->plan;
     struct fl_pool_layout *l;
-    size_t height, released = 0;
+    size_t height;
     int rc = measure(slot, n, &height);
 
+    rc = rc == 0 ? make_way(p, height, within) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -216,9 +248,6 @@ int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, si
     l->n = n;
     l->len = height;
     rc = take_arena(p, l);
-    if (rc == -ENOMEM && fl_chunk_trim(p, 0, &released) == 0 && released != 0) {
-        rc = take_arena(p, l); /* in the place of what the step had before it had a plan */
-    }
     if (rc == 0 && !prepare(p, l, slot)) {
         (void)fl_chunk_to_driver(p, NULL, l->chunk);
         free(l->chunk);
@@ -336,6 +365,7 @@ void fl_planned_free(struct fl_gpu_pool *p)
         l = next;
     }
     free(plan->life);
+    free(plan->before);
     free(plan);
     p->plan = NULL;
 }

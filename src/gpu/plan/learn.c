@@ -12,7 +12,8 @@ enum {
     UNLIKE_MOST = 1 << 20,
     LIKE_LONG = 256,
     PACK_COST = 400000,
-    STREAMS_MOST = 256
+    STREAMS_MOST = 256,
+    AHEAD = 8
 };
 
 /* ---- seeing ---- */
@@ -53,6 +54,47 @@ void fl_learn_saw_free(struct fl_gpu_pool *p, struct fl_pool_block *b,
         life->is_shared = s != life->stream || b->use != NULL;
     }
     b->life = 0;
+}
+
+/* ---- alike ---- */
+
+/* How many requests of `b` are those of `a`, in their order, but for some that are left out. */
+static size_t count_same(const struct fl_pool_life *a, size_t na, const struct fl_pool_life *b,
+                         size_t nb)
+{
+    size_t same = 0, j = 0;
+
+    for (size_t i = 0; i < na && j < nb; i++) {
+        size_t at = j, end = fl_min(nb, j + AHEAD);
+        while (at < end && a[i].len != b[at].len) {
+            at++;
+        }
+        if (at < end) {
+            j = at + 1;
+            same++;
+        }
+    }
+    return same;
+}
+
+/* Is the step that has ended as the one before it? The first one of a program is as no other: it
+ * makes what stays. It is the one before of the next. */
+static bool is_as_before(struct fl_pool_plan *plan)
+{
+    size_t most = fl_max(plan->lives, plan->befores);
+    bool alike = plan->befores != 0 && count_same(plan->before, plan->befores, plan->life,
+                                                  plan->lives) >= most - most / 4;
+    struct fl_pool_life *before = plan->before;
+    size_t room = plan->before_room;
+
+    if (!alike) {
+        plan->before = plan->life;
+        plan->befores = plan->lives;
+        plan->before_room = plan->life_room;
+        plan->life = before;
+        plan->life_room = room;
+    }
+    return alike;
 }
 
 /* ---- packing ---- */
@@ -148,7 +190,8 @@ static int pack(const struct fl_pool_plan *plan, struct fl_gpu_slot *slot)
     return rc;
 }
 
-/* The step that has ended as a layout. Nothing to plan: 0, and the next one is learned. */
+/* The step that has ended as a layout. Nothing to plan, or nothing to gain: 0, and the next one is
+ * learned. */
 static int learned(struct fl_gpu_pool *p)
 {
     struct fl_pool_plan *plan = p->plan;
@@ -156,7 +199,7 @@ static int learned(struct fl_gpu_pool *p)
     int rc = slot == NULL ? -ENOENT : pack(plan, slot);
 
     if (rc == 0) {
-        rc = fl_planned_install(p, slot, plan->lives);
+        rc = fl_planned_install(p, slot, plan->lives, true);
         plan->is_learned = true;
     }
     free(slot);
@@ -179,6 +222,12 @@ static void begin_learning(struct fl_gpu_pool *p)
 
 /* ---- steps ---- */
 
+static size_t more_patience(struct fl_pool_plan *plan)
+{
+    plan->patience = fl_min(2 * fl_max(plan->patience, UNLIKE_LEAST), UNLIKE_MOST);
+    return plan->patience;
+}
+
 static int next_step(struct fl_gpu_pool *p)
 {
     struct fl_pool_plan *plan = p->plan;
@@ -196,7 +245,7 @@ static int next_step(struct fl_gpu_pool *p)
     plan->step++;
     if (plan->is_learned && plan->unlike_steps >= plan->patience && fl_planned_live(plan) == 0 &&
         fl_planned_remove(p) == 0) {
-        plan->patience = fl_min(2 * plan->patience, UNLIKE_MOST);
+        (void)more_patience(plan);
         begin_learning(p);
     }
     return 0;
@@ -219,10 +268,11 @@ static int step(struct fl_gpu_pool *p)
     bool was = p->is_learning;
     p->is_learning = false;
     fl_lock_release(&p->lock);
-    if (was) {
+    if (was && is_as_before(p->plan)) {
         rc = learned(p);
+        p->plan->rest = fl_planned_layout(p) == NULL ? more_patience(p->plan) : 0;
     }
-    if (fl_planned_layout(p) == NULL) {
+    if (fl_planned_layout(p) == NULL && (p->plan->rest == 0 || --p->plan->rest == 0)) {
         begin_learning(p);
     }
     return rc == -ENOMEM || rc == -EINPROGRESS ? 0 : rc;
@@ -274,7 +324,7 @@ int fl_gpu_pool_plan(struct fl_gpu_pool *pool, const struct fl_gpu_slot *slot, s
         pool->plan->is_learned = false;
     }
     if (rc == 0 && n != 0) {
-        rc = fl_planned_install(pool, slot, n);
+        rc = fl_planned_install(pool, slot, n, false);
         atomic_store_explicit(&pool->plan->owner, fl_stream_thread(), memory_order_relaxed);
     }
     fl_planned_leave(pool->plan);

@@ -84,6 +84,7 @@ struct fl_pool_plan {
     /* Unlike steps before it is learned anew: twice as many each time, until steps have been alike
      * for long. */
     size_t patience;
+    size_t rest;  /* steps until one is learned, after one that was not worth a plan */
     void *handle; /* whose record is `stream`, which lasts */
     struct fl_pool_stream *stream;
     uint32_t stream_generation;
@@ -92,8 +93,8 @@ struct fl_pool_plan {
     /* For any stream. */
     struct fl_pool_flow given_by_others;
     /* Lock: the pool's. */
-    struct fl_pool_life *life;
-    size_t lives, life_room;
+    struct fl_pool_life *life, *before; /* of the step that is learned, and the one before it */
+    size_t lives, life_room, befores, before_room;
     uint64_t clock;
 };
 
@@ -150,9 +151,11 @@ void fl_pool_note(struct fl_gpu_pool *p);
 
 /* ---- layout.c ---- */
 
-/* A layout for the arena, which comes from the driver. Lock: not held, nothing is live; context
- * current. 0 or -errno. */
-int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, size_t n);
+/* A layout for the arena, which comes from the driver, in the place of the chunks that are idle.
+ * `within`: in no more memory than the pool holds, else -ENOENT. Lock: not held, nothing is live;
+ * context current. 0 or -errno. */
+int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, size_t n,
+                       bool within);
 /* The arena goes back. -EBUSY: something is there, or a graph may use it. */
 int fl_planned_remove(struct fl_gpu_pool *p);
 /* What graphs may use is free: there are none any more. */

@@ -325,6 +325,8 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
                   bool exact, struct fl_pool_block **out);
 /* Idle chunks go back until `keep` bytes are free. Likewise. 0 or the driver's first refusal. */
 int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released);
+/* All that is safe becomes one where it touches. Lock: held. */
+void fl_chunks_put_together(struct fl_gpu_pool *p);
 /* A block in transit that is its chunk: back to the driver, `s` having freed it. Lock: not held.
  * With what is not 0 it is in transit still. */
 int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b);

@@ -2,7 +2,7 @@
  * PyTorch torch.c, torch_graph.c, torch_error.c.
  *
  * PyTorch's devices have one pool, and one more for each of its private pools: what graphs are
- * captured into, and what `torch.cuda.use_mem_pool` names. */
+ * captured into. */
 #ifndef FL_GPU_SHIM_SHIM_H
 #define FL_GPU_SHIM_SHIM_H
 
