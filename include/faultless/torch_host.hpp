@@ -6,8 +6,8 @@
  *
  * A block is given out again when every stream that PyTorch recorded on it is past its free, as by
  * PyTorch's own allocator; with none recorded at once, and without a call of the driver. One that a
- * graph copies from is kept until the pool ends: the graph may run at any time. One allocator serves
- * all devices. */
+ * graph copies from is kept until the pool ends: the graph may run at any time. One allocator
+ * serves all devices. */
 #ifndef FAULTLESS_TORCH_HOST_HPP
 #define FAULTLESS_TORCH_HOST_HPP
 

@@ -4,9 +4,9 @@
  *
  * There is no C++ here, so the exception is put together by the rules of the Itanium C++ ABI: room
  * from the C++ library, the constructor, then the throw. The class is c10::Error and nothing more,
- * so it is constructed as that, which every version exports, and gets its own table: libc10_cuda has
- * that where the class is defined in a header alone (2.11), libc10 where it is not (2.15). What is
- * not found as it should be is done without.
+ * so it is constructed as that, which every version exports, and gets its own table: libc10_cuda
+ * has that where the class is defined in a header alone (2.11), libc10 where it is not (2.15). What
+ * is not found as it should be is done without.
  * Sources: Itanium C++ ABI, Virtual Table Layout and Exception Handling; c10/util/Exception.h. */
 #include "gpu/shim/shim.h"
 
