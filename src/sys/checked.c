@@ -30,6 +30,9 @@ CHECKED(resident, (struct fl_range r, size_t *out), (r, out))
 CHECKED(find_split, (struct fl_range r, struct fl_range *out), (r, out))
 CHECKED(survey, (struct fl_range r, size_t *present, size_t *own), (r, present, own))
 CHECKED(touched, (struct fl_range r, struct fl_range out[], unsigned most), (r, out, most))
+CHECKED(huge, (struct fl_range r, struct fl_range out[], unsigned most), (r, out, most))
+CHECKED(filled, (struct fl_range r, size_t step, unsigned most, struct fl_filled *out),
+        (r, step, most, out))
 CHECKED(present, (struct fl_range r, size_t *out), (r, out))
 CHECKED(name, (struct fl_range r, const char *name), (r, name))
 CHECKED(read_file, (const char *path, char *buf, size_t size), (path, buf, size))
@@ -59,6 +62,8 @@ void fl_sys_check_calls(void)
     fl_sys.find_split = checked_find_split;
     fl_sys.survey = checked_survey;
     fl_sys.touched = checked_touched;
+    fl_sys.huge = checked_huge;
+    fl_sys.filled = checked_filled;
     fl_sys.present = checked_present;
     fl_sys.name = checked_name;
     fl_sys.read_file = checked_read_file;

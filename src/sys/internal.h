@@ -41,6 +41,8 @@ int fl_linux_touch_wake(int fd, struct fl_range r);
 int fl_linux_find_split(struct fl_range r, struct fl_range *out);
 int fl_linux_touched(struct fl_range r, struct fl_range out[], unsigned most);
 int fl_linux_survey(struct fl_range r, size_t *out_present, size_t *out_own);
+int fl_linux_huge(struct fl_range r, struct fl_range out[], unsigned most);
+int fl_linux_filled(struct fl_range r, size_t step, unsigned most, struct fl_filled *out);
 int fl_linux_present(struct fl_range r, size_t *out_bytes);
 
 #endif

@@ -376,8 +376,9 @@ static int linux_append_file(const char *path, const char *text, size_t len)
         .touch_open = fl_linux_touch_open, .touch_arm = fl_linux_touch_arm,                        \
         .touch_read = fl_linux_touch_read, .touch_wake = fl_linux_touch_wake,                      \
         .find_split = fl_linux_find_split, .survey = fl_linux_survey, .touched = fl_linux_touched, \
-        .resident = linux_resident, .present = fl_linux_present, .name = linux_name,               \
-        .now_ns = linux_now_ns, .own_ns = linux_own_ns, .read_file = linux_read_file,              \
+        .huge = fl_linux_huge, .filled = fl_linux_filled, .resident = linux_resident,              \
+        .present = fl_linux_present, .name = linux_name, .now_ns = linux_now_ns,                   \
+        .own_ns = linux_own_ns, .read_file = linux_read_file,                                      \
         .read_own_file = linux_read_own_file, .folder = linux_folder, .limit = linux_limit,        \
         .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
         .wake = linux_wake, .write = fl_linux_write, .append_file = linux_append_file,             \

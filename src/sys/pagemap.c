@@ -112,9 +112,9 @@ int fl_linux_survey(struct fl_range r, size_t *out_present, size_t *out_own)
     return rc;
 }
 
-/* What holds pages of these `kinds`, lowest first. What was read alone is the kernel's page of
- * zeros, and is left out. -ENOTTY before Linux 6.7. */
-static int scan_held(int fd, struct fl_range r, uint64_t kinds, struct fl_range out[],
+/* What holds pages of any of these `kinds` that are `all` of those too, lowest first. What was read
+ * alone is the kernel's page of zeros, and is left out. -ENOTTY before Linux 6.7. */
+static int scan_held(int fd, struct fl_range r, uint64_t kinds, uint64_t all, struct fl_range out[],
                      unsigned most)
 {
     struct scan_region found[PARTS];
@@ -125,7 +125,7 @@ static int scan_held(int fd, struct fl_range r, uint64_t kinds, struct fl_range 
         .vec = (uintptr_t)found,
         .vec_len = most,
         .category_inverted = IS_ZERO,
-        .category_mask = IS_ZERO,
+        .category_mask = IS_ZERO | all,
         .category_anyof_mask = kinds,
         .return_mask = kinds,
     };
@@ -195,11 +195,23 @@ int fl_linux_touched(struct fl_range r, struct fl_range out[], unsigned most)
     }
     most = most < PARTS ? most : PARTS;
     /* mincore(2) will not do: it calls a page absent that is swapped out. */
-    int n = scan_held(fd, r, IS_PRESENT | IS_SWAPPED, out, most);
+    int n = scan_held(fd, r, IS_PRESENT | IS_SWAPPED, 0, out, most);
     if (n == -ENOTTY || n == -EINVAL) {
         n = read_touched(fd, r, out, most);
     }
     (void)fl_call(SYS_close, fd);
+    return n;
+}
+
+int fl_linux_huge(struct fl_range r, struct fl_range out[], unsigned most)
+{
+    int fd = open_pagemap();
+
+    if (fd < 0) {
+        return fd;
+    }
+    int n = scan_held(fd, r, IS_PRESENT, IS_HUGE, out, most < PARTS ? most : PARTS);
+    syscall(SYS_close, fd);
     return n;
 }
 
@@ -211,7 +223,7 @@ static int scan_present(int fd, struct fl_range r, size_t *out_bytes)
 
     while (n == PARTS && r.len != 0) {
         uintptr_t end = fl_range_end(r);
-        n = scan_held(fd, r, IS_PRESENT, part, PARTS);
+        n = scan_held(fd, r, IS_PRESENT, 0, part, PARTS);
         for (int i = 0; i < n; i++) {
             *out_bytes += part[i].len;
             r.base = fl_range_end(part[i]);

@@ -228,6 +228,8 @@ void fake_install(void)
         .own_ns = fake_own,
         .touched = fake_touched,
         .present = fake_present,
+        .huge = fl_sys_linux.huge,
+        .filled = fl_sys_linux.filled,
         .read_file = fake_read_file,
         .limit = fake_limit,
         .memory_total = fake_memory_total,

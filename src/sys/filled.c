@@ -1,0 +1,53 @@
+/* What memory of the process's own holds, read as a file: a page that goes away meanwhile, or may
+ * not be read, is an answer and no signal. Source: proc(5), /proc/PID/mem. */
+#include "sys/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+/* Bytes. Base pages that are longer make up no huge page: see page.c. */
+enum { READ_AT_ONCE = 32 * FL_KIB };
+
+static void note(struct fl_filled *out, uintptr_t page)
+{
+    out->first = out->n == 0 ? page : out->first;
+    out->last = page;
+    out->n++;
+}
+
+static void look(const char *buf, struct fl_range r, unsigned most, struct fl_filled *out)
+{
+    for (size_t at = 0; at < r.len && out->n < most; at += fl_page.base) {
+        const char *page = buf + at;
+        if (page[0] != 0 || memcmp(page, page + 1, fl_page.base - 1) != 0) {
+            note(out, r.base + at);
+        }
+    }
+}
+
+int fl_linux_filled(struct fl_range r, size_t step, unsigned most, struct fl_filled *out)
+{
+    char buf[READ_AT_ONCE];
+    size_t piece = step == fl_page.base ? sizeof buf : fl_page.base, on = fl_max(step, piece);
+    int rc = 0;
+
+    *out = (struct fl_filled){0, 0, 0};
+    if (fl_sys_is_confined()) {
+        return -EPERM;
+    }
+    long fd = fl_call(SYS_openat, AT_FDCWD, "/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return (int)fd;
+    }
+    for (size_t done = 0; done < r.len && out->n < most && rc == 0; done += on) {
+        struct fl_range part = {r.base + done, fl_min(piece, r.len - done)};
+        long n = fl_call(SYS_pread64, fd, buf, part.len, part.base);
+        rc = n < 0 ? (int)n : (size_t)n < part.len ? -EIO : 0;
+        if (rc == 0) {
+            look(buf, part, most, out);
+        }
+    }
+    (void)fl_call(SYS_close, fd);
+    return rc;
+}
