@@ -231,7 +231,7 @@ static void wipe(struct fl_extent *e)
         return;
     }
     if (e->content == FL_CONTENT_LAZY) {
-        atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
+        fl_extent_note_remapped(e);
     } else if (fl_harden.zero && e->left != 0) {
         fl_region_clear(fl_route.region, e);
     } else {
@@ -286,7 +286,7 @@ void fl_harden_give(struct fl_extent *e, const void *p)
         check_surroundings(e);
     }
     if (uninstall(e) != 0) {
-        atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
+        fl_extent_note_remapped(e);
     }
     if (fl_region_is_closed(fl_harden.region)) {
         wipe(e);

@@ -9,6 +9,7 @@
  * collapse    base pages of a split huge page become huge again (collapse.h).
  * clear       zeros are written to what holds anything (clear.h).
  * residency   what is in memory, by the kernel's account (residency.h).
+ * thin        a huge page that holds next to nothing but zeros (thin.h).
  * class       where pages come from: numa/placing.h calls it a zone.
  *
  * State: one struct fl_pages in each region. What is marked so is under the owner's lock, which the
@@ -27,6 +28,7 @@
 #include "pages/purge.h"
 #include "pages/reserve.h"
 #include "pages/residency.h"
+#include "pages/thin.h"
 #include "stats/stats.h"
 
 struct fl_pages {

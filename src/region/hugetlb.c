@@ -113,7 +113,7 @@ static struct fl_extent *take_on(struct fl_region *r, size_t len, size_t align, 
     e->hugetlb.copy = 0;
     e->hugetlb.hidden = false;
     e->hugetlb.changed = false;
-    atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
+    fl_extent_note_remapped(e);
     fl_region_lock(r);
     TAILQ_INSERT_HEAD(&r->hugetlb.live, e, by_age);
     fl_region_unlock(r);

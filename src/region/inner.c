@@ -337,13 +337,13 @@ uintptr_t fl_inner_note_remapped(const struct fl_inner *in, const struct fl_exte
     struct fl_extent *e = fl_inner_block(in, outer, range.base);
 
     if (e != NULL) {
-        atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
+        fl_extent_note_remapped(e);
     }
     for (size_t i = ((range.base - outer->base) >> in->shift) + 1;
          i < in->granules && outer->base + (i << in->shift) < end; i++) {
         e = &in->block[i];
         if (is_used(e)) {
-            atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
+            fl_extent_note_remapped(e);
         }
     }
     return outer_end;

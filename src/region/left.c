@@ -54,14 +54,19 @@ static bool may_be_sparse(const struct fl_region *r, size_t len)
            fl_pages_fault_huge(&r->pages) && c->limit == 0 && !fl_sys_is_confined();
 }
 
-/* A touch of a huge page costs a hundred times as much as a base page's, and holds 512 times as
- * much. What is free comes first, where more than the peak would be held. */
-bool fl_left_is_sparse(const struct fl_region *r, size_t len)
+bool fl_left_may_thin(const struct fl_region *r, size_t len)
 {
     uint8_t known = atomic_load_explicit(&r->history.touched[kind_of(len)], memory_order_relaxed);
 
     return known != 0 && known - 1 <= SPARSE_MOST && may_be_sparse(r, len) &&
-           r->history.sparse_live < sparse_most(r) && !fl_supply_is_full(r, len, len);
+           r->history.sparse_live < sparse_most(r);
+}
+
+/* A touch of a huge page costs a hundred times as much as a base page's, and holds 512 times as
+ * much. What is free comes first, where more than the peak would be held. */
+bool fl_left_is_sparse(const struct fl_region *r, size_t len)
+{
+    return fl_left_may_thin(r, len) && !fl_supply_is_full(r, len, len);
 }
 
 bool fl_left_is_beyond(const struct fl_region *r, size_t len)
@@ -73,7 +78,7 @@ bool fl_left_is_beyond(const struct fl_region *r, size_t len)
 
 void fl_left_note_gone(struct fl_region *r, const struct fl_extent *e)
 {
-    r->history.sparse_live -= (e->left & FL_LEFT_SPARSE) != 0;
+    r->history.sparse_live -= (e->left & FL_LEFT_SPARSE) != 0 || fl_extent_is_thin(e);
 }
 
 static bool may_wait(const struct fl_region *r, const struct fl_fill_plan *g)
@@ -162,9 +167,19 @@ static void note_share(struct fl_region *r, size_t len, int share)
     }
 }
 
+void fl_left_note_thin(struct fl_region *r, size_t len)
+{
+    note_share(r, len, 0);
+}
+
+void fl_left_note_filled(struct fl_region *r, size_t len)
+{
+    note_share(r, len, 100);
+}
+
 void fl_region_note_touched(struct fl_region *r, struct fl_extent *e)
 {
-    bool sparse = (e->left & FL_LEFT_SPARSE) != 0;
+    bool sparse = (e->left & FL_LEFT_SPARSE) != 0 || fl_extent_is_thin(e);
     int share = -1;
 
     e->left &= (uint8_t)~FL_LEFT_UNSEEN;

@@ -41,7 +41,7 @@ static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t 
     r->stats.kept += n - 1;
     fl_region_count_use(r, (int64_t)(n * len));
     e = fl_row_take(r, own, e, len, n);
-    fl_ahead_watch(r, e);
+    fl_watch_new(r, e);
     return e;
 }
 

@@ -48,6 +48,7 @@
 #include "region/shard.h"
 #include "region/magazine.h"
 #include "region/shelf.h"
+#include "region/thin.h"
 #include "region/tick.h"
 #include "region/touch.h"
 #include "region/zone.h"
@@ -91,6 +92,7 @@ struct fl_region {
     struct fl_pieces pieces;
     struct fl_hugetlb hugetlb;
     struct fl_ahead ahead;
+    struct fl_thin thin;
     struct fl_touch touch;
     struct fl_look look;
     struct fl_clock clock;
@@ -215,6 +217,8 @@ bool fl_region_counts_maps(struct fl_region *r);
 uint64_t fl_region_refill(struct fl_region *r);
 /* Brings memory in ahead of programs that touch long new blocks from the front on. */
 uint64_t fl_region_ahead(struct fl_region *r);
+/* Long new blocks of which little is touched get base pages. */
+uint64_t fl_region_thin(struct fl_region *r);
 /* Makes huge pages again that fork(2) split, and those that were split to give pieces of them
  * back. */
 uint64_t fl_region_repair(struct fl_region *r);

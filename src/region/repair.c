@@ -77,7 +77,8 @@ static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintp
             break;
         }
         uintptr_t e_end = e->base + e->len;
-        bool usable = e->content != FL_CONTENT_EMPTY && !fl_extent_is_pinned(e);
+        bool usable = e->content != FL_CONTENT_EMPTY && !fl_extent_is_pinned(e) &&
+                      !fl_extent_is_merely_thin(e);
         if (usable && e_end > from) {
             run.base = run.len == 0 ? fl_max(e->base, from) : run.base;
             run.len = e_end - run.base;

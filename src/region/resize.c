@@ -115,7 +115,7 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 
     fl_fill_begin(&g, false, NULL);
     g.exempt = more;
-    g.on_touch = (e->left & FL_LEFT_SPARSE) != 0;
+    g.on_touch = (e->left & FL_LEFT_SPARSE) != 0 || fl_extent_is_thin(e);
     if (fl_region_is_absurd(r, len) || next == NULL || next->content != FL_CONTENT_EMPTY ||
         next->len < more) {
         return false;
@@ -172,9 +172,11 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     struct fl_fill_plan g;
     bool done = true;
+    size_t had = e->len;
 
     fl_fill_begin(&g, false, NULL);
-    if (FL_UNLIKELY(fl_extent_is_user_remapped(e))) {
+    if (FL_UNLIKELY(fl_extent_is_user_remapped(e)) &&
+        (len <= e->len || !fl_extent_is_merely_thin(e))) {
         fl_remapped_shrink(r, e, len);
         bool wasted = (e->left & FL_LEFT_HUGETLB) != 0 && len < e->len / 2;
         return len <= e->len && !wasted;
@@ -192,6 +194,9 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
         drain_for(r, e, len);
         done = extend_looking(r, e, len, &g);
     }
+    if (done && len > had) {
+        fl_thin_watch(r, e, len - had);
+    }
     fl_region_unlock(r);
     if (done) {
         fl_fill_carry_out(r, &g);
@@ -199,9 +204,19 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
     return done;
 }
 
+/* What `e` has been made thin by goes with its pages: with those that are `there`. */
+static void hand_on_thin(struct fl_extent *e, struct fl_extent *to, struct fl_range there)
+{
+    (void)fl_sys.advise(there, FL_ADVICE_NO_HUGE);
+    atomic_store_explicit(&to->user_remapped, FL_REMAPPED_THIN, memory_order_relaxed);
+    atomic_store_explicit(&e->user_remapped, 0, memory_order_relaxed);
+}
+
 /* The whole of a LAZY extent, with its map. */
 static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
 {
+    size_t had = e->len;
+
     fl_region_lock(r);
     unsigned zone = fl_placing_when_empty(&r->zones.placing, e->zone);
     struct fl_extent *to = NULL;
@@ -226,9 +241,14 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
         fl_region_give(r, to);
         return NULL;
     }
+    if (FL_UNLIKELY(fl_extent_is_thin(e))) {
+        hand_on_thin(e, to, fl_extent_range(to));
+    }
     fl_region_lock(r);
+    fl_thin_forget(r, e);
     e->content = FL_CONTENT_EMPTY; /* the kernel took the map along with the pages */
     fl_region_give_locked(r, e);
+    fl_thin_watch(r, to, to->len - had);
     fl_region_unlock(r);
     return to;
 }
@@ -294,6 +314,7 @@ static void give_remains(struct fl_region *r, struct fl_extent *e, struct fl_ran
 
     (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     fl_region_lock(r);
+    fl_thin_forget(r, e);
     r->held.leaving -= own.len;
     fl_unsettled_end();
     e->unreclaimable = e->len;
@@ -348,6 +369,10 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
     }
     uintptr_t shift = to->base - all.base;
     struct fl_range there = {own.base + shift, own.len};
+    if (FL_UNLIKELY(fl_extent_is_thin(e))) {
+        hand_on_thin(e, to, there);
+        (void)fl_sys.advise(all, FL_ADVICE_HUGE); /* for who gets what does not move */
+    }
     size_t moved = move_own(r, e, own, there, to->zone);
     /* What did not move is copied: into what a part of a huge page has become, too. */
     struct fl_range whole = {own.base, fl_align_down(moved, fl_page.huge)};
@@ -359,6 +384,9 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
     copy((struct fl_range){fl_range_end(own), fl_range_end(all) - fl_range_end(own)},
          fl_range_end(there));
     give_remains(r, e, own, whole);
+    fl_region_lock(r);
+    fl_thin_watch(r, to, to->len - all.len);
+    fl_region_unlock(r);
     return to;
 }
 
@@ -367,8 +395,9 @@ struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_
     fl_region_prove(r);
     bool plain =
         atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE;
+    bool remapped = fl_extent_is_user_remapped(e) && !fl_extent_is_merely_thin(e);
 
-    if (len <= e->len || fl_extent_is_user_remapped(e) || len / 2 > r->space.window.all.len / 2 ||
+    if (len <= e->len || remapped || len / 2 > r->space.window.all.len / 2 ||
         !fl_move_may_map(&r->pages, e->len)) {
         return NULL;
     }

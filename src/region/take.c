@@ -436,7 +436,7 @@ static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
     if (zero) {
         fl_rezero_earn(r, e->len);
     }
-    fl_ahead_watch(r, e);
+    fl_watch_new(r, e);
 }
 
 struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,

@@ -17,6 +17,14 @@ struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, un
                                bool sparse);
 /* The same by base pages, with FL_LEFT_SPARSE. */
 struct fl_extent *fl_take_sparse(struct fl_region *r, size_t len, size_t align, unsigned zone);
+/* A block is handed out: is it worth a watch? Lock: region. */
+static inline void fl_watch_new(struct fl_region *r, struct fl_extent *e)
+{
+    if (FL_UNLIKELY(e->len >= FL_THIN_FROM)) {
+        fl_ahead_watch(r, e);
+        fl_thin_watch(r, e, e->len);
+    }
+}
 /* More than eight times the machine's memory: refused by take and resize. No lock needed. */
 bool fl_region_is_absurd(const struct fl_region *r, size_t len);
 

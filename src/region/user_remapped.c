@@ -50,7 +50,7 @@ static void note(struct fl_region *r, struct fl_range range, bool anew)
             return;
         }
         if (is_in_use(e)) {
-            atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
+            fl_extent_note_remapped(e);
             if (anew && (e->left & FL_LEFT_HUGETLB) != 0) {
                 atomic_store_explicit(&e->hugetlb.changed, true, memory_order_relaxed);
             }
@@ -126,7 +126,7 @@ bool fl_region_withhold(struct fl_region *r, struct fl_extent *e)
     if (fl_sys.decommit(fl_extent_range(e)) != 0) {
         return false;
     }
-    atomic_store_explicit(&e->user_remapped, true, memory_order_relaxed);
+    fl_extent_note_remapped(e);
     fl_region_lock(r);
     if (fl_extent_is_populated(e)) {
         r->held.populated -= e->len;

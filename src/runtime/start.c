@@ -201,6 +201,7 @@ static void plan_worker(uint64_t decay_ms)
     fl_worker_add(w, fl_touch_requests, 0);
     fl_worker_add(w, fl_region_refill, 0);
     fl_worker_add(w, fl_region_ahead, 0);
+    fl_worker_add(w, fl_region_thin, 0);
     fl_worker_add(w, fl_region_repair, REPAIR_AFTER_NS);
     fl_worker_add(w, fl_region_rezero, REZERO_AFTER_NS);
     fl_worker_add(w, fl_region_hide, HIDE_AFTER_NS);

@@ -45,6 +45,15 @@ enum fl_advised {
     FL_ADVISED_ALL_HID = 4, /* the same, of all */
 };
 
+/* What was done to the pages of a LIVE or CACHED extent that its free has to undo: see
+ * user_remapped.c. Bits. */
+enum fl_remapped {
+    FL_REMAPPED_BY_USER = 1, /* by the program, or for it */
+    /* By the worker: base pages, since little of it is touched: see thin.c. It moves and grows as
+     * others do. */
+    FL_REMAPPED_THIN = 2,
+};
+
 /* The list of its zone that a FREE extent with memory is on. */
 enum fl_queue {
     FL_QUEUE_NONE,
@@ -72,9 +81,9 @@ struct fl_extent {
     uint8_t advised;         /* FREE, ISOLATED: enum fl_advised; PINNED: all of it. Lock: region */
     /* See fl_zone. Lock: region, or the owner while LIVE; others look by fl_extent_zone */
     uint8_t zone;
-    /* LIVE or CACHED: the program did something to its pages that free(3) has to undo, see
-     * user_remapped.c. Relaxed: the call comes before the free by the program's own order */
-    _Atomic bool user_remapped;
+    /* LIVE or CACHED: enum fl_remapped. Relaxed: the program's call comes before the free by the
+     * program's own order; for the worker's see thin.c */
+    _Atomic uint8_t user_remapped;
     uint8_t left; /* POPULATED, LAZY: enum fl_left. Lock: region, or the owner while LIVE */
     union {
         /* Chain of frees that a signal handler could not finish, or of extents that give their
@@ -181,7 +190,23 @@ static inline size_t fl_extent_huge_of(const struct fl_extent *e, uintptr_t from
 
 static inline bool fl_extent_is_user_remapped(const struct fl_extent *e)
 {
-    return atomic_load_explicit(&e->user_remapped, memory_order_relaxed);
+    return atomic_load_explicit(&e->user_remapped, memory_order_relaxed) != 0;
+}
+
+static inline bool fl_extent_is_thin(const struct fl_extent *e)
+{
+    return (atomic_load_explicit(&e->user_remapped, memory_order_relaxed) & FL_REMAPPED_THIN) != 0;
+}
+
+/* Nothing was done to its pages but that. */
+static inline bool fl_extent_is_merely_thin(const struct fl_extent *e)
+{
+    return atomic_load_explicit(&e->user_remapped, memory_order_relaxed) == FL_REMAPPED_THIN;
+}
+
+static inline void fl_extent_note_remapped(struct fl_extent *e)
+{
+    (void)atomic_fetch_or_explicit(&e->user_remapped, FL_REMAPPED_BY_USER, memory_order_relaxed);
 }
 
 /* LIVE -> CACHED by exactly one caller; false: it was not LIVE (a double free). Lock-free. */

@@ -1,0 +1,34 @@
+/* By what the worker judges whether next to nothing of a new block is touched. Only the worker; no
+ * lock held. */
+#ifndef FL_REGION_EVIDENCE_H
+#define FL_REGION_EVIDENCE_H
+
+#include "region/region.h"
+
+/* Samples in one look at all slots: half a millisecond each. */
+enum { FL_EVIDENCE_PICKS = 16 };
+
+/* A slot's block as it was a moment ago; len of the range 0: it is gone. */
+struct fl_thin_view {
+    struct fl_range range;
+    size_t len; /* of the block */
+    uint32_t turn;
+};
+
+/* From the cursor on. */
+struct fl_range fl_evidence_rest(const struct fl_thin_seen *k, const struct fl_thin_view *v);
+/* Looks once more at the samples that were picked before, and picks others. */
+void fl_evidence_gather(struct fl_region *r, struct fl_thin_seen *k, const struct fl_thin_view *v);
+/* Are there samples that want a second look? */
+bool fl_evidence_is_pending(const struct fl_thin_seen *k);
+/* Have many looks taught nothing new? */
+bool fl_evidence_is_scarce(const struct fl_thin_seen *k);
+/* Does the block show by itself that it is thin; do others of its kind, and nothing of it speaks
+ * against that? */
+bool fl_evidence_is_own(const struct fl_thin_seen *k);
+bool fl_evidence_is_of_kind(struct fl_region *r, const struct fl_thin_seen *k,
+                            const struct fl_thin_view *v);
+/* Of a thin block: does it fill after all? */
+bool fl_evidence_fills(struct fl_region *r, struct fl_thin_seen *k, const struct fl_thin_view *v);
+
+#endif

@@ -1,0 +1,356 @@
+/* Long new blocks of which next to nothing is touched: when the worker sees it, what goes back, and
+ * when it leaves a block alone. What is in memory is asked of the real kernel. */
+#include "unit/cmocka_all.h"
+#include "unit/region_fixture.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { BLOCK_MIB = 128, ROUNDS = 1000 };
+
+static char statm[64];
+static unsigned long memory_pages;
+
+/* Bytes of it in memory, less the page of zeros, which mincore counts. */
+static size_t held(const struct fl_extent *e)
+{
+    size_t there = 0;
+
+    assert_int_equal(fl_sys_linux.present(fl_extent_range(e), &there), 0);
+    return there;
+}
+
+/* As if so much more were in memory: the next look is one. */
+static void change(void)
+{
+    memory_pages += MIB(16) / KIB(4);
+    (void)snprintf(statm, sizeof statm, "1000000 %lu 10 1 0 100 0\n", memory_pages);
+    fake_file("/proc/thread-self/statm", statm);
+}
+
+static int thin_begin(void **state)
+{
+    (void)waiting_begin(state);
+    fl_sys.resident = fl_sys_linux.resident;
+    memory_pages = 1000;
+    change();
+    return 0;
+}
+
+/* Can this kernel do it? Linux 6.7, and 6.12 for what goes back. */
+static bool gives_back(struct fl_extent *e)
+{
+    struct fl_range page = fl_huge_of(fl_align_up(e->base, MIB(2))), huge;
+    size_t there = 0;
+
+    touch_at(e, page.base - e->base);
+    if (!fl_page.thp || fl_sys_linux.huge(page, &huge, 1) != 1) {
+        return false;
+    }
+    (void)fl_sys_linux.advise((struct fl_range){page.base, KIB(4)}, FL_ADVICE_SPLIT);
+    return fl_sys_linux.present(page, &there) == 0 && there == KIB(4);
+}
+
+static bool can(void)
+{
+    struct fl_extent *e = take(MIB(4));
+    bool yes = gives_back(e);
+
+    give(e);
+    return yes;
+}
+
+/* The worker's job, for as long as it has something to do at once; then some time passes. */
+static uint64_t look(void)
+{
+    uint64_t in = 0;
+
+    for (int i = 0; i < ROUNDS && in == 0; i++) {
+        in = fl_region_thin(&region);
+    }
+    fake.now_ns += in == UINT64_MAX ? 0 : in;
+    return in;
+}
+
+static void looks(int n)
+{
+    for (int i = 0; i < n; i++) {
+        (void)look();
+    }
+}
+
+/* A byte in each MiB. */
+static void touch_little(struct fl_extent *e, size_t from, size_t to)
+{
+    for (size_t at = from; at < to; at += MIB(1)) {
+        touch_at(e, at + KIB(300));
+    }
+}
+
+static void fill_part(struct fl_extent *e, size_t from, size_t to, unsigned char with)
+{
+    for (size_t at = from; at < to; at++) {
+        bytes(e)[at] = with;
+    }
+}
+
+static void a_block_that_stays_empty_is_thin(void **state)
+{
+    (void)state;
+    if (!can()) {
+        return;
+    }
+    struct fl_extent *e = take(MIB(BLOCK_MIB));
+    assert_true(atomic_load(&region.wants_worker));
+    assert_in_range(look(), 1, 1000000000);
+    touch_little(e, 0, MIB(32));
+    assert_true(held(e) >= MIB(30));
+    change();
+    looks(3);
+    assert_true(fl_extent_is_merely_thin(e));
+    touch_little(e, MIB(32), MIB(BLOCK_MIB));
+    assert_true(held(e) < MIB(6)); /* with what lies in edges */
+    for (size_t at = 0; at < MIB(BLOCK_MIB); at += MIB(1)) {
+        assert_int_equal(bytes(e)[at + KIB(300)], 0xee);
+    }
+    assert_int_equal(region.history.sparse_live, 1);
+    assert_true(fl_left_may_thin(&region, e->len));
+    free_looked_at(e);
+    assert_int_equal(region.history.sparse_live, 0);
+    assert_settled();
+}
+
+/* The next one gets huge pages again where the first one lay. */
+static void who_comes_after_it_has_huge_pages(void **state)
+{
+    (void)state;
+    if (!can()) {
+        return;
+    }
+    struct fl_extent *e = take(MIB(BLOCK_MIB));
+    touch_little(e, 0, MIB(32));
+    looks(4);
+    assert_true(fl_extent_is_merely_thin(e));
+    uintptr_t base = e->base;
+    free_looked_at(e);
+    e = take(MIB(20));
+    assert_int_equal(e->base, base);
+    touch_at(e, 0);
+    touch_at(e, MIB(10));
+    assert_true(held(e) >= MIB(3));
+    assert_settled();
+}
+
+static void what_fills_is_left_alone(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(BLOCK_MIB));
+    for (size_t at = 0; at < MIB(BLOCK_MIB); at += MIB(8)) {
+        fill_part(e, at, at + MIB(8), 1);
+        change();
+        looks(2);
+    }
+    assert_false(fl_extent_is_user_remapped(e));
+    assert_settled();
+}
+
+/* They may have been written. */
+static void zeros_alone_say_nothing(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(BLOCK_MIB));
+    for (size_t at = 0; at < MIB(BLOCK_MIB); at += MIB(8)) {
+        fill_part(e, at, at + MIB(8), 0);
+        change();
+        looks(2);
+    }
+    assert_false(fl_extent_is_user_remapped(e));
+    assert_settled();
+}
+
+/* By eight threads side by side, of which each has written a few pages at the first look. */
+static void what_is_being_filled_is_left_alone(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(BLOCK_MIB));
+    size_t share = MIB(BLOCK_MIB) / 8;
+    for (size_t done = 0; done < MIB(2); done += KIB(64)) {
+        for (size_t t = 0; t < 8; t++) {
+            fill_part(e, t * share + done, t * share + done + KIB(64), 1);
+        }
+        change();
+        looks(1);
+    }
+    assert_false(fl_extent_is_user_remapped(e));
+    assert_settled();
+}
+
+static void a_thin_block_that_fills_is_thin_no_more(void **state)
+{
+    (void)state;
+    if (!can()) {
+        return;
+    }
+    struct fl_extent *e = take(MIB(BLOCK_MIB));
+    touch_little(e, 0, MIB(32));
+    looks(4);
+    assert_true(fl_extent_is_merely_thin(e));
+    fill_part(e, 0, MIB(64), 1);
+    for (int i = 0; i < 16; i++) {
+        change();
+        looks(1);
+    }
+    assert_false(fl_extent_is_thin(e));
+    assert_true(fl_extent_is_user_remapped(e));
+    assert_int_equal(region.history.sparse_live, 0);
+    assert_true(atomic_load(&region.pages.pace.left_base));
+    size_t before = held(e);
+    touch_at(e, MIB(100));
+    assert_true(held(e) >= before + MIB(2));
+    free_looked_at(e);
+    assert_settled();
+}
+
+/* Others of its kind have shown themselves. */
+static void a_hundred_blocks_of_a_kind_are_thin(void **state)
+{
+    (void)state;
+    if (!can()) {
+        return;
+    }
+    enum { N = 40 };
+    struct fl_extent *e[N];
+    size_t there = 0;
+    for (int i = 0; i < N; i++) {
+        e[i] = take(MIB(12));
+    }
+    for (int i = 0; i < N; i++) {
+        touch_at(e[i], MIB(5));
+        change();
+        looks(1);
+    }
+    for (int i = 0; i < 8; i++) {
+        change();
+        looks(1);
+    }
+    for (int i = 0; i < N; i++) {
+        there += held(e[i]);
+    }
+    assert_true(there < MIB(20));
+    for (int i = 0; i < N; i++) {
+        free_looked_at(e[i]);
+    }
+    assert_int_equal(region.history.sparse_live, 0);
+    assert_settled();
+}
+
+static void what_rests_is_looked_at_less_and_less(void **state)
+{
+    (void)state;
+    (void)take(MIB(BLOCK_MIB));
+    uint64_t first = look();
+    for (int i = 0; i < 400; i++) {
+        (void)look();
+    }
+    fake_forget();
+    uint64_t later = look();
+    assert_true(later > 100 * first);
+    assert_true(fake.count[FAKE_READ_FILE] <= 1);
+    change();
+    (void)look();
+    assert_in_range(look(), 1, 20 * first); /* and often again */
+}
+
+static int refused(struct fl_range r, struct fl_range out[], unsigned most)
+{
+    (void)r, (void)out, (void)most;
+    return -ENOTTY;
+}
+
+static int split_nothing_back(struct fl_range r, size_t *out)
+{
+    *out = r.len;
+    return 0;
+}
+
+/* Before Linux 6.7 nothing is known; before 6.12 nothing goes back, and the rest is base pages. */
+static void on_an_old_kernel(void **state)
+{
+    (void)state;
+    if (!can()) {
+        return;
+    }
+    struct fl_extent *e = take(MIB(BLOCK_MIB));
+    touch_little(e, 0, MIB(32));
+    fl_sys.huge = refused;
+    looks(8);
+    assert_false(fl_extent_is_user_remapped(e));
+    fl_sys.huge = fl_sys_linux.huge;
+    fl_sys.present = split_nothing_back;
+    change();
+    looks(4);
+    assert_true(fl_extent_is_merely_thin(e));
+    assert_true(region.thin.never_back);
+    assert_true(held(e) >= MIB(28));
+    touch_little(e, MIB(32), MIB(BLOCK_MIB));
+    assert_true(held(e) <= MIB(36));
+}
+
+/* Too many maps. */
+static void where_the_kernel_refuses_it_stays_as_it_is(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(BLOCK_MIB));
+    touch_little(e, 0, MIB(32));
+    fake.rc[FAKE_ADVISE] = -ENOMEM;
+    looks(6);
+    fake.rc[FAKE_ADVISE] = 0;
+    assert_false(fl_extent_is_user_remapped(e));
+    assert_int_equal(region.history.sparse_live, 0);
+    assert_settled();
+}
+
+static void a_thin_block_grows_and_moves_as_such(void **state)
+{
+    (void)state;
+    if (!can()) {
+        return;
+    }
+    struct fl_extent *e = take(MIB(BLOCK_MIB));
+    touch_little(e, 0, MIB(32));
+    looks(4);
+    assert_true(fl_extent_is_merely_thin(e));
+    struct fl_extent *behind = take(MIB(8));
+    struct fl_extent *to =
+        fl_region_resize(&region, e, MIB(200)) ? e : fl_region_move(&region, e, MIB(200));
+    if (to != NULL) { /* else it is copied */
+        assert_true(fl_extent_is_merely_thin(to));
+        assert_int_equal(region.history.sparse_live, 1);
+        assert_int_equal(bytes(to)[KIB(300)], 0xee);
+        assert_true(fl_region_resize(&region, to, MIB(64)));
+        e = to;
+    }
+    free_looked_at(e);
+    give(behind);
+    assert_int_equal(region.history.sparse_live, 0);
+    assert_settled();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_block_that_stays_empty_is_thin, thin_begin),
+        cmocka_unit_test_setup(who_comes_after_it_has_huge_pages, thin_begin),
+        cmocka_unit_test_setup(what_fills_is_left_alone, thin_begin),
+        cmocka_unit_test_setup(zeros_alone_say_nothing, thin_begin),
+        cmocka_unit_test_setup(what_is_being_filled_is_left_alone, thin_begin),
+        cmocka_unit_test_setup(a_thin_block_that_fills_is_thin_no_more, thin_begin),
+        cmocka_unit_test_setup(a_hundred_blocks_of_a_kind_are_thin, thin_begin),
+        cmocka_unit_test_setup(what_rests_is_looked_at_less_and_less, thin_begin),
+        cmocka_unit_test_setup(on_an_old_kernel, thin_begin),
+        cmocka_unit_test_setup(where_the_kernel_refuses_it_stays_as_it_is, thin_begin),
+        cmocka_unit_test_setup(a_thin_block_grows_and_moves_as_such, thin_begin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
