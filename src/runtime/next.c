@@ -249,7 +249,7 @@ const char *fl_first_of(const char *name)
 
 void *fl_find_next_of(const char *name)
 {
-    return find(name, NULL).f;
+    return fl_past_original(find(name, NULL).f);
 }
 
 void fl_find_libc(struct fl_libc *out)

@@ -10,6 +10,7 @@
 #include "gpu/gpu.h"
 #include "heap/heap.h"
 #include "numa/numa.h"
+#include "runtime/past.h"
 
 #include <pthread.h>
 

@@ -1,0 +1,429 @@
+/* Leads libc's symbol table to us. See past.h.
+ *
+ * In the program's own namespace every name that we and libc have leads to our function, which
+ * falls back to libc's: then an object that binds past us is served as all others are. Where an
+ * object between us and libc has one of the names (another allocator, fakeroot), what it finds
+ * behind itself by RTLD_NEXT must not be us: there, and in other namespaces, only the functions
+ * that are handed a block are led, to those of past_blocks.c.
+ *
+ * Objects of another namespace are bound before we see its libc, since the file that dlmopen(3)
+ * names must be the first one there: when the program looks a name up in the namespace, its only
+ * way in, its table is led, and the words that were bound to it. */
+#include "runtime/past.h"
+#include "runtime/elf.h"
+#include "runtime/past_blocks.h"
+#include "runtime/runtime.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/mman.h>
+
+/* The linker's: this library, or the program it is part of. */
+/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+extern FL_HIDDEN const char __ehdr_start[], _end[];
+
+static const char of_libc[] = "gnu_get_libc_version"; /* no other object has it */
+
+static _Atomic bool is_led;         /* the program's libc; or it was found that it cannot be */
+static _Atomic bool has_namespaces; /* of dlmopen(3) */
+static _Atomic bool is_given_up;
+
+/* Written under the loader's lock, before anything leads to `to`. */
+enum { LED_MOST = 128 };
+static struct led {
+    void *to, *was;
+} led[LED_MOST];
+static _Atomic size_t led_count;
+
+static bool is_within_us(const void *f)
+{
+    return (uintptr_t)f - (uintptr_t)__ehdr_start < (uintptr_t)(_end - __ehdr_start);
+}
+
+static struct link_map *our_map(void)
+{
+    Dl_info info;
+    void *map = NULL;
+
+    return dladdr1(_DYNAMIC, &info, &map, RTLD_DL_LINKMAP) != 0 ? map : NULL;
+}
+
+static bool read_map(struct fl_elf *out, const struct link_map *m)
+{
+    return fl_elf_read(out, m->l_addr, m->l_ld);
+}
+
+static bool read_us(struct fl_elf *out)
+{
+    return fl_elf_read(out, (uintptr_t)__ehdr_start, _DYNAMIC);
+}
+
+static bool has(const struct link_map *m, const char *name)
+{
+    struct fl_elf e;
+
+    return read_map(&e, m) && fl_elf_find(&e, name) != NULL;
+}
+
+/* The first of the objects from `m` on that defines `name`; NULL: none. */
+static const struct link_map *find_object(const struct link_map *m, const char *name)
+{
+    while (m != NULL && !has(m, name)) {
+        m = m->l_next;
+    }
+    return m;
+}
+
+void *fl_past_next(const char *name)
+{
+    int saved = errno;
+    const struct link_map *us = our_map();
+    const struct link_map *m = us != NULL ? find_object(us->l_next, name) : NULL;
+    struct fl_elf e;
+    void *f = m != NULL && read_map(&e, m) ? fl_elf_at(&e, fl_elf_find(&e, name)->st_value) : NULL;
+
+    errno = saved;
+    return fl_past_original(f);
+}
+
+void *fl_past_original(void *f)
+{
+    size_t n = atomic_load_explicit(&led_count, memory_order_acquire);
+
+    for (size_t i = 0; i < n; i++) {
+        if (led[i].to == f) {
+            return led[i].was;
+        }
+    }
+    return f;
+}
+
+/* ---- a symbol table ---- */
+
+/* The pages of the table; len 0: code may lie in them. What comes before it and behind it to the
+ * end of its names is for the loader. */
+static struct fl_range table_pages(const struct fl_elf *e)
+{
+    uintptr_t from = fl_align_down((uintptr_t)e->symbols, fl_page.base);
+    uintptr_t to = fl_align_up((uintptr_t)&e->symbols[fl_elf_end(e)], fl_page.base);
+    bool whole = (uintptr_t)e->symbols < (uintptr_t)e->names &&
+                 to <= fl_align_up((uintptr_t)e->names + e->names_len, sizeof(uintptr_t));
+
+    return (struct fl_range){from, whole && from >= e->base ? to - from : 0};
+}
+
+static int protect(struct fl_range r, int prot)
+{
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the loader's pages */
+    return fl_libc.mprotect((void *)r.base, r.len, prot);
+}
+
+static bool open_table(const struct fl_elf *e)
+{
+    struct fl_range pages = table_pages(e);
+
+    return pages.len != 0 && protect(pages, PROT_READ | PROT_WRITE) == 0;
+}
+
+static void close_table(const struct fl_elf *e)
+{
+    (void)protect(table_pages(e), PROT_READ);
+}
+
+/* NULL: it has no such name, or leads it to us. */
+static void *function_of(const struct fl_elf *libc, const char *name)
+{
+    const ElfW(Sym) *s = fl_elf_find(libc, name);
+    void *f = s != NULL ? fl_elf_at(libc, s->st_value) : NULL;
+
+    return is_within_us(f) ? NULL : f;
+}
+
+/* Every name of that function, such as __libc_free of free. */
+static void lead(const struct fl_elf *libc, struct led one)
+{
+    size_t end = fl_elf_end(libc);
+
+    for (size_t i = fl_elf_first(libc); i < end; i++) {
+        ElfW(Sym) *s = &libc->symbols[i];
+        if (fl_elf_at(libc, s->st_value) == one.was) {
+            __atomic_store_n(&s->st_value, (uintptr_t)one.to - libc->base, __ATOMIC_RELEASE);
+        }
+    }
+}
+
+/* No more blocks are made; one that there is must not get to what binds past us. */
+static void give_up(const char *what)
+{
+    if (!atomic_exchange(&is_given_up, true) &&
+        fl_runtime.options.value[FL_OPTION_log] >= FL_LOG_WARN) {
+        fl_say(what);
+    }
+    __atomic_store_n(&fl_route.threshold, SIZE_MAX, __ATOMIC_RELAXED);
+}
+
+/* ---- the program's own namespace ---- */
+
+/* Has no object between us and libc a name that we would lead? */
+static bool is_clear(const struct link_map *us, const struct link_map *libc_map,
+                     const struct fl_elf *ours, const struct fl_elf *libc)
+{
+    struct fl_elf e;
+    const struct link_map *m = us->l_next;
+
+    for (; m != NULL && m != libc_map; m = m->l_next) {
+        bool known = read_map(&e, m);
+        for (size_t i = fl_elf_first(ours); known && i < fl_elf_end(ours); i++) {
+            const char *name = fl_elf_name(ours, &ours->symbols[i]);
+            if (fl_elf_find(&e, name) != NULL && fl_elf_find(libc, name) != NULL) {
+                return false;
+            }
+        }
+    }
+    return m != NULL;
+}
+
+static void lead_and_note(const struct fl_elf *libc, struct led one)
+{
+    size_t n = atomic_load_explicit(&led_count, memory_order_relaxed);
+
+    if (n < LED_MOST) {
+        led[n] = one;
+        atomic_store_explicit(&led_count, n + 1, memory_order_release);
+        lead(libc, one);
+    }
+}
+
+static void lead_all(const struct fl_elf *ours, const struct fl_elf *libc)
+{
+    size_t end = fl_elf_end(ours);
+
+    for (size_t i = fl_elf_first(ours); i < end; i++) {
+        const ElfW(Sym) *s = &ours->symbols[i];
+        void *was = function_of(libc, fl_elf_name(ours, s));
+        if (was != NULL) {
+            lead_and_note(libc, (struct led){fl_elf_at(ours, s->st_value), was});
+        }
+    }
+}
+
+static void lead_block_calls(const struct fl_elf *libc)
+{
+    for (unsigned i = 0; i < FL_PAST_ALL; i++) {
+        void *was = function_of(libc, fl_past_names[i]);
+        if (was != NULL) {
+            lead_and_note(libc, (struct led){fl_past_block_call(0, i, was), was});
+        }
+    }
+}
+
+static const struct link_map *first_of(const struct link_map *m)
+{
+    while (m->l_prev != NULL) {
+        m = m->l_prev;
+    }
+    return m;
+}
+
+/* Called back once, under the loader's lock, as the next one: no object comes or goes, and one
+ * thread does it. */
+static int lead_program(struct dl_phdr_info *info, size_t size, void *map)
+{
+    const struct link_map *us = map, *libc_map = find_object(first_of(us), of_libc);
+    struct fl_elf ours, libc;
+
+    (void)info, (void)size;
+    if (atomic_load(&is_led)) {
+        return 1;
+    }
+    if (libc_map == NULL || !read_us(&ours) || !read_map(&libc, libc_map) || !open_table(&libc)) {
+        give_up("libc's free cannot be told of large blocks, which an object that is loaded with "
+                "RTLD_DEEPBIND needs: from here on they are the next allocator's");
+    } else {
+        if (is_clear(us, libc_map, &ours, &libc)) {
+            lead_all(&ours, &libc);
+        }
+        lead_block_calls(&libc);
+        close_table(&libc);
+    }
+    atomic_store_explicit(&is_led, true, memory_order_release);
+    return 1;
+}
+
+/* False amid boot, which looks up what libc has, and where no block is ours. */
+static bool is_wanted(void)
+{
+    return atomic_load_explicit(&fl_route.booted, memory_order_acquire) == FL_BOOT_DONE &&
+           fl_runtime.active && !atomic_load_explicit(&is_given_up, memory_order_relaxed);
+}
+
+void fl_past_deep(void)
+{
+    if (atomic_load_explicit(&is_led, memory_order_acquire)) {
+        return;
+    }
+    int saved = errno;
+    fl_boot();
+    struct link_map *us = our_map();
+    if (us != NULL && is_wanted()) {
+        (void)dl_iterate_phdr(lead_program, us);
+    }
+    errno = saved;
+}
+
+/* ---- another namespace ---- */
+
+struct namespace
+{
+    const struct link_map *object; /* one of its */
+    Lmid_t id;
+};
+
+static bool bind(void **word, void *to, struct fl_range kept)
+{
+    struct fl_range page = {fl_align_down((uintptr_t)word, fl_page.base), fl_page.base};
+    bool is_kept = (uintptr_t)word - kept.base < kept.len;
+
+    if (is_kept && protect(page, PROT_READ | PROT_WRITE) != 0) {
+        return false;
+    }
+    __atomic_store_n(word, to, __ATOMIC_RELEASE);
+    if (is_kept) {
+        (void)protect(page, PROT_READ);
+    }
+    return true;
+}
+
+/* What was bound to a function of `calls` before its name was led. */
+static bool lead_bound(const struct fl_elf *e, const struct led calls[FL_PAST_ALL])
+{
+    struct fl_range kept = fl_elf_protected(e);
+    bool done = true;
+
+    for (size_t t = 0; t < 2; t++) {
+        for (size_t i = 0; i < e->bound[t].count; i++) {
+            void **word = fl_elf_word(e, &e->bound[t].first[i]);
+            for (size_t k = 0; word != NULL && k < FL_PAST_ALL; k++) {
+                if (calls[k].was != NULL && *word == calls[k].was) {
+                    done = bind(word, calls[k].to, kept) && done;
+                }
+            }
+        }
+    }
+    return done;
+}
+
+static bool lead_objects(const struct link_map *m, const struct led calls[FL_PAST_ALL])
+{
+    struct fl_elf e;
+    bool done = true;
+
+    for (; m != NULL; m = m->l_next) {
+        if (read_map(&e, m)) {
+            done = lead_bound(&e, calls) && done;
+        }
+    }
+    return done;
+}
+
+static int lead_namespace(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    const struct namespace *in = arg;
+    const struct link_map *first = first_of(in->object), *map = find_object(first, of_libc);
+    struct led calls[FL_PAST_ALL];
+    struct fl_elf libc;
+
+    (void)info, (void)size;
+    if (map == NULL || !read_map(&libc, map) ||
+        function_of(&libc, fl_past_names[FL_PAST_FREE]) == NULL) {
+        return 1; /* it has no libc, or one that has been led */
+    }
+    bool done = in->id < FL_PAST_NAMESPACES && open_table(&libc);
+    if (done) {
+        for (unsigned i = 0; i < FL_PAST_ALL; i++) {
+            void *was = function_of(&libc, fl_past_names[i]);
+            calls[i] = (struct led){NULL, was};
+            if (was != NULL) {
+                calls[i].to = fl_past_block_call((unsigned)in->id, i, was);
+                lead(&libc, calls[i]);
+            }
+        }
+        close_table(&libc);
+        done = lead_objects(first, calls);
+    }
+    if (!done) {
+        give_up("the free of a namespace of dlmopen(3) cannot be told of large blocks: from here "
+                "on they are the next allocator's");
+    }
+    return 1;
+}
+
+void fl_past_namespace(void)
+{
+    atomic_store_explicit(&has_namespaces, true, memory_order_relaxed);
+}
+
+static void lead_namespace_of(void *handle)
+{
+    struct namespace in = {.object = NULL};
+    void *map = NULL;
+
+    if (dlinfo(handle, RTLD_DI_LMID, &in.id) == 0 && in.id != LM_ID_BASE &&
+        dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != NULL && is_wanted()) {
+        in.object = map;
+        (void)dl_iterate_phdr(lead_namespace, &in);
+    }
+}
+
+/* ---- what is looked up ---- */
+
+static bool is_our_name(const char *name)
+{
+    struct fl_elf ours;
+
+    return read_us(&ours) && fl_elf_find(&ours, name) != NULL;
+}
+
+/* Is that the code of an object which comes after us? Those before us find us. */
+static bool is_behind_us(const void *code)
+{
+    Dl_info info;
+    void *map = NULL;
+    const struct link_map *m = our_map();
+
+    if (m == NULL || dladdr1(code, &info, &map, RTLD_DL_LINKMAP) == 0) {
+        return false;
+    }
+    do {
+        m = m->l_next;
+    } while (m != NULL && m != map);
+    return m != NULL;
+}
+
+/* An unversioned search finds us first, but for one by a handle and one that begins behind us; one
+ * for a version passes over us, whose names have none. */
+static bool passes_us(void *handle, bool versioned, const void *caller)
+{
+    if (handle != RTLD_NEXT && handle != RTLD_DEFAULT) {
+        return true;
+    }
+    return is_wanted() && (versioned || (handle == RTLD_NEXT && is_behind_us(caller)));
+}
+
+void fl_past_lookup(void *handle, const char *name, bool versioned, const void *caller)
+{
+    int saved = errno;
+
+    if (is_within_us(caller)) {
+        return;
+    }
+    if (handle != RTLD_NEXT && handle != RTLD_DEFAULT &&
+        atomic_load_explicit(&has_namespaces, memory_order_relaxed)) {
+        lead_namespace_of(handle);
+    }
+    if (!atomic_load_explicit(&is_led, memory_order_acquire) && is_our_name(name) &&
+        passes_us(handle, versioned, caller)) {
+        fl_past_deep();
+    }
+    errno = saved;
+}

@@ -1,0 +1,27 @@
+/* What binds past us. The dynamic linker looks a name up in libc before it does in us for objects
+ * that were loaded with RTLD_DEEPBIND, for dlsym(3) of a handle, and behind us (RTLD_NEXT); and a
+ * namespace of dlmopen(3) has a libc of its own. Under glibc a block of the program may be freed by
+ * what was found so.
+ *
+ * Nothing is done until a program asks for such a thing. Then the symbol table of that libc is led
+ * to us: what is looked up there from then on knows our blocks, by any object. The table's pages
+ * are the process's own copy.  Threads: any.  Context: as dlopen(3). errno stays. */
+#ifndef FL_RUNTIME_PAST_H
+#define FL_RUNTIME_PAST_H
+
+#include "base/base.h"
+
+/* The next definition of `name` in the loader's order. */
+void *fl_past_next(const char *name);
+
+/* An object is about to be loaded that looks into libc first. */
+void fl_past_deep(void);
+/* A namespace is about to be opened, or to get objects. */
+void fl_past_namespace(void);
+/* `name` is about to be looked up by `handle`, for code at `caller`; dlvsym(3): versioned. */
+void fl_past_lookup(void *handle, const char *name, bool versioned, const void *caller);
+
+/* What was there before it was led to `f`; `f`, where nothing was. */
+void *fl_past_original(void *f);
+
+#endif
