@@ -60,10 +60,10 @@ static void *next(const char *name, void *_Atomic *known)
     return f;
 }
 
-#define BEFORE(name) __attribute__((used)) FL_HIDDEN void *fl_before_##name
+#define USED __attribute__((used)) FL_HIDDEN
 
-BEFORE(dlopen)(const char *file, int mode);
-BEFORE(dlopen)(const char *file, int mode)
+USED void *fl_before_dlopen(const char *file, int mode);
+void *fl_before_dlopen(const char *file, int mode)
 {
     static void *_Atomic known;
 
@@ -75,8 +75,8 @@ BEFORE(dlopen)(const char *file, int mode)
 }
 JUMP_BEHIND(dlopen);
 
-BEFORE(dlmopen)(Lmid_t to, const char *file, int mode);
-BEFORE(dlmopen)(Lmid_t to, const char *file, int mode)
+USED void *fl_before_dlmopen(Lmid_t to, const char *file, int mode);
+void *fl_before_dlmopen(Lmid_t to, const char *file, int mode)
 {
     static void *_Atomic known;
 
@@ -90,8 +90,8 @@ BEFORE(dlmopen)(Lmid_t to, const char *file, int mode)
 }
 JUMP_BEHIND(dlmopen);
 
-BEFORE(dlsym)(void *handle, const char *name, const void *unused, const void *caller);
-BEFORE(dlsym)(void *handle, const char *name, const void *unused, const void *caller)
+USED void *fl_before_dlsym(void *handle, const char *name, const void *unused, const void *caller);
+void *fl_before_dlsym(void *handle, const char *name, const void *unused, const void *caller)
 {
     static void *_Atomic known;
 
@@ -101,8 +101,9 @@ BEFORE(dlsym)(void *handle, const char *name, const void *unused, const void *ca
 }
 JUMP_BEHIND(dlsym);
 
-BEFORE(dlvsym)(void *handle, const char *name, const char *version, const void *caller);
-BEFORE(dlvsym)(void *handle, const char *name, const char *version, const void *caller)
+USED void *fl_before_dlvsym(void *handle, const char *name, const char *version,
+                            const void *caller);
+void *fl_before_dlvsym(void *handle, const char *name, const char *version, const void *caller)
 {
     static void *_Atomic known;
 

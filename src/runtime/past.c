@@ -40,12 +40,16 @@ static bool is_within_us(const void *f)
     return (uintptr_t)f - (uintptr_t)__ehdr_start < (uintptr_t)(_end - __ehdr_start);
 }
 
+/* Objects that the program was started with stay near the beginning of the loader's list. NULL: we
+ * are in another namespace's. */
 static struct link_map *our_map(void)
 {
-    Dl_info info;
-    void *map = NULL;
+    struct link_map *m = _r_debug.r_map;
 
-    return dladdr1(_DYNAMIC, &info, &map, RTLD_DL_LINKMAP) != 0 ? map : NULL;
+    while (m != NULL && m->l_ld != _DYNAMIC) {
+        m = m->l_next;
+    }
+    return m;
 }
 
 static bool read_map(struct fl_elf *out, const struct link_map *m)
@@ -379,9 +383,21 @@ static void lead_namespace_of(void *handle)
 
 static bool is_our_name(const char *name)
 {
-    struct fl_elf ours;
+    static struct fl_elf ours;
+    static _Atomic bool begun, is_read;
+    struct fl_elf own;
 
-    return read_us(&ours) && fl_elf_find(&ours, name) != NULL;
+    if (FL_LIKELY(atomic_load_explicit(&is_read, memory_order_acquire))) {
+        return fl_elf_find(&ours, name) != NULL;
+    }
+    if (!read_us(&own)) {
+        return false;
+    }
+    if (!atomic_exchange(&begun, true)) { /* one thread writes it */
+        ours = own;
+        atomic_store_explicit(&is_read, true, memory_order_release);
+    }
+    return fl_elf_find(&own, name) != NULL;
 }
 
 /* Is that the code of an object which comes after us? Those before us find us. */
@@ -400,29 +416,27 @@ static bool is_behind_us(const void *code)
     return m != NULL;
 }
 
-/* An unversioned search finds us first, but for one by a handle and one that begins behind us; one
- * for a version passes over us, whose names have none. */
-static bool passes_us(void *handle, bool versioned, const void *caller)
+/* A search of the usual order finds us first, but for one that begins behind us, and one for a
+ * version: our names have none. */
+static bool is_found_past_us(void *handle, bool versioned, const void *caller)
 {
-    if (handle != RTLD_NEXT && handle != RTLD_DEFAULT) {
-        return true;
-    }
-    return is_wanted() && (versioned || (handle == RTLD_NEXT && is_behind_us(caller)));
+    bool by_handle = handle != RTLD_NEXT && handle != RTLD_DEFAULT;
+
+    return by_handle || (is_wanted() && (versioned || is_behind_us(caller)));
 }
 
 void fl_past_lookup(void *handle, const char *name, bool versioned, const void *caller)
 {
-    int saved = errno;
-
-    if (is_within_us(caller)) {
+    if ((handle == RTLD_DEFAULT && !versioned) || is_within_us(caller)) {
         return;
     }
-    if (handle != RTLD_NEXT && handle != RTLD_DEFAULT &&
-        atomic_load_explicit(&has_namespaces, memory_order_relaxed)) {
+    int saved = errno;
+    if (atomic_load_explicit(&has_namespaces, memory_order_relaxed) && handle != RTLD_NEXT &&
+        handle != RTLD_DEFAULT) {
         lead_namespace_of(handle);
     }
     if (!atomic_load_explicit(&is_led, memory_order_acquire) && is_our_name(name) &&
-        passes_us(handle, versioned, caller)) {
+        is_found_past_us(handle, versioned, caller)) {
         fl_past_deep();
     }
     errno = saved;
