@@ -1,14 +1,14 @@
-/* Leads libc's symbol table to us. See past.h.
+/* Diverts names of libc to us: its symbol table gets our addresses. See past.h.
  *
- * In the program's own namespace every name that we and libc have leads to our function, which
- * falls back to libc's: then an object that binds past us is served as all others are. Where an
- * object between us and libc has one of the names (another allocator, fakeroot), what it finds
+ * In the program's own namespace every name that we and libc have is diverted to our function,
+ * which falls back to libc's: then an object that binds past us is served as all others are. Where
+ * an object between us and libc has one of the names (another allocator, fakeroot), what it finds
  * behind itself by RTLD_NEXT must not be us: there, and in other namespaces, only the functions
- * that are handed a block are led, to those of past_blocks.c.
+ * that are handed a block are diverted, to those of past_blocks.c.
  *
  * Objects of another namespace are bound before we see its libc, since the file that dlmopen(3)
- * names must be the first one there: when the program looks a name up in the namespace, its only
- * way in, its table is led, and the words that were bound to it. */
+ * names must be the first one there. When the program looks a name up in the namespace, which is
+ * its way in, the table there is written, and the words that were bound by it. */
 #include "runtime/past.h"
 #include "runtime/elf.h"
 #include "runtime/past_blocks.h"
@@ -24,16 +24,16 @@ extern FL_HIDDEN const char __ehdr_start[], _end[];
 
 static const char of_libc[] = "gnu_get_libc_version"; /* no other object has it */
 
-static _Atomic bool is_led;         /* the program's libc; or it was found that it cannot be */
+static _Atomic bool is_diverted;    /* the program's libc; or it was found that it cannot be */
 static _Atomic bool has_namespaces; /* of dlmopen(3) */
 static _Atomic bool is_given_up;
 
-/* Written under the loader's lock, before anything leads to `to`. */
-enum { LED_MOST = 128 };
-static struct led {
+/* Written under the loader's lock, before `to` can be found. */
+enum { DIVERTED_MOST = 128 };
+static struct diversion {
     void *to, *was;
-} led[LED_MOST];
-static _Atomic size_t led_count;
+} diverted[DIVERTED_MOST];
+static _Atomic size_t diverted_count;
 
 static bool is_within_us(const void *f)
 {
@@ -92,11 +92,11 @@ void *fl_past_next(const char *name)
 
 void *fl_past_original(void *f)
 {
-    size_t n = atomic_load_explicit(&led_count, memory_order_acquire);
+    size_t n = atomic_load_explicit(&diverted_count, memory_order_acquire);
 
     for (size_t i = 0; i < n; i++) {
-        if (led[i].to == f) {
-            return led[i].was;
+        if (diverted[i].to == f) {
+            return diverted[i].was;
         }
     }
     return f;
@@ -134,7 +134,7 @@ static void close_table(const struct fl_elf *e)
     (void)protect(table_pages(e), PROT_READ);
 }
 
-/* NULL: it has no such name, or leads it to us. */
+/* NULL: it has no such name, or that is diverted. */
 static void *function_of(const struct fl_elf *libc, const char *name)
 {
     const ElfW(Sym) *s = fl_elf_find(libc, name);
@@ -144,7 +144,7 @@ static void *function_of(const struct fl_elf *libc, const char *name)
 }
 
 /* Every name of that function, such as __libc_free of free. */
-static void lead(const struct fl_elf *libc, struct led one)
+static void divert(const struct fl_elf *libc, struct diversion one)
 {
     size_t end = fl_elf_end(libc);
 
@@ -168,7 +168,7 @@ static void give_up(const char *what)
 
 /* ---- the program's own namespace ---- */
 
-/* Has no object between us and libc a name that we would lead? */
+/* Has no object between us and libc a name that we would divert? */
 static bool is_clear(const struct link_map *us, const struct link_map *libc_map,
                      const struct fl_elf *ours, const struct fl_elf *libc)
 {
@@ -187,18 +187,18 @@ static bool is_clear(const struct link_map *us, const struct link_map *libc_map,
     return m != NULL;
 }
 
-static void lead_and_note(const struct fl_elf *libc, struct led one)
+static void divert_and_note(const struct fl_elf *libc, struct diversion one)
 {
-    size_t n = atomic_load_explicit(&led_count, memory_order_relaxed);
+    size_t n = atomic_load_explicit(&diverted_count, memory_order_relaxed);
 
-    if (n < LED_MOST) {
-        led[n] = one;
-        atomic_store_explicit(&led_count, n + 1, memory_order_release);
-        lead(libc, one);
+    if (n < DIVERTED_MOST) {
+        diverted[n] = one;
+        atomic_store_explicit(&diverted_count, n + 1, memory_order_release);
+        divert(libc, one);
     }
 }
 
-static void lead_all(const struct fl_elf *ours, const struct fl_elf *libc)
+static void divert_all(const struct fl_elf *ours, const struct fl_elf *libc)
 {
     size_t end = fl_elf_end(ours);
 
@@ -206,17 +206,17 @@ static void lead_all(const struct fl_elf *ours, const struct fl_elf *libc)
         const ElfW(Sym) *s = &ours->symbols[i];
         void *was = function_of(libc, fl_elf_name(ours, s));
         if (was != NULL) {
-            lead_and_note(libc, (struct led){fl_elf_at(ours, s->st_value), was});
+            divert_and_note(libc, (struct diversion){fl_elf_at(ours, s->st_value), was});
         }
     }
 }
 
-static void lead_block_calls(const struct fl_elf *libc)
+static void divert_block_calls(const struct fl_elf *libc)
 {
     for (unsigned i = 0; i < FL_PAST_ALL; i++) {
         void *was = function_of(libc, fl_past_names[i]);
         if (was != NULL) {
-            lead_and_note(libc, (struct led){fl_past_block_call(0, i, was), was});
+            divert_and_note(libc, (struct diversion){fl_past_block_call(0, i, was), was});
         }
     }
 }
@@ -231,13 +231,13 @@ static const struct link_map *first_of(const struct link_map *m)
 
 /* Called back once, under the loader's lock, as the next one: no object comes or goes, and one
  * thread does it. */
-static int lead_program(struct dl_phdr_info *info, size_t size, void *map)
+static int divert_program(struct dl_phdr_info *info, size_t size, void *map)
 {
     const struct link_map *us = map, *libc_map = find_object(first_of(us), of_libc);
     struct fl_elf ours, libc;
 
     (void)info, (void)size;
-    if (atomic_load(&is_led)) {
+    if (atomic_load(&is_diverted)) {
         return 1;
     }
     if (libc_map == NULL || !read_us(&ours) || !read_map(&libc, libc_map) || !open_table(&libc)) {
@@ -245,12 +245,12 @@ static int lead_program(struct dl_phdr_info *info, size_t size, void *map)
                 "RTLD_DEEPBIND needs: from here on they are the next allocator's");
     } else {
         if (is_clear(us, libc_map, &ours, &libc)) {
-            lead_all(&ours, &libc);
+            divert_all(&ours, &libc);
         }
-        lead_block_calls(&libc);
+        divert_block_calls(&libc);
         close_table(&libc);
     }
-    atomic_store_explicit(&is_led, true, memory_order_release);
+    atomic_store_explicit(&is_diverted, true, memory_order_release);
     return 1;
 }
 
@@ -263,14 +263,14 @@ static bool is_wanted(void)
 
 void fl_past_deep(void)
 {
-    if (atomic_load_explicit(&is_led, memory_order_acquire)) {
+    if (atomic_load_explicit(&is_diverted, memory_order_acquire)) {
         return;
     }
     int saved = errno;
     fl_boot();
     struct link_map *us = our_map();
     if (us != NULL && is_wanted()) {
-        (void)dl_iterate_phdr(lead_program, us);
+        (void)dl_iterate_phdr(divert_program, us);
     }
     errno = saved;
 }
@@ -298,8 +298,8 @@ static bool bind(void **word, void *to, struct fl_range kept)
     return true;
 }
 
-/* What was bound to a function of `calls` before its name was led. */
-static bool lead_bound(const struct fl_elf *e, const struct led calls[FL_PAST_ALL])
+/* What was bound to a function of `calls` before its name was diverted. */
+static bool divert_bound(const struct fl_elf *e, const struct diversion calls[FL_PAST_ALL])
 {
     struct fl_range kept = fl_elf_protected(e);
     bool done = true;
@@ -317,43 +317,43 @@ static bool lead_bound(const struct fl_elf *e, const struct led calls[FL_PAST_AL
     return done;
 }
 
-static bool lead_objects(const struct link_map *m, const struct led calls[FL_PAST_ALL])
+static bool divert_objects(const struct link_map *m, const struct diversion calls[FL_PAST_ALL])
 {
     struct fl_elf e;
     bool done = true;
 
     for (; m != NULL; m = m->l_next) {
         if (read_map(&e, m)) {
-            done = lead_bound(&e, calls) && done;
+            done = divert_bound(&e, calls) && done;
         }
     }
     return done;
 }
 
-static int lead_namespace(struct dl_phdr_info *info, size_t size, void *arg)
+static int divert_namespace(struct dl_phdr_info *info, size_t size, void *arg)
 {
     const struct namespace *in = arg;
     const struct link_map *first = first_of(in->object), *map = find_object(first, of_libc);
-    struct led calls[FL_PAST_ALL];
+    struct diversion calls[FL_PAST_ALL];
     struct fl_elf libc;
 
     (void)info, (void)size;
     if (map == NULL || !read_map(&libc, map) ||
         function_of(&libc, fl_past_names[FL_PAST_FREE]) == NULL) {
-        return 1; /* it has no libc, or one that has been led */
+        return 1; /* it has no libc, or that is done */
     }
     bool done = in->id < FL_PAST_NAMESPACES && open_table(&libc);
     if (done) {
         for (unsigned i = 0; i < FL_PAST_ALL; i++) {
             void *was = function_of(&libc, fl_past_names[i]);
-            calls[i] = (struct led){NULL, was};
+            calls[i] = (struct diversion){NULL, was};
             if (was != NULL) {
                 calls[i].to = fl_past_block_call((unsigned)in->id, i, was);
-                lead(&libc, calls[i]);
+                divert(&libc, calls[i]);
             }
         }
         close_table(&libc);
-        done = lead_objects(first, calls);
+        done = divert_objects(first, calls);
     }
     if (!done) {
         give_up("the free of a namespace of dlmopen(3) cannot be told of large blocks: from here "
@@ -367,7 +367,7 @@ void fl_past_namespace(void)
     atomic_store_explicit(&has_namespaces, true, memory_order_relaxed);
 }
 
-static void lead_namespace_of(void *handle)
+static void divert_namespace_of(void *handle)
 {
     struct namespace in = {.object = NULL};
     void *map = NULL;
@@ -375,7 +375,7 @@ static void lead_namespace_of(void *handle)
     if (dlinfo(handle, RTLD_DI_LMID, &in.id) == 0 && in.id != LM_ID_BASE &&
         dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != NULL && is_wanted()) {
         in.object = map;
-        (void)dl_iterate_phdr(lead_namespace, &in);
+        (void)dl_iterate_phdr(divert_namespace, &in);
     }
 }
 
@@ -433,9 +433,9 @@ void fl_past_lookup(void *handle, const char *name, bool versioned, const void *
     int saved = errno;
     if (atomic_load_explicit(&has_namespaces, memory_order_relaxed) && handle != RTLD_NEXT &&
         handle != RTLD_DEFAULT) {
-        lead_namespace_of(handle);
+        divert_namespace_of(handle);
     }
-    if (!atomic_load_explicit(&is_led, memory_order_acquire) && is_our_name(name) &&
+    if (!atomic_load_explicit(&is_diverted, memory_order_acquire) && is_our_name(name) &&
         is_found_past_us(handle, versioned, caller)) {
         fl_past_deep();
     }

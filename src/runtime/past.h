@@ -3,9 +3,9 @@
  * namespace of dlmopen(3) has a libc of its own. Under glibc a block of the program may be freed by
  * what was found so.
  *
- * Nothing is done until a program asks for such a thing. Then the symbol table of that libc is led
- * to us: what is looked up there from then on knows our blocks, by any object. The table's pages
- * are the process's own copy.  Threads: any.  Context: as dlopen(3). errno stays. */
+ * Nothing is done until a program asks for such a thing. Then names of that libc are diverted to
+ * us: what any object finds there from then on knows our blocks. The table's pages are the
+ * process's own copy.  Threads: any.  Context: as dlopen(3). errno stays. */
 #ifndef FL_RUNTIME_PAST_H
 #define FL_RUNTIME_PAST_H
 
@@ -21,7 +21,7 @@ void fl_past_namespace(void);
 /* `name` is about to be looked up by `handle`, for code at `caller`; dlvsym(3): versioned. */
 void fl_past_lookup(void *handle, const char *name, bool versioned, const void *caller);
 
-/* What was there before it was led to `f`; `f`, where nothing was. */
+/* libc's function that is diverted to `f`; `f`, where none is. */
 void *fl_past_original(void *f);
 
 #endif
