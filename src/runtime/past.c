@@ -1,10 +1,14 @@
 /* Diverts names of libc to us: its symbol table gets our addresses. See past.h.
  *
- * In the program's own namespace every name that we and libc have is diverted to our function,
- * which falls back to libc's: then an object that binds past us is served as all others are. Where
- * an object between us and libc has one of the names (another allocator, fakeroot), what it finds
- * behind itself by RTLD_NEXT must not be us: there, and in other namespaces, only the functions
- * that are handed a block are diverted, to those of past_blocks.c.
+ * First the functions that are handed a block, to those of past_blocks.c. What hands out memory
+ * stays libc's: an object that binds past us calls libc's mprotect and madvise for its blocks, too,
+ * and we would not know. Those stay since what writes over their code, to be told of maps, finds
+ * them by RTLD_NEXT (UCX), and has to see our calls.
+ *
+ * In the program's own namespace every other name that we and libc have (setuid, malloc_trim,
+ * dlopen) is diverted to our function, which falls back to libc's. Where an object between us and
+ * libc has one of the names (fakeroot), what it finds behind itself by RTLD_NEXT must not be us:
+ * there they stay.
  *
  * Objects of another namespace are bound before we see its libc, since the file that dlmopen(3)
  * names must be the first one there. When the program looks a name up in the namespace, which is
@@ -16,11 +20,18 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 
 /* The linker's: this library, or the program it is part of. */
 /* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 extern FL_HIDDEN const char __ehdr_start[], _end[];
+
+static const char *const stay[] = {
+    "malloc",        "calloc",  "memalign", "posix_memalign", "aligned_alloc", "valloc",
+    "pvalloc",       "mmap",    "mmap64",   "munmap",         "mprotect",      "mremap",
+    "pkey_mprotect", "madvise", "mlock",    "mlock2",         "syscall",
+};
 
 static const char of_libc[] = "gnu_get_libc_version"; /* no other object has it */
 
@@ -168,7 +179,17 @@ static void give_up(const char *what)
 
 /* ---- the program's own namespace ---- */
 
-/* Has no object between us and libc a name that we would divert? */
+static bool stays(const char *name)
+{
+    for (size_t i = 0; i < sizeof stay / sizeof stay[0]; i++) {
+        if (strcmp(stay[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Has no object between us and libc a name that we and libc have? */
 static bool is_clear(const struct link_map *us, const struct link_map *libc_map,
                      const struct fl_elf *ours, const struct fl_elf *libc)
 {
@@ -198,25 +219,26 @@ static void divert_and_note(const struct fl_elf *libc, struct diversion one)
     }
 }
 
-static void divert_all(const struct fl_elf *ours, const struct fl_elf *libc)
-{
-    size_t end = fl_elf_end(ours);
-
-    for (size_t i = fl_elf_first(ours); i < end; i++) {
-        const ElfW(Sym) *s = &ours->symbols[i];
-        void *was = function_of(libc, fl_elf_name(ours, s));
-        if (was != NULL) {
-            divert_and_note(libc, (struct diversion){fl_elf_at(ours, s->st_value), was});
-        }
-    }
-}
-
 static void divert_block_calls(const struct fl_elf *libc)
 {
     for (unsigned i = 0; i < FL_PAST_ALL; i++) {
         void *was = function_of(libc, fl_past_names[i]);
         if (was != NULL) {
             divert_and_note(libc, (struct diversion){fl_past_block_call(0, i, was), was});
+        }
+    }
+}
+
+static void divert_others(const struct fl_elf *ours, const struct fl_elf *libc)
+{
+    size_t end = fl_elf_end(ours);
+
+    for (size_t i = fl_elf_first(ours); i < end; i++) {
+        const ElfW(Sym) *s = &ours->symbols[i];
+        const char *name = fl_elf_name(ours, s);
+        void *was = stays(name) ? NULL : function_of(libc, name);
+        if (was != NULL) {
+            divert_and_note(libc, (struct diversion){fl_elf_at(ours, s->st_value), was});
         }
     }
 }
@@ -244,10 +266,10 @@ static int divert_program(struct dl_phdr_info *info, size_t size, void *map)
         give_up("libc's free cannot be told of large blocks, which an object that is loaded with "
                 "RTLD_DEEPBIND needs: from here on they are the next allocator's");
     } else {
-        if (is_clear(us, libc_map, &ours, &libc)) {
-            divert_all(&ours, &libc);
-        }
         divert_block_calls(&libc);
+        if (is_clear(us, libc_map, &ours, &libc)) {
+            divert_others(&ours, &libc);
+        }
         close_table(&libc);
     }
     atomic_store_explicit(&is_diverted, true, memory_order_release);
@@ -435,8 +457,8 @@ void fl_past_lookup(void *handle, const char *name, bool versioned, const void *
         handle != RTLD_DEFAULT) {
         divert_namespace_of(handle);
     }
-    if (!atomic_load_explicit(&is_diverted, memory_order_acquire) && is_our_name(name) &&
-        is_found_past_us(handle, versioned, caller)) {
+    if (!atomic_load_explicit(&is_diverted, memory_order_acquire) && !stays(name) &&
+        is_our_name(name) && is_found_past_us(handle, versioned, caller)) {
         fl_past_deep();
     }
     errno = saved;

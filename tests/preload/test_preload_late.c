@@ -25,7 +25,8 @@ static void as_under_glibc(const char *const modes[])
 static void with_deepbind(void **state)
 {
     (void)state;
-    as_under_glibc(FL_ARGV("deep", "deep_by_dlmopen", "nested", "own_malloc", "threads"));
+    as_under_glibc(FL_ARGV("deep", "deep_by_dlmopen", "nested", "own_malloc", "threads",
+                           "credentials", "munmap_of_libc"));
 }
 
 static void in_its_constructor(void **state)

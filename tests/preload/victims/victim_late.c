@@ -2,6 +2,7 @@
  * dlmopen, dlsym of a handle. Blocks go both ways between them and the program. */
 #include "victim.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -173,6 +174,42 @@ static void nested(void)
         both_ways(&inner, 1);
         CHECK(dlclose(inner.handle) == 0);
     }
+}
+
+/* libc tells all threads. */
+static void credentials(void)
+{
+    struct plugin g = plugin_of(dlopen(plugins[1], RTLD_NOW | RTLD_DEEPBIND));
+    int (*become)(uid_t) = find(g.handle, "plug_become");
+    uid_t id = geteuid() == 0 ? 65534 : geteuid();
+    char path[300], text[4096], line[64];
+
+    free(malloc(40 * MIB)); /* something to do for a thread that we may not know of */
+    CHECK(become(id) == 0);
+    snprintf(line, sizeof line, "\nUid:\t%u\t%u\t%u\t%u\n", id, id, id, id);
+    DIR *tasks = opendir("/proc/self/task");
+    CHECK(tasks != NULL);
+    for (struct dirent *e; (e = readdir(tasks)) != NULL;) {
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", e->d_name);
+        int fd = e->d_name[0] != '.' ? open(path, O_RDONLY) : -1;
+        ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+        text[n > 0 ? n : 0] = '\0';
+        CHECK(n <= 0 || strstr(text, line) != NULL);
+        close(fd);
+    }
+    closedir(tasks);
+    free(malloc(40 * MIB));
+}
+
+/* What writes over its code, to be told of maps, has to find it. */
+static void munmap_of_libc(void)
+{
+    struct plugin g = plugin_of(dlopen(plugins[1], RTLD_NOW | RTLD_DEEPBIND));
+    Dl_info info;
+
+    give(&g, MIB);
+    CHECK(dladdr(((void *(*)(void))find(g.handle, "plug_munmap"))(), &info) != 0);
+    CHECK(strstr(info.dli_fname, "/libc.so.6") != NULL);
 }
 
 static void own_malloc(void)
@@ -402,8 +439,8 @@ static void namespace_64k(void)
 }
 
 MAIN(MODE(deep), MODE(deep_by_dlmopen), MODE(deep_large), MODE(constructor_lazy),
-     MODE(constructor_now), MODE(nested), MODE(own_malloc), MODE(threads), MODE(handle_of_libc),
-     MODE(handle_of_a_library), MODE(handle_of_the_program), MODE(of_a_version),
-     MODE(next_of_a_version), MODE(default_of_a_version), MODE(next_behind), MODE(runpath),
-     MODE(errors), MODE(namespaces), MODE(namespace_first), MODE(namespaces_at_once),
+     MODE(constructor_now), MODE(nested), MODE(own_malloc), MODE(credentials), MODE(munmap_of_libc),
+     MODE(threads), MODE(handle_of_libc), MODE(handle_of_a_library), MODE(handle_of_the_program),
+     MODE(of_a_version), MODE(next_of_a_version), MODE(default_of_a_version), MODE(next_behind),
+     MODE(runpath), MODE(errors), MODE(namespaces), MODE(namespace_first), MODE(namespaces_at_once),
      MODE(namespace_of_two), MODE(namespace_64k))
