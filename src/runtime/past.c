@@ -457,8 +457,8 @@ void fl_past_lookup(void *handle, const char *name, bool versioned, const void *
         handle != RTLD_DEFAULT) {
         divert_namespace_of(handle);
     }
-    if (!atomic_load_explicit(&is_diverted, memory_order_acquire) && !stays(name) &&
-        is_our_name(name) && is_found_past_us(handle, versioned, caller)) {
+    if (!atomic_load_explicit(&is_diverted, memory_order_acquire) && is_our_name(name) &&
+        !stays(name) && is_found_past_us(handle, versioned, caller)) {
         fl_past_deep();
     }
     errno = saved;
