@@ -67,7 +67,7 @@ struct fl_route {
     void (*boot)(void);       /* plugged in by runtime/ at compile time: idempotent, any thread */
     /* Plugged in by boot: has fl_thread_end called with `c` when this thread ends. */
     void (*thread_ends)(struct fl_cache *c);
-    /* Plugged in by boot: the process may use so many bytes; UINT64_MAX: unknown. NULL: not plugged in. */
+    /* Plugged in by boot, else NULL: the process may use so many bytes; UINT64_MAX: unknown. */
     void (*tune_next)(uint64_t fits);
     /* Plugged in by boot: what has to be done once before the first large request. Cheap when it
      * has been. */

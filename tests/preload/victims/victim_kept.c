@@ -1,7 +1,7 @@
 /* Free memory that the program wants to keep: a block is touched and freed, the program rests, and
  * a block of half that length takes no fault.
- *   victim_kept lock    mlockall(2) of all that comes, as real-time programs do; after munlockall(2)
- *                       the memory goes back
+ *   victim_kept lock    mlockall(2) of all that comes, as real-time programs do; after
+ *                       munlockall(2) the memory goes back
  *   victim_kept number  the same by syscall(2)
  *   victim_kept trim    mallopt(3)
  *   victim_kept none    the environment says it, or nothing does */
