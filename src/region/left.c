@@ -4,11 +4,11 @@
  * A huge page costs its clearing at any time; so what may never be touched is not asked for ahead.
  * It counts as populated all the same, which is the most that it may become. What was touched once
  * stays, and serves later requests without a fault. The evidence: how much of such blocks was in
- * memory when they were freed, by their length. Where that says that they are touched, the reserve
- * is filled ahead of the next ones; base pages, each a fault, are then populated before they are
- * handed out. Short blocks are populated unless they are known to be seldom touched: for that a few
- * of those that lie in holes are left to the touch, too. State: r->history.touched; `left` of each
- * extent. */
+ * memory when they were freed, by their length; and that one in use is thin: thin.c. Where that
+ * says that they are touched, the reserve is filled ahead of the next ones; base pages, each a
+ * fault, are then populated before they are handed out. Short blocks are populated unless they are
+ * known to be seldom touched: for that a few of those that lie in holes are left to the touch, too.
+ * State: r->history.touched; `left` of each extent. */
 #include "region/supply.h"
 
 #include <errno.h>

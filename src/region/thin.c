@@ -8,8 +8,8 @@
  * fill nevertheless, it gets huge pages again.
  *
  * When it is looked: while the process's memory grows or shrinks, each millisecond; and when it
- * does not, after a 32nd of the time for which it has not, for some seconds. Then the worker may end:
- * it looks again when it is called, for whatever it may be.
+ * does not, after a 32nd of the time for which it has not, for some seconds. Then the worker may
+ * end: it looks again when it is called, for whatever it may be.
  *
  * No lock is held while the kernel works. The block may be freed meanwhile: the advice is given
  * first, and the extent marked after it. Who frees it sees the mark and maps it anew

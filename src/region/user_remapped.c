@@ -8,6 +8,8 @@
  * neighbours: fresh base pages take the place of its own. What the kernel does not unmap (sealed,
  * or too many maps) is in no block any more.
  *
+ * A block that the worker has made thin (thin.c) comes back in the same way.
+ *
  * Pages that the program gives back (MADV_DONTNEED, munmap) are to be the kernel's at once, as with
  * base pages. Of a huge page that loses a part the kernel unmaps that part and keeps the memory,
  * until it is short. So a huge page at either end is split before the call; those between go whole.

@@ -75,7 +75,8 @@ static void what_fills_comes_in_huge_pages(void **state)
     static const char *const shape[] = {"front", "zeros", "threads", "pieces"};
 
     (void)state;
-    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
+    size_t n = fl_rung()[0] == '\0' ? sizeof shape / sizeof shape[0] : 1;
+    for (size_t i = 0; i < n; i++) {
         fills(shape[i], MIB_TEXT, "1");
         fills(shape[i], MIB_TEXT, "100");
     }
