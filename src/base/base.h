@@ -13,6 +13,9 @@
 #define FL_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define FL_CACHE_LINE 64 /* bytes; x86-64 and arm64 */
 #define FL_COLD __attribute__((cold, noinline))
+/* A variable that each process touches at its start: these lie together, for each page of them is a
+ * fault for a process that has no large requests. */
+#define FL_AT_START __attribute__((section(".data.start")))
 /* So that what is usual needs no stack frame: the rest is called from its end. */
 #define FL_APART __attribute__((noinline))
 #define FL_INLINE inline __attribute__((always_inline))

@@ -4,6 +4,8 @@
  * came, since libc knows the caller by that address: its RUNPATH, $ORIGIN, its namespace, what
  * comes next behind it. A compiler makes a call of it where it does not optimise, hence
  * assembly. */
+#include "preload/operators.h"
+#include "runtime/past.h"
 #include "runtime/runtime.h"
 
 #include <dlfcn.h>
@@ -54,7 +56,7 @@ static void *next(const char *name, void *_Atomic *known)
     void *f = atomic_load_explicit(known, memory_order_relaxed);
 
     if (FL_UNLIKELY(f == NULL)) {
-        f = fl_past_next(name);
+        f = fl_find_next_of(name);
         atomic_store_explicit(known, f, memory_order_relaxed);
     }
     return f;
@@ -68,6 +70,7 @@ void *fl_before_dlopen(const char *file, int mode)
     static void *_Atomic known;
 
     (void)file;
+    fl_operators_before_load();
     if ((mode & RTLD_DEEPBIND) != 0) {
         fl_past_deep();
     }

@@ -285,12 +285,7 @@ static void after_ioctl(unsigned long request, const void *arg, int rc)
     }
 }
 
-static int (*next_ioctl)(int fd, unsigned long request, ...); /* constant after boot */
-
-__attribute__((constructor(102))) static void find_next(void)
-{
-    *(void **)(void *)&next_ioctl = fl_find_next_of("ioctl");
-}
+static int (*next_ioctl)(int fd, unsigned long request, ...); /* written with the first call */
 
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
@@ -300,7 +295,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     void *arg = va_arg(args, void *);
     va_end(args);
     if (FL_UNLIKELY(next_ioctl == NULL)) {
-        find_next();
+        *(void **)(void *)&next_ioctl = fl_find_next_of("ioctl");
     }
     int rc = next_ioctl(fd, request, arg);
     after_ioctl(request, arg, rc);

@@ -7,16 +7,16 @@
  * of aligned_alloc too (jemalloc): there large blocks are ours, and delete looks whose a block is.
  *
  * Where nothing is behind us, in a C program, there is nothing to forward to: a library that it
- * loads is to find its own operators. So ours are taken out of the symbol table then: the loader
- * looks there for each library that is loaded later.
+ * loads is to find its own operators. So ours are taken out of the symbol table before it loads the
+ * first one: the loader looks there for each.
  *
  * std::bad_alloc passes through these frames. Source: Itanium C++ ABI, mangling; [new.delete] of
  * C++17. */
+#include "preload/operators.h"
+#include "runtime/past.h"
 #include "runtime/runtime.h"
 
-#include <link.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #define OPERATOR __attribute__((section("fl_operators")))
@@ -137,53 +137,21 @@ NEW_FORMS(DEFINE_NEW)
 DELETE_FORMS(DEFINE_DELETE)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-/* The linker's: where the operators lie, this library and its dynamic section. */
-/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
-extern FL_HIDDEN const char __start_fl_operators[], __stop_fl_operators[], __ehdr_start[];
-extern FL_HIDDEN ElfW(Dyn) _DYNAMIC[];
-/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
-
-/* A symbol without a value is not found. `end`: the table's, or behind it. */
-static void hide(ElfW(Sym) * table, const ElfW(Sym) * end)
-{
-    enum { OPERATORS = sizeof next / sizeof(void *) };
-    size_t len = (size_t)(__stop_fl_operators - __start_fl_operators);
-    ElfW(Addr) from = (ElfW(Addr))(__start_fl_operators - __ehdr_start);
-    ElfW(Sym) * found_at[OPERATORS];
-    size_t n = 0;
-
-    for (ElfW(Sym) *s = table; s < end && n < OPERATORS; s++) {
-        if (s->st_shndx != SHN_UNDEF && s->st_value - from < len) {
-            found_at[n++] = s;
-        }
-    }
-    if (n == 0) { /* part of a program */
-        return;
-    }
-    char *at = (char *)found_at[0] - (uintptr_t)found_at[0] % fl_page.base;
-    size_t bytes = fl_align_up((uintptr_t)(found_at[n - 1] + 1), fl_page.base) - (uintptr_t)at;
-    if (fl_libc.mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0) {
-        return;
-    }
-    while (n-- > 0) {
-        found_at[n]->st_value = 0;
-    }
-    (void)fl_libc.mprotect(at, bytes, PROT_READ);
-}
+/* The linker's: where the operators lie. */
+/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+extern FL_HIDDEN const char __start_fl_operators[], __stop_fl_operators[];
 
 /* FAULTLESS_CHECK_FREE wants to see each sized delete. */
-__attribute__((constructor(102))) static void at_load(void)
+void fl_operators_before_load(void)
 {
-    ElfW(Addr) table = 0, strings = 0;
+    static _Atomic bool done;
 
-    (void)is_found();
-    if (next._Znwm != NULL || fl_harden.check) {
+    if (FL_LIKELY(atomic_load_explicit(&done, memory_order_relaxed)) ||
+        atomic_exchange(&done, true)) {
         return;
     }
-    for (const ElfW(Dyn) *d = _DYNAMIC; d->d_tag != DT_NULL; d++) {
-        table = d->d_tag == DT_SYMTAB ? d->d_un.d_ptr : table;
-        strings = d->d_tag == DT_STRTAB ? d->d_un.d_ptr : strings; /* they follow it */
+    (void)is_found();
+    if (next._Znwm == NULL && !fl_harden.check) {
+        fl_past_hide(__start_fl_operators, __stop_fl_operators);
     }
-    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the loader has made addresses of them */
-    hide((ElfW(Sym) *)table, (const ElfW(Sym) *)strings);
 }

@@ -4,8 +4,10 @@
  *
  * What was refused was not done: no child is there, and libc has undone its part. The handlers of
  * pthread_atfork(3) run for each of the two attempts. The library's threads come back a tenth of a
- * second later at the earliest, if a place is free (sys/places.c). A call that is written out in
- * assembly is not seen, nor what libc makes for itself (timer_create(2), aio_read(3)). */
+ * second later at the earliest, if a place is free (sys/places.c). vfork(2) is not here: it returns
+ * twice, on one stack, and the second time a frame of ours would be what the child has left of it.
+ * A call that is written out in assembly is not seen, nor what libc makes for itself
+ * (timer_create(2), aio_read(3)). */
 #include "preload/places.h"
 #include "runtime/runtime.h"
 
@@ -54,25 +56,18 @@ static struct {
     PLACE_FUNCTIONS(DECLARE)
     int (*clone)(int (*run)(void *), void *stack, int flags, void *arg, ...);
     int (*system)(const char *command);
-} next; /* constant after boot */
-
-/* Libc's by a relocation: a call may come before the constructor. */
-extern pid_t __vfork(void); /* NOLINT(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
-FL_HIDDEN pid_t (*fl_vfork_next)(void) = __vfork;
-FL_HIDDEN bool fl_vfork_is_libcs; /* false until it is known */
+} next; /* written with the first such call, and each thread that comes writes the same */
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists */
 #define FIND(type, name, refused, args, call) *(void **)(void *)&next.name = fl_find_next_of(#name);
-__attribute__((constructor(102))) static void find_next(void)
+static void find_next(void)
 {
     PLACE_FUNCTIONS(FIND)
     *(void **)(void *)&next.clone = fl_find_next_of("clone");
     *(void **)(void *)&next.system = fl_find_next_of("system");
-    fl_vfork_next = (pid_t(*)(void))fl_find_next_of("vfork");
-    fl_vfork_is_libcs = fl_vfork_next == (pid_t(*)(void))fl_find_next_of("__vfork");
 }
 
-/* NULL before the constructor. */
+/* NULL before the first such call. */
 static inline void be_ready(const void *known)
 {
     if (FL_UNLIKELY(known == NULL)) {
@@ -143,89 +138,3 @@ bool fl_places_after(long nr, long rc)
             ) &&
            BY_ERRNO && make_room();
 }
-
-/* ---- vfork(2) ----
- *
- * It returns twice, on one stack: the second time a frame of ours would be what the child has left
- * of it. So it is libc's function over again, which keeps the return address in a register; what
- * the kernel refuses goes on to libc's, with the stack as it was. Straight there, too, where
- * something else has that name behind us, and where a shadow stack has the return address as well.
- * Sources: vfork.S of glibc 2.36, for both machines. */
-
-FL_HIDDEN void fl_vfork_refused(void);
-FL_HIDDEN void fl_vfork_refused(void)
-{
-    (void)make_room();
-}
-
-#if defined(__x86_64__)
-__asm__(".text\n"
-        ".p2align 4\n"
-        ".globl vfork\n"
-        ".type vfork, @function\n"
-        "vfork:\n"
-        ".cfi_startproc\n"
-        "    endbr64\n"
-        "    cmpb $0, fl_vfork_is_libcs(%rip)\n"
-        "    je 2f\n"
-        "    xorl %eax, %eax\n"
-        "    rdsspq %rax\n" /* does nothing where there is no shadow stack */
-        "    testq %rax, %rax\n"
-        "    jne 2f\n"
-        "    popq %rdi\n"
-        "    .cfi_adjust_cfa_offset -8\n"
-        "    .cfi_register %rip, %rdi\n"
-        "    movl $58, %eax\n" /* SYS_vfork */
-        "    syscall\n"
-        "    pushq %rdi\n"
-        "    .cfi_adjust_cfa_offset 8\n"
-        "    .cfi_rel_offset %rip, 0\n"
-        "    cmpl $-4095, %eax\n"
-        "    jae 1f\n"
-        "    ret\n"
-        "1:  subq $8, %rsp\n"
-        "    .cfi_adjust_cfa_offset 8\n"
-        "    call fl_vfork_refused\n"
-        "    addq $8, %rsp\n"
-        "    .cfi_adjust_cfa_offset -8\n"
-        "2:  jmpq *fl_vfork_next(%rip)\n"
-        ".cfi_endproc\n"
-        ".size vfork, . - vfork\n");
-#elif defined(__aarch64__)
-__asm__(".text\n"
-        ".p2align 4\n"
-        ".globl vfork\n"
-        ".type vfork, %function\n"
-        "vfork:\n"
-        ".cfi_startproc\n"
-        "    hint 34\n" /* bti c */
-        "    adrp x9, fl_vfork_is_libcs\n"
-        "    ldrb w9, [x9, #:lo12:fl_vfork_is_libcs]\n"
-        "    cbz w9, 2f\n"
-        "    mov x0, #0x4111\n" /* CLONE_VM | CLONE_VFORK | SIGCHLD */
-        "    mov x1, #0\n"      /* on the same stack */
-        "    mov x2, #0\n"
-        "    mov x3, #0\n"
-        "    mov x4, #0\n"
-        "    mov x8, #220\n" /* SYS_clone */
-        "    svc #0\n"
-        "    cmn x0, #4095\n"
-        "    b.cs 1f\n"
-        "    ret\n"
-        "1:  stp x29, x30, [sp, #-16]!\n"
-        "    .cfi_adjust_cfa_offset 16\n"
-        "    .cfi_rel_offset x29, 0\n"
-        "    .cfi_rel_offset x30, 8\n"
-        "    bl fl_vfork_refused\n"
-        "    ldp x29, x30, [sp], #16\n"
-        "    .cfi_adjust_cfa_offset -16\n"
-        "    .cfi_restore x29\n"
-        "    .cfi_restore x30\n"
-        "2:  adrp x9, fl_vfork_next\n"
-        "    ldr x9, [x9, #:lo12:fl_vfork_next]\n"
-        "    br x9\n"
-        ".cfi_endproc\n"
-        ".size vfork, . - vfork\n");
-#else
-#error "vfork(2) is not written for this machine"
-#endif

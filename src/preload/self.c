@@ -173,10 +173,20 @@ static bool limits_maps(pid_t pid, int what, const struct rlimit *limit)
            (pid == 0 || pid == fl_call_pid()) && limit->rlim_cur != RLIM_INFINITY;
 }
 
-static int end_limit(int rc, bool limits)
+/* A limit of threads: one of the library's may have the last place. It comes back if there are
+ * enough (sys/places.c). */
+static bool limits_places(pid_t pid, int what)
+{
+    return what == RLIMIT_NPROC && (pid == 0 || pid == fl_call_pid());
+}
+
+static int end_limit(int rc, bool limits, bool places)
 {
     if (rc == 0 && limits) {
         fl_host_note_limit();
+    }
+    if (rc == 0 && places) {
+        fl_host_end_change(fl_host_begin_change());
     }
     return rc;
 }
@@ -184,14 +194,16 @@ static int end_limit(int rc, bool limits)
 EXPORT int setrlimit(__rlimit_resource_t what, const struct rlimit *limit)
 {
     (void)begin((const void *)next.setrlimit, false);
-    return end_limit(next.setrlimit(what, limit), limits_maps(0, (int)what, limit));
+    return end_limit(next.setrlimit(what, limit), limits_maps(0, (int)what, limit),
+                     limits_places(0, (int)what));
 }
 
 EXPORT int prlimit(pid_t pid, __rlimit_resource_t what, const struct rlimit *limit,
                    struct rlimit *old)
 {
     (void)begin((const void *)next.prlimit, false);
-    return end_limit(next.prlimit(pid, what, limit, old), limits_maps(pid, (int)what, limit));
+    return end_limit(next.prlimit(pid, what, limit, old), limits_maps(pid, (int)what, limit),
+                     limit != NULL && limits_places(pid, (int)what));
 }
 
 /* As in glibc for 64 bits, where both are one function. */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-static pthread_t first_thread; /* constant after load */
+static FL_AT_START pthread_t first_thread; /* constant after load */
 
 __attribute__((constructor(101))) static void note_first_thread(void)
 {

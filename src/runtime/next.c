@@ -18,7 +18,7 @@ struct definition {
     const struct link_map *object;
 };
 
-static const struct link_map *next_owner; /* constant after boot */
+static FL_AT_START const struct link_map *next_owner; /* constant after boot */
 
 struct name {
     const char *name;
@@ -55,7 +55,8 @@ enum {
     FOUR = AT_memalign
 };
 
-static const struct link_map *own_map, *last_map; /* of this library; the start's last */
+/* This library's, and the last of those that the program was started with. */
+static FL_AT_START const struct link_map *own_map, *last_map;
 
 /* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 extern FL_HIDDEN ElfW(Dyn) _DYNAMIC[]; /* this library's, or that of the program it is part of */

@@ -89,18 +89,6 @@ static const struct link_map *find_object(const struct link_map *m, const char *
     return m;
 }
 
-void *fl_past_next(const char *name)
-{
-    int saved = errno;
-    const struct link_map *us = our_map();
-    const struct link_map *m = us != NULL ? find_object(us->l_next, name) : NULL;
-    struct fl_elf e;
-    void *f = m != NULL && read_map(&e, m) ? fl_elf_at(&e, fl_elf_find(&e, name)->st_value) : NULL;
-
-    errno = saved;
-    return fl_past_original(f);
-}
-
 void *fl_past_original(void *f)
 {
     size_t n = atomic_load_explicit(&diverted_count, memory_order_acquire);
@@ -143,6 +131,22 @@ static bool open_table(const struct fl_elf *e)
 static void close_table(const struct fl_elf *e)
 {
     (void)protect(table_pages(e), PROT_READ);
+}
+
+void fl_past_hide(const char *from, const char *to)
+{
+    struct fl_elf ours;
+
+    if (!read_us(&ours) || !open_table(&ours)) {
+        return;
+    }
+    for (size_t i = fl_elf_first(&ours); i < fl_elf_end(&ours); i++) {
+        const char *f = fl_elf_at(&ours, ours.symbols[i].st_value);
+        if (f >= from && f < to) {
+            ours.symbols[i].st_value = 0; /* the loader passes over it */
+        }
+    }
+    close_table(&ours);
 }
 
 /* NULL: it has no such name, or that is diverted. */

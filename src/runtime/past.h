@@ -11,15 +11,16 @@
 
 #include "base/base.h"
 
-/* The next definition of `name` in the loader's order. */
-void *fl_past_next(const char *name);
-
 /* An object is about to be loaded that looks into libc first. */
 void fl_past_deep(void);
 /* A namespace is about to be opened, or to get objects. */
 void fl_past_namespace(void);
 /* `name` is about to be looked up by `handle`, for code at `caller`; dlvsym(3): versioned. */
 void fl_past_lookup(void *handle, const char *name, bool versioned, const void *caller);
+
+/* Takes this library's functions in [from, to) out of its symbol table: what is loaded from now on
+ * does not find them. One thread at a time. */
+void fl_past_hide(const char *from, const char *to);
 
 /* libc's function that is diverted to `f`; `f`, where none is. */
 void *fl_past_original(void *f);

@@ -319,7 +319,7 @@ static struct {
     int policy_rc, cpus_rc, mode;
     struct fl_node_ids ids;
     struct fl_cpu_ids cpus;
-} launch;
+} launch FL_AT_START;
 
 void fl_place_note_launch(void)
 {

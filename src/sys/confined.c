@@ -26,7 +26,7 @@
 
 enum { STATUS_BYTES = 4096, TRIAL_STACK = 64 * FL_KIB, TRIED = 42 };
 
-static _Atomic bool confined;
+static FL_AT_START _Atomic bool confined;
 
 bool fl_sys_is_confined(void)
 {

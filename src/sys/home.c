@@ -13,7 +13,7 @@
 
 static _Atomic uint32_t before_boot = 1;
 _Atomic uint32_t *fl_home_word = &before_boot;
-static pid_t pid; /* the process that settled last */
+static FL_AT_START pid_t pid; /* the process that settled last */
 
 void fl_home_note(void)
 {

@@ -83,7 +83,7 @@ static void join(void *unused)
 }
 
 static const char *const kinds[] = {
-    "pthread_create", "thrd_create", "fork",       "_Fork", "posix_spawn", "posix_spawnp", "vfork",
+    "pthread_create", "thrd_create", "fork",       "_Fork", "posix_spawn", "posix_spawnp",
     "clone",          "SYS_clone",   "SYS_clone3", "popen", "system",      "forkpty"};
 
 /* Each kind, as glibc does it. */

@@ -73,7 +73,12 @@ static struct cost measure(const char *preload)
     struct cost least = {.faults = 1L << 40, .kib = -1};
 
     least.calls = count_calls(preload, &least.kib);
-
+    for (int i = 0; i < RUNS && least.calls >= 0; i++) {
+        long kib = least.kib;
+        (void)count_calls(preload, &kib);
+        least.kib =
+            kib < least.kib ? kib : least.kib; /* the kernel maps more around a fault or less */
+    }
     for (int i = 0; i < RUNS; i++) {
         struct rusage u;
         int status = 0;
