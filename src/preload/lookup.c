@@ -5,7 +5,6 @@
  * comes next behind it. A compiler makes a call of it where it does not optimise, hence
  * assembly. */
 #include "preload/operators.h"
-#include "runtime/past.h"
 #include "runtime/runtime.h"
 
 #include <dlfcn.h>

@@ -13,18 +13,12 @@
  * std::bad_alloc passes through these frames. Source: Itanium C++ ABI, mangling; [new.delete] of
  * C++17. */
 #include "preload/operators.h"
-#include "runtime/past.h"
 #include "runtime/runtime.h"
 
 #include <stdlib.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #define OPERATOR __attribute__((section("fl_operators")))
-
-/* Every C++ library has it, so that it tells whether the program was started with one: others are
- * spared the look-ups. */
-/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
-extern __attribute__((weak)) void *__cxa_begin_catch(void *e);
 
 /* Each new: its name, how it is called, and a large block of its kind that is ours. */
 #define NEW_FORMS(X)                                                                               \
@@ -81,10 +75,8 @@ static bool replaced; /* before us, by the program */
 static FL_COLD void find_next(void)
 {
     fl_load();
-    if (__cxa_begin_catch != NULL || !fl_runtime.owner_is_libc) {
-        NEW_FORMS(FIND_NEW)
-        DELETE_FORMS(FIND_DELETE)
-    }
+    NEW_FORMS(FIND_NEW)
+    DELETE_FORMS(FIND_DELETE)
     has_ours = next._Znwm == NULL || fl_is_next_owners("_Znwm");
     replaced = (const void *)_Znwm != (const void *)own_Znwm;
     found = true;

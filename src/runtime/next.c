@@ -213,7 +213,6 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc)
     }
     const struct link_map *owner = owner_of(names);
     next_owner = owner;
-    fl_runtime.owner_is_libc = owner == libc;
     if (owner != libc && !is_tracer_of_libc(names, out, owner, libc)) {
         for (size_t i = FOUR; i < NAMES; i++) {
             if (names[i].found.f != NULL && !names[i].stays &&

@@ -20,7 +20,6 @@ struct fl_runtime {
     struct fl_worker worker;
     struct fl_numa_process numa;
     bool next_is_libc;       /* the next allocator is glibc's own */
-    bool owner_is_libc;      /* what is next traces glibc's own, or is it */
     _Atomic bool tune_next;  /* its thresholds are ours to raise */
     bool active;             /* large requests are served from the window */
     const char *shadowed_by; /* the file of the program's malloc, where that is not ours */
@@ -73,11 +72,11 @@ void fl_host_end_filter(bool begun, bool installed, bool strict);
  * limit.  Threads: any.  Signals: safe. errno stays. */
 void fl_host_note_limit(void);
 
-/* The next definition of `name` in the preload order, or NULL.  Not after vfork, not in a signal
- * handler. */
+/* The next definition of `name` in the preload order, or NULL.  Threads: any.  Signals:
+ * safe. */
 void *fl_find_next_of(const char *name);
 
-/* The next definition of `name` is of the object that owns malloc behind this library. After boot. */
+/* The next definition of `name` is of the object that owns malloc behind us. After boot. */
 bool fl_is_next_owners(const char *name);
 
 /* The file of the first object before this library that defines `name`; NULL: there is none. */

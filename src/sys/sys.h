@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "sys/call.h"
+#include "sys/object.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -275,24 +276,6 @@ void fl_sys_boot(void);
 /* What the kernel told the program at its start of that kind, AT_... of getauxval(3); 0: nothing.
  * Context: early. */
 unsigned long fl_sys_auxval(unsigned long type);
-
-/* The symbols of an object that is in memory: its file's, as the dynamic linker looks them up. */
-struct fl_object {
-    uintptr_t base;        /* what is added to its file's addresses */
-    const void *symbol;    /* of type ElfW(Sym) */
-    const char *string;    /* their names */
-    const uint32_t *hash;  /* DT_GNU_HASH; NULL: none */
-    const uint32_t *chain; /* DT_HASH; NULL: none */
-    const uint16_t *version;
-    const void *defined; /* the versions' names, of type ElfW(Verdef) */
-};
-
-/* By its dynamic section, of type ElfW(Dyn). False: it has no symbols. Calls nothing. */
-bool fl_object_read(struct fl_object *out, uintptr_t base, const void *dynamic);
-/* Where the object defines `name`: with that version, or by default, which is what a program gets
- * that asks for none (`version` NULL). NULL: nowhere. Calls nothing, but for what decides on an
- * indirect function. */
-void *fl_object_find(const struct fl_object *o, const char *name, const char *version);
 
 /* The process is under a seccomp filter of its own: nothing is called any more that glibc's malloc
  * would not call, for the filter may kill. See confined.c. One load. */

@@ -82,9 +82,9 @@ static void join(void *unused)
     }
 }
 
-static const char *const kinds[] = {
-    "pthread_create", "thrd_create", "fork",       "_Fork", "posix_spawn", "posix_spawnp",
-    "clone",          "SYS_clone",   "SYS_clone3", "popen", "system",      "forkpty"};
+static const char *const kinds[] = {"pthread_create", "thrd_create",  "fork",   "_Fork",
+                                    "posix_spawn",    "posix_spawnp", "clone",  "SYS_clone",
+                                    "SYS_clone3",     "popen",        "system", "forkpty"};
 
 /* Each kind, as glibc does it. */
 static void compare(void (*in_child)(void *), const char *limit)
