@@ -83,6 +83,7 @@ static int child_of_a_container(int (*f)(void))
     pid_t pid = fork();
 
     if (pid == 0) {
+        fl_sys_load();
         fl_sys_boot();
         fl_home_settle();
         _exit(f());
@@ -147,6 +148,7 @@ static int in_a_sandbox_around_it(void)
 {
     refuse(SYS_clone, SECCOMP_RET_KILL_PROCESS, -1);
     refuse(SYS_madvise, SECCOMP_RET_KILL_PROCESS, POPULATE_WRITE);
+    fl_sys_load();
     fl_sys_boot();
     return populate_as(FL_CREW_URING);
 }
