@@ -42,7 +42,8 @@ static bool is_root(void)
     char map[64];
     uint64_t inside = 1, outside = 1;
 
-    return fl_call(SYS_getuid) == 0 && fl_sys.read_file("/proc/self/uid_map", map, sizeof map) == 0 &&
+    return fl_call(SYS_getuid) == 0 &&
+           fl_sys.read_file("/proc/self/uid_map", map, sizeof map) == 0 &&
            fl_parse_after(map, "", &inside) && fl_parse_after(map, "0 ", &outside) && inside == 0 &&
            outside == 0;
 }
