@@ -8,11 +8,12 @@
  *          from then on is left to the kernel (MADV_FREE): it stays populated until it is needed,
  *          and no process is killed for it. An extent counts its bytes for which that has yet to be
  *          done (`unreclaimable`): small blocks have to merge to a huge page first.
- * scarce   the least memory cgroup is a small one. What is free there is missing at once when a
- *          program goes on in small blocks, of which nothing tells us, and the kernel kills before
- *          the worker can hear of it: each free leaves its pages to the kernel, by base pages, and
- *          what it cannot have is no more than a 64th or so of the cgroup. In a tiny one blocks
- *          come by base pages, too: huge ones at the edges of what is used would be too much.
+ * scarce   the least memory cgroup is a small one, or a medium one with little left. What is free
+ *          there is missing at once when a program goes on in small blocks, of which nothing tells
+ *          us, and the kernel kills before the worker can hear of it: each free leaves its pages to
+ *          the kernel, by base pages, and what it cannot have is no more than a 64th or so of the
+ *          cgroup. In a tiny one blocks come by base pages, too: huge ones at the edges of what is
+ *          used would be too much.
  * keep     under limits that count maps, no more than their eighth is held free.
  * Where there are bounds of the process's own, thread caches hold small extents alone.
  * State: fields of struct fl_region, under its lock. */
@@ -29,10 +30,14 @@ enum { CONFINED_SHARE = 4, PIECES_SHARE = 16 };
 /* Bytes of what memory there is that come back between two looks at it, or at pieces, at least. */
 static const size_t look_least = (size_t)16 << 20, pieces_step = (size_t)4 << 20;
 enum { LOOK_SHARE = 32, PIECES_STEP_SHARE = 128 };
-/* Bytes of the least cgroup, below which it is scarce, and tiny. */
-static const uint64_t scarce_below = (uint64_t)2 << 30, tiny_below = (uint64_t)128 << 20;
-/* Of a scarce cgroup, what all thread caches hold. */
-enum { SCARCE_CACHED_SHARE = 64 };
+/* Bytes of the least cgroup, below which it is a medium, a small, a tiny one. */
+static const uint64_t medium_below = (uint64_t)2 << 30, small_below = (uint64_t)512 << 20,
+                      tiny_below = (uint64_t)128 << 20;
+/* Of a medium cgroup, what is left when it becomes scarce, and when it no longer is: steps that use
+ * two thirds of it at their peak do not make it so. */
+enum { SCARCE_SHARE = 8, AMPLE_SHARE = 4 };
+/* Of a medium cgroup, what all thread caches hold. */
+enum { CACHED_SHARE = 8, SCARCE_CACHED_SHARE = 64 };
 /* Bytes taken between two calls for help, at most. */
 static const size_t starve_most = (size_t)4 << 30;
 static const size_t cached_least = (size_t)4 << 20; /* longest cached extent in a bounded process */
@@ -75,18 +80,27 @@ static size_t longest_cached(const struct fl_region *r, const struct fl_memory *
 {
     size_t most = m->bounded ? cached_least : FL_CACHED_MOST;
 
-    if (fl_region_is_scarce(r)) {
-        size_t all = (size_t)m->most / SCARCE_CACHED_SHARE;
+    if (m->grouped && m->most < medium_below) {
+        size_t all = (size_t)m->most / (fl_region_is_scarce(r) ? SCARCE_CACHED_SHARE : CACHED_SHARE);
         most = fl_min(most, all / FL_CACHE_SLOTS / count_caches(r));
     }
     return r->zones.placing.nodes != 0 ? fl_min(most, r->zones.placing.alike_below - fl_page.base)
                                        : most;
 }
 
-/* What others and we go by that depends on how much there is in all, not on what is left. */
+static bool is_scarce(const struct fl_region *r, const struct fl_memory *m)
+{
+    if (!m->grouped || m->most >= medium_below || fl_region_kept(r) == SIZE_MAX) {
+        return false;
+    }
+    return m->most < small_below ||
+           m->headroom < m->most / (fl_region_is_scarce(r) ? AMPLE_SHARE : SCARCE_SHARE);
+}
+
+/* What others and we go by that depends on how much there is in all. */
 static void note_size(struct fl_region *r, const struct fl_memory *m)
 {
-    bool scarce = m->grouped && m->most < scarce_below && fl_region_kept(r) != SIZE_MAX;
+    bool scarce = is_scarce(r, m);
     size_t most = fl_min(m->most, SIZE_MAX), keep = fl_min(m->keep, SIZE_MAX / 8) * 8;
     size_t fits = most != 0 ? fl_min(most, keep) : keep;
 

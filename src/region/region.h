@@ -149,7 +149,7 @@ static inline size_t fl_region_kept(const struct fl_region *r)
                : atomic_load_explicit(&r->kept, memory_order_relaxed);
 }
 
-/* The least memory cgroup is a small one: see pressure.c. */
+/* The least memory cgroup is a small one, or has little left: see pressure.c. */
 static inline bool fl_region_is_scarce(const struct fl_region *r)
 {
     return atomic_load_explicit(&r->scarce, memory_order_relaxed);

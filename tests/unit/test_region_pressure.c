@@ -375,10 +375,10 @@ static void while_it_is_tight_a_tick_of_age_is_enough(void **state)
 }
 
 /* A look that found such a memory cgroup. */
-static void note_group(uint64_t limit)
+static void note_group(uint64_t limit, uint64_t left)
 {
-    struct fl_memory m = {.headroom = limit,
-                          .eager = limit / 2,
+    struct fl_memory m = {.headroom = left,
+                          .eager = left / 2,
                           .keep = UINT64_MAX,
                           .most = limit,
                           .bounded = true,
@@ -393,7 +393,7 @@ static void in_a_small_group_each_free_is_the_kernels_by_base_pages(void **state
 {
     (void)state;
     struct fl_extent *a = take(KIB(512)), *e = take(KIB(68)), *b = take(KIB(64));
-    note_group(MIB(1024));
+    note_group(MIB(256), MIB(256));
     assert_false(region.tight);
     give(e);
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
@@ -401,17 +401,34 @@ static void in_a_small_group_each_free_is_the_kernels_by_base_pages(void **state
     assert_sound();
     assert_non_null(a);
     assert_non_null(b);
-    note_group(MIB(4096));
+    note_group(MIB(4096), MIB(64));
     give(take(KIB(128)));
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
+}
+
+static void a_larger_group_is_scarce_while_little_is_left(void **state)
+{
+    (void)state;
+    note_group(MIB(1024), MIB(128));
+    assert_false(fl_region_is_scarce(&region));
+    note_group(MIB(1024), MIB(127));
+    assert_true(fl_region_is_scarce(&region));
+    note_group(MIB(1024), MIB(255)); /* would not have begun here */
+    assert_true(fl_region_is_scarce(&region));
+    note_group(MIB(1024), MIB(256));
+    assert_false(fl_region_is_scarce(&region));
+    note_group(MIB(2048), MIB(64)); /* a look is soon enough there */
+    assert_false(fl_region_is_scarce(&region));
 }
 
 static void in_a_small_group_little_is_cached(void **state)
 {
     (void)state;
-    note_group(MIB(1024));
-    assert_int_equal(region.cache_max, MIB(4)); /* a 64th, by four slots */
-    note_group(MIB(64));
+    note_group(MIB(1024), MIB(1024));
+    assert_int_equal(region.cache_max, MIB(4));
+    note_group(MIB(512), MIB(63));
+    assert_int_equal(region.cache_max, MIB(2)); /* a 64th, by four slots */
+    note_group(MIB(64), MIB(64));
     assert_int_equal(region.cache_max, KIB(256));
     assert_int_equal(region.pressure.look_after, MIB(2));
 }
@@ -420,7 +437,7 @@ static void what_became_free_otherwise_is_marked_at_a_look(void **state)
 {
     (void)state;
     struct fl_extent *e = take(KIB(512)), *guard = take(KIB(64));
-    note_group(MIB(256));
+    note_group(MIB(256), MIB(256));
     assert_true(fl_region_resize(&region, e, KIB(64)));
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
     fl_region_soften(&region);
@@ -454,6 +471,7 @@ int main(void)
         cmocka_unit_test_setup(looks_are_at_least_16_mib_apart, each),
         cmocka_unit_test_setup(while_it_is_tight_a_tick_of_age_is_enough, each),
         cmocka_unit_test_setup(in_a_small_group_each_free_is_the_kernels_by_base_pages, each),
+        cmocka_unit_test_setup(a_larger_group_is_scarce_while_little_is_left, each),
         cmocka_unit_test_setup(in_a_small_group_little_is_cached, each),
         cmocka_unit_test_setup(what_became_free_otherwise_is_marked_at_a_look, each),
     };
