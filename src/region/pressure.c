@@ -81,7 +81,8 @@ static size_t longest_cached(const struct fl_region *r, const struct fl_memory *
     size_t most = m->bounded ? cached_least : FL_CACHED_MOST;
 
     if (m->grouped && m->most < medium_below) {
-        size_t all = (size_t)m->most / (fl_region_is_scarce(r) ? SCARCE_CACHED_SHARE : CACHED_SHARE);
+        size_t all =
+            (size_t)m->most / (fl_region_is_scarce(r) ? SCARCE_CACHED_SHARE : CACHED_SHARE);
         most = fl_min(most, all / FL_CACHE_SLOTS / count_caches(r));
     }
     return r->zones.placing.nodes != 0 ? fl_min(most, r->zones.placing.alike_below - fl_page.base)

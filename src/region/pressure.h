@@ -9,9 +9,10 @@ struct fl_region;
 
 /* Bytes. */
 struct fl_pressure {
-    size_t total; /* of RAM; 0: unknown. Constant */
-    size_t most;  /* that can be in memory, by the last look; 0: none yet */
-    size_t fits;  /* the same, where limits count maps four times of what may be held free of it */
+    size_t total;        /* of RAM; 0: unknown. Constant */
+    size_t absurd_above; /* RAM and swap; SIZE_MAX: unknown. Constant */
+    size_t most;         /* that can be in memory, by the last look; 0: none yet */
+    size_t fits; /* the same, where limits count maps four times of what may be held free of it */
     /* Since the next allocator was asked to trim, and until it is again. */
     size_t since_starved, starve_after;
     size_t least;                  /* that come back between two looks, at least */

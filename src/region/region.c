@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <string.h>
 
-enum { ABSURD_SHARE = 8 }; /* times the machine's memory: no request is served from there on */
-
 bool fl_region_is_outer(void)
 {
     return fl_busy_depth == 1;
@@ -175,12 +173,12 @@ void fl_region_defer(struct fl_region *r, struct fl_extent *e)
     }
 }
 
-/* Sparse giants are served, though the kernel's own rule (overcommit_memory=0) would refuse what
- * exceeds all memory; but a length that can only be a mistake is left to the next allocator, which
- * refuses it. */
+/* The kernel's own rule (overcommit_memory=0) refuses one map of more than all RAM and swap
+ * (__vm_enough_memory() in mm/util.c), and the window is not under that rule: the next allocator
+ * maps such a block, or is refused it. */
 bool fl_region_is_absurd(const struct fl_region *r, size_t len)
 {
-    return r->pressure.total != 0 && len / ABSURD_SHARE > r->pressure.total;
+    return len > r->pressure.absurd_above;
 }
 
 /* What waits on shelves is no need of the program's. */

@@ -20,10 +20,12 @@ static void start_pages(struct fl_region *r)
 
 int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
 {
-    size_t memory = fl_sys.memory_total();
+    uint64_t swap;
+    size_t memory = fl_sys.memory_total(&swap);
 
     r->config = *c;
     r->pressure.total = memory;
+    r->pressure.absurd_above = memory != 0 ? memory + swap : SIZE_MAX;
     atomic_store_explicit(&r->cache_max, FL_CACHED_MOST, memory_order_relaxed);
     r->zones.n = 1;
     fl_fit_start(&r->zones.of[0]);

@@ -298,13 +298,15 @@ static uint64_t linux_limit(int resource)
     return r.rlim_cur;
 }
 
-static uint64_t linux_memory_total(void)
+static uint64_t linux_memory_total(uint64_t *swap)
 {
-    struct sysinfo info;
+    struct sysinfo info = {0};
+    bool known = !fl_sys_is_confined() && fl_call(SYS_sysinfo, &info) == 0;
 
-    return !fl_sys_is_confined() && fl_call(SYS_sysinfo, &info) == 0
-               ? (uint64_t)info.totalram * info.mem_unit
-               : 0;
+    if (swap != NULL) {
+        *swap = known ? (uint64_t)info.totalswap * info.mem_unit : 0;
+    }
+    return known ? (uint64_t)info.totalram * info.mem_unit : 0;
 }
 
 static uint64_t linux_entropy(void)

@@ -138,8 +138,9 @@ struct fl_sys {
     int (*folder)(char *buf, size_t size); /* the one that the process is in; getcwd(2) */
     /* Soft limit; UINT64_MAX when there is none. `resource`: RLIMIT_AS, RLIMIT_DATA. */
     uint64_t (*limit)(int resource);
-    uint64_t (*memory_total)(void); /* bytes of RAM; 0 when unknown. sysinfo(2) */
-    uint64_t (*entropy)(void);      /* the same value each time in one process: AT_RANDOM */
+    /* Bytes of RAM; 0 when unknown. `swap`: NULL, or gets those of swap. sysinfo(2) */
+    uint64_t (*memory_total)(uint64_t *swap);
+    uint64_t (*entropy)(void); /* the same value each time in one process: AT_RANDOM */
     /* Sleeps while *word == expected; timeout_ns 0: for ever. -EAGAIN, -EINTR, -ETIMEDOUT are
      * answers. */
     int (*wait)(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);

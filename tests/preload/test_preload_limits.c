@@ -125,6 +125,18 @@ static void sparse_giants_stay_small(void **state)
                  FL_ENV("FAULTLESS_DISABLE=thp"));
 }
 
+/* What the kernel's own rule refuses glibc is refused here, too; what it allows is served. */
+static void what_exceeds_all_memory_is_as_without_us(void **state)
+{
+    (void)state;
+    const struct fl_run *plain = fl_plain_run(FL_ARGV("victim_beyond"));
+    const struct fl_run *ours = fl_preload_run(FL_ARGV("victim_beyond"), NULL);
+
+    fl_run_assert_clean(plain);
+    fl_run_assert_active(ours);
+    assert_string_equal(ours->out, plain->out);
+}
+
 static void eager_max_is_obeyed(void **state)
 {
     (void)state;
@@ -167,6 +179,7 @@ int main(void)
         cmocka_unit_test(what_is_free_is_not_in_the_way_of_a_new_limit),
         cmocka_unit_test(small_requests_find_what_large_ones_left),
         cmocka_unit_test(sparse_giants_stay_small),
+        cmocka_unit_test(what_exceeds_all_memory_is_as_without_us),
         cmocka_unit_test(eager_max_is_obeyed),
         cmocka_unit_test(limit_is_obeyed),
         cmocka_unit_test(locked_memory_is_what_was_asked_for),

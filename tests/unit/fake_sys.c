@@ -139,8 +139,11 @@ static uint64_t fake_limit(int resource)
     return resource == RLIMIT_AS ? fake.limit_as : fake.limit_data;
 }
 
-static uint64_t fake_memory_total(void)
+static uint64_t fake_memory_total(uint64_t *swap)
 {
+    if (swap != NULL) {
+        *swap = fake.swap_total;
+    }
     return fake.memory_total;
 }
 

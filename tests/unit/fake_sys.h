@@ -62,7 +62,7 @@ struct fake {
     unsigned reserve_refuse; /* this many are refused with -ENOMEM, then they pass again */
     size_t commit_max;       /* bytes of one commit or map_at; more is refused with -ENOMEM */
     size_t charge_max;       /* bytes readable and writable at most, as RLIMIT_DATA has it */
-    uint64_t limit_as, limit_data, memory_total, entropy;
+    uint64_t limit_as, limit_data, memory_total, swap_total, entropy;
     int rc[FAKE_SLOTS];    /* not 0: what the slot answers, always */
     bool pretend_populate; /* populate takes note; the kernel fills on touch */
     /* What is given back may have holes: mremap leaves them where map_at is refused after it. */

@@ -438,7 +438,7 @@ static void what_a_file_claims_is_not_held(void **state)
         pid_t pid = fork();
         if (pid == 0) {
             begin();
-            size_t most = tall ? 0 : fl_sys.memory_total() / 64 + fl_page.huge;
+            size_t most = tall ? 0 : fl_sys.memory_total(NULL) / 64 + fl_page.huge;
             _exit(region.refill.expected <= most ? 0 : 1);
         }
         int status = 1;

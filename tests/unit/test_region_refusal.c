@@ -153,7 +153,8 @@ static void absurd_sizes_are_refused_before_anything_is_asked(void **state)
 {
     (void)state;
     region_clear();
-    fake.memory_total = MIB(8);
+    fake.memory_total = MIB(48);
+    fake.swap_total = MIB(16);
     assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.huge = true}), 0);
     fake_forget();
     assert_null(take(MIB(64) + KIB(4)));

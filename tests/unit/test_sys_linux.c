@@ -90,7 +90,10 @@ static void memory_and_entropy_are_the_machine_s(void **state)
     (void)state;
     assert_int_equal(fl_sys_linux.read_file("/proc/meminfo", text, sizeof text), 0);
     assert_true(fl_parse_after(text, "MemTotal:", &kib));
-    assert_in_range(fl_sys_linux.memory_total(), kib * 1000, kib * 1100);
+    uint64_t swap = 1;
+    assert_in_range(fl_sys_linux.memory_total(&swap), kib * 1000, kib * 1100);
+    assert_true(fl_parse_after(text, "SwapTotal:", &kib));
+    assert_in_range(swap, kib * 1000, kib * 1100);
     assert_true(fl_sys_linux.entropy() == fl_sys_linux.entropy());
     assert_true(fl_sys_linux.entropy() != 0);
 }

@@ -100,7 +100,7 @@ static void pinned_defaults(struct fl_gpu_pool_options *o)
     o->linear_cutoff = (unsigned)fl_gpu_option(FL_OPTION_gpu_pinned_cutoff);
     o->reserve_percent = (unsigned)fl_gpu_option(FL_OPTION_gpu_pinned_reserve);
     o->fraction = real(FL_OPTION_gpu_pinned_fraction);
-    o->limit = (size_t)((double)fl_sys.memory_total() * o->fraction) / ranks();
+    o->limit = (size_t)((double)fl_sys.memory_total(NULL) * o->fraction) / ranks();
     o->initial = o->limit / PINNED_CHUNKS;
     o->regrow = o->initial;
 }

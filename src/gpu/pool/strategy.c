@@ -77,7 +77,7 @@ static int look(struct fl_gpu_pool *p, size_t *out_free, size_t *out_total)
         struct fl_memory_scratch scratch = {.ranks = 0};
         struct fl_memory m;
         fl_memory_look(&m, &scratch);
-        *out_total = fl_sys.memory_total();
+        *out_total = fl_sys.memory_total(NULL);
         *out_free = fl_min(m.headroom, *out_total);
         return 0;
     }
@@ -132,7 +132,7 @@ int fl_strategy_start(struct fl_gpu_pool *p)
     }
     p->max_direct = fl_max(first != 0 ? first : by_fraction, later != 0 ? later : by_fraction);
     if (p->is_pinned && p->o.limit == 0) {
-        p->o.limit = (size_t)(p->o.fraction * (double)fl_sys.memory_total());
+        p->o.limit = (size_t)(p->o.fraction * (double)fl_sys.memory_total(NULL));
     }
     return rc;
 }

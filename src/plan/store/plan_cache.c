@@ -161,7 +161,7 @@ void fl_keep_load(const char *path)
         tallest = fl_max(tallest, (size_t)(l->largest != 0 ? l->largest : l->height));
     }
     if (tallest != 0) {
-        size_t most = (size_t)(fl_sys.memory_total() / UNSEEN_SHARE);
+        size_t most = (size_t)(fl_sys.memory_total(NULL) / UNSEEN_SHARE);
         fl_region_expect(fl_plan.region, fl_min(tallest, most));
     }
 }

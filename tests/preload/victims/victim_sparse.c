@@ -1,10 +1,10 @@
-/* 100 GiB, or four times the machine's memory where that is less, of which one byte is touched: the
- * process stays small, before, during and after. */
+/* 100 GiB, or three quarters of the machine's memory where that is less, of which one byte is
+ * touched: the process stays small, before, during and after. */
 #include "victim.h"
 
 static size_t much(void)
 {
-    size_t machine = 4 * KIB * (size_t)proc_number("/proc/meminfo", "MemTotal:");
+    size_t machine = KIB * 3 / 4 * (size_t)proc_number("/proc/meminfo", "MemTotal:");
 
     return machine < 100 * GIB ? machine : 100 * GIB;
 }
