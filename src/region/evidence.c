@@ -8,9 +8,12 @@
  * State: the members `seen` of slots, and r->thin; the worker's alone. */
 #include "region/evidence.h"
 
+#include <string.h>
+
 enum {
     ENOUGH = 4,         /* samples that make a block thin, */
-    ENOUGH_OF_KIND = 6, /* or so many blocks of its kind with one, and no full one */
+    ENOUGH_OF_KIND = 6, /* or so many blocks of its kind with one, and no full one; */
+    OWN_COUNTS = 3,     /* one that is thin by itself counts for so many of these */
     FEW_SLOTS = 8,      /* with more a block has one sample at a time */
     FULL_SHARE = 4,     /* of a thin one's, the part that may be full */
     LAST_FEW = 32,      /* looks that count */
@@ -26,9 +29,14 @@ struct fl_range fl_evidence_rest(const struct fl_thin_seen *k, const struct fl_t
     return (struct fl_range){from, from < end ? end - from : 0};
 }
 
+static unsigned kind_of(size_t len)
+{
+    return 63 - (unsigned)__builtin_clzll(len);
+}
+
 static uint8_t *evidence_of(struct fl_thin *t, const struct fl_thin_view *v)
 {
-    return &t->evidence[63 - (unsigned)__builtin_clzll(v->len)];
+    return &t->evidence[kind_of(v->len)];
 }
 
 static void count(uint8_t *n)
@@ -86,8 +94,9 @@ static bool pick_one(struct fl_region *r, struct fl_thin_seen *k, const struct f
         note_full(&r->thin, k, v);
         return false;
     }
-    k->sample[*i] = f;
-    *i += f.n != 0;
+    if (told && f.n != 0) {
+        k->sample[(*i)++] = f;
+    }
     return told;
 }
 
@@ -103,6 +112,16 @@ static void pick(struct fl_region *r, struct fl_thin_seen *k, const struct fl_th
     }
     if (more && n == 0) {
         rest_longer(k);
+    }
+}
+
+void fl_evidence_count_kinds(struct fl_thin *t)
+{
+    memset(t->of_kind, 0, sizeof t->of_kind);
+    for (const struct fl_thin_slot *s = t->slot; s < t->slot + t->used; s++) {
+        if (s->e != NULL) {
+            t->of_kind[kind_of(s->len)] += s->len;
+        }
     }
 }
 
@@ -128,11 +147,18 @@ bool fl_evidence_is_own(const struct fl_thin_seen *k)
     return k->thin >= ENOUGH && k->full <= k->thin / FULL_SHARE;
 }
 
+void fl_evidence_note_own(struct fl_region *r, const struct fl_thin_view *v)
+{
+    for (int i = 1; i < OWN_COUNTS; i++) { /* its first thin page counted, too */
+        count(evidence_of(&r->thin, v));
+    }
+}
+
 bool fl_evidence_is_of_kind(struct fl_region *r, const struct fl_thin_seen *k,
                             const struct fl_thin_view *v)
 {
-    return k->full == 0 && (*evidence_of(&r->thin, v) >= ENOUGH_OF_KIND ||
-                            (!fl_evidence_is_pending(k) && fl_left_may_thin(r, v->len)));
+    return k->full == 0 && *evidence_of(&r->thin, v) >= ENOUGH_OF_KIND &&
+           r->thin.of_kind[kind_of(v->len)] >= FL_THIN_LEAST;
 }
 
 bool fl_evidence_is_scarce(const struct fl_thin_seen *k)
@@ -152,6 +178,9 @@ bool fl_evidence_fills(struct fl_region *r, struct fl_thin_seen *k, const struct
         }
     }
     bool fills = k->full >= FILLING;
+    if (fills) {
+        *evidence_of(&r->thin, v) = 0;
+    }
     if (k->full + k->thin >= WEIGHED) {
         k->full = k->thin = 0;
         rest_longer(k);

@@ -15,6 +15,8 @@ struct fl_thin_view {
     uint32_t turn;
 };
 
+/* At the begin of a look. Lock: region. */
+void fl_evidence_count_kinds(struct fl_thin *t);
 /* From the cursor on. */
 struct fl_range fl_evidence_rest(const struct fl_thin_seen *k, const struct fl_thin_view *v);
 /* Looks once more at the samples that were picked before, and picks others. */
@@ -23,9 +25,10 @@ void fl_evidence_gather(struct fl_region *r, struct fl_thin_seen *k, const struc
 bool fl_evidence_is_pending(const struct fl_thin_seen *k);
 /* Have many looks taught nothing new? */
 bool fl_evidence_is_scarce(const struct fl_thin_seen *k);
-/* Does the block show by itself that it is thin; do others of its kind, and nothing of it speaks
- * against that? */
+/* Does the block show by itself that it is thin, which is noted for its kind; do others of its
+ * kind, of which there are many, and nothing of it speaks against that? */
 bool fl_evidence_is_own(const struct fl_thin_seen *k);
+void fl_evidence_note_own(struct fl_region *r, const struct fl_thin_view *v);
 bool fl_evidence_is_of_kind(struct fl_region *r, const struct fl_thin_seen *k,
                             const struct fl_thin_view *v);
 /* Of a thin block: does it fill after all? */

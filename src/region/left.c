@@ -54,19 +54,14 @@ static bool may_be_sparse(const struct fl_region *r, size_t len)
            fl_pages_fault_huge(&r->pages) && c->limit == 0 && !fl_sys_is_confined();
 }
 
-bool fl_left_may_thin(const struct fl_region *r, size_t len)
-{
-    uint8_t known = atomic_load_explicit(&r->history.touched[kind_of(len)], memory_order_relaxed);
-
-    return known != 0 && known - 1 <= SPARSE_MOST && may_be_sparse(r, len) &&
-           r->history.sparse_live < sparse_most(r);
-}
-
 /* A touch of a huge page costs a hundred times as much as a base page's, and holds 512 times as
  * much. What is free comes first, where more than the peak would be held. */
 bool fl_left_is_sparse(const struct fl_region *r, size_t len)
 {
-    return fl_left_may_thin(r, len) && !fl_supply_is_full(r, len, len);
+    uint8_t known = atomic_load_explicit(&r->history.touched[kind_of(len)], memory_order_relaxed);
+
+    return known != 0 && known - 1 <= SPARSE_MOST && may_be_sparse(r, len) &&
+           r->history.sparse_live < sparse_most(r) && !fl_supply_is_full(r, len, len);
 }
 
 bool fl_left_is_beyond(const struct fl_region *r, size_t len)

@@ -19,8 +19,8 @@ struct fl_history {
     uint8_t hole_turn[FL_LEFT_KINDS]; /* short requests of holes alone. Lock: region */
     /* Blocks of which little was touched, less those of which more was; relaxed: a hint. */
     _Atomic uint32_t sparse_seen;
-    /* Blocks that are out and have FL_LEFT_SPARSE or are thin. Lock: region, to write */
-    _Atomic uint32_t sparse_live;
+    /* Blocks that are out and have FL_LEFT_SPARSE or are thin. Lock: region */
+    uint32_t sparse_live;
 };
 
 /* Is new memory left to the first touch, but for what is known to be touched? */
@@ -34,8 +34,6 @@ bool fl_left_is_sparse(const struct fl_region *r, size_t len);
 /* With it more is asked for than the process can have in memory: not all of that will be touched,
  * and what is touched comes as it does without us. Lock: region. */
 bool fl_left_is_beyond(const struct fl_region *r, size_t len);
-/* May a block that is out get base pages for what is known of its kind alone? No lock needed. */
-bool fl_left_may_thin(const struct fl_region *r, size_t len);
 /* Of a block that is out next to nothing was touched, for so much; a thin one fills. */
 void fl_left_note_thin(struct fl_region *r, size_t len);
 void fl_left_note_filled(struct fl_region *r, size_t len);

@@ -18,12 +18,13 @@
 #include "region/evidence.h"
 #include "region/lock.h"
 
+#include <string.h>
+
 enum { REST_SHARE = 32, WORK_SHARE = 4 };
-static const size_t least = (size_t)64 << 20; /* bytes of all that is watched */
-static const size_t step = (size_t)8 << 20;   /* bytes: less is no change */
-static const uint64_t rest_least = 1000000;   /* ns */
-static const uint64_t patience = 4000000000;  /* ns without a change; then a call begins anew */
-static const uint64_t work_most = 2000000;    /* ns of one run: others wait for the worker */
+static const size_t step = (size_t)8 << 20;  /* bytes: less is no change */
+static const uint64_t rest_least = 1000000;  /* ns */
+static const uint64_t patience = 4000000000; /* ns without a change; then a call begins anew */
+static const uint64_t work_most = 2000000;   /* ns of one run: others wait for the worker */
 
 enum next { NEXT_CHANGE, NEXT_SOON, NEXT_NOW, NEXT_NEVER };
 
@@ -73,7 +74,7 @@ void fl_thin_watch(struct fl_region *r, struct fl_extent *e, size_t more)
     s->turn = atomic_fetch_add_explicit(&t->turn, 1, memory_order_relaxed) + 1;
     t->used = (unsigned)fl_max(t->used, (size_t)(s - t->slot) + 1);
     t->came += more;
-    if (t->came >= least) {
+    if (t->came >= FL_THIN_LEAST) {
         atomic_store(&r->wants_worker, true);
     }
 }
@@ -186,6 +187,7 @@ static bool make_thin(struct fl_region *r, struct fl_thin_slot *s, const struct 
     }
     if (marked && shown) {
         fl_left_note_thin(r, v->len);
+        fl_evidence_note_own(r, v);
     }
     fl_region_unlock(r);
     if (!marked) {
@@ -336,6 +338,7 @@ static bool begin(struct fl_region *r, uint64_t now, bool came)
     t->picks = FL_EVIDENCE_PICKS;
     fl_region_lock(r);
     t->todo = t->used;
+    fl_evidence_count_kinds(t);
     fl_region_unlock(r);
     t->at = 0;
     return there != 0;
@@ -348,9 +351,11 @@ static uint64_t end(struct fl_region *r, uint64_t began)
     uint64_t now = fl_sys.now_ns();
 
     fl_region_lock(r);
-    t->came = t->watched < least ? t->watched : 0; /* with more of them it is worth the looks */
+    t->came =
+        t->watched < FL_THIN_LEAST ? t->watched : 0; /* with more of them it is worth the looks */
     fl_region_unlock(r);
-    if (!t->soon && (t->watched < least || now - t->changed_ns >= patience)) {
+    if (!t->soon && (t->watched < FL_THIN_LEAST || now - t->changed_ns >= patience)) {
+        memset(t->evidence, 0, sizeof t->evidence); /* what comes later is another part of it all */
         return UINT64_MAX;
     }
     uint64_t rest = fl_max((now - t->changed_ns) / REST_SHARE, (now - began) * WORK_SHARE);

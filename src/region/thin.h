@@ -60,10 +60,13 @@ struct fl_thin {
     /* By log2 of a block's bytes: blocks with a huge page that held next to nothing; half as many
      * with each huge page that held much. */
     uint8_t evidence[FL_LEFT_KINDS];
+    size_t of_kind[FL_LEFT_KINDS]; /* bytes of the slots' blocks, likewise */
 };
 
 /* Bytes of the shortest block that is watched. */
 #define FL_THIN_FROM ((size_t)4 << 20)
+/* Bytes of all that is watched, or of a kind, below which it is not worth the looks. */
+#define FL_THIN_LEAST ((size_t)64 << 20)
 
 /* A block is handed out, or has grown, by `more` bytes: are they new? Lock: region. */
 void fl_thin_watch(struct fl_region *r, struct fl_extent *e, size_t more);
