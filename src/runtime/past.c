@@ -390,6 +390,7 @@ static int divert_namespace(struct dl_phdr_info *info, size_t size, void *arg)
 
 void fl_past_namespace(void)
 {
+    fl_boot();
     atomic_store_explicit(&has_namespaces, true, memory_order_relaxed);
 }
 
@@ -446,9 +447,10 @@ static bool is_behind_us(const void *code)
  * version: our names have none. */
 static bool is_found_past_us(void *handle, bool versioned, const void *caller)
 {
-    bool by_handle = handle != RTLD_NEXT && handle != RTLD_DEFAULT;
-
-    return by_handle || (is_wanted() && (versioned || is_behind_us(caller)));
+    if (handle == RTLD_DEFAULT) {
+        return versioned;
+    }
+    return handle != RTLD_NEXT || versioned || is_behind_us(caller);
 }
 
 void fl_past_lookup(void *handle, const char *name, bool versioned, const void *caller)

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-enum { LIMIT_MIB = 128 };
+enum { LIMIT_MIB = 576 }; /* below 512 MiB nothing that is free is kept */
 
 static const char *const folders[] = {FL_BUILD_DIR, "/var/tmp"};
 static const char *disk; /* the first of them whose files the kernel can drop from memory */

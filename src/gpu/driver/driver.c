@@ -230,12 +230,12 @@ static bool load(void)
 /* Absent in tests of this layer alone, which start their region themselves. */
 extern FL_HIDDEN __attribute__((weak)) struct fl_route fl_route;
 
-/* What is pinned lies in the region, and this call may come before the first large request. */
-static void start_region(void)
+struct fl_region *fl_gpu_region(void)
 {
     if (&fl_route != NULL) {
         fl_route.boot();
     }
+    return fl_gpu_host.region;
 }
 
 int fl_cuda_open(void)
@@ -246,7 +246,7 @@ int fl_cuda_open(void)
         return fl_gpu_fail(-ECHILD, "a fork's child: the device is its parent's");
     }
     if (now == STATE_NEW || now == STATE_OPENING) {
-        start_region();
+        (void)fl_gpu_region();
         fl_lock_acquire(&opening);
         now = atomic_load_explicit(&state, memory_order_relaxed);
         if (now == STATE_NEW) {

@@ -43,6 +43,9 @@ extern FL_HIDDEN struct fl_cuda fl_cuda;
  * AT_SECURE. A failure is final.
  * Threads: any. */
 int fl_cuda_open(void);
+/* Where pinned memory lies; NULL: the process is not served. The region starts with the first large
+ * request, or here. */
+struct fl_region *fl_gpu_region(void);
 /* The driver's code as a status of ours: 0, -ENOMEM, -EINVAL, -ESHUTDOWN, -EINPROGRESS, -ENOTSUP,
  * -ENODEV, -EIO. What is not 0 is kept as the thread's last error: `call` ("cuMemAlloc") and
  * `bytes` (0: not said). */

@@ -85,7 +85,7 @@ static int map_own(struct fl_pinned *p, size_t len, const struct fl_pin *how)
 
 static int take_host(struct fl_pinned *p, size_t len, const struct fl_pin *how)
 {
-    struct fl_region *r = fl_gpu_host.region;
+    struct fl_region *r = fl_gpu_region();
     struct fl_pin at = *how;
 
     at.node = has_nodes() ? how->node : -1;

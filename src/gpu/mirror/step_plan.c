@@ -156,7 +156,7 @@ int fl_follow_take(struct fl_gpu_mirror *m, const struct fl_pin *how)
     struct fl_plan_layout l;
     struct fl_pin pin = *how;
 
-    if (fl_gpu_host.region == NULL) {
+    if (fl_gpu_region() == NULL) {
         return fl_gpu_fail(-ENOTSUP, "the process is not served: it has no plans");
     }
     pin.node = -1; /* it lies where the plan has it */
@@ -193,7 +193,7 @@ int fl_follow_give(struct fl_gpu_mirror *m)
 
 int fl_gpu_mirror_input(const void *block)
 {
-    int rc = fl_gpu_host.region != NULL ? fl_plan_mark_zone(block, FL_ZONE_INPUT) : -ENOENT;
+    int rc = fl_gpu_region() != NULL ? fl_plan_mark_zone(block, FL_ZONE_INPUT) : -ENOENT;
 
     return rc != 0 ? fl_gpu_fail(rc, "not a block of a step of the calling thread's") : 0;
 }

@@ -1,4 +1,4 @@
-/* Page cache needs the memory that is held free. In a cgroup of 128 MiB:
+/* Page cache needs the memory that is held free. In a cgroup of 576 MiB:
  *
  *   victim_pressure DIR TIMES LIMIT   32 MiB are free, others hold 56 MiB; then the cgroup meets
  *                                     its limit so many times, 0: until free memory went back.
@@ -8,7 +8,7 @@
 
 #include <sys/mman.h>
 
-enum { FREE_MIB = 32, OTHER_MIB = 56, CACHE_MIB = 128 };
+enum { FREE_MIB = 32, OTHER_MIB = 56, CACHE_MIB = 576 };
 
 /* As much page cache as the limit. It is a hole that is read: nothing waits for the disk. */
 static void fill_cache(const char *dir)

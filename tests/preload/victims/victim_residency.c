@@ -41,7 +41,11 @@ static bool is_quiet(const char *line)
 {
     uint64_t at = strtoull(line, NULL, 16);
 
-    return at >= 30 * TIB && at < 42 * TIB;
+#if defined(__aarch64__)
+    return at >= 128 * TIB && at < 144 * TIB;
+#else
+    return at >= 65 * TIB && at < 79 * TIB;
+#endif
 }
 
 /* Bytes of all maps whose names begin so; of those at such addresses where `name` is NULL.
