@@ -322,7 +322,7 @@ bool fl_options_want_names(const struct fl_options *o)
 
 void fl_options_expand(struct fl_options *o, enum fl_option_id id, int pid)
 {
-    char name[FL_OPTION_TEXTS];
+    static char name[FL_OPTION_TEXTS]; /* the start's alone: its caller's stack may be small */
 
     if (o->text[id] == NULL || strchr(o->text[id], '%') == NULL) {
         return;

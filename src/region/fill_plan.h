@@ -68,6 +68,18 @@ struct fl_fill_plan {
     struct fl_range hidden[FL_FILL_HIDDEN]; /* to be in core dumps again */
 };
 
+/* A plan that the caller has until it returns it; NULL: all are lent. Threads: any, no lock wanted;
+ * signals: safe. */
+struct fl_fill_plan *fl_fill_borrow(void);
+/* Of a plan that lies elsewhere it does nothing. */
+void fl_fill_return(const struct fl_fill_plan *g);
+/* In a child of fork(2). */
+void fl_fill_fork_child(void);
+
+/* Where all are lent, a plan lies on the caller's stack. */
+#define FL_FILL_PLAN()                                                                             \
+    (fl_fill_borrow() ?: (struct fl_fill_plan *)__builtin_alloca(sizeof(struct fl_fill_plan)))
+
 static inline bool fl_fill_may_borrow(const struct fl_fill_plan *g)
 {
     return g->loans != 0 && g->dry != g->zone + 1;

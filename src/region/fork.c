@@ -9,6 +9,7 @@
 #include "region/isolated.h"
 #include "region/budget.h"
 #include "region/counts.h"
+#include "region/fill_plan.h"
 #include "region/fit.h"
 #include "region/fork.h"
 #include "region/lock.h"
@@ -177,6 +178,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
         whole = fl_lock_release_in_child(&r->shards.of[i].lock) && whole;
     }
+    fl_fill_fork_child();
     fl_look_fork_child(r);
     fl_shelf_fork_child(r);
     fl_region_leave();

@@ -142,37 +142,37 @@ static bool is_moderation(int refusal)
 bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range part,
                   const struct fl_part_how *how)
 {
-    struct fl_fill_plan g = {.to_stay = true,
-                             .loans = FL_LOANS,
-                             .any_room = true,
-                             .zone = outer->zone,
-                             .threads = how->threads,
-                             .live = part,
-                             .fresh = {part},
-                             .nfresh = 1};
+    struct fl_fill_plan *g = FL_FILL_PLAN();
 
+    fl_fill_begin(g, false, NULL);
+    g->to_stay = g->any_room = true;
+    g->loans = FL_LOANS;
+    g->zone = outer->zone;
+    g->threads = how->threads;
+    g->live = g->fresh[0] = part;
+    g->nfresh = 1;
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0);
-    make_way(r, part.len, g.zone);
+    make_way(r, part.len, g->zone);
     struct fl_memory seen;
     int refusal;
     for (;;) {
-        refusal = fl_supply_plan(r, &g, part.len, part.len, 0);
-        if (g.wanted != 0) {
-            fl_region_take_loan(r, &g);
-        } else if (refusal == -EBUSY && g.seen == NULL && fl_look_leaving_lock(r, &seen)) {
-            g.seen = &seen;
+        refusal = fl_supply_plan(r, g, part.len, part.len, 0);
+        if (g->wanted != 0) {
+            fl_region_take_loan(r, g);
+        } else if (refusal == -EBUSY && g->seen == NULL && fl_look_leaving_lock(r, &seen)) {
+            g->seen = &seen;
         } else {
             break;
         }
     }
-    g.seen = NULL;
+    g->seen = NULL;
     bool may = refusal == 0 || (how->asked_for && is_moderation(refusal));
     if (refusal != 0) {
-        g.from_reserve = g.from_free = 0;
+        g->from_reserve = g->from_free = 0;
     }
     if (may) {
-        fl_supply_claim(r, &g);
+        fl_supply_claim(r, g);
         r->held.populated += part.len;
         fl_region_count_use(r, (int64_t)part.len);
         outer->filled += part.len;
@@ -180,8 +180,9 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
     }
     fl_region_unlock(r);
     if (may) {
-        fl_fill_carry_out(r, &g);
+        fl_fill_carry_out(r, g);
     }
+    fl_fill_return(g);
     return may;
 }
 

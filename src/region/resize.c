@@ -111,16 +111,17 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     size_t more = fl_align_up(len, fl_page.huge) - e->len;
     struct fl_extent *next =
         fl_extent_free_at(&r->space, end, fl_placing_when_empty(&r->zones.placing, e->zone));
-    struct fl_fill_plan g;
 
-    fl_fill_begin(&g, false, NULL);
-    g.exempt = more;
-    g.on_touch = (e->left & FL_LEFT_SPARSE) != 0 || fl_extent_is_thin(e);
     if (fl_region_is_absurd(r, len) || next == NULL || next->content != FL_CONTENT_EMPTY ||
         next->len < more) {
         return false;
     }
-    struct fl_extent *tail = fl_carve(r, next, end, more, &g);
+    struct fl_fill_plan *g = FL_FILL_PLAN();
+    fl_fill_begin(g, false, NULL);
+    g->exempt = more;
+    g->on_touch = (e->left & FL_LEFT_SPARSE) != 0 || fl_extent_is_thin(e);
+    struct fl_extent *tail = fl_carve(r, next, end, more, g);
+    fl_fill_return(g);
     if (tail == NULL) {
         return false;
     }
@@ -170,11 +171,9 @@ static void drain_for(struct fl_region *r, const struct fl_extent *e, size_t len
 
 bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
 {
-    struct fl_fill_plan g;
     bool done = true;
     size_t had = e->len;
 
-    fl_fill_begin(&g, false, NULL);
     if (FL_UNLIKELY(fl_extent_is_user_remapped(e)) &&
         (len <= e->len || !fl_extent_is_merely_thin(e))) {
         fl_remapped_shrink(r, e, len);
@@ -184,6 +183,8 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
     if (!fl_region_lock_unless_forking(r)) {
         return false;
     }
+    struct fl_fill_plan *g = FL_FILL_PLAN();
+    fl_fill_begin(g, false, NULL);
     if (fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
         done = len <= e->len;
     } else if (e->content == FL_CONTENT_LAZY) {
@@ -192,15 +193,16 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
         shrink(r, e, len);
     } else if (len > e->len) {
         drain_for(r, e, len);
-        done = extend_looking(r, e, len, &g);
+        done = extend_looking(r, e, len, g);
     }
     if (done && len > had) {
         fl_thin_watch(r, e, len - had);
     }
     fl_region_unlock(r);
     if (done) {
-        fl_fill_carry_out(r, &g);
+        fl_fill_carry_out(r, g);
     }
+    fl_fill_return(g);
     return done;
 }
 
@@ -351,20 +353,21 @@ static size_t move_own(struct fl_region *r, const struct fl_extent *e, struct fl
 static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     struct fl_range all = fl_extent_range(e), own = fl_range_inner(all, fl_page.huge);
-    struct fl_fill_plan g;
+    struct fl_fill_plan *g = FL_FILL_PLAN();
 
-    fl_fill_begin(&g, false, NULL);
+    fl_fill_begin(g, false, NULL);
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
-    struct fl_extent *to = carve_alike(r, e, len, own, &g);
+    struct fl_extent *to = carve_alike(r, e, len, own, g);
     struct fl_memory seen;
-    if (to == NULL && g.refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
-        g.seen = &seen;
-        to = carve_alike(r, e, len, own, &g);
-        g.seen = NULL;
+    if (to == NULL && g->refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
+        g->seen = &seen;
+        to = carve_alike(r, e, len, own, g);
+        g->seen = NULL;
     }
     fl_region_unlock(r);
     if (to == NULL) {
+        fl_fill_return(g);
         return NULL;
     }
     uintptr_t shift = to->base - all.base;
@@ -377,8 +380,9 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
     /* What did not move is copied: into what a part of a huge page has become, too. */
     struct fl_range whole = {own.base, fl_align_down(moved, fl_page.huge)};
     /* No other pages may come to where only holes of a huge page have moved. */
-    spare(&g, (struct fl_range){there.base, fl_align_up(moved, fl_page.huge)});
-    fl_fill_carry_out(r, &g);
+    spare(g, (struct fl_range){there.base, fl_align_up(moved, fl_page.huge)});
+    fl_fill_carry_out(r, g);
+    fl_fill_return(g);
     copy((struct fl_range){own.base + moved, own.len - moved}, there.base + moved);
     copy((struct fl_range){all.base, own.base - all.base}, to->base);
     copy((struct fl_range){fl_range_end(own), fl_range_end(all) - fl_range_end(own)},

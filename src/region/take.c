@@ -174,16 +174,25 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
 struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
                                bool sparse)
 {
-    struct fl_fill_plan g = {.zone = (uint8_t)zone, .leaves = sparse};
+    struct fl_fill_plan *g = FL_FILL_PLAN();
 
-    return take_lazy(r, len, align, &g);
+    fl_fill_begin(g, false, NULL);
+    g->zone = (uint8_t)zone;
+    g->leaves = sparse;
+    struct fl_extent *e = take_lazy(r, len, align, g);
+    fl_fill_return(g);
+    return e;
 }
 
 struct fl_extent *fl_take_sparse(struct fl_region *r, size_t len, size_t align, unsigned zone)
 {
-    struct fl_fill_plan g = {.zone = (uint8_t)zone, .leaves = true, .on_touch = true};
-    struct fl_extent *e = take_lazy(r, len, align, &g);
+    struct fl_fill_plan *g = FL_FILL_PLAN();
 
+    fl_fill_begin(g, false, NULL);
+    g->zone = (uint8_t)zone;
+    g->leaves = g->on_touch = true;
+    struct fl_extent *e = take_lazy(r, len, align, g);
+    fl_fill_return(g);
     if (e != NULL) {
         e->left = FL_LEFT_SPARSE | FL_LEFT_UNSEEN;
         r->history.sparse_live++;
@@ -444,7 +453,6 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
 {
     static const struct fl_wish anywhere = {.n = 1};
     const struct fl_wish *wish = &anywhere;
-    struct fl_fill_plan g;
     uint32_t station = FL_STATION_NONE;
     struct fl_wish own_wish;
 
@@ -455,19 +463,20 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
         own_wish = (struct fl_wish){.n = 1, .zone = {(uint8_t)fl_shard_here(r, own)}};
         wish = &own_wish;
     }
-    fl_fill_begin(&g, zero, NULL);
-    g.loans = FL_LOANS;
     if (!fl_region_lock_unless_forking(r)) {
         return NULL;
     }
-    struct fl_extent *e = take_looking(r, own, len, align, &g, wish);
+    struct fl_fill_plan *g = FL_FILL_PLAN();
+    fl_fill_begin(g, zero, NULL);
+    g->loans = FL_LOANS;
+    struct fl_extent *e = take_looking(r, own, len, align, g, wish);
     bool may_grow = e == NULL && !fl_sys_is_confined();
-    if (may_grow && (g.refusal == 0 || g.refusal == -ENOMEM) && others_gave(r)) {
-        fl_fill_begin(&g, zero, NULL);
-        e = take_looking(r, own, len, align, &g, wish);
+    if (may_grow && (g->refusal == 0 || g->refusal == -ENOMEM) && others_gave(r)) {
+        fl_fill_begin(g, zero, NULL);
+        e = take_looking(r, own, len, align, g, wish);
     }
-    if (e == NULL && may_grow && g.refusal != 0 && g.refusal != -ENOSPC) {
-        e = take_refused(r, own, len, align, &g, wish);
+    if (e == NULL && may_grow && g->refusal != 0 && g->refusal != -ENOSPC) {
+        e = take_refused(r, own, len, align, g, wish);
     }
     if (e != NULL) {
         note_taken(r, e, zero);
@@ -476,19 +485,20 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
         }
     } else {
         r->stats.refused++;
-        is_bound = g.refusal == -ENOSPC;
+        is_bound = g->refusal == -ENOSPC;
     }
     bool tick = fl_tick_is_due(r), more = r->clock.ages_more;
     fl_region_unlock(r);
     if (e != NULL && e->content != FL_CONTENT_LAZY) {
-        fl_fill_carry_out(r, &g);
+        fl_fill_carry_out(r, g);
     } else if (e != NULL && (wish->on_touch || r->zones.placing.nodes == 0) &&
                fl_touch_wants(r, e->len)) {
         fl_touch_arm(r, e);
     }
-    if (FL_UNLIKELY(g.look)) {
+    if (FL_UNLIKELY(g->look)) {
         fl_look_after_take(r, e != NULL && e->content == FL_CONTENT_LAZY ? len : 0);
     }
+    fl_fill_return(g);
     fl_tick_after(r, tick, more);
     return e;
 }

@@ -65,7 +65,7 @@ static bool read_text(const char *path, char *text, size_t size)
 
 static bool read_status(const char *path, struct status *out)
 {
-    char text[STATUS_BYTES];
+    static char text[STATUS_BYTES]; /* the start's alone: its caller's stack may be small */
 
     if (!read_text(path, text, sizeof text)) {
         return false;

@@ -29,7 +29,7 @@ static const uint64_t look_again_ns = 1000000000;
 struct job {
     _Atomic uint64_t owner; /* process id << 32 | threads that know of this job; those 0: free */
     _Atomic uint32_t busy;  /* helpers that may hold a piece; the caller sleeps on it */
-    struct fl_cpu_ids cpus; /* where helpers may run; written before any of them starts */
+    struct fl_crew_cpus cpus; /* written before any helper starts */
     struct fl_share share;
 };
 
@@ -124,7 +124,7 @@ static void help(void *arg)
      * finds nothing. */
     atomic_fetch_add(&j->busy, 1);
     if (atomic_load(&j->share.handed) < j->share.all.len) {
-        (void)fl_call(SYS_sched_setaffinity, 0, sizeof j->cpus, &j->cpus);
+        (void)fl_call(SYS_sched_setaffinity, 0, sizeof j->cpus.idle, &j->cpus.idle);
         work(&j->share);
     }
     if (atomic_fetch_sub(&j->busy, 1) == 1) {
@@ -181,8 +181,18 @@ static bool await(struct job *j, uint64_t tag)
     return own_tag() == tag;
 }
 
-static int with_threads(struct fl_range r, unsigned helpers, const struct fl_cpu_ids *cpus,
-                        enum fl_crew_kind *out_used)
+/* The caller's part, beside helpers that are threads. Returns as await(). */
+static bool with_threads(struct job *j, uint64_t tag, unsigned helpers, enum fl_crew_kind *out_used)
+{
+    atomic_store(&j->busy, 0);
+    *out_used = start(j, helpers) != 0 ? FL_CREW_THREADS : FL_CREW_ALONE;
+    work(&j->share);
+    return await(j, tag);
+}
+
+/* `there`: a page of the block's that is in memory. */
+static int with_helpers(struct fl_range r, uintptr_t there, unsigned helpers,
+                        enum fl_crew_kind allowed, enum fl_crew_kind *out_used)
 {
     uint64_t tag = own_tag();
     struct job *j = claim(tag);
@@ -190,12 +200,19 @@ static int with_threads(struct fl_range r, unsigned helpers, const struct fl_cpu
     if (j == NULL) {
         return fl_sys_linux.populate(r);
     }
-    j->cpus = *cpus;
-    atomic_store(&j->busy, 0);
+    unsigned idle = fl_crew_cpus(there, &j->cpus);
+    helpers = (unsigned)fl_min(fl_min(helpers, idle), fl_min(r.len / EACH_LEAST, FL_CREW_MOST));
+    if (own_tag() != tag) { /* a signal handler has forked: in the child the job is another's */
+        return fl_sys_linux.populate(r);
+    }
+    if (helpers == 0) {
+        leave(j);
+        return fl_sys_linux.populate(r);
+    }
     fl_share_init(&j->share, r, helpers);
-    *out_used = start(j, helpers) != 0 ? FL_CREW_THREADS : FL_CREW_ALONE;
-    work(&j->share);
-    if (!await(j, tag)) {
+    if (allowed == FL_CREW_URING && fl_ring_work(&j->share, &j->cpus.idle)) {
+        *out_used = FL_CREW_URING;
+    } else if (!with_threads(j, tag, helpers, out_used)) {
         return fl_sys_linux.populate(r);
     }
     int rc = atomic_load(&j->share.rc);
@@ -208,8 +225,6 @@ int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allo
 {
     enum fl_crew_kind none, *used = out_used != NULL ? out_used : &none;
     struct fl_range first = {r.base, fl_align_up(r.base + 1, fl_page.huge) - r.base};
-    struct fl_cpu_ids cpus;
-    struct fl_share share;
 
     *used = FL_CREW_ALONE;
     if (r.len < ALONE_BELOW || helpers == 0 || allowed == FL_CREW_ALONE) {
@@ -224,19 +239,7 @@ int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allo
     /* A filter of the program's own may kill for a thread, as for a ring. A child of vfork makes
      * none, and places for threads may be few. */
     bool alone = fl_sys_is_confined() || fl_home_is_borrowed() || fl_places_are_few();
-    unsigned idle = alone ? 0 : fl_crew_cpus(first.base, &cpus);
-    helpers = (unsigned)fl_min(fl_min(helpers, idle), fl_min(r.len / EACH_LEAST, FL_CREW_MOST));
-    if (helpers == 0) {
-        return fl_sys_linux.populate(r);
-    }
-    if (allowed == FL_CREW_URING) {
-        fl_share_init(&share, r, helpers);
-        if (fl_ring_work(&share, &cpus)) {
-            *used = FL_CREW_URING;
-            return atomic_load(&share.rc);
-        }
-    }
-    return with_threads(r, helpers, &cpus, used);
+    return alone ? fl_sys_linux.populate(r) : with_helpers(r, first.base, helpers, allowed, used);
 }
 
 int fl_linux_populate_shared(struct fl_range r, unsigned helpers)

@@ -17,11 +17,18 @@ struct fl_share {
     _Atomic int rc;        /* the first refusal, -errno; then nothing is handed out any more */
 };
 
+/* Where helpers may run, and room to find it out: the caller's stack may be small. */
+struct fl_crew_cpus {
+    struct fl_cpu_ids idle; /* the CPUs that may be used */
+    struct fl_cpu_ids allowed;
+    char list[512];
+};
+
 /* The CPUs on which helpers are to populate a block; none idle: the caller works alone.
  *   page   one of the block's that is in memory: its node is the block's.
  * Returns how many of them are idle and may be used, the caller's own not counted. Threads: any;
  * no lock of ours held.  Cost: some small files, 30 us and more. */
-unsigned fl_crew_cpus(uintptr_t page, struct fl_cpu_ids *out);
+unsigned fl_crew_cpus(uintptr_t page, struct fl_crew_cpus *c);
 /* Whole CPUs whose time the control groups leave the process, at least 1; UINT_MAX: all. Threads:
  * any; no lock of ours held.  Cost: as above, and a file for each group above the process. */
 unsigned fl_crew_quota(void);

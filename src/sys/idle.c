@@ -33,16 +33,16 @@ static unsigned pick(const struct fl_cpu_ids *allowed, const char *list, struct 
     return count(out);
 }
 
-static unsigned pick_of_node(const struct fl_cpu_ids *allowed, unsigned node,
-                             struct fl_cpu_ids *out)
+static unsigned pick_of_node(struct fl_crew_cpus *c, unsigned node)
 {
-    char list[512], path[64];
+    char path[64];
     struct fl_text t = fl_text_on(path, sizeof path);
 
     fl_text_str(&t, "/sys/devices/system/node/node");
     fl_text_u64(&t, node);
     fl_text_str(&t, "/cpulist");
-    return fl_sys.read_file(path, list, sizeof list) == 0 ? pick(allowed, list, out) : 0;
+    bool read = fl_sys.read_file(path, c->list, sizeof c->list) == 0;
+    return read ? pick(&c->allowed, c->list, &c->idle) : 0;
 }
 
 /* Threads that want to run, the calling one not counted. 0: the kernel doesn't tell. */
@@ -64,26 +64,25 @@ static uint64_t others_running(void)
     return running != 0 ? running - 1 : 0;
 }
 
-unsigned fl_crew_cpus(uintptr_t page, struct fl_cpu_ids *out)
+unsigned fl_crew_cpus(uintptr_t page, struct fl_crew_cpus *c)
 {
-    struct fl_cpu_ids allowed;
     unsigned here = 0, n = 0;
     int node = -1;
 
-    if (fl_nodes.cpus(&allowed) != 0) {
+    if (fl_nodes.cpus(&c->allowed) != 0) {
         return 0;
     }
     bool told = fl_nodes.here(&here) == 0;
     if (told && fl_nodes.where(1, &page, &node) == 0 && node >= 0 && (unsigned)node != here) {
-        n = pick_of_node(&allowed, (unsigned)node, out);
+        n = pick_of_node(c, (unsigned)node);
     }
     bool elsewhere = n != 0; /* the caller's CPU is not one of them */
-    n = elsewhere || !told ? n : pick_of_node(&allowed, here, out);
+    n = elsewhere || !told ? n : pick_of_node(c, here);
     if (n == 0) {
-        *out = allowed;
-        n = count(out);
+        c->idle = c->allowed;
+        n = count(&c->idle);
     }
-    unsigned all = (unsigned)fl_max(count(&allowed), 1);
+    unsigned all = (unsigned)fl_max(count(&c->allowed), 1);
     uint64_t busy = (others_running() * n + all - 1) / all + !elsewhere;
     unsigned idle = busy < n ? n - (unsigned)busy : 0;
     return idle != 0 ? (unsigned)fl_min(idle, fl_crew_quota() - 1) : 0;

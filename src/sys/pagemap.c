@@ -41,7 +41,7 @@ static int scan(int fd, struct scan_arg *arg)
     return (int)fl_call(SYS_ioctl, fd, FL_PAGEMAP_SCAN, arg);
 }
 
-enum { ENTRIES = 128 }; /* read at once */
+enum { ENTRIES = 64 }; /* read at once */
 
 static bool read_entries(int fd, uintptr_t from, uint64_t entry[], size_t n)
 {

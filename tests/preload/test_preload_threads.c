@@ -90,6 +90,25 @@ static void malloc_stats_needs_no_more_stack_than_glibc_s(void **state)
     assert_non_null(strstr(r->err, "populated_bytes"));
 }
 
+/* Coroutines have stacks of a few KiB. */
+static void no_call_takes_much_of_a_stack(void **state)
+{
+    static const char *const option[] = {"FAULTLESS_LOG=error", "FAULTLESS_LIMIT=64M",
+                                         "FAULTLESS_STEPS=off", "FAULTLESS_DISABLE=cache",
+                                         "FAULTLESS_HARDEN=1"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof option / sizeof option[0]; i++) {
+        const struct fl_run *r =
+            fl_preload_run(FL_ARGV("victim_stack_depth", "2048"), FL_ENV(option[i]));
+        assert_int_equal(r->term_signal, 0);
+        if (r->exit_status != 0) {
+            (void)fprintf(stderr, "%s:\n%s%s", option[i], r->out, r->err);
+        }
+        assert_int_equal(r->exit_status, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -100,6 +119,7 @@ int main(void)
         cmocka_unit_test(contents_survive_churn_when_populated_by_touch),
         cmocka_unit_test(contents_survive_churn_with_decay_at_its_quickest),
         cmocka_unit_test(a_thread_with_a_small_stack_ends_the_process),
+        cmocka_unit_test(no_call_takes_much_of_a_stack),
         cmocka_unit_test(malloc_stats_needs_no_more_stack_than_glibc_s),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

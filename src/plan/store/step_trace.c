@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-enum { LINE = 160 };
+enum { LINE = 160, PATH = FL_OPTION_TEXTS + 64 };
 
 static uint32_t traced[FL_CONTEXTS]; /* steps, by the place of the context. Its thread */
 
@@ -46,12 +46,14 @@ void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
     if (fl_sys_is_confined()) { /* no file is written, and no call made */
         return;
     }
-    size_t size = LINE * ((size_t)rec->n + 1);
-    char path[FL_OPTION_TEXTS + 64], *buf = fl_plan_map(size);
+    size_t lines = LINE * ((size_t)rec->n + 1), size = lines + PATH;
+    char *buf = fl_plan_map(size);
     pid_t tid = fl_call_tid();
-    struct fl_text p = fl_text_on(path, sizeof path), t = fl_text_on(buf, size);
+    struct fl_text t = fl_text_on(buf, lines);
 
     if (buf != NULL) {
+        char *path = buf + lines; /* the caller's stack may be small */
+        struct fl_text p = fl_text_on(path, PATH);
         append_path(&p, c);
         fl_text_str(&t, "id,lower,upper,size,alignment,thread,node\n");
         for (uint32_t i = 0; i < rec->n; i++) {
