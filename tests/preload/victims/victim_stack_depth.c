@@ -2,8 +2,8 @@
  *
  *   victim_stack_depth BAR
  *
- * Each call is made on a stack that was painted before. Those of `call` are by pointer, so that the
- * dynamic linker has found them before: it saves all registers on the stack of who calls first. */
+ * Each call is made on a stack that was painted before, by pointer: where the dynamic linker looks
+ * for a function at its first call it takes more of the stack than the function. */
 #include "victim.h"
 
 #include <pthread.h>
@@ -160,6 +160,28 @@ static void pieces(void)
     }
 }
 
+/* The same over and over, as a training step: seen, learned and planned. */
+static void steps(void)
+{
+    enum { STEPS = 60, BLOCKS = 12 };
+    static void *block[BLOCKS];
+
+    for (int step = 0; step < STEPS; step++) {
+        for (int i = 0; i < BLOCKS; i++) {
+            size_t n = (size_t)(100 + 177 * i) * KIB;
+            block[i] = on("of a step, malloc", i % 4 == 3 ? CALLOC : MALLOC, NULL, n);
+            stamp(block[i], n, 5);
+            if (i % 3 == 2) {
+                (void)on("of a step, free", FREE, block[i - 1], 0);
+                block[i - 1] = NULL;
+            }
+        }
+        for (int i = 0; i < BLOCKS; i++) {
+            (void)on("of a step, free", FREE, block[i], 0);
+        }
+    }
+}
+
 static void *in_thread(void *unused)
 {
     (void)unused;
@@ -183,6 +205,7 @@ int main(int argc, char **argv)
     each_entry_point("window grows", 300 * MIB);
     reallocs();
     pieces();
+    steps();
     CHECK(pthread_create(&thread, NULL, in_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
     dprintf(1, "%6zu  at most\n", deepest);
     return deepest > bar;
