@@ -27,8 +27,8 @@ enum {
 static const uint64_t look_again_ns = 1000000000;
 
 struct job {
-    _Atomic uint64_t owner; /* process id << 32 | threads that know of this job; those 0: free */
-    _Atomic uint32_t busy;  /* helpers that may hold a piece; the caller sleeps on it */
+    _Atomic uint64_t owner;   /* process id << 32 | threads that know of this job; those 0: free */
+    _Atomic uint32_t busy;    /* helpers that may hold a piece; the caller sleeps on it */
     struct fl_crew_cpus cpus; /* written before any helper starts */
     struct fl_share share;
 };

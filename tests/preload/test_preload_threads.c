@@ -93,8 +93,8 @@ static void malloc_stats_needs_no_more_stack_than_glibc_s(void **state)
 /* Coroutines have stacks of a few KiB. */
 static void no_call_takes_much_of_a_stack(void **state)
 {
-    static const char *const option[] = {"FAULTLESS_LOG=error", "FAULTLESS_LIMIT=64M",
-                                         "FAULTLESS_STEPS=off", "FAULTLESS_DISABLE=cache",
+    static const char *const option[] = {"FAULTLESS_LOG=error",      "FAULTLESS_LIMIT=64M",
+                                         "FAULTLESS_STEPS=off",      "FAULTLESS_DISABLE=cache",
                                          "FAULTLESS_DISABLE=worker", "FAULTLESS_GUARD=1"};
 #ifdef __OPTIMIZE__
     static const char bar[] = "2048";

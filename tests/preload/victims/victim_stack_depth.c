@@ -37,8 +37,7 @@ static struct {
     void *(*volatile aligned_alloc)(size_t, size_t);
     size_t (*volatile usable_size)(void *);
     void (*volatile free)(void *);
-} fn = {malloc,         calloc,        realloc,            memalign,
-        posix_memalign, aligned_alloc, malloc_usable_size, free};
+} fn = {malloc, calloc, realloc, memalign, posix_memalign, aligned_alloc, malloc_usable_size, free};
 
 static unsigned char stack[STACK];
 static ucontext_t back, there;
@@ -48,15 +47,32 @@ static size_t bar, floor_of_all, deepest;
 static void make_call(void)
 {
     switch (call.kind) {
-    case MALLOC: call.result = fn.malloc(call.n); break;
-    case CALLOC: call.result = fn.calloc(1, call.n); break;
-    case REALLOC: call.result = fn.realloc(call.p, call.n); break;
-    case MEMALIGN: call.result = fn.memalign(2 * MIB, call.n); break;
-    case POSIX_MEMALIGN: (void)fn.posix_memalign(&call.result, 2 * MIB, call.n); break;
-    case ALIGNED_ALLOC: call.result = fn.aligned_alloc(2 * MIB, call.n); break;
-    case USABLE_SIZE: call.result = fn.usable_size(call.p) >= call.n ? call.p : NULL; break;
-    case FREE: fn.free(call.p); break;
-    case NOTHING: break;
+    case MALLOC:
+        call.result = fn.malloc(call.n);
+        break;
+    case CALLOC:
+        call.result = fn.calloc(1, call.n);
+        break;
+    case REALLOC:
+        call.result = fn.realloc(call.p, call.n);
+        break;
+    case MEMALIGN:
+        call.result = fn.memalign(2 * MIB, call.n);
+        break;
+    case POSIX_MEMALIGN:
+        (void)fn.posix_memalign(&call.result, 2 * MIB, call.n);
+        break;
+    case ALIGNED_ALLOC:
+        call.result = fn.aligned_alloc(2 * MIB, call.n);
+        break;
+    case USABLE_SIZE:
+        call.result = fn.usable_size(call.p) >= call.n ? call.p : NULL;
+        break;
+    case FREE:
+        fn.free(call.p);
+        break;
+    case NOTHING:
+        break;
     }
 }
 
