@@ -146,22 +146,28 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
 
 /* Unpopulated, in whole huge pages, so that the kernel's fault does as much as it can. For large
  * requests only: a small one would take a huge page on its first touch. */
-static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align,
-                                   struct fl_fill_plan *g)
+static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
+                                   bool leaves, bool on_touch)
 {
     size_t huge_len = fl_align_up(len, fl_page.huge), huge_align = fl_max(align, fl_page.huge);
-    struct fl_extent *live = NULL;
+    struct fl_extent *live = NULL, *e = NULL;
+    struct fl_fill_plan *g = FL_FILL_PLAN();
 
+    fl_fill_begin(g, false, NULL);
+    g->zone = (uint8_t)zone;
+    g->leaves = leaves;
+    g->on_touch = on_touch;
     g->refusal = -EEXIST;
     g->exempt = huge_len;
     for (int i = 0; i < FOREIGN_TRIES && g->refusal == -EEXIST; i++) {
-        fl_zone_extend(r, g->zone, huge_len, huge_align);
-        struct fl_extent *e = fl_fit_first(&r->zones.of[g->zone].empty, huge_len, huge_align);
+        fl_zone_extend(r, zone, huge_len, huge_align);
+        e = fl_fit_first(&r->zones.of[zone].empty, huge_len, huge_align);
         if (e == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
-            return NULL;
+            break;
         }
         live = fl_carve(r, e, fl_align_up(e->base, huge_align), huge_len, g);
     }
+    fl_fill_return(g);
     if (live != NULL) {
         r->held.populated -= huge_len;
         live->content = FL_CONTENT_LAZY;
@@ -174,25 +180,13 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
 struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
                                bool sparse)
 {
-    struct fl_fill_plan *g = FL_FILL_PLAN();
-
-    fl_fill_begin(g, false, NULL);
-    g->zone = (uint8_t)zone;
-    g->leaves = sparse;
-    struct fl_extent *e = take_lazy(r, len, align, g);
-    fl_fill_return(g);
-    return e;
+    return take_lazy(r, len, align, zone, sparse, false);
 }
 
 struct fl_extent *fl_take_sparse(struct fl_region *r, size_t len, size_t align, unsigned zone)
 {
-    struct fl_fill_plan *g = FL_FILL_PLAN();
+    struct fl_extent *e = take_lazy(r, len, align, zone, true, true);
 
-    fl_fill_begin(g, false, NULL);
-    g->zone = (uint8_t)zone;
-    g->leaves = g->on_touch = true;
-    struct fl_extent *e = take_lazy(r, len, align, g);
-    fl_fill_return(g);
     if (e != NULL) {
         e->left = FL_LEFT_SPARSE | FL_LEFT_UNSEEN;
         r->history.sparse_live++;
