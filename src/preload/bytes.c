@@ -3,6 +3,10 @@
  * blocks is libc's, which knows the processor better: fl_libc.
  *
  * Compiled without builtins, or one of them would become a call of itself. */
+#if !defined(__clang__)
+#pragma GCC optimize "no-tree-loop-distribute-patterns"
+#endif
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

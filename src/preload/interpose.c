@@ -41,6 +41,7 @@ EXPORT void free(void *p)
 /* Old programs' name for it. */
 EXPORT void cfree(void *p) __attribute__((alias("free"), leaf, nothrow));
 
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 EXPORT void __libc_free(void *p);
 EXPORT void __libc_free(void *p)
 {
@@ -56,6 +57,7 @@ EXPORT void *__libc_realloc(void *p, size_t n)
 {
     return fl_libc_realloc(p, n);
 }
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 EXPORT void *calloc(size_t count, size_t size)
 {
@@ -304,6 +306,18 @@ static void append_element(struct fl_text *t)
     fl_text_str(t, "/>\n");
 }
 
+static int write_nexts(int options, FILE *out)
+{
+    int (*next)(int, FILE *);
+
+    if (fl_route.next.info == NULL) {
+        (void)fputs("<malloc version=\"1\">\n</malloc>\n", out);
+        return 0;
+    }
+    memcpy(&next, &fl_route.next.info, sizeof next);
+    return next(options, out);
+}
+
 /* The next allocator's document with our element before its end; a document of our own where it has
  * none. */
 EXPORT int malloc_info(int options, FILE *out)
@@ -323,13 +337,7 @@ EXPORT int malloc_info(int options, FILE *out)
     if (memory == NULL) {
         return errno;
     }
-    if (fl_route.next.info != NULL) {
-        int (*next)(int, FILE *);
-        memcpy(&next, &fl_route.next.info, sizeof next);
-        rc = next(options, memory);
-    } else {
-        (void)fputs("<malloc version=\"1\">\n</malloc>\n", memory);
-    }
+    rc = write_nexts(options, memory);
     if (fclose(memory) == 0 && rc == 0) {
         append_element(&t);
         char *end = strstr(text, "</malloc>");

@@ -2,6 +2,10 @@
  * call of src/ and of what is linked into it comes here. libc's are names that other preloaded
  * libraries may define, and boot reads the environment and procfs by them. Short texts, seldom: not
  * made for speed. Compiled without builtins, or one of them would become a call of itself. */
+#if !defined(__clang__)
+#pragma GCC optimize "no-tree-loop-distribute-patterns"
+#endif
+
 #include <string.h>
 
 size_t strlen(const char *s)

@@ -183,7 +183,7 @@ void fl_report_on_signal(int signal)
 
 static uint64_t faults_of_mine(void)
 {
-    struct rusage usage;
+    struct rusage usage = {0};
 
     return fl_call(SYS_getrusage, RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_minflt : 0;
 }

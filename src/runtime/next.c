@@ -58,7 +58,7 @@ enum {
 /* This library's, and the last of those that the program was started with. */
 static FL_AT_START const struct link_map *own_map, *last_map;
 
-/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-redundant-declaration) */
 extern FL_HIDDEN ElfW(Dyn) _DYNAMIC[]; /* this library's, or that of the program it is part of */
 
 /* Objects that the program was started with stay where they are in the loader's list, which is the
@@ -196,12 +196,14 @@ static const struct link_map *owner_of(const struct name *four)
 
 bool fl_find_next(struct fl_next *out, bool *out_is_libc)
 {
+    /* NOLINTBEGIN(bugprone-macro-parentheses): names */
     struct name names[NAMES] = {
 #define X(kind, id, field, since)                                                                  \
     KEEP_##kind({.name = #id, .version = since, .slot = &out->field, .stays = IS_##kind}, )
 #include "runtime/names.def"
 #undef X
     };
+    /* NOLINTEND(bugprone-macro-parentheses) */
     const struct link_map *libc = find(of_libc, NULL).object;
 
     for (size_t i = 0; i < NAMES; i++) {

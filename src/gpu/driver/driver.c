@@ -228,6 +228,7 @@ static bool load(void)
 }
 
 /* Absent in tests of this layer alone, which start their region themselves. */
+/* NOLINTNEXTLINE(readability-redundant-declaration) */
 extern FL_HIDDEN __attribute__((weak)) struct fl_route fl_route;
 
 struct fl_region *fl_gpu_region(void)
