@@ -23,6 +23,10 @@ static int ask(struct fl_pages *p, struct ask *a, int (*of)(struct ask *a))
 {
     int rc = -EAGAIN;
 
+    if (fl_thread ==
+        FL_THREAD_APART) { /* held up there, it has no other thread wait: see clear.c */
+        return of(a);
+    }
     fl_busy_begin();
     if (fl_lock_acquire_unless_forking(&p->asking)) {
         rc = of(a);

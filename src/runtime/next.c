@@ -58,8 +58,10 @@ enum {
 /* This library's, and the last of those that the program was started with. */
 static FL_AT_START const struct link_map *own_map, *last_map;
 
-/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-redundant-declaration) */
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+/* NOLINTNEXTLINE(readability-redundant-declaration): hidden */
 extern FL_HIDDEN ElfW(Dyn) _DYNAMIC[]; /* this library's, or that of the program it is part of */
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 /* Objects that the program was started with stay where they are in the loader's list, which is the
  * order in which it binds names: first the program, then what is preloaded. */

@@ -273,7 +273,7 @@ static void start_region(void)
     if (value[FL_OPTION_hugetlb] != 0 && !fl_harden.on) { /* no guard fits into such a page */
         fl_runtime.region.config.hugetlb_from = value[FL_OPTION_hugetlb_from];
     }
-    bool told = fl_cpu_is_told();
+    bool told = fl_cpu_is_told(fl_find_next_of("__rseq_offset"), fl_find_next_of("__rseq_size"));
     fl_route.caches = have_key && (disable & FL_DISABLE_CACHE) == 0 && !fl_harden.on &&
                       (!fl_runtime.numa.active || told);
     start_plan();

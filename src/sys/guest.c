@@ -104,20 +104,14 @@ static void take_the_process_s_schedule(void)
 
 _Thread_local enum fl_thread fl_thread;
 
-/* glibc's, from 2.35 on. */
-/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned __rseq_size __attribute__((weak));
-/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
-
 ptrdiff_t fl_cpu_offset;
 
-bool fl_cpu_is_told(void)
+bool fl_cpu_is_told(const ptrdiff_t *offset, const unsigned *size)
 {
     static const ptrdiff_t cpu_id = 4; /* its place in the kernel's struct rseq */
-    bool told = &__rseq_offset != NULL && &__rseq_size != NULL && __rseq_size != 0;
+    bool told = offset != NULL && size != NULL && *size != 0;
 
-    fl_cpu_offset = told ? __rseq_offset + cpu_id : 0;
+    fl_cpu_offset = told ? *offset + cpu_id : 0;
     return told;
 }
 

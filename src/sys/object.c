@@ -89,9 +89,10 @@ static int match(const struct fl_object *o, uint32_t i, const char *name, const 
 {
     const ElfW(Sym) *s = (const ElfW(Sym) *)o->symbol + i;
     unsigned type = ELF64_ST_TYPE(s->st_info);
-    bool is_code = type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
+    bool is_known =
+        type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE || type == STT_OBJECT;
 
-    if (s->st_shndx == SHN_UNDEF || s->st_value == 0 || !is_code ||
+    if (s->st_shndx == SHN_UNDEF || s->st_value == 0 || !is_known ||
         ELF64_ST_BIND(s->st_info) == STB_LOCAL || !same(o->string + s->st_name, name)) {
         return 0;
     }

@@ -344,7 +344,9 @@ void fl_lock_free_in_child(struct fl_lock *l);
  * no call. Where it is not told, any number; in a thread that is not registered -1 or -2. rseq(2),
  * Linux 4.18; glibc 2.35 registers it. */
 extern FL_HIDDEN ptrdiff_t fl_cpu_offset; /* from the thread's pointer; 0: not told */
-bool fl_cpu_is_told(void);                /* finds it. Context: boot, one thread */
+/* Finds it by glibc's __rseq_offset and __rseq_size, which it has from 2.35 on; else NULL. Context:
+ * boot, one thread. */
+bool fl_cpu_is_told(const ptrdiff_t *offset, const unsigned *size);
 static inline unsigned fl_cpu_here(void)
 {
     const char *thread = (const char *)__builtin_thread_pointer();
