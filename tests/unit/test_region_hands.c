@@ -119,6 +119,7 @@ static void note_all_over(size_t len, size_t most_had)
     enum { LOG_PAGES = 25 }; /* of 96 GiB */
     region_clear();
     fake.reserve_max = 4 * len;
+    fake.memory_total = 2 * len;
     assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.eager_max = MIB(1)}), 0);
     it = take(len);
     assert_non_null(it);
