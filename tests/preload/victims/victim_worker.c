@@ -130,11 +130,15 @@ static void *steps_then_none(void *done)
 }
 static void gives_back_after_steps(void)
 {
+    enum { REPEATS = 100 };
     pthread_t t;
     sem_t done;
 
     CHECK(sem_init(&done, 0, 0) == 0 && pthread_create(&t, NULL, steps_then_none, &done) == 0);
     CHECK(sem_wait(&done) == 0);
+    for (size_t i = 0; i < 64 * REPEATS; i++) { /* planned, too, by the time that it asks */
+        use(256 * KIB + i % 64 * 4 * KIB);
+    }
     ask_until_small();
 }
 
