@@ -337,6 +337,17 @@ void fl_boot(void)
     errno = saved;
 }
 
+void fl_boot_for_call(void)
+{
+    enum { TRIES = 100000 }; /* the thread that starts may wait for a lock that this one holds */
+
+    fl_boot();
+    for (int i = 0; i < TRIES && !starting && atomic_load(&fl_route.booted) == FL_BOOT_STARTING;
+         i++) {
+        (void)fl_call(SYS_sched_yield);
+    }
+}
+
 void fl_boot_for_request(void)
 {
     fl_load();

@@ -124,6 +124,13 @@ static void the_victim_is_right_under_glibc(void **state)
     fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_steps", "jitter", "10", "declare", "2")));
 }
 
+static void a_first_step_waits_for_the_start(void **state)
+{
+    (void)state;
+    fl_run_assert_clean(
+        fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_first_step"), .seconds = 120}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +143,7 @@ int main(void)
         cmocka_unit_test(kinds_of_steps_take_turns),
         cmocka_unit_test(what_does_not_repeat_is_served_as_ever),
         cmocka_unit_test(when_a_plan_begins_no_step_takes_its_faults),
+        cmocka_unit_test(a_first_step_waits_for_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

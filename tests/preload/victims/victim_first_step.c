@@ -1,0 +1,51 @@
+/* In each of many children, whose library has not started, threads begin a step at once: whichever
+ * of them starts the library, none is told that there are no steps. */
+#include "victim.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+enum { CHILDREN = 200, THREADS = 8 };
+
+static int (*begin)(void *), (*end)(void *);
+static pthread_barrier_t together;
+
+static void *step(void *unused)
+{
+    (void)pthread_barrier_wait(&together);
+    CHECK(begin(NULL) == 0);
+    free(malloc(MIB));
+    CHECK(end(NULL) == 0);
+    return unused;
+}
+
+static void child(void)
+{
+    pthread_t t[THREADS];
+
+    CHECK(pthread_barrier_init(&together, NULL, THREADS) == 0);
+    for (int i = 0; i < THREADS; i++) {
+        CHECK(pthread_create(&t[i], NULL, step, NULL) == 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        CHECK(pthread_join(t[i], NULL) == 0);
+    }
+}
+
+int main(void)
+{
+    *(void **)&begin = dlsym(RTLD_DEFAULT, "fl_step_begin");
+    *(void **)&end = dlsym(RTLD_DEFAULT, "fl_step_end");
+    CHECK(begin != NULL && end != NULL);
+    for (int i = 0; i < CHILDREN; i++) {
+        int status;
+        pid_t pid = fork();
+        if (pid == 0) {
+            child();
+            _exit(0);
+        }
+        CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+    }
+    return 0;
+}
