@@ -37,7 +37,9 @@ static bool stalled(struct fl_worker *w, const struct fl_source *s, short came)
     if ((came & POLLERR) != 0) { /* its cgroup is gone */
         return false;
     }
-    release(w);
+    if (fl_region_kept(w->region) != SIZE_MAX) { /* else the program wants it, whoever waits */
+        release(w);
+    }
     return true;
 }
 

@@ -1,5 +1,6 @@
 /* 100 GiB, or three quarters of the machine's memory where that is less, of which one byte is
  * touched: the process stays small, before, during and after. */
+#include "may_lock.h"
 #include "victim.h"
 
 static size_t much(void)
@@ -87,6 +88,7 @@ static void above_limit(void)
 #include <sys/mman.h>
 static void locked(void)
 {
+    puts(fl_may_lock((size_t)1 << 40) ? "a window" : "no window");
     CHECK(mlockall(MCL_CURRENT | MCL_FUTURE) == 0);
     char *p = malloc(3 * MIB);
     stamp(p, 3 * MIB, 1);
