@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 /* Debian 12's headers are older than the call. */
 struct scan_region {
@@ -211,7 +210,7 @@ int fl_linux_huge(struct fl_range r, struct fl_range out[], unsigned most)
         return fd;
     }
     int n = scan_held(fd, r, IS_PRESENT, IS_HUGE, out, most < PARTS ? most : PARTS);
-    syscall(SYS_close, fd);
+    (void)fl_call(SYS_close, fd);
     return n;
 }
 

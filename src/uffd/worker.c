@@ -213,6 +213,9 @@ static bool sleep_until(struct fl_worker *w, uint64_t due)
     }
     bool lingers = !holding && w->nsources == 0;
     uint64_t until = gather(w, lingers ? later(fl_sys.now_ns(), linger_ns) : due, p);
+    /* Jobs call wrappers of mmap and its like. One that blocks all signals and restores them by
+     * pthread_sigmask(3) leaves the C library's own unblocked, and ours would end the process. */
+    (void)fl_signals_block();
     if (!change(w, FL_WORKER_RUNNING, FL_WORKER_ASLEEP)) {
         return true;
     }

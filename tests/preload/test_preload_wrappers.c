@@ -2,7 +2,7 @@
  * behind it. */
 #include "run.h"
 
-static const char wrapper[] = FL_VICTIM_DIR "/victim_wrapper.so";
+static const char *wrapper = FL_VICTIM_DIR "/victim_wrapper.so";
 
 /* 0: before ours; 1: behind. */
 static const char *order(int behind)
@@ -62,6 +62,18 @@ static void threads_and_forks_are(void **state)
     run(FL_ARGV("victim_fork", "spawns"), FL_ENV("VICTIM_SHORT=1"));
 }
 
+static void signals_that_a_wrapper_blocks_for_a_while_stay_blocked_on_our_threads(void **state)
+{
+    (void)state;
+    const char *usual = wrapper;
+
+    wrapper = FL_VICTIM_DIR "/victim_masker.so";
+    run(FL_ARGV("victim_worker", "gives_back"), FL_ENV("VICTIM_SHORT=1"));
+    run(FL_ARGV("victim_worker", "gives_back"), FL_ENV("FAULTLESS_DISABLE=move,uffd"));
+    run(FL_ARGV("victim_fork", "nested"), FL_ENV("VICTIM_SHORT=1"));
+    wrapper = usual;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -69,6 +81,7 @@ int main(void)
         cmocka_unit_test(requests_before_main_and_after_it_are_served),
         cmocka_unit_test(each_way_of_starting_is_as_good),
         cmocka_unit_test(threads_and_forks_are),
+        cmocka_unit_test(signals_that_a_wrapper_blocks_for_a_while_stay_blocked_on_our_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
