@@ -247,12 +247,10 @@ struct fl_gpu_mirror_options {
     struct fl_gpu_slot *slot;
     size_t count;
     unsigned inputs;       /* slots of the input zone: 1 or 2 (2) */
-    size_t reserve;        /* device addresses to grow into; 0: none */
     size_t coalesce_gap;   /* a gap that is cheaper to copy than to leave out (128 KiB) */
     int numa_node;         /* -1: the device's */
     unsigned threads;      /* that populate; 0: automatic */
     enum fl_gpu_fork fork; /* FAULTLESS_GPU_FORK */
-    bool shared;           /* with `reserve`: other processes may have it (fl_gpu_mirror_export) */
 };
 FL_API void fl_gpu_mirror_defaults(struct fl_gpu_mirror_options *o);
 /* From the next plan on the malloc'ed block at `block` is an input, in each step: it lies in the
@@ -292,19 +290,6 @@ FL_API int fl_gpu_mirror_push(struct fl_gpu_mirror *m, void *stream);
 FL_API int fl_gpu_mirror_push_range(struct fl_gpu_mirror *m, const void *host, size_t len,
                                     void *stream);
 FL_API int fl_gpu_mirror_pull_range(struct fl_gpu_mirror *m, void *host, size_t len, void *stream);
-/* The device side grows to `len`, with the same delta. -EBUSY: it was not made with addresses to
- * grow into. */
-FL_API int fl_gpu_mirror_grow(struct fl_gpu_mirror *m, size_t len);
-/* Another device reads and writes the device side as well, now and as it grows. -ENOTSUP: it was
- * not made with addresses to grow into, and cuCtxEnablePeerAccess does it; or the devices
- * cannot. */
-FL_API int fl_gpu_mirror_peer(struct fl_gpu_mirror *m, int device);
-/* Piece `piece` of the device side, from 0: where in the mirror it lies, and a descriptor for it,
- * to close, that another process imports (cuMemImportFromShareableHandle). A mirror has a piece,
- * and one more each time that it grew. -ENODATA: there are not so many; -ENOTSUP: it was not made
- * `shared`, or the driver cannot. */
-FL_API int fl_gpu_mirror_export(struct fl_gpu_mirror *m, unsigned piece, int *out_fd,
-                                size_t *out_offset, size_t *out_len);
 /* Reads `len` bytes of `fd` at `offset` to `host`, in the mirror, and on to its twin: io_uring into
  * the registered memory, O_DIRECT where `fd` is open so, with no copy between; pread(2) where there
  * is no io_uring. Returns when the bytes are in host memory and the copies are in order on

@@ -72,11 +72,10 @@ struct fake_cuda {
     uint64_t (*implicit_syncs)(void);
     /* Asynchronous copies from or to memory that is not registered: they are not asynchronous. */
     uint64_t (*pageable_copies)(void);
-    uint64_t (*copies)(void);              /* copies in all; a batch counts each of its own */
-    uint64_t (*devices)(uint64_t address); /* that may use what is mapped there, a bit each */
-    unsigned (*retained)(int device);      /* how often its primary context is */
-    size_t (*used)(int device);            /* bytes allocated */
-    size_t (*registered)(void);            /* bytes of host memory registered */
+    uint64_t (*copies)(void);         /* copies in all; a batch counts each of its own */
+    unsigned (*retained)(int device); /* how often its primary context is */
+    size_t (*used)(int device);       /* bytes allocated */
+    size_t (*registered)(void);       /* bytes of host memory registered */
     /* Streams, events, allocations, registrations, handles and pools that are there. */
     unsigned (*live)(void);
 

@@ -310,37 +310,6 @@ static void what_is_not_the_mirrors_is_refused(void **state)
     gpu_stream_end(stream);
 }
 
-static void it_grows_and_nothing_moves(void **state)
-{
-    struct fl_gpu_slot slot[] = {{.size = MIB(3), .input = true}};
-    struct fl_gpu_mirror_options o = mirror_options(slot, 1);
-    void *stream = gpu_stream(), *base = NULL;
-    (void)state;
-    struct fl_gpu_mirror *m = mirror_of(&o);
-    assert_int_equal(fl_gpu_mirror_grow(m, MIB(64)), -EBUSY);
-    assert_ok(fl_gpu_mirror_grow(m, MIB(1)));
-    mirror_end(m);
-    if (!gpu->has_vmm) {
-        return;
-    }
-    o.reserve = MIB(64);
-    m = mirror_of(&o);
-    uint64_t delta = fl_gpu_mirror_map(m)->delta, first = mirror_twin(m, 0);
-    assert_ok(fl_gpu_mirror_begin(m, &base));
-    mirror_write(base, MIB(3), 0x31);
-    assert_ok(fl_gpu_mirror_push(m, stream));
-    for (size_t len = MIB(8); len <= MIB(64); len *= 2) {
-        assert_ok(fl_gpu_mirror_grow(m, len));
-        gpu_fill(stream, first + len - MIB(1), MIB(1), 0x55);
-        assert_true(gpu_holds(stream, first + len - MIB(1), MIB(1), 0x55));
-    }
-    assert_int_equal(fl_gpu_mirror_grow(m, MIB(66)), -EBUSY);
-    assert_int_equal(fl_gpu_mirror_map(m)->delta, delta);
-    assert_true(gpu_holds(stream, fl_gpu_twin(fl_gpu_mirror_map(m), base), MIB(3), 0x31));
-    mirror_end(m);
-    gpu_stream_end(stream);
-}
-
 static void captured_streams_are_refused(void **state)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}};
@@ -479,7 +448,6 @@ int main(void)
         each(a_step_is_as_few_copies_as_pay),
         each(copies_end_at_registrations),
         each(what_is_not_the_mirrors_is_refused),
-        each(it_grows_and_nothing_moves),
         each(captured_streams_are_refused),
         each(what_is_pulled_is_waited_for_in_each_schedule),
         each(an_end_breaks_no_capture),

@@ -251,7 +251,6 @@ static void without_a_device_the_host_has_it(void **state)
     assert_true(is_of_file(base, MIB(3)));
     assert_int_equal(fl_gpu_mirror_push(m, NULL), -ENODEV);
     assert_int_equal(fl_gpu_mirror_pull_range(m, base, 1, NULL), -ENODEV);
-    assert_int_equal(fl_gpu_mirror_grow(m, MIB(9)), -ENODEV);
     assert_ok(fl_gpu_mirror_destroy(m));
     close(fd);
 }

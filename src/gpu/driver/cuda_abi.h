@@ -24,7 +24,6 @@ typedef struct CUfunc_st *fl_CUfunction;
 /* Of the driver's enumerations, which have no negative values: as wide as int. */
 typedef int fl_CUdevice_attribute;
 typedef int fl_CUmemAllocationGranularity_flags;
-typedef int fl_CUmemAllocationHandleType;
 typedef int fl_CUmemPool_attribute;
 typedef int fl_CUstreamCaptureStatus;
 typedef int fl_CUstreamCaptureMode;
@@ -106,14 +105,12 @@ enum {
     FL_CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID = 34,
     FL_CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID = 50,
     FL_CU_DEVICE_ATTRIBUTE_VMM_SUPPORTED = 102,
-    FL_CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,
     FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
     FL_CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID = 134,
     FL_CU_MEM_ALLOCATION_TYPE_PINNED = 1,
     FL_CU_MEM_LOCATION_TYPE_DEVICE = 1,
     FL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
     FL_CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
-    FL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
     FL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
     FL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
     FL_CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
@@ -191,9 +188,6 @@ enum {
     X(OPTIONAL, cuMemUnmap, "", 10020, (fl_CUdeviceptr address, size_t len))                       \
     X(OPTIONAL, cuMemSetAccess, "", 10020,                                                         \
       (fl_CUdeviceptr address, size_t len, const struct fl_CUmemAccessDesc *desc, size_t count))   \
-    X(OPTIONAL, cuMemExportToShareableHandle, "", 10020,                                           \
-      (void *out, fl_CUmemGenericAllocationHandle handle, fl_CUmemAllocationHandleType type,       \
-       unsigned long long flags))                                                                  \
     X(OPTIONAL, cuMemcpyBatchAsync, "", 12080,                                                     \
       (fl_CUdeviceptr * to, fl_CUdeviceptr * from, size_t * len, size_t count,                     \
        struct fl_CUmemcpyAttributes * attribute, size_t * attribute_index, size_t attributes,      \

@@ -98,10 +98,6 @@ static int look_at(struct fl_gpu *gpu)
                    fl_cuda.cuMemCreate != NULL && fl_cuda.cuMemRelease != NULL &&
                    fl_cuda.cuMemMap != NULL && fl_cuda.cuMemUnmap != NULL &&
                    fl_cuda.cuMemSetAccess != NULL;
-    gpu->has_export =
-        attribute(gpu->device,
-                  FL_CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) == 1 &&
-        fl_cuda.cuMemExportToShareableHandle != NULL;
     gpu->has_pools = attribute(gpu->device, FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 1 &&
                      fl_cuda.cuMemPoolCreate != NULL && fl_cuda.cuMemPoolDestroy != NULL &&
                      fl_cuda.cuMemPoolSetAttribute != NULL && fl_cuda.cuMemPoolTrimTo != NULL &&

@@ -134,7 +134,6 @@ fl_CUresult fake_cuDeviceGetAttribute(int *value, int attribute, fl_CUdevice dev
         return fake_leave(FL_CUDA_ERROR_INVALID_DEVICE);
     }
     switch (attribute) {
-    case FL_CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
     case FL_CU_DEVICE_ATTRIBUTE_VMM_SUPPORTED:
         *value = (int)fake_setting[FAKE_CUDA_VMM];
         break;
