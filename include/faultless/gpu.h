@@ -359,10 +359,6 @@ FL_API void *fl_gpu_cupy_alloc(void *pool, size_t size, int device);
 FL_API void fl_gpu_cupy_free(void *pool, void *address, int device);
 FL_API struct fl_gpu_pool *fl_gpu_cupy_pool(int device); /* as fl_gpu_torch_pool */
 
-/* A Chrome trace (chrome://tracing, Perfetto) of what pools do from now on, to `path`, until
- * fl_gpu_trace_end or exit. Also FAULTLESS_GPU_TRACE.  -EBUSY: there is one. */
-FL_API int fl_gpu_trace_begin(const char *path);
-FL_API int fl_gpu_trace_end(void);
 /* What is allocated now, a line each by tag: "Attribute Name","Requested Size","Device","Actual
  * Size","Reuse?". */
 FL_API int fl_gpu_trace_csv(const char *path);

@@ -17,10 +17,6 @@ foreach(name IN ITEMS prop_gpu_pool gpu_pool_old)
     fl_test_properties(test_${name}_11.8 prop 120
                        "FAULTLESS_GPU_DRIVER=$<TARGET_FILE:fake_cuda>;FL_TEST_DRIVER_VERSION=11080")
 endforeach()
-# While the pools are traced.
-add_test(NAME test_gpu_torch_traced COMMAND test_gpu_torch)
-fl_test_properties(test_gpu_torch_traced unit ""
-                   "FAULTLESS_GPU_DRIVER=$<TARGET_FILE:fake_cuda>;FAULTLESS_GPU_TRACE=${CMAKE_CURRENT_BINARY_DIR}/torch.json")
 # As PyTorch's C++ calls.
 if(CMAKE_CXX_COMPILER)
     add_library(torch_caller OBJECT torch_caller.cpp)

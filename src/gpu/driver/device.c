@@ -6,8 +6,6 @@
 #include "gpu/driver/driver.h"
 #include "gpu/host/host.h"
 
-#include "gpu/trace/trace.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
@@ -200,9 +198,6 @@ static int open_in(int device, bool primary, struct fl_gpu **out)
         rc = open_device(id, device, primary, out);
     }
     fl_lock_release(&list_lock);
-    if (rc == 0) {
-        fl_gpu_trace_opened();
-    }
     return rc;
 }
 

@@ -314,7 +314,7 @@ void fl_gpu_fork_child(void)
 {
     uint32_t now = atomic_load_explicit(&state, memory_order_relaxed);
 
-    fl_gpu_trace_fork_child();
+    fl_gpu_tracks_fork_child();
     fl_pinned_fork_child();
     fl_lock_init(&opening, FL_RANK_RUNTIME); /* its holder is not in this process */
     if (now == STATE_OPENING || now == STATE_READY) {

@@ -138,10 +138,9 @@ static int unregister(const struct fl_pinned *p, size_t upto, size_t chunk)
     int first = 0;
 
     for (size_t done = 0; done < upto; done += chunk) {
-        uint64_t start = fl_gpu_note_now();
+        uint64_t start = fl_timeline_now();
         fl_CUresult code = fl_cuda.cuMemHostUnregister(at(p, done));
-        fl_gpu_note_call("cuMemHostUnregister", start, fl_gpu_note_now(), piece_at(p, done, chunk),
-                         code);
+        fl_gpu_note_call(FL_TIMELINE_GPU_PIN, start, piece_at(p, done, chunk));
         if (code != FL_CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED && first == 0) {
             first = fl_cuda_status(code, "cuMemHostUnregister", piece_at(p, done, chunk));
         }
@@ -155,10 +154,10 @@ static int enlist(struct fl_pinned *p, size_t chunk)
 
     for (size_t done = 0; done < p->range.len && rc == 0; done += chunk) {
         size_t len = piece_at(p, done, chunk);
-        uint64_t start = fl_gpu_note_now();
+        uint64_t start = fl_timeline_now();
         fl_CUresult code =
             fl_cuda.cuMemHostRegister(at(p, done), len, FL_CU_MEMHOSTREGISTER_PORTABLE);
-        fl_gpu_note_call("cuMemHostRegister", start, fl_gpu_note_now(), len, code);
+        fl_gpu_note_call(FL_TIMELINE_GPU_PIN, start, len);
         rc = fl_cuda_status(code, "cuMemHostRegister", len);
         if (rc != 0 && unregister(p, done, chunk) != 0) {
             *p = nothing; /* its pages are pinned still: they are left alone */

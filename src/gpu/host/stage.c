@@ -118,7 +118,7 @@ static int await(struct fl_stage *s, struct buffer *b)
     if (code == FL_CUDA_ERROR_NOT_READY) {
         uint64_t began = fl_sys.now_ns();
         code = fl_cuda.cuEventSynchronize(b->event);
-        fl_gpu_note_stall(&s->track, fl_sys.now_ns() - began);
+        fl_gpu_note_stall(&s->track, began);
     }
     return fl_cuda_status(code, "cuEventSynchronize", 0);
 }

@@ -146,8 +146,6 @@ uint64_t fl_planned_live_bytes(const struct fl_pool_plan *plan);
 uint64_t fl_planned_live(const struct fl_pool_plan *plan);
 void fl_planned_add_stats(const struct fl_gpu_pool *p, struct fl_gpu_pool_stats *s);
 void fl_planned_each(struct fl_gpu_pool *p, fl_gpu_live_fn *fn, void *arg);
-/* Under the lock, at the end of what has changed them. */
-void fl_pool_note(struct fl_gpu_pool *p);
 
 /* ---- layout.c ---- */
 

@@ -57,26 +57,6 @@ void fl_planned_add_stats(const struct fl_gpu_pool *p, struct fl_gpu_pool_stats 
     s->frees += get(&plan->given.count) + get(&plan->given_by_others.count);
 }
 
-void fl_pool_note(struct fl_gpu_pool *p)
-{
-    if (fl_gpu_is_traced()) {
-        struct fl_gpu_pool_stats s = p->s;
-        if (p->plan != NULL) {
-            fl_planned_add_stats(p, &s);
-        }
-        struct fl_gpu_figures f = {s.occupied_bytes, s.free_bytes, s.served_pool_bytes,
-                                   s.served_api_bytes};
-        fl_gpu_trace_figures(&p->track, &f);
-    }
-}
-
-static FL_APART void note(struct fl_gpu_pool *p)
-{
-    fl_lock_acquire(&p->lock);
-    fl_pool_note(p);
-    fl_lock_release(&p->lock);
-}
-
 void fl_planned_each(struct fl_gpu_pool *p, fl_gpu_live_fn *fn, void *arg)
 {
     const struct fl_pool_layout *l = fl_planned_layout(p);
@@ -249,9 +229,6 @@ static FL_INLINE void place(struct fl_gpu_pool *p, struct fl_pool_layout *l,
     if (now > get(&plan->peak)) {
         atomic_store_explicit(&plan->peak, now, memory_order_relaxed);
     }
-    if (fl_gpu_is_traced()) {
-        note(p);
-    }
 }
 
 /* Not as planned: may it be there all the same? */
@@ -364,9 +341,6 @@ static FL_INLINE void end(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool
         atomic_fetch_add_explicit(&flow->count, 1, memory_order_release);
         atomic_fetch_add_explicit(&flow->bytes, len, memory_order_release);
         atomic_fetch_add_explicit(&flow->requested, requested, memory_order_release);
-    }
-    if (fl_gpu_is_traced()) {
-        note(p);
     }
 }
 

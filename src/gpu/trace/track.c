@@ -27,36 +27,9 @@ static _Thread_local uint32_t tag;
 
 /* Tracks */
 
-static bool is_alike(const struct fl_gpu_track *a, const struct fl_gpu_track *b)
-{
-    return a->kind == b->kind && a->device == b->device && a->target == b->target;
-}
-
-static bool is_taken(const struct fl_gpu_track *k, unsigned number)
-{
-    for (const struct fl_gpu_track *other = tracks; other != NULL; other = other->next) {
-        if (is_alike(other, k) && other->number == number) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The least number that none of its like has. */
-static unsigned number_for(const struct fl_gpu_track *k)
-{
-    unsigned number = 1;
-
-    while (is_taken(k, number)) {
-        number++;
-    }
-    return number;
-}
-
 void fl_gpu_track_open(struct fl_gpu_track *k)
 {
     (void)pthread_mutex_lock(&mutex);
-    k->number = number_for(k);
     k->next = tracks;
     tracks = k;
     (void)pthread_mutex_unlock(&mutex);
@@ -73,9 +46,6 @@ void fl_gpu_track_close(struct fl_gpu_track *k)
         }
     }
     (void)pthread_mutex_unlock(&mutex);
-    if (fl_gpu_is_traced()) {
-        fl_gpu_trace_due(k);
-    }
 }
 
 bool fl_gpu_tracks_acquire(bool soon, const struct fl_gpu_track **out)
@@ -88,15 +58,6 @@ bool fl_gpu_tracks_acquire(bool soon, const struct fl_gpu_track **out)
 
 void fl_gpu_tracks_release(void)
 {
-    (void)pthread_mutex_unlock(&mutex);
-}
-
-void fl_gpu_tracks_due(void)
-{
-    (void)pthread_mutex_lock(&mutex);
-    for (struct fl_gpu_track *k = tracks; k != NULL; k = k->next) {
-        fl_gpu_trace_due(k);
-    }
     (void)pthread_mutex_unlock(&mutex);
 }
 
